@@ -1,0 +1,114 @@
+package mysqld
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// pollInterval is how often a server that starts is asked. A start takes 0.13 s
+// for MariaDB.
+const pollInterval = 10 * time.Millisecond
+
+// awaitReady returns once the server answers a query on its socket. The socket
+// is inside the server's own directory, so no other server can answer for it;
+// the server opens it after its TCP port.
+func awaitReady(ctx context.Context, proc *process, socket string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+	defer cancel()
+	db, err := openSocket(socket)
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // nothing is left to lose
+
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	var last error
+	for {
+		if last = answers(ctx, db); last == nil {
+			return nil
+		}
+		select {
+		case <-proc.done:
+			return fmt.Errorf("ended before it answered: %w", endOf(proc))
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), last)
+		case <-tick.C:
+		}
+	}
+}
+
+func endOf(proc *process) error {
+	if proc.err != nil {
+		return proc.err
+	}
+	return errors.New("exit status 0")
+}
+
+func openSocket(socket string) (*sql.DB, error) {
+	cfg := mysql.NewConfig()
+	cfg.User = "root"
+	cfg.Net = "unix"
+	cfg.Addr = socket
+	cfg.Timeout = 2 * time.Second
+	cfg.ReadTimeout = 10 * time.Second
+	cfg.Logger = &mysql.NopLogger{} // a server that starts is expected to refuse
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// answers is nil when the server is past its start. A refused login is an answer:
+// data that is used again may have a root with a password.
+func answers(ctx context.Context, db *sql.DB) error {
+	var one int
+	err := db.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+	var refused *mysql.MySQLError
+	if errors.As(err, &refused) && refused.Number == 1045 {
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return errors.New("it does not listen yet")
+	}
+	return err
+}
+
+// Ports to pick from lie below the ranges that Linux (32768-60999) and macOS
+// (49152-65535) take source ports from. A port inside them can be taken by any
+// outgoing connection while a server is down, and a client that keeps dialling
+// such a port on loopback can even connect to itself; Restart would then fail.
+const (
+	firstPort = 20000
+	lastPort  = 32000
+)
+
+// freePort returns a port on 127.0.0.1 that nobody listens on now.
+func freePort() (int, error) {
+	var last error
+	for range 100 {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		ln, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			last = err
+			continue
+		}
+		if err := ln.Close(); err != nil {
+			return 0, fmt.Errorf("free port: %w", err)
+		}
+		return port, nil
+	}
+	return 0, fmt.Errorf("no free port between %d and %d on 127.0.0.1: %w", firstPort, lastPort, last)
+}

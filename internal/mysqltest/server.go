@@ -1,0 +1,191 @@
+package mysqltest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/mysqld"
+)
+
+// ServerEnv names the environment variable that chooses the server program.
+const ServerEnv = "SEQPROXY_TEST_SERVER"
+
+// Server is a private server for tests. The methods of mysqld.Server that take a
+// context are hidden behind ones that do not; those that take a testing.TB fail
+// that test and must be called from its goroutine. The others may be called
+// from any goroutine.
+type Server struct {
+	*mysqld.Server
+}
+
+// restartTimeout bounds Restart and Stop: a crash recovery on a loaded machine.
+const restartTimeout = 90 * time.Second
+
+// findBinary is asked once per process: it runs the program for its version.
+var findBinary = sync.OnceValues(func() (mysqld.Binary, error) {
+	return mysqld.Find(os.Getenv(ServerEnv))
+})
+
+// Start starts a server for this test alone and stops it at the test's end.
+// extraArgs are server options, "--sql-mode=ANSI", and win over the usual ones.
+// If the server dies by itself, other than by Kill, the test fails.
+func Start(t testing.TB, extraArgs ...string) *Server {
+	t.Helper()
+	s, err := start(t.TempDir(), extraArgs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := crashed(s.Server); err != nil {
+			t.Error(err)
+		}
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// start runs a server in dir on a copy of the template.
+func start(dir string, extraArgs []string) (*Server, error) {
+	bin, err := findBinary()
+	if err != nil {
+		return nil, err
+	}
+	if err := copyTemplate(bin, filepath.Join(dir, "data")); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
+	defer cancel()
+	s, err := mysqld.Start(ctx, mysqld.Config{Binary: bin, Dir: dir, SkipNameResolve: true, ExtraArgs: extraArgs})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{Server: s}, nil
+}
+
+// crashed is an error when the server ended with a complaint of its own: Kill's
+// SIGKILL and an orderly end are what tests do to it.
+func crashed(s *mysqld.Server) error {
+	if s.Running() {
+		return nil
+	}
+	if err := s.Wait(); err != nil && !strings.Contains(err.Error(), "signal: killed") {
+		return fmt.Errorf("the server died by itself: %w", err)
+	}
+	return nil
+}
+
+// Stop ends the server in order. Restart starts it again. It is not needed at the
+// end of a test.
+func (s *Server) Stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
+	defer cancel()
+	return s.Server.Stop(ctx)
+}
+
+// Restart starts the server again on the same port and data, after Kill, Stop or
+// while it runs. It returns once the server answers.
+func (s *Server) Restart() error {
+	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
+	defer cancel()
+	return s.Server.Restart(ctx)
+}
+
+// DSN is the data source name for go-sql-driver: root over TCP, without a
+// password, in schema db, which may be empty. Append "?name=value" for
+// parameters.
+func (s *Server) DSN(db string) string {
+	cfg := mysql.NewConfig()
+	cfg.User = "root"
+	cfg.Net = "tcp"
+	cfg.Addr = s.Addr()
+	cfg.DBName = db
+	return cfg.FormatDSN()
+}
+
+// DB opens the server as root in schema db, which may be empty, and closes it
+// when the test ends. It is connected: the first statement does not fail for
+// want of a server.
+func (s *Server) DB(t testing.TB, db string) *sql.DB {
+	t.Helper()
+	pool, err := sql.Open("mysql", s.DSN(db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pool.Close(); err != nil {
+			t.Errorf("close the pool of %s: %v", s.Addr(), err)
+		}
+	})
+	if err := pool.Ping(); err != nil {
+		t.Fatalf("connect to %s: %v", s.DSN(db), err)
+	}
+	return pool
+}
+
+// Exec runs statements as root, one after the other on one connection, so that
+// USE and SET hold for those that follow. The first error fails the test.
+func (s *Server) Exec(t testing.TB, statements ...string) {
+	t.Helper()
+	if err := s.exec(statements...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Server) exec(statements ...string) error {
+	pool, err := sql.Open("mysql", s.DSN(""))
+	if err != nil {
+		return err
+	}
+	defer pool.Close() //nolint:errcheck // every statement was answered
+	ctx := context.Background()
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", s.Addr(), err)
+	}
+	defer conn.Close() //nolint:errcheck // every statement was answered
+	for _, statement := range statements {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// Schema creates a schema with a name that no other test has and drops it when
+// the test ends.
+func (s *Server) Schema(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("t_%016x", rand.Uint64())
+	s.Exec(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() {
+		if !s.Running() {
+			return // killed by the test; its data goes with it
+		}
+		if err := s.exec("DROP DATABASE IF EXISTS " + name); err != nil {
+			t.Errorf("drop schema: %v", err)
+		}
+	})
+	return name
+}
+
+// Client is the path of the mariadb or mysql command-line client.
+func (s *Server) Client(t testing.TB) string {
+	t.Helper()
+	path, err := mysqld.FindClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,165 @@
+package mysqltest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"seqproxy/internal/mysqld"
+)
+
+// templateFormat counts changes of what a template holds, so that an older one
+// in the cache is not used.
+const templateFormat = 1
+
+// copyTemplate puts a fresh data directory at dataDir. Initialising one takes
+// about a second, copying one a few hundredths.
+func copyTemplate(b mysqld.Binary, dataDir string) error {
+	dir, err := template(b)
+	if err != nil {
+		return err
+	}
+	if err := copyTree(dir, dataDir); err != nil {
+		return fmt.Errorf("copy data directory template: %w", err)
+	}
+	return nil
+}
+
+// templates holds the template directory of each binary that this process used.
+var templates struct {
+	mu   sync.Mutex
+	dirs map[mysqld.Binary]string
+}
+
+// template returns an initialised data directory for b. It is kept in the user's
+// cache directory, since `go test` runs every package in a process of its own.
+func template(b mysqld.Binary) (string, error) {
+	templates.mu.Lock()
+	defer templates.mu.Unlock()
+	if dir, ok := templates.dirs[b]; ok {
+		return dir, nil
+	}
+	dir, err := templateDir(b)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		err = makeTemplate(b, dir)
+		if err != nil {
+			return "", err
+		}
+	} else if err != nil {
+		return "", fmt.Errorf("data directory template: %w", err)
+	}
+	if templates.dirs == nil {
+		templates.dirs = make(map[mysqld.Binary]string)
+	}
+	templates.dirs[b] = dir
+	return dir, nil
+}
+
+// templateDir names the template of b. A program that was replaced in place has
+// another one.
+func templateDir(b mysqld.Binary) (string, error) {
+	info, err := os.Stat(b.Path)
+	if err != nil {
+		return "", fmt.Errorf("server binary: %w", err)
+	}
+	key := fmt.Sprint(templateFormat, b, info.Size(), info.ModTime().UnixNano(), os.Geteuid())
+	cache, err := os.UserCacheDir()
+	if err != nil { // no HOME, as in some containers
+		cache = filepath.Join(os.TempDir(), fmt.Sprintf("cache-%d", os.Geteuid()))
+	}
+	return filepath.Join(cache, "seqproxy", "mysqltest", fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:16]), nil
+}
+
+// makeTemplate initialises beside dir and renames, so that dir is complete or
+// missing. Of two processes that do this at once one wins; both are the same.
+func makeTemplate(b mysqld.Binary, dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return fmt.Errorf("data directory template: %w", err)
+	}
+	work, err := os.MkdirTemp(filepath.Dir(dir), "make-")
+	if err != nil {
+		return fmt.Errorf("data directory template: %w", err)
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // a leftover beside the result does no harm
+	data := filepath.Join(work, "data")
+	if err := mysqld.Init(ctx, b, data); err != nil {
+		return err
+	}
+	// MySQL's server_uuid; the server makes a new one for every copy.
+	if err := os.Remove(filepath.Join(data, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("data directory template: %w", err)
+	}
+	if err := os.Rename(data, dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("data directory template: %w", err)
+	}
+	return nil
+}
+
+// copyTree copies directories and files; a data directory has nothing else once
+// its server has ended.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		if d.IsDir() {
+			return os.MkdirAll(target, 0o700)
+		}
+		if !d.Type().IsRegular() {
+			return fmt.Errorf("%s is neither a file nor a directory", path)
+		}
+		return copyFile(path, target)
+	})
+}
+
+// copyFile copies a file and leaves out blocks of zeros: more than half of a
+// fresh data directory is an empty redo log.
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // only read
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+
+	block := make([]byte, 64<<10)
+	zeros := make([]byte, len(block))
+	var size int64
+	for {
+		n, err := io.ReadFull(in, block)
+		if n > 0 && !bytes.Equal(block[:n], zeros[:n]) {
+			if _, err := out.WriteAt(block[:n], size); err != nil {
+				return err
+			}
+		}
+		size += int64(n)
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return out.Truncate(size)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
