@@ -1,0 +1,276 @@
+package protocol
+
+import "encoding/binary"
+
+// Event says why Answer.Walk stopped.
+type Event uint8
+
+const (
+	// NeedMore: the bytes ended inside the answer.
+	NeedMore Event = iota
+	// Done: the answer ended.
+	Done
+	// WantsFile: the server asks for a file (LOAD DATA LOCAL). The client sends
+	// packets up to an empty one; after FileSent the walk goes on.
+	WantsFile
+	// Malformed: the bytes are no answer; the connection cannot be used any more.
+	Malformed
+)
+
+// phase is what the next packet of an answer is.
+type phase uint8
+
+const (
+	phaseFirst   phase = iota // OK, ERR, LOCAL INFILE or a column count
+	phaseOne                  // the only packet
+	phaseDefs                 // column definitions
+	phaseDefsEnd              // the EOF behind them, without DEPRECATE_EOF
+	phaseRows                 // rows or their terminator
+	phaseEnded
+)
+
+// headBytes is how many bytes of a packet's payload are ever looked at: an OK is
+// header, two integers of up to nine bytes, status and warnings.
+const headBytes = 23
+
+// Answer finds the end of a server's answer by walking from packet header to
+// packet header. It looks into the first packet, the terminators, and the first
+// byte of a row; nothing is decoded, copied or held.
+//
+// Its fields tell what the last OK, EOF or ERR said. One Answer serves a
+// connection for ever; Begin starts it on the next answer.
+type Answer struct {
+	// Status is the status of the last OK or EOF that had one.
+	Status Status
+	// Warnings is the warning count of the last OK or EOF.
+	Warnings uint16
+	// ErrCode is the code of the ERR that ended the answer; 0 if none did.
+	ErrCode uint16
+	// Rows says that the answer had a result set.
+	Rows bool
+	// PacketNum is the number of the last packet walked over.
+	PacketNum uint8
+
+	shape        Shape
+	phase        phase
+	deprecateEOF bool
+	continued    bool   // the next packet continues one of 16 MB
+	wantsFile    bool   // the packet being passed is a LOCAL INFILE request
+	skip         int    // bytes of the current packet's payload still to pass
+	defs         uint64 // column definitions still to come
+}
+
+// Begin starts on an answer of the given shape. caps are those that client and
+// backend agreed on.
+func (a *Answer) Begin(shape Shape, caps Capability) {
+	*a = Answer{Status: a.Status, shape: shape, deprecateEOF: caps.Has(DeprecateEOF)}
+	switch shape {
+	case ShapeNone:
+		a.phase = phaseEnded
+	case ShapeOne:
+		a.phase = phaseOne
+	case ShapeRows, ShapeFields:
+		a.phase = phaseRows
+	default:
+		a.phase = phaseFirst
+	}
+}
+
+// FileSent tells that the client's file, its empty packet included, went to the
+// server, which now answers as to the statement itself.
+func (a *Answer) FileSent() { a.wantsFile = false }
+
+// Walk goes over b, the bytes of the server that follow those it accepted before.
+// It accepts the first n, which may be passed on. With NeedMore the rest, a part
+// of a packet's head, must come again with what follows it. Bytes behind the end
+// of the answer are never accepted.
+func (a *Answer) Walk(b []byte) (n int, ev Event) {
+	for {
+		if a.skip > 0 {
+			k := min(a.skip, len(b)-n)
+			n += k
+			a.skip -= k
+			if a.skip > 0 {
+				return n, NeedMore
+			}
+		}
+		if !a.continued {
+			if a.wantsFile {
+				return n, WantsFile
+			}
+			if a.phase == phaseEnded {
+				return n, Done
+			}
+		}
+		if a.phase == phaseRows && !a.continued {
+			n += a.passRows(b[n:])
+		}
+		rest := b[n:]
+		if len(rest) < HeaderSize {
+			return n, NeedMore
+		}
+		size := PayloadLen(rest)
+		if !a.continued {
+			head := rest[HeaderSize:]
+			if need := min(size, headBytes); len(head) < need {
+				return n, NeedMore
+			} else if !a.packet(head[:need], size) {
+				return n, Malformed
+			}
+		}
+		a.PacketNum = rest[3]
+		a.continued = size == MaxFragment
+		a.skip = size
+		n += HeaderSize
+	}
+}
+
+// passRows passes the whole rows at the start of b, the bulk of all bytes.
+func (a *Answer) passRows(b []byte) (n int) {
+	for len(b)-n > HeaderSize {
+		size := PayloadLen(b[n:])
+		first := b[n+HeaderSize]
+		if size >= MaxFragment || size > len(b)-n-HeaderSize || first >= headerEOF || size == 0 {
+			return n
+		}
+		a.PacketNum = b[n+3]
+		n += HeaderSize + size
+	}
+	return n
+}
+
+// packet takes note of a packet's head: the first bytes of a payload of size
+// bytes, all of it or at least headBytes.
+func (a *Answer) packet(head []byte, size int) (ok bool) {
+	switch a.phase {
+	case phaseOne:
+		a.phase = phaseEnded
+		if size == 0 {
+			return true // an empty string
+		}
+		switch {
+		case head[0] == headerERR:
+			return a.err(head)
+		case head[0] == headerEOF && size < 9:
+			return a.eof(head)
+		case head[0] == headerOK && size >= 7:
+			return a.ok(head)
+		}
+		return true // COM_STATISTICS: a bare string
+	case phaseFirst:
+		return a.first(head, size)
+	case phaseDefs:
+		a.defs--
+		if a.defs == 0 {
+			a.phase = phaseRows
+			if !a.deprecateEOF {
+				a.phase = phaseDefsEnd
+			}
+		}
+		return size > 0
+	case phaseDefsEnd:
+		if size == 0 || head[0] != headerEOF || !a.eof(head) {
+			return false
+		}
+		a.phase = phaseRows
+		if a.Status.Has(CursorExists) {
+			a.phase = phaseEnded // the rows come with COM_STMT_FETCH
+		}
+		return true
+	case phaseRows:
+		return a.row(head, size)
+	}
+	return false
+}
+
+func (a *Answer) first(head []byte, size int) bool {
+	if size == 0 {
+		return false
+	}
+	switch head[0] {
+	case headerOK:
+		a.phase = phaseEnded
+		if !a.ok(head) {
+			return false
+		}
+		if a.Status.Has(MoreResults) {
+			a.phase = phaseFirst
+		}
+		return true
+	case headerERR:
+		a.phase = phaseEnded
+		return a.err(head)
+	case headerLocalInfile:
+		a.wantsFile = true
+		return a.shape == ShapeResult
+	}
+	n, _, ok := ReadLenEncInt(head)
+	if !ok || n == 0 || size > 9 {
+		return false
+	}
+	a.Rows = true
+	a.defs, a.phase = n, phaseDefs
+	return true
+}
+
+func (a *Answer) row(head []byte, size int) bool {
+	if size == 0 {
+		return true
+	}
+	switch {
+	case head[0] == headerERR:
+		a.phase = phaseEnded
+		return a.err(head)
+	case head[0] == headerEOF && size < 9 && !a.deprecateEOF:
+		a.phase = phaseEnded
+		if !a.eof(head) {
+			return false
+		}
+	case head[0] == headerEOF && size < MaxFragment && a.deprecateEOF:
+		a.phase = phaseEnded
+		if !a.ok(head) {
+			return false
+		}
+	default:
+		return true
+	}
+	if a.Status.Has(MoreResults) && a.shape == ShapeResult {
+		a.phase = phaseFirst
+	}
+	return true
+}
+
+// ok reads the OK whose head this is, also one that stands for an EOF.
+func (a *Answer) ok(head []byte) bool {
+	b := head[1:]
+	for range 2 { // affected rows, insert id
+		_, k, ok := ReadLenEncInt(b)
+		if !ok {
+			return false
+		}
+		b = b[k:]
+	}
+	if len(b) < 4 {
+		return false
+	}
+	a.Status = Status(binary.LittleEndian.Uint16(b))
+	a.Warnings = binary.LittleEndian.Uint16(b[2:])
+	return true
+}
+
+func (a *Answer) eof(head []byte) bool {
+	if len(head) < 5 {
+		return false
+	}
+	a.Warnings = binary.LittleEndian.Uint16(head[1:])
+	a.Status = Status(binary.LittleEndian.Uint16(head[3:]))
+	return true
+}
+
+func (a *Answer) err(head []byte) bool {
+	if len(head) < 3 {
+		return false
+	}
+	a.ErrCode = binary.LittleEndian.Uint16(head[1:])
+	return true
+}

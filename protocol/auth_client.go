@@ -1,0 +1,123 @@
+package protocol
+
+import (
+	"crypto/rsa"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// prover proves a password to a server: the client's side of the plugins.
+type prover struct {
+	password string
+	secure   bool           // the password may travel in clear: TLS or a Unix socket
+	key      *rsa.PublicKey // the server's, nil: ask for it
+
+	plugin  string // the one in use
+	salt    Salt
+	waiting bool // for the server's key
+}
+
+// start begins with the plugin and salt of a greeting. Where the plugin is none
+// that answers in the first packet, the default is tried: the server then asks
+// for its own by a switch.
+func (p *prover) start(plugin string, salt Salt) (answer []byte) {
+	p.salt = salt
+	if plugin == mysql.AUTH_NATIVE_PASSWORD || plugin == "" {
+		p.plugin = mysql.AUTH_NATIVE_PASSWORD
+		return mysql.CalcNativePassword(salt[:], []byte(p.password))
+	}
+	p.plugin = mysql.AUTH_CACHING_SHA2_PASSWORD
+	return mysql.CalcCachingSha2Password(salt[:], []byte(p.password))
+}
+
+// switchTo starts anew with the plugin the server wants; the answer may be empty
+// and is sent all the same.
+func (p *prover) switchTo(s *AuthSwitch) (answer []byte, err error) {
+	p.plugin, p.waiting = s.Plugin, false
+	switch s.Plugin {
+	case mysql.AUTH_NATIVE_PASSWORD:
+		if p.salt, err = s.salt(); err != nil {
+			return nil, err
+		}
+		return mysql.CalcNativePassword(p.salt[:], []byte(p.password)), nil
+	case mysql.AUTH_CACHING_SHA2_PASSWORD:
+		if p.salt, err = s.salt(); err != nil {
+			return nil, err
+		}
+		return mysql.CalcCachingSha2Password(p.salt[:], []byte(p.password)), nil
+	case mysql.AUTH_SHA256_PASSWORD:
+		if p.salt, err = s.salt(); err != nil {
+			return nil, err
+		}
+		if p.password == "" {
+			return []byte{0}, nil
+		}
+		const requestKey = 0x01 // this plugin's; caching_sha2_password has another
+		return p.reveal(requestKey)
+	case mysql.AUTH_MARIADB_ED25519:
+		const nonce = 32
+		if len(s.Data) < nonce {
+			return nil, fmt.Errorf("auth switch to %s: %w: nonce of %d bytes", s.Plugin, ErrMalformed, len(s.Data))
+		}
+		answer, err = mysql.CalcEd25519Password(s.Data[:nonce], p.password)
+		if err != nil {
+			return nil, fmt.Errorf("auth switch to %s: %w", s.Plugin, err)
+		}
+		return answer, nil
+	case mysql.AUTH_CLEAR_PASSWORD:
+		if !p.secure {
+			return nil, fmt.Errorf("the server asks for the password in clear (%s), which is given only over TLS or a Unix socket: switch TLS on for this node", s.Plugin)
+		}
+		return append([]byte(p.password), 0), nil
+	case mysql.AUTH_MYSQL_OLD_PASSWORD:
+		return nil, fmt.Errorf("the server asks for %w, which are not spoken here: give the account another plugin", errOldPassword)
+	}
+	return nil, fmt.Errorf("the server asks for authentication plugin %q, which is not spoken here: give the account %s, %s or %s",
+		s.Plugin, mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_NATIVE_PASSWORD, mysql.AUTH_MARIADB_ED25519)
+}
+
+// more reacts to what the server's plugin says. speak is false where the server
+// speaks next.
+func (p *prover) more(data []byte) (answer []byte, speak bool, err error) {
+	if p.waiting {
+		p.waiting = false
+		key, err := parsePublicKey(data)
+		if err != nil {
+			return nil, false, err
+		}
+		answer, err = p.encrypt(key)
+		return answer, true, err
+	}
+	if p.plugin == mysql.AUTH_CACHING_SHA2_PASSWORD && len(data) == 1 {
+		switch data[0] {
+		case sha2FastOK:
+			return nil, false, nil
+		case sha2FullAuth:
+			answer, err = p.reveal(sha2RequestKey)
+			return answer, true, err
+		}
+	}
+	return nil, false, fmt.Errorf("%w: %d bytes of data that %s does not send", ErrMalformed, len(data), p.plugin)
+}
+
+// reveal gives the password itself: in clear where that is safe, else under the
+// server's key, which is asked for if it is not known.
+func (p *prover) reveal(requestKey byte) ([]byte, error) {
+	switch {
+	case p.secure:
+		return append([]byte(p.password), 0), nil
+	case p.key != nil:
+		return p.encrypt(p.key)
+	}
+	p.waiting = true
+	return []byte{requestKey}, nil
+}
+
+func (p *prover) encrypt(key *rsa.PublicKey) ([]byte, error) {
+	answer, err := mysql.EncryptPassword(p.password, p.salt[:], key)
+	if err != nil {
+		return nil, fmt.Errorf("encrypt the password with the server's RSA key: %w", err)
+	}
+	return answer, nil
+}

@@ -1,0 +1,77 @@
+package protocol
+
+import "github.com/go-mysql-org/go-mysql/mysql"
+
+// Command is the first byte of a client's packet in the command phase.
+type Command byte
+
+// The commands (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase.html).
+const (
+	ComQuit           = Command(mysql.COM_QUIT)
+	ComInitDB         = Command(mysql.COM_INIT_DB)
+	ComQuery          = Command(mysql.COM_QUERY)
+	ComFieldList      = Command(mysql.COM_FIELD_LIST)
+	ComCreateDB       = Command(mysql.COM_CREATE_DB)
+	ComDropDB         = Command(mysql.COM_DROP_DB)
+	ComRefresh        = Command(mysql.COM_REFRESH)
+	ComShutdown       = Command(mysql.COM_SHUTDOWN)
+	ComStatistics     = Command(mysql.COM_STATISTICS)
+	ComProcessInfo    = Command(mysql.COM_PROCESS_INFO)
+	ComProcessKill    = Command(mysql.COM_PROCESS_KILL)
+	ComDebug          = Command(mysql.COM_DEBUG)
+	ComPing           = Command(mysql.COM_PING)
+	ComChangeUser     = Command(mysql.COM_CHANGE_USER)
+	ComBinlogDump     = Command(mysql.COM_BINLOG_DUMP)
+	ComTableDump      = Command(mysql.COM_TABLE_DUMP)
+	ComRegisterSlave  = Command(mysql.COM_REGISTER_SLAVE)
+	ComStmtPrepare    = Command(mysql.COM_STMT_PREPARE)
+	ComStmtExecute    = Command(mysql.COM_STMT_EXECUTE)
+	ComStmtLongData   = Command(mysql.COM_STMT_SEND_LONG_DATA)
+	ComStmtClose      = Command(mysql.COM_STMT_CLOSE)
+	ComStmtReset      = Command(mysql.COM_STMT_RESET)
+	ComSetOption      = Command(mysql.COM_SET_OPTION)
+	ComStmtFetch      = Command(mysql.COM_STMT_FETCH)
+	ComBinlogDumpGTID = Command(mysql.COM_BINLOG_DUMP_GTID)
+	ComResetConn      = Command(mysql.COM_RESET_CONNECTION)
+)
+
+// Shape says what an answer looks like, which is all the relay has to know to
+// find its end.
+type Shape uint8
+
+const (
+	// ShapeUnknown is a command whose answer cannot be framed.
+	ShapeUnknown Shape = iota
+	// ShapeNone: the server does not answer.
+	ShapeNone
+	// ShapeOne is one packet: OK, ERR, EOF or a bare string.
+	ShapeOne
+	// ShapeResult is OK, ERR, LOCAL INFILE or a result set, perhaps more than one.
+	ShapeResult
+	// ShapeRows is a result set's rows without the head (COM_STMT_FETCH).
+	ShapeRows
+	// ShapeFields is column definitions up to a terminator (COM_FIELD_LIST).
+	ShapeFields
+	// ShapePrepare is the answer to COM_STMT_PREPARE.
+	ShapePrepare
+)
+
+// AnswerShape returns what the server answers to c.
+func (c Command) AnswerShape() Shape {
+	switch c {
+	case ComQuit, ComStmtClose, ComStmtLongData:
+		return ShapeNone
+	case ComInitDB, ComCreateDB, ComDropDB, ComRefresh, ComShutdown, ComStatistics, ComProcessKill,
+		ComDebug, ComPing, ComStmtReset, ComSetOption, ComResetConn, ComRegisterSlave:
+		return ShapeOne
+	case ComQuery, ComStmtExecute, ComProcessInfo:
+		return ShapeResult
+	case ComStmtFetch:
+		return ShapeRows
+	case ComFieldList:
+		return ShapeFields
+	case ComStmtPrepare:
+		return ShapePrepare
+	}
+	return ShapeUnknown
+}

@@ -1,0 +1,309 @@
+package protocol
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// Conn is one MySQL connection's byte stream, to a client or to a backend: a
+// read buffer that exists only while there are bytes in it, packets for the
+// login, and writes that cannot lock up with a peer which writes itself.
+//
+// It is used by one goroutine at a time; only Close and SetReadDeadline may be
+// called from another.
+type Conn struct {
+	sock *socket
+	tls  *tls.Conn // nil on a plain connection
+
+	buf  []byte // nil while nothing is buffered
+	r, w int    // buf[r:w] was read and not discarded
+
+	ahead      []byte // read while a write was blocked; comes after buf and before the socket
+	aheadLimit int
+
+	packetNum uint8 // of the next packet written
+	scratch   []byte
+
+	takeFn func() []byte
+	giveFn func()
+}
+
+// readAheadDelay is how long a write must have been blocked before the peer's
+// own bytes are read meanwhile. A peer that only reads slowly is not worth it.
+const readAheadDelay = 20 * time.Millisecond
+
+// NewConn makes a Conn of a TCP or Unix connection and owns it from then on,
+// also when it returns an error.
+//
+// writeStall bounds how long a write waits without progress (0: for ever).
+// readAhead is how many bytes of the peer may be taken in while a write to it is
+// blocked: a client that sends many statements before it reads any answer would
+// otherwise wait for the proxy while the proxy waits for it. 0 turns that off.
+func NewConn(nc net.Conn, writeStall time.Duration, readAhead int) (*Conn, error) {
+	s, err := newSocket(nc)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	s.stall = writeStall
+	c := &Conn{sock: s, aheadLimit: readAhead}
+	c.takeFn, c.giveFn = c.take, c.give
+	if readAhead > 0 {
+		s.onBlocked = c.startReadAhead
+	}
+	return c, nil
+}
+
+// Buffered returns the bytes that were read and not discarded. They are valid,
+// and may be changed in place, until the next Fill, ReadPacket or Discard.
+func (c *Conn) Buffered() []byte { return c.buf[c.r:c.w] }
+
+// Discard drops the first n buffered bytes.
+func (c *Conn) Discard(n int) {
+	c.r += n
+	if c.r > c.w {
+		panic("protocol: Discard of more than is buffered")
+	}
+}
+
+// Fill waits for more bytes and reads once. Buffered grows; where there was no
+// room it moves, so slices of it are invalid afterwards. The buffer grows as far
+// as the bytes that are left in it demand: callers bound that by what they leave.
+// It returns io.EOF when the peer has closed.
+func (c *Conn) Fill() error {
+	if c.r == c.w {
+		c.r, c.w = 0, 0
+	} else if c.w == len(c.buf) {
+		c.makeRoom()
+	}
+	n, err := c.read()
+	c.w += n
+	return err
+}
+
+// makeRoom moves what is buffered to the start of the buffer, of a larger one if
+// it is more than half full.
+func (c *Conn) makeRoom() {
+	n := c.w - c.r
+	to := c.buf
+	if n > len(c.buf)/2 {
+		to = make([]byte, 2*len(c.buf))
+	}
+	copy(to, c.buf[c.r:c.w])
+	if &to[0] != &c.buf[0] {
+		giveBuffer(c.buf)
+		c.buf = to
+	}
+	c.r, c.w = 0, n
+}
+
+// Release gives the buffer back if nothing is in it.
+func (c *Conn) Release() {
+	if c.buf != nil && c.r == c.w {
+		c.give()
+	}
+}
+
+func (c *Conn) read() (int, error) {
+	if len(c.ahead) > 0 {
+		n := copy(c.take(), c.ahead)
+		c.ahead = c.ahead[n:]
+		if len(c.ahead) == 0 {
+			c.ahead = nil
+		}
+		return n, nil
+	}
+	if c.tls == nil {
+		return c.sock.readInto(c.takeFn, c.giveFn)
+	}
+	n, err := c.tls.Read(c.take())
+	if n > 0 {
+		return n, nil // an error comes again
+	}
+	return n, err
+}
+
+// take returns the free part of the buffer, making one if there is none.
+func (c *Conn) take() []byte {
+	if c.buf == nil {
+		c.buf, c.r, c.w = takeBuffer(), 0, 0
+	}
+	return c.buf[c.w:]
+}
+
+// give returns the buffer to the pool if nothing is in it.
+func (c *Conn) give() {
+	if c.r == c.w && c.buf != nil {
+		giveBuffer(c.buf)
+		c.buf, c.r, c.w = nil, 0, 0
+	}
+}
+
+// Write writes b as it is.
+func (c *Conn) Write(b []byte) (int, error) {
+	if c.tls != nil {
+		return c.tls.Write(b)
+	}
+	return c.sock.Write(b)
+}
+
+// startReadAhead is called when a write to the peer has to wait.
+func (c *Conn) startReadAhead() func() {
+	done := make(chan struct{})
+	t := time.AfterFunc(readAheadDelay, func() {
+		defer close(done)
+		c.readAhead()
+	})
+	return func() {
+		if t.Stop() {
+			return
+		}
+		// The goroutine runs: end its read, wait for it, and allow reads again.
+		_ = c.sock.SetReadDeadline(time.Unix(1, 0))
+		<-done
+		_ = c.sock.SetReadDeadline(time.Time{})
+	}
+}
+
+// readAhead takes in what the peer sends until it is stopped by a read deadline
+// or has enough. Errors are left for the next Fill, which meets them again.
+func (c *Conn) readAhead() {
+	chunk := takeBuffer()
+	defer giveBuffer(chunk)
+	for len(c.ahead) < c.aheadLimit {
+		var n int
+		var err error
+		if c.tls != nil {
+			n, err = c.tls.Read(chunk)
+		} else {
+			n, err = c.sock.Read(chunk)
+		}
+		c.ahead = append(c.ahead, chunk[:n]...)
+		if err != nil {
+			return
+		}
+	}
+}
+
+// ReadPacket reads one packet and returns its payload, valid until the next read.
+// A payload of more than limit bytes (or of 16 MB and more) is an error, found
+// before it is read. The next packet written continues its numbering.
+func (c *Conn) ReadPacket(limit int) ([]byte, error) {
+	for c.w-c.r < HeaderSize {
+		if err := c.fillPacket(); err != nil {
+			return nil, err
+		}
+	}
+	n := PayloadLen(c.buf[c.r:])
+	if n > limit || n == MaxFragment {
+		return nil, fmt.Errorf("%w: %d bytes where at most %d are expected", ErrMalformed, n, limit)
+	}
+	for c.w-c.r < HeaderSize+n {
+		if err := c.fillPacket(); err != nil {
+			return nil, err
+		}
+	}
+	c.packetNum = c.buf[c.r+3] + 1
+	payload := c.buf[c.r+HeaderSize : c.r+HeaderSize+n]
+	c.r += HeaderSize + n
+	return payload, nil
+}
+
+// fillPacket is Fill inside a packet, where an end of the stream is unexpected
+// unless nothing of the packet has come.
+func (c *Conn) fillPacket() error {
+	partial := c.w > c.r
+	err := c.Fill()
+	if errors.Is(err, io.EOF) && partial {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// WritePacket writes payload as one packet, numbered on from the last packet
+// read or written; 16 MB and more are refused.
+func (c *Conn) WritePacket(payload []byte) error {
+	if len(payload) >= MaxFragment {
+		return fmt.Errorf("packet of %d bytes is too long to be written whole", len(payload))
+	}
+	c.scratch, c.packetNum = AppendPacket(c.scratch[:0], payload, c.packetNum)
+	_, err := c.Write(c.scratch)
+	if cap(c.scratch) > 1<<10 {
+		c.scratch = nil
+	}
+	return err
+}
+
+// SetPacketNum sets the number of the next packet that WritePacket writes; a new
+// command starts at 0.
+func (c *Conn) SetPacketNum(n uint8) { c.packetNum = n }
+
+// PacketNum returns the number of the next packet that WritePacket writes.
+func (c *Conn) PacketNum() uint8 { return c.packetNum }
+
+// StartTLSServer makes the rest of the stream TLS, with the peer as TLS client.
+// Bytes that came behind the client's SSLRequest are read as TLS, never as clear
+// packets that somebody slipped in.
+func (c *Conn) StartTLSServer(cfg *tls.Config) error { return c.startTLS(tls.Server, cfg) }
+
+// StartTLSClient makes the rest of the stream TLS, with the peer as TLS server.
+func (c *Conn) StartTLSClient(cfg *tls.Config) error { return c.startTLS(tls.Client, cfg) }
+
+func (c *Conn) startTLS(side func(net.Conn, *tls.Config) *tls.Conn, cfg *tls.Config) error {
+	var under net.Conn = c.sock
+	if c.r < c.w {
+		// The client may have sent its TLS hello in one segment with the request.
+		under = &prefixed{Conn: c.sock, prefix: append([]byte(nil), c.Buffered()...)}
+		c.r = c.w
+	}
+	c.give()
+	t := side(under, cfg)
+	if err := t.Handshake(); err != nil {
+		return fmt.Errorf("TLS handshake: %w", err)
+	}
+	c.tls = t
+	return nil
+}
+
+// prefixed is a connection some of whose bytes were read already.
+type prefixed struct {
+	net.Conn
+	prefix []byte
+}
+
+func (p *prefixed) Read(b []byte) (int, error) {
+	if len(p.prefix) > 0 {
+		n := copy(b, p.prefix)
+		p.prefix = p.prefix[n:]
+		return n, nil
+	}
+	return p.Conn.Read(b)
+}
+
+// IsTLS says whether the stream is encrypted.
+func (c *Conn) IsTLS() bool { return c.tls != nil }
+
+// RemoteAddr returns the peer's address.
+func (c *Conn) RemoteAddr() net.Addr { return c.sock.RemoteAddr() }
+
+// LocalAddr returns this side's address.
+func (c *Conn) LocalAddr() net.Addr { return c.sock.LocalAddr() }
+
+// SetDeadline bounds reads and writes together, for the login.
+func (c *Conn) SetDeadline(t time.Time) error { return c.sock.SetDeadline(t) }
+
+// SetReadDeadline bounds reads; a time in the past ends one that waits.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.sock.SetReadDeadline(t) }
+
+// Close closes the socket at once; a TLS peer is told first if that does not wait.
+func (c *Conn) Close() error {
+	if c.tls != nil {
+		_ = c.sock.SetDeadline(time.Now().Add(time.Second))
+		_ = c.tls.Close()
+	}
+	return c.sock.Close()
+}

@@ -1,0 +1,34 @@
+package protocol
+
+import (
+	"crypto/tls"
+	"net"
+)
+
+// PacketConn is what a login needs of a connection. *Conn implements it.
+//
+// Deadlines are the caller's: it bounds a whole login by one on the connection.
+type PacketConn interface {
+	// ReadPacket returns one payload, valid until the next read. One longer than
+	// limit is an error that wraps ErrMalformed.
+	ReadPacket(limit int) ([]byte, error)
+	// WritePacket writes one packet, numbered after the last one read or written.
+	WritePacket(payload []byte) error
+	// StartTLSServer and StartTLSClient shake hands and make the rest TLS.
+	StartTLSServer(cfg *tls.Config) error
+	StartTLSClient(cfg *tls.Config) error
+	IsTLS() bool
+	RemoteAddr() net.Addr
+}
+
+var _ PacketConn = (*Conn)(nil)
+
+// DefaultLoginLimit is the longest packet that a login may send.
+const DefaultLoginLimit = 1 << 20
+
+// overUnix says whether the peer is on this machine's Unix socket, which the
+// servers and their clients hold to be as safe as TLS.
+func overUnix(pc PacketConn) bool {
+	addr := pc.RemoteAddr()
+	return addr != nil && addr.Network() == "unix"
+}

@@ -1,0 +1,71 @@
+package protocol
+
+import (
+	"fmt"
+	"iter"
+)
+
+// maxAttrs is the length from which on MySQL refuses a login for its attributes
+// (https://dev.mysql.com/doc/refman/8.4/en/performance-schema-connection-attribute-tables.html).
+const maxAttrs = 64<<10 - 1
+
+// Attrs is a client's connection attributes (program name, driver, host ...) in
+// the form in which they travel: length-encoded keys and values, each key before
+// its value, without the length of the whole. The zero value holds none.
+type Attrs []byte
+
+// ParseAttrs checks that b is connection attributes. The result shares b's memory.
+func ParseAttrs(b []byte) (Attrs, error) {
+	if len(b) > maxAttrs {
+		return nil, fmt.Errorf("connection attributes: %w: %d bytes, at most %d are allowed", ErrMalformed, len(b), maxAttrs)
+	}
+	for rest := b; len(rest) > 0; {
+		for range 2 {
+			_, n, ok := ReadLenEncBytes(rest)
+			if !ok {
+				return nil, fmt.Errorf("connection attributes: %w at byte %d", ErrMalformed, len(b)-len(rest))
+			}
+			rest = rest[n:]
+		}
+	}
+	return Attrs(b), nil
+}
+
+// With returns the attributes with one more behind them, in new memory. An
+// attribute that would make them longer than servers accept is left out: a login
+// is worth more than a label.
+func (a Attrs) With(key, value string) Attrs {
+	b := append(make(Attrs, 0, len(a)+len(key)+len(value)+18), a...)
+	b = AppendLenEncBytes(AppendLenEncBytes(b, key), value)
+	if len(b) > maxAttrs {
+		return a
+	}
+	return b
+}
+
+// All yields keys and values in their order, up to the first that is malformed.
+func (a Attrs) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for rest := []byte(a); len(rest) > 0; {
+			key, n, ok := ReadLenEncBytes(rest)
+			if !ok {
+				return
+			}
+			value, m, ok := ReadLenEncBytes(rest[n:])
+			if !ok || !yield(string(key), string(value)) {
+				return
+			}
+			rest = rest[n+m:]
+		}
+	}
+}
+
+// Get returns the value of the first attribute named key.
+func (a Attrs) Get(key string) (string, bool) {
+	for k, v := range a.All() {
+		if k == key {
+			return v, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,99 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// ChangeUserRequest is COM_CHANGE_USER
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_change_user.html).
+type ChangeUserRequest struct {
+	User         string
+	AuthResponse []byte
+	Database     string
+	HasCollation bool // a client may end the packet before Collation
+	Collation    uint16
+	Plugin       string // with PluginAuth
+	Attrs        Attrs  // with ConnectAttrs
+}
+
+// ParseChangeUser decodes the command's payload, command byte included, as a
+// client sends it that has agreed on capabilities. AuthResponse and Attrs share
+// payload's memory.
+func ParseChangeUser(payload []byte, capabilities Capability) (*ChangeUserRequest, error) {
+	if len(payload) == 0 || Command(payload[0]) != ComChangeUser {
+		return nil, fmt.Errorf("change user: %w", ErrMalformed)
+	}
+	b := payload[1:]
+	r := &ChangeUserRequest{}
+	end := bytes.IndexByte(b, 0)
+	if end < 0 {
+		return nil, fmt.Errorf("change user: %w: user name has no end", ErrMalformed)
+	}
+	r.User, b = string(b[:end]), b[end+1:]
+	var ok bool
+	if capabilities.Has(SecureConnection) {
+		r.AuthResponse, b, ok = cutShort(b)
+	} else if end = bytes.IndexByte(b, 0); end >= 0 {
+		r.AuthResponse, b, ok = b[:end], b[end+1:], true
+	}
+	if !ok {
+		return nil, fmt.Errorf("change user: %w: answer to the challenge is cut off", ErrMalformed)
+	}
+	if end = bytes.IndexByte(b, 0); end < 0 {
+		return nil, fmt.Errorf("change user: %w: database name has no end", ErrMalformed)
+	}
+	r.Database, b = string(b[:end]), b[end+1:]
+	if len(b) < 2 {
+		return r, nil // old clients end here
+	}
+	r.HasCollation, r.Collation, b = true, binary.LittleEndian.Uint16(b), b[2:]
+	if capabilities.Has(PluginAuth) {
+		r.Plugin, b = cutNul(b)
+	}
+	var err error
+	if r.Attrs, err = cutAttrs(b, capabilities); err != nil {
+		return nil, fmt.Errorf("change user: %w", err)
+	}
+	return r, nil
+}
+
+// ChangeUser checks the login that a COM_CHANGE_USER asks for. payload is the
+// command, the last packet read from pc; before is the login that it replaces,
+// whose capabilities stay. As with Run the last OK is the caller's to send, and
+// after an *AuthError or a *HandshakeError the connection is to be closed.
+//
+// A client with PluginAuth is always asked again, with a fresh salt: what came
+// with the command answers a challenge that was used before.
+func (l *ServerLogin) ChangeUser(pc PacketConn, payload []byte, before *ClientHello) (*ClientHello, error) {
+	request, err := ParseChangeUser(payload, before.Capabilities)
+	if err != nil {
+		return nil, refuseMalformed(pc, err)
+	}
+	hello := &ClientHello{
+		User: request.User, Database: request.Database, Capabilities: before.Capabilities,
+		Collation: before.Collation, MaxPacket: before.MaxPacket, Attrs: before.Attrs, Salt: before.Salt,
+	}
+	if request.HasCollation {
+		hello.Collation = uint8(request.Collation)
+	}
+	if request.Attrs != nil {
+		hello.Attrs = bytes.Clone(request.Attrs)
+	}
+	x := newExchange(l, pc, hello)
+	switch {
+	case !hello.Capabilities.Has(PluginAuth):
+		err = x.native(request.AuthResponse)
+	case request.Plugin == mysql.AUTH_NATIVE_PASSWORD:
+		err = x.switchTo(mysql.AUTH_NATIVE_PASSWORD)
+	default:
+		err = x.switchTo(mysql.AUTH_CACHING_SHA2_PASSWORD)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return hello, nil
+}

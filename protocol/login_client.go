@@ -1,0 +1,213 @@
+package protocol
+
+import (
+	"crypto/rsa"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// ClientLogin logs in to a backend: the proxy is the client. It is only read, so
+// that one value may serve many connections.
+//
+// Spoken are mysql_native_password, caching_sha2_password, sha256_password,
+// MariaDB's ed25519, and clear text over TLS and Unix sockets, in whatever order
+// the server switches.
+type ClientLogin struct {
+	User     string
+	Password string
+	Database string // "": none
+	// Capabilities is exactly what is agreed on with the server, apart from the
+	// PerLogin flags and LongPassword, which the login sets as it needs them. A flag
+	// that the server does not offer is an error, since it changes what later bytes
+	// mean.
+	Capabilities Capability
+	Collation    uint8
+	MaxPacket    uint32 // 0: 1 GiB, the largest there is
+	Attrs        Attrs  // sent if the server takes them
+
+	TLS *tls.Config // nil: plain
+	// PublicKey is the server's RSA key. With nil the server is asked for it where
+	// it is needed, that is without TLS, and whoever sits between may then give
+	// another and read the password.
+	PublicKey *rsa.PublicKey
+}
+
+// ServerHello is what a server told in a login that succeeded.
+type ServerHello struct {
+	Greeting     Greeting   // as the server sent it
+	Capabilities Capability // what both sides have agreed on
+	Status       Status     // after the login
+	Plugin       string     // by which the password was proved
+}
+
+// clientOnly are flags that tell about the client and change no byte of the
+// server's; servers need not offer them (MariaDB does not offer LongPassword).
+const clientOnly = LongPassword | LongFlag | ODBC | IgnoreSigpipe | Interactive | Reserved |
+	Capability(mysql.CLIENT_SSL_VERIFY_SERVER_CERT|mysql.CLIENT_REMEMBER_OPTIONS)
+
+// maxAuthRounds bounds how often a server may go on asking.
+const maxAuthRounds = 16
+
+// ReadGreeting reads a server's greeting, for a look at its version, collation and
+// capabilities; an ERR in its place is a *ServerError. A connection that is closed
+// after it counts on the server as an aborted one and, on MySQL, towards
+// max_connect_errors, after which it blocks the host: whoever has credentials
+// should log in and send COM_QUIT instead.
+func ReadGreeting(pc PacketConn) (*Greeting, error) {
+	payload, err := pc.ReadPacket(DefaultLoginLimit)
+	if err != nil {
+		return nil, fmt.Errorf("read greeting: %w", err)
+	}
+	return ParseGreeting(payload)
+}
+
+// Run logs in, up to and with the server's OK; the next packet on pc is a command.
+// A refusal by the server is a *ServerError. After an error the connection is to
+// be closed. The caller sets a deadline.
+func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
+	greeting, err := ReadGreeting(pc)
+	if err != nil {
+		return nil, err
+	}
+	capabilities, err := l.agree(greeting)
+	if err != nil {
+		return nil, err
+	}
+	response := HandshakeResponse{
+		Capabilities: capabilities, MaxPacket: l.MaxPacket, Collation: l.Collation,
+		User: l.User, Database: l.Database, Attrs: l.Attrs,
+	}
+	if response.MaxPacket == 0 {
+		response.MaxPacket = 1 << 30
+	}
+	if l.TLS != nil {
+		if err := pc.WritePacket(response.AppendSSLRequest(nil)); err != nil {
+			return nil, fmt.Errorf("write TLS request: %w", err)
+		}
+		if err := pc.StartTLSClient(l.TLS); err != nil {
+			return nil, err
+		}
+	}
+	p := &prover{password: l.Password, secure: pc.IsTLS() || overUnix(pc), key: l.PublicKey}
+	response.AuthResponse = p.start(greeting.Plugin, greeting.Salt)
+	response.Plugin = p.plugin
+	payload, err := response.Append(nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := pc.WritePacket(payload); err != nil {
+		return nil, fmt.Errorf("write handshake response: %w", err)
+	}
+	status, err := p.run(pc)
+	if err != nil {
+		return nil, err
+	}
+	return &ServerHello{Greeting: *greeting, Capabilities: capabilities, Status: status, Plugin: p.plugin}, nil
+}
+
+// agree works out the flags of the login, or says which wanted ones are missing.
+func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
+	const compression = Compress | Capability(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
+	want := l.Capabilities &^ (PerLogin | LongPassword)
+	if bad := want & compression; bad != 0 {
+		return 0, fmt.Errorf("login to the server: %s is not spoken here", bad.names())
+	}
+	if missing := want &^ (g.Capabilities | clientOnly); missing != 0 {
+		return 0, fmt.Errorf("the server (%s) does not offer %s, which the client side has agreed on", g.Version, missing.names())
+	}
+	c := want | Protocol41 | SecureConnection | LongPassword | g.Capabilities&(PluginAuth|PluginAuthLenEnc)
+	if l.Database != "" {
+		c |= ConnectWithDB
+	}
+	if len(l.Attrs) > 0 {
+		c |= g.Capabilities & ConnectAttrs
+	}
+	if l.TLS != nil {
+		if !g.Capabilities.Has(SSL) {
+			return 0, fmt.Errorf("the server (%s) does not offer TLS, which is demanded for it", g.Version)
+		}
+		c |= SSL
+	}
+	return c, nil
+}
+
+// names lists the flags in c, for messages.
+func (c Capability) names() string {
+	var names []string
+	for bit := Capability(1); bit != 0; bit <<= 1 {
+		if c.Has(bit) {
+			names = append(names, mysql.CapNames[uint32(bit)])
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// run answers the server until it says OK or ERR.
+func (p *prover) run(pc PacketConn) (Status, error) {
+	for range maxAuthRounds {
+		payload, err := pc.ReadPacket(DefaultLoginLimit)
+		if err != nil {
+			return 0, fmt.Errorf("read the server's answer to the login: %w", err)
+		}
+		if len(payload) == 0 {
+			return 0, fmt.Errorf("the server's answer to the login: %w: empty", ErrMalformed)
+		}
+		var answer []byte
+		speak := true
+		switch payload[0] {
+		case headerOK:
+			return parseLoginOK(payload)
+		case headerERR:
+			return 0, ParseServerError(payload)
+		case headerAuthSwitch:
+			request, err := ParseAuthSwitch(payload)
+			if err != nil {
+				return 0, err
+			}
+			answer, err = p.switchTo(request)
+			if err != nil {
+				return 0, err
+			}
+		case headerMoreData:
+			data, err := ParseAuthMoreData(payload)
+			if err != nil {
+				return 0, err
+			}
+			answer, speak, err = p.more(data)
+			if err != nil {
+				return 0, fmt.Errorf("login: %w", err)
+			}
+		case headerNextFactor:
+			return 0, errors.New("the server asks for a second authentication factor, which is not spoken here: use an account with one")
+		default:
+			return 0, fmt.Errorf("the server's answer to the login: %w: it begins with 0x%02x", ErrMalformed, payload[0])
+		}
+		if speak {
+			if err := pc.WritePacket(answer); err != nil {
+				return 0, fmt.Errorf("write auth data: %w", err)
+			}
+		}
+	}
+	return 0, fmt.Errorf("the server went on asking after %d rounds of authentication", maxAuthRounds)
+}
+
+// parseLoginOK returns the status in the OK packet that ends a login.
+func parseLoginOK(payload []byte) (Status, error) {
+	b := payload[1:]
+	for range 2 { // affected rows, insert id
+		_, n, ok := ReadLenEncInt(b)
+		if !ok {
+			return 0, fmt.Errorf("the server's OK to the login: %w", ErrMalformed)
+		}
+		b = b[n:]
+	}
+	if len(b) < 2 {
+		return 0, fmt.Errorf("the server's OK to the login: %w", ErrMalformed)
+	}
+	return Status(binary.LittleEndian.Uint16(b)), nil
+}

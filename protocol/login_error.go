@@ -1,0 +1,138 @@
+package protocol
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+var errOldPassword = errors.New("passwords of before MySQL 4.1 (mysql_old_password)")
+
+// AuthError is a login that was refused for its user or password. The client has
+// been answered with ERR 1045 when it is returned; its text holds no secret, and
+// says to the log what the client was not told.
+type AuthError struct {
+	User          string
+	Host          string // as in the answer: the client's address without port, or "localhost"
+	Plugin        string // the plugin that decided
+	UsingPassword bool
+	KnownUser     bool // false: Lookup knows no such user
+}
+
+func (e *AuthError) Error() string {
+	why := "wrong password"
+	switch {
+	case !e.KnownUser:
+		why = "unknown user"
+	case !e.UsingPassword:
+		why = "no password given"
+	}
+	return fmt.Sprintf("login of %q from %s refused: %s (%s)", e.User, e.Host, why, e.Plugin)
+}
+
+// message is what the client is told, in MySQL's words (ER_ACCESS_DENIED_ERROR).
+func (e *AuthError) message() string {
+	using := "NO"
+	if e.UsingPassword {
+		using = "YES"
+	}
+	return fmt.Sprintf("Access denied for user '%.48s'@'%.64s' (using password: %s)", e.User, e.Host, using)
+}
+
+// HandshakeError is a login that was refused for its form: bytes that are no
+// login, a packet over the limit, a protocol that is too old, no TLS where it is
+// demanded. The client has been answered with an ERR packet of Code.
+type HandshakeError struct {
+	Code uint16 // 1043 for a malformed packet
+	Err  error
+}
+
+func (e *HandshakeError) Error() string { return fmt.Sprintf("login refused (%d): %v", e.Code, e.Err) }
+
+// Unwrap returns the cause.
+func (e *HandshakeError) Unwrap() error { return e.Err }
+
+// ServerError is an ERR packet with which a server answered a login, also instead
+// of its greeting; State is empty then, for nothing is negotiated yet.
+type ServerError struct {
+	Code    uint16
+	State   string // five characters, or ""
+	Message string
+}
+
+func (e *ServerError) Error() string {
+	if e.State == "" {
+		return fmt.Sprintf("server error %d: %s", e.Code, e.Message)
+	}
+	return fmt.Sprintf("server error %d (%s): %s", e.Code, e.State, e.Message)
+}
+
+// ParseServerError decodes an ERR packet, with or without a SQLSTATE, to a
+// *ServerError (or says that it is malformed).
+func ParseServerError(payload []byte) error {
+	if len(payload) < 3 || payload[0] != headerERR {
+		return fmt.Errorf("ERR packet: %w", ErrMalformed)
+	}
+	e := &ServerError{Code: binary.LittleEndian.Uint16(payload[1:])}
+	text := payload[3:]
+	if len(text) >= 6 && text[0] == '#' {
+		e.State, text = string(text[1:6]), text[6:]
+	}
+	e.Message = string(text)
+	return e
+}
+
+// writeERR answers a login with an ERR packet; without a state it has the form
+// that is understood before anything is negotiated.
+func writeERR(pc PacketConn, code uint16, state, message string) error {
+	return pc.WritePacket(AppendERR(nil, 0, code, state, message)[HeaderSize:])
+}
+
+// RefuseConnection answers a new connection with an ERR packet in place of a
+// greeting, as servers do with 1040 ("Too many connections"). The packet has no
+// SQLSTATE, since nothing is negotiated yet.
+func RefuseConnection(pc PacketConn, code uint16, message string) error {
+	if err := writeERR(pc, code, "", message); err != nil {
+		return fmt.Errorf("refuse connection: %w", err)
+	}
+	return nil
+}
+
+// refuse answers a login that has no valid form and returns the error that says
+// so. That the answer cannot be written changes nothing: the caller closes.
+func refuse(pc PacketConn, code uint16, state, message string, cause error) error {
+	_ = writeERR(pc, code, state, message)
+	return &HandshakeError{Code: code, Err: cause}
+}
+
+// refuseMalformed is refuse for a packet that cannot be understood, with the
+// servers' words for it.
+func refuseMalformed(pc PacketConn, cause error) error {
+	if errors.Is(cause, errOldClient) {
+		return refuse(pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "",
+			"Client does not support authentication protocol requested by server; consider upgrading MySQL client", cause)
+	}
+	return refuse(pc, mysql.ER_HANDSHAKE_ERROR, "08S01", "Bad handshake", cause)
+}
+
+// HostOf names a client in messages as MySQL does: by its address without port.
+func HostOf(addr net.Addr) string {
+	switch a := addr.(type) {
+	case *net.TCPAddr:
+		if ip := a.AddrPort().Addr(); ip.IsValid() {
+			return ip.Unmap().String()
+		}
+	case *net.UnixAddr:
+		return "localhost"
+	}
+	if addr == nil {
+		return ""
+	}
+	if host, _, err := net.SplitHostPort(addr.String()); err == nil {
+		return host
+	}
+	return addr.String()
+}

@@ -1,0 +1,191 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// errOldClient is a login in the protocol before 4.1 or with its passwords.
+var errOldClient = errors.New("the client speaks the protocol or the passwords of before MySQL 4.1")
+
+// HandshakeResponse is the client's login, Protocol::HandshakeResponse41
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_response.html).
+type HandshakeResponse struct {
+	// Capabilities decide which of the fields below travel, and in which form.
+	Capabilities Capability
+	// Extended is MariaDB's second word, only without LongPassword in Capabilities.
+	Extended     uint32
+	MaxPacket    uint32
+	Collation    uint8
+	User         string
+	AuthResponse []byte
+	Database     string // with ConnectWithDB
+	Plugin       string // the plugin that made AuthResponse; with PluginAuth
+	Attrs        Attrs  // with ConnectAttrs
+}
+
+// responseHead is the length of the fixed part, which is also the length of a
+// whole Protocol::SSLRequest.
+const (
+	responseHead   = 4 + 4 + 1 + responseFiller
+	responseFiller = 23
+)
+
+// AppendSSLRequest appends the packet that asks the server for TLS: the head of
+// the response alone. SSL is set in it whatever r.Capabilities say.
+func (r *HandshakeResponse) AppendSSLRequest(b []byte) []byte {
+	return r.appendHead(b, r.Capabilities|SSL)
+}
+
+func (r *HandshakeResponse) appendHead(b []byte, capabilities Capability) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(capabilities))
+	b = binary.LittleEndian.AppendUint32(b, r.MaxPacket)
+	b = append(b, r.Collation)
+	b = append(b, make([]byte, responseFiller-4)...)
+	extended := r.Extended
+	if capabilities.Has(LongPassword) {
+		extended = 0
+	}
+	return binary.LittleEndian.AppendUint32(b, extended)
+}
+
+// Append appends the packet's payload. It fails when a field cannot be said: a
+// NUL byte in a name, or an answer of more than 255 bytes without PluginAuthLenEnc.
+func (r *HandshakeResponse) Append(b []byte) ([]byte, error) {
+	for _, f := range [...]struct{ name, value string }{{"user", r.User}, {"database", r.Database}, {"plugin", r.Plugin}} {
+		if strings.IndexByte(f.value, 0) >= 0 {
+			return b, fmt.Errorf("handshake response: NUL byte in the %s name", f.name)
+		}
+	}
+	if !r.Capabilities.Has(Protocol41) {
+		return b, fmt.Errorf("handshake response: %w", errOldClient)
+	}
+	b = r.appendHead(b, r.Capabilities)
+	b = append(append(b, r.User...), 0)
+	switch {
+	case r.Capabilities.Has(PluginAuthLenEnc):
+		b = AppendLenEncBytes(b, r.AuthResponse)
+	case r.Capabilities.Has(SecureConnection):
+		if len(r.AuthResponse) > 255 {
+			return b, fmt.Errorf("handshake response: an answer of %d bytes needs length-encoding", len(r.AuthResponse))
+		}
+		b = append(append(b, byte(len(r.AuthResponse))), r.AuthResponse...)
+	default:
+		if bytes.IndexByte(r.AuthResponse, 0) >= 0 {
+			return b, errors.New("handshake response: NUL byte in an answer that NUL ends")
+		}
+		b = append(append(b, r.AuthResponse...), 0)
+	}
+	if r.Capabilities.Has(ConnectWithDB) {
+		b = append(append(b, r.Database...), 0)
+	}
+	if r.Capabilities.Has(PluginAuth) {
+		b = append(append(b, r.Plugin...), 0)
+	}
+	if r.Capabilities.Has(ConnectAttrs) {
+		b = AppendLenEncBytes(b, []byte(r.Attrs))
+	}
+	return b, nil
+}
+
+// isSSLRequest says whether payload, the client's first packet, asks for TLS.
+func isSSLRequest(payload []byte) bool {
+	return len(payload) == responseHead && Capability(binary.LittleEndian.Uint32(payload)).Has(SSL)
+}
+
+// ParseHandshakeResponse decodes a client's login. Flags that are not in offered
+// are taken off first, since a client that sets them all the same (libmysql,
+// libmariadb) leaves out the fields that the server cannot read. Fields that the
+// last flags announce may be missing at the end, and bytes after the last field
+// are not looked at, as in the servers.
+//
+// AuthResponse and Attrs share payload's memory.
+func ParseHandshakeResponse(payload []byte, offered Capability) (*HandshakeResponse, error) {
+	if len(payload) < 4 {
+		return nil, fmt.Errorf("handshake response: %w: %d bytes", ErrMalformed, len(payload))
+	}
+	r := &HandshakeResponse{Capabilities: Capability(binary.LittleEndian.Uint32(payload))}
+	if !r.Capabilities.Has(Protocol41) {
+		return nil, fmt.Errorf("handshake response: %w", errOldClient)
+	}
+	if len(payload) <= responseHead {
+		return nil, fmt.Errorf("handshake response: %w: %d bytes", ErrMalformed, len(payload))
+	}
+	if !r.Capabilities.Has(LongPassword) {
+		r.Extended = binary.LittleEndian.Uint32(payload[responseHead-4:])
+	}
+	r.Capabilities &= offered
+	r.MaxPacket = binary.LittleEndian.Uint32(payload[4:])
+	r.Collation = payload[8]
+
+	b := payload[responseHead:]
+	end := bytes.IndexByte(b, 0)
+	if end < 0 {
+		return nil, fmt.Errorf("handshake response: %w: user name has no end", ErrMalformed)
+	}
+	r.User, b = string(b[:end]), b[end+1:]
+	var ok bool
+	switch {
+	case r.Capabilities.Has(PluginAuthLenEnc):
+		r.AuthResponse, b, ok = cutLenEnc(b)
+	case r.Capabilities.Has(SecureConnection):
+		r.AuthResponse, b, ok = cutShort(b)
+	default:
+		if end, ok = bytes.IndexByte(b, 0), true; end < 0 {
+			ok = false
+		} else {
+			r.AuthResponse, b = b[:end], b[end+1:]
+		}
+	}
+	if !ok {
+		return nil, fmt.Errorf("handshake response: %w: answer to the challenge is cut off", ErrMalformed)
+	}
+	if r.Capabilities.Has(ConnectWithDB) && len(b) > 0 {
+		if end = bytes.IndexByte(b, 0); end < 0 {
+			return nil, fmt.Errorf("handshake response: %w: database name has no end", ErrMalformed)
+		}
+		r.Database, b = string(b[:end]), b[end+1:]
+	}
+	if r.Capabilities.Has(PluginAuth) {
+		r.Plugin, b = cutNul(b)
+	}
+	var err error
+	r.Attrs, err = cutAttrs(b, r.Capabilities)
+	if err != nil {
+		return nil, fmt.Errorf("handshake response: %w", err)
+	}
+	return r, nil
+}
+
+// cutShort reads bytes with one byte of length before them.
+func cutShort(b []byte) (val, rest []byte, ok bool) {
+	if len(b) == 0 || len(b)-1 < int(b[0]) {
+		return nil, nil, false
+	}
+	end := 1 + int(b[0])
+	return b[1:end], b[end:], true
+}
+
+// cutLenEnc reads bytes with a length-encoded length before them.
+func cutLenEnc(b []byte) (val, rest []byte, ok bool) {
+	val, n, ok := ReadLenEncBytes(b)
+	if !ok {
+		return nil, nil, false
+	}
+	return val, b[n:], true
+}
+
+// cutAttrs reads the connection attributes, which are the last field of a login.
+func cutAttrs(b []byte, capabilities Capability) (Attrs, error) {
+	if !capabilities.Has(ConnectAttrs) || len(b) == 0 {
+		return nil, nil
+	}
+	raw, _, ok := cutLenEnc(b)
+	if !ok {
+		return nil, fmt.Errorf("connection attributes: %w: cut off", ErrMalformed)
+	}
+	return ParseAttrs(raw)
+}

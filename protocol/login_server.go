@@ -1,0 +1,159 @@
+package protocol
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// ServerLogin logs one client in: the proxy is the server. It is made (or copied)
+// for each connection; what its fields point to may be shared.
+//
+// The exchange is the connection phase of
+// https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase.html
+// with caching_sha2_password and mysql_native_password.
+type ServerLogin struct {
+	Version      string // the greeting's, a backend's own
+	ConnectionID uint32
+	// Capabilities are offered to the client, apart from those that a login itself
+	// needs: these are always offered, SSL exactly if TLS is set, compression never.
+	Capabilities Capability
+	Collation    uint8
+	Status       Status // Autocommit, usually
+
+	TLS        *tls.Config // nil: TLS is not offered
+	RequireTLS bool        // refuse clients that come without it, except on a Unix socket
+
+	// RSA is needed by clients without TLS that give a wrong password: they get an
+	// exchange under it, as from MySQL, before they are refused. With nil they are
+	// refused at once.
+	RSA *RSAKeys
+
+	// Lookup returns the account of a user, or false. It is called once for each
+	// login and should take the same time for any name.
+	Lookup func(user string) (Account, bool)
+
+	MaxPacket int // the longest packet read before the login ends; 0: DefaultLoginLimit
+}
+
+// ClientHello is a login that succeeded.
+type ClientHello struct {
+	User         string
+	Database     string     // the schema asked for, not checked; "" if none
+	Capabilities Capability // what the client asked for and was offered
+	Collation    uint8
+	MaxPacket    uint32 // the client's; 0 if it does not say
+	Attrs        Attrs
+	Plugin       string // by which the password was checked
+	PasswordUsed bool   // false: the account has none
+	// Salt is the challenge that the client knows, to which a COM_CHANGE_USER of a
+	// client without PluginAuth answers.
+	Salt Salt
+}
+
+// erSecureTransportRequired is ER_SECURE_TRANSPORT_REQUIRED of MySQL 5.7 and later.
+const erSecureTransportRequired = 3159
+
+// loginCapabilities are offered to every client, since this package needs or
+// understands them whatever the backends do.
+const loginCapabilities = Protocol41 | SecureConnection | PluginAuth | PluginAuthLenEnc | ConnectWithDB | ConnectAttrs
+
+func (l *ServerLogin) offered() Capability {
+	const compression = Compress | Capability(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
+	c := l.Capabilities&^(SSL|compression) | loginCapabilities
+	if l.TLS != nil {
+		c |= SSL
+	}
+	return c
+}
+
+func (l *ServerLogin) limit() int {
+	if l.MaxPacket > 0 {
+		return l.MaxPacket
+	}
+	return DefaultLoginLimit
+}
+
+// Run greets the client and checks its login: everything up to, but not
+// including, the last OK, which is the caller's to send (or an ERR in its place,
+// such as 1049 for an unknown database).
+//
+// After an *AuthError or a *HandshakeError the client has its answer and the
+// connection is to be closed; any other error is the connection's own. The caller
+// sets a deadline: Run waits as long as reads and writes do.
+func (l *ServerLogin) Run(pc PacketConn) (*ClientHello, error) {
+	greeting := Greeting{
+		Version: l.Version, ConnectionID: l.ConnectionID, Salt: NewSalt(), Capabilities: l.offered(),
+		Collation: l.Collation, Status: l.Status, Plugin: mysql.AUTH_CACHING_SHA2_PASSWORD,
+	}
+	payload, err := greeting.Append(nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := pc.WritePacket(payload); err != nil {
+		return nil, fmt.Errorf("write greeting: %w", err)
+	}
+	response, err := l.readResponse(pc, greeting.Capabilities)
+	if err != nil {
+		return nil, err
+	}
+	if l.RequireTLS && !pc.IsTLS() && !overUnix(pc) {
+		return nil, refuse(pc, erSecureTransportRequired, "HY000",
+			"Connections using insecure transport are prohibited while --require_secure_transport=ON.",
+			errors.New("the client came without TLS, which is demanded"))
+	}
+	if !response.Capabilities.Has(SecureConnection) {
+		return nil, refuseMalformed(pc, fmt.Errorf("handshake response: %w", errOldClient))
+	}
+	hello := &ClientHello{
+		User: response.User, Database: response.Database, Capabilities: response.Capabilities,
+		Collation: response.Collation, MaxPacket: response.MaxPacket, Attrs: bytes.Clone(response.Attrs),
+		Salt: greeting.Salt,
+	}
+	x := newExchange(l, pc, hello)
+	if err := x.first(response.Plugin, response.AuthResponse); err != nil {
+		return nil, err
+	}
+	return hello, nil
+}
+
+// readResponse reads the client's login, behind the TLS handshake if it asks for
+// one. The result shares the connection's buffer.
+func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (*HandshakeResponse, error) {
+	payload, err := l.read(pc, "handshake response")
+	if err != nil {
+		return nil, err
+	}
+	if isSSLRequest(payload) {
+		if l.TLS == nil {
+			return nil, refuseMalformed(pc, errors.New("the client asks for TLS, which was not offered"))
+		}
+		if err := pc.StartTLSServer(l.TLS); err != nil {
+			return nil, err
+		}
+		// The flags of the request do not count: some clients set others here.
+		if payload, err = l.read(pc, "handshake response over TLS"); err != nil {
+			return nil, err
+		}
+	}
+	response, err := ParseHandshakeResponse(payload, offered)
+	if err != nil {
+		return nil, refuseMalformed(pc, err)
+	}
+	return response, nil
+}
+
+// read reads one packet of the login and answers one that has no valid form.
+func (l *ServerLogin) read(pc PacketConn, what string) ([]byte, error) {
+	payload, err := pc.ReadPacket(l.limit())
+	if errors.Is(err, ErrMalformed) {
+		return nil, refuseMalformed(pc, fmt.Errorf("%s: %w", what, err))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	return payload, nil
+}

@@ -1,0 +1,9 @@
+package protocol
+
+import (
+	"testing"
+
+	"seqproxy/internal/mysqltest"
+)
+
+func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }

@@ -1,0 +1,237 @@
+package protocol
+
+import (
+	"encoding/binary"
+	"strconv"
+)
+
+// OK is what an OK packet says
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html).
+type OK struct {
+	AffectedRows, InsertID uint64
+	Status                 Status
+	Warnings               uint16
+	Info                   string
+}
+
+// AppendOK appends an OK packet with its header.
+func AppendOK(b []byte, packetNum uint8, caps Capability, ok OK) []byte {
+	return appendOK(b, packetNum, headerOK, caps, ok)
+}
+
+func appendOK(b []byte, packetNum, header uint8, caps Capability, ok OK) []byte {
+	at := len(b)
+	b = append(b, 0, 0, 0, 0, header)
+	b = AppendLenEncInt(b, ok.AffectedRows)
+	b = AppendLenEncInt(b, ok.InsertID)
+	b = binary.LittleEndian.AppendUint16(b, uint16(ok.Status))
+	b = binary.LittleEndian.AppendUint16(b, ok.Warnings)
+	switch {
+	case ok.Info == "":
+	case caps.Has(SessionTrack):
+		b = AppendLenEncBytes(b, ok.Info)
+	default:
+		b = append(b, ok.Info...)
+	}
+	PutHeader(b[at:], len(b)-at-HeaderSize, packetNum)
+	return b
+}
+
+// AppendERR appends an ERR packet with its header. state has five characters; ""
+// leaves it out, as before the capabilities are agreed on.
+func AppendERR(b []byte, packetNum uint8, code uint16, state, message string) []byte {
+	at := len(b)
+	b = append(b, 0, 0, 0, 0, headerERR, byte(code), byte(code>>8))
+	if state != "" {
+		b = append(append(b, '#'), state...)
+	}
+	b = append(b, message...)
+	PutHeader(b[at:], len(b)-at-HeaderSize, packetNum)
+	return b
+}
+
+// Column is a column definition
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_text_resultset_column_definition.html).
+type Column struct {
+	Schema, Table, OrgTable string
+	Name, OrgName           string
+	Charset                 uint16
+	Length                  uint32
+	Type                    uint8
+	Flags                   uint16
+	Decimals                uint8
+}
+
+func (c *Column) append(b []byte) []byte {
+	b = AppendLenEncBytes(b, "def")
+	b = AppendLenEncBytes(b, c.Schema)
+	b = AppendLenEncBytes(b, c.Table)
+	b = AppendLenEncBytes(b, c.OrgTable)
+	b = AppendLenEncBytes(b, c.Name)
+	b = AppendLenEncBytes(b, c.OrgName)
+	b = append(b, 0x0c)
+	b = binary.LittleEndian.AppendUint16(b, c.Charset)
+	b = binary.LittleEndian.AppendUint32(b, c.Length)
+	b = append(b, c.Type)
+	b = binary.LittleEndian.AppendUint16(b, c.Flags)
+	return append(b, c.Decimals, 0, 0)
+}
+
+// Result builds the answer of a statement that the proxy answers itself. The
+// zero value is not usable: see NewResult.
+type Result struct {
+	b         []byte
+	packetNum uint8
+	caps      Capability
+	status    Status
+	binary    bool
+}
+
+// NewResult starts a result set that is appended to b, with packets numbered from
+// packetNum on. binary chooses the rows' form: that of prepared statements.
+func NewResult(b []byte, packetNum uint8, caps Capability, status Status, binary bool) *Result {
+	return &Result{b: b, packetNum: packetNum, caps: caps, status: status, binary: binary}
+}
+
+// Columns appends the head of the result set.
+func (r *Result) Columns(cols []Column) {
+	at := r.begin()
+	r.b = AppendLenEncInt(r.b, uint64(len(cols)))
+	r.end(at)
+	r.Definitions(cols)
+}
+
+// Definitions appends column definitions alone, with their EOF, as they stand in
+// the answer to COM_STMT_PREPARE.
+func (r *Result) Definitions(cols []Column) {
+	for i := range cols {
+		at := r.begin()
+		r.b = cols[i].append(r.b)
+		r.end(at)
+	}
+	if !r.caps.Has(DeprecateEOF) {
+		r.eof()
+	}
+}
+
+// Row appends a row of values, each nil (NULL), uint64, int64, uint32, string or
+// []byte. In binary form their columns' types must be BIGINT for the first two
+// kinds of integers, INT for the last, and strings for the others.
+func (r *Result) Row(values ...any) {
+	at := r.begin()
+	if r.binary {
+		r.b = append(r.b, 0)
+		nulls := len(r.b)
+		for range (len(values) + 7 + 2) / 8 {
+			r.b = append(r.b, 0)
+		}
+		for i, v := range values {
+			if v == nil {
+				r.b[nulls+(i+2)/8] |= 1 << ((i + 2) % 8)
+			}
+		}
+	}
+	for _, v := range values {
+		r.value(v)
+	}
+	r.end(at)
+}
+
+func (r *Result) value(v any) {
+	switch v := v.(type) {
+	case nil:
+		if !r.binary {
+			r.b = append(r.b, 0xfb)
+		}
+	case uint64:
+		if r.binary {
+			r.b = binary.LittleEndian.AppendUint64(r.b, v)
+			return
+		}
+		var digits [20]byte
+		r.b = AppendLenEncBytes(r.b, strconv.AppendUint(digits[:0], v, 10))
+	case int64:
+		if r.binary {
+			r.b = binary.LittleEndian.AppendUint64(r.b, uint64(v))
+			return
+		}
+		var digits [20]byte
+		r.b = AppendLenEncBytes(r.b, strconv.AppendInt(digits[:0], v, 10))
+	case uint32:
+		if r.binary {
+			r.b = binary.LittleEndian.AppendUint32(r.b, v)
+			return
+		}
+		r.value(uint64(v))
+	case string:
+		r.b = AppendLenEncBytes(r.b, v)
+	case []byte:
+		r.b = AppendLenEncBytes(r.b, v)
+	default:
+		panic("protocol: Row of a value that is no integer, string or []byte")
+	}
+}
+
+// End appends the terminator and returns all bytes.
+func (r *Result) End() []byte {
+	if r.caps.Has(DeprecateEOF) {
+		r.b = appendOK(r.b, r.packetNum, headerEOF, r.caps, OK{Status: r.status})
+		r.packetNum++
+	} else {
+		r.eof()
+	}
+	return r.b
+}
+
+// Bytes returns what was built so far.
+func (r *Result) Bytes() []byte { return r.b }
+
+func (r *Result) eof() {
+	at := r.begin()
+	r.b = append(r.b, headerEOF, 0, 0)
+	r.b = binary.LittleEndian.AppendUint16(r.b, uint16(r.status))
+	r.end(at)
+}
+
+func (r *Result) begin() (at int) {
+	at = len(r.b)
+	r.b = append(r.b, 0, 0, 0, 0)
+	return at
+}
+
+func (r *Result) end(at int) {
+	PutHeader(r.b[at:], len(r.b)-at-HeaderSize, r.packetNum)
+	r.packetNum++
+}
+
+// AppendPrepareOK appends the first packet of an answer to COM_STMT_PREPARE
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_prepare.html).
+func AppendPrepareOK(b []byte, packetNum uint8, id uint32, columns, params int) []byte {
+	b = append(b, 12, 0, 0, packetNum, headerOK)
+	b = binary.LittleEndian.AppendUint32(b, id)
+	b = binary.LittleEndian.AppendUint16(b, uint16(columns))
+	b = binary.LittleEndian.AppendUint16(b, uint16(params))
+	return append(b, 0, 0, 0)
+}
+
+// Table is a whole small answer: an OK, or a result set if it has columns.
+type Table struct {
+	Columns []Column
+	Rows    [][]any // see Result.Row
+	OK      OK      // without columns; Status is not used
+}
+
+// Append appends the answer's packets.
+func (t *Table) Append(b []byte, packetNum uint8, caps Capability, status Status, binary bool) []byte {
+	if len(t.Columns) == 0 {
+		ok := t.OK
+		ok.Status = status
+		return AppendOK(b, packetNum, caps, ok)
+	}
+	r := NewResult(b, packetNum, caps, status, binary)
+	r.Columns(t.Columns)
+	for _, row := range t.Rows {
+		r.Row(row...)
+	}
+	return r.End()
+}

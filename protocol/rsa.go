@@ -1,0 +1,119 @@
+package protocol
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// rsaBits is the size of a key that is made here, MySQL's own.
+const rsaBits = 2048
+
+// RSAKeys is the key pair under which clients without TLS send their password in
+// caching_sha2_password's full exchange. It is safe for concurrent use.
+type RSAKeys struct {
+	load func() (*rsaPair, error)
+}
+
+type rsaPair struct {
+	private *rsa.PrivateKey
+	public  []byte // PEM, as clients are given it
+}
+
+// NewRSAKeys returns a key pair that is made when it is first needed, which takes
+// some 100 ms. Prepare makes it ahead.
+func NewRSAKeys() *RSAKeys {
+	return &RSAKeys{load: sync.OnceValues(func() (*rsaPair, error) {
+		key, err := rsa.GenerateKey(rand.Reader, rsaBits)
+		if err != nil {
+			return nil, fmt.Errorf("make an RSA key: %w", err)
+		}
+		return newRSAPair(key)
+	})}
+}
+
+// ParseRSAKeys reads a private key in PEM (PKCS #1 or PKCS #8, not encrypted), as
+// MySQL's private_key.pem is.
+func ParseRSAKeys(pemBytes []byte) (*RSAKeys, error) {
+	block, _ := pem.Decode(pemBytes)
+	if block == nil {
+		return nil, errors.New("RSA key: no PEM block found")
+	}
+	key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
+	if err != nil {
+		any, err8 := x509.ParsePKCS8PrivateKey(block.Bytes)
+		if err8 != nil {
+			return nil, fmt.Errorf("RSA key: a PEM block %q is no private key in PKCS #1 (%w) or PKCS #8 (%w)", block.Type, err, err8)
+		}
+		var ok bool
+		if key, ok = any.(*rsa.PrivateKey); !ok {
+			return nil, fmt.Errorf("RSA key: the key is a %T, caching_sha2_password needs RSA", any)
+		}
+	}
+	pair, err := newRSAPair(key)
+	if err != nil {
+		return nil, err
+	}
+	return &RSAKeys{load: func() (*rsaPair, error) { return pair, nil }}, nil
+}
+
+func newRSAPair(key *rsa.PrivateKey) (*rsaPair, error) {
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return nil, fmt.Errorf("RSA key: encode its public half: %w", err)
+	}
+	return &rsaPair{
+		private: key,
+		public:  pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}),
+	}, nil
+}
+
+// Prepare makes the key if that has not happened, and waits for it. A program
+// that calls it once in the background spares the first client the wait.
+func (k *RSAKeys) Prepare() error {
+	_, err := k.load()
+	return err
+}
+
+// decrypt returns the password in a client's answer, or false if it is none: not
+// of this key, or not ended by the NUL that clients send with it.
+func (p *rsaPair) decrypt(answer []byte, salt Salt) ([]byte, bool) {
+	plain, err := rsa.DecryptOAEP(sha1.New(), nil, p.private, answer, nil)
+	if err != nil {
+		return nil, false
+	}
+	for i := range plain {
+		plain[i] ^= salt[i%SaltSize]
+	}
+	return cutPassword(plain)
+}
+
+// cutPassword takes the NUL off that ends a password sent as a string.
+func cutPassword(b []byte) ([]byte, bool) {
+	if len(b) == 0 || b[len(b)-1] != 0 {
+		return nil, false
+	}
+	return b[:len(b)-1], true
+}
+
+// parsePublicKey reads the key that a server sends, in PEM.
+func parsePublicKey(pemBytes []byte) (*rsa.PublicKey, error) {
+	block, _ := pem.Decode(pemBytes)
+	if block == nil {
+		return nil, fmt.Errorf("the server's RSA key: %w: no PEM block", ErrMalformed)
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("the server's RSA key: %w", err)
+	}
+	public, ok := key.(*rsa.PublicKey)
+	if !ok {
+		return nil, fmt.Errorf("the server's key is a %T, not RSA", key)
+	}
+	return public, nil
+}

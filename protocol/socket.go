@@ -1,0 +1,135 @@
+package protocol
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+)
+
+// socket is a TCP or Unix connection with two things net.Conn does not give: a
+// read that takes its buffer only once there is something to read, and a write
+// that says when it would block. It lies under TLS, too.
+//
+// One goroutine may read while another writes.
+type socket struct {
+	net.Conn
+	raw syscall.RawConn
+
+	// stall bounds how long a write may wait for the peer without any progress;
+	// 0 means for ever.
+	stall time.Duration
+	// onBlocked is called when a write has to wait, once per write; the function
+	// it returns is called when that write has ended. Both may be nil.
+	onBlocked func() (unblocked func())
+
+	// One read and one write at a time: their state is kept here, and the two
+	// functions once made, so that neither allocates.
+	readFn    func(fd uintptr) bool
+	readTake  func() []byte // where to read to; called when the socket may be readable
+	readGive  func()        // called when it was not
+	readN     int
+	readErr   error
+	writeFn   func(fd uintptr) bool
+	out       []byte
+	writeErr  error
+	blocked   bool
+	unblocked func()
+}
+
+func newSocket(nc net.Conn) (*socket, error) {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("connection of type %T has no socket", nc)
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("get the socket of a connection: %w", err)
+	}
+	s := &socket{Conn: nc, raw: raw}
+	s.readFn, s.writeFn = s.tryRead, s.tryWrite
+	return s, nil
+}
+
+// readInto waits until the socket is readable and reads once into what take
+// returns; give is called before each wait, so that no buffer is held meanwhile.
+func (s *socket) readInto(take func() []byte, give func()) (int, error) {
+	s.readTake, s.readGive = take, give
+	if err := s.raw.Read(s.readFn); err != nil {
+		return 0, err
+	}
+	if s.readErr != nil {
+		return 0, &net.OpError{Op: "read", Net: "socket", Addr: s.RemoteAddr(), Err: s.readErr}
+	}
+	if s.readN == 0 {
+		return 0, io.EOF
+	}
+	return s.readN, nil
+}
+
+func (s *socket) tryRead(fd uintptr) bool {
+	for {
+		n, err := syscall.Read(int(fd), s.readTake())
+		switch err {
+		case nil:
+			s.readN, s.readErr = n, nil
+			return true
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			s.readGive()
+			return false
+		default:
+			s.readN, s.readErr = 0, err
+			return true
+		}
+	}
+}
+
+// Write writes all of b or fails. When the peer does not take it, onBlocked is
+// told and the stall time runs.
+func (s *socket) Write(b []byte) (int, error) {
+	s.out, s.writeErr, s.blocked = b, nil, false
+	err := s.raw.Write(s.writeFn)
+	if s.blocked {
+		if s.stall > 0 {
+			_ = s.SetWriteDeadline(time.Time{}) // fails only on a closed connection, which the next write reports
+		}
+		if s.unblocked != nil {
+			s.unblocked()
+			s.unblocked = nil
+		}
+	}
+	if err == nil && s.writeErr != nil {
+		err = &net.OpError{Op: "write", Net: "socket", Addr: s.RemoteAddr(), Err: s.writeErr}
+	}
+	n := len(b) - len(s.out)
+	s.out = nil
+	return n, err
+}
+
+func (s *socket) tryWrite(fd uintptr) bool {
+	for len(s.out) > 0 {
+		n, err := syscall.Write(int(fd), s.out)
+		switch err {
+		case nil:
+			s.out = s.out[n:]
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			if s.stall > 0 {
+				_ = s.SetWriteDeadline(time.Now().Add(s.stall))
+			}
+			if !s.blocked {
+				s.blocked = true
+				if s.onBlocked != nil {
+					s.unblocked = s.onBlocked()
+				}
+			}
+			return false
+		default:
+			s.writeErr = err
+			return true
+		}
+	}
+	return true
+}
