@@ -1,0 +1,86 @@
+package conf
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Address is where a backend listens: "db1:3306", "[::1]:3306" or
+// "unix:/run/mysqld/mysqld.sock".
+type Address string
+
+// unixPrefix marks an Address that is the path of a socket.
+const unixPrefix = "unix:"
+
+// Split returns the two arguments of net.Dial: "tcp" and "db1:3306", or "unix"
+// and the path.
+func (a Address) Split() (network, address string) {
+	if path, ok := strings.CutPrefix(string(a), unixPrefix); ok {
+		return "unix", path
+	}
+	return "tcp", string(a)
+}
+
+// check says what is wrong with the form of the address.
+func (a Address) check() error {
+	network, address := a.Split()
+	if network == "unix" {
+		if !filepath.IsAbs(address) {
+			return errors.New("must be unix: and an absolute path")
+		}
+		return nil
+	}
+	host, err := checkHostPort(address, 1)
+	if err != nil {
+		return errors.New("must be host:port or unix:/path/to/socket")
+	}
+	if host == "" {
+		return errors.New("must name a host before the port")
+	}
+	return nil
+}
+
+// checkHostPort splits "host:port" and refuses what is not a number from lowest
+// to 65535 as the port.
+func checkHostPort(address string, lowest int) (host string, err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return "", err
+	}
+	if n < lowest || n > 65535 || strconv.Itoa(n) != port {
+		return "", errors.New("port out of range")
+	}
+	return host, nil
+}
+
+// isLoopback tells whether a host can be reached from this machine only.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// sameEndpoint tells whether dialling node would reach our own listener at
+// listen. Names are not resolved: it catches the copy-and-paste loop.
+func sameEndpoint(node Address, listen string) bool {
+	network, address := node.Split()
+	if network != "tcp" {
+		return false
+	}
+	nodeHost, nodePort, err1 := net.SplitHostPort(address)
+	host, port, err2 := net.SplitHostPort(listen)
+	if err1 != nil || err2 != nil || nodePort != port || port == "0" {
+		return false
+	}
+	everywhere := host == "" || net.ParseIP(host).IsUnspecified()
+	return nodeHost == host || isLoopback(nodeHost) && (everywhere || isLoopback(host) && (host == "localhost" || nodeHost == "localhost"))
+}

@@ -1,0 +1,34 @@
+package conf
+
+// BackendShard is the name of the one shard that [ForBackend] makes.
+const BackendShard = "default"
+
+// ForBackend is the configuration of a proxy in front of one server, without a
+// file: everything goes to the server at address ("127.0.0.1:3306" or
+// "unix:/path"), clients log in with the server's account user and its
+// password, and that user may change sequences. listen may be empty for the
+// default. It is complete, but not validated.
+//
+// The sequence table stands on the same server, in the schema
+// Sequence.Database, "seqproxy", and not in one of the application's: the account
+// must be allowed to create that schema, or somebody creates it once and grants
+// SELECT, INSERT, UPDATE and CREATE on it. A table `sequence` that an
+// application has already is never touched by accident. Whoever wants that
+// one sets Sequence.Database and Sequence.Servers[0].Database to its schema.
+func ForBackend(address, user string, password Secret, listen string) *Config {
+	c := Default()
+	if listen != "" {
+		c.Listen = listen
+	}
+	c.Users = []User{{Name: user, Credential: Credential{Password: password}}}
+	c.AdminUsers = []string{user}
+	c.Sequence.Servers = []SequenceServer{{
+		Address:    Address(address),
+		User:       user,
+		Credential: Credential{Password: password},
+		Database:   c.Sequence.Database,
+	}}
+	c.Shards = []Shard{{Name: BackendShard, Nodes: []Node{{Address: Address(address)}}}}
+	c.DefaultShard = BackendShard
+	return c
+}

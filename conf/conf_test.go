@@ -1,0 +1,436 @@
+package conf
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// minimal is the least that is valid.
+const minimal = `
+[[user]]
+name = "app"
+[[sequence.server]]
+address = "127.0.0.1:3306"
+user = "seq"
+`
+
+func parse(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Parse("f.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// parseProblems returns the lines of the error of a text.
+func parseProblems(t *testing.T, text string) []string {
+	t.Helper()
+	c, err := Parse("f.toml", []byte(text))
+	if err == nil {
+		return nil
+	}
+	if c != nil {
+		t.Error("a config came with the error")
+	}
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got an error of type %T, want *Error", err)
+	}
+	if e.File != "f.toml" {
+		t.Errorf("file: got %q, want f.toml", e.File)
+	}
+	for line := range strings.Lines(err.Error()) {
+		if !strings.HasPrefix(line, "f.toml: ") {
+			t.Errorf("a line does not name the file: %q", line)
+		}
+	}
+	return e.Problems
+}
+
+func TestAMinimalFileGetsTheDefaults(t *testing.T) {
+	c := parse(t, minimal)
+	want := Default()
+	want.file = "f.toml"
+	want.Users = []User{{Name: "app"}}
+	want.Sequence.Servers = []SequenceServer{{Address: "127.0.0.1:3306", User: "seq", Database: "seqproxy"}}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+	if !c.Users[0].Password.IsEmpty() || c.IsAdmin("app") {
+		t.Error("a user without keys has a password or is an admin")
+	}
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	t.Setenv("CONF_TEST_PASSWORD", "from env")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "p"), []byte("from file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Parse(filepath.Join(dir, "f.toml"), []byte(`
+listen = "[::1]:0"
+admin_users = ["a", "b"]
+default_shard = "s1"
+connect_timeout = "1s"
+login_timeout = "2s"
+shutdown_timeout = "0s"
+write_timeout = "1h30m"
+max_statement = "64KiB"
+max_connections = 7
+last_insert_id = "exact"
+unknown_sequence = "relay"
+[log]
+level = "debug"
+format = "json"
+[[user]]
+name = "a"
+password = "typed"
+schema = "x"
+[[user]]
+name = "b"
+password_file = "p"
+[sequence]
+database = "d"
+table = "t"
+create_table = false
+cache = 5
+outage_cover = "0s"
+allocate_timeout = "250ms"
+durability = "relaxed"
+[[sequence.server]]
+address = "unix:/run/s.sock"
+user = "u"
+password_env = "CONF_TEST_PASSWORD"
+database = "other"
+[[shard]]
+name = "s0"
+schemas = ["x", "y"]
+user = "su"
+password = ""
+[[shard.node]]
+address = "db0:3306"
+[[shard]]
+name = "s1"
+[[shard.node]]
+address = "[fe80::1]:3306"
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Listen: "[::1]:0", AdminUsers: []string{"a", "b"}, DefaultShard: "s1",
+		ConnectTimeout: Duration(time.Second), LoginTimeout: Duration(2 * time.Second),
+		ShutdownTimeout: 0, WriteTimeout: Duration(90 * time.Minute),
+		MaxStatement: 65536, MaxConnections: 7,
+		LastInsertID: LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
+		Log: Log{Level: "debug", Format: "json"},
+		Users: []User{
+			{Name: "a", Credential: Credential{Password: NewSecret("typed")}, Schema: "x"},
+			{Name: "b", Credential: Credential{Password: NewSecret("from file"), PasswordFile: filepath.Join(dir, "p")}},
+		},
+		Sequence: Sequence{
+			Database: "d", Table: "t", CreateTable: false, Cache: 5, OutageCover: 0,
+			AllocateTimeout: Duration(250 * time.Millisecond), Durability: DurabilityRelaxed,
+			Servers: []SequenceServer{{
+				Address: "unix:/run/s.sock", User: "u", Database: "other",
+				Credential: Credential{Password: NewSecret("from env"), PasswordEnv: "CONF_TEST_PASSWORD"},
+			}},
+		},
+		Shards: []Shard{
+			{
+				Name: "s0", Schemas: []string{"x", "y"}, User: "su",
+				Credential: Credential{Password: NewSecret("")}, Nodes: []Node{{Address: "db0:3306"}},
+			},
+			{Name: "s1", Nodes: []Node{{Address: "[fe80::1]:3306"}}},
+		},
+		file: filepath.Join(dir, "f.toml"),
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %#v\nwant %#v", c, want)
+	}
+	if got := c.Users[1].Password.Reveal(); got != "from file" {
+		t.Errorf("password from the file: got %q", got)
+	}
+	if !c.IsAdmin("b") || c.IsAdmin("c") {
+		t.Error("IsAdmin does not follow admin_users")
+	}
+	if c.Shard("s1") != &c.Shards[1] || c.Shard("s2") != nil || c.User("b") != &c.Users[1] || c.User("c") != nil {
+		t.Error("Shard or User does not find what is there")
+	}
+}
+
+func TestOneShardIsTheDefaultShard(t *testing.T) {
+	c := parse(t, minimal+"[[shard]]\nname='only'\n[[shard.node]]\naddress='h:1'")
+	if c.DefaultShard != "only" {
+		t.Errorf("default shard: got %q, want only", c.DefaultShard)
+	}
+}
+
+func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
+	const shards = "[[shard]]\nname='a'\nschemas=['x']\n[[shard.node]]\naddress='h:1'\n[[shard]]\nname='b'\nschemas=['y']\n[[shard.node]]\naddress='h:2'\n"
+	for _, test := range []struct{ text, want string }{
+		// form
+		{"listen = ", "line 1: unexpected EOF; expected value"},
+		{"listen = 'a:1'\nlisten = 'b:1'", "line 2: Key 'listen' has already been defined."},
+		{"max_connections = '5'", "max_connections: must be of type integer, is of type string"},
+		{"listen = 5", "listen: must be of type string, is of type integer"},
+		{"admin_users = 'root'", "admin_users: must be of type list, is of type string"},
+		{"[[log]]", "log: must be of type table, is of type list of tables"},
+		{"[sequence]\ncreate_table = 'yes'", "sequence.create_table: must be of type boolean, is of type string"},
+		{"[user]\nname = 'x'", "user: is a list: write [[user]], not [user]"},
+		{"[[shard]]\n[shard.node]\naddress = 'h:1'", "shard.node: is a list: write [[shard.node]], not [shard.node]"},
+		{"[sequence.server]", "sequence.server: is a list: write [[sequence.server]], not [sequence.server]"},
+		{"[[user]]\npassword = 1234", "user.password: must be a string in quotes"},
+		{"login_timeout = 5", `login_timeout: must be a duration such as "15m", "30s" or "250ms", is "5"`},
+		{"login_timeout = '-5s'", `login_timeout: must be a duration such as "15m", "30s" or "250ms", is "-5s"`},
+		{"max_statement = '16MB'", `max_statement: must be a size such as "16MiB" (units B, KiB, MiB, GiB), is "16MB"`},
+		// unknown keys
+		{minimal + "[log]\nlevl = 'info'", `unknown key "log.levl"; did you mean "log.level"?`},
+		{"LISTEN = '127.0.0.1:1'" + minimal, `unknown key "LISTEN"; did you mean "listen"?`},
+		{"cache = 5\n" + minimal, `unknown key "cache"; did you mean "sequence.cache"?`},
+		{minimal + "[frobnicate]\na = 1\nb = 2", `unknown key "frobnicate"`},
+		{"[[users]]\nname = 'x'" + minimal, `unknown key "users"; did you mean "user"?`},
+		// values
+		{"listen = '4306'" + minimal, `listen: must be host:port such as "127.0.0.1:4306", is "4306"`},
+		{"listen = '127.0.0.1:65536'" + minimal, `listen: must be host:port such as "127.0.0.1:4306", is "127.0.0.1:65536"`},
+		{"login_timeout = '0s'" + minimal, "login_timeout: must be >= 1ms, is 0s"},
+		{"max_statement = '2GiB'" + minimal, "max_statement: must be between 1KiB and 1GiB, is 2GiB"},
+		{"max_connections = 0" + minimal, "max_connections: must be >= 1, is 0"},
+		{"last_insert_id = 'never'" + minimal, `last_insert_id: must be "auto" or "exact", is "never"`},
+		{"unknown_sequence = ''" + minimal, `unknown_sequence: must be "error", "create" or "relay", is ""`},
+		{minimal + "[log]\nlevel = 'Info'", `log.level: must be "debug", "info", "warn" or "error", is "Info"`},
+		{minimal + "[tls]\ncert_file = 'c'", "tls: key_file is missing; cert_file needs it"},
+		{minimal + "[tls]\nkey_file = 'c'", "tls: cert_file is missing; key_file needs it"},
+		{minimal + "[tls]\nkey_file = '/none/k'\ncert_file = '/none/c'", `tls: cert_file "/none/c" with key_file "/none/k": open /none/c: no such file or directory`},
+		// users
+		{minimal + "[[user]]\nname = 'app'", `user["app"].name: must be given once, is there twice`},
+		{minimal + "[[user]]", "user #2.name: is missing"},
+		{"admin_users = ['root']" + minimal, `admin_users: must name users that are there as [[user]], "root" is not`},
+		{minimal + "[[user]]\nname = 'b'\npassword = ''\npassword_env = 'X'", `user["b"]: at most one of password, password_file and password_env is allowed, has password and password_env`},
+		{minimal + "[[user]]\nname = 'b'\npassword_env = 'CONF_TEST_UNSET'", `user["b"].password_env: the environment variable CONF_TEST_UNSET is not set`},
+		{minimal + "[[user]]\nname = 'b'\npassword_file = '/none/p'", `user["b"].password_file: open /none/p: no such file or directory`},
+		// sequence
+		{minimal + "[sequence]\ncache = 0", "sequence.cache: must be between 1 and 1000000000000, is 0"},
+		{minimal + "[sequence]\ncache = -1", "sequence.cache: must be between 1 and 1000000000000, is -1"},
+		{minimal + "[sequence]\ntable = ''", "sequence.table: must not be empty"},
+		{minimal + "[sequence]\ndatabase = '" + strings.Repeat("x", 65) + "'", `sequence.database: must be a name of at most 64 characters that does not end in a space, is "` + strings.Repeat("x", 65) + `"`},
+		{minimal + "[sequence]\ndurability = 'none'", `sequence.durability: must be "strict" or "relaxed", is "none"`},
+		{minimal + "[sequence]\nallocate_timeout = '0s'", "sequence.allocate_timeout: must be >= 1ms, is 0s"},
+		{"[[user]]\nname = 'a'", "sequence.server: one [[sequence.server]] is required: it holds the table that keys are reserved from"},
+		{minimal + "[[sequence.server]]\naddress = 'h:1'\nuser = 'u'", "sequence.server: exactly one [[sequence.server]] is supported in this version, there are 2"},
+		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = 'h:1'", "sequence.server #1.user: is missing"},
+		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = '127.0.0.1'\nuser = 'u'", `sequence.server #1.address: must be host:port or unix:/path/to/socket, is "127.0.0.1"`},
+		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = ':3306'\nuser = 'u'", `sequence.server #1.address: must name a host before the port, is ":3306"`},
+		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = 'unix:s.sock'\nuser = 'u'", `sequence.server #1.address: must be unix: and an absolute path, is "unix:s.sock"`},
+		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = 'localhost:4306'\nuser = 'u'", `sequence.server #1.address: must not be the proxy's own listen address, is "localhost:4306"`},
+		// shards
+		{minimal + shards, "default_shard: is missing; with more than one [[shard]] it must be one of a, b"},
+		{"default_shard = 'c'" + minimal + shards, `default_shard: must be one of a, b, is "c"`},
+		{"default_shard = 'c'" + minimal, `default_shard: must name a [[shard]], but there is none; is "c"`},
+		{"default_shard = 'a'" + minimal + shards + "[[shard]]\nname = 'c'\nschemas = ['x']\n[[shard.node]]\naddress='h:3'", `shard["c"].schemas: a schema has one owner, but "x" is owned by shard["a"] already`},
+		{"default_shard = 'a'" + minimal + shards + "[[shard]]\nname = 'a'\n[[shard.node]]\naddress='h:3'", `shard["a"].name: must be given once, is there twice`},
+		{minimal + "[[shard]]\nname = 'a b'\n[[shard.node]]\naddress='h:3'", `shard["a b"].name: must be letters, digits, _, - and . (at most 64), is "a b"`},
+		{minimal + "[[shard]]\nname = 'a'", `shard["a"].node: one [[shard.node]] is required`},
+		{minimal + "[[shard]]\nname = 'a'\n[[shard.node]]\naddress='h:3'\n[[shard.node]]\naddress='h:4'", `shard["a"].node: exactly one [[shard.node]] per shard is supported in this version, there are 2`},
+		{minimal + "[[shard]]\nname = 'a'\n[[shard.node]]", `shard["a"].node #1.address: is missing`},
+		{minimal + "[[shard]]\nname = 'a'\npassword='x'\n[[shard.node]]\naddress='h:3'", `shard["a"].user: is missing; a password of the shard needs it`},
+		{minimal + "[[shard]]\nname = 'a'\n[[shard.node]]\naddress='127.0.0.1:4306'", `shard["a"].node #1.address: must not be the proxy's own listen address, is "127.0.0.1:4306"`},
+	} {
+		got := parseProblems(t, test.text)
+		if len(got) != 1 || got[0] != test.want {
+			t.Errorf("%s\ngot  %q\nwant %q", test.text, got, test.want)
+		}
+	}
+}
+
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
+	got := parseProblems(t, `
+listen = "nowhere"
+max_connections = -1
+lst_insert_id = "auto"
+[[user]]
+name = ""
+password_env = "CONF_TEST_UNSET"
+[sequence]
+cache = 0
+`)
+	want := []string{
+		`unknown key "lst_insert_id"; did you mean "last_insert_id"?`,
+		`user #1.password_env: the environment variable CONF_TEST_UNSET is not set`,
+		`listen: must be host:port such as "127.0.0.1:4306", is "nowhere"`,
+		`max_connections: must be >= 1, is -1`,
+		`user #1.name: is missing`,
+		`sequence.cache: must be between 1 and 1000000000000, is 0`,
+		`sequence.server: one [[sequence.server]] is required: it holds the table that keys are reserved from`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestAMissingFileIsNamed(t *testing.T) {
+	if _, err := Load("/nonexistent/x.toml"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "/nonexistent/x.toml") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWarningsNameWhatIsOpen(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil { // whatever the umask
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("open", "secret", 0o644)
+	write("closed", "secret", 0o600)
+	for _, test := range []struct {
+		name, text string
+		mode       os.FileMode
+		want       []string
+	}{
+		{"nothing", minimal, 0o644, nil},
+		{"closed password file", minimal + "password_file = 'closed'", 0o644, nil},
+		{"open password file", minimal + "password_file = 'open'", 0o600, []string{"sequence.server #1.password_file: " + filepath.Join(dir, "open")}},
+		{"password in an open file", minimal + "password = 'x'", 0o644, []string{"holds passwords and is readable by everybody"}},
+		{"password in a closed file", minimal + "password = 'x'", 0o600, nil},
+		{"no password and open to all", "listen = '0.0.0.0:4306'" + minimal, 0o600, []string{`user["app"]: has no password`}},
+	} {
+		c, err := Load(write("f.toml", test.text, test.mode))
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		if len(c.Warnings()) != len(test.want) {
+			t.Errorf("%s: got %q, want %q", test.name, c.Warnings(), test.want)
+			continue
+		}
+		for i, want := range test.want {
+			if got := c.Warnings()[i]; !strings.Contains(got, want) || !strings.HasPrefix(got, c.File()+": ") {
+				t.Errorf("%s: got %q, want it to name the file and %q", test.name, got, want)
+			}
+		}
+	}
+}
+
+func TestTheExampleLoads(t *testing.T) {
+	c, err := Parse("example.toml", []byte(Example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Shards) != 2 || len(c.Users) != 2 || !c.IsAdmin("root") || c.Listen != Default().Listen {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// exampleKey is a key of the example, written or commented out.
+var exampleKey = regexp.MustCompile(`^#?(\[\[?)?([a-z_.]+)(?:\]\]?$| = )`)
+
+func TestTheExampleNamesEveryKeyAndNoOther(t *testing.T) {
+	named := make(map[string]bool)
+	section := ""
+	for line := range strings.Lines(Example) {
+		match := exampleKey.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		switch {
+		case match == nil:
+		case match[1] != "":
+			section = match[2] + "."
+			named[match[2]] = true
+		default:
+			named[section+match[2]] = true
+		}
+	}
+	known := knownKeys()
+	for _, key := range known {
+		if !named[key] {
+			t.Errorf("the example does not name %s", key)
+		}
+		delete(named, key)
+	}
+	for key := range named {
+		t.Errorf("the example names %s, which does not exist", key)
+	}
+	if !slices.Contains(known, "sequence.server.password_file") || !slices.Contains(known, "shard.node.address") {
+		t.Errorf("the list of keys is not complete: %q", known)
+	}
+}
+
+func TestTheExampleShowsTheDefaults(t *testing.T) {
+	// What is commented out before the first list of tables, and in [log] and
+	// [sequence], is a default; in the lists it is another possibility.
+	var text strings.Builder
+	section := ""
+	for line := range strings.Lines(Example) {
+		match := exampleKey.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if match != nil && match[1] != "" {
+			section = match[2]
+		}
+		if !slices.Contains([]string{"", "log", "sequence"}, section) {
+			continue
+		}
+		if match != nil && (strings.HasPrefix(line, "#") || match[1] != "") {
+			text.WriteString(strings.TrimPrefix(line, "#"))
+		}
+	}
+	text.WriteString(minimal)
+	got, want := parse(t, text.String()), parse(t, minimal)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the example's defaults\n%s\ngive  %+v\nwant %+v", text.String(), got, want)
+	}
+	if n := strings.Count(text.String(), " = "); n < 18 {
+		t.Errorf("only %d defaults were found in the example", n)
+	}
+}
+
+func TestForBackendIsComplete(t *testing.T) {
+	c := ForBackend("127.0.0.1:3306", "app", NewSecret("pw"), "")
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	// The same by a file.
+	want := parse(t, `
+admin_users = ["app"]
+[[user]]
+name = "app"
+password = "pw"
+[[sequence.server]]
+address = "127.0.0.1:3306"
+user = "app"
+password = "pw"
+[[shard]]
+name = "default"
+[[shard.node]]
+address = "127.0.0.1:3306"
+`)
+	want.file = ""
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+	c = ForBackend("127.0.0.1:4306", "", NewSecret(""), "127.0.0.1:4306")
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "own listen address") || !strings.Contains(err.Error(), "name: is missing") {
+		t.Errorf("a proxy in front of itself without a user: got %v", err)
+	}
+}
+
+func TestValidateSeesLaterChanges(t *testing.T) {
+	c := parse(t, minimal)
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	c.MaxConnections = 0
+	if err := c.Validate(); err == nil || err.Error() != "f.toml: max_connections: must be >= 1, is 0" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,217 @@
+package conf
+
+import "time"
+
+// Config is the whole configuration. The keys of the file are the toml tags.
+type Config struct {
+	// Listen is the TCP address for clients: "127.0.0.1:4306". Port 0 picks
+	// a free one.
+	Listen string `toml:"listen"`
+
+	// AdminUsers may change sequences. Each is one of Users.
+	AdminUsers []string `toml:"admin_users"`
+
+	// DefaultShard names the shard of every schema that no shard owns. It is
+	// empty only when there are no shards.
+	DefaultShard string `toml:"default_shard"`
+
+	// ConnectTimeout bounds connecting to a backend, login included.
+	ConnectTimeout Duration `toml:"connect_timeout"`
+	// LoginTimeout bounds the login of a client.
+	LoginTimeout Duration `toml:"login_timeout"`
+	// ShutdownTimeout bounds how long running statements may go on after
+	// the proxy was asked to stop. 0 does not wait for them.
+	ShutdownTimeout Duration `toml:"shutdown_timeout"`
+	// WriteTimeout bounds how long a client may take nothing of what is
+	// written to it.
+	WriteTimeout Duration `toml:"write_timeout"`
+
+	// MaxStatement is the longest statement that is analysed. A longer one
+	// is relayed as it is.
+	MaxStatement Size `toml:"max_statement"`
+	// MaxConnections bounds the clients at one time.
+	MaxConnections int `toml:"max_connections"`
+
+	// LastInsertID says when a number that the proxy gave is brought over to
+	// the backend.
+	LastInsertID LastInsertID `toml:"last_insert_id"`
+	// UnknownSequence says what a name gets that is no sequence here.
+	UnknownSequence UnknownSequence `toml:"unknown_sequence"`
+
+	Log      Log      `toml:"log"`
+	TLS      TLS      `toml:"tls"`
+	Users    []User   `toml:"user"`
+	Sequence Sequence `toml:"sequence"`
+	Shards   []Shard  `toml:"shard"` // empty: keys only, nothing is relayed
+
+	file     string // name for messages; "" when not from a file
+	warnings []string
+}
+
+// LastInsertID is a value of the key last_insert_id.
+type LastInsertID string
+
+// The values of last_insert_id.
+const (
+	// LastInsertIDAuto brings the number over before statements that could
+	// read it by their text.
+	LastInsertIDAuto LastInsertID = "auto"
+	// LastInsertIDExact brings it over before every relayed statement, for
+	// triggers and views that call LAST_INSERT_ID().
+	LastInsertIDExact LastInsertID = "exact"
+)
+
+// UnknownSequence is a value of the key unknown_sequence.
+type UnknownSequence string
+
+// The values of unknown_sequence.
+const (
+	UnknownSequenceError  UnknownSequence = "error"  // error 4091, as MariaDB
+	UnknownSequenceCreate UnknownSequence = "create" // it is created and starts at 1
+	UnknownSequenceRelay  UnknownSequence = "relay"  // the statement goes to the server as it is
+)
+
+// Log is the table [log].
+type Log struct {
+	Level  string `toml:"level"`  // "debug", "info", "warn" or "error"
+	Format string `toml:"format"` // "console" or "json"
+}
+
+// User is one [[user]]: an account that clients log in with.
+type User struct {
+	Name string `toml:"name"`
+	Credential
+	Schema string `toml:"schema"` // schema of a login that names none
+}
+
+// Credential says where a password stands: at most one of its keys; none of them
+// is the empty password. In a loaded Config Password holds the password,
+// wherever it came from.
+type Credential struct {
+	Password     Secret `toml:"password"`
+	PasswordFile string `toml:"password_file"` // its content without the line end
+	PasswordEnv  string `toml:"password_env"`  // name of an environment variable
+}
+
+// Sequence is the table [sequence].
+type Sequence struct {
+	Database    string `toml:"database"`     // schema of Table
+	Table       string `toml:"table"`        // table of the counters
+	CreateTable bool   `toml:"create_table"` // create schema and table where missing
+
+	// Cache is how many numbers are reserved at once, at least. It grows with
+	// the measured rate until OutageCover is reached.
+	Cache int64 `toml:"cache"`
+	// OutageCover is for how long cached numbers shall last at the measured
+	// rate. 0 keeps to Cache.
+	OutageCover Duration `toml:"outage_cover"`
+	// AllocateTimeout bounds how long a client waits for a number when the
+	// cache is empty.
+	AllocateTimeout Duration `toml:"allocate_timeout"`
+	// Durability says what is asked of the sequence server's commits.
+	Durability Durability `toml:"durability"`
+
+	// Servers hold the table. This version takes exactly one.
+	Servers []SequenceServer `toml:"server"`
+}
+
+// Durability is a value of the key sequence.durability.
+type Durability string
+
+// The values of sequence.durability.
+const (
+	// DurabilityStrict refuses a server that does not flush at commit: a
+	// number could be given again after it lost its last second.
+	DurabilityStrict Durability = "strict"
+	// DurabilityRelaxed takes any server, for trying things out.
+	DurabilityRelaxed Durability = "relaxed"
+)
+
+// SequenceServer is one [[sequence.server]].
+type SequenceServer struct {
+	Address Address `toml:"address"`
+	User    string  `toml:"user"`
+	Credential
+	Database string `toml:"database"` // Sequence.Database unless the file says otherwise
+}
+
+// Shard is one [[shard]]: a named group of nodes that hold the same rows.
+type Shard struct {
+	Name    string   `toml:"name"`
+	Schemas []string `toml:"schemas"` // those that it owns
+	// User and its password are used for every client of the shard. Without
+	// a User the proxy logs in as the client's user with its password.
+	User string `toml:"user"`
+	Credential
+	// Nodes are the servers. This version takes exactly one.
+	Nodes []Node `toml:"node"`
+}
+
+// Node is one [[shard.node]].
+type Node struct {
+	Address Address `toml:"address"`
+}
+
+// Default returns the configuration that an empty file stands for. It is not
+// valid by itself: it lacks a user and a sequence server.
+func Default() *Config {
+	return &Config{
+		Listen:          "127.0.0.1:4306",
+		ConnectTimeout:  Duration(5 * time.Second),
+		LoginTimeout:    Duration(10 * time.Second),
+		ShutdownTimeout: Duration(30 * time.Second),
+		WriteTimeout:    Duration(time.Minute),
+		MaxStatement:    16 * MiB,
+		MaxConnections:  10000,
+		LastInsertID:    LastInsertIDAuto,
+		UnknownSequence: UnknownSequenceError,
+		Log:             Log{Level: "info", Format: "console"},
+		Sequence: Sequence{
+			Database:        "seqproxy",
+			Table:           "sequence",
+			CreateTable:     true,
+			Cache:           1000,
+			OutageCover:     Duration(15 * time.Minute),
+			AllocateTimeout: Duration(3 * time.Second),
+			Durability:      DurabilityStrict,
+		},
+	}
+}
+
+// File is the name of the file that the configuration was read from, or "".
+func (c *Config) File() string { return c.file }
+
+// Warnings are remarks on a valid configuration that somebody should read, each a
+// line with file and key.
+func (c *Config) Warnings() []string { return c.warnings }
+
+// Shard returns the shard with this name, or nil.
+func (c *Config) Shard(name string) *Shard {
+	for i := range c.Shards {
+		if c.Shards[i].Name == name {
+			return &c.Shards[i]
+		}
+	}
+	return nil
+}
+
+// User returns the user with this name, or nil. Names are compared byte by byte,
+// as the servers do.
+func (c *Config) User(name string) *User {
+	for i := range c.Users {
+		if c.Users[i].Name == name {
+			return &c.Users[i]
+		}
+	}
+	return nil
+}
+
+// IsAdmin tells whether the user may change sequences.
+func (c *Config) IsAdmin(user string) bool {
+	for _, name := range c.AdminUsers {
+		if name == user {
+			return true
+		}
+	}
+	return false
+}

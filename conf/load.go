@@ -1,0 +1,123 @@
+package conf
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Error is everything that is wrong with a configuration.
+type Error struct {
+	File     string   // "" when the configuration is not from a file
+	Problems []string // each names key, value and what is allowed; never empty
+}
+
+// Error is one line per problem, each beginning with the file.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, problem := range e.Problems {
+		lines[i] = inFile(e.File, problem)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func inFile(file, problem string) string {
+	if file == "" {
+		return problem
+	}
+	return file + ": " + problem
+}
+
+// Load reads, completes and validates the file at path. The error is the one of
+// reading the file or an [*Error].
+func Load(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	c, err := Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err == nil && worldReadable(info) && c.holdsPassword() {
+		c.warn("holds passwords and is readable by everybody; chmod 600 it or use password_file")
+	}
+	return c, nil
+}
+
+// Parse completes and validates the text of a file. name stands in messages, and
+// relative paths in the file are taken from its directory. The error is an
+// [*Error].
+func Parse(name string, data []byte) (*Config, error) {
+	c := Default()
+	c.file = name
+	meta, err := toml.Decode(string(data), new(map[string]any))
+	if err != nil {
+		return nil, &Error{File: name, Problems: []string{syntaxProblem(err)}}
+	}
+	if _, err := toml.Decode(string(data), c); err != nil {
+		return nil, &Error{File: name, Problems: append(unknownKeys(meta.Keys()), typeProblem(err))}
+	}
+	problems := unknownKeys(meta.Keys())
+	problems = append(problems, c.complete()...)
+	problems = append(problems, c.problems()...)
+	if len(problems) > 0 {
+		return nil, &Error{File: name, Problems: problems}
+	}
+	c.addWarnings()
+	return c, nil
+}
+
+// complete fills in what depends on other keys and resolves every password. It
+// returns the problems that it met.
+func (c *Config) complete() []string {
+	var problems []string
+	for i := range c.Users {
+		problems = append(problems, c.resolve(userKey(c, i), &c.Users[i].Credential)...)
+	}
+	for i := range c.Sequence.Servers {
+		server := &c.Sequence.Servers[i]
+		if server.Database == "" {
+			server.Database = c.Sequence.Database
+		}
+		problems = append(problems, c.resolve(sequenceServerKey(i), &server.Credential)...)
+	}
+	for i := range c.Shards {
+		problems = append(problems, c.resolve(shardKey(c, i), &c.Shards[i].Credential)...)
+	}
+	if c.DefaultShard == "" && len(c.Shards) == 1 {
+		c.DefaultShard = c.Shards[0].Name
+	}
+	c.TLS.CertFile = c.path(c.TLS.CertFile)
+	c.TLS.KeyFile = c.path(c.TLS.KeyFile)
+	return problems
+}
+
+// path takes a relative path from the directory of the file.
+func (c *Config) path(path string) string {
+	if path == "" || filepath.IsAbs(path) || c.file == "" {
+		return path
+	}
+	return filepath.Join(filepath.Dir(c.file), path)
+}
+
+// warn adds a remark.
+func (c *Config) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, inFile(c.file, fmt.Sprintf(format, args...)))
+}
+
+// addWarnings makes the remarks on a valid configuration.
+func (c *Config) addWarnings() {
+	host, err := checkHostPort(c.Listen, 0)
+	if err != nil || isLoopback(host) {
+		return
+	}
+	for i, user := range c.Users {
+		if user.Password.IsEmpty() {
+			c.warn("%s: has no password, and listen %q lets other machines in", userKey(c, i), c.Listen)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package conf
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// maxPasswordFile bounds a password file: somebody named the wrong file if it is
+// longer.
+const maxPasswordFile = 4096
+
+// ReadPasswordFile returns the content of a file without the line end that
+// editors add. warning is not empty when everybody may read the file.
+func ReadPasswordFile(path string) (password Secret, warning string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Secret{}, "", err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	info, err := f.Stat()
+	if err != nil {
+		return Secret{}, "", err
+	}
+	if info.IsDir() {
+		return Secret{}, "", fmt.Errorf("%s is a directory", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxPasswordFile+1))
+	if err != nil {
+		return Secret{}, "", err
+	}
+	if len(text) > maxPasswordFile {
+		return Secret{}, "", fmt.Errorf("%s is longer than %d bytes, so it is no password", path, maxPasswordFile)
+	}
+	line := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	switch {
+	case line == "":
+		return Secret{}, "", fmt.Errorf("%s is empty", path)
+	case strings.ContainsAny(line, "\n\x00"):
+		return Secret{}, "", fmt.Errorf("%s holds more than one line", path)
+	}
+	if worldReadable(info) {
+		warning = fmt.Sprintf("%s is readable by everybody; chmod 600 it", path)
+	}
+	return NewSecret(line), warning, nil
+}
+
+func worldReadable(info fs.FileInfo) bool { return info.Mode().Perm()&0o004 != 0 }
+
+// resolve puts the password into cred.Password and returns what is wrong. key
+// names the table that cred belongs to.
+func (c *Config) resolve(key string, cred *Credential) []string {
+	var given []string
+	if cred.Password.set {
+		given = append(given, "password")
+	}
+	if cred.PasswordFile != "" {
+		given = append(given, "password_file")
+	}
+	if cred.PasswordEnv != "" {
+		given = append(given, "password_env")
+	}
+	if len(given) > 1 {
+		return []string{fmt.Sprintf("%s: at most one of password, password_file and password_env is allowed, has %s", key, strings.Join(given, " and "))}
+	}
+	switch {
+	case cred.PasswordFile != "":
+		cred.PasswordFile = c.path(cred.PasswordFile)
+		password, warning, err := ReadPasswordFile(cred.PasswordFile)
+		if err != nil {
+			return []string{fmt.Sprintf("%s.password_file: %v", key, err)}
+		}
+		if warning != "" {
+			c.warn("%s.password_file: %s", key, warning)
+		}
+		cred.Password = password
+	case cred.PasswordEnv != "":
+		value, ok := os.LookupEnv(cred.PasswordEnv)
+		if !ok {
+			return []string{fmt.Sprintf("%s.password_env: the environment variable %s is not set", key, cred.PasswordEnv)}
+		}
+		if value == "" {
+			return []string{fmt.Sprintf("%s.password_env: the environment variable %s is empty; leave the key out for an empty password", key, cred.PasswordEnv)}
+		}
+		cred.Password = NewSecret(value)
+	}
+	return nil
+}
+
+// holdsPassword tells whether a password that is not empty stands in the file
+// itself.
+func (c *Config) holdsPassword() bool {
+	inFile := func(cred Credential) bool {
+		return !cred.Password.IsEmpty() && cred.PasswordFile == "" && cred.PasswordEnv == ""
+	}
+	for _, user := range c.Users {
+		if inFile(user.Credential) {
+			return true
+		}
+	}
+	for _, server := range c.Sequence.Servers {
+		if inFile(server.Credential) {
+			return true
+		}
+	}
+	for _, shard := range c.Shards {
+		if inFile(shard.Credential) {
+			return true
+		}
+	}
+	return false
+}

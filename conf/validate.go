@@ -1,0 +1,239 @@
+package conf
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Validate checks a configuration that was not made by [Load] or [Parse], or was
+// changed since. The error is an [*Error] with everything that is wrong.
+func (c *Config) Validate() error {
+	if problems := c.problems(); len(problems) > 0 {
+		return &Error{File: c.file, Problems: problems}
+	}
+	return nil
+}
+
+// checker collects problems.
+type checker struct{ problems []string }
+
+func (p *checker) add(key, format string, args ...any) {
+	p.problems = append(p.problems, key+": "+fmt.Sprintf(format, args...))
+}
+
+func (c *Config) problems() []string {
+	var p checker
+	c.checkServing(&p)
+	if _, err := c.TLS.ServerConfig(); err != nil {
+		p.add("tls", "%v", err)
+	}
+	c.checkUsers(&p)
+	c.checkSequence(&p)
+	c.checkShards(&p)
+	return p.problems
+}
+
+// checkServing checks the keys before the first table, and [log].
+func (c *Config) checkServing(p *checker) {
+	if _, err := checkHostPort(c.Listen, 0); err != nil {
+		p.add("listen", `must be host:port such as "127.0.0.1:4306", is %q`, c.Listen)
+	}
+	checkPositive(p, "connect_timeout", c.ConnectTimeout)
+	checkPositive(p, "login_timeout", c.LoginTimeout)
+	checkPositive(p, "write_timeout", c.WriteTimeout)
+	if c.ShutdownTimeout < 0 {
+		p.add("shutdown_timeout", "must not be negative, is %s", c.ShutdownTimeout)
+	}
+	if c.MaxStatement < KiB || c.MaxStatement > GiB {
+		p.add("max_statement", "must be between 1KiB and 1GiB, is %s", c.MaxStatement)
+	}
+	if c.MaxConnections < 1 {
+		p.add("max_connections", "must be >= 1, is %d", c.MaxConnections)
+	}
+	checkOneOf(p, "last_insert_id", c.LastInsertID, LastInsertIDAuto, LastInsertIDExact)
+	checkOneOf(p, "unknown_sequence", c.UnknownSequence, UnknownSequenceError, UnknownSequenceCreate, UnknownSequenceRelay)
+	checkOneOf(p, "log.level", c.Log.Level, "debug", "info", "warn", "error")
+	checkOneOf(p, "log.format", c.Log.Format, "console", "json")
+}
+
+func checkPositive(p *checker, key string, d Duration) {
+	if d.D() < time.Millisecond {
+		p.add(key, "must be >= 1ms, is %s", d)
+	}
+}
+
+func checkOneOf[T ~string](p *checker, key string, value T, allowed ...T) {
+	if slices.Contains(allowed, value) {
+		return
+	}
+	quoted := make([]string, len(allowed))
+	for i, a := range allowed {
+		quoted[i] = fmt.Sprintf("%q", a)
+	}
+	p.add(key, "must be %s or %s, is %q", strings.Join(quoted[:len(quoted)-1], ", "), quoted[len(quoted)-1], value)
+}
+
+// maxUserName is MariaDB's limit in characters; MySQL's is 32.
+const maxUserName = 128
+
+func (c *Config) checkUsers(p *checker) {
+	if len(c.Users) == 0 {
+		p.add("user", "at least one [[user]] is required, or nobody can log in")
+	}
+	seen := make(map[string]bool)
+	for i, user := range c.Users {
+		key := userKey(c, i)
+		switch {
+		case user.Name == "":
+			p.add(key+".name", "is missing")
+		case seen[user.Name]:
+			p.add(key+".name", "must be given once, is there twice")
+		case !utf8.ValidString(user.Name) || utf8.RuneCountInString(user.Name) > maxUserName || strings.ContainsRune(user.Name, 0):
+			p.add(key+".name", "must be at most %d characters of UTF-8 without a zero byte", maxUserName)
+		}
+		seen[user.Name] = true
+		if user.Schema != "" {
+			checkIdentifier(p, key+".schema", user.Schema)
+		}
+	}
+	for _, name := range c.AdminUsers {
+		if !seen[name] {
+			p.add("admin_users", "must name users that are there as [[user]], %q is not", name)
+		}
+	}
+}
+
+// maxIdentifier is the servers' limit for names of schemas and tables, in
+// characters: https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
+const maxIdentifier = 64
+
+func checkIdentifier(p *checker, key, name string) {
+	switch {
+	case name == "":
+		p.add(key, "must not be empty")
+	case !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxIdentifier || strings.ContainsRune(name, 0) || strings.HasSuffix(name, " "):
+		p.add(key, "must be a name of at most %d characters that does not end in a space, is %q", maxIdentifier, name)
+	}
+}
+
+// maxCache keeps one typing error from using up a sequence: 2^63 numbers are
+// 9 million reservations of this size.
+const maxCache = 1_000_000_000_000
+
+func (c *Config) checkSequence(p *checker) {
+	s := &c.Sequence
+	checkIdentifier(p, "sequence.database", s.Database)
+	checkIdentifier(p, "sequence.table", s.Table)
+	if s.Cache < 1 || s.Cache > maxCache {
+		p.add("sequence.cache", "must be between 1 and %d, is %d", int64(maxCache), s.Cache)
+	}
+	if s.OutageCover < 0 {
+		p.add("sequence.outage_cover", "must not be negative, is %s", s.OutageCover)
+	}
+	checkPositive(p, "sequence.allocate_timeout", s.AllocateTimeout)
+	checkOneOf(p, "sequence.durability", s.Durability, DurabilityStrict, DurabilityRelaxed)
+
+	switch len(s.Servers) {
+	case 0:
+		p.add("sequence.server", "one [[sequence.server]] is required: it holds the table that keys are reserved from")
+	case 1:
+	default:
+		p.add("sequence.server", "exactly one [[sequence.server]] is supported in this version, there are %d", len(s.Servers))
+	}
+	for i, server := range s.Servers {
+		key := sequenceServerKey(i)
+		c.checkBackend(p, key+".address", server.Address)
+		if server.User == "" {
+			p.add(key+".user", "is missing")
+		}
+		if server.Database != "" && server.Database != s.Database {
+			checkIdentifier(p, key+".database", server.Database)
+		}
+	}
+}
+
+// checkBackend checks an address that the proxy is to dial.
+func (c *Config) checkBackend(p *checker, key string, address Address) {
+	if address == "" {
+		p.add(key, "is missing")
+	} else if err := address.check(); err != nil {
+		p.add(key, "%v, is %q", err, address)
+	} else if sameEndpoint(address, c.Listen) {
+		p.add(key, "must not be the proxy's own listen address, is %q", address)
+	}
+}
+
+// shardName is what can be written in a hint, /*+ SHARD(photos1) */, unquoted.
+var shardName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+
+func (c *Config) checkShards(p *checker) {
+	var names []string
+	owner := make(map[string]string) // of each schema
+	for i, shard := range c.Shards {
+		key := shardKey(c, i)
+		switch {
+		case shard.Name == "":
+			p.add(key+".name", "is missing")
+		case !shardName.MatchString(shard.Name):
+			p.add(key+".name", "must be letters, digits, _, - and . (at most 64), is %q", shard.Name)
+		case slices.Contains(names, shard.Name):
+			p.add(key+".name", "must be given once, is there twice")
+		}
+		names = append(names, shard.Name)
+
+		for _, schema := range shard.Schemas {
+			checkIdentifier(p, key+".schemas", schema)
+			if first, ok := owner[schema]; ok {
+				p.add(key+".schemas", "a schema has one owner, but %q is owned by %s already", schema, first)
+			} else {
+				owner[schema] = key
+			}
+		}
+		if shard.User == "" && (shard.Password.set || shard.PasswordFile != "" || shard.PasswordEnv != "") {
+			p.add(key+".user", "is missing; a password of the shard needs it")
+		}
+		switch len(shard.Nodes) {
+		case 0:
+			p.add(key+".node", "one [[shard.node]] is required")
+		case 1:
+		default:
+			p.add(key+".node", "exactly one [[shard.node]] per shard is supported in this version, there are %d", len(shard.Nodes))
+		}
+		for j, node := range shard.Nodes {
+			c.checkBackend(p, elementKey(key+".node", j, "")+".address", node.Address)
+		}
+	}
+	c.checkDefaultShard(p, names)
+}
+
+func (c *Config) checkDefaultShard(p *checker, names []string) {
+	switch {
+	case len(names) == 0 && c.DefaultShard != "":
+		p.add("default_shard", "must name a [[shard]], but there is none; is %q", c.DefaultShard)
+	case len(names) == 0:
+	case c.DefaultShard == "":
+		p.add("default_shard", "is missing; with more than one [[shard]] it must be one of %s", strings.Join(names, ", "))
+	case !slices.Contains(names, c.DefaultShard):
+		p.add("default_shard", "must be one of %s, is %q", strings.Join(names, ", "), c.DefaultShard)
+	}
+}
+
+// The next three name an element of a list for messages: by its name where it has
+// one, since nobody counts tables in a file.
+
+func userKey(c *Config, i int) string { return elementKey("user", i, c.Users[i].Name) }
+
+func shardKey(c *Config, i int) string { return elementKey("shard", i, c.Shards[i].Name) }
+
+func sequenceServerKey(i int) string { return elementKey("sequence.server", i, "") }
+
+func elementKey(list string, i int, name string) string {
+	if name == "" {
+		return fmt.Sprintf("%s #%d", list, i+1)
+	}
+	return fmt.Sprintf("%s[%q]", list, name)
+}
