@@ -27,6 +27,7 @@ const (
 	phaseDefsEnd              // the EOF behind them, without DEPRECATE_EOF
 	phaseRows                 // rows or their terminator
 	phaseEnded
+	phaseNever // no packet fits
 )
 
 // headBytes is how many bytes of a packet's payload are ever looked at: an OK is
@@ -61,7 +62,8 @@ type Answer struct {
 }
 
 // Begin starts on an answer of the given shape. caps are those that client and
-// backend agreed on.
+// backend agreed on. ShapePrepare and ShapeUnknown cannot be walked over: whatever
+// comes is Malformed.
 func (a *Answer) Begin(shape Shape, caps Capability) {
 	*a = Answer{Status: a.Status, shape: shape, deprecateEOF: caps.Has(DeprecateEOF)}
 	switch shape {
@@ -71,8 +73,10 @@ func (a *Answer) Begin(shape Shape, caps Capability) {
 		a.phase = phaseOne
 	case ShapeRows, ShapeFields:
 		a.phase = phaseRows
-	default:
+	case ShapeResult:
 		a.phase = phaseFirst
+	default:
+		a.phase = phaseNever
 	}
 }
 
@@ -151,6 +155,8 @@ func (a *Answer) packet(head []byte, size int) (ok bool) {
 		switch {
 		case head[0] == headerERR:
 			return a.err(head)
+		case head[0] == headerEOF && a.deprecateEOF && size >= 7:
+			return a.ok(head)
 		case head[0] == headerEOF && size < 9:
 			return a.eof(head)
 		case head[0] == headerOK && size >= 7:
@@ -160,6 +166,10 @@ func (a *Answer) packet(head []byte, size int) (ok bool) {
 	case phaseFirst:
 		return a.first(head, size)
 	case phaseDefs:
+		if size > 0 && head[0] == headerERR { // no definition begins so
+			a.phase = phaseEnded
+			return a.err(head)
+		}
 		a.defs--
 		if a.defs == 0 {
 			a.phase = phaseRows
@@ -169,6 +179,10 @@ func (a *Answer) packet(head []byte, size int) (ok bool) {
 		}
 		return size > 0
 	case phaseDefsEnd:
+		if size > 0 && head[0] == headerERR {
+			a.phase = phaseEnded
+			return a.err(head)
+		}
 		if size == 0 || head[0] != headerEOF || !a.eof(head) {
 			return false
 		}

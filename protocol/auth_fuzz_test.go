@@ -71,6 +71,8 @@ func (p *scriptedPackets) WritePacket(b []byte) error {
 	return nil
 }
 
+func (p *scriptedPackets) QueuePacket(b []byte) error { return p.WritePacket(b) }
+
 func (p *scriptedPackets) StartTLSServer(*tls.Config) error { return errors.New("no TLS") }
 func (p *scriptedPackets) StartTLSClient(*tls.Config) error { return errors.New("no TLS") }
 func (p *scriptedPackets) IsTLS() bool                      { return false }

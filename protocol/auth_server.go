@@ -106,7 +106,11 @@ func (x *exchange) sha2(answer []byte) error {
 	}
 	x.hello.PasswordUsed = true
 	if x.verifier.sha2(x.hello.Salt, answer) {
-		return x.say(sha2FastOK)
+		// The caller's OK follows at once.
+		if err := x.pc.QueuePacket(AppendAuthMoreData(nil, []byte{sha2FastOK})); err != nil {
+			return fmt.Errorf("write auth data: %w", err)
+		}
+		return nil
 	}
 	secure := x.pc.IsTLS() || overUnix(x.pc)
 	if !secure && x.login.RSA == nil {

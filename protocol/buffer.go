@@ -3,7 +3,8 @@ package protocol
 import "sync"
 
 // BufferSize is the size of the read buffer that a connection holds while it has
-// bytes to look at. An idle connection holds none.
+// bytes to look at. An idle connection holds none, but for one with TLS, which
+// cannot tell that it has something to read before it is read from.
 const BufferSize = 32 << 10
 
 // buffers holds *[BufferSize]byte, so that putting one back does not allocate.

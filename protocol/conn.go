@@ -24,9 +24,11 @@ type Conn struct {
 
 	ahead      []byte // read while a write was blocked; comes after buf and before the socket
 	aheadLimit int
+	writing    bool   // in writeThrough; TLS also writes by itself, for handshakes and alerts
+	stopAhead  func() // ends the reading ahead that a write began; nil if none did
 
-	packetNum uint8 // of the next packet written
-	scratch   []byte
+	packetNum uint8  // of the next packet written
+	pending   []byte // packets written that wait for the next write or read
 
 	takeFn func() []byte
 	giveFn func()
@@ -75,6 +77,11 @@ func (c *Conn) Discard(n int) {
 // as the bytes that are left in it demand: callers bound that by what they leave.
 // It returns io.EOF when the peer has closed.
 func (c *Conn) Fill() error {
+	if len(c.pending) > 0 {
+		if err := c.Flush(); err != nil {
+			return err
+		}
+	}
 	if c.r == c.w {
 		c.r, c.w = 0, 0
 	} else if c.w == len(c.buf) {
@@ -143,22 +150,63 @@ func (c *Conn) give() {
 	}
 }
 
-// Write writes b as it is.
+// Write writes b as it is, behind packets that wait.
 func (c *Conn) Write(b []byte) (int, error) {
-	if c.tls != nil {
-		return c.tls.Write(b)
+	if len(c.pending) > 0 {
+		waiting := len(c.pending)
+		c.pending = append(c.pending, b...)
+		n, err := c.writeThrough(c.takePending())
+		return max(n-waiting, 0), err
 	}
-	return c.sock.Write(b)
+	return c.writeThrough(b)
 }
 
-// startReadAhead is called when a write to the peer has to wait.
-func (c *Conn) startReadAhead() func() {
+func (c *Conn) writeThrough(b []byte) (n int, err error) {
+	c.writing = true
+	if c.tls != nil {
+		n, err = c.tls.Write(b)
+	} else {
+		n, err = c.sock.Write(b)
+	}
+	// Only here, where TLS has let go of its lock for writes: the reader may need
+	// that, to answer a broken record or a change of keys.
+	if c.stopAhead != nil {
+		c.stopAhead()
+		c.stopAhead = nil
+	}
+	c.writing = false
+	return n, err
+}
+
+// Flush writes the packets that wait.
+func (c *Conn) Flush() error {
+	if len(c.pending) == 0 {
+		return nil
+	}
+	_, err := c.writeThrough(c.takePending())
+	return err
+}
+
+// takePending empties c.pending; its memory is not kept, since logins are few in a
+// connection's life.
+func (c *Conn) takePending() []byte {
+	b := c.pending
+	c.pending = nil
+	return b
+}
+
+// startReadAhead is called when a write to the peer has to wait. One reader is
+// enough for all that writeThrough writes.
+func (c *Conn) startReadAhead() {
+	if !c.writing || c.stopAhead != nil {
+		return
+	}
 	done := make(chan struct{})
 	t := time.AfterFunc(readAheadDelay, func() {
 		defer close(done)
 		c.readAhead()
 	})
-	return func() {
+	c.stopAhead = func() {
 		if t.Stop() {
 			return
 		}
@@ -175,6 +223,7 @@ func (c *Conn) readAhead() {
 	chunk := takeBuffer()
 	defer giveBuffer(chunk)
 	for len(c.ahead) < c.aheadLimit {
+		chunk := chunk[:min(len(chunk), c.aheadLimit-len(c.ahead))]
 		var n int
 		var err error
 		if c.tls != nil {
@@ -224,18 +273,24 @@ func (c *Conn) fillPacket() error {
 	return err
 }
 
-// WritePacket writes payload as one packet, numbered on from the last packet
-// read or written; 16 MB and more are refused.
+// WritePacket writes payload as one packet, numbered on from the last packet read
+// or written; 16 MB and more are refused.
 func (c *Conn) WritePacket(payload []byte) error {
+	if err := c.QueuePacket(payload); err != nil {
+		return err
+	}
+	return c.Flush()
+}
+
+// QueuePacket is WritePacket for a packet that is followed by another at once: it is
+// written with what is written next, at the latest before the next read, in one
+// system call.
+func (c *Conn) QueuePacket(payload []byte) error {
 	if len(payload) >= MaxFragment {
 		return fmt.Errorf("packet of %d bytes is too long to be written whole", len(payload))
 	}
-	c.scratch, c.packetNum = AppendPacket(c.scratch[:0], payload, c.packetNum)
-	_, err := c.Write(c.scratch)
-	if cap(c.scratch) > 1<<10 {
-		c.scratch = nil
-	}
-	return err
+	c.pending, c.packetNum = AppendPacket(c.pending, payload, c.packetNum)
+	return nil
 }
 
 // SetPacketNum sets the number of the next packet that WritePacket writes; a new
@@ -254,6 +309,9 @@ func (c *Conn) StartTLSServer(cfg *tls.Config) error { return c.startTLS(tls.Ser
 func (c *Conn) StartTLSClient(cfg *tls.Config) error { return c.startTLS(tls.Client, cfg) }
 
 func (c *Conn) startTLS(side func(net.Conn, *tls.Config) *tls.Conn, cfg *tls.Config) error {
+	if err := c.Flush(); err != nil {
+		return err
+	}
 	var under net.Conn = c.sock
 	if c.r < c.w {
 		// The client may have sent its TLS hello in one segment with the request.
@@ -299,10 +357,21 @@ func (c *Conn) SetDeadline(t time.Time) error { return c.sock.SetDeadline(t) }
 // SetReadDeadline bounds reads; a time in the past ends one that waits.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.sock.SetReadDeadline(t) }
 
+// Drop forgets what is buffered and gives the memory back. The connection's user
+// calls it before Close, which may come from elsewhere and leaves the buffer alone.
+func (c *Conn) Drop() {
+	c.ahead = nil
+	if c.buf != nil {
+		c.r = c.w
+		c.give()
+	}
+}
+
 // Close closes the socket at once; a TLS peer is told first if that does not wait.
 func (c *Conn) Close() error {
 	if c.tls != nil {
-		_ = c.sock.SetDeadline(time.Now().Add(time.Second))
+		c.sock.closing.Store(true)
+		_ = c.sock.SetDeadline(time.Now().Add(time.Second)) // for a write that waits already
 		_ = c.tls.Close()
 	}
 	return c.sock.Close()

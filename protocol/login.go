@@ -14,6 +14,9 @@ type PacketConn interface {
 	ReadPacket(limit int) ([]byte, error)
 	// WritePacket writes one packet, numbered after the last one read or written.
 	WritePacket(payload []byte) error
+	// QueuePacket is WritePacket for a packet that another follows at once: it may
+	// wait for that one.
+	QueuePacket(payload []byte) error
 	// StartTLSServer and StartTLSClient shake hands and make the rest TLS.
 	StartTLSServer(cfg *tls.Config) error
 	StartTLSClient(cfg *tls.Config) error

@@ -14,24 +14,23 @@ type OK struct {
 	Info                   string
 }
 
-// AppendOK appends an OK packet with its header.
-func AppendOK(b []byte, packetNum uint8, caps Capability, ok OK) []byte {
-	return appendOK(b, packetNum, headerOK, caps, ok)
+// AppendOK appends an OK packet with its header. No capability that this package
+// agrees on changes its form.
+func AppendOK(b []byte, packetNum uint8, _ Capability, ok OK) []byte {
+	return appendOK(b, packetNum, headerOK, ok)
 }
 
-func appendOK(b []byte, packetNum, header uint8, caps Capability, ok OK) []byte {
+func appendOK(b []byte, packetNum, header uint8, ok OK) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0, header)
 	b = AppendLenEncInt(b, ok.AffectedRows)
 	b = AppendLenEncInt(b, ok.InsertID)
 	b = binary.LittleEndian.AppendUint16(b, uint16(ok.Status))
 	b = binary.LittleEndian.AppendUint16(b, ok.Warnings)
-	switch {
-	case ok.Info == "":
-	case caps.Has(SessionTrack):
+	if ok.Info != "" {
+		// With its length whether SESSION_TRACK is agreed on or not: so it is sent by
+		// servers and read by clients, though the page says otherwise for "not".
 		b = AppendLenEncBytes(b, ok.Info)
-	default:
-		b = append(b, ok.Info...)
 	}
 	PutHeader(b[at:], len(b)-at-HeaderSize, packetNum)
 	return b
@@ -175,7 +174,7 @@ func (r *Result) value(v any) {
 // End appends the terminator and returns all bytes.
 func (r *Result) End() []byte {
 	if r.caps.Has(DeprecateEOF) {
-		r.b = appendOK(r.b, r.packetNum, headerEOF, r.caps, OK{Status: r.status})
+		r.b = appendOK(r.b, r.packetNum, headerEOF, OK{Status: r.status})
 		r.packetNum++
 	} else {
 		r.eof()

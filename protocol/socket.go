@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,22 +21,22 @@ type socket struct {
 	// stall bounds how long a write may wait for the peer without any progress;
 	// 0 means for ever.
 	stall time.Duration
-	// onBlocked is called when a write has to wait, once per write; the function
-	// it returns is called when that write has ended. Both may be nil.
-	onBlocked func() (unblocked func())
+	// onBlocked is called when a write has to wait, once per write. It may be nil.
+	onBlocked func()
+	// closing makes a write that would wait fail instead.
+	closing atomic.Bool
 
 	// One read and one write at a time: their state is kept here, and the two
 	// functions once made, so that neither allocates.
-	readFn    func(fd uintptr) bool
-	readTake  func() []byte // where to read to; called when the socket may be readable
-	readGive  func()        // called when it was not
-	readN     int
-	readErr   error
-	writeFn   func(fd uintptr) bool
-	out       []byte
-	writeErr  error
-	blocked   bool
-	unblocked func()
+	readFn   func(fd uintptr) bool
+	readTake func() []byte // where to read to; called when the socket may be readable
+	readGive func()        // called when it was not
+	readN    int
+	readErr  error
+	writeFn  func(fd uintptr) bool
+	out      []byte
+	writeErr error
+	blocked  bool
 }
 
 func newSocket(nc net.Conn) (*socket, error) {
@@ -70,9 +71,9 @@ func (s *socket) readInto(take func() []byte, give func()) (int, error) {
 
 func (s *socket) tryRead(fd uintptr) bool {
 	for {
-		n, err := syscall.Read(int(fd), s.readTake())
-		switch err {
-		case nil:
+		n, errno := rawRead(int(fd), s.readTake())
+		switch errno {
+		case 0:
 			s.readN, s.readErr = n, nil
 			return true
 		case syscall.EINTR:
@@ -80,7 +81,7 @@ func (s *socket) tryRead(fd uintptr) bool {
 			s.readGive()
 			return false
 		default:
-			s.readN, s.readErr = 0, err
+			s.readN, s.readErr = 0, errno
 			return true
 		}
 	}
@@ -91,14 +92,8 @@ func (s *socket) tryRead(fd uintptr) bool {
 func (s *socket) Write(b []byte) (int, error) {
 	s.out, s.writeErr, s.blocked = b, nil, false
 	err := s.raw.Write(s.writeFn)
-	if s.blocked {
-		if s.stall > 0 {
-			_ = s.SetWriteDeadline(time.Time{}) // fails only on a closed connection, which the next write reports
-		}
-		if s.unblocked != nil {
-			s.unblocked()
-			s.unblocked = nil
-		}
+	if s.blocked && s.stall > 0 {
+		_ = s.SetWriteDeadline(time.Time{}) // fails only on a closed connection, which the next write reports
 	}
 	if err == nil && s.writeErr != nil {
 		err = &net.OpError{Op: "write", Net: "socket", Addr: s.RemoteAddr(), Err: s.writeErr}
@@ -110,24 +105,28 @@ func (s *socket) Write(b []byte) (int, error) {
 
 func (s *socket) tryWrite(fd uintptr) bool {
 	for len(s.out) > 0 {
-		n, err := syscall.Write(int(fd), s.out)
-		switch err {
-		case nil:
+		n, errno := rawWrite(int(fd), s.out)
+		switch errno {
+		case 0:
 			s.out = s.out[n:]
 		case syscall.EINTR:
 		case syscall.EAGAIN:
+			if s.closing.Load() {
+				s.writeErr = errno
+				return true
+			}
 			if s.stall > 0 {
 				_ = s.SetWriteDeadline(time.Now().Add(s.stall))
 			}
 			if !s.blocked {
 				s.blocked = true
 				if s.onBlocked != nil {
-					s.unblocked = s.onBlocked()
+					s.onBlocked()
 				}
 			}
 			return false
 		default:
-			s.writeErr = err
+			s.writeErr = errno
 			return true
 		}
 	}

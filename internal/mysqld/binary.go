@@ -90,12 +90,14 @@ func Find(path string) (Binary, error) {
 			return Binary{}, fmt.Errorf("mariadbd or mysqld %w: install it with: %s", ErrNotFound, InstallCommand())
 		}
 		path = found
-	} else if _, err := exec.LookPath(path); err != nil {
-		return Binary{}, fmt.Errorf("server binary: %w", err)
 	}
 	abs, err := absolute(path)
+	var missing *exec.Error
+	if errors.As(err, &missing) {
+		err = missing.Err // the name stands in front
+	}
 	if err != nil {
-		return Binary{}, fmt.Errorf("server binary: %w", err)
+		return Binary{}, fmt.Errorf("server binary %s: %w", path, err)
 	}
 	return identify(abs)
 }

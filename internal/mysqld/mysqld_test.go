@@ -184,6 +184,9 @@ func TestDataSurvivesKillRestartAndASecondStart(t *testing.T) {
 	if s.Running() {
 		t.Error("Running: got true after Kill")
 	}
+	if err := s.Crashed(); err != nil {
+		t.Errorf("Crashed after Kill: got %v, want nil", err)
+	}
 	if err := s.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("Wait after Kill: got %v, want an error that says killed", err)
 	}
@@ -234,6 +237,15 @@ func TestDoneIsClosedWhenTheServerEndsByItself(t *testing.T) {
 	case <-done:
 	case <-time.After(10 * time.Second):
 		t.Fatal("Done is not closed after the server's end")
+	}
+	if err := s.Crashed(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("Crashed: got %v, want an error that says killed", err)
+	}
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Crashed(); err != nil {
+		t.Errorf("Crashed of a server that runs: got %v, want nil", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -15,6 +16,9 @@ type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process is gone
 	err  error         // how it ended; valid once done is closed
+	// wanted is set before the first signal of ours: the end that follows
+	// is no crash.
+	wanted atomic.Bool
 	// logFrom is where this run's part of the error log begins.
 	logFrom int64
 }
@@ -72,8 +76,11 @@ func (proc *process) run(started chan<- error) {
 	release()
 }
 
-// signal sends sig; a process that is already gone is no error.
+// signal ends the process with sig; one that is already gone is no error.
 func (proc *process) signal(sig os.Signal) error {
+	if proc.running() {
+		proc.wanted.Store(true)
+	}
 	err := proc.cmd.Process.Signal(sig)
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil

@@ -202,6 +202,20 @@ func (s *Server) Wait() error {
 		s.cfg.Binary, proc.err, s.paths.log, lastLines(s.paths.logSince(proc.logFrom), 12))
 }
 
+// Crashed is nil while the server runs and after it was ended by Stop, Kill or
+// Restart. Otherwise it is what Wait says, or says that the server ended in order
+// though nobody asked.
+func (s *Server) Crashed() error {
+	proc := s.process()
+	if proc.running() || proc.wanted.Load() {
+		return nil
+	}
+	if err := s.Wait(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s ended by itself, in order; end of %s:\n%s", s.cfg.Binary, s.paths.log, s.LogTail(5))
+}
+
 // Running tells whether the process is there now.
 func (s *Server) Running() bool { return s.process().running() }
 

@@ -62,7 +62,7 @@ func stopShared() error {
 	if shared.server == nil {
 		return nil
 	}
-	err := errors.Join(crashed(shared.server.Server), shared.server.Stop(), os.RemoveAll(shared.dir))
+	err := errors.Join(shared.server.Crashed(), shared.server.Stop(), os.RemoveAll(shared.dir))
 	shared.server = nil
 	return err
 }

@@ -3,6 +3,7 @@ package mysqltest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,21 +23,17 @@ type recorder struct {
 	cleanups []func()
 }
 
-func (r *recorder) Helper()           {}
-func (r *recorder) Cleanup(f func())  { r.cleanups = append(r.cleanups, f) }
-func (r *recorder) Error(args ...any) { r.failures = append(r.failures, errorText(args)) }
+func (r *recorder) Helper()          {}
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
 
 func (r *recorder) end() {
 	for i := len(r.cleanups) - 1; i >= 0; i-- {
 		r.cleanups[i]()
 	}
-}
-
-func errorText(args []any) string {
-	if err, ok := args[0].(error); ok {
-		return err.Error()
-	}
-	return args[0].(string)
 }
 
 func TestEveryServerHasItsOwnData(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -38,7 +37,7 @@ var findBinary = sync.OnceValues(func() (mysqld.Binary, error) {
 
 // Start starts a server for this test alone and stops it at the test's end.
 // extraArgs are server options, "--sql-mode=ANSI", and win over the usual ones.
-// If the server dies by itself, other than by Kill, the test fails.
+// If the server dies other than by Kill or Stop, the test fails.
 func Start(t testing.TB, extraArgs ...string) *Server {
 	t.Helper()
 	s, err := start(t.TempDir(), extraArgs)
@@ -46,8 +45,8 @@ func Start(t testing.TB, extraArgs ...string) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := crashed(s.Server); err != nil {
-			t.Error(err)
+		if err := s.Crashed(); err != nil {
+			t.Errorf("the server died by itself: %v", err)
 		}
 		if err := s.Stop(); err != nil {
 			t.Error(err)
@@ -72,18 +71,6 @@ func start(dir string, extraArgs []string) (*Server, error) {
 		return nil, err
 	}
 	return &Server{Server: s}, nil
-}
-
-// crashed is an error when the server ended with a complaint of its own: Kill's
-// SIGKILL and an orderly end are what tests do to it.
-func crashed(s *mysqld.Server) error {
-	if s.Running() {
-		return nil
-	}
-	if err := s.Wait(); err != nil && !strings.Contains(err.Error(), "signal: killed") {
-		return fmt.Errorf("the server died by itself: %w", err)
-	}
-	return nil
 }
 
 // Stop ends the server in order. Restart starts it again. It is not needed at the
