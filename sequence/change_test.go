@@ -1,0 +1,261 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func mustCreate(t testing.TB, s *Sequences, o CreateOptions) Created {
+	t.Helper()
+	made, err := s.Create(context.Background(), o)
+	if err != nil {
+		t.Fatalf("Create(%+v): %v", o, err)
+	}
+	return made
+}
+
+func TestCreatedSequenceBeginsAtItsStart(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t, func(o *Options) { o.CreateTable = true })
+	for name, start := range map[string]uint64{"default": 0, "one": 1, "later": 500, "huge": math.MaxInt64 + 10} {
+		want := max(start, 1)
+		if made := mustCreate(t, s, CreateOptions{Name: name, Start: start}); made.First != want || made.Raised || made.Existed {
+			t.Errorf("Create(%q, START %d) says %+v, want first %d", name, start, made, want)
+		}
+		if got := mustTake(t, s, name, 1); got != want {
+			t.Errorf("%q begins at %d, want %d", name, got, want)
+		}
+	}
+	var text string
+	if err := p.db.QueryRow("SHOW CREATE TABLE sequence").Scan(new(string), &text); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"`name` varchar(50) NOT NULL", "`id` bigint(20) unsigned NOT NULL DEFAULT 0", "PRIMARY KEY (`name`)", "ENGINE=InnoDB"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the table is made as %s, want %s in it", text, part)
+		}
+	}
+	var tables int
+	if err := p.db.QueryRow("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?", p.schema).Scan(&tables); err != nil {
+		t.Fatal(err)
+	}
+	if tables != 1 {
+		t.Errorf("got %d tables, want `sequence` alone while no option is set", tables)
+	}
+}
+
+func TestCreateOfAnExistingSequenceChangesNothing(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 41})
+	s := p.open(t)
+	_, err := s.Create(context.Background(), CreateOptions{Name: "PHOTOS", Start: 1000, Cache: 5})
+	if !errors.Is(err, ErrExists) {
+		t.Errorf("got %v, want ErrExists", err)
+	}
+	wantText(t, err, "photos")
+	if made := mustCreate(t, s, CreateOptions{Name: "PHOTOS", Start: 1000, Cache: 5, IfNotExists: true}); !made.Existed {
+		t.Errorf("IF NOT EXISTS says %+v, want that it existed", made)
+	}
+	if got := mustTake(t, s, "photos", 1); got != 42 {
+		t.Errorf("got %d, want 42", got)
+	}
+}
+
+func TestCreateRefusesWhatDoesNotFit(t *testing.T) {
+	p := newPlace(t)
+	p.exec(t, "CREATE TABLE sequence (name varchar(8) CHARACTER SET latin1 PRIMARY KEY, id SMALLINT NOT NULL) ENGINE=InnoDB")
+	s := p.open(t)
+	for _, o := range []CreateOptions{
+		{Name: ""},
+		{Name: strings.Repeat("x", 9)},
+		{Name: strings.Repeat("x", 5000)},
+		{Name: "\u4e2d"},          // not in latin1
+		{Name: "\xff\xfe"},        // not text at all
+		{Name: "a", Start: 32768}, // above the column
+	} {
+		if made, err := s.Create(context.Background(), o); !errors.Is(err, ErrBadOption) {
+			t.Errorf("Create(%.20q, START %d) = %+v, %v; want ErrBadOption", o.Name, o.Start, made, err)
+		}
+	}
+	if rows, err := s.List(context.Background()); err != nil || len(rows) != 0 {
+		t.Errorf("List says %+v, %v; want nothing", rows, err)
+	}
+	if _, err := s.Take(context.Background(), []byte("a"), 0); !errors.Is(err, ErrBadOption) {
+		t.Errorf("Take of 0 numbers: got %v, want ErrBadOption", err)
+	}
+}
+
+func TestManyCreatorsMakeOneSequence(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	var made, existed atomic.Int64
+	var wg sync.WaitGroup
+	for range 2 {
+		s := p.open(t)
+		for range 6 {
+			wg.Go(func() {
+				_, err := s.Create(context.Background(), CreateOptions{Name: "photos", Cache: 20})
+				switch {
+				case err == nil:
+					made.Add(1)
+				case errors.Is(err, ErrExists):
+					existed.Add(1)
+				default:
+					t.Errorf("Create: %v", err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if made.Load() != 1 || existed.Load() != 11 {
+		t.Errorf("%d creators made it and %d found it, want 1 and 11", made.Load(), existed.Load())
+	}
+}
+
+func TestDroppedSequenceContinuesAboveItsTombstone(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "other": 0})
+	s, other := p.open(t, steadySize(100)), p.open(t, steadySize(100))
+	mustTake(t, s, "photos", 1)
+	theirs := mustTake(t, other, "photos", 1) // holds numbers that the dropper does not know of
+	settled(t, other, "photos")
+
+	if dropped, err := s.Drop(context.Background(), []byte("Photos"), false); err != nil || !dropped {
+		t.Fatalf("Drop = %v, %v; want true", dropped, err)
+	}
+	if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+		t.Errorf("after DROP got %v, want ErrUnknown", err)
+	}
+	if known, err := s.Known(context.Background(), []byte("photos")); err != nil || known {
+		t.Errorf("after DROP Known = %v, %v; want false", known, err)
+	}
+	if got := mustTake(t, other, "photos", 1); got != theirs+1 {
+		t.Errorf("the other proxy gives %d from memory, want %d", got, theirs+1)
+	}
+
+	made := mustCreate(t, s, CreateOptions{Name: "PHOTOS", Start: 5})
+	if !made.Raised || made.First <= theirs+99 {
+		t.Errorf("CREATE again says %+v, want it raised above %d", made, theirs+99)
+	}
+	if got := mustTake(t, s, "photos", 1); got != made.First {
+		t.Errorf("the new sequence begins at %d, want %d", got, made.First)
+	}
+	if made := mustCreate(t, s, CreateOptions{Name: "fresh", Start: 5}); made.Raised || made.First != 5 {
+		t.Errorf("an unrelated CREATE says %+v, want first 5", made)
+	}
+	var book ledger
+	for range 300 {
+		book.add(t, "dropper", mustTake(t, s, "photos", 1), 1)
+		book.add(t, "other", mustTake(t, other, "photos", 1), 1)
+	}
+}
+
+func TestDropOfAnUnknownSequence(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	s := p.open(t)
+	if _, err := s.Drop(context.Background(), []byte("photos"), false); !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v, want ErrUnknown", err)
+	}
+	if dropped, err := s.Drop(context.Background(), []byte("photos"), true); err != nil || dropped {
+		t.Errorf("IF EXISTS = %v, %v; want false", dropped, err)
+	}
+}
+
+func TestDropWhileNumbersAreTakenNeverRepeatsOne(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	var book ledger
+	var stop atomic.Bool
+	var taken atomic.Int64
+	var wg sync.WaitGroup
+	for range 2 {
+		s := p.open(t, steadySize(5))
+		for range 3 {
+			wg.Go(func() {
+				for !stop.Load() {
+					n, err := s.Take(context.Background(), []byte("photos"), 1)
+					switch {
+					case err == nil:
+						book.add(t, "a proxy", n, 1)
+						taken.Add(1)
+					case !errors.Is(err, ErrUnknown):
+						t.Errorf("Take: %v", err)
+						return
+					}
+				}
+			})
+		}
+	}
+	s := p.open(t)
+	for range 5 {
+		before := taken.Load()
+		eventually(t, "numbers are taken", func() bool { return taken.Load() > before+20 })
+		if _, err := s.Drop(context.Background(), []byte("photos"), false); err != nil {
+			t.Fatalf("Drop: %v", err)
+		}
+		mustCreate(t, s, CreateOptions{Name: "photos"})
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
+func TestTypedCacheIsObeyedByEveryProxyAndResetByDrop(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	s, other := p.open(t), p.open(t)
+	if known, err := other.Known(context.Background(), []byte("photos")); err != nil || known {
+		t.Fatalf("Known = %v, %v; want false", known, err)
+	}
+	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 7})
+	cacheOf := func(s *Sequences) (uint64, bool) {
+		t.Helper()
+		infos, err := s.List(context.Background())
+		if err != nil || len(infos) != 1 {
+			t.Fatalf("List = %+v, %v; want one sequence", infos, err)
+		}
+		return infos[0].Cache, infos[0].Exact
+	}
+	for _, who := range []*Sequences{s, other} {
+		eventually(t, "the sequence is known", func() bool {
+			known, err := who.Known(context.Background(), []byte("photos"))
+			return err == nil && known
+		})
+		mustTake(t, who, "photos", 1)
+		if n, exact := cacheOf(who); n != 7 || !exact {
+			t.Errorf("List says CACHE %d (typed: %v), want 7", n, exact)
+		}
+	}
+	if _, err := s.Drop(context.Background(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, s, CreateOptions{Name: "photos"})
+	if n, exact := cacheOf(s); n != DefaultCacheSize || exact {
+		t.Errorf("created again List says CACHE %d (typed: %v), want %d by default", n, exact, DefaultCacheSize)
+	}
+}
+
+func TestUnknownSequenceIsMadeOnlyIfAllowed(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	if _, err := p.open(t).Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v, want ErrUnknown", err)
+	}
+	var book ledger
+	var wg sync.WaitGroup
+	for range 2 {
+		s := p.open(t, func(o *Options) { o.CreateUnknown = true })
+		for range 4 {
+			wg.Go(func() {
+				first, err := s.Take(context.Background(), []byte("photos"), 3)
+				if err != nil {
+					t.Errorf("Take: %v", err)
+					return
+				}
+				book.add(t, "a client", first, 3)
+			})
+		}
+	}
+	wg.Wait()
+	if got := book.count(); got != 24 {
+		t.Errorf("got %d numbers, want 24", got)
+	}
+}

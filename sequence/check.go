@@ -1,0 +1,147 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// layout is what the checks found out about the table.
+type layout struct {
+	max      uint64 // the highest number of the id column
+	nameType string // type, charset and collation of the name column, as CREATE TABLE takes them
+}
+
+func isEnd(err error) bool { return errors.Is(err, io.EOF) }
+
+// check looks at the server and the table behind a connection whose session is set up. What could make numbers repeat is an
+// *UnfitError.
+func (v *server) check(ctx context.Context, c rawConn) (*layout, error) {
+	if err := v.checkServer(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := v.checkTable(ctx, c); err != nil {
+		return nil, err
+	}
+	return v.checkColumns(ctx, c)
+}
+
+func (v *server) unfit(table, finding, remedy string) error {
+	return &UnfitError{Server: v.name(), Table: table, Finding: finding, Remedy: remedy}
+}
+
+// checkServer reads the settings back, because a proxy in between may have swallowed them, and looks at those that are
+// the operator's.
+func (v *server) checkServer(ctx context.Context, c rawConn) error {
+	rows, err := c.query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit")
+	if err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	if len(rows) != 1 {
+		return fmt.Errorf("read settings: got %d rows, want 1", len(rows))
+	}
+	autocommit, mode, readOnly, flush := rows[0][0], rows[0][1], rows[0][2], rows[0][3]
+	switch {
+	case autocommit != "1":
+		return v.unfit("", "autocommit stays off although it was switched on: numbers would leave before they are committed",
+			"connect to the server itself, not through something that drops SET")
+	case !strings.Contains(mode, "STRICT_ALL_TABLES"):
+		return v.unfit("", "sql_mode stays lax although it was set: a number above the column's maximum would be given again and again",
+			"connect to the server itself, not through something that drops SET")
+	case readOnly != "0" && readOnly != "OFF":
+		return v.unfit("", "it is read only", "SET GLOBAL read_only = 0, or name the primary as the sequence server")
+	case flush == "0" && v.policy.Durability != DurabilityRelaxed:
+		return v.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
+			"SET GLOBAL innodb_flush_log_at_trx_commit = 1, or set durability = \"relaxed\" where keys may repeat")
+	case (flush == "0" || flush == "2") && v.seen.Load() == nil: // said once, not at every connection
+		v.log.Warn("a crash of the sequence server's machine can take reservations back",
+			zap.String("innodb_flush_log_at_trx_commit", flush), zap.String("remedy", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"))
+	}
+	return nil
+}
+
+// checkTable creates the table if that is allowed, and refuses what does not keep a committed number.
+func (v *server) checkTable(ctx context.Context, c rawConn) error {
+	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(v.opts.Database), literal(v.opts.Table))
+	ask := "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE " + where
+	rows, err := c.query(ctx, ask)
+	if err != nil {
+		return fmt.Errorf("look for table %s: %w", v.table.full, err)
+	}
+	create := fmt.Sprintf(createTable, v.table.full)
+	if len(rows) == 0 && v.policy.CreateTable {
+		if err := c.exec(ctx, create); err != nil {
+			return fmt.Errorf("create table %s: %w", v.table.full, err)
+		}
+		v.log.Info("created the sequence table", zap.String("table", v.table.full))
+		if rows, err = c.query(ctx, ask); err != nil {
+			return fmt.Errorf("look for table %s: %w", v.table.full, err)
+		}
+	}
+	switch {
+	case len(rows) == 0:
+		return v.unfit(v.table.full, "it does not exist, or the user may not see it",
+			create+", or set create_table = true; or GRANT SELECT, INSERT, UPDATE, DELETE on it")
+	case rows[0][0] != "BASE TABLE":
+		return v.unfit(v.table.full, "it is a "+rows[0][0]+", not a table", "name the table behind it")
+	case !strings.EqualFold(rows[0][1], "InnoDB"):
+		return v.unfit(v.table.full, "its engine is "+rows[0][1]+", which does not keep what was committed through a crash",
+			"ALTER TABLE "+v.table.full+" ENGINE=InnoDB")
+	}
+	return nil
+}
+
+// checkColumns looks at the two columns and at the key.
+func (v *server) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
+	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(v.opts.Database), literal(v.opts.Table))
+	rows, err := c.query(ctx, "SELECT LOWER(COLUMN_NAME), COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') "+
+		"FROM information_schema.COLUMNS WHERE "+where)
+	if err != nil {
+		return nil, fmt.Errorf("read columns of %s: %w", v.table.full, err)
+	}
+	columns := make(map[string][]string, len(rows))
+	for _, r := range rows {
+		columns[r[0]] = r[1:]
+	}
+	id, name := columns["id"], columns["name"]
+	if id == nil || name == nil {
+		return nil, v.unfit(v.table.full, "it has no columns `name` and `id`", "name a table like: "+fmt.Sprintf(createTable, v.table.full))
+	}
+	found := &layout{nameType: name[0]}
+	if name[1] != "" {
+		found.nameType += " CHARACTER SET " + name[1] + " COLLATE " + name[2]
+	}
+	var ok bool
+	if found.max, ok = columnMax(id[0]); !ok {
+		return nil, v.unfit(v.table.full, "its column `id` is "+id[0]+", which does not count in whole numbers",
+			"ALTER TABLE "+v.table.full+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0")
+	}
+	if found.max != 1<<64-1 && v.seen.Load() == nil {
+		v.log.Warn("the column `id` ends early; it is the maximum of every sequence in it", zap.String("table", v.table.full),
+			zap.String("type", id[0]), zap.Uint64("maximum", found.max))
+	}
+
+	keys, err := c.query(ctx, "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE "+where+
+		" GROUP BY INDEX_NAME HAVING COUNT(*) = 1 AND MAX(NON_UNIQUE) = 0 AND MAX(LOWER(COLUMN_NAME)) = 'name' AND MAX(IFNULL(SUB_PART, 0)) = 0")
+	if err != nil {
+		return nil, fmt.Errorf("read keys of %s: %w", v.table.full, err)
+	}
+	if len(keys) == 0 {
+		return nil, v.unfit(v.table.full, "no unique key is on `name` alone, so two rows could count for one sequence",
+			"ALTER TABLE "+v.table.full+" ADD PRIMARY KEY (`name`)")
+	}
+	return found, nil
+}
+
+// literal quotes a configured name for a statement without arguments. Hexadecimal cannot be broken out of, whatever
+// the sql_mode.
+func literal(s string) string {
+	if s == "" {
+		return "''"
+	}
+	return fmt.Sprintf("_utf8mb4 X'%X'", s)
+}

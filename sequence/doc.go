@@ -1,0 +1,13 @@
+// Package sequence gives out unique rising numbers by name.
+//
+// The numbers of a sequence are reserved in bulk, a segment at a time, from one row of the MySQL table
+// `sequence` (name, id), and then handed out from memory. Start at [Sequences]: [New] makes it without any I/O,
+// [Sequences.Take] hands out numbers, [Sequences.Close] returns what was not used.
+//
+// The package is made of three parts, each with one reason to change: [Segment] is arithmetic without lock or
+// I/O; a cache per sequence owns concurrency and prefetch; the server owns the SQL, its connections and the checks
+// that keep a number from being given twice. It knows nothing of the protocol that clients speak.
+//
+// What a crash loses is the segment in memory (a gap); what it never makes is a duplicate, because a segment is
+// committed before its first number leaves.
+package sequence

@@ -1,0 +1,340 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// The tests of this file show, for each protective setting, the duplicate that happens without it, and then that it does not
+// happen here.
+
+// naive is the reservation as one would write it first: it believes what it is told.
+func naive(t *testing.T, conn *sql.Conn, name string, n uint64) (first uint64) {
+	t.Helper()
+	ctx := context.Background()
+	if _, err := conn.ExecContext(ctx, "UPDATE sequence SET id = LAST_INSERT_ID(id + ?) WHERE name = ?", n, name); err != nil {
+		t.Fatalf("naive reservation: %v", err)
+	}
+	var last uint64
+	if err := conn.QueryRowContext(ctx, "SELECT LAST_INSERT_ID()").Scan(&last); err != nil {
+		t.Fatalf("naive reservation: %v", err)
+	}
+	return last - n + 1
+}
+
+// naiveConn is a connection of a client that sets nothing but what is given.
+func (p place) naiveConn(t *testing.T, statements ...string) *sql.Conn {
+	t.Helper()
+	conn, err := p.db.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range statements {
+		if _, err := conn.ExecContext(context.Background(), text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// laxServer has the defaults of old installations.
+func laxServer(t *testing.T, args ...string) place {
+	t.Helper()
+	return placeOn(t, mysqltest.Start(t, append([]string{"--sql-mode=", "--autocommit=0"}, args...)...))
+}
+
+func TestIntColumnWithLaxModeDoesNotRepeatNumbers(t *testing.T) {
+	p := laxServer(t)
+	p.exec(t, "CREATE TABLE sequence (name varchar(50) PRIMARY KEY, id INT UNSIGNED NOT NULL) ENGINE=InnoDB")
+	p.exec(t, "INSERT INTO sequence VALUES ('old', 4294967290), ('photos', 4294967290)")
+	p.exec(t, "COMMIT")
+
+	conn := p.naiveConn(t, "SET autocommit = 1")
+	naive(t, conn, "old", 10)
+	if first, second := naive(t, conn, "old", 10), naive(t, conn, "old", 10); first != second {
+		t.Fatalf("the naive way got %d and %d, and so shows no duplicate", first, second)
+	}
+
+	s := p.open(t)
+	seen := map[uint64]bool{}
+	for range 5 {
+		n := mustTake(t, s, "photos", 1)
+		if seen[n] || n > 4294967295 {
+			t.Fatalf("got %d, twice or beyond the column", n)
+		}
+		seen[n] = true
+	}
+	if first, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) {
+		t.Errorf("after the column's maximum got %d, %v; want ErrExhausted", first, err)
+	}
+}
+
+func TestServerWithAutocommitOffDoesNotRepeatNumbers(t *testing.T) {
+	p := laxServer(t).withTable(t, map[string]uint64{"old": 0, "photos": 0})
+	p.exec(t, "COMMIT")
+
+	var got [2]uint64
+	for i := range got {
+		conn := p.naiveConn(t)
+		got[i] = naive(t, conn, "old", 10)
+		_ = conn.Raw(func(any) error { return sql.ErrConnDone }) // the client crashes: what it had is rolled back
+		p.exec(t, "ROLLBACK")
+		_ = conn.Close()
+		p.db.SetMaxIdleConns(0) // its connection is gone for good
+		p.db.SetMaxIdleConns(2)
+	}
+	if got[0] != got[1] {
+		t.Fatalf("the naive way got %d and %d, and so shows no duplicate", got[0], got[1])
+	}
+
+	s := p.open(t)
+	first := mustTake(t, s, "photos", 1)
+	p.kill(t)
+	p.restart(t)
+	other := p.open(t)
+	if second := mustTake(t, other, "photos", 1); second <= first {
+		t.Errorf("after a crash another proxy got %d, want more than %d", second, first)
+	}
+}
+
+func TestRowThatVanishedDoesNotRepeatNumbers(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+
+	conn := p.naiveConn(t)
+	first := naive(t, conn, "photos", 10)
+	p.exec(t, "DELETE FROM sequence")
+	if second := naive(t, conn, "photos", 10); second != first {
+		t.Fatalf("the naive way got %d and %d, and so shows no duplicate", first, second)
+	}
+
+	p.exec(t, "INSERT INTO sequence VALUES ('photos', 100)")
+	s := p.open(t, steadySize(2))
+	mustTake(t, s, "photos", 2)
+	settled(t, s, "photos")
+	p.exec(t, "DELETE FROM sequence")
+	var err error
+	for range 10 {
+		if _, err = s.Take(context.Background(), []byte("photos"), 2); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v, want ErrUnknown", err)
+	}
+	wantText(t, err, "photos")
+
+	// Made again from 0, as by somebody who loads an old dump: this proxy still knows better.
+	p.exec(t, "INSERT INTO sequence VALUES ('Photos ', 0)")
+	eventually(t, "the new row is seen", func() bool {
+		known, err := s.Known(context.Background(), []byte("PHOTOS"))
+		return err == nil && known
+	})
+	if n := mustTake(t, s, "PHOTOS", 1); n <= 102 {
+		t.Errorf("the row made again under another spelling gave %d, want more than 102", n)
+	}
+}
+
+func TestServerThatFlushesOncePerSecondIsRefused(t *testing.T) {
+	p := laxServer(t, "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-log-at-timeout=1000", "--autocommit=1")
+	p.withTable(t, map[string]uint64{"old": 0, "photos": 0})
+	p.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	p.exec(t, "UPDATE sequence SET id = id + 1") // on disk
+	p.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+
+	relaxed := p.open(t, steadySize(10), func(o *Options) { o.Durability = DurabilityRelaxed })
+	before := mustTake(t, relaxed, "photos", 10)
+	settled(t, relaxed, "photos")
+	first := naive(t, p.naiveConn(t), "old", 10)
+	crash := func() {
+		t.Helper()
+		p.kill(t)
+		p.restart(t)
+	}
+	crash()
+	if second := naive(t, p.naiveConn(t), "old", 10); second != first {
+		t.Fatalf("the naive way got %d and %d across the crash, and so shows no duplicate", first, second)
+	}
+	// The proxy that remembers what it gave is not fooled, even in relaxed mode.
+	if p.id(t, "photos") >= before+9 {
+		t.Fatalf("the row is at %d after the crash, so it did not go back", p.id(t, "photos"))
+	}
+	last := before + 9
+	for range 30 {
+		n := mustTake(t, relaxed, "photos", 1)
+		if n <= last {
+			t.Fatalf("got %d after %d across the crash", n, last)
+		}
+		last = n
+	}
+	if got := relaxed.Stats().Rewinds; got == 0 {
+		t.Error("no rewind was counted")
+	}
+
+	strict := p.open(t)
+	_, err := strict.Take(context.Background(), []byte("photos"), 1)
+	if !errors.Is(err, ErrUnfit) {
+		t.Errorf("got %v, want ErrUnfit", err)
+	}
+	wantText(t, err, "innodb_flush_log_at_trx_commit", "SET GLOBAL", p.server.Addr())
+	p.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	eventually(t, "the mended server is used", func() bool {
+		_, err := strict.Take(context.Background(), []byte("photos"), 1)
+		return err == nil
+	})
+}
+
+func TestTriggerThatKeepsTheRowBackIsNoticed(t *testing.T) {
+	for name, body := range map[string]string{
+		"below":     "SET NEW.id = LEAST(NEW.id, 50)",
+		"unchanged": "SET NEW.id = OLD.id",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t).withTable(t, map[string]uint64{"old": 45, "photos": 45})
+			p.exec(t, "CREATE TRIGGER keep BEFORE UPDATE ON sequence FOR EACH ROW "+body)
+			conn := p.naiveConn(t)
+			naive(t, conn, "old", 10)
+			if first, second := naive(t, conn, "old", 10), naive(t, conn, "old", 10); first != second {
+				t.Fatalf("the naive way got %d and %d, and so shows no duplicate", first, second)
+			}
+			s := p.open(t)
+			if n, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) {
+				t.Errorf("got %d, %v; want ErrUnfit", n, err)
+			}
+		})
+	}
+}
+
+func TestTriggerThatOnlyWatchesDoesNoHarm(t *testing.T) {
+	// The OK packet's insert id is 0 then.
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 45})
+	p.exec(t, "CREATE TABLE audit (serial bigint AUTO_INCREMENT PRIMARY KEY, id bigint unsigned)")
+	p.exec(t, "INSERT INTO audit VALUES (7000, 0)")
+	p.exec(t, "CREATE TRIGGER watch AFTER UPDATE ON sequence FOR EACH ROW INSERT INTO audit (id) VALUES (NEW.id)")
+	s := p.open(t, steadySize(3))
+	for want := uint64(46); want < 66; want++ {
+		if got := mustTake(t, s, "photos", 1); got != want {
+			t.Fatalf("got %d, want %d", got, want)
+		}
+	}
+}
+
+func TestUnfitTablesAreRefusedWithTheStatementThatMendsThem(t *testing.T) {
+	for _, c := range []struct {
+		name, create string
+		insert       bool
+		mend         string // executed after the refusal, empty if there is nothing to execute
+		parts        []string
+	}{
+		{
+			"MyISAM", "CREATE TABLE sequence (name varchar(50) PRIMARY KEY, id bigint unsigned) ENGINE=MyISAM", true,
+			"ALTER TABLE %s ENGINE=InnoDB",
+			[]string{"MyISAM", "ENGINE=InnoDB"},
+		},
+		{
+			"no key", "CREATE TABLE sequence (name varchar(50) NOT NULL, id bigint unsigned) ENGINE=InnoDB", true,
+			"ALTER TABLE %s ADD PRIMARY KEY (`name`)",
+			[]string{"unique key", "ADD PRIMARY KEY (`name`)"},
+		},
+		{
+			"key on a prefix", "CREATE TABLE sequence (name varchar(50) NOT NULL, id bigint unsigned, UNIQUE (name(3))) ENGINE=InnoDB", true,
+			"ALTER TABLE %s ADD PRIMARY KEY (`name`)",
+			[]string{"unique key"},
+		},
+		{
+			"key on two columns", "CREATE TABLE sequence (name varchar(50), id bigint unsigned, PRIMARY KEY (name, id)) ENGINE=InnoDB", true,
+			"",
+			[]string{"unique key"},
+		},
+		{
+			"DOUBLE", "CREATE TABLE sequence (name varchar(50) PRIMARY KEY, id double) ENGINE=InnoDB", true,
+			"ALTER TABLE %s MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0",
+			[]string{"double", "BIGINT UNSIGNED"},
+		},
+		{
+			"other columns", "CREATE TABLE sequence (a int, b int) ENGINE=InnoDB", false,
+			"",
+			[]string{"no columns `name` and `id`", "CREATE TABLE"},
+		},
+		{
+			"view", "CREATE VIEW sequence AS SELECT 'photos' AS name, 1 AS id", false,
+			"",
+			[]string{"VIEW"},
+		},
+		{"missing", "", false, createTable, []string{"does not exist", "CREATE TABLE", "create_table"}},
+		{
+			"NULL", "CREATE TABLE sequence (name varchar(50) PRIMARY KEY, id bigint unsigned) ENGINE=InnoDB; ", true,
+			"UPDATE %s SET `id` = 7",
+			nil, // made NULL below
+		},
+		{
+			"negative", "CREATE TABLE sequence (name varchar(50) PRIMARY KEY, id bigint) ENGINE=InnoDB", true,
+			"UPDATE %s SET `id` = 7",
+			nil, // made negative below
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlace(t)
+			if c.create != "" {
+				p.exec(t, c.create)
+			}
+			if c.insert {
+				p.exec(t, "INSERT INTO sequence (name, id) VALUES ('photos', 5)")
+			}
+			switch c.name {
+			case "NULL":
+				p.exec(t, "UPDATE sequence SET id = NULL")
+				c.parts = []string{"photos", "NULL", "UPDATE"}
+			case "negative":
+				p.exec(t, "UPDATE sequence SET id = -5")
+				c.parts = []string{"photos", "-5", "UPDATE"}
+			}
+			s := p.open(t, patience(time.Second))
+			_, err := s.Take(context.Background(), []byte("photos"), 1)
+			if !errors.Is(err, ErrUnfit) {
+				t.Fatalf("got %v, want ErrUnfit", err)
+			}
+			wantText(t, err, append(c.parts, p.server.Addr())...)
+			var unfit *UnfitError
+			if !errors.As(err, &unfit) || unfit.Remedy == "" || unfit.Table != newTable(p.schema, "sequence").full {
+				t.Errorf("got %#v, want the table and a remedy", unfit)
+			}
+			if c.mend == "" {
+				return
+			}
+			p.exec(t, fmt.Sprintf(c.mend, "`sequence`"))
+			if c.name == "missing" {
+				p.exec(t, "INSERT INTO sequence VALUES ('photos', 5)")
+			}
+			eventually(t, "the mended table is used", func() bool {
+				n, err := s.Take(context.Background(), []byte("photos"), 1)
+				return err == nil && n > 5
+			})
+		})
+	}
+}
+
+func TestReadOnlyServerIsRefusedUntilItIsWritable(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
+	p.exec(t, "SET GLOBAL read_only = 1")
+	s := p.open(t)
+	_, err := s.Take(context.Background(), []byte("photos"), 1)
+	if !errors.Is(err, ErrUnfit) {
+		t.Fatalf("got %v, want ErrUnfit", err)
+	}
+	wantText(t, err, "read only", p.server.Addr())
+	if got := p.id(t, "photos"); got != 0 {
+		t.Errorf("the row of a read-only server moved to %d", got)
+	}
+	p.exec(t, "SET GLOBAL read_only = 0")
+	eventually(t, "the writable server is used", func() bool {
+		_, err := s.Take(context.Background(), []byte("photos"), 1)
+		return err == nil
+	})
+}

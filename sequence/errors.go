@@ -1,0 +1,87 @@
+package sequence
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that callers tell apart with errors.Is. They arrive wrapped in text that names the sequence.
+var (
+	// ErrUnknown: no sequence of that name. The error is a [*NameError]. MySQL's words for it: 4091 / 42S02.
+	ErrUnknown = errors.New("unknown sequence")
+	// ErrExists: a sequence of that name exists already. The error is a [*NameError]. MySQL's words: 1050 / 42S01.
+	ErrExists = errors.New("sequence exists already")
+	// ErrExhausted: fewer numbers are left below the maximum of the id column than were asked for. The error is a
+	// [*NameError]. MySQL's words: 4084 / HY000.
+	ErrExhausted = errors.New("sequence has run out")
+	// ErrClosed: Close was called.
+	ErrClosed = errors.New("sequences are closed")
+	// ErrBadOption: an argument is out of its range; the text names it and what is allowed.
+	ErrBadOption = errors.New("bad sequence option")
+	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved there. The error is an
+	// [*UnfitError].
+	ErrUnfit = errors.New("sequence server is unfit")
+)
+
+// NameError says what is wrong with one sequence. It wraps ErrUnknown, ErrExists or ErrExhausted.
+type NameError struct {
+	Name string // as the caller or the table spells it
+	Err  error
+}
+
+func (e *NameError) Error() string { return fmt.Sprintf("sequence %q: %v", e.Name, e.Err) }
+
+// Unwrap returns the sentinel.
+func (e *NameError) Unwrap() error { return e.Err }
+
+// UnavailableError: the sequence server could not be asked (in time) and no number was left in memory, or an answer
+// was needed that only the server has. Asking again later helps; nothing has to be restarted.
+type UnavailableError struct {
+	Sequence string        // empty where all sequences are meant
+	Server   string        // "10.0.0.5:3306"
+	Waited   time.Duration // how long the caller waited; 0 if it did not
+	Err      error         // the cause
+}
+
+func (e *UnavailableError) Error() string {
+	what := "sequence table"
+	if e.Sequence != "" {
+		what = fmt.Sprintf("sequence %q", e.Sequence)
+	}
+	waited := ""
+	if e.Waited > 0 {
+		waited = fmt.Sprintf(" (waited %v)", e.Waited.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("%s: sequence server %s is unavailable%s: %v", what, e.Server, waited, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// UnfitError names a finding on a sequence server that could make numbers repeat, and what mends it. It wraps ErrUnfit.
+type UnfitError struct {
+	Server  string // "10.0.0.5:3306"
+	Table   string // "`app`.`sequence`", or empty if the finding is about the server
+	Finding string
+	Remedy  string // a statement or setting that mends it
+
+	// momentary: it may also be that somebody changed the row in the same moment, so one finding is not enough.
+	momentary bool
+}
+
+func (e *UnfitError) Error() string {
+	where := e.Server
+	if e.Table != "" {
+		where += " table " + e.Table
+	}
+	return fmt.Sprintf("sequence server %s: %s; to mend it: %s", where, e.Finding, e.Remedy)
+}
+
+// Unwrap returns ErrUnfit.
+func (e *UnfitError) Unwrap() error { return ErrUnfit }
+
+// badOption builds an error that wraps ErrBadOption.
+func badOption(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrBadOption, fmt.Sprintf(format, args...))
+}

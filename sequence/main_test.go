@@ -1,0 +1,156 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
+
+// place is a schema of its own on a server.
+type place struct {
+	server *mysqltest.Server
+	schema string
+	db     *sql.DB // root, in schema, with the server's default settings
+}
+
+// newPlace makes a schema on the shared server, without a sequence table.
+func newPlace(t testing.TB) place {
+	t.Helper()
+	return placeOn(t, mysqltest.Shared(t))
+}
+
+func placeOn(t testing.TB, s *mysqltest.Server) place {
+	t.Helper()
+	schema := s.Schema(t)
+	return place{server: s, schema: schema, db: s.DB(t, schema)}
+}
+
+// withTable makes the table as DESIGN has it, with rows name -> last number given.
+func (p place) withTable(t testing.TB, rows map[string]uint64) place {
+	t.Helper()
+	p.exec(t, fmt.Sprintf(createTable, "`sequence`"))
+	for name, id := range rows {
+		p.exec(t, "INSERT INTO sequence (name, id) VALUES (?, ?)", name, id)
+	}
+	return p
+}
+
+func (p place) exec(t testing.TB, text string, args ...any) {
+	t.Helper()
+	if _, err := p.db.Exec(text, args...); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// kill ends the server without warning.
+func (p place) kill(t testing.TB) {
+	t.Helper()
+	p.db.SetMaxIdleConns(0) // the test's own connections end in order, so that only the proxy's are cut
+	p.db.SetMaxIdleConns(2)
+	if err := p.server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p place) restart(t testing.TB) {
+	t.Helper()
+	if err := p.server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// id reads the row.
+func (p place) id(t testing.TB, name string) (id uint64) {
+	t.Helper()
+	if err := p.db.QueryRow("SELECT id FROM sequence WHERE name = ?", name).Scan(&id); err != nil {
+		t.Fatalf("read row %q: %v", name, err)
+	}
+	return id
+}
+
+func (p place) options() Options {
+	return Options{Servers: []ServerOptions{{Addr: p.server.Addr(), User: "root", Database: p.schema}}}
+}
+
+// open makes Sequences that are closed at the end of the test.
+func (p place) open(t testing.TB, change ...func(*Options)) *Sequences {
+	t.Helper()
+	o := p.options()
+	for _, f := range change {
+		f(&o)
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		defer stop()
+		_ = s.Close(ctx) // the server may have been killed
+	})
+	return s
+}
+
+func cacheSize(n uint64) func(*Options) { return func(o *Options) { o.CacheSize = n } }
+
+// steadySize reserves n at a time whatever the rate is.
+func steadySize(n uint64) func(*Options) {
+	return func(o *Options) { o.CacheSize, o.OutageCover = n, time.Nanosecond }
+}
+
+func patience(d time.Duration) func(*Options) {
+	return func(o *Options) { o.AllocateTimeout = d }
+}
+
+// mustTake fails the test if there is no number.
+func mustTake(t testing.TB, s *Sequences, name string, n uint64) uint64 {
+	t.Helper()
+	first, err := s.Take(context.Background(), []byte(name), n)
+	if err != nil {
+		t.Fatalf("Take(%q, %d): %v", name, n, err)
+	}
+	return first
+}
+
+// eventually waits for what a background reservation does.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("did not happen within 10 s: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// settled waits until no reservation of name is in flight.
+func settled(t testing.TB, s *Sequences, name string) {
+	t.Helper()
+	eventually(t, "reservation of "+name+" ends", func() bool {
+		c := s.names.get([]byte(name))
+		if c == nil {
+			return false
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return !c.flying
+	})
+}
+
+// wantText fails unless err's text has every part.
+func wantText(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("got error %v, want it to contain %q", err, part)
+		}
+	}
+}

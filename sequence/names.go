@@ -1,0 +1,136 @@
+package sequence
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Bounds of what is remembered about names.
+const (
+	nameShards   = 64
+	maxAliases   = 64   // per shard: spellings that differ from the table's
+	maxUnknown   = 4096 // names that were not found
+	unknownFor   = time.Second
+	maxNameBytes = 1024 // longer than any column that people make for names
+)
+
+// names finds the cache of a sequence by the name as a client typed it. The server decides which spellings mean the same
+// sequence, so every spelling is asked for once and then remembered. Looking up neither locks nor allocates.
+type names struct {
+	seed   maphash.Seed
+	shards [nameShards]nameShard
+}
+
+// nameShard is copied on write: the table of a proxy with thousands of sequences is filled without quadratic cost, and
+// read without a lock.
+type nameShard struct {
+	mu      sync.Mutex // held by writers
+	caches  atomic.Pointer[map[string]*cache]
+	aliases int // guarded by mu; how many keys are not their cache's own name
+}
+
+func newNames() *names {
+	return &names{seed: maphash.MakeSeed()}
+}
+
+// get returns the cache of name, or nil if that spelling is not known.
+func (t *names) get(name []byte) *cache {
+	m := t.shards[maphash.Bytes(t.seed, name)%nameShards].caches.Load()
+	if m == nil {
+		return nil
+	}
+	return (*m)[string(name)]
+}
+
+// put remembers that name means c. The table's own spellings are always kept, so that numbers in memory can be reached
+// while the server is away; other spellings are bounded, and forgotten together when there are too many.
+func (t *names) put(name string, c *cache) {
+	s := t.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.load()
+	forget := name != c.name && s.aliases >= maxAliases
+	next := make(map[string]*cache, len(old)+1)
+	s.aliases = 0
+	for k, v := range old {
+		if k != v.name {
+			if forget {
+				continue
+			}
+			s.aliases++
+		}
+		next[k] = v
+	}
+	if _, had := next[name]; !had && name != c.name {
+		s.aliases++
+	}
+	next[name] = c
+	s.caches.Store(&next)
+}
+
+// drop forgets name if it still means c.
+func (t *names) drop(name string, c *cache) {
+	s := t.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.load()
+	if old[name] != c {
+		return
+	}
+	next := make(map[string]*cache, len(old))
+	s.aliases = 0
+	for k, v := range old {
+		if k == name {
+			continue
+		}
+		if k != v.name {
+			s.aliases++
+		}
+		next[k] = v
+	}
+	s.caches.Store(&next)
+}
+
+func (t *names) shard(name string) *nameShard {
+	return &t.shards[maphash.String(t.seed, name)%nameShards]
+}
+
+func (s *nameShard) load() map[string]*cache {
+	if m := s.caches.Load(); m != nil {
+		return *m
+	}
+	return nil
+}
+
+// unknownNames remembers for a moment which names were not found, so that a client that keeps asking for a missing
+// sequence does not become a load on the server. A row inserted by anybody is seen within unknownFor.
+type unknownNames struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (u *unknownNames) has(name []byte, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	until, ok := u.until[string(name)]
+	return ok && now.Before(until)
+}
+
+// add remembers name. now is when the server was asked, not when it answered.
+func (u *unknownNames) add(name string, now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.until == nil || len(u.until) >= maxUnknown {
+		u.until = make(map[string]time.Time)
+	}
+	u.until[name] = now.Add(unknownFor)
+}
+
+// clear forgets all: only the server could tell which spellings a new sequence answers to.
+func (u *unknownNames) clear() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.until = nil
+}

@@ -1,0 +1,215 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNamesMeanTheSameSequenceIfTheTableSaysSo(t *testing.T) {
+	for _, c := range []struct {
+		column string
+		same   bool // whether letter case and trailing spaces are ignored
+	}{
+		{"varchar(50) CHARACTER SET latin1 COLLATE latin1_swedish_ci", true},
+		{"varchar(50) CHARACTER SET utf8mb3 COLLATE utf8mb3_general_ci", true},
+		{"varchar(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci", true},
+		{"varchar(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin", false},
+		{"varbinary(50)", false},
+	} {
+		t.Run(c.column, func(t *testing.T) {
+			p := newPlace(t)
+			p.exec(t, "CREATE TABLE sequence (name "+c.column+" NOT NULL PRIMARY KEY, id bigint unsigned NOT NULL) ENGINE=InnoDB")
+			p.exec(t, "INSERT INTO sequence VALUES ('Photos', 0)")
+			s := p.open(t)
+			last := mustTake(t, s, "Photos", 1)
+			for _, name := range []string{"photos", "PHOTOS", "Photos  "} {
+				n, err := s.Take(context.Background(), []byte(name), 1)
+				switch {
+				case c.same && (err != nil || n != last+1):
+					t.Errorf("%q gave %d, %v; want %d from the same segment", name, n, err, last+1)
+				case !c.same && !errors.Is(err, ErrUnknown):
+					t.Errorf("%q gave %d, %v; want ErrUnknown", name, n, err)
+				}
+				last = n
+			}
+			if got := s.Stats().Sequences; got != 1 {
+				t.Errorf("got %d sequences in memory, want 1", got)
+			}
+			// The options beside the table compare alike.
+			mustCreate(t, s, CreateOptions{Name: "Videos", Cache: 3})
+			if !c.same {
+				mustCreate(t, s, CreateOptions{Name: "videos", Cache: 4})
+			}
+			infos, err := s.List(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range infos {
+				if want := map[string]uint64{"Videos": 3, "videos": 4}[i.Name]; want != 0 && (i.Cache != want || !i.Exact) {
+					t.Errorf("%q has CACHE %d (typed: %v), want %d", i.Name, i.Cache, i.Exact, want)
+				}
+			}
+		})
+	}
+}
+
+func TestStrangeNamesAreData(t *testing.T) {
+	p := newPlace(t)
+	p.exec(t, "CREATE TABLE sequence (name varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, id bigint unsigned NOT NULL) ENGINE=InnoDB")
+	s := p.open(t)
+	for _, name := range []string{
+		"it's", `back\slash`, `"double"`, "`tick`", "%", "_", "a;b", "-- x", "' OR '1'='1", "\x00nul", "new\nline", "\u00e9\u4e2d\U0001F4F7", "?", "0",
+	} {
+		mustCreate(t, s, CreateOptions{Name: name, Cache: 3})
+		for want := uint64(1); want <= 5; want++ {
+			if got := mustTake(t, s, name, 1); got != want {
+				t.Errorf("%q gave %d, want %d", name, got, want)
+			}
+		}
+		if dropped, err := s.Drop(context.Background(), []byte(name), false); err != nil || !dropped {
+			t.Errorf("Drop(%q) = %v, %v; want true", name, dropped, err)
+		}
+	}
+	for _, name := range []string{"", "\xff", "\xc3(", strings.Repeat("n", 65), strings.Repeat("n", 100000)} {
+		if _, err := s.Take(context.Background(), []byte(name), 1); !errors.Is(err, ErrUnknown) {
+			t.Errorf("Take(%.20q): got %v, want ErrUnknown", name, err)
+		}
+	}
+}
+
+func TestNameOfATableNeedsNoCare(t *testing.T) {
+	p := newPlace(t)
+	schema := "odd`sch'ema " + p.schema
+	p.exec(t, "CREATE DATABASE "+quote(schema))
+	defer p.exec(t, "DROP DATABASE "+quote(schema))
+	s := p.open(t, func(o *Options) {
+		o.Servers[0].Database, o.Servers[0].Table, o.CreateTable = schema, "my`seq'table", true
+	})
+	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 4})
+	if got := mustTake(t, s, "photos", 1); got != 1 {
+		t.Errorf("got %d, want 1", got)
+	}
+	if _, err := s.Drop(context.Background(), []byte("photos"), false); err != nil {
+		t.Errorf("Drop: %v", err)
+	}
+}
+
+func TestRowInsertedByAnApplicationIsKnownWithinASecond(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	s := p.open(t)
+	name := []byte("photos")
+	if known, err := s.Known(context.Background(), name); err != nil || known {
+		t.Fatalf("Known = %v, %v; want false", known, err)
+	}
+	p.exec(t, "INSERT INTO sequence VALUES ('photos', 100)")
+	inserted := time.Now()
+	eventually(t, "the row is seen", func() bool {
+		known, err := s.Known(context.Background(), name)
+		return err == nil && known
+	})
+	if waited := time.Since(inserted); waited > 3*unknownFor {
+		t.Errorf("the row was seen after %v, want about %v at most", waited, unknownFor)
+	}
+	if got := mustTake(t, s, "photos", 1); got != 101 {
+		t.Errorf("got %d, want 101", got)
+	}
+}
+
+func TestUnknownNamesAreNotAskedForAgainAndAgain(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	s := p.open(t)
+	if _, err := s.Known(context.Background(), []byte("photos")); err != nil {
+		t.Fatal(err)
+	}
+	var before, after uint64
+	queries := func(n *uint64) {
+		t.Helper()
+		conn, err := s.server.conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if err := conn.QueryRowContext(context.Background(), "SELECT VARIABLE_VALUE FROM information_schema.SESSION_STATUS WHERE VARIABLE_NAME = 'QUESTIONS'").Scan(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.server.pool().SetMaxOpenConns(1) // so that its own count is all of ours
+	queries(&before)
+	for range 2000 {
+		if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+			t.Fatalf("got %v, want ErrUnknown", err)
+		}
+	}
+	queries(&after)
+	if after-before > 20 {
+		t.Errorf("2000 takes of an unknown sequence ran %d statements, want a few", after-before)
+	}
+	for i := range 3 * maxUnknown {
+		s.unknown.add(fmt.Sprint(i), time.Now())
+	}
+	if got := len(s.unknown.until); got > maxUnknown {
+		t.Errorf("%d unknown names are remembered, want at most %d", got, maxUnknown)
+	}
+}
+
+func TestListShowsTheTableAndWhatIsInMemory(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 10, "Albums": 20, "zoo": 18446744073709551615})
+	s := p.open(t, steadySize(100))
+	mustTake(t, s, "photos", 3)
+	settled(t, s, "photos")
+	got, err := s.List(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		got[i].Rate, got[i].Covers = 0, 0
+	}
+	want := []Info{
+		{Name: "Albums", Next: 21, Cache: 100},
+		{Name: "photos", Next: 14, Cached: 97, Cache: 100, Given: 3},
+		{Name: "zoo", Cache: 1},
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	stats := s.Stats()
+	if stats.Given != 3 || stats.Held != 97 || stats.Reserved != 100 || stats.Reservations != 1 || stats.Waits != 1 || stats.Sequences != 1 {
+		t.Errorf("got %+v, want 3 given and 97 held of the 100 of one reservation", stats)
+	}
+}
+
+func TestOptionsOutOfRangeAreRefused(t *testing.T) {
+	good := ServerOptions{Addr: "127.0.0.1:3306", Database: "app"}
+	for name, o := range map[string]Options{
+		"no server":            {},
+		"two servers":          {Servers: []ServerOptions{good, good}},
+		"no address":           {Servers: []ServerOptions{{Database: "app"}}},
+		"no database":          {Servers: []ServerOptions{{Addr: "127.0.0.1:3306"}}},
+		"network":              {Servers: []ServerOptions{{Network: "udp", Addr: "127.0.0.1:3306", Database: "app"}}},
+		"negative dial":        {Servers: []ServerOptions{{DialTimeout: -1, Addr: "127.0.0.1:3306", Database: "app"}}},
+		"negative cover":       {Servers: []ServerOptions{good}, OutageCover: -1},
+		"negative allocate":    {Servers: []ServerOptions{good}, AllocateTimeout: -1},
+		"unheard-of durabilty": {Servers: []ServerOptions{good}, Durability: "eventual"},
+	} {
+		if _, err := New(o); !errors.Is(err, ErrBadOption) {
+			t.Errorf("%s: got %v, want ErrBadOption", name, err)
+		}
+	}
+}
+
+func TestColumnTypesHaveTheirMaximum(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"tinyint(4)": 127, "tinyint(3) unsigned": 255, "smallint": 32767, "smallint unsigned": 65535,
+		"mediumint(8) unsigned": 16777215, "int(11)": 2147483647, "INT UNSIGNED": 4294967295,
+		"bigint(20)": 9223372036854775807, "bigint(20) unsigned": 18446744073709551615, "bigint unsigned zerofill": 18446744073709551615,
+		"double": 0, "decimal(20,0)": 0, "varchar(20)": 0, "bit(64)": 0, "": 0,
+	} {
+		if got, ok := columnMax(text); got != want || ok != (want != 0) {
+			t.Errorf("columnMax(%q) = %d, %v; want %d", text, got, ok, want)
+		}
+	}
+}

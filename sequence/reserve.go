@@ -1,0 +1,355 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap"
+)
+
+// Bounds of what one reservation does by itself before its caller's backoff takes over.
+const (
+	maxAttempts   = 6
+	firstConflict = 5 * time.Millisecond
+)
+
+// reserve implements [reserver] on the table.
+func (v *server) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
+	n := want
+	for attempt := 1; ; attempt++ {
+		g, err := v.reserveOnce(ctx, name, n)
+		again := false
+		switch {
+		case err == nil:
+			mark, ok := v.marks.admit(name, g.seg)
+			if ok {
+				v.counters.reservations.Add(1)
+				v.counters.reserved.Add(n)
+				return g, nil
+			}
+			if err = v.raise(ctx, name, mark, g.seg); err == nil {
+				again, err = true, fmt.Errorf("the row keeps going back below %d", mark)
+			}
+		case isOutOfRange(err):
+			if n, err = v.fit(ctx, name, want, need); err == nil {
+				again, err = true, errors.New("the end of the sequence moves")
+			}
+		case isConflict(err):
+			v.counters.retries.Add(1)
+			again = true
+		case isMomentary(err):
+			again = true
+		}
+		if !again || attempt == maxAttempts {
+			if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted) {
+				v.counters.errors.Add(1)
+			}
+			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, err)
+		}
+		if !pause(ctx, jitter(firstConflict<<attempt)) {
+			return grant{}, context.Cause(ctx)
+		}
+	}
+}
+
+// reserveOnce runs the one statement that takes n numbers, and then makes sure that it did what it said.
+func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g grant, err error) {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return g, err
+	}
+	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
+
+	result, err := conn.ExecContext(ctx, v.table.reserve(), n, name)
+	if err != nil {
+		if isUnknownOutcome(err) {
+			v.counters.lost.Add(n)
+			return g, fmt.Errorf("connection lost in a reservation, its numbers are never used: %w", err)
+		}
+		return g, err
+	}
+	affected, err := result.RowsAffected()
+	if err != nil {
+		return g, err
+	}
+	told, err := result.LastInsertId() // the packet's 64 bits in an int64
+	if err != nil {
+		return g, err
+	}
+	if affected != 1 {
+		return g, v.notOneRow(ctx, conn, name, affected)
+	}
+	// From here on the row has moved: whatever goes wrong, the range is not used.
+	last, stored, err := v.verify(ctx, conn, name, uint64(told), n)
+	if err != nil {
+		v.counters.lost.Add(n)
+		return g, err
+	}
+	return grant{seg: NewSegment(last-n+1, last), max: stored.max, exact: stored.exact}, nil
+}
+
+// doubt is a finding about a row that somebody may just have changed, or dropped and made again.
+func (v *server) doubt(finding, remedy string) error {
+	return &UnfitError{Server: v.name(), Table: v.table.full, Finding: finding, Remedy: remedy, momentary: true}
+}
+
+func isMomentary(err error) bool {
+	var unfit *UnfitError
+	return errors.As(err, &unfit) && unfit.momentary
+}
+
+// verify makes sure that a reservation was stored as such, without a warning, and returns its last number. told is the insert id of
+// the OK packet: the last number too, except that a server puts 0 there when the table has a trigger, while the function knows.
+func (v *server) verify(ctx context.Context, conn *sql.Conn, name string, told, n uint64) (last uint64, stored row, err error) {
+	var warnings int
+	if err := conn.QueryRowContext(ctx, "SELECT @@warning_count, LAST_INSERT_ID()").Scan(&warnings, &last); err != nil {
+		return 0, row{}, fmt.Errorf("read warnings: %w", err)
+	}
+	if stored, err = v.readRow(ctx, conn, name); err != nil {
+		return 0, row{}, fmt.Errorf("read back: %w", err)
+	}
+	if last > stored.max {
+		// The column may have been widened since this connection was made.
+		if stored.max, err = v.checkAgain(ctx, conn); err != nil {
+			return 0, row{}, err
+		}
+	}
+	switch {
+	case told != 0 && told != last:
+		return 0, row{}, v.doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", name, told, last),
+			"connect to the server itself, not through something that spreads statements over connections")
+	case warnings != 0:
+		return 0, row{}, v.doubt(fmt.Sprintf("reserving numbers of %q gave %d warning(s): the row may not hold what was asked for", name, warnings),
+			"look at triggers and column types of the table, then try the UPDATE by hand and SHOW WARNINGS")
+	case last < n || last > stored.max || stored.id < last:
+		return 0, row{}, v.doubt(fmt.Sprintf("sequence %q: asked for numbers up to %d, the row holds %d", name, last, stored.id),
+			"look for triggers on the table, and for rows whose id is negative")
+	}
+	return last, stored, nil
+}
+
+// checkAgain repeats the checks of a connection and returns the highest number of the id column.
+func (v *server) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error) {
+	err := conn.Raw(func(raw any) error {
+		found, err := v.check(ctx, rawConn{raw.(driver.Conn)})
+		if err == nil {
+			v.seen.Store(found)
+		}
+		return err
+	})
+	return v.seen.Load().max, err
+}
+
+// notOneRow explains why a reservation changed no row, or several.
+func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, affected int64) error {
+	if affected > 1 {
+		return v.unfit(v.table.full, fmt.Sprintf("%d rows are named %q", affected, name), "ALTER TABLE "+v.table.full+" ADD PRIMARY KEY (`name`)")
+	}
+	stored, err := v.readRow(ctx, conn, name)
+	if err != nil {
+		return err // ErrUnknown: no such row
+	}
+	return v.doubt(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.id),
+		"look for triggers on the table, and for rows whose id is NULL")
+}
+
+// fit says how many numbers to reserve after a reservation of want was beyond the column's maximum.
+func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint64, error) {
+	stored, err := v.find(ctx, name)
+	if err != nil {
+		return need, err
+	}
+	left := stored.max - min(stored.id, stored.max)
+	if left < need {
+		return need, &NameError{Name: name, Err: ErrExhausted}
+	}
+	return max(need, min(want, left/ceilingShare)), nil
+}
+
+// raise lifts a row that has gone back to the mark.
+func (v *server) raise(ctx context.Context, name string, mark uint64, refused Segment) error {
+	v.counters.rewinds.Add(1)
+	v.log.Error("the row of a sequence has gone back; raising it above what was given",
+		zap.String("sequence", name), zap.Uint64("row_gave", refused.next), zap.Uint64("given_before", mark))
+	if _, err := v.pool().ExecContext(ctx, v.table.raise(), mark, name); err != nil {
+		return fmt.Errorf("raise the row to %d: %w", mark, err)
+	}
+	return nil
+}
+
+// giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did.
+func (v *server) giveBack(ctx context.Context, name string, seg Segment) (bool, error) {
+	db := v.pool()
+	if db == nil {
+		return false, nil // never connected, so nothing was ever reserved
+	}
+	result, err := db.ExecContext(ctx, v.table.giveBack(), seg.next-1, name, seg.last)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
+}
+
+// find reads the row that name means. No such row is ErrUnknown.
+func (v *server) find(ctx context.Context, name string) (row, error) {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return row{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	found, err := v.readRow(ctx, conn, name)
+	if err != nil {
+		return row{}, err
+	}
+	// A row made again under another spelling must not escape the mark of the old one.
+	for _, other := range v.marks.like(found.name) {
+		if same, err := v.readRow(ctx, conn, other); err == nil && same.name == found.name {
+			v.marks.carry(other, found.name)
+		} else if err != nil && !errors.Is(err, ErrUnknown) {
+			return row{}, err
+		}
+	}
+	return found, nil
+}
+
+// readRow is find on a connection.
+func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row, error) {
+	with, err := v.lookForOptions(ctx, conn)
+	if err != nil {
+		return row{}, err
+	}
+	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(with), name))
+	if errors.Is(err, sql.ErrNoRows) || isNoSuchText(err) {
+		return row{}, &NameError{Name: name, Err: ErrUnknown}
+	}
+	if with && hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		v.hasOptions.Store(false) // somebody dropped it; the next attempt looks again
+	}
+	return found, err
+}
+
+// scanRow reads what table.rows selects.
+func (v *server) scanRow(from interface{ Scan(...any) error }) (row, error) {
+	var r row
+	var id sql.NullString
+	if err := from.Scan(&r.name, &id, &r.exact); err != nil {
+		return row{}, err
+	}
+	r.max = v.seen.Load().max // there is a connection, so there was a check
+	if !id.Valid {
+		return row{}, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is NULL", r.name),
+			"UPDATE "+v.table.full+" SET `id` = the last number given")
+	}
+	var err error
+	if r.id, err = strconv.ParseUint(id.String, 10, 64); err != nil {
+		return row{}, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is %s, which is not the last number given", r.name, id.String),
+			"UPDATE "+v.table.full+" SET `id` = 0 or the last number given")
+	}
+	return r, nil
+}
+
+// list reads all rows.
+func (v *server) list(ctx context.Context) ([]row, error) {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	with, err := v.lookForOptions(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := conn.QueryContext(ctx, v.table.rows(with))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var all []row
+	for rows.Next() {
+		r, err := v.scanRow(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, rows.Err()
+}
+
+// lookForOptions reports whether the options table exists. A no is not remembered: another proxy creates the table when it is
+// first needed, and from that moment on a typed CACHE n or a tombstone must not be overlooked.
+func (v *server) lookForOptions(ctx context.Context, conn *sql.Conn) (bool, error) {
+	if v.hasOptions.Load() {
+		return true, nil
+	}
+	var n int
+	err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
+		v.opts.Database, v.opts.Table+optionsSuffix).Scan(&n)
+	if err != nil {
+		return false, fmt.Errorf("look for table %s: %w", v.table.options, err)
+	}
+	if n != 0 {
+		v.hasOptions.Store(true)
+	}
+	return n != 0, nil
+}
+
+// isUnknownOutcome reports whether a statement may have run although it failed: it was sent and no answer came. An error that the
+// server sent means that it did not run, and driver.ErrBadConn that it was never sent.
+func isUnknownOutcome(err error) bool {
+	var said *mysql.MySQLError
+	return !errors.As(err, &said) && !errors.Is(err, driver.ErrBadConn)
+}
+
+func hasCode(err error, codes ...uint16) bool {
+	var said *mysql.MySQLError
+	if !errors.As(err, &said) {
+		return false
+	}
+	for _, code := range codes {
+		if said.Number == code {
+			return true
+		}
+	}
+	return false
+}
+
+// isConflict: deadlock, lock wait timeout, and MariaDB's "record has changed since last read".
+func isConflict(err error) bool {
+	return hasCode(err, gomysql.ER_LOCK_DEADLOCK, gomysql.ER_LOCK_WAIT_TIMEOUT, gomysql.ER_CHECKREAD)
+}
+
+// isOutOfRange: the number does not fit the column, or not 64 bits.
+func isOutOfRange(err error) bool {
+	return hasCode(err, gomysql.ER_WARN_DATA_OUT_OF_RANGE, gomysql.ER_DATA_OUT_OF_RANGE)
+}
+
+// Codes of "cannot convert string", which the constants' package lacks.
+const (
+	cannotConvert        = 3854
+	cannotConvertMariaDB = 1977
+)
+
+// isNoSuchText: a name that the column's charset cannot hold, or that is no valid text, names no row.
+func isNoSuchText(err error) bool {
+	return hasCode(err, gomysql.ER_INVALID_CHARACTER_STRING, gomysql.ER_CANT_AGGREGATE_2COLLATIONS, cannotConvert, cannotConvertMariaDB)
+}
+
+// pause waits for d and reports false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,545 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// ledger records every number given, by anybody.
+type ledger struct {
+	mu    sync.Mutex
+	given map[uint64]string
+}
+
+// add fails the test if one of n numbers from first on was given before.
+func (l *ledger) add(t testing.TB, who string, first, n uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.given == nil {
+		l.given = make(map[uint64]string)
+	}
+	for number := first; number < first+n; number++ {
+		if before, twice := l.given[number]; twice {
+			t.Errorf("%d was given to %s and to %s", number, before, who)
+		}
+		l.given[number] = who
+	}
+}
+
+func (l *ledger) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.given)
+}
+
+func TestTwoProxiesAndAnApplicationShareOneCounter(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	var book ledger
+	var wg sync.WaitGroup
+	for proxy := range 2 {
+		s := p.open(t, steadySize(20))
+		for client := range 4 {
+			wg.Go(func() {
+				who := fmt.Sprintf("proxy %d client %d", proxy, client)
+				last := uint64(0)
+				for i := range 1500 {
+					n := uint64(1 + i%7)
+					first, err := s.Take(context.Background(), []byte("photos"), n)
+					if err != nil {
+						t.Errorf("%s: %v", who, err)
+						return
+					}
+					if first <= last {
+						t.Errorf("%s: got %d after %d, want rising numbers", who, first, last)
+					}
+					last = first + n - 1
+					book.add(t, who, first, n)
+				}
+			})
+		}
+	}
+	wg.Go(func() {
+		conn, err := p.db.Conn(context.Background())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		for range 300 {
+			result, err := conn.ExecContext(context.Background(), "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'")
+			if err != nil {
+				t.Errorf("application: %v", err)
+				return
+			}
+			id, _ := result.LastInsertId()
+			book.add(t, "application", uint64(id), 1)
+		}
+	})
+	wg.Wait()
+	if got, want := book.count(), 2*4*5995+300; got != want { // 1500 takes of 1 to 7 in turn are 5995 numbers
+		t.Errorf("got %d distinct numbers, want %d", got, want)
+	}
+}
+
+func TestKilledServerNeverMakesADuplicateAndHealsByItself(t *testing.T) {
+	server := mysqltest.Start(t)
+	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 0})
+	var book ledger
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	var refused, afterwards atomic.Int64
+	var healed atomic.Bool
+	for proxy := range 2 {
+		s := p.open(t, steadySize(15), patience(50*time.Millisecond))
+		for client := range 3 {
+			wg.Go(func() {
+				last := uint64(0)
+				for !stop.Load() {
+					first, err := s.Take(context.Background(), []byte("photos"), 2)
+					var unavailable *UnavailableError
+					switch {
+					case errors.As(err, &unavailable):
+						refused.Add(1)
+						continue
+					case err != nil:
+						t.Errorf("got %v, want numbers or an UnavailableError", err)
+						return
+					case first <= last:
+						t.Errorf("got %d after %d, want rising numbers", first, last)
+					}
+					last = first + 1
+					book.add(t, fmt.Sprintf("proxy %d client %d", proxy, client), first, 2)
+					if healed.Load() {
+						afterwards.Add(1)
+					}
+				}
+			})
+		}
+	}
+	for range 3 {
+		time.Sleep(150 * time.Millisecond)
+		p.kill(t)
+		time.Sleep(150 * time.Millisecond)
+		p.restart(t)
+	}
+	healed.Store(true)
+	eventually(t, "numbers are given again after the last restart", func() bool { return afterwards.Load() > 1000 })
+	stop.Store(true)
+	wg.Wait()
+	if refused.Load() == 0 {
+		t.Error("no caller ever noticed the outage, so the test shows nothing")
+	}
+	t.Logf("%d numbers, %d refusals", book.count(), refused.Load())
+}
+
+func TestProxyStartsWhileItsServerIsDown(t *testing.T) {
+	server := mysqltest.Start(t)
+	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 0})
+	p.kill(t)
+	s := p.open(t, patience(100*time.Millisecond))
+	_, err := s.Take(context.Background(), []byte("photos"), 1)
+	var unavailable *UnavailableError
+	if !errors.As(err, &unavailable) {
+		t.Fatalf("got %v, want an UnavailableError", err)
+	}
+	wantText(t, err, "photos", server.Addr(), "refused")
+	if _, err := s.Known(context.Background(), []byte("photos")); !errors.As(err, &unavailable) {
+		t.Errorf("Known: got %v, want an UnavailableError: it cannot be known", err)
+	}
+	if _, err := s.List(context.Background()); !errors.As(err, &unavailable) {
+		t.Errorf("List: got %v, want an UnavailableError", err)
+	}
+	p.restart(t)
+	eventually(t, "numbers are given", func() bool {
+		_, err := s.Take(context.Background(), []byte("photos"), 1)
+		return err == nil
+	})
+}
+
+func TestNumbersGoOnFromMemoryWhileTheServerIsDown(t *testing.T) {
+	server := mysqltest.Start(t)
+	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, steadySize(500), patience(100*time.Millisecond))
+	mustTake(t, s, "photos", 1)
+	mustTake(t, s, "PHOTOS", 1)
+	settled(t, s, "photos")
+	p.kill(t)
+	for want := uint64(3); want <= 500; want++ {
+		name := []string{"photos", "PHOTOS"}[want%2]
+		if got := mustTake(t, s, name, 1); got != want {
+			t.Fatalf("in the outage got %d, want %d", got, want)
+		}
+	}
+	_, err := s.Take(context.Background(), []byte("photos"), 1)
+	var unavailable *UnavailableError
+	if !errors.As(err, &unavailable) {
+		t.Errorf("with nothing left got %v, want an UnavailableError", err)
+	}
+	if got := s.Cached(); len(got) != 1 || got[0].Name != "photos" || got[0].Cached != 0 || got[0].Given != 500 {
+		t.Errorf("in the outage Cached says %+v, want photos with 500 given and 0 left", got)
+	}
+	p.restart(t)
+	eventually(t, "the next segment is fetched by itself", func() bool { return s.Stats().Held > 0 })
+	if got := mustTake(t, s, "photos", 1); got <= 500 {
+		t.Errorf("after the outage got %d, want more than 500", got)
+	}
+}
+
+// cutter is a TCP relay that can drop the answers of the server: so a statement is executed, and nobody hears of it.
+type cutter struct {
+	listener net.Listener
+	target   string
+	deaf     atomic.Bool // answers are dropped, and the connection is cut instead
+	cuts     atomic.Int64
+	wg       sync.WaitGroup
+}
+
+func newCutter(t *testing.T, target string) *cutter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{listener: l, target: target}
+	c.wg.Go(c.serve)
+	t.Cleanup(func() {
+		_ = l.Close()
+		c.wg.Wait()
+	})
+	return c
+}
+
+func (c *cutter) serve() {
+	for {
+		client, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", c.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		c.wg.Go(func() {
+			_, _ = io.Copy(server, client)
+			_ = server.Close()
+			_ = client.Close()
+		})
+		c.wg.Go(func() {
+			buf := make([]byte, 64<<10)
+			for {
+				n, err := server.Read(buf)
+				if err == nil && c.deaf.Load() {
+					c.cuts.Add(1)
+					break
+				}
+				if err != nil {
+					break
+				}
+				if _, err := client.Write(buf[:n]); err != nil {
+					break
+				}
+			}
+			_ = server.Close()
+			_ = client.Close()
+		})
+	}
+}
+
+func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	cut := newCutter(t, p.server.Addr())
+	s := p.open(t, steadySize(10), patience(5*time.Second), func(o *Options) { o.Servers[0].Addr = cut.listener.Addr().String() })
+	mustTake(t, s, "photos", 10)
+	settled(t, s, "photos")
+	mustTake(t, s, "photos", 10)
+	settled(t, s, "photos")
+	before := p.id(t, "photos")
+	held := s.Stats().Held
+
+	cut.deaf.Store(true)
+	answer := make(chan uint64, 1)
+	go func() { answer <- mustTake(t, s, "photos", held+50) }()
+	eventually(t, "the answer is lost although the row moved", func() bool { return cut.cuts.Load() > 0 && p.id(t, "photos") > before })
+	lostUpTo := p.id(t, "photos")
+	cut.deaf.Store(false)
+	if first := <-answer; first <= lostUpTo {
+		t.Errorf("got %d, want more than %d: the lost range may not be used", first, lostUpTo)
+	}
+	if got := s.Stats().Lost; got < held+50 {
+		t.Errorf("got %d numbers counted as lost, want %d or more", got, held+50)
+	}
+}
+
+func TestRowThatGoesBackIsRaisedAndLogged(t *testing.T) {
+	for _, column := range []string{"BIGINT UNSIGNED", "BIGINT", "INT"} {
+		t.Run(column, func(t *testing.T) {
+			p := newPlace(t).withTable(t, map[string]uint64{"photos": 5000})
+			p.exec(t, "ALTER TABLE sequence MODIFY id "+column+" NOT NULL")
+			core, logs := observer.New(zap.ErrorLevel)
+			s := p.open(t, steadySize(10), func(o *Options) { o.Logger = zap.New(core) })
+			last := mustTake(t, s, "photos", 10) + 9
+			settled(t, s, "photos")
+			p.exec(t, "UPDATE sequence SET id = 0")
+			for range 60 {
+				n := mustTake(t, s, "photos", 1)
+				if n <= last {
+					t.Fatalf("got %d after %d although the row had gone back", n, last)
+				}
+				last = n
+			}
+			if got := s.Stats().Rewinds; got != 1 {
+				t.Errorf("got %d rewinds counted, want 1", got)
+			}
+			if got := logs.FilterField(zap.String("sequence", "photos")).Len(); got != 1 {
+				t.Errorf("got %d errors logged about it, want 1", got)
+			}
+			if got := p.id(t, "photos"); got < last {
+				t.Errorf("the row is at %d, want at least %d", got, last)
+			}
+		})
+	}
+}
+
+func TestCloseGivesBackOnlyWhereNobodyReservedAfter(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"alone": 0, "shared": 0, "unused": 7})
+	s, other := p.open(t, steadySize(100)), p.open(t, steadySize(100))
+	mustTake(t, s, "alone", 3)
+	mustTake(t, s, "shared", 3)
+	if _, err := s.Known(context.Background(), []byte("unused")); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, s, "shared")
+	first := mustTake(t, other, "shared", 1)
+	settled(t, other, "shared")
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	for name, want := range map[string]uint64{"alone": 3, "shared": first + 99, "unused": 7} {
+		if got := p.id(t, name); got != want {
+			t.Errorf("after Close the row of %q is at %d, want %d", name, got, want)
+		}
+	}
+	if got := s.Stats().Returned; got != 97 {
+		t.Errorf("got %d numbers counted as returned, want 97", got)
+	}
+	// Nothing is lost, nothing is given twice.
+	again := p.open(t)
+	if got := mustTake(t, again, "alone", 1); got != 4 {
+		t.Errorf("the next proxy begins at %d, want 4", got)
+	}
+	if got := mustTake(t, other, "shared", 1); got != first+1 {
+		t.Errorf("the other proxy goes on with %d, want %d", got, first+1)
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+	if _, err := s.Known(context.Background(), []byte("alone")); !errors.Is(err, ErrClosed) {
+		t.Errorf("Known after Close: got %v, want ErrClosed", err)
+	}
+	if _, err := s.List(context.Background()); !errors.Is(err, ErrClosed) {
+		t.Errorf("List after Close: got %v, want ErrClosed", err)
+	}
+	if _, err := s.Create(context.Background(), CreateOptions{Name: "late"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("Create after Close: got %v, want ErrClosed", err)
+	}
+	if _, err := s.Drop(context.Background(), []byte("alone"), false); !errors.Is(err, ErrClosed) {
+		t.Errorf("Drop after Close: got %v, want ErrClosed", err)
+	}
+}
+
+func TestCloseWithoutEverConnectingDoesNothing(t *testing.T) {
+	s, err := New(Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "app"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func TestLockedRowIsWaitedForAndRetried(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, patience(10*time.Second))
+	if _, err := s.Known(context.Background(), []byte("photos")); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := p.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("UPDATE sequence SET id = 1000 WHERE name = 'photos'"); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan error, 1)
+	go func() {
+		n, err := s.Take(context.Background(), []byte("photos"), 1)
+		if err == nil && n != 1001 {
+			err = fmt.Errorf("got %d, want 1001", n)
+		}
+		answer <- err
+	}()
+	eventually(t, "the lock wait ends and is retried", func() bool { return s.Stats().Retries > 0 })
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	if got := s.Stats().Lost; got != 0 {
+		t.Errorf("%d numbers are counted as lost, want 0: the server undid the statement", got)
+	}
+}
+
+func TestNumbersBeyondTheSignedRangeAndUpToTheVeryLast(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"big": math.MaxInt64 - 1, "end": math.MaxUint64 - 3})
+	s := p.open(t)
+	for want := uint64(math.MaxInt64); want < math.MaxInt64+3; want++ {
+		if got := mustTake(t, s, "big", 1); got != want {
+			t.Errorf("got %d, want %d", got, want)
+		}
+	}
+	for want := uint64(math.MaxUint64 - 2); want != 0; want++ {
+		if got := mustTake(t, s, "end", 1); got != want {
+			t.Fatalf("got %d, want %d", got, want)
+		}
+	}
+	for range 2 {
+		if n, err := s.Take(context.Background(), []byte("end"), 1); !errors.Is(err, ErrExhausted) {
+			t.Errorf("after 2^64-1 got %d, %v; want ErrExhausted", n, err)
+		}
+	}
+	infos, err := s.List(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if infos[1].Name != "end" || infos[1].Next != 0 || infos[1].Cached != 0 {
+		t.Errorf("List says %+v, want end with nothing left", infos[1])
+	}
+}
+
+func TestSmallerColumnIsTheMaximumUntilItIsWidened(t *testing.T) {
+	for _, c := range []struct {
+		column string
+		max    uint64
+	}{
+		{"TINYINT", 127}, {"SMALLINT UNSIGNED", 65535}, {"INT", math.MaxInt32}, {"BIGINT", math.MaxInt64},
+	} {
+		t.Run(c.column, func(t *testing.T) {
+			p := newPlace(t)
+			p.exec(t, "CREATE TABLE sequence (name varchar(50) PRIMARY KEY, id "+c.column+" NOT NULL) ENGINE=InnoDB")
+			p.exec(t, "INSERT INTO sequence VALUES ('photos', ?)", c.max-2)
+			s := p.open(t)
+			for want := c.max - 1; want <= c.max; want++ {
+				if got := mustTake(t, s, "photos", 1); got != want {
+					t.Fatalf("got %d, want %d", got, want)
+				}
+			}
+			n, err := s.Take(context.Background(), []byte("photos"), 1)
+			if !errors.Is(err, ErrExhausted) {
+				t.Fatalf("after the maximum got %d, %v; want ErrExhausted", n, err)
+			}
+			if got := p.id(t, "photos"); got != c.max {
+				t.Errorf("the row is at %d, want %d", got, c.max)
+			}
+			p.exec(t, "ALTER TABLE sequence MODIFY id BIGINT UNSIGNED NOT NULL")
+			if got := mustTake(t, s, "photos", 1); got != c.max+1 {
+				t.Errorf("after ALTER TABLE got %d, want %d", got, c.max+1)
+			}
+		})
+	}
+}
+
+func TestCrashLosesAtMostTheTypedCache(t *testing.T) {
+	for _, n := range []uint64{1, 2, 10} {
+		p := newPlace(t).withTable(t, nil)
+		s := p.open(t)
+		if _, err := s.Create(context.Background(), CreateOptions{Name: "photos", Cache: n}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 40 {
+			size := uint64(1)
+			if i%9 == 8 {
+				size = n + 3
+			}
+			last := mustTake(t, s, "photos", size) + size - 1
+			settled(t, s, "photos")
+			if lost := p.id(t, "photos") - last; lost > n {
+				t.Fatalf("CACHE %d: a crash after %d would lose %d numbers", n, last, lost)
+			}
+		}
+	}
+}
+
+func TestStalledServerDelaysNobodyBeyondTheAllocateTimeout(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	s, err := New(Options{
+		Servers:         []ServerOptions{{Addr: l.Addr().String(), User: "root", Password: "hush-hush", Database: "app", DialTimeout: 300 * time.Millisecond, IOTimeout: 300 * time.Millisecond}},
+		AllocateTimeout: 200 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	_, err = s.Take(context.Background(), []byte("photos"), 1)
+	var unavailable *UnavailableError
+	if !errors.As(err, &unavailable) || unavailable.Waited < 200*time.Millisecond {
+		t.Errorf("got %v, want an UnavailableError after 200ms", err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	gone := errors.New("the client has gone")
+	cancel(gone)
+	if _, err := s.Take(ctx, []byte("photos"), 1); !errors.Is(err, gone) {
+		t.Errorf("with a cancelled context got %v, want its cause", err)
+	}
+}
+
+func TestWrongPasswordIsToldWithoutThePassword(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t, patience(100*time.Millisecond), func(o *Options) {
+		o.Servers[0].User, o.Servers[0].Password = "nobody", "hush-hush"
+	})
+	_, err := s.Take(context.Background(), []byte("photos"), 1)
+	wantText(t, err, "1045", "nobody", p.server.Addr())
+	if err != nil && strings.Contains(err.Error(), "hush-hush") {
+		t.Errorf("the password is in %q", err)
+	}
+}
+
+func TestReservationsNeverUseAClientsSettings(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t)
+	mustTake(t, s, "photos", 1)
+	conn, err := s.server.conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for variable, want := range map[string]string{
+		"@@autocommit": "1", "@@tx_isolation": "READ-COMMITTED", "@@innodb_lock_wait_timeout": "2", "@@tx_read_only": "0",
+	} {
+		var got sql.NullString
+		if err := conn.QueryRowContext(context.Background(), "SELECT "+variable).Scan(&got); err != nil || got.String != want {
+			t.Errorf("%s is %q, %v; want %q", variable, got.String, err, want)
+		}
+	}
+}

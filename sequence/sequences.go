@@ -1,0 +1,338 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
+)
+
+// Sequences hands out numbers by name. It is safe for concurrent use. Connecting is lazy: it works as soon as its
+// sequence server does, and again after an outage, without being told.
+type Sequences struct {
+	opts     Options
+	log      *zap.Logger
+	server   *server
+	reserver reserver // server, seen by the caches
+
+	names    *names
+	unknown  unknownNames
+	lookups  singleflight.Group
+	counters counters
+
+	ctx      context.Context // of reservations and look-ups; cancelled when Close gives up waiting
+	cancel   context.CancelCauseFunc
+	stopping chan struct{} // closed when Close begins
+	tasks    sync.WaitGroup
+
+	mu     sync.Mutex        // where it nests with a cache's mu, this one is taken first
+	caches map[string]*cache // guarded by mu; by the table's spelling
+	closed bool              // guarded by mu
+	gone   tally             // guarded by mu; of caches that were dropped
+}
+
+// New makes Sequences. It does no I/O and starts nothing; an error wraps ErrBadOption. The caller must Close it.
+func New(opts Options) (*Sequences, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Sequences{
+		opts: opts, log: opts.Logger, names: newNames(),
+		stopping: make(chan struct{}), caches: make(map[string]*cache),
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	if s.server, err = newServer(opts, &s.counters); err != nil {
+		return nil, err
+	}
+	s.reserver = s.server
+	return s, nil
+}
+
+// Take returns the first of n consecutive numbers of the sequence, which are the caller's alone, now and for ever.
+// Successive takes rise. A number in memory is given without I/O, lock contention apart, and without looking at ctx; if
+// there is none, Take waits until ctx is done or the allocate timeout is over. name is not kept.
+//
+// Errors: ErrUnknown, ErrExhausted, ErrClosed, ErrBadOption (n is 0), ErrUnfit, *UnavailableError, or ctx's cause.
+func (s *Sequences) Take(ctx context.Context, name []byte, n uint64) (first uint64, err error) {
+	if c := s.names.get(name); c != nil && n != 0 {
+		if first, err = c.take(ctx, n, s.opts.AllocateTimeout); err == nil || !errors.Is(err, ErrUnknown) {
+			return first, err
+		}
+	}
+	return s.takeSlowly(ctx, name, n)
+}
+
+// takeSlowly is Take for a name that is not known here, or whose row is gone: then it may have been made again since.
+func (s *Sequences) takeSlowly(ctx context.Context, name []byte, n uint64) (uint64, error) {
+	if n == 0 {
+		return 0, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
+	}
+	deadline := time.Now().Add(s.opts.AllocateTimeout)
+	for again := true; ; again = false {
+		c, err := s.find(ctx, name, time.Until(deadline))
+		if errors.Is(err, ErrUnknown) && s.opts.CreateUnknown {
+			if _, err = s.Create(ctx, CreateOptions{Name: string(name), IfNotExists: true}); err == nil {
+				c, err = s.find(ctx, name, time.Until(deadline))
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+		first, err := c.take(ctx, n, max(time.Until(deadline), 0))
+		if !again || !errors.Is(err, ErrUnknown) {
+			return first, err
+		}
+		s.forget(name, c) // the row it was made for is gone; look once whether there is a new one
+	}
+}
+
+// Known reports whether a sequence of that name exists. A yes is remembered until the sequence turns out to be gone, a no
+// for at most a second. It asks the server if need be, for at most the allocate timeout. name is not kept.
+func (s *Sequences) Known(ctx context.Context, name []byte) (bool, error) {
+	_, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	if errors.Is(err, ErrUnknown) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// find returns the live cache of name, asking the server if the spelling is new.
+func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duration) (*cache, error) {
+	if c := s.names.get(name); c != nil {
+		err := c.ended()
+		if err == nil {
+			return c, nil
+		}
+		if !errors.Is(err, ErrUnknown) {
+			return nil, err
+		}
+		s.forget(name, c)
+	}
+	if len(name) == 0 || len(name) > maxNameBytes || s.unknown.has(name, time.Now()) {
+		return nil, &NameError{Name: string(name), Err: ErrUnknown}
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer stop()
+	begin := time.Now()
+	answer := s.lookups.DoChan(string(name), func() (any, error) { return s.lookUp(string(name)) })
+	select {
+	case r := <-answer:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*cache), nil
+	case <-ctx.Done():
+		err := context.Cause(ctx)
+		if errors.Is(err, errPatience) {
+			err = &UnavailableError{Sequence: string(name), Server: s.serverName(), Waited: time.Since(begin), Err: s.whyNot()}
+		}
+		return nil, err
+	}
+}
+
+// whyNot is the cause of a wait that ended by itself.
+func (s *Sequences) whyNot() error {
+	if err := s.server.lastFailure(); err != nil {
+		return err
+	}
+	return errPatience
+}
+
+// errPatience is the cause when a wait ends by the allocate timeout rather than by its caller.
+var errPatience = errors.New("no answer in time")
+
+// lookUp asks the server for the row that name means and makes its cache. It runs once for all callers that want the same
+// name at the same time, so it listens to none of their contexts; it is bounded by the allocate timeout.
+func (s *Sequences) lookUp(name string) (any, error) {
+	if !s.begin() {
+		return nil, ErrClosed
+	}
+	defer s.tasks.Done()
+	ctx, stop := context.WithTimeoutCause(s.ctx, s.opts.AllocateTimeout, errPatience)
+	defer stop()
+	begin := time.Now()
+	var found row
+	var err error
+	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+		asked := time.Now()
+		found, err = s.server.find(ctx, name)
+		if errors.Is(err, ErrUnknown) {
+			s.unknown.add(name, asked)
+			return nil, err
+		}
+		if err == nil || errors.Is(err, ErrUnfit) {
+			break
+		}
+		s.counters.errors.Add(1)
+		if time.Since(begin)+backoff > s.opts.AllocateTimeout || !s.sleep(jitter(backoff)) {
+			break
+		}
+	}
+	switch {
+	case err == nil:
+		return s.adopt(name, found)
+	case errors.Is(err, ErrUnfit):
+		return nil, err
+	}
+	return nil, &UnavailableError{Sequence: name, Server: s.serverName(), Waited: time.Since(begin), Err: err}
+}
+
+// adopt returns the cache of a row that was found under name, making it if it is new.
+func (s *Sequences) adopt(name string, found row) (*cache, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	c := s.caches[found.name]
+	if c != nil && c.ended() != nil {
+		s.removeLocked(c)
+		c = nil
+	}
+	if c == nil {
+		c = newCache(s, found)
+		s.caches[found.name] = c
+		s.names.put(found.name, c)
+	}
+	if name != found.name {
+		s.names.put(name, c)
+	}
+	return c, nil
+}
+
+// forget drops a cache whose sequence is gone, and the spelling that led to it.
+func (s *Sequences) forget(name []byte, c *cache) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removeLocked(c)
+	s.names.drop(string(name), c)
+}
+
+// removeLocked takes c off the list and keeps its counts. s.mu is held.
+func (s *Sequences) removeLocked(c *cache) {
+	if s.caches[c.name] == c {
+		delete(s.caches, c.name)
+		s.names.drop(c.name, c)
+		s.gone.add(c.tally())
+	}
+}
+
+// list returns the caches at this moment.
+func (s *Sequences) list() []*cache {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*cache, 0, len(s.caches))
+	for _, c := range s.caches {
+		all = append(all, c)
+	}
+	return all
+}
+
+// begin counts a task that Close waits for; it reports false if Close has begun.
+func (s *Sequences) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.tasks.Add(1)
+	return true
+}
+
+// spawn runs f on a goroutine that Close waits for. The caller holds the lock of a cache that has not ended; Close ends
+// every cache before it waits, so this never races with the wait.
+func (s *Sequences) spawn(f func()) {
+	s.tasks.Add(1)
+	go func() {
+		defer s.tasks.Done()
+		f()
+	}()
+}
+
+// sleep waits for d and reports false if Close began meanwhile.
+func (s *Sequences) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.stopping:
+		return false
+	}
+}
+
+// Close makes every Take fail with ErrClosed, waits for reservations in flight, gives unused numbers back where nobody has
+// reserved after them, and closes the connections. When ctx is done it stops waiting and gives nothing more back; its
+// cause is then returned. Numbers that are not given back are a gap. Further calls return nil at once.
+func (s *Sequences) Close(ctx context.Context) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	caches := make([]*cache, 0, len(s.caches))
+	for _, c := range s.caches {
+		caches = append(caches, c)
+	}
+	s.mu.Unlock()
+	close(s.stopping)
+	for _, c := range caches {
+		c.shut(ErrClosed)
+	}
+
+	idle := make(chan struct{})
+	go func() {
+		s.tasks.Wait()
+		close(idle)
+	}()
+	var err error
+	select {
+	case <-idle:
+		err = s.giveBack(ctx, caches)
+	case <-ctx.Done():
+		err = fmt.Errorf("close sequences: %w", context.Cause(ctx))
+	}
+	s.cancel(ErrClosed)
+	<-idle // quick now: every task runs under s.ctx
+	return errors.Join(err, s.server.close())
+}
+
+// giveBack returns the unused upper ends, several at a time. It stops at the first failure: the server is away, and a gap is
+// harmless.
+func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(s.opts.Servers[0].MaxConns)
+	for _, c := range caches {
+		seg := c.unused()
+		if seg.Remaining() == 0 {
+			continue
+		}
+		group.Go(func() error {
+			done, err := s.reserver.giveBack(ctx, c.name, seg)
+			if err != nil {
+				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
+			}
+			if done {
+				s.counters.returned.Add(seg.Remaining())
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// serverName is how errors call the sequence server.
+func (s *Sequences) serverName() string { return s.server.name() }
+
+// counters are what the server part counts, and what no cache owns.
+type counters struct {
+	reservations, reserved, retries, errors, lost, rewinds, returned atomic.Uint64
+}

@@ -1,0 +1,206 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap"
+)
+
+// retryDial is for how long a failed dial answers for the next ones too: an outage is not made worse by every sequence
+// knocking at once.
+const retryDial = 50 * time.Millisecond
+
+// server is one sequence server: its connections, its checks and the SQL that runs there. All sessions are our own, never
+// a client's, so that a reservation cannot be part of a client's transaction.
+type server struct {
+	opts     ServerOptions
+	policy   Options
+	log      *zap.Logger
+	table    table
+	counters *counters
+	marks    marks
+	dialer   driver.Connector
+
+	open sync.Once // sql.OpenDB starts a goroutine, so it is left to the first use
+	db   *sql.DB
+
+	mu       sync.Mutex
+	failed   error     // guarded by mu; why the last connection could not be made, nil if it could
+	failedAt time.Time // guarded by mu
+
+	seen       atomic.Pointer[layout] // what the last check found; nil before the first
+	hasOptions atomic.Bool            // the options table was seen
+}
+
+// newServer does no I/O.
+func newServer(opts Options, counters *counters) (*server, error) {
+	o := opts.Servers[0]
+	cfg := mysql.NewConfig()
+	cfg.Net, cfg.Addr, cfg.User, cfg.Passwd, cfg.TLS = o.Network, o.Addr, o.User, o.Password, o.TLS
+	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
+	cfg.InterpolateParams = true // one round trip instead of three; safe because the connection's charset is utf8mb4
+	cfg.ClientFoundRows = false  // affected rows must mean changed rows
+	cfg.ConnectionAttributes = "program_name:seqproxy"
+	cfg.Logger = &mysql.NopLogger{} // every error is returned too
+	dialer, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, badOption("sequence server %s: %v", o.Addr, err)
+	}
+	return &server{
+		opts: o, policy: opts, log: opts.Logger.With(zap.String("sequence_server", o.Addr)), table: newTable(o.Database, o.Table),
+		counters: counters, marks: marks{high: make(map[string]uint64)}, dialer: dialer,
+	}, nil
+}
+
+// name is how errors and logs call the server.
+func (v *server) name() string { return v.opts.Addr }
+
+// pool returns the connections.
+func (v *server) pool() *sql.DB {
+	v.open.Do(func() {
+		v.db = sql.OpenDB(v)
+		v.db.SetMaxOpenConns(v.opts.MaxConns)
+		v.db.SetMaxIdleConns(v.opts.MaxConns)
+		v.db.SetConnMaxIdleTime(5 * time.Minute)
+		v.db.SetConnMaxLifetime(time.Minute) // so a setting or table changed later is checked again soon
+	})
+	return v.db
+}
+
+func (v *server) close() error {
+	v.open.Do(func() {}) // no pool from now on
+	if v.db == nil {
+		return nil
+	}
+	return v.db.Close()
+}
+
+// conn attaches a connection that has passed the checks.
+func (v *server) conn(ctx context.Context) (*sql.Conn, error) {
+	db := v.pool()
+	if db == nil {
+		return nil, ErrClosed
+	}
+	return db.Conn(ctx)
+}
+
+// Connect implements [driver.Connector]: it dials, sets the session and checks the server. Every connection is checked, not
+// the first alone: behind one address there may be another server after a fail-over.
+func (v *server) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := v.recentFailure(); err != nil {
+		return nil, err
+	}
+	raw, err := v.dialer.Connect(ctx)
+	if err != nil {
+		v.noteFailure(err)
+		return nil, err
+	}
+	if err := v.prepare(ctx, raw); err != nil {
+		v.noteFailure(err)
+		return nil, errors.Join(err, raw.Close())
+	}
+	v.mu.Lock()
+	v.failed = nil
+	v.mu.Unlock()
+	return raw, nil
+}
+
+// Driver implements [driver.Connector].
+func (v *server) Driver() driver.Driver { return v.dialer.Driver() }
+
+func (v *server) recentFailure() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if time.Since(v.failedAt) < retryDial {
+		return v.failed
+	}
+	return nil
+}
+
+// lastFailure is why there is no connection, or nil. It explains a wait that ended before its own attempt did.
+func (v *server) lastFailure() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.failed
+}
+
+func (v *server) noteFailure(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return // says something about the caller
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.failed, v.failedAt = err, time.Now()
+}
+
+// session is what every connection is set to. Each setting keeps a number from being given twice or keeps a request short:
+// without autocommit a number would leave before its reservation is committed; without strict mode a value that does not fit is
+// cut to the column's maximum and given again and again.
+var session = []string{
+	"SET SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
+		"SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0, SESSION sql_warnings = 0",
+	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+	"SET SESSION TRANSACTION READ WRITE",
+}
+
+// prepare sets the session of a new connection and checks what it is connected to.
+func (v *server) prepare(ctx context.Context, raw driver.Conn) error {
+	c := rawConn{raw}
+	for _, text := range session {
+		if err := c.exec(ctx, text); err != nil {
+			return fmt.Errorf("set up session: %w", err)
+		}
+	}
+	found, err := v.check(ctx, c)
+	if err != nil {
+		return err
+	}
+	v.seen.Store(found)
+	return nil
+}
+
+// rawConn runs the statements of a connection that the pool does not know yet. They have no arguments.
+type rawConn struct{ raw driver.Conn }
+
+func (c rawConn) exec(ctx context.Context, text string) error {
+	_, err := c.raw.(driver.ExecerContext).ExecContext(ctx, text, nil)
+	return err
+}
+
+// query returns all rows, each value as text; NULL is "".
+func (c rawConn) query(ctx context.Context, text string) ([][]string, error) {
+	rows, err := c.raw.(driver.QueryerContext).QueryContext(ctx, text, nil)
+	if err != nil {
+		return nil, err
+	}
+	var all [][]string
+	values := make([]driver.Value, len(rows.Columns()))
+	for {
+		if err = rows.Next(values); err != nil {
+			break
+		}
+		line := make([]string, len(values))
+		for i, value := range values {
+			switch value := value.(type) {
+			case nil:
+			case []byte:
+				line[i] = string(value)
+			default:
+				line[i] = fmt.Sprint(value)
+			}
+		}
+		all = append(all, line)
+	}
+	if errClose := rows.Close(); !isEnd(err) || errClose != nil {
+		return nil, errors.Join(err, errClose)
+	}
+	return all, nil
+}

@@ -1,0 +1,87 @@
+package sequence
+
+import (
+	"math"
+	"strings"
+)
+
+// createTable is the table as people already have it; nothing of ours is added to it.
+const createTable = "CREATE TABLE IF NOT EXISTS %s (`name` varchar(50) NOT NULL, `id` bigint(20) unsigned NOT NULL DEFAULT '0', " +
+	"PRIMARY KEY (`name`)) ENGINE=InnoDB"
+
+// createOptions makes the table beside it, for what `name` and `id` cannot say. `cache` is the typed CACHE n, 0 if adaptive;
+// `floor` is the last number given before a DROP. Its name column copies the type and the collation of the first table's, so
+// that both compare alike.
+const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
+	"`floor` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`name`)) ENGINE=InnoDB"
+
+// table holds the SQL of one sequence table.
+type table struct {
+	full    string // "`app`.`sequence`"
+	options string // "`app`.`sequence_options`"
+}
+
+// row is one sequence as the table has it.
+type row struct {
+	name  string // as stored
+	id    uint64 // the last number given
+	max   uint64 // the highest number that the id column holds
+	exact uint64 // typed CACHE n, or 0
+}
+
+func newTable(database, name string) table {
+	return table{full: quote(database) + "." + quote(name), options: quote(database) + "." + quote(name+optionsSuffix)}
+}
+
+const optionsSuffix = "_options"
+
+// reserve takes numbers. LAST_INSERT_ID(expr) makes the server keep the new value for this session alone, so that it cannot be
+// mixed up with another's.
+func (t table) reserve() string {
+	return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(`id` + ?) WHERE `name` = ?"
+}
+
+// raise lifts a row that went back. Without the casts a signed column and a large number would be compared as DECIMAL.
+func (t table) raise() string {
+	return "UPDATE " + t.full + " SET `id` = GREATEST(CAST(`id` AS UNSIGNED), CAST(? AS UNSIGNED)) WHERE `name` = ?"
+}
+
+// giveBack lowers a row to the first argument if nobody has reserved since it was set to the third.
+func (t table) giveBack() string {
+	return "UPDATE " + t.full + " SET `id` = ? WHERE `name` = ? AND `id` = ?"
+}
+
+// rows selects name, id (as text, so that a negative one is seen) and typed cache size of all rows.
+func (t table) rows(withOptions bool) string {
+	if !withOptions {
+		return "SELECT `name`, CAST(`id` AS CHAR), 0 FROM " + t.full + " AS s"
+	}
+	return "SELECT s.`name`, CAST(s.`id` AS CHAR), IFNULL(o.`cache`, 0) FROM " + t.full + " AS s LEFT JOIN " + t.options +
+		" AS o ON o.`name` = s.`name`"
+}
+
+// one selects like rows the row that a name means.
+func (t table) one(withOptions bool) string {
+	return t.rows(withOptions) + " WHERE s.`name` = ?"
+}
+
+// quote makes an identifier of s.
+func quote(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
+
+// columnMax is the highest number that a column type holds ("bigint(20) unsigned" as information_schema says it), or
+// false if it is no integer.
+func columnMax(columnType string) (highest uint64, ok bool) {
+	word, rest, _ := strings.Cut(strings.ToLower(columnType), "(")
+	if word == strings.ToLower(columnType) { // MySQL 8.0.19 and later: no display width
+		word, rest, _ = strings.Cut(word, " ")
+	}
+	bits, ok := map[string]uint{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64}[word]
+	if !ok {
+		return 0, false
+	}
+	highest = math.MaxUint64 >> (64 - bits)
+	if !strings.Contains(rest, "unsigned") {
+		highest >>= 1
+	}
+	return highest, true
+}
