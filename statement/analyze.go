@@ -1,0 +1,227 @@
+package statement
+
+import "math"
+
+// maxDepth bounds the parentheses that are followed; deeper texts are Other.
+const maxDepth = 2048
+
+// maxNamesDepth bounds the depth at which select items are recorded: each is
+// read a second time for its alias, by every level around it.
+const maxNamesDepth = 16
+
+// analyzer is the state of one Analyze. It lives on the stack.
+type analyzer struct {
+	lexer
+	st *Statement
+
+	depth   int     // current level: st.levels[depth]
+	prev    keyword // keyword of the token before, kwNone if it was none
+	prevEnd int     // where the token before ended
+
+	calls   bool // calls are recorded in this kind of statement
+	nextval int  // NEXTVALs seen
+	muted   int  // calls before this offset belong to another call's argument
+
+	problem string // first reason why a NEXTVAL cannot be given a number
+
+	ins insertState
+}
+
+// insertState is what an INSERT or REPLACE has shown of itself.
+type insertState struct {
+	on     bool       // within INSERT or REPLACE
+	source insertFrom // where the rows come from
+	row    int        // index of the VALUES tuple, -1 before the first
+}
+
+// Analyze finds out what sql asks for, and overwrites st. It keeps a reference
+// to sql in the slices that it fills, does not change it, and allocates only
+// until st's slices are large enough.
+func (st *Statement) Analyze(sql []byte, mode Mode) {
+	st.reset(mode)
+	if mode.Charset >= Unsupported || len(sql) > math.MaxInt32 {
+		st.bad()
+		return
+	}
+	a := analyzer{lexer: lexer{src: sql, mode: mode}, st: st}
+	statements := 0
+	first := Empty
+	for a.pos < len(sql) || statements == 0 {
+		st.Kind = Empty
+		more := a.statement()
+		if st.Kind != Empty {
+			if statements++; statements == 1 {
+				first = st.Kind
+			}
+		}
+		if a.bad || !more {
+			break
+		}
+	}
+	switch {
+	case a.bad:
+		st.bad()
+		return
+	case statements == 0:
+		st.Kind = Empty
+	case statements == 1:
+		st.Kind = first
+	default:
+		st.Kind = Multi
+		st.Items = st.Items[:0] // columns of several results
+		for i := range st.Calls {
+			st.Calls[i].Item = -1
+		}
+		if a.nextval > 0 {
+			a.problem = "NEXTVAL in a multi-statement"
+		}
+	}
+	if a.execs > 0 {
+		st.Words |= ExecutableComment
+	}
+	if a.seenCond {
+		st.Words |= VersionedComment
+		if a.nextval > 0 && a.problem == "" {
+			a.problem = "NEXTVAL beside a versioned comment"
+		}
+	}
+	if a.nextval > 0 {
+		st.Words |= HasNextval
+		st.Refusal = a.problem
+	}
+	if st.Words&(ConnectionID|SystemSchema) == ConnectionID|SystemSchema {
+		st.dropConnectionIDs()
+	}
+	if st.Kind == Select && len(st.Calls) > 0 && st.Refusal == "" {
+		st.selfContained(sql)
+	}
+}
+
+// reset empties st and keeps its memory.
+func (st *Statement) reset(mode Mode) {
+	st.Kind, st.Words, st.Params = Other, 0, 0
+	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
+	st.SelfContained, st.Refusal, st.Schema = false, "", nil
+	if st.rare {
+		st.rare = false
+		st.Kill = KillTarget{}
+		st.Sequence = SequenceDDL{Names: st.Sequence.Names[:0]}
+	}
+	st.mode = mode
+	st.arena = st.arena[:0]
+}
+
+// Trim drops what st found and all memory beyond a small bound, for a Statement
+// that is kept while its session is idle.
+func (st *Statement) Trim() {
+	st.rare = true
+	st.reset(st.mode)
+	st.Calls, st.Items, st.Assignments = trim(st.Calls, 4), trim(st.Items, 4), trim(st.Assignments, 4)
+	st.Sequence.Names = nil
+	st.levels, st.arena = trim(st.levels, 8), trim(st.arena, 64)
+}
+
+// trim empties s, and gives it up if it has room for more than n.
+func trim[T any](s []T, n int) []T {
+	if cap(s) > n {
+		return nil
+	}
+	clear(s[:cap(s)])
+	return s[:0]
+}
+
+// bad makes st the answer to a text that cannot be read: Other, no calls.
+func (st *Statement) bad() {
+	st.reset(st.mode)
+	st.Words = Opaque
+}
+
+// statement reads one statement up to its semicolon and reports whether there
+// was one.
+func (a *analyzer) statement() bool {
+	a.depth, a.prev, a.calls, a.muted = 0, kwNone, false, 0
+	a.ins = insertState{}
+	if len(a.st.levels) == 0 {
+		a.st.levels = append(a.st.levels, level{})
+	}
+	a.st.levels[0] = level{calls: int32(len(a.st.Calls)), names: true, empty: true}
+	a.next()
+	if a.kind == tEOF {
+		return false
+	}
+	if a.kind == tPunct && a.ch == ';' {
+		return true
+	}
+	return a.head()
+}
+
+// scan follows the rest of a statement, from the token after the current one,
+// to its end. It reports whether a semicolon ended it.
+func (a *analyzer) scan() bool {
+	for {
+		a.advance()
+		if a.kind == tEOF {
+			a.finish()
+			return false
+		}
+		if a.kind == tPunct && a.ch == ';' && a.depth == 0 {
+			a.finish()
+			return true
+		}
+		a.token()
+	}
+}
+
+// advance moves to the next token and remembers the one before.
+func (a *analyzer) advance() {
+	a.prev, a.prevEnd = a.kw, a.end
+	a.next()
+}
+
+// opaque passes over the rest of the text unread, for bodies whose semicolons
+// are their own.
+func (a *analyzer) opaque() bool {
+	a.st.Words |= Opaque
+	a.pos = len(a.src)
+	a.inExec = false
+	a.kind = tEOF
+	return false
+}
+
+// rest follows the text to its very end, taking semicolons for a part of it.
+func (a *analyzer) rest() bool {
+	a.st.Words |= Opaque
+	for a.kind != tEOF {
+		a.token()
+		a.advance()
+	}
+	a.finish()
+	return false
+}
+
+// note gives the reason why a NEXTVAL of this text cannot be given a number,
+// should there be one. The first reason counts.
+func (a *analyzer) note(reason string) {
+	if a.problem == "" {
+		a.problem = reason
+	}
+}
+
+// peek reads the token after the current one without moving on.
+func (a *analyzer) peek() lexer {
+	p := a.lexer
+	p.next()
+	return p
+}
+
+func (l *lexer) is(ch byte) bool { return l.kind == tPunct && l.ch == ch }
+
+// finish closes what is open at the end of a statement.
+func (a *analyzer) finish() {
+	for a.depth > 0 {
+		a.closeLevel()
+	}
+	lv := &a.st.levels[0]
+	a.endList(lv)
+	a.endSelect(lv)
+}

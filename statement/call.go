@@ -1,0 +1,253 @@
+package statement
+
+import "sort"
+
+// function takes a function's name into account, if a parenthesis follows:
+// both servers allow white space and comments between the two for all of these
+// functions, with and without IGNORE_SPACE.
+func (a *analyzer) function(kw keyword) {
+	if a.prev == kwWith || a.prev == kwRecursive {
+		return // the name of a common table expression
+	}
+	p := a.peek()
+	if !p.is('(') {
+		return
+	}
+	st := a.st
+	switch kw {
+	case kwRowCount:
+		st.Words |= ReadsRowCount
+	case kwFoundRows:
+		st.Words |= ReadsFoundRows
+	case kwGetLock, kwReleaseLock, kwReleaseAllLocks, kwServiceGetReadLocks, kwServiceGetWriteLocks,
+		kwServiceReleaseLocks:
+		st.Words |= UserLock
+	case kwLastval, kwSetval:
+		st.Words |= SequenceFunction
+	case kwLastInsertID:
+		if p.next(); !p.is(')') {
+			st.Words |= SetsLastInsertID
+			return
+		}
+		st.Words |= ReadsLastInsertID
+		a.record(LastInsertID, p)
+	case kwConnectionID:
+		if p.next(); p.is(')') {
+			st.Words |= ConnectionID
+			a.record(CallConnectionID, p)
+		}
+	case kwNextval:
+		if a.calls {
+			a.sequenceCall(p)
+		}
+	}
+}
+
+// quotedCall looks at a back-quoted name: the servers take `last_insert_id`()
+// for their own function. `nextval`() is a stored function on all of them.
+func (a *analyzer) quotedCall() {
+	if a.afterDot || a.end-a.start < minKeyword+2 {
+		return
+	}
+	switch kw := lookup(a.src[a.start+1 : a.end-1]); kw {
+	case kwLastInsertID, kwConnectionID, kwRowCount, kwFoundRows, kwGetLock, kwReleaseLock, kwReleaseAllLocks,
+		kwServiceGetReadLocks, kwServiceGetWriteLocks, kwServiceReleaseLocks:
+		a.function(kw)
+	case kwInformationSchema, kwPerformanceSchema:
+		a.st.Words |= SystemSchema
+	case kwSessionVariables, kwSystemVariables:
+		a.st.Words |= ReadsLastInsertID | ReadsWarnings
+	}
+}
+
+// systemVariable reads the name after @@ and goes past it.
+func (a *analyzer) systemVariable() {
+	p := a.peek()
+	if p.kind != tWord && p.kind != tQuoted {
+		return
+	}
+	name := p.lookupName()
+	scope := kwNone
+	q := p
+	if q.next(); q.is('.') {
+		if q.next(); q.kind == tWord || q.kind == tQuoted {
+			scope, name = name, q.lookupName()
+			p = q
+		}
+	}
+	if scope != kwNone && scope != kwSession && scope != kwLocal {
+		a.moveTo(p)
+		return
+	}
+	switch name {
+	case kwLastInsertID, kwIdentity:
+		a.st.Words |= ReadsLastInsertID
+		a.record(LastInsertIDVariable, p)
+	case kwWarningCount, kwErrorCount:
+		a.st.Words |= ReadsWarnings
+		a.moveTo(p)
+	case kwPseudoThreadID:
+		a.st.Words |= ConnectionID
+		a.record(PseudoThreadID, p)
+	default:
+		a.moveTo(p)
+	}
+}
+
+// lookupName finds the keyword that a name is, quoted or not.
+func (l *lexer) lookupName() keyword {
+	if l.kind == tQuoted {
+		if l.end-l.start < 2 {
+			return kwNone
+		}
+		return lookup(l.src[l.start+1 : l.end-1])
+	}
+	return lookup(l.src[l.start:l.end])
+}
+
+// moveTo makes to the current position. The token there counts as no keyword.
+func (a *analyzer) moveTo(to lexer) {
+	a.lexer = to
+	a.kw = kwNone
+}
+
+// record adds a call that begins at the current token and ends with to, and
+// goes there.
+func (a *analyzer) record(f Func, to lexer) {
+	if a.calls && a.start >= a.muted {
+		if a.execs == to.execs {
+			a.add(FuncCall{Func: f, Start: a.start, End: to.end})
+		} else {
+			a.note("NEXTVAL beside a call across a comment's border")
+		}
+	}
+	a.moveTo(to)
+}
+
+// add completes c and appends it.
+func (a *analyzer) add(c FuncCall) {
+	if a.ins.on && a.ins.source == fromNowhere {
+		a.note("NEXTVAL in front of VALUES")
+	}
+	c.ParamsBefore, c.Item = a.st.Params, -1
+	if a.ins.row > 0 {
+		c.Row = a.ins.row
+	}
+	a.st.Calls = append(a.st.Calls, c)
+}
+
+// sequenceCall reads a NEXTVAL whose opening parenthesis is p.
+func (a *analyzer) sequenceCall(p lexer) {
+	a.nextval++
+	if a.start < a.muted {
+		return
+	}
+	c := FuncCall{Func: Nextval, Start: a.start}
+	execs := a.execs
+	q := p
+	q.next()
+	name := q
+	form := FormNone
+	switch {
+	case q.kind == tString && (a.src[q.start] == '\'' || a.src[q.start] == '"'):
+		form = FormName
+		q.next()
+	case q.kind == tWord, q.kind == tQuoted:
+		form = FormName
+		if q.next(); q.is('.') {
+			if q.next(); q.kind == tWord || q.kind == tQuoted {
+				form = FormQualified
+				schema := name
+				name = q
+				c.Name = a.st.qualified(a.st.decode(schema), a.st.decode(name))
+				q.next()
+			}
+		}
+	case q.is('?'):
+		form = FormParam
+		q.next()
+	case q.kind == tUserVar:
+		form = FormUserVariable
+		q.next()
+	}
+	if form == FormNone || !q.is(')') {
+		a.expressionCall(c, p)
+		return
+	}
+	if q.execs != execs {
+		a.note("NEXTVAL across a comment's border")
+	}
+	c.Form, c.End = form, q.end
+	switch form {
+	case FormName:
+		c.Name = a.st.decode(name)
+	case FormParam:
+		a.note("NEXTVAL(?)")
+	case FormUserVariable:
+		a.note("NEXTVAL(@variable)")
+		a.st.Words |= ReadsUserVariable
+	}
+	a.add(c)
+	if form == FormParam {
+		a.st.Params++
+	}
+	a.moveTo(q)
+}
+
+// expressionCall records a NEXTVAL whose argument is no name, and leaves the
+// argument to be read as everything else.
+func (a *analyzer) expressionCall(c FuncCall, p lexer) {
+	depth, comma := 1, false
+	for depth > 0 && p.kind != tEOF {
+		p.next()
+		switch {
+		case p.is('('):
+			depth++
+		case p.is(')'):
+			depth--
+		case p.is(',') && depth == 1:
+			comma = true
+		}
+	}
+	if comma {
+		a.note("NEXTVAL with two arguments")
+	} else {
+		a.note("NEXTVAL(expression)")
+	}
+	c.Form, c.Name, c.End = FormExpression, nil, p.end
+	a.add(c)
+	a.muted = p.end
+}
+
+// dropConnectionIDs takes the connection id out of the calls: beside
+// information_schema and performance_schema the word is the server's own.
+func (st *Statement) dropConnectionIDs() {
+	calls := st.Calls[:0]
+	for _, c := range st.Calls {
+		if c.Func != CallConnectionID && c.Func != PseudoThreadID {
+			calls = append(calls, c)
+		}
+	}
+	st.Calls = calls
+	items := st.Items[:0]
+	for _, it := range st.Items {
+		it.FirstCall, it.EndCall = st.callsBetween(it.Start, it.End)
+		if it.FirstCall < it.EndCall {
+			items = append(items, it)
+		}
+	}
+	st.Items = items
+	for i := range st.Calls {
+		st.Calls[i].Item = -1
+	}
+	for i := range st.Items {
+		st.claim(i)
+	}
+}
+
+// callsBetween gives the calls that lie in [start, end).
+func (st *Statement) callsBetween(start, end int) (first, after int) {
+	first = sort.Search(len(st.Calls), func(i int) bool { return st.Calls[i].Start >= start })
+	after = sort.Search(len(st.Calls), func(i int) bool { return st.Calls[i].End > end })
+	return first, after
+}

@@ -1,0 +1,132 @@
+package statement
+
+import "strings"
+
+// Charset is a class of client character sets: those in one class are read the
+// same way by the server's lexer.
+type Charset uint8
+
+// The classes. In the multi-byte sets named one by one, the second byte of a
+// character may be an ASCII backslash, backquote or letter, so that looking at
+// single bytes would see a quote's end where the server does not.
+const (
+	// UTF8 holds utf8mb4, utf8mb3, ascii, binary and the multi-byte sets whose
+	// later bytes are never ASCII punctuation (euckr, gb2312, ujis, eucjpms).
+	UTF8 Charset = iota
+	// Latin1 is latin1, where byte 0xA0 is white space to the server.
+	Latin1
+	// EightBit holds the other single-byte sets. Which of their upper bytes are
+	// letters differs, so outside of quotes a text that has one is Other.
+	EightBit
+	GBK
+	GB18030
+	Big5
+	// SJIS holds sjis and cp932.
+	SJIS
+	// Unsupported holds sets that are no superset of ASCII, or unknown:
+	// every text is Other.
+	Unsupported
+)
+
+// CharsetByName gives the class of a character set by its name as in
+// character_set_client, in any letter case. Unknown names are Unsupported.
+func CharsetByName(name string) Charset {
+	switch strings.ToLower(name) {
+	case "utf8mb4", "utf8mb3", "utf8", "ascii", "binary", "euckr", "gb2312", "ujis", "eucjpms":
+		return UTF8
+	case "latin1":
+		return Latin1
+	case "latin2", "latin5", "latin7", "dec8", "cp850", "cp852", "cp866", "cp1250", "cp1251", "cp1256",
+		"cp1257", "koi8r", "koi8u", "hebrew", "greek", "tis620", "armscii8", "geostd8", "hp8", "keybcs2",
+		"macce", "macroman":
+		return EightBit
+	case "gbk":
+		return GBK
+	case "gb18030":
+		return GB18030
+	case "big5":
+		return Big5
+	case "sjis", "cp932":
+		return SJIS
+	default:
+		return Unsupported
+	}
+}
+
+// CharsetByCollation gives the class of a collation id as it stands in the
+// handshake, for the ids that MySQL and MariaDB assign statically.
+func CharsetByCollation(id uint16) Charset {
+	// MariaDB's NOPAD and pad-variant collations are the old id plus 1024.
+	if id >= 1024 && id < 2048 {
+		id -= 1024
+	}
+	switch id {
+	case 11, 65, // ascii
+		63,                     // binary
+		12, 91, 19, 85, 24, 86, // ujis, euckr, gb2312
+		97, 98, // eucjpms
+		33, 83, 45, 46, 76, 223: // utf8mb3, utf8mb4
+		return UTF8
+	case 5, 8, 15, 31, 47, 48, 49, 94:
+		return Latin1
+	case 28, 87:
+		return GBK
+	case 248, 249, 250:
+		return GB18030
+	case 1, 84:
+		return Big5
+	case 13, 88, 95, 96:
+		return SJIS
+	case 2, 3, 4, 6, 7, 9, 14, 16, 18, 20, 21, 22, 23, 25, 26, 27, 29, 30, 32, 34, 36, 37, 38, 39, 40, 41, 42,
+		43, 44, 50, 51, 52, 53, 57, 58, 59, 64, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 77, 78, 79, 80, 81, 89,
+		92, 93, 99:
+		return EightBit
+	}
+	switch {
+	case id >= 192 && id <= 215, id >= 224 && id <= 247, id >= 255 && id <= 323:
+		return UTF8
+	case id >= 576 && id <= 607, id >= 608 && id <= 639, id >= 2048 && id <= 2303, id >= 2304 && id <= 2559:
+		// MariaDB: Croatian and Myanmar tailorings of utf8mb3 and utf8mb4,
+		// and the UCA-14.0.0 collations of both.
+		return UTF8
+	}
+	return Unsupported
+}
+
+// multi reports whether a second byte can be mistaken for ASCII.
+func (c Charset) multi() bool { return c >= GBK && c <= SJIS }
+
+// mbLen returns the length in bytes of the multi-byte character at s[i:], or 1
+// if there is none. Only for charsets with multi() true. The ranges are those
+// of the server's ismbchar functions (strings/ctype-gbk.c and its siblings).
+func (c Charset) mbLen(s []byte, i int) int {
+	if i+1 >= len(s) || s[i] < 0x81 {
+		return 1
+	}
+	a, b := s[i], s[i+1]
+	switch c {
+	case GBK:
+		if a <= 0xfe && (b >= 0x40 && b <= 0x7e || b >= 0x80 && b <= 0xfe) {
+			return 2
+		}
+	case GB18030:
+		if a > 0xfe {
+			return 1
+		}
+		if b >= 0x40 && b <= 0x7e || b >= 0x80 && b <= 0xfe {
+			return 2
+		}
+		if b >= '0' && b <= '9' && i+3 < len(s) && s[i+2] >= 0x81 && s[i+2] <= 0xfe && s[i+3] >= '0' && s[i+3] <= '9' {
+			return 4
+		}
+	case Big5:
+		if a >= 0xa1 && a <= 0xf9 && (b >= 0x40 && b <= 0x7e || b >= 0xa1 && b <= 0xfe) {
+			return 2
+		}
+	case SJIS:
+		if (a <= 0x9f || a >= 0xe0 && a <= 0xfc) && (b >= 0x40 && b <= 0x7e || b >= 0x80 && b <= 0xfc) {
+			return 2
+		}
+	}
+	return 1
+}

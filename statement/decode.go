@@ -1,0 +1,93 @@
+package statement
+
+import "bytes"
+
+// decode gives the meaning of the token at l: a word as it is, a quoted
+// identifier or string without quotes, doubled quotes and escapes. The result
+// aliases the text where it can and the arena where it must.
+func (st *Statement) decode(l lexer) []byte {
+	raw := l.src[l.start:l.end]
+	if l.kind == tUserVar && len(raw) > 0 {
+		raw = raw[1:]
+	}
+	if len(raw) < 2 {
+		return raw
+	}
+	quote := raw[0]
+	if quote != '\'' && quote != '"' && quote != '`' {
+		return raw
+	}
+	escapes := quote != '`' && !l.mode.NoBackslashEscapes && (quote == '\'' || !l.mode.ANSIQuotes)
+	inner := raw[1 : len(raw)-1]
+	if bytes.IndexByte(inner, quote) < 0 && (!escapes || bytes.IndexByte(inner, '\\') < 0) {
+		return inner
+	}
+	from := len(st.arena)
+	cs := l.mode.Charset
+	for i := 0; i < len(inner); i++ {
+		c := inner[i]
+		switch {
+		case c >= 0x80 && cs.multi():
+			n := cs.mbLen(inner, i)
+			st.arena = append(st.arena, inner[i:i+n]...)
+			i += n - 1
+		case c == quote: // doubled
+			st.arena = append(st.arena, quote)
+			i++
+		case c == '\\' && escapes && i+1 < len(inner):
+			i++
+			st.arena = appendUnescaped(st.arena, inner[i])
+		default:
+			st.arena = append(st.arena, c)
+		}
+	}
+	return st.arena[from:len(st.arena):len(st.arena)]
+}
+
+// appendUnescaped appends what a backslash and c mean in a string literal.
+func appendUnescaped(dst []byte, c byte) []byte {
+	switch c {
+	case '0':
+		return append(dst, 0)
+	case 'b':
+		return append(dst, '\b')
+	case 'n':
+		return append(dst, '\n')
+	case 'r':
+		return append(dst, '\r')
+	case 't':
+		return append(dst, '\t')
+	case 'Z':
+		return append(dst, 0x1a)
+	case '%', '_':
+		return append(dst, '\\', c) // kept, for LIKE
+	default:
+		return append(dst, c)
+	}
+}
+
+// qualified joins schema and name as "schema.name".
+func (st *Statement) qualified(schema, name []byte) []byte {
+	from := len(st.arena)
+	st.arena = append(st.arena, schema...)
+	st.arena = append(st.arena, '.')
+	st.arena = append(st.arena, name...)
+	return st.arena[from:len(st.arena):len(st.arena)]
+}
+
+// lowered gives name with ASCII letters in lower case.
+func (st *Statement) lowered(name []byte) []byte {
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			from := len(st.arena)
+			for _, c := range name {
+				if c >= 'A' && c <= 'Z' {
+					c |= 0x20
+				}
+				st.arena = append(st.arena, c)
+			}
+			return st.arena[from:len(st.arena):len(st.arena)]
+		}
+	}
+	return name
+}

@@ -1,0 +1,14 @@
+// Package statement finds out what a SQL text asks of the proxy: its kind, the
+// words in it that touch session state, and the exact places of the calls that
+// the proxy must answer or replace. It is a lexer with just enough structure,
+// not a parser: what it does not understand is Other and goes to the server as
+// it is.
+//
+// Start at Statement and its Analyze. Statement.Plan works out which numbers a
+// statement needs, Statement.Rewrite splices them in; everything else stays
+// byte for byte what the client sent. SimpleSelect reads the SELECTs that
+// drivers send when they connect.
+//
+// The package is pure: no network, no clock, no goroutines, no numbers of its
+// own.
+package statement

@@ -1,0 +1,431 @@
+package statement
+
+// head reads the first words of a statement, sets its kind and reads the rest.
+// The current token is the first. It reports whether a semicolon ended the
+// statement.
+func (a *analyzer) head() bool {
+	st := a.st
+	switch {
+	case a.kind == tWord:
+	case a.is('('):
+		return a.parenthesised()
+	default:
+		return a.other()
+	}
+	switch a.kw {
+	case kwSelect:
+		return a.dml(Select, "")
+	case kwTable:
+		return a.dml(Select, "NEXTVAL with TABLE")
+	case kwInsert:
+		return a.insert(Insert)
+	case kwReplace:
+		return a.insert(Replace)
+	case kwUpdate:
+		return a.dml(Update, "NEXTVAL in UPDATE")
+	case kwDelete:
+		return a.dml(Delete, "NEXTVAL in DELETE")
+	case kwWith:
+		return a.dml(With, "NEXTVAL in WITH")
+	case kwValues:
+		return a.dml(Values, "NEXTVAL in VALUES")
+	case kwSet:
+		return a.set()
+	case kwUse:
+		return a.use()
+	case kwBegin:
+		return a.begin()
+	case kwStart:
+		if a.advance(); a.kw == kwTransaction {
+			return a.relayed(Begin)
+		}
+		return a.other()
+	case kwCommit:
+		return a.endTransaction(Commit)
+	case kwRollback:
+		return a.endTransaction(Rollback)
+	case kwSavepoint:
+		return a.relayed(Savepoint)
+	case kwRelease:
+		if a.advance(); a.kw == kwSavepoint {
+			return a.relayed(Savepoint)
+		}
+		return a.other()
+	case kwShow:
+		return a.show()
+	case kwGet:
+		if a.advance(); a.kw == kwCurrent || a.kw == kwStacked {
+			a.advance()
+		}
+		if a.kw == kwDiagnostics {
+			st.Words |= ReadsWarnings | SetsUserVariable
+			return a.relayed(GetDiagnostics)
+		}
+		return a.other()
+	case kwExplain, kwDescribe, kwDesc:
+		return a.relayed(Explain)
+	case kwAnalyze:
+		if a.advance(); a.kw == kwTable || a.kw == kwLocal || a.kw == kwNoWriteToBinlog {
+			return a.relayed(OtherDDL)
+		}
+		return a.relayedFromHere(Explain)
+	case kwCall:
+		return a.call()
+	case kwDo:
+		return a.dml(Do, "NEXTVAL in DO")
+	case kwLoad:
+		return a.load()
+	case kwPrepare:
+		st.Words |= SQLPrepare
+		return a.prepare(Prepare, "NEXTVAL in PREPARE ... FROM")
+	case kwExecute:
+		st.Words |= SQLPrepare
+		if p := a.peek(); p.kw == kwImmediate {
+			return a.prepare(ExecuteImmediate, "NEXTVAL in EXECUTE IMMEDIATE")
+		}
+		return a.dml(Execute, "NEXTVAL in EXECUTE ... USING")
+	case kwDeallocate:
+		st.Words |= SQLPrepare
+		return a.relayed(Deallocate)
+	case kwHandler:
+		return a.handler()
+	case kwLock:
+		if a.advance(); a.kw == kwTable || a.kw == kwTables {
+			st.Words |= TableLock
+			return a.relayed(LockTables)
+		}
+		st.Words |= GlobalLock
+		return a.other()
+	case kwUnlock:
+		if a.advance(); a.kw == kwTable || a.kw == kwTables {
+			return a.relayed(UnlockTables)
+		}
+		return a.other()
+	case kwBackup:
+		st.Words |= GlobalLock
+		return a.other()
+	case kwFlush:
+		return a.flush()
+	case kwKill:
+		return a.kill()
+	case kwXA:
+		return a.relayed(XA)
+	case kwCreate:
+		return a.create()
+	case kwAlter:
+		return a.alter()
+	case kwDrop:
+		return a.drop()
+	case kwRename, kwTruncate, kwGrant, kwRevoke, kwOptimize, kwRepair, kwCheck, kwChecksum, kwCache:
+		return a.relayed(OtherDDL)
+	}
+	return a.other()
+}
+
+// dml reads a statement in which calls are looked for. refusal is the reason
+// why a NEXTVAL in it cannot be given a number, if it never can.
+func (a *analyzer) dml(k Kind, refusal string) bool {
+	a.st.Kind, a.calls = k, true
+	if refusal != "" {
+		a.note(refusal)
+	}
+	a.token()
+	return a.scan()
+}
+
+// relayed reads a statement that goes to the server as it is: words, no calls.
+func (a *analyzer) relayed(k Kind) bool {
+	a.st.Kind = k
+	a.st.levels[0].empty = false
+	return a.scan()
+}
+
+// relayedFromHere is relayed for a current token that is not accounted for yet.
+func (a *analyzer) relayedFromHere(k Kind) bool {
+	a.st.Kind = k
+	a.st.levels[0].empty = false
+	if a.kind == tEOF || a.is(';') {
+		a.finish()
+		return a.kind != tEOF
+	}
+	a.token()
+	return a.scan()
+}
+
+// other reads a text that is not understood. Semicolons may be a part of it
+// (compound statements), so it reaches to the end.
+func (a *analyzer) other() bool {
+	a.st.Kind, a.calls = Other, true
+	a.note("NEXTVAL in this kind of statement")
+	return a.rest()
+}
+
+// parenthesised reads a statement that begins with parentheses: a query.
+func (a *analyzer) parenthesised() bool {
+	p := a.lexer
+	for p.is('(') {
+		p.next()
+	}
+	switch p.kw {
+	case kwSelect:
+		return a.dml(Select, "")
+	case kwTable:
+		return a.dml(Select, "NEXTVAL with TABLE")
+	case kwWith:
+		return a.dml(With, "NEXTVAL in WITH")
+	case kwValues:
+		return a.dml(Values, "NEXTVAL in VALUES")
+	}
+	return a.other()
+}
+
+// insert reads INSERT and REPLACE up to the table's name, and then the rest.
+func (a *analyzer) insert(k Kind) bool {
+	st := a.st
+	st.Kind, a.calls = k, true
+	a.ins = insertState{on: true, row: -1}
+	st.levels[0].names = false
+	st.levels[0].empty = false
+	for {
+		a.advance()
+		switch a.kw {
+		case kwLowPriority, kwHighPriority, kwInto:
+			continue
+		case kwDelayed:
+			if k == Insert {
+				a.note("NEXTVAL in INSERT DELAYED")
+			} else {
+				a.note("NEXTVAL in REPLACE DELAYED")
+			}
+			continue
+		case kwIgnore:
+			a.note("NEXTVAL in INSERT IGNORE")
+			continue
+		}
+		break
+	}
+	// The table's name, whatever word it is.
+	if a.kind != tWord && a.kind != tQuoted {
+		return a.relayedFromHere(k)
+	}
+	a.kw = kwNone
+	for p := a.peek(); p.is('.'); p = a.peek() {
+		p.next()
+		if p.kind != tWord && p.kind != tQuoted {
+			break
+		}
+		a.moveTo(p)
+	}
+	return a.scan()
+}
+
+// use reads USE schema.
+func (a *analyzer) use() bool {
+	name := a.peek()
+	if name.kind != tWord && name.kind != tQuoted {
+		return a.other()
+	}
+	p := name
+	p.next()
+	if p.kind != tEOF && !p.is(';') {
+		return a.other()
+	}
+	a.st.Schema = a.st.decode(name)
+	a.moveTo(name)
+	return a.relayed(Use)
+}
+
+// begin reads BEGIN [WORK]. Any other BEGIN opens a compound statement.
+func (a *analyzer) begin() bool {
+	p := a.peek()
+	if p.kw == kwWork {
+		p.next()
+	}
+	if p.kind == tEOF || p.is(';') {
+		return a.relayed(Begin)
+	}
+	return a.other()
+}
+
+// endTransaction reads what follows COMMIT and ROLLBACK.
+func (a *analyzer) endTransaction(k Kind) bool {
+	p := a.peek()
+	if p.kw == kwWork {
+		p.next()
+	}
+	if p.kw == kwTo && k == Rollback {
+		return a.relayed(RollbackToSavepoint)
+	}
+	no := false
+	for {
+		switch p.kw {
+		case kwAnd, kwNo:
+			no = p.kw == kwNo
+			p.next()
+			continue
+		case kwChain:
+			if !no {
+				a.st.Words |= Chain
+			}
+			no = false
+			p.next()
+			continue
+		case kwRelease:
+			if !no {
+				a.st.Words |= Release
+			}
+			no = false
+			p.next()
+			continue
+		}
+		break
+	}
+	if p.kind != tEOF && !p.is(';') {
+		return a.other()
+	}
+	return a.relayed(k)
+}
+
+// show tells the kinds of SHOW apart.
+func (a *analyzer) show() bool {
+	p := a.peek()
+	switch p.kw {
+	case kwWarnings, kwErrors:
+		a.st.Words |= ReadsWarnings
+		return a.relayed(ShowWarnings)
+	case kwCount: // SHOW COUNT(*) WARNINGS
+		a.st.Words |= ReadsWarnings
+		return a.relayed(ShowWarnings)
+	case kwSequences:
+		if p.next(); p.kind == tEOF || p.is(';') {
+			return a.relayed(ShowSequences)
+		}
+		return a.relayed(Show)
+	case kwSession, kwLocal:
+		p.next()
+	}
+	if p.kw == kwVariables {
+		// identity, last_insert_id and warning_count are among them.
+		a.st.Words |= ReadsLastInsertID | ReadsWarnings
+	}
+	return a.relayed(Show)
+}
+
+// call reads CALL; the procedure's name is no function, whatever it is.
+func (a *analyzer) call() bool {
+	a.st.Kind, a.calls = Call, true
+	a.note("NEXTVAL in CALL")
+	if p := a.peek(); p.kind == tWord || p.kind == tQuoted {
+		a.moveTo(p)
+	}
+	return a.scan()
+}
+
+func (a *analyzer) load() bool {
+	p := a.peek()
+	name := "NEXTVAL in LOAD DATA"
+	switch {
+	case p.kw == kwXML:
+		name = "NEXTVAL in LOAD XML"
+	case p.kw != kwData:
+		return a.other()
+	}
+	for p.next(); p.kw == kwLowPriority || p.kind == tWord && p.kw == kwNone; p.next() {
+		// [LOW_PRIORITY | CONCURRENT]
+	}
+	if p.kw == kwLocal {
+		a.st.Words |= LocalInfile
+	}
+	return a.dml(Load, name)
+}
+
+// prepare reads PREPARE and EXECUTE IMMEDIATE, whose text is in a string.
+func (a *analyzer) prepare(k Kind, refusal string) bool {
+	a.st.Kind, a.calls = k, true
+	a.note(refusal)
+	p := a.lexer
+	for p.kind != tEOF && !p.is(';') {
+		p.next()
+		if p.kind == tString && a.namesSequence(p) {
+			a.nextval++
+		}
+	}
+	return a.scan()
+}
+
+// namesSequence reports whether the text in the string token p calls NEXTVAL.
+func (a *analyzer) namesSequence(p lexer) bool {
+	if classes[p.src[p.start]] == cWord {
+		p.start++ // N'...'
+	}
+	text := lexer{src: a.st.decode(p), mode: a.mode}
+	for text.next(); text.kind != tEOF; text.next() {
+		next := text
+		if next.next(); text.kw == kwNextval && next.is('(') {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *analyzer) handler() bool {
+	p := a.peek() // table [. table] OPEN
+	for p.kind == tWord || p.kind == tQuoted || p.is('.') {
+		if p.next(); p.kw == kwOpen {
+			a.st.Words |= HandlerOpen
+			break
+		}
+	}
+	return a.dml(Handler, "NEXTVAL in HANDLER")
+}
+
+func (a *analyzer) flush() bool {
+	p := a.peek()
+	for p.kind != tEOF && !p.is(';') {
+		with := p.kw
+		p.next()
+		if with == kwWith && p.kw == kwRead || with == kwFor && p.kw == kwExport {
+			a.st.Words |= GlobalLock
+		}
+	}
+	return a.relayed(Flush)
+}
+
+// kill reads KILL [HARD | SOFT] [CONNECTION | QUERY] id.
+func (a *analyzer) kill() bool {
+	st := a.st
+	st.rare = true
+	p := a.peek()
+	if p.kw == kwHard || p.kw == kwSoft {
+		p.next()
+	}
+	query := p.kw == kwQuery
+	if query || p.kw == kwConnection {
+		p.next()
+	}
+	if p.kind == tNumber {
+		id, ok := parseUint(p.src[p.start:p.end])
+		start, end := p.start, p.end
+		p.next()
+		if ok && (p.kind == tEOF || p.is(';')) {
+			st.Kill = KillTarget{Known: true, Query: query, ID: id, Start: start, End: end}
+		}
+	}
+	return a.dml(Kill, "NEXTVAL in KILL")
+}
+
+// parseUint reads a decimal number that fits in 64 bits.
+func parseUint(digits []byte) (uint64, bool) {
+	var n uint64
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		d := uint64(c - '0')
+		if n > (1<<64-1-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, len(digits) > 0
+}

@@ -1,0 +1,335 @@
+package statement
+
+// tokenKind is what a token is made of.
+type tokenKind uint8
+
+const (
+	tEOF     tokenKind = iota
+	tWord              // an unquoted word; kw tells if it is a keyword
+	tQuoted            // `x`, and "x" under ANSI_QUOTES: an identifier
+	tString            // 'x', "x", and N'x', x'00', b'01' with their letter
+	tNumber            // 1, 1.5, 1e5, 0x1F, .5
+	tUserVar           // @x, @'x', @`x`
+	tPunct             // one byte; ch tells which
+	tAssign            // :=
+	tSysVar            // @@, the name follows as other tokens
+)
+
+// lexer cuts a text into tokens the way the server's lexer does
+// (sql/sql_lex.cc: MYSQLlex, get_text, consume_comment). It never allocates.
+type lexer struct {
+	src  []byte
+	mode Mode
+	pos  int // where the next token is looked for
+
+	// The current token, filled by next.
+	kind       tokenKind
+	ch         byte // for tPunct
+	kw         keyword
+	start, end int
+
+	afterDot bool // the token before was a dot: no keyword can follow
+	inExec   bool // inside an executable comment
+	inCond   bool // inside one that not every server runs
+	execs    int  // executable comment borders passed so far
+	seenCond bool // a versioned comment was seen
+	bad      bool // unterminated or unreadable: nothing may be concluded
+}
+
+// class sorts bytes by what a token that starts with them can be.
+type class uint8
+
+const (
+	cBad class = iota
+	cSpace
+	cWord
+	cDigit
+	cPunct
+	cQuote
+	cDoubleQuote
+	cBackquote
+	cAt
+	cSlash
+	cStar
+	cMinus
+	cHash
+	cDot
+	cColon
+)
+
+// classes and wordByte are read-only after start.
+var (
+	classes  [256]class
+	wordByte [256]bool
+)
+
+func init() {
+	for c := 0; c < 256; c++ {
+		switch b := byte(c); {
+		case b >= '\t' && b <= '\r', b == ' ':
+			classes[c] = cSpace
+		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b == '_', b == '$', b >= 0x80:
+			classes[c], wordByte[c] = cWord, true
+		case b >= '0' && b <= '9':
+			classes[c], wordByte[c] = cDigit, true
+		case b > ' ' && b < 0x7f:
+			classes[c] = cPunct
+		}
+	}
+	for b, k := range map[byte]class{
+		'\'': cQuote, '"': cDoubleQuote, '`': cBackquote, '@': cAt, '/': cSlash, '*': cStar, '-': cMinus,
+		'#': cHash, '.': cDot, ':': cColon,
+	} {
+		classes[b] = k
+	}
+}
+
+// next reads one token. After a bad text and at the end it gives tEOF for ever.
+func (l *lexer) next() {
+	l.afterDot = l.kind == tPunct && l.ch == '.'
+	l.kw = kwNone
+	for l.pos < len(l.src) {
+		c := l.src[l.pos]
+		if c == ' ' {
+			l.pos++
+			continue
+		}
+		l.start = l.pos
+		switch classes[c] {
+		case cSpace:
+			l.pos++
+			continue
+		case cWord:
+			if l.mode.Charset != UTF8 {
+				l.word()
+				return
+			}
+			// word's common case, spelled out: most tokens of most texts.
+			src, i := l.src, l.pos+1
+			for i < len(src) && wordByte[src[i]] {
+				i++
+			}
+			n := i - l.start
+			if n == 1 && i < len(src) && src[i] == '\'' {
+				l.word()
+				return
+			}
+			l.kind, l.end, l.pos = tWord, i, i
+			if !l.afterDot && n >= minKeyword && n <= maxKeyword && keywordLengths[c&0x1f]>>n&1 != 0 {
+				l.kw = lookup(src[l.start:i])
+			}
+			return
+		case cDigit:
+			src, i := l.src, l.pos+1
+			for i < len(src) && classes[src[i]] == cDigit {
+				i++
+			}
+			if i < len(src) && (wordByte[src[i]] || src[i] == '.') || l.afterDot {
+				l.number()
+				return
+			}
+			l.kind, l.end, l.pos = tNumber, i, i
+			return
+		case cQuote:
+			l.kind, l.pos = tString, l.quoted(l.pos+1, '\'', !l.mode.NoBackslashEscapes)
+			l.end = l.pos
+			return
+		case cDoubleQuote:
+			if l.mode.ANSIQuotes {
+				l.quotedIdentifier('"')
+				return
+			}
+			l.kind, l.pos = tString, l.quoted(l.pos+1, '"', !l.mode.NoBackslashEscapes)
+			l.end = l.pos
+			return
+		case cBackquote:
+			l.quotedIdentifier('`')
+			return
+		case cAt:
+			l.variable()
+			return
+		case cSlash:
+			if l.pos+1 < len(l.src) && l.src[l.pos+1] == '*' {
+				l.comment()
+				continue
+			}
+		case cStar:
+			if l.inExec && l.pos+1 < len(l.src) && l.src[l.pos+1] == '/' {
+				l.inExec, l.inCond = false, false
+				l.execs++
+				l.pos += 2
+				continue
+			}
+		case cMinus:
+			if l.dashComment() {
+				continue
+			}
+		case cHash:
+			l.lineComment()
+			continue
+		case cDot:
+			// .5 is a number, but t.5 is a column: only after a word does the
+			// server take the dot for a separator.
+			if l.kind != tWord && l.kind != tQuoted && l.pos+1 < len(l.src) && classes[l.src[l.pos+1]] == cDigit {
+				l.number()
+				return
+			}
+		case cColon:
+			if l.pos+1 < len(l.src) && l.src[l.pos+1] == '=' {
+				l.kind = tAssign
+				l.pos += 2
+				l.end = l.pos
+				return
+			}
+		case cPunct:
+			if c == '[' && l.mode.Brackets {
+				l.fail()
+				return
+			}
+		case cBad:
+			// A NUL or control character is a syntax error for every server.
+			l.fail()
+			return
+		}
+		l.kind, l.ch = tPunct, c
+		l.pos++
+		l.end = l.pos
+		return
+	}
+	if l.inExec {
+		l.bad = true // an unterminated executable comment
+	}
+	l.kind, l.start, l.end = tEOF, len(l.src), len(l.src)
+}
+
+// fail ends the text: what follows cannot be read.
+func (l *lexer) fail() {
+	l.bad = true
+	l.pos = len(l.src)
+	l.kind, l.start, l.end, l.kw = tEOF, len(l.src), len(l.src), kwNone
+}
+
+// word reads an unquoted word, or a string with a letter in front.
+func (l *lexer) word() {
+	i := l.pos
+	if l.mode.Charset == UTF8 {
+		for i < len(l.src) && wordByte[l.src[i]] {
+			i++
+		}
+	} else {
+		var ok bool
+		if i, ok = l.wordEnd(i); !ok {
+			l.fail()
+			return
+		}
+	}
+	l.kind, l.end = tWord, i
+	l.pos = i
+	if i-l.start == 1 && i < len(l.src) && l.src[i] == '\'' {
+		switch l.src[l.start] | 0x20 {
+		case 'n':
+			l.kind, l.pos = tString, l.quoted(i+1, '\'', !l.mode.NoBackslashEscapes)
+			l.end = l.pos
+			return
+		case 'x', 'b':
+			l.kind, l.pos = tString, l.quoted(i+1, '\'', false)
+			l.end = l.pos
+			return
+		}
+	}
+	if !l.afterDot {
+		l.kw = lookup(l.src[l.start:i])
+	}
+}
+
+// wordEnd is word's loop for the character sets where bytes from 0x80 need
+// care. It is false at a byte that may be a space or a letter.
+func (l *lexer) wordEnd(i int) (end int, ok bool) {
+	cs := l.mode.Charset
+	for i < len(l.src) && wordByte[l.src[i]] {
+		if l.src[i] >= 0x80 {
+			switch {
+			case cs == EightBit, cs == Latin1 && l.src[i] == 0xA0:
+				return i, false
+			case cs.multi():
+				i += cs.mbLen(l.src, i)
+				continue
+			}
+		}
+		i++
+	}
+	return i, true
+}
+
+// number reads a number; a word may begin with digits (1a), then it is one.
+func (l *lexer) number() {
+	i := l.pos
+	digits := func() {
+		for i < len(l.src) && classes[l.src[i]] == cDigit {
+			i++
+		}
+	}
+	l.kind = tNumber
+	digits()
+	if i > l.pos && l.afterDot && l.src[l.start-1] == '.' {
+		l.word() // t.1a and t.1: a name
+		l.kw = kwNone
+		return
+	}
+	if i < len(l.src) && l.src[i] != '.' && wordByte[l.src[i]] {
+		// 1e5, 1e+5, 0x1F, 0b1, or a name such as 1a.
+		if i > l.pos && l.src[i]|0x20 == 'e' && i+2 < len(l.src) && (l.src[i+1] == '+' || l.src[i+1] == '-') &&
+			classes[l.src[i+2]] == cDigit {
+			i += 2
+			digits()
+			l.end, l.pos = i, i
+			return
+		}
+		l.word()
+		if l.kind == tWord && isNumberWord(l.src[l.start:l.end]) {
+			l.kind = tNumber
+		}
+		return
+	}
+	if i < len(l.src) && l.src[i] == '.' {
+		i++
+		digits()
+		if i < len(l.src) && l.src[i]|0x20 == 'e' {
+			j := i + 1
+			if j < len(l.src) && (l.src[j] == '+' || l.src[j] == '-') {
+				j++
+			}
+			if j < len(l.src) && classes[l.src[j]] == cDigit {
+				i = j
+				digits()
+			}
+		}
+	}
+	l.end, l.pos = i, i
+}
+
+// isNumberWord reports whether a run of word characters that begins with a
+// digit is a number: 0x1F, 0b01 (lower-case prefix only, as in the server), 1e5.
+func isNumberWord(w []byte) bool {
+	if len(w) > 2 && w[0] == '0' && (w[1] == 'x' || w[1] == 'b') {
+		for _, c := range w[2:] {
+			lower := c | 0x20
+			hex := classes[c] == cDigit || lower >= 'a' && lower <= 'f'
+			if w[1] == 'x' && !hex || w[1] == 'b' && c != '0' && c != '1' {
+				return false
+			}
+		}
+		return true
+	}
+	exponent := -1
+	for i, c := range w {
+		if classes[c] == cDigit {
+			continue
+		}
+		if c|0x20 != 'e' || exponent >= 0 {
+			return false
+		}
+		exponent = i
+	}
+	return exponent < len(w)-1
+}

@@ -1,0 +1,168 @@
+package statement
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// tokens gives all tokens of a text, and "!" at the end if it is bad.
+func tokens(sql string, mode Mode) string {
+	l := lexer{src: []byte(sql), mode: mode}
+	var parts []string
+	for l.next(); l.kind != tEOF; l.next() {
+		letter := "ewqsnupav"[l.kind]
+		parts = append(parts, fmt.Sprintf("%c[%s]", letter, sql[l.start:l.end]))
+	}
+	if l.bad {
+		parts = append(parts, "!")
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestTokensAreCutAsTheServerCutsThem(t *testing.T) {
+	ansi, raw := Mode{ANSIQuotes: true}, Mode{NoBackslashEscapes: true}
+	for _, c := range []struct {
+		sql  string
+		mode Mode
+		want string
+	}{
+		{"a b_c $d 1a e1", Mode{}, "w[a] w[b_c] w[$d] w[1a] w[e1]"},
+		{"1 1.5 .5 1. 1e5 1E+5 1.5e-3 0x1F 0b01 0X1F 0b12", Mode{}, "n[1] n[1.5] n[.5] n[1.] n[1e5] n[1E+5] n[1.5e-3] n[0x1F] n[0b01] w[0X1F] w[0b12]"},
+		{"t.1a t.1 `t`.5 t.e", Mode{}, "w[t] p[.] w[1a] w[t] p[.] w[1] q[`t`] p[.] w[5] w[t] p[.] w[e]"},
+		{"'a' \"b\" `c`", Mode{}, "s['a'] s[\"b\"] q[`c`]"},
+		{"\"b\"", ansi, "q[\"b\"]"},
+		{"\"a\\\" b", ansi, "q[\"a\\\"] w[b]"},
+		{"\"a\"\"b\"", ansi, "q[\"a\"\"b\"]"},
+		{"'a''b' \"a\"\"b\" `a``b`", Mode{}, "s['a''b'] s[\"a\"\"b\"] q[`a``b`]"},
+		{`'a\'b' 'c\\'`, Mode{}, `s['a\'b'] s['c\\']`},
+		{`'a\' b`, raw, `s['a\'] w[b]`},
+		{"`a\\`", Mode{}, "q[`a\\`]"},
+		{"'a' 'b''c'", Mode{}, "s['a'] s['b''c']"},
+		{"N'a\\'' n'b' x'41' X'41' b'1' _utf8'x' y'z'", Mode{}, "s[N'a\\''] s[n'b'] s[x'41'] s[X'41'] s[b'1'] w[_utf8] s['x'] w[y] s['z']"},
+		{"@a @a.b @'x y' @`z` @\"w\" @@v @", Mode{}, "u[@a] u[@a.b] u[@'x y'] u[@`z`] u[@\"w\"] v[@@] w[v] u[@]"},
+		{"a:=b a=:c", Mode{}, "w[a] a[:=] w[b] w[a] p[=] p[:] w[c]"},
+		{"a--b a-- b\nc a--\tx", Mode{}, "w[a] p[-] p[-] w[b] w[a] w[c] w[a]"},
+		{"a--", Mode{}, "w[a]"},
+		{"a#b\nc", Mode{}, "w[a] w[c]"},
+		{"a/*b*/c/**/d/***/e", Mode{}, "w[a] w[c] w[d] w[e]"},
+		{"a/*/b*/c", Mode{}, "w[a] w[c]"},
+		{"a/*b*c/d*/e", Mode{}, "w[a] w[e]"},
+		{"/*!a*/b /*!40000c*/ /*!400d*/ /*M!e*/ /*m!f*/", Mode{}, "w[a] w[b] w[c] w[400d] w[e]"},
+		{"/*!a/*b*/c*/d", Mode{}, "w[a] w[c] w[d]"},
+		{"/*!a '*/' */b", Mode{}, "w[a] s['*/'] w[b]"},
+		{"/*!99999a '*/' */b", Mode{}, "w[a] s['*/'] w[b] !"},
+		{"/*!a", Mode{}, "w[a] !"},
+		{"a*/b", Mode{}, "w[a] p[*] p[/] w[b]"},
+		{"'a", Mode{}, "s['a] !"},
+		{"'a''", Mode{}, "s['a''] !"},
+		{"'a\\", Mode{}, "s['a\\] !"},
+		{"'" + strings.Repeat("x", 100) + "'", Mode{}, "s['" + strings.Repeat("x", 100) + "']"},
+		{"'" + strings.Repeat("x", 100) + "\\'y''z' w", Mode{}, "s['" + strings.Repeat("x", 100) + "\\'y''z'] w[w]"},
+		{"'" + strings.Repeat("x", 100), Mode{}, "s['" + strings.Repeat("x", 100) + "] !"},
+		{"`a", Mode{}, "q[`a] !"},
+		{"/* a", Mode{}, "!"},
+		{"/*", Mode{}, "!"},
+		{"/", Mode{}, "p[/]"},
+		{"a\x00b", Mode{}, "w[a] !"},
+		{"a\x7fb", Mode{}, "w[a] !"},
+		{"'a\x00b'", Mode{}, "s['a\x00b']"},
+		{"\xc3\xa9t\xc3\xa9 x", Mode{}, "w[\xc3\xa9t\xc3\xa9] w[x]"},
+		{"a\xa0b", Mode{}, "w[a\xa0b]"},
+		{"a\xa0b", Mode{Charset: Latin1}, "!"},
+		{"'\xa0' \xe9", Mode{Charset: Latin1}, "s['\xa0'] w[\xe9]"},
+		{"\xe9", Mode{Charset: EightBit}, "!"},
+		{"'\xe9' `\xe9`", Mode{Charset: EightBit}, "s['\xe9'] q[`\xe9`]"},
+
+		// 0xbf5c is one character in GBK, so the quote behind it ends the string.
+		{"'\xbf\\' or 1", Mode{Charset: GBK}, "s['\xbf\\'] w[or] n[1]"},
+		{"'\xbf\\' or 1", Mode{}, "s['\xbf\\' or 1] !"},
+		{"'\xbf' x", Mode{Charset: GBK}, "s['\xbf'] w[x]"},
+		{"`\xbf` x`", Mode{Charset: GBK}, "q[`\xbf` x`]"},
+		{"\xbf` x", Mode{Charset: GBK}, "w[\xbf`] w[x]"},
+		{"'\x81\\' x", Mode{Charset: SJIS}, "s['\x81\\'] w[x]"},
+		{"'\xb1\\' x'", Mode{Charset: SJIS}, "s['\xb1\\' x']"},
+		{"'\xa4\\' x", Mode{Charset: Big5}, "s['\xa4\\'] w[x]"},
+		{"'\x81\\' x'", Mode{Charset: Big5}, "s['\x81\\' x']"},
+		{"'\x810\x810\\' x'", Mode{Charset: GB18030}, "s['\x810\x810\\' x']"},
+		{"'\x81\\' x", Mode{Charset: GB18030}, "s['\x81\\'] w[x]"},
+		{"'\\\xbf\\' x", Mode{Charset: GBK}, "s['\\\xbf\\' x] !"},
+		{"'\xbf\\' x", Mode{Charset: GBK, NoBackslashEscapes: true}, "s['\xbf\\'] w[x]"},
+	} {
+		if got := tokens(c.sql, c.mode); got != c.want {
+			t.Errorf("%q %+v:\n got %q\nwant %q", c.sql, c.mode, got, c.want)
+		}
+	}
+}
+
+func TestEveryKeywordIsFoundInAnyCaseAndNothingElse(t *testing.T) {
+	for kw := kwNone + 1; kw < numKeywords; kw++ {
+		text := keywordText[kw]
+		if text == "" {
+			t.Fatalf("keyword %d has no text", kw)
+		}
+		if len(text) < minKeyword || len(text) > maxKeyword {
+			t.Errorf("keyword %q: its length is outside of the bounds", text)
+		}
+		for _, w := range []string{text, strings.ToUpper(text), strings.ToUpper(text[:1]) + text[1:]} {
+			if got := lookup([]byte(w)); got != kw {
+				t.Errorf("%q: got keyword %d, want %d", w, got, kw)
+			}
+		}
+		for _, w := range []string{text + "x", text[:len(text)-1] + "\x00", "$" + text, text[1:] + "9"} {
+			if got := lookup([]byte(w)); got != kwNone {
+				t.Errorf("%q: got keyword %q, want none", w, keywordText[got])
+			}
+		}
+	}
+}
+
+func TestModesChangeWhatIsCode(t *testing.T) {
+	for _, c := range []struct {
+		sql  string
+		mode Mode
+		want string
+	}{
+		{`select 'a\', nextval('a') -- '`, Mode{}, ""},
+		{`select 'a\', nextval('a') -- '`, Mode{NoBackslashEscapes: true}, "N1[nextval('a')]a/0/0"},
+		{`select "a\", nextval('a') -- "`, Mode{}, ""},
+		{`select "a\", nextval('a') -- "`, Mode{ANSIQuotes: true}, "N1[nextval('a')]a/0/0"},
+		{`select nextval("a\b")`, Mode{ANSIQuotes: true}, `N1[nextval("a\b")]a\b/0/0`},
+		{`select "last_insert_id"()`, Mode{ANSIQuotes: true}, `L0["last_insert_id"()]/0/0`},
+		{`select "nextval"('a')`, Mode{ANSIQuotes: true}, ""},
+		{"select '\xbf\\', nextval('a') -- '", Mode{Charset: GBK}, "N1[nextval('a')]a/0/0"},
+		{"select '\xbf\\', nextval('a') -- '", Mode{}, ""},
+		{"select nextval('a')", Mode{Charset: Unsupported}, ""},
+		{"select [it's], nextval('a') -- '", Mode{Brackets: true}, ""},
+		{"select '[', nextval('a')", Mode{Brackets: true}, "N1[nextval('a')]a/0/0"},
+		{"select nextval('\xbf\\')", Mode{Charset: GBK}, "N1[nextval('\xbf\\')]\xbf\\/0/0"},
+		{"select nextval('\xbf\\''')", Mode{Charset: GBK}, "N1[nextval('\xbf\\''')]\xbf\\'/0/0"},
+	} {
+		var st Statement
+		st.Analyze([]byte(c.sql), c.mode)
+		if got := describe(c.sql, &st); got != c.want {
+			t.Errorf("%q %+v:\n got %q\nwant %q", c.sql, c.mode, got, c.want)
+		}
+	}
+}
+
+func TestCharsetsAreFoundByNameAndCollation(t *testing.T) {
+	for name, want := range map[string]Charset{
+		"utf8mb4": UTF8, "UTF8": UTF8, "binary": UTF8, "latin1": Latin1, "cp1251": EightBit, "gbk": GBK,
+		"gb18030": GB18030, "Big5": Big5, "sjis": SJIS, "cp932": SJIS, "swe7": Unsupported, "utf16": Unsupported,
+		"": Unsupported, "klingon": Unsupported,
+	} {
+		if got := CharsetByName(name); got != want {
+			t.Errorf("%q: got %d, want %d", name, got, want)
+		}
+	}
+	for id, want := range map[uint16]Charset{
+		45: UTF8, 255: UTF8, 33: UTF8, 224: UTF8, 63: UTF8, 309: UTF8, 2304: UTF8, 1069: UTF8, 8: Latin1, 28: GBK,
+		1052: GBK, 248: GB18030, 1: Big5, 13: SJIS, 95: SJIS, 51: EightBit, 10: Unsupported, 35: Unsupported,
+		54: Unsupported, 640: Unsupported, 0: Unsupported, 9999: Unsupported,
+	} {
+		if got := CharsetByCollation(id); got != want {
+			t.Errorf("collation %d: got %d, want %d", id, got, want)
+		}
+	}
+}

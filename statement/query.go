@@ -1,0 +1,258 @@
+package statement
+
+type insertFrom uint8
+
+const (
+	fromNowhere insertFrom = iota
+	fromValues
+	fromSet
+	fromQuery
+)
+
+// level is one depth of parentheses. Level 0 is the statement itself.
+type level struct {
+	calls     int32 // len(Calls) when the current SELECT of this level began
+	itemStart int32 // where the current select item begins
+	itemCalls int32 // len(Calls) there
+	itemExec  bool  // it begins inside an executable comment
+	query     bool  // SELECT, VALUES, TABLE or WITH was seen at this level
+	from      bool  // the current SELECT has a FROM clause with a table
+	inFrom    bool  // within the FROM clause
+	inList    bool  // within the select list
+	names     bool  // somebody sees the names of this level's select list
+	empty     bool  // no token yet
+	with      bool  // began with WITH
+}
+
+// token takes the current token into account.
+func (a *analyzer) token() {
+	switch a.kind {
+	case tWord:
+		if a.kw != kwNone {
+			a.keyword()
+		}
+	case tPunct:
+		switch a.ch {
+		case '(':
+			a.openLevel()
+			return
+		case ')':
+			a.closeLevel()
+		case ',':
+			if lv := &a.st.levels[a.depth]; lv.inList {
+				a.endItem(lv)
+				a.beginItem(lv)
+			}
+		case '?':
+			a.st.Params++
+		}
+	case tQuoted:
+		a.quotedCall()
+	case tUserVar:
+		if a.prev == kwInto {
+			a.st.Words |= SetsUserVariable | Into
+		} else {
+			a.st.Words |= ReadsUserVariable
+		}
+	case tAssign:
+		a.st.Words |= SetsUserVariable
+	case tSysVar:
+		a.systemVariable()
+	}
+	a.st.levels[a.depth].empty = false
+}
+
+func (a *analyzer) openLevel() {
+	parent := &a.st.levels[a.depth]
+	names := a.depth < maxNamesDepth &&
+		(parent.inFrom || parent.names && parent.empty || parent.with && a.prev == kwAs)
+	parent.empty = false
+	if a.depth+1 >= maxDepth {
+		a.fail()
+		return
+	}
+	if a.depth == 0 && a.ins.on && a.ins.source == fromValues {
+		a.ins.row++
+	}
+	a.depth++
+	lv := level{calls: int32(len(a.st.Calls)), names: names, empty: true}
+	if a.depth < len(a.st.levels) {
+		a.st.levels[a.depth] = lv
+	} else {
+		a.st.levels = append(a.st.levels, lv)
+	}
+}
+
+func (a *analyzer) closeLevel() {
+	if a.depth == 0 {
+		return // more closed than opened: the server's error
+	}
+	lv := &a.st.levels[a.depth]
+	a.endList(lv)
+	a.endSelect(lv)
+	a.depth--
+}
+
+// endSelect ends one SELECT of a query level: at a UNION or at the level's end.
+// A NEXTVAL above or beside a table would be evaluated once per row.
+func (a *analyzer) endSelect(lv *level) {
+	if lv.from && a.problem == "" {
+		for i := int(lv.calls); i < len(a.st.Calls); i++ {
+			if a.st.Calls[i].Func == Nextval {
+				a.problem = "NEXTVAL in SELECT ... FROM"
+				break
+			}
+		}
+	}
+	lv.calls = int32(len(a.st.Calls))
+	lv.from, lv.inFrom = false, false
+}
+
+func (a *analyzer) endList(lv *level) {
+	if lv.inList {
+		a.endItem(lv)
+		lv.inList = false
+	}
+}
+
+// beginItem begins a select item behind the current token.
+func (a *analyzer) beginItem(lv *level) {
+	lv.itemStart, lv.itemCalls, lv.itemExec = int32(a.end), int32(len(a.st.Calls)), a.inExec
+}
+
+// endItem records the select item that ended before the current token, if it
+// has a call.
+func (a *analyzer) endItem(lv *level) {
+	if len(a.st.Calls) > int(lv.itemCalls) && lv.names {
+		l := lexer{src: a.src[:a.prevEnd], mode: a.mode, pos: int(lv.itemStart), inExec: lv.itemExec}
+		a.st.addItem(l, int(lv.itemCalls))
+	}
+}
+
+// keyword takes a keyword into account wherever it stands.
+func (a *analyzer) keyword() {
+	st := a.st
+	lv := &st.levels[a.depth]
+	switch a.kw {
+	case kwSelect:
+		lv.query, lv.inList = true, true
+		a.beginItem(lv)
+		a.insertSource(fromQuery)
+	case kwFrom:
+		if lv.query {
+			a.endList(lv)
+			lv.inFrom = true
+			a.dual(lv)
+		}
+	case kwWhere, kwGroup, kwHaving, kwOrder, kwLimit, kwProcedure, kwLock, kwFetch:
+		a.endList(lv)
+		lv.inFrom = false
+	case kwFor:
+		if a.prev != kwValue { // NEXT VALUE FOR
+			a.endList(lv)
+			lv.inFrom = false
+		}
+	case kwUnion, kwExcept, kwIntersect:
+		if lv.query || !lv.empty {
+			a.endList(lv)
+			a.endSelect(lv)
+			lv.names = false
+			st.Words |= UnionWord
+		}
+	case kwInto:
+		a.endList(lv)
+	case kwOutfile, kwDumpfile:
+		if a.prev == kwInto {
+			st.Words |= Into
+		}
+	case kwWith:
+		if lv.empty {
+			lv.query, lv.with, lv.from = true, true, true
+			st.Words |= FromTable
+		}
+		if a.depth == 0 {
+			a.insertSource(fromQuery)
+		}
+	case kwTable:
+		if a.depth == 0 && a.ins.on {
+			a.insertSource(fromQuery)
+		} else if lv.empty {
+			lv.query, lv.from = true, true
+			st.Words |= FromTable
+		}
+	case kwValues, kwValue:
+		if a.depth == 0 {
+			a.insertSource(fromValues)
+		}
+		if a.kw == kwValue && (a.prev == kwNext || a.prev == kwPrevious) {
+			st.Words |= SequenceFunction
+		}
+	case kwSet:
+		if a.depth == 0 {
+			a.insertSource(fromSet)
+		}
+	case kwOn:
+		if a.ins.on && a.depth == 0 {
+			if p := a.peek(); p.kw == kwDuplicate {
+				a.note("NEXTVAL with ON DUPLICATE KEY UPDATE")
+			}
+		}
+	case kwReturning:
+		if a.depth == 0 {
+			a.note("NEXTVAL with RETURNING")
+		}
+	case kwSQLCalcFoundRows:
+		st.Words |= CalcFoundRows
+	case kwNextval, kwLastInsertID, kwConnectionID, kwRowCount, kwFoundRows, kwGetLock, kwReleaseLock,
+		kwReleaseAllLocks, kwServiceGetReadLocks, kwServiceGetWriteLocks, kwServiceReleaseLocks, kwLastval, kwSetval:
+		a.function(a.kw)
+	case kwInformationSchema, kwPerformanceSchema:
+		st.Words |= SystemSchema
+	case kwSessionVariables, kwSystemVariables:
+		st.Words |= ReadsLastInsertID | ReadsWarnings
+	}
+}
+
+// dual looks at what follows FROM: FROM DUAL is no table.
+func (a *analyzer) dual(lv *level) {
+	if i := a.pos + 1; i < len(a.src) && a.src[a.pos] == ' ' && a.src[i]|0x20 != 'd' && classes[a.src[i]] == cWord {
+		a.st.Words |= FromTable // most tables, without a look ahead
+		lv.from = true
+		return
+	}
+	p := a.peek()
+	if p.kw != kwDual {
+		a.st.Words |= FromTable
+		lv.from = true
+		return
+	}
+	p.next()
+	switch {
+	case p.kind == tEOF, p.is(';'), p.is(')'):
+		return
+	case p.kind == tWord:
+		switch p.kw {
+		case kwWhere, kwGroup, kwHaving, kwOrder, kwLimit, kwProcedure, kwLock, kwFetch, kwFor, kwInto, kwUnion,
+			kwExcept, kwIntersect:
+			return
+		}
+	}
+	a.st.Words |= FromTable
+	lv.from = true
+}
+
+// insertSource notes where an INSERT takes its rows from, by the first word
+// that tells.
+func (a *analyzer) insertSource(from insertFrom) {
+	if !a.ins.on || a.ins.source != fromNowhere {
+		return
+	}
+	a.ins.source = from
+	if from == fromQuery {
+		if a.st.Kind == Replace {
+			a.note("NEXTVAL in REPLACE ... SELECT")
+		} else {
+			a.note("NEXTVAL in INSERT ... SELECT")
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package statement
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// Replacement says what stands in a call's place.
+type Replacement uint8
+
+// The replacements, for a value of 1001.
+const (
+	// Keep leaves the call as it is.
+	Keep Replacement = iota
+	// AsLastInsertID is LAST_INSERT_ID(1001): it has the value, makes it the
+	// connection's insert id, and puts it into the OK packet.
+	AsLastInsertID
+	// AsUnsigned is CAST(1001 AS UNSIGNED): the value with the type that
+	// LAST_INSERT_ID() has, and no effect.
+	AsUnsigned
+	// AsNumber is 1001.
+	AsNumber
+)
+
+// Substitution is what Rewrite puts in the place of one call.
+type Substitution struct {
+	Replacement Replacement
+	// Value is written as a decimal literal, unless Param is set.
+	Value uint64
+	// Param writes a parameter marker in the literal's place: a hidden
+	// parameter, see HiddenParams.
+	Param bool
+}
+
+// Rewrite appends sql to dst with every call replaced by its substitution and
+// returns the result. sql must be the text that st was analysed from and
+// substitutions must have one element per element of st.Calls; the bytes
+// outside of replaced calls are copied as they are. A select item that has a
+// replaced call and no alias gets its own text as alias, so that the column
+// keeps the name that the server would have given it.
+//
+// st must have no Refusal.
+func (st *Statement) Rewrite(dst, sql []byte, substitutions []Substitution) []byte {
+	from, item := 0, 0
+	for i := range st.Calls {
+		c := &st.Calls[i]
+		dst, item, from = st.appendAliases(dst, sql, substitutions, item, from, c.Start)
+		s := substitutions[i]
+		if s.Replacement == Keep {
+			continue
+		}
+		dst = append(dst, sql[from:c.Start]...)
+		if c.Start > 0 && wordByte[sql[c.Start-1]] {
+			dst = append(dst, ' ') // SELECT@@identity
+		}
+		dst = s.append(dst)
+		from = c.End
+	}
+	dst, _, from = st.appendAliases(dst, sql, substitutions, item, from, len(sql))
+	return append(dst, sql[from:]...)
+}
+
+// append writes the text of one substitution.
+func (s Substitution) append(dst []byte) []byte {
+	open, closing := "", ""
+	switch s.Replacement {
+	case AsLastInsertID:
+		open, closing = "LAST_INSERT_ID(", ")"
+	case AsUnsigned:
+		open, closing = "CAST(", " AS UNSIGNED)"
+	}
+	dst = append(dst, open...)
+	if s.Param {
+		dst = append(dst, '?')
+	} else {
+		dst = strconv.AppendUint(dst, s.Value, 10)
+	}
+	return append(dst, closing...)
+}
+
+// appendAliases writes the aliases of the items from item on that end at or
+// before limit, and what stands before them from from.
+func (st *Statement) appendAliases(dst, sql []byte, subs []Substitution, item, from, limit int) ([]byte, int, int) {
+	for ; item < len(st.Items) && st.Items[item].End <= limit; item++ {
+		it := &st.Items[item]
+		if it.HasAlias || !replaced(subs[it.FirstCall:it.EndCall]) {
+			continue
+		}
+		dst = append(dst, sql[from:it.End]...)
+		from = it.End
+		dst = st.appendAlias(dst, sql[it.Start:it.End])
+	}
+	return dst, item, from
+}
+
+func replaced(subs []Substitution) bool {
+	for _, s := range subs {
+		if s.Replacement != Keep {
+			return true
+		}
+	}
+	return false
+}
+
+// appendAlias writes AS and the item's text as an identifier. Identifiers take
+// less than column names made of text do; what they do not take is written as
+// MariaDB shows it in such a name: a question mark for a character beyond the
+// basic plane, \x00 for a NUL. A name cut off behind a space gets no alias.
+func (st *Statement) appendAlias(dst, text []byte) []byte {
+	name := st.columnName(text)
+	if len(name) == 0 || name[len(name)-1] == ' ' {
+		return dst
+	}
+	dst = append(dst, " AS `"...)
+	cs := st.mode.Charset
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case c >= 0x80 && cs.multi():
+			n := cs.mbLen(name, i)
+			dst = append(dst, name[i:i+n]...)
+			i += n - 1
+		case c >= 0x80 && cs == UTF8:
+			r, n := utf8.DecodeRune(name[i:])
+			if r > 0xffff {
+				dst = append(dst, '?')
+			} else {
+				dst = append(dst, name[i:i+n]...)
+			}
+			i += n - 1
+		case c == '`':
+			dst = append(dst, "``"...)
+		case c == 0:
+			dst = append(dst, `\x00`...)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '`')
+}
+
+// ColumnName gives the name that the server gives to the column of item it, in
+// the client's character set: its alias, or its text. The result aliases sql or
+// st.
+func (st *Statement) ColumnName(sql []byte, it Item) []byte {
+	if it.HasAlias {
+		return it.Alias
+	}
+	return st.columnName(sql[it.Start:it.End])
+}
+
+// columnName cuts text to the length of a name.
+func (st *Statement) columnName(text []byte) []byte {
+	if len(text) <= maxName {
+		return text
+	}
+	chars, i := 0, 0
+	cs := st.mode.Charset
+	for i < len(text) && chars < maxName {
+		n := 1
+		switch {
+		case cs.multi():
+			n = cs.mbLen(text, i)
+		case cs == UTF8 && text[i] >= 0x80:
+			_, n = utf8.DecodeRune(text[i:])
+		}
+		i += n
+		chars++
+	}
+	return text[:i]
+}
+
+// HiddenParams appends to dst, for every substitution that is a parameter, the
+// index of its marker among all markers of the rewritten text (from 0), in text
+// order.
+func (st *Statement) HiddenParams(dst []int, substitutions []Substitution) []int {
+	hidden := 0
+	for i := range st.Calls {
+		if s := substitutions[i]; s.Param && s.Replacement != Keep {
+			dst = append(dst, st.Calls[i].ParamsBefore+hidden)
+			hidden++
+		}
+	}
+	return dst
+}

@@ -1,0 +1,337 @@
+package statement
+
+// Mode is the part of a session's state that changes how the server reads a
+// SQL text. It must be the state at the moment the text reaches the server.
+// The zero value is a default session in utf8mb4.
+type Mode struct {
+	// NoBackslashEscapes: sql_mode contains NO_BACKSLASH_ESCAPES, so that a
+	// backslash in a string is an ordinary character.
+	NoBackslashEscapes bool
+	// ANSIQuotes: sql_mode contains ANSI_QUOTES (or ANSI, ORACLE, ... which
+	// include it), so that "x" is an identifier.
+	ANSIQuotes bool
+	// Brackets: sql_mode contains MSSQL, so that MariaDB takes [x] for an
+	// identifier. A text with a bracket is Other then.
+	Brackets bool
+	// Charset is the class of character_set_client.
+	Charset Charset
+}
+
+// Kind says what a text is, by its first words. A Kind never promises that the
+// server will accept the text.
+type Kind uint8
+
+// The kinds. Other is everything that was not understood, including texts with
+// an unterminated string or comment: it must be relayed untouched and
+// everything must be assumed possible.
+const (
+	Other                Kind = iota
+	Empty                     // nothing but white space, comments and semicolons
+	Select                    // SELECT, (SELECT ...), TABLE t
+	Insert                    // INSERT
+	Replace                   // REPLACE
+	Update                    // UPDATE
+	Delete                    // DELETE
+	With                      // WITH ... whatever follows the common table expressions
+	Values                    // VALUES (...), (...)
+	Set                       // SET in all its forms, see Statement.Assignments
+	Use                       // USE, see Statement.Schema
+	Begin                     // START TRANSACTION ..., BEGIN [WORK]; never BEGIN NOT ATOMIC
+	Commit                    // COMMIT [WORK] [AND [NO] CHAIN] [[NO] RELEASE]
+	Rollback                  // ROLLBACK [WORK] [AND [NO] CHAIN] [[NO] RELEASE]
+	RollbackToSavepoint       // ROLLBACK [WORK] TO [SAVEPOINT] x
+	Savepoint                 // SAVEPOINT x, RELEASE SAVEPOINT x
+	Show                      // SHOW, but for the two below
+	ShowWarnings              // SHOW WARNINGS, SHOW ERRORS, SHOW COUNT(*) WARNINGS|ERRORS
+	ShowSequences             // SHOW SEQUENCES
+	GetDiagnostics            // GET [CURRENT|STACKED] DIAGNOSTICS
+	Explain                   // EXPLAIN, DESCRIBE, DESC, ANALYZE <statement>
+	Call                      // CALL
+	Do                        // DO
+	Load                      // LOAD DATA, LOAD XML
+	Prepare                   // PREPARE s FROM ...
+	Execute                   // EXECUTE s
+	ExecuteImmediate          // EXECUTE IMMEDIATE ...
+	Deallocate                // DEALLOCATE PREPARE s, DROP PREPARE s
+	Handler                   // HANDLER
+	LockTables                // LOCK TABLE[S]
+	UnlockTables              // UNLOCK TABLE[S]
+	Flush                     // FLUSH
+	Kill                      // KILL, see Statement.Kill
+	XA                        // XA
+	CreateDatabase            // CREATE DATABASE|SCHEMA, see Statement.Schema
+	AlterDatabase             // ALTER DATABASE|SCHEMA; Schema is nil when the current one is meant
+	DropDatabase              // DROP DATABASE|SCHEMA, see Statement.Schema
+	CreateTemporaryTable      // CREATE [OR REPLACE] TEMPORARY TABLE
+	CreateStored              // CREATE or ALTER of a VIEW, ROUTINE, PACKAGE, TRIGGER or EVENT; the body is not read
+	OtherDDL                  // any other CREATE, ALTER, DROP, RENAME, TRUNCATE, GRANT, REVOKE and table maintenance
+	CreateSequence            // CREATE [OR REPLACE] [TEMPORARY] SEQUENCE, see Statement.Sequence
+	DropSequence              // DROP [TEMPORARY] SEQUENCE, see Statement.Sequence
+	Multi                     // more than one statement that is not empty
+)
+
+// Words is a set of facts about a text, gathered over the whole of it.
+// In a text of a kind that is not looked into (CreateStored, the tail of
+// Other) the set may be incomplete.
+type Words uint64
+
+// The facts.
+const (
+	ReadsLastInsertID Words = 1 << iota // LAST_INSERT_ID() without argument, @@last_insert_id, @@identity, SHOW VARIABLES
+	SetsLastInsertID                    // LAST_INSERT_ID(expr), SET last_insert_id, SET identity, SET insert_id
+	ReadsRowCount                       // ROW_COUNT()
+	ReadsFoundRows                      // FOUND_ROWS()
+	ReadsWarnings                       // @@warning_count, @@error_count, SHOW WARNINGS, GET DIAGNOSTICS
+	CalcFoundRows                       // SQL_CALC_FOUND_ROWS
+	SetsUserVariable                    // @x changed by anything but a literal in SET: :=, INTO @x, SET @x = expr
+	SetsUserLiteral                     // SET @x = literal
+	ReadsUserVariable                   // @x
+	UserLock                            // GET_LOCK(), RELEASE_LOCK() and their kin
+	TableLock                           // LOCK TABLES
+	GlobalLock                          // FLUSH TABLES ... WITH READ LOCK or FOR EXPORT, BACKUP, LOCK INSTANCE
+	TemporaryTable                      // CREATE or DROP TEMPORARY
+	HandlerOpen                         // HANDLER t OPEN
+	SQLPrepare                          // PREPARE, EXECUTE, EXECUTE IMMEDIATE, DEALLOCATE
+	Into                                // SELECT ... INTO OUTFILE, DUMPFILE or variables
+	LocalInfile                         // LOAD ... LOCAL INFILE
+	ConnectionID                        // CONNECTION_ID(), @@pseudo_thread_id
+	HasNextval                          // NEXTVAL(...) as a function
+	SequenceFunction                    // LASTVAL(), SETVAL(), NEXT VALUE FOR, PREVIOUS VALUE FOR
+	SystemSchema                        // information_schema or performance_schema is named
+	Chain                               // COMMIT or ROLLBACK AND CHAIN
+	Release                             // COMMIT or ROLLBACK ... RELEASE: the server closes the connection
+	VersionedComment                    // code that not every server runs: /*!50700 ... */ and above, /*M! ... */
+	ExecutableComment                   // code inside any executable comment
+	UnionWord                           // UNION, EXCEPT or INTERSECT
+	FromTable                           // a FROM clause other than FROM DUAL, at any depth
+	Opaque                              // a part of the text was not looked into
+)
+
+// Func says which function a Call is.
+type Func uint8
+
+// The functions.
+const (
+	Nextval              Func = iota + 1 // NEXTVAL(...)
+	LastInsertID                         // LAST_INSERT_ID()
+	LastInsertIDVariable                 // @@last_insert_id, @@identity, with any session scope
+	CallConnectionID                     // CONNECTION_ID()
+	PseudoThreadID                       // @@pseudo_thread_id
+)
+
+// Form says how the argument of a NEXTVAL was written.
+type Form uint8
+
+// The forms. Only FormName can be given a number.
+const (
+	FormNone         Form = iota
+	FormName              // NEXTVAL('s'), NEXTVAL("s"), NEXTVAL(`s`), NEXTVAL(s)
+	FormQualified         // NEXTVAL(db.s); Name is "db.s"
+	FormParam             // NEXTVAL(?)
+	FormUserVariable      // NEXTVAL(@x)
+	FormExpression        // anything else, also NEXTVAL() and NEXTVAL('s', n)
+)
+
+// FuncCall is one place in the text whose value the proxy may have to provide.
+// Calls never overlap and stand in text order.
+type FuncCall struct {
+	Func Func
+	Form Form
+	// Start and End are byte offsets into the text: sql[Start:End] is the call,
+	// from the first letter of the name to after the closing parenthesis.
+	Start, End int
+	// Name is the sequence's name, decoded, in the client's character set
+	// and letter case. It aliases the text or the Statement: valid until the
+	// next Analyze, and as long as the text is not changed.
+	Name []byte
+	// ParamsBefore counts the parameter markers (?) in front of the call.
+	ParamsBefore int
+	// Row is the index of the VALUES tuple the call stands in, else 0.
+	Row int
+	// Item is the index into Statement.Items of the innermost item around the
+	// call, or -1.
+	Item int
+}
+
+// Item is one item of a select list whose names the client (or an outer
+// query) sees, and which contains at least one Call. In a SelfContained
+// statement the Items are the whole select list.
+type Item struct {
+	// Start and End bound the expression without alias, trailing white space
+	// and comments. sql[Start:End] is what the server makes the column name
+	// of when there is no alias; see Statement.ColumnName.
+	Start, End int
+	// FirstCall and EndCall bound the calls inside: Calls[FirstCall:EndCall].
+	FirstCall, EndCall int
+	// HasAlias is set if the item has an alias; Alias is it, decoded, valid
+	// as long as FuncCall.Name.
+	HasAlias bool
+	Alias    []byte
+	// Func is the one call that this item consists of; 0 if it is more.
+	Func Func
+}
+
+// Target says what an Assignment sets.
+type Target uint8
+
+// The targets.
+const (
+	TargetUnknown   Target = iota // not understood: assume anything
+	UserVariable                  // @x = ...
+	SessionVariable               // x =, SESSION x =, LOCAL x =, @@x =, @@session.x =, @@local.x =
+	GlobalVariable                // GLOBAL, PERSIST, PERSIST_ONLY in either spelling
+	Names                         // SET NAMES value [COLLATE c]; the value spans both
+	CharacterSet                  // SET CHARACTER SET value, SET CHARSET value
+	Transaction                   // SET [scope] TRANSACTION ...; see Scope
+	Password                      // SET PASSWORD ...
+	Role                          // SET [DEFAULT] ROLE ...
+	StatementFor                  // SET STATEMENT ... FOR ...; what follows FOR is not looked into
+)
+
+// Scope is the scope of SET TRANSACTION.
+type Scope uint8
+
+// The scopes.
+const (
+	ScopeNext Scope = iota // the next transaction only
+	ScopeSession
+	ScopeGlobal
+)
+
+// Assignment is one element of a SET statement.
+type Assignment struct {
+	Target Target
+	Scope  Scope
+	// Name is the variable's name, decoded and with ASCII letters lowered,
+	// without @ and scope. Valid as long as FuncCall.Name.
+	Name []byte
+	// Start and End bound the value: sql[Start:End], without white space and
+	// comments around it. Empty where there is none.
+	Start, End int
+	// Literal is set if the value is the same on every server and at every
+	// time: a number, a string, TRUE, FALSE, NULL, and for anything but a user
+	// variable also a bare word (ON, DEFAULT, utf8mb4).
+	Literal bool
+}
+
+// KillTarget is what a KILL statement names.
+type KillTarget struct {
+	// Known is set if the statement is KILL [HARD|SOFT] [CONNECTION|QUERY] <number>.
+	// If not (KILL USER, KILL QUERY ID, an expression) the rest is zero.
+	Known bool
+	// Query is set for KILL QUERY: the connection stays.
+	Query bool
+	// ID is the connection id.
+	ID uint64
+	// Start and End bound the id's digits.
+	Start, End int
+}
+
+// SequenceDDL is what CREATE SEQUENCE and DROP SEQUENCE ask for.
+type SequenceDDL struct {
+	// Names holds one name for CREATE and at least one for DROP; qualified
+	// names appear as "db.s". Valid as long as FuncCall.Name.
+	Names [][]byte
+	// IfExists is IF NOT EXISTS for CREATE and IF EXISTS for DROP.
+	IfExists bool
+	// Start is set by START [WITH] n.
+	HasStart bool
+	Start    uint64
+	// Cache is set by CACHE n.
+	HasCache bool
+	Cache    uint64
+	// Unsupported names the first option that MariaDB knows and that is not
+	// one of the above ("INCREMENT", "OR REPLACE", "TEMPORARY", ...), else "".
+	Unsupported string
+	// Problem says what is wrong with the statement, in words that fit behind
+	// "near"; else "". A statement with a Problem must not be executed.
+	Problem string
+}
+
+// Statement is what Analyze found out about one text. The zero value is ready
+// for use. A Statement belongs to one goroutine; its slices are overwritten by
+// the next Analyze.
+type Statement struct {
+	Kind  Kind
+	Words Words
+	// Params counts the parameter markers (?) of the whole text.
+	Params int
+	// Calls lists the calls of texts in which calls may be replaced: it is
+	// empty for Explain, DDL, CreateStored and everything else that goes to
+	// the server as it is. NEXTVALs are listed even if Refusal is set.
+	Calls []FuncCall
+	// Items lists the select items around Calls, ordered by End.
+	Items []Item
+	// SelfContained: the text is a SELECT of nothing but calls, with or
+	// without aliases and FROM DUAL, so that it can be answered without a
+	// server. All names and aliases are ASCII.
+	SelfContained bool
+	// Refusal is not empty if the text uses NEXTVAL in a way that cannot be
+	// rewritten; it names the form, for the client. Such a text must not be
+	// rewritten, and must not be sent on unless none of the names in Calls is
+	// served here and such names are relayed.
+	Refusal string
+	// Assignments are the elements of SET, in order.
+	Assignments []Assignment
+	// Schema is the schema that Use, CreateDatabase, AlterDatabase and
+	// DropDatabase name, decoded. Valid as long as FuncCall.Name.
+	Schema []byte
+	// Kill is filled for Kill.
+	Kill KillTarget
+	// Sequence is filled for CreateSequence and DropSequence.
+	Sequence SequenceDDL
+
+	rare   bool // Kill or Sequence is filled
+	mode   Mode
+	levels []level
+	arena  []byte
+}
+
+// Plain reports whether the text is one understood statement that cannot
+// change session state, routing, framing or how later texts are read, and
+// neither reads nor explicitly sets what the previous statement left behind
+// (LAST_INSERT_ID, row counts, warnings). It needs no rewriting. Such
+// statements may be sent to the server together with their neighbours.
+func (st *Statement) Plain() bool {
+	switch st.Kind {
+	case Select, Insert, Replace, Update, Delete, With, Values, Show:
+		const harmless = ReadsUserVariable | ExecutableComment | UnionWord | FromTable
+		return st.Words&^harmless == 0 && len(st.Calls) == 0 && st.Refusal == ""
+	default:
+		return false
+	}
+}
+
+// MayChangeLastInsertID reports whether the server's LAST_INSERT_ID() may be
+// another after this text. Stored functions and triggers restore it.
+func (st *Statement) MayChangeLastInsertID() bool {
+	if st.Words&(SetsLastInsertID|HasNextval|VersionedComment|Opaque) != 0 {
+		return true
+	}
+	switch st.Kind {
+	case Empty, Select, Values, Set, Use, Begin, Commit, Rollback, RollbackToSavepoint, Savepoint,
+		Show, ShowWarnings, ShowSequences, GetDiagnostics, Do, Prepare, Deallocate, Handler,
+		LockTables, UnlockTables, Flush, Kill, CreateDatabase, AlterDatabase, DropDatabase,
+		CreateSequence, DropSequence:
+		return false
+	default:
+		return true
+	}
+}
+
+// MayReadLastStatement reports whether the text could see what an earlier
+// statement left behind: LAST_INSERT_ID, ROW_COUNT, FOUND_ROWS, warnings and
+// diagnostics, whether by name or because it runs code that Analyze cannot see.
+// Triggers, views and stored functions are not considered.
+func (st *Statement) MayReadLastStatement() bool {
+	const reads = ReadsLastInsertID | ReadsRowCount | ReadsFoundRows | ReadsWarnings | SystemSchema | VersionedComment | Opaque
+	if st.Words&reads != 0 {
+		return true
+	}
+	switch st.Kind {
+	case Other, Call, Execute, ExecuteImmediate, Multi, ShowWarnings, GetDiagnostics, Explain:
+		return true
+	default:
+		return false
+	}
+}
