@@ -1,0 +1,55 @@
+# Written for GNU make 3.81 (macOS) and newer. `make` alone lists the targets.
+# What takes more than a few lines of shell stands in scripts/.
+
+GO       ?= go
+FUZZTIME ?= 60s
+# Packages that are tested at one time; each may run database servers.
+TESTPROCS ?= 2
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+
+.PHONY: help build run test lint fmt check fuzz bench deps deps-test deps-bench clean go-version
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+build: go-version ## build bin/seqproxy
+	$(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/seqproxy ./cmd/seqproxy
+
+run: deps build ## try it: private servers, example shards, the proxy on 127.0.0.1:4306
+	bin/seqproxy playground $(ARGS)
+
+test: go-version deps-test ## all tests, also against real servers, with the race detector
+	$(GO) test -race -timeout 5m -p $(TESTPROCS) ./...
+
+lint: go-version ## formatting, go vet, staticcheck
+	@scripts/lint.sh
+
+fmt: go-version ## format the code
+	$(GO) tool -modfile=tools/go.mod gofumpt -w .
+
+check: lint build test ## what CI runs: lint, build, test
+
+fuzz: go-version ## every fuzz target for FUZZTIME (60s); FUZZ=name for one
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(FUZZ)
+
+bench: deps-bench build ## compare with a direct connection and with HAProxy
+	$(GO) run -buildvcs=false ./internal/bench $(ARGS)
+
+deps: ## install what `make run` needs beside Go: a MariaDB server and client
+	@scripts/deps.sh server client
+
+# The race detector needs a C compiler beside that.
+deps-test:
+	@scripts/deps.sh server client cc
+
+deps-bench:
+	@scripts/deps.sh server client haproxy
+
+clean: ## remove what was built
+	rm -rf bin
+
+go-version:
+	@scripts/check-go.sh

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Usage: scripts/deps.sh [server] [client] [cc] [haproxy]
+# Makes sure that the programs named are there: a MariaDB or MySQL server, its
+# command-line client, a C compiler (the race detector needs one) and HAProxy.
+#
+# What is missing is installed when this runs as root on Debian or Ubuntu, and
+# said before; otherwise the one command to type is printed and the exit status
+# is 1. The server comes as mariadb-server-core: the program without the service
+# that mariadb-server would start on port 3306.
+set -euo pipefail
+
+# Where servers are that PATH does not lead to; Go's internal/mysqld knows more.
+PATH="$PATH:/usr/sbin:/usr/libexec:/usr/local/sbin:/opt/homebrew/opt/mariadb/bin:/usr/local/opt/mariadb/bin"
+
+# any NAME...: is one of the programs there?
+any() {
+	local name
+	for name; do
+		if command -v "$name" >/dev/null; then
+			return
+		fi
+	done
+	return 1
+}
+
+have() {
+	case $1 in
+	server) any mariadbd mysqld ;;
+	client) any mariadb mysql ;;
+	cc) any "${CC:-cc}" gcc clang ;;
+	haproxy) any haproxy ;;
+	*)
+		echo "usage: scripts/deps.sh [server] [client] [cc] [haproxy]" >&2
+		exit 2
+		;;
+	esac
+}
+
+# package SYSTEM PROGRAM: the package that holds the program.
+package() {
+	case $1:$2 in
+	debian:server) echo mariadb-server-core ;;
+	debian:client) echo mariadb-client-core ;;
+	debian:cc) echo gcc libc6-dev ;;
+	fedora:server) echo mariadb-server ;;
+	fedora:client) echo mariadb ;;
+	fedora:cc) echo gcc ;;
+	macos:server | macos:client) echo mariadb ;;
+	macos:cc) echo llvm ;;
+	*:haproxy) echo haproxy ;;
+	esac
+}
+
+# packages SYSTEM PROGRAM...: their packages on one line, each once.
+packages() {
+	local system=$1 program
+	shift
+	for program; do
+		package "$system" "$program"
+	done | tr ' ' '\n' | awk '!seen[$0]++' | paste -s -d ' ' -
+}
+
+missing=()
+for program; do
+	have "$program" || missing+=("$program")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+	exit 0
+fi
+
+debian="apt-get install --no-install-recommends $(packages debian "${missing[@]}")"
+fedora="dnf install $(packages fedora "${missing[@]}")"
+macos="brew install $(packages macos "${missing[@]}")"
+
+if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+	read -r -a names <<<"$(packages debian "${missing[@]}")"
+	echo "missing: ${missing[*]}; installing ${names[*]} with apt-get"
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get -qq update </dev/null
+	apt-get -qq install -y --no-install-recommends "${names[@]}" </dev/null >/dev/null
+	for program in "${missing[@]}"; do
+		if ! have "$program"; then
+			echo "$program is still missing after: $debian" >&2
+			exit 1
+		fi
+	done
+	exit 0
+fi
+
+{
+	if [ "$(uname -s)" = Darwin ]; then
+		echo "missing: ${missing[*]}. Install with: $macos"
+	elif command -v apt-get >/dev/null; then
+		echo "missing: ${missing[*]}. Install with: sudo $debian"
+	elif command -v dnf >/dev/null; then
+		echo "missing: ${missing[*]}. Install with: sudo $fedora"
+	else
+		echo "missing: ${missing[*]}. Install with one of"
+		echo "  Debian, Ubuntu: sudo $debian"
+		echo "  Fedora:         sudo $fedora"
+		echo "  macOS:          $macos"
+	fi
+} >&2
+exit 1

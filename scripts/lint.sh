@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Usage: scripts/lint.sh
+# Formatting and static checks with the tools that tools/go.mod pins.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tool() {
+	go tool -modfile=tools/go.mod "$@"
+}
+
+echo "gofumpt"
+unformatted=$(tool gofumpt -l .)
+if [ -n "$unformatted" ]; then
+	printf 'not formatted (make fmt does it):\n%s\n' "$unformatted" >&2
+	exit 1
+fi
+
+echo "go vet"
+go vet ./...
+
+echo "staticcheck"
+tool staticcheck ./...
