@@ -101,14 +101,14 @@ func (r *Result) Columns(cols []Column) {
 }
 
 // Definitions appends column definitions alone, with their EOF, as they stand in
-// the answer to COM_STMT_PREPARE.
+// the answer to COM_STMT_PREPARE; where there are none, nothing stands there.
 func (r *Result) Definitions(cols []Column) {
 	for i := range cols {
 		at := r.begin()
 		r.b = cols[i].append(r.b)
 		r.end(at)
 	}
-	if !r.caps.Has(DeprecateEOF) {
+	if len(cols) > 0 && !r.caps.Has(DeprecateEOF) {
 		r.eof()
 	}
 }

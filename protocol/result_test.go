@@ -425,6 +425,16 @@ func TestARowOfAnotherTypePanics(t *testing.T) {
 	NewResult(nil, 1, modern, 0, false).Row(3.5)
 }
 
+func TestNoDefinitionsHaveNoEOF(t *testing.T) {
+	for _, caps := range []Capability{classic, modern} {
+		r := NewResult(nil, 2, caps, Autocommit, true)
+		r.Definitions(nil)
+		if got := r.Bytes(); len(got) != 0 {
+			t.Errorf("got %x, want nothing", got)
+		}
+	}
+}
+
 func TestPrepareOKTellsIDAndCounts(t *testing.T) {
 	b := AppendPrepareOK([]byte("x"), 1, 0x80000001, 300, 2)[1:]
 	if PayloadLen(b) != 12 || len(b) != 16 || b[3] != 1 || b[4] != 0 || binary.LittleEndian.Uint32(b[5:]) != 0x80000001 ||

@@ -1,0 +1,134 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// engine is what is administered. *sequence.Sequences implements it.
+type engine interface {
+	Create(ctx context.Context, o sequence.CreateOptions) (sequence.Created, error)
+	Drop(ctx context.Context, name []byte, ifExists bool) (bool, error)
+	List(ctx context.Context) ([]sequence.Info, error)
+}
+
+// Sequences answers statements about sequences. It is safe for concurrent use.
+type Sequences struct {
+	engine engine
+}
+
+// NewSequences makes Sequences of an engine.
+func NewSequences(e engine) *Sequences { return &Sequences{engine: e} }
+
+// Execute runs an analysed CREATE SEQUENCE, DROP SEQUENCE or SHOW SEQUENCES. admin
+// says whether the user may change sequences. Errors are those of the engine, or a
+// *protocol.ServerError.
+func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, admin bool) (*protocol.Table, error) {
+	if st.Kind == statement.ShowSequences {
+		return s.show(ctx)
+	}
+	if !admin {
+		return nil, &protocol.ServerError{
+			Code: mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, State: "42000",
+			Message: "Access denied; you need to be one of the proxy's admin_users for this operation",
+		}
+	}
+	ddl := &st.Sequence
+	if ddl.Problem != "" {
+		return nil, &protocol.ServerError{
+			Code: mysql.ER_PARSE_ERROR, State: "42000",
+			Message: fmt.Sprintf("You have an error in your SQL syntax near '%s'", ddl.Problem),
+		}
+	}
+	if ddl.Unsupported != "" {
+		return nil, &protocol.ServerError{
+			Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000",
+			Message: fmt.Sprintf("seqproxy: %s is not supported here; CREATE SEQUENCE [IF NOT EXISTS] name [START WITH n] [CACHE n] and "+
+				"DROP SEQUENCE [IF EXISTS] name are", ddl.Unsupported),
+		}
+	}
+	if st.Kind == statement.CreateSequence {
+		return s.create(ctx, ddl)
+	}
+	return s.drop(ctx, ddl)
+}
+
+func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
+	if ddl.HasStart && ddl.Start == 0 || ddl.HasCache && ddl.Cache == 0 {
+		return nil, fmt.Errorf("sequence %q: %w: START WITH and CACHE are at least 1", ddl.Names[0], sequence.ErrBadOption)
+	}
+	_, err := s.engine.Create(ctx, sequence.CreateOptions{
+		Name: string(ddl.Names[0]), IfNotExists: ddl.IfExists, Start: ddl.Start, Cache: ddl.Cache,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.Table{}, nil
+}
+
+func (s *Sequences) drop(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
+	for _, name := range ddl.Names {
+		if _, err := s.engine.Drop(ctx, name, ddl.IfExists); err != nil {
+			return nil, err
+		}
+	}
+	return &protocol.Table{}, nil
+}
+
+const (
+	charsetUTF8MB4 = 45 // utf8mb4_general_ci
+	charsetBinary  = 63
+
+	// nameLength is that of the table's name column, in bytes of utf8mb4.
+	nameLength = 50 * 4
+	// numberLength is that of a BIGINT UNSIGNED.
+	numberLength = 20
+)
+
+func number(name string, flags uint16) protocol.Column {
+	return protocol.Column{
+		Name: name, Charset: charsetBinary, Length: numberLength, Type: mysql.MYSQL_TYPE_LONGLONG,
+		Flags: flags | mysql.UNSIGNED_FLAG | mysql.BINARY_FLAG,
+	}
+}
+
+var showColumns = []protocol.Column{
+	{Name: "name", Charset: charsetUTF8MB4, Length: nameLength, Type: mysql.MYSQL_TYPE_VAR_STRING, Flags: mysql.NOT_NULL_FLAG},
+	number("next", 0),
+	number("cached", mysql.NOT_NULL_FLAG),
+	number("cache", mysql.NOT_NULL_FLAG),
+}
+
+// Columns returns the columns of the answer to a statement that Execute runs; none
+// for one that is answered with OK.
+func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
+	if st.Kind == statement.ShowSequences {
+		return showColumns
+	}
+	return nil
+}
+
+// show lists the sequences: the next number that this proxy will give, how many it
+// holds in memory, and how many it reserves at once. A sequence that has run out
+// has no next number.
+func (s *Sequences) show(ctx context.Context) (*protocol.Table, error) {
+	all, err := s.engine.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &protocol.Table{Columns: showColumns}
+	for _, i := range all {
+		var next any
+		if i.Next != 0 {
+			next = i.Next
+		}
+		t.Rows = append(t.Rows, []any{i.Name, next, i.Cached, i.Cache})
+	}
+	return t, nil
+}

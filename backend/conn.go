@@ -1,0 +1,295 @@
+package backend
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"seqproxy/protocol"
+)
+
+// Login is what a connection to a server is opened with.
+type Login struct {
+	Credentials
+	Schema string
+	// Capabilities is the framing that was agreed on with the client; the
+	// connection has exactly it, or is not opened.
+	Capabilities protocol.Capability
+	Collation    uint8
+	// Attributes are the client's connection attributes.
+	Attributes protocol.Attrs
+}
+
+// Conn is a logged-in connection to a server. It belongs to one session and is
+// used by one goroutine at a time.
+type Conn struct {
+	*protocol.Conn
+	// Answer walks through the server's answers.
+	Answer protocol.Answer
+	// Capabilities is the framing of the connection.
+	Capabilities protocol.Capability
+	// ID is the server's own number of the connection.
+	ID uint32
+
+	shard *Shard
+	node  *Node
+	hello Hello
+}
+
+// Shard returns the shard that the connection belongs to.
+func (c *Conn) Shard() *Shard { return c.shard }
+
+// Node returns the address of the server, for messages.
+func (c *Conn) Node() string { return c.node.String() }
+
+// Hello returns what the server said of itself at the login.
+func (c *Conn) Hello() Hello { return c.hello }
+
+// ownAnswerLimit bounds what the server may answer to a statement of ours.
+const ownAnswerLimit = 1 << 20
+
+// answerAhead is how many bytes of answers are taken in while the server does
+// not read the statements that are written to it.
+const answerAhead = 1 << 20
+
+// UnreachableError says that a shard's server cannot be reached or logged in to.
+type UnreachableError struct {
+	Shard, Node string
+	Err         error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("shard %s: node %s cannot be used: %v", e.Shard, e.Node, e.Err)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Dial opens a connection to a shard's server and logs in, within the connect
+// timeout or ctx's deadline; it does not look at ctx otherwise. The error is a
+// *protocol.ServerError when the server refused the login, as it would have
+// refused the client's, otherwise an *UnreachableError.
+func (s *Shards) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
+	login.Credentials = shard.Credentials(login.Credentials)
+	return s.dialNode(ctx, shard, shard.primary(), login)
+}
+
+func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
+	unreachable := func(err error) error { return &UnreachableError{shard.name, node.String(), err} }
+	deadline := time.Now().Add(s.opts.ConnectTimeout)
+	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
+		deadline = earlier
+	}
+	nc, err := node.dial(until{ctx, deadline})
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	pc, err := protocol.NewConn(nc, s.opts.WriteTimeout, answerAhead)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	c, err := logInBy(deadline, pc, shard, node, login)
+	if err == nil {
+		return c, nil
+	}
+	pc.Drop()
+	pc.Close()
+	var refused *protocol.ServerError
+	if errors.As(err, &refused) {
+		return nil, refused
+	}
+	if isTimeout(err) {
+		node.markUnreachable()
+	}
+	return nil, unreachable(err)
+}
+
+// until is a context that ends at a time and by nothing else. A dial under one needs
+// no goroutine that watches for its end, which is worth having where every client
+// costs a dial; what would cancel it waits for the deadline instead.
+type until struct {
+	context.Context
+	deadline time.Time
+}
+
+func (u until) Deadline() (time.Time, bool) { return u.deadline, true }
+func (u until) Done() <-chan struct{}       { return nil }
+
+func (u until) Err() error {
+	if time.Now().Before(u.deadline) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+func logInBy(deadline time.Time, pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
+	if err := pc.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	c, err := logIn(pc, shard, node, login)
+	if err != nil {
+		return nil, err
+	}
+	return c, pc.SetDeadline(time.Time{})
+}
+
+func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
+	l := protocol.ClientLogin{
+		User:         login.User,
+		Password:     login.Password,
+		Database:     login.Schema,
+		Capabilities: login.Capabilities,
+		Collation:    login.Collation,
+		Attrs:        login.Attributes,
+	}
+	h, err := l.Run(pc)
+	if err != nil {
+		return nil, err
+	}
+	pc.Release()
+	hello := Hello{
+		Version:      h.Greeting.Version,
+		Capabilities: h.Greeting.Capabilities,
+		Collation:    h.Greeting.Collation,
+		MariaDB:      h.Greeting.IsMariaDB(),
+	}
+	node.learn(hello)
+	hello, _ = node.Hello()
+	c := &Conn{Conn: pc, Capabilities: login.Capabilities, ID: h.Greeting.ConnectionID, shard: shard, node: node, hello: hello}
+	c.Answer.Status = h.Status
+	return c, nil
+}
+
+// Query runs a statement of ours and returns its rows in text form, nil for NULL.
+// Nothing may be in flight on the connection. An error that is not a
+// *protocol.ServerError leaves the connection unusable.
+func (c *Conn) Query(sql string) (rows [][][]byte, err error) {
+	if err := c.send(protocol.ComQuery, sql); err != nil {
+		return nil, err
+	}
+	p, err := c.ownPacket()
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := c.ended(p, true); ok || err != nil {
+		return nil, err
+	}
+	columns, _, ok := protocol.ReadLenEncInt(p)
+	if !ok {
+		return nil, protocol.ErrMalformed
+	}
+	for range columns {
+		if _, err := c.ownPacket(); err != nil {
+			return nil, err
+		}
+	}
+	if !c.Capabilities.Has(protocol.DeprecateEOF) {
+		if _, err := c.ownPacket(); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		p, err := c.ownPacket()
+		if err != nil {
+			return nil, err
+		}
+		if done, err := c.ended(p, false); done || err != nil {
+			return rows, err
+		}
+		row, err := textRow(p, int(columns))
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+}
+
+// Command sends a command that is answered with OK or ERR.
+func (c *Conn) Command(cmd protocol.Command, argument string) error {
+	if err := c.send(cmd, argument); err != nil {
+		return err
+	}
+	p, err := c.ownPacket()
+	if err != nil {
+		return err
+	}
+	_, err = c.ended(p, true)
+	return err
+}
+
+func (c *Conn) send(cmd protocol.Command, argument string) error {
+	c.SetPacketNum(0)
+	return c.WritePacket(append([]byte{byte(cmd)}, argument...))
+}
+
+func (c *Conn) ownPacket() ([]byte, error) {
+	p, err := c.ReadPacket(ownAnswerLimit)
+	if err == nil && len(p) == 0 {
+		return nil, protocol.ErrMalformed
+	}
+	return p, err
+}
+
+// ended reads a packet that may be OK, EOF or ERR. Only the first packet of an
+// answer may be an OK by its first byte; a row may begin with an empty string.
+func (c *Conn) ended(p []byte, first bool) (ok bool, err error) {
+	const headOK, headEOF, headERR = 0x00, 0xfe, 0xff
+	switch {
+	case p[0] == headERR:
+		return true, protocol.ParseServerError(p)
+	case p[0] == headEOF && len(p) < 9 && !c.Capabilities.Has(protocol.DeprecateEOF):
+		if len(p) < 5 {
+			return true, protocol.ErrMalformed
+		}
+		c.Answer.Status = protocol.Status(binary.LittleEndian.Uint16(p[3:]))
+		return true, nil
+	case first && p[0] == headOK && len(p) >= 7, p[0] == headEOF && c.Capabilities.Has(protocol.DeprecateEOF):
+		b := p[1:]
+		for range 2 {
+			_, n, ok := protocol.ReadLenEncInt(b)
+			if !ok {
+				return true, protocol.ErrMalformed
+			}
+			b = b[n:]
+		}
+		if len(b) < 2 {
+			return true, protocol.ErrMalformed
+		}
+		c.Answer.Status = protocol.Status(binary.LittleEndian.Uint16(b))
+		return true, nil
+	}
+	return false, nil
+}
+
+func textRow(p []byte, columns int) (row [][]byte, err error) {
+	const null = 0xfb
+	for range columns {
+		if len(p) > 0 && p[0] == null {
+			row, p = append(row, nil), p[1:]
+			continue
+		}
+		v, n, ok := protocol.ReadLenEncBytes(p)
+		if !ok {
+			return nil, protocol.ErrMalformed
+		}
+		row, p = append(row, append([]byte{}, v...)), p[n:]
+	}
+	return row, nil
+}
+
+// Quit says goodbye and closes. It does not wait.
+func (c *Conn) Quit() {
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	c.SetPacketNum(0)
+	_ = c.WritePacket([]byte{byte(protocol.ComQuit)}) // the server may be gone already
+	c.Drop()
+	_ = c.Close()
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &ne) && ne.Timeout()
+}

@@ -1,0 +1,137 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"seqproxy/protocol"
+)
+
+// Credentials are what a login needs beside the client's flags.
+type Credentials struct {
+	User, Password string
+}
+
+// Node is one MySQL server's address and what was learned of it.
+// It is safe for concurrent use.
+type Node struct {
+	network, address string
+
+	mu          sync.Mutex
+	hello       *Hello    // nil until a login or probe succeeded
+	unreachable time.Time // until when dials fail at once; see Dial
+}
+
+// Hello is what a server says of itself at a login.
+type Hello struct {
+	Version      string
+	Capabilities protocol.Capability
+	Collation    uint8
+	MariaDB      bool
+	// SQLMode is the server's global sql_mode, which sessions start with.
+	SQLMode string
+}
+
+// String returns the node's address as it is written in the configuration.
+func (n *Node) String() string {
+	if n.network == "unix" {
+		return "unix:" + n.address
+	}
+	return n.address
+}
+
+// Hello returns what the server said last; ok is false if it never answered.
+func (n *Node) Hello() (h Hello, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.hello == nil {
+		return Hello{}, false
+	}
+	return *n.hello, true
+}
+
+// Shard is a named group of nodes that hold the same rows.
+type Shard struct {
+	name  string
+	nodes []*Node
+	creds *Credentials
+}
+
+// Name returns the shard's configured name.
+func (s *Shard) Name() string { return s.name }
+
+// primary is the node that statements go to.
+func (s *Shard) primary() *Node { return s.nodes[0] }
+
+// Credentials returns what to log in with for a client that logged in with own:
+// the shard's, if it names any.
+func (s *Shard) Credentials(own Credentials) Credentials {
+	if s.creds != nil {
+		return *s.creds
+	}
+	return own
+}
+
+// Hello returns what the shard's server said last.
+func (s *Shard) Hello() (Hello, bool) { return s.primary().Hello() }
+
+// Node returns the address that statements go to, for messages.
+func (s *Shard) Node() string { return s.primary().String() }
+
+// recently is how long a node that did not answer in time is taken for
+// unreachable without asking again, so that not every client waits as long.
+const recently = 2 * time.Second
+
+// dial opens the transport to the node.
+func (n *Node) dial(ctx context.Context) (net.Conn, error) {
+	n.mu.Lock()
+	until := n.unreachable
+	n.mu.Unlock()
+	if time.Now().Before(until) {
+		return nil, fmt.Errorf("node %s did not answer a moment ago", n)
+	}
+	nc, err := n.open(ctx)
+	if err != nil {
+		if isTimeout(err) && ctx.Err() == nil {
+			n.markUnreachable()
+		}
+		return nil, err
+	}
+	return nc, nil
+}
+
+// keepAlive finds a server that vanished without a word; interval and count are the
+// system's.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: -1, Count: -1}
+
+func (n *Node) open(ctx context.Context) (net.Conn, error) {
+	d := net.Dialer{KeepAliveConfig: keepAlive}
+	return d.DialContext(ctx, n.network, n.address)
+}
+
+func (n *Node) markUnreachable() {
+	n.mu.Lock()
+	n.unreachable = time.Now().Add(recently)
+	n.mu.Unlock()
+}
+
+func (n *Node) learn(h Hello) {
+	n.mu.Lock()
+	if n.hello != nil && h.SQLMode == "" {
+		h.SQLMode = n.hello.SQLMode
+	}
+	n.hello, n.unreachable = &h, time.Time{}
+	n.mu.Unlock()
+}
+
+// newNode makes a Node of "host:port" or "unix:/path".
+func newNode(address string) *Node {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return &Node{network: "unix", address: path}
+	}
+	return &Node{network: "tcp", address: address}
+}

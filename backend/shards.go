@@ -1,0 +1,210 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/protocol"
+)
+
+// ShardOptions describes one shard.
+type ShardOptions struct {
+	Name    string
+	Nodes   []string     // "host:port" or "unix:/path"; at least one
+	Schemas []string     // the schemas it owns
+	Login   *Credentials // nil: each client's own
+}
+
+// Options describes all shards.
+type Options struct {
+	Shards  []ShardOptions // none: only keys are served
+	Default string         // name of the shard of every schema that none owns
+	// Probe is what to ask a server with that has no credentials of its own.
+	Probe Credentials
+	// ConnectTimeout bounds connecting and logging in to a server.
+	ConnectTimeout time.Duration
+	// WriteTimeout bounds how long a server may leave a statement unread.
+	WriteTimeout time.Duration
+	Logger       *zap.Logger
+}
+
+// Shards routes schemas to shards and knows what all servers offer.
+// It is safe for concurrent use.
+type Shards struct {
+	opts     Options
+	shards   []*Shard
+	bySchema map[string]*Shard
+	fallback *Shard // nil without shards
+
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+// New makes Shards of validated options. It does no I/O.
+func New(opts Options) (*Shards, error) {
+	s := &Shards{opts: opts, bySchema: make(map[string]*Shard), stop: func() {}}
+	for _, o := range opts.Shards {
+		if len(o.Nodes) == 0 {
+			return nil, fmt.Errorf("shard %s has no node", o.Name)
+		}
+		shard := &Shard{name: o.Name, creds: o.Login}
+		for _, a := range o.Nodes {
+			shard.nodes = append(shard.nodes, newNode(a))
+		}
+		for _, schema := range o.Schemas {
+			if other, taken := s.bySchema[schema]; taken {
+				return nil, fmt.Errorf("schema %s is owned by the shards %s and %s", schema, other.name, o.Name)
+			}
+			s.bySchema[schema] = shard
+		}
+		s.shards = append(s.shards, shard)
+		if o.Name == opts.Default {
+			s.fallback = shard
+		}
+	}
+	if len(s.shards) > 0 && s.fallback == nil {
+		return nil, fmt.Errorf("default shard %q is no shard", opts.Default)
+	}
+	return s, nil
+}
+
+// ForSchema returns the shard that owns a schema, the default shard if none does,
+// nil if there are no shards at all. "" stands for no current schema.
+func (s *Shards) ForSchema(schema string) *Shard {
+	if shard, ok := s.bySchema[schema]; ok {
+		return shard
+	}
+	return s.fallback
+}
+
+// Default returns the default shard, nil without shards.
+func (s *Shards) Default() *Shard { return s.fallback }
+
+// Many says whether a session may have to change from one shard to another.
+func (s *Shards) Many() bool { return len(s.shards) > 1 }
+
+// How often servers are asked what they offer.
+const (
+	reprobeUnknown = 2 * time.Second
+	firstProbe     = 3 * time.Second
+)
+
+// Open asks every server what it offers, waiting for the answers for a short,
+// bounded time, and goes on asking in the background those that did not answer.
+// A server that is down is logged and is no error.
+func (s *Shards) Open(ctx context.Context) {
+	first, cancel := context.WithTimeout(ctx, min(firstProbe, s.opts.ConnectTimeout))
+	unknown := s.probe(first, s.nodes())
+	cancel()
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if len(unknown) == 0 {
+		return
+	}
+	s.wg.Go(func() {
+		tick := time.NewTicker(reprobeUnknown)
+		defer tick.Stop()
+		for len(unknown) > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				unknown = s.probe(ctx, unknown)
+			}
+		}
+	})
+}
+
+// Close ends the background work and waits for it.
+func (s *Shards) Close() {
+	s.stop()
+	s.wg.Wait()
+}
+
+// Greeting returns what clients are told before their user and schema are known:
+// the default shard's version and collation, and the capabilities that every
+// server has. ok is false while the default shard's server never answered.
+func (s *Shards) Greeting() (h Hello, ok bool) {
+	if s.fallback == nil {
+		return Hello{}, false
+	}
+	h, ok = s.fallback.Hello()
+	if !ok {
+		return Hello{}, false
+	}
+	for _, shard := range s.shards {
+		if other, known := shard.Hello(); known {
+			h.Capabilities &= other.Capabilities
+		}
+	}
+	return h, true
+}
+
+// target is a node with the shard whose credentials it is asked with.
+type target struct {
+	shard *Shard
+	node  *Node
+}
+
+func (s *Shards) nodes() (all []target) {
+	for _, shard := range s.shards {
+		for _, n := range shard.nodes {
+			all = append(all, target{shard, n})
+		}
+	}
+	return all
+}
+
+// probe asks the given nodes at the same time and returns those that did not
+// answer.
+func (s *Shards) probe(ctx context.Context, nodes []target) (unknown []target) {
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, t := range nodes {
+		wg.Go(func() { errs[i] = s.probeNode(ctx, t) })
+	}
+	wg.Wait()
+	for i, t := range nodes {
+		if errs[i] == nil {
+			continue
+		}
+		if _, known := t.node.Hello(); !known {
+			unknown = append(unknown, t)
+		}
+		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
+			s.opts.Logger.Warn("a shard's server cannot be asked what it offers; asking again",
+				zap.String("shard", t.shard.name), zap.Stringer("node", t.node), zap.Error(errs[i]))
+		}
+	}
+	return unknown
+}
+
+func (s *Shards) probeNode(ctx context.Context, t target) error {
+	creds := t.shard.Credentials(s.opts.Probe)
+	c, err := s.dialNode(ctx, t.shard, t.node, Login{
+		Credentials:  creds,
+		Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth,
+		Collation:    utf8mb4GeneralCI,
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Quit()
+	rows, err := c.Query("SELECT @@global.sql_mode")
+	if err != nil {
+		return err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return fmt.Errorf("the server's sql_mode is not one value")
+	}
+	h, _ := t.node.Hello()
+	h.SQLMode = string(rows[0][0])
+	t.node.learn(h)
+	return nil
+}
+
+// utf8mb4GeneralCI is a collation that every server since MySQL 5.5 knows.
+const utf8mb4GeneralCI = 45

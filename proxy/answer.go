@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// answerable says whether the proxy answers an analysed text itself: a SELECT of
+// nothing but numbers and ids, all of them known here.
+func (s *session) answerable(st *statement.Statement) bool {
+	if !st.SelfContained {
+		return false
+	}
+	for i := range st.Calls {
+		switch st.Calls[i].Func {
+		case statement.LastInsertID, statement.LastInsertIDVariable:
+			if _, ok := s.state.lastID.known(); !ok {
+				return false
+			}
+		case statement.PseudoThreadID:
+			return false // it can be set; only the server knows
+		}
+	}
+	return true
+}
+
+// answerSelect answers such a text. What it stands for is the same SELECT with
+// LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
+func (s *session) answerSelect(st *statement.Statement, sql []byte, served []bool, binary bool) error {
+	if binary && s.state.selectLimit {
+		if none, err := s.limitedToNothing(); err != nil {
+			return err
+		} else if none {
+			r := protocol.NewResult(s.out, s.packetNum, s.login.Capabilities, s.status(), binary)
+			r.Columns(s.columnsOf(st, sql, atExecute, nil))
+			s.out = r.End()
+			s.state.lastOwn = ownRows
+			return nil
+		}
+	}
+	values, err := s.takeFor(st.Calls, served)
+	if err != nil {
+		return err
+	}
+	moved := false
+	before, _ := s.state.lastID.known()
+	for i := range st.Calls {
+		switch st.Calls[i].Func {
+		case statement.Nextval:
+			if !moved {
+				moved = true
+				s.state.lastID.given(values[i])
+			}
+		case statement.CallConnectionID:
+			values[i] = uint64(s.id)
+		default:
+			values[i] = before
+		}
+	}
+	columns := s.columnsOf(st, sql, inText, values)
+	if binary {
+		columns = s.columnsOf(st, sql, atExecute, nil)
+	}
+	r := protocol.NewResult(s.out, s.packetNum, s.login.Capabilities, s.status(), binary)
+	r.Columns(columns)
+	row := make([]any, len(st.Items))
+	for i := range st.Items {
+		value := values[st.Items[i].FirstCall]
+		row[i] = value
+		if st.Items[i].Func == statement.CallConnectionID {
+			row[i] = uint32(value)
+		}
+	}
+	r.Row(row...)
+	s.out = r.End()
+	s.state.lastOwn = ownRows
+	return nil
+}
+
+// limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then
+// gives no row and evaluates nothing. With any other limit a row is one row.
+func (s *session) limitedToNothing() (bool, error) {
+	c, err := s.attach()
+	if err != nil {
+		return false, err
+	}
+	rows, err := s.ownQuery(c, "SELECT 1") // which is limited, too
+	return len(rows) == 0, err
+}
+
+// moment is when columns are defined. The number is a literal in a text and a
+// parameter in a prepared statement, whose length is only known when it is bound.
+type moment uint8
+
+const (
+	inText moment = iota
+	atPrepare
+	atExecute
+)
+
+// Column flags (https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__column__definition__flags.html).
+const (
+	flagNotNull  = mysql.NOT_NULL_FLAG
+	flagUnsigned = mysql.UNSIGNED_FLAG
+	flagBinary   = mysql.BINARY_FLAG
+
+	charsetBinary = 63
+)
+
+// columnsOf defines the columns of a SELECT that the proxy answers, as MariaDB
+// defines those of LAST_INSERT_ID(n), LAST_INSERT_ID(), @@last_insert_id and
+// CONNECTION_ID(). values are those of the calls, used in a text only.
+func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, values []uint64) []protocol.Column {
+	columns := make([]protocol.Column, len(st.Items))
+	for i := range st.Items {
+		item := &st.Items[i]
+		c := protocol.Column{
+			Name: string(st.ColumnName(sql, *item)), Charset: charsetBinary, Length: 21,
+			Type: mysql.MYSQL_TYPE_LONGLONG, Flags: flagNotNull | flagUnsigned | flagBinary,
+		}
+		switch item.Func {
+		case statement.Nextval:
+			switch when {
+			case inText:
+				var digits [20]byte
+				c.Length = uint32(len(strconv.AppendUint(digits[:0], values[item.FirstCall], 10)))
+			case atPrepare:
+				c.Length, c.Flags = 0, flagUnsigned|flagBinary
+			case atExecute:
+				c.Flags = flagUnsigned | flagBinary
+			}
+		case statement.LastInsertIDVariable:
+			c.Flags = flagUnsigned | flagBinary
+		case statement.CallConnectionID:
+			c.Length, c.Type = 10, mysql.MYSQL_TYPE_LONG
+		}
+		columns[i] = c
+	}
+	return columns
+}

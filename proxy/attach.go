@@ -1,0 +1,285 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// attach returns the connection that the next command of the session runs on: that
+// of the current schema's shard, opened when it is first needed. Commands give it
+// back with release. In pool mode "session" the session keeps it until its end.
+func (s *session) attach() (*backend.Conn, error) {
+	if s.cur != nil {
+		return s.cur, nil
+	}
+	shard := s.srv.opts.Shards.ForSchema(s.state.schema)
+	if shard == nil {
+		return nil, errKeysOnly
+	}
+	c, err := s.open(shard, s.state.schema)
+	if err != nil {
+		return nil, err
+	}
+	s.current(c)
+	return c, nil
+}
+
+// current makes a connection the one that statements run on.
+func (s *session) current(c *backend.Conn) {
+	if s.cur == nil { // MySQL does not tell by its status
+		s.state.mode.ANSIQuotes = impliesANSIQuotes(c.Hello().SQLMode)
+	}
+	s.cur = c
+	s.state.observe(c.Answer.Status, c.Hello().MariaDB)
+}
+
+// release gives a connection back after the answer to a command, of which it takes
+// note of what the answer said.
+func (s *session) release(c *backend.Conn) {
+	c.Release()
+	s.state.lastID.rows = s.state.lastID.rows || c.Answer.Rows
+	if c == s.cur {
+		s.state.observe(c.Answer.Status, c.Hello().MariaDB)
+	}
+}
+
+// open opens the session's connection to a shard, with the client's own framing.
+func (s *session) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
+	c, err := s.srv.opts.Shards.Dial(s.ctx, shard, backend.Login{
+		Credentials:  backend.Credentials{User: s.user.Name, Password: s.user.Password},
+		Schema:       schema,
+		Capabilities: s.login.Capabilities,
+		Collation:    s.login.Collation,
+		Attributes:   s.login.Attrs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		c.Close()
+		return nil, errShutdown
+	}
+	if s.conns == nil {
+		s.conns = make(map[*backend.Shard]*backend.Conn, 1)
+	}
+	s.conns[shard] = c
+	s.state.knows(c, s.state.version)
+	if s.cur != nil { // what was set before must hold here too
+		s.state.knows(c, 0)
+	}
+	return c, nil
+}
+
+func (st *state) knows(c *backend.Conn, version int) {
+	if st.synced == nil {
+		st.synced = make(map[any]int, 1)
+	}
+	st.synced[c] = version
+}
+
+// forget drops a connection that was closed.
+func (s *session) forget(c *backend.Conn) {
+	s.mu.Lock()
+	delete(s.conns, c.Shard())
+	s.mu.Unlock()
+	delete(s.state.synced, c)
+	if s.cur == c {
+		s.cur = nil
+	}
+	if s.state.lastID.holder == c {
+		s.state.lastID.holder = nil
+	}
+	s.prepared.forget(c)
+}
+
+// closeBackends ends every backend connection of the session.
+func (s *session) closeBackends() {
+	s.mu.Lock()
+	conns := s.conns
+	s.conns = nil
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.Quit()
+	}
+	s.cur = nil
+}
+
+// connTo returns the session's connection to a shard other than the current one,
+// with everything that the session has set. It is an error, and nothing changes,
+// when something cannot be brought along.
+func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
+	switch {
+	case s.state.inTransaction():
+		return nil, notSupported("the session cannot go to shard %s inside a transaction on shard %s: COMMIT or ROLLBACK first",
+			shard.Name(), s.cur.Shard().Name())
+	case s.state.nextTransaction:
+		return nil, notSupported("the session cannot go to shard %s between SET TRANSACTION and its transaction", shard.Name())
+	case len(s.state.pins) > 0:
+		return nil, notSupported("the session cannot go from shard %s to shard %s and keep its state: %s (use another connection)",
+			s.cur.Shard().Name(), shard.Name(), strings.Join(s.state.pins, "; "))
+	}
+	c := s.conns[shard]
+	if c == nil {
+		var err error
+		if c, err = s.open(shard, ""); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.carryVariables(c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// carryVariables sets on c what the session has set since c was last current. The
+// values of system variables are asked from the current connection.
+func (s *session) carryVariables(c *backend.Conn) error {
+	st := &s.state
+	since := st.synced[c]
+	if len(st.option) > 0 {
+		if err := s.ownCommand(c, protocol.ComSetOption, string(st.option)); err != nil {
+			return err
+		}
+	}
+	if since == st.version {
+		return nil
+	}
+	var names []string
+	for name, version := range st.sysvars {
+		if version > since {
+			names = append(names, isolationName(name, s.cur.Hello()))
+		}
+	}
+	sort.Strings(names)
+	var sets []string
+	if len(names) > 0 {
+		rows, err := s.ownQuery(s.cur, "SELECT @@session."+strings.Join(names, ", @@session."))
+		if err != nil {
+			return err
+		}
+		if len(rows) != 1 || len(rows[0]) != len(names) {
+			return fmt.Errorf("shard %s does not tell the session's variables", s.cur.Shard().Name())
+		}
+		for i, value := range rows[0] {
+			sets = append(sets, "@@session."+isolationName(names[i], c.Hello())+" = "+literal(value))
+		}
+	}
+	for name, v := range st.uservars {
+		if v.version > since {
+			sets = append(sets, "@`"+strings.ReplaceAll(name, "`", "``")+"` = "+v.literal)
+		}
+	}
+	if len(sets) > 0 {
+		if _, err := s.ownQuery(c, "SET "+strings.Join(sets, ", ")); err != nil {
+			return err
+		}
+	}
+	st.knows(c, st.version)
+	return nil
+}
+
+// isolationName returns what a server calls a variable of SET TRANSACTION, which
+// MySQL 8 renamed.
+func isolationName(name string, h backend.Hello) string {
+	if !h.MariaDB {
+		switch name {
+		case "tx_isolation":
+			return "transaction_isolation"
+		case "tx_read_only":
+			return "transaction_read_only"
+		}
+		return name
+	}
+	switch name {
+	case "transaction_isolation":
+		return "tx_isolation"
+	case "transaction_read_only":
+		return "tx_read_only"
+	}
+	return name
+}
+
+// literal writes a variable's value so that SET takes it: numbers bare, since
+// numeric variables refuse strings.
+func literal(value []byte) string {
+	if value == nil {
+		return "NULL"
+	}
+	for i, b := range value {
+		if (b < '0' || b > '9') && b != '.' && (b != '-' || i > 0) || len(value) > 20 {
+			return quote(string(value))
+		}
+	}
+	if len(value) == 0 {
+		return "''"
+	}
+	return string(value)
+}
+
+// quote writes a string literal that is the same whatever the sql_mode says of
+// backslashes.
+func quote(s string) string {
+	if !strings.ContainsRune(s, '\\') {
+		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	}
+	return fmt.Sprintf("CONVERT(0x%x USING utf8mb4)", s)
+}
+
+func limit(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+// ownTimeout bounds a statement of ours on a client's connection.
+const ownTimeout = 30 * time.Second
+
+// ownQuery runs a statement of ours on a connection of the session. If that breaks
+// the connection the session ends, as it does with a statement of the client's.
+func (s *session) ownQuery(c *backend.Conn, sql string) ([][][]byte, error) {
+	var rows [][][]byte
+	err := s.owned(c, func() (err error) {
+		rows, err = c.Query(sql)
+		return err
+	})
+	return rows, err
+}
+
+// ownCommand is ownQuery for a command that is answered with OK.
+func (s *session) ownCommand(c *backend.Conn, cmd protocol.Command, argument string) error {
+	return s.owned(c, func() error { return c.Command(cmd, argument) })
+}
+
+// expectError runs a statement of ours that raises an error.
+func (s *session) expectError(c *backend.Conn, sql string) error {
+	_, err := s.ownQuery(c, sql)
+	var raised *protocol.ServerError
+	if errors.As(err, &raised) {
+		return nil
+	}
+	return err
+}
+
+func (s *session) owned(c *backend.Conn, run func() error) error {
+	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
+		return s.lost(c, err, false)
+	}
+	err := run()
+	var refused *protocol.ServerError
+	if err != nil && !errors.As(err, &refused) {
+		return s.lost(c, err, false)
+	}
+	if dlErr := c.SetDeadline(time.Time{}); dlErr != nil {
+		return s.lost(c, dlErr, false)
+	}
+	return err
+}

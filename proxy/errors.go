@@ -1,0 +1,87 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+)
+
+// Codes that go-mysql has no name for.
+const (
+	erUnknownSequence = 4091 // MariaDB: ER_UNKNOWN_SEQUENCES
+	erSequenceRunOut  = 4084 // MariaDB: ER_SEQUENCE_RUN_OUT
+)
+
+// erShardLost is the code for a shard's server that cannot be reached or was lost:
+// it is the server behind us that is gone, while this connection answers.
+const erShardLost = mysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE
+
+func sqlError(code uint16, state, format string, args ...any) *protocol.ServerError {
+	return &protocol.ServerError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
+}
+
+// notSupported is the error for what the proxy knows and will not do.
+func notSupported(format string, args ...any) *protocol.ServerError {
+	return sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: "+format, args...)
+}
+
+// forClient turns an error into what the client is told.
+func forClient(err error) *protocol.ServerError {
+	var told *protocol.ServerError
+	var name *sequence.NameError
+	switch {
+	case errors.As(err, &told):
+		return told
+	case errors.As(err, &name):
+		return forName(name)
+	case errors.Is(err, sequence.ErrClosed):
+		return sqlError(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
+	case errors.Is(err, sequence.ErrBadOption):
+		return sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: %v", err)
+	}
+	var unreachable *backend.UnreachableError
+	if errors.As(err, &unreachable) {
+		return sqlError(erShardLost, "HY000", "seqproxy: %v", unreachable)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: timed out: %v", err)
+	}
+	return sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %v", err)
+}
+
+// forName words what is wrong with a sequence's name as MariaDB does.
+func forName(e *sequence.NameError) *protocol.ServerError {
+	switch {
+	case errors.Is(e, sequence.ErrUnknown):
+		return sqlError(erUnknownSequence, "42S02", "Unknown SEQUENCE: '%s'", e.Name)
+	case errors.Is(e, sequence.ErrExists):
+		return sqlError(mysql.ER_TABLE_EXISTS_ERROR, "42S01", "Sequence '%s' already exists", e.Name)
+	case errors.Is(e, sequence.ErrExhausted):
+		return sqlError(erSequenceRunOut, "HY000", "Sequence '%s' has run out", e.Name)
+	}
+	return sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %v", e)
+}
+
+func unknownCommand() error {
+	return sqlError(mysql.ER_UNKNOWN_COM_ERROR, "08S01", "Unknown command")
+}
+
+func unknownStatement(id uint32, where string) error {
+	return sqlError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%d) given to %s", id, where)
+}
+
+var (
+	errMalformed = sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet")
+	errTooLong   = sqlError(mysql.ER_NET_PACKET_TOO_LARGE, "08S01",
+		"Got a packet bigger than 'max_allowed_packet' bytes (seqproxy: max_statement)")
+	// errKeysOnly is the answer to what needs a server when there is none.
+	errKeysOnly = notSupported("only keys are served here, no shard is configured: " +
+		"SELECT NEXTVAL('name'), SELECT LAST_INSERT_ID() and CREATE, DROP and SHOW SEQUENCES work; for all else add a [[shard]] to the configuration")
+)

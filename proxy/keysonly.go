@@ -1,0 +1,132 @@
+package proxy
+
+import (
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// withoutServer answers a text when there is no shard: what drivers and tools send
+// when they connect works, anything else is an error that says so.
+func (s *session) withoutServer(sql []byte) error {
+	st := &s.stmt
+	switch st.Kind {
+	case statement.Empty:
+		return sqlError(mysql.ER_EMPTY_QUERY, "42000", "Query was empty")
+	case statement.Set:
+		return s.setWithoutServer(st, sql)
+	case statement.Begin, statement.Commit, statement.Rollback:
+		// There is nothing that a transaction could change: numbers are never taken back.
+		s.done()
+		return nil
+	case statement.ShowWarnings:
+		s.table(&protocol.Table{Columns: warningColumns}, false)
+		return nil
+	case statement.Select:
+		if items, ok := statement.SimpleSelect(sql, s.state.mode); ok {
+			if t, ok := s.simpleTable(items); ok {
+				s.table(t, false)
+				return nil
+			}
+		}
+	}
+	return errKeysOnly
+}
+
+// done answers OK for a statement of which the proxy is the whole truth.
+func (s *session) done() {
+	s.state.lastOwn = ownAnswer
+	s.reply(protocol.OK{})
+}
+
+// table answers with a result of the proxy's own.
+func (s *session) table(t *protocol.Table, binary bool) {
+	s.state.lastOwn = ownAnswer
+	if len(t.Columns) > 0 {
+		s.state.lastOwn = ownRows
+	}
+	s.out = t.Append(s.out, s.packetNum, s.login.Capabilities, s.status(), binary)
+}
+
+func (s *session) setWithoutServer(st *statement.Statement, sql []byte) error {
+	for i := range st.Assignments {
+		a := &st.Assignments[i]
+		switch a.Target {
+		case statement.SessionVariable:
+			if string(a.Name) == "autocommit" {
+				s.setAutocommit(string(sql[a.Start:a.End]))
+			}
+		case statement.Names, statement.CharacterSet, statement.Transaction, statement.UserVariable:
+		default:
+			return errKeysOnly
+		}
+	}
+	s.state.setVariables(st, sql)
+	s.done()
+	return nil
+}
+
+func (s *session) setAutocommit(value string) {
+	switch unquote(value) {
+	case "0", "OFF", "off", "Off", "FALSE", "false", "False":
+		s.state.status &^= protocol.Autocommit
+	default:
+		s.state.status |= protocol.Autocommit
+	}
+}
+
+// prepareWithoutServer prepares a text when there is no shard.
+func (s *session) prepareWithoutServer(sql []byte) error {
+	st := &s.stmt
+	if st.Kind == statement.Select {
+		if st.SelfContained {
+			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil))
+		}
+		if items, ok := statement.SimpleSelect(sql, s.state.mode); ok {
+			if t, ok := s.simpleTable(items); ok {
+				return s.prepareOwn(sql, t.Columns)
+			}
+		}
+		return errKeysOnly
+	}
+	switch st.Kind {
+	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
+		return s.prepareOwn(sql, nil)
+	}
+	return errKeysOnly
+}
+
+// executeOwn executes a prepared statement that the proxy answers itself.
+func (s *session) executeOwn(p *prepared) error {
+	st := &s.stmt
+	st.Analyze(p.own, p.mode)
+	switch st.Kind {
+	case statement.CreateSequence, statement.DropSequence, statement.ShowSequences:
+		t, err := s.srv.opts.Admin.Execute(s.ctx, st, s.user.Admin)
+		if err != nil {
+			return err
+		}
+		s.table(t, true)
+		return nil
+	case statement.Select:
+		plan, err := s.planCalls(st, true)
+		if err != nil {
+			return err
+		}
+		if plan.own {
+			return s.answerSelect(st, p.own, plan.served, true)
+		}
+		items, ok := statement.SimpleSelect(p.own, p.mode)
+		if !ok {
+			return errKeysOnly
+		}
+		t, ok := s.simpleTable(items)
+		if !ok {
+			return errKeysOnly
+		}
+		s.table(t, true)
+		return nil
+	}
+	return s.withoutServer(p.own)
+}

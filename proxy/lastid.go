@@ -1,0 +1,148 @@
+package proxy
+
+import (
+	"fmt"
+	"strconv"
+
+	"seqproxy/backend"
+	"seqproxy/statement"
+)
+
+// lastInsertID is where the session's LAST_INSERT_ID() is. It belongs to the
+// backend connection that ran the last statement which could move it, except for
+// a number that was given by a SELECT which the proxy answered itself: that is
+// pending until a statement may read it, or move it.
+type lastInsertID struct {
+	pending bool
+	value   uint64        // of pending
+	rows    bool          // the server has sent rows since it is pending, and counted them
+	holder  *backend.Conn // nil: nowhere yet, the value is 0
+}
+
+// given takes note of a number that only the proxy knows.
+func (l *lastInsertID) given(n uint64) { l.pending, l.value, l.rows = true, n, false }
+
+// known returns the value if it is known without asking a server.
+func (l *lastInsertID) known() (value uint64, ok bool) {
+	if l.pending {
+		return l.value, true
+	}
+	return 0, l.holder == nil
+}
+
+// bring makes true on c what a statement may look at: LAST_INSERT_ID(), and what the
+// session's last statement left (warnings, row counts), if the proxy answered that.
+func (s *session) bring(c *backend.Conn, t stmtTraits) error {
+	id := s.srv.opts.LastInsertIDExact || t.movesLastID || t.readsLastID
+	if !t.readsLast {
+		if !id {
+			return nil
+		}
+		return s.bringLastID(c, false)
+	}
+	if s.state.lastOwn == ownNothing {
+		// A pending number's own row was the last one if the server has sent none since.
+		stale := t.words&statement.ReadsFoundRows != 0 && s.state.lastID.pending && !s.state.lastID.rows
+		if !id && !stale {
+			return nil
+		}
+		return s.bringLastID(c, true)
+	}
+	brought := s.state.lastID.pending
+	if id || brought {
+		if err := s.bringLastID(c, false); err != nil {
+			return err
+		}
+	}
+	return s.bringLastStatement(c, brought)
+}
+
+// bringLastID makes LAST_INSERT_ID() on c what it is for the session. It is called
+// before a statement that may read or move it. The value travels in a statement
+// that must have succeeded before the next is sent; it is never taken from an OK
+// packet, whose insert id is something else in half the cases. With keep, what the
+// last statement left on c is still there afterwards: its row counts and warnings.
+func (s *session) bringLastID(c *backend.Conn, keep bool) error {
+	l := &s.state.lastID
+	value := l.value
+	switch {
+	case l.pending:
+	case l.holder == c:
+		return nil
+	case l.holder == nil:
+		l.holder = c
+		return nil
+	default:
+		var err error
+		if value, err = s.askLastID(l.holder); err != nil {
+			return err
+		}
+	}
+	// Neither of the two changes the warnings. SELECT makes FOUND_ROWS() 1, which it is
+	// if this pending number was the last row sent, and ROW_COUNT() -1, which it is
+	// after rows and errors. DO leaves FOUND_ROWS() as it is and makes ROW_COUNT() 0,
+	// which it is after other statements that do not move LAST_INSERT_ID().
+	verb, then := "SELECT", ""
+	if keep {
+		counts := !c.Answer.Rows && c.Answer.ErrCode == 0
+		switch {
+		case !l.pending || l.rows:
+			verb = "DO"
+			if !counts {
+				then = "SHOW WARNINGS LIMIT 0" // makes ROW_COUNT() -1 and leaves the rest
+			}
+		case counts:
+			then = "DO 0"
+		}
+	}
+	if _, err := s.ownQuery(c, verb+" LAST_INSERT_ID("+strconv.FormatUint(value, 10)+")"); err != nil {
+		return err
+	}
+	*l = lastInsertID{holder: c}
+	if then == "" {
+		return nil
+	}
+	_, err := s.ownQuery(c, then)
+	return err
+}
+
+// askLastID asks a connection for its LAST_INSERT_ID().
+func (s *session) askLastID(c *backend.Conn) (uint64, error) {
+	rows, err := s.ownQuery(c, "SELECT LAST_INSERT_ID()")
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return 0, fmt.Errorf("shard %s does not tell LAST_INSERT_ID()", c.Shard().Name())
+	}
+	return strconv.ParseUint(string(rows[0][0]), 10, 64)
+}
+
+// bringLastStatement makes what the server says of the session's last statement
+// true when the proxy answered that statement itself. selected says that a SELECT of
+// ours, which is what the answer stood for, has just run on c.
+func (s *session) bringLastStatement(c *backend.Conn, selected bool) error {
+	var sql string
+	switch s.state.lastOwn {
+	case ownNothing:
+		return nil
+	case ownRows:
+		if selected {
+			return nil
+		}
+		sql = "SELECT 1"
+	case ownAnswer:
+		sql = "DO 0"
+	case ownError:
+		e := s.state.lastError
+		sql = fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = %s",
+			e.State, e.Code, quote(limit(e.Message, maxSignalText)))
+		// A SIGNAL of state HY000 and others is an error by design: that is the point.
+		return s.expectError(c, sql)
+	}
+	_, err := s.ownQuery(c, sql)
+	return err
+}
+
+// maxSignalText is the longest MESSAGE_TEXT.
+const maxSignalText = 128

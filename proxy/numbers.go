@@ -1,0 +1,360 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// callPlan says what becomes of the calls in a text.
+type callPlan struct {
+	served  []bool // the NEXTVALs whose names are served here, by call
+	own     bool   // the whole text can be answered here
+	rewrite bool   // some calls are replaced
+}
+
+// planCalls decides about a text with calls. Names that are not served are an
+// error, or left to the server, as the configuration says; a place where NEXTVAL
+// cannot be given a number is an error. Only the server can limit the rows of a text;
+// a prepared one is held to sql_select_limit when it is executed.
+func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, error) {
+	plan := callPlan{served: make([]bool, len(st.Calls))}
+	numbers, all := 0, true
+	for i := range st.Calls {
+		call := &st.Calls[i]
+		switch call.Func {
+		case statement.Nextval:
+			served, err := s.serves(call)
+			if err != nil {
+				return plan, err
+			}
+			plan.served[i] = served
+			if served {
+				numbers++
+			} else {
+				all = false
+			}
+		case statement.CallConnectionID, statement.PseudoThreadID:
+			plan.rewrite = plan.rewrite || s.replacesID(st, call)
+		}
+	}
+	if st.Refusal != "" {
+		if s.srv.opts.Unknown == UnknownRelay && numbers == 0 {
+			return callPlan{}, nil
+		}
+		return plan, notSupported("%s is not supported: take the number with SELECT NEXTVAL('name') first, or write INSERT ... VALUES", st.Refusal)
+	}
+	plan.rewrite = plan.rewrite || numbers > 0
+	plan.own = all && s.answerable(st) && (prepared || !s.state.selectLimit)
+	return plan, nil
+}
+
+// serves says whether the number of a NEXTVAL comes from here.
+func (s *session) serves(call *statement.FuncCall) (bool, error) {
+	if s.srv.opts.Unknown != UnknownRelay {
+		return true, nil // taking the number tells, or creates the sequence
+	}
+	if call.Form != statement.FormName {
+		return false, nil
+	}
+	return s.srv.opts.Sequences.Known(s.ctx, call.Name)
+}
+
+// knownAtPrepare refuses unknown names when a statement is prepared, as a server
+// would, though its numbers are only taken at each execution.
+func (s *session) knownAtPrepare(st *statement.Statement) error {
+	if s.srv.opts.Unknown != UnknownError {
+		return nil
+	}
+	for i := range st.Calls {
+		if call := &st.Calls[i]; call.Func == statement.Nextval {
+			known, err := s.srv.opts.Sequences.Known(s.ctx, call.Name)
+			if err != nil {
+				return err
+			}
+			if !known {
+				return &sequence.NameError{Name: string(call.Name), Err: sequence.ErrUnknown}
+			}
+		}
+	}
+	return nil
+}
+
+// replacesID says whether a call for the connection's id means the id that the
+// client knows. Next to the schemas that list a server's connections it is the
+// server's own.
+func (s *session) replacesID(st *statement.Statement, call *statement.FuncCall) bool {
+	return call.Func == statement.CallConnectionID && st.Words&statement.SystemSchema == 0
+}
+
+// takeFor takes the numbers of a text: values[i] is that of call i where served[i].
+func (s *session) takeFor(calls []statement.FuncCall, served []bool) (values []uint64, err error) {
+	names := make([][]byte, len(calls))
+	for i := range calls {
+		if served[i] {
+			names[i] = calls[i].Name
+		}
+	}
+	return s.take(names)
+}
+
+// take takes a number for each name that is not nil. Those of one sequence are
+// consecutive, in order.
+func (s *session) take(names [][]byte) (values []uint64, err error) {
+	values = make([]uint64, len(names))
+	for i, name := range names {
+		if name == nil || values[i] != 0 {
+			continue
+		}
+		n := uint64(0)
+		for _, other := range names[i:] {
+			if other != nil && bytes.Equal(other, name) {
+				n++
+			}
+		}
+		next, err := s.srv.opts.Sequences.Take(s.ctx, name, n)
+		if err != nil {
+			return nil, err
+		}
+		for j := i; j < len(names); j++ {
+			if names[j] != nil && bytes.Equal(names[j], name) {
+				values[j] = next
+				next++
+			}
+		}
+	}
+	return values, nil
+}
+
+// rewrite sends a text with its calls replaced by their values. The first number is
+// spliced as LAST_INSERT_ID(n), so that the server itself makes it the session's,
+// if and when it evaluates it; the others as plain numbers of the same type.
+func (s *session) rewrite(sql []byte, plan callPlan) error {
+	st := &s.stmt
+	var previous previousID
+	if mixesIDs(st, plan) {
+		value, err := s.askPrevious(st.Words)
+		if err != nil {
+			return err
+		}
+		previous = previousID{true, value}
+	}
+	c, err := s.attachFor(st)
+	if err != nil {
+		return err
+	}
+	values, err := s.takeFor(st.Calls, plan.served)
+	if err != nil {
+		return err
+	}
+	subs := s.substitutions(st, plan, previous.needed)
+	for i := range subs {
+		switch st.Calls[i].Func {
+		case statement.Nextval:
+			subs[i].Value = values[i]
+		case statement.LastInsertID, statement.LastInsertIDVariable:
+			subs[i].Value = previous.value
+		}
+	}
+	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+	s.own = st.Rewrite(s.own, sql, subs)
+	size := len(s.own) - protocol.HeaderSize
+	if size >= protocol.MaxFragment {
+		return errTooLong
+	}
+	protocol.PutHeader(s.own, size, 0)
+	if err := s.sendOwn(c); err != nil {
+		return err
+	}
+	s.noteSet(c, sql)
+	return nil
+}
+
+// maxKeptOwn is how large a buffer for commands of ours is kept between commands.
+const maxKeptOwn = 16 << 10
+
+// sendOwn sends the command in s.own, in the place of the client's, and relays the
+// answer.
+func (s *session) sendOwn(c *backend.Conn) error {
+	s.state.lastOwn = ownNothing
+	err := s.exchange(c, s.own, protocol.ShapeResult)
+	if cap(s.own) > maxKeptOwn {
+		s.own = nil
+	}
+	return err
+}
+
+// substitutions says what stands in each call's place. The values of numbers and of
+// the previous id are left to the caller.
+func (s *session) substitutions(st *statement.Statement, plan callPlan, previous bool) []statement.Substitution {
+	subs := make([]statement.Substitution, len(st.Calls))
+	first := true
+	for i := range st.Calls {
+		call := &st.Calls[i]
+		switch {
+		case plan.served[i] && first:
+			first = false
+			subs[i].Replacement = statement.AsLastInsertID
+		case plan.served[i]:
+			subs[i].Replacement = statement.AsUnsigned
+		case previous && (call.Func == statement.LastInsertID || call.Func == statement.LastInsertIDVariable):
+			subs[i].Replacement = statement.AsUnsigned
+		case s.replacesID(st, call):
+			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: uint64(s.id)}
+		}
+	}
+	return subs
+}
+
+// previousID is the LAST_INSERT_ID() that a statement with NEXTVAL sees: the server
+// would give the new number, as soon as it has evaluated it.
+type previousID struct {
+	needed bool
+	value  uint64
+}
+
+// askPrevious returns LAST_INSERT_ID() for a statement that takes numbers as well. To
+// ask the server changes what it says of the last statement.
+func (s *session) askPrevious(words statement.Words) (uint64, error) {
+	if value, ok := s.state.lastID.known(); ok {
+		return value, nil
+	}
+	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
+		return 0, notSupported("NEXTVAL, LAST_INSERT_ID() and what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
+			"in one statement is not supported: keep one of them in a variable first")
+	}
+	return s.askLastID(s.state.lastID.holder)
+}
+
+// mixesIDs says whether a text takes numbers and reads LAST_INSERT_ID() as well.
+func mixesIDs(st *statement.Statement, plan callPlan) bool {
+	numbers, reads := false, false
+	for i := range st.Calls {
+		switch st.Calls[i].Func {
+		case statement.Nextval:
+			numbers = numbers || plan.served[i]
+		case statement.LastInsertID, statement.LastInsertIDVariable:
+			reads = true
+		}
+	}
+	return numbers && reads
+}
+
+// hideParams writes the text of a prepared statement with parameters of ours where
+// the calls stood.
+func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan) (text []byte, hidden []hiddenParam) {
+	subs := s.substitutions(st, plan, mixesIDs(st, plan))
+	for i := range subs {
+		call := &st.Calls[i]
+		if subs[i].Replacement == statement.Keep || call.Func == statement.CallConnectionID {
+			continue
+		}
+		subs[i].Param = true
+		h := hiddenParam{previous: true}
+		if plan.served[i] {
+			h = hiddenParam{name: bytes.Clone(call.Name)}
+		}
+		hidden = append(hidden, h)
+	}
+	for i, at := range st.HiddenParams(nil, subs) {
+		hidden[i].at = at
+	}
+	return st.Rewrite(nil, sql, subs), hidden
+}
+
+// executeHidden executes a statement whose numbers are parameters of ours.
+func (s *session) executeHidden(p *prepared, payload []byte) error {
+	c, err := s.connOf(p)
+	if err != nil {
+		return err
+	}
+	if err := s.fillHidden(c, p, payload); err != nil {
+		return s.dropLongData(c, p, err)
+	}
+	clear(p.long)
+	if err := s.sendOwn(c); err != nil {
+		return err
+	}
+	if p.set != nil {
+		s.stmt.Analyze(p.set, p.mode)
+		s.noteSet(c, p.set)
+	}
+	return nil
+}
+
+// fillHidden writes the execution of a statement with hidden parameters to s.own, and
+// makes c ready for it.
+func (s *session) fillHidden(c *backend.Conn, p *prepared, payload []byte) error {
+	// Before anything is taken or asked: the client may have sent nonsense.
+	if err := p.bind(payload); err != nil {
+		return err
+	}
+	previous, err := s.previousHidden(p)
+	if err != nil {
+		return err
+	}
+	if err := s.prepareConn(c, p); err != nil {
+		return err
+	}
+	values, err := s.takeHidden(p, previous)
+	if err != nil {
+		return err
+	}
+	s.own = append(s.own[:0], 0, 0, 0, 0)
+	if s.own, err = p.appendExecute(s.own, payload, values); err != nil {
+		return err
+	}
+	size := len(s.own) - protocol.HeaderSize
+	if size >= protocol.MaxFragment {
+		return errTooLong
+	}
+	protocol.PutHeader(s.own, size, 0)
+	return nil
+}
+
+// dropLongData makes the server forget what came by COM_STMT_SEND_LONG_DATA for an
+// execution that failed with err before it was sent: an execution ends the data's
+// life, and the next would otherwise append to it.
+func (s *session) dropLongData(c *backend.Conn, p *prepared, err error) error {
+	if !slices.Contains(p.long, true) {
+		return err
+	}
+	clear(p.long)
+	id := binary.LittleEndian.AppendUint32(nil, p.backendID)
+	if resetErr := s.ownCommand(c, protocol.ComStmtReset, string(id)); resetErr != nil {
+		return resetErr
+	}
+	return err
+}
+
+// previousHidden returns LAST_INSERT_ID() if a hidden parameter needs it.
+func (s *session) previousHidden(p *prepared) (uint64, error) {
+	for i := range p.hidden {
+		if p.hidden[i].previous {
+			return s.askPrevious(p.shape.words)
+		}
+	}
+	return 0, nil
+}
+
+// takeHidden returns the values of a statement's hidden parameters.
+func (s *session) takeHidden(p *prepared, previous uint64) (values []uint64, err error) {
+	names := make([][]byte, len(p.hidden))
+	for i := range p.hidden {
+		names[i] = p.hidden[i].name
+	}
+	if values, err = s.take(names); err != nil {
+		return nil, err
+	}
+	for i := range p.hidden {
+		if p.hidden[i].previous {
+			values[i] = previous
+		}
+	}
+	return values, nil
+}

@@ -1,0 +1,337 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// Which side of a session failed. A client that went away is no event worth a
+// warning; a backend that went away is.
+var (
+	errClientGone  = errors.New("client is gone")
+	errBackendGone = errors.New("backend is gone")
+)
+
+// expected is what the client gets next: the answer of a server, or one of ours that
+// is ready and waits for its turn.
+type expected struct {
+	shape protocol.Shape
+	own   int // bytes of it in session.ready; 0 for a server's
+}
+
+// span is a part of the client's buffer.
+type span struct{ from, to int }
+
+// enqueue takes the command just parsed into the batch that goes to the current
+// backend connection with the next settle.
+func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
+	s.batchConn = c
+	if shape != protocol.ShapeNone {
+		s.inflight = append(s.inflight, expected{shape: shape})
+	}
+	s.batched = s.parsed
+}
+
+// answerInTurn handles a command that needs no server, without waiting for the answers
+// to those before it: ours takes its place among them. What the answer says of the
+// session must not depend on them, so it waits all the same in a transaction, which
+// they may end.
+func (s *session) answerInTurn(handle func() error) error {
+	if s.batched == 0 || s.state.inTransaction() || !s.state.status.Has(protocol.Autocommit) {
+		return s.answerAlone(handle)
+	}
+	mark := len(s.out)
+	if err := s.tell(handle()); err != nil {
+		return err
+	}
+	answer := s.out[mark:]
+	s.ready = append(s.ready, answer...)
+	s.inflight = append(s.inflight, expected{own: len(answer)})
+	s.out = s.out[:mark]
+	s.unsent = append(s.unsent, span{s.batched, s.parsed})
+	s.batched = s.parsed
+	return nil
+}
+
+// settle writes the batch in one piece and relays the answers to all of it.
+func (s *session) settle() error {
+	if s.batched == 0 {
+		return nil
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	c := s.batchConn
+	_, writeErr := c.Write(s.batch())
+	// What follows in the client's buffer may belong to this statement: a file.
+	s.client.Discard(s.batched)
+	s.parsed -= s.batched
+	s.batched, s.unsent = 0, s.unsent[:0]
+	err := s.awaitAnswers(c, writeErr, s.inflight)
+	s.inflight, s.ready = s.inflight[:0], s.ready[:0]
+	return err
+}
+
+// batch returns the bytes of the commands in the batch: a part of the client's buffer,
+// unless some of the commands are answered here.
+func (s *session) batch() []byte {
+	all := s.client.Buffered()[:s.batched]
+	if len(s.unsent) == 0 {
+		return all
+	}
+	s.own = s.own[:0]
+	from := 0
+	for _, u := range s.unsent {
+		s.own = append(s.own, all[from:u.from]...)
+		from = u.to
+	}
+	s.own = append(s.own, all[from:]...)
+	return s.own
+}
+
+// exchange sends a command of the proxy's making and relays its answer.
+func (s *session) exchange(c *backend.Conn, command []byte, answer protocol.Shape) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	_, writeErr := c.Write(command)
+	return s.awaitAnswers(c, writeErr, []expected{{shape: answer}})
+}
+
+// awaitAnswers relays the answers to what was written with writeErr.
+func (s *session) awaitAnswers(c *backend.Conn, writeErr error, answers []expected) error {
+	// A server that closes says why before: look for that even if the write failed.
+	err := s.relayAnswers(c, answers)
+	if err == nil && writeErr != nil {
+		err = s.lost(c, writeErr, false)
+	}
+	return err
+}
+
+// relayAnswers passes on what the server sends until it has answered everything
+// that answers lists. Each chunk is written as it was read.
+func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
+	accepted := 0 // bytes of c's buffer that were walked over and not yet passed on
+	ready := s.ready
+	for _, e := range answers {
+		if e.own > 0 { // behind what came before it, to be written with that
+			s.out = append(s.out, c.Buffered()[:accepted]...)
+			c.Discard(accepted)
+			accepted = 0
+			s.out = append(s.out, ready[:e.own]...)
+			ready = ready[e.own:]
+			continue
+		}
+		c.Answer.Begin(e.shape, c.Capabilities)
+		partly := false // some of this answer was passed on
+		for {
+			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
+			accepted += n
+			partly = partly || n > 0
+			if ev == protocol.Done {
+				break
+			}
+			if err := s.pass(c, accepted); err != nil {
+				return err
+			}
+			accepted = 0
+			switch ev {
+			case protocol.NeedMore:
+				if err := c.Fill(); err != nil {
+					return s.lost(c, err, partly)
+				}
+			case protocol.WantsFile:
+				if err := s.sendFile(c); err != nil {
+					return err
+				}
+				c.Answer.FileSent()
+			default:
+				return s.lost(c, protocol.ErrMalformed, true)
+			}
+		}
+	}
+	err := s.pass(c, accepted)
+	s.release(c)
+	return err
+}
+
+// pass writes the first n bytes of what c has buffered to the client, behind what
+// waits for it.
+func (s *session) pass(c *backend.Conn, n int) error {
+	if n == 0 && len(s.out) == 0 {
+		return nil
+	}
+	b := c.Buffered()[:n]
+	if len(s.out) > 0 {
+		s.out = append(s.out, b...)
+		c.Discard(n)
+		return s.flush()
+	}
+	_, err := s.client.Write(b)
+	c.Discard(n)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errClientGone, err)
+	}
+	return nil
+}
+
+// lost ends a session whose backend connection broke: what it held (transaction,
+// variables, locks) is gone, as after a lost connection to the server itself. The
+// client is told why if it is not in the middle of an answer.
+func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
+	c.Close()
+	s.forget(c)
+	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
+	if midAnswer {
+		return err
+	}
+	s.refuse(sqlError(erShardLost, "HY000", "seqproxy: lost connection to shard %s, node %s, during query", c.Shard().Name(), c.Node()))
+	_ = s.flush() // the session ends either way
+	return err
+}
+
+// sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and
+// with the empty one that ends them.
+func (s *session) sendFile(c *backend.Conn) error {
+	var writeErr error
+	continued := false
+	for {
+		b := s.client.Buffered()
+		n, ended := 0, false
+		for len(b)-n >= protocol.HeaderSize {
+			size := protocol.PayloadLen(b[n:])
+			if len(b)-n < protocol.HeaderSize+size {
+				break
+			}
+			n += protocol.HeaderSize + size
+			ended = size == 0 && !continued
+			continued = size == protocol.MaxFragment
+			if ended {
+				break
+			}
+		}
+		if n > 0 {
+			// A server that refuses the file closes; its answer says why.
+			if writeErr == nil {
+				_, writeErr = c.Write(b[:n])
+			}
+			s.client.Discard(n)
+		}
+		if ended {
+			return nil
+		}
+		if len(s.client.Buffered()) > protocol.BufferSize {
+			sent, err := s.passPacket(c, &writeErr)
+			if err != nil {
+				return err
+			}
+			continued = sent == protocol.MaxFragment
+			continue
+		}
+		if err := s.fillClient(); err != nil {
+			return err
+		}
+	}
+}
+
+// passPacket passes on one packet of the client that is longer than is worth
+// holding, as its bytes come; the header must be buffered. It returns the
+// payload's length. Once a write failed the rest is only taken in: the server's
+// answer tells why.
+func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
+	size = protocol.PayloadLen(s.client.Buffered())
+	left := protocol.HeaderSize + size
+	for {
+		b := s.client.Buffered()
+		b = b[:min(len(b), left)]
+		if *writeErr == nil && len(b) > 0 {
+			_, *writeErr = c.Write(b)
+		}
+		s.client.Discard(len(b))
+		left -= len(b)
+		if left == 0 {
+			return size, nil
+		}
+		if err := s.fillClient(); err != nil {
+			return size, err
+		}
+	}
+}
+
+// passCommand passes on a command that is not held whole, all its packets, and
+// relays the answer. The command's first bytes are buffered, nothing is in flight.
+func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	var writeErr error
+	for {
+		size, err := s.passPacket(c, &writeErr)
+		if err != nil {
+			return err
+		}
+		if size < protocol.MaxFragment {
+			break
+		}
+		for len(s.client.Buffered()) < protocol.HeaderSize {
+			if err := s.fillClient(); err != nil {
+				return err
+			}
+		}
+	}
+	if shape == protocol.ShapeNone {
+		return s.awaitAnswers(c, writeErr, nil)
+	}
+	return s.awaitAnswers(c, writeErr, []expected{{shape: shape}})
+}
+
+// skipCommand takes in and drops a command, all its packets.
+func (s *session) skipCommand() error {
+	dropped := errors.New("dropped")
+	for {
+		size, err := s.passPacket(nil, &dropped)
+		if err != nil || size < protocol.MaxFragment {
+			return err
+		}
+		for len(s.client.Buffered()) < protocol.HeaderSize {
+			if err := s.fillClient(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// fillClient waits for more of the client's bytes.
+func (s *session) fillClient() error {
+	switch err := s.client.Fill(); {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF):
+		return errClientGone
+	default:
+		return fmt.Errorf("%w: %w", errClientGone, err)
+	}
+}
+
+// flush writes the answers of our own that wait.
+func (s *session) flush() error {
+	if len(s.out) == 0 {
+		return nil
+	}
+	_, err := s.client.Write(s.out)
+	if cap(s.out) > maxKept {
+		s.out = nil
+	}
+	s.out = s.out[:0]
+	if err != nil {
+		return fmt.Errorf("%w: %w", errClientGone, err)
+	}
+	return nil
+}
+
+// maxKept is how large a buffer of our own is kept between commands.
+const maxKept = 1 << 10

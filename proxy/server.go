@@ -1,0 +1,288 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// User is an account that clients log in with.
+type User struct {
+	Name, Password string
+	Schema         string // the current schema of a login that names none
+	Admin          bool   // may create and drop sequences
+}
+
+// UnknownSequence says what becomes of a NEXTVAL of a name that is not served.
+type UnknownSequence uint8
+
+// The policies for unknown names.
+const (
+	UnknownError  UnknownSequence = iota // 4091, as from MariaDB
+	UnknownCreate                        // the sequence is created
+	UnknownRelay                         // the statement goes to the server as it is
+)
+
+// sequencer gives numbers. *sequence.Sequences implements it.
+type sequencer interface {
+	// Take returns the first of n consecutive numbers.
+	Take(ctx context.Context, name []byte, n uint64) (first uint64, err error)
+	// Known says whether a sequence of that name is served.
+	Known(ctx context.Context, name []byte) (bool, error)
+}
+
+// administrator answers statements about sequences as things: CREATE SEQUENCE,
+// DROP SEQUENCE, SHOW SEQUENCES.
+type administrator interface {
+	// Execute runs an analysed statement of such a kind. admin says whether the
+	// client's user may change sequences.
+	Execute(ctx context.Context, st *statement.Statement, admin bool) (*protocol.Table, error)
+	// Columns returns the columns of the answer to such a statement.
+	Columns(st *statement.Statement) []protocol.Column
+}
+
+// Options is what a Server needs. Users, Shards, Sequences and Admin must be set.
+type Options struct {
+	Users     []User
+	Shards    *backend.Shards
+	Sequences sequencer
+	Admin     administrator
+	Unknown   UnknownSequence
+	// LastInsertIDExact brings a number given by a SELECT of ours to the server
+	// before every statement, for triggers and views that read it.
+	LastInsertIDExact bool
+
+	TLS *tls.Config // nil: TLS is not offered
+	RSA *protocol.RSAKeys
+
+	MaxConnections int           // sessions at the same time; the next gets 1040
+	LoginTimeout   time.Duration // bounds a login
+	WriteTimeout   time.Duration // how long a client may leave an answer unread
+	MaxStatement   int           // bytes up to which a statement is held and analysed
+
+	Logger *zap.Logger
+}
+
+// Server accepts clients and runs their sessions.
+type Server struct {
+	opts     Options
+	users    map[string]User
+	log      *zap.Logger
+	listener net.Listener
+	instance uint32
+
+	draining atomic.Bool
+	stopping chan struct{} // closed when draining begins
+	waiting  chan *session // to goroutines that wait for a client
+
+	mu       sync.Mutex // guards what follows
+	sessions map[uint32]*session
+	lastID   uint32
+
+	wg sync.WaitGroup // of the goroutines that serve
+}
+
+// New makes a Server. It does no I/O.
+func New(opts Options) *Server {
+	s := &Server{
+		opts: opts, users: make(map[string]User), log: opts.Logger,
+		sessions: make(map[uint32]*session), instance: newInstance(),
+		stopping: make(chan struct{}), waiting: make(chan *session),
+	}
+	for _, u := range opts.Users {
+		s.users[u.Name] = u
+	}
+	return s
+}
+
+// Connection ids are 2^31 and above, so that they are no server's, and name the
+// proxy instance, so that no other proxy takes one for its own:
+// 1 | instance (10 bits) | counter (21 bits).
+const (
+	ownIDBit     = 1 << 31
+	counterBits  = 21
+	instanceBits = 31 - counterBits
+)
+
+func newInstance() uint32 {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint32(b[:]) & (1<<instanceBits - 1)
+}
+
+// Listen opens the listening socket, "host:port".
+func (s *Server) Listen(address string) error {
+	config := listenConfig()
+	l, err := config.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return err
+	}
+	s.listener = l
+	return nil
+}
+
+// Addr returns the address that is listened on. Listen must have succeeded.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Serve accepts clients until Shutdown; it returns nil then. Errors that pass,
+// such as too many open files, are waited out.
+func (s *Server) Serve(ctx context.Context) error {
+	const firstDelay, maxDelay = 5 * time.Millisecond, time.Second
+	delay := firstDelay
+	for {
+		nc, err := s.listener.Accept()
+		if err == nil {
+			delay = firstDelay
+			s.start(ctx, nc)
+			continue
+		}
+		if s.draining.Load() {
+			return nil
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("accept clients: %w", err)
+		}
+		s.log.Warn("cannot accept a client; trying again", zap.Duration("in", delay), zap.Error(err))
+		time.Sleep(delay)
+		delay = min(2*delay, maxDelay)
+	}
+}
+
+// start runs a client's session in a goroutine of its own, or refuses it.
+func (s *Server) start(ctx context.Context, nc net.Conn) {
+	client, err := protocol.NewConn(nc, s.opts.WriteTimeout, clientAhead)
+	if err != nil {
+		s.log.Error("cannot use a client's connection", zap.Error(err))
+		return
+	}
+	sess := &session{srv: s, client: client}
+	sess.ctx, sess.cancel = context.WithCancel(ctx)
+	if !s.register(sess) {
+		_ = client.SetDeadline(time.Now().Add(time.Second))
+		_ = protocol.RefuseConnection(client, mysql.ER_CON_COUNT_ERROR, "Too many connections")
+		sess.cancel()
+		client.Close()
+		return
+	}
+	select {
+	case s.waiting <- sess: // to a goroutine that has served before
+	default:
+		s.wg.Go(func() { s.work(sess) })
+	}
+}
+
+// work serves one session after another. A goroutine is kept a moment for the next
+// client, because its stack has grown to what a login needs: growing it anew is a
+// twentieth of what connecting costs.
+func (s *Server) work(sess *session) {
+	idle := time.NewTimer(workerPatience)
+	defer idle.Stop()
+	for {
+		sess.serve()
+		s.unregister(sess)
+		idle.Reset(workerPatience)
+		select {
+		case sess = <-s.waiting:
+		case <-idle.C:
+			return
+		case <-s.stopping:
+			return
+		}
+	}
+}
+
+// workerPatience is how long a goroutine waits for another client.
+const workerPatience = 100 * time.Millisecond
+
+// clientAhead bounds what is taken in of a client that sends statements but does
+// not read the answers.
+const clientAhead = 4 << 20
+
+// register gives a session its connection id. It fails when there are too many
+// sessions, or the server is shutting down.
+func (s *Server) register(sess *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining.Load() || len(s.sessions) >= s.opts.MaxConnections {
+		return false
+	}
+	for {
+		s.lastID = (s.lastID + 1) & (1<<counterBits - 1)
+		id := ownIDBit | s.instance<<counterBits | s.lastID
+		if _, taken := s.sessions[id]; !taken {
+			sess.id = id
+			s.sessions[id] = sess
+			return true
+		}
+	}
+}
+
+func (s *Server) unregister(sess *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, sess.id)
+}
+
+// Shutdown stops accepting, ends the sessions that wait for a command, lets
+// running statements end until ctx is done, and then closes what is left. It
+// returns when every session has ended; the error says how many had to be cut.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if s.draining.Swap(true) {
+		return errors.New("shutdown was asked for already")
+	}
+	close(s.stopping)
+	s.listener.Close()
+	s.each(func(sess *session) {
+		// Ends a wait for the next command; a session that is busy sees draining.
+		_ = sess.client.SetReadDeadline(time.Unix(1, 0))
+	})
+	ended := make(chan struct{})
+	go func() {
+		s.wg.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	cut := 0
+	s.each(func(sess *session) {
+		cut++
+		sess.cut()
+	})
+	<-ended
+	if cut > 0 {
+		return fmt.Errorf("%d sessions were still busy and had to be closed", cut)
+	}
+	return nil
+}
+
+func (s *Server) each(f func(*session)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sess := range s.sessions {
+		f(sess)
+	}
+}
+
+// Sessions returns how many clients are connected.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}

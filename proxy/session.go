@@ -1,0 +1,288 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// session is one client's connection and its state. Its goroutine is the only
+// one that touches it, but for cut.
+type session struct {
+	srv    *Server
+	id     uint32          // what the client holds for its connection id
+	ctx    context.Context // ends when the session is cut
+	cancel context.CancelFunc
+
+	client *protocol.Conn
+	user   User
+	login  protocol.ClientHello
+
+	state    state
+	prepared preparedSet
+
+	// One connection for each shard that was needed; cur is the current shard's.
+	mu    sync.Mutex // guards changes of conns, which cut reads
+	conns map[*backend.Shard]*backend.Conn
+	cur   *backend.Conn
+
+	stmt statement.Statement // of the command being handled
+	out  []byte              // answers of our own, not yet written
+	own  []byte              // scratch: a command of our making
+
+	// The client's buffer begins with commands that are taken into the batch,
+	// then commands that were parsed, then what was not looked at.
+	parsed    int // bytes up to the end of the command being handled
+	batched   int // bytes of the batch
+	batchConn *backend.Conn
+	inflight  []expected // the answers that the batch will have
+	ready     []byte     // those of ours among them
+	unsent    []span     // their commands: parts of the batch that no server gets
+	packetNum uint8      // of the answer to the command being handled
+}
+
+// Why a session ends without anything being wrong.
+var (
+	errQuit     = errors.New("client quit")
+	errShutdown = errors.New("proxy is shutting down")
+)
+
+// serve runs one client from greeting to close. It owns the client's connection
+// and every backend connection, and closes them however it returns.
+func (s *session) serve() {
+	defer s.cancel()
+	defer s.client.Close()
+	defer s.client.Drop()
+	defer s.closeBackends()
+
+	err := s.logIn()
+	if err == nil {
+		err = s.commands()
+	}
+	s.logEnd(err)
+}
+
+// log returns the logger of the session's events, made when there is one to log.
+func (s *session) log() *zap.Logger {
+	return s.srv.log.With(zap.Uint32("conn", s.id), zap.Stringer("client", s.client.RemoteAddr()), zap.String("user", s.user.Name))
+}
+
+// commands is the loop from command to answer.
+func (s *session) commands() error {
+	for {
+		payload, ok := s.nextCommand()
+		if !ok {
+			// Everything that has come is understood: get the answers, then wait.
+			if err := s.settle(); err != nil {
+				return err
+			}
+			if err := s.await(); err != nil {
+				return err
+			}
+			continue
+		}
+		if s.state.modeUnknown {
+			if err := s.learnMode(payload); err != nil {
+				return err
+			}
+		}
+		if err := s.command(payload); err != nil {
+			return err
+		}
+		if s.batched == 0 { // handled, not taken into the batch
+			s.client.Discard(s.parsed)
+			s.parsed = 0
+		}
+	}
+}
+
+// nextCommand returns the payload of the next command that has come whole.
+func (s *session) nextCommand() (payload []byte, ok bool) {
+	b := s.client.Buffered()[s.parsed:]
+	if len(b) < protocol.HeaderSize {
+		return nil, false
+	}
+	size := protocol.PayloadLen(b)
+	if size == protocol.MaxFragment || len(b) < protocol.HeaderSize+size {
+		return nil, false
+	}
+	s.packetNum = b[3] + 1
+	s.parsed += protocol.HeaderSize + size
+	return b[protocol.HeaderSize : protocol.HeaderSize+size], true
+}
+
+// await waits until more of the client's bytes are there. A command too long to
+// be held is handled on the way.
+func (s *session) await() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	if s.srv.draining.Load() {
+		return errShutdown
+	}
+	s.trim()
+	if b := s.client.Buffered(); len(b) > protocol.BufferSize/2 {
+		if handled, err := s.longCommand(b); handled || err != nil {
+			return err
+		}
+	}
+	err := s.fillClient()
+	if err != nil && s.srv.draining.Load() {
+		return errShutdown
+	}
+	return err
+}
+
+// trim gives up what an unusually large command left behind, before a wait.
+func (s *session) trim() {
+	s.stmt.Trim()
+	if cap(s.own) > maxKept {
+		s.own = nil
+	}
+}
+
+// logIn checks the client's login and answers it.
+func (s *session) logIn() error {
+	s.state.reset()
+	if err := s.setDeadline(time.Now().Add(s.srv.opts.LoginTimeout)); err != nil {
+		return err
+	}
+	l := s.srv.serverLogin(s.id)
+	hello, err := l.Run(s.client)
+	if err != nil {
+		return err
+	}
+	s.login = *hello
+	s.user = s.srv.users[hello.User]
+	s.packetNum = s.client.PacketNum()
+	if err := s.begin(hello.Database); err != nil {
+		return err
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	if err := s.setDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if s.srv.draining.Load() {
+		return errShutdown // Shutdown's deadline may just have been taken back
+	}
+	return nil
+}
+
+// setDeadline bounds, or with the zero time no longer bounds, the client's login.
+func (s *session) setDeadline(t time.Time) error {
+	if err := s.client.SetDeadline(t); err != nil {
+		return fmt.Errorf("%w: %w", errClientGone, err)
+	}
+	return nil
+}
+
+// begin starts a session of a user that has proved who it is, in the schema it
+// named, and answers the login. A schema must exist, which only the server knows;
+// if that cannot be reached, keys are given all the same.
+func (s *session) begin(schema string) error {
+	s.state.schema = schema
+	if schema == "" {
+		s.state.schema = s.user.Schema
+	}
+	s.state.mode.Charset = statement.CharsetByCollation(uint16(s.login.Collation))
+	if s.state.schema != "" && s.srv.opts.Shards.Default() != nil {
+		_, err := s.attach()
+		var unreachable *backend.UnreachableError
+		switch {
+		case errors.As(err, &unreachable):
+			s.log().Warn("login without its shard, which cannot be reached", zap.Error(err))
+		case err != nil:
+			s.refuse(err)
+			_ = s.flush() // the session ends either way
+			return fmt.Errorf("login: %w", err)
+		}
+	}
+	s.reply(protocol.OK{})
+	return nil
+}
+
+// serverLogin is what a client is greeted with: the default shard's own version
+// and collation, and what all servers can keep.
+func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
+	l := &protocol.ServerLogin{
+		Version: noServerVersion, ConnectionID: id, Capabilities: protocol.Relayable, Collation: noServerCollation,
+		Status: protocol.Autocommit, TLS: s.opts.TLS, RSA: s.opts.RSA, Lookup: s.account,
+	}
+	if hello, ok := s.opts.Shards.Greeting(); ok {
+		l.Version, l.Collation = hello.Version, hello.Collation
+		l.Capabilities &= hello.Capabilities | protocol.LongPassword
+	} else if s.opts.Shards.Default() != nil {
+		l.Capabilities &^= protocol.SessionTrack // what every server since 5.7 and 10.2 has, less what can be spared
+	}
+	return l
+}
+
+// What a client is greeted with while no server can be asked.
+const (
+	noServerVersion   = "8.0.11-seqproxy"
+	noServerCollation = 45 // utf8mb4_general_ci
+)
+
+// account looks a user up for a login.
+func (s *Server) account(name string) (protocol.Account, bool) {
+	u, ok := s.users[name]
+	return protocol.Account{Password: u.Password}, ok
+}
+
+// status is what answers of our own say of the session.
+func (s *session) status() protocol.Status { return s.state.status }
+
+// reply answers the command being handled with OK.
+func (s *session) reply(ok protocol.OK) {
+	ok.Status = s.status()
+	s.out = protocol.AppendOK(s.out, s.packetNum, s.login.Capabilities, ok)
+}
+
+// refuse answers the command being handled with an error.
+func (s *session) refuse(err error) {
+	e := forClient(err)
+	s.state.lastOwn = ownError
+	s.state.lastError = e
+	s.out = protocol.AppendERR(s.out, s.packetNum, e.Code, e.State, e.Message)
+}
+
+// cut ends the session from outside: everything it may wait for fails.
+func (s *session) cut() {
+	s.client.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancel()
+	for _, c := range s.conns {
+		c.Close()
+	}
+}
+
+// logEnd says once why the session ended.
+func (s *session) logEnd(err error) {
+	var auth *protocol.AuthError
+	var handshake *protocol.HandshakeError
+	level, event := zap.InfoLevel, "session ended"
+	switch {
+	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown):
+		level = zap.DebugLevel
+	case errors.As(err, &auth):
+		event = "login refused"
+	case errors.As(err, &handshake):
+		event = "login malformed"
+	case errors.Is(err, errBackendGone):
+		level, event = zap.WarnLevel, "session ended with its backend connection"
+	}
+	if s.srv.log.Core().Enabled(level) {
+		s.log().Log(level, event, zap.Error(err))
+	}
+}

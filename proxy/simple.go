@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// What drivers and tools ask when they connect, and what they are told when there
+// is no server to ask. Numbers are the defaults of MySQL 8 and MariaDB 10.11.
+var (
+	simpleNumbers = map[string]uint64{
+		"auto_increment_increment": 1,
+		"auto_increment_offset":    1,
+		"foreign_key_checks":       1,
+		"interactive_timeout":      28800,
+		"lower_case_table_names":   0,
+		"max_allowed_packet":       16 << 20,
+		"net_buffer_length":        16384,
+		"net_read_timeout":         30,
+		"net_write_timeout":        60,
+		"performance_schema":       0,
+		"port":                     0,
+		"query_cache_size":         0,
+		"read_only":                0,
+		"sql_auto_is_null":         0,
+		"sql_safe_updates":         0,
+		"transaction_read_only":    0,
+		"tx_read_only":             0,
+		"unique_checks":            1,
+		"wait_timeout":             28800,
+	}
+	simpleTexts = map[string]string{
+		"character_set_client":     "utf8mb4",
+		"character_set_connection": "utf8mb4",
+		"character_set_database":   "utf8mb4",
+		"character_set_results":    "utf8mb4",
+		"character_set_server":     "utf8mb4",
+		"collation_connection":     "utf8mb4_general_ci",
+		"collation_database":       "utf8mb4_general_ci",
+		"collation_server":         "utf8mb4_general_ci",
+		"init_connect":             "",
+		"license":                  "GPL",
+		"query_cache_type":         "OFF",
+		"sql_mode":                 "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
+		"system_time_zone":         "UTC",
+		"time_zone":                "SYSTEM",
+		"transaction_isolation":    "REPEATABLE-READ",
+		"tx_isolation":             "REPEATABLE-READ",
+		"version":                  noServerVersion,
+		"version_comment":          "seqproxy, keys only",
+		"version_compile_os":       "Linux",
+	}
+)
+
+// warningColumns are those of SHOW WARNINGS.
+var warningColumns = []protocol.Column{
+	textColumn("Level", 7),
+	{Name: "Code", Charset: charsetBinary, Length: 4, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: flagNotNull | flagUnsigned | flagBinary},
+	textColumn("Message", 512),
+}
+
+const charsetUTF8MB4 = 45 // utf8mb4_general_ci
+
+func textColumn(name string, chars uint32) protocol.Column {
+	return protocol.Column{Name: name, Charset: charsetUTF8MB4, Length: 4 * chars, Type: mysql.MYSQL_TYPE_VAR_STRING, Decimals: 31}
+}
+
+// simpleTable answers a SELECT of system variables, literals and functions without
+// arguments. ok is false if one of them is not known here.
+func (s *session) simpleTable(items []statement.SimpleItem) (t *protocol.Table, ok bool) {
+	t = &protocol.Table{}
+	var row []any
+	for i := range items {
+		value, ok := s.simpleValue(&items[i])
+		if !ok {
+			return nil, false
+		}
+		c := textColumn(items[i].Column, 64)
+		switch value.(type) {
+		case uint64:
+			c = protocol.Column{
+				Name: items[i].Column, Charset: charsetBinary, Length: 21, Type: mysql.MYSQL_TYPE_LONGLONG,
+				Flags: flagUnsigned | flagBinary,
+			}
+		case nil:
+			c.Type, c.Charset, c.Length = mysql.MYSQL_TYPE_NULL, charsetBinary, 0
+		}
+		t.Columns = append(t.Columns, c)
+		row = append(row, value)
+	}
+	t.Rows = [][]any{row}
+	return t, true
+}
+
+func (s *session) simpleValue(it *statement.SimpleItem) (value any, ok bool) {
+	switch it.Kind {
+	case statement.SimpleVariable:
+		return s.simpleVariable(it.Name)
+	case statement.SimpleFunction:
+		return s.simpleFunction(it.Name)
+	case statement.SimpleString:
+		return it.Value, true
+	case statement.SimpleNumber:
+		n, err := strconv.ParseUint(it.Value, 10, 64)
+		return n, err == nil
+	case statement.SimpleWord:
+		switch it.Value {
+		case "true":
+			return uint64(1), true
+		case "false":
+			return uint64(0), true
+		}
+		return nil, true
+	}
+	return nil, false
+}
+
+func (s *session) simpleVariable(name string) (value any, ok bool) {
+	switch name {
+	case "autocommit":
+		if s.status().Has(protocol.Autocommit) {
+			return uint64(1), true
+		}
+		return uint64(0), true
+	case "last_insert_id", "identity":
+		return s.state.lastID.known()
+	}
+	if n, ok := simpleNumbers[name]; ok {
+		return n, true
+	}
+	text, ok := simpleTexts[name]
+	return text, ok
+}
+
+func (s *session) simpleFunction(name string) (value any, ok bool) {
+	switch name {
+	case "database", "schema":
+		if s.state.schema == "" {
+			return nil, true
+		}
+		return s.state.schema, true
+	case "version":
+		return noServerVersion, true
+	case "user", "current_user", "session_user", "system_user":
+		return s.user.Name + "@" + protocol.HostOf(s.client.RemoteAddr()), true
+	case "connection_id":
+		return uint64(s.id), true
+	case "last_insert_id":
+		return s.state.lastID.known()
+	}
+	return nil, false
+}
