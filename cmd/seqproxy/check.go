@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"seqproxy/conf"
+)
+
+// check loads a configuration and says what is wrong with it: every problem, each
+// on a line with file, key and what is allowed. It connects to nothing.
+func (p *program) check(args []string) error {
+	c := newCommand("check")
+	file := c.String("config", "", "configuration `FILE`")
+	if err := c.parse(args, p.out); err != nil {
+		return err
+	}
+	if err := noMore("check -config FILE", c.Args()); err != nil {
+		return err
+	}
+	if *file == "" {
+		return usagef("check needs -config FILE")
+	}
+	cfg, err := conf.Load(*file)
+	if err != nil {
+		return err
+	}
+	for _, w := range cfg.Warnings() {
+		fmt.Fprintln(p.out, "warning:", w)
+	}
+	shards := "no shard, so keys only"
+	switch n := len(cfg.Shards); {
+	case n == 1:
+		shards = "one shard, " + cfg.DefaultShard
+	case n > 1:
+		shards = fmt.Sprintf("%d shards, by default %s", n, cfg.DefaultShard)
+	}
+	users := "one user"
+	if n := len(cfg.Users); n > 1 {
+		users = fmt.Sprintf("%d users", n)
+	}
+	_, err = fmt.Fprintf(p.out, "%s is right: listens on %s, %s, %s, sequence table %s.%s on %s\n", *file, cfg.Listen, users, shards,
+		cfg.Sequence.Servers[0].Database, cfg.Sequence.Table, cfg.Sequence.Servers[0].Address)
+	return err
+}
+
+// example prints the commented sample configuration.
+func (p *program) example(args []string) error {
+	if err := noMore("example", args); err != nil {
+		return err
+	}
+	_, err := io.WriteString(p.out, strings.TrimLeft(conf.Example, "\n"))
+	return err
+}

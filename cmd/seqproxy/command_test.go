@@ -1,0 +1,85 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"seqproxy/conf"
+)
+
+// runs runs the program to its end and checks its exit status and both streams.
+func runs(t *testing.T, status int, stdout, stderr string, args ...string) {
+	t.Helper()
+	p := begin(t, args...)
+	p.end(status)
+	if got := p.stdout(); got != stdout {
+		t.Errorf("stdout: got\n%swant\n%s", got, stdout)
+	}
+	if got := p.stderr(); got != stderr {
+		t.Errorf("stderr: got\n%swant\n%s", got, stderr)
+	}
+}
+
+func TestWrongCommandLinesAreToldInOneLine(t *testing.T) {
+	empty := write(t, "empty", "")
+	for _, test := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"-nope", 2, `flag provided but not defined: -nope; "seqproxy -h" lists the flags`},
+		{"--config", 2, `flag needs an argument: -config; "seqproxy -h" lists the flags`},
+		{"check --nope", 2, `flag provided but not defined: -nope; "seqproxy check -h" lists the flags`},
+		{"playground -nope", 2, `flag provided but not defined: -nope; "seqproxy playground -h" lists the flags`},
+		{"start", 2, `"start" is no command; the commands are check, example, playground, version and help`},
+		{"version 1", 2, `"1" is too much: seqproxy version takes no further argument`},
+		{"example 1", 2, `"1" is too much: seqproxy example takes no further argument`},
+		{"check", 2, "check needs -config FILE"},
+		{"check -config f x", 2, `"x" is too much: seqproxy check -config FILE takes no further argument`},
+		{"-listen 127.0.0.1:0", 2, `give -config FILE, or -backend HOST:PORT and -user NAME; "seqproxy help" shows all`},
+		{"-config f -backend h:1", 2, "-config and -backend exclude each other: with -config the servers stand in the file"},
+		{"-config f -user u", 2, "-user and -password-file go with -backend; with -config the users stand in the file"},
+		{"-backend h:1", 2, "-backend needs -user NAME: the account that clients log in with"},
+		{"-backend h -user u", 2, `-backend must be host:port or unix:/path/to/socket, is "h"`},
+		{"-backend 127.0.0.1:4306 -user u", 2, `-backend must not be the proxy's own listen address, is "127.0.0.1:4306"`},
+		{"-backend h:1 -user u -listen 1", 2, `-listen must be host:port such as "127.0.0.1:4306", is "1"`},
+		{"-backend h:1 -user u -password-file /none/p", 1, "-password-file: open /none/p: no such file or directory"},
+		{"-backend h:1 -user u -password-file " + empty, 1, "-password-file: " + empty + " is empty"},
+		{"-config /none/f", 1, "read config: open /none/f: no such file or directory"},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			runs(t, test.status, "", "seqproxy: "+test.want+"\n", strings.Fields(test.args)...)
+		})
+	}
+}
+
+func TestHelpAndVersionAndExample(t *testing.T) {
+	runs(t, 2, "", "seqproxy: nothing to do\n\n"+usage)
+	runs(t, 0, strings.TrimLeft(conf.Example, "\n"), "", "example")
+	for _, args := range []string{"help", "-h", "--help"} {
+		p := begin(t, args)
+		p.end(0)
+		for _, want := range []string{usage, "-password-file FILE\n", "-backend HOST:PORT\n"} {
+			if !strings.Contains(p.stdout(), want) {
+				t.Errorf("%s: stdout does not hold %q", args, want)
+			}
+		}
+	}
+	for args, want := range map[string]string{
+		"playground -h": "-dir DIR\n", "check --help": "-config FILE\n", "-listen 127.0.0.1:0 -h": "-user NAME\n",
+	} {
+		p := begin(t, strings.Fields(args)...)
+		p.end(0)
+		if got := p.stdout(); !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q in it", args, got, want)
+		}
+	}
+	for _, args := range []string{"version", "-version", "--version"} {
+		p := begin(t, args)
+		p.end(0)
+		if want := regexp.MustCompile(`^seqproxy devel \(commit unknown, go1\.\S+ \w+/\w+\)\n$`); !want.MatchString(p.stdout()) {
+			t.Errorf("%s: got %q, want it to match %v", args, p.stdout(), want)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+// Command seqproxy is a proxy that speaks the MySQL protocol, gives out keys by
+// NEXTVAL('name') and relays everything else to the MySQL servers behind it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"seqproxy/conf"
+)
+
+// version and commit are stamped by the build.
+var (
+	version = "devel"
+	commit  = "unknown"
+)
+
+const usage = `seqproxy gives unique keys to applications whose MySQL data is split over several servers.
+
+Usage:
+  seqproxy -config FILE                 run with a configuration file
+  seqproxy -backend HOST:PORT -user NAME [-password-file FILE] [-listen HOST:PORT]
+                                        run in front of one server, without a configuration
+  seqproxy check -config FILE           say what is wrong with a configuration, and exit
+  seqproxy example                      print a configuration with every key explained
+  seqproxy playground [flags]           start two private servers and a proxy in front, to try things out
+  seqproxy version                      print version, commit and Go version
+
+"seqproxy COMMAND -h" lists the flags of a command. -flag and --flag are the same.
+`
+
+func main() {
+	w := watchSignals()
+	p := &program{out: os.Stdout, err: os.Stderr, hurry: w.hurry}
+	err := p.run(w.stop, os.Args[1:])
+	w.release()
+	os.Exit(p.status(err))
+}
+
+// program is one run of the command.
+type program struct {
+	out io.Writer // what was asked for
+	err io.Writer // errors, warnings and the log
+	// hurry is done when the user has asked a second time for the end: then
+	// nothing is waited for any more.
+	hurry context.Context
+}
+
+// usageError is a wrong command line. Exit status 2 tells it from failed work.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// run is the program without its exit status. It returns when the work is done, or
+// when ctx is cancelled and everything has been stopped.
+func (p *program) run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return usagef("nothing to do\n\n%s", strings.TrimSuffix(usage, "\n"))
+	}
+	switch args[0] {
+	case "check":
+		return p.check(args[1:])
+	case "example":
+		return p.example(args[1:])
+	case "playground":
+		return p.playground(ctx, args[1:])
+	case "version", "-version", "--version":
+		if err := noMore("version", args[1:]); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.out, "seqproxy %s (commit %s, %s %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return err
+	case "help", "-h", "-help", "--help":
+		fmt.Fprintf(p.out, "%s\n", usage)
+		newProxyCommand().help(p.out)
+		return nil
+	}
+	return p.serve(ctx, args)
+}
+
+// status says what went wrong, if anything, and returns the exit status: 0 after
+// success, 2 after a wrong command line, otherwise 1.
+func (p *program) status(err error) int {
+	var wrong *usageError
+	var file *conf.Error
+	switch {
+	case errors.Is(err, flag.ErrHelp): // was printed
+		return 0
+	case errors.As(err, &file): // a line for each problem, which begins with the file
+		fmt.Fprintf(p.err, "seqproxy: this configuration cannot be used:\n%v\n", file)
+	case err != nil:
+		fmt.Fprintln(p.err, "seqproxy:", strings.TrimRight(err.Error(), "\n"))
+	}
+	switch {
+	case errors.As(err, &wrong):
+		return 2
+	case p.hurry.Err() != nil:
+		fmt.Fprintln(p.err, "seqproxy: ended at once by a second signal")
+		return 1
+	case err != nil:
+		return 1
+	}
+	return 0
+}

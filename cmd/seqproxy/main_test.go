@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// asProgram is the environment variable that makes the test binary the program.
+const asProgram = "SEQPROXY_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) == "" {
+		mysqltest.Main(m, mysqltest.CheckLeaks())
+		return
+	}
+	go func() { // its end is the end of the test process, however that ended
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3)
+	}()
+	main()
+}
+
+// patience bounds every wait for the program.
+const patience = 60 * time.Second
+
+// process is a run of the program.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it is gone
+
+	mu       sync.Mutex
+	out, err bytes.Buffer // guarded by mu
+}
+
+// begin runs the program in an environment without anything of the user's.
+func begin(t *testing.T, args ...string) *process {
+	t.Helper()
+	return beginIn(t, nil, args...)
+}
+
+func beginIn(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: exec.Command(exe, args...), ended: make(chan struct{})}
+	p.cmd.Env = append([]string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}, env...)
+	p.cmd.Stdout, p.cmd.Stderr = &lockedWriter{p, &p.out}, &lockedWriter{p, &p.err}
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // the status is in ProcessState
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		_ = stdin.Close()
+		if t.Failed() {
+			t.Logf("seqproxy %s\n--- stdout\n%s--- stderr\n%s", strings.Join(args, " "), p.stdout(), p.stderr())
+		}
+	})
+	return p
+}
+
+type lockedWriter struct {
+	p *process
+	b *bytes.Buffer
+}
+
+func (w *lockedWriter) Write(b []byte) (int, error) {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	return w.b.Write(b)
+}
+
+func (p *process) stdout() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+func (p *process) stderr() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err.String()
+}
+
+// await waits until the program has written text to either stream.
+func (p *process) await(text string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if strings.Contains(p.stdout()+p.stderr(), text) {
+			return
+		}
+		select {
+		case <-p.ended:
+			if strings.Contains(p.stdout()+p.stderr(), text) {
+				return
+			}
+			p.t.Fatalf("the program ended with %v before it said %q", p.cmd.ProcessState, text)
+		default:
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("the program did not say %q in %v", text, patience)
+		}
+	}
+}
+
+func (p *process) signal(sig os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// end waits for the program's end and checks its exit status; -1 is the end by a
+// signal.
+func (p *process) end(want int) {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.t.Fatalf("the program still runs after %v", patience)
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != want {
+		p.t.Fatalf("exit status: got %d (%v), want %d", got, p.cmd.ProcessState, want)
+	}
+}
+
+// address returns where the proxy listens, from its log.
+func (p *process) address() string {
+	p.t.Helper()
+	p.await(`"version"`)
+	_, rest, ok := strings.Cut(p.stderr(), `"address": "`)
+	address, _, ok2 := strings.Cut(rest, `"`)
+	if !ok || !ok2 {
+		p.t.Fatal("the log does not say where the proxy listens")
+	}
+	return address
+}
+
+// client runs the command-line client with statements and returns what it wrote
+// to both streams.
+func client(t *testing.T, address, user, password string, args ...string) (output string, err error) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, mysqltest.Shared(t).Client(t),
+		append([]string{"--no-defaults", "-h", host, "-P", port, "-u", user, "--password=" + password}, args...)...)
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}
+
+// query runs statements and returns their output.
+func query(t *testing.T, address, user, password, sql string, args ...string) string {
+	t.Helper()
+	output, err := client(t, address, user, password, append(args, "-N", "-e", sql)...)
+	if err != nil {
+		t.Fatalf("%s: %v: %s", sql, err, output)
+	}
+	return strings.TrimSuffix(output, "\n")
+}
+
+// write makes a file and returns its path.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// serverPIDs reads the pid files of a playground's two servers.
+func serverPIDs(t *testing.T, home string) (pids []int) {
+	t.Helper()
+	for i := range exampleSchemas {
+		text, err := os.ReadFile(filepath.Join(home, "server"+strconv.Itoa(i), "mysqld.pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, 0); err != nil {
+			t.Fatalf("server %d with pid %d does not run: %v", i, pid, err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// awaitServersGone waits until no server runs in a playground's directory. A
+// server holds the lock of its directory for as long as it lives; a pid may
+// stay behind as a zombie.
+func awaitServersGone(t *testing.T, home string) {
+	t.Helper()
+	for i := range exampleSchemas {
+		f, err := os.Open(filepath.Join(home, "server"+strconv.Itoa(i), "lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = syscall.EWOULDBLOCK
+		for deadline := time.Now().Add(10 * time.Second); errors.Is(err, syscall.EWOULDBLOCK) && time.Now().Before(deadline); {
+			if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		if err != nil {
+			t.Errorf("server %d still runs: %v", i, err)
+		}
+		_ = f.Close()
+	}
+}
+
+// inFile puts a file's path into a text that speaks of FILE and its directory DIR.
+func inFile(file, text string) string {
+	return strings.NewReplacer("FILE", file, "DIR", filepath.Dir(file)).Replace(text)
+}

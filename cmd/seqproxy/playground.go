@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"seqproxy/conf"
+	"seqproxy/internal/mysqld"
+	"seqproxy/sequence"
+)
+
+// playground starts two private servers and a proxy in front of them, and stops
+// all three when ctx is cancelled or one of the servers ends.
+func (p *program) playground(ctx context.Context, args []string) (err error) {
+	c := newCommand("playground")
+	listen := c.String("listen", "127.0.0.1:4306", "`HOST:PORT` for clients; loopback only, since root has no password")
+	path := c.String("server", "", "`PATH` of mariadbd or mysqld; default: found in PATH")
+	dir := c.String("dir", "", "`DIR` that keeps the servers' data between runs; default: a directory that is removed at the end")
+	if err := c.parse(args, p.out); err != nil {
+		return err
+	}
+	if err := noMore("playground", c.Args()); err != nil {
+		return err
+	}
+	if err := loopbackOnly(*listen); err != nil {
+		return err
+	}
+	if err := canListen(ctx, *listen); err != nil { // before anything is started
+		return err
+	}
+	binary, err := findServer(*path)
+	if err != nil {
+		return err
+	}
+	home, err := newHome(*dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, home.close()) }()
+
+	fmt.Fprintf(p.out, "Starting two private servers (%s) ...\n", binary)
+	servers, err := startServers(ctx, binary, home)
+	if err != nil {
+		return p.unlessEnded(ctx, err)
+	}
+	defer func() { err = errors.Join(err, stopServers(p.hurry, servers)) }()
+	r, err := startInFront(ctx, *listen, servers)
+	if err != nil {
+		return p.unlessEnded(ctx, err)
+	}
+	p.welcome(r.server.Addr().String(), home, servers)
+
+	// A server that dies takes the playground with it, in order.
+	life, end := context.WithCancelCause(ctx)
+	var watchers sync.WaitGroup
+	for i, s := range servers {
+		watchers.Go(func() {
+			select {
+			case <-s.Done():
+				end(fmt.Errorf("the server of shard %s is gone: %w", shardName(i), s.Crashed()))
+			case <-life.Done():
+			}
+		})
+	}
+	err = r.wait(life, p.hurry)
+	if ctx.Err() == nil && life.Err() != nil {
+		err = errors.Join(err, context.Cause(life))
+	}
+	end(nil)
+	watchers.Wait()
+	if err == nil {
+		fmt.Fprintln(p.out, "\nStopped the proxy; stopping its two servers.")
+	}
+	return err
+}
+
+// unlessEnded hides an error that only says that the user has ended the start.
+func (p *program) unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	fmt.Fprintln(p.out, "\nStopped before everything was ready.")
+	return nil
+}
+
+// startInFront starts the proxy in front of the servers, with the example sequence.
+func startInFront(ctx context.Context, listen string, servers []*mysqld.Server) (*running, error) {
+	cfg, err := playgroundConfig(listen, servers)
+	if err != nil {
+		return nil, err
+	}
+	log, err := newLogger(cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	r, err := start(ctx, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.sequences.Create(ctx, sequence.CreateOptions{Name: exampleSequence, IfNotExists: true}); err != nil {
+		return nil, errors.Join(fmt.Errorf("create the example sequence: %w", err), r.stop(ctx))
+	}
+	return r, nil
+}
+
+// playgroundConfig is the configuration that the playground runs with.
+func playgroundConfig(listen string, servers []*mysqld.Server) (*conf.Config, error) {
+	cfg := conf.Default()
+	cfg.Listen = listen
+	cfg.Users = []conf.User{{Name: "root"}}
+	cfg.AdminUsers = []string{"root"}
+	cfg.DefaultShard = shardName(0)
+	cfg.Log.Level = "warn"
+	cfg.ShutdownTimeout = conf.Duration(5 * time.Second)
+	cfg.Sequence.Servers = []conf.SequenceServer{{
+		Address: conf.Address(servers[0].Addr()), User: "root", Database: cfg.Sequence.Database,
+	}}
+	for i, s := range servers {
+		cfg.Shards = append(cfg.Shards, conf.Shard{
+			Name:    shardName(i),
+			Schemas: []string{exampleSchemas[i]},
+			Nodes:   []conf.Node{{Address: conf.Address(s.Addr())}},
+		})
+	}
+	return cfg, cfg.Validate()
+}
+
+// loopbackOnly refuses to put servers without passwords where others can reach them.
+func loopbackOnly(listen string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return usagef("--listen must be HOST:PORT such as 127.0.0.1:4306, is %q", listen)
+	}
+	if host == "localhost" {
+		return nil
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil || !ip.IsLoopback() {
+		return usagef("--listen must be a loopback address such as 127.0.0.1 or [::1], since the playground's root has no password; is %q", listen)
+	}
+	return nil
+}
+
+// canListen tells early that a port is taken.
+func canListen(ctx context.Context, listen string) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return listenError(listen, err)
+	}
+	return l.Close()
+}

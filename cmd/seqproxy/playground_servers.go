@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"golang.org/x/sync/errgroup"
+
+	"seqproxy/internal/mysqld"
+)
+
+// exampleSchemas are the schemas of the example shards: one on each server.
+var exampleSchemas = [2]string{"album0", "album1"}
+
+// exampleTable is in each of them.
+const exampleTable = "CREATE TABLE IF NOT EXISTS photos (" +
+	"id BIGINT UNSIGNED NOT NULL, title VARCHAR(100) NOT NULL, PRIMARY KEY (id)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
+
+// exampleSequence gives its keys.
+const exampleSequence = "photos"
+
+// shardName is the name of the shard on server i.
+func shardName(i int) string { return fmt.Sprintf("photos%d", i) }
+
+// findServer finds the server program; path may be empty.
+func findServer(path string) (mysqld.Binary, error) {
+	binary, err := mysqld.Find(path)
+	switch {
+	case err == nil:
+		return binary, nil
+	case path != "":
+		return binary, fmt.Errorf("--server: %w", err)
+	case errors.Is(err, mysqld.ErrNotFound):
+		return binary, fmt.Errorf("%w; or name the program with --server PATH", err)
+	}
+	return binary, fmt.Errorf("%w; choose another program with --server PATH", err)
+}
+
+// home is the directory of the servers' data.
+type home struct {
+	dir  string // absolute
+	kept bool   // the user named it, so it stays
+}
+
+// newHome makes the directory, or with dir == "" one that close removes.
+func newHome(dir string) (home, error) {
+	if dir == "" {
+		dir, err := os.MkdirTemp("", "seqproxy-playground-")
+		if err != nil {
+			return home{}, fmt.Errorf("make a directory for the servers' data: %w; choose one with --dir DIR", err)
+		}
+		return home{dir: dir}, nil
+	}
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(abs, 0o700)
+	}
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(abs, ".writable-"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return home{}, fmt.Errorf("the servers' data cannot be kept in %s: %w; choose another with --dir DIR", dir, err)
+	}
+	return home{dir: abs, kept: true}, nil
+}
+
+func (h home) close() error {
+	if h.kept {
+		return nil
+	}
+	return os.RemoveAll(h.dir)
+}
+
+// startServers starts the servers at the same time, with the example schemas. After
+// an error none is left.
+func startServers(ctx context.Context, binary mysqld.Binary, h home) ([]*mysqld.Server, error) {
+	servers := make([]*mysqld.Server, len(exampleSchemas))
+	group, starting := errgroup.WithContext(ctx)
+	for i, schema := range exampleSchemas {
+		group.Go(func() (err error) {
+			servers[i], err = mysqld.Start(starting, mysqld.Config{Binary: binary, Dir: filepath.Join(h.dir, fmt.Sprintf("server%d", i))})
+			if err != nil {
+				return err
+			}
+			if err := fill(starting, servers[i], schema); err != nil {
+				return fmt.Errorf("create schema %s on %s: %w", schema, servers[i].Addr(), err)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	if err == nil {
+		return servers, nil
+	}
+	if errors.Is(err, mysqld.ErrDirInUse) {
+		err = fmt.Errorf("the directory %s belongs to a playground that is running: end that one, or choose another with --dir DIR", h.dir)
+	}
+	return nil, errors.Join(err, stopServers(context.Background(), servers))
+}
+
+// stopTimeout bounds the servers' orderly shutdown.
+const stopTimeout = 30 * time.Second
+
+// stopServers stops the servers at the same time; one that was not started is nil.
+// When hurry is done they are killed.
+func stopServers(hurry context.Context, servers []*mysqld.Server) error {
+	ctx, cancel := context.WithTimeout(hurry, stopTimeout)
+	defer cancel()
+	errs := make([]error, len(servers))
+	var group errgroup.Group
+	for i, s := range servers {
+		if s == nil {
+			continue
+		}
+		group.Go(func() error {
+			errs[i] = s.Stop(ctx)
+			return nil
+		})
+	}
+	_ = group.Wait() // errs has them all
+	if hurry.Err() != nil {
+		return nil // killed, as was asked for
+	}
+	return errors.Join(errs...)
+}
+
+// fill creates an example schema on a server.
+func fill(ctx context.Context, s *mysqld.Server, schema string) (err error) {
+	cfg := mysql.NewConfig()
+	cfg.Net, cfg.Addr, cfg.User = "tcp", s.Addr(), "root"
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	for _, statement := range []string{"CREATE DATABASE IF NOT EXISTS seqproxy", "CREATE DATABASE IF NOT EXISTS " + schema, "USE " + schema, exampleTable} {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+const ready = "Ctrl-C stops everything."
+
+// TestPlaygroundInADirectory holds what can share one directory, since making the
+// servers' data is what takes the time.
+func TestPlaygroundInADirectory(t *testing.T) {
+	home := t.TempDir()
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, home string)
+	}{
+		{"keeps data, and numbers go on without a gap", dirKeepsData},
+		{"listens on IPv6", playgroundListensOnIPv6},
+		{"killed, leaves no server", killedPlaygroundLeavesNoServer},
+		{"ends with a server that dies", deadServerTakesThePlaygroundDown},
+		{"ends at once with the second Ctrl-C", secondCtrlCEndsAtOnce},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, home) })
+	}
+}
+
+// startPlayground starts one on a free port.
+func startPlayground(t *testing.T, home string, args ...string) (p *process, address string) {
+	t.Helper()
+	p = begin(t, append([]string{"playground", "--listen", "127.0.0.1:0", "--dir", home}, args...)...)
+	p.await(ready)
+	return p, playgroundAddress(t, p)
+}
+
+var listensOn = regexp.MustCompile(`A proxy listens on (\S+),`)
+
+func playgroundAddress(t *testing.T, p *process) string {
+	t.Helper()
+	match := listensOn.FindStringSubmatch(p.stdout())
+	if match == nil {
+		t.Fatal("the playground does not say where it listens")
+	}
+	return match[1]
+}
+
+// TestANewUserTriesThePlayground runs the commands that the playground prints,
+// literally, and ends it with Ctrl-C.
+func TestANewUserTriesThePlayground(t *testing.T) {
+	bystander := mysqltest.Shared(t)
+	tmp := t.TempDir()
+	p := beginIn(t, []string{"TMPDIR=" + tmp}, "playground", "--listen", "127.0.0.1:0")
+	p.await(ready)
+
+	var commands []string
+	_, rest, _ := strings.Cut(p.stdout(), "Try it:\n")
+	for line := range strings.Lines(rest) {
+		if command, ok := strings.CutPrefix(line, "  "); ok {
+			commands = append(commands, strings.TrimSpace(command))
+		}
+	}
+	want := []string{
+		"9\n9\n",
+		"NEXTVAL('photos')\n1\n",
+		"LAST_INSERT_ID()\n2\nid\ttitle\n2\tsea\n3\tsky\n",
+		"id\ttitle\n4\tmoon\n",
+		"NEXTVAL('users')\n1000\nname\tnext\tcached\tcache\nphotos\t5\t996\t1000\nusers\t1001\t999\t1000\n",
+	}
+	if len(commands) != len(want) {
+		t.Fatalf("got %d commands to try, want %d:\n%s", len(commands), len(want), strings.Join(commands, "\n"))
+	}
+	for i, command := range commands {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		cmd := exec.CommandContext(ctx, "sh", "-c", command)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp}
+		cmd.Stdin = strings.NewReader("SELECT 4+5 AS `9`;\n") // read by the first, which is interactive
+		got, err := cmd.CombinedOutput()
+		cancel()
+		if err != nil || string(got) != want[i] {
+			t.Errorf("%s\ngot  %q, %v\nwant %q", command, got, err, want[i])
+		}
+	}
+
+	homes, err := filepath.Glob(filepath.Join(tmp, "seqproxy-playground-*"))
+	if err != nil || len(homes) != 1 {
+		t.Fatalf("directories of the playground: got %q, %v, want one", homes, err)
+	}
+	pids := serverPIDs(t, homes[0])
+	p.signal(os.Interrupt)
+	p.end(0)
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
+			t.Errorf("server with pid %d after Ctrl-C: got %v, want it gone", pid, err)
+		}
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left in the temporary directory: got %v, %v, want nothing", left, err)
+	}
+	if got := p.stderr(); got != "" {
+		t.Errorf("stderr: got %q, want nothing", got)
+	}
+	if !bystander.Running() {
+		t.Error("Ctrl-C ended a server that is not the playground's")
+	}
+}
+
+func dirKeepsData(t *testing.T, home string) {
+	p, address := startPlayground(t, home)
+	first := query(t, address, "root", "", "SELECT NEXTVAL('photos') - 1; INSERT INTO album1.photos VALUES (99, 'kept')", "album1")
+	if !strings.Contains(p.stdout(), "The data is kept in "+home+".") {
+		t.Error("the playground does not say where the data is kept")
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+	awaitServersGone(t, home)
+
+	p, address = startPlayground(t, home)
+	if got, want := query(t, address, "root", "", "SELECT NEXTVAL('photos') - 2"), first; got != want {
+		t.Errorf("two below the number after the restart: got %s, want %s: a gap or a duplicate", got, want)
+	}
+	if got := query(t, address, "root", "", "SELECT title FROM photos WHERE id = 99; DELETE FROM photos WHERE id = 99", "album1"); got != "kept" {
+		t.Errorf("row after the restart: got %q, want %q", got, "kept")
+	}
+
+	// The directory is this playground's alone.
+	second := begin(t, "playground", "--listen", "127.0.0.1:0", "--dir", home)
+	second.end(1)
+	want := "seqproxy: the directory " + home + " belongs to a playground that is running: end that one, or choose another with --dir DIR\n"
+	if got := second.stderr(); got != want {
+		t.Errorf("a second playground: got %q, want %q", got, want)
+	}
+	// And so is its port.
+	second = begin(t, "playground", "--listen", address)
+	second.end(1)
+	want = "seqproxy: address " + address + " is in use: end what listens there, or choose another with --listen HOST:PORT\n"
+	if got := second.stderr(); got != want {
+		t.Errorf("a second playground on the port: got %q, want %q", got, want)
+	}
+	serverPIDs(t, home) // still there
+	if got := query(t, address, "root", "", "SELECT 1"); got != "1" {
+		t.Errorf("the first playground after the second: got %q, want 1", got)
+	}
+	p.signal(os.Interrupt)
+	p.end(0)
+	awaitServersGone(t, home)
+}
+
+func killedPlaygroundLeavesNoServer(t *testing.T, home string) {
+	p, _ := startPlayground(t, home)
+	serverPIDs(t, home)
+	p.signal(os.Kill)
+	p.end(-1)
+	awaitServersGone(t, home)
+}
+
+func deadServerTakesThePlaygroundDown(t *testing.T, home string) {
+	p, _ := startPlayground(t, home)
+	pids := serverPIDs(t, home)
+	if err := syscall.Kill(pids[1], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.end(1)
+	for _, want := range []string{"seqproxy: the server of shard photos1 is gone: ", "signal: killed", "ready for connections"} {
+		if !strings.Contains(p.stderr(), want) {
+			t.Errorf("stderr does not hold %q", want)
+		}
+	}
+	awaitServersGone(t, home)
+}
+
+func secondCtrlCEndsAtOnce(t *testing.T, home string) {
+	p, address := startPlayground(t, home)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = client(t, address, "root", "", "-e", "SELECT SLEEP(30)")
+	}()
+	awaitStatement(t, address, "SLEEP(30)")
+	begin := time.Now()
+	p.signal(os.Interrupt)
+	time.Sleep(200 * time.Millisecond) // the proxy waits for the statement now
+	p.signal(os.Interrupt)
+	p.end(1)
+	if took := time.Since(begin); took > 4*time.Second { // the orderly way waits 5 s for the statement
+		t.Errorf("the end took %v", took)
+	}
+	if got, want := p.stderr(), "seqproxy: ended at once by a second signal\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("stderr: got %q, want it to end in %q", got, want)
+	}
+	awaitServersGone(t, home)
+	<-done
+}
+
+// awaitStatement waits until a statement that contains text runs.
+func awaitStatement(t *testing.T, address, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if query(t, address, "root", "", "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%"+text+"%' AND ID <> CONNECTION_ID()") != "0" {
+			return
+		}
+	}
+	t.Fatalf("no statement with %s runs", text)
+}
+
+func TestCtrlCDuringTheStartEndsEverything(t *testing.T) {
+	tmp := t.TempDir()
+	p := beginIn(t, []string{"TMPDIR=" + tmp}, "playground", "--listen", "127.0.0.1:0")
+	p.await("Starting two private servers")
+	p.signal(os.Interrupt)
+	p.end(0)
+	if want := "Stopped before everything was ready."; !strings.Contains(p.stdout(), want) {
+		t.Errorf("stdout does not hold %q", want)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left in the temporary directory: got %v, %v, want nothing", left, err)
+	}
+}
+
+func playgroundListensOnIPv6(t *testing.T, home string) {
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skip("this machine has no IPv6 loopback:", err)
+	}
+	_ = l.Close()
+	p, address := startPlayground(t, home, "--listen", "[::1]:0")
+	if !strings.HasPrefix(address, "[::1]:") {
+		t.Errorf("address: got %s, want one of [::1]", address)
+	}
+	if want := "mariadb -h ::1 -P "; !strings.Contains(p.stdout(), want) {
+		t.Errorf("the commands to try do not hold %q", want)
+	}
+	if got := query(t, address, "root", "", "SELECT 1"); got != "1" {
+		t.Errorf("over IPv6: got %q, want 1", got)
+	}
+	p.signal(os.Interrupt)
+	p.end(0)
+}
+
+func TestWhatKeepsThePlaygroundFromStarting(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	file := write(t, "file", "")
+	for _, test := range []struct {
+		name   string
+		args   []string
+		status int
+		want   string
+	}{
+		{"port in use", []string{"--listen", taken.Addr().String()}, 1,
+			"address " + taken.Addr().String() + " is in use: end what listens there, or choose another with --listen HOST:PORT"},
+		{"address of others", []string{"--listen", "192.0.2.1:4306"}, 2,
+			`--listen must be a loopback address such as 127.0.0.1 or [::1], since the playground's root has no password; is "192.0.2.1:4306"`},
+		{"no address", []string{"--listen", "4306"}, 2, `--listen must be HOST:PORT such as 127.0.0.1:4306, is "4306"`},
+		{"missing binary", []string{"--server", "/none/mariadbd"}, 1,
+			"--server: server binary /none/mariadbd: stat /none/mariadbd: no such file or directory"},
+		{"directory that is a file", []string{"--dir", file}, 1,
+			"the servers' data cannot be kept in " + file + ": mkdir " + file + ": not a directory; choose another with --dir DIR"},
+		{"directory that cannot be made", []string{"--dir", file + "/x"}, 1,
+			"the servers' data cannot be kept in " + file + "/x: mkdir " + file + ": not a directory; choose another with --dir DIR"},
+		{"argument", []string{"now"}, 2, `"now" is too much: seqproxy playground takes no further argument`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tmp := t.TempDir()
+			args := append([]string{"playground", "--listen", "127.0.0.1:0"}, test.args...)
+			p := beginIn(t, []string{"TMPDIR=" + tmp}, args...)
+			p.end(test.status)
+			if got, want := p.stderr(), "seqproxy: "+test.want+"\n"; got != want {
+				t.Errorf("stderr: got %q, want %q", got, want)
+			}
+			if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+				t.Errorf("left in the temporary directory: got %v, %v, want nothing", left, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"seqproxy/internal/mysqld"
+)
+
+// welcome says what was started and what to try. The commands can be copied as
+// they are.
+func (p *program) welcome(address string, h home, servers []*mysqld.Server) {
+	fmt.Fprintf(p.out, `
+A proxy listens on %s, user root, no password. Behind it:
+  shard %s  %s  schema %s, the sequence table, and every schema that no shard owns
+  shard %s  %s  schema %s
+`, address, shardName(0), servers[0].Addr(), exampleSchemas[0], shardName(1), servers[1].Addr(), exampleSchemas[1])
+	if h.kept {
+		fmt.Fprintf(p.out, "The data is kept in %s.\n", h.dir)
+	}
+	client := "mariadb"
+	if path, err := mysqld.FindClient(); err == nil {
+		client = filepath.Base(path)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil { // not with the address of a listener
+		host, port = address, "4306"
+	}
+	login := fmt.Sprintf("%s -h %s -P %s -u root", client, host, port)
+	fmt.Fprintf(p.out, `
+Try it:
+  %[1]s
+  %[1]s -e "SELECT NEXTVAL('photos')"
+  %[1]s album0 -e "INSERT INTO photos VALUES (NEXTVAL('photos'), 'sea'), (NEXTVAL('photos'), 'sky'); SELECT LAST_INSERT_ID(); SELECT * FROM photos"
+  %[1]s album1 -e "INSERT INTO photos VALUES (NEXTVAL('photos'), 'moon'); SELECT * FROM photos"
+  %[1]s -e "CREATE SEQUENCE IF NOT EXISTS users START WITH 1000; SELECT NEXTVAL('users'); SHOW SEQUENCES"
+
+Ctrl-C stops everything.
+`, login)
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/admin"
+	"seqproxy/backend"
+	"seqproxy/conf"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+	"seqproxy/sequence"
+)
+
+// running is a proxy with all its parts.
+type running struct {
+	server    *proxy.Server
+	shards    *backend.Shards
+	sequences *sequence.Sequences
+	log       *zap.Logger
+	timeout   time.Duration // of the shutdown
+
+	cancel context.CancelFunc // of the background work
+	wg     sync.WaitGroup     // background work and Serve
+
+	served   chan struct{} // closed when Serve has returned
+	serveErr error         // valid then
+}
+
+// start wires the parts together and begins to accept clients; the caller must call
+// wait. ctx bounds only the start. Servers that are down are no error: each part goes
+// on asking for its own.
+func start(ctx context.Context, cfg *conf.Config, log *zap.Logger) (*running, error) {
+	r := &running{log: log, timeout: cfg.ShutdownTimeout.D(), served: make(chan struct{})}
+	var err error
+	if r.sequences, err = sequence.New(sequenceOptions(cfg, log.Named("sequence"))); err != nil {
+		return nil, fmt.Errorf("sequences: %w", err)
+	}
+	if r.shards, err = backend.New(shardOptions(cfg, log.Named("backend"))); err != nil {
+		return nil, fmt.Errorf("shards: %w", err)
+	}
+	keys := protocol.NewRSAKeys()
+	opts, err := serverOptions(cfg, keys, log.Named("proxy"))
+	if err != nil {
+		return nil, err
+	}
+	opts.Shards, opts.Sequences, opts.Admin = r.shards, r.sequences, admin.NewSequences(r.sequences)
+	r.server = proxy.New(opts)
+	if err := r.server.Listen(cfg.Listen); err != nil { // before anything is started
+		return nil, listenError(cfg.Listen, err)
+	}
+
+	var life context.Context
+	life, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.wg.Go(func() { r.prepareKeys(keys) })
+	r.wg.Go(func() { r.awaitSequences(life) })
+	r.shards.Open(ctx)
+	r.wg.Go(func() {
+		defer close(r.served)
+		r.serveErr = r.server.Serve(context.WithoutCancel(ctx))
+	})
+	log.Info("listening", zap.Stringer("address", r.server.Addr()), zap.String("version", version))
+	return r, nil
+}
+
+// prepareKeys makes the RSA key ahead, which spares the first client without TLS
+// the wait. That client is told if it cannot be made.
+func (r *running) prepareKeys(keys *protocol.RSAKeys) {
+	if err := keys.Prepare(); err != nil {
+		r.log.Error("clients cannot log in with caching_sha2_password without TLS", zap.Error(err))
+	}
+}
+
+// The pauses between attempts to reach the sequence server.
+const (
+	firstSequencePause = time.Second
+	lastSequencePause  = 30 * time.Second
+	sequencePatience   = 10 * time.Second // of one attempt
+)
+
+// awaitSequences asks the sequence server once, so that the log says at the start
+// what the first client would find out later, and that the table is there by then.
+// It asks again until there is an answer, and repeats no complaint.
+func (r *running) awaitSequences(ctx context.Context) {
+	complaint := ""
+	for pause := firstSequencePause; ; pause = min(2*pause, lastSequencePause) {
+		attempt, cancel := context.WithTimeout(ctx, sequencePatience)
+		_, err := r.sequences.List(attempt)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			if complaint != "" {
+				r.log.Info("the sequence server can be used now")
+			}
+			return
+		case err.Error() != complaint:
+			complaint = err.Error()
+			r.log.Warn("no numbers can be reserved; trying again", zap.Error(err))
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// wait lets the proxy run until ctx is cancelled or clients cannot be accepted any
+// more, and stops it. When hurry is done nothing is waited for.
+func (r *running) wait(ctx, hurry context.Context) error {
+	select {
+	case <-ctx.Done():
+	case <-r.served:
+	}
+	return r.stop(hurry)
+}
+
+// giveBackTimeout bounds giving unused numbers back when the proxy stops.
+const giveBackTimeout = 5 * time.Second
+
+// stop stops the proxy: no new clients, running statements end, unused numbers go
+// back to the table. The error is that of accepting clients.
+func (r *running) stop(hurry context.Context) error {
+	r.log.Info("stopping", zap.Int("sessions", r.server.Sessions()), zap.Duration("at most", r.timeout+giveBackTimeout))
+	r.cancel()
+	shut, cancel := context.WithTimeout(hurry, r.timeout)
+	defer cancel()
+	if err := r.server.Shutdown(shut); err != nil {
+		r.log.Warn("shutdown", zap.Error(err))
+	}
+	r.shards.Close()
+	back, cancelBack := context.WithTimeout(hurry, giveBackTimeout)
+	defer cancelBack()
+	if err := r.sequences.Close(back); err != nil {
+		r.log.Warn("unused numbers are lost, which makes a gap", zap.Error(err))
+	}
+	r.wg.Wait()
+	r.log.Info("stopped")
+	return r.serveErr
+}
+
+// listenError says what to do about an address that cannot be listened on.
+func listenError(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("address %s is in use: end what listens there, or choose another with --listen HOST:PORT", address)
+	}
+	return fmt.Errorf("%w; choose another address with --listen HOST:PORT", err)
+}

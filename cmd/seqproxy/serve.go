@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"seqproxy/conf"
+)
+
+// serve runs the proxy until ctx is cancelled.
+func (p *program) serve(ctx context.Context, args []string) error {
+	cfg, err := p.configure(args)
+	if err != nil {
+		return err
+	}
+	log, err := newLogger(cfg.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Sync() }() // stderr cannot be synced everywhere
+	for _, w := range cfg.Warnings() {
+		log.Warn(w)
+	}
+	r, err := start(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	return r.wait(ctx, p.hurry)
+}
+
+// proxyCommand is the flags of the proxy itself.
+type proxyCommand struct {
+	*command
+	file, backend, user, passwordFile, listen string
+}
+
+func newProxyCommand() *proxyCommand {
+	c := &proxyCommand{command: newCommand("")}
+	c.StringVar(&c.file, "config", "", "configuration `FILE`")
+	c.StringVar(&c.backend, "backend", "", "`HOST:PORT` or unix:/PATH of the one server to stand in front of, instead of a configuration")
+	c.StringVar(&c.user, "user", "", "`NAME` that clients log in with and the proxy uses at the server (with -backend)")
+	c.StringVar(&c.passwordFile, "password-file", "", "`FILE` with the user's password; without it the password is empty (with -backend)")
+	c.StringVar(&c.listen, "listen", "", "`HOST:PORT` to listen on; overrides the configuration (default 127.0.0.1:4306)")
+	return c
+}
+
+// configure reads the configuration that the arguments name.
+func (p *program) configure(args []string) (*conf.Config, error) {
+	c := newProxyCommand()
+	if err := c.parse(args, p.out); err != nil {
+		return nil, err
+	}
+	given := make(map[string]bool)
+	c.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	switch {
+	case c.NArg() > 0:
+		return nil, usagef("%q is no command; the commands are check, example, playground, version and help", c.Arg(0))
+	case given["config"] && given["backend"]:
+		return nil, usagef("-config and -backend exclude each other: with -config the servers stand in the file")
+	case !given["config"] && !given["backend"]:
+		return nil, usagef("give -config FILE, or -backend HOST:PORT and -user NAME; \"seqproxy help\" shows all")
+	case given["config"] && (given["user"] || given["password-file"]):
+		return nil, usagef("-user and -password-file go with -backend; with -config the users stand in the file")
+	case given["backend"] && c.user == "":
+		return nil, usagef("-backend needs -user NAME: the account that clients log in with")
+	case given["config"]:
+		return fileConfig(c.file, c.listen)
+	}
+	var password conf.Secret
+	if given["password-file"] {
+		read, warning, err := conf.ReadPasswordFile(c.passwordFile)
+		if err != nil {
+			return nil, fmt.Errorf("-password-file: %w", err)
+		}
+		if warning != "" {
+			fmt.Fprintln(p.err, "seqproxy: -password-file:", warning)
+		}
+		password = read
+	}
+	cfg := conf.ForBackend(c.backend, c.user, password, c.listen)
+	if err := cfg.Validate(); err != nil {
+		return nil, inFlags(err)
+	}
+	return cfg, nil
+}
+
+// fileConfig loads a file; listen, if not empty, stands for its key.
+func fileConfig(file, listen string) (*conf.Config, error) {
+	cfg, err := conf.Load(file)
+	if err != nil || listen == "" {
+		return cfg, err
+	}
+	cfg.Listen = listen
+	if err := cfg.Validate(); err != nil { // the file was right before
+		return nil, inFlags(err)
+	}
+	return cfg, nil
+}
+
+// inFlags words a problem with a configuration that was made of flags: each key
+// becomes the flag that it came from, and is said once.
+func inFlags(err error) error {
+	var wrong *conf.Error
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	flagOf := map[string]string{"listen": "-listen", "user": "-user"}
+	said := make(map[string]bool)
+	var lines []string
+	for _, problem := range wrong.Problems {
+		key, text, ok := strings.Cut(problem, ": ")
+		if ok {
+			name := flagOf[key]
+			switch {
+			case strings.HasSuffix(key, ".address"):
+				name = "-backend"
+			case strings.HasSuffix(key, ".name"):
+				name = "-user"
+			}
+			if name != "" {
+				problem = name + " " + text
+			}
+		}
+		if !said[problem] {
+			said[problem] = true
+			lines = append(lines, problem)
+		}
+	}
+	return &usageError{errors.New(strings.Join(lines, "\n"))}
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/conf"
+	"seqproxy/internal/mysqltest"
+)
+
+// account makes an account with a password and rights on the shared server; rights
+// are what stands between GRANT and TO.
+func account(t *testing.T, name string, rights ...string) {
+	t.Helper()
+	s := mysqltest.Shared(t)
+	s.Exec(t, "CREATE USER '"+name+"'@'%' IDENTIFIED BY 'secret'")
+	for _, r := range rights {
+		s.Exec(t, "GRANT "+r+" TO '"+name+"'@'%'")
+	}
+	t.Cleanup(func() { s.Exec(t, "DROP USER '"+name+"'@'%'", "DROP DATABASE IF EXISTS seqproxy") })
+}
+
+func TestInFrontOfOneServerWithoutAConfiguration(t *testing.T) {
+	s := mysqltest.Shared(t)
+	account(t, "app", "ALL ON *.*")
+	schema := s.Schema(t)
+	password := write(t, "password", "secret\n")
+	p := begin(t, "--backend", s.Addr(), "--user", "app", "--password-file", password, "--listen", "127.0.0.1:0")
+	address := p.address()
+
+	if got, want := query(t, address, "app", "secret", "SELECT DATABASE(), VERSION()", schema),
+		query(t, s.Addr(), "app", "secret", "SELECT DATABASE(), VERSION()", schema); got != want {
+		t.Errorf("relayed: got %q, direct %q", got, want)
+	}
+	script := `CREATE SEQUENCE photos;
+		CREATE TABLE photos (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(20));
+		INSERT INTO photos VALUES (NEXTVAL('photos'), 'sea');
+		SELECT LAST_INSERT_ID();
+		SELECT * FROM photos;
+		SELECT NEXTVAL('photos');`
+	if got, want := query(t, address, "app", "secret", script, schema), "1\n1\tsea\n2"; got != want {
+		t.Errorf("a first session: got %q, want %q", got, want)
+	}
+	output, err := client(t, address, "app", "wrong", "-e", "SELECT 1")
+	if want := "ERROR 1045 (28000): Access denied for user 'app'@'127.0.0.1' (using password: YES)\n"; err == nil || output != want {
+		t.Errorf("wrong password: got %q, %v, want %q", output, err, want)
+	}
+	output, err = client(t, address, "app", "secret", "-e", "SELECT NEXTVAL('nothing')")
+	if want := "ERROR 4091 (42S02) at line 1: Unknown SEQUENCE: 'nothing'\n"; err == nil || output != want {
+		t.Errorf("unknown sequence: got %q, %v, want %q", output, err, want)
+	}
+
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+	if got := query(t, s.Addr(), "app", "secret", "SELECT name, id FROM seqproxy.sequence"); got != "photos\t2" {
+		t.Errorf("the row after the end: got %q, want the last number that was given, %q", got, "photos\t2")
+	}
+	for _, want := range []string{"listening", "stopping", "stopped", "login refused"} {
+		if !strings.Contains(p.stderr(), want) {
+			t.Errorf("the log does not say %q", want)
+		}
+	}
+	if strings.Contains(p.stderr(), "secret") {
+		t.Error("the log holds the password")
+	}
+	if got := p.stdout(); got != "" {
+		t.Errorf("stdout: got %q, want nothing", got)
+	}
+}
+
+func TestPasswordFileOfEverybodyIsWarnedAbout(t *testing.T) {
+	password := write(t, "password", "secret\n")
+	if err := os.Chmod(password, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, "-backend", mysqltest.Shared(t).Addr(), "-user", "nobody", "-password-file", password, "-listen", "127.0.0.1:0")
+	p.await("seqproxy: -password-file: " + password + " is readable by everybody; chmod 600 it\n")
+	p.await("listening")
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+}
+
+func TestKeysOnlyByAConfiguration(t *testing.T) {
+	s := mysqltest.Shared(t)
+	account(t, "keys", "ALL ON seqproxy.*")
+	file := write(t, "seqproxy.toml", fmt.Sprintf(`
+listen = "127.0.0.1:0"
+admin_users = ["dba"]
+[log]
+format = "json"
+[[user]]
+name = "dba"
+password = "dba's"
+[[user]]
+name = "app"
+password = "app's"
+[sequence]
+cache = 10
+[[sequence.server]]
+address = "unix:%s"
+user = "root"
+`, s.Socket()))
+	p := begin(t, "-config", file)
+	p.await(`"msg":"listening"`)
+	_, rest, _ := strings.Cut(p.stderr(), `"address":"`)
+	address, _, _ := strings.Cut(rest, `"`)
+
+	if got := query(t, address, "dba", "dba's", "CREATE SEQUENCE photos START WITH 7; SHOW SEQUENCES"); got != "photos\t7\t0\t10" {
+		t.Errorf("a new sequence: got %q, want %q", got, "photos\t7\t0\t10")
+	}
+	if got := query(t, address, "app", "app's", "SELECT NEXTVAL('photos'); SELECT LAST_INSERT_ID(); SELECT @@max_allowed_packet"); got != "7\n7\n16777216" {
+		t.Errorf("a key: got %q, want 7 twice and the packet size", got)
+	}
+	for sql, want := range map[string]string{
+		"SELECT * FROM photos": "ERROR 1235 (42000) at line 1: seqproxy: only keys are served here, no shard is configured",
+		"DROP SEQUENCE photos": "ERROR 1227 (42000) at line 1: Access denied; you need to be one of the proxy's admin_users for this operation",
+	} {
+		if output, err := client(t, address, "app", "app's", "-e", sql); err == nil || !strings.HasPrefix(output, want) {
+			t.Errorf("%s: got %q, %v, want %q", sql, output, err, want)
+		}
+	}
+	p.signal(os.Interrupt)
+	p.end(0)
+}
+
+// TestServersThatAreDownAreAwaited starts the proxy with nothing behind it. It says
+// so, lets clients in, and works as soon as the server does.
+func TestServersThatAreDownAreAwaited(t *testing.T) {
+	s := mysqltest.Start(t)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, "-backend", s.Addr(), "-user", "root", "-listen", "127.0.0.1:0")
+	address := p.address()
+	p.await("no numbers can be reserved; trying again")
+	p.await("a shard's server cannot be asked what it offers")
+	output, err := client(t, address, "root", "", "-e", "SELECT 1")
+	if want := "ERROR 1429 (HY000) at line 1: seqproxy: shard default: node " + s.Addr() + " cannot be used: "; err == nil || !strings.HasPrefix(output, want) {
+		t.Errorf("a statement in the outage: got %q, %v, want %q", output, err, want)
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	p.await("the sequence server can be used now")
+	if got := query(t, address, "root", "", "CREATE SEQUENCE photos; SELECT NEXTVAL('photos')"); got != "1" {
+		t.Errorf("after the outage: got %q, want 1", got)
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+	if got := strings.Count(p.stderr(), "no numbers can be reserved"); got > 3 {
+		t.Errorf("the log complains %d times about one outage", got)
+	}
+}
+
+func TestShutdownWaitsForStatementsForTheConfiguredTimeAlone(t *testing.T) {
+	s := mysqltest.Shared(t)
+	for name, test := range map[string]struct {
+		timeout, sleep string
+		wantCut        bool
+	}{
+		"long enough": {"20s", "1", false},
+		"too short":   {"300ms", "30", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := write(t, "seqproxy.toml", fmt.Sprintf(`
+listen = "127.0.0.1:0"
+shutdown_timeout = %q
+[[user]]
+name = "root"
+[[sequence.server]]
+address = %q
+user = "root"
+[[shard]]
+name = "s"
+[[shard.node]]
+address = %[2]q
+`, test.timeout, s.Addr()))
+			t.Cleanup(func() { s.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })
+			p := begin(t, "-config", file)
+			address := p.address()
+			type result struct {
+				output string
+				err    error
+			}
+			answered := make(chan result, 1)
+			go func() {
+				output, err := client(t, address, "root", "", "-N", "-e", "SELECT SLEEP("+test.sleep+") + 5")
+				answered <- result{output, err}
+			}()
+			awaitStatement(t, s.Addr(), "SLEEP("+test.sleep+")")
+			begin := time.Now()
+			p.signal(syscall.SIGTERM)
+			p.end(0)
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("the end took %v", took)
+			}
+			r := <-answered
+			if cut := r.err != nil; cut != test.wantCut || !cut && r.output != "5\n" {
+				t.Errorf("the statement: got %q, %v; want cut = %v", r.output, r.err, test.wantCut)
+			}
+			if got := strings.Contains(p.stderr(), "1 sessions were still busy and had to be closed"); got != test.wantCut {
+				t.Errorf("the log says that a session was cut: %v, want %v", got, test.wantCut)
+			}
+		})
+	}
+}
+
+func TestPortInUseIsToldAtOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	runs(t, 1, "", "seqproxy: address "+l.Addr().String()+" is in use: end what listens there, or choose another with --listen HOST:PORT\n",
+		"-backend", "127.0.0.1:1", "-user", "u", "-listen", l.Addr().String())
+}
+
+func TestNoOutageCoverIsNotTheDefault(t *testing.T) {
+	cfg := conf.Default()
+	cfg.Sequence.OutageCover = 0
+	if got := sequenceOptions(cfg, zap.NewNop()).OutageCover; got <= 0 || got > time.Microsecond {
+		t.Errorf("outage_cover = 0: got %v, want next to nothing, but not 0, which means 15 minutes", got)
+	}
+}
+
+func TestTLSIsOffered(t *testing.T) {
+	cert, key := certificate(t)
+	s := mysqltest.Shared(t)
+	file := write(t, "seqproxy.toml", fmt.Sprintf(`
+listen = "127.0.0.1:0"
+[[user]]
+name = "root"
+password = "p"
+[tls]
+cert_file = %q
+key_file = %q
+[[sequence.server]]
+address = %q
+user = "root"
+`, cert, key, s.Addr()))
+	t.Cleanup(func() { s.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })
+	p := begin(t, "-config", file)
+	address := p.address()
+	if got := query(t, address, "root", "p", `\s`, "--ssl"); !strings.Contains(got, "Cipher in use is TLS_") {
+		t.Errorf("the client's status over TLS: got %q, want a cipher in it", got)
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+
+	if err := os.WriteFile(key, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = begin(t, "-config", file)
+	p.end(1)
+	if want := "tls: cert_file"; !strings.Contains(p.stderr(), want) {
+		t.Errorf("a broken key: got %q, want %q in it", p.stderr(), want)
+	}
+}

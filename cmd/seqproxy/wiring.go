@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/backend"
+	"seqproxy/conf"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+	"seqproxy/sequence"
+)
+
+// The functions here say what each key of the configuration means to the part that
+// it is for.
+
+func sequenceOptions(cfg *conf.Config, log *zap.Logger) sequence.Options {
+	q := &cfg.Sequence
+	opts := sequence.Options{
+		CacheSize:       uint64(q.Cache),
+		OutageCover:     max(q.OutageCover.D(), time.Nanosecond), // 0 would be the default; this never asks for more than Cache
+		AllocateTimeout: q.AllocateTimeout.D(),
+		CreateUnknown:   cfg.UnknownSequence == conf.UnknownSequenceCreate,
+		CreateTable:     q.CreateTable,
+		Durability:      string(q.Durability),
+		Logger:          log,
+	}
+	for _, server := range q.Servers {
+		network, address := server.Address.Split()
+		opts.Servers = append(opts.Servers, sequence.ServerOptions{
+			Network: network, Addr: address, User: server.User, Password: server.Password.Reveal(),
+			Database: server.Database, Table: q.Table,
+		})
+	}
+	return opts
+}
+
+func shardOptions(cfg *conf.Config, log *zap.Logger) backend.Options {
+	opts := backend.Options{
+		Default:        cfg.DefaultShard,
+		ConnectTimeout: cfg.ConnectTimeout.D(),
+		WriteTimeout:   cfg.WriteTimeout.D(),
+		Logger:         log,
+	}
+	if len(cfg.Users) > 0 {
+		opts.Probe = backend.Credentials{User: cfg.Users[0].Name, Password: cfg.Users[0].Password.Reveal()}
+	}
+	for i := range cfg.Shards {
+		s := &cfg.Shards[i]
+		o := backend.ShardOptions{Name: s.Name, Schemas: s.Schemas}
+		if s.User != "" {
+			o.Login = &backend.Credentials{User: s.User, Password: s.Password.Reveal()}
+		}
+		for _, n := range s.Nodes {
+			o.Nodes = append(o.Nodes, string(n.Address))
+		}
+		opts.Shards = append(opts.Shards, o)
+	}
+	return opts
+}
+
+func serverOptions(cfg *conf.Config, keys *protocol.RSAKeys, log *zap.Logger) (proxy.Options, error) {
+	opts := proxy.Options{
+		LastInsertIDExact: cfg.LastInsertID == conf.LastInsertIDExact,
+		RSA:               keys,
+		MaxConnections:    cfg.MaxConnections,
+		LoginTimeout:      cfg.LoginTimeout.D(),
+		WriteTimeout:      cfg.WriteTimeout.D(),
+		MaxStatement:      int(cfg.MaxStatement),
+		Logger:            log,
+	}
+	switch cfg.UnknownSequence {
+	case conf.UnknownSequenceCreate:
+		opts.Unknown = proxy.UnknownCreate
+	case conf.UnknownSequenceRelay:
+		opts.Unknown = proxy.UnknownRelay
+	}
+	for i := range cfg.Users {
+		u := &cfg.Users[i]
+		opts.Users = append(opts.Users, proxy.User{
+			Name: u.Name, Password: u.Password.Reveal(), Schema: u.Schema, Admin: cfg.IsAdmin(u.Name),
+		})
+	}
+	var err error
+	if opts.TLS, err = cfg.TLS.ServerConfig(); err != nil {
+		return opts, fmt.Errorf("tls: %w", err)
+	}
+	return opts, nil
+}

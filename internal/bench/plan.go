@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// environment is what a measurement runs in.
+type environment struct {
+	fleet  *fleet
+	target *target
+	timing timing
+}
+
+// runFunc is one measurement of one contender. An error ends the contender's part in the workload.
+type runFunc func(ctx context.Context, e environment) (figures, error)
+
+// contender is one line of a workload's table.
+type contender struct {
+	name   string // the line's label, and the name in the JSON file
+	target string // what is measured, one of allTargets
+	run    runFunc
+}
+
+// workload is one table.
+type workload struct {
+	name       string // "select1_c16pin", what -only is matched with
+	title      string
+	kind       kind
+	conns      int
+	pinned     bool   // client, target and server on one CPU
+	fresh      bool   // every round has fresh processes
+	base       string // the contender that the others are compared with
+	contenders []contender
+}
+
+// kind says which figures a workload gives.
+type kind int
+
+const (
+	loadKind   kind = iota // operations per second
+	resultKind             // megabytes per second
+	idleKind               // memory of sessions
+)
+
+// The contenders of the tables about sequences.
+const (
+	nextvalSeqproxy = "seqproxy NEXTVAL('photos')"
+	nextvalMariaDB  = "direct NEXTVAL(photos_seq)"
+	nextvalUpdate   = "direct UPDATE idiom"
+	insertSeqproxy  = "seqproxy, NEXTVAL"
+	literalSeqproxy = "seqproxy, literal"
+	literalHAProxy  = "haproxy, literal"
+	literalRelay    = "relay, literal"
+	literalDirect   = "direct, literal"
+)
+
+// counters are the numbers that each counter gave in the whole run.
+type counters struct {
+	photos, mariadb, idiom numberSet
+}
+
+// plan lists all workloads, those of one CPU first: they are the ones to judge by.
+func plan(sessions int) []workload {
+	given := &counters{}
+	var list []workload
+	for _, pinned := range []bool{true, false} {
+		counts := []int{1, 16, 256}
+		if pinned {
+			counts = []int{1, 16}
+		}
+		for _, n := range counts {
+			list = append(list, relayed("select1", "SELECT 1", n, pinned, newSelectOne))
+		}
+		for _, n := range counts {
+			list = append(list, relayed("point_text", "Point select by key, text protocol", n, pinned, newPointText))
+		}
+		for _, n := range counts {
+			list = append(list, relayed("point_prepared", "Point select by key, prepared statement", n, pinned, newPointPrepared))
+		}
+		list = append(list,
+			relayed("pipeline", fmt.Sprintf("%d statements in one write", pipelineDepth), 4, pinned, newPipeline),
+			relayed("connect", "Connect, log in, SELECT 1, quit", 8, pinned, newConnect))
+		for _, n := range counts {
+			list = append(list, nextval(n, pinned, given))
+		}
+		for _, n := range counts {
+			list = append(list, insert(n, pinned, given))
+		}
+	}
+	big := bigResult{rows: 100_000, width: 1000}
+	slow := big
+	slow.slow = 100e6
+	return append(list,
+		overTargets(workload{name: "bigresult", title: "100 MB result, read again until the time is over", kind: resultKind, conns: 1, fresh: true}, big.run),
+		overTargets(workload{name: "bigslow", title: "100 MB result read at 100 MB/s", kind: resultKind, conns: 1, fresh: true}, slow.run),
+		overTargets(workload{name: "rows1m", title: "1,000,000 rows of 100 bytes, read again until the time is over", kind: resultKind, conns: 1, fresh: true},
+			bigResult{rows: 1_000_000, width: 100}.run),
+		overTargets(workload{name: "idle", title: fmt.Sprintf("%d idle sessions, each after one SELECT 1", sessions), kind: idleKind, conns: sessions, fresh: true},
+			idleSessions(sessions)))
+}
+
+// overTargets adds all targets as contenders with the same run.
+func overTargets(w workload, run runFunc) workload {
+	w.base = direct
+	for _, name := range allTargets {
+		w.contenders = append(w.contenders, contender{name, name, run})
+	}
+	return w
+}
+
+// load is a workload of the first kind whose name and title tell the connections and the pinning.
+func load(name, title string, conns int, pinned bool) workload {
+	w := workload{name: fmt.Sprintf("%s_c%d", name, conns), conns: conns, pinned: pinned, kind: loadKind}
+	noun, where := "connections", "all CPUs"
+	if conns == 1 {
+		noun = "connection"
+	}
+	if pinned {
+		w.name += "pin"
+		where = "one CPU"
+	}
+	w.title = fmt.Sprintf("%s; %d %s, %s", title, conns, noun, where)
+	return w
+}
+
+func relayed(name, title string, conns int, pinned bool, start func(context.Context, *target, timing, int) (worker, error)) workload {
+	return overTargets(load(name, title, conns, pinned), loadWith(conns, start))
+}
+
+func nextval(conns int, pinned bool, given *counters) workload {
+	w := load("nextval", "Numbers of a sequence", conns, pinned)
+	w.base = nextvalMariaDB
+	w.contenders = []contender{
+		{nextvalMariaDB, direct, loadNumbers(conns, "SELECT NEXTVAL(photos_seq)", &given.mariadb, numberFromRow)},
+		{nextvalUpdate, direct, loadNumbers(conns, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'idiom'", &given.idiom, numberFromOK)},
+		{nextvalSeqproxy, seqproxy, loadNumbers(conns, "SELECT NEXTVAL('photos')", &given.photos, numberFromRow)},
+	}
+	return w
+}
+
+func insert(conns int, pinned bool, given *counters) workload {
+	w := load("insert", "INSERT of one row", conns, pinned)
+	w.base = literalDirect
+	w.contenders = []contender{
+		{literalDirect, direct, loadLiteralInserts(conns)},
+		{literalHAProxy, haproxy, loadLiteralInserts(conns)},
+		{literalRelay, relay, loadLiteralInserts(conns)},
+		{literalSeqproxy, seqproxy, loadLiteralInserts(conns)},
+		{insertSeqproxy, seqproxy, loadNextvalInserts(conns, &given.photos)},
+	}
+	return w
+}
+
+// choose returns the workloads whose name matches only, with those contenders that use one of the targets.
+func choose(all []workload, only *regexp.Regexp, targets []string) []workload {
+	var chosen []workload
+	for _, w := range all {
+		if !only.MatchString(w.name) {
+			continue
+		}
+		w.contenders = slices.DeleteFunc(slices.Clone(w.contenders), func(c contender) bool {
+			return !slices.Contains(targets, c.target)
+		})
+		if len(w.contenders) > 0 {
+			chosen = append(chosen, w)
+		}
+	}
+	return chosen
+}
+
+// estimate is about how long a run takes.
+func estimate(list []workload, rounds int, tm timing) time.Duration {
+	const (
+		startFleet  = 2 * time.Second // first start of the server with its tables
+		restart     = time.Second
+		perCell     = 100 * time.Millisecond // connecting, disconnecting
+		perSession  = 400 * time.Microsecond
+		bigTransfer = 500 * time.Millisecond // what a result goes on beyond its time
+	)
+	total := time.Duration(0)
+	phases := map[bool]bool{}
+	for _, w := range list {
+		if !phases[w.pinned] {
+			phases[w.pinned] = true
+			total += startFleet
+		}
+		cell := perCell
+		switch w.kind {
+		case loadKind:
+			cell += tm.warm + tm.measure + time.Duration(w.conns)*perSession
+		case resultKind:
+			cell += max(tm.measure, time.Second) + bigTransfer
+		case idleKind:
+			cell += 2*settleTime + time.Duration(w.conns)*perSession
+		}
+		round := cell * time.Duration(len(w.contenders))
+		if w.fresh {
+			round += restart
+		}
+		total += round * time.Duration(rounds)
+	}
+	return total
+}

@@ -1,0 +1,6 @@
+package main
+
+import "syscall"
+
+// dieWithParent has the kernel kill the process when this program is killed.
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

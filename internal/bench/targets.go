@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/mysqld"
+)
+
+// The names of the targets.
+const (
+	direct   = "direct"
+	haproxy  = "haproxy"
+	relay    = "relay" // a bare relay in Go, see relay.go
+	seqproxy = "seqproxy"
+)
+
+// allTargets are in the order of the tables.
+var allTargets = []string{direct, haproxy, relay, seqproxy}
+
+// startTimeout bounds the wait for a proxy to listen.
+const startTimeout = 20 * time.Second
+
+// benchAccount exists on the private server and in seqproxy's configuration.
+var benchAccount = account{user: "bench", password: "loopback-only", schema: "bench"}
+
+// target is something that speaks MySQL's protocol and is measured.
+type target struct {
+	name    string
+	addr    string
+	pid     int    // the process whose CPU time and memory are measured
+	plugin  string // the plugin that a login ends with
+	version string // what the greeting says
+	ended   func() error
+}
+
+// fleet is a private server and the proxies in front of it. Its methods are for one goroutine.
+type fleet struct {
+	dir      string // everything is below it
+	wanted   []string
+	binary   mysqld.Binary
+	haproxy  string // path of the program
+	seqproxy string // path of the program
+
+	server    *mysqld.Server
+	admin     *sql.DB
+	processes []*process
+	targets   map[string]*target
+	loaded    bool // the tables are there
+}
+
+// start starts the server and the wanted proxies, with tables at the first time, and logs in to each of them once.
+// threads is how many threads HAProxy gets, 0 for its own choice. Whatever fails, stop must be called.
+func (f *fleet) start(ctx context.Context, threads int) error {
+	f.targets = map[string]*target{}
+	if err := f.startServer(ctx); err != nil {
+		return err
+	}
+	if slices.Contains(f.wanted, haproxy) {
+		if err := f.startHAProxy(ctx, threads); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(f.wanted, relay) {
+		if err := f.startRelay(ctx); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(f.wanted, seqproxy) {
+		if err := f.startSeqproxy(ctx); err != nil {
+			return err
+		}
+	}
+	for _, t := range f.targets {
+		c, err := dial(ctx, t.addr, benchAccount, 4<<10)
+		if err == nil {
+			t.plugin, t.version = c.plugin, c.version
+			err = errors.Join(c.selectOne(), c.quit())
+		}
+		if err != nil {
+			return fmt.Errorf("first login to %s: %w", t.name, errors.Join(err, t.ended()))
+		}
+	}
+	return nil
+}
+
+// stop stops everything that start started. It may be called again.
+func (f *fleet) stop() error {
+	var errs []error
+	for _, p := range slices.Backward(f.processes) {
+		errs = append(errs, p.stop())
+	}
+	f.processes = nil
+	if f.admin != nil {
+		errs = append(errs, f.admin.Close())
+		f.admin = nil
+	}
+	if f.server != nil {
+		// Not the run's context: an interrupted run must stop its server too.
+		ctx, cancel := context.WithTimeout(context.Background(), 2*stopTimeout)
+		defer cancel()
+		errs = append(errs, f.server.Stop(ctx))
+		f.server = nil
+	}
+	return errors.Join(errs...)
+}
+
+// restart replaces all processes by fresh ones with the same data.
+func (f *fleet) restart(ctx context.Context, threads int) error {
+	if err := f.stop(); err != nil {
+		return err
+	}
+	return f.start(ctx, threads)
+}
+
+func (f *fleet) startServer(ctx context.Context) error {
+	var err error
+	f.server, err = mysqld.Start(ctx, mysqld.Config{
+		Binary:          f.binary,
+		Dir:             filepath.Join(f.dir, "server"),
+		SkipNameResolve: true,
+		// MariaDB's own defaults instead of mysqld's small ones; room for the sessions.
+		ExtraArgs: []string{"--max-connections=4000", "--innodb-buffer-pool-size=128M", "--innodb-log-file-size=96M"},
+	})
+	if err != nil {
+		return err
+	}
+	cfg := driver.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr = "root", "unix", f.server.Socket()
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return fmt.Errorf("connect to the server: %w", err)
+	}
+	f.admin = sql.OpenDB(connector)
+	if !f.loaded {
+		if err := f.load(ctx); err != nil {
+			return fmt.Errorf("create the tables: %w", err)
+		}
+		f.loaded = true
+	}
+	server := f.server
+	f.targets[direct] = &target{name: direct, addr: server.Addr(), pid: server.PID(), ended: func() error {
+		if server.Running() {
+			return nil
+		}
+		return server.Wait()
+	}}
+	return nil
+}
+
+// load creates the account and the tables of all workloads.
+func (f *fleet) load(ctx context.Context) error {
+	quoted := "'" + benchAccount.password + "'"
+	for _, statement := range []string{
+		"CREATE DATABASE bench",
+		"CREATE USER bench@'%' IDENTIFIED VIA mysql_native_password USING PASSWORD(" + quoted + ")",
+		"GRANT ALL ON bench.* TO bench@'%'",
+		"CREATE TABLE bench.point (id INT PRIMARY KEY, v VARCHAR(40) NOT NULL) ENGINE=InnoDB",
+		fmt.Sprintf("INSERT INTO bench.point SELECT seq, CONCAT('%s', seq) FROM bench.seq_1_to_%d", pointPrefix, pointRows),
+		"CREATE SEQUENCE bench.photos_seq CACHE 1000",
+		"CREATE TABLE bench.sequence (name varchar(50) NOT NULL, id bigint(20) unsigned NOT NULL DEFAULT '0', PRIMARY KEY (name)) ENGINE=InnoDB",
+		"INSERT INTO bench.sequence VALUES ('photos', 0), ('idiom', 0)",
+		"CREATE TABLE bench.photos (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100) NOT NULL) ENGINE=InnoDB",
+	} {
+		if _, err := f.admin.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", strings.ReplaceAll(statement, quoted, "..."), err)
+		}
+	}
+	return nil
+}
+
+func (f *fleet) startHAProxy(ctx context.Context, threads int) error {
+	addr, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(f.dir, "haproxy.cfg")
+	if err := os.WriteFile(path, []byte(haproxyConfig(addr, f.server.Addr(), threads)), 0o600); err != nil {
+		return fmt.Errorf("configure haproxy: %w", err)
+	}
+	return f.startProxy(ctx, haproxy, addr, f.haproxy, "-db", "-f", path)
+}
+
+// haproxyConfig is HAProxy as a bare TCP relay.
+func haproxyConfig(addr, backend string, threads int) string {
+	nbthread := ""
+	if threads > 0 {
+		nbthread = fmt.Sprintf("  nbthread %d\n", threads)
+	}
+	return "global\n  maxconn 4000\n" + nbthread + fmt.Sprintf(`defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 10m
+  timeout server 10m
+listen mysql
+  bind %s
+  server mysql %s
+`, addr, backend)
+}
+
+func (f *fleet) startSeqproxy(ctx context.Context) error {
+	addr, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(f.dir, "seqproxy.toml")
+	if err := os.WriteFile(path, []byte(seqproxyConfig(addr, f.server.Addr())), 0o600); err != nil {
+		return fmt.Errorf("configure seqproxy: %w", err)
+	}
+	return f.startProxy(ctx, seqproxy, addr, f.seqproxy, "-config", path)
+}
+
+// seqproxyConfig is seqproxy with its defaults, one shard and the sequence table on the same server.
+func seqproxyConfig(addr, backend string) string {
+	return fmt.Sprintf(`listen = %[1]q
+
+[[user]]
+name = %[3]q
+password = %[4]q
+
+[sequence]
+database = %[5]q
+
+[[sequence.server]]
+address = %[2]q
+user = %[3]q
+password = %[4]q
+
+[[shard]]
+name = "main"
+
+[[shard.node]]
+address = %[2]q
+`, addr, backend, benchAccount.user, benchAccount.password, benchAccount.schema)
+}
+
+func (f *fleet) startProxy(ctx context.Context, name, addr, path string, args ...string) error {
+	p, err := startProcess(name, f.dir, path, args...)
+	if err != nil {
+		return err
+	}
+	f.processes = append(f.processes, p)
+	if err := p.awaitPort(ctx, addr, startTimeout); err != nil {
+		return err
+	}
+	f.targets[name] = &target{name: name, addr: addr, pid: p.cmd.Process.Pid, ended: p.ended}
+	return nil
+}
+
+// findHAProxy returns HAProxy's path; it is usually installed where only root's PATH leads.
+func findHAProxy() (string, error) {
+	for _, name := range []string{"haproxy", "/usr/sbin/haproxy", "/usr/local/sbin/haproxy"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("HAProxy is not installed, so there is nothing to compare with; `make deps-bench` installs it")
+}
+
+// haproxyVersion returns the first line of haproxy -v.
+func haproxyVersion(ctx context.Context, path string) string {
+	out, err := exec.CommandContext(ctx, path, "-v").Output()
+	if err != nil {
+		return "HAProxy of unknown version"
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	first, _, _ = strings.Cut(first, " - ")
+	return first
+}
+
+// buildSeqproxy builds the proxy of this repository into dir.
+func buildSeqproxy(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "seqproxy")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", path, "seqproxy/cmd/seqproxy")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build seqproxy (choose another binary with -seqproxy, or leave it out with -targets direct,haproxy): %w\n%s", err, out)
+	}
+	return path, nil
+}
