@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
@@ -63,8 +66,85 @@ func (s *session) setWithoutServer(st *statement.Statement, sql []byte) error {
 		}
 	}
 	s.state.setVariables(st, sql)
+	for i := range st.Assignments {
+		a := &st.Assignments[i]
+		value := string(sql[a.Start:a.End])
+		switch a.Target {
+		case statement.SessionVariable:
+			s.state.tell(string(a.Name), value)
+		case statement.Names:
+			s.state.tellNames(strings.Fields(value))
+		case statement.Transaction:
+			if a.Scope == statement.ScopeSession {
+				s.state.tellTransaction(strings.Join(strings.Fields(strings.ToUpper(string(sql))), " "))
+			}
+		}
+	}
 	s.done()
 	return nil
+}
+
+// tell remembers what a variable was set to, where it is read back as it was typed.
+// There is no server that would know the others: they are not told any more.
+func (st *state) tell(name, value string) {
+	delete(st.told, name)
+	_, number := simpleNumbers[name]
+	_, err := strconv.ParseUint(value, 10, 64)
+	switch {
+	case strings.EqualFold(value, "default"):
+		delete(st.sysvars, name)
+	case number && err == nil, name == "time_zone" && value != unquote(value):
+		st.told = withEntry(st.told, name, unquote(value))
+	case name == "tx_isolation", name == "transaction_isolation":
+		st.tellTransaction(strings.ReplaceAll(strings.ToUpper(unquote(value)), "-", " "))
+	case name == "tx_read_only", name == "transaction_read_only":
+		switch strings.ToUpper(unquote(value)) {
+		case "ON", "TRUE":
+			st.tellTransaction("READ ONLY")
+		case "OFF", "FALSE":
+			st.tellTransaction("READ WRITE")
+		}
+	}
+}
+
+// tellNames is tell for SET NAMES charset [COLLATE collation].
+func (st *state) tellNames(words []string) {
+	for _, name := range [...]string{"character_set_client", "character_set_connection", "character_set_results"} {
+		delete(st.told, name)
+		if len(words) > 0 && statement.CharsetByName(unquote(words[0])) != statement.Unsupported {
+			st.told = withEntry(st.told, name, strings.ToLower(unquote(words[0])))
+		}
+	}
+	delete(st.told, "collation_connection")
+	if len(words) == 3 {
+		st.told = withEntry(st.told, "collation_connection", strings.ToLower(unquote(words[2])))
+	}
+}
+
+// tellTransaction is tell for SET SESSION TRANSACTION, in capital letters with
+// single spaces.
+func (st *state) tellTransaction(sql string) {
+	for word, value := range map[string]string{"READ ONLY": "1", "READ WRITE": "0"} {
+		if strings.Contains(sql, word) {
+			st.told = withEntry(st.told, "tx_read_only", value)
+			st.told["transaction_read_only"] = value
+		}
+	}
+	for _, level := range [...]string{"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
+		if strings.Contains(sql, level) {
+			value := strings.ReplaceAll(level, " ", "-")
+			st.told = withEntry(st.told, "tx_isolation", value)
+			st.told["transaction_isolation"] = value
+		}
+	}
+}
+
+func withEntry(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = make(map[string]string)
+	}
+	m[key] = value
+	return m
 }
 
 func (s *session) setAutocommit(value string) {

@@ -189,12 +189,16 @@ func (s *Server) start(ctx context.Context, nc net.Conn) {
 // client, because its stack has grown to what a login needs: growing it anew is a
 // twentieth of what connecting costs.
 func (s *Server) work(sess *session) {
-	idle := time.NewTimer(workerPatience)
-	defer idle.Stop()
+	var idle *time.Timer
 	for {
 		sess.serve()
 		s.unregister(sess)
-		idle.Reset(workerPatience)
+		if idle == nil { // not before: most sessions are long, and each would hold one
+			idle = time.NewTimer(workerPatience)
+			defer idle.Stop()
+		} else {
+			idle.Reset(workerPatience)
+		}
 		select {
 		case sess = <-s.waiting:
 		case <-idle.C:

@@ -129,11 +129,20 @@ func (s *session) simpleVariable(name string) (value any, ok bool) {
 	case "last_insert_id", "identity":
 		return s.state.lastID.known()
 	}
-	if n, ok := simpleNumbers[name]; ok {
-		return n, true
+	number, isNumber := simpleNumbers[name]
+	text, isText := simpleTexts[name]
+	switch told, ok := s.state.told[name]; {
+	case ok && isNumber:
+		number, _ = strconv.ParseUint(told, 10, 64) // checked before it was kept
+	case ok:
+		text = told
+	case s.state.sysvars[name] > 0 && name != "tx_isolation" && name != "tx_read_only":
+		return nil, false // set to what only a server knows
 	}
-	text, ok := simpleTexts[name]
-	return text, ok
+	if isNumber {
+		return number, true
+	}
+	return text, isText
 }
 
 func (s *session) simpleFunction(name string) (value any, ok bool) {

@@ -32,6 +32,8 @@ type state struct {
 	sysvars map[string]int
 	// uservars are the user variables that were set to a literal.
 	uservars map[string]userVariable
+	// told are those of sysvars whose values are known without a server.
+	told map[string]string
 	// synced is the version that each connection has.
 	synced map[any]int
 
