@@ -1,5 +1,7 @@
 package statement
 
+// A plan of how a text is filled in, as the proxy makes it, for the tests of Rewrite.
+
 import "bytes"
 
 // Need is how many numbers of one sequence a statement takes.
