@@ -2,7 +2,7 @@ package backend
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -86,13 +86,16 @@ func (s *Shard) Node() string { return s.primary().String() }
 // unreachable without asking again, so that not every client waits as long.
 const recently = 2 * time.Second
 
+// errRecently is a dial that was not tried.
+var errRecently = errors.New("it did not answer in time a moment ago")
+
 // dial opens the transport to the node.
 func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 	n.mu.Lock()
 	until := n.unreachable
 	n.mu.Unlock()
 	if time.Now().Before(until) {
-		return nil, fmt.Errorf("node %s did not answer a moment ago", n)
+		return nil, errRecently
 	}
 	nc, err := n.open(ctx)
 	if err != nil {

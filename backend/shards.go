@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -40,13 +41,15 @@ type Shards struct {
 	bySchema map[string]*Shard
 	fallback *Shard // nil without shards
 
+	problems map[*Node]string // what was last logged of a probe
+
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 }
 
 // New makes Shards of validated options. It does no I/O.
 func New(opts Options) (*Shards, error) {
-	s := &Shards{opts: opts, bySchema: make(map[string]*Shard), stop: func() {}}
+	s := &Shards{opts: opts, bySchema: make(map[string]*Shard), problems: make(map[*Node]string), stop: func() {}}
 	for _, o := range opts.Shards {
 		if len(o.Nodes) == 0 {
 			return nil, fmt.Errorf("shard %s has no node", o.Name)
@@ -169,17 +172,34 @@ func (s *Shards) probe(ctx context.Context, nodes []target) (unknown []target) {
 	wg.Wait()
 	for i, t := range nodes {
 		if errs[i] == nil {
+			s.logProbe(t, "")
 			continue
 		}
 		if _, known := t.node.Hello(); !known {
 			unknown = append(unknown, t)
 		}
-		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
-			s.opts.Logger.Warn("a shard's server cannot be asked what it offers; asking again",
-				zap.String("shard", t.shard.name), zap.Stringer("node", t.node), zap.Error(errs[i]))
+		asked := !errors.Is(errs[i], errRecently)
+		if asked && (ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded) {
+			s.logProbe(t, errs[i].Error())
 		}
 	}
 	return unknown
+}
+
+// logProbe tells when a server begins or ceases not to answer, and when it says
+// something else: not every time that it is asked. Only one probe runs at a time.
+func (s *Shards) logProbe(t target, problem string) {
+	before := s.problems[t.node]
+	s.problems[t.node] = problem
+	fields := []zap.Field{zap.String("shard", t.shard.name), zap.Stringer("node", t.node)}
+	switch {
+	case problem == before:
+	case problem == "":
+		s.opts.Logger.Info("a shard's server can be asked what it offers again", fields...)
+	default:
+		s.opts.Logger.Warn("a shard's server cannot be asked what it offers; it is asked again until it answers",
+			append(fields, zap.String("error", problem))...)
+	}
 }
 
 func (s *Shards) probeNode(ctx context.Context, t target) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 )
 
@@ -74,10 +75,9 @@ func (v *server) checkTable(ctx context.Context, c rawConn) error {
 	}
 	create := fmt.Sprintf(createTable, v.table.full)
 	if len(rows) == 0 && v.policy.CreateTable {
-		if err := c.exec(ctx, create); err != nil {
-			return fmt.Errorf("create table %s: %w", v.table.full, err)
+		if err := v.createTable(ctx, c, create); err != nil {
+			return err
 		}
-		v.log.Info("created the sequence table", zap.String("table", v.table.full))
 		if rows, err = c.query(ctx, ask); err != nil {
 			return fmt.Errorf("look for table %s: %w", v.table.full, err)
 		}
@@ -92,6 +92,27 @@ func (v *server) checkTable(ctx context.Context, c rawConn) error {
 		return v.unfit(v.table.full, "its engine is "+rows[0][1]+", which does not keep what was committed through a crash",
 			"ALTER TABLE "+v.table.full+" ENGINE=InnoDB")
 	}
+	return nil
+}
+
+// createTable creates the table, and its schema if that is missing too. Rights on the schema alone are enough where the schema is
+// there.
+func (v *server) createTable(ctx context.Context, c rawConn, create string) error {
+	err := c.exec(ctx, create)
+	if hasCode(err, gomysql.ER_BAD_DB_ERROR) {
+		if err = c.exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(v.opts.Database)); err == nil {
+			v.log.Info("created the schema of the sequence table", zap.String("schema", v.opts.Database))
+			err = c.exec(ctx, create)
+		}
+	}
+	switch {
+	case hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_ACCESS_DENIED_ERROR):
+		return v.unfit(v.table.full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
+			fmt.Sprintf("CREATE DATABASE %s, and GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %[1]s.* to the user", quote(v.opts.Database)))
+	case err != nil:
+		return fmt.Errorf("create table %s: %w", v.table.full, err)
+	}
+	v.log.Info("created the sequence table", zap.String("table", v.table.full))
 	return nil
 }
 

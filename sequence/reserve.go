@@ -289,16 +289,19 @@ func (v *server) lookForOptions(ctx context.Context, conn *sql.Conn) (bool, erro
 	if v.hasOptions.Load() {
 		return true, nil
 	}
-	var n int
-	err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
-		v.opts.Database, v.opts.Table+optionsSuffix).Scan(&n)
-	if err != nil {
-		return false, fmt.Errorf("look for table %s: %w", v.table.options, err)
-	}
-	if n != 0 {
+	// The table itself is asked: information_schema hides what the user may not see.
+	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+v.table.options+" LIMIT 0")
+	switch {
+	case err == nil:
 		v.hasOptions.Store(true)
+		return true, nil
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
+		return false, nil
+	case hasCode(err, gomysql.ER_TABLEACCESS_DENIED_ERROR):
+		return false, v.unfit(v.table.options, fmt.Sprintf("the user may not see whether it exists, and could overlook sequences that were dropped: %v", err),
+			fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %s.* to the user (SELECT and UPDATE are enough for one that only takes numbers)", quote(v.opts.Database)))
 	}
-	return n != 0, nil
+	return false, fmt.Errorf("look for table %s: %w", v.table.options, err)
 }
 
 // isUnknownOutcome reports whether a statement may have run although it failed: it was sent and no answer came. An error that the

@@ -102,3 +102,67 @@ func TestOptionsTableThatVanishesIsNoticed(t *testing.T) {
 		last = n
 	}
 }
+
+func TestSchemaIsCreatedWithItsTable(t *testing.T) {
+	p := newPlace(t)
+	p.exec(t, "DROP DATABASE "+p.schema)
+	forbidden := p.open(t, patience(time.Second))
+	if _, err := forbidden.List(context.Background()); !errors.Is(err, ErrUnfit) {
+		t.Errorf("without create_table: got %v, want ErrUnfit", err)
+	}
+	s := p.open(t, func(o *Options) { o.CreateTable = true })
+	mustCreate(t, s, CreateOptions{Name: "photos"})
+	if got := mustTake(t, s, "photos", 1); got != 1 {
+		t.Errorf("got %d, want 1", got)
+	}
+}
+
+func TestSchemaThatMayNotBeCreatedIsToldWithWhatToGrant(t *testing.T) {
+	p := newPlace(t)
+	p.exec(t, "DROP DATABASE "+p.schema)
+	s := p.open(t, p.user(t, ""), patience(time.Second), func(o *Options) { o.CreateTable = true })
+	begin := time.Now()
+	_, err := s.Take(context.Background(), []byte("photos"), 1)
+	if !errors.Is(err, ErrUnfit) {
+		t.Errorf("got %v, want ErrUnfit", err)
+	}
+	if took := time.Since(begin); took > 900*time.Millisecond {
+		t.Errorf("the refusal took %v; waiting does not help", took)
+	}
+	wantText(t, err, "denied", "CREATE DATABASE `"+p.schema+"`", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `"+p.schema+"`.*")
+
+	// With that it works.
+	p.exec(t, "CREATE DATABASE "+p.schema)
+	s = p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), func(o *Options) { o.CreateTable = true })
+	mustCreate(t, s, CreateOptions{Name: "photos"})
+	mustTake(t, s, "photos", 1)
+}
+
+// An account with rights on the one table only does not see the options table, and would overlook tombstones: a name that was
+// dropped elsewhere would begin again at 1.
+func TestTombstonesAreNotOverlookedForWantOfRights(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"albums": 0})
+	a := p.open(t)
+	mustCreate(t, a, CreateOptions{Name: "photos"})
+	given := mustTake(t, a, "photos", 1)
+	if _, err := a.Drop(context.Background(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+
+	as := p.user(t, "")
+	var o Options
+	o.Servers = make([]ServerOptions, 1)
+	as(&o)
+	p.exec(t, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON `%s`.sequence TO '%s'@'%%'", p.schema, o.Servers[0].User))
+	b := p.open(t, as, patience(time.Second))
+	if _, err := b.Create(context.Background(), CreateOptions{Name: "photos"}); err == nil {
+		if again := mustTake(t, b, "photos", 1); again <= given {
+			t.Fatalf("got %d, which was given before", again)
+		}
+	} else {
+		if !errors.Is(err, ErrUnfit) {
+			t.Errorf("got %v, want ErrUnfit", err)
+		}
+		wantText(t, err, "sequence_options", "GRANT SELECT")
+	}
+}
