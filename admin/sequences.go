@@ -2,7 +2,9 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -72,11 +74,21 @@ func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL) (*pr
 	return &protocol.Table{}, nil
 }
 
+// drop drops the sequences that exist. The others are named in one error, as with
+// tables.
 func (s *Sequences) drop(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
+	var unknown []string
 	for _, name := range ddl.Names {
-		if _, err := s.engine.Drop(ctx, name, ddl.IfExists); err != nil {
+		_, err := s.engine.Drop(ctx, name, ddl.IfExists)
+		switch {
+		case errors.Is(err, sequence.ErrUnknown):
+			unknown = append(unknown, string(name))
+		case err != nil:
 			return nil, err
 		}
+	}
+	if len(unknown) > 0 {
+		return nil, &sequence.NameError{Name: strings.Join(unknown, ","), Err: sequence.ErrUnknown}
 	}
 	return &protocol.Table{}, nil
 }

@@ -111,8 +111,10 @@ func (r *recorder) do(name string, cmd Command, argument, file string) record {
 			r.t.Fatalf("%s: malformed at %x", name, r.conn.Buffered()[:min(64, len(r.conn.Buffered()))])
 		}
 	}
-	rec.walked = walked{Accepted: len(rec.bytes), Event: Done, Files: rec.walked.Files, Status: a.Status, Warnings: a.Warnings,
-		ErrCode: a.ErrCode, Rows: a.Rows, PacketNum: a.PacketNum}
+	rec.walked = walked{
+		Accepted: len(rec.bytes), Event: Done, Files: rec.walked.Files, Status: a.Status, Warnings: a.Warnings,
+		ErrCode: a.ErrCode, Rows: a.Rows, PacketNum: a.PacketNum,
+	}
 	if file != "" {
 		r.send(pingPacket)
 	}

@@ -289,15 +289,21 @@ func answerCases() []answerCase {
 		// LOAD DATA LOCAL: the file goes between the packets, its numbers are skipped.
 		file := answerBytes(raw("\xfbfile.csv"))
 		load := append(slices.Clone(file), answerBytes(okBytes(0, auto, 9, "\x0aRecords: 1"))...)
-		cases = append(cases, answerCase{kind + "LOCAL INFILE", ShapeResult, caps, load,
-			walked{Event: Done, Files: []int{len(file)}, PacketNum: 1, Status: auto, Warnings: 9}})
+		cases = append(cases, answerCase{
+			kind + "LOCAL INFILE", ShapeResult, caps, load,
+			walked{Event: Done, Files: []int{len(file)}, PacketNum: 1, Status: auto, Warnings: 9},
+		})
 		load = append(slices.Clone(file), answerBytes(errBytes(1366))...)
-		cases = append(cases, answerCase{kind + "LOCAL INFILE that fails", ShapeResult, caps, load,
-			walked{Event: Done, Files: []int{len(file)}, PacketNum: 1, ErrCode: 1366}})
+		cases = append(cases, answerCase{
+			kind + "LOCAL INFILE that fails", ShapeResult, caps, load,
+			walked{Event: Done, Files: []int{len(file)}, PacketNum: 1, ErrCode: 1366},
+		})
 		load = slices.Concat(answerBytes(okBytes(0, more, 0, "")), file, answerBytes(okBytes(0, more, 0, "")), file, answerBytes(okBytes(0, auto, 0, "")))
 		at := len(answerBytes(okBytes(0, 0, 0, ""))) + len(file)
-		cases = append(cases, answerCase{kind + "LOCAL INFILE twice between others", ShapeResult, caps, load,
-			walked{Event: Done, Files: []int{at, 2 * at}, PacketNum: 1, Status: auto}})
+		cases = append(cases, answerCase{
+			kind + "LOCAL INFILE twice between others", ShapeResult, caps, load,
+			walked{Event: Done, Files: []int{at, 2 * at}, PacketNum: 1, Status: auto},
+		})
 
 		// What is no answer: nothing of it is passed on.
 		for name, payload := range map[string][]byte{

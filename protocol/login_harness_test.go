@@ -203,7 +203,8 @@ var testCertificate = sync.OnceValue(func() (made struct {
 	pool *x509.CertPool
 	pem  []byte
 	key  []byte
-}) {
+},
+) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)

@@ -31,7 +31,7 @@ func (s *session) answerable(st *statement.Statement) bool {
 // answerSelect answers such a text. What it stands for is the same SELECT with
 // LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
 func (s *session) answerSelect(st *statement.Statement, sql []byte, served []bool, binary bool) error {
-	if binary && s.state.selectLimit {
+	if binary && s.limitsRows() {
 		if none, err := s.limitedToNothing(); err != nil {
 			return err
 		} else if none {
@@ -77,8 +77,14 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 	}
 	r.Row(row...)
 	s.out = r.End()
-	s.state.lastOwn = ownRows
+	s.state.lastOwn, s.state.lastID.rows = ownRows, false
 	return nil
+}
+
+// limitsRows says whether sql_select_limit is set. Without a server nothing heeds it:
+// it is what drivers send for a maximum of rows, and an answer of ours has one.
+func (s *session) limitsRows() bool {
+	return s.state.selectLimit && s.srv.opts.Shards.Default() != nil
 }
 
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then

@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
-	"sort"
 	"strings"
 	"time"
 
@@ -43,7 +41,7 @@ func (s *session) current(c *backend.Conn) {
 // note of what the answer said.
 func (s *session) release(c *backend.Conn) {
 	c.Release()
-	s.state.lastID.rows = s.state.lastID.rows || c.Answer.Rows
+	s.state.lastConn = c
 	if c == s.cur {
 		s.state.observe(c.Answer.Status, c.Hello().MariaDB)
 	}
@@ -94,6 +92,9 @@ func (s *session) forget(c *backend.Conn) {
 	if s.cur == c {
 		s.cur = nil
 	}
+	if s.state.lastConn == c {
+		s.state.lastConn = nil
+	}
 	if s.state.lastID.holder == c {
 		s.state.lastID.holder = nil
 	}
@@ -137,107 +138,6 @@ func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// carryVariables sets on c what the session has set since c was last current. The
-// values of system variables are asked from the current connection.
-func (s *session) carryVariables(c *backend.Conn) error {
-	st := &s.state
-	since := st.synced[c]
-	if len(st.option) > 0 {
-		if err := s.ownCommand(c, protocol.ComSetOption, string(st.option)); err != nil {
-			return err
-		}
-	}
-	if since == st.version {
-		return nil
-	}
-	var names []string
-	for name, version := range st.sysvars {
-		if version > since {
-			names = append(names, isolationName(name, s.cur.Hello()))
-		}
-	}
-	sort.Strings(names)
-	var sets []string
-	if len(names) > 0 {
-		rows, err := s.ownQuery(s.cur, "SELECT @@session."+strings.Join(names, ", @@session."))
-		if err != nil {
-			return err
-		}
-		if len(rows) != 1 || len(rows[0]) != len(names) {
-			return fmt.Errorf("shard %s does not tell the session's variables", s.cur.Shard().Name())
-		}
-		for i, value := range rows[0] {
-			sets = append(sets, "@@session."+isolationName(names[i], c.Hello())+" = "+literal(value))
-		}
-	}
-	for name, v := range st.uservars {
-		if v.version > since {
-			sets = append(sets, "@`"+strings.ReplaceAll(name, "`", "``")+"` = "+v.literal)
-		}
-	}
-	if len(sets) > 0 {
-		if _, err := s.ownQuery(c, "SET "+strings.Join(sets, ", ")); err != nil {
-			return err
-		}
-	}
-	st.knows(c, st.version)
-	return nil
-}
-
-// isolationName returns what a server calls a variable of SET TRANSACTION, which
-// MySQL 8 renamed.
-func isolationName(name string, h backend.Hello) string {
-	if !h.MariaDB {
-		switch name {
-		case "tx_isolation":
-			return "transaction_isolation"
-		case "tx_read_only":
-			return "transaction_read_only"
-		}
-		return name
-	}
-	switch name {
-	case "transaction_isolation":
-		return "tx_isolation"
-	case "transaction_read_only":
-		return "tx_read_only"
-	}
-	return name
-}
-
-// literal writes a variable's value so that SET takes it: numbers bare, since
-// numeric variables refuse strings.
-func literal(value []byte) string {
-	if value == nil {
-		return "NULL"
-	}
-	for i, b := range value {
-		if (b < '0' || b > '9') && b != '.' && (b != '-' || i > 0) || len(value) > 20 {
-			return quote(string(value))
-		}
-	}
-	if len(value) == 0 {
-		return "''"
-	}
-	return string(value)
-}
-
-// quote writes a string literal that is the same whatever the sql_mode says of
-// backslashes.
-func quote(s string) string {
-	if !strings.ContainsRune(s, '\\') {
-		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
-	}
-	return fmt.Sprintf("CONVERT(0x%x USING utf8mb4)", s)
-}
-
-func limit(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "")
 }
 
 // ownTimeout bounds a statement of ours on a client's connection.

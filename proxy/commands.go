@@ -316,7 +316,9 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		switch {
 		case p != nil && p.conn != nil && (len(p.hidden) == 0 || cmd == protocol.ComStmtLongData && p.place == nil):
 			binary.LittleEndian.PutUint32(id, p.backendID)
-			c, err = s.connOf(p)
+			if c = p.conn; cmd == protocol.ComStmtExecute {
+				c, err = s.connOf(p)
+			}
 		case held:
 			return false, nil
 		default:

@@ -181,6 +181,9 @@ func (s *session) prepareWithoutServer(sql []byte) error {
 func (s *session) executeOwn(p *prepared) error {
 	st := &s.stmt
 	st.Analyze(p.own, p.mode)
+	if err := s.convertNames(st, p.mode.Charset); err != nil {
+		return err
+	}
 	switch st.Kind {
 	case statement.CreateSequence, statement.DropSequence, statement.ShowSequences:
 		t, err := s.srv.opts.Admin.Execute(s.ctx, st, s.user.Admin)

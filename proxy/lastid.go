@@ -15,7 +15,7 @@ import (
 type lastInsertID struct {
 	pending bool
 	value   uint64        // of pending
-	rows    bool          // the server has sent rows since it is pending, and counted them
+	rows    bool          // the server has sent rows since the proxy's last row, and counted them
 	holder  *backend.Conn // nil: nowhere yet, the value is 0
 }
 
@@ -41,12 +41,17 @@ func (s *session) bring(c *backend.Conn, t stmtTraits) error {
 		return s.bringLastID(c, false)
 	}
 	if s.state.lastOwn == ownNothing {
-		// A pending number's own row was the last one if the server has sent none since.
+		if last := s.state.lastConn; last != nil && last != c && t.readsCounts() {
+			return notSupported("the last statement was prepared on shard %s and ran there: its row counts and warnings "+
+				"cannot be read on shard %s", last.Shard().Name(), c.Shard().Name())
+		}
+		// The proxy's own row was the last one if the server has sent none since.
 		stale := t.words&statement.ReadsFoundRows != 0 && s.state.lastID.pending && !s.state.lastID.rows
 		if !id && !stale {
 			return nil
 		}
-		return s.bringLastID(c, true)
+		// A statement that names LAST_INSERT_ID() and no more needs no more.
+		return s.bringLastID(c, t.readsCounts() || t.words&statement.ReadsLastInsertID == 0)
 	}
 	brought := s.state.lastID.pending
 	if id || brought {
@@ -78,16 +83,16 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 			return err
 		}
 	}
-	// Neither of the two changes the warnings. SELECT makes FOUND_ROWS() 1, which it is
+	// Neither SELECT nor DO changes the warnings. SELECT makes FOUND_ROWS() 1, which it is
 	// if this pending number was the last row sent, and ROW_COUNT() -1, which it is
 	// after rows and errors. DO leaves FOUND_ROWS() as it is and makes ROW_COUNT() 0,
 	// which it is after other statements that do not move LAST_INSERT_ID().
-	verb, then := "SELECT", ""
+	verb, tail, then := "SELECT", " LIMIT 1", "" // sql_select_limit may be 0
 	if keep {
 		counts := !c.Answer.Rows && c.Answer.ErrCode == 0
 		switch {
 		case !l.pending || l.rows:
-			verb = "DO"
+			verb, tail = "DO", ""
 			if !counts {
 				then = "SHOW WARNINGS LIMIT 0" // makes ROW_COUNT() -1 and leaves the rest
 			}
@@ -95,7 +100,7 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 			then = "DO 0"
 		}
 	}
-	if _, err := s.ownQuery(c, verb+" LAST_INSERT_ID("+strconv.FormatUint(value, 10)+")"); err != nil {
+	if _, err := s.ownQuery(c, verb+" LAST_INSERT_ID("+strconv.FormatUint(value, 10)+")"+tail); err != nil {
 		return err
 	}
 	*l = lastInsertID{holder: c}
@@ -108,7 +113,7 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 
 // askLastID asks a connection for its LAST_INSERT_ID().
 func (s *session) askLastID(c *backend.Conn) (uint64, error) {
-	rows, err := s.ownQuery(c, "SELECT LAST_INSERT_ID()")
+	rows, err := s.ownQuery(c, "SELECT LAST_INSERT_ID() LIMIT 1") // sql_select_limit may be 0
 	if err != nil {
 		return 0, err
 	}
@@ -130,7 +135,7 @@ func (s *session) bringLastStatement(c *backend.Conn, selected bool) error {
 		if selected {
 			return nil
 		}
-		sql = "SELECT 1"
+		sql = "SELECT 1 LIMIT 1"
 	case ownAnswer:
 		sql = "DO 0"
 	case ownError:

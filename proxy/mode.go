@@ -23,7 +23,7 @@ func (s *session) learnMode(command []byte) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	rows, err := s.ownQuery(c, "SELECT @@character_set_client, @@sql_mode")
+	rows, err := s.ownQuery(c, "SELECT @@character_set_client, @@sql_mode LIMIT 1")
 	if err == nil && (len(rows) != 1 || len(rows[0]) != 2) {
 		err = fmt.Errorf("shard %s does not tell the session's character set", c.Shard().Name())
 	}

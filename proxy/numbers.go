@@ -50,7 +50,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 		return plan, notSupported("%s is not supported: take the number with SELECT NEXTVAL('name') first, or write INSERT ... VALUES", st.Refusal)
 	}
 	plan.rewrite = plan.rewrite || numbers > 0
-	plan.own = all && s.answerable(st) && (prepared || !s.state.selectLimit)
+	plan.own = all && s.answerable(st) && (prepared || !s.limitsRows())
 	return plan, nil
 }
 
@@ -271,7 +271,7 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 func (s *session) executeHidden(p *prepared, payload []byte) error {
 	c, err := s.connOf(p)
 	if err != nil {
-		return err
+		return s.dropLongData(p.conn, p, err)
 	}
 	if err := s.fillHidden(c, p, payload); err != nil {
 		return s.dropLongData(c, p, err)

@@ -104,6 +104,13 @@ func readsLastID(st *statement.Statement) bool {
 		st.Kind != statement.ShowWarnings && st.Kind != statement.GetDiagnostics
 }
 
+// readsCounts says whether the statement names the row counts or warnings that the
+// last one left.
+func (t *stmtTraits) readsCounts() bool {
+	return t.words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 ||
+		t.kind == statement.ShowWarnings || t.kind == statement.GetDiagnostics
+}
+
 // prepare handles COM_STMT_PREPARE.
 func (s *session) prepare(sql []byte) error {
 	st := &s.stmt
@@ -116,6 +123,9 @@ func (s *session) prepare(sql []byte) error {
 	}
 	text, hidden := sql, []hiddenParam(nil)
 	if len(st.Calls) > 0 || st.Refusal != "" {
+		if err := s.convertNames(st, s.state.mode.Charset); err != nil {
+			return err
+		}
 		plan, err := s.planCalls(st, true)
 		if err == nil && plan.rewrite {
 			err = s.knownAtPrepare(st)
@@ -338,11 +348,34 @@ func (s *session) execute(payload []byte) error {
 // connOf returns the connection of a prepared statement: the one that it was
 // prepared on, in the schema of that time, even if another shard is current.
 func (s *session) connOf(p *prepared) (*backend.Conn, error) {
-	if p.conn != s.cur && s.state.inTransaction() {
-		return nil, notSupported("the statement was prepared on shard %s and cannot run inside a transaction on shard %s: COMMIT or ROLLBACK first",
-			p.conn.Shard().Name(), s.cur.Shard().Name())
+	if p.conn == s.cur {
+		return p.conn, nil
 	}
-	return p.conn, nil
+	switch there, here := p.conn.Shard().Name(), s.cur.Shard().Name(); {
+	case s.state.inTransaction():
+		return nil, notSupported("the statement was prepared on shard %s and cannot run inside a transaction on shard %s: COMMIT or ROLLBACK first",
+			there, here)
+	case !s.state.status.Has(protocol.Autocommit): // it would begin a transaction there
+		return nil, notSupported("the statement was prepared on shard %s and cannot run from shard %s with autocommit = 0: USE a schema of shard %s first",
+			there, here, there)
+	case !p.shape.leavesNothing():
+		return nil, notSupported("the statement was prepared on shard %s, where it changes the session, which is on shard %s now: USE a schema of shard %s first, or prepare it again",
+			there, here, there)
+	}
+	return s.connTo(p.conn.Shard())
+}
+
+// leavesNothing says whether a statement can run on a shard that the session is not
+// on: nothing of what it does is looked for later, rows and LAST_INSERT_ID() apart.
+func (t *stmtTraits) leavesNothing() bool {
+	const state = statement.TemporaryTable | statement.UserLock | statement.TableLock | statement.GlobalLock | statement.HandlerOpen |
+		statement.SQLPrepare | statement.SetsUserVariable | statement.SetsUserLiteral | statement.Opaque
+	switch t.kind {
+	case statement.Select, statement.Insert, statement.Replace, statement.Update, statement.Delete, statement.With,
+		statement.Values, statement.Show, statement.Explain, statement.Do, statement.OtherDDL, statement.CreateStored:
+		return t.words&state == 0
+	}
+	return false
 }
 
 // connFor is connOf for an execution: it makes true there what the statement may

@@ -91,6 +91,9 @@ func (s *session) attachFor(st *statement.Statement) (*backend.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if st.Kind == statement.ShowWarnings && s.state.lastOwn == ownNothing && s.state.lastConn != nil {
+		c = s.state.lastConn // a prepared statement's, even if another shard is current
+	}
 	if err := s.bring(c, traitsOf(st)); err != nil {
 		return nil, err
 	}
@@ -123,15 +126,16 @@ func (s *session) noteSet(c *backend.Conn, sql []byte) {
 }
 
 // refuseHiddenUse refuses several statements in one text when a USE among them
-// could leave the shard.
+// would leave the shard. Each piece between semicolons is looked at, also one that
+// lies in a string, where it is hardly ever a USE and nothing else.
 func (s *session) refuseHiddenUse(sql []byte) error {
 	if !s.srv.opts.Shards.Many() {
 		return nil
 	}
+	var st statement.Statement
 	for part := range bytes.SplitSeq(sql, []byte(";")) {
-		word, _, _ := bytes.Cut(bytes.TrimSpace(part), []byte(" "))
-		if bytes.EqualFold(word, []byte("use")) {
-			return notSupported("USE among several statements in one text, since it may lead to another shard: send it alone")
+		if st.Analyze(part, s.state.mode); st.Kind == statement.Use && s.elsewhere(string(st.Schema)) {
+			return notSupported("USE of a schema on another shard among several statements in one text: send it alone")
 		}
 	}
 	return nil
@@ -140,6 +144,9 @@ func (s *session) refuseHiddenUse(sql []byte) error {
 // administer answers a statement about sequences as things.
 func (s *session) administer(sql []byte) error {
 	st := &s.stmt
+	if err := s.convertNames(st, s.state.mode.Charset); err != nil {
+		return err
+	}
 	if st.Kind == statement.DropSequence && s.srv.opts.Unknown == UnknownRelay {
 		for _, name := range st.Sequence.Names {
 			known, err := s.srv.opts.Sequences.Known(s.ctx, name)
@@ -177,6 +184,9 @@ func (s *session) passOn(sql []byte) error {
 // true if nothing of it is the proxy's.
 func (s *session) keys(sql []byte) (passOn bool, err error) {
 	st := &s.stmt
+	if err := s.convertNames(st, s.state.mode.Charset); err != nil {
+		return false, err
+	}
 	plan, err := s.planCalls(st, false)
 	switch {
 	case err != nil:

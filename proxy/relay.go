@@ -119,6 +119,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 	ready := s.ready
 	for _, e := range answers {
 		if e.own > 0 { // behind what came before it, to be written with that
+			s.state.lastID.rows = false // those before it
 			s.out = append(s.out, c.Buffered()[:accepted]...)
 			c.Discard(accepted)
 			accepted = 0
@@ -133,6 +134,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			accepted += n
 			partly = partly || n > 0
 			if ev == protocol.Done {
+				s.state.lastID.rows = s.state.lastID.rows || c.Answer.Rows
 				break
 			}
 			if err := s.pass(c, accepted); err != nil {

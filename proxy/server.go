@@ -250,10 +250,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	close(s.stopping)
 	s.listener.Close()
-	s.each(func(sess *session) {
-		// Ends a wait for the next command; a session that is busy sees draining.
-		_ = sess.client.SetReadDeadline(time.Unix(1, 0))
-	})
+	s.each((*session).drain)
 	ended := make(chan struct{})
 	go func() {
 		s.wg.Wait()

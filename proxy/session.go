@@ -30,7 +30,8 @@ type session struct {
 	prepared preparedSet
 
 	// One connection for each shard that was needed; cur is the current shard's.
-	mu    sync.Mutex // guards changes of conns, which cut reads
+	mu    sync.Mutex // guards busy, and changes of conns, which cut reads
+	busy  bool       // with a command; false in the login
 	conns map[*backend.Shard]*backend.Conn
 	cur   *backend.Conn
 
@@ -134,11 +135,45 @@ func (s *session) await() error {
 			return err
 		}
 	}
+	if !s.rest() {
+		return errShutdown
+	}
 	err := s.fillClient()
 	if err != nil && s.srv.draining.Load() {
 		return errShutdown
 	}
+	return s.work(err)
+}
+
+// rest says that the session waits for a command, which a shutdown may end. It is
+// false if there is one already.
+func (s *session) rest() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	return !s.srv.draining.Load()
+}
+
+// work says that the session has something to do, unless err is why it ends.
+// Reading more of it must not fail because of a shutdown that came meanwhile.
+func (s *session) work(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = true
+	if err == nil && s.srv.draining.Load() {
+		return s.setDeadline(time.Time{})
+	}
 	return err
+}
+
+// drain ends the wait for the next command, from outside. A session that is busy
+// sees the shutdown when it has done its work.
+func (s *session) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.busy {
+		_ = s.client.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	}
 }
 
 // trim gives up what an unusually large command left behind, before a wait.
@@ -154,6 +189,9 @@ func (s *session) logIn() error {
 	s.state.reset()
 	if err := s.setDeadline(time.Now().Add(s.srv.opts.LoginTimeout)); err != nil {
 		return err
+	}
+	if s.srv.draining.Load() {
+		return errShutdown // Shutdown's deadline may just have been overwritten
 	}
 	l := s.srv.serverLogin(s.id)
 	hello, err := l.Run(s.client)

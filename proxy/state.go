@@ -3,6 +3,7 @@ package proxy
 import (
 	"strings"
 
+	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
 )
@@ -22,6 +23,7 @@ type state struct {
 	// lastOwn says whether the client's last statement was answered by the proxy,
 	// so that the server's warnings and row counts are not those of that statement.
 	lastOwn   ownKind
+	lastConn  *backend.Conn         // that the last relayed command ran on
 	lastError *protocol.ServerError // of ownError
 
 	// version counts changes of variables; a connection knows up to which it has

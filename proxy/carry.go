@@ -1,0 +1,173 @@
+package proxy
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// carryVariables sets on c what the session has set since c was last current. The
+// values of system variables are asked from the current connection.
+func (s *session) carryVariables(c *backend.Conn) error {
+	st := &s.state
+	since := st.synced[c]
+	if len(st.option) > 0 {
+		if err := s.ownCommand(c, protocol.ComSetOption, string(st.option)); err != nil {
+			return err
+		}
+	}
+	if since == st.version {
+		return nil
+	}
+	sets, err := s.systemSets(c, since)
+	if err != nil {
+		return err
+	}
+	user, err := s.userSets(since)
+	if err != nil {
+		return err
+	}
+	// The user variables' texts are read by what was set before them.
+	for _, list := range [][]string{sets, user} {
+		if len(list) == 0 {
+			continue
+		}
+		if _, err := s.ownQuery(c, "SET "+strings.Join(list, ", ")); err != nil {
+			return err
+		}
+	}
+	st.knows(c, st.version)
+	return nil
+}
+
+// systemSets returns assignments of the system variables that were set after
+// version since, as c's server takes them.
+func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err error) {
+	var names []string
+	for name, version := range s.state.sysvars {
+		if version > since {
+			names = append(names, isolationName(name, s.cur.Hello()))
+		}
+	}
+	sort.Strings(names)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	values, err := s.askCurrent("SELECT @@session."+strings.Join(names, ", @@session."), len(names))
+	if err != nil {
+		return nil, err
+	}
+	for i, value := range values {
+		sets = append(sets, "@@session."+isolationName(names[i], c.Hello())+" = "+literal(value))
+	}
+	return sets, nil
+}
+
+// userSets is systemSets for user variables. Numbers are as they were typed. What a
+// string's bytes mean depends on character set and sql_mode of the time when it was
+// set, so that the current connection is asked for them.
+func (s *session) userSets(since int) (sets []string, err error) {
+	var names, ask []string
+	for name, v := range s.state.uservars {
+		quoted := "@`" + strings.ReplaceAll(name, "`", "``") + "`"
+		switch {
+		case v.version <= since:
+		case isNumber(v.literal):
+			sets = append(sets, quoted+" = "+v.literal)
+		default:
+			names = append(names, quoted)
+			ask = append(ask, "HEX("+quoted+"), CHARSET("+quoted+"), COLLATION("+quoted+")")
+		}
+	}
+	if len(names) == 0 {
+		return sets, nil
+	}
+	values, err := s.askCurrent("SELECT "+strings.Join(ask, ", "), 3*len(names))
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		hex, charset, collation := values[3*i], values[3*i+1], values[3*i+2]
+		if hex == nil {
+			sets = append(sets, name+" = NULL")
+			continue
+		}
+		sets = append(sets, fmt.Sprintf("%s = _%s X'%s' COLLATE `%s`", name, charset, hex, collation))
+	}
+	return sets, nil
+}
+
+// isNumber says whether a literal is a number or a word (TRUE, NULL), which means
+// the same at every time: it is none of '...', "...", X'..', 0x.., _charset'..'.
+func isNumber(literal string) bool {
+	return literal != "" && !strings.ContainsAny(literal, "'\"_xX")
+}
+
+// askCurrent asks the current connection for n values.
+func (s *session) askCurrent(sql string, n int) ([][]byte, error) {
+	rows, err := s.ownQuery(s.cur, sql+" LIMIT 1") // sql_select_limit may be 0
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 || len(rows[0]) != n {
+		return nil, fmt.Errorf("shard %s does not tell the session's variables", s.cur.Shard().Name())
+	}
+	return rows[0], nil
+}
+
+// isolationName returns what a server calls a variable of SET TRANSACTION, which
+// MySQL 8 renamed.
+func isolationName(name string, h backend.Hello) string {
+	if !h.MariaDB {
+		switch name {
+		case "tx_isolation":
+			return "transaction_isolation"
+		case "tx_read_only":
+			return "transaction_read_only"
+		}
+		return name
+	}
+	switch name {
+	case "transaction_isolation":
+		return "tx_isolation"
+	case "transaction_read_only":
+		return "tx_read_only"
+	}
+	return name
+}
+
+// literal writes a variable's value so that SET takes it: numbers bare, since
+// numeric variables refuse strings.
+func literal(value []byte) string {
+	if value == nil {
+		return "NULL"
+	}
+	for i, b := range value {
+		if (b < '0' || b > '9') && b != '.' && (b != '-' || i > 0) || len(value) > 20 {
+			return quote(string(value))
+		}
+	}
+	if len(value) == 0 {
+		return "''"
+	}
+	return string(value)
+}
+
+// quote writes a string literal that is the same whatever the sql_mode says of
+// backslashes.
+func quote(s string) string {
+	if !strings.ContainsRune(s, '\\') {
+		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	}
+	return fmt.Sprintf("CONVERT(0x%x USING utf8mb4)", s)
+}
+
+func limit(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}

@@ -1,0 +1,406 @@
+package proxy_test
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// erShardLost is what clients get for a server that is gone.
+const erShardLost = 1429
+
+func twoServers(t *testing.T) []*mysqltest.Server {
+	return []*mysqltest.Server{mysqltest.Shared(t), mysqltest.Start(t)}
+}
+
+func TestAShardThatIsDownIsNamedAndKeysAreGivenAllTheSame(t *testing.T) {
+	servers := twoServers(t)
+	e := newEnv(t, setup{Servers: servers})
+	createSequence(t, e, "s")
+	down := servers[1]
+	if err := down.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	words := []string{"shard s1", down.Addr()}
+
+	// A login into its schema is let in: keys are given.
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
+	for want := range 3 {
+		if got := w.rows("SELECT NEXTVAL('s')")[0]; got != strconv.Itoa(want+1) {
+			t.Errorf("got %s, want %d", got, want+1)
+		}
+	}
+	for _, answer := range [][]byte{
+		w.query("SELECT 1"), w.query("SELECT DATABASE()"), w.query("USE " + e.Schemas[1]), w.query("BEGIN"),
+		w.do(protocol.ComStmtPrepare, "SELECT 1"), w.do(protocol.ComInitDB, e.Schemas[1]), w.do(protocol.ComStatistics, ""),
+		w.query("SELECT 1; SELECT 2"), w.query("CREATE TABLE t (a INT)"),
+	} {
+		err := serverError(t, answer)
+		for _, word := range words {
+			if err.Code != erShardLost || !strings.Contains(err.Message, word) {
+				t.Errorf("got %v, want %d with %q", err, erShardLost, word)
+			}
+		}
+	}
+	// The other shard is not touched by it, and a session there stays there.
+	other := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	other.query("SET @x = 7")
+	if err := serverError(t, other.query("USE "+e.Schemas[1])); err.Code != erShardLost {
+		t.Errorf("USE: got %v, want %d", err, erShardLost)
+	}
+	if got := other.rows("SELECT @x, DATABASE(), NEXTVAL('s')"); fmt.Sprint(got[:2]) != fmt.Sprint([]string{"7", e.Schemas[0]}) {
+		t.Errorf("after the refusal: got %v", got)
+	}
+
+	if err := down.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	// Both go on without a new login.
+	if got := w.rows("SELECT DATABASE(), @@port"); got[0] != e.Schemas[1] || got[1] != e.port(1) {
+		t.Errorf("after the shard came back: got %v, want %s, %s", got, e.Schemas[1], e.port(1))
+	}
+	if got := other.query("USE " + e.Schemas[1]); got[4] != 0 {
+		t.Errorf("USE after the shard came back: %v", serverError(t, got))
+	}
+	if got := other.rows("SELECT @x")[0]; got != "7" {
+		t.Errorf("@x brought along: got %s, want 7", got)
+	}
+}
+
+func TestAProxyStartsWithEveryShardDown(t *testing.T) {
+	servers := []*mysqltest.Server{mysqltest.Shared(t), mysqltest.Start(t)}
+	e := newEnv(t, setup{Servers: servers, Backend: func(o *backend.Options) {
+		o.Shards, o.Default = o.Shards[1:], "s1"
+		if err := servers[1].Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}})
+	createSequence(t, e, "s")
+	c := e.Conn(t, "", nil)
+	if got := value(t, c, "SELECT NEXTVAL('s')"); got != "1" {
+		t.Errorf("got %s, want 1", got)
+	}
+	wantError(t, c, erShardLost, "DO 1", "shard s1", servers[1].Addr())
+	if out := e.CLI(t, e.Addr(), "", "SELECT NEXTVAL('s') AS n;"); !strings.Contains(out, "| 2 |") {
+		t.Errorf("command-line client: got no 2 in:\n%s", out)
+	}
+	if err := servers[1].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if _, err = c.ExecContext(context.Background(), "DO 1"); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		t.Errorf("after the shard came back: %v", err)
+	}
+	// New clients are greeted with the server's version as soon as it was asked.
+	var w *wire
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		w = e.Wire(t, e.Addr(), wireLogin{Capabilities: protocol.LongFlag})
+		if strings.Contains(w.hello.Greeting.Version, "MariaDB") {
+			return
+		}
+	}
+	t.Errorf("greeting: got version %s", w.hello.Greeting.Version)
+}
+
+func TestAServerThatDiesTakesTheSessionsOnItAlong(t *testing.T) {
+	servers := twoServers(t)
+	e := newEnv(t, setup{Servers: servers})
+	dies := servers[1]
+	idle := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
+	idle.query("SET @x = 1")
+	driver := e.Conn(t, e.Schemas[1], nil)
+	exec(t, driver, "SET @x = 1")
+	elsewhere := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	elsewhere.query("SELECT 1")
+	busy := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
+	busy.send(packet(command(protocol.ComQuery, "SELECT SLEEP(100)")))
+	result := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
+	result.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_10000000")))
+	if err := result.Fill(); err != nil { // it has begun
+		t.Fatal(err)
+	}
+	e.awaitStatement(dies, "SELECT SLEEP(100)")
+	if err := dies.Kill(); err != nil {
+		t.Fatal(err)
+	}
+
+	// In mid-result there is nothing that could be said: closed, as by the server.
+	if got := result.ended(); len(got) == 0 {
+		t.Error("nothing came of the result")
+	}
+	for name, w := range map[string]*wire{"idle": idle, "busy": busy} {
+		if name == "idle" {
+			w.send(packet(command(protocol.ComQuery, "SELECT 1")))
+		}
+		err := serverError(t, w.ended())
+		if err.Code != erShardLost || !strings.Contains(err.Message, "shard s1") || !strings.Contains(err.Message, dies.Addr()) {
+			t.Errorf("%s: got %v, want %d naming shard and node", name, err, erShardLost)
+		}
+	}
+	_, err := driver.ExecContext(context.Background(), "DO 1")
+	checkError(t, "driver", err, erShardLost, "shard s1", dies.Addr())
+	if got := elsewhere.rows("SELECT @@port")[0]; got != e.port(0) {
+		t.Errorf("a session on the other shard: got port %s, want %s", got, e.port(0))
+	}
+	e.awaitSessions(t, 1)
+	if err := dies.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if got := port(t, e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})); got != e.port(1) {
+		t.Errorf("a new session: got port %s, want %s", got, e.port(1))
+	}
+}
+
+// awaitStatement waits until a server runs a statement.
+func (e *env) awaitStatement(server *mysqltest.Server, info string) {
+	e.t.Helper()
+	pool, err := sql.Open("mysql", server.DSN(""))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer pool.Close() // the server may be killed later
+	n := 0
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE info = ? AND user = ?", info, e.User).Scan(&n); err != nil {
+			e.t.Fatal(err)
+		}
+		if n > 0 {
+			return
+		}
+	}
+	e.t.Fatalf("%s does not run", info)
+}
+
+func TestAConnectionKilledOnTheServerEndsItsSession(t *testing.T) {
+	e := newEnv(t, setup{})
+	root := e.Servers[0].DB(t, "")
+	for _, mode := range []string{"idle", "busy", "query only"} {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		id := w.rows("SELECT id FROM information_schema.processlist WHERE id = CONNECTION_ID()")[0]
+		switch mode {
+		case "idle":
+			if _, err := root.Exec("KILL " + id); err != nil {
+				t.Fatal(err)
+			}
+			w.send(packet(command(protocol.ComQuery, "SELECT 1")))
+			if got := w.ended(); len(got) > 0 {
+				err := serverError(t, got)
+				t.Logf("%s: %v", mode, err)
+				if err.Code != erShardLost && err.Code != 1927 {
+					t.Errorf("%s: got %v, want %d or 1927", mode, err, erShardLost)
+				}
+			}
+		case "busy":
+			w.send(packet(command(protocol.ComQuery, "SELECT SLEEP(101)")))
+			e.awaitStatement(e.Servers[0], "SELECT SLEEP(101)")
+			if _, err := root.Exec("KILL " + id); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.ended(); len(got) > 0 {
+				t.Logf("%s: %v", mode, serverError(t, got))
+			}
+		default:
+			w.send(packet(command(protocol.ComQuery, "SELECT SLEEP(102)")))
+			e.awaitStatement(e.Servers[0], "SELECT SLEEP(102)")
+			if _, err := root.Exec("KILL QUERY " + id); err != nil {
+				t.Fatal(err)
+			}
+			got := split(w.receive(protocol.ShapeResult, nil))
+			t.Logf("%s: %q", mode, got[len(got)-1])
+			w.ping("KILL QUERY") // the session goes on
+		}
+	}
+}
+
+func TestAClientThatVanishesInMidResultLeavesNothing(t *testing.T) {
+	e := newEnv(t, setup{})
+	for range 3 {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		w.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_10000000")))
+		if err := w.Fill(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+	}
+	for range 3 { // in the middle of a command, and of a login
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		b := packet(command(protocol.ComQuery, "INSERT INTO t VALUES ("+strings.Repeat("x", 100_000)))
+		w.send(b[:len(b)-5])
+		w.Close()
+		nc := dialTCP(t, e.Addr())
+		nc.Close()
+	}
+	e.awaitSessions(t, 0)
+	e.awaitConnections(e.Servers[0], 0)
+}
+
+func TestShutdownLetsARunningStatementEnd(t *testing.T) {
+	e := newEnv(t, setup{})
+	idle, pool := e.Wire(t, e.Addr(), wireLogin{}), e.Conn(t, e.Schemas[0], nil)
+	exec(t, pool, "DO 1")
+	never := dialTCP(t, e.Addr()) // has not logged in
+	busy := e.Wire(t, e.Addr(), wireLogin{})
+	// A pipeline: the statement that runs ends, what was read with it too.
+	busy.send(append(packet(command(protocol.ComQuery, "SELECT SLEEP(1.5), 'a'")), packet(command(protocol.ComQuery, "SELECT 'b'"))...))
+	e.awaitStatement(e.Servers[0], "SELECT SLEEP(1.5), 'a'")
+
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		done <- e.Shutdown(ctx)
+	}()
+	idle.ended()
+	readToEnd(t, never)
+	if left := e.connections(e.Servers[0]); !strings.Contains(left, "SLEEP(1.5)") {
+		t.Errorf("idle sessions were ended only after the running statement; left is %q", left)
+	}
+	for _, want := range []string{"a", "b"} {
+		got := split(busy.receive(protocol.ShapeResult, nil))
+		if row := got[len(got)-2]; !strings.Contains(string(row), want) {
+			t.Errorf("got %q, want %s", row, want)
+		}
+	}
+	busy.ended()
+	if err := <-done; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if err := e.tryLogin(t, e.Addr(), "", nil); err == nil {
+		t.Error("a login after the shutdown succeeds")
+	}
+}
+
+func TestShutdownIsBounded(t *testing.T) {
+	server, client := testTLS()
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.TLS = server }})
+	busy := e.Wire(t, e.Addr(), wireLogin{})
+	busy.send(packet(command(protocol.ComQuery, "SELECT SLEEP(3)")))
+	e.awaitStatement(e.Servers[0], "SELECT SLEEP(3)")
+	var slow [2]*wire // do not read
+	for i, config := range []*tls.Config{nil, client} {
+		slow[i] = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], TLS: config})
+		slow[i].send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_1000000")))
+		if err := slow[i].Fill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	err := e.Shutdown(ctx)
+	if err == nil || !strings.Contains(err.Error(), "3 sessions") {
+		t.Errorf("got error %v, want one of 3 sessions", err)
+	}
+	if left := e.connections(e.Servers[0]); !strings.Contains(left, "SLEEP(3)") {
+		t.Errorf("the shutdown waited for the statement; left is %q", left)
+	}
+	busy.ended()
+	for _, w := range slow {
+		w.ended()
+	}
+}
+
+func TestAServerThatDoesNotAnswerIsWaitedForOnce(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	e := newEnv(t, setup{Backend: func(o *backend.Options) {
+		o.ConnectTimeout = 500 * time.Millisecond
+		o.Shards = append(o.Shards, backend.ShardOptions{Name: "silent", Nodes: []string{silent.Addr().String()}, Schemas: []string{"quiet"}})
+	}})
+	createSequence(t, e, "s")
+	began := time.Now()
+	for range 10 {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: "quiet"})
+		err := serverError(t, w.query("SELECT 1"))
+		if err.Code != erShardLost || !strings.Contains(err.Message, "shard silent") || !strings.Contains(err.Message, silent.Addr().String()) {
+			t.Errorf("got %v, want %d naming shard and node", err, erShardLost)
+		}
+		if got := w.query("SELECT NEXTVAL('s')"); got[4] == 0xff {
+			t.Errorf("number: %v", serverError(t, got))
+		}
+		if got := w.query("USE " + e.Schemas[0]); got[4] == 0xff {
+			t.Errorf("another shard: %v", serverError(t, got))
+		}
+	}
+	if d := time.Since(began); d > 4*time.Second {
+		t.Errorf("ten sessions took %s: each waited for the server", d)
+	}
+}
+
+func TestAnswersComeEvenIfTheClientHasSaidItsLast(t *testing.T) {
+	e := newEnv(t, setup{})
+	query := packet(command(protocol.ComQuery, "SELECT SLEEP(0.1), 'first'"))
+	query = append(query, packet(command(protocol.ComQuery, "SELECT 'last'"))...)
+	for name, end := range map[string]func(w *wire){
+		"half-closed": func(w *wire) { w.send(query); _ = w.nc.(*net.TCPConn).CloseWrite() },
+		"COM_QUIT":    func(w *wire) { w.send(append(query, packet(command(protocol.ComQuit, ""))...)) },
+	} {
+		w := e.Wire(t, e.Addr(), wireLogin{})
+		end(w)
+		if got := string(w.ended()); !strings.Contains(got, "first") || !strings.Contains(got, "last") {
+			t.Errorf("%s: got %q, want both answers", name, got)
+		}
+	}
+	e.awaitSessions(t, 0)
+}
+
+func TestShutdownLetsAFileThatIsBeingSentArrive(t *testing.T) {
+	server := mysqltest.Start(t, "--local-infile=1", "--max-allowed-packet=64M")
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
+	server.Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (a INT)")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	long := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	w.send(packet(command(protocol.ComQuery, "LOAD DATA LOCAL INFILE 'x' INTO TABLE t")))
+	if _, err := w.raw(); err != nil { // the request for the file
+		t.Fatal(err)
+	}
+	content := file(strings.Repeat("1\n", 10_000), strings.Repeat("2\n", 10_000))
+	half := len(content) / 2
+	w.send(content[:half])
+	// A statement too long to be held is on its way to the server, too.
+	statement, _ := protocol.AppendPacket(nil, []byte("\x03SELECT LENGTH('"+strings.Repeat("x", 17<<20)+"')"), 0)
+	long.send(statement[:len(statement)/2])
+	time.Sleep(50 * time.Millisecond)
+
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		done <- e.Shutdown(ctx)
+	}()
+	time.Sleep(100 * time.Millisecond)
+	w.send(content[half:])
+	long.send(statement[len(statement)/2:])
+	if got := w.receive(protocol.ShapeResult, nil); got[4] != 0 {
+		t.Errorf("LOAD DATA: %v", serverError(t, got))
+	}
+	w.ended()
+	if got := split(long.receive(protocol.ShapeResult, nil)); string(got[len(got)-2]) != "\x0817825792" {
+		t.Errorf("long statement: got %q", got[len(got)-2])
+	}
+	long.ended()
+	if err := <-done; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if got := value(t, e.DirectConn(t, 0, e.Schemas[0], nil), "SELECT COUNT(*) FROM t"); got != "20000" {
+		t.Errorf("rows: got %s, want 20000", got)
+	}
+}

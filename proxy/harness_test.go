@@ -1,0 +1,426 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"database/sql"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"net"
+	osexec "os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"seqproxy/admin"
+	"seqproxy/backend"
+	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+	"seqproxy/sequence"
+)
+
+func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
+
+// setup says what an env is made of. Its zero value is one shard on the shared
+// server.
+type setup struct {
+	// Shards is how many shards there are; 0 means 1, noShards none.
+	Shards int
+	// Servers are used in place of the usual ones: the shared server for the first
+	// shard (and the sequences), one of the env's own for the second.
+	Servers []*mysqltest.Server
+	// Proxy, Backend and Sequence may change the options that the parts get.
+	Proxy    func(*proxy.Options)
+	Backend  func(*backend.Options)
+	Sequence func(*sequence.Options)
+}
+
+const noShards = -1
+
+// env is a proxy in this process, in front of real servers. Its account exists
+// at the proxy and on every server, so that a direct connection is the oracle for
+// one through the proxy.
+type env struct {
+	t *testing.T
+
+	Servers []*mysqltest.Server // by shard; the first has the sequence table
+	// Schemas[i] is the schema that shard i owns, empty at the start.
+	Schemas []string
+	// SequenceSchema holds the sequence table.
+	SequenceSchema string
+	// User and Password are an account that may do everything.
+	User, Password string
+
+	Proxy     *proxy.Server
+	Shards    *backend.Shards
+	Sequences *sequence.Sequences
+	Logs      *observer.ObservedLogs
+
+	addr     string
+	stop     func()
+	shutDown bool
+}
+
+// Shutdown shuts the proxy down; it is done at the test's end otherwise.
+func (e *env) Shutdown(ctx context.Context) error {
+	e.shutDown = true
+	return e.Proxy.Shutdown(ctx)
+}
+
+// newEnv starts a proxy and stops it at the test's end, when it checks that no
+// goroutine and no connection to a server is left.
+func newEnv(t *testing.T, s setup) *env {
+	t.Helper()
+	e := &env{
+		t:        t,
+		User:     fmt.Sprintf("u_%08x", rand.Uint32()),
+		Password: "s3cret pässword",
+	}
+	switch {
+	case s.Servers != nil:
+		e.Servers = s.Servers
+	case s.Shards == 2:
+		e.Servers = []*mysqltest.Server{mysqltest.Shared(t), mysqltest.Start(t)}
+	default:
+		e.Servers = []*mysqltest.Server{mysqltest.Shared(t)}
+	}
+	for _, server := range e.Servers {
+		server.Exec(t, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s'", e.User, e.Password),
+			fmt.Sprintf("GRANT ALL ON *.* TO %s@'%%' WITH GRANT OPTION", e.User))
+		e.Schemas = append(e.Schemas, server.Schema(t))
+	}
+	e.SequenceSchema = e.Servers[0].Schema(t)
+	t.Cleanup(e.checkConnections)
+
+	leaks := goleak.IgnoreCurrent()
+	core, logs := observer.New(zapcore.DebugLevel)
+	e.Logs = logs
+	log := zap.New(core)
+
+	seq := sequence.Options{
+		Servers: []sequence.ServerOptions{{
+			Addr: e.Servers[0].Addr(), User: e.User, Password: e.Password, Database: e.SequenceSchema,
+		}},
+		CreateTable: true, Logger: log,
+	}
+	if s.Sequence != nil {
+		s.Sequence(&seq)
+	}
+	back := backend.Options{
+		Default:        "s0",
+		Probe:          backend.Credentials{User: e.User, Password: e.Password},
+		ConnectTimeout: 5 * time.Second, WriteTimeout: 20 * time.Second, Logger: log,
+	}
+	if s.Shards != noShards {
+		for i, server := range e.Servers {
+			back.Shards = append(back.Shards, backend.ShardOptions{
+				Name: fmt.Sprintf("s%d", i), Nodes: []string{server.Addr()}, Schemas: []string{e.Schemas[i]},
+			})
+		}
+	}
+	if s.Backend != nil {
+		s.Backend(&back)
+	}
+	var err error
+	if e.Sequences, err = sequence.New(seq); err != nil {
+		t.Fatal(err)
+	}
+	if e.Shards, err = backend.New(back); err != nil {
+		t.Fatal(err)
+	}
+	opts := proxy.Options{
+		Users:  []proxy.User{{Name: e.User, Password: e.Password, Admin: true}},
+		Shards: e.Shards, Sequences: e.Sequences, Admin: admin.NewSequences(e.Sequences),
+		RSA: testRSA, MaxConnections: 200, LoginTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second,
+		MaxStatement: 16 << 20, Logger: log,
+	}
+	if s.Proxy != nil {
+		s.Proxy(&opts)
+	}
+	e.Proxy = proxy.New(opts)
+	if err := e.Proxy.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	e.addr = e.Proxy.Addr().String()
+	e.Shards.Open(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- e.Proxy.Serve(context.Background()) }()
+
+	e.stop = sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if !e.shutDown {
+			if err := e.Shutdown(ctx); err != nil {
+				t.Errorf("shutdown: %v", err)
+			}
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		e.Shards.Close()
+		if err := e.Sequences.Close(ctx); err != nil && e.Servers[0].Running() {
+			t.Errorf("close sequences: %v", err)
+		}
+		if n := e.Proxy.Sessions(); n != 0 {
+			t.Errorf("sessions after the shutdown: got %d, want 0", n)
+		}
+		e.checkLogs()
+		if err := goleak.Find(leaks, goleak.IgnoreAnyFunction("seqproxy/internal/mysqld.(*process).run")); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(e.stop)
+	return e
+}
+
+// checkLogs fails the test if a password or an error of the proxy's own making was
+// logged.
+func (e *env) checkLogs() {
+	for _, entry := range e.Logs.All() {
+		line := fmt.Sprintf("%s %s %v", entry.Level, entry.Message, entry.ContextMap())
+		if strings.Contains(line, e.Password) {
+			e.t.Errorf("a password is in the log: %s", line)
+		}
+		if entry.Level >= zapcore.ErrorLevel {
+			e.t.Errorf("logged: %s", line)
+		}
+	}
+}
+
+// testRSA is made once: a key takes a while.
+var testRSA = protocol.NewRSAKeys()
+
+// checkConnections fails the test if the account still has a connection to a
+// server. Servers notice a closed one with a little delay.
+func (e *env) checkConnections() {
+	for _, server := range e.Servers {
+		if !server.Running() {
+			continue
+		}
+		var left string
+		for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			left = e.connections(server)
+			if left == "" || time.Now().After(end) {
+				break
+			}
+		}
+		if left != "" {
+			e.t.Errorf("connections left on %s: %s", server.Addr(), left)
+		}
+		server.Exec(e.t, "DROP USER "+e.User)
+	}
+}
+
+// connections lists what the account has open on a server, "id command info".
+func (e *env) connections(server *mysqltest.Server) string {
+	pool, err := sql.Open("mysql", server.DSN(""))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer pool.Close()
+	var left sql.NullString
+	if err := pool.QueryRow("SELECT GROUP_CONCAT(id, ' ', command, ' ', COALESCE(info, '')) FROM information_schema.processlist WHERE user = ?", e.User).Scan(&left); err != nil {
+		e.t.Fatal(err)
+	}
+	return left.String
+}
+
+// awaitConnections waits until the account has n connections to a server, the
+// sequences' own included.
+func (e *env) awaitConnections(server *mysqltest.Server, n int) {
+	e.t.Helper()
+	var got int
+	pool := server.DB(e.t, "")
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", e.User).Scan(&got); err != nil {
+			e.t.Fatal(err)
+		}
+		if got == n {
+			return
+		}
+	}
+	e.t.Errorf("connections on %s: got %d, want %d", server.Addr(), got, n)
+}
+
+// Addr is the proxy's address.
+func (e *env) Addr() string { return e.addr }
+
+// config is what go-sql-driver needs for the account at addr.
+func (e *env) config(addr, schema string, change func(*mysql.Config)) *mysql.Config {
+	c := mysql.NewConfig()
+	c.User, c.Passwd, c.Net, c.Addr, c.DBName = e.User, e.Password, "tcp", addr, schema
+	c.Timeout, c.ReadTimeout = 10*time.Second, 30*time.Second
+	if change != nil {
+		change(c)
+	}
+	return c
+}
+
+// DSN is the data source name through the proxy.
+func (e *env) DSN(schema string) string { return e.config(e.addr, schema, nil).FormatDSN() }
+
+// DirectDSN is that to shard i's server.
+func (e *env) DirectDSN(i int, schema string) string {
+	return e.config(e.Servers[i].Addr(), schema, nil).FormatDSN()
+}
+
+// DB is a pool through the proxy, closed when the test ends. change may be nil.
+func (e *env) DB(t testing.TB, schema string, change func(*mysql.Config)) *sql.DB {
+	return e.open(t, e.addr, schema, change)
+}
+
+// DirectDB is a pool to shard i's server.
+func (e *env) DirectDB(t testing.TB, i int, schema string, change func(*mysql.Config)) *sql.DB {
+	return e.open(t, e.Servers[i].Addr(), schema, change)
+}
+
+func (e *env) open(t testing.TB, addr, schema string, change func(*mysql.Config)) *sql.DB {
+	t.Helper()
+	connector, err := mysql.NewConnector(e.config(addr, schema, change))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = pool.Close() }) // its connections may have been broken by the test
+	return pool
+}
+
+// Conn is one connection of a pool through the proxy.
+func (e *env) Conn(t testing.TB, schema string, change func(*mysql.Config)) *sql.Conn {
+	t.Helper()
+	return one(t, e.DB(t, schema, change))
+}
+
+// DirectConn is one to shard i's server.
+func (e *env) DirectConn(t testing.TB, i int, schema string, change func(*mysql.Config)) *sql.Conn {
+	t.Helper()
+	return one(t, e.DirectDB(t, i, schema, change))
+}
+
+func one(t testing.TB, pool *sql.DB) *sql.Conn {
+	t.Helper()
+	c, err := pool.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // may have been broken by the test
+	return c
+}
+
+// exec runs statements on one connection; the first error fails the test.
+func exec(t testing.TB, c *sql.Conn, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := c.ExecContext(context.Background(), statement); err != nil {
+			t.Fatalf("%.200s: %v", statement, err)
+		}
+	}
+}
+
+// value returns the one value of a query as text, "NULL" for NULL.
+func value(t testing.TB, c *sql.Conn, query string, args ...any) string {
+	t.Helper()
+	var v sql.NullString
+	if err := c.QueryRowContext(context.Background(), query, args...).Scan(&v); err != nil {
+		t.Fatalf("%.200s: %v", query, err)
+	}
+	if !v.Valid {
+		return "NULL"
+	}
+	return v.String
+}
+
+// wantError runs a statement and checks that it fails with the code, and with each
+// of the words in its message.
+func wantError(t testing.TB, c *sql.Conn, code uint16, statement string, words ...string) {
+	t.Helper()
+	_, err := c.ExecContext(context.Background(), statement)
+	checkError(t, statement, err, code, words...)
+}
+
+func checkError(t testing.TB, what string, err error, code uint16, words ...string) {
+	t.Helper()
+	e, ok := err.(*mysql.MySQLError)
+	if !ok || e.Number != code {
+		t.Errorf("%.200s: got error %v, want number %d", what, err, code)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(e.Message, w) {
+			t.Errorf("%.200s: got message %q, want %q in it", what, e.Message, w)
+		}
+	}
+}
+
+// CLI runs the mariadb command-line client at addr, with a script on its standard
+// input, and returns all it printed: column types and warnings too, and after all
+// that the errors, which it prints to another stream. An address is in none of it.
+func (e *env) CLI(t testing.TB, addr, schema, script string, args ...string) string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	args = append([]string{
+		"--no-defaults", "--batch", "--force", "--show-warnings", "--column-type-info", "-vvv", "--comments",
+		"-h", host, "-P", port, "-u", e.User, "--password=" + e.Password, "--default-character-set=utf8mb4",
+	}, args...)
+	if schema != "" {
+		args = append(args, "-D", schema)
+	}
+	cmd := osexec.CommandContext(ctx, e.Servers[0].Client(t), args...)
+	cmd.Stdin = strings.NewReader(script)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("the client did not end; it printed:\n%.2000s", out.String())
+	}
+	if _, failed := err.(*osexec.ExitError); err != nil && !failed {
+		t.Fatal(err)
+	}
+	return out.String() + errs.String()
+}
+
+// testTLS makes a server's and a client's configuration for 127.0.0.1.
+var testTLS = sync.OnceValues(func() (server, client *tls.Config) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "proxy under test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(crand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		panic(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		panic(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(cert)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12},
+		&tls.Config{RootCAs: roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}
+})

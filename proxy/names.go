@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"unicode/utf8"
+
+	"seqproxy/statement"
+)
+
+// nameInUTF8 returns the name of a sequence, as it stands in a client's text, in the
+// character set in which the sequence table is asked. The result is name itself where
+// nothing has to be changed.
+func nameInUTF8(name []byte, charset statement.Charset) ([]byte, error) {
+	ascii := true
+	for _, c := range name {
+		ascii = ascii && c < utf8.RuneSelf
+	}
+	switch {
+	case ascii:
+		return name, nil
+	case charset == statement.Latin1:
+		converted := make([]byte, 0, 2*len(name))
+		for _, c := range name {
+			converted = utf8.AppendRune(converted, latin1(c))
+		}
+		return converted, nil
+	case charset == statement.UTF8 && utf8.Valid(name):
+		return name, nil
+	}
+	// Another sequence could be meant by these bytes.
+	return nil, notSupported("the sequence name %q in this character set is not supported: SET NAMES utf8mb4, or use ASCII letters", name)
+}
+
+// latin1 returns the character that a byte of MySQL's latin1 is: that is cp1252, with
+// the bytes which cp1252 leaves out as control characters
+// (https://dev.mysql.com/doc/refman/8.4/en/charset-we-sets.html).
+func latin1(c byte) rune {
+	const upper = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
+	if c < 0x80 || c > 0x9f {
+		return rune(c)
+	}
+	return []rune(upper)[c-0x80]
+}
+
+// convertNames is nameInUTF8 for every name in an analysed text, in place. Where
+// unknown names are left to the server, so are those that cannot be converted: they are
+// no name then.
+func (s *session) convertNames(st *statement.Statement, charset statement.Charset) error {
+	for i := range st.Calls {
+		call := &st.Calls[i]
+		if call.Func != statement.Nextval {
+			continue
+		}
+		name, err := nameInUTF8(call.Name, charset)
+		if err != nil && s.srv.opts.Unknown != UnknownRelay {
+			return err
+		}
+		call.Name = name
+	}
+	for i, name := range st.Sequence.Names {
+		var err error
+		if st.Sequence.Names[i], err = nameInUTF8(name, charset); err != nil {
+			return err
+		}
+	}
+	return nil
+}

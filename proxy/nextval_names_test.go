@@ -1,0 +1,113 @@
+package proxy_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+)
+
+func TestANameMeansTheSameSequenceInEveryCharacterSet(t *testing.T) {
+	o := newOracle(t, setup{}, photosTables...)
+	o.fresh(t)
+	o.Servers[0].Exec(t, "ALTER TABLE "+o.SequenceSchema+".sequence CONVERT TO CHARACTER SET utf8mb4")
+	for name, start := range map[string]uint64{"größe": 100, "漢字": 200} {
+		if _, err := o.Sequences.Create(t.Context(), sequence.CreateOptions{Name: name, Start: start}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0]})
+	want := map[string]int{"größe": 100, "漢字": 200}
+	for _, test := range []struct{ charset, name, typed string }{
+		{"utf8mb4", "größe", "größe"},
+		{"utf8mb4", "größe", "Größe"},
+		{"utf8mb3", "größe", "größe"},
+		{"latin1", "größe", "gr\xf6\xdfe"},
+		{"latin1", "größe", "GR\xd6\xdfE"},
+		{"utf8mb4", "漢字", "漢字"},
+	} {
+		w.query("SET NAMES " + test.charset)
+		for _, text := range []string{
+			"SELECT NEXTVAL('" + test.typed + "')", "SELECT NEXTVAL(`" + test.typed + "`) AS a LIMIT 1",
+		} {
+			answer := w.query(text)
+			if packets := split(answer); packets[0][0] == 0xff {
+				t.Errorf("%s: %q: got %v", test.charset, text, protocol.ParseServerError(packets[0]))
+				continue
+			}
+			if got := w.rows(text)[0]; got != fmt.Sprint(want[test.name]+1) {
+				t.Errorf("%s: %q: got %s, want %d", test.charset, text, got, want[test.name]+1)
+			}
+			want[test.name] += 2
+		}
+		// Prepared and in an INSERT it is the same sequence.
+		answer := w.do(protocol.ComStmtPrepare, "INSERT INTO photos (id) VALUES (NEXTVAL('"+test.typed+"'))")
+		if answer[4] != 0 {
+			t.Errorf("%s: prepare %q: got %v", test.charset, test.typed, serverError(t, answer))
+			continue
+		}
+		w.do(protocol.ComStmtExecute, string(execution(binary.LittleEndian.Uint32(answer[5:]), nil, false)[1:]))
+		if got := w.rows("SELECT LAST_INSERT_ID()")[0]; got != fmt.Sprint(want[test.name]) {
+			t.Errorf("%s: prepared: got %s, want %d", test.charset, got, want[test.name])
+		}
+		want[test.name]++
+	}
+	for charset, name := range map[string]string{"gbk": "\x9dh\xd7\xd6", "sjis": "\x8a\xbf", "latin2": "gr\xf6\xdfe", "ujis": "\xb4\xc1"} {
+		w.query("SET NAMES " + charset)
+		for _, answer := range [][]byte{w.query("SELECT NEXTVAL('" + name + "')"), w.do(protocol.ComStmtPrepare, "SELECT NEXTVAL('"+name+"')"), w.query("CREATE SEQUENCE `" + name + "`")} {
+			if e := serverError(t, answer); e.Code != 1235 || !strings.Contains(e.Message, "utf8mb4") {
+				t.Errorf("%s: got %v, want 1235 that says what to do", charset, e)
+			}
+		}
+	}
+	w.query("SET NAMES latin1")
+	w.query("CREATE SEQUENCE `\xe4\x80`")
+	w.query("SET NAMES utf8mb4")
+	if got := w.rows("SELECT NEXTVAL('ä€')")[0]; got != "1" {
+		t.Errorf("a sequence made in latin1: got %s, want 1", got)
+	}
+}
+
+func TestLongStatementsAreRewrittenWhole(t *testing.T) {
+	o := newOracle(t, setup{}, manyTypes...)
+	long := strings.Repeat("x", 3_000_000)
+	o.run(t, []script{{"text", []string{
+		"INSERT INTO many (i, id, l) VALUES ('" + long + "', «NEXTVAL('photos')», 1), ('', «NEXTVAL('photos')», LENGTH('" + long + "'))",
+		left,
+		manyRows,
+	}}}, "packets without EOF")
+	p := o.pairOfSchemas(t, allFraming)
+	pp := o.prepare(t, p, "INSERT INTO many (i, id, l) VALUES (?, «NEXTVAL('photos')», ?)")
+	pp.execute(true, textArg(mysql.MYSQL_TYPE_LONG_BLOB, long), unsigned(7))
+	pp.execute(false, textArg(mysql.MYSQL_TYPE_LONG_BLOB, long[:100_000]), unsigned(8))
+	p.query(left)
+	pp.sameRows(manyRows)
+}
+
+func TestACursorOverAPreparedStatementWithNumbers(t *testing.T) {
+	o := newOracle(t, setup{}, photosTables...)
+	p := o.pairOfSchemas(t, allFraming&^(protocol.DeprecateEOF|protocol.SessionTrack))
+	pp := o.prepare(t, p, "SELECT «NEXTVAL('photos')» + ? AS a UNION ALL SELECT ?")
+	args := []argument{integer(mysql.MYSQL_TYPE_LONGLONG, 1), integer(mysql.MYSQL_TYPE_LONGLONG, 2)}
+	all := pp.direct(args)
+	withCursor := func(id uint32, args []argument) []byte {
+		b := execution(id, args, true)
+		b[5] = 1 // CURSOR_TYPE_READ_ONLY
+		return packet(b)
+	}
+	p.Proxy.send(withCursor(pp.id, args))
+	got := p.Proxy.receive(protocol.ShapeResult, nil)
+	p.Direct.send(withCursor(pp.directID, all))
+	compare(t, "execute with a cursor", got, p.Direct.receive(protocol.ShapeResult, nil))
+	fetch := func(w *wire, id uint32) []byte {
+		return w.do(protocol.ComStmtFetch, string(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, id), 1)))
+	}
+	for range 3 {
+		compare(t, "fetch", fetch(p.Proxy, pp.id), fetch(p.Direct, pp.directID))
+	}
+}

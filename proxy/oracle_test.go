@@ -1,0 +1,402 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+)
+
+// NEXTVAL('s') means LAST_INSERT_ID(n). A script is run twice in the same schema of
+// the same server: through the proxy, and direct with LAST_INSERT_ID(n) where
+// NEXTVAL was. Everything that a client gets to see must be equal.
+//
+// A step is one text. In it «NEXTVAL('photos')» stands for the call through the
+// proxy, and direct for LAST_INSERT_ID(n) if it is the first of its text, for
+// CAST(n AS UNSIGNED) if not. Where that is not enough, the direct text follows
+// behind " => ", with {p1}, {p2} ... for the numbers of this step from the sequence
+// photos, {o1} ... for those of other. A step "direct: text" is only sent direct, with
+// the numbers of the step before, and its answer is not compared.
+type script struct {
+	name  string
+	steps []string
+}
+
+// scriptStep is one text of a script, ready to be sent.
+type scriptStep struct {
+	proxied, direct string
+	silent          bool // only direct, not compared
+}
+
+// oracle runs scripts on an env, whose sequences photos and other it creates.
+type oracle struct {
+	*env
+	// setup is run direct before each run of a script, in the schema emptied.
+	setup []string
+}
+
+// firstNumbers are where the oracle's sequences start.
+var firstNumbers = map[string]uint64{"photos": 1001, "other": 5001}
+
+func newOracle(t *testing.T, s setup, prepare ...string) *oracle {
+	t.Helper()
+	if s.Servers == nil {
+		// Scripts commit a lot and crash nothing: the disk need not be waited for.
+		s.Servers = []*mysqltest.Server{mysqltest.Start(t, "--debug-no-sync")}
+	}
+	e := newEnv(t, s)
+	for name, start := range firstNumbers {
+		if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: name, Start: start}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &oracle{e, prepare}
+}
+
+// next returns the number that a sequence will give next.
+func (o *oracle) next(t testing.TB, name string) uint64 {
+	t.Helper()
+	all, err := o.Sequences.List(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		if i.Name == name {
+			return i.Next
+		}
+	}
+	t.Fatalf("no sequence %s", name)
+	return 0
+}
+
+var (
+	markedCall  = regexp.MustCompile(`«([^»]*)»`)
+	placeholder = regexp.MustCompile(`\{([po])(\d+)\}`)
+)
+
+// compile turns steps into texts, with the numbers that the sequences will give.
+func (o *oracle) compile(t testing.TB, steps []string) []scriptStep {
+	t.Helper()
+	next := map[string]uint64{"p": o.next(t, "photos"), "o": o.next(t, "other")}
+	before := map[string]uint64{"p": next["p"], "o": next["o"]}
+	compiled := make([]scriptStep, len(steps))
+	for i, text := range steps {
+		s := &compiled[i]
+		if rest, ok := strings.CutPrefix(text, "direct: "); ok {
+			s.silent, s.direct, _ = true, fill(rest, before), 0
+			continue
+		}
+		s.proxied, s.direct, _ = strings.Cut(text, " => ")
+		if s.direct == "" {
+			s.direct = unmark(s.proxied)
+		}
+		s.proxied = markedCall.ReplaceAllString(s.proxied, "$1")
+		before = map[string]uint64{"p": next["p"], "o": next["o"]}
+		for _, m := range placeholder.FindAllStringSubmatch(s.direct, -1) {
+			n, _ := strconv.ParseUint(m[2], 10, 64)
+			next[m[1]] = max(next[m[1]], before[m[1]]+n)
+		}
+		s.direct = fill(s.direct, before)
+	}
+	return compiled
+}
+
+// unmark writes placeholders in the place of marked calls.
+func unmark(text string) string {
+	counts := map[string]int{}
+	first := true
+	return markedCall.ReplaceAllStringFunc(text, func(call string) string {
+		key := "p"
+		if strings.Contains(strings.ToLower(call), "other") {
+			key = "o"
+		}
+		counts[key]++
+		p := fmt.Sprintf("{%s%d}", key, counts[key])
+		if first {
+			first = false
+			return "LAST_INSERT_ID(" + p + ")"
+		}
+		return "CAST(" + p + " AS UNSIGNED)"
+	})
+}
+
+// fill puts numbers in the place of placeholders; first are those of {p1} and {o1}.
+func fill(text string, first map[string]uint64) string {
+	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
+		m := placeholder.FindStringSubmatch(p)
+		n, _ := strconv.ParseUint(m[2], 10, 64)
+		return strconv.FormatUint(first[m[1]]+n-1, 10)
+	})
+}
+
+// fresh empties the first shard's schema and sets it up.
+func (o *oracle) fresh(t testing.TB) {
+	t.Helper()
+	schema := o.Schemas[0]
+	o.Servers[0].Exec(t, append([]string{"DROP DATABASE " + schema, "CREATE DATABASE " + schema, "USE " + schema}, o.setup...)...)
+}
+
+// run runs scripts with every kind of client, or with those named.
+func (o *oracle) run(t *testing.T, scripts []script, only ...string) {
+	clients := []struct {
+		name string
+		run  func(t *testing.T, proxied bool, steps []scriptStep) []string
+	}{
+		{"packets with EOF", func(t *testing.T, proxied bool, steps []scriptStep) []string {
+			return o.runPackets(t, proxied, steps, allFraming&^(protocol.DeprecateEOF|protocol.SessionTrack))
+		}},
+		{"packets without EOF", func(t *testing.T, proxied bool, steps []scriptStep) []string {
+			return o.runPackets(t, proxied, steps, allFraming)
+		}},
+		{"go-sql-driver", o.runDriver},
+		{"command-line client", o.runCLI},
+	}
+	for _, s := range scripts {
+		t.Run(s.name, func(t *testing.T) {
+			for _, c := range clients {
+				if len(only) > 0 && !slices.Contains(only, c.name) {
+					continue
+				}
+				t.Run(c.name, func(t *testing.T) {
+					steps := o.compile(t, s.steps)
+					o.fresh(t)
+					got := c.run(t, true, steps)
+					o.fresh(t)
+					want := c.run(t, false, steps)
+					o.compareRuns(t, steps, got, want)
+				})
+			}
+		})
+	}
+}
+
+func (o *oracle) compareRuns(t testing.TB, steps []scriptStep, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("answers: got %d, want %d\nproxy:\n%s\ndirect:\n%s", len(got), len(want), strings.Join(got, "\n"), strings.Join(want, "\n"))
+		return
+	}
+	i := 0
+	for _, s := range steps {
+		if s.silent {
+			continue
+		}
+		if i == len(got) {
+			break
+		}
+		if got[i] != want[i] {
+			g, w := differing(got[i], want[i])
+			t.Errorf("step %d: %s\ndirect: %s\ngot:\n%s\nwant:\n%s", i+1, s.proxied, s.direct, g, w)
+		}
+		i++
+	}
+}
+
+// differing leaves only the lines that are not in both.
+func differing(got, want string) (string, string) {
+	only := func(a, b string) string {
+		in := strings.Split(b, "\n")
+		var left []string
+		for line := range strings.SplitSeq(a, "\n") {
+			if !slices.Contains(in, line) {
+				left = append(left, line)
+			}
+		}
+		return strings.Join(left, "\n")
+	}
+	return only(got, want), only(want, got)
+}
+
+// runPackets returns the answers' bytes, as text.
+func (o *oracle) runPackets(t *testing.T, proxied bool, steps []scriptStep, caps protocol.Capability) []string {
+	t.Helper()
+	addr := o.Servers[0].Addr()
+	if proxied {
+		addr = o.Addr()
+	}
+	w := o.Wire(t, addr, wireLogin{Schema: o.Schemas[0], Capabilities: caps})
+	defer w.quit()
+	var answers []string
+	for _, s := range steps {
+		if s.silent {
+			if !proxied {
+				w.query(s.direct)
+			}
+			continue
+		}
+		text := s.proxied
+		if !proxied {
+			text = s.direct
+		}
+		// No ping in between: a status that it would reset would not be seen.
+		w.send(packet(command(protocol.ComQuery, text)))
+		answers = append(answers, describe(w.receive(protocol.ShapeResult, nil)))
+	}
+	return answers
+}
+
+// quit says goodbye, so that the server does not count the connection as broken.
+func (w *wire) quit() {
+	_, _ = w.Write(packet(command(protocol.ComQuit, "")))
+	_ = w.Close()
+}
+
+// describe writes an answer's packets so that a difference can be read: every byte is
+// in it.
+func describe(answer []byte) string {
+	var b strings.Builder
+	for len(answer) >= protocol.HeaderSize {
+		n := protocol.HeaderSize + protocol.PayloadLen(answer)
+		fmt.Fprintf(&b, "  #%d %x %q\n", answer[3], answer[protocol.HeaderSize:n], answer[protocol.HeaderSize:n])
+		answer = answer[n:]
+	}
+	fmt.Fprintf(&b, "%x", answer)
+	return b.String()
+}
+
+// runDriver returns what go-sql-driver makes of the answers.
+func (o *oracle) runDriver(t *testing.T, proxied bool, steps []scriptStep) []string {
+	t.Helper()
+	open := func() *sql.Conn { return o.DirectConn(t, 0, o.Schemas[0], multi) }
+	if proxied {
+		open = func() *sql.Conn { return o.Conn(t, o.Schemas[0], multi) }
+	}
+	c := open()
+	defer c.Close()
+	var answers []string
+	for _, s := range steps {
+		if s.silent {
+			if !proxied {
+				exec(t, c, s.direct)
+			}
+			continue
+		}
+		text := s.proxied
+		if !proxied {
+			text = s.direct
+		}
+		answers = append(answers, driverAnswer(c, isQuery(s.proxied), text))
+	}
+	return answers
+}
+
+func multi(c *mysql.Config) { c.MultiStatements = true }
+
+// isQuery says whether a program would call Query for a text.
+func isQuery(text string) bool {
+	text = strings.ToUpper(strings.TrimLeft(text, " \t\n(;"))
+	for _, word := range []string{"SELECT", "SHOW", "/*", "--", "EXPLAIN", "WITH", "TABLE", "CALL"} {
+		if strings.HasPrefix(text, word) {
+			return !strings.Contains(text, " INTO @")
+		}
+	}
+	return false
+}
+
+// driverAnswer runs a text, prepared if it has arguments, and writes down everything
+// that the driver tells.
+func driverAnswer(c *sql.Conn, query bool, text string, args ...any) string {
+	ctx := context.Background()
+	if !query {
+		r, err := c.ExecContext(ctx, text, args...)
+		if err != nil {
+			return driverError(err)
+		}
+		id, idErr := r.LastInsertId()
+		rows, rowsErr := r.RowsAffected()
+		return fmt.Sprint("id ", id, idErr, " rows ", rows, rowsErr)
+	}
+	rows, err := c.QueryContext(ctx, text, args...)
+	if err != nil {
+		return driverError(err)
+	}
+	defer rows.Close()
+	var b strings.Builder
+	for {
+		columns, err := rows.ColumnTypes()
+		if err != nil {
+			return driverError(err)
+		}
+		for _, column := range columns {
+			nullable, known := column.Nullable()
+			length, hasLength := column.Length()
+			fmt.Fprintf(&b, "%q %s %v %v %v %v %v; ", column.Name(), column.DatabaseTypeName(), column.ScanType(), nullable, known, length, hasLength)
+		}
+		for rows.Next() {
+			values, into := make([]any, len(columns)), make([]any, len(columns))
+			for i := range values {
+				into[i] = &values[i]
+			}
+			if err := rows.Scan(into...); err != nil {
+				return driverError(err)
+			}
+			fmt.Fprintf(&b, "\n%#v", values)
+		}
+		if !rows.NextResultSet() {
+			break
+		}
+		b.WriteString("\nnext result: ")
+	}
+	if err := rows.Err(); err != nil {
+		b.WriteString(driverError(err))
+	}
+	return b.String()
+}
+
+func driverError(err error) string {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return fmt.Sprintf("error %d %s %s", e.Number, e.SQLState[:], e.Message)
+	}
+	return "error " + err.Error()
+}
+
+var (
+	cliTime   = regexp.MustCompile(` \(\d+\.\d+ sec\)`)
+	cliEcho   = regexp.MustCompile(`(?s)--------------\n.*?\n--------------\n`)
+	cliAtLine = regexp.MustCompile(`at line \d+`)
+)
+
+// runCLI returns what the command-line client prints, split by statements as well as
+// it can be told: behind every step stands a marker.
+func (o *oracle) runCLI(t *testing.T, proxied bool, steps []scriptStep) []string {
+	t.Helper()
+	const mark = "@@@@"
+	var input bytes.Buffer
+	for _, s := range steps {
+		text := s.proxied
+		if !proxied {
+			text = s.direct
+		}
+		if s.silent {
+			if proxied {
+				continue
+			}
+			// What it prints belongs to no step.
+			fmt.Fprintf(&input, "\\! echo %sskip\n%s;\n\\! echo %sdone\n", mark, text, mark)
+			continue
+		}
+		io.WriteString(&input, "delimiter //\n"+text+"\n//\ndelimiter ;\n\\! echo "+mark+"\n")
+	}
+	addr := o.Servers[0].Addr()
+	if proxied {
+		addr = o.Addr()
+	}
+	out := o.CLI(t, addr, o.Schemas[0], input.String(), "--unbuffered")
+	out = regexp.MustCompile(`(?s)`+mark+`skip\n.*?`+mark+`done\n`).ReplaceAllString(out, "")
+	out = cliTime.ReplaceAllString(cliEcho.ReplaceAllString(out, ""), "")
+	return strings.Split(cliAtLine.ReplaceAllString(out, ""), mark+"\n")
+}
