@@ -27,7 +27,7 @@ func (p *program) check(args []string) error {
 		return err
 	}
 	for _, w := range cfg.Warnings() {
-		fmt.Fprintln(p.out, "warning:", w)
+		p.say("warning: %s\n", w)
 	}
 	shards := "no shard, so keys only"
 	switch n := len(cfg.Shards); {
@@ -40,9 +40,9 @@ func (p *program) check(args []string) error {
 	if n := len(cfg.Users); n > 1 {
 		users = fmt.Sprintf("%d users", n)
 	}
-	_, err = fmt.Fprintf(p.out, "%s is right: listens on %s, %s, %s, sequence table %s.%s on %s\n", *file, cfg.Listen, users, shards,
+	p.say("%s is right: listens on %s, %s, %s, sequence table %s.%s on %s\n", *file, cfg.Listen, users, shards,
 		cfg.Sequence.Servers[0].Database, cfg.Sequence.Table, cfg.Sequence.Servers[0].Address)
-	return err
+	return nil
 }
 
 // example prints the commented sample configuration.

@@ -38,7 +38,7 @@ func (c *command) parse(args []string, out io.Writer) error {
 
 // help lists the flags.
 func (c *command) help(out io.Writer) {
-	fmt.Fprintf(out, "Flags of %s:\n", c.name)
+	_, _ = fmt.Fprintf(out, "Flags of %s:\n", c.name)
 	c.SetOutput(out)
 	c.PrintDefaults()
 }

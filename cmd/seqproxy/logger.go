@@ -19,6 +19,7 @@ func newLogger(cfg conf.Log) (*zap.Logger, error) {
 	z.Level = zap.NewAtomicLevelAt(level)
 	z.DisableCaller, z.DisableStacktrace = true, true
 	z.EncoderConfig.EncodeTime = zapcore.ISO8601TimeEncoder
+	z.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
 	z.Encoding = cfg.Format
 	if cfg.Format == "console" {
 		z.EncoderConfig.EncodeLevel = zapcore.CapitalLevelEncoder

@@ -52,6 +52,15 @@ type program struct {
 	hurry context.Context
 }
 
+// say tells the user something. If nobody can read it any more, that changes
+// nothing of the work.
+func (p *program) say(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
+
+// warn is say for what is wrong, with the program's name in front.
+func (p *program) warn(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.err, "seqproxy: "+format+"\n", args...)
+}
+
 // usageError is a wrong command line. Exit status 2 tells it from failed work.
 type usageError struct{ err error }
 
@@ -78,10 +87,10 @@ func (p *program) run(ctx context.Context, args []string) error {
 		if err := noMore("version", args[1:]); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.out, "seqproxy %s (commit %s, %s %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		return err
+		p.say("seqproxy %s (commit %s, %s %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return nil
 	case "help", "-h", "-help", "--help":
-		fmt.Fprintf(p.out, "%s\n", usage)
+		p.say("%s\n", usage)
 		newProxyCommand().help(p.out)
 		return nil
 	}
@@ -97,15 +106,15 @@ func (p *program) status(err error) int {
 	case errors.Is(err, flag.ErrHelp): // was printed
 		return 0
 	case errors.As(err, &file): // a line for each problem, which begins with the file
-		fmt.Fprintf(p.err, "seqproxy: this configuration cannot be used:\n%v\n", file)
+		p.warn("this configuration cannot be used:\n%v", file)
 	case err != nil:
-		fmt.Fprintln(p.err, "seqproxy:", strings.TrimRight(err.Error(), "\n"))
+		p.warn("%s", strings.TrimRight(err.Error(), "\n"))
 	}
 	switch {
 	case errors.As(err, &wrong):
 		return 2
 	case p.hurry.Err() != nil:
-		fmt.Fprintln(p.err, "seqproxy: ended at once by a second signal")
+		p.warn("ended at once by a second signal")
 		return 1
 	case err != nil:
 		return 1

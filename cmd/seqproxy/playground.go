@@ -43,7 +43,7 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, home.close()) }()
 
-	fmt.Fprintf(p.out, "Starting two private servers (%s) ...\n", binary)
+	p.say("Starting two private servers (%s) ...\n", binary)
 	servers, err := startServers(ctx, binary, home)
 	if err != nil {
 		return p.unlessEnded(ctx, err)
@@ -74,7 +74,7 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	end(nil)
 	watchers.Wait()
 	if err == nil {
-		fmt.Fprintln(p.out, "\nStopped the proxy; stopping its two servers.")
+		p.say("\nStopped the proxy; stopping its two servers.\n")
 	}
 	return err
 }
@@ -84,7 +84,7 @@ func (p *program) unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	fmt.Fprintln(p.out, "\nStopped before everything was ready.")
+	p.say("\nStopped before everything was ready.\n")
 	return nil
 }
 

@@ -148,7 +148,7 @@ func fill(ctx context.Context, s *mysqld.Server, schema string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	for _, statement := range []string{"CREATE DATABASE IF NOT EXISTS seqproxy", "CREATE DATABASE IF NOT EXISTS " + schema, "USE " + schema, exampleTable} {
+	for _, statement := range []string{"CREATE DATABASE IF NOT EXISTS " + schema, "USE " + schema, exampleTable} {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return err
 		}

@@ -11,13 +11,13 @@ import (
 // welcome says what was started and what to try. The commands can be copied as
 // they are.
 func (p *program) welcome(address string, h home, servers []*mysqld.Server) {
-	fmt.Fprintf(p.out, `
+	p.say(`
 A proxy listens on %s, user root, no password. Behind it:
   shard %s  %s  schema %s, the sequence table, and every schema that no shard owns
   shard %s  %s  schema %s
 `, address, shardName(0), servers[0].Addr(), exampleSchemas[0], shardName(1), servers[1].Addr(), exampleSchemas[1])
 	if h.kept {
-		fmt.Fprintf(p.out, "The data is kept in %s.\n", h.dir)
+		p.say("The data is kept in %s.\n", h.dir)
 	}
 	client := "mariadb"
 	if path, err := mysqld.FindClient(); err == nil {
@@ -28,7 +28,7 @@ A proxy listens on %s, user root, no password. Behind it:
 		host, port = address, "4306"
 	}
 	login := fmt.Sprintf("%s -h %s -P %s -u root", client, host, port)
-	fmt.Fprintf(p.out, `
+	p.say(`
 Try it:
   %[1]s
   %[1]s -e "SELECT NEXTVAL('photos')"

@@ -141,8 +141,9 @@ func (r *running) stop(hurry context.Context) error {
 	r.shards.Close()
 	back, cancelBack := context.WithTimeout(hurry, giveBackTimeout)
 	defer cancelBack()
-	if err := r.sequences.Close(back); err != nil {
-		r.log.Warn("unused numbers are lost, which makes a gap", zap.Error(err))
+	held := r.sequences.Stats().Held
+	if err := r.sequences.Close(back); err != nil && held > 0 {
+		r.log.Warn("unused numbers are lost, which makes a gap", zap.Uint64("at most", held), zap.Error(err))
 	}
 	r.wg.Wait()
 	r.log.Info("stopped")

@@ -76,7 +76,7 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 			return nil, fmt.Errorf("-password-file: %w", err)
 		}
 		if warning != "" {
-			fmt.Fprintln(p.err, "seqproxy: -password-file:", warning)
+			p.warn("-password-file: %s", warning)
 		}
 		password = read
 	}

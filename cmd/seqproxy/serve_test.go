@@ -53,10 +53,11 @@ func TestInFrontOfOneServerWithoutAConfiguration(t *testing.T) {
 		t.Errorf("wrong password: got %q, %v, want %q", output, err, want)
 	}
 	output, err = client(t, address, "app", "secret", "-e", "SELECT NEXTVAL('nothing')")
-	if want := "ERROR 4091 (42S02) at line 1: Unknown SEQUENCE: 'nothing'\n"; err == nil || output != want {
+	if want := "ERROR 4091 (42S02) at line 1: Unknown SEQUENCE: 'nothing'\n"; err == nil || !strings.HasSuffix(output, want) {
 		t.Errorf("unknown sequence: got %q, %v, want %q", output, err, want)
 	}
 
+	p.signal(syscall.SIGTERM) // twice, as from timeout(1), is once
 	p.signal(syscall.SIGTERM)
 	p.end(0)
 	if got := query(t, s.Addr(), "app", "secret", "SELECT name, id FROM seqproxy.sequence"); got != "photos\t2" {
@@ -122,11 +123,11 @@ user = "root"
 		"SELECT * FROM photos": "ERROR 1235 (42000) at line 1: seqproxy: only keys are served here, no shard is configured",
 		"DROP SEQUENCE photos": "ERROR 1227 (42000) at line 1: Access denied; you need to be one of the proxy's admin_users for this operation",
 	} {
-		if output, err := client(t, address, "app", "app's", "-e", sql); err == nil || !strings.HasPrefix(output, want) {
+		if output, err := client(t, address, "app", "app's", "-e", sql); err == nil || !strings.Contains(output, want) {
 			t.Errorf("%s: got %q, %v, want %q", sql, output, err, want)
 		}
 	}
-	p.signal(os.Interrupt)
+	p.signal(syscall.SIGHUP) // as a terminal that is closed sends it
 	p.end(0)
 }
 
@@ -142,7 +143,7 @@ func TestServersThatAreDownAreAwaited(t *testing.T) {
 	p.await("no numbers can be reserved; trying again")
 	p.await("a shard's server cannot be asked what it offers")
 	output, err := client(t, address, "root", "", "-e", "SELECT 1")
-	if want := "ERROR 1429 (HY000) at line 1: seqproxy: shard default: node " + s.Addr() + " cannot be used: "; err == nil || !strings.HasPrefix(output, want) {
+	if want := "ERROR 1429 (HY000) at line 1: seqproxy: shard default: node " + s.Addr() + " cannot be used: "; err == nil || !strings.Contains(output, want) {
 		t.Errorf("a statement in the outage: got %q, %v, want %q", output, err, want)
 	}
 	if err := s.Restart(); err != nil {
@@ -217,7 +218,7 @@ func TestPortInUseIsToldAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer l.Close() //nolint:errcheck // nobody connected
 	runs(t, 1, "", "seqproxy: address "+l.Addr().String()+" is in use: end what listens there, or choose another with --listen HOST:PORT\n",
 		"-backend", "127.0.0.1:1", "-user", "u", "-listen", l.Addr().String())
 }
@@ -244,6 +245,11 @@ key_file = %q
 [[sequence.server]]
 address = %q
 user = "root"
+[[shard]]
+name = "s"
+user = "root"
+[[shard.node]]
+address = %[3]q
 `, cert, key, s.Addr()))
 	t.Cleanup(func() { s.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })
 	p := begin(t, "-config", file)

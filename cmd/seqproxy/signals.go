@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // watcher turns signals into contexts.
@@ -14,6 +15,11 @@ type watcher struct {
 	hurry   context.Context // done at the second: end now
 	release func()          // ends the watch and waits for it
 }
+
+// sameWish is for how long after the first signal others mean the same: a Ctrl-C
+// reaches a program twice when what started it passes signals on, as timeout(1)
+// does.
+const sameWish = 300 * time.Millisecond
 
 // watchSignals begins to watch for SIGINT, SIGTERM and SIGHUP, which a terminal
 // that is closed sends. From the third on a signal does what it does by default.
@@ -30,15 +36,23 @@ func watchSignals() *watcher {
 	ended := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for _, cancel := range []context.CancelFunc{first, second} {
+		var since time.Time
+		for {
 			select {
 			case <-came:
-				cancel()
 			case <-ended:
 				return
 			}
+			switch {
+			case since.IsZero():
+				since = time.Now()
+				first()
+			case time.Since(since) > sameWish:
+				second()
+				signal.Stop(came)
+				return
+			}
 		}
-		signal.Stop(came)
 	})
 	return &watcher{stop: stop, hurry: hurry, release: func() {
 		signal.Stop(came)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -43,7 +44,7 @@ func Init(ctx context.Context, b Binary, dataDir string) error {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return fmt.Errorf("initialise data directory with %s: %w: %s", cmd.Path, err, lastLines(out, 12))
+		return fmt.Errorf("initialise data directory with %s: %w: %s", cmd.Path, err, complaint(out))
 	}
 	// An empty directory in the way would make the rename fail.
 	if err := os.Remove(dataDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -53,6 +54,21 @@ func Init(ctx context.Context, b Binary, dataDir string) error {
 		return fmt.Errorf("initialise data directory: %w", err)
 	}
 	return nil
+}
+
+// complaint picks from the output of a failed command what says why. MariaDB's
+// script ends with a page of general advice.
+func complaint(out []byte) string {
+	var errs []string
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "ERROR") {
+			errs = append(errs, strings.TrimSpace(line))
+		}
+	}
+	if len(errs) > 0 {
+		return strings.Join(errs, "\n")
+	}
+	return lastLines(out, 12)
 }
 
 // refuseUsed is an error when dataDir holds anything: it might be somebody's data.
@@ -83,7 +99,14 @@ func initCommand(ctx context.Context, b Binary, work, dataDir string) (*exec.Cmd
 		return nil, err
 	}
 	args := append([]string{"--no-defaults"}, b.baseArgs()...)
-	args = append(args, "--datadir="+dataDir)
+	// A server removes what looks like temporary tables of an earlier run from
+	// its temporary directory when it starts: in /tmp these would be another
+	// server's.
+	tmp := filepath.Join(work, "tmp")
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return nil, err
+	}
+	args = append(args, "--datadir="+dataDir, "--tmpdir="+tmp)
 	args = append(args, userArgs()...)
 
 	if b.Flavour == MySQL {

@@ -442,3 +442,37 @@ func TestFindTellsFlavoursApart(t *testing.T) {
 		}
 	}
 }
+
+// A server that starts removes temporary tables of an earlier run from its temporary
+// directory. Those in the system's may be those of a server that runs.
+func TestInitLeavesTemporaryTablesOfOthersAlone(t *testing.T) {
+	shared := t.TempDir()
+	t.Setenv("TMPDIR", shared)
+	var files []string
+	for _, name := range []string{"#sql-temptable-7e48-1-3.MAI", "#sql-temptable-7e48-1-3.MAD", "#sql-temptable-7e48-1-3.frm"} {
+		file := filepath.Join(shared, name)
+		if err := os.WriteFile(file, []byte("another server's"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	s := start(t, Config{Dir: filepath.Join(t.TempDir(), "server")})
+	if err := s.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, file := range files {
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("a file of another server: %v", err)
+		}
+	}
+}
+
+func TestAComplaintIsWhatSaysWhy(t *testing.T) {
+	out := "Installing system tables ...\n2026-11-20 0 [ERROR] InnoDB: no space\nERROR: 29  File not found\n\nPlease check all of the above\n"
+	if got, want := complaint([]byte(out)), "2026-11-20 0 [ERROR] InnoDB: no space\nERROR: 29  File not found"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := complaint([]byte("something\n\nelse\n")), "something\nelse"; got != want {
+		t.Errorf("without an error in it: got %q, want %q", got, want)
+	}
+}

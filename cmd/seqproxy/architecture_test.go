@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestThePageOfTheArchitectureNamesWhatIsThere checks that docs/architecture.md keeps up
+// with the code: each file it names exists, and each function that it names in front of a
+// file is in that file.
+func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	source := make(map[string]string)
+	for _, file := range regexp.MustCompile(`[a-z]+(?:/[a-z_]+)+\.go`).FindAllString(text, -1) {
+		code, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Errorf("the page names a file that is not there: %v", err)
+		}
+		source[file] = string(code)
+	}
+	if len(source) < 10 {
+		t.Errorf("found %d files on the page, want more: the test does not see them", len(source))
+	}
+	found := 0
+	for _, match := range regexp.MustCompile("`(\\w+)`,?\\s*\\(?`([a-z/_]+\\.go)`").FindAllStringSubmatch(strings.ReplaceAll(text, "`,\n", "`, "), -1) {
+		name, file := match[1], match[2]
+		found++
+		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `\(`).MatchString(source[file]) {
+			t.Errorf("the page says that %s is in %s, where it is not", name, file)
+		}
+	}
+	if found < 15 {
+		t.Errorf("found %d functions with their files on the page, want more: the test does not see them", found)
+	}
+}
