@@ -69,7 +69,7 @@ func (e *UnreachableError) Error() string {
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Dial opens a connection to a shard's server and logs in, within the connect
-// timeout or ctx's deadline; it does not look at ctx otherwise. The error is a
+// timeout, or until ctx ends. The error is a
 // *protocol.ServerError when the server refused the login, as it would have
 // refused the client's, otherwise an *UnreachableError.
 func (s *Shards) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
@@ -83,57 +83,45 @@ func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
 		deadline = earlier
 	}
-	nc, err := node.dial(until{ctx, deadline})
-	if err != nil {
-		return nil, unreachable(err)
+	dialing, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	nc, err := node.dial(dialing)
+	var c *Conn
+	if err == nil {
+		c, err = logInOn(dialing, nc, shard, node, login)
 	}
-	pc, err := protocol.NewConn(nc, s.opts.WriteTimeout, answerAhead)
-	if err != nil {
-		return nil, unreachable(err)
-	}
-	c, err := logInBy(deadline, pc, shard, node, login)
 	if err == nil {
 		return c, nil
 	}
-	pc.Drop()
-	pc.Close()
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) {
 		return nil, refused
 	}
-	if isTimeout(err) {
+	if isTimeout(err) && ctx.Err() == nil { // the server's silence, not the caller's haste
 		node.markUnreachable()
 	}
 	return nil, unreachable(err)
 }
 
-// until is a context that ends at a time and by nothing else. A dial under one needs
-// no goroutine that watches for its end, which is worth having where every client
-// costs a dial; what would cancel it waits for the deadline instead.
-type until struct {
-	context.Context
-	deadline time.Time
-}
-
-func (u until) Deadline() (time.Time, bool) { return u.deadline, true }
-func (u until) Done() <-chan struct{}       { return nil }
-
-func (u until) Err() error {
-	if time.Now().Before(u.deadline) {
-		return nil
-	}
-	return context.DeadlineExceeded
-}
-
-func logInBy(deadline time.Time, pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
-	if err := pc.SetDeadline(deadline); err != nil {
-		return nil, err
-	}
-	c, err := logIn(pc, shard, node, login)
+// logInOn logs in over a new connection, which it closes if that fails. The end of ctx
+// ends a login that hangs.
+func logInOn(ctx context.Context, nc net.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
+	// A server may leave a statement unread as long as it likes: it may wait for a lock.
+	pc, err := protocol.NewConn(nc, 0, answerAhead)
 	if err != nil {
 		return nil, err
 	}
-	return c, pc.SetDeadline(time.Time{})
+	stop := context.AfterFunc(ctx, func() { _ = pc.SetReadDeadline(time.Unix(1, 0)) })
+	c, err := logIn(pc, shard, node, login)
+	if !stop() && err == nil { // the deadline is set, or about to be
+		err = os.ErrDeadlineExceeded
+	}
+	if err != nil {
+		pc.Drop()
+		pc.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
@@ -282,7 +270,7 @@ func textRow(p []byte, columns int) (row [][]byte, err error) {
 
 // Quit says goodbye and closes. It does not wait.
 func (c *Conn) Quit() {
-	_ = c.SetDeadline(time.Now().Add(time.Second))
+	c.DontWait()
 	c.SetPacketNum(0)
 	_ = c.WritePacket([]byte{byte(protocol.ComQuit)}) // the server may be gone already
 	c.Drop()

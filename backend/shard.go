@@ -97,24 +97,13 @@ func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 	if time.Now().Before(until) {
 		return nil, errRecently
 	}
-	nc, err := n.open(ctx)
-	if err != nil {
-		if isTimeout(err) && ctx.Err() == nil {
-			n.markUnreachable()
-		}
-		return nil, err
-	}
-	return nc, nil
+	d := net.Dialer{KeepAliveConfig: keepAlive}
+	return d.DialContext(ctx, n.network, n.address)
 }
 
 // keepAlive finds a server that vanished without a word; interval and count are the
 // system's.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: -1, Count: -1}
-
-func (n *Node) open(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: keepAlive}
-	return d.DialContext(ctx, n.network, n.address)
-}
 
 func (n *Node) markUnreachable() {
 	n.mu.Lock()

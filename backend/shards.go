@@ -28,9 +28,7 @@ type Options struct {
 	Probe Credentials
 	// ConnectTimeout bounds connecting and logging in to a server.
 	ConnectTimeout time.Duration
-	// WriteTimeout bounds how long a server may leave a statement unread.
-	WriteTimeout time.Duration
-	Logger       *zap.Logger
+	Logger         *zap.Logger
 }
 
 // Shards routes schemas to shards and knows what all servers offer.

@@ -13,7 +13,7 @@ import (
 // read buffer that exists only while there are bytes in it, packets for the
 // login, and writes that cannot lock up with a peer which writes itself.
 //
-// It is used by one goroutine at a time; only Close and SetReadDeadline may be
+// It is used by one goroutine at a time; only Abort and SetReadDeadline may be
 // called from another.
 type Conn struct {
 	sock *socket
@@ -84,6 +84,9 @@ func (c *Conn) Fill() error {
 	}
 	if c.r == c.w {
 		c.r, c.w = 0, 0
+		if len(c.buf) > BufferSize { // grown for one long packet
+			c.buf = nil
+		}
 	} else if c.w == len(c.buf) {
 		c.makeRoom()
 	}
@@ -366,6 +369,17 @@ func (c *Conn) Drop() {
 		c.give()
 	}
 }
+
+// FullDuplex lets one goroutine read while another writes, from now on: nothing is
+// read ahead any more. No packet may wait to be written.
+func (c *Conn) FullDuplex() { c.sock.onBlocked = nil }
+
+// DontWait makes every write that would have to wait fail, from now on.
+func (c *Conn) DontWait() { c.sock.closing.Store(true) }
+
+// Abort closes the socket at once, from whichever goroutine: what its user waits for
+// fails. The user must still Close.
+func (c *Conn) Abort() { _ = c.sock.Close() }
 
 // Close closes the socket at once; a TLS peer is told first if that does not wait.
 func (c *Conn) Close() error {

@@ -270,14 +270,16 @@ func (s *session) handOver() error {
 	}
 	s.client.Discard(len(s.client.Buffered()))
 	s.parsed = 0
+	s.client.FullDuplex()
+	c.FullDuplex()
 	ended := make(chan error, 1)
 	go func() {
 		err := copyStream(c.Conn, s.client) // what the client says: acknowledgements, its end
-		c.Close()
+		c.Abort()
 		ended <- err
 	}()
 	err = copyStream(s.client, c.Conn)
-	s.client.Close()
+	s.client.Abort()
 	<-ended
 	return fmt.Errorf("%w: %w", errQuit, err)
 }
@@ -310,15 +312,21 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 	var c *backend.Conn
 	shape := cmd.AnswerShape()
 	switch cmd {
-	case protocol.ComStmtExecute, protocol.ComStmtLongData:
+	case protocol.ComStmtLongData:
+		p := s.prepared.byID[binary.LittleEndian.Uint32(b[protocol.HeaderSize+1:])]
+		if p == nil || p.conn == nil { // nobody would get an error
+			return true, s.skipCommand()
+		}
+		binary.LittleEndian.PutUint32(b[protocol.HeaderSize+1:], p.backendID)
+		p.longData(b[protocol.HeaderSize+5:])
+		return true, s.passCommand(p.conn, shape)
+	case protocol.ComStmtExecute:
 		id := b[protocol.HeaderSize+1:]
 		p := s.prepared.byID[binary.LittleEndian.Uint32(id)]
 		switch {
-		case p != nil && p.conn != nil && (len(p.hidden) == 0 || cmd == protocol.ComStmtLongData && p.place == nil):
+		case p != nil && p.conn != nil && len(p.hidden) == 0 && p.set == nil:
 			binary.LittleEndian.PutUint32(id, p.backendID)
-			if c = p.conn; cmd == protocol.ComStmtExecute {
-				c, err = s.connOf(p)
-			}
+			c, err = s.connFor(p)
 		case held:
 			return false, nil
 		default:
@@ -338,9 +346,6 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 	if err != nil {
 		if skipErr := s.skipCommand(); skipErr != nil {
 			return true, skipErr
-		}
-		if cmd.AnswerShape() == protocol.ShapeNone {
-			err = nil
 		}
 		return true, s.tell(err)
 	}

@@ -124,7 +124,7 @@ func newEnv(t *testing.T, s setup) *env {
 	back := backend.Options{
 		Default:        "s0",
 		Probe:          backend.Credentials{User: e.User, Password: e.Password},
-		ConnectTimeout: 5 * time.Second, WriteTimeout: 20 * time.Second, Logger: log,
+		ConnectTimeout: 5 * time.Second, Logger: log,
 	}
 	if s.Shards != noShards {
 		for i, server := range e.Servers {

@@ -23,6 +23,12 @@ type expected struct {
 	own   int // bytes of it in session.ready; 0 for a server's
 }
 
+// Bounds of what waits for its turn: bytes of our answers, and answers in all.
+const (
+	maxWaiting  = protocol.BufferSize
+	maxInflight = 4096
+)
+
 // span is a part of the client's buffer.
 type span struct{ from, to int }
 
@@ -41,7 +47,8 @@ func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
 // session must not depend on them, so it waits all the same in a transaction, which
 // they may end.
 func (s *session) answerInTurn(handle func() error) error {
-	if s.batched == 0 || s.state.inTransaction() || !s.state.status.Has(protocol.Autocommit) {
+	if s.batched == 0 || s.state.inTransaction() || !s.state.status.Has(protocol.Autocommit) ||
+		len(s.ready) > maxWaiting || len(s.inflight) > maxInflight {
 		return s.answerAlone(handle)
 	}
 	mark := len(s.out)
@@ -99,6 +106,9 @@ func (s *session) exchange(c *backend.Conn, command []byte, answer protocol.Shap
 		return err
 	}
 	_, writeErr := c.Write(command)
+	// It took the place of the client's, behind which a file may come.
+	s.client.Discard(s.parsed)
+	s.parsed = 0
 	return s.awaitAnswers(c, writeErr, []expected{{shape: answer}})
 }
 
@@ -147,6 +157,9 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 					return s.lost(c, err, partly)
 				}
 			case protocol.WantsFile:
+				if s.parsed > 0 { // what the client sent next is a command, no file
+					return s.lost(c, errors.New("the server asks for a file that no statement named"), true)
+				}
 				if err := s.sendFile(c); err != nil {
 					return err
 				}
@@ -156,9 +169,14 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			}
 		}
 	}
-	err := s.pass(c, accepted)
+	if err := s.pass(c, accepted); err != nil {
+		return err
+	}
+	if len(c.Buffered()) > 0 { // it would be taken for the answer to the next command
+		return s.lost(c, errors.New("the server said something that nobody asked for"), true)
+	}
 	s.release(c)
-	return err
+	return nil
 }
 
 // pass writes the first n bytes of what c has buffered to the client, behind what
@@ -245,7 +263,9 @@ func (s *session) sendFile(c *backend.Conn) error {
 // payload's length. Once a write failed the rest is only taken in: the server's
 // answer tells why.
 func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
-	size = protocol.PayloadLen(s.client.Buffered())
+	header := s.client.Buffered()
+	size = protocol.PayloadLen(header)
+	s.packetNum = header[protocol.HeaderSize-1] + 1
 	left := protocol.HeaderSize + size
 	for {
 		b := s.client.Buffered()

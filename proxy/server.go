@@ -93,7 +93,7 @@ type Server struct {
 	sessions map[uint32]*session
 	lastID   uint32
 
-	wg sync.WaitGroup // of the goroutines that serve
+	wg sync.WaitGroup // of the sessions, and of the goroutines that serve them
 }
 
 // New makes a Server. It does no I/O.
@@ -191,8 +191,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn) {
 func (s *Server) work(sess *session) {
 	var idle *time.Timer
 	for {
-		sess.serve()
-		s.unregister(sess)
+		s.serve(sess)
 		if idle == nil { // not before: most sessions are long, and each would hold one
 			idle = time.NewTimer(workerPatience)
 			defer idle.Stop()
@@ -207,6 +206,18 @@ func (s *Server) work(sess *session) {
 			return
 		}
 	}
+}
+
+// serve runs a session to its end. A fault of ours in one must not end the others.
+func (s *Server) serve(sess *session) {
+	defer s.unregister(sess)
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.log.Error("a session ended by a fault of the proxy's; please report it",
+				zap.Uint32("conn", sess.id), zap.Any("fault", fault), zap.Stack("stack"))
+		}
+	}()
+	sess.serve()
 }
 
 // workerPatience is how long a goroutine waits for another client.
@@ -230,6 +241,7 @@ func (s *Server) register(sess *session) bool {
 		if _, taken := s.sessions[id]; !taken {
 			sess.id = id
 			s.sessions[id] = sess
+			s.wg.Add(1) // here: Shutdown, once it has seen the sessions, waits for all of them
 			return true
 		}
 	}
@@ -239,6 +251,7 @@ func (s *Server) unregister(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, sess.id)
+	s.wg.Done()
 }
 
 // Shutdown stops accepting, ends the sessions that wait for a command, lets

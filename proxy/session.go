@@ -98,9 +98,15 @@ func (s *session) commands() error {
 		if err := s.command(payload); err != nil {
 			return err
 		}
-		if s.batched == 0 { // handled, not taken into the batch
-			s.client.Discard(s.parsed)
-			s.parsed = 0
+		if s.batched > 0 { // taken into the batch
+			continue
+		}
+		s.client.Discard(s.parsed)
+		s.parsed = 0
+		if len(s.out) > maxWaiting {
+			if err := s.flush(); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -296,12 +302,12 @@ func (s *session) refuse(err error) {
 
 // cut ends the session from outside: everything it may wait for fails.
 func (s *session) cut() {
-	s.client.Close()
+	s.client.Abort()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancel()
 	for _, c := range s.conns {
-		c.Close()
+		c.Abort()
 	}
 }
 

@@ -41,7 +41,6 @@ func shardOptions(cfg *conf.Config, log *zap.Logger) backend.Options {
 	opts := backend.Options{
 		Default:        cfg.DefaultShard,
 		ConnectTimeout: cfg.ConnectTimeout.D(),
-		WriteTimeout:   cfg.WriteTimeout.D(),
 		Logger:         log,
 	}
 	if len(cfg.Users) > 0 {

@@ -1,0 +1,63 @@
+package protocol
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// A stream that is passed on in both directions at once: a write that waits must not
+// end the read of the other goroutine, as reading ahead would.
+func TestFullDuplexReadsOnWhileAWriteWaits(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewConn(nc, 0, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	defer c.Drop()
+	c.FullDuplex()
+
+	read := make(chan error, 1)
+	go func() { read <- c.Fill() }()
+	const size = 16 << 20
+	written := make(chan error, 1)
+	go func() {
+		_, err := c.Write(make([]byte, size))
+		written <- err
+	}()
+	time.Sleep(5 * readAheadDelay)
+	select {
+	case err := <-written:
+		t.Fatalf("the write of %d bytes did not wait (%v): the test shows nothing", size, err)
+	case err := <-read:
+		t.Fatalf("the read ended: %v", err)
+	default:
+	}
+	if _, err := peer.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-read; err != nil || string(c.Buffered()) != "x" {
+		t.Errorf("read %q, %v; want x", c.Buffered(), err)
+	}
+	if n, err := io.CopyN(io.Discard, peer, size); err != nil {
+		t.Errorf("the peer got %d bytes: %v", n, err)
+	}
+	if err := <-written; err != nil {
+		t.Errorf("write: %v", err)
+	}
+}
