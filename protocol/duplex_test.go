@@ -54,10 +54,19 @@ func TestFullDuplexReadsOnWhileAWriteWaits(t *testing.T) {
 	if err := <-read; err != nil || string(c.Buffered()) != "x" {
 		t.Errorf("read %q, %v; want x", c.Buffered(), err)
 	}
+	c.Discard(1)
+	go func() { read <- c.Fill() }()
 	if n, err := io.CopyN(io.Discard, peer, size); err != nil {
 		t.Errorf("the peer got %d bytes: %v", n, err)
 	}
 	if err := <-written; err != nil {
 		t.Errorf("write: %v", err)
+	}
+	time.Sleep(readAheadDelay) // a read that the write's end would end has ended now
+	if _, err := peer.Write([]byte("y")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-read; err != nil || string(c.Buffered()) != "y" {
+		t.Errorf("after the write: read %q, %v; want y", c.Buffered(), err)
 	}
 }
