@@ -69,7 +69,7 @@ func (e *UnreachableError) Error() string {
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Dial opens a connection to a shard's server and logs in, within the connect
-// timeout, or until ctx ends. The error is a
+// timeout or ctx's deadline; it does not look at ctx otherwise. The error is a
 // *protocol.ServerError when the server refused the login, as it would have
 // refused the client's, otherwise an *UnreachableError.
 func (s *Shards) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
@@ -83,12 +83,10 @@ func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
 		deadline = earlier
 	}
-	dialing, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	nc, err := node.dial(dialing)
+	nc, err := node.dial(until{ctx, deadline})
 	var c *Conn
 	if err == nil {
-		c, err = logInOn(dialing, nc, shard, node, login)
+		c, err = logInBy(deadline, nc, shard, node, login)
 	}
 	if err == nil {
 		return c, nil
@@ -103,25 +101,45 @@ func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	return nil, unreachable(err)
 }
 
-// logInOn logs in over a new connection, which it closes if that fails. The end of ctx
-// ends a login that hangs.
-func logInOn(ctx context.Context, nc net.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
+// until is a context that ends at a time and by nothing else, for a dial. It spares what
+// cancelling one costs, which is worth having where every client costs a dial; what would
+// cancel it waits for the deadline, which is near.
+type until struct {
+	context.Context
+	deadline time.Time
+}
+
+var never = make(chan struct{})
+
+func (u until) Deadline() (time.Time, bool)  { return u.deadline, true }
+func (u until) Done() <-chan struct{}        { return never } // not nil: package net looks at the deadline only then
+func (u until) AfterFunc(func()) func() bool { return func() bool { return true } }
+
+func (u until) Err() error {
+	if time.Now().Before(u.deadline) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// logInBy logs in over a new connection, which it closes if that fails.
+func logInBy(deadline time.Time, nc net.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
 	// A server may leave a statement unread as long as it likes: it may wait for a lock.
 	pc, err := protocol.NewConn(nc, 0, answerAhead)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = pc.SetReadDeadline(time.Unix(1, 0)) })
-	c, err := logIn(pc, shard, node, login)
-	if !stop() && err == nil { // the deadline is set, or about to be
-		err = os.ErrDeadlineExceeded
+	if err = pc.SetReadDeadline(deadline); err == nil {
+		var c *Conn
+		if c, err = logIn(pc, shard, node, login); err == nil {
+			if err = pc.SetReadDeadline(time.Time{}); err == nil {
+				return c, nil
+			}
+		}
 	}
-	if err != nil {
-		pc.Drop()
-		pc.Close()
-		return nil, err
-	}
-	return c, nil
+	pc.Drop()
+	pc.Close()
+	return nil, err
 }
 
 func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {

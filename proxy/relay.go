@@ -117,7 +117,7 @@ func (s *session) awaitAnswers(c *backend.Conn, writeErr error, answers []expect
 	// A server that closes says why before: look for that even if the write failed.
 	err := s.relayAnswers(c, answers)
 	if err == nil && writeErr != nil {
-		err = s.lost(c, writeErr, false)
+		err = s.lost(c, writeErr, true) // the client has all the answers that it waits for
 	}
 	return err
 }

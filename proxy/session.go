@@ -224,7 +224,7 @@ func (s *session) logIn() error {
 
 // setDeadline bounds, or with the zero time no longer bounds, the client's login.
 func (s *session) setDeadline(t time.Time) error {
-	if err := s.client.SetDeadline(t); err != nil {
+	if err := s.client.SetReadDeadline(t); err != nil {
 		return fmt.Errorf("%w: %w", errClientGone, err)
 	}
 	return nil
