@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ type Credentials struct {
 // It is safe for concurrent use.
 type Node struct {
 	network, address string
+	ip               netip.AddrPort // of an address without a name
 
 	mu          sync.Mutex
 	hello       *Hello    // nil until a login or probe succeeded
@@ -98,6 +100,9 @@ func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 		return nil, errRecently
 	}
 	d := net.Dialer{KeepAliveConfig: keepAlive}
+	if n.ip.IsValid() {
+		return dialIP(ctx, d, n.ip)
+	}
 	return d.DialContext(ctx, n.network, n.address)
 }
 
@@ -125,5 +130,9 @@ func newNode(address string) *Node {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return &Node{network: "unix", address: path}
 	}
-	return &Node{network: "tcp", address: address}
+	n := &Node{network: "tcp", address: address}
+	if ip, err := netip.ParseAddrPort(address); err == nil {
+		n.ip = ip
+	}
+	return n
 }

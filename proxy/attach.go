@@ -1,12 +1,9 @@
 package proxy
 
 import (
-	"errors"
 	"strings"
-	"time"
 
 	"seqproxy/backend"
-	"seqproxy/protocol"
 )
 
 // attach returns the connection that the next command of the session runs on: that
@@ -30,8 +27,8 @@ func (s *session) attach() (*backend.Conn, error) {
 
 // current makes a connection the one that statements run on.
 func (s *session) current(c *backend.Conn) {
-	if s.cur == nil { // MySQL does not tell by its status
-		s.state.mode.ANSIQuotes = impliesANSIQuotes(c.Hello().SQLMode)
+	if s.cur != c && s.state.sysvars["sql_mode"] == 0 { // else it was brought along
+		s.state.setSQLMode(c.Hello().SQLMode)
 	}
 	s.cur = c
 	s.state.observe(c.Answer.Status, c.Hello().MariaDB)
@@ -74,13 +71,6 @@ func (s *session) open(shard *backend.Shard, schema string) (*backend.Conn, erro
 		s.state.knows(c, 0)
 	}
 	return c, nil
-}
-
-func (st *state) knows(c *backend.Conn, version int) {
-	if st.synced == nil {
-		st.synced = make(map[any]int, 1)
-	}
-	st.synced[c] = version
 }
 
 // forget drops a connection that was closed.
@@ -138,48 +128,4 @@ func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// ownTimeout bounds a statement of ours on a client's connection.
-const ownTimeout = 30 * time.Second
-
-// ownQuery runs a statement of ours on a connection of the session. If that breaks
-// the connection the session ends, as it does with a statement of the client's.
-func (s *session) ownQuery(c *backend.Conn, sql string) ([][][]byte, error) {
-	var rows [][][]byte
-	err := s.owned(c, func() (err error) {
-		rows, err = c.Query(sql)
-		return err
-	})
-	return rows, err
-}
-
-// ownCommand is ownQuery for a command that is answered with OK.
-func (s *session) ownCommand(c *backend.Conn, cmd protocol.Command, argument string) error {
-	return s.owned(c, func() error { return c.Command(cmd, argument) })
-}
-
-// expectError runs a statement of ours that raises an error.
-func (s *session) expectError(c *backend.Conn, sql string) error {
-	_, err := s.ownQuery(c, sql)
-	var raised *protocol.ServerError
-	if errors.As(err, &raised) {
-		return nil
-	}
-	return err
-}
-
-func (s *session) owned(c *backend.Conn, run func() error) error {
-	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
-		return s.lost(c, err, false)
-	}
-	err := run()
-	var refused *protocol.ServerError
-	if err != nil && !errors.As(err, &refused) {
-		return s.lost(c, err, false)
-	}
-	if dlErr := c.SetDeadline(time.Time{}); dlErr != nil {
-		return s.lost(c, dlErr, false)
-	}
-	return err
 }

@@ -9,6 +9,9 @@ import (
 	"seqproxy/protocol"
 )
 
+// variables is what a server that does not answer as it should does not tell.
+const variables = "the session's variables"
+
 // carryVariables sets on c what the session has set since c was last current. The
 // values of system variables are asked from the current connection.
 func (s *session) carryVariables(c *backend.Conn) error {
@@ -56,7 +59,7 @@ func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err err
 	if len(names) == 0 {
 		return nil, nil
 	}
-	values, err := s.askCurrent("SELECT @@session."+strings.Join(names, ", @@session."), len(names))
+	values, err := s.ownRow(s.cur, "SELECT @@session."+strings.Join(names, ", @@session."), len(names), variables)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +88,7 @@ func (s *session) userSets(since int) (sets []string, err error) {
 	if len(names) == 0 {
 		return sets, nil
 	}
-	values, err := s.askCurrent("SELECT "+strings.Join(ask, ", "), 3*len(names))
+	values, err := s.ownRow(s.cur, "SELECT "+strings.Join(ask, ", "), 3*len(names), variables)
 	if err != nil {
 		return nil, err
 	}
@@ -104,18 +107,6 @@ func (s *session) userSets(since int) (sets []string, err error) {
 // the same at every time: it is none of '...', "...", X'..', 0x.., _charset'..'.
 func isNumber(literal string) bool {
 	return literal != "" && !strings.ContainsAny(literal, "'\"_xX")
-}
-
-// askCurrent asks the current connection for n values.
-func (s *session) askCurrent(sql string, n int) ([][]byte, error) {
-	rows, err := s.ownQuery(s.cur, sql+" LIMIT 1") // sql_select_limit may be 0
-	if err != nil {
-		return nil, err
-	}
-	if len(rows) != 1 || len(rows[0]) != n {
-		return nil, fmt.Errorf("shard %s does not tell the session's variables", s.cur.Shard().Name())
-	}
-	return rows[0], nil
 }
 
 // isolationName returns what a server calls a variable of SET TRANSACTION, which
@@ -137,37 +128,4 @@ func isolationName(name string, h backend.Hello) string {
 		return "tx_read_only"
 	}
 	return name
-}
-
-// literal writes a variable's value so that SET takes it: numbers bare, since
-// numeric variables refuse strings.
-func literal(value []byte) string {
-	if value == nil {
-		return "NULL"
-	}
-	for i, b := range value {
-		if (b < '0' || b > '9') && b != '.' && (b != '-' || i > 0) || len(value) > 20 {
-			return quote(string(value))
-		}
-	}
-	if len(value) == 0 {
-		return "''"
-	}
-	return string(value)
-}
-
-// quote writes a string literal that is the same whatever the sql_mode says of
-// backslashes.
-func quote(s string) string {
-	if !strings.ContainsRune(s, '\\') {
-		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
-	}
-	return fmt.Sprintf("CONVERT(0x%x USING utf8mb4)", s)
-}
-
-func limit(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "")
 }

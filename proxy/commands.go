@@ -205,10 +205,9 @@ func (s *session) resetConnection() error {
 		return err
 	}
 	if cur.Answer.ErrCode == 0 {
-		ansi := impliesANSIQuotes(cur.Hello().SQLMode)
 		s.state.reset()
 		s.state.mode.Charset = statement.CharsetByCollation(uint16(s.login.Collation))
-		s.state.mode.ANSIQuotes = ansi
+		s.state.setSQLMode(cur.Hello().SQLMode)
 		s.state.knows(cur, 0)
 		s.release(cur)
 	}

@@ -38,7 +38,7 @@ func forClient(err error) *protocol.ServerError {
 	var name *sequence.NameError
 	switch {
 	case errors.As(err, &told):
-		return told
+		return withState(told)
 	case errors.As(err, &name):
 		return forName(name)
 	case errors.Is(err, sequence.ErrClosed):
@@ -54,6 +54,19 @@ func forClient(err error) *protocol.ServerError {
 		return sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: timed out: %v", err)
 	}
 	return sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %v", err)
+}
+
+// withState fills in the SQLSTATE of a server's error that came without one, as those
+// before the end of its login do.
+func withState(e *protocol.ServerError) *protocol.ServerError {
+	if len(e.State) == len("HY000") {
+		return e
+	}
+	state := "HY000"
+	if e.Code == mysql.ER_CON_COUNT_ERROR {
+		state = "08004"
+	}
+	return sqlError(e.Code, state, "%s", e.Message)
 }
 
 // forName words what is wrong with a sequence's name as MariaDB does.

@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
@@ -199,6 +200,11 @@ func (s *session) executeOwn(p *prepared) error {
 		}
 		if plan.own {
 			return s.answerSelect(st, p.own, plan.served, true)
+		}
+		for i, call := range st.Calls {
+			if call.Func == statement.Nextval && !plan.served[i] { // dropped since, and no server has the text
+				return &sequence.NameError{Name: string(call.Name), Err: sequence.ErrUnknown}
+			}
 		}
 		items, ok := statement.SimpleSelect(p.own, p.mode)
 		if !ok {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"fmt"
 	"strconv"
 
 	"seqproxy/backend"
@@ -113,14 +112,11 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 
 // askLastID asks a connection for its LAST_INSERT_ID().
 func (s *session) askLastID(c *backend.Conn) (uint64, error) {
-	rows, err := s.ownQuery(c, "SELECT LAST_INSERT_ID() LIMIT 1") // sql_select_limit may be 0
+	row, err := s.ownRow(c, "SELECT LAST_INSERT_ID()", 1, "LAST_INSERT_ID()")
 	if err != nil {
 		return 0, err
 	}
-	if len(rows) != 1 || len(rows[0]) != 1 {
-		return 0, fmt.Errorf("shard %s does not tell LAST_INSERT_ID()", c.Shard().Name())
-	}
-	return strconv.ParseUint(string(rows[0][0]), 10, 64)
+	return strconv.ParseUint(string(row[0]), 10, 64)
 }
 
 // bringLastStatement makes what the server says of the session's last statement
@@ -139,15 +135,8 @@ func (s *session) bringLastStatement(c *backend.Conn, selected bool) error {
 	case ownAnswer:
 		sql = "DO 0"
 	case ownError:
-		e := s.state.lastError
-		sql = fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = %s",
-			e.State, e.Code, quote(limit(e.Message, maxSignalText)))
-		// A SIGNAL of state HY000 and others is an error by design: that is the point.
-		return s.expectError(c, sql)
+		return s.raise(c, s.state.lastError)
 	}
 	_, err := s.ownQuery(c, sql)
 	return err
 }
-
-// maxSignalText is the longest MESSAGE_TEXT.
-const maxSignalText = 128

@@ -2,66 +2,132 @@ package proxy
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
+	"strings"
 
+	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
 )
 
-// learnMode asks the server how it reads texts, if that is not known and the
-// command is a text in which it makes a difference.
-func (s *session) learnMode(command []byte) error {
+// readable asks the server how it reads texts, if that is not known and this text is
+// one in which it makes a difference. Where asking would change what the text reads
+// (row counts, warnings), or is not possible now, the text is passed on unread, but
+// not if it may ask for a number: that no server can give.
+func (s *session) readable(sql []byte) error {
+	if s.state.mode.Charset == statement.Unsupported { // the text before was passed on unread
+		s.state.loseMode()
+	}
 	c := s.cur
-	if c == nil || len(command) == 0 || !readByMode(command, c.Hello().MariaDB) {
+	if c == nil || !readByMode(sql, c.Hello().MariaDB, s.state.mode.ANSIQuotes) {
 		return nil
 	}
-	if readsLastStatement(command[1:]) {
-		// Asking would change what the text reads: it is passed on unread.
+	lower := bytes.ToLower(sql)
+	number := bytes.Contains(lower, []byte("nextval"))
+	if !number && readsLastStatement(lower) {
 		s.state.mode.Charset = statement.Unsupported
 		return nil
 	}
 	if err := s.settle(); err != nil {
 		return err
 	}
-	rows, err := s.ownQuery(c, "SELECT @@character_set_client, @@sql_mode LIMIT 1")
-	if err == nil && (len(rows) != 1 || len(rows[0]) != 2) {
-		err = fmt.Errorf("shard %s does not tell the session's character set", c.Shard().Name())
+	err := s.askMode(c)
+	var refused *protocol.ServerError
+	switch {
+	case err == nil && number:
+		return s.undisturbed(sql)
+	case errors.As(err, &refused) && !number: // it may take the text all the same
+		s.state.mode.Charset = statement.Unsupported
+		return nil
 	}
+	return err
+}
+
+// askMode asks a server how it reads texts.
+func (s *session) askMode(c *backend.Conn) error {
+	row, err := s.ownRow(c, "SELECT @@character_set_client, @@sql_mode", 2, "the session's character set")
 	if err != nil {
 		return err
 	}
 	s.state.modeUnknown = false
-	s.state.mode.Charset = statement.CharsetByName(string(rows[0][0]))
-	if !c.Hello().MariaDB {
-		s.state.mode.ANSIQuotes = impliesANSIQuotes(string(rows[0][1]))
-	}
+	s.state.mode.Charset = statement.CharsetByName(string(row[0]))
+	s.state.setSQLMode(string(row[1]))
 	return nil
 }
 
-// readByMode says whether a command is a text that may be read in more than one
-// way: one with bytes that are not ASCII, or with double quotes where the server
-// does not tell by its status what they mean.
-func readByMode(command []byte, mariaDB bool) bool {
-	switch protocol.Command(command[0]) {
-	case protocol.ComQuery, protocol.ComStmtPrepare:
-	default:
-		return false
+// undisturbed refuses a text that reads row counts, which asking for the mode has
+// changed. SELECT leaves the warnings.
+func (s *session) undisturbed(sql []byte) error {
+	s.stmt.Analyze(sql, s.state.mode)
+	if s.state.lastOwn != ownNothing || s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
+		return nil
 	}
-	for _, b := range command[1:] {
-		if b >= 0x80 || b == '"' && !mariaDB {
+	return notSupported("NEXTVAL beside ROW_COUNT() or FOUND_ROWS() is not supported here, after %s: send SET NAMES first", pinOpaque)
+}
+
+// readByMode says whether a text may be read in more than one way: one with bytes
+// that are not ASCII, or with a sign of which the server does not tell by its status
+// what it means. Those are double quotes with MySQL; with MariaDB brackets, but only
+// beside ANSI_QUOTES, which MSSQL includes and of which it does tell.
+func readByMode(sql []byte, mariaDB, ansiQuotes bool) bool {
+	for _, b := range sql {
+		if b >= 0x80 || b == '"' && !mariaDB || b == '[' && mariaDB && ansiQuotes {
 			return true
 		}
 	}
 	return false
 }
 
-// readsLastStatement says whether a text may read what the last statement left
-// behind, judged without reading it.
-func readsLastStatement(text []byte) bool {
-	lower := bytes.ToLower(text)
-	for _, word := range [...]string{"row_count", "found_rows", "warning", "error", "diagnostics"} {
-		if bytes.Contains(lower, []byte(word)) {
+// readsLastStatement says whether a text in small letters may read what the last
+// statement left behind, judged without reading it: as it is mostly written.
+func readsLastStatement(lower []byte) bool {
+	for _, words := range [...]string{
+		"row_count(", "found_rows(", "show warnings", "show errors", "diagnostics", "@@error_count", "@@warning_count",
+	} {
+		if bytes.Contains(lower, []byte(words)) {
 			return true
+		}
+	}
+	return false
+}
+
+// setSQLMode takes note of a sql_mode, a list of words, as far as servers do not tell
+// by the status of their answers: MySQL does not of quotes, MariaDB of brackets.
+func (st *state) setSQLMode(mode string) {
+	st.mode.ANSIQuotes = impliesANSIQuotes(mode)
+	st.mode.Brackets = hasMode(mode, "MSSQL")
+}
+
+// plainMode returns the sql_mode that a literal names, if it is written so that no
+// other reading is possible: a bare word, or words between one pair of quotes. ok is
+// false for numbers, strings in pieces and those with escapes.
+func plainMode(literal string) (mode string, ok bool) {
+	mode = unquote(literal)
+	bare := mode == literal
+	for i := range len(mode) {
+		switch c := mode[i] | 0x20; {
+		case c >= 'a' && c <= 'z', mode[i] == '_', mode[i] == ',' && !bare:
+		default:
+			return "", false
+		}
+	}
+	return mode, !bare || mode != "" && !strings.EqualFold(mode, "default")
+}
+
+// impliesANSIQuotes says whether a sql_mode makes "x" an identifier. The combined
+// modes are those of https://dev.mysql.com/doc/refman/5.7/en/sql-mode.html and
+// https://mariadb.com/kb/en/sql-mode/.
+func impliesANSIQuotes(mode string) bool {
+	return hasMode(mode, "ANSI_QUOTES", "ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL")
+}
+
+// hasMode says whether a sql_mode has one of some words, which are in capitals.
+func hasMode(mode string, words ...string) bool {
+	for has := range strings.SplitSeq(strings.ToUpper(mode), ",") {
+		for _, word := range words {
+			if strings.TrimSpace(has) == word {
+				return true
+			}
 		}
 	}
 	return false

@@ -10,12 +10,8 @@ import (
 // character set in which the sequence table is asked. The result is name itself where
 // nothing has to be changed.
 func nameInUTF8(name []byte, charset statement.Charset) ([]byte, error) {
-	ascii := true
-	for _, c := range name {
-		ascii = ascii && c < utf8.RuneSelf
-	}
 	switch {
-	case ascii:
+	case ascii(name):
 		return name, nil
 	case charset == statement.Latin1:
 		converted := make([]byte, 0, 2*len(name))
@@ -28,6 +24,15 @@ func nameInUTF8(name []byte, charset statement.Charset) ([]byte, error) {
 	}
 	// Another sequence could be meant by these bytes.
 	return nil, notSupported("the sequence name %q in this character set is not supported: SET NAMES utf8mb4, or use ASCII letters", name)
+}
+
+func ascii(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // latin1 returns the character that a byte of MySQL's latin1 is: that is cp1252, with

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy"
 )
 
 var manyTypes = append([]string{
@@ -273,5 +274,23 @@ func TestAPreparedTextIsReadAsItWasWhenItWasPrepared(t *testing.T) {
 	answer := w.do(protocol.ComStmtExecute, string(execution(id, nil, false)[1:]))
 	if answer[4] != 1 || !strings.Contains(string(answer), "it's") {
 		t.Errorf("execution in another sql_mode: got %q, want a column it's", answer)
+	}
+}
+
+func TestAPreparedNumberOfASequenceThatIsNotServedAnyMoreIsUnknown(t *testing.T) {
+	for _, shards := range []int{1, noShards} {
+		o := newOracle(t, setup{Shards: shards, Proxy: func(p *proxy.Options) { p.Unknown = proxy.UnknownRelay }})
+		w := o.Wire(t, o.Addr(), wireLogin{})
+		id := binary.LittleEndian.Uint32(w.do(protocol.ComStmtPrepare, "SELECT NEXTVAL('photos') AS a")[5:])
+		execute := func() []byte { return w.do(protocol.ComStmtExecute, string(execution(id, nil, false)[1:])) }
+		if got := execute(); got[4] != 1 {
+			t.Fatalf("got %q, want a number", got)
+		}
+		if got := w.query("DROP SEQUENCE photos"); got[4] != 0 {
+			t.Fatal(serverError(t, got))
+		}
+		if err := serverError(t, execute()); err.Code != 4091 || !strings.Contains(err.Message, "photos") {
+			t.Errorf("%d shards: got %v, want 4091 naming the sequence", shards, err)
+		}
 	}
 }

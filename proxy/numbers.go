@@ -171,22 +171,15 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 	if err := s.sendOwn(c); err != nil {
 		return err
 	}
-	s.noteSet(c, sql)
+	s.noteDone(c, sql)
 	return nil
 }
-
-// maxKeptOwn is how large a buffer for commands of ours is kept between commands.
-const maxKeptOwn = 16 << 10
 
 // sendOwn sends the command in s.own, in the place of the client's, and relays the
 // answer.
 func (s *session) sendOwn(c *backend.Conn) error {
 	s.state.lastOwn = ownNothing
-	err := s.exchange(c, s.own, protocol.ShapeResult)
-	if cap(s.own) > maxKeptOwn {
-		s.own = nil
-	}
-	return err
+	return s.exchange(c, s.own, protocol.ShapeResult)
 }
 
 // substitutions says what stands in each call's place. The values of numbers and of
@@ -280,10 +273,7 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	if err := s.sendOwn(c); err != nil {
 		return err
 	}
-	if p.set != nil {
-		s.stmt.Analyze(p.set, p.mode)
-		s.noteSet(c, p.set)
-	}
+	s.noteExecuted(c, p)
 	return nil
 }
 

@@ -113,11 +113,18 @@ func (t *stmtTraits) readsCounts() bool {
 
 // prepare handles COM_STMT_PREPARE.
 func (s *session) prepare(sql []byte) error {
+	if s.state.modeUnknown {
+		if err := s.readable(sql); err != nil {
+			return err
+		}
+	}
 	st := &s.stmt
 	st.Analyze(sql, s.state.mode)
 	switch {
 	case st.Kind == statement.Use:
 		return sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
+		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
 	case st.Kind == statement.CreateSequence, st.Kind == statement.DropSequence, st.Kind == statement.ShowSequences:
 		return s.prepareOwn(sql, s.srv.opts.Admin.Columns(st))
 	}
@@ -302,8 +309,7 @@ func (a *prepareAnswer) pass(payload []byte) {
 
 // execute handles COM_STMT_EXECUTE.
 func (s *session) execute(payload []byte) error {
-	const head = 10 // command, id, flags, iteration count
-	if len(payload) < head {
+	if len(payload) < executeHead {
 		return s.answerAlone(func() error { return errMalformed })
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
@@ -317,7 +323,7 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(func() error { return s.executeHidden(p, payload) })
 	}
 	binary.LittleEndian.PutUint32(payload[1:], p.backendID)
-	if p.shape.plain && p.conn == s.cur && !s.srv.opts.LastInsertIDExact {
+	if p.shape.plain && p.conn == s.cur && !s.state.nextTransaction && !s.srv.opts.LastInsertIDExact {
 		if p.shape.movesLastID {
 			if err := s.bringBefore(); err != nil {
 				return s.tell(err)
@@ -336,13 +342,21 @@ func (s *session) execute(payload []byte) error {
 		if err := s.settle(); err != nil {
 			return err
 		}
-		if p.set != nil && c.Answer.ErrCode == 0 {
-			s.stmt.Analyze(p.set, p.mode)
-			s.state.setVariables(&s.stmt, p.set)
-			s.state.knows(c, s.state.version)
-		}
+		s.noteExecuted(c, p)
 		return nil
 	})
+}
+
+// noteExecuted is noteDone for an execution.
+func (s *session) noteExecuted(c *backend.Conn, p *prepared) {
+	if p.set != nil {
+		s.stmt.Analyze(p.set, p.mode)
+		s.noteDone(c, p.set)
+		return
+	}
+	if c.Answer.ErrCode == 0 {
+		s.state.transacted(p.shape.kind, p.shape.words)
+	}
 }
 
 // connOf returns the connection of a prepared statement: the one that it was

@@ -10,9 +10,14 @@ import (
 
 // query handles an SQL text.
 func (s *session) query(sql []byte) error {
+	if s.state.modeUnknown {
+		if err := s.readable(sql); err != nil {
+			return s.answerAlone(func() error { return err })
+		}
+	}
 	st := &s.stmt
 	st.Analyze(sql, s.state.mode)
-	if st.Plain() && !s.srv.opts.LastInsertIDExact && s.srv.opts.Shards.Default() != nil {
+	if st.Plain() && !s.state.nextTransaction && !s.srv.opts.LastInsertIDExact && s.srv.opts.Shards.Default() != nil {
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {
 				return s.tell(err)
@@ -63,11 +68,32 @@ func (s *session) special(sql []byte) error {
 		if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {
 			return s.onSchema(string(st.Schema))
 		}
-	case statement.Multi:
-		if err := s.refuseHiddenUse(sql); err != nil {
-			return err
-		}
+	case statement.Multi, statement.Other, statement.CreateStored:
+		return s.several(sql)
 	}
+	return s.single(sql)
+}
+
+// several handles a text of several statements, or of one that may hide others. A USE
+// among them has changed the schema if all went well; if not, the shard is the same in
+// any case.
+func (s *session) several(sql []byte) error {
+	schema, err := s.schemasInside(sql)
+	if err != nil {
+		return err
+	}
+	if err := s.single(sql); err != nil || schema == nil {
+		return err
+	}
+	if s.cur != nil && s.cur.Answer.ErrCode == 0 {
+		s.state.schema = string(schema)
+	}
+	return nil
+}
+
+// single handles a text that goes to the current shard, if to any.
+func (s *session) single(sql []byte) error {
+	st := &s.stmt
 	if len(st.Calls) > 0 || st.Refusal != "" {
 		if passOn, err := s.keys(sql); !passOn || err != nil {
 			return err
@@ -76,12 +102,7 @@ func (s *session) special(sql []byte) error {
 	if s.srv.opts.Shards.Default() == nil {
 		return s.withoutServer(sql)
 	}
-	c, err := s.attachFor(st)
-	if err != nil {
-		return err
-	}
-	s.enqueue(c, protocol.ShapeResult)
-	return s.relayed(sql, c)
+	return s.passOn(sql)
 }
 
 // attachFor attaches the connection for a statement that is relayed, with all that
@@ -112,33 +133,55 @@ func (s *session) relayed(sql []byte, c *backend.Conn) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	s.noteSet(c, text)
+	s.noteDone(c, text)
 	return nil
 }
 
-// noteSet takes note of the variables that the statement just answered on c has set,
-// if it is a SET. sql is the client's text of it.
-func (s *session) noteSet(c *backend.Conn, sql []byte) {
-	if s.stmt.Kind == statement.Set && c.Answer.ErrCode == 0 {
+// noteDone takes note of what the statement just answered on c has done to the
+// session. sql is the client's text of it, if it is a SET.
+func (s *session) noteDone(c *backend.Conn, sql []byte) {
+	if c.Answer.ErrCode != 0 {
+		return
+	}
+	s.state.transacted(s.stmt.Kind, s.stmt.Words)
+	if s.stmt.Kind == statement.Set {
 		s.state.setVariables(&s.stmt, sql)
 		s.state.knows(c, s.state.version)
 	}
 }
 
-// refuseHiddenUse refuses several statements in one text when a USE among them
-// would leave the shard. Each piece between semicolons is looked at, also one that
-// lies in a string, where it is hardly ever a USE and nothing else.
-func (s *session) refuseHiddenUse(sql []byte) error {
-	if !s.srv.opts.Shards.Many() {
-		return nil
+// schemasInside refuses several statements in one text when one among them would
+// leave the shard (USE), or belongs to another one (CREATE DATABASE and its like). It
+// returns the schema that the last USE names, a copy. Besides what the text as a whole
+// showed, which is the last of these schemas, each piece between semicolons is looked
+// at, even if it may lie in a string: there it is hardly ever such a statement and
+// nothing else.
+func (s *session) schemasInside(sql []byte) (used []byte, err error) {
+	if schema := s.stmt.Schema; len(schema) > 0 && s.elsewhere(string(schema)) {
+		return nil, errSchemaInside(schema)
+	}
+	if len(s.stmt.Schema) == 0 && (s.stmt.Words&statement.Opaque == 0 || !s.srv.opts.Shards.Many()) {
+		return nil, nil // there is none
 	}
 	var st statement.Statement
 	for part := range bytes.SplitSeq(sql, []byte(";")) {
-		if st.Analyze(part, s.state.mode); st.Kind == statement.Use && s.elsewhere(string(st.Schema)) {
-			return notSupported("USE of a schema on another shard among several statements in one text: send it alone")
+		st.Analyze(part, s.state.mode)
+		switch st.Kind {
+		case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
+			if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {
+				return nil, errSchemaInside(st.Schema)
+			}
+		}
+		if st.Kind == statement.Use {
+			used = bytes.Clone(st.Schema)
 		}
 	}
-	return nil
+	return used, nil
+}
+
+func errSchemaInside(schema []byte) error {
+	return notSupported("USE, CREATE, ALTER or DROP DATABASE of the schema %s, which is on another shard, "+
+		"among several statements in one text: send it alone", schema)
 }
 
 // administer answers a statement about sequences as things.

@@ -90,11 +90,6 @@ func (s *session) commands() error {
 			}
 			continue
 		}
-		if s.state.modeUnknown {
-			if err := s.learnMode(payload); err != nil {
-				return err
-			}
-		}
 		if err := s.command(payload); err != nil {
 			return err
 		}

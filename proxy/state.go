@@ -15,8 +15,9 @@ type state struct {
 	status protocol.Status // of the last answer: IN_TRANS, AUTOCOMMIT, ...
 	mode   statement.Mode  // how the server reads the session's texts
 
-	// modeUnknown: mode.Charset, and with a server that does not tell by its status
-	// mode.ANSIQuotes, may have been changed by something that was not understood.
+	// modeUnknown: what a server does not tell by its status (mode.Charset,
+	// mode.Brackets, with MySQL mode.ANSIQuotes) may have been changed by something
+	// that was not understood.
 	modeUnknown bool
 
 	lastID lastInsertID
@@ -37,7 +38,7 @@ type state struct {
 	// told are those of sysvars whose values are known without a server.
 	told map[string]string
 	// synced is the version that each connection has.
-	synced map[any]int
+	synced map[*backend.Conn]int
 
 	// selectLimit: sql_select_limit was set, so even a SELECT of one row is the
 	// server's to answer.
@@ -83,11 +84,22 @@ func (st *state) reset() {
 
 // observe takes note of the status that an answer ended with.
 func (st *state) observe(status protocol.Status, mariaDB bool) {
+	if st.inTransaction() && !status.Has(protocol.InTransaction) {
+		st.nextTransaction = false // it was that one
+	}
 	st.status = status & statusOfSession
 	st.mode.NoBackslashEscapes = status.Has(protocol.NoBackslashEscapes)
 	if mariaDB { // MySQL never sets the bit
 		st.mode.ANSIQuotes = status.Has(protocol.ANSIQuotes)
 	}
+}
+
+// knows takes note that a connection has all that was set up to a version.
+func (st *state) knows(c *backend.Conn, version int) {
+	if st.synced == nil {
+		st.synced = make(map[*backend.Conn]int, 1)
+	}
+	st.synced[c] = version
 }
 
 // inTransaction says whether leaving the connection would leave a transaction.
@@ -122,6 +134,7 @@ const (
 	pinHandler        = "a HANDLER is open"
 	pinSQLPrepare     = "a statement was prepared with PREPARE"
 	pinUserVariable   = "a user variable was set to something else than a literal"
+	pinVariableName   = "a user variable was set whose name is not ASCII"
 	pinRole           = "SET ROLE was used"
 	pinOpaque         = "a statement was run that may have changed anything (CALL, several statements in one, or one not understood)"
 )
@@ -146,6 +159,9 @@ func (st *state) pinFor(kind statement.Kind, words statement.Words) {
 			st.pin(r.why)
 		}
 	}
+	if words&statement.Opaque != 0 { // also a SET behind a CREATE PROCEDURE
+		st.loseMode()
+	}
 	switch kind {
 	case statement.Other, statement.Call, statement.Multi, statement.ExecuteImmediate, statement.Execute, statement.XA:
 		st.pin(pinOpaque)
@@ -155,6 +171,23 @@ func (st *state) pinFor(kind statement.Kind, words statement.Words) {
 		st.unpin(pinGlobalLock)
 	case statement.Commit, statement.Rollback:
 		st.nextTransaction = false
+	}
+}
+
+// transacted takes note of a statement that was answered without an error. If it was a
+// transaction of its own, what SET TRANSACTION said of the next is used up. Statements
+// without tables are none.
+func (st *state) transacted(kind statement.Kind, words statement.Words) {
+	if !st.nextTransaction || st.inTransaction() || !st.status.Has(protocol.Autocommit) || words&statement.SystemSchema != 0 {
+		return
+	}
+	switch kind {
+	case statement.Insert, statement.Replace, statement.Update, statement.Delete, statement.Load, statement.OtherDDL:
+		st.nextTransaction = false
+	case statement.Select, statement.With:
+		if words&statement.FromTable != 0 {
+			st.nextTransaction = false
+		}
 	}
 }
 
@@ -178,6 +211,12 @@ func (st *state) setVariables(s *statement.Statement, text []byte) {
 			st.setCharset(unquote(name))
 		case statement.UserVariable:
 			name := string(a.Name)
+			if !ascii(a.Name) {
+				// MariaDB converts `x` from the client's character set, but not x.
+				delete(st.uservars, name)
+				st.pin(pinVariableName)
+				continue
+			}
 			if !a.Literal {
 				delete(st.uservars, name)
 				st.pin(pinUserVariable)
@@ -211,8 +250,8 @@ func (st *state) setSystem(name, value string, literal bool) {
 		st.pin("the variable " + name + " was set")
 		return
 	case "sql_mode":
-		if literal && !strings.EqualFold(value, "default") {
-			st.mode.ANSIQuotes = impliesANSIQuotes(value)
+		if mode, ok := plainMode(value); ok && literal {
+			st.setSQLMode(mode)
 		} else {
 			st.loseMode()
 		}
@@ -233,7 +272,7 @@ func (st *state) setCharset(name string) {
 
 // loseMode takes note that the mode may be another now. Until it is asked for, only
 // texts that are read in the same way in every mode are analysed in the one assumed
-// here: see session.learnMode.
+// here: see session.readable.
 func (st *state) loseMode() {
 	st.modeUnknown = true
 	if st.mode.Charset == statement.Unsupported {
@@ -246,19 +285,6 @@ func (st *state) changed(name string) {
 		st.sysvars = make(map[string]int)
 	}
 	st.sysvars[name] = st.version
-}
-
-// impliesANSIQuotes says whether a sql_mode makes "x" an identifier. The combined
-// modes are those of https://dev.mysql.com/doc/refman/5.7/en/sql-mode.html and
-// https://mariadb.com/kb/en/sql-mode/.
-func impliesANSIQuotes(mode string) bool {
-	for word := range strings.SplitSeq(strings.ToUpper(unquote(mode)), ",") {
-		switch strings.TrimSpace(word) {
-		case "ANSI_QUOTES", "ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL":
-			return true
-		}
-	}
-	return false
 }
 
 // unquote takes the quotes off a simple literal.

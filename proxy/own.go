@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// ownTimeout bounds a statement of ours on a client's connection.
+const ownTimeout = 30 * time.Second
+
+// ownQuery runs a statement of ours on a connection of the session. If that breaks
+// the connection the session ends, as it does with a statement of the client's. A
+// SELECT must say LIMIT 1 to be sure of its row: the client may have set
+// sql_select_limit to 0.
+func (s *session) ownQuery(c *backend.Conn, sql string) ([][][]byte, error) {
+	var rows [][][]byte
+	err := s.owned(c, func() (err error) {
+		rows, err = c.Query(sql)
+		return err
+	})
+	return rows, err
+}
+
+// ownRow is ownQuery for a SELECT, without its LIMIT, of n values in one row. what
+// they are is said when they are not there.
+func (s *session) ownRow(c *backend.Conn, sql string, n int, what string) ([][]byte, error) {
+	rows, err := s.ownQuery(c, sql+" LIMIT 1")
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 || len(rows[0]) != n {
+		return nil, fmt.Errorf("shard %s does not tell %s", c.Shard().Name(), what)
+	}
+	return rows[0], nil
+}
+
+// ownCommand is ownQuery for a command that is answered with OK.
+func (s *session) ownCommand(c *backend.Conn, cmd protocol.Command, argument string) error {
+	return s.owned(c, func() error { return c.Command(cmd, argument) })
+}
+
+// raise makes an error the last one on c, as if the client's own statement had met
+// with it. It is an error if the server raises another.
+func (s *session) raise(c *backend.Conn, e *protocol.ServerError) error {
+	_, err := s.ownQuery(c, fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = %s",
+		e.State, e.Code, quote(limit(strings.ToValidUTF8(e.Message, "?"), maxSignalText))))
+	var raised *protocol.ServerError
+	switch {
+	case errors.As(err, &raised) && raised.Code == e.Code:
+		return nil
+	case errors.As(err, &raised):
+		return notSupported("the last statement was answered here with error %d, which shard %s cannot be told to tell of: %v",
+			e.Code, c.Shard().Name(), raised)
+	case err != nil:
+		return err
+	}
+	return notSupported("the last statement was answered here with error %d, which shard %s does not take for an error",
+		e.Code, c.Shard().Name())
+}
+
+// maxSignalText is the longest MESSAGE_TEXT.
+const maxSignalText = 128
+
+// owned runs a command of ours on c, bounded in time.
+func (s *session) owned(c *backend.Conn, run func() error) error {
+	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
+		return s.lost(c, err, false)
+	}
+	err := run()
+	var refused *protocol.ServerError
+	if err != nil && !errors.As(err, &refused) {
+		return s.lost(c, err, false)
+	}
+	if dlErr := c.SetDeadline(time.Time{}); dlErr != nil {
+		return s.lost(c, dlErr, false)
+	}
+	return err
+}
+
+// literal writes a variable's value so that SET takes it: numbers bare, since
+// numeric variables refuse strings.
+func literal(value []byte) string {
+	if value == nil {
+		return "NULL"
+	}
+	for i, b := range value {
+		if (b < '0' || b > '9') && b != '.' && (b != '-' || i > 0) || len(value) > 20 {
+			return quote(string(value))
+		}
+	}
+	if len(value) == 0 {
+		return "''"
+	}
+	return string(value)
+}
+
+// quote writes UTF-8 text as a literal that means the same whatever the sql_mode says
+// of backslashes and whatever character_set_client is. It is one token with its
+// character set, no expression: SIGNAL takes nothing else.
+func quote(s string) string {
+	for i := range len(s) {
+		if s[i] == '\\' || s[i] >= 0x80 {
+			return fmt.Sprintf("_utf8mb4 0x%x", s)
+		}
+	}
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+}
+
+// limit cuts text to at most n bytes, between characters.
+func limit(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
