@@ -19,6 +19,7 @@ type analyzer struct {
 	prevEnd int     // where the token before ended
 
 	calls   bool // calls are recorded in this kind of statement
+	table   bool // within CREATE TABLE: only NEXTVAL('s') is recorded
 	nextval int  // NEXTVALs seen
 	muted   int  // calls before this offset belong to another call's argument
 
@@ -139,7 +140,7 @@ func (st *Statement) bad() {
 // statement reads one statement up to its semicolon and reports whether there
 // was one.
 func (a *analyzer) statement() bool {
-	a.depth, a.prev, a.calls, a.muted = 0, kwNone, false, 0
+	a.depth, a.prev, a.calls, a.table, a.muted = 0, kwNone, false, false, 0
 	a.ins = insertState{}
 	if len(a.st.levels) == 0 {
 		a.st.levels = append(a.st.levels, level{})

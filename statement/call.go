@@ -37,10 +37,17 @@ func (a *analyzer) function(kw keyword) {
 			a.record(CallConnectionID, p)
 		}
 	case kwNextval:
-		if a.calls {
+		// NEXTVAL(s) in CREATE TABLE is MariaDB's own; it takes no string.
+		if a.calls || a.table && p.stringFollows() {
 			a.sequenceCall(p)
 		}
 	}
+}
+
+// stringFollows reports whether a string is the token behind l.
+func (l lexer) stringFollows() bool {
+	l.next()
+	return l.kind == tString
 }
 
 // quotedCall looks at a back-quoted name: the servers take `last_insert_id`()
@@ -63,7 +70,7 @@ func (a *analyzer) quotedCall() {
 // systemVariable reads the name after @@ and goes past it.
 func (a *analyzer) systemVariable() {
 	p := a.peek()
-	if p.kind != tWord && p.kind != tQuoted {
+	if !p.isVariableName(a.end) {
 		return
 	}
 	name := p.lookupName()
@@ -92,6 +99,12 @@ func (a *analyzer) systemVariable() {
 	default:
 		a.moveTo(p)
 	}
+}
+
+// isVariableName reports whether l can be the name behind an @@ that ended at
+// end: glued to it, and not in double quotes even under ANSI_QUOTES.
+func (l *lexer) isVariableName(end int) bool {
+	return l.start == end && (l.kind == tWord || l.kind == tQuoted && l.src[l.start] == '`')
 }
 
 // lookupName finds the keyword that a name is, quoted or not.

@@ -5,7 +5,7 @@ import "bytes"
 // comment skips a comment, or enters an executable one.
 func (l *lexer) comment() {
 	body := l.pos + 2
-	if l.inExec && body < len(l.src) && l.src[body] == '!' {
+	if l.inExec && (bytes.HasPrefix(l.src[body:], []byte("!")) || bytes.HasPrefix(l.src[body:], []byte("M!"))) {
 		l.fail() // servers differ about one executable comment in another
 		return
 	}
@@ -67,10 +67,15 @@ func (l *lexer) dashComment() bool {
 	return true
 }
 
+// lineComment skips to the end of the line. A NUL ends it as well, and is an
+// error where it stands.
 func (l *lexer) lineComment() {
 	n := bytes.IndexByte(l.src[l.pos:], '\n')
 	if n < 0 {
-		l.pos = len(l.src)
+		n = len(l.src) - l.pos - 1
+	}
+	if bytes.IndexByte(l.src[l.pos:l.pos+n+1], 0) >= 0 {
+		l.fail()
 		return
 	}
 	l.pos += n + 1

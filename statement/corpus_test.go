@@ -36,6 +36,11 @@ var corpus = []string{
 	"insert into nextval (a) values ((((nextval('a')))))",
 	"select nextval/**/('a' -- x\n)#",
 	"((((select 1))))))",
+	"select nextval('a'), 1e5from t union select .5from \\Ninto@c",
+	"select union.x, 1.e5e, 1.else, t.1e5from, @@ identity, @@`identity`, @a\xbf^.5from",
+	"/*! select /*M! nextval('a') */ -- \x00",
+	"create table t (a int default nextval(s)) as select nextval('a'), @x",
+	"load data infile 'x' into table t (@a) set v = @a",
 	"select 'unterminated",
 	"select ` /* '",
 }

@@ -6,6 +6,8 @@ func (a *analyzer) create() bool {
 	orReplace, temporary := a.qualifiers()
 	switch a.kw {
 	case kwTable:
+		a.table = true
+		a.note("NEXTVAL in CREATE TABLE")
 		if temporary {
 			a.st.Words |= TemporaryTable
 			return a.relayed(CreateTemporaryTable)

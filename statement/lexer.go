@@ -8,7 +8,7 @@ const (
 	tWord              // an unquoted word; kw tells if it is a keyword
 	tQuoted            // `x`, and "x" under ANSI_QUOTES: an identifier
 	tString            // 'x', "x", and N'x', x'00', b'01' with their letter
-	tNumber            // 1, 1.5, 1e5, 0x1F, .5
+	tNumber            // 1, 1.5, 1e5, 0x1F, .5, and \N
 	tUserVar           // @x, @'x', @`x`
 	tPunct             // one byte; ch tells which
 	tAssign            // :=
@@ -114,10 +114,10 @@ func (l *lexer) next() {
 				l.word()
 				return
 			}
-			l.kind, l.end, l.pos = tWord, i, i
 			if !l.afterDot && n >= minKeyword && n <= maxKeyword && keywordLengths[c&0x1f]>>n&1 != 0 {
-				l.kw = lookup(src[l.start:i])
+				l.kw = l.keyword(i)
 			}
+			l.kind, l.end, l.pos = tWord, i, i
 			return
 		case cDigit:
 			src, i := l.src, l.pos+1
@@ -168,9 +168,9 @@ func (l *lexer) next() {
 			l.lineComment()
 			continue
 		case cDot:
-			// .5 is a number, but t.5 is a column: only after a word does the
-			// server take the dot for a separator.
-			if l.kind != tWord && l.kind != tQuoted && l.pos+1 < len(l.src) && classes[l.src[l.pos+1]] == cDigit {
+			// .5 is a number, but t.5 is a column: only right behind an unquoted
+			// word does the server take the dot for a separator.
+			if (l.kind != tWord || l.end != l.pos) && l.pos+1 < len(l.src) && classes[l.src[l.pos+1]] == cDigit {
 				l.number()
 				return
 			}
@@ -182,8 +182,14 @@ func (l *lexer) next() {
 				return
 			}
 		case cPunct:
-			if c == '[' && l.mode.Brackets {
+			switch {
+			case c == '[' && l.mode.Brackets:
 				l.fail()
+				return
+			case c == '\\' && l.pos+1 < len(l.src) && l.src[l.pos+1] == 'N':
+				// MariaDB's NULL, whatever is glued to it. MySQL 8 knows it no more.
+				l.kind, l.end = tNumber, l.pos+2
+				l.pos = l.end
 				return
 			}
 		case cBad:
@@ -223,8 +229,11 @@ func (l *lexer) word() {
 			return
 		}
 	}
-	l.kind, l.end = tWord, i
-	l.pos = i
+	kw := kwNone
+	if !l.afterDot {
+		kw = l.keyword(i)
+	}
+	l.kind, l.end, l.pos, l.kw = tWord, i, i, kw
 	if i-l.start == 1 && i < len(l.src) && l.src[i] == '\'' {
 		switch l.src[l.start] | 0x20 {
 		case 'n':
@@ -237,9 +246,19 @@ func (l *lexer) word() {
 			return
 		}
 	}
-	if !l.afterDot {
-		l.kw = lookup(l.src[l.start:i])
+}
+
+// keyword finds the keyword that the word from start to end is; l.kind is still
+// that of the token before. For the server a word is none if a dot and a name
+// are glued to it (union.x is a column), unless it follows @@. The two schemas
+// are no keywords of the server's, and nearly always have a dot behind them.
+func (l *lexer) keyword(end int) keyword {
+	kw := lookup(l.src[l.start:end])
+	if kw != kwNone && end+1 < len(l.src) && l.src[end] == '.' && wordByte[l.src[end+1]] &&
+		l.kind != tSysVar && kw != kwInformationSchema && kw != kwPerformanceSchema {
+		return kwNone
 	}
+	return kw
 }
 
 // wordEnd is word's loop for the character sets where bytes from 0x80 need
@@ -269,7 +288,19 @@ func (l *lexer) number() {
 			i++
 		}
 	}
-	l.kind = tNumber
+	// exponent goes past e5 or e+5, if that is what stands at i.
+	exponent := func() bool {
+		j := i + 1
+		if j < len(l.src) && (l.src[j] == '+' || l.src[j] == '-') {
+			j++
+		}
+		if j >= len(l.src) || classes[l.src[j]] != cDigit {
+			return false
+		}
+		i = j
+		digits()
+		return true
+	}
 	digits()
 	if i > l.pos && l.afterDot && l.src[l.start-1] == '.' {
 		l.word() // t.1a and t.1: a name
@@ -277,12 +308,10 @@ func (l *lexer) number() {
 		return
 	}
 	if i < len(l.src) && l.src[i] != '.' && wordByte[l.src[i]] {
-		// 1e5, 1e+5, 0x1F, 0b1, or a name such as 1a.
-		if i > l.pos && l.src[i]|0x20 == 'e' && i+2 < len(l.src) && (l.src[i+1] == '+' || l.src[i+1] == '-') &&
-			classes[l.src[i+2]] == cDigit {
-			i += 2
-			digits()
-			l.end, l.pos = i, i
+		// 1e5, 1e+5, 0x1F, 0b1, or a name such as 1a. A number with an exponent
+		// ends with its digits, whatever is glued to it: 1e5from is 1e5 FROM.
+		if l.src[i]|0x20 == 'e' && exponent() {
+			l.kind, l.end, l.pos = tNumber, i, i
 			return
 		}
 		l.word()
@@ -294,42 +323,28 @@ func (l *lexer) number() {
 	if i < len(l.src) && l.src[i] == '.' {
 		i++
 		digits()
-		if i < len(l.src) && l.src[i]|0x20 == 'e' {
-			j := i + 1
-			if j < len(l.src) && (l.src[j] == '+' || l.src[j] == '-') {
-				j++
-			}
-			if j < len(l.src) && classes[l.src[j]] == cDigit {
-				i = j
-				digits()
-			}
+		if i < len(l.src) && l.src[i]|0x20 == 'e' && !exponent() {
+			// 1.e and 1.else: an error for today's servers; older ones forget
+			// the number and go on in the middle of what follows.
+			l.fail()
+			return
 		}
 	}
-	l.end, l.pos = i, i
+	l.kind, l.end, l.pos = tNumber, i, i
 }
 
 // isNumberWord reports whether a run of word characters that begins with a
-// digit is a number: 0x1F, 0b01 (lower-case prefix only, as in the server), 1e5.
+// digit is a number: 0x1F, 0b01 (lower-case prefix only, as in the server).
 func isNumberWord(w []byte) bool {
-	if len(w) > 2 && w[0] == '0' && (w[1] == 'x' || w[1] == 'b') {
-		for _, c := range w[2:] {
-			lower := c | 0x20
-			hex := classes[c] == cDigit || lower >= 'a' && lower <= 'f'
-			if w[1] == 'x' && !hex || w[1] == 'b' && c != '0' && c != '1' {
-				return false
-			}
-		}
-		return true
+	if len(w) <= 2 || w[0] != '0' || w[1] != 'x' && w[1] != 'b' {
+		return false
 	}
-	exponent := -1
-	for i, c := range w {
-		if classes[c] == cDigit {
-			continue
-		}
-		if c|0x20 != 'e' || exponent >= 0 {
+	for _, c := range w[2:] {
+		lower := c | 0x20
+		hex := classes[c] == cDigit || lower >= 'a' && lower <= 'f'
+		if w[1] == 'x' && !hex || w[1] == 'b' && c != '0' && c != '1' {
 			return false
 		}
-		exponent = i
 	}
-	return exponent < len(w)-1
+	return true
 }

@@ -29,7 +29,21 @@ func TestTokensAreCutAsTheServerCutsThem(t *testing.T) {
 	}{
 		{"a b_c $d 1a e1", Mode{}, "w[a] w[b_c] w[$d] w[1a] w[e1]"},
 		{"1 1.5 .5 1. 1e5 1E+5 1.5e-3 0x1F 0b01 0X1F 0b12", Mode{}, "n[1] n[1.5] n[.5] n[1.] n[1e5] n[1E+5] n[1.5e-3] n[0x1F] n[0b01] w[0X1F] w[0b12]"},
-		{"t.1a t.1 `t`.5 t.e", Mode{}, "w[t] p[.] w[1a] w[t] p[.] w[1] q[`t`] p[.] w[5] w[t] p[.] w[e]"},
+		{"t.1a t.1 `t`.5 t.e", Mode{}, "w[t] p[.] w[1a] w[t] p[.] w[1] q[`t`] n[.5] w[t] p[.] w[e]"},
+		{
+			"1e5from 1E05from 1e+5from 1.e5from 1.5e-5from 0e0e5 1efrom 1.from .5from 0x1Ffrom 0b1e5 12from",
+			Mode{},
+			"n[1e5] w[from] n[1E05] w[from] n[1e+5] w[from] n[1.e5] w[from] n[1.5e-5] w[from] n[0e0] w[e5] w[1efrom] " +
+				"n[1.] w[from] n[.5] w[from] w[0x1Ffrom] w[0b1e5] w[12from]",
+		},
+		{
+			"t.1e5from t.5from a .5from a/**/.5from select .5from `t`.1e5from",
+			Mode{},
+			"w[t] p[.] w[1e5from] w[t] p[.] w[5from] w[a] n[.5] w[from] w[a] n[.5] w[from] w[select] n[.5] w[from] q[`t`] n[.1e5] w[from]",
+		},
+		{"1.else 2", Mode{}, "!"},
+		{"1.5e-- 5", Mode{}, "!"},
+		{"\\Nfrom \\N'x' \\n", Mode{}, "n[\\N] w[from] n[\\N] s['x'] p[\\] w[n]"},
 		{"'a' \"b\" `c`", Mode{}, "s['a'] s[\"b\"] q[`c`]"},
 		{"\"b\"", ansi, "q[\"b\"]"},
 		{"\"a\\\" b", ansi, "q[\"a\\\"] w[b]"},
@@ -53,6 +67,11 @@ func TestTokensAreCutAsTheServerCutsThem(t *testing.T) {
 		{"/*!a '*/' */b", Mode{}, "w[a] s['*/'] w[b]"},
 		{"/*!99999a '*/' */b", Mode{}, "w[a] s['*/'] w[b] !"},
 		{"/*!a", Mode{}, "w[a] !"},
+		{"/*!a /*!b*/", Mode{}, "w[a] !"},
+		{"/*!a /*M!b*/ */", Mode{}, "w[a] !"},
+		{"a -- \x00\nb", Mode{}, "w[a] !"},
+		{"a #\x00", Mode{}, "w[a] !"},
+		{"a /*\x00*/ b", Mode{}, "w[a] w[b]"},
 		{"a*/b", Mode{}, "w[a] p[*] p[/] w[b]"},
 		{"'a", Mode{}, "s['a] !"},
 		{"'a''", Mode{}, "s['a''] !"},
@@ -72,6 +91,11 @@ func TestTokensAreCutAsTheServerCutsThem(t *testing.T) {
 		{"a\xa0b", Mode{Charset: Latin1}, "!"},
 		{"'\xa0' \xe9", Mode{Charset: Latin1}, "s['\xa0'] w[\xe9]"},
 		{"\xe9", Mode{Charset: EightBit}, "!"},
+		{"@\xc3\xa9.x", Mode{}, "u[@\xc3\xa9.x]"},
+		{"@a\xe9 @a\xa0", Mode{Charset: Latin1}, "u[@a\xe9] !"},
+		{"@a\xe9", Mode{Charset: EightBit}, "!"},
+		{"@a\xbf^.5from", Mode{Charset: GBK}, "!"},
+		{"@a\xbf`x`", Mode{Charset: SJIS}, "!"},
 		{"'\xe9' `\xe9`", Mode{Charset: EightBit}, "s['\xe9'] q[`\xe9`]"},
 
 		// 0xbf5c is one character in GBK, so the quote behind it ends the string.
@@ -112,6 +136,39 @@ func TestEveryKeywordIsFoundInAnyCaseAndNothingElse(t *testing.T) {
 		for _, w := range []string{text + "x", text[:len(text)-1] + "\x00", "$" + text, text[1:] + "9"} {
 			if got := lookup([]byte(w)); got != kwNone {
 				t.Errorf("%q: got keyword %q, want none", w, keywordText[got])
+			}
+		}
+	}
+}
+
+func TestAKeywordWithADotAndANameBehindItIsNone(t *testing.T) {
+	for _, c := range []struct {
+		sql  string
+		want keyword // of the last word that is one
+	}{
+		{"union.x", kwNone},
+		{"union.`x`", kwUnion},
+		{"union. x", kwUnion},
+		{"union .x", kwUnion},
+		{"union.5", kwNone},
+		{"union.*", kwUnion},
+		{"union.", kwUnion},
+		{"from.\xc3\xa9", kwNone},
+		{"x.union", kwNone},
+		{"@@session.x", kwSession},
+		{"information_schema.x", kwInformationSchema},
+		{"performance_schema.x", kwPerformanceSchema},
+	} {
+		for _, charset := range []Charset{UTF8, GBK} {
+			l := lexer{src: []byte(c.sql), mode: Mode{Charset: charset}}
+			got := kwNone
+			for l.next(); l.kind != tEOF; l.next() {
+				if l.kw != kwNone {
+					got = l.kw
+				}
+			}
+			if got != c.want {
+				t.Errorf("%q charset %d: got keyword %q, want %q", c.sql, charset, keywordText[got], keywordText[c.want])
 			}
 		}
 	}

@@ -49,9 +49,12 @@ func (a *analyzer) token() {
 	case tQuoted:
 		a.quotedCall()
 	case tUserVar:
-		if a.prev == kwInto {
+		switch {
+		case a.prev == kwInto:
 			a.st.Words |= SetsUserVariable | Into
-		} else {
+		case a.st.Kind == Load: // a place for a field of the file
+			a.st.Words |= SetsUserVariable | ReadsUserVariable
+		default:
 			a.st.Words |= ReadsUserVariable
 		}
 	case tAssign:

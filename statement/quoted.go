@@ -108,16 +108,14 @@ func (l *lexer) variable() {
 		case c == '`' || c == '"':
 			i = l.quoted(i+1, c, false)
 		default:
+			// The server reads this name byte by byte, whatever characters the
+			// bytes make, and ends it at the first that is no letter.
 			for i < len(l.src) && (wordByte[l.src[i]] || l.src[i] == '.') {
-				if l.src[i] == '.' {
-					i++
-					continue
-				}
-				var ok bool
-				if i, ok = l.wordEnd(i); !ok {
+				if cs := l.mode.Charset; l.src[i] >= 0x80 && cs != UTF8 && (cs != Latin1 || l.src[i] == 0xA0) {
 					l.fail()
 					return
 				}
+				i++
 			}
 		}
 	}

@@ -3,7 +3,7 @@ package statement
 import "strings"
 
 // reserved holds the words that MariaDB 10.11 or MySQL 9 do not take as an
-// alias without quotes (https://mariadb.com/kb/en/reserved-words/,
+// alias without quotes, be it only with sql_mode ORACLE (https://mariadb.com/kb/en/reserved-words/,
 // https://dev.mysql.com/doc/refman/en/keywords.html). Read-only.
 var reserved = func() map[string]struct{} {
 	words := strings.Fields(`
@@ -33,6 +33,8 @@ var reserved = func() map[string]struct{} {
 		virtual when where while window with write xor year_month zerofill
 		sql_no_cache sql_cache sql_buffer_result
 		minus rownum sysdate
+		portion sounds master_demote_to_replica master_demote_to_slave
+		body elsif goto others package raise rowtype
 	`)
 	set := make(map[string]struct{}, len(words))
 	for _, w := range words {

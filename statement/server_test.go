@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,8 +15,13 @@ import (
 
 func TestMain(m *testing.M) { mysqltest.Main(m) }
 
+// querier is a *sql.DB or a *sql.Conn.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
 // columns runs a query and gives the names of its columns.
-func columns(t *testing.T, db *sql.DB, query string) (string, error) {
+func columns(t *testing.T, db querier, query string) (string, error) {
 	t.Helper()
 	rows, err := db.QueryContext(context.Background(), query)
 	if err != nil {
@@ -168,18 +175,43 @@ func TestTheServerAcceptsWhatIsSelfContained(t *testing.T) {
 		start stop handler help load data local session global persist signal lateral cube empty function except
 		json_table grouping array member ntile lag lead nth_value dense_rank cume_dist percent_rank first_value
 		last_value row_number stored virtual generated optimizer_costs tablesample qualify parallel library manual`)
-	for _, w := range words {
-		for _, form := range []string{"select connection_id() %s", "select connection_id() as %s", "select connection_id() %s from dual"} {
-			q := fmt.Sprintf(form, w)
-			var st statement.Statement
-			st.Analyze([]byte(q), statement.Mode{})
-			if !st.SelfContained {
-				continue
-			}
-			got := string(st.ColumnName([]byte(q), st.Items[0]))
-			want, err := columns(t, db, q)
-			if err != nil || got != want {
-				t.Errorf("%s: self-contained with column %q, but the server says %q, %v", q, got, want, err)
+	rows, err := db.Query("select lower(word) from information_schema.keywords")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var w string
+		if err := rows.Scan(&w); err != nil {
+			t.Fatal(err)
+		}
+		words = append(words, w)
+	}
+	if err := rows.Err(); err != nil || len(words) < 500 {
+		t.Fatalf("got %d words, %v, want the server's keywords among them", len(words), err)
+	}
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, sqlMode := range []string{"", "ORACLE"} {
+		if _, err := conn.ExecContext(context.Background(), "set sql_mode = '"+sqlMode+"'"); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range words {
+			for _, form := range []string{"select connection_id() %s", "select connection_id() as %s", "select connection_id() %s from dual"} {
+				q := fmt.Sprintf(form, w)
+				var st statement.Statement
+				st.Analyze([]byte(q), statement.Mode{ANSIQuotes: sqlMode == "ORACLE"})
+				if !st.SelfContained {
+					continue
+				}
+				got := string(st.ColumnName([]byte(q), st.Items[0]))
+				want, err := columns(t, conn, q)
+				if err != nil || got != want {
+					t.Errorf("sql_mode %q: %s: self-contained with column %q, but the server says %q, %v", sqlMode, q, got, want, err)
+				}
 			}
 		}
 	}
@@ -238,6 +270,63 @@ func TestCallsAreWhatTheServerCalls(t *testing.T) {
 			if want := strings.Contains(value, "4242") || value == "4247"; got != want { // 5 - -4242
 				t.Errorf("sql_mode %q: %s: found a call: %v, but the server's value is %q", mode, q, got, value)
 			}
+		}
+	}
+}
+
+// TestLoadDataSetsTheUserVariablesItNames: they outlive the statement.
+func TestLoadDataSetsTheUserVariablesItNames(t *testing.T) {
+	server := mysqltest.Shared(t)
+	conn, err := server.DB(t, server.Schema(t)).Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	file := filepath.Join(t.TempDir(), "rows")
+	if err := os.WriteFile(file, []byte("7\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	load := "load data infile '" + file + "' into table t (@x) set v = @x"
+	for _, q := range []string{"create table t (v int)", load} {
+		if _, err := conn.ExecContext(context.Background(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+	var x sql.NullString
+	if err := conn.QueryRowContext(context.Background(), "select @x").Scan(&x); err != nil {
+		t.Fatal(err)
+	}
+	var st statement.Statement
+	st.Analyze([]byte(load), statement.Mode{})
+	if got, want := st.Words&statement.SetsUserVariable != 0, x.Valid; got != want || !want {
+		t.Errorf("%s: found a user variable set: %v, but the server says @x is %+v", load, got, x)
+	}
+}
+
+// TestNextvalInCreateTableIsRefusedWhereTheServerHasNone: of its own sequences,
+// which take no string, the server knows best.
+func TestNextvalInCreateTableIsRefusedWhereTheServerHasNone(t *testing.T) {
+	server := mysqltest.Shared(t)
+	db := server.DB(t, server.Schema(t))
+	if _, err := db.Exec("create sequence s"); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []string{
+		"create or replace table t (a int default nextval(s))",
+		"create or replace table t (a int default (nextval(s)))",
+		"create or replace table t (a int default (1 + nextval(`s`)), nextval int)",
+		"create or replace table t as select nextval(s)",
+		"create or replace table t as select 'nextval(''s'')' a",
+		"create or replace temporary table t as select nextval(s) from dual",
+		"create or replace table t as select nextval('s')",
+		"create or replace table t select 1 + nextval(\"s\") a",
+		"create or replace temporary table t as select nextval('s') from dual",
+		"create or replace table t (a int) as values (nextval('s'))",
+	} {
+		var st statement.Statement
+		st.Analyze([]byte(q), statement.Mode{})
+		if _, err := db.Exec(q); (err != nil) != (st.Refusal != "") {
+			t.Errorf("%s: got refusal %q, but the server says %v", q, st.Refusal, err)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 	case s.kind == tSysVar:
 		it.Kind = SimpleVariable
 		s.next()
-		if s.kind != tWord && s.kind != tQuoted {
+		if !s.isVariableName(end) {
 			return it, false
 		}
 		it.Name, end = s.text(), s.end
@@ -112,7 +112,7 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 			s.next()
 		}
 		it.Name = strings.ToLower(it.Name)
-	case s.kind == tNumber:
+	case s.kind == tNumber && s.src[s.start] != '\\': // not \N
 		it.Kind, it.Value = SimpleNumber, string(s.src[s.start:s.end])
 		s.next()
 	case s.kind == tString && (s.src[s.start] == '\'' || s.src[s.start] == '"'):

@@ -40,6 +40,12 @@ func TestSimpleSelectReadsWhatDriversSend(t *testing.T) {
 		},
 		{"select @@validate_password.policy", []SimpleItem{v("validate_password.policy", "@@validate_password.policy")}},
 
+		{"select 1e5from dual", []SimpleItem{{Kind: SimpleNumber, Value: "1e5", Column: "1e5"}}},
+		{"select @@`version`", []SimpleItem{v("version", "@@`version`")}},
+
+		{"select @@ version", nil},
+		{"select @@/**/`version`", nil},
+		{"select \\N", nil},
 		{"select 1 limit 0", nil},
 		{"select 1 limit 1 offset 1", nil},
 		{"select 1 + 1", nil},

@@ -258,7 +258,8 @@ type Statement struct {
 	Params int
 	// Calls lists the calls of texts in which calls may be replaced: it is
 	// empty for Explain, DDL, CreateStored and everything else that goes to
-	// the server as it is. NEXTVALs are listed even if Refusal is set.
+	// the server as it is. NEXTVALs are listed even if Refusal is set; of
+	// those in CREATE TABLE only NEXTVAL('s'), which no server understands.
 	Calls []FuncCall
 	// Items lists the select items around Calls, ordered by End.
 	Items []Item
