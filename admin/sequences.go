@@ -65,13 +65,21 @@ func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL) (*pr
 	if ddl.HasStart && ddl.Start == 0 || ddl.HasCache && ddl.Cache == 0 {
 		return nil, fmt.Errorf("sequence %q: %w: START WITH and CACHE are at least 1", ddl.Names[0], sequence.ErrBadOption)
 	}
-	_, err := s.engine.Create(ctx, sequence.CreateOptions{
+	made, err := s.engine.Create(ctx, sequence.CreateOptions{
 		Name: string(ddl.Names[0]), IfNotExists: ddl.IfExists, Start: ddl.Start, Cache: ddl.Cache,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &protocol.Table{}, nil
+	// A warning count would send clients to SHOW WARNINGS, where a server has nothing about it.
+	var info string
+	switch {
+	case made.Existed:
+		info = "sequence exists already and stays as it is"
+	case made.Raised:
+		info = fmt.Sprintf("sequence begins at %d: a dropped sequence of that name gave the numbers below", made.First)
+	}
+	return &protocol.Table{OK: protocol.OK{Info: info}}, nil
 }
 
 // drop drops the sequences that exist. The others are named in one error, as with

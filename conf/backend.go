@@ -12,7 +12,7 @@ const BackendShard = "default"
 // The sequence table stands on the same server, in the schema
 // Sequence.Database, "seqproxy", and not in one of the application's: the account
 // must be allowed to create that schema, or somebody creates it once and grants
-// SELECT, INSERT, UPDATE and CREATE on it. A table `sequence` that an
+// SELECT, INSERT, UPDATE, DELETE and CREATE on it. A table `sequence` that an
 // application has already is never touched by accident. Whoever wants that
 // one sets Sequence.Database and Sequence.Servers[0].Database to its schema.
 func ForBackend(address, user string, password Secret, listen string) *Config {

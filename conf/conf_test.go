@@ -221,6 +221,7 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[sequence]\ncache = 0", "sequence.cache: must be between 1 and 1000000000000, is 0"},
 		{minimal + "[sequence]\ncache = -1", "sequence.cache: must be between 1 and 1000000000000, is -1"},
 		{minimal + "[sequence]\ntable = ''", "sequence.table: must not be empty"},
+		{minimal + "[sequence]\ntable = '" + strings.Repeat("x", 57) + "'", `sequence.table: must be at most 56 characters, since a table <table>_options stands beside it, is "` + strings.Repeat("x", 57) + `"`},
 		{minimal + "[sequence]\ndatabase = '" + strings.Repeat("x", 65) + "'", `sequence.database: must be a name of at most 64 characters that does not end in a space, is "` + strings.Repeat("x", 65) + `"`},
 		{minimal + "[sequence]\ndurability = 'none'", `sequence.durability: must be "strict" or "relaxed", is "none"`},
 		{minimal + "[sequence]\nallocate_timeout = '0s'", "sequence.allocate_timeout: must be >= 1ms, is 0s"},

@@ -111,6 +111,9 @@ func (c *Config) checkUsers(p *checker) {
 // characters: https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
 const maxIdentifier = 64
 
+// maxSequenceTable leaves room for "_options".
+const maxSequenceTable = maxIdentifier - 8
+
 func checkIdentifier(p *checker, key, name string) {
 	switch {
 	case name == "":
@@ -128,6 +131,9 @@ func (c *Config) checkSequence(p *checker) {
 	s := &c.Sequence
 	checkIdentifier(p, "sequence.database", s.Database)
 	checkIdentifier(p, "sequence.table", s.Table)
+	if n := utf8.RuneCountInString(s.Table); n > maxSequenceTable && n <= maxIdentifier {
+		p.add("sequence.table", "must be at most %d characters, since a table <table>_options stands beside it, is %q", maxSequenceTable, s.Table)
+	}
 	if s.Cache < 1 || s.Cache > maxCache {
 		p.add("sequence.cache", "must be between 1 and %d, is %d", int64(maxCache), s.Cache)
 	}

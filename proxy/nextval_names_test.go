@@ -73,6 +73,24 @@ func TestANameMeansTheSameSequenceInEveryCharacterSet(t *testing.T) {
 	}
 }
 
+func TestSpellingsOfOneSequenceInOneStatementGetNumbersInOrder(t *testing.T) {
+	o := newOracle(t, setup{}, photosTables...)
+	o.fresh(t)
+	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0]})
+	first := 0
+	if _, err := fmt.Sscan(w.rows("SELECT NEXTVAL('photos')")[0], &first); err != nil {
+		t.Fatal(err)
+	}
+	w.query("INSERT INTO photos (id) VALUES (NEXTVAL('photos')), (NEXTVAL('Photos')), (NEXTVAL('photos'))")
+	if got := w.rows("SELECT LAST_INSERT_ID()")[0]; got != fmt.Sprint(first+1) {
+		t.Errorf("got LAST_INSERT_ID() %s, want %d", got, first+1)
+	}
+	got := w.rows("SELECT NEXTVAL('photos'), NEXTVAL('PHOTOS'), NEXTVAL('photos')")
+	if want := fmt.Sprintf("[%d %d %d]", first+4, first+5, first+6); strings.Join(strings.FieldsFunc(fmt.Sprint(got), func(r rune) bool { return r < '0' || r > '9' }), " ") != strings.Trim(want, "[]") {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
 func TestLongStatementsAreRewrittenWhole(t *testing.T) {
 	o := newOracle(t, setup{}, manyTypes...)
 	long := strings.Repeat("x", 3_000_000)

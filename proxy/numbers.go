@@ -104,28 +104,37 @@ func (s *session) takeFor(calls []statement.FuncCall, served []bool) (values []u
 }
 
 // take takes a number for each name that is not nil. Those of one sequence are
-// consecutive, in order.
+// consecutive, in order, however it is spelled.
 func (s *session) take(names [][]byte) (values []uint64, err error) {
 	values = make([]uint64, len(names))
 	for i, name := range names {
 		if name == nil || values[i] != 0 {
 			continue
 		}
-		n := uint64(0)
-		for _, other := range names[i:] {
-			if other != nil && bytes.Equal(other, name) {
-				n++
+		var places []int // of the names that mean this sequence
+		for j := i; j < len(names); j++ {
+			other := names[j]
+			if other == nil || values[j] != 0 {
+				continue
+			}
+			same := bytes.Equal(other, name)
+			if !same {
+				var err error
+				if same, err = s.srv.opts.Sequences.Same(s.ctx, name, other); err != nil {
+					return nil, err
+				}
+			}
+			if same {
+				places = append(places, j)
 			}
 		}
-		next, err := s.srv.opts.Sequences.Take(s.ctx, name, n)
+		next, err := s.srv.opts.Sequences.Take(s.ctx, name, uint64(len(places)))
 		if err != nil {
 			return nil, err
 		}
-		for j := i; j < len(names); j++ {
-			if names[j] != nil && bytes.Equal(names[j], name) {
-				values[j] = next
-				next++
-			}
+		for _, j := range places {
+			values[j] = next
+			next++
 		}
 	}
 	return values, nil

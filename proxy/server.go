@@ -43,6 +43,8 @@ type sequencer interface {
 	Take(ctx context.Context, name []byte, n uint64) (first uint64, err error)
 	// Known says whether a sequence of that name is served.
 	Known(ctx context.Context, name []byte) (bool, error)
+	// Same says whether two names are spellings of one sequence.
+	Same(ctx context.Context, a, b []byte) (bool, error)
 }
 
 // administrator answers statements about sequences as things: CREATE SEQUENCE,

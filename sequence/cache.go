@@ -61,12 +61,14 @@ type cache struct {
 
 	// What the reservations know; guarded by mu.
 	pace     pace
-	measured uint64 // given, when pace was last told
-	size     uint64 // of the next segment
-	top      uint64 // the highest number reserved
-	max      uint64 // the highest number that the column holds
-	dry      bool   // nothing is left beyond what is held: no prefetch until somebody asks again
-	lastErr  error  // why the reservation in flight was last refused; nil after a success
+	measured uint64        // given, when pace was last told
+	size     uint64        // of the next segment
+	top      uint64        // the highest number reserved
+	max      uint64        // the highest number that the column holds
+	dry      bool          // nothing is left beyond what is held: no prefetch until somebody asks again
+	resting  bool          // the server is unfit: no prefetch until the next take
+	backoff  time.Duration // before the next attempt after a refusal; grows until a success
+	lastErr  error         // why the reservation in flight was last refused; nil after a success
 	failedAt time.Time
 	skipped  uint64
 	waits    uint64
@@ -115,7 +117,7 @@ func (c *cache) take(ctx context.Context, n uint64, patience time.Duration) (uin
 	}
 	if c.flying && errors.Is(c.lastErr, ErrUnfit) {
 		defer c.mu.Unlock()
-		return 0, c.lastErr // the reservation in flight tries again by itself
+		return 0, c.lastErr // the reservation in flight pauses; the first take after that tries again
 	}
 	w := &waiter{n: n, ready: make(chan struct{})}
 	c.pushLocked(w)
@@ -138,6 +140,7 @@ func (c *cache) takeLocked(n uint64) (uint64, bool) {
 	}
 	c.held -= n
 	c.given += n
+	c.resting = false
 	return number, true
 }
 
@@ -203,9 +206,9 @@ func (c *cache) flyLocked() {
 }
 
 // fly reserves segments, one at a time, until nothing is wanted or the cache has ended. A failure is retried with
-// a growing backoff for as long as numbers are wanted, whether or not somebody still waits: so an outage heals by itself.
+// a growing backoff for as long as numbers are wanted, whether or not somebody still waits: so an outage heals by itself. An unfit
+// server is asked again only if somebody has taken or waits for a number since: each attempt there may cost a gap.
 func (c *cache) fly() {
-	backoff := firstBackoff
 	for {
 		c.mu.Lock()
 		want, need := c.demandLocked(time.Now())
@@ -225,14 +228,12 @@ func (c *cache) fly() {
 			c.healedLocked()
 			c.installLocked(g)
 			c.mu.Unlock()
-			backoff = firstBackoff
 			continue
 		}
 		pause := c.failLocked(err)
 		c.mu.Unlock()
-		if pause {
-			c.owner.sleep(jitter(backoff)) // cut short by closing, which the next round sees
-			backoff = min(2*backoff, lastBackoff)
+		if pause > 0 {
+			c.owner.sleep(jitter(pause)) // cut short by closing, which the next round sees
 		}
 	}
 }
@@ -299,16 +300,16 @@ func (c *cache) serveLocked() {
 	}
 }
 
-// failLocked deals with a refused reservation and reports whether to pause before the next attempt.
-func (c *cache) failLocked(err error) (pause bool) {
+// failLocked deals with a refused reservation and says how long to pause before the next attempt.
+func (c *cache) failLocked(err error) (pause time.Duration) {
 	if c.end != nil {
-		return false
+		return 0
 	}
 	switch {
 	case errors.Is(err, ErrUnknown):
 		// The row was deleted. What is left in memory stays unique, but the sequence is no more.
 		c.endLocked(err)
-		return false
+		return 0
 	case errors.Is(err, ErrExhausted):
 		// Only the first in line is told: the others may want fewer.
 		if c.first != nil {
@@ -317,12 +318,13 @@ func (c *cache) failLocked(err error) (pause bool) {
 		} else {
 			c.dry = true
 		}
-		return false
+		return 0
 	case errors.Is(err, ErrUnfit):
 		// Waiting does not mend it, so nobody is made to; the operator reads why.
 		for c.first != nil {
 			c.finishLocked(c.first, 0, err)
 		}
+		c.resting = true
 	}
 	if c.lastErr == nil {
 		c.failedAt = time.Now()
@@ -330,11 +332,14 @@ func (c *cache) failLocked(err error) (pause bool) {
 			zap.Uint64("left", c.held), zap.Error(err))
 	}
 	c.lastErr = err
-	return true
+	pause = max(c.backoff, firstBackoff)
+	c.backoff = min(2*pause, lastBackoff)
+	return pause
 }
 
 // healedLocked notes that a reservation succeeded.
 func (c *cache) healedLocked() {
+	c.resting, c.backoff = false, 0
 	if c.lastErr != nil {
 		c.owner.log.Info("reserving numbers works again", zap.String("sequence", c.name),
 			zap.Duration("after", time.Since(c.failedAt)))
@@ -361,7 +366,7 @@ func (c *cache) demandLocked(now time.Time) (want, need uint64) {
 	switch {
 	case c.first != nil:
 		return max(c.size, c.first.n), c.first.n
-	case c.held < c.low && !c.dry && len(c.queue) < maxQueued:
+	case c.held < c.low && !c.dry && !c.resting && len(c.queue) < maxQueued:
 		return c.size, 1
 	}
 	return 0, 0
@@ -373,7 +378,7 @@ func (c *cache) demandExactLocked() (want, need uint64) {
 	w := c.first
 	switch {
 	case w == nil:
-		if c.held < c.low && !c.dry {
+		if c.held < c.low && !c.dry && !c.resting {
 			return c.exact - c.held, 1
 		}
 		return 0, 0

@@ -425,6 +425,41 @@ func TestUnfitServerIsToldAtOnce(t *testing.T) {
 	})
 }
 
+// What makes a server unfit can be found after the row has moved, so each attempt costs a gap.
+func TestUnfitServerIsNotAskedAheadWhileNobodyTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sc := &script{}
+		s, cache := scripted(t, sc)
+		defer closeNow(t, s)
+		mustTake(t, s, "photos", 1)
+		synctest.Wait()
+		sc.set(func() { sc.down = &UnfitError{Finding: "a trigger", Remedy: "DROP TRIGGER"} })
+		before := len(sc.calls())
+		mustTake(t, s, "photos", cache.heldNow()-100) // below the water mark: fetches ahead
+		time.Sleep(time.Hour)
+		if calls := len(sc.calls()) - before; calls != 1 {
+			t.Errorf("got %d attempts in an idle hour, want 1", calls)
+		}
+		for range 100 {
+			mustTake(t, s, "photos", 1)
+			if cache.heldNow() < 10 {
+				break
+			}
+			time.Sleep(lastBackoff / 100)
+		}
+		if calls := len(sc.calls()) - before; calls > 12 {
+			t.Errorf("got %d attempts in a second of use, want few", calls)
+		}
+		sc.set(func() { sc.down = nil })
+		time.Sleep(lastBackoff)
+		mustTake(t, s, "photos", 1) // from memory
+		synctest.Wait()
+		if held := cache.heldNow(); held < 1000 {
+			t.Errorf("%d numbers are held after the server was mended, want 1000 or more: the next take fetches ahead", held)
+		}
+	})
+}
+
 func TestExhaustionIsToldToThoseWhoAskForTooMuchOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sc := &script{max: 20, hold: make(chan struct{})}

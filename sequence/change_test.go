@@ -76,6 +76,8 @@ func TestCreateRefusesWhatDoesNotFit(t *testing.T) {
 		{Name: "\u4e2d"},          // not in latin1
 		{Name: "\xff\xfe"},        // not text at all
 		{Name: "a", Start: 32768}, // above the column
+		{Name: "a", Cache: 1_000_000_000_001},
+		{Name: "a", Cache: math.MaxUint64},
 	} {
 		if made, err := s.Create(context.Background(), o); !errors.Is(err, ErrBadOption) {
 			t.Errorf("Create(%.20q, START %d) = %+v, %v; want ErrBadOption", o.Name, o.Start, made, err)
@@ -213,7 +215,7 @@ func TestTypedCacheIsObeyedByEveryProxyAndResetByDrop(t *testing.T) {
 		if err != nil || len(infos) != 1 {
 			t.Fatalf("List = %+v, %v; want one sequence", infos, err)
 		}
-		return infos[0].Cache, infos[0].Exact
+		return infos[0].Cache, infos[0].exact
 	}
 	for _, who := range []*Sequences{s, other} {
 		eventually(t, "the sequence is known", func() bool {

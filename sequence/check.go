@@ -53,8 +53,8 @@ func (v *server) checkServer(ctx context.Context, c rawConn) error {
 	case !strings.Contains(mode, "STRICT_ALL_TABLES"):
 		return v.unfit("", "sql_mode stays lax although it was set: a number above the column's maximum would be given again and again",
 			"connect to the server itself, not through something that drops SET")
-	case readOnly != "0" && readOnly != "OFF":
-		return v.unfit("", "it is read only", "SET GLOBAL read_only = 0, or name the primary as the sequence server")
+	case !isOff(readOnly):
+		return v.readOnly()
 	case flush == "0" && v.policy.Durability != DurabilityRelaxed:
 		return v.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1, or set durability = \"relaxed\" where keys may repeat")
@@ -64,6 +64,14 @@ func (v *server) checkServer(ctx context.Context, c rawConn) error {
 	}
 	return nil
 }
+
+// readOnly is the finding about a server that is no primary, or no longer.
+func (v *server) readOnly() error {
+	return v.unfit("", "it is read only", "SET GLOBAL read_only = 0, or name the primary as the sequence server")
+}
+
+// isOff understands a variable that is a number on some servers and a word on others.
+func isOff(value string) bool { return value == "0" || value == "OFF" }
 
 // checkTable creates the table if that is allowed, and refuses what does not keep a committed number.
 func (v *server) checkTable(ctx context.Context, c rawConn) error {
@@ -108,7 +116,8 @@ func (v *server) createTable(ctx context.Context, c rawConn, create string) erro
 	switch {
 	case hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_ACCESS_DENIED_ERROR):
 		return v.unfit(v.table.full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
-			fmt.Sprintf("CREATE DATABASE %s, and GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %[1]s.* to the user", quote(v.opts.Database)))
+			fmt.Sprintf("CREATE DATABASE %s, and GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %[1]s.* to the user; "+
+				"or name a schema where it may as `database` under [sequence] in a configuration file", quote(v.opts.Database)))
 	case err != nil:
 		return fmt.Errorf("create table %s: %w", v.table.full, err)
 	}

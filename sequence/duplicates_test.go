@@ -320,6 +320,48 @@ func TestUnfitTablesAreRefusedWithTheStatementThatMendsThem(t *testing.T) {
 	}
 }
 
+// A primary is demoted while connections to it are open. An account with SUPER may go on writing there.
+func TestServerThatBecomesReadOnlyIsRefusedOnOpenConnections(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0, "albums": 0, "old": 0})
+	for name, as := range map[string]func(*Options){
+		"photos": func(*Options) {}, // root
+		"albums": p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"),
+	} {
+		s := p.open(t, as, steadySize(2), func(o *Options) { o.Servers[0].MaxConns = 1 })
+		last := mustTake(t, s, name, 1)
+		if err := s.server.needOptions(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, s, name)
+		p.exec(t, "SET GLOBAL read_only = 1")
+		begin := time.Now()
+		var err error
+		for range 10 {
+			if last, err = s.Take(context.Background(), []byte(name), 1); err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, ErrUnfit) {
+			t.Errorf("%s: after numbers up to %d got %v, want ErrUnfit", name, last, err)
+		}
+		wantText(t, err, "read only", p.server.Addr())
+		if name == "albums" {
+			_, err = s.Create(context.Background(), CreateOptions{Name: "new"})
+			wantText(t, err, "read only")
+			_, err = s.Drop(context.Background(), []byte("old"), false)
+			wantText(t, err, "read only")
+		}
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("%s: the refusals took %v; waiting does not help", name, took)
+		}
+		p.exec(t, "SET GLOBAL read_only = 0")
+		eventually(t, "the writable server is used", func() bool {
+			_, err := s.Take(context.Background(), []byte(name), 1)
+			return err == nil
+		})
+	}
+}
+
 func TestReadOnlyServerIsRefusedUntilItIsWritable(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
 	p.exec(t, "SET GLOBAL read_only = 1")

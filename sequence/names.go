@@ -107,8 +107,9 @@ func (s *nameShard) load() map[string]*cache {
 // unknownNames remembers for a moment which names were not found, so that a client that keeps asking for a missing
 // sequence does not become a load on the server. A row inserted by anybody is seen within unknownFor.
 type unknownNames struct {
-	mu    sync.Mutex
-	until map[string]time.Time
+	mu     sync.Mutex
+	until  map[string]time.Time
+	clears uint64
 }
 
 func (u *unknownNames) has(name []byte, now time.Time) bool {
@@ -118,10 +119,21 @@ func (u *unknownNames) has(name []byte, now time.Time) bool {
 	return ok && now.Before(until)
 }
 
-// add remembers name. now is when the server was asked, not when it answered.
-func (u *unknownNames) add(name string, now time.Time) {
+// generation changes with every clear.
+func (u *unknownNames) generation() uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return u.clears
+}
+
+// add remembers name, unless a sequence was made here since the server was asked: it may be that one. now and asked are the
+// time and the generation of when it was asked, not when it answered.
+func (u *unknownNames) add(name string, now time.Time, asked uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.clears != asked {
+		return
+	}
 	if u.until == nil || len(u.until) >= maxUnknown {
 		u.until = make(map[string]time.Time)
 	}
@@ -133,4 +145,5 @@ func (u *unknownNames) clear() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.until = nil
+	u.clears++
 }

@@ -3,6 +3,7 @@ package sequence
 import (
 	"crypto/tls"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 )
@@ -55,7 +56,7 @@ type ServerOptions struct {
 	Password string
 	TLS      *tls.Config // nil: no TLS
 	Database string      // the schema that holds the table
-	Table    string      // empty means "sequence"
+	Table    string      // at most 56 characters; empty means "sequence"
 
 	DialTimeout time.Duration // connect and login; 0 means 2 seconds
 	IOTimeout   time.Duration // each read and write; 0 means 5 seconds
@@ -121,6 +122,9 @@ func (o *ServerOptions) setDefaults() error {
 		return badOption("address of the sequence server is empty")
 	case o.Database == "":
 		return badOption("database of the sequence table is empty")
+	case utf8.RuneCountInString(o.Table+optionsSuffix) > maxIdentifier:
+		return badOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
+			o.Table, maxIdentifier-len(optionsSuffix), optionsSuffix)
 	case o.DialTimeout < 0 || o.IOTimeout < 0 || o.MaxConns < 0:
 		return badOption("dial timeout, io timeout and connection limit of %s must not be negative", o.Addr)
 	}

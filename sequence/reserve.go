@@ -43,7 +43,8 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			}
 		case isConflict(err):
 			v.counters.retries.Add(1)
-			again = true
+			// A lock wait is long already. Whoever waits for the number should read why.
+			again = !hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT)
 		case isMomentary(err):
 			again = true
 		}
@@ -109,8 +110,14 @@ func isMomentary(err error) bool {
 // the OK packet: the last number too, except that a server puts 0 there when the table has a trigger, while the function knows.
 func (v *server) verify(ctx context.Context, conn *sql.Conn, name string, told, n uint64) (last uint64, stored row, err error) {
 	var warnings int
-	if err := conn.QueryRowContext(ctx, "SELECT @@warning_count, LAST_INSERT_ID()").Scan(&warnings, &last); err != nil {
+	var readOnly string
+	err = conn.QueryRowContext(ctx, "SELECT @@warning_count, LAST_INSERT_ID(), @@global.read_only").Scan(&warnings, &last, &readOnly)
+	if err != nil {
 		return 0, row{}, fmt.Errorf("read warnings: %w", err)
+	}
+	if !isOff(readOnly) {
+		// An account with SUPER writes there all the same, while another server may be the primary by now.
+		return 0, row{}, v.readOnly()
 	}
 	if stored, err = v.readRow(ctx, conn, name); err != nil {
 		return 0, row{}, fmt.Errorf("read back: %w", err)
@@ -186,17 +193,39 @@ func (v *server) raise(ctx context.Context, name string, mark uint64, refused Se
 
 // giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did.
 func (v *server) giveBack(ctx context.Context, name string, seg Segment) (bool, error) {
-	db := v.pool()
-	if db == nil {
-		return false, nil // never connected, so nothing was ever reserved
+	done := false
+	err := v.transactOnce(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, v.table.giveBack(), seg.next-1, name, seg.last)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n != 1 {
+			return err
+		}
+		// The row is locked now. It may be another sequence's, made above the tombstone of the one that seg is of.
+		if with, err := v.lookForOptions(ctx, tx); err != nil {
+			return err
+		} else if with {
+			var tomb uint64
+			err := tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ? FOR UPDATE", name).Scan(&tomb)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return fmt.Errorf("read tombstone: %w", err)
+			}
+			if tomb >= seg.next {
+				return errTombstone
+			}
+		}
+		done = true
+		return nil
+	})
+	if errors.Is(err, errTombstone) {
+		return false, nil
 	}
-	result, err := db.ExecContext(ctx, v.table.giveBack(), seg.next-1, name, seg.last)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
-	return n == 1, err
+	return done && err == nil, err
 }
+
+// errTombstone undoes a giving back: the sequence was dropped since.
+var errTombstone = errors.New("a tombstone reaches the numbers")
 
 // find reads the row that name means. No such row is ErrUnknown.
 func (v *server) find(ctx context.Context, name string) (row, error) {
@@ -227,6 +256,11 @@ func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row,
 		return row{}, err
 	}
 	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(with), name))
+	if with && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+		if err := v.comparable(ctx, conn); err != nil {
+			return row{}, err
+		}
+	}
 	if errors.Is(err, sql.ErrNoRows) || isNoSuchText(err) {
 		return row{}, &NameError{Name: name, Err: ErrUnknown}
 	}
@@ -234,6 +268,19 @@ func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row,
 		v.hasOptions.Store(false) // somebody dropped it; the next attempt looks again
 	}
 	return found, err
+}
+
+// comparable makes sure that the names of both tables can be compared, after a statement said of some text that it cannot.
+func (v *server) comparable(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+v.table.full+" AS s JOIN "+v.table.options+" AS o ON o.`name` = s.`name` LIMIT 0")
+	if !hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+		return err
+	}
+	if _, err := v.checkAgain(ctx, conn); err != nil { // the column has been changed, perhaps since this connection was made
+		return err
+	}
+	return v.unfit(v.table.options, fmt.Sprintf("its column `name` compares differently from that of %s: %v", v.table.full, err),
+		"ALTER TABLE "+v.table.options+" MODIFY `name` "+v.seen.Load().nameType+" NOT NULL")
 }
 
 // scanRow reads what table.rows selects.
@@ -269,6 +316,9 @@ func (v *server) list(ctx context.Context) ([]row, error) {
 	}
 	rows, err := conn.QueryContext(ctx, v.table.rows(with))
 	if err != nil {
+		if with && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+			err = errors.Join(v.comparable(ctx, conn), err)
+		}
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
@@ -283,14 +333,19 @@ func (v *server) list(ctx context.Context) ([]row, error) {
 	return all, rows.Err()
 }
 
+// execer is a connection or a transaction on one.
+type execer interface {
+	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
+}
+
 // lookForOptions reports whether the options table exists. A no is not remembered: another proxy creates the table when it is
 // first needed, and from that moment on a typed CACHE n or a tombstone must not be overlooked.
-func (v *server) lookForOptions(ctx context.Context, conn *sql.Conn) (bool, error) {
+func (v *server) lookForOptions(ctx context.Context, on execer) (bool, error) {
 	if v.hasOptions.Load() {
 		return true, nil
 	}
 	// The table itself is asked: information_schema hides what the user may not see.
-	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+v.table.options+" LIMIT 0")
+	_, err := on.ExecContext(ctx, "SELECT 1 FROM "+v.table.options+" LIMIT 0")
 	switch {
 	case err == nil:
 		v.hasOptions.Store(true)
@@ -305,7 +360,7 @@ func (v *server) lookForOptions(ctx context.Context, conn *sql.Conn) (bool, erro
 }
 
 // isUnknownOutcome reports whether a statement may have run although it failed: it was sent and no answer came. An error that the
-// server sent means that it did not run, and driver.ErrBadConn that it was never sent.
+// server sent means that it did not run, and driver.ErrBadConn that it was never sent, or that a read-only server refused it.
 func isUnknownOutcome(err error) bool {
 	var said *mysql.MySQLError
 	return !errors.As(err, &said) && !errors.Is(err, driver.ErrBadConn)

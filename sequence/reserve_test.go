@@ -190,8 +190,8 @@ func TestNumbersGoOnFromMemoryWhileTheServerIsDown(t *testing.T) {
 	if !errors.As(err, &unavailable) {
 		t.Errorf("with nothing left got %v, want an UnavailableError", err)
 	}
-	if got := s.Cached(); len(got) != 1 || got[0].Name != "photos" || got[0].Cached != 0 || got[0].Given != 500 {
-		t.Errorf("in the outage Cached says %+v, want photos with 500 given and 0 left", got)
+	if got := s.Stats(); got.Given != 500 || got.Held != 0 {
+		t.Errorf("in the outage Stats says %+v, want 500 given and 0 left", got)
 	}
 	p.restart(t)
 	eventually(t, "the next segment is fetched by itself", func() bool { return s.Stats().Held > 0 })
@@ -454,6 +454,10 @@ func TestSmallerColumnIsTheMaximumUntilItIsWidened(t *testing.T) {
 			if !errors.Is(err, ErrExhausted) {
 				t.Fatalf("after the maximum got %d, %v; want ErrExhausted", n, err)
 			}
+			infos, err := s.List(context.Background())
+			if err != nil || len(infos) != 1 || infos[0].Next != 0 {
+				t.Errorf("List says %+v, %v; want no next number", infos, err)
+			}
 			if got := p.id(t, "photos"); got != c.max {
 				t.Errorf("the row is at %d, want %d", got, c.max)
 			}
@@ -505,6 +509,19 @@ func TestStalledServerDelaysNobodyBeyondTheAllocateTimeout(t *testing.T) {
 	if !errors.As(err, &unavailable) || unavailable.Waited < 200*time.Millisecond {
 		t.Errorf("got %v, want an UnavailableError after 200ms", err)
 	}
+	for what, f := range map[string]func() error{
+		"Create": func() error { _, err := s.Create(context.Background(), CreateOptions{Name: "photos"}); return err },
+		"Drop":   func() error { _, err := s.Drop(context.Background(), []byte("photos"), true); return err },
+		"List":   func() error { _, err := s.List(context.Background()); return err },
+	} {
+		begin := time.Now()
+		if err := f(); !errors.As(err, &unavailable) {
+			t.Errorf("%s: got %v, want an UnavailableError", what, err)
+		}
+		if took := time.Since(begin); took > 280*time.Millisecond {
+			t.Errorf("%s took %v, want the allocate timeout of 200ms", what, took)
+		}
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	gone := errors.New("the client has gone")
 	cancel(gone)
@@ -535,7 +552,7 @@ func TestReservationsNeverUseAClientsSettings(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }()
 	for variable, want := range map[string]string{
-		"@@autocommit": "1", "@@tx_isolation": "READ-COMMITTED", "@@innodb_lock_wait_timeout": "2", "@@tx_read_only": "0",
+		"@@autocommit": "1", "@@tx_isolation": "REPEATABLE-READ", "@@innodb_lock_wait_timeout": "2", "@@tx_read_only": "0",
 	} {
 		var got sql.NullString
 		if err := conn.QueryRowContext(context.Background(), "SELECT "+variable).Scan(&got); err != nil || got.String != want {

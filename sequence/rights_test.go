@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"seqproxy/internal/mysqltest"
 )
 
 // user makes an account with rights in the place's schema and returns what logs in as it.
@@ -79,6 +81,27 @@ func TestTableThatTheUserMayNotSeeIsToldAsSuch(t *testing.T) {
 	wantText(t, err, "may not see it", "GRANT")
 }
 
+func TestServerThatLogsStatementsIsServed(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t, "--log-bin=binlog", "--binlog-format=STATEMENT")).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, steadySize(5))
+	for want := uint64(1); want <= 20; want++ {
+		if got := mustTake(t, s, "photos", 1); got != want {
+			t.Fatalf("got %d, want %d", got, want)
+		}
+	}
+	mustCreate(t, s, CreateOptions{Name: "albums", Start: 10, Cache: 5})
+	if got := mustTake(t, s, "albums", 1); got != 10 {
+		t.Errorf("got %d, want 10", got)
+	}
+	if _, err := s.Drop(context.Background(), []byte("albums"), false); err != nil {
+		t.Errorf("Drop: %v", err)
+	}
+	if made := mustCreate(t, s, CreateOptions{Name: "albums"}); !made.Raised {
+		t.Errorf("Create says %+v, want it raised", made)
+	}
+	closeNow(t, s)
+}
+
 func TestServerIsReachedByItsSocket(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, func(o *Options) { o.Servers[0].Network, o.Servers[0].Addr = "unix", p.server.Socket() })
@@ -129,7 +152,7 @@ func TestSchemaThatMayNotBeCreatedIsToldWithWhatToGrant(t *testing.T) {
 	if took := time.Since(begin); took > 900*time.Millisecond {
 		t.Errorf("the refusal took %v; waiting does not help", took)
 	}
-	wantText(t, err, "denied", "CREATE DATABASE `"+p.schema+"`", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `"+p.schema+"`.*")
+	wantText(t, err, "denied", "CREATE DATABASE `"+p.schema+"`", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `"+p.schema+"`.*", "[sequence]", "configuration file")
 
 	// With that it works.
 	p.exec(t, "CREATE DATABASE "+p.schema)

@@ -78,7 +78,7 @@ func (s *Sequences) takeSlowly(ctx context.Context, name []byte, n uint64) (uint
 	for again := true; ; again = false {
 		c, err := s.find(ctx, name, time.Until(deadline))
 		if errors.Is(err, ErrUnknown) && s.opts.CreateUnknown {
-			if _, err = s.Create(ctx, CreateOptions{Name: string(name), IfNotExists: true}); err == nil {
+			if err = s.createUnknown(ctx, name, deadline); err == nil {
 				c, err = s.find(ctx, name, time.Until(deadline))
 			}
 		}
@@ -91,6 +91,29 @@ func (s *Sequences) takeSlowly(ctx context.Context, name []byte, n uint64) (uint
 		}
 		s.forget(name, c) // the row it was made for is gone; look once whether there is a new one
 	}
+}
+
+// createUnknown makes a sequence that somebody waits for until deadline.
+func (s *Sequences) createUnknown(ctx context.Context, name []byte, deadline time.Time) error {
+	ctx, stop := context.WithDeadlineCause(ctx, deadline, errPatience)
+	defer stop()
+	_, err := s.Create(ctx, CreateOptions{Name: string(name), IfNotExists: true})
+	return err
+}
+
+// Same reports whether two names are spellings of one sequence, which only the server can tell of names that are not known here
+// yet. It is false if one of them does not exist. Errors are those of Known.
+func (s *Sequences) Same(ctx context.Context, a, b []byte) (bool, error) {
+	var caches [2]*cache
+	for i, name := range [2][]byte{a, b} {
+		var err error
+		if caches[i], err = s.find(ctx, name, s.opts.AllocateTimeout); errors.Is(err, ErrUnknown) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	return caches[0] == caches[1], nil
 }
 
 // Known reports whether a sequence of that name exists. A yes is remembered until the sequence turns out to be gone, a no
@@ -161,10 +184,10 @@ func (s *Sequences) lookUp(name string) (any, error) {
 	var found row
 	var err error
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
-		asked := time.Now()
+		asked, generation := time.Now(), s.unknown.generation()
 		found, err = s.server.find(ctx, name)
 		if errors.Is(err, ErrUnknown) {
-			s.unknown.add(name, asked)
+			s.unknown.add(name, asked, generation)
 			return nil, err
 		}
 		if err == nil || errors.Is(err, ErrUnfit) {

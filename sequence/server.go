@@ -48,6 +48,7 @@ func newServer(opts Options, counters *counters) (*server, error) {
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
 	cfg.InterpolateParams = true // one round trip instead of three; safe because the connection's charset is utf8mb4
 	cfg.ClientFoundRows = false  // affected rows must mean changed rows
+	cfg.RejectReadOnly = true    // such a refusal ends the connection, and the checks of the next one say what is wrong
 	cfg.ConnectionAttributes = "program_name:seqproxy"
 	cfg.Logger = &mysql.NopLogger{} // every error is returned too
 	dialer, err := mysql.NewConnector(cfg)
@@ -143,11 +144,12 @@ func (v *server) noteFailure(err error) {
 
 // session is what every connection is set to. Each setting keeps a number from being given twice or keeps a request short:
 // without autocommit a number would leave before its reservation is committed; without strict mode a value that does not fit is
-// cut to the column's maximum and given again and again.
+// cut to the column's maximum and given again and again. No statement depends on the isolation level: each commits by itself or
+// reads what it locks.
 var session = []string{
 	"SET SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
 		"SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0, SESSION sql_warnings = 0",
-	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+	"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", // READ COMMITTED may not write where binlog_format is STATEMENT
 	"SET SESSION TRANSACTION READ WRITE",
 }
 

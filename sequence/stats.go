@@ -26,14 +26,12 @@ type Stats struct {
 
 // Info is one sequence as it is seen from here.
 type Info struct {
-	Name   string        // as the table spells it
-	Next   uint64        // what the next Take gives here if nobody else reserves first; 0 if none is left
-	Cached uint64        // numbers left in memory here
-	Cache  uint64        // how many are reserved at once now
-	Exact  bool          // Cache was typed as CACHE n
-	Given  uint64        // numbers handed out by this process
-	Rate   float64       // numbers per second, measured here over about the last minute
-	Covers time.Duration // how long Cached lasts at that rate; 0 if the rate is 0 or it lasts longer than years
+	Name   string // as the table spells it
+	Next   uint64 // what the next Take gives here if nobody else reserves first; 0 if none is left
+	Cached uint64 // numbers left in memory here
+	Cache  uint64 // how many are reserved at once now
+
+	exact bool // Cache was typed as CACHE n
 }
 
 // tally is the part of Stats that each cache counts for itself.
@@ -64,19 +62,12 @@ func (c *cache) info(id uint64) Info {
 	if c.given == 0 {
 		c.low = low // looking must not make an unused sequence fetch
 	}
-	i := Info{
-		Name: c.name, Cached: c.held, Cache: c.size, Exact: c.exact > 0, Given: c.given, Rate: c.pace.rate(),
-	}
+	i := Info{Name: c.name, Cached: c.held, Cache: c.size, exact: c.exact > 0}
 	if i.Next = c.cur.Next(); i.Next == 0 && len(c.queue) > 0 {
 		i.Next = c.queue[0].Next()
 	}
-	if i.Next == 0 {
-		i.Next = max(id, c.top) + 1 // wraps to 0 at the very end
-	}
-	if i.Rate > 0 {
-		if seconds := float64(c.held) / i.Rate; seconds < 1e9 {
-			i.Covers = time.Duration(seconds * float64(time.Second))
-		}
+	if highest := max(id, c.top); i.Next == 0 && highest < c.max {
+		i.Next = highest + 1
 	}
 	return i
 }
@@ -100,17 +91,6 @@ func (s *Sequences) Stats() Stats {
 	}
 }
 
-// Cached describes the sequences known here, sorted by name. It does no I/O, so it works in an outage; sequences that
-// were never used here are not in it.
-func (s *Sequences) Cached() []Info {
-	var all []Info
-	for _, c := range s.list() {
-		all = append(all, c.info(0))
-	}
-	slices.SortFunc(all, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
-	return all
-}
-
 // List describes all sequences of the table, sorted by name as bytes. It asks the server; errors are ErrClosed, ErrUnfit, ctx's
 // cause or *UnavailableError.
 func (s *Sequences) List(ctx context.Context) ([]Info, error) {
@@ -118,9 +98,11 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 		return nil, ErrClosed
 	}
 	defer s.tasks.Done()
-	rows, err := s.server.list(ctx)
+	r, stop := s.request(ctx)
+	defer stop()
+	rows, err := s.server.list(r.ctx)
 	if err != nil {
-		return nil, s.asked(ctx, "", err)
+		return nil, r.failed("", err)
 	}
 	all := make([]Info, 0, len(rows))
 	for _, r := range rows {
@@ -128,11 +110,11 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 			all = append(all, c.info(r.id))
 			continue
 		}
-		i := Info{Name: r.name, Cache: r.exact, Exact: r.exact > 0}
+		i := Info{Name: r.name, Cache: r.exact, exact: r.exact > 0}
 		if r.id < r.max {
 			i.Next = r.id + 1
 		}
-		if !i.Exact {
+		if !i.exact {
 			p := pace{base: s.opts.CacheSize}
 			i.Cache, _ = p.plan(r.max - min(r.id, r.max))
 		}

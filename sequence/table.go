@@ -35,6 +35,10 @@ func newTable(database, name string) table {
 
 const optionsSuffix = "_options"
 
+// maxIdentifier is the servers' limit for the name of a table, in characters:
+// https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
+const maxIdentifier = 64
+
 // reserve takes numbers. LAST_INSERT_ID(expr) makes the server keep the new value for this session alone, so that it cannot be
 // mixed up with another's.
 func (t table) reserve() string {

@@ -1,0 +1,38 @@
+package admin
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// told is an engine that answers CREATE as it is told: what the real one says is shown in its own tests.
+type told struct {
+	engine
+	made sequence.Created
+}
+
+func (e told) Create(context.Context, sequence.CreateOptions) (sequence.Created, error) {
+	return e.made, nil
+}
+
+func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
+	for want, made := range map[string]sequence.Created{
+		"":                      {First: 1},
+		"stays as it is":        {Existed: true, First: 7},
+		"sequence begins at 21": {Raised: true, First: 21},
+	} {
+		var st statement.Statement
+		st.Analyze([]byte("CREATE SEQUENCE photos"), statement.Mode{})
+		table, err := NewSequences(told{made: made}).Execute(t.Context(), &st, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := table.OK.Info; !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%+v: got %q, want %q", made, got, want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+)
+
+// locked keeps the row of photos, and the name albums, until the test ends.
+func (p place) locked(t *testing.T) {
+	t.Helper()
+	tx, err := p.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	for _, text := range []string{"UPDATE sequence SET id = 1000 WHERE name = 'photos'", "INSERT INTO sequence VALUES ('albums', 0)"} {
+		if _, err := tx.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	p.withOptions(t)
+	const limit = 3200 * time.Millisecond // the server gives up after 2 to 3 seconds
+	s := p.open(t, patience(limit))
+	creating := p.open(t, patience(limit), func(o *Options) { o.CreateUnknown = true })
+	p.locked(t)
+	ctx := context.Background()
+	var wg sync.WaitGroup
+	for what, f := range map[string]func() error{
+		"Take": func() error { _, err := s.Take(ctx, []byte("photos"), 1); return err },
+		"Drop": func() error { _, err := s.Drop(ctx, []byte("photos"), false); return err },
+		"Create": func() error {
+			_, err := s.Create(ctx, CreateOptions{Name: "albums"})
+			return err
+		},
+		"Take that creates": func() error { _, err := creating.Take(ctx, []byte("albums"), 1); return err },
+	} {
+		wg.Go(func() {
+			begin := time.Now()
+			err := f()
+			var unavailable *UnavailableError
+			if !errors.As(err, &unavailable) || unavailable.Waited < limit-100*time.Millisecond {
+				t.Errorf("%s: got %v, want an UnavailableError that says how long it waited", what, err)
+			}
+			wantText(t, err, "1205")
+			if took := time.Since(begin); took > limit+time.Second {
+				t.Errorf("%s took %v, want the allocate timeout of %v", what, took, limit)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestCloseDoesNotWaitForALockedRow(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	p.withOptions(t)
+	s := p.open(t, patience(time.Minute))
+	p.locked(t)
+	answers := make(chan error, 2)
+	go func() {
+		_, err := s.Drop(context.Background(), []byte("photos"), false)
+		answers <- err
+	}()
+	go func() {
+		_, err := s.Create(context.Background(), CreateOptions{Name: "albums"})
+		answers <- err
+	}()
+	p.lockWait(t)
+	ctx, stop := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer stop()
+	begin := time.Now()
+	if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Close: got %v, want its deadline", err)
+	}
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("Close took %v, want about its 100ms", took)
+	}
+	for range 2 {
+		if err := <-answers; !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+	}
+}

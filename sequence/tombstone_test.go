@@ -1,0 +1,109 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// withOptions makes the table beside the table, as a proxy would.
+func (p place) withOptions(t testing.TB) {
+	t.Helper()
+	p.exec(t, fmt.Sprintf(createOptions, "`sequence_options`", "varchar(50)"))
+}
+
+// lockWait waits until a statement in the place's schema waits for a lock.
+func (p place) lockWait(t testing.TB) {
+	t.Helper()
+	eventually(t, "a statement waits for a lock", func() bool {
+		time.Sleep(150 * time.Millisecond) // the server renews this table only if nobody has read it for 100 ms
+		var n int
+		err := p.db.QueryRow("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE ?",
+			"%"+p.schema+"%").Scan(&n)
+		return err == nil && n > 0
+	})
+}
+
+// Another proxy may create the sequence, give numbers and drop it while a CREATE is under way, and the tombstone that it
+// leaves may even be in a table that did not exist when the CREATE began.
+func TestSequenceMadeAndDroppedElsewhereDuringACreateIsNotRepeated(t *testing.T) {
+	for name, before := range map[string]bool{"options table there": true, "options table made meanwhile": false} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t).withTable(t, nil)
+			s := p.open(t)
+			if before {
+				p.withOptions(t)
+			}
+			tx, err := p.db.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = tx.Rollback() })
+			other := func(text string) {
+				t.Helper()
+				if _, err := tx.Exec(text); err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+			}
+			other("INSERT INTO sequence VALUES ('photos', 20)")
+			made := make(chan Created, 1)
+			go func() { made <- mustCreate(t, s, CreateOptions{Name: "photos", Start: 5}) }()
+			p.lockWait(t)
+			if !before {
+				p.withOptions(t)
+			}
+			other("INSERT INTO sequence_options (name, floor) VALUES ('photos', 20)")
+			other("DELETE FROM sequence")
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-made; got.First != 21 || !got.Raised {
+				t.Errorf("Create says %+v, want it raised to 21", got)
+			}
+			if got := mustTake(t, s, "photos", 1); got != 21 {
+				t.Errorf("got %d, want 21: those below were given elsewhere", got)
+			}
+		})
+	}
+}
+
+func TestNothingIsGivenBackBelowATombstone(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
+	mustTake(t, a, "photos", 1)
+	settled(t, a, "photos")
+	if _, err := b.Drop(context.Background(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	if made := mustCreate(t, b, CreateOptions{Name: "photos", Start: 4}); made.First != 21 || !made.Raised {
+		t.Fatalf("Create says %+v, want it raised to 21", made)
+	}
+	closeNow(t, a)
+	if got := a.Stats().Returned; got != 0 {
+		t.Errorf("%d numbers were given back to a sequence that is another one now, want 0", got)
+	}
+	if got := mustTake(t, b, "photos", 1); got != 21 {
+		t.Errorf("got %d, want 21 as CREATE said", got)
+	}
+}
+
+func TestTombstoneBeyondTheColumnLeavesNothing(t *testing.T) {
+	p := newPlace(t)
+	p.exec(t, "CREATE TABLE sequence (name varchar(50) PRIMARY KEY, id TINYINT UNSIGNED NOT NULL) ENGINE=InnoDB")
+	p.withOptions(t)
+	p.exec(t, "INSERT INTO sequence_options (name, floor) VALUES ('last', 255), ('beyond', 300), ('below', 254)")
+	s := p.open(t)
+	for _, name := range []string{"last", "beyond"} {
+		if made, err := s.Create(context.Background(), CreateOptions{Name: name}); !errors.Is(err, ErrExhausted) {
+			t.Errorf("%s: got %+v, %v; want ErrExhausted", name, made, err)
+		}
+	}
+	if made := mustCreate(t, s, CreateOptions{Name: "below"}); made.First != 255 || !made.Raised {
+		t.Errorf("got %+v, want it raised to 255", made)
+	}
+	if infos, err := s.List(context.Background()); err != nil || len(infos) != 1 {
+		t.Errorf("List = %+v, %v; want what was made alone", infos, err)
+	}
+}
