@@ -247,17 +247,6 @@ func (s *Sequences) removeLocked(c *cache) {
 	}
 }
 
-// list returns the caches at this moment.
-func (s *Sequences) list() []*cache {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*cache, 0, len(s.caches))
-	for _, c := range s.caches {
-		all = append(all, c)
-	}
-	return all
-}
-
 // begin counts a task that Close waits for; it reports false if Close has begun.
 func (s *Sequences) begin() bool {
 	s.mu.Lock()
