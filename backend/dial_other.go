@@ -8,6 +8,7 @@ import (
 	"net/netip"
 )
 
-func dialIP(ctx context.Context, d net.Dialer, to netip.AddrPort) (net.Conn, error) {
+func dialIP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	d := net.Dialer{KeepAliveConfig: keepAlive}
 	return d.DialContext(ctx, "tcp", to.String())
 }

@@ -99,10 +99,10 @@ func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 	if time.Now().Before(until) {
 		return nil, errRecently
 	}
-	d := net.Dialer{KeepAliveConfig: keepAlive}
 	if n.ip.IsValid() {
-		return dialIP(ctx, d, n.ip)
+		return dialIP(ctx, n.ip)
 	}
+	d := net.Dialer{KeepAliveConfig: keepAlive}
 	return d.DialContext(ctx, n.network, n.address)
 }
 
