@@ -45,6 +45,7 @@ type options struct {
 	targets  []string
 	sessions int
 	seqproxy string
+	server   string
 	json     string
 	list     bool
 }
@@ -59,6 +60,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	targets := fs.String("targets", "direct,haproxy,seqproxy", "the targets to measure; \"relay\" is a bare relay in Go: what no proxy in Go can do better by much")
 	quick := fs.Bool("quick", false, "two short rounds and fewer sessions, for a first look: the figures are not to be judged by")
 	fs.StringVar(&o.seqproxy, "seqproxy", "", "the seqproxy binary to measure (default: build the one of this repository)")
+	fs.StringVar(&o.server, "server", "", "the server binary to measure with (default: the MariaDB that is found); with a MySQL those workloads are left out that need MariaDB's sequences")
 	fs.StringVar(&o.json, "json", "", "also write the figures of every round to this file")
 	fs.BoolVar(&o.list, "list", false, "print the names of the workloads and stop")
 	if err := fs.Parse(args); err != nil {
@@ -125,6 +127,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	if f.binary.Flavour != mysqld.MariaDB {
+		rep.Workloads = slices.DeleteFunc(rep.Workloads, needsMariaDB)
+		if len(rep.Workloads) == 0 {
+			return fmt.Errorf("the workloads that match -only %q need MariaDB", o.only)
+		}
+	}
 	if err := raiseFileLimit(); err != nil {
 		return err
 	}
@@ -156,11 +164,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 func newFleet(ctx context.Context, dir string, o options) (*fleet, error) {
 	f := &fleet{dir: dir, wanted: o.targets, seqproxy: o.seqproxy}
 	var err error
-	if f.binary, err = mysqld.Find(""); err != nil {
+	if f.binary, err = mysqld.Find(o.server); err != nil {
 		return nil, err
 	}
-	if f.binary.Flavour != mysqld.MariaDB {
-		return nil, fmt.Errorf("%s found, but the benchmark compares with MariaDB's own sequences: install MariaDB", f.binary)
+	if f.binary.Flavour != mysqld.MariaDB && o.server == "" {
+		return nil, fmt.Errorf("%s found, but the benchmark compares with MariaDB's own sequences: install MariaDB, or choose with -server", f.binary)
 	}
 	if slices.Contains(o.targets, haproxy) {
 		if f.haproxy, err = findHAProxy(); err != nil {
@@ -266,7 +274,7 @@ func (b *bench) describeLogins() {
 		t := b.fleet.targets[name]
 		b.logins = append(b.logins, fmt.Sprintf("login to %s: %s", name, t.plugin))
 	}
-	if slices.Contains(b.options.targets, seqproxy) {
+	if slices.Contains(b.options.targets, seqproxy) && b.fleet.binary.Flavour == mysqld.MariaDB {
 		b.logins = append(b.logins, "seqproxy logs in to the server with mysql_native_password, as this MariaDB knows no caching_sha2_password: the connect rows have the latter on seqproxy's client side alone")
 	}
 }

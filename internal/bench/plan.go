@@ -155,6 +155,11 @@ func insert(conns int, pinned bool, given *counters) workload {
 	return w
 }
 
+// needsMariaDB says whether a workload uses MariaDB's sequences, or the tables of its sequence engine.
+func needsMariaDB(w workload) bool {
+	return w.kind == resultKind || w.base == nextvalMariaDB
+}
+
 // choose returns the workloads whose name matches only, with those contenders that use one of the targets.
 func choose(all []workload, only *regexp.Regexp, targets []string) []workload {
 	var chosen []workload
