@@ -31,7 +31,7 @@ func dialIP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	for _, o := range [...]struct{ level, option, value int }{
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
 		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
-		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 60},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(keepAlive.Idle / time.Second)},
 	} {
 		if err := unix.SetsockoptInt(fd, o.level, o.option, o.value); err != nil {
 			_ = unix.Close(fd)

@@ -131,7 +131,8 @@ func newNode(address string) *Node {
 		return &Node{network: "unix", address: path}
 	}
 	n := &Node{network: "tcp", address: address}
-	if ip, err := netip.ParseAddrPort(address); err == nil {
+	// An address with a zone needs a look-up after all: of its interface.
+	if ip, err := netip.ParseAddrPort(address); err == nil && ip.Addr().Zone() == "" {
 		n.ip = ip
 	}
 	return n
