@@ -38,7 +38,6 @@ func (s *session) current(c *backend.Conn) {
 // note of what the answer said.
 func (s *session) release(c *backend.Conn) {
 	c.Release()
-	s.state.lastConn = c
 	if c == s.cur {
 		s.state.observe(c.Answer.Status, c.Hello().MariaDB)
 	}

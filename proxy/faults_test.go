@@ -143,3 +143,17 @@ func TestADialIsBoundedByTheConnectTimeout(t *testing.T) {
 		t.Errorf("got %s, want 1", got)
 	}
 }
+
+func TestClosingAStatementOfAnotherShardLeavesTheWarningsWhereTheyAre(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	answer := w.do(protocol.ComStmtPrepare, "SELECT 1")
+	id := string(answer[5:9])
+	w.query("USE " + e.Schemas[1])
+	w.query("SELECT CAST('x' AS SIGNED)")
+	w.send(packet(command(protocol.ComStmtLongData, id+"\x00\x00y")))
+	w.send(packet(command(protocol.ComStmtClose, id)))
+	if got := strings.Join(w.rows("SHOW WARNINGS"), " "); !strings.Contains(got, "1292") {
+		t.Errorf("got %q, want the warning 1292", got)
+	}
+}

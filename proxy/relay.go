@@ -145,6 +145,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			partly = partly || n > 0
 			if ev == protocol.Done {
 				s.state.lastID.rows = s.state.lastID.rows || c.Answer.Rows
+				s.state.lastConn = c // not for commands without an answer: they leave nothing
 				break
 			}
 			if err := s.pass(c, accepted); err != nil {
@@ -291,19 +292,8 @@ func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
 		return err
 	}
 	var writeErr error
-	for {
-		size, err := s.passPacket(c, &writeErr)
-		if err != nil {
-			return err
-		}
-		if size < protocol.MaxFragment {
-			break
-		}
-		for len(s.client.Buffered()) < protocol.HeaderSize {
-			if err := s.fillClient(); err != nil {
-				return err
-			}
-		}
+	if err := s.passPackets(c, &writeErr); err != nil {
+		return err
 	}
 	if shape == protocol.ShapeNone {
 		return s.awaitAnswers(c, writeErr, nil)
@@ -314,8 +304,13 @@ func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
 // skipCommand takes in and drops a command, all its packets.
 func (s *session) skipCommand() error {
 	dropped := errors.New("dropped")
+	return s.passPackets(nil, &dropped)
+}
+
+// passPackets is passPacket for all packets of a command.
+func (s *session) passPackets(c *backend.Conn, writeErr *error) error {
 	for {
-		size, err := s.passPacket(nil, &dropped)
+		size, err := s.passPacket(c, writeErr)
 		if err != nil || size < protocol.MaxFragment {
 			return err
 		}
