@@ -253,18 +253,11 @@ func (c *Conn) ended(p []byte, first bool) (ok bool, err error) {
 		c.Answer.Status = protocol.Status(binary.LittleEndian.Uint16(p[3:]))
 		return true, nil
 	case first && p[0] == headOK && len(p) >= 7, p[0] == headEOF && c.Capabilities.Has(protocol.DeprecateEOF):
-		b := p[1:]
-		for range 2 {
-			_, n, ok := protocol.ReadLenEncInt(b)
-			if !ok {
-				return true, protocol.ErrMalformed
-			}
-			b = b[n:]
-		}
-		if len(b) < 2 {
+		status, _, ok := protocol.ParseOKStatus(p)
+		if !ok {
 			return true, protocol.ErrMalformed
 		}
-		c.Answer.Status = protocol.Status(binary.LittleEndian.Uint16(b))
+		c.Answer.Status = status
 		return true, nil
 	}
 	return false, nil

@@ -256,20 +256,11 @@ func (a *Answer) row(head []byte, size int) bool {
 
 // ok reads the OK whose head this is, also one that stands for an EOF.
 func (a *Answer) ok(head []byte) bool {
-	b := head[1:]
-	for range 2 { // affected rows, insert id
-		_, k, ok := ReadLenEncInt(b)
-		if !ok {
-			return false
-		}
-		b = b[k:]
+	status, warnings, ok := ParseOKStatus(head)
+	if ok {
+		a.Status, a.Warnings = status, warnings
 	}
-	if len(b) < 4 {
-		return false
-	}
-	a.Status = Status(binary.LittleEndian.Uint16(b))
-	a.Warnings = binary.LittleEndian.Uint16(b[2:])
-	return true
+	return ok
 }
 
 func (a *Answer) eof(head []byte) bool {

@@ -64,7 +64,7 @@ func switchPayload(plugin string, data []byte) []byte {
 	return append(append(append([]byte{headerAuthSwitch}, plugin...), 0), data...)
 }
 
-func okPayload() []byte { return AppendOK(nil, 0, 0, OK{Status: Autocommit})[HeaderSize:] }
+func okPayload() []byte { return AppendOK(nil, 0, OK{Status: Autocommit})[HeaderSize:] }
 
 var scriptGreeting = Greeting{Version: "8.4.3", Capabilities: Relayable | loginCapabilities, Salt: testSalt(), Plugin: "caching_sha2_password", Status: Autocommit}
 

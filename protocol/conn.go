@@ -351,9 +351,6 @@ func (c *Conn) IsTLS() bool { return c.tls != nil }
 // RemoteAddr returns the peer's address.
 func (c *Conn) RemoteAddr() net.Addr { return c.sock.RemoteAddr() }
 
-// LocalAddr returns this side's address.
-func (c *Conn) LocalAddr() net.Addr { return c.sock.LocalAddr() }
-
 // SetDeadline bounds reads and writes together, for the login.
 func (c *Conn) SetDeadline(t time.Time) error { return c.sock.SetDeadline(t) }
 

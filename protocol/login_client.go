@@ -3,7 +3,6 @@ package protocol
 import (
 	"crypto/rsa"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -198,16 +197,9 @@ func (p *prover) run(pc PacketConn) (Status, error) {
 
 // parseLoginOK returns the status in the OK packet that ends a login.
 func parseLoginOK(payload []byte) (Status, error) {
-	b := payload[1:]
-	for range 2 { // affected rows, insert id
-		_, n, ok := ReadLenEncInt(b)
-		if !ok {
-			return 0, fmt.Errorf("the server's OK to the login: %w", ErrMalformed)
-		}
-		b = b[n:]
-	}
-	if len(b) < 2 {
+	status, _, ok := ParseOKStatus(payload)
+	if !ok {
 		return 0, fmt.Errorf("the server's OK to the login: %w", ErrMalformed)
 	}
-	return Status(binary.LittleEndian.Uint16(b)), nil
+	return status, nil
 }

@@ -115,7 +115,7 @@ func (s *loginServer) serve(nc net.Conn) {
 	if err != nil {
 		return
 	}
-	ok := AppendOK(nil, 0, hello.Capabilities, OK{Status: Autocommit})[HeaderSize:]
+	ok := AppendOK(nil, 0, OK{Status: Autocommit})[HeaderSize:]
 	for conn.WritePacket(ok) == nil {
 		command, err := conn.ReadPacket(1 << 20)
 		if err != nil || len(command) == 0 || Command(command[0]) == ComQuit {

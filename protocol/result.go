@@ -14,9 +14,29 @@ type OK struct {
 	Info                   string
 }
 
+// ParseOKStatus reads the status and the warning count of an OK packet, also of one that
+// stands for an EOF. payload may end behind them.
+func ParseOKStatus(payload []byte) (status Status, warnings uint16, ok bool) {
+	if len(payload) == 0 {
+		return 0, 0, false
+	}
+	b := payload[1:]
+	for range 2 { // affected rows, insert id
+		_, n, ok := ReadLenEncInt(b)
+		if !ok {
+			return 0, 0, false
+		}
+		b = b[n:]
+	}
+	if len(b) < 4 {
+		return 0, 0, false
+	}
+	return Status(binary.LittleEndian.Uint16(b)), binary.LittleEndian.Uint16(b[2:]), true
+}
+
 // AppendOK appends an OK packet with its header. No capability that this package
 // agrees on changes its form.
-func AppendOK(b []byte, packetNum uint8, _ Capability, ok OK) []byte {
+func AppendOK(b []byte, packetNum uint8, ok OK) []byte {
 	return appendOK(b, packetNum, headerOK, ok)
 }
 
@@ -225,7 +245,7 @@ func (t *Table) Append(b []byte, packetNum uint8, caps Capability, status Status
 	if len(t.Columns) == 0 {
 		ok := t.OK
 		ok.Status = status
-		return AppendOK(b, packetNum, caps, ok)
+		return AppendOK(b, packetNum, ok)
 	}
 	r := NewResult(b, packetNum, caps, status, binary)
 	r.Columns(t.Columns)

@@ -72,7 +72,7 @@ func (s *resultServer) serve(nc net.Conn) {
 		return
 	}
 	caps := hello.Capabilities
-	if _, err := conn.Write(AppendOK(nil, conn.PacketNum(), caps, OK{Status: Autocommit})); err != nil {
+	if _, err := conn.Write(AppendOK(nil, conn.PacketNum(), OK{Status: Autocommit})); err != nil {
 		s.t.Error(err)
 		return
 	}
@@ -100,7 +100,7 @@ func (s *resultServer) serve(nc net.Conn) {
 		case ComStmtExecute:
 			out = s.answer(prepared, caps, true)
 		default:
-			out = AppendOK(nil, 1, caps, OK{Status: Autocommit})
+			out = AppendOK(nil, 1, OK{Status: Autocommit})
 		}
 		// The walk must see the same end as the encoder.
 		if shape := Command(command[0]).AnswerShape(); shape != ShapePrepare {
@@ -123,7 +123,7 @@ func (s *resultServer) answer(sql string, caps Capability, binary bool) []byte {
 	}
 	table, ok := resultTables[sql]
 	if !ok {
-		return AppendOK(nil, 1, caps, OK{Status: Autocommit}) // what clients send by themselves
+		return AppendOK(nil, 1, OK{Status: Autocommit}) // what clients send by themselves
 	}
 	return table.Append(nil, 1, caps, Autocommit, binary)
 }
@@ -363,7 +363,7 @@ func TestOurOKIsTheServersOK(t *testing.T) {
 			c.ok.Status |= Autocommit
 			want := r.do(c.sql, ComQuery, c.sql, "")
 			c.ok.Status |= want.walked.Status & 0x30 // how well indexes were used
-			if got := AppendOK(nil, 1, r.caps, c.ok); !bytes.Equal(got, want.bytes) {
+			if got := AppendOK(nil, 1, c.ok); !bytes.Equal(got, want.bytes) {
 				t.Errorf("%s:\n got %q\nwant %q", c.sql, got, want.bytes)
 			}
 		}

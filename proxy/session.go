@@ -284,7 +284,7 @@ func (s *session) status() protocol.Status { return s.state.status }
 // reply answers the command being handled with OK.
 func (s *session) reply(ok protocol.OK) {
 	ok.Status = s.status()
-	s.out = protocol.AppendOK(s.out, s.packetNum, s.login.Capabilities, ok)
+	s.out = protocol.AppendOK(s.out, s.packetNum, ok)
 }
 
 // refuse answers the command being handled with an error.
