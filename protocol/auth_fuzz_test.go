@@ -44,9 +44,11 @@ func FuzzAuthDialogue(f *testing.F) {
 	f.Add("", []byte{0}, []byte{0}, []byte{0})
 	f.Fuzz(func(t *testing.T, plugin string, first, second, third []byte) {
 		pc := &scriptedPackets{in: [][]byte{second, third}}
-		l := &ServerLogin{Lookup: lookupTestUser, RSA: testRSA}
-		hello := &ClientHello{User: "app", Capabilities: loginCapabilities, Salt: NewSalt()}
-		if err := newExchange(l, pc, hello).first(plugin, first); err == nil {
+		a := &Attempt{
+			Hello: ClientHello{User: "app", Capabilities: loginCapabilities, Salt: NewSalt()},
+			login: &ServerLogin{RSA: testRSA}, pc: pc, plugin: plugin, answer: first,
+		}
+		if err := a.Verify(lookupTestUser(a.Hello.User)); err == nil {
 			t.Errorf("let in by %q %x %x %x", plugin, first, second, third)
 		}
 	})

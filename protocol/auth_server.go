@@ -17,10 +17,6 @@ type exchange struct {
 	verifier verifier
 }
 
-func newExchange(l *ServerLogin, pc PacketConn, hello *ClientHello) *exchange {
-	return &exchange{login: l, pc: pc, hello: hello, verifier: newVerifier(l.Lookup, hello.User)}
-}
-
 // first judges the answer that came with the handshake response, made by the
 // plugin the client names for the salt of our greeting, which names
 // caching_sha2_password.
@@ -52,6 +48,19 @@ func (x *exchange) first(plugin string, answer []byte) error {
 		if len(answer) == sha2Answer || isEmptyAnswer(answer) {
 			return x.sha2(answer)
 		}
+	}
+	return x.switchTo(mysql.AUTH_CACHING_SHA2_PASSWORD)
+}
+
+// again judges the login of a COM_CHANGE_USER. A client with PluginAuth is always
+// asked anew, with a fresh salt: what came with the command answers a challenge that
+// was used before.
+func (x *exchange) again(plugin string, answer []byte) error {
+	switch {
+	case !x.hello.Capabilities.Has(PluginAuth):
+		return x.native(answer)
+	case plugin == mysql.AUTH_NATIVE_PASSWORD:
+		return x.switchTo(mysql.AUTH_NATIVE_PASSWORD)
 	}
 	return x.switchTo(mysql.AUTH_CACHING_SHA2_PASSWORD)
 }

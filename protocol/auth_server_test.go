@@ -289,9 +289,8 @@ func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 	} {
 		var steps [][]string
 		for _, user := range []string{"apple", "nobod", "openn"} { // one length, as the message holds it
-			login := s.login
 			s.mu.Lock()
-			s.login.Lookup = func(name string) (Account, bool) {
+			s.lookup = func(name string) (Account, bool) {
 				return map[string]Account{"apple": {Password: "x"}, "openn": {}}[name], name != "nobod"
 			}
 			s.mu.Unlock()
@@ -323,7 +322,7 @@ func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 			}
 			steps = append(steps, got.steps)
 			s.mu.Lock()
-			s.login.Lookup = login.Lookup
+			s.lookup = lookupTestUser
 			s.mu.Unlock()
 		}
 		if !reflect.DeepEqual(steps[0], steps[1]) || !reflect.DeepEqual(steps[0], steps[2]) {
@@ -335,13 +334,13 @@ func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 func TestTheDecoyIsNoPassword(t *testing.T) {
 	salt := NewSalt()
 	for user, known := range map[string]bool{"nobody": false, "open": true} {
-		v := newVerifier(lookupTestUser, user)
+		v := newVerifier(lookupTestUser(user))
 		decoy := decoyPassword()
 		if v.known != known || v.native(salt, native(salt, decoy)) || v.sha2(salt, sha2(salt, decoy)) || v.clear([]byte(decoy)) || v.clear(nil) {
 			t.Errorf("%s: the password that stands in for none was accepted", user)
 		}
 	}
-	if v := newVerifier(lookupTestUser, "app"); v.empty() || v.native(salt, nil) || v.sha2(salt, nil) {
+	if v := newVerifier(lookupTestUser("app")); v.empty() || v.native(salt, nil) || v.sha2(salt, nil) {
 		t.Error("no password was accepted for an account with one")
 	}
 }
@@ -442,7 +441,7 @@ func TestAClientThatHangsUpOrStaysSilentEndsTheLogin(t *testing.T) {
 			}
 		}
 	}()
-	_, err := l.Run(server)
+	_, err := l.Receive(server)
 	close(stop)
 	<-done
 	var timeout interface{ Timeout() bool }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-
-	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // ChangeUserRequest is COM_CHANGE_USER
@@ -61,39 +59,27 @@ func ParseChangeUser(payload []byte, capabilities Capability) (*ChangeUserReques
 	return r, nil
 }
 
-// ChangeUser checks the login that a COM_CHANGE_USER asks for. payload is the
-// command, the last packet read from pc; before is the login that it replaces,
-// whose capabilities stay. As with Run the last OK is the caller's to send, and
-// after an *AuthError or a *HandshakeError the connection is to be closed.
-//
-// A client with PluginAuth is always asked again, with a fresh salt: what came
-// with the command answers a challenge that was used before.
-func (l *ServerLogin) ChangeUser(pc PacketConn, payload []byte, before *ClientHello) (*ClientHello, error) {
+// ReceiveChangeUser decodes the login that a COM_CHANGE_USER asks for. payload is
+// the command, the last packet read from pc, and stays the caller's to keep until the
+// verdict; before is the login that it replaces, whose capabilities stay. Errors are
+// as with Receive.
+func (l *ServerLogin) ReceiveChangeUser(pc PacketConn, payload []byte, before *ClientHello) (*Attempt, error) {
 	request, err := ParseChangeUser(payload, before.Capabilities)
 	if err != nil {
 		return nil, refuseMalformed(pc, err)
 	}
-	hello := &ClientHello{
-		User: request.User, Database: request.Database, Capabilities: before.Capabilities,
-		Collation: before.Collation, MaxPacket: before.MaxPacket, Attrs: before.Attrs, Salt: before.Salt,
+	a := &Attempt{
+		Hello: ClientHello{
+			User: request.User, Database: request.Database, Capabilities: before.Capabilities,
+			Collation: before.Collation, MaxPacket: before.MaxPacket, Attrs: before.Attrs, Salt: before.Salt,
+		},
+		login: l, pc: pc, plugin: request.Plugin, answer: request.AuthResponse, changeUser: true,
 	}
 	if request.HasCollation {
-		hello.Collation = uint8(request.Collation)
+		a.Hello.Collation = uint8(request.Collation)
 	}
 	if request.Attrs != nil {
-		hello.Attrs = bytes.Clone(request.Attrs)
+		a.Hello.Attrs = bytes.Clone(request.Attrs)
 	}
-	x := newExchange(l, pc, hello)
-	switch {
-	case !hello.Capabilities.Has(PluginAuth):
-		err = x.native(request.AuthResponse)
-	case request.Plugin == mysql.AUTH_NATIVE_PASSWORD:
-		err = x.switchTo(mysql.AUTH_NATIVE_PASSWORD)
-	default:
-		err = x.switchTo(mysql.AUTH_CACHING_SHA2_PASSWORD)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return hello, nil
+	return a, nil
 }

@@ -19,7 +19,7 @@ type AuthError struct {
 	Host          string // as in the answer: the client's address without port, or "localhost"
 	Plugin        string // the plugin that decided
 	UsingPassword bool
-	KnownUser     bool // false: Lookup knows no such user
+	KnownUser     bool // false: there is no such account
 }
 
 func (e *AuthError) Error() string {

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -24,6 +25,7 @@ type loginServer struct {
 	t        testing.TB
 	listener net.Listener
 	login    ServerLogin
+	lookup   func(user string) (Account, bool)
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex
@@ -67,8 +69,8 @@ func startLoginServer(t testing.TB, network string, change func(*ServerLogin)) *
 	}
 	s := &loginServer{t: t, listener: l, next: 1 << 31, login: ServerLogin{
 		Version: "8.4.3", Capabilities: Relayable, Collation: 45, Status: Autocommit,
-		RSA: testRSA, Lookup: lookupTestUser,
-	}}
+		RSA: testRSA,
+	}, lookup: lookupTestUser}
 	if change != nil {
 		change(&s.login)
 	}
@@ -104,13 +106,13 @@ func (s *loginServer) serve(nc net.Conn) {
 		return
 	}
 	s.mu.Lock()
-	login := s.login
+	login, lookup := s.login, s.lookup
 	login.ConnectionID = s.next
 	s.next++
 	s.mu.Unlock()
 
 	traced := &tracedConn{Conn: conn}
-	hello, err := login.Run(traced)
+	hello, err := judged(lookup)(login.Receive(traced))
 	s.report(loginResult{hello: hello, err: err, steps: traced.steps})
 	if err != nil {
 		return
@@ -123,12 +125,26 @@ func (s *loginServer) serve(nc net.Conn) {
 		}
 		if Command(command[0]) == ComChangeUser {
 			traced.steps = nil
-			hello, err = login.ChangeUser(traced, command, hello)
+			hello, err = judged(lookup)(login.ReceiveChangeUser(traced, bytes.Clone(command), hello))
 			s.report(loginResult{hello: hello, err: err, steps: traced.steps})
 			if err != nil {
 				return
 			}
 		}
+	}
+}
+
+// judged verifies what was received.
+func judged(lookup func(user string) (Account, bool)) func(*Attempt, error) (*ClientHello, error) {
+	return func(a *Attempt, err error) (*ClientHello, error) {
+		if err != nil {
+			return nil, err
+		}
+		account, known := lookup(a.Hello.User)
+		if err := a.Verify(account, known); err != nil {
+			return nil, err
+		}
+		return &a.Hello, nil
 	}
 }
 

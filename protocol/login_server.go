@@ -32,14 +32,10 @@ type ServerLogin struct {
 	// refused at once.
 	RSA *RSAKeys
 
-	// Lookup returns the account of a user, or false. It is called once for each
-	// login and should take the same time for any name.
-	Lookup func(user string) (Account, bool)
-
 	MaxPacket int // the longest packet read before the login ends; 0: DefaultLoginLimit
 }
 
-// ClientHello is a login that succeeded.
+// ClientHello is what a client says of itself in its login.
 type ClientHello struct {
 	User         string
 	Database     string     // the schema asked for, not checked; "" if none
@@ -47,8 +43,8 @@ type ClientHello struct {
 	Collation    uint8
 	MaxPacket    uint32 // the client's; 0 if it does not say
 	Attrs        Attrs
-	Plugin       string // by which the password was checked
-	PasswordUsed bool   // false: the account has none
+	Plugin       string // by which the password was checked; set by Verify
+	PasswordUsed bool   // whether the client gave one; set by Verify
 	// Salt is the challenge that the client knows, to which a COM_CHANGE_USER of a
 	// client without PluginAuth answers.
 	Salt Salt
@@ -77,14 +73,13 @@ func (l *ServerLogin) limit() int {
 	return DefaultLoginLimit
 }
 
-// Run greets the client and checks its login: everything up to, but not
-// including, the last OK, which is the caller's to send (or an ERR in its place,
-// such as 1049 for an unknown database).
+// Receive greets the client, shakes hands for TLS if it asks for that, and reads
+// its login; Verify then judges it, or the caller goes another way.
 //
-// After an *AuthError or a *HandshakeError the client has its answer and the
-// connection is to be closed; any other error is the connection's own. The caller
-// sets a deadline: Run waits as long as reads and writes do.
-func (l *ServerLogin) Run(pc PacketConn) (*ClientHello, error) {
+// After a *HandshakeError the client has its answer and the connection is to be
+// closed; any other error is the connection's own. The caller sets a deadline:
+// Receive waits as long as reads and writes do.
+func (l *ServerLogin) Receive(pc PacketConn) (*Attempt, error) {
 	greeting := Greeting{
 		Version: l.Version, ConnectionID: l.ConnectionID, Salt: NewSalt(), Capabilities: l.offered(),
 		Collation: l.Collation, Status: l.Status, Plugin: mysql.AUTH_CACHING_SHA2_PASSWORD,
@@ -108,16 +103,14 @@ func (l *ServerLogin) Run(pc PacketConn) (*ClientHello, error) {
 	if !response.Capabilities.Has(SecureConnection) {
 		return nil, refuseMalformed(pc, fmt.Errorf("handshake response: %w", errOldClient))
 	}
-	hello := &ClientHello{
-		User: response.User, Database: response.Database, Capabilities: response.Capabilities,
-		Collation: response.Collation, MaxPacket: response.MaxPacket, Attrs: bytes.Clone(response.Attrs),
-		Salt: greeting.Salt,
-	}
-	x := newExchange(l, pc, hello)
-	if err := x.first(response.Plugin, response.AuthResponse); err != nil {
-		return nil, err
-	}
-	return hello, nil
+	return &Attempt{
+		Hello: ClientHello{
+			User: response.User, Database: response.Database, Capabilities: response.Capabilities,
+			Collation: response.Collation, MaxPacket: response.MaxPacket, Attrs: bytes.Clone(response.Attrs),
+			Salt: greeting.Salt,
+		},
+		login: l, pc: pc, plugin: response.Plugin, answer: response.AuthResponse,
+	}, nil
 }
 
 // readResponse reads the client's login, behind the TLS handshake if it asks for

@@ -65,8 +65,8 @@ func (s *resultServer) serve(nc net.Conn) {
 		s.t.Error(err)
 		return
 	}
-	login := ServerLogin{Version: "8.4.3", Capabilities: s.caps, Collation: 45, Status: Autocommit, RSA: testRSA, ConnectionID: 1 << 31, Lookup: lookupTestUser}
-	hello, err := login.Run(conn)
+	login := ServerLogin{Version: "8.4.3", Capabilities: s.caps, Collation: 45, Status: Autocommit, RSA: testRSA, ConnectionID: 1 << 31}
+	hello, err := judged(lookupTestUser)(login.Receive(conn))
 	if err != nil {
 		s.t.Error(err)
 		return

@@ -230,19 +230,22 @@ func (s *session) changeUser(payload []byte) error {
 		return err
 	}
 	s.client.SetPacketNum(s.packetNum)
-	login := s.srv.serverLogin(s.id)
-	hello, err := login.ChangeUser(s.client, command, &s.login)
+	attempt, err := s.srv.serverLogin(s.id).ReceiveChangeUser(s.client, command, &s.login)
+	if err != nil {
+		return err
+	}
+	user, err := s.srv.verify(attempt)
 	if err != nil {
 		return err
 	}
 	s.packetNum = s.client.PacketNum()
 	s.closeBackends()
 	s.prepared.clear()
-	hello.Capabilities, hello.Salt = s.login.Capabilities, s.login.Salt
-	s.login, s.user = *hello, s.srv.users[hello.User]
+	attempt.Hello.Salt = s.login.Salt
+	s.login, s.user = attempt.Hello, user
 	s.state = state{}
 	s.state.reset()
-	if err := s.begin(hello.Database); err != nil {
+	if err := s.begin(s.login.Database); err != nil {
 		return err
 	}
 	if err := s.flush(); err != nil {

@@ -194,15 +194,17 @@ func (s *session) logIn() error {
 	if s.srv.draining.Load() {
 		return errShutdown // Shutdown's deadline may just have been overwritten
 	}
-	l := s.srv.serverLogin(s.id)
-	hello, err := l.Run(s.client)
+	attempt, err := s.srv.serverLogin(s.id).Receive(s.client)
 	if err != nil {
 		return err
 	}
-	s.login = *hello
-	s.user = s.srv.users[hello.User]
+	user, err := s.srv.verify(attempt)
+	if err != nil {
+		return err
+	}
+	s.login, s.user = attempt.Hello, user
 	s.packetNum = s.client.PacketNum()
-	if err := s.begin(hello.Database); err != nil {
+	if err := s.begin(s.login.Database); err != nil {
 		return err
 	}
 	if err := s.flush(); err != nil {
@@ -255,7 +257,7 @@ func (s *session) begin(schema string) error {
 func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
 	l := &protocol.ServerLogin{
 		Version: noServerVersion, ConnectionID: id, Capabilities: protocol.Relayable, Collation: noServerCollation,
-		Status: protocol.Autocommit, TLS: s.opts.TLS, RSA: s.opts.RSA, Lookup: s.account,
+		Status: protocol.Autocommit, TLS: s.opts.TLS, RSA: s.opts.RSA,
 	}
 	if hello, ok := s.opts.Shards.Greeting(); ok {
 		l.Version, l.Collation = hello.Version, hello.Collation
@@ -272,10 +274,10 @@ const (
 	noServerCollation = 45 // utf8mb4_general_ci
 )
 
-// account looks a user up for a login.
-func (s *Server) account(name string) (protocol.Account, bool) {
-	u, ok := s.users[name]
-	return protocol.Account{Password: u.Password}, ok
+// verify lets a client prove that it is one of our users.
+func (s *Server) verify(attempt *protocol.Attempt) (User, error) {
+	u, known := s.users[attempt.Hello.User]
+	return u, attempt.Verify(protocol.Account{Password: u.Password}, known)
 }
 
 // status is what answers of our own say of the session.
