@@ -127,7 +127,9 @@ func (s *Shards) Close() {
 
 // Greeting returns what clients are told before their user and schema are known:
 // the default shard's version and collation, and the capabilities that every
-// server has. ok is false while the default shard's server never answered.
+// server has. Among them is LongPassword unless all are MariaDB: without it a greeting
+// is MariaDB's, with it there are no Extended flags. ok is false while the default
+// shard's server never answered.
 func (s *Shards) Greeting() (h Hello, ok bool) {
 	if s.fallback == nil {
 		return Hello{}, false
@@ -139,7 +141,11 @@ func (s *Shards) Greeting() (h Hello, ok bool) {
 	for _, shard := range s.shards {
 		if other, known := shard.Hello(); known {
 			h.Capabilities &= other.Capabilities
+			h.MariaDB = h.MariaDB && other.MariaDB
 		}
+	}
+	if !h.MariaDB {
+		h.Capabilities = h.Capabilities&^protocol.Extended | protocol.LongPassword
 	}
 	return h, true
 }

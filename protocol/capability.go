@@ -2,9 +2,11 @@ package protocol
 
 import "github.com/go-mysql-org/go-mysql/mysql"
 
-// Capability is a set of client/server capability flags, the lower 32 bits of
-// the handshake (https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__capabilities__flags.html).
-type Capability uint32
+// Capability is a set of client/server capability flags. The lower 32 bits are those of
+// https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__capabilities__flags.html,
+// the upper ones are MariaDB's extended flags (https://mariadb.com/kb/en/connection/#capabilities),
+// which stand in reserved bytes of the handshake and only where LongPassword is not set.
+type Capability uint64
 
 // The flags that this package or its callers look at.
 const (
@@ -32,14 +34,49 @@ const (
 	PluginAuthLenEnc = Capability(mysql.CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA)
 	SessionTrack     = Capability(mysql.CLIENT_SESSION_TRACK)
 	DeprecateEOF     = Capability(mysql.CLIENT_DEPRECATE_EOF)
+
+	// ExpiredPasswords: the client can live with a session that may do nothing but set
+	// a new password.
+	ExpiredPasswords = Capability(mysql.CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS)
+	// OptionalMetadata: the variable resultset_metadata may leave definitions out (MySQL).
+	OptionalMetadata = Capability(mysql.CLIENT_OPTIONAL_RESULTSET_METADATA)
+	// QueryAttributes: COM_QUERY and COM_STMT_EXECUTE have attributes with them (MySQL).
+	QueryAttributes  = Capability(mysql.CLIENT_QUERY_ATTRIBUTES)
+	VerifyServerCert = Capability(mysql.CLIENT_SSL_VERIFY_SERVER_CERT)
+	RememberOptions  = Capability(mysql.CLIENT_REMEMBER_OPTIONS)
 )
+
+// MariaDB's extended flags.
+const (
+	// Progress: a statement that takes long sends reports before and in its answer.
+	Progress Capability = 1 << (32 + iota)
+	_                   // COM_MULTI, which no release has
+	// BulkOperations: COM_STMT_BULK_EXECUTE, and values with an indicator.
+	BulkOperations
+	// ExtendedMetadata: definitions tell of types that have no number, such as JSON and UUID.
+	ExtendedMetadata
+	// CacheMetadata: an execution leaves out definitions that have not changed.
+	CacheMetadata
+	// BulkUnitResults: COM_STMT_BULK_EXECUTE tells of each of its rows if it is asked to.
+	BulkUnitResults
+)
+
+// Extended is all bits of MariaDB's extended flags.
+const Extended Capability = 0xffffffff << 32
 
 // Relayable is every flag that may be agreed on with a client when the backends
 // offer it too: those whose bytes the relay can frame and pass on as they are.
 const Relayable = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema | ODBC |
 	LocalFiles | IgnoreSpace | Protocol41 | Interactive | IgnoreSigpipe | Transactions | Reserved |
 	SecureConnection | MultiStatements | MultiResults | PSMultiResults | PluginAuth | ConnectAttrs |
-	PluginAuthLenEnc | SessionTrack | DeprecateEOF
+	PluginAuthLenEnc | ExpiredPasswords | SessionTrack | DeprecateEOF | VerifyServerCert | RememberOptions
+
+// Common is the part of Relayable that every server since MySQL 5.7 and MariaDB 10.2
+// has, which clients are offered while no server can be asked.
+const Common = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema | ODBC |
+	LocalFiles | IgnoreSpace | Protocol41 | Interactive | IgnoreSigpipe | Transactions | Reserved |
+	SecureConnection | MultiStatements | MultiResults | PSMultiResults | PluginAuth | ConnectAttrs |
+	PluginAuthLenEnc | ExpiredPasswords | SessionTrack | DeprecateEOF
 
 // PerLogin is the part of Relayable that each side agrees on for its own login;
 // the rest changes what later bytes mean and must be equal on both sides.
@@ -47,6 +84,23 @@ const PerLogin = ConnectWithDB | PluginAuth | ConnectAttrs | PluginAuthLenEnc | 
 
 // Has says whether all flags of want are in c.
 func (c Capability) Has(want Capability) bool { return c&want == want }
+
+// extendedWord is what stands in the reserved bytes of a handshake for MariaDB's
+// extended flags: MySQL wants zeros there.
+func (c Capability) extendedWord() uint32 {
+	if c.Has(LongPassword) {
+		return 0
+	}
+	return uint32(c >> 32)
+}
+
+// withExtended returns c, the flags of a handshake, with what its reserved bytes hold.
+func (c Capability) withExtended(word uint32) Capability {
+	if c.Has(LongPassword) {
+		return c
+	}
+	return c | Capability(word)<<32
+}
 
 // Status is the server status word of OK and EOF packets
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/mysql__com_8h.html, SERVER_STATUS_flags_enum).

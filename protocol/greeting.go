@@ -39,14 +39,10 @@ type Greeting struct {
 	Version      string // "8.4.3" or "5.5.5-10.11.6-MariaDB"; without NUL
 	ConnectionID uint32
 	Salt         Salt
-	Capabilities Capability
-	// Extended is MariaDB's second word of capabilities, which stands in the
-	// reserved bytes and exists only where LongPassword is not in Capabilities
-	// (https://mariadb.com/kb/en/connection/#initial-handshake-packet).
-	Extended  uint32
-	Collation uint8 // the low byte of the server's default collation
-	Status    Status
-	Plugin    string // the authentication plugin that Salt is meant for; needs PluginAuth
+	Capabilities Capability // Extended flags travel only without LongPassword
+	Collation    uint8      // the low byte of the server's default collation
+	Status       Status
+	Plugin       string // the authentication plugin that Salt is meant for; needs PluginAuth
 }
 
 // IsMariaDB says whether the greeting is a MariaDB server's.
@@ -79,11 +75,7 @@ func (g *Greeting) Append(b []byte) ([]byte, error) {
 		b = append(b, 0)
 	}
 	b = append(b, make([]byte, reservedSize-4)...)
-	extended := g.Extended
-	if g.Capabilities.Has(LongPassword) {
-		extended = 0
-	}
-	b = binary.LittleEndian.AppendUint32(b, extended)
+	b = binary.LittleEndian.AppendUint32(b, g.Capabilities.extendedWord())
 	b = append(append(b, g.Salt[saltPart1:]...), 0)
 	if g.Capabilities.Has(PluginAuth) {
 		b = append(append(b, g.Plugin...), 0)
@@ -123,9 +115,7 @@ func ParseGreeting(payload []byte) (*Greeting, error) {
 	g.Status = Status(binary.LittleEndian.Uint16(b[3:]))
 	g.Capabilities |= Capability(binary.LittleEndian.Uint16(b[5:])) << 16
 	saltLen := int(b[7])
-	if !g.Capabilities.Has(LongPassword) {
-		g.Extended = binary.LittleEndian.Uint32(b[8+reservedSize-4:])
-	}
+	g.Capabilities = g.Capabilities.withExtended(binary.LittleEndian.Uint32(b[8+reservedSize-4:]))
 	b = b[8+reservedSize:]
 
 	if !g.Capabilities.Has(Protocol41 | SecureConnection) {

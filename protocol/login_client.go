@@ -21,9 +21,9 @@ type ClientLogin struct {
 	Password string
 	Database string // "": none
 	// Capabilities is exactly what is agreed on with the server, apart from the
-	// PerLogin flags and LongPassword, which the login sets as it needs them. A flag
-	// that the server does not offer is an error, since it changes what later bytes
-	// mean.
+	// PerLogin flags, which the login sets as it needs them. A flag that the server
+	// does not offer is an error, since it changes what later bytes mean. LongPassword
+	// says that the client knows none of MariaDB's extended flags.
 	Capabilities Capability
 	Collation    uint8
 	MaxPacket    uint32 // 0: 1 GiB, the largest there is
@@ -47,7 +47,7 @@ type ServerHello struct {
 // clientOnly are flags that tell about the client and change no byte of the
 // server's; servers need not offer them (MariaDB does not offer LongPassword).
 const clientOnly = LongPassword | LongFlag | ODBC | IgnoreSigpipe | Interactive | Reserved |
-	Capability(mysql.CLIENT_SSL_VERIFY_SERVER_CERT|mysql.CLIENT_REMEMBER_OPTIONS)
+	VerifyServerCert | RememberOptions
 
 // maxAuthRounds bounds how often a server may go on asking.
 const maxAuthRounds = 16
@@ -112,14 +112,14 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 // agree works out the flags of the login, or says which wanted ones are missing.
 func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
 	const compression = Compress | Capability(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
-	want := l.Capabilities &^ (PerLogin | LongPassword)
+	want := l.Capabilities &^ PerLogin
 	if bad := want & compression; bad != 0 {
 		return 0, fmt.Errorf("login to the server: %s is not spoken here", bad.names())
 	}
 	if missing := want &^ (g.Capabilities | clientOnly); missing != 0 {
 		return 0, fmt.Errorf("the server (%s) does not offer %s, which the client side has agreed on", g.Version, missing.names())
 	}
-	c := want | Protocol41 | SecureConnection | LongPassword | g.Capabilities&(PluginAuth|PluginAuthLenEnc)
+	c := want | Protocol41 | SecureConnection | g.Capabilities&(PluginAuth|PluginAuthLenEnc)
 	if l.Database != "" {
 		c |= ConnectWithDB
 	}
@@ -139,11 +139,27 @@ func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
 func (c Capability) names() string {
 	var names []string
 	for bit := Capability(1); bit != 0; bit <<= 1 {
-		if c.Has(bit) {
-			names = append(names, mysql.CapNames[uint32(bit)])
+		if !c.Has(bit) {
+			continue
 		}
+		name, ok := extendedNames[bit]
+		if !ok {
+			name, ok = mysql.CapNames[uint32(bit)]
+		}
+		if !ok {
+			name = fmt.Sprintf("flag 0x%x", uint64(bit))
+		}
+		names = append(names, name)
 	}
 	return strings.Join(names, ", ")
+}
+
+var extendedNames = map[Capability]string{
+	Progress:         "MARIADB_CLIENT_PROGRESS",
+	BulkOperations:   "MARIADB_CLIENT_STMT_BULK_OPERATIONS",
+	ExtendedMetadata: "MARIADB_CLIENT_EXTENDED_METADATA",
+	CacheMetadata:    "MARIADB_CLIENT_CACHE_METADATA",
+	BulkUnitResults:  "MARIADB_CLIENT_BULK_UNIT_RESULTS",
 }
 
 // run answers the server until it says OK or ERR.

@@ -15,9 +15,8 @@ var errOldClient = errors.New("the client speaks the protocol or the passwords o
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_response.html).
 type HandshakeResponse struct {
 	// Capabilities decide which of the fields below travel, and in which form.
+	// Extended flags travel themselves only without LongPassword.
 	Capabilities Capability
-	// Extended is MariaDB's second word, only without LongPassword in Capabilities.
-	Extended     uint32
 	MaxPacket    uint32
 	Collation    uint8
 	User         string
@@ -45,11 +44,7 @@ func (r *HandshakeResponse) appendHead(b []byte, capabilities Capability) []byte
 	b = binary.LittleEndian.AppendUint32(b, r.MaxPacket)
 	b = append(b, r.Collation)
 	b = append(b, make([]byte, responseFiller-4)...)
-	extended := r.Extended
-	if capabilities.Has(LongPassword) {
-		extended = 0
-	}
-	return binary.LittleEndian.AppendUint32(b, extended)
+	return binary.LittleEndian.AppendUint32(b, capabilities.extendedWord())
 }
 
 // Append appends the packet's payload. It fails when a field cannot be said: a
@@ -98,7 +93,8 @@ func isSSLRequest(payload []byte) bool {
 
 // ParseHandshakeResponse decodes a client's login. Flags that are not in offered
 // are taken off first, since a client that sets them all the same (libmysql,
-// libmariadb) leaves out the fields that the server cannot read. Fields that the
+// libmariadb) leaves out the fields that the server cannot read; LongPassword stays,
+// which is how a client says whether it knows MariaDB's extended flags. Fields that the
 // last flags announce may be missing at the end, and bytes after the last field
 // are not looked at, as in the servers.
 //
@@ -114,10 +110,7 @@ func ParseHandshakeResponse(payload []byte, offered Capability) (*HandshakeRespo
 	if len(payload) <= responseHead {
 		return nil, fmt.Errorf("handshake response: %w: %d bytes", ErrMalformed, len(payload))
 	}
-	if !r.Capabilities.Has(LongPassword) {
-		r.Extended = binary.LittleEndian.Uint32(payload[responseHead-4:])
-	}
-	r.Capabilities &= offered
+	r.Capabilities = r.Capabilities.withExtended(binary.LittleEndian.Uint32(payload[responseHead-4:])) & (offered | LongPassword)
 	r.MaxPacket = binary.LittleEndian.Uint32(payload[4:])
 	r.Collation = payload[8]
 

@@ -63,6 +63,9 @@ func (l *ServerLogin) offered() Capability {
 	if l.TLS != nil {
 		c |= SSL
 	}
+	if c.Has(LongPassword) { // their place in the greeting does not exist then
+		c &^= Extended
+	}
 	return c
 }
 

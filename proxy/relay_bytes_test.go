@@ -163,7 +163,7 @@ func TestEveryByteOfAnAnswerIsTheServersWhateverWasAgreedOn(t *testing.T) {
 	e := newEnv(t, setup{})
 	server, schema := e.Servers[0], e.Schemas[0]
 	for _, caps := range framings() {
-		t.Run(fmt.Sprintf("%08x", uint32(caps)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%010x", uint64(caps)), func(t *testing.T) {
 			run := func(addr string) (answers [][]byte) {
 				server.Exec(t, "DROP DATABASE "+schema, "CREATE DATABASE "+schema)
 				w := e.Wire(t, addr, wireLogin{Schema: schema, Capabilities: caps})

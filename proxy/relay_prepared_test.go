@@ -82,7 +82,7 @@ func TestPreparedStatementsAreAnsweredAsByTheServer(t *testing.T) {
 	e := newEnv(t, setup{})
 	schema := e.Schemas[0]
 	for _, caps := range []protocol.Capability{allFraming, protocol.LongFlag | protocol.Transactions | protocol.MultiResults | protocol.PSMultiResults} {
-		t.Run(fmt.Sprintf("%08x", uint32(caps)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%010x", uint64(caps)), func(t *testing.T) {
 			e.Servers[0].Exec(t, "USE "+schema, "CREATE OR REPLACE PROCEDURE two(IN i INT, OUT o INT) BEGIN SELECT i AS a; SELECT i + 1 AS b, 'x' AS c; SET o = i + 2; END")
 			p := e.Pair(t, 0, wireLogin{Schema: schema, Capabilities: caps})
 			p.query("CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, a VARCHAR(50), b LONGBLOB)")

@@ -256,14 +256,14 @@ func (s *session) begin(schema string) error {
 // and collation, and what all servers can keep.
 func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
 	l := &protocol.ServerLogin{
-		Version: noServerVersion, ConnectionID: id, Capabilities: protocol.Relayable, Collation: noServerCollation,
+		Version: noServerVersion, ConnectionID: id, Capabilities: protocol.Common, Collation: noServerCollation,
 		Status: protocol.Autocommit, TLS: s.opts.TLS, RSA: s.opts.RSA,
 	}
 	if hello, ok := s.opts.Shards.Greeting(); ok {
 		l.Version, l.Collation = hello.Version, hello.Collation
-		l.Capabilities &= hello.Capabilities | protocol.LongPassword
+		l.Capabilities = protocol.Relayable & hello.Capabilities
 	} else if s.opts.Shards.Default() != nil {
-		l.Capabilities &^= protocol.SessionTrack // what every server since 5.7 and 10.2 has, less what can be spared
+		l.Capabilities &^= protocol.SessionTrack // it can be spared
 	}
 	return l
 }
