@@ -111,7 +111,7 @@ func TestPluginsAreAnsweredInWhateverOrderTheServerSwitches(t *testing.T) {
 		})
 		say(t, c, headerMoreData, sha2FullAuth)
 		expect(t, c, func(b []byte) {
-			if !isKeyRequest(b) {
+			if !isKeyRequest(b, sha2RequestKey) {
 				t.Errorf("got %x, want a request for the key", b)
 			}
 		})

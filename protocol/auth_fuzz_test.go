@@ -40,6 +40,9 @@ func FuzzServerAnswer(f *testing.F) {
 // FuzzAuthDialogue gives a server's side any answers at all: none may let in.
 func FuzzAuthDialogue(f *testing.F) {
 	f.Add("caching_sha2_password", make([]byte, 32), []byte{sha2RequestKey}, make([]byte, 256))
+	f.Add("sha256_password", []byte{sha256RequestKey}, make([]byte, 256), []byte{})
+	f.Add("sha256_password", []byte{}, []byte{sha256RequestKey}, make([]byte, 256))
+	f.Add("mysql_clear_password", []byte(appPassword+"\x00"), []byte(appPassword+"\x00"), []byte{})
 	f.Add("mysql_native_password", []byte{}, make([]byte, 20), []byte{})
 	f.Add("", []byte{0}, []byte{0}, []byte{0})
 	f.Fuzz(func(t *testing.T, plugin string, first, second, third []byte) {

@@ -19,7 +19,7 @@ type exchange struct {
 
 // first judges the answer that came with the handshake response, made by the
 // plugin the client names for the salt of our greeting, which names
-// caching_sha2_password.
+// caching_sha2_password. An answer that is not that plugin's is asked for again.
 func (x *exchange) first(plugin string, answer []byte) error {
 	if !x.hello.Capabilities.Has(PluginAuth) {
 		return x.native(answer) // such a client knows nothing else
@@ -42,11 +42,18 @@ func (x *exchange) first(plugin string, answer []byte) error {
 			// libmysql and libmariadb give an empty answer also when they have a
 			// password, if the greeting's plugin is not their default: they then wait
 			// for the switch and would take an OK for a fault.
-			return x.switchTo(mysql.AUTH_NATIVE_PASSWORD)
+			return x.switchTo(plugin)
 		}
 	case mysql.AUTH_CACHING_SHA2_PASSWORD:
 		if len(answer) == sha2Answer || isEmptyAnswer(answer) {
 			return x.sha2(answer)
+		}
+	case mysql.AUTH_SHA256_PASSWORD, mysql.AUTH_CLEAR_PASSWORD:
+		if x.speaks(plugin) {
+			if len(answer) == 0 { // not "no password", as above
+				return x.switchTo(plugin)
+			}
+			return x.judge(plugin, answer)
 		}
 	}
 	return x.switchTo(mysql.AUTH_CACHING_SHA2_PASSWORD)
@@ -59,10 +66,23 @@ func (x *exchange) again(plugin string, answer []byte) error {
 	switch {
 	case !x.hello.Capabilities.Has(PluginAuth):
 		return x.native(answer)
-	case plugin == mysql.AUTH_NATIVE_PASSWORD:
-		return x.switchTo(mysql.AUTH_NATIVE_PASSWORD)
+	case x.speaks(plugin):
+		return x.switchTo(plugin)
 	}
 	return x.switchTo(mysql.AUTH_CACHING_SHA2_PASSWORD)
+}
+
+// speaks says whether a client that names the plugin is judged by it; any other is
+// switched to caching_sha2_password. A password in clear is never asked for where
+// others could read it.
+func (x *exchange) speaks(plugin string) bool {
+	switch plugin {
+	case mysql.AUTH_NATIVE_PASSWORD, mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_SHA256_PASSWORD:
+		return true
+	case mysql.AUTH_CLEAR_PASSWORD:
+		return x.pc.IsTLS() || overUnix(x.pc)
+	}
+	return false
 }
 
 // switchTo starts the dialogue anew with a fresh salt.
@@ -80,90 +100,21 @@ func (x *exchange) switchTo(plugin string) error {
 	if err != nil {
 		return err
 	}
-	if plugin == mysql.AUTH_NATIVE_PASSWORD {
+	return x.judge(plugin, answer)
+}
+
+// judge judges an answer that a plugin's client gave to the salt.
+func (x *exchange) judge(plugin string, answer []byte) error {
+	switch plugin {
+	case mysql.AUTH_NATIVE_PASSWORD:
 		return x.native(answer)
+	case mysql.AUTH_SHA256_PASSWORD:
+		return x.sha256(answer)
+	case mysql.AUTH_CLEAR_PASSWORD:
+		return x.clear(answer)
 	}
 	return x.sha2(answer)
 }
-
-// native judges an answer of mysql_native_password
-// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_authentication_methods_native_password_authentication.html).
-func (x *exchange) native(answer []byte) error {
-	x.hello.Plugin = mysql.AUTH_NATIVE_PASSWORD
-	if isEmptyAnswer(answer) {
-		return x.verdict(x.verifier.empty())
-	}
-	x.hello.PasswordUsed = true
-	return x.verdict(x.verifier.native(x.hello.Salt, answer))
-}
-
-// What caching_sha2_password's two sides say to each other
-// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html).
-const (
-	sha2RequestKey = 0x02 // client: send me your RSA key
-	sha2FastOK     = mysql.CACHE_SHA2_FAST_AUTH
-	sha2FullAuth   = mysql.CACHE_SHA2_FULL_AUTH
-)
-
-// sha2 judges an answer of caching_sha2_password, asking for the password itself
-// if the answer does not fit: a server whose cache is empty does the same, and
-// only then is it wrong.
-func (x *exchange) sha2(answer []byte) error {
-	x.hello.Plugin = mysql.AUTH_CACHING_SHA2_PASSWORD
-	if isEmptyAnswer(answer) {
-		return x.verdict(x.verifier.empty())
-	}
-	x.hello.PasswordUsed = true
-	if x.verifier.sha2(x.hello.Salt, answer) {
-		// The caller's OK follows at once.
-		if err := x.pc.QueuePacket(AppendAuthMoreData(nil, []byte{sha2FastOK})); err != nil {
-			return fmt.Errorf("write auth data: %w", err)
-		}
-		return nil
-	}
-	secure := x.pc.IsTLS() || overUnix(x.pc)
-	if !secure && x.login.RSA == nil {
-		return x.verdict(false) // nothing could protect the password
-	}
-	if err := x.say(sha2FullAuth); err != nil {
-		return err
-	}
-	given, err := x.login.read(x.pc, "password")
-	if err != nil {
-		return err
-	}
-	// Some clients hold their Unix socket to be unsafe and ask for the key there; a
-	// password in clear is no such request, since it ends with NUL.
-	if secure && !(isKeyRequest(given) && !x.pc.IsTLS()) {
-		password, ok := cutPassword(given)
-		return x.verdict(x.verifier.clear(password) && ok)
-	}
-	return x.underRSA(given)
-}
-
-// underRSA judges a password encrypted with our key, which the client may have to
-// ask for first.
-func (x *exchange) underRSA(given []byte) error {
-	if x.login.RSA == nil {
-		return x.verdict(false)
-	}
-	keys, err := x.login.RSA.load()
-	if err != nil {
-		return err
-	}
-	if isKeyRequest(given) {
-		if err := x.say(keys.public...); err != nil {
-			return err
-		}
-		if given, err = x.login.read(x.pc, "encrypted password"); err != nil {
-			return err
-		}
-	}
-	password, ok := keys.decrypt(given, x.hello.Salt)
-	return x.verdict(x.verifier.clear(password) && ok)
-}
-
-func isKeyRequest(given []byte) bool { return len(given) == 1 && given[0] == sha2RequestKey }
 
 // say sends the client's plugin a message.
 func (x *exchange) say(data ...byte) error {

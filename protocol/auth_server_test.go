@@ -286,6 +286,8 @@ func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 		{"sha2 after a switch", "other", nil},
 		{"native", "mysql_native_password", make([]byte, 20)},
 		{"native after a switch", "mysql_native_password", nil},
+		{"sha256", "sha256_password", []byte{sha256RequestKey}},
+		{"sha256 after a switch", "sha256_password", nil},
 	} {
 		var steps [][]string
 		for _, user := range []string{"apple", "nobod", "openn"} { // one length, as the message holds it
@@ -301,8 +303,11 @@ func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 				switch b := client.receive(); {
 				case b[0] == headerAuthSwitch:
 					n := sha2Answer
-					if bytes.Contains(b, []byte("native")) {
+					switch {
+					case bytes.Contains(b, []byte("native")):
 						n = nativeAnswer
+					case bytes.Contains(b, []byte("sha256")):
+						n = 1
 					}
 					client.send(bytes.Repeat([]byte{1}, n))
 				case bytes.Equal(b, []byte{headerMoreData, sha2FullAuth}):

@@ -21,7 +21,7 @@ func (s *loginServer) loggedIn(t *testing.T, capabilities Capability) *rawClient
 
 func TestAChangeOfUserAsksAgainWithAFreshSalt(t *testing.T) {
 	s := startLoginServer(t, "tcp", nil)
-	for _, plugin := range []string{"mysql_native_password", "caching_sha2_password", "something"} {
+	for _, plugin := range []string{"mysql_native_password", "caching_sha2_password", "sha256_password", "mysql_clear_password", "something"} {
 		t.Run(plugin, func(t *testing.T) {
 			c := s.loggedIn(t, loginCapabilities)
 			// The answer in the command fits the greeting's salt and is not taken.
@@ -30,13 +30,16 @@ func TestAChangeOfUserAsksAgainWithAFreshSalt(t *testing.T) {
 				Plugin: plugin, Attrs: Attrs(nil).With("c", "d"),
 			}, loginCapabilities))
 			used := "caching_sha2_password"
-			if plugin == "mysql_native_password" {
+			if plugin == "mysql_native_password" || plugin == "sha256_password" {
 				used = plugin
 			}
 			salt := c.wantSwitch(used)
-			if used == plugin && plugin == "mysql_native_password" {
+			switch used {
+			case "mysql_native_password":
 				c.send(native(salt, "other"))
-			} else {
+			case "sha256_password":
+				c.send(encrypted(t, salt, "other"))
+			default:
 				c.send(sha2(salt, "other"))
 				if b := c.receive(); !bytes.Equal(b, []byte{headerMoreData, sha2FastOK}) {
 					t.Fatalf("got %x, want success", b)

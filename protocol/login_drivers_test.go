@@ -119,20 +119,30 @@ func TestMariaDBClientLogsIn(t *testing.T) {
 	}
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	writeFile(t, ca, testCertificate().pem)
+	const sha256Name, clearName, sha2Name, nativeName = "sha256_password", "mysql_clear_password", "caching_sha2_password", "mysql_native_password"
 	for _, mode := range []struct {
 		name, network string
-		args          []string
+		withTLS       bool
+		asks          string // the client's --default-auth
+		plugin        string // by which it is judged; "": any
 	}{
-		{"plain", "tcp", nil},
-		{"native by default", "tcp", []string{"--default-auth=mysql_native_password"}},
-		{"sha2 by default", "tcp", []string{"--default-auth=caching_sha2_password"}},
-		{"TLS", "tcp", []string{"--ssl-ca=" + ca}},
-		{"socket", "unix", nil},
-		{mariadbGreeting, "tcp", nil},
+		{"plain", "tcp", false, "", ""},
+		{"native by default", "tcp", false, nativeName, nativeName},
+		{"sha2 by default", "tcp", false, sha2Name, sha2Name},
+		{"sha256 by default", "tcp", false, sha256Name, sha256Name},
+		{"clear text by default", "tcp", false, clearName, sha2Name},
+		{"TLS", "tcp", true, "", ""},
+		{"TLS, sha2 by default", "tcp", true, sha2Name, sha2Name},
+		{"TLS, sha256 by default", "tcp", true, sha256Name, sha256Name},
+		{"TLS, clear text by default", "tcp", true, clearName, clearName},
+		{"socket", "unix", false, "", ""},
+		{"socket, sha256 by default", "unix", false, sha256Name, sha256Name},
+		{"socket, clear text by default", "unix", false, clearName, clearName},
+		{mariadbGreeting, "tcp", false, "", ""},
 	} {
 		// The client takes TLS wherever it is offered.
 		s := startLoginServer(t, mode.network, func(l *ServerLogin) {
-			if mode.name == "TLS" {
+			if mode.withTLS {
 				l.TLS = serverTLS()
 			}
 			if mode.name == mariadbGreeting {
@@ -153,7 +163,12 @@ func TestMariaDBClientLogsIn(t *testing.T) {
 		} {
 			t.Run(mode.name+"/"+c.user+":"+c.password, func(t *testing.T) {
 				args := []string{"--no-defaults", "--batch", "--user=" + c.user, "--execute=DO 1", "album0"}
-				args = append(args, mode.args...)
+				if mode.withTLS {
+					args = append(args, "--ssl-ca="+ca)
+				}
+				if mode.asks != "" {
+					args = append(args, "--default-auth="+mode.asks)
+				}
 				host := "127.0.0.1"
 				if mode.network == "unix" {
 					args = append(args, "--socket="+s.addr())
@@ -173,8 +188,8 @@ func TestMariaDBClientLogsIn(t *testing.T) {
 					if err != nil || got.err != nil {
 						t.Fatalf("login: client got %v %s, server got %v, want success", err, out, got.err)
 					}
-					if h := got.hello; h.Database != "album0" || h.PasswordUsed != (c.password != "") || h.Capabilities.Has(SSL) != (mode.name == "TLS") {
-						t.Errorf("got login %+v", h)
+					if h := got.hello; h.Database != "album0" || h.PasswordUsed != (c.password != "") || h.Capabilities.Has(SSL) != mode.withTLS || (mode.plugin != "" && h.Plugin != mode.plugin) {
+						t.Errorf("got login %+v, want one by %s", h, mode.plugin)
 					}
 					return
 				}

@@ -14,7 +14,8 @@ import (
 //
 // The exchange is the connection phase of
 // https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase.html
-// with caching_sha2_password and mysql_native_password.
+// with caching_sha2_password, and with mysql_native_password, sha256_password and,
+// over TLS and Unix sockets, mysql_clear_password for clients that name them.
 type ServerLogin struct {
 	Version      string // the greeting's, a backend's own
 	ConnectionID uint32
