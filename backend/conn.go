@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/protocol"
 )
 
@@ -74,7 +76,23 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // refused the client's, otherwise an *UnreachableError.
 func (s *Shards) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
 	login.Credentials = shard.Credentials(login.Credentials)
-	return s.dialNode(ctx, shard, shard.primary(), login)
+	return s.dialEither(ctx, shard, shard.primary(), login)
+}
+
+// dialEither is dialNode with the one password and then with the other. What the
+// server says to the first is what the caller is told.
+func (s *Shards) dialEither(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
+	c, err := s.dialNode(ctx, shard, node, login)
+	var refused *protocol.ServerError
+	if err == nil || login.OtherPassword == "" || !errors.As(err, &refused) || refused.Code != mysql.ER_ACCESS_DENIED_ERROR {
+		return c, err
+	}
+	login.Password = login.OtherPassword
+	c, errOther := s.dialNode(ctx, shard, node, login)
+	if errors.As(errOther, &refused) && refused.Code == mysql.ER_ACCESS_DENIED_ERROR {
+		return nil, err
+	}
+	return c, errOther
 }
 
 func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {

@@ -15,6 +15,9 @@ import (
 // Credentials are what a login needs beside the client's flags.
 type Credentials struct {
 	User, Password string
+	// OtherPassword is tried once if the server refuses Password: an account's
+	// password may be changed on one server after the other. "": there is none.
+	OtherPassword string
 }
 
 // Node is one MySQL server's address and what was learned of it.

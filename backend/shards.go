@@ -208,7 +208,7 @@ func (s *Shards) logProbe(t target, problem string) {
 
 func (s *Shards) probeNode(ctx context.Context, t target) error {
 	creds := t.shard.Credentials(s.opts.Probe)
-	c, err := s.dialNode(ctx, t.shard, t.node, Login{
+	c, err := s.dialEither(ctx, t.shard, t.node, Login{
 		Credentials:  creds,
 		Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth,
 		Collation:    utf8mb4GeneralCI,

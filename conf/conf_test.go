@@ -93,10 +93,12 @@ format = "json"
 [[user]]
 name = "a"
 password = "typed"
+old_password_env = "CONF_TEST_PASSWORD"
 schema = "x"
 [[user]]
 name = "b"
 password_file = "p"
+old_password = "typed too"
 [sequence]
 database = "d"
 table = "t"
@@ -133,8 +135,8 @@ address = "[fe80::1]:3306"
 		LastInsertID: LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
 		Log: Log{Level: "debug", Format: "json"},
 		Users: []User{
-			{Name: "a", Credential: Credential{Password: NewSecret("typed")}, Schema: "x"},
-			{Name: "b", Credential: Credential{Password: NewSecret("from file"), PasswordFile: filepath.Join(dir, "p")}},
+			{Name: "a", Credential: Credential{Password: NewSecret("typed")}, OldPassword: NewSecret("from env"), OldPasswordEnv: "CONF_TEST_PASSWORD", Schema: "x"},
+			{Name: "b", Credential: Credential{Password: NewSecret("from file"), PasswordFile: filepath.Join(dir, "p")}, OldPassword: NewSecret("typed too")},
 		},
 		Sequence: Sequence{
 			Database: "d", Table: "t", CreateTable: false, Cache: 5, OutageCover: 0,
@@ -216,6 +218,10 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"admin_users = ['root']" + minimal, `admin_users: must name users that are there as [[user]], "root" is not`},
 		{minimal + "[[user]]\nname = 'b'\npassword = ''\npassword_env = 'X'", `user["b"]: at most one of password, password_file and password_env is allowed, has password and password_env`},
 		{minimal + "[[user]]\nname = 'b'\npassword_env = 'CONF_TEST_UNSET'", `user["b"].password_env: the environment variable CONF_TEST_UNSET is not set`},
+		{minimal + "[[user]]\nname = 'b'\nold_password = 'x'\nold_password_env = 'X'", `user["b"]: at most one of old_password, old_password_file and old_password_env is allowed, has old_password and old_password_env`},
+		{minimal + "[[user]]\nname = 'b'\npassword = 'x'\nold_password = ''", `user["b"].old_password: must not be empty: whoever has no password would be let in`},
+		{minimal + "[[user]]\nname = 'b'\nold_password = 'x'", `user["b"].old_password: needs a password beside it, the new one`},
+		{minimal + "[[user]]\nname = 'b'\npassword = 'x'\nold_password_file = '/none/p'", `user["b"].old_password_file: open /none/p: no such file or directory`},
 		{minimal + "[[user]]\nname = 'b'\npassword_file = '/none/p'", `user["b"].password_file: open /none/p: no such file or directory`},
 		// sequence
 		{minimal + "[sequence]\ncache = 0", "sequence.cache: must be between 1 and 1000000000000, is 0"},
@@ -306,6 +312,7 @@ func TestWarningsNameWhatIsOpen(t *testing.T) {
 		{"closed password file", minimal + "password_file = 'closed'", 0o644, nil},
 		{"open password file", minimal + "password_file = 'open'", 0o600, []string{"sequence.server #1.password_file: " + filepath.Join(dir, "open")}},
 		{"password in an open file", minimal + "password = 'x'", 0o644, []string{"holds passwords and is readable by everybody"}},
+		{"old password in an open file", minimal + "[[user]]\nname = 'b'\npassword_file = 'closed'\nold_password = 'x'", 0o644, []string{"holds passwords and is readable by everybody"}},
 		{"password in a closed file", minimal + "password = 'x'", 0o600, nil},
 		{"no password and open to all", "listen = '0.0.0.0:4306'" + minimal, 0o600, []string{`user["app"]: has no password`}},
 	} {

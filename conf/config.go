@@ -81,7 +81,12 @@ type Log struct {
 type User struct {
 	Name string `toml:"name"`
 	Credential
-	Schema string `toml:"schema"` // schema of a login that names none
+	// OldPassword lets in, too, while a password is being changed. It is given as
+	// Password is; once loaded it stands here wherever it came from.
+	OldPassword     Secret `toml:"old_password"`
+	OldPasswordFile string `toml:"old_password_file"`
+	OldPasswordEnv  string `toml:"old_password_env"`
+	Schema          string `toml:"schema"` // schema of a login that names none
 }
 
 // Credential says where a password stands: at most one of its keys; none of them

@@ -77,6 +77,7 @@ func (c *Config) complete() []string {
 	var problems []string
 	for i := range c.Users {
 		problems = append(problems, c.resolve(userKey(c, i), &c.Users[i].Credential)...)
+		problems = append(problems, c.resolveOld(userKey(c, i), &c.Users[i])...)
 	}
 	for i := range c.Sequence.Servers {
 		server := &c.Sequence.Servers[i]

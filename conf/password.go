@@ -52,37 +52,59 @@ func worldReadable(info fs.FileInfo) bool { return info.Mode().Perm()&0o004 != 0
 // resolve puts the password into cred.Password and returns what is wrong. key
 // names the table that cred belongs to.
 func (c *Config) resolve(key string, cred *Credential) []string {
+	return c.resolveKeys(key, "password", cred)
+}
+
+// resolveOld is resolve for the keys old_password, old_password_file and
+// old_password_env.
+func (c *Config) resolveOld(key string, user *User) []string {
+	old := Credential{user.OldPassword, user.OldPasswordFile, user.OldPasswordEnv}
+	problems := c.resolveKeys(key, "old_password", &old)
+	user.OldPassword, user.OldPasswordFile = old.Password, old.PasswordFile
+	if len(problems) == 0 && user.OldPassword.set {
+		switch {
+		case user.OldPassword.IsEmpty():
+			problems = append(problems, fmt.Sprintf("%s.old_password: must not be empty: whoever has no password would be let in", key))
+		case user.Password.IsEmpty():
+			problems = append(problems, fmt.Sprintf("%s.old_password: needs a password beside it, the new one", key))
+		}
+	}
+	return problems
+}
+
+// resolveKeys resolves the three keys that begin with name.
+func (c *Config) resolveKeys(key, name string, cred *Credential) []string {
 	var given []string
 	if cred.Password.set {
-		given = append(given, "password")
+		given = append(given, name)
 	}
 	if cred.PasswordFile != "" {
-		given = append(given, "password_file")
+		given = append(given, name+"_file")
 	}
 	if cred.PasswordEnv != "" {
-		given = append(given, "password_env")
+		given = append(given, name+"_env")
 	}
 	if len(given) > 1 {
-		return []string{fmt.Sprintf("%s: at most one of password, password_file and password_env is allowed, has %s", key, strings.Join(given, " and "))}
+		return []string{fmt.Sprintf("%s: at most one of %s, %s_file and %s_env is allowed, has %s", key, name, name, name, strings.Join(given, " and "))}
 	}
 	switch {
 	case cred.PasswordFile != "":
 		cred.PasswordFile = c.path(cred.PasswordFile)
 		password, warning, err := ReadPasswordFile(cred.PasswordFile)
 		if err != nil {
-			return []string{fmt.Sprintf("%s.password_file: %v", key, err)}
+			return []string{fmt.Sprintf("%s.%s_file: %v", key, name, err)}
 		}
 		if warning != "" {
-			c.warn("%s.password_file: %s", key, warning)
+			c.warn("%s.%s_file: %s", key, name, warning)
 		}
 		cred.Password = password
 	case cred.PasswordEnv != "":
 		value, ok := os.LookupEnv(cred.PasswordEnv)
 		if !ok {
-			return []string{fmt.Sprintf("%s.password_env: the environment variable %s is not set", key, cred.PasswordEnv)}
+			return []string{fmt.Sprintf("%s.%s_env: the environment variable %s is not set", key, name, cred.PasswordEnv)}
 		}
 		if value == "" {
-			return []string{fmt.Sprintf("%s.password_env: the environment variable %s is empty; leave the key out for an empty password", key, cred.PasswordEnv)}
+			return []string{fmt.Sprintf("%s.%s_env: the environment variable %s is empty; leave the key out for an empty password", key, name, cred.PasswordEnv)}
 		}
 		cred.Password = NewSecret(value)
 	}
@@ -96,7 +118,7 @@ func (c *Config) holdsPassword() bool {
 		return !cred.Password.IsEmpty() && cred.PasswordFile == "" && cred.PasswordEnv == ""
 	}
 	for _, user := range c.Users {
-		if inFile(user.Credential) {
+		if inFile(user.Credential) || inFile(Credential{user.OldPassword, user.OldPasswordFile, user.OldPasswordEnv}) {
 			return true
 		}
 	}

@@ -339,13 +339,14 @@ func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 func TestTheDecoyIsNoPassword(t *testing.T) {
 	salt := NewSalt()
 	for user, known := range map[string]bool{"nobody": false, "open": true} {
-		v := newVerifier(lookupTestUser(user))
+		account, is := lookupTestUser(user)
+		v := newVerifier(account, is, true)
 		decoy := decoyPassword()
 		if v.known != known || v.native(salt, native(salt, decoy)) || v.sha2(salt, sha2(salt, decoy)) || v.clear([]byte(decoy)) || v.clear(nil) {
 			t.Errorf("%s: the password that stands in for none was accepted", user)
 		}
 	}
-	if v := newVerifier(lookupTestUser("app")); v.empty() || v.native(salt, nil) || v.sha2(salt, nil) {
+	if v := newVerifier(testUsers["app"], true, true); v.empty() || v.native(salt, nil) || v.sha2(salt, nil) {
 		t.Error("no password was accepted for an account with one")
 	}
 }

@@ -12,6 +12,9 @@ import (
 // Account is what a login is checked against.
 type Account struct {
 	Password string // in clear; "" is the account without a password
+	// OldPassword proves the account as well, as MySQL's second password does while
+	// clients are changed over; "": there is none. It needs a Password beside it.
+	OldPassword string
 }
 
 // String hides the password, so that printing an Account cannot leak it.
@@ -30,45 +33,82 @@ const (
 // are compared with, so that they take the steps and the time of a wrong password.
 var decoyPassword = sync.OnceValue(rand.Text)
 
-// verifier checks one login's answers against one account, known or not.
+// verifier checks one login's answers against one account, known or not. Whatever
+// the account has, an answer is compared with the same number of passwords.
 type verifier struct {
-	known    bool   // the user exists
-	password string // the account's, or the decoy
-	real     bool   // password is the account's
+	known bool // the user exists
+	real  bool // passwords holds the account's
+	old   bool // passwords[1] is the account's old one
+
+	// passwords are the account's, or the decoy; only with two is the second one
+	// compared with.
+	passwords [2]string
+	two       bool
+
+	usedOld bool // the old password was right, and the other was not
 }
 
-func newVerifier(account Account, known bool) verifier {
+// newVerifier makes the verifier of an account; two says whether any account has
+// an old password.
+func newVerifier(account Account, known, two bool) verifier {
 	decoy := decoyPassword()
+	v := verifier{known: known, two: two, passwords: [2]string{decoy, decoy}}
 	if !known || account.Password == "" {
-		return verifier{known: known, password: decoy}
+		return v
 	}
-	return verifier{known: true, password: account.Password, real: true}
+	v.real, v.passwords[0] = true, account.Password
+	if account.OldPassword != "" {
+		v.old, v.passwords[1] = true, account.OldPassword
+	}
+	return v
 }
 
-// accepts turns a comparison's outcome into the login's. The comparison is made
-// before, also where it cannot matter.
-func (v verifier) accepts(equal int) bool { return v.real && equal == 1 }
+// accepts turns the comparisons' outcomes into the login's. They are made before,
+// also where they cannot matter.
+func (v *verifier) accepts(equal, equalOld int) bool {
+	right, rightOld := v.real && equal == 1, v.old && equalOld == 1
+	v.usedOld = rightOld && !right
+	return right || rightOld
+}
 
 // empty says whether a login without a password is right.
-func (v verifier) empty() bool { return v.known && !v.real }
+func (v *verifier) empty() bool { return v.known && !v.real }
 
 // native checks an answer of mysql_native_password.
-func (v verifier) native(salt Salt, answer []byte) bool {
-	want := mysql.CalcNativePassword(salt[:], []byte(v.password))
-	return v.accepts(subtle.ConstantTimeCompare(want, answer))
+func (v *verifier) native(salt Salt, answer []byte) bool {
+	compare := func(password string) int {
+		return subtle.ConstantTimeCompare(mysql.CalcNativePassword(salt[:], []byte(password)), answer)
+	}
+	return v.compareAll(compare)
 }
 
 // sha2 checks the scrambled answer of caching_sha2_password.
-func (v verifier) sha2(salt Salt, answer []byte) bool {
-	want := mysql.CalcCachingSha2Password(salt[:], []byte(v.password))
-	return v.accepts(subtle.ConstantTimeCompare(want, answer))
+func (v *verifier) sha2(salt Salt, answer []byte) bool {
+	compare := func(password string) int {
+		return subtle.ConstantTimeCompare(mysql.CalcCachingSha2Password(salt[:], []byte(password)), answer)
+	}
+	return v.compareAll(compare)
 }
 
 // clear checks a password that came over TLS or under RSA. Digests are compared,
 // for the time of a comparison would tell the password's length.
-func (v verifier) clear(password []byte) bool {
-	want, got := sha256.Sum256([]byte(v.password)), sha256.Sum256(password)
-	return v.accepts(subtle.ConstantTimeCompare(want[:], got[:]))
+func (v *verifier) clear(password []byte) bool {
+	got := sha256.Sum256(password)
+	compare := func(password string) int {
+		want := sha256.Sum256([]byte(password))
+		return subtle.ConstantTimeCompare(want[:], got[:])
+	}
+	return v.compareAll(compare)
+}
+
+// compareAll compares an answer, by a function that gives 1 where it fits, with each
+// password.
+func (v *verifier) compareAll(compare func(password string) int) bool {
+	equal, equalOld := compare(v.passwords[0]), 0
+	if v.two {
+		equalOld = compare(v.passwords[1])
+	}
+	return v.accepts(equal, equalOld)
 }
 
 // isEmptyAnswer says whether a client answers that it has no password: with

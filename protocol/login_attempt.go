@@ -9,6 +9,9 @@ type Attempt struct {
 	// Hello is what the client says of itself. Its Salt is the challenge that the
 	// client knows: the greeting's, until a switch of plugins brings another.
 	Hello ClientHello
+	// UsedOld says after Verify that the client knows the account's OldPassword, not
+	// its Password.
+	UsedOld bool
 
 	login *ServerLogin
 	pc    PacketConn // the client, with the login just read: packets continue its numbering
@@ -35,9 +38,13 @@ type Attempt struct {
 // After an *AuthError or a *HandshakeError the client has its answer and the
 // connection is to be closed; any other error is the connection's own.
 func (a *Attempt) Verify(account Account, known bool) error {
-	x := exchange{login: a.login, pc: a.pc, hello: &a.Hello, verifier: newVerifier(account, known)}
+	x := exchange{login: a.login, pc: a.pc, hello: &a.Hello, verifier: newVerifier(account, known, a.login.OldPasswords)}
+	var err error
 	if a.changeUser {
-		return x.again(a.plugin, a.answer)
+		err = x.again(a.plugin, a.answer)
+	} else {
+		err = x.first(a.plugin, a.answer)
 	}
-	return x.first(a.plugin, a.answer)
+	a.UsedOld = x.verifier.usedOld
+	return err
 }

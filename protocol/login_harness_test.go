@@ -38,7 +38,9 @@ type loginServer struct {
 type loginResult struct {
 	hello *ClientHello
 	err   error
-	steps []string // "in 32", "out 2": the packets of the login and their lengths
+	// usedOld says that it was the account's old password.
+	usedOld bool
+	steps   []string // "in 32", "out 2": the packets of the login and their lengths
 }
 
 var testUsers = map[string]Account{
@@ -112,8 +114,13 @@ func (s *loginServer) serve(nc net.Conn) {
 	s.mu.Unlock()
 
 	traced := &tracedConn{Conn: conn}
-	hello, err := judged(lookup)(login.Receive(traced))
-	s.report(loginResult{hello: hello, err: err, steps: traced.steps})
+	attempt, err := login.Receive(traced)
+	usedOld := false
+	hello, err := judged(lookup)(attempt, err)
+	if attempt != nil {
+		usedOld = attempt.UsedOld
+	}
+	s.report(loginResult{hello: hello, err: err, usedOld: usedOld, steps: traced.steps})
 	if err != nil {
 		return
 	}

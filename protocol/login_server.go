@@ -33,6 +33,10 @@ type ServerLogin struct {
 	// refused at once.
 	RSA *RSAKeys
 
+	// OldPasswords says that some account may have an OldPassword: every login is then
+	// compared with two, so that its time does not tell which account has one.
+	OldPasswords bool
+
 	MaxPacket int // the longest packet read before the login ends; 0: DefaultLoginLimit
 }
 

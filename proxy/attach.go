@@ -46,7 +46,7 @@ func (s *session) release(c *backend.Conn) {
 // open opens the session's connection to a shard, with the client's own framing.
 func (s *session) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
 	c, err := s.srv.opts.Shards.Dial(s.ctx, shard, backend.Login{
-		Credentials:  backend.Credentials{User: s.user.Name, Password: s.user.Password},
+		Credentials:  backend.Credentials{User: s.user.Name, Password: s.user.Password, OtherPassword: s.user.OldPassword},
 		Schema:       schema,
 		Capabilities: s.login.Capabilities,
 		Collation:    s.login.Collation,

@@ -23,6 +23,7 @@ import (
 // User is an account that clients log in with.
 type User struct {
 	Name, Password string
+	OldPassword    string // lets in, too, while the password is changed; "": none
 	Schema         string // the current schema of a login that names none
 	Admin          bool   // may create and drop sequences
 }
@@ -87,6 +88,8 @@ type Server struct {
 	listener net.Listener
 	instance uint32
 
+	oldPasswords bool // some user has an old password
+
 	draining atomic.Bool
 	stopping chan struct{} // closed when draining begins
 	waiting  chan *session // to goroutines that wait for a client
@@ -107,6 +110,7 @@ func New(opts Options) *Server {
 	}
 	for _, u := range opts.Users {
 		s.users[u.Name] = u
+		s.oldPasswords = s.oldPasswords || u.OldPassword != ""
 	}
 	return s
 }

@@ -257,7 +257,7 @@ func (s *session) begin(schema string) error {
 func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
 	l := &protocol.ServerLogin{
 		Version: noServerVersion, ConnectionID: id, Capabilities: protocol.Common, Collation: noServerCollation,
-		Status: protocol.Autocommit, TLS: s.opts.TLS, RSA: s.opts.RSA,
+		Status: protocol.Autocommit, TLS: s.opts.TLS, RSA: s.opts.RSA, OldPasswords: s.oldPasswords,
 	}
 	if hello, ok := s.opts.Shards.Greeting(); ok {
 		l.Version, l.Collation = hello.Version, hello.Collation
@@ -274,10 +274,15 @@ const (
 	noServerCollation = 45 // utf8mb4_general_ci
 )
 
-// verify lets a client prove that it is one of our users.
+// verify lets a client prove that it is one of our users. Its Password is then the
+// one that the client gave, for the servers.
 func (s *Server) verify(attempt *protocol.Attempt) (User, error) {
 	u, known := s.users[attempt.Hello.User]
-	return u, attempt.Verify(protocol.Account{Password: u.Password}, known)
+	err := attempt.Verify(protocol.Account{Password: u.Password, OldPassword: u.OldPassword}, known)
+	if attempt.UsedOld {
+		u.Password, u.OldPassword = u.OldPassword, u.Password
+	}
+	return u, err
 }
 
 // status is what answers of our own say of the session.

@@ -44,7 +44,8 @@ func shardOptions(cfg *conf.Config, log *zap.Logger) backend.Options {
 		Logger:         log,
 	}
 	if len(cfg.Users) > 0 {
-		opts.Probe = backend.Credentials{User: cfg.Users[0].Name, Password: cfg.Users[0].Password.Reveal()}
+		u := &cfg.Users[0]
+		opts.Probe = backend.Credentials{User: u.Name, Password: u.Password.Reveal(), OtherPassword: u.OldPassword.Reveal()}
 	}
 	for i := range cfg.Shards {
 		s := &cfg.Shards[i]
@@ -79,7 +80,7 @@ func serverOptions(cfg *conf.Config, keys *protocol.RSAKeys, log *zap.Logger) (p
 	for i := range cfg.Users {
 		u := &cfg.Users[i]
 		opts.Users = append(opts.Users, proxy.User{
-			Name: u.Name, Password: u.Password.Reveal(), Schema: u.Schema, Admin: cfg.IsAdmin(u.Name),
+			Name: u.Name, Password: u.Password.Reveal(), OldPassword: u.OldPassword.Reveal(), Schema: u.Schema, Admin: cfg.IsAdmin(u.Name),
 		})
 	}
 	var err error
