@@ -211,7 +211,7 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[log]\nlevel = 'Info'", `log.level: must be "debug", "info", "warn" or "error", is "Info"`},
 		{minimal + "[tls]\ncert_file = 'c'", "tls: key_file is missing; cert_file needs it"},
 		{minimal + "[tls]\nkey_file = 'c'", "tls: cert_file is missing; key_file needs it"},
-		{minimal + "[tls]\nkey_file = '/none/k'\ncert_file = '/none/c'", `tls: cert_file "/none/c" with key_file "/none/k": open /none/c: no such file or directory`},
+		{minimal + "[tls]\nkey_file = '/none/k'\ncert_file = '/none/c'", `tls: cert_file: stat /none/c: no such file or directory`},
 		// users
 		{minimal + "[[user]]\nname = 'app'", `user["app"].name: must be given once, is there twice`},
 		{minimal + "[[user]]", "user #2.name: is missing"},

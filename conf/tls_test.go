@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/internal/tlsfiles"
 )
 
 // writeKeyPair writes server.crt and server.key into dir.
@@ -48,12 +50,11 @@ func TestCertificatesAreFoundBesideTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := c.TLS.ServerConfig()
-	if err != nil || config == nil || len(config.Certificates) != 1 {
-		t.Errorf("got %v, %v, want one certificate", config, err)
+	if got, want := c.TLS.Files(), (tlsfiles.ServerFiles{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key")}); got != want || !c.TLS.Configured() {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if config, err := parse(t, minimal).TLS.ServerConfig(); config != nil || err != nil {
-		t.Errorf("without [tls]: got %v, %v, want nothing", config, err)
+	if parse(t, minimal).TLS.Configured() {
+		t.Error("TLS is configured without [tls]")
 	}
 }
 

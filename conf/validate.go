@@ -28,7 +28,7 @@ func (p *checker) add(key, format string, args ...any) {
 func (c *Config) problems() []string {
 	var p checker
 	c.checkServing(&p)
-	if _, err := c.TLS.ServerConfig(); err != nil {
+	if err := c.TLS.check(); err != nil {
 		p.add("tls", "%v", err)
 	}
 	c.checkUsers(&p)

@@ -2,9 +2,7 @@ package proxy_test
 
 import (
 	"fmt"
-	"net"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -104,29 +102,7 @@ func TestAnswersThatNobodyReadsAreNotHeaped(t *testing.T) {
 }
 
 func TestADialIsBoundedByTheConnectTimeout(t *testing.T) {
-	// A socket that listens and never accepts, with its queue full, answers no SYN.
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Close(fd)
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
-	sa, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", sa.(*syscall.SockaddrInet4).Port)
-	for range 3 {
-		nc, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
-		if err == nil {
-			defer nc.Close()
-		}
-	}
+	address := mysqltest.SilentListener(t).String()
 	e := newEnv(t, setup{Shards: 2, Backend: func(o *backend.Options) {
 		o.ConnectTimeout = 300 * time.Millisecond
 		o.Shards[1].Nodes = []string{address}

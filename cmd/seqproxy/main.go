@@ -37,7 +37,7 @@ Usage:
 
 func main() {
 	w := watchSignals()
-	p := &program{out: os.Stdout, err: os.Stderr, hurry: w.hurry}
+	p := &program{out: os.Stdout, err: os.Stderr, hurry: w.hurry, reloads: w.hangups}
 	err := p.run(w.stop, os.Args[1:])
 	w.release()
 	os.Exit(p.status(err))
@@ -50,6 +50,8 @@ type program struct {
 	// hurry is done when the user has asked a second time for the end: then
 	// nothing is waited for any more.
 	hurry context.Context
+	// reloads takes SIGHUP for a wish to reload, from then on.
+	reloads func() <-chan struct{}
 }
 
 // say tells the user something. If nobody can read it any more, that changes

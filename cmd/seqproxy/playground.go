@@ -67,7 +67,7 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 			}
 		})
 	}
-	err = r.wait(life, p.hurry)
+	err = r.wait(life, p.hurry, nil)
 	if ctx.Err() == nil && life.Err() != nil {
 		err = errors.Join(err, context.Cause(life))
 	}

@@ -13,6 +13,7 @@ import (
 	"seqproxy/admin"
 	"seqproxy/backend"
 	"seqproxy/conf"
+	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
@@ -23,6 +24,7 @@ type running struct {
 	server    *proxy.Server
 	shards    *backend.Shards
 	sequences *sequence.Sequences
+	files     *tlsfiles.Store // certificates and keys, read again when they change
 	log       *zap.Logger
 	timeout   time.Duration // of the shutdown
 
@@ -37,7 +39,7 @@ type running struct {
 // wait. ctx bounds only the start. Servers that are down are no error: each part goes
 // on asking for its own.
 func start(ctx context.Context, cfg *conf.Config, log *zap.Logger) (*running, error) {
-	r := &running{log: log, timeout: cfg.ShutdownTimeout.D(), served: make(chan struct{})}
+	r := &running{log: log, timeout: cfg.ShutdownTimeout.D(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
 	var err error
 	if r.sequences, err = sequence.New(sequenceOptions(cfg, log.Named("sequence"))); err != nil {
 		return nil, fmt.Errorf("sequences: %w", err)
@@ -46,7 +48,7 @@ func start(ctx context.Context, cfg *conf.Config, log *zap.Logger) (*running, er
 		return nil, fmt.Errorf("shards: %w", err)
 	}
 	keys := protocol.NewRSAKeys()
-	opts, err := serverOptions(cfg, keys, log.Named("proxy"))
+	opts, err := serverOptions(cfg, r.files, keys, log.Named("proxy"))
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +62,7 @@ func start(ctx context.Context, cfg *conf.Config, log *zap.Logger) (*running, er
 	life, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wg.Go(func() { r.prepareKeys(keys) })
 	r.wg.Go(func() { r.awaitSequences(life) })
+	r.wg.Go(func() { r.files.Watch(life) })
 	r.shards.Open(ctx)
 	r.wg.Go(func() {
 		defer close(r.served)
@@ -116,13 +119,30 @@ func (r *running) awaitSequences(ctx context.Context) {
 }
 
 // wait lets the proxy run until ctx is cancelled or clients cannot be accepted any
-// more, and stops it. When hurry is done nothing is waited for.
-func (r *running) wait(ctx, hurry context.Context) error {
-	select {
-	case <-ctx.Done():
-	case <-r.served:
+// more, and stops it. When hurry is done nothing is waited for. Each value of reloads,
+// which may be nil, asks for a reload.
+func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}) error {
+	for {
+		select {
+		case <-reloads:
+			r.reload()
+			continue
+		case <-ctx.Done():
+		case <-r.served:
+		}
+		return r.stop(hurry)
 	}
-	return r.stop(hurry)
+}
+
+// reload reads certificates and keys again, for connections made from now on, and
+// logs the outcome. What cannot be used stays as it was. It may be called from any
+// goroutine.
+func (r *running) reload() {
+	changed, err := r.files.Reload()
+	if err != nil {
+		r.log.Error("certificates that cannot be used were left as they were", zap.Error(err))
+	}
+	r.log.Info("reloaded", zap.Strings("changed", changed))
 }
 
 // giveBackTimeout bounds giving unused numbers back when the proxy stops.

@@ -28,7 +28,7 @@ func (p *program) serve(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return r.wait(ctx, p.hurry)
+	return r.wait(ctx, p.hurry, p.reloads())
 }
 
 // proxyCommand is the flags of the proxy itself.

@@ -127,7 +127,7 @@ user = "root"
 			t.Errorf("%s: got %q, %v, want %q", sql, output, err, want)
 		}
 	}
-	p.signal(syscall.SIGHUP) // as a terminal that is closed sends it
+	p.signal(syscall.SIGINT)
 	p.end(0)
 }
 
@@ -257,6 +257,25 @@ address = %[3]q
 	if got := query(t, address, "root", "p", `\s`, "--ssl"); !strings.Contains(got, "Cipher in use is TLS_") {
 		t.Errorf("the client's status over TLS: got %q, want a cipher in it", got)
 	}
+
+	// SIGHUP reads the files again, and leaves alone what cannot be used.
+	shown := func() string {
+		t.Helper()
+		return query(t, address, "root", "p", "SELECT 7", "--ssl", "--ssl-verify-server-cert", "--ssl-ca="+cert, "-N")
+	}
+	next, nextKey := certificate(t)
+	replace(t, nextKey, key)
+	p.signal(syscall.SIGHUP)
+	p.await("certificates that cannot be used were left as they were")
+	if got := shown(); got != "7" {
+		t.Errorf("after a reload of what cannot be used: got %q, want 7", got)
+	}
+	replace(t, next, cert)
+	p.signal(syscall.SIGHUP)
+	p.await(`{"changed": ["tls"]}`)
+	if got := shown(); got != "7" {
+		t.Errorf("after a reload: got %q, want 7: the old certificate was shown", got)
+	}
 	p.signal(syscall.SIGTERM)
 	p.end(0)
 
@@ -267,5 +286,13 @@ address = %[3]q
 	p.end(1)
 	if want := "tls: cert_file"; !strings.Contains(p.stderr(), want) {
 		t.Errorf("a broken key: got %q, want %q in it", p.stderr(), want)
+	}
+}
+
+// replace renames one file over another.
+func replace(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/conf"
+	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
@@ -61,7 +62,7 @@ func shardOptions(cfg *conf.Config, log *zap.Logger) backend.Options {
 	return opts
 }
 
-func serverOptions(cfg *conf.Config, keys *protocol.RSAKeys, log *zap.Logger) (proxy.Options, error) {
+func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKeys, log *zap.Logger) (proxy.Options, error) {
 	opts := proxy.Options{
 		LastInsertIDExact: cfg.LastInsertID == conf.LastInsertIDExact,
 		RSA:               keys,
@@ -83,9 +84,11 @@ func serverOptions(cfg *conf.Config, keys *protocol.RSAKeys, log *zap.Logger) (p
 			Name: u.Name, Password: u.Password.Reveal(), OldPassword: u.OldPassword.Reveal(), Schema: u.Schema, Admin: cfg.IsAdmin(u.Name),
 		})
 	}
-	var err error
-	if opts.TLS, err = cfg.TLS.ServerConfig(); err != nil {
-		return opts, fmt.Errorf("tls: %w", err)
+	if cfg.TLS.Configured() {
+		var err error
+		if opts.TLS, err = files.Server("tls", cfg.TLS.Files()); err != nil {
+			return opts, fmt.Errorf("tls: %w", err)
+		}
 	}
 	return opts, nil
 }

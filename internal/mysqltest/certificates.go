@@ -1,0 +1,149 @@
+package mysqltest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqld"
+)
+
+// CA makes certificates for one test.
+type CA struct {
+	File string // PEM, of its own certificate
+	Pool *x509.CertPool
+
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// Certificate is a certificate with its key, each in a PEM file.
+type Certificate struct {
+	CertFile, KeyFile string
+}
+
+// NewCA makes a CA that nobody else trusts.
+func NewCA(t testing.TB) *CA {
+	t.Helper()
+	ca := &CA{Pool: x509.NewCertPool(), key: newKey(t)}
+	template := &x509.Certificate{
+		SerialNumber: serial(t), Subject: pkix.Name{CommonName: "seqproxy test CA"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &ca.key.PublicKey, ca.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ca.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	ca.Pool.AddCert(ca.cert)
+	ca.File = filepath.Join(t.TempDir(), "ca.pem")
+	writePEM(t, ca.File, "CERTIFICATE", der)
+	return ca
+}
+
+// Server makes a server's certificate for names, which are addresses too.
+func (ca *CA) Server(t testing.TB, names ...string) Certificate {
+	t.Helper()
+	return ca.Issue(t, func(c *x509.Certificate) {
+		c.Subject.CommonName = "seqproxy test server"
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		for _, name := range names {
+			if ip := net.ParseIP(name); ip != nil {
+				c.IPAddresses = append(c.IPAddresses, ip)
+			} else {
+				c.DNSNames = append(c.DNSNames, name)
+			}
+		}
+	})
+}
+
+// Client makes a client's certificate.
+func (ca *CA) Client(t testing.TB, commonName string) Certificate {
+	t.Helper()
+	return ca.Issue(t, func(c *x509.Certificate) {
+		c.Subject.CommonName = commonName
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	})
+}
+
+// Issue makes a certificate that change has filled in; it is valid now, unless
+// change says otherwise.
+func (ca *CA) Issue(t testing.TB, change func(*x509.Certificate)) Certificate {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: serial(t), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(12 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature,
+	}
+	change(template)
+	key := newKey(t)
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, &key.PublicKey, ca.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	c := Certificate{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	writePEM(t, c.CertFile, "CERTIFICATE", der)
+	writePEM(t, c.KeyFile, "PRIVATE KEY", keyDER)
+	return c
+}
+
+// ServerArgs are the options by which a server uses the certificate and verifies
+// clients' certificates with the CA.
+func (c Certificate) ServerArgs(clients *CA) []string {
+	return []string{"--ssl-ca=" + clients.File, "--ssl-cert=" + c.CertFile, "--ssl-key=" + c.KeyFile}
+}
+
+// WithoutTLS are the options by which a server does not offer TLS, which some do
+// with a certificate of their own making.
+func WithoutTLS(t testing.TB) []string {
+	t.Helper()
+	b, err := findBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Flavour == mysqld.MySQL {
+		return []string{"--tls-version="}
+	}
+	return []string{"--skip-ssl"}
+}
+
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func serial(t testing.TB) *big.Int {
+	t.Helper()
+	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.Add(n, big.NewInt(1))
+}
+
+func writePEM(t testing.TB, path, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,228 @@
+package tlsfiles
+
+import (
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+)
+
+// Mode says how a connection to a server is secured, in the words of MySQL's
+// --ssl-mode
+// (https://dev.mysql.com/doc/refman/8.4/en/connection-options.html#option_general_ssl-mode).
+type Mode string
+
+// The modes.
+const (
+	Disabled Mode = "DISABLED" // no TLS
+	// Preferred is TLS if the server offers it. Nothing is verified, and who sits
+	// between can say that it does not offer it.
+	Preferred Mode = "PREFERRED"
+	Required  Mode = "REQUIRED" // TLS, with whoever answers
+	VerifyCA  Mode = "VERIFY_CA"
+	// VerifyIdentity is VerifyCA, and the certificate must be for the server's name.
+	VerifyIdentity Mode = "VERIFY_IDENTITY"
+)
+
+// verifies says whether the server's certificate is checked.
+func (m Mode) verifies() bool { return m == VerifyCA || m == VerifyIdentity }
+
+// ClientFiles say how connections to a server are secured.
+type ClientFiles struct {
+	Mode Mode // required
+	// CA is a PEM file of the CAs that servers are verified with; "" with
+	// VerifyIdentity is those that the system trusts.
+	CA        string
+	Cert, Key string // PEM files of the certificate that is shown to the server, or ""
+	// ServerName is the name that VerifyIdentity wants in the certificate, and that the
+	// server is told (SNI); "" is the host of its address.
+	ServerName string
+	// PublicKey is a PEM file of the server's RSA key for passwords, or "".
+	PublicKey string
+}
+
+// Security is what one connection is opened with.
+type Security struct {
+	TLS *tls.Config // nil: plain
+	// Optional: a server that does not offer TLS is spoken to without it.
+	Optional bool
+	// PublicKey is the server's RSA key; nil if it is not known.
+	PublicKey *rsa.PublicKey
+}
+
+// Client secures connections to the servers of one group with the files as they
+// were last read.
+type Client struct {
+	files   ClientFiles
+	current atomic.Pointer[credentials]
+}
+
+// credentials is what the files hold.
+type credentials struct {
+	roots *x509.CertPool // nil: the system's
+	certs []tls.Certificate
+	key   *rsa.PublicKey
+}
+
+// Client returns what connections to a group of servers are secured with.
+func (s *Store) Client(name string, files ClientFiles) (*Client, error) {
+	c := &Client{files: files}
+	read := []file{
+		{"tls_ca_file", files.CA}, {"tls_cert_file", files.Cert}, {"tls_key_file", files.Key}, {"public_key_file", files.PublicKey},
+	}
+	err := s.add(name, read, func(contents [][]byte) error {
+		made, err := newCredentials(files, contents)
+		if err == nil {
+			c.current.Store(made)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func newCredentials(files ClientFiles, contents [][]byte) (*credentials, error) {
+	ca, cert, key, public := contents[0], contents[1], contents[2], contents[3]
+	c := &credentials{}
+	if files.CA != "" {
+		var err error
+		if c.roots, err = parseCAs(ca); err != nil {
+			return nil, fmt.Errorf("tls_ca_file %q: %w", files.CA, err)
+		}
+	}
+	if files.Cert != "" {
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("tls_cert_file %q with tls_key_file %q: %w", files.Cert, files.Key, err)
+		}
+		c.certs = []tls.Certificate{pair}
+	}
+	if files.PublicKey != "" {
+		var err error
+		if c.key, err = parsePublicKey(public); err != nil {
+			return nil, fmt.Errorf("public_key_file %q: %w", files.PublicKey, err)
+		}
+	}
+	return c, nil
+}
+
+// parseCAs reads certificates. Unlike x509's own it does not skip what it cannot
+// read.
+func parseCAs(text []byte) (*x509.CertPool, error) {
+	pool, any := x509.NewCertPool(), false
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		pool.AddCert(cert)
+		any = true
+	}
+	if !any {
+		return nil, errors.New("holds no certificate in PEM")
+	}
+	return pool, nil
+}
+
+// parsePublicKey reads a key as MySQL's public_key.pem is, PKIX, or in PKCS #1.
+func parsePublicKey(text []byte) (*rsa.PublicKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("holds no key in PEM")
+	}
+	if key, err := x509.ParsePKCS1PublicKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("the PEM block %q is no public key: %w", block.Type, err)
+	}
+	key, ok := parsed.(*rsa.PublicKey)
+	if !ok {
+		return nil, fmt.Errorf("the key is a %T, but passwords are encrypted with RSA", parsed)
+	}
+	return key, nil
+}
+
+// Target is one server of a Client's group. It is safe for concurrent use. A nil
+// Target is a server that is spoken to in plain.
+type Target struct {
+	client *Client
+	name   string
+	made   atomic.Pointer[made]
+}
+
+// made is a Security and what it was made of.
+type made struct {
+	of *credentials
+	Security
+}
+
+// To returns the settings for the server at address, "host:port" or a socket's
+// path. A nil Client gives a nil Target.
+func (c *Client) To(address string) *Target {
+	if c == nil {
+		return nil
+	}
+	t := &Target{client: c, name: c.files.ServerName}
+	if t.name == "" {
+		t.name = "localhost" // whoever listens on a socket
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			t.name = strings.TrimSuffix(host, ".")
+		}
+	}
+	return t
+}
+
+var plain Security
+
+// Security returns what to open a connection with now. It is only read.
+func (t *Target) Security() *Security {
+	if t == nil {
+		return &plain
+	}
+	of := t.client.current.Load()
+	if m := t.made.Load(); m != nil && m.of == of {
+		return &m.Security
+	}
+	// Two may do this at once, and one's cache of sessions is then lost.
+	m := &made{of: of, Security: Security{PublicKey: of.key}}
+	if mode := t.client.files.Mode; mode != Disabled {
+		m.TLS = clientConfig(mode, of, t.name)
+		m.Optional = mode == Preferred
+	}
+	t.made.Store(m)
+	return &m.Security
+}
+
+// sessions is how many TLS sessions of a server are kept. Connections resume the
+// last one, which spares both sides the asymmetric part of a handshake.
+const sessions = 8
+
+func clientConfig(mode Mode, of *credentials, name string) *tls.Config {
+	cfg := &tls.Config{
+		MinVersion: oldestVersion, Certificates: of.certs, ServerName: name,
+		// Of this configuration alone: what was verified with other CAs is not resumed.
+		ClientSessionCache: tls.NewLRUClientSessionCache(sessions),
+		// Package tls verifies name and chain or nothing: verify does what mode says.
+		InsecureSkipVerify: true,
+	}
+	if mode.verifies() {
+		cfg.VerifyConnection = func(state tls.ConnectionState) error { return verify(mode, of, name, state) }
+	}
+	return cfg
+}

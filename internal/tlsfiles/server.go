@@ -1,0 +1,44 @@
+package tlsfiles
+
+import (
+	"crypto/tls"
+	"fmt"
+	"sync/atomic"
+)
+
+// ServerFiles are the files of the side that clients connect to.
+type ServerFiles struct {
+	Cert string // PEM, with the chain; required
+	Key  string // PEM; required
+}
+
+// Server returns the configuration of TLS towards clients, by which each handshake
+// meets the files as they were last read. TLS 1.2 is the oldest version.
+func (s *Store) Server(name string, files ServerFiles) (*tls.Config, error) {
+	var current atomic.Pointer[tls.Config]
+	err := s.add(name, []file{{"cert_file", files.Cert}, {"key_file", files.Key}}, func(contents [][]byte) error {
+		cfg, err := serverConfig(files, contents)
+		if err == nil {
+			current.Store(cfg)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:         oldestVersion,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil },
+	}, nil
+}
+
+// oldestVersion is that of MySQL 8 and later, too.
+const oldestVersion = tls.VersionTLS12
+
+func serverConfig(files ServerFiles, contents [][]byte) (*tls.Config, error) {
+	cert, err := tls.X509KeyPair(contents[0], contents[1])
+	if err != nil {
+		return nil, fmt.Errorf("cert_file %q with key_file %q: %w", files.Cert, files.Key, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: oldestVersion}, nil
+}

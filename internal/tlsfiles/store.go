@@ -1,0 +1,175 @@
+package tlsfiles
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Store holds settings that were made of files. It is safe for concurrent use.
+type Store struct {
+	log *zap.Logger
+
+	mu      sync.Mutex // held while files are read
+	sources []*source  // guarded by mu
+}
+
+// NewStore makes an empty Store. It does no I/O.
+func NewStore(log *zap.Logger) *Store { return &Store{log: log} }
+
+// source is one setting and the files it is made of.
+type source struct {
+	name  string // what it is for, in messages: "tls", "shard photos0"
+	files []file
+	// build makes the setting of the files' contents, nil for no file, and puts
+	// it to use. It is left as it was after an error.
+	build func(contents [][]byte) error
+
+	used     digest // of the contents that are in use
+	failed   digest // of those that could not be used when they were last looked at
+	reported bool   // failed was logged
+}
+
+// file is one of a setting's files; its path is "" where none is configured.
+type file struct{ key, path string }
+
+// digest tells contents apart. Times and sizes of files do not: copies keep them,
+// and a file may be replaced twice within a clock tick.
+type digest [sha256.Size]byte
+
+// add reads a new setting's files for the first time.
+func (s *Store) add(name string, files []file, build func(contents [][]byte) error) error {
+	src := &source{name: name, files: files, build: build}
+	if _, err := src.load(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sources = append(s.sources, src)
+	return nil
+}
+
+// load reads the files and, if they have changed, puts them to use.
+func (src *source) load() (changed bool, err error) {
+	contents, now, err := src.read()
+	if err == nil && now == src.used {
+		src.failed, src.reported = digest{}, false
+		return false, nil
+	}
+	if err == nil {
+		err = src.build(contents)
+	}
+	if err != nil {
+		if now != src.failed {
+			src.failed, src.reported = now, false
+		}
+		return false, err
+	}
+	src.used, src.failed, src.reported = now, digest{}, false
+	return true, nil
+}
+
+func (src *source) read() (contents [][]byte, now digest, err error) {
+	contents = make([][]byte, len(src.files))
+	hash := sha256.New()
+	for i, f := range src.files {
+		if f.path != "" {
+			if contents[i], err = readFile(f.path); err != nil {
+				err = fmt.Errorf("%s: %w", f.key, err)
+				fmt.Fprint(hash, err) // what cannot be read is told apart by why
+				break
+			}
+		}
+		fmt.Fprintf(hash, "%d:", len(contents[i]))
+		hash.Write(contents[i])
+	}
+	return contents, digest(hash.Sum(nil)), err
+}
+
+// maxFile is more than any certificate, key or bundle of CAs has.
+const maxFile = 4 << 20
+
+func readFile(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() { // opening a pipe would wait for its other end
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxFile {
+		return nil, fmt.Errorf("%s is longer than %d bytes", path, maxFile)
+	}
+	return b, nil
+}
+
+// Reload reads all files now. It returns the names of the settings that changed,
+// for connections made from now on, and why others could not be used, which then
+// stay as they were.
+func (s *Store) Reload() (changed []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, src := range s.sources {
+		did, srcErr := src.load()
+		if did {
+			changed = append(changed, src.name)
+		}
+		if srcErr != nil {
+			src.reported = true // by the caller
+			err = errors.Join(err, fmt.Errorf("%s: %w", src.name, srcErr))
+		}
+	}
+	return changed, err
+}
+
+// checkEvery is how often Watch looks at the files.
+const checkEvery = 5 * time.Second
+
+// Watch looks at the files every few seconds until ctx is done, and reloads those
+// that changed, however that was done: written in place, renamed, or behind a link
+// that leads elsewhere now, as in Kubernetes. What cannot be used is logged once.
+func (s *Store) Watch(ctx context.Context) { s.watch(ctx, checkEvery) }
+
+func (s *Store) watch(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.check()
+		}
+	}
+}
+
+func (s *Store) check() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, src := range s.sources {
+		before := src.failed
+		changed, err := src.load()
+		switch {
+		case changed:
+			s.log.Info("certificates were read again", zap.Strings("for", []string{src.name}))
+		case err != nil && !src.reported && src.failed == before:
+			// Seen twice: it is no certificate whose key is about to be written.
+			src.reported = true
+			s.log.Warn("changed certificates cannot be used; the old ones stay", zap.String("for", src.name), zap.Error(err))
+		}
+	}
+}

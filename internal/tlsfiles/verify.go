@@ -1,0 +1,98 @@
+package tlsfiles
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// verify checks a server's certificate in a handshake, also in one that resumes a
+// session: it may have expired meanwhile.
+func verify(mode Mode, of *credentials, name string, state tls.ConnectionState) error {
+	if len(state.PeerCertificates) == 0 {
+		return errors.New("the server shows no certificate")
+	}
+	leaf := state.PeerCertificates[0]
+	opts := x509.VerifyOptions{Roots: of.roots, Intermediates: x509.NewCertPool()}
+	for _, c := range state.PeerCertificates[1:] {
+		opts.Intermediates.AddCert(c)
+	}
+	if _, err := leaf.Verify(opts); err != nil {
+		return &VerificationError{
+			Err:    fmt.Errorf("its certificate cannot be verified: %w", err),
+			WayOut: `put the CA that signed it into tls_ca_file, or do not ask for that with tls = "REQUIRED"`,
+		}
+	}
+	if mode != VerifyIdentity {
+		return nil
+	}
+	if err := verifyName(leaf, name, of.roots != nil); err != nil {
+		return &VerificationError{
+			Err:    fmt.Errorf("its certificate is another server's: %w", err),
+			WayOut: `name the server in tls_server_name as its certificate does, or do not ask for a name with tls = "VERIFY_CA"`,
+		}
+	}
+	return nil
+}
+
+// VerificationError is a server whose certificate is not what was asked for.
+type VerificationError struct {
+	Err    error
+	WayOut string // in the words of the configuration
+}
+
+func (e *VerificationError) Error() string { return e.Err.Error() + " (" + e.WayOut + ")" }
+
+// Unwrap returns the cause.
+func (e *VerificationError) Unwrap() error { return e.Err }
+
+// verifyName checks that a certificate is for a host. Where CAs were configured, one
+// that lists no names at all may have it as its common name, as MySQL's clients
+// allow and many recipes for certificates of MySQL servers make it. CAs that the
+// system trusts make none such.
+func verifyName(leaf *x509.Certificate, name string, ownCAs bool) error {
+	listed := len(leaf.DNSNames) + len(leaf.IPAddresses) + len(leaf.EmailAddresses) + len(leaf.URIs)
+	if listed > 0 || !ownCAs || net.ParseIP(name) != nil || leaf.Subject.CommonName == "" {
+		return leaf.VerifyHostname(name)
+	}
+	byCommonName := &x509.Certificate{Raw: leaf.Raw, DNSNames: []string{leaf.Subject.CommonName}}
+	if err := byCommonName.VerifyHostname(name); err != nil {
+		return fmt.Errorf("certificate is valid for %s, not %s", leaf.Subject.CommonName, name)
+	}
+	return nil
+}
+
+// Explain adds the way out to the error of a TLS handshake with a server, where
+// there is one that the error does not name.
+func Explain(err error) error {
+	var verification *VerificationError
+	if err == nil || errors.As(err, &verification) {
+		return err
+	}
+	var alert tls.AlertError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &alert) && uint8(alert) == alertProtocolVersion,
+		strings.Contains(err.Error(), "protocol version not supported"), strings.Contains(err.Error(), "unsupported protocol version"):
+		return fmt.Errorf(`%w (it speaks no TLS 1.2, the oldest version that is spoken here: upgrade it, or set tls = "DISABLED")`, err)
+	case errors.As(err, &alert) && uint8(alert) == alertHandshakeFailure:
+		return fmt.Errorf(`%w (it wants other ciphers, or a certificate, which tls_cert_file and tls_key_file name; tls = "DISABLED" is without TLS)`, err)
+	case errors.As(err, &alert) && (uint8(alert) == alertCertificateRequired || uint8(alert) == alertUnknownCA || uint8(alert) == alertBadCertificate):
+		return fmt.Errorf("%w (it does not accept our certificate: see tls_cert_file and tls_key_file)", err)
+	case errors.As(err, &record):
+		return fmt.Errorf(`%w (it offers TLS and then does not speak it; tls = "DISABLED" is without)`, err)
+	}
+	return err
+}
+
+// Alerts of TLS (https://www.iana.org/assignments/tls-parameters/tls-parameters.xhtml#tls-parameters-6).
+const (
+	alertHandshakeFailure    = 40
+	alertBadCertificate      = 42
+	alertUnknownCA           = 48
+	alertProtocolVersion     = 70
+	alertCertificateRequired = 116
+)
