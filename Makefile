@@ -5,12 +5,14 @@ GO       ?= go
 FUZZTIME ?= 60s
 # Packages that are tested at one time; each may run database servers.
 TESTPROCS ?= 2
+# What one package may take.
+TESTTIMEOUT ?= 10m
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-.PHONY: help build run test lint fmt check fuzz bench deps deps-test deps-bench clean go-version
+.PHONY: help build run test servers test-matrix lint fmt check fuzz bench deps deps-test deps-bench clean go-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -22,7 +24,13 @@ run: deps build ## try it: private servers, example shards, the proxy on 127.0.0
 	bin/seqproxy playground $(ARGS)
 
 test: go-version deps-test ## all tests, also against real servers, with the race detector
-	$(GO) test -race -timeout 5m -p $(TESTPROCS) ./...
+	$(GO) test -race -timeout $(TESTTIMEOUT) -p $(TESTPROCS) ./...
+
+servers: ## unpack MySQL 9 and MariaDB 11.8 into .servers, for test-matrix
+	@scripts/servers.sh
+
+test-matrix: go-version deps-test ## the tests against servers on each of them; MATRIX=all: none may be missing
+	@GO='$(GO)' TESTPROCS='$(TESTPROCS)' TESTTIMEOUT='$(TESTTIMEOUT)' MATRIX='$(MATRIX)' scripts/test-matrix.sh
 
 lint: go-version ## formatting, go vet, staticcheck
 	@scripts/lint.sh
@@ -30,7 +38,7 @@ lint: go-version ## formatting, go vet, staticcheck
 fmt: go-version ## format the code
 	$(GO) tool -modfile=tools/go.mod gofumpt -w .
 
-check: lint build test ## what CI runs: lint, build, test
+check: lint build test ## lint, build, test: what to run before a commit
 
 fuzz: go-version ## every fuzz target for FUZZTIME (60s); FUZZ=name for one
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(FUZZ)
@@ -48,7 +56,7 @@ deps-test:
 deps-bench:
 	@scripts/deps.sh server client haproxy
 
-clean: ## remove what was built
+clean: ## remove what was built (.servers stays)
 	rm -rf bin
 
 go-version:

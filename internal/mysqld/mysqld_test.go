@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // beParent starts a server the way a program would, prints its process id and
 // gives others the chance to end threads: what must not kill the server.
 func beParent(dir string) {
-	bin, err := Find("")
+	bin, err := Find(os.Getenv("SEQPROXY_TEST_SERVER"))
 	if err == nil {
 		var s *Server
 		if s, err = Start(context.Background(), Config{Binary: bin, Dir: dir}); err == nil {

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Usage: scripts/test-matrix.sh [PACKAGE...]
+# Runs the tests that talk to a database server (or those of the packages named)
+# on each server, one after the other: the system's own, as `make test` does, and
+# those that scripts/servers.sh unpacked. Ends with one line per server, and with 1
+# if a test failed on one of them. A server that is not there is said, and is a
+# failure with MATRIX=all.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+servers=${SERVERS_DIR:-.servers}
+[ ! -d "$servers" ] || servers=$(cd "$servers" && pwd)
+
+# Packages whose tests start servers, and those that do the starting.
+packages=("$@")
+if [ ${#packages[@]} -eq 0 ]; then
+	while read -r package; do
+		packages+=("$package")
+	done < <("${GO:-go}" list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
+		awk '/internal\/mysqltest/ || $1 ~ /internal\/mysqld$/ { print $1 }')
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+summary=
+status=0
+
+# report SERVER RESULT adds a line to the summary.
+report() {
+	summary+=$(printf '%-18s %s' "$1" "$2")$'\n'
+}
+
+# identify PROGRAM: "MySQL 9.7.4".
+identify() {
+	local text version
+	text=$("$1" --no-defaults --version 2>&1) || return
+	version=$(sed -n 's/.*Ver \([0-9.]*\).*/\1/p' <<<"$text")
+	case $text in
+	*MariaDB*) echo "MariaDB $version" ;;
+	*) echo "MySQL $version" ;;
+	esac
+}
+
+# run SERVER PROGRAM: the tests on the server program, or, if it is empty, on the
+# one that they find themselves.
+run() {
+	local name program=$2 took=$SECONDS
+	if ! name=$(identify "${program:-$(system_server)}"); then
+		report "$1" "FAILED: it does not run: $name"
+		status=1
+		return
+	fi
+	echo "== $name"
+	if SEQPROXY_TEST_SERVER=$program "${GO:-go}" test -race -timeout "${TESTTIMEOUT:-10m}" -p "${TESTPROCS:-2}" \
+		"${packages[@]}" </dev/null 2>&1 | tee "$log"; then
+		report "$name" "ok, $((SECONDS - took)) s"
+	else
+		report "$name" "FAILED, $((SECONDS - took)) s:$(awk '$1 == "FAIL" && NF > 1 { printf " %s", $2 }' "$log")"
+		status=1
+	fi
+}
+
+# system_server is where internal/mysqld looks, or "none".
+system_server() {
+	PATH="$PATH:/usr/sbin:/usr/libexec:/usr/local/sbin:/opt/homebrew/opt/mariadb/bin:/usr/local/opt/mariadb/bin"
+	command -v mariadbd || command -v mysqld || echo none
+}
+
+run "the system's own" "${SEQPROXY_TEST_SERVER:-}"
+while read -r dir program name; do
+	if [ -e "$servers/$dir" ]; then
+		run "$name" "$servers/$dir/bin/$program"
+		continue
+	fi
+	report "$name" "not unpacked: run make servers"
+	if [ "${MATRIX:-}" = all ]; then
+		status=1
+	fi
+done <<-LIST
+	mysql-9 mysqld MySQL 9
+	mariadb-11.8 mariadbd MariaDB 11.8
+LIST
+
+printf '\n%s' "$summary"
+exit $status
