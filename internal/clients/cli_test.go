@@ -1,0 +1,171 @@
+package clients_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// findMariaDB is the mariadb command-line client.
+func findMariaDB() (path, missing string) {
+	path, err := exec.LookPath("mariadb")
+	if err != nil {
+		return "", "mariadb, the command-line client,"
+	}
+	return path, ""
+}
+
+// findMySQL is the mysql command-line client that `make servers` unpacks. The system's
+// mysql is often a link to mariadb.
+func findMySQL() (path, missing string) {
+	path = repository(".servers", "mysql-9", "bin", "mysql")
+	if _, err := os.Stat(path); err != nil {
+		return "", "MySQL's command-line client, which comes with `make servers`,"
+	}
+	return path, ""
+}
+
+// commandLine is a command-line client, which is told to run testdata/cli.sql.
+func commandLine(name string, logins []string, find func() (path, missing string)) client {
+	return client{
+		name: name, logins: logins,
+		missing: func() string {
+			_, missing := find()
+			return missing
+		},
+		run: func(ctx context.Context, t *testing.T, p *place, to target) ([]byte, error) {
+			path, _ := find()
+			version, err := exec.CommandContext(ctx, path, "--no-defaults", "--version").Output()
+			if err != nil {
+				return nil, fmt.Errorf("%s --version: %w", path, err)
+			}
+			command := append([]string{path}, commandLineArgs(name, p, to)...)
+			script, err := commandLineScript(to)
+			if err != nil {
+				return nil, err
+			}
+			// The client prints a failed statement's error, goes on, and ends with 0 or 1.
+			out, errs, _ := output(ctx, t, p, to, script, append(command, "-p"+password)...)
+			_, refused, _ := output(ctx, t, p, to, "SELECT 1", append(command, "-pwrong")...)
+			version = bytes.TrimSpace(bytes.TrimPrefix(version, []byte(path)))
+			return commandLineTranscript(string(version), string(out), string(errs), string(refused)), ctx.Err()
+		},
+	}
+}
+
+// commandLineArgs makes a client print all it gets, errors to where the rows go, and as
+// they come.
+func commandLineArgs(name string, p *place, to target) []string {
+	args := []string{
+		"--no-defaults", "--batch", "--raw", "--force", "--unbuffered", "--show-warnings", "--comments",
+		"--local-infile=1", "--max-allowed-packet=64M", "--default-character-set=utf8mb4",
+		"-h" + to.host, "-P" + to.port, "-u" + user, "-D" + to.schema,
+	}
+	switch {
+	case name == "mysql" && to.login == "tls":
+		args = append(args, "--ssl-mode=VERIFY_CA", "--ssl-ca="+p.ca)
+	case name == "mysql":
+		args = append(args, "--ssl-mode=DISABLED", "--get-server-public-key")
+	case to.login == "tls":
+		args = append(args, "--ssl", "--ssl-verify-server-cert", "--ssl-ca="+p.ca)
+	default:
+		args = append(args, "--skip-ssl")
+	}
+	if to.login == "compress" {
+		args = append(args, "--compress")
+	}
+	return args
+}
+
+func commandLineScript(to target) (string, error) {
+	text, err := os.ReadFile(filepath.Join("testdata", "cli.sql"))
+	if err != nil {
+		return "", err
+	}
+	if to.sequence != "" {
+		more, err := os.ReadFile(filepath.Join("testdata", "cli_nextval.sql"))
+		if err != nil {
+			return "", err
+		}
+		text = append(text, more...)
+	}
+	big := strings.Repeat(strings.ReplaceAll(pattern, "\x00", `\0`), to.big/len(pattern)+1)
+	big = big[:to.big/len(pattern)*(len(pattern)+1)+to.big%len(pattern)] // the zero byte takes two
+	return strings.NewReplacer("@BIG@", big, "@INFILE@", to.infile, "@SEQUENCE@", to.sequence, "@LOGIN@", to.login).Replace(string(text)), nil
+}
+
+// clientError is what these clients print of an error.
+var clientError = regexp.MustCompile(`^ERROR (\d+) \((\w+)\)(?: at line \d+)?: (.*)$`)
+
+// varying are the lines of \s that differ from one connection to the next, and headings.
+var varying = regexp.MustCompile(`^(Connection id|Uptime|TCP port|Threads|SSL|Compression)\b|^(JSON_OBJECT|CONCAT)\(`)
+
+// ownWarning is what mysql says of a password in its arguments.
+const ownWarning = "mysql: [Warning] Using a password"
+
+// commandLineTranscript makes steps of what a client printed. Lines behind a step with
+// the value NULL are its value; all others are in the step "output".
+func commandLineTranscript(version, out, errs, refused string) []byte {
+	type step struct {
+		Step  string `json:"step"`
+		Value any    `json:"value"`
+	}
+	steps := []step{{"client", version}}
+	var other []string
+	for line := range strings.Lines(out) {
+		line = strings.TrimRight(line, "\n")
+		var s step
+		if strings.HasPrefix(line, `{"step"`) && json.Unmarshal([]byte(line), &s) == nil {
+			switch v, _ := s.Value.([]any); {
+			case s.Value == nil:
+				s.Value = []string{}
+			case s.Step == "big" && len(v) == 3:
+				data := strings.ReplaceAll(fmt.Sprint(v[2]), ".", "\x00")
+				sum := md5.Sum([]byte(data))
+				s.Value = []any{v[0], v[1], fmt.Sprint(len(data)), hex.EncodeToString(sum[:])}
+			}
+			steps = append(steps, s)
+			continue
+		}
+		last := &steps[len(steps)-1]
+		if lines, ok := last.Value.([]string); ok {
+			last.Value = append(lines, line)
+		} else if !varying.MatchString(line) && last.Step != "big" {
+			other = append(other, line)
+		}
+	}
+	var codes, unknown [][]string
+	for line := range strings.Lines(errs) {
+		if m := clientError.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			codes = append(codes, m[1:])
+		} else if !strings.HasPrefix(line, ownWarning) {
+			unknown = append(unknown, []string{line})
+		}
+	}
+	steps = append(steps, step{"error", codes}, step{"output", other})
+	if unknown != nil {
+		steps = append(steps, step{"unknown errors", unknown})
+	}
+	for line := range strings.Lines(refused) {
+		if m := clientError.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			steps = append(steps, step{"refused", m[1:]})
+		}
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text) // which ends each with a newline
+	for _, s := range steps {
+		if err := encoder.Encode(s); err != nil {
+			panic(err) // strings and lists of them
+		}
+	}
+	return text.Bytes()
+}

@@ -1,0 +1,195 @@
+package clients_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqld"
+)
+
+// client is one driver or command-line client.
+type client struct {
+	name string
+	// logins are the ways to log in that it has, beside "password".
+	logins []string
+	// run connects and returns its transcript, also when it failed.
+	run func(context.Context, *testing.T, *place, target) ([]byte, error)
+	// missing says what has to be there and is not, or "".
+	missing func() string
+	// unable says why the client cannot log in directly to this server, or "". It
+	// can through the proxy.
+	unable func(*place) string
+}
+
+// target is where a client connects, and how.
+type target struct {
+	host, port, schema string
+	login              string
+	big                int    // bytes of the big value
+	sequence           string // "" on a direct connection
+	infile             string
+}
+
+// clients are all, in the order of the documentation.
+var clients = []client{
+	{name: "go-sql-driver", logins: []string{"tls"}, run: runGoDriver},
+	commandLine("mariadb", []string{"tls"}, findMariaDB),
+	commandLine("mysql", []string{"tls"}, findMySQL),
+	script("npm-mysql2", []string{"tls"}, "node", "node/mysql2.mjs"),
+	script("npm-mariadb", []string{"tls"}, "node", "node/mariadb.mjs"),
+	func() client {
+		c := script("npm-mysql", []string{"tls"}, "node", "node/mysql.mjs")
+		c.unable = needsNative
+		return c
+	}(),
+	script("PyMySQL", []string{"tls"}, python, "dbapi.py", "pymysql"),
+	script("mysqlclient", []string{"tls"}, python, "dbapi.py", "MySQLdb"),
+	script("php-mysqli", []string{"tls"}, "php", "mysqli.php"),
+	script("php-PDO", []string{"tls"}, "php", "pdo.php"),
+	script("perl-DBD-mysql", []string{"tls"}, "perl", "dbd.pl"),
+	script("ruby-mysql2", []string{"tls"}, "ruby", "mysql2.rb"),
+	script("Connector-J", []string{"tls"}, "java", "Connector.java"),
+}
+
+// python is Debian's, which Debian's modules are made for: another one may stand
+// before it in PATH.
+const python = "/usr/bin/python3"
+
+// connectorJar is MariaDB Connector/J as Debian's libmariadb-java has it.
+const connectorJar = "/usr/share/java/mariadb-java-client.jar"
+
+// probes ask whether what a script needs beside its interpreter is there.
+var probes = map[string][]string{
+	"pymysql":          {python, "-c", "import pymysql"},
+	"MySQLdb":          {python, "-c", "import MySQLdb"},
+	"mysqli.php":       {"php", "-r", "exit(extension_loaded('mysqli') ? 0 : 1);"},
+	"pdo.php":          {"php", "-r", "exit(extension_loaded('pdo_mysql') ? 0 : 1);"},
+	"dbd.pl":           {"perl", "-MDBD::mysql", "-e", "1"},
+	"mysql2.rb":        {"ruby", "-e", "require 'mysql2'"},
+	"node/mysql2.mjs":  {"test", "-d", "testdata/node/node_modules/mysql2"},
+	"node/mariadb.mjs": {"test", "-d", "testdata/node/node_modules/mariadb"},
+	"node/mysql.mjs":   {"test", "-d", "testdata/node/node_modules/mysql"},
+	"Connector.java":   {"test", "-e", connectorJar},
+}
+
+// interpreterArgs stand before a script.
+var interpreterArgs = map[string][]string{
+	"php":  {"-d", "mysqli.allow_local_infile=1"},
+	"java": {"-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", connectorJar}, // compiles the file, too
+}
+
+// script is a client whose transcript a script of testdata makes. args stand before
+// the usual ones.
+func script(name string, logins []string, interpreter, file string, args ...string) client {
+	return client{
+		name: name, logins: logins,
+		missing: func() string {
+			if _, err := exec.LookPath(interpreter); err != nil {
+				return interpreter
+			}
+			what := file
+			if len(args) > 0 {
+				what = args[0]
+			}
+			if out, err := exec.Command(probes[what][0], probes[what][1:]...).CombinedOutput(); err != nil {
+				return fmt.Sprintf("%s for %s (%s: %v %s)", name, interpreter, strings.Join(probes[what], " "), err, bytes.TrimSpace(out))
+			}
+			if interpreter == "java" {
+				out, err := exec.Command("java", "--list-modules").Output()
+				if err != nil || !bytes.Contains(out, []byte("jdk.compiler")) {
+					return "a JDK (java has no compiler)"
+				}
+			}
+			return ""
+		},
+		run: func(ctx context.Context, t *testing.T, p *place, to target) ([]byte, error) {
+			path := filepath.Join("testdata", file)
+			command := append(append([]string{interpreter}, interpreterArgs[interpreter]...), path)
+			command = append(command, args...)
+			command = append(command, to.host, to.port, user, password, to.schema)
+			return run(ctx, t, p, to, "", command...)
+		},
+	}
+}
+
+// run runs a program to its end and returns what it wrote to its standard output. The
+// error has the end of what it wrote to the other stream, which it should not.
+func run(ctx context.Context, t *testing.T, p *place, to target, stdin string, command ...string) ([]byte, error) {
+	t.Helper()
+	out, errs, err := output(ctx, t, p, to, stdin, command...)
+	if err != nil || len(errs) > 0 {
+		err = fmt.Errorf("%s: %v; it said: %s", filepath.Base(command[0]), err, tail(string(errs)))
+	}
+	return out, err
+}
+
+// output runs a program to its end, in the environment that scripts get, and returns
+// what it wrote to either stream.
+func output(ctx context.Context, t *testing.T, p *place, to target, stdin string, command ...string) (out, errs []byte, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.WaitDelay = 5 * time.Second
+	// Nothing of the user's own files: ~/.my.cnf would log in as somebody else.
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "MYSQL") || strings.HasPrefix(v, "MARIADB")
+	}), "LC_ALL=C.UTF-8", "TZ=UTC", "HOME="+t.TempDir(), "LOGIN="+to.login, fmt.Sprintf("BIG=%d", to.big),
+		"INFILE="+to.infile, "SEQUENCE="+to.sequence, "CA="+p.ca, "SESSION="+sessionQuery)
+	cmd.Stdin = strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err = cmd.Run(); ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), err)
+	}
+	return stdout.Bytes(), stderr.Bytes(), err
+}
+
+// tail is the end of a text, for messages.
+func tail(s string) string {
+	return s[max(0, len(s)-3000):]
+}
+
+// find skips the test where a client is missing, or fails it where none may be.
+func (c client) find(t *testing.T) {
+	t.Helper()
+	if c.missing == nil {
+		return
+	}
+	if what := c.missing(); what != "" {
+		lacking(t, what)
+	}
+}
+
+// lacking skips a test for want of something, or fails it where nothing may be skipped.
+func lacking(t *testing.T, what string) {
+	t.Helper()
+	text := fmt.Sprintf("%s is not there; `make deps-clients` installs it", what)
+	if os.Getenv("CI") == "true" || os.Getenv("SEQPROXY_TEST_CLIENTS") == "all" {
+		t.Fatal(text + " (nothing may be skipped with CI=true or SEQPROXY_TEST_CLIENTS=all)")
+	}
+	t.Skip(text)
+}
+
+// repository is a path in the repository.
+func repository(elements ...string) string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, elements...)...)
+}
+
+// needsNative is for a client that knows only mysql_native_password, which MySQL 9 has
+// no more. The proxy checks passwords itself and lets it in.
+func needsNative(p *place) string {
+	if p.server.Flavour() == mysqld.MySQL && p.server.Binary().AtLeast(9, 0) {
+		return "it knows only mysql_native_password, and MySQL 9 does not"
+	}
+	return ""
+}

@@ -1,0 +1,167 @@
+package clients_test
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The sizes of the big value: above what fits into one packet, and, for the further
+// ways to log in, above what fits into one buffer.
+const (
+	bigValue   = 17 << 20
+	smallerBig = 300_000
+)
+
+// pattern fills the big value.
+const pattern = "0123456789abcde\x00"
+
+func bigMD5(size int) string {
+	sum := md5.Sum([]byte(strings.Repeat(pattern, size/len(pattern)+1)[:size]))
+	return hex.EncodeToString(sum[:])
+}
+
+// sessionQuery asks for what a login settles.
+const sessionQuery = "SELECT CURRENT_USER(), USER(), DATABASE(), @@character_set_client, @@character_set_results, " +
+	"@@collation_connection, @@autocommit, @@sql_mode, @@max_allowed_packet"
+
+// tables are what a client finds. The table types has a column of each kind.
+func tables(schema string) []string {
+	return []string{
+		"DROP DATABASE IF EXISTS " + schema, "CREATE DATABASE " + schema + " CHARACTER SET utf8mb4", "USE " + schema,
+		"CREATE TABLE types (id INT PRIMARY KEY, i INT, big BIGINT UNSIGNED, exact DECIMAL(20,6), d DATE, dt DATETIME(6)," +
+			" t TIME(3), f DOUBLE, b BLOB, s VARCHAR(50), e ENUM('red','green'), y YEAR, bits BIT(9), j JSON)",
+		"INSERT INTO types VALUES (1, -7, 18446744073709551615, 12345678901234.567800, '2024-02-29', '2024-02-29 23:59:58.123456'," +
+			" '-12:34:56.789', 0.1, x'00ff270a', 'größe 🌊', 'green', 2024, b'101010101', '{\"a\": [1, null]}')," +
+			" (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+		"CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100) NOT NULL UNIQUE) ENGINE=InnoDB",
+		"CREATE TABLE big (id INT PRIMARY KEY, data LONGBLOB) ENGINE=InnoDB",
+		"CREATE TABLE words (n INT, word VARCHAR(20)) ENGINE=InnoDB",
+		"CREATE TABLE keyed (id BIGINT UNSIGNED PRIMARY KEY, login VARCHAR(100)) ENGINE=InnoDB",
+		"CREATE PROCEDURE two(IN n INT, OUT twice INT) BEGIN SELECT n; SELECT id, title FROM photos ORDER BY id LIMIT 2; SET twice = 2 * n; END",
+	}
+}
+
+// TestClientsGetThroughTheProxyWhatTheyGetDirectly runs every client against the
+// server and through the proxy, there with each login that it has.
+func TestClientsGetThroughTheProxyWhatTheyGetDirectly(t *testing.T) {
+	p := start(t)
+	infile := filepath.Join(p.dir, "words.txt")
+	var lines strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&lines, "%d\tword %d\n", i, i)
+	}
+	if err := os.WriteFile(infile, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("all", func(t *testing.T) { // which waits for the parallel ones
+		for i, c := range clients {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.find(t)
+				c.test(t, p, target{schema: fmt.Sprintf("client%d", i), infile: infile})
+			})
+		}
+	})
+}
+
+// test runs one client: directly, through the proxy, and through the proxy with each
+// further login. The answers do not depend on the login.
+func (c client) test(t *testing.T, p *place, to target) {
+	to.big, to.login = bigValue, "password"
+	var direct transcript
+	if c.unable != nil && c.unable(p) != "" {
+		t.Logf("%s is not compared with a direct connection: %s", c.name, c.unable(p))
+	} else {
+		var err error
+		if direct, err = c.transcript(t, to, p, p.server.Addr()); err != nil {
+			t.Fatalf("direct: %v", err)
+		}
+		f := make(faults)
+		direct.check(f, to)
+		for step, what := range f {
+			t.Errorf("direct: %s: %s", step, what)
+		}
+	}
+	to.sequence = sequence
+	for i, login := range append([]string{"password"}, c.logins...) {
+		t.Run(login, func(t *testing.T) {
+			to := to
+			to.login = login
+			addr, wire := p.proxy, wiretap{}
+			if i > 0 {
+				to.big = smallerBig
+				wire = tap(t, p.proxy, pattern[:len(pattern)-1])
+				addr = wire.addr
+			}
+			got, err := c.transcript(t, to, p, addr)
+			f := make(faults)
+			if err != nil {
+				f.add("connect", "%v", err)
+			}
+			got.check(f, to)
+			got.checkNumbers(f)
+			got.compare(f, direct)
+			if i > 0 && wire.seen() {
+				f.add("connect", "the big value went over the wire as it is")
+			}
+			for step, what := range f {
+				t.Errorf("%s: %s", step, what)
+			}
+			writeMatrix(t, p, got, f, c.name, login)
+		})
+	}
+}
+
+// transcript runs the client at an address and reads what it told, as far as it came.
+func (c client) transcript(t *testing.T, to target, p *place, addr string) (transcript, error) {
+	t.Helper()
+	p.server.Exec(t, tables(to.schema)...)
+	var err error
+	if to.host, to.port, err = net.SplitHostPort(addr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	out, failed := c.run(ctx, t, p, to)
+	got, err := parse(out)
+	return got, errors.Join(failed, err)
+}
+
+// writeMatrix keeps what a run has shown, in a file for each client, login and server,
+// where SEQPROXY_MATRIX_OUT names a directory. docs/compatibility.md is made from these.
+func writeMatrix(t *testing.T, p *place, got transcript, f faults, name, login string) {
+	t.Helper()
+	dir := os.Getenv("SEQPROXY_MATRIX_OUT")
+	if dir == "" {
+		return
+	}
+	steps := make(map[string]string)
+	for _, step := range got.steps() {
+		steps[step] = "ok"
+	}
+	for step, what := range f {
+		steps[step] = what
+	}
+	version, _ := got.value("client").(string)
+	server := fmt.Sprintf("%s %s", p.server.Flavour(), p.server.Version())
+	text, err := json.MarshalIndent(map[string]any{
+		"client": name, "version": version, "server": server, "login": login, "steps": steps,
+	}, "", "\t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := strings.ReplaceAll(fmt.Sprintf("%s-%s-%s.json", name, login, server), " ", "-")
+	if err := os.WriteFile(filepath.Join(dir, file), append(text, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,3 @@
+INSERT INTO keyed VALUES (NEXTVAL('@SEQUENCE@'), '@LOGIN@');
+SET @id = LAST_INSERT_ID();
+SELECT JSON_OBJECT('step', 'nextval', 'value', JSON_ARRAY(CONCAT(@id, ''), CONCAT(LAST_INSERT_ID(), ''), CONCAT((SELECT MAX(id) FROM keyed), '')));
