@@ -12,10 +12,10 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-.PHONY: help build run test servers test-matrix lint fmt check fuzz bench deps deps-test deps-bench clean go-version
+.PHONY: help build run test servers test-matrix lint fmt check fuzz bench deps deps-test deps-clients deps-bench clean go-version
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 build: go-version ## build bin/seqproxy
 	$(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/seqproxy ./cmd/seqproxy
@@ -52,6 +52,12 @@ deps: ## install what `make run` needs beside Go: a MariaDB server and client
 # The race detector needs a C compiler beside that.
 deps-test:
 	@scripts/deps.sh server client cc
+
+# Some twenty packages: drivers of eight languages, and the tools of MariaDB.
+deps-clients: deps-test ## install the drivers and tools that the tests try; without one, its test is skipped
+	@scripts/deps.sh tools python php perl ruby java node sysbench
+	@cd internal/clients/testdata/node && cmp -s package-lock.json node_modules/installed-lock.json || \
+		{ npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/installed-lock.json; }
 
 deps-bench:
 	@scripts/deps.sh server client haproxy

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# Usage: scripts/deps.sh [server] [client] [cc] [haproxy]
+# Usage: scripts/deps.sh [server] [client] [cc] [haproxy] [tools] [python] [php]
+#                        [perl] [ruby] [java] [node] [sysbench]
 # Makes sure that the programs named are there: a MariaDB or MySQL server, its
-# command-line client, a C compiler (the race detector needs one) and HAProxy.
+# command-line client, a C compiler (the race detector needs one) and HAProxy; and
+# what the tests with real clients run: mariadb-dump and its relatives, sysbench,
+# and for each language the interpreter with its MySQL drivers (those of Node.js
+# come by npm, from internal/clients/testdata/node).
 #
 # What is missing is installed when this runs as root on Debian or Ubuntu, and
 # said before; otherwise the one command to type is printed and the exit status
@@ -23,14 +27,26 @@ any() {
 	return 1
 }
 
+quiet() {
+	"$@" >/dev/null 2>&1
+}
+
 have() {
 	case $1 in
 	server) any mariadbd mysqld ;;
 	client) any mariadb mysql ;;
 	cc) any "${CC:-cc}" gcc clang ;;
-	haproxy) any haproxy ;;
+	haproxy | sysbench) any "$1" ;;
+	tools) any mariadb-dump && any mariadb-slap && any mariadb-binlog ;;
+	# Debian's modules are made for Debian's Python, whichever stands first in PATH.
+	python) quiet /usr/bin/python3 -c 'import pymysql, MySQLdb' ;;
+	php) quiet php -r 'exit(extension_loaded("mysqli") && extension_loaded("pdo_mysql") ? 0 : 1);' ;;
+	perl) quiet perl -MDBD::mysql -e 1 ;;
+	ruby) quiet ruby -e 'require "mysql2"' ;;
+	java) [ -e /usr/share/java/mariadb-java-client.jar ] && any javac ;;
+	node) any node && any npm ;;
 	*)
-		echo "usage: scripts/deps.sh [server] [client] [cc] [haproxy]" >&2
+		sed -n '/^# Makes/q; s/^# Usage/usage/p; s/^#   *\[/       [/p' "$0" >&2
 		exit 2
 		;;
 	esac
@@ -48,6 +64,24 @@ package() {
 	macos:server | macos:client) echo mariadb ;;
 	macos:cc) echo llvm ;;
 	*:haproxy) echo haproxy ;;
+	debian:tools) echo mariadb-client ;;
+	debian:python) echo python3 python3-pymysql python3-mysqldb ;;
+	debian:php) echo php-cli php-mysql ;;
+	debian:perl) echo libdbd-mysql-perl ;;
+	debian:ruby) echo ruby ruby-mysql2 ;;
+	debian:java) echo libmariadb-java default-jdk-headless ;;
+	debian:node) echo nodejs npm ;;
+	fedora:tools) echo mariadb ;;
+	fedora:python) echo python3-PyMySQL python3-mysqlclient ;;
+	fedora:php) echo php-cli php-mysqlnd ;;
+	fedora:perl) echo perl-DBD-MySQL ;;
+	fedora:ruby) echo rubygem-mysql2 ;;
+	fedora:java) echo mariadb-java-client java-latest-openjdk-devel ;;
+	fedora:node) echo nodejs-npm ;;
+	macos:tools) echo mariadb ;;
+	macos:php | macos:perl | macos:ruby | macos:node) echo "$2" ;;
+	macos:java) echo openjdk ;;
+	*:sysbench) echo sysbench ;;
 	esac
 }
 

@@ -24,6 +24,8 @@ type client struct {
 	logins []string
 	// run connects and returns its transcript, also when it failed.
 	run func(context.Context, *testing.T, *place, target) ([]byte, error)
+	// unpacked is one that `make servers` brings, which says itself why it cannot.
+	unpacked bool
 	// missing says what has to be there and is not, or "".
 	missing func() string
 	// unable says why the client cannot log in directly to this server, or "". It
@@ -44,7 +46,16 @@ type target struct {
 var clients = []client{
 	{name: "go-sql-driver", logins: []string{"tls"}, run: runGoDriver},
 	commandLine("mariadb", []string{"tls"}, findMariaDB),
-	commandLine("mysql", []string{"tls"}, findMySQL),
+	func() client {
+		c := commandLine("mysql", []string{"tls"}, findMySQL)
+		c.unable, c.unpacked = lacksNative, true
+		return c
+	}(),
+	func() client {
+		c := commandLine("mariadb-11.8", []string{"tls"}, findMariaDB11)
+		c.unpacked = true
+		return c
+	}(),
 	script("npm-mysql2", []string{"tls"}, "node", "node/mysql2.mjs"),
 	script("npm-mariadb", []string{"tls"}, "node", "node/mariadb.mjs"),
 	func() client {
@@ -104,12 +115,6 @@ func script(name string, logins []string, interpreter, file string, args ...stri
 			if out, err := exec.Command(probes[what][0], probes[what][1:]...).CombinedOutput(); err != nil {
 				return fmt.Sprintf("%s for %s (%s: %v %s)", name, interpreter, strings.Join(probes[what], " "), err, bytes.TrimSpace(out))
 			}
-			if interpreter == "java" {
-				out, err := exec.Command("java", "--list-modules").Output()
-				if err != nil || !bytes.Contains(out, []byte("jdk.compiler")) {
-					return "a JDK (java has no compiler)"
-				}
-			}
 			return ""
 		},
 		run: func(ctx context.Context, t *testing.T, p *place, to target) ([]byte, error) {
@@ -164,7 +169,11 @@ func (c client) find(t *testing.T) {
 	if c.missing == nil {
 		return
 	}
-	if what := c.missing(); what != "" {
+	switch what := c.missing(); {
+	case what == "":
+	case c.unpacked:
+		t.Skipf("%s is not there; `make servers` unpacks it, where that can be had", what)
+	default:
 		lacking(t, what)
 	}
 }
@@ -190,6 +199,14 @@ func repository(elements ...string) string {
 func needsNative(p *place) string {
 	if p.server.Flavour() == mysqld.MySQL && p.server.Binary().AtLeast(9, 0) {
 		return "it knows only mysql_native_password, and MySQL 9 does not"
+	}
+	return ""
+}
+
+// lacksNative is for one that has mysql_native_password no more.
+func lacksNative(p *place) string {
+	if p.server.Flavour() == mysqld.MariaDB {
+		return "it has mysql_native_password no more, and MariaDB here nothing else that both know"
 	}
 	return ""
 }

@@ -2,7 +2,7 @@ package clients_test
 
 import (
 	"context"
-	"crypto/md5"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -25,8 +25,8 @@ const (
 // pattern fills the big value.
 const pattern = "0123456789abcde\x00"
 
-func bigMD5(size int) string {
-	sum := md5.Sum([]byte(strings.Repeat(pattern, size/len(pattern)+1)[:size]))
+func bigSum(size int) string {
+	sum := sha256.Sum256([]byte(strings.Repeat(pattern, size/len(pattern)+1)[:size]))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -39,10 +39,10 @@ func tables(schema string) []string {
 	return []string{
 		"DROP DATABASE IF EXISTS " + schema, "CREATE DATABASE " + schema + " CHARACTER SET utf8mb4", "USE " + schema,
 		"CREATE TABLE types (id INT PRIMARY KEY, i INT, big BIGINT UNSIGNED, exact DECIMAL(20,6), d DATE, dt DATETIME(6)," +
-			" t TIME(3), f DOUBLE, b BLOB, s VARCHAR(50), e ENUM('red','green'), y YEAR, bits BIT(9), j JSON)",
+			" t TIME(3), f DOUBLE, b BLOB, s VARCHAR(50), e ENUM('red','green'), y YEAR, bits BIT(9))",
 		"INSERT INTO types VALUES (1, -7, 18446744073709551615, 12345678901234.567800, '2024-02-29', '2024-02-29 23:59:58.123456'," +
-			" '-12:34:56.789', 0.1, x'00ff270a', 'größe 🌊', 'green', 2024, b'101010101', '{\"a\": [1, null]}')," +
-			" (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+			" '-12:34:56.789', 0.1, x'00ff270a', 'größe 🌊', 'green', 2024, b'101010101')," +
+			" (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
 		"CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100) NOT NULL UNIQUE) ENGINE=InnoDB",
 		"CREATE TABLE big (id INT PRIMARY KEY, data LONGBLOB) ENGINE=InnoDB",
 		"CREATE TABLE words (n INT, word VARCHAR(20)) ENGINE=InnoDB",
@@ -110,7 +110,9 @@ func (c client) test(t *testing.T, p *place, to target) {
 			}
 			got.check(f, to)
 			got.checkNumbers(f)
-			got.compare(f, direct)
+			if direct != nil {
+				got.compare(f, direct)
+			}
 			if i > 0 && wire.seen() {
 				f.add("connect", "the big value went over the wire as it is")
 			}

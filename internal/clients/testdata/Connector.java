@@ -91,10 +91,10 @@ public class Connector {
             s.setBytes(1, big);
             s.executeUpdate();
         }
-        try (Statement s = c.createStatement(); ResultSet r = s.executeQuery("SELECT LENGTH(data), MD5(data), data FROM big")) {
+        try (Statement s = c.createStatement(); ResultSet r = s.executeQuery("SELECT LENGTH(data), SHA2(data, 256), data FROM big")) {
             r.next();
             byte[] back = r.getBytes(3);
-            step("big", list(r.getString(1), r.getString(2), back.length, md5(back)));
+            step("big", list(r.getString(1), r.getString(2), back.length, sha256(back)));
         }
 
         List<Object> errors = new ArrayList<>();
@@ -212,8 +212,8 @@ public class Connector {
         return rows;
     }
 
-    static String md5(byte[] b) throws Exception {
-        return String.format("%032x", new BigInteger(1, MessageDigest.getInstance("MD5").digest(b)));
+    static String sha256(byte[] b) throws Exception {
+        return String.format("%064x", new BigInteger(1, MessageDigest.getInstance("SHA-256").digest(b)));
     }
 
     static List<Object> list(Object... values) {

@@ -2,9 +2,8 @@
 -- else they print.
 SELECT JSON_OBJECT('step', 'connect', 'value', VERSION());
 SELECT JSON_OBJECT('step', 'session', 'value', JSON_ARRAY(CURRENT_USER(), USER(), DATABASE(), @@character_set_client, @@sql_mode, CONCAT(@@autocommit, '')));
-\s
 SELECT JSON_OBJECT('step', 'types', 'value', NULL);
-SELECT id, i, big, exact, d, dt, t, f, HEX(b), s, e, y, HEX(bits), j FROM types ORDER BY id;
+SELECT id, i, big, exact, d, dt, t, f, HEX(b), s, e, y, HEX(bits) FROM types ORDER BY id;
 UPDATE types SET i = i + 1 WHERE id = 1;
 SELECT JSON_OBJECT('step', 'text', 'value', JSON_ARRAY(CONCAT(ROW_COUNT(), ''), (SELECT CONCAT(i, '') FROM types WHERE id = 1), 'it''s', 'größe 🌊'));
 PREPARE s FROM 'SELECT JSON_OBJECT(''step'', ''prepared'', ''value'', JSON_ARRAY(CONCAT(? + 1, ''''), ?, HEX(?), ?))';
@@ -28,7 +27,7 @@ INSERT INTO photos (title) VALUES ('kept');
 COMMIT;
 SELECT JSON_OBJECT('step', 'transaction', 'value', JSON_ARRAY(CONCAT(@before, ''), CONCAT(@rolled, ''), CONCAT((SELECT COUNT(*) FROM photos), '')));
 INSERT INTO big VALUES (1, '@BIG@');
-SELECT CONCAT('{"step": "big", "value": ["', LENGTH(data), '", "', MD5(data), '", "', REPLACE(data, '\0', '.'), '"]}') FROM big;
+SELECT CONCAT('{"step": "big", "value": ["', LENGTH(data), '", "', SHA2(data, 256), '", "', REPLACE(data, '\0', '.'), '"]}') FROM big;
 INSERT INTO photos (title) VALUES ('sea');
 SELECT * FROM nothing;
 SELEKT 1;

@@ -4,7 +4,7 @@ use warnings;
 use utf8;
 use DBI;
 use DBD::mysql;
-use Digest::MD5 qw(md5_hex);
+use Digest::SHA qw(sha256_hex);
 use JSON::PP;
 
 my ($host, $port, $user, $password, $schema) = @ARGV;
@@ -39,7 +39,7 @@ step('connect', [$c->{mysql_serverinfo}, $c->{mysql_protoinfo}]);
 sub rows { return $c->selectall_arrayref(@_) }
 step('session', rows($ENV{SESSION}));
 
-my $s = $c->prepare('SELECT id, i, big, exact, d, dt, t, f, HEX(b), s, e, y, HEX(bits), j FROM types ORDER BY id');
+my $s = $c->prepare('SELECT id, i, big, exact, d, dt, t, f, HEX(b), s, e, y, HEX(bits) FROM types ORDER BY id');
 $s->execute;
 step('types', [$s->{NAME}, $s->{TYPE}, $s->{mysql_type_name}, $s->{NULLABLE}, $s->{PRECISION}, $s->fetchall_arrayref]);
 step('text', [$c->do('UPDATE types SET i = i + 1 WHERE id = 1', {mysql_server_prepare => 0}), $c->{mysql_info},
@@ -76,9 +76,9 @@ my $big = substr("0123456789abcde\x00" x ($ENV{BIG} / 16 + 1), 0, $ENV{BIG});
 my $insert = $c->prepare('INSERT INTO big VALUES (1, ?)');
 $insert->bind_param(1, $big, DBI::SQL_BLOB);
 $insert->execute;
-my $there = rows('SELECT LENGTH(data), MD5(data) FROM big')->[0];
+my $there = rows('SELECT LENGTH(data), SHA2(data, 256) FROM big')->[0];
 my $back = rows('SELECT data FROM big', {mysql_server_prepare => 0})->[0][0];
-step('big', [@$there, length $back, md5_hex($back)]);
+step('big', [@$there, length $back, sha256_hex($back)]);
 
 step('error', [map { my $sql = $_; refused(sub { $c->do($sql) }) }
     "INSERT INTO photos (title) VALUES ('sea')", 'SELECT * FROM nothing', 'SELEKT 1']);

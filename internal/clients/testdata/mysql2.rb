@@ -83,7 +83,7 @@ size = ENV['BIG'].to_i
 big = ("0123456789abcde\x00".b * (size / 16 + 1))[0, size]
 $c.prepare('INSERT INTO big VALUES (1, ?)').execute(big)
 back = rows('SELECT data FROM big')[0][0]
-step('big', [*rows('SELECT LENGTH(data), MD5(data) FROM big')[0], back.bytesize, Digest::MD5.hexdigest(back)])
+step('big', [*rows('SELECT LENGTH(data), SHA2(data, 256) FROM big')[0], back.bytesize, Digest::SHA256.hexdigest(back)])
 
 step('error', ["INSERT INTO photos (title) VALUES ('sea')", 'SELECT * FROM nothing', 'SELEKT 1'].map do |sql|
   refused { $c.query(sql) }

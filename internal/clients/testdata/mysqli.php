@@ -91,9 +91,9 @@ foreach (str_split($big, 1 << 20) as $piece) {
     $s->send_long_data(0, $piece);
 }
 $s->execute();
-[$there] = $rows('SELECT LENGTH(data), MD5(data) FROM big');
+[$there] = $rows('SELECT LENGTH(data), SHA2(data, 256) FROM big');
 $back = $rows('SELECT data FROM big')[0][0];
-step('big', [...$there, strlen($back), md5($back)]);
+step('big', [...$there, strlen($back), hash('sha256', $back)]);
 
 step('error', array_map(fn ($sql) => refused(fn () => $c->query($sql)),
     ["INSERT INTO photos (title) VALUES ('sea')", 'SELECT * FROM nothing', 'SELEKT 1']));

@@ -76,9 +76,9 @@ $big = substr(str_repeat("0123456789abcde\x00", intdiv($size, 16) + 1), 0, $size
 $s = $c->prepare('INSERT INTO big VALUES (1, ?)');
 $s->bindParam(1, $big, PDO::PARAM_LOB);
 $s->execute();
-[$there] = $rows('SELECT LENGTH(data), MD5(data) FROM big');
+[$there] = $rows('SELECT LENGTH(data), SHA2(data, 256) FROM big');
 $back = $rows('SELECT data FROM big')[0][0];
-step('big', [...$there, strlen($back), md5($back)]);
+step('big', [...$there, strlen($back), hash('sha256', $back)]);
 
 step('error', array_map(fn ($sql) => refused(fn () => $c->query($sql)),
     ["INSERT INTO photos (title) VALUES ('sea')", 'SELECT * FROM nothing', 'SELEKT 1']));
