@@ -80,5 +80,6 @@ func (p *scriptedPackets) QueuePacket(b []byte) error { return p.WritePacket(b) 
 
 func (p *scriptedPackets) StartTLSServer(*tls.Config) error { return errors.New("no TLS") }
 func (p *scriptedPackets) StartTLSClient(*tls.Config) error { return errors.New("no TLS") }
+func (p *scriptedPackets) ReadProxyHeader(bool) error       { return nil }
 func (p *scriptedPackets) IsTLS() bool                      { return false }
 func (p *scriptedPackets) RemoteAddr() net.Addr             { return nil }

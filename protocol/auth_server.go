@@ -12,7 +12,7 @@ import (
 // may branch on whether the user is known, other than through the verifier.
 type exchange struct {
 	login    *ServerLogin
-	pc       PacketConn
+	pc       ClientConn
 	hello    *ClientHello // salt, plugin and use of a password are filled in
 	verifier verifier
 }

@@ -16,8 +16,9 @@ import (
 // It is used by one goroutine at a time; only Abort and SetReadDeadline may be
 // called from another.
 type Conn struct {
-	sock *socket
-	tls  *tls.Conn // nil on a plain connection
+	sock   *socket
+	tls    *tls.Conn // nil on a plain connection
+	remote net.Addr  // by a PROXY header; nil: the socket's
 
 	buf  []byte // nil while nothing is buffered
 	r, w int    // buf[r:w] was read and not discarded
@@ -348,8 +349,14 @@ func (p *prefixed) Read(b []byte) (int, error) {
 // IsTLS says whether the stream is encrypted.
 func (c *Conn) IsTLS() bool { return c.tls != nil }
 
-// RemoteAddr returns the peer's address.
-func (c *Conn) RemoteAddr() net.Addr { return c.sock.RemoteAddr() }
+// RemoteAddr returns the peer's address, or the one that a balancer named for it
+// (ReadProxyHeader).
+func (c *Conn) RemoteAddr() net.Addr {
+	if c.remote != nil {
+		return c.remote
+	}
+	return c.sock.RemoteAddr()
+}
 
 // SetDeadline bounds reads and writes together, for the login.
 func (c *Conn) SetDeadline(t time.Time) error { return c.sock.SetDeadline(t) }

@@ -24,7 +24,16 @@ type PacketConn interface {
 	RemoteAddr() net.Addr
 }
 
-var _ PacketConn = (*Conn)(nil)
+// ClientConn is what the login of a client needs of its connection. *Conn implements
+// it.
+type ClientConn interface {
+	PacketConn
+	// ReadProxyHeader takes a PROXY header off the front of the stream, if one is
+	// expected; otherwise one is an error. See Conn.
+	ReadProxyHeader(expected bool) error
+}
+
+var _ ClientConn = (*Conn)(nil)
 
 // DefaultLoginLimit is the longest packet that a login may send.
 const DefaultLoginLimit = 1 << 20

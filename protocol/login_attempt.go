@@ -14,7 +14,7 @@ type Attempt struct {
 	UsedOld bool
 
 	login *ServerLogin
-	pc    PacketConn // the client, with the login just read: packets continue its numbering
+	pc    ClientConn // the client, with the login just read: packets continue its numbering
 
 	// What came with the response: the plugin that the client names ("" without
 	// PluginAuth, or if it names none) and that plugin's answer to Hello.Salt, which

@@ -63,7 +63,7 @@ func ParseChangeUser(payload []byte, capabilities Capability) (*ChangeUserReques
 // the command, the last packet read from pc, and stays the caller's to keep until the
 // verdict; before is the login that it replaces, whose capabilities stay. Errors are
 // as with Receive.
-func (l *ServerLogin) ReceiveChangeUser(pc PacketConn, payload []byte, before *ClientHello) (*Attempt, error) {
+func (l *ServerLogin) ReceiveChangeUser(pc ClientConn, payload []byte, before *ClientHello) (*Attempt, error) {
 	request, err := ParseChangeUser(payload, before.Capabilities)
 	if err != nil {
 		return nil, refuseMalformed(pc, err)

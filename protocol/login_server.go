@@ -28,6 +28,11 @@ type ServerLogin struct {
 	TLS        *tls.Config // nil: TLS is not offered
 	RequireTLS bool        // refuse clients that come without it, except on a Unix socket
 
+	// ProxyHeader says that the connection is a balancer's, which sends the address of
+	// its client in a PROXY header; without one the login is refused. The greeting does
+	// not wait for it, since some balancers send it with the client's first packet only.
+	ProxyHeader bool
+
 	// RSA is needed by clients without TLS that give a wrong password: they get an
 	// exchange under it, as from MySQL, before they are refused. With nil they are
 	// refused at once.
@@ -87,7 +92,7 @@ func (l *ServerLogin) limit() int {
 // After a *HandshakeError the client has its answer and the connection is to be
 // closed; any other error is the connection's own. The caller sets a deadline:
 // Receive waits as long as reads and writes do.
-func (l *ServerLogin) Receive(pc PacketConn) (*Attempt, error) {
+func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 	greeting := Greeting{
 		Version: l.Version, ConnectionID: l.ConnectionID, Salt: NewSalt(), Capabilities: l.offered(),
 		Collation: l.Collation, Status: l.Status, Plugin: mysql.AUTH_CACHING_SHA2_PASSWORD,
@@ -98,6 +103,9 @@ func (l *ServerLogin) Receive(pc PacketConn) (*Attempt, error) {
 	}
 	if err := pc.WritePacket(payload); err != nil {
 		return nil, fmt.Errorf("write greeting: %w", err)
+	}
+	if err := l.readProxyHeader(pc); err != nil {
+		return nil, err
 	}
 	response, err := l.readResponse(pc, greeting.Capabilities)
 	if err != nil {
@@ -119,6 +127,24 @@ func (l *ServerLogin) Receive(pc PacketConn) (*Attempt, error) {
 		},
 		login: l, pc: pc, plugin: response.Plugin, answer: response.AuthResponse,
 	}, nil
+}
+
+// readProxyHeader reads what a balancer sends before the client's first packet.
+func (l *ServerLogin) readProxyHeader(pc ClientConn) error {
+	err := pc.ReadProxyHeader(l.ProxyHeader)
+	switch {
+	case errors.Is(err, errNoProxyHeader):
+		// A client's login, most likely: its packet comes before the answer to it.
+		if _, err := l.read(pc, "handshake response"); err != nil {
+			return err
+		}
+		return refuse(pc, mysql.ER_HANDSHAKE_ERROR, "08S01", "Bad handshake: a PROXY header is expected from this address", err)
+	case errors.Is(err, ErrMalformed):
+		return refuseMalformed(pc, err)
+	case err != nil:
+		return fmt.Errorf("read handshake response: %w", err)
+	}
+	return nil
 }
 
 // readResponse reads the client's login, behind the TLS handshake if it asks for
