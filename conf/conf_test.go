@@ -85,6 +85,7 @@ shutdown_timeout = "0s"
 write_timeout = "1h30m"
 max_statement = "64KiB"
 max_connections = 7
+proxy_protocol_from = ["10.0.0.0/8", "::1"]
 last_insert_id = "exact"
 unknown_sequence = "relay"
 [log]
@@ -131,7 +132,7 @@ address = "[fe80::1]:3306"
 		Listen: "[::1]:0", AdminUsers: []string{"a", "b"}, DefaultShard: "s1",
 		ConnectTimeout: Duration(time.Second), LoginTimeout: Duration(2 * time.Second),
 		ShutdownTimeout: 0, WriteTimeout: Duration(90 * time.Minute),
-		MaxStatement: 65536, MaxConnections: 7,
+		MaxStatement: 65536, MaxConnections: 7, ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
 		LastInsertID: LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
 		Log: Log{Level: "debug", Format: "json"},
 		Users: []User{
@@ -218,6 +219,8 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"admin_users = ['root']" + minimal, `admin_users: must name users that are there as [[user]], "root" is not`},
 		{minimal + "[[user]]\nname = 'b'\npassword = ''\npassword_env = 'X'", `user["b"]: at most one of password, password_file and password_env is allowed, has password and password_env`},
 		{minimal + "[[user]]\nname = 'b'\npassword_env = 'CONF_TEST_UNSET'", `user["b"].password_env: the environment variable CONF_TEST_UNSET is not set`},
+		{"proxy_protocol_from = ['10.0.0.1/8']" + minimal, `proxy_protocol_from: must be an address, or the network "10.0.0.0/8", is "10.0.0.1/8"`},
+		{"proxy_protocol_from = ['balancer']" + minimal, `proxy_protocol_from: must be an address or a network such as "10.0.0.7", "10.0.0.0/8" or "fd00::/8", is "balancer"`},
 		{minimal + "[[user]]\nname = 'b'\nold_password = 'x'\nold_password_env = 'X'", `user["b"]: at most one of old_password, old_password_file and old_password_env is allowed, has old_password and old_password_env`},
 		{minimal + "[[user]]\nname = 'b'\npassword = 'x'\nold_password = ''", `user["b"].old_password: must not be empty: whoever has no password would be let in`},
 		{minimal + "[[user]]\nname = 'b'\nold_password = 'x'", `user["b"].old_password: needs a password beside it, the new one`},
@@ -313,6 +316,7 @@ func TestWarningsNameWhatIsOpen(t *testing.T) {
 		{"open password file", minimal + "password_file = 'open'", 0o600, []string{"sequence.server #1.password_file: " + filepath.Join(dir, "open")}},
 		{"password in an open file", minimal + "password = 'x'", 0o644, []string{"holds passwords and is readable by everybody"}},
 		{"old password in an open file", minimal + "[[user]]\nname = 'b'\npassword_file = 'closed'\nold_password = 'x'", 0o644, []string{"holds passwords and is readable by everybody"}},
+		{"headers from everywhere", "proxy_protocol_from = ['10.0.0.0/8', '::/0']" + minimal, 0o600, []string{`proxy_protocol_from: with "::/0" everybody may claim`}},
 		{"password in a closed file", minimal + "password = 'x'", 0o600, nil},
 		{"no password and open to all", "listen = '0.0.0.0:4306'" + minimal, 0o600, []string{`user["app"]: has no password`}},
 	} {

@@ -32,6 +32,10 @@ type Config struct {
 	// MaxConnections bounds the clients at one time.
 	MaxConnections int `toml:"max_connections"`
 
+	// ProxyProtocolFrom are the addresses of balancers that tell the address of
+	// their client by the PROXY protocol. Every connection from there must.
+	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"`
+
 	// LastInsertID says when a number that the proxy gave is brought over to
 	// the backend.
 	LastInsertID LastInsertID `toml:"last_insert_id"`
@@ -168,6 +172,9 @@ func Default() *Config {
 		WriteTimeout:    Duration(time.Minute),
 		MaxStatement:    16 * MiB,
 		MaxConnections:  10000,
+
+		ProxyProtocolFrom: []Network{},
+
 		LastInsertID:    LastInsertIDAuto,
 		UnknownSequence: UnknownSequenceError,
 		Log:             Log{Level: "info", Format: "console"},

@@ -112,6 +112,11 @@ func (c *Config) warn(format string, args ...any) {
 
 // addWarnings makes the remarks on a valid configuration.
 func (c *Config) addWarnings() {
+	for _, n := range c.ProxyProtocolFrom {
+		if prefix, err := n.Prefix(); err == nil && prefix.Bits() == 0 {
+			c.warn("proxy_protocol_from: with %q everybody may claim any address as his own", n)
+		}
+	}
 	host, err := checkHostPort(c.Listen, 0)
 	if err != nil || isLoopback(host) {
 		return

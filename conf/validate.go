@@ -54,6 +54,11 @@ func (c *Config) checkServing(p *checker) {
 	if c.MaxConnections < 1 {
 		p.add("max_connections", "must be >= 1, is %d", c.MaxConnections)
 	}
+	for _, n := range c.ProxyProtocolFrom {
+		if _, err := n.Prefix(); err != nil {
+			p.add("proxy_protocol_from", "%v, is %q", err, n)
+		}
+	}
 	checkOneOf(p, "last_insert_id", c.LastInsertID, LastInsertIDAuto, LastInsertIDExact)
 	checkOneOf(p, "unknown_sequence", c.UnknownSequence, UnknownSequenceError, UnknownSequenceCreate, UnknownSequenceRelay)
 	checkOneOf(p, "log.level", c.Log.Level, "debug", "info", "warn", "error")

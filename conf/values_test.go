@@ -195,3 +195,32 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestNetworksAreComparedByTheirOwnFamily(t *testing.T) {
+	for text, want := range map[string]string{
+		"10.0.0.7":             "10.0.0.7/32",
+		"10.0.0.0/8":           "10.0.0.0/8",
+		"0.0.0.0/0":            "0.0.0.0/0",
+		"::1":                  "::1/128",
+		"fd00::/8":             "fd00::/8",
+		"::ffff:10.0.0.7":      "10.0.0.7/32",
+		"::ffff:10.0.0.0/104":  "10.0.0.0/8",
+		"::ffff:10.0.0.7/128":  "10.0.0.7/32",
+		"::ffff:0.0.0.0/90":    "",
+		"10.0.0.1/8":           "",
+		"::ffff:10.0.0.1/104":  "",
+		"10.0.0.0/33":          "",
+		"10.0.0":               "",
+		"fe80::1%eth0":         "",
+		"localhost":            "",
+		"10.0.0.0/255.0.0.0":   "",
+		"":                     "",
+		"*":                    "",
+		"10.0.0.0/8,127.0.0.1": "",
+	} {
+		got, err := Network(text).Prefix()
+		if (err == nil) != (want != "") || err == nil && got.String() != want {
+			t.Errorf("%q: got %s, %v, want %q", text, got, err, want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,6 +69,10 @@ type Options struct {
 	// LastInsertIDExact brings a number given by a SELECT of ours to the server
 	// before every statement, for triggers and views that read it.
 	LastInsertIDExact bool
+
+	// ProxyProtocolFrom are the addresses from which a connection must begin with a
+	// PROXY header, of IPv4 not written as IPv6.
+	ProxyProtocolFrom []netip.Prefix
 
 	TLS *tls.Config // nil: TLS is not offered
 	RSA *protocol.RSAKeys

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -194,7 +199,12 @@ func (s *session) logIn() error {
 	if s.srv.draining.Load() {
 		return errShutdown // Shutdown's deadline may just have been overwritten
 	}
-	attempt, err := s.srv.serverLogin(s.id).Receive(s.client)
+	l := s.srv.serverLogin(s.id)
+	l.ProxyHeader = s.srv.fromBalancer(s.client.RemoteAddr())
+	attempt, err := l.Receive(s.client)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("%w: %w", errClientGone, err) // a balancer's check, most likely
+	}
 	if err != nil {
 		return err
 	}
@@ -266,6 +276,19 @@ func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
 		l.Capabilities &^= protocol.SessionTrack // it can be spared
 	}
 	return l
+}
+
+// fromBalancer says whether connections from addr begin with a PROXY header.
+func (s *Server) fromBalancer(addr net.Addr) bool {
+	if len(s.opts.ProxyProtocolFrom) == 0 {
+		return false
+	}
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("") // a prefix has none
+	return slices.ContainsFunc(s.opts.ProxyProtocolFrom, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // What a client is greeted with while no server can be asked.

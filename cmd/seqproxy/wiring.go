@@ -84,6 +84,13 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 			Name: u.Name, Password: u.Password.Reveal(), OldPassword: u.OldPassword.Reveal(), Schema: u.Schema, Admin: cfg.IsAdmin(u.Name),
 		})
 	}
+	for _, n := range cfg.ProxyProtocolFrom {
+		prefix, err := n.Prefix()
+		if err != nil {
+			return opts, fmt.Errorf("proxy_protocol_from: %w, is %q", err, n)
+		}
+		opts.ProxyProtocolFrom = append(opts.ProxyProtocolFrom, prefix)
+	}
 	if cfg.TLS.Configured() {
 		var err error
 		if opts.TLS, err = files.Server("tls", cfg.TLS.Files()); err != nil {
