@@ -53,8 +53,7 @@ func (p *prover) switchTo(s *AuthSwitch) (answer []byte, err error) {
 		if p.password == "" {
 			return []byte{0}, nil
 		}
-		const requestKey = 0x01 // this plugin's; caching_sha2_password has another
-		return p.reveal(requestKey)
+		return p.reveal(sha256RequestKey)
 	case mysql.AUTH_MARIADB_ED25519:
 		const nonce = 32
 		if len(s.Data) < nonce {
@@ -115,9 +114,5 @@ func (p *prover) reveal(requestKey byte) ([]byte, error) {
 }
 
 func (p *prover) encrypt(key *rsa.PublicKey) ([]byte, error) {
-	answer, err := mysql.EncryptPassword(p.password, p.salt[:], key)
-	if err != nil {
-		return nil, fmt.Errorf("encrypt the password with the server's RSA key: %w", err)
-	}
-	return answer, nil
+	return encryptPassword([]byte(p.password), p.salt, key)
 }

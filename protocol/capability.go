@@ -44,6 +44,8 @@ const (
 	QueryAttributes  = Capability(mysql.CLIENT_QUERY_ATTRIBUTES)
 	VerifyServerCert = Capability(mysql.CLIENT_SSL_VERIFY_SERVER_CERT)
 	RememberOptions  = Capability(mysql.CLIENT_REMEMBER_OPTIONS)
+	// MultiFactor is agreed on with the server of a login that is checked there.
+	MultiFactor = Capability(mysql.MULTI_FACTOR_AUTHENTICATION)
 )
 
 // MariaDB's extended flags.
@@ -80,7 +82,7 @@ const Common = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema | 
 
 // PerLogin is the part of Relayable that each side agrees on for its own login;
 // the rest changes what later bytes mean and must be equal on both sides.
-const PerLogin = ConnectWithDB | PluginAuth | ConnectAttrs | PluginAuthLenEnc | SecureConnection | SSL
+const PerLogin = ConnectWithDB | PluginAuth | ConnectAttrs | PluginAuthLenEnc | SecureConnection | SSL | MultiFactor
 
 // Has says whether all flags of want are in c.
 func (c Capability) Has(want Capability) bool { return c&want == want }

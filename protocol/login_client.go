@@ -29,6 +29,10 @@ type ClientLogin struct {
 	MaxPacket    uint32 // 0: 1 GiB, the largest there is
 	Attrs        Attrs  // sent if the server takes them
 
+	// Relay, if set, has the client that it stands for prove itself, in place of
+	// Password; User is that client's. An error of the client's side is a *RelayError.
+	Relay *RelayedLogin
+
 	TLS *tls.Config // nil: plain
 	// PublicKey is the server's RSA key. With nil the server is asked for it where
 	// it is needed, that is without TLS, and whoever sits between may then give
@@ -92,9 +96,17 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 			return nil, err
 		}
 	}
-	p := &prover{password: l.Password, secure: pc.IsTLS() || overUnix(pc), key: l.PublicKey}
-	response.AuthResponse = p.start(greeting.Plugin, greeting.Salt)
-	response.Plugin = p.plugin
+	var p *prover
+	if l.Relay != nil {
+		err = l.Relay.respond(pc, greeting, &response)
+	} else {
+		p = &prover{password: l.Password, secure: pc.IsTLS() || overUnix(pc), key: l.PublicKey}
+		response.AuthResponse = p.start(greeting.Plugin, greeting.Salt)
+		response.Plugin = p.plugin
+	}
+	if err != nil {
+		return nil, err
+	}
 	payload, err := response.Append(nil)
 	if err != nil {
 		return nil, err
@@ -102,11 +114,18 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	if err := pc.WritePacket(payload); err != nil {
 		return nil, fmt.Errorf("write handshake response: %w", err)
 	}
-	status, err := p.run(pc)
+	hello := &ServerHello{Greeting: *greeting, Capabilities: capabilities}
+	if l.Relay != nil {
+		hello.Status, err = l.Relay.run()
+		hello.Plugin = l.Relay.plugin
+	} else {
+		hello.Status, err = p.run(pc)
+		hello.Plugin = p.plugin
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &ServerHello{Greeting: *greeting, Capabilities: capabilities, Status: status, Plugin: p.plugin}, nil
+	return hello, nil
 }
 
 // agree works out the flags of the login, or says which wanted ones are missing.
@@ -125,6 +144,9 @@ func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
 	}
 	if len(l.Attrs) > 0 {
 		c |= g.Capabilities & ConnectAttrs
+	}
+	if l.Relay != nil {
+		c |= l.Capabilities & g.Capabilities & MultiFactor
 	}
 	if l.TLS != nil {
 		if !g.Capabilities.Has(SSL) {

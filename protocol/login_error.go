@@ -19,12 +19,17 @@ type AuthError struct {
 	Host          string // as in the answer: the client's address without port, or "localhost"
 	Plugin        string // the plugin that decided
 	UsingPassword bool
-	KnownUser     bool // false: there is no such account
+	// Reason, if set, is why the login was refused whoever the user is: for what the
+	// server that was to check it does not check.
+	Reason    string
+	KnownUser bool // false: there is no such account
 }
 
 func (e *AuthError) Error() string {
 	why := "wrong password"
 	switch {
+	case e.Reason != "":
+		why = e.Reason
 	case !e.KnownUser:
 		why = "unknown user"
 	case !e.UsingPassword:

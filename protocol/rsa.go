@@ -93,6 +93,20 @@ func (p *rsaPair) decrypt(answer []byte, salt Salt) ([]byte, bool) {
 	return cutPassword(plain)
 }
 
+// encryptPassword makes the answer that decrypt reads.
+func encryptPassword(password []byte, salt Salt, key *rsa.PublicKey) ([]byte, error) {
+	plain := append(append(make([]byte, 0, len(password)+1), password...), 0)
+	defer clear(plain)
+	for i := range plain {
+		plain[i] ^= salt[i%SaltSize]
+	}
+	answer, err := rsa.EncryptOAEP(sha1.New(), rand.Reader, key, plain, nil)
+	if err != nil {
+		return nil, fmt.Errorf("encrypt the password with the server's RSA key: %w", err)
+	}
+	return answer, nil
+}
+
 // cutPassword takes the NUL off that ends a password sent as a string.
 func cutPassword(b []byte) ([]byte, bool) {
 	if len(b) == 0 || b[len(b)-1] != 0 {
