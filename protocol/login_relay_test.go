@@ -1,0 +1,468 @@
+package protocol
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// relayed is a login that is passed on from a client to a server, both in the hands
+// of the test.
+type relayed struct {
+	t      *testing.T
+	client *rawClient // has sent its response, as app
+	server *rawClient // has greeted and read the proxy's response
+	asked  *HandshakeResponse
+
+	done     chan struct{} // closed when the login has ended
+	hello    *ServerHello
+	err      error
+	password string // that was kept
+}
+
+// legs say how the two sides of a relayed login are protected.
+type legs struct {
+	clientTLS, serverTLS bool
+	keep                 bool
+	capabilities         Capability // in addition to loginCapabilities, on both sides
+}
+
+const relayGreeting = loginCapabilities | SSL | MultiFactor
+
+// startRelayed brings a relayed login to where the server has to say something. The
+// client has to be started by the test if it is not to be raw.
+func startRelayed(t *testing.T, l legs, run func(client *Conn)) *relayed {
+	t.Helper()
+	clientEnd, toClient := socketPair(t)
+	toServer, serverEnd := socketPair(t)
+	for _, c := range []*Conn{toClient, serverEnd} {
+		if err := c.SetDeadline(time.Now().Add(loginDeadline)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &relayed{t: t, done: make(chan struct{}), server: &rawClient{Conn: serverEnd, t: t}, client: &rawClient{Conn: clientEnd, t: t}}
+	login := &ServerLogin{Version: "8.4.3", Capabilities: Relayable | MultiFactor, Collation: 45, RSA: testRSA}
+	if l.clientTLS {
+		login.TLS = serverTLS()
+	}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		defer close(r.done)
+		defer toClient.Close()
+		defer toServer.Close()
+		attempt, err := login.Receive(toClient)
+		if err != nil {
+			r.err = err
+			return
+		}
+		relay, err := attempt.Relay()
+		if err != nil {
+			r.err = err
+			return
+		}
+		relay.Keep = l.keep
+		c := ClientLogin{User: attempt.Hello.User, Database: attempt.Hello.Database, Capabilities: attempt.Hello.Capabilities, Relay: relay}
+		if l.serverTLS {
+			c.TLS = clientTLS()
+		}
+		if r.hello, r.err = c.Run(toServer); r.err == nil {
+			r.err = toClient.WritePacket(AppendOK(nil, 0, OK{Status: r.hello.Status})[HeaderSize:])
+		}
+		r.password, _ = relay.Password()
+	})
+	t.Cleanup(wait.Wait)
+	t.Cleanup(func() {
+		clientEnd.Close()
+		serverEnd.Close()
+	})
+	if run != nil {
+		var clientEnded sync.WaitGroup
+		clientEnded.Go(func() { run(clientEnd) })
+		t.Cleanup(clientEnded.Wait)
+	} else {
+		var err error
+		if r.client.greeting, err = ReadGreeting(clientEnd); err != nil {
+			t.Fatal(err)
+		}
+		response := HandshakeResponse{
+			Capabilities: loginCapabilities | l.capabilities, User: "app", Database: "album0", AuthResponse: []byte("x"), Plugin: "mysql_native_password",
+		}
+		if l.clientTLS {
+			r.client.send(response.AppendSSLRequest(nil))
+			if err := clientEnd.StartTLSClient(clientTLS()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.client.respond(response)
+	}
+	r.greet(l)
+	return r
+}
+
+// greet is the server's part up to the proxy's response.
+func (r *relayed) greet(l legs) {
+	r.t.Helper()
+	g := Greeting{Version: "8.4.3", Salt: NewSalt(), Capabilities: Relayable | relayGreeting, Collation: 45, Status: Autocommit, Plugin: mysql.AUTH_CACHING_SHA2_PASSWORD}
+	b, err := g.Append(nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.server.send(b)
+	b = r.server.receive()
+	if l.serverTLS {
+		if !isSSLRequest(b) {
+			r.t.Fatalf("got %x, want a request for TLS", b)
+		}
+		if err := r.server.StartTLSServer(serverTLS()); err != nil {
+			r.t.Fatal(err)
+		}
+		b = r.server.receive()
+	}
+	if r.asked, err = ParseHandshakeResponse(b, g.Capabilities); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// ask sends the server's switch to a plugin.
+func (r *relayed) ask(plugin string, data []byte) {
+	r.server.send(append(append(append([]byte{headerAuthSwitch}, plugin...), 0), data...))
+}
+
+// wantClient checks what the client gets next, and answers it.
+func (r *relayed) wantClient(want, answer []byte) {
+	r.t.Helper()
+	if got := r.client.receive(); !bytes.Equal(got, want) {
+		r.t.Fatalf("the client gets %q, want %q", got, want)
+	}
+	r.client.send(answer)
+}
+
+func (r *relayed) wantServer(want string) {
+	r.t.Helper()
+	if got := r.server.receive(); string(got) != want {
+		r.t.Fatalf("the server gets %q, want %q", got, want)
+	}
+}
+
+// end waits for the end of the login and returns its error.
+func (r *relayed) end() error {
+	r.t.Helper()
+	select {
+	case <-r.done:
+	case <-time.After(loginDeadline):
+		r.t.Fatal("the login does not end")
+	}
+	return r.err
+}
+
+// wantRefused checks that the client gets 1045 and the login fails for a reason.
+func (r *relayed) wantRefused(reason string) {
+	r.t.Helper()
+	r.client.wantERR(1045, "Access denied for user 'app'@'127.0.0.1'")
+	var relay *RelayError
+	var auth *AuthError
+	if err := r.end(); !errors.As(err, &relay) || !errors.As(err, &auth) || !strings.Contains(auth.Error(), reason) || auth.User != "app" {
+		r.t.Errorf("got %v, want a *RelayError of an *AuthError with %q", err, reason)
+	}
+}
+
+var (
+	loginOK = AppendOK(nil, 0, OK{Status: Autocommit})[HeaderSize:]
+	salt21  = append(bytes.Repeat([]byte("s"), SaltSize), 0)
+)
+
+func TestARelayedLoginIsTheServersQuestionAndTheClientsAnswer(t *testing.T) {
+	for _, plugin := range []string{"mysql_native_password", "client_ed25519", "parsec", "caching_sha2_password", "sha256_password"} {
+		t.Run(plugin, func(t *testing.T) {
+			r := startRelayed(t, legs{}, nil)
+			if r.asked.User != "app" || r.asked.Database != "album0" || r.asked.Plugin != noSuchPlugin || len(r.asked.AuthResponse) != 0 {
+				t.Errorf("the server was asked with %+v, want app, album0, an invented plugin and no answer", r.asked)
+			}
+			r.ask(plugin, salt21)
+			r.wantClient(append(append([]byte("\xfe"+plugin), 0), salt21...), []byte("an answer"))
+			r.wantServer("an answer")
+			r.server.send([]byte("\x50 some data of the plugin's"))
+			r.wantClient([]byte("\x50 some data of the plugin's"), []byte("another"))
+			r.wantServer("another")
+			if plugin == "caching_sha2_password" {
+				r.server.send([]byte{headerMoreData, sha2FastOK}) // and no answer to it
+			}
+			r.server.send(loginOK)
+			if plugin == "caching_sha2_password" {
+				if got := r.client.receive(); !bytes.Equal(got, []byte{headerMoreData, sha2FastOK}) {
+					t.Errorf("got %x, want the word of success", got)
+				}
+			}
+			r.client.wantOK()
+			if err := r.end(); err != nil || r.hello.Plugin != plugin || r.hello.Status != Autocommit {
+				t.Errorf("got %+v, %v", r.hello, err)
+			}
+		})
+	}
+}
+
+func TestARelayedLoginIsRefusedUnlessTheClientWasChallenged(t *testing.T) {
+	r := startRelayed(t, legs{}, nil)
+	r.server.send(loginOK)
+	r.wantRefused("trusts whoever connects")
+	if _, err := r.server.ReadPacket(1 << 10); !errors.Is(err, io.EOF) {
+		t.Errorf("the server's connection: got %v, want it closed", err)
+	}
+}
+
+func TestARelayedLoginIsRefusedWithAPluginThatLooksAtTheProxy(t *testing.T) {
+	for _, plugin := range []string{"auth_socket", "unix_socket", "auth_gssapi_client", "authentication_windows_client", "authentication_kerberos_client", "named_pipe", "test_plugin_server", "mysql_native_passwordx"} {
+		t.Run(plugin, func(t *testing.T) {
+			r := startRelayed(t, legs{clientTLS: true, serverTLS: true}, nil)
+			r.ask(plugin, salt21)
+			r.wantServer("") // ends the server's side in order
+			r.server.send(loginOK)
+			r.wantRefused(plugin)
+		})
+		t.Run(plugin+" behind another", func(t *testing.T) {
+			r := startRelayed(t, legs{}, nil)
+			r.ask("mysql_native_password", salt21)
+			r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), []byte("an answer"))
+			r.wantServer("an answer")
+			r.ask(plugin, salt21)
+			r.wantServer("")
+			r.server.send(loginOK)
+			r.wantRefused(plugin)
+		})
+	}
+	t.Run("no name", func(t *testing.T) {
+		for _, packet := range []string{"\xfe", "\xfe\x00", "\xfe\x00" + string(salt21)} {
+			r := startRelayed(t, legs{}, nil)
+			r.server.send([]byte(packet))
+			if err := r.end(); err == nil {
+				t.Errorf("%q: got no error", packet)
+			}
+		}
+	})
+	t.Run("data before a plugin is named", func(t *testing.T) {
+		for _, packet := range []string{"\x01\x03", "\x01\x04", "\x02", "Password:"} {
+			r := startRelayed(t, legs{}, nil)
+			r.server.send([]byte(packet))
+			if err := r.end(); err == nil {
+				t.Errorf("%q: got no error", packet)
+			}
+		}
+	})
+}
+
+func TestAFurtherFactorIsPassedOnWhereBothSidesKnowIt(t *testing.T) {
+	next := []byte("\x02mysql_native_password\x00" + string(salt21))
+	r := startRelayed(t, legs{capabilities: MultiFactor}, nil)
+	if !r.asked.Capabilities.Has(MultiFactor) {
+		t.Error("the server was not told of several factors")
+	}
+	r.ask("mysql_native_password", salt21)
+	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), []byte("first"))
+	r.wantServer("first")
+	r.server.send(next)
+	r.wantClient(next, []byte("second"))
+	r.wantServer("second")
+	r.server.send(loginOK)
+	r.client.wantOK()
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	// The second factor may not be one that looks at the proxy either.
+	r = startRelayed(t, legs{capabilities: MultiFactor}, nil)
+	r.server.send([]byte("\x02auth_socket\x00"))
+	r.wantServer("")
+	r.server.send(loginOK)
+	r.wantRefused("auth_socket")
+
+	if r = startRelayed(t, legs{}, nil); r.asked.Capabilities.Has(MultiFactor) {
+		t.Error("the server was told of several factors, which the client does not know")
+	}
+}
+
+func TestAPasswordInClearIsPassedOnOverTLSOnly(t *testing.T) {
+	for _, plugin := range []string{"mysql_clear_password", "dialog"} {
+		for _, l := range []legs{{}, {clientTLS: true}, {serverTLS: true}, {clientTLS: true, serverTLS: true, keep: true}} {
+			t.Run(fmt.Sprintf("%s/%+v", plugin, l), func(t *testing.T) {
+				r := startRelayed(t, l, nil)
+				r.ask(plugin, nil)
+				if !l.clientTLS || !l.serverTLS {
+					r.wantServer("")
+					r.server.send(loginOK)
+					r.client.wantERR(1251, "over TLS only")
+					var handshake *HandshakeError
+					if err := r.end(); !errors.As(err, &handshake) {
+						t.Errorf("got %v, want a *HandshakeError", err)
+					}
+					return
+				}
+				r.wantClient(append([]byte("\xfe"+plugin), 0), []byte("secret\x00"))
+				r.wantServer("secret\x00")
+				r.server.send(loginOK)
+				r.client.wantOK()
+				want := "secret"
+				if plugin == "dialog" { // may be anything
+					want = ""
+				}
+				if err := r.end(); err != nil || r.password != want {
+					t.Errorf("got password %q, %v, want %q", r.password, err, want)
+				}
+			})
+		}
+	}
+}
+
+// fullExchange is a server's side of the exchange in which it gets the password.
+func (r *relayed) fullExchange(plugin string, overTLS bool) (password string) {
+	r.t.Helper()
+	keys, err := testRSA.load()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	salt := NewSalt()
+	r.ask(plugin, append(salt[:], 0))
+	requestKey := byte(sha256RequestKey)
+	if plugin == mysql.AUTH_CACHING_SHA2_PASSWORD {
+		requestKey = sha2RequestKey
+		if got := r.server.receive(); len(got) != sha2Answer {
+			r.t.Fatalf("got %x, want an answer to the challenge", got)
+		}
+		r.server.send([]byte{headerMoreData, sha2FullAuth})
+	}
+	given := r.server.receive()
+	if overTLS {
+		return strings.TrimSuffix(string(given), "\x00")
+	}
+	if len(given) != 1 || given[0] != requestKey {
+		r.t.Fatalf("got %q, want a request for the key", given)
+	}
+	r.server.send(AppendAuthMoreData(nil, keys.public))
+	got, ok := keys.decrypt(r.server.receive(), salt)
+	if !ok {
+		r.t.Fatal("the password was encrypted with another key or salt")
+	}
+	return string(got)
+}
+
+func TestTheFullExchangeEndsInTheProxyWhereTheLegsDiffer(t *testing.T) {
+	const password = "a pässword"
+	for _, plugin := range []string{mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_SHA256_PASSWORD} {
+		for _, keep := range []bool{false, true} {
+			for _, l := range []legs{{}, {clientTLS: true}, {serverTLS: true}, {clientTLS: true, serverTLS: true}} {
+				l.keep = keep
+				t.Run(fmt.Sprintf("%s/%+v", plugin, l), func(t *testing.T) {
+					var clientErr error
+					ended := make(chan struct{})
+					r := startRelayed(t, l, func(client *Conn) {
+						defer close(ended)
+						login := ClientLogin{User: "app", Password: password, Capabilities: loginCapabilities}
+						if l.clientTLS {
+							login.TLS = clientTLS()
+						}
+						_, clientErr = login.Run(client)
+					})
+					if got := r.fullExchange(plugin, l.serverTLS); got != password {
+						t.Errorf("the server got %q, want %q", got, password)
+					}
+					r.server.send(loginOK)
+					if err := r.end(); err != nil {
+						t.Error(err)
+					}
+					<-ended
+					if clientErr != nil {
+						t.Errorf("client: %v", clientErr)
+					}
+					want := ""
+					if keep && (l.clientTLS || l.serverTLS) { // else it went past the proxy
+						want = password
+					}
+					if r.password != want {
+						t.Errorf("kept %q, want %q", r.password, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestAPasswordUnderAnotherKeyIsRefused(t *testing.T) {
+	r := startRelayed(t, legs{serverTLS: true}, nil)
+	r.ask(mysql.AUTH_CACHING_SHA2_PASSWORD, salt21)
+	r.client.receive()
+	r.client.send(bytes.Repeat([]byte("a"), sha2Answer))
+	r.server.receive()
+	r.server.send([]byte{headerMoreData, sha2FullAuth})
+	r.wantClient([]byte{headerMoreData, sha2FullAuth}, bytes.Repeat([]byte("e"), 256))
+	r.wantServer("")
+	r.server.send(AppendERR(nil, 0, 1045, "28000", "no")[HeaderSize:])
+	r.wantRefused("RSA key")
+}
+
+func TestTheServersErrorIsTheLoginsError(t *testing.T) {
+	for _, challenge := range []bool{false, true} {
+		r := startRelayed(t, legs{}, nil)
+		if challenge {
+			r.ask("mysql_native_password", salt21)
+			r.client.receive()
+			r.client.send([]byte("wrong"))
+			r.server.receive()
+		}
+		r.server.send(AppendERR(nil, 0, 3118, "HY000", "Access denied for user 'app'@'host'. Account is locked.")[HeaderSize:])
+		var se *ServerError
+		if err := r.end(); !errors.As(err, &se) || se.Code != 3118 || se.State != "HY000" || !strings.HasSuffix(se.Message, "locked.") {
+			t.Errorf("got %v, want the server's error 3118", err)
+		}
+	}
+}
+
+// A server counts connections that break off in the login, and at max_connect_errors
+// shuts out their host: the proxy, for all clients.
+func TestTheServersSideEndsInOrderWhenTheClientVanishes(t *testing.T) {
+	r := startRelayed(t, legs{}, nil)
+	r.ask("mysql_native_password", salt21)
+	r.client.receive()
+	r.client.Close()
+	r.wantServer("")
+	r.server.send(AppendERR(nil, 0, 1045, "28000", "no")[HeaderSize:])
+	var relay *RelayError
+	if err := r.end(); !errors.As(err, &relay) {
+		t.Errorf("got %v, want a *RelayError", err)
+	}
+}
+
+func TestAClientWithoutPluginsIsNotRelayed(t *testing.T) {
+	client, server := socketPair(t)
+	ended := make(chan error, 1)
+	go func() {
+		defer server.Close()
+		attempt, err := (&ServerLogin{Version: "8.4.3", Capabilities: Relayable}).Receive(server)
+		if err == nil {
+			_, err = attempt.Relay()
+		}
+		ended <- err
+	}()
+	c := &rawClient{Conn: client, t: t}
+	var err error
+	if c.greeting, err = ReadGreeting(client); err != nil {
+		t.Fatal(err)
+	}
+	c.respond(HandshakeResponse{Capabilities: Protocol41 | SecureConnection, User: "app", AuthResponse: native(c.greeting.Salt, "x")})
+	c.wantERR(1251, "does not support authentication protocol")
+	var handshake *HandshakeError
+	if err := <-ended; !errors.As(err, &handshake) || !strings.Contains(err.Error(), "[[user]]") {
+		t.Errorf("got %v, want a *HandshakeError that names the way out", err)
+	}
+}
+
+func TestAServerWithoutPluginsIsNotAsked(t *testing.T) {
+	l := &RelayedLogin{attempt: &Attempt{}}
+	if err := l.respond(nil, &Greeting{Version: "5.1", Capabilities: Protocol41}, &HandshakeResponse{}); err == nil || !strings.Contains(err.Error(), "5.1") {
+		t.Errorf("got %v, want an error", err)
+	}
+}
