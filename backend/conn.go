@@ -24,6 +24,12 @@ type Login struct {
 	Collation    uint8
 	// Attributes are the client's connection attributes.
 	Attributes protocol.Attrs
+
+	// Own uses Credentials also where the shard names others.
+	Own bool
+	// Relay, if set, has the client prove to the server that it is User, in place of
+	// Password.
+	Relay *protocol.RelayedLogin
 }
 
 // Conn is a logged-in connection to a server. It belongs to one session and is
@@ -73,9 +79,13 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // Dial opens a connection to a shard's server and logs in, within the connect
 // timeout or ctx's deadline; it does not look at ctx otherwise. The error is a
 // *protocol.ServerError when the server refused the login, as it would have
-// refused the client's, otherwise an *UnreachableError.
+// refused the client's, otherwise an *UnreachableError. With login.Relay the client's
+// answers take their time beside that, and what fails at its end is a
+// *protocol.RelayError.
 func (s *Shards) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
-	login.Credentials = shard.Credentials(login.Credentials)
+	if login.Relay == nil && !login.Own {
+		login.Credentials = shard.Credentials(login.Credentials)
+	}
 	return s.dialEither(ctx, shard, shard.primary(), login)
 }
 
@@ -97,10 +107,7 @@ func (s *Shards) dialEither(ctx context.Context, shard *Shard, node *Node, login
 
 func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
 	unreachable := func(err error) error { return &UnreachableError{shard.name, node.String(), err} }
-	deadline := time.Now().Add(s.opts.ConnectTimeout)
-	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
-		deadline = earlier
-	}
+	deadline := s.dialDeadline(ctx)
 	nc, err := node.dial(until{ctx, deadline})
 	var c *Conn
 	if err == nil {
@@ -108,6 +115,10 @@ func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	}
 	if err == nil {
 		return c, nil
+	}
+	var clients *protocol.RelayError
+	if errors.As(err, &clients) { // says nothing of the node
+		return nil, clients
 	}
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) {
@@ -117,6 +128,15 @@ func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 		node.markUnreachable()
 	}
 	return nil, unreachable(err)
+}
+
+// dialDeadline is when connecting and logging in must have come to an end.
+func (s *Shards) dialDeadline(ctx context.Context) time.Time {
+	deadline := time.Now().Add(s.opts.ConnectTimeout)
+	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
+		return earlier
+	}
+	return deadline
 }
 
 // until is a context that ends at a time and by nothing else, for a dial. It spares what
@@ -147,6 +167,10 @@ func logInBy(deadline time.Time, nc net.Conn, shard *Shard, node *Node, login Lo
 	if err != nil {
 		return nil, err
 	}
+	if login.Relay != nil {
+		patience := time.Until(deadline)
+		login.Relay.AwaitServer = func() error { return pc.SetReadDeadline(time.Now().Add(patience)) }
+	}
 	if err = pc.SetReadDeadline(deadline); err == nil {
 		var c *Conn
 		if c, err = logIn(pc, shard, node, login); err == nil {
@@ -168,23 +192,41 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 		Capabilities: login.Capabilities,
 		Collation:    login.Collation,
 		Attrs:        login.Attributes,
+		Relay:        login.Relay,
 	}
 	h, err := l.Run(pc)
 	if err != nil {
 		return nil, err
 	}
 	pc.Release()
-	hello := Hello{
-		Version:      h.Greeting.Version,
-		Capabilities: h.Greeting.Capabilities,
-		Collation:    h.Greeting.Collation,
-		MariaDB:      h.Greeting.IsMariaDB(),
-	}
-	node.learn(hello)
-	hello, _ = node.Hello()
+	node.learn(helloOf(&h.Greeting))
+	hello, _ := node.Hello()
 	c := &Conn{Conn: pc, Capabilities: login.Capabilities, ID: h.Greeting.ConnectionID, shard: shard, node: node, hello: hello}
 	c.Answer.Status = h.Status
+	if login.Relay != nil {
+		if err := c.afterRelay(login.Relay); err != nil {
+			return nil, err
+		}
+	}
 	return c, nil
+}
+
+func helloOf(g *protocol.Greeting) Hello {
+	return Hello{Version: g.Version, Capabilities: g.Capabilities, Collation: g.Collation, MariaDB: g.IsMariaDB()}
+}
+
+// askMode learns the server's sql_mode, for its node.
+func (c *Conn) askMode() error {
+	rows, err := c.Query("SELECT @@global.sql_mode")
+	if err != nil {
+		return err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return fmt.Errorf("the server's sql_mode is not one value")
+	}
+	c.hello.SQLMode = string(rows[0][0])
+	c.node.learnMode(c.hello.SQLMode)
+	return nil
 }
 
 // Query runs a statement of ours and returns its rows in text form, nil for NULL.

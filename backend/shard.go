@@ -28,6 +28,7 @@ type Node struct {
 
 	mu          sync.Mutex
 	hello       *Hello    // nil until a login or probe succeeded
+	modeKnown   bool      // hello.SQLMode was asked for
 	unreachable time.Time // until when dials fail at once; see Dial
 }
 
@@ -64,6 +65,7 @@ type Shard struct {
 	name  string
 	nodes []*Node
 	creds *Credentials
+	probe Credentials
 }
 
 // Name returns the shard's configured name.
@@ -79,6 +81,17 @@ func (s *Shard) Credentials(own Credentials) Credentials {
 		return *s.creds
 	}
 	return own
+}
+
+// HasCredentials says whether the shard names what to log in with.
+func (s *Shard) HasCredentials() bool { return s.creds != nil }
+
+// probeCredentials returns what to ask the shard's servers with.
+func (s *Shard) probeCredentials(usual Credentials) Credentials {
+	if s.probe.User != "" {
+		return s.probe
+	}
+	return s.Credentials(usual)
 }
 
 // Hello returns what the shard's server said last.
@@ -121,11 +134,26 @@ func (n *Node) markUnreachable() {
 
 func (n *Node) learn(h Hello) {
 	n.mu.Lock()
-	if n.hello != nil && h.SQLMode == "" {
+	if n.hello != nil {
 		h.SQLMode = n.hello.SQLMode
 	}
 	n.hello, n.unreachable = &h, time.Time{}
 	n.mu.Unlock()
+}
+
+// learnMode takes note of the server's sql_mode, after learn.
+func (n *Node) learnMode(mode string) {
+	n.mu.Lock()
+	h := *n.hello // copies of the pointer may be read elsewhere
+	h.SQLMode = mode
+	n.hello, n.modeKnown = &h, true
+	n.mu.Unlock()
+}
+
+func (n *Node) knowsMode() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.modeKnown
 }
 
 // newNode makes a Node of "host:port" or "unix:/path".

@@ -18,13 +18,17 @@ type ShardOptions struct {
 	Nodes   []string     // "host:port" or "unix:/path"; at least one
 	Schemas []string     // the schemas it owns
 	Login   *Credentials // nil: each client's own
+	// Probe is what to ask its servers with. The zero value is Login, or else
+	// Options.Probe.
+	Probe Credentials
 }
 
 // Options describes all shards.
 type Options struct {
 	Shards  []ShardOptions // none: only keys are served
 	Default string         // name of the shard of every schema that none owns
-	// Probe is what to ask a server with that has no credentials of its own.
+	// Probe is what to ask a server with that has no credentials of its own. Without a
+	// user a server is asked only what it tells before a login.
 	Probe Credentials
 	// ConnectTimeout bounds connecting and logging in to a server.
 	ConnectTimeout time.Duration
@@ -52,7 +56,7 @@ func New(opts Options) (*Shards, error) {
 		if len(o.Nodes) == 0 {
 			return nil, fmt.Errorf("shard %s has no node", o.Name)
 		}
-		shard := &Shard{name: o.Name, creds: o.Login}
+		shard := &Shard{name: o.Name, creds: o.Login, probe: o.Probe}
 		for _, a := range o.Nodes {
 			shard.nodes = append(shard.nodes, newNode(a))
 		}
@@ -207,7 +211,10 @@ func (s *Shards) logProbe(t target, problem string) {
 }
 
 func (s *Shards) probeNode(ctx context.Context, t target) error {
-	creds := t.shard.Credentials(s.opts.Probe)
+	creds := t.shard.probeCredentials(s.opts.Probe)
+	if creds.User == "" {
+		return s.greetNode(ctx, t)
+	}
 	c, err := s.dialEither(ctx, t.shard, t.node, Login{
 		Credentials:  creds,
 		Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth,
@@ -217,16 +224,32 @@ func (s *Shards) probeNode(ctx context.Context, t target) error {
 		return err
 	}
 	defer c.Quit()
-	rows, err := c.Query("SELECT @@global.sql_mode")
+	return c.askMode()
+}
+
+// greetNode learns what a server tells everybody, without an account. The server
+// counts that as a login that broke off (see protocol.ReadGreeting), so it is done
+// once for each server: what is left to ask, the first session asks.
+func (s *Shards) greetNode(ctx context.Context, t target) error {
+	deadline := s.dialDeadline(ctx)
+	nc, err := t.node.dial(until{ctx, deadline})
 	if err != nil {
 		return err
 	}
-	if len(rows) != 1 || len(rows[0]) != 1 {
-		return fmt.Errorf("the server's sql_mode is not one value")
+	pc, err := protocol.NewConn(nc, 0, 0)
+	if err != nil {
+		return err
 	}
-	h, _ := t.node.Hello()
-	h.SQLMode = string(rows[0][0])
-	t.node.learn(h)
+	defer pc.Close()
+	defer pc.Drop()
+	if err := pc.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	g, err := protocol.ReadGreeting(pc)
+	if err != nil {
+		return err
+	}
+	t.node.learn(helloOf(g))
 	return nil
 }
 

@@ -259,8 +259,11 @@ func (r *RelayedLogin) sha256(payload []byte) error {
 	return r.giveUnderRSA(given, sha256RequestKey)
 }
 
-// safe says whether a password may travel in clear to or from a peer.
-func (r *RelayedLogin) safe(pc PacketConn) bool { return pc.IsTLS() || overUnix(pc) }
+// safe says whether the password travels in clear to or from a peer. Both sides of a
+// plugin must be of one mind: sha256_password does not hold a Unix socket to be safe.
+func (r *RelayedLogin) safe(pc PacketConn) bool {
+	return pc.IsTLS() || r.plugin == mysql.AUTH_CACHING_SHA2_PASSWORD && overUnix(pc)
+}
 
 // giveClear gives the server a password that the client sent in clear.
 func (r *RelayedLogin) giveClear(given []byte, requestKey byte) error {

@@ -45,13 +45,29 @@ func (s *session) release(c *backend.Conn) {
 
 // open opens the session's connection to a shard, with the client's own framing.
 func (s *session) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
-	c, err := s.srv.opts.Shards.Dial(s.ctx, shard, backend.Login{
-		Credentials:  backend.Credentials{User: s.user.Name, Password: s.user.Password, OtherPassword: s.user.OldPassword},
+	own, err := s.ownPassword(shard)
+	if err != nil {
+		return nil, err
+	}
+	login := s.backendLogin(schema)
+	login.Password, login.OtherPassword, login.Own = s.user.Password, s.user.OldPassword, own
+	return s.dial(shard, login)
+}
+
+// backendLogin is what the session logs in to servers with, but for a password.
+func (s *session) backendLogin(schema string) backend.Login {
+	return backend.Login{
+		Credentials:  backend.Credentials{User: s.user.Name},
 		Schema:       schema,
 		Capabilities: s.login.Capabilities,
 		Collation:    s.login.Collation,
 		Attributes:   s.login.Attrs,
-	})
+	}
+}
+
+// dial opens a connection that is the session's from then on.
+func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn, error) {
+	c, err := s.srv.opts.Shards.Dial(s.ctx, shard, login)
 	if err != nil {
 		return nil, err
 	}

@@ -114,10 +114,13 @@ func (s *session) use(schema string) error {
 	}
 	c := s.cur
 	var err error
-	first := c == nil
+	opened := false
 	switch {
-	case first:
-		c, err = s.open(shard, "")
+	case c == nil:
+		if c = s.conns[shard]; c == nil { // else it is that of a relayed login
+			c, err = s.open(shard, "")
+			opened = true
+		}
 	case c.Shard() != shard:
 		c, err = s.connTo(shard)
 	}
@@ -133,7 +136,7 @@ func (s *session) use(schema string) error {
 	case c.Answer.ErrCode == 0:
 		s.current(c)
 		s.state.schema = schema
-	case first: // the session stays where it was: nowhere
+	case opened: // the session stays where it was: nowhere
 		s.forget(c)
 		c.Quit()
 	}
@@ -190,7 +193,7 @@ func (s *session) resetConnection() error {
 	cur := s.cur
 	s.prepared.clear()
 	for _, c := range s.conns {
-		if c != cur {
+		if c != cur && !s.resetInPlace(c) {
 			s.forget(c)
 			c.Quit()
 		}
@@ -214,6 +217,13 @@ func (s *session) resetConnection() error {
 	return nil
 }
 
+// resetInPlace resets a connection that could not be opened again, for want of a
+// password.
+func (s *session) resetInPlace(c *backend.Conn) bool {
+	_, err := s.ownPassword(c.Shard())
+	return err != nil && c.Command(protocol.ComResetConn, "") == nil
+}
+
 // changeUser checks the new user as a login does; the session then starts anew.
 func (s *session) changeUser(payload []byte) error {
 	if err := s.settle(); err != nil {
@@ -234,17 +244,16 @@ func (s *session) changeUser(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	user, err := s.srv.verify(attempt)
-	if err != nil {
-		return err
-	}
-	s.packetNum = s.client.PacketNum()
+	// Whatever comes of it, the session that was is over.
 	s.closeBackends()
 	s.prepared.clear()
-	attempt.Hello.Salt = s.login.Salt
-	s.login, s.user = attempt.Hello, user
+	salt := s.login.Salt
 	s.state = state{}
 	s.state.reset()
+	if err := s.identify(attempt); err != nil {
+		return err
+	}
+	s.login.Salt = salt
 	if err := s.begin(s.login.Database); err != nil {
 		return err
 	}

@@ -27,6 +27,9 @@ type User struct {
 	OldPassword    string // lets in, too, while the password is changed; "": none
 	Schema         string // the current schema of a login that names none
 	Admin          bool   // may create and drop sequences
+
+	relayed bool // a server has checked who it is, and we know only the name
+	secret  bool // of such a user Password came by all the same, and may be empty
 }
 
 // UnknownSequence says what becomes of a NEXTVAL of a name that is not served.
@@ -66,6 +69,10 @@ type Options struct {
 	Sequences sequencer
 	Admin     administrator
 	Unknown   UnknownSequence
+	// RelayLogins has users that are not among Users checked by the default shard's
+	// server; of them Admins may change sequences.
+	RelayLogins bool
+	Admins      []string
 	// LastInsertIDExact brings a number given by a SELECT of ours to the server
 	// before every statement, for triggers and views that read it.
 	LastInsertIDExact bool

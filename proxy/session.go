@@ -208,12 +208,9 @@ func (s *session) logIn() error {
 	if err != nil {
 		return err
 	}
-	user, err := s.srv.verify(attempt)
-	if err != nil {
+	if err := s.identify(attempt); err != nil {
 		return err
 	}
-	s.login, s.user = attempt.Hello, user
-	s.packetNum = s.client.PacketNum()
 	if err := s.begin(s.login.Database); err != nil {
 		return err
 	}
@@ -226,6 +223,21 @@ func (s *session) logIn() error {
 	if s.srv.draining.Load() {
 		return errShutdown // Shutdown's deadline may just have been taken back
 	}
+	return nil
+}
+
+// identify makes the session that of the user that the client proves to be, to us or
+// to the server.
+func (s *session) identify(attempt *protocol.Attempt) error {
+	if s.srv.relays(attempt.Hello.User) {
+		return s.identifyByServer(attempt)
+	}
+	user, err := s.srv.verify(attempt)
+	if err != nil {
+		return err
+	}
+	s.login, s.user = attempt.Hello, user
+	s.packetNum = s.client.PacketNum()
 	return nil
 }
 
@@ -272,6 +284,9 @@ func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
 	if hello, ok := s.opts.Shards.Greeting(); ok {
 		l.Version, l.Collation = hello.Version, hello.Collation
 		l.Capabilities = protocol.Relayable & hello.Capabilities
+		if s.opts.RelayLogins {
+			l.Capabilities |= protocol.MultiFactor & hello.Capabilities
+		}
 	} else if s.opts.Shards.Default() != nil {
 		l.Capabilities &^= protocol.SessionTrack // it can be spared
 	}

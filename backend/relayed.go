@@ -1,0 +1,120 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"seqproxy/protocol"
+)
+
+// afterRelay completes a login that the client made itself: it checks what the server
+// has looked at, and asks what is not known of the server yet.
+func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
+	if err := relay.AwaitServer(); err != nil {
+		return err
+	}
+	if c.node.network == "unix" && c.hello.MariaDB {
+		if err := c.checkTrust(relay); err != nil {
+			return err
+		}
+	}
+	if c.node.knowsMode() {
+		return nil
+	}
+	var refused *protocol.ServerError
+	if err := c.askMode(); err != nil && !errors.As(err, &refused) { // refused while the password is expired
+		return err
+	}
+	return nil
+}
+
+// checkTrust refuses the login if the account can be proved by something else than
+// what the client said. A MariaDB account may have several plugins, any of which is
+// enough (IDENTIFIED VIA mysql_native_password OR unix_socket), and the server does
+// not tell which it was: it asks the client for a password, finds it wrong, and lets
+// us in all the same, for the user that the proxy runs as.
+func (c *Conn) checkTrust(relay *protocol.RelayedLogin) error {
+	// Of a proxy user only the account that it became can be seen.
+	rows, err := c.Query("SELECT @@proxy_user")
+	var refused *protocol.ServerError
+	switch {
+	case errors.As(err, &refused):
+		return refused // as 1820, before an expired password is changed: so that cannot be done here
+	case err != nil:
+		return err
+	case len(rows) != 1 || len(rows[0]) != 1 || rows[0][0] != nil:
+		return relay.Refuse("it is a proxy user, whose account cannot be seen, and over a Unix socket the server may have looked at the proxy's user id")
+	}
+	rows, err = c.Query("SHOW CREATE USER")
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case err != nil:
+		return err
+	case len(rows) != 1 || len(rows[0]) != 1:
+		return relay.Refuse("the server does not show how the account is checked")
+	}
+	if plugin := untrusted(string(rows[0][0])); plugin != "" {
+		return relay.Refuse(fmt.Sprintf("the account has the plugin %s, for which the server may have looked at the proxy's user id: use a node address with a port, or give the account passwords only", plugin))
+	}
+	return nil
+}
+
+// passwordPlugins are MariaDB's that look at nothing but the client's answer.
+var passwordPlugins = map[string]bool{
+	"mysql_native_password": true, "ed25519": true, "parsec": true, "caching_sha2_password": true, "sha256_password": true,
+}
+
+// untrusted returns the first plugin in an answer to MariaDB's SHOW CREATE USER that
+// may look at something else than a password, or "". Text that it cannot read counts
+// as one.
+func untrusted(create string) (plugin string) {
+	words, ok := unquoted(create)
+	if !ok || len(words) < 2 || !strings.EqualFold(words[0], "CREATE") || !strings.EqualFold(words[1], "USER") {
+		return "that cannot be read"
+	}
+	for i, word := range words {
+		if !strings.EqualFold(word, "VIA") && !strings.EqualFold(word, "OR") {
+			continue
+		}
+		if i+1 == len(words) {
+			return "that cannot be read"
+		}
+		if name := strings.ToLower(words[i+1]); !passwordPlugins[name] {
+			return name
+		}
+	}
+	return ""
+}
+
+// unquoted splits a text at white space and leaves out what is quoted.
+func unquoted(text string) (words []string, ok bool) {
+	var bare strings.Builder
+	for i := 0; i < len(text); i++ {
+		quote := text[i]
+		if quote != '\'' && quote != '"' && quote != '`' {
+			bare.WriteByte(quote)
+			continue
+		}
+		bare.WriteByte(' ')
+		for i++; ; i++ {
+			if i >= len(text) {
+				return nil, false
+			}
+			if text[i] == '\\' && quote != '`' {
+				i++
+				continue
+			}
+			if text[i] != quote {
+				continue
+			}
+			if i+1 < len(text) && text[i+1] == quote { // doubled
+				i++
+				continue
+			}
+			break
+		}
+	}
+	return strings.Fields(bare.String()), true
+}

@@ -1,0 +1,136 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// relays says whether a user's login is checked by the default shard's server, which
+// is so for all that the configuration does not name, if it says so.
+func (s *Server) relays(user string) bool {
+	if !s.opts.RelayLogins {
+		return false
+	}
+	_, known := s.users[user]
+	return !known
+}
+
+// identifyByServer lets the default shard's server check who the client is, over the
+// connection that then is the session's. A refusal is the server's own word; without
+// the server nobody is let in.
+//
+// The schema is part of the login if it is that shard's, so that the server says what
+// is wrong with it.
+func (s *session) identifyByServer(attempt *protocol.Attempt) error {
+	relay, err := attempt.Relay()
+	if err != nil {
+		return err
+	}
+	shards := s.srv.opts.Shards
+	relay.Keep = shards.Many()
+	s.login, s.user = attempt.Hello, User{Name: attempt.Hello.User, relayed: true}
+	shard, schema := shards.Default(), attempt.Hello.Database
+	if shards.ForSchema(schema) != shard {
+		schema = ""
+	}
+	login := s.backendLogin(schema)
+	login.Relay = relay
+	c, err := s.dial(shard, login)
+	if err == nil {
+		s.login = attempt.Hello
+		s.packetNum = s.client.PacketNum()
+		if err = s.becomeRelayed(c, relay); err == nil {
+			if shards.ForSchema(s.login.Database) == shard {
+				s.current(c)
+			}
+			return nil
+		}
+	}
+	var clients *protocol.RelayError
+	if errors.As(err, &clients) { // it has been answered, or is gone
+		return err
+	}
+	s.packetNum = s.client.PacketNum()
+	s.refuse(err)
+	_ = s.flush() // the session ends either way
+	return s.refusedByServer(&attempt.Hello, err)
+}
+
+// becomeRelayed makes the session that of the user that the server has let in.
+func (s *session) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) error {
+	s.user.Password, s.user.secret = relay.Password()
+	s.user.secret = s.user.secret || !s.login.PasswordUsed
+	if !slices.Contains(s.srv.opts.Admins, s.user.Name) {
+		return nil
+	}
+	// A server that has an anonymous account lets anybody in by any name.
+	if err := c.SetReadDeadline(time.Now().Add(s.srv.opts.LoginTimeout)); err != nil {
+		return err
+	}
+	rows, err := c.Query("SELECT CURRENT_USER()")
+	if err == nil {
+		err = c.SetReadDeadline(time.Time{})
+	}
+	var refused *protocol.ServerError
+	if errors.As(err, &refused) { // an expired password, which allows nothing
+		return c.SetReadDeadline(time.Time{})
+	}
+	if err != nil {
+		return fmt.Errorf("ask for the account: %w", err)
+	}
+	if len(rows) == 1 && len(rows[0]) == 1 {
+		account := string(rows[0][0])
+		s.user.Admin = account[:max(0, strings.LastIndexByte(account, '@'))] == s.user.Name
+	}
+	return nil
+}
+
+// What servers say when it is who logs in that they refuse.
+const (
+	erAccessDenied          = 1045
+	erAccessDeniedNoMention = 1698 // as the first, without a word about passwords
+	erPasswordExpired       = 1862
+	erAccountLocked         = 3118
+	erAccountBlocked        = 3955 // after failed logins
+	erMariaDBAccountLocked  = 4151
+	erMariaDBUserBlocked    = 4150 // after failed logins
+)
+
+// refusedByServer is the end of a session that the server did not let in; the client
+// has been answered.
+func (s *session) refusedByServer(hello *protocol.ClientHello, err error) error {
+	var told *protocol.ServerError
+	if !errors.As(err, &told) {
+		return fmt.Errorf("login by the server: %w", err)
+	}
+	switch told.Code {
+	case erAccessDenied, erAccessDeniedNoMention, erPasswordExpired, erAccountLocked, erAccountBlocked, erMariaDBAccountLocked, erMariaDBUserBlocked:
+		return &protocol.AuthError{
+			User: hello.User, Host: protocol.HostOf(s.client.RemoteAddr()), Plugin: hello.Plugin,
+			UsingPassword: hello.PasswordUsed, Reason: told.Error(),
+		}
+	}
+	return fmt.Errorf("login by the server: %w", told)
+}
+
+// ownPassword says whether the session has to log in to a shard with its own name and
+// password even if the shard names others: a relayed login is who it is wherever its
+// password is known.
+func (s *session) ownPassword(shard *backend.Shard) (bool, error) {
+	switch {
+	case !s.user.relayed:
+		return false, nil
+	case s.user.secret:
+		return true, nil
+	case shard.HasCredentials():
+		return false, nil
+	}
+	return false, notSupported("shard %s needs the password of %s, which only the server of shard %s has checked: "+
+		"give the shard a user and password of its own, or the user a [[user]]", shard.Name(), s.user.Name, s.srv.opts.Shards.Default().Name())
+}
