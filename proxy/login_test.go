@@ -278,6 +278,8 @@ func (w *wire) change(user, password, schema, plugin string) []byte {
 				return p
 			case len(p) == 6 && p[5] == 3: // caching_sha2: the fast path succeeded, the OK follows
 				continue
+			case len(p) == 6 && p[5] == 4 && w.IsTLS():
+				answer = append([]byte(password), 0)
 			case len(p) == 6 && p[5] == 4: // the whole password is wanted: ask for the key
 				answer = []byte{2}
 			default:

@@ -1,0 +1,484 @@
+package proxy_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os/user"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/internal/mysqld"
+	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// byServer lets the proxy know no user: all are checked by the server.
+func byServer(o *proxy.Options) {
+	o.Users, o.RelayLogins = nil, true
+}
+
+// overSocket has shard 0 reached by its Unix socket.
+func overSocket(s *mysqltest.Server) func(*backend.Options) {
+	return func(o *backend.Options) { o.Shards[0].Nodes = []string{"unix:" + s.Socket()} }
+}
+
+// account creates an account on a server and drops it at the test's end.
+func account(t testing.TB, s *mysqltest.Server, name, identified string) {
+	t.Helper()
+	s.Exec(t, "CREATE USER "+name+" "+identified, "GRANT ALL ON *.* TO "+name)
+	t.Cleanup(func() { s.Exec(t, "DROP USER IF EXISTS "+name) })
+}
+
+// isMariaDB says what the tests run on.
+func isMariaDB(s *mysqltest.Server) bool { return s.Flavour() == mysqld.MariaDB }
+
+func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
+	serverTLS, clientTLS := testTLS()
+	shared := mysqltest.Shared(t)
+	for _, node := range []string{"tcp", "unix"} {
+		for _, c := range []struct {
+			name string
+			tls  *tls.Config
+		}{{"plain", nil}, {"TLS", clientTLS}} {
+			t.Run(node+"/"+c.name, func(t *testing.T) {
+				e := newEnv(t, setup{
+					Proxy: func(o *proxy.Options) {
+						byServer(o)
+						o.TLS = serverTLS
+					},
+					Backend: func(o *backend.Options) {
+						if node == "unix" {
+							overSocket(shared)(o)
+						}
+					},
+				})
+				account(t, shared, "relay_empty@'%'", "")
+				account(t, shared, "relay_locked@'%'", "IDENTIFIED BY 'p' ACCOUNT LOCK")
+				for _, l := range []struct {
+					name, user, password, schema string
+					codes                        []uint16 // none: it succeeds
+				}{
+					{"right", e.User, e.Password, e.Schemas[0], nil}, // MySQL: the full exchange
+					{"right again", e.User, e.Password, "", nil},     // MySQL: the fast one
+					{"wrong password", e.User, "wrong", "", []uint16{1045}},
+					{"no password", e.User, "", "", []uint16{1045}},
+					{"unknown user", "nobody_here", "x", "", []uint16{1045, 1698}},
+					{"unknown user without a password", "nobody_here", "", "", []uint16{1045, 1698}},
+					{"no user", "", "", "", []uint16{1045, 1698}},
+					{"account without a password", "relay_empty", "", "", nil},
+					{"account without a password, one given", "relay_empty", "x", "", []uint16{1045}},
+					{"locked account", "relay_locked", "p", "", []uint16{3118, 4151}},
+					{"unknown schema", e.User, e.Password, "no_such_schema", []uint16{1049}},
+				} {
+					t.Run(l.name, func(t *testing.T) {
+						login := func(m *mysql.Config) {
+							m.User, m.Passwd, m.TLS = l.user, l.password, c.tls
+						}
+						got := e.tryLogin(t, e.Addr(), l.schema, login)
+						if len(l.codes) == 0 {
+							if got != nil {
+								t.Errorf("got %v", got)
+							}
+							return
+						}
+						var told *mysql.MySQLError
+						if !errors.As(got, &told) || told.Number != l.codes[0] && told.Number != l.codes[len(l.codes)-1] {
+							t.Fatalf("got %v, want one of %v", got, l.codes)
+						}
+						// Direct the client need not be asked by a switch, but the words are the same.
+						plain := func(m *mysql.Config) { m.User, m.Passwd = l.user, l.password }
+						want := e.tryLogin(t, e.Servers[0].Addr(), l.schema, plain)
+						text := strings.ReplaceAll(fmt.Sprint(got), "'localhost'", "'127.0.0.1'")
+						if l.user != "nobody_here" && l.user != "" && text != fmt.Sprint(want) {
+							t.Errorf("got %v, want %v as direct", text, want)
+						}
+					})
+				}
+				conn := e.Conn(t, e.Schemas[0], func(m *mysql.Config) { m.TLS = c.tls })
+				exec(t, conn, "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (5)")
+				if got := value(t, conn, "SELECT CONCAT(SUBSTRING_INDEX(USER(), '@', 1), a, DATABASE()) FROM t"); got != e.User+"5"+e.Schemas[0] {
+					t.Errorf("got %s, want the session of %s in %s", got, e.User, e.Schemas[0])
+				}
+				if out := e.CLI(t, e.Addr(), e.Schemas[0], "SELECT a FROM t"); !strings.Contains(out, "|    5 |") {
+					t.Errorf("command-line client: got\n%s", out)
+				}
+				if out := e.CLI(t, e.Addr(), "", "SELECT 1", "--password=wrong"); !strings.Contains(out, "ERROR 1045") {
+					t.Errorf("command-line client with a wrong password: got\n%s", out)
+				}
+			})
+		}
+	}
+}
+
+func TestARelayedLoginTakesOneConnectionWhichIsTheSessions(t *testing.T) {
+	e := newEnv(t, setup{Proxy: byServer, Sequence: nil})
+	direct := e.DirectConn(t, 0, "", nil)
+	for _, schema := range []string{"", e.Schemas[0]} {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: schema, Attrs: protocol.Attrs(nil).With("program_name", "the test")})
+		d := e.Wire(t, e.Servers[0].Addr(), wireLogin{Schema: schema})
+		const stateChanged = protocol.Status(0x4000) // by the login itself
+		if got, want := w.hello.Status, d.hello.Status&^stateChanged; got != want {
+			t.Errorf("status: got %04x, want %04x as direct", got, want)
+		}
+		before := value(t, direct, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = '"+e.User+"'")
+		compare(t, "a statement", w.query("SELECT DATABASE(), @@collation_connection, 'ä'"), d.query("SELECT DATABASE(), @@collation_connection, 'ä'"))
+		if after := value(t, direct, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = '"+e.User+"'"); after != before {
+			t.Errorf("connections: got %s after the first statement, %s before", after, before)
+		}
+		w.Close()
+		d.Close()
+	}
+}
+
+// osUser is who this process is, which a server trusts over its Unix socket.
+func osUser(t *testing.T) string {
+	t.Helper()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Username
+}
+
+// A server takes the proxy for the client. Over a Unix socket it knows the proxy's
+// user id, and that must never let a client in.
+func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
+	s := mysqltest.Start(t)
+	me := "`" + osUser(t) + "`@localhost"
+	type attempt struct {
+		password string
+		ok       bool
+	}
+	identified := map[string][]attempt{}
+	if isMariaDB(s) {
+		identified["VIA unix_socket"] = []attempt{{"", false}, {"x", false}}
+		identified["VIA unix_socket OR mysql_native_password USING PASSWORD('pw')"] = []attempt{{"", false}, {"x", false}}
+		identified["VIA mysql_native_password USING PASSWORD('pw') OR unix_socket"] = []attempt{{"", false}, {"x", false}}
+		identified["VIA mysql_native_password USING 'invalid' OR unix_socket"] = []attempt{{"", false}, {"x", false}}
+		identified["VIA mysql_native_password USING PASSWORD('pw')"] = []attempt{{"", false}, {"x", false}, {"pw", true}}
+	} else {
+		s.Exec(t, "INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'")
+		identified["WITH auth_socket"] = []attempt{{"", false}, {"x", false}}
+		identified["WITH auth_socket AS '"+osUser(t)+"'"] = []attempt{{"", false}, {"x", false}}
+		identified["BY 'pw'"] = []attempt{{"", false}, {"x", false}, {"pw", true}}
+	}
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer, Backend: overSocket(s)})
+	for how, attempts := range identified {
+		t.Run(how, func(t *testing.T) {
+			s.Exec(t, "DROP USER IF EXISTS "+me, "CREATE USER "+me+" IDENTIFIED "+how, "GRANT ALL ON *.* TO "+me)
+			for _, a := range attempts {
+				for _, plugin := range []string{"", "mysql_native_password", "caching_sha2_password"} {
+					err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = osUser(t), a.password })
+					if a.ok && err != nil {
+						t.Errorf("password %q: got %v", a.password, err)
+					}
+					if !a.ok {
+						checkError(t, fmt.Sprintf("password %q", a.password), err, 1045, "Access denied for user")
+					}
+					if a.ok {
+						continue
+					}
+					// So it is with a change of user.
+					w := e.Wire(t, e.Addr(), wireLogin{})
+					if err := serverError(t, w.change(osUser(t), a.password, "", plugin)); err.Code != 1045 {
+						t.Errorf("change of user by %q, password %q: got %v, want 1045", plugin, a.password, err)
+					}
+					w.ended()
+				}
+			}
+		})
+	}
+	// Over TCP nobody is trusted, and a password is enough.
+	if isMariaDB(s) {
+		tcp := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer})
+		account(t, s, "relay_multi@'%'", "IDENTIFIED VIA mysql_native_password USING PASSWORD('pw') OR unix_socket")
+		as := func(password string) error {
+			return tcp.tryLogin(t, tcp.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = "relay_multi", password })
+		}
+		if err := as("pw"); err != nil {
+			t.Errorf("over TCP with the password: got %v", err)
+		}
+		checkError(t, "over TCP with a wrong password", as("x"), 1698) // of the second plugin
+	}
+}
+
+func TestARelayedAccountKeepsItsPluginRolesAndExpiry(t *testing.T) {
+	var options []string
+	if isMariaDB(mysqltest.Shared(t)) { // MySQL's default
+		options = append(options, "--disconnect-on-expired-password=ON")
+	}
+	s := mysqltest.Start(t, options...)
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer})
+	login := func(name, password string) func(*mysql.Config) {
+		return func(m *mysql.Config) { m.User, m.Passwd = name, password }
+	}
+	s.Exec(t, "CREATE ROLE a_role", "CREATE USER with_role@'%' IDENTIFIED BY 'pw'", "GRANT SELECT ON "+e.Schemas[0]+".* TO a_role", "GRANT a_role TO with_role@'%'")
+	if isMariaDB(s) {
+		s.Exec(t, "SET DEFAULT ROLE a_role FOR with_role@'%'", "CREATE USER either@'%' IDENTIFIED VIA mysql_native_password USING PASSWORD('one') OR mysql_native_password USING PASSWORD('two')")
+	} else {
+		s.Exec(t, "SET DEFAULT ROLE a_role TO with_role@'%'")
+	}
+	s.Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT)", "CREATE USER expired@'%' IDENTIFIED BY 'pw' PASSWORD EXPIRE")
+
+	conn := e.Conn(t, e.Schemas[0], login("with_role", "pw"))
+	if got := value(t, conn, "SELECT COUNT(*) FROM t"); got != "0" {
+		t.Errorf("by the default role: got %s rows, want 0", got)
+	}
+	direct := e.tryLogin(t, s.Addr(), "", login("expired", "pw"))
+	got := e.tryLogin(t, e.Addr(), "", login("expired", "pw"))
+	checkError(t, "an expired password", got, 1862)
+	if fmt.Sprint(got) != fmt.Sprint(direct) {
+		t.Errorf("an expired password: got %v, want %v as direct", got, direct)
+	}
+	// A client that says so may set a new one.
+	name, password := "expired", "pw"
+	expired := wireLogin{User: &name, Password: &password, Capabilities: allFraming | protocol.ExpiredPasswords}
+	if !e.Wire(t, s.Addr(), wireLogin{}).hello.Greeting.Capabilities.Has(protocol.ExpiredPasswords) {
+		expired.Capabilities = allFraming
+	}
+	w, d := e.Wire(t, e.Addr(), expired), e.Wire(t, s.Addr(), expired)
+	compare(t, "a statement with an expired password", w.query("SELECT a FROM t"), d.query("SELECT a FROM t"))
+	w.query("SET PASSWORD = " + map[bool]string{true: "PASSWORD('new')", false: "'new'"}[isMariaDB(s)])
+	if err := e.tryLogin(t, e.Addr(), "", login("expired", "new")); err != nil {
+		t.Errorf("with the new password: %v", err)
+	}
+	if !isMariaDB(s) {
+		return
+	}
+	if _, err := s.DB(t, "").Exec("INSTALL SONAME 'auth_ed25519'"); err != nil {
+		t.Logf("the server has no ed25519: %v", err)
+		return
+	}
+	s.Exec(t, "CREATE USER ed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('pw')")
+	if err := e.tryLogin(t, e.Addr(), "", login("ed", "pw")); err != nil {
+		t.Errorf("ed25519: %v", err)
+	}
+	checkError(t, "ed25519 with a wrong password", e.tryLogin(t, e.Addr(), "", login("ed", "x")), 1045)
+}
+
+func TestAChangeOfUserIsCheckedByTheServer(t *testing.T) {
+	serverTLS, clientTLS := testTLS()
+	for _, secure := range []bool{false, true} {
+		for _, plugin := range []string{"mysql_native_password", "caching_sha2_password", ""} {
+			t.Run(fmt.Sprintf("TLS %v/%s", secure, plugin), func(t *testing.T) {
+				e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+					o.RelayLogins, o.TLS = true, serverTLS
+				}})
+				account(t, e.Servers[0], "second@'%'", "IDENTIFIED BY 'other'")
+				l := wireLogin{Schema: e.Schemas[0]}
+				if secure {
+					l.TLS = clientTLS
+				}
+				w := e.Wire(t, e.Addr(), l) // known to the proxy
+				id := w.rows("SELECT CONNECTION_ID()")
+				w.query("SET @x = 5, autocommit = 0")
+				w.query("CREATE TEMPORARY TABLE tt (a INT)")
+				// MySQL asks for the whole password the first time and not the second.
+				for range 2 {
+					if got := w.change("second", "other", "information_schema", plugin); got[4] != 0 || len(got) < 9 {
+						t.Fatalf("change of user: got %x, want OK", got)
+					}
+					want := []string{"second", "information_schema", "NULL", "1"}
+					if got := w.rows("SELECT SUBSTRING_INDEX(USER(), '@', 1), DATABASE(), @x, @@autocommit"); fmt.Sprint(got) != fmt.Sprint(want) {
+						t.Errorf("after the change: got %v, want %v", got, want)
+					}
+					if got := w.rows("SELECT CONNECTION_ID()"); got[0] != id[0] {
+						t.Errorf("connection id: got %s, want %s", got[0], id[0])
+					}
+				}
+				// And back to a user that the proxy knows.
+				if got := w.change(e.User, e.Password, e.Schemas[0], plugin); got[4] != 0 {
+					t.Fatalf("change back: got %x, want OK", got)
+				}
+				w.query("SELECT 1")
+				if err := serverError(t, w.change("second", "wrong", "", plugin)); err.Code != 1045 {
+					t.Errorf("wrong password: got %v, want 1045", err)
+				}
+				w.ended()
+				w = e.Wire(t, e.Addr(), l)
+				if err := serverError(t, w.change("second", "other", "no_such_schema", plugin)); err.Code != 1049 {
+					t.Errorf("unknown schema: got %v, want 1049", err)
+				}
+				w.ended()
+			})
+		}
+	}
+}
+
+func TestKnownUsersAreNotTheServersToCheck(t *testing.T) {
+	e := newEnv(t, setup{
+		Proxy: func(o *proxy.Options) {
+			o.RelayLogins = true
+			o.Users = append(o.Users, proxy.User{Name: "known", Password: "the proxy's"})
+		},
+		Backend: func(o *backend.Options) { o.Shards[0].Login = &o.Probe },
+	})
+	account(t, e.Servers[0], "known@'%'", "IDENTIFIED BY 'the servers'")
+	login := func(password string) error {
+		return e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = "known", password })
+	}
+	if err := login("the proxy's"); err != nil {
+		t.Errorf("the proxy's password: %v", err)
+	}
+	checkError(t, "the server's password", login("the servers"), 1045)
+}
+
+func TestWithoutTheServerOnlyKnownUsersLogIn(t *testing.T) {
+	s := mysqltest.Start(t)
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Shared(t)}, Proxy: func(o *proxy.Options) { o.RelayLogins = true },
+		Backend: func(o *backend.Options) { o.Shards[0].Nodes = []string{s.Addr()} }})
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User = "nobody_here" })
+	checkError(t, "an unknown user", err, 1429, "shard s0", s.Addr())
+	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
+		t.Errorf("a known user: %v", err)
+	}
+}
+
+// What a client takes its time for, or fails at, must not count against the server:
+// others could not log in then.
+func TestASlowClientIsNotTheServersFault(t *testing.T) {
+	e := newEnv(t, setup{Proxy: byServer, Backend: func(o *backend.Options) { o.ConnectTimeout = 400 * time.Millisecond }})
+	w := e.Wire(t, e.Addr(), wireLogin{})
+	w.send(packet(changeUser(e.User, "", "mysql_native_password", 45)))
+	asked, err := w.raw()
+	if err != nil || asked[4] != 0xfe {
+		t.Fatalf("got %x, %v, want a switch of plugins", asked, err)
+	}
+	gone := e.Wire(t, e.Addr(), wireLogin{})
+	gone.send(packet(changeUser(e.User, "", "mysql_native_password", 45)))
+	if _, err := gone.raw(); err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	time.Sleep(600 * time.Millisecond)
+	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
+		t.Errorf("another client meanwhile: %v", err)
+	}
+	b, _ := protocol.AppendPacket(nil, []byte("an answer of no use."), asked[3]+1)
+	w.send(b)
+	p, err := w.raw()
+	for err == nil && p[4] == 1 { // the full exchange
+		b, _ := protocol.AppendPacket(nil, []byte{0}, p[3]+1)
+		w.send(b)
+		p, err = w.raw()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := serverError(t, p); told.Code != 1045 {
+		t.Errorf("the slow client: got %v, want 1045", told)
+	}
+	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
+		t.Errorf("another client at once: %v", err)
+	}
+}
+
+func TestFurtherShardsOfARelayedSession(t *testing.T) {
+	t.Run("no password is known", func(t *testing.T) {
+		e := newEnv(t, setup{Shards: 2, Proxy: byServer})
+		c := e.Conn(t, e.Schemas[0], nil)
+		exec(t, c, "SELECT 1")
+		if isMariaDB(e.Servers[0]) {
+			wantError(t, c, 1235, "USE "+e.Schemas[1], "shard s1", e.User, "shard s0", "[[user]]")
+		}
+		exec(t, c, "SELECT 1")
+		if isMariaDB(e.Servers[0]) {
+			err := e.tryLogin(t, e.Addr(), e.Schemas[1], nil)
+			checkError(t, "login with the other shard's schema", err, 1235, "shard s1")
+		}
+	})
+	t.Run("the account has no password", func(t *testing.T) {
+		e := newEnv(t, setup{Shards: 2, Proxy: byServer})
+		for _, s := range e.Servers {
+			account(t, s, "relay_none@'%'", "")
+		}
+		c := e.Conn(t, e.Schemas[1], func(m *mysql.Config) { m.User, m.Passwd = "relay_none", "" })
+		if got := value(t, c, "SELECT USER()"); got != "relay_none@127.0.0.1" {
+			t.Errorf("got %s, want relay_none", got)
+		}
+		exec(t, c, "USE "+e.Schemas[0], "USE "+e.Schemas[1])
+	})
+	t.Run("the shard has credentials", func(t *testing.T) {
+		e := newEnv(t, setup{Shards: 2, Proxy: byServer, Backend: func(o *backend.Options) { o.Shards[1].Login = &o.Probe }})
+		account(t, e.Servers[0], "relay_first@'%'", "IDENTIFIED BY 'pw'")
+		login := func(m *mysql.Config) { m.User, m.Passwd = "relay_first", "pw" }
+		if !isMariaDB(e.Servers[0]) { // the full exchange would go past the proxy, but the fast one does not need it
+			if err := e.tryLogin(t, e.Addr(), "", login); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := e.Conn(t, e.Schemas[1], login)
+		if got := value(t, c, "SELECT SUBSTRING_INDEX(USER(), '@', 1)"); got != e.User {
+			t.Errorf("on the further shard: got user %s, want %s", got, e.User)
+		}
+		exec(t, c, "USE "+e.Schemas[0])
+		if got := value(t, c, "SELECT USER()"); got != "relay_first@127.0.0.1" {
+			t.Errorf("on the default shard: got %s, want relay_first", got)
+		}
+	})
+	t.Run("a reset keeps the way back", func(t *testing.T) {
+		e := newEnv(t, setup{Shards: 2, Proxy: byServer, Backend: func(o *backend.Options) { o.Shards[1].Login = &o.Probe }})
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		w.query("SET @x = 5")
+		w.query("USE " + e.Schemas[1])
+		w.do(protocol.ComResetConn, "")
+		w.query("USE " + e.Schemas[0])
+		if got := w.rows("SELECT DATABASE(), @x"); got[0] != e.Schemas[0] || got[1] != "NULL" {
+			t.Errorf("after the reset: got %v, want %s and NULL", got, e.Schemas[0])
+		}
+	})
+}
+
+func TestAdminUsersMayBeTheServers(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		byServer(o)
+		o.Admins = []string{"relay_admin", "relay_false"}
+	}})
+	s := e.Servers[0]
+	account(t, s, "relay_admin@'%'", "IDENTIFIED BY 'pw'")
+	account(t, s, "relay_other@'%'", "IDENTIFIED BY 'pw'")
+	as := func(name, password string) func(*mysql.Config) {
+		return func(m *mysql.Config) { m.User, m.Passwd = name, password }
+	}
+	exec(t, e.Conn(t, "", as("relay_admin", "pw")), "CREATE SEQUENCE photos", "DROP SEQUENCE photos")
+	wantError(t, e.Conn(t, "", as("relay_other", "pw")), 1227, "CREATE SEQUENCE photos")
+	// By an anonymous account a server lets anybody in by any name.
+	account(t, s, "''@'127.0.0.1'", "")
+	wantError(t, e.Conn(t, "", as("relay_false", "")), 1227, "CREATE SEQUENCE photos")
+}
+
+func TestWithoutAnyAccountTheServerIsAskedOnce(t *testing.T) {
+	s := mysqltest.Start(t, "--sql-mode=ANSI_QUOTES,STRICT_ALL_TABLES")
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer, Backend: func(o *backend.Options) { o.Probe = backend.Credentials{} }})
+	hello, ok := e.Shards.Default().Hello()
+	if !ok || hello.Version == "" || hello.Capabilities == 0 || hello.MariaDB != isMariaDB(s) || hello.SQLMode != "" {
+		t.Errorf("before a login: got %+v, %v, want what the greeting says", hello, ok)
+	}
+	db := s.DB(t, "")
+	selects := func() (n int) {
+		var name string
+		if err := db.QueryRow("SHOW GLOBAL STATUS LIKE 'Com_select'").Scan(&name, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	w := e.Wire(t, e.Addr(), wireLogin{})
+	w.query(`SELECT 1 AS "quoted"`)
+	if hello, _ = e.Shards.Default().Hello(); !strings.Contains(hello.SQLMode, "ANSI_QUOTES") {
+		t.Errorf("after a login: got sql_mode %q, want ANSI_QUOTES in it", hello.SQLMode)
+	}
+	before := selects()
+	e.Wire(t, e.Addr(), wireLogin{})
+	if after := selects(); after != before {
+		t.Errorf("a second login: got Com_select from %d to %d, want no statement", before, after)
+	}
+}
