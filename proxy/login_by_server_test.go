@@ -331,8 +331,10 @@ func TestKnownUsersAreNotTheServersToCheck(t *testing.T) {
 
 func TestWithoutTheServerOnlyKnownUsersLogIn(t *testing.T) {
 	s := mysqltest.Start(t)
-	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Shared(t)}, Proxy: func(o *proxy.Options) { o.RelayLogins = true },
-		Backend: func(o *backend.Options) { o.Shards[0].Nodes = []string{s.Addr()} }})
+	e := newEnv(t, setup{
+		Servers: []*mysqltest.Server{mysqltest.Shared(t)}, Proxy: func(o *proxy.Options) { o.RelayLogins = true },
+		Backend: func(o *backend.Options) { o.Shards[0].Nodes = []string{s.Addr()} },
+	})
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
