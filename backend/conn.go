@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
 )
 
@@ -127,7 +128,15 @@ func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	if isTimeout(err) && ctx.Err() == nil { // the server's silence, not the caller's haste
 		node.markUnreachable()
 	}
-	return nil, unreachable(err)
+	return nil, unreachable(explain(err))
+}
+
+// explain adds the way out, in the words of the configuration, to what TLS says.
+func explain(err error) error {
+	if errors.Is(err, protocol.ErrNoTLS) {
+		return fmt.Errorf(`%w (give it a certificate, or do not demand TLS with tls = "PREFERRED")`, err)
+	}
+	return tlsfiles.Explain(err)
 }
 
 // dialDeadline is when connecting and logging in must have come to an end.
@@ -185,6 +194,7 @@ func logInBy(deadline time.Time, nc net.Conn, shard *Shard, node *Node, login Lo
 }
 
 func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
+	security := node.security.Security()
 	l := protocol.ClientLogin{
 		User:         login.User,
 		Password:     login.Password,
@@ -193,6 +203,9 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 		Collation:    login.Collation,
 		Attrs:        login.Attributes,
 		Relay:        login.Relay,
+		TLS:          security.TLS,
+		TLSOptional:  security.Optional,
+		PublicKey:    security.PublicKey,
 	}
 	h, err := l.Run(pc)
 	if err != nil {

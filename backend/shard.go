@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
 )
 
@@ -25,6 +26,7 @@ type Credentials struct {
 type Node struct {
 	network, address string
 	ip               netip.AddrPort // of an address without a name
+	security         *tlsfiles.Target
 
 	mu          sync.Mutex
 	hello       *Hello    // nil until a login or probe succeeded
@@ -157,11 +159,11 @@ func (n *Node) knowsMode() bool {
 }
 
 // newNode makes a Node of "host:port" or "unix:/path".
-func newNode(address string) *Node {
+func newNode(address string, security *tlsfiles.Client) *Node {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return &Node{network: "unix", address: path}
+		return &Node{network: "unix", address: path, security: security.To(path)}
 	}
-	n := &Node{network: "tcp", address: address}
+	n := &Node{network: "tcp", address: address, security: security.To(address)}
 	// An address with a zone needs a look-up after all: of its interface.
 	if ip, err := netip.ParseAddrPort(address); err == nil && ip.Addr().Zone() == "" {
 		n.ip = ip

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
 )
 
@@ -21,6 +22,8 @@ type ShardOptions struct {
 	// Probe is what to ask its servers with. The zero value is Login, or else
 	// Options.Probe.
 	Probe Credentials
+	// Security is how connections to the nodes are secured; nil: not at all.
+	Security *tlsfiles.Client
 }
 
 // Options describes all shards.
@@ -58,7 +61,7 @@ func New(opts Options) (*Shards, error) {
 		}
 		shard := &Shard{name: o.Name, creds: o.Login, probe: o.Probe}
 		for _, a := range o.Nodes {
-			shard.nodes = append(shard.nodes, newNode(a))
+			shard.nodes = append(shard.nodes, newNode(a, o.Security))
 		}
 		for _, schema := range o.Schemas {
 			if other, taken := s.bySchema[schema]; taken {

@@ -24,6 +24,14 @@ func (a Address) Split() (network, address string) {
 	return "tcp", string(a)
 }
 
+// isLocal tells whether nothing that is sent there leaves the machine. Names other
+// than localhost are not resolved.
+func (a Address) isLocal() bool {
+	network, address := a.Split()
+	host, _, err := net.SplitHostPort(address)
+	return network == "unix" || err == nil && isLoopback(host)
+}
+
 // check says what is wrong with the form of the address.
 func (a Address) check() error {
 	network, address := a.Split()

@@ -141,6 +141,7 @@ type SequenceServer struct {
 	Address Address `toml:"address"`
 	User    string  `toml:"user"`
 	Credential
+	Security
 	Database string `toml:"database"` // Sequence.Database unless the file says otherwise
 }
 
@@ -152,6 +153,7 @@ type Shard struct {
 	// a User the proxy logs in as the client's user with its password.
 	User string `toml:"user"`
 	Credential
+	Security
 	// Nodes are the servers. This version takes exactly one.
 	Nodes []Node `toml:"node"`
 }
@@ -159,6 +161,15 @@ type Shard struct {
 // Node is one [[shard.node]].
 type Node struct {
 	Address Address `toml:"address"`
+}
+
+// Addresses are those of the nodes.
+func (s *Shard) Addresses() []Address {
+	addresses := make([]Address, len(s.Nodes))
+	for i, n := range s.Nodes {
+		addresses[i] = n.Address
+	}
+	return addresses
 }
 
 // Default returns the configuration that an empty file stands for. It is not

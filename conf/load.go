@@ -85,9 +85,11 @@ func (c *Config) complete() []string {
 			server.Database = c.Sequence.Database
 		}
 		problems = append(problems, c.resolve(sequenceServerKey(i), &server.Credential)...)
+		c.paths(&server.Security)
 	}
 	for i := range c.Shards {
 		problems = append(problems, c.resolve(shardKey(c, i), &c.Shards[i].Credential)...)
+		c.paths(&c.Shards[i].Security)
 	}
 	if c.DefaultShard == "" && len(c.Shards) == 1 {
 		c.DefaultShard = c.Shards[0].Name

@@ -164,6 +164,7 @@ func (c *Config) checkSequence(p *checker) {
 		if server.Database != "" && server.Database != s.Database {
 			checkIdentifier(p, key+".database", server.Database)
 		}
+		p.checkSecurity(key, server.Security, server.Address)
 	}
 }
 
@@ -217,6 +218,7 @@ func (c *Config) checkShards(p *checker) {
 		for j, node := range shard.Nodes {
 			c.checkBackend(p, elementKey(key+".node", j, "")+".address", node.Address)
 		}
+		p.checkSecurity(key, shard.Security, shard.Addresses()...)
 	}
 	c.checkDefaultShard(p, names)
 }

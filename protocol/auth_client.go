@@ -10,6 +10,7 @@ import (
 // prover proves a password to a server: the client's side of the plugins.
 type prover struct {
 	password string
+	tls      bool           // the connection is encrypted
 	secure   bool           // the password may travel in clear: TLS or a Unix socket
 	key      *rsa.PublicKey // the server's, nil: ask for it
 
@@ -53,7 +54,7 @@ func (p *prover) switchTo(s *AuthSwitch) (answer []byte, err error) {
 		if p.password == "" {
 			return []byte{0}, nil
 		}
-		return p.reveal(sha256RequestKey)
+		return p.reveal(sha256RequestKey, p.tls) // in clear through a socket is not taken
 	case mysql.AUTH_MARIADB_ED25519:
 		const nonce = 32
 		if len(s.Data) < nonce {
@@ -93,18 +94,18 @@ func (p *prover) more(data []byte) (answer []byte, speak bool, err error) {
 		case sha2FastOK:
 			return nil, false, nil
 		case sha2FullAuth:
-			answer, err = p.reveal(sha2RequestKey)
+			answer, err = p.reveal(sha2RequestKey, p.secure)
 			return answer, true, err
 		}
 	}
 	return nil, false, fmt.Errorf("%w: %d bytes of data that %s does not send", ErrMalformed, len(data), p.plugin)
 }
 
-// reveal gives the password itself: in clear where that is safe, else under the
-// server's key, which is asked for if it is not known.
-func (p *prover) reveal(requestKey byte) ([]byte, error) {
+// reveal gives the password itself: in clear, or else under the server's key, which
+// is asked for if it is not known.
+func (p *prover) reveal(requestKey byte, clear bool) ([]byte, error) {
 	switch {
-	case p.secure:
+	case clear:
 		return append([]byte(p.password), 0), nil
 	case p.key != nil:
 		return p.encrypt(p.key)

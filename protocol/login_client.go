@@ -34,6 +34,9 @@ type ClientLogin struct {
 	Relay *RelayedLogin
 
 	TLS *tls.Config // nil: plain
+	// TLSOptional goes on in plain with a server that does not offer TLS; without it
+	// that is ErrNoTLS. A handshake that fails is an error either way.
+	TLSOptional bool
 	// PublicKey is the server's RSA key. With nil the server is asked for it where
 	// it is needed, that is without TLS, and whoever sits between may then give
 	// another and read the password.
@@ -52,6 +55,9 @@ type ServerHello struct {
 // server's; servers need not offer them (MariaDB does not offer LongPassword).
 const clientOnly = LongPassword | LongFlag | ODBC | IgnoreSigpipe | Interactive | Reserved |
 	VerifyServerCert | RememberOptions
+
+// ErrNoTLS is a login with TLS to a server that does not offer it.
+var ErrNoTLS = errors.New("does not offer TLS, which is demanded for it")
 
 // maxAuthRounds bounds how often a server may go on asking.
 const maxAuthRounds = 16
@@ -88,7 +94,7 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	if response.MaxPacket == 0 {
 		response.MaxPacket = 1 << 30
 	}
-	if l.TLS != nil {
+	if capabilities.Has(SSL) {
 		if err := pc.WritePacket(response.AppendSSLRequest(nil)); err != nil {
 			return nil, fmt.Errorf("write TLS request: %w", err)
 		}
@@ -100,7 +106,7 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	if l.Relay != nil {
 		err = l.Relay.respond(pc, greeting, &response)
 	} else {
-		p = &prover{password: l.Password, secure: pc.IsTLS() || overUnix(pc), key: l.PublicKey}
+		p = &prover{password: l.Password, tls: pc.IsTLS(), secure: pc.IsTLS() || overUnix(pc), key: l.PublicKey}
 		response.AuthResponse = p.start(greeting.Plugin, greeting.Salt)
 		response.Plugin = p.plugin
 	}
@@ -112,6 +118,12 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 		return nil, err
 	}
 	if err := pc.WritePacket(payload); err != nil {
+		if pc.IsTLS() {
+			// With TLS 1.3 a server refuses our certificate after the handshake has ended here.
+			if _, refused := pc.ReadPacket(DefaultLoginLimit); refused != nil {
+				err = errors.Join(err, refused)
+			}
+		}
 		return nil, fmt.Errorf("write handshake response: %w", err)
 	}
 	hello := &ServerHello{Greeting: *greeting, Capabilities: capabilities}
@@ -149,10 +161,12 @@ func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
 		c |= l.Capabilities & g.Capabilities & MultiFactor
 	}
 	if l.TLS != nil {
-		if !g.Capabilities.Has(SSL) {
-			return 0, fmt.Errorf("the server (%s) does not offer TLS, which is demanded for it", g.Version)
+		switch {
+		case g.Capabilities.Has(SSL):
+			c |= SSL
+		case !l.TLSOptional:
+			return 0, fmt.Errorf("the server (%s) %w", g.Version, ErrNoTLS)
 		}
-		c |= SSL
 	}
 	return c, nil
 }

@@ -1,11 +1,12 @@
 package sequence
 
 import (
-	"crypto/tls"
 	"time"
 	"unicode/utf8"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/tlsfiles"
 )
 
 // What a sequence server must promise about a committed reservation.
@@ -54,9 +55,11 @@ type ServerOptions struct {
 	Addr     string // "10.0.0.5:3306", or a socket's path
 	User     string
 	Password string
-	TLS      *tls.Config // nil: no TLS
-	Database string      // the schema that holds the table
-	Table    string      // at most 56 characters; empty means "sequence"
+	Database string // the schema that holds the table
+	Table    string // at most 56 characters; empty means "sequence"
+
+	// Security is how connections are secured; nil: not at all.
+	Security *tlsfiles.Client
 
 	DialTimeout time.Duration // connect and login; 0 means 2 seconds
 	IOTimeout   time.Duration // each read and write; 0 means 5 seconds

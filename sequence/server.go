@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
+
+	"seqproxy/internal/tlsfiles"
 )
 
 // retryDial is for how long a failed dial answers for the next ones too: an outage is not made worse by every sequence
@@ -27,7 +29,8 @@ type server struct {
 	table    table
 	counters *counters
 	marks    marks
-	dialer   driver.Connector
+	dial     *mysql.Config // all but the security of a connection
+	security *tlsfiles.Target
 
 	open sync.Once // sql.OpenDB starts a goroutine, so it is left to the first use
 	db   *sql.DB
@@ -44,20 +47,19 @@ type server struct {
 func newServer(opts Options, counters *counters) (*server, error) {
 	o := opts.Servers[0]
 	cfg := mysql.NewConfig()
-	cfg.Net, cfg.Addr, cfg.User, cfg.Passwd, cfg.TLS = o.Network, o.Addr, o.User, o.Password, o.TLS
+	cfg.Net, cfg.Addr, cfg.User, cfg.Passwd = o.Network, o.Addr, o.User, o.Password
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
 	cfg.InterpolateParams = true // one round trip instead of three; safe because the connection's charset is utf8mb4
 	cfg.ClientFoundRows = false  // affected rows must mean changed rows
 	cfg.RejectReadOnly = true    // such a refusal ends the connection, and the checks of the next one say what is wrong
 	cfg.ConnectionAttributes = "program_name:seqproxy"
 	cfg.Logger = &mysql.NopLogger{} // every error is returned too
-	dialer, err := mysql.NewConnector(cfg)
-	if err != nil {
+	if _, err := mysql.NewConnector(cfg); err != nil {
 		return nil, badOption("sequence server %s: %v", o.Addr, err)
 	}
 	return &server{
 		opts: o, policy: opts, log: opts.Logger.With(zap.String("sequence_server", o.Addr)), table: newTable(o.Database, o.Table),
-		counters: counters, marks: marks{high: make(map[string]uint64)}, dialer: dialer,
+		counters: counters, marks: marks{high: make(map[string]uint64)}, dial: cfg, security: o.Security.To(o.Addr),
 	}, nil
 }
 
@@ -99,7 +101,7 @@ func (v *server) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := v.recentFailure(); err != nil {
 		return nil, err
 	}
-	raw, err := v.dialer.Connect(ctx)
+	raw, err := v.connect(ctx)
 	if err != nil {
 		v.noteFailure(err)
 		return nil, err
@@ -115,7 +117,30 @@ func (v *server) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // Driver implements [driver.Connector].
-func (v *server) Driver() driver.Driver { return v.dialer.Driver() }
+func (v *server) Driver() driver.Driver { return mysql.MySQLDriver{} }
+
+// connect dials and logs in, with the certificates and keys of this moment.
+func (v *server) connect(ctx context.Context) (driver.Conn, error) {
+	cfg := v.dial.Clone()
+	security := v.security.Security()
+	cfg.TLS, cfg.AllowFallbackToPlaintext = security.TLS, security.Optional
+	if security.PublicKey != nil {
+		// The driver takes keys by name only, until it has a connector. This name is nobody
+		// else's meanwhile.
+		cfg.ServerPubKey = fmt.Sprintf("seqproxy %p", cfg)
+		mysql.RegisterServerPubKey(cfg.ServerPubKey, security.PublicKey)
+		defer mysql.DeregisterServerPubKey(cfg.ServerPubKey)
+	}
+	dialer, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := dialer.Connect(ctx)
+	if errors.Is(err, mysql.ErrNoTLS) {
+		return nil, fmt.Errorf(`%w (give it a certificate, or do not demand TLS with tls = "PREFERRED")`, err)
+	}
+	return raw, tlsfiles.Explain(err)
+}
 
 func (v *server) recentFailure() error {
 	v.mu.Lock()

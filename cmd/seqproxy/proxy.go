@@ -40,11 +40,18 @@ type running struct {
 // on asking for its own.
 func start(ctx context.Context, cfg *conf.Config, log *zap.Logger) (*running, error) {
 	r := &running{log: log, timeout: cfg.ShutdownTimeout.D(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
-	var err error
-	if r.sequences, err = sequence.New(sequenceOptions(cfg, log.Named("sequence"))); err != nil {
+	numbers, err := sequenceOptions(cfg, r.files, log.Named("sequence"))
+	if err != nil {
+		return nil, err
+	}
+	if r.sequences, err = sequence.New(numbers); err != nil {
 		return nil, fmt.Errorf("sequences: %w", err)
 	}
-	if r.shards, err = backend.New(shardOptions(cfg, log.Named("backend"))); err != nil {
+	shards, err := shardOptions(cfg, r.files, log.Named("backend"))
+	if err != nil {
+		return nil, err
+	}
+	if r.shards, err = backend.New(shards); err != nil {
 		return nil, fmt.Errorf("shards: %w", err)
 	}
 	keys := protocol.NewRSAKeys()

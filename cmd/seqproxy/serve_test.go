@@ -13,6 +13,7 @@ import (
 
 	"seqproxy/conf"
 	"seqproxy/internal/mysqltest"
+	"seqproxy/internal/tlsfiles"
 )
 
 // account makes an account with a password and rights on the shared server; rights
@@ -226,7 +227,8 @@ func TestPortInUseIsToldAtOnce(t *testing.T) {
 func TestNoOutageCoverIsNotTheDefault(t *testing.T) {
 	cfg := conf.Default()
 	cfg.Sequence.OutageCover = 0
-	if got := sequenceOptions(cfg, zap.NewNop()).OutageCover; got <= 0 || got > time.Microsecond {
+	opts, err := sequenceOptions(cfg, tlsfiles.NewStore(zap.NewNop()), zap.NewNop())
+	if got := opts.OutageCover; err != nil || got <= 0 || got > time.Microsecond {
 		t.Errorf("outage_cover = 0: got %v, want next to nothing, but not 0, which means 15 minutes", got)
 	}
 }

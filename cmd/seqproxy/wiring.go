@@ -17,7 +17,7 @@ import (
 // The functions here say what each key of the configuration means to the part that
 // it is for.
 
-func sequenceOptions(cfg *conf.Config, log *zap.Logger) sequence.Options {
+func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (sequence.Options, error) {
 	q := &cfg.Sequence
 	opts := sequence.Options{
 		CacheSize:       uint64(q.Cache),
@@ -30,15 +30,32 @@ func sequenceOptions(cfg *conf.Config, log *zap.Logger) sequence.Options {
 	}
 	for _, server := range q.Servers {
 		network, address := server.Address.Split()
+		security, err := secured(files, "sequence server", server.Security, server.Address)
+		if err != nil {
+			return opts, err
+		}
 		opts.Servers = append(opts.Servers, sequence.ServerOptions{
 			Network: network, Addr: address, User: server.User, Password: server.Password.Reveal(),
-			Database: server.Database, Table: q.Table,
+			Database: server.Database, Table: q.Table, Security: security,
 		})
 	}
-	return opts
+	return opts, nil
 }
 
-func shardOptions(cfg *conf.Config, log *zap.Logger) backend.Options {
+// secured reads the files that connections to servers are secured with; nil is none
+// at all.
+func secured(files *tlsfiles.Store, name string, s conf.Security, addresses ...conf.Address) (*tlsfiles.Client, error) {
+	if !s.Needed(addresses...) {
+		return nil, nil
+	}
+	c, err := files.Client(name, s.Files(addresses...))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
+}
+
+func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (backend.Options, error) {
 	opts := backend.Options{
 		Default:        cfg.DefaultShard,
 		ConnectTimeout: cfg.ConnectTimeout.D(),
@@ -57,9 +74,13 @@ func shardOptions(cfg *conf.Config, log *zap.Logger) backend.Options {
 		for _, n := range s.Nodes {
 			o.Nodes = append(o.Nodes, string(n.Address))
 		}
+		var err error
+		if o.Security, err = secured(files, "shard "+s.Name, s.Security, s.Addresses()...); err != nil {
+			return opts, err
+		}
 		opts.Shards = append(opts.Shards, o)
 	}
-	return opts
+	return opts, nil
 }
 
 func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKeys, log *zap.Logger) (proxy.Options, error) {

@@ -13,7 +13,7 @@ import (
 // session: it may have expired meanwhile.
 func verify(mode Mode, of *credentials, name string, state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
-		return errors.New("the server shows no certificate")
+		return errors.New("the server shows no TLS certificate")
 	}
 	leaf := state.PeerCertificates[0]
 	opts := x509.VerifyOptions{Roots: of.roots, Intermediates: x509.NewCertPool()}
@@ -22,7 +22,7 @@ func verify(mode Mode, of *credentials, name string, state tls.ConnectionState) 
 	}
 	if _, err := leaf.Verify(opts); err != nil {
 		return &VerificationError{
-			Err:    fmt.Errorf("its certificate cannot be verified: %w", err),
+			Err:    fmt.Errorf("the server's TLS certificate cannot be verified: %w", err),
 			WayOut: `put the CA that signed it into tls_ca_file, or do not ask for that with tls = "REQUIRED"`,
 		}
 	}
@@ -31,7 +31,7 @@ func verify(mode Mode, of *credentials, name string, state tls.ConnectionState) 
 	}
 	if err := verifyName(leaf, name, of.roots != nil); err != nil {
 		return &VerificationError{
-			Err:    fmt.Errorf("its certificate is another server's: %w", err),
+			Err:    fmt.Errorf("the server's TLS certificate is another server's: %w", err),
 			WayOut: `name the server in tls_server_name as its certificate does, or do not ask for a name with tls = "VERIFY_CA"`,
 		}
 	}
@@ -65,34 +65,37 @@ func verifyName(leaf *x509.Certificate, name string, ownCAs bool) error {
 	return nil
 }
 
-// Explain adds the way out to the error of a TLS handshake with a server, where
-// there is one that the error does not name.
+// Explain adds the way out to the error of a connection to a server, where TLS is
+// to blame and the error does not name it.
 func Explain(err error) error {
 	var verification *VerificationError
 	if err == nil || errors.As(err, &verification) {
 		return err
 	}
-	var alert tls.AlertError
 	var record tls.RecordHeaderError
-	switch {
-	case errors.As(err, &alert) && uint8(alert) == alertProtocolVersion,
-		strings.Contains(err.Error(), "protocol version not supported"), strings.Contains(err.Error(), "unsupported protocol version"):
-		return fmt.Errorf(`%w (it speaks no TLS 1.2, the oldest version that is spoken here: upgrade it, or set tls = "DISABLED")`, err)
-	case errors.As(err, &alert) && uint8(alert) == alertHandshakeFailure:
-		return fmt.Errorf(`%w (it wants other ciphers, or a certificate, which tls_cert_file and tls_key_file name; tls = "DISABLED" is without TLS)`, err)
-	case errors.As(err, &alert) && (uint8(alert) == alertCertificateRequired || uint8(alert) == alertUnknownCA || uint8(alert) == alertBadCertificate):
-		return fmt.Errorf("%w (it does not accept our certificate: see tls_cert_file and tls_key_file)", err)
-	case errors.As(err, &record):
+	if errors.As(err, &record) {
 		return fmt.Errorf(`%w (it offers TLS and then does not speak it; tls = "DISABLED" is without)`, err)
+	}
+	for _, known := range handshakeFailures {
+		if strings.Contains(err.Error(), known.text) {
+			return fmt.Errorf("%w (%s)", err, known.wayOut)
+		}
 	}
 	return err
 }
 
-// Alerts of TLS (https://www.iana.org/assignments/tls-parameters/tls-parameters.xhtml#tls-parameters-6).
+// handshakeFailures are known by their texts: package tls has no type for them.
+var handshakeFailures = []struct{ text, wayOut string }{
+	{"tls: protocol version not supported", noTLS12},
+	{"tls: server selected unsupported protocol version", noTLS12},
+	{"tls: handshake failure", `it accepts none of our ciphers: update its TLS library, or set tls = "DISABLED"`},
+	{"tls: unknown certificate authority", ownCertificate},
+	{"tls: bad certificate", ownCertificate},
+	{"tls: expired certificate", ownCertificate},
+	{"tls: certificate required", ownCertificate},
+}
+
 const (
-	alertHandshakeFailure    = 40
-	alertBadCertificate      = 42
-	alertUnknownCA           = 48
-	alertProtocolVersion     = 70
-	alertCertificateRequired = 116
+	noTLS12        = `it speaks no TLS 1.2, the oldest version that is spoken here: update it, or set tls = "DISABLED"`
+	ownCertificate = "it does not accept our certificate: see tls_cert_file and tls_key_file"
 )
