@@ -5,9 +5,13 @@ const BackendShard = "default"
 
 // ForBackend is the configuration of a proxy in front of one server, without a
 // file: everything goes to the server at address ("127.0.0.1:3306" or
-// "unix:/path"), clients log in with the server's account user and its
-// password, and that user may change sequences. listen may be empty for the
+// "unix:/path"), clients log in with the server's accounts, and user may change
+// sequences and is what the proxy reserves numbers as. listen may be empty for the
 // default. It is complete, but not validated.
+//
+// The proxy knows user, so that clients can log in as it, for keys, while the server is
+// away. Not so without a password over a Unix socket, where the server may trust who
+// runs the proxy: it then checks user as it does all other accounts.
 //
 // The sequence table stands on the same server, in the schema
 // Sequence.Database, "seqproxy", and not in one of the application's: the account
@@ -20,7 +24,10 @@ func ForBackend(address, user string, password Secret, listen string) *Config {
 	if listen != "" {
 		c.Listen = listen
 	}
-	c.Users = []User{{Name: user, Credential: Credential{Password: password}}}
+	c.UnknownUser = UnknownUserBackend
+	if network, _ := Address(address).Split(); user == "" || network != "unix" || !password.IsEmpty() {
+		c.Users = []User{{Name: user, Credential: Credential{Password: password}}}
+	}
 	c.AdminUsers = []string{user}
 	c.Sequence.Servers = []SequenceServer{{
 		Address:    Address(address),

@@ -85,6 +85,7 @@ shutdown_timeout = "0s"
 write_timeout = "1h30m"
 max_statement = "64KiB"
 max_connections = 7
+unknown_user = "backend"
 proxy_protocol_from = ["10.0.0.0/8", "::1"]
 last_insert_id = "exact"
 unknown_sequence = "relay"
@@ -133,6 +134,7 @@ address = "[fe80::1]:3306"
 		ConnectTimeout: Duration(time.Second), LoginTimeout: Duration(2 * time.Second),
 		ShutdownTimeout: 0, WriteTimeout: Duration(90 * time.Minute),
 		MaxStatement: 65536, MaxConnections: 7, ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
+		UnknownUser:  UnknownUserBackend,
 		LastInsertID: LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
 		Log: Log{Level: "debug", Format: "json"},
 		Users: []User{
@@ -217,6 +219,8 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[[user]]\nname = 'app'", `user["app"].name: must be given once, is there twice`},
 		{minimal + "[[user]]", "user #2.name: is missing"},
 		{"admin_users = ['root']" + minimal, `admin_users: must name users that are there as [[user]], "root" is not`},
+		{"unknown_user = 'ask'" + minimal, `unknown_user: must be "refuse" or "backend", is "ask"`},
+		{"unknown_user = 'backend'" + minimal, `unknown_user: must be "refuse" without a [[shard]]: there is no server that could check a login`},
 		{minimal + "[[user]]\nname = 'b'\npassword = ''\npassword_env = 'X'", `user["b"]: at most one of password, password_file and password_env is allowed, has password and password_env`},
 		{minimal + "[[user]]\nname = 'b'\npassword_env = 'CONF_TEST_UNSET'", `user["b"].password_env: the environment variable CONF_TEST_UNSET is not set`},
 		{"proxy_protocol_from = ['10.0.0.1/8']" + minimal, `proxy_protocol_from: must be an address, or the network "10.0.0.0/8", is "10.0.0.1/8"`},
@@ -406,6 +410,31 @@ func TestTheExampleShowsTheDefaults(t *testing.T) {
 	}
 }
 
+func TestTheServersAccountsNeedNoUsers(t *testing.T) {
+	const rest = `
+[[sequence.server]]
+address = "db0:3306"
+user = "seqproxy"
+[[shard]]
+name = "s0"
+[[shard.node]]
+address = "unix:/run/s.sock"
+`
+	c := parse(t, "admin_users = ['root']\nunknown_user = 'backend'"+rest)
+	if len(c.Users) != 0 || !c.IsAdmin("root") || len(c.Warnings()) != 0 {
+		t.Errorf("got %+v, %q, want no user, an admin and no warning", c, c.Warnings())
+	}
+	// A user without a password would be whom the server takes the proxy for.
+	c = parse(t, rest+"[[user]]\nname = 'root'")
+	if got := strings.Join(c.Warnings(), "\n"); !strings.Contains(got, `user["root"]: has no password`) || !strings.Contains(got, "Unix socket") {
+		t.Errorf("a user without a password: got warnings %q", got)
+	}
+	c = parse(t, rest+"[[user]]\nname = 'root'\npassword = 'x'")
+	if got := c.Warnings(); len(got) != 0 {
+		t.Errorf("a user with a password: got warnings %q", got)
+	}
+}
+
 func TestForBackendIsComplete(t *testing.T) {
 	c := ForBackend("127.0.0.1:3306", "app", NewSecret("pw"), "")
 	if err := c.Validate(); err != nil {
@@ -414,6 +443,7 @@ func TestForBackendIsComplete(t *testing.T) {
 	// The same by a file.
 	want := parse(t, `
 admin_users = ["app"]
+unknown_user = "backend"
 [[user]]
 name = "app"
 password = "pw"
@@ -429,6 +459,13 @@ address = "127.0.0.1:3306"
 	want.file = ""
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+	// Over a Unix socket a server may trust the proxy.
+	for password, users := range map[string]int{"pw": 1, "": 0} {
+		c = ForBackend("unix:/run/s.sock", "root", NewSecret(password), "")
+		if err := c.Validate(); err != nil || len(c.Users) != users || !c.IsAdmin("root") || c.UnknownUser != UnknownUserBackend {
+			t.Errorf("over a Unix socket with the password %q: got %+v, %v, want %d users", password, c, err, users)
+		}
 	}
 	c = ForBackend("127.0.0.1:4306", "", NewSecret(""), "127.0.0.1:4306")
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "own listen address") || !strings.Contains(err.Error(), "name: is missing") {

@@ -8,8 +8,11 @@ type Config struct {
 	// a free one.
 	Listen string `toml:"listen"`
 
-	// AdminUsers may change sequences. Each is one of Users.
+	// AdminUsers may change sequences. Each is one of Users, or an account of the
+	// server's where UnknownUser has it checked there.
 	AdminUsers []string `toml:"admin_users"`
+	// UnknownUser says who checks the login of a user that is not among Users.
+	UnknownUser UnknownUser `toml:"unknown_user"`
 
 	// DefaultShard names the shard of every schema that no shard owns. It is
 	// empty only when there are no shards.
@@ -63,6 +66,15 @@ const (
 	// LastInsertIDExact brings it over before every relayed statement, for
 	// triggers and views that call LAST_INSERT_ID().
 	LastInsertIDExact LastInsertID = "exact"
+)
+
+// UnknownUser is a value of the key unknown_user.
+type UnknownUser string
+
+// The values of unknown_user.
+const (
+	UnknownUserRefuse  UnknownUser = "refuse"  // nobody: error 1045
+	UnknownUserBackend UnknownUser = "backend" // the default shard's server
 )
 
 // UnknownSequence is a value of the key unknown_sequence.
@@ -186,6 +198,7 @@ func Default() *Config {
 
 		ProxyProtocolFrom: []Network{},
 
+		UnknownUser:     UnknownUserRefuse,
 		LastInsertID:    LastInsertIDAuto,
 		UnknownSequence: UnknownSequenceError,
 		Log:             Log{Level: "info", Format: "console"},

@@ -112,6 +112,28 @@ func (c *Config) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, inFile(c.file, fmt.Sprintf(format, args...)))
 }
 
+// warnTrust remarks on users without a password whom a server may let in for the
+// user that the proxy runs as.
+func (c *Config) warnTrust() {
+	for i, shard := range c.Shards {
+		if shard.User != "" {
+			continue
+		}
+		for _, node := range shard.Nodes {
+			network, _ := node.Address.Split()
+			if network != "unix" {
+				continue
+			}
+			for j, user := range c.Users {
+				if user.Password.IsEmpty() {
+					c.warn(`%s: has no password, and %s is reached by a Unix socket, over which a server may trust the proxy's own user; `+
+						`unknown_user = "backend" without this user has the server ask for a password`, userKey(c, j), shardKey(c, i))
+				}
+			}
+		}
+	}
+}
+
 // addWarnings makes the remarks on a valid configuration.
 func (c *Config) addWarnings() {
 	for _, n := range c.ProxyProtocolFrom {
@@ -119,6 +141,7 @@ func (c *Config) addWarnings() {
 			c.warn("proxy_protocol_from: with %q everybody may claim any address as his own", n)
 		}
 	}
+	c.warnTrust()
 	host, err := checkHostPort(c.Listen, 0)
 	if err != nil || isLoopback(host) {
 		return

@@ -86,8 +86,13 @@ func checkOneOf[T ~string](p *checker, key string, value T, allowed ...T) {
 const maxUserName = 128
 
 func (c *Config) checkUsers(p *checker) {
-	if len(c.Users) == 0 {
-		p.add("user", "at least one [[user]] is required, or nobody can log in")
+	byServer := c.UnknownUser == UnknownUserBackend
+	checkOneOf(p, "unknown_user", c.UnknownUser, UnknownUserRefuse, UnknownUserBackend)
+	switch {
+	case byServer && len(c.Shards) == 0:
+		p.add("unknown_user", `must be "refuse" without a [[shard]]: there is no server that could check a login`)
+	case !byServer && len(c.Users) == 0:
+		p.add("user", `at least one [[user]] is required, or nobody can log in; or unknown_user = "backend", for the accounts of the server`)
 	}
 	seen := make(map[string]bool)
 	for i, user := range c.Users {
@@ -106,7 +111,7 @@ func (c *Config) checkUsers(p *checker) {
 		}
 	}
 	for _, name := range c.AdminUsers {
-		if !seen[name] {
+		if !seen[name] && !byServer {
 			p.add("admin_users", "must name users that are there as [[user]], %q is not", name)
 		}
 	}

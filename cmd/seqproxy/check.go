@@ -37,8 +37,14 @@ func (p *program) check(args []string) error {
 		shards = fmt.Sprintf("%d shards, by default %s", n, cfg.DefaultShard)
 	}
 	users := "one user"
-	if n := len(cfg.Users); n > 1 {
+	switch n := len(cfg.Users); {
+	case n == 0:
+		users = "the users of the server"
+	case n > 1:
 		users = fmt.Sprintf("%d users", n)
+	}
+	if len(cfg.Users) > 0 && cfg.UnknownUser == conf.UnknownUserBackend {
+		users += " and those of the server"
 	}
 	p.say("%s is right: listens on %s, %s, %s, sequence table %s.%s on %s\n", *file, cfg.Listen, users, shards,
 		cfg.Sequence.Servers[0].Database, cfg.Sequence.Table, cfg.Sequence.Servers[0].Address)

@@ -18,6 +18,14 @@ func TestCheckSaysWhatAConfigurationMeans(t *testing.T) {
 			"[[user]]\nname = 'app'\n" + sequenceServer + "[[shard]]\nname = 's'\n[[shard.node]]\naddress = 'h:1'\n",
 			"FILE is right: listens on 127.0.0.1:4306, one user, one shard, s, sequence table seqproxy.sequence on 127.0.0.1:3306\n",
 		},
+		"the server's accounts": {
+			"unknown_user = 'backend'\n" + sequenceServer + "[[shard]]\nname = 's'\n[[shard.node]]\naddress = 'h:1'\n",
+			"FILE is right: listens on 127.0.0.1:4306, the users of the server, one shard, s, sequence table seqproxy.sequence on 127.0.0.1:3306\n",
+		},
+		"the server's accounts, too": {
+			"unknown_user = 'backend'\n[[user]]\nname = 'app'\n" + sequenceServer + "[[shard]]\nname = 's'\n[[shard.node]]\naddress = 'h:1'\n",
+			"FILE is right: listens on 127.0.0.1:4306, one user and those of the server, one shard, s, sequence table seqproxy.sequence on 127.0.0.1:3306\n",
+		},
 		"two shards, with a warning": {
 			"listen = ':4306'\ndefault_shard = 'b'\n[[user]]\nname = 'x'\n[[user]]\nname = 'y'\npassword = 'p'\n" + sequenceServer +
 				"[[shard]]\nname = 'a'\n[[shard.node]]\naddress = 'h:1'\n[[shard]]\nname = 'b'\n[[shard.node]]\naddress = 'h:2'\n",

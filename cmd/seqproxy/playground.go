@@ -114,6 +114,7 @@ func playgroundConfig(listen string, servers []*mysqld.Server) (*conf.Config, er
 	cfg.Listen = listen
 	cfg.Users = []conf.User{{Name: "root"}}
 	cfg.AdminUsers = []string{"root"}
+	cfg.UnknownUser = conf.UnknownUserBackend // CREATE USER on the server is enough
 	cfg.DefaultShard = shardName(0)
 	cfg.Log.Level = "warn"
 	cfg.ShutdownTimeout = conf.Duration(5 * time.Second)

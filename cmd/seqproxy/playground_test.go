@@ -121,6 +121,11 @@ func dirKeepsData(t *testing.T, home string) {
 	if !strings.Contains(p.stdout(), "The data is kept in "+home+".") {
 		t.Error("the playground does not say where the data is kept")
 	}
+	// What the server knows is enough to log in.
+	query(t, address, "root", "", "CREATE USER IF NOT EXISTS fan@'%' IDENTIFIED BY 'pw'; GRANT SELECT ON album0.* TO fan@'%'")
+	if got := query(t, address, "fan", "pw", "SELECT COUNT(*) >= 0 FROM photos", "album0"); got != "1" {
+		t.Errorf("an account made on the server: got %q, want 1", got)
+	}
 	p.signal(syscall.SIGTERM)
 	p.end(0)
 	awaitServersGone(t, home)

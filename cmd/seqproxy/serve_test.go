@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/user"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/conf"
+	"seqproxy/internal/mysqld"
 	"seqproxy/internal/mysqltest"
 	"seqproxy/internal/tlsfiles"
 )
@@ -74,6 +76,50 @@ func TestInFrontOfOneServerWithoutAConfiguration(t *testing.T) {
 	}
 	if got := p.stdout(); got != "" {
 		t.Errorf("stdout: got %q, want nothing", got)
+	}
+}
+
+func TestInFrontOfOneServerItsAccountsLogIn(t *testing.T) {
+	s := mysqltest.Start(t)
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := "VIA unix_socket"
+	if s.Flavour() == mysqld.MySQL {
+		s.Exec(t, "INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'")
+		trusted = "WITH auth_socket"
+	}
+	s.Exec(t, "DROP USER IF EXISTS '"+me.Username+"'@localhost", "CREATE USER '"+me.Username+"'@localhost IDENTIFIED "+trusted,
+		"GRANT ALL ON *.* TO '"+me.Username+"'@localhost WITH GRANT OPTION",
+		"CREATE USER later@'%' IDENTIFIED BY 'secret'", "GRANT SELECT ON *.* TO later@'%'")
+	for _, backend := range []string{"unix:" + s.Socket(), s.Addr()} {
+		name := "root"
+		if strings.HasPrefix(backend, "unix:") {
+			name = me.Username // the proxy's own connections need no password
+		}
+		p := begin(t, "-backend", backend, "-user", name, "-listen", "127.0.0.1:0")
+		address := p.address()
+		if got := query(t, address, "later", "secret", "SELECT SUBSTRING_INDEX(USER(), '@', 1)"); got != "later" {
+			t.Errorf("%s: an account of the server's: got %q, want later", backend, got)
+		}
+		output, err := client(t, address, "later", "wrong", "-e", "SELECT 1")
+		if err == nil || !strings.HasPrefix(output, "ERROR 1045 (28000): Access denied for user 'later'@") {
+			t.Errorf("%s: a wrong password: got %q, %v", backend, output, err)
+		}
+		if strings.HasPrefix(backend, "unix:") { // clients are not let in for who runs the proxy
+			for _, password := range []string{"", "x"} {
+				output, err := client(t, address, name, password, "-e", "SELECT 1")
+				if err == nil || !strings.HasPrefix(output, "ERROR 1045 (28000): Access denied for user '"+name+"'@'127.0.0.1'") {
+					t.Errorf("as %s with the password %q: got %q, %v", name, password, output, err)
+				}
+			}
+		}
+		p.signal(syscall.SIGTERM)
+		p.end(0)
+		if strings.Contains(p.stderr(), "secret") {
+			t.Error("the log holds the password")
+		}
 	}
 }
 

@@ -73,6 +73,12 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 		}
 		for _, n := range s.Nodes {
 			o.Nodes = append(o.Nodes, string(n.Address))
+			// An account that is known on the server in any case.
+			for _, server := range cfg.Sequence.Servers {
+				if server.Address == n.Address && s.User == "" && len(cfg.Users) == 0 {
+					o.Probe = backend.Credentials{User: server.User, Password: server.Password.Reveal()}
+				}
+			}
 		}
 		var err error
 		if o.Security, err = secured(files, "shard "+s.Name, s.Security, s.Addresses()...); err != nil {
@@ -92,6 +98,9 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 		WriteTimeout:      cfg.WriteTimeout.D(),
 		MaxStatement:      int(cfg.MaxStatement),
 		Logger:            log,
+	}
+	if cfg.UnknownUser == conf.UnknownUserBackend {
+		opts.RelayLogins, opts.Admins = true, cfg.AdminUsers
 	}
 	switch cfg.UnknownSequence {
 	case conf.UnknownSequenceCreate:
