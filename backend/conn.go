@@ -256,13 +256,15 @@ func (c *Conn) Query(sql string) (rows [][][]byte, err error) {
 	if ok, err := c.ended(p, true); ok || err != nil {
 		return nil, err
 	}
-	columns, _, ok := protocol.ReadLenEncInt(p)
+	columns, definitions, ok := protocol.ParseColumnCount(p, c.Capabilities.HasAny(protocol.TellsMetadata))
 	if !ok {
 		return nil, protocol.ErrMalformed
 	}
-	for range columns {
-		if _, err := c.ownPacket(); err != nil {
-			return nil, err
+	if definitions {
+		for range columns {
+			if _, err := c.ownPacket(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if !c.Capabilities.Has(protocol.DeprecateEOF) {
@@ -301,15 +303,27 @@ func (c *Conn) Command(cmd protocol.Command, argument string) error {
 
 func (c *Conn) send(cmd protocol.Command, argument string) error {
 	c.SetPacketNum(0)
-	return c.WritePacket(append([]byte{byte(cmd)}, argument...))
+	p := []byte{byte(cmd)}
+	if cmd == protocol.ComQuery && c.Capabilities.Has(protocol.QueryAttributes) {
+		p = append(p, protocol.NoAttributes...)
+	}
+	return c.WritePacket(append(p, argument...))
 }
 
+// ownPacket reads a packet of an answer that the client does not see.
 func (c *Conn) ownPacket() ([]byte, error) {
-	p, err := c.ReadPacket(ownAnswerLimit)
-	if err == nil && len(p) == 0 {
-		return nil, protocol.ErrMalformed
+	for {
+		p, err := c.ReadPacket(ownAnswerLimit)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(p) == 0:
+			return nil, protocol.ErrMalformed
+		case c.Capabilities.Has(protocol.Progress) && protocol.IsProgress(p):
+			continue
+		}
+		return p, nil
 	}
-	return p, err
 }
 
 // ended reads a packet that may be OK, EOF or ERR. Only the first packet of an

@@ -24,7 +24,7 @@ const (
 	phaseFirst   phase = iota // OK, ERR, LOCAL INFILE or a column count
 	phaseOne                  // the only packet
 	phaseDefs                 // column definitions
-	phaseDefsEnd              // the EOF behind them, without DEPRECATE_EOF
+	phaseDefsEnd              // the EOF behind them, or in their place, without DEPRECATE_EOF
 	phaseRows                 // rows or their terminator
 	phaseEnded
 	phaseNever // no packet fits
@@ -52,20 +52,25 @@ type Answer struct {
 	// PacketNum is the number of the last packet walked over.
 	PacketNum uint8
 
-	shape        Shape
-	phase        phase
-	deprecateEOF bool
-	continued    bool   // the next packet continues one of 16 MB
-	wantsFile    bool   // the packet being passed is a LOCAL INFILE request
-	skip         int    // bytes of the current packet's payload still to pass
-	defs         uint64 // column definitions still to come
+	shape         Shape
+	phase         phase
+	deprecateEOF  bool
+	tellsMetadata bool   // the column count says whether definitions follow
+	progress      bool   // reports may come
+	continued     bool   // the next packet continues one of 16 MB
+	wantsFile     bool   // the packet being passed is a LOCAL INFILE request
+	skip          int    // bytes of the current packet's payload still to pass
+	defs          uint64 // column definitions still to come
 }
 
 // Begin starts on an answer of the given shape. caps are those that client and
 // backend agreed on. ShapePrepare and ShapeUnknown cannot be walked over: whatever
 // comes is Malformed.
 func (a *Answer) Begin(shape Shape, caps Capability) {
-	*a = Answer{Status: a.Status, shape: shape, deprecateEOF: caps.Has(DeprecateEOF)}
+	*a = Answer{
+		Status: a.Status, shape: shape, deprecateEOF: caps.Has(DeprecateEOF),
+		tellsMetadata: caps.HasAny(TellsMetadata), progress: caps.Has(Progress),
+	}
 	switch shape {
 	case ShapeNone:
 		a.phase = phaseEnded
@@ -146,6 +151,9 @@ func (a *Answer) passRows(b []byte) (n int) {
 // packet takes note of a packet's head: the first bytes of a payload of size
 // bytes, all of it or at least headBytes.
 func (a *Answer) packet(head []byte, size int) (ok bool) {
+	if a.progress && IsProgress(head) {
+		return true
+	}
 	switch a.phase {
 	case phaseOne:
 		a.phase = phaseEnded
@@ -218,13 +226,42 @@ func (a *Answer) first(head []byte, size int) bool {
 		a.wantsFile = true
 		return a.shape == ShapeResult
 	}
-	n, _, ok := ReadLenEncInt(head)
-	if !ok || n == 0 || size > 9 {
+	n, follow, ok := ParseColumnCount(head[:min(size, len(head))], a.tellsMetadata)
+	if !ok || size > len(head) {
 		return false
 	}
 	a.Rows = true
-	a.defs, a.phase = n, phaseDefs
+	switch {
+	case follow:
+		a.defs, a.phase = n, phaseDefs
+	case a.deprecateEOF:
+		a.phase = phaseRows
+	default:
+		a.phase = phaseDefsEnd
+	}
 	return true
+}
+
+// ParseColumnCount reads the packet that a result set begins with. Where TellsMetadata
+// was agreed on, follow says whether definitions come behind it; in either case an EOF
+// does without DeprecateEOF. MySQL's page has the two fields the other way round.
+func ParseColumnCount(payload []byte, tellsMetadata bool) (columns uint64, follow, ok bool) {
+	columns, n, ok := ReadLenEncInt(payload)
+	rest := payload[n:]
+	if tellsMetadata {
+		if len(rest) == 0 {
+			return 0, false, false
+		}
+		return columns, rest[0] != 0, ok && columns > 0 && len(rest) == 1
+	}
+	return columns, true, ok && columns > 0 && len(rest) == 0
+}
+
+// IsProgress says whether a packet is MariaDB's progress report, which may stand before
+// any packet of an answer and looks like an ERR of code 65535 without an SQLSTATE. head
+// is the first four bytes of its payload, or more.
+func IsProgress(head []byte) bool {
+	return len(head) > 3 && head[0] == headerERR && head[1] == 0xff && head[2] == 0xff && head[3] != '#'
 }
 
 func (a *Answer) row(head []byte, size int) bool {

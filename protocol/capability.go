@@ -53,7 +53,7 @@ const (
 	// Progress: a statement that takes long sends reports before and in its answer.
 	Progress Capability = 1 << (32 + iota)
 	_                   // COM_MULTI, which no release has
-	// BulkOperations: COM_STMT_BULK_EXECUTE, and values with an indicator.
+	// BulkOperations: COM_STMT_BULK_EXECUTE.
 	BulkOperations
 	// ExtendedMetadata: definitions tell of types that have no number, such as JSON and UUID.
 	ExtendedMetadata
@@ -63,6 +63,10 @@ const (
 	BulkUnitResults
 )
 
+// TellsMetadata is the flags with which a result set's head says whether definitions
+// follow. No server has both.
+const TellsMetadata = OptionalMetadata | CacheMetadata
+
 // Extended is all bits of MariaDB's extended flags.
 const Extended Capability = 0xffffffff << 32
 
@@ -71,7 +75,9 @@ const Extended Capability = 0xffffffff << 32
 const Relayable = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema | ODBC |
 	LocalFiles | IgnoreSpace | Protocol41 | Interactive | IgnoreSigpipe | Transactions | Reserved |
 	SecureConnection | MultiStatements | MultiResults | PSMultiResults | PluginAuth | ConnectAttrs |
-	PluginAuthLenEnc | ExpiredPasswords | SessionTrack | DeprecateEOF | VerifyServerCert | RememberOptions
+	PluginAuthLenEnc | ExpiredPasswords | SessionTrack | DeprecateEOF | VerifyServerCert | RememberOptions |
+	OptionalMetadata | QueryAttributes |
+	Progress | BulkOperations | ExtendedMetadata | CacheMetadata | BulkUnitResults
 
 // Common is the part of Relayable that every server since MySQL 5.7 and MariaDB 10.2
 // has, which clients are offered while no server can be asked.
@@ -86,6 +92,9 @@ const PerLogin = ConnectWithDB | PluginAuth | ConnectAttrs | PluginAuthLenEnc | 
 
 // Has says whether all flags of want are in c.
 func (c Capability) Has(want Capability) bool { return c&want == want }
+
+// HasAny says whether a flag of want is in c.
+func (c Capability) HasAny(want Capability) bool { return c&want != 0 }
 
 // extendedWord is what stands in the reserved bytes of a handshake for MariaDB's
 // extended flags: MySQL wants zeros there.

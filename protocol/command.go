@@ -33,6 +33,9 @@ const (
 	ComStmtFetch      = Command(mysql.COM_STMT_FETCH)
 	ComBinlogDumpGTID = Command(mysql.COM_BINLOG_DUMP_GTID)
 	ComResetConn      = Command(mysql.COM_RESET_CONNECTION)
+	// ComStmtBulkExecute is MariaDB's, for those who have agreed on BulkOperations
+	// (https://mariadb.com/kb/en/com_stmt_bulk_execute/).
+	ComStmtBulkExecute = Command(0xfa)
 )
 
 // Shape says what an answer looks like, which is all the relay has to know to
@@ -64,7 +67,7 @@ func (c Command) AnswerShape() Shape {
 	case ComInitDB, ComCreateDB, ComDropDB, ComRefresh, ComShutdown, ComStatistics, ComProcessKill,
 		ComDebug, ComPing, ComStmtReset, ComSetOption, ComResetConn, ComRegisterSlave:
 		return ShapeOne
-	case ComQuery, ComStmtExecute, ComProcessInfo:
+	case ComQuery, ComStmtExecute, ComStmtBulkExecute, ComProcessInfo:
 		return ShapeResult
 	case ComStmtFetch:
 		return ShapeRows

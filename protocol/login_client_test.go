@@ -167,7 +167,7 @@ func TestBothSidesUnderstandEachOther(t *testing.T) {
 				right          bool
 			}{{"app", appPassword, true}, {"open", "", true}, {"app", "wrong", false}, {"app", "", false}, {"nobody", "x", false}} {
 				t.Run(fmt.Sprintf("%s/tls=%v/%s:%s", network, withTLS, c.user, c.password), func(t *testing.T) {
-					want := Relayable &^ (ODBC | NoSchema)
+					want := Relayable &^ (ODBC | NoSchema | Extended)
 					l := ClientLogin{User: c.user, Password: c.password, Database: "album0", Capabilities: want, Collation: 45, Attrs: Attrs(nil).With("_os", "Linux")}
 					if withTLS {
 						l.TLS = clientTLS()

@@ -17,7 +17,7 @@ func testSalt() Salt {
 }
 
 var greetings = []Greeting{
-	{Version: "8.4.3", ConnectionID: 1<<31 + 7, Salt: testSalt(), Capabilities: Relayable | SSL, Collation: 255, Status: Autocommit, Plugin: "caching_sha2_password"},
+	{Version: "8.4.3", ConnectionID: 1<<31 + 7, Salt: testSalt(), Capabilities: Relayable&^Extended | SSL, Collation: 255, Status: Autocommit, Plugin: "caching_sha2_password"},
 	{Version: "5.5.5-10.11.6-MariaDB", ConnectionID: 1, Salt: testSalt(), Capabilities: Relayable&^LongPassword | 0x1d<<32, Collation: 8, Status: Autocommit, Plugin: "mysql_native_password"},
 	{Version: "", Salt: testSalt(), Capabilities: Protocol41 | SecureConnection | LongPassword},
 }

@@ -81,13 +81,16 @@ type Column struct {
 	Decimals                uint8
 }
 
-func (c *Column) append(b []byte) []byte {
+func (c *Column) append(b []byte, caps Capability) []byte {
 	b = AppendLenEncBytes(b, "def")
 	b = AppendLenEncBytes(b, c.Schema)
 	b = AppendLenEncBytes(b, c.Table)
 	b = AppendLenEncBytes(b, c.OrgTable)
 	b = AppendLenEncBytes(b, c.Name)
 	b = AppendLenEncBytes(b, c.OrgName)
+	if caps.Has(ExtendedMetadata) {
+		b = append(b, 0) // only types that no column here has are told of
+	}
 	b = append(b, 0x0c)
 	b = binary.LittleEndian.AppendUint16(b, c.Charset)
 	b = binary.LittleEndian.AppendUint32(b, c.Length)
@@ -96,39 +99,62 @@ func (c *Column) append(b []byte) []byte {
 	return append(b, c.Decimals, 0, 0)
 }
 
+// Form is what the bytes of an answer depend on, besides what it says.
+type Form struct {
+	Capabilities Capability
+	Status       Status
+	Binary       bool // rows are those of a prepared statement
+	// NoMetadata leaves definitions out, where the client has agreed on one of
+	// TellsMetadata.
+	NoMetadata bool
+}
+
+// definitions says whether columns are defined.
+func (f *Form) definitions() bool {
+	return !f.NoMetadata || !f.Capabilities.HasAny(TellsMetadata)
+}
+
 // Result builds the answer of a statement that the proxy answers itself. The
 // zero value is not usable: see NewResult.
 type Result struct {
 	b         []byte
 	packetNum uint8
-	caps      Capability
-	status    Status
-	binary    bool
+	form      Form
 }
 
 // NewResult starts a result set that is appended to b, with packets numbered from
-// packetNum on. binary chooses the rows' form: that of prepared statements.
-func NewResult(b []byte, packetNum uint8, caps Capability, status Status, binary bool) *Result {
-	return &Result{b: b, packetNum: packetNum, caps: caps, status: status, binary: binary}
+// packetNum on.
+func NewResult(b []byte, packetNum uint8, form Form) *Result {
+	return &Result{b: b, packetNum: packetNum, form: form}
 }
 
 // Columns appends the head of the result set.
 func (r *Result) Columns(cols []Column) {
 	at := r.begin()
 	r.b = AppendLenEncInt(r.b, uint64(len(cols)))
+	if r.form.Capabilities.HasAny(TellsMetadata) {
+		follow := byte(1)
+		if r.form.NoMetadata {
+			follow = 0
+		}
+		r.b = append(r.b, follow)
+	}
 	r.end(at)
 	r.Definitions(cols)
 }
 
 // Definitions appends column definitions alone, with their EOF, as they stand in
-// the answer to COM_STMT_PREPARE; where there are none, nothing stands there.
+// the answer to COM_STMT_PREPARE; where there are no columns, nothing stands there.
 func (r *Result) Definitions(cols []Column) {
 	for i := range cols {
+		if !r.form.definitions() {
+			break
+		}
 		at := r.begin()
-		r.b = cols[i].append(r.b)
+		r.b = cols[i].append(r.b, r.form.Capabilities)
 		r.end(at)
 	}
-	if len(cols) > 0 && !r.caps.Has(DeprecateEOF) {
+	if len(cols) > 0 && !r.form.Capabilities.Has(DeprecateEOF) {
 		r.eof()
 	}
 }
@@ -138,7 +164,7 @@ func (r *Result) Definitions(cols []Column) {
 // kinds of integers, INT for the last, and strings for the others.
 func (r *Result) Row(values ...any) {
 	at := r.begin()
-	if r.binary {
+	if r.form.Binary {
 		r.b = append(r.b, 0)
 		nulls := len(r.b)
 		for range (len(values) + 7 + 2) / 8 {
@@ -159,25 +185,25 @@ func (r *Result) Row(values ...any) {
 func (r *Result) value(v any) {
 	switch v := v.(type) {
 	case nil:
-		if !r.binary {
+		if !r.form.Binary {
 			r.b = append(r.b, 0xfb)
 		}
 	case uint64:
-		if r.binary {
+		if r.form.Binary {
 			r.b = binary.LittleEndian.AppendUint64(r.b, v)
 			return
 		}
 		var digits [20]byte
 		r.b = AppendLenEncBytes(r.b, strconv.AppendUint(digits[:0], v, 10))
 	case int64:
-		if r.binary {
+		if r.form.Binary {
 			r.b = binary.LittleEndian.AppendUint64(r.b, uint64(v))
 			return
 		}
 		var digits [20]byte
 		r.b = AppendLenEncBytes(r.b, strconv.AppendInt(digits[:0], v, 10))
 	case uint32:
-		if r.binary {
+		if r.form.Binary {
 			r.b = binary.LittleEndian.AppendUint32(r.b, v)
 			return
 		}
@@ -193,8 +219,8 @@ func (r *Result) value(v any) {
 
 // End appends the terminator and returns all bytes.
 func (r *Result) End() []byte {
-	if r.caps.Has(DeprecateEOF) {
-		r.b = appendOK(r.b, r.packetNum, headerEOF, OK{Status: r.status})
+	if r.form.Capabilities.Has(DeprecateEOF) {
+		r.b = appendOK(r.b, r.packetNum, headerEOF, OK{Status: r.form.Status})
 		r.packetNum++
 	} else {
 		r.eof()
@@ -208,7 +234,7 @@ func (r *Result) Bytes() []byte { return r.b }
 func (r *Result) eof() {
 	at := r.begin()
 	r.b = append(r.b, headerEOF, 0, 0)
-	r.b = binary.LittleEndian.AppendUint16(r.b, uint16(r.status))
+	r.b = binary.LittleEndian.AppendUint16(r.b, uint16(r.form.Status))
 	r.end(at)
 }
 
@@ -225,29 +251,39 @@ func (r *Result) end(at int) {
 
 // AppendPrepareOK appends the first packet of an answer to COM_STMT_PREPARE
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_prepare.html).
-func AppendPrepareOK(b []byte, packetNum uint8, id uint32, columns, params int) []byte {
-	b = append(b, 12, 0, 0, packetNum, headerOK)
+func AppendPrepareOK(b []byte, packetNum uint8, form Form, id uint32, columns, params int) []byte {
+	at := len(b)
+	b = append(b, 0, 0, 0, 0, headerOK)
 	b = binary.LittleEndian.AppendUint32(b, id)
 	b = binary.LittleEndian.AppendUint16(b, uint16(columns))
 	b = binary.LittleEndian.AppendUint16(b, uint16(params))
-	return append(b, 0, 0, 0)
+	b = append(b, 0, 0, 0)
+	if form.Capabilities.Has(OptionalMetadata) { // CacheMetadata leaves nothing out here
+		follow := byte(1)
+		if form.NoMetadata {
+			follow = 0
+		}
+		b = append(b, follow)
+	}
+	PutHeader(b[at:], len(b)-at-HeaderSize, packetNum)
+	return b
 }
 
 // Table is a whole small answer: an OK, or a result set if it has columns.
 type Table struct {
 	Columns []Column
 	Rows    [][]any // see Result.Row
-	OK      OK      // without columns; Status is not used
+	OK      OK      // without columns; Status is the form's
 }
 
 // Append appends the answer's packets.
-func (t *Table) Append(b []byte, packetNum uint8, caps Capability, status Status, binary bool) []byte {
+func (t *Table) Append(b []byte, packetNum uint8, form Form) []byte {
 	if len(t.Columns) == 0 {
 		ok := t.OK
-		ok.Status = status
+		ok.Status = form.Status
 		return AppendOK(b, packetNum, ok)
 	}
-	r := NewResult(b, packetNum, caps, status, binary)
+	r := NewResult(b, packetNum, form)
 	r.Columns(t.Columns)
 	for _, row := range t.Rows {
 		r.Row(row...)

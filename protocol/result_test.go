@@ -89,12 +89,22 @@ func (s *resultServer) serve(nc net.Conn) {
 		case ComStmtClose:
 			continue
 		case ComQuery:
-			out = s.answer(string(command[1:]), caps, false)
+			text := command[1:]
+			if caps.Has(QueryAttributes) {
+				n, ok := CutAttributes(text)
+				if !ok {
+					s.t.Errorf("%q: malformed attributes", command)
+					return
+				}
+				text = text[n:]
+			}
+			out = s.answer(string(text), caps, false)
 		case ComStmtPrepare:
 			prepared = string(command[1:])
 			columns := resultTables[prepared].Columns
-			out = AppendPrepareOK(nil, 1, 7, len(columns), 0)
-			r := NewResult(out, 2, caps, Autocommit, true)
+			form := Form{Capabilities: caps, Status: Autocommit, Binary: true}
+			out = AppendPrepareOK(nil, 1, form, 7, len(columns), 0)
+			r := NewResult(out, 2, form)
 			r.Definitions(columns)
 			out = r.Bytes()
 		case ComStmtExecute:
@@ -125,7 +135,7 @@ func (s *resultServer) answer(sql string, caps Capability, binary bool) []byte {
 	if !ok {
 		return AppendOK(nil, 1, OK{Status: Autocommit}) // what clients send by themselves
 	}
-	return table.Append(nil, 1, caps, Autocommit, binary)
+	return table.Append(nil, 1, Form{Capabilities: caps, Status: Autocommit, Binary: binary})
 }
 
 func column(name string, typ uint8, flags uint16) Column {
@@ -398,7 +408,7 @@ func TestOurResultSetIsTheServersResultSet(t *testing.T) {
 				cmd, argument = ComStmtExecute, r.prepare(query)+noCursor
 			}
 			want := r.do(query, cmd, argument, "").bytes
-			got := table.Append([]byte("before"), 1, r.caps, Autocommit, isBinary)
+			got := table.Append([]byte("before"), 1, Form{Capabilities: r.caps, Status: Autocommit, Binary: isBinary})
 			// Length, flags and nullability are the caller's; take them as the server has them.
 			fixed := bytes.LastIndexByte(want[:bytes.Index(want, []byte("\x02id\x00\x0c"))+5], 0x0c) + 1
 			if fixed+10 > len(want) || len(got) != len("before")+len(want) {
@@ -422,12 +432,12 @@ func TestARowOfAnotherTypePanics(t *testing.T) {
 			t.Error("no panic")
 		}
 	}()
-	NewResult(nil, 1, modern, 0, false).Row(3.5)
+	NewResult(nil, 1, Form{Capabilities: modern}).Row(3.5)
 }
 
 func TestNoDefinitionsHaveNoEOF(t *testing.T) {
 	for _, caps := range []Capability{classic, modern} {
-		r := NewResult(nil, 2, caps, Autocommit, true)
+		r := NewResult(nil, 2, Form{Capabilities: caps, Status: Autocommit, Binary: true})
 		r.Definitions(nil)
 		if got := r.Bytes(); len(got) != 0 {
 			t.Errorf("got %x, want nothing", got)
@@ -436,7 +446,7 @@ func TestNoDefinitionsHaveNoEOF(t *testing.T) {
 }
 
 func TestPrepareOKTellsIDAndCounts(t *testing.T) {
-	b := AppendPrepareOK([]byte("x"), 1, 0x80000001, 300, 2)[1:]
+	b := AppendPrepareOK([]byte("x"), 1, Form{}, 0x80000001, 300, 2)[1:]
 	if PayloadLen(b) != 12 || len(b) != 16 || b[3] != 1 || b[4] != 0 || binary.LittleEndian.Uint32(b[5:]) != 0x80000001 ||
 		binary.LittleEndian.Uint16(b[9:]) != 300 || binary.LittleEndian.Uint16(b[11:]) != 2 {
 		t.Errorf("got %x", b)

@@ -30,13 +30,20 @@ func (s *session) answerable(st *statement.Statement) bool {
 
 // answerSelect answers such a text. What it stands for is the same SELECT with
 // LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
-func (s *session) answerSelect(st *statement.Statement, sql []byte, served []bool, binary bool) error {
-	if binary && s.limitsRows() {
+// p is the prepared statement that is executed, nil for a text.
+func (s *session) answerSelect(st *statement.Statement, sql []byte, served []bool, p *prepared) error {
+	form, err := s.form(p != nil)
+	if err != nil {
+		return err
+	}
+	if p != nil && s.limitsRows() {
 		if none, err := s.limitedToNothing(); err != nil {
 			return err
 		} else if none {
-			r := protocol.NewResult(s.out, s.packetNum, s.login.Capabilities, s.status(), binary)
-			r.Columns(s.columnsOf(st, sql, atExecute, nil))
+			columns := s.columnsOf(st, sql, atExecute, nil)
+			p.defines(&form, columns)
+			r := protocol.NewResult(s.out, s.packetNum, form)
+			r.Columns(columns)
 			s.out = r.End()
 			s.state.lastOwn = ownRows
 			return nil
@@ -62,10 +69,11 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 		}
 	}
 	columns := s.columnsOf(st, sql, inText, values)
-	if binary {
+	if p != nil {
 		columns = s.columnsOf(st, sql, atExecute, nil)
+		p.defines(&form, columns)
 	}
-	r := protocol.NewResult(s.out, s.packetNum, s.login.Capabilities, s.status(), binary)
+	r := protocol.NewResult(s.out, s.packetNum, form)
 	r.Columns(columns)
 	row := make([]any, len(st.Items))
 	for i := range st.Items {
@@ -79,6 +87,30 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 	s.out = r.End()
 	s.state.lastOwn, s.state.lastID.rows = ownRows, false
 	return nil
+}
+
+// form returns the form of an answer of ours: as the server's would be now. binary
+// chooses that of an execution.
+func (s *session) form(binary bool) (protocol.Form, error) {
+	f := protocol.Form{Capabilities: s.login.Capabilities, Status: s.status(), Binary: binary}
+	if !s.mayOmitMetadata() {
+		return f, nil
+	}
+	c, err := s.attach()
+	if err != nil {
+		return f, err
+	}
+	row, err := s.ownRow(c, "SELECT @@resultset_metadata", 1, "resultset_metadata")
+	if err != nil {
+		return f, err
+	}
+	f.NoMetadata = string(row[0]) == "NONE"
+	return f, nil
+}
+
+// mayOmitMetadata says whether resultset_metadata may be NONE, which the server knows.
+func (s *session) mayOmitMetadata() bool {
+	return s.state.metadata && s.login.Capabilities.Has(protocol.OptionalMetadata)
 }
 
 // limitsRows says whether sql_select_limit is set. Without a server nothing heeds it:

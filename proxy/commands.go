@@ -23,6 +23,8 @@ func (s *session) command(payload []byte) error {
 		return s.query(payload[1:])
 	case protocol.ComStmtExecute:
 		return s.execute(payload)
+	case protocol.ComStmtBulkExecute:
+		return s.answerAlone(func() error { return s.executeBulk(payload) })
 	case protocol.ComStmtPrepare:
 		return s.answerAlone(func() error { return s.prepare(payload[1:]) })
 	case protocol.ComStmtClose, protocol.ComStmtReset, protocol.ComStmtLongData, protocol.ComStmtFetch:
@@ -331,7 +333,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		binary.LittleEndian.PutUint32(b[protocol.HeaderSize+1:], p.backendID)
 		p.longData(b[protocol.HeaderSize+5:])
 		return true, s.passCommand(p.conn, shape)
-	case protocol.ComStmtExecute:
+	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
 		id := b[protocol.HeaderSize+1:]
 		p := s.prepared.byID[binary.LittleEndian.Uint32(id)]
 		switch {

@@ -25,13 +25,11 @@ func (s *session) withoutServer(sql []byte) error {
 		s.done()
 		return nil
 	case statement.ShowWarnings:
-		s.table(&protocol.Table{Columns: warningColumns}, false)
-		return nil
+		return s.table(&protocol.Table{Columns: warningColumns}, nil)
 	case statement.Select:
 		if items, ok := statement.SimpleSelect(sql, s.state.mode); ok {
 			if t, ok := s.simpleTable(items); ok {
-				s.table(t, false)
-				return nil
+				return s.table(t, nil)
 			}
 		}
 	}
@@ -44,13 +42,22 @@ func (s *session) done() {
 	s.reply(protocol.OK{})
 }
 
-// table answers with a result of the proxy's own.
-func (s *session) table(t *protocol.Table, binary bool) {
+// table answers with a result of the proxy's own, p being the prepared statement that
+// is executed, nil for a text.
+func (s *session) table(t *protocol.Table, p *prepared) error {
+	form, err := s.form(p != nil)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		p.defines(&form, t.Columns)
+	}
 	s.state.lastOwn = ownAnswer
 	if len(t.Columns) > 0 {
 		s.state.lastOwn = ownRows
 	}
-	s.out = t.Append(s.out, s.packetNum, s.login.Capabilities, s.status(), binary)
+	s.out = t.Append(s.out, s.packetNum, form)
+	return nil
 }
 
 func (s *session) setWithoutServer(st *statement.Statement, sql []byte) error {
@@ -191,15 +198,14 @@ func (s *session) executeOwn(p *prepared) error {
 		if err != nil {
 			return err
 		}
-		s.table(t, true)
-		return nil
+		return s.table(t, p)
 	case statement.Select:
 		plan, err := s.planCalls(st, true)
 		if err != nil {
 			return err
 		}
 		if plan.own {
-			return s.answerSelect(st, p.own, plan.served, true)
+			return s.answerSelect(st, p.own, plan.served, p)
 		}
 		for i, call := range st.Calls {
 			if call.Func == statement.Nextval && !plan.served[i] { // dropped since, and no server has the text
@@ -214,8 +220,7 @@ func (s *session) executeOwn(p *prepared) error {
 		if !ok {
 			return errKeysOnly
 		}
-		s.table(t, true)
-		return nil
+		return s.table(t, p)
 	}
 	return s.withoutServer(p.own)
 }

@@ -171,6 +171,7 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 		}
 	}
 	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+	s.own = append(s.own, s.attributes...)
 	s.own = st.Rewrite(s.own, sql, subs)
 	size := len(s.own) - protocol.HeaderSize
 	if size >= protocol.MaxFragment {
@@ -290,7 +291,9 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 // makes c ready for it.
 func (s *session) fillHidden(c *backend.Conn, p *prepared, payload []byte) error {
 	// Before anything is taken or asked: the client may have sent nonsense.
-	if err := p.bind(payload); err != nil {
+	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
+	e, err := p.cut(payload, attributes)
+	if err != nil {
 		return err
 	}
 	previous, err := s.previousHidden(p)
@@ -305,7 +308,7 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, payload []byte) error
 		return err
 	}
 	s.own = append(s.own[:0], 0, 0, 0, 0)
-	if s.own, err = p.appendExecute(s.own, payload, values); err != nil {
+	if s.own, err = p.appendExecute(s.own, &e, attributes, values); err != nil {
 		return err
 	}
 	size := len(s.own) - protocol.HeaderSize

@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -24,6 +25,8 @@ type prepared struct {
 
 	// own is the text of a statement that the proxy answers itself.
 	own []byte
+	// columns are those of own that the client was last sent the definitions of.
+	columns []protocol.Column
 	// mode is how the text was read when it was prepared, and is to be read later.
 	mode statement.Mode
 
@@ -33,11 +36,11 @@ type prepared struct {
 	shape     stmtTraits
 	set       []byte // the text of a SET
 
-	hidden []hiddenParam // parameters that the proxy fills
-	place  []uint16      // the server's index of each of the client's parameters; nil without hidden ones
-	params int           // of the client
-	types  []byte        // of the client's parameters at the last bind, two bytes each
-	long   []bool        // parameters that came by COM_STMT_SEND_LONG_DATA since the last execute
+	hidden []hiddenParam        // parameters that the proxy fills
+	place  []uint16             // the server's index of each of the client's parameters; nil without hidden ones
+	params int                  // of the client
+	types  []protocol.Parameter // of the client's at the last bind
+	long   []bool               // parameters that came by COM_STMT_SEND_LONG_DATA since the last execute
 }
 
 // stmtTraits is what an execution needs to know of the statement's text.
@@ -179,18 +182,31 @@ func onlyNumbers(st *statement.Statement) bool {
 
 // prepareOwn answers COM_STMT_PREPARE for a statement that the proxy answers.
 func (s *session) prepareOwn(sql []byte, columns []protocol.Column) error {
-	p := &prepared{own: append([]byte(nil), sql...), mode: s.state.mode}
+	form, err := s.form(true)
+	if err != nil {
+		return err
+	}
+	p := &prepared{own: append([]byte(nil), sql...), columns: columns, mode: s.state.mode}
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}
 	// What the last statement left stays, as a server leaves it at a PREPARE.
-	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, p.id, len(columns), 0)
+	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, len(columns), 0)
 	if len(columns) > 0 {
-		r := protocol.NewResult(s.out, s.packetNum+1, s.login.Capabilities, s.status(), true)
+		r := protocol.NewResult(s.out, s.packetNum+1, form)
 		r.Definitions(columns)
 		s.out = r.Bytes()
 	}
 	return nil
+}
+
+// defines leaves the definitions out of an execution's answer, where CacheMetadata was
+// agreed on, if the client has them.
+func (p *prepared) defines(form *protocol.Form, columns []protocol.Column) {
+	if form.Capabilities.Has(protocol.CacheMetadata) {
+		form.NoMetadata = slices.Equal(p.columns, columns)
+		p.columns = columns
+	}
 }
 
 // prepareLimit bounds a packet of a server's answer to COM_STMT_PREPARE.
@@ -245,7 +261,7 @@ type prepareAnswer struct {
 }
 
 func (a *prepareAnswer) relay() error {
-	b, err := a.c.ReadPacket(prepareLimit)
+	b, err := a.read()
 	if err != nil {
 		return err
 	}
@@ -259,6 +275,7 @@ func (a *prepareAnswer) relay() error {
 	}
 	a.p.backendID = binary.LittleEndian.Uint32(b[1:])
 	columns, params := int(binary.LittleEndian.Uint16(b[5:])), int(binary.LittleEndian.Uint16(b[7:]))
+	defined := !a.c.Capabilities.Has(protocol.OptionalMetadata) || len(b) < 13 || b[12] != 0
 	if params < len(a.p.hidden) {
 		return fmt.Errorf("%w: %d parameters where %d are hidden", protocol.ErrMalformed, params, len(a.p.hidden))
 	}
@@ -268,8 +285,8 @@ func (a *prepareAnswer) relay() error {
 	a.idAt = len(a.s.out) + protocol.HeaderSize + 1
 	a.pass(b)
 	hidden := a.p.hidden
-	for i := range params {
-		if b, err = a.c.ReadPacket(prepareLimit); err != nil {
+	for i := 0; i < params && defined; i++ {
+		if b, err = a.read(); err != nil {
 			return err
 		}
 		if len(hidden) > 0 && hidden[0].at == i {
@@ -281,13 +298,25 @@ func (a *prepareAnswer) relay() error {
 	if err := a.terminator(params, a.p.params); err != nil {
 		return err
 	}
-	for range columns {
-		if b, err = a.c.ReadPacket(prepareLimit); err != nil {
+	for i := 0; i < columns && defined; i++ {
+		if b, err = a.read(); err != nil {
 			return err
 		}
 		a.pass(b)
 	}
 	return a.terminator(columns, columns)
+}
+
+// read reads the next packet of the answer. Progress reports, which are for a statement
+// that runs, are passed on.
+func (a *prepareAnswer) read() ([]byte, error) {
+	for {
+		b, err := a.c.ReadPacket(prepareLimit)
+		if err != nil || !a.c.Capabilities.Has(protocol.Progress) || !protocol.IsProgress(b) {
+			return b, err
+		}
+		a.pass(b)
+	}
 }
 
 // terminator reads the EOF behind n definitions, and passes it on if the client
@@ -296,7 +325,7 @@ func (a *prepareAnswer) terminator(n, shown int) error {
 	if n == 0 || a.c.Capabilities.Has(protocol.DeprecateEOF) {
 		return nil
 	}
-	b, err := a.c.ReadPacket(prepareLimit)
+	b, err := a.read()
 	if err == nil && shown > 0 {
 		a.pass(b)
 	}
@@ -346,6 +375,42 @@ func (s *session) execute(payload []byte) error {
 		return nil
 	})
 }
+
+// executeBulk handles COM_STMT_BULK_EXECUTE: an execution with many rows of parameters.
+func (s *session) executeBulk(payload []byte) error {
+	if !s.login.Capabilities.Has(protocol.BulkOperations) {
+		return unknownCommand()
+	}
+	if len(payload) < bulkHead {
+		return errMalformed
+	}
+	id := binary.LittleEndian.Uint32(payload[1:])
+	p := s.prepared.byID[id]
+	switch {
+	case p == nil:
+		return unknownStatement(id, "mysql_stmt_bulk_execute")
+	case p.own != nil:
+		return sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+	case len(p.hidden) > 0:
+		return notSupported("NEXTVAL in a statement that is executed for many rows at once: execute it row by row")
+	}
+	c, err := s.connFor(p)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(payload[1:], p.backendID)
+	s.enqueue(c, protocol.ShapeResult)
+	s.state.lastOwn = ownNothing
+	if err := s.settle(); err != nil {
+		return err
+	}
+	s.noteExecuted(c, p)
+	return nil
+}
+
+// bulkHead is the length of COM_STMT_BULK_EXECUTE up to its types: command, statement id,
+// flags.
+const bulkHead = 7
 
 // noteExecuted is noteDone for an execution.
 func (s *session) noteExecuted(c *backend.Conn, p *prepared) {

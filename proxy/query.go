@@ -8,8 +8,15 @@ import (
 	"seqproxy/statement"
 )
 
-// query handles an SQL text.
+// query handles an SQL text, before which there may be attributes.
 func (s *session) query(sql []byte) error {
+	if s.login.Capabilities.Has(protocol.QueryAttributes) {
+		n, ok := protocol.CutAttributes(sql)
+		if !ok {
+			return s.answerAlone(s.unread)
+		}
+		s.attributes, sql = sql[:n], sql[n:]
+	}
 	if s.state.modeUnknown {
 		if err := s.readable(sql); err != nil {
 			return s.answerAlone(func() error { return err })
@@ -26,18 +33,30 @@ func (s *session) query(sql []byte) error {
 		s.state.lastOwn = ownNothing
 		return s.relay(protocol.ShapeResult, false)
 	}
-	if st.SelfContained && s.batched > 0 {
+	if st.SelfContained && s.batched > 0 && !s.mayOmitMetadata() {
 		plan, err := s.planCalls(st, false)
 		if err != nil || plan.own {
 			return s.answerInTurn(func() error {
 				if err != nil {
 					return err
 				}
-				return s.answerSelect(st, sql, plan.served, false)
+				return s.answerSelect(st, sql, plan.served, nil)
 			})
 		}
 	}
 	return s.answerAlone(func() error { return s.special(sql) })
+}
+
+// unread passes on a text whose attributes are malformed, or of a kind that no client
+// sends: where it begins is the server's to say, most often with an error.
+func (s *session) unread() error {
+	c, err := s.attachForUnread()
+	if err != nil {
+		return err
+	}
+	s.state.lastOwn = ownNothing
+	s.enqueue(c, protocol.ShapeResult)
+	return s.settle()
 }
 
 // bringBefore brings LAST_INSERT_ID() to the current connection before a statement
@@ -205,12 +224,7 @@ func (s *session) administer(sql []byte) error {
 	if err != nil {
 		return err
 	}
-	s.state.lastOwn = ownAnswer
-	if len(table.Columns) > 0 {
-		s.state.lastOwn = ownRows
-	}
-	s.out = table.Append(s.out, s.packetNum, s.login.Capabilities, s.status(), false)
-	return nil
+	return s.table(table, nil)
 }
 
 // passOn relays the text just analysed as it is.
@@ -235,7 +249,7 @@ func (s *session) keys(sql []byte) (passOn bool, err error) {
 	case err != nil:
 		return false, err
 	case plan.own:
-		return false, s.answerSelect(st, sql, plan.served, false)
+		return false, s.answerSelect(st, sql, plan.served, nil)
 	case plan.rewrite:
 		return false, s.rewrite(sql, plan)
 	}

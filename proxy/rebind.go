@@ -57,76 +57,94 @@ const (
 	typeUnsignedBigint = uint16(mysql.MYSQL_TYPE_LONGLONG) | 0x8000
 )
 
-// bind takes note of the types that an execution binds, and checks what comes before
-// the values.
-func (p *prepared) bind(payload []byte) error {
-	if p.params == 0 {
-		return nil
+// execution is a client's COM_STMT_EXECUTE of a statement with hidden parameters, taken
+// apart. It shares the command's memory.
+type execution struct {
+	head   []byte // up to the count of parameters
+	count  int    // parameters, with the attributes behind those of the statement
+	params protocol.Parameters
+	values []byte
+}
+
+// cut takes an execution apart, and takes note of the types that it binds. attributes
+// says whether the session has agreed on QueryAttributes.
+func (p *prepared) cut(payload []byte, attributes bool) (e execution, err error) {
+	e = execution{head: payload[:executeHead], count: p.params, values: payload[executeHead:]}
+	if attributes && (p.params > 0 || payload[5]&protocol.ParameterCountAvailable != 0) {
+		count, size, ok := protocol.ReadLenEncInt(e.values)
+		switch {
+		case !ok || count > 1<<16:
+			return e, errMalformed
+		case count < uint64(p.params):
+			return e, sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to COM_STMT_EXECUTE")
+		}
+		e.count, e.values = int(count), e.values[size:]
 	}
-	rest := payload[executeHead:]
-	size := (p.params + 7) / 8
-	if len(rest) < size+1 {
-		return errMalformed
+	if e.count == 0 {
+		return e, nil
 	}
-	rebound, rest := rest[size] == 1, rest[size+1:]
+	var ok bool
+	if e.params, e.values, ok = protocol.CutParameters(e.values, e.count, attributes); !ok {
+		return e, errMalformed
+	}
 	switch {
-	case rebound && len(rest) >= 2*p.params:
-		p.types = append(p.types[:0], rest[:2*p.params]...)
-	case rebound, len(p.types) != 2*p.params:
-		return errMalformed
+	case e.params.Rebound:
+		p.types = p.types[:0]
+		types := e.params.Types
+		for range p.params {
+			var param protocol.Parameter
+			param, types, _ = protocol.CutParameter(types, attributes)
+			p.types = append(p.types, param)
+		}
+		e.params.Types = types // the attributes'
+	case len(p.types) != p.params, e.count > p.params: // attributes have no last execution
+		return e, errMalformed
 	}
-	return nil
+	return e, nil
 }
 
 // appendExecute appends the payload of an execution with the hidden parameters'
 // values in their places. values belong to p.hidden, in order. The types are always
-// bound anew, also where the client relied on those of its last execution. bind must
-// have accepted the payload.
-func (p *prepared) appendExecute(b, payload []byte, values []uint64) ([]byte, error) {
-	n := p.params
-	rest := payload[executeHead:]
-	var nulls []byte
-	if n > 0 {
-		size := (n + 7) / 8
-		nulls = rest[:size]
-		rebound := rest[size] == 1
-		rest = rest[size+1:]
-		if rebound {
-			rest = rest[2*n:]
-		}
-	}
-
-	total := n + len(p.hidden)
-	b = append(b, payload[:executeHead]...)
+// bound anew, also where the client relied on those of its last execution. cut must
+// have made e.
+func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values []uint64) ([]byte, error) {
+	b = append(b, e.head...)
 	binary.LittleEndian.PutUint32(b[len(b)-executeHead+1:], p.backendID)
+	count := e.count + len(p.hidden)
+	if attributes {
+		b = protocol.AppendLenEncInt(b, uint64(count))
+	}
 	nullsAt := len(b)
-	b = append(b, make([]byte, (total+7)/8)...)
+	b = append(b, make([]byte, (count+7)/8)...)
 	b = append(b, 1)
 	hidden, own := p.hidden, 0
-	for i := range total {
+	for i := range count {
 		if len(hidden) > 0 && hidden[0].at == i {
 			hidden = hidden[1:]
-			b = binary.LittleEndian.AppendUint16(b, typeUnsignedBigint)
+			b = protocol.Parameter{Type: typeUnsignedBigint}.Append(b, attributes)
 			continue
 		}
-		b = append(b, p.types[2*own], p.types[2*own+1])
-		if nulls[own/8]&(1<<(own%8)) != 0 {
+		if own < p.params {
+			b = p.types[own].Append(b, attributes)
+		}
+		if e.params.IsNull(own) {
 			b[nullsAt+i/8] |= 1 << (i % 8)
 		}
 		own++
 	}
+	b = append(b, e.params.Types...)
 	hidden, own = p.hidden, 0
-	for i := range total {
+	rest := e.values
+	for i := range p.params + len(p.hidden) {
 		if len(hidden) > 0 && hidden[0].at == i {
 			hidden = hidden[1:]
 			b = binary.LittleEndian.AppendUint64(b, values[0])
 			values = values[1:]
 			continue
 		}
-		isNull := nulls[own/8]&(1<<(own%8)) != 0
 		isLong := p.long != nil && p.long[own]
-		if !isNull && !isLong {
-			size, ok := binarySize(p.types[2*own], rest)
+		if !e.params.IsNull(own) && !isLong {
+			size, ok := protocol.BinaryValueSize(uint8(p.types[own].Type), rest)
 			if !ok {
 				return nil, errMalformed
 			}
@@ -135,32 +153,8 @@ func (p *prepared) appendExecute(b, payload []byte, values []uint64) ([]byte, er
 		}
 		own++
 	}
-	return b, nil
-}
-
-// binarySize returns how many bytes the value of a type takes at the start of b
-// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html).
-func binarySize(typ byte, b []byte) (size int, ok bool) {
-	switch typ {
-	case mysql.MYSQL_TYPE_NULL:
-		return 0, true
-	case mysql.MYSQL_TYPE_TINY:
-		size = 1
-	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
-		size = 2
-	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_FLOAT:
-		size = 4
-	case mysql.MYSQL_TYPE_LONGLONG, mysql.MYSQL_TYPE_DOUBLE:
-		size = 8
-	case mysql.MYSQL_TYPE_DATE, mysql.MYSQL_TYPE_DATETIME, mysql.MYSQL_TYPE_TIMESTAMP, mysql.MYSQL_TYPE_TIME:
-		if len(b) == 0 {
-			return 0, false
-		}
-		size = 1 + int(b[0])
-	default: // strings, blobs, decimals, JSON, geometry
-		if _, size, ok = protocol.ReadLenEncBytes(b); !ok {
-			return 0, false
-		}
+	if e.count > p.params {
+		b = append(b, rest...)
 	}
-	return size, size <= len(b)
+	return b, nil
 }

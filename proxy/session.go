@@ -40,9 +40,10 @@ type session struct {
 	conns map[*backend.Shard]*backend.Conn
 	cur   *backend.Conn
 
-	stmt statement.Statement // of the command being handled
-	out  []byte              // answers of our own, not yet written
-	own  []byte              // scratch: a command of our making
+	stmt       statement.Statement // of the command being handled
+	attributes []byte              // before the text being handled, with QueryAttributes; in the client's buffer
+	out        []byte              // answers of our own, not yet written
+	own        []byte              // scratch: a command of our making
 
 	// The client's buffer begins with commands that are taken into the batch,
 	// then commands that were parsed, then what was not looked at.

@@ -43,6 +43,8 @@ type state struct {
 	// selectLimit: sql_select_limit was set, so even a SELECT of one row is the
 	// server's to answer.
 	selectLimit bool
+	// metadata: resultset_metadata may have been set, which leaves definitions out.
+	metadata bool
 	// option is the argument of the last COM_SET_OPTION.
 	option []byte
 
@@ -257,6 +259,8 @@ func (st *state) setSystem(name, value string, literal bool) {
 		}
 	case "sql_select_limit":
 		st.selectLimit = !strings.EqualFold(value, "default")
+	case "resultset_metadata":
+		st.metadata = true
 	case "character_set_client":
 		st.setCharset(unquote(value))
 	}
@@ -274,7 +278,7 @@ func (st *state) setCharset(name string) {
 // texts that are read in the same way in every mode are analysed in the one assumed
 // here: see session.readable.
 func (st *state) loseMode() {
-	st.modeUnknown = true
+	st.modeUnknown, st.metadata = true, true
 	if st.mode.Charset == statement.Unsupported {
 		st.mode.Charset = statement.UTF8
 	}

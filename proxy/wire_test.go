@@ -184,6 +184,9 @@ func (w *wire) receivePrepare() (got []byte, err error) {
 	}
 	columns, params := int(binary.LittleEndian.Uint16(got[9:])), int(binary.LittleEndian.Uint16(got[11:]))
 	n := columns + params
+	if w.caps.Has(protocol.OptionalMetadata) && got[16] == 0 {
+		n = 0
+	}
 	if !w.caps.Has(protocol.DeprecateEOF) {
 		n += min(columns, 1) + min(params, 1)
 	}
@@ -209,6 +212,9 @@ func (w *wire) doFile(cmd protocol.Command, argument string, file []byte) []byte
 	shape := cmd.AnswerShape()
 	if shape == protocol.ShapeUnknown {
 		shape = protocol.ShapeOne
+	}
+	if cmd == protocol.ComQuery && w.caps.Has(protocol.QueryAttributes) {
+		argument = protocol.NoAttributes + argument
 	}
 	w.send(packet(command(cmd, argument)))
 	got := w.receive(shape, file)
@@ -249,11 +255,14 @@ func (w *wire) result(sql string) (answer []byte, rows [][]string) {
 	if packets[0][0] == 0xff {
 		w.t.Fatalf("%s: %v", sql, protocol.ParseServerError(packets[0]))
 	}
-	columns, _, ok := protocol.ReadLenEncInt(packets[0])
-	if !ok || columns == 0 {
+	columns, follow, ok := protocol.ParseColumnCount(packets[0], w.caps.HasAny(protocol.TellsMetadata))
+	if !ok {
 		return answer, nil
 	}
-	at := 1 + int(columns)
+	at := 1
+	if follow {
+		at += int(columns)
+	}
 	if !w.caps.Has(protocol.DeprecateEOF) {
 		at++
 	}
