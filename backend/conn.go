@@ -43,6 +43,8 @@ type Conn struct {
 	Capabilities protocol.Capability
 	// ID is the server's own number of the connection.
 	ID uint32
+	// LoginOK is what the server answered to the login, if it told of the session; else nil.
+	LoginOK []byte
 
 	shard *Shard
 	node  *Node
@@ -214,7 +216,7 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 	pc.Release()
 	node.learn(helloOf(&h.Greeting))
 	hello, _ := node.Hello()
-	c := &Conn{Conn: pc, Capabilities: login.Capabilities, ID: h.Greeting.ConnectionID, shard: shard, node: node, hello: hello}
+	c := &Conn{Conn: pc, Capabilities: login.Capabilities, ID: h.Greeting.ConnectionID, LoginOK: h.OK, shard: shard, node: node, hello: hello}
 	c.Answer.Status = h.Status
 	if login.Relay != nil {
 		if err := c.afterRelay(login.Relay); err != nil {

@@ -446,7 +446,7 @@ func TestEveryCommandOfTheCommandPhaseHasAShape(t *testing.T) {
 		ComInitDB: ShapeOne, ComPing: ShapeOne, ComStatistics: ShapeOne, ComSetOption: ShapeOne, ComResetConn: ShapeOne,
 		ComStmtReset: ShapeOne, ComDebug: ShapeOne, ComProcessKill: ShapeOne, ComRefresh: ShapeOne, ComShutdown: ShapeOne,
 		ComCreateDB: ShapeOne, ComDropDB: ShapeOne, ComRegisterSlave: ShapeOne,
-		ComQuery: ShapeResult, ComStmtExecute: ShapeResult, ComProcessInfo: ShapeResult,
+		ComQuery: ShapeResult, ComStmtExecute: ShapeResult, ComStmtBulkExecute: ShapeResult, ComProcessInfo: ShapeResult,
 		ComStmtFetch: ShapeRows, ComFieldList: ShapeFields, ComStmtPrepare: ShapePrepare,
 	}
 	for c := range 256 {

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"crypto/rsa"
 	"crypto/tls"
 	"errors"
@@ -49,6 +50,9 @@ type ServerHello struct {
 	Capabilities Capability // what both sides have agreed on
 	Status       Status     // after the login
 	Plugin       string     // by which the password was proved
+	// OK is the payload of the server's OK if that says more than Status: with
+	// SessionTrack, what the login made of the session. Else nil.
+	OK []byte
 }
 
 // clientOnly are flags that tell about the client and change no byte of the
@@ -127,18 +131,29 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 		return nil, fmt.Errorf("write handshake response: %w", err)
 	}
 	hello := &ServerHello{Greeting: *greeting, Capabilities: capabilities}
+	var ok []byte
 	if l.Relay != nil {
-		hello.Status, err = l.Relay.run()
+		ok, err = l.Relay.run()
 		hello.Plugin = l.Relay.plugin
 	} else {
-		hello.Status, err = p.run(pc)
+		ok, err = p.run(pc)
 		hello.Plugin = p.plugin
 	}
 	if err != nil {
 		return nil, err
 	}
+	valid := false
+	if hello.Status, _, valid = ParseOKStatus(ok); !valid {
+		return nil, fmt.Errorf("the server's OK to the login: %w", ErrMalformed)
+	}
+	if len(ok) > plainOK {
+		hello.OK = bytes.Clone(ok)
+	}
 	return hello, nil
 }
+
+// plainOK is the length of an OK that tells a status and nothing else.
+const plainOK = 7
 
 // agree works out the flags of the login, or says which wanted ones are missing.
 func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
@@ -198,60 +213,52 @@ var extendedNames = map[Capability]string{
 	BulkUnitResults:  "MARIADB_CLIENT_BULK_UNIT_RESULTS",
 }
 
-// run answers the server until it says OK or ERR.
-func (p *prover) run(pc PacketConn) (Status, error) {
+// run answers the server until it says OK, which it returns, or ERR. The OK is valid until
+// the next read.
+func (p *prover) run(pc PacketConn) (ok []byte, err error) {
 	for range maxAuthRounds {
 		payload, err := pc.ReadPacket(DefaultLoginLimit)
 		if err != nil {
-			return 0, fmt.Errorf("read the server's answer to the login: %w", err)
+			return nil, fmt.Errorf("read the server's answer to the login: %w", err)
 		}
 		if len(payload) == 0 {
-			return 0, fmt.Errorf("the server's answer to the login: %w: empty", ErrMalformed)
+			return nil, fmt.Errorf("the server's answer to the login: %w: empty", ErrMalformed)
 		}
 		var answer []byte
 		speak := true
 		switch payload[0] {
 		case headerOK:
-			return parseLoginOK(payload)
+			return payload, nil
 		case headerERR:
-			return 0, ParseServerError(payload)
+			return nil, ParseServerError(payload)
 		case headerAuthSwitch:
 			request, err := ParseAuthSwitch(payload)
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
 			answer, err = p.switchTo(request)
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
 		case headerMoreData:
 			data, err := ParseAuthMoreData(payload)
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
 			answer, speak, err = p.more(data)
 			if err != nil {
-				return 0, fmt.Errorf("login: %w", err)
+				return nil, fmt.Errorf("login: %w", err)
 			}
 		case headerNextFactor:
-			return 0, errors.New("the server asks for a second authentication factor, which is not spoken here: use an account with one")
+			return nil, errors.New("the server asks for a second authentication factor, which is not spoken here: use an account with one")
 		default:
-			return 0, fmt.Errorf("the server's answer to the login: %w: it begins with 0x%02x", ErrMalformed, payload[0])
+			return nil, fmt.Errorf("the server's answer to the login: %w: it begins with 0x%02x", ErrMalformed, payload[0])
 		}
 		if speak {
 			if err := pc.WritePacket(answer); err != nil {
-				return 0, fmt.Errorf("write auth data: %w", err)
+				return nil, fmt.Errorf("write auth data: %w", err)
 			}
 		}
 	}
-	return 0, fmt.Errorf("the server went on asking after %d rounds of authentication", maxAuthRounds)
-}
-
-// parseLoginOK returns the status in the OK packet that ends a login.
-func parseLoginOK(payload []byte) (Status, error) {
-	status, _, ok := ParseOKStatus(payload)
-	if !ok {
-		return 0, fmt.Errorf("the server's OK to the login: %w", ErrMalformed)
-	}
-	return status, nil
+	return nil, fmt.Errorf("the server went on asking after %d rounds of authentication", maxAuthRounds)
 }

@@ -91,23 +91,24 @@ func (r *RelayedLogin) respond(server PacketConn, greeting *Greeting, response *
 	return nil
 }
 
-// run passes questions and answers on until the server says OK or ERR; the latter is
-// a *ServerError and the caller's to tell. Other errors of the client's making are a
+// run passes questions and answers on until the server says OK, which it returns and
+// which is valid until the next read, or ERR; the latter is a *ServerError and the
+// caller's to tell. Other errors of the client's making are a
 // *RelayError.
-func (r *RelayedLogin) run() (Status, error) {
+func (r *RelayedLogin) run() (ok []byte, err error) {
 	for range maxAuthRounds {
 		payload, err := r.ask()
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		switch {
 		case payload[0] == headerOK:
 			if !r.answered {
-				return 0, r.refuseTrust("the server asked for no password: it trusts whoever connects, and that is the proxy")
+				return nil, r.refuseTrust("the server asked for no password: it trusts whoever connects, and that is the proxy")
 			}
-			return parseLoginOK(payload)
+			return payload, nil
 		case payload[0] == headerERR:
-			return 0, ParseServerError(payload)
+			return nil, ParseServerError(payload)
 		case payload[0] == headerAuthSwitch:
 			err = r.switchTo(payload)
 		case payload[0] == headerNextFactor && r.nextStep:
@@ -116,10 +117,10 @@ func (r *RelayedLogin) run() (Status, error) {
 			err = r.more(payload)
 		}
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	return 0, fmt.Errorf("the server went on asking after %d rounds of authentication", maxAuthRounds)
+	return nil, fmt.Errorf("the server went on asking after %d rounds of authentication", maxAuthRounds)
 }
 
 // ask reads the server's next packet.

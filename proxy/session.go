@@ -271,6 +271,11 @@ func (s *session) begin(schema string) error {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
+	if c := s.cur; c != nil && c.LoginOK != nil { // the server tells what it has made of the session
+		s.out, _ = protocol.AppendPacket(s.out, c.LoginOK, s.packetNum)
+		c.LoginOK = nil
+		return nil
+	}
 	s.reply(protocol.OK{})
 	return nil
 }
