@@ -108,6 +108,7 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	}
 	var p *prover
 	if l.Relay != nil {
+		l.Relay.serverKey = l.PublicKey
 		err = l.Relay.respond(pc, greeting, &response)
 	} else {
 		p = &prover{password: l.Password, tls: pc.IsTLS(), secure: pc.IsTLS() || overUnix(pc), key: l.PublicKey}

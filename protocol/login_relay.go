@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 
@@ -32,13 +33,15 @@ type RelayedLogin struct {
 	// Keep keeps a password that comes by here, for Password.
 	Keep bool
 
-	attempt  *Attempt
-	server   PacketConn
-	nextStep bool   // multi-factor authentication was agreed on with the server
-	plugin   string // that the server asks by, "" before it has asked
-	salt     Salt   // of sha2 and sha256 passwords
-	answered bool   // the client has answered the server's question
-	password []byte // of Keep
+	attempt *Attempt
+	server  PacketConn
+	// serverKey is the server's RSA key if it is known here.
+	serverKey *rsa.PublicKey
+	nextStep  bool   // multi-factor authentication was agreed on with the server
+	plugin    string // that the server asks by, "" before it has asked
+	salt      Salt   // of sha2 and sha256 passwords
+	answered  bool   // the client has answered the server's question
+	password  []byte // of Keep
 }
 
 // Relay makes the login one that a server is to check. A client that knows no
@@ -228,7 +231,7 @@ func (r *RelayedLogin) clear(payload []byte) error {
 // the password itself. payload asks it to.
 func (r *RelayedLogin) sha2(payload []byte) error {
 	if !r.safe(r.attempt.pc) && !r.safe(r.server) {
-		return r.pass(payload) // it goes under the server's key, past us
+		return r.underServersKey(payload, sha2RequestKey)
 	}
 	given, err := r.fromClient(payload)
 	if err != nil {
@@ -245,7 +248,7 @@ func (r *RelayedLogin) sha2(payload []byte) error {
 // give the password itself (https://dev.mysql.com/doc/refman/8.4/en/sha256-pluggable-authentication.html).
 func (r *RelayedLogin) sha256(payload []byte) error {
 	if !r.safe(r.attempt.pc) && !r.safe(r.server) {
-		return r.pass(payload)
+		return r.underServersKey(payload, sha256RequestKey)
 	}
 	given, err := r.fromClient(payload)
 	switch {
@@ -258,6 +261,26 @@ func (r *RelayedLogin) sha256(payload []byte) error {
 		return r.giveClear(given, sha256RequestKey)
 	}
 	return r.giveUnderRSA(given, sha256RequestKey)
+}
+
+// underServersKey passes on a password that the client encrypts with the server's key,
+// past us. A client that asks for the key gets it from us if it is known here: from the
+// server's side it might be anybody's.
+func (r *RelayedLogin) underServersKey(payload []byte, requestKey byte) error {
+	if r.serverKey == nil {
+		return r.pass(payload)
+	}
+	given, err := r.fromClient(payload)
+	if err == nil && isKeyRequest(given, requestKey) {
+		var public []byte
+		if public, err = encodePublicKey(r.serverKey); err == nil {
+			given, err = r.fromClient(AppendAuthMoreData(nil, public))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return r.toServer(given)
 }
 
 // safe says whether the password travels in clear to or from a peer. Both sides of a
@@ -307,21 +330,7 @@ func (r *RelayedLogin) give(password []byte, requestKey byte) error {
 		defer wipe(answer)
 		return r.toServer(answer)
 	}
-	if err := r.toServer([]byte{requestKey}); err != nil {
-		return err
-	}
-	payload, err := r.ask()
-	if err != nil {
-		return err
-	}
-	if payload[0] == headerERR {
-		return ParseServerError(payload)
-	}
-	data, err := ParseAuthMoreData(payload)
-	if err != nil {
-		return err
-	}
-	key, err := parsePublicKey(data)
+	key, err := r.askKey(requestKey)
 	if err != nil {
 		return err
 	}
@@ -330,6 +339,28 @@ func (r *RelayedLogin) give(password []byte, requestKey byte) error {
 		return err
 	}
 	return r.toServer(answer)
+}
+
+// askKey returns the server's RSA key, which it is asked for if it is not known here.
+func (r *RelayedLogin) askKey(requestKey byte) (*rsa.PublicKey, error) {
+	if r.serverKey != nil {
+		return r.serverKey, nil
+	}
+	if err := r.toServer([]byte{requestKey}); err != nil {
+		return nil, err
+	}
+	payload, err := r.ask()
+	if err != nil {
+		return nil, err
+	}
+	if payload[0] == headerERR {
+		return nil, ParseServerError(payload)
+	}
+	data, err := ParseAuthMoreData(payload)
+	if err != nil {
+		return nil, err
+	}
+	return parsePublicKey(data)
 }
 
 func (r *RelayedLogin) keep(password []byte) {

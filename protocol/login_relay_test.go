@@ -31,6 +31,7 @@ type relayed struct {
 type legs struct {
 	clientTLS, serverTLS bool
 	keep                 bool
+	serverKey            bool       // the proxy knows the server's RSA key
 	capabilities         Capability // in addition to loginCapabilities, on both sides
 }
 
@@ -71,6 +72,14 @@ func startRelayed(t *testing.T, l legs, run func(client *Conn)) *relayed {
 		c := ClientLogin{User: attempt.Hello.User, Database: attempt.Hello.Database, Capabilities: attempt.Hello.Capabilities, Relay: relay}
 		if l.serverTLS {
 			c.TLS = clientTLS()
+		}
+		if l.serverKey {
+			keys, err := testRSA.load()
+			if err != nil {
+				r.err = err
+				return
+			}
+			c.PublicKey = &keys.private.PublicKey
 		}
 		if r.hello, r.err = c.Run(toServer); r.err == nil {
 			r.err = toClient.WritePacket(AppendOK(nil, 0, OK{Status: r.hello.Status})[HeaderSize:])
@@ -319,7 +328,7 @@ func TestAPasswordInClearIsPassedOnOverTLSOnly(t *testing.T) {
 }
 
 // fullExchange is a server's side of the exchange in which it gets the password.
-func (r *relayed) fullExchange(plugin string, overTLS bool) (password string) {
+func (r *relayed) fullExchange(plugin string, l legs) (password string) {
 	r.t.Helper()
 	keys, err := testRSA.load()
 	if err != nil {
@@ -336,14 +345,17 @@ func (r *relayed) fullExchange(plugin string, overTLS bool) (password string) {
 		r.server.send([]byte{headerMoreData, sha2FullAuth})
 	}
 	given := r.server.receive()
-	if overTLS {
+	if l.serverTLS {
 		return strings.TrimSuffix(string(given), "\x00")
 	}
-	if len(given) != 1 || given[0] != requestKey {
-		r.t.Fatalf("got %q, want a request for the key", given)
+	if !l.serverKey {
+		if len(given) != 1 || given[0] != requestKey {
+			r.t.Fatalf("got %q, want a request for the key", given)
+		}
+		r.server.send(AppendAuthMoreData(nil, keys.public))
+		given = r.server.receive()
 	}
-	r.server.send(AppendAuthMoreData(nil, keys.public))
-	got, ok := keys.decrypt(r.server.receive(), salt)
+	got, ok := keys.decrypt(given, salt)
 	if !ok {
 		r.t.Fatal("the password was encrypted with another key or salt")
 	}
@@ -354,7 +366,9 @@ func TestTheFullExchangeEndsInTheProxyWhereTheLegsDiffer(t *testing.T) {
 	const password = "a pässword"
 	for _, plugin := range []string{mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_SHA256_PASSWORD} {
 		for _, keep := range []bool{false, true} {
-			for _, l := range []legs{{}, {clientTLS: true}, {serverTLS: true}, {clientTLS: true, serverTLS: true}} {
+			for _, l := range []legs{
+				{}, {clientTLS: true}, {serverTLS: true}, {clientTLS: true, serverTLS: true}, {serverKey: true}, {clientTLS: true, serverKey: true},
+			} {
 				l.keep = keep
 				t.Run(fmt.Sprintf("%s/%+v", plugin, l), func(t *testing.T) {
 					var clientErr error
@@ -367,7 +381,7 @@ func TestTheFullExchangeEndsInTheProxyWhereTheLegsDiffer(t *testing.T) {
 						}
 						_, clientErr = login.Run(client)
 					})
-					if got := r.fullExchange(plugin, l.serverTLS); got != password {
+					if got := r.fullExchange(plugin, l); got != password {
 						t.Errorf("the server got %q, want %q", got, password)
 					}
 					r.server.send(loginOK)

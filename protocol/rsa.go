@@ -63,14 +63,20 @@ func ParseRSAKeys(pemBytes []byte) (*RSAKeys, error) {
 }
 
 func newRSAPair(key *rsa.PrivateKey) (*rsaPair, error) {
-	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	public, err := encodePublicKey(&key.PublicKey)
+	if err != nil {
+		return nil, err
+	}
+	return &rsaPair{private: key, public: public}, nil
+}
+
+// encodePublicKey writes a key as clients are given it, in PEM.
+func encodePublicKey(key *rsa.PublicKey) ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("RSA key: encode its public half: %w", err)
 	}
-	return &rsaPair{
-		private: key,
-		public:  pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}),
-	}, nil
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
 }
 
 // Prepare makes the key if that has not happened, and waits for it. A program
