@@ -49,18 +49,24 @@ func referenceWalk(shape Shape, caps Capability, b []byte) (w walked) {
 }
 
 // head returns what may be looked at of the next payload, and its first packet's
-// length; it does not pass it.
+// length; it does not pass it. Progress reports are passed.
 func (r *reference) head() (head []byte, size int) {
-	rest := r.b[r.w.Accepted:]
-	if len(rest) < 4 {
-		r.stop(NeedMore)
+	for {
+		rest := r.b[r.w.Accepted:]
+		if len(rest) < 4 {
+			r.stop(NeedMore)
+		}
+		size = int(binary.LittleEndian.Uint32(rest) & 0xffffff)
+		need := min(size, 23)
+		if len(rest) < 4+need {
+			r.stop(NeedMore)
+		}
+		head = rest[4 : 4+need]
+		if r.caps&Progress == 0 || size < 4 || [3]byte(head) != [3]byte{0xff, 0xff, 0xff} || head[3] == '#' {
+			return head, size
+		}
+		r.pass()
 	}
-	size = int(binary.LittleEndian.Uint32(rest) & 0xffffff)
-	need := min(size, 23)
-	if len(rest) < 4+need {
-		r.stop(NeedMore)
-	}
-	return rest[4 : 4+need], size
 }
 
 // pass goes over the next payload with all packets that it takes.
@@ -162,13 +168,23 @@ func (r *reference) result() (more bool) {
 		r.w.Files = append(r.w.Files, r.w.Accepted)
 		return true
 	}
-	columns, _ := r.integer(head)
-	if columns == 0 || size > 9 {
+	columns, rest := r.integer(head)
+	if columns == 0 || size > len(head) {
+		r.stop(Malformed)
+	}
+	defined := true
+	if r.caps&(OptionalMetadata|CacheMetadata) != 0 {
+		if len(rest) == 0 {
+			r.stop(Malformed)
+		}
+		defined, rest = rest[0] != 0, rest[1:]
+	}
+	if len(rest) > 0 {
 		r.stop(Malformed)
 	}
 	r.w.Rows = true
 	r.pass()
-	for ; columns > 0; columns-- {
+	for ; columns > 0 && defined; columns-- {
 		head, size := r.head()
 		if size == 0 {
 			r.stop(Malformed)
@@ -215,14 +231,23 @@ func (r *reference) rows() {
 // FuzzAnswer walks over any bytes, whole and in pieces, and compares with the
 // reference.
 func FuzzAnswer(f *testing.F) {
+	framing := []Capability{DeprecateEOF, OptionalMetadata, CacheMetadata, Progress}
 	for i, c := range answerCases() {
-		f.Add(uint8(c.shape), c.caps.Has(DeprecateEOF), uint64(i), c.bytes)
-		f.Add(uint8(c.shape), c.caps.Has(DeprecateEOF), uint64(i), slices.Concat(c.bytes, answerBytes(okBytes(0, 2, 0, ""))))
+		var flags uint8
+		for bit, flag := range framing {
+			if c.caps.Has(flag) {
+				flags |= 1 << bit
+			}
+		}
+		f.Add(uint8(c.shape), flags, uint64(i), c.bytes)
+		f.Add(uint8(c.shape), flags, uint64(i), slices.Concat(c.bytes, answerBytes(okBytes(0, 2, 0, ""))))
 	}
-	f.Fuzz(func(t *testing.T, shape uint8, deprecateEOF bool, seed uint64, b []byte) {
+	f.Fuzz(func(t *testing.T, shape, flags uint8, seed uint64, b []byte) {
 		caps := classic
-		if deprecateEOF {
-			caps = modern
+		for bit, flag := range framing {
+			if flags&(1<<bit) != 0 {
+				caps |= flag
+			}
 		}
 		s := Shape(shape % uint8(ShapePrepare+2))
 		want := referenceWalk(s, caps, b)

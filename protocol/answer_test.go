@@ -227,6 +227,7 @@ func answerCases() []answerCase {
 	add("ERR cut short", ShapeOne, modern, bad, []byte{0xff, 1})
 	add("EOF cut short", ShapeOne, classic, bad, []byte{0xfe, 1, 0})
 
+	cases = append(cases, metadataCases()...)
 	for _, caps := range []Capability{classic, modern} {
 		kind := "classic "
 		end, next := eofBytes, 1 // packet numbers behind the definitions are one higher with EOF
@@ -438,6 +439,46 @@ func TestAWalkAllocatesNothing(t *testing.T) {
 	}); got != 0 {
 		t.Errorf("got %v allocations, want 0", got)
 	}
+}
+
+// metadataCases are answers whose head tells whether definitions follow, and answers with
+// progress reports.
+func metadataCases() (cases []answerCase) {
+	const auto, cursor = 2, 2 | 0x40
+	progress := []byte("\xff\xff\xff\x01\x01\x02\x10\x27\x00\x0ecopy to tmp tab")
+	for _, tells := range []Capability{OptionalMetadata, CacheMetadata} {
+		add := func(name string, caps Capability, want walked, payloads ...[]byte) {
+			cases = append(cases, answerCase{fmt.Sprintf("%s, flags %x", name, uint64(caps)), ShapeResult, caps, answerBytes(payloads...), want})
+		}
+		rows := func(num uint8, status Status) walked {
+			return walked{Event: Done, PacketNum: num, Status: status, Rows: true}
+		}
+		c, m := classic|tells, modern|tells
+		row, eof, ok := raw("\x017"), eofBytes(auto, 0), okBytes(0xfe, auto, 0, "")
+		add("definitions", c, rows(5, auto), raw("\x01\x01"), columnBytes("c"), eof, row, eof)
+		add("definitions", m, rows(4, auto), raw("\x01\x01"), columnBytes("c"), row, ok)
+		add("no definitions", c, rows(4, auto), raw("\x01\x00"), eof, row, eof)
+		add("no definitions", m, rows(3, auto), raw("\x01\x00"), row, ok)
+		add("no definitions and no row", m, rows(2, auto), raw("\x02\x00"), ok)
+		add("no definitions of 300 columns", m, rows(2, auto), raw("\xfc\x2c\x01\x00"), ok)
+		add("a cursor without definitions", c, rows(2, cursor), raw("\x01\x00"), eofBytes(cursor, 0))
+		add("a cursor without definitions", m, rows(2, cursor), raw("\x01\x00"), okBytes(0xfe, cursor, 0, ""))
+		add("no definitions, then more", m, rows(6, auto), raw("\x01\x00"), row, okBytes(0xfe, auto|8, 0, ""), raw("\x01\x00"), row, ok)
+		add("ERR in place of rows", c, walked{Event: Done, PacketNum: 2, ErrCode: 1317, Rows: true}, raw("\x01\x00"), errBytes(1317))
+		for _, head := range []string{"\x01", "\x01\x01\x01", "\xfc\x2c\x01", "\x01\x00\x00"} {
+			add(fmt.Sprintf("a head of %x", head), m, walked{Event: Malformed}, raw(head))
+		}
+		if tells == CacheMetadata {
+			p := m | Progress
+			add("progress before an OK", p, walked{Event: Done, PacketNum: 3, Status: auto}, progress, progress, okBytes(0, auto, 0, ""))
+			add("progress before an ERR", p, walked{Event: Done, PacketNum: 2, ErrCode: 1062}, progress, errBytes(1062))
+			add("progress everywhere", p, rows(8, auto), progress, raw("\x01\x01"), progress, columnBytes("c"), progress, row, progress, ok)
+			add("progress everywhere", c|Progress, rows(10, auto), progress, raw("\x01\x01"), progress, columnBytes("c"), progress, eof, progress, row, progress, eof)
+			add("an ERR of that number", p, walked{Event: Done, PacketNum: 1, ErrCode: 0xffff}, errBytes(0xffff))
+			add("a report that nobody asked for", m, walked{Event: Done, PacketNum: 1, ErrCode: 0xffff}, progress)
+		}
+	}
+	return cases
 }
 
 func TestEveryCommandOfTheCommandPhaseHasAShape(t *testing.T) {

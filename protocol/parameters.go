@@ -94,10 +94,10 @@ func CutParameters(b []byte, count int, named bool) (p Parameters, rest []byte, 
 // Parameter is how one parameter is bound.
 type Parameter struct {
 	Type uint16 // the lower byte is the type, 0x8000 says unsigned
-	Name string // of an attribute; parameters of a statement may have one, too
+	Name []byte // of an attribute; parameters of a statement may have one, too
 }
 
-// CutParameter reads one of Parameters.Types.
+// CutParameter reads one of Parameters.Types. The name shares b's memory.
 func CutParameter(b []byte, named bool) (p Parameter, rest []byte, ok bool) {
 	if len(b) < 2 {
 		return Parameter{}, nil, false
@@ -110,7 +110,7 @@ func CutParameter(b []byte, named bool) (p Parameter, rest []byte, ok bool) {
 	if !ok {
 		return Parameter{}, nil, false
 	}
-	p.Name = string(name)
+	p.Name = name
 	return p, rest[size:], true
 }
 

@@ -175,7 +175,7 @@ func attributedExecution(id uint32, args []argument, attrs []namedArgument, rebo
 	} else {
 		b = append(b, 1)
 		for _, a := range all {
-			b = protocol.Parameter{Type: a.typ, Name: a.name}.Append(b, true)
+			b = protocol.Parameter{Type: a.typ, Name: []byte(a.name)}.Append(b, true)
 		}
 	}
 	for _, a := range all {

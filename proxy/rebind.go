@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -94,6 +95,7 @@ func (p *prepared) cut(payload []byte, attributes bool) (e execution, err error)
 		for range p.params {
 			var param protocol.Parameter
 			param, types, _ = protocol.CutParameter(types, attributes)
+			param.Name = bytes.Clone(param.Name)
 			p.types = append(p.types, param)
 		}
 		e.params.Types = types // the attributes'
