@@ -57,16 +57,12 @@ func forClient(err error) *protocol.ServerError {
 }
 
 // withState fills in the SQLSTATE of a server's error that came without one, as those
-// before the end of its login do.
+// in place of a greeting do. It is the one that clients show then.
 func withState(e *protocol.ServerError) *protocol.ServerError {
 	if len(e.State) == len("HY000") {
 		return e
 	}
-	state := "HY000"
-	if e.Code == mysql.ER_CON_COUNT_ERROR {
-		state = "08004"
-	}
-	return sqlError(e.Code, state, "%s", e.Message)
+	return sqlError(e.Code, "HY000", "%s", e.Message)
 }
 
 // forName words what is wrong with a sequence's name as MariaDB does.

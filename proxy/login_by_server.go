@@ -57,8 +57,7 @@ func (s *session) identifyByServer(attempt *protocol.Attempt) error {
 		return err
 	}
 	s.packetNum = s.client.PacketNum()
-	s.refuse(err)
-	_ = s.flush() // the session ends either way
+	s.refuseLogin(err)
 	return s.refusedByServer(&attempt.Hello, err)
 }
 

@@ -266,8 +266,7 @@ func (s *session) begin(schema string) error {
 		case errors.As(err, &unreachable):
 			s.log().Warn("login without its shard, which cannot be reached", zap.Error(err))
 		case err != nil:
-			s.refuse(err)
-			_ = s.flush() // the session ends either way
+			s.refuseLogin(err)
 			return fmt.Errorf("login: %w", err)
 		}
 	}
@@ -344,6 +343,19 @@ func (s *session) refuse(err error) {
 	s.state.lastOwn = ownError
 	s.state.lastError = e
 	s.out = protocol.AppendERR(s.out, s.packetNum, e.Code, e.State, e.Message)
+}
+
+// refuseLogin answers the login with an error, and the session ends. What a server says
+// in place of its greeting (1040, 1129, 1130) has no SQLSTATE and goes on without one:
+// clients then make of it what they make of it direct.
+func (s *session) refuseLogin(err error) {
+	var told *protocol.ServerError
+	if errors.As(err, &told) && told.State == "" {
+		s.out = protocol.AppendERR(s.out, s.packetNum, told.Code, "", told.Message)
+	} else {
+		s.refuse(err)
+	}
+	_ = s.flush() // the session ends either way
 }
 
 // cut ends the session from outside: everything it may wait for fails.

@@ -1,0 +1,130 @@
+package proxy_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// refusesAsDirect checks that a login through the proxy that needs the server gets what a
+// direct one gets at the same moment, in its bytes and as clients tell it.
+func (e *env) refusesAsDirect(t *testing.T, direct string, code uint16) {
+	t.Helper()
+	got, want := e.tryLogin(t, e.Addr(), e.Schemas[0], nil), e.tryLogin(t, direct, "", nil)
+	checkError(t, "direct", want, code)
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("driver: got %v, want %v as direct", got, want)
+	}
+	compareTexts(t, e.CLI(t, e.Addr(), e.Schemas[0], "SELECT 1", "--skip-ssl"), e.CLI(t, direct, "", "SELECT 1", "--skip-ssl"))
+
+	nc := dialTCP(t, direct)
+	first := make([]byte, 512)
+	n, err := nc.Read(first)
+	if err != nil || n < protocol.HeaderSize {
+		t.Fatalf("read the direct answer: %d bytes, %v", n, err)
+	}
+	_, err = e.tryWire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	told, _ := err.(*protocol.ServerError)
+	if want := protocol.ParseServerError(first[protocol.HeaderSize:n]); told == nil || *told != *want.(*protocol.ServerError) {
+		t.Errorf("wire: got %+v, want %+v", told, want)
+	}
+}
+
+// exhaust takes all connections of a server that it has to give, without logging in,
+// and returns what gives them back.
+func exhaust(t *testing.T, addr string) (release func()) {
+	t.Helper()
+	var held []net.Conn
+	release = func() {
+		for _, c := range held {
+			c.Close()
+		}
+		held = nil
+	}
+	t.Cleanup(release)
+	for range 100 {
+		c := dialTCP(t, addr)
+		held = append(held, c)
+		_ = c.SetReadDeadline(time.Now().Add(wireTimeout))
+		b := make([]byte, 512)
+		n, err := c.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.HasPrefix(b[protocol.HeaderSize:n], []byte{0xff, 0x10, 0x04}) {
+			return release
+		}
+	}
+	t.Fatal("the server takes any number of connections")
+	return nil
+}
+
+func TestTooManyConnectionsOfAServerAreToldAsItTellsThem(t *testing.T) {
+	for _, byServerToo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("users checked by the server: %v", byServerToo), func(t *testing.T) {
+			s := mysqltest.Start(t, "--max-connections=10")
+			e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: func(o *proxy.Options) {
+				if byServerToo {
+					byServer(o)
+				}
+			}})
+			var c *wire
+			if !byServerToo { // otherwise the login has opened the connection
+				c = e.Wire(t, e.Addr(), wireLogin{})
+			}
+			release := exhaust(t, s.Addr())
+			e.refusesAsDirect(t, s.Addr(), 1040)
+			if !byServerToo {
+				for range 3 {
+					answer := serverError(t, c.query("SELECT 1"))
+					if want := (protocol.ServerError{Code: 1040, State: "HY000", Message: "Too many connections"}); *answer != want {
+						t.Errorf("at a command: got %+v, want %+v", *answer, want)
+					}
+				}
+			}
+			// The server is not taken for dead: it is asked again at once.
+			release()
+			var err error
+			for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+				if err = e.tryLogin(t, s.Addr(), "", nil); err == nil { // it notices closed connections with a little delay
+					break
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !byServerToo {
+				if got := c.rows("SELECT 5")[0]; got != "5" {
+					t.Errorf("after that: got %s, want 5", got)
+				}
+			}
+			if err := e.tryLogin(t, e.Addr(), e.Schemas[0], nil); err != nil {
+				t.Errorf("a login after that: %v", err)
+			}
+		})
+	}
+}
+
+func TestAHostThatAServerDoesNotLetInIsToldSo(t *testing.T) {
+	s := mysqltest.Start(t)
+	e := newEnv(t, setup{Backend: func(o *backend.Options) {
+		o.Shards[0].Nodes, o.Shards[0].Login = []string{s.Addr()}, &backend.Credentials{User: "root"}
+	}})
+	c := e.Wire(t, e.Addr(), wireLogin{})
+	accounts := "mysql.global_priv"
+	if !isMariaDB(s) {
+		accounts = "mysql.user"
+	}
+	s.Exec(t, "CREATE USER elsewhere@'192.0.2.1'", "DELETE FROM "+accounts+" WHERE Host <> '192.0.2.1'", "FLUSH PRIVILEGES")
+	e.refusesAsDirect(t, s.Addr(), 1130)
+	if answer := serverError(t, c.query("SELECT 1")); answer.Code != 1130 || answer.State != "HY000" {
+		t.Errorf("at a command: got %+v, want 1130", *answer)
+	}
+}
