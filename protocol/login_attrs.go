@@ -5,9 +5,9 @@ import (
 	"iter"
 )
 
-// maxAttrs is the length from which on MySQL refuses a login for its attributes
+// MaxAttrs is the length above which MySQL refuses a login for its attributes
 // (https://dev.mysql.com/doc/refman/8.4/en/performance-schema-connection-attribute-tables.html).
-const maxAttrs = 64<<10 - 1
+const MaxAttrs = 64<<10 - 1
 
 // Attrs is a client's connection attributes (program name, driver, host ...) in
 // the form in which they travel: length-encoded keys and values, each key before
@@ -16,8 +16,8 @@ type Attrs []byte
 
 // ParseAttrs checks that b is connection attributes. The result shares b's memory.
 func ParseAttrs(b []byte) (Attrs, error) {
-	if len(b) > maxAttrs {
-		return nil, fmt.Errorf("connection attributes: %w: %d bytes, at most %d are allowed", ErrMalformed, len(b), maxAttrs)
+	if len(b) > MaxAttrs {
+		return nil, fmt.Errorf("connection attributes: %w: %d bytes, at most %d are allowed", ErrMalformed, len(b), MaxAttrs)
 	}
 	for rest := b; len(rest) > 0; {
 		for range 2 {
@@ -37,7 +37,7 @@ func ParseAttrs(b []byte) (Attrs, error) {
 func (a Attrs) With(key, value string) Attrs {
 	b := append(make(Attrs, 0, len(a)+len(key)+len(value)+18), a...)
 	b = AppendLenEncBytes(AppendLenEncBytes(b, key), value)
-	if len(b) > maxAttrs {
+	if len(b) > MaxAttrs {
 		return a
 	}
 	return b

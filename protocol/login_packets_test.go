@@ -222,11 +222,11 @@ func TestAttributesKeepOrderAndStayUnderTheServersLimit(t *testing.T) {
 	if v, ok := a.Get("b"); v != "1" || !ok {
 		t.Errorf("Get: got %q, %v, want the first", v, ok)
 	}
-	full := Attrs(nil).With("k", strings.Repeat("x", maxAttrs-10))
+	full := Attrs(nil).With("k", strings.Repeat("x", MaxAttrs-10))
 	if got := full.With("one", "more than fits"); !bytes.Equal(got, full) {
 		t.Errorf("an attribute too many was added: %d bytes", len(got))
 	}
-	if _, err := ParseAttrs(make([]byte, maxAttrs+1)); !errors.Is(err, ErrMalformed) {
+	if _, err := ParseAttrs(make([]byte, MaxAttrs+1)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("attributes over the limit: got %v, want ErrMalformed", err)
 	}
 	if _, err := ParseAttrs([]byte("\x01k")); !errors.Is(err, ErrMalformed) {

@@ -61,7 +61,7 @@ func (s *session) backendLogin(schema string) backend.Login {
 		Schema:       schema,
 		Capabilities: s.login.Capabilities,
 		Collation:    s.login.Collation,
-		Attributes:   s.login.Attrs,
+		Attributes:   s.connectionAttributes(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -49,12 +50,32 @@ func TestAShardIsLoggedInToAsTheClientUnlessItNamesCredentials(t *testing.T) {
 }
 
 func TestConnectionAttributesReachTheServer(t *testing.T) {
-	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Start(t, "--performance-schema=ON")}})
-	attrs := protocol.Attrs(nil).With("program_name", "attribute test").With("empty", "")
-	w := e.Wire(t, e.Addr(), wireLogin{Attrs: attrs, Capabilities: allFraming | protocol.ConnectAttrs})
-	got := w.rows("SELECT GROUP_CONCAT(attr_name, '=', attr_value ORDER BY attr_name) FROM performance_schema.session_connect_attrs WHERE processlist_id = CONNECTION_ID()")[0]
-	if !strings.Contains(got, "program_name=attribute test") {
-		t.Errorf("got attributes %s, want the program's name among them", got)
+	server := mysqltest.Start(t, "--performance-schema=ON")
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) { o.Version = "1.2.3" }})
+	const list = "SELECT GROUP_CONCAT(attr_name, '=', COALESCE(attr_value, '') ORDER BY ordinal_position) FROM performance_schema.session_connect_attrs WHERE processlist_id = CONNECTION_ID()"
+	asks := protocol.Capability(allFraming | protocol.ConnectAttrs)
+	for _, c := range []struct {
+		what, want string
+		attrs      protocol.Attrs
+	}{
+		{"none", "", nil},
+		{"some", "program_name=attribute test,empty=,", protocol.Attrs(nil).With("program_name", "attribute test").With("empty", "")},
+		{
+			"those of another proxy, and of this one", "_proxy_of_mine=1,",
+			protocol.Attrs(nil).With("_proxy_client_host", "10.1.2.3").With("_proxy_of_mine", "1").With("_proxy_name", "forged"),
+		},
+	} {
+		w := e.Wire(t, e.Addr(), wireLogin{Attrs: c.attrs, Capabilities: asks})
+		want := fmt.Sprintf("%s_proxy_name=seqproxy,_proxy_version=1.2.3,_proxy_connection_id=%d,_proxy_client_host=127.0.0.1", c.want, w.hello.Greeting.ConnectionID)
+		if got := w.rows(list)[0]; got != want {
+			t.Errorf("%s: got %s, want %s", c.what, got, want)
+		}
+	}
+	// As many as servers take: the proxy's would be too much, and the login matters more.
+	value := strings.Repeat("x", protocol.MaxAttrs-20)
+	w := e.Wire(t, e.Addr(), wireLogin{Attrs: protocol.Attrs(nil).With("much", value), Capabilities: asks})
+	if got := w.rows("SELECT 1")[0]; got != "1" {
+		t.Errorf("with %d bytes of attributes: got %s, want 1", len(value), got)
 	}
 }
 

@@ -89,6 +89,9 @@ type Options struct {
 	WriteTimeout   time.Duration // how long a client may leave an answer unread
 	MaxStatement   int           // bytes up to which a statement is held and analysed
 
+	// Version is the proxy's own, which servers are told; "" leaves it out.
+	Version string
+
 	Logger *zap.Logger
 }
 
@@ -100,7 +103,8 @@ type Server struct {
 	listener net.Listener
 	instance uint32
 
-	oldPasswords bool // some user has an old password
+	attributes   protocol.Attrs // of every connection to a server
+	oldPasswords bool           // some user has an old password
 
 	draining atomic.Bool
 	stopping chan struct{} // closed when draining begins
@@ -119,6 +123,7 @@ func New(opts Options) *Server {
 		opts: opts, users: make(map[string]User), log: opts.Logger,
 		sessions: make(map[uint32]*session), instance: newInstance(),
 		stopping: make(chan struct{}), waiting: make(chan *session),
+		attributes: proxyAttributes(opts.Version),
 	}
 	for _, u := range opts.Users {
 		s.users[u.Name] = u

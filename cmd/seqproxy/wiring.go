@@ -97,6 +97,7 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 		LoginTimeout:      cfg.LoginTimeout.D(),
 		WriteTimeout:      cfg.WriteTimeout.D(),
 		MaxStatement:      int(cfg.MaxStatement),
+		Version:           version,
 		Logger:            log,
 	}
 	if cfg.UnknownUser == conf.UnknownUserBackend {

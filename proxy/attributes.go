@@ -1,0 +1,63 @@
+package proxy
+
+import (
+	"bytes"
+	"strconv"
+
+	"seqproxy/protocol"
+)
+
+// Connection attributes that a server is told besides the client's own, in
+// performance_schema.session_connect_attrs: its own view ends at the proxy. They come
+// last, since servers keep the first performance_schema_session_connect_attrs_size
+// bytes only.
+const (
+	attributePrefix     = "_proxy_"
+	attributeName       = attributePrefix + "name"          // "seqproxy"
+	attributeVersion    = attributePrefix + "version"       // "1.2.0"
+	attributeConnection = attributePrefix + "connection_id" // what the client holds for its connection id
+	attributeClient     = attributePrefix + "client_host"   // "10.0.0.5"
+)
+
+// proxyAttributes are those that are the same for every session.
+func proxyAttributes(version string) protocol.Attrs {
+	a := protocol.Attrs(nil).With(attributeName, "seqproxy")
+	if version != "" {
+		a = a.With(attributeVersion, version)
+	}
+	return a
+}
+
+// connectionAttributes are the client's with the proxy's behind them. Those of the
+// client that bear a name of the proxy's are left out, for what they say is the proxy's to
+// say; and so are the proxy's where all together would be more than servers accept.
+func (s *session) connectionAttributes() protocol.Attrs {
+	own, client := s.srv.attributes, s.login.Attrs
+	if bytes.Contains(client, []byte(attributePrefix)) {
+		client = withoutProxys(client)
+	}
+	var digits [10]byte
+	id := strconv.AppendUint(digits[:0], uint64(s.id), 10)
+	host := protocol.HostOf(s.client.RemoteAddr())
+	const framing = 4 * 9 // of the lengths of two names and two values
+	all := make(protocol.Attrs, 0, len(client)+len(own)+len(attributeConnection)+len(id)+len(attributeClient)+len(host)+framing)
+	all = append(append(all, client...), own...)
+	all = protocol.AppendLenEncBytes(protocol.AppendLenEncBytes(all, attributeConnection), id)
+	all = protocol.AppendLenEncBytes(protocol.AppendLenEncBytes(all, attributeClient), host)
+	if len(all) > protocol.MaxAttrs {
+		return client
+	}
+	return all
+}
+
+// withoutProxys returns the attributes that bear no name of the proxy's.
+func withoutProxys(attrs protocol.Attrs) (kept protocol.Attrs) {
+	for name, value := range attrs.All() {
+		switch name {
+		case attributeName, attributeVersion, attributeConnection, attributeClient:
+		default:
+			kept = protocol.AppendLenEncBytes(protocol.AppendLenEncBytes(kept, name), value)
+		}
+	}
+	return kept
+}
