@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 )
 
@@ -32,24 +31,5 @@ func TestAnErrorOfTheProxyIsTheOneThatSHOWWARNINGSTells(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func TestAServersErrorBeforeItsLoginIsToldWithAState(t *testing.T) {
-	server := mysqltest.Start(t, "--max-connections=12")
-	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
-	w := e.Wire(t, e.Addr(), wireLogin{})
-	for range 14 { // and the one more of an administrator
-		if _, err := e.tryWire(t, server.Addr(), wireLogin{}); err != nil {
-			break
-		}
-	}
-	err := serverError(t, w.query("SELECT 1"))
-	if err.Code != 1040 || err.State != "08004" {
-		t.Errorf("got %v, want 1040 with state 08004", err)
-	}
-	// As without a server: the session goes on.
-	if err := serverError(t, w.query("SELECT 1")); err.Code != 1040 {
-		t.Errorf("again: got %v, want 1040", err)
 	}
 }
