@@ -49,11 +49,15 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 		return p.unlessEnded(ctx, err)
 	}
 	defer func() { err = errors.Join(err, stopServers(p.hurry, servers)) }()
-	r, err := startInFront(ctx, *listen, servers)
+	certificate, err := home.certificate()
+	if err != nil {
+		return err
+	}
+	r, err := startInFront(ctx, *listen, certificate, servers)
 	if err != nil {
 		return p.unlessEnded(ctx, err)
 	}
-	p.welcome(r.server.Addr().String(), home, servers)
+	p.welcome(r.server.Addr().String(), certificate.CertFile, home, servers)
 
 	// A server that dies takes the playground with it, in order.
 	life, end := context.WithCancelCause(ctx)
@@ -89,8 +93,8 @@ func (p *program) unlessEnded(ctx context.Context, err error) error {
 }
 
 // startInFront starts the proxy in front of the servers, with the example sequence.
-func startInFront(ctx context.Context, listen string, servers []*mysqld.Server) (*running, error) {
-	cfg, err := playgroundConfig(listen, servers)
+func startInFront(ctx context.Context, listen string, certificate conf.TLS, servers []*mysqld.Server) (*running, error) {
+	cfg, err := playgroundConfig(listen, certificate, servers)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +113,9 @@ func startInFront(ctx context.Context, listen string, servers []*mysqld.Server) 
 }
 
 // playgroundConfig is the configuration that the playground runs with.
-func playgroundConfig(listen string, servers []*mysqld.Server) (*conf.Config, error) {
+func playgroundConfig(listen string, certificate conf.TLS, servers []*mysqld.Server) (*conf.Config, error) {
 	cfg := conf.Default()
-	cfg.Listen = listen
+	cfg.Listen, cfg.TLS = listen, certificate
 	cfg.Users = []conf.User{{Name: "root"}}
 	cfg.AdminUsers = []string{"root"}
 	cfg.UnknownUser = conf.UnknownUserBackend // CREATE USER on the server is enough

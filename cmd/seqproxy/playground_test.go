@@ -92,6 +92,18 @@ func TestANewUserTriesThePlayground(t *testing.T) {
 		}
 	}
 
+	_, certificate, _ := strings.Cut(p.stdout(), "For TLS add ")
+	certificate, _, _ = strings.Cut(certificate, "\n")
+	address := playgroundAddress(t, p)
+	for _, args := range [][]string{{certificate}, {"--ssl"}} {
+		if got := query(t, address, "root", "", `\s`, args...); !strings.Contains(got, "Cipher in use is TLS_") {
+			t.Errorf("the client's status with %s: got %q, want a cipher in it", args, got)
+		}
+	}
+	if output, err := client(t, address, "root", "", "-e", "SELECT 1", "--ssl-verify-server-cert", certificate); err != nil {
+		t.Errorf("the certificate verified: %v: %s", err, output)
+	}
+
 	homes, err := filepath.Glob(filepath.Join(tmp, "seqproxy-playground-*"))
 	if err != nil || len(homes) != 1 {
 		t.Fatalf("directories of the playground: got %q, %v, want one", homes, err)
@@ -130,7 +142,11 @@ func dirKeepsData(t *testing.T, home string) {
 	p.end(0)
 	awaitServersGone(t, home)
 
+	before := certificateFiles(t, home)
 	p, address = startPlayground(t, home)
+	if after := certificateFiles(t, home); after != before {
+		t.Error("the certificate was made anew, want the one that was kept")
+	}
 	if got, want := query(t, address, "root", "", "SELECT NEXTVAL('photos') - 2"), first; got != want {
 		t.Errorf("two below the number after the restart: got %s, want %s: a gap or a duplicate", got, want)
 	}
@@ -159,6 +175,55 @@ func dirKeepsData(t *testing.T, home string) {
 	p.signal(os.Interrupt)
 	p.end(0)
 	awaitServersGone(t, home)
+}
+
+// certificateFiles returns what the files of the playground's certificate hold, which
+// only their owner may read.
+func certificateFiles(t *testing.T, home string) (content string) {
+	t.Helper()
+	for name, want := range map[string]os.FileMode{"tls": 0o700, "tls/cert.pem": 0o600, "tls/key.pem": 0o600} {
+		info, err := os.Stat(filepath.Join(home, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("mode of %s: got %o, want %o", name, got, want)
+		}
+	}
+	for _, name := range []string{"tls/cert.pem", "tls/key.pem"} {
+		b, err := os.ReadFile(filepath.Join(home, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content += string(b)
+	}
+	return content
+}
+
+// TestThePlaygroundsCertificateIsMadeAnewInTime is about a directory that is kept.
+func TestThePlaygroundsCertificateIsMadeAnewInTime(t *testing.T) {
+	h := home{dir: t.TempDir(), kept: true}
+	files, err := h.certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := certificateFiles(t, h.dir)
+	if _, err := h.certificate(); err != nil || certificateFiles(t, h.dir) != first {
+		t.Errorf("%v; a good certificate was made anew", err)
+	}
+	if err := os.WriteFile(files.CertFile, []byte("half of a certifi"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.certificate(); err != nil || certificateFiles(t, h.dir) == first {
+		t.Errorf("%v; a spoiled certificate was not made anew", err)
+	}
+	old, oldKey := certificate(t) // ends in an hour
+	replace(t, old, files.CertFile)
+	replace(t, oldKey, files.KeyFile)
+	second := certificateFiles(t, h.dir)
+	if _, err := h.certificate(); err != nil || certificateFiles(t, h.dir) == second {
+		t.Errorf("%v; a certificate that ends soon was not made anew", err)
+	}
 }
 
 func killedPlaygroundLeavesNoServer(t *testing.T, home string) {

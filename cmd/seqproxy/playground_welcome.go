@@ -10,7 +10,7 @@ import (
 
 // welcome says what was started and what to try. The commands can be copied as
 // they are.
-func (p *program) welcome(address string, h home, servers []*mysqld.Server) {
+func (p *program) welcome(address, certificate string, h home, servers []*mysqld.Server) {
 	p.say(`
 A proxy listens on %s, user root, no password. Behind it:
   shard %s  %s  schema %s, the sequence table, and every schema that no shard owns
@@ -36,6 +36,7 @@ Try it:
   %[1]s album1 -e "INSERT INTO photos VALUES (NEXTVAL('photos'), 'moon'); SELECT * FROM photos"
   %[1]s -e "CREATE SEQUENCE IF NOT EXISTS users START WITH 1000; SELECT NEXTVAL('users'); SHOW SEQUENCES"
 
+For TLS add --ssl-ca=%[2]s
 Ctrl-C stops everything.
-`, login)
+`, login, certificate)
 }
