@@ -51,10 +51,11 @@ func tables(schema string) []string {
 	}
 }
 
-// TestClientsGetThroughTheProxyWhatTheyGetDirectly runs every client against the
-// server and through the proxy, there with each login that it has.
-func TestClientsGetThroughTheProxyWhatTheyGetDirectly(t *testing.T) {
+// TestThroughTheProxyAsDirectly runs every client and tool against the server and
+// through the proxy: the clients with each login that they have.
+func TestThroughTheProxyAsDirectly(t *testing.T) {
 	p := start(t)
+	t.Run("binlog", func(t *testing.T) { binlogIsReadAndFollowed(t, p) }) // while it is small
 	infile := filepath.Join(p.dir, "words.txt")
 	var lines strings.Builder
 	for i := range 5000 {
@@ -63,15 +64,21 @@ func TestClientsGetThroughTheProxyWhatTheyGetDirectly(t *testing.T) {
 	if err := os.WriteFile(infile, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("all", func(t *testing.T) { // which waits for the parallel ones
-		for i, c := range clients {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				c.find(t)
-				c.test(t, p, target{schema: fmt.Sprintf("client%d", i), infile: infile})
-			})
-		}
-	})
+	for i, c := range clients {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.find(t)
+			c.test(t, p, target{schema: fmt.Sprintf("client%d", i), infile: infile})
+		})
+	}
+	for name, try := range map[string]func(*testing.T, *place){
+		"dump": dumpIsTheSameAndReloads, "load": localFilesLoad, "slap": slapRuns, "sysbench": sysbenchRuns, "admin": adminCommandsWork,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			try(t, p)
+		})
+	}
 }
 
 // test runs one client: directly, through the proxy, and through the proxy with each
