@@ -3,6 +3,7 @@ package protocol
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"strings"
@@ -78,8 +79,9 @@ func (p *scriptedPackets) WritePacket(b []byte) error {
 
 func (p *scriptedPackets) QueuePacket(b []byte) error { return p.WritePacket(b) }
 
-func (p *scriptedPackets) StartTLSServer(*tls.Config) error { return errors.New("no TLS") }
-func (p *scriptedPackets) StartTLSClient(*tls.Config) error { return errors.New("no TLS") }
-func (p *scriptedPackets) ReadProxyHeader(bool) error       { return nil }
-func (p *scriptedPackets) IsTLS() bool                      { return false }
-func (p *scriptedPackets) RemoteAddr() net.Addr             { return nil }
+func (p *scriptedPackets) StartTLSServer(*tls.Config) error   { return errors.New("no TLS") }
+func (p *scriptedPackets) StartTLSClient(*tls.Config) error   { return errors.New("no TLS") }
+func (p *scriptedPackets) ReadProxyHeader(bool) error         { return nil }
+func (p *scriptedPackets) PeerCertificate() *x509.Certificate { return nil }
+func (p *scriptedPackets) IsTLS() bool                        { return false }
+func (p *scriptedPackets) RemoteAddr() net.Addr               { return nil }

@@ -15,6 +15,7 @@ type exchange struct {
 	pc       ClientConn
 	hello    *ClientHello // salt, plugin and use of a password are filled in
 	verifier verifier
+	unmet    string // what the account demands and the connection lacks, for the log
 }
 
 // first judges the answer that came with the handshake response, made by the
@@ -131,7 +132,7 @@ func (x *exchange) verdict(right bool) error {
 	}
 	e := &AuthError{
 		User: x.hello.User, Host: HostOf(x.pc.RemoteAddr()), Plugin: x.hello.Plugin,
-		UsingPassword: x.hello.PasswordUsed, KnownUser: x.verifier.known,
+		UsingPassword: x.hello.PasswordUsed, KnownUser: x.verifier.known, Reason: x.unmet,
 	}
 	_ = writeERR(x.pc, mysql.ER_ACCESS_DENIED_ERROR, "28000", e.message())
 	return e

@@ -15,6 +15,7 @@ type Account struct {
 	// OldPassword proves the account as well, as MySQL's second password does while
 	// clients are changed over; "": there is none. It needs a Password beside it.
 	OldPassword string
+	Require     Requirement
 }
 
 // String hides the password, so that printing an Account cannot leak it.
@@ -45,6 +46,10 @@ type verifier struct {
 	passwords [2]string
 	two       bool
 
+	// denied keeps everybody out, by the steps of a wrong password: the connection
+	// is not what the account demands, whoever it is.
+	denied bool
+
 	usedOld bool // the old password was right, and the other was not
 }
 
@@ -66,13 +71,16 @@ func newVerifier(account Account, known, two bool) verifier {
 // accepts turns the comparisons' outcomes into the login's. They are made before,
 // also where they cannot matter.
 func (v *verifier) accepts(equal, equalOld int) bool {
+	if v.denied {
+		return false
+	}
 	right, rightOld := v.real && equal == 1, v.old && equalOld == 1
 	v.usedOld = rightOld && !right
 	return right || rightOld
 }
 
 // empty says whether a login without a password is right.
-func (v *verifier) empty() bool { return v.known && !v.real }
+func (v *verifier) empty() bool { return v.known && !v.real && !v.denied }
 
 // native checks an answer of mysql_native_password.
 func (v *verifier) native(salt Salt, answer []byte) bool {

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 )
 
@@ -31,6 +32,8 @@ type ClientConn interface {
 	// ReadProxyHeader takes a PROXY header off the front of the stream, if one is
 	// expected; otherwise one is an error. See Conn.
 	ReadProxyHeader(expected bool) error
+	// PeerCertificate returns the client's certificate if it was verified, else nil.
+	PeerCertificate() *x509.Certificate
 }
 
 var _ ClientConn = (*Conn)(nil)

@@ -39,6 +39,10 @@ type Attempt struct {
 // connection is to be closed; any other error is the connection's own.
 func (a *Attempt) Verify(account Account, known bool) error {
 	x := exchange{login: a.login, pc: a.pc, hello: &a.Hello, verifier: newVerifier(account, known, a.login.OldPasswords)}
+	if known {
+		x.unmet = account.Require.unmet(a.pc)
+		x.verifier.denied = x.unmet != ""
+	}
 	var err error
 	if a.changeUser {
 		err = x.again(a.plugin, a.answer)

@@ -19,8 +19,9 @@ type AuthError struct {
 	Host          string // as in the answer: the client's address without port, or "localhost"
 	Plugin        string // the plugin that decided
 	UsingPassword bool
-	// Reason, if set, is why the login was refused whoever the user is: for what the
-	// server that was to check it does not check.
+	// Reason, if set, is why the login was refused whatever its password was: for what
+	// the server that was to check it does not check, or for what the account demands
+	// of its connections.
 	Reason    string
 	KnownUser bool // false: there is no such account
 }
