@@ -103,6 +103,18 @@ type User struct {
 	OldPasswordFile string `toml:"old_password_file"`
 	OldPasswordEnv  string `toml:"old_password_env"`
 	Schema          string `toml:"schema"` // schema of a login that names none
+	// RequireTLS and the three below are what a login must have beside the password.
+	RequireTLS bool `toml:"require_tls"`
+	// RequireCertificate wants a certificate of TLS.ClientCAFile's.
+	RequireCertificate bool `toml:"require_certificate"`
+	// CertificateSubject and CertificateIssuer want one with such a name.
+	CertificateSubject string `toml:"certificate_subject"`
+	CertificateIssuer  string `toml:"certificate_issuer"`
+}
+
+// NeedsCertificate says whether logins of the user must show a certificate.
+func (u *User) NeedsCertificate() bool {
+	return u.RequireCertificate || u.CertificateSubject != "" || u.CertificateIssuer != ""
 }
 
 // Credential says where a password stands: at most one of its keys; none of them

@@ -96,6 +96,7 @@ func (c *Config) complete() []string {
 	}
 	c.TLS.CertFile = c.path(c.TLS.CertFile)
 	c.TLS.KeyFile = c.path(c.TLS.KeyFile)
+	c.TLS.ClientCAFile = c.path(c.TLS.ClientCAFile)
 	return problems
 }
 

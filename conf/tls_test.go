@@ -58,6 +58,49 @@ func TestCertificatesAreFoundBesideTheFile(t *testing.T) {
 	}
 }
 
+func TestUsersMayNeedCertificatesOfTheClientCA(t *testing.T) {
+	dir := t.TempDir()
+	writeKeyPair(t, dir)
+	head := minimal + "[tls]\ncert_file = 'server.crt'\nkey_file = 'server.key'\nclient_ca_file = 'server.crt'\nrequired = true\n[[user]]\nname = 'b'\n"
+	for _, c := range []struct {
+		keys    string
+		want    User
+		needs   bool
+		problem string
+	}{
+		{"", User{}, false, ""},
+		{"require_tls = true", User{RequireTLS: true}, false, ""},
+		{"require_certificate = true", User{RequireCertificate: true}, true, ""},
+		{`certificate_subject = '/C=SE/O=S\xC3\xB6n \+ a/1.2.3=b/CN=c+OU=d'`, User{CertificateSubject: `/C=SE/O=S\xC3\xB6n \+ a/1.2.3=b/CN=c+OU=d`}, true, ""},
+		{"certificate_issuer = '/CN=x'", User{CertificateIssuer: "/CN=x"}, true, ""},
+		{"certificate_subject = 'CN=c,O=x'", User{}, true, `user["b"].certificate_subject: must be in the form "/C=SE/O=Photos/CN=app", is "CN=c,O=x"`},
+		{"certificate_issuer = '/O=Sön'", User{}, true, `user["b"].certificate_issuer: must be in the form "/C=SE/O=Photos/CN=app", is "/O=Sön"`},
+	} {
+		got, err := Parse(filepath.Join(dir, "f.toml"), []byte(head+c.keys))
+		if c.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("%s: got %v, want %s", c.keys, err, c.problem)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.keys, err)
+			continue
+		}
+		c.want.Name = "b"
+		if u := got.Users[1]; u != c.want || u.NeedsCertificate() != c.needs {
+			t.Errorf("%s: got %+v, want %+v", c.keys, u, c.want)
+		}
+		if files := got.TLS.Files(); files.ClientCA != filepath.Join(dir, "server.crt") || !got.TLS.Required {
+			t.Errorf("got %+v, required %v", files, got.TLS.Required)
+		}
+	}
+	got := parseProblems(t, minimal+"[tls]\ncert_file = '"+dir+"/server.crt'\nkey_file = '"+dir+"/server.key'\nclient_ca_file = '"+dir+"/server.key'")
+	if len(got) != 1 || !strings.HasPrefix(got[0], "tls: client_ca_file ") {
+		t.Errorf("a CA file without a certificate: got %q", got)
+	}
+}
+
 func TestACertificateOfAnotherKeyIsRefused(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	writeKeyPair(t, dir)

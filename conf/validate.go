@@ -106,6 +106,7 @@ func (c *Config) checkUsers(p *checker) {
 			p.add(key+".name", "must be at most %d characters of UTF-8 without a zero byte", maxUserName)
 		}
 		seen[user.Name] = true
+		c.checkRequired(p, key, &user)
 		if user.Schema != "" {
 			checkIdentifier(p, key+".schema", user.Schema)
 		}
@@ -116,6 +117,25 @@ func (c *Config) checkUsers(p *checker) {
 		}
 	}
 }
+
+// checkRequired checks what a user's logins must have beside the password.
+func (c *Config) checkRequired(p *checker, key string, user *User) {
+	switch {
+	case user.NeedsCertificate() && c.TLS.ClientCAFile == "":
+		p.add(key, "a certificate is required of the user, but tls.client_ca_file is missing, so none can be shown")
+	case user.RequireTLS && !c.TLS.Configured():
+		p.add(key+".require_tls", "needs the table [tls], without which no client can use TLS")
+	}
+	for _, name := range [...]struct{ key, value string }{{"certificate_subject", user.CertificateSubject}, {"certificate_issuer", user.CertificateIssuer}} {
+		if name.value != "" && !certificateName.MatchString(name.value) {
+			p.add(key+"."+name.key, `must be in the form "/C=SE/O=Photos/CN=app", is %q`, name.value)
+		}
+	}
+}
+
+// certificateName is how MySQL writes the names in certificates: parts in the order of the
+// certificate, and \xHH for what is not printable ASCII.
+var certificateName = regexp.MustCompile(`^(/[A-Za-z0-9.]+=[ -~]*)+$`)
 
 // maxIdentifier is the servers' limit for names of schemas and tables, in
 // characters: https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html

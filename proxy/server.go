@@ -25,6 +25,7 @@ import (
 type User struct {
 	Name, Password string
 	OldPassword    string // lets in, too, while the password is changed; "": none
+	Require        protocol.Requirement
 	Schema         string // the current schema of a login that names none
 	Admin          bool   // may create and drop sequences
 
@@ -81,8 +82,9 @@ type Options struct {
 	// PROXY header, of IPv4 not written as IPv6.
 	ProxyProtocolFrom []netip.Prefix
 
-	TLS *tls.Config // nil: TLS is not offered
-	RSA *protocol.RSAKeys
+	TLS        *tls.Config // nil: TLS is not offered
+	RequireTLS bool        // clients without it get 3159
+	RSA        *protocol.RSAKeys
 
 	MaxConnections int           // sessions at the same time; the next gets 1040
 	LoginTimeout   time.Duration // bounds a login

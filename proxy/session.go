@@ -284,7 +284,7 @@ func (s *session) begin(schema string) error {
 func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
 	l := &protocol.ServerLogin{
 		Version: noServerVersion, ConnectionID: id, Capabilities: protocol.Common, Collation: noServerCollation,
-		Status: protocol.Autocommit, TLS: s.opts.TLS, RSA: s.opts.RSA, OldPasswords: s.oldPasswords,
+		Status: protocol.Autocommit, TLS: s.opts.TLS, RequireTLS: s.opts.RequireTLS, RSA: s.opts.RSA, OldPasswords: s.oldPasswords,
 	}
 	if hello, ok := s.opts.Shards.Greeting(); ok {
 		l.Version, l.Collation = hello.Version, hello.Collation
@@ -321,7 +321,7 @@ const (
 // one that the client gave, for the servers.
 func (s *Server) verify(attempt *protocol.Attempt) (User, error) {
 	u, known := s.users[attempt.Hello.User]
-	err := attempt.Verify(protocol.Account{Password: u.Password, OldPassword: u.OldPassword}, known)
+	err := attempt.Verify(protocol.Account{Password: u.Password, OldPassword: u.OldPassword, Require: u.Require}, known)
 	if attempt.UsedOld {
 		u.Password, u.OldPassword = u.OldPassword, u.Password
 	}

@@ -113,6 +113,9 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 		u := &cfg.Users[i]
 		opts.Users = append(opts.Users, proxy.User{
 			Name: u.Name, Password: u.Password.Reveal(), OldPassword: u.OldPassword.Reveal(), Schema: u.Schema, Admin: cfg.IsAdmin(u.Name),
+			Require: protocol.Requirement{
+				TLS: u.RequireTLS, Certificate: u.NeedsCertificate(), Subject: u.CertificateSubject, Issuer: u.CertificateIssuer,
+			},
 		})
 	}
 	for _, n := range cfg.ProxyProtocolFrom {
@@ -122,6 +125,7 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 		}
 		opts.ProxyProtocolFrom = append(opts.ProxyProtocolFrom, prefix)
 	}
+	opts.RequireTLS = cfg.TLS.Required
 	if cfg.TLS.Configured() {
 		var err error
 		if opts.TLS, err = files.Server("tls", cfg.TLS.Files()); err != nil {

@@ -10,13 +10,17 @@ import (
 type ServerFiles struct {
 	Cert string // PEM, with the chain; required
 	Key  string // PEM; required
+	// ClientCA is a PEM file of the CAs whose certificates clients may show, or "": they
+	// are then not asked for one. A certificate that cannot be verified ends the
+	// handshake.
+	ClientCA string
 }
 
 // Server returns the configuration of TLS towards clients, by which each handshake
 // meets the files as they were last read. TLS 1.2 is the oldest version.
 func (s *Store) Server(name string, files ServerFiles) (*tls.Config, error) {
 	var current atomic.Pointer[tls.Config]
-	err := s.add(name, []file{{"cert_file", files.Cert}, {"key_file", files.Key}}, func(contents [][]byte) error {
+	err := s.add(name, []file{{"cert_file", files.Cert}, {"key_file", files.Key}, {"client_ca_file", files.ClientCA}}, func(contents [][]byte) error {
 		cfg, err := serverConfig(files, contents)
 		if err == nil {
 			current.Store(cfg)
@@ -40,5 +44,12 @@ func serverConfig(files ServerFiles, contents [][]byte) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cert_file %q with key_file %q: %w", files.Cert, files.Key, err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: oldestVersion}, nil
+	cfg := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: oldestVersion}
+	if files.ClientCA != "" {
+		if cfg.ClientCAs, err = parseCAs(contents[2]); err != nil {
+			return nil, fmt.Errorf("client_ca_file %q: %w", files.ClientCA, err)
+		}
+		cfg.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	return cfg, nil
 }
