@@ -13,8 +13,8 @@ import (
 // read buffer that exists only while there are bytes in it, packets for the
 // login, and writes that cannot lock up with a peer which writes itself.
 //
-// It is used by one goroutine at a time; only Abort and SetReadDeadline may be
-// called from another.
+// It is used by one goroutine at a time; only Abort, Control and SetReadDeadline may
+// be called from another.
 type Conn struct {
 	sock   *socket
 	tls    *tls.Conn // nil on a plain connection
@@ -363,6 +363,10 @@ func (c *Conn) SetDeadline(t time.Time) error { return c.sock.SetDeadline(t) }
 
 // SetReadDeadline bounds reads; a time in the past ends one that waits.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.sock.SetReadDeadline(t) }
+
+// Control runs f with the socket's descriptor, which stays open meanwhile. It may be
+// called from any goroutine; it fails once the socket is closed.
+func (c *Conn) Control(f func(fd uintptr)) error { return c.sock.raw.Control(f) }
 
 // Drop forgets what is buffered and gives the memory back. The connection's user
 // calls it before Close, which may come from elsewhere and leaves the buffer alone.

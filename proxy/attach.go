@@ -81,6 +81,7 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 		s.conns = make(map[*backend.Shard]*backend.Conn, 1)
 	}
 	s.conns[shard] = c
+	s.watchLocked(c)
 	s.state.knows(c, s.state.version)
 	if s.cur != nil { // what was set before must hold here too
 		s.state.knows(c, 0)

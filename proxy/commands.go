@@ -249,6 +249,7 @@ func (s *session) changeUser(payload []byte) error {
 	// Whatever comes of it, the session that was is over.
 	s.closeBackends()
 	s.prepared.clear()
+	s.introduce(false)
 	salt := s.login.Salt
 	s.state = state{}
 	s.state.reset()
@@ -294,6 +295,7 @@ func (s *session) handOver() error {
 	err = copyStream(s.client, c.Conn)
 	s.client.Abort()
 	<-ended
+	_ = s.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice
 	return fmt.Errorf("%w: %w", errQuit, err)
 }
 

@@ -77,6 +77,16 @@ func (ps *preparedSet) add(p *prepared) error {
 
 func (ps *preparedSet) clear() { ps.byID = nil }
 
+// anyOn says whether a statement is prepared on a connection.
+func (ps *preparedSet) anyOn(c *backend.Conn) bool {
+	for _, p := range ps.byID {
+		if p.conn == c {
+			return true
+		}
+	}
+	return false
+}
+
 // forget drops the statements of a connection that is gone.
 func (ps *preparedSet) forget(c *backend.Conn) {
 	for id, p := range ps.byID {

@@ -149,7 +149,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 				break
 			}
 			if err := s.pass(c, accepted); err != nil {
-				return err
+				return s.abandon(c, err)
 			}
 			accepted = 0
 			switch ev {
@@ -162,7 +162,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 					return s.lost(c, errors.New("the server asks for a file that no statement named"), true)
 				}
 				if err := s.sendFile(c); err != nil {
-					return err
+					return s.abandon(c, err)
 				}
 				c.Answer.FileSent()
 			default:
@@ -206,6 +206,12 @@ func (s *session) pass(c *backend.Conn, n int) error {
 func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	c.Close()
 	s.forget(c)
+	switch s.doom.Load() {
+	case doomVanished:
+		return s.abandon(c, errClientGone)
+	case doomKilled: // a server says nothing either
+		return errKilled
+	}
 	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
 	if midAnswer {
 		return err
@@ -213,6 +219,25 @@ func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	s.refuse(sqlError(erShardLost, "HY000", "seqproxy: lost connection to shard %s, node %s, during query", c.Shard().Name(), c.Node()))
 	_ = s.flush() // the session ends either way
 	return err
+}
+
+// abandon has the server end what it does on c, if err is that the client has gone
+// before the answer. It returns err.
+func (s *session) abandon(c *backend.Conn, err error) error {
+	if creds, known := s.user.beside(c.Shard()); known && errors.Is(err, errClientGone) {
+		s.srv.killer.abandon(c.Place(), creds)
+	}
+	return err
+}
+
+// beside returns what a shard's server lets another connection in with, to tell it about
+// one of the user's. Of a relayed login the proxy may not know the password.
+func (u *User) beside(shard *backend.Shard) (creds backend.Credentials, known bool) {
+	own := backend.Credentials{User: u.Name, Password: u.Password, OtherPassword: u.OldPassword}
+	if u.relayed && u.secret {
+		return own, true
+	}
+	return shard.Credentials(own), !u.relayed || shard.HasCredentials()
 }
 
 // sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and

@@ -111,12 +111,15 @@ type Server struct {
 	draining atomic.Bool
 	stopping chan struct{} // closed when draining begins
 	waiting  chan *session // to goroutines that wait for a client
+	killer   *killer
 
 	mu       sync.Mutex // guards what follows
 	sessions map[uint32]*session
-	lastID   uint32
+	serial   uint64 // of the last session
+	watch    watch
 
-	wg sync.WaitGroup // of the sessions, and of the goroutines that serve them
+	wg         sync.WaitGroup // of the sessions, and of the goroutines that serve them
+	background sync.WaitGroup // of the goroutines that watch the sessions
 }
 
 // New makes a Server. It does no I/O.
@@ -125,7 +128,7 @@ func New(opts Options) *Server {
 		opts: opts, users: make(map[string]User), log: opts.Logger,
 		sessions: make(map[uint32]*session), instance: newInstance(),
 		stopping: make(chan struct{}), waiting: make(chan *session),
-		attributes: proxyAttributes(opts.Version),
+		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
 	}
 	for _, u := range opts.Users {
 		s.users[u.Name] = u
@@ -147,6 +150,11 @@ func newInstance() uint32 {
 	var b [4]byte
 	rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint32(b[:]) & (1<<instanceBits - 1)
+}
+
+// connectionID is what the client of the session with a serial number gets to know.
+func (s *Server) connectionID(serial uint64) uint32 {
+	return ownIDBit | s.instance<<counterBits | uint32(serial)&(1<<counterBits-1)
 }
 
 // Listen opens the listening socket, "host:port".
@@ -261,15 +269,20 @@ func (s *Server) register(sess *session) bool {
 		return false
 	}
 	for {
-		s.lastID = (s.lastID + 1) & (1<<counterBits - 1)
-		id := ownIDBit | s.instance<<counterBits | s.lastID
+		s.serial++
+		id := s.connectionID(s.serial)
 		if _, taken := s.sessions[id]; !taken {
-			sess.id = id
+			sess.id, sess.serial = id, s.serial
 			s.sessions[id] = sess
 			s.wg.Add(1) // here: Shutdown, once it has seen the sessions, waits for all of them
-			return true
+			break
 		}
 	}
+	if canWatch && !s.watch.sweeping {
+		s.watch.sweeping = true
+		s.background.Go(s.sweep)
+	}
+	return true
 }
 
 func (s *Server) unregister(sess *session) {
@@ -286,6 +299,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.draining.Swap(true) {
 		return errors.New("shutdown was asked for already")
 	}
+	defer s.stopWatching(ctx)
 	close(s.stopping)
 	s.listener.Close()
 	s.each((*session).drain)
@@ -309,6 +323,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("%d sessions were still busy and had to be closed", cut)
 	}
 	return nil
+}
+
+// stopWatching ends what runs beside the sessions, all of which have ended.
+func (s *Server) stopWatching(ctx context.Context) {
+	s.mu.Lock()
+	on := s.watch.on
+	s.mu.Unlock()
+	if on != nil {
+		on.close()
+	}
+	s.background.Wait()
+	s.killer.close(ctx)
 }
 
 func (s *Server) each(f func(*session)) {

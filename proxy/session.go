@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,25 +22,30 @@ import (
 )
 
 // session is one client's connection and its state. Its goroutine is the only
-// one that touches it, but for cut.
+// one that touches it, but for what is done from outside under mu.
 type session struct {
 	srv    *Server
 	id     uint32          // what the client holds for its connection id
+	serial uint64          // of all the server's sessions, never given again
 	ctx    context.Context // ends when the session is cut
 	cancel context.CancelFunc
 
 	client *protocol.Conn
 	user   User
 	login  protocol.ClientHello
+	doom   atomic.Uint32 // why the session is being ended from outside
 
 	state    state
 	prepared preparedSet
 
 	// One connection for each shard that was needed; cur is the current shard's.
-	mu    sync.Mutex // guards busy, and changes of conns, which cut reads
-	busy  bool       // with a command; false in the login
-	conns map[*backend.Shard]*backend.Conn
-	cur   *backend.Conn
+	mu            sync.Mutex // guards busy to introduced, and changes of conns, which others read
+	busy          bool       // with a command; false in the login
+	backendClosed bool       // a server may have closed one of conns while it was idle
+	watcher       *watcher   // has client and conns under watch; nil in a young session
+	introduced    bool       // user does not change, and may be read under mu
+	conns         map[*backend.Shard]*backend.Conn
+	cur           *backend.Conn
 
 	stmt       statement.Statement // of the command being handled
 	attributes []byte              // before the text being handled, with QueryAttributes; in the client's buffer
@@ -60,6 +67,14 @@ type session struct {
 var (
 	errQuit     = errors.New("client quit")
 	errShutdown = errors.New("proxy is shutting down")
+	errKilled   = errors.New("killed by a client's KILL")
+)
+
+// Values of session.doom.
+const (
+	notDoomed    = iota
+	doomKilled   // by the KILL of a client, which the server is being told
+	doomVanished // the client has gone away
 )
 
 // serve runs one client from greeting to close. It owns the client's connection
@@ -142,35 +157,54 @@ func (s *session) await() error {
 			return err
 		}
 	}
-	if !s.rest() {
-		return errShutdown
+	look, err := s.rest()
+	if err == nil && !look {
+		err = s.fillClient()
+		if err != nil && s.srv.draining.Load() {
+			return errShutdown
+		}
+		look, err = s.work(err)
 	}
-	err := s.fillClient()
-	if err != nil && s.srv.draining.Load() {
-		return errShutdown
+	if err == nil && look {
+		return s.missBackends()
 	}
-	return s.work(err)
+	return err
 }
 
-// rest says that the session waits for a command, which a shutdown may end. It is
-// false if there is one already.
-func (s *session) rest() bool {
+// rest says that the session waits for a command, which a shutdown or the end of a
+// backend connection may end. If such an end has come already it is an error, or the
+// session is to look for it first.
+func (s *session) rest() (look bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.backendClosed {
+		s.backendClosed = false
+		return true, nil
+	}
 	s.busy = false
-	return !s.srv.draining.Load()
+	if s.srv.draining.Load() {
+		return false, errShutdown
+	}
+	return false, nil
 }
 
-// work says that the session has something to do, unless err is why it ends.
-// Reading more of it must not fail because of a shutdown that came meanwhile.
-func (s *session) work(err error) error {
+// work says that the session has something to do, unless err is why it ends: a
+// command, or to look after its backend connections. Reading more of a command must
+// not fail because of what came meanwhile.
+func (s *session) work(err error) (look bool, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy = true
-	if err == nil && s.srv.draining.Load() {
-		return s.setDeadline(time.Time{})
+	switch draining := s.srv.draining.Load(); {
+	case !draining && !s.backendClosed:
+		return false, err
+	case err == nil:
+		return false, s.setDeadline(time.Time{})
+	case draining || !errors.Is(err, os.ErrDeadlineExceeded):
+		return false, err
 	}
-	return err
+	s.backendClosed = false
+	return true, s.setDeadline(time.Time{})
 }
 
 // drain ends the wait for the next command, from outside. A session that is busy
@@ -242,6 +276,13 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 	return nil
 }
 
+// introduce says that user is known, for others to read, or that it changes.
+func (s *session) introduce(known bool) {
+	s.mu.Lock()
+	s.introduced = known
+	s.mu.Unlock()
+}
+
 // setDeadline bounds, or with the zero time no longer bounds, the client's login.
 func (s *session) setDeadline(t time.Time) error {
 	if err := s.client.SetReadDeadline(t); err != nil {
@@ -254,6 +295,7 @@ func (s *session) setDeadline(t time.Time) error {
 // named, and answers the login. A schema must exist, which only the server knows;
 // if that cannot be reached, keys are given all the same.
 func (s *session) begin(schema string) error {
+	s.introduce(true)
 	s.state.schema = schema
 	if schema == "" {
 		s.state.schema = s.user.Schema
@@ -375,8 +417,10 @@ func (s *session) logEnd(err error) {
 	var handshake *protocol.HandshakeError
 	level, event := zap.InfoLevel, "session ended"
 	switch {
-	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown):
+	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled):
 		level = zap.DebugLevel
+	case errors.Is(err, errBackendClosed):
+		event = "session ended as the server closed its idle connection"
 	case errors.As(err, &auth):
 		event = "login refused"
 	case errors.As(err, &handshake):

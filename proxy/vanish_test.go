@@ -1,0 +1,168 @@
+package proxy_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// vanishTime is how long a statement may outlive its client, with an allowance for a
+// busy machine.
+const vanishTime = 3 * time.Second
+
+func TestAClientThatVanishesInMidQueryTakesTheQueryAlong(t *testing.T) {
+	serverTLS, clientTLS := testTLS()
+	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) { o.TLS = serverTLS }})
+	locked := e.DirectConn(t, 0, e.Schemas[0], nil)
+	exec(t, locked, "CREATE TABLE locked (a INT PRIMARY KEY) ENGINE=InnoDB", "CREATE TABLE written (a INT) ENGINE=InnoDB",
+		"INSERT INTO locked VALUES (1)",
+		"BEGIN", "SELECT * FROM locked FOR UPDATE")
+	for name, c := range map[string]struct {
+		tls       *tls.Config
+		before    []string
+		age       time.Duration
+		statement string
+		shard     int
+	}{
+		"young":         {statement: "SELECT SLEEP(100), 'young'"},
+		"old":           {statement: "SELECT SLEEP(100), 'old'", age: 400 * time.Millisecond},
+		"TLS":           {statement: "SELECT SLEEP(100), 'TLS'", age: 400 * time.Millisecond, tls: clientTLS},
+		"a lock":        {statement: "SELECT * FROM locked WHERE a = 1 FOR UPDATE", age: 400 * time.Millisecond},
+		"a transaction": {before: []string{"BEGIN", "INSERT INTO written VALUES (1)"}, statement: "DO SLEEP(100)"},
+		"a shard that came later": {
+			age: 400 * time.Millisecond, before: []string{"USE " + e.Schemas[1]}, statement: "SELECT SLEEP(100), 'later'", shard: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], TLS: c.tls})
+			time.Sleep(c.age)
+			for _, sql := range c.before {
+				w.query(sql)
+			}
+			w.send(packet(command(protocol.ComQuery, c.statement)))
+			e.awaitStatement(e.Servers[c.shard], c.statement)
+			w.nc.Close()
+			began := time.Now()
+			e.awaitNoStatement(t, e.Servers[c.shard], c.statement)
+			t.Logf("the statement ended after %s", time.Since(began).Round(time.Millisecond))
+		})
+	}
+	exec(t, locked, "COMMIT")
+	if got := value(t, locked, "SELECT COUNT(*) FROM written"); got != "0" {
+		t.Errorf("rows: got %s, want 0: the transaction of a client that is gone was not rolled back", got)
+	}
+	e.awaitSessions(t, 0)
+}
+
+// awaitNoStatement waits until a server runs a statement no more, at most vanishTime.
+func (e *env) awaitNoStatement(t *testing.T, server *mysqltest.Server, info string) {
+	t.Helper()
+	left := ""
+	for end := time.Now().Add(vanishTime); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if left = e.connections(server); !strings.Contains(left, info) {
+			return
+		}
+	}
+	t.Errorf("after %s the server still has: %s", vanishTime, left)
+}
+
+func TestAStatementThatIsSoonDoneOutlivesItsClient(t *testing.T) {
+	e := newEnv(t, setup{})
+	direct := e.DirectConn(t, 0, e.Schemas[0], nil)
+	exec(t, direct, "CREATE TABLE t (a INT)")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	time.Sleep(400 * time.Millisecond) // it is watched
+	w.send(append(packet(command(protocol.ComQuery, "INSERT INTO t SELECT SLEEP(0.1)")), packet(command(protocol.ComQuit, ""))...))
+	w.nc.Close()
+	e.awaitSessions(t, 0)
+	if got := value(t, direct, "SELECT COUNT(*) FROM t"); got != "1" {
+		t.Errorf("rows: got %s, want 1", got)
+	}
+}
+
+func TestManyClientsThatVanishInMidQueryLeaveNothing(t *testing.T) {
+	deaths, atOnce := 10_000, 500
+	if testing.Short() {
+		deaths = 1000
+	}
+	server := mysqltest.Start(t, fmt.Sprintf("--max-connections=%d", atOnce+50))
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) { o.MaxConnections = 2 * atOnce }})
+	// Not SLEEP: MariaDB takes two seconds to end a SLEEP while another thread comes to one.
+	holder := server.DB(t, "")
+	holder.SetMaxOpenConns(1)
+	if _, err := holder.Exec("DO GET_LOCK('held', 0)"); err != nil {
+		t.Fatal(err)
+	}
+	e.dieInMidQuery(t) // what is made for the first of them stays
+	e.awaitNothing(t, server)
+	time.Sleep(500 * time.Millisecond) // nor does what serves the next client, and looks for young ones
+	before := e.resources(t)
+	began := time.Now()
+	for done := 0; done < deaths; done += atOnce {
+		var wires sync.WaitGroup
+		for range 8 {
+			wires.Go(func() {
+				for range atOnce / 8 {
+					e.dieInMidQuery(t)
+				}
+			})
+		}
+		wires.Wait()
+		e.awaitNothing(t, server)
+	}
+	t.Logf("%d clients died in %s", deaths, time.Since(began).Round(time.Millisecond))
+	var after resources
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if after = e.resources(t); after.goroutines <= before.goroutines && after.descriptors <= before.descriptors {
+			return
+		}
+	}
+	t.Errorf("after %d deaths: got %+v, want no more than %+v", deaths, after, before)
+}
+
+// awaitNothing waits until no session is left, in the proxy and on a server.
+func (e *env) awaitNothing(t *testing.T, server *mysqltest.Server) {
+	t.Helper()
+	e.awaitSessions(t, 0)
+	left := ""
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if left = e.connections(server); left == "" {
+			return
+		}
+	}
+	t.Fatalf("connections left: %.300s", left)
+}
+
+// dieInMidQuery is a client that goes away while its statement runs.
+func (e *env) dieInMidQuery(t *testing.T) {
+	w, err := e.tryWire(t, e.Addr(), wireLogin{})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if _, err := w.Write(packet(command(protocol.ComQuery, "SELECT GET_LOCK('held', 1000)"))); err != nil {
+		t.Error(err)
+	}
+	w.nc.Close()
+}
+
+// resources is what sessions take of the process.
+type resources struct{ goroutines, descriptors int }
+
+func (e *env) resources(t *testing.T) resources {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skipf("descriptors cannot be counted: %v", err)
+	}
+	return resources{runtime.NumGoroutine(), len(fds)}
+}

@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"seqproxy/protocol"
+)
+
+// canWatch says whether the end of a connection can be seen while nobody reads it.
+const canWatch = true
+
+// watcher tells which of many connections were closed by their peers, also of those
+// that nobody reads, and whatever of them has not been read. The runtime's poller
+// cannot do that: it wakes readers only.
+type watcher struct {
+	file   *os.File // the epoll descriptor; itself in the runtime's poller, so that a wait holds no thread
+	raw    syscall.RawConn
+	closed atomic.Bool
+	events [64]unix.EpollEvent
+}
+
+func newWatcher() (*watcher, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	// Without this package os would not hand it to the poller.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	w := &watcher{file: os.NewFile(uintptr(fd), "epoll")}
+	if w.raw, err = w.file.SyscallConn(); err != nil {
+		w.file.Close()
+		return nil, err
+	}
+	if err := w.file.SetReadDeadline(time.Time{}); err != nil { // it is not in the poller
+		w.file.Close()
+		return nil, fmt.Errorf("wait for epoll: %w", err)
+	}
+	return w, nil
+}
+
+// add has the end of c reported with a token: once, and also if it has come already.
+// Closing c takes it back, but for a report that is on its way.
+func (w *watcher) add(c *protocol.Conn, token uint64) error {
+	var err error
+	watchErr := w.raw.Control(func(epoll uintptr) {
+		connErr := c.Control(func(fd uintptr) {
+			event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(token), Pad: int32(token >> 32)}
+			err = os.NewSyscallError("epoll_ctl", unix.EpollCtl(int(epoll), unix.EPOLL_CTL_ADD, int(fd), &event))
+		})
+		if err == nil {
+			err = connErr
+		}
+	})
+	if watchErr != nil {
+		return watchErr
+	}
+	return err
+}
+
+// wait appends the tokens of connections that have ended to into. With none it waits
+// until there are some, until the time (zero: for ever), or until close, which is
+// os.ErrClosed. Only one goroutine may wait.
+func (w *watcher) wait(into []uint64, until time.Time) ([]uint64, error) {
+	if err := w.file.SetReadDeadline(until); err != nil {
+		return into, w.orClosed(err)
+	}
+	n := 0
+	var epollErr error
+	err := w.raw.Read(func(epoll uintptr) bool {
+		n, epollErr = unix.EpollWait(int(epoll), w.events[:], 0)
+		return n > 0 || epollErr != nil && epollErr != unix.EINTR
+	})
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return into, nil
+	case err != nil:
+		return into, w.orClosed(err)
+	case epollErr != nil:
+		return into, os.NewSyscallError("epoll_wait", epollErr)
+	}
+	for _, e := range w.events[:n] {
+		into = append(into, uint64(uint32(e.Fd))|uint64(uint32(e.Pad))<<32)
+	}
+	return into, nil
+}
+
+// close ends the wait.
+func (w *watcher) close() {
+	w.closed.Store(true)
+	_ = w.file.Close()
+}
+
+// orClosed returns os.ErrClosed for what a closed file makes of a wait.
+func (w *watcher) orClosed(err error) error {
+	if w.closed.Load() {
+		return os.ErrClosed
+	}
+	return err
+}
+
+// hungUp says whether the peer has closed c, or will send nothing more.
+func hungUp(c *protocol.Conn) bool {
+	gone := false
+	err := c.Control(func(fd uintptr) {
+		fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		for {
+			n, err := unix.Poll(fds[:], 0)
+			if err == unix.EINTR {
+				continue
+			}
+			gone = err == nil && n > 0 && fds[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+			return
+		}
+	})
+	return gone || err != nil // closed on this side
+}
