@@ -282,6 +282,42 @@ func TestTheProxyLogsInByEveryPlugin(t *testing.T) {
 	}
 }
 
+func TestUsersAreCheckedByTheServerOverTLS(t *testing.T) {
+	ca := mysqltest.NewCA(t)
+	s := mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)
+	serverTLS, clientTLS := testTLS()
+	for _, withTLS := range []bool{false, true} {
+		t.Run(fmt.Sprintf("client with TLS: %v", withTLS), func(t *testing.T) {
+			e := newEnv(t, setup{
+				Servers: []*mysqltest.Server{s},
+				Proxy: func(o *proxy.Options) {
+					byServer(o)
+					o.TLS = serverTLS
+				},
+				Backend: func(o *backend.Options) {
+					o.Shards[0].Security = secured(t, tlsfiles.ClientFiles{Mode: tlsfiles.VerifyIdentity, CA: ca.File})
+				},
+			})
+			s.Exec(t, "ALTER USER "+e.User+" REQUIRE SSL") // which is about the connection that the server has
+			login := wireLogin{}
+			if withTLS {
+				login.TLS = clientTLS
+			}
+			for range 2 { // the full exchange of caching_sha2_password, and the fast one
+				if w := e.Wire(t, e.Addr(), login); w.cipher() == "" {
+					t.Error("the connection to the server is not encrypted")
+				}
+			}
+			wrong := "wrong"
+			login.Password = &wrong
+			if _, err := e.tryWire(t, e.Addr(), login); err == nil || !strings.Contains(err.Error(), "1045") {
+				t.Errorf("wrong password: got %v, want 1045", err)
+			}
+			s.Exec(t, "ALTER USER "+e.User+" REQUIRE NONE") // the test's own connections have none
+		})
+	}
+}
+
 // writePublicKey writes the public half of a key that no server has.
 func writePublicKey(t *testing.T) string {
 	t.Helper()
