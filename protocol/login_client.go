@@ -91,6 +91,9 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.Relay != nil {
+		capabilities |= l.Relay.factors(pc, greeting, l.Capabilities)
+	}
 	response := HandshakeResponse{
 		Capabilities: capabilities, MaxPacket: l.MaxPacket, Collation: l.Collation,
 		User: l.User, Database: l.Database, Attrs: l.Attrs,
@@ -172,9 +175,6 @@ func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
 	}
 	if len(l.Attrs) > 0 {
 		c |= g.Capabilities & ConnectAttrs
-	}
-	if l.Relay != nil {
-		c |= l.Capabilities & g.Capabilities & MultiFactor
 	}
 	if l.TLS != nil {
 		switch {

@@ -83,6 +83,16 @@ const (
 	pluginDialog = "dialog" // MariaDB's PAM
 )
 
+// factors is MultiFactor where several can be asked for. Over a Unix socket they
+// cannot: with auth_socket as the second the server looks at the proxy's user id and
+// does not say so. An account that needs several is then refused by the server.
+func (r *RelayedLogin) factors(server PacketConn, greeting *Greeting, wanted Capability) Capability {
+	if overUnix(server) {
+		return 0
+	}
+	return MultiFactor & wanted & greeting.Capabilities
+}
+
 // respond sends the response that makes the server ask. greeting is the server's.
 func (r *RelayedLogin) respond(server PacketConn, greeting *Greeting, response *HandshakeResponse) error {
 	if !greeting.Capabilities.Has(PluginAuth) {

@@ -290,9 +290,16 @@ func TestAFurtherFactorIsPassedOnWhereBothSidesKnowIt(t *testing.T) {
 	r.server.send(loginOK)
 	r.wantRefused("auth_socket")
 
+	// A client that does not know factors is not asked for one: it is data of the plugin's.
 	if r = startRelayed(t, legs{}, nil); r.asked.Capabilities.Has(MultiFactor) {
 		t.Error("the server was told of several factors, which the client does not know")
 	}
+	r.ask("mysql_native_password", salt21)
+	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), []byte("first"))
+	r.wantServer("first")
+	r.server.send([]byte("\x02auth_socket\x00"))
+	r.wantClient([]byte("\x02auth_socket\x00"), []byte("what?"))
+	r.wantServer("what?")
 }
 
 func TestAPasswordInClearIsPassedOnOverTLSOnly(t *testing.T) {

@@ -1,9 +1,11 @@
 package proxy_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os/user"
 	"strings"
 	"testing"
@@ -60,10 +62,11 @@ func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
 				})
 				account(t, shared, "relay_empty@'%'", "")
 				account(t, shared, "relay_locked@'%'", "IDENTIFIED BY 'p' ACCOUNT LOCK")
-				for _, l := range []struct {
+				type login struct {
 					name, user, password, schema string
 					codes                        []uint16 // none: it succeeds
-				}{
+				}
+				logins := []login{
 					{"right", e.User, e.Password, e.Schemas[0], nil}, // MySQL: the full exchange
 					{"right again", e.User, e.Password, "", nil},     // MySQL: the fast one
 					{"wrong password", e.User, "wrong", "", []uint16{1045}},
@@ -75,7 +78,14 @@ func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
 					{"account without a password, one given", "relay_empty", "x", "", []uint16{1045}},
 					{"locked account", "relay_locked", "p", "", []uint16{3118, 4151}},
 					{"unknown schema", e.User, e.Password, "no_such_schema", []uint16{1049}},
-				} {
+				}
+				if !isMariaDB(shared) {
+					account(t, shared, "relay_sha256@'%'", "IDENTIFIED WITH sha256_password BY 'a pässword'")
+					logins = append(logins, login{"sha256_password", "relay_sha256", "a pässword", "", nil},
+						login{"sha256_password, a wrong one", "relay_sha256", "x", "", []uint16{1045}},
+						login{"sha256_password, none", "relay_sha256", "", "", []uint16{1045}})
+				}
+				for _, l := range logins {
 					t.Run(l.name, func(t *testing.T) {
 						login := func(m *mysql.Config) {
 							m.User, m.Passwd, m.TLS = l.user, l.password, c.tls
@@ -344,6 +354,90 @@ func TestWithoutTheServerOnlyKnownUsersLogIn(t *testing.T) {
 	}
 }
 
+// With auth_socket as its second factor a server is satisfied with the proxy's user id,
+// without a word to the client.
+func TestOverAUnixSocketTheProxysUserIDIsNoSecondFactor(t *testing.T) {
+	if isMariaDB(mysqltest.Shared(t)) {
+		t.Log("MariaDB has no accounts with several factors")
+		return
+	}
+	s := mysqltest.Start(t)
+	s.Exec(t, "INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'", "SET GLOBAL authentication_policy = '*,,'",
+		"CREATE USER two@'%' IDENTIFIED BY 'pw' AND IDENTIFIED WITH auth_socket AS '"+osUser(t)+"'")
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer, Backend: overSocket(s)})
+	for _, factors := range []protocol.Capability{0, protocol.MultiFactor} {
+		c := dialPackets(t, "tcp", e.Addr())
+		if told := serverError(t, logInBySha2(t, c, "two", "pw", factors)); told.Code != 1045 {
+			t.Errorf("flags %x: got %v, want 1045", uint64(factors), told)
+		}
+	}
+	if ok := logInBySha2(t, dialPackets(t, "unix", s.Socket()), "two", "pw", protocol.MultiFactor); ok[4] != 0 {
+		t.Errorf("direct: got %q, want OK", ok)
+	}
+}
+
+func dialPackets(t *testing.T, network, addr string) *protocol.Conn {
+	t.Helper()
+	nc, err := net.DialTimeout(network, addr, wireTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := protocol.NewConn(nc, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(wireTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// logInBySha2 logs in with more flags than protocol.ClientLogin knows, and returns the
+// last packet, with a header.
+func logInBySha2(t *testing.T, c *protocol.Conn, name, password string, flags protocol.Capability) []byte {
+	t.Helper()
+	g, err := protocol.ReadGreeting(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	salt := g.Salt[:]
+	r := protocol.HandshakeResponse{
+		Capabilities: protocol.LongPassword | protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth | flags,
+		User:         name, Plugin: "caching_sha2_password", AuthResponse: sha2Scramble(salt, password), Collation: 45,
+	}
+	answer, err := r.Append(nil)
+	for range 8 {
+		if err == nil && answer != nil {
+			err = c.WritePacket(answer)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := c.ReadPacket(1 << 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case p[0] == 0xfe:
+			salt = bytes.Clone(p[len(p)-21 : len(p)-1])
+			answer = sha2Scramble(salt, password)
+		case p[0] != 1:
+			return append(make([]byte, 4), p...)
+		case len(p) == 2 && p[1] == 3:
+			answer = nil
+		case len(p) == 2 && c.RemoteAddr().Network() == "unix":
+			answer = append([]byte(password), 0)
+		case len(p) == 2:
+			answer = []byte{2}
+		default:
+			answer = sha2Encrypt(t, p[1:], salt, password)
+		}
+	}
+	t.Fatal("the server goes on asking")
+	return nil
+}
+
 // What a client takes its time for, or fails at, must not count against the server:
 // others could not log in then.
 func TestASlowClientIsNotTheServersFault(t *testing.T) {
@@ -378,6 +472,22 @@ func TestASlowClientIsNotTheServersFault(t *testing.T) {
 	if told := serverError(t, p); told.Code != 1045 {
 		t.Errorf("the slow client: got %v, want 1045", told)
 	}
+	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
+		t.Errorf("another client at once: %v", err)
+	}
+}
+
+func TestAClientThatNeverAnswersIsNotTheServersFault(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		byServer(o)
+		o.LoginTimeout = 300 * time.Millisecond
+	}})
+	w := e.Wire(t, e.Addr(), wireLogin{})
+	w.send(packet(changeUser(e.User, "", "mysql_native_password", 45)))
+	if _, err := w.raw(); err != nil {
+		t.Fatal(err)
+	}
+	w.ended()
 	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
 		t.Errorf("another client at once: %v", err)
 	}
