@@ -15,6 +15,7 @@ type exchange struct {
 	pc       ClientConn
 	hello    *ClientHello // salt, plugin and use of a password are filled in
 	verifier verifier
+	wrong    bool   // an answer that does not fit was given; the dialogue may go on
 	unmet    string // what the account demands and the connection lacks, for the log
 }
 
@@ -130,10 +131,14 @@ func (x *exchange) verdict(right bool) error {
 	if right {
 		return nil
 	}
-	e := &AuthError{
+	e := x.refusal()
+	_ = writeERR(x.pc, mysql.ER_ACCESS_DENIED_ERROR, "28000", e.message())
+	return e
+}
+
+func (x *exchange) refusal() *AuthError {
+	return &AuthError{
 		User: x.hello.User, Host: HostOf(x.pc.RemoteAddr()), Plugin: x.hello.Plugin,
 		UsingPassword: x.hello.PasswordUsed, KnownUser: x.verifier.known, Reason: x.unmet,
 	}
-	_ = writeERR(x.pc, mysql.ER_ACCESS_DENIED_ERROR, "28000", e.message())
-	return e
 }

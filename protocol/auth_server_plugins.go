@@ -41,6 +41,7 @@ func (x *exchange) sha2(answer []byte) error {
 		}
 		return nil
 	}
+	x.wrong = true
 	secure := x.pc.IsTLS() || overUnix(x.pc)
 	if !secure && x.login.RSA == nil {
 		return x.verdict(false) // nothing could protect the password

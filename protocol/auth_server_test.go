@@ -522,3 +522,34 @@ func TestAConnectionCanBeRefusedBeforeTheGreeting(t *testing.T) {
 		t.Errorf("got %v, want %v", err, want)
 	}
 }
+
+// Who hangs up when the password itself is asked for has guessed, too, and learned
+// that the guess was wrong.
+func TestAClientThatHangsUpAfterAWrongAnswerIsRefused(t *testing.T) {
+	s := startLoginServer(t, "tcp", nil)
+	for _, user := range []string{"app", "nobody"} {
+		for _, second := range [][]byte{nil, {sha2RequestKey}} {
+			client := s.raw(t)
+			client.respond(HandshakeResponse{Capabilities: loginCapabilities, User: user, Plugin: "caching_sha2_password", AuthResponse: make([]byte, 32)})
+			client.receive()
+			if second != nil {
+				client.send(second)
+				client.receive()
+			}
+			client.Close()
+			var ae *AuthError
+			if got := s.take(t); !errors.As(got.err, &ae) || !errors.Is(ae.Gone, io.EOF) || ae.KnownUser != (user == "app") || !strings.Contains(ae.Error(), "EOF") {
+				t.Errorf("%s: got %v, want a refusal that says that the client was gone", user, got.err)
+			}
+		}
+	}
+	// One that goes away before it has given an answer was not refused.
+	client := s.raw(t)
+	client.respond(HandshakeResponse{Capabilities: loginCapabilities, User: "app", Plugin: "something"})
+	client.wantSwitch("caching_sha2_password")
+	client.Close()
+	var ae *AuthError
+	if got := s.take(t); got.err == nil || errors.As(got.err, &ae) {
+		t.Errorf("before an answer: got %v, want the connection's error", got.err)
+	}
+}

@@ -1,5 +1,7 @@
 package protocol
 
+import "errors"
+
 // Attempt is a client's login, or its COM_CHANGE_USER, that was received and not yet
 // judged. Nothing was sent after it, so the caller may still choose who judges:
 // Verify does it here, against an account that the caller knows.
@@ -50,5 +52,13 @@ func (a *Attempt) Verify(account Account, known bool) error {
 		err = x.first(a.plugin, a.answer)
 	}
 	a.UsedOld = x.verifier.usedOld
+	var refused *AuthError
+	if err != nil && x.wrong && !errors.As(err, &refused) {
+		// It hung up when it was asked for the password itself. That was a guess like
+		// any other, and must count as one.
+		refused = x.refusal()
+		refused.Gone = err
+		return refused
+	}
 	return err
 }

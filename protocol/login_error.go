@@ -12,7 +12,7 @@ import (
 var errOldPassword = errors.New("passwords of before MySQL 4.1 (mysql_old_password)")
 
 // AuthError is a login that was refused for its user or password. The client has
-// been answered with ERR 1045 when it is returned; its text holds no secret, and
+// been answered with ERR 1045 when it is returned, unless it was gone; its text holds no secret, and
 // says to the log what the client was not told.
 type AuthError struct {
 	User          string
@@ -24,6 +24,9 @@ type AuthError struct {
 	// of its connections.
 	Reason    string
 	KnownUser bool // false: there is no such account
+	// Gone, if set, is why the client was not answered: it gave a wrong password, and
+	// was not there for the rest of the dialogue.
+	Gone error
 }
 
 func (e *AuthError) Error() string {
@@ -35,6 +38,9 @@ func (e *AuthError) Error() string {
 		why = "unknown user"
 	case !e.UsingPassword:
 		why = "no password given"
+	}
+	if e.Gone != nil {
+		why += fmt.Sprintf(", then %v", e.Gone)
 	}
 	return fmt.Sprintf("login of %q from %s refused: %s (%s)", e.User, e.Host, why, e.Plugin)
 }
