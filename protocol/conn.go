@@ -20,12 +20,14 @@ type Conn struct {
 	tls    *tls.Conn // nil on a plain connection
 	remote net.Addr  // by a PROXY header; nil: the socket's
 
+	frames *frames // nil while nothing is compressed
+
 	buf  []byte // nil while nothing is buffered
 	r, w int    // buf[r:w] was read and not discarded
 
 	ahead      []byte // read while a write was blocked; comes after buf and before the socket
 	aheadLimit int
-	writing    bool   // in writeThrough; TLS also writes by itself, for handshakes and alerts
+	writing    bool   // in writeRaw; TLS also writes by itself, for handshakes and alerts
 	stopAhead  func() // ends the reading ahead that a write began; nil if none did
 
 	packetNum uint8  // of the next packet written
@@ -120,8 +122,17 @@ func (c *Conn) Release() {
 }
 
 func (c *Conn) read() (int, error) {
+	if c.frames != nil {
+		return c.frames.in.read()
+	}
+	return c.readRaw(c.takeFn, c.giveFn)
+}
+
+// readRaw reads once from the connection itself, into what take returns; give is
+// called before it waits.
+func (c *Conn) readRaw(take func() []byte, give func()) (int, error) {
 	if len(c.ahead) > 0 {
-		n := copy(c.take(), c.ahead)
+		n := copy(take(), c.ahead)
 		c.ahead = c.ahead[n:]
 		if len(c.ahead) == 0 {
 			c.ahead = nil
@@ -129,9 +140,9 @@ func (c *Conn) read() (int, error) {
 		return n, nil
 	}
 	if c.tls == nil {
-		return c.sock.readInto(c.takeFn, c.giveFn)
+		return c.sock.readInto(take, give)
 	}
-	n, err := c.tls.Read(c.take())
+	n, err := c.tls.Read(take())
 	if n > 0 {
 		return n, nil // an error comes again
 	}
@@ -166,6 +177,14 @@ func (c *Conn) Write(b []byte) (int, error) {
 }
 
 func (c *Conn) writeThrough(b []byte) (n int, err error) {
+	if c.frames != nil {
+		return c.frames.out.write(b)
+	}
+	return c.writeRaw(b)
+}
+
+// writeRaw writes to the connection itself.
+func (c *Conn) writeRaw(b []byte) (n int, err error) {
 	c.writing = true
 	if c.tls != nil {
 		n, err = c.tls.Write(b)
@@ -200,7 +219,7 @@ func (c *Conn) takePending() []byte {
 }
 
 // startReadAhead is called when a write to the peer has to wait. One reader is
-// enough for all that writeThrough writes.
+// enough for all that writeRaw writes.
 func (c *Conn) startReadAhead() {
 	if !c.writing || c.stopAhead != nil {
 		return
@@ -376,11 +395,19 @@ func (c *Conn) Drop() {
 		c.r = c.w
 		c.give()
 	}
+	if c.frames != nil {
+		c.frames.in.drop()
+	}
 }
 
 // FullDuplex lets one goroutine read while another writes, from now on: nothing is
 // read ahead any more. No packet may wait to be written.
-func (c *Conn) FullDuplex() { c.sock.onBlocked = nil }
+func (c *Conn) FullDuplex() {
+	c.sock.onBlocked = nil
+	if c.frames != nil {
+		c.frames.duplex = true
+	}
+}
 
 // DontWait makes every write that would have to wait fail, from now on.
 func (c *Conn) DontWait() { c.sock.closing.Store(true) }
