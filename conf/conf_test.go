@@ -87,6 +87,7 @@ max_statement = "64KiB"
 max_connections = 7
 unknown_user = "backend"
 proxy_protocol_from = ["10.0.0.0/8", "::1"]
+compression = false
 last_insert_id = "exact"
 unknown_sequence = "relay"
 [log]

@@ -39,6 +39,9 @@ type Config struct {
 	// their client by the PROXY protocol. Every connection from there must.
 	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"`
 
+	// Compression offers clients a compressed protocol, as far as the backends do.
+	Compression bool `toml:"compression"`
+
 	// LastInsertID says when a number that the proxy gave is brought over to
 	// the backend.
 	LastInsertID LastInsertID `toml:"last_insert_id"`
@@ -211,6 +214,7 @@ func Default() *Config {
 		ProxyProtocolFrom: []Network{},
 
 		UnknownUser:     UnknownUserRefuse,
+		Compression:     true,
 		LastInsertID:    LastInsertIDAuto,
 		UnknownSequence: UnknownSequenceError,
 		Log:             Log{Level: "info", Format: "console"},

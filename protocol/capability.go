@@ -46,6 +46,8 @@ const (
 	RememberOptions  = Capability(mysql.CLIENT_REMEMBER_OPTIONS)
 	// MultiFactor is agreed on with the server of a login that is checked there.
 	MultiFactor = Capability(mysql.MULTI_FACTOR_AUTHENTICATION)
+	// CompressZstd is Compress with zstd, the level of which the client says (MySQL).
+	CompressZstd = Capability(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
 )
 
 // MariaDB's extended flags.
@@ -79,12 +81,16 @@ const Relayable = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema
 	OptionalMetadata | QueryAttributes |
 	Progress | BulkOperations | ExtendedMetadata | CacheMetadata | BulkUnitResults
 
-// Common is the part of Relayable that every server since MySQL 5.7 and MariaDB 10.2
+// Common is the part of Relayable, and of Compressing, that every server since MySQL 5.7 and MariaDB 10.2
 // has, which clients are offered while no server can be asked.
 const Common = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema | ODBC |
 	LocalFiles | IgnoreSpace | Protocol41 | Interactive | IgnoreSigpipe | Transactions | Reserved |
 	SecureConnection | MultiStatements | MultiResults | PSMultiResults | PluginAuth | ConnectAttrs |
-	PluginAuthLenEnc | ExpiredPasswords | SessionTrack | DeprecateEOF
+	PluginAuthLenEnc | ExpiredPasswords | SessionTrack | DeprecateEOF | Compress
+
+// Compressing is the flags for a compressed stream, a matter of each side alone. A
+// Conn compresses towards a client, never towards a backend.
+const Compressing = Compress | CompressZstd
 
 // PerLogin is the part of Relayable that each side agrees on for its own login;
 // the rest changes what later bytes mean and must be equal on both sides.

@@ -53,7 +53,7 @@ func ParseChangeUser(payload []byte, capabilities Capability) (*ChangeUserReques
 		r.Plugin, b = cutNul(b)
 	}
 	var err error
-	if r.Attrs, err = cutAttrs(b, capabilities); err != nil {
+	if r.Attrs, _, err = cutAttrs(b, capabilities); err != nil {
 		return nil, fmt.Errorf("change user: %w", err)
 	}
 	return r, nil

@@ -161,9 +161,8 @@ const plainOK = 7
 
 // agree works out the flags of the login, or says which wanted ones are missing.
 func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
-	const compression = Compress | Capability(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
 	want := l.Capabilities &^ PerLogin
-	if bad := want & compression; bad != 0 {
+	if bad := want & Compressing; bad != 0 {
 		return 0, fmt.Errorf("login to the server: %s is not spoken here", bad.names())
 	}
 	if missing := want &^ (g.Capabilities | clientOnly); missing != 0 {

@@ -24,6 +24,7 @@ type HandshakeResponse struct {
 	Database     string // with ConnectWithDB
 	Plugin       string // the plugin that made AuthResponse; with PluginAuth
 	Attrs        Attrs  // with ConnectAttrs
+	ZstdLevel    uint8  // with CompressZstd; 0 if the client does not say
 }
 
 // responseHead is the length of the fixed part, which is also the length of a
@@ -82,6 +83,9 @@ func (r *HandshakeResponse) Append(b []byte) ([]byte, error) {
 	}
 	if r.Capabilities.Has(ConnectAttrs) {
 		b = AppendLenEncBytes(b, []byte(r.Attrs))
+	}
+	if r.Capabilities.Has(CompressZstd) {
+		b = append(b, r.ZstdLevel)
 	}
 	return b, nil
 }
@@ -146,9 +150,12 @@ func ParseHandshakeResponse(payload []byte, offered Capability) (*HandshakeRespo
 		r.Plugin, b = cutNul(b)
 	}
 	var err error
-	r.Attrs, err = cutAttrs(b, r.Capabilities)
+	r.Attrs, b, err = cutAttrs(b, r.Capabilities)
 	if err != nil {
 		return nil, fmt.Errorf("handshake response: %w", err)
+	}
+	if r.Capabilities.Has(CompressZstd) && len(b) > 0 {
+		r.ZstdLevel = b[0]
 	}
 	return r, nil
 }
@@ -171,14 +178,32 @@ func cutLenEnc(b []byte) (val, rest []byte, ok bool) {
 	return val, b[n:], true
 }
 
-// cutAttrs reads the connection attributes, which are the last field of a login.
-func cutAttrs(b []byte, capabilities Capability) (Attrs, error) {
+// compression returns how the client's stream goes on after the login. Who asks for
+// both algorithms gets zlib, as from MySQL.
+func (r *HandshakeResponse) compression() (Compression, error) {
+	switch {
+	case r.Capabilities.Has(Compress):
+		return Compression{Algorithm: Zlib}, nil
+	case !r.Capabilities.Has(CompressZstd):
+		return Compression{}, nil
+	case r.ZstdLevel < 1 || r.ZstdLevel > maxZstdLevel:
+		return Compression{}, fmt.Errorf("handshake response: zstd level %d, must be 1 to %d", r.ZstdLevel, maxZstdLevel)
+	}
+	return Compression{Algorithm: Zstd, Level: int(r.ZstdLevel)}, nil
+}
+
+const maxZstdLevel = 22
+
+// cutAttrs reads the connection attributes, the last field of a COM_CHANGE_USER and
+// one of the last of a login.
+func cutAttrs(b []byte, capabilities Capability) (attrs Attrs, rest []byte, err error) {
 	if !capabilities.Has(ConnectAttrs) || len(b) == 0 {
-		return nil, nil
+		return nil, b, nil
 	}
-	raw, _, ok := cutLenEnc(b)
+	raw, rest, ok := cutLenEnc(b)
 	if !ok {
-		return nil, fmt.Errorf("connection attributes: %w: cut off", ErrMalformed)
+		return nil, nil, fmt.Errorf("connection attributes: %w: cut off", ErrMalformed)
 	}
-	return ParseAttrs(raw)
+	attrs, err = ParseAttrs(raw)
+	return attrs, rest, err
 }

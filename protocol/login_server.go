@@ -20,7 +20,7 @@ type ServerLogin struct {
 	Version      string // the greeting's, a backend's own
 	ConnectionID uint32
 	// Capabilities are offered to the client, apart from those that a login itself
-	// needs: these are always offered, SSL exactly if TLS is set, compression never.
+	// needs: these are always offered, SSL exactly if TLS is set.
 	Capabilities Capability
 	Collation    uint8
 	Status       Status // Autocommit, usually
@@ -49,7 +49,10 @@ type ServerLogin struct {
 type ClientHello struct {
 	User         string
 	Database     string     // the schema asked for, not checked; "" if none
-	Capabilities Capability // what the client asked for and was offered
+	Capabilities Capability // what the client asked for and was offered, but for Compressing
+	// Compression is how the stream goes on once the login's last OK was written: see
+	// Conn.StartCompression.
+	Compression  Compression
 	Collation    uint8
 	MaxPacket    uint32 // the client's; 0 if it does not say
 	Attrs        Attrs
@@ -63,13 +66,15 @@ type ClientHello struct {
 // erSecureTransportRequired is ER_SECURE_TRANSPORT_REQUIRED of MySQL 5.7 and later.
 const erSecureTransportRequired = 3159
 
+// erWrongZstdLevel is MySQL's error for a zstd level that there is not.
+const erWrongZstdLevel = 3923
+
 // loginCapabilities are offered to every client, since this package needs or
 // understands them whatever the backends do.
 const loginCapabilities = Protocol41 | SecureConnection | PluginAuth | PluginAuthLenEnc | ConnectWithDB | ConnectAttrs
 
 func (l *ServerLogin) offered() Capability {
-	const compression = Compress | Capability(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
-	c := l.Capabilities&^(SSL|compression) | loginCapabilities
+	c := l.Capabilities&^SSL | loginCapabilities
 	if l.TLS != nil {
 		c |= SSL
 	}
@@ -119,9 +124,14 @@ func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 	if !response.Capabilities.Has(SecureConnection) {
 		return nil, refuseMalformed(pc, fmt.Errorf("handshake response: %w", errOldClient))
 	}
+	compression, err := response.compression()
+	if err != nil {
+		return nil, refuse(pc, erWrongZstdLevel, "HY000", "Invalid zstd compression level for algorithm 'zstd'.", err)
+	}
 	return &Attempt{
 		Hello: ClientHello{
-			User: response.User, Database: response.Database, Capabilities: response.Capabilities,
+			User: response.User, Database: response.Database,
+			Capabilities: response.Capabilities &^ Compressing, Compression: compression,
 			Collation: response.Collation, MaxPacket: response.MaxPacket, Attrs: bytes.Clone(response.Attrs),
 			Salt: greeting.Salt,
 		},

@@ -147,7 +147,7 @@ func newEnv(t *testing.T, s setup) *env {
 		Users:  []proxy.User{{Name: e.User, Password: e.Password, Admin: true}},
 		Shards: e.Shards, Sequences: e.Sequences, Admin: admin.NewSequences(e.Sequences),
 		RSA: testRSA, MaxConnections: 200, LoginTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second,
-		MaxStatement: 16 << 20, Logger: log,
+		MaxStatement: 16 << 20, Compression: true, Logger: log,
 	}
 	if s.Proxy != nil {
 		s.Proxy(&opts)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/backend"
 	"seqproxy/protocol"
 )
@@ -354,6 +356,10 @@ func (s *session) fillClient() error {
 		return nil
 	case errors.Is(err, io.EOF):
 		return errClientGone
+	case errors.Is(err, protocol.ErrFrameOrder): // of which alone the servers tell
+		s.refuse(sqlError(mysql.ER_NET_PACKETS_OUT_OF_ORDER, "08S01", "Got packets out of order"))
+		_ = s.flush() // the session ends either way
+		fallthrough
 	default:
 		return fmt.Errorf("%w: %w", errClientGone, err)
 	}

@@ -82,6 +82,8 @@ type Options struct {
 	// PROXY header, of IPv4 not written as IPv6.
 	ProxyProtocolFrom []netip.Prefix
 
+	Compression bool // offered to clients, as far as the servers offer it
+
 	TLS        *tls.Config // nil: TLS is not offered
 	RequireTLS bool        // clients without it get 3159
 	RSA        *protocol.RSAKeys

@@ -252,6 +252,9 @@ func (s *session) logIn() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
+	if err := s.client.StartCompression(s.login.Compression); err != nil {
+		return err
+	}
 	if err := s.setDeadline(time.Time{}); err != nil {
 		return err
 	}
@@ -330,12 +333,15 @@ func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
 	}
 	if hello, ok := s.opts.Shards.Greeting(); ok {
 		l.Version, l.Collation = hello.Version, hello.Collation
-		l.Capabilities = protocol.Relayable & hello.Capabilities
+		l.Capabilities = (protocol.Relayable | protocol.Compressing) & hello.Capabilities
 		if s.opts.RelayLogins {
 			l.Capabilities |= protocol.MultiFactor & hello.Capabilities
 		}
 	} else if s.opts.Shards.Default() != nil {
 		l.Capabilities &^= protocol.SessionTrack // it can be spared
+	}
+	if !s.opts.Compression {
+		l.Capabilities &^= protocol.Compressing
 	}
 	return l
 }
@@ -417,6 +423,8 @@ func (s *session) logEnd(err error) {
 	var handshake *protocol.HandshakeError
 	level, event := zap.InfoLevel, "session ended"
 	switch {
+	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
+		event = "session ended by a broken compressed stream"
 	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled):
 		level = zap.DebugLevel
 	case errors.Is(err, errBackendClosed):

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 )
 
@@ -31,6 +32,7 @@ type wire struct {
 	hello  *protocol.ServerHello
 	answer protocol.Answer
 	caps   protocol.Capability
+	frames *wireFrames // nil: nothing is compressed
 }
 
 // wireLogin says how a wire logs in; the zero value is the env's account with
@@ -42,6 +44,9 @@ type wireLogin struct {
 	Collation      uint8
 	Attrs          protocol.Attrs
 	TLS            *tls.Config
+	// Packing compresses what follows the login; "" is what the environment says, by
+	// which all tests can be run that way.
+	Packing mysqltest.Packing
 }
 
 // Wire logs in at addr: the proxy's or a server's.
@@ -85,7 +90,13 @@ func (e *env) tryWire(t testing.TB, addr string, l wireLogin) (*wire, error) {
 	if err := c.SetDeadline(time.Now().Add(wireTimeout)); err != nil {
 		t.Fatal(err)
 	}
-	w.hello, err = login.Run(c)
+	if l.Packing == "" && addr == e.addr {
+		l.Packing = mysqltest.Packing(os.Getenv("SEQPROXY_TEST_PACKING"))
+	}
+	w.hello, err = login.Run(&packingLogin{Conn: c, how: l.Packing})
+	if l.Packing != "" {
+		w.frames = &wireFrames{w: w, how: l.Packing}
+	}
 	return w, err
 }
 

@@ -98,6 +98,7 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 		WriteTimeout:      cfg.WriteTimeout.D(),
 		MaxStatement:      int(cfg.MaxStatement),
 		Version:           version,
+		Compression:       cfg.Compression,
 		Logger:            log,
 	}
 	if cfg.UnknownUser == conf.UnknownUserBackend {
