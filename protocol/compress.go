@@ -82,6 +82,13 @@ func (f *frames) isNext(num uint8) bool {
 	return f.in.packets.between() && (num == firstFrame || num == f.out.num)
 }
 
+// part makes the directions independent of each other. What is written next is an
+// answer to what was read last, and goes on for ever.
+func (f *frames) part() {
+	f.duplex = true
+	f.out.heard, f.out.num, f.out.prev = false, f.in.num+1, 0
+}
+
 // packetCursor follows packets through a stream that comes in pieces.
 type packetCursor struct {
 	header [HeaderSize]byte

@@ -405,7 +405,7 @@ func (c *Conn) Drop() {
 func (c *Conn) FullDuplex() {
 	c.sock.onBlocked = nil
 	if c.frames != nil {
-		c.frames.duplex = true
+		c.frames.part()
 	}
 }
 

@@ -75,16 +75,15 @@ func TestTheGreetingIsTheServersButForIdAndPlugin(t *testing.T) {
 	if more := got.Capabilities &^ want.Capabilities; more != 0 {
 		t.Errorf("the proxy offers %x, which the server does not", uint64(more))
 	}
-	// TLS is each side's own, compression ends at the proxy.
-	const zstd = protocol.Capability(1 << 26)
-	const notOffered = protocol.SSL | protocol.Compress | zstd
+	// TLS is each side's own.
+	const notOffered = protocol.SSL
 	if less := want.Capabilities &^ (got.Capabilities | notOffered); less != 0 {
 		t.Logf("the proxy does not offer %x, which the server does", uint64(less))
 	}
 	for _, c := range []protocol.Capability{
 		protocol.Protocol41, protocol.PluginAuth, protocol.PluginAuthLenEnc, protocol.ConnectAttrs, protocol.MultiStatements,
 		protocol.MultiResults, protocol.PSMultiResults, protocol.Transactions, protocol.DeprecateEOF, protocol.FoundRows,
-		protocol.SessionTrack, protocol.LocalFiles, protocol.IgnoreSpace, protocol.Interactive,
+		protocol.SessionTrack, protocol.LocalFiles, protocol.IgnoreSpace, protocol.Interactive, protocol.Compress,
 	} {
 		if !got.Capabilities.Has(c) {
 			t.Errorf("the proxy does not offer %x", uint64(c))
