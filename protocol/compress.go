@@ -45,9 +45,6 @@ type frames struct {
 // StartCompression makes the rest of the stream compressed frames, in both
 // directions, with the peer as client. It is called once, when the last OK of a
 // login has been written; Uncompressed leaves everything as it is.
-//
-// From then on an error of Fill may end the stream, a timeout in the middle of a
-// frame included.
 func (c *Conn) StartCompression(how Compression) error {
 	if how.Algorithm == Uncompressed {
 		return nil

@@ -7,14 +7,12 @@ import (
 	"io"
 	"sync"
 
-	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 )
 
 // Packers and unpackers are large (hundreds of kilobytes) and none is kept by a
-// connection: a packer is borrowed for one frame, zlib's unpacker until the end of
-// the frame that it unpacks, which comes as fast as the client sends.
+// connection: they are borrowed for one frame.
 
 // zlibLevel packs rows as tightly as the servers do, for a sixth of what level 6 of the
 // standard library costs: 100 us for a frame of 16 KB.
@@ -107,44 +105,32 @@ func newZstdEncoder(level zstd.EncoderLevel) func() *zstd.Encoder {
 // zlibDecoder unpacks the payload of one frame.
 type zlibDecoder struct {
 	io.ReadCloser // nil before the first frame
-	from          source
-	whole         bytes.Reader // over the payload, where it has come whole: reading is faster
+	payload       bytes.Reader
 }
-
-// source is where a decoder reads from. It is forgotten with the frame: the decoder
-// goes on to other connections.
-type source struct{ flate.Reader }
 
 var zlibDecoders = sync.Pool{New: func() any { return new(zlibDecoder) }}
 
-// newZlibDecoder begins to unpack what from holds; it reads no further than it must.
-func newZlibDecoder(from flate.Reader) (*zlibDecoder, error) {
-	d := zlibDecoders.Get().(*zlibDecoder)
-	d.from.Reader = from
-	return d, d.reset(&d.from)
-}
-
-// newWholeZlibDecoder is that for a payload, which must stay as it is until the end.
-func newWholeZlibDecoder(payload []byte) (*zlibDecoder, error) {
-	d := zlibDecoders.Get().(*zlibDecoder)
-	d.whole.Reset(payload)
-	return d, d.reset(&d.whole)
-}
-
-func (d *zlibDecoder) reset(from io.Reader) (err error) {
-	if d.ReadCloser != nil {
-		return d.ReadCloser.(zlib.Resetter).Reset(from, nil)
+// newZlibDecoder begins to unpack payload, which must stay as it is until release.
+func newZlibDecoder(payload []byte) (d *zlibDecoder, err error) {
+	d = zlibDecoders.Get().(*zlibDecoder)
+	d.payload.Reset(payload)
+	if d.ReadCloser == nil {
+		var r io.ReadCloser
+		if r, err = zlib.NewReader(&d.payload); err == nil {
+			d.ReadCloser = r
+		}
+	} else {
+		err = d.ReadCloser.(zlib.Resetter).Reset(&d.payload, nil)
 	}
-	r, err := zlib.NewReader(from)
-	if err == nil {
-		d.ReadCloser = r
+	if err != nil {
+		d.release()
+		return nil, err
 	}
-	return err
+	return d, nil
 }
 
 func (d *zlibDecoder) release() {
-	d.from.Reader = nil
-	d.whole.Reset(nil)
+	d.payload.Reset(nil)
 	zlibDecoders.Put(d)
 }
 

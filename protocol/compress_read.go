@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// frameReader unpacks the compressed frames of a client. zlib is unpacked as it
-// comes, in a fixed memory. A zstd frame is held until it has come whole, since
-// the window that it needs may be as large as what it stands for; that is below
-// 16 MB, and so is the frame.
+// frameReader unpacks the compressed frames of a client. A frame that is packed is
+// held until it has come whole: the wait for it may then be broken off and taken up
+// again, and memory grows with what comes, not with what is announced. Both what it
+// is and what it becomes are below 16 MB.
 type frameReader struct {
 	conn      *Conn
 	algorithm CompressionAlgorithm
@@ -19,15 +19,15 @@ type frameReader struct {
 	r, w   int    // raw[r:w] was read and not looked at
 	takeFn func() []byte
 	giveFn func()
-	empty  bool // nothing was read into the Conn's buffer: a wait may give it back
 
 	header   [frameHeaderSize]byte // of a frame whose header has not come whole
 	have     int
 	num      uint8        // of the last frame
 	left     int          // bytes of its payload that were not taken out of raw
 	declared int          // what the payload stands for; 0: it is that itself
-	got      int          // of declared
-	zlib     *zlibDecoder // nil between frames, and in one of another kind
+	held     []byte       // of a packed payload that has not come whole
+	zlib     *zlibDecoder // unpacks; nil unless it has more than there was room for
+	got      int          // of declared, what came out of it
 	plain    []byte       // what a zstd frame became, not yet passed on
 
 	packets packetCursor // where in the stream of packets we are
@@ -41,18 +41,18 @@ func (f *frameReader) read() (n int, err error) {
 		return 0, f.err
 	}
 	for {
-		f.empty = n == 0
 		var size int
 		switch {
 		case f.zlib != nil:
-			f.empty = false
-			size, err = f.unpack(n)
+			size, err = f.unpackZlib(n)
 		case len(f.plain) > 0:
 			size = f.passOn(n)
+		case f.left > 0 && f.declared > 0:
+			size, err = f.unpack(n)
 		case f.left > 0:
 			size, err = f.copy(n)
 		default:
-			size, err = f.begin(n)
+			err = f.begin(n)
 		}
 		n += size
 		if err != nil || n > 0 && n == len(f.conn.take()) {
@@ -62,11 +62,8 @@ func (f *frameReader) read() (n int, err error) {
 	if f.r == f.w && f.zlib == nil {
 		f.give()
 	}
-	if err != nil && !errors.Is(err, errWouldWait) {
-		inFrame := f.zlib != nil || f.left > 0 && f.declared > 0
-		if inFrame || errors.Is(err, ErrFrame) || errors.Is(err, ErrFrameOrder) {
-			f.err = err
-		}
+	if errors.Is(err, ErrFrame) || errors.Is(err, ErrFrameOrder) {
+		f.err = err
 	}
 	if n > 0 {
 		return n, nil // an error comes again
@@ -74,55 +71,37 @@ func (f *frameReader) read() (n int, err error) {
 	return 0, err
 }
 
-// errWouldWait says that what comes next has not come far enough to be read without
-// waiting, which must not keep what has been read.
 var errWouldWait = errors.New("the rest has not come yet")
 
-// begin reads the header of the next frame, and the frame as far as it must be whole.
-func (f *frameReader) begin(n int) (size int, err error) {
+// begin reads the header of the next frame.
+func (f *frameReader) begin(n int) error {
 	for f.have < frameHeaderSize {
 		if err := f.await(n); err != nil {
-			return 0, err
+			return err
 		}
 		k := copy(f.header[f.have:], f.raw[f.r:f.w])
 		f.have += k
 		f.r += k
 	}
-	length, declared := PayloadLen(f.header[:]), PayloadLen(f.header[4:])
-	whole := f.w-f.r >= length
-	if n > 0 && declared > 0 && !whole {
-		return 0, errWouldWait
-	}
 	f.have = 0
 	layer := f.conn.frames
 	num := f.header[3]
 	if !layer.isNext(num) {
-		return 0, fmt.Errorf("%w: number %d after %d from the client and %d to it", ErrFrameOrder, num, f.num, layer.out.num-1)
+		return fmt.Errorf("%w: number %d after %d from the client and %d to it", ErrFrameOrder, num, f.num, layer.out.num-1)
 	}
 	f.num = num
 	if !layer.duplex {
 		layer.out.heard = true
 	}
-	f.left, f.declared, f.got = length, declared, 0
-	switch {
-	case declared == 0:
-		return 0, nil
-	case length == 0:
-		return 0, fmt.Errorf("%w: it announces %d bytes and holds none", ErrFrame, declared)
-	case f.algorithm == Zstd:
-		return f.unpackWhole(n)
-	case whole:
-		f.zlib, err = newWholeZlibDecoder(f.raw[f.r : f.r+length])
-		f.r += length
-		f.left = 0
-	default:
-		f.zlib, err = newZlibDecoder(f)
+	f.left, f.declared, f.got = PayloadLen(f.header[:]), PayloadLen(f.header[4:]), 0
+	if f.left == 0 && f.declared > 0 {
+		return fmt.Errorf("%w: it announces %d bytes and holds none", ErrFrame, f.declared)
 	}
-	return 0, f.cause(err)
+	return nil
 }
 
 // await sees to it that there is something in raw. It waits only where nothing has
-// been read, n being 0.
+// been read, n being 0: that must not wait for what follows.
 func (f *frameReader) await(n int) error {
 	if f.r < f.w {
 		return nil
@@ -146,10 +125,38 @@ func (f *frameReader) copy(n int) (size int, err error) {
 	return size, nil
 }
 
-// unpack reads what comes out of a zlib frame, to its end or as far as there is
-// room. Of a frame that ends here nothing is returned before it has proved right:
-// a damaged command must not be executed.
+// unpack takes in a payload until it is whole, and then what comes out of it. Nothing
+// is returned of a frame that ends here before it has proved right: a damaged
+// command must not be executed.
 func (f *frameReader) unpack(n int) (size int, err error) {
+	var payload []byte
+	for f.left > 0 {
+		if err := f.await(n); err != nil {
+			return 0, err
+		}
+		part := f.raw[f.r:min(f.w, f.r+f.left)]
+		f.r += len(part)
+		f.left -= len(part)
+		if f.left == 0 && f.held == nil {
+			payload = part
+			break
+		}
+		f.held = append(f.held, part...)
+		payload = f.held
+	}
+	f.held = nil
+	if f.algorithm == Zstd {
+		return f.unpackZstd(n, payload)
+	}
+	f.zlib, err = newZlibDecoder(payload) // raw is kept as long as there is one
+	if err != nil {
+		return 0, f.cause(err)
+	}
+	return f.unpackZlib(n)
+}
+
+// unpackZlib reads what comes out of a zlib frame, as far as there is room.
+func (f *frameReader) unpackZlib(n int) (size int, err error) {
 	to := f.conn.take()[n:]
 	for size < len(to) && f.got < f.declared {
 		k, err := f.zlib.Read(to[size:min(len(to), size+f.declared-f.got)])
@@ -173,46 +180,26 @@ func (f *frameReader) unpack(n int) (size int, err error) {
 func (f *frameReader) end() error {
 	var beyond [1]byte
 	n, err := io.ReadFull(f.zlib, beyond[:])
-	rest := f.left + f.zlib.whole.Len()
 	switch {
 	case n > 0:
 		return fmt.Errorf("%w: more comes out than the %d bytes that it announces", ErrFrame, f.declared)
 	case !errors.Is(err, io.EOF):
 		return f.cause(err)
-	case rest > 0:
-		return fmt.Errorf("%w: %d bytes are left of its payload", ErrFrame, rest)
+	case f.zlib.payload.Len() > 0:
+		return fmt.Errorf("%w: %d bytes are left of its payload", ErrFrame, f.zlib.payload.Len())
 	}
 	f.release()
 	return nil
 }
 
-// cause words why a frame cannot be unpacked; if the connection broke, it is that.
+// cause words why a frame cannot be unpacked.
 func (f *frameReader) cause(err error) error {
-	if err == nil || f.err != nil {
-		return f.err
-	}
 	return fmt.Errorf("%w: after %d of %d bytes: %w", ErrFrame, f.got, f.declared, err)
 }
 
-// unpackWhole unpacks a zstd frame, into the Conn's buffer if there is room. Memory
-// grows with the payload as it comes, not as it is announced.
-func (f *frameReader) unpackWhole(n int) (size int, err error) {
-	var payload []byte
-	for payload == nil || f.left > 0 {
-		if f.r == f.w {
-			if err := f.more(); err != nil {
-				return 0, err
-			}
-		}
-		part := f.raw[f.r:min(f.w, f.r+f.left)]
-		f.r += len(part)
-		f.left -= len(part)
-		if payload == nil && f.left == 0 {
-			payload = part
-			break
-		}
-		payload = append(payload, part...)
-	}
+// unpackZstd unpacks a zstd frame, into the Conn's buffer if there is room. It is not
+// done in pieces, since the window that it needs may be as large as what comes out.
+func (f *frameReader) unpackZstd(n int, payload []byte) (size int, err error) {
 	to := f.conn.take()[n:]
 	inPlace := len(to) >= f.declared
 	if !inPlace {
@@ -246,42 +233,10 @@ func (f *frameReader) passOn(n int) (size int) {
 	return size
 }
 
-// Read gives zlib the payload of the frame as it comes.
-func (f *frameReader) Read(b []byte) (n int, err error) {
-	if f.left == 0 {
-		return 0, io.EOF
-	}
-	if f.r == f.w {
-		if f.err = f.more(); f.err != nil {
-			return 0, f.err
-		}
-	}
-	n = copy(b, f.raw[f.r:min(f.w, f.r+f.left)])
-	f.r += n
-	f.left -= n
-	return n, nil
-}
-
-// ReadByte makes zlib read no further than the frame.
-func (f *frameReader) ReadByte() (byte, error) {
-	if f.left == 0 {
-		return 0, io.EOF
-	}
-	if f.r == f.w {
-		if f.err = f.more(); f.err != nil {
-			return 0, f.err
-		}
-	}
-	b := f.raw[f.r]
-	f.r++
-	f.left--
-	return b, nil
-}
-
-// more waits for bytes of the peer, where none are left.
+// more waits for bytes of the peer, where none are left and none have been read.
 func (f *frameReader) more() error {
 	f.r, f.w = 0, 0
-	if f.conn.tls != nil && f.empty {
+	if f.conn.tls != nil {
 		f.conn.give() // TLS cannot wait without a buffer: one is enough
 	}
 	n, err := f.conn.readRaw(f.takeFn, f.giveFn)
@@ -302,9 +257,7 @@ func (f *frameReader) take() []byte {
 // giveAll returns the buffers that nothing is in, before a wait.
 func (f *frameReader) giveAll() {
 	f.give()
-	if f.empty {
-		f.conn.give()
-	}
+	f.conn.give()
 }
 
 func (f *frameReader) give() {
@@ -326,5 +279,5 @@ func (f *frameReader) release() {
 func (f *frameReader) drop() {
 	f.release()
 	f.give()
-	f.plain = nil
+	f.held, f.plain = nil, nil
 }

@@ -105,8 +105,9 @@ func TestCommandsInSeveralFramesAreReadAtOnce(t *testing.T) {
 func TestACompressedConnectionHoldsNoBufferWhileIdle(t *testing.T) {
 	eachPacking(t, func(t *testing.T, how mysqltest.Packing) {
 		p := newFramePair(t, how, false)
-		frame := p.frame(0, packetOf("SELECT 1"))
-		for _, cut := range []int{0, 3} { // the second wait is in the middle of a header
+		command := packetOf("SELECT '" + strings.Repeat("x", 1000) + "'")
+		frame := p.frame(0, command)
+		for _, cut := range []int{0, 3, 10} { // the last waits are in the middle of the header and of the payload
 			p.say(frame[:cut])
 			frame = frame[cut:]
 			if err := p.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
@@ -116,13 +117,13 @@ func TestACompressedConnectionHoldsNoBufferWhileIdle(t *testing.T) {
 				t.Fatalf("got %v, want a timeout", err)
 			}
 			if p.buf != nil || p.Conn.frames.in.raw != nil {
-				t.Errorf("after %d bytes of a header: the idle connection holds a buffer", cut)
+				t.Errorf("after %d bytes more of a frame: the idle connection holds a buffer", cut)
 			}
 		}
 		p.say(frame)
 		p.deadline(10 * time.Second)
-		if got := p.hear(len(packetOf("SELECT 1"))); !bytes.Equal(got, packetOf("SELECT 1")) {
-			t.Errorf("got %q after timeouts between frames, want the command", got)
+		if got := p.hear(len(command)); !bytes.Equal(got, command) {
+			t.Errorf("got %q after timeouts, want the command", got)
 		}
 	})
 }
