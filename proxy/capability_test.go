@@ -21,7 +21,8 @@ import (
 
 // capabilityStep is a command of the script that runs with every set of flags. «s» in a
 // text stands for NEXTVAL('s') through the proxy, and direct for LAST_INSERT_ID(n) in a
-// text, LAST_INSERT_ID(?) with the argument n in a statement to prepare.
+// text, LAST_INSERT_ID(?) with the argument n in a statement to prepare. «s » is the same
+// with a space before the parenthesis, which IGNORE_SPACE must not give a meaning to.
 type capabilityStep struct {
 	cmd  protocol.Command
 	text string
@@ -54,6 +55,8 @@ func capabilityScript() [][]capabilityStep {
 		},
 		{prepare("SELECT «s» AS n"), execute(), execute()},
 		{prepare("INSERT INTO u VALUES («s» + ? * 0)"), execute(integer(mysql.MYSQL_TYPE_LONGLONG, 1)), execute(integer(mysql.MYSQL_TYPE_LONGLONG, 1))},
+		// The last is slow, and left out of the random runs. MariaDB reports progress at once.
+		{text("ALTER TABLE t FORCE, ALGORITHM=COPY"), text("CHECK TABLE m"), text("SELECT «s » AS n"), text("SELECT COUNT(*) FROM t")},
 	}
 }
 
@@ -73,14 +76,14 @@ func (r *capabilityRun) step(s capabilityStep) {
 	var hidden []argument
 	switch s.cmd {
 	case protocol.ComQuery, protocol.ComStmtPrepare:
-		n := strings.Count(s.text, "«s»")
-		text := strings.ReplaceAll(s.text, "«s»", "NEXTVAL('s')")
+		n := strings.Count(s.text, "«")
+		text := strings.NewReplacer("«s»", "NEXTVAL('s')", "«s »", "NEXTVAL ('s')").Replace(s.text)
 		if !r.proxied {
 			value := "?"
 			if s.cmd == protocol.ComQuery {
 				value = strconv.FormatUint(r.next, 10)
 			}
-			text = strings.ReplaceAll(s.text, "«s»", "LAST_INSERT_ID("+value+")")
+			text = strings.NewReplacer("«s»", "LAST_INSERT_ID("+value+")", "«s »", "LAST_INSERT_ID ("+value+")").Replace(s.text)
 		}
 		if s.cmd == protocol.ComQuery {
 			r.next += uint64(n)
@@ -198,7 +201,7 @@ type capabilities struct {
 func newCapabilities(t *testing.T) *capabilities {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT, j JSON)", `INSERT INTO t VALUES (1, '{"a": 1}')`,
-		"CREATE TABLE u (id BIGINT)", "CREATE PROCEDURE two() BEGIN SELECT 1 AS a; SELECT 2 AS b; END")
+		"CREATE TABLE u (id BIGINT) ENGINE=MEMORY", "CREATE TABLE m (id INT) ENGINE=MyISAM", "INSERT INTO m VALUES (1), (2)", "CREATE PROCEDURE two() BEGIN SELECT 1 AS a; SELECT 2 AS b; END")
 	const first = 1_000_000
 	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Start: first}); err != nil {
 		t.Fatal(err)
@@ -303,7 +306,7 @@ func TestRandomSetsOfCapabilitiesGiveTheServersBytes(t *testing.T) {
 		if random.IntN(4) > 0 {
 			set &^= protocol.LongPassword
 		}
-		if c.same(set, random.IntN(len(c.groups)), random.IntN(len(c.groups))); t.Failed() {
+		if c.same(set, random.IntN(len(c.groups)-1), random.IntN(len(c.groups)-1)); t.Failed() {
 			return
 		}
 	}
