@@ -59,6 +59,7 @@ type Answer struct {
 	progress      bool   // reports may come
 	continued     bool   // the next packet continues one of 16 MB
 	wantsFile     bool   // the packet being passed is a LOCAL INFILE request
+	outParams     bool   // the rows are a procedure's OUT parameters
 	skip          int    // bytes of the current packet's payload still to pass
 	defs          uint64 // column definitions still to come
 }
@@ -195,6 +196,7 @@ func (a *Answer) packet(head []byte, size int) (ok bool) {
 			return false
 		}
 		a.phase = phaseRows
+		a.outParams = a.Status.Has(OutParams | MoreResults)
 		if a.Status.Has(CursorExists) {
 			a.phase = phaseEnded // the rows come with COM_STMT_FETCH
 		}
@@ -285,8 +287,10 @@ func (a *Answer) row(head []byte, size int) bool {
 	default:
 		return true
 	}
-	if a.Status.Has(MoreResults) && a.shape == ShapeResult {
-		a.phase = phaseFirst
+	// MySQL says before a procedure's OUT parameters that more follows, and takes it
+	// back in the EOF behind them; the procedure's OK follows all the same.
+	if (a.Status.Has(MoreResults) || a.outParams) && a.shape == ShapeResult {
+		a.phase, a.outParams = phaseFirst, false
 	}
 	return true
 }

@@ -206,9 +206,12 @@ func (r *reference) result() (more bool) {
 		if r.w.Status&0x40 != 0 {
 			return false
 		}
+		if r.w.Status&0x1008 == 0x1008 {
+			more = true
+		}
 	}
 	r.rows()
-	return r.w.Status&8 != 0
+	return more || r.w.Status&8 != 0
 }
 
 func (r *reference) rows() {

@@ -275,6 +275,10 @@ func answerCases() []answerCase {
 		add(kind+"terminator with MORE_RESULTS, then nothing", ShapeResult, caps,
 			walked{Event: NeedMore, PacketNum: uint8(4 + next), Rows: true, Status: Status(more)}, set(1, end(more, 0), raw("\x011"))...)
 
+		if caps == classic { // as MySQL sends a procedure's OUT parameters
+			add(kind+"OUT parameters and the procedure's OK", ShapeResult, caps, rows(6, auto, 0), []byte{1}, def,
+				eofBytes(more|0x1000, 0), raw("\x00\x00\x07"), eofBytes(auto, 0), okBytes(0, auto, 0, ""))
+		}
 		// A cursor: no rows behind the definitions.
 		cursor := auto | 0x40
 		add(kind+"a cursor", ShapeResult, caps, rows(3, Status(cursor), 0), []byte{1}, def, end(cursor, 0))
