@@ -17,6 +17,7 @@ type level struct {
 	itemExec  bool  // it begins inside an executable comment
 	query     bool  // SELECT, VALUES, TABLE or WITH was seen at this level
 	from      bool  // the current SELECT has a FROM clause with a table
+	grouped   bool  // the current SELECT has a GROUP BY clause
 	inFrom    bool  // within the FROM clause
 	inList    bool  // within the select list
 	names     bool  // somebody sees the names of this level's select list
@@ -97,18 +98,22 @@ func (a *analyzer) closeLevel() {
 }
 
 // endSelect ends one SELECT of a query level: at a UNION or at the level's end.
-// A NEXTVAL above or beside a table would be evaluated once per row.
+// A NEXTVAL above or beside a table would be evaluated once per row. MySQL makes
+// several rows even without one: GROUP BY 1 WITH ROLLUP.
 func (a *analyzer) endSelect(lv *level) {
-	if lv.from && a.problem == "" {
+	if (lv.from || lv.grouped) && a.problem == "" {
 		for i := int(lv.calls); i < len(a.st.Calls); i++ {
 			if a.st.Calls[i].Func == Nextval {
 				a.problem = "NEXTVAL in SELECT ... FROM"
+				if !lv.from {
+					a.problem = "NEXTVAL in SELECT ... GROUP BY"
+				}
 				break
 			}
 		}
 	}
 	lv.calls = int32(len(a.st.Calls))
-	lv.from, lv.inFrom = false, false
+	lv.from, lv.grouped, lv.inFrom = false, false, false
 }
 
 func (a *analyzer) endList(lv *level) {
@@ -147,7 +152,10 @@ func (a *analyzer) keyword() {
 			lv.inFrom = true
 			a.dual(lv)
 		}
-	case kwWhere, kwGroup, kwHaving, kwOrder, kwLimit, kwProcedure, kwLock, kwFetch:
+	case kwGroup:
+		a.endList(lv)
+		lv.grouped, lv.inFrom = true, false
+	case kwWhere, kwHaving, kwOrder, kwLimit, kwProcedure, kwLock, kwFetch:
 		a.endList(lv)
 		lv.inFrom = false
 	case kwFor:

@@ -533,6 +533,11 @@ func TestNextvalIsRefusedWhereItCannotBeGiven(t *testing.T) {
 
 		{"select nextval('a') from t", "NEXTVAL in SELECT ... FROM"},
 		{"select nextval('a') from dual, t", "NEXTVAL in SELECT ... FROM"},
+		{"select nextval('a') group by 1 with rollup", "NEXTVAL in SELECT ... GROUP BY"},
+		{"select (select nextval('a')) from dual group by rollup (1)", "NEXTVAL in SELECT ... GROUP BY"},
+		{"select 1 union (select nextval('a') group by 1 with rollup)", "NEXTVAL in SELECT ... GROUP BY"},
+		{"insert into t values (nextval('a'), (select max(b) from u group by c limit 1))", ""},
+		{"select nextval('a'), (select max(b) from u group by c limit 1)", ""},
 		{"select * from t where a = nextval('a')", "NEXTVAL in SELECT ... FROM"},
 		{"select * from t order by nextval('a')", "NEXTVAL in SELECT ... FROM"},
 		{"select (select nextval('a')) from t", "NEXTVAL in SELECT ... FROM"},
