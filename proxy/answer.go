@@ -152,10 +152,11 @@ const (
 	charsetBinary = 63
 )
 
-// columnsOf defines the columns of a SELECT that the proxy answers, as MariaDB
+// columnsOf defines the columns of a SELECT that the proxy answers, as the server
 // defines those of LAST_INSERT_ID(n), LAST_INSERT_ID(), @@last_insert_id and
 // CONNECTION_ID(). values are those of the calls, used in a text only.
 func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, values []uint64) []protocol.Column {
+	mariaDB := s.likeMariaDB()
 	columns := make([]protocol.Column, len(st.Items))
 	for i := range st.Items {
 		item := &st.Items[i]
@@ -165,19 +166,25 @@ func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, va
 		}
 		switch item.Func {
 		case statement.Nextval:
-			switch when {
-			case inText:
+			switch {
+			case !mariaDB:
+				if when != inText {
+					c.Flags = flagUnsigned | flagBinary
+				}
+			case when == inText:
 				var digits [20]byte
 				c.Length = uint32(len(strconv.AppendUint(digits[:0], values[item.FirstCall], 10)))
-			case atPrepare:
+			case when == atPrepare:
 				c.Length, c.Flags = 0, flagUnsigned|flagBinary
-			case atExecute:
+			default:
 				c.Flags = flagUnsigned | flagBinary
 			}
 		case statement.LastInsertIDVariable:
 			c.Flags = flagUnsigned | flagBinary
 		case statement.CallConnectionID:
-			c.Length, c.Type = 10, mysql.MYSQL_TYPE_LONG
+			if mariaDB {
+				c.Length, c.Type = 10, mysql.MYSQL_TYPE_LONG
+			}
 		}
 		columns[i] = c
 	}

@@ -82,8 +82,30 @@ func unknownCommand() error {
 	return sqlError(mysql.ER_UNKNOWN_COM_ERROR, "08S01", "Unknown command")
 }
 
-func unknownStatement(id uint32, where string) error {
+// unknownStatement words as the session's server does; where is MariaDB's name of
+// the command.
+func (s *session) unknownStatement(id uint32, where string) error {
+	if !s.likeMariaDB() {
+		where = "mysql_stmt_precheck"
+	}
 	return sqlError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%d) given to %s", id, where)
+}
+
+// malformed words as the session's server does.
+func (s *session) malformed() error {
+	if s.likeMariaDB() {
+		return errMalformed
+	}
+	return sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet.")
+}
+
+// likeMariaDB says whether the session's server is MariaDB: the current shard's, or
+// before there is one the greeting's.
+func (s *session) likeMariaDB() bool {
+	if s.cur != nil {
+		return s.cur.Hello().MariaDB
+	}
+	return !s.greetedMySQL
 }
 
 var (

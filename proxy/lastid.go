@@ -85,13 +85,18 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 	// Neither SELECT nor DO changes the warnings. SELECT makes FOUND_ROWS() 1, which it is
 	// if this pending number was the last row sent, and ROW_COUNT() -1, which it is
 	// after rows and errors. DO leaves FOUND_ROWS() as it is and makes ROW_COUNT() 0,
-	// which it is after other statements that do not move LAST_INSERT_ID().
-	verb, tail, then := "SELECT", " LIMIT 1", "" // sql_select_limit may be 0
+	// which it is after other statements that do not move LAST_INSERT_ID(). With MySQL
+	// that is SET, and either clears the warnings.
+	number := strconv.FormatUint(value, 10)
+	text, then := "SELECT LAST_INSERT_ID("+number+") LIMIT 1", "" // sql_select_limit may be 0
 	if keep {
 		counts := !c.Answer.Rows && c.Answer.ErrCode == 0
 		switch {
 		case !l.pending || l.rows:
-			verb, tail = "DO", ""
+			text = "DO LAST_INSERT_ID(" + number + ")"
+			if !c.Hello().MariaDB {
+				text = "SET @@session.last_insert_id = " + number
+			}
 			if !counts {
 				then = "SHOW WARNINGS LIMIT 0" // makes ROW_COUNT() -1 and leaves the rest
 			}
@@ -99,7 +104,7 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 			then = "DO 0"
 		}
 	}
-	if _, err := s.ownQuery(c, verb+" LAST_INSERT_ID("+strconv.FormatUint(value, 10)+")"+tail); err != nil {
+	if _, err := s.ownQuery(c, text); err != nil {
 		return err
 	}
 	*l = lastInsertID{holder: c}

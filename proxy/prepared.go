@@ -349,13 +349,13 @@ func (a *prepareAnswer) pass(payload []byte) {
 // execute handles COM_STMT_EXECUTE.
 func (s *session) execute(payload []byte) error {
 	if len(payload) < executeHead {
-		return s.answerAlone(func() error { return errMalformed })
+		return s.answerAlone(s.malformed)
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.prepared.byID[id]
 	switch {
 	case p == nil:
-		return s.answerAlone(func() error { return unknownStatement(id, "mysqld_stmt_execute") })
+		return s.answerAlone(func() error { return s.unknownStatement(id, "mysqld_stmt_execute") })
 	case p.own != nil:
 		return s.answerAlone(func() error { return s.executeOwn(p) })
 	case len(p.hidden) > 0:
@@ -398,7 +398,7 @@ func (s *session) executeBulk(payload []byte) error {
 	p := s.prepared.byID[id]
 	switch {
 	case p == nil:
-		return unknownStatement(id, "mysql_stmt_bulk_execute")
+		return s.unknownStatement(id, "mysql_stmt_bulk_execute")
 	case p.own != nil:
 		return sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
 	case len(p.hidden) > 0:
@@ -491,11 +491,16 @@ func (s *session) prepareConn(c *backend.Conn, p *prepared) error {
 
 // onPrepared handles the other commands on a prepared statement.
 func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
-	if len(payload) < 5 {
-		if cmd.AnswerShape() == protocol.ShapeNone {
+	least := 5 // command, statement id
+	if cmd == protocol.ComStmtLongData {
+		least = 7 // and parameter
+	}
+	if len(payload) < least {
+		// MySQL answers then even to what has no answer.
+		if cmd.AnswerShape() == protocol.ShapeNone && s.likeMariaDB() {
 			return s.settle()
 		}
-		return s.answerAlone(func() error { return errMalformed })
+		return s.answerAlone(s.malformed)
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.prepared.byID[id]
@@ -507,9 +512,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 	case protocol.ComStmtClose:
 		delete(s.prepared.byID, id)
 	case protocol.ComStmtLongData:
-		if len(payload) >= 7 {
-			p.longData(payload[5:7])
-		}
+		p.longData(payload[5:7])
 	case protocol.ComStmtReset:
 		clear(p.long)
 	}
@@ -531,9 +534,9 @@ func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared) er
 	case cmd == protocol.ComStmtLongData:
 		return nil
 	case p == nil && cmd == protocol.ComStmtReset:
-		return unknownStatement(id, "mysqld_stmt_reset")
+		return s.unknownStatement(id, "mysqld_stmt_reset")
 	case p == nil:
-		return unknownStatement(id, "mysqld_stmt_fetch")
+		return s.unknownStatement(id, "mysqld_stmt_fetch")
 	case cmd == protocol.ComStmtReset:
 		s.reply(protocol.OK{})
 		return nil

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -34,6 +35,8 @@ type session struct {
 	user   User
 	login  protocol.ClientHello
 	doom   atomic.Uint32 // why the session is being ended from outside
+	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
+	greetedMySQL bool
 
 	state    state
 	prepared preparedSet
@@ -235,6 +238,7 @@ func (s *session) logIn() error {
 		return errShutdown // Shutdown's deadline may just have been overwritten
 	}
 	l := s.srv.serverLogin(s.id)
+	s.greetedMySQL = l.Version != noServerVersion && !strings.Contains(l.Version, "MariaDB")
 	l.ProxyHeader = s.srv.fromBalancer(s.client.RemoteAddr())
 	attempt, err := l.Receive(s.client)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
