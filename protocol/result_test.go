@@ -382,8 +382,8 @@ func TestOurOKIsTheServersOK(t *testing.T) {
 
 func TestOurERRIsTheServersERR(t *testing.T) {
 	r := newRecorder(t, mysqltest.Shared(t), "", LongFlag)
-	want := r.do("missing table", ComQuery, "SELECT * FROM test.missing", "").bytes
-	if got := AppendERR(nil, 1, 1146, "42S02", "Table 'test.missing' doesn't exist"); !bytes.Equal(got, want) {
+	want := r.do("missing table", ComQuery, "SELECT * FROM mysql.missing", "").bytes
+	if got := AppendERR(nil, 1, 1146, "42S02", "Table 'mysql.missing' doesn't exist"); !bytes.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := AppendERR([]byte("x"), 0, 1040, "", "Too many"), "x\x0b\x00\x00\x00\xff\x10\x04Too many"; string(got) != want {

@@ -94,7 +94,7 @@ func TestTheClientsCollationIsTheConnections(t *testing.T) {
 func TestABinlogStreamIsHandedOver(t *testing.T) {
 	server := mysqltest.Start(t, "--log-bin=log", "--server-id=1", "--binlog-format=ROW")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
-	server.Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (a LONGTEXT)", "INSERT INTO t SELECT REPEAT('x', 5000) FROM seq_1_to_300", "FLUSH LOGS")
+	server.Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (a LONGTEXT)", "INSERT INTO t SELECT REPEAT('x', 5000) FROM "+server.Numbers(300), "FLUSH LOGS")
 	p := e.Pair(t, 0, wireLogin{})
 	const register = "\x09\x00\x00\x00" + "\x00\x00\x00" + "\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 	p.same(protocol.ComRegisterSlave, register)

@@ -88,7 +88,7 @@ func visit(pool *sql.DB, e *env, rnd *rand.Rand, worker int) (rows map[int]int, 
 			}
 		case 3: // a result that is not read to its end
 			limited, cancel := context.WithCancel(ctx)
-			r, queryErr := c.QueryContext(limited, "SELECT seq, REPEAT('x', 500) FROM seq_1_to_2000")
+			r, queryErr := c.QueryContext(limited, "SELECT seq, REPEAT('x', 500) FROM "+e.Servers[shard].Numbers(2000))
 			if err = queryErr; err == nil {
 				r.Next()
 				r.Close()
@@ -103,7 +103,7 @@ func visit(pool *sql.DB, e *env, rnd *rand.Rand, worker int) (rows map[int]int, 
 		case 5: // vanishes
 			w, dialErr := e.tryWire(e.t, e.addr, wireLogin{Schema: e.Schemas[shard]})
 			if err = dialErr; err == nil {
-				_, _ = w.Write(packet([]byte("\x03SELECT seq, REPEAT('x', 500) FROM seq_1_to_20000")))
+				_, _ = w.Write(packet([]byte("\x03SELECT seq, REPEAT('x', 500) FROM " + e.Servers[shard].Numbers(20000))))
 				w.Close()
 			}
 		default:

@@ -111,7 +111,7 @@ func TestAProxyStartsWithEveryShardDown(t *testing.T) {
 	var w *wire
 	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		w = e.Wire(t, e.Addr(), wireLogin{Capabilities: protocol.LongFlag})
-		if strings.Contains(w.hello.Greeting.Version, "MariaDB") {
+		if strings.Contains(w.hello.Greeting.Version, servers[1].Version()) {
 			return
 		}
 	}
@@ -133,7 +133,7 @@ func TestAServerThatDiesTakesTheSessionsOnItAlong(t *testing.T) {
 	busy := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
 	busy.send(packet(command(protocol.ComQuery, "SELECT SLEEP(100)")))
 	result := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
-	result.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_10000000")))
+	result.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM "+e.Servers[0].Numbers(10_000_000))))
 	if err := result.Fill(); err != nil { // it has begun
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestAClientThatVanishesInMidResultLeavesNothing(t *testing.T) {
 	e := newEnv(t, setup{})
 	for range 3 {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
-		w.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_10000000")))
+		w.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM "+e.Servers[0].Numbers(10_000_000))))
 		if err := w.Fill(); err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +294,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	var slow [2]*wire // do not read
 	for i, config := range []*tls.Config{nil, client} {
 		slow[i] = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], TLS: config})
-		slow[i].send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_1000000")))
+		slow[i].send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM "+e.Servers[0].Numbers(1_000_000))))
 		if err := slow[i].Fill(); err != nil {
 			t.Fatal(err)
 		}

@@ -234,7 +234,7 @@ func (e *env) connections(server *mysqltest.Server) string {
 	}
 	defer pool.Close()
 	var left sql.NullString
-	if err := pool.QueryRow("SELECT GROUP_CONCAT(id, ' ', command, ' ', COALESCE(info, '')) FROM information_schema.processlist WHERE user = ?", e.User).Scan(&left); err != nil {
+	if err := pool.QueryRow("SELECT GROUP_CONCAT(id, ' ', command, ' ', LEFT(COALESCE(info, ''), 100)) FROM information_schema.processlist WHERE user = ?", e.User).Scan(&left); err != nil {
 		e.t.Fatal(err)
 	}
 	return left.String

@@ -313,7 +313,7 @@ func TestChangeUserStartsTheSessionAnew(t *testing.T) {
 				o.Users = append(o.Users, proxy.User{Name: "second", Password: "other"})
 			}})
 			for _, s := range e.Servers {
-				s.Exec(t, "CREATE OR REPLACE USER second@'%' IDENTIFIED BY 'other'", "GRANT ALL ON *.* TO second@'%'")
+				s.Exec(t, "DROP USER IF EXISTS second@'%'", "CREATE USER second@'%' IDENTIFIED BY 'other'", "GRANT ALL ON *.* TO second@'%'")
 			}
 			t.Cleanup(func() { // before the account's connections are looked at
 				for _, s := range e.Servers {

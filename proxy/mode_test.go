@@ -23,10 +23,15 @@ func TestACharacterSetChangedUnseenIsAskedForBeforeItMatters(t *testing.T) {
 	e := newEnv(t, setup{})
 	createSequence(t, e, "s")
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE PROCEDURE names() SET NAMES gbk")
-	for _, change := range []string{
-		"SET NAMES gbk", "SELECT 1; SET NAMES gbk", "EXECUTE IMMEDIATE 'SET NAMES gbk'",
-		"CREATE OR REPLACE PROCEDURE q() SELECT 1; SET NAMES gbk", "BEGIN NOT ATOMIC SET NAMES gbk; END", "SET character_set_client = (SELECT 'gbk')",
-	} {
+	changes := []string{
+		"SET NAMES gbk", "SELECT 1; SET NAMES gbk", "PREPARE s FROM 'SET NAMES gbk'; EXECUTE s", "SET character_set_client = (SELECT 'gbk')",
+		"DROP PROCEDURE IF EXISTS q; CREATE PROCEDURE q() SELECT 1; SET NAMES gbk",
+	}
+	if e.Servers[0].IsMariaDB() {
+		changes = append(changes, "EXECUTE IMMEDIATE 'SET NAMES gbk'", "CREATE OR REPLACE PROCEDURE q() SELECT 1; SET NAMES gbk",
+			"BEGIN NOT ATOMIC SET NAMES gbk; END")
+	}
+	for _, change := range changes {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 		w.query(change)
 		// In GBK the backslash is the second half of a character; elsewhere it would
@@ -102,6 +107,7 @@ func TestTheModeIsAskedForWhateverTheRowLimit(t *testing.T) {
 }
 
 func TestWhatIsInBracketsIsAnIdentifierInMSSQLMode(t *testing.T) {
+	mysqltest.Shared(t).OnMariaDB(t, "sql_mode MSSQL")
 	for _, how := range []string{"SET sql_mode = 'MSSQL'", "SET sql_mode = CONCAT('MS', 'SQL')", "DO 1; SET sql_mode = 'mssql'", "SET sql_mode = 'MS' 'SQL'"} {
 		t.Run(how, func(t *testing.T) {
 			e := newEnv(t, setup{})

@@ -55,7 +55,7 @@ func newOracle(t *testing.T, s setup, prepare ...string) *oracle {
 	t.Helper()
 	if s.Servers == nil {
 		// Scripts commit a lot and crash nothing: the disk need not be waited for.
-		s.Servers = []*mysqltest.Server{mysqltest.Start(t, "--debug-no-sync")}
+		s.Servers = []*mysqltest.Server{mysqltest.StartUnsynced(t)}
 	}
 	e := newEnv(t, s)
 	for name, start := range firstNumbers {

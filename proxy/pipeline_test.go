@@ -174,7 +174,7 @@ func TestAMegabyteOfStatementsWithLargeAnswersDoesNotLockUp(t *testing.T) {
 func TestAClientThatReadsSlowlyGetsEverything(t *testing.T) {
 	e := newEnv(t, setup{})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
-	w.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_20000")))
+	w.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM "+e.Servers[0].Numbers(20_000))))
 	for range 10 {
 		time.Sleep(30 * time.Millisecond)
 		if err := w.Fill(); err != nil {
@@ -190,7 +190,7 @@ func TestAClientThatReadsSlowlyGetsEverything(t *testing.T) {
 func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.WriteTimeout = 300 * time.Millisecond }})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
-	w.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_100000")))
+	w.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM "+e.Servers[0].Numbers(100_000))))
 	e.awaitSessions(t, 0)
 }
 

@@ -142,7 +142,7 @@ func TestAMillionRowsPassInConstantMemory(t *testing.T) {
 	w.query("SELECT 1")
 	before := p.memory("VmRSS")
 	// 100 MB, by the text and by the prepared protocol.
-	const sql = "SELECT seq, REPEAT('x', 90) FROM seq_1_to_1000000"
+	sql := "SELECT seq, REPEAT('x', 90) FROM " + e.Servers[0].Numbers(1_000_000)
 	id := string(w.do(protocol.ComStmtPrepare, sql)[5:9])
 	for _, c := range [][]byte{
 		command(protocol.ComQuery, sql),

@@ -63,7 +63,8 @@ func sum(w *wire, sql string) []byte {
 }
 
 func TestAStatementTooLongForTheServerIsItsToRefuse(t *testing.T) {
-	e := newEnv(t, setup{}) // max_allowed_packet is the default, 16 MB
+	server := mysqltest.Start(t, "--max-allowed-packet=16M")
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
 	ctx := context.Background()
 	text := "SELECT LENGTH('" + strings.Repeat("y", 17<<20) + "')"
 	got := func(c *mysql.Config) error {
@@ -103,7 +104,7 @@ func TestBigParametersAndRowsPassWithADriver(t *testing.T) {
 func TestLongDataInManyPiecesIsPutTogether(t *testing.T) {
 	e := newEnv(t, setup{})
 	p := e.Pair(t, 0, wireLogin{})
-	s := p.prepare("SELECT LENGTH(?), MD5(?)")
+	s := p.prepare("SELECT LENGTH(?), SHA2(?, 256)")
 	for i := range 40 {
 		s.same(protocol.ComStmtLongData, "\x00\x00"+strings.Repeat(string(rune('a'+i%26)), 50000))
 		s.same(protocol.ComStmtLongData, "\x01\x00"+strings.Repeat("z", i))
@@ -133,7 +134,7 @@ func TestResultsWithManyColumnsOrNoRowsAreTheServers(t *testing.T) {
 
 func TestAnErrorInMidResultComesWhereTheServerPutIt(t *testing.T) {
 	e := newEnv(t, setup{})
-	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t SELECT seq FROM seq_1_to_5000")
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t SELECT seq FROM "+e.Servers[0].Numbers(5000))
 	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
 	// Row by row, an error in the last one.
 	for range 2 {
@@ -188,7 +189,7 @@ func TestLoadDataLocalInfilePassesTheFile(t *testing.T) {
 			var answers [2][]byte
 			var counts [2]string
 			for i, addr := range []string{server.Addr(), e.Addr()} {
-				server.Exec(t, "USE "+schema, "CREATE OR REPLACE TABLE t (a INT, b VARCHAR(20))")
+				server.Exec(t, "USE "+schema, "DROP TABLE IF EXISTS t", "CREATE TABLE t (a INT, b VARCHAR(20))")
 				w := e.Wire(t, addr, wireLogin{Schema: schema})
 				w.query("SET sql_mode = ''")
 				answers[i] = w.doFile(protocol.ComQuery, c.sql, c.file)

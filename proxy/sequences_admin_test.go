@@ -123,7 +123,7 @@ func TestOnlyAdminsChangeSequences(t *testing.T) {
 }
 
 func TestASequenceMadeAgainGoesOnAboveTheDroppedOne(t *testing.T) {
-	server := mysqltest.Start(t, "--debug-no-sync")
+	server := mysqltest.StartUnsynced(t)
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
 	c := e.Conn(t, "", nil)
 	exec(t, c, "CREATE SEQUENCE photos", "SELECT NEXTVAL('photos')")

@@ -90,7 +90,9 @@ func TestAnUnknownSchemaAsTheFirstStatementLeavesNoSchema(t *testing.T) {
 	p.query("SELECT @x")
 }
 
-// settings are statements that set something, with what reads it back.
+// settings are statements that set something, with what reads it back. {isolation}
+// and {read_only} stand for the names of the transactions' variables, {timeout} for that
+// of a statement's time; "MariaDB: " begins what only MariaDB has.
 var settings = []struct{ set, read string }{
 	{"SET NAMES latin1", "@@character_set_client, @@character_set_connection, @@character_set_results, @@collation_connection"},
 	{"SET NAMES utf8mb4 COLLATE utf8mb4_bin", "@@character_set_client, @@collation_connection, 'ä'"},
@@ -105,11 +107,11 @@ var settings = []struct{ set, read string }{
 	{"SET time_zone = '+05:30'", "@@time_zone, FROM_UNIXTIME(0)"},
 	{"SET autocommit = 0", "@@autocommit"},
 	{"SET @@session.autocommit = OFF", "@@autocommit"},
-	{"SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "@@tx_isolation"},
-	{"SET SESSION TRANSACTION READ ONLY", "@@tx_read_only"},
-	{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY", "@@tx_isolation, @@tx_read_only"},
-	{"SET tx_isolation = 'READ-UNCOMMITTED'", "@@tx_isolation"},
-	{"SET @@session.tx_isolation = 'READ-COMMITTED'", "@@tx_isolation"},
+	{"SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "@@{isolation}"},
+	{"SET SESSION TRANSACTION READ ONLY", "@@{read_only}"},
+	{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY", "@@{isolation}, @@{read_only}"},
+	{"SET {isolation} = 'READ-UNCOMMITTED'", "@@{isolation}"},
+	{"SET @@session.{isolation} = 'READ-COMMITTED'", "@@{isolation}"},
 	{"SET group_concat_max_len = 77, sort_buffer_size = 1048576", "@@group_concat_max_len, @@sort_buffer_size"},
 	{"SET group_concat_max_len = @@group_concat_max_len * 2", "@@group_concat_max_len"},
 	{"SET LOCAL foreign_key_checks = 0, unique_checks = OFF", "@@foreign_key_checks, @@unique_checks"},
@@ -117,14 +119,15 @@ var settings = []struct{ set, read string }{
 	{"SET SESSION sql_select_limit = 3", "@@sql_select_limit"},
 	{"SET SESSION sql_select_limit = 0", "@@sql_select_limit LIMIT 1"},
 	{"SET lc_time_names = 'de_DE'", "@@lc_time_names, MONTHNAME('2020-01-01')"},
-	{"SET max_statement_time = 12.5", "@@max_statement_time"},
+	{"SET {timeout} = 12", "@@{timeout}"},
+	{"MariaDB: SET max_statement_time = 12.5", "@@max_statement_time"},
 	{"SET wait_timeout = 100, net_write_timeout = 99", "@@wait_timeout, @@net_write_timeout"},
 	{"SET optimizer_switch = 'index_merge=off'", "@@optimizer_switch"},
 	{"SET div_precision_increment = 9", "@@div_precision_increment, 1 / 3"},
 	{"SET auto_increment_increment = 5, auto_increment_offset = 2", "@@auto_increment_increment, @@auto_increment_offset"},
 	{"SET default_storage_engine = MyISAM", "@@default_storage_engine"},
 	{"SET session_track_system_variables = '*'", "@@session_track_system_variables"},
-	{"SET SESSION storage_engine = InnoDB", "@@default_storage_engine"},
+	{"MariaDB: SET SESSION storage_engine = InnoDB", "@@default_storage_engine"},
 	{"SET @a = 5", "@a, @b"},
 	{"SET @a := 'it''s', @b = -1.50, @c = NULL, @D = 0x4142, @`e f` = 'x\\\\y\\n'", "@a, @b, @c, @d, @`e f`, CHARSET(@a), COLLATION(@a)"},
 	{"SET @a = _latin1'x', @b = TRUE, @c = 1e3, @d = DATE'2020-01-02'", "@a, @b, @c, @d, CHARSET(@a)"},
@@ -133,7 +136,18 @@ var settings = []struct{ set, read string }{
 
 func TestWhatWasSetHoldsOnTheOtherShardToo(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
+	names := strings.NewReplacer("{isolation}", "transaction_isolation", "{read_only}", "transaction_read_only", "{timeout}", "max_execution_time")
+	mariaDB := e.Servers[0].IsMariaDB()
+	if mariaDB {
+		names = strings.NewReplacer("{isolation}", "tx_isolation", "{read_only}", "tx_read_only", "{timeout}", "max_statement_time")
+	}
 	for _, c := range settings {
+		only := false
+		c.set, only = strings.CutPrefix(names.Replace(c.set), "MariaDB: ")
+		c.read = names.Replace(c.read)
+		if only && !mariaDB {
+			continue
+		}
 		t.Run(c.set, func(t *testing.T) {
 			read := "SELECT " + c.read
 			direct := e.Wire(t, e.Servers[0].Addr(), wireLogin{Schema: e.Schemas[0]})
@@ -251,7 +265,7 @@ func TestASessionThatCannotBeMovedIsToldSo(t *testing.T) {
 		{[]string{"SELECT @x := 8"}, "user variable", "SELECT @x", "8", ""},
 		{[]string{"PREPARE s FROM 'SELECT 5'"}, "PREPARE", "EXECUTE s", "5", ""},
 		{[]string{"CREATE TABLE IF NOT EXISTS t (a INT)", "HANDLER t OPEN"}, "HANDLER", "SELECT 1", "1", ""},
-		{[]string{"CREATE OR REPLACE PROCEDURE p() SET @x = 3", "CALL p()"}, "CALL", "SELECT @x", "3", ""},
+		{[]string{"DROP PROCEDURE IF EXISTS p", "CREATE PROCEDURE p() SET @x = 3", "CALL p()"}, "CALL", "SELECT @x", "3", ""},
 		{[]string{"SELECT 1; SET @x = 3"}, "several statements", "SELECT @x", "3", ""},
 		{[]string{"SET timestamp = 1000"}, "timestamp", "SELECT UNIX_TIMESTAMP()", "1000", ""},
 		{[]string{"SET TRANSACTION READ ONLY"}, "SET TRANSACTION", "SELECT 1", "1", "COMMIT"},

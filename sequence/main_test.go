@@ -42,6 +42,14 @@ func (p place) withTable(t testing.TB, rows map[string]uint64) place {
 	return p
 }
 
+// trailing is a blank where the default collation ignores blanks at the end.
+func (p place) trailing() string {
+	if p.server.IsMariaDB() {
+		return " "
+	}
+	return ""
+}
+
 func (p place) exec(t testing.TB, text string, args ...any) {
 	t.Helper()
 	if _, err := p.db.Exec(text, args...); err != nil {

@@ -551,8 +551,12 @@ func TestReservationsNeverUseAClientsSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
+	isolation, readOnly := "@@transaction_isolation", "@@transaction_read_only"
+	if p.server.IsMariaDB() {
+		isolation, readOnly = "@@tx_isolation", "@@tx_read_only"
+	}
 	for variable, want := range map[string]string{
-		"@@autocommit": "1", "@@tx_isolation": "REPEATABLE-READ", "@@innodb_lock_wait_timeout": "2", "@@tx_read_only": "0",
+		"@@autocommit": "1", isolation: "REPEATABLE-READ", "@@innodb_lock_wait_timeout": "2", readOnly: "0",
 	} {
 		var got sql.NullString
 		if err := conn.QueryRowContext(context.Background(), "SELECT "+variable).Scan(&got); err != nil || got.String != want {

@@ -21,8 +21,9 @@ var seed = flag.Uint64("seed", 0, "seed of the random texts; 0 for another one e
 // each other, with a table of two rows named two, a sequence named s, and a
 // table named dup that already has every row that can be inserted into it.
 type glued struct {
-	conn *sql.Conn
-	mode statement.Mode
+	conn    *sql.Conn
+	mariaDB bool
+	mode    statement.Mode
 }
 
 // newGlued opens a session with this sql_mode and character set.
@@ -34,8 +35,13 @@ func newGlued(t *testing.T, sqlMode, charset string) *glued {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
+	mariaDB := server.IsMariaDB()
+	if mariaDB {
+		if _, err := conn.ExecContext(context.Background(), "create sequence s"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, q := range []string{
-		"create sequence s",
 		"create table two (x int, `5from` int)", "insert into two values (1, 1), (2, 2)",
 		"create table dup (a bigint, v varchar(100), k int default 1 unique)", "insert into dup values (0, 0, 1)",
 		"set sql_mode = '" + sqlMode + "'",
@@ -45,7 +51,7 @@ func newGlued(t *testing.T, sqlMode, charset string) *glued {
 			t.Fatalf("%s: %v", q, err)
 		}
 	}
-	return &glued{conn: conn, mode: statement.Mode{
+	return &glued{conn: conn, mariaDB: mariaDB, mode: statement.Mode{
 		NoBackslashEscapes: strings.Contains(sqlMode, "NO_BACKSLASH_ESCAPES"),
 		ANSIQuotes:         strings.Contains(sqlMode, "ANSI_QUOTES") || strings.Contains(sqlMode, "ORACLE"),
 		Charset:            statement.CharsetByName(charset),
@@ -102,15 +108,20 @@ func (g *glued) check(text string) (read bool, problem string) {
 		}
 	}
 	if st.SelfContained {
-		// As the sequence of a server's own, which takes no string.
-		if _, _, err := g.ask(strings.ReplaceAll(text, "nextval('s')", "nextval(s)")); err != nil {
+		// As the sequence of a server's own, which takes no string; or as another call.
+		call := "nextval(s)"
+		if !g.mariaDB {
+			call = "last_insert_id()"
+		}
+		if _, _, err := g.ask(strings.ReplaceAll(text, "nextval('s')", call)); err != nil {
 			return true, fmt.Sprintf("is self-contained, but the server says %v", err)
 		}
 	}
 	if nextvals > 0 {
 		// No server takes a string for a sequence, so one that accepts the text
 		// saw no call.
-		if _, _, err := g.ask(text); err == nil {
+		// MySQL does not look at what it does not need of a WITH, which is refused.
+		if _, _, err := g.ask(text); err == nil && (g.mariaDB || !strings.Contains(text, "with")) {
 			return true, "has a call, but not for the server"
 		}
 	}
@@ -145,7 +156,7 @@ func (g *glued) check(text string) (read bool, problem string) {
 	}
 	const more = statement.FromTable | statement.UnionWord | statement.VersionedComment
 	switch {
-	case st.Kind == statement.Select && st.Words&more == 0 && len(rows) > 1:
+	case st.Kind == statement.Select && st.Words&more == 0 && len(rows) > 1 && (nextvals > 0 || !strings.Contains(text, "group by")):
 		return true, fmt.Sprintf("has no FROM and no UNION, but the server gives %d rows", len(rows))
 	case st.Kind == statement.Select && columns == 0 && st.Words&(statement.Into|statement.VersionedComment) == 0:
 		return true, "has no INTO, but the server gives no result"
@@ -451,6 +462,9 @@ func TestRandomGluedTextsAreReadAsTheServerReadsThem(t *testing.T) {
 	texts, read := 0, 0
 	end := time.Now().Add(6 * time.Second)
 	for _, in := range sessions {
+		if in.sqlMode == "ORACLE" && !mysqltest.Shared(t).IsMariaDB() {
+			continue
+		}
 		g := newGlued(t, in.sqlMode, in.charset)
 		for range 1000 {
 			if time.Now().After(end) {

@@ -55,6 +55,21 @@ func Start(t testing.TB, extraArgs ...string) *Server {
 	return s
 }
 
+// StartUnsynced is [Start] without a wait for the disk at every commit: for tests of
+// many statements that kill no server.
+func StartUnsynced(t testing.TB, extraArgs ...string) *Server {
+	t.Helper()
+	b, err := findBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsynced := "--debug-no-sync"
+	if b.Flavour == mysqld.MySQL {
+		unsynced = "--innodb-flush-method=nosync"
+	}
+	return Start(t, append([]string{unsynced}, extraArgs...)...)
+}
+
 // start runs a server in dir on a copy of the template.
 func start(dir string, extraArgs []string) (*Server, error) {
 	bin, err := findBinary()
@@ -63,6 +78,10 @@ func start(dir string, extraArgs []string) (*Server, error) {
 	}
 	if err := copyTemplate(bin, filepath.Join(dir, "data")); err != nil {
 		return nil, err
+	}
+	if bin.Flavour == mysqld.MySQL {
+		// As MariaDB has it.
+		extraArgs = append([]string{"--local-infile=ON"}, extraArgs...)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
 	defer cancel()
