@@ -158,31 +158,33 @@ func TestAccountsThatDemandTLSAreServedWithIt(t *testing.T) {
 		{"SUBJECT '/CN=other'", shown, 1045},
 		{"NONE", strange, 1429},
 	} {
-		e := newEnv(t, setup{
-			Servers: []*mysqltest.Server{s},
-			Backend: func(o *backend.Options) {
-				o.Shards[0].Security = secured(t, test.files)
-			},
-			Sequence: func(o *sequence.Options) { o.Servers[0].Security = secured(t, shown) },
+		t.Run(fmt.Sprintf("%s, %s, %v", test.require, test.files.Mode, test.files.Cert != ""), func(t *testing.T) {
+			e := newEnv(t, setup{
+				Servers: []*mysqltest.Server{s},
+				Backend: func(o *backend.Options) {
+					o.Shards[0].Security = secured(t, test.files)
+				},
+				Sequence: func(o *sequence.Options) { o.Servers[0].Security = secured(t, shown) },
+			})
+			s.Exec(t, "ALTER USER "+e.User+" REQUIRE "+test.require)
+			c := e.Conn(t, "", nil)
+			if test.code != 0 {
+				wantError(t, c, test.code, "SELECT 1")
+				if test.code == 1429 {
+					wantError(t, c, test.code, "SELECT 1", "tls_cert_file")
+				}
+				return
+			}
+			for range 3 { // the later ones resume the session
+				if w := e.Wire(t, e.Addr(), wireLogin{}); w.cipher() == "" {
+					t.Errorf("REQUIRE %s: the connection is not encrypted", test.require)
+				}
+			}
+			createSequence(t, e, "s")
+			if got := value(t, c, "SELECT NEXTVAL('s')"); got != "1" {
+				t.Errorf("REQUIRE %s: got number %s, want 1", test.require, got)
+			}
 		})
-		s.Exec(t, "ALTER USER "+e.User+" REQUIRE "+test.require)
-		c := e.Conn(t, "", nil)
-		if test.code != 0 {
-			wantError(t, c, test.code, "SELECT 1")
-			if test.code == 1429 {
-				wantError(t, c, test.code, "SELECT 1", "tls_cert_file")
-			}
-			continue
-		}
-		for range 3 { // the later ones resume the session
-			if w := e.Wire(t, e.Addr(), wireLogin{}); w.cipher() == "" {
-				t.Errorf("REQUIRE %s: the connection is not encrypted", test.require)
-			}
-		}
-		createSequence(t, e, "s")
-		if got := value(t, c, "SELECT NEXTVAL('s')"); got != "1" {
-			t.Errorf("REQUIRE %s: got number %s, want 1", test.require, got)
-		}
 	}
 }
 
