@@ -44,17 +44,8 @@ type RelayedLogin struct {
 	password  []byte // of Keep
 }
 
-// Relay makes the login one that a server is to check. A client that knows no
-// plugins cannot be asked the server's question: it gets error 1251, and the error
-// returned is a *HandshakeError.
-func (a *Attempt) Relay() (*RelayedLogin, error) {
-	if !a.Hello.Capabilities.Has(PluginAuth) {
-		return nil, refuse(a.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
-			"Client does not support authentication protocol requested by server; consider upgrading MySQL client",
-			fmt.Errorf("the user %q is no [[user]], and a client without plugin authentication cannot log in by the server", a.Hello.User))
-	}
-	return &RelayedLogin{attempt: a}, nil
-}
+// Relay makes the login one that a server is to check.
+func (a *Attempt) Relay() *RelayedLogin { return &RelayedLogin{attempt: a} }
 
 // Password is what the client gave in clear or under RSA, and Keep kept; ok is false
 // where the server did not need it or it did not come by here.
@@ -174,6 +165,9 @@ func (r *RelayedLogin) nextFactor(payload []byte) error {
 
 // begin starts the dialogue of a plugin; payload is the server's packet that says so.
 func (r *RelayedLogin) begin(payload []byte, plugin string, data []byte) error {
+	if plugin != mysql.AUTH_NATIVE_PASSWORD && !r.attempt.Hello.Capabilities.Has(PluginAuth) {
+		return r.refusePlugin(plugin)
+	}
 	r.plugin = plugin
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD, mysql.AUTH_MARIADB_ED25519, pluginParsec:
@@ -447,6 +441,17 @@ func (r *RelayedLogin) refuseTrust(why string) error {
 // refuseWrong refuses a password that cannot be read.
 func (r *RelayedLogin) refuseWrong() error {
 	err := r.Refuse("the password came in a form that cannot be read here (an RSA key that is not the proxy's?)")
+	_ = r.breakOff(err)
+	return err
+}
+
+// refusePlugin refuses a client that has told of no plugins and is asked by another
+// one than it has always had. It is asked by that, though its answer in the response
+// was to another challenge: npm mysql, for one, takes the switch without having told.
+func (r *RelayedLogin) refusePlugin(plugin string) error {
+	err := &RelayError{refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
+		"Client does not support authentication protocol requested by server; consider upgrading MySQL client",
+		fmt.Errorf("the account of %q is checked by %s, which a client without plugin authentication does not have", r.attempt.Hello.User, plugin))}
 	_ = r.breakOff(err)
 	return err
 }

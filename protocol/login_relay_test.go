@@ -33,6 +33,7 @@ type legs struct {
 	keep                 bool
 	serverKey            bool       // the proxy knows the server's RSA key
 	capabilities         Capability // in addition to loginCapabilities, on both sides
+	without              Capability // of the client's own
 }
 
 const relayGreeting = loginCapabilities | SSL | MultiFactor
@@ -63,11 +64,7 @@ func startRelayed(t *testing.T, l legs, run func(client *Conn)) *relayed {
 			r.err = err
 			return
 		}
-		relay, err := attempt.Relay()
-		if err != nil {
-			r.err = err
-			return
-		}
+		relay := attempt.Relay()
 		relay.Keep = l.keep
 		c := ClientLogin{User: attempt.Hello.User, Database: attempt.Hello.Database, Capabilities: attempt.Hello.Capabilities, Relay: relay}
 		if l.serverTLS {
@@ -101,7 +98,7 @@ func startRelayed(t *testing.T, l legs, run func(client *Conn)) *relayed {
 			t.Fatal(err)
 		}
 		response := HandshakeResponse{
-			Capabilities: loginCapabilities | l.capabilities, User: "app", Database: "album0", AuthResponse: []byte("x"), Plugin: "mysql_native_password",
+			Capabilities: (loginCapabilities | l.capabilities) &^ l.without, User: "app", Database: "album0", AuthResponse: []byte("x"), Plugin: "mysql_native_password",
 		}
 		if l.clientTLS {
 			r.client.send(response.AppendSSLRequest(nil))
@@ -457,27 +454,29 @@ func TestTheServersSideEndsInOrderWhenTheClientVanishes(t *testing.T) {
 	}
 }
 
-func TestAClientWithoutPluginsIsNotRelayed(t *testing.T) {
-	client, server := socketPair(t)
-	ended := make(chan error, 1)
-	go func() {
-		defer server.Close()
-		attempt, err := (&ServerLogin{Version: "8.4.3", Capabilities: Relayable}).Receive(server)
-		if err == nil {
-			_, err = attempt.Relay()
-		}
-		ended <- err
-	}()
-	c := &rawClient{Conn: client, t: t}
-	var err error
-	if c.greeting, err = ReadGreeting(client); err != nil {
-		t.Fatal(err)
+// npm mysql takes a switch to mysql_native_password without having told that it knows
+// plugins.
+func TestAClientThatTellsOfNoPluginsIsAskedForItsNativePassword(t *testing.T) {
+	r := startRelayed(t, legs{without: PluginAuth}, nil)
+	r.ask("mysql_native_password", salt21)
+	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), []byte("an answer"))
+	r.wantServer("an answer")
+	r.server.send(loginOK)
+	if got := r.client.receive(); got[0] != headerOK {
+		t.Errorf("the client gets %q, want OK", got)
 	}
-	c.respond(HandshakeResponse{Capabilities: Protocol41 | SecureConnection, User: "app", AuthResponse: native(c.greeting.Salt, "x")})
-	c.wantERR(1251, "does not support authentication protocol")
-	var handshake *HandshakeError
-	if err := <-ended; !errors.As(err, &handshake) || !strings.Contains(err.Error(), "[[user]]") {
-		t.Errorf("got %v, want a *HandshakeError that names the way out", err)
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+
+	r = startRelayed(t, legs{without: PluginAuth}, nil)
+	r.ask("caching_sha2_password", salt21)
+	r.wantServer("")
+	r.server.send(loginOK) // which must not count
+	r.client.wantERR(1251, "does not support authentication protocol")
+	var relay *RelayError
+	if err := r.end(); !errors.As(err, &relay) || !strings.Contains(err.Error(), "caching_sha2_password") {
+		t.Errorf("got %v, want a *RelayError that names the plugin", err)
 	}
 }
 

@@ -28,10 +28,7 @@ func (s *Server) relays(user string) bool {
 // The schema is part of the login if it is that shard's, so that the server says what
 // is wrong with it.
 func (s *session) identifyByServer(attempt *protocol.Attempt) error {
-	relay, err := attempt.Relay()
-	if err != nil {
-		return err
-	}
+	relay := attempt.Relay()
 	shards := s.srv.opts.Shards
 	relay.Keep = shards.Many()
 	s.login, s.user = attempt.Hello, User{Name: attempt.Hello.User, relayed: true}
