@@ -73,7 +73,7 @@ func commandLineArgs(name string, p *place, to target) []string {
 	args := []string{
 		"--no-defaults", "--batch", "--raw", "--force", "--unbuffered", "--show-warnings", "--comments",
 		"--local-infile=1", "--max-allowed-packet=64M", "--default-character-set=utf8mb4",
-		"-h" + to.host, "-P" + to.port, "-u" + user, "-D" + to.schema,
+		"-h" + to.host, "-P" + to.port, "-u" + to.user, "-D" + to.schema,
 	}
 	switch {
 	case name == "mysql" && to.login == "tls":

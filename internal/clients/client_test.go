@@ -36,40 +36,45 @@ type client struct {
 // target is where a client connects, and how.
 type target struct {
 	host, port, schema string
-	login              string
+	user               string
+	login              string // "password", "tls" or "compress"
 	big                int    // bytes of the big value
 	sequence           string // "" on a direct connection
 	infile             string
 }
 
+// more are the further ways to log in. A login is relayed when the proxy does not know
+// the account, and the server checks it.
+var more = []string{"tls", "relayed password", "relayed tls"}
+
 // clients are all, in the order of the documentation.
 var clients = []client{
-	{name: "go-sql-driver", logins: []string{"tls"}, run: runGoDriver},
-	commandLine("mariadb", []string{"tls"}, findMariaDB),
+	{name: "go-sql-driver", logins: more, run: runGoDriver},
+	commandLine("mariadb", more, findMariaDB),
 	func() client {
-		c := commandLine("mysql", []string{"tls"}, findMySQL)
+		c := commandLine("mysql", more, findMySQL)
 		c.unable, c.unpacked = lacksNative, true
 		return c
 	}(),
 	func() client {
-		c := commandLine("mariadb-11.8", []string{"tls"}, findMariaDB11)
+		c := commandLine("mariadb-11.8", more, findMariaDB11)
 		c.unpacked = true
 		return c
 	}(),
-	script("npm-mysql2", []string{"tls"}, "node", "node/mysql2.mjs"),
-	script("npm-mariadb", []string{"tls"}, "node", "node/mariadb.mjs"),
+	script("npm-mysql2", more, "node", "node/mysql2.mjs"),
+	script("npm-mariadb", more, "node", "node/mariadb.mjs"),
 	func() client {
-		c := script("npm-mysql", []string{"tls"}, "node", "node/mysql.mjs")
+		c := script("npm-mysql", more, "node", "node/mysql.mjs")
 		c.unable = needsNative
 		return c
 	}(),
-	script("PyMySQL", []string{"tls"}, python, "dbapi.py", "pymysql"),
-	script("mysqlclient", []string{"tls"}, python, "dbapi.py", "MySQLdb"),
-	script("php-mysqli", []string{"tls"}, "php", "mysqli.php"),
-	script("php-PDO", []string{"tls"}, "php", "pdo.php"),
-	script("perl-DBD-mysql", []string{"tls"}, "perl", "dbd.pl"),
-	script("ruby-mysql2", []string{"tls"}, "ruby", "mysql2.rb"),
-	script("Connector-J", []string{"tls"}, "java", "Connector.java"),
+	script("PyMySQL", more, python, "dbapi.py", "pymysql"),
+	script("mysqlclient", more, python, "dbapi.py", "MySQLdb"),
+	script("php-mysqli", more, "php", "mysqli.php"),
+	script("php-PDO", more, "php", "pdo.php"),
+	script("perl-DBD-mysql", more, "perl", "dbd.pl"),
+	script("ruby-mysql2", more, "ruby", "mysql2.rb"),
+	script("Connector-J", more, "java", "Connector.java"),
 }
 
 // python is Debian's, which Debian's modules are made for: another one may stand
@@ -121,7 +126,7 @@ func script(name string, logins []string, interpreter, file string, args ...stri
 			path := filepath.Join("testdata", file)
 			command := append(append([]string{interpreter}, interpreterArgs[interpreter]...), path)
 			command = append(command, args...)
-			command = append(command, to.host, to.port, user, password, to.schema)
+			command = append(command, to.host, to.port, to.user, password, to.schema)
 			return run(ctx, t, p, to, "", command...)
 		},
 	}

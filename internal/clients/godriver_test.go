@@ -26,7 +26,7 @@ func runGoDriver(ctx context.Context, t *testing.T, p *place, to target) ([]byte
 	s := &goSession{ctx: ctx}
 	dial := func(password string) (*sql.DB, error) {
 		c := config(net.JoinHostPort(to.host, to.port), to.schema)
-		c.Passwd, c.MultiStatements, c.MaxAllowedPacket = password, true, 64<<20
+		c.User, c.Passwd, c.MultiStatements, c.MaxAllowedPacket = to.user, password, true, 64<<20
 		c.Collation = "utf8mb4_general_ci"
 		switch to.login {
 		case "tls":

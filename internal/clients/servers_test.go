@@ -23,7 +23,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/internal/mysqld"
 	"seqproxy/internal/mysqltest"
 )
 
@@ -34,6 +33,9 @@ const (
 	user     = "app"
 	password = "s3cret pässword"
 )
+
+// relayedUser is an account of the server that the proxy's configuration does not name.
+const relayedUser = "app2"
 
 // sequence is a sequence of the proxy.
 const sequence = "photos"
@@ -53,21 +55,21 @@ func start(t *testing.T) *place {
 	t.Helper()
 	args := []string{"--max-allowed-packet=64M", "--local-infile=1", "--server-id=1", "--log-bin=binlog"}
 	p := &place{server: mysqltest.Start(t, args...), dir: t.TempDir()}
-	p.server.Exec(t, "CREATE USER '"+user+"'@'%' IDENTIFIED BY '"+password+"'",
-		"GRANT ALL ON *.* TO '"+user+"'@'%' WITH GRANT OPTION",
-		"SET GLOBAL log_bin_trust_function_creators = 1")
-	if p.server.Flavour() == mysqld.MySQL {
-		p.letIn(t)
+	p.server.Exec(t, "SET GLOBAL log_bin_trust_function_creators = 1")
+	for _, name := range []string{user, relayedUser} {
+		p.server.Exec(t, "CREATE USER '"+name+"'@'%' IDENTIFIED BY '"+password+"'",
+			"GRANT ALL ON *.* TO '"+name+"'@'%' WITH GRANT OPTION")
+		p.letIn(t, name)
 	}
 	p.startProxy(t)
 	return p
 }
 
-// letIn logs the account in once, so that the server's cache of caching_sha2_password
+// letIn logs an account in once, so that the server's cache of caching_sha2_password
 // knows it: then no client needs TLS or the server's RSA key.
-func (p *place) letIn(t *testing.T) {
+func (p *place) letIn(t *testing.T, name string) {
 	t.Helper()
-	db := p.open(t, p.server.Addr(), "", nil)
+	db := p.open(t, p.server.Addr(), "", func(c *mysql.Config) { c.User = name })
 	if err := db.Ping(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +118,7 @@ func (p *place) startProxy(t *testing.T) {
 	text := fmt.Sprintf(`
 listen = "127.0.0.1:0"
 admin_users = [%[1]q]
+unknown_user = "backend"
 [log]
 format = "json"
 [tls]

@@ -3,7 +3,7 @@
 SELECT JSON_OBJECT('step', 'connect', 'value', VERSION());
 SELECT JSON_OBJECT('step', 'session', 'value', JSON_ARRAY(CURRENT_USER(), USER(), DATABASE(), @@character_set_client, @@sql_mode, CONCAT(@@autocommit, '')));
 SELECT JSON_OBJECT('step', 'types', 'value', NULL);
-SELECT id, i, big, exact, d, dt, t, f, HEX(b), s, e, y, HEX(bits) FROM types ORDER BY id;
+SELECT id, i, big, exact, d, dt, t, f, HEX(b), s, e, y, HEX(bits), j FROM types ORDER BY id;
 UPDATE types SET i = i + 1 WHERE id = 1;
 SELECT JSON_OBJECT('step', 'text', 'value', JSON_ARRAY(CONCAT(ROW_COUNT(), ''), (SELECT CONCAT(i, '') FROM types WHERE id = 1), 'it''s', 'größe 🌊'));
 PREPARE s FROM 'SELECT JSON_OBJECT(''step'', ''prepared'', ''value'', JSON_ARRAY(CONCAT(? + 1, ''''), ?, HEX(?), ?))';

@@ -39,7 +39,7 @@ step('connect', [$c->{mysql_serverinfo}, $c->{mysql_protoinfo}]);
 sub rows { return $c->selectall_arrayref(@_) }
 step('session', rows($ENV{SESSION}));
 
-my $s = $c->prepare('SELECT id, i, big, exact, d, dt, t, f, HEX(b), s, e, y, HEX(bits) FROM types ORDER BY id');
+my $s = $c->prepare('SELECT id, i, big, exact, d, dt, t, f, HEX(b), s, e, y, HEX(bits), j FROM types ORDER BY id');
 $s->execute;
 step('types', [$s->{NAME}, $s->{TYPE}, $s->{mysql_type_name}, $s->{NULLABLE}, $s->{PRECISION}, $s->fetchall_arrayref]);
 step('text', [$c->do('UPDATE types SET i = i + 1 WHERE id = 1', {mysql_server_prepare => 0}), $c->{mysql_info},

@@ -54,7 +54,15 @@ $second = $s->get_result()->fetch_all();
 $s->close();
 $s = $c->prepare('SELECT * FROM types ORDER BY id'); // the binary form of every type
 $s->execute();
-step('prepared', [$first, $second, $s->get_result()->fetch_all()]);
+$types = $s->get_result()->fetch_all();
+$s->attr_set(MYSQLI_STMT_ATTR_CURSOR_TYPE, MYSQLI_CURSOR_TYPE_READ_ONLY); // which fetches row by row
+$s->execute();
+$s->bind_result($id, $i, ...array_fill(0, $s->field_count - 2, null));
+$fetched = [];
+while ($s->fetch()) {
+    $fetched[] = [$id, $i];
+}
+step('prepared', [$first, $second, $types, $fetched]);
 $s->close();
 
 $c->query("INSERT INTO photos (title) VALUES ('sea')");

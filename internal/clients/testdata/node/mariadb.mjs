@@ -16,6 +16,8 @@ await run('mariadb', async (options) => {
     execute: (sql, values) => c.execute({ sql, rowsAsArray: true }, values),
     executeWrite: async (sql, values) => write(await c.execute(sql, values)),
     load: async (sql) => write(await c.query(sql)),
+    batch: async (sql, values) => write(await c.batch(sql, values)),
+    reset: () => c.reset(),
     close: () => c.end(),
     serverVersion: c.serverVersion(),
   };

@@ -18,6 +18,7 @@ await run('mysql2', async (options) => {
     execute: async (sql, values) => (await c.execute({ sql, rowsAsArray: true }, values))[0],
     executeWrite: async (sql, values) => write(await c.execute(sql, values)),
     load: async (sql) => write(await c.query(sql)),
+    reset: () => c.changeUser({ user: options.user, password: options.password, database: options.database }),
     close: () => c.end(),
   };
 });

@@ -41,6 +41,8 @@ export function version(name) {
 //   execute(sql, values)   rows of a statement that the server prepares, or undefined where the driver has none
 //   executeWrite(sql, values)
 //   load(sql, file)        {affected}
+//   batch(sql, values)     {affected} of many executions at once, where the driver has that
+//   reset()                the session as it was after the login, where the driver has that
 //   close(), serverVersion
 export async function run(name, connect) {
   const options = {
@@ -107,6 +109,17 @@ export async function run(name, connect) {
 
   const loaded = await c.load(`LOAD DATA LOCAL INFILE '${infile}' INTO TABLE words`, infile);
   step('infile', [loaded.affected, await c.rows('SELECT COUNT(*), SUM(n), MIN(word) FROM words')]);
+
+  if (c.batch) {
+    const titles = Array.from({ length: 300 }, (_, n) => [`batch ${n}`]);
+    const done = await c.batch('INSERT INTO photos (title) VALUES (?)', titles);
+    step('batch', [done.affected, await c.rows('SELECT COUNT(*) FROM photos')]);
+  }
+  if (c.reset) {
+    await c.write('SET @left = 1');
+    await c.reset();
+    step('reset', await c.rows('SELECT @left, DATABASE(), @@character_set_client'));
+  }
 
   // Sent in one go, before the first answer.
   step('pipeline', await Promise.all([1, 2, 3, 4, 5].map((n) => one(`SELECT ${n}`))));
