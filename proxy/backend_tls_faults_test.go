@@ -1,0 +1,122 @@
+package proxy_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/internal/mysqltest"
+	"seqproxy/internal/tlsfiles"
+)
+
+// greeter passes a server's greeting on and answers whatever comes then with what it
+// is told to. It keeps what it was sent.
+type greeter struct {
+	listener net.Listener
+	answer   []byte // nil: nothing, and the connection stays open
+	wait     sync.WaitGroup
+
+	mu    sync.Mutex
+	conns []net.Conn   // guarded by mu
+	sent  bytes.Buffer // guarded by mu
+}
+
+func newGreeter(t *testing.T, server string, answer []byte) *greeter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &greeter{listener: l, answer: answer}
+	g.wait.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			g.mu.Lock()
+			g.conns = append(g.conns, c)
+			g.mu.Unlock()
+			g.wait.Go(func() { g.serve(c, server) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		g.mu.Lock()
+		for _, c := range g.conns {
+			c.Close()
+		}
+		g.mu.Unlock()
+		g.wait.Wait()
+	})
+	return g
+}
+
+func (g *greeter) serve(c net.Conn, server string) {
+	defer c.Close()
+	up, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	b := make([]byte, 4096)
+	n, err := up.Read(b)
+	up.Close()
+	if err != nil {
+		return
+	}
+	if _, err := c.Write(b[:n]); err != nil {
+		return
+	}
+	for {
+		n, err := c.Read(b)
+		g.mu.Lock()
+		g.sent.Write(b[:n])
+		g.mu.Unlock()
+		if err != nil {
+			return
+		}
+		if g.answer != nil {
+			_, _ = c.Write(g.answer)
+			_, _ = io.Copy(io.Discard, c)
+			return
+		}
+	}
+}
+
+func TestAHandshakeThatFailsIsNeverFollowedByALoginInPlain(t *testing.T) {
+	ca := mysqltest.NewCA(t)
+	s := mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)
+	for name, answer := range map[string][]byte{
+		"no TLS":  []byte("\x07\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00"), // an OK
+		"alert":   []byte("\x15\x03\x03\x00\x02\x02\x28"),                 // handshake_failure
+		"silence": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGreeter(t, s.Addr(), answer)
+			e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Backend: func(o *backend.Options) {
+				o.ConnectTimeout = 300 * time.Millisecond
+				o.Shards[0].Nodes = []string{g.listener.Addr().String()}
+				o.Shards[0].Security = secured(t, tlsfiles.ClientFiles{Mode: tlsfiles.Preferred})
+			}})
+			begin := time.Now()
+			c := e.Conn(t, "", nil)
+			wantError(t, c, 1429, "SELECT 1", "shard s0: node "+g.listener.Addr().String()+" cannot be used: ")
+			wantError(t, c, 1429, "SELECT 1")
+			if took := time.Since(begin); took > 5*time.Second {
+				t.Errorf("took %v; the connect timeout is 300 ms", took)
+			}
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if g.sent.Len() == 0 {
+				t.Error("nobody asked for TLS")
+			}
+			if bytes.Contains(g.sent.Bytes(), []byte(e.User)) {
+				t.Error("the user's name was sent in plain")
+			}
+		})
+	}
+}
