@@ -83,7 +83,7 @@ func (f *frames) isNext(num uint8) bool {
 // answer to what was read last, and goes on for ever.
 func (f *frames) part() {
 	f.duplex = true
-	f.out.heard, f.out.num, f.out.prev = false, f.in.num+1, 0
+	f.out.heard, f.out.num, f.out.prev, f.out.shift = false, f.in.num+1, 0, 0
 }
 
 // packetCursor follows packets through a stream that comes in pieces.

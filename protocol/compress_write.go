@@ -14,9 +14,10 @@ const frameBufferSize = 2*BufferSize + 64
 // frameWriter packs packets into compressed frames.
 //
 // Frames are numbered on from the client's last one, and each answer starts anew.
-// The packets inside keep the numbers that they have without compression. Servers
-// number them anew from the frame's number whenever they flush, which no client
-// can follow.
+// So do the packets inside: servers number the first packet of an answer like its
+// frame, and go-sql-driver warns of another number. That differs from the number
+// that follows the command's last packet where the command took several frames.
+// (Servers do so again whenever they flush within an answer; nobody can expect that.)
 type frameWriter struct {
 	conn     *Conn
 	compress func(dst, plain []byte) []byte // appends; nil if that is not shorter than plain
@@ -27,7 +28,8 @@ type frameWriter struct {
 	header [HeaderSize]byte // of a packet whose header has not come whole: it waits
 	have   int
 	left   int   // bytes to come of the packet
-	prev   uint8 // its number
+	prev   uint8 // its number, as it came
+	shift  uint8 // what is added to the numbers of the packets
 
 	plain  []byte // of the next frame
 	frames []byte // not yet written
@@ -83,8 +85,8 @@ func (f *frameWriter) pack(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// begin looks at the packet whose header has come, and numbers its frame if it starts
-// an answer. The packets of one answer count up by one and wrap at 256: one that
+// begin numbers the packet whose header has come, and its frame if it starts an
+// answer. The packets of one answer count up by one and wrap at 256: one that
 // does not follow its predecessor starts the next answer, to a command that the
 // client did not wait to send. (It is taken for a continuation after an answer of
 // exactly 256 packets, or a multiple of that.)
@@ -94,13 +96,15 @@ func (f *frameWriter) begin() error {
 	case f.heard:
 		f.heard = false
 		f.num = f.conn.frames.in.num + 1
+		f.shift = f.num - num
 	case num != f.prev+1:
 		if err := f.frame(); err != nil {
 			return err
 		}
-		f.num = num
+		f.num, f.shift = num, 0
 	}
 	f.prev = num
+	f.header[HeaderSize-1] = num + f.shift
 	return nil
 }
 

@@ -12,23 +12,32 @@ import (
 // packingLogin makes a login ask for compression, which protocol.ClientLogin does not.
 type packingLogin struct {
 	*protocol.Conn
-	how   mysqltest.Packing
-	level byte // of zstd; 0 is 3
-	done  bool
+	flags protocol.Capability
+	level byte
+}
+
+func newPackingLogin(c *protocol.Conn, l wireLogin) *packingLogin {
+	p := &packingLogin{Conn: c, flags: l.Flags, level: 3}
+	switch l.Packing {
+	case mysqltest.Zlib:
+		p.flags |= protocol.Compress
+	case mysqltest.Zstd:
+		p.flags |= protocol.CompressZstd
+	}
+	if l.ZstdLevel != nil {
+		p.level = *l.ZstdLevel
+	}
+	return p
 }
 
 func (c *packingLogin) WritePacket(payload []byte) error {
 	const sslRequest = 32
-	if !c.done && len(payload) > sslRequest && c.how != "" {
-		c.done = true
-		flags := protocol.Capability(binary.LittleEndian.Uint32(payload))
-		if c.how == mysqltest.Zlib {
-			flags |= protocol.Compress
-		} else {
-			flags |= protocol.CompressZstd
-			payload = append(payload, max(c.level, 3))
+	if len(payload) > sslRequest && c.flags != 0 {
+		binary.LittleEndian.PutUint32(payload, binary.LittleEndian.Uint32(payload)|uint32(c.flags))
+		if c.flags.Has(protocol.CompressZstd) {
+			payload = append(payload, c.level)
 		}
-		binary.LittleEndian.PutUint32(payload, uint32(flags))
+		c.flags = 0
 	}
 	return c.Conn.WritePacket(payload)
 }
@@ -43,6 +52,15 @@ type wireFrames struct {
 	plain  []byte
 	seen   int // frames read
 	packed int // of them, not stored
+
+	// The first packet of an answer is numbered like its frame. plain has it numbered
+	// as without compression: behind the last packet written.
+	begins  bool   // an answer, with the next packet
+	alone   bool   // to the one command that was written last
+	written uint8  // number of the last packet written
+	shift   uint8  // what was added to the numbers
+	header  []byte // of a packet whose header has not come whole
+	left    int    // bytes to come of a packet
 }
 
 // firstFrame is how much of a command libmysqlclient puts into its first frame.
@@ -51,17 +69,26 @@ const firstFrame = 16 << 10
 // write sends packets: each command in frames of its own, numbered from 0.
 func (f *wireFrames) write(b []byte) (int, error) {
 	var out []byte
+	commands := 0
 	for rest := b; len(rest) > 0; {
 		n := len(rest)
 		if len(rest) > protocol.HeaderSize && rest[3] == 0 { // a command: what follows may be another
 			f.next, n = 0, 0
+			commands++
 			for continued := true; continued && len(rest)-n >= protocol.HeaderSize; {
 				size := protocol.PayloadLen(rest[n:])
 				continued = size == protocol.MaxFragment
+				f.written = rest[n+3]
 				n += protocol.HeaderSize + size
 			}
 			n = min(n, len(rest))
 		}
+		if rest[3] != 0 { // a file
+			for part := rest; len(part) > 0; part = part[protocol.HeaderSize+protocol.PayloadLen(part):] {
+				f.written = part[3]
+			}
+		}
+		f.begins, f.alone = true, commands <= 1
 		for part := rest[:n]; len(part) > 0; {
 			size := min(len(part), protocol.MaxFragment)
 			if f.next == 0 {
@@ -92,7 +119,33 @@ func (f *wireFrames) fill() error {
 		return fmt.Errorf("frame number %d, want %d", frame.Num, f.next)
 	}
 	f.next = frame.Num + 1
-	f.plain = append(f.plain, frame.Plain...)
+	for b := frame.Plain; len(b) > 0; {
+		if n := min(f.left, len(b)); n > 0 {
+			f.plain = append(f.plain, b[:n]...)
+			f.left -= n
+			b = b[n:]
+			continue
+		}
+		n := min(protocol.HeaderSize-len(f.header), len(b))
+		f.header = append(f.header, b[:n]...)
+		b = b[n:]
+		if len(f.header) < protocol.HeaderSize {
+			break
+		}
+		num := f.header[3]
+		if f.begins {
+			f.begins, f.shift = false, 0
+			if f.alone {
+				f.shift = num - (f.written + 1)
+				if num != frame.Num {
+					return fmt.Errorf("packet number %d in frame number %d", num, frame.Num)
+				}
+			}
+		}
+		f.header[3] = num - f.shift
+		f.plain = append(f.plain, f.header...)
+		f.left, f.header = protocol.PayloadLen(f.header), f.header[:0]
+	}
 	f.seen++
 	if frame.Packing != mysqltest.Stored {
 		f.packed++

@@ -47,6 +47,9 @@ type wireLogin struct {
 	// Packing compresses what follows the login; "" is what the environment says, by
 	// which all tests can be run that way.
 	Packing mysqltest.Packing
+	// Flags are for the login only: nothing is done about what they change.
+	Flags     protocol.Capability
+	ZstdLevel *byte // nil: 3
 }
 
 // Wire logs in at addr: the proxy's or a server's.
@@ -93,7 +96,7 @@ func (e *env) tryWire(t testing.TB, addr string, l wireLogin) (*wire, error) {
 	compressing := login.Capabilities & protocol.Compressing
 	login.Capabilities &^= protocol.Compressing
 	switch {
-	case addr != e.addr || l.Packing != "": // a server's own packets have other numbers in frames
+	case addr != e.addr || l.Packing != "" || l.Flags != 0: // a server's own packets have other numbers in frames
 	case compressing.Has(protocol.Compress):
 		l.Packing = mysqltest.Zlib
 	case compressing.Has(protocol.CompressZstd):
@@ -101,7 +104,7 @@ func (e *env) tryWire(t testing.TB, addr string, l wireLogin) (*wire, error) {
 	default:
 		l.Packing = mysqltest.Packing(os.Getenv("SEQPROXY_TEST_PACKING"))
 	}
-	w.hello, err = login.Run(&packingLogin{Conn: c, how: l.Packing})
+	w.hello, err = login.Run(newPackingLogin(c, l))
 	if l.Packing != "" {
 		w.frames = &wireFrames{w: w, how: l.Packing}
 	}

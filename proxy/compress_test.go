@@ -1,0 +1,337 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// packings are the ways to compress that an env's server offers.
+func (e *env) packings(t testing.TB) []mysqltest.Packing {
+	t.Helper()
+	offered := e.Wire(t, e.Servers[0].Addr(), wireLogin{}).hello.Greeting.Capabilities
+	if !offered.Has(protocol.Compress) {
+		t.Fatal("the server offers no compression")
+	}
+	if offered.Has(protocol.CompressZstd) {
+		return []mysqltest.Packing{mysqltest.Zlib, mysqltest.Zstd}
+	}
+	return []mysqltest.Packing{mysqltest.Zlib}
+}
+
+// unnumbered returns packets with all their numbers 0. Inside of frames servers give
+// others than without compression, whenever they flush.
+func unnumbered(packets []byte) []byte { return renumbered(packets, func(int) uint8 { return 0 }) }
+
+func renumbered(packets []byte, num func(i int) uint8) []byte {
+	b := bytes.Clone(packets)
+	for i, rest := 0, b; len(rest) >= protocol.HeaderSize; i++ {
+		rest[3] = num(i)
+		rest = rest[protocol.HeaderSize+protocol.PayloadLen(rest):]
+	}
+	return b
+}
+
+// The bytes inside of the frames are those of a connection that is not compressed,
+// and but for numbers those of a compressed one.
+func TestWhatIsInTheFramesIsTheServersOwn(t *testing.T) {
+	serverTLS, clientTLS := testTLS()
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.TLS = serverTLS }})
+	server, schema := e.Servers[0], e.Schemas[0]
+	run := func(addr string, l wireLogin) (w *wire, answers [][]byte) {
+		server.Exec(t, "DROP DATABASE "+schema, "CREATE DATABASE "+schema)
+		l.Schema = schema
+		w = e.Wire(t, addr, l)
+		for _, sql := range relayedStatements {
+			answers = append(answers, w.query(sql))
+		}
+		w.send(packet(command(protocol.ComQuit, "")))
+		return w, answers
+	}
+	_, want := run(server.Addr(), wireLogin{})
+	for _, how := range e.packings(t) {
+		_, compressed := run(server.Addr(), wireLogin{Packing: how})
+		for name, config := range map[string]*tls.Config{"plain": nil, "TLS": clientTLS} {
+			t.Run(string(how)+" "+name, func(t *testing.T) {
+				w, got := run(e.Addr(), wireLogin{Packing: how, TLS: config})
+				for i, sql := range relayedStatements {
+					compare(t, sql, got[i], want[i])
+					compare(t, "but for numbers: "+sql, unnumbered(got[i]), unnumbered(compressed[i]))
+				}
+				if w.frames.packed < 10 {
+					t.Errorf("of %d frames %d are packed: this is no compression", w.frames.seen, w.frames.packed)
+				}
+			})
+		}
+	}
+}
+
+func TestCompressedCommandsOfEveryKind(t *testing.T) {
+	server := mysqltest.Start(t, "--local-infile=1", "--max-allowed-packet=64M")
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
+	schema := e.Schemas[0]
+	for _, how := range e.packings(t) {
+		t.Run(string(how), func(t *testing.T) {
+			server.Exec(t, "USE "+schema, "DROP TABLE IF EXISTS t", "CREATE TABLE t (a INT, b LONGTEXT)")
+			p := e.Pair(t, 0, wireLogin{Schema: schema})
+			p.Proxy = e.Wire(t, e.Addr(), wireLogin{Schema: schema, Packing: how})
+			// Commands of several frames, and of more than 255.
+			for _, n := range []int{49, 50, 16 << 10, 40_000, 300_000, protocol.MaxFragment - 1, protocol.MaxFragment, protocol.MaxFragment + 1} {
+				p.query("SELECT LENGTH('" + strings.Repeat("0123456789", n/10+1)[:n-17] + "')")
+			}
+			// Answers of many frames, and packets of more than 16 MB.
+			p.query("SELECT REPEAT('x', 5000000), REPEAT('y', 20000000), 'end'")
+			// Prepared statements, long data that nobody answers, and many at once.
+			s := p.prepare("SELECT LENGTH(?), MD5(?)")
+			for i := range 300 {
+				s.same(protocol.ComStmtLongData, "\x00\x00"+strings.Repeat(string(rune('a'+i%26)), 500))
+			}
+			s.same(protocol.ComStmtLongData, "\x01\x00z")
+			s.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+"\x00"+"\x01"+typeBlob+typeBlob)
+			s.same(protocol.ComStmtClose, "")
+			// A file in more frames than there are numbers.
+			var pieces []string
+			for range 600 {
+				pieces = append(pieces, strings.Repeat("1\tline\n", 30))
+			}
+			const load = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t"
+			for _, f := range [][]byte{file(pieces...), file("2\ta\n"), file()} {
+				compare(t, load, p.Proxy.doFile(protocol.ComQuery, load, f), p.Direct.doFile(protocol.ComQuery, load, f))
+			}
+			if got, want := p.Proxy.rows("SELECT COUNT(*) FROM t")[0], fmt.Sprint(2*(600*30+1)); got != want {
+				t.Errorf("got %s rows, want %s", got, want)
+			}
+			// The dialogue of a change of user is compressed as everything else.
+			w := p.Proxy
+			w.query("SET @x = 5")
+			if got := w.change(e.User, e.Password, schema, "caching_sha2_password"); got[4] != 0 {
+				t.Fatalf("change user: got %x, want OK", got)
+			}
+			w.ping("a change of user")
+			if got := w.rows("SELECT @x, DATABASE()"); got[0] != "NULL" || got[1] != schema {
+				t.Errorf("after a change of user: got %v", got)
+			}
+			w.do(protocol.ComResetConn, "")
+			// Pipelined: in frames of their own, in one piece.
+			var steps []piped
+			for i := range 100 {
+				steps = append(steps, asText(fmt.Sprintf("SELECT %d, REPEAT('x', %d)", i, i*100)), asText("SELECT nothing"))
+			}
+			for i, answer := range w.pipeline(steps) {
+				if i%2 == 0 && !bytes.Contains(answer, bytes.Repeat([]byte("x"), i*50)) {
+					t.Errorf("answer %d is another one", i)
+				}
+			}
+		})
+	}
+}
+
+func TestNumbersAreGivenOverACompressedConnection(t *testing.T) {
+	e := newEnv(t, setup{})
+	createSequence(t, e, "s")
+	for _, how := range e.packings(t) {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: how})
+		w.query("CREATE OR REPLACE TABLE t (id BIGINT PRIMARY KEY, a TEXT)")
+		first := w.rows("SELECT NEXTVAL('s')")[0]
+		if got := w.rows("SELECT LAST_INSERT_ID()")[0]; got != first {
+			t.Errorf("LAST_INSERT_ID() is %s, want %s", got, first)
+		}
+		w.query("INSERT INTO t VALUES (NEXTVAL('s'), '" + strings.Repeat("text ", 100) + "'), (NEXTVAL('s'), 'b')")
+		if got, want := w.rows("SELECT COUNT(*), MIN(id) = LAST_INSERT_ID(), MIN(id) > "+first+" FROM t"), "[2 1 1]"; fmt.Sprint(got) != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+}
+
+func TestCompressionIsOfferedAsByTheServer(t *testing.T) {
+	e := newEnv(t, setup{})
+	p := e.Pair(t, 0, wireLogin{})
+	got, want := p.Proxy.hello.Greeting.Capabilities&protocol.Compressing, p.Direct.hello.Greeting.Capabilities&protocol.Compressing
+	if got != want {
+		t.Errorf("the proxy offers %x, the server %x", uint64(got), uint64(want))
+	}
+	if row := p.Proxy.rows("SHOW STATUS LIKE 'Compression'"); row[1] != "OFF" {
+		t.Errorf("the connection to the server has compression %s, want OFF", row[1])
+	}
+	off := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.Compression = false }})
+	if got := off.Wire(t, off.Addr(), wireLogin{}).hello.Greeting.Capabilities & protocol.Compressing; got != 0 {
+		t.Errorf("compression = false: %x is offered", uint64(got))
+	}
+	keysOnly := newEnv(t, setup{Shards: noShards})
+	if got := keysOnly.Wire(t, keysOnly.Addr(), wireLogin{Packing: mysqltest.Zlib}).hello.Greeting.Capabilities & protocol.Compressing; got != protocol.Compress {
+		t.Errorf("without a shard %x is offered, want zlib", uint64(got))
+	}
+}
+
+// Both flags, and the levels of zstd that there are and are not: an outcome is the
+// error of the login, or what the first answer is packed by.
+func TestTheAlgorithmIsChosenAsByTheServer(t *testing.T) {
+	e := newEnv(t, setup{})
+	outcome := func(addr string, flags protocol.Capability, level byte) string {
+		w, err := e.tryWire(t, addr, wireLogin{Flags: flags, ZstdLevel: &level})
+		if err != nil {
+			return err.Error()
+		}
+		w.send(mysqltest.AppendRawFrame(nil, 0, 0, packet(command(protocol.ComQuery, "SELECT REPEAT('x', 1000)"))))
+		b := make([]byte, 11)
+		for n := 0; n < len(b); {
+			k, err := byteStream{w.Conn}.Read(b[n:])
+			if err != nil {
+				return err.Error()
+			}
+			n += k
+		}
+		switch {
+		case bytes.HasPrefix(b[7:], []byte{0x78}):
+			return "zlib"
+		case bytes.HasPrefix(b[7:], []byte{0x28, 0xb5, 0x2f, 0xfd}):
+			return "zstd"
+		}
+		return "not compressed"
+	}
+	for _, flags := range []protocol.Capability{protocol.Compress, protocol.CompressZstd, protocol.Compressing} {
+		for _, level := range []byte{0, 1, 9, 22, 23, 255} {
+			got, want := outcome(e.Addr(), flags, level), outcome(e.Servers[0].Addr(), flags, level)
+			if got != want {
+				t.Errorf("flags %x, level %d: got %q, want %q", uint64(flags), level, got, want)
+			}
+			if flags.Has(protocol.Compress) && got != "zlib" {
+				t.Errorf("flags %x, level %d: got %q, want zlib", uint64(flags), level, got)
+			}
+		}
+	}
+}
+
+func TestABrokenCompressedStreamEndsTheSessionAndIsLogged(t *testing.T) {
+	e := newEnv(t, setup{})
+	query := packet(command(protocol.ComQuery, "SELECT REPEAT('x', 1000)"))
+	for _, c := range []struct {
+		name  string
+		frame []byte
+		code  uint16 // of the error; 0: the connection ends without a word
+	}{
+		{"a wrong number", mysqltest.AppendRawFrame(nil, 5, 0, query), 1156},
+		{"no zlib", mysqltest.AppendRawFrame(nil, 0, 100, query), 0},
+	} {
+		said := func(addr string) []byte {
+			w := e.Wire(t, addr, wireLogin{Packing: mysqltest.Zlib})
+			if _, err := w.Conn.Write(c.frame); err != nil {
+				t.Fatal(err)
+			}
+			frame, err := mysqltest.ReadFrame(byteStream{w.Conn}, mysqltest.Zlib)
+			if err != nil {
+				return nil
+			}
+			w.frames = nil
+			w.ended()
+			return frame.Plain
+		}
+		e.Logs.TakeAll()
+		got := said(e.Addr())
+		if c.code != 0 {
+			if err := serverError(t, got); err.Code != c.code {
+				t.Errorf("%s: got %v, want %d", c.name, err, c.code)
+			}
+			compare(t, c.name, unnumbered(got), unnumbered(said(e.Servers[0].Addr())))
+		} else if got != nil {
+			t.Errorf("%s: got %x, want the end of the connection", c.name, got)
+		}
+		e.awaitSessions(t, 0)
+		if n := e.Logs.FilterMessage("session ended by a broken compressed stream").Len(); n != 1 {
+			t.Errorf("%s: it was logged %d times, want once; the log: %v", c.name, n, e.Logs.All())
+		}
+	}
+}
+
+func TestTheDriverCompresses(t *testing.T) {
+	server := mysqltest.Start(t, "--max-allowed-packet=64M")
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
+	createSequence(t, e, "s")
+	ctx := context.Background()
+	var log lines
+	compressed := func(m *mysql.Config) {
+		bigPackets(m)
+		m.Logger = &log
+		if err := m.Apply(mysql.EnableCompression(true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, change := range map[string]func(*mysql.Config){
+		"prepared":     compressed,
+		"interpolated": func(m *mysql.Config) { compressed(m); m.InterpolateParams = true },
+	} {
+		c := e.Conn(t, e.Schemas[0], change)
+		exec(t, c, "DROP TABLE IF EXISTS t", "CREATE TABLE t (id BIGINT PRIMARY KEY, b LONGBLOB)")
+		for _, n := range []int{0, 1, 1000, 1 << 20, 15 << 20} {
+			big := bytes.Repeat([]byte("0123456789abcdef!"), n/17+1)[:n]
+			r, err := c.ExecContext(ctx, "INSERT INTO t VALUES (NEXTVAL('s'), ?)", big)
+			if err != nil {
+				t.Fatalf("%s, %d bytes: %v", name, n, err)
+			}
+			id, err := r.LastInsertId()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []byte
+			if err := c.QueryRowContext(ctx, "SELECT b FROM t WHERE id = ?", id).Scan(&got); err != nil {
+				t.Fatalf("%s, %d bytes: %v", name, n, err)
+			}
+			if !bytes.Equal(got, big) {
+				t.Errorf("%s: %d bytes came back as other %d", name, n, len(got))
+			}
+		}
+		long := strings.Repeat("0123456789", 17<<17)
+		if got := value(t, c, "SELECT LENGTH(?)", long); got != fmt.Sprint(len(long)) {
+			t.Errorf("%s: got length %s, want %d", name, got, len(long))
+		}
+		if len(log.lines) > 0 {
+			t.Errorf("%s: the driver wondered: %s", name, log.lines)
+		}
+	}
+}
+
+// lines is what a driver logs.
+type lines struct{ lines []string }
+
+func (l *lines) Print(v ...any) { l.lines = append(l.lines, fmt.Sprint(v...)) }
+
+func TestTheCommandLineClientCompresses(t *testing.T) {
+	e := newEnv(t, setup{})
+	script := "SELECT 1; SELECT REPEAT('x', 100000); SELECT nothing; SHOW WARNINGS; CREATE TEMPORARY TABLE t (a INT); INSERT INTO t VALUES (1), (2); SELECT * FROM t;\n"
+	run := func(addr string) string { return withoutTimes(e.CLI(t, addr, e.Schemas[0], script, "--compress")) }
+	compareTexts(t, run(e.Addr()), run(e.Servers[0].Addr()))
+	if got := e.CLI(t, e.Addr(), "", "status\n", "--compress"); !strings.Contains(got, "Compressed") {
+		t.Errorf("the client did not compress:\n%s", got)
+	}
+}
+
+// A client that sends much before it reads must not wait for the proxy while the
+// proxy waits for it, and what it sends is bounded.
+func TestACompressedPipelineDoesNotLockUp(t *testing.T) {
+	e := newEnv(t, setup{})
+	w := e.Wire(t, e.Addr(), wireLogin{Packing: mysqltest.Zlib})
+	if err := w.nc.(interface{ SetReadBuffer(int) error }).SetReadBuffer(32 << 10); err != nil {
+		t.Fatal(err)
+	}
+	var steps []piped
+	for i := range 600 { // numbers, packed less well than letters
+		steps = append(steps, asText(fmt.Sprintf("SELECT %d, GROUP_CONCAT(MD5(a.a + %d)) FROM (SELECT 1 a UNION SELECT 2 UNION SELECT 3) a, (SELECT 1 b UNION SELECT 2 UNION SELECT 3) b /* %1000s */", i, i, "")))
+	}
+	begin := time.Now()
+	for i, answer := range w.pipeline(steps) {
+		if !bytes.Contains(answer, []byte(fmt.Sprint(i))) {
+			t.Errorf("answer %d is another one", i)
+		}
+	}
+	t.Logf("600 statements took %v", time.Since(begin))
+}
