@@ -391,6 +391,11 @@ func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 	}
 	answer, err := r.attempt.login.read(r.attempt.pc, "answer to the server's challenge")
 	if err != nil {
+		if r.answered { // wrongly, perhaps: that it does not wait for the word must not spare it a refusal
+			gone := r.refusal("it was asked for more than its first answer")
+			gone.Gone = err
+			err = gone
+		}
 		return nil, r.breakOff(err)
 	}
 	r.attempt.Hello.Plugin = r.plugin
@@ -420,12 +425,16 @@ func (r *RelayedLogin) breakOff(cause error) error {
 // Refuse answers the client that its login is refused, as one with a wrong password,
 // and returns the error that says why. The caller closes the server's connection.
 func (r *RelayedLogin) Refuse(why string) error {
-	hello := &r.attempt.Hello
-	e := &AuthError{
-		User: hello.User, Host: HostOf(r.attempt.pc.RemoteAddr()), Plugin: r.plugin, UsingPassword: hello.PasswordUsed, Reason: why,
-	}
+	e := r.refusal(why)
 	_ = writeERR(r.attempt.pc, mysql.ER_ACCESS_DENIED_ERROR, "28000", e.message()) // the session ends either way
 	return &RelayError{e}
+}
+
+func (r *RelayedLogin) refusal(why string) *AuthError {
+	hello := &r.attempt.Hello
+	return &AuthError{
+		User: hello.User, Host: HostOf(r.attempt.pc.RemoteAddr()), Plugin: r.plugin, UsingPassword: hello.PasswordUsed, Reason: why,
+	}
 }
 
 // refuseTrust refuses a login that the server would check by something else than a

@@ -454,6 +454,27 @@ func TestTheServersSideEndsInOrderWhenTheClientVanishes(t *testing.T) {
 	}
 }
 
+func TestWhoHangsUpBehindAnAnswerCountsAsRefused(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		r := startRelayed(t, legs{}, nil)
+		r.ask(mysql.AUTH_CACHING_SHA2_PASSWORD, salt21)
+		r.client.receive()
+		if answers { // with a guess, which the server does not know the answer to
+			r.client.send(bytes.Repeat([]byte("g"), sha2Answer))
+			r.server.receive()
+			r.server.send([]byte{headerMoreData, sha2FullAuth})
+			r.client.receive()
+		}
+		r.client.Close()
+		r.wantServer("")
+		r.server.send(AppendERR(nil, 0, 1045, "28000", "no")[HeaderSize:])
+		var auth *AuthError
+		if err := r.end(); errors.As(err, &auth) != answers || answers && auth.Gone == nil {
+			t.Errorf("answers %v: got %v", answers, err)
+		}
+	}
+}
+
 // npm mysql takes a switch to mysql_native_password without having told that it knows
 // plugins.
 func TestAClientThatTellsOfNoPluginsIsAskedForItsNativePassword(t *testing.T) {
