@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,20 @@ type Hello struct {
 	MariaDB      bool
 	// SQLMode is the server's global sql_mode, which sessions start with.
 	SQLMode string
+}
+
+// ProvesCertificates says whether the server is one that lets clients trust its
+// certificate by their password, as MariaDB since 11.4 does.
+func (h *Hello) ProvesCertificates() bool {
+	if !h.MariaDB {
+		return false
+	}
+	version := strings.TrimPrefix(h.Version, "5.5.5-") // for old replicas, before the true one
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(major)
+	m, errMinor := strconv.Atoi(minor)
+	return err == nil && errMinor == nil && (n > 11 || n == 11 && m >= 4)
 }
 
 // String returns the node's address as it is written in the configuration.

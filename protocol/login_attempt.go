@@ -14,6 +14,10 @@ type Attempt struct {
 	// UsedOld says after Verify that the client knows the account's OldPassword, not
 	// its Password.
 	UsedOld bool
+	// Proof after Verify belongs into the OK as its text: with it the client knows that
+	// it may trust our certificate. "" where it does not look for that, or has no way
+	// to know; see ServerLogin.Prove.
+	Proof string
 
 	login *ServerLogin
 	pc    ClientConn // the client, with the login just read: packets continue its numbering
@@ -52,6 +56,13 @@ func (a *Attempt) Verify(account Account, known bool) error {
 		err = x.first(a.plugin, a.answer)
 	}
 	a.UsedOld = x.verifier.usedOld
+	if err == nil {
+		password := account.Password
+		if a.UsedOld {
+			password = account.OldPassword
+		}
+		a.Proof = a.Hello.prove(password)
+	}
 	var refused *AuthError
 	if err != nil && x.wrong && !errors.As(err, &refused) {
 		// It hung up when it was asked for the password itself. That was a guess like

@@ -72,6 +72,7 @@ func (l *ServerLogin) ReceiveChangeUser(pc ClientConn, payload []byte, before *C
 		Hello: ClientHello{
 			User: request.User, Database: request.Database, Capabilities: before.Capabilities,
 			Collation: before.Collation, MaxPacket: before.MaxPacket, Attrs: before.Attrs, Salt: before.Salt,
+			certificate: before.certificate,
 		},
 		login: l, pc: pc, plugin: request.Plugin, answer: request.AuthResponse, changeUser: true,
 	}

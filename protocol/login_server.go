@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type ServerLogin struct {
 
 	TLS        *tls.Config // nil: TLS is not offered
 	RequireTLS bool        // refuse clients that come without it, except on a Unix socket
+	// Prove lets MariaDB's clients trust a certificate by the password: see
+	// Attempt.Proof. The greeting then names mysql_native_password, as MariaDB's does,
+	// because they do not go on with a plugin that has no proof.
+	Prove bool
 
 	// ProxyHeader says that the connection is a balancer's, which sends the address of
 	// its client in a PROXY header; without one the login is refused. The greeting does
@@ -61,6 +66,8 @@ type ClientHello struct {
 	// Salt is the challenge that the client knows, to which a COM_CHANGE_USER of a
 	// client without PluginAuth answers.
 	Salt Salt
+
+	certificate *[sha256.Size]byte // the fingerprint of what the client was shown, with Prove
 }
 
 // erSecureTransportRequired is ER_SECURE_TRANSPORT_REQUIRED of MySQL 5.7 and later.
@@ -102,6 +109,9 @@ func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 		Version: l.Version, ConnectionID: l.ConnectionID, Salt: NewSalt(), Capabilities: l.offered(),
 		Collation: l.Collation, Status: l.Status, Plugin: mysql.AUTH_CACHING_SHA2_PASSWORD,
 	}
+	if l.Prove {
+		greeting.Plugin = mysql.AUTH_NATIVE_PASSWORD
+	}
 	payload, err := greeting.Append(nil)
 	if err != nil {
 		return nil, err
@@ -112,7 +122,7 @@ func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 	if err := l.readProxyHeader(pc); err != nil {
 		return nil, err
 	}
-	response, err := l.readResponse(pc, greeting.Capabilities)
+	response, certificate, err := l.readResponse(pc, greeting.Capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +143,7 @@ func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 			User: response.User, Database: response.Database,
 			Capabilities: response.Capabilities &^ Compressing, Compression: compression,
 			Collation: response.Collation, MaxPacket: response.MaxPacket, Attrs: bytes.Clone(response.Attrs),
-			Salt: greeting.Salt,
+			Salt: greeting.Salt, certificate: certificate,
 		},
 		login: l, pc: pc, plugin: response.Plugin, answer: response.AuthResponse,
 	}, nil
@@ -158,29 +168,34 @@ func (l *ServerLogin) readProxyHeader(pc ClientConn) error {
 }
 
 // readResponse reads the client's login, behind the TLS handshake if it asks for
-// one. The result shares the connection's buffer.
-func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (*HandshakeResponse, error) {
+// one. The result shares the connection's buffer. With Prove certificate is the
+// fingerprint of what the client was shown.
+func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (response *HandshakeResponse, certificate *[sha256.Size]byte, err error) {
 	payload, err := l.read(pc, "handshake response")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if isSSLRequest(payload) {
 		if l.TLS == nil {
-			return nil, refuseMalformed(pc, errors.New("the client asks for TLS, which was not offered"))
+			return nil, nil, refuseMalformed(pc, errors.New("the client asks for TLS, which was not offered"))
 		}
-		if err := pc.StartTLSServer(l.TLS); err != nil {
-			return nil, err
+		cfg := l.TLS
+		if l.Prove {
+			cfg = noting(cfg, &certificate)
+		}
+		if err := pc.StartTLSServer(cfg); err != nil {
+			return nil, nil, err
 		}
 		// The flags of the request do not count: some clients set others here.
 		if payload, err = l.read(pc, "handshake response over TLS"); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	response, err := ParseHandshakeResponse(payload, offered)
+	response, err = ParseHandshakeResponse(payload, offered)
 	if err != nil {
-		return nil, refuseMalformed(pc, err)
+		return nil, nil, refuseMalformed(pc, err)
 	}
-	return response, nil
+	return response, certificate, nil
 }
 
 // read reads one packet of the login and answers one that has no valid form.

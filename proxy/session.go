@@ -34,6 +34,7 @@ type session struct {
 	client *protocol.Conn
 	user   User
 	login  protocol.ClientHello
+	proof  string        // that the login's OK has to bring
 	doom   atomic.Uint32 // why the session is being ended from outside
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
 	greetedMySQL bool
@@ -278,7 +279,7 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 	if err != nil {
 		return err
 	}
-	s.login, s.user = attempt.Hello, user
+	s.login, s.user, s.proof = attempt.Hello, user, attempt.Proof
 	s.packetNum = s.client.PacketNum()
 	return nil
 }
@@ -320,11 +321,16 @@ func (s *session) begin(schema string) error {
 		}
 	}
 	if c := s.cur; c != nil && c.LoginOK != nil { // the server tells what it has made of the session
-		s.out, _ = protocol.AppendPacket(s.out, c.LoginOK, s.packetNum)
+		ok := c.LoginOK
+		if s.proof != "" {
+			ok = protocol.WithText(ok, s.proof)
+		}
+		s.out, _ = protocol.AppendPacket(s.out, ok, s.packetNum)
 		c.LoginOK = nil
-		return nil
+	} else {
+		s.reply(protocol.OK{Info: s.proof})
 	}
-	s.reply(protocol.OK{})
+	s.proof = ""
 	return nil
 }
 
@@ -338,6 +344,7 @@ func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
 	if hello, ok := s.opts.Shards.Greeting(); ok {
 		l.Version, l.Collation = hello.Version, hello.Collation
 		l.Capabilities = (protocol.Relayable | protocol.Compressing) & hello.Capabilities
+		l.Prove = s.opts.TLS != nil && hello.ProvesCertificates()
 		if s.opts.RelayLogins {
 			l.Capabilities |= protocol.MultiFactor & hello.Capabilities
 		}

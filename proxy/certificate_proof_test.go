@@ -1,0 +1,65 @@
+package proxy_test
+
+import (
+	"net"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"seqproxy/internal/mysqltest"
+	"seqproxy/proxy"
+)
+
+// MariaDB's client since 11.4 trusts a certificate that nobody has signed if the
+// server proves that it knows the password. It does not look at an address of this
+// machine, but does at a name.
+func TestAClientTrustsTheProxysCertificateByItsPassword(t *testing.T) {
+	shared := mysqltest.Shared(t)
+	if !isMariaDB(shared) || !shared.Binary().AtLeast(11, 4) {
+		t.Logf("the client of %s does not know it", shared.Version())
+		return
+	}
+	serverTLS, _ := testTLS()
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		o.TLS, o.RelayLogins = serverTLS, true
+		o.Users = append(o.Users, proxy.User{Name: "proof_two", Password: "new", OldPassword: "old"})
+	}})
+	account(t, shared, "proof_two@'%'", "IDENTIFIED BY 'new'")
+	account(t, shared, "proof_relayed@'%'", "IDENTIFIED BY 'pw'")
+	program := filepath.Join(filepath.Dir(shared.Binary().Path), "mariadb") // the one in PATH may be older
+	cli := func(addr, schema, user, password string, more ...string) string {
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{
+			"--no-defaults", "-h", "localhost", "--protocol=TCP", "-P", port, "-u", user, "--password=" + password, "-D", schema, "-e", `\s`,
+		}, more...)
+		out, err := osexec.CommandContext(t.Context(), program, args...).CombinedOutput()
+		if err != nil && len(out) == 0 {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if out := cli(shared.Addr(), "", e.User, e.Password); !strings.Contains(out, "Cipher in use is TLS") {
+		t.Errorf("direct: got\n%s", out)
+	}
+	for _, schema := range []string{"", e.Schemas[0]} { // with a schema the server's own OK is passed on
+		if out := cli(e.Addr(), schema, e.User, e.Password); !strings.Contains(out, "Cipher in use is TLS") {
+			t.Errorf("schema %q: got\n%s", schema, out)
+		}
+	}
+	for _, password := range []string{"new", "old"} {
+		if out := cli(e.Addr(), "", "proof_two", password); !strings.Contains(out, "Cipher in use is TLS") {
+			t.Errorf("with the %s password: got\n%s", password, out)
+		}
+	}
+	// Nobody between can prove it for a user whom only the server knows.
+	if out := cli(e.Addr(), "", "proof_relayed", "pw"); !strings.Contains(out, "NOT trusted") {
+		t.Errorf("a relayed login: got\n%s\nwant a certificate that is not trusted", out)
+	}
+	if out := cli(e.Addr(), "", "proof_relayed", "pw", "--skip-ssl-verify-server-cert"); !strings.Contains(out, "Cipher in use is TLS") {
+		t.Errorf("a relayed login by a client that does not look: got\n%s", out)
+	}
+}
