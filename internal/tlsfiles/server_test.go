@@ -302,3 +302,52 @@ func TestNothingOlderThanTLS12IsSpoken(t *testing.T) {
 		}
 	}
 }
+
+func TestASessionOfAClientsCertificateIsNotResumedUnderAnotherCA(t *testing.T) {
+	ca, next := mysqltest.NewCA(t), mysqltest.NewCA(t)
+	cert, client := ca.Server(t, "a"), ca.Client(t, "c")
+	pair, err := tls.LoadX509KeyPair(client.CertFile, client.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := NewStore(zap.NewNop())
+	server, err := store.Server("tls", ServerFiles{Cert: cert.CertFile, Key: cert.KeyFile, ClientCA: ca.File})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		cfg := &tls.Config{
+			InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}, ServerName: "a", MaxVersion: version,
+			ClientSessionCache: tls.NewLRUClientSessionCache(1),
+		}
+		for i := range 2 {
+			state, err, serverErr := handshake(t, server, cfg)
+			if err != nil || serverErr != nil || state.DidResume != (i == 1) {
+				t.Errorf("%s, handshake %d: got %v, %v, resumed: %v", tls.VersionName(version), i, err, serverErr, state.DidResume)
+			}
+		}
+		before, err := os.ReadFile(ca.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(next.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(ca.File, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if changed, err := store.Reload(); len(changed) != 1 || err != nil {
+			t.Fatalf("got %v, %v, want one change", changed, err)
+		}
+		if state, _, serverErr := handshake(t, server, cfg); serverErr == nil {
+			t.Errorf("%s: a client of a CA that is gone was let in, resumed: %v", tls.VersionName(version), state.DidResume)
+		}
+		if err := os.WriteFile(ca.File, before, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
