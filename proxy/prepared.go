@@ -388,19 +388,22 @@ func (s *session) execute(payload []byte) error {
 
 // executeBulk handles COM_STMT_BULK_EXECUTE: an execution with many rows of parameters.
 func (s *session) executeBulk(payload []byte) error {
-	if !s.login.Capabilities.Has(protocol.BulkOperations) {
+	unsupported := sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+	switch agreed := s.login.Capabilities.Has(protocol.BulkOperations); {
+	case !agreed && s.likeMariaDB():
+		return unsupported
+	case !agreed:
 		return unknownCommand()
-	}
-	if len(payload) < bulkHead {
-		return errMalformed
+	case len(payload) < bulkHead:
+		return s.malformed()
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.prepared.byID[id]
 	switch {
 	case p == nil:
-		return s.unknownStatement(id, "mysql_stmt_bulk_execute")
+		return s.unknownStatement(id, "mysqld_stmt_execute")
 	case p.own != nil:
-		return sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+		return unsupported
 	case len(p.hidden) > 0:
 		return notSupported("NEXTVAL in a statement that is executed for many rows at once: execute it row by row")
 	}

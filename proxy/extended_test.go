@@ -1,0 +1,212 @@
+package proxy_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+)
+
+// MariaDB's own capabilities.
+
+func TestProgressReportsPassThrough(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.offers(t, protocol.Progress, "progress reports")
+	server, schema := e.Servers[0], e.Schemas[0]
+	statements := []string{
+		"ALTER TABLE t FORCE, ALGORITHM=COPY",
+		"ALTER TABLE t ADD COLUMN a INT, ALGORITHM=COPY",
+		"ALTER TABLE t DROP COLUMN no_such, ALGORITHM=COPY",
+		"ALTER TABLE t ADD UNIQUE (a), ADD UNIQUE (same), ALGORITHM=COPY", // ERR behind a report
+		"CREATE INDEX i ON t (id)", "DROP INDEX i ON t",
+		"INSERT INTO u SELECT id FROM t", "INSERT INTO u SELECT id FROM t", "DELETE FROM u",
+		"CHECK TABLE u", "REPAIR TABLE u", "OPTIMIZE TABLE u, t", "ANALYZE TABLE t",
+		"ALTER TABLE t FORCE, ALGORITHM=COPY; SELECT 1; ALTER TABLE t FORCE, ALGORITHM=COPY; SELECT 2",
+		"SELECT LAST_INSERT_ID(5)",
+		"CREATE TABLE w ENGINE=Aria SELECT * FROM t",
+		"CALL alter_it()",
+	}
+	for _, caps := range []protocol.Capability{protocol.Progress, protocol.Progress | protocol.DeprecateEOF | protocol.SessionTrack, protocol.DeprecateEOF} {
+		caps |= protocol.LongFlag | protocol.Transactions | protocol.MultiResults | protocol.MultiStatements
+		run := func(addr string) (answers [][]byte) {
+			server.Exec(t, "DROP DATABASE "+schema, "CREATE DATABASE "+schema, "USE "+schema, "CREATE TABLE t (id INT, same INT)", "INSERT INTO t VALUES (1, 0), (2, 0)",
+				"CREATE TABLE u (id INT PRIMARY KEY) ENGINE=Aria", "CREATE PROCEDURE alter_it() ALTER TABLE t FORCE, ALGORITHM=COPY")
+			w := e.Wire(t, addr, wireLogin{Schema: schema, Capabilities: caps})
+			defer w.quit()
+			for _, sql := range statements {
+				answers = append(answers, w.query(sql))
+			}
+			id := w.do(protocol.ComStmtPrepare, statements[0])[5:9]
+			return append(answers, w.do(protocol.ComStmtExecute, string(id)+"\x00\x01\x00\x00\x00"))
+		}
+		want, got := run(server.Addr()), run(e.Addr())
+		answers, reports, behind := 0, 0, 0
+		for i := range want {
+			compare(t, fmt.Sprintf("flags %x: %s", uint64(caps), append(statements, "the execution")[i]), got[i], want[i])
+			packets := split(got[i])
+			for _, p := range packets {
+				if protocol.IsProgress(p) {
+					reports++
+				}
+			}
+			if protocol.IsProgress(packets[0]) {
+				answers++
+			} else if len(packets) > 1 && slices.ContainsFunc(packets, func(p []byte) bool { return protocol.IsProgress(p) }) {
+				behind++ // in the middle of rows, or of several answers
+			}
+		}
+		if asked := caps.Has(protocol.Progress); asked != (reports > 0) || asked && answers == 0 {
+			t.Errorf("flags %x: got %d reports, %d before answers and %d inside, want them where they were agreed on", uint64(caps), reports, answers, behind)
+		}
+		t.Logf("flags %x: %d reports, %d before answers, %d inside", uint64(caps), reports, answers, behind)
+	}
+}
+
+func TestDefinitionsThatTheClientHasAreLeftOut(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.offers(t, protocol.CacheMetadata, "cached metadata")
+	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Start: 40}); err != nil {
+		t.Fatal(err)
+	}
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT, j JSON)", "INSERT INTO t VALUES (1, '{}')")
+	for _, more := range []protocol.Capability{0, protocol.ExtendedMetadata} {
+		for _, eof := range []protocol.Capability{0, protocol.DeprecateEOF} {
+			p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: protocol.LongFlag | protocol.Transactions | protocol.PSMultiResults | protocol.CacheMetadata | more | eof})
+			s := p.prepare("SELECT ? AS x, j FROM t")
+			for _, value := range []string{typeLong, typeLong, typeString, typeString, typeLong} {
+				s.execute("\x00", value, map[string]string{typeLong: "\x05\x00\x00\x00", typeString: "\x03abc"}[value])
+			}
+			cursor := func() []byte {
+				return s.same(protocol.ComStmtExecute, "\x01\x01\x00\x00\x00\x00\x01"+typeLong+"\x05\x00\x00\x00")
+			}
+			cursor()
+			s.same(protocol.ComStmtFetch, "\x05\x00\x00\x00")
+			s.same(protocol.ComStmtReset, "")
+			s.execute("\x00", typeLong, "\x05\x00\x00\x00")
+			e.Servers[0].Exec(t, "ALTER TABLE "+e.Schemas[0]+".t ADD COLUMN z INT")
+			all := p.prepare("SELECT * FROM t")
+			all.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
+			e.Servers[0].Exec(t, "ALTER TABLE "+e.Schemas[0]+".t DROP COLUMN z")
+			all.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
+			all.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
+
+			// Of the proxy's own: SELECT NEXTVAL against SELECT LAST_INSERT_ID(?), and what needs no
+			// argument on both sides.
+			for _, own := range []string{"SELECT CONNECTION_ID() * 0 AS c, LAST_INSERT_ID() AS l", "SELECT LAST_INSERT_ID() AS l"} {
+				s := p.prepare(own)
+				for range 3 {
+					s.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
+				}
+			}
+			got := binary.LittleEndian.Uint32(p.Proxy.do(protocol.ComStmtPrepare, "SELECT NEXTVAL('s') AS n")[5:])
+			want := binary.LittleEndian.Uint32(p.Direct.do(protocol.ComStmtPrepare, "SELECT LAST_INSERT_ID(?) AS n")[5:])
+			for range 3 {
+				n := e.nextNumber(t, "s")
+				g := p.Proxy.do(protocol.ComStmtExecute, string(execution(got, nil, true)[1:]))
+				w := p.Direct.do(protocol.ComStmtExecute, string(execution(want, []argument{unsigned(n)}, true)[1:]))
+				compare(t, fmt.Sprintf("flags %x: number %d", uint64(p.Proxy.caps), n), g, w)
+			}
+		}
+	}
+}
+
+// nextNumber returns the number that a sequence will give next.
+func (e *env) nextNumber(t testing.TB, name string) uint64 {
+	t.Helper()
+	all, err := e.Sequences.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		if i.Name == name {
+			return i.Next
+		}
+	}
+	t.Fatalf("no sequence %s", name)
+	return 0
+}
+
+// bulk makes the part of COM_STMT_BULK_EXECUTE behind the statement's id: rows of
+// integers, "" for NULL.
+func bulk(flags uint16, rows ...[]string) string {
+	const sendTypes = 128
+	b := binary.LittleEndian.AppendUint16(nil, flags|sendTypes)
+	for range rows[0] {
+		b = append(b, mysql.MYSQL_TYPE_VAR_STRING, 0)
+	}
+	for _, row := range rows {
+		for _, v := range row {
+			if v == "" {
+				b = append(b, 1) // the indicator of NULL
+				continue
+			}
+			b = protocol.AppendLenEncBytes(append(b, 0), v)
+		}
+	}
+	return string(b)
+}
+
+func TestBulkExecutionsAreAnsweredAsByTheServer(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.offers(t, protocol.BulkOperations, "bulk execution")
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(100))")
+	const unitResults = 64
+	caps := allFraming | protocol.BulkOperations
+	flags := []uint16{0}
+	if hello, _ := e.Shards.Greeting(); hello.Capabilities.Has(protocol.BulkUnitResults) {
+		caps |= protocol.BulkUnitResults
+		flags = append(flags, unitResults)
+	}
+	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
+	for _, f := range flags {
+		p.query("TRUNCATE TABLE t")
+		insert := p.prepare("INSERT INTO t VALUES (?, ?)")
+		insert.sequential(protocol.ComStmtBulkExecute, bulk(f, []string{"1", "one"}, []string{"2", ""}, []string{"3", "three"}), "DELETE FROM t")
+		insert.sequential(protocol.ComStmtBulkExecute, bulk(f, []string{"1", "one"}, []string{"1", "again"}), "DELETE FROM t")
+		returning := p.prepare("INSERT INTO t (id, a) VALUES (?, ?) RETURNING id, a")
+		returning.sequential(protocol.ComStmtBulkExecute, bulk(f, []string{"7", "a"}, []string{"8", "b"}), "DELETE FROM t")
+		update := p.prepare("UPDATE t SET a = ? WHERE id = ?")
+		update.sequential(protocol.ComStmtBulkExecute, bulk(f, []string{"x", "1"}, []string{"y", "2"}), "DELETE FROM t")
+		long := make([][]string, 3000)
+		for i := range long {
+			long[i] = []string{fmt.Sprint(i + 1), strings.Repeat("z", 100)}
+		}
+		insert.sequential(protocol.ComStmtBulkExecute, bulk(f, long...), "DELETE FROM t")
+		p.prepare("SELECT ? + ?").same(protocol.ComStmtBulkExecute, bulk(f, []string{"1", "2"}))
+		insert.same(protocol.ComStmtBulkExecute, "\x00\x00")
+		insert.same(protocol.ComStmtBulkExecute, "\x80\x00")
+		insert.same(protocol.ComStmtBulkExecute, "\x80\x00\xfd")
+		insert.same(protocol.ComStmtBulkExecute, "")
+	}
+	p.same(protocol.ComStmtBulkExecute, "\xf0\x00\x00\x00\x00\x00\x00")
+	p.same(protocol.ComStmtBulkExecute, "\xf0\x00")
+	// Without the flag.
+	p = e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
+	p.prepare("INSERT INTO t VALUES (?, ?)").same(protocol.ComStmtBulkExecute, bulk(0, []string{"1", "one"}))
+	p.same(protocol.ComStmtBulkExecute, "\xf0\x00\x00\x00\x00\x00\x00")
+}
+
+// sequential is same for a command that must not see what it did on the other
+// connection: undo runs direct, before it and in between.
+func (s stmt) sequential(cmd protocol.Command, rest, undo string) {
+	s.p.t.Helper()
+	var answers [2][]byte
+	for i, w := range []*wire{s.p.Proxy, s.p.Direct} {
+		s.p.Direct.query(undo)
+		id := s.proxy
+		if i == 1 {
+			id = s.direct
+		}
+		answers[i] = bytes.Clone(w.do(cmd, string(binary.LittleEndian.AppendUint32(nil, id))+rest))
+		answers[i] = append(answers[i], w.query("SELECT LAST_INSERT_ID()")...)
+		answers[i] = append(answers[i], w.query("SELECT * FROM t ORDER BY id")...)
+	}
+	compare(s.p.t, fmt.Sprintf("command %d, %.40x", cmd, rest), answers[0], answers[1])
+}
