@@ -284,6 +284,27 @@ func TestTheProxyLogsInByEveryPlugin(t *testing.T) {
 	}
 }
 
+func TestTheCertificatesThatServersMakeThemselvesCanBeUsed(t *testing.T) {
+	s := mysqltest.Shared(t)
+	modes := map[tlsfiles.Mode]string{tlsfiles.Preferred: "", tlsfiles.Required: ""}
+	if ca := filepath.Join(s.DataDir(), "ca.pem"); !isMariaDB(s) {
+		modes[tlsfiles.VerifyCA] = ca // it keeps its CA beside the data
+	} else if offersTLS := s.Binary().AtLeast(11, 4); !offersTLS {
+		delete(modes, tlsfiles.Required)
+	}
+	for mode, ca := range modes {
+		t.Run(string(mode), func(t *testing.T) {
+			e := newEnv(t, setup{Backend: func(o *backend.Options) {
+				o.Shards[0].Security = secured(t, tlsfiles.ClientFiles{Mode: mode, CA: ca})
+			}})
+			w := e.Wire(t, e.Addr(), wireLogin{})
+			if got, want := w.cipher() != "", len(modes) > 1; got != want {
+				t.Errorf("the connection to the server is encrypted: %v, want %v", got, want)
+			}
+		})
+	}
+}
+
 func TestUsersAreCheckedByTheServerOverTLS(t *testing.T) {
 	ca := mysqltest.NewCA(t)
 	s := mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)
