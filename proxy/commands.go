@@ -51,9 +51,11 @@ func (s *session) command(payload []byte) error {
 	case protocol.ComCreateDB, protocol.ComDropDB:
 		return s.answerAlone(func() error { return s.onSchema(string(payload[1:])) })
 	case protocol.ComFieldList, protocol.ComStatistics, protocol.ComProcessInfo, protocol.ComRefresh,
-		protocol.ComDebug, protocol.ComProcessKill, protocol.ComShutdown:
+		protocol.ComDebug, protocol.ComShutdown:
 		s.state.lastOwn = ownNothing
 		return s.relay(cmd.AnswerShape(), true)
+	case protocol.ComProcessKill:
+		return s.answerAlone(func() error { return s.processKill(payload) })
 	case protocol.ComRegisterSlave:
 		return s.relay(protocol.ShapeOne, true)
 	case protocol.ComBinlogDump, protocol.ComBinlogDumpGTID, protocol.ComTableDump:
@@ -77,7 +79,8 @@ func (s *session) tell(err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, errClientGone) || errors.Is(err, errBackendGone) || errors.Is(err, errShutdown) || errors.Is(err, errQuit) {
+	if errors.Is(err, errClientGone) || errors.Is(err, errBackendGone) || errors.Is(err, errShutdown) || errors.Is(err, errQuit) ||
+		errors.Is(err, errKilled) {
 		return err
 	}
 	s.refuse(err)

@@ -15,8 +15,9 @@ import (
 
 // Codes that go-mysql has no name for.
 const (
-	erUnknownSequence = 4091 // MariaDB: ER_UNKNOWN_SEQUENCES
-	erSequenceRunOut  = 4084 // MariaDB: ER_SEQUENCE_RUN_OUT
+	erUnknownSequence  = 4091 // MariaDB: ER_UNKNOWN_SEQUENCES
+	erSequenceRunOut   = 4084 // MariaDB: ER_SEQUENCE_RUN_OUT
+	erConnectionKilled = 1927 // MariaDB: ER_CONNECTION_KILLED
 )
 
 // erShardLost is the code for a shard's server that cannot be reached or was lost:

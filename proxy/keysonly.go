@@ -194,8 +194,8 @@ func (s *session) executeOwn(p *prepared) error {
 	}
 	switch st.Kind {
 	case statement.CreateSequence, statement.DropSequence, statement.ShowSequences:
-		t, err := s.srv.opts.Admin.Execute(s.ctx, st, s.user.Admin)
-		if err != nil {
+		t, err := s.srv.opts.Admin.Execute(&s.patience, st, s.user.Admin)
+		if err = s.patience.over(err); err != nil {
 			return err
 		}
 		return s.table(t, p)

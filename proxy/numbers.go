@@ -62,7 +62,8 @@ func (s *session) serves(call *statement.FuncCall) (bool, error) {
 	if call.Form != statement.FormName {
 		return false, nil
 	}
-	return s.srv.opts.Sequences.Known(s.ctx, call.Name)
+	known, err := s.srv.opts.Sequences.Known(&s.patience, call.Name)
+	return known, s.patience.over(err)
 }
 
 // knownAtPrepare refuses unknown names when a statement is prepared, as a server
@@ -73,8 +74,8 @@ func (s *session) knownAtPrepare(st *statement.Statement) error {
 	}
 	for i := range st.Calls {
 		if call := &st.Calls[i]; call.Func == statement.Nextval {
-			known, err := s.srv.opts.Sequences.Known(s.ctx, call.Name)
-			if err != nil {
+			known, err := s.srv.opts.Sequences.Known(&s.patience, call.Name)
+			if err = s.patience.over(err); err != nil {
 				return err
 			}
 			if !known {
@@ -120,16 +121,16 @@ func (s *session) take(names [][]byte) (values []uint64, err error) {
 			same := bytes.Equal(other, name)
 			if !same {
 				var err error
-				if same, err = s.srv.opts.Sequences.Same(s.ctx, name, other); err != nil {
-					return nil, err
+				if same, err = s.srv.opts.Sequences.Same(&s.patience, name, other); err != nil {
+					return nil, s.patience.over(err)
 				}
 			}
 			if same {
 				places = append(places, j)
 			}
 		}
-		next, err := s.srv.opts.Sequences.Take(s.ctx, name, uint64(len(places)))
-		if err != nil {
+		next, err := s.srv.opts.Sequences.Take(&s.patience, name, uint64(len(places)))
+		if err = s.patience.over(err); err != nil {
 			return nil, err
 		}
 		for _, j := range places {

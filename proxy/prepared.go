@@ -36,6 +36,7 @@ type prepared struct {
 	shape     stmtTraits
 	set       []byte // the text of a SET
 
+	kill   *killPrepared        // of a KILL
 	hidden []hiddenParam        // parameters that the proxy fills
 	place  []uint16             // the server's index of each of the client's parameters; nil without hidden ones
 	params int                  // of the client
@@ -142,7 +143,7 @@ func (s *session) prepare(sql []byte) error {
 		return s.prepareOwn(sql, s.srv.opts.Admin.Columns(st))
 	}
 	text, hidden := sql, []hiddenParam(nil)
-	if len(st.Calls) > 0 || st.Refusal != "" {
+	if len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
 		if err := s.convertNames(st, s.state.mode.Charset); err != nil {
 			return err
 		}
@@ -175,6 +176,9 @@ func (s *session) prepare(sql []byte) error {
 	}
 	if st.Kind == statement.Set {
 		p.set = append([]byte(nil), sql...)
+	}
+	if k := st.Kill; st.Kind == statement.Kill && k.Operand != statement.KillOther {
+		p.kill = &killPrepared{KillTarget: k, variable: string(sql[k.Start:k.End])}
 	}
 	return s.prepareOn(c, p, text)
 }
@@ -372,6 +376,11 @@ func (s *session) execute(payload []byte) error {
 		return s.relay(protocol.ShapeResult, false)
 	}
 	return s.answerAlone(func() error {
+		if p.kill != nil {
+			if handled, err := s.executeKill(p, payload); handled || err != nil {
+				return err
+			}
+		}
 		c, err := s.connFor(p)
 		if err != nil {
 			return err
@@ -516,8 +525,14 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 		delete(s.prepared.byID, id)
 	case protocol.ComStmtLongData:
 		p.longData(payload[5:7])
+		if p.kill != nil {
+			p.kill.long = true
+		}
 	case protocol.ComStmtReset:
 		clear(p.long)
+		if p.kill != nil {
+			p.kill.long = false
+		}
 	}
 	if p.conn != s.cur || s.batched > 0 && s.batchConn != p.conn {
 		if err := s.settle(); err != nil {

@@ -87,6 +87,8 @@ func (s *session) special(sql []byte) error {
 		if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {
 			return s.onSchema(string(st.Schema))
 		}
+	case statement.Kill:
+		return s.kill(sql)
 	case statement.Multi, statement.Other, statement.CreateStored:
 		return s.several(sql)
 	}
@@ -211,8 +213,8 @@ func (s *session) administer(sql []byte) error {
 	}
 	if st.Kind == statement.DropSequence && s.srv.opts.Unknown == UnknownRelay {
 		for _, name := range st.Sequence.Names {
-			known, err := s.srv.opts.Sequences.Known(s.ctx, name)
-			if err != nil {
+			known, err := s.srv.opts.Sequences.Known(&s.patience, name)
+			if err = s.patience.over(err); err != nil {
 				return err
 			}
 			if !known {
@@ -220,8 +222,8 @@ func (s *session) administer(sql []byte) error {
 			}
 		}
 	}
-	table, err := s.srv.opts.Admin.Execute(s.ctx, st, s.user.Admin)
-	if err != nil {
+	table, err := s.srv.opts.Admin.Execute(&s.patience, st, s.user.Admin)
+	if err = s.patience.over(err); err != nil {
 		return err
 	}
 	return s.table(table, nil)

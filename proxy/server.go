@@ -27,7 +27,7 @@ type User struct {
 	OldPassword    string // lets in, too, while the password is changed; "": none
 	Require        protocol.Requirement
 	Schema         string // the current schema of a login that names none
-	Admin          bool   // may create and drop sequences
+	Admin          bool   // may create and drop sequences, and kill the sessions of others
 
 	relayed bool // a server has checked who it is, and we know only the name
 	secret  bool // of such a user Password came by all the same, and may be empty
@@ -206,6 +206,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn) {
 	}
 	sess := &session{srv: s, client: client}
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
+	sess.patience.Context = sess.ctx
 	if !s.register(sess) {
 		_ = client.SetDeadline(time.Now().Add(time.Second))
 		_ = protocol.RefuseConnection(client, mysql.ER_CON_COUNT_ERROR, "Too many connections")
@@ -285,6 +286,13 @@ func (s *Server) register(sess *session) bool {
 		s.background.Go(s.sweep)
 	}
 	return true
+}
+
+// byConnectionID returns the session that an id was given to, nil if it has ended.
+func (s *Server) byConnectionID(id uint32) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[id]
 }
 
 func (s *Server) unregister(sess *session) {

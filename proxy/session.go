@@ -39,6 +39,8 @@ type session struct {
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
 	greetedMySQL bool
 
+	patience patience // of waits in the proxy itself
+
 	state    state
 	prepared preparedSet
 

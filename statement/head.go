@@ -1,5 +1,7 @@
 package statement
 
+import "bytes"
+
 // head reads the first words of a statement, sets its kind and reads the rest.
 // The current token is the first. It reports whether a semicolon ended the
 // statement.
@@ -391,25 +393,43 @@ func (a *analyzer) flush() bool {
 	return a.relayed(Flush)
 }
 
-// kill reads KILL [HARD | SOFT] [CONNECTION | QUERY] id.
+// kill reads KILL [HARD | SOFT] [CONNECTION | QUERY] operand.
 func (a *analyzer) kill() bool {
 	st := a.st
 	st.rare = true
 	p := a.peek()
-	if p.kw == kwHard || p.kw == kwSoft {
+	t := KillTarget{Hard: p.kw == kwHard, Soft: p.kw == kwSoft}
+	if t.Hard || t.Soft {
 		p.next()
 	}
-	query := p.kw == kwQuery
-	if query || p.kw == kwConnection {
+	t.Query = p.kw == kwQuery
+	if t.Query || p.kw == kwConnection {
 		p.next()
 	}
-	if p.kind == tNumber {
-		id, ok := parseUint(p.src[p.start:p.end])
-		start, end := p.start, p.end
-		p.next()
-		if ok && (p.kind == tEOF || p.is(';')) {
-			st.Kill = KillTarget{Known: true, Query: query, ID: id, Start: start, End: end}
+	t.Start, t.End = p.start, p.end
+	switch id, number := parseUint(p.src[p.start:p.end]); {
+	case p.kind == tNumber && number:
+		t.Operand, t.ID = KillNumber, id
+	case p.kind == tString:
+		if id, number = parseUint(p.src[p.start+1 : max(p.start+1, p.end-1)]); number {
+			t.Operand, t.ID = KillNumber, id
 		}
+	case p.is('?'):
+		t.Operand = KillParam
+	case p.kind == tUserVar:
+		t.Operand = KillVariable
+	case p.kw == kwConnectionID:
+		if p.next(); p.is('(') {
+			if p.next(); p.is(')') {
+				t.Operand, t.End = KillSelf, p.end
+			}
+		}
+	}
+	p.next()
+	// Servers drop semicolons at the end; behind a comment they are of another statement.
+	alone := p.kind == tEOF || p.is(';') && len(bytes.Trim(p.src[p.start:], "; \t\r\n")) == 0
+	if t.Operand != KillOther && alone && !p.bad && !p.seenCond {
+		st.Kill = t
 	}
 	return a.dml(Kill, "NEXTVAL in KILL")
 }

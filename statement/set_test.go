@@ -115,22 +115,39 @@ func TestSchemaIsDecoded(t *testing.T) {
 	}
 }
 
-func TestKillIsKnownOnlyByNumber(t *testing.T) {
+func TestKillNamesAConnection(t *testing.T) {
 	for _, c := range []struct {
 		sql  string
 		want KillTarget
 	}{
-		{"kill 5", KillTarget{Known: true, ID: 5, Start: 5, End: 6}},
-		{"kill connection 2147483649;", KillTarget{Known: true, ID: 2147483649, Start: 16, End: 26}},
-		{"KILL QUERY 7", KillTarget{Known: true, Query: true, ID: 7, Start: 11, End: 12}},
-		{"kill hard query 7", KillTarget{Known: true, Query: true, ID: 7, Start: 16, End: 17}},
-		{"kill soft 18446744073709551615", KillTarget{Known: true, ID: 1<<64 - 1, Start: 10, End: 30}},
+		{"kill 5", KillTarget{Operand: KillNumber, ID: 5, Start: 5, End: 6}},
+		{"kill connection 2147483649;", KillTarget{Operand: KillNumber, ID: 2147483649, Start: 16, End: 26}},
+		{"KILL QUERY 7 ; # done", KillTarget{}},
+		{"KILL QUERY 7 /* so */ ; ;\n", KillTarget{Operand: KillNumber, Query: true, ID: 7, Start: 11, End: 12}},
+		{"kill hard query 7", KillTarget{Operand: KillNumber, Query: true, Hard: true, ID: 7, Start: 16, End: 17}},
+		{"kill soft 18446744073709551615", KillTarget{Operand: KillNumber, Soft: true, ID: 1<<64 - 1, Start: 10, End: 30}},
+		{"kill '2147483649'", KillTarget{Operand: KillNumber, ID: 2147483649, Start: 5, End: 17}},
+		{`kill query "7"`, KillTarget{Operand: KillNumber, Query: true, ID: 7, Start: 11, End: 14}},
+		{"kill ?", KillTarget{Operand: KillParam, Start: 5, End: 6}},
+		{"kill @x", KillTarget{Operand: KillVariable, Start: 5, End: 7}},
+		{"kill query @`a b`", KillTarget{Operand: KillVariable, Query: true, Start: 11, End: 17}},
+		{"kill connection connection_id ( )", KillTarget{Operand: KillSelf, Start: 16, End: 33}},
+		{"kill connection_id", KillTarget{}},
+		{"kill connection_id() + 1", KillTarget{}},
+		{"kill @x + 1", KillTarget{}},
+		{"kill 'x'", KillTarget{}},
+		{"kill ''", KillTarget{}},
+		{"kill x'35'", KillTarget{}},
+		{"kill n'5'", KillTarget{}},
+		{"kill 5 '6'", KillTarget{}},
+		{"kill /*!99999 query */ 5", KillTarget{}},
+		{"kill", KillTarget{}},
+		{"kill '5", KillTarget{}},
 		{"kill 18446744073709551616", KillTarget{}},
 		{"kill 0x5", KillTarget{}},
 		{"kill 5 + 1", KillTarget{}},
 		{"kill query id 5", KillTarget{}},
 		{"kill user a", KillTarget{}},
-		{"kill ?", KillTarget{}},
 	} {
 		if got := analyze(c.sql).Kill; got != c.want {
 			t.Errorf("%q: got %+v, want %+v", c.sql, got, c.want)

@@ -214,16 +214,29 @@ type Assignment struct {
 	Literal bool
 }
 
-// KillTarget is what a KILL statement names.
+// KillOperand says how a KILL statement names the connection.
+type KillOperand uint8
+
+// The operands.
+const (
+	KillOther    KillOperand = iota // KILL USER, KILL QUERY ID, an expression: the server's to read
+	KillNumber                      // an id, bare or as a string of digits
+	KillParam                       // ?
+	KillVariable                    // @x
+	KillSelf                        // CONNECTION_ID()
+)
+
+// KillTarget is what a KILL [HARD|SOFT] [CONNECTION|QUERY] statement names. With
+// KillOther the rest is zero.
 type KillTarget struct {
-	// Known is set if the statement is KILL [HARD|SOFT] [CONNECTION|QUERY] <number>.
-	// If not (KILL USER, KILL QUERY ID, an expression) the rest is zero.
-	Known bool
+	Operand KillOperand
 	// Query is set for KILL QUERY: the connection stays.
 	Query bool
-	// ID is the connection id.
+	// Hard and Soft are set for MariaDB's words.
+	Hard, Soft bool
+	// ID is the connection id of a KillNumber.
 	ID uint64
-	// Start and End bound the id's digits.
+	// Start and End bound the operand.
 	Start, End int
 }
 

@@ -1,0 +1,320 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// killWish is what a KILL asks for, whatever way it came.
+type killWish struct {
+	query bool   // the statement is to end, not the connection
+	words string // before the id; "" for COM_PROCESS_KILL
+}
+
+func wishOf(t *statement.KillTarget) killWish {
+	words := "KILL "
+	switch {
+	case t.Hard:
+		words += "HARD "
+	case t.Soft:
+		words += "SOFT "
+	}
+	if t.Query {
+		words += "QUERY "
+	}
+	return killWish{query: t.Query, words: words}
+}
+
+// command is the wish as it is said to a server that knows the connection by id.
+func (k killWish) command(id uint32) (cmd protocol.Command, argument string) {
+	if k.words == "" {
+		return protocol.ComProcessKill, string(binary.LittleEndian.AppendUint32(nil, id))
+	}
+	return protocol.ComQuery, k.words + strconv.FormatUint(uint64(id), 10)
+}
+
+// Errors of a KILL, in the servers' words.
+func noSuchThread(id uint32) error {
+	return sqlError(mysql.ER_NO_SUCH_THREAD, "HY000", "Unknown thread id: %d", id)
+}
+
+func otherProxysThread(id uint32) error {
+	return sqlError(mysql.ER_NO_SUCH_THREAD, "HY000",
+		"Unknown thread id: %d (seqproxy: another proxy gave that id: send the KILL to the proxy that the connection is to)", id)
+}
+
+func notOwner(id uint32) error {
+	return sqlError(mysql.ER_KILL_DENIED_ERROR, "HY000", "You are not owner of thread %d", id)
+}
+
+// isOwnID says whether a connection id was given by a proxy. A smaller one is a
+// server's, and so is a larger one than a greeting can tell.
+func isOwnID(id uint64) bool { return id >= ownIDBit && id <= math.MaxUint32 }
+
+// kill handles a text that is a KILL.
+func (s *session) kill(sql []byte) error {
+	st := &s.stmt
+	if st.Refusal != "" { // there is a NEXTVAL in it
+		return s.single(sql)
+	}
+	id := st.Kill.ID
+	switch st.Kill.Operand {
+	case statement.KillVariable:
+		var err error
+		if id, err = s.userVariable(string(sql[st.Kill.Start:st.Kill.End])); err != nil {
+			return err
+		}
+	case statement.KillSelf:
+		id = uint64(s.id)
+	}
+	if isOwnID(id) {
+		return s.killOwn(uint32(id), wishOf(&st.Kill))
+	}
+	if s.srv.opts.Shards.Default() == nil {
+		return s.withoutServer(sql)
+	}
+	return s.passOn(sql) // CONNECTION_ID() in an expression is then the server's, as it is there
+}
+
+// userVariable asks for the value of a user variable, "@x": 0 if it is no id.
+func (s *session) userVariable(name string) (uint64, error) {
+	if s.cur == nil { // nothing was set yet
+		return 0, nil
+	}
+	row, err := s.ownRow(s.cur, "SELECT "+name, 1, "a variable's value")
+	if err != nil {
+		return 0, err
+	}
+	return idOf(string(row[0])), nil
+}
+
+// idOf reads a connection id from a value's text: 0 if it is none.
+func idOf(text string) uint64 {
+	whole, fraction, _ := strings.Cut(text, ".")
+	id, err := strconv.ParseUint(whole, 10, 64)
+	if err != nil || strings.Trim(fraction, "0") != "" {
+		return 0
+	}
+	return id
+}
+
+// processKill handles COM_PROCESS_KILL.
+func (s *session) processKill(payload []byte) error {
+	if len(payload) == 5 {
+		if id := binary.LittleEndian.Uint32(payload[1:]); isOwnID(uint64(id)) {
+			return s.killOwn(id, killWish{})
+		}
+	}
+	s.state.lastOwn = ownNothing
+	return s.relay(protocol.ComProcessKill.AnswerShape(), true)
+}
+
+// killOwn carries out a KILL of an id that a proxy gave, and answers it.
+func (s *session) killOwn(id uint32, k killWish) error {
+	if id == s.id {
+		return s.killSelf(k)
+	}
+	if id>>counterBits != s.id>>counterBits {
+		return otherProxysThread(id)
+	}
+	target := s.srv.byConnectionID(id)
+	if target == nil {
+		return noSuchThread(id)
+	}
+	if err := s.killOther(target, k); err != nil {
+		return err
+	}
+	s.state.lastOwn = ownAnswer
+	s.reply(protocol.OK{})
+	return nil
+}
+
+// killSelf carries out a KILL of the session by itself: on its own connection, whose
+// server then says and does what it does.
+func (s *session) killSelf(k killWish) error {
+	if s.srv.opts.Shards.Default() == nil {
+		if !k.query {
+			s.refuse(errInterrupted)
+			_ = s.flush() // the session ends either way
+			return errKilled
+		}
+		return errInterrupted
+	}
+	c, err := s.attach()
+	if err != nil {
+		return err
+	}
+	cmd, argument := k.command(c.ID)
+	s.own = append(s.own[:0], 0, 0, 0, 0, byte(cmd))
+	if cmd == protocol.ComQuery && c.Capabilities.Has(protocol.QueryAttributes) {
+		s.own = append(s.own, protocol.NoAttributes...)
+	}
+	s.own = append(s.own, argument...)
+	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+	if err := s.sendOwn(c); err != nil {
+		return err
+	}
+	if code := c.Answer.ErrCode; !k.query && (code == mysql.ER_QUERY_INTERRUPTED || code == erConnectionKilled) {
+		return errKilled
+	}
+	return nil
+}
+
+// killPlace is a connection of the session to be killed.
+type killPlace struct {
+	backend.Place
+	creds backend.Credentials
+	known bool // creds are
+}
+
+// killOther carries out a KILL of another session: on its servers, over connections
+// beside its own, which are busy. Only the statement that runs can be ended, so asking
+// each server for it ends no other.
+func (s *session) killOther(t *session, k killWish) error {
+	places, allowed := t.killPlaces(s)
+	if !allowed {
+		return notOwner(t.id)
+	}
+	if k.query {
+		t.patience.interrupt()
+		return s.killOn(t, places, k)
+	}
+	t.doom.CompareAndSwap(notDoomed, doomKilled) // before its server says anything to it
+	if err := s.killOn(t, places, k); err != nil {
+		// A server that does not take the words has done nothing. One that could not be told
+		// finds its connection closed.
+		if isServerError(err) && !errors.Is(err, errKillLogin) {
+			t.doom.CompareAndSwap(doomKilled, notDoomed)
+			return err
+		}
+	}
+	t.cut()
+	return nil
+}
+
+// killPlaces returns the session's connections to servers, from outside, and whether
+// by may kill them.
+func (s *session) killPlaces(by *session) (places []killPlace, allowed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.introduced { // it is nobody's yet
+		return nil, by.user.Admin
+	}
+	if s.user.Name != by.user.Name && !by.user.Admin {
+		return nil, false
+	}
+	for shard, c := range s.conns {
+		creds, known := s.user.beside(shard)
+		places = append(places, killPlace{c.Place(), creds, known})
+	}
+	return places, true
+}
+
+// killOn tells the servers of all places. The error is a server's *protocol.ServerError
+// in terms of the session's id, or says why one could not be told, and is errKillLogin.
+func (s *session) killOn(t *session, places []killPlace, k killWish) error {
+	var first error
+	for _, p := range places {
+		if err := s.killAt(t, p, k); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (s *session) killAt(t *session, p killPlace, k killWish) error {
+	if !p.known {
+		return errors.Join(errKillLogin, notSupported("shard %s cannot be told to end a statement of %s, whose password only the server knows: "+
+			"give the shard a user and password of its own, or end the connection", p.Shard().Name(), t.user.Name))
+	}
+	cmd, argument := k.command(p.ID())
+	err := s.srv.killer.run(s.ctx, p.Place, p.creds, cmd, argument)
+	var refused *protocol.ServerError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errKillLogin):
+		return err
+	case !errors.As(err, &refused):
+		return errors.Join(errKillLogin, sqlError(erShardLost, "HY000", "seqproxy: shard %s, node %s, does not answer a KILL: %v", p.Shard().Name(), p.Node(), err))
+	}
+	switch refused.Code {
+	case mysql.ER_NO_SUCH_THREAD:
+		return nil // it has just ended
+	case mysql.ER_KILL_DENIED_ERROR: // the shard's own account may not
+		return errors.Join(errKillLogin, notOwner(t.id))
+	}
+	told := *refused
+	told.Message = strings.ReplaceAll(told.Message, strconv.FormatUint(uint64(p.ID()), 10), strconv.FormatUint(uint64(t.id), 10))
+	return &told
+}
+
+// killPrepared is a KILL that was prepared.
+type killPrepared struct {
+	statement.KillTarget
+	variable string
+	long     bool // the parameter came by COM_STMT_SEND_LONG_DATA, past us
+}
+
+// executeKill executes a prepared KILL if it is one of an id that a proxy gave.
+func (s *session) executeKill(p *prepared, payload []byte) (handled bool, err error) {
+	k, id := p.kill, p.kill.ID
+	switch k.Operand {
+	case statement.KillVariable:
+		if id, err = s.userVariable(k.variable); err != nil {
+			return false, err
+		}
+	case statement.KillSelf:
+		id = uint64(s.id)
+	case statement.KillParam:
+		e, err := p.cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
+		if err != nil {
+			return false, err
+		}
+		if id = 0; p.params == 1 && !k.long && !e.params.IsNull(0) {
+			id = parameterID(p.types[0].Type, e.values)
+		}
+		k.long = false
+	}
+	if !isOwnID(id) {
+		return false, nil
+	}
+	return true, s.killOwn(uint32(id), wishOf(&k.KillTarget))
+}
+
+// parameterID reads a connection id from the value of a parameter: 0 if it is none.
+func parameterID(typ uint16, b []byte) uint64 {
+	const unsigned = 0x8000
+	size, ok := protocol.BinaryValueSize(uint8(typ), b)
+	if !ok {
+		return 0
+	}
+	b = b[:size]
+	switch uint8(typ) {
+	case mysql.MYSQL_TYPE_LONGLONG:
+		return binary.LittleEndian.Uint64(b)
+	case mysql.MYSQL_TYPE_LONG:
+		if typ&unsigned != 0 { // without, it is no id of ours
+			return uint64(binary.LittleEndian.Uint32(b))
+		}
+	case mysql.MYSQL_TYPE_DOUBLE:
+		if f := math.Float64frombits(binary.LittleEndian.Uint64(b)); f == math.Trunc(f) && f > 0 && f <= math.MaxUint32 {
+			return uint64(f)
+		}
+	case mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_DECIMAL, mysql.MYSQL_TYPE_NEWDECIMAL,
+		mysql.MYSQL_TYPE_BLOB, mysql.MYSQL_TYPE_TINY_BLOB, mysql.MYSQL_TYPE_MEDIUM_BLOB, mysql.MYSQL_TYPE_LONG_BLOB:
+		if text, _, ok := protocol.ReadLenEncBytes(b); ok {
+			return idOf(string(text))
+		}
+	}
+	return 0
+}
