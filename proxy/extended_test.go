@@ -210,3 +210,101 @@ func (s stmt) sequential(cmd protocol.Command, rest, undo string) {
 	}
 	compare(s.p.t, fmt.Sprintf("command %d, %.40x", cmd, rest), answers[0], answers[1])
 }
+
+func TestBulkExecutionsGetANumberForEachRow(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.offers(t, protocol.BulkOperations, "bulk execution")
+	for _, name := range []string{"s", "other"} {
+		if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: name, Start: 1 << 40}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(100), other BIGINT)")
+	const unitResults = 64
+	flags, caps := []uint16{0}, allFraming|protocol.BulkOperations
+	if hello, _ := e.Shards.Greeting(); hello.Capabilities.Has(protocol.BulkUnitResults) {
+		flags, caps = append(flags, unitResults), caps|protocol.BulkUnitResults
+	}
+	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
+	id := func(w *wire, sql string) string {
+		t.Helper()
+		answer := w.do(protocol.ComStmtPrepare, sql)
+		if answer[4] != 0 {
+			t.Fatalf("%s: %v", sql, serverError(t, answer))
+		}
+		return string(answer[5:9])
+	}
+	long := make([][]string, 2000)
+	for i := range long {
+		long[i] = []string{strings.Repeat("z", 100)}
+	}
+	for _, f := range flags {
+		for _, c := range []struct {
+			proxied, direct string
+			rows            [][]string
+			place           func(row []string, s, other string) []string // of the direct statement's parameters
+		}{
+			{
+				"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",
+				[][]string{{"one"}, {""}, {"three"}},
+				func(row []string, s, _ string) []string { return []string{s, row[0]} },
+			},
+			{
+				"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",
+				[][]string{{"one"}},
+				func(row []string, s, _ string) []string { return []string{s, row[0]} },
+			},
+			{
+				"INSERT INTO t (a, id, other) VALUES (?, ? + NEXTVAL('s'), NEXTVAL('other'))", "INSERT INTO t (a, id, other) VALUES (?, ? + LAST_INSERT_ID(?), CAST(? AS UNSIGNED))",
+				[][]string{{"one", "0"}, {"", "0"}, {"three", "0"}},
+				func(row []string, s, other string) []string { return []string{row[0], row[1], s, other} },
+			},
+			{
+				"INSERT INTO t VALUES (NEXTVAL('s') * 0 + 5, ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?) * 0 + 5, ?, NULL)", // a duplicate
+				[][]string{{"one"}, {"two"}}, func(row []string, s, _ string) []string { return []string{s, row[0]} },
+			},
+			{
+				"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",
+				long, func(row []string, s, _ string) []string { return []string{s, row[0]} },
+			},
+		} {
+			s, other := e.nextNumber(t, "s"), e.nextNumber(t, "other")
+			rows := make([][]string, len(c.rows))
+			for i, row := range c.rows {
+				rows[i] = c.place(row, fmt.Sprint(s+uint64(i)), fmt.Sprint(other+uint64(i)))
+			}
+			run := func(w *wire, sql string, rows [][]string) []byte {
+				p.Direct.query("DELETE FROM t")
+				answer := bytes.Clone(w.do(protocol.ComStmtBulkExecute, id(w, sql)+bulk(f, rows...)))
+				answer = append(answer, w.query("SELECT LAST_INSERT_ID()")...)
+				return append(answer, w.query("SELECT * FROM t ORDER BY id")...)
+			}
+			compare(t, fmt.Sprintf("%d rows of %s", len(rows), c.proxied), run(p.Proxy, c.proxied, c.rows), run(p.Direct, c.direct, rows))
+		}
+	}
+
+	// What cannot be, or is malformed, takes no number.
+	before := e.nextNumber(t, "s")
+	insert := id(p.Proxy, "INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)")
+	for _, rest := range []string{"\x00\x00\x00\x03one", "", "\x80\x00", "\x80\x00\xfd", "\x80\x00\xfd\x00", "\x80\x00\xfd\x00\x00\x63one", "\x80\x00\xfd\x00\x00\x03one\x00"} {
+		serverError(t, p.Proxy.do(protocol.ComStmtBulkExecute, insert+rest))
+	}
+	row := bulk(0, []string{"one"})
+	for sql, code := range map[string]uint16{
+		"INSERT INTO t VALUES (NEXTVAL('s'), 'a', NULL)":           1295,
+		"INSERT INTO t VALUES (NEXTVAL('s'), ?, LAST_INSERT_ID())": 1235,
+		"SELECT NEXTVAL('s')": 1295,
+		"INSERT INTO t VALUES (NEXTVAL('s'), CONCAT(?, 'a'), NULL)": 1235, // with long data
+	} {
+		s := id(p.Proxy, sql)
+		if strings.Contains(sql, "CONCAT") {
+			p.Proxy.send(packet(longDataCommand(binary.LittleEndian.Uint32([]byte(s)), 0, []byte("long"))))
+		}
+		if err := serverError(t, p.Proxy.do(protocol.ComStmtBulkExecute, s+row)); err.Code != code {
+			t.Errorf("%s: got %v, want error %d", sql, err, code)
+		}
+	}
+	if after := e.nextNumber(t, "s"); after != before {
+		t.Errorf("numbers: got %d next, want %d still", after, before)
+	}
+}

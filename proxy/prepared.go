@@ -395,45 +395,6 @@ func (s *session) execute(payload []byte) error {
 	})
 }
 
-// executeBulk handles COM_STMT_BULK_EXECUTE: an execution with many rows of parameters.
-func (s *session) executeBulk(payload []byte) error {
-	unsupported := sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
-	switch agreed := s.login.Capabilities.Has(protocol.BulkOperations); {
-	case !agreed && s.likeMariaDB():
-		return unsupported
-	case !agreed:
-		return unknownCommand()
-	case len(payload) < bulkHead:
-		return s.malformed()
-	}
-	id := binary.LittleEndian.Uint32(payload[1:])
-	p := s.prepared.byID[id]
-	switch {
-	case p == nil:
-		return s.unknownStatement(id, "mysqld_stmt_execute")
-	case p.own != nil:
-		return unsupported
-	case len(p.hidden) > 0:
-		return notSupported("NEXTVAL in a statement that is executed for many rows at once: execute it row by row")
-	}
-	c, err := s.connFor(p)
-	if err != nil {
-		return err
-	}
-	binary.LittleEndian.PutUint32(payload[1:], p.backendID)
-	s.enqueue(c, protocol.ShapeResult)
-	s.state.lastOwn = ownNothing
-	if err := s.settle(); err != nil {
-		return err
-	}
-	s.noteExecuted(c, p)
-	return nil
-}
-
-// bulkHead is the length of COM_STMT_BULK_EXECUTE up to its types: command, statement id,
-// flags.
-const bulkHead = 7
-
 // noteExecuted is noteDone for an execution.
 func (s *session) noteExecuted(c *backend.Conn, p *prepared) {
 	if p.set != nil {

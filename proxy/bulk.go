@@ -1,0 +1,192 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// MariaDB's COM_STMT_BULK_EXECUTE (https://mariadb.com/kb/en/com_stmt_bulk_execute/).
+const (
+	bulkHead      = 7   // command, statement id, flags
+	bulkSendTypes = 128 // types follow, two bytes for each parameter
+	bulkValue     = 0   // the indicator before a value; others stand for NULL, DEFAULT and the like, and have none
+)
+
+// executeBulk handles COM_STMT_BULK_EXECUTE: an execution with many rows of parameters.
+func (s *session) executeBulk(payload []byte) error {
+	unsupported := sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+	switch agreed := s.login.Capabilities.Has(protocol.BulkOperations); {
+	case !agreed && s.likeMariaDB():
+		return unsupported
+	case !agreed:
+		return unknownCommand()
+	case len(payload) < bulkHead:
+		return s.malformed()
+	}
+	id := binary.LittleEndian.Uint32(payload[1:])
+	p := s.prepared.byID[id]
+	switch {
+	case p == nil:
+		return s.unknownStatement(id, "mysqld_stmt_execute")
+	case p.own != nil:
+		return unsupported
+	case len(p.hidden) > 0:
+		return s.executeBulkHidden(p, payload)
+	}
+	c, err := s.connFor(p)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(payload[1:], p.backendID)
+	s.enqueue(c, protocol.ShapeResult)
+	s.state.lastOwn = ownNothing
+	if err := s.settle(); err != nil {
+		return err
+	}
+	s.noteExecuted(c, p)
+	return nil
+}
+
+// executeBulkHidden is executeHidden for many rows: the numbers of a sequence are
+// consecutive over all of them.
+func (s *session) executeBulkHidden(p *prepared, payload []byte) error {
+	c, err := s.connOf(p)
+	if err != nil {
+		return s.dropLongData(p.conn, p, err)
+	}
+	if err := s.fillBulk(c, p, payload); err != nil {
+		return s.dropLongData(c, p, err)
+	}
+	if err := s.sendOwn(c); err != nil {
+		return err
+	}
+	s.noteExecuted(c, p)
+	return nil
+}
+
+// fillBulk is fillHidden for many rows.
+func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
+	rows, err := p.cutBulk(payload)
+	if err != nil {
+		return err
+	}
+	if err := s.prepareConn(c, p); err != nil {
+		return err
+	}
+	names := make([][]byte, 0, len(rows)*len(p.hidden))
+	for range rows {
+		for i := range p.hidden {
+			names = append(names, p.hidden[i].name)
+		}
+	}
+	values, err := s.take(names)
+	if err != nil {
+		return err
+	}
+	s.own = p.appendBulk(append(s.own[:0], 0, 0, 0, 0), payload, rows, values)
+	size := len(s.own) - protocol.HeaderSize
+	if size >= protocol.MaxFragment {
+		return errTooLong
+	}
+	protocol.PutHeader(s.own, size, 0)
+	return nil
+}
+
+// cutBulk cuts a bulk execution of a statement with hidden parameters into rows, and
+// takes note of the types that it binds.
+func (p *prepared) cutBulk(payload []byte) (rows [][]byte, err error) {
+	switch {
+	case p.params == 0: // nothing would tell how many rows there are
+		return nil, sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+	case slices.Contains(p.long, true):
+		return nil, notSupported("NEXTVAL in a statement that is executed for many rows at once, with data sent before: execute it row by row")
+	case slices.ContainsFunc(p.hidden, func(h hiddenParam) bool { return h.previous }):
+		return nil, notSupported("NEXTVAL and LAST_INSERT_ID() in a statement that is executed for many rows at once: execute it row by row")
+	}
+	rest := payload[bulkHead:]
+	switch {
+	case binary.LittleEndian.Uint16(payload[5:])&bulkSendTypes == 0:
+		if len(p.types) != p.params {
+			return nil, errMalformed
+		}
+	case len(rest) < 2*p.params:
+		return nil, errMalformed
+	default:
+		p.types = p.types[:0]
+		for i := range p.params {
+			p.types = append(p.types, protocol.Parameter{Type: binary.LittleEndian.Uint16(rest[2*i:])})
+		}
+		rest = rest[2*p.params:]
+	}
+	for len(rest) > 0 {
+		row := rest
+		for i := range p.params {
+			var ok bool
+			if rest, ok = p.cutBulkValue(i, rest); !ok {
+				return nil, errMalformed
+			}
+		}
+		rows = append(rows, row[:len(row)-len(rest)])
+	}
+	if len(rows) == 0 {
+		return nil, errMalformed
+	}
+	return rows, nil
+}
+
+// cutBulkValue reads the client's parameter i with its indicator.
+func (p *prepared) cutBulkValue(i int, b []byte) (rest []byte, ok bool) {
+	if len(b) == 0 {
+		return nil, false
+	}
+	indicator, b := b[0], b[1:]
+	if indicator != bulkValue {
+		return b, true
+	}
+	size, ok := protocol.BinaryValueSize(uint8(p.types[i].Type), b)
+	if !ok {
+		return nil, false
+	}
+	return b[size:], true
+}
+
+// appendBulk is appendExecute for rows that cutBulk has cut; values are those of all
+// rows.
+func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []uint64) []byte {
+	b = append(b, payload[:bulkHead]...)
+	head := b[len(b)-bulkHead:]
+	binary.LittleEndian.PutUint32(head[1:], p.backendID)
+	binary.LittleEndian.PutUint16(head[5:], binary.LittleEndian.Uint16(head[5:])|bulkSendTypes)
+	total := p.params + len(p.hidden)
+	hidden, own := p.hidden, 0
+	for i := range total {
+		if len(hidden) > 0 && hidden[0].at == i {
+			hidden = hidden[1:]
+			b = binary.LittleEndian.AppendUint16(b, typeUnsignedBigint)
+			continue
+		}
+		b = binary.LittleEndian.AppendUint16(b, p.types[own].Type)
+		own++
+	}
+	for _, row := range rows {
+		hidden, own = p.hidden, 0
+		for i := range total {
+			if len(hidden) > 0 && hidden[0].at == i {
+				hidden = hidden[1:]
+				b = binary.LittleEndian.AppendUint64(append(b, bulkValue), values[0])
+				values = values[1:]
+				continue
+			}
+			rest, _ := p.cutBulkValue(own, row)
+			b = append(b, row[:len(row)-len(rest)]...)
+			row = rest
+			own++
+		}
+	}
+	return b
+}
