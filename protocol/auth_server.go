@@ -20,8 +20,8 @@ type exchange struct {
 }
 
 // first judges the answer that came with the handshake response, made by the
-// plugin the client names for the salt of our greeting, which names
-// caching_sha2_password. An answer that is not that plugin's is asked for again.
+// plugin the client names for the salt of our greeting. An answer that is not that
+// plugin's is asked for again.
 func (x *exchange) first(plugin string, answer []byte) error {
 	if !x.hello.Capabilities.Has(PluginAuth) {
 		return x.native(answer) // such a client knows nothing else
@@ -35,30 +35,26 @@ func (x *exchange) first(plugin string, answer []byte) error {
 			plugin = mysql.AUTH_CACHING_SHA2_PASSWORD
 		}
 	}
+	greeted := x.login.plugin()
+	if plugin != greeted && len(answer) == 0 && x.speaks(plugin) {
+		// libmysql and libmariadb give an empty answer also when they have a password,
+		// if the greeting's plugin is not theirs: they then wait for the switch and
+		// would take an OK for a fault.
+		return x.switchTo(plugin)
+	}
+	fits := false
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD:
-		if len(answer) == nativeAnswer {
-			return x.native(answer)
-		}
-		if isEmptyAnswer(answer) {
-			// libmysql and libmariadb give an empty answer also when they have a
-			// password, if the greeting's plugin is not their default: they then wait
-			// for the switch and would take an OK for a fault.
-			return x.switchTo(plugin)
-		}
+		fits = len(answer) == nativeAnswer || isEmptyAnswer(answer)
 	case mysql.AUTH_CACHING_SHA2_PASSWORD:
-		if len(answer) == sha2Answer || isEmptyAnswer(answer) {
-			return x.sha2(answer)
-		}
-	case mysql.AUTH_SHA256_PASSWORD, mysql.AUTH_CLEAR_PASSWORD:
-		if x.speaks(plugin) {
-			if len(answer) == 0 { // not "no password", as above
-				return x.switchTo(plugin)
-			}
-			return x.judge(plugin, answer)
-		}
+		fits = len(answer) == sha2Answer || isEmptyAnswer(answer)
+	default:
+		fits = x.speaks(plugin)
 	}
-	return x.switchTo(mysql.AUTH_CACHING_SHA2_PASSWORD)
+	if fits {
+		return x.judge(plugin, answer)
+	}
+	return x.switchTo(x.instead(plugin))
 }
 
 // again judges the login of a COM_CHANGE_USER. A client with PluginAuth is always
@@ -71,11 +67,19 @@ func (x *exchange) again(plugin string, answer []byte) error {
 	case x.speaks(plugin):
 		return x.switchTo(plugin)
 	}
-	return x.switchTo(mysql.AUTH_CACHING_SHA2_PASSWORD)
+	return x.switchTo(x.instead(plugin))
 }
 
-// speaks says whether a client that names the plugin is judged by it; any other is
-// switched to caching_sha2_password. A password in clear is never asked for where
+// instead is the plugin that a client is switched to which names another that it is
+// not judged by.
+func (x *exchange) instead(plugin string) string {
+	if plugin == mysql.AUTH_CLEAR_PASSWORD {
+		return mysql.AUTH_CACHING_SHA2_PASSWORD // MySQL 9's clients have no other of their own
+	}
+	return x.login.plugin()
+}
+
+// speaks says whether a client that names the plugin is judged by it. A password in clear is never asked for where
 // others could read it.
 func (x *exchange) speaks(plugin string) bool {
 	switch plugin {

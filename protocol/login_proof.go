@@ -32,28 +32,24 @@ func (h *ClientHello) prove(password string) string {
 	return proofMark + strings.ToUpper(hex.EncodeToString(all.Sum(nil)))
 }
 
-// noting is cfg, and what it shows the client is written to fingerprint.
-func noting(cfg *tls.Config, fingerprint **[sha256.Size]byte) *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12, // not used: cfg is
-		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			chosen := cfg
-			if cfg.GetConfigForClient != nil {
-				other, err := cfg.GetConfigForClient(hello)
-				if err != nil {
-					return nil, err
-				}
-				if other != nil {
-					chosen = other
-				}
-			}
-			if len(chosen.Certificates) > 0 && len(chosen.Certificates[0].Certificate) > 0 {
-				sum := sha256.Sum256(chosen.Certificates[0].Certificate[0])
-				*fingerprint = &sum
-			}
-			return chosen, nil
-		},
+// shown returns the configuration to shake hands with in place of cfg, and the
+// fingerprint of the certificate that it shows, nil if there is none. It is the one that
+// GetConfigForClient gives now, taken before: package tls would not say which it was, and
+// a wrapper made for one connection would lose the keys by which sessions are resumed.
+func shown(cfg *tls.Config) (chosen *tls.Config, fingerprint *[sha256.Size]byte, err error) {
+	if cfg.GetConfigForClient != nil {
+		if chosen, err = cfg.GetConfigForClient(&tls.ClientHelloInfo{}); err != nil {
+			return nil, nil, err
+		}
 	}
+	if chosen == nil {
+		chosen = cfg
+	}
+	if len(chosen.Certificates) > 0 && len(chosen.Certificates[0].Certificate) > 0 {
+		sum := sha256.Sum256(chosen.Certificates[0].Certificate[0])
+		fingerprint = &sum
+	}
+	return chosen, fingerprint, nil
 }
 
 // WithText returns an OK packet's payload with another text in it, in new memory.

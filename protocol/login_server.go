@@ -30,7 +30,8 @@ type ServerLogin struct {
 	RequireTLS bool        // refuse clients that come without it, except on a Unix socket
 	// Prove lets MariaDB's clients trust a certificate by the password: see
 	// Attempt.Proof. The greeting then names mysql_native_password, as MariaDB's does,
-	// because they do not go on with a plugin that has no proof.
+	// because they do not go on with a plugin that has no proof. TLS must then show the
+	// same certificate to every client: its GetConfigForClient is not told of the hello.
 	Prove bool
 
 	// ProxyHeader says that the connection is a balancer's, which sends the address of
@@ -91,6 +92,14 @@ func (l *ServerLogin) offered() Capability {
 	return c
 }
 
+// plugin is what the greeting names, and its salt is meant for.
+func (l *ServerLogin) plugin() string {
+	if l.Prove {
+		return mysql.AUTH_NATIVE_PASSWORD
+	}
+	return mysql.AUTH_CACHING_SHA2_PASSWORD
+}
+
 func (l *ServerLogin) limit() int {
 	if l.MaxPacket > 0 {
 		return l.MaxPacket
@@ -107,10 +116,7 @@ func (l *ServerLogin) limit() int {
 func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 	greeting := Greeting{
 		Version: l.Version, ConnectionID: l.ConnectionID, Salt: NewSalt(), Capabilities: l.offered(),
-		Collation: l.Collation, Status: l.Status, Plugin: mysql.AUTH_CACHING_SHA2_PASSWORD,
-	}
-	if l.Prove {
-		greeting.Plugin = mysql.AUTH_NATIVE_PASSWORD
+		Collation: l.Collation, Status: l.Status, Plugin: l.plugin(),
 	}
 	payload, err := greeting.Append(nil)
 	if err != nil {
@@ -181,7 +187,9 @@ func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (response 
 		}
 		cfg := l.TLS
 		if l.Prove {
-			cfg = noting(cfg, &certificate)
+			if cfg, certificate, err = shown(cfg); err != nil {
+				return nil, nil, fmt.Errorf("choose a certificate: %w", err)
+			}
 		}
 		if err := pc.StartTLSServer(cfg); err != nil {
 			return nil, nil, err
