@@ -36,12 +36,12 @@ type RelayedLogin struct {
 	attempt *Attempt
 	server  PacketConn
 	// serverKey is the server's RSA key if it is known here.
-	serverKey *rsa.PublicKey
-	nextStep  bool   // multi-factor authentication was agreed on with the server
-	plugin    string // that the server asks by, "" before it has asked
-	salt      Salt   // of sha2 and sha256 passwords
-	answered  bool   // the client has answered the server's question
-	password  []byte // of Keep
+	serverKey      *rsa.PublicKey
+	severalFactors bool   // multi-factor authentication was agreed on with the server
+	plugin         string // that the server asks by, "" before it has asked
+	salt           Salt   // of sha2 and sha256 passwords
+	answered       bool   // the client has answered the server's question
+	password       []byte // of Keep
 }
 
 // Relay makes the login one that a server is to check.
@@ -90,15 +90,14 @@ func (r *RelayedLogin) respond(server PacketConn, greeting *Greeting, response *
 		return fmt.Errorf("the server (%s) has no authentication plugins and cannot be asked to check a client's password: give the user a [[user]]", greeting.Version)
 	}
 	r.server = server
-	r.nextStep = response.Capabilities.Has(MultiFactor)
+	r.severalFactors = response.Capabilities.Has(MultiFactor)
 	response.Plugin, response.AuthResponse = noSuchPlugin, nil
 	return nil
 }
 
 // run passes questions and answers on until the server says OK, which it returns and
-// which is valid until the next read, or ERR; the latter is a *ServerError and the
-// caller's to tell. Other errors of the client's making are a
-// *RelayError.
+// which is valid until the next read, or ERR, which is a *ServerError and the caller's
+// to tell. What fails at the client's end is a *RelayError.
 func (r *RelayedLogin) run() (ok []byte, err error) {
 	for range maxAuthRounds {
 		payload, err := r.ask()
@@ -115,7 +114,7 @@ func (r *RelayedLogin) run() (ok []byte, err error) {
 			return nil, ParseServerError(payload)
 		case payload[0] == headerAuthSwitch:
 			err = r.switchTo(payload)
-		case payload[0] == headerNextFactor && r.nextStep:
+		case payload[0] == headerNextFactor && r.severalFactors:
 			err = r.nextFactor(payload)
 		default:
 			err = r.more(payload)
@@ -391,7 +390,7 @@ func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 	}
 	answer, err := r.attempt.login.read(r.attempt.pc, "answer to the server's challenge")
 	if err != nil {
-		if r.answered { // wrongly, perhaps: that it does not wait for the word must not spare it a refusal
+		if r.answered { // wrongly, perhaps, and it must not be spared a refusal by not waiting for it
 			gone := r.refusal("it was asked for more than its first answer")
 			gone.Gone = err
 			err = gone

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"net"
+	"os"
 	osexec "os/exec"
 	"path/filepath"
 	"strings"
@@ -27,20 +28,8 @@ func TestAClientTrustsTheProxysCertificateByItsPassword(t *testing.T) {
 	}})
 	account(t, shared, "proof_two@'%'", "IDENTIFIED BY 'new'")
 	account(t, shared, "proof_relayed@'%'", "IDENTIFIED BY 'pw'")
-	program := filepath.Join(filepath.Dir(shared.Binary().Path), "mariadb") // the one in PATH may be older
 	cli := func(addr, schema, user, password string, more ...string) string {
-		_, port, err := net.SplitHostPort(addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		args := append([]string{
-			"--no-defaults", "-h", "localhost", "--protocol=TCP", "-P", port, "-u", user, "--password=" + password, "-D", schema, "-e", `\s`,
-		}, more...)
-		out, err := osexec.CommandContext(t.Context(), program, args...).CombinedOutput()
-		if err != nil && len(out) == 0 {
-			t.Fatal(err)
-		}
-		return string(out)
+		return ownClient(t, shared, addr, append([]string{"-h", "localhost", "-u", user, "--password=" + password, "-D", schema, "-e", `\s`}, more...)...)
 	}
 	if out := cli(shared.Addr(), "", e.User, e.Password); !strings.Contains(out, "Cipher in use is TLS") {
 		t.Errorf("direct: got\n%s", out)
@@ -62,4 +51,28 @@ func TestAClientTrustsTheProxysCertificateByItsPassword(t *testing.T) {
 	if out := cli(e.Addr(), "", "proof_relayed", "pw", "--skip-ssl-verify-server-cert"); !strings.Contains(out, "Cipher in use is TLS") {
 		t.Errorf("a relayed login by a client that does not look: got\n%s", out)
 	}
+}
+
+// ownClient runs the command-line client that came with a server, since the one in
+// PATH may be older, and returns all that it prints.
+func ownClient(t *testing.T, s *mysqltest.Server, addr string, args ...string) string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := filepath.Dir(s.Binary().Path)
+	if plugins, _ := filepath.Glob(filepath.Join(home, "..", "lib", "*", "libmariadb3", "plugin")); len(plugins) == 1 {
+		args = append([]string{"--plugin-dir=" + plugins[0]}, args...)
+	}
+	program := filepath.Join(home, "mariadb")
+	if _, err := os.Stat(program); err != nil {
+		program = s.Client(t)
+	}
+	args = append([]string{"--no-defaults", "--protocol=TCP", "-h", host, "-P", port}, args...)
+	out, err := osexec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	if err != nil && len(out) == 0 {
+		t.Fatal(err)
+	}
+	return string(out)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"golang.org/x/sync/errgroup"
 
 	"seqproxy/backend"
 	"seqproxy/internal/mysqld"
@@ -126,6 +127,48 @@ func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
 	}
 }
 
+func TestManyRelayedLoginsAtOnceDoNotMixUp(t *testing.T) {
+	e := newEnv(t, setup{Proxy: byServer})
+	const accounts = 4
+	for i := range accounts {
+		account(t, e.Servers[0], fmt.Sprintf("relay_%d@'%%'", i), fmt.Sprintf("IDENTIFIED BY 'pw%d'", i))
+	}
+	var group errgroup.Group
+	for i := range 48 {
+		name, password := fmt.Sprintf("relay_%d", i%accounts), fmt.Sprintf("pw%d", i%accounts)
+		if i%3 == 0 {
+			password = fmt.Sprintf("pw%d", (i+1)%accounts) // another's
+		}
+		group.Go(func() error {
+			pool := e.open(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = name, password })
+			var got string
+			err := pool.QueryRow("SELECT SUBSTRING_INDEX(CURRENT_USER(), '@', 1)").Scan(&got)
+			var told *mysql.MySQLError
+			switch {
+			case i%3 == 0 && (!errors.As(err, &told) || told.Number != 1045):
+				return fmt.Errorf("%s with another's password: got %q, %w, want 1045", name, got, err)
+			case i%3 != 0 && (err != nil || got != name):
+				return fmt.Errorf("%s: got %q, %w", name, got, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSeveralFactorsAreOfferedWhereTheServerChecks(t *testing.T) {
+	for _, relayed := range []bool{false, true} {
+		e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.RelayLogins = relayed }})
+		direct := e.Wire(t, e.Servers[0].Addr(), wireLogin{}).hello.Greeting.Capabilities.Has(protocol.MultiFactor)
+		if got := e.Wire(t, e.Addr(), wireLogin{}).hello.Greeting.Capabilities.Has(protocol.MultiFactor); got != (direct && relayed) {
+			t.Errorf("logins checked by the server %v, which offers it %v: got %v", relayed, direct, got)
+		}
+		e.stop()
+	}
+}
+
 func TestARelayedLoginTakesOneConnectionWhichIsTheSessions(t *testing.T) {
 	e := newEnv(t, setup{Proxy: byServer, Sequence: nil})
 	direct := e.DirectConn(t, 0, "", nil)
@@ -160,6 +203,12 @@ func osUser(t *testing.T) string {
 func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 	s := mysqltest.Start(t)
 	me := "`" + osUser(t) + "`@localhost"
+	// Another name that the server takes for this process, where it can be told so.
+	if isMariaDB(s) {
+		s.Exec(t, "CREATE USER other@localhost IDENTIFIED VIA mysql_native_password USING PASSWORD('pw') OR unix_socket AS '"+osUser(t)+"'")
+	} else {
+		s.Exec(t, "INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'", "CREATE USER other@localhost IDENTIFIED WITH auth_socket AS '"+osUser(t)+"'")
+	}
 	type attempt struct {
 		password string
 		ok       bool
@@ -172,12 +221,17 @@ func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 		identified["VIA mysql_native_password USING 'invalid' OR unix_socket"] = []attempt{{"", false}, {"x", false}}
 		identified["VIA mysql_native_password USING PASSWORD('pw')"] = []attempt{{"", false}, {"x", false}, {"pw", true}}
 	} else {
-		s.Exec(t, "INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'")
 		identified["WITH auth_socket"] = []attempt{{"", false}, {"x", false}}
 		identified["WITH auth_socket AS '"+osUser(t)+"'"] = []attempt{{"", false}, {"x", false}}
 		identified["BY 'pw'"] = []attempt{{"", false}, {"x", false}, {"pw", true}}
 	}
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer, Backend: overSocket(s)})
+	for _, password := range []string{"", "x"} {
+		err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = "other", password })
+		if checked, ok := err.(*mysql.MySQLError); !ok || checked.Number != 1045 && checked.Number != 1698 {
+			t.Errorf("another name, password %q: got %v, want 1045 or 1698", password, err)
+		}
+	}
 	for how, attempts := range identified {
 		t.Run(how, func(t *testing.T) {
 			s.Exec(t, "DROP USER IF EXISTS "+me, "CREATE USER "+me+" IDENTIFIED "+how, "GRANT ALL ON *.* TO "+me)
@@ -260,15 +314,57 @@ func TestARelayedAccountKeepsItsPluginRolesAndExpiry(t *testing.T) {
 	if !isMariaDB(s) {
 		return
 	}
-	if _, err := s.DB(t, "").Exec("INSTALL SONAME 'auth_ed25519'"); err != nil {
-		t.Logf("the server has no ed25519: %v", err)
+}
+
+func TestMariaDBsOtherPluginsAreRelayed(t *testing.T) {
+	if !isMariaDB(mysqltest.Shared(t)) {
+		t.Log("the server is not MariaDB")
 		return
 	}
-	s.Exec(t, "CREATE USER ed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('pw')")
-	if err := e.tryLogin(t, e.Addr(), "", login("ed", "pw")); err != nil {
-		t.Errorf("ed25519: %v", err)
+	s := mysqltest.Start(t)
+	db := s.DB(t, "")
+	var names []string
+	for _, p := range []struct{ file, name string }{{"auth_ed25519", "ed25519"}, {"auth_parsec", "parsec"}, {"auth_mysql_sha2", "caching_sha2_password"}} {
+		if _, err := db.Exec("INSTALL SONAME '" + p.file + "'"); err != nil {
+			t.Logf("the server has no %s: %v", p.name, err)
+			continue
+		}
+		s.Exec(t, "CREATE USER by_"+p.name+"@'%' IDENTIFIED VIA "+p.name+" USING PASSWORD('pw')")
+		names = append(names, p.name)
 	}
-	checkError(t, "ed25519 with a wrong password", e.tryLogin(t, e.Addr(), "", login("ed", "x")), 1045)
+	serverTLS, _ := testTLS()
+	for _, node := range []string{"tcp", "unix"} {
+		for _, secure := range []string{"--skip-ssl", "--skip-ssl-verify-server-cert"} {
+			t.Run(node+"/"+secure, func(t *testing.T) {
+				e := newEnv(t, setup{
+					Servers: []*mysqltest.Server{s},
+					Proxy: func(o *proxy.Options) {
+						byServer(o)
+						o.TLS = serverTLS
+					},
+					Backend: func(o *backend.Options) {
+						if node == "unix" {
+							overSocket(s)(o)
+						}
+					},
+				})
+				for _, name := range names {
+					if name == "caching_sha2_password" && node == "tcp" {
+						continue // MariaDB 11.8 has no RSA key for it, and takes the password over its socket only
+					}
+					s.Exec(t, "FLUSH PRIVILEGES") // forgets caching_sha2_password's fast way
+					for range 2 {
+						if out := ownClient(t, s, e.Addr(), secure, "-u", "by_"+name, "--password=pw", "-N", "-e", "SELECT 6*7"); out != "42\n" {
+							t.Errorf("%s: got %q, want 42", name, out)
+						}
+					}
+					if out := ownClient(t, s, e.Addr(), secure, "-u", "by_"+name, "--password=x", "-e", "SELECT 1"); !strings.Contains(out, "ERROR 1045") {
+						t.Errorf("%s with a wrong password: got %q, want 1045", name, out)
+					}
+				}
+			})
+		}
+	}
 }
 
 func TestAChangeOfUserIsCheckedByTheServer(t *testing.T) {
