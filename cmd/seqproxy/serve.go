@@ -24,11 +24,12 @@ func (p *program) serve(ctx context.Context, args []string) error {
 	for _, w := range cfg.Warnings() {
 		log.Warn(w)
 	}
+	reloads := p.reloads() // from now on: who sends one when it says that it listens must not end it
 	r, err := start(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
-	return r.wait(ctx, p.hurry, p.reloads())
+	return r.wait(ctx, p.hurry, reloads)
 }
 
 // proxyCommand is the flags of the proxy itself.
