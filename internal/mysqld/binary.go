@@ -220,6 +220,15 @@ func (b Binary) prefix() string {
 	return filepath.Dir(filepath.Dir(b.Path))
 }
 
+// Client returns the path of the command-line client that was installed with the
+// server, or of the one that [FindClient] finds where there is none.
+func (b Binary) Client() (string, error) {
+	if path, err := b.companion(clientNames...); err == nil {
+		return path, nil
+	}
+	return FindClient()
+}
+
 // baseArgs point a server that was unpacked somewhere else to its messages and
 // plugins. One in /usr knows where they are, and Debian's paths do not follow
 // from the base directory.

@@ -186,10 +186,11 @@ func (s *Server) Schema(t testing.TB) string {
 	return name
 }
 
-// Client is the path of the mariadb or mysql command-line client.
+// Client is the path of the mariadb or mysql command-line client, the server's own if
+// it has one.
 func (s *Server) Client(t testing.TB) string {
 	t.Helper()
-	path, err := mysqld.FindClient()
+	path, err := s.Binary().Client()
 	if err != nil {
 		t.Fatal(err)
 	}
