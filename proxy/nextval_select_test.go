@@ -22,11 +22,15 @@ const left = "SELECT LAST_INSERT_ID(), @@last_insert_id, @@identity"
 func TestASelectOfNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	var spellings []string
-	for _, call := range []string{
+	calls := []string{
 		"NEXTVAL('photos')", `NEXTVAL("photos")`, "NEXTVAL(photos)", "NEXTVAL(`photos`)", "nextval('photos')", "NextVal ( 'photos' )",
-		"NEXTVAL( /* which */ 'photos'\t)", "NEXTVAL('Photos')", "NEXTVAL('PHOTOS')", "NEXTVAL('photos ')", "NEXTVAL(Photos)", "NEXTVAL(`photos  `)",
+		"NEXTVAL( /* which */ 'photos'\t)", "NEXTVAL('Photos')", "NEXTVAL('PHOTOS')", "NEXTVAL(Photos)",
 		"NEXTVAL('ph\\otos')",
-	} {
+	}
+	if o.Servers[0].IsMariaDB() { // MySQL's default collation does not ignore blanks at the end
+		calls = append(calls, "NEXTVAL('photos ')", "NEXTVAL(`photos  `)")
+	}
+	for _, call := range calls {
 		spellings = append(spellings,
 			"SELECT "+call+" => SELECT LAST_INSERT_ID({p1}) AS "+backquoted(call), left)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/internal/mysqld"
 	"seqproxy/internal/mysqltest"
 )
 
@@ -171,7 +172,11 @@ func client(t *testing.T, address, user, password string, args ...string) (outpu
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, mysqltest.Shared(t).Client(t),
+	program, err := mysqld.FindClient() // whichever server is used: their options differ
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, program,
 		append([]string{"--no-defaults", "-h", host, "-P", port, "-u", user, "--password=" + password}, args...)...)
 	b, err := cmd.CombinedOutput()
 	return string(b), err
