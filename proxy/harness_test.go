@@ -382,7 +382,7 @@ func (e *env) CLI(t testing.TB, addr, schema, script string, args ...string) str
 	program := e.Servers[0].Client(t)
 	plain := []string{"--skip-ssl"} // or the client of MariaDB 11.4 insists on it
 	if filepath.Base(program) == "mysql" {
-		plain = []string{"--ssl-mode=DISABLED", "--get-server-public-key"}
+		plain = []string{"--ssl-mode=DISABLED", "--get-server-public-key", "--commands", "--system-command"}
 	}
 	args = append(append([]string{
 		"--no-defaults", "--batch", "--force", "--show-warnings", "--column-type-info", "-vvv", "--comments",
