@@ -165,8 +165,11 @@ func (l *ServerLogin) readProxyHeader(pc ClientConn) error {
 			return err
 		}
 		return refuse(pc, mysql.ER_HANDSHAKE_ERROR, "08S01", "Bad handshake: a PROXY header is expected from this address", err)
+	// The codes and words of MariaDB.
+	case errors.Is(err, errProxyHeaderForbidden):
+		return refuse(pc, mysql.ER_HOST_NOT_PRIVILEGED, "HY000", "Proxy header is not accepted from "+HostOf(pc.RemoteAddr()), err)
 	case errors.Is(err, ErrMalformed):
-		return refuseMalformed(pc, err)
+		return refuse(pc, mysql.ER_UNKNOWN_ERROR, "HY000", "Failed to parse proxy header", err)
 	case err != nil:
 		return fmt.Errorf("read handshake response: %w", err)
 	}

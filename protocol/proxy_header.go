@@ -24,8 +24,12 @@ var (
 	proxySignature = []byte("\r\n\r\n\x00\r\nQUIT\n")
 )
 
-// errNoProxyHeader is a stream that begins with something else.
-var errNoProxyHeader = errors.New("no PROXY header")
+var (
+	// errNoProxyHeader is a stream that begins with something else.
+	errNoProxyHeader = errors.New("no PROXY header")
+	// errProxyHeaderForbidden is one where none is expected.
+	errProxyHeaderForbidden = fmt.Errorf("%w: a PROXY header from an address that none is taken from", ErrMalformed)
+)
 
 // ReadProxyHeader takes the PROXY header off the front of the stream, where one is
 // expected; RemoteAddr is then the address that it names. A header for something
@@ -40,7 +44,7 @@ func (c *Conn) ReadProxyHeader(expected bool) error {
 		n, err := proxyHeaderLen(b)
 		switch {
 		case !expected && n > 0, !expected && errors.Is(err, ErrMalformed):
-			return fmt.Errorf("%w: a PROXY header from an address that none is taken from", ErrMalformed)
+			return errProxyHeaderForbidden
 		case !expected && len(b) > 0:
 			return nil
 		case err != nil:

@@ -99,8 +99,8 @@ func TestAPROXYHeaderNamesTheClient(t *testing.T) {
 				if c.host == "" {
 					var refused *ServerError
 					if b, err := client.Conn.ReadPacket(1 << 16); err == nil {
-						if err := ParseServerError(b); !errors.As(err, &refused) || refused.Code != 1043 {
-							t.Errorf("got %v, want error 1043", err)
+						if err := ParseServerError(b); !errors.As(err, &refused) || refused.Code != 1105 {
+							t.Errorf("got %v, want error 1105", err)
 						}
 					}
 					var he *HandshakeError
@@ -159,7 +159,7 @@ func TestAHeaderThatIsNotExpectedIsRefusedAtOnce(t *testing.T) {
 		if _, err := client.Write([]byte(c.header)); err != nil {
 			t.Fatal(err)
 		}
-		client.wantERR(1043, "Bad handshake") // without waiting for more
+		client.wantERR(1130, "Proxy header is not accepted from 127.0.0.1") // without waiting for more
 		if got := s.take(t); !errors.Is(got.err, ErrMalformed) {
 			t.Errorf("%s: got %v, want a malformed login", c.what, got.err)
 		}

@@ -10,6 +10,7 @@ import (
 	osexec "os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,23 +145,46 @@ func ping(t testing.TB, config *mysql.Config) error {
 	return nc.Close()
 }
 
-// withHeader logs in behind a PROXY header and returns the refusal.
+// withHeader logs in with a wrong password behind a PROXY header, both in one write, and
+// returns the refusal. A server that closes with bytes unread may take its answer
+// back by that: it is asked again.
 func withHeader(t *testing.T, addr, header, user string) error {
 	t.Helper()
-	nc := dialTCP(t, addr)
-	if _, err := nc.Write([]byte(header)); err != nil {
-		t.Fatal(err)
+	for range 50 {
+		c, err := protocol.NewConn(dialTCP(t, addr), 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.SetDeadline(time.Now().Add(wireTimeout)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := protocol.ReadGreeting(c); err != nil {
+			t.Fatal(err)
+		}
+		login := protocol.HandshakeResponse{
+			Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth, User: user,
+			Plugin: "mysql_native_password", AuthResponse: make([]byte, 20),
+		}
+		payload, err := login.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _ := protocol.AppendPacket([]byte(header), payload, 1)
+		if _, err := c.Write(all); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := c.ReadPacket(1 << 16)
+		switch {
+		case errors.Is(err, syscall.ECONNRESET):
+			continue
+		case err != nil:
+			t.Fatal(err)
+		}
+		return protocol.ParseServerError(answer)
 	}
-	c, err := protocol.NewConn(nc, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(wireTimeout)); err != nil {
-		t.Fatal(err)
-	}
-	_, err = (&protocol.ClientLogin{User: user, Password: "wrong"}).Run(c)
-	return err
+	t.Fatalf("%s: no answer to %q", addr, header)
+	return nil
 }
 
 // MariaDB takes the header, too, so that what a client is told can be compared.
@@ -183,6 +207,9 @@ func TestARefusalNamesTheAddressInTheHeaderAsByTheServer(t *testing.T) {
 		"PROXY UNKNOWN\r\n",
 		four,
 		"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00",
+		"PROXY NONSENSE\r\n",
+		"PROXY TCP4 a b c d\r\n",
+		"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x02ab",
 	} {
 		got, want := withHeader(t, e.Addr(), header, e.User), withHeader(t, server.Addr(), header, e.User)
 		if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -202,8 +229,8 @@ func TestAHeaderFromAnAddressThatIsNotListedIsRefused(t *testing.T) {
 			start := time.Now()
 			err := withHeader(t, e.Addr(), "PROXY TCP4 192.0.2.7 127.0.0.1 56324 4306\r\n", e.User)
 			var refused *protocol.ServerError
-			if !errors.As(err, &refused) || refused.Code != 1043 {
-				t.Errorf("got %v, want 1043", err)
+			if !errors.As(err, &refused) || refused.Code != 1130 {
+				t.Errorf("got %v, want 1130", err)
 			}
 			if passed := time.Since(start); passed > wireTimeout/2 {
 				t.Errorf("refused after %s, want at once", passed)
