@@ -92,7 +92,7 @@ func TestAnswersThatNobodyReadsAreNotHeaped(t *testing.T) {
 	for i := range 50 {
 		createSequence(t, e, fmt.Sprintf("s%d", i))
 	}
-	w := e.Wire(t, e.Addr(), wireLogin{})
+	w := e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
 	show := packet(command(protocol.ComQuery, "SHOW SEQUENCES"))
 	const n = 1000
 	go w.nc.Write([]byte(strings.Repeat(string(show), n))) // ends when the connection does

@@ -189,7 +189,7 @@ func TestAClientThatReadsSlowlyGetsEverything(t *testing.T) {
 
 func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.WriteTimeout = 300 * time.Millisecond }})
-	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
 	w.send(packet(command(protocol.ComQuery, "SELECT seq, REPEAT('x', 1000) FROM "+e.Servers[0].Numbers(100_000))))
 	e.awaitSessions(t, 0)
 }

@@ -44,13 +44,17 @@ type wireLogin struct {
 	Collation      uint8
 	Attrs          protocol.Attrs
 	TLS            *tls.Config
-	// Packing compresses what follows the login; "" is what the environment says, by
-	// which all tests can be run that way.
+	// Packing compresses what follows the login; "" is what the environment variable
+	// SEQPROXY_TEST_PACKING says, by which all tests can be run that way.
 	Packing mysqltest.Packing
 	// Flags are for the login only: nothing is done about what they change.
 	Flags     protocol.Capability
 	ZstdLevel *byte // nil: 3
 }
+
+// notPacked is for tests that compression would make into others, such as those that
+// write to the socket.
+const notPacked mysqltest.Packing = "not"
 
 // Wire logs in at addr: the proxy's or a server's.
 func (e *env) Wire(t testing.TB, addr string, l wireLogin) *wire {
@@ -103,6 +107,9 @@ func (e *env) tryWire(t testing.TB, addr string, l wireLogin) (*wire, error) {
 		l.Packing = mysqltest.Zstd
 	default:
 		l.Packing = mysqltest.Packing(os.Getenv("SEQPROXY_TEST_PACKING"))
+	}
+	if l.Packing == notPacked {
+		l.Packing = ""
 	}
 	w.hello, err = login.Run(newPackingLogin(c, l))
 	if l.Packing != "" {
