@@ -44,7 +44,7 @@ func (w *wire) id() string { return strconv.FormatUint(uint64(w.hello.Greeting.C
 func TestKillEndsWhatADirectOneEnds(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.hold(t, 0)
-	mariaDB := e.isMariaDB(t)
+	mariaDB := isMariaDB(e.Servers[0])
 	for _, c := range []struct {
 		name     string
 		kill     func(killer *wire, id string) []byte
@@ -99,15 +99,9 @@ func TestKillEndsWhatADirectOneEnds(t *testing.T) {
 	}
 }
 
-// isMariaDB says whether the first server is MariaDB.
-func (e *env) isMariaDB(t *testing.T) bool {
-	t.Helper()
-	return strings.Contains(value(t, e.DirectConn(t, 0, "", nil), "SELECT VERSION()"), "MariaDB")
-}
-
 func TestAKillWithAParameterFindsItsSession(t *testing.T) {
 	e := newEnv(t, setup{})
-	if !e.isMariaDB(t) {
+	if !isMariaDB(e.Servers[0]) {
 		t.Skip("this server refuses KILL ?")
 	}
 	e.hold(t, 0)
@@ -399,4 +393,41 @@ func TestControlCInTheCommandLineClientEndsItsStatement(t *testing.T) {
 			t.Errorf("the client did not go on; it printed: %s", out.String())
 		}
 	}
+}
+
+func TestKillOfAUserWhosePasswordOnlyTheServerKnows(t *testing.T) {
+	if !isMariaDB(mysqltest.Shared(t)) {
+		t.Skip("this server's login tells the proxy the password")
+	}
+	const statement = "SELECT GET_LOCK('held', 3)"
+	t.Run("the shard has no account", func(t *testing.T) {
+		e := newEnv(t, setup{Proxy: byServer})
+		e.hold(t, 0)
+		killer, w := e.Wire(t, e.Addr(), wireLogin{}), e.waiter(t, e.Addr(), statement, e.Schemas[0])
+		if err := serverError(t, killer.query("KILL QUERY "+w.id())); err.Code != 1235 || !strings.Contains(err.Message, "password") {
+			t.Errorf("KILL QUERY: got %v, want 1235 with its reason", err)
+		}
+		if got := killer.query("KILL " + w.id()); got[4] != 0 {
+			t.Errorf("KILL: %v", serverError(t, got))
+		}
+		if got := w.ended(); len(got) > 0 {
+			t.Errorf("the killed got %q, want nothing but the end", got)
+		}
+		if got := killer.query("KILL QUERY CONNECTION_ID()"); serverError(t, got).Code != 1317 {
+			t.Errorf("KILL QUERY of itself: got %v, want 1317", serverError(t, got))
+		}
+	})
+	t.Run("the shard has one", func(t *testing.T) {
+		e := newEnv(t, setup{Proxy: byServer, Backend: func(o *backend.Options) { o.Shards[0].Login = &backend.Credentials{User: "root"} }})
+		e.hold(t, 0)
+		killer, w := e.Wire(t, e.Addr(), wireLogin{}), e.waiter(t, e.Addr(), statement, e.Schemas[0])
+		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
+			t.Errorf("KILL QUERY: %v", serverError(t, got))
+		}
+		w.receive(protocol.ShapeResult, nil)
+		w.send(packet(command(protocol.ComQuery, statement)))
+		e.awaitStatement(e.Servers[0], statement)
+		w.nc.Close()
+		e.awaitNoStatement(t, e.Servers[0], statement)
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/sequence"
 )
 
 // vanishTime is how long a statement may outlive its client, with an allowance for a
@@ -165,4 +166,38 @@ func (e *env) resources(t *testing.T) resources {
 		t.Skipf("descriptors cannot be counted: %v", err)
 	}
 	return resources{runtime.NumGoroutine(), len(fds)}
+}
+
+func TestAClientThatVanishesInAPipelineTakesTheRestAlong(t *testing.T) {
+	e := newEnv(t, setup{})
+	exec(t, e.DirectConn(t, 0, "", nil), "DO GET_LOCK('held', 0)")
+	const statement = "SELECT GET_LOCK('held', 1000)"
+	for range 3 {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		w.send(append(packet(command(protocol.ComQuery, "SELECT REPEAT('x', 1000000)")), packet(command(protocol.ComQuery, statement))...))
+		e.awaitStatement(e.Servers[0], statement)
+		w.nc.Close() // with the first answer unread: what is written to it next fails
+		e.awaitNoStatement(t, e.Servers[0], statement)
+	}
+	e.awaitSessions(t, 0)
+}
+
+func TestAClientThatVanishesWhileItWaitsForANumberLeavesNothing(t *testing.T) {
+	servers := twoServers(t)
+	e := newEnv(t, setup{Servers: servers, Sequence: func(o *sequence.Options) {
+		o.Servers[0].Addr = servers[1].Addr()
+		o.AllocateTimeout = 60 * time.Second
+	}})
+	createSequence(t, e, "s")
+	if err := servers[1].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	w := e.Wire(t, e.Addr(), wireLogin{})
+	w.send(packet(command(protocol.ComQuery, "SELECT NEXTVAL('s')")))
+	time.Sleep(50 * time.Millisecond)
+	w.nc.Close()
+	e.awaitSessions(t, 0)
+	if err := servers[1].Restart(); err != nil {
+		t.Fatal(err)
+	}
 }
