@@ -31,6 +31,8 @@ type Login struct {
 	// Relay, if set, has the client prove to the server that it is User, in place of
 	// Password.
 	Relay *protocol.RelayedLogin
+
+	wish protocol.Capability // beside Capabilities, if the server has it
 }
 
 // Conn is a logged-in connection to a server. It belongs to one session and is
@@ -202,6 +204,7 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 		Password:     login.Password,
 		Database:     login.Schema,
 		Capabilities: login.Capabilities,
+		Wish:         login.wish,
 		Collation:    login.Collation,
 		Attrs:        login.Attributes,
 		Relay:        login.Relay,
@@ -216,7 +219,11 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 	pc.Release()
 	node.learn(helloOf(&h.Greeting))
 	hello, _ := node.Hello()
-	c := &Conn{Conn: pc, Capabilities: login.Capabilities, ID: h.Greeting.ConnectionID, LoginOK: h.OK, shard: shard, node: node, hello: hello}
+	capabilities := login.Capabilities | login.wish&h.Capabilities
+	if login.Schema == "" && capabilities.Has(protocol.SessionTrack) {
+		node.learnTells(h.OK != nil)
+	}
+	c := &Conn{Conn: pc, Capabilities: capabilities, ID: h.Greeting.ConnectionID, LoginOK: h.OK, shard: shard, node: node, hello: hello}
 	c.Answer.Status = h.Status
 	if login.Relay != nil {
 		if err := c.afterRelay(login.Relay); err != nil {

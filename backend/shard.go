@@ -43,6 +43,9 @@ type Hello struct {
 	MariaDB      bool
 	// SQLMode is the server's global sql_mode, which sessions start with.
 	SQLMode string
+	// TellsSession: with SessionTrack its OK to every login tells of the session, as
+	// MariaDB's of 11.5 and later does, and not only that to a login with a schema.
+	TellsSession bool
 }
 
 // ProvesCertificates says whether the server is one that lets clients trust its
@@ -152,13 +155,23 @@ func (n *Node) markUnreachable() {
 func (n *Node) learn(h Hello) {
 	n.mu.Lock()
 	if n.hello != nil {
-		h.SQLMode = n.hello.SQLMode
+		h.SQLMode, h.TellsSession = n.hello.SQLMode, n.hello.TellsSession
 	}
 	n.hello, n.unreachable = &h, time.Time{}
 	n.mu.Unlock()
 }
 
 // learnMode takes note of the server's sql_mode, after learn.
+func (n *Node) learnTells(tells bool) {
+	n.mu.Lock()
+	if n.hello.TellsSession != tells {
+		h := *n.hello
+		h.TellsSession = tells
+		n.hello = &h
+	}
+	n.mu.Unlock()
+}
+
 func (n *Node) learnMode(mode string) {
 	n.mu.Lock()
 	h := *n.hello // copies of the pointer may be read elsewhere

@@ -221,6 +221,7 @@ func (s *Shards) probeNode(ctx context.Context, t target) error {
 	c, err := s.dialEither(ctx, t.shard, t.node, Login{
 		Credentials:  creds,
 		Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth,
+		wish:         protocol.SessionTrack, // to see whether its OK tells of the session
 		Collation:    utf8mb4GeneralCI,
 	})
 	if err != nil {

@@ -26,6 +26,7 @@ type ClientLogin struct {
 	// does not offer is an error, since it changes what later bytes mean. LongPassword
 	// says that the client knows none of MariaDB's extended flags.
 	Capabilities Capability
+	Wish         Capability // agreed on too if the server offers it
 	Collation    uint8
 	MaxPacket    uint32 // 0: 1 GiB, the largest there is
 	Attrs        Attrs  // sent if the server takes them
@@ -162,7 +163,7 @@ const plainOK = 7
 
 // agree works out the flags of the login, or says which wanted ones are missing.
 func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
-	want := l.Capabilities &^ PerLogin
+	want := (l.Capabilities | l.Wish&g.Capabilities) &^ PerLogin
 	if bad := want & Compressing; bad != 0 {
 		return 0, fmt.Errorf("login to the server: %s is not spoken here", bad.names())
 	}

@@ -311,7 +311,9 @@ func (s *session) begin(schema string) error {
 		s.state.schema = s.user.Schema
 	}
 	s.state.mode.Charset = statement.CharsetByCollation(uint16(s.login.Collation))
-	if s.state.schema != "" && s.srv.opts.Shards.Default() != nil {
+	if s.toldAtLogin() {
+		_, _ = s.attach() // what is wrong is told when a statement needs the server
+	} else if s.state.schema != "" && s.srv.opts.Shards.Default() != nil {
 		_, err := s.attach()
 		var unreachable *backend.UnreachableError
 		switch {
@@ -334,6 +336,20 @@ func (s *session) begin(schema string) error {
 	}
 	s.proof = ""
 	return nil
+}
+
+// toldAtLogin says whether the client expects of the login's OK what only the server
+// knows, though it names no schema.
+func (s *session) toldAtLogin() bool {
+	if s.state.schema != "" || !s.login.Capabilities.Has(protocol.SessionTrack) {
+		return false
+	}
+	shard := s.srv.opts.Shards.Default()
+	if shard == nil {
+		return false
+	}
+	hello, _ := shard.Hello()
+	return hello.TellsSession
 }
 
 // serverLogin is what a client is greeted with: the default shard's own version
