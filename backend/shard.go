@@ -106,6 +106,9 @@ func (s *Shard) Credentials(own Credentials) Credentials {
 // HasCredentials says whether the shard names what to log in with.
 func (s *Shard) HasCredentials() bool { return s.creds != nil }
 
+// Probe returns the account that is on the shard's servers in any case, if one is known.
+func (s *Shard) Probe() (Credentials, bool) { return s.probe, s.probe.User != "" }
+
 // probeCredentials returns what to ask the shard's servers with.
 func (s *Shard) probeCredentials(usual Credentials) Credentials {
 	if s.probe.User != "" {

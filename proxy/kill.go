@@ -174,6 +174,9 @@ type killPlace struct {
 	backend.Place
 	creds backend.Credentials
 	known bool // creds are
+	// viaOwn: who kills does it better on its own connection to the server, because the
+	// user's password is not known here and creds are none or another account's.
+	viaOwn bool
 }
 
 // killOther carries out a KILL of another session: on its servers, over connections
@@ -214,7 +217,7 @@ func (s *session) killPlaces(by *session) (places []killPlace, allowed bool) {
 	}
 	for shard, c := range s.conns {
 		creds, known := s.user.beside(shard)
-		places = append(places, killPlace{c.Place(), creds, known})
+		places = append(places, killPlace{c.Place(), creds, known, s.user.relayed && !s.user.secret && (s.user.Name == by.user.Name || !known)})
 	}
 	return places, true
 }
@@ -232,12 +235,18 @@ func (s *session) killOn(t *session, places []killPlace, k killWish) error {
 }
 
 func (s *session) killAt(t *session, p killPlace, k killWish) error {
-	if !p.known {
+	cmd, argument := k.command(p.ID())
+	var err error
+	own := s.conns[p.Shard()]
+	switch {
+	case p.viaOwn && own != nil && own.Place().SameServer(p.Place):
+		err = own.Command(cmd, argument) // whose server knows who we are
+	case p.known:
+		err = s.srv.killer.run(s.ctx, p.Place, p.creds, cmd, argument)
+	default:
 		return errors.Join(errKillLogin, notSupported("shard %s cannot be told to end a statement of %s, whose password only the server knows: "+
 			"give the shard a user and password of its own, or end the connection", p.Shard().Name(), t.user.Name))
 	}
-	cmd, argument := k.command(p.ID())
-	err := s.srv.killer.run(s.ctx, p.Place, p.creds, cmd, argument)
 	var refused *protocol.ServerError
 	switch {
 	case err == nil:

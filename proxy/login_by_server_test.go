@@ -645,6 +645,53 @@ func TestFurtherShardsOfARelayedSession(t *testing.T) {
 	})
 }
 
+func TestStatementsOfARelayedLoginCanBeEnded(t *testing.T) {
+	const statement = "SELECT GET_LOCK('held', 20)"
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		byServer(o)
+		o.Admins = []string{"relay_admin"}
+	}, Backend: func(o *backend.Options) {
+		o.Shards[0].Probe, o.Probe = o.Probe, backend.Credentials{} // as the account of the sequence server
+	}})
+	s := e.Servers[0]
+	e.hold(t, 0)
+	account(t, s, "relay_plain@'%'", "IDENTIFIED BY 'pw'")
+	s.Exec(t, "REVOKE ALL, GRANT OPTION FROM relay_plain@'%'")
+	account(t, s, "relay_admin@'%'", "IDENTIFIED BY 'pw'")
+	login := func(name string) *wire {
+		password := "pw"
+		return e.Wire(t, e.Addr(), wireLogin{User: &name, Password: &password})
+	}
+	db := s.DB(t, "")
+	await := func(running int) {
+		t.Helper()
+		n := -1
+		for end := time.Now().Add(5 * time.Second); n != running && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE info = ?", statement).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n != running {
+			t.Errorf("%d times %s runs, want %d", n, statement, running)
+		}
+	}
+	for _, name := range []string{"relay_plain", "relay_admin"} {
+		killer, w := login(name), login("relay_plain")
+		w.send(packet(command(protocol.ComQuery, statement)))
+		await(1)
+		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
+			t.Errorf("KILL QUERY by %s: %v", name, serverError(t, got))
+		}
+		w.receive(protocol.ShapeResult, nil)
+		await(0)
+		// A client that vanishes takes its statement along.
+		w.send(packet(command(protocol.ComQuery, statement)))
+		await(1)
+		w.nc.Close()
+		await(0)
+	}
+}
+
 func TestAdminUsersMayBeTheServers(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
 		byServer(o)

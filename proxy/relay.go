@@ -239,7 +239,10 @@ func (u *User) beside(shard *backend.Shard) (creds backend.Credentials, known bo
 	if u.relayed && u.secret {
 		return own, true
 	}
-	return shard.Credentials(own), !u.relayed || shard.HasCredentials()
+	if !u.relayed || shard.HasCredentials() {
+		return shard.Credentials(own), true
+	}
+	return shard.Probe() // may have the right to end others' statements
 }
 
 // sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and

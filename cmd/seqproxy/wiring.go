@@ -75,7 +75,7 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 			o.Nodes = append(o.Nodes, string(n.Address))
 			// An account that is known on the server in any case.
 			for _, server := range cfg.Sequence.Servers {
-				if server.Address == n.Address && s.User == "" && len(cfg.Users) == 0 {
+				if server.Address == n.Address && s.User == "" {
 					o.Probe = backend.Credentials{User: server.User, Password: server.Password.Reveal()}
 				}
 			}
