@@ -404,9 +404,10 @@ func TestKillOfAUserWhosePasswordOnlyTheServerKnows(t *testing.T) {
 		e := newEnv(t, setup{Proxy: byServer})
 		e.hold(t, 0)
 		killer, w := e.Wire(t, e.Addr(), wireLogin{}), e.waiter(t, e.Addr(), statement, e.Schemas[0])
-		if err := serverError(t, killer.query("KILL QUERY "+w.id())); err.Code != 1235 || !strings.Contains(err.Message, "password") {
-			t.Errorf("KILL QUERY: got %v, want 1235 with its reason", err)
+		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 { // on the killer's own connection
+			t.Errorf("KILL QUERY: %v", serverError(t, got))
 		}
+		w.receive(protocol.ShapeResult, nil)
 		if got := killer.query("KILL " + w.id()); got[4] != 0 {
 			t.Errorf("KILL: %v", serverError(t, got))
 		}
