@@ -77,7 +77,7 @@ func TestDemandsOnTheConnectionAreThoseOfREQUIREOnTheServer(t *testing.T) {
 					if !c.tls || password == "wrong" {
 						return
 					}
-					args := []string{"--user=" + u.name, "--password=" + password, "--ssl-ca=" + ca.File}
+					args := []string{"--user=" + u.name, "--password=" + password, e.useTLS(t), "--ssl-ca=" + ca.File}
 					if c.cert != nil {
 						args = append(args, "--ssl-cert="+c.cert.CertFile, "--ssl-key="+c.cert.KeyFile)
 					}
