@@ -17,32 +17,32 @@ const (
 	bulkValue     = 0   // the indicator before a value; others stand for NULL, DEFAULT and the like, and have none
 )
 
+var errNotInBulk = sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+
 // executeBulk handles COM_STMT_BULK_EXECUTE: an execution with many rows of parameters.
 func (s *session) executeBulk(payload []byte) error {
-	unsupported := sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
-	switch agreed := s.login.Capabilities.Has(protocol.BulkOperations); {
-	case !agreed && s.likeMariaDB():
-		return unsupported
-	case !agreed:
-		return unknownCommand()
-	case len(payload) < bulkHead:
+	if err := s.bulkAgreed(); err != nil {
+		return err
+	}
+	if len(payload) < bulkHead {
 		return s.malformed()
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
-	p := s.prepared.byID[id]
+	p := s.preparedAs(id)
 	switch {
 	case p == nil:
 		return s.unknownStatement(id, "mysqld_stmt_execute")
 	case p.own != nil:
-		return unsupported
+		return errNotInBulk
 	case len(p.hidden) > 0:
 		return s.executeBulkHidden(p, payload)
 	}
 	c, err := s.connFor(p)
 	if err != nil {
-		return err
+		return s.dropLongData(p.conn, p, err)
 	}
-	binary.LittleEndian.PutUint32(payload[1:], p.backendID)
+	p.longSent = false
+	p.toServer(payload[1:])
 	s.enqueue(c, protocol.ShapeResult)
 	s.state.lastOwn = ownNothing
 	if err := s.settle(); err != nil {
@@ -50,6 +50,17 @@ func (s *session) executeBulk(payload []byte) error {
 	}
 	s.noteExecuted(c, p)
 	return nil
+}
+
+// bulkAgreed is the server's error if the session has not agreed on bulk executions.
+func (s *session) bulkAgreed() error {
+	switch {
+	case s.login.Capabilities.Has(protocol.BulkOperations):
+		return nil
+	case s.likeMariaDB():
+		return errNotInBulk
+	}
+	return unknownCommand()
 }
 
 // executeBulkHidden is executeHidden for many rows: the numbers of a sequence are
@@ -102,8 +113,8 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 func (p *prepared) cutBulk(payload []byte) (rows [][]byte, err error) {
 	switch {
 	case p.params == 0: // nothing would tell how many rows there are
-		return nil, sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
-	case slices.Contains(p.long, true):
+		return nil, errNotInBulk
+	case p.longSent:
 		return nil, notSupported("NEXTVAL in a statement that is executed for many rows at once, with data sent before: execute it row by row")
 	case slices.ContainsFunc(p.hidden, func(h hiddenParam) bool { return h.previous }):
 		return nil, notSupported("NEXTVAL and LAST_INSERT_ID() in a statement that is executed for many rows at once: execute it row by row")

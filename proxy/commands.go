@@ -328,23 +328,34 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 	s.packetNum = b[3] + 1
 	cmd := protocol.Command(b[protocol.HeaderSize])
 	var c *backend.Conn
+	var executed *prepared
 	shape := cmd.AnswerShape()
 	switch cmd {
 	case protocol.ComStmtLongData:
-		p := s.prepared.byID[binary.LittleEndian.Uint32(b[protocol.HeaderSize+1:])]
+		p := s.preparedAs(binary.LittleEndian.Uint32(b[protocol.HeaderSize+1:]))
 		if p == nil || p.conn == nil { // nobody would get an error
 			return true, s.skipCommand()
 		}
-		binary.LittleEndian.PutUint32(b[protocol.HeaderSize+1:], p.backendID)
+		p.toServer(b[protocol.HeaderSize+1:])
 		p.longData(b[protocol.HeaderSize+5:])
 		return true, s.passCommand(p.conn, shape)
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
 		id := b[protocol.HeaderSize+1:]
-		p := s.prepared.byID[binary.LittleEndian.Uint32(id)]
+		p := s.preparedAs(binary.LittleEndian.Uint32(id))
+		if cmd == protocol.ComStmtBulkExecute {
+			err = s.bulkAgreed()
+		}
 		switch {
-		case p != nil && p.conn != nil && len(p.hidden) == 0 && p.set == nil:
-			binary.LittleEndian.PutUint32(id, p.backendID)
-			c, err = s.connFor(p)
+		case err != nil:
+		case p == nil:
+			err = s.unknownStatement(binary.LittleEndian.Uint32(id), "mysqld_stmt_execute")
+		case p.passable():
+			p.toServer(id)
+			executed = p
+			if c, err = s.connFor(p); err != nil {
+				err = s.dropLongData(p.conn, p, err)
+			}
+			p.longSent = false
 		case held:
 			return false, nil
 		default:
@@ -368,7 +379,13 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		return true, s.tell(err)
 	}
 	s.state.lastOwn = ownNothing
-	return true, s.passCommand(c, shape)
+	if err := s.passCommand(c, shape); err != nil {
+		return true, err
+	}
+	if executed != nil {
+		s.noteExecuted(c, executed)
+	}
+	return true, nil
 }
 
 // attachForUnread attaches a connection for a statement that is too long to be

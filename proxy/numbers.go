@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -280,7 +279,7 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	if err := s.fillHidden(c, p, payload); err != nil {
 		return s.dropLongData(c, p, err)
 	}
-	clear(p.long)
+	p.forgetLong()
 	if err := s.sendOwn(c); err != nil {
 		return err
 	}
@@ -320,14 +319,19 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, payload []byte) error
 	return nil
 }
 
+func (p *prepared) forgetLong() {
+	p.longSent = false
+	clear(p.long)
+}
+
 // dropLongData makes the server forget what came by COM_STMT_SEND_LONG_DATA for an
 // execution that failed with err before it was sent: an execution ends the data's
 // life, and the next would otherwise append to it.
 func (s *session) dropLongData(c *backend.Conn, p *prepared, err error) error {
-	if !slices.Contains(p.long, true) {
+	if !p.longSent {
 		return err
 	}
-	clear(p.long)
+	p.forgetLong()
 	id := binary.LittleEndian.AppendUint32(nil, p.backendID)
 	if resetErr := s.ownCommand(c, protocol.ComStmtReset, string(id)); resetErr != nil {
 		return resetErr

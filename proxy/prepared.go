@@ -15,9 +15,16 @@ import (
 // preparedSet is a session's prepared statements, by the ids that its client
 // knows: two servers both hand out 1.
 type preparedSet struct {
-	byID map[uint32]*prepared
-	last uint32
+	byID   map[uint32]*prepared
+	lastID uint32 // given
+	// latest is what the last COM_STMT_PREPARE prepared; nil if that failed, or the
+	// statement is gone.
+	latest *prepared
 }
+
+// latestPrepared is MariaDB's id of the last statement prepared, for clients that
+// execute it before they have read its own. MySQL knows no such statement.
+const latestPrepared = 1<<32 - 1
 
 // prepared is one prepared statement.
 type prepared struct {
@@ -41,7 +48,10 @@ type prepared struct {
 	place  []uint16             // the server's index of each of the client's parameters; nil without hidden ones
 	params int                  // of the client
 	types  []protocol.Parameter // of the client's at the last bind
-	long   []bool               // parameters that came by COM_STMT_SEND_LONG_DATA since the last execute
+	// longSent: data came by COM_STMT_SEND_LONG_DATA since the last execution; long
+	// says for which parameters, where there are hidden ones.
+	longSent bool
+	long     []bool
 }
 
 // stmtTraits is what an execution needs to know of the statement's text.
@@ -67,16 +77,25 @@ func (ps *preparedSet) add(p *prepared) error {
 		ps.byID = make(map[uint32]*prepared)
 	}
 	for {
-		ps.last++
-		if _, taken := ps.byID[ps.last]; !taken && ps.last != 0 && ps.last != 1<<32-1 {
-			p.id = ps.last
+		ps.lastID++
+		if _, taken := ps.byID[ps.lastID]; !taken && ps.lastID != 0 && ps.lastID != latestPrepared {
+			p.id = ps.lastID
 			ps.byID[p.id] = p
+			ps.latest = p
 			return nil
 		}
 	}
 }
 
-func (ps *preparedSet) clear() { ps.byID = nil }
+// remove drops a statement that its client has closed.
+func (ps *preparedSet) remove(p *prepared) {
+	delete(ps.byID, p.id)
+	if ps.latest == p {
+		ps.latest = nil
+	}
+}
+
+func (ps *preparedSet) clear() { ps.byID, ps.latest = nil, nil }
 
 // anyOn says whether a statement is prepared on a connection.
 func (ps *preparedSet) anyOn(c *backend.Conn) bool {
@@ -90,10 +109,26 @@ func (ps *preparedSet) anyOn(c *backend.Conn) bool {
 
 // forget drops the statements of a connection that is gone.
 func (ps *preparedSet) forget(c *backend.Conn) {
-	for id, p := range ps.byID {
+	for _, p := range ps.byID {
 		if p.conn == c {
-			delete(ps.byID, id)
+			ps.remove(p)
 		}
+	}
+}
+
+// preparedAs returns the statement that a client means by id, or nil.
+func (s *session) preparedAs(id uint32) *prepared {
+	if id == latestPrepared && s.likeMariaDB() {
+		return s.prepared.latest
+	}
+	return s.prepared.byID[id]
+}
+
+// toServer makes a command's statement id the server's. The last one prepared stays
+// that, since p is it for its server too: errors then name the id as the client wrote it.
+func (p *prepared) toServer(id []byte) {
+	if binary.LittleEndian.Uint32(id) != latestPrepared {
+		binary.LittleEndian.PutUint32(id, p.backendID)
 	}
 }
 
@@ -127,6 +162,7 @@ func (t *stmtTraits) readsCounts() bool {
 
 // prepare handles COM_STMT_PREPARE.
 func (s *session) prepare(sql []byte) error {
+	s.prepared.latest = nil // until this one is prepared
 	if s.state.modeUnknown {
 		if err := s.readable(sql); err != nil {
 			return err
@@ -356,7 +392,7 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(s.malformed)
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
-	p := s.prepared.byID[id]
+	p := s.preparedAs(id)
 	switch {
 	case p == nil:
 		return s.answerAlone(func() error { return s.unknownStatement(id, "mysqld_stmt_execute") })
@@ -365,7 +401,7 @@ func (s *session) execute(payload []byte) error {
 	case len(p.hidden) > 0:
 		return s.answerAlone(func() error { return s.executeHidden(p, payload) })
 	}
-	binary.LittleEndian.PutUint32(payload[1:], p.backendID)
+	p.toServer(payload[1:])
 	if p.shape.plain && p.conn == s.cur && !s.state.nextTransaction && !s.srv.opts.LastInsertIDExact {
 		if p.shape.movesLastID {
 			if err := s.bringBefore(); err != nil {
@@ -373,6 +409,7 @@ func (s *session) execute(payload []byte) error {
 			}
 		}
 		s.state.lastOwn = ownNothing
+		p.longSent = false
 		return s.relay(protocol.ShapeResult, false)
 	}
 	return s.answerAlone(func() error {
@@ -383,8 +420,9 @@ func (s *session) execute(payload []byte) error {
 		}
 		c, err := s.connFor(p)
 		if err != nil {
-			return err
+			return s.dropLongData(p.conn, p, err)
 		}
+		p.longSent = false
 		s.enqueue(c, protocol.ShapeResult)
 		s.state.lastOwn = ownNothing
 		if err := s.settle(); err != nil {
@@ -393,6 +431,12 @@ func (s *session) execute(payload []byte) error {
 		s.noteExecuted(c, p)
 		return nil
 	})
+}
+
+// passable says whether an execution may be passed on without being held whole: all
+// that is needed of it is the statement.
+func (p *prepared) passable() bool {
+	return p.conn != nil && len(p.hidden) == 0 && p.set == nil && p.kill == nil
 }
 
 // noteExecuted is noteDone for an execution.
@@ -476,21 +520,21 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 		return s.answerAlone(s.malformed)
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
-	p := s.prepared.byID[id]
+	p := s.preparedAs(id)
 	if p == nil || p.own != nil {
 		return s.answerAlone(func() error { return s.onOwnPrepared(cmd, id, p) })
 	}
-	binary.LittleEndian.PutUint32(payload[1:], p.backendID)
+	p.toServer(payload[1:])
 	switch cmd {
 	case protocol.ComStmtClose:
-		delete(s.prepared.byID, id)
+		s.prepared.remove(p)
 	case protocol.ComStmtLongData:
 		p.longData(payload[5:7])
 		if p.kill != nil {
 			p.kill.long = true
 		}
 	case protocol.ComStmtReset:
-		clear(p.long)
+		p.forgetLong()
 		if p.kill != nil {
 			p.kill.long = false
 		}
@@ -508,7 +552,9 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared) error {
 	switch {
 	case cmd == protocol.ComStmtClose:
-		delete(s.prepared.byID, id)
+		if p != nil {
+			s.prepared.remove(p)
+		}
 		return nil
 	case cmd == protocol.ComStmtLongData:
 		return nil

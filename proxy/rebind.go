@@ -36,6 +36,7 @@ func (p *prepared) placeParams(total int) {
 // longData takes note that a parameter comes by COM_STMT_SEND_LONG_DATA, and turns
 // the index in the command into the server's.
 func (p *prepared) longData(index []byte) {
+	p.longSent = true
 	if p.place == nil {
 		return
 	}
