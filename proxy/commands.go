@@ -109,7 +109,11 @@ func (s *session) relay(answer protocol.Shape, alone bool) error {
 
 // use makes a schema the current one, as COM_INIT_DB and USE do: the command just
 // parsed goes to the shard that owns the schema, with the session's state.
-func (s *session) use(schema string) error {
+func (s *session) use(schema string) error { return s.useSchema(schema, nil) }
+
+// useSchema is use for the execution of a prepared USE as well, where p is not nil.
+// Another shard than the one that knows p is told by COM_INIT_DB.
+func (s *session) useSchema(schema string, p *prepared) error {
 	shard := s.srv.opts.Shards.ForSchema(schema)
 	if shard == nil { // only keys: there is nothing that could miss it
 		s.state.schema = schema
@@ -133,8 +137,19 @@ func (s *session) use(schema string) error {
 		return err
 	}
 	s.state.lastOwn = ownNothing
-	s.enqueue(c, protocol.ShapeResult)
-	if err := s.settle(); err != nil {
+	if p != nil && p.conn != c {
+		if p.mode.Charset != s.state.mode.Charset && !ascii([]byte(schema)) {
+			return notSupported("the schema of a prepared USE is on another shard, and the character set was another when its name was prepared: send it as text")
+		}
+		s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
+		s.own = append(s.own, schema...)
+		protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+		err = s.exchange(c, s.own, protocol.ShapeOne)
+	} else {
+		s.enqueue(c, protocol.ShapeResult)
+		err = s.settle()
+	}
+	if err != nil {
 		return err
 	}
 	switch {

@@ -54,7 +54,11 @@ func (p *pair) inOneWrite(name string, commands ...sent) {
 	}
 }
 
-// Checklist 11, 13, 18, 20, 21.
+// Checklist 11.
+// Checklist 13.
+// Checklist 18.
+// Checklist 20.
+// Checklist 21.
 func TestTheLastStatementPreparedIsMeantByMinusOne(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT)", "INSERT INTO t VALUES (1), (2), (3)")
@@ -84,17 +88,23 @@ func TestTheLastStatementPreparedIsMeantByMinusOne(t *testing.T) {
 			{"long data in a long packet", []sent{prepares("SELECT LENGTH(?)"), {protocol.ComStmtLongData, lastPrepared + "\x00\x00" + strings.Repeat("x", 200_000)}, executes(binding("\x00", typeBlob, ""))}},
 			{"a long execution of nothing", []sent{prepares("SELECT nothing"), executes(strings.Repeat("x", 200_000)), ping}},
 			{"a cursor", []sent{
-				prepares("SELECT id FROM t ORDER BY id"), {protocol.ComStmtExecute, lastPrepared + "\x01\x01\x00\x00\x00"},
-				{protocol.ComStmtFetch, lastPrepared + "\x01\x00\x00\x00"}, {protocol.ComStmtFetch, lastPrepared + "\x05\x00\x00\x00"},
-				{protocol.ComStmtFetch, lastPrepared + "\x01\x00\x00\x00"}, reset, {protocol.ComStmtFetch, lastPrepared + "\x01\x00\x00\x00"},
+				prepares("SELECT id FROM t ORDER BY id"),
+				{protocol.ComStmtExecute, lastPrepared + "\x01\x01\x00\x00\x00"},
+				{protocol.ComStmtFetch, lastPrepared + "\x01\x00\x00\x00"},
+				{protocol.ComStmtFetch, lastPrepared + "\x05\x00\x00\x00"},
+				{protocol.ComStmtFetch, lastPrepared + "\x01\x00\x00\x00"},
+				reset,
+				{protocol.ComStmtFetch, lastPrepared + "\x01\x00\x00\x00"},
 			}},
 			{"SET", []sent{prepares("SET @a = 17"), executes(""), {protocol.ComQuery, "SELECT @a"}}},
 			{"a transaction", []sent{prepares("START TRANSACTION"), executes(""), {protocol.ComQuery, "SELECT 1"}, {protocol.ComQuery, "ROLLBACK"}}},
 			{"KILL", []sent{prepares("KILL QUERY ?"), executes(binding("\x00", typeLong, "\x00\x00\x00\x00"))}},
 			{"a reset of the connection", []sent{prepares("SELECT 1"), {protocol.ComResetConn, ""}, executes("")}},
 			{"in bulk", []sent{
-				prepares("UPDATE t SET id = id + ? WHERE id > ?"), {protocol.ComStmtBulkExecute, lastPrepared + bulk(0, []string{"0", "0"}, []string{"0", "2"})},
-				closed, {protocol.ComStmtBulkExecute, lastPrepared + bulk(0, []string{"0", "0"})},
+				prepares("UPDATE t SET id = id + ? WHERE id > ?"),
+				{protocol.ComStmtBulkExecute, lastPrepared + bulk(0, []string{"0", "0"}, []string{"0", "2"})},
+				closed,
+				{protocol.ComStmtBulkExecute, lastPrepared + bulk(0, []string{"0", "0"})},
 			}},
 		} {
 			p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
@@ -109,7 +119,10 @@ func TestTheLastStatementPreparedIsMeantByMinusOne(t *testing.T) {
 	}
 }
 
-// Checklist 11, 20, 21, 29.
+// Checklist 11.
+// Checklist 20.
+// Checklist 21.
+// Checklist 29.
 func TestTheLastStatementPreparedMayBeTheProxys(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.Unknown = proxy.UnknownError }})
 	if !e.Servers[0].IsMariaDB() {
@@ -171,7 +184,8 @@ func TestTheLastStatementPreparedMayBeTheProxys(t *testing.T) {
 	}
 }
 
-// Checklist 13, 21.
+// Checklist 13.
+// Checklist 21.
 func TestLongDataOfARefusedExecutionIsGone(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})

@@ -43,6 +43,7 @@ type prepared struct {
 	shape     stmtTraits
 	set       []byte // the text of a SET
 
+	use    string               // the schema of a USE
 	kill   *killPrepared        // of a KILL
 	hidden []hiddenParam        // parameters that the proxy fills
 	place  []uint16             // the server's index of each of the client's parameters; nil without hidden ones
@@ -171,8 +172,7 @@ func (s *session) prepare(sql []byte) error {
 	st := &s.stmt
 	st.Analyze(sql, s.state.mode)
 	switch {
-	case st.Kind == statement.Use:
-		return sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+	case st.Kind == statement.Use: // each execution goes where it leads
 	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
 	case st.Kind == statement.CreateSequence, st.Kind == statement.DropSequence, st.Kind == statement.ShowSequences:
@@ -212,6 +212,9 @@ func (s *session) prepare(sql []byte) error {
 	}
 	if st.Kind == statement.Set {
 		p.set = append([]byte(nil), sql...)
+	}
+	if st.Kind == statement.Use {
+		p.use = string(st.Schema)
 	}
 	if k := st.Kill; st.Kind == statement.Kill && k.Operand != statement.KillOther {
 		p.kill = &killPrepared{KillTarget: k, variable: string(sql[k.Start:k.End])}
@@ -418,6 +421,9 @@ func (s *session) execute(payload []byte) error {
 				return err
 			}
 		}
+		if p.use != "" {
+			return s.useSchema(p.use, p)
+		}
 		c, err := s.connFor(p)
 		if err != nil {
 			return s.dropLongData(p.conn, p, err)
@@ -436,7 +442,7 @@ func (s *session) execute(payload []byte) error {
 // passable says whether an execution may be passed on without being held whole: all
 // that is needed of it is the statement.
 func (p *prepared) passable() bool {
-	return p.conn != nil && len(p.hidden) == 0 && p.set == nil && p.kill == nil
+	return p.conn != nil && len(p.hidden) == 0 && p.set == nil && p.kill == nil && p.use == ""
 }
 
 // noteExecuted is noteDone for an execution.

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"seqproxy/protocol"
@@ -122,6 +123,17 @@ func TestOneStatementWithoutATransactionUsesUpSETTRANSACTION(t *testing.T) {
 				t.Errorf("USE of the other shard: got %x, want it to succeed: %v", got[4], c.free)
 			}
 		})
+	}
+	// An execution that is not held whole is a transaction, too.
+	for sql, free := range map[string]bool{"INSERT INTO t SELECT LENGTH(?)": true, "SELECT LENGTH(?)": false, "INSERT INTO t SELECT LENGTH(?) UNION SELECT (SELECT 1 UNION SELECT 2)": false} {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		w.query("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+		id := string(w.do(protocol.ComStmtPrepare, sql)[5:9])
+		w.do(protocol.ComStmtExecute, id+"\x00\x01\x00\x00\x00"+
+			binding("\x00", typeBlob, string(protocol.AppendLenEncBytes(nil, strings.Repeat("x", 100_000)))))
+		if got := w.query("USE " + e.Schemas[1]); free != (got[4] == 0) {
+			t.Errorf("USE of the other shard after a long execution of %s: got %x, want it to succeed: %v", sql, got[4], free)
+		}
 	}
 	// The server agrees.
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
