@@ -61,14 +61,14 @@ func TestLoginToARealServer(t *testing.T) {
 		capabilities                            Capability
 		code                                    uint16
 	}{
-		{"all that can be relayed", "login_app", "pa$$ wörd", "tcp", schema, Relayable & offered, 0},
+		{"all that can be relayed", "login_app", "pa$$ wörd", "tcp", schema, Relayable &^ QueryAttributes & offered, 0},
 		{"few flags", "login_app", "pa$$ wörd", "tcp", "", Protocol41, 0},
-		{"over the Unix socket", "login_app", "pa$$ wörd", "unix", schema, Relayable & offered, 0},
-		{"no password", "login_open", "", "tcp", schema, Relayable & offered, 0},
-		{"wrong password", "login_app", "wrong", "tcp", schema, Relayable & offered, 1045},
-		{"no password where one is set", "login_app", "", "tcp", schema, Relayable & offered, 1045},
-		{"unknown user", "login_nobody", "x", "tcp", "", Relayable & offered, 1045},
-		{"unknown database", "login_app", "pa$$ wörd", "tcp", schema + "_none", Relayable & offered, 1044},
+		{"over the Unix socket", "login_app", "pa$$ wörd", "unix", schema, Relayable &^ QueryAttributes & offered, 0},
+		{"no password", "login_open", "", "tcp", schema, Relayable &^ QueryAttributes & offered, 0},
+		{"wrong password", "login_app", "wrong", "tcp", schema, Relayable &^ QueryAttributes & offered, 1045},
+		{"no password where one is set", "login_app", "", "tcp", schema, Relayable &^ QueryAttributes & offered, 1045},
+		{"unknown user", "login_nobody", "x", "tcp", "", Relayable &^ QueryAttributes & offered, 1045},
+		{"unknown database", "login_app", "pa$$ wörd", "tcp", schema + "_none", Relayable &^ QueryAttributes & offered, 1044},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			addr := s.Addr()
