@@ -80,6 +80,45 @@ func TestAFrameOfAlmost16MBIsReadInPieces(t *testing.T) {
 	})
 }
 
+// A frame that becomes more than there is room for is unpacked further at the next
+// read: nobody else may get the buffer that it lies in meanwhile.
+func TestABufferWithAFrameInItIsNotGivenAway(t *testing.T) {
+	eachPacking(t, func(t *testing.T, how mysqltest.Packing) {
+		p := newFramePair(t, how, false)
+		payload := make([]byte, 80_000)
+		r := rand.New(rand.NewPCG(1, 2))
+		for i := range payload { // a fourth of it is left when it is packed
+			payload[i] = "acgt"[r.IntN(4)]
+		}
+		want := packetOf(string(payload))
+		frame := p.frame(0, want)
+		if len(frame) > BufferSize {
+			t.Fatalf("the frame has %d bytes: it does not fit into one buffer", len(frame))
+		}
+		p.say(frame)
+		time.Sleep(10 * time.Millisecond) // it is to come in one piece
+		var got []byte
+		for len(got) < len(want) {
+			if err := p.Fill(); err != nil {
+				t.Fatalf("after %d bytes: %v", len(got), err)
+			}
+			got = append(got, p.Buffered()...)
+			p.Discard(len(p.Buffered()))
+			var others [4][]byte
+			for i := range others {
+				others[i] = takeBuffer()
+				clear(others[i])
+			}
+			for _, b := range others {
+				giveBuffer(b)
+			}
+		}
+		if !bytes.Equal(got, want) {
+			t.Error("other bytes came out than were sent")
+		}
+	})
+}
+
 // What was sent in one piece is seen in one piece: such commands go on to a server
 // in one write.
 func TestCommandsInSeveralFramesAreReadAtOnce(t *testing.T) {

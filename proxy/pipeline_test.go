@@ -77,7 +77,7 @@ func TestCommandsInOneWriteAreAnsweredInOrder(t *testing.T) {
 	for _, s := range steps {
 		all = append(all, packet(s.payload)...)
 	}
-	w = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	w = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
 	go func() {
 		for rest := all; len(rest) > 0; {
 			n := min(1+rand.IntN(40), len(rest))
