@@ -47,15 +47,21 @@ func (s *session) carryVariables(c *backend.Conn) error {
 }
 
 // systemSets returns assignments of the system variables that were set after
-// version since, as c's server takes them.
+// version since, as c's server takes them. SET NAMES stays one: it alone gives results
+// the collation that clients are told.
 func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err error) {
+	named := s.state.names > since
 	var names []string
 	for name, version := range s.state.sysvars {
-		if version > since {
+		if version > since && !(named && setByNames(name)) {
 			names = append(names, isolationName(name, s.cur.Hello()))
 		}
 	}
 	sort.Strings(names)
+	own := len(names)
+	if named {
+		names = append(names, "character_set_client", "collation_connection")
+	}
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -63,8 +69,11 @@ func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err err
 	if err != nil {
 		return nil, err
 	}
-	for i, value := range values {
+	for i, value := range values[:own] {
 		sets = append(sets, "@@session."+isolationName(names[i], c.Hello())+" = "+literal(value))
+	}
+	if named {
+		sets = append(sets, "NAMES "+literal(values[own])+" COLLATE "+literal(values[own+1]))
 	}
 	return sets, nil
 }

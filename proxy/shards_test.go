@@ -419,6 +419,8 @@ func TestUserVariablesKeepBytesAndCharacterSetOnTheOtherShard(t *testing.T) {
 		"binary":               {"SET @a = 0x00FF5C27"},
 		"hexadecimal string":   {"SET @a = X'4142'"},
 		"collation":            {"SET NAMES utf8mb4 COLLATE utf8mb4_bin", "SET @a = 'ä'", "SET NAMES utf8mb4"},
+		"collation of results": {"SET @a = 'ä'", "SET NAMES utf8mb4 COLLATE utf8mb4_bin"},
+		"results set alone":    {"SET @a = 'ä'", "SET NAMES utf8mb4 COLLATE utf8mb4_bin", "SET character_set_results = utf8mb4"},
 		"number":               {"SET @a = 5"},
 		"negative":             {"SET @a = -5"},
 		"decimal":              {"SET @a = 1.50"},

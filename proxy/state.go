@@ -35,6 +35,9 @@ type state struct {
 	sysvars map[string]int
 	// uservars are the user variables that were set to a literal.
 	uservars map[string]userVariable
+	// names is the version at which SET NAMES set the variables of setByNames, if
+	// none of them was set alone since.
+	names int
 	// told are those of sysvars whose values are known without a server.
 	told map[string]string
 	// synced is the version that each connection has.
@@ -209,6 +212,9 @@ func (st *state) setVariables(s *statement.Statement, text []byte) {
 			if a.Target == statement.CharacterSet {
 				st.changed("character_set_connection")
 			}
+			if a.Target == statement.Names {
+				st.names = st.version
+			}
 			name, _, _ := strings.Cut(value, " ")
 			st.setCharset(unquote(name))
 		case statement.UserVariable:
@@ -289,6 +295,18 @@ func (st *state) changed(name string) {
 		st.sysvars = make(map[string]int)
 	}
 	st.sysvars[name] = st.version
+	if setByNames(name) {
+		st.names = 0
+	}
+}
+
+// setByNames says whether SET NAMES sets a variable.
+func setByNames(name string) bool {
+	switch name {
+	case "character_set_client", "character_set_connection", "character_set_results", "collation_connection":
+		return true
+	}
+	return false
 }
 
 // unquote takes the quotes off a simple literal.
