@@ -77,7 +77,7 @@ func TestTooManyConnectionsOfAServerAreToldAsItTellsThem(t *testing.T) {
 			}})
 			var c *wire
 			if !byServerToo { // otherwise the login has opened the connection
-				c = e.Wire(t, e.Addr(), wireLogin{})
+				c = e.Wire(t, e.Addr(), wireLogin{Capabilities: untold})
 			}
 			release := exhaust(t, s.Addr())
 			e.refusesAsDirect(t, s.Addr(), 1040)
@@ -117,7 +117,7 @@ func TestAHostThatAServerDoesNotLetInIsToldSo(t *testing.T) {
 	e := newEnv(t, setup{Backend: func(o *backend.Options) {
 		o.Shards[0].Nodes, o.Shards[0].Login = []string{s.Addr()}, &backend.Credentials{User: "root"}
 	}})
-	c := e.Wire(t, e.Addr(), wireLogin{})
+	c := e.Wire(t, e.Addr(), wireLogin{Capabilities: untold})
 	accounts := "mysql.global_priv"
 	if !isMariaDB(s) {
 		accounts = "mysql.user"

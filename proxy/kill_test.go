@@ -281,7 +281,7 @@ func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
 
 func TestKillEndsIdleSessionsAndLogins(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
-	killer := e.Wire(t, e.Addr(), wireLogin{Capabilities: allFraming &^ protocol.SessionTrack}) // so that no server is needed for its login
+	killer := e.Wire(t, e.Addr(), wireLogin{Capabilities: untold})
 	for _, schema := range []string{"", e.Schemas[0]} {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: schema})
 		if schema != "" {

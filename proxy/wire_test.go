@@ -21,6 +21,10 @@ import (
 const allFraming = protocol.LongFlag | protocol.Transactions | protocol.MultiStatements | protocol.MultiResults |
 	protocol.PSMultiResults | protocol.SessionTrack | protocol.DeprecateEOF | protocol.LocalFiles
 
+// untold is allFraming for a login without a schema that needs no server, whichever
+// that is: some tell of the session at every login, where that was agreed on.
+const untold = allFraming &^ protocol.SessionTrack
+
 // wireTimeout bounds every wait of a wire.
 const wireTimeout = 20 * time.Second
 
