@@ -454,7 +454,8 @@ func (s *session) logEnd(err error) {
 	switch {
 	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
 		event = "session ended by a broken compressed stream"
-	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled):
+	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
+		s.doom.Load() != notDoomed: // whatever it met then
 		level = zap.DebugLevel
 	case errors.Is(err, errBackendClosed):
 		event = "session ended as the server closed its idle connection"

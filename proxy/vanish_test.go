@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -170,8 +171,10 @@ func (e *env) resources(t *testing.T) resources {
 
 func TestAClientThatVanishesInAPipelineTakesTheRestAlong(t *testing.T) {
 	e := newEnv(t, setup{})
-	exec(t, e.DirectConn(t, 0, "", nil), "DO GET_LOCK('held', 0)")
-	const statement = "SELECT GET_LOCK('held', 1000)"
+	// Not GET_LOCK, which notices by itself that its client has gone.
+	exec(t, e.DirectConn(t, 0, e.Schemas[0], nil), "CREATE TABLE locked (a INT PRIMARY KEY) ENGINE=InnoDB",
+		"INSERT INTO locked VALUES (1)", "BEGIN", "SELECT * FROM locked FOR UPDATE")
+	const statement = "SELECT * FROM locked FOR UPDATE"
 	for range 3 {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 		w.send(append(packet(command(protocol.ComQuery, "SELECT REPEAT('x', 1000000)")), packet(command(protocol.ComQuery, statement))...))
@@ -180,6 +183,18 @@ func TestAClientThatVanishesInAPipelineTakesTheRestAlong(t *testing.T) {
 		e.awaitNoStatement(t, e.Servers[0], statement)
 	}
 	e.awaitSessions(t, 0)
+
+	// Reset before the first answer comes: that cannot be written, while the second
+	// statement runs already.
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	w.send(append(packet(command(protocol.ComQuery, "SELECT SLEEP(0.2)")), packet(command(protocol.ComQuery, statement))...))
+	e.awaitStatement(e.Servers[0], "SELECT SLEEP(0.2)")
+	if err := w.nc.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	w.nc.Close()
+	e.awaitSessions(t, 0)
+	e.awaitNoStatement(t, e.Servers[0], statement)
 }
 
 func TestAClientThatVanishesWhileItWaitsForANumberLeavesNothing(t *testing.T) {
