@@ -17,8 +17,28 @@ func (s *Server) relays(user string) bool {
 	if !s.opts.RelayLogins {
 		return false
 	}
-	_, known := s.users[user]
-	return !known
+	if _, known := s.users[user]; known {
+		return false
+	}
+	// A name that is too long is cut by the server, and must not be a way around what is
+	// demanded of a user that is known here. MariaDB's limit is 128 characters, MySQL's
+	// 32, both of three bytes at most.
+	for _, limit := range [...]int{32, 3 * 32, 128, 3 * 128} {
+		if limit < len(user) {
+			if _, known := s.users[user[:limit]]; known {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// unquotedUser takes quotes off a name, as servers do with that of a login.
+func unquotedUser(name string) string {
+	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
+		return name[1 : len(name)-1]
+	}
+	return name
 }
 
 // identifyByServer lets the default shard's server check who the client is, over the

@@ -434,6 +434,33 @@ func TestKnownUsersAreNotTheServersToCheck(t *testing.T) {
 	checkError(t, "the server's password", login("the servers"), 1045)
 }
 
+// A server takes quotes off a name and cuts one that is too long. Neither may be a way
+// around the proxy's check of a user that it knows.
+func TestAKnownUserIsKnownByOtherSpellingsOfTheName(t *testing.T) {
+	long := strings.Repeat("n", 32)
+	e := newEnv(t, setup{
+		Proxy: func(o *proxy.Options) {
+			o.RelayLogins = true
+			o.Users = append(o.Users, proxy.User{Name: "known", Password: "the proxy's"}, proxy.User{Name: long, Password: "the proxy's"})
+		},
+		Backend: func(o *backend.Options) { o.Shards[0].Login = &o.Probe },
+	})
+	for _, name := range []string{"known", long} {
+		account(t, e.Servers[0], name+"@'%'", "IDENTIFIED BY 'the servers'")
+	}
+	for _, name := range []string{"'known'", long + "n", "'" + long + "'", strings.Repeat("n", 97)} {
+		err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = name, "the servers" })
+		checkError(t, name+" with the server's password", err, 1045)
+	}
+	if err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = "'known'", "the proxy's" }); err != nil {
+		t.Errorf("in quotes, with the proxy's password: %v", err)
+	}
+	direct := e.tryLogin(t, e.Servers[0].Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = "'known'", "the servers" })
+	if direct != nil {
+		t.Errorf("direct, in quotes: %v", direct)
+	}
+}
+
 func TestWithoutTheServerOnlyKnownUsersLogIn(t *testing.T) {
 	s := mysqltest.Start(t)
 	e := newEnv(t, setup{

@@ -274,6 +274,7 @@ func (s *session) logIn() error {
 // identify makes the session that of the user that the client proves to be, to us or
 // to the server.
 func (s *session) identify(attempt *protocol.Attempt) error {
+	attempt.Hello.User = unquotedUser(attempt.Hello.User)
 	if s.srv.relays(attempt.Hello.User) {
 		return s.identifyByServer(attempt)
 	}
