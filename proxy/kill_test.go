@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	osexec "os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -365,7 +366,10 @@ func TestKillOnAnotherShardIsSaidThereWithThatShardsAccount(t *testing.T) {
 func TestControlCInTheCommandLineClientEndsItsStatement(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.hold(t, 0)
-	client := e.Servers[0].Client(t)
+	client, plain := e.Servers[0].Client(t), []string{"--skip-ssl"}
+	if filepath.Base(client) == "mysql" {
+		plain = []string{"--ssl-mode=DISABLED", "--get-server-public-key"}
+	}
 	for i, addr := range []string{e.Servers[0].Addr(), e.Addr()} {
 		statement := fmt.Sprintf("SELECT GET_LOCK('held', 100), 'ctrl-c %d'", i)
 		host, port, err := net.SplitHostPort(addr)
@@ -375,7 +379,8 @@ func TestControlCInTheCommandLineClientEndsItsStatement(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		// --force: the client goes on with its script.
-		cmd := osexec.CommandContext(ctx, client, "--no-defaults", "--batch", "--force", "-h", host, "-P", port, "-u", e.User, "--password="+e.Password)
+		args := append([]string{"--no-defaults", "--batch", "--force", "-h", host, "-P", port, "-u", e.User, "--password=" + e.Password}, plain...)
+		cmd := osexec.CommandContext(ctx, client, args...)
 		cmd.Stdin = strings.NewReader(statement + ";\nSELECT 'it goes on';\n")
 		var out strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &out
