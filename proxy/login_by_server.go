@@ -21,13 +21,19 @@ func (s *Server) relays(user string) bool {
 		return false
 	}
 	// A name that is too long is cut by the server, and must not be a way around what is
-	// demanded of a user that is known here. MariaDB's limit is 128 characters, MySQL's
-	// 32, both of three bytes at most.
-	for _, limit := range [...]int{32, 3 * 32, 128, 3 * 128} {
-		if limit < len(user) {
-			if _, known := s.users[user[:limit]]; known {
-				return false
-			}
+	// demanded of a user that is known here: MySQL cuts at 96 bytes, MariaDB at 128
+	// characters.
+	const bytesMySQL, charactersMariaDB = 96, 128
+	if len(user) > bytesMySQL {
+		if _, known := s.users[user[:bytesMySQL]]; known {
+			return false
+		}
+	}
+	characters := 0
+	for i := range user {
+		if characters++; characters > charactersMariaDB {
+			_, known := s.users[user[:i]]
+			return !known
 		}
 	}
 	return true

@@ -437,7 +437,10 @@ func TestKnownUsersAreNotTheServersToCheck(t *testing.T) {
 // A server takes quotes off a name and cuts one that is too long. Neither may be a way
 // around the proxy's check of a user that it knows.
 func TestAKnownUserIsKnownByOtherSpellingsOfTheName(t *testing.T) {
-	long := strings.Repeat("n", 32)
+	long := strings.Repeat("漢", 32) // 96 bytes: MySQL cuts there
+	if isMariaDB(mysqltest.Shared(t)) {
+		long = strings.Repeat("n", 127) + "é" // and here at 128 characters
+	}
 	e := newEnv(t, setup{
 		Proxy: func(o *proxy.Options) {
 			o.RelayLogins = true
@@ -448,16 +451,18 @@ func TestAKnownUserIsKnownByOtherSpellingsOfTheName(t *testing.T) {
 	for _, name := range []string{"known", long} {
 		account(t, e.Servers[0], name+"@'%'", "IDENTIFIED BY 'the servers'")
 	}
-	for _, name := range []string{"'known'", long + "n", "'" + long + "'", strings.Repeat("n", 97)} {
+	for _, name := range []string{"'known'", long + "n", long + "漢漢", "'" + long + "'"} {
 		err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = name, "the servers" })
 		checkError(t, name+" with the server's password", err, 1045)
 	}
 	if err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = "'known'", "the proxy's" }); err != nil {
 		t.Errorf("in quotes, with the proxy's password: %v", err)
 	}
-	direct := e.tryLogin(t, e.Servers[0].Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = "'known'", "the servers" })
-	if direct != nil {
-		t.Errorf("direct, in quotes: %v", direct)
+	for _, name := range []string{"'known'", long + "n"} {
+		err := e.tryLogin(t, e.Servers[0].Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = name, "the servers" })
+		if err != nil {
+			t.Errorf("direct, as %s: %v", name, err)
+		}
 	}
 }
 
