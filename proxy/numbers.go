@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -277,6 +278,9 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 		return s.dropLongData(p.conn, p, err)
 	}
 	if err := s.fillHidden(c, p, payload); err != nil {
+		if errors.Is(err, errMalformed) {
+			err = s.malformed()
+		}
 		return s.dropLongData(c, p, err)
 	}
 	p.forgetLong()
