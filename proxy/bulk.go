@@ -14,10 +14,16 @@ import (
 const (
 	bulkHead      = 7   // command, statement id, flags
 	bulkSendTypes = 128 // types follow, two bytes for each parameter
-	bulkValue     = 0   // the indicator before a value; others stand for NULL, DEFAULT and the like, and have none
+
+	// Indicators before the values.
+	bulkValue  = 0
+	bulkIgnore = 3 // the last of those that stand for a value: NULL, DEFAULT, and the column left as it is
 )
 
 var errNotInBulk = sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+
+// errBulkArguments is the server's error for rows or types that cannot be read.
+var errBulkArguments = sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
 
 // executeBulk handles COM_STMT_BULK_EXECUTE: an execution with many rows of parameters.
 func (s *session) executeBulk(payload []byte) error {
@@ -123,7 +129,7 @@ func (p *prepared) cutBulk(payload []byte) (rows [][]byte, err error) {
 	switch {
 	case binary.LittleEndian.Uint16(payload[5:])&bulkSendTypes == 0:
 		if len(p.types) != p.params {
-			return nil, errMalformed
+			return nil, errBulkArguments
 		}
 	case len(rest) < 2*p.params:
 		return nil, errMalformed
@@ -139,13 +145,13 @@ func (p *prepared) cutBulk(payload []byte) (rows [][]byte, err error) {
 		for i := range p.params {
 			var ok bool
 			if rest, ok = p.cutBulkValue(i, rest); !ok {
-				return nil, errMalformed
+				return nil, errBulkArguments
 			}
 		}
 		rows = append(rows, row[:len(row)-len(rest)])
 	}
 	if len(rows) == 0 {
-		return nil, errMalformed
+		return nil, errBulkArguments
 	}
 	return rows, nil
 }
@@ -157,7 +163,7 @@ func (p *prepared) cutBulkValue(i int, b []byte) (rest []byte, ok bool) {
 	}
 	indicator, b := b[0], b[1:]
 	if indicator != bulkValue {
-		return b, true
+		return b, indicator <= bulkIgnore
 	}
 	size, ok := protocol.BinaryValueSize(uint8(p.types[i].Type), b)
 	if !ok {

@@ -162,6 +162,24 @@ func TestNumbersOfABulkExecutionStandBesideEveryIndicator(t *testing.T) {
 			all = append(all, rows...)
 		}
 		many(types, all...)
+		before := e.nextNumber(t, "s")
+		for _, c := range []struct{ types, rows string }{
+			{typeString, ""}, {typeString + "\x03", ""}, {types, ""},
+			{types, "\x09" + bulkLong(1)}, {types, "\x04" + bulkLong(1)}, {types, rows[0] + "\x04\x04"}, {types, "\x00\x05abc"}, {types, rows[0] + "\x00"}, {"", "\x00\xfe\xff"},
+		} {
+			directTypes, number := typeNumber+c.types, ""
+			if c.types == "" {
+				directTypes = ""
+			}
+			if c.rows != "" {
+				number = bulkNumber(before)
+			}
+			got, want := p.Proxy.do(protocol.ComStmtBulkExecute, string(proxied)+bulkRows(f, c.types, c.rows)), p.Direct.do(protocol.ComStmtBulkExecute, string(direct)+bulkRows(f, directTypes, number, c.rows))
+			compare(t, fmt.Sprintf("malformed: types %x, rows %x", c.types, c.rows), got, want)
+		}
+		if got := e.nextNumber(t, "s"); got != before {
+			t.Errorf("after malformed bulks: got %d as the next number, want %d", got, before)
+		}
 	}
 }
 
