@@ -27,11 +27,11 @@ var errBulkArguments = sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect ar
 
 // executeBulk handles COM_STMT_BULK_EXECUTE: an execution with many rows of parameters.
 func (s *session) executeBulk(payload []byte) error {
+	if len(payload) < bulkHead && s.likeMariaDB() {
+		return errMalformed
+	}
 	if err := s.bulkAgreed(); err != nil {
 		return err
-	}
-	if len(payload) < bulkHead {
-		return s.malformed()
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
@@ -58,7 +58,8 @@ func (s *session) executeBulk(payload []byte) error {
 	return nil
 }
 
-// bulkAgreed is the server's error if the session has not agreed on bulk executions.
+// bulkAgreed is the server's error if the session has not agreed on bulk executions,
+// which only MariaDB offers.
 func (s *session) bulkAgreed() error {
 	switch {
 	case s.login.Capabilities.Has(protocol.BulkOperations):

@@ -164,8 +164,15 @@ func TestNumbersOfABulkExecutionStandBesideEveryIndicator(t *testing.T) {
 		many(types, all...)
 		before := e.nextNumber(t, "s")
 		for _, c := range []struct{ types, rows string }{
-			{typeString, ""}, {typeString + "\x03", ""}, {types, ""},
-			{types, "\x09" + bulkLong(1)}, {types, "\x04" + bulkLong(1)}, {types, rows[0] + "\x04\x04"}, {types, "\x00\x05abc"}, {types, rows[0] + "\x00"}, {"", "\x00\xfe\xff"},
+			{typeString, ""},
+			{typeString + "\x03", ""},
+			{types, ""},
+			{types, "\x09" + bulkLong(1)},
+			{types, "\x04" + bulkLong(1)},
+			{types, rows[0] + "\x04\x04"},
+			{types, "\x00\x05abc"},
+			{types, rows[0] + "\x00"},
+			{"", "\x00\xfe\xff"},
 		} {
 			directTypes, number := typeNumber+c.types, ""
 			if c.types == "" {

@@ -515,8 +515,11 @@ func (s *session) prepareConn(c *backend.Conn, p *prepared) error {
 // onPrepared handles the other commands on a prepared statement.
 func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 	least := 5 // command, statement id
-	if cmd == protocol.ComStmtLongData {
+	switch {
+	case cmd == protocol.ComStmtLongData:
 		least = 7 // and parameter
+	case cmd == protocol.ComStmtFetch && !s.likeMariaDB():
+		least = 9 // and number of rows, for which MariaDB looks beyond the packet
 	}
 	if len(payload) < least {
 		// MySQL answers then even to what has no answer.
