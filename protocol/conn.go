@@ -63,6 +63,10 @@ func NewConn(nc net.Conn, writeStall time.Duration, readAhead int) (*Conn, error
 	return c, nil
 }
 
+// Compressed says whether the stream is one of compressed frames. In these the servers
+// check the frames' numbers and never those of the packets inside.
+func (c *Conn) Compressed() bool { return c.frames != nil }
+
 // Buffered returns the bytes that were read and not discarded. They are valid,
 // and may be changed in place, until the next Fill, ReadPacket or Discard.
 func (c *Conn) Buffered() []byte { return c.buf[c.r:c.w] }

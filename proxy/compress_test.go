@@ -135,6 +135,44 @@ func TestCompressedCommandsOfEveryKind(t *testing.T) {
 	}
 }
 
+// TestPacketsInsideOfFramesMayBeNumberedAnyhow: with compression the servers look at the
+// numbers of frames alone, and Connector/J makes use of that.
+func TestPacketsInsideOfFramesMayBeNumberedAnyhow(t *testing.T) {
+	server := mysqltest.Start(t, "--local-infile=1", "--max-allowed-packet=64M")
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
+	schema := e.Schemas[0]
+	server.Exec(t, "USE "+schema, "CREATE TABLE t (a INT, b LONGTEXT)")
+	// numbered gives the packets of a piece other numbers than they have.
+	numbered := func(b []byte) []byte {
+		for at, i := 0, byte(7); at < len(b); at, i = at+protocol.HeaderSize+protocol.PayloadLen(b[at:]), i+3 {
+			b[at+3] = i
+		}
+		return b
+	}
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: schema, Packing: mysqltest.Zlib})
+	ask := func(sql string, file []byte) []byte {
+		if w.caps.Has(protocol.QueryAttributes) {
+			sql = protocol.NoAttributes + sql
+		}
+		w.send(numbered(packet(command(protocol.ComQuery, sql))))
+		got := w.receive(protocol.ComQuery.AnswerShape(), file)
+		w.ping(fmt.Sprintf("%.50q", sql))
+		return got
+	}
+	for _, size := range []int{1, 50_000, 300_000, protocol.MaxFragment + 10} { // held, long, several packets
+		sql := "SELECT LENGTH('" + strings.Repeat("x", size) + "')"
+		if got := ask(sql, nil); !bytes.Contains(got, []byte(fmt.Sprint(size))) {
+			t.Errorf("a statement with %d bytes: got %.200q", size, got)
+		}
+	}
+	const load = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t"
+	for _, rest := range []int{200, 20_000} {
+		if got := ask(load, numbered(file("2\ta\n", strings.Repeat("3\tb\n", rest)))); !bytes.Contains(got, fmt.Appendf(nil, "Records: %d ", rest+1)) {
+			t.Errorf("%s: got %.200q", load, got)
+		}
+	}
+}
+
 func TestNumbersAreGivenOverACompressedConnection(t *testing.T) {
 	e := newEnv(t, setup{})
 	createSequence(t, e, "s")

@@ -250,6 +250,7 @@ func (u *User) beside(shard *backend.Shard) (creds backend.Credentials, known bo
 func (s *session) sendFile(c *backend.Conn) error {
 	var writeErr error
 	continued := false
+	num := c.Answer.PacketNum + 1
 	for {
 		b := s.client.Buffered()
 		n, ended := 0, false
@@ -258,6 +259,8 @@ func (s *session) sendFile(c *backend.Conn) error {
 			if len(b)-n < protocol.HeaderSize+size {
 				break
 			}
+			s.number(b[n:], num)
+			num++
 			n += protocol.HeaderSize + size
 			ended = size == 0 && !continued
 			continued = size == protocol.MaxFragment
@@ -276,6 +279,8 @@ func (s *session) sendFile(c *backend.Conn) error {
 			return nil
 		}
 		if len(s.client.Buffered()) > protocol.BufferSize {
+			s.number(s.client.Buffered(), num)
+			num++
 			sent, err := s.passPacket(c, &writeErr)
 			if err != nil {
 				return err
@@ -286,6 +291,16 @@ func (s *session) sendFile(c *backend.Conn) error {
 		if err := s.fillClient(); err != nil {
 			return err
 		}
+	}
+}
+
+// number gives a packet of the client the number that it has to have, if the client
+// compresses: then the servers do not look at it, and Connector/J, for one, sends
+// commands that begin with 1 and files that begin with 0. On the connection to the
+// server, which has no frames, they do.
+func (s *session) number(header []byte, num uint8) {
+	if s.client.Compressed() {
+		header[3] = num
 	}
 }
 
@@ -349,6 +364,7 @@ func (s *session) passPackets(c *backend.Conn, writeErr *error) error {
 				return err
 			}
 		}
+		s.number(s.client.Buffered(), s.packetNum)
 	}
 }
 

@@ -143,6 +143,7 @@ func (s *session) nextCommand() (payload []byte, ok bool) {
 	if size == protocol.MaxFragment || len(b) < protocol.HeaderSize+size {
 		return nil, false
 	}
+	s.number(b, 0)
 	s.packetNum = b[3] + 1
 	s.parsed += protocol.HeaderSize + size
 	return b[protocol.HeaderSize : protocol.HeaderSize+size], true
