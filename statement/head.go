@@ -414,6 +414,12 @@ func (a *analyzer) kill() bool {
 		if id, number = parseUint(p.src[p.start+1 : max(p.start+1, p.end-1)]); number {
 			t.Operand, t.ID = KillNumber, id
 		}
+	case p.is('-'):
+		// Connector/J reads the greeting's id as a signed number, and kills by that.
+		p.next()
+		if n, number := parseUint(p.src[p.start:p.end]); p.kind == tNumber && number && n > 0 && n <= 1<<31 {
+			t.Operand, t.ID, t.End = KillNumber, 1<<32-n, p.end
+		}
 	case p.is('?'):
 		t.Operand = KillParam
 	case p.kind == tUserVar:

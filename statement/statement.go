@@ -234,7 +234,8 @@ type KillTarget struct {
 	Query bool
 	// Hard and Soft are set for MariaDB's words.
 	Hard, Soft bool
-	// ID is the connection id of a KillNumber.
+	// ID is the connection id of a KillNumber. One of 2^31 and above may be written as
+	// the signed number of 32 bits that has its bits.
 	ID uint64
 	// Start and End bound the operand.
 	Start, End int
