@@ -85,7 +85,12 @@ func commandLineArgs(name string, p *place, to target) []string {
 	default:
 		args = append(args, "--skip-ssl")
 	}
-	if to.login == "compress" {
+	switch {
+	case to.login == "compress" && name == "mysql": // --compress is deprecated there
+		args = append(args, "--compression-algorithms=zlib")
+	case to.login == "zstd":
+		args = append(args, "--compression-algorithms=zstd", "--zstd-compression-level=5")
+	case to.login == "compress":
 		args = append(args, "--compress")
 	}
 	return args

@@ -37,7 +37,7 @@ type client struct {
 type target struct {
 	host, port, schema string
 	user               string
-	login              string // "password", "tls" or "compress"
+	login              string // "password", "tls", "compress" or "zstd"
 	big                int    // bytes of the big value
 	sequence           string // "" on a direct connection
 	infile             string
@@ -45,36 +45,39 @@ type target struct {
 
 // more are the further ways to log in. A login is relayed when the proxy does not know
 // the account, and the server checks it.
-var more = []string{"tls", "relayed password", "relayed tls"}
+var (
+	more         = []string{"tls", "relayed password", "relayed tls"}
+	moreCompress = append(slices.Clone(more), "compress", "relayed compress")
+)
 
 // clients are all, in the order of the documentation.
 var clients = []client{
-	{name: "go-sql-driver", logins: more, run: runGoDriver},
-	commandLine("mariadb", more, findMariaDB),
+	{name: "go-sql-driver", logins: moreCompress, run: runGoDriver},
+	commandLine("mariadb", moreCompress, findMariaDB),
 	func() client {
-		c := commandLine("mysql", more, findMySQL)
+		c := commandLine("mysql", append(slices.Clone(moreCompress), "zstd"), findMySQL)
 		c.unable, c.unpacked = lacksNative, true
 		return c
 	}(),
 	func() client {
-		c := commandLine("mariadb-11.8", more, findMariaDB11)
+		c := commandLine("mariadb-11.8", moreCompress, findMariaDB11)
 		c.unpacked = true
 		return c
 	}(),
-	script("npm-mysql2", more, "node", "node/mysql2.mjs"),
-	script("npm-mariadb", more, "node", "node/mariadb.mjs"),
+	script("npm-mysql2", moreCompress, "node", "node/mysql2.mjs"),
+	script("npm-mariadb", moreCompress, "node", "node/mariadb.mjs"),
 	func() client {
 		c := script("npm-mysql", more, "node", "node/mysql.mjs")
 		c.unable = needsNative
 		return c
 	}(),
 	script("PyMySQL", more, python, "dbapi.py", "pymysql"),
-	script("mysqlclient", more, python, "dbapi.py", "MySQLdb"),
-	script("php-mysqli", more, "php", "mysqli.php"),
-	script("php-PDO", more, "php", "pdo.php"),
-	script("perl-DBD-mysql", more, "perl", "dbd.pl"),
-	script("ruby-mysql2", more, "ruby", "mysql2.rb"),
-	script("Connector-J", more, "java", "Connector.java"),
+	script("mysqlclient", moreCompress, python, "dbapi.py", "MySQLdb"),
+	script("php-mysqli", moreCompress, "php", "mysqli.php"),
+	script("php-PDO", moreCompress, "php", "pdo.php"),
+	script("perl-DBD-mysql", moreCompress, "perl", "dbd.pl"),
+	script("ruby-mysql2", moreCompress, "ruby", "mysql2.rb"),
+	script("Connector-J", moreCompress, "java", "Connector.java"),
 }
 
 // python is Debian's, which Debian's modules are made for: another one may stand

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/internal/mysqld"
 )
 
 // The sizes of the big value: above what fits into one packet, and, for the further
@@ -72,7 +74,7 @@ func TestThroughTheProxyAsDirectly(t *testing.T) {
 		})
 	}
 	for name, try := range map[string]func(*testing.T, *place){
-		"dump": dumpIsTheSameAndReloads, "load": localFilesLoad, "slap": slapRuns, "sysbench": sysbenchRuns, "admin": adminCommandsWork,
+		"ctrl-c": ctrlCEndsTheStatement, "dump": dumpIsTheSameAndReloads, "load": localFilesLoad, "slap": slapRuns, "sysbench": sysbenchRuns, "admin": adminCommandsWork,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,6 +107,9 @@ func (c client) test(t *testing.T, p *place, to target) {
 		t.Run(login, func(t *testing.T) {
 			to := to
 			to.login = login
+			if login == "zstd" && p.server.Flavour() == mysqld.MariaDB {
+				t.Skip("the proxy offers what the server does, and MariaDB has no Zstandard")
+			}
 			if way, relayed := strings.CutPrefix(login, "relayed "); relayed {
 				if unable {
 					t.Skip("the server checks this login: " + c.unable(p))
@@ -127,7 +132,8 @@ func (c client) test(t *testing.T, p *place, to target) {
 			if direct != nil {
 				got.compare(f, direct)
 			}
-			if i > 0 && wire.seen() != (to.login == "password") {
+			// Zstandard leaves the first of many equal texts as it is.
+			if i > 0 && to.login != "zstd" && wire.seen() != (to.login == "password") {
 				f.add("connect", "the big value was seen on the wire: %t", wire.seen())
 			}
 			for step, what := range f {

@@ -122,6 +122,14 @@ public class Connector {
         }
         step("results", results);
 
+        // A timer of the driver kills the statement over a second connection.
+        List<Object> late;
+        try (Statement s = c.createStatement()) {
+            s.setQueryTimeout(1);
+            late = refused(() -> s.executeQuery("SELECT SLEEP(20) FROM photos"));
+        }
+        step("timeout", list(late, rows("SELECT 'goes on'")));
+
         try (Statement s = c.createStatement()) {
             int n = s.executeUpdate("LOAD DATA LOCAL INFILE '" + System.getenv("INFILE") + "' INTO TABLE words");
             List<Object> loaded = list(n, rows("SELECT COUNT(*), SUM(n), MIN(word) FROM words"));
