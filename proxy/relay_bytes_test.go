@@ -163,7 +163,9 @@ func framings() (all []protocol.Capability) {
 func TestEveryByteOfAnAnswerIsTheServersWhateverWasAgreedOn(t *testing.T) {
 	e := newEnv(t, setup{})
 	server, schema := e.Servers[0], e.Schemas[0]
-	for _, caps := range framings() {
+	hello, _ := e.Shards.Greeting()
+	its := hello.Capabilities & (protocol.LongPassword | protocol.Extended | protocol.QueryAttributes | protocol.OptionalMetadata)
+	for _, caps := range append(framings(), allFraming|its) {
 		t.Run(fmt.Sprintf("%010x", uint64(caps)), func(t *testing.T) {
 			run := func(addr string) (answers [][]byte) {
 				server.Exec(t, "DROP DATABASE "+schema, "CREATE DATABASE "+schema)
