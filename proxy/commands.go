@@ -285,7 +285,7 @@ func (s *session) changeUser(payload []byte) error {
 }
 
 // handOver relays a command whose answer never ends (replication) until one side
-// closes.
+// closes. Where the server refuses it with an error the session goes on.
 func (s *session) handOver() error {
 	if err := s.settle(); err != nil {
 		return err
@@ -297,11 +297,20 @@ func (s *session) handOver() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	if _, err := c.Write(s.client.Buffered()); err != nil {
+	if _, err := c.Write(s.client.Buffered()[:s.parsed]); err != nil {
 		return s.lost(c, err, false)
 	}
-	s.client.Discard(len(s.client.Buffered()))
+	s.client.Discard(s.parsed)
 	s.parsed = 0
+	for len(c.Buffered()) <= protocol.HeaderSize {
+		if err := c.Fill(); err != nil {
+			return s.lost(c, err, false)
+		}
+	}
+	if c.Buffered()[protocol.HeaderSize] == 0xff { // ERR; an event begins with 0
+		s.state.lastOwn = ownNothing
+		return s.relayAnswers(c, []expected{{shape: protocol.ShapeOne}})
+	}
 	s.client.FullDuplex()
 	c.FullDuplex()
 	ended := make(chan error, 1)

@@ -20,7 +20,7 @@ const (
 // commands and answers; those have tests of their own.
 func goesElsewhere(cmd protocol.Command) bool {
 	switch cmd {
-	case protocol.ComQuit, protocol.ComShutdown, protocol.ComChangeUser, protocol.ComBinlogDump, protocol.ComBinlogDumpGTID, protocol.ComTableDump:
+	case protocol.ComQuit, protocol.ComShutdown, protocol.ComChangeUser, protocol.ComBinlogDump, protocol.ComBinlogDumpGTID:
 		return true
 	}
 	return false
