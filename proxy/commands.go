@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
@@ -285,7 +287,7 @@ func (s *session) changeUser(payload []byte) error {
 }
 
 // handOver relays a command whose answer never ends (replication) until one side
-// closes. Where the server refuses it with an error the session goes on.
+// closes. A session without the right to it goes on, as on the server.
 func (s *session) handOver() error {
 	if err := s.settle(); err != nil {
 		return err
@@ -309,7 +311,12 @@ func (s *session) handOver() error {
 	}
 	if c.Buffered()[protocol.HeaderSize] == 0xff { // ERR; an event begins with 0
 		s.state.lastOwn = ownNothing
-		return s.relayAnswers(c, []expected{{shape: protocol.ShapeOne}})
+		err := s.relayAnswers(c, []expected{{shape: protocol.ShapeOne}})
+		switch c.Answer.ErrCode {
+		case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_UNKNOWN_COM_ERROR:
+			return err
+		}
+		return fmt.Errorf("%w: %w", errQuit, errDumpRefused) // the server closes then
 	}
 	s.client.FullDuplex()
 	c.FullDuplex()
@@ -325,6 +332,8 @@ func (s *session) handOver() error {
 	_ = s.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice
 	return fmt.Errorf("%w: %w", errQuit, err)
 }
+
+var errDumpRefused = errors.New("the server has refused a dump")
 
 // copyStream passes bytes on as they come, until from ends.
 func copyStream(to, from *protocol.Conn) error {
