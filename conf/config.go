@@ -34,6 +34,17 @@ type Config struct {
 	MaxStatement Size `toml:"max_statement"`
 	// MaxConnections bounds the clients at one time.
 	MaxConnections int `toml:"max_connections"`
+	// MaxUserConnections bounds those of one user; 0 does not.
+	MaxUserConnections int `toml:"max_user_connections"`
+	// MaxLogins bounds the clients that log in at one time; 0 does not.
+	MaxLogins int `toml:"max_logins"`
+
+	// FailedLogins is how many logins of one address may fail before further ones
+	// are delayed, up to FailedLoginDelay. 0 never delays.
+	FailedLogins     int      `toml:"failed_logins"`
+	FailedLoginDelay Duration `toml:"failed_login_delay"`
+	// FailedLoginExempt are addresses whose logins are never delayed.
+	FailedLoginExempt []Network `toml:"failed_login_exempt"`
 
 	// ProxyProtocolFrom are the addresses of balancers that tell the address of
 	// their client by the PROXY protocol. Every connection from there must.
@@ -106,6 +117,8 @@ type User struct {
 	OldPasswordFile string `toml:"old_password_file"`
 	OldPasswordEnv  string `toml:"old_password_env"`
 	Schema          string `toml:"schema"` // schema of a login that names none
+	// MaxConnections bounds the user's clients, in place of MaxUserConnections; 0 is that.
+	MaxConnections int `toml:"max_connections"`
 	// RequireTLS and the three below are what a login must have beside the password.
 	RequireTLS bool `toml:"require_tls"`
 	// RequireCertificate wants a certificate of TLS.ClientCAFile's.
@@ -210,6 +223,11 @@ func Default() *Config {
 		WriteTimeout:    Duration(time.Minute),
 		MaxStatement:    16 * MiB,
 		MaxConnections:  10000,
+		MaxLogins:       500,
+
+		FailedLogins:      10,
+		FailedLoginDelay:  Duration(5 * time.Second),
+		FailedLoginExempt: []Network{},
 
 		ProxyProtocolFrom: []Network{},
 

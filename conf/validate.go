@@ -54,15 +54,30 @@ func (c *Config) checkServing(p *checker) {
 	if c.MaxConnections < 1 {
 		p.add("max_connections", "must be >= 1, is %d", c.MaxConnections)
 	}
-	for _, n := range c.ProxyProtocolFrom {
-		if _, err := n.Prefix(); err != nil {
-			p.add("proxy_protocol_from", "%v, is %q", err, n)
-		}
-	}
+	checkNotNegative(p, "max_user_connections", c.MaxUserConnections)
+	checkNotNegative(p, "max_logins", c.MaxLogins)
+	checkNotNegative(p, "failed_logins", c.FailedLogins)
+	checkPositive(p, "failed_login_delay", c.FailedLoginDelay)
+	checkNetworks(p, "failed_login_exempt", c.FailedLoginExempt)
+	checkNetworks(p, "proxy_protocol_from", c.ProxyProtocolFrom)
 	checkOneOf(p, "last_insert_id", c.LastInsertID, LastInsertIDAuto, LastInsertIDExact)
 	checkOneOf(p, "unknown_sequence", c.UnknownSequence, UnknownSequenceError, UnknownSequenceCreate, UnknownSequenceRelay)
 	checkOneOf(p, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	checkOneOf(p, "log.format", c.Log.Format, "console", "json")
+}
+
+func checkNotNegative(p *checker, key string, n int) {
+	if n < 0 {
+		p.add(key, "must be >= 0, is %d", n)
+	}
+}
+
+func checkNetworks(p *checker, key string, networks []Network) {
+	for _, n := range networks {
+		if _, err := n.Prefix(); err != nil {
+			p.add(key, "%v, is %q", err, n)
+		}
+	}
 }
 
 func checkPositive(p *checker, key string, d Duration) {
@@ -107,6 +122,7 @@ func (c *Config) checkUsers(p *checker) {
 		}
 		seen[user.Name] = true
 		c.checkRequired(p, key, &user)
+		checkNotNegative(p, key+".max_connections", user.MaxConnections)
 		if user.Schema != "" {
 			checkIdentifier(p, key+".schema", user.Schema)
 		}

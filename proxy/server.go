@@ -28,6 +28,7 @@ type User struct {
 	Require        protocol.Requirement
 	Schema         string // the current schema of a login that names none
 	Admin          bool   // may create and drop sequences, and kill the sessions of others
+	MaxConnections int    // sessions at the same time, in place of Options.MaxUserConnections; 0: that
 
 	relayed bool // a server has checked who it is, and we know only the name
 	secret  bool // of such a user Password came by all the same, and may be empty
@@ -88,10 +89,20 @@ type Options struct {
 	RequireTLS bool        // clients without it get 3159
 	RSA        *protocol.RSAKeys
 
-	MaxConnections int           // sessions at the same time; the next gets 1040
-	LoginTimeout   time.Duration // bounds a login
-	WriteTimeout   time.Duration // how long a client may leave an answer unread
-	MaxStatement   int           // bytes up to which a statement is held and analysed
+	MaxConnections int // sessions at the same time; the next gets 1040
+	// MaxUserConnections is how many sessions of one user there may be; 0: any number.
+	MaxUserConnections int
+	// MaxLogins is how many clients log in at the same time; others wait. 0: any number.
+	MaxLogins    int
+	LoginTimeout time.Duration // bounds a login, with such a wait
+	// FailedLogins are how many an address may make before its logins are delayed, by
+	// FailedLoginDelay at most; 0: any number. Those of FailedLoginExempt never are.
+	FailedLogins      int
+	FailedLoginDelay  time.Duration
+	FailedLoginExempt []netip.Prefix
+
+	WriteTimeout time.Duration // how long a client may leave an answer unread
+	MaxStatement int           // bytes up to which a statement is held and analysed
 
 	// Version is the proxy's own, which servers are told; "" leaves it out.
 	Version string
@@ -115,9 +126,13 @@ type Server struct {
 	waiting  chan *session // to goroutines that wait for a client
 	killer   *killer
 
+	logins loginQueue    // nil: unbounded
+	failed *failedLogins // nil: not slowed down
+
 	mu       sync.Mutex // guards what follows
 	sessions map[uint32]*session
-	serial   uint64 // of the last session
+	perUser  userCounts // nil: not counted
+	serial   uint64     // of the last session
 	watch    watch
 
 	wg         sync.WaitGroup // of the sessions, and of the goroutines that serve them
@@ -135,6 +150,10 @@ func New(opts Options) *Server {
 	for _, u := range opts.Users {
 		s.users[u.Name] = u
 		s.oldPasswords = s.oldPasswords || u.OldPassword != ""
+	}
+	s.logins, s.failed = newLoginQueue(opts.MaxLogins), newFailedLogins(&opts)
+	if opts.limitsUsers() {
+		s.perUser = make(userCounts)
 	}
 	return s
 }
@@ -299,6 +318,7 @@ func (s *Server) unregister(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, sess.id)
+	s.uncountLocked(sess)
 	s.wg.Done()
 }
 

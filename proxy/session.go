@@ -33,9 +33,14 @@ type session struct {
 
 	client *protocol.Conn
 	user   User
-	login  protocol.ClientHello
-	proof  string        // that the login's OK has to bring
-	doom   atomic.Uint32 // why the session is being ended from outside
+	// loggingIn: it takes a place among those of Server.logins.
+	loggingIn bool
+	// counted: it is one of the sessions of the user countedAs. Server.mu guards both.
+	counted   bool
+	countedAs string
+	login     protocol.ClientHello
+	proof     string        // that the login's OK has to bring
+	doom      atomic.Uint32 // why the session is being ended from outside
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
 	greetedMySQL bool
 
@@ -235,12 +240,20 @@ func (s *session) trim() {
 // logIn checks the client's login and answers it.
 func (s *session) logIn() error {
 	s.state.reset()
-	if err := s.setDeadline(time.Now().Add(s.srv.opts.LoginTimeout)); err != nil {
+	until := time.Now().Add(s.srv.opts.LoginTimeout)
+	if err := s.setDeadline(until); err != nil {
 		return err
 	}
 	if s.srv.draining.Load() {
 		return errShutdown // Shutdown's deadline may just have been overwritten
 	}
+	if err := s.enterLogin(until); err != nil {
+		if errors.Is(err, errTooManyLogins) {
+			_ = protocol.RefuseConnection(s.client, errTooManyLogins.told.Code, errTooManyLogins.told.Message) // the session ends either way
+		}
+		return err
+	}
+	defer s.leaveLogin()
 	l := s.srv.serverLogin(s.id)
 	s.greetedMySQL = l.Version != noServerVersion && !strings.Contains(l.Version, "MariaDB")
 	l.ProxyHeader = s.srv.fromBalancer(s.client.RemoteAddr())
@@ -276,10 +289,16 @@ func (s *session) logIn() error {
 // to the server.
 func (s *session) identify(attempt *protocol.Attempt) error {
 	attempt.Hello.User = unquotedUser(attempt.Hello.User)
+	if err := s.backOff(); err != nil {
+		return err
+	}
 	if s.srv.relays(attempt.Hello.User) {
-		return s.identifyByServer(attempt)
+		err := s.identifyByServer(attempt)
+		s.judged(err)
+		return err
 	}
 	user, err := s.srv.verify(attempt)
+	s.judged(err)
 	if err != nil {
 		return err
 	}
@@ -307,6 +326,10 @@ func (s *session) setDeadline(t time.Time) error {
 // named, and answers the login. A schema must exist, which only the server knows;
 // if that cannot be reached, keys are given all the same.
 func (s *session) begin(schema string) error {
+	if err := s.srv.countUser(s); err != nil {
+		s.refuseLogin(err)
+		return err
+	}
 	s.introduce(true)
 	s.state.schema = schema
 	if schema == "" {
@@ -452,6 +475,7 @@ func (s *session) cut() {
 func (s *session) logEnd(err error) {
 	var auth *protocol.AuthError
 	var handshake *protocol.HandshakeError
+	var limited *loginRefused
 	level, event := zap.InfoLevel, "session ended"
 	switch {
 	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
@@ -463,6 +487,8 @@ func (s *session) logEnd(err error) {
 		event = "session ended as the server closed its idle connection"
 	case errors.As(err, &auth):
 		event = "login refused"
+	case errors.As(err, &limited):
+		event = "login refused by a limit"
 	case errors.As(err, &handshake):
 		event = "login malformed"
 	case errors.Is(err, errBackendGone):

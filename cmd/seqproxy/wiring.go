@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"go.uber.org/zap"
@@ -91,15 +92,19 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 
 func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKeys, log *zap.Logger) (proxy.Options, error) {
 	opts := proxy.Options{
-		LastInsertIDExact: cfg.LastInsertID == conf.LastInsertIDExact,
-		RSA:               keys,
-		MaxConnections:    cfg.MaxConnections,
-		LoginTimeout:      cfg.LoginTimeout.D(),
-		WriteTimeout:      cfg.WriteTimeout.D(),
-		MaxStatement:      int(cfg.MaxStatement),
-		Version:           version,
-		Compression:       cfg.Compression,
-		Logger:            log,
+		LastInsertIDExact:  cfg.LastInsertID == conf.LastInsertIDExact,
+		RSA:                keys,
+		MaxConnections:     cfg.MaxConnections,
+		MaxUserConnections: cfg.MaxUserConnections,
+		MaxLogins:          cfg.MaxLogins,
+		FailedLogins:       cfg.FailedLogins,
+		FailedLoginDelay:   cfg.FailedLoginDelay.D(),
+		LoginTimeout:       cfg.LoginTimeout.D(),
+		WriteTimeout:       cfg.WriteTimeout.D(),
+		MaxStatement:       int(cfg.MaxStatement),
+		Version:            version,
+		Compression:        cfg.Compression,
+		Logger:             log,
 	}
 	if cfg.UnknownUser == conf.UnknownUserBackend {
 		opts.RelayLogins, opts.Admins = true, cfg.AdminUsers
@@ -114,24 +119,36 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 		u := &cfg.Users[i]
 		opts.Users = append(opts.Users, proxy.User{
 			Name: u.Name, Password: u.Password.Reveal(), OldPassword: u.OldPassword.Reveal(), Schema: u.Schema, Admin: cfg.IsAdmin(u.Name),
+			MaxConnections: u.MaxConnections,
 			Require: protocol.Requirement{
 				TLS: u.RequireTLS, Certificate: u.NeedsCertificate(), Subject: u.CertificateSubject, Issuer: u.CertificateIssuer,
 			},
 		})
 	}
-	for _, n := range cfg.ProxyProtocolFrom {
-		prefix, err := n.Prefix()
-		if err != nil {
-			return opts, fmt.Errorf("proxy_protocol_from: %w, is %q", err, n)
-		}
-		opts.ProxyProtocolFrom = append(opts.ProxyProtocolFrom, prefix)
+	var err error
+	if opts.ProxyProtocolFrom, err = prefixes("proxy_protocol_from", cfg.ProxyProtocolFrom); err != nil {
+		return opts, err
+	}
+	if opts.FailedLoginExempt, err = prefixes("failed_login_exempt", cfg.FailedLoginExempt); err != nil {
+		return opts, err
 	}
 	opts.RequireTLS = cfg.TLS.Required
 	if cfg.TLS.Configured() {
-		var err error
 		if opts.TLS, err = files.Server("tls", cfg.TLS.Files()); err != nil {
 			return opts, fmt.Errorf("tls: %w", err)
 		}
 	}
 	return opts, nil
+}
+
+// prefixes are the networks that a key names.
+func prefixes(key string, networks []conf.Network) (all []netip.Prefix, err error) {
+	for _, n := range networks {
+		prefix, err := n.Prefix()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w, is %q", key, err, n)
+		}
+		all = append(all, prefix)
+	}
+	return all, nil
 }
