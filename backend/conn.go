@@ -22,7 +22,9 @@ type Login struct {
 	// Capabilities is the framing that was agreed on with the client; the
 	// connection has exactly it, or is not opened.
 	Capabilities protocol.Capability
-	Collation    uint8
+	Collation    uint16 // above 255 after a change of user
+	// ChangeUser: the client has changed its user, and is told what servers say to that.
+	ChangeUser bool
 	// Attributes are the client's connection attributes.
 	Attributes protocol.Attrs
 
@@ -206,6 +208,7 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 		Capabilities: login.Capabilities,
 		Wish:         login.wish,
 		Collation:    login.Collation,
+		ChangeUser:   login.ChangeUser && node.tellsSession(),
 		Attrs:        login.Attributes,
 		Relay:        login.Relay,
 		TLS:          security.TLS,
@@ -220,13 +223,16 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 	node.learn(helloOf(&h.Greeting))
 	hello, _ := node.Hello()
 	capabilities := login.Capabilities | login.wish&h.Capabilities
-	if login.Schema == "" && capabilities.Has(protocol.SessionTrack) {
+	if login.Schema == "" && capabilities.Has(protocol.SessionTrack) && !l.ChangeUser && l.Collation <= 255 {
 		node.learnTells(h.OK != nil)
 	}
 	c := &Conn{Conn: pc, Capabilities: capabilities, ID: h.Greeting.ConnectionID, LoginOK: h.OK, shard: shard, node: node, hello: hello}
 	c.Answer.Status = h.Status
 	if login.Relay != nil {
 		if err := c.afterRelay(login.Relay); err != nil {
+			return nil, err
+		}
+		if err := c.setWideCollation(login.Collation); err != nil {
 			return nil, err
 		}
 	}
@@ -237,17 +243,20 @@ func helloOf(g *protocol.Greeting) Hello {
 	return Hello{Version: g.Version, Capabilities: g.Capabilities, Collation: g.Collation, MariaDB: g.IsMariaDB()}
 }
 
-// askMode learns the server's sql_mode, for its node.
-func (c *Conn) askMode() error {
-	rows, err := c.Query("SELECT @@global.sql_mode")
+// askMode learns for c's node what its sessions start with. probed says that c logged in
+// with latin1, by which it shows whether that counts.
+func (c *Conn) askMode(probed bool) error {
+	rows, err := c.Query("SELECT @@global.sql_mode, @@global.init_connect, @@character_set_client")
 	if err != nil {
 		return err
 	}
-	if len(rows) != 1 || len(rows[0]) != 1 {
-		return fmt.Errorf("the server's sql_mode is not one value")
+	if len(rows) != 1 || len(rows[0]) != 3 {
+		return fmt.Errorf("the server does not say what its sessions start with")
 	}
-	c.hello.SQLMode = string(rows[0][0])
-	c.node.learnMode(c.hello.SQLMode)
+	row := rows[0]
+	c.hello.SQLMode, c.hello.InitConnect = string(row[0]), len(row[1]) > 0
+	c.hello.OwnCollation = probed && string(row[2]) != "latin1"
+	c.node.learnMode(c.hello)
 	return nil
 }
 

@@ -23,10 +23,30 @@ func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
 		return nil
 	}
 	var refused *protocol.ServerError
-	if err := c.askMode(); err != nil && !errors.As(err, &refused) { // refused while the password is expired
+	if err := c.askMode(false); err != nil && !errors.As(err, &refused) { // refused while the password is expired
 		return err
 	}
 	return nil
+}
+
+// setWideCollation sets a collation that the login had no room for, if the server knows it.
+func (c *Conn) setWideCollation(id uint16) error {
+	if id <= 255 {
+		return nil
+	}
+	from := "COLLATION_NAME FROM information_schema.COLLATIONS"
+	if c.hello.MariaDB { // which has no ids there for those of several character sets
+		from = "FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+	}
+	rows, err := c.Query(fmt.Sprintf("SELECT CHARACTER_SET_NAME, %s WHERE ID = %d LIMIT 1", from, id))
+	if err == nil && len(rows) == 1 && len(rows[0]) == 2 {
+		_, err = c.Query(fmt.Sprintf("SET NAMES %s COLLATE %s", rows[0][0], rows[0][1]))
+	}
+	var refused *protocol.ServerError
+	if errors.As(err, &refused) { // while the password is expired, or by a server of before such names
+		return nil
+	}
+	return err
 }
 
 // checkTrust refuses the login if the account can be proved by something else than

@@ -43,6 +43,10 @@ type Hello struct {
 	MariaDB      bool
 	// SQLMode is the server's global sql_mode, which sessions start with.
 	SQLMode string
+	// InitConnect: it has an init_connect, which may change what sessions start with.
+	InitConnect bool
+	// OwnCollation: it takes no notice of the collation that a login names.
+	OwnCollation bool
 	// TellsSession: with SessionTrack its OK to every login tells of the session, as
 	// MariaDB's of 11.5 and later does, and not only that to a login with a schema.
 	TellsSession bool
@@ -54,12 +58,21 @@ func (h *Hello) ProvesCertificates() bool {
 	if !h.MariaDB {
 		return false
 	}
+	major, minor := h.Numbers()
+	return major > 11 || major == 11 && minor >= 4
+}
+
+// Numbers returns the first two numbers of the server's version, or 0 for what is none.
+func (h *Hello) Numbers() (major, minor int) {
 	version := strings.TrimPrefix(h.Version, "5.5.5-") // for old replicas, before the true one
-	major, rest, _ := strings.Cut(version, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	n, err := strconv.Atoi(major)
-	m, errMinor := strconv.Atoi(minor)
-	return err == nil && errMinor == nil && (n > 11 || n == 11 && m >= 4)
+	first, rest, _ := strings.Cut(version, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	major, err := strconv.Atoi(first)
+	minor, errMinor := strconv.Atoi(second)
+	if err != nil || errMinor != nil {
+		return 0, 0
+	}
+	return major, minor
 }
 
 // String returns the node's address as it is written in the configuration.
@@ -159,12 +172,13 @@ func (n *Node) learn(h Hello) {
 	n.mu.Lock()
 	if n.hello != nil {
 		h.SQLMode, h.TellsSession = n.hello.SQLMode, n.hello.TellsSession
+		h.InitConnect, h.OwnCollation = n.hello.InitConnect, n.hello.OwnCollation
 	}
 	n.hello, n.unreachable = &h, time.Time{}
 	n.mu.Unlock()
 }
 
-// learnMode takes note of the server's sql_mode, after learn.
+// learnTells takes note of Hello.TellsSession, after learn.
 func (n *Node) learnTells(tells bool) {
 	n.mu.Lock()
 	if n.hello.TellsSession != tells {
@@ -175,10 +189,18 @@ func (n *Node) learnTells(tells bool) {
 	n.mu.Unlock()
 }
 
-func (n *Node) learnMode(mode string) {
+// tellsSession is Hello.TellsSession.
+func (n *Node) tellsSession() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.hello != nil && n.hello.TellsSession
+}
+
+// learnMode takes note of what else of told sessions start with, after learn.
+func (n *Node) learnMode(told Hello) {
 	n.mu.Lock()
 	h := *n.hello // copies of the pointer may be read elsewhere
-	h.SQLMode = mode
+	h.SQLMode, h.InitConnect, h.OwnCollation = told.SQLMode, told.InitConnect, told.OwnCollation
 	n.hello, n.modeKnown = &h, true
 	n.mu.Unlock()
 }

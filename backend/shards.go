@@ -222,13 +222,13 @@ func (s *Shards) probeNode(ctx context.Context, t target) error {
 		Credentials:  creds,
 		Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth,
 		wish:         protocol.SessionTrack, // to see whether its OK tells of the session
-		Collation:    utf8mb4GeneralCI,
+		Collation:    latin1SwedishCI,
 	})
 	if err != nil {
 		return err
 	}
 	defer c.Quit()
-	return c.askMode()
+	return c.askMode(true)
 }
 
 // greetNode learns what a server tells everybody, without an account. The server
@@ -256,6 +256,10 @@ func (s *Shards) greetNode(ctx context.Context, t target) error {
 	t.node.learn(helloOf(g))
 	return nil
 }
+
+// latin1SwedishCI is a collation that every server knows, and hardly any has for its
+// default today.
+const latin1SwedishCI = 8
 
 // utf8mb4GeneralCI is a collation that every server since MySQL 5.5 knows.
 const utf8mb4GeneralCI = 45

@@ -82,6 +82,7 @@ func (p *scriptedPackets) QueuePacket(b []byte) error { return p.WritePacket(b) 
 func (p *scriptedPackets) StartTLSServer(*tls.Config) error   { return errors.New("no TLS") }
 func (p *scriptedPackets) StartTLSClient(*tls.Config) error   { return errors.New("no TLS") }
 func (p *scriptedPackets) ReadProxyHeader(bool) error         { return nil }
+func (p *scriptedPackets) SetPacketNum(uint8)                 {}
 func (p *scriptedPackets) PeerCertificate() *x509.Certificate { return nil }
 func (p *scriptedPackets) IsTLS() bool                        { return false }
 func (p *scriptedPackets) RemoteAddr() net.Addr               { return nil }

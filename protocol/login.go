@@ -18,6 +18,8 @@ type PacketConn interface {
 	// QueuePacket is WritePacket for a packet that another follows at once: it may
 	// wait for that one.
 	QueuePacket(payload []byte) error
+	// SetPacketNum says what the next packet is numbered.
+	SetPacketNum(n uint8)
 	// StartTLSServer and StartTLSClient shake hands and make the rest TLS.
 	StartTLSServer(cfg *tls.Config) error
 	StartTLSClient(cfg *tls.Config) error

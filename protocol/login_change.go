@@ -59,6 +59,21 @@ func ParseChangeUser(payload []byte, capabilities Capability) (*ChangeUserReques
 	return r, nil
 }
 
+// changeUser is the change to the user that has just logged in, in the collation that a
+// login has no room for, with an empty answer to no challenge: the server asks.
+func (l *ClientLogin) changeUser(c Capability, plugin string) []byte {
+	b := append([]byte{byte(ComChangeUser)}, l.User...)
+	b = append(append(append(b, 0, 0), l.Database...), 0)
+	b = binary.LittleEndian.AppendUint16(b, l.Collation)
+	if c.Has(PluginAuth) {
+		b = append(append(b, plugin...), 0)
+	}
+	if c.Has(ConnectAttrs) {
+		b = AppendLenEncBytes(b, []byte(l.Attrs))
+	}
+	return b
+}
+
 // ReceiveChangeUser decodes the login that a COM_CHANGE_USER asks for. payload is
 // the command, the last packet read from pc, and stays the caller's to keep until the
 // verdict; before is the login that it replaces, whose capabilities stay. Errors are
@@ -77,7 +92,7 @@ func (l *ServerLogin) ReceiveChangeUser(pc ClientConn, payload []byte, before *C
 		login: l, pc: pc, plugin: request.Plugin, answer: request.AuthResponse, changeUser: true,
 	}
 	if request.HasCollation {
-		a.Hello.Collation = uint8(request.Collation)
+		a.Hello.Collation = request.Collation
 	}
 	if request.Attrs != nil {
 		a.Hello.Attrs = bytes.Clone(request.Attrs)

@@ -27,9 +27,14 @@ type ClientLogin struct {
 	// says that the client knows none of MariaDB's extended flags.
 	Capabilities Capability
 	Wish         Capability // agreed on too if the server offers it
-	Collation    uint8
-	MaxPacket    uint32 // 0: 1 GiB, the largest there is
-	Attrs        Attrs  // sent if the server takes them
+	// Collation may be above 255, for which a login has no room: the user is then changed
+	// to itself, but not with Relay, where the server takes its default.
+	Collation uint16
+	// ChangeUser changes the user to itself in any case, not with Relay, so that the
+	// server's OK is that to a change of user.
+	ChangeUser bool
+	MaxPacket  uint32 // 0: 1 GiB, the largest there is
+	Attrs      Attrs  // sent if the server takes them
 
 	// Relay, if set, has the client that it stands for prove itself, in place of
 	// Password; User is that client's. An error of the client's side is a *RelayError.
@@ -96,7 +101,7 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 		capabilities |= l.Relay.factors(pc, greeting, l.Capabilities)
 	}
 	response := HandshakeResponse{
-		Capabilities: capabilities, MaxPacket: l.MaxPacket, Collation: l.Collation,
+		Capabilities: capabilities, MaxPacket: l.MaxPacket, Collation: l.lowCollation(),
 		User: l.User, Database: l.Database, Attrs: l.Attrs,
 	}
 	if response.MaxPacket == 0 {
@@ -144,6 +149,14 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 		ok, err = p.run(pc)
 		hello.Plugin = p.plugin
 	}
+	if err == nil && (l.ChangeUser || l.Collation > 255) && p != nil {
+		pc.SetPacketNum(0)
+		if err = pc.WritePacket(l.changeUser(capabilities, p.plugin)); err != nil {
+			return nil, fmt.Errorf("write change of user: %w", err)
+		}
+		p.waiting = false
+		ok, err = p.run(pc)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +169,15 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 		hello.OK = bytes.Clone(ok)
 	}
 	return hello, nil
+}
+
+// lowCollation is what the login names: an id that no server has, if it has no room for
+// the true one.
+func (l *ClientLogin) lowCollation() uint8 {
+	if l.Collation > 255 {
+		return 0
+	}
+	return uint8(l.Collation)
 }
 
 // plainOK is the length of an OK that tells a status and nothing else.

@@ -59,7 +59,7 @@ type ClientHello struct {
 	// Compression is how the stream goes on once the login's last OK was written: see
 	// Conn.StartCompression.
 	Compression  Compression
-	Collation    uint8
+	Collation    uint16 // above 255 only after a change of user: a login has one byte for it
 	MaxPacket    uint32 // the client's; 0 if it does not say
 	Attrs        Attrs
 	Plugin       string // by which the password was checked; set by Verify
@@ -148,7 +148,7 @@ func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 		Hello: ClientHello{
 			User: response.User, Database: response.Database,
 			Capabilities: response.Capabilities &^ Compressing, Compression: compression,
-			Collation: response.Collation, MaxPacket: response.MaxPacket, Attrs: bytes.Clone(response.Attrs),
+			Collation: uint16(response.Collation), MaxPacket: response.MaxPacket, Attrs: bytes.Clone(response.Attrs),
 			Salt: greeting.Salt, certificate: certificate,
 		},
 		login: l, pc: pc, plugin: response.Plugin, answer: response.AuthResponse,

@@ -27,8 +27,9 @@ func (s *session) attach() (*backend.Conn, error) {
 
 // current makes a connection the one that statements run on.
 func (s *session) current(c *backend.Conn) {
-	if s.cur != c && s.state.sysvars["sql_mode"] == 0 { // else it was brought along
-		s.state.setSQLMode(c.Hello().SQLMode)
+	if s.cur != c {
+		hello := c.Hello()
+		s.state.startMode(&hello, s.login.Collation)
 	}
 	s.cur = c
 	s.state.observe(c.Answer.Status, c.Hello().MariaDB)
@@ -61,6 +62,7 @@ func (s *session) backendLogin(schema string) backend.Login {
 		Schema:       schema,
 		Capabilities: s.login.Capabilities,
 		Collation:    s.login.Collation,
+		ChangeUser:   s.changedUser,
 		Attributes:   s.connectionAttributes(),
 	}
 }

@@ -82,7 +82,7 @@ func TestConnectionAttributesReachTheServer(t *testing.T) {
 func TestTheClientsCollationIsTheConnections(t *testing.T) {
 	e := newEnv(t, setup{})
 	const read = "SELECT @@character_set_client, @@character_set_results, @@collation_connection, 'ä'"
-	for _, collation := range []uint8{8, 33, 45, 46, 63, 255, 2, 28, 1, 224, 99} {
+	for _, collation := range []uint16{8, 33, 45, 46, 63, 255, 2, 28, 1, 224, 99} {
 		p := e.Pair(t, 0, wireLogin{Collation: collation, Schema: e.Schemas[0]})
 		p.query(read)
 		p.query("SET NAMES latin1")

@@ -10,7 +10,6 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	"seqproxy/statement"
 )
 
 // command handles one command, given as its payload: it takes it into the batch,
@@ -231,8 +230,12 @@ func (s *session) resetConnection() error {
 	}
 	if cur.Answer.ErrCode == 0 {
 		s.state.reset()
-		s.state.mode.Charset = statement.CharsetByCollation(uint16(s.login.Collation))
-		s.state.setSQLMode(cur.Hello().SQLMode)
+		hello := cur.Hello()
+		s.state.setCollation(s.login.Collation)
+		s.state.startMode(&hello, s.login.Collation)
+		if !hello.MariaDB { // the character set is the server's default, whatever the login said
+			s.state.askMode()
+		}
 		s.state.knows(cur, 0)
 		s.release(cur)
 	}
@@ -271,6 +274,7 @@ func (s *session) changeUser(payload []byte) error {
 	s.prepared.clear()
 	s.introduce(false)
 	salt := s.login.Salt
+	s.changedUser = true
 	s.state = state{}
 	s.state.reset()
 	if err := s.identify(attempt); err != nil {

@@ -263,7 +263,13 @@ func changeUser(user, schema, plugin string, collation uint16) []byte {
 // change runs COM_CHANGE_USER to its end and returns the last packet.
 func (w *wire) change(user, password, schema, plugin string) []byte {
 	w.t.Helper()
-	w.send(packet(changeUser(user, schema, plugin, 45)))
+	return w.changeTo(user, password, schema, plugin, 45)
+}
+
+// changeTo is change with a collation.
+func (w *wire) changeTo(user, password, schema, plugin string, collation uint16) []byte {
+	w.t.Helper()
+	w.send(packet(changeUser(user, schema, plugin, collation)))
 	var salt []byte
 	for range 6 {
 		p, err := w.raw()

@@ -15,11 +15,21 @@ import (
 // (row counts, warnings), or is not possible now, the text is passed on unread, but
 // not if it may ask for a number: that no server can give.
 func (s *session) readable(sql []byte) error {
-	if s.state.mode.Charset == statement.Unsupported { // the text before was passed on unread
-		s.state.loseMode()
+	st := &s.state
+	if st.mode.Charset == statement.Unsupported { // the text before was passed on unread
+		st.loseMode()
+	}
+	if !st.modeUnknown && !st.escapesUnknown && bytes.IndexByte(sql, '"') < 0 && !(st.mode.ANSIQuotes && bytes.IndexByte(sql, '[') >= 0) {
+		return nil
 	}
 	c := s.cur
-	if c == nil || !readByMode(sql, c.Hello().MariaDB, s.state.mode.ANSIQuotes) {
+	if c == nil && st.modeUnknown && !ascii(sql) {
+		if err := s.settle(); err != nil {
+			return err
+		}
+		c, _ = s.attach() // what is wrong is told when a statement needs the server
+	}
+	if c == nil || !st.readByMode(sql, c.Hello().MariaDB) {
 		return nil
 	}
 	lower := bytes.ToLower(sql)
@@ -49,9 +59,11 @@ func (s *session) askMode(c *backend.Conn) error {
 	if err != nil {
 		return err
 	}
-	s.state.modeUnknown = false
-	s.state.mode.Charset = statement.CharsetByName(string(row[0]))
+	s.state.modeUnknown, s.state.quotesUnknown, s.state.escapesUnknown = false, false, false
+	s.state.charset = string(row[0])
+	s.state.mode.Charset = statement.CharsetByName(s.state.charset)
 	s.state.setSQLMode(string(row[1]))
+	s.state.mode.NoBackslashEscapes = hasMode(string(row[1]), "NO_BACKSLASH_ESCAPES")
 	return nil
 }
 
@@ -69,13 +81,65 @@ func (s *session) undisturbed(sql []byte) error {
 // that are not ASCII, or with a sign of which the server does not tell by its status
 // what it means. Those are double quotes with MySQL; with MariaDB brackets, but only
 // beside ANSI_QUOTES, which MSSQL includes and of which it does tell.
-func readByMode(sql []byte, mariaDB, ansiQuotes bool) bool {
+func (st *state) readByMode(sql []byte, mariaDB bool) bool {
 	for _, b := range sql {
-		if b >= 0x80 || b == '"' && !mariaDB || b == '[' && mariaDB && ansiQuotes {
+		if b >= 0x80 && st.modeUnknown || b == '\\' && st.escapesUnknown ||
+			b == '"' && (!mariaDB || st.escapesUnknown) || b == '[' && mariaDB && (st.mode.ANSIQuotes || st.escapesUnknown) {
 			return true
 		}
 	}
 	return false
+}
+
+// startMode takes note of how a server reads the texts of a session that has just logged
+// in there with a collation, or was reset.
+func (st *state) startMode(h *backend.Hello, collation uint16) {
+	if st.sysvars["sql_mode"] == 0 { // else it was brought along
+		st.setSQLMode(h.SQLMode)
+		st.quotesUnknown = true
+	}
+	if st.sysvars["character_set_client"] == 0 && !hasCollation(h, collation) {
+		st.askMode()
+	}
+	if h.InitConnect {
+		st.escapesUnknown, st.quotesUnknown = true, true
+		st.askMode()
+	}
+}
+
+// hasCollation says whether sessions that log in to a server with a collation's id have
+// it for certain. Ids that a server does not know stand for its default.
+func hasCollation(h *backend.Hello, id uint16) bool {
+	switch {
+	case h.OwnCollation:
+		return false
+	case statement.EverywhereCollation(id):
+		return true
+	case h.MariaDB: // has gained many, one after the other
+		return false
+	case id >= 248 && id <= 250: // gb18030, since MySQL 5.7
+		return true
+	}
+	major, _ := h.Numbers()
+	return id == 255 && major >= 8 // utf8mb4_0900_ai_ci
+}
+
+// noClientCharset says whether a character set is one that no client can have.
+func noClientCharset(name string) bool {
+	switch name {
+	case "ucs2", "utf16", "utf16le", "utf32":
+		return true
+	}
+	return false
+}
+
+// setCollation takes note of the character set that a login has asked for.
+func (st *state) setCollation(id uint16) {
+	st.charset = statement.CharsetOfCollation(id)
+	st.mode.Charset = statement.CharsetByName(st.charset)
+	if st.charset == "" { // every server takes its own default
+		st.askMode()
+	}
 }
 
 // readsLastStatement says whether a text in small letters may read what the last

@@ -164,7 +164,7 @@ func (t *stmtTraits) readsCounts() bool {
 // prepare handles COM_STMT_PREPARE.
 func (s *session) prepare(sql []byte) error {
 	s.prepared.latest = nil // until this one is prepared
-	if s.state.modeUnknown {
+	if s.state.modeUnknown || s.state.quotesUnknown {
 		if err := s.readable(sql); err != nil {
 			return err
 		}

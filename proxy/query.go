@@ -17,7 +17,7 @@ func (s *session) query(sql []byte) error {
 		}
 		s.attributes, sql = sql[:n], sql[n:]
 	}
-	if s.state.modeUnknown {
+	if s.state.modeUnknown || s.state.quotesUnknown {
 		if err := s.readable(sql); err != nil {
 			return s.answerAlone(func() error { return err })
 		}

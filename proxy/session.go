@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/backend"
@@ -36,11 +37,12 @@ type session struct {
 	// loggingIn: it takes a place among those of Server.logins.
 	loggingIn bool
 	// counted: it is one of the sessions of the user countedAs. Server.mu guards both.
-	counted   bool
-	countedAs string
-	login     protocol.ClientHello
-	proof     string        // that the login's OK has to bring
-	doom      atomic.Uint32 // why the session is being ended from outside
+	counted     bool
+	countedAs   string
+	login       protocol.ClientHello
+	changedUser bool          // login is a COM_CHANGE_USER
+	proof       string        // that the login's OK has to bring
+	doom        atomic.Uint32 // why the session is being ended from outside
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
 	greetedMySQL bool
 
@@ -335,10 +337,15 @@ func (s *session) begin(schema string) error {
 	if schema == "" {
 		s.state.schema = s.user.Schema
 	}
-	s.state.mode.Charset = statement.CharsetByCollation(uint16(s.login.Collation))
-	if s.toldAtLogin() {
+	s.state.setCollation(s.login.Collation)
+	if name := s.state.charset; noClientCharset(name) { // as every server says
+		err := sqlError(mysql.ER_WRONG_VALUE_FOR_VAR, "42000", "Variable 'character_set_client' can't be set to the value of '%s'", name)
+		s.refuseLogin(err)
+		return fmt.Errorf("login: %w", err)
+	}
+	if s.state.charset != "" && s.toldAtLogin() {
 		_, _ = s.attach() // what is wrong is told when a statement needs the server
-	} else if s.state.schema != "" && s.srv.opts.Shards.Default() != nil {
+	} else if (s.state.schema != "" || s.state.charset == "") && s.srv.opts.Shards.Default() != nil {
 		_, err := s.attach()
 		var unreachable *backend.UnreachableError
 		switch {

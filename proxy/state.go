@@ -15,10 +15,15 @@ type state struct {
 	status protocol.Status // of the last answer: IN_TRANS, AUTOCOMMIT, ...
 	mode   statement.Mode  // how the server reads the session's texts
 
-	// modeUnknown: what a server does not tell by its status (mode.Charset,
-	// mode.Brackets, with MySQL mode.ANSIQuotes) may have been changed by something
-	// that was not understood.
-	modeUnknown bool
+	// What a server does not tell by its status may have been changed by something that
+	// was not understood: modeUnknown says that of the character set, quotesUnknown of
+	// mode.Brackets and, with MySQL, mode.ANSIQuotes. A session starts with the latter,
+	// since the server's global sql_mode may change at any time.
+	modeUnknown, quotesUnknown bool
+	// escapesUnknown: beside both, what the status tells may be out of date.
+	escapesUnknown bool
+	// charset is the name of character_set_client; "" if it is not known.
+	charset string
 
 	lastID lastInsertID
 	// lastOwn says whether the client's last statement was answered by the proxy,
@@ -83,7 +88,8 @@ const statusOfSession = protocol.InTransaction | protocol.InReadOnlyTrans | prot
 func (st *state) reset() {
 	*st = state{
 		schema: st.schema, status: protocol.Autocommit,
-		mode: statement.Mode{Charset: st.mode.Charset},
+		mode: statement.Mode{Charset: st.mode.Charset}, charset: st.charset,
+		quotesUnknown: true,
 	}
 }
 
@@ -260,6 +266,7 @@ func (st *state) setSystem(name, value string, literal bool) {
 	case "sql_mode":
 		if mode, ok := plainMode(value); ok && literal {
 			st.setSQLMode(mode)
+			st.quotesUnknown = false
 		} else {
 			st.loseMode()
 		}
@@ -274,7 +281,8 @@ func (st *state) setSystem(name, value string, literal bool) {
 }
 
 func (st *state) setCharset(name string) {
-	st.mode.Charset = statement.CharsetByName(name)
+	st.charset, st.mode.Charset = strings.ToLower(name), statement.CharsetByName(name)
+	st.modeUnknown = false
 	if st.mode.Charset == statement.Unsupported { // DEFAULT, a number, an expression
 		st.loseMode()
 	}
@@ -284,9 +292,15 @@ func (st *state) setCharset(name string) {
 // texts that are read in the same way in every mode are analysed in the one assumed
 // here: see session.readable.
 func (st *state) loseMode() {
-	st.modeUnknown, st.metadata = true, true
+	st.metadata, st.quotesUnknown = true, true
+	st.askMode()
+}
+
+// askMode is loseMode where it is certain that nothing else was lost.
+func (st *state) askMode() {
+	st.modeUnknown = true
 	if st.mode.Charset == statement.Unsupported {
-		st.mode.Charset = statement.UTF8
+		st.mode.Charset, st.charset = statement.UTF8, ""
 	}
 }
 

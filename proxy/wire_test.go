@@ -45,7 +45,7 @@ type wireLogin struct {
 	User, Password *string
 	Schema         string
 	Capabilities   protocol.Capability
-	Collation      uint8
+	Collation      uint16
 	Attrs          protocol.Attrs
 	TLS            *tls.Config
 	// Packing compresses what follows the login; "" is what the environment variable

@@ -53,45 +53,8 @@ func CharsetByName(name string) Charset {
 	}
 }
 
-// CharsetByCollation gives the class of a collation id as it stands in the
-// handshake, for the ids that MySQL and MariaDB assign statically.
-func CharsetByCollation(id uint16) Charset {
-	// MariaDB's NOPAD and pad-variant collations are the old id plus 1024.
-	if id >= 1024 && id < 2048 {
-		id -= 1024
-	}
-	switch id {
-	case 11, 65, // ascii
-		63,                     // binary
-		12, 91, 19, 85, 24, 86, // ujis, euckr, gb2312
-		97, 98, // eucjpms
-		33, 83, 45, 46, 76, 223: // utf8mb3, utf8mb4
-		return UTF8
-	case 5, 8, 15, 31, 47, 48, 49, 94:
-		return Latin1
-	case 28, 87:
-		return GBK
-	case 248, 249, 250:
-		return GB18030
-	case 1, 84:
-		return Big5
-	case 13, 88, 95, 96:
-		return SJIS
-	case 2, 3, 4, 6, 7, 9, 14, 16, 18, 20, 21, 22, 23, 25, 26, 27, 29, 30, 32, 34, 36, 37, 38, 39, 40, 41, 42,
-		43, 44, 50, 51, 52, 53, 57, 58, 59, 64, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 77, 78, 79, 80, 81, 89,
-		92, 93, 99:
-		return EightBit
-	}
-	switch {
-	case id >= 192 && id <= 215, id >= 224 && id <= 247, id >= 255 && id <= 323:
-		return UTF8
-	case id >= 576 && id <= 607, id >= 608 && id <= 639, id >= 2048 && id <= 2303, id >= 2304 && id <= 2559:
-		// MariaDB: Croatian and Myanmar tailorings of utf8mb3 and utf8mb4,
-		// and the UCA-14.0.0 collations of both.
-		return UTF8
-	}
-	return Unsupported
-}
+// CharsetByCollation gives the class of a collation id as it stands in a login.
+func CharsetByCollation(id uint16) Charset { return CharsetByName(CharsetOfCollation(id)) }
 
 // multi reports whether a second byte can be mistaken for ASCII.
 func (c Charset) multi() bool { return c >= GBK && c <= SJIS }
