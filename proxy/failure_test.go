@@ -98,24 +98,15 @@ func TestAProxyStartsWithEveryShardDown(t *testing.T) {
 	if err := servers[1].Restart(); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if _, err = c.ExecContext(context.Background(), "DO 1"); err == nil {
-			break
-		}
-	}
-	if err != nil {
-		t.Errorf("after the shard came back: %v", err)
-	}
-	// New clients are greeted with the server's version as soon as it was asked.
-	var w *wire
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		w = e.Wire(t, e.Addr(), wireLogin{Capabilities: protocol.LongFlag})
-		if strings.Contains(w.hello.Greeting.Version, servers[1].Version()) {
-			return
-		}
-	}
-	t.Errorf("greeting: got version %s", w.hello.Greeting.Version)
+	eventually(t, "the shard is used when it is back", func() bool {
+		_, err := c.ExecContext(context.Background(), "DO 1")
+		return err == nil
+	})
+	eventually(t, "new clients are greeted with the server's version once it was asked", func() bool {
+		w := e.Wire(t, e.Addr(), wireLogin{Capabilities: protocol.LongFlag})
+		defer w.Close()
+		return strings.Contains(w.hello.Greeting.Version, servers[1].Version())
+	})
 }
 
 func TestAServerThatDiesTakesTheSessionsOnItAlong(t *testing.T) {
@@ -179,16 +170,15 @@ func (e *env) awaitStatement(server *mysqltest.Server, info string) {
 		e.t.Fatal(err)
 	}
 	defer pool.Close() // the server may be killed later
-	n := 0
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	if !eventually(e.t, info+" runs", func() bool {
+		n := 0
 		if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE info = ? AND user = ?", info, e.User).Scan(&n); err != nil {
 			e.t.Fatal(err)
 		}
-		if n > 0 {
-			return
-		}
+		return n > 0
+	}) {
+		e.t.FailNow()
 	}
-	e.t.Fatalf("%s does not run", info)
 }
 
 func TestAConnectionKilledOnTheServerEndsItsSession(t *testing.T) {

@@ -91,15 +91,8 @@ func TestTooManyConnectionsOfAServerAreToldAsItTellsThem(t *testing.T) {
 			}
 			// The server is not taken for dead: it is asked again at once.
 			release()
-			var err error
-			for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-				if err = e.tryLogin(t, s.Addr(), "", nil); err == nil { // it notices closed connections with a little delay
-					break
-				}
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			// It notices closed connections with a little delay.
+			eventually(t, "a login there", func() bool { return e.tryLogin(t, s.Addr(), "", nil) == nil })
 			if !byServerToo {
 				if got := c.rows("SELECT 5")[0]; got != "5" {
 					t.Errorf("after that: got %s, want 5", got)

@@ -108,7 +108,7 @@ func newEnv(t *testing.T, s setup) *env {
 	e.SequenceSchema = e.Servers[0].Schema(t)
 	t.Cleanup(e.checkConnections)
 
-	leaks := goleak.IgnoreCurrent()
+	leaks := leaksFrom()
 	core, logs := observer.New(zapcore.DebugLevel)
 	e.Logs = logs
 	log := zap.New(core)
@@ -181,12 +181,47 @@ func newEnv(t *testing.T, s setup) *env {
 			t.Errorf("sessions after the shutdown: got %d, want 0", n)
 		}
 		e.checkLogs()
-		if err := goleak.Find(leaks, goleak.IgnoreAnyFunction("seqproxy/internal/mysqld.(*process).run")); err != nil {
+		if err := leaks(); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Cleanup(e.stop)
 	return e
+}
+
+// envs are those that run: a test may have several, and goroutines of one that come
+// after another was made are no leaks of that one. Tests do not run in parallel.
+var envs struct {
+	n    int
+	from goleak.Option // what ran before the first of them
+}
+
+// leaksFrom says that an env is made, and returns what is to be asked when it has
+// ended: the last one of all to end is told of goroutines that any has left.
+func leaksFrom() (left func() error) {
+	if envs.n == 0 {
+		envs.from = goleak.IgnoreCurrent()
+	}
+	envs.n++
+	return func() error {
+		if envs.n--; envs.n > 0 {
+			return nil
+		}
+		return goleak.Find(envs.from, goleak.IgnoreAnyFunction("seqproxy/internal/mysqld.(*process).run"))
+	}
+}
+
+// eventually waits until ok says so, which is asked again and again, and fails the
+// test if that does not come about even on a busy machine.
+func eventually(t testing.TB, what string, ok func() bool) bool {
+	t.Helper()
+	for end := time.Now().Add(wireTimeout); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("%s: it did not come about within %v", what, wireTimeout)
+			return false
+		}
+	}
+	return true
 }
 
 // checkLogs fails the test if a password or an error of the proxy's own making was
@@ -214,14 +249,8 @@ func (e *env) checkConnections() {
 			continue
 		}
 		var left string
-		for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			left = e.connections(server)
-			if left == "" || time.Now().After(end) {
-				break
-			}
-		}
-		if left != "" {
-			e.t.Errorf("connections left on %s: %s", server.Addr(), left)
+		if !eventually(e.t, "no connection on "+server.Addr(), func() bool { left = e.connections(server); return left == "" }) {
+			e.t.Errorf("connections left: %s", left)
 		}
 		server.Exec(e.t, "DROP USER "+e.User)
 	}
@@ -247,15 +276,14 @@ func (e *env) awaitConnections(server *mysqltest.Server, n int) {
 	e.t.Helper()
 	var got int
 	pool := server.DB(e.t, "")
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	if !eventually(e.t, "connections on "+server.Addr(), func() bool {
 		if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", e.User).Scan(&got); err != nil {
 			e.t.Fatal(err)
 		}
-		if got == n {
-			return
-		}
+		return got == n
+	}) {
+		e.t.Errorf("connections: got %d, want %d", got, n)
 	}
-	e.t.Errorf("connections on %s: got %d, want %d", server.Addr(), got, n)
 }
 
 // Addr is the proxy's address.
@@ -270,14 +298,6 @@ func (e *env) config(addr, schema string, change func(*mysql.Config)) *mysql.Con
 		change(c)
 	}
 	return c
-}
-
-// DSN is the data source name through the proxy.
-func (e *env) DSN(schema string) string { return e.config(e.addr, schema, nil).FormatDSN() }
-
-// DirectDSN is that to shard i's server.
-func (e *env) DirectDSN(i int, schema string) string {
-	return e.config(e.Servers[i].Addr(), schema, nil).FormatDSN()
 }
 
 // DB is a pool through the proxy, closed when the test ends. change may be nil.

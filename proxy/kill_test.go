@@ -350,17 +350,14 @@ func TestKillOnAnotherShardIsSaidThereWithThatShardsAccount(t *testing.T) {
 		}
 		return n
 	}
-	for end := time.Now().Add(5 * time.Second); running() == 0 && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond)
-	}
+	eventually(t, "the statement runs", func() bool { return running() == 1 })
 	killer.query("BEGIN")
 	if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 || got[7]&1 == 0 {
 		t.Errorf("KILL QUERY in a transaction: got %x, want OK with the status of one", got)
 	}
 	w.receive(protocol.ShapeResult, nil)
-	if n := running(); n != 0 {
-		t.Errorf("got %d statements, want none", n)
-	}
+	// A server answers before it takes the statement off its list.
+	eventually(t, "no statement runs", func() bool { return running() == 0 })
 }
 
 func TestControlCInTheCommandLineClientEndsItsStatement(t *testing.T) {
@@ -390,9 +387,7 @@ func TestControlCInTheCommandLineClientEndsItsStatement(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
 		running := func() bool { return strings.Contains(e.connections(e.Servers[0]), statement) }
-		for end := time.Now().Add(10 * time.Second); !running() && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
-		}
+		eventually(t, "the statement runs", running)
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os/user"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,16 +173,21 @@ func TestSeveralFactorsAreOfferedWhereTheServerChecks(t *testing.T) {
 func TestARelayedLoginTakesOneConnectionWhichIsTheSessions(t *testing.T) {
 	e := newEnv(t, setup{Proxy: byServer, Sequence: nil})
 	direct := e.DirectConn(t, 0, "", nil)
+	connections := func() []string {
+		return strings.Split(value(t, direct, "SELECT GROUP_CONCAT(id) FROM information_schema.processlist WHERE user = '"+e.User+"'"), ",")
+	}
 	for _, schema := range []string{"", e.Schemas[0]} {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: schema, Attrs: protocol.Attrs(nil).With("program_name", "the test")})
 		d := e.Wire(t, e.Servers[0].Addr(), wireLogin{Schema: schema})
 		if got, want := w.hello.Status, d.hello.Status; got != want {
 			t.Errorf("status: got %04x, want %04x as direct", got, want)
 		}
-		before := value(t, direct, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = '"+e.User+"'")
+		before := connections()
 		compare(t, "a statement", w.query("SELECT DATABASE(), @@collation_connection, 'ä'"), d.query("SELECT DATABASE(), @@collation_connection, 'ä'"))
-		if after := value(t, direct, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = '"+e.User+"'"); after != before {
-			t.Errorf("connections: got %s after the first statement, %s before", after, before)
+		for _, id := range connections() { // those of earlier clients may have ended meanwhile
+			if !slices.Contains(before, id) {
+				t.Errorf("the first statement opened connection %s beside the login's: %v", id, before)
+			}
 		}
 		w.Close()
 		d.Close()
@@ -697,15 +703,13 @@ func TestStatementsOfARelayedLoginCanBeEnded(t *testing.T) {
 	db := s.DB(t, "")
 	await := func(running int) {
 		t.Helper()
-		n := -1
-		for end := time.Now().Add(5 * time.Second); n != running && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		eventually(t, fmt.Sprintf("%s runs %d times", statement, running), func() bool {
+			n := -1
 			if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE info = ?", statement).Scan(&n); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if n != running {
-			t.Errorf("%d times %s runs, want %d", n, statement, running)
-		}
+			return n == running
+		})
 	}
 	for _, name := range []string{"relay_plain", "relay_admin"} {
 		killer, w := login(name), login("relay_plain")

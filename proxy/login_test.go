@@ -148,13 +148,7 @@ func TestConnectionsAboveTheLimitGet1040(t *testing.T) {
 	}
 	b.send(packet(command(protocol.ComQuit, "")))
 	b.ended()
-	var err error
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if err = e.tryLogin(t, e.Addr(), "", nil); err == nil {
-			return
-		}
-	}
-	t.Errorf("login after one has ended: %v", err)
+	eventually(t, "a login after one session has ended", func() bool { return e.tryLogin(t, e.Addr(), "", nil) == nil })
 }
 
 func TestALoginThatDoesNotComeIsEndedAtItsDeadline(t *testing.T) {

@@ -197,10 +197,7 @@ func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 // awaitSessions waits until the proxy has n sessions.
 func (e *env) awaitSessions(t testing.TB, n int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if e.Proxy.Sessions() == n {
-			return
-		}
+	if !eventually(t, "the sessions", func() bool { return e.Proxy.Sessions() == n }) {
+		t.Errorf("sessions: got %d, want %d", e.Proxy.Sessions(), n)
 	}
-	t.Errorf("sessions: got %d, want %d", e.Proxy.Sessions(), n)
 }

@@ -17,10 +17,6 @@ import (
 	"seqproxy/sequence"
 )
 
-// vanishTime is how long a statement may outlive its client, with an allowance for a
-// busy machine.
-const vanishTime = 3 * time.Second
-
 func TestAClientThatVanishesInMidQueryTakesTheQueryAlong(t *testing.T) {
 	serverTLS, clientTLS := testTLS()
 	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) { o.TLS = serverTLS }})
@@ -65,16 +61,10 @@ func TestAClientThatVanishesInMidQueryTakesTheQueryAlong(t *testing.T) {
 	e.awaitSessions(t, 0)
 }
 
-// awaitNoStatement waits until a server runs a statement no more, at most vanishTime.
+// awaitNoStatement waits until a server runs a statement no more.
 func (e *env) awaitNoStatement(t *testing.T, server *mysqltest.Server, info string) {
 	t.Helper()
-	left := ""
-	for end := time.Now().Add(vanishTime); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if left = e.connections(server); !strings.Contains(left, info) {
-			return
-		}
-	}
-	t.Errorf("after %s the server still has: %s", vanishTime, left)
+	eventually(t, info+" runs no more", func() bool { return !strings.Contains(e.connections(server), info) })
 }
 
 func TestAStatementThatIsSoonDoneOutlivesItsClient(t *testing.T) {
@@ -123,12 +113,12 @@ func TestManyClientsThatVanishInMidQueryLeaveNothing(t *testing.T) {
 	}
 	t.Logf("%d clients died in %s", deaths, time.Since(began).Round(time.Millisecond))
 	var after resources
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if after = e.resources(t); after.goroutines <= before.goroutines && after.descriptors <= before.descriptors {
-			return
-		}
+	if !eventually(t, "what it took is given back", func() bool {
+		after = e.resources(t)
+		return after.goroutines <= before.goroutines && after.descriptors <= before.descriptors
+	}) {
+		t.Errorf("after %d deaths: got %+v, want no more than %+v", deaths, after, before)
 	}
-	t.Errorf("after %d deaths: got %+v, want no more than %+v", deaths, after, before)
 }
 
 // awaitNothing waits until no session is left, in the proxy and on a server.
@@ -136,12 +126,9 @@ func (e *env) awaitNothing(t *testing.T, server *mysqltest.Server) {
 	t.Helper()
 	e.awaitSessions(t, 0)
 	left := ""
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if left = e.connections(server); left == "" {
-			return
-		}
+	if !eventually(t, "no connection is left", func() bool { left = e.connections(server); return left == "" }) {
+		t.Fatalf("connections left: %.300s", left)
 	}
-	t.Fatalf("connections left: %.300s", left)
 }
 
 // dieInMidQuery is a client that goes away while its statement runs.
