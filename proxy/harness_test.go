@@ -57,7 +57,7 @@ const noShards = -1
 // at the proxy and on every server, so that a direct connection is the oracle for
 // one through the proxy.
 type env struct {
-	t *testing.T
+	t testing.TB
 
 	Servers []*mysqltest.Server // by shard; the first has the sequence table
 	// Schemas[i] is the schema that shard i owns, empty at the start.
@@ -85,7 +85,7 @@ func (e *env) Shutdown(ctx context.Context) error {
 
 // newEnv starts a proxy and stops it at the test's end, when it checks that no
 // goroutine and no connection to a server is left.
-func newEnv(t *testing.T, s setup) *env {
+func newEnv(t testing.TB, s setup) *env {
 	t.Helper()
 	e := &env{
 		t:        t,
