@@ -133,9 +133,6 @@ func (s *Shard) probeCredentials(usual Credentials) Credentials {
 // Hello returns what the shard's server said last.
 func (s *Shard) Hello() (Hello, bool) { return s.primary().Hello() }
 
-// Node returns the address that statements go to, for messages.
-func (s *Shard) Node() string { return s.primary().String() }
-
 // recently is how long a node that did not answer in time is taken for
 // unreachable without asking again, so that not every client waits as long.
 const recently = 2 * time.Second

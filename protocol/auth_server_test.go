@@ -360,7 +360,7 @@ func TestBytesThatAreNoLoginAreRefusedAndTheConnectionClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	ssl := (&HandshakeResponse{Capabilities: loginCapabilities}).AppendSSLRequest(nil)
-	s := startLoginServer(t, "tcp", func(l *ServerLogin) { l.MaxPacket = 4096 })
+	s := startLoginServer(t, "tcp", nil)
 	for what, c := range map[string]struct {
 		payload []byte
 		code    uint16
@@ -368,7 +368,7 @@ func TestBytesThatAreNoLoginAreRefusedAndTheConnectionClosed(t *testing.T) {
 		"empty":               {nil, 1043},
 		"too short":           {[]byte{1}, 1043},
 		"head only":           {append(binary.LittleEndian.AppendUint32(nil, uint32(Protocol41)), make([]byte, 28)...), 1043},
-		"too long":            {bytes.Repeat([]byte{0xff}, 4097), 1043},
+		"too long":            {bytes.Repeat([]byte{0xff}, loginLimit+1), 1043},
 		"old protocol":        {old, 1251},
 		"old passwords":       {scramble323, 1251},
 		"TLS, not offered":    {ssl, 1043},

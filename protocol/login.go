@@ -40,8 +40,8 @@ type ClientConn interface {
 
 var _ ClientConn = (*Conn)(nil)
 
-// DefaultLoginLimit is the longest packet that a login may send.
-const DefaultLoginLimit = 1 << 20
+// loginLimit is the longest packet that a login may send.
+const loginLimit = 1 << 20
 
 // overUnix says whether the peer is on this machine's Unix socket, which the
 // servers and their clients hold to be as safe as TLS.

@@ -33,8 +33,7 @@ type ClientLogin struct {
 	// ChangeUser changes the user to itself in any case, not with Relay, so that the
 	// server's OK is that to a change of user.
 	ChangeUser bool
-	MaxPacket  uint32 // 0: 1 GiB, the largest there is
-	Attrs      Attrs  // sent if the server takes them
+	Attrs      Attrs // sent if the server takes them
 
 	// Relay, if set, has the client that it stands for prove itself, in place of
 	// Password; User is that client's. An error of the client's side is a *RelayError.
@@ -69,6 +68,9 @@ const clientOnly = LongPassword | LongFlag | ODBC | IgnoreSigpipe | Interactive 
 // ErrNoTLS is a login with TLS to a server that does not offer it.
 var ErrNoTLS = errors.New("does not offer TLS, which is demanded for it")
 
+// largestPacket is what servers are told that we take: the most that there is.
+const largestPacket = 1 << 30
+
 // maxAuthRounds bounds how often a server may go on asking.
 const maxAuthRounds = 16
 
@@ -78,7 +80,7 @@ const maxAuthRounds = 16
 // max_connect_errors, after which it blocks the host: whoever has credentials
 // should log in and send COM_QUIT instead.
 func ReadGreeting(pc PacketConn) (*Greeting, error) {
-	payload, err := pc.ReadPacket(DefaultLoginLimit)
+	payload, err := pc.ReadPacket(loginLimit)
 	if err != nil {
 		return nil, fmt.Errorf("read greeting: %w", err)
 	}
@@ -101,11 +103,8 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 		capabilities |= l.Relay.factors(pc, greeting, l.Capabilities)
 	}
 	response := HandshakeResponse{
-		Capabilities: capabilities, MaxPacket: l.MaxPacket, Collation: l.lowCollation(),
+		Capabilities: capabilities, MaxPacket: largestPacket, Collation: l.lowCollation(),
 		User: l.User, Database: l.Database, Attrs: l.Attrs,
-	}
-	if response.MaxPacket == 0 {
-		response.MaxPacket = 1 << 30
 	}
 	if capabilities.Has(SSL) {
 		if err := pc.WritePacket(response.AppendSSLRequest(nil)); err != nil {
@@ -134,7 +133,7 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	if err := pc.WritePacket(payload); err != nil {
 		if pc.IsTLS() {
 			// With TLS 1.3 a server refuses our certificate after the handshake has ended here.
-			if _, refused := pc.ReadPacket(DefaultLoginLimit); refused != nil {
+			if _, refused := pc.ReadPacket(loginLimit); refused != nil {
 				err = errors.Join(err, refused)
 			}
 		}
@@ -241,7 +240,7 @@ var extendedNames = map[Capability]string{
 // the next read.
 func (p *prover) run(pc PacketConn) (ok []byte, err error) {
 	for range maxAuthRounds {
-		payload, err := pc.ReadPacket(DefaultLoginLimit)
+		payload, err := pc.ReadPacket(loginLimit)
 		if err != nil {
 			return nil, fmt.Errorf("read the server's answer to the login: %w", err)
 		}

@@ -133,7 +133,7 @@ func (r *RelayedLogin) ask() ([]byte, error) {
 			return nil, err
 		}
 	}
-	payload, err := r.server.ReadPacket(DefaultLoginLimit)
+	payload, err := r.server.ReadPacket(loginLimit)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the server's answer to the login: %w", err)

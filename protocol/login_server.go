@@ -47,8 +47,6 @@ type ServerLogin struct {
 	// OldPasswords says that some account may have an OldPassword: every login is then
 	// compared with two, so that its time does not tell which account has one.
 	OldPasswords bool
-
-	MaxPacket int // the longest packet read before the login ends; 0: DefaultLoginLimit
 }
 
 // ClientHello is what a client says of itself in its login.
@@ -98,13 +96,6 @@ func (l *ServerLogin) plugin() string {
 		return mysql.AUTH_NATIVE_PASSWORD
 	}
 	return mysql.AUTH_CACHING_SHA2_PASSWORD
-}
-
-func (l *ServerLogin) limit() int {
-	if l.MaxPacket > 0 {
-		return l.MaxPacket
-	}
-	return DefaultLoginLimit
 }
 
 // Receive greets the client, shakes hands for TLS if it asks for that, and reads
@@ -211,7 +202,7 @@ func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (response 
 
 // read reads one packet of the login and answers one that has no valid form.
 func (l *ServerLogin) read(pc PacketConn, what string) ([]byte, error) {
-	payload, err := pc.ReadPacket(l.limit())
+	payload, err := pc.ReadPacket(loginLimit)
 	if errors.Is(err, ErrMalformed) {
 		return nil, refuseMalformed(pc, fmt.Errorf("%s: %w", what, err))
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha1"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"sync"
 )
@@ -35,31 +34,6 @@ func NewRSAKeys() *RSAKeys {
 		}
 		return newRSAPair(key)
 	})}
-}
-
-// ParseRSAKeys reads a private key in PEM (PKCS #1 or PKCS #8, not encrypted), as
-// MySQL's private_key.pem is.
-func ParseRSAKeys(pemBytes []byte) (*RSAKeys, error) {
-	block, _ := pem.Decode(pemBytes)
-	if block == nil {
-		return nil, errors.New("RSA key: no PEM block found")
-	}
-	key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
-	if err != nil {
-		any, err8 := x509.ParsePKCS8PrivateKey(block.Bytes)
-		if err8 != nil {
-			return nil, fmt.Errorf("RSA key: a PEM block %q is no private key in PKCS #1 (%w) or PKCS #8 (%w)", block.Type, err, err8)
-		}
-		var ok bool
-		if key, ok = any.(*rsa.PrivateKey); !ok {
-			return nil, fmt.Errorf("RSA key: the key is a %T, caching_sha2_password needs RSA", any)
-		}
-	}
-	pair, err := newRSAPair(key)
-	if err != nil {
-		return nil, err
-	}
-	return &RSAKeys{load: func() (*rsaPair, error) { return pair, nil }}, nil
 }
 
 func newRSAPair(key *rsa.PrivateKey) (*rsaPair, error) {

@@ -220,9 +220,9 @@ func TestThePlaygroundsCertificateIsMadeAnewInTime(t *testing.T) {
 	if _, err := h.certificate(); err != nil || certificateFiles(t, h.dir) == first {
 		t.Errorf("%v; a spoiled certificate was not made anew", err)
 	}
-	old, oldKey := certificate(t) // ends in an hour
-	replace(t, old, files.CertFile)
-	replace(t, oldKey, files.KeyFile)
+	old := mysqltest.NewCA(t).Server(t, "127.0.0.1") // ends in some hours
+	replace(t, old.CertFile, files.CertFile)
+	replace(t, old.KeyFile, files.KeyFile)
 	second := certificateFiles(t, h.dir)
 	if _, err := h.certificate(); err != nil || certificateFiles(t, h.dir) == second {
 		t.Errorf("%v; a certificate that ends soon was not made anew", err)

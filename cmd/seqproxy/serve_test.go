@@ -280,7 +280,8 @@ func TestNoOutageCoverIsNotTheDefault(t *testing.T) {
 }
 
 func TestTLSIsOffered(t *testing.T) {
-	cert, key := certificate(t)
+	ca, nextCA := mysqltest.NewCA(t), mysqltest.NewCA(t)
+	used, next := ca.Server(t, "127.0.0.1"), nextCA.Server(t, "127.0.0.1")
 	s := mysqltest.Shared(t)
 	file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
@@ -298,7 +299,7 @@ name = "s"
 user = "root"
 [[shard.node]]
 address = %[3]q
-`, cert, key, s.Addr()))
+`, used.CertFile, used.KeyFile, s.Addr()))
 	t.Cleanup(func() { s.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })
 	p := begin(t, "-config", file)
 	address := p.address()
@@ -307,27 +308,26 @@ address = %[3]q
 	}
 
 	// SIGHUP reads the files again, and leaves alone what cannot be used.
-	shown := func() string {
+	shown := func(by *mysqltest.CA) string {
 		t.Helper()
-		return query(t, address, "root", "p", "SELECT 7", "--ssl", "--ssl-verify-server-cert", "--ssl-ca="+cert, "-N")
+		return query(t, address, "root", "p", "SELECT 7", "--ssl", "--ssl-verify-server-cert", "--ssl-ca="+by.File, "-N")
 	}
-	next, nextKey := certificate(t)
-	replace(t, nextKey, key)
+	replace(t, next.KeyFile, used.KeyFile)
 	p.signal(syscall.SIGHUP)
 	p.await("certificates that cannot be used were left as they were")
-	if got := shown(); got != "7" {
+	if got := shown(ca); got != "7" {
 		t.Errorf("after a reload of what cannot be used: got %q, want 7", got)
 	}
-	replace(t, next, cert)
+	replace(t, next.CertFile, used.CertFile)
 	p.signal(syscall.SIGHUP)
 	p.await(`{"changed": ["tls"]}`)
-	if got := shown(); got != "7" {
+	if got := shown(nextCA); got != "7" {
 		t.Errorf("after a reload: got %q, want 7: the old certificate was shown", got)
 	}
 	p.signal(syscall.SIGTERM)
 	p.end(0)
 
-	if err := os.WriteFile(key, []byte("no key"), 0o600); err != nil {
+	if err := os.WriteFile(used.KeyFile, []byte("no key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p = begin(t, "-config", file)
