@@ -270,21 +270,32 @@ func (r *RelayedLogin) sha256(payload []byte) error {
 // past us. A client that asks for the key gets it from us if it is known here: from the
 // server's side it might be anybody's.
 func (r *RelayedLogin) underServersKey(payload []byte, requestKey byte) error {
-	if r.serverKey == nil {
-		return r.pass(payload)
-	}
 	given, err := r.fromClient(payload)
 	if err == nil && isKeyRequest(given, requestKey) {
+		if r.serverKey == nil {
+			return r.toServer(given)
+		}
 		var public []byte
 		if public, err = encodePublicKey(r.serverKey); err == nil {
 			given, err = r.fromClient(AppendAuthMoreData(nil, public))
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case unencrypted(given):
+		return r.refuseUnencrypted(given)
 	}
 	return r.toServer(given)
 }
+
+// shortestRSA is the size in bytes of what the shortest RSA keys in use encrypt.
+const shortestRSA = 128
+
+// unencrypted says whether a password that is to come under RSA has not. MariaDB's
+// clients up to 11.3 that ask for TLS "if there is any" send it in clear where there is
+// none, which servers refuse.
+func unencrypted(given []byte) bool { return !isEmptyAnswer(given) && len(given) < shortestRSA }
 
 // safe says whether the password travels in clear to or from a peer. Both sides of a
 // plugin must be of one mind: sha256_password does not hold a Unix socket to be safe.
@@ -316,6 +327,9 @@ func (r *RelayedLogin) giveUnderRSA(given []byte, requestKey byte) error {
 		if given, err = r.fromClient(AppendAuthMoreData(nil, keys.public)); err != nil {
 			return err
 		}
+	}
+	if unencrypted(given) {
+		return r.refuseUnencrypted(given)
 	}
 	password, ok := keys.decrypt(given, r.salt)
 	defer wipe(password)
@@ -449,6 +463,15 @@ func (r *RelayedLogin) refuseTrust(why string) error {
 // refuseWrong refuses a password that cannot be read.
 func (r *RelayedLogin) refuseWrong() error {
 	err := r.Refuse("the password came in a form that cannot be read here (an RSA key that is not the proxy's?)")
+	_ = r.breakOff(err)
+	return err
+}
+
+// refuseUnencrypted refuses a password that came unencrypted, which goes no further.
+func (r *RelayedLogin) refuseUnencrypted(given []byte) error {
+	wipe(given)
+	err := r.Refuse("the client gave its password in clear over a connection without TLS, where it is to encrypt it: " +
+		"give the proxy a certificate, or the client --skip-ssl")
 	_ = r.breakOff(err)
 	return err
 }

@@ -185,6 +185,7 @@ var (
 )
 
 func TestARelayedLoginIsTheServersQuestionAndTheClientsAnswer(t *testing.T) {
+	answer := strings.Repeat("an answer ", 26) // as long as one under RSA
 	for _, plugin := range []string{"mysql_native_password", "client_ed25519", "parsec", "caching_sha2_password", "sha256_password"} {
 		t.Run(plugin, func(t *testing.T) {
 			r := startRelayed(t, legs{}, nil)
@@ -192,8 +193,8 @@ func TestARelayedLoginIsTheServersQuestionAndTheClientsAnswer(t *testing.T) {
 				t.Errorf("the server was asked with %+v, want app, album0, an invented plugin and no answer", r.asked)
 			}
 			r.ask(plugin, salt21)
-			r.wantClient(append(append([]byte("\xfe"+plugin), 0), salt21...), []byte("an answer"))
-			r.wantServer("an answer")
+			r.wantClient(append(append([]byte("\xfe"+plugin), 0), salt21...), []byte(answer))
+			r.wantServer(answer)
 			r.server.send([]byte("\x50 some data of the plugin's"))
 			r.wantClient([]byte("\x50 some data of the plugin's"), []byte("another"))
 			r.wantServer("another")
@@ -420,6 +421,30 @@ func TestAPasswordUnderAnotherKeyIsRefused(t *testing.T) {
 	r.wantServer("")
 	r.server.send(AppendERR(nil, 0, 1045, "28000", "no")[HeaderSize:])
 	r.wantRefused("RSA key")
+}
+
+// MariaDB's command-line client up to 11.3 asks for TLS if there is any, and then gives its
+// password in clear even where there is none. MySQL refuses that, and nobody is passed it.
+func TestAPasswordInClearWhereItMustBeEncryptedIsRefused(t *testing.T) {
+	for _, plugin := range []string{mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_SHA256_PASSWORD} {
+		for _, l := range []legs{{}, {serverKey: true}, {serverTLS: true}} {
+			t.Run(fmt.Sprintf("%s/%+v", plugin, l), func(t *testing.T) {
+				r := startRelayed(t, l, nil)
+				r.ask(plugin, salt21)
+				r.client.receive()
+				if plugin == mysql.AUTH_CACHING_SHA2_PASSWORD {
+					r.client.send(bytes.Repeat([]byte("a"), sha2Answer))
+					r.server.receive()
+					r.server.send([]byte{headerMoreData, sha2FullAuth})
+					r.client.receive()
+				}
+				r.client.send([]byte("secret\x00"))
+				r.wantServer("")
+				r.server.send(AppendERR(nil, 0, 1045, "28000", "no")[HeaderSize:])
+				r.wantRefused("in clear")
+			})
+		}
+	}
 }
 
 func TestTheServersErrorIsTheLoginsError(t *testing.T) {

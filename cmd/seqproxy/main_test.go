@@ -182,6 +182,22 @@ func client(t *testing.T, address, user, password string, args ...string) (outpu
 	return string(b), err
 }
 
+// plain are the client's options for a login without TLS by a password that is not
+// given in clear.
+func plain(t *testing.T) []string {
+	t.Helper()
+	program, err := mysqld.FindClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if filepath.Base(program) == "mysql" {
+		if out, err := exec.Command(program, "--version").Output(); err == nil && !strings.Contains(string(out), "MariaDB") {
+			return []string{"--ssl-mode=DISABLED", "--get-server-public-key"}
+		}
+	}
+	return []string{"--skip-ssl"}
+}
+
 // query runs statements and returns their output.
 func query(t *testing.T, address, user, password, sql string, args ...string) string {
 	t.Helper()
