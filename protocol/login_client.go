@@ -104,7 +104,7 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	}
 	response := HandshakeResponse{
 		Capabilities: capabilities, MaxPacket: largestPacket, Collation: l.lowCollation(),
-		User: l.User, Database: l.Database, Attrs: l.Attrs,
+		User: quoted(l.User), Database: l.Database, Attrs: l.Attrs,
 	}
 	if capabilities.Has(SSL) {
 		if err := pc.WritePacket(response.AppendSSLRequest(nil)); err != nil {
@@ -177,6 +177,14 @@ func (l *ClientLogin) lowCollation() uint8 {
 		return 0
 	}
 	return uint8(l.Collation)
+}
+
+// quoted puts a name that stands in quotes into further ones: servers take one pair off.
+func quoted(name string) string {
+	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
+		return "'" + name + "'"
+	}
+	return name
 }
 
 // plainOK is the length of an OK that tells a status and nothing else.

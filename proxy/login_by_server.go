@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+	"unicode/utf8"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -88,29 +90,66 @@ func (s *session) identifyByServer(attempt *protocol.Attempt) error {
 func (s *session) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) error {
 	s.user.Password, s.user.secret = relay.Password()
 	s.user.secret = s.user.secret || !s.login.PasswordUsed
-	if !slices.Contains(s.srv.opts.Admins, s.user.Name) {
+	admin, clear := slices.Contains(s.srv.opts.Admins, s.user.Name), len(s.srv.users) == 0 || isClear(s.user.Name)
+	if !admin && clear {
 		return nil
 	}
-	// A server that has an anonymous account lets anybody in by any name.
-	if err := c.SetReadDeadline(time.Now().Add(s.srv.opts.LoginTimeout)); err != nil {
-		return err
-	}
-	rows, err := c.Query("SELECT CURRENT_USER()")
-	if err == nil {
-		err = c.SetReadDeadline(time.Time{})
-	}
+	name, account, err := s.askNames(c)
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) { // an expired password, which allows nothing
-		return c.SetReadDeadline(time.Time{})
+		if clear {
+			return nil
+		}
+		return relay.Refuse(fmt.Sprintf("the server does not say which user it takes for %q: %v", s.user.Name, refused))
 	}
 	if err != nil {
 		return fmt.Errorf("ask for the account: %w", err)
 	}
-	if len(rows) == 1 && len(rows[0]) == 1 {
-		account := string(rows[0][0])
-		s.user.Admin = account[:max(0, strings.LastIndexByte(account, '@'))] == s.user.Name
+	if _, known := s.srv.users[name]; known {
+		return relay.Refuse(fmt.Sprintf("the server takes %q for the user %q, whom the proxy itself checks", s.user.Name, name))
 	}
+	// A server that has an anonymous account lets anybody in by any name.
+	s.user.Admin = admin && account == s.user.Name
 	return nil
+}
+
+// isClear says whether a server takes a user's name for that and no other. It converts
+// one that is not ASCII from the client's character set, which MySQL ends at a character
+// that is broken off.
+func isClear(name string) bool {
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// askNames asks a server for the name that the session has logged in with, and for that
+// of the account that it has become.
+func (s *session) askNames(c *backend.Conn) (name, account string, err error) {
+	if err := c.SetReadDeadline(time.Now().Add(s.srv.opts.LoginTimeout)); err != nil {
+		return "", "", err
+	}
+	rows, err := c.Query("SELECT HEX(USER()), HEX(CURRENT_USER())") // in UTF-8, whatever the client's character set
+	var refused *protocol.ServerError
+	if err == nil || errors.As(err, &refused) {
+		err = errors.Join(err, c.SetReadDeadline(time.Time{}))
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if len(rows) != 1 || len(rows[0]) != 2 {
+		return "", "", protocol.ErrMalformed
+	}
+	for i, to := range []*string{&name, &account} {
+		at, err := hex.DecodeString(string(rows[0][i]))
+		if err != nil {
+			return "", "", fmt.Errorf("%w: %w", protocol.ErrMalformed, err)
+		}
+		*to = string(at[:max(0, bytes.LastIndexByte(at, '@'))])
+	}
+	return name, account, nil
 }
 
 // What servers say when it is who logs in that they refuse.

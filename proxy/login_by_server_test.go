@@ -472,6 +472,47 @@ func TestAKnownUserIsKnownByOtherSpellingsOfTheName(t *testing.T) {
 	}
 }
 
+// A server converts a name from the client's character set, and MySQL ends it at a
+// character that is broken off.
+func TestAKnownUserIsKnownInEveryCharacterSet(t *testing.T) {
+	e := newEnv(t, setup{
+		Proxy: func(o *proxy.Options) {
+			o.RelayLogins = true
+			o.Users = append(o.Users, proxy.User{Name: "known", Password: "the proxy's"}, proxy.User{Name: "ärger", Password: "the proxy's"})
+		},
+		Backend: func(o *backend.Options) { o.Shards[0].Login = &o.Probe },
+	})
+	for _, name := range []string{"known", "ärger", "söhne"} {
+		account(t, e.Servers[0], name+"@'%'", "IDENTIFIED BY 'the servers'")
+	}
+	taken := 0
+	for _, c := range []struct{ name, collation string }{
+		{"\xe4rger", "latin1_swedish_ci"},
+		{"known\xff", "utf8mb4_general_ci"},
+		{"known\xe6", "utf8mb4_general_ci"},
+		{"known\x81", "sjis_japanese_ci"},
+		{"'known\xff'", "utf8mb4_general_ci"},
+		{"''known''", "utf8mb4_general_ci"},
+		{"'''known'''", "utf8mb4_general_ci"},
+	} {
+		login := func(m *mysql.Config) { m.User, m.Passwd, m.Collation = c.name, "the servers", c.collation }
+		if e.tryLogin(t, e.Servers[0].Addr(), "", login) == nil {
+			taken++
+		}
+		err := e.tryLogin(t, e.Addr(), "", login)
+		checkError(t, fmt.Sprintf("%q in %s with the server's password", c.name, c.collation), err, 1045)
+	}
+	if taken == 0 {
+		t.Error("the server takes none of the names for another's")
+	}
+	for _, c := range []struct{ name, collation string }{{"s\xf6hne", "latin1_swedish_ci"}, {"söhne", "utf8mb4_general_ci"}} {
+		err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd, m.Collation = c.name, "the servers", c.collation })
+		if err != nil {
+			t.Errorf("%q in %s, whom only the server knows: %v", c.name, c.collation, err)
+		}
+	}
+}
+
 func TestWithoutTheServerOnlyKnownUsersLogIn(t *testing.T) {
 	s := mysqltest.Start(t)
 	e := newEnv(t, setup{
