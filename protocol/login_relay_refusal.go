@@ -1,0 +1,74 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// How a relayed login ends at the client's end.
+
+// Refuse answers the client that its login is refused, as one with a wrong password,
+// and returns the error that says why. The caller closes the server's connection.
+func (r *RelayedLogin) Refuse(why string) error {
+	e := r.refusal(why)
+	_ = writeERR(r.attempt.pc, mysql.ER_ACCESS_DENIED_ERROR, "28000", e.message()) // the session ends either way
+	return &RelayError{e}
+}
+
+func (r *RelayedLogin) refusal(why string) *AuthError {
+	hello := &r.attempt.Hello
+	return &AuthError{
+		User: hello.User, Host: HostOf(r.attempt.pc.RemoteAddr()), Plugin: r.plugin, UsingPassword: hello.PasswordUsed, Reason: why,
+	}
+}
+
+// refuseTrust refuses a login that the server would check by something else than a
+// password.
+func (r *RelayedLogin) refuseTrust(why string) error {
+	err := r.Refuse(why)
+	if r.plugin != "" {
+		_ = r.breakOff(err)
+	}
+	return err
+}
+
+// refuseWrong refuses a password that cannot be read.
+func (r *RelayedLogin) refuseWrong() error {
+	err := r.Refuse("the password came in a form that cannot be read here (an RSA key that is not the proxy's?)")
+	_ = r.breakOff(err)
+	return err
+}
+
+// refuseUnencrypted refuses a password that came unencrypted, which goes no further.
+func (r *RelayedLogin) refuseUnencrypted(given []byte) error {
+	wipe(given)
+	err := r.Refuse("the client gave its password in clear over a connection without TLS, where it is to encrypt it: " +
+		"give the proxy a certificate, or the client --skip-ssl")
+	_ = r.breakOff(err)
+	return err
+}
+
+// refusePlugin refuses a client that has told of no plugins and is asked by another
+// one than it has always had. It is asked by that, though its answer in the response
+// was to another challenge: npm mysql, for one, takes the switch without having told.
+func (r *RelayedLogin) refusePlugin(plugin string) error {
+	err := &RelayError{refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
+		"Client does not support authentication protocol requested by server; consider upgrading MySQL client",
+		fmt.Errorf("the account of %q is checked by %s, which a client without plugin authentication does not have", r.attempt.Hello.User, plugin))}
+	_ = r.breakOff(err)
+	return err
+}
+
+// refuseClear refuses to pass a password on in clear where somebody could read it.
+func (r *RelayedLogin) refuseClear() error {
+	side := "the server"
+	if !r.attempt.pc.IsTLS() {
+		side = "the client"
+	}
+	message := fmt.Sprintf("seqproxy: the server asks for the password in clear (%s), which is passed on over TLS only, and the connection to %s has none", r.plugin, side)
+	err := &RelayError{refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004", message, errors.New(message))}
+	_ = r.breakOff(err)
+	return err
+}
