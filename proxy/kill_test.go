@@ -249,15 +249,19 @@ func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
 		wait := func() *wire {
 			w := e.Wire(t, e.Addr(), wireLogin{Schema: schema})
 			w.send(packet(command(protocol.ComQuery, "SELECT NEXTVAL('s')")))
-			time.Sleep(100 * time.Millisecond)
 			return w
 		}
 		killer := e.Wire(t, e.Addr(), wireLogin{})
 		w := wait()
-		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
-			t.Fatalf("KILL QUERY: %v", serverError(t, got))
-		}
-		if err := serverError(t, w.receive(protocol.ShapeResult, nil)); err.Code != 1317 {
+		answer := make(chan []byte, 1)
+		go func() { answer <- w.receive(protocol.ShapeResult, nil) }()
+		eventually(t, "KILL QUERY ends the wait", func() bool { // the first may come before the statement
+			if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
+				t.Fatalf("KILL QUERY: %v", serverError(t, got))
+			}
+			return len(answer) > 0
+		})
+		if err := serverError(t, <-answer); err.Code != 1317 {
 			t.Errorf("KILL QUERY: got %v, want 1317", err)
 		}
 		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 { // it is idle now

