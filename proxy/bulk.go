@@ -107,16 +107,13 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 		return err
 	}
 	s.own = p.appendBulk(append(s.own[:0], 0, 0, 0, 0), payload, rows, values)
-	size := len(s.own) - protocol.HeaderSize
-	if size >= protocol.MaxFragment {
-		return errTooLong
-	}
-	protocol.PutHeader(s.own, size, 0)
+	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
 	return nil
 }
 
 // cutBulk cuts a bulk execution of a statement with hidden parameters into rows, and
-// takes note of the types that it binds.
+// takes note of the types that it binds. What would become too long with its numbers is
+// refused here: there may be more of them than there is memory for.
 func (p *prepared) cutBulk(payload []byte) (rows [][]byte, err error) {
 	switch {
 	case p.params == 0: // nothing would tell how many rows there are
@@ -141,6 +138,8 @@ func (p *prepared) cutBulk(payload []byte) (rows [][]byte, err error) {
 		}
 		rest = rest[2*p.params:]
 	}
+	const number = 1 + 8 // with its indicator
+	size := bulkHead + 2*(p.params+len(p.hidden))
 	for len(rest) > 0 {
 		row := rest
 		for i := range p.params {
@@ -149,7 +148,11 @@ func (p *prepared) cutBulk(payload []byte) (rows [][]byte, err error) {
 				return nil, errBulkArguments
 			}
 		}
-		rows = append(rows, row[:len(row)-len(rest)])
+		row = row[:len(row)-len(rest)]
+		if size += len(row) + number*len(p.hidden); size >= protocol.MaxFragment {
+			return nil, errTooLong
+		}
+		rows = append(rows, row)
 	}
 	if len(rows) == 0 {
 		return nil, errBulkArguments

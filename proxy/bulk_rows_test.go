@@ -237,6 +237,29 @@ func TestABulkExecutionMayBeLongerThanIsHeld(t *testing.T) {
 	}
 }
 
+// A row may be one byte and its numbers any number of them: what becomes too long must be
+// refused before numbers are taken, and before there is memory for them.
+func TestABulkExecutionThatItsNumbersMakeTooLongTakesNone(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.offers(t, protocol.BulkOperations, "bulk execution")
+	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Start: 1}); err != nil {
+		t.Fatal(err)
+	}
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (a BIGINT UNSIGNED, b BIGINT UNSIGNED, c TEXT)")
+	p, _ := e.bulkPair(t)
+	id := string(p.Proxy.do(protocol.ComStmtPrepare, "INSERT INTO t VALUES (NEXTVAL('s'), NEXTVAL('s'), ?)")[5:9])
+	before := e.nextNumber(t, "s")
+	for _, rows := range []int{1 << 20, 4 << 20} {
+		answer := p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, strings.Repeat(bulkNull, rows)))
+		if err := serverError(t, answer); err.Code != 1153 {
+			t.Errorf("%d rows: got %v, want 1153", rows, err)
+		}
+	}
+	if got := e.nextNumber(t, "s"); got != before {
+		t.Errorf("got %d as the next number, want %d", got, before)
+	}
+}
+
 // Without the flag a server does not know the command, however long it is.
 func TestABulkExecutionThatWasNotAgreedOnIsRefusedAsByTheServer(t *testing.T) {
 	e := newEnv(t, setup{})
