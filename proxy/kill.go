@@ -172,6 +172,7 @@ func (s *session) killSelf(k killWish) error {
 // killPlace is a connection of the session to be killed.
 type killPlace struct {
 	backend.Place
+	user  string // of the session, which may change its own meanwhile
 	creds backend.Credentials
 	known bool // creds are
 	// viaOwn: who kills does it better on its own connection to the server, because the
@@ -217,7 +218,7 @@ func (s *session) killPlaces(by *session) (places []killPlace, allowed bool) {
 	}
 	for shard, c := range s.conns {
 		creds, known := s.user.beside(shard)
-		places = append(places, killPlace{c.Place(), creds, known, s.user.relayed && !s.user.secret && (s.user.Name == by.user.Name || !known)})
+		places = append(places, killPlace{c.Place(), s.user.Name, creds, known, s.user.relayed && !s.user.secret && (s.user.Name == by.user.Name || !known)})
 	}
 	return places, true
 }
@@ -245,7 +246,7 @@ func (s *session) killAt(t *session, p killPlace, k killWish) error {
 		err = s.srv.killer.run(s.ctx, p.Place, p.creds, cmd, argument)
 	default:
 		return errors.Join(errKillLogin, notSupported("shard %s cannot be told to end a statement of %s, whose password only the server knows: "+
-			"give the shard a user and password of its own, or end the connection", p.Shard().Name(), t.user.Name))
+			"give the shard a user and password of its own, or end the connection", p.Shard().Name(), p.user))
 	}
 	var refused *protocol.ServerError
 	switch {
