@@ -230,7 +230,8 @@ func (r *RelayedLogin) tell(payload []byte) error {
 // is the proxy for all clients.
 func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 	if err := r.attempt.pc.WritePacket(payload); err != nil {
-		return nil, r.breakOff(fmt.Errorf("write auth data: %w", err))
+		r.breakOff()
+		return nil, &RelayError{fmt.Errorf("write auth data: %w", err)}
 	}
 	answer, err := r.attempt.login.read(r.attempt.pc, "answer to the server's challenge")
 	if err != nil {
@@ -239,7 +240,8 @@ func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 			gone.Gone = err
 			err = gone
 		}
-		return nil, r.breakOff(err)
+		r.breakOff()
+		return nil, &RelayError{err}
 	}
 	r.attempt.Hello.Plugin = r.plugin
 	if !isEmptyAnswer(answer) {
@@ -257,10 +259,9 @@ func (r *RelayedLogin) toServer(answer []byte) error {
 }
 
 // breakOff ends the server's side of a dialogue that the client's side does not go on
-// with, and returns cause. It gives up where the server wants more than one answer.
-func (r *RelayedLogin) breakOff(cause error) error {
+// with. It gives up where the server wants more than one answer.
+func (r *RelayedLogin) breakOff() {
 	if r.toServer(nil) == nil {
 		_, _ = r.ask() // its verdict, which changes nothing
 	}
-	return &RelayError{cause}
 }

@@ -29,7 +29,7 @@ func (r *RelayedLogin) refusal(why string) *AuthError {
 func (r *RelayedLogin) refuseTrust(why string) error {
 	err := r.Refuse(why)
 	if r.plugin != "" {
-		_ = r.breakOff(err)
+		r.breakOff()
 	}
 	return err
 }
@@ -37,7 +37,7 @@ func (r *RelayedLogin) refuseTrust(why string) error {
 // refuseWrong refuses a password that cannot be read.
 func (r *RelayedLogin) refuseWrong() error {
 	err := r.Refuse("the password came in a form that cannot be read here (an RSA key that is not the proxy's?)")
-	_ = r.breakOff(err)
+	r.breakOff()
 	return err
 }
 
@@ -46,7 +46,7 @@ func (r *RelayedLogin) refuseUnencrypted(given []byte) error {
 	wipe(given)
 	err := r.Refuse("the client gave its password in clear over a connection without TLS, where it is to encrypt it: " +
 		"give the proxy a certificate, or the client --skip-ssl")
-	_ = r.breakOff(err)
+	r.breakOff()
 	return err
 }
 
@@ -57,7 +57,7 @@ func (r *RelayedLogin) refusePlugin(plugin string) error {
 	err := &RelayError{refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
 		"Client does not support authentication protocol requested by server; consider upgrading MySQL client",
 		fmt.Errorf("the account of %q is checked by %s, which a client without plugin authentication does not have", r.attempt.Hello.User, plugin))}
-	_ = r.breakOff(err)
+	r.breakOff()
 	return err
 }
 
@@ -69,6 +69,6 @@ func (r *RelayedLogin) refuseClear() error {
 	}
 	message := fmt.Sprintf("seqproxy: the server asks for the password in clear (%s), which is passed on over TLS only, and the connection to %s has none", r.plugin, side)
 	err := &RelayError{refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004", message, errors.New(message))}
-	_ = r.breakOff(err)
+	r.breakOff()
 	return err
 }
