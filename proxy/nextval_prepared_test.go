@@ -1,8 +1,10 @@
 package proxy_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,6 +199,55 @@ func TestAPreparedInsertSeesThePreviousLastInsertID(t *testing.T) {
 	}
 	if got := value(t, c, "SELECT GROUP_CONCAT(DISTINCT parent) FROM photos WHERE id >= LAST_INSERT_ID()"); got != want {
 		t.Errorf("LAST_INSERT_ID() in the statement: got %s, want %s", got, want)
+	}
+}
+
+// The types of an execution that is refused as malformed are those of the next without
+// types, or not, as its server takes it. What each means is seen by values that read as
+// a number as well as a text.
+func TestTypesThatCameWithAMalformedExecutionAreKeptAsByTheServer(t *testing.T) {
+	e := newEnv(t, setup{})
+	createSequence(t, e, "s")
+	const number, text, both = "\x07\x00\x00\x00", "\x02ab", "\x03123"
+	for _, refused := range []struct{ name, binding string }{
+		{"a number cut off", binding("\x00", "\x08\x00", number)},
+		{"no value", binding("\x00", typeString, "")},
+		{"half a type", binding("\x00", "\xfd", "")},
+		{"no types", "\x00\x01"},
+		{"no sign of types", "\x00"},
+		{"nothing", ""},
+		{"a number cut off, without types", binding("\x00", "", "\x07\x00")},
+	} {
+		for _, bound := range []string{"before", "never"} {
+			t.Run(refused.name+"/"+bound, func(t *testing.T) {
+				e.Servers[0].Exec(t, "DROP TABLE IF EXISTS "+e.Schemas[0]+".t", "CREATE TABLE "+e.Schemas[0]+".t (id BIGINT UNSIGNED, a VARCHAR(50))")
+				p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
+				proxied := string(p.Proxy.do(protocol.ComStmtPrepare, "INSERT INTO t VALUES (NEXTVAL('s'), ?)")[5:9])
+				direct := string(p.Direct.do(protocol.ComStmtPrepare, "INSERT INTO t VALUES (1, ?)")[5:9])
+				run := func(w *wire, id, binding string) (answer []byte, stored []string) {
+					w.query("DELETE FROM t")
+					answer = bytes.Clone(w.do(protocol.ComStmtExecute, id+"\x00\x01\x00\x00\x00"+binding))
+					return answer, w.rows("SELECT a FROM t UNION ALL SELECT 'that is all'")
+				}
+				execute := func(step, binding string) {
+					t.Helper()
+					got, stored := run(p.Proxy, proxied, binding)
+					want, wantStored := run(p.Direct, direct, binding)
+					// Which error MariaDB gives depends on where exactly its packet ends.
+					exact := step != "malformed" || !e.Servers[0].IsMariaDB()
+					if got[4] != want[4] || got[4] == 0xff && exact && !bytes.Equal(got, want) || !slices.Equal(stored, wantStored) {
+						t.Errorf("%s: got %q and stored %q, want %q and %q", step, got, stored, want, wantStored)
+					}
+				}
+				if bound == "before" {
+					execute("with types", binding("\x00", typeLong, number))
+				}
+				execute("malformed", refused.binding)
+				execute("without types", binding("\x00", "", both))
+				execute("with types again", binding("\x00", typeString, text))
+				execute("without types again", binding("\x00", "", both))
+			})
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/sequence"
@@ -277,7 +279,21 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	if err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
-	if err := s.fillHidden(c, p, payload); err != nil {
+	// Before anything is taken or asked: the client may have sent nonsense.
+	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
+	e, err := p.cut(payload, attributes)
+	switch {
+	case err != nil || p.complete(&e):
+	case s.likeMariaDB():
+		err = errExecuteArguments
+	default:
+		p.unbind(&e)
+		err = errMalformed
+	}
+	if err == nil {
+		err = s.fillHidden(c, p, &e, attributes)
+	}
+	if err != nil {
 		if errors.Is(err, errMalformed) {
 			err = s.malformed()
 		}
@@ -287,19 +303,16 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	if err := s.sendOwn(c); err != nil {
 		return err
 	}
+	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
+		p.unbind(&e)
+	}
 	s.noteExecuted(c, p)
 	return nil
 }
 
 // fillHidden writes the execution of a statement with hidden parameters to s.own, and
 // makes c ready for it.
-func (s *session) fillHidden(c *backend.Conn, p *prepared, payload []byte) error {
-	// Before anything is taken or asked: the client may have sent nonsense.
-	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := p.cut(payload, attributes)
-	if err != nil {
-		return err
-	}
+func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attributes bool) error {
 	previous, err := s.previousHidden(p)
 	if err != nil {
 		return err
@@ -312,7 +325,7 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, payload []byte) error
 		return err
 	}
 	s.own = append(s.own[:0], 0, 0, 0, 0)
-	if s.own, err = p.appendExecute(s.own, &e, attributes, values); err != nil {
+	if s.own, err = p.appendExecute(s.own, e, attributes, values); err != nil {
 		return err
 	}
 	size := len(s.own) - protocol.HeaderSize

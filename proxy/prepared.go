@@ -49,6 +49,7 @@ type prepared struct {
 	place  []uint16             // the server's index of each of the client's parameters; nil without hidden ones
 	params int                  // of the client
 	types  []protocol.Parameter // of the client's at the last bind
+	before []protocol.Parameter // what types were before that; see unbind
 	// longSent: data came by COM_STMT_SEND_LONG_DATA since the last execution; long
 	// says for which parameters, where there are hidden ones.
 	longSent bool

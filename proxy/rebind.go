@@ -91,7 +91,7 @@ func (p *prepared) cut(payload []byte, attributes bool) (e execution, err error)
 	}
 	switch {
 	case e.params.Rebound:
-		p.types = p.types[:0]
+		p.types, p.before = p.before[:0], p.types
 		types := e.params.Types
 		for range p.params {
 			var param protocol.Parameter
@@ -100,10 +100,40 @@ func (p *prepared) cut(payload []byte, attributes bool) (e execution, err error)
 			p.types = append(p.types, param)
 		}
 		e.params.Types = types // the attributes'
-	case len(p.types) != p.params, e.count > p.params: // attributes have no last execution
+	case len(p.types) != p.params:
+		return e, errExecuteArguments
+	case e.count > p.params: // attributes have no last execution
 		return e, errMalformed
 	}
 	return e, nil
+}
+
+// errExecuteArguments is what servers say of an execution without types where none
+// were ever bound.
+var errExecuteArguments = sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_execute")
+
+// unbind takes the types back that cut has taken note of. MySQL does not keep those of an
+// execution that it refuses as malformed, MariaDB does.
+func (p *prepared) unbind(e *execution) {
+	if e.params.Rebound {
+		p.types, p.before = p.before, p.types
+	}
+}
+
+// complete says whether the values of all the client's parameters are there.
+func (p *prepared) complete(e *execution) bool {
+	rest := e.values
+	for i := range p.params {
+		if e.params.IsNull(i) || p.long != nil && p.long[i] {
+			continue
+		}
+		size, ok := protocol.BinaryValueSize(uint8(p.types[i].Type), rest)
+		if !ok {
+			return false
+		}
+		rest = rest[size:]
+	}
+	return true
 }
 
 // appendExecute appends the payload of an execution with the hidden parameters'
