@@ -181,7 +181,7 @@ func (w *wire) tryReceive(shape protocol.Shape, file []byte) (got []byte, err er
 			}
 			w.answer.FileSent()
 		default:
-			return got, errors.New("malformed answer")
+			return got, fmt.Errorf("malformed answer: %x", w.Buffered()[:min(len(w.Buffered()), 40)])
 		}
 	}
 }
