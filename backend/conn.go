@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -49,6 +50,11 @@ type Conn struct {
 	ID uint32
 	// LoginOK is what the server answered to the login, if it told of the session; else nil.
 	LoginOK []byte
+
+	// When the server has heard of the connection, as far as its session keeps account.
+	LastUse    time.Time // at first when it was opened
+	Used       bool      // since the session's last wait for its client
+	UsedBefore bool      // before that, and after LastUse
 
 	shard *Shard
 	node  *Node
@@ -226,7 +232,7 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 	if login.Schema == "" && capabilities.Has(protocol.SessionTrack) && !l.ChangeUser && l.Collation <= 255 {
 		node.learnTells(h.OK != nil)
 	}
-	c := &Conn{Conn: pc, Capabilities: capabilities, ID: h.Greeting.ConnectionID, LoginOK: h.OK, shard: shard, node: node, hello: hello}
+	c := &Conn{Conn: pc, Capabilities: capabilities, ID: h.Greeting.ConnectionID, LoginOK: h.OK, LastUse: time.Now(), shard: shard, node: node, hello: hello}
 	c.Answer.Status = h.Status
 	if login.Relay != nil {
 		if err := c.afterRelay(login.Relay); err != nil {
@@ -243,19 +249,26 @@ func helloOf(g *protocol.Greeting) Hello {
 	return Hello{Version: g.Version, Capabilities: g.Capabilities, Collation: g.Collation, MariaDB: g.IsMariaDB()}
 }
 
-// askMode learns for c's node what its sessions start with. probed says that c logged in
-// with latin1, by which it shows whether that counts.
+// askMode learns for c's node what its sessions start with, and for how long they may
+// be idle. probed says that c logged in with latin1, by which it shows whether that counts.
 func (c *Conn) askMode(probed bool) error {
-	rows, err := c.Query("SELECT @@global.sql_mode, @@global.init_connect, @@character_set_client")
+	rows, err := c.Query("SELECT @@global.sql_mode, @@global.init_connect, @@character_set_client, @@global.wait_timeout, @@global.interactive_timeout")
 	if err != nil {
 		return err
 	}
-	if len(rows) != 1 || len(rows[0]) != 3 {
-		return fmt.Errorf("the server does not say what its sessions start with")
+	if len(rows) != 1 || len(rows[0]) != 5 {
+		return errors.New("the server does not say what its sessions start with")
 	}
 	row := rows[0]
 	c.hello.SQLMode, c.hello.InitConnect = string(row[0]), len(row[1]) > 0
 	c.hello.OwnCollation = probed && string(row[2]) != "latin1"
+	for i, timeout := range []*time.Duration{&c.hello.WaitTimeout, &c.hello.InteractiveTimeout} {
+		seconds, err := strconv.ParseUint(string(row[3+i]), 10, 32)
+		if err != nil {
+			return fmt.Errorf("the server's wait_timeout or interactive_timeout: %w", err)
+		}
+		*timeout = time.Duration(seconds) * time.Second
+	}
 	c.node.learnMode(c.hello)
 	return nil
 }

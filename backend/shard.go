@@ -47,6 +47,9 @@ type Hello struct {
 	InitConnect bool
 	// OwnCollation: it takes no notice of the collation that a login names.
 	OwnCollation bool
+	// WaitTimeout and InteractiveTimeout are its global wait_timeout and
+	// interactive_timeout, asked for together with SQLMode. 0: it could not be asked.
+	WaitTimeout, InteractiveTimeout time.Duration
 	// TellsSession: with SessionTrack its OK to every login tells of the session, as
 	// MariaDB's of 11.5 and later does, and not only that to a login with a schema.
 	TellsSession bool
@@ -170,6 +173,7 @@ func (n *Node) learn(h Hello) {
 	if n.hello != nil {
 		h.SQLMode, h.TellsSession = n.hello.SQLMode, n.hello.TellsSession
 		h.InitConnect, h.OwnCollation = n.hello.InitConnect, n.hello.OwnCollation
+		h.WaitTimeout, h.InteractiveTimeout = n.hello.WaitTimeout, n.hello.InteractiveTimeout
 	}
 	n.hello, n.unreachable = &h, time.Time{}
 	n.mu.Unlock()
@@ -198,6 +202,7 @@ func (n *Node) learnMode(told Hello) {
 	n.mu.Lock()
 	h := *n.hello // copies of the pointer may be read elsewhere
 	h.SQLMode, h.InitConnect, h.OwnCollation = told.SQLMode, told.InitConnect, told.OwnCollation
+	h.WaitTimeout, h.InteractiveTimeout = told.WaitTimeout, told.InteractiveTimeout
 	n.hello, n.modeKnown = &h, true
 	n.mu.Unlock()
 }

@@ -39,6 +39,7 @@ func (s *session) current(c *backend.Conn) {
 // note of what the answer said.
 func (s *session) release(c *backend.Conn) {
 	c.Release()
+	c.Used = true
 	if c == s.cur {
 		s.state.observe(c.Answer.Status, c.Hello().MariaDB)
 	}

@@ -322,6 +322,9 @@ func (s *session) handOver() error {
 		}
 		return fmt.Errorf("%w: %w", errQuit, errDumpRefused) // the server closes then
 	}
+	if err := s.disarm(); err != nil {
+		return err
+	}
 	s.client.FullDuplex()
 	c.FullDuplex()
 	ended := make(chan error, 1)

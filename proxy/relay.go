@@ -248,6 +248,9 @@ func (u *User) beside(shard *backend.Shard) (creds backend.Credentials, known bo
 // sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and
 // with the empty one that ends them.
 func (s *session) sendFile(c *backend.Conn) error {
+	if err := s.disarm(); err != nil {
+		return err
+	}
 	var writeErr error
 	continued := false
 	num := c.Answer.PacketNum + 1
@@ -309,6 +312,9 @@ func (s *session) number(header []byte, num uint8) {
 // payload's length. Once a write failed the rest is only taken in: the server's
 // answer tells why.
 func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
+	if err := s.disarm(); err != nil {
+		return 0, err
+	}
 	header := s.client.Buffered()
 	size = protocol.PayloadLen(header)
 	s.packetNum = header[protocol.HeaderSize-1] + 1

@@ -47,6 +47,7 @@ type session struct {
 	greetedMySQL bool
 
 	patience patience // of waits in the proxy itself
+	idle     idleness
 
 	state    state
 	prepared preparedSet
@@ -171,13 +172,18 @@ func (s *session) await() error {
 			return err
 		}
 	}
+	if err := s.rested(); err != nil {
+		return err
+	}
 	look, err := s.rest()
 	if err == nil && !look {
 		err = s.fillClient()
 		if err != nil && s.srv.draining.Load() {
 			return errShutdown
 		}
-		look, err = s.work(err)
+		if look, err = s.work(err); err != nil {
+			err = s.awoken(err)
+		}
 	}
 	if err == nil && look {
 		return s.missBackends()
@@ -217,7 +223,7 @@ func (s *session) work(err error) (look bool, _ error) {
 	case draining || !errors.Is(err, os.ErrDeadlineExceeded):
 		return false, err
 	}
-	s.backendClosed = false
+	s.backendClosed, s.idle.woken = false, true
 	return true, s.setDeadline(time.Time{})
 }
 
@@ -318,6 +324,7 @@ func (s *session) introduce(known bool) {
 
 // setDeadline bounds, or with the zero time no longer bounds, the client's login.
 func (s *session) setDeadline(t time.Time) error {
+	s.idle.alarm = time.Time{}
 	if err := s.client.SetReadDeadline(t); err != nil {
 		return fmt.Errorf("%w: %w", errClientGone, err)
 	}
@@ -490,6 +497,8 @@ func (s *session) logEnd(err error) {
 	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
 		s.doom.Load() != notDoomed: // whatever it met then
 		level = zap.DebugLevel
+	case errors.Is(err, errIdle):
+		event = "session ended as its client was idle"
 	case errors.Is(err, errBackendClosed):
 		event = "session ended as the server closed its idle connection"
 	case errors.As(err, &auth):

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"strings"
+	"time"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -53,6 +54,8 @@ type state struct {
 	selectLimit bool
 	// metadata: resultset_metadata may have been set, which leaves definitions out.
 	metadata bool
+	// waitTimeout is what wait_timeout was set to; 0: nothing, or unknownTimeout.
+	waitTimeout time.Duration
 	// option is the argument of the last COM_SET_OPTION.
 	option []byte
 
@@ -272,6 +275,8 @@ func (st *state) setSystem(name, value string, literal bool) {
 		}
 	case "sql_select_limit":
 		st.selectLimit = !strings.EqualFold(value, "default")
+	case "wait_timeout":
+		st.waitTimeout = timeoutOf(value, literal)
 	case "resultset_metadata":
 		st.metadata = true
 	case "character_set_client":

@@ -198,12 +198,18 @@ func (s *session) missBackends() error {
 		case !hungUp(c.Conn):
 		case c == s.cur:
 			return s.followBackend(c)
-		case s.state.lastID.holder != c && s.state.lastConn != c && !s.prepared.anyOn(c):
+		case !s.needs(c):
 			c.Close()
 			s.forget(c)
 		}
 	}
 	return nil
+}
+
+// needs says whether the session has left something on a connection to another shard
+// than the current one.
+func (s *session) needs(c *backend.Conn) bool {
+	return s.state.lastID.holder == c || s.state.lastConn == c || s.prepared.anyOn(c)
 }
 
 // followBackend ends a session with its idle backend connection. What the server has

@@ -1,0 +1,205 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// A server closes a connection that has said nothing for wait_timeout (of an interactive
+// client, interactive_timeout), and the session goes with its connection: watch.go. Two
+// things are left to do here. A session without a connection is closed by the proxy, when
+// the server would have done so. And a connection must not be closed while its client is
+// busy with what the proxy answers itself, such as NEXTVAL: the server is told by a
+// ping that somebody is there.
+//
+// Rounds of which the server sees every command cost nothing here.
+type idleness struct {
+	// since is when the client's last round ended that the current shard's server saw
+	// nothing of.
+	since time.Time
+	// alarm is what the client's read deadline is set to; zero: to none. It is not moved
+	// with every round: when it goes off, it is looked whether time is up.
+	alarm time.Time
+	// woken: the wait that ended brought no command.
+	woken bool
+}
+
+const (
+	// defaultWaitTimeout is that of all servers, for where none can be asked.
+	defaultWaitTimeout = 28800 * time.Second
+	// maxPingAfter bounds how long a server hears nothing of a client that is busy; it
+	// is never more than a tenth of wait_timeout.
+	maxPingAfter = 30 * time.Second
+	// unknownTimeout is a wait_timeout that was set to what only the server knows.
+	unknownTimeout = -1
+)
+
+// errIdle is the end of a session whose client has said nothing for wait_timeout.
+var errIdle = errors.New("client was idle for wait_timeout")
+
+// erClientInteractionTimeout is what MySQL 8.0.24 and later say before they close.
+const erClientInteractionTimeout = 4031
+
+// rested takes note, before a wait for the client, that it has had all its answers.
+func (s *session) rested() error {
+	if s.idle.woken {
+		s.idle.woken = false
+		return nil
+	}
+	if c := s.cur; c != nil && len(s.conns) == 1 && c.Used {
+		c.Used, c.UsedBefore = false, true
+		return nil
+	}
+	now := time.Now()
+	for _, c := range s.conns {
+		if err := s.keep(c, now); err != nil {
+			return err
+		}
+	}
+	s.idle.since = now
+	if s.cur != nil {
+		return nil
+	}
+	due := now.Add(s.clientTimeout())
+	if s.idle.alarm.IsZero() || due.Before(s.idle.alarm) {
+		if err := s.setDeadline(due); err != nil {
+			return err
+		}
+		s.idle.alarm = due
+	}
+	return nil
+}
+
+// keep pings a connection if its server may have heard nothing of it for a while. When it
+// was used last is known from below.
+func (s *session) keep(c *backend.Conn, now time.Time) error {
+	switch {
+	case c.Used:
+		c.LastUse = now
+	case c.UsedBefore && c.LastUse.Before(s.idle.since):
+		c.LastUse = s.idle.since
+	}
+	c.Used, c.UsedBefore = false, false
+	if now.Sub(c.LastUse) < s.pingAfter(c) {
+		return nil
+	}
+	if s.state.lastOwn == ownNothing && s.state.lastConn == c {
+		return nil // the client may ask for its last statement's ROW_COUNT(), which a ping would change
+	}
+	err := s.ping(c)
+	var told *protocol.ServerError
+	switch refused := errors.As(err, &told); {
+	case err == nil, refused && !hungUp(c.Conn):
+		c.LastUse = now
+		return nil
+	case c != s.cur && !s.needs(c):
+		c.Close()
+		s.forget(c)
+		return nil
+	case refused: // its last words
+		s.packetNum = 0
+		s.refuse(told)
+		_ = s.flush() // the session ends either way
+	}
+	return s.followBackend(c)
+}
+
+// ping lets a server know that the client of a connection is there.
+func (s *session) ping(c *backend.Conn) error {
+	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
+		return err
+	}
+	if err := c.Command(protocol.ComPing, ""); err != nil {
+		return err
+	}
+	c.Release()
+	return c.SetDeadline(time.Time{})
+}
+
+// pingAfter is for how long a connection may be left alone while its client is busy.
+func (s *session) pingAfter(c *backend.Conn) time.Duration {
+	timeout := s.state.waitTimeout
+	switch timeout {
+	case 0:
+		timeout = s.timeoutAt(c.Hello())
+	case unknownTimeout:
+		timeout = time.Second
+	}
+	return min(timeout/10, maxPingAfter)
+}
+
+// clientTimeout is for how long the client of a session without a connection may say nothing.
+func (s *session) clientTimeout() time.Duration {
+	if s.state.waitTimeout > 0 {
+		return s.state.waitTimeout
+	}
+	if shard := s.srv.opts.Shards.Default(); shard != nil {
+		if hello, ok := shard.Hello(); ok {
+			return s.timeoutAt(hello)
+		}
+	}
+	return defaultWaitTimeout
+}
+
+// timeoutAt is the wait_timeout that a server gives to a new session of the client.
+func (s *session) timeoutAt(hello backend.Hello) time.Duration {
+	timeout := hello.WaitTimeout
+	if s.login.Capabilities.Has(protocol.Interactive) {
+		timeout = hello.InteractiveTimeout
+	}
+	if timeout <= 0 { // nobody could ask it
+		return defaultWaitTimeout
+	}
+	return timeout
+}
+
+// awoken says what an end of the wait for the client means that the alarm may have
+// brought: err if it was something else, errIdle if the time is up.
+func (s *session) awoken(err error) error {
+	if s.idle.alarm.IsZero() || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	s.idle.woken = true
+	if err := s.setDeadline(time.Time{}); err != nil || s.cur != nil {
+		return err
+	}
+	timeout := s.clientTimeout()
+	due := s.idle.since.Add(timeout)
+	if time.Now().Before(due) {
+		err := s.setDeadline(due)
+		s.idle.alarm = due
+		return err
+	}
+	if s.greetedMySQL {
+		s.packetNum = 0
+		s.refuse(sqlError(erClientInteractionTimeout, "HY000", "The client was disconnected by the server because of inactivity. "+
+			"See wait_timeout and interactive_timeout for configuring this behavior."))
+		_ = s.flush() // the session ends either way
+	}
+	return fmt.Errorf("%w of %s", errIdle, timeout)
+}
+
+// disarm takes the alarm back before a read that it must not end.
+func (s *session) disarm() error {
+	if s.idle.alarm.IsZero() {
+		return nil
+	}
+	return s.setDeadline(time.Time{})
+}
+
+// timeoutOf reads the value of a SET wait_timeout.
+func timeoutOf(value string, literal bool) time.Duration {
+	const longest = 31536000 // of the servers: a year
+	seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+	if err != nil || !literal {
+		return unknownTimeout
+	}
+	return time.Duration(min(max(seconds, 1), longest)) * time.Second
+}

@@ -1,0 +1,197 @@
+package proxy_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// hasty starts a server that closes idle connections soon.
+func hasty(t *testing.T) *mysqltest.Server {
+	return mysqltest.Start(t, "--wait-timeout=1", "--interactive-timeout=2")
+}
+
+// alone runs a query and nothing behind it: query has the server see a ping.
+func (w *wire) alone(sql string) []byte {
+	w.t.Helper()
+	w.send(packet(command(protocol.ComQuery, sql)))
+	return w.receive(protocol.ShapeResult, nil)
+}
+
+func TestASessionThatNeverNeededItsServerIsClosedAsByTheServer(t *testing.T) {
+	server := hasty(t)
+	serverTLS, clientTLS := testTLS()
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) { o.TLS = serverTLS }})
+	createSequence(t, e, "photos")
+	caps := allFraming &^ protocol.SessionTrack // or MariaDB 11.8 is asked at the login
+	for name, c := range map[string]struct {
+		login       wireLogin
+		tls, number bool
+		seconds     int
+	}{
+		"wait_timeout":          {login: wireLogin{Capabilities: caps}, seconds: 1},
+		"after a number":        {login: wireLogin{Capabilities: caps}, number: true, seconds: 1},
+		"with TLS":              {login: wireLogin{Capabilities: caps}, number: true, tls: true, seconds: 1},
+		"interactive":           {login: wireLogin{Capabilities: caps | protocol.Interactive}, seconds: 2},
+		"interactive, a number": {login: wireLogin{Capabilities: caps | protocol.Interactive}, number: true, seconds: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var said [2][]byte
+			for i, addr := range []string{e.Addr(), server.Addr()} {
+				l := c.login
+				if c.tls && i == 0 {
+					l.TLS = clientTLS
+				}
+				w := e.Wire(t, addr, l)
+				if c.number && i == 0 {
+					time.Sleep(300 * time.Millisecond) // the alarm is not moved by this
+					w.alone("SELECT NEXTVAL('photos')")
+				}
+				start := time.Now()
+				said[i] = w.ended()
+				if took := time.Since(start).Round(100 * time.Millisecond); took < time.Duration(c.seconds)*time.Second-100*time.Millisecond || took > time.Duration(c.seconds+1)*time.Second {
+					t.Errorf("%s: closed after %s, want %ds", addr, took, c.seconds)
+				}
+			}
+			if !bytes.Equal(said[0], said[1]) {
+				t.Errorf("before the end: got %q, want %q as direct", said[0], said[1])
+			}
+		})
+	}
+}
+
+func TestAClientThatTakesNumbersKeepsItsConnectionAndWhatIsThere(t *testing.T) {
+	server := hasty(t)
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
+	createSequence(t, e, "photos")
+	busy := func(w *wire) {
+		for range 11 { // three times wait_timeout
+			time.Sleep(300 * time.Millisecond)
+			w.alone("SELECT NEXTVAL('photos')")
+		}
+	}
+	for name, c := range map[string]struct{ before, look, want string }{
+		"nothing":           {"SELECT 1", "SELECT 7", "7"},
+		"a transaction":     {"INSERT INTO t VALUES (3)", "SELECT SUM(a) FROM t", "3"},
+		"a temporary table": {"CREATE TEMPORARY TABLE x AS SELECT 5 AS a", "SELECT a FROM x", "5"},
+		"another timeout":   {"SET SESSION wait_timeout = 2", "SELECT @@wait_timeout", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			schema := server.Schema(t)
+			w := e.Wire(t, e.Addr(), wireLogin{Schema: schema})
+			w.query("CREATE TABLE t (a INT) ENGINE=InnoDB")
+			w.query("BEGIN")
+			id := w.backendID()
+			w.query(c.before)
+			busy(w)
+			if got := w.rows(c.look); len(got) != 1 || got[0] != c.want {
+				t.Errorf("%s: got %v, want %s", c.look, got, c.want)
+			}
+			if got := w.backendID(); got != id {
+				t.Errorf("got connection %s of the server, want %s still", got, id)
+			}
+		})
+	}
+	t.Run("no connection", func(t *testing.T) {
+		t.Parallel()
+		w := e.Wire(t, e.Addr(), wireLogin{Capabilities: allFraming &^ protocol.SessionTrack})
+		busy(w)
+		w.query("SELECT 1")
+		busy(w)
+		w.query("SELECT 1")
+	})
+}
+
+func TestAPingDoesNotChangeWhatTheLastStatementLeft(t *testing.T) {
+	server := hasty(t)
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
+	createSequence(t, e, "photos")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	for _, c := range []struct{ last, look string }{
+		{"INSERT INTO t (b) VALUES (1), (2), (3)", "SELECT LAST_INSERT_ID()"},
+		{"INSERT INTO t (b) VALUES (1), (2), (3)", "SELECT ROW_COUNT()"},
+		{"SELECT 1 + '1x'", "SHOW WARNINGS"},
+		{"SELECT 1 UNION SELECT 2", "SELECT FOUND_ROWS()"},
+		{"SELECT 1 + '1x'", "SELECT @@warning_count"},
+	} {
+		var found [2][][]string // without and with a ping
+		for i, pause := range []time.Duration{0, 300 * time.Millisecond} {
+			for _, own := range []string{"SELECT NEXTVAL('photos')", "SELECT NEXTVAL('nothing')"} {
+				w.query("DROP TABLE IF EXISTS t")
+				w.query("CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY, b INT)")
+				w.alone(c.last)
+				time.Sleep(pause)
+				w.alone(own)
+				_, rows := w.result(c.look)
+				if c.look == "SELECT LAST_INSERT_ID()" && own == "SELECT NEXTVAL('photos')" {
+					rows = nil // another number each time
+				}
+				found[i] = append(found[i], rows...)
+			}
+		}
+		if got, want := fmt.Sprint(found[1]), fmt.Sprint(found[0]); got != want {
+			t.Errorf("%s, pings, %s: got %s, want %s as without", c.last, c.look, got, want)
+		}
+	}
+}
+
+func TestConnectionsToOtherShardsAreKeptWhileTheSessionIsBusy(t *testing.T) {
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Shared(t), hasty(t)}})
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
+	w.send(packet(command(protocol.ComStmtPrepare, "SELECT @@port")))
+	p, err := w.receivePrepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.query("USE " + e.Schemas[0])
+	for range 11 {
+		time.Sleep(300 * time.Millisecond)
+		w.query("SELECT 1")
+	}
+	execute := append([]byte{byte(protocol.ComStmtExecute)}, p[5:9]...)
+	w.send(packet(append(execute, 0, 1, 0, 0, 0)))
+	if got := w.receive(protocol.ShapeResult, nil); got[4] == 0xff {
+		t.Errorf("a statement prepared on the other shard: got %q, want its rows", got)
+	}
+}
+
+func TestWaitTimeoutIsFollowedWithoutAnyServer(t *testing.T) {
+	e := newEnv(t, setup{Shards: noShards})
+	w, other := e.Wire(t, e.Addr(), wireLogin{}), e.Wire(t, e.Addr(), wireLogin{})
+	w.query("SET wait_timeout = 1")
+	start := time.Now()
+	if got := w.ended(); len(got) > 0 {
+		t.Errorf("got %q before the end, want nothing, as from the MySQL 8.0.11 that the greeting names", got)
+	}
+	if took := time.Since(start); took < 900*time.Millisecond || took > 3*time.Second {
+		t.Errorf("closed after %s, want 1s", took)
+	}
+	other.ping("the end of another session")
+	if e.Logs.FilterMessage("session ended as its client was idle").Len() != 1 {
+		t.Error("the log does not tell of the end")
+	}
+}
+
+func TestACommandThatComesSlowlyIsNotEndedByWaitTimeout(t *testing.T) {
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{hasty(t)}})
+	w := e.Wire(t, e.Addr(), wireLogin{Capabilities: allFraming &^ protocol.SessionTrack, Packing: notPacked})
+	w.ping("the login")
+	statement := packet(command(protocol.ComQuery, "SELECT LENGTH('"+string(bytes.Repeat([]byte("x"), 2<<20))+"')"))
+	w.send(statement[:100_000])
+	for part := statement[100_000:]; len(part) > 0; {
+		time.Sleep(400 * time.Millisecond)
+		n := min(len(part), 500_000)
+		w.send(part[:n])
+		part = part[n:]
+	}
+	if got := w.receive(protocol.ShapeResult, nil); !bytes.Contains(got, []byte("2097152")) {
+		t.Errorf("got %.200q, want the length", got)
+	}
+}
