@@ -289,7 +289,7 @@ func TestTheProxyLogsInByEveryPlugin(t *testing.T) {
 func TestTheCertificatesThatServersMakeThemselvesCanBeUsed(t *testing.T) {
 	s := mysqltest.Shared(t)
 	modes := map[tlsfiles.Mode]string{tlsfiles.Preferred: "", tlsfiles.Required: ""}
-	if ca := filepath.Join(s.DataDir(), "ca.pem"); !isMariaDB(s) {
+	if ca := filepath.Join(s.DataDir(), "ca.pem"); !s.IsMariaDB() {
 		modes[tlsfiles.VerifyCA] = ca // it keeps its CA beside the data
 	} else if offersTLS := s.Binary().AtLeast(11, 4); !offersTLS {
 		delete(modes, tlsfiles.Required)

@@ -17,7 +17,7 @@ import (
 // machine, but does at a name.
 func TestAClientTrustsTheProxysCertificateByItsPassword(t *testing.T) {
 	shared := mysqltest.Shared(t)
-	if !isMariaDB(shared) || !shared.Binary().AtLeast(11, 4) {
+	if !shared.IsMariaDB() || !shared.Binary().AtLeast(11, 4) {
 		t.Logf("the client of %s does not know it", shared.Version())
 		return
 	}

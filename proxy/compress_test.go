@@ -351,7 +351,7 @@ func TestTheCommandLineClientCompresses(t *testing.T) {
 	script := "SELECT 1; SELECT REPEAT('x', 100000); SELECT nothing; SHOW WARNINGS; CREATE TEMPORARY TABLE t (a INT); INSERT INTO t VALUES (1), (2); SELECT * FROM t;\n"
 	run := func(addr string) string { return withoutTimes(e.CLI(t, addr, e.Schemas[0], script, "--compress")) }
 	compareTexts(t, run(e.Addr()), run(e.Servers[0].Addr()))
-	if !isMariaDB(e.Servers[0]) {
+	if !e.Servers[0].IsMariaDB() {
 		return // MySQL's client knows no status in a script
 	}
 	if got := e.CLI(t, e.Addr(), "", "status\n", "--compress"); !strings.Contains(got, "Compressed") {

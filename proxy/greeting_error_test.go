@@ -112,7 +112,7 @@ func TestAHostThatAServerDoesNotLetInIsToldSo(t *testing.T) {
 	}})
 	c := e.Wire(t, e.Addr(), wireLogin{Capabilities: untold})
 	accounts := "mysql.global_priv"
-	if !isMariaDB(s) {
+	if !s.IsMariaDB() {
 		accounts = "mysql.user"
 	}
 	s.Exec(t, "CREATE USER elsewhere@'192.0.2.1'", "DELETE FROM "+accounts+" WHERE Host <> '192.0.2.1'", "FLUSH PRIVILEGES")

@@ -45,7 +45,7 @@ func (w *wire) id() string { return strconv.FormatUint(uint64(w.hello.Greeting.C
 func TestKillEndsWhatADirectOneEnds(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.hold(t, 0)
-	mariaDB := isMariaDB(e.Servers[0])
+	mariaDB := e.Servers[0].IsMariaDB()
 	for _, c := range []struct {
 		name     string
 		kill     func(killer *wire, id string) []byte
@@ -102,7 +102,7 @@ func TestKillEndsWhatADirectOneEnds(t *testing.T) {
 
 func TestAKillWithAParameterFindsItsSession(t *testing.T) {
 	e := newEnv(t, setup{})
-	if !isMariaDB(e.Servers[0]) {
+	if !e.Servers[0].IsMariaDB() {
 		t.Skip("this server refuses KILL ?")
 	}
 	e.hold(t, 0)
@@ -407,7 +407,7 @@ func TestControlCInTheCommandLineClientEndsItsStatement(t *testing.T) {
 }
 
 func TestKillOfAUserWhosePasswordOnlyTheServerKnows(t *testing.T) {
-	if !isMariaDB(mysqltest.Shared(t)) {
+	if !mysqltest.Shared(t).IsMariaDB() {
 		t.Skip("this server's login tells the proxy the password")
 	}
 	const statement = "SELECT GET_LOCK('held', 3)"

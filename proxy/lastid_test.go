@@ -158,7 +158,7 @@ func TestWhatAStatementLeavesBehindIsThereAfterAnAnswerOfTheProxy(t *testing.T) 
 
 func TestWhatAStatementLeavesBehindIsThereForPreparedStatements(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
-	n := o.next(t, "photos")
+	n := o.nextNumber(t, "photos")
 	run := func(proxied bool) (answers []string) {
 		o.fresh(t)
 		c := o.DirectConn(t, 0, o.Schemas[0], nil)
@@ -198,7 +198,7 @@ func TestAStatementThatCannotKeepWhatItReadsIsRefused(t *testing.T) {
 	c := o.Conn(t, o.Schemas[0], nil)
 	const mixed = "INSERT INTO photos (id, parent, n) VALUES (NEXTVAL('photos'), LAST_INSERT_ID(), ROW_COUNT())"
 	exec(t, c, "SELECT LAST_INSERT_ID(42)", "UPDATE photos SET n = 4")
-	before := o.next(t, "photos")
+	before := o.nextNumber(t, "photos")
 	wantError(t, c, 1235, mixed, "LAST_INSERT_ID()", "ROW_COUNT()")
 	stmt, err := c.PrepareContext(t.Context(), mixed)
 	if err == nil {
@@ -206,7 +206,7 @@ func TestAStatementThatCannotKeepWhatItReadsIsRefused(t *testing.T) {
 		stmt.Close()
 	}
 	checkError(t, "prepared", err, 1235)
-	if after := o.next(t, "photos"); after != before {
+	if after := o.nextNumber(t, "photos"); after != before {
 		t.Errorf("%d numbers were taken, want 0", after-before)
 	}
 	// Where the value is known here, it is kept.
@@ -219,7 +219,7 @@ func TestAStatementThatCannotKeepWhatItReadsIsRefused(t *testing.T) {
 
 func TestWhatAStatementLeavesBehindIsThereInAPipeline(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
-	n := o.next(t, "photos")
+	n := o.nextNumber(t, "photos")
 	run := func(addr string, given []string) string {
 		o.fresh(t)
 		w := o.Wire(t, addr, wireLogin{Schema: o.Schemas[0]})

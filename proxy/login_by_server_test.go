@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqld"
 	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
@@ -38,9 +37,6 @@ func account(t testing.TB, s *mysqltest.Server, name, identified string) {
 	s.Exec(t, "CREATE USER "+name+" "+identified, "GRANT ALL ON *.* TO "+name)
 	t.Cleanup(func() { s.Exec(t, "DROP USER IF EXISTS "+name) })
 }
-
-// isMariaDB says what the tests run on.
-func isMariaDB(s *mysqltest.Server) bool { return s.Flavour() == mysqld.MariaDB }
 
 func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
 	serverTLS, clientTLS := testTLS()
@@ -81,7 +77,7 @@ func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
 					{"locked account", "relay_locked", "p", "", []uint16{3118, 4151}},
 					{"unknown schema", e.User, e.Password, "no_such_schema", []uint16{1049}},
 				}
-				if !isMariaDB(shared) {
+				if !shared.IsMariaDB() {
 					account(t, shared, "relay_sha256@'%'", "IDENTIFIED WITH sha256_password BY 'a pässword'")
 					logins = append(logins, login{"sha256_password", "relay_sha256", "a pässword", "", nil},
 						login{"sha256_password, a wrong one", "relay_sha256", "x", "", []uint16{1045}},
@@ -210,7 +206,7 @@ func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 	s := mysqltest.Start(t)
 	me := "`" + osUser(t) + "`@localhost"
 	// Another name that the server takes for this process, where it can be told so.
-	if isMariaDB(s) {
+	if s.IsMariaDB() {
 		s.Exec(t, "CREATE USER other@localhost IDENTIFIED VIA mysql_native_password USING PASSWORD('pw') OR unix_socket AS '"+osUser(t)+"'")
 	} else {
 		s.Exec(t, "INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'", "CREATE USER other@localhost IDENTIFIED WITH auth_socket AS '"+osUser(t)+"'")
@@ -220,7 +216,7 @@ func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 		ok       bool
 	}
 	identified := map[string][]attempt{}
-	if isMariaDB(s) {
+	if s.IsMariaDB() {
 		identified["VIA unix_socket"] = []attempt{{"", false}, {"x", false}}
 		identified["VIA unix_socket OR mysql_native_password USING PASSWORD('pw')"] = []attempt{{"", false}, {"x", false}}
 		identified["VIA mysql_native_password USING PASSWORD('pw') OR unix_socket"] = []attempt{{"", false}, {"x", false}}
@@ -264,7 +260,7 @@ func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 		})
 	}
 	// Over TCP nobody is trusted, and a password is enough.
-	if isMariaDB(s) {
+	if s.IsMariaDB() {
 		tcp := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer})
 		account(t, s, "relay_multi@'%'", "IDENTIFIED VIA mysql_native_password USING PASSWORD('pw') OR unix_socket")
 		as := func(password string) error {
@@ -279,7 +275,7 @@ func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 
 func TestARelayedAccountKeepsItsPluginRolesAndExpiry(t *testing.T) {
 	var options []string
-	if isMariaDB(mysqltest.Shared(t)) { // MySQL's default
+	if mysqltest.Shared(t).IsMariaDB() { // MySQL's default
 		options = append(options, "--disconnect-on-expired-password=ON")
 	}
 	s := mysqltest.Start(t, options...)
@@ -288,7 +284,7 @@ func TestARelayedAccountKeepsItsPluginRolesAndExpiry(t *testing.T) {
 		return func(m *mysql.Config) { m.User, m.Passwd = name, password }
 	}
 	s.Exec(t, "CREATE ROLE a_role", "CREATE USER with_role@'%' IDENTIFIED BY 'pw'", "GRANT SELECT ON "+e.Schemas[0]+".* TO a_role", "GRANT a_role TO with_role@'%'")
-	if isMariaDB(s) {
+	if s.IsMariaDB() {
 		s.Exec(t, "SET DEFAULT ROLE a_role FOR with_role@'%'", "CREATE USER either@'%' IDENTIFIED VIA mysql_native_password USING PASSWORD('one') OR mysql_native_password USING PASSWORD('two')")
 	} else {
 		s.Exec(t, "SET DEFAULT ROLE a_role TO with_role@'%'")
@@ -313,17 +309,17 @@ func TestARelayedAccountKeepsItsPluginRolesAndExpiry(t *testing.T) {
 	}
 	w, d := e.Wire(t, e.Addr(), expired), e.Wire(t, s.Addr(), expired)
 	compare(t, "a statement with an expired password", w.query("SELECT a FROM t"), d.query("SELECT a FROM t"))
-	w.query("SET PASSWORD = " + map[bool]string{true: "PASSWORD('new')", false: "'new'"}[isMariaDB(s)])
+	w.query("SET PASSWORD = " + map[bool]string{true: "PASSWORD('new')", false: "'new'"}[s.IsMariaDB()])
 	if err := e.tryLogin(t, e.Addr(), "", login("expired", "new")); err != nil {
 		t.Errorf("with the new password: %v", err)
 	}
-	if !isMariaDB(s) {
+	if !s.IsMariaDB() {
 		return
 	}
 }
 
 func TestMariaDBsOtherPluginsAreRelayed(t *testing.T) {
-	if !isMariaDB(mysqltest.Shared(t)) {
+	if !mysqltest.Shared(t).IsMariaDB() {
 		t.Log("the server is not MariaDB")
 		return
 	}
@@ -444,7 +440,7 @@ func TestKnownUsersAreNotTheServersToCheck(t *testing.T) {
 // around the proxy's check of a user that it knows.
 func TestAKnownUserIsKnownByOtherSpellingsOfTheName(t *testing.T) {
 	long := strings.Repeat("漢", 32) // 96 bytes: MySQL cuts there
-	if isMariaDB(mysqltest.Shared(t)) {
+	if mysqltest.Shared(t).IsMariaDB() {
 		long = strings.Repeat("n", 127) + "é" // and here at 128 characters
 	}
 	e := newEnv(t, setup{
@@ -532,7 +528,7 @@ func TestWithoutTheServerOnlyKnownUsersLogIn(t *testing.T) {
 // With auth_socket as its second factor a server is satisfied with the proxy's user id,
 // without a word to the client.
 func TestOverAUnixSocketTheProxysUserIDIsNoSecondFactor(t *testing.T) {
-	if isMariaDB(mysqltest.Shared(t)) {
+	if mysqltest.Shared(t).IsMariaDB() {
 		t.Log("MariaDB has no accounts with several factors")
 		return
 	}
@@ -673,11 +669,11 @@ func TestFurtherShardsOfARelayedSession(t *testing.T) {
 		e := newEnv(t, setup{Shards: 2, Proxy: byServer})
 		c := e.Conn(t, e.Schemas[0], nil)
 		exec(t, c, "SELECT 1")
-		if isMariaDB(e.Servers[0]) {
+		if e.Servers[0].IsMariaDB() {
 			wantError(t, c, 1235, "USE "+e.Schemas[1], "shard s1", e.User, "shard s0", "[[user]]")
 		}
 		exec(t, c, "SELECT 1")
-		if isMariaDB(e.Servers[0]) {
+		if e.Servers[0].IsMariaDB() {
 			err := e.tryLogin(t, e.Addr(), e.Schemas[1], nil)
 			checkError(t, "login with the other shard's schema", err, 1235, "shard s1")
 		}
@@ -697,7 +693,7 @@ func TestFurtherShardsOfARelayedSession(t *testing.T) {
 		e := newEnv(t, setup{Shards: 2, Proxy: byServer, Backend: func(o *backend.Options) { o.Shards[1].Login = &o.Probe }})
 		account(t, e.Servers[0], "relay_first@'%'", "IDENTIFIED BY 'pw'")
 		login := func(m *mysql.Config) { m.User, m.Passwd = "relay_first", "pw" }
-		if !isMariaDB(e.Servers[0]) { // the full exchange would go past the proxy, but the fast one does not need it
+		if !e.Servers[0].IsMariaDB() { // the full exchange would go past the proxy, but the fast one does not need it
 			if err := e.tryLogin(t, e.Addr(), "", login); err != nil {
 				t.Fatal(err)
 			}
@@ -791,7 +787,7 @@ func TestWithoutAnyAccountTheServerIsAskedOnce(t *testing.T) {
 	s := mysqltest.Start(t, "--sql-mode=ANSI_QUOTES,STRICT_ALL_TABLES")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Proxy: byServer, Backend: func(o *backend.Options) { o.Probe = backend.Credentials{} }})
 	hello, ok := e.Shards.Default().Hello()
-	if !ok || hello.Version == "" || hello.Capabilities == 0 || hello.MariaDB != isMariaDB(s) || hello.SQLMode != "" {
+	if !ok || hello.Version == "" || hello.Capabilities == 0 || hello.MariaDB != s.IsMariaDB() || hello.SQLMode != "" {
 		t.Errorf("before a login: got %+v, %v, want what the greeting says", hello, ok)
 	}
 	db := s.DB(t, "")

@@ -26,7 +26,7 @@ func TestClientsLogInByThePluginThatTheyName(t *testing.T) {
 	serverTLS, clientTLS := testTLS()
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.TLS = serverTLS }})
 	plugins := []string{"caching_sha2_password", "sha256_password", "mysql_clear_password"}
-	if isMariaDB(e.Servers[0]) { // the client of MySQL 9 has it no more
+	if e.Servers[0].IsMariaDB() { // the client of MySQL 9 has it no more
 		plugins = append(plugins, "mysql_native_password")
 	}
 	for _, plugin := range plugins {

@@ -61,10 +61,10 @@ func TestAPreparedSelectOfNumbersKeepsTheSessionsRowLimit(t *testing.T) {
 	pp := o.prepare(t, p, "SELECT NEXTVAL('photos') AS a => SELECT LAST_INSERT_ID({p}) AS a")
 	for _, limit := range []string{"1", "0", "18446744073709551615", "0", "DEFAULT"} {
 		p.query("SET sql_select_limit = " + limit)
-		before := o.next(t, "photos")
+		before := o.nextNumber(t, "photos")
 		pp.execute(true)
 		p.query(left)
-		if after := o.next(t, "photos"); limit == "0" && after != before {
+		if after := o.nextNumber(t, "photos"); limit == "0" && after != before {
 			t.Errorf("a SELECT without a row took %d numbers, want 0", after-before)
 		}
 	}
@@ -278,7 +278,7 @@ func TestTheDriverInsertsWithArgumentsAndNumbers(t *testing.T) {
 	o := newOracle(t, setup{}, manyTypes...)
 	when := time.Date(2024, 2, 29, 23, 59, 58, 123456000, time.UTC)
 	args := []any{int64(-5), uint64(1<<64 - 1), 2.5, []byte("\x00\xff"), "12.5", when, "11:12:13", when.Format(time.DateOnly), []byte(strings.Repeat("x", 100_000)), "größe", float32(1.5)}
-	next, other := o.next(t, "photos"), o.next(t, "other")
+	next, other := o.nextNumber(t, "photos"), o.nextNumber(t, "other")
 	run := func(proxied bool) []string {
 		o.fresh(t)
 		c := o.DirectConn(t, 0, o.Schemas[0], nil)
@@ -308,7 +308,7 @@ func TestTheDriverInsertsWithArgumentsAndNumbers(t *testing.T) {
 		return answers
 	}
 	got := run(true)
-	if took := o.next(t, "photos") - next; took != 4 {
+	if took := o.nextNumber(t, "photos") - next; took != 4 {
 		t.Errorf("numbers taken: got %d, want 4, one for each execution", took)
 	}
 	want := run(false)

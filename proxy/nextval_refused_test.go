@@ -61,7 +61,7 @@ func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 	log := logStatements(t, o.Servers[0])
 	c := o.Conn(t, o.Schemas[0], multi)
 	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0]})
-	before := o.next(t, "photos")
+	before := o.nextNumber(t, "photos")
 	for _, test := range []struct{ form, text string }{
 		{"SELECT ... FROM", "SELECT NEXTVAL('photos') FROM photos"},
 		{"SELECT ... GROUP BY", "SELECT NEXTVAL('photos') GROUP BY 1 WITH ROLLUP"},
@@ -113,7 +113,7 @@ func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 	if reached := log.since("nextval"); len(reached) > 0 {
 		t.Errorf("statements that reached the server: %q", reached)
 	}
-	if after := o.next(t, "photos"); after != before {
+	if after := o.nextNumber(t, "photos"); after != before {
 		t.Errorf("%d numbers were taken for refused statements, want 0", after-before)
 	}
 	// The session goes on, and the error is the one that SHOW WARNINGS tells.
@@ -130,7 +130,7 @@ func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 
 func TestTextThatOnlyLooksLikeANumberIsNeverSpliced(t *testing.T) {
 	o := newOracle(t, setup{}, append([]string{"CREATE FUNCTION nextvalue(s VARCHAR(20)) RETURNS INT RETURN 7"}, photosTables...)...)
-	before := o.next(t, "photos")
+	before := o.nextNumber(t, "photos")
 	o.run(t, []script{{"as it is", []string{
 		"SELECT 'NEXTVAL(''photos'')', \"NEXTVAL('photos')\", 'it''s NEXTVAL(photos)'",
 		"SELECT 1 /* NEXTVAL('photos') */ -- NEXTVAL('photos')",
@@ -155,7 +155,7 @@ func TestTextThatOnlyLooksLikeANumberIsNeverSpliced(t *testing.T) {
 		"INSERT INTO d (nextval) VALUES (4)",
 		"SELECT d.nextval, nextval FROM d WHERE nextval = 4",
 	}}}, "packets with EOF", "go-sql-driver")
-	if after := o.next(t, "photos"); after != before {
+	if after := o.nextNumber(t, "photos"); after != before {
 		t.Errorf("%d numbers were taken, want 0", after-before)
 	}
 }
@@ -169,7 +169,7 @@ func TestTheRestOfAStatementReachesTheServerByteForByte(t *testing.T) {
 		logged = strings.NewReplacer("\xe4", "\\xE4", "\xff", "\\xFF", "\xfe", "\\xFE").Replace
 	}
 	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0], Collation: 8}) // latin1
-	first := o.next(t, "photos")
+	first := o.nextNumber(t, "photos")
 	const odd = " /* \xe4 ? ' */\t'\xff\\'\x01', \"a\"\"'\", 0x41,\r\n"
 	w.query("INSERT  INTO photos (title,id)VALUES\n( CONCAT(" + odd + "''), NEXTVAL( 'photos' ) ),(CONCAT(" + odd + "1),nextval(photos)) -- \xfe the end; really")
 	want := fmt.Sprintf("Query: INSERT  INTO photos (title,id)VALUES\n( CONCAT("+odd+"''), LAST_INSERT_ID(%d) ),(CONCAT("+odd+"1),CAST(%d AS UNSIGNED)) -- \xfe the end; really", first, first+1)

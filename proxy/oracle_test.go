@@ -66,22 +66,6 @@ func newOracle(t *testing.T, s setup, prepare ...string) *oracle {
 	return &oracle{e, prepare}
 }
 
-// next returns the number that a sequence will give next.
-func (o *oracle) next(t testing.TB, name string) uint64 {
-	t.Helper()
-	all, err := o.Sequences.List(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range all {
-		if i.Name == name {
-			return i.Next
-		}
-	}
-	t.Fatalf("no sequence %s", name)
-	return 0
-}
-
 var (
 	markedCall  = regexp.MustCompile(`«([^»]*)»`)
 	placeholder = regexp.MustCompile(`\{([po])(\d+)\}`)
@@ -90,7 +74,7 @@ var (
 // compile turns steps into texts, with the numbers that the sequences will give.
 func (o *oracle) compile(t testing.TB, steps []string) []scriptStep {
 	t.Helper()
-	next := map[string]uint64{"p": o.next(t, "photos"), "o": o.next(t, "other")}
+	next := map[string]uint64{"p": o.nextNumber(t, "photos"), "o": o.nextNumber(t, "other")}
 	before := map[string]uint64{"p": next["p"], "o": next["o"]}
 	compiled := make([]scriptStep, len(steps))
 	for i, text := range steps {

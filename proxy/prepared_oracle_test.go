@@ -184,7 +184,7 @@ func (pp *preparedPair) direct(args []argument) []argument {
 			continue
 		}
 		if next[kind] == 0 {
-			next[kind] = pp.o.next(pp.t, map[byte]string{'p': "photos", 'o': "other"}[kind])
+			next[kind] = pp.o.nextNumber(pp.t, map[byte]string{'p': "photos", 'o': "other"}[kind])
 		}
 		all = append(all, unsigned(next[kind]))
 		next[kind]++
