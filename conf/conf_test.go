@@ -85,6 +85,11 @@ shutdown_timeout = "0s"
 write_timeout = "1h30m"
 max_statement = "64KiB"
 max_connections = 7
+max_user_connections = 6
+max_logins = 5
+failed_logins = 4
+failed_login_delay = "3s"
+failed_login_exempt = ["127.0.0.1"]
 unknown_user = "backend"
 proxy_protocol_from = ["10.0.0.0/8", "::1"]
 compression = false
@@ -98,6 +103,7 @@ name = "a"
 password = "typed"
 old_password_env = "CONF_TEST_PASSWORD"
 schema = "x"
+max_connections = 2
 [[user]]
 name = "b"
 password_file = "p"
@@ -134,12 +140,14 @@ address = "[fe80::1]:3306"
 		Listen: "[::1]:0", AdminUsers: []string{"a", "b"}, DefaultShard: "s1",
 		ConnectTimeout: Duration(time.Second), LoginTimeout: Duration(2 * time.Second),
 		ShutdownTimeout: 0, WriteTimeout: Duration(90 * time.Minute),
-		MaxStatement: 65536, MaxConnections: 7, ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
-		UnknownUser:  UnknownUserBackend,
-		LastInsertID: LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
+		MaxStatement: 65536, MaxConnections: 7, MaxUserConnections: 6, MaxLogins: 5,
+		FailedLogins: 4, FailedLoginDelay: Duration(3 * time.Second), FailedLoginExempt: []Network{"127.0.0.1"},
+		ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
+		UnknownUser:       UnknownUserBackend,
+		LastInsertID:      LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
 		Log: Log{Level: "debug", Format: "json"},
 		Users: []User{
-			{Name: "a", Credential: Credential{Password: NewSecret("typed")}, OldPassword: NewSecret("from env"), OldPasswordEnv: "CONF_TEST_PASSWORD", Schema: "x"},
+			{Name: "a", Credential: Credential{Password: NewSecret("typed")}, OldPassword: NewSecret("from env"), OldPasswordEnv: "CONF_TEST_PASSWORD", Schema: "x", MaxConnections: 2},
 			{Name: "b", Credential: Credential{Password: NewSecret("from file"), PasswordFile: filepath.Join(dir, "p")}, OldPassword: NewSecret("typed too")},
 		},
 		Sequence: Sequence{
