@@ -42,7 +42,7 @@ func (e *AuthError) Error() string {
 	if e.Gone != nil {
 		why += fmt.Sprintf(", then %v", e.Gone)
 	}
-	return fmt.Sprintf("login of %q from %s refused: %s (%s)", e.User, e.Host, why, e.Plugin)
+	return fmt.Sprintf("login of %.100q from %s refused: %s (%s)", e.User, e.Host, why, e.Plugin)
 }
 
 // message is what the client is told, in MySQL's words (ER_ACCESS_DENIED_ERROR).

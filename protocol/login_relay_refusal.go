@@ -56,7 +56,7 @@ func (r *RelayedLogin) refuseUnencrypted(given []byte) error {
 func (r *RelayedLogin) refusePlugin(plugin string) error {
 	err := &RelayError{refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
 		"Client does not support authentication protocol requested by server; consider upgrading MySQL client",
-		fmt.Errorf("the account of %q is checked by %s, which a client without plugin authentication does not have", r.attempt.Hello.User, plugin))}
+		fmt.Errorf("the account of %.100q is checked by %s, which a client without plugin authentication does not have", r.attempt.Hello.User, plugin))}
 	r.breakOff()
 	return err
 }

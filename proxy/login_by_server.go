@@ -100,13 +100,13 @@ func (s *session) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) e
 		if clear {
 			return nil
 		}
-		return relay.Refuse(fmt.Sprintf("the server does not say which user it takes for %q: %v", s.user.Name, refused))
+		return relay.Refuse(fmt.Sprintf("the server does not say which user it takes for %.100q: %v", s.user.Name, refused))
 	}
 	if err != nil {
 		return fmt.Errorf("ask for the account: %w", err)
 	}
 	if _, known := s.srv.users[name]; known {
-		return relay.Refuse(fmt.Sprintf("the server takes %q for the user %q, whom the proxy itself checks", s.user.Name, name))
+		return relay.Refuse(fmt.Sprintf("the server takes %.100q for the user %q, whom the proxy itself checks", s.user.Name, name))
 	}
 	// A server that has an anonymous account lets anybody in by any name.
 	s.user.Admin = admin && account == s.user.Name

@@ -387,3 +387,21 @@ func TestResetConnectionLeavesOnlyTheLogin(t *testing.T) {
 		t.Errorf("after USE: got port, @x, time_zone %v, want %d, NULL, SYSTEM", got, e.Servers[1].Port())
 	}
 }
+
+// Whoever can connect decides how long the name is, and must not fill the log with it.
+func TestALongNameIsNotLoggedWhole(t *testing.T) {
+	for _, relayed := range []bool{false, true} {
+		e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.RelayLogins = relayed }})
+		for _, name := range []string{strings.Repeat("n", 200_000), strings.Repeat("\xff", 200_000), "'" + strings.Repeat("'", 200_000)} {
+			e.Logs.TakeAll()
+			err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = name, "x" })
+			checkError(t, fmt.Sprintf("%.10q, relayed %t", name, relayed), err, 1045)
+			eventually(t, "the log", func() bool { return e.Logs.FilterMessage("login refused").Len() == 1 })
+			for _, entry := range e.Logs.All() {
+				if size := len(entry.Message) + len(fmt.Sprint(entry.ContextMap())); size > 2000 {
+					t.Errorf("%.10q, relayed %t: a line of %d bytes is logged", name, relayed, size)
+				}
+			}
+		}
+	}
+}

@@ -108,7 +108,7 @@ func (s *session) serve() {
 
 // log returns the logger of the session's events, made when there is one to log.
 func (s *session) log() *zap.Logger {
-	return s.srv.log.With(zap.Uint32("conn", s.id), zap.Stringer("client", s.client.RemoteAddr()), zap.String("user", s.user.Name))
+	return s.srv.log.With(zap.Uint32("conn", s.id), zap.Stringer("client", s.client.RemoteAddr()), zap.String("user", fmt.Sprintf("%.100s", s.user.Name)))
 }
 
 // commands is the loop from command to answer.
