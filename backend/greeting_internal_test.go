@@ -6,6 +6,7 @@ import (
 	"seqproxy/protocol"
 )
 
+// Checklist 3.
 func TestClientsAreOfferedWhatEveryServerHas(t *testing.T) {
 	const common = protocol.Protocol41 | protocol.SecureConnection | protocol.DeprecateEOF
 	mariadb := &Hello{Version: "11.8.3-MariaDB", MariaDB: true, Capabilities: common | protocol.Progress | protocol.CacheMetadata | protocol.BulkUnitResults}

@@ -235,6 +235,14 @@ var recordedQueries = []struct {
 
 // What real servers send, in every framing: the walk ends where they stop, and the
 // same bytes cut anywhere give the same.
+//
+// Checklist 15.
+// Checklist 16.
+// Checklist 17.
+// Checklist 18.
+// Checklist 19.
+// Checklist 20.
+// Checklist 22.
 func TestAWalkEndsWhereARealServerStops(t *testing.T) {
 	s := mysqltest.Shared(t)
 	const base = LongFlag | Transactions | MultiStatements | MultiResults | PSMultiResults | LocalFiles
@@ -349,6 +357,8 @@ func (r *recorder) others(s *mysqltest.Server, schema string) []record {
 
 // Rows of 16 MB: at the sizes where a packet is exactly full, and where the first
 // column's length takes FE.
+//
+// Checklist 12.
 func TestAWalkGoesOverAServersRowsOf16MB(t *testing.T) {
 	s := mysqltest.Start(t, "--max-allowed-packet=64M")
 	for _, caps := range []Capability{MultiStatements, MultiStatements | DeprecateEOF} {

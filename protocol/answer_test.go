@@ -372,6 +372,8 @@ func TestAnAnswerIsNotDoneBeforeItsLastByte(t *testing.T) {
 
 // Payloads of 16 MB and more go on in further packets, whose first bytes mean
 // nothing.
+//
+// Checklist 12.
 func TestPacketsThatAreContinuedAreWalkedOver(t *testing.T) {
 	const fragment = 0xffffff
 	long := func(prefix string, size int, fill byte) []byte {
@@ -485,6 +487,7 @@ func metadataCases() (cases []answerCase) {
 	return cases
 }
 
+// Checklist 14.
 func TestEveryCommandOfTheCommandPhaseHasAShape(t *testing.T) {
 	want := map[Command]Shape{
 		ComQuit: ShapeNone, ComStmtClose: ShapeNone, ComStmtLongData: ShapeNone,

@@ -68,6 +68,7 @@ func okPayload() []byte { return AppendOK(nil, 0, OK{Status: Autocommit})[Header
 
 var scriptGreeting = Greeting{Version: "8.4.3", Capabilities: Relayable | loginCapabilities, Salt: testSalt(), Plugin: "caching_sha2_password", Status: Autocommit}
 
+// Checklist 7.
 func TestPluginsAreAnsweredInWhateverOrderTheServerSwitches(t *testing.T) {
 	const password = "0123456789abcdef0123456789abcdef" // 32 bytes: an ed25519 seed as the standard has it
 	l := ClientLogin{User: "app", Password: password, Capabilities: Protocol41}
@@ -132,6 +133,7 @@ func TestPluginsAreAnsweredInWhateverOrderTheServerSwitches(t *testing.T) {
 	}
 }
 
+// Checklist 9.
 func TestAPinnedKeyIsUsedWithoutAsking(t *testing.T) {
 	keys, err := testRSA.load()
 	if err != nil {

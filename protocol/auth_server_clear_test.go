@@ -122,6 +122,8 @@ func TestAPasswordInClearOrUnderTheKeyIsJudgedByThePluginThatTheClientNames(t *t
 
 // A client that names mysql_clear_password where others can read along is asked for
 // an answer that they can.
+//
+// Checklist 9.
 func TestAPasswordInClearIsNeverAskedForInPlain(t *testing.T) {
 	s := startLoginServer(t, "tcp", func(l *ServerLogin) { l.TLS = serverTLS() })
 	for _, first := range [][]byte{nil, {0}, []byte(appPassword + "\x00")} {

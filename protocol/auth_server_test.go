@@ -115,6 +115,7 @@ func TestTheGreetingSaysWhatTheLoginIsGiven(t *testing.T) {
 	}
 }
 
+// Checklist 6.
 func TestAClientWithoutPluginsLogsInByNativePassword(t *testing.T) {
 	s := startLoginServer(t, "tcp", nil)
 	for _, c := range []struct {
@@ -135,6 +136,7 @@ func TestAClientWithoutPluginsLogsInByNativePassword(t *testing.T) {
 	}
 }
 
+// Checklist 6.
 func TestTheAnswersPluginAndLengthDecideWhetherTheClientIsAskedAgain(t *testing.T) {
 	s := startLoginServer(t, "tcp", nil)
 	const nativeName, sha2Name = "mysql_native_password", "caching_sha2_password"
@@ -351,6 +353,7 @@ func TestTheDecoyIsNoPassword(t *testing.T) {
 	}
 }
 
+// Checklist 2.
 func TestBytesThatAreNoLoginAreRefusedAndTheConnectionClosed(t *testing.T) {
 	old := make([]byte, 40)
 	binary.LittleEndian.PutUint32(old, uint32(SecureConnection)) // without Protocol41
@@ -417,6 +420,7 @@ func TestEveryShortenedLoginEndsWithoutBeingLetIn(t *testing.T) {
 	}
 }
 
+// Checklist 2.
 func TestAClientThatHangsUpOrStaysSilentEndsTheLogin(t *testing.T) {
 	s := startLoginServer(t, "tcp", nil)
 	s.raw(t).Close()
@@ -456,6 +460,7 @@ func TestAClientThatHangsUpOrStaysSilentEndsTheLogin(t *testing.T) {
 	}
 }
 
+// Checklist 9.
 func TestClientsWithoutTLSAreRefusedWhereItIsDemanded(t *testing.T) {
 	demand := func(l *ServerLogin) { l.TLS, l.RequireTLS = serverTLS(), true }
 	s := startLoginServer(t, "tcp", demand)
@@ -473,6 +478,7 @@ func TestClientsWithoutTLSAreRefusedWhereItIsDemanded(t *testing.T) {
 	}
 }
 
+// Checklist 6.
 func TestFlagsOfTheTLSRequestDoNotBindTheLoginBehindIt(t *testing.T) {
 	s := startLoginServer(t, "tcp", func(l *ServerLogin) { l.TLS = serverTLS() })
 	client := s.raw(t)

@@ -172,6 +172,7 @@ func packetOf(payload string) []byte {
 	return b
 }
 
+// Checklist 10.
 func TestBytesSentBehindTheLoginAreReadAsFrames(t *testing.T) {
 	eachPacking(t, func(t *testing.T, how mysqltest.Packing) {
 		p := rawFramePair(t, how)

@@ -20,6 +20,8 @@ func numbered(first uint8, count, size int) (b []byte) {
 }
 
 // The numbers are those of MariaDB 10.11 and MySQL 9.7, which agree.
+//
+// Checklist 10.
 func TestAnswersAreNumberedAsByAServer(t *testing.T) {
 	command := packetOf("SELECT 1")
 	for _, c := range []struct {
@@ -94,6 +96,7 @@ func TestADialogueIsNumberedThrough(t *testing.T) {
 	}
 }
 
+// Checklist 10.
 func TestFramesBeyond255AreNumberedFrom0(t *testing.T) {
 	eachPacking(t, func(t *testing.T, how mysqltest.Packing) {
 		p := newFramePair(t, how, false)

@@ -19,6 +19,7 @@ func (s *loginServer) loggedIn(t *testing.T, capabilities Capability) *rawClient
 	return c
 }
 
+// Checklist 8.
 func TestAChangeOfUserAsksAgainWithAFreshSalt(t *testing.T) {
 	s := startLoginServer(t, "tcp", nil)
 	for _, plugin := range []string{"mysql_native_password", "caching_sha2_password", "sha256_password", "mysql_clear_password", "something"} {

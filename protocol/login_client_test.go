@@ -34,6 +34,7 @@ func quit(t *testing.T, c *Conn) {
 	}
 }
 
+// Checklist 7.
 func TestLoginToARealServer(t *testing.T) {
 	s := mysqltest.Shared(t)
 	schema := s.Schema(t)

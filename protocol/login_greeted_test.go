@@ -8,6 +8,8 @@ import (
 // Without a password an answer to the greeting's own plugin says so; to another's it
 // only waits to be asked: MySQL 9's clients, which do not have mysql_native_password,
 // answer so where the greeting names that.
+//
+// Checklist 6.
 func TestAnEmptyAnswerIsOneToTheGreetingsPluginOnly(t *testing.T) {
 	const nativeName, sha2Name = "mysql_native_password", "caching_sha2_password"
 	for greeted, prove := range map[string]bool{nativeName: true, sha2Name: false} {

@@ -59,6 +59,7 @@ func TestAMariaDBGreetingIsUnderstood(t *testing.T) {
 	}
 }
 
+// Checklist 1.
 func TestAnErrorInPlaceOfAGreetingIsAServerError(t *testing.T) {
 	for payload, want := range map[string]ServerError{
 		"\xff\x10\x04Too many connections":              {1040, "", "Too many connections"},

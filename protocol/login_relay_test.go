@@ -215,6 +215,7 @@ func TestARelayedLoginIsTheServersQuestionAndTheClientsAnswer(t *testing.T) {
 	}
 }
 
+// Checklist 8.
 func TestARelayedLoginIsRefusedUnlessTheClientWasChallenged(t *testing.T) {
 	r := startRelayed(t, legs{}, nil)
 	r.server.send(loginOK)
@@ -264,6 +265,7 @@ func TestARelayedLoginIsRefusedWithAPluginThatLooksAtTheProxy(t *testing.T) {
 	})
 }
 
+// Checklist 7.
 func TestAFurtherFactorIsPassedOnWhereBothSidesKnowIt(t *testing.T) {
 	next := []byte("\x02mysql_native_password\x00" + string(salt21))
 	r := startRelayed(t, legs{capabilities: MultiFactor}, nil)
@@ -367,6 +369,7 @@ func (r *relayed) fullExchange(plugin string, l legs) (password string) {
 	return string(got)
 }
 
+// Checklist 8.
 func TestTheFullExchangeEndsInTheProxyWhereTheLegsDiffer(t *testing.T) {
 	const password = "a pässword"
 	for _, plugin := range []string{mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_SHA256_PASSWORD} {
@@ -410,6 +413,7 @@ func TestTheFullExchangeEndsInTheProxyWhereTheLegsDiffer(t *testing.T) {
 	}
 }
 
+// Checklist 9.
 func TestAPasswordUnderAnotherKeyIsRefused(t *testing.T) {
 	r := startRelayed(t, legs{serverTLS: true}, nil)
 	r.ask(mysql.AUTH_CACHING_SHA2_PASSWORD, salt21)

@@ -61,6 +61,7 @@ func attributeCases() map[string][]byte {
 	}
 }
 
+// Checklist 4.
 func TestATextBeginsBehindItsAttributes(t *testing.T) {
 	for name, attributes := range attributeCases() {
 		for _, text := range []string{"", "SELECT NEXTVAL('photos')", "\x00\x01"} {

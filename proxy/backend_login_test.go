@@ -91,6 +91,7 @@ func TestTheClientsCollationIsTheConnections(t *testing.T) {
 	}
 }
 
+// Checklist 23.
 func TestABinlogStreamIsHandedOver(t *testing.T) {
 	server := mysqltest.Start(t, "--log-bin=log", "--server-id=1", "--binlog-format=ROW")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})

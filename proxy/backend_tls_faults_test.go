@@ -87,6 +87,7 @@ func (g *greeter) serve(c net.Conn, server string) {
 	}
 }
 
+// Checklist 9.
 func TestAHandshakeThatFailsIsNeverFollowedByALoginInPlain(t *testing.T) {
 	ca := mysqltest.NewCA(t)
 	s := mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)

@@ -40,6 +40,7 @@ func (w *wire) cipher() string {
 	return w.rows("SHOW STATUS LIKE 'Ssl_cipher'")[1]
 }
 
+// Checklist 9.
 func TestEachModeMeetsEachServerAsWithAClient(t *testing.T) {
 	ca, other := mysqltest.NewCA(t), mysqltest.NewCA(t)
 	type cell struct{ works, encrypted bool }

@@ -11,6 +11,7 @@ import (
 
 // What flags do to a session rather than to bytes.
 
+// Checklist 3.
 func TestAnInteractiveClientHasTheServersInteractiveTimeout(t *testing.T) {
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Start(t, "--wait-timeout=222", "--interactive-timeout=111")}})
 	for caps, want := range map[protocol.Capability]string{allFraming: "222", allFraming | protocol.Interactive: "111"} {
@@ -22,6 +23,7 @@ func TestAnInteractiveClientHasTheServersInteractiveTimeout(t *testing.T) {
 	}
 }
 
+// Checklist 3.
 func TestAnExpiredPasswordIsTheServersToJudge(t *testing.T) {
 	server := mysqltest.Start(t, "--disconnect-on-expired-password=ON")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})

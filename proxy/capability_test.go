@@ -257,6 +257,7 @@ func (c *capabilities) bits() (all []protocol.Capability) {
 	return all
 }
 
+// Checklist 3.
 func TestEveryCapabilityAloneGivesTheServersBytes(t *testing.T) {
 	c := newCapabilities(t)
 	c.same(0)
@@ -276,6 +277,8 @@ var framingFlags = []protocol.Capability{
 	protocol.ExtendedMetadata, protocol.CacheMetadata, protocol.BulkUnitResults,
 }
 
+// Checklist 3.
+// Checklist 27.
 func TestEveryPairOfFramingCapabilitiesGivesTheServersBytes(t *testing.T) {
 	c := newCapabilities(t)
 	for i, a := range framingFlags {
@@ -290,6 +293,7 @@ func TestEveryPairOfFramingCapabilitiesGivesTheServersBytes(t *testing.T) {
 	}
 }
 
+// Checklist 3.
 func TestRandomSetsOfCapabilitiesGiveTheServersBytes(t *testing.T) {
 	c := newCapabilities(t)
 	seed := uint64(time.Now().UnixNano())

@@ -43,6 +43,8 @@ func renumbered(packets []byte, num func(i int) uint8) []byte {
 
 // The bytes inside of the frames are those of a connection that is not compressed,
 // and but for numbers those of a compressed one.
+//
+// Checklist 10.
 func TestWhatIsInTheFramesIsTheServersOwn(t *testing.T) {
 	serverTLS, clientTLS := testTLS()
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.TLS = serverTLS }})

@@ -16,6 +16,7 @@ import (
 
 // MariaDB's own capabilities.
 
+// Checklist 34.
 func TestProgressReportsPassThrough(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.offers(t, protocol.Progress, "progress reports")
@@ -69,6 +70,7 @@ func TestProgressReportsPassThrough(t *testing.T) {
 	}
 }
 
+// Checklist 34.
 func TestDefinitionsThatTheClientHasAreLeftOut(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.offers(t, protocol.CacheMetadata, "cached metadata")
@@ -153,6 +155,7 @@ func bulk(flags uint16, rows ...[]string) string {
 	return string(b)
 }
 
+// Checklist 34.
 func TestBulkExecutionsAreAnsweredAsByTheServer(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.offers(t, protocol.BulkOperations, "bulk execution")

@@ -109,6 +109,7 @@ func TestAProxyStartsWithEveryShardDown(t *testing.T) {
 	})
 }
 
+// Checklist 32.
 func TestAServerThatDiesTakesTheSessionsOnItAlong(t *testing.T) {
 	servers := twoServers(t)
 	e := newEnv(t, setup{Servers: servers})
@@ -217,6 +218,7 @@ func TestAConnectionKilledOnTheServerEndsItsSession(t *testing.T) {
 	}
 }
 
+// Checklist 31.
 func TestAClientThatVanishesInMidResultLeavesNothing(t *testing.T) {
 	e := newEnv(t, setup{})
 	for range 3 {
@@ -334,6 +336,7 @@ func TestAServerThatDoesNotAnswerIsWaitedForOnce(t *testing.T) {
 	}
 }
 
+// Checklist 35.
 func TestAnswersComeEvenIfTheClientHasSaidItsLast(t *testing.T) {
 	e := newEnv(t, setup{})
 	query := packet(command(protocol.ComQuery, "SELECT SLEEP(0.1), 'first'"))

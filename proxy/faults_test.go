@@ -69,6 +69,7 @@ func TestLongDataOfAStatementWithNumbersGoesToItsParameter(t *testing.T) {
 	}
 }
 
+// Checklist 11.
 func TestAnErrorToACommandOfSeveralPacketsGoesOnWithTheirNumbers(t *testing.T) {
 	e := newEnv(t, setup{})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})

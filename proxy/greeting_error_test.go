@@ -66,6 +66,7 @@ func exhaust(t *testing.T, addr string) (release func()) {
 	return nil
 }
 
+// Checklist 1.
 func TestTooManyConnectionsOfAServerAreToldAsItTellsThem(t *testing.T) {
 	for _, byServerToo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("users checked by the server: %v", byServerToo), func(t *testing.T) {
@@ -105,6 +106,7 @@ func TestTooManyConnectionsOfAServerAreToldAsItTellsThem(t *testing.T) {
 	}
 }
 
+// Checklist 1.
 func TestAHostThatAServerDoesNotLetInIsToldSo(t *testing.T) {
 	s := mysqltest.Start(t)
 	e := newEnv(t, setup{Backend: func(o *backend.Options) {

@@ -13,6 +13,7 @@ import (
 	"seqproxy/proxy"
 )
 
+// Checklist 35.
 func TestAnIdleSessionEndsWithItsBackendConnectionAndWithTheSameWords(t *testing.T) {
 	serverTLS, clientTLS := testTLS()
 	server := mysqltest.Start(t)

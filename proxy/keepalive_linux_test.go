@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Checklist 35.
 func TestAClientThatVanishesIsFoundByKeepalive(t *testing.T) {
 	s := New(Options{})
 	if err := s.Listen("127.0.0.1:0"); err != nil {

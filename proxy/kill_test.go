@@ -42,6 +42,7 @@ func (e *env) waiter(t *testing.T, addr string, statement string, schema string)
 
 func (w *wire) id() string { return strconv.FormatUint(uint64(w.hello.Greeting.ConnectionID), 10) }
 
+// Checklist 33.
 func TestKillEndsWhatADirectOneEnds(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.hold(t, 0)
@@ -100,6 +101,7 @@ func TestKillEndsWhatADirectOneEnds(t *testing.T) {
 	}
 }
 
+// Checklist 33.
 func TestAKillWithAParameterFindsItsSession(t *testing.T) {
 	e := newEnv(t, setup{})
 	if !e.Servers[0].IsMariaDB() {
@@ -170,6 +172,7 @@ func TestKillOfOneselfIsAnsweredAsDirect(t *testing.T) {
 	w.ended()
 }
 
+// Checklist 33.
 func TestKillOfWhatIsNotThereOrNotOnesOwn(t *testing.T) {
 	server := mysqltest.Shared(t)
 	server.Exec(t, "CREATE USER IF NOT EXISTS other_killer IDENTIFIED BY 'p'", "CREATE USER IF NOT EXISTS plain_killer IDENTIFIED BY 'p'")

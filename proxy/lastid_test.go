@@ -101,6 +101,7 @@ func TestLastInsertIDIsRightWhicheverNumberCameLast(t *testing.T) {
 	})
 }
 
+// Checklist 30.
 func TestWhatAStatementLeavesBehindIsThereAfterAnAnswerOfTheProxy(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	const given = "SELECT NEXTVAL('photos') a => SELECT LAST_INSERT_ID({p1}) a"
@@ -156,6 +157,7 @@ func TestWhatAStatementLeavesBehindIsThereAfterAnAnswerOfTheProxy(t *testing.T) 
 	o.run(t, scripts, "packets with EOF")
 }
 
+// Checklist 30.
 func TestWhatAStatementLeavesBehindIsThereForPreparedStatements(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	n := o.nextNumber(t, "photos")
@@ -217,6 +219,7 @@ func TestAStatementThatCannotKeepWhatItReadsIsRefused(t *testing.T) {
 	}
 }
 
+// Checklist 30.
 func TestWhatAStatementLeavesBehindIsThereInAPipeline(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	n := o.nextNumber(t, "photos")

@@ -38,6 +38,8 @@ func account(t testing.TB, s *mysqltest.Server, name, identified string) {
 	t.Cleanup(func() { s.Exec(t, "DROP USER IF EXISTS "+name) })
 }
 
+// Checklist 7.
+// Checklist 8.
 func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
 	serverTLS, clientTLS := testTLS()
 	shared := mysqltest.Shared(t)
@@ -166,6 +168,7 @@ func TestSeveralFactorsAreOfferedWhereTheServerChecks(t *testing.T) {
 	}
 }
 
+// Checklist 7.
 func TestARelayedLoginTakesOneConnectionWhichIsTheSessions(t *testing.T) {
 	e := newEnv(t, setup{Proxy: byServer, Sequence: nil})
 	direct := e.DirectConn(t, 0, "", nil)
@@ -202,6 +205,8 @@ func osUser(t *testing.T) string {
 
 // A server takes the proxy for the client. Over a Unix socket it knows the proxy's
 // user id, and that must never let a client in.
+//
+// Checklist 8.
 func TestOverAUnixSocketNobodyIsLetInForTheProxysUserID(t *testing.T) {
 	s := mysqltest.Start(t)
 	me := "`" + osUser(t) + "`@localhost"

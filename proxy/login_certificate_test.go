@@ -107,6 +107,7 @@ func TestDemandsOnTheConnectionAreThoseOfREQUIREOnTheServer(t *testing.T) {
 	}
 }
 
+// Checklist 9.
 func TestClientsWithoutTLSGetMySQLsErrorWhereAllMustUseIt(t *testing.T) {
 	serverTLS, clientTLS := testTLS()
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.TLS, o.RequireTLS = serverTLS, true }})

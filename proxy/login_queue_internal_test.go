@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 )
 
+// Checklist 2.
 func TestALoginWhoseTurnDoesNotComeGets1040(t *testing.T) {
 	s := New(Options{MaxConnections: 10, MaxLogins: 1, LoginTimeout: 100 * time.Millisecond, Logger: zap.NewNop()})
 	if err := s.Listen("127.0.0.1:0"); err != nil {

@@ -20,6 +20,7 @@ func silent(t *testing.T, addr string) net.Conn {
 	return nc
 }
 
+// Checklist 2.
 func TestLoginsAboveTheLimitWaitForTheirTurn(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.MaxLogins, o.LoginTimeout = 2, 5*time.Second }})
 	e.Wire(t, e.Addr(), wireLogin{}).ping("a login") // sessions are not counted

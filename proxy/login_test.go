@@ -64,6 +64,7 @@ func TestALoginIsRefusedAsByTheServer(t *testing.T) {
 	}
 }
 
+// Checklist 5.
 func TestTheGreetingIsTheServersButForIdAndPlugin(t *testing.T) {
 	e := newEnv(t, setup{})
 	p := e.Pair(t, 0, wireLogin{})
@@ -94,6 +95,7 @@ func TestTheGreetingIsTheServersButForIdAndPlugin(t *testing.T) {
 	}
 }
 
+// Checklist 33.
 func TestCONNECTION_IDIsTheGreetingsAndNoServers(t *testing.T) {
 	e := newEnv(t, setup{})
 	w := e.Wire(t, e.Addr(), wireLogin{})
@@ -151,6 +153,7 @@ func TestConnectionsAboveTheLimitGet1040(t *testing.T) {
 	eventually(t, "a login after one session has ended", func() bool { return e.tryLogin(t, e.Addr(), "", nil) == nil })
 }
 
+// Checklist 2.
 func TestALoginThatDoesNotComeIsEndedAtItsDeadline(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.LoginTimeout = 300 * time.Millisecond }})
 	for name, sent := range map[string][]byte{"nothing": nil, "half a packet": {200, 0, 0, 1, 3, 4}} {
@@ -168,6 +171,7 @@ func TestALoginThatDoesNotComeIsEndedAtItsDeadline(t *testing.T) {
 	w.query("SELECT SLEEP(0.4)")
 }
 
+// Checklist 2.
 func TestALoginOutOfBoundsEndsWithoutMemory(t *testing.T) {
 	e := newEnv(t, setup{})
 	for name, sent := range map[string][]byte{
@@ -306,6 +310,7 @@ func (w *wire) changeTo(user, password, schema, plugin string, collation uint16)
 	return nil
 }
 
+// Checklist 14.
 func TestChangeUserStartsTheSessionAnew(t *testing.T) {
 	for _, plugin := range []string{"mysql_native_password", "caching_sha2_password", ""} {
 		t.Run("plugin "+plugin, func(t *testing.T) {
@@ -357,6 +362,7 @@ func TestChangeUserStartsTheSessionAnew(t *testing.T) {
 	}
 }
 
+// Checklist 14.
 func TestResetConnectionLeavesOnlyTheLogin(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})

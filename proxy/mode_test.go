@@ -19,6 +19,7 @@ func createSequence(t testing.TB, e *env, name string) {
 	}
 }
 
+// Checklist 28.
 func TestACharacterSetChangedUnseenIsAskedForBeforeItMatters(t *testing.T) {
 	e := newEnv(t, setup{})
 	createSequence(t, e, "s")
@@ -106,6 +107,7 @@ func TestTheModeIsAskedForWhateverTheRowLimit(t *testing.T) {
 	}
 }
 
+// Checklist 28.
 func TestWhatIsInBracketsIsAnIdentifierInMSSQLMode(t *testing.T) {
 	mysqltest.Shared(t).OnMariaDB(t, "sql_mode MSSQL")
 	for _, how := range []string{"SET sql_mode = 'MSSQL'", "SET sql_mode = CONCAT('MS', 'SQL')", "DO 1; SET sql_mode = 'mssql'", "SET sql_mode = 'MS' 'SQL'"} {

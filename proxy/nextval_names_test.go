@@ -12,6 +12,7 @@ import (
 	"seqproxy/sequence"
 )
 
+// Checklist 28.
 func TestANameMeansTheSameSequenceInEveryCharacterSet(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	o.fresh(t)

@@ -55,6 +55,7 @@ func (l *statementLog) since(word string) []string {
 	return all
 }
 
+// Checklist 29.
 func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	o.fresh(t)

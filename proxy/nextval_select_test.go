@@ -19,6 +19,8 @@ var photosTables = []string{
 // in scripts of their own, since together they are one statement.
 const left = "SELECT LAST_INSERT_ID(), @@last_insert_id, @@identity"
 
+// Checklist 28.
+// Checklist 29.
 func TestASelectOfNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	var spellings []string

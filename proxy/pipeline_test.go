@@ -38,6 +38,8 @@ func (w *wire) pipeline(steps []piped) (answers [][]byte) {
 	return answers
 }
 
+// Checklist 11.
+// Checklist 13.
 func TestCommandsInOneWriteAreAnsweredInOrder(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	ids := func(n uint32, rest string) string { return string(binary.LittleEndian.AppendUint32(nil, n)) + rest }
@@ -134,6 +136,7 @@ func TestAPipelineMixesAnswersOfTheProxyOfBothShardsAndErrors(t *testing.T) {
 	}
 }
 
+// Checklist 35.
 func TestAMegabyteOfStatementsWithLargeAnswersDoesNotLockUp(t *testing.T) {
 	server, client := testTLS()
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.TLS = server }})
@@ -171,6 +174,7 @@ func TestAMegabyteOfStatementsWithLargeAnswersDoesNotLockUp(t *testing.T) {
 	}
 }
 
+// Checklist 35.
 func TestAClientThatReadsSlowlyGetsEverything(t *testing.T) {
 	e := newEnv(t, setup{})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
@@ -187,6 +191,7 @@ func TestAClientThatReadsSlowlyGetsEverything(t *testing.T) {
 	w.ping("a slow read")
 }
 
+// Checklist 35.
 func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.WriteTimeout = 300 * time.Millisecond }})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})

@@ -134,6 +134,7 @@ func TestTheProgramServesOneBackendWithoutAConfiguration(t *testing.T) {
 	p.Stop()
 }
 
+// Checklist 35.
 func TestAMillionRowsPassInConstantMemory(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "CREATE DATABASE IF NOT EXISTS seqproxy")

@@ -63,6 +63,7 @@ func (p *attributePair) text(attrs, sql string) []byte {
 	return got
 }
 
+// Checklist 4.
 func TestAttributesOfATextReachTheServer(t *testing.T) {
 	p := newAttributePair(t)
 	const tell = "mysql_query_attribute_string('trace')"
@@ -90,6 +91,7 @@ func TestAttributesOfATextReachTheServer(t *testing.T) {
 	p.text(one, "SELECT LAST_INSERT_ID(), "+tell+" AS x FROM t LIMIT 1")
 }
 
+// Checklist 4.
 func TestMalformedAttributesAreTheServersToAnswer(t *testing.T) {
 	p := newAttributePair(t)
 	for _, c := range []struct{ attrs, sql string }{
@@ -150,6 +152,7 @@ func TestTextsWithAttributesInOneWriteAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
+// Checklist 4.
 func TestAttributesOfAnExecutionReachTheServer(t *testing.T) {
 	p := newAttributePair(t)
 	const tell = "mysql_query_attribute_string('trace')"

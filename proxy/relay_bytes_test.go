@@ -160,6 +160,10 @@ func framings() (all []protocol.Capability) {
 	return append(all, allFraming|protocol.IgnoreSpace, always|protocol.MultiResults, always|protocol.NoSchema|protocol.Interactive)
 }
 
+// Checklist 11.
+// Checklist 15.
+// Checklist 16.
+// Checklist 17.
 func TestEveryByteOfAnAnswerIsTheServersWhateverWasAgreedOn(t *testing.T) {
 	e := newEnv(t, setup{})
 	server, schema := e.Servers[0], e.Schemas[0]
@@ -230,8 +234,35 @@ func compareTexts(t testing.TB, got, want string) {
 	}
 }
 
+// A row of text begins with the length of its first value, or with what stands for NULL:
+// with any byte by which a first packet says what it is.
+//
+// Checklist 15.
+// Checklist 16.
+func TestARowMayBeginLikeAnyOtherPacket(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (a LONGTEXT, n INT)",
+		"INSERT INTO t VALUES ('', 1), (NULL, 2), (REPEAT('x', 250), 3), (REPEAT('x', 251), 4), (REPEAT('x', 65535), 5), (REPEAT('x', 65536), 6), ('', 7), (NULL, 8)")
+	for name, caps := range endings {
+		p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
+		for _, sql := range []string{
+			"SELECT a, n FROM t ORDER BY n", "SELECT a FROM t ORDER BY n", "SELECT ''", "SELECT NULL", "SELECT '', '', '', '', '', ''", "SELECT NULL, NULL",
+			"SELECT a FROM t ORDER BY n; SELECT NULL; SELECT ''",
+		} {
+			if got := p.query(sql); got[4] == 0xff && caps.Has(protocol.MultiStatements) {
+				t.Errorf("%s, %s: %v", name, sql, serverError(t, got))
+			}
+		}
+		for _, sql := range []string{"SELECT ''", "SELECT NULL", "SELECT a FROM t WHERE n IN (1, 2, 7, 8)"} {
+			p.prepare(sql).same(protocol.ComStmtExecute, execute)
+		}
+	}
+}
+
 // Commands other than queries.
 
+// Checklist 14.
+// Checklist 22.
 func TestEveryCommandIsAnsweredAsByTheServer(t *testing.T) {
 	e := newEnv(t, setup{})
 	schema := e.Schemas[0]
@@ -294,6 +325,7 @@ const (
 	mysqlComDaemon        = 0x1d
 )
 
+// Checklist 14.
 func TestCommandsWithFiguresThatChangeHaveTheServersForm(t *testing.T) {
 	e := newEnv(t, setup{})
 	p := e.Pair(t, 0, wireLogin{})
@@ -309,6 +341,8 @@ func TestCommandsWithFiguresThatChangeHaveTheServersForm(t *testing.T) {
 }
 
 // MySQL answers to malformed commands that have no answer otherwise, MariaDB does not.
+//
+// Checklist 13.
 func TestAMalformedCommandWithoutAnAnswerIsNoneToTheServerEither(t *testing.T) {
 	e := newEnv(t, setup{})
 	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
@@ -341,6 +375,7 @@ func TestAMalformedCommandWithoutAnAnswerIsNoneToTheServerEither(t *testing.T) {
 	s.execute("\x00", typeString+typeString, "\x01a\x01b")
 }
 
+// Checklist 25.
 func TestAnEmptyCommandPacketDoesNotEndTheSession(t *testing.T) {
 	e := newEnv(t, setup{})
 	p := e.Pair(t, 0, wireLogin{})

@@ -78,6 +78,11 @@ func binding(nulls, types, values string) string {
 	return nulls + "\x01" + types + values
 }
 
+// Checklist 13.
+// Checklist 17.
+// Checklist 18.
+// Checklist 20.
+// Checklist 21.
 func TestPreparedStatementsAreAnsweredAsByTheServer(t *testing.T) {
 	e := newEnv(t, setup{})
 	schema := e.Schemas[0]

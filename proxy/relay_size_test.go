@@ -27,6 +27,7 @@ func stored(id, size int) []byte {
 	return append(append([]byte(head), bytes.Repeat([]byte{'x'}, size-len(head)-2)...), "')"...)
 }
 
+// Checklist 12.
 func TestPacketsAroundSixteenMegabytesPassBothWays(t *testing.T) {
 	server := mysqltest.Start(t, "--max-allowed-packet=64M")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) { o.MaxStatement = 1 << 20 }})
@@ -132,6 +133,7 @@ func TestResultsWithManyColumnsOrNoRowsAreTheServers(t *testing.T) {
 	}
 }
 
+// Checklist 16.
 func TestAnErrorInMidResultComesWhereTheServerPutIt(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t SELECT seq FROM "+e.Servers[0].Numbers(5000))
@@ -158,6 +160,7 @@ func file(chunks ...string) (b []byte) {
 	return b
 }
 
+// Checklist 19.
 func TestLoadDataLocalInfilePassesTheFile(t *testing.T) {
 	server := mysqltest.Start(t, "--local-infile=1", "--max-allowed-packet=64M")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})

@@ -17,6 +17,7 @@ import (
 	"seqproxy/sequence"
 )
 
+// Checklist 31.
 func TestAClientThatVanishesInMidQueryTakesTheQueryAlong(t *testing.T) {
 	serverTLS, clientTLS := testTLS()
 	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) { o.TLS = serverTLS }})
@@ -81,6 +82,7 @@ func TestAStatementThatIsSoonDoneOutlivesItsClient(t *testing.T) {
 	}
 }
 
+// Checklist 31.
 func TestManyClientsThatVanishInMidQueryLeaveNothing(t *testing.T) {
 	deaths, atOnce := 10_000, 500
 	if testing.Short() {

@@ -8,6 +8,7 @@ import (
 	"seqproxy/protocol"
 )
 
+// Checklist 30.
 func TestAnErrorOfTheProxyIsTheOneThatSHOWWARNINGSTells(t *testing.T) {
 	e := newEnv(t, setup{})
 	modes := []string{"", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"}

@@ -4,15 +4,22 @@
 # on each server, one after the other: the system's own, as `make test` does, and
 # those that scripts/servers.sh unpacked. Ends with one line per server, and with 1
 # if a test failed on one of them. A server that is not there is said, and is a
-# failure with MATRIX=all.
+# failure with MATRIX=all. Where all servers and clients were tried, the tables of
+# docs/compatibility.md are compared with what the tests have seen; MATRIX=update
+# makes them anew.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 servers=${SERVERS_DIR:-.servers}
 [ ! -d "$servers" ] || servers=$(cd "$servers" && pwd)
 
+export SEQPROXY_MATRIX_OUT
+SEQPROXY_MATRIX_OUT=$(mktemp -d)
+[ "${MATRIX:-}" != update ] || export SEQPROXY_TEST_CLIENTS=all
+
 # Packages whose tests start servers, and those that do the starting.
 packages=("$@")
+everything=$([ ${#packages[@]} -gt 0 ] || echo yes)
 if [ ${#packages[@]} -eq 0 ]; then
 	while read -r package; do
 		packages+=("$package")
@@ -21,7 +28,7 @@ if [ ${#packages[@]} -eq 0 ]; then
 fi
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -rf "$log" "$SEQPROXY_MATRIX_OUT"' EXIT
 summary=
 status=0
 
@@ -73,13 +80,23 @@ while read -r dir program name; do
 		continue
 	fi
 	report "$name" "not unpacked: run make servers"
-	if [ "${MATRIX:-}" = all ]; then
-		status=1
-	fi
+	everything=
+	case ${MATRIX:-} in all | update) status=1 ;; esac
 done <<-LIST
 	mysql-9 mysqld MySQL 9
 	mariadb-11.8 mariadbd MariaDB 11.8
 LIST
+
+if [ -n "$everything" ] && [ $status = 0 ] && { [ "${SEQPROXY_TEST_CLIENTS:-}" = all ] || [ "${CI:-}" = true ]; }; then
+	update=()
+	[ "${MATRIX:-}" != update ] || update=(-update)
+	if "${GO:-go}" test -count=1 ./internal/matrix -run 'TestThePage' "${update[@]}"; then
+		report compatibility.md "tells what the tests have seen"
+	else
+		report compatibility.md "FAILED: tells something else; MATRIX=update makes its tables"
+		status=1
+	fi
+fi
 
 printf '\n%s' "$summary"
 exit $status

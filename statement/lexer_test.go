@@ -174,6 +174,7 @@ func TestAKeywordWithADotAndANameBehindItIsNone(t *testing.T) {
 	}
 }
 
+// Checklist 28.
 func TestModesChangeWhatIsCode(t *testing.T) {
 	for _, c := range []struct {
 		sql  string

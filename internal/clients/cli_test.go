@@ -75,12 +75,13 @@ func commandLineArgs(name string, p *place, to target) []string {
 		"--local-infile=1", "--max-allowed-packet=64M", "--default-character-set=utf8mb4",
 		"-h" + to.host, "-P" + to.port, "-u" + to.user, "-D" + to.schema,
 	}
+	encrypted := to.login == "tls" || to.login == "clear"
 	switch {
-	case name == "mysql" && to.login == "tls":
+	case name == "mysql" && encrypted:
 		args = append(args, "--ssl-mode=VERIFY_CA", "--ssl-ca="+p.ca)
 	case name == "mysql":
 		args = append(args, "--ssl-mode=DISABLED", "--get-server-public-key")
-	case to.login == "tls":
+	case encrypted:
 		args = append(args, "--ssl", "--ssl-verify-server-cert", "--ssl-ca="+p.ca)
 	default:
 		args = append(args, "--skip-ssl")
@@ -92,6 +93,12 @@ func commandLineArgs(name string, p *place, to target) []string {
 		args = append(args, "--compression-algorithms=zstd", "--zstd-compression-level=5")
 	case to.login == "compress":
 		args = append(args, "--compress")
+	case to.login == "clear" && name == "mysql":
+		args = append(args, "--default-auth=mysql_clear_password", "--enable-cleartext-plugin")
+	case to.login == "clear":
+		args = append(args, "--default-auth=mysql_clear_password")
+	case to.login == "native":
+		args = append(args, "--default-auth=mysql_native_password")
 	}
 	return args
 }

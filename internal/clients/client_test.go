@@ -37,30 +37,32 @@ type client struct {
 type target struct {
 	host, port, schema string
 	user               string
-	login              string // "password", "tls", "compress" or "zstd"
+	login              string // "password", "native", "tls", "clear" (over TLS), "compress" or "zstd"
 	big                int    // bytes of the big value
 	sequence           string // "" on a direct connection
 	infile             string
 }
 
 // more are the further ways to log in. A login is relayed when the proxy does not know
-// the account, and the server checks it.
+// the account, and the server checks it; it is full when that asks for the whole password.
+// Only command lines name the plugin.
 var (
-	more         = []string{"tls", "relayed password", "relayed tls"}
+	more         = []string{"tls", "relayed password", "relayed tls", "relayed full password", "relayed full tls"}
 	moreCompress = append(slices.Clone(more), "compress", "relayed compress")
+	morePlugins  = append(slices.Clone(moreCompress), "clear")
 )
 
 // clients are all, in the order of the documentation.
 var clients = []client{
 	{name: "go-sql-driver", logins: moreCompress, run: runGoDriver},
-	commandLine("mariadb", moreCompress, findMariaDB),
+	commandLine("mariadb", append(slices.Clone(morePlugins), "native"), findMariaDB),
 	func() client {
-		c := commandLine("mysql", append(slices.Clone(moreCompress), "zstd"), findMySQL)
+		c := commandLine("mysql", append(slices.Clone(morePlugins), "zstd"), findMySQL)
 		c.unable, c.unpacked = lacksNative, true
 		return c
 	}(),
 	func() client {
-		c := commandLine("mariadb-11.8", moreCompress, findMariaDB11)
+		c := commandLine("mariadb-11.8", append(slices.Clone(morePlugins), "native"), findMariaDB11)
 		c.unpacked = true
 		return c
 	}(),

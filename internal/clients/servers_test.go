@@ -57,12 +57,19 @@ func start(t *testing.T) *place {
 	p := &place{server: mysqltest.Start(t, args...), dir: t.TempDir()}
 	p.server.Exec(t, "SET GLOBAL log_bin_trust_function_creators = 1")
 	for _, name := range []string{user, relayedUser} {
-		p.server.Exec(t, "CREATE USER '"+name+"'@'%' IDENTIFIED BY '"+password+"'",
-			"GRANT ALL ON *.* TO '"+name+"'@'%' WITH GRANT OPTION")
-		p.letIn(t, name)
+		p.letIn(t, p.stranger(t, name))
 	}
 	p.startProxy(t)
 	return p
+}
+
+// stranger creates an account that has never logged in: caching_sha2_password asks the
+// first time for the whole password.
+func (p *place) stranger(t *testing.T, name string) string {
+	t.Helper()
+	p.server.Exec(t, "CREATE USER '"+name+"'@'%' IDENTIFIED BY '"+password+"'",
+		"GRANT ALL ON *.* TO '"+name+"'@'%' WITH GRANT OPTION")
+	return name
 }
 
 // letIn logs an account in once, so that the server's cache of caching_sha2_password

@@ -125,16 +125,16 @@ func (tr transcript) checkNumbers(f faults) {
 }
 
 // compare tells where a transcript differs from that of the direct connection. What
-// only the proxy can is left out, the name of the account, and the big value, whose size differs: check has
-// looked at it.
-func (tr transcript) compare(f faults, direct transcript) {
+// only the proxy can is left out, the name of the account, and the big value, whose size
+// differs: check has looked at it.
+func (tr transcript) compare(f faults, direct transcript, name string) {
 	known := make(map[string]bool)
 	for _, s := range direct {
 		known[s.Step] = true
 		if s.Step == "big" {
 			continue
 		}
-		got, want := strings.ReplaceAll(text(tr.value(s.Step)), relayedUser, user), text(s.Value)
+		got, want := strings.ReplaceAll(text(tr.value(s.Step)), name, user), text(s.Value)
 		if got != want {
 			f.add(s.Step, "%s", difference(got, want))
 		}

@@ -5,6 +5,7 @@ import { run } from './transcript.mjs';
 await run('mariadb', async (options) => {
   const c = await mariadb.createConnection({
     ...options, charset: undefined, permitLocalInfile: true, allowPublicKeyRetrieval: true, maxAllowedPacket: 64 << 20,
+    connectTimeout: 20_000, // the default is one second, which a busy machine may take
   });
   const write = (r) => ({ id: r.insertId, affected: r.affectedRows });
   const rows = (sql) => c.query({ sql, rowsAsArray: true });

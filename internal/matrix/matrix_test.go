@@ -1,0 +1,136 @@
+package matrix
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const file = "../../docs/compatibility.md"
+
+var update = flag.Bool("update", false, "make the tables of "+file+" from the runs in SEQPROXY_MATRIX_OUT")
+
+func TestThePageTellsWhatRunsHaveShown(t *testing.T) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for _, name := range []string{CommandTable, ClientTable} {
+		if _, err := Parse(page, name); err != nil && !*update {
+			t.Error(err)
+		}
+	}
+	dir := Out()
+	if dir == "" {
+		if *update {
+			t.Fatal("-update needs the runs: SEQPROXY_MATRIX_OUT is not set")
+		}
+		return // the tests that run the commands compare their own column
+	}
+	commands, clients, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[string]Table)
+	want[CommandTable], err = commandTable(commands)
+	if errors.Is(err, errNoRun) && !*update {
+		t.Skipf("%v; the page is about %q", err, servers) // a newer one has come out
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want[ClientTable], err = clientTable(clients); err != nil {
+		t.Fatal(err)
+	}
+	for name, table := range want {
+		if *update {
+			if page, err = put(page, name, table); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if got, err := Parse(page, name); err != nil || got.String() != table.String() {
+			t.Errorf("the table %s differs from what the runs have shown (%v): run this with -update\n%s", name, err, table)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRunsBecomeTables(t *testing.T) {
+	dir := t.TempDir()
+	for _, server := range servers {
+		run := Commands{Server: server, Rows: []Row{{"COM_PING", "same"}, {"COM_TIME", "error 1047"}}}
+		if server == "MySQL 9.7" {
+			run.Rows[1].Cell = "differs: it may"
+		}
+		if err := run.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, login := range []string{"password", "zstd"} {
+			if login == "zstd" && strings.HasPrefix(server, "MariaDB") {
+				continue
+			}
+			c := Client{Client: "driver", Server: server, Login: login, Steps: map[string]string{"connect": "ok"}}
+			if err := c.Write(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	commands, clients, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byCommand, err := commandTable(commands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byClient, err := clientTable(clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := "# Page\n<!-- commands: made by a test -->\nold\n<!-- end of commands -->\nbetween\n<!-- clients: made by a test --><!-- -->\n"
+	if _, err := put(page, ClientTable, byClient); err == nil {
+		t.Error("a page without the marks was written to")
+	}
+	if page, err = put(page, CommandTable, byCommand); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(page, "old") || !strings.HasPrefix(page, "# Page\n") || !strings.Contains(page, "\nbetween\n") {
+		t.Errorf("got page\n%s", page)
+	}
+	back, err := Parse(page, CommandTable)
+	if err != nil || back.String() != byCommand.String() {
+		t.Errorf("read back: got\n%s%v, want\n%s", back, err, byCommand)
+	}
+	if got := back.Column("MySQL 9.7")["COM_TIME"]; got != "differs: it may" {
+		t.Errorf("COM_TIME on MySQL: got %q", got)
+	}
+	if back.Column("MySQL 5.0") != nil {
+		t.Error("got a column that is not there")
+	}
+	if got, want := byClient.Column("password")["driver"]+"/"+byClient.Column("zstd")["driver"], "yes/MySQL"; got != want {
+		t.Errorf("the client's logins: got %q, want %q", got, want)
+	}
+
+	// A run that failed, or is missing, makes no table.
+	failed := slices.Clone(clients)
+	failed[0].Steps = map[string]string{"connect": "refused"}
+	if _, err := clientTable(failed); err == nil {
+		t.Error("a client that failed got into the table")
+	}
+	if _, err := commandTable(commands[1:]); !errors.Is(err, errNoRun) {
+		t.Error("a server without a run got into the table")
+	}
+	commands[2].Rows = commands[2].Rows[1:]
+	if _, err := commandTable(commands); err == nil {
+		t.Error("runs of different commands became one table")
+	}
+}
