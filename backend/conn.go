@@ -235,6 +235,9 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 	c := &Conn{Conn: pc, Capabilities: capabilities, ID: h.Greeting.ConnectionID, LoginOK: h.OK, LastUse: time.Now(), shard: shard, node: node, hello: hello}
 	c.Answer.Status = h.Status
 	if login.Relay != nil {
+		if c.IsTLS() && len(l.TLS.Certificates) > 0 && !login.Relay.PasswordUsed() {
+			return nil, login.Relay.Refuse("the account has no password, and the server may have looked at the proxy's certificate (tls_cert_file)")
+		}
 		if err := c.afterRelay(login.Relay); err != nil {
 			return nil, err
 		}

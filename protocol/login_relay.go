@@ -52,6 +52,10 @@ func (r *RelayedLogin) Password() (password string, ok bool) {
 	return string(r.password), r.password != nil
 }
 
+// PasswordUsed says whether the client has answered with anything: an account without a
+// password takes nothing for an answer.
+func (r *RelayedLogin) PasswordUsed() bool { return r.attempt.Hello.PasswordUsed }
+
 // RelayError says that a relayed login failed at the client's end, or was refused
 // here: nothing is wrong with the server.
 type RelayError struct{ Err error }

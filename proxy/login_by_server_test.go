@@ -17,6 +17,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/internal/mysqltest"
+	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 )
@@ -812,5 +813,27 @@ func TestWithoutAnyAccountTheServerIsAskedOnce(t *testing.T) {
 	e.Wire(t, e.Addr(), wireLogin{})
 	if after := selects(); after != before {
 		t.Errorf("a second login: got Com_select from %d to %d, want no statement", before, after)
+	}
+}
+
+// An account may have a certificate in place of a password. The server looks at the
+// proxy's, whoever comes.
+func TestTheProxysCertificateIsNoPassword(t *testing.T) {
+	ca := mysqltest.NewCA(t)
+	s := mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)
+	client := ca.Client(t, "proxy")
+	files := tlsfiles.ClientFiles{Mode: tlsfiles.VerifyIdentity, CA: ca.File, Cert: client.CertFile, Key: client.KeyFile}
+	e := newEnv(t, setup{
+		Servers: []*mysqltest.Server{s}, Proxy: byServer,
+		Backend: func(o *backend.Options) { o.Shards[0].Security = secured(t, files) },
+	})
+	account(t, s, "relay_certificate@'%'", "REQUIRE SUBJECT '/CN=proxy'")
+	account(t, s, "relay_both@'%'", "IDENTIFIED BY 'secret' REQUIRE X509")
+	err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = "relay_certificate", "" })
+	checkError(t, "with the proxy's certificate alone", err, 1045)
+	err = e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = "relay_both", "" })
+	checkError(t, "without the password", err, 1045)
+	if err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = "relay_both", "secret" }); err != nil {
+		t.Errorf("with a password: %v", err)
 	}
 }
