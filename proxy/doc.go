@@ -1,6 +1,6 @@
 // Package proxy is the life of a client: listener, login, and the loop from
 // command to answer that relays, rewrites or answers.
 //
-// Start at session.serve; commands.go says what becomes of each command,
+// Start at session.serve; login.go lets a client in, commands.go says what becomes of each command,
 // query.go what becomes of an SQL text, relay.go how bytes are passed on.
 package proxy

@@ -1,0 +1,231 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// logIn checks the client's login and answers it.
+func (s *session) logIn() error {
+	s.state.reset()
+	until := time.Now().Add(s.srv.opts.LoginTimeout)
+	if err := s.setDeadline(until); err != nil {
+		return err
+	}
+	if s.srv.draining.Load() {
+		return errShutdown // Shutdown's deadline may just have been overwritten
+	}
+	if err := s.enterLogin(until); err != nil {
+		if errors.Is(err, errTooManyLogins) {
+			_ = protocol.RefuseConnection(s.client, errTooManyLogins.told.Code, errTooManyLogins.told.Message) // the session ends either way
+		}
+		return err
+	}
+	defer s.leaveLogin()
+	l := s.srv.serverLogin(s.id)
+	s.greetedMySQL = l.Version != noServerVersion && !strings.Contains(l.Version, "MariaDB")
+	l.ProxyHeader = s.srv.fromBalancer(s.client.RemoteAddr())
+	attempt, err := l.Receive(s.client)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("%w: %w", errClientGone, err) // a balancer's check, most likely
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.identify(attempt); err != nil {
+		return err
+	}
+	if err := s.begin(s.login.Database); err != nil {
+		return err
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	if err := s.client.StartCompression(s.login.Compression); err != nil {
+		return err
+	}
+	if err := s.setDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if s.srv.draining.Load() {
+		return errShutdown // Shutdown's deadline may just have been taken back
+	}
+	return nil
+}
+
+// identify makes the session that of the user that the client proves to be, to us or
+// to the server.
+func (s *session) identify(attempt *protocol.Attempt) error {
+	attempt.Hello.User = unquotedUser(attempt.Hello.User)
+	if err := s.backOff(); err != nil {
+		return err
+	}
+	if s.srv.relays(attempt.Hello.User) {
+		err := s.identifyByServer(attempt)
+		s.judged(err)
+		return err
+	}
+	user, err := s.srv.verify(attempt)
+	s.judged(err)
+	if err != nil {
+		return err
+	}
+	s.login, s.user, s.proof = attempt.Hello, user, attempt.Proof
+	s.packetNum = s.client.PacketNum()
+	return nil
+}
+
+// introduce says that user is known, for others to read, or that it changes.
+func (s *session) introduce(known bool) {
+	s.mu.Lock()
+	s.introduced = known
+	s.mu.Unlock()
+}
+
+// setDeadline bounds, or with the zero time no longer bounds, the client's login.
+func (s *session) setDeadline(t time.Time) error {
+	s.idle.alarm = time.Time{}
+	if err := s.client.SetReadDeadline(t); err != nil {
+		return fmt.Errorf("%w: %w", errClientGone, err)
+	}
+	return nil
+}
+
+// begin starts a session of a user that has proved who it is, in the schema it
+// named, and answers the login. A schema must exist, which only the server knows;
+// if that cannot be reached, keys are given all the same.
+func (s *session) begin(schema string) error {
+	if err := s.srv.countUser(s); err != nil {
+		s.refuseLogin(err)
+		return err
+	}
+	s.introduce(true)
+	s.state.schema = schema
+	if schema == "" {
+		s.state.schema = s.user.Schema
+	}
+	s.state.setCollation(s.login.Collation)
+	if name := s.state.charset; noClientCharset(name) { // as every server says
+		err := sqlError(mysql.ER_WRONG_VALUE_FOR_VAR, "42000", "Variable 'character_set_client' can't be set to the value of '%s'", name)
+		s.refuseLogin(err)
+		return fmt.Errorf("login: %w", err)
+	}
+	if s.state.charset != "" && s.toldAtLogin() {
+		_, _ = s.attach() // what is wrong is told when a statement needs the server
+	} else if (s.state.schema != "" || s.state.charset == "") && s.srv.opts.Shards.Default() != nil {
+		_, err := s.attach()
+		var unreachable *backend.UnreachableError
+		switch {
+		case errors.As(err, &unreachable):
+			s.log().Warn("login without its shard, which cannot be reached", zap.Error(err))
+		case err != nil:
+			s.refuseLogin(err)
+			return fmt.Errorf("login: %w", err)
+		}
+	}
+	if c := s.cur; c != nil && c.LoginOK != nil { // the server tells what it has made of the session
+		ok := c.LoginOK
+		if s.proof != "" {
+			ok = protocol.WithText(ok, s.proof)
+		}
+		s.out, _ = protocol.AppendPacket(s.out, ok, s.packetNum)
+		c.LoginOK = nil
+	} else {
+		s.reply(protocol.OK{Info: s.proof})
+	}
+	s.proof = ""
+	return nil
+}
+
+// toldAtLogin says whether the client expects of the login's OK what only the server
+// knows, though it names no schema.
+func (s *session) toldAtLogin() bool {
+	if s.state.schema != "" || !s.login.Capabilities.Has(protocol.SessionTrack) {
+		return false
+	}
+	shard := s.srv.opts.Shards.Default()
+	if shard == nil {
+		return false
+	}
+	hello, _ := shard.Hello()
+	return hello.TellsSession
+}
+
+// serverLogin is what a client is greeted with: the default shard's own version
+// and collation, and what all servers can keep.
+func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
+	l := &protocol.ServerLogin{
+		Version: noServerVersion, ConnectionID: id, Capabilities: protocol.Common, Collation: noServerCollation,
+		Status: protocol.Autocommit, TLS: s.opts.TLS, RequireTLS: s.opts.RequireTLS, RSA: s.opts.RSA, OldPasswords: s.oldPasswords,
+	}
+	if hello, ok := s.opts.Shards.Greeting(); ok {
+		l.Version, l.Collation = hello.Version, hello.Collation
+		l.Capabilities = (protocol.Relayable | protocol.Compressing) & hello.Capabilities
+		l.Prove = s.opts.TLS != nil && hello.ProvesCertificates()
+		if s.opts.RelayLogins {
+			l.Capabilities |= protocol.MultiFactor & hello.Capabilities
+		}
+	} else if s.opts.Shards.Default() != nil {
+		l.Capabilities &^= protocol.SessionTrack // it can be spared
+	}
+	if !s.opts.Compression {
+		l.Capabilities &^= protocol.Compressing
+	}
+	return l
+}
+
+// fromBalancer says whether connections from addr begin with a PROXY header.
+func (s *Server) fromBalancer(addr net.Addr) bool {
+	if len(s.opts.ProxyProtocolFrom) == 0 {
+		return false
+	}
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("") // a prefix has none
+	return slices.ContainsFunc(s.opts.ProxyProtocolFrom, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// What a client is greeted with while no server can be asked.
+const (
+	noServerVersion   = "8.0.11-seqproxy"
+	noServerCollation = 45 // utf8mb4_general_ci
+)
+
+// verify lets a client prove that it is one of our users. Its Password is then the
+// one that the client gave, for the servers.
+func (s *Server) verify(attempt *protocol.Attempt) (User, error) {
+	u, known := s.users[attempt.Hello.User]
+	err := attempt.Verify(protocol.Account{Password: u.Password, OldPassword: u.OldPassword, Require: u.Require}, known)
+	if attempt.UsedOld {
+		u.Password, u.OldPassword = u.OldPassword, u.Password
+	}
+	return u, err
+}
+
+// refuseLogin answers the login with an error, and the session ends. What a server says
+// in place of its greeting (1040, 1129, 1130) has no SQLSTATE and goes on without one:
+// clients then make of it what they make of it direct.
+func (s *session) refuseLogin(err error) {
+	var told *protocol.ServerError
+	if errors.As(err, &told) && told.State == "" {
+		s.out = protocol.AppendERR(s.out, s.packetNum, told.Code, "", told.Message)
+	} else {
+		s.refuse(err)
+	}
+	_ = s.flush() // the session ends either way
+}
