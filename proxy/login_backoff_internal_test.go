@@ -1,0 +1,95 @@
+package proxy
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func backoffOf(free int) *failedLogins {
+	return newFailedLogins(&Options{FailedLogins: free, FailedLoginDelay: 5 * time.Second, LoginTimeout: 20 * time.Second})
+}
+
+func TestFailedLoginsAreForgottenWithTime(t *testing.T) {
+	f, now := backoffOf(3), time.Unix(1_800_000_000, 0)
+	p := netip.MustParsePrefix("192.0.2.7/32")
+	delay := func() time.Duration {
+		d, done, _ := f.delay(p, now)
+		if done != nil {
+			done()
+		}
+		return d
+	}
+	for range 5 {
+		f.failed(p, now)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  time.Duration
+	}{
+		{0, 400 * time.Millisecond},
+		{59 * time.Second, 400 * time.Millisecond},
+		{time.Second, 200 * time.Millisecond},
+		{time.Minute, 100 * time.Millisecond},
+		{time.Minute, 0},
+		{time.Hour, 0},
+	} {
+		now = now.Add(step.after)
+		if got := delay(); got != step.want {
+			t.Errorf("%s later: got a delay of %s, want %s", step.after, got, step.want)
+		}
+	}
+	// However many there were, an hour ends the delays, and they never exceed the longest.
+	for range 1000 {
+		f.failed(p, now)
+	}
+	if got := delay(); got != 5*time.Second {
+		t.Errorf("after 1000 failures: got a delay of %s, want 5s", got)
+	}
+	if now = now.Add(time.Hour + time.Minute); delay() != 0 {
+		t.Errorf("an hour after 1000 failures: got a delay of %s, want none", delay())
+	}
+	// One failure a minute, as of a check with a wrong password, never leads to a delay.
+	for range 100 {
+		now = now.Add(time.Minute)
+		f.failed(p, now)
+		if delay() != 0 {
+			t.Fatal("one failure a minute led to a delay")
+		}
+	}
+}
+
+func TestAddressesWithFailedLoginsAreBounded(t *testing.T) {
+	f, now := backoffOf(1), time.Now()
+	for i := range 3 * maxFailing {
+		f.failed(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32), now)
+	}
+	if got := f.by.Len(); got != maxFailing {
+		t.Errorf("got %d addresses remembered, want %d", got, maxFailing)
+	}
+}
+
+func TestAnAddressIsANetworkOf64BitsWithIPv6(t *testing.T) {
+	f := backoffOf(1)
+	f.exempt = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for addr, want := range map[string]string{
+		"192.0.2.7":              "192.0.2.7/32",
+		"::ffff:192.0.2.7":       "192.0.2.7/32",
+		"2001:db8:1:2:3:4:5:6":   "2001:db8:1:2::/64",
+		"2001:db8:1:2:9999::1":   "2001:db8:1:2::/64",
+		"fe80::1%eth0":           "fe80::/64",
+		"10.1.2.3":               "invalid Prefix",
+		"::ffff:10.1.2.3":        "invalid Prefix",
+		"2001:db8:1:3:3:4:5:6":   "2001:db8:1:3::/64",
+		"2001:db8:ffff:ffff::10": "2001:db8:ffff:ffff::/64",
+	} {
+		got := f.network(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(addr), 99)))
+		if got.String() != want {
+			t.Errorf("%s: got %s, want %s", addr, got, want)
+		}
+	}
+	if got := f.network(&net.UnixAddr{Name: "x", Net: "unix"}); got.IsValid() {
+		t.Errorf("a Unix socket: got %s, want none", got)
+	}
+}
