@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"sync"
@@ -102,11 +103,13 @@ func (w *watcher) endsBy() bool {
 	return false
 }
 
-// hasTerminal says whether the program has a controlling terminal.
+// hasTerminal says whether the program has a controlling terminal. That it cannot be
+// opened for another reason, such as too many open files, does not say that it is gone.
 func hasTerminal() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
 	if err != nil {
-		return false
+		return !errors.Is(err, syscall.ENXIO) && !errors.Is(err, os.ErrNotExist)
 	}
-	return tty.Close() == nil
+	_ = tty.Close() // nothing was written
+	return true
 }

@@ -73,7 +73,18 @@ func TestSIGHUPReloadsUnlessTheTerminalIsGone(t *testing.T) {
 				<-p.ended
 			})
 			p.await("listening")
-			for i := 1; i <= 2; i++ {
+			var files unix.Rlimit
+			if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &files); err != nil {
+				t.Fatal(err)
+			}
+			for i := 1; i <= 3; i++ {
+				limit := files
+				if i == 2 { // no file can be opened, the terminal neither, which is still there
+					limit.Cur = 3
+				}
+				if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
+					t.Fatal(err)
+				}
 				p.signal(syscall.SIGHUP)
 				for end := time.Now().Add(patience); strings.Count(p.stderr(), "reloaded") < i; time.Sleep(10 * time.Millisecond) {
 					if time.Now().After(end) {
@@ -92,8 +103,8 @@ func TestSIGHUPReloadsUnlessTheTerminalIsGone(t *testing.T) {
 				t.Fatal("the program ended with its terminal in spite of nohup")
 			default:
 			}
-			if got := strings.Count(p.stderr(), "reloaded"); got != 2 {
-				t.Errorf("got %d reloads, want 2: a terminal that is closed wishes none", got)
+			if got := strings.Count(p.stderr(), "reloaded"); got != 3 {
+				t.Errorf("got %d reloads, want 3: a terminal that is closed wishes none", got)
 			}
 			p.signal(syscall.SIGTERM)
 			p.end(0)
