@@ -88,9 +88,9 @@ done <<-LIST
 LIST
 
 if [ -n "$everything" ] && [ $status = 0 ] && { [ "${SEQPROXY_TEST_CLIENTS:-}" = all ] || [ "${CI:-}" = true ]; }; then
-	update=()
-	[ "${MATRIX:-}" != update ] || update=(-update)
-	if "${GO:-go}" test -count=1 ./internal/matrix -run 'TestThePage' "${update[@]}"; then
+	update=
+	[ "${MATRIX:-}" != update ] || update=-update
+	if "${GO:-go}" test -count=1 ./internal/matrix -run 'TestThePage' ${update:+"$update"}; then
 		report compatibility.md "tells what the tests have seen"
 	else
 		report compatibility.md "FAILED: tells something else; MATRIX=update makes its tables"
