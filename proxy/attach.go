@@ -27,12 +27,16 @@ func (s *session) attach() (*backend.Conn, error) {
 
 // current makes a connection the one that statements run on.
 func (s *session) current(c *backend.Conn) {
+	first, hello := s.cur == nil, c.Hello()
 	if s.cur != c {
-		hello := c.Hello()
 		s.state.startMode(&hello, s.login.Collation)
 	}
 	s.cur = c
-	s.state.observe(c.Answer.Status, c.Hello().MariaDB)
+	s.state.observe(c.Answer.Status, hello.MariaDB)
+	if first {
+		s.state.trustStatus(hello.MariaDB)
+		s.state.escapesUnknown = hello.InitConnect
+	}
 }
 
 // release gives a connection back after the answer to a command, of which it takes

@@ -238,6 +238,8 @@ func (s *session) resetConnection() error {
 		}
 		s.state.knows(cur, 0)
 		s.release(cur)
+		s.state.trustStatus(hello.MariaDB)
+		s.state.escapesUnknown = false
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func (s *session) prepareWithoutServer(sql []byte) error {
 func (s *session) executeOwn(p *prepared) error {
 	st := &s.stmt
 	st.Analyze(p.own, p.mode)
-	if err := s.convertNames(st, p.mode.Charset); err != nil {
+	if err := s.convertNames(st, p.charset); err != nil {
 		return err
 	}
 	switch st.Kind {

@@ -63,7 +63,6 @@ func (s *session) askMode(c *backend.Conn) error {
 	s.state.charset = string(row[0])
 	s.state.mode.Charset = statement.CharsetByName(s.state.charset)
 	s.state.setSQLMode(string(row[1]))
-	s.state.mode.NoBackslashEscapes = hasMode(string(row[1]), "NO_BACKSLASH_ESCAPES")
 	return nil
 }
 
@@ -155,11 +154,11 @@ func readsLastStatement(lower []byte) bool {
 	return false
 }
 
-// setSQLMode takes note of a sql_mode, a list of words, as far as servers do not tell
-// by the status of their answers: MySQL does not of quotes, MariaDB of brackets.
+// setSQLMode takes note of a sql_mode, a list of words.
 func (st *state) setSQLMode(mode string) {
 	st.mode.ANSIQuotes = impliesANSIQuotes(mode)
 	st.mode.Brackets = hasMode(mode, "MSSQL")
+	st.mode.NoBackslashEscapes = hasMode(mode, "NO_BACKSLASH_ESCAPES")
 }
 
 // plainMode returns the sql_mode that a literal names, if it is written so that no

@@ -1,28 +1,38 @@
 package proxy
 
 import (
+	"errors"
 	"unicode/utf8"
 
+	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
 // nameInUTF8 returns the name of a sequence, as it stands in a client's text, in the
 // character set in which the sequence table is asked. The result is name itself where
 // nothing has to be changed.
-func nameInUTF8(name []byte, charset statement.Charset) ([]byte, error) {
-	switch {
-	case ascii(name):
+func (s *session) nameInUTF8(name []byte, charset string) ([]byte, error) {
+	if ascii(name) {
 		return name, nil
-	case charset == statement.Latin1:
+	}
+	switch charset {
+	case "utf8mb4", "utf8mb3", "utf8", "binary":
+		if utf8.Valid(name) {
+			return name, nil
+		}
+	case "latin1":
 		converted := make([]byte, 0, 2*len(name))
 		for _, c := range name {
 			converted = utf8.AppendRune(converted, latin1(c))
 		}
 		return converted, nil
-	case charset == statement.UTF8 && utf8.Valid(name):
-		return name, nil
+	case "": // another sequence could be meant by these bytes
+	default:
+		converted, err := s.srv.opts.Sequences.InUTF8(&s.patience, charset, name)
+		if err = s.patience.over(err); !errors.Is(err, sequence.ErrNoText) {
+			return converted, err
+		}
 	}
-	// Another sequence could be meant by these bytes.
 	return nil, notSupported("the sequence name %q in this character set is not supported: SET NAMES utf8mb4, or use ASCII letters", name)
 }
 
@@ -49,13 +59,13 @@ func latin1(c byte) rune {
 // convertNames is nameInUTF8 for every name in an analysed text, in place. Where
 // unknown names are left to the server, so are those that cannot be converted: they are
 // no name then.
-func (s *session) convertNames(st *statement.Statement, charset statement.Charset) error {
+func (s *session) convertNames(st *statement.Statement, charset string) error {
 	for i := range st.Calls {
 		call := &st.Calls[i]
 		if call.Func != statement.Nextval {
 			continue
 		}
-		name, err := nameInUTF8(call.Name, charset)
+		name, err := s.nameInUTF8(call.Name, charset)
 		if err != nil && s.srv.opts.Unknown != UnknownRelay {
 			return err
 		}
@@ -63,7 +73,7 @@ func (s *session) convertNames(st *statement.Statement, charset statement.Charse
 	}
 	for i, name := range st.Sequence.Names {
 		var err error
-		if st.Sequence.Names[i], err = nameInUTF8(name, charset); err != nil {
+		if st.Sequence.Names[i], err = s.nameInUTF8(name, charset); err != nil {
 			return err
 		}
 	}

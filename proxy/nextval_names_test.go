@@ -31,6 +31,8 @@ func TestANameMeansTheSameSequenceInEveryCharacterSet(t *testing.T) {
 		{"latin1", "größe", "gr\xf6\xdfe"},
 		{"latin1", "größe", "GR\xd6\xdfE"},
 		{"utf8mb4", "漢字", "漢字"},
+		{"gbk", "漢字", "\x9dh\xd7\xd6"},
+		{"latin2", "größe", "gr\xf6\xdfe"},
 	} {
 		w.query("SET NAMES " + test.charset)
 		for _, text := range []string{
@@ -58,7 +60,7 @@ func TestANameMeansTheSameSequenceInEveryCharacterSet(t *testing.T) {
 		}
 		want[test.name]++
 	}
-	for charset, name := range map[string]string{"gbk": "\x9dh\xd7\xd6", "sjis": "\x8a\xbf", "latin2": "gr\xf6\xdfe", "ujis": "\xb4\xc1"} {
+	for charset, name := range map[string]string{"ascii": "gr\xf6\xdfe", "gbk": "a\xff", "utf8mb4": "gr\xf6\xdfe"} {
 		w.query("SET NAMES " + charset)
 		for _, answer := range [][]byte{w.query("SELECT NEXTVAL('" + name + "')"), w.do(protocol.ComStmtPrepare, "SELECT NEXTVAL('"+name+"')"), w.query("CREATE SEQUENCE `" + name + "`")} {
 			if e := serverError(t, answer); e.Code != 1235 || !strings.Contains(e.Message, "utf8mb4") {

@@ -35,7 +35,8 @@ type prepared struct {
 	// columns are those of own that the client was last sent the definitions of.
 	columns []protocol.Column
 	// mode is how the text was read when it was prepared, and is to be read later.
-	mode statement.Mode
+	mode    statement.Mode
+	charset string // the name of what mode.Charset is the class of
 
 	// A statement of a server has the connection that knows it, and its id there.
 	conn      *backend.Conn
@@ -181,7 +182,7 @@ func (s *session) prepare(sql []byte) error {
 	}
 	text, hidden := sql, []hiddenParam(nil)
 	if len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
-		if err := s.convertNames(st, s.state.mode.Charset); err != nil {
+		if err := s.convertNames(st, s.state.charset); err != nil {
 			return err
 		}
 		plan, err := s.planCalls(st, true)
@@ -207,7 +208,7 @@ func (s *session) prepare(sql []byte) error {
 	if st.Kind == statement.Prepare || st.Kind == statement.Deallocate || st.Words&statement.SQLPrepare != 0 {
 		s.state.pin(pinSQLPrepare)
 	}
-	p := &prepared{conn: c, shape: traitsOf(st), hidden: hidden, mode: s.state.mode}
+	p := &prepared{conn: c, shape: traitsOf(st), hidden: hidden, mode: s.state.mode, charset: s.state.charset}
 	if len(hidden) > 0 {
 		p.shape.plain = false
 	}
@@ -240,7 +241,7 @@ func (s *session) prepareOwn(sql []byte, columns []protocol.Column) error {
 	if err != nil {
 		return err
 	}
-	p := &prepared{own: append([]byte(nil), sql...), columns: columns, mode: s.state.mode}
+	p := &prepared{own: append([]byte(nil), sql...), columns: columns, mode: s.state.mode, charset: s.state.charset}
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}

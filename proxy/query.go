@@ -208,7 +208,7 @@ func errSchemaInside(schema []byte) error {
 // administer answers a statement about sequences as things.
 func (s *session) administer(sql []byte) error {
 	st := &s.stmt
-	if err := s.convertNames(st, s.state.mode.Charset); err != nil {
+	if err := s.convertNames(st, s.state.charset); err != nil {
 		return err
 	}
 	if st.Kind == statement.DropSequence && s.srv.opts.Unknown == UnknownRelay {
@@ -243,7 +243,7 @@ func (s *session) passOn(sql []byte) error {
 // true if nothing of it is the proxy's.
 func (s *session) keys(sql []byte) (passOn bool, err error) {
 	st := &s.stmt
-	if err := s.convertNames(st, s.state.mode.Charset); err != nil {
+	if err := s.convertNames(st, s.state.charset); err != nil {
 		return false, err
 	}
 	plan, err := s.planCalls(st, false)

@@ -52,6 +52,9 @@ type sequencer interface {
 	Known(ctx context.Context, name []byte) (bool, error)
 	// Same says whether two names are spellings of one sequence.
 	Same(ctx context.Context, a, b []byte) (bool, error)
+	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText
+	// says that it is no text.
+	InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error)
 }
 
 // administrator answers statements about sequences as things: CREATE SEQUENCE,

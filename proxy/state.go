@@ -21,7 +21,7 @@ type state struct {
 	// mode.Brackets and, with MySQL, mode.ANSIQuotes. A session starts with the latter,
 	// since the server's global sql_mode may change at any time.
 	modeUnknown, quotesUnknown bool
-	// escapesUnknown: beside both, what the status tells may be out of date.
+	// escapesUnknown: beside quotesUnknown, what the status told may be untrue.
 	escapesUnknown bool
 	// charset is the name of character_set_client; "" if it is not known.
 	charset string
@@ -101,10 +101,20 @@ func (st *state) observe(status protocol.Status, mariaDB bool) {
 	if st.inTransaction() && !status.Has(protocol.InTransaction) {
 		st.nextTransaction = false // it was that one
 	}
+	before := st.status
 	st.status = status & statusOfSession
-	st.mode.NoBackslashEscapes = status.Has(protocol.NoBackslashEscapes)
+	if (before^status)&(protocol.NoBackslashEscapes|protocol.ANSIQuotes) != 0 {
+		st.trustStatus(mariaDB)
+		// What a routine sets is its own, but the status goes on to tell of it.
+		st.quotesUnknown, st.escapesUnknown = true, true
+	}
+}
+
+// trustStatus takes the modes from the status, which is true at the start of a session.
+func (st *state) trustStatus(mariaDB bool) {
+	st.mode.NoBackslashEscapes = st.status.Has(protocol.NoBackslashEscapes)
 	if mariaDB { // MySQL never sets the bit
-		st.mode.ANSIQuotes = status.Has(protocol.ANSIQuotes)
+		st.mode.ANSIQuotes = st.status.Has(protocol.ANSIQuotes)
 	}
 }
 
@@ -208,6 +218,9 @@ func (st *state) transacted(kind statement.Kind, words statement.Words) {
 // setVariables takes note of a SET that the server accepted. text is its SQL.
 func (st *state) setVariables(s *statement.Statement, text []byte) {
 	st.version++
+	if s.Words&statement.VersionedComment != 0 { // some servers skip it
+		defer st.loseMode()
+	}
 	for i := range s.Assignments {
 		a := &s.Assignments[i]
 		value := string(text[a.Start:a.End])
@@ -269,7 +282,7 @@ func (st *state) setSystem(name, value string, literal bool) {
 	case "sql_mode":
 		if mode, ok := plainMode(value); ok && literal {
 			st.setSQLMode(mode)
-			st.quotesUnknown = false
+			st.quotesUnknown, st.escapesUnknown = false, false
 		} else {
 			st.loseMode()
 		}
@@ -297,7 +310,7 @@ func (st *state) setCharset(name string) {
 // texts that are read in the same way in every mode are analysed in the one assumed
 // here: see session.readable.
 func (st *state) loseMode() {
-	st.metadata, st.quotesUnknown = true, true
+	st.metadata, st.quotesUnknown, st.escapesUnknown = true, true, true
 	st.askMode()
 }
 

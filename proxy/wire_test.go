@@ -284,13 +284,19 @@ func (w *wire) rows(sql string) []string {
 func (w *wire) result(sql string) (answer []byte, rows [][]string) {
 	w.t.Helper()
 	answer = w.query(sql)
-	packets := split(answer)
-	if packets[0][0] == 0xff {
+	if packets := split(answer); packets[0][0] == 0xff {
 		w.t.Fatalf("%s: %v", sql, protocol.ParseServerError(packets[0]))
 	}
+	return answer, w.decode(answer)
+}
+
+// decode returns the rows of an answer's first result set; NULL is "NULL".
+func (w *wire) decode(answer []byte) (rows [][]string) {
+	w.t.Helper()
+	packets := split(answer)
 	columns, follow, ok := protocol.ParseColumnCount(packets[0], w.caps.HasAny(protocol.TellsMetadata))
 	if !ok {
-		return answer, nil
+		return nil
 	}
 	at := 1
 	if follow {
@@ -311,13 +317,13 @@ func (w *wire) result(sql string) (answer []byte, rows [][]string) {
 			}
 			v, n, ok := protocol.ReadLenEncBytes(p)
 			if !ok {
-				w.t.Fatalf("%s: malformed row", sql)
+				w.t.Fatalf("malformed row %x", p)
 			}
 			row, p = append(row, string(v)), p[n:]
 		}
 		rows = append(rows, row)
 	}
-	return answer, rows
+	return rows
 }
 
 // split returns the payloads of whole packets.

@@ -21,10 +21,11 @@ type Sequences struct {
 	server   *server
 	reserver reserver // server, seen by the caches
 
-	names    *names
-	unknown  unknownNames
-	lookups  singleflight.Group
-	counters counters
+	names     *names
+	unknown   unknownNames
+	spellings spellings
+	lookups   singleflight.Group
+	counters  counters
 
 	ctx      context.Context // of reservations and look-ups; cancelled when Close gives up waiting
 	cancel   context.CancelCauseFunc
