@@ -56,6 +56,8 @@ var (
 		{"SET @p = \"SET sql_mode = '%'\"; PREPARE p FROM @p; EXECUTE p"},
 		{"CALL mode_proc()"},
 		{"CALL names_proc()"},
+		{"SELECT mode_func()"},
+		{"SET sql_mode = '%'", "SELECT mode_func()"},
 		{"/*! SET sql_mode = '%' */"},
 		{"/*!99999 SET sql_mode = '%' */"},
 		{"SET sql_mode = '%'", "RESET"},
@@ -100,7 +102,8 @@ func TestHoweverTheModeIsChangedTextsAreReadAsTheServerReadsThem(t *testing.T) {
 	}
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0],
 		"CREATE PROCEDURE mode_proc() BEGIN SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'; SELECT 1; END",
-		"CREATE PROCEDURE names_proc() SET NAMES sjis")
+		"CREATE PROCEDURE names_proc() SET NAMES sjis",
+		"CREATE FUNCTION mode_func() RETURNS INT DETERMINISTIC BEGIN SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'; RETURN 1; END")
 	changes := append([][]string(nil), modeChanges...)
 	if e.Servers[0].IsMariaDB() {
 		changes = append(changes, mariaDBChanges...)
@@ -155,11 +158,14 @@ func TestHoweverTheModeIsChangedTextsAreReadAsTheServerReadsThem(t *testing.T) {
 }
 
 // readAsServer runs every reading first on a connection of its own.
-func readAsServer(t *testing.T, e *env, what string, l wireLogin) {
+func readAsServer(t *testing.T, e *env, what string, l wireLogin, before ...protocol.Command) {
 	t.Helper()
 	ran, given := 0, 0
 	for first := range readings {
 		p := e.Pair(t, 0, l)
+		for _, cmd := range before {
+			p.same(cmd, "")
+		}
 		for i := range 2 {
 			if got, _ := p.sameReading(what, readings[(first+i)%len(readings)]); got {
 				given++
@@ -196,6 +202,21 @@ func TestASessionStartsInTheModeThatItsServerHasNow(t *testing.T) {
 	} {
 		server.Exec(t, "SET GLOBAL init_connect = \""+set+"\"")
 		readAsServer(t, e, "init_connect "+set, as)
+	}
+}
+
+// Checklist 28.
+func TestAfterALoginInAnotherCharacterSetAndAResetTextsAreReadAsTheServerReadsThem(t *testing.T) {
+	e := newEnv(t, setup{})
+	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Start: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	for charset, collation := range map[string]uint16{"gbk": 28, "sjis": 13, "big5": 1, "gb18030": 248, "latin1": 8, "utf8mb4_0900_ai_ci": 255} {
+		l := wireLogin{Schema: e.Schemas[0], Collation: collation}
+		readAsServer(t, e, charset, l)
+		if collation < 248 || !e.Servers[0].IsMariaDB() { // else MariaDB takes what memory is left of another session
+			readAsServer(t, e, charset+" and reset", l, protocol.ComResetConn)
+		}
 	}
 }
 
