@@ -337,6 +337,11 @@ func answerCases() []answerCase {
 	return cases
 }
 
+// Checklist 15.
+// Checklist 16.
+// Checklist 17.
+// Checklist 18.
+// Checklist 19.
 func TestAWalkEndsWhereTheAnswerEnds(t *testing.T) {
 	for _, c := range answerCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -357,6 +362,8 @@ func TestAWalkEndsWhereTheAnswerEnds(t *testing.T) {
 
 // Until the last byte has come an answer is not over: a Done that came early would
 // let the next command's answer begin in the middle of this one.
+//
+// Checklist 16.
 func TestAnAnswerIsNotDoneBeforeItsLastByte(t *testing.T) {
 	for _, c := range answerCases() {
 		if c.want.Event != Done || c.shape == ShapeNone {
@@ -487,6 +494,7 @@ func metadataCases() (cases []answerCase) {
 	return cases
 }
 
+// Checklist 13.
 // Checklist 14.
 func TestEveryCommandOfTheCommandPhaseHasAShape(t *testing.T) {
 	want := map[Command]Shape{

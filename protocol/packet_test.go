@@ -53,6 +53,7 @@ func TestLengthEncodedStrings(t *testing.T) {
 	}
 }
 
+// Checklist 12.
 func TestPacketsAreCutAt16MB(t *testing.T) {
 	for _, c := range []struct {
 		size    int

@@ -70,6 +70,7 @@ func TestProgressReportsPassThrough(t *testing.T) {
 	}
 }
 
+// Checklist 20.
 // Checklist 34.
 func TestDefinitionsThatTheClientHasAreLeftOut(t *testing.T) {
 	e := newEnv(t, setup{})
@@ -214,6 +215,7 @@ func (s stmt) sequential(cmd protocol.Command, rest, undo string) {
 	compare(s.p.t, fmt.Sprintf("command %d, %.40x", cmd, rest), answers[0], answers[1])
 }
 
+// Checklist 34.
 func TestBulkExecutionsGetANumberForEachRow(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.offers(t, protocol.BulkOperations, "bulk execution")

@@ -354,6 +354,7 @@ func TestAnswersComeEvenIfTheClientHasSaidItsLast(t *testing.T) {
 	e.awaitSessions(t, 0)
 }
 
+// Checklist 19.
 func TestShutdownLetsAFileThatIsBeingSentArrive(t *testing.T) {
 	server := mysqltest.Start(t, "--local-infile=1", "--max-allowed-packet=64M")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})

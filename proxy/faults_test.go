@@ -11,6 +11,7 @@ import (
 	"seqproxy/protocol"
 )
 
+// Checklist 19.
 func TestAFileMayBeAskedForByARewrittenStatement(t *testing.T) {
 	server := mysqltest.Start(t, "--local-infile=1")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
@@ -54,6 +55,8 @@ func TestALongExecutionIsAStatementLikeAnyOther(t *testing.T) {
 	}
 }
 
+// Checklist 13.
+// Checklist 21.
 func TestLongDataOfAStatementWithNumbersGoesToItsParameter(t *testing.T) {
 	e := newEnv(t, setup{})
 	createSequence(t, e, "s")
@@ -70,6 +73,7 @@ func TestLongDataOfAStatementWithNumbersGoesToItsParameter(t *testing.T) {
 }
 
 // Checklist 11.
+// Checklist 12.
 func TestAnErrorToACommandOfSeveralPacketsGoesOnWithTheirNumbers(t *testing.T) {
 	e := newEnv(t, setup{})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})

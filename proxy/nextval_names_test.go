@@ -110,6 +110,7 @@ func TestLongStatementsAreRewrittenWhole(t *testing.T) {
 	pp.sameRows(manyRows)
 }
 
+// Checklist 18.
 func TestACursorOverAPreparedStatementWithNumbers(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	p := o.pairOfSchemas(t, allFraming&^(protocol.DeprecateEOF|protocol.SessionTrack))

@@ -23,6 +23,8 @@ var manyTypes = append([]string{
 
 const manyRows = "SELECT id, a, b, c, HEX(d), e, f, g, h, LENGTH(i), SHA2(i, 256), HEX(j), k, l FROM many ORDER BY id"
 
+// Checklist 20.
+// Checklist 21.
 func TestAPreparedSelectOfNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	for name, caps := range endings {
@@ -71,6 +73,7 @@ func TestAPreparedSelectOfNumbersKeepsTheSessionsRowLimit(t *testing.T) {
 	p.query(left)
 }
 
+// Checklist 21.
 func TestAPreparedInsertTakesNumbersAtEachExecution(t *testing.T) {
 	o := newOracle(t, setup{}, manyTypes...)
 	big := strings.Repeat("0123456789abcdef", 70_000/16)
@@ -251,6 +254,7 @@ func TestTypesThatCameWithAMalformedExecutionAreKeptAsByTheServer(t *testing.T) 
 	}
 }
 
+// Checklist 13.
 func TestLongDataOfAnExecutionThatTheProxyRefusesIsGone(t *testing.T) {
 	o := newOracle(t, setup{}, manyTypes...)
 	o.fresh(t)

@@ -40,6 +40,7 @@ func (w *wire) pipeline(steps []piped) (answers [][]byte) {
 
 // Checklist 11.
 // Checklist 13.
+// Checklist 14.
 func TestCommandsInOneWriteAreAnsweredInOrder(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	ids := func(n uint32, rest string) string { return string(binary.LittleEndian.AppendUint32(nil, n)) + rest }
@@ -98,6 +99,7 @@ func TestCommandsInOneWriteAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
+// Checklist 11.
 func TestAPipelineMixesAnswersOfTheProxyOfBothShardsAndErrors(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	createSequence(t, e, "s")
@@ -136,6 +138,7 @@ func TestAPipelineMixesAnswersOfTheProxyOfBothShardsAndErrors(t *testing.T) {
 	}
 }
 
+// Checklist 13.
 // Checklist 35.
 func TestAMegabyteOfStatementsWithLargeAnswersDoesNotLockUp(t *testing.T) {
 	server, client := testTLS()

@@ -153,6 +153,7 @@ func TestTextsWithAttributesInOneWriteAreAnsweredInOrder(t *testing.T) {
 }
 
 // Checklist 4.
+// Checklist 21.
 func TestAttributesOfAnExecutionReachTheServer(t *testing.T) {
 	p := newAttributePair(t)
 	const tell = "mysql_query_attribute_string('trace')"

@@ -262,7 +262,9 @@ func TestARowMayBeginLikeAnyOtherPacket(t *testing.T) {
 // Commands other than queries.
 
 // Checklist 14.
+// Checklist 20.
 // Checklist 22.
+// Checklist 24.
 func TestEveryCommandIsAnsweredAsByTheServer(t *testing.T) {
 	e := newEnv(t, setup{})
 	schema := e.Schemas[0]

@@ -163,6 +163,7 @@ func TestPreparedStatementsAreAnsweredAsByTheServer(t *testing.T) {
 	}
 }
 
+// Checklist 20.
 func TestStatementIdsOfTwoShardsDoNotMix(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	for i, schema := range e.Schemas {
@@ -216,6 +217,7 @@ func TestStatementIdsOfTwoShardsDoNotMix(t *testing.T) {
 	}
 }
 
+// Checklist 20.
 func TestThousandsOfPreparedStatementsAreKeptApart(t *testing.T) {
 	e := newEnv(t, setup{})
 	w := e.Wire(t, e.Addr(), wireLogin{})

@@ -79,6 +79,7 @@ func TestAStatementTooLongForTheServerIsItsToRefuse(t *testing.T) {
 	}
 }
 
+// Checklist 12.
 func TestBigParametersAndRowsPassWithADriver(t *testing.T) {
 	server := mysqltest.Start(t, "--max-allowed-packet=64M")
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
@@ -102,6 +103,8 @@ func TestBigParametersAndRowsPassWithADriver(t *testing.T) {
 	}
 }
 
+// Checklist 13.
+// Checklist 21.
 func TestLongDataInManyPiecesIsPutTogether(t *testing.T) {
 	e := newEnv(t, setup{})
 	p := e.Pair(t, 0, wireLogin{})
@@ -113,6 +116,8 @@ func TestLongDataInManyPiecesIsPutTogether(t *testing.T) {
 	s.execute("\x00", typeBlob+typeBlob, "")
 }
 
+// Checklist 15.
+// Checklist 16.
 func TestResultsWithManyColumnsOrNoRowsAreTheServers(t *testing.T) {
 	e := newEnv(t, setup{})
 	for _, caps := range []protocol.Capability{allFraming, protocol.LongFlag | protocol.MultiResults} {
@@ -160,6 +165,7 @@ func file(chunks ...string) (b []byte) {
 	return b
 }
 
+// Checklist 12.
 // Checklist 19.
 func TestLoadDataLocalInfilePassesTheFile(t *testing.T) {
 	server := mysqltest.Start(t, "--local-infile=1", "--max-allowed-packet=64M")
@@ -236,6 +242,7 @@ func TestLoadDataLocalInfilePassesTheFile(t *testing.T) {
 	})
 }
 
+// Checklist 12.
 func TestLongStatementsOfEveryKindKeepTheSessionWhole(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) { o.MaxStatement = 100_000 }})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
