@@ -209,3 +209,28 @@ func (e *env) awaitSessions(t testing.TB, n int) {
 		t.Errorf("sessions: got %d, want %d", e.Proxy.Sessions(), n)
 	}
 }
+
+// Checklist 11.
+func TestPacketNumbersOfLongAnswersBeginAnewBehind255(t *testing.T) {
+	e := newEnv(t, setup{})
+	for i := range 300 {
+		createSequence(t, e, fmt.Sprintf("s%03d", i))
+	}
+	for _, caps := range endings {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: caps})
+		for _, sql := range []string{"SHOW SEQUENCES", "SELECT seq FROM " + e.Servers[0].Numbers(600)} { // of the proxy, of the server
+			answer := w.query(sql)
+			num, packets := uint8(1), 0
+			for rest := answer; len(rest) > 0; num++ {
+				if rest[3] != num {
+					t.Fatalf("%s, packet %d: got number %d, want %d", sql, packets, rest[3], num)
+				}
+				rest = rest[protocol.HeaderSize+protocol.PayloadLen(rest):]
+				packets++
+			}
+			if packets < 300 {
+				t.Errorf("%s: got %d packets, want more than numbers", sql, packets)
+			}
+		}
+	}
+}

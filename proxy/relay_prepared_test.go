@@ -163,6 +163,57 @@ func TestPreparedStatementsAreAnsweredAsByTheServer(t *testing.T) {
 	}
 }
 
+// Checklist 21.
+func TestEveryWayOfBindingIsTheServersToUnderstand(t *testing.T) {
+	e := newEnv(t, setup{})
+	createSequence(t, e, "s")
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT UNSIGNED, a INT, b INT)")
+	for _, caps := range endings {
+		p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
+		// Without parameters the byte that says whether types follow may be there or not.
+		none := p.prepare("SELECT 5")
+		for _, rest := range []string{"", "\x00", "\x01", "\x00\x00\x00"} {
+			none.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+rest)
+		}
+		// The bitmap of NULLs, at the edges of its bytes, and types that stay from one
+		// execution to the next.
+		for _, n := range []int{1, 7, 8, 9, 16, 17, 64, 65, 300} {
+			s := p.prepare("SELECT CONCAT_WS(','" + strings.Repeat(", COALESCE(?, 'n')", n) + ")")
+			nulls, values, types := make([]byte, (n+7)/8), "", ""
+			for i := range n {
+				types += typeLong
+				if i%3 == 1 || i == n-1 {
+					nulls[i/8] |= 1 << (i % 8)
+					continue
+				}
+				values += string(binary.LittleEndian.AppendUint32(nil, uint32(i)))
+			}
+			s.execute(string(nulls), types, values)
+			s.execute(string(nulls), "", values)
+			s.execute(strings.Repeat("\xff", len(nulls)), "", "")
+			s.execute(string(nulls), "", values)
+			s.same(protocol.ComStmtReset, "")
+			s.execute(string(nulls), "", values)
+			s.execute(strings.Repeat("\xff", len(nulls)), strings.Repeat("\x06\x00", n), "") // the type NULL
+			// The same with a parameter of the proxy's before, between and behind them.
+			sql := "INSERT INTO t VALUES (NEXTVAL('s'), COALESCE(0" + strings.Repeat(", ?", n) + "), NEXTVAL('s') * 0)"
+			id := string(p.Proxy.do(protocol.ComStmtPrepare, sql)[5:9])
+			for _, binds := range []string{binding(string(nulls), types, values), binding(string(nulls), "", values), binding(strings.Repeat("\xff", len(nulls)), "", "")} {
+				if got := p.Proxy.do(protocol.ComStmtExecute, id+"\x00\x01\x00\x00\x00"+binds); got[4] != 0 {
+					t.Errorf("%d parameters and two numbers: %v", n, serverError(t, got))
+				}
+			}
+		}
+		// What is missing or too much.
+		for _, rest := range []string{"", "\x00", "\x00\x00", "\x00\x01", "\x00\x01\x03", "\x00\x01" + typeLong, "\x00\x01" + typeLong + "\x05\x00", "\x00\x01" + typeString + "\xfc\x03"} {
+			p.prepare("SELECT ?").same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+rest)
+		}
+	}
+	if got := e.DirectConn(t, 0, e.Schemas[0], nil); value(t, got, "SELECT COUNT(*) = COUNT(DISTINCT id) AND SUM(a) = 0 FROM t") != "1" {
+		t.Errorf("the rows with numbers: got %s", value(t, got, "SELECT GROUP_CONCAT(id, '-', a) FROM t"))
+	}
+}
+
 // Checklist 20.
 func TestStatementIdsOfTwoShardsDoNotMix(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})

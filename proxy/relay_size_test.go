@@ -47,12 +47,25 @@ func TestPacketsAroundSixteenMegabytesPassBothWays(t *testing.T) {
 			t.Errorf("%d bytes: got length %s, want %s", size, got, want)
 		}
 	}
-	// A row is length (4 bytes for less than 16 MB, else 9) and value.
-	direct := e.Wire(t, server.Addr(), wireLogin{Schema: schema})
-	for _, n := range []int{edge - 5, edge - 4, edge - 3, 2*edge - 9} {
-		sql := fmt.Sprintf("SELECT 1 UNION ALL SELECT REPEAT('\\0', %d) UNION ALL SELECT 'end'", n)
+	// A row is length (4 bytes for less than 16 MB, else 9, of which the first is that of
+	// a terminator, too) and value.
+	for name, caps := range endings {
+		w, direct := e.Wire(t, e.Addr(), wireLogin{Schema: schema, Capabilities: caps}), e.Wire(t, server.Addr(), wireLogin{Schema: schema, Capabilities: caps})
+		for _, n := range []int{edge - 5, edge - 4, edge - 3, edge + 1, 2*edge - 9} {
+			sql := fmt.Sprintf("SELECT 1 UNION ALL SELECT REPEAT('\\0', %d) UNION ALL SELECT 'end'", n)
+			if !bytes.Equal(sum(w, sql), sum(direct, sql)) {
+				t.Errorf("%s, %s: the answers differ", name, sql)
+			}
+		}
+		// In the middle of several results, and prepared.
+		sql := fmt.Sprintf("SELECT 1; SELECT REPEAT('\\xfe', %d) UNION ALL SELECT 'x'; SELECT 2", edge+1)
 		if !bytes.Equal(sum(w, sql), sum(direct, sql)) {
-			t.Errorf("%s: the answers differ", sql)
+			t.Errorf("%s, %s: the answers differ", name, sql)
+		}
+		p := &pair{t: t, Proxy: w, Direct: direct}
+		for _, n := range []int{edge - 6, edge + 1} { // a row is 0, one byte of NULLs, length and value
+			s := p.prepare(fmt.Sprintf("SELECT REPEAT('\\0', %d) UNION ALL SELECT 'end'", n))
+			s.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
 		}
 	}
 }
