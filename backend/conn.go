@@ -146,7 +146,7 @@ func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 // explain adds the way out, in the words of the configuration, to what TLS says.
 func explain(err error) error {
 	if errors.Is(err, protocol.ErrNoTLS) {
-		return fmt.Errorf(`%w (give it a certificate, or do not demand TLS with tls = "PREFERRED")`, err)
+		return fmt.Errorf("%w (%s)", err, tlsfiles.NotOffered)
 	}
 	return tlsfiles.Explain(err)
 }

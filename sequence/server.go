@@ -137,7 +137,7 @@ func (v *server) connect(ctx context.Context) (driver.Conn, error) {
 	}
 	raw, err := dialer.Connect(ctx)
 	if errors.Is(err, mysql.ErrNoTLS) {
-		return nil, fmt.Errorf(`%w (give it a certificate, or do not demand TLS with tls = "PREFERRED")`, err)
+		return nil, fmt.Errorf("%w (%s)", err, tlsfiles.NotOffered)
 	}
 	return raw, tlsfiles.Explain(err)
 }
