@@ -49,6 +49,10 @@ func (s *session) bring(c *backend.Conn, t stmtTraits) error {
 		if !id && !stale {
 			return nil
 		}
+		if s.losesWarnings(c, t) {
+			return notSupported("the last statement's warnings and a LAST_INSERT_ID() that this server does not know yet cannot be read by one statement: " +
+				"read @@warning_count into a variable first")
+		}
 		// A statement that names LAST_INSERT_ID() and no more needs no more.
 		return s.bringLastID(c, t.readsCounts() || t.words&statement.ReadsLastInsertID == 0)
 	}
@@ -59,6 +63,16 @@ func (s *session) bring(c *backend.Conn, t stmtTraits) error {
 		}
 	}
 	return s.bringLastStatement(c, brought)
+}
+
+// losesWarnings says whether to bring LAST_INSERT_ID() to c would clear warnings that the
+// statement reads: MySQL has no statement that sets the one and keeps the other. SHOW
+// VARIABLES, which has the count among hundreds, shows none then.
+func (s *session) losesWarnings(c *backend.Conn, t stmtTraits) bool {
+	l := &s.state.lastID
+	travels := l.pending || l.holder != nil && l.holder != c
+	return travels && t.words&statement.ReadsWarnings != 0 && t.kind != statement.Show && !c.Hello().MariaDB &&
+		(c.Answer.Warnings > 0 || c.Answer.ErrCode != 0)
 }
 
 // bringLastID makes LAST_INSERT_ID() on c what it is for the session. It is called

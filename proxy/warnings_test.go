@@ -38,3 +38,53 @@ func TestAnErrorOfTheProxyIsTheOneThatSHOWWARNINGSTells(t *testing.T) {
 		}
 	}
 }
+
+// MySQL clears its warnings at every statement that could make LAST_INSERT_ID() a number
+// that the proxy gave. A statement that reads both is then refused, where there are any.
+func TestWarningsAndAGivenNumberAreReadTogetherOrRefused(t *testing.T) {
+	e := newEnv(t, setup{})
+	createSequence(t, e, "s")
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "SET sql_mode = ''", "CREATE TEMPORARY TABLE t (n INT)", "INSERT INTO t VALUES (1), (2)")
+	const both = "SELECT CONCAT(LAST_INSERT_ID() > 0, ' ', @@warning_count)"
+	for _, test := range []struct {
+		between, ask, want string
+		lost               bool
+	}{
+		{"SELECT CAST('x' AS SIGNED)", both, "1 1", true},
+		{"SELECT * FROM nowhere", both, "1 1", true},
+		{"UPDATE t SET n = 'x'", both, "1 2", false}, // may move the number, which goes before it
+		{"SELECT n FROM t LIMIT 1", both, "1 0", false},
+		{"SELECT CAST('x' AS SIGNED)", "SELECT @@warning_count", "1", false},
+		{"SELECT CAST('x' AS SIGNED)", "SELECT LAST_INSERT_ID() > 0", "1", false},
+	} {
+		between := func() {
+			value(t, c, "SELECT NEXTVAL('s')")
+			rows, err := c.QueryContext(t.Context(), test.between)
+			if err == nil {
+				for rows.Next() {
+				}
+				err = rows.Close()
+			}
+			if failed := err != nil; failed != strings.HasSuffix(test.between, "nowhere") {
+				t.Fatalf("%s: %v", test.between, err)
+			}
+		}
+		between()
+		if !test.lost || e.Servers[0].IsMariaDB() {
+			if got := value(t, c, test.ask); got != test.want {
+				t.Errorf("%s, %s: got %q, want %q", test.between, test.ask, got, test.want)
+			}
+			continue
+		}
+		wantError(t, c, 1235, test.ask, "@@warning_count")
+		if got := value(t, c, "SELECT LAST_INSERT_ID() > 0"); got != "1" {
+			t.Errorf("%s: LAST_INSERT_ID() after the refusal: got %s, want 1", test.between, got)
+		}
+		between() // and the way out
+		exec(t, c, "SET @w = @@warning_count")
+		if got := value(t, c, "SELECT CONCAT(LAST_INSERT_ID() > 0, ' ', @w)"); got != test.want {
+			t.Errorf("%s: by a variable: got %q, want %q", test.between, got, test.want)
+		}
+	}
+}
