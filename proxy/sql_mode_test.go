@@ -182,6 +182,20 @@ func readAsServer(t *testing.T, e *env, what string, l wireLogin, before ...prot
 
 // Checklist 28.
 func TestASessionStartsInTheModeThatItsServerHasNow(t *testing.T) {
+	server := mysqltest.Start(t)
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
+	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Start: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES", ""} {
+		server.Exec(t, "SET GLOBAL sql_mode = '"+mode+"'")
+		readAsServer(t, e, "global "+mode, wireLogin{Schema: e.Schemas[0]})
+		readAsServer(t, e, "global "+mode+" and reset", wireLogin{Schema: e.Schemas[0]}, protocol.ComResetConn)
+	}
+}
+
+// Checklist 28.
+func TestASessionStartsInTheModeThatInitConnectGivesIt(t *testing.T) {
 	server := mysqltest.Start(t, "--init-connect=DO 1")
 	plain := "plain" // init_connect is not for those who may do everything
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) {
@@ -192,11 +206,6 @@ func TestASessionStartsInTheModeThatItsServerHasNow(t *testing.T) {
 	}
 	server.Exec(t, "CREATE USER plain@'%' IDENTIFIED BY 'plain'", "GRANT ALL ON "+e.Schemas[0]+".* TO plain@'%'")
 	as := wireLogin{Schema: e.Schemas[0], User: &plain, Password: &plain, Capabilities: untold}
-	for _, mode := range []string{"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES", ""} {
-		server.Exec(t, "SET GLOBAL sql_mode = '"+mode+"'")
-		readAsServer(t, e, "global "+mode, wireLogin{Schema: e.Schemas[0]})
-		readAsServer(t, e, "global "+mode+", plain user", as)
-	}
 	for _, set := range []string{
 		"SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET sql_mode = 'ANSI_QUOTES'", "SET NAMES gbk", "SET NAMES sjis",
 	} {
