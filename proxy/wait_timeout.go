@@ -37,6 +37,8 @@ const (
 	// maxPingAfter bounds how long a server hears nothing of a client that is busy; it
 	// is never more than a tenth of wait_timeout.
 	maxPingAfter = 30 * time.Second
+	// minPingAfter is that tenth of the shortest wait_timeout there is.
+	minPingAfter = 100 * time.Millisecond
 	// unknownTimeout is a wait_timeout that was set to what only the server knows.
 	unknownTimeout = -1
 )
@@ -64,7 +66,8 @@ func (s *session) rested() error {
 		}
 	}
 	s.idle.since = now
-	if s.cur != nil {
+	// An alarm that is set is early enough, unless wait_timeout may have become shorter.
+	if s.cur != nil || !s.idle.alarm.IsZero() && s.state.waitTimeout == 0 {
 		return nil
 	}
 	due := now.Add(s.clientTimeout())
@@ -87,7 +90,7 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 		c.LastUse = s.idle.since
 	}
 	c.Used, c.UsedBefore = false, false
-	if now.Sub(c.LastUse) < s.pingAfter(c) {
+	if idle := now.Sub(c.LastUse); idle < minPingAfter || idle < s.pingAfter(c) {
 		return nil
 	}
 	if s.state.lastOwn == ownNothing && s.state.lastConn == c {
