@@ -40,8 +40,9 @@ type ClientConn interface {
 
 var _ ClientConn = (*Conn)(nil)
 
-// loginLimit is the longest packet that a login may send.
-const loginLimit = 1 << 20
+// loginLimit is the longest packet that a login may send: attributes of MaxAttrs and as
+// much again. Whoever can connect makes us hold that.
+const loginLimit = 128 << 10
 
 // overUnix says whether the peer is on this machine's Unix socket, which the
 // servers and their clients hold to be as safe as TLS.

@@ -5,9 +5,13 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
 )
 
 func testSalt() Salt {
@@ -351,4 +355,21 @@ func FuzzChangeUser(f *testing.F) {
 			t.Errorf("got %+v, %v, want %+v", got, err, r)
 		}
 	})
+}
+
+// Whoever can connect may leave a packet of the login unfinished.
+func TestAnUnfinishedLoginHoldsLittleMemory(t *testing.T) {
+	p := rawFramePair(t, mysqltest.Zlib)
+	unfinished, _ := AppendPacket(nil, make([]byte, loginLimit), 1)
+	p.say(unfinished[:len(unfinished)-1])
+	if err := p.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	l := ServerLogin{}
+	if _, err := l.read(p.Conn, "login"); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("got %v, want a timeout", err)
+	}
+	if got, most := len(p.buf), 256<<10; got > most {
+		t.Errorf("it holds %d bytes, want at most %d", got, most)
+	}
 }

@@ -398,7 +398,7 @@ func TestResetConnectionLeavesOnlyTheLogin(t *testing.T) {
 func TestALongNameIsNotLoggedWhole(t *testing.T) {
 	for _, relayed := range []bool{false, true} {
 		e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.RelayLogins = relayed }})
-		for _, name := range []string{strings.Repeat("n", 200_000), strings.Repeat("\xff", 200_000), "'" + strings.Repeat("'", 200_000)} {
+		for _, name := range []string{strings.Repeat("n", 100_000), strings.Repeat("\xff", 100_000), "'" + strings.Repeat("'", 100_000)} {
 			e.Logs.TakeAll()
 			err := e.tryLogin(t, e.Addr(), "", func(m *mysql.Config) { m.User, m.Passwd = name, "x" })
 			checkError(t, fmt.Sprintf("%.10q, relayed %t", name, relayed), err, 1045)
