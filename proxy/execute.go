@@ -1,0 +1,200 @@
+package proxy
+
+import (
+	"encoding/binary"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// execute handles COM_STMT_EXECUTE.
+func (s *session) execute(payload []byte) error {
+	if len(payload) < executeHead {
+		return s.answerAlone(s.malformed)
+	}
+	id := binary.LittleEndian.Uint32(payload[1:])
+	p := s.preparedAs(id)
+	switch {
+	case p == nil:
+		return s.answerAlone(func() error { return s.unknownStatement(id, "mysqld_stmt_execute") })
+	case p.own != nil:
+		return s.answerAlone(func() error { return s.executeOwn(p) })
+	case len(p.hidden) > 0:
+		return s.answerAlone(func() error { return s.executeHidden(p, payload) })
+	}
+	p.toServer(payload[1:])
+	if p.shape.plain && p.conn == s.cur && !s.state.nextTransaction && !s.srv.opts.LastInsertIDExact {
+		if p.shape.movesLastID {
+			if err := s.bringBefore(); err != nil {
+				return s.tell(err)
+			}
+		}
+		s.state.lastOwn = ownNothing
+		p.longSent = false
+		return s.relay(protocol.ShapeResult, false)
+	}
+	return s.answerAlone(func() error {
+		if p.kill != nil {
+			if handled, err := s.executeKill(p, payload); handled || err != nil {
+				return err
+			}
+		}
+		if p.use != "" {
+			return s.useSchema(p.use, p)
+		}
+		c, err := s.connFor(p)
+		if err != nil {
+			return s.dropLongData(p.conn, p, err)
+		}
+		p.longSent = false
+		s.enqueue(c, protocol.ShapeResult)
+		s.state.lastOwn = ownNothing
+		if err := s.settle(); err != nil {
+			return err
+		}
+		s.noteExecuted(c, p)
+		return nil
+	})
+}
+
+// passable says whether an execution may be passed on without being held whole: all
+// that is needed of it is the statement.
+func (p *prepared) passable() bool {
+	return p.conn != nil && len(p.hidden) == 0 && p.set == nil && p.kill == nil && p.use == ""
+}
+
+// noteExecuted is noteDone for an execution.
+func (s *session) noteExecuted(c *backend.Conn, p *prepared) {
+	if p.set != nil {
+		s.stmt.Analyze(p.set, p.mode)
+		s.noteDone(c, p.set)
+		return
+	}
+	if c.Answer.ErrCode == 0 {
+		s.state.transacted(p.shape.kind, p.shape.words)
+	}
+}
+
+// connOf returns the connection of a prepared statement: the one that it was
+// prepared on, in the schema of that time, even if another shard is current.
+func (s *session) connOf(p *prepared) (*backend.Conn, error) {
+	if p.conn == s.cur {
+		return p.conn, nil
+	}
+	switch there, here := p.conn.Shard().Name(), s.cur.Shard().Name(); {
+	case s.state.inTransaction():
+		return nil, notSupported("the statement was prepared on shard %s and cannot run inside a transaction on shard %s: COMMIT or ROLLBACK first",
+			there, here)
+	case !s.state.status.Has(protocol.Autocommit): // it would begin a transaction there
+		return nil, notSupported("the statement was prepared on shard %s and cannot run from shard %s with autocommit = 0: USE a schema of shard %s first",
+			there, here, there)
+	case !p.shape.leavesNothing():
+		return nil, notSupported("the statement was prepared on shard %s, where it changes the session, which is on shard %s now: USE a schema of shard %s first, or prepare it again",
+			there, here, there)
+	}
+	return s.connTo(p.conn.Shard())
+}
+
+// leavesNothing says whether a statement can run on a shard that the session is not
+// on: nothing of what it does is looked for later, rows and LAST_INSERT_ID() apart.
+func (t *stmtTraits) leavesNothing() bool {
+	const state = statement.TemporaryTable | statement.UserLock | statement.TableLock | statement.GlobalLock | statement.HandlerOpen |
+		statement.SQLPrepare | statement.SetsUserVariable | statement.SetsUserLiteral | statement.Opaque
+	switch t.kind {
+	case statement.Select, statement.Insert, statement.Replace, statement.Update, statement.Delete, statement.With,
+		statement.Values, statement.Show, statement.Explain, statement.Do, statement.OtherDDL, statement.CreateStored:
+		return t.words&state == 0
+	}
+	return false
+}
+
+// connFor is connOf for an execution: it makes true there what the statement may
+// look at.
+func (s *session) connFor(p *prepared) (*backend.Conn, error) {
+	c, err := s.connOf(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepareConn(c, p); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// prepareConn makes true on c what the statement may look at.
+func (s *session) prepareConn(c *backend.Conn, p *prepared) error {
+	if err := s.bring(c, p.shape); err != nil {
+		return err
+	}
+	s.state.pinFor(p.shape.kind, p.shape.words)
+	return nil
+}
+
+// onPrepared handles the other commands on a prepared statement.
+func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
+	least := 5 // command, statement id
+	switch {
+	case cmd == protocol.ComStmtLongData:
+		least = 7 // and parameter
+	case cmd == protocol.ComStmtFetch && !s.likeMariaDB():
+		least = 9 // and number of rows, for which MariaDB looks beyond the packet
+	}
+	if len(payload) < least {
+		// MySQL answers then even to what has no answer.
+		if cmd.AnswerShape() == protocol.ShapeNone && s.likeMariaDB() {
+			return s.settle()
+		}
+		return s.answerAlone(s.malformed)
+	}
+	id := binary.LittleEndian.Uint32(payload[1:])
+	p := s.preparedAs(id)
+	if p == nil || p.own != nil {
+		return s.answerAlone(func() error { return s.onOwnPrepared(cmd, id, p) })
+	}
+	p.toServer(payload[1:])
+	switch cmd {
+	case protocol.ComStmtClose:
+		s.prepared.remove(p)
+	case protocol.ComStmtLongData:
+		p.longData(payload[5:7])
+		if p.kill != nil {
+			p.kill.long = true
+		}
+	case protocol.ComStmtReset:
+		p.forgetLong()
+		if p.kill != nil {
+			p.kill.long = false
+		}
+	}
+	if p.conn != s.cur || s.batched > 0 && s.batchConn != p.conn {
+		if err := s.settle(); err != nil {
+			return err
+		}
+	}
+	s.enqueue(p.conn, cmd.AnswerShape())
+	return nil
+}
+
+// onOwnPrepared handles a command on a statement that no server knows.
+func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared) error {
+	switch {
+	case cmd == protocol.ComStmtClose:
+		if p != nil {
+			s.prepared.remove(p)
+		}
+		return nil
+	case cmd == protocol.ComStmtLongData:
+		return nil
+	case p == nil && cmd == protocol.ComStmtReset:
+		return s.unknownStatement(id, "mysqld_stmt_reset")
+	case p == nil:
+		return s.unknownStatement(id, "mysqld_stmt_fetch")
+	case cmd == protocol.ComStmtReset:
+		s.reply(protocol.OK{})
+		return nil
+	}
+	return sqlError(mysql.ER_STMT_HAS_NO_OPEN_CURSOR, "HY000", "The statement (%d) has no open cursor", id)
+}

@@ -1,0 +1,77 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+)
+
+// handOver relays a command whose answer never ends (replication) until one side
+// closes. A session without the right to it goes on, as on the server.
+func (s *session) handOver() error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	c, err := s.attach()
+	if err != nil {
+		return s.tell(err)
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	if _, err := c.Write(s.client.Buffered()[:s.parsed]); err != nil {
+		return s.lost(c, err, false)
+	}
+	s.client.Discard(s.parsed)
+	s.parsed = 0
+	for len(c.Buffered()) <= protocol.HeaderSize {
+		if err := c.Fill(); err != nil {
+			return s.lost(c, err, false)
+		}
+	}
+	if c.Buffered()[protocol.HeaderSize] == 0xff { // ERR; an event begins with 0
+		s.state.lastOwn = ownNothing
+		err := s.relayAnswers(c, []expected{{shape: protocol.ShapeOne}})
+		switch c.Answer.ErrCode {
+		case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_UNKNOWN_COM_ERROR:
+			return err
+		}
+		return fmt.Errorf("%w: %w", errQuit, errDumpRefused) // the server closes then
+	}
+	if err := s.disarm(); err != nil {
+		return err
+	}
+	s.client.FullDuplex()
+	c.FullDuplex()
+	ended := make(chan error, 1)
+	go func() {
+		err := copyStream(c.Conn, s.client) // what the client says: acknowledgements, its end
+		c.Abort()
+		ended <- err
+	}()
+	err = copyStream(s.client, c.Conn)
+	s.client.Abort()
+	<-ended
+	_ = s.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice
+	return fmt.Errorf("%w: %w", errQuit, err)
+}
+
+var errDumpRefused = errors.New("the server has refused a dump")
+
+// copyStream passes bytes on as they come, until from ends.
+func copyStream(to, from *protocol.Conn) error {
+	for {
+		if b := from.Buffered(); len(b) > 0 {
+			if _, err := to.Write(b); err != nil {
+				return err
+			}
+			from.Discard(len(b))
+		}
+		if err := from.Fill(); err != nil {
+			return err
+		}
+	}
+}

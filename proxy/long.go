@@ -1,0 +1,94 @@
+package proxy
+
+import (
+	"encoding/binary"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// longCommand handles a command that is too long to be held whole; b is what has
+// come of it. handled is false if it should be held after all.
+func (s *session) longCommand(b []byte) (handled bool, err error) {
+	size := protocol.PayloadLen(b)
+	held := size < protocol.MaxFragment && size <= s.srv.opts.MaxStatement
+	if size+protocol.HeaderSize <= protocol.BufferSize {
+		return false, nil
+	}
+	s.number(b, 0)
+	s.packetNum = b[3] + 1
+	cmd := protocol.Command(b[protocol.HeaderSize])
+	var c *backend.Conn
+	var executed *prepared
+	shape := cmd.AnswerShape()
+	switch cmd {
+	case protocol.ComStmtLongData:
+		p := s.preparedAs(binary.LittleEndian.Uint32(b[protocol.HeaderSize+1:]))
+		if p == nil || p.conn == nil { // nobody would get an error
+			return true, s.skipCommand()
+		}
+		p.toServer(b[protocol.HeaderSize+1:])
+		p.longData(b[protocol.HeaderSize+5:])
+		return true, s.passCommand(p.conn, shape)
+	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
+		id := b[protocol.HeaderSize+1:]
+		p := s.preparedAs(binary.LittleEndian.Uint32(id))
+		if cmd == protocol.ComStmtBulkExecute {
+			err = s.bulkAgreed()
+		}
+		switch {
+		case err != nil:
+		case p == nil:
+			err = s.unknownStatement(binary.LittleEndian.Uint32(id), "mysqld_stmt_execute")
+		case p.passable():
+			p.toServer(id)
+			executed = p
+			if c, err = s.connFor(p); err != nil {
+				err = s.dropLongData(p.conn, p, err)
+			}
+			p.longSent = false
+		case held:
+			return false, nil
+		default:
+			err = errTooLong
+		}
+	case protocol.ComQuery:
+		if held {
+			return false, nil
+		}
+		c, err = s.attachForUnread()
+	default:
+		if held {
+			return false, nil
+		}
+		err = errTooLong
+	}
+	if err != nil {
+		if skipErr := s.skipCommand(); skipErr != nil {
+			return true, skipErr
+		}
+		return true, s.tell(err)
+	}
+	s.state.lastOwn = ownNothing
+	if err := s.passCommand(c, shape); err != nil {
+		return true, err
+	}
+	if executed != nil {
+		s.noteExecuted(c, executed)
+	}
+	return true, nil
+}
+
+// attachForUnread attaches a connection for a statement that is too long to be
+// analysed: it may be anything.
+func (s *session) attachForUnread() (*backend.Conn, error) {
+	c, err := s.attach()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.bringLastID(c, false); err != nil {
+		return nil, err
+	}
+	s.state.pin(pinOpaque)
+	return c, nil
+}

@@ -1,0 +1,239 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// prepare handles COM_STMT_PREPARE.
+func (s *session) prepare(sql []byte) error {
+	s.prepared.latest = nil // until this one is prepared
+	if s.state.modeUnknown || s.state.quotesUnknown {
+		if err := s.readable(sql); err != nil {
+			return err
+		}
+	}
+	st := &s.stmt
+	st.Analyze(sql, s.state.mode)
+	switch {
+	case st.Kind == statement.Use: // each execution goes where it leads
+	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
+		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
+	case st.Kind == statement.CreateSequence, st.Kind == statement.DropSequence, st.Kind == statement.ShowSequences:
+		return s.prepareOwn(sql, s.srv.opts.Admin.Columns(st))
+	}
+	text, hidden := sql, []hiddenParam(nil)
+	if len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
+		if err := s.convertNames(st, s.state.charset); err != nil {
+			return err
+		}
+		plan, err := s.planCalls(st, true)
+		if err == nil && plan.rewrite {
+			err = s.knownAtPrepare(st)
+		}
+		switch {
+		case err != nil:
+			return err
+		case plan.own && onlyNumbers(st):
+			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil))
+		case plan.rewrite:
+			text, hidden = s.hideParams(st, sql, plan)
+		}
+	}
+	if s.srv.opts.Shards.Default() == nil {
+		return s.prepareWithoutServer(sql)
+	}
+	c, err := s.attach()
+	if err != nil {
+		return err
+	}
+	if st.Kind == statement.Prepare || st.Kind == statement.Deallocate || st.Words&statement.SQLPrepare != 0 {
+		s.state.pin(pinSQLPrepare)
+	}
+	p := &prepared{conn: c, shape: traitsOf(st), hidden: hidden, mode: s.state.mode, charset: s.state.charset}
+	if len(hidden) > 0 {
+		p.shape.plain = false
+	}
+	if st.Kind == statement.Set {
+		p.set = append([]byte(nil), sql...)
+	}
+	if st.Kind == statement.Use {
+		p.use = string(st.Schema)
+	}
+	if k := st.Kill; st.Kind == statement.Kill && k.Operand != statement.KillOther {
+		p.kill = &killPrepared{KillTarget: k, variable: string(sql[k.Start:k.End])}
+	}
+	return s.prepareOn(c, p, text)
+}
+
+// onlyNumbers says whether a text that the proxy can answer asks for nothing that
+// may be a server's to know when it is executed.
+func onlyNumbers(st *statement.Statement) bool {
+	for i := range st.Calls {
+		if f := st.Calls[i].Func; f == statement.LastInsertID || f == statement.LastInsertIDVariable {
+			return false
+		}
+	}
+	return true
+}
+
+// prepareOwn answers COM_STMT_PREPARE for a statement that the proxy answers.
+func (s *session) prepareOwn(sql []byte, columns []protocol.Column) error {
+	form, err := s.form(true)
+	if err != nil {
+		return err
+	}
+	p := &prepared{own: append([]byte(nil), sql...), columns: columns, mode: s.state.mode, charset: s.state.charset}
+	if err := s.prepared.add(p); err != nil {
+		return err
+	}
+	// What the last statement left stays, as a server leaves it at a PREPARE.
+	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, len(columns), 0)
+	if len(columns) > 0 {
+		r := protocol.NewResult(s.out, s.packetNum+1, form)
+		r.Definitions(columns)
+		s.out = r.Bytes()
+	}
+	return nil
+}
+
+// defines leaves the definitions out of an execution's answer, where CacheMetadata was
+// agreed on, if the client has them.
+func (p *prepared) defines(form *protocol.Form, columns []protocol.Column) {
+	if form.Capabilities.Has(protocol.CacheMetadata) {
+		form.NoMetadata = slices.Equal(p.columns, columns)
+		p.columns = columns
+	}
+}
+
+// prepareLimit bounds a packet of a server's answer to COM_STMT_PREPARE.
+const prepareLimit = 1 << 20
+
+// prepareOn prepares text on c and passes the answer on, with the client's
+// statement id and without the hidden parameters.
+func (s *session) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
+	s.own = append(s.own, text...)
+	if len(s.own)-protocol.HeaderSize >= protocol.MaxFragment {
+		return errTooLong
+	}
+	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+	if _, err := c.Write(s.own); err != nil {
+		return s.lost(c, err, false)
+	}
+	a := prepareAnswer{s: s, c: c, p: p, num: s.packetNum}
+	if err := a.relay(); err != nil {
+		s.out = s.out[:0] // nothing of it was sent
+		return s.lost(c, err, false)
+	}
+	if a.refused {
+		s.state.lastOwn = ownNothing // its error is the last; else a PREPARE leaves all as it is
+		return nil
+	}
+	if err := s.prepared.add(p); err != nil {
+		s.out = s.out[:0]
+		c.SetPacketNum(0)
+		if closeErr := c.WritePacket(binary.LittleEndian.AppendUint32([]byte{byte(protocol.ComStmtClose)}, p.backendID)); closeErr != nil {
+			return s.lost(c, closeErr, false)
+		}
+		return err
+	}
+	binary.LittleEndian.PutUint32(s.out[a.idAt:], p.id)
+	c.Release()
+	return nil
+}
+
+// prepareAnswer passes on a server's answer to COM_STMT_PREPARE, which is held
+// whole: it has no rows.
+type prepareAnswer struct {
+	s       *session
+	c       *backend.Conn
+	p       *prepared
+	num     uint8 // of the next packet to the client
+	idAt    int   // where in s.out the statement id stands
+	refused bool
+}
+
+func (a *prepareAnswer) relay() error {
+	b, err := a.read()
+	if err != nil {
+		return err
+	}
+	if len(b) < 12 || b[0] != 0 {
+		a.refused = true
+		if len(b) > 2 {
+			a.c.Answer.Rows, a.c.Answer.ErrCode = false, binary.LittleEndian.Uint16(b[1:])
+		}
+		a.pass(b)
+		return nil
+	}
+	a.p.backendID = binary.LittleEndian.Uint32(b[1:])
+	columns, params := int(binary.LittleEndian.Uint16(b[5:])), int(binary.LittleEndian.Uint16(b[7:]))
+	defined := !a.c.Capabilities.Has(protocol.OptionalMetadata) || len(b) < 13 || b[12] != 0
+	if params < len(a.p.hidden) {
+		return fmt.Errorf("%w: %d parameters where %d are hidden", protocol.ErrMalformed, params, len(a.p.hidden))
+	}
+	a.p.params = params - len(a.p.hidden)
+	a.p.placeParams(params)
+	binary.LittleEndian.PutUint16(b[7:], uint16(a.p.params))
+	a.idAt = len(a.s.out) + protocol.HeaderSize + 1
+	a.pass(b)
+	hidden := a.p.hidden
+	for i := 0; i < params && defined; i++ {
+		if b, err = a.read(); err != nil {
+			return err
+		}
+		if len(hidden) > 0 && hidden[0].at == i {
+			hidden = hidden[1:]
+			continue
+		}
+		a.pass(b)
+	}
+	if err := a.terminator(params, a.p.params); err != nil {
+		return err
+	}
+	for i := 0; i < columns && defined; i++ {
+		if b, err = a.read(); err != nil {
+			return err
+		}
+		a.pass(b)
+	}
+	return a.terminator(columns, columns)
+}
+
+// read reads the next packet of the answer. Progress reports, which are for a statement
+// that runs, are passed on.
+func (a *prepareAnswer) read() ([]byte, error) {
+	for {
+		b, err := a.c.ReadPacket(prepareLimit)
+		if err != nil || !a.c.Capabilities.Has(protocol.Progress) || !protocol.IsProgress(b) {
+			return b, err
+		}
+		a.pass(b)
+	}
+}
+
+// terminator reads the EOF behind n definitions, and passes it on if the client
+// got some.
+func (a *prepareAnswer) terminator(n, shown int) error {
+	if n == 0 || a.c.Capabilities.Has(protocol.DeprecateEOF) {
+		return nil
+	}
+	b, err := a.read()
+	if err == nil && shown > 0 {
+		a.pass(b)
+	}
+	return err
+}
+
+func (a *prepareAnswer) pass(payload []byte) {
+	a.s.out, a.num = protocol.AppendPacket(a.s.out, payload, a.num)
+}

@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// resetConnection makes the session like a new one of the same user: one
+// connection is reset by its server, the others are closed.
+func (s *session) resetConnection() error {
+	cur := s.cur
+	s.prepared.clear()
+	for _, c := range s.conns {
+		if c != cur && !s.resetInPlace(c) {
+			s.forget(c)
+			c.Quit()
+		}
+	}
+	if cur == nil {
+		s.state.reset()
+		s.reply(protocol.OK{})
+		return nil
+	}
+	s.enqueue(cur, protocol.ShapeOne)
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if cur.Answer.ErrCode == 0 {
+		s.state.reset()
+		hello := cur.Hello()
+		s.state.setCollation(s.login.Collation)
+		s.state.startMode(&hello, s.login.Collation)
+		if !hello.MariaDB { // the character set is the server's default, whatever the login said
+			s.state.askMode()
+		}
+		s.state.knows(cur, 0)
+		s.release(cur)
+		s.state.trustStatus(hello.MariaDB)
+		s.state.escapesUnknown = false
+	}
+	return nil
+}
+
+// resetInPlace resets a connection that could not be opened again, for want of a
+// password.
+func (s *session) resetInPlace(c *backend.Conn) bool {
+	_, err := s.ownPassword(c.Shard())
+	return err != nil && c.Command(protocol.ComResetConn, "") == nil
+}
+
+// changeUser checks the new user as a login does; the session then starts anew.
+func (s *session) changeUser(payload []byte) error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	// The dialogue reads packets from the same buffer: the command must be out of it.
+	command := append([]byte(nil), payload...)
+	s.client.Discard(s.parsed)
+	s.parsed = 0
+	if err := s.setDeadline(time.Now().Add(s.srv.opts.LoginTimeout)); err != nil {
+		return err
+	}
+	s.client.SetPacketNum(s.packetNum)
+	attempt, err := s.srv.serverLogin(s.id).ReceiveChangeUser(s.client, command, &s.login)
+	if err != nil {
+		return err
+	}
+	// Whatever comes of it, the session that was is over.
+	s.closeBackends()
+	s.prepared.clear()
+	s.introduce(false)
+	salt := s.login.Salt
+	s.changedUser = true
+	s.state = state{}
+	s.state.reset()
+	if err := s.identify(attempt); err != nil {
+		return err
+	}
+	s.login.Salt = salt
+	if err := s.begin(s.login.Database); err != nil {
+		return err
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	return s.setDeadline(time.Time{})
+}

@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// use makes a schema the current one, as COM_INIT_DB and USE do: the command just
+// parsed goes to the shard that owns the schema, with the session's state.
+func (s *session) use(schema string) error { return s.useSchema(schema, nil) }
+
+// useSchema is use for the execution of a prepared USE as well, where p is not nil.
+// Another shard than the one that knows p is told by COM_INIT_DB.
+func (s *session) useSchema(schema string, p *prepared) error {
+	shard := s.srv.opts.Shards.ForSchema(schema)
+	if shard == nil { // only keys: there is nothing that could miss it
+		s.state.schema = schema
+		s.state.lastOwn = ownAnswer
+		s.reply(protocol.OK{})
+		return nil
+	}
+	c := s.cur
+	var err error
+	opened := false
+	switch {
+	case c == nil:
+		if c = s.conns[shard]; c == nil { // else it is that of a relayed login
+			c, err = s.open(shard, "")
+			opened = true
+		}
+	case c.Shard() != shard:
+		c, err = s.connTo(shard)
+	}
+	if err != nil {
+		return err
+	}
+	s.state.lastOwn = ownNothing
+	if p != nil && p.conn != c {
+		if p.mode.Charset != s.state.mode.Charset && !ascii([]byte(schema)) {
+			return notSupported("the schema of a prepared USE is on another shard, and the character set was another when its name was prepared: send it as text")
+		}
+		s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
+		s.own = append(s.own, schema...)
+		protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+		err = s.exchange(c, s.own, protocol.ShapeOne)
+	} else {
+		s.enqueue(c, protocol.ShapeResult)
+		err = s.settle()
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Answer.ErrCode == 0:
+		s.current(c)
+		s.state.schema = schema
+	case opened: // the session stays where it was: nowhere
+		s.forget(c)
+		c.Quit()
+	}
+	return nil
+}
+
+// elsewhere says whether a schema is owned by another shard than the current one.
+func (s *session) elsewhere(schema string) bool {
+	return s.srv.opts.Shards.ForSchema(schema) != s.srv.opts.Shards.ForSchema(s.state.schema)
+}
+
+// onSchema relays the command just parsed, which creates, alters or drops a schema,
+// to the shard that owns it. The session stays where it is.
+func (s *session) onSchema(schema string) error {
+	var c *backend.Conn
+	var err error
+	switch {
+	case !s.elsewhere(schema):
+		c, err = s.attach()
+		s.state.lastOwn = ownNothing
+	default:
+		if c, err = s.attach(); err == nil { // what it has set must be brought along
+			c, err = s.connTo(s.srv.opts.Shards.ForSchema(schema))
+		}
+		// What the statement leaves behind is not where the session will look for it.
+		s.state.lastOwn = ownAnswer
+	}
+	if err != nil {
+		return err
+	}
+	s.enqueue(c, protocol.ShapeResult)
+	return s.settle()
+}
