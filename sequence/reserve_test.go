@@ -174,7 +174,7 @@ func TestProxyStartsWhileItsServerIsDown(t *testing.T) {
 func TestNumbersGoOnFromMemoryWhileTheServerIsDown(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, steadySize(500), patience(100*time.Millisecond))
+	s := p.open(t, steadySize(500), patience(time.Second))
 	mustTake(t, s, "photos", 1)
 	mustTake(t, s, "PHOTOS", 1)
 	settled(t, s, "photos")
