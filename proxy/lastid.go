@@ -68,10 +68,11 @@ func (s *session) bring(c *backend.Conn, t stmtTraits) error {
 // losesWarnings says whether to bring LAST_INSERT_ID() to c would clear warnings that the
 // statement reads: MySQL has no statement that sets the one and keeps the other. SHOW
 // VARIABLES, which has the count among hundreds, shows none then.
+// FOUND_ROWS() in the statement makes a warning of its own there, which clears the others.
 func (s *session) losesWarnings(c *backend.Conn, t stmtTraits) bool {
 	l := &s.state.lastID
 	travels := l.pending || l.holder != nil && l.holder != c
-	return travels && t.words&statement.ReadsWarnings != 0 && t.kind != statement.Show && !c.Hello().MariaDB &&
+	return travels && t.words&(statement.ReadsWarnings|statement.ReadsFoundRows) == statement.ReadsWarnings && t.kind != statement.Show && !c.Hello().MariaDB &&
 		(c.Answer.Warnings > 0 || c.Answer.ErrCode != 0)
 }
 
