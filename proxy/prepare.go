@@ -126,13 +126,17 @@ func (s *session) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 		return errTooLong
 	}
 	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-	if _, err := c.Write(s.own); err != nil {
-		return s.lost(c, err, false)
-	}
+	_, writeErr := c.Write(s.own)
 	a := prepareAnswer{s: s, c: c, p: p, num: s.packetNum}
 	if err := a.relay(); err != nil {
 		s.out = s.out[:0] // nothing of it was sent
 		return s.lost(c, err, false)
+	}
+	if writeErr != nil { // a server that closes has said why before
+		if err := s.flush(); err != nil {
+			return err
+		}
+		return s.lost(c, writeErr, true)
 	}
 	if a.refused {
 		s.state.lastOwn = ownNothing // its error is the last; else a PREPARE leaves all as it is
