@@ -29,7 +29,7 @@ test: go-version deps-test ## all tests, also against real servers, with the rac
 servers: ## unpack MySQL 9 and MariaDB 11.8 into .servers, for test-matrix
 	@scripts/servers.sh
 
-test-matrix: go-version deps-test ## the tests against servers on each of them; MATRIX=all: none may be missing, =update: writes docs/compatibility.md
+test-matrix: go-version deps-test ## all tests, on each server; MATRIX=all: none may be missing, =update: writes docs/compatibility.md
 	@GO='$(GO)' TESTPROCS='$(TESTPROCS)' TESTTIMEOUT='$(TESTTIMEOUT)' MATRIX='$(MATRIX)' scripts/test-matrix.sh
 
 lint: go-version ## formatting, go vet, staticcheck

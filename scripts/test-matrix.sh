@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: scripts/test-matrix.sh [PACKAGE...]
-# Runs the tests that talk to a database server (or those of the packages named)
-# on each server, one after the other: the system's own, as `make test` does, and
+# Runs all tests (or those of the packages named), and those that talk to a database
+# server on each server, one after the other: the system's own, as `make test` does, and
 # those that scripts/servers.sh unpacked. Ends with one line per server, and with 1
 # if a test failed on one of them. A server that is not there is said, and is a
 # failure with MATRIX=all. Where all servers and clients were tried, the tables of
@@ -19,12 +19,16 @@ SEQPROXY_MATRIX_OUT=$(mktemp -d)
 
 # Packages whose tests start servers, and those that do the starting.
 packages=("$@")
+serverless=()
 everything=$([ ${#packages[@]} -gt 0 ] || echo yes)
 if [ ${#packages[@]} -eq 0 ]; then
-	while read -r package; do
-		packages+=("$package")
+	while read -r package kind; do
+		case $kind in
+		server) packages+=("$package") ;;
+		*) serverless+=("$package") ;;
+		esac
 	done < <("${GO:-go}" list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
-		awk '/internal\/mysqltest/ || $1 ~ /internal\/mysqld$/ { print $1 }')
+		awk '{ print $1, /internal\/mysqltest/ || $1 ~ /internal\/mysqld$/ ? "server" : "none" }')
 fi
 
 log=$(mktemp)
@@ -73,6 +77,15 @@ system_server() {
 	command -v mariadbd || command -v mysqld || echo none
 }
 
+if [ -n "$everything" ]; then
+	echo "== without a server"
+	if SEQPROXY_MATRIX_OUT="" "${GO:-go}" test -race -p "${TESTPROCS:-2}" "${serverless[@]}" </dev/null; then
+		report "without a server" ok
+	else
+		report "without a server" FAILED
+		status=1
+	fi
+fi
 run "the system's own" "${SEQPROXY_TEST_SERVER:-}"
 while read -r dir program name; do
 	if [ -e "$servers/$dir" ]; then
