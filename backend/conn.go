@@ -58,7 +58,7 @@ type Conn struct {
 
 	shard *Shard
 	node  *Node
-	hello Hello
+	hello *Hello // shared with others, but for a connection of the proxy's own that asks for more
 }
 
 // Shard returns the shard that the connection belongs to.
@@ -68,7 +68,8 @@ func (c *Conn) Shard() *Shard { return c.shard }
 func (c *Conn) Node() string { return c.node.String() }
 
 // Hello returns what the server said of itself at the login.
-func (c *Conn) Hello() Hello { return c.hello }
+// It is shared and not to be changed.
+func (c *Conn) Hello() *Hello { return c.hello }
 
 // ownAnswerLimit bounds what the server may answer to a statement of ours.
 const ownAnswerLimit = 1 << 20
@@ -226,8 +227,7 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 		return nil, err
 	}
 	pc.Release()
-	node.learn(helloOf(&h.Greeting))
-	hello, _ := node.Hello()
+	hello := node.learn(helloOf(&h.Greeting))
 	capabilities := login.Capabilities | login.wish&h.Capabilities
 	if login.Schema == "" && capabilities.Has(protocol.SessionTrack) && !l.ChangeUser && l.Collation <= 255 {
 		node.learnTells(h.OK != nil)
@@ -263,16 +263,18 @@ func (c *Conn) askMode(probed bool) error {
 		return errors.New("the server does not say what its sessions start with")
 	}
 	row := rows[0]
-	c.hello.SQLMode, c.hello.InitConnect = string(row[0]), len(row[1]) > 0
-	c.hello.OwnCollation = probed && string(row[2]) != "latin1"
-	for i, timeout := range []*time.Duration{&c.hello.WaitTimeout, &c.hello.InteractiveTimeout} {
+	hello := *c.hello
+	hello.SQLMode, hello.InitConnect = string(row[0]), len(row[1]) > 0
+	hello.OwnCollation = probed && string(row[2]) != "latin1"
+	for i, timeout := range []*time.Duration{&hello.WaitTimeout, &hello.InteractiveTimeout} {
 		seconds, err := strconv.ParseUint(string(row[3+i]), 10, 32)
 		if err != nil {
 			return fmt.Errorf("the server's wait_timeout or interactive_timeout: %w", err)
 		}
 		*timeout = time.Duration(seconds) * time.Second
 	}
-	c.node.learnMode(c.hello)
+	c.hello = &hello
+	c.node.learnMode(hello)
 	return nil
 }
 

@@ -168,15 +168,22 @@ func (n *Node) markUnreachable() {
 	n.mu.Unlock()
 }
 
-func (n *Node) learn(h Hello) {
+// learn takes note of a greeting and returns what is known with it. What is known is
+// shared by all connections and replaced, never changed.
+func (n *Node) learn(h Hello) *Hello {
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unreachable = time.Time{}
 	if n.hello != nil {
 		h.SQLMode, h.TellsSession = n.hello.SQLMode, n.hello.TellsSession
 		h.InitConnect, h.OwnCollation = n.hello.InitConnect, n.hello.OwnCollation
 		h.WaitTimeout, h.InteractiveTimeout = n.hello.WaitTimeout, n.hello.InteractiveTimeout
 	}
-	n.hello, n.unreachable = &h, time.Time{}
-	n.mu.Unlock()
+	if n.hello == nil || h != *n.hello {
+		changed := h // here: else every login would allocate one
+		n.hello = &changed
+	}
+	return n.hello
 }
 
 // learnTells takes note of Hello.TellsSession, after learn.

@@ -59,8 +59,7 @@ func (c *Conn) StartCompression(how Compression) error {
 	c.give()
 	f := &frames{}
 	f.in = frameReader{conn: c, algorithm: how.Algorithm, num: firstFrame}
-	f.in.num-- // what it comes after
-	f.in.takeFn, f.in.giveFn = f.in.take, f.in.giveAll
+	f.in.num--                                                       // what it comes after
 	f.out = frameWriter{conn: c, compress: compressor(how), prev: 1} // an answer starts with 1
 	c.frames = f
 	return nil

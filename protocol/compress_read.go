@@ -15,10 +15,8 @@ type frameReader struct {
 	algorithm CompressionAlgorithm
 	err       error // why the stream cannot be read on
 
-	raw    []byte // nil while nothing is in it
-	r, w   int    // raw[r:w] was read and not looked at
-	takeFn func() []byte
-	giveFn func()
+	raw  []byte // nil while nothing is in it
+	r, w int    // raw[r:w] was read and not looked at
 
 	header   [frameHeaderSize]byte // of a frame whose header has not come whole
 	have     int
@@ -60,7 +58,7 @@ func (f *frameReader) read() (n int, err error) {
 		}
 	}
 	if f.r == f.w && f.zlib == nil {
-		f.give()
+		f.giveRaw()
 	}
 	if errors.Is(err, ErrFrame) || errors.Is(err, ErrFrameOrder) {
 		f.err = err
@@ -239,7 +237,7 @@ func (f *frameReader) more() error {
 	if f.conn.tls != nil {
 		f.conn.give() // TLS cannot wait without a buffer: one is enough
 	}
-	n, err := f.conn.readRaw(f.takeFn, f.giveFn)
+	n, err := f.conn.readRaw(f)
 	f.w = n
 	if errors.Is(err, io.EOF) && (f.have > 0 || f.left > 0) {
 		return io.ErrUnexpectedEOF
@@ -254,13 +252,13 @@ func (f *frameReader) take() []byte {
 	return f.raw
 }
 
-// giveAll returns the buffers that nothing is in, before a wait.
-func (f *frameReader) giveAll() {
-	f.give()
+// give returns the buffers that nothing is in, before a wait.
+func (f *frameReader) give() {
+	f.giveRaw()
 	f.conn.give()
 }
 
-func (f *frameReader) give() {
+func (f *frameReader) giveRaw() {
 	if f.raw != nil {
 		giveBuffer(f.raw)
 		f.raw, f.r, f.w = nil, 0, 0
@@ -278,6 +276,6 @@ func (f *frameReader) release() {
 // drop gives up everything.
 func (f *frameReader) drop() {
 	f.release()
-	f.give()
+	f.giveRaw()
 	f.held, f.plain = nil, nil
 }

@@ -32,9 +32,6 @@ type Conn struct {
 
 	packetNum uint8  // of the next packet written
 	pending   []byte // packets written that wait for the next write or read
-
-	takeFn func() []byte
-	giveFn func()
 }
 
 // readAheadDelay is how long a write must have been blocked before the peer's
@@ -56,7 +53,6 @@ func NewConn(nc net.Conn, writeStall time.Duration, readAhead int) (*Conn, error
 	}
 	s.stall = writeStall
 	c := &Conn{sock: s, aheadLimit: readAhead}
-	c.takeFn, c.giveFn = c.take, c.give
 	if readAhead > 0 {
 		s.onBlocked = c.startReadAhead
 	}
@@ -129,14 +125,13 @@ func (c *Conn) read() (int, error) {
 	if c.frames != nil {
 		return c.frames.in.read()
 	}
-	return c.readRaw(c.takeFn, c.giveFn)
+	return c.readRaw(c)
 }
 
-// readRaw reads once from the connection itself, into what take returns; give is
-// called before it waits.
-func (c *Conn) readRaw(take func() []byte, give func()) (int, error) {
+// readRaw reads once from the connection itself, into to.
+func (c *Conn) readRaw(to readBuffer) (int, error) {
 	if len(c.ahead) > 0 {
-		n := copy(take(), c.ahead)
+		n := copy(to.take(), c.ahead)
 		c.ahead = c.ahead[n:]
 		if len(c.ahead) == 0 {
 			c.ahead = nil
@@ -144,9 +139,9 @@ func (c *Conn) readRaw(take func() []byte, give func()) (int, error) {
 		return n, nil
 	}
 	if c.tls == nil {
-		return c.sock.readInto(take, give)
+		return c.sock.readInto(to)
 	}
-	n, err := c.tls.Read(take())
+	n, err := c.tls.Read(to.take())
 	if n > 0 {
 		return n, nil // an error comes again
 	}
@@ -174,7 +169,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	if len(c.pending) > 0 {
 		waiting := len(c.pending)
 		c.pending = append(c.pending, b...)
-		n, err := c.writeThrough(c.takePending())
+		n, err := c.writePending()
 		return max(n-waiting, 0), err
 	}
 	return c.writeThrough(b)
@@ -210,16 +205,18 @@ func (c *Conn) Flush() error {
 	if len(c.pending) == 0 {
 		return nil
 	}
-	_, err := c.writeThrough(c.takePending())
+	_, err := c.writePending()
 	return err
 }
 
-// takePending empties c.pending; its memory is not kept, since logins are few in a
-// connection's life.
-func (c *Conn) takePending() []byte {
+// writePending writes the packets that wait and gives their memory back, since logins
+// are few in a connection's life.
+func (c *Conn) writePending() (int, error) {
 	b := c.pending
 	c.pending = nil
-	return b
+	n, err := c.writeThrough(b)
+	giveBuffer(b)
+	return n, err
 }
 
 // startReadAhead is called when a write to the peer has to wait. One reader is
@@ -315,6 +312,9 @@ func (c *Conn) WritePacket(payload []byte) error {
 func (c *Conn) QueuePacket(payload []byte) error {
 	if len(payload) >= MaxFragment {
 		return fmt.Errorf("packet of %d bytes is too long to be written whole", len(payload))
+	}
+	if c.pending == nil {
+		c.pending = takeBuffer()[:0]
 	}
 	c.pending, c.packetNum = AppendPacket(c.pending, payload, c.packetNum)
 	return nil

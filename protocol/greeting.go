@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -53,7 +54,8 @@ func (g *Greeting) IsMariaDB() bool {
 const (
 	greetingVersion = 10
 	saltPart1       = 8
-	reservedSize    = 10 // of which MariaDB uses the last four
+	reservedSize    = 10                                                                                          // of which MariaDB uses the last four
+	greetingMost    = 1 + 1 + 4 + saltPart1 + 1 + 2 + 1 + 2 + 2 + 1 + reservedSize + SaltSize - saltPart1 + 1 + 1 // without its texts
 )
 
 // Append appends the packet's payload. It fails when a string holds a NUL byte.
@@ -61,6 +63,7 @@ func (g *Greeting) Append(b []byte) ([]byte, error) {
 	if strings.IndexByte(g.Version, 0) >= 0 || strings.IndexByte(g.Plugin, 0) >= 0 {
 		return b, fmt.Errorf("greeting: NUL byte in version %q or plugin %q", g.Version, g.Plugin)
 	}
+	b = slices.Grow(b, greetingMost+len(g.Version)+len(g.Plugin))
 	b = append(b, greetingVersion)
 	b = append(append(b, g.Version...), 0)
 	b = binary.LittleEndian.AppendUint32(b, g.ConnectionID)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -59,6 +60,8 @@ func (r *HandshakeResponse) Append(b []byte) ([]byte, error) {
 	if !r.Capabilities.Has(Protocol41) {
 		return b, fmt.Errorf("handshake response: %w", errOldClient)
 	}
+	const framing = 3 + 2*9 + 1 // three NULs, two lengths, the level
+	b = slices.Grow(b, responseHead+len(r.User)+len(r.AuthResponse)+len(r.Database)+len(r.Plugin)+len(r.Attrs)+framing)
 	b = r.appendHead(b, r.Capabilities)
 	b = append(append(b, r.User...), 0)
 	switch {

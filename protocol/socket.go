@@ -29,8 +29,7 @@ type socket struct {
 	// One read and one write at a time: their state is kept here, and the two
 	// functions once made, so that neither allocates.
 	readFn   func(fd uintptr) bool
-	readTake func() []byte // where to read to; called when the socket may be readable
-	readGive func()        // called when it was not
+	readTo   readBuffer
 	readN    int
 	readErr  error
 	writeFn  func(fd uintptr) bool
@@ -53,10 +52,16 @@ func newSocket(nc net.Conn) (*socket, error) {
 	return s, nil
 }
 
-// readInto waits until the socket is readable and reads once into what take
-// returns; give is called before each wait, so that no buffer is held meanwhile.
-func (s *socket) readInto(take func() []byte, give func()) (int, error) {
-	s.readTake, s.readGive = take, give
+// readBuffer is where a connection is read to. A pair of functions would be two
+// allocations for each connection.
+type readBuffer interface {
+	take() []byte // the room to read to; called when there may be something to read
+	give()        // called before a wait, so that no buffer is held meanwhile
+}
+
+// readInto waits until the socket is readable and reads once.
+func (s *socket) readInto(to readBuffer) (int, error) {
+	s.readTo = to
 	if err := s.raw.Read(s.readFn); err != nil {
 		return 0, err
 	}
@@ -71,14 +76,14 @@ func (s *socket) readInto(take func() []byte, give func()) (int, error) {
 
 func (s *socket) tryRead(fd uintptr) bool {
 	for {
-		n, errno := rawRead(int(fd), s.readTake())
+		n, errno := rawRead(int(fd), s.readTo.take())
 		switch errno {
 		case 0:
 			s.readN, s.readErr = n, nil
 			return true
 		case syscall.EINTR:
 		case syscall.EAGAIN:
-			s.readGive()
+			s.readTo.give()
 			return false
 		default:
 			s.readN, s.readErr = 0, errno

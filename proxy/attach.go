@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strings"
 
 	"seqproxy/backend"
@@ -29,7 +30,7 @@ func (s *session) attach() (*backend.Conn, error) {
 func (s *session) current(c *backend.Conn) {
 	first, hello := s.cur == nil, c.Hello()
 	if s.cur != c {
-		s.state.startMode(&hello, s.login.Collation)
+		s.state.startMode(hello, s.login.Collation)
 	}
 	s.cur = c
 	s.state.observe(c.Answer.Status, hello.MariaDB)
@@ -101,7 +102,7 @@ func (s *session) forget(c *backend.Conn) {
 	s.mu.Lock()
 	delete(s.conns, c.Shard())
 	s.mu.Unlock()
-	delete(s.state.synced, c)
+	s.state.synced = slices.DeleteFunc(s.state.synced, func(k known) bool { return k.conn == c })
 	if s.cur == c {
 		s.cur = nil
 	}

@@ -16,7 +16,7 @@ const variables = "the session's variables"
 // values of system variables are asked from the current connection.
 func (s *session) carryVariables(c *backend.Conn) error {
 	st := &s.state
-	since := st.synced[c]
+	since := st.known(c)
 	if len(st.option) > 0 {
 		if err := s.ownCommand(c, protocol.ComSetOption, string(st.option)); err != nil {
 			return err
@@ -120,7 +120,7 @@ func isNumber(literal string) bool {
 
 // isolationName returns what a server calls a variable of SET TRANSACTION, which
 // MySQL 8 renamed.
-func isolationName(name string, h backend.Hello) string {
+func isolationName(name string, h *backend.Hello) string {
 	if !h.MariaDB {
 		switch name {
 		case "tx_isolation":

@@ -208,11 +208,16 @@ const (
 
 // verify lets a client prove that it is one of our users. Its Password is then the
 // one that the client gave, for the servers.
-func (s *Server) verify(attempt *protocol.Attempt) (User, error) {
+func (s *Server) verify(attempt *protocol.Attempt) (*User, error) {
 	u, known := s.users[attempt.Hello.User]
+	if !known {
+		u = nobody
+	}
 	err := attempt.Verify(protocol.Account{Password: u.Password, OldPassword: u.OldPassword, Require: u.Require}, known)
 	if attempt.UsedOld {
-		u.Password, u.OldPassword = u.OldPassword, u.Password
+		other := *u
+		other.Password, other.OldPassword = u.OldPassword, u.Password
+		u = &other
 	}
 	return u, err
 }

@@ -194,9 +194,14 @@ func (s *session) backOff() error {
 // judged takes note of how a login was judged.
 func (s *session) judged(err error) {
 	f := s.srv.failed
-	var auth *protocol.AuthError
-	if f == nil || err == nil && !f.some.Load() || err != nil && !errors.As(err, &auth) {
+	if f == nil || err == nil && !f.some.Load() {
 		return
+	}
+	if err != nil {
+		var auth *protocol.AuthError // in this block: errors.As has it allocated
+		if !errors.As(err, &auth) {
+			return
+		}
 	}
 	p := f.network(s.client.RemoteAddr())
 	switch {

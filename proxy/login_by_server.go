@@ -59,7 +59,7 @@ func (s *session) identifyByServer(attempt *protocol.Attempt) error {
 	relay := attempt.Relay()
 	shards := s.srv.opts.Shards
 	relay.Keep = shards.Many()
-	s.login, s.user = attempt.Hello, User{Name: attempt.Hello.User, relayed: true}
+	s.login, s.user = attempt.Hello, &User{Name: attempt.Hello.User, relayed: true}
 	shard, schema := shards.Default(), attempt.Hello.Database
 	if shards.ForSchema(schema) != shard {
 		schema = ""

@@ -31,7 +31,7 @@ func (s *session) resetConnection() error {
 		s.state.reset()
 		hello := cur.Hello()
 		s.state.setCollation(s.login.Collation)
-		s.state.startMode(&hello, s.login.Collation)
+		s.state.startMode(hello, s.login.Collation)
 		if !hello.MariaDB { // the character set is the server's default, whatever the login said
 			s.state.askMode()
 		}

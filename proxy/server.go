@@ -34,6 +34,9 @@ type User struct {
 	secret  bool // of such a user Password came by all the same, and may be empty
 }
 
+// nobody is the user of a session before its login. It is only read.
+var nobody = &User{}
+
 // UnknownSequence says what becomes of a NEXTVAL of a name that is not served.
 type UnknownSequence uint8
 
@@ -116,7 +119,7 @@ type Options struct {
 // Server accepts clients and runs their sessions.
 type Server struct {
 	opts     Options
-	users    map[string]User
+	users    map[string]*User
 	log      *zap.Logger
 	listener net.Listener
 	instance uint32
@@ -145,13 +148,13 @@ type Server struct {
 // New makes a Server. It does no I/O.
 func New(opts Options) *Server {
 	s := &Server{
-		opts: opts, users: make(map[string]User), log: opts.Logger,
+		opts: opts, users: make(map[string]*User), log: opts.Logger,
 		sessions: make(map[uint32]*session), instance: newInstance(),
 		stopping: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
 	}
 	for _, u := range opts.Users {
-		s.users[u.Name] = u
+		s.users[u.Name] = &u
 		s.oldPasswords = s.oldPasswords || u.OldPassword != ""
 	}
 	s.logins, s.failed = newLoginQueue(opts.MaxLogins), newFailedLogins(&opts)
@@ -226,7 +229,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn) {
 		s.log.Error("cannot use a client's connection", zap.Error(err))
 		return
 	}
-	sess := &session{srv: s, client: client}
+	sess := &session{srv: s, client: client, user: nobody}
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.patience.Context = sess.ctx
 	if !s.register(sess) {

@@ -21,21 +21,20 @@ import (
 type session struct {
 	srv    *Server
 	id     uint32          // what the client holds for its connection id
+	doom   atomic.Uint32   // why the session is being ended from outside
 	serial uint64          // of all the server's sessions, never given again
 	ctx    context.Context // ends when the session is cut
 	cancel context.CancelFunc
 
 	client *protocol.Conn
-	user   User
+	user   *User // shared; never nil, see nobody
+	// countedAs is the user whose sessions it is one of, nil if none. Server.mu guards it.
+	countedAs *User
+	login     protocol.ClientHello
+	proof     string // that the login's OK has to bring
 	// loggingIn: it takes a place among those of Server.logins.
-	loggingIn bool
-	// counted: it is one of the sessions of the user countedAs. Server.mu guards both.
-	counted     bool
-	countedAs   string
-	login       protocol.ClientHello
-	changedUser bool          // login is a COM_CHANGE_USER
-	proof       string        // that the login's OK has to bring
-	doom        atomic.Uint32 // why the session is being ended from outside
+	loggingIn   bool
+	changedUser bool // login is a COM_CHANGE_USER
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
 	greetedMySQL bool
 
@@ -46,11 +45,11 @@ type session struct {
 	prepared preparedSet
 
 	// One connection for each shard that was needed; cur is the current shard's.
-	mu            sync.Mutex // guards busy to introduced, and changes of conns, which others read
+	mu            sync.Mutex // guards busy to watcher, and changes of conns, which others read
 	busy          bool       // with a command; false in the login
 	backendClosed bool       // a server may have closed one of conns while it was idle
-	watcher       *watcher   // has client and conns under watch; nil in a young session
 	introduced    bool       // user does not change, and may be read under mu
+	watcher       *watcher   // has client and conns under watch; nil in a young session
 	conns         map[*backend.Shard]*backend.Conn
 	cur           *backend.Conn
 
@@ -268,6 +267,9 @@ func (s *session) cut() {
 
 // logEnd says once why the session ended.
 func (s *session) logEnd(err error) {
+	if errors.Is(err, errQuit) && !s.srv.log.Core().Enabled(zap.DebugLevel) {
+		return // most end so, and what follows allocates
+	}
 	var auth *protocol.AuthError
 	var handshake *protocol.HandshakeError
 	var limited *loginRefused

@@ -47,7 +47,7 @@ type state struct {
 	// told are those of sysvars whose values are known without a server.
 	told map[string]string
 	// synced is the version that each connection has.
-	synced map[*backend.Conn]int
+	synced []known
 
 	// selectLimit: sql_select_limit was set, so even a SELECT of one row is the
 	// server's to answer.
@@ -63,6 +63,12 @@ type state struct {
 	pins []string
 	// nextTransaction: SET TRANSACTION was said for the next one only.
 	nextTransaction bool
+}
+
+// known says that a connection has all that was set up to a version.
+type known struct {
+	conn    *backend.Conn
+	version int
 }
 
 // userVariable is a user variable whose value is a literal.
@@ -120,10 +126,23 @@ func (st *state) trustStatus(mariaDB bool) {
 
 // knows takes note that a connection has all that was set up to a version.
 func (st *state) knows(c *backend.Conn, version int) {
-	if st.synced == nil {
-		st.synced = make(map[*backend.Conn]int, 1)
+	for i := range st.synced {
+		if st.synced[i].conn == c {
+			st.synced[i].version = version
+			return
+		}
 	}
-	st.synced[c] = version
+	st.synced = append(st.synced, known{c, version})
+}
+
+// known is the version that a connection has.
+func (st *state) known(c *backend.Conn) int {
+	for _, k := range st.synced {
+		if k.conn == c {
+			return k.version
+		}
+	}
+	return 0
 }
 
 // inTransaction says whether leaving the connection would leave a transaction.

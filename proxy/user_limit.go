@@ -39,23 +39,24 @@ func (s *Server) countUser(sess *session) error {
 	if sess.likeMariaDB() {
 		s.uncountLocked(sess)
 	}
-	if err := s.opts.exceeded(&sess.user, s.perUser[name]+1); err != nil {
+	if err := s.opts.exceeded(sess.user, s.perUser[name]+1); err != nil {
 		return err
 	}
 	s.perUser[name]++
 	s.uncountLocked(sess)
-	sess.counted, sess.countedAs = true, name
+	sess.countedAs = sess.user
 	return nil
 }
 
 // uncountLocked gives back the connection of the user that the session is counted as.
 func (s *Server) uncountLocked(sess *session) {
-	if !sess.counted {
+	if sess.countedAs == nil {
 		return
 	}
-	sess.counted = false
-	if s.perUser[sess.countedAs]--; s.perUser[sess.countedAs] <= 0 {
-		delete(s.perUser, sess.countedAs)
+	name := sess.countedAs.Name
+	sess.countedAs = nil
+	if s.perUser[name]--; s.perUser[name] <= 0 {
+		delete(s.perUser, name)
 	}
 }
 

@@ -145,14 +145,14 @@ func (s *session) clientTimeout() time.Duration {
 	}
 	if shard := s.srv.opts.Shards.Default(); shard != nil {
 		if hello, ok := shard.Hello(); ok {
-			return s.timeoutAt(hello)
+			return s.timeoutAt(&hello)
 		}
 	}
 	return defaultWaitTimeout
 }
 
 // timeoutAt is the wait_timeout that a server gives to a new session of the client.
-func (s *session) timeoutAt(hello backend.Hello) time.Duration {
+func (s *session) timeoutAt(hello *backend.Hello) time.Duration {
 	timeout := hello.WaitTimeout
 	if s.login.Capabilities.Has(protocol.Interactive) {
 		timeout = hello.InteractiveTimeout
