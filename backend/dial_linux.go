@@ -67,6 +67,15 @@ func rawConnect(fd int, to netip.AddrPort) syscall.Errno {
 	return errno
 }
 
+// hasPeer says whether a socket is connected. That of package unix makes an address of
+// the peer, too, which nobody asks for.
+func hasPeer(fd uintptr) bool {
+	var peer unix.RawSockaddrAny
+	size := uint32(unsafe.Sizeof(peer))
+	_, _, errno := syscall.RawSyscall(unix.SYS_GETPEERNAME, fd, uintptr(unsafe.Pointer(&peer)), uintptr(unsafe.Pointer(&size)))
+	return errno == 0
+}
+
 // ipConn is a TCP connection as a file that is waited for by the runtime's poller.
 type ipConn struct {
 	*os.File
@@ -92,8 +101,7 @@ func (c *ipConn) connected(ctx context.Context) error {
 			}
 			return true
 		}
-		_, err := unix.Getpeername(int(fd))
-		return err == nil
+		return hasPeer(fd)
 	})
 	if err == nil {
 		err = failed
