@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,6 +39,10 @@ func openTerminal(t *testing.T) (ours, theirs *os.File) {
 func TestSIGHUPReloadsUnlessTheTerminalIsGone(t *testing.T) {
 	s := mysqltest.Shared(t)
 	t.Cleanup(func() { s.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })
+	// The tests may be run by nohup themselves: what is caught here is not ignored in a child.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	for _, nohup := range []bool{false, true} {
 		t.Run(fmt.Sprintf("nohup=%v", nohup), func(t *testing.T) {
 			ours, theirs := openTerminal(t)
