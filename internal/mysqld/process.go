@@ -44,6 +44,11 @@ func startProcess(path string, args []string, p paths) (*process, error) {
 	}
 	defer lock.Close() //nolint:errcheck // the process has its own descriptor
 	proc.cmd.ExtraFiles = []*os.File{lock}
+	// Left by a MySQL server that was killed: the next one would end if some process
+	// had the number in it. That none has the socket is what our lock says.
+	if err := os.Remove(p.socket + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
 	proc.cmd.Dir = p.dir
 	proc.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(proc.cmd.SysProcAttr)
