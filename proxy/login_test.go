@@ -239,7 +239,7 @@ func TestOverTLSEverythingIsTheSame(t *testing.T) {
 	}
 	err := e.tryLogin(t, e.Addr(), schema, func(c *mysql.Config) { c.TLS, c.Passwd = client, "wrong" })
 	checkError(t, "wrong password over TLS", err, 1045)
-	if out := e.CLI(t, e.Addr(), schema, `\s`, "--ssl"); !strings.Contains(out, "Cipher in use is TLS") {
+	if out := e.CLI(t, e.Addr(), schema, `\s`, e.useTLS(t)); !strings.Contains(out, "Cipher in use is TLS") {
 		t.Errorf("command-line client: got no cipher in:\n%s", out)
 	}
 	if err := e.tryLogin(t, e.Addr(), schema, nil); err != nil {
