@@ -190,8 +190,12 @@ func (f *frameReader) end() error {
 	return nil
 }
 
-// cause words why a frame cannot be unpacked.
+// cause words why a frame cannot be unpacked. The end of what is packed in it is not
+// that of the stream.
 func (f *frameReader) cause(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
 	return fmt.Errorf("%w: after %d of %d bytes: %w", ErrFrame, f.got, f.declared, err)
 }
 
