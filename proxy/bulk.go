@@ -43,19 +43,8 @@ func (s *session) executeBulk(payload []byte) error {
 	case len(p.hidden) > 0:
 		return s.executeBulkHidden(p, payload)
 	}
-	c, err := s.connFor(p)
-	if err != nil {
-		return s.dropLongData(p.conn, p, err)
-	}
-	p.longSent = false
 	p.toServer(payload[1:])
-	s.enqueue(c, protocol.ShapeResult)
-	s.state.lastOwn = ownNothing
-	if err := s.settle(); err != nil {
-		return err
-	}
-	s.noteExecuted(c, p)
-	return nil
+	return s.passExecution(p)
 }
 
 // bulkAgreed is the server's error if the session has not agreed on bulk executions,

@@ -45,19 +45,25 @@ func (s *session) execute(payload []byte) error {
 		if p.use != "" {
 			return s.useSchema(p.use, p)
 		}
-		c, err := s.connFor(p)
-		if err != nil {
-			return s.dropLongData(p.conn, p, err)
-		}
-		p.longSent = false
-		s.enqueue(c, protocol.ShapeResult)
-		s.state.lastOwn = ownNothing
-		if err := s.settle(); err != nil {
-			return err
-		}
-		s.noteExecuted(c, p)
-		return nil
+		return s.passExecution(p)
 	})
+}
+
+// passExecution passes on the execution just parsed, of one row or many, and takes note
+// of what it did.
+func (s *session) passExecution(p *prepared) error {
+	c, err := s.connFor(p)
+	if err != nil {
+		return s.dropLongData(p.conn, p, err)
+	}
+	p.longSent = false
+	s.enqueue(c, protocol.ShapeResult)
+	s.state.lastOwn = ownNothing
+	if err := s.settle(); err != nil {
+		return err
+	}
+	s.noteExecuted(c, p)
+	return nil
 }
 
 // passable says whether an execution may be passed on without being held whole: all
