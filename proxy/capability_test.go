@@ -148,45 +148,13 @@ func (r *capabilityRun) execution(args []argument) []byte {
 	return attributedExecution(r.id, args, []namedArgument{{"trace", textArg(mysql.MYSQL_TYPE_STRING, "abc';`")}}, true)
 }
 
-type namedArgument struct {
-	name string
-	argument
-}
-
 // attributedExecution is execution where QueryAttributes was agreed on.
 func attributedExecution(id uint32, args []argument, attrs []namedArgument, rebound bool) []byte {
-	all := make([]namedArgument, 0, len(args)+len(attrs))
-	for _, a := range args {
-		all = append(all, namedArgument{"", a})
-	}
-	all = append(all, attrs...)
+	all := append(unnamed(args), attrs...)
 	b := append([]byte{byte(protocol.ComStmtExecute)}, binary.LittleEndian.AppendUint32(nil, id)...)
 	b = append(b, protocol.ParameterCountAvailable, 1, 0, 0, 0)
 	b = protocol.AppendLenEncInt(b, uint64(len(all)))
-	if len(all) == 0 {
-		return b
-	}
-	nulls := make([]byte, (len(all)+7)/8)
-	for i, a := range all {
-		if a.value == nil {
-			nulls[i/8] |= 1 << (i % 8)
-		}
-	}
-	b = append(b, nulls...)
-	if !rebound {
-		b = append(b, 0)
-	} else {
-		b = append(b, 1)
-		for _, a := range all {
-			b = protocol.Parameter{Type: a.typ, Name: []byte(a.name)}.Append(b, true)
-		}
-	}
-	for _, a := range all {
-		if !a.long {
-			b = append(b, a.value...)
-		}
-	}
-	return b
+	return appendArguments(b, all, rebound, true)
 }
 
 // capabilities runs the script with sets of flags, direct and through the proxy.

@@ -238,8 +238,11 @@ func (e *env) shiftedID(by uint32) string {
 	return strconv.FormatUint(uint64(id&^uint32(instance)|(id+by)&instance), 10)
 }
 
-func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
-	servers := twoServers(t) // the second has the sequences, and is taken away
+// newEnvWithoutNumbers makes an env whose clients wait for a number of the sequence s: the
+// second server has the sequences, and was taken away.
+func newEnvWithoutNumbers(t *testing.T) *env {
+	t.Helper()
+	servers := twoServers(t)
 	e := newEnv(t, setup{Servers: servers, Sequence: func(o *sequence.Options) {
 		o.Servers[0].Addr = servers[1].Addr()
 		o.AllocateTimeout = 60 * time.Second
@@ -248,6 +251,11 @@ func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
 	if err := servers[1].Kill(); err != nil {
 		t.Fatal(err)
 	}
+	return e
+}
+
+func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
+	e := newEnvWithoutNumbers(t)
 	for _, schema := range []string{"", e.Schemas[0]} { // without and with a connection to a server
 		wait := func() *wire {
 			w := e.Wire(t, e.Addr(), wireLogin{Schema: schema})
@@ -282,7 +290,7 @@ func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
 		killer.Close()
 		e.awaitSessions(t, 0)
 	}
-	if err := servers[1].Restart(); err != nil {
+	if err := e.Servers[1].Restart(); err != nil {
 		t.Fatal(err)
 	}
 }

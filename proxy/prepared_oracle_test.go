@@ -93,6 +93,25 @@ func longData(s string) argument {
 func execution(id uint32, args []argument, rebound bool) []byte {
 	b := append([]byte{byte(protocol.ComStmtExecute)}, binary.LittleEndian.AppendUint32(nil, id)...)
 	b = append(b, 0, 1, 0, 0, 0)
+	return appendArguments(b, unnamed(args), rebound, false)
+}
+
+type namedArgument struct {
+	name string
+	argument
+}
+
+func unnamed(args []argument) []namedArgument {
+	all := make([]namedArgument, 0, len(args))
+	for _, a := range args {
+		all = append(all, namedArgument{"", a})
+	}
+	return all
+}
+
+// appendArguments appends the rest of a COM_STMT_EXECUTE; the types have names where
+// QueryAttributes was agreed on.
+func appendArguments(b []byte, args []namedArgument, rebound, named bool) []byte {
 	if len(args) == 0 {
 		return b
 	}
@@ -108,7 +127,7 @@ func execution(id uint32, args []argument, rebound bool) []byte {
 	} else {
 		b = append(b, 1)
 		for _, a := range args {
-			b = binary.LittleEndian.AppendUint16(b, a.typ)
+			b = protocol.Parameter{Type: a.typ, Name: []byte(a.name)}.Append(b, named)
 		}
 	}
 	for _, a := range args {
