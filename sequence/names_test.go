@@ -282,3 +282,21 @@ func TestColumnTypesHaveTheirMaximum(t *testing.T) {
 		}
 	}
 }
+
+func TestALookupKeepsItsNameWhenItsCallerGivesUp(t *testing.T) {
+	s := newPlace(t).withTable(t, map[string]uint64{"photos": 0}).open(t)
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	for i := range 200 {
+		ghost := fmt.Sprintf("%06d", i)
+		name := []byte(ghost)
+		_, err := s.Take(gone, name, 1)
+		copy(name, "photos") // the caller's memory is used for the next command
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnknown) {
+			t.Fatalf("Take without patience: got %v, want Canceled or ErrUnknown", err)
+		}
+		if known, err := s.Known(context.Background(), []byte(ghost)); known || err != nil {
+			t.Fatalf("%s is known: %v, %v; it was never made", ghost, known, err)
+		}
+	}
+}

@@ -145,7 +145,8 @@ func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duratio
 	ctx, stop := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer stop()
 	begin := time.Now()
-	answer := s.lookups.DoChan(string(name), func() (any, error) { return s.lookUp(string(name)) })
+	asked := string(name) // the lookup may begin after a caller that gave up has used name's memory for something else
+	answer := s.lookups.DoChan(asked, func() (any, error) { return s.lookUp(asked) })
 	select {
 	case r := <-answer:
 		if r.Err != nil {
@@ -155,7 +156,7 @@ func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duratio
 	case <-ctx.Done():
 		err := context.Cause(ctx)
 		if errors.Is(err, errPatience) {
-			err = &UnavailableError{Sequence: string(name), Server: s.serverName(), Waited: time.Since(begin), Err: s.whyNot()}
+			err = &UnavailableError{Sequence: asked, Server: s.serverName(), Waited: time.Since(begin), Err: s.whyNot()}
 		}
 		return nil, err
 	}
