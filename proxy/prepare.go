@@ -19,7 +19,7 @@ func (s *session) prepare(sql []byte) error {
 		}
 	}
 	st := &s.stmt
-	st.Analyze(sql, s.state.mode)
+	s.srv.texts.Analyze(st, sql, s.state.mode)
 	switch {
 	case st.Kind == statement.Use: // each execution goes where it leads
 	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like

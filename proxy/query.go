@@ -23,7 +23,7 @@ func (s *session) query(sql []byte) error {
 		}
 	}
 	st := &s.stmt
-	st.Analyze(sql, s.state.mode)
+	s.srv.texts.Analyze(st, sql, s.state.mode)
 	if st.Plain() && !s.state.nextTransaction && !s.srv.opts.LastInsertIDExact && s.srv.opts.Shards.Default() != nil {
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {

@@ -123,6 +123,7 @@ type Server struct {
 	log      *zap.Logger
 	listener net.Listener
 	instance uint32
+	texts    *statement.Cache // of all sessions
 
 	attributes   protocol.Attrs // of every connection to a server
 	oldPasswords bool           // some user has an old password
@@ -145,11 +146,14 @@ type Server struct {
 	background sync.WaitGroup // of the goroutines that watch the sessions
 }
 
+// cachedTexts is how many texts are remembered with what they ask: 8 KiB each at most.
+const cachedTexts = 1024
+
 // New makes a Server. It does no I/O.
 func New(opts Options) *Server {
 	s := &Server{
 		opts: opts, users: make(map[string]*User), log: opts.Logger,
-		sessions: make(map[uint32]*session), instance: newInstance(),
+		sessions: make(map[uint32]*session), instance: newInstance(), texts: statement.NewCache(cachedTexts),
 		stopping: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
 	}

@@ -1,0 +1,94 @@
+package statement
+
+import (
+	"bytes"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// Texts that a Cache remembers. To read a shorter one costs about as much as to look it
+// up; longer ones hold data, and do not come again.
+const (
+	minCached = 64
+	maxCached = 8 << 10
+)
+
+const (
+	cacheParts  = 16      // so that sessions seldom wait for one another
+	cacheOnce   = 1 << 12 // texts seen once of which something is kept
+	partMask    = cacheParts - 1
+	cacheOnceTo = cacheOnce - 1
+)
+
+// Cache remembers what Analyze found in texts that came before. A text is taken in when
+// it comes for the second time, so that those which never come again cost a hash, and
+// neither memory nor the place of another. It is safe for concurrent use.
+type Cache struct {
+	seed  maphash.Seed
+	once  [cacheOnce]atomic.Uint64 // hashes of texts that came once
+	parts [cacheParts]cachePart
+}
+
+type cachePart struct {
+	mu    sync.Mutex
+	known *simplelru.LRU[uint64, *analysed] // guarded by mu
+}
+
+// analysed is a text and what it asks. Nobody changes it.
+type analysed struct {
+	sql  []byte
+	mode Mode
+	st   Statement
+}
+
+// NewCache makes a Cache of so many texts at least, each of at most 8 KiB.
+func NewCache(texts int) *Cache {
+	c := &Cache{seed: maphash.MakeSeed()}
+	size := max(1, (texts+cacheParts-1)/cacheParts)
+	for i := range c.parts {
+		c.parts[i].known, _ = simplelru.NewLRU[uint64, *analysed](size, nil) // an error is for sizes below 1
+	}
+	return c
+}
+
+// Analyze does what st.Analyze does. The slices of st may refer to memory of the Cache
+// instead of sql; they must not be written through, but their elements may be replaced.
+func (c *Cache) Analyze(st *Statement, sql []byte, mode Mode) {
+	if len(sql) < minCached || len(sql) > maxCached {
+		st.Analyze(sql, mode)
+		return
+	}
+	hash := maphash.Bytes(c.seed, sql)
+	part := &c.parts[hash&partMask]
+	part.mu.Lock()
+	found, ok := part.known.Get(hash)
+	part.mu.Unlock()
+	if ok && found.mode == mode && bytes.Equal(found.sql, sql) {
+		st.copy(&found.st)
+		return
+	}
+	st.Analyze(sql, mode)
+	if once := &c.once[hash>>4&cacheOnceTo]; once.Swap(hash) != hash {
+		return
+	}
+	kept := &analysed{sql: bytes.Clone(sql), mode: mode}
+	kept.st.Analyze(kept.sql, mode)
+	kept.st.levels = nil
+	part.mu.Lock()
+	part.known.Add(hash, kept)
+	part.mu.Unlock()
+}
+
+// copy makes st say what from says, in memory of its own but for the bytes of names.
+func (st *Statement) copy(from *Statement) {
+	mine := *st
+	*st = *from
+	st.Calls = append(mine.Calls[:0], from.Calls...)
+	st.Items = append(mine.Items[:0], from.Items...)
+	st.Assignments = append(mine.Assignments[:0], from.Assignments...)
+	st.Sequence.Names = append(mine.Sequence.Names[:0], from.Sequence.Names...)
+	st.levels, st.arena = mine.levels, mine.arena[:0]
+}
