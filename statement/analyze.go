@@ -26,6 +26,9 @@ type analyzer struct {
 	problem string // first reason why a NEXTVAL cannot be given a number
 
 	ins insertState
+
+	index int // statements in front that are not empty
+	first int // where the current one begins
 }
 
 // insertState is what an INSERT or REPLACE has shown of itself.
@@ -54,6 +57,7 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 			if statements++; statements == 1 {
 				first = st.Kind
 			}
+			a.index = statements
 		}
 		if a.bad || !more {
 			break
@@ -102,6 +106,7 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 func (st *Statement) reset(mode Mode) {
 	st.Kind, st.Words, st.Params = Other, 0, 0
 	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
+	st.Tables = st.Tables[:0]
 	st.SelfContained, st.Refusal, st.Schema = false, "", nil
 	if st.rare {
 		st.rare = false
@@ -118,6 +123,7 @@ func (st *Statement) Trim() {
 	st.rare = true
 	st.reset(st.mode)
 	st.Calls, st.Items, st.Assignments = trim(st.Calls, 4), trim(st.Items, 4), trim(st.Assignments, 4)
+	st.Tables = trim(st.Tables, 4)
 	st.Sequence.Names = nil
 	st.levels, st.arena = trim(st.levels, 8), trim(st.arena, 64)
 }
@@ -153,6 +159,7 @@ func (a *analyzer) statement() bool {
 	if a.kind == tPunct && a.ch == ';' {
 		return true
 	}
+	a.first = a.start
 	return a.head()
 }
 

@@ -76,6 +76,10 @@ func outcome(st *Statement) Statement {
 		out.Sequence.Names[i] = append([]byte{}, out.Sequence.Names[i]...)
 	}
 	out.Schema = append([]byte{}, st.Schema...)
+	out.Tables = append([]TableRef{}, st.Tables...)
+	for i := range out.Tables {
+		out.Tables[i].Schema, out.Tables[i].Name = append([]byte{}, out.Tables[i].Schema...), append([]byte{}, out.Tables[i].Name...)
+	}
 	return out
 }
 

@@ -24,6 +24,7 @@ func (a *analyzer) head() bool {
 	case kwReplace:
 		return a.insert(Replace)
 	case kwUpdate:
+		a.updatedTable()
 		return a.dml(Update, "NEXTVAL in UPDATE")
 	case kwDelete:
 		return a.dml(Delete, "NEXTVAL in DELETE")
@@ -207,17 +208,11 @@ func (a *analyzer) insert(k Kind) bool {
 		break
 	}
 	// The table's name, whatever word it is.
-	if a.kind != tWord && a.kind != tQuoted {
+	p, named := a.tableName(a.lexer, k)
+	if !named {
 		return a.relayedFromHere(k)
 	}
-	a.kw = kwNone
-	for p := a.peek(); p.is('.'); p = a.peek() {
-		p.next()
-		if p.kind != tWord && p.kind != tQuoted {
-			break
-		}
-		a.moveTo(p)
-	}
+	a.moveTo(p)
 	return a.scan()
 }
 

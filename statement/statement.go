@@ -171,6 +171,23 @@ type Item struct {
 	Func Func
 }
 
+// TableRef is the table that an INSERT, REPLACE or UPDATE changes.
+type TableRef struct {
+	// Kind is Insert, Replace or Update.
+	Kind Kind
+	// Statement counts the statements in front, in a text of several; empty ones
+	// do not count.
+	Statement int
+	// Begin is where the statement begins: the offset of its first word.
+	Begin int
+	// Schema and Name are decoded, in the client's character set and letter
+	// case; Schema is nil where the current one is meant. Valid as long as
+	// FuncCall.Name.
+	Schema, Name []byte
+	// Start and End bound the name with its schema: sql[Start:End].
+	Start, End int
+}
+
 // Target says what an Assignment sets.
 type Target uint8
 
@@ -295,11 +312,24 @@ type Statement struct {
 	Kill KillTarget
 	// Sequence is filled for CreateSequence and DropSequence.
 	Sequence SequenceDDL
+	// Tables are the tables of INSERT, REPLACE and UPDATE, in order: those of
+	// every one that is a statement of its own and names one table without
+	// alias, joins and code that not every server runs. See Table.
+	Tables []TableRef
 
 	rare   bool // Kill or Sequence is filled
 	mode   Mode
 	levels []level
 	arena  []byte
+}
+
+// Table returns the table of a text that is one INSERT, REPLACE or UPDATE, or nil
+// if it is none, or names its table in an unusual way. It belongs to st.
+func (st *Statement) Table() *TableRef {
+	if len(st.Tables) == 1 && st.Tables[0].Kind == st.Kind {
+		return &st.Tables[0]
+	}
+	return nil
 }
 
 // Plain reports whether the text is one understood statement that cannot

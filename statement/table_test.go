@@ -1,0 +1,96 @@
+package statement
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// tablesOf writes what Tables says of a text: kind, name as it stands there, decoded
+// names and where the statement begins.
+func tablesOf(st *Statement, sql string) string {
+	var found []string
+	for _, t := range st.Tables {
+		schema := "-"
+		if t.Schema != nil {
+			schema = string(t.Schema)
+		}
+		found = append(found, fmt.Sprintf("%s %d@%d [%s] %s %s", kindNames[t.Kind], t.Statement, t.Begin, sql[t.Start:t.End], schema, t.Name))
+	}
+	return strings.Join(found, "; ")
+}
+
+func TestTheTableThatAStatementChanges(t *testing.T) {
+	ansi, noEscapes := Mode{ANSIQuotes: true}, Mode{NoBackslashEscapes: true}
+	for _, c := range []struct {
+		sql  string
+		mode Mode
+		want string
+	}{
+		{"insert into photos (id) values (1)", Mode{}, "Insert 0@0 [photos] - photos"},
+		{"INSERT photos VALUES (1)", Mode{}, "Insert 0@0 [photos] - photos"},
+		{"insert into Photos values (1)", Mode{}, "Insert 0@0 [Photos] - Photos"},
+		{"insert low_priority ignore into a.b set c = 1", Mode{}, "Insert 0@0 [a.b] a b"},
+		{"insert high_priority into `a`.`b` select 1", Mode{}, "Insert 0@0 [`a`.`b`] a b"},
+		{"insert delayed into a . b values (1)", Mode{}, "Insert 0@0 [a . b] a b"},
+		{"insert into a /* x */ . /* y */ b values (1)", Mode{}, "Insert 0@0 [a /* x */ . /* y */ b] a b"},
+		{"/* x */ insert -- y\n into # z\n t values (1)", Mode{}, "Insert 0@8 [t] - t"},
+		{"insert into `it``s`values (1)", Mode{}, "Insert 0@0 [`it``s`] - it`s"},
+		{"insert into `a b`(c) values (1)", Mode{}, "Insert 0@0 [`a b`] - a b"},
+		{`insert into "t" values (1)`, Mode{}, ""},
+		{`insert into "a""b"."t" values (1)`, ansi, `Insert 0@0 ["a""b"."t"] a"b t`},
+		{`insert into "a\" values (1)`, noEscapes, ""},
+		{`insert into "a\" values (1)`, ansi, `Insert 0@0 ["a\"] - a\`},
+		{"insert into 't' values (1)", Mode{}, ""},
+		{"insert into value values (1)", Mode{}, "Insert 0@0 [value] - value"},
+		{"insert into a.values values (1)", Mode{}, "Insert 0@0 [a.values] a values"},
+		{"insert into ignore.t values (1)", Mode{}, "Insert 0@0 [ignore.t] ignore t"},
+		{"insert into `ignore` values (1)", Mode{}, "Insert 0@0 [`ignore`] - ignore"},
+		{"insert into sequence (name) values ('x') on duplicate key update id = last_insert_id(id + 1)", Mode{}, "Insert 0@0 [sequence] - sequence"},
+		{"insert into 1a.2b values (1)", Mode{}, "Insert 0@0 [1a.2b] 1a 2b"},
+		{"insert into t$ä values (1)", Mode{}, "Insert 0@0 [t$ä] - t$ä"},
+		{"insert into nextval values (nextval('s'))", Mode{}, "Insert 0@0 [nextval] - nextval"},
+		{"insert into t partition (p0) values (1)", Mode{}, "Insert 0@0 [t] - t"},
+		{"insert /*! ignore */ into /*! t */ values (1)", Mode{}, "Insert 0@0 [t] - t"},
+		{"insert /*!50700 ignore */ into t values (1)", Mode{}, ""},
+		{"insert into /*!99999 x */ t values (1)", Mode{}, ""},
+		{"insert into t /*!99999 x */ values (1)", Mode{}, "Insert 0@0 [t] - t"},
+		{"insert into a.b.c values (1)", Mode{}, ""},
+		{"insert into a. values (1)", Mode{}, "Insert 0@0 [a. values] a values"},
+		{"insert into", Mode{}, ""},
+		{"insert into (t) values (1)", Mode{}, ""},
+		{"insert into t values ('", Mode{}, ""},
+		{"replace into tickets64 (stub) values ('a')", Mode{}, "Replace 0@0 [tickets64] - tickets64"},
+		{"replace delayed t set a = 1", Mode{}, "Replace 0@0 [t] - t"},
+		{"update sequence set id = last_insert_id(id + 1) where name = 'photos'", Mode{}, "Update 0@0 [sequence] - sequence"},
+		{"UPDATE LOW_PRIORITY IGNORE a.`b` SET c = 1", Mode{}, "Update 0@0 [a.`b`] a b"},
+		{"update a.set set b = 1", Mode{}, "Update 0@0 [a.set] a set"},
+		{"update t as x set a = 1", Mode{}, ""},
+		{"update t x set a = 1", Mode{}, ""},
+		{"update t, u set a = 1", Mode{}, ""},
+		{"update t join u set a = 1", Mode{}, ""},
+		{"update (t) set a = 1", Mode{}, ""},
+		{"update t partition (p0) set a = 1", Mode{}, ""},
+		{"update t /*!99999 , u */ set a = 1", Mode{}, ""},
+		{"delete from t", Mode{}, ""},
+		{"select * from t for update", Mode{}, ""},
+		{"insert into t select * from u", Mode{}, "Insert 0@0 [t] - t"},
+		{"explain insert into t values (1)", Mode{}, ""},
+		{"create trigger x before insert on t for each row insert into u values (1)", Mode{}, ""},
+		{"begin not atomic insert into t values (1); end", Mode{}, ""},
+		{"; replace into a values ('x');; select last_insert_id(); update b set c = 1", Mode{}, "Replace 0@2 [a] - a; Update 2@57 [b] - b"},
+		{"insert into `\xbf\x60` values (1)", Mode{Charset: GBK}, "Insert 0@0 [`\xbf\x60`] - \xbf\x60"},
+		{"insert into \x83\x5c.t values (1)", Mode{Charset: SJIS}, "Insert 0@0 [\x83\x5c.t] \x83\x5c t"},
+		{"insert into \xe4 values (1)", Mode{Charset: Latin1}, "Insert 0@0 [\xe4] - \xe4"},
+		{"insert into \xe4 values (1)", Mode{Charset: EightBit}, ""},
+	} {
+		var st Statement
+		st.Analyze([]byte(c.sql), c.mode)
+		if got := tablesOf(&st, c.sql); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.sql, got, c.want)
+		}
+		if single := st.Table(); single != nil != (len(st.Tables) == 1 && st.Kind != Multi) {
+			t.Errorf("%q: got the single table %+v of %d", c.sql, single, len(st.Tables))
+		}
+	}
+}
