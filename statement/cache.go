@@ -89,6 +89,7 @@ func (st *Statement) copy(from *Statement) {
 	st.Calls = append(mine.Calls[:0], from.Calls...)
 	st.Items = append(mine.Items[:0], from.Items...)
 	st.Assignments = append(mine.Assignments[:0], from.Assignments...)
+	st.Tables = append(mine.Tables[:0], from.Tables...)
 	st.Sequence.Names = append(mine.Sequence.Names[:0], from.Sequence.Names...)
 	st.levels, st.arena = mine.levels, mine.arena[:0]
 }
