@@ -32,41 +32,65 @@ func NewSequences(e engine) *Sequences { return &Sequences{engine: e} }
 // says whether the user may change sequences. Errors are those of the engine, or a
 // *protocol.ServerError.
 func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, admin bool) (*protocol.Table, error) {
-	if st.Kind == statement.ShowSequences {
-		return s.show(ctx)
-	}
-	if !admin {
+	if !admin && st.Kind != statement.ShowSequences {
 		return nil, &protocol.ServerError{
 			Code: mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, State: "42000",
 			Message: "Access denied; you need to be one of the proxy's admin_users for this operation",
 		}
 	}
 	ddl := &st.Sequence
-	if ddl.Problem != "" {
-		return nil, &protocol.ServerError{
+	if err := refused(ddl); err != nil {
+		return nil, err
+	}
+	switch st.Kind {
+	case statement.ShowSequences:
+		return s.show(ctx, ddl)
+	case statement.CreateSequence:
+		return s.create(ctx, ddl)
+	case statement.DropSequence:
+		return s.drop(ctx, ddl)
+	}
+	return nil, notSupported("this statement")
+}
+
+// refused is the error for a statement that must not be executed.
+func refused(ddl *statement.SequenceDDL) error {
+	switch {
+	case ddl.Problem != "":
+		return &protocol.ServerError{
 			Code: mysql.ER_PARSE_ERROR, State: "42000",
 			Message: fmt.Sprintf("You have an error in your SQL syntax near '%s'", ddl.Problem),
 		}
-	}
-	if ddl.Unsupported != "" {
-		return nil, &protocol.ServerError{
-			Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000",
-			Message: fmt.Sprintf("seqproxy: %s is not supported here; CREATE SEQUENCE [IF NOT EXISTS] name [START WITH n] [CACHE n] and "+
-				"DROP SEQUENCE [IF EXISTS] name are", ddl.Unsupported),
+	case ddl.Unsupported != "":
+		return notSupported(ddl.Unsupported)
+	case ddl.Twice != "":
+		return &protocol.ServerError{
+			Code: mysql.ER_DUP_ARGUMENT, State: "HY000",
+			Message: fmt.Sprintf("Option '%s' used twice in statement", ddl.Twice),
 		}
 	}
-	if st.Kind == statement.CreateSequence {
-		return s.create(ctx, ddl)
+	return nil
+}
+
+func notSupported(what string) error {
+	return &protocol.ServerError{
+		Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000",
+		Message: fmt.Sprintf("seqproxy: %s is not supported for sequences", what),
 	}
-	return s.drop(ctx, ddl)
 }
 
 func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
-	if ddl.HasStart && ddl.Start == 0 || ddl.HasCache && ddl.Cache == 0 {
+	switch {
+	case ddl.OrReplace:
+		return nil, notSupported("OR REPLACE")
+	case ddl.Increment.Given || ddl.Min.Given || ddl.Max.Given || ddl.TypeMax != 0 || ddl.Cycle == statement.Yes ||
+		ddl.HasComment || ddl.HasOwner || ddl.JSONSafe == statement.Yes:
+		return nil, notSupported("an option other than START WITH and CACHE")
+	case ddl.Start.Given && ddl.Start.Value == 0 || ddl.Cache.Given && ddl.Cache.Value == 0:
 		return nil, fmt.Errorf("sequence %q: %w: START WITH and CACHE are at least 1", ddl.Names[0], sequence.ErrBadOption)
 	}
 	made, err := s.engine.Create(ctx, sequence.CreateOptions{
-		Name: string(ddl.Names[0]), IfNotExists: ddl.IfExists, Start: ddl.Start, Cache: ddl.Cache,
+		Name: string(ddl.Names[0]), IfNotExists: ddl.IfExists, Start: ddl.Start.Value, Cache: ddl.Cache.Value,
 	})
 	if err != nil {
 		return nil, err
@@ -137,13 +161,16 @@ func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
 // show lists the sequences: the next number that this proxy will give, how many it
 // holds in memory, and how many it reserves at once. A sequence that has run out
 // has no next number.
-func (s *Sequences) show(ctx context.Context) (*protocol.Table, error) {
+func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
 	all, err := s.engine.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t := &protocol.Table{Columns: showColumns}
 	for _, i := range all {
+		if ddl.HasPattern && !like(string(ddl.Pattern), i.Name) {
+			continue
+		}
 		var next any
 		if i.Next != 0 {
 			next = i.Next

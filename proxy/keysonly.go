@@ -192,13 +192,10 @@ func (s *session) executeOwn(p *prepared) error {
 	if err := s.convertNames(st, p.charset); err != nil {
 		return err
 	}
+	if st.AboutSequences() {
+		return s.administerHere(st, p)
+	}
 	switch st.Kind {
-	case statement.CreateSequence, statement.DropSequence, statement.ShowSequences:
-		t, err := s.srv.opts.Admin.Execute(&s.patience, st, s.user.Admin)
-		if err = s.patience.over(err); err != nil {
-			return err
-		}
-		return s.table(t, p)
 	case statement.Select:
 		plan, err := s.planCalls(st, true)
 		if err != nil {

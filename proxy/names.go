@@ -71,11 +71,24 @@ func (s *session) convertNames(st *statement.Statement, charset string) error {
 		}
 		call.Name = name
 	}
-	for i, name := range st.Sequence.Names {
-		var err error
-		if st.Sequence.Names[i], err = s.nameInUTF8(name, charset); err != nil {
+	ddl := &st.Sequence
+	for i := range ddl.Names {
+		if err := s.convert(&ddl.Names[i], charset); err != nil {
+			return err
+		}
+	}
+	for _, text := range [...]*[]byte{&ddl.Pattern, &ddl.Comment, &ddl.OwnerSchema, &ddl.OwnerTable, &ddl.OwnerColumn} {
+		if err := s.convert(text, charset); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// convert is nameInUTF8 in place.
+func (s *session) convert(name *[]byte, charset string) (err error) {
+	if len(*name) > 0 {
+		*name, err = s.nameInUTF8(*name, charset)
+	}
+	return err
 }

@@ -24,8 +24,15 @@ func (s *session) prepare(sql []byte) error {
 	case st.Kind == statement.Use: // each execution goes where it leads
 	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
-	case st.Kind == statement.CreateSequence, st.Kind == statement.DropSequence, st.Kind == statement.ShowSequences:
-		return s.prepareOwn(sql, s.srv.opts.Admin.Columns(st))
+	case st.AboutSequences():
+		if err := s.convertNames(st, s.state.charset); err != nil {
+			return err
+		}
+		if relay, err := s.concernsServer(st); err != nil {
+			return err
+		} else if !relay {
+			return s.prepareOwn(sql, s.srv.opts.Admin.Columns(st))
+		}
 	}
 	text, hidden := sql, []hiddenParam(nil)
 	if len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {

@@ -78,9 +78,10 @@ func (s *session) bringBefore() error {
 // special handles a text that is more than one plain statement to be passed on.
 func (s *session) special(sql []byte) error {
 	st := &s.stmt
-	switch st.Kind {
-	case statement.CreateSequence, statement.DropSequence, statement.ShowSequences:
+	if st.AboutSequences() {
 		return s.administer(sql)
+	}
+	switch st.Kind {
 	case statement.Use:
 		return s.use(string(st.Schema))
 	case statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
@@ -211,22 +212,42 @@ func (s *session) administer(sql []byte) error {
 	if err := s.convertNames(st, s.state.charset); err != nil {
 		return err
 	}
-	if st.Kind == statement.DropSequence && s.srv.opts.Unknown == UnknownRelay {
-		for _, name := range st.Sequence.Names {
-			known, err := s.srv.opts.Sequences.Known(&s.patience, name)
-			if err = s.patience.over(err); err != nil {
-				return err
-			}
-			if !known {
-				return s.passOn(sql)
-			}
-		}
+	if relay, err := s.concernsServer(st); err != nil {
+		return err
+	} else if relay {
+		return s.passOn(sql)
 	}
+	return s.administerHere(st, nil)
+}
+
+// administerHere answers such a statement, whose names are converted; p is it if it is
+// prepared.
+func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	table, err := s.srv.opts.Admin.Execute(&s.patience, st, s.user.Admin)
 	if err = s.patience.over(err); err != nil {
 		return err
 	}
-	return s.table(table, nil)
+	return s.table(table, p)
+}
+
+// concernsServer says whether a statement that MariaDB knows, too, is about a sequence
+// that is not served here, where those are left to the server.
+func (s *session) concernsServer(st *statement.Statement) (bool, error) {
+	if s.srv.opts.Unknown != UnknownRelay {
+		return false, nil
+	}
+	switch st.Kind {
+	case statement.AlterSequence, statement.DropSequence, statement.ShowCreateSequence:
+	default:
+		return false, nil
+	}
+	for _, name := range st.Sequence.Names {
+		known, err := s.srv.opts.Sequences.Known(&s.patience, name)
+		if err = s.patience.over(err); err != nil || !known {
+			return !known, err
+		}
+	}
+	return false, nil
 }
 
 // passOn relays the text just analysed as it is.

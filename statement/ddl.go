@@ -33,6 +33,8 @@ func (a *analyzer) alter() bool {
 		return a.database(AlterDatabase)
 	case kwView:
 		return a.view()
+	case kwSequence:
+		return a.alterSequence()
 	case kwProcedure, kwFunction, kwEvent, kwPackage:
 		a.st.Kind = CreateStored
 		return a.opaque()

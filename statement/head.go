@@ -119,7 +119,17 @@ func (a *analyzer) head() bool {
 		return a.alter()
 	case kwDrop:
 		return a.drop()
-	case kwRename, kwTruncate, kwGrant, kwRevoke, kwOptimize, kwRepair, kwCheck, kwChecksum, kwCache:
+	case kwCheck, kwRepair:
+		if p := a.peek(); p.kw == kwSequence {
+			k := CheckSequence
+			if a.kw == kwRepair {
+				k = RepairSequence
+			}
+			a.advance()
+			return a.namedSequences(k)
+		}
+		return a.relayed(OtherDDL)
+	case kwRename, kwTruncate, kwGrant, kwRevoke, kwOptimize, kwChecksum, kwCache:
 		return a.relayed(OtherDDL)
 	}
 	return a.other()
@@ -294,8 +304,12 @@ func (a *analyzer) show() bool {
 		a.st.Words |= ReadsWarnings
 		return a.relayed(ShowWarnings)
 	case kwSequences:
-		if p.next(); p.kind == tEOF || p.is(';') {
-			return a.relayed(ShowSequences)
+		a.advance()
+		return a.showSequences()
+	case kwCreate:
+		if p.next(); p.kw == kwSequence {
+			a.moveTo(p)
+			return a.namedSequences(ShowCreateSequence)
 		}
 		return a.relayed(Show)
 	case kwSession, kwLocal:
@@ -378,6 +392,10 @@ func (a *analyzer) handler() bool {
 
 func (a *analyzer) flush() bool {
 	p := a.peek()
+	if p.kw == kwSequences {
+		a.advance()
+		return a.namedSequences(FlushSequences)
+	}
 	for p.kind != tEOF && !p.is(';') {
 		with := p.kw
 		p.next()

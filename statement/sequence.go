@@ -1,31 +1,129 @@
 package statement
 
-// createSequence reads what follows CREATE ... SEQUENCE
-// (https://mariadb.com/kb/en/create-sequence/). What MariaDB knows and seqproxy
-// does not is Unsupported; what nobody knows is a Problem.
+import "bytes"
+
+// Statements about sequences as things: MariaDB's
+// (https://mariadb.com/kb/en/create-sequence/, https://mariadb.com/kb/en/alter-sequence/)
+// and some of our own. What MariaDB knows and seqproxy does not is Unsupported; what
+// nobody knows is a Problem.
+
+// createSequence reads what follows CREATE ... SEQUENCE.
 func (a *analyzer) createSequence(orReplace, temporary bool) bool {
-	a.st.Kind, a.st.rare = CreateSequence, true
-	s := &a.st.Sequence
-	if orReplace {
-		a.unsupported("OR REPLACE")
-	}
+	s := a.aboutSequence(CreateSequence)
+	s.OrReplace = orReplace
 	if temporary {
 		a.unsupported("TEMPORARY")
 	}
-	a.advance()
-	if a.kw == kwIf {
-		if p := a.peek(); p.kw == kwNot {
-			if p.next(); p.kw == kwExists {
-				s.IfExists = true
-				a.moveTo(p)
-				a.advance()
-			}
-		}
+	if s.IfExists = a.ifExists(true); s.IfExists && orReplace {
+		s.Twice = "OR REPLACE and IF NOT EXISTS"
 	}
 	if !a.sequenceName() {
 		return a.sequenceProblem("a sequence name is missing")
 	}
-	for a.kind != tEOF && !a.is(';') {
+	return a.sequenceOptions()
+}
+
+// alterSequence reads what follows ALTER SEQUENCE.
+func (a *analyzer) alterSequence() bool {
+	s := a.aboutSequence(AlterSequence)
+	s.IfExists = a.ifExists(false)
+	if !a.sequenceName() {
+		return a.sequenceProblem("a sequence name is missing")
+	}
+	if a.ended() {
+		a.sequenceError("nothing to alter")
+	}
+	return a.sequenceOptions()
+}
+
+// dropSequence reads what follows DROP ... SEQUENCE.
+func (a *analyzer) dropSequence(temporary bool) bool {
+	s := a.aboutSequence(DropSequence)
+	if temporary {
+		a.unsupported("TEMPORARY")
+	}
+	s.IfExists = a.ifExists(false)
+	return a.sequenceNames()
+}
+
+// namedSequences reads the names that are all that follows in SHOW CREATE, CHECK,
+// REPAIR and FLUSH. The current token is the word SEQUENCE or SEQUENCES.
+func (a *analyzer) namedSequences(k Kind) bool {
+	a.aboutSequence(k)
+	if k == FlushSequences && a.ended() {
+		return a.sequenceEnd()
+	}
+	return a.sequenceNames()
+}
+
+// showSequences reads [LIKE 'pattern'] after SHOW SEQUENCES.
+func (a *analyzer) showSequences() bool {
+	s := a.aboutSequence(ShowSequences)
+	switch a.kw {
+	case kwLike:
+		a.advance()
+		if !a.plainString() {
+			return a.sequenceProblem("LIKE needs a string")
+		}
+		s.HasPattern, s.Pattern = true, a.st.decode(a.lexer)
+		a.advance()
+	case kwWhere:
+		a.unsupported("SHOW SEQUENCES WHERE")
+		return a.sequenceSkip()
+	case kwFrom, kwIn:
+		a.unsupported("SHOW SEQUENCES FROM a schema")
+		return a.sequenceSkip()
+	}
+	return a.sequenceEnd()
+}
+
+// aboutSequence begins a statement of a kind, and goes past the word SEQUENCE.
+func (a *analyzer) aboutSequence(k Kind) *SequenceDDL {
+	a.st.Kind, a.st.rare = k, true
+	a.st.levels[0].empty = false
+	a.advance()
+	return &a.st.Sequence
+}
+
+func (a *analyzer) ended() bool { return a.kind == tEOF || a.is(';') }
+
+// sequenceEnd wants the end of the statement.
+func (a *analyzer) sequenceEnd() bool {
+	if !a.ended() {
+		return a.sequenceProblem("more than the statement")
+	}
+	a.finish()
+	return a.kind != tEOF
+}
+
+// ifExists reads IF EXISTS, or IF NOT EXISTS.
+func (a *analyzer) ifExists(not bool) bool {
+	if a.kw != kwIf {
+		return false
+	}
+	p := a.peek()
+	if not {
+		if p.kw != kwNot {
+			return false
+		}
+		p.next()
+	}
+	if p.kw != kwExists {
+		return false // a sequence called "if"
+	}
+	a.moveTo(p)
+	a.advance()
+	return true
+}
+
+// word says whether the current token is a word, given in lower case, that is no
+// keyword elsewhere.
+func (a *analyzer) word(text string) bool {
+	return a.kind == tWord && bytes.EqualFold(a.src[a.start:a.end], []byte(text))
+}
+
+func (a *analyzer) sequenceOptions() bool {
+	for !a.ended() {
 		if !a.sequenceOption() {
 			return a.sequenceProblem("unknown option")
 		}
@@ -37,82 +135,74 @@ func (a *analyzer) createSequence(orReplace, temporary bool) bool {
 // sequenceOption reads one option; false if it is none.
 func (a *analyzer) sequenceOption() bool {
 	s := &a.st.Sequence
+	switch {
+	case a.word("owned"):
+		return a.sequenceOwner()
+	case a.word("json_safe"):
+		return a.sequenceToggle(&s.JSONSafe, Yes, "JSON_SAFE")
+	}
 	option := a.kw
 	a.advance()
 	switch option {
 	case kwStart:
-		if a.kw == kwWith {
-			a.advance()
-		} else {
-			a.equals()
-		}
-		return a.sequenceNumber(&s.HasStart, &s.Start, "START")
+		a.optionally(kwWith)
+		return a.sequenceNumber(&s.Start, "START")
 	case kwCache:
-		a.equals()
-		return a.sequenceNumber(&s.HasCache, &s.Cache, "CACHE")
+		if a.equals(); a.kw == kwDefault {
+			return a.sequenceDefault(&s.Cache, "CACHE")
+		}
+		return a.sequenceNumber(&s.Cache, "CACHE")
 	case kwIncrement:
-		a.unsupported("INCREMENT")
-		if a.kw == kwBy {
-			a.advance()
-		} else {
-			a.equals()
+		a.optionally(kwBy)
+		ok := a.sequenceNumber(&s.Increment, "INCREMENT")
+		if s.Increment.Given && s.Increment.Value == 0 && s.Problem == "" {
+			a.unsupported("INCREMENT 0, by which numbers follow auto_increment_increment,")
 		}
-		return a.signedNumber()
-	case kwMinvalue, kwMaxvalue:
-		a.unsupported(map[keyword]string{kwMinvalue: "MINVALUE", kwMaxvalue: "MAXVALUE"}[option])
+		return ok
+	case kwMinvalue:
 		a.equals()
-		return a.signedNumber()
-	case kwNo:
-		switch a.kw {
-		case kwMinvalue:
-			a.unsupported("NO MINVALUE")
-		case kwMaxvalue:
-			a.unsupported("NO MAXVALUE")
-		case kwCache:
-			a.unsupported("NO CACHE")
-		case kwCycle:
-			a.unsupported("NO CYCLE")
-		case kwOrder:
-			a.unsupported("NO ORDER")
-		default:
-			return false
+		ok := a.sequenceNumber(&s.Min, "MINVALUE")
+		if s.Min.Given && s.Min.Value == 0 && s.Problem == "" {
+			a.unsupported("MINVALUE 0, as 0 is no key,")
 		}
-		a.advance()
-		return true
+		return ok
+	case kwMaxvalue:
+		a.equals()
+		return a.sequenceNumber(&s.Max, "MAXVALUE")
+	case kwNo:
+		return a.sequenceNo()
 	case kwNominvalue:
-		a.unsupported("NOMINVALUE")
+		return a.sequenceDefaulted(&s.Min, "MINVALUE")
 	case kwNomaxvalue:
-		a.unsupported("NOMAXVALUE")
+		return a.sequenceDefaulted(&s.Max, "MAXVALUE")
 	case kwNocache:
-		a.unsupported("NOCACHE")
+		return a.sequenceGiven(&s.Cache, 0, "CACHE")
 	case kwCycle:
-		a.unsupported("CYCLE")
+		return a.sequenceToggled(&s.Cycle, Yes, "CYCLE")
 	case kwNocycle:
-		a.unsupported("NOCYCLE")
+		return a.sequenceToggled(&s.Cycle, No, "CYCLE")
 	case kwOrder:
 		a.unsupported("ORDER")
-	case kwNoorder:
-		a.unsupported("NOORDER")
+	case kwNoorder: // it is the rule
 	case kwRestart:
-		a.unsupported("RESTART")
-		if a.kw == kwWith {
-			a.advance()
-		} else {
-			a.equals()
-		}
-		a.signedNumber()
+		return a.sequenceRestart()
 	case kwAs:
-		// AS type [UNSIGNED]
-		a.unsupported("AS")
-		for a.kind == tWord && a.kw == kwNone {
-			a.advance()
-		}
-	case kwEngine, kwComment:
-		a.unsupported(map[keyword]string{kwEngine: "ENGINE", kwComment: "COMMENT"}[option])
+		return a.sequenceType()
+	case kwEngine:
 		a.equals()
-		if a.kind != tWord && a.kind != tString && a.kind != tQuoted {
+		if a.kind != tWord && a.kind != tQuoted && !a.plainString() {
 			return false
 		}
+		if name := a.st.decode(a.lexer); !bytes.EqualFold(name, []byte("innodb")) {
+			a.unsupported("an ENGINE other than InnoDB")
+		}
+		a.advance()
+	case kwComment:
+		a.equals()
+		if !a.plainString() {
+			return false
+		}
+		s.HasComment, s.Comment = true, a.st.decode(a.lexer)
 		a.advance()
 	default:
 		return false
@@ -120,14 +210,137 @@ func (a *analyzer) sequenceOption() bool {
 	return true
 }
 
-// sequenceNumber reads an option's number that must be positive.
-func (a *analyzer) sequenceNumber(has *bool, value *uint64, option string) bool {
-	if *has {
-		a.sequenceError(option + " is given twice")
+// sequenceNo reads what follows NO.
+func (a *analyzer) sequenceNo() bool {
+	s := &a.st.Sequence
+	switch {
+	case a.kw == kwMinvalue:
+		return a.sequenceDefault(&s.Min, "MINVALUE")
+	case a.kw == kwMaxvalue:
+		return a.sequenceDefault(&s.Max, "MAXVALUE")
+	case a.kw == kwCache:
+		a.advance()
+		return a.sequenceGiven(&s.Cache, 0, "CACHE")
+	case a.kw == kwCycle:
+		return a.sequenceToggle(&s.Cycle, No, "CYCLE")
+	case a.word("json_safe"):
+		return a.sequenceToggle(&s.JSONSafe, No, "JSON_SAFE")
+	case a.kw == kwOrder:
+		a.advance()
+		return true
 	}
+	return false
+}
+
+// sequenceRestart reads [[WITH | =] n] [FORCE] after RESTART.
+func (a *analyzer) sequenceRestart() bool {
+	s := &a.st.Sequence
+	if a.st.Kind != AlterSequence {
+		a.sequenceError("RESTART, which is an option of ALTER SEQUENCE")
+	}
+	if s.Restart {
+		a.twice("RESTART")
+	}
+	s.Restart = true
+	if with := a.kw == kwWith || a.is('='); with || a.kind == tNumber || a.is('-') || a.is('+') {
+		a.optionally(kwWith)
+		if !a.sequenceNumber(&s.RestartWith, "RESTART") {
+			return false
+		}
+	}
+	if a.word("force") {
+		s.Force = true
+		a.advance()
+	}
+	return true
+}
+
+// sequenceTypes are the types of AS, and the greatest numbers of each: signed, unsigned.
+var sequenceTypes = [...]struct {
+	name             string
+	signed, unsigned uint64
+}{
+	{"tinyint", 1<<7 - 1, 1<<8 - 1},
+	{"smallint", 1<<15 - 1, 1<<16 - 1},
+	{"mediumint", 1<<23 - 1, 1<<24 - 1},
+	{"int", 1<<31 - 1, 1<<32 - 1},
+	{"integer", 1<<31 - 1, 1<<32 - 1},
+	{"bigint", 1<<63 - 1, 1<<64 - 1},
+}
+
+// sequenceType reads type [SIGNED | UNSIGNED | ZEROFILL] after AS, which MariaDB knows
+// since 11.5.
+func (a *analyzer) sequenceType() bool {
+	s := &a.st.Sequence
+	if s.TypeMax != 0 {
+		a.twice("AS")
+	}
+	for i := range sequenceTypes {
+		t := &sequenceTypes[i]
+		if !a.word(t.name) {
+			continue
+		}
+		s.TypeMax = t.signed
+		switch a.advance(); {
+		case a.word("unsigned"), a.word("zerofill"):
+			s.TypeMax = t.unsigned
+			a.advance()
+		case a.word("signed"):
+			a.advance()
+		}
+		return true
+	}
+	return false
+}
+
+// sequenceOwner reads BY [schema.]table.column, or BY NONE, after OWNED.
+func (a *analyzer) sequenceOwner() bool {
+	s := &a.st.Sequence
+	if s.HasOwner {
+		a.twice("OWNED BY")
+	}
+	if a.advance(); a.kw != kwBy {
+		return false
+	}
+	a.advance()
+	s.HasOwner = true
+	if p := a.peek(); a.word("none") && !p.is('.') {
+		a.advance()
+		return true
+	}
+	var parts [3][]byte
+	n := 0
+	for {
+		if a.kind != tWord && a.kind != tQuoted || n == len(parts) {
+			return false
+		}
+		parts[n] = a.st.decode(a.lexer)
+		n++
+		if a.advance(); !a.is('.') {
+			break
+		}
+		a.advance()
+	}
+	switch n {
+	case 2:
+		s.OwnerTable, s.OwnerColumn = parts[0], parts[1]
+	case 3:
+		s.OwnerSchema, s.OwnerTable, s.OwnerColumn = parts[0], parts[1], parts[2]
+	default:
+		a.sequenceError("OWNED BY needs a table and a column")
+	}
+	return true
+}
+
+// sequenceNumber reads an option's number, which must not be negative.
+func (a *analyzer) sequenceNumber(value *SequenceNumber, option string) bool {
 	if a.is('-') {
-		a.sequenceError(option + " must not be negative")
-		return a.signedNumber()
+		a.unsupported(option + " with a negative number")
+		if a.advance(); a.kind != tNumber {
+			return false
+		}
+		a.advance()
+		return true
 	}
 	if a.is('+') {
 		a.advance()
@@ -140,21 +353,53 @@ func (a *analyzer) sequenceNumber(has *bool, value *uint64, option string) bool 
 		a.sequenceError(option + " needs a whole number")
 		return false
 	}
-	*has, *value = true, n
 	a.advance()
+	return a.sequenceGiven(value, n, option)
+}
+
+func (a *analyzer) sequenceGiven(value *SequenceNumber, n uint64, option string) bool {
+	if value.Given || value.Default {
+		a.twice(option)
+	}
+	*value = SequenceNumber{Given: true, Value: n}
 	return true
 }
 
-// signedNumber passes over a number.
-func (a *analyzer) signedNumber() bool {
-	if a.is('-') || a.is('+') {
-		a.advance()
-	}
-	if a.kind != tNumber {
-		return false
-	}
+// sequenceDefault is sequenceDefaulted for an option whose last word is the current token.
+func (a *analyzer) sequenceDefault(value *SequenceNumber, option string) bool {
 	a.advance()
+	return a.sequenceDefaulted(value, option)
+}
+
+func (a *analyzer) sequenceDefaulted(value *SequenceNumber, option string) bool {
+	if value.Given || value.Default {
+		a.twice(option)
+	}
+	*value = SequenceNumber{Default: true}
 	return true
+}
+
+// sequenceToggle is sequenceToggled for an option whose last word is the current token.
+func (a *analyzer) sequenceToggle(value *Toggle, to Toggle, option string) bool {
+	a.advance()
+	return a.sequenceToggled(value, to, option)
+}
+
+func (a *analyzer) sequenceToggled(value *Toggle, to Toggle, option string) bool {
+	if *value != NotSaid {
+		a.twice(option)
+	}
+	*value = to
+	return true
+}
+
+// optionally goes past a word or an equals sign.
+func (a *analyzer) optionally(kw keyword) {
+	if a.kw == kw {
+		a.advance()
+	} else {
+		a.equals()
+	}
 }
 
 func (a *analyzer) equals() {
@@ -169,6 +414,12 @@ func (a *analyzer) unsupported(option string) {
 	}
 }
 
+func (a *analyzer) twice(option string) {
+	if a.st.Sequence.Twice == "" {
+		a.st.Sequence.Twice = option
+	}
+}
+
 func (a *analyzer) sequenceError(problem string) {
 	if a.st.Sequence.Problem == "" {
 		a.st.Sequence.Problem = problem
@@ -178,11 +429,36 @@ func (a *analyzer) sequenceError(problem string) {
 // sequenceProblem notes a problem and passes over the rest.
 func (a *analyzer) sequenceProblem(problem string) bool {
 	a.sequenceError(problem)
-	if a.kind == tEOF || a.is(';') {
+	return a.sequenceSkip()
+}
+
+// sequenceSkip passes over the rest, the current token included.
+func (a *analyzer) sequenceSkip() bool {
+	if a.ended() {
 		a.finish()
 		return a.kind != tEOF
 	}
 	return a.scan()
+}
+
+// sequenceNames reads a list of names and wants the end behind it.
+func (a *analyzer) sequenceNames() bool {
+	for {
+		if !a.sequenceName() {
+			return a.sequenceProblem("a sequence name is missing")
+		}
+		if !a.is(',') {
+			break
+		}
+		a.advance()
+	}
+	switch k := a.st.Kind; {
+	case !a.ended():
+		return a.sequenceProblem("more than names")
+	case (k == ShowCreateSequence || k == RepairSequence) && len(a.st.Sequence.Names) > 1:
+		a.sequenceError("more than one name")
+	}
+	return a.sequenceEnd()
 }
 
 // sequenceName reads a name, quoted in any way or not, and goes past it.
@@ -205,34 +481,4 @@ func (a *analyzer) sequenceName() bool {
 
 func (a *analyzer) plainString() bool {
 	return a.kind == tString && (a.src[a.start] == '\'' || a.src[a.start] == '"')
-}
-
-// dropSequence reads what follows DROP ... SEQUENCE.
-func (a *analyzer) dropSequence(temporary bool) bool {
-	a.st.Kind, a.st.rare = DropSequence, true
-	if temporary {
-		a.unsupported("TEMPORARY")
-	}
-	a.advance()
-	if a.kw == kwIf {
-		if p := a.peek(); p.kw == kwExists {
-			a.st.Sequence.IfExists = true
-			a.moveTo(p)
-			a.advance()
-		}
-	}
-	for {
-		if !a.sequenceName() {
-			return a.sequenceProblem("a sequence name is missing")
-		}
-		if !a.is(',') {
-			break
-		}
-		a.advance()
-	}
-	if a.kind != tEOF && !a.is(';') {
-		return a.sequenceProblem("more than names")
-	}
-	a.finish()
-	return a.kind != tEOF
 }

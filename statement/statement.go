@@ -41,9 +41,10 @@ const (
 	Rollback                  // ROLLBACK [WORK] [AND [NO] CHAIN] [[NO] RELEASE]
 	RollbackToSavepoint       // ROLLBACK [WORK] TO [SAVEPOINT] x
 	Savepoint                 // SAVEPOINT x, RELEASE SAVEPOINT x
-	Show                      // SHOW, but for the two below
+	Show                      // SHOW, but for the three below
 	ShowWarnings              // SHOW WARNINGS, SHOW ERRORS, SHOW COUNT(*) WARNINGS|ERRORS
-	ShowSequences             // SHOW SEQUENCES
+	ShowSequences             // SHOW SEQUENCES, see Statement.Sequence
+	ShowCreateSequence        // SHOW CREATE SEQUENCE, see Statement.Sequence
 	GetDiagnostics            // GET [CURRENT|STACKED] DIAGNOSTICS
 	Explain                   // EXPLAIN, DESCRIBE, DESC, ANALYZE <statement>
 	Call                      // CALL
@@ -66,7 +67,11 @@ const (
 	CreateStored              // CREATE or ALTER of a VIEW, ROUTINE, PACKAGE, TRIGGER or EVENT; the body is not read
 	OtherDDL                  // any other CREATE, ALTER, DROP, RENAME, TRUNCATE, GRANT, REVOKE and table maintenance
 	CreateSequence            // CREATE [OR REPLACE] [TEMPORARY] SEQUENCE, see Statement.Sequence
+	AlterSequence             // ALTER SEQUENCE, see Statement.Sequence
 	DropSequence              // DROP [TEMPORARY] SEQUENCE, see Statement.Sequence
+	FlushSequences            // FLUSH SEQUENCES, see Statement.Sequence
+	CheckSequence             // CHECK SEQUENCE, see Statement.Sequence
+	RepairSequence            // REPAIR SEQUENCE, see Statement.Sequence
 	Multi                     // more than one statement that is not empty
 )
 
@@ -258,24 +263,60 @@ type KillTarget struct {
 	Start, End int
 }
 
-// SequenceDDL is what CREATE SEQUENCE and DROP SEQUENCE ask for.
+// Toggle is an option that is on or off.
+type Toggle uint8
+
+// The values of a Toggle.
+const (
+	NotSaid Toggle = iota
+	No
+	Yes
+)
+
+// SequenceNumber is an option with a number: at most one of Given and Default is set.
+type SequenceNumber struct {
+	Given   bool
+	Default bool // NO MINVALUE, NO MAXVALUE, CACHE DEFAULT: as if it had never been said
+	Value   uint64
+}
+
+// SequenceDDL is what a statement about sequences asks for. What it names is decoded,
+// in the client's character set, and valid as long as FuncCall.Name.
 type SequenceDDL struct {
-	// Names holds one name for CREATE and at least one for DROP; qualified
-	// names appear as "db.s". Valid as long as FuncCall.Name.
+	// Names holds the one name of CREATE, ALTER, SHOW CREATE and REPAIR, and at least
+	// one for DROP and CHECK; none for SHOW, and for FLUSH of all. Qualified names
+	// appear as "db.s".
 	Names [][]byte
-	// IfExists is IF NOT EXISTS for CREATE and IF EXISTS for DROP.
-	IfExists bool
-	// Start is set by START [WITH] n.
-	HasStart bool
-	Start    uint64
-	// Cache is set by CACHE n.
-	HasCache bool
-	Cache    uint64
-	// Unsupported names the first option that MariaDB knows and that is not
-	// one of the above ("INCREMENT", "OR REPLACE", "TEMPORARY", ...), else "".
+	// IfExists is IF NOT EXISTS for CREATE, and IF EXISTS for ALTER and DROP.
+	IfExists  bool
+	OrReplace bool
+	// Pattern is that of SHOW SEQUENCES LIKE; escaped wildcards are still escaped.
+	HasPattern bool
+	Pattern    []byte
+
+	// The options of CREATE and ALTER.
+	Increment, Min, Max, Start SequenceNumber
+	Cache                      SequenceNumber // NOCACHE is 0
+	Cycle, JSONSafe            Toggle
+	HasComment                 bool
+	Comment                    []byte
+	TypeMax                    uint64 // the greatest number of AS type; 0 without
+	// The owning column of OWNED BY; without a table OWNED BY NONE, without a schema
+	// a table of any.
+	HasOwner                             bool
+	OwnerSchema, OwnerTable, OwnerColumn []byte
+	// Restart is RESTART [WITH n] [FORCE] of ALTER.
+	Restart     bool
+	RestartWith SequenceNumber
+	Force       bool
+
+	// Unsupported names the first thing that MariaDB knows and that is not done here
+	// ("TEMPORARY", "INCREMENT with a negative number"), else "".
 	Unsupported string
+	// Twice names the first option that is given twice, or two that exclude each other.
+	Twice string
 	// Problem says what is wrong with the statement, in words that fit behind
-	// "near"; else "". A statement with a Problem must not be executed.
+	// "near"; else "". A statement with any of the three must not be executed.
 	Problem string
 }
 
@@ -310,7 +351,7 @@ type Statement struct {
 	Schema []byte
 	// Kill is filled for Kill.
 	Kill KillTarget
-	// Sequence is filled for CreateSequence and DropSequence.
+	// Sequence is filled for statements that are AboutSequences.
 	Sequence SequenceDDL
 	// Tables are the tables of INSERT, REPLACE and UPDATE, in order: those of
 	// every one that is a statement of its own and names one table without
@@ -347,6 +388,17 @@ func (st *Statement) Plain() bool {
 	}
 }
 
+// AboutSequences reports whether the text is one statement about sequences as things,
+// none of which are a server's business unless MariaDB knows a sequence of the name.
+func (st *Statement) AboutSequences() bool {
+	switch st.Kind {
+	case CreateSequence, AlterSequence, DropSequence, ShowSequences, ShowCreateSequence, FlushSequences, CheckSequence, RepairSequence:
+		return true
+	default:
+		return false
+	}
+}
+
 // MayChangeLastInsertID reports whether the server's LAST_INSERT_ID() may be
 // another after this text. Stored functions and triggers restore it.
 func (st *Statement) MayChangeLastInsertID() bool {
@@ -355,9 +407,9 @@ func (st *Statement) MayChangeLastInsertID() bool {
 	}
 	switch st.Kind {
 	case Empty, Select, Values, Set, Use, Begin, Commit, Rollback, RollbackToSavepoint, Savepoint,
-		Show, ShowWarnings, ShowSequences, GetDiagnostics, Do, Prepare, Deallocate, Handler,
+		Show, ShowWarnings, ShowSequences, ShowCreateSequence, GetDiagnostics, Do, Prepare, Deallocate, Handler,
 		LockTables, UnlockTables, Flush, Kill, CreateDatabase, AlterDatabase, DropDatabase,
-		CreateSequence, DropSequence:
+		CreateSequence, AlterSequence, DropSequence, FlushSequences, CheckSequence, RepairSequence:
 		return false
 	default:
 		return true

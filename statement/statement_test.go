@@ -17,13 +17,14 @@ var kindNames = map[Kind]string{
 	Other: "Other", Empty: "Empty", Select: "Select", Insert: "Insert", Replace: "Replace", Update: "Update",
 	Delete: "Delete", With: "With", Values: "Values", Set: "Set", Use: "Use", Begin: "Begin", Commit: "Commit",
 	Rollback: "Rollback", RollbackToSavepoint: "RollbackToSavepoint", Savepoint: "Savepoint", Show: "Show",
-	ShowWarnings: "ShowWarnings", ShowSequences: "ShowSequences", GetDiagnostics: "GetDiagnostics",
+	ShowWarnings: "ShowWarnings", ShowSequences: "ShowSequences", ShowCreateSequence: "ShowCreateSequence", GetDiagnostics: "GetDiagnostics",
 	Explain: "Explain", Call: "Call", Do: "Do", Load: "Load", Prepare: "Prepare", Execute: "Execute",
 	ExecuteImmediate: "ExecuteImmediate", Deallocate: "Deallocate", Handler: "Handler",
 	LockTables: "LockTables", UnlockTables: "UnlockTables", Flush: "Flush", Kill: "Kill", XA: "XA",
 	CreateDatabase: "CreateDatabase", AlterDatabase: "AlterDatabase", DropDatabase: "DropDatabase",
 	CreateTemporaryTable: "CreateTemporaryTable", CreateStored: "CreateStored", OtherDDL: "OtherDDL",
-	CreateSequence: "CreateSequence", DropSequence: "DropSequence", Multi: "Multi",
+	CreateSequence: "CreateSequence", AlterSequence: "AlterSequence", DropSequence: "DropSequence",
+	FlushSequences: "FlushSequences", CheckSequence: "CheckSequence", RepairSequence: "RepairSequence", Multi: "Multi",
 }
 
 func TestKindIsToldByTheFirstWords(t *testing.T) {
@@ -94,7 +95,7 @@ func TestKindIsToldByTheFirstWords(t *testing.T) {
 		{"show count(*) warnings", ShowWarnings},
 		{"show sequences", ShowSequences},
 		{"show sequences;", ShowSequences},
-		{"show sequences like 'a'", Show},
+		{"show sequences like 'a'", ShowSequences},
 		{"get diagnostics @a = number", GetDiagnostics},
 		{"get current diagnostics condition 1 @a = message_text", GetDiagnostics},
 		{"get lost", Other},

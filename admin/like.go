@@ -1,0 +1,47 @@
+package admin
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// like says whether text matches a pattern of LIKE, without regard to letter case, as
+// SHOW ... LIKE compares: % is any text, _ one character, \ takes the next as it is.
+func like(pattern, text string) bool {
+	// Where the last % was, and from where on it is tried next: a later % takes over all
+	// that an earlier one could do, so one place to come back to is enough.
+	again, from := "", ""
+	any := false
+	for {
+		p, size := utf8.DecodeRuneInString(pattern)
+		switch {
+		case size > 0 && p == '%':
+			pattern = pattern[size:]
+			again, from, any = pattern, text, true
+			continue
+		case size > 0 && text != "":
+			literal := p == '\\' && len(pattern) > size
+			if literal {
+				pattern = pattern[size:]
+				p, size = utf8.DecodeRuneInString(pattern)
+			}
+			t, width := utf8.DecodeRuneInString(text)
+			if p == '_' && !literal || sameLetter(p, t) {
+				pattern, text = pattern[size:], text[width:]
+				continue
+			}
+		case size == 0 && text == "":
+			return true
+		}
+		if !any || from == "" {
+			return false
+		}
+		_, width := utf8.DecodeRuneInString(from)
+		from = from[width:]
+		pattern, text = again, from
+	}
+}
+
+func sameLetter(a, b rune) bool {
+	return a == b || unicode.ToLower(a) == unicode.ToLower(b)
+}
