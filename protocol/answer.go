@@ -15,6 +15,11 @@ const (
 	WantsFile
 	// Malformed: the bytes are no answer; the connection cannot be used any more.
 	Malformed
+	// Held: packets of a long row wait in Filler.Held. Only Filler.Walk says so.
+	Held
+	// Refused: there is no number for the next row, see Filler.Err. Only Filler.Walk says
+	// so. Answer.Walk goes on from the bytes that were not accepted.
+	Refused
 )
 
 // phase is what the next packet of an answer is.
