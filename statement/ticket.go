@@ -1,0 +1,425 @@
+package statement
+
+import "bytes"
+
+// TicketKind says which idiom of a ticket server a statement is.
+type TicketKind uint8
+
+// The kinds.
+const (
+	// TicketUpdate is UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'.
+	TicketUpdate TicketKind = iota + 1
+	// TicketUpsert is INSERT INTO sequence (name) VALUES ('photos')
+	// ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1).
+	TicketUpsert
+	// TicketReplace is REPLACE INTO tickets64 (stub) VALUES ('a').
+	TicketReplace
+	// TicketInsert is INSERT INTO ids_photos VALUES (NULL), or any other spelling of
+	// a row with nothing but a generated number.
+	TicketInsert
+)
+
+// maxTicketStep is the most that an idiom may add at once, as for NEXTVAL('s', n).
+const maxTicketStep = 1_000_000
+
+// Ticket is a statement that is one of the idioms and nothing else. Names and the
+// key are decoded, in the client's character set and letter case; they alias the
+// text, or memory of their own.
+type Ticket struct {
+	Kind          TicketKind
+	Schema, Table []byte // Schema is nil where the current one is meant
+	// ID and Column are the columns as the statement names them: that of the number,
+	// and that of Key. Either is nil where the statement does not say.
+	ID, Column []byte
+	// Key is the row's name or stub. In a prepared statement it may be parameter
+	// KeyParam, else that is -1.
+	Key      []byte
+	KeyParam int
+	// Step is what is added, 1 to 1,000,000, or parameter StepParam, else that is -1.
+	// It is 1 for a TicketReplace and a TicketInsert.
+	Step      uint64
+	StepParam int
+	// First is the number that a TicketUpsert wants of a row that is not there yet,
+	// 0 where it does not say.
+	First uint64
+	// End is where the statement ends: sql[End:] is what stands behind its semicolon.
+	End int
+}
+
+// MatchTicket reads the first statement of a text as one of the idioms, in any usual
+// spelling of it. It is false for everything else, also for what may well mean the
+// same. It allocates only for names with escapes.
+func MatchTicket(sql []byte, mode Mode) (t Ticket, ok bool) {
+	if mode.Charset >= Unsupported {
+		return t, false
+	}
+	m := ticketReader{lexer: lexer{src: sql, mode: mode}, t: Ticket{KeyParam: -1, StepParam: -1, Step: 1}}
+	m.next()
+	switch m.kw {
+	case kwUpdate:
+		ok = m.update()
+	case kwInsert:
+		ok = m.insert(false)
+	case kwReplace:
+		ok = m.insert(true)
+	}
+	if !ok || m.kind != tEOF && !m.is(';') || m.bad || m.execs > 0 || m.inExec {
+		return Ticket{}, false
+	}
+	m.t.End = m.end
+	return m.t, true
+}
+
+type ticketReader struct {
+	lexer
+	t      Ticket
+	st     Statement // for decoding names
+	params int       // parameter markers so far
+	alias  []byte    // of the table
+}
+
+// update reads UPDATE table [[AS] alias] SET id = LAST_INSERT_ID(id + k) WHERE name = key
+// [LIMIT 1].
+func (m *ticketReader) update() bool {
+	m.t.Kind = TicketUpdate
+	m.next()
+	if !m.table() {
+		return false
+	}
+	if m.kw == kwAs {
+		m.next()
+		if m.kind != tWord && m.kind != tQuoted {
+			return false
+		}
+	}
+	if m.kw != kwSet {
+		if m.kind != tWord && m.kind != tQuoted {
+			return false
+		}
+		m.alias = m.st.decode(m.lexer)
+		m.next()
+	}
+	if !m.word(kwSet) || !m.assignment() || !m.word(kwWhere) {
+		return false
+	}
+	parenthesis := m.punct('(')
+	if !m.comparison() || parenthesis && !m.punct(')') {
+		return false
+	}
+	if m.kw == kwLimit {
+		m.next()
+		if n, number := m.digits(); !number || n != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// comparison reads name = key, or key = name.
+func (m *ticketReader) comparison() bool {
+	if m.key() {
+		if !m.punct('=') {
+			return false
+		}
+		column, ok := m.column()
+		m.t.Column = column
+		return ok
+	}
+	column, ok := m.column()
+	m.t.Column = column
+	return ok && m.punct('=') && m.key()
+}
+
+// assignment reads id = LAST_INSERT_ID(id + k).
+func (m *ticketReader) assignment() bool {
+	id, ok := m.column()
+	m.t.ID = id
+	if !ok || !m.punct('=') || !m.word(kwLastInsertID) || !m.punct('(') {
+		return false
+	}
+	parenthesis := m.punct('(')
+	if !m.sum() || parenthesis && !m.punct(')') {
+		return false
+	}
+	return m.punct(')')
+}
+
+// sum reads id + k, or k + id.
+func (m *ticketReader) sum() bool {
+	if m.step() {
+		return m.punct('+') && m.sameID()
+	}
+	return m.sameID() && m.punct('+') && m.step()
+}
+
+func (m *ticketReader) sameID() bool {
+	id, ok := m.column()
+	return ok && bytes.EqualFold(id, m.t.ID)
+}
+
+func (m *ticketReader) step() bool {
+	if m.is('?') {
+		m.t.StepParam = m.param()
+		return true
+	}
+	n, ok := m.digits()
+	if ok {
+		m.t.Step = n
+	}
+	return ok && n >= 1 && n <= maxTicketStep
+}
+
+// ticketValue is one value of a new row.
+type ticketValue uint8
+
+const (
+	valueKey    ticketValue = iota // the key
+	valueNone                      // NULL or DEFAULT: what the column gives
+	valueNumber                    // a number, or LAST_INSERT_ID(number)
+)
+
+// insert reads INSERT and REPLACE of one row.
+func (m *ticketReader) insert(replace bool) bool {
+	m.next()
+	if m.kw == kwInto {
+		m.next()
+	}
+	if !m.table() {
+		return false
+	}
+	var columns [2][]byte
+	var values [2]ticketValue
+	var numbers [2]uint64
+	named, given := 0, 0
+	if m.kw == kwSet {
+		for m.next(); ; m.next() {
+			if given == len(values) {
+				return false
+			}
+			column, ok := m.column()
+			if !ok || !m.punct('=') {
+				return false
+			}
+			columns[given] = column
+			if values[given], numbers[given], ok = m.value(); !ok {
+				return false
+			}
+			given++
+			if !m.is(',') {
+				break
+			}
+		}
+		named = given
+	} else {
+		listed := m.is('(')
+		if listed {
+			if !m.list(func() bool {
+				if named == len(columns) {
+					return false
+				}
+				var ok bool
+				columns[named], ok = m.column()
+				named++
+				return ok
+			}) {
+				return false
+			}
+		}
+		if m.kw != kwValues && m.kw != kwValue {
+			return false
+		}
+		m.next()
+		if !m.list(func() bool {
+			if given == len(values) {
+				return false
+			}
+			var ok bool
+			values[given], numbers[given], ok = m.value()
+			given++
+			return ok
+		}) {
+			return false
+		}
+		if named != given && (listed || given != 1 || values[0] != valueNone) {
+			return false // as in VALUES (NULL), where there is one column
+		}
+	}
+	return m.classify(replace, columns[:named], values[:given], numbers[:given])
+}
+
+// classify says which idiom the row just read is, and reads what follows it.
+func (m *ticketReader) classify(replace bool, columns [][]byte, values []ticketValue, numbers []uint64) bool {
+	keys, number := 0, false
+	for i, v := range values {
+		switch {
+		case v == valueKey:
+			keys++
+			m.t.Column = columns[i]
+			continue
+		case v == valueNumber:
+			number, m.t.First = true, numbers[i]
+		}
+		if m.t.ID != nil {
+			return false
+		}
+		if len(columns) > 0 {
+			m.t.ID = columns[i]
+		}
+	}
+	switch {
+	case keys == 0:
+		m.t.Kind = TicketInsert
+		return !number && len(values) < 2
+	case keys > 1:
+		return false
+	case replace:
+		m.t.Kind = TicketReplace
+		return !number
+	}
+	m.t.Kind = TicketUpsert
+	if !m.word(kwOn) || !m.word(kwDuplicate) || m.kind != tWord || !bytes.EqualFold(m.src[m.start:m.end], []byte("key")) {
+		return false
+	}
+	if m.next(); !m.word(kwUpdate) {
+		return false
+	}
+	id := m.t.ID
+	if !m.assignment() || id != nil && !bytes.EqualFold(id, m.t.ID) {
+		return false
+	}
+	// Of a row that the application begins with 1 that is the first number.
+	return (number || id == nil) && m.t.First <= 1 && (m.t.First == 0 || m.t.StepParam < 0 && m.t.Step == 1)
+}
+
+// value reads a value of a new row.
+func (m *ticketReader) value() (v ticketValue, number uint64, ok bool) {
+	switch {
+	case m.key():
+		return valueKey, 0, true
+	case m.kw == kwNull, m.kw == kwDefault:
+		m.next()
+		return valueNone, 0, true
+	case m.kw == kwLastInsertID:
+		m.next()
+		if !m.punct('(') {
+			return 0, 0, false
+		}
+		number, ok = m.digits()
+		return valueNumber, number, ok && number == 1 && m.punct(')')
+	}
+	number, ok = m.digits()
+	return valueNumber, number, ok
+}
+
+// list reads what stands between parentheses, separated by commas.
+func (m *ticketReader) list(item func() bool) bool {
+	if !m.punct('(') {
+		return false
+	}
+	if m.punct(')') {
+		return true
+	}
+	for {
+		if !item() {
+			return false
+		}
+		if !m.punct(',') {
+			return m.punct(')')
+		}
+	}
+}
+
+// table reads the table's name.
+func (m *ticketReader) table() bool {
+	if m.kind != tWord && m.kind != tQuoted || m.kind == tWord && reservedWord(m.src[m.start:m.end]) { // IGNORE and its like
+		return false
+	}
+	m.t.Table = m.st.decode(m.lexer)
+	if m.next(); !m.is('.') {
+		return true
+	}
+	m.next()
+	if m.kind != tWord && m.kind != tQuoted {
+		return false
+	}
+	m.t.Schema, m.t.Table = m.t.Table, m.st.decode(m.lexer)
+	m.next()
+	return true
+}
+
+// column reads a column's name, behind that of its table where that is this one.
+func (m *ticketReader) column() (name []byte, ok bool) {
+	var parts [3][]byte
+	n := 0
+	for {
+		if n == len(parts) || m.kind != tWord && m.kind != tQuoted {
+			return nil, false
+		}
+		parts[n] = m.st.decode(m.lexer)
+		n++
+		if m.next(); !m.is('.') {
+			break
+		}
+		m.next()
+	}
+	switch {
+	case n == 1:
+		return parts[0], true
+	case n == 2 && m.alias != nil:
+		return parts[1], bytes.Equal(parts[0], m.alias)
+	case n == 2:
+		return parts[1], bytes.Equal(parts[0], m.t.Table)
+	}
+	return parts[2], m.alias == nil && m.t.Schema != nil && bytes.Equal(parts[0], m.t.Schema) && bytes.Equal(parts[1], m.t.Table)
+}
+
+// key reads a string or a parameter.
+func (m *ticketReader) key() bool {
+	switch {
+	case m.t.Key != nil || m.t.KeyParam >= 0:
+		return false
+	case m.is('?'):
+		m.t.KeyParam = m.param()
+		return true
+	case m.kind == tString && (m.src[m.start] == '\'' || m.src[m.start] == '"'):
+		m.t.Key = m.st.decode(m.lexer)
+		m.next()
+		return m.kind != tString // 'pho' 'tos' is one string
+	}
+	return false
+}
+
+// param passes over a parameter marker and returns its index.
+func (m *ticketReader) param() int {
+	m.params++
+	m.next()
+	return m.params - 1
+}
+
+// number reads decimal digits.
+func (m *ticketReader) digits() (n uint64, ok bool) {
+	if m.kind != tNumber {
+		return 0, false
+	}
+	n, ok = parseUint(m.src[m.start:m.end])
+	m.next()
+	return n, ok
+}
+
+// word passes over a keyword, if it is that.
+func (m *ticketReader) word(kw keyword) bool {
+	if m.kw != kw {
+		return false
+	}
+	m.next()
+	return true
+}
+
+// punct is word for a sign.
+func (m *ticketReader) punct(ch byte) bool {
+	if !m.is(ch) {
+		return false
+	}
+	m.next()
+	return true
+}
