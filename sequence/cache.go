@@ -44,9 +44,12 @@ type reserver interface {
 // The numbers that leave rise strictly: once a number has left, no smaller one does. A rest that is too short for a
 // run is therefore skipped if the next segment does not adjoin it.
 type cache struct {
-	name  string // as the table spells it
-	owner *Sequences
-	exact uint64 // guarded by mu; the typed CACHE n, or 0 for adaptive
+	name     string // as the table spells it
+	owner    *Sequences
+	reserver reserver
+	// reserving is held during a reservation: those of one counter must come back in order, whichever cache they are for.
+	reserving *sync.Mutex
+	exact     uint64 // guarded by mu; the typed CACHE n, or 0 for adaptive
 
 	mu     sync.Mutex
 	cur    Segment   // numbers are taken from here
@@ -89,7 +92,8 @@ type waiter struct {
 // newCache makes the cache of a sequence whose row was read as found. It starts nothing.
 func newCache(owner *Sequences, found row) *cache {
 	c := &cache{
-		name: found.name, owner: owner, exact: found.exact, top: found.id, max: found.max,
+		name: found.name, owner: owner, reserver: owner.reserver, reserving: new(sync.Mutex),
+		exact: found.exact, top: found.id, max: found.max,
 		pace: pace{base: owner.opts.CacheSize, cover: owner.opts.OutageCover},
 	}
 	c.replan(time.Now())
@@ -222,7 +226,9 @@ func (c *cache) fly() {
 		}
 		c.mu.Unlock()
 
-		g, err := c.owner.reserver.reserve(c.owner.ctx, c.name, want, need)
+		c.reserving.Lock()
+		g, err := c.reserver.reserve(c.owner.ctx, c.name, want, need)
+		c.reserving.Unlock()
 		c.mu.Lock()
 		if err == nil {
 			c.healedLocked()

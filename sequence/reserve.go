@@ -177,7 +177,8 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	if left < need {
 		return need, &NameError{Name: name, Err: ErrExhausted}
 	}
-	return max(need, min(want, left/ceilingShare)), nil
+	n := max(need, min(want, left/ceilingShare))
+	return n - n%need, nil // whole steps, where somebody counts in steps
 }
 
 // raise lifts a row that has gone back to the mark.

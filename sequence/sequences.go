@@ -34,6 +34,7 @@ type Sequences struct {
 
 	mu     sync.Mutex        // where it nests with a cache's mu, this one is taken first
 	caches map[string]*cache // guarded by mu; by the table's spelling
+	steps  map[step]*cache   // guarded by mu; see Advance
 	closed bool              // guarded by mu
 	gone   tally             // guarded by mu; of caches that were dropped
 }
@@ -246,6 +247,7 @@ func (s *Sequences) removeLocked(c *cache) {
 		delete(s.caches, c.name)
 		s.names.drop(c.name, c)
 		s.gone.add(c.tally())
+		s.dropStepsLocked(c)
 	}
 }
 
@@ -296,6 +298,9 @@ func (s *Sequences) Close(ctx context.Context) error {
 	for _, c := range s.caches {
 		caches = append(caches, c)
 	}
+	for _, c := range s.steps {
+		caches = append(caches, c)
+	}
 	s.mu.Unlock()
 	close(s.stopping)
 	for _, c := range caches {
@@ -330,7 +335,7 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 			continue
 		}
 		group.Go(func() error {
-			done, err := s.reserver.giveBack(ctx, c.name, seg)
+			done, err := c.reserver.giveBack(ctx, c.name, seg)
 			if err != nil {
 				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 			}

@@ -82,6 +82,11 @@ func (s *Sequences) Stats() Stats {
 		sum.add(t)
 		sum.held += t.held
 	}
+	for _, c := range s.steps {
+		t := c.tally()
+		sum.add(t)
+		sum.held += t.held
+	}
 	return Stats{
 		Sequences: len(s.caches),
 		Held:      sum.held, Given: sum.given, Skipped: sum.skipped, Waits: sum.waits, Prefetches: sum.fetches,

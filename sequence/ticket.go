@@ -1,0 +1,135 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// MaxAdvance is the most that Advance adds at once.
+const MaxAdvance = 1_000_000
+
+// maxSteps bounds the different steps of one sequence: each holds numbers in memory, and they come from clients.
+const maxSteps = 16
+
+// ErrTooManySteps is Advance by one more step than is worth a cache of its own.
+var ErrTooManySteps = errors.New("too many different steps")
+
+// step names the cache of a sequence that is advanced by n at once.
+type step struct {
+	of *cache
+	n  uint64
+}
+
+// Advance does what `UPDATE sequence SET id = LAST_INSERT_ID(id + n) WHERE name = ...` does, and returns the new id: the n numbers
+// up to it are the caller's alone. n is 1 to MaxAdvance.
+//
+// Where n is not 1 the applications may mean one of two things: that they use n numbers, or that n sequence servers take turns and
+// only every n-th number is theirs. So numbers by n come out of segments of their own, in whole steps: as long as everybody adds n,
+// the row and all ids stay congruent modulo n.
+//
+// Errors are those of Take, and ErrTooManySteps. No sequence is created.
+func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint64, err error) {
+	if n == 0 || n > MaxAdvance {
+		return 0, badOption("sequence %q: advanced by %d, want 1 to %d", name, n, MaxAdvance)
+	}
+	if c := s.names.get(name); c != nil && n == 1 {
+		if id, err = c.take(ctx, 1, s.opts.AllocateTimeout); err == nil || !errors.Is(err, ErrUnknown) {
+			return id, err
+		}
+	}
+	deadline := time.Now().Add(s.opts.AllocateTimeout)
+	for again := true; ; again = false {
+		c, err := s.find(ctx, name, time.Until(deadline))
+		if err != nil {
+			return 0, err
+		}
+		from := c
+		if n > 1 {
+			if from, err = s.stepped(c, n); err != nil {
+				return 0, err
+			}
+		}
+		first, err := from.take(ctx, n, max(time.Until(deadline), 0))
+		if err == nil {
+			return first + n - 1, nil
+		}
+		if !again || !errors.Is(err, ErrUnknown) {
+			return 0, err
+		}
+		s.forget(name, c)
+	}
+}
+
+// AdvanceOrCreate is Advance for a sequence that may not exist: then it is created, as the row is by
+// `INSERT INTO sequence (name) VALUES (...) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + n)`, and its first n numbers are the
+// caller's, where that statement gives whatever LAST_INSERT_ID() was before. created says that it did not exist.
+func (s *Sequences) AdvanceOrCreate(ctx context.Context, name []byte, n uint64) (id uint64, created bool, err error) {
+	for again := true; ; again = false {
+		id, err = s.Advance(ctx, name, n)
+		if !again || !errors.Is(err, ErrUnknown) {
+			return id, created, err
+		}
+		made, err := s.Create(ctx, CreateOptions{Name: string(name), IfNotExists: true})
+		if err != nil {
+			return 0, false, err
+		}
+		created = !made.Existed
+	}
+}
+
+// stepped returns the cache of a sequence for steps of n.
+func (s *Sequences) stepped(c *cache, n uint64) (*cache, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	key := step{c, n}
+	if found := s.steps[key]; found != nil {
+		return found, nil
+	}
+	steps := 0
+	for other := range s.steps {
+		if other.of == c {
+			steps++
+		}
+	}
+	if steps >= maxSteps {
+		return nil, ErrTooManySteps
+	}
+	c.mu.Lock()
+	found := row{name: c.name, id: c.top, max: c.max, exact: c.exact}
+	c.mu.Unlock()
+	made := newCache(s, found)
+	made.reserver, made.reserving = wholeSteps{c.reserver, n}, c.reserving
+	if s.steps == nil {
+		s.steps = make(map[step]*cache)
+	}
+	s.steps[key] = made
+	return made, nil
+}
+
+// dropStepsLocked ends the stepped caches of a cache that was dropped. s.mu is held.
+func (s *Sequences) dropStepsLocked(c *cache) {
+	for key, stepped := range s.steps {
+		if key.of == c {
+			stepped.shut(&NameError{Name: c.name, Err: ErrUnknown})
+			s.gone.add(stepped.tally())
+			delete(s.steps, key)
+		}
+	}
+}
+
+// wholeSteps reserves multiples of n.
+type wholeSteps struct {
+	reserver
+	n uint64
+}
+
+func (r wholeSteps) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
+	return r.reserver.reserve(ctx, name, r.whole(want), r.whole(need))
+}
+
+// whole rounds up; what is asked for is far from the end of 64 bits.
+func (r wholeSteps) whole(numbers uint64) uint64 { return (numbers + r.n - 1) / r.n * r.n }
