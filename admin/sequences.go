@@ -28,11 +28,10 @@ type Sequences struct {
 // NewSequences makes Sequences of an engine.
 func NewSequences(e engine) *Sequences { return &Sequences{engine: e} }
 
-// Execute runs an analysed CREATE SEQUENCE, DROP SEQUENCE or SHOW SEQUENCES. admin
-// says whether the user may change sequences. Errors are those of the engine, or a
-// *protocol.ServerError.
-func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, admin bool) (*protocol.Table, error) {
-	if !admin && st.Kind != statement.ShowSequences {
+// Execute runs an analysed statement about sequences. Errors are those of the engine and
+// of by, or a *protocol.ServerError.
+func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by Caller) (*protocol.Table, error) {
+	if !by.Admin() && st.Kind != statement.ShowSequences {
 		return nil, &protocol.ServerError{
 			Code: mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, State: "42000",
 			Message: "Access denied; you need to be one of the proxy's admin_users for this operation",
@@ -44,7 +43,7 @@ func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, admin 
 	}
 	switch st.Kind {
 	case statement.ShowSequences:
-		return s.show(ctx, ddl)
+		return s.show(ctx, ddl, by)
 	case statement.CreateSequence:
 		return s.create(ctx, ddl)
 	case statement.DropSequence:
@@ -161,7 +160,7 @@ func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
 // show lists the sequences: the next number that this proxy will give, how many it
 // holds in memory, and how many it reserves at once. A sequence that has run out
 // has no next number.
-func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
+func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by Caller) (*protocol.Table, error) {
 	all, err := s.engine.List(ctx)
 	if err != nil {
 		return nil, err
@@ -169,6 +168,11 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL) (*prot
 	t := &protocol.Table{Columns: showColumns}
 	for _, i := range all {
 		if ddl.HasPattern && !like(string(ddl.Pattern), i.Name) {
+			continue
+		}
+		if may, err := by.MayUse(ctx, []byte(i.Name)); err != nil {
+			return nil, err
+		} else if !may {
 			continue
 		}
 		var next any

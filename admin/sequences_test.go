@@ -19,6 +19,12 @@ func (e told) Create(context.Context, sequence.CreateOptions) (sequence.Created,
 	return e.made, nil
 }
 
+// root may do anything.
+type root struct{}
+
+func (root) Admin() bool                                  { return true }
+func (root) MayUse(context.Context, []byte) (bool, error) { return true, nil }
+
 func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	for want, made := range map[string]sequence.Created{
 		"":                      {First: 1},
@@ -27,7 +33,7 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	} {
 		var st statement.Statement
 		st.Analyze([]byte("CREATE SEQUENCE photos"), statement.Mode{})
-		table, err := NewSequences(told{made: made}).Execute(t.Context(), &st, true)
+		table, err := NewSequences(told{made: made}).Execute(t.Context(), &st, root{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -104,6 +104,7 @@ password = "typed"
 old_password_env = "CONF_TEST_PASSWORD"
 schema = "x"
 max_connections = 2
+sequences = ["photos", "video*"]
 [[user]]
 name = "b"
 password_file = "p"
@@ -147,7 +148,7 @@ address = "[fe80::1]:3306"
 		LastInsertID:      LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
 		Log: Log{Level: "debug", Format: "json"},
 		Users: []User{
-			{Name: "a", Credential: Credential{Password: NewSecret("typed")}, OldPassword: NewSecret("from env"), OldPasswordEnv: "CONF_TEST_PASSWORD", Schema: "x", MaxConnections: 2},
+			{Name: "a", Credential: Credential{Password: NewSecret("typed")}, OldPassword: NewSecret("from env"), OldPasswordEnv: "CONF_TEST_PASSWORD", Schema: "x", MaxConnections: 2, Sequences: []string{"photos", "video*"}},
 			{Name: "b", Credential: Credential{Password: NewSecret("from file"), PasswordFile: filepath.Join(dir, "p")}, OldPassword: NewSecret("typed too")},
 		},
 		Sequence: Sequence{
@@ -232,6 +233,7 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		// users
 		{minimal + "[[user]]\nname = 'app'", `user["app"].name: must be given once, is there twice`},
 		{minimal + "[[user]]", "user #2.name: is missing"},
+		{minimal + "[[user]]\nname = 'b'\nsequences = ['a', 'a*b']", `user["b"].sequences: must be names of sequences, or their beginning with one * behind it, has "a*b"`},
 		{"admin_users = ['root']" + minimal, `admin_users: must name users that are there as [[user]], "root" is not`},
 		{"unknown_user = 'ask'" + minimal, `unknown_user: must be "refuse" or "backend", is "ask"`},
 		{"unknown_user = 'backend'" + minimal, `unknown_user: must be "refuse" without a [[shard]]: there is no server that could check a login`},

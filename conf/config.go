@@ -119,6 +119,9 @@ type User struct {
 	Schema          string `toml:"schema"` // schema of a login that names none
 	// MaxConnections bounds the user's clients, in place of MaxUserConnections; 0 is that.
 	MaxConnections int `toml:"max_connections"`
+	// Sequences are those that the user may take numbers of: names, or the beginning of
+	// names with a * behind it. nil: all; empty: none.
+	Sequences []string `toml:"sequences"`
 	// RequireTLS and the three below are what a login must have beside the password.
 	RequireTLS bool `toml:"require_tls"`
 	// RequireCertificate wants a certificate of TLS.ClientCAFile's.

@@ -49,6 +49,10 @@ func TestThePageDocumentsEveryKeyWithItsDefault(t *testing.T) {
 			if got != "[]" {
 				t.Errorf("%s: documented default %s, want []", key, got)
 			}
+		case key == "user.sequences": // left out is not the same as empty
+			if got != `["*"]` {
+				t.Errorf("%s: documented default %s, want all", key, got)
+			}
 		case got != "" || value != `""`:
 			if shorten(got) != shorten(value) {
 				t.Errorf("%s: documented default %s, want %s", key, got, value)

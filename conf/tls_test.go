@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func TestUsersMayNeedCertificatesOfTheClientCA(t *testing.T) {
 			continue
 		}
 		c.want.Name = "b"
-		if u := got.Users[1]; u != c.want || u.NeedsCertificate() != c.needs {
+		if u := got.Users[1]; !reflect.DeepEqual(u, c.want) || u.NeedsCertificate() != c.needs {
 			t.Errorf("%s: got %+v, want %+v", c.keys, u, c.want)
 		}
 		if files := got.TLS.Files(); files.ClientCA != filepath.Join(dir, "server.crt") || !got.TLS.Required {

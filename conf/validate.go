@@ -123,6 +123,11 @@ func (c *Config) checkUsers(p *checker) {
 		seen[user.Name] = true
 		c.checkRequired(p, key, &user)
 		checkNotNegative(p, key+".max_connections", user.MaxConnections)
+		for _, name := range user.Sequences {
+			if name == "" || strings.Contains(strings.TrimSuffix(name, "*"), "*") {
+				p.add(key+".sequences", `must be names of sequences, or their beginning with one * behind it, has %q`, name)
+			}
+		}
 		if user.Schema != "" {
 			checkIdentifier(p, key+".schema", user.Schema)
 		}

@@ -224,3 +224,12 @@ func TestNetworksAreComparedByTheirOwnFamily(t *testing.T) {
 		}
 	}
 }
+
+// A typing error in a name must never begin a counter of its own, unless somebody asked for it.
+func TestUnknownSequencesAreNotCreatedUnlessAsked(t *testing.T) {
+	for what, c := range map[string]*Config{"the default": Default(), "the least file": parse(t, minimal), "the sample": parse(t, Example)} {
+		if c.UnknownSequence != UnknownSequenceError {
+			t.Errorf("%s: got unknown_sequence = %q, want %q", what, c.UnknownSequence, UnknownSequenceError)
+		}
+	}
+}

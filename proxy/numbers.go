@@ -37,6 +37,9 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 			}
 			plan.served[i] = served
 			if served {
+				if err := s.mayUse(call.Name); err != nil {
+					return plan, err
+				}
 				numbers++
 			} else {
 				all = false
@@ -109,6 +112,9 @@ func (s *session) takeFor(calls []statement.FuncCall, served []bool) (values []u
 // take takes a number for each name that is not nil. Those of one sequence are
 // consecutive, in order, however it is spelled.
 func (s *session) take(names [][]byte) (values []uint64, err error) {
+	if err := s.mayUseAll(names); err != nil {
+		return nil, err
+	}
 	values = make([]uint64, len(names))
 	for i, name := range names {
 		if name == nil || values[i] != 0 {

@@ -223,7 +223,7 @@ func (s *session) administer(sql []byte) error {
 // administerHere answers such a statement, whose names are converted; p is it if it is
 // prepared.
 func (s *session) administerHere(st *statement.Statement, p *prepared) error {
-	table, err := s.srv.opts.Admin.Execute(&s.patience, st, s.user.Admin)
+	table, err := s.srv.opts.Admin.Execute(&s.patience, st, asker{s})
 	if err = s.patience.over(err); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
+	"seqproxy/admin"
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
@@ -29,9 +30,13 @@ type User struct {
 	Schema         string // the current schema of a login that names none
 	Admin          bool   // may create and drop sequences, and kill the sessions of others
 	MaxConnections int    // sessions at the same time, in place of Options.MaxUserConnections; 0: that
+	// Sequences are those that the user may take numbers of, by name or by a beginning
+	// with * behind it; nil: all.
+	Sequences []string
 
-	relayed bool // a server has checked who it is, and we know only the name
-	secret  bool // of such a user Password came by all the same, and may be empty
+	rights  *rights // of Sequences
+	relayed bool    // a server has checked who it is, and we know only the name
+	secret  bool    // of such a user Password came by all the same, and may be empty
 }
 
 // nobody is the user of a session before its login. It is only read.
@@ -55,17 +60,18 @@ type sequencer interface {
 	Known(ctx context.Context, name []byte) (bool, error)
 	// Same says whether two names are spellings of one sequence.
 	Same(ctx context.Context, a, b []byte) (bool, error)
+	// Stored returns the name of a sequence as the table spells it, if there is one.
+	Stored(ctx context.Context, name []byte) (stored string, known bool, err error)
 	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText
 	// says that it is no text.
 	InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error)
 }
 
-// administrator answers statements about sequences as things: CREATE SEQUENCE,
-// DROP SEQUENCE, SHOW SEQUENCES.
+// administrator answers statements about sequences as things (CREATE SEQUENCE, SHOW
+// SEQUENCES, ...). *admin.Sequences implements it.
 type administrator interface {
-	// Execute runs an analysed statement of such a kind. admin says whether the
-	// client's user may change sequences.
-	Execute(ctx context.Context, st *statement.Statement, admin bool) (*protocol.Table, error)
+	// Execute runs an analysed statement of such a kind for a caller.
+	Execute(ctx context.Context, st *statement.Statement, by admin.Caller) (*protocol.Table, error)
 	// Columns returns the columns of the answer to such a statement.
 	Columns(st *statement.Statement) []protocol.Column
 }
@@ -158,6 +164,7 @@ func New(opts Options) *Server {
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
 	}
 	for _, u := range opts.Users {
+		u.rights = newRights(u.Sequences)
 		s.users[u.Name] = &u
 		s.oldPasswords = s.oldPasswords || u.OldPassword != ""
 	}

@@ -128,6 +128,18 @@ func (s *Sequences) Known(ctx context.Context, name []byte) (bool, error) {
 	return err == nil, err
 }
 
+// Stored returns the name of a sequence as the table spells it, and whether there is one. Errors are those of Known.
+func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, known bool, err error) {
+	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	if errors.Is(err, ErrUnknown) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return c.name, true, nil
+}
+
 // find returns the live cache of name, asking the server if the spelling is new.
 func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duration) (*cache, error) {
 	if c := s.names.get(name); c != nil {

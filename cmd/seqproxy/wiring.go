@@ -119,7 +119,7 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 		u := &cfg.Users[i]
 		opts.Users = append(opts.Users, proxy.User{
 			Name: u.Name, Password: u.Password.Reveal(), OldPassword: u.OldPassword.Reveal(), Schema: u.Schema, Admin: cfg.IsAdmin(u.Name),
-			MaxConnections: u.MaxConnections,
+			MaxConnections: u.MaxConnections, Sequences: u.Sequences,
 			Require: protocol.Requirement{
 				TLS: u.RequireTLS, Certificate: u.NeedsCertificate(), Subject: u.CertificateSubject, Issuer: u.CertificateIssuer,
 			},

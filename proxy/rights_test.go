@@ -1,0 +1,139 @@
+package proxy_test
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"testing"
+
+	"seqproxy/proxy"
+	"seqproxy/sequence"
+)
+
+func TestAUserTakesNumbersOfItsOwnSequencesOnly(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		o.Users[0].Admin = false
+		o.Users[0].Sequences = []string{"photos", "video*", "later*"}
+	}})
+	for _, name := range []string{"photos", "videos", "video_likes", "albums", "vide"} {
+		if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE TABLE t (id BIGINT UNSIGNED)")
+	for _, text := range []string{
+		"SELECT NEXTVAL('photos')", "SELECT NEXTVAL(`PHOTOS`)", "SELECT NEXTVAL('videos'), NEXTVAL('VIDEO_likes')",
+		"INSERT INTO t VALUES (NEXTVAL('photos')), (NEXTVAL('Videos'))",
+	} {
+		for _, how := range []string{"text", "prepared"} {
+			if err := run(t.Context(), c, how, text); err != nil {
+				t.Errorf("%s, %s: %v", text, how, err)
+			}
+		}
+	}
+	before := e.Sequences.Stats().Given
+	for _, text := range []string{
+		"SELECT NEXTVAL('albums')", "SELECT NEXTVAL('ALBUMS')", "SELECT NEXTVAL('vide')", "SELECT NEXTVAL('nobody')", "SELECT NEXTVAL('*')",
+		"SELECT NEXTVAL('photos'), NEXTVAL('albums')", // none is taken of the first
+		"INSERT INTO t VALUES (NEXTVAL('photos')), (NEXTVAL('albums'))", "SELECT NEXTVAL('albums') FROM DUAL LIMIT 1",
+	} {
+		for _, how := range []string{"text", "prepared"} {
+			checkError(t, text+", "+how, run(t.Context(), c, how, text), 1227, "Access denied", "right to use the sequence")
+		}
+	}
+	if got := e.Sequences.Stats().Given; got != before {
+		t.Errorf("%d numbers were taken by statements that were refused, want none", got-before)
+	}
+	// What it may use and is not there is unknown, not denied.
+	wantError(t, c, 4091, "SELECT NEXTVAL('video')", "video")
+	wantError(t, c, 4091, "SELECT NEXTVAL('later')", "later")
+	if got := names(t, c, "SHOW SEQUENCES"); !slices.Equal(got, []string{"photos", "video_likes", "videos"}) {
+		t.Errorf("SHOW SEQUENCES shows %q, want the user's own", got)
+	}
+	if got := names(t, c, "SHOW SEQUENCES LIKE 'VIDEO\\_%'"); !slices.Equal(got, []string{"video_likes"}) {
+		t.Errorf("SHOW SEQUENCES LIKE shows %q, want video_likes", got)
+	}
+}
+
+func TestAListOfSequencesMayBeEmptyOrAll(t *testing.T) {
+	for _, test := range []struct {
+		list []string
+		code uint16
+	}{{nil, 0}, {[]string{"*"}, 0}, {[]string{}, 1227}} {
+		e := newEnv(t, setup{Shards: noShards, Proxy: func(o *proxy.Options) { o.Users[0].Sequences = test.list }})
+		createSequence(t, e, "s")
+		err := run(t.Context(), e.Conn(t, "", nil), "text", "SELECT NEXTVAL('s')")
+		if test.code == 0 && err != nil {
+			t.Errorf("%q: %v", test.list, err)
+		} else if test.code != 0 {
+			checkError(t, "with no sequences", err, test.code)
+		}
+	}
+}
+
+// With unknown_sequence = "create" a user makes sequences of its own names only.
+func TestAUserCreatesNoSequenceByUsingOneThatIsNotItsOwn(t *testing.T) {
+	e := newEnv(t, setup{
+		Shards:   noShards,
+		Sequence: func(o *sequence.Options) { o.CreateUnknown = true },
+		Proxy: func(o *proxy.Options) {
+			o.Unknown, o.Users[0].Sequences = proxy.UnknownCreate, []string{"photos", "mi*"}
+		},
+	})
+	c := e.Conn(t, "", nil)
+	for _, name := range []string{"photos", "mine"} {
+		if got := value(t, c, "SELECT NEXTVAL('"+name+"')"); got != "1" {
+			t.Errorf("%s: got %s, want 1", name, got)
+		}
+	}
+	wantError(t, c, 1227, "SELECT NEXTVAL('yours')")
+	if all, err := e.Sequences.List(t.Context()); err != nil || len(all) != 2 {
+		t.Errorf("got %v, %v; want two sequences", all, err)
+	}
+}
+
+// run executes a text, as it is or prepared.
+func run(ctx context.Context, c *sql.Conn, how, text string) error {
+	if how == "text" {
+		_, err := c.ExecContext(ctx, text)
+		return err
+	}
+	stmt, err := c.PrepareContext(ctx, text)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	_, err = stmt.ExecContext(ctx)
+	return err
+}
+
+// names is the first column of a query's rows.
+func names(t *testing.T, c *sql.Conn, query string) (all []string) {
+	t.Helper()
+	rows, err := c.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		row := make([]any, len(columns))
+		var name string
+		for i := range row {
+			row[i] = new(any)
+		}
+		row[0] = &name
+		if err := rows.Scan(row...); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, name)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
