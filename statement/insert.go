@@ -1,0 +1,325 @@
+package statement
+
+// InsertSource says where an INSERT or REPLACE takes its rows from.
+type InsertSource uint8
+
+// The sources.
+const (
+	// InsertUnknown is a text that Insertion cannot follow: an error of its author's,
+	// or something that the server alone understands.
+	InsertUnknown InsertSource = iota
+	InsertValues               // VALUES (...), (...), also VALUES ROW(...)
+	InsertSet                  // SET a = 1, b = 2
+	InsertQuery                // SELECT, TABLE, WITH, VALUES in parentheses
+)
+
+// Insertion reads INSERT and REPLACE closely: a second look at a text that Analyze has
+// read, for tables of which somebody wants to know. The zero value is ready for use.
+// It keeps its memory from one text to the next, and refers to the text.
+type Insertion struct {
+	Source InsertSource
+	// Ignore: INSERT IGNORE. OnDuplicate and Returning: what follows the rows.
+	Ignore, OnDuplicate, Returning bool
+	// Columns are the columns that are named, in order: of the list in front of the
+	// rows, or of SET. Empty where none are: then they are those of the table.
+	Columns []InsertColumn
+	// ListStart and ListEnd are where a list of columns may be put, in the place of
+	// what is there: an empty list or nothing. Where columns are listed, ListEnd is
+	// before the closing parenthesis: one more can be put there.
+	ListStart, ListEnd int
+	// Rows are the rows of VALUES; SET has one.
+	Rows []InsertRow
+	// AliasEnd is before the closing parenthesis of the columns' aliases, as in
+	// VALUES (1, 2) AS new (a, b); 0 where there are none.
+	AliasEnd int
+
+	l      lexer
+	st     Statement // memory of decoded names
+	params int       // markers passed
+	values []InsertValue
+}
+
+// InsertColumn is a column that an INSERT names.
+type InsertColumn struct {
+	// Name is decoded, in the client's character set and letter case, without
+	// schema and table.
+	Name       []byte
+	Start, End int
+}
+
+// InsertRow is one row of values.
+type InsertRow struct {
+	// Values counts them.
+	Values int
+	// End is where one more value can be put: before the closing parenthesis, or
+	// behind the last assignment of SET. Params counts the markers in front of it.
+	End, Params int
+	// Value is that of the column that was asked for; Kind is ValueMissing if there
+	// is none.
+	Value InsertValue
+}
+
+// ReadInserts begins to read the INSERTs of a text. sql and mode must be those of
+// the Analyze that found the tables.
+func (in *Insertion) ReadInserts(sql []byte, mode Mode) {
+	in.l = lexer{src: sql, mode: mode}
+	in.params = 0
+	in.st.reset(mode)
+	in.values = in.values[:0]
+}
+
+// Read reads the INSERT or REPLACE of table t up to its rows. Tables must come in the
+// order of the text. It reports whether there is something to understand; if not,
+// Source is InsertUnknown.
+func (in *Insertion) Read(t *TableRef) bool {
+	in.Source = InsertUnknown
+	in.Ignore, in.OnDuplicate, in.Returning = false, false, false
+	in.Columns, in.Rows, in.values, in.AliasEnd = in.Columns[:0], in.Rows[:0], in.values[:0], 0
+	l := &in.l
+	for l.end < t.End && l.kind != tEOF || l.pos == 0 {
+		if l.start >= t.Begin && l.kw == kwIgnore && l.end <= t.Start {
+			in.Ignore = true
+		}
+		in.next()
+	}
+	if l.end != t.End || l.bad {
+		return false
+	}
+	in.ListStart, in.ListEnd = l.end, l.end
+	in.next()
+	if in.isWord("partition") {
+		if in.next(); !l.is('(') || !in.skipParentheses() {
+			return false
+		}
+		in.ListStart, in.ListEnd = l.end, l.end
+		in.next()
+	}
+	if l.is('(') && !in.queryFollows() {
+		if !in.columnList() {
+			return false
+		}
+		in.next()
+	}
+	switch l.kw {
+	case kwValues, kwValue:
+		in.Source = InsertValues
+	case kwSet:
+		if len(in.Columns) > 0 || !in.assignments() {
+			return false
+		}
+		in.Source = InsertSet
+	case kwSelect, kwWith, kwTable:
+		in.Source = InsertQuery
+	default:
+		if l.is('(') {
+			in.Source = InsertQuery
+		}
+	}
+	return in.Source != InsertUnknown && !l.bad && !l.seenCond
+}
+
+// Column returns the index of the column that same says is the one, or -1.
+func (in *Insertion) Column(same func(name []byte) bool) int {
+	for i := range in.Columns {
+		if same(in.Columns[i].Name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// ReadRows reads the rows and what follows them. key is the index of the column whose
+// values are wanted; -1 wants none. It is false if not all of it was understood.
+func (in *Insertion) ReadRows(key int) bool {
+	switch in.Source {
+	case InsertSet:
+		row := &in.Rows[0]
+		if key >= 0 {
+			row.Value = in.values[key]
+		}
+		return in.tail()
+	case InsertValues:
+		return in.rows(key) && in.tail()
+	}
+	return false
+}
+
+func (in *Insertion) next() {
+	if in.l.is('?') {
+		in.params++
+	}
+	in.l.next()
+}
+
+// isWord reports whether the current token is a word that has no keyword.
+func (in *Insertion) isWord(lower string) bool {
+	l := &in.l
+	return l.kind == tWord && l.end-l.start == len(lower) && equalFolded(l.src[l.start:l.end], lower)
+}
+
+// queryFollows reports whether the parenthesis at the current token opens a query.
+func (in *Insertion) queryFollows() bool {
+	p := in.l
+	for p.is('(') {
+		p.next()
+	}
+	switch p.kw {
+	case kwSelect, kwWith, kwTable, kwValues:
+		return true
+	}
+	return false
+}
+
+// skipParentheses goes from an opening parenthesis to the one that closes it.
+func (in *Insertion) skipParentheses() bool {
+	for depth := 0; in.l.kind != tEOF; in.next() {
+		switch {
+		case in.l.is('('):
+			depth++
+		case in.l.is(')'):
+			if depth--; depth == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// columnList reads (a, t.b, ...) to its closing parenthesis.
+func (in *Insertion) columnList() bool {
+	l := &in.l
+	if in.next(); l.is(')') {
+		in.ListEnd = l.end
+		return true
+	}
+	for in.column() {
+		if l.is(')') {
+			in.ListStart, in.ListEnd = l.start, l.start
+			return true
+		}
+		if !l.is(',') {
+			return false
+		}
+		in.next()
+	}
+	return false
+}
+
+// column reads a column's name with what qualifies it, and goes behind it.
+func (in *Insertion) column() bool {
+	l := &in.l
+	c := InsertColumn{Start: l.start}
+	for {
+		if l.kind != tWord && l.kind != tQuoted {
+			return false
+		}
+		c.Name, c.End = in.st.decode(*l), l.end
+		if in.next(); !l.is('.') {
+			in.Columns = append(in.Columns, c)
+			return true
+		}
+		in.next()
+	}
+}
+
+// assignments reads SET a = 1, b = 2, to its end.
+func (in *Insertion) assignments() bool {
+	l := &in.l
+	for {
+		in.next()
+		if !in.column() || l.kind != tAssign && !l.is('=') {
+			return false
+		}
+		in.next()
+		v, ok := in.value(false)
+		if !ok {
+			return false
+		}
+		in.values = append(in.values, v)
+		if !l.is(',') {
+			in.Rows = append(in.Rows, InsertRow{Values: len(in.Columns), End: v.End, Params: in.params, Value: InsertValue{Kind: ValueMissing}})
+			return true
+		}
+	}
+}
+
+// rows reads (1, 2), (3, 4), to the token behind.
+func (in *Insertion) rows(key int) bool {
+	l := &in.l
+	for {
+		in.next()
+		if in.isWord("row") {
+			in.next()
+		}
+		if !l.is('(') {
+			return false
+		}
+		row := InsertRow{Value: InsertValue{Kind: ValueMissing}}
+		in.next()
+		for !l.is(')') {
+			if row.Values > 0 {
+				if !l.is(',') {
+					return false
+				}
+				in.next()
+			}
+			v, ok := in.value(true)
+			if !ok {
+				return false
+			}
+			if row.Values == key {
+				row.Value = v
+			}
+			row.Values++
+		}
+		row.End, row.Params = l.start, in.params
+		in.Rows = append(in.Rows, row)
+		if in.next(); !l.is(',') {
+			return true
+		}
+	}
+}
+
+// tail reads what follows the rows, to the end of the statement.
+func (in *Insertion) tail() bool {
+	l := &in.l
+	if l.kw == kwAs {
+		if in.next(); l.kind != tWord && l.kind != tQuoted {
+			return false
+		}
+		if in.next(); l.is('(') {
+			if !in.skipParentheses() {
+				return false
+			}
+			in.AliasEnd = l.start
+			in.next()
+		}
+	}
+	switch {
+	case l.kw == kwOn:
+		in.OnDuplicate = true
+	case l.kw == kwReturning:
+		in.Returning = true
+	case l.kind == tEOF, l.is(';'):
+	default:
+		return false
+	}
+	for depth := 0; l.kind != tEOF && (depth > 0 || !l.is(';')); in.next() {
+		switch {
+		case l.is('('):
+			depth++
+		case l.is(')'):
+			depth--
+		case l.kw == kwReturning && depth == 0:
+			in.Returning = true
+		}
+	}
+	return !l.bad && !l.seenCond
+}
+
+// Trim gives up memory beyond a small bound.
+func (in *Insertion) Trim() {
+	in.Columns, in.Rows, in.values = trim(in.Columns, 32), trim(in.Rows, 16), trim(in.values, 16)
+	in.l.src = nil
+	in.st.Trim()
+}

@@ -1,0 +1,333 @@
+package statement
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+var valueNames = map[ValueKind]string{
+	ValueMissing: "missing", ValueNull: "null", ValueDefault: "default", ValueZero: "zero", ValueNumber: "number",
+	ValueExplicit: "explicit", ValueText: "text", ValueParam: "param", ValueExpression: "expression", ValueOpaque: "opaque",
+}
+
+// described writes what an Insertion says of the first statement of a text, asked for
+// the column id: source, flags, columns, what stands between ListStart and ListEnd, and
+// the rows, each with its value and the text from its End on.
+func described(sql string, mode Mode) string {
+	var st Statement
+	var in Insertion
+	st.Analyze([]byte(sql), mode)
+	if len(st.Tables) == 0 {
+		return "no table"
+	}
+	in.ReadInserts([]byte(sql), mode)
+	if !in.Read(&st.Tables[0]) {
+		return "unknown"
+	}
+	words := []string{[]string{"unknown", "values", "set", "query"}[in.Source]}
+	key := in.Column(func(name []byte) bool { return bytes.EqualFold(name, []byte("id")) })
+	for i, c := range in.Columns {
+		name := string(c.Name)
+		if i == key {
+			name = "*" + name
+		}
+		words = append(words, name)
+	}
+	if in.Source == InsertValues && len(in.Columns) == 0 {
+		words = append(words, fmt.Sprintf("[%s]%.3s", sql[in.ListStart:in.ListEnd], sql[in.ListEnd:]))
+	}
+	if in.Source == InsertQuery {
+		return strings.Join(words, " ")
+	}
+	if len(in.Columns) == 0 {
+		key = 0
+	}
+	if !in.ReadRows(key) {
+		return "unread"
+	}
+	if in.Ignore {
+		words[0] += " ignore"
+	}
+	if in.OnDuplicate {
+		words[0] += " duplicate"
+	}
+	if in.Returning {
+		words[0] += " returning"
+	}
+	if in.AliasEnd > 0 {
+		words = append(words, "alias"+sql[in.AliasEnd:in.AliasEnd+1])
+	}
+	for _, r := range in.Rows {
+		v := ""
+		if r.Value.Kind != ValueMissing {
+			v = " " + sql[r.Value.Start:r.Value.End]
+		}
+		if r.Value.Kind == ValueNumber {
+			v += fmt.Sprintf("=%d", r.Value.Number)
+		}
+		words = append(words, fmt.Sprintf("<%d %s%s|%.1s>", r.Values, valueNames[r.Value.Kind], v, sql[r.End:]))
+	}
+	return strings.Join(words, " ")
+}
+
+func TestAnInsertIsReadClosely(t *testing.T) {
+	for _, c := range []struct{ sql, want string }{
+		{"insert into t (id, a) values (null, 'x')", "values *id a <2 null null|)>"},
+		{"insert into t (a) values ('x'), ('y')", "values a <1 missing|)> <1 missing|)>"},
+		{"insert t values (0,'),(')", "values [] va <2 zero 0|)>"},
+		{"insert into t () values (), ()", "values [ ()] va <0 missing|)> <0 missing|)>"},
+		{"insert into t values ()", "values [] va <0 missing|)>"},
+		{"insert into t(a)values(1)on duplicate key update a = values(a)", "values duplicate a <1 missing|)>"},
+		{"insert ignore into t (a) value (1)", "values ignore a <1 missing|)>"},
+		{"insert into t (`a`, t.`ID`, s.t.b) values (1, default, f(1, 2))", "values a *ID b <3 default default|)>"},
+		{"replace into t partition (p0, p1) (a) values (1)", "values a <1 missing|)>"},
+		{"insert into t partition (p0) values (1)", "values [] va <1 number 1=1|)>"},
+		{"insert into t (a) values row(1), row (2)", "values a <1 missing|)> <1 missing|)>"},
+		{"insert into t (a) values (1) as new on duplicate key update a = new.a", "values duplicate a <1 missing|)>"},
+		{"insert into t (a, b) values (1, 2) as new (m, n) on duplicate key update a = m", "values duplicate a b alias) <2 missing|)>"},
+		{"insert into t (a) values (1) returning id, (select 1)", "values returning a <1 missing|)>"},
+		{"insert into t (a) values (1) on duplicate key update a = (2) returning id", "values duplicate returning a <1 missing|)>"},
+		{"insert into t (a) values (?), (?)", "values a <1 missing|)> <1 missing|)>"},
+		{"insert into t set a = 1", "set a <1 missing|>"},
+		{"insert into t set a = 1, id = NULL, b := (2, 3)", "set a *id b <3 null NULL|>"},
+		{"insert into t set t.id = default on duplicate key update a = 1", "set duplicate *id <1 default default| >"},
+		{"insert into t set a = if(1, 2, 3) as new", "set a <1 missing| >"},
+		{"replace t set a = 1;", "set a <1 missing|;>"},
+		{"insert into t (a) select 1", "query a"},
+		{"insert into t (a) (select 1)", "query a"},
+		{"insert into t (select 1)", "query"},
+		{"insert into t ((select 1) union (select 2))", "query"},
+		{"insert into t table u", "query"},
+		{"insert into t with c as (select 1) select * from c", "query"},
+		{"insert into t (values row(1))", "query"},
+		{"insert into t (a values (1)", "unknown"},
+		{"insert into t (a, ) values (1)", "unknown"},
+		{"insert into t (a) value", "unread"},
+		{"insert into t (a) values (1", "unread"},
+		{"insert into t (a) values (1,)", "unread"},
+		{"insert into t (a) values (1,,2)", "unread"},
+		{"insert into t (a) values (1) (2)", "unread"},
+		{"insert into t (a) values (1) limit 1", "unread"},
+		{"insert into t (a) set a = 1", "unknown"},
+		{"insert into t (a) values (1 /*!99999 , 2 */)", "unread"},
+		{"insert into t (a) values (1 /*! + 2 */)", "values a <1 missing|)>"},
+		{"insert into t", "unknown"},
+	} {
+		if got := described(c.sql, Mode{}); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.sql, got, c.want)
+		}
+	}
+}
+
+func TestWhatAnIntegerColumnMakesOfAValue(t *testing.T) {
+	for _, c := range []struct{ value, want string }{
+		{"NULL", "null"},
+		{"null", "null"},
+		{"(NULL)", "null"},
+		{`\N`, "null"},
+		{"-null", "expression"},
+		{"default", "default"},
+		{"default(id)", "opaque"},
+		{"(default)", "expression"},
+		{"0", "zero"},
+		{"00", "zero"},
+		{"-0", "zero"},
+		{"+0", "zero"},
+		{"((0))", "zero"},
+		{"0.0", "zero"},
+		{".0", "zero"},
+		{"0e0", "zero"},
+		{"0.2", "zero"},
+		{"0.5", "expression"},
+		{"0.8", "explicit"},
+		{"1e-9", "zero"},
+		{"false", "zero"},
+		{"'0'", "zero"},
+		{`"0"`, "zero"},
+		{"' 0 '", "zero"},
+		{"'-0'", "zero"},
+		{"'0.0'", "zero"},
+		{"5", "number 5"},
+		{"+5", "number 5"},
+		{"(5)", "number 5"},
+		{"5.0", "number 5"},
+		{"5e2", "number 500"},
+		{"'5'", "number 5"},
+		{"' 5'", "number 5"},
+		{"'5e2'", "number 500"},
+		{"true", "number 1"},
+		{"18446744073709551615", "number 18446744073709551615"},
+		{"'+7'", "number 7"},
+		{"-5", "explicit"},
+		{"- 5", "explicit"},
+		{"'-5'", "explicit"},
+		{"1.7", "explicit"},
+		{"18446744073709551616", "explicit"},
+		{"1e400", "explicit"},
+		{"'5 apples'", "explicit"},
+		{"'-5x'", "explicit"},
+		{"''", "text"},
+		{"' '", "text"},
+		{"'x'", "text"},
+		{"'0x1F'", "text"},
+		{"'-'", "text"},
+		{"'0.2x'", "text"},
+		{"--5", "number 5"}, // a double minus without a space is no comment
+		{"- -5", "number 5"},
+		{"-'5'", "expression"},
+		{"('5')", "expression"},
+		{"0x1F", "expression"},
+		{"x'1F'", "expression"},
+		{"b'0'", "expression"},
+		{"N'0'", "expression"},
+		{"_utf8mb4'0'", "expression"},
+		{"'0' '1'", "expression"},
+		{"?", "param"},
+		{"? + 1", "expression"},
+		{"(?)", "expression"},
+		{"-?", "expression"},
+		{"a", "expression"},
+		{"a + 1", "expression"},
+		{"@x", "expression"},
+		{"@@insert_id", "expression"},
+		{"1 + 1", "expression"},
+		{"(1) + (2)", "expression"},
+		{"case when 1 then 2 end", "expression"},
+		{"!1", "expression"},
+		{"date '2024-01-01'", "expression"},
+		{"f(1)", "opaque"},
+		{"`f` (1)", "opaque"},
+		{"nextval('s')", "opaque"},
+		{"last_insert_id()", "opaque"},
+		{"1 + f()", "opaque"},
+		{"(select 1)", "opaque"},
+		{"@x := 5", "opaque"},
+		{"next value for s", "opaque"},
+		{"1 in (2)", "opaque"},
+		{"current_timestamp()", "opaque"},
+	} {
+		for _, form := range []string{"insert into t (id, a) values (%s, 1)", "insert into t set id = %s, a = 1", "insert into t (a, id) values (1, %s)"} {
+			sql := fmt.Sprintf(form, c.value)
+			var st Statement
+			var in Insertion
+			st.Analyze([]byte(sql), Mode{})
+			in.ReadInserts([]byte(sql), Mode{})
+			if !in.Read(&st.Tables[0]) || !in.ReadRows(in.Column(func(name []byte) bool { return string(name) == "id" })) {
+				t.Errorf("%s: not read", sql)
+				continue
+			}
+			v := in.Rows[0].Value
+			got := valueNames[v.Kind]
+			if v.Kind == ValueNumber {
+				got += fmt.Sprint(" ", v.Number)
+			}
+			if got != c.want || sql[v.Start:v.End] != c.value {
+				t.Errorf("%s: got %s %q, want %s", sql, got, sql[v.Start:v.End], c.want)
+			}
+		}
+	}
+}
+
+func TestMarkersAreCountedInFrontOfValuesAndRowEnds(t *testing.T) {
+	const sql = "insert into t (a, id) values (?, ?), (concat(?, ?), null), (1, ?) on duplicate key update a = ?"
+	var st Statement
+	var in Insertion
+	st.Analyze([]byte(sql), Mode{})
+	in.ReadInserts([]byte(sql), Mode{})
+	if !in.Read(st.Table()) || !in.ReadRows(1) {
+		t.Fatal("not read")
+	}
+	var got []string
+	for _, r := range in.Rows {
+		got = append(got, fmt.Sprint(r.Value.Params, r.Params))
+	}
+	if got, want := strings.Join(got, ", "), "1 2, 4 4, 4 5"; got != want {
+		t.Errorf("markers in front of value and end: got %s, want %s", got, want)
+	}
+}
+
+func TestTheInsertsOfATextAreReadInTurn(t *testing.T) {
+	const sql = "/* x */; insert into a (b) values (1); select 1; replace into c set d = 2; update x set y = 1; insert into e select 1; insert into f values (3),(4)"
+	var st Statement
+	var in Insertion
+	st.Analyze([]byte(sql), Mode{})
+	in.ReadInserts([]byte(sql), Mode{})
+	var got []string
+	for i := range st.Tables {
+		if st.Tables[i].Kind == Update {
+			continue
+		}
+		ok := in.Read(&st.Tables[i])
+		rows := in.Source != InsertQuery && in.ReadRows(0)
+		got = append(got, fmt.Sprintf("%s %v %v %d", st.Tables[i].Name, ok, rows, len(in.Rows)))
+	}
+	if got, want := strings.Join(got, ", "), "a true true 1, c true true 1, e true false 0, f true true 2"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// FuzzInsertion: no text makes an Insertion panic, offsets are in order and in range,
+// and what is read of values is what stands there.
+func FuzzInsertion(f *testing.F) {
+	for _, sql := range corpus {
+		f.Add([]byte(sql), byte(0), byte(0))
+	}
+	for _, sql := range []string{
+		"insert into t (id, a) values (null, 'x'), (0, f(1, 2)) on duplicate key update a = 1",
+		"insert into t set a = 1, id = (NULL); replace t values (), ()",
+		"insert into t partition (p) (a) values row(-5) as n (m)",
+	} {
+		f.Add([]byte(sql), byte(0), byte(0))
+		f.Add([]byte(sql), byte(2), byte(1))
+	}
+	var in Insertion
+	f.Fuzz(func(t *testing.T, sql []byte, m, key byte) {
+		mode := modeOf(m)
+		var st Statement
+		st.Analyze(sql, mode)
+		in.ReadInserts(sql, mode)
+		end := 0
+		for i := range st.Tables {
+			table := &st.Tables[i]
+			if table.Kind == Update {
+				continue
+			}
+			if table.Begin < end || table.Start < table.Begin || table.End <= table.Start || table.End > len(sql) {
+				t.Fatalf("table %+v after %d of %d", table, end, len(sql))
+			}
+			end = table.End
+			if !in.Read(table) || in.Source == InsertQuery {
+				continue
+			}
+			if in.ListStart < end || in.ListEnd < in.ListStart || in.ListEnd > len(sql) {
+				t.Fatalf("list at [%d,%d) after %d of %d", in.ListStart, in.ListEnd, end, len(sql))
+			}
+			index := int(key)
+			if in.Source == InsertSet && index >= len(in.Columns) {
+				index = -1
+			}
+			if !in.ReadRows(index) {
+				continue
+			}
+			end = in.ListEnd
+			if in.Source == InsertSet {
+				end = table.End
+			}
+			for _, r := range in.Rows {
+				v := r.Value
+				if v.Kind != ValueMissing && (v.Start < end || v.End <= v.Start || v.End > r.End) {
+					t.Fatalf("value at [%d,%d) after %d, row ends at %d", v.Start, v.End, end, r.End)
+				}
+				if r.End < end || r.End > len(sql) || in.Source == InsertValues && sql[r.End] != ')' {
+					t.Fatalf("row ends at %d after %d of %d", r.End, end, len(sql))
+				}
+				end = r.End
+			}
+			if in.AliasEnd != 0 && (in.AliasEnd < end || sql[in.AliasEnd] != ')') {
+				t.Fatalf("alias ends at %d after %d of %d", in.AliasEnd, end, len(sql))
+			}
+		}
+	})
+}

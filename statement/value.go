@@ -1,0 +1,201 @@
+package statement
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// ValueKind says what is known of a value in a row without asking a server.
+type ValueKind uint8
+
+// The kinds. Number, Explicit and Zero are about the number that an integer column
+// makes of the value.
+const (
+	ValueMissing    ValueKind = iota
+	ValueNull                 // NULL, \N
+	ValueDefault              // DEFAULT
+	ValueZero                 // 0, '0', 0.0, FALSE, -0
+	ValueNumber               // 5, '5', TRUE: see InsertValue.Number
+	ValueExplicit             // a literal that is none of these and neither NULL nor 0: -5, 1.7
+	ValueText                 // a string that is no number: an error or 0, as sql_mode says
+	ValueParam                // ?
+	ValueExpression           // anything else that can be evaluated twice without harm
+	ValueOpaque               // an expression that cannot: with functions, subqueries, assignments
+)
+
+// InsertValue is a value in a row.
+type InsertValue struct {
+	Kind       ValueKind
+	Start, End int    // sql[Start:End]
+	Params     int    // markers in front of it
+	Number     uint64 // of ValueNumber
+}
+
+// valueState follows the tokens of one value.
+type valueState struct {
+	tokens int
+	first  lexer // the first token that is no parenthesis and no sign
+	signs  int   // in front of it
+	minus  bool
+	simple bool // nothing but parentheses, signs and first so far
+	opaque bool
+	opened int // parentheses in front of first
+}
+
+// value reads one value, to the token behind it. parenthesis says that a closing
+// parenthesis ends it, too.
+func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
+	l := &in.l
+	v = InsertValue{Start: l.start, Params: in.params}
+	s := valueState{simple: true}
+	depth := 0
+	prev := *l
+	for ; l.kind != tEOF; in.next() {
+		if depth == 0 {
+			if l.is(',') || l.is(';') || parenthesis && l.is(')') {
+				break
+			}
+			if !parenthesis && s.tokens > 0 && (l.kw == kwOn || l.kw == kwReturning || l.kw == kwAs) {
+				break
+			}
+		}
+		switch {
+		case l.is('('):
+			if s.first.kind == tEOF && s.signs == 0 {
+				s.opened++
+			} else {
+				s.simple = false
+			}
+			// MOD( and IN( are functions, too, as far as this is concerned.
+			if s.tokens > 0 && (prev.kind == tWord || prev.kind == tQuoted) {
+				s.opaque = true
+			}
+			depth++
+		case l.is(')'):
+			if depth--; depth < 0 {
+				return v, false
+			}
+		case s.first.kind == tEOF && (l.is('-') || l.is('+')):
+			s.signs++
+			s.minus = s.minus != l.is('-')
+		case s.first.kind == tEOF:
+			s.first = *l
+		default:
+			s.simple = false
+		}
+		if l.kind == tAssign || l.kw == kwSelect || l.kw == kwTable || l.kw == kwValues || l.kw == kwNext || l.kw == kwPrevious {
+			s.opaque = true
+		}
+		s.tokens++
+		v.End = l.end
+		prev = *l
+	}
+	if s.tokens == 0 || depth != 0 || s.first.kind == tEOF && s.tokens > 0 {
+		return v, false
+	}
+	v.Kind, v.Number = s.classify(in)
+	return v, true
+}
+
+// classify says what a value is.
+func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
+	f := &s.first
+	text := f.src[f.start:f.end]
+	if !s.simple {
+		if s.opaque {
+			return ValueOpaque, 0
+		}
+		return ValueExpression, 0
+	}
+	switch f.kind {
+	case tWord:
+		switch {
+		case s.signs > 0: // -NULL is NULL, and -x anything
+		case f.kw == kwNull:
+			return ValueNull, 0
+		case f.kw == kwDefault && s.opened == 0:
+			return ValueDefault, 0
+		case f.kw == kwTrue:
+			return ValueNumber, 1
+		case f.kw == kwFalse:
+			return ValueZero, 0
+		}
+	case tPunct:
+		if f.ch == '?' && s.tokens == 1 {
+			return ValueParam, 0
+		}
+	case tNumber:
+		if text[0] == '\\' {
+			return ValueNull, 0
+		}
+		return s.number(text)
+	case tString:
+		if text[0] != '\'' && text[0] != '"' || s.signs > 0 || s.opened > 0 {
+			break // N'5', x'35'
+		}
+		text = bytes.Trim(in.st.decode(*f), " \t\r\n\v\f")
+		kind, n := s.number(text)
+		if kind == ValueExpression {
+			// What sql_mode allows of it is the number that it begins with.
+			kind = ValueText
+			if begin := leadingNumber(text); len(begin) < len(text) {
+				if k, _ := (&valueState{}).number(begin); k == ValueNumber || k == ValueExplicit {
+					kind = ValueExplicit
+				}
+			}
+		}
+		return kind, n
+	}
+	return ValueExpression, 0
+}
+
+// number says what a literal is in an integer column.
+func (s *valueState) number(text []byte) (ValueKind, uint64) {
+	if len(text) > 0 && (text[0] == '-' || text[0] == '+') { // in a string
+		if s.signs > 0 {
+			return ValueExpression, 0
+		}
+		s.signs, s.minus = 1, text[0] == '-'
+		text = text[1:]
+	}
+	n, whole := parseUint(text)
+	if !whole {
+		if len(text) == 0 || classes[text[0]] != cDigit && text[0] != '.' || isNumberWord(text) {
+			return ValueExpression, 0 // 0x1F, b'1'
+		}
+		f, err := strconv.ParseFloat(string(text), 64)
+		switch {
+		case err != nil && math.IsInf(f, 1):
+			return ValueExplicit, 0 // beyond every integer
+		case err != nil:
+			return ValueExpression, 0
+		case f < 0.75 && f != 0 && f >= 0.25:
+			return ValueExpression, 0 // a half: rounded as its type is
+		case f < 0.5:
+			return ValueZero, 0
+		case f != math.Trunc(f) || f >= 1<<53:
+			return ValueExplicit, 0
+		}
+		n = uint64(f)
+	}
+	switch {
+	case n == 0:
+		return ValueZero, 0
+	case s.minus:
+		return ValueExplicit, 0
+	}
+	return ValueNumber, n
+}
+
+// leadingNumber is the number without exponent that text begins with.
+func leadingNumber(text []byte) []byte {
+	i := 0
+	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
+		i = 1
+	}
+	for dot := false; i < len(text) && (classes[text[i]] == cDigit || text[i] == '.' && !dot); i++ {
+		dot = dot || text[i] == '.'
+	}
+	return text[:i]
+}
