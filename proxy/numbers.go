@@ -18,6 +18,7 @@ type callPlan struct {
 	served  []bool // the NEXTVALs whose names are served here, by call
 	own     bool   // the whole text can be answered here
 	rewrite bool   // some calls are replaced
+	perRow  bool   // some numbers are not one per call: see fillRows
 }
 
 // planCalls decides about a text with calls. Names that are not served are an
@@ -41,6 +42,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 					return plan, err
 				}
 				numbers++
+				plan.perRow = plan.perRow || call.Place != statement.PlaceOnce
 			} else {
 				all = false
 			}
@@ -52,9 +54,12 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 		if s.srv.opts.Unknown == UnknownRelay && numbers == 0 {
 			return callPlan{}, nil
 		}
-		return plan, notSupported("%s is not supported: take the number with SELECT NEXTVAL('name') first, or write INSERT ... VALUES", st.Refusal)
+		return plan, refusedForm(st.Refusal)
 	}
 	plan.rewrite = plan.rewrite || numbers > 0
+	if mixesIDsLater(st, plan) {
+		return plan, notSupported("NEXTVAL and LAST_INSERT_ID() in one statement that stands behind another is not supported: send it alone")
+	}
 	plan.own = all && s.answerable(st) && (prepared || !s.limitsRows())
 	return plan, nil
 }
@@ -187,6 +192,9 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 		return errTooLong
 	}
 	protocol.PutHeader(s.own, size, 0)
+	if st.Kind == statement.Set {
+		sql = bytes.Clone(sql) // which lies in the buffer that the client fills
+	}
 	if err := s.sendOwn(c); err != nil {
 		return err
 	}
@@ -201,20 +209,22 @@ func (s *session) sendOwn(c *backend.Conn) error {
 	return s.exchange(c, s.own, protocol.ShapeResult)
 }
 
-// substitutions says what stands in each call's place. The values of numbers and of
-// the previous id are left to the caller.
+// substitutions says what stands in each call's place: in each statement the first
+// number is the one that LAST_INSERT_ID() gives afterwards. The values of numbers and of
+// the previous id are left to the caller. With previous, those of the first statement are
+// replaced that read LAST_INSERT_ID(), which those behind it are left to read.
 func (s *session) substitutions(st *statement.Statement, plan callPlan, previous bool) []statement.Substitution {
 	subs := make([]statement.Substitution, len(st.Calls))
-	first := true
+	first := -1 // the statement whose first number is in its place
 	for i := range st.Calls {
 		call := &st.Calls[i]
 		switch {
-		case plan.served[i] && first:
-			first = false
+		case plan.served[i] && call.Statement != first:
+			first = call.Statement
 			subs[i].Replacement = statement.AsLastInsertID
 		case plan.served[i]:
 			subs[i].Replacement = statement.AsUnsigned
-		case previous && (call.Func == statement.LastInsertID || call.Func == statement.LastInsertIDVariable):
+		case previous && call.Statement == 0 && (call.Func == statement.LastInsertID || call.Func == statement.LastInsertIDVariable):
 			subs[i].Replacement = statement.AsUnsigned
 		case s.replacesID(st, call):
 			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: uint64(s.id)}
@@ -243,10 +253,32 @@ func (s *session) askPrevious(words statement.Words) (uint64, error) {
 	return s.askLastID(s.state.lastID.holder)
 }
 
-// mixesIDs says whether a text takes numbers and reads LAST_INSERT_ID() as well.
+// mixesIDs says whether a text's first statement takes numbers and reads LAST_INSERT_ID()
+// as well.
 func mixesIDs(st *statement.Statement, plan callPlan) bool {
+	return mixesIDsIn(st, plan, 0)
+}
+
+// mixesIDsLater is mixesIDs for the statements behind the first. Nobody but the server
+// knows what LAST_INSERT_ID() is before them, and they change it while they run.
+func mixesIDsLater(st *statement.Statement, plan callPlan) bool {
+	if st.Kind != statement.Multi {
+		return false
+	}
+	for i := range st.Calls {
+		if n := st.Calls[i].Statement; n > 0 && plan.served[i] && mixesIDsIn(st, plan, n) {
+			return true
+		}
+	}
+	return false
+}
+
+func mixesIDsIn(st *statement.Statement, plan callPlan, index int) bool {
 	numbers, reads := false, false
 	for i := range st.Calls {
+		if st.Calls[i].Statement != index {
+			continue
+		}
 		switch st.Calls[i].Func {
 		case statement.Nextval:
 			numbers = numbers || plan.served[i]
@@ -387,4 +419,9 @@ func (s *session) takeHidden(p *prepared, previous uint64) (values []uint64, err
 		}
 	}
 	return values, nil
+}
+
+// refusedForm is the error for a form of NEXTVAL that cannot be given a number.
+func refusedForm(form string) error {
+	return notSupported("%s is not supported: take the number with SELECT NEXTVAL('name') first, or write INSERT ... VALUES", form)
 }

@@ -43,6 +43,9 @@ func (s *session) prepare(sql []byte) error {
 		if err == nil && plan.rewrite {
 			err = s.knownAtPrepare(st)
 		}
+		if err == nil && plan.perRow {
+			err = notFilled(st, plan)
+		}
 		switch {
 		case err != nil:
 			return err

@@ -271,6 +271,8 @@ func (s *session) keys(sql []byte) (passOn bool, err error) {
 	switch {
 	case err != nil:
 		return false, err
+	case plan.perRow:
+		return false, s.fillRows(sql, plan)
 	case plan.own:
 		return false, s.answerSelect(st, sql, plan.served, nil)
 	case plan.rewrite:

@@ -24,11 +24,15 @@ type analyzer struct {
 	muted   int  // calls before this offset belong to another call's argument
 
 	problem string // first reason why a NEXTVAL cannot be given a number
+	refusal string // why none in this statement can
+	index   int    // statements in front that are not empty
+	shifts  bool   // a statement before may have changed how texts are read
+	shifted bool   // a NEXTVAL stands behind one
 
-	ins insertState
+	first int // where the current statement begins
 
-	index int // statements in front that are not empty
-	first int // where the current one begins
+	ins  insertState
+	part part
 }
 
 // insertState is what an INSERT or REPLACE has shown of itself.
@@ -36,7 +40,18 @@ type insertState struct {
 	on     bool       // within INSERT or REPLACE
 	source insertFrom // where the rows come from
 	row    int        // index of the VALUES tuple, -1 before the first
+	update int        // NEXTVALs in ON DUPLICATE KEY UPDATE
 }
+
+// part is what a statement has come to, outside of parentheses.
+type part uint8
+
+const (
+	partMain      part = iota
+	partAlias          // of a VALUES, and what follows
+	partUpdate         // ON DUPLICATE KEY UPDATE
+	partReturning      // RETURNING
+)
 
 // Analyze finds out what sql asks for, and overwrites st. It keeps a reference
 // to sql in the slices that it fills, does not change it, and allocates only
@@ -52,13 +67,15 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 	first := Empty
 	for a.pos < len(sql) || statements == 0 {
 		st.Kind = Empty
+		a.index = statements
+		assigned := len(st.Assignments)
 		more := a.statement()
 		if st.Kind != Empty {
 			if statements++; statements == 1 {
 				first = st.Kind
 			}
-			a.index = statements
 		}
+		a.shifts = a.shifts || st.shiftsMode(assigned)
 		if a.bad || !more {
 			break
 		}
@@ -73,12 +90,8 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		st.Kind = first
 	default:
 		st.Kind = Multi
-		st.Items = st.Items[:0] // columns of several results
-		for i := range st.Calls {
-			st.Calls[i].Item = -1
-		}
-		if a.nextval > 0 {
-			a.problem = "NEXTVAL in a multi-statement"
+		if a.shifted && readByMode(sql) {
+			a.note("NEXTVAL behind a statement that may change the meaning of quotes, backslashes or letters")
 		}
 	}
 	if a.execs > 0 {
@@ -147,11 +160,11 @@ func (st *Statement) bad() {
 // was one.
 func (a *analyzer) statement() bool {
 	a.depth, a.prev, a.calls, a.table, a.muted = 0, kwNone, false, false, 0
-	a.ins = insertState{}
+	a.ins, a.part, a.refusal = insertState{}, partMain, ""
 	if len(a.st.levels) == 0 {
 		a.st.levels = append(a.st.levels, level{})
 	}
-	a.st.levels[0] = level{calls: int32(len(a.st.Calls)), names: true, empty: true}
+	a.st.levels[0] = level{calls: int32(len(a.st.Calls)), names: true, empty: true, top: true}
 	a.next()
 	if a.kind == tEOF {
 		return false
@@ -215,6 +228,48 @@ func (a *analyzer) note(reason string) {
 	}
 }
 
+// number takes a NEXTVAL into account.
+func (a *analyzer) number() {
+	a.nextval++
+	a.shifted = a.shifted || a.shifts
+	if a.refusal != "" {
+		a.note(a.refusal)
+	}
+}
+
+// shiftsMode reports whether the statement just read may change how the server reads
+// those behind it in the same text. Its assignments are those from the one given.
+func (st *Statement) shiftsMode(assignment int) bool {
+	switch st.Kind {
+	case Call, Execute, ExecuteImmediate:
+		return true
+	case Set:
+		for i := range st.Assignments[assignment:] {
+			switch as := &st.Assignments[assignment+i]; as.Target {
+			case UserVariable, GlobalVariable, Transaction, Password, Role, StatementFor:
+			case SessionVariable:
+				switch string(as.Name) {
+				case "sql_mode", "character_set_client":
+					return true
+				}
+			default:
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readByMode reports whether a Mode makes a difference to a text.
+func readByMode(sql []byte) bool {
+	for _, c := range sql {
+		if c >= 0x80 || c == '"' || c == '\\' || c == '[' {
+			return true
+		}
+	}
+	return false
+}
+
 // peek reads the token after the current one without moving on.
 func (a *analyzer) peek() lexer {
 	p := a.lexer
@@ -232,4 +287,7 @@ func (a *analyzer) finish() {
 	lv := &a.st.levels[0]
 	a.endList(lv)
 	a.endSelect(lv)
+	if a.ins.update > 0 && (a.ins.row > 0 || lv.union) {
+		a.note(updatesRows)
+	}
 }

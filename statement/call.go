@@ -142,7 +142,11 @@ func (a *analyzer) add(c FuncCall) {
 	if a.ins.on && a.ins.source == fromNowhere {
 		a.note("NEXTVAL in front of VALUES")
 	}
-	c.ParamsBefore, c.Item = a.st.Params, -1
+	c.ParamsBefore, c.Item, c.Statement = a.st.Params, -1, a.index
+	c.depth, c.inList = a.depth, a.st.levels[a.depth].inList
+	if c.Func == Nextval {
+		a.place(&c)
+	}
 	if a.ins.row > 0 {
 		c.Row = a.ins.row
 	}
@@ -151,7 +155,7 @@ func (a *analyzer) add(c FuncCall) {
 
 // sequenceCall reads a NEXTVAL whose opening parenthesis is p.
 func (a *analyzer) sequenceCall(p lexer) {
-	a.nextval++
+	a.number()
 	if a.start < a.muted {
 		return
 	}

@@ -7,7 +7,7 @@ func (a *analyzer) create() bool {
 	switch a.kw {
 	case kwTable:
 		a.table = true
-		a.note("NEXTVAL in CREATE TABLE")
+		a.refusal = "NEXTVAL in CREATE TABLE"
 		if temporary {
 			a.st.Words |= TemporaryTable
 			return a.relayed(CreateTemporaryTable)

@@ -25,11 +25,11 @@ func (a *analyzer) head() bool {
 		return a.insert(Replace)
 	case kwUpdate:
 		a.updatedTable()
-		return a.dml(Update, "NEXTVAL in UPDATE")
+		return a.dml(Update, "")
 	case kwDelete:
-		return a.dml(Delete, "NEXTVAL in DELETE")
+		return a.dml(Delete, "")
 	case kwWith:
-		return a.dml(With, "NEXTVAL in WITH")
+		return a.dml(With, "")
 	case kwValues:
 		return a.dml(Values, "NEXTVAL in VALUES")
 	case kwSet:
@@ -75,7 +75,7 @@ func (a *analyzer) head() bool {
 	case kwCall:
 		return a.call()
 	case kwDo:
-		return a.dml(Do, "NEXTVAL in DO")
+		return a.dml(Do, "")
 	case kwLoad:
 		return a.load()
 	case kwPrepare:
@@ -86,7 +86,7 @@ func (a *analyzer) head() bool {
 		if p := a.peek(); p.kw == kwImmediate {
 			return a.prepare(ExecuteImmediate, "NEXTVAL in EXECUTE IMMEDIATE")
 		}
-		return a.dml(Execute, "NEXTVAL in EXECUTE ... USING")
+		return a.dml(Execute, "")
 	case kwDeallocate:
 		st.Words |= SQLPrepare
 		return a.relayed(Deallocate)
@@ -138,10 +138,7 @@ func (a *analyzer) head() bool {
 // dml reads a statement in which calls are looked for. refusal is the reason
 // why a NEXTVAL in it cannot be given a number, if it never can.
 func (a *analyzer) dml(k Kind, refusal string) bool {
-	a.st.Kind, a.calls = k, true
-	if refusal != "" {
-		a.note(refusal)
-	}
+	a.st.Kind, a.calls, a.refusal = k, true, refusal
 	a.token()
 	return a.scan()
 }
@@ -168,8 +165,7 @@ func (a *analyzer) relayedFromHere(k Kind) bool {
 // other reads a text that is not understood. Semicolons may be a part of it
 // (compound statements), so it reaches to the end.
 func (a *analyzer) other() bool {
-	a.st.Kind, a.calls = Other, true
-	a.note("NEXTVAL in this kind of statement")
+	a.st.Kind, a.calls, a.refusal = Other, true, "NEXTVAL in this kind of statement"
 	return a.rest()
 }
 
@@ -185,7 +181,7 @@ func (a *analyzer) parenthesised() bool {
 	case kwTable:
 		return a.dml(Select, "NEXTVAL with TABLE")
 	case kwWith:
-		return a.dml(With, "NEXTVAL in WITH")
+		return a.dml(With, "")
 	case kwValues:
 		return a.dml(Values, "NEXTVAL in VALUES")
 	}
@@ -202,17 +198,7 @@ func (a *analyzer) insert(k Kind) bool {
 	for {
 		a.advance()
 		switch a.kw {
-		case kwLowPriority, kwHighPriority, kwInto:
-			continue
-		case kwDelayed:
-			if k == Insert {
-				a.note("NEXTVAL in INSERT DELAYED")
-			} else {
-				a.note("NEXTVAL in REPLACE DELAYED")
-			}
-			continue
-		case kwIgnore:
-			a.note("NEXTVAL in INSERT IGNORE")
+		case kwLowPriority, kwHighPriority, kwDelayed, kwIgnore, kwInto:
 			continue
 		}
 		break
@@ -325,7 +311,6 @@ func (a *analyzer) show() bool {
 // call reads CALL; the procedure's name is no function, whatever it is.
 func (a *analyzer) call() bool {
 	a.st.Kind, a.calls = Call, true
-	a.note("NEXTVAL in CALL")
 	if p := a.peek(); p.kind == tWord || p.kind == tQuoted {
 		a.moveTo(p)
 	}
@@ -352,13 +337,12 @@ func (a *analyzer) load() bool {
 
 // prepare reads PREPARE and EXECUTE IMMEDIATE, whose text is in a string.
 func (a *analyzer) prepare(k Kind, refusal string) bool {
-	a.st.Kind, a.calls = k, true
-	a.note(refusal)
+	a.st.Kind, a.calls, a.refusal = k, true, refusal
 	p := a.lexer
 	for p.kind != tEOF && !p.is(';') {
 		p.next()
 		if p.kind == tString && a.namesSequence(p) {
-			a.nextval++
+			a.number()
 		}
 	}
 	return a.scan()

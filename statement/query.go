@@ -17,12 +17,16 @@ type level struct {
 	itemExec  bool  // it begins inside an executable comment
 	query     bool  // SELECT, VALUES, TABLE or WITH was seen at this level
 	from      bool  // the current SELECT has a FROM clause with a table
-	grouped   bool  // the current SELECT has a GROUP BY clause
+	groupBy   int32 // where the GROUP BY clause of the current SELECT begins, 0 if it has none
 	inFrom    bool  // within the FROM clause
 	inList    bool  // within the select list
 	names     bool  // somebody sees the names of this level's select list
 	empty     bool  // no token yet
-	with      bool  // began with WITH
+	with      bool  // began with WITH, and still is at the common table expressions
+	top       bool  // the statement itself, or its query in parentheses and nothing else
+	union     bool  // SELECTs are joined by UNION, EXCEPT or INTERSECT
+	distinct  bool  // the current SELECT is a SELECT DISTINCT
+	into      bool  // the current SELECT has an INTO clause
 }
 
 // token takes the current token into account.
@@ -70,16 +74,22 @@ func (a *analyzer) openLevel() {
 	parent := &a.st.levels[a.depth]
 	names := a.depth < maxNamesDepth &&
 		(parent.inFrom || parent.names && parent.empty || parent.with && a.prev == kwAs)
-	parent.empty = false
 	if a.depth+1 >= maxDepth {
 		a.fail()
 		return
 	}
-	if a.depth == 0 && a.ins.on && a.ins.source == fromValues {
-		a.ins.row++
+	top := parent.top && parent.empty
+	if a.depth == 0 && a.ins.on {
+		switch {
+		case a.ins.source == fromValues && a.part == partMain:
+			a.ins.row++
+		case a.ins.source == fromNowhere: // column names, or the query
+			top = true
+		}
 	}
+	parent.empty = false
 	a.depth++
-	lv := level{calls: int32(len(a.st.Calls)), names: names, empty: true}
+	lv := level{calls: int32(len(a.st.Calls)), names: names, empty: true, top: top}
 	if a.depth < len(a.st.levels) {
 		a.st.levels[a.depth] = lv
 	} else {
@@ -98,22 +108,12 @@ func (a *analyzer) closeLevel() {
 }
 
 // endSelect ends one SELECT of a query level: at a UNION or at the level's end.
-// A NEXTVAL above or beside a table would be evaluated once per row. MySQL makes
-// several rows even without one: GROUP BY 1 WITH ROLLUP.
 func (a *analyzer) endSelect(lv *level) {
-	if (lv.from || lv.grouped) && a.problem == "" {
-		for i := int(lv.calls); i < len(a.st.Calls); i++ {
-			if a.st.Calls[i].Func == Nextval {
-				a.problem = "NEXTVAL in SELECT ... FROM"
-				if !lv.from {
-					a.problem = "NEXTVAL in SELECT ... GROUP BY"
-				}
-				break
-			}
-		}
+	if lv.from || lv.groupBy > 0 {
+		a.placeCalls(lv)
 	}
 	lv.calls = int32(len(a.st.Calls))
-	lv.from, lv.grouped, lv.inFrom = false, false, false
+	lv.from, lv.groupBy, lv.inFrom, lv.distinct, lv.into = false, 0, false, false, false
 }
 
 func (a *analyzer) endList(lv *level) {
@@ -143,6 +143,9 @@ func (a *analyzer) keyword() {
 	lv := &st.levels[a.depth]
 	switch a.kw {
 	case kwSelect:
+		if lv.with {
+			a.mainQuery(lv)
+		}
 		lv.query, lv.inList = true, true
 		a.beginItem(lv)
 		a.insertSource(fromQuery)
@@ -154,7 +157,7 @@ func (a *analyzer) keyword() {
 		}
 	case kwGroup:
 		a.endList(lv)
-		lv.grouped, lv.inFrom = true, false
+		lv.groupBy, lv.inFrom = int32(a.end), false
 	case kwWhere, kwHaving, kwOrder, kwLimit, kwProcedure, kwLock, kwFetch:
 		a.endList(lv)
 		lv.inFrom = false
@@ -166,18 +169,23 @@ func (a *analyzer) keyword() {
 	case kwUnion, kwExcept, kwIntersect:
 		if lv.query || !lv.empty {
 			a.endList(lv)
+			lv.union = true
 			a.endSelect(lv)
+			a.placeUnion(lv)
 			lv.names = false
 			st.Words |= UnionWord
 		}
 	case kwInto:
 		a.endList(lv)
+		lv.into = true
+	case kwDistinct, kwDistinctRow:
+		lv.distinct = lv.distinct || lv.inList
 	case kwOutfile, kwDumpfile:
 		if a.prev == kwInto {
 			st.Words |= Into
 		}
 	case kwWith:
-		if lv.empty {
+		if lv.empty || a.depth == 0 && a.ins.on && a.ins.source == fromNowhere {
 			lv.query, lv.with, lv.from = true, true, true
 			st.Words |= FromTable
 		}
@@ -205,12 +213,22 @@ func (a *analyzer) keyword() {
 	case kwOn:
 		if a.ins.on && a.depth == 0 {
 			if p := a.peek(); p.kw == kwDuplicate {
-				a.note("NEXTVAL with ON DUPLICATE KEY UPDATE")
+				a.endList(lv)
+				a.part = partUpdate
 			}
+		}
+	case kwAs:
+		if a.ins.on && a.depth == 0 && a.ins.source == fromValues {
+			a.part = partAlias // its names are no tuple
 		}
 	case kwReturning:
 		if a.depth == 0 {
-			a.note("NEXTVAL with RETURNING")
+			a.endList(lv)
+			a.part = partReturning
+		}
+	case kwUpdate, kwDelete:
+		if lv.with && a.depth == 0 {
+			a.refusal = "NEXTVAL in WITH ... UPDATE and WITH ... DELETE"
 		}
 	case kwSQLCalcFoundRows:
 		st.Words |= CalcFoundRows
@@ -259,11 +277,4 @@ func (a *analyzer) insertSource(from insertFrom) {
 		return
 	}
 	a.ins.source = from
-	if from == fromQuery {
-		if a.st.Kind == Replace {
-			a.note("NEXTVAL in REPLACE ... SELECT")
-		} else {
-			a.note("NEXTVAL in INSERT ... SELECT")
-		}
-	}
 }

@@ -5,7 +5,6 @@ package statement
 func (a *analyzer) set() bool {
 	st := a.st
 	st.Kind, a.calls = Set, true
-	a.note("NEXTVAL in SET")
 	a.advance()
 	if a.kw == kwStatement {
 		if p := a.peek(); p.kind == tWord { // SET STATEMENT a = b FOR ...
@@ -55,6 +54,7 @@ func (a *analyzer) setWhole(t Target, scope Scope) bool {
 	if t == StatementFor {
 		// The statement behind FOR may be anything.
 		a.st.Words |= Opaque
+		a.refusal = "NEXTVAL in SET STATEMENT ... FOR"
 	}
 	a.prevEnd = a.end
 	as.Start, as.End, as.Literal = a.value(true)

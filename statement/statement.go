@@ -137,6 +137,27 @@ const (
 	FormExpression        // anything else, also NEXTVAL() and NEXTVAL('s', n)
 )
 
+// Place says how often a server would evaluate a NEXTVAL, by where it stands.
+type Place uint8
+
+// The places. Only a call at PlaceOnce may simply be replaced by a number.
+const (
+	// PlaceOnce: at most once in an execution. SELECT without a table, VALUES, SET, CALL.
+	PlaceOnce Place = iota
+	// PlaceRow: the call is a whole item of the list of a SELECT ... FROM whose rows the
+	// client gets: once for each of them. The SELECT stands alone, without UNION,
+	// DISTINCT and INTO; it may have GROUP BY, ORDER BY and LIMIT, and an item may be
+	// referred to by its name or number there.
+	PlaceRow
+	// PlaceSource: the call stands in the list of the SELECT ... FROM, or of one of those
+	// joined by UNION, that INSERT or REPLACE takes its rows from: once for each of them.
+	// It may be a part of an item.
+	PlaceSource
+	// PlaceChange: the call stands in UPDATE or DELETE, in no query within: once for each
+	// row that is looked at.
+	PlaceChange
+)
+
 // FuncCall is one place in the text whose value the proxy may have to provide.
 // Calls never overlap and stand in text order.
 type FuncCall struct {
@@ -151,11 +172,19 @@ type FuncCall struct {
 	Name []byte
 	// ParamsBefore counts the parameter markers (?) in front of the call.
 	ParamsBefore int
+	// Place is set for NEXTVAL. It means nothing where there is a Refusal.
+	Place Place
+	// Statement is the index of the statement the call stands in, among those of the
+	// text that are not empty.
+	Statement int
 	// Row is the index of the VALUES tuple the call stands in, else 0.
 	Row int
 	// Item is the index into Statement.Items of the innermost item around the
 	// call, or -1.
 	Item int
+
+	depth  int  // of the parentheses around it
+	inList bool // directly in the list of the SELECT at this depth
 }
 
 // Item is one item of a select list whose names the client (or an outer

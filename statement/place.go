@@ -1,0 +1,100 @@
+package statement
+
+const updatesRows = "NEXTVAL in ON DUPLICATE KEY UPDATE of several rows"
+
+// place says of a NEXTVAL what is known when it is read. What the SELECT around it turns
+// out to be is told by endSelect, which comes later.
+func (a *analyzer) place(c *FuncCall) {
+	switch {
+	case a.part == partReturning:
+		a.note("NEXTVAL in RETURNING")
+	case a.part == partUpdate:
+		if a.ins.update++; a.ins.source != fromValues && a.ins.source != fromSet {
+			a.note(updatesRows)
+		}
+	}
+	switch a.st.Kind {
+	case Update, Delete:
+		c.Place = PlaceChange
+		for i := 1; i <= a.depth; i++ {
+			if a.st.levels[i].query {
+				a.note("NEXTVAL in a subquery of UPDATE or DELETE")
+			}
+		}
+	}
+}
+
+// mainQuery goes from the common table expressions of a WITH to its query. They may be
+// read more than once, row by row, or not at all.
+func (a *analyzer) mainQuery(lv *level) {
+	for i := int(lv.calls); i < len(a.st.Calls); i++ {
+		if a.st.Calls[i].Func == Nextval {
+			a.note("NEXTVAL in WITH ... AS")
+		}
+	}
+	lv.with, lv.from, lv.calls = false, false, int32(len(a.st.Calls))
+}
+
+// placeCalls says of the NEXTVALs of the SELECT that ends here how often they are
+// evaluated: it has a table, whose rows are many, or groups, of which there may be more
+// than one even without a table.
+func (a *analyzer) placeCalls(lv *level) {
+	query := lv.top && (a.st.Kind == Select || a.st.Kind == With)
+	for i := int(lv.calls); i < len(a.st.Calls); i++ {
+		c := &a.st.Calls[i]
+		if c.Func != Nextval {
+			continue
+		}
+		listed := c.inList && c.depth == a.depth
+		switch {
+		case !lv.from:
+			if a.severalGroups(lv) {
+				a.note("NEXTVAL in SELECT ... GROUP BY ... WITH ROLLUP")
+			}
+		case lv.with:
+			a.note("NEXTVAL in WITH ... AS")
+		case lv.top && a.ins.on && listed:
+			c.Place = PlaceSource
+		case lv.union && query && listed:
+			a.note("NEXTVAL in SELECT ... FROM ... UNION")
+		case !query || !listed || c.Item < 0 || a.st.Items[c.Item].Func != Nextval:
+			a.note("NEXTVAL in a part of SELECT ... FROM that is no item of the outermost list")
+		case lv.distinct:
+			a.note("NEXTVAL in SELECT DISTINCT ... FROM")
+		case lv.into:
+			a.note("NEXTVAL in SELECT ... FROM ... INTO")
+		default:
+			c.Place = PlaceRow
+		}
+	}
+}
+
+// placeUnion takes note that the SELECTs up to here, in parentheses perhaps, are joined
+// with one that follows.
+func (a *analyzer) placeUnion(lv *level) {
+	if !lv.top {
+		return
+	}
+	for i := range a.st.Calls {
+		if c := &a.st.Calls[i]; c.Statement == a.index && c.Place == PlaceRow {
+			a.note("NEXTVAL in SELECT ... FROM ... UNION")
+		}
+	}
+}
+
+// severalGroups reports whether a GROUP BY without a table may make more than one row, as
+// MySQL's ROLLUP does.
+func (a *analyzer) severalGroups(lv *level) bool {
+	l := lexer{src: a.src[:a.start], mode: a.mode, pos: int(lv.groupBy), inExec: a.inExec}
+	for l.next(); l.kind != tEOF; l.next() {
+		if l.kind != tWord {
+			continue
+		}
+		for _, word := range [...]string{"with", "rollup", "cube", "grouping", "sets"} {
+			if w := l.src[l.start:l.end]; len(w) == len(word) && equalFolded(w, word) {
+				return true
+			}
+		}
+	}
+	return l.bad
+}
