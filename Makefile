@@ -53,9 +53,9 @@ deps: ## install what `make run` needs beside Go: a MariaDB server and client
 deps-test:
 	@scripts/deps.sh server client cc
 
-# Some twenty packages: drivers of eight languages, and the tools of MariaDB.
+# Some thirty packages: drivers of eight languages, mappers, and the tools of MariaDB.
 deps-clients: deps-test ## install the drivers and tools that the tests try; without one, its test is skipped
-	@scripts/deps.sh tools python php perl ruby java node sysbench
+	@scripts/deps.sh tools python php perl ruby java node django activerecord sysbench
 	@cd internal/clients/testdata/node && cmp -s package-lock.json node_modules/installed-lock.json || \
 		{ npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/installed-lock.json; }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Usage: scripts/deps.sh [server] [client] [cc] [haproxy] [tools] [python] [php]
-#                        [perl] [ruby] [java] [node] [sysbench]
+#                        [perl] [ruby] [java] [node] [django] [activerecord]
+#                        [sysbench]
 # Makes sure that the programs named are there: a MariaDB or MySQL server, its
 # command-line client, a C compiler (the race detector needs one) and HAProxy; and
 # what the tests with real clients run: mariadb-dump and its relatives, sysbench,
-# and for each language the interpreter with its MySQL drivers (those of Node.js
-# come by npm, from internal/clients/testdata/node).
+# for each language the interpreter with its MySQL drivers, and object-relational
+# mappers (those of Node.js come by npm, from internal/clients/testdata/node).
 #
 # What is missing is installed when this runs as root on Debian or Ubuntu, and
 # said before; otherwise the one command to type is printed and the exit status
@@ -43,6 +44,8 @@ have() {
 	php) quiet php -r 'exit(extension_loaded("mysqli") && extension_loaded("pdo_mysql") ? 0 : 1);' ;;
 	perl) quiet perl -MDBD::mysql -e 1 ;;
 	ruby) quiet ruby -e 'require "mysql2"' ;;
+	django) quiet /usr/bin/python3 -c 'import django' ;;
+	activerecord) quiet ruby -e 'require "active_record"' ;;
 	java) [ -e /usr/share/java/mariadb-java-client.jar ] && any javac ;;
 	node) any node && any npm ;;
 	*)
@@ -69,6 +72,8 @@ package() {
 	debian:php) echo php-cli php-mysql ;;
 	debian:perl) echo libdbd-mysql-perl ;;
 	debian:ruby) echo ruby ruby-mysql2 ;;
+	debian:django) echo python3-django ;;
+	debian:activerecord) echo ruby-activerecord ;;
 	debian:java) echo libmariadb-java default-jdk-headless ;;
 	debian:node) echo nodejs npm ;;
 	fedora:tools) echo mariadb ;;
@@ -76,6 +81,8 @@ package() {
 	fedora:php) echo php-cli php-mysqlnd ;;
 	fedora:perl) echo perl-DBD-MySQL ;;
 	fedora:ruby) echo rubygem-mysql2 ;;
+	fedora:django) echo python3-django ;;
+	fedora:activerecord) echo rubygem-activerecord ;;
 	fedora:java) echo mariadb-java-client java-latest-openjdk-devel ;;
 	fedora:node) echo nodejs-npm ;;
 	macos:tools) echo mariadb ;;

@@ -102,6 +102,10 @@ var probes = map[string][]string{
 	"node/mariadb.mjs": {"test", "-d", "testdata/node/node_modules/mariadb"},
 	"node/mysql.mjs":   {"test", "-d", "testdata/node/node_modules/mysql"},
 	"Connector.java":   {"test", "-e", connectorJar},
+
+	"django/app.py":      {python, "-c", "import django, MySQLdb"},
+	"node/sequelize.mjs": {"test", "-d", "testdata/node/node_modules/sequelize"},
+	"activerecord.rb":    {"ruby", "-e", "require 'active_record'; require 'mysql2'"},
 }
 
 // interpreterArgs stand before a script.
@@ -116,17 +120,11 @@ func script(name string, logins []string, interpreter, file string, args ...stri
 	return client{
 		name: name, logins: logins,
 		missing: func() string {
-			if _, err := exec.LookPath(interpreter); err != nil {
-				return interpreter
-			}
 			what := file
 			if len(args) > 0 {
 				what = args[0]
 			}
-			if out, err := exec.Command(probes[what][0], probes[what][1:]...).CombinedOutput(); err != nil {
-				return fmt.Sprintf("%s for %s (%s: %v %s)", name, interpreter, strings.Join(probes[what], " "), err, bytes.TrimSpace(out))
-			}
-			return ""
+			return missing(name, interpreter, what)
 		},
 		run: func(ctx context.Context, t *testing.T, p *place, to target) ([]byte, error) {
 			path := filepath.Join("testdata", file)
@@ -136,6 +134,18 @@ func script(name string, logins []string, interpreter, file string, args ...stri
 			return run(ctx, t, p, to, "", command...)
 		},
 	}
+}
+
+// missing says what a script needs and is not there, or "": its interpreter, or what is
+// behind its name in probes.
+func missing(name, interpreter, probe string) string {
+	if _, err := exec.LookPath(interpreter); err != nil {
+		return interpreter
+	}
+	if out, err := exec.Command(probes[probe][0], probes[probe][1:]...).CombinedOutput(); err != nil {
+		return fmt.Sprintf("%s for %s (%s: %v %s)", name, interpreter, strings.Join(probes[probe], " "), err, bytes.TrimSpace(out))
+	}
+	return ""
 }
 
 // run runs a program to its end and returns what it wrote to its standard output. The

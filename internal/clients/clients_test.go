@@ -74,6 +74,18 @@ func TestThroughTheProxyAsDirectly(t *testing.T) {
 			c.test(t, p, target{schema: fmt.Sprintf("client%d", i), infile: infile})
 		})
 	}
+	for i, k := range keyDrivers {
+		t.Run("keys of "+k.name, func(t *testing.T) {
+			t.Parallel()
+			driverTest(t, p, k, fmt.Sprintf("keys%d", i))
+		})
+	}
+	for i, k := range orms {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			ormTest(t, p, k, fmt.Sprintf("orm%d", i))
+		})
+	}
 	for name, try := range map[string]func(*testing.T, *place){
 		"ctrl-c": ctrlCEndsTheStatement, "dump": dumpIsTheSameAndReloads, "load": localFilesLoad, "slap": slapRuns, "sysbench": sysbenchRuns, "admin": adminCommandsWork,
 	} {

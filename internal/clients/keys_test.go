@@ -1,0 +1,184 @@
+package clients_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// keyProgram is a program that inserts rows whose keys it does not know, and tells in
+// each step of its transcript what it takes the rows for and what they are, as two lists.
+type keyProgram struct {
+	name    string
+	missing func() string // as in client
+	// run gets arguments behind those that all scripts have.
+	run func(ctx context.Context, t *testing.T, p *place, to target, args ...string) ([]byte, error)
+}
+
+func (k keyProgram) find(t *testing.T) {
+	t.Helper()
+	client{missing: k.missing}.find(t)
+}
+
+// keyDrivers tell generated keys. Their one argument is the expression for a key, none
+// if the column is left out.
+var keyDrivers = []keyProgram{
+	{name: "go-sql-driver", run: runGoKeys},
+	{name: "Connector-J", missing: func() string { return missing("Connector-J", "javac", "Connector.java") }, run: runJavaKeys},
+	keyScript("php-mysqli", "php", "keys/keys.php", "mysqli", "mysqli.php"),
+	keyScript("php-PDO", "php", "keys/keys.php", "PDO", "pdo.php"),
+	keyScript("PyMySQL", python, "keys/keys.py", "pymysql", "pymysql"),
+	keyScript("mysqlclient", python, "keys/keys.py", "MySQLdb", "MySQLdb"),
+	keyScript("npm-mysql2", "node", "node/keys.mjs", "mysql2", "node/mysql2.mjs"),
+	keyScript("npm-mariadb", "node", "node/keys.mjs", "mariadb", "node/mariadb.mjs"),
+}
+
+// keyScript is a script of testdata, which gets the driver's name; probe is the driver's
+// name in probes.
+func keyScript(name, interpreter, file, driver, probe string) keyProgram {
+	return keyProgram{
+		name: name,
+		missing: func() string {
+			return missing(name, interpreter, probe)
+		},
+		run: func(ctx context.Context, t *testing.T, p *place, to target, args ...string) ([]byte, error) {
+			command := []string{interpreter, filepath.Join("testdata", file), driver, to.host, to.port, to.user, password, to.schema}
+			return run(ctx, t, p, to, "", append(command, args...)...)
+		},
+	}
+}
+
+// runJavaKeys compiles the program the first time.
+func runJavaKeys(ctx context.Context, t *testing.T, p *place, to target, args ...string) ([]byte, error) {
+	classes := filepath.Join(p.dir, "classes")
+	if _, err := os.Stat(classes); err != nil {
+		if out, err := exec.CommandContext(ctx, "javac", "-d", classes, "testdata/keys/Keys.java").CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("javac: %w\n%s", err, out)
+		}
+	}
+	command := []string{"java", "-XX:TieredStopAtLevel=1", "-cp", connectorJar + ":" + classes, "Keys", to.host, to.port, to.user, password, to.schema}
+	return run(ctx, t, p, to, "", append(command, args...)...)
+}
+
+// photosOf is the table that the drivers' programs fill.
+func photosOf(autoIncrement string) []string {
+	return []string{"CREATE TABLE photos (id BIGINT UNSIGNED NOT NULL " + autoIncrement + " PRIMARY KEY, title VARCHAR(100) NOT NULL UNIQUE) ENGINE=InnoDB"}
+}
+
+// driverTest runs the program direct and through the proxy, and with keys of a sequence.
+func driverTest(t *testing.T, p *place, k keyProgram, schema string) {
+	k.find(t)
+	direct := k.transcript(t, p, p.server.Addr(), schema, photosOf("AUTO_INCREMENT"))
+	checkKeys(t, direct)
+	through := k.transcript(t, p, p.proxy, schema, photosOf("AUTO_INCREMENT"))
+	checkKeys(t, through)
+	if got, want := text(through), text(direct); got != want {
+		t.Errorf("through the proxy: %s", difference(got, want))
+	}
+	for _, autoIncrement := range []string{"AUTO_INCREMENT", ""} {
+		checkKeys(t, k.transcript(t, p, p.proxy, schema, photosOf(autoIncrement), "NEXTVAL('"+sequence+"')"))
+	}
+}
+
+// transcript runs the program in a schema that has nothing but the tables.
+func (k keyProgram) transcript(t *testing.T, p *place, addr, schema string, tables []string, args ...string) transcript {
+	t.Helper()
+	p.server.Exec(t, append([]string{"DROP DATABASE IF EXISTS " + schema, "CREATE DATABASE " + schema + " CHARACTER SET utf8mb4", "USE " + schema}, tables...)...)
+	to := target{schema: schema, user: user, login: "password"}
+	var err error
+	if to.host, to.port, err = net.SplitHostPort(addr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	out, err := k.run(ctx, t, p, to, args...)
+	if err != nil {
+		t.Fatalf("%s %q at %s: %v\n%s", k.name, args, addr, err, tail(string(out)))
+	}
+	got, err := parse(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// checkKeys compares what a program took rows for with what they are. A key that it does
+// not know is null.
+func checkKeys(t *testing.T, tr transcript) {
+	t.Helper()
+	if len(tr) < 3 {
+		t.Errorf("the steps are %q, want some", tr.steps())
+	}
+	for _, s := range tr {
+		both, _ := s.Value.([]any)
+		if s.Step == "client" {
+			continue
+		}
+		if len(both) != 2 {
+			t.Errorf("%s: got %s, want two lists", s.Step, text(s.Value))
+			continue
+		}
+		told, _ := both[0].([]any)
+		rows, _ := both[1].([]any)
+		if len(rows) == 0 || len(told) != len(rows) {
+			t.Errorf("%s: the program told %s, but the rows are %s", s.Step, text(told), text(rows))
+			continue
+		}
+		for i := range rows {
+			row, object := rows[i].([]any), told[i].([]any)
+			for n := range row {
+				if n == 0 && object[0] == nil {
+					continue
+				}
+				if row[n] != object[n] {
+					t.Errorf("%s: the program took row %d for %s, but it is %s", s.Step, i, text(object), text(row))
+					break
+				}
+			}
+		}
+	}
+}
+
+// runGoKeys is the program of go-sql-driver, in this process.
+func runGoKeys(ctx context.Context, t *testing.T, p *place, to target, args ...string) ([]byte, error) {
+	db := p.open(t, net.JoinHostPort(to.host, to.port), to.schema, nil)
+	s := &goSession{ctx: ctx}
+	var err error
+	if s.c, err = db.Conn(ctx); err != nil {
+		return nil, err
+	}
+	defer s.c.Close() //nolint:errcheck // every statement was answered
+	column, key := "", ""
+	if len(args) > 0 {
+		column, key = "id, ", args[0]+", "
+	}
+	insert := func(titles ...string) string {
+		return "INSERT INTO photos (" + column + "title) VALUES (" + key + strings.Join(titles, "), ("+key) + ")"
+	}
+	step := func(name string, first any, titles ...string) {
+		var told [][]any
+		n, err := strconv.ParseInt(fmt.Sprint(first), 10, 64)
+		s.keep(err)
+		for i, title := range titles {
+			told = append(told, []any{n + int64(i), title})
+		}
+		s.step(name, told, s.rows("SELECT id, title FROM photos WHERE title IN ('"+strings.Join(titles, "', '")+"') ORDER BY id"))
+	}
+	step("text", s.exec(insert("'a'"))[0], "a")
+	step("prepared", s.exec(insert("?"), "b")[0], "b")
+	step("rows in a text", s.exec(insert("'c'", "'d'", "'e'"))[0], "c", "d", "e")
+	step("rows prepared", s.exec(insert("?", "?", "?"), "f", "g", "h")[0], "f", "g", "h")
+	step("function", s.one("SELECT LAST_INSERT_ID()"), "f")
+	if key == "" {
+		step("found", s.exec(insert("?")+" ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", "c")[0], "c")
+	}
+	return s.out.Bytes(), errors.Join(s.errs...)
+}
