@@ -177,8 +177,6 @@ func runGoKeys(ctx context.Context, t *testing.T, p *place, to target, args ...s
 	step("rows in a text", s.exec(insert("'c'", "'d'", "'e'"))[0], "c", "d", "e")
 	step("rows prepared", s.exec(insert("?", "?", "?"), "f", "g", "h")[0], "f", "g", "h")
 	step("function", s.one("SELECT LAST_INSERT_ID()"), "f")
-	if key == "" {
-		step("found", s.exec(insert("?")+" ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", "c")[0], "c")
-	}
+	step("found", s.exec(insert("?")+" ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", "c")[0], "c")
 	return s.out.Bytes(), errors.Join(s.errs...)
 }

@@ -43,6 +43,4 @@ $step('prepared', $execute($insert('?'), ['b']), 'b');
 $step('rows in a text', $write($insert("'c'", "'d'", "'e'")), 'c', 'd', 'e');
 $step('rows prepared', $execute($insert('?', '?', '?'), ['f', 'g', 'h']), 'f', 'g', 'h');
 $step('function', $rows('SELECT LAST_INSERT_ID()')[0][0], 'f');
-if (!$key) {
-    $step('found', $execute($insert('?') . ' ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)', ['c']), 'c');
-}
+$step('found', $execute($insert('?') . ' ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)', ['c']), 'c');

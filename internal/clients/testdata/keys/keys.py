@@ -33,6 +33,6 @@ if not key:
     # The driver makes one statement of them; with a call among the values it does not.
     cur.executemany(insert + one, [("f",), ("g",), ("h",)])
     step("many", cur.lastrowid, "f", "g", "h")
-    cur.execute(insert + one + " ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", ("c",))
-    step("found", cur.lastrowid, "c")
+cur.execute(insert + one + " ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", ("c",))
+step("found", cur.lastrowid, "c")
 c.close()

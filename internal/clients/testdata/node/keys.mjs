@@ -49,5 +49,5 @@ if (c.batch && !key) {
     await step('batch', told.insertId, ...titles);
   }
 }
-if (!key) await step('found', await c.execute(`${insert('?')} ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)`, ['c']), 'c');
+await step('found', await c.execute(`${insert('?')} ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)`, ['c']), 'c');
 await c.close();
