@@ -305,8 +305,8 @@ func (c *client) expectText(want string) error {
 	return nil
 }
 
-// prepare prepares a statement with one parameter and one column and returns its id.
-func (c *client) prepare(query string) (uint32, error) {
+// prepare prepares a statement and returns its id. So many parameters and columns are what it must have.
+func (c *client) prepare(query string, params, columns byte) (uint32, error) {
 	if err := c.send(command(mysql.COM_STMT_PREPARE, query)); err != nil {
 		return 0, err
 	}
@@ -317,12 +317,15 @@ func (c *client) prepare(query string) (uint32, error) {
 	if len(p) > 0 && p[0] == mysql.ERR_HEADER {
 		return 0, parseError(p)
 	}
-	if len(p) < 12 || p[0] != mysql.OK_HEADER || p[5] != 1 || p[6] != 0 || p[7] != 1 || p[8] != 0 {
-		return 0, fmt.Errorf("prepare answers %#x, want one column and one parameter", p[:min(len(p), 12)])
+	if len(p) < 12 || p[0] != mysql.OK_HEADER || p[5] != columns || p[6] != 0 || p[7] != params || p[8] != 0 {
+		return 0, fmt.Errorf("prepare answers %#x, want %d columns and %d parameters", p[:min(len(p), 12)], columns, params)
 	}
 	id := uint32(p[1]) | uint32(p[2])<<8 | uint32(p[3])<<16 | uint32(p[4])<<24
-	for range 2 { // parameters, then columns
-		if err := c.skipDefinitions(1); err != nil {
+	for _, n := range []byte{params, columns} {
+		if n == 0 {
+			continue
+		}
+		if err := c.skipDefinitions(int(n)); err != nil {
 			return 0, err
 		}
 	}

@@ -60,7 +60,7 @@ func TestWorkloadsRunAgainstARealServer(t *testing.T) {
 		targets += "," + haproxy
 	}
 	var out strings.Builder
-	only := "^(select1_c16pin|point_text_c1|point_prepared_c1|pipeline_c4|connect_c8|nextval_c16|insert_c16|bigresult)$"
+	only := "^(select1_c16pin|point_text_c1|point_prepared_c1|pipeline_c4|connect_c8|nextval_c16|insert_c16|insert_prepared_c16|bigresult)$"
 	err := run(t.Context(), []string{"-targets", targets, "-rounds", "1", "-time", "50ms", "-only", only, "-json", figures}, &out, io.Discard)
 	if err != nil {
 		t.Fatal(err)

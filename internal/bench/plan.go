@@ -90,6 +90,7 @@ func plan(sessions int) []workload {
 		for _, n := range counts {
 			list = append(list, insert(n, pinned, given))
 		}
+		list = append(list, insertPrepared(16, pinned, given))
 	}
 	big := bigResult{rows: 100_000, width: 1000}
 	slow := big
@@ -135,22 +136,35 @@ func nextval(conns int, pinned bool, given *counters) workload {
 	w := load("nextval", "Numbers of a sequence", conns, pinned)
 	w.base = nextvalMariaDB
 	w.contenders = []contender{
-		{nextvalMariaDB, direct, loadNumbers(conns, "SELECT NEXTVAL(photos_seq)", &given.mariadb, numberFromRow)},
-		{nextvalUpdate, direct, loadNumbers(conns, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'idiom'", &given.idiom, numberFromOK)},
-		{nextvalSeqproxy, seqproxy, loadNumbers(conns, "SELECT NEXTVAL('photos')", &given.photos, numberFromRow)},
+		{nextvalMariaDB, direct, loadNumbers(conns, text("SELECT NEXTVAL(photos_seq)"), &given.mariadb, numberFromRow)},
+		{nextvalUpdate, direct, loadNumbers(conns, text("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'idiom'"), &given.idiom, numberFromOK)},
+		{nextvalSeqproxy, seqproxy, loadNumbers(conns, text("SELECT NEXTVAL('photos')"), &given.photos, numberFromRow)},
 	}
 	return w
 }
 
+// insert compares INSERT with a key that the client has with one whose key the proxy gives. What they are compared with
+// is the proxy's own relaying; the other lines tell what that is worth.
 func insert(conns int, pinned bool, given *counters) workload {
 	w := load("insert", "INSERT of one row", conns, pinned)
-	w.base = literalDirect
+	w.base = literalSeqproxy
 	w.contenders = []contender{
-		{literalDirect, direct, loadLiteralInserts(conns)},
-		{literalHAProxy, haproxy, loadLiteralInserts(conns)},
-		{literalRelay, relay, loadLiteralInserts(conns)},
-		{literalSeqproxy, seqproxy, loadLiteralInserts(conns)},
-		{insertSeqproxy, seqproxy, loadNextvalInserts(conns, &given.photos)},
+		{literalDirect, direct, loadLiteralInserts(conns, false)},
+		{literalHAProxy, haproxy, loadLiteralInserts(conns, false)},
+		{literalRelay, relay, loadLiteralInserts(conns, false)},
+		{literalSeqproxy, seqproxy, loadLiteralInserts(conns, false)},
+		{insertSeqproxy, seqproxy, loadNumberedInserts(conns, "photos", insertNextval, false, &given.photos)},
+	}
+	return w
+}
+
+func insertPrepared(conns int, pinned bool, given *counters) workload {
+	w := load("insert_prepared", "INSERT of one row, prepared statement", conns, pinned)
+	w.base = literalSeqproxy
+	w.contenders = []contender{
+		{literalDirect, direct, loadLiteralInserts(conns, true)},
+		{literalSeqproxy, seqproxy, loadLiteralInserts(conns, true)},
+		{insertSeqproxy, seqproxy, loadNumberedInserts(conns, "photos", insertNextval, true, &given.photos)},
 	}
 	return w
 }

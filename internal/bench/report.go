@@ -38,7 +38,7 @@ func (w workload) columns() []column {
 		}
 		if hasHAProxy {
 			base := haproxy
-			if w.base == literalDirect {
+			if w.base == literalSeqproxy {
 				base = literalHAProxy
 			}
 			list = append(list, ratioColumn("CPU vs haproxy", base, cpuPerOp))

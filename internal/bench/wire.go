@@ -65,6 +65,26 @@ func setExecuteInt64(packet []byte, v int64) {
 	binary.LittleEndian.PutUint64(packet[len(packet)-8:], uint64(v))
 }
 
+// executeInsert returns a whole COM_STMT_EXECUTE packet whose last parameter is the title. Before it may stand a key:
+// a BIGINT at keyAt, to be put in place.
+func executeInsert(statementID uint32, withKey bool) (p []byte, keyAt int) {
+	p = []byte{mysql.COM_STMT_EXECUTE}
+	p = binary.LittleEndian.AppendUint32(p, statementID)
+	p = append(p, 0)                           // no cursor
+	p = binary.LittleEndian.AppendUint32(p, 1) // iterations
+	p = append(p, 0, 1)                        // no NULL; types follow
+	if withKey {
+		p = append(p, mysql.MYSQL_TYPE_LONGLONG, 0x80) // unsigned
+	}
+	p = append(p, mysql.MYSQL_TYPE_VAR_STRING, 0)
+	if withKey {
+		keyAt = headerSize + len(p)
+		p = append(p, 0, 0, 0, 0, 0, 0, 0, 0)
+	}
+	p = append(append(p, byte(len(insertTitle))), insertTitle...)
+	return packet(0, p), keyAt
+}
+
 // greeting is the part of a server's first packet that the load client needs.
 type greeting struct {
 	version      string

@@ -136,7 +136,7 @@ func newPointPrepared(ctx context.Context, t *target, tm timing, i int) (worker,
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.prepare(pointQuery + "?")
+	id, err := c.prepare(pointQuery+"?", 1, 1)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare: %w", err), c.close())
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"sync/atomic"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
@@ -30,19 +28,33 @@ func (w *numberWorker) do() (int, error) {
 
 func (w *numberWorker) close() error { return w.c.quit() }
 
+// request makes the packet that a connection sends again and again; what it needs is prepared.
+type request func(c *client) (packet []byte, err error)
+
+func text(query string) request {
+	return func(*client) ([]byte, error) { return command(mysql.COM_QUERY, query), nil }
+}
+
 // loadNumbers measures statements that give numbers of one counter. given holds all numbers that this counter gave
 // in this run.
-func loadNumbers(conns int, query string, given *numberSet, receive func(c *client) (uint64, error)) runFunc {
+func loadNumbers(conns int, statement request, given *numberSet, receive func(c *client) (uint64, error)) runFunc {
 	return func(ctx context.Context, e environment) (figures, error) {
 		workers, err := startWorkers(ctx, conns, func(ctx context.Context, _ int) (worker, error) {
 			c, err := dialFor(ctx, e.target, e.timing)
+			if err != nil {
+				return nil, err
+			}
+			packet, err := statement(c)
+			if err != nil {
+				return nil, errors.Join(err, c.close())
+			}
 			return &numberWorker{
 				c:       c,
-				packet:  command(mysql.COM_QUERY, query),
+				packet:  packet,
 				receive: receive,
 				// More than a fast target gives; growing later would cost the client time.
 				numbers: make([]uint64, 0, int(200_000*(e.timing.warm+e.timing.measure).Seconds())/conns+1000),
-			}, err
+			}, nil
 		})
 		if err != nil {
 			return nil, err
@@ -83,85 +95,4 @@ func numberFromOK(c *client) (uint64, error) {
 		err = fmt.Errorf("%d rows were changed, want 1", ok.affected)
 	}
 	return ok.insertID, err
-}
-
-// The statements of the INSERT workload; insertNextval and insertLiteral write the same rows.
-const (
-	insertNextval = "INSERT INTO photos (id, title) VALUES (NEXTVAL('photos'), '" + insertTitle + "')"
-	insertHead    = "INSERT INTO photos (id, title) VALUES ("
-	insertTail    = ", '" + insertTitle + "')"
-	insertTitle   = "a photo of a cat on a keyboard"
-)
-
-// literalWorker inserts rows whose keys the client makes itself.
-type literalWorker struct {
-	c      *client
-	last   *atomic.Uint64 // the last key, shared by all connections
-	packet []byte
-	done   *atomic.Int64 // rows that were acknowledged
-}
-
-func (w *literalWorker) do() (int, error) {
-	w.packet = appendCommand(w.packet[:0], mysql.COM_QUERY, insertHead)
-	w.packet = strconv.AppendUint(w.packet, w.last.Add(1), 10)
-	w.packet = append(w.packet, insertTail...)
-	w.packet[0] = byte(len(w.packet) - headerSize) // the statement is short
-	if err := w.c.send(w.packet); err != nil {
-		return 0, err
-	}
-	_, err := numberFromOK(w.c)
-	w.done.Add(1)
-	return 1, err
-}
-
-func (w *literalWorker) close() error { return w.c.quit() }
-
-// loadLiteralInserts measures INSERT with a literal key.
-func loadLiteralInserts(conns int) runFunc {
-	return func(ctx context.Context, e environment) (figures, error) {
-		var (
-			last atomic.Uint64
-			done atomic.Int64
-		)
-		return withEmptyPhotos(ctx, e, func() (figures, int64, error) {
-			fig, err := loadWith(conns, func(ctx context.Context, t *target, tm timing, _ int) (worker, error) {
-				c, err := dialFor(ctx, t, tm)
-				return &literalWorker{c: c, last: &last, done: &done}, err
-			})(ctx, e)
-			return fig, done.Load(), err
-		})
-	}
-}
-
-// loadNextvalInserts measures INSERT with NEXTVAL; the numbers come back as the insert ids.
-func loadNextvalInserts(conns int, given *numberSet) runFunc {
-	return func(ctx context.Context, e environment) (figures, error) {
-		return withEmptyPhotos(ctx, e, func() (figures, int64, error) {
-			var done atomic.Int64
-			fig, err := loadNumbers(conns, insertNextval, given, func(c *client) (uint64, error) {
-				done.Add(1)
-				return numberFromOK(c)
-			})(ctx, e)
-			return fig, done.Load(), err
-		})
-	}
-}
-
-// withEmptyPhotos empties the table, runs a load that says how many rows it inserted, and counts them.
-func withEmptyPhotos(ctx context.Context, e environment, load func() (figures, int64, error)) (figures, error) {
-	if _, err := e.fleet.admin.ExecContext(ctx, "TRUNCATE TABLE bench.photos"); err != nil {
-		return nil, fmt.Errorf("empty the table: %w", err)
-	}
-	fig, inserted, err := load()
-	if err != nil {
-		return nil, err
-	}
-	var stored int64
-	if err := e.fleet.admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM bench.photos").Scan(&stored); err != nil {
-		return nil, errors.Join(errors.New("count the rows"), err)
-	}
-	if stored != inserted {
-		return nil, fmt.Errorf("the table holds %d rows, but %d were acknowledged", stored, inserted)
-	}
-	return fig, nil
 }
