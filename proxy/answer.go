@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -63,12 +64,13 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 		case statement.Nextval:
 			if !moved {
 				moved = true
-				s.state.lastID.given(values[i])
+				s.state.lastID.given(values[i].value)
 			}
+		case statement.Lastval, statement.Setval:
 		case statement.CallConnectionID:
-			values[i] = uint64(s.id)
+			values[i].value = uint64(s.id)
 		default:
-			values[i] = before
+			values[i].value = before
 		}
 	}
 	columns := s.columnsOf(st, sql, inText, values)
@@ -80,10 +82,13 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 	r.Columns(columns)
 	row := make([]any, len(st.Items))
 	for i := range st.Items {
-		value := values[st.Items[i].FirstCall]
-		row[i] = value
-		if st.Items[i].Func == statement.CallConnectionID {
-			row[i] = uint32(value)
+		v := values[st.Items[i].FirstCall]
+		switch {
+		case v.null:
+		case st.Items[i].Func == statement.CallConnectionID:
+			row[i] = uint32(v.value)
+		default:
+			row[i] = v.value
 		}
 	}
 	r.Row(row...)
@@ -155,7 +160,7 @@ const (
 // columnsOf defines the columns of a SELECT that the proxy answers, as the server
 // defines those of LAST_INSERT_ID(n), LAST_INSERT_ID(), @@last_insert_id and
 // CONNECTION_ID(). values are those of the calls, used in a text only.
-func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, values []uint64) []protocol.Column {
+func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, values []number) []protocol.Column {
 	mariaDB := s.likeMariaDB()
 	columns := make([]protocol.Column, len(st.Items))
 	for i := range st.Items {
@@ -173,11 +178,16 @@ func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, va
 				}
 			case when == inText:
 				var digits [20]byte
-				c.Length = uint32(len(strconv.AppendUint(digits[:0], values[item.FirstCall], 10)))
+				c.Length = uint32(len(strconv.AppendUint(digits[:0], values[item.FirstCall].value, 10)))
 			case when == atPrepare:
 				c.Length, c.Flags = 0, flagUnsigned|flagBinary
 			default:
 				c.Flags = flagUnsigned | flagBinary
+			}
+		case statement.Lastval, statement.Setval:
+			c.Length, c.Flags = 20, flagBinary
+			if values != nil && values[item.FirstCall].value > math.MaxInt64 {
+				c.Flags |= flagUnsigned
 			}
 		case statement.LastInsertIDVariable:
 			c.Flags = flagUnsigned | flagBinary

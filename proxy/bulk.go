@@ -17,6 +17,7 @@ const (
 
 	// Indicators before the values.
 	bulkValue  = 0
+	bulkNull   = 1
 	bulkIgnore = 3 // the last of those that stand for a value: NULL, DEFAULT, and the column left as it is
 )
 
@@ -85,13 +86,13 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 	if err := s.prepareConn(c, p); err != nil {
 		return err
 	}
-	names := make([][]byte, 0, len(rows)*len(p.hidden))
+	asks := make([]asked, 0, len(rows)*len(p.hidden))
 	for range rows {
 		for i := range p.hidden {
-			names = append(names, p.hidden[i].name)
+			asks = append(asks, p.hidden[i].asked)
 		}
 	}
-	values, err := s.take(names)
+	values, err := s.take(asks)
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func (p *prepared) cutBulkValue(i int, b []byte) (rest []byte, ok bool) {
 
 // appendBulk is appendExecute for rows that cutBulk has cut; values are those of all
 // rows.
-func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []uint64) []byte {
+func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []number) []byte {
 	b = append(b, payload[:bulkHead]...)
 	head := b[len(b)-bulkHead:]
 	binary.LittleEndian.PutUint32(head[1:], p.backendID)
@@ -176,8 +177,8 @@ func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []uint64)
 	hidden, own := p.hidden, 0
 	for i := range total {
 		if len(hidden) > 0 && hidden[0].at == i {
+			b = binary.LittleEndian.AppendUint16(b, hidden[0].paramType())
 			hidden = hidden[1:]
-			b = binary.LittleEndian.AppendUint16(b, typeUnsignedBigint)
 			continue
 		}
 		b = binary.LittleEndian.AppendUint16(b, p.types[own].Type)
@@ -188,7 +189,11 @@ func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []uint64)
 		for i := range total {
 			if len(hidden) > 0 && hidden[0].at == i {
 				hidden = hidden[1:]
-				b = binary.LittleEndian.AppendUint64(append(b, bulkValue), values[0])
+				if values[0].null {
+					b = append(b, bulkNull)
+				} else {
+					b = binary.LittleEndian.AppendUint64(append(b, bulkValue), values[0].value)
+				}
 				values = values[1:]
 				continue
 			}

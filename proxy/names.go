@@ -62,7 +62,9 @@ func latin1(c byte) rune {
 func (s *session) convertNames(st *statement.Statement, charset string) error {
 	for i := range st.Calls {
 		call := &st.Calls[i]
-		if call.Func != statement.Nextval {
+		switch call.Func {
+		case statement.Nextval, statement.Lastval, statement.Setval:
+		default:
 			continue
 		}
 		name, err := s.nameInUTF8(call.Name, charset)

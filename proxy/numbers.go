@@ -15,7 +15,7 @@ import (
 
 // callPlan says what becomes of the calls in a text.
 type callPlan struct {
-	served  []bool // the NEXTVALs whose names are served here, by call
+	served  []bool // the calls whose sequences are served here
 	own     bool   // the whole text can be answered here
 	rewrite bool   // some calls are replaced
 	perRow  bool   // some numbers are not one per call: see fillRows
@@ -28,33 +28,44 @@ type callPlan struct {
 func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, error) {
 	plan := callPlan{served: make([]bool, len(st.Calls))}
 	numbers, all := 0, true
+	doubtful, certain := false, false // whether sequences are meant
 	for i := range st.Calls {
 		call := &st.Calls[i]
 		switch call.Func {
-		case statement.Nextval:
+		case statement.Nextval, statement.Lastval, statement.Setval:
 			served, err := s.serves(call)
 			if err != nil {
 				return plan, err
 			}
 			plan.served[i] = served
 			if served {
-				if err := s.mayUse(call.Name); err != nil {
-					return plan, err
+				if call.Name != nil {
+					if err := s.mayUse(call.Name); err != nil {
+						return plan, err
+					}
 				}
 				numbers++
 				plan.perRow = plan.perRow || call.Place != statement.PlaceOnce
 			} else {
 				all = false
 			}
+			if served || call.Spelling != statement.AsColumn && call.Spelling != statement.AsSelectValue {
+				certain = certain || call.Func == statement.Nextval
+			} else {
+				doubtful = true
+			}
 		case statement.CallConnectionID, statement.PseudoThreadID:
 			plan.rewrite = plan.rewrite || s.replacesID(st, call)
 		}
 	}
 	if st.Refusal != "" {
-		if s.srv.opts.Unknown == UnknownRelay && numbers == 0 {
+		if numbers == 0 && (s.srv.opts.Unknown == UnknownRelay || doubtful && !certain) {
 			return callPlan{}, nil
 		}
 		return plan, refusedForm(st.Refusal)
+	}
+	if err := lastBesideRows(st, plan); err != nil {
+		return plan, err
 	}
 	plan.rewrite = plan.rewrite || numbers > 0
 	if mixesIDsLater(st, plan) {
@@ -64,28 +75,13 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 	return plan, nil
 }
 
-// serves says whether the number of a NEXTVAL comes from here.
-func (s *session) serves(call *statement.FuncCall) (bool, error) {
-	if s.srv.opts.Unknown != UnknownRelay {
-		return true, nil // taking the number tells, or creates the sequence
-	}
-	if call.Form != statement.FormName {
-		return false, nil
-	}
-	known, err := s.srv.opts.Sequences.Known(&s.patience, call.Name)
-	return known, s.patience.over(err)
-}
-
 // knownAtPrepare refuses unknown names when a statement is prepared, as a server
 // would, though its numbers are only taken at each execution.
-func (s *session) knownAtPrepare(st *statement.Statement) error {
-	if s.srv.opts.Unknown != UnknownError {
-		return nil
-	}
+func (s *session) knownAtPrepare(st *statement.Statement, plan callPlan) error {
 	for i := range st.Calls {
-		if call := &st.Calls[i]; call.Func == statement.Nextval {
-			known, err := s.srv.opts.Sequences.Known(&s.patience, call.Name)
-			if err = s.patience.over(err); err != nil {
+		if call := &st.Calls[i]; plan.served[i] && (s.srv.opts.Unknown == UnknownError || call.Func != statement.Nextval) {
+			known, err := s.knows(call.Name)
+			if err != nil {
 				return err
 			}
 			if !known {
@@ -103,32 +99,75 @@ func (s *session) replacesID(st *statement.Statement, call *statement.FuncCall) 
 	return call.Func == statement.CallConnectionID && st.Words&statement.SystemSchema == 0
 }
 
-// takeFor takes the numbers of a text: values[i] is that of call i where served[i].
-func (s *session) takeFor(calls []statement.FuncCall, served []bool) (values []uint64, err error) {
-	names := make([][]byte, len(calls))
-	for i := range calls {
-		if served[i] {
-			names[i] = calls[i].Name
-		}
-	}
-	return s.take(names)
+// asked is what a call asks of its sequence.
+type asked struct {
+	fn    statement.Func
+	name  []byte // nil: nothing is asked
+	count uint64 // of numbers
+	set   *statement.SetvalArgs
 }
 
-// take takes a number for each name that is not nil. Those of one sequence are
-// consecutive, in order, however it is spelled.
-func (s *session) take(names [][]byte) (values []uint64, err error) {
-	if err := s.mayUseAll(names); err != nil {
+func askedBy(call *statement.FuncCall) asked {
+	return asked{fn: call.Func, name: call.Name, count: call.Count, set: call.Set}
+}
+
+// takeFor takes what the calls of a text ask for: values[i] is for call i where served[i].
+func (s *session) takeFor(calls []statement.FuncCall, served []bool) (values []number, err error) {
+	asks := make([]asked, len(calls))
+	for i := range calls {
+		if served[i] {
+			asks[i] = askedBy(&calls[i])
+		}
+	}
+	return s.take(asks)
+}
+
+// number is the value of a call.
+type number struct {
+	value uint64
+	null  bool
+}
+
+// take takes what is asked for: the values of asks, in order. The numbers of one
+// sequence are consecutive, however it is spelled.
+func (s *session) take(asks []asked) (values []number, err error) {
+	last := false
+	for i := range asks {
+		if asks[i].name == nil {
+			continue
+		}
+		if err := s.mayUse(asks[i].name); err != nil {
+			return nil, err
+		}
+		last = last || asks[i].fn == statement.Lastval
+	}
+	if !last {
+		return s.takeNext(asks)
+	}
+	before, err := s.lastBefore(asks)
+	if err != nil {
 		return nil, err
 	}
-	values = make([]uint64, len(names))
-	for i, name := range names {
-		if name == nil || values[i] != 0 {
+	if values, err = s.takeNext(asks); err != nil {
+		return nil, err
+	}
+	return values, s.fillLast(asks, values, before)
+}
+
+// takeNext takes the numbers that NEXTVALs ask for.
+func (s *session) takeNext(asks []asked) (values []number, err error) {
+	values = make([]number, len(asks))
+	taken := make([]bool, len(asks))
+	for i := range asks {
+		name := asks[i].name
+		if name == nil || taken[i] || asks[i].fn != statement.Nextval {
 			continue
 		}
 		var places []int // of the names that mean this sequence
-		for j := i; j < len(names); j++ {
-			other := names[j]
-			if other == nil || values[j] != 0 {
+		total := uint64(0)
+		for j := i; j < len(asks); j++ {
+			other := asks[j].name
+			if other == nil || taken[j] || asks[j].fn != statement.Nextval {
 				continue
 			}
 			same := bytes.Equal(other, name)
@@ -140,15 +179,16 @@ func (s *session) take(names [][]byte) (values []uint64, err error) {
 			}
 			if same {
 				places = append(places, j)
+				total += asks[j].count
 			}
 		}
-		next, err := s.srv.opts.Sequences.Take(&s.patience, name, uint64(len(places)))
-		if err = s.patience.over(err); err != nil {
+		next, err := s.takeNumbers(name, total)
+		if err != nil {
 			return nil, err
 		}
 		for _, j := range places {
-			values[j] = next
-			next++
+			values[j].value, taken[j] = next, true
+			next += asks[j].count
 		}
 	}
 	return values, nil
@@ -178,8 +218,8 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 	subs := s.substitutions(st, plan, previous.needed)
 	for i := range subs {
 		switch st.Calls[i].Func {
-		case statement.Nextval:
-			subs[i].Value = values[i]
+		case statement.Nextval, statement.Lastval, statement.Setval:
+			subs[i].Value, subs[i].Null = values[i].value, values[i].null
 		case statement.LastInsertID, statement.LastInsertIDVariable:
 			subs[i].Value = previous.value
 		}
@@ -219,6 +259,8 @@ func (s *session) substitutions(st *statement.Statement, plan callPlan, previous
 	for i := range st.Calls {
 		call := &st.Calls[i]
 		switch {
+		case plan.served[i] && call.Func != statement.Nextval:
+			subs[i].Replacement = statement.AsNullable
 		case plan.served[i] && call.Statement != first:
 			first = call.Statement
 			subs[i].Replacement = statement.AsLastInsertID
@@ -301,7 +343,8 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 		subs[i].Param = true
 		h := hiddenParam{previous: true}
 		if plan.served[i] {
-			h = hiddenParam{name: bytes.Clone(call.Name)}
+			h = hiddenParam{asked: askedBy(call)}
+			h.name = bytes.Clone(h.name)
 		}
 		hidden = append(hidden, h)
 	}
@@ -405,17 +448,17 @@ func (s *session) previousHidden(p *prepared) (uint64, error) {
 }
 
 // takeHidden returns the values of a statement's hidden parameters.
-func (s *session) takeHidden(p *prepared, previous uint64) (values []uint64, err error) {
-	names := make([][]byte, len(p.hidden))
+func (s *session) takeHidden(p *prepared, previous uint64) (values []number, err error) {
+	asks := make([]asked, len(p.hidden))
 	for i := range p.hidden {
-		names[i] = p.hidden[i].name
+		asks[i] = p.hidden[i].asked
 	}
-	if values, err = s.take(names); err != nil {
+	if values, err = s.take(asks); err != nil {
 		return nil, err
 	}
 	for i := range p.hidden {
 		if p.hidden[i].previous {
-			values[i] = previous
+			values[i].value = previous
 		}
 	}
 	return values, nil

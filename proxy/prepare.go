@@ -41,7 +41,7 @@ func (s *session) prepare(sql []byte) error {
 		}
 		plan, err := s.planCalls(st, true)
 		if err == nil && plan.rewrite {
-			err = s.knownAtPrepare(st)
+			err = s.knownAtPrepare(st, plan)
 		}
 		if err == nil && plan.perRow {
 			err = notFilled(st, plan)

@@ -7,14 +7,23 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/statement"
 )
 
 // hiddenParam is a parameter of a prepared statement that the client does not know
 // of: the proxy put it where a call stood, and gives it a value at each execution.
 type hiddenParam struct {
-	at       int    // the server's index of the parameter
-	name     []byte // of the sequence
-	previous bool   // the value is the previous LAST_INSERT_ID(), not a number
+	at       int  // the server's index of the parameter
+	asked         // of a sequence
+	previous bool // the value is the previous LAST_INSERT_ID()
+}
+
+// paramType is the type that the parameter is bound with.
+func (h *hiddenParam) paramType() uint16 {
+	if h.name != nil && h.fn != statement.Nextval {
+		return uint16(mysql.MYSQL_TYPE_LONGLONG)
+	}
+	return typeUnsignedBigint
 }
 
 // placeParams computes where each of the client's parameters is on the server.
@@ -140,7 +149,7 @@ func (p *prepared) complete(e *execution) bool {
 // values in their places. values belong to p.hidden, in order. The types are always
 // bound anew, also where the client relied on those of its last execution. cut must
 // have made e.
-func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values []uint64) ([]byte, error) {
+func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values []number) ([]byte, error) {
 	b = append(b, e.head...)
 	binary.LittleEndian.PutUint32(b[len(b)-executeHead+1:], p.backendID)
 	count := e.count + len(p.hidden)
@@ -153,8 +162,15 @@ func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values
 	hidden, own := p.hidden, 0
 	for i := range count {
 		if len(hidden) > 0 && hidden[0].at == i {
+			b = protocol.Parameter{Type: hidden[0].paramType()}.Append(b, attributes)
+			if v := values[len(p.hidden)-len(hidden)]; v.null {
+				b[nullsAt+i/8] |= 1 << (i % 8)
+			} else if hidden[0].paramType() != typeUnsignedBigint {
+				if err := lastInParameter(v); err != nil {
+					return nil, err
+				}
+			}
 			hidden = hidden[1:]
-			b = protocol.Parameter{Type: typeUnsignedBigint}.Append(b, attributes)
 			continue
 		}
 		if own < p.params {
@@ -171,7 +187,9 @@ func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values
 	for i := range p.params + len(p.hidden) {
 		if len(hidden) > 0 && hidden[0].at == i {
 			hidden = hidden[1:]
-			b = binary.LittleEndian.AppendUint64(b, values[0])
+			if !values[0].null {
+				b = binary.LittleEndian.AppendUint64(b, values[0].value)
+			}
 			values = values[1:]
 			continue
 		}

@@ -2,7 +2,10 @@ package proxy
 
 import (
 	"bytes"
+	"slices"
 	"testing"
+
+	"seqproxy/statement"
 )
 
 // FuzzExecution: whatever a client sends for an execution with numbers, what goes to the
@@ -24,14 +27,17 @@ func FuzzExecution(f *testing.F) {
 		p := &prepared{params: int(params % 20), backendID: 7}
 		for range 1 + places%4 { // at 0, 2, 4 ..., with the client's between and behind them
 			if at := 2 * len(p.hidden); at <= p.params+len(p.hidden) {
-				p.hidden = append(p.hidden, hiddenParam{at: at, name: []byte("s")})
+				p.hidden = append(p.hidden, hiddenParam{at: at, asked: asked{fn: statement.Nextval, name: []byte("s"), count: 1}})
 			}
 		}
 		p.placeParams(p.params + len(p.hidden))
-		values := make([]uint64, len(p.hidden))
+		values := make([]number, len(p.hidden))
+		if params&1 != 0 && len(p.hidden) > 0 { // a LASTVAL, which is NULL
+			p.hidden[0].fn, values[0].null = statement.Lastval, true
+		}
 
 		if rows, err := p.cutBulk(payload); err == nil {
-			many := make([]uint64, len(rows)*len(p.hidden))
+			many := slices.Repeat(values, len(rows))
 			b := p.appendBulk(nil, payload, rows, many)
 			server := &prepared{params: p.params + len(p.hidden)}
 			again, err := server.cutBulk(b)
@@ -62,8 +68,8 @@ func FuzzExecution(f *testing.F) {
 				t.Errorf("parameter %d, the server's %d, is another there", i, at)
 			}
 		}
-		for _, h := range p.hidden {
-			if got.params.IsNull(h.at) || server.types[h.at].Type != typeUnsignedBigint {
+		for i, h := range p.hidden {
+			if got.params.IsNull(h.at) != values[i].null || server.types[h.at].Type != h.paramType() {
 				t.Errorf("the number at %d: got type %x, NULL %v", h.at, server.types[h.at].Type, got.params.IsNull(h.at))
 			}
 		}

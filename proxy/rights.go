@@ -56,21 +56,6 @@ func (s *session) mayUse(name []byte) error {
 // maxNamed bounds the name in such an error.
 const maxNamed = 64
 
-// mayUseAll is mayUse for each name that is not nil.
-func (s *session) mayUseAll(names [][]byte) error {
-	if s.user.rights == nil {
-		return nil
-	}
-	for _, name := range names {
-		if name != nil {
-			if err := s.mayUse(name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // asker is a session that asks about sequences as things.
 type asker struct{ s *session }
 

@@ -19,6 +19,7 @@ import (
 	"seqproxy/admin"
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
@@ -62,6 +63,10 @@ type sequencer interface {
 	Same(ctx context.Context, a, b []byte) (bool, error)
 	// Stored returns the name of a sequence as the table spells it, if there is one.
 	Stored(ctx context.Context, name []byte) (stored string, known bool, err error)
+	// Identify returns what tells a sequence from others, however it is spelled.
+	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
+	// Schema is the schema of the sequence table.
+	Schema() string
 	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText
 	// says that it is no text.
 	InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error)

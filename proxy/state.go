@@ -56,6 +56,11 @@ type state struct {
 	metadata bool
 	// waitTimeout is what wait_timeout was set to; 0: nothing, or unknownTimeout.
 	waitTimeout time.Duration
+	// tableNext is what SELECT NEXT VALUE FROM s was found to mean last.
+	tableNext nextColumn
+	// got is the last number of each sequence.
+	got lastNumbers
+
 	// option is the argument of the last COM_SET_OPTION.
 	option []byte
 

@@ -33,6 +33,9 @@ type analyzer struct {
 
 	ins  insertState
 	part part
+
+	targets bool          // of an UPDATE or DELETE, the part that names tables
+	dotted  *dottedTokens // nil until one is looked for
 }
 
 // insertState is what an INSERT or REPLACE has shown of itself.
@@ -160,7 +163,7 @@ func (st *Statement) bad() {
 // was one.
 func (a *analyzer) statement() bool {
 	a.depth, a.prev, a.calls, a.table, a.muted = 0, kwNone, false, false, 0
-	a.ins, a.part, a.refusal = insertState{}, partMain, ""
+	a.ins, a.part, a.refusal, a.targets = insertState{}, partMain, "", false
 	if len(a.st.levels) == 0 {
 		a.st.levels = append(a.st.levels, level{})
 	}

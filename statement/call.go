@@ -24,6 +24,9 @@ func (a *analyzer) function(kw keyword) {
 		st.Words |= UserLock
 	case kwLastval, kwSetval:
 		st.Words |= SequenceFunction
+		if a.calls {
+			a.valueCall(kw, p)
+		}
 	case kwLastInsertID:
 		if p.next(); !p.is(')') {
 			st.Words |= SetsLastInsertID
@@ -159,26 +162,24 @@ func (a *analyzer) sequenceCall(p lexer) {
 	if a.start < a.muted {
 		return
 	}
-	c := FuncCall{Func: Nextval, Start: a.start}
-	execs := a.execs
+	c := FuncCall{Func: Nextval, Start: a.start, Count: 1}
 	q := p
 	q.next()
-	name := q
 	form := FormNone
 	switch {
-	case q.kind == tString && (a.src[q.start] == '\'' || a.src[q.start] == '"'):
-		form = FormName
-		q.next()
-	case q.kind == tWord, q.kind == tQuoted:
-		form = FormName
-		if q.next(); q.is('.') {
-			if q.next(); q.kind == tWord || q.kind == tQuoted {
-				form = FormQualified
-				schema := name
-				name = q
-				c.Name = a.st.qualified(a.st.decode(schema), a.st.decode(name))
-				q.next()
+	case a.named(&c, &q):
+		form = c.Form
+		if q.is(',') {
+			q.next()
+			n, ok := parseUint(a.src[q.start:q.end])
+			if q.kind != tNumber {
+				break
 			}
+			if !ok || n == 0 || n > MaxCount {
+				a.note("NEXTVAL of no numbers, or of more than 1000000,")
+			}
+			c.Count = n
+			q.next()
 		}
 	case q.is('?'):
 		form = FormParam
@@ -191,13 +192,11 @@ func (a *analyzer) sequenceCall(p lexer) {
 		a.expressionCall(c, p)
 		return
 	}
-	if q.execs != execs {
+	if q.execs != a.execs {
 		a.note("NEXTVAL across a comment's border")
 	}
 	c.Form, c.End = form, q.end
 	switch form {
-	case FormName:
-		c.Name = a.st.decode(name)
 	case FormParam:
 		a.note("NEXTVAL(?)")
 	case FormUserVariable:
@@ -227,11 +226,11 @@ func (a *analyzer) expressionCall(c FuncCall, p lexer) {
 		}
 	}
 	if comma {
-		a.note("NEXTVAL with two arguments")
+		a.note("NEXTVAL with an expression for the count")
 	} else {
 		a.note("NEXTVAL(expression)")
 	}
-	c.Form, c.Name, c.End = FormExpression, nil, p.end
+	c.Form, c.Name, c.Schema, c.End = FormExpression, nil, nil, p.end
 	a.add(c)
 	a.muted = p.end
 }

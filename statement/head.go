@@ -25,8 +25,10 @@ func (a *analyzer) head() bool {
 		return a.insert(Replace)
 	case kwUpdate:
 		a.updatedTable()
+		a.targets = true
 		return a.dml(Update, "")
 	case kwDelete:
+		a.targets = true
 		return a.dml(Delete, "")
 	case kwWith:
 		return a.dml(With, "")

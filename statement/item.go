@@ -16,6 +16,9 @@ func (st *Statement) addItem(l lexer, first int) {
 	if it.EndCall-it.FirstCall == 1 {
 		if c := &st.Calls[it.FirstCall]; c.Start == it.Start && c.End == it.End {
 			it.Func = c.Func
+			if c.Spelling >= AsSelectValue { // Vitess's name
+				it.named, it.Alias = true, columnNextval
+			}
 		}
 	}
 	st.Items = append(st.Items, it)
@@ -51,9 +54,22 @@ func (st *Statement) alias(l lexer, it *Item) bool {
 	execs, depth, cases := l.execs, 0, 0
 	interval := false
 	before, last := lexer{}, lexer{} // the tokens before, at depth 0 or closing it
+	next := it.FirstCall
 	for ; l.kind != tEOF; l.next() {
 		if l.execs != execs {
 			return false
+		}
+		// A call of several words ends as one with parentheses does.
+		for next < it.EndCall && st.Calls[next].Start < l.start {
+			next++
+		}
+		if next < it.EndCall && st.Calls[next].Start == l.start && st.Calls[next].Spelling != AsFunction {
+			l.pos, l.end = st.Calls[next].End, st.Calls[next].End
+			l.kind, l.ch, l.kw, l.afterDot = tPunct, ')', kwNone, false
+			if depth == 0 {
+				before, last = last, l
+			}
+			continue
 		}
 		if depth == 0 && l.kw == kwAs {
 			it.End, it.HasAlias = last.end, true

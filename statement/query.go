@@ -35,6 +35,8 @@ func (a *analyzer) token() {
 	case tWord:
 		if a.kw != kwNone {
 			a.keyword()
+		} else if a.afterDot && a.end-a.start == len("nextval") {
+			a.dottedCall()
 		}
 	case tPunct:
 		switch a.ch {
@@ -159,8 +161,13 @@ func (a *analyzer) keyword() {
 		a.endList(lv)
 		lv.groupBy, lv.inFrom = int32(a.end), false
 	case kwWhere, kwHaving, kwOrder, kwLimit, kwProcedure, kwLock, kwFetch:
+		a.targets = a.targets && a.depth > 0
 		a.endList(lv)
 		lv.inFrom = false
+	case kwNext, kwPrevious:
+		if a.calls {
+			a.valueFor()
+		}
 	case kwFor:
 		if a.prev != kwValue { // NEXT VALUE FOR
 			a.endList(lv)
@@ -208,6 +215,7 @@ func (a *analyzer) keyword() {
 		}
 	case kwSet:
 		if a.depth == 0 {
+			a.targets = false
 			a.insertSource(fromSet)
 		}
 	case kwOn:

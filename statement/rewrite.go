@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"math"
 	"strconv"
 	"unicode/utf8"
 )
@@ -18,6 +19,9 @@ const (
 	// AsUnsigned is CAST(1001 AS UNSIGNED): the value with the type that
 	// LAST_INSERT_ID() has, and no effect.
 	AsUnsigned
+	// AsNullable is the value of a BIGINT that may be NULL, as LASTVAL() has it:
+	// NULLIF(LEAST(1001, 9223372036854775807), -1).
+	AsNullable
 	// AsNumber is 1001.
 	AsNumber
 )
@@ -27,6 +31,8 @@ type Substitution struct {
 	Replacement Replacement
 	// Value is written as a decimal literal, unless Param is set.
 	Value uint64
+	// Null: the value is NULL. Only AsNullable can be.
+	Null bool
 	// Param writes a parameter marker in the literal's place: a hidden
 	// parameter, see HiddenParams.
 	Param bool
@@ -66,6 +72,17 @@ func (s Substitution) append(dst []byte) []byte {
 	switch s.Replacement {
 	case AsLastInsertID:
 		open, closing = "LAST_INSERT_ID(", ")"
+	case AsNullable:
+		switch {
+		case s.Param:
+			open, closing = "CAST(", " AS SIGNED)"
+		case s.Null:
+			return append(dst, "NULLIF(LEAST(-1, 9223372036854775807), -1)"...)
+		case s.Value > math.MaxInt64:
+			open, closing = "NULLIF(LEAST(", ", 18446744073709551615), 0)"
+		default:
+			open, closing = "NULLIF(LEAST(", ", 9223372036854775807), -1)"
+		}
 	case AsUnsigned:
 		open, closing = "CAST(", " AS UNSIGNED)"
 	}
@@ -88,7 +105,11 @@ func (st *Statement) appendAliases(dst, sql []byte, subs []Substitution, item, f
 		}
 		dst = append(dst, sql[from:it.End]...)
 		from = it.End
-		dst = st.appendAlias(dst, sql[it.Start:it.End])
+		text := sql[it.Start:it.End]
+		if it.named {
+			text = it.Alias
+		}
+		dst = st.appendAlias(dst, text)
 	}
 	return dst, item, from
 }
@@ -142,7 +163,7 @@ func (st *Statement) appendAlias(dst, text []byte) []byte {
 // the client's character set: its alias, or its text. The result aliases sql or
 // st.
 func (st *Statement) ColumnName(sql []byte, it Item) []byte {
-	if it.HasAlias {
+	if it.HasAlias || it.named {
 		return it.Alias
 	}
 	return st.columnName(sql[it.Start:it.End])

@@ -20,7 +20,7 @@ func (st *Statement) selfContained(sql []byte) {
 	}
 	for i := range st.Items {
 		it, c := &st.Items[i], &st.Calls[i]
-		if l.next(); l.start != c.Start || it.Func == 0 || c.Func == Nextval && c.Form != FormName {
+		if l.next(); l.start != c.Start || it.Func == 0 || c.Func == Nextval && c.Form != FormName && c.Form != FormQualified {
 			return
 		}
 		if !plainName(sql[it.Start:it.End], false) {

@@ -100,7 +100,7 @@ const (
 	Into                                // SELECT ... INTO OUTFILE, DUMPFILE or variables
 	LocalInfile                         // LOAD ... LOCAL INFILE
 	ConnectionID                        // CONNECTION_ID(), @@pseudo_thread_id
-	HasNextval                          // NEXTVAL(...) as a function
+	HasNextval                          // NEXTVAL in any of its spellings
 	SequenceFunction                    // LASTVAL(), SETVAL(), NEXT VALUE FOR, PREVIOUS VALUE FOR
 	SystemSchema                        // information_schema or performance_schema is named
 	Chain                               // COMMIT or ROLLBACK AND CHAIN
@@ -122,19 +122,21 @@ const (
 	LastInsertIDVariable                 // @@last_insert_id, @@identity, with any session scope
 	CallConnectionID                     // CONNECTION_ID()
 	PseudoThreadID                       // @@pseudo_thread_id
+	Lastval                              // LASTVAL(s), PREVIOUS VALUE FOR s, s.CURRVAL
+	Setval                               // SETVAL(s, n [, used [, round]]), see FuncCall.Set
 )
 
-// Form says how the argument of a NEXTVAL was written.
+// Form says how a sequence was named.
 type Form uint8
 
-// The forms. Only FormName can be given a number.
+// The forms. Only those with a name can be given a number.
 const (
 	FormNone         Form = iota
 	FormName              // NEXTVAL('s'), NEXTVAL("s"), NEXTVAL(`s`), NEXTVAL(s)
-	FormQualified         // NEXTVAL(db.s); Name is "db.s"
+	FormQualified         // NEXTVAL(db.s); see FuncCall.Schema
 	FormParam             // NEXTVAL(?)
 	FormUserVariable      // NEXTVAL(@x)
-	FormExpression        // anything else, also NEXTVAL() and NEXTVAL('s', n)
+	FormExpression        // anything else, also NEXTVAL()
 )
 
 // Place says how often a server would evaluate a NEXTVAL, by where it stands.
@@ -158,6 +160,34 @@ const (
 	PlaceChange
 )
 
+// Spelling says in which of its spellings a NEXTVAL or LASTVAL was written.
+type Spelling uint8
+
+// The spellings. AsColumn and AsSelectValue are also how a column is written: such a
+// call is one only if there is a sequence of that name, and AsSelectValue only if there is
+// no table of that name with a column `next` as well. AsColumn is found only where no
+// table, alias or schema of the text could be meant.
+const (
+	AsFunction    Spelling = iota // NEXTVAL(s), LASTVAL(s)
+	AsValueFor                    // NEXT VALUE FOR s, PREVIOUS VALUE FOR s
+	AsColumn                      // s.NEXTVAL, s.CURRVAL
+	AsSelectValue                 // SELECT NEXT VALUE FROM s
+	AsSelectCount                 // SELECT NEXT n VALUES FROM s
+)
+
+// MaxCount is the most numbers that one NEXTVAL may take.
+const MaxCount = 1_000_000
+
+// SetvalArgs are the arguments of a SETVAL behind the name.
+type SetvalArgs struct {
+	// Value is n; Negative is set if it is less than 0, whatever Value is.
+	Value    uint64
+	Negative bool
+	// Unused is set by is_used = 0: n itself is the next number.
+	Unused bool
+	Round  uint64
+}
+
 // FuncCall is one place in the text whose value the proxy may have to provide.
 // Calls never overlap and stand in text order.
 type FuncCall struct {
@@ -170,6 +200,17 @@ type FuncCall struct {
 	// and letter case. It aliases the text or the Statement: valid until the
 	// next Analyze, and as long as the text is not changed.
 	Name []byte
+	// Schema is what stands in front of the name in FormQualified. Valid as
+	// long as Name.
+	Schema []byte
+	// Spelling is how a Nextval or Lastval was written.
+	Spelling Spelling
+	// Count is how many numbers a Nextval takes, 1 to MaxCount; its value is the
+	// first of them.
+	Count uint64
+	// Set is filled for Setval, unless its arguments are no literals. Nobody
+	// changes what it points at.
+	Set *SetvalArgs
 	// ParamsBefore counts the parameter markers (?) in front of the call.
 	ParamsBefore int
 	// Place is set for NEXTVAL. It means nothing where there is a Refusal.
@@ -203,6 +244,8 @@ type Item struct {
 	Alias    []byte
 	// Func is the one call that this item consists of; 0 if it is more.
 	Func Func
+	// named: the column's name is Alias though there is no alias.
+	named bool
 }
 
 // TableRef is the table that an INSERT, REPLACE or UPDATE changes.

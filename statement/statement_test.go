@@ -304,7 +304,7 @@ func TestWordsAreFoundWhereTheyAreCodeAndNowhereElse(t *testing.T) {
 		{"select nextval from t", FromTable},
 		{"select lastval(s)", SequenceFunction},
 		{"select setval(s, 1)", SequenceFunction},
-		{"select next value for s", SequenceFunction},
+		{"select next value for s", HasNextval},
 		{"select previous value for s", SequenceFunction},
 		{"commit and chain", Chain},
 		{"commit and no chain", 0},
@@ -410,10 +410,14 @@ func TestPredicatesAboutLastInsertID(t *testing.T) {
 // describe gives the calls of a statement in one line: function, text, name,
 // row, parameters before.
 func describe(sql string, st *Statement) string {
-	funcs := map[Func]string{Nextval: "N", LastInsertID: "L", LastInsertIDVariable: "V", CallConnectionID: "C", PseudoThreadID: "P"}
+	funcs := map[Func]string{Nextval: "N", LastInsertID: "L", LastInsertIDVariable: "V", CallConnectionID: "C", PseudoThreadID: "P", Lastval: "A", Setval: "S"}
 	var parts []string
 	for _, c := range st.Calls {
-		parts = append(parts, fmt.Sprintf("%s%d[%s]%s/%d/%d", funcs[c.Func], c.Form, sql[c.Start:c.End], c.Name, c.Row, c.ParamsBefore))
+		name := string(c.Name)
+		if c.Schema != nil {
+			name = string(c.Schema) + "." + name
+		}
+		parts = append(parts, fmt.Sprintf("%s%d[%s]%s/%d/%d", funcs[c.Func], c.Form, sql[c.Start:c.End], name, c.Row, c.ParamsBefore))
 	}
 	return strings.Join(parts, " ")
 }
@@ -433,7 +437,9 @@ func TestCallsAreExactlyTheCalls(t *testing.T) {
 		{"select nextval(@x)", "N4[nextval(@x)]/0/0"},
 		{"select nextval()", "N5[nextval()]/0/0"},
 		{"select nextval(5)", "N5[nextval(5)]/0/0"},
-		{"select nextval('a', 5)", "N5[nextval('a', 5)]/0/0"},
+		{"select nextval('a', 5)", "N1[nextval('a', 5)]a/0/0"},
+		{"select nextval('a', 5 + 1)", "N5[nextval('a', 5 + 1)]/0/0"},
+		{"select nextval(concat('a', 'b'), 5)", "N5[nextval(concat('a', 'b'), 5)]/0/0"},
 		{"select nextval('a' 'b')", "N5[nextval('a' 'b')]/0/0"},
 		{"select nextval(N'a')", "N5[nextval(N'a')]/0/0"},
 		{"select nextval(_utf8'a')", "N5[nextval(_utf8'a')]/0/0"},
@@ -467,7 +473,7 @@ func TestCallsAreExactlyTheCalls(t *testing.T) {
 		{"select nextval", ""},
 		{"select nextval from t", ""},
 		{"select nextval + 1", ""},
-		{"select photos.nextval", ""},
+		{"select photos.nextval from photos", ""},
 		{"select photos.nextval('a')", ""},
 		{"select photos . nextval('a')", ""},
 		{"select `nextval`('a')", ""},
@@ -553,7 +559,12 @@ func TestNextvalIsRefusedWhereItCannotBeGiven(t *testing.T) {
 		{"select nextval(@a)", "NEXTVAL(@variable)"},
 		{"select nextval(concat('a', 'b'))", "NEXTVAL(expression)"},
 		{"select nextval(nextval('a'))", "NEXTVAL(expression)"},
-		{"select nextval('a', 5)", "NEXTVAL with two arguments"},
+		{"select nextval('a', 1000001)", "NEXTVAL of no numbers, or of more than 1000000,"},
+		{"select nextval('a', 0)", "NEXTVAL of no numbers, or of more than 1000000,"},
+		{"select nextval('a', 18446744073709551616)", "NEXTVAL of no numbers, or of more than 1000000,"},
+		{"select nextval('a', -1)", "NEXTVAL with an expression for the count"},
+		{"select nextval('a', 5, 6)", "NEXTVAL with an expression for the count"},
+		{"select nextval('a', 5)", ""},
 		{"create table t as select nextval('a')", "NEXTVAL in CREATE TABLE"},
 		{"create or replace table t (a int) select 1 + nextval(\"a\") x", "NEXTVAL in CREATE TABLE"},
 		{"create temporary table if not exists t as select nextval('a')", "NEXTVAL in CREATE TABLE"},
@@ -634,7 +645,12 @@ func TestSelfContainedIsNothingButCalls(t *testing.T) {
 		{"select nextval('a') as \xc3\xa9", false},
 		{"select nextval('\xc3\xa9')", false},
 		{"select nextval('a') as `" + strings.Repeat("y", 256) + "`", false},
-		{"select nextval(db.s)", false},
+		{"select nextval(db.s)", true},
+		{"select next value for s as x, lastval(s), setval(s, 5)", true},
+		{"select a.nextval, b.currval x from dual", true},
+		{"select next value from s;", true},
+		{"select next 5 values from db.s", true},
+		{"select next value for s + 1", false},
 		{"select nextval(?)", false},
 		{"select /*! nextval('a') */", false},
 		{"select nextval('a'); select 1", false},

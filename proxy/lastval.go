@@ -1,0 +1,147 @@
+package proxy
+
+import (
+	"errors"
+	"math"
+
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// maxLastNumbers bounds the sequences of which a session remembers its last number. It
+// then forgets the one whose last number is the oldest: LASTVAL() of that is NULL.
+const maxLastNumbers = 256
+
+// lastNumbers are the last numbers that a session got, by sequence. The last of the
+// list is the one that was taken from last.
+type lastNumbers []lastNumber
+
+type lastNumber struct {
+	of    sequence.Identity
+	value uint64
+}
+
+// took takes note of a number.
+func (l *lastNumbers) took(of sequence.Identity, value uint64) {
+	list := *l
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].of == of {
+			copy(list[i:], list[i+1:])
+			list[len(list)-1] = lastNumber{of, value}
+			return
+		}
+	}
+	if len(list) == maxLastNumbers {
+		copy(list, list[1:])
+		list = list[:maxLastNumbers-1]
+	}
+	*l = append(list, lastNumber{of, value})
+}
+
+// get is the last number of a sequence, or NULL.
+func (l lastNumbers) get(of sequence.Identity) number {
+	for i := len(l) - 1; i >= 0; i-- {
+		if l[i].of == of {
+			return number{value: l[i].value}
+		}
+	}
+	return number{null: true}
+}
+
+// forget makes the last number of a sequence NULL.
+func (l *lastNumbers) forget(of sequence.Identity) {
+	list := *l
+	for i := range list {
+		if list[i].of == of {
+			*l = append(list[:i], list[i+1:]...)
+			return
+		}
+	}
+}
+
+// takeNumbers takes n numbers of a sequence, which are consecutive, and makes the last of
+// them the one that LASTVAL() gives. As MariaDB has it, that is NULL after the sequence ran out.
+func (s *session) takeNumbers(name []byte, n uint64) (first uint64, err error) {
+	first, err = s.srv.opts.Sequences.Take(&s.patience, name, n)
+	err = s.patience.over(err)
+	ranOut := errors.Is(err, sequence.ErrExhausted)
+	if err != nil && !ranOut {
+		return 0, err
+	}
+	of, identifyErr := s.srv.opts.Sequences.Identify(&s.patience, name)
+	switch {
+	case identifyErr != nil: // gone since: nobody can ask for its last number
+	case ranOut:
+		s.state.got.forget(of)
+	default:
+		s.state.got.took(of, first+n-1)
+	}
+	return first, err
+}
+
+// lastOf is LASTVAL() of a sequence.
+func (s *session) lastOf(name []byte) (number, error) {
+	of, err := s.srv.opts.Sequences.Identify(&s.patience, name)
+	if err = s.patience.over(err); err != nil {
+		return number{}, err
+	}
+	return s.state.got.get(of), nil
+}
+
+// lastBefore returns what the LASTVALs would give before the text.
+func (s *session) lastBefore(asks []asked) ([]number, error) {
+	before := make([]number, len(asks))
+	for i := range asks {
+		if asks[i].name == nil || asks[i].fn != statement.Lastval {
+			continue
+		}
+		var err error
+		if before[i], err = s.lastOf(asks[i].name); err != nil {
+			return nil, err
+		}
+	}
+	return before, nil
+}
+
+// fillLast fills in the values of LASTVALs, each of which sees the numbers in front of it.
+func (s *session) fillLast(asks []asked, values, before []number) error {
+	seen := make(map[sequence.Identity]uint64)
+	for i := range asks {
+		if asks[i].name == nil {
+			continue
+		}
+		of, err := s.srv.opts.Sequences.Identify(&s.patience, asks[i].name)
+		if err = s.patience.over(err); err != nil {
+			return err
+		}
+		if asks[i].fn == statement.Nextval {
+			seen[of] = values[i].value + asks[i].count - 1
+			continue
+		}
+		if values[i] = before[i]; seen[of] != 0 {
+			values[i] = number{value: seen[of]}
+		}
+	}
+	return nil
+}
+
+// lastBesideRows refuses a LASTVAL beside a NEXTVAL that is evaluated once per row.
+func lastBesideRows(st *statement.Statement, plan callPlan) error {
+	if !plan.perRow {
+		return nil
+	}
+	for i := range st.Calls {
+		if st.Calls[i].Func == statement.Lastval && plan.served[i] {
+			return notSupported("LASTVAL beside a NEXTVAL that gives a number for each row is not supported: ask for it in another statement")
+		}
+	}
+	return nil
+}
+
+// lastInParameter refuses what a prepared statement cannot be given as BIGINT.
+func lastInParameter(v number) error {
+	if v.value > math.MaxInt64 {
+		return notSupported("LASTVAL of %d, which is above the signed BIGINT, in a prepared statement is not supported: send it as text", v.value)
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package proxy_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/proxy"
+)
+
+// answers runs a query and returns its column names, rows and the error's code and state,
+// as text.
+func answers(t testing.TB, c *sql.Conn, query string, args ...any) string {
+	t.Helper()
+	rows, err := c.QueryContext(context.Background(), query, args...)
+	var refused *mysql.MySQLError
+	if errors.As(err, &refused) {
+		return fmt.Sprintf("error %d/%s", refused.Number, refused.SQLState[:])
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := strings.Join(columns, ",")
+	for rows.Next() {
+		values := make([]sql.NullString, len(columns))
+		into := make([]any, len(values))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		out += ":"
+		for _, v := range values {
+			if v.Valid {
+				out += " " + v.String
+			} else {
+				out += " NULL"
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		if errors.As(err, &refused) {
+			return fmt.Sprintf("error %d/%s", refused.Number, refused.SQLState[:])
+		}
+		t.Fatalf("%s: %v", query, err)
+	}
+	return out
+}
+
+// What seqproxy's sequences give is what MariaDB's own give for the same statements, but for
+// the type: numbers are BIGINT UNSIGNED here.
+func TestSequencesDoAsMariaDBsOwn(t *testing.T) {
+	e := newEnv(t, setup{})
+	if !e.Servers[0].IsMariaDB() {
+		t.Skip("MySQL has no sequences")
+	}
+	direct, through := e.DirectConn(t, 0, e.Schemas[0], nil), e.Conn(t, e.Schemas[0], nil)
+	for _, c := range []*sql.Conn{direct, through} {
+		exec(t, c, "CREATE SEQUENCE s", "CREATE SEQUENCE r", "CREATE TABLE "+map[*sql.Conn]string{direct: "a", through: "b"}[c]+" (id BIGINT, n BIGINT)")
+	}
+	for _, query := range []string{
+		"SELECT LASTVAL(s), PREVIOUS VALUE FOR s, LASTVAL(r)",
+		"SELECT NEXTVAL(s)",
+		"SELECT NEXT VALUE FOR s",
+		"SELECT NEXT VALUE FOR s AS a, NEXTVAL(s) b, LASTVAL(s), previous  value for s, LASTVAL(r)",
+		"SELECT LASTVAL(s), NEXTVAL(s), LASTVAL(s), NEXTVAL(r), LASTVAL(r)",
+		"SELECT LASTVAL(s) + 1 AS a, LASTVAL(r) IS NULL, NEXT VALUE FOR r * 10",
+		"SELECT LASTVAL(s) LIMIT 1",
+		"SELECT LASTVAL(s) UNION SELECT 7",
+		"SELECT LASTVAL(s), one FROM (SELECT 1 AS one) v WHERE one < LASTVAL(s)",
+		"SELECT LASTVAL(nobody)", "SELECT NEXTVAL(nobody)", "SELECT PREVIOUS VALUE FOR nobody", "SELECT 1 + NEXT VALUE FOR nobody",
+		"SELECT NEXTVAL(nowhere.s)", "SELECT LASTVAL(nowhere.s)",
+		"SELECT LASTVAL(1)", "SELECT LASTVAL()", "SELECT NEXT VALUE FOR", "SELECT LASTVAL(s, 1)", "SELECT LASTVAL(@x)",
+		"SELECT LASTVAL(s)",
+		"DROP SEQUENCE s",
+		"SELECT LASTVAL(s)",
+		"CREATE SEQUENCE s START WITH 5000",
+		"SELECT LASTVAL(s)",
+		"SELECT NEXTVAL(s), LASTVAL(s)",
+	} {
+		got, want := answers(t, through, query), answers(t, direct, query)
+		if got != want {
+			t.Errorf("%s:\n got %s\nwant %s", query, got, want)
+		}
+	}
+	// A statement that fails keeps no number, and gives none back.
+	exec(t, direct, "BEGIN", "INSERT INTO a VALUES (NEXTVAL(s), LASTVAL(s)), (NEXTVAL(s), LASTVAL(s))", "ROLLBACK", "INSERT INTO a VALUES (NEXTVAL(s), LASTVAL(s)), (LASTVAL(s), LASTVAL(r))")
+	exec(t, through, "BEGIN", "INSERT INTO b VALUES (NEXTVAL(s), LASTVAL(s)), (NEXTVAL(s), LASTVAL(s))", "ROLLBACK", "INSERT INTO b VALUES (NEXTVAL(s), LASTVAL(s)), (LASTVAL(s), LASTVAL(r))")
+	if got, want := answers(t, direct, "SELECT * FROM b"), answers(t, direct, "SELECT * FROM a"); got != want {
+		t.Errorf("rows: got %s, want %s", got, want)
+	}
+	// Prepared.
+	for _, query := range []string{"SELECT LASTVAL(s), LASTVAL(r)", "SELECT LASTVAL(s), ? AS a", "SELECT NEXTVAL(s), LASTVAL(s), ? AS a"} {
+		for range 2 {
+			var args []any
+			if strings.Contains(query, "?") {
+				args = []any{5}
+			}
+			stmt := func(c *sql.Conn) string {
+				rows, err := c.PrepareContext(t.Context(), query)
+				if err != nil {
+					t.Fatalf("%s: %v", query, err)
+				}
+				defer rows.Close()
+				values := make([]sql.NullInt64, strings.Count(query, ",")+1)
+				into := make([]any, len(values))
+				for i := range values {
+					into[i] = &values[i]
+				}
+				if err := rows.QueryRow(args...).Scan(into...); err != nil {
+					t.Fatalf("%s: %v", query, err)
+				}
+				return fmt.Sprint(values)
+			}
+			if got, want := stmt(through), stmt(direct); got != want {
+				t.Errorf("prepared %s: got %s, want %s", query, got, want)
+			}
+		}
+	}
+	// COM_RESET_CONNECTION
+	for _, c := range []*sql.Conn{direct, through} {
+		if err := c.Raw(func(driver any) error {
+			return driver.(interface {
+				ResetSession(context.Context) error
+			}).ResetSession(t.Context())
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEverySpellingTakesTheNumber(t *testing.T) {
+	o := newOracle(t, setup{}, append([]string{
+		"CREATE TABLE links (next INT)", "INSERT INTO links VALUES (7)", "CREATE TABLE videos (nextval INT)", "INSERT INTO videos VALUES (8)",
+	}, photosTables...)...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	d := o.DirectConn(t, 0, o.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE links", "CREATE SEQUENCE videos", "CREATE SEQUENCE mycatseq_videos START WITH 500")
+	for _, test := range []struct {
+		query string
+		takes int
+		want  string // of the first row, %d being the number
+	}{
+		{"SELECT NEXTVAL('photos')", 1, "NEXTVAL('photos'): %d"},
+		{"SELECT NEXTVAL(" + o.SequenceSchema + ".photos)", 1, "NEXTVAL(" + o.SequenceSchema + ".photos): %d"},
+		{"SELECT NEXT VALUE FOR photos", 1, "NEXT VALUE FOR photos: %d"},
+		{"SELECT NEXT VALUE FOR " + o.SequenceSchema + ".photos x LIMIT 1", 1, "x: %d"},
+		{"SELECT NEXT VALUE FOR MYCATSEQ_PHOTOS", 1, "NEXT VALUE FOR MYCATSEQ_PHOTOS: %d"},
+		{"SELECT NEXT VALUE FOR mycatseq_photos + 0 AS a", 1, "a: %d"},
+		{"SELECT NEXT VALUE FROM photos", 1, "nextval: %d"},
+		{"SELECT NEXT 5 VALUES FROM photos;", 5, "nextval: %d"},
+		{"SELECT NEXTVAL('photos', 10)", 10, "NEXTVAL('photos', 10): %d"},
+		{"SELECT NEXTVAL('photos', 10) AS a, 1 AS b", 10, "a,b: %d 1"},
+		{"SELECT photos.NEXTVAL", 1, "photos.NEXTVAL: %d"},
+		{"SELECT photos . nextval AS a FROM dual", 1, "a: %d"},
+		{"SELECT " + o.SequenceSchema + ".photos.NEXTVAL + 0 AS a", 1, "a: %d"},
+		{"SELECT (SELECT photos.NEXTVAL) AS a", 1, "a: %d"},
+
+		{"SELECT NEXTVAL('links')", 0, "NEXTVAL('links'): 1"},
+		{"SELECT next value FROM links", 0, map[bool]string{true: "nextval: 2", false: "value: 7"}[o.Servers[0].IsMariaDB()]}, // MariaDB takes it for an error
+		{"SELECT videos.nextval FROM videos", 0, "nextval: 8"},
+		{"SELECT v.nextval FROM videos v", 0, "nextval: 8"},
+		{"SELECT NEXT VALUE FOR MYCATSEQ_VIDEOS AS a", 0, "a: 500"},
+		{"SELECT NEXT VALUE FROM videos", 0, "nextval: 1"},
+		{"SELECT nobody.nextval", 0, answers(t, d, "SELECT nobody.nextval")},
+		{"SELECT nowhere.photos.nextval", 0, answers(t, d, "SELECT nowhere.photos.nextval")},
+		{"SELECT NEXTVAL(nowhere.photos)", 0, "error 4091/42S02"},
+		{"SELECT NEXT VALUE FOR MYCATSEQ_NOBODY", 0, "error 4091/42S02"},
+		{"SELECT LASTVAL('nobody')", 0, "error 4091/42S02"},
+	} {
+		for _, how := range []string{"text", "prepared"} {
+			next := o.nextNumber(t, "photos")
+			want := test.want
+			if strings.Contains(want, "%d") {
+				want = fmt.Sprintf(want, next)
+			}
+			got := ""
+			if how == "text" {
+				got = answers(t, c, test.query)
+			} else if test.takes > 0 {
+				stmt, err := c.PrepareContext(t.Context(), strings.TrimSuffix(test.query, ";"))
+				if err != nil {
+					t.Errorf("prepare %s: %v", test.query, err)
+					continue
+				}
+				var n, other uint64
+				into := []any{&n, &other}[:strings.Count(test.want, ",1")+strings.Count(test.want, ",b")+1]
+				if err := stmt.QueryRow().Scan(into...); err != nil || n != next {
+					t.Errorf("prepared %s: got %d, %v, want %d", test.query, n, err, next)
+				}
+				stmt.Close()
+			}
+			if how == "text" && got != want {
+				t.Errorf("%s: got %s, want %s", test.query, got, want)
+			}
+			if how == "text" || test.takes > 0 {
+				if after := o.nextNumber(t, "photos"); after != next+uint64(test.takes) {
+					t.Errorf("%s %s: %d numbers were taken, want %d", how, test.query, after-next, test.takes)
+				}
+			}
+		}
+	}
+	// In an INSERT, and the number is the session's LAST_INSERT_ID() and LASTVAL().
+	next := o.nextNumber(t, "photos")
+	exec(t, c, "INSERT INTO photos (id) VALUES (NEXT VALUE FOR photos), (NEXTVAL('photos', 3)), (NEXT VALUE FOR MYCATSEQ_photos)")
+	if got, want := answers(t, c, "SELECT GROUP_CONCAT(id ORDER BY id), LAST_INSERT_ID(), LASTVAL(photos) FROM photos WHERE id >= "+fmt.Sprint(next)),
+		fmt.Sprintf(": %d,%d,%d %d %d", next, next+1, next+4, next, next+4); !strings.HasSuffix(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestNamesThatAreTheServersGoThereInEverySpelling(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.Unknown = proxy.UnknownRelay }})
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE TABLE links (next INT)", "INSERT INTO links VALUES (7)")
+	d := e.DirectConn(t, 0, e.Schemas[0], nil)
+	if e.Servers[0].IsMariaDB() {
+		exec(t, d, "CREATE SEQUENCE theirs START WITH 100")
+	}
+	exec(t, c, "CREATE SEQUENCE ours START WITH 5")
+	for _, query := range []string{
+		"SELECT NEXT VALUE FOR theirs > 99 AS a", "SELECT NEXTVAL(theirs) > 99 AS a", "SELECT LASTVAL(theirs) > 0 AS a", "SELECT PREVIOUS VALUE FOR theirs > 0 AS a",
+		"SELECT SETVAL(theirs, 1000, 1, 1) > 0 AS a", "SELECT theirs.nextval", "SELECT next value FROM links", "SELECT NEXT 5 VALUES FROM theirs", "SELECT NEXT VALUE FROM theirs",
+		"SELECT NEXTVAL(nowhere.ours)", "SELECT NEXT VALUE FOR MYCATSEQ_theirs",
+	} {
+		got, want := answers(t, c, query), answers(t, d, query)
+		if got != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
+		}
+	}
+	if got := answers(t, c, "SELECT NEXT VALUE FOR ours, NEXTVAL(ours), LASTVAL(ours)"); !strings.HasSuffix(got, ": 5 6 6") {
+		t.Errorf("ours: got %s, want 5 6 6", got)
+	}
+}

@@ -1,0 +1,17 @@
+package sequence
+
+import "context"
+
+// Identity tells sequences apart: two names have the same one if they are spellings of one sequence. One that was dropped
+// and made again has another. It is comparable; the zero value is no sequence's.
+type Identity struct{ c *cache }
+
+// Identify returns the identity of the sequence that name means. A name that is known here costs no I/O. name is not kept.
+// Errors: ErrUnknown, and those of Known.
+func (s *Sequences) Identify(ctx context.Context, name []byte) (Identity, error) {
+	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	return Identity{c}, err
+}
+
+// Schema is the schema that holds the sequence table.
+func (s *Sequences) Schema() string { return s.opts.Servers[0].Database }
