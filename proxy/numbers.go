@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
+	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -211,26 +213,21 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 	if err != nil {
 		return err
 	}
+	subs := s.substitutions(st, plan, previous.needed)
+	// Before numbers are taken for nothing. They may be as long as they can be.
+	const call, alias = len("IF(1,CAST(18446744073709551615 AS UNSIGNED),LAST_INSERT_ID(18446744073709551615))"), 1 << 10
+	if len(s.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
+		s.setValues(subs, slices.Repeat([]number{{value: math.MaxUint64}}, len(subs)), math.MaxUint64)
+		if s.splice(sql, subs) >= protocol.MaxFragment {
+			return errTooLong
+		}
+	}
 	values, err := s.takeFor(st.Calls, plan.served)
 	if err != nil {
 		return err
 	}
-	subs := s.substitutions(st, plan, previous.needed)
-	for i := range subs {
-		switch st.Calls[i].Func {
-		case statement.Nextval, statement.Lastval, statement.Setval:
-			subs[i].Value, subs[i].Null = values[i].value, values[i].null
-		case statement.LastInsertID, statement.LastInsertIDVariable:
-			subs[i].Value = previous.value
-		}
-	}
-	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
-	s.own = append(s.own, s.attributes...)
-	s.own = st.Rewrite(s.own, sql, subs)
-	size := len(s.own) - protocol.HeaderSize
-	if size >= protocol.MaxFragment {
-		return errTooLong
-	}
+	s.setValues(subs, values, previous.value)
+	size := s.splice(sql, subs)
 	protocol.PutHeader(s.own, size, 0)
 	if st.Kind == statement.Set {
 		sql = bytes.Clone(sql) // which lies in the buffer that the client fills
@@ -240,6 +237,27 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 	}
 	s.noteDone(c, sql)
 	return nil
+}
+
+// setValues gives the substitutions of numbers and of the previous id their values.
+func (s *session) setValues(subs []statement.Substitution, values []number, previous uint64) {
+	for i := range subs {
+		switch s.stmt.Calls[i].Func {
+		case statement.Nextval, statement.Lastval, statement.Setval:
+			subs[i].Value, subs[i].Null = values[i].value, values[i].null
+		case statement.LastInsertID, statement.LastInsertIDVariable:
+			subs[i].Value = previous
+		}
+	}
+}
+
+// splice writes the command with the text in s.stmt rewritten to s.own, but for its
+// header, and returns its size without that.
+func (s *session) splice(sql []byte, subs []statement.Substitution) int {
+	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+	s.own = append(s.own, s.attributes...)
+	s.own = s.stmt.Rewrite(s.own, sql, subs)
+	return len(s.own) - protocol.HeaderSize
 }
 
 // sendOwn sends the command in s.own, in the place of the client's, and relays the
@@ -255,6 +273,11 @@ func (s *session) sendOwn(c *backend.Conn) error {
 // replaced that read LAST_INSERT_ID(), which those behind it are left to read.
 func (s *session) substitutions(st *statement.Statement, plan callPlan, previous bool) []statement.Substitution {
 	subs := make([]statement.Substitution, len(st.Calls))
+	further, before := statement.AsUnsigned, statement.AsUnsigned
+	switch st.Kind {
+	case statement.Select, statement.With, statement.Values, statement.Multi: // columns that somebody sees
+		further, before = statement.AsFurther, statement.AsPrevious
+	}
 	first := -1 // the statement whose first number is in its place
 	for i := range st.Calls {
 		call := &st.Calls[i]
@@ -265,9 +288,9 @@ func (s *session) substitutions(st *statement.Statement, plan callPlan, previous
 			first = call.Statement
 			subs[i].Replacement = statement.AsLastInsertID
 		case plan.served[i]:
-			subs[i].Replacement = statement.AsUnsigned
+			subs[i].Replacement = further
 		case previous && call.Statement == 0 && (call.Func == statement.LastInsertID || call.Func == statement.LastInsertIDVariable):
-			subs[i].Replacement = statement.AsUnsigned
+			subs[i].Replacement = before
 		case s.replacesID(st, call):
 			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: uint64(s.id)}
 		}
@@ -394,6 +417,9 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 // fillHidden writes the execution of a statement with hidden parameters to s.own, and
 // makes c ready for it.
 func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attributes bool) error {
+	if p.executionSize(e, attributes) >= protocol.MaxFragment {
+		return errTooLong // before numbers are taken for nothing
+	}
 	previous, err := s.previousHidden(p)
 	if err != nil {
 		return err
@@ -409,11 +435,7 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attribu
 	if s.own, err = p.appendExecute(s.own, e, attributes, values); err != nil {
 		return err
 	}
-	size := len(s.own) - protocol.HeaderSize
-	if size >= protocol.MaxFragment {
-		return errTooLong
-	}
-	protocol.PutHeader(s.own, size, 0)
+	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
 	return nil
 }
 

@@ -26,7 +26,7 @@ import (
 //
 // A step is one text. In it «NEXTVAL('photos')» stands for the call through the
 // proxy, and direct for LAST_INSERT_ID(n) if it is the first of its text, for
-// CAST(n AS UNSIGNED) if not. Where that is not enough, the direct text follows
+// a number that has the same column if not. Where that is not enough, the direct text follows
 // behind " => ", with {p1}, {p2} ... for the numbers of this step from the sequence
 // photos, {o1} ... for those of other. A step "direct: text" is only sent direct, with
 // the numbers of the step before, and its answer is not compared.
@@ -113,7 +113,7 @@ func unmark(text string) string {
 			first = false
 			return "LAST_INSERT_ID(" + p + ")"
 		}
-		return "CAST(" + p + " AS UNSIGNED)"
+		return "IF(1,CAST(" + p + " AS UNSIGNED),LAST_INSERT_ID(" + p + "))" // has the column of LAST_INSERT_ID(n)
 	})
 }
 

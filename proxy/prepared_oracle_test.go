@@ -15,7 +15,7 @@ import (
 
 // preparedText is a text to prepare. In it «NEXTVAL('photos')» stands for the call
 // through the proxy, and direct for LAST_INSERT_ID(?) if it is the first, for
-// CAST(? AS UNSIGNED) if not, with the number for an argument. Where that is not
+// a parameter that has the same column if not, with the number for an argument. Where that is not
 // enough the direct text follows behind " => ", with {p} and {o} in the places of those
 // arguments. A question mark that is no parameter is written §.
 type preparedText struct {
@@ -38,7 +38,7 @@ func parsePrepared(text string) preparedText {
 				first = false
 				return "LAST_INSERT_ID(" + key + ")"
 			}
-			return "CAST(" + key + " AS UNSIGNED)"
+			return "IF(1,CAST(" + key + " AS UNSIGNED),LAST_INSERT_ID(NULL))" // has the column of LAST_INSERT_ID(n)
 		})
 	}
 	p := preparedText{proxied: strings.ReplaceAll(markedCall.ReplaceAllString(proxied, "$1"), "§", "?")}

@@ -145,6 +145,22 @@ func (p *prepared) complete(e *execution) bool {
 	return true
 }
 
+// executionSize is the size of the payload that appendExecute appends, or a little more.
+func (p *prepared) executionSize(e *execution, attributes bool) int {
+	const count, typ, name, number = 9, 2, 1, 8
+	size := executeHead + count + (e.count+len(p.hidden)+7)/8 + 1 + len(e.params.Types) + len(e.values) + typ*p.params + (typ+number)*len(p.hidden)
+	if !attributes {
+		return size
+	}
+	size += name * len(p.hidden)
+	for i := range p.types {
+		if size += name + len(p.types[i].Name); len(p.types[i].Name) > 250 {
+			size += count - name
+		}
+	}
+	return size
+}
+
 // appendExecute appends the payload of an execution with the hidden parameters'
 // values in their places. values belong to p.hidden, in order. The types are always
 // bound anew, also where the client relied on those of its last execution. cut must

@@ -156,7 +156,7 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 		if c.Start > 0 && wordByte[sql[c.Start-1]] {
 			rest, _ = bytes.CutPrefix(rest, []byte(" "))
 		}
-		rest, ok = bytes.CutPrefix(rest, subs[i].append(nil))
+		rest, ok = bytes.CutPrefix(rest, subs[i].append(nil, &st.Calls[i], sql))
 		if !ok {
 			t.Fatalf("%q -> %q: the replacement of call %d is not there", sql, got, i)
 		}

@@ -24,6 +24,14 @@ const (
 	AsNullable
 	// AsNumber is 1001.
 	AsNumber
+	// AsFurther is IF(1,CAST(1001 AS UNSIGNED),LAST_INSERT_ID(1001)), which never is
+	// evaluated: the value with the column that AsLastInsertID has (type, length, flags),
+	// and no effect. With Param, MariaDB's answer to a PREPARE says 1 for the length, not
+	// 0; that to an execution is the same.
+	AsFurther
+	// AsPrevious is the value with the column that the call has, which is one of
+	// LastInsertID or LastInsertIDVariable, and no effect.
+	AsPrevious
 )
 
 // Substitution is what Rewrite puts in the place of one call.
@@ -59,40 +67,61 @@ func (st *Statement) Rewrite(dst, sql []byte, substitutions []Substitution) []by
 		if c.Start > 0 && wordByte[sql[c.Start-1]] {
 			dst = append(dst, ' ') // SELECT@@identity
 		}
-		dst = s.append(dst)
+		dst = s.append(dst, c, sql)
 		from = c.End
 	}
 	dst, _, from = st.appendAliases(dst, sql, substitutions, item, from, len(sql))
 	return append(dst, sql[from:]...)
 }
 
-// append writes the text of one substitution.
-func (s Substitution) append(dst []byte) []byte {
-	open, closing := "", ""
+// append writes the text of the substitution of call c in sql.
+func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 	switch s.Replacement {
 	case AsLastInsertID:
-		open, closing = "LAST_INSERT_ID(", ")"
+		return append(s.value(append(dst, "LAST_INSERT_ID("...)), ')')
 	case AsNullable:
 		switch {
 		case s.Param:
-			open, closing = "CAST(", " AS SIGNED)"
+			return append(s.value(append(dst, "CAST("...)), " AS SIGNED)"...)
 		case s.Null:
 			return append(dst, "NULLIF(LEAST(-1, 9223372036854775807), -1)"...)
 		case s.Value > math.MaxInt64:
-			open, closing = "NULLIF(LEAST(", ", 18446744073709551615), 0)"
+			return append(s.value(append(dst, "NULLIF(LEAST("...)), ", 18446744073709551615), 0)"...)
 		default:
-			open, closing = "NULLIF(LEAST(", ", 9223372036854775807), -1)"
+			return append(s.value(append(dst, "NULLIF(LEAST("...)), ", 9223372036854775807), -1)"...)
 		}
 	case AsUnsigned:
-		open, closing = "CAST(", " AS UNSIGNED)"
+		return s.unsigned(dst)
+	case AsFurther:
+		dst = append(s.unsigned(append(dst, "IF(1,"...)), ",LAST_INSERT_ID("...)
+		if s.Param { // no second parameter
+			return append(dst, "NULL))"...)
+		}
+		return append(s.value(dst), "))"...)
+	case AsPrevious:
+		// What may be NULL for the server, may be then. A parameter may.
+		if c.Func == LastInsertID {
+			dst = append(dst, "COALESCE("...)
+		} else {
+			dst = append(dst, "IF(1,"...)
+		}
+		dst = append(s.unsigned(dst), ',')
+		return append(append(dst, sql[c.Start:c.End]...), ')')
+	default:
+		return s.value(dst)
 	}
-	dst = append(dst, open...)
+}
+
+func (s Substitution) unsigned(dst []byte) []byte {
+	return append(s.value(append(dst, "CAST("...)), " AS UNSIGNED)"...)
+}
+
+// value writes the number, or the marker of its parameter.
+func (s Substitution) value(dst []byte) []byte {
 	if s.Param {
-		dst = append(dst, '?')
-	} else {
-		dst = strconv.AppendUint(dst, s.Value, 10)
+		return append(dst, '?')
 	}
-	return append(dst, closing...)
+	return strconv.AppendUint(dst, s.Value, 10)
 }
 
 // appendAliases writes the aliases of the items from item on that end at or
