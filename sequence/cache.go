@@ -25,6 +25,8 @@ type grant struct {
 	seg   Segment
 	max   uint64 // the highest number that the id column holds
 	exact uint64 // the typed CACHE n, or 0 for adaptive
+	rule  rule   // which numbers may follow
+	cycle bool   // the sequence begins again at its end
 }
 
 // reserver takes numbers out of durable storage, and puts back those that were not used.
@@ -64,18 +66,27 @@ type cache struct {
 
 	// What the reservations know; guarded by mu.
 	pace     pace
-	measured uint64        // given, when pace was last told
-	size     uint64        // of the next segment
-	top      uint64        // the highest number reserved
-	max      uint64        // the highest number that the column holds
-	dry      bool          // nothing is left beyond what is held: no prefetch until somebody asks again
-	resting  bool          // the server is unfit: no prefetch until the next take
-	backoff  time.Duration // before the next attempt after a refusal; grows until a success
-	lastErr  error         // why the reservation in flight was last refused; nil after a success
-	failedAt time.Time
-	skipped  uint64
-	waits    uint64
-	fetches  uint64 // reservations begun while nobody waited
+	measured uint64  // given, when pace was last told
+	size     uint64  // of the next segment
+	rule     rule    // which numbers follow top
+	limits   limits  // where the numbers end
+	cycle    bool    // they begin again there
+	advance  advance // of top
+	warned   int     // how many of warnAt were crossed
+	past     uint64  // numbers up to this one were given up
+	version  uint64  // of the options that are obeyed
+
+	generation uint64        // moves when a reservation that is in flight is void
+	top        uint64        // the highest number reserved
+	max        uint64        // the highest number that the sequence may give
+	dry        bool          // nothing is left beyond what is held: no prefetch until somebody asks again
+	resting    bool          // the server is unfit: no prefetch until the next take
+	backoff    time.Duration // before the next attempt after a refusal; grows until a success
+	lastErr    error         // why the reservation in flight was last refused; nil after a success
+	failedAt   time.Time
+	skipped    uint64
+	waits      uint64
+	fetches    uint64 // reservations begun while nobody waited
 }
 
 // waiter is a caller that waits for n consecutive numbers.
@@ -93,7 +104,8 @@ type waiter struct {
 func newCache(owner *Sequences, found row) *cache {
 	c := &cache{
 		name: found.name, owner: owner, reserver: owner.reserver, reserving: new(sync.Mutex),
-		exact: found.exact, top: found.id, max: found.max,
+		exact: found.exact, top: found.position(), max: found.max,
+		rule: found.rule(), limits: limitsOf(&found), past: found.past, version: found.version,
 		pace: pace{base: owner.opts.CacheSize, cover: owner.opts.OutageCover},
 	}
 	c.replan(time.Now())
@@ -224,6 +236,7 @@ func (c *cache) fly() {
 		if c.first == nil {
 			c.fetches++
 		}
+		generation := c.generation
 		c.mu.Unlock()
 
 		c.reserving.Lock()
@@ -232,7 +245,11 @@ func (c *cache) fly() {
 		c.mu.Lock()
 		if err == nil {
 			c.healedLocked()
-			c.installLocked(g)
+			if c.generation == generation {
+				c.installLocked(g)
+			} else {
+				c.skipped += g.seg.Remaining()
+			}
 			c.mu.Unlock()
 			continue
 		}
@@ -252,6 +269,10 @@ func jitter(d time.Duration) time.Duration {
 // installLocked adds a reserved segment behind what is held and serves those who wait.
 func (c *cache) installLocked(g grant) {
 	c.exact, c.max, c.top = g.exact, g.max, g.seg.Last()
+	if g.rule.step != 0 {
+		c.rule, c.cycle = g.rule, g.cycle
+	}
+	c.watchEndLocked(time.Now())
 	c.dry = false
 	if c.first != nil {
 		c.first.joinTried = true
@@ -411,7 +432,7 @@ func (c *cache) replan(now time.Time) {
 	}
 	left := uint64(math.MaxUint64)
 	if c.max > 0 {
-		left = c.max - min(c.top, c.max)
+		left = (c.max - min(c.top, c.max)) / max(c.rule.step, 1)
 	}
 	c.size, c.low = c.pace.plan(left)
 }

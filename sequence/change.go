@@ -6,28 +6,47 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap"
 )
 
-// maxCache keeps one typing error from using up a sequence: 2^63 numbers are 9 million reservations of this size.
-const maxCache = 1_000_000_000_000
-
-// CreateOptions describes a new sequence.
+// CreateOptions describes a new sequence. The fields that Definition has too mean the same; 0 is the default of each.
 type CreateOptions struct {
 	Name        string
+	OrReplace   bool   // an existing sequence is dropped
 	IfNotExists bool   // an existing sequence is no error and stays as it is
-	Start       uint64 // the first number; 0 means 1
-	Cache       uint64 // CACHE n: at most n unused numbers in memory of a proxy, up to 10^12; 0 means adaptive
+	Increment   uint64 // 1 by default
+	Min         uint64 // 1 by default
+	Max         uint64 // as far as the column goes by default
+	Start       uint64 // Min by default
+	Cache       uint64
+	Cycle       bool
+	Comment     string
+	OwnedBy     Column
+	OwnerMax    uint64
+	JSONSafe    bool
+	// Floor: numbers up to this one are in use already, as in the column that owns the sequence.
+	Floor uint64
+}
+
+func (o *CreateOptions) definition() Definition {
+	d := Definition{
+		Name: o.Name, Increment: o.Increment, Min: o.Min, Max: o.Max, Start: o.Start, Cache: o.Cache, Cycle: o.Cycle,
+		Comment: o.Comment, OwnedBy: o.OwnedBy, OwnerMax: o.OwnerMax, JSONSafe: o.JSONSafe,
+	}
+	return d.filled()
 }
 
 // Created says what Create did.
 type Created struct {
-	Existed bool   // IfNotExists was given and the sequence exists; nothing was changed
-	First   uint64 // the first number that it will give
-	Raised  bool   // First is above Start, because a dropped sequence of that name gave the numbers below
+	Existed  bool   // IfNotExists was given and the sequence exists; nothing was changed
+	Replaced bool   // OrReplace was given and there was one
+	First    uint64 // the first number that it will give
+	Raised   bool   // First is above Start: a dropped or replaced sequence of that name gave the numbers below, or Floor is above
 }
 
 // Create makes a sequence. If one of that name was dropped before, it continues above the dropped one's last number, because
@@ -37,27 +56,36 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	if o.Name == "" || len(o.Name) > maxNameBytes {
 		return Created{}, badOption("sequence name of %d bytes, want 1 to %d", len(o.Name), maxNameBytes)
 	}
-	if o.Cache > maxCache {
-		return Created{}, badOption("sequence %q: CACHE %d, want at most %d", o.Name, o.Cache, uint64(maxCache))
+	def := o.definition()
+	if err := def.check(math.MaxUint64); err != nil {
+		return Created{}, err
 	}
-	o.Start = max(o.Start, 1)
 	if !s.begin() {
 		return Created{}, ErrClosed
 	}
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	made, err := s.server.create(r.ctx, o)
+	made, err := s.server.create(r.ctx, o, def)
 	if err != nil {
 		return Created{}, r.failed(o.Name, err)
 	}
+	if def.Cycle && !made.Existed {
+		s.warnOfCycle(o.Name)
+	}
 	s.unknown.clear()
+	s.seeChanges(r.ctx)
 	return made, nil
 }
 
+// warnOfCycle says what was asked for.
+func (s *Sequences) warnOfCycle(name string) {
+	s.log.Warn("a sequence with CYCLE gives its numbers again after its end", zap.String("sequence", name))
+}
+
 // Drop removes a sequence and reports whether there was one. Its last number is kept as a tombstone, above which a later Create
-// of the name continues. Numbers in memory here are not given any more; other proxies go on with theirs until they reserve
-// again. Errors: ErrUnknown (not if ifExists), ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+// of the name continues. Numbers in memory here are not given any more; other proxies notice within
+// a second. Errors: ErrUnknown (not if ifExists), ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Drop(ctx context.Context, name []byte, ifExists bool) (bool, error) {
 	if !s.begin() {
 		return false, ErrClosed
@@ -75,13 +103,23 @@ func (s *Sequences) Drop(ctx context.Context, name []byte, ifExists bool) (bool,
 	if stored == "" {
 		return false, nil
 	}
+	s.end(stored)
+	s.seeChanges(r.ctx)
+	return true, nil
+}
+
+// end stops giving numbers of a sequence that was dropped.
+func (s *Sequences) end(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.caches[stored]; c != nil {
-		c.shut(&NameError{Name: stored, Err: ErrUnknown})
+	s.endLocked(name)
+}
+
+func (s *Sequences) endLocked(name string) {
+	if c := s.caches[name]; c != nil {
+		c.shut(&NameError{Name: name, Err: ErrUnknown})
 		s.removeLocked(c)
 	}
-	return true, nil
 }
 
 // request is something that only the server can answer.
@@ -124,52 +162,29 @@ func (r request) failed(name string, err error) error {
 }
 
 // create inserts the row and its options in one transaction.
-func (v *server) create(ctx context.Context, o CreateOptions) (Created, error) {
-	if found, err := v.find(ctx, o.Name); err == nil {
-		if o.IfNotExists {
-			return Created{Existed: true, First: found.id + 1}, nil
-		}
+func (v *server) create(ctx context.Context, o CreateOptions, def Definition) (Created, error) {
+	found, err := v.find(ctx, o.Name)
+	switch {
+	case err == nil && o.IfNotExists:
+		first, _ := found.rule().next(found.position(), found.max)
+		return Created{Existed: true, First: first}, nil
+	case err == nil && !o.OrReplace:
 		return Created{}, &NameError{Name: found.name, Err: ErrExists}
-	} else if !errors.Is(err, ErrUnknown) {
+	case err != nil && !errors.Is(err, ErrUnknown):
 		return Created{}, err
 	}
-	if highest := v.seen.Load().max; o.Start > highest {
-		return Created{}, badOption("sequence %q: START WITH %d is above the maximum %d of the id column", o.Name, o.Start, highest)
+	if err := def.check(v.seen.Load().max); err != nil {
+		return Created{}, err
 	}
-	if o.Cache > 0 {
+	if err == nil || !def.plain() {
 		if err := v.needOptions(ctx); err != nil {
 			return Created{}, err
 		}
 	}
 	var made Created
-	err := v.transact(ctx, func(tx *sql.Tx) error {
-		made = Created{First: o.Start}
-		// The row comes first, and keeps every other CREATE and DROP of the name out until the commit: a tombstone that is
-		// looked for before may be written, in a table that did not even exist, between the look and the insert.
-		if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", o.Name, o.Start-1); err != nil {
+	err = v.transact(ctx, func(tx *sql.Tx) (err error) {
+		if made, err = v.createIn(ctx, tx, o.OrReplace, o.Floor, def); err != nil {
 			return err
-		}
-		floor := v.marks.of(o.Name)
-		withOptions, err := v.lookForOptions(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if withOptions {
-			tomb, err := v.enterOptions(ctx, tx, o)
-			if err != nil {
-				return err
-			}
-			floor = max(floor, tomb)
-		}
-		switch {
-		case floor >= v.seen.Load().max:
-			return &NameError{Name: o.Name, Err: ErrExhausted}
-		case floor < o.Start:
-			return nil
-		}
-		made.First, made.Raised = floor+1, true
-		if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", floor, o.Name); err != nil {
-			return fmt.Errorf("raise the row above its tombstone: %w", err)
 		}
 		return nil
 	})
@@ -181,24 +196,80 @@ func (v *server) create(ctx context.Context, o CreateOptions) (Created, error) {
 		}
 		return Created{}, &NameError{Name: o.Name, Err: ErrExists}
 	case hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err):
-		return Created{}, badOption("sequence name %q does not fit the column `name`: %v", o.Name, err)
+		return Created{}, badOption("sequence name %q does not fit the column `name`, or its comment or owner theirs: %v", o.Name, err)
 	case err != nil:
 		return Created{}, fmt.Errorf("create sequence %q: %w", o.Name, err)
 	}
 	return made, nil
 }
 
-// enterOptions writes the options of a new sequence and returns its tombstone, 0 if there is none. To write first locks the row
-// alone, where to look for one that is missing would lock the names around it.
-func (v *server) enterOptions(ctx context.Context, tx *sql.Tx, o CreateOptions) (tomb uint64, err error) {
-	if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `cache`) VALUES (?, ?) "+
-		"ON DUPLICATE KEY UPDATE `cache` = VALUES(`cache`)", o.Name, o.Cache); err != nil {
-		return 0, fmt.Errorf("write options: %w", err)
+// createIn is create's transaction.
+func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used uint64, def Definition) (Created, error) {
+	made := Created{}
+	floor, name := max(used, v.marks.of(def.Name)), def.Name
+	e := noEntry()
+	if replace {
+		old, err := v.lockSequence(ctx, tx, name)
+		if err != nil && !errors.Is(err, ErrUnknown) {
+			return made, err
+		}
+		if err == nil {
+			made.Replaced = true
+			e, name = old.entry, old.name
+			floor = max(floor, old.position(), v.marks.of(name))
+		}
 	}
-	if err := tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ? FOR UPDATE", o.Name).Scan(&tomb); err != nil {
-		return 0, fmt.Errorf("read tombstone: %w", err)
+	has := shapeFull
+	if !made.Replaced {
+		// The row comes first, and keeps every other CREATE and DROP of the name out until the commit: a tombstone that is
+		// looked for before may be written, in a table that did not even exist, between the look and the insert.
+		if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, def.Start-1); err != nil {
+			return made, err
+		}
+		var err error
+		if has, err = v.lookForOptions(ctx, tx); err != nil {
+			return made, err
+		}
+		if has == shapeFull {
+			err = v.lockEntry(ctx, tx, name, &e)
+		} else if has == shapeOld {
+			err = v.oldTombstone(ctx, tx, name, &e)
+		}
+		if err != nil {
+			return made, err
+		}
 	}
-	return tomb, nil
+	floor = max(floor, e.floor)
+	// What is cached of the sequence before this one is given nowhere any more.
+	e.def, e.past, e.saved, e.frozen = def, max(e.past, floor), 0, 0
+	e.anchor = def.Start
+	var ok bool
+	highest := def.limit(v.seen.Load().max)
+	if made.First, ok = e.rule().next(max(floor, def.Start-1), highest); !ok {
+		return made, &NameError{Name: name, Err: ErrExhausted}
+	}
+	made.Raised = made.First > def.Start
+	if made.Raised || made.Replaced {
+		if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", made.First-1, name); err != nil {
+			return made, fmt.Errorf("raise the row above its tombstone: %w", err)
+		}
+	}
+	if has != shapeFull {
+		return made, nil
+	}
+	return made, v.saveEntry(ctx, tx, name, &e)
+}
+
+// oldTombstone reads the tombstone of an options table in its older shape, and writes that there are no options.
+func (v *server) oldTombstone(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
+	if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `cache` = 0", name); err != nil {
+		return fmt.Errorf("write options: %w", err)
+	}
+	err := tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ? FOR UPDATE", name).Scan(&e.floor)
+	if err != nil {
+		return fmt.Errorf("read tombstone: %w", err)
+	}
+	return nil
 }
 
 // drop deletes the row and leaves its tombstone, in one transaction. It returns the name as it was stored.
@@ -212,40 +283,22 @@ func (v *server) drop(ctx context.Context, name string) (stored string, err erro
 	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		// The lock keeps reservations out until the tombstone holds the very last number.
-		locked, err := v.scanRow(tx.QueryRowContext(ctx, v.table.rows(false)+" WHERE s.`name` = ? FOR UPDATE", name))
-		if errors.Is(err, sql.ErrNoRows) {
-			return &NameError{Name: name, Err: ErrUnknown}
-		}
+		locked, err := v.lockSequence(ctx, tx, name)
 		if err != nil {
-			return fmt.Errorf("lock the row: %w", err)
-		}
-		floor := max(locked.id, v.marks.of(found.name))
-		if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `floor`) VALUES (?, ?) "+
-			"ON DUPLICATE KEY UPDATE `cache` = 0, `floor` = GREATEST(`floor`, VALUES(`floor`))", locked.name, floor); err != nil {
-			return fmt.Errorf("write tombstone: %w", err)
+			return err
 		}
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.full+" WHERE `name` = ?", name); err != nil {
 			return fmt.Errorf("delete the row: %w", err)
 		}
-		return nil
+		tomb := noEntry()
+		tomb.floor = max(locked.position(), locked.floor, v.marks.of(found.name))
+		tomb.past, tomb.epoch = locked.past, locked.epoch
+		return v.saveEntry(ctx, tx, locked.name, &tomb)
 	})
 	if err != nil {
 		return "", fmt.Errorf("drop sequence %q: %w", name, err)
 	}
 	return found.name, nil
-}
-
-// needOptions creates the options table. It is DDL, which commits, so it comes before a transaction.
-func (v *server) needOptions(ctx context.Context) error {
-	if v.hasOptions.Load() {
-		return nil
-	}
-	text := fmt.Sprintf(createOptions, v.table.options, v.seen.Load().nameType)
-	if _, err := v.pool().ExecContext(ctx, text); err != nil {
-		return fmt.Errorf("create table %s: %w", v.table.options, err)
-	}
-	v.hasOptions.Store(true)
-	return nil
 }
 
 // transact runs f in a transaction, again if it conflicts with another or its connection turns out to be of no use.

@@ -9,20 +9,55 @@ import (
 
 // marks remembers the highest number ever reserved by this process, per sequence. A reservation at or below it proves that the
 // row went back (a restored backup, a fail-over that lost its last second) and that its numbers were given before.
+//
+// Where somebody has a sequence go back on purpose, a new epoch begins: what was reserved before is given by nobody any more, and the
+// mark is gone.
 type marks struct {
-	mu   sync.Mutex
-	high map[string]uint64 // guarded by mu; by the table's spelling
+	mu     sync.Mutex
+	high   map[string]uint64 // guarded by mu; by the table's spelling
+	epochs map[string]uint64 // guarded by mu; by the table's spelling, of each sequence whose row was read
 }
 
-// admit records s as reserved, or reports the mark that it violates.
-func (m *marks) admit(name string, s Segment) (mark uint64, ok bool) {
+// enter takes note of a sequence's epoch. It reports whether a new one has begun.
+func (m *marks) enter(name string, epoch uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if mark = m.high[name]; s.next <= mark {
+	old, known := m.epochs[name]
+	if known && epoch <= old {
+		return false
+	}
+	m.epochs[name] = epoch
+	if !known {
+		return false
+	}
+	delete(m.high, name)
+	for other := range m.high {
+		if alike(other, name) {
+			delete(m.high, other) // would count for name again when it is looked up
+		}
+	}
+	return true
+}
+
+// epoch is the one that name is in.
+func (m *marks) epoch(name string) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.epochs[name]
+}
+
+// admit records s, whose reservation began in the given epoch. It reports the mark that s violates, or 0 if the epoch is over.
+func (m *marks) admit(name string, epoch uint64, s Segment) (mark uint64, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.epochs[name] != epoch {
+		return 0, false
+	}
+	if mark = m.high[name]; s.Next() <= mark {
 		return mark, false
 	}
-	m.high[name] = s.last
-	return s.last, true
+	m.high[name] = s.Last()
+	return s.Last(), true
 }
 
 // of returns the mark of name, 0 if there is none.
@@ -49,6 +84,11 @@ func (m *marks) like(name string) []string {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Collect(maps.Keys(m.high)), func(other string) bool {
-		return !strings.EqualFold(strings.TrimRight(other, " "), strings.TrimRight(name, " "))
+		return !alike(other, name)
 	})
+}
+
+// alike reports whether a server may take both for one name.
+func alike(a, b string) bool {
+	return strings.EqualFold(strings.TrimRight(a, " "), strings.TrimRight(b, " "))
 }

@@ -22,22 +22,33 @@ const (
 
 // reserve implements [reserver] on the table.
 func (v *server) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
+	if err := v.enlist(ctx); err != nil {
+		return grant{}, err
+	}
 	n := want
 	for attempt := 1; ; attempt++ {
+		epoch := v.marks.epoch(name)
 		g, err := v.reserveOnce(ctx, name, n)
 		again := false
 		switch {
 		case err == nil:
-			mark, ok := v.marks.admit(name, g.seg)
-			if ok {
+			mark, ok := v.marks.admit(name, epoch, g.seg)
+			switch {
+			case ok || g.cycle && mark != 0:
 				v.counters.reservations.Add(1)
 				v.counters.reserved.Add(n)
 				return g, nil
+			case mark == 0:
+				v.counters.lost.Add(n)
+				again, err = true, errVoid
+			default:
+				if err = v.raise(ctx, name, mark, g.seg); err == nil {
+					again, err = true, fmt.Errorf("the row keeps going back below %d", mark)
+				}
 			}
-			if err = v.raise(ctx, name, mark, g.seg); err == nil {
-				again, err = true, fmt.Errorf("the row keeps going back below %d", mark)
-			}
-		case isOutOfRange(err):
+		case errors.Is(err, errRuleChanged):
+			again = true
+		case isOutOfRange(err), errors.Is(err, errNoRoom):
 			if n, err = v.fit(ctx, name, want, need); err == nil {
 				again, err = true, errors.New("the end of the sequence moves")
 			}
@@ -60,6 +71,14 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 	}
 }
 
+// Errors of one attempt that the next may not have.
+var (
+	errRuleChanged = errors.New("increment or maximum of the sequence were changed meanwhile")
+	errNoRoom      = errors.New("so many numbers are not left")
+	errVoid        = errors.New("the sequence was restarted meanwhile")
+	errFrozen      = errors.New("the sequence is frozen for a restart")
+)
+
 // reserveOnce runs the one statement that takes n numbers, and then makes sure that it did what it said.
 func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g grant, err error) {
 	conn, err := v.conn(ctx)
@@ -68,7 +87,23 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 	}
 	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
 
-	result, err := conn.ExecContext(ctx, v.table.reserve(), n, name)
+	rule := v.rules.of(name)
+	text, args := v.table.reserve(), []any{n, name}
+	width := (n - 1) * rule.step // room refuses what is beyond 64 bits
+	var bound uint64
+	if rule.step != 1 || rule.max != 0 {
+		highest := v.seen.Load().max
+		if rule.max != 0 {
+			highest = min(highest, rule.max)
+		}
+		var ok bool
+		if bound, ok = rule.room(n, highest); !ok {
+			return g, errNoRoom
+		}
+		text = v.table.reserveByRule()
+		args = []any{rule.anchor, rule.anchor, rule.anchor, rule.anchor, rule.step, rule.step, width, name, bound}
+	}
+	result, err := conn.ExecContext(ctx, text, args...)
 	if err != nil {
 		if isUnknownOutcome(err) {
 			v.counters.lost.Add(n)
@@ -85,15 +120,15 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 		return g, err
 	}
 	if affected != 1 {
-		return g, v.notOneRow(ctx, conn, name, affected)
+		return g, v.notOneRow(ctx, conn, name, affected, rule, bound)
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
-	last, stored, err := v.verify(ctx, conn, name, uint64(told), n)
+	last, stored, err := v.verify(ctx, conn, name, uint64(told), width+1, rule)
 	if err != nil {
 		v.counters.lost.Add(n)
 		return g, err
 	}
-	return grant{seg: NewSegment(last-n+1, last), max: stored.max, exact: stored.exact}, nil
+	return grant{seg: steppedSegment(last-width, rule.step, n), max: stored.max, exact: stored.exact, rule: stored.rule(), cycle: stored.def.Cycle}, nil
 }
 
 // doubt is a finding about a row that somebody may just have changed, or dropped and made again.
@@ -107,8 +142,9 @@ func isMomentary(err error) bool {
 }
 
 // verify makes sure that a reservation was stored as such, without a warning, and returns its last number. told is the insert id of
-// the OK packet: the last number too, except that a server puts 0 there when the table has a trigger, while the function knows.
-func (v *server) verify(ctx context.Context, conn *sql.Conn, name string, told, n uint64) (last uint64, stored row, err error) {
+// the OK packet: the last number too, except that a server puts 0 there when the table has a trigger, while the function knows. width
+// is from before the first number to the last.
+func (v *server) verify(ctx context.Context, conn *sql.Conn, name string, told, width uint64, used rule) (last uint64, stored row, err error) {
 	var warnings int
 	var readOnly string
 	err = conn.QueryRowContext(ctx, "SELECT @@warning_count, LAST_INSERT_ID(), @@global.read_only").Scan(&warnings, &last, &readOnly)
@@ -122,20 +158,27 @@ func (v *server) verify(ctx context.Context, conn *sql.Conn, name string, told, 
 	if stored, err = v.readRow(ctx, conn, name); err != nil {
 		return 0, row{}, fmt.Errorf("read back: %w", err)
 	}
+	v.learnAs(name, &stored)
 	if last > stored.max {
 		// The column may have been widened since this connection was made.
-		if stored.max, err = v.checkAgain(ctx, conn); err != nil {
+		if _, err = v.checkAgain(ctx, conn); err != nil {
 			return 0, row{}, err
 		}
+		v.complete(&stored)
 	}
 	switch {
+	case stored.frozen > 0:
+		return 0, row{}, errFrozen
+	case !used.same(stored.rule()):
+		return 0, row{}, errRuleChanged // the next attempt goes by the new one, which readRow has learnt
+
 	case told != 0 && told != last:
 		return 0, row{}, v.doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", name, told, last),
 			"connect to the server itself, not through something that spreads statements over connections")
 	case warnings != 0:
 		return 0, row{}, v.doubt(fmt.Sprintf("reserving numbers of %q gave %d warning(s): the row may not hold what was asked for", name, warnings),
 			"look at triggers and column types of the table, then try the UPDATE by hand and SHOW WARNINGS")
-	case last < n || last > stored.max || stored.id < last:
+	case last < width || last > stored.max || stored.id < last && !stored.def.Cycle:
 		return 0, row{}, v.doubt(fmt.Sprintf("sequence %q: asked for numbers up to %d, the row holds %d", name, last, stored.id),
 			"look for triggers on the table, and for rows whose id is negative")
 	}
@@ -154,14 +197,23 @@ func (v *server) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error)
 	return v.seen.Load().max, err
 }
 
-// notOneRow explains why a reservation changed no row, or several.
-func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, affected int64) error {
+// notOneRow explains why a reservation changed no row, or several. bound is what the id had to be below, 0 if it did not matter.
+func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, affected int64, used rule, bound uint64) error {
 	if affected > 1 {
 		return v.unfit(v.table.full, fmt.Sprintf("%d rows are named %q", affected, name), "ALTER TABLE "+v.table.full+" ADD PRIMARY KEY (`name`)")
 	}
 	stored, err := v.readRow(ctx, conn, name)
 	if err != nil {
 		return err // ErrUnknown: no such row
+	}
+	v.learnAs(name, &stored)
+	switch {
+	case stored.frozen > 0:
+		return v.frozen(ctx, &stored)
+	case !used.same(stored.rule()):
+		return errRuleChanged
+	case bound != 0 && stored.id >= bound:
+		return errNoRoom
 	}
 	return v.doubt(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.id),
 		"look for triggers on the table, and for rows whose id is NULL")
@@ -173,7 +225,16 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	if err != nil {
 		return need, err
 	}
-	left := stored.max - min(stored.id, stored.max)
+	v.learnAs(name, &stored)
+	if stored.frozen > 0 {
+		return need, v.frozen(ctx, &stored)
+	}
+	left := stored.rule().left(stored.id, stored.max)
+	if left < need && stored.def.Cycle {
+		if left, err = v.cycle(ctx, name, need); err != nil {
+			return need, err
+		}
+	}
 	if left < need {
 		return need, &NameError{Name: name, Err: ErrExhausted}
 	}
@@ -185,7 +246,8 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 func (v *server) raise(ctx context.Context, name string, mark uint64, refused Segment) error {
 	v.counters.rewinds.Add(1)
 	v.log.Error("the row of a sequence has gone back; raising it above what was given",
-		zap.String("sequence", name), zap.Uint64("row_gave", refused.next), zap.Uint64("given_before", mark))
+		zap.String("sequence", name), zap.Uint64("row_gave", refused.Next()), zap.Uint64("given_before", mark),
+		zap.String("to_begin_again", fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH 1 FORCE", quote(name))))
 	if _, err := v.pool().ExecContext(ctx, v.table.raise(), mark, name); err != nil {
 		return fmt.Errorf("raise the row to %d: %w", mark, err)
 	}
@@ -194,9 +256,9 @@ func (v *server) raise(ctx context.Context, name string, mark uint64, refused Se
 
 // giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did.
 func (v *server) giveBack(ctx context.Context, name string, seg Segment) (bool, error) {
-	done := false
+	done, epoch := false, v.marks.epoch(name)
 	err := v.transactOnce(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, v.table.giveBack(), seg.next-1, name, seg.last)
+		result, err := tx.ExecContext(ctx, v.table.giveBack(), seg.Next()-1, name, seg.Last())
 		if err != nil {
 			return err
 		}
@@ -204,15 +266,16 @@ func (v *server) giveBack(ctx context.Context, name string, seg Segment) (bool, 
 			return err
 		}
 		// The row is locked now. It may be another sequence's, made above the tombstone of the one that seg is of.
-		if with, err := v.lookForOptions(ctx, tx); err != nil {
+		// Or the sequence was restarted, or is frozen for that.
+		if has, err := v.lookForOptions(ctx, tx); err != nil {
 			return err
-		} else if with {
-			var tomb uint64
-			err := tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ? FOR UPDATE", name).Scan(&tomb)
+		} else if has != shapeNone {
+			e := noEntry()
+			err := tx.QueryRowContext(ctx, "SELECT "+selectEntry(has)+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return fmt.Errorf("read tombstone: %w", err)
 			}
-			if tomb >= seg.next {
+			if e.floor >= seg.Next() || e.epoch > epoch || e.frozen > 0 {
 				return errTombstone
 			}
 		}
@@ -252,12 +315,12 @@ func (v *server) find(ctx context.Context, name string) (row, error) {
 
 // readRow is find on a connection.
 func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row, error) {
-	with, err := v.lookForOptions(ctx, conn)
+	has, err := v.lookForOptions(ctx, conn)
 	if err != nil {
 		return row{}, err
 	}
-	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(with), name))
-	if with && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(has), name))
+	if has != shapeNone && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 		if err := v.comparable(ctx, conn); err != nil {
 			return row{}, err
 		}
@@ -265,10 +328,30 @@ func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row,
 	if errors.Is(err, sql.ErrNoRows) || isNoSuchText(err) {
 		return row{}, &NameError{Name: name, Err: ErrUnknown}
 	}
-	if with && hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		v.hasOptions.Store(false) // somebody dropped it; the next attempt looks again
+	if has != shapeNone && hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
+		v.hasOptions.Store(false) // somebody dropped it, or put an old one in its place; the next attempt looks again
+	}
+	if err == nil {
+		v.learn(&found)
 	}
 	return found, err
+}
+
+// learn takes over what a row says about how to reserve, and makes numbers in memory void if a new epoch has begun.
+func (v *server) learn(r *row) {
+	v.rules.set(r.name, r.rule())
+	if v.marks.enter(r.name, r.epoch) {
+		v.void(r.name)
+	}
+}
+
+// learnAs is learn for a row that is made again under another spelling than the one that numbers are reserved by.
+func (v *server) learnAs(name string, r *row) {
+	if name != r.name {
+		renamed := *r
+		renamed.name = name
+		v.learn(&renamed)
+	}
 }
 
 // comparable makes sure that the names of both tables can be compared, after a statement said of some text that it cannot.
@@ -285,23 +368,36 @@ func (v *server) comparable(ctx context.Context, conn *sql.Conn) error {
 }
 
 // scanRow reads what table.rows selects.
-func (v *server) scanRow(from interface{ Scan(...any) error }) (row, error) {
-	var r row
+func (v *server) scanRow(from interface{ Scan(...any) error }) (r row, err error) {
 	var id sql.NullString
-	if err := from.Scan(&r.name, &id, &r.exact); err != nil {
+	if err := from.Scan(append([]any{&r.name, &id}, r.fields()...)...); err != nil {
 		return row{}, err
 	}
-	r.max = v.seen.Load().max // there is a connection, so there was a check
+	if r.id, err = v.parseID(r.name, id); err != nil {
+		return row{}, err
+	}
+	v.complete(&r)
+	return r, nil
+}
+
+// complete fills in what follows from the other fields.
+func (v *server) complete(r *row) {
+	r.max = r.def.limit(v.seen.Load().max) // there is a connection, so there was a check
+	r.exact = r.def.Cache
+}
+
+// parseID reads the id of a row.
+func (v *server) parseID(name string, id sql.NullString) (uint64, error) {
 	if !id.Valid {
-		return row{}, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is NULL", r.name),
+		return 0, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is NULL", name),
 			"UPDATE "+v.table.full+" SET `id` = the last number given")
 	}
-	var err error
-	if r.id, err = strconv.ParseUint(id.String, 10, 64); err != nil {
-		return row{}, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is %s, which is not the last number given", r.name, id.String),
+	n, err := strconv.ParseUint(id.String, 10, 64)
+	if err != nil {
+		return 0, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is %s, which is not the last number given", name, id.String),
 			"UPDATE "+v.table.full+" SET `id` = 0 or the last number given")
 	}
-	return r, nil
+	return n, nil
 }
 
 // list reads all rows.
@@ -311,13 +407,13 @@ func (v *server) list(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	with, err := v.lookForOptions(ctx, conn)
+	has, err := v.lookForOptions(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := conn.QueryContext(ctx, v.table.rows(with))
+	rows, err := conn.QueryContext(ctx, v.table.rows(has))
 	if err != nil {
-		if with && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+		if has != shapeNone && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 			err = errors.Join(v.comparable(ctx, conn), err)
 		}
 		return nil, err
@@ -332,32 +428,6 @@ func (v *server) list(ctx context.Context) ([]row, error) {
 		all = append(all, r)
 	}
 	return all, rows.Err()
-}
-
-// execer is a connection or a transaction on one.
-type execer interface {
-	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
-}
-
-// lookForOptions reports whether the options table exists. A no is not remembered: another proxy creates the table when it is
-// first needed, and from that moment on a typed CACHE n or a tombstone must not be overlooked.
-func (v *server) lookForOptions(ctx context.Context, on execer) (bool, error) {
-	if v.hasOptions.Load() {
-		return true, nil
-	}
-	// The table itself is asked: information_schema hides what the user may not see.
-	_, err := on.ExecContext(ctx, "SELECT 1 FROM "+v.table.options+" LIMIT 0")
-	switch {
-	case err == nil:
-		v.hasOptions.Store(true)
-		return true, nil
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
-		return false, nil
-	case hasCode(err, gomysql.ER_TABLEACCESS_DENIED_ERROR):
-		return false, v.unfit(v.table.options, fmt.Sprintf("the user may not see whether it exists, and could overlook sequences that were dropped: %v", err),
-			fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %s.* to the user (SELECT and UPDATE are enough for one that only takes numbers)", quote(v.opts.Database)))
-	}
-	return false, fmt.Errorf("look for table %s: %w", v.table.options, err)
 }
 
 // isUnknownOutcome reports whether a statement may have run although it failed: it was sent and no answer came. An error that the

@@ -26,6 +26,7 @@ type Sequences struct {
 	spellings spellings
 	lookups   singleflight.Group
 	counters  counters
+	follow    follower
 
 	ctx      context.Context // of reservations and look-ups; cancelled when Close gives up waiting
 	cancel   context.CancelCauseFunc
@@ -53,6 +54,7 @@ func New(opts Options) (*Sequences, error) {
 	if s.server, err = newServer(opts, &s.counters); err != nil {
 		return nil, err
 	}
+	s.server.void, s.server.used = s.void, s.startFollowing
 	s.reserver = s.server
 	return s, nil
 }
@@ -199,11 +201,15 @@ func (s *Sequences) lookUp(name string) (any, error) {
 	var found row
 	var err error
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+		changes := s.obeyed()
 		asked, generation := time.Now(), s.unknown.generation()
 		found, err = s.server.find(ctx, name)
 		if errors.Is(err, ErrUnknown) {
 			s.unknown.add(name, asked, generation)
 			return nil, err
+		}
+		if err == nil && s.obeyed() != changes && ctx.Err() == nil {
+			continue // what was found may be out of date, and its cache would not hear of the change again
 		}
 		if err == nil || errors.Is(err, ErrUnfit) {
 			break
@@ -327,7 +333,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	var err error
 	select {
 	case <-idle:
-		err = s.giveBack(ctx, caches)
+		err = errors.Join(s.giveBack(ctx, caches), s.server.leave(ctx))
 	case <-ctx.Done():
 		err = fmt.Errorf("close sequences: %w", context.Cause(ctx))
 	}

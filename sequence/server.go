@@ -40,7 +40,12 @@ type server struct {
 	failedAt time.Time // guarded by mu
 
 	seen       atomic.Pointer[layout] // what the last check found; nil before the first
-	hasOptions atomic.Bool            // the options table was seen
+	hasOptions atomic.Bool            // the options table was seen, with all its columns
+
+	rules    rules
+	registry registry
+	void     func(name string) // tells the cache of a sequence that all its numbers are void
+	used     func()            // tells that numbers are going to be reserved
 }
 
 // newServer does no I/O.
@@ -59,7 +64,8 @@ func newServer(opts Options, counters *counters) (*server, error) {
 	}
 	return &server{
 		opts: o, policy: opts, log: opts.Logger.With(zap.String("sequence_server", o.Addr)), table: newTable(o.Database, o.Table),
-		counters: counters, marks: marks{high: make(map[string]uint64)}, dial: cfg, security: o.Security.To(o.Addr),
+		counters: counters, marks: marks{high: make(map[string]uint64), epochs: make(map[string]uint64)}, dial: cfg, security: o.Security.To(o.Addr),
+		registry: newRegistry(), void: func(string) {}, used: func() {},
 	}, nil
 }
 

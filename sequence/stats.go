@@ -3,6 +3,7 @@ package sequence
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 )
@@ -31,7 +32,25 @@ type Info struct {
 	Cached uint64 // numbers left in memory here
 	Cache  uint64 // how many are reserved at once now
 
+	End       uint64        // the lowest of its maximum, its column, its owner's and, if it is JSONSafe, 2^53-1; a warning is due before it
+	Used      float64       // how much of the numbers up to End was reserved, in percent
+	Rate      float64       // numbers per second that are taken here now
+	ToEnd     time.Duration // when End comes at the rate of today; Never if that is far off or not known
+	CachedFor time.Duration // how long Cached lasts at Rate; Never if that is long or not known
+	Skew      time.Duration // how far from the order of time the numbers may be that all proxies give, if they are used alike; Never as above
+
 	exact bool // Cache was typed as CACHE n
+}
+
+// Never is a time that is too far off to tell.
+const Never = time.Duration(math.MaxInt64)
+
+// inSeconds is n/rate.
+func inSeconds(n, rate float64) time.Duration {
+	if rate > 0 && n/rate < Never.Seconds() {
+		return time.Duration(n / rate * float64(time.Second))
+	}
+	return Never
 }
 
 // tally is the part of Stats that each cache counts for itself.
@@ -57,8 +76,8 @@ func (c *cache) tally() tally {
 func (c *cache) info(id uint64) Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	low := c.low
-	c.replan(time.Now())
+	low, now := c.low, time.Now()
+	c.replan(now)
 	if c.given == 0 {
 		c.low = low // looking must not make an unused sequence fetch
 	}
@@ -66,9 +85,23 @@ func (c *cache) info(id uint64) Info {
 	if i.Next = c.cur.Next(); i.Next == 0 && len(c.queue) > 0 {
 		i.Next = c.queue[0].Next()
 	}
-	if highest := max(id, c.top); i.Next == 0 && highest < c.max {
-		i.Next = highest + 1
+	highest := max(id, c.top)
+	if c.cycle {
+		highest = id
 	}
+	if i.Next == 0 {
+		if next, ok := c.rule.next(highest, c.max); ok {
+			i.Next = next
+		}
+	}
+	c.advance.observe(now, highest)
+	i.End, i.Used, i.Rate = c.limits.end, c.limits.used(highest), c.pace.rate()
+	i.ToEnd = Never
+	if seconds := c.secondsToEndLocked(now); seconds < Never.Seconds() {
+		i.ToEnd = time.Duration(seconds * float64(time.Second))
+	}
+	i.CachedFor = inSeconds(float64(c.held), i.Rate)
+	i.Skew = inSeconds(float64(c.size), i.Rate)
 	return i
 }
 
@@ -109,22 +142,46 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 	if err != nil {
 		return nil, r.failed("", err)
 	}
+	proxies := s.countProxies(r.ctx)
 	all := make([]Info, 0, len(rows))
-	for _, r := range rows {
-		if c := s.names.get([]byte(r.name)); c != nil && c.ended() == nil {
-			all = append(all, c.info(r.id))
-			continue
-		}
-		i := Info{Name: r.name, Cache: r.exact, exact: r.exact > 0}
-		if r.id < r.max {
-			i.Next = r.id + 1
-		}
-		if !i.exact {
-			p := pace{base: s.opts.CacheSize}
-			i.Cache, _ = p.plan(r.max - min(r.id, r.max))
-		}
-		all = append(all, i)
+	for i := range rows {
+		all = append(all, s.infoOf(&rows[i], proxies))
 	}
 	slices.SortFunc(all, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// countProxies is how many proxies are registered, at least 1.
+func (s *Sequences) countProxies(ctx context.Context) int {
+	all, err := s.server.proxies(ctx)
+	if err != nil {
+		return 1 // not worth an error
+	}
+	return max(len(all), 1)
+}
+
+// infoOf describes the sequence of a row.
+func (s *Sequences) infoOf(r *row, proxies int) Info {
+	if c := s.names.get([]byte(r.name)); c != nil && c.ended() == nil {
+		i := c.info(r.position())
+		if i.Skew < Never/time.Duration(proxies) {
+			i.Skew *= time.Duration(proxies)
+		} else {
+			i.Skew = Never
+		}
+		return i
+	}
+	ends := limitsOf(r)
+	i := Info{
+		Name: r.name, Cache: r.exact, exact: r.exact > 0,
+		End: ends.end, Used: ends.used(r.position()), ToEnd: Never, CachedFor: Never, Skew: Never,
+	}
+	if next, ok := r.rule().next(r.position(), r.max); ok {
+		i.Next = next
+	}
+	if !i.exact {
+		p := pace{base: s.opts.CacheSize}
+		i.Cache, _ = p.plan(r.max - min(r.position(), r.max))
+	}
+	return i
 }

@@ -9,31 +9,43 @@ import (
 const createTable = "CREATE TABLE IF NOT EXISTS %s (`name` varchar(50) NOT NULL, `id` bigint(20) unsigned NOT NULL DEFAULT '0', " +
 	"PRIMARY KEY (`name`)) ENGINE=InnoDB"
 
-// createOptions makes the table beside it, for what `name` and `id` cannot say. `cache` is the typed CACHE n, 0 if adaptive;
-// `floor` is the last number given before a DROP. Its name column copies the type and the collation of the first table's, so
-// that both compare alike.
-const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
-	"`floor` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`name`)) ENGINE=InnoDB"
-
 // table holds the SQL of one sequence table.
 type table struct {
 	full    string // "`app`.`sequence`"
 	options string // "`app`.`sequence_options`"
+	proxies string // "`app`.`sequence_proxy`"
 }
 
 // row is one sequence as the table has it.
 type row struct {
 	name  string // as stored
-	id    uint64 // the last number given
-	max   uint64 // the highest number that the id column holds
+	id    uint64 // the last number given; while the sequence is frozen, the highest that its column holds
+	max   uint64 // the highest number that it may give
 	exact uint64 // typed CACHE n, or 0
+	entry        // noEntry if it has none
+}
+
+// position is the last number given, whether or not the sequence is frozen.
+func (r *row) position() uint64 {
+	if r.frozen > 0 {
+		return r.saved
+	}
+	return r.id
 }
 
 func newTable(database, name string) table {
-	return table{full: quote(database) + "." + quote(name), options: quote(database) + "." + quote(name+optionsSuffix)}
+	return table{
+		full:    quote(database) + "." + quote(name),
+		options: quote(database) + "." + quote(name+optionsSuffix),
+		proxies: quote(database) + "." + quote(name+proxySuffix),
+	}
 }
 
-const optionsSuffix = "_options"
+// Suffixes of the tables that stand beside the first one; the longest counts for how long its name may be.
+const (
+	optionsSuffix = "_options"
+	proxySuffix   = "_proxy"
+)
 
 // maxIdentifier is the servers' limit for the name of a table, in characters:
 // https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
@@ -43,6 +55,16 @@ const maxIdentifier = 64
 // mixed up with another's.
 func (t table) reserve() string {
 	return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(`id` + ?) WHERE `name` = ?"
+}
+
+// reserveByRule takes numbers that go by steps, or that end before their column does. The id becomes the last one of them, which is the
+// first number after it (arguments anchor, anchor, anchor, anchor, step, step) and a width; and it does that only while it is
+// below a bound. So nothing in it goes beyond 64 bits.
+func (t table) reserveByRule() string {
+	const id, number = "CAST(`id` AS UNSIGNED)", "CAST(? AS UNSIGNED)"
+	return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(IF(" + id + " < " + number + ", " + number + ", " +
+		number + " + ((" + id + " - " + number + ") DIV " + number + " + 1) * " + number + ") + " + number + ") " +
+		"WHERE `name` = ? AND " + id + " < " + number
 }
 
 // raise lifts a row that went back. Without the casts a signed column and a large number would be compared as DECIMAL.
@@ -55,18 +77,18 @@ func (t table) giveBack() string {
 	return "UPDATE " + t.full + " SET `id` = ? WHERE `name` = ? AND `id` = ?"
 }
 
-// rows selects name, id (as text, so that a negative one is seen) and typed cache size of all rows.
-func (t table) rows(withOptions bool) string {
-	if !withOptions {
-		return "SELECT `name`, CAST(`id` AS CHAR), 0 FROM " + t.full + " AS s"
+// rows selects name, id (as text, so that a negative one is seen) and options of all rows.
+func (t table) rows(has shape) string {
+	text := "SELECT s.`name`, CAST(s.`id` AS CHAR), " + selectEntry(has) + " FROM " + t.full + " AS s"
+	if has == shapeNone {
+		return text
 	}
-	return "SELECT s.`name`, CAST(s.`id` AS CHAR), IFNULL(o.`cache`, 0) FROM " + t.full + " AS s LEFT JOIN " + t.options +
-		" AS o ON o.`name` = s.`name`"
+	return text + " LEFT JOIN " + t.options + " AS o ON o.`name` = s.`name`"
 }
 
 // one selects like rows the row that a name means.
-func (t table) one(withOptions bool) string {
-	return t.rows(withOptions) + " WHERE s.`name` = ?"
+func (t table) one(has shape) string {
+	return t.rows(has) + " WHERE s.`name` = ?"
 }
 
 // quote makes an identifier of s.

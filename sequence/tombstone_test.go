@@ -11,7 +11,7 @@ import (
 // withOptions makes the table beside the table, as a proxy would.
 func (p place) withOptions(t testing.TB) {
 	t.Helper()
-	p.exec(t, fmt.Sprintf(createOptions, "`sequence_options`", "varchar(50)"))
+	p.exec(t, fmt.Sprintf(createOptions, "`sequence_options`", "varchar(50)")) // in the older shape
 }
 
 // lockWait waits until a statement in the place's schema waits for a lock.

@@ -1,0 +1,202 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// Alteration says what to change; nil leaves an option as it is.
+type Alteration struct {
+	Increment *uint64
+	Min       *uint64
+	Max       *uint64 // 0: NO MAXVALUE
+	Start     *uint64
+	Cache     *uint64 // 0: adaptive
+	Cycle     *bool
+	Comment   *string
+	OwnedBy   *Column // the zero Column: OWNED BY NONE
+	OwnerMax  *uint64
+	JSONSafe  *bool
+
+	// Restart makes this the next number; 0 is the sequence's START. Without Force it only raises: a number that may have
+	// been given is refused.
+	Restart *uint64
+	// Force lets Restart go down, see [Sequences.Alter].
+	Force bool
+}
+
+// apply changes d.
+func (a *Alteration) apply(d *Definition) {
+	set(&d.Increment, a.Increment)
+	set(&d.Min, a.Min)
+	set(&d.Max, a.Max)
+	set(&d.Start, a.Start)
+	set(&d.Cache, a.Cache)
+	set(&d.Cycle, a.Cycle)
+	set(&d.Comment, a.Comment)
+	set(&d.OwnedBy, a.OwnedBy)
+	set(&d.OwnerMax, a.OwnerMax)
+	set(&d.JSONSafe, a.JSONSafe)
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// Altered says what Alter did.
+type Altered struct {
+	Next  uint64 // the number after the last that anybody reserved; 0 if none is left
+	Cycle bool   // the sequence repeats its numbers
+}
+
+// Alter changes a sequence. It holds for new numbers here when it returns, and at every other proxy within a second, which then
+// gives up what it has in memory against the new options: those numbers are a gap.
+//
+// Restart with Force may go down. It freezes the sequence (nobody gets numbers of it, not even those who count in its row
+// themselves, and numbers in memory are void), waits until every proxy that is registered has confirmed that, and then lowers the
+// row. If one does not confirm in time, the sequence continues where it was and the error is a *HeldError that names the
+// proxy. If this process dies in between, the sequence stays frozen for a minute and then continues where it was.
+//
+// Errors: ErrUnknown, ErrBadOption, *HeldError, ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Altered, error) {
+	if !s.begin() {
+		return Altered{}, ErrClosed
+	}
+	defer s.tasks.Done()
+	r, stop := s.request(ctx)
+	defer stop()
+	if a.Restart != nil && a.Force {
+		return s.restart(ctx, string(name), a)
+	}
+	changed, err := s.server.alter(r.ctx, string(name), a)
+	if err != nil {
+		return Altered{}, r.failed(string(name), err)
+	}
+	if a.Cycle != nil && *a.Cycle {
+		s.warnOfCycle(changed.name)
+	}
+	s.seeChanges(r.ctx)
+	next, _ := changed.rule().next(changed.id, changed.max)
+	return Altered{Next: next, Cycle: changed.def.Cycle}, nil
+}
+
+// alter changes the options of a sequence, and raises its row if it is restarted.
+func (v *server) alter(ctx context.Context, name string, a Alteration) (changed row, err error) {
+	if err := v.needOptions(ctx); err != nil {
+		return row{}, err
+	}
+	err = v.transact(ctx, func(tx *sql.Tx) error {
+		r, err := v.lockSequence(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if err := v.redefine(&r, &a); err != nil {
+			return err
+		}
+		if r.frozen > 0 {
+			// Whoever froze it finds that out and gives up.
+			r.id, r.frozen, r.saved = r.saved, 0, 0
+			if err := v.setID(ctx, tx, &r); err != nil {
+				return err
+			}
+		}
+		if a.Restart != nil {
+			if err := v.restartAbove(ctx, tx, &r, *a.Restart); err != nil {
+				return err
+			}
+		}
+		changed = r
+		return v.saveEntry(ctx, tx, r.name, &r.entry)
+	})
+	if hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err) {
+		return row{}, badOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
+	}
+	if err != nil {
+		return row{}, fmt.Errorf("alter sequence %q: %w", name, err)
+	}
+	return changed, nil
+}
+
+// redefine changes a row's definition and what follows from it.
+func (v *server) redefine(r *row, a *Alteration) error {
+	a.apply(&r.def)
+	r.def = r.def.filled()
+	named := r.def
+	named.Name = r.name
+	if err := named.check(v.seen.Load().max); err != nil {
+		return err
+	}
+	v.complete(r)
+	return nil
+}
+
+// restartAbove makes first, or the sequence's start if that is 0, the next number, if it is above all that were reserved.
+func (v *server) restartAbove(ctx context.Context, tx *sql.Tx, r *row, first uint64) error {
+	first, err := restartAt(r, first)
+	if err != nil {
+		return err
+	}
+	floor := max(r.id, v.marks.of(r.name))
+	if first <= floor {
+		return badOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers. "+
+			"ALTER SEQUENCE %s RESTART WITH %d FORCE does that, when every proxy has given up what it holds", r.name, first, floor, quote(r.name), first)
+	}
+	r.id, r.anchor, r.past = first-1, first, max(r.past, first-1)
+	return v.setID(ctx, tx, r)
+}
+
+// restartAt checks the number that a sequence shall continue at.
+func restartAt(r *row, first uint64) (uint64, error) {
+	if first == 0 {
+		first = r.def.Start
+	}
+	if first < r.def.Min || first > r.max {
+		return 0, badOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", r.name, first, r.def.Min, r.max)
+	}
+	return first, nil
+}
+
+// setID writes the id of a row that is locked.
+func (v *server) setID(ctx context.Context, tx *sql.Tx, r *row) error {
+	if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", r.id, r.name); err != nil {
+		return fmt.Errorf("write the row: %w", err)
+	}
+	return nil
+}
+
+// cycle lets a sequence that has come to its end begin again at its minimum, and says how many numbers are left then.
+func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint64, err error) {
+	var found rule
+	err = v.transact(ctx, func(tx *sql.Tx) error {
+		r, err := v.lockSequence(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if r.frozen > 0 {
+			return errFrozen
+		}
+		found = r.rule()
+		if left = found.left(r.id, r.max); left >= need || !r.def.Cycle {
+			return nil // somebody else was faster
+		}
+		r.id, r.anchor = r.def.Min-1, r.def.Min
+		found = r.rule()
+		if left = found.left(r.id, r.max); left < need {
+			return nil // it never has so many: nothing is saved
+		}
+		if err := v.setID(ctx, tx, &r); err != nil {
+			return err
+		}
+		return v.saveEntry(ctx, tx, r.name, &r.entry)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("begin sequence %q again: %w", name, err)
+	}
+	v.rules.set(name, found)
+	return left, nil
+}

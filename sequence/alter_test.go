@@ -1,0 +1,224 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+func ref[T any](v T) *T { return &v }
+
+func mustAlter(t testing.TB, s *Sequences, name string, a Alteration) Altered {
+	t.Helper()
+	done, err := s.Alter(context.Background(), []byte(name), a)
+	if err != nil {
+		t.Fatalf("Alter(%q, %+v): %v", name, a, err)
+	}
+	return done
+}
+
+func wantTaken(t testing.TB, s *Sequences, name string, want ...uint64) {
+	t.Helper()
+	for _, w := range want {
+		if got := mustTake(t, s, name, 1); got != w {
+			t.Fatalf("sequence %q: got %d, want %d of %v", name, got, w, want)
+		}
+	}
+}
+
+func TestSequencesGoByTheirDefinition(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t, func(o *Options) { o.CreateTable = true })
+	const top = 1<<64 - 1
+	for i, c := range []struct {
+		o    CreateOptions
+		want []uint64
+		end  error // of the take after these
+	}{
+		{CreateOptions{Start: 5, Max: 8}, []uint64{5, 6, 7, 8}, ErrExhausted},
+		{CreateOptions{Increment: 10}, []uint64{1, 11, 21, 31}, nil},
+		{CreateOptions{Increment: 10, Start: 7, Max: 30}, []uint64{7, 17, 27}, ErrExhausted},
+		{CreateOptions{Increment: 10, Start: 7, Max: 27, Cache: 100}, []uint64{7, 17, 27}, ErrExhausted},
+		{CreateOptions{Increment: 3, Min: 2, Start: 6, Max: 10, Cycle: true}, []uint64{6, 9, 2, 5, 8, 2, 5}, nil},
+		{CreateOptions{Min: 3, Max: 5, Cycle: true, Cache: 2}, []uint64{3, 4, 5, 3, 4, 5, 3}, nil},
+		{CreateOptions{Min: 100}, []uint64{100, 101}, nil},
+		{CreateOptions{Start: top - 1}, []uint64{top - 1, top}, ErrExhausted},
+		{CreateOptions{Start: top - 10, Increment: 10}, []uint64{top - 10, top}, ErrExhausted},
+		{CreateOptions{Start: top - 10, Increment: 11}, []uint64{top - 10}, ErrExhausted},
+		{CreateOptions{Start: 1, Increment: top - 1, Cache: 1000}, []uint64{1, top}, ErrExhausted},
+		{CreateOptions{Start: 2, Increment: top, Cache: 1000}, []uint64{2}, ErrExhausted},
+		{CreateOptions{Start: 1<<63 - 2, Increment: 1}, []uint64{1<<63 - 2, 1<<63 - 1, 1 << 63, 1<<63 + 1}, nil},
+		{CreateOptions{Start: 1<<63 - 7, Increment: 5}, []uint64{1<<63 - 7, 1<<63 - 2, 1<<63 + 3}, nil},
+		{CreateOptions{Start: 1<<53 - 2, JSONSafe: true}, []uint64{1<<53 - 2, 1<<53 - 1}, ErrExhausted},
+		{CreateOptions{Floor: 41}, []uint64{42, 43}, nil},
+		{CreateOptions{Floor: 41, Increment: 10}, []uint64{51, 61}, nil},
+	} {
+		c.o.Name = fmt.Sprintf("s%d", i)
+		made := mustCreate(t, s, c.o)
+		if made.First != c.want[0] || made.Raised != (c.o.Floor > 0) {
+			t.Errorf("Create(%+v) says %+v, want it to begin at %d", c.o, made, c.want[0])
+		}
+		wantTaken(t, s, c.o.Name, c.want...)
+		if c.end != nil {
+			if got, err := s.Take(context.Background(), []byte(c.o.Name), 1); !errors.Is(err, c.end) {
+				t.Errorf("%+v: at the end got %d, %v; want %v", c.o, got, err, c.end)
+			}
+		}
+		def, state, err := s.Describe(context.Background(), []byte(c.o.Name))
+		if want := c.o.definition(); err != nil || def != want {
+			t.Errorf("Describe says %+v, %v; want %+v", def, err, want)
+		}
+		if !c.o.Cycle && state.Last < c.want[len(c.want)-1] {
+			t.Errorf("%+v: Describe says %+v, want the last number at least %d", c.o, state, c.want[len(c.want)-1])
+		}
+	}
+}
+
+func TestDefinitionsThatContradictThemselvesAreRefused(t *testing.T) {
+	p := newPlace(t)
+	p.exec(t, "CREATE TABLE sequence (name varchar(50) PRIMARY KEY, id INT UNSIGNED NOT NULL) ENGINE=InnoDB")
+	s := p.open(t)
+	mustCreate(t, s, CreateOptions{Name: "photos", Min: 5, Max: 100})
+	for _, o := range []CreateOptions{
+		{Min: 5, Max: 5},
+		{Min: 5, Start: 4},
+		{Max: 5, Start: 6},
+		{Max: 1 << 32},
+		{Start: 1 << 32},
+		{Min: 1 << 33},
+		{JSONSafe: true, Max: 1 << 53},
+		{Cache: 1 << 60},
+		{OwnedBy: Column{"a", "b", string(make([]byte, 65))}},
+	} {
+		o.Name = "bad"
+		if made, err := s.Create(context.Background(), o); !errors.Is(err, ErrBadOption) {
+			t.Errorf("Create(%+v) = %+v, %v; want ErrBadOption", o, made, err)
+		}
+	}
+	for _, a := range []Alteration{
+		{Min: ref(uint64(6))},
+		{Min: ref(uint64(100))},
+		{Max: ref(uint64(5))},
+		{Max: ref(uint64(1 << 32))},
+		{Start: ref(uint64(101))},
+		{Restart: ref(uint64(101))},
+		{Restart: ref(uint64(4))},
+		{Restart: ref(uint64(101)), Force: true},
+	} {
+		if done, err := s.Alter(context.Background(), []byte("photos"), a); !errors.Is(err, ErrBadOption) {
+			t.Errorf("Alter(%+v) = %+v, %v; want ErrBadOption", a, done, err)
+		}
+	}
+	wantTaken(t, s, "photos", 5, 6)
+	if _, err := s.Alter(context.Background(), []byte("albums"), Alteration{}); !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v, want ErrUnknown", err)
+	}
+}
+
+// Two proxies on one server: what one changes holds at the other within a second.
+func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	a, b := p.open(t, steadySize(1000)), p.open(t, steadySize(1000))
+	wantTaken(t, b, "photos", 1)
+	settled(t, b, "photos")
+	wantTaken(t, a, "photos", 1001)
+	within := func(what string, ok func() bool) {
+		t.Helper()
+		begin := time.Now()
+		eventually(t, what, ok)
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("%s took %v, want a second at most", what, took)
+		}
+	}
+	held := func() uint64 { return b.names.get([]byte("photos")).tally().held }
+
+	mustAlter(t, a, "photos", Alteration{Cache: ref(uint64(3))})
+	within("CACHE 3", func() bool { return held() <= 3 })
+	next := mustTake(t, b, "photos", 1)
+
+	mustAlter(t, a, "photos", Alteration{Increment: ref(uint64(10)), OwnedBy: &Column{"app", "photos", "id"}})
+	within("INCREMENT 10", func() bool { return held() == 0 })
+	if got := mustTake(t, b, "photos", 1); got%10 != 1 || got <= next {
+		t.Errorf("got %d, want 1 + k*10 above %d", got, next)
+	}
+	within("the owner", func() bool { o := b.Owners(); return o != nil && len(o.List) == 1 })
+	if got := *b.Owners(); got.List[0] != (Owner{"photos", Column{"app", "photos", "id"}}) {
+		t.Errorf("got owners %+v", got)
+	}
+
+	mustAlter(t, a, "photos", Alteration{Increment: ref(uint64(1)), Cache: ref(uint64(0)), OwnedBy: &Column{}})
+	within("no owner", func() bool { return len(b.Owners().List) == 0 })
+	next = mustTake(t, b, "photos", 1)
+	settled(t, b, "photos")
+	mustAlter(t, a, "photos", Alteration{Max: ref(next + 1)})
+	within("MAXVALUE", func() bool { return held() == 1 })
+	wantTaken(t, b, "photos", next+1)
+	if got, err := b.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) {
+		t.Errorf("after MAXVALUE got %d, %v; want ErrExhausted", got, err)
+	}
+
+	done := mustAlter(t, a, "photos", Alteration{Max: ref(uint64(0)), Restart: ref(uint64(50000))})
+	if done.Next != 50000 {
+		t.Errorf("RESTART says %+v", done)
+	}
+	within("RESTART up", func() bool { return mustTake(t, b, "photos", 1) >= 50000 })
+
+	if _, err := a.Drop(context.Background(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	within("DROP", func() bool {
+		_, err := b.Take(context.Background(), []byte("photos"), 1)
+		return errors.Is(err, ErrUnknown)
+	})
+}
+
+func TestOlderOptionsTableIsAddedToWhenItIsFirstNeeded(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 6, "albums": 3})
+	p.withOptions(t)
+	p.exec(t, "INSERT INTO sequence_options VALUES ('photos', 2, 0), ('gone', 0, 30)")
+	a, b := p.open(t), p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"))
+	wantTaken(t, a, "photos", 7)
+	if got := mustTake(t, b, "photos", 1); got < 8 || got > 10 {
+		t.Errorf("got %d, want one that is not far off, because of CACHE 2", got)
+	}
+	if made := mustCreate(t, a, CreateOptions{Name: "gone"}); made.First != 31 {
+		t.Errorf("above an old tombstone: %+v, want 31", made)
+	}
+	_, err := b.Alter(context.Background(), []byte("albums"), Alteration{Increment: ref(uint64(5))})
+	if !errors.Is(err, ErrUnfit) {
+		t.Errorf("without ALTER: got %v, want ErrUnfit", err)
+	}
+	wantText(t, err, "GRANT ALTER")
+	mustAlter(t, a, "albums", Alteration{Increment: ref(uint64(5))})
+	wantTaken(t, b, "albums", 6, 11)
+	mustAlter(t, b, "albums", Alteration{Comment: ref("it's ours \u4e2d")})
+	if def, _, err := a.Describe(context.Background(), []byte("photos")); err != nil || def.Cache != 2 {
+		t.Errorf("Describe = %+v, %v; want CACHE 2 kept", def, err)
+	}
+}
+
+func TestCreateOrReplaceContinuesAboveWhatItReplaces(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
+	if made := mustCreate(t, a, CreateOptions{Name: "photos", OrReplace: true, Comment: "first"}); made.Replaced || made.First != 1 {
+		t.Errorf("got %+v, want a new one", made)
+	}
+	wantTaken(t, a, "photos", 1)
+	settled(t, a, "photos")
+	wantTaken(t, b, "photos", 21)
+	settled(t, b, "photos")
+	made := mustCreate(t, a, CreateOptions{Name: "PHOTOS", OrReplace: true, Start: 10, Cache: 5})
+	if !made.Replaced || !made.Raised || made.First != 41 {
+		t.Errorf("got %+v, want it replaced and raised to 41", made)
+	}
+	wantTaken(t, a, "photos", 41)
+	eventually(t, "the other proxy gives up what it held", func() bool { return b.names.get([]byte("photos")).tally().held == 0 })
+	if got := mustTake(t, b, "photos", 1); got <= 41 {
+		t.Errorf("got %d, want more than 41", got)
+	}
+	if def, _, err := b.Describe(context.Background(), []byte("photos")); err != nil || def.Start != 10 || def.Comment != "" || def.Cache != 5 {
+		t.Errorf("Describe = %+v, %v; want the new definition", def, err)
+	}
+}

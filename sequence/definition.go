@@ -1,0 +1,159 @@
+package sequence
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Definition is what CREATE and ALTER SEQUENCE say about a sequence.
+type Definition struct {
+	Name      string // as the table spells it
+	Increment uint64 // the distance between numbers, at least 1
+	Min       uint64 // where CYCLE begins again, at least 1
+	Max       uint64 // no number is above; 0: as far as the id column goes, or 2^53-1 if JSONSafe
+	Start     uint64 // the first number, and that of RESTART without one
+	Cache     uint64 // at most so many unused numbers in memory of a proxy, up to 10^12; 1 is NOCACHE; 0 is adaptive
+	Cycle     bool   // begins again at Min after Max: numbers repeat
+	Comment   string // at most 2048 characters
+	OwnedBy   Column // the column that the numbers are keys of, if any
+	OwnerMax  uint64 // the highest number that OwnedBy holds; 0: not known
+	JSONSafe  bool   // programs keep the numbers in floating point, as JavaScript does: they end at 2^53-1
+}
+
+// Column names a column.
+type Column struct{ Schema, Table, Column string }
+
+// IsZero reports whether c names none.
+func (c Column) IsZero() bool { return c == Column{} }
+
+// String is "schema.table.column".
+func (c Column) String() string {
+	if c.IsZero() {
+		return ""
+	}
+	return c.Schema + "." + c.Table + "." + c.Column
+}
+
+// maxJSON is the highest number that a double holds together with all below it: Number.MAX_SAFE_INTEGER.
+const maxJSON = 1<<53 - 1
+
+// Bounds of the texts of a definition, in characters.
+const (
+	maxComment = 2048
+	maxCache   = 1_000_000_000_000 // keeps one typing error from using up a sequence
+)
+
+// filled returns d with the defaults of what is 0.
+func (d Definition) filled() Definition {
+	d.Increment, d.Min = max(d.Increment, 1), max(d.Min, 1)
+	if d.Start == 0 {
+		d.Start = d.Min
+	}
+	return d
+}
+
+// limit is the highest number that d allows in a column that holds up to columnMax.
+func (d *Definition) limit(columnMax uint64) uint64 {
+	highest := columnMax
+	if d.Max != 0 {
+		highest = min(highest, d.Max)
+	}
+	if d.JSONSafe {
+		highest = min(highest, maxJSON)
+	}
+	return highest
+}
+
+// check refuses values that contradict each other or the id column, as MariaDB does with error 4085. Errors wrap ErrBadOption.
+func (d *Definition) check(columnMax uint64) error {
+	highest := d.limit(columnMax)
+	conflict := func(format string, args ...any) error {
+		return badOption("sequence %q values are conflicting: "+format, append([]any{d.Name}, args...)...)
+	}
+	switch {
+	case len(d.Comment) > 4*maxComment:
+		return badOption("sequence %q: its comment has more than %d characters", d.Name, maxComment)
+	case d.Cache > maxCache:
+		return badOption("sequence %q: CACHE %d, want at most %d", d.Name, d.Cache, uint64(maxCache))
+	case d.Max > columnMax:
+		return conflict("MAXVALUE %d is above the maximum %d of the id column", d.Max, columnMax)
+	case d.JSONSafe && d.Max > maxJSON:
+		return conflict("MAXVALUE %d is above %d, the end of what is safe in JSON", d.Max, uint64(maxJSON))
+	case d.Min >= highest:
+		return conflict("MINVALUE %d is not below the maximum %d", d.Min, highest)
+	case d.Start < d.Min:
+		return conflict("START WITH %d is below MINVALUE %d", d.Start, d.Min)
+	case d.Start > highest:
+		return conflict("START WITH %d is above the maximum %d", d.Start, highest)
+	}
+	return nil
+}
+
+// plain reports whether d says nothing that needs the options table.
+func (d *Definition) plain() bool {
+	rest := *d
+	rest.Name = ""
+	return rest == Definition{Increment: 1, Min: 1, Start: 1}
+}
+
+// rule says which numbers follow the row's id, the last number given to anyone: anchor + k*step, up to max. It is pure.
+//
+// Whoever counts in the same row by steps of one (an application of old) moves the id between two of these numbers; the next one is
+// the lowest above it.
+type rule struct {
+	step   uint64 // at least 1
+	anchor uint64 // the first number; does not matter if step is 1
+	max    uint64 // 0: the maximum of the id column
+}
+
+// simple is the rule of a sequence without options.
+var simple = rule{step: 1}
+
+// same reports whether both allow the same numbers above any id.
+func (r rule) same(o rule) bool {
+	if r.step != o.step || r.max != o.max {
+		return false
+	}
+	return r.step == 1 || r.anchor%r.step == o.anchor%o.step
+}
+
+// next is the first number after id, or false if there is none up to highest.
+func (r rule) next(id, highest uint64) (uint64, bool) {
+	if r.step == 1 {
+		return id + 1, id < highest
+	}
+	if id < r.anchor {
+		return r.anchor, r.anchor <= highest
+	}
+	// The distance from id to the next number is what is left of a step.
+	way := r.step - (id-r.anchor)%r.step
+	return id + way, id <= highest && way <= highest-id
+}
+
+// left is how many numbers follow id up to highest.
+func (r rule) left(id, highest uint64) uint64 {
+	first, ok := r.next(id, highest)
+	if !ok {
+		return 0
+	}
+	if left := (highest - first) / r.step; left < math.MaxUint64 {
+		return left + 1
+	}
+	return math.MaxUint64
+}
+
+// room says when n numbers can be reserved: if the id is below bound. They end at most at highest. It is false if they never can.
+func (r rule) room(n, highest uint64) (bound uint64, ok bool) {
+	hi, width := bits.Mul64(n-1, r.step)
+	if hi != 0 || width >= highest {
+		return 0, false
+	}
+	first := highest - width // the highest number that may be the first
+	if r.step == 1 {
+		return first, true
+	}
+	if first < r.anchor {
+		return 0, false
+	}
+	return first - (first-r.anchor)%r.step, true
+}

@@ -1,0 +1,29 @@
+package sequence
+
+import "context"
+
+// State is where a sequence stands.
+type State struct {
+	Last   uint64 // the last number that anybody reserved
+	Limit  uint64 // the highest number that it may give: MAXVALUE, or the end of the id column
+	Frozen bool   // a restart is under way
+	Info          // as List has it
+}
+
+// Describe returns the definition of a sequence and where it stands. It asks the server. Errors: ErrUnknown, ErrUnfit, ErrClosed,
+// ctx's cause, *UnavailableError.
+func (s *Sequences) Describe(ctx context.Context, name []byte) (Definition, State, error) {
+	if !s.begin() {
+		return Definition{}, State{}, ErrClosed
+	}
+	defer s.tasks.Done()
+	r, stop := s.request(ctx)
+	defer stop()
+	found, err := s.server.find(r.ctx, string(name))
+	if err != nil {
+		return Definition{}, State{}, r.failed(string(name), err)
+	}
+	def := found.def
+	def.Name = found.name
+	return def, State{Last: found.position(), Limit: found.max, Frozen: found.frozen > 0, Info: s.infoOf(&found, s.countProxies(r.ctx))}, nil
+}

@@ -1,0 +1,252 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+)
+
+// createOptions makes the table beside the first one, for what `name` and `id` cannot say. Its name column copies the type and the
+// collation of the first table's, so that both compare alike.
+//
+// Its first two columns are all that its older shape has: `cache` is the typed CACHE n, 0 if adaptive, and `floor` the last number given
+// before a DROP. The row whose name is empty belongs to no sequence: its `version` is that of the last change of any.
+const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
+	"`floor` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`name`)) ENGINE=InnoDB"
+
+// laterOptions are the columns that the older shape lacks.
+var laterOptions = []string{
+	"`increment` bigint unsigned NOT NULL DEFAULT 1",
+	"`minimum` bigint unsigned NOT NULL DEFAULT 1",
+	"`maximum` bigint unsigned NOT NULL DEFAULT 0", // 0: none
+	"`start` bigint unsigned NOT NULL DEFAULT 1",
+	"`cycle` tinyint NOT NULL DEFAULT 0",
+	"`comment` varchar(2048) CHARACTER SET utf8mb4 NOT NULL DEFAULT ''",
+	"`owner_schema` varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ''",
+	"`owner_table` varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ''",
+	"`owner_column` varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ''",
+	"`owner_maximum` bigint unsigned NOT NULL DEFAULT 0", // 0: not known
+	"`json_safe` tinyint NOT NULL DEFAULT 0",
+	"`anchor` bigint unsigned NOT NULL DEFAULT 1", // the numbers are anchor + k * increment
+	"`past` bigint unsigned NOT NULL DEFAULT 0",   // numbers up to this one are not given from memory any more
+	"`epoch` bigint unsigned NOT NULL DEFAULT 0",  // moves when all numbers in memory are void
+	"`saved` bigint unsigned NOT NULL DEFAULT 0",  // while the sequence is frozen: the id of its row
+	"`frozen_at` datetime(6) DEFAULT NULL",        // not NULL: the sequence is frozen
+	"`version` bigint unsigned NOT NULL DEFAULT 0",
+	"KEY `version` (`version`)",
+}
+
+// shape is what is known of the options table.
+type shape int32
+
+const (
+	shapeNone shape = iota // there is none
+	shapeOld               // name, cache and floor
+	shapeFull
+)
+
+// entry is one row of the options table; that of a sequence without one is like noEntry.
+type entry struct {
+	def                        Definition // its Name is empty
+	floor, anchor, past, epoch uint64
+	saved                      uint64
+	frozen                     int64 // for how many seconds the sequence has been frozen, begun ones included; 0: it is not
+	version                    uint64
+}
+
+func noEntry() entry {
+	return entry{def: Definition{}.filled(), anchor: 1}
+}
+
+// rule is the entry's.
+func (e *entry) rule() rule {
+	r := rule{step: max(e.def.Increment, 1), anchor: e.anchor, max: e.def.Max}
+	if e.def.JSONSafe {
+		r.max = e.def.limit(maxJSON)
+	}
+	return r
+}
+
+// entryColumns are selected for an entry, from the options table as o.
+var entryColumns = [...]struct{ name, absent string }{
+	{"cache", "0"},
+	{"floor", "0"},
+	{"increment", "1"},
+	{"minimum", "1"},
+	{"maximum", "0"},
+	{"start", "1"},
+	{"cycle", "0"},
+	{"comment", "''"},
+	{"owner_schema", "''"},
+	{"owner_table", "''"},
+	{"owner_column", "''"},
+	{"owner_maximum", "0"},
+	{"json_safe", "0"},
+	{"anchor", "1"},
+	{"past", "0"},
+	{"epoch", "0"},
+	{"saved", "0"},
+	{"version", "0"},
+}
+
+// selectEntry lists the columns of an entry that may be missing.
+func selectEntry(has shape) string {
+	var text strings.Builder
+	for i, c := range entryColumns {
+		switch {
+		case has == shapeFull, has == shapeOld && i < 2:
+			fmt.Fprintf(&text, "IFNULL(o.`%s`, %s), ", c.name, c.absent)
+		default:
+			text.WriteString(c.absent + ", ")
+		}
+	}
+	if has == shapeFull {
+		return text.String() + "IFNULL(GREATEST(TIMESTAMPDIFF(SECOND, o.`frozen_at`, UTC_TIMESTAMP(6)), 0) + 1, 0)"
+	}
+	return text.String() + "0"
+}
+
+// fields are where selectEntry's columns go.
+func (e *entry) fields() []any {
+	d := &e.def
+	return []any{
+		&d.Cache, &e.floor, &d.Increment, &d.Min, &d.Max, &d.Start, &d.Cycle, &d.Comment, &d.OwnedBy.Schema, &d.OwnedBy.Table,
+		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.saved, &e.version, &e.frozen,
+	}
+}
+
+// execer is a connection or a transaction on one.
+type execer interface {
+	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
+}
+
+// lookForOptions says what options table there is. Only a full one is remembered: another proxy creates the table, or adds to it,
+// when that is first needed, and from that moment on a typed CACHE n or a tombstone must not be overlooked.
+func (v *server) lookForOptions(ctx context.Context, on execer) (shape, error) {
+	if v.hasOptions.Load() {
+		return shapeFull, nil
+	}
+	// The table itself is asked: information_schema hides what the user may not see.
+	_, err := on.ExecContext(ctx, "SELECT `version` FROM "+v.table.options+" LIMIT 0")
+	switch {
+	case err == nil:
+		v.hasOptions.Store(true)
+		return shapeFull, nil
+	case hasCode(err, gomysql.ER_BAD_FIELD_ERROR):
+		return shapeOld, nil
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
+		return shapeNone, nil
+	case hasCode(err, gomysql.ER_TABLEACCESS_DENIED_ERROR):
+		return shapeNone, v.unfit(v.table.options, fmt.Sprintf("the user may not see whether it exists, and could overlook sequences that were dropped: %v", err),
+			fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %s.* to the user (SELECT and UPDATE are enough for one that only takes numbers)", quote(v.opts.Database)))
+	}
+	return shapeNone, fmt.Errorf("look for table %s: %w", v.table.options, err)
+}
+
+// needOptions makes the options table, or adds what an older one lacks. It is DDL, which commits, so it comes before a transaction.
+func (v *server) needOptions(ctx context.Context) error {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	has, err := v.lookForOptions(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if has == shapeNone {
+		text := fmt.Sprintf(createOptions, v.table.options, v.seen.Load().nameType)
+		text = strings.Replace(text, "PRIMARY KEY", strings.Join(laterOptions, ", ")+", PRIMARY KEY", 1)
+		if _, err := conn.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("create table %s: %w", v.table.options, err)
+		}
+		if has, err = v.lookForOptions(ctx, conn); err != nil {
+			return err // or an older proxy was faster
+		}
+	}
+	if has == shapeOld {
+		_, err := conn.ExecContext(ctx, "ALTER TABLE "+v.table.options+" ADD "+strings.Join(laterOptions, ", ADD "))
+		switch {
+		case hasCode(err, gomysql.ER_DUP_FIELDNAME): // another proxy was faster
+		case hasCode(err, gomysql.ER_TABLEACCESS_DENIED_ERROR):
+			return v.unfit(v.table.options, fmt.Sprintf("it was made by an older seqproxy and lacks columns, which the user may not add: %v", err),
+				fmt.Sprintf("GRANT ALTER ON %s.* to the user until a sequence has been changed once", quote(v.opts.Database)))
+		case err != nil:
+			return fmt.Errorf("add columns to table %s: %w", v.table.options, err)
+		default:
+			v.log.Info("added columns to the options table", zap.String("table", v.table.options))
+		}
+	}
+	v.hasOptions.Store(true)
+	return nil
+}
+
+// lockSequence locks the row that name means, and then its options, which are written if there are none. The table must be full.
+func (v *server) lockSequence(ctx context.Context, tx *sql.Tx, name string) (row, error) {
+	r := row{entry: noEntry()}
+	var id sql.NullString
+	err := tx.QueryRowContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&r.name, &id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), isNoSuchText(err):
+		return row{}, &NameError{Name: name, Err: ErrUnknown}
+	case err != nil:
+		return row{}, fmt.Errorf("lock the row: %w", err)
+	}
+	if r.id, err = v.parseID(r.name, id); err != nil {
+		return row{}, err
+	}
+	if err := v.lockEntry(ctx, tx, r.name, &r.entry); err != nil {
+		return row{}, err
+	}
+	v.complete(&r)
+	return r, nil
+}
+
+// lockEntry locks and reads a sequence's options. To write first locks the row alone, where to look for one that is missing would
+// lock the names around it.
+func (v *server) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
+	if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `floor` = `floor`", name); err != nil {
+		return fmt.Errorf("lock options: %w", err)
+	}
+	err := tx.QueryRowContext(ctx, "SELECT "+selectEntry(shapeFull)+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
+	if err != nil {
+		return fmt.Errorf("read options: %w", err)
+	}
+	return nil
+}
+
+// micros is the server's clock. Versions and epochs never fall behind it, so that they go on rising should the table be lost.
+const micros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
+
+// saveEntry writes the options of a sequence under a new version, which the others see within a second. It is the last that
+// a transaction does: from here on changes of any sequence wait for its commit, so that versions are committed in their order.
+func (v *server) saveEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`) VALUES ('', "+micros+") "+
+		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, "+micros+")")
+	if err != nil {
+		return fmt.Errorf("raise the version: %w", err)
+	}
+	if err := tx.QueryRowContext(ctx, "SELECT `version` FROM "+v.table.options+" WHERE `name` = '' FOR UPDATE").Scan(&e.version); err != nil {
+		return fmt.Errorf("read the version: %w", err)
+	}
+	d := &e.def
+	frozen := "NULL"
+	if e.frozen > 0 {
+		frozen = "UTC_TIMESTAMP(6)"
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE "+v.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
+		"`start` = ?, `cycle` = ?, `comment` = ?, `owner_schema` = ?, `owner_table` = ?, `owner_column` = ?, `owner_maximum` = ?, `json_safe` = ?, "+
+		"`anchor` = ?, `past` = ?, `epoch` = ?, `saved` = ?, `version` = ?, `frozen_at` = "+frozen+" WHERE `name` = ?",
+		name, d.Cache, e.floor, d.Increment, d.Min, d.Max, d.Start, d.Cycle, d.Comment, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column,
+		d.OwnerMax, d.JSONSafe, e.anchor, e.past, e.epoch, e.saved, e.version, name)
+	if err != nil {
+		return fmt.Errorf("write options: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package sequence
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap"
+)
+
+// createProxies makes the table of the proxies that may hold numbers. `version` is that of the last change (of the options table)
+// that the proxy has seen and obeys.
+const createProxies = "CREATE TABLE IF NOT EXISTS %s (`id` char(26) CHARACTER SET ascii NOT NULL, `host` varchar(255) CHARACTER SET utf8mb4 NOT NULL, " +
+	"`since` datetime(6) NOT NULL, `heartbeat` datetime(6) NOT NULL, `version` bigint unsigned NOT NULL, " +
+	"`sequences` int unsigned NOT NULL DEFAULT 0, `held` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`id`)) ENGINE=InnoDB"
+
+const (
+	heartbeatEvery = 2 * time.Second
+	staleAfter     = 10 * time.Second // without a heartbeat a proxy is not expected to answer
+	enlistAgain    = time.Minute      // after a refusal
+)
+
+// registry is this process's entry among the proxies.
+type registry struct {
+	id   string
+	host string
+
+	mu     sync.Mutex  // held while the entry is made
+	tried  atomic.Bool // the entry was made, or refused: numbers may be reserved
+	listed atomic.Bool // the entry was made
+	last   time.Time   // guarded by mu; the last attempt
+	told   bool        // guarded by mu; the refusal was logged
+}
+
+func newRegistry() registry {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return registry{id: rand.Text(), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
+}
+
+// Proxy is one that may hold numbers in memory.
+type Proxy struct {
+	ID        string
+	Host      string        // "web3, process 4711"
+	Since     time.Time     // when it registered, UTC by the sequence server's clock
+	Silent    time.Duration // since its last heartbeat
+	Version   uint64        // of the last change that it obeys
+	Sequences uint64        // that it has in use
+	Held      uint64        // numbers that it held at the heartbeat
+}
+
+// Stale reports whether it missed heartbeats: it is gone, or cut off.
+func (p *Proxy) Stale() bool { return p.Silent > staleAfter }
+
+// enlist registers this process before it reserves its first numbers, so that a restart that goes down waits for it. An account that may not
+// write there is told of in the log, and reserves all the same.
+func (v *server) enlist(ctx context.Context) error {
+	g := &v.registry
+	if g.tried.Load() {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.tried.Load() {
+		return nil
+	}
+	g.last = time.Now()
+	insert := "INSERT INTO " + v.table.proxies + " (`id`, `host`, `since`, `heartbeat`, `version`) VALUES (?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 0) " +
+		"ON DUPLICATE KEY UPDATE `heartbeat` = VALUES(`heartbeat`)"
+	_, err := v.pool().ExecContext(ctx, insert, g.id, g.host)
+	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		if _, err = v.pool().ExecContext(ctx, fmt.Sprintf(createProxies, v.table.proxies)); err == nil {
+			_, err = v.pool().ExecContext(ctx, insert, g.id, g.host)
+		}
+	}
+	said := new(mysql.MySQLError)
+	switch {
+	case err == nil:
+		g.listed.Store(true)
+	case !errors.As(err, &said) || isConflict(err):
+		return fmt.Errorf("register this proxy: %w", err)
+	case !g.told:
+		g.told = true
+		v.log.Warn("this proxy cannot be registered; ALTER SEQUENCE ... RESTART ... FORCE elsewhere does not wait for it", zap.String("table", v.table.proxies),
+			zap.Error(err))
+	}
+	g.tried.Store(true)
+	v.used()
+	return nil
+}
+
+// beat tells the others that this process lives and what it obeys. It reports false if its entry is gone: then somebody believes that it
+// holds nothing.
+func (v *server) beat(ctx context.Context, version uint64, sequences int, held uint64) (listed bool, err error) {
+	g := &v.registry
+	if !g.listed.Load() {
+		g.mu.Lock()
+		again := g.tried.Load() && time.Since(g.last) > enlistAgain
+		if again {
+			g.tried.Store(false)
+		}
+		g.mu.Unlock()
+		if again {
+			return true, v.enlist(ctx)
+		}
+		return true, nil
+	}
+	result, err := v.pool().ExecContext(ctx, "UPDATE "+v.table.proxies+" SET `heartbeat` = UTC_TIMESTAMP(6), `version` = ?, `sequences` = ?, `held` = ? WHERE `id` = ?",
+		version, sequences, held, g.id)
+	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		return true, fmt.Errorf("write the heartbeat: %w", err)
+	}
+	if err == nil {
+		if n, err := result.RowsAffected(); err != nil || n == 1 {
+			return true, err
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.listed.Store(false)
+	g.tried.Store(false)
+	return false, nil
+}
+
+// leave removes this process's entry: it holds nothing any more.
+func (v *server) leave(ctx context.Context) error {
+	if !v.registry.listed.Load() {
+		return nil
+	}
+	if _, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", v.registry.id); err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		return fmt.Errorf("remove this proxy from table %s, where ALTER SEQUENCE ... RESTART ... FORCE waits for it: %w", v.table.proxies, err)
+	}
+	return nil
+}
+
+// Proxies lists the proxies that are registered with the sequence server, in the order in which they came. Errors are those of List.
+func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
+	if !s.begin() {
+		return nil, ErrClosed
+	}
+	defer s.tasks.Done()
+	r, stop := s.request(ctx)
+	defer stop()
+	all, err := s.server.proxies(r.ctx)
+	if err != nil {
+		return nil, r.failed("", err)
+	}
+	return all, nil
+}
+
+func (v *server) proxies(ctx context.Context) ([]Proxy, error) {
+	rows, err := v.pool().QueryContext(ctx, "SELECT `id`, `host`, CAST(UNIX_TIMESTAMP(CONVERT_TZ(`since`, '+00:00', @@session.time_zone)) * 1000000 AS SIGNED), "+
+		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+v.table.proxies+" ORDER BY `since`, `id`")
+	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read table %s: %w", v.table.proxies, err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []Proxy
+	for rows.Next() {
+		var p Proxy
+		var since, silent int64
+		if err := rows.Scan(&p.ID, &p.Host, &since, &silent, &p.Version, &p.Sequences, &p.Held); err != nil {
+			return nil, fmt.Errorf("read table %s: %w", v.table.proxies, err)
+		}
+		p.Since, p.Silent = time.UnixMicro(since).UTC(), time.Duration(silent)*time.Microsecond
+		all = append(all, p)
+	}
+	return all, rows.Err()
+}

@@ -1,0 +1,232 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Bounds of a restart that goes down.
+const (
+	restartPatience = 15 * time.Second // for the proxies; a caller's context may be shorter
+	restartPoll     = 50 * time.Millisecond
+	thawTimeout     = 3 * time.Second
+	// thawAfter is when a frozen sequence continues although nobody ended its restart: whoever began it must have died.
+	thawAfter = time.Minute
+)
+
+// HeldError: a sequence was not restarted, because proxies may still hold numbers of it. It continues where it was.
+type HeldError struct {
+	Sequence string
+	Table    string // "`app`.`sequence_proxy`"
+	Proxies  []Proxy
+}
+
+func (e *HeldError) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "sequence %q is not restarted and continues where it was, because proxies may hold numbers of it: ", e.Sequence)
+	for i, p := range e.Proxies {
+		if i > 0 {
+			text.WriteString("; ")
+		}
+		fmt.Fprintf(&text, "%s, registered since %s, silent for %v", p.Host, p.Since.Format(time.DateTime), p.Silent.Round(100*time.Millisecond))
+		if p.Stale() {
+			fmt.Fprintf(&text, " (if it is gone for good: DELETE FROM %s WHERE id = '%s')", e.Table, p.ID)
+		}
+	}
+	return text.String()
+}
+
+// restart has a sequence continue at a lower number.
+func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Altered, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })()
+	ctx, stop := context.WithTimeoutCause(ctx, restartPatience, errPatience)
+	defer stop()
+	r := request{s: s, ctx: ctx, begin: time.Now()}
+	s.startFollowing()
+
+	frozen, err := s.server.freeze(ctx, name, a)
+	if err != nil && frozen.name == "" {
+		return Altered{}, r.failed(name, err)
+	}
+	waited := err // of a commit whose outcome is unknown
+	if err == nil {
+		waited = s.waitForProxies(ctx, frozen.version)
+	}
+	if waited == nil {
+		var done row
+		if done, waited = s.server.lower(ctx, frozen, a); waited == nil {
+			s.log.Info("a sequence was restarted", zap.String("sequence", done.name), zap.Uint64("at", done.anchor), zap.Uint64("was_at", frozen.saved))
+			s.seeChanges(ctx)
+			return Altered{Next: done.anchor, Cycle: done.def.Cycle}, nil
+		}
+	}
+	// The caller's patience may be over; the sequence must not stay frozen for that.
+	after, stopAfter := context.WithTimeoutCause(context.WithoutCancel(ctx), thawTimeout, errPatience)
+	defer stopAfter()
+	if err := s.server.thaw(after, frozen.name, frozen.epoch); err != nil {
+		s.log.Warn("a sequence stays frozen for a minute, because its restart could be neither finished nor undone", zap.String("sequence", frozen.name), zap.Error(err))
+	}
+	var held *HeldError
+	if errors.As(waited, &held) {
+		held.Sequence, held.Table = frozen.name, s.server.table.proxies
+		return Altered{}, held
+	}
+	return Altered{}, r.failed(name, waited)
+}
+
+// freeze stops everybody who reserves numbers of a sequence, and makes those void that are in memory anywhere. If it fails and returns the row all the same, the outcome of its commit is unknown. The highest id stops
+// also those who count in the row themselves: id + n is an error then.
+func (v *server) freeze(ctx context.Context, name string, a Alteration) (frozen row, err error) {
+	if err := v.needOptions(ctx); err != nil {
+		return row{}, err
+	}
+	err = v.transact(ctx, func(tx *sql.Tx) error {
+		frozen = row{}
+		r, err := v.lockSequence(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		redefined := r
+		if err := v.redefine(&redefined, &a); err != nil {
+			return err
+		}
+		if _, err := restartAt(&redefined, *a.Restart); err != nil {
+			return err
+		}
+		if r.frozen == 0 {
+			r.saved, r.frozen = r.id, 1
+		}
+		// As with versions: an epoch never comes again, even if the table is lost.
+		if err := tx.QueryRowContext(ctx, "SELECT GREATEST(? + 1, "+micros+")", r.epoch).Scan(&r.epoch); err != nil {
+			return fmt.Errorf("choose the epoch: %w", err)
+		}
+		r.id = v.seen.Load().max
+		if err := v.setID(ctx, tx, &r); err != nil {
+			return err
+		}
+		if err := v.saveEntry(ctx, tx, r.name, &r.entry); err != nil {
+			return err
+		}
+		frozen = r
+		return nil
+	})
+	if err != nil {
+		return frozen, fmt.Errorf("freeze sequence %q: %w", name, err)
+	}
+	return frozen, nil
+}
+
+// waitForProxies returns when every registered proxy obeys the version. If that takes too long it returns a *HeldError without the name.
+func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
+	var late []Proxy
+	for {
+		s.seeChanges(ctx)
+		all, err := s.server.proxies(ctx)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err == nil {
+			late = late[:0]
+			stale := 0
+			for _, p := range all {
+				if p.Version >= version {
+					continue
+				}
+				late = append(late, p)
+				if p.Stale() {
+					stale++
+				}
+			}
+			if len(late) == 0 {
+				return nil
+			}
+			if stale == len(late) {
+				return &HeldError{Proxies: late} // waiting does not help
+			}
+		}
+		if !pause(ctx, restartPoll) {
+			if len(late) > 0 && errors.Is(context.Cause(ctx), errPatience) {
+				return &HeldError{Proxies: late}
+			}
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// errThawed: another restart came in between, or a minute has passed.
+var errThawed = errors.New("somebody else ended the restart meanwhile")
+
+// lower lets a frozen sequence go on at the lower number.
+func (v *server) lower(ctx context.Context, frozen row, a Alteration) (done row, err error) {
+	err = v.transact(ctx, func(tx *sql.Tx) error {
+		r, err := v.lockSequence(ctx, tx, frozen.name)
+		if err != nil {
+			return err
+		}
+		if r.frozen == 0 || r.epoch != frozen.epoch {
+			return errThawed
+		}
+		if err := v.redefine(&r, &a); err != nil {
+			return err
+		}
+		first, err := restartAt(&r, *a.Restart)
+		if err != nil {
+			return err
+		}
+		r.id, r.anchor, r.floor, r.past, r.saved, r.frozen = first-1, first, 0, 0, 0, 0
+		if err := v.setID(ctx, tx, &r); err != nil {
+			return err
+		}
+		done = r
+		return v.saveEntry(ctx, tx, r.name, &r.entry)
+	})
+	if err != nil {
+		return row{}, fmt.Errorf("restart sequence %q: %w", frozen.name, err)
+	}
+	return done, nil
+}
+
+// thaw lets a sequence that was frozen in the given epoch continue where it was.
+func (v *server) thaw(ctx context.Context, name string, epoch uint64) error {
+	err := v.transact(ctx, func(tx *sql.Tx) error {
+		r, err := v.lockSequence(ctx, tx, name)
+		if errors.Is(err, ErrUnknown) {
+			return nil // dropped meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if r.frozen == 0 || r.epoch != epoch {
+			return nil
+		}
+		r.id, r.saved, r.frozen = r.saved, 0, 0
+		if err := v.setID(ctx, tx, &r); err != nil {
+			return err
+		}
+		return v.saveEntry(ctx, tx, r.name, &r.entry)
+	})
+	if err != nil {
+		return fmt.Errorf("let sequence %q continue: %w", name, err)
+	}
+	return nil
+}
+
+// frozen says why a frozen sequence gives nothing, and ends that if it has lasted too long.
+func (v *server) frozen(ctx context.Context, r *row) error {
+	if time.Duration(r.frozen)*time.Second < thawAfter {
+		return errFrozen
+	}
+	if err := v.thaw(ctx, r.name, r.epoch); err != nil {
+		return err
+	}
+	v.log.Warn("a sequence continues that was left frozen by a restart whose proxy died", zap.String("sequence", r.name), zap.Uint64("after", r.saved))
+	return errRuleChanged // tried again at once
+}

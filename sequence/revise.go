@@ -1,0 +1,89 @@
+package sequence
+
+import "time"
+
+// This file is what happens to numbers in memory when the sequence is changed. A reservation in flight may have been made before the
+// change, so what it brings is not used: generation tells it.
+
+// void gives up all that is held: a new epoch has begun.
+func (c *cache) void() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.discardLocked()
+	c.generation++
+	c.top = 0 // the row may be lower now; the next reservation tells
+}
+
+// revise brings the cache in line with the options as they are now, and gives up the numbers that do not conform.
+func (c *cache) revise(r *row) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil || r.version <= c.version {
+		return
+	}
+	c.version = r.version
+	c.dry = false
+	if now := r.rule(); !now.same(c.rule) {
+		c.generation++
+		if now.max = c.rule.max; !now.same(c.rule) {
+			c.discardLocked()
+		}
+		c.rule = r.rule()
+	}
+	c.limits = limitsOf(r)
+	if r.past > c.past {
+		c.generation++
+		c.dropUpToLocked(r.past)
+	}
+	c.past, c.max, c.exact = r.past, r.max, r.exact
+	if c.max < c.highestLocked() {
+		c.dropAboveLocked(c.max)
+	}
+	if c.exact > 0 {
+		c.trimLocked(c.exact)
+	}
+	c.replan(time.Now())
+	if c.given == 0 && c.held == 0 {
+		c.low = 0 // as in newCache
+	}
+}
+
+// dropUpToLocked gives up the numbers up to n.
+func (c *cache) dropUpToLocked(n uint64) {
+	c.cutLocked(func(s *Segment) uint64 {
+		cut := s.upTo(n)
+		s.Take(cut)
+		return cut
+	})
+}
+
+// dropAboveLocked gives up the numbers above n.
+func (c *cache) dropAboveLocked(n uint64) {
+	c.cutLocked(func(s *Segment) uint64 { return s.Trim(s.upTo(n)) })
+}
+
+// cutLocked applies cut, which takes numbers out of a segment and says how many, to all that is held.
+func (c *cache) cutLocked(cut func(*Segment) uint64) {
+	gone := cut(&c.cur)
+	kept := c.queue[:0]
+	for _, s := range c.queue {
+		gone += cut(&s)
+		if s.Remaining() > 0 {
+			kept = append(kept, s)
+		}
+	}
+	c.queue = kept
+	c.held -= gone
+	c.skipped += gone
+	if c.cur.Remaining() == 0 {
+		c.advanceLocked(1)
+	}
+}
+
+// highestLocked is the highest number that is held, or 0.
+func (c *cache) highestLocked() uint64 {
+	if n := len(c.queue); n > 0 {
+		return max(c.cur.Last(), c.queue[n-1].Last())
+	}
+	return c.cur.Last()
+}

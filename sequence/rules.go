@@ -1,0 +1,32 @@
+package sequence
+
+import "sync"
+
+// rules remembers by which rule each sequence goes that has one. What is remembered may be out of date: a reservation reads the rule
+// back with its result, and is not used if that is another.
+type rules struct {
+	mu sync.Mutex
+	by map[string]rule // guarded by mu; by the table's spelling
+}
+
+func (r *rules) of(name string) rule {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.by[name]; ok {
+		return known
+	}
+	return simple
+}
+
+func (r *rules) set(name string, to rule) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if to.same(simple) {
+		delete(r.by, name)
+		return
+	}
+	if r.by == nil {
+		r.by = make(map[string]rule)
+	}
+	r.by[name] = to
+}
