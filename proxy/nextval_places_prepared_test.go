@@ -1,0 +1,212 @@
+package proxy_test
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+)
+
+// Checklist 21.
+func TestAPreparedNumberInEveryPlaceIsWhatLastInsertIDWouldBe(t *testing.T) {
+	o := newOracle(t, setup{}, placesTables...)
+	for name, caps := range endings {
+		t.Run(name, func(t *testing.T) {
+			p := o.pairOfSchemas(t, caps)
+			for _, text := range []string{
+				"WITH x AS (SELECT 1) SELECT «NEXTVAL('photos')» AS a, ? AS b",
+				"SELECT «NEXTVAL('photos')» AS a WHERE ? > 0 GROUP BY 1",
+				"SELECT EXISTS (SELECT «NEXTVAL('photos')») AS a, (SELECT «NEXTVAL('photos')» + ?) AS b",
+				"SELECT «NEXTVAL('photos')» INTO @v",
+				"SET @x = «NEXTVAL('photos')», @y = ?, @z = «NEXTVAL('other')»",
+				"SET last_insert_id = «NEXTVAL('photos')»",
+				"DO «NEXTVAL('photos')», ?",
+				"CALL keep(«NEXTVAL('photos')», ?)",
+				"CALL twice(«NEXTVAL('photos')»)",
+				"INSERT IGNORE INTO photos (n, id) VALUES (?, «NEXTVAL('photos')»), (5, 1), (6, «NEXTVAL('photos')»)",
+				"INSERT IGNORE INTO auto (a, ref) VALUES ('first', «NEXTVAL('photos')»), (?, «NEXTVAL('photos')»)",
+				"INSERT INTO taken (id) VALUES («NEXTVAL('photos')») ON DUPLICATE KEY UPDATE hits = hits + ?",
+				"INSERT INTO taken (id, hits) VALUES (1, ?) ON DUPLICATE KEY UPDATE ref = «NEXTVAL('photos')»",
+				"INSERT INTO taken (id, ref) VALUES (1, «NEXTVAL('photos')»), («NEXTVAL('photos')», ?), (2, «NEXTVAL('other')») ON DUPLICATE KEY UPDATE ref = VALUES(ref)",
+				"INSERT INTO taken (id) VALUES («NEXTVAL('photos')») ON DUPLICATE KEY UPDATE ref = «NEXTVAL('photos')», hits = ?",
+				"INSERT INTO photos (id, n) SELECT «NEXTVAL('photos')», ? UNION ALL SELECT «NEXTVAL('photos')», 2",
+				"REPLACE LOW_PRIORITY INTO taken (id, hits) VALUES (1, ?), («NEXTVAL('photos')», 6), (2, «NEXTVAL('other')»)",
+				"INSERT INTO photos (id, n) VALUES ((SELECT «NEXTVAL('photos')»), ?)",
+				"INSERT INTO photos (id, n) VALUES («NEXTVAL('photos')», ?) RETURNING id, n, 'x'",
+				"REPLACE INTO photos (id) VALUES («NEXTVAL('photos')»), («NEXTVAL('photos')») RETURNING *",
+			} {
+				if strings.Contains(text, "RETURNING") && !o.Servers[0].IsMariaDB() {
+					continue
+				}
+				pp := o.prepare(t, p, text)
+				own := make([]argument, strings.Count(string(pp.text.params), "?"))
+				for i := range own {
+					own[i] = integer(mysql.MYSQL_TYPE_LONGLONG, int64(i+1))
+				}
+				for i := range 3 {
+					pp.execute(i == 0 || len(own) == 0, own...)
+					p.query(left)
+				}
+				p.query("SELECT ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID(), @x, @y, @z, @v")
+			}
+			for _, table := range []string{"photos", "taken", "auto", "keyless"} {
+				pp := preparedPair{o: o, t: t, p: p}
+				pp.sameRows("SELECT * FROM " + table + " ORDER BY 1, 2")
+			}
+		})
+	}
+}
+
+// twice looks for one number in two rows: of the results of a text, and of what it wrote.
+type twice struct {
+	t    *testing.T
+	o    *oracle
+	w    *wire
+	seen map[string]string // the text that made each number
+}
+
+// check takes the rows of an answer for the numbers in them, each of which must be new.
+func (tw *twice) check(text string, rows [][]string) {
+	tw.t.Helper()
+	for _, row := range rows {
+		in := map[string]bool{}
+		for _, v := range row {
+			if len(v) != 7 || v[0] != '7' || in[v] { // a number of this test's sequence
+				continue
+			}
+			in[v] = true
+			if by, again := tw.seen[v]; again {
+				tw.t.Errorf("%s: %s is in a second row; the first was made by %s", text, v, by)
+			}
+			tw.seen[v] = text
+		}
+	}
+}
+
+// binaryNumbers finds the numbers in the binary rows of an answer.
+func binaryNumbers(answer []byte) (rows [][]string) {
+	for _, p := range split(answer) {
+		var row []string
+		for i := 0; i+8 <= len(p); i++ {
+			if n := binary.LittleEndian.Uint64(p[i:]); n > 7_000_000 && n < 8_000_000 {
+				row = append(row, strconv.FormatUint(n, 10))
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// A text that would put one number into two rows must be refused, or give each its own,
+// whatever makes the rows.
+func TestNoConstructPutsOneNumberIntoTwoRows(t *testing.T) {
+	o := newOracle(t, setup{}, append([]string{
+		"CREATE TABLE sink (v BIGINT UNSIGNED, w BIGINT UNSIGNED, k INT UNIQUE)",
+		"CREATE PROCEDURE pour(a BIGINT UNSIGNED) INSERT INTO sink (v) VALUES (a)",
+	}, photosTables...)...)
+	o.fresh(t)
+	o.Servers[0].Exec(t, "UPDATE "+o.SequenceSchema+".sequence SET id = 7000000 WHERE name = 'other'")
+	tw := twice{t, o, o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0], Capabilities: allFraming &^ protocol.DeprecateEOF}), map[string]string{}}
+	given, refused := 0, 0
+	for _, text := range []string{
+		"SELECT NEXTVAL('other'), NEXTVAL('other') UNION ALL SELECT NEXTVAL('other'), 0",
+		"SELECT NEXTVAL('other') GROUP BY 1 WITH ROLLUP",
+		"SELECT NEXTVAL('other') GROUP BY ROLLUP(1)",
+		"SELECT NEXTVAL('other') AS a GROUP BY a, 'x' WITH ROLLUP",
+		"SELECT (SELECT NEXTVAL('other')) GROUP BY 1 WITH ROLLUP",
+		"SELECT MAX(NEXTVAL('other')) GROUP BY 1 WITH ROLLUP",
+		"SELECT NEXTVAL('other') FROM DUAL GROUP BY 1 WITH /**/ ROLLUP",
+		"SELECT NEXTVAL('other') FROM photos",
+		"SELECT NEXTVAL('other') + 0 FROM photos",
+		"SELECT NEXTVAL('other') FROM (SELECT 1 UNION SELECT 2) d",
+		"SELECT NEXTVAL('other') FROM (VALUES (1), (2)) d",
+		"SELECT NEXTVAL('other') FROM JSON_TABLE('[1,2,3]', '$[*]' COLUMNS (a INT PATH '$')) j",
+		"SELECT d.n FROM (SELECT NEXTVAL('other') AS n) d, photos",
+		"SELECT d.n FROM photos, LATERAL (SELECT NEXTVAL('other') AS n) d",
+		"WITH x AS (SELECT NEXTVAL('other') AS n) SELECT n FROM x UNION ALL SELECT n FROM x",
+		"WITH x AS (SELECT NEXTVAL('other') AS n) SELECT n FROM x, photos",
+		"WITH RECURSIVE x AS (SELECT NEXTVAL('other') AS n, 1 AS i UNION ALL SELECT n, i + 1 FROM x WHERE i < 4) SELECT n FROM x",
+		"WITH RECURSIVE x AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM x WHERE i < 4) SELECT NEXTVAL('other') FROM x",
+		"WITH RECURSIVE x AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM x WHERE i < 4) SELECT (SELECT NEXTVAL('other')) FROM x",
+		"WITH x AS (SELECT 1 UNION SELECT 2) SELECT NEXTVAL('other') GROUP BY 1",
+		"VALUES (NEXTVAL('other')), (NEXTVAL('other'))",
+		"VALUES ROW(NEXTVAL('other')), ROW(NEXTVAL('other'))",
+		"SELECT * FROM (VALUES (NEXTVAL('other')), (NEXTVAL('other'))) v, photos",
+		"TABLE photos ORDER BY NEXTVAL('other')",
+		"SELECT id, @n FROM photos WHERE (@n := NEXTVAL('other')) > 0",
+		"INSERT INTO sink (v) VALUES (NEXTVAL('other')), (NEXTVAL('other'))",
+		"INSERT INTO sink (v) SELECT NEXTVAL('other')",
+		"INSERT INTO sink (v) SELECT NEXTVAL('other') FROM photos",
+		"INSERT INTO sink (v) SELECT NEXTVAL('other') UNION ALL SELECT NEXTVAL('other') FROM photos",
+		"INSERT INTO sink (v) SELECT NEXTVAL('other') GROUP BY 1 WITH ROLLUP",
+		"INSERT INTO sink (v) SELECT (SELECT NEXTVAL('other')) FROM photos",
+		"INSERT INTO sink (v) WITH x AS (SELECT NEXTVAL('other') AS n) SELECT n FROM x, photos",
+		"INSERT INTO sink (v) SELECT n FROM (SELECT NEXTVAL('other') AS n) d, photos",
+		"INSERT INTO sink (v) VALUES ((SELECT NEXTVAL('other') FROM photos LIMIT 1)), ((SELECT NEXTVAL('other')))",
+		"REPLACE INTO sink (v, k) VALUES (NEXTVAL('other'), 1), (NEXTVAL('other'), 2)",
+		"INSERT INTO sink (v, k) VALUES (NEXTVAL('other'), 1), (NEXTVAL('other'), 2) ON DUPLICATE KEY UPDATE v = VALUES(v)",
+		"INSERT INTO sink (k) VALUES (1), (2) ON DUPLICATE KEY UPDATE v = NEXTVAL('other')",
+		"INSERT INTO sink (k) VALUES ROW(1), ROW(2) ON DUPLICATE KEY UPDATE v = NEXTVAL('other')",
+		"INSERT INTO sink (k) SELECT 1 UNION ALL SELECT 2 ON DUPLICATE KEY UPDATE v = NEXTVAL('other')",
+		"INSERT INTO sink (k) VALUES (1) UNION ALL VALUES (2) ON DUPLICATE KEY UPDATE v = NEXTVAL('other')",
+		"INSERT INTO sink (k) SELECT k FROM sink s WHERE k > 0 ON DUPLICATE KEY UPDATE v = NEXTVAL('other')",
+		"INSERT INTO sink (k) VALUES (1) ON DUPLICATE KEY UPDATE v = NEXTVAL('other')",
+		"INSERT INTO sink (v) VALUES (1), (2) RETURNING NEXTVAL('other')",
+		"INSERT INTO sink (v) VALUES (NEXTVAL('other')), (NEXTVAL('other')) RETURNING k",
+		"UPDATE sink SET v = NEXTVAL('other')",
+		"UPDATE sink SET v = (SELECT NEXTVAL('other'))",
+		"UPDATE sink s JOIN (SELECT NEXTVAL('other') AS n) d SET s.v = d.n",
+		"UPDATE sink SET v = IF(k, NEXTVAL('other'), v)",
+		"WITH x AS (SELECT NEXTVAL('other') AS n) UPDATE sink SET v = (SELECT n FROM x)",
+		"CALL pour(NEXTVAL('other'))",
+		"SET @n = NEXTVAL('other')",
+		"EXECUTE again USING NEXTVAL('other')",
+		"SET STATEMENT max_statement_time = 5 FOR INSERT INTO sink (v) SELECT NEXTVAL('other') FROM photos",
+		"BEGIN NOT ATOMIC FOR i IN 1..3 DO INSERT INTO sink (v) VALUES (NEXTVAL('other')); END FOR; END",
+		"EXECUTE IMMEDIATE 'INSERT INTO sink (v) SELECT NEXTVAL(''other'') FROM photos'",
+		"CREATE TABLE made AS SELECT NEXTVAL('other') AS n FROM photos",
+		"CREATE OR REPLACE VIEW seen AS SELECT NEXTVAL('other') AS n",
+		"INSERT INTO sink (v) VALUES (NEXTVAL('other')); INSERT INTO sink (v) SELECT NEXTVAL('other'); CALL pour(NEXTVAL('other')); SELECT NEXTVAL('other')",
+		"INSERT INTO sink (v) VALUES (NEXTVAL('other')); INSERT INTO sink (v) SELECT NEXTVAL('other') FROM photos",
+	} {
+		tw.w.query("DELETE FROM sink WHERE v = 0 OR k IS NULL")
+		tw.w.query("INSERT IGNORE INTO sink (k) VALUES (1), (2), (3)")
+		tw.w.query("UPDATE sink SET v = NULL")
+		for range 2 {
+			switch answer := tw.w.query(text); {
+			case answer[4] != 0xff:
+				given++
+				tw.check(text, tw.w.decode(answer))
+			case serverError(t, answer).Code == 1235:
+				refused++
+			}
+			_, rows := tw.w.result("SELECT v FROM sink WHERE v IS NOT NULL")
+			tw.check(text, rows)
+			tw.w.query("UPDATE sink SET v = NULL")
+		}
+		if strings.Contains(text, "; ") {
+			continue
+		}
+		answer := tw.w.do(protocol.ComStmtPrepare, text)
+		if answer[4] != 0 {
+			continue
+		}
+		for range 2 {
+			tw.w.send(packet(execution(binary.LittleEndian.Uint32(answer[5:]), nil, false)))
+			if got := tw.w.receive(protocol.ShapeResult, nil); got[4] != 0xff {
+				given++
+				tw.check("prepared: "+text, binaryNumbers(got))
+			}
+			_, rows := tw.w.result("SELECT v FROM sink WHERE v IS NOT NULL")
+			tw.check("prepared: "+text, rows)
+			tw.w.query("UPDATE sink SET v = NULL")
+		}
+	}
+	if given < 30 || given+refused < 100 {
+		t.Errorf("%d texts were given numbers and %d refused: too few to prove anything", given, refused)
+	}
+}
