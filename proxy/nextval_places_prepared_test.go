@@ -36,8 +36,8 @@ func TestAPreparedNumberInEveryPlaceIsWhatLastInsertIDWouldBe(t *testing.T) {
 				"INSERT INTO photos (id, n) SELECT «NEXTVAL('photos')», ? UNION ALL SELECT «NEXTVAL('photos')», 2",
 				"REPLACE LOW_PRIORITY INTO taken (id, hits) VALUES (1, ?), («NEXTVAL('photos')», 6), (2, «NEXTVAL('other')»)",
 				"INSERT INTO photos (id, n) VALUES ((SELECT «NEXTVAL('photos')»), ?)",
-				"INSERT INTO photos (id, n) VALUES («NEXTVAL('photos')», ?) RETURNING id, n, 'x'",
-				"REPLACE INTO photos (id) VALUES («NEXTVAL('photos')»), («NEXTVAL('photos')») RETURNING *",
+				"INSERT INTO photos (id, n) VALUES («NEXTVAL('photos')», ?) RETURNING id + 0 AS a, 'x' AS b",
+				"REPLACE INTO photos (id) VALUES («NEXTVAL('photos')»), («NEXTVAL('photos')») RETURNING id + 1 AS a",
 			} {
 				if strings.Contains(text, "RETURNING") && !o.Servers[0].IsMariaDB() {
 					continue
