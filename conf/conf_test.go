@@ -122,6 +122,8 @@ address = "unix:/run/s.sock"
 user = "u"
 password_env = "CONF_TEST_PASSWORD"
 database = "other"
+[[ticket]]
+table = "other.t"
 [[shard]]
 name = "s0"
 schemas = ["x", "y"]
@@ -159,6 +161,7 @@ address = "[fe80::1]:3306"
 				Credential: Credential{Password: NewSecret("from env"), PasswordEnv: "CONF_TEST_PASSWORD"},
 			}},
 		},
+		Tickets: []Ticket{{Table: "other.t"}},
 		Shards: []Shard{
 			{
 				Name: "s0", Schemas: []string{"x", "y"}, User: "su",
@@ -267,6 +270,10 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = 'unix:s.sock'\nuser = 'u'", `sequence.server #1.address: must be unix: and an absolute path, is "unix:s.sock"`},
 		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = 'localhost:4306'\nuser = 'u'", `sequence.server #1.address: must not be the proxy's own listen address, is "localhost:4306"`},
 		// shards
+		{minimal + "[[ticket]]", `ticket #1.table: is missing`},
+		{minimal + "[[ticket]]\ntable='tickets64'", `ticket["tickets64"].table: must be schema.table, is "tickets64"; only the table of the sequences, "sequence", may stand alone`},
+		{minimal + "[[ticket]]\ntable='app.sequence'", `ticket["app.sequence"].table: must be the table of the sequences, which is seqproxy.sequence, is "app.sequence": the numbers of its rows come from there`},
+		{minimal + "[[ticket]]\ntable='seqproxy.sequence'\n[[ticket]]\ntable='sequence'", `ticket["sequence"].table: must be given once, is there twice`},
 		{minimal + shards, "default_shard: is missing; with more than one [[shard]] it must be one of a, b"},
 		{"default_shard = 'c'" + minimal + shards, `default_shard: must be one of a, b, is "c"`},
 		{"default_shard = 'c'" + minimal, `default_shard: must name a [[shard]], but there is none; is "c"`},

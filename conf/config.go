@@ -1,6 +1,9 @@
 package conf
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Config is the whole configuration. The keys of the file are the toml tags.
 type Config struct {
@@ -63,6 +66,7 @@ type Config struct {
 	TLS      TLS      `toml:"tls"`
 	Users    []User   `toml:"user"`
 	Sequence Sequence `toml:"sequence"`
+	Tickets  []Ticket `toml:"ticket"`
 	Shards   []Shard  `toml:"shard"` // empty: keys only, nothing is relayed
 
 	file     string // name for messages; "" when not from a file
@@ -186,6 +190,21 @@ type SequenceServer struct {
 	Credential
 	Security
 	Database string `toml:"database"` // Sequence.Database unless the file says otherwise
+}
+
+// Ticket is one [[ticket]]: a table whose ticket idioms are answered by the proxy.
+type Ticket struct {
+	// Table is "schema.table". The table of the sequences may be named without its
+	// schema.
+	Table string `toml:"table"`
+}
+
+// Names splits Table. schema is "" where it does not name it.
+func (t Ticket) Names() (schema, table string) {
+	if schema, table, found := strings.Cut(t.Table, "."); found {
+		return schema, table
+	}
+	return "", t.Table
 }
 
 // Shard is one [[shard]]: a named group of nodes that hold the same rows.

@@ -33,6 +33,7 @@ func (c *Config) problems() []string {
 	}
 	c.checkUsers(&p)
 	c.checkSequence(&p)
+	c.checkTickets(&p)
 	c.checkShards(&p)
 	return p.problems
 }

@@ -28,7 +28,7 @@ func (s *session) command(payload []byte) error {
 		if s.cur == nil {
 			return s.answerAlone(func() error { s.reply(protocol.OK{}); return nil })
 		}
-		s.state.lastOwn = ownNothing // MariaDB resets ROW_COUNT()
+		s.state.pinged()
 		return s.relay(protocol.ShapeOne, false)
 	case protocol.ComInitDB:
 		return s.answerAlone(func() error { return s.use(string(payload[1:])) })

@@ -20,6 +20,8 @@ func (s *session) execute(payload []byte) error {
 	switch {
 	case p == nil:
 		return s.answerAlone(func() error { return s.unknownStatement(id, "mysqld_stmt_execute") })
+	case p.ticket != nil:
+		return s.answerAlone(func() error { return s.executeTicket(p, payload) })
 	case p.own != nil:
 		return s.answerAlone(func() error { return s.executeOwn(p) })
 	case len(p.hidden) > 0:

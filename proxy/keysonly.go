@@ -165,8 +165,11 @@ func (s *session) setAutocommit(value string) {
 }
 
 // prepareWithoutServer prepares a text when there is no shard.
-func (s *session) prepareWithoutServer(sql []byte) error {
+func (s *session) prepareWithoutServer(sql []byte, ticket *statement.Ticket) error {
 	st := &s.stmt
+	if ticket != nil {
+		return s.prepareTicket(sql, ticket)
+	}
 	if st.Kind == statement.Select {
 		if st.SelfContained {
 			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil))

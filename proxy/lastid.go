@@ -21,6 +21,9 @@ type lastInsertID struct {
 // given takes note of a number that only the proxy knows.
 func (l *lastInsertID) given(n uint64) { l.pending, l.value, l.rows = true, n, false }
 
+// told is given for a number that came in an OK, without a row.
+func (l *lastInsertID) told(n uint64) { l.pending, l.value, l.rows = true, n, l.rows || !l.pending }
+
 // known returns the value if it is known without asking a server.
 func (l *lastInsertID) known() (value uint64, ok bool) {
 	if l.pending {
@@ -55,6 +58,9 @@ func (s *session) bring(c *backend.Conn, t stmtTraits) error {
 		}
 		// A statement that names LAST_INSERT_ID() and no more needs no more.
 		return s.bringLastID(c, t.readsCounts() || t.words&statement.ReadsLastInsertID == 0)
+	}
+	if s.state.lastOwn == ownChange && t.words&statement.ReadsRowCount != 0 && s.state.lastChanged > 1 {
+		return notSupported("ROW_COUNT() in this statement, right after a ticket that was taken here: SELECT ROW_COUNT() alone first")
 	}
 	brought := s.state.lastID.pending
 	if id || brought {
@@ -154,6 +160,13 @@ func (s *session) bringLastStatement(c *backend.Conn, selected bool) error {
 		sql = "SELECT 1 LIMIT 1"
 	case ownAnswer:
 		sql = "DO 0"
+	case ownChange:
+		// A derived table makes both kinds of servers clear the warnings, as a change of a
+		// table does. INTO alone leaves a row count, which is 1.
+		sql = "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)"
+		if s.state.lastChanged > 0 {
+			sql = "SELECT 1 INTO @seqproxy FROM (SELECT 1) AS seqproxy LIMIT 1"
+		}
 	case ownError:
 		return s.raise(c, s.state.lastError)
 	}

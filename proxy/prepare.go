@@ -55,8 +55,9 @@ func (s *session) prepare(sql []byte) error {
 			text, hidden = s.hideParams(st, sql, plan)
 		}
 	}
+	ticket := s.ticketPrepared(st, sql)
 	if s.srv.opts.Shards.Default() == nil {
-		return s.prepareWithoutServer(sql)
+		return s.prepareWithoutServer(sql, ticket)
 	}
 	c, err := s.attach()
 	if err != nil {
@@ -65,8 +66,8 @@ func (s *session) prepare(sql []byte) error {
 	if st.Kind == statement.Prepare || st.Kind == statement.Deallocate || st.Words&statement.SQLPrepare != 0 {
 		s.state.pin(pinSQLPrepare)
 	}
-	p := &prepared{conn: c, shape: traitsOf(st), hidden: hidden, mode: s.state.mode, charset: s.state.charset}
-	if len(hidden) > 0 {
+	p := &prepared{conn: c, shape: traitsOf(st), hidden: hidden, ticket: ticket, mode: s.state.mode, charset: s.state.charset}
+	if len(hidden) > 0 || ticket != nil {
 		p.shape.plain = false
 	}
 	if st.Kind == statement.Set {

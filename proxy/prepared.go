@@ -45,6 +45,7 @@ type prepared struct {
 	use    string               // the schema of a USE
 	kill   *killPrepared        // of a KILL
 	hidden []hiddenParam        // parameters that the proxy fills
+	ticket *statement.Ticket    // that it is
 	place  []uint16             // the server's index of each of the client's parameters; nil without hidden ones
 	params int                  // of the client
 	types  []protocol.Parameter // of the client's at the last bind

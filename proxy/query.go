@@ -24,6 +24,16 @@ func (s *session) query(sql []byte) error {
 	}
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.mode)
+	if s.srv.tickets != nil {
+		if t, ok := s.ticketIn(st, sql); ok {
+			return s.answerAlone(func() error {
+				if handled, err := s.ticketText(&t, sql); handled || err != nil {
+					return err
+				}
+				return s.special(sql)
+			})
+		}
+	}
 	if st.Plain() && !s.state.nextTransaction && !s.srv.opts.LastInsertIDExact && s.srv.opts.Shards.Default() != nil {
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {
@@ -116,6 +126,11 @@ func (s *session) several(sql []byte) error {
 // single handles a text that goes to the current shard, if to any.
 func (s *session) single(sql []byte) error {
 	st := &s.stmt
+	if s.state.lastOwn == ownChange && st.Words&statement.ReadsRowCount != 0 {
+		if handled, err := s.tellRowCount(sql); handled {
+			return err
+		}
+	}
 	if len(st.Calls) > 0 || st.Refusal != "" {
 		if passOn, err := s.keys(sql); !passOn || err != nil {
 			return err

@@ -46,17 +46,20 @@ func (p *prepared) placeParams(total int) {
 // the index in the command into the server's.
 func (p *prepared) longData(index []byte) {
 	p.longSent = true
-	if p.place == nil {
+	if p.place == nil && p.ticket == nil {
 		return
 	}
 	i := int(binary.LittleEndian.Uint16(index))
-	if i >= len(p.place) {
+	if i >= p.params {
 		return // the server says what is wrong at the execution
 	}
 	if p.long == nil {
 		p.long = make([]bool, p.params)
 	}
 	p.long[i] = true
+	if p.place == nil {
+		return
+	}
 	binary.LittleEndian.PutUint16(index, p.place[i])
 }
 

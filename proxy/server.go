@@ -70,6 +70,11 @@ type sequencer interface {
 	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText
 	// says that it is no text.
 	InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error)
+	// Advance adds n to the counter of a sequence and returns it: the n numbers up to
+	// that are the caller's. A sequence of that name is not created.
+	Advance(ctx context.Context, name []byte, n uint64) (id uint64, err error)
+	// AdvanceOrCreate is Advance where the sequence may have to be created, from 1.
+	AdvanceOrCreate(ctx context.Context, name []byte, n uint64) (id uint64, created bool, err error)
 }
 
 // administrator answers statements about sequences as things (CREATE SEQUENCE, SHOW
@@ -88,6 +93,8 @@ type Options struct {
 	Sequences sequencer
 	Admin     administrator
 	Unknown   UnknownSequence
+	// Tickets are the tables whose ticket idioms are answered here.
+	Tickets []TicketTable
 	// RelayLogins has users that are not among Users checked by the default shard's
 	// server; of them Admins may change sequences.
 	RelayLogins bool
@@ -135,6 +142,7 @@ type Server struct {
 	listener net.Listener
 	instance uint32
 	texts    *statement.Cache // of all sessions
+	tickets  ticketTables     // nil: there are none
 
 	attributes   protocol.Attrs // of every connection to a server
 	oldPasswords bool           // some user has an old password
@@ -165,6 +173,7 @@ func New(opts Options) *Server {
 	s := &Server{
 		opts: opts, users: make(map[string]*User), log: opts.Logger,
 		sessions: make(map[uint32]*session), instance: newInstance(), texts: statement.NewCache(cachedTexts),
+		tickets:  newTicketTables(opts.Tickets),
 		stopping: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
 	}

@@ -29,9 +29,10 @@ type state struct {
 	lastID lastInsertID
 	// lastOwn says whether the client's last statement was answered by the proxy,
 	// so that the server's warnings and row counts are not those of that statement.
-	lastOwn   ownKind
-	lastConn  *backend.Conn         // that the last relayed command ran on
-	lastError *protocol.ServerError // of ownError
+	lastOwn     ownKind
+	lastConn    *backend.Conn         // that the last relayed command ran on
+	lastError   *protocol.ServerError // of ownError
+	lastChanged uint64                // rows, of ownChange
 
 	// version counts changes of variables; a connection knows up to which it has
 	// them all.
@@ -90,6 +91,7 @@ const (
 	ownRows                   // a result set
 	ownAnswer                 // anything else that succeeded
 	ownError                  // an error
+	ownChange                 // OK to a statement that changed rows, or found none to change
 )
 
 // statusOfSession is the part of a status word that tells of the session, not of
@@ -153,6 +155,16 @@ func (st *state) known(c *backend.Conn) int {
 // inTransaction says whether leaving the connection would leave a transaction.
 func (st *state) inTransaction() bool { return st.status.Has(protocol.InTransaction) }
 
+// pinged takes note of a ping: it resets ROW_COUNT(). Warnings stay, and so does that a
+// change has cleared them.
+func (st *state) pinged() {
+	if st.lastOwn == ownChange {
+		st.lastChanged = 0
+		return
+	}
+	st.lastOwn = ownNothing
+}
+
 // pin remembers why the session cannot leave its connection.
 func (st *state) pin(why string) {
 	for _, p := range st.pins {
@@ -184,6 +196,7 @@ const (
 	pinUserVariable   = "a user variable was set to something else than a literal"
 	pinVariableName   = "a user variable was set whose name is not ASCII"
 	pinRole           = "SET ROLE was used"
+	pinInsertID       = "the variable insert_id was set"
 	pinOpaque         = "a statement was run that may have changed anything (CALL, several statements in one, or one not understood)"
 )
 
@@ -300,7 +313,10 @@ func (st *state) setSystem(name, value string, literal bool) {
 	switch name {
 	case "last_insert_id", "identity":
 		return // carried as the LAST_INSERT_ID() that it is
-	case "insert_id", "timestamp", "rand_seed1", "rand_seed2", "pseudo_thread_id":
+	case "insert_id":
+		st.pin(pinInsertID)
+		return
+	case "timestamp", "rand_seed1", "rand_seed2", "pseudo_thread_id":
 		st.pin("the variable " + name + " was set")
 		return
 	case "sql_mode":

@@ -125,6 +125,7 @@ func playgroundConfig(listen string, certificate conf.TLS, servers []*mysqld.Ser
 	cfg.Sequence.Servers = []conf.SequenceServer{{
 		Address: conf.Address(servers[0].Addr()), User: "root", Database: cfg.Sequence.Database,
 	}}
+	cfg.Tickets = []conf.Ticket{{Table: cfg.Sequence.Table}}
 	for i, s := range servers {
 		cfg.Shards = append(cfg.Shards, conf.Shard{
 			Name:    shardName(i),

@@ -125,6 +125,7 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 			},
 		})
 	}
+	opts.Tickets = ticketTables(cfg)
 	var err error
 	if opts.ProxyProtocolFrom, err = prefixes("proxy_protocol_from", cfg.ProxyProtocolFrom); err != nil {
 		return opts, err
@@ -151,4 +152,20 @@ func prefixes(key string, networks []conf.Network) (all []netip.Prefix, err erro
 		all = append(all, prefix)
 	}
 	return all, nil
+}
+
+// ticketTables are the tables of [[ticket]]. Without a server there are no schemas that
+// could be meant, so the table of the sequences is meant in all of them.
+func ticketTables(cfg *conf.Config) (tables []proxy.TicketTable) {
+	for _, ticket := range cfg.Tickets {
+		schema, table := ticket.Names()
+		if cfg.IsSequenceTable(schema, table) {
+			schema = cfg.Sequence.Servers[0].Database
+			if len(cfg.Shards) == 0 {
+				schema = ""
+			}
+		}
+		tables = append(tables, proxy.TicketTable{Schema: schema, Table: table})
+	}
+	return tables
 }

@@ -1,0 +1,44 @@
+package conf
+
+// checkTickets checks the tables of [[ticket]].
+func (c *Config) checkTickets(p *checker) {
+	seen := make(map[string]bool)
+	for i, ticket := range c.Tickets {
+		key := elementKey("ticket", i, ticket.Table)
+		schema, table := ticket.Names()
+		switch {
+		case ticket.Table == "":
+			p.add(key+".table", "is missing")
+			continue
+		case schema == "" && table != c.Sequence.Table:
+			p.add(key+".table", "must be schema.table, is %q; only the table of the sequences, %q, may stand alone", ticket.Table, c.Sequence.Table)
+			continue
+		case schema == "":
+			schema = c.ticketSchema()
+		}
+		checkIdentifier(p, key+".table", schema)
+		checkIdentifier(p, key+".table", table)
+		if seen[schema+"."+table] {
+			p.add(key+".table", "must be given once, is there twice")
+		}
+		seen[schema+"."+table] = true
+		if !c.IsSequenceTable(schema, table) {
+			p.add(key+".table", "must be the table of the sequences, which is %s.%s, is %q: the numbers of its rows come from there", c.ticketSchema(), c.Sequence.Table, ticket.Table)
+		}
+	}
+}
+
+// ticketSchema is the schema of the table of the sequences.
+func (c *Config) ticketSchema() string {
+	for _, server := range c.Sequence.Servers {
+		if server.Database != "" {
+			return server.Database
+		}
+	}
+	return c.Sequence.Database
+}
+
+// IsSequenceTable says whether that is the table of the sequences. schema "" is its own.
+func (c *Config) IsSequenceTable(schema, table string) bool {
+	return (schema == "" || schema == c.ticketSchema()) && table == c.Sequence.Table
+}
