@@ -59,14 +59,20 @@ func (l *lastNumbers) forget(of sequence.Identity) {
 	}
 }
 
-// takeNumbers takes n numbers of a sequence, which are consecutive, and makes the last of
-// them the one that LASTVAL() gives. As MariaDB has it, that is NULL after the sequence ran out.
+// takeNumbers takes numbers of a sequence for somebody who needs the n from the first one on, whatever the sequence's INCREMENT.
 func (s *session) takeNumbers(name []byte, n uint64) (first uint64, err error) {
-	first, err = s.srv.opts.Sequences.Take(&s.patience, name, n)
+	first, _, err = s.takeRun(name, n)
+	return first, err
+}
+
+// takeRun takes n numbers of a sequence, in its steps, and makes the last of
+// them the one that LASTVAL() gives. As MariaDB has it, that is NULL after the sequence ran out.
+func (s *session) takeRun(name []byte, n uint64) (first, step uint64, err error) {
+	first, step, err = s.srv.opts.Sequences.TakeRun(&s.patience, name, n)
 	err = s.patience.over(err)
 	ranOut := errors.Is(err, sequence.ErrExhausted)
 	if err != nil && !ranOut {
-		return 0, err
+		return 0, 0, err
 	}
 	of, identifyErr := s.srv.opts.Sequences.Identify(&s.patience, name)
 	switch {
@@ -74,9 +80,9 @@ func (s *session) takeNumbers(name []byte, n uint64) (first uint64, err error) {
 	case ranOut:
 		s.state.got.forget(of)
 	default:
-		s.state.got.took(of, first+n-1)
+		s.state.got.took(of, first+(n-1)*step)
 	}
-	return first, err
+	return first, step, err
 }
 
 // lastOf is LASTVAL() of a sequence.
@@ -115,7 +121,7 @@ func (s *session) fillLast(asks []asked, values, before []number) error {
 			return err
 		}
 		if asks[i].fn == statement.Nextval {
-			seen[of] = values[i].value + asks[i].count - 1
+			seen[of] = values[i].last
 			continue
 		}
 		if values[i] = before[i]; seen[of] != 0 {

@@ -127,6 +127,7 @@ func (s *session) takeFor(calls []statement.FuncCall, served []bool) (values []n
 // number is the value of a call.
 type number struct {
 	value uint64
+	last  uint64 // of the numbers that a NEXTVAL takes
 	null  bool
 }
 
@@ -184,13 +185,13 @@ func (s *session) takeNext(asks []asked) (values []number, err error) {
 				total += asks[j].count
 			}
 		}
-		next, err := s.takeNumbers(name, total)
+		next, step, err := s.takeRun(name, total)
 		if err != nil {
 			return nil, err
 		}
 		for _, j := range places {
-			values[j].value, taken[j] = next, true
-			next += asks[j].count
+			values[j].value, values[j].last, taken[j] = next, next+(asks[j].count-1)*step, true
+			next += asks[j].count * step
 		}
 	}
 	return values, nil

@@ -55,8 +55,8 @@ const (
 
 // sequencer gives numbers. *sequence.Sequences implements it.
 type sequencer interface {
-	// Take returns the first of n consecutive numbers.
-	Take(ctx context.Context, name []byte, n uint64) (first uint64, err error)
+	// TakeRun returns n consecutive numbers: first, first+step ...
+	TakeRun(ctx context.Context, name []byte, n uint64) (first, step uint64, err error)
 	// Known says whether a sequence of that name is served.
 	Known(ctx context.Context, name []byte) (bool, error)
 	// Same says whether two names are spellings of one sequence.

@@ -96,6 +96,7 @@ type waiter struct {
 	prev, next *waiter
 	done       bool // guarded by cache.mu: first/err are set and it is off the list
 	number     uint64
+	step       uint64
 	err        error
 	ready      chan struct{} // closed when done
 }
@@ -113,27 +114,34 @@ func newCache(owner *Sequences, found row) *cache {
 	return c
 }
 
-// take returns the first of n consecutive numbers. It waits at most for patience or until ctx is done; numbers in
-// memory are handed out without looking at ctx.
+// take is takeRun for callers that know the step or need no other number.
 func (c *cache) take(ctx context.Context, n uint64, patience time.Duration) (uint64, error) {
+	first, _, err := c.takeRun(ctx, n, patience)
+	return first, err
+}
+
+// takeRun returns the first of n consecutive numbers and the distance between them. It waits at most for patience or until ctx is
+// done; numbers in memory are handed out without looking at ctx.
+func (c *cache) takeRun(ctx context.Context, n uint64, patience time.Duration) (first, step uint64, err error) {
 	c.mu.Lock()
 	if c.end == nil && c.first == nil {
 		// Callers that came earlier go first: otherwise single takes would starve a long run.
 		if number, ok := c.takeLocked(n); ok {
+			step := c.cur.step
 			if c.held < c.low && !c.flying && !c.dry {
 				c.flyLocked()
 			}
 			c.mu.Unlock()
-			return number, nil
+			return number, step, nil
 		}
 	}
 	if c.end != nil {
 		defer c.mu.Unlock()
-		return 0, c.end
+		return 0, 0, c.end
 	}
 	if c.flying && errors.Is(c.lastErr, ErrUnfit) {
 		defer c.mu.Unlock()
-		return 0, c.lastErr // the reservation in flight pauses; the first take after that tries again
+		return 0, 0, c.lastErr // the reservation in flight pauses; the first take after that tries again
 	}
 	w := &waiter{n: n, ready: make(chan struct{})}
 	c.pushLocked(w)
@@ -186,14 +194,14 @@ func (c *cache) discardLocked() {
 }
 
 // wait blocks until w is served, ctx is done or patience has run out.
-func (c *cache) wait(ctx context.Context, w *waiter, patience time.Duration) (uint64, error) {
+func (c *cache) wait(ctx context.Context, w *waiter, patience time.Duration) (first, step uint64, err error) {
 	begin := time.Now()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	var cause error
 	select {
 	case <-w.ready:
-		return w.number, w.err
+		return w.number, w.step, w.err
 	case <-ctx.Done():
 		cause = context.Cause(ctx)
 	case <-timer.C:
@@ -201,7 +209,7 @@ func (c *cache) wait(ctx context.Context, w *waiter, patience time.Duration) (ui
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.done { // served at the same moment: the numbers must not be lost
-		return w.number, w.err
+		return w.number, w.step, w.err
 	}
 	c.removeLocked(w)
 	// The waiters behind this one may be satisfied with what it could not use.
@@ -210,9 +218,9 @@ func (c *cache) wait(ctx context.Context, w *waiter, patience time.Duration) (ui
 		if cause = c.lastErr; cause == nil {
 			cause = c.owner.whyNot()
 		}
-		return 0, &UnavailableError{Sequence: c.name, Server: c.owner.serverName(), Waited: time.Since(begin), Err: cause}
+		return 0, 0, &UnavailableError{Sequence: c.name, Server: c.owner.serverName(), Waited: time.Since(begin), Err: cause}
 	}
-	return 0, cause
+	return 0, 0, cause
 }
 
 // flyLocked starts the goroutine that reserves until nothing is wanted. The caller has checked that none is in flight.
@@ -236,12 +244,13 @@ func (c *cache) fly() {
 		if c.first == nil {
 			c.fetches++
 		}
-		generation := c.generation
 		c.mu.Unlock()
 
 		c.reserving.Lock()
+		c.mu.Lock()
+		generation := c.generation
+		c.mu.Unlock()
 		g, err := c.reserver.reserve(c.owner.ctx, c.name, want, need)
-		c.reserving.Unlock()
 		c.mu.Lock()
 		if err == nil {
 			c.healedLocked()
@@ -250,6 +259,9 @@ func (c *cache) fly() {
 			} else {
 				c.skipped += g.seg.Remaining()
 			}
+		}
+		c.reserving.Unlock() // only now: who holds it knows of every number that was reserved
+		if err == nil {
 			c.mu.Unlock()
 			continue
 		}
@@ -323,6 +335,7 @@ func (c *cache) serveLocked() {
 		if !ok {
 			return
 		}
+		c.first.step = c.cur.step
 		c.finishLocked(c.first, number, nil)
 	}
 }

@@ -157,7 +157,7 @@ func TestNumbersServedInTheMomentOfACancellationAreNotLost(t *testing.T) {
 		c.pushLocked(w)
 		c.finishLocked(w, number, nil)
 		c.mu.Unlock()
-		if got, err := c.wait(ctx, w, time.Minute); err != nil || got != number {
+		if got, _, err := c.wait(ctx, w, time.Minute); err != nil || got != number {
 			t.Fatalf("got %d, %v; want %d, which had been given already", got, err, number)
 		}
 	}

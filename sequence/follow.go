@@ -181,6 +181,9 @@ func (s *Sequences) holds() (sequences int, held uint64) {
 	for _, c := range s.caches {
 		held += c.tally().held
 	}
+	for _, c := range s.steps {
+		held += c.tally().held
+	}
 	return len(s.caches), held
 }
 
@@ -260,11 +263,11 @@ func (s *Sequences) obey(version uint64, changed []change) {
 			continue
 		}
 		s.server.rules.set(c.name, c.rule())
-		cached := s.caches[c.name]
-		if s.server.marks.enter(c.name, c.epoch) && cached != nil {
-			cached.void()
-		}
-		if cached != nil {
+		void := s.server.marks.enter(c.name, c.epoch)
+		for _, cached := range s.cachesLocked(c.name) {
+			if void {
+				cached.void()
+			}
 			cached.revise(&c.row)
 		}
 	}
@@ -314,15 +317,33 @@ func (s *Sequences) publishOwners(afresh bool, changed []change) {
 func (s *Sequences) void(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.caches[name]; c != nil {
+	for _, c := range s.cachesLocked(name) {
 		c.void()
 	}
+}
+
+// cachesLocked returns the caches of a sequence by the table's spelling: that of its numbers, and those for other steps (see Advance).
+// s.mu is held.
+func (s *Sequences) cachesLocked(name string) []*cache {
+	c := s.caches[name]
+	if c == nil {
+		return nil
+	}
+	all := []*cache{c}
+	for key, stepped := range s.steps {
+		if key.of == c {
+			all = append(all, stepped)
+		}
+	}
+	return all
 }
 
 func (s *Sequences) voidAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.caches {
-		c.void()
+	for name := range s.caches {
+		for _, c := range s.cachesLocked(name) {
+			c.void()
+		}
 	}
 }

@@ -60,6 +60,29 @@ func (m *marks) admit(name string, epoch uint64, s Segment) (mark uint64, ok boo
 	return s.Last(), true
 }
 
+// mark is what lower has taken away.
+type mark struct{ epoch, high uint64 }
+
+// lower makes the numbers of s, which are about to be given back and were given to nobody, as if they had not been reserved.
+func (m *marks) lower(name string, s Segment) mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was := mark{m.epochs[name], m.high[name]}
+	if was.high == s.Last() {
+		m.high[name] = s.Next() - 1
+	}
+	return was
+}
+
+// restore undoes lower.
+func (m *marks) restore(name string, was mark) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.epochs[name] == was.epoch {
+		m.high[name] = max(m.high[name], was.high)
+	}
+}
+
 // of returns the mark of name, 0 if there is none.
 func (m *marks) of(name string) uint64 {
 	m.mu.Lock()

@@ -50,7 +50,7 @@ func (c *cache) revise(r *row) {
 
 // dropUpToLocked gives up the numbers up to n.
 func (c *cache) dropUpToLocked(n uint64) {
-	c.cutLocked(func(s *Segment) uint64 {
+	c.sweepLocked(func(s *Segment) uint64 {
 		cut := s.upTo(n)
 		s.Take(cut)
 		return cut
@@ -59,11 +59,11 @@ func (c *cache) dropUpToLocked(n uint64) {
 
 // dropAboveLocked gives up the numbers above n.
 func (c *cache) dropAboveLocked(n uint64) {
-	c.cutLocked(func(s *Segment) uint64 { return s.Trim(s.upTo(n)) })
+	c.sweepLocked(func(s *Segment) uint64 { return s.Trim(s.upTo(n)) })
 }
 
-// cutLocked applies cut, which takes numbers out of a segment and says how many, to all that is held.
-func (c *cache) cutLocked(cut func(*Segment) uint64) {
+// sweepLocked applies cut, which takes numbers out of a segment and says how many, to all that is held.
+func (c *cache) sweepLocked(cut func(*Segment) uint64) {
 	gone := cut(&c.cur)
 	kept := c.queue[:0]
 	for _, s := range c.queue {

@@ -95,3 +95,11 @@ func (s *Segment) upTo(n uint64) uint64 {
 func (s *Segment) has(n uint64) bool {
 	return s.left > 0 && n >= s.next && (n-s.next)%s.step == 0 && (n-s.next)/s.step < s.left
 }
+
+// around returns the numbers before n and those behind it. n must be one of them.
+func (s *Segment) around(n uint64) (before, behind Segment) {
+	before, behind = *s, *s
+	before.left = (n - s.next) / s.step
+	behind.Take(before.left + 1)
+	return before, behind
+}

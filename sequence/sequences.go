@@ -59,24 +59,31 @@ func New(opts Options) (*Sequences, error) {
 	return s, nil
 }
 
-// Take returns the first of n consecutive numbers of the sequence, which are the caller's alone, now and for ever.
-// Successive takes rise. A number in memory is given without I/O, lock contention apart, and without looking at ctx; if
+// Take returns the first of n consecutive numbers of the sequence, which are the caller's alone, now and for ever; see TakeRun for
+// the others. Successive takes rise. A number in memory is given without I/O, lock contention apart, and without looking at ctx; if
 // there is none, Take waits until ctx is done or the allocate timeout is over. name is not kept.
 //
 // Errors: ErrUnknown, ErrExhausted, ErrClosed, ErrBadOption (n is 0), ErrUnfit, *UnavailableError, or ctx's cause.
 func (s *Sequences) Take(ctx context.Context, name []byte, n uint64) (first uint64, err error) {
+	first, _, err = s.TakeRun(ctx, name, n)
+	return first, err
+}
+
+// TakeRun is Take for callers that use more than the first number: the n numbers are first, first+step ... With a step above 1 those
+// in between are nobody's.
+func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (first, step uint64, err error) {
 	if c := s.names.get(name); c != nil && n != 0 {
-		if first, err = c.take(ctx, n, s.opts.AllocateTimeout); err == nil || !errors.Is(err, ErrUnknown) {
-			return first, err
+		if first, step, err = c.takeRun(ctx, n, s.opts.AllocateTimeout); err == nil || !errors.Is(err, ErrUnknown) {
+			return first, step, err
 		}
 	}
 	return s.takeSlowly(ctx, name, n)
 }
 
 // takeSlowly is Take for a name that is not known here, or whose row is gone: then it may have been made again since.
-func (s *Sequences) takeSlowly(ctx context.Context, name []byte, n uint64) (uint64, error) {
+func (s *Sequences) takeSlowly(ctx context.Context, name []byte, n uint64) (first, step uint64, err error) {
 	if n == 0 {
-		return 0, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
+		return 0, 0, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
 	}
 	deadline := time.Now().Add(s.opts.AllocateTimeout)
 	for again := true; ; again = false {
@@ -87,11 +94,11 @@ func (s *Sequences) takeSlowly(ctx context.Context, name []byte, n uint64) (uint
 			}
 		}
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		first, err := c.take(ctx, n, max(time.Until(deadline), 0))
+		first, step, err = c.takeRun(ctx, n, max(time.Until(deadline), 0))
 		if !again || !errors.Is(err, ErrUnknown) {
-			return first, err
+			return first, step, err
 		}
 		s.forget(name, c) // the row it was made for is gone; look once whether there is a new one
 	}

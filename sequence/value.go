@@ -1,0 +1,235 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// SetValue has a sequence go on behind n, or at n itself if it was not used, as MariaDB's SETVAL does; it only raises. ok is false,
+// and nothing has changed, if this proxy has given n (or the number that would be next) already. Lower numbers that are in memory
+// are given up here at once, and by other proxies within a second. Errors are those of Drop, and a temporary one while the
+// sequence is being restarted.
+func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error) {
+	if !s.begin() {
+		return 0, false, ErrClosed
+	}
+	defer s.tasks.Done()
+	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	if err != nil {
+		return 0, false, err
+	}
+	r, stop := s.request(ctx)
+	defer stop()
+	// A reservation that is under way meanwhile would be of no use, and leave a gap behind n.
+	if !c.lockReserving(r.ctx) {
+		return 0, false, r.failed(c.name, context.Cause(r.ctx))
+	}
+	defer c.reserving.Unlock()
+	if ok, err = s.server.setValue(r.ctx, c.name, n, used, c.next()); err != nil {
+		return 0, false, r.failed(c.name, err)
+	}
+	if ok {
+		s.seeChanges(r.ctx)
+	}
+	return n, ok, nil
+}
+
+// next is the number that the next take gives from memory, or 0.
+func (c *cache) next() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if next := c.cur.Next(); next != 0 || len(c.queue) == 0 {
+		return next
+	}
+	return c.queue[0].Next()
+}
+
+// setValue raises the row if need be, and says which numbers in memory are passed over. held is the next number in memory here, or 0.
+func (v *server) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (ok bool, err error) {
+	if err := v.needOptions(ctx); err != nil {
+		return false, err
+	}
+	err = v.transact(ctx, func(tx *sql.Tx) error {
+		ok = false
+		r, err := v.lockSequence(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if r.frozen > 0 {
+			return errFrozen
+		}
+		past, next := n, n
+		if used {
+			next = n + min(r.rule().step, math.MaxUint64-n)
+		} else if n > 0 {
+			past--
+		}
+		if held == 0 {
+			held, _ = r.rule().next(r.id, r.max)
+		}
+		if held == 0 || next < held {
+			return nil // run out, or behind
+		}
+		past = min(past, v.seen.Load().max)
+		if past > r.id {
+			r.id, r.anchor = past, max(n, 1)
+			if err := v.setID(ctx, tx, &r); err != nil {
+				return err
+			}
+		}
+		ok = true
+		r.past = max(r.past, past)
+		return v.saveEntry(ctx, tx, r.name, &r.entry)
+	})
+	if err != nil {
+		return false, fmt.Errorf("set the value of sequence %q: %w", name, err)
+	}
+	return ok, nil
+}
+
+// Raise has a sequence go on above floor, if it would not by itself: for numbers that are in use without having been given by it, as
+// a column may hold them. With all, lower numbers that proxies have in memory are given up too, as by SetValue. It reports
+// whether the counter was below. A floor above the sequence's maximum is nothing that it could give, and changes nothing. Errors are
+// those of SetValue.
+func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64, all bool) (raised bool, err error) {
+	if !s.begin() {
+		return false, ErrClosed
+	}
+	defer s.tasks.Done()
+	r, stop := s.request(ctx)
+	defer stop()
+	if all {
+		err = s.server.needOptions(r.ctx)
+	}
+	if err == nil {
+		raised, err = s.server.raiseAbove(r.ctx, string(name), floor, all)
+	}
+	if err != nil {
+		return false, r.failed(string(name), err)
+	}
+	if all {
+		s.seeChanges(r.ctx)
+	}
+	return raised, nil
+}
+
+// raiseAbove raises a row to floor.
+func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all bool) (raised bool, err error) {
+	found, err := v.find(ctx, name)
+	switch {
+	case err != nil:
+		return false, err
+	case floor > found.max:
+		return false, nil
+	case !all:
+		result, err := v.pool().ExecContext(ctx, v.table.raise()+" AND CAST(`id` AS UNSIGNED) < CAST(? AS UNSIGNED)", floor, name, floor)
+		if err != nil {
+			return false, fmt.Errorf("raise sequence %q: %w", name, err)
+		}
+		n, err := result.RowsAffected()
+		return n > 0, err
+	}
+	err = v.transact(ctx, func(tx *sql.Tx) error {
+		raised = false
+		r, err := v.lockSequence(ctx, tx, name)
+		switch {
+		case err != nil:
+			return err
+		case r.frozen > 0:
+			return errFrozen
+		case r.id < floor:
+			raised, r.id = true, floor
+			if err := v.setID(ctx, tx, &r); err != nil {
+				return err
+			}
+		}
+		if r.past >= floor {
+			return nil
+		}
+		r.past = floor
+		return v.saveEntry(ctx, tx, r.name, &r.entry)
+	})
+	if err != nil {
+		return false, fmt.Errorf("raise sequence %q: %w", name, err)
+	}
+	return raised, nil
+}
+
+// Flush gives up the numbers that this proxy has in memory, of one sequence or, if name is nil, of all. Those that nobody has reserved
+// after are given back; the others are a gap. Errors are those of Drop.
+func (s *Sequences) Flush(ctx context.Context, name []byte) error {
+	if !s.begin() {
+		return ErrClosed
+	}
+	defer s.tasks.Done()
+	only := ""
+	if name != nil {
+		c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+		if err != nil {
+			return err
+		}
+		only = c.name
+	}
+	s.mu.Lock()
+	var caches []*cache
+	for known := range s.caches {
+		if only == "" || known == only {
+			caches = append(caches, s.cachesLocked(known)...)
+		}
+	}
+	s.mu.Unlock()
+	r, stop := s.request(ctx)
+	defer stop()
+	group, within := errgroup.WithContext(r.ctx)
+	group.SetLimit(s.opts.Servers[0].MaxConns)
+	for _, c := range caches {
+		group.Go(func() error { return s.flush(within, c) })
+	}
+	if err := group.Wait(); err != nil {
+		return r.failed(only, err)
+	}
+	return nil
+}
+
+// flush gives up what c holds. While the upper end is given back nothing is reserved, so that what is reserved next may begin
+// at it again.
+func (s *Sequences) flush(ctx context.Context, c *cache) error {
+	if !c.lockReserving(ctx) {
+		return context.Cause(ctx)
+	}
+	defer c.reserving.Unlock()
+	seg := c.unused()
+	c.void()
+	if seg.Remaining() == 0 {
+		return nil
+	}
+	mark := s.server.marks.lower(c.name, seg)
+	done, err := s.reserver.giveBack(ctx, c.name, seg)
+	if done {
+		s.counters.returned.Add(seg.Remaining())
+		return nil
+	}
+	s.server.marks.restore(c.name, mark)
+	c.mu.Lock()
+	c.skipped += seg.Remaining()
+	c.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
+	}
+	return nil
+}
+
+// lockReserving locks c.reserving. It reports false if ctx ends before it has it.
+func (c *cache) lockReserving(ctx context.Context) bool {
+	for wait := 50 * time.Microsecond; !c.reserving.TryLock(); wait = min(2*wait, 10*time.Millisecond) {
+		if !pause(ctx, wait) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,122 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+func TestSetValueOnlyRaises(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "tens": 0})
+	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
+	set := func(name string, n uint64, used, want bool) {
+		t.Helper()
+		if got, ok, err := a.SetValue(context.Background(), []byte(name), n, used); err != nil || ok != want || got != n {
+			t.Errorf("SetValue(%q, %d, %v) = %d, %v, %v; want %v", name, n, used, got, ok, err, want)
+		}
+	}
+	wantTaken(t, a, "photos", 1, 2)
+	settled(t, a, "photos")
+	wantTaken(t, b, "photos", 101)
+	settled(t, b, "photos")
+	for _, c := range []struct {
+		n        uint64
+		used, ok bool
+		next     uint64
+	}{
+		{1, true, false, 3}, // behind: 1 and 2 are given
+		{2, false, false, 4},
+		{0, true, false, 5},
+		{5, true, true, 6}, // 5 was the last: nothing changes
+		{7, false, true, 7},
+		{50, true, true, 51},
+		{50, true, false, 52},
+		{99, false, true, 99},
+		{5000, true, true, 5001},
+		{1<<64 - 3, false, true, 1<<64 - 3},
+	} {
+		set("photos", c.n, c.used, c.ok)
+		wantTaken(t, a, "photos", c.next)
+		if c.n == 5000 {
+			eventually(t, "the other proxy goes on above", func() bool { return mustTake(t, b, "photos", 1) > 5000 })
+		}
+	}
+	set("photos", 1<<64-1, true, true)
+	if got, err := a.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) {
+		t.Errorf("behind the highest number got %d, %v; want ErrExhausted", got, err)
+	}
+
+	mustAlter(t, a, "tens", Alteration{Increment: ref(uint64(10)), Max: ref(uint64(1000))})
+	wantTaken(t, a, "tens", 1, 11)
+	set("tens", 24, true, true)
+	wantTaken(t, a, "tens", 34)
+	set("tens", 300, false, true)
+	wantTaken(t, a, "tens", 300, 310)
+	set("tens", 995, true, true)
+	if got, err := a.Take(context.Background(), []byte("tens"), 1); !errors.Is(err, ErrExhausted) {
+		t.Errorf("above MAXVALUE got %d, %v; want ErrExhausted", got, err)
+	}
+	if _, _, err := a.SetValue(context.Background(), []byte("none"), 1, true); !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v, want ErrUnknown", err)
+	}
+}
+
+func TestRaiseGoesAboveWhatIsInUse(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
+	wantTaken(t, a, "photos", 1)
+	settled(t, a, "photos")
+	wantTaken(t, b, "photos", 101)
+	settled(t, b, "photos")
+	raise := func(floor uint64, all, want bool) {
+		t.Helper()
+		if raised, err := a.Raise(context.Background(), []byte("PHOTOS"), floor, all); err != nil || raised != want {
+			t.Errorf("Raise(%d, %v) = %v, %v; want %v", floor, all, raised, err, want)
+		}
+	}
+	raise(150, false, false)
+	raise(500, false, true)
+	wantTaken(t, a, "photos", 2)
+	raise(150, true, false)
+	if got := mustTake(t, a, "photos", 1); got <= 500 {
+		t.Errorf("got %d, want more than 500, since what was in memory is below 150", got)
+	}
+	eventually(t, "the other proxy passes over what is in use", func() bool { return mustTake(t, b, "photos", 1) > 150 })
+	raise(5000, true, true)
+	wantTaken(t, a, "photos", 5001)
+	mustAlter(t, a, "photos", Alteration{Max: ref(uint64(1 << 40))})
+	raise(1<<50, true, false)
+	if got := mustTake(t, a, "photos", 1); got > 1<<40 {
+		t.Errorf("got %d above MAXVALUE", got)
+	}
+}
+
+func TestFlushGivesBackWhatNobodyHasReservedAfter(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "albums": 0})
+	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
+	for _, name := range []string{"photos", "albums"} {
+		wantTaken(t, a, name, 1, 2)
+		settled(t, a, name)
+	}
+	wantTaken(t, b, "albums", 101)
+	if err := a.Flush(context.Background(), []byte("Photos")); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.id(t, "photos"); got != 2 {
+		t.Errorf("after FLUSH the row is at %d, want 2", got)
+	}
+	wantTaken(t, b, "photos", 3) // nobody has it
+	if err := a.Flush(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustTake(t, a, "albums", 1); got <= 200 {
+		t.Errorf("after FLUSH of all got %d, want more than 200", got)
+	}
+	wantTaken(t, a, "photos", 103)
+	if got := a.Stats(); got.Rewinds != 0 || got.Returned != 98 {
+		t.Errorf("got %+v, want 98 returned and no rewind", got)
+	}
+	if err := a.Flush(context.Background(), []byte("none")); !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v, want ErrUnknown", err)
+	}
+}
