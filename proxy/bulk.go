@@ -87,10 +87,12 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 		return err
 	}
 	asks := make([]asked, 0, len(rows)*len(p.hidden))
-	for range rows {
-		for i := range p.hidden {
-			asks = append(asks, p.hidden[i].asked)
+	for _, row := range rows {
+		asked, err := s.asksOf(p, p.argumentsInRow(row))
+		if err != nil {
+			return err
 		}
+		asks = append(asks, asked...)
 	}
 	values, err := s.take(asks)
 	if err != nil {
@@ -173,11 +175,12 @@ func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []number)
 	head := b[len(b)-bulkHead:]
 	binary.LittleEndian.PutUint32(head[1:], p.backendID)
 	binary.LittleEndian.PutUint16(head[5:], binary.LittleEndian.Uint16(head[5:])|bulkSendTypes)
-	total := p.params + len(p.hidden)
+	total := p.params + len(p.hidden) - p.argumentCount()
 	hidden, own := p.hidden, 0
 	for i := range total {
 		if len(hidden) > 0 && hidden[0].at == i {
 			b = binary.LittleEndian.AppendUint16(b, hidden[0].paramType())
+			own += hidden[0].markers()
 			hidden = hidden[1:]
 			continue
 		}
@@ -188,6 +191,10 @@ func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []number)
 		hidden, own = p.hidden, 0
 		for i := range total {
 			if len(hidden) > 0 && hidden[0].at == i {
+				for range hidden[0].markers() {
+					row, _ = p.cutBulkValue(own, row)
+					own++
+				}
 				hidden = hidden[1:]
 				if values[0].null {
 					b = append(b, bulkNull)

@@ -167,7 +167,9 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 	case protocol.ComStmtClose:
 		s.prepared.remove(p)
 	case protocol.ComStmtLongData:
-		p.longData(payload[5:7])
+		if !p.longData(payload[5:7], payload[7:]) {
+			return nil
+		}
 		if p.kill != nil {
 			p.kill.long = true
 		}

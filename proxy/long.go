@@ -28,7 +28,9 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 			return true, s.skipCommand()
 		}
 		p.toServer(b[protocol.HeaderSize+1:])
-		p.longData(b[protocol.HeaderSize+5:])
+		if !p.longData(b[protocol.HeaderSize+5:], b[protocol.HeaderSize+7:]) {
+			return true, s.skipCommand()
+		}
 		return true, s.passCommand(p.conn, shape)
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
 		id := b[protocol.HeaderSize+1:]

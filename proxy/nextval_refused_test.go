@@ -113,9 +113,11 @@ func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 			}
 		}
 	}
-	// With a parameter for a name it can only be prepared.
-	if e := serverError(t, w.do(protocol.ComStmtPrepare, "SELECT NEXTVAL(?)")); e.Code != 1235 || !strings.Contains(e.Message, "NEXTVAL(?)") {
-		t.Errorf("SELECT NEXTVAL(?): got %v, want 1235 naming the form", e)
+	// With a parameter it can only be prepared.
+	for _, text := range []string{"SELECT NEXTVAL(?)", "SELECT NEXTVAL('photos', ?)", "SELECT NEXT ? VALUES FROM photos"} {
+		if e := serverError(t, w.query(text)); e.Code != 1235 || !strings.Contains(e.Message, "parameter") {
+			t.Errorf("%s: got %v, want 1235 naming the parameter", text, e)
+		}
 	}
 	if reached := log.since("nextval"); len(reached) > 0 {
 		t.Errorf("statements that reached the server: %q", reached)

@@ -39,6 +39,12 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 			if err != nil {
 				return plan, err
 			}
+			if served && !prepared && call.Markers() > 0 {
+				if s.srv.opts.Unknown != UnknownRelay {
+					return plan, notSupported("NEXTVAL with a parameter (?) is not supported in a text: prepare it, or write the name")
+				}
+				served = false
+			}
 			plan.served[i] = served
 			if served {
 				if call.Name != nil {
@@ -81,7 +87,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 // would, though its numbers are only taken at each execution.
 func (s *session) knownAtPrepare(st *statement.Statement, plan callPlan) error {
 	for i := range st.Calls {
-		if call := &st.Calls[i]; plan.served[i] && (s.srv.opts.Unknown == UnknownError || call.Func != statement.Nextval) {
+		if call := &st.Calls[i]; plan.served[i] && call.Form != statement.FormParam && (s.srv.opts.Unknown == UnknownError || call.Func != statement.Nextval) {
 			known, err := s.knows(call.Name)
 			if err != nil {
 				return err
@@ -367,7 +373,7 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 		subs[i].Param = true
 		h := hiddenParam{previous: true}
 		if plan.served[i] {
-			h = hiddenParam{asked: askedBy(call)}
+			h = hiddenParam{asked: askedBy(call), from: argumentOf(call)}
 			h.name = bytes.Clone(h.name)
 		}
 		hidden = append(hidden, h)
@@ -421,6 +427,10 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attribu
 	if p.executionSize(e, attributes) >= protocol.MaxFragment {
 		return errTooLong // before numbers are taken for nothing
 	}
+	asks, err := s.asksOf(p, p.arguments(e)) // the client may have sent nonsense there, too
+	if err != nil {
+		return err
+	}
 	previous, err := s.previousHidden(p)
 	if err != nil {
 		return err
@@ -428,7 +438,7 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attribu
 	if err := s.prepareConn(c, p); err != nil {
 		return err
 	}
-	values, err := s.takeHidden(p, previous)
+	values, err := s.takeHidden(p, asks, previous)
 	if err != nil {
 		return err
 	}
@@ -443,6 +453,7 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attribu
 func (p *prepared) forgetLong() {
 	p.longSent = false
 	clear(p.long)
+	p.longArgs = nil
 }
 
 // dropLongData makes the server forget what came by COM_STMT_SEND_LONG_DATA for an
@@ -471,11 +482,7 @@ func (s *session) previousHidden(p *prepared) (uint64, error) {
 }
 
 // takeHidden returns the values of a statement's hidden parameters.
-func (s *session) takeHidden(p *prepared, previous uint64) (values []number, err error) {
-	asks := make([]asked, len(p.hidden))
-	for i := range p.hidden {
-		asks[i] = p.hidden[i].asked
-	}
+func (s *session) takeHidden(p *prepared, asks []asked, previous uint64) (values []number, err error) {
 	if values, err = s.take(asks); err != nil {
 		return nil, err
 	}

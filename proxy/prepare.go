@@ -196,7 +196,7 @@ func (a *prepareAnswer) relay() error {
 	if params < len(a.p.hidden) {
 		return fmt.Errorf("%w: %d parameters where %d are hidden", protocol.ErrMalformed, params, len(a.p.hidden))
 	}
-	a.p.params = params - len(a.p.hidden)
+	a.p.params = params - len(a.p.hidden) + a.p.argumentCount()
 	a.p.placeParams(params)
 	binary.LittleEndian.PutUint16(b[7:], uint16(a.p.params))
 	a.idAt = len(a.s.out) + protocol.HeaderSize + 1
@@ -207,6 +207,9 @@ func (a *prepareAnswer) relay() error {
 			return err
 		}
 		if len(hidden) > 0 && hidden[0].at == i {
+			for range hidden[0].markers() {
+				a.pass(b)
+			}
 			hidden = hidden[1:]
 			continue
 		}

@@ -54,6 +54,7 @@ type prepared struct {
 	// says for which parameters, where there are hidden ones.
 	longSent bool
 	long     []bool
+	longArgs map[int][]byte // what came so for arguments of calls
 }
 
 // stmtTraits is what an execution needs to know of the statement's text.

@@ -16,6 +16,7 @@ type hiddenParam struct {
 	at       int  // the server's index of the parameter
 	asked         // of a sequence
 	previous bool // the value is the previous LAST_INSERT_ID()
+	from     argument
 }
 
 // paramType is the type that the parameter is bound with.
@@ -35,6 +36,9 @@ func (p *prepared) placeParams(total int) {
 	p.place = make([]uint16, 0, p.params)
 	for i := range total {
 		if len(hidden) > 0 && hidden[0].at == i {
+			for range hidden[0].markers() {
+				p.place = append(p.place, noPlace)
+			}
 			hidden = hidden[1:]
 			continue
 		}
@@ -43,24 +47,30 @@ func (p *prepared) placeParams(total int) {
 }
 
 // longData takes note that a parameter comes by COM_STMT_SEND_LONG_DATA, and turns
-// the index in the command into the server's.
-func (p *prepared) longData(index []byte) {
+// the index in the command into the server's. It is false if the server has no such
+// parameter, and data was kept here.
+func (p *prepared) longData(index, data []byte) bool {
 	p.longSent = true
 	if p.place == nil && p.ticket == nil {
-		return
+		return true
 	}
 	i := int(binary.LittleEndian.Uint16(index))
 	if i >= p.params {
-		return // the server says what is wrong at the execution
+		return true // the server says what is wrong at the execution
 	}
 	if p.long == nil {
 		p.long = make([]bool, p.params)
 	}
 	p.long[i] = true
 	if p.place == nil {
-		return
+		return true
+	}
+	if p.isArgument(i) {
+		p.keepArgument(i, data)
+		return false
 	}
 	binary.LittleEndian.PutUint16(index, p.place[i])
+	return true
 }
 
 // A client's COM_STMT_EXECUTE
@@ -171,7 +181,8 @@ func (p *prepared) executionSize(e *execution, attributes bool) int {
 func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values []number) ([]byte, error) {
 	b = append(b, e.head...)
 	binary.LittleEndian.PutUint32(b[len(b)-executeHead+1:], p.backendID)
-	count := e.count + len(p.hidden)
+	arguments := p.argumentCount()
+	count := e.count + len(p.hidden) - arguments
 	if attributes {
 		b = protocol.AppendLenEncInt(b, uint64(count))
 	}
@@ -189,6 +200,7 @@ func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values
 					return nil, err
 				}
 			}
+			own += hidden[0].markers()
 			hidden = hidden[1:]
 			continue
 		}
@@ -203,8 +215,18 @@ func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values
 	b = append(b, e.params.Types...)
 	hidden, own = p.hidden, 0
 	rest := e.values
-	for i := range p.params + len(p.hidden) {
+	for i := range p.params + len(p.hidden) - arguments {
 		if len(hidden) > 0 && hidden[0].at == i {
+			for range hidden[0].markers() {
+				if !e.params.IsNull(own) && (p.long == nil || !p.long[own]) {
+					size, ok := protocol.BinaryValueSize(uint8(p.types[own].Type), rest)
+					if !ok {
+						return nil, errMalformed
+					}
+					rest = rest[size:]
+				}
+				own++
+			}
 			hidden = hidden[1:]
 			if !values[0].null {
 				b = binary.LittleEndian.AppendUint64(b, values[0].value)

@@ -18,6 +18,9 @@ var mycatPrefix = []byte("MYCATSEQ_")
 // serves says whether what a call asks of its sequence is answered here. The name in the
 // call is then the sequence's own.
 func (s *session) serves(call *statement.FuncCall) (bool, error) {
+	if call.Form == statement.FormParam {
+		return true, nil // no server knows that
+	}
 	if call.Form != statement.FormName && call.Form != statement.FormQualified {
 		return s.srv.opts.Unknown != UnknownRelay, nil
 	}

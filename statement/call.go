@@ -167,23 +167,13 @@ func (a *analyzer) sequenceCall(p lexer) {
 	q.next()
 	form := FormNone
 	switch {
-	case a.named(&c, &q):
-		form = c.Form
-		if q.is(',') {
-			q.next()
-			n, ok := parseUint(a.src[q.start:q.end])
-			if q.kind != tNumber {
-				break
-			}
-			if !ok || n == 0 || n > MaxCount {
-				a.note("NEXTVAL of no numbers, or of more than 1000000,")
-			}
-			c.Count = n
-			q.next()
-		}
 	case q.is('?'):
 		form = FormParam
 		q.next()
+		a.count(&c, &q)
+	case a.named(&c, &q):
+		form = c.Form
+		a.count(&c, &q)
 	case q.kind == tUserVar:
 		form = FormUserVariable
 		q.next()
@@ -196,18 +186,34 @@ func (a *analyzer) sequenceCall(p lexer) {
 		a.note("NEXTVAL across a comment's border")
 	}
 	c.Form, c.End = form, q.end
-	switch form {
-	case FormParam:
-		a.note("NEXTVAL(?)")
-	case FormUserVariable:
+	if form == FormUserVariable {
 		a.note("NEXTVAL(@variable)")
 		a.st.Words |= ReadsUserVariable
 	}
 	a.add(c)
-	if form == FormParam {
-		a.st.Params++
-	}
+	a.st.Params += c.Markers()
 	a.moveTo(q)
+}
+
+// count reads what may follow the name at q: a comma and the count of numbers.
+func (a *analyzer) count(c *FuncCall, q *lexer) {
+	if !q.is(',') {
+		return
+	}
+	q.next()
+	switch n, ok := parseUint(a.src[q.start:q.end]); {
+	case q.is('?'):
+		c.Count = 0
+	case q.kind != tNumber:
+		return // which is an expression, or nothing
+	default:
+		if !ok || n == 0 || n > MaxCount {
+			a.note("NEXTVAL of no numbers, or of more than 1000000,")
+			n = 1
+		}
+		c.Count = n
+	}
+	q.next()
 }
 
 // expressionCall records a NEXTVAL whose argument is no name, and leaves the
@@ -230,7 +236,7 @@ func (a *analyzer) expressionCall(c FuncCall, p lexer) {
 	} else {
 		a.note("NEXTVAL(expression)")
 	}
-	c.Form, c.Name, c.Schema, c.End = FormExpression, nil, nil, p.end
+	c.Form, c.Name, c.Schema, c.Count, c.End = FormExpression, nil, nil, 1, p.end
 	a.add(c)
 	a.muted = p.end
 }

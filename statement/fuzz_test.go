@@ -96,10 +96,13 @@ func checkOffsets(t *testing.T, sql []byte, st *Statement) {
 		if c.Item >= len(st.Items) || c.Item >= 0 && (i < st.Items[c.Item].FirstCall || i >= st.Items[c.Item].EndCall) {
 			t.Fatalf("call %d is not in its item %d", i, c.Item)
 		}
-		if c.Func == Nextval && st.Refusal == "" && c.Form != FormName && c.Form != FormQualified {
+		if c.Func == Nextval && st.Refusal == "" && c.Form != FormName && c.Form != FormQualified && c.Form != FormParam {
 			t.Fatalf("call %d of form %d is not refused", i, c.Form)
 		}
-		end, params = c.End, c.ParamsBefore
+		if n := bytes.Count(sql[c.Start:c.End], []byte("?")); c.Markers() > n || c.Func == Nextval && (c.Count > MaxCount || c.Count == 0 && n == 0) {
+			t.Fatalf("call %d has %d markers and takes %d numbers", i, c.Markers(), c.Count)
+		}
+		end, params = c.End, c.ParamsBefore+c.Markers()
 	}
 	end = 0
 	for i, it := range st.Items {
@@ -177,8 +180,32 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 	if again.Kind != st.Kind {
 		t.Fatalf("%q -> %q: the kind changed from %s to %s", sql, got, kindNames[st.Kind], kindNames[again.Kind])
 	}
-	if again.Params != st.Params+len(hidden) {
-		t.Fatalf("%q -> %q: %d parameters, want %d + %d", sql, got, again.Params, st.Params, len(hidden))
+	markers := 0 // of calls that were replaced
+	for i := range st.Calls {
+		if subs[i].Replacement != Keep {
+			markers += st.Calls[i].Markers()
+		}
+	}
+	if again.Params != st.Params-markers+len(hidden) {
+		t.Fatalf("%q -> %q: %d parameters, want %d - %d + %d", sql, got, again.Params, st.Params, markers, len(hidden))
+	}
+	at := 0
+	for _, h := range hidden { // each is the marker of its number
+		for l := (lexer{src: got, mode: st.mode}); ; {
+			if l.next(); l.kind == tEOF {
+				t.Fatalf("%q -> %q: there is no parameter %d", sql, got, h)
+			}
+			if l.is('?') {
+				if at++; at > h {
+					before, after := got[:l.start], got[l.end:]
+					if !bytes.HasSuffix(before, []byte("(")) || len(after) == 0 || after[0] != ')' && after[0] != ' ' && after[0] != '|' {
+						t.Fatalf("%q -> %q: parameter %d is none of the proxy's", sql, got, h)
+					}
+					break
+				}
+			}
+		}
+		at = 0
 	}
 }
 

@@ -223,12 +223,17 @@ func (st *Statement) columnName(text []byte) []byte {
 // index of its marker among all markers of the rewritten text (from 0), in text
 // order.
 func (st *Statement) HiddenParams(dst []int, substitutions []Substitution) []int {
-	hidden := 0
+	hidden := 0 // less the markers of calls, which are not there any more
 	for i := range st.Calls {
-		if s := substitutions[i]; s.Param && s.Replacement != Keep {
+		s := substitutions[i]
+		if s.Replacement == Keep {
+			continue
+		}
+		if s.Param {
 			dst = append(dst, st.Calls[i].ParamsBefore+hidden)
 			hidden++
 		}
+		hidden -= st.Calls[i].Markers()
 	}
 	return dst
 }

@@ -135,9 +135,9 @@ func (a *analyzer) valueFor() {
 		n, ok := parseUint(a.src[count.start:count.end])
 		switch {
 		case count.is('?'):
-			a.note("NEXT ? VALUES")
 		case !ok || n == 0 || n > MaxCount:
 			a.note("NEXT VALUES of no numbers, or of more than 1000000,")
+			n = 1
 		}
 		c.Count = n
 	default:
@@ -169,9 +169,7 @@ func (a *analyzer) finishCall(c *FuncCall, q lexer) {
 	}
 	if c.Start >= a.muted {
 		a.add(*c)
-		if c.Count == 0 && c.Func == Nextval {
-			a.st.Params++
-		}
+		a.st.Params += c.Markers()
 	}
 	a.moveTo(last)
 }

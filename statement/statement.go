@@ -134,7 +134,7 @@ const (
 	FormNone         Form = iota
 	FormName              // NEXTVAL('s'), NEXTVAL("s"), NEXTVAL(`s`), NEXTVAL(s)
 	FormQualified         // NEXTVAL(db.s); see FuncCall.Schema
-	FormParam             // NEXTVAL(?)
+	FormParam             // NEXTVAL(?): the name is a parameter
 	FormUserVariable      // NEXTVAL(@x)
 	FormExpression        // anything else, also NEXTVAL()
 )
@@ -175,6 +175,18 @@ const (
 	AsSelectCount                 // SELECT NEXT n VALUES FROM s
 )
 
+// Markers is how many parameter markers the call has for its name and its count.
+func (c *FuncCall) Markers() int {
+	n := 0
+	if c.Form == FormParam {
+		n++
+	}
+	if c.Func == Nextval && c.Count == 0 {
+		n++
+	}
+	return n
+}
+
 // MaxCount is the most numbers that one NEXTVAL may take.
 const MaxCount = 1_000_000
 
@@ -206,12 +218,13 @@ type FuncCall struct {
 	// Spelling is how a Nextval or Lastval was written.
 	Spelling Spelling
 	// Count is how many numbers a Nextval takes, 1 to MaxCount; its value is the
-	// first of them.
+	// first of them. 0: a parameter tells.
 	Count uint64
 	// Set is filled for Setval, unless its arguments are no literals. Nobody
 	// changes what it points at.
 	Set *SetvalArgs
-	// ParamsBefore counts the parameter markers (?) in front of the call.
+	// ParamsBefore counts the parameter markers (?) in front of the call. Its own
+	// are the next Markers() ones.
 	ParamsBefore int
 	// Place is set for NEXTVAL. It means nothing where there is a Refusal.
 	Place Place

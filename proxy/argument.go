@@ -1,0 +1,203 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// A client's parameter may be the name or the count of a NEXTVAL: NEXTVAL(?), NEXTVAL(?, ?),
+// NEXTVAL('s', ?). The server has a parameter for the number in that place, and none for
+// these, which are read here at each execution.
+
+// maxArgument bounds what is kept of a name that comes by COM_STMT_SEND_LONG_DATA: more than
+// any sequence's name has.
+const maxArgument = 4096
+
+// noPlace is the place on the server of a parameter that is an argument of a call.
+const noPlace = 1<<16 - 1
+
+// unsignedBit is the flag beside a parameter's type.
+const unsignedBit = 0x8000
+
+// argument says which of the client's parameters tell what a hidden parameter is to be,
+// counted from 1; 0: none.
+type argument struct{ name, count int }
+
+// argumentOf numbers the markers that are arguments of calls.
+func argumentOf(call *statement.FuncCall) argument {
+	a, next := argument{}, call.ParamsBefore+1
+	if call.Form == statement.FormParam {
+		a.name = next
+		next++
+	}
+	if call.Func == statement.Nextval && call.Count == 0 {
+		a.count = next
+	}
+	return a
+}
+
+// markers is how many parameters of the client's stand in the place of a hidden one.
+func (h *hiddenParam) markers() int {
+	n := 0
+	if h.from.name > 0 {
+		n++
+	}
+	if h.from.count > 0 {
+		n++
+	}
+	return n
+}
+
+// argumentCount is how many of the client's parameters the server does not have.
+func (p *prepared) argumentCount() int {
+	n := 0
+	for i := range p.hidden {
+		n += p.hidden[i].markers()
+	}
+	return n
+}
+
+// isArgument says whether the client's parameter i is unknown to the server.
+func (p *prepared) isArgument(i int) bool { return i < len(p.place) && p.place[i] == noPlace }
+
+// keepArgument keeps what came by COM_STMT_SEND_LONG_DATA for the client's parameter i.
+func (p *prepared) keepArgument(i int, data []byte) {
+	if p.longArgs == nil {
+		p.longArgs = make(map[int][]byte)
+	}
+	if room := maxArgument - len(p.longArgs[i]); len(data) > room {
+		data = data[:room]
+	}
+	p.longArgs[i] = append(p.longArgs[i], data...)
+}
+
+// argumentValue is a parameter of the client's as it was sent.
+type argumentValue struct {
+	null bool
+	long bool // it came by COM_STMT_SEND_LONG_DATA: data has no length in front
+	kind protocol.Parameter
+	data []byte
+}
+
+// errArgument is a server's error for arguments of a function that are none.
+var errArgument = sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to NEXTVAL")
+
+// asksOf says what the hidden parameters of an execution ask for. argument gives the value of
+// the client's parameter i.
+func (s *session) asksOf(p *prepared, argument func(i int) argumentValue) ([]asked, error) {
+	asks := make([]asked, len(p.hidden))
+	for i := range p.hidden {
+		h := &p.hidden[i]
+		asks[i] = h.asked
+		if h.from.name > 0 {
+			v := argument(h.from.name - 1)
+			name, ok := v.text()
+			if !ok {
+				return nil, errArgument
+			}
+			converted, err := s.nameInUTF8(name, s.state.charset)
+			if err != nil {
+				return nil, err
+			}
+			asks[i].name = converted
+		}
+		if h.from.count > 0 {
+			v := argument(h.from.count - 1)
+			count, ok := v.count()
+			if !ok {
+				return nil, errArgument
+			}
+			asks[i].count = count
+		}
+	}
+	return asks, nil
+}
+
+// text reads a string; false if the value is none. It is not empty.
+func (v *argumentValue) text() ([]byte, bool) {
+	switch uint8(v.kind.Type) {
+	case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_ENUM, mysql.MYSQL_TYPE_SET,
+		mysql.MYSQL_TYPE_TINY_BLOB, mysql.MYSQL_TYPE_BLOB, mysql.MYSQL_TYPE_MEDIUM_BLOB, mysql.MYSQL_TYPE_LONG_BLOB:
+	default:
+		return nil, false
+	}
+	text := v.data
+	if !v.long && !v.null {
+		text, _, _ = protocol.ReadLenEncBytes(text)
+	}
+	return text, len(text) > 0 && len(text) < maxArgument
+}
+
+// count reads a whole number from 1 to statement.MaxCount, also in digits.
+func (v *argumentValue) count() (n uint64, ok bool) {
+	if v.null {
+		return 0, false
+	}
+	switch d := v.data; uint8(v.kind.Type) {
+	case mysql.MYSQL_TYPE_TINY:
+		n = uint64(d[0])
+		if v.kind.Type&unsignedBit == 0 {
+			n = uint64(int64(int8(d[0])))
+		}
+	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
+		n = uint64(binary.LittleEndian.Uint16(d))
+		if v.kind.Type&unsignedBit == 0 {
+			n = uint64(int64(int16(n)))
+		}
+	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
+		n = uint64(binary.LittleEndian.Uint32(d))
+		if v.kind.Type&unsignedBit == 0 {
+			n = uint64(int64(int32(n)))
+		}
+	case mysql.MYSQL_TYPE_LONGLONG:
+		n = binary.LittleEndian.Uint64(d) // a negative one is too large
+	default:
+		text, isText := v.text()
+		var err error
+		if n, err = strconv.ParseUint(string(text), 10, 64); err != nil || !isText {
+			return 0, false
+		}
+	}
+	return n, n > 0 && n <= statement.MaxCount
+}
+
+// arguments reads the values of an execution that is complete. They are asked for in order.
+func (p *prepared) arguments(e *execution) func(at int) argumentValue {
+	i, rest := 0, e.values
+	return func(at int) argumentValue {
+		for ; ; i++ {
+			v := argumentValue{null: e.params.IsNull(i), kind: p.types[i]}
+			if p.long != nil && p.long[i] {
+				v = argumentValue{long: true, kind: protocol.Parameter{Type: uint16(mysql.MYSQL_TYPE_BLOB)}, data: p.longArgs[i]}
+			} else if !v.null {
+				size, _ := protocol.BinaryValueSize(uint8(p.types[i].Type), rest)
+				v.data, rest = rest[:size], rest[size:]
+			}
+			if i == at {
+				i++
+				return v
+			}
+		}
+	}
+}
+
+// argumentsInRow is arguments for a row of a bulk execution.
+func (p *prepared) argumentsInRow(row []byte) func(at int) argumentValue {
+	i := 0
+	return func(at int) argumentValue {
+		for ; ; i++ {
+			rest, _ := p.cutBulkValue(i, row)
+			v := argumentValue{null: row[0] != bulkValue, kind: p.types[i], data: row[1 : len(row)-len(rest)]}
+			row = rest
+			if i == at {
+				i++
+				return v
+			}
+		}
+	}
+}
