@@ -67,6 +67,7 @@ type Config struct {
 	Users    []User   `toml:"user"`
 	Sequence Sequence `toml:"sequence"`
 	Tickets  []Ticket `toml:"ticket"`
+	Binds    []Bind   `toml:"bind"`
 	Shards   []Shard  `toml:"shard"` // empty: keys only, nothing is relayed
 
 	file     string // name for messages; "" when not from a file

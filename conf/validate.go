@@ -35,6 +35,7 @@ func (c *Config) problems() []string {
 	c.checkSequence(&p)
 	c.checkTickets(&p)
 	c.checkShards(&p)
+	c.checkBinds(&p)
 	return p.problems
 }
 

@@ -1,0 +1,105 @@
+package conf
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bind is one [[bind]]: a column that gets its numbers from a sequence where a
+// statement gives it none.
+type Bind struct {
+	Column   ColumnName `toml:"column"`
+	Sequence string     `toml:"sequence"`
+}
+
+// ColumnName names a column as SQL does: "photos.id" in any schema, "album0.photos.id"
+// in one. A part with a dot in it stands in back-quotes.
+type ColumnName string
+
+// Split returns the parts; schema is "" for any.
+func (c ColumnName) Split() (schema, table, column string, err error) {
+	var parts []string
+	rest := string(c)
+	for {
+		var part string
+		if part, rest, err = cutName(rest); err != nil {
+			return "", "", "", err
+		}
+		parts = append(parts, part)
+		if rest == "" {
+			break
+		}
+		rest = rest[1:]
+	}
+	switch len(parts) {
+	case 2:
+		return "", parts[0], parts[1], nil
+	case 3:
+		return parts[0], parts[1], parts[2], nil
+	}
+	return "", "", "", errors.New(`must be table.column or schema.table.column`)
+}
+
+// cutName cuts a name off s, in back-quotes or not; rest is empty or begins with a dot.
+func cutName(s string) (name, rest string, err error) {
+	if !strings.HasPrefix(s, "`") {
+		name, rest = s, ""
+		if i := strings.IndexByte(s, '.'); i >= 0 {
+			name, rest = s[:i], s[i:]
+		}
+	} else {
+		i := 1
+		for {
+			end := strings.IndexByte(s[i:], '`')
+			if end < 0 {
+				return "", "", errors.New("has a back-quote that is not closed")
+			}
+			name += s[i : i+end]
+			i += end + 1
+			if i == len(s) || s[i] != '`' {
+				break
+			}
+			name += "`"
+			i++
+		}
+		if rest = s[i:]; rest != "" && rest[0] != '.' {
+			return "", "", errors.New("must have a dot behind a name in back-quotes")
+		}
+	}
+	switch {
+	case name == "":
+		return "", "", errors.New("has an empty name")
+	case !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxIdentifier || strings.ContainsRune(name, 0) || strings.HasSuffix(name, " "):
+		return "", "", fmt.Errorf("has a name that is longer than %d characters or ends in a space", maxIdentifier)
+	}
+	return name, rest, nil
+}
+
+func (c *Config) checkBinds(p *checker) {
+	type table struct{ schema, name string }
+	bound := make(map[table]string) // to the key in the file
+	for i, b := range c.Binds {
+		key := elementKey("bind", i, string(b.Column))
+		if b.Sequence == "" {
+			p.add(key+".sequence", "is missing")
+		}
+		if b.Column == "" {
+			p.add(key+".column", "is missing")
+			continue
+		}
+		schema, name, _, err := b.Column.Split()
+		if err != nil {
+			p.add(key+".column", `%v, as in "photos.id" or "album0.photos.id", is %q`, err, b.Column)
+			continue
+		}
+		if first, twice := bound[table{schema, name}]; twice {
+			p.add(key+".column", "one column of a table can be bound, and %s names the same table", first)
+		}
+		bound[table{schema, name}] = key
+	}
+	if len(c.Binds) > 0 && len(c.Shards) == 0 {
+		p.add("bind", "needs a [[shard]]: without one no statement reaches a table")
+	}
+}
