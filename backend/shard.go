@@ -47,6 +47,9 @@ type Hello struct {
 	InitConnect bool
 	// OwnCollation: it takes no notice of the collation that a login names.
 	OwnCollation bool
+	// FoldsTables: names of schemas and tables are the same in any letter case
+	// (lower_case_table_names).
+	FoldsTables bool
 	// WaitTimeout and InteractiveTimeout are its global wait_timeout and
 	// interactive_timeout, asked for together with SQLMode. 0: it could not be asked.
 	WaitTimeout, InteractiveTimeout time.Duration
@@ -178,6 +181,7 @@ func (n *Node) learn(h Hello) *Hello {
 		h.SQLMode, h.TellsSession = n.hello.SQLMode, n.hello.TellsSession
 		h.InitConnect, h.OwnCollation = n.hello.InitConnect, n.hello.OwnCollation
 		h.WaitTimeout, h.InteractiveTimeout = n.hello.WaitTimeout, n.hello.InteractiveTimeout
+		h.FoldsTables = n.hello.FoldsTables
 	}
 	if n.hello == nil || h != *n.hello {
 		changed := h // here: else every login would allocate one
@@ -209,7 +213,7 @@ func (n *Node) learnMode(told Hello) {
 	n.mu.Lock()
 	h := *n.hello // copies of the pointer may be read elsewhere
 	h.SQLMode, h.InitConnect, h.OwnCollation = told.SQLMode, told.InitConnect, told.OwnCollation
-	h.WaitTimeout, h.InteractiveTimeout = told.WaitTimeout, told.InteractiveTimeout
+	h.WaitTimeout, h.InteractiveTimeout, h.FoldsTables = told.WaitTimeout, told.InteractiveTimeout, told.FoldsTables
 	n.hello, n.modeKnown = &h, true
 	n.mu.Unlock()
 }

@@ -21,6 +21,7 @@ type callPlan struct {
 	own     bool   // the whole text can be answered here
 	rewrite bool   // some calls are replaced
 	perRow  bool   // some numbers are not one per call: see fillRows
+	fill    *filling
 }
 
 // planCalls decides about a text with calls. Names that are not served are an
@@ -28,7 +29,7 @@ type callPlan struct {
 // cannot be given a number is an error. Only the server can limit the rows of a text;
 // a prepared one is held to sql_select_limit when it is executed.
 func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, error) {
-	plan := callPlan{served: make([]bool, len(st.Calls))}
+	plan := callPlan{served: make([]bool, len(st.Calls)), fill: s.fill, rewrite: s.fill != nil}
 	numbers, all := 0, true
 	doubtful, certain := false, false // whether sequences are meant
 	for i := range st.Calls {
@@ -68,7 +69,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 	}
 	if st.Refusal != "" {
 		if numbers == 0 && (s.srv.opts.Unknown == UnknownRelay || doubtful && !certain) {
-			return callPlan{}, nil
+			return callPlan{served: make([]bool, len(st.Calls)), fill: s.fill, rewrite: s.fill != nil}, nil
 		}
 		return plan, refusedForm(st.Refusal)
 	}
@@ -76,6 +77,9 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 		return plan, err
 	}
 	plan.rewrite = plan.rewrite || numbers > 0
+	if plan.perRow && plan.fill != nil {
+		return plan, notSupported("NEXTVAL for each row beside a column that is filled from a sequence is not supported: give its number with NEXTVAL, too")
+	}
 	if mixesIDsLater(st, plan) {
 		return plan, notSupported("NEXTVAL and LAST_INSERT_ID() in one statement that stands behind another is not supported: send it alone")
 	}
@@ -225,7 +229,7 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 	const call, alias = len("IF(1,CAST(18446744073709551615 AS UNSIGNED),LAST_INSERT_ID(18446744073709551615))"), 1 << 10
 	if len(s.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
 		s.setValues(subs, slices.Repeat([]number{{value: math.MaxUint64}}, len(subs)), math.MaxUint64)
-		if s.splice(sql, subs) >= protocol.MaxFragment {
+		if s.splice(sql, subs, nil) >= protocol.MaxFragment {
 			return errTooLong
 		}
 	}
@@ -233,14 +237,23 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 	if err != nil {
 		return err
 	}
+	if err := s.takeKeys(plan.fill); err != nil {
+		return err
+	}
 	s.setValues(subs, values, previous.value)
-	size := s.splice(sql, subs)
+	size := s.splice(sql, subs, plan.fill.texts())
+	if size >= protocol.MaxFragment { // by what was filled in
+		return errTooLong
+	}
 	protocol.PutHeader(s.own, size, 0)
 	if st.Kind == statement.Set {
 		sql = bytes.Clone(sql) // which lies in the buffer that the client fills
 	}
-	if err := s.sendOwn(c); err != nil {
+	switch r, err := s.sendFilled(c, plan.fill); {
+	case err != nil:
 		return err
+	case r != noRemedy:
+		return s.refill(c, sql, plan, r)
 	}
 	s.noteDone(c, sql)
 	return nil
@@ -258,12 +271,12 @@ func (s *session) setValues(subs []statement.Substitution, values []number, prev
 	}
 }
 
-// splice writes the command with the text in s.stmt rewritten to s.own, but for its
+// splice writes the command with the text in s.stmt rewritten, and splices in it, to s.own, but for its
 // header, and returns its size without that.
-func (s *session) splice(sql []byte, subs []statement.Substitution) int {
+func (s *session) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) int {
 	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
 	s.own = append(s.own, s.attributes...)
-	s.own = s.stmt.Rewrite(s.own, sql, subs)
+	s.own = s.stmt.Splice(s.own, sql, subs, splices)
 	return len(s.own) - protocol.HeaderSize
 }
 
@@ -291,7 +304,7 @@ func (s *session) substitutions(st *statement.Statement, plan callPlan, previous
 		switch {
 		case plan.served[i] && call.Func != statement.Nextval:
 			subs[i].Replacement = statement.AsNullable
-		case plan.served[i] && call.Statement != first:
+		case plan.served[i] && call.Statement != first && !plan.fill.leads(call.Statement):
 			first = call.Statement
 			subs[i].Replacement = statement.AsLastInsertID
 		case plan.served[i]:
@@ -338,7 +351,7 @@ func mixesIDsLater(st *statement.Statement, plan callPlan) bool {
 		return false
 	}
 	for i := range st.Calls {
-		if n := st.Calls[i].Statement; n > 0 && plan.served[i] && mixesIDsIn(st, plan, n) {
+		if n := st.Calls[i].Statement; n > 0 && (plan.served[i] || plan.fill.disturbs(n)) && mixesIDsIn(st, plan, n) {
 			return true
 		}
 	}
@@ -346,7 +359,7 @@ func mixesIDsLater(st *statement.Statement, plan callPlan) bool {
 }
 
 func mixesIDsIn(st *statement.Statement, plan callPlan, index int) bool {
-	numbers, reads := false, false
+	numbers, reads := plan.fill.disturbs(index), false
 	for i := range st.Calls {
 		if st.Calls[i].Statement != index {
 			continue

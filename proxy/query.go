@@ -34,6 +34,9 @@ func (s *session) query(sql []byte) error {
 			})
 		}
 	}
+	if len(st.Tables) > 0 && s.boundTables() {
+		return s.answerAlone(func() error { return s.filled(sql) })
+	}
 	if st.Plain() && !s.state.nextTransaction && !s.srv.opts.LastInsertIDExact && s.srv.opts.Shards.Default() != nil {
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {
@@ -131,7 +134,7 @@ func (s *session) single(sql []byte) error {
 			return err
 		}
 	}
-	if len(st.Calls) > 0 || st.Refusal != "" {
+	if len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil {
 		if passOn, err := s.keys(sql); !passOn || err != nil {
 			return err
 		}
@@ -181,6 +184,9 @@ func (s *session) noteDone(c *backend.Conn, sql []byte) {
 		return
 	}
 	s.state.transacted(s.stmt.Kind, s.stmt.Words)
+	if changesTables(s.stmt.Kind) && s.srv.bindings.Load() != nil {
+		s.srv.columns.forget()
+	}
 	if s.stmt.Kind == statement.Set {
 		s.state.setVariables(&s.stmt, sql)
 		s.state.knows(c, s.state.version)

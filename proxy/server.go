@@ -75,6 +75,10 @@ type sequencer interface {
 	Advance(ctx context.Context, name []byte, n uint64) (id uint64, err error)
 	// AdvanceOrCreate is Advance where the sequence may have to be created, from 1.
 	AdvanceOrCreate(ctx context.Context, name []byte, n uint64) (id uint64, created bool, err error)
+	// Step returns how far apart the numbers of a sequence are.
+	Step(ctx context.Context, name []byte) (uint64, error)
+	// Avoid says that somebody is about to use numbers that he has chosen himself.
+	Avoid(ctx context.Context, name []byte, numbers []uint64) error
 }
 
 // administrator answers statements about sequences as things (CREATE SEQUENCE, SHOW
@@ -95,6 +99,8 @@ type Options struct {
 	Unknown   UnknownSequence
 	// Tickets are the tables whose ticket idioms are answered here.
 	Tickets []TicketTable
+	// Bindings are columns that are filled from sequences.
+	Bindings []Binding
 	// RelayLogins has users that are not among Users checked by the default shard's
 	// server; of them Admins may change sequences.
 	RelayLogins bool
@@ -141,8 +147,10 @@ type Server struct {
 	log      *zap.Logger
 	listener net.Listener
 	instance uint32
-	texts    *statement.Cache // of all sessions
-	tickets  ticketTables     // nil: there are none
+	tickets  ticketTables             // nil: there are none
+	texts    *statement.Cache         // of all sessions
+	bindings atomic.Pointer[bindings] // nil: nothing is bound
+	columns  columnCache
 
 	attributes   protocol.Attrs // of every connection to a server
 	oldPasswords bool           // some user has an old password
@@ -176,6 +184,9 @@ func New(opts Options) *Server {
 		tickets:  newTicketTables(opts.Tickets),
 		stopping: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
+	}
+	if b := newBindings(opts.Bindings); b != nil {
+		s.bindings.Store(b)
 	}
 	for _, u := range opts.Users {
 		u.rights = newRights(u.Sequences)

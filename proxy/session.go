@@ -53,10 +53,14 @@ type session struct {
 	conns         map[*backend.Shard]*backend.Conn
 	cur           *backend.Conn
 
-	stmt       statement.Statement // of the command being handled
-	attributes []byte              // before the text being handled, with QueryAttributes; in the client's buffer
-	out        []byte              // answers of our own, not yet written
-	own        []byte              // scratch: a command of our making
+	stmt      statement.Statement // of the command being handled
+	insertion statement.Insertion // a closer look at it
+	// columnsCached: the columns of a table were not asked for just now.
+	columnsCached bool
+	fill          *filling // what of it is filled in; nil: nothing
+	attributes    []byte   // before the text being handled, with QueryAttributes; in the client's buffer
+	out           []byte   // answers of our own, not yet written
+	own           []byte   // scratch: a command of our making
 
 	// The client's buffer begins with commands that are taken into the batch,
 	// then commands that were parsed, then what was not looked at.
@@ -232,6 +236,7 @@ func (s *session) drain() {
 // trim gives up what an unusually large command left behind, before a wait.
 func (s *session) trim() {
 	s.stmt.Trim()
+	s.insertion.Trim()
 	if cap(s.own) > maxKept {
 		s.own = nil
 	}

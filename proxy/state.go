@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ type state struct {
 	escapesUnknown bool
 	// charset is the name of character_set_client; "" if it is not known.
 	charset string
+
+	inserts insertModes
 
 	lastID lastInsertID
 	// lastOwn says whether the client's last statement was answered by the proxy,
@@ -174,6 +177,9 @@ func (st *state) pin(why string) {
 	}
 	st.pins = append(st.pins, why)
 }
+
+// pinned says whether it was remembered.
+func (st *state) pinned(why string) bool { return slices.Contains(st.pins, why) }
 
 // unpin takes a reason back.
 func (st *state) unpin(why string) {
@@ -351,6 +357,7 @@ func (st *state) setCharset(name string) {
 // here: see session.readable.
 func (st *state) loseMode() {
 	st.metadata, st.quotesUnknown, st.escapesUnknown = true, true, true
+	st.inserts.conn = nil
 	st.askMode()
 }
 

@@ -55,23 +55,23 @@ type Substitution struct {
 //
 // st must have no Refusal.
 func (st *Statement) Rewrite(dst, sql []byte, substitutions []Substitution) []byte {
-	from, item := 0, 0
-	for i := range st.Calls {
-		c := &st.Calls[i]
-		dst, item, from = st.appendAliases(dst, sql, substitutions, item, from, c.Start)
-		s := substitutions[i]
-		if s.Replacement == Keep {
-			continue
-		}
-		dst = append(dst, sql[from:c.Start]...)
-		if c.Start > 0 && wordByte[sql[c.Start-1]] {
-			dst = append(dst, ' ') // SELECT@@identity
-		}
-		dst = s.append(dst, c, sql)
-		from = c.End
+	return st.Splice(dst, sql, substitutions, nil)
+}
+
+// appendCall writes what stands in the place of call i, and what stands before it
+// from from.
+func (st *Statement) appendCall(dst, sql []byte, subs []Substitution, i, item, from int) ([]byte, int, int) {
+	c := &st.Calls[i]
+	dst, item, from = st.appendAliases(dst, sql, subs, item, from, c.Start)
+	s := subs[i]
+	if s.Replacement == Keep {
+		return dst, item, from
 	}
-	dst, _, from = st.appendAliases(dst, sql, substitutions, item, from, len(sql))
-	return append(dst, sql[from:]...)
+	dst = append(dst, sql[from:c.Start]...)
+	if c.Start > 0 && wordByte[sql[c.Start-1]] {
+		dst = append(dst, ' ') // SELECT@@identity
+	}
+	return s.append(dst, c, sql), item, c.End
 }
 
 // append writes the text of the substitution of call c in sql.

@@ -115,6 +115,13 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 	case conf.UnknownSequenceRelay:
 		opts.Unknown = proxy.UnknownRelay
 	}
+	for _, b := range cfg.Binds {
+		schema, table, column, err := b.Column.Split()
+		if err != nil {
+			return opts, fmt.Errorf("bind %q: %w", b.Column, err)
+		}
+		opts.Bindings = append(opts.Bindings, proxy.Binding{Schema: schema, Table: table, Column: column, Sequence: b.Sequence})
+	}
 	for i := range cfg.Users {
 		u := &cfg.Users[i]
 		opts.Users = append(opts.Users, proxy.User{

@@ -1,0 +1,84 @@
+package proxy
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Binding is a column that gets its numbers from a sequence where a statement gives it
+// none. All are in UTF-8.
+type Binding struct {
+	Schema   string // "" is every schema
+	Table    string
+	Column   string
+	Sequence string
+}
+
+// bindings are the columns that are bound. They do not change.
+type bindings struct {
+	tables map[string][]Binding // by their name in lower case
+}
+
+// newBindings makes bindings of lists, of which the first that names a table counts;
+// nil of nothing.
+func newBindings(lists ...[]Binding) *bindings {
+	b := &bindings{tables: make(map[string][]Binding)}
+	for _, list := range lists {
+		for _, one := range list {
+			key := strings.ToLower(one.Table)
+			b.tables[key] = append(b.tables[key], one)
+		}
+	}
+	if len(b.tables) == 0 {
+		return nil
+	}
+	return b
+}
+
+// named returns those of the tables with this name, in any letter case. name is in
+// UTF-8, or any character set that has ASCII at its place.
+func (b *bindings) named(name []byte) []Binding {
+	var lower [64]byte
+	if len(name) > len(lower) || !ascii(name) {
+		return b.tables[strings.ToLower(string(name))]
+	}
+	for i, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		lower[i] = c
+	}
+	return b.tables[string(lower[:len(name)])]
+}
+
+// bindingOf returns the one of list that is for a table, or nil. One that names the
+// schema counts more than one for all. With folds, letter case means nothing.
+func bindingOf(list []Binding, schema, table string, folds bool) *Binding {
+	same := func(a, b string) bool { return a == b || folds && strings.EqualFold(a, b) }
+	var found *Binding
+	for i := range list {
+		b := &list[i]
+		if !same(b.Table, table) || b.Schema != "" && !same(b.Schema, schema) {
+			continue
+		}
+		if found == nil || found.Schema == "" && b.Schema != "" {
+			found = b
+		}
+	}
+	return found
+}
+
+// utf8Charset says whether texts in a character set of MySQL's are UTF-8.
+func utf8Charset(name string) bool {
+	switch name {
+	case "utf8mb4", "utf8mb3", "utf8":
+		return true
+	}
+	return false
+}
+
+// inCharset returns a name, in UTF-8, as it stands in a text of the session. It is
+// false where that takes a conversion.
+func (s *session) inCharset(name string) ([]byte, bool) {
+	return []byte(name), utf8Charset(s.state.charset) && utf8.ValidString(name) || ascii([]byte(name))
+}

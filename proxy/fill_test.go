@@ -1,0 +1,126 @@
+package proxy_test
+
+import (
+	"fmt"
+	"testing"
+
+	"seqproxy/proxy"
+)
+
+// bound is a setup whose proxy fills columns from sequences.
+func bound(bindings ...proxy.Binding) setup {
+	return setup{Proxy: func(o *proxy.Options) { o.Bindings = bindings }}
+}
+
+// given is a step of a script whose text takes n numbers from photos through the proxy,
+// and from AUTO_INCREMENT direct.
+func given(n int, sql string) string { return fmt.Sprintf("%s => /*{p%d}*/ %s", sql, n, sql) }
+
+// meet makes the next number of AUTO_INCREMENT that of the sequence, behind a step that
+// took none.
+const meet = "direct: ALTER TABLE photos AUTO_INCREMENT = {p1}"
+
+func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
+	o := newOracle(t, bound(proxy.Binding{Table: "photos", Column: "id", Sequence: "photos"}, proxy.Binding{Table: "plain", Column: "id", Sequence: "photos"}),
+		"CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100) NOT NULL DEFAULT '', parent BIGINT UNSIGNED, n INT, UNIQUE (n))",
+		"CREATE TABLE plain (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100) NOT NULL DEFAULT '', parent BIGINT UNSIGNED)",
+		"CREATE TABLE other (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a INT)",
+		"INSERT INTO photos (id, title) VALUES (1, 'one'), (2, 'two')",
+	)
+	const all = "SELECT * FROM photos ORDER BY id"
+	o.run(t, []script{
+		{"where the column is left out", []string{
+			meet,
+			given(1, "INSERT INTO photos (title) VALUES ('a')"), left,
+			given(1, "insert photos(title)values('b');"), left,
+			given(1, "INSERT INTO photos () VALUES ()"), left,
+			given(1, "INSERT INTO photos VALUES ()"), left,
+			given(1, "INSERT INTO photos SET title = 'c', n = 3"), left,
+			given(2, "INSERT INTO photos () VALUES (), ()"), left,
+			given(1, "REPLACE INTO photos (title, n) VALUES ('d', 3)"), left,
+			given(1, "REPLACE photos SET title = 'e', n = 3"), left,
+			given(3, "INSERT INTO photos (title, n) VALUES ('f', 1 + (2 * 3)), (CONCAT('g', ')'), NULL), ('h', DEFAULT)"), left,
+			"SELECT ROW_COUNT()",
+			given(1, "/* x */ INSERT /*! LOW_PRIORITY */ INTO /* photos */ `photos` (title) /* VALUES */ VALUES ('it''s \\' ), ('/*' -- x\n)"), left,
+			all,
+		}},
+		{"where the value is empty", []string{
+			meet,
+			given(1, "INSERT INTO photos (id, title) VALUES (NULL, 'a')"), left,
+			given(1, "INSERT INTO photos (id, title) VALUES (0, 'b')"), left,
+			given(1, "INSERT INTO photos (title, id) VALUES ('c', DEFAULT)"), left,
+			given(1, "INSERT INTO photos (title, ID) VALUES ('d', '0')"), left,
+			given(1, "INSERT INTO photos SET id = NULL, title = 'e'"), left,
+			given(1, "INSERT INTO photos SET title = 'f', photos.id = DEFAULT"), left,
+			given(4, "INSERT INTO photos (title, id) VALUES ('g', NULL), ('h', 0), ('i', DEFAULT), ('j', -0.0)"), left,
+			all,
+		}},
+		{"without a list of columns", []string{
+			meet,
+			given(1, "INSERT INTO photos VALUES (NULL, 'a', NULL, NULL)"), left,
+			given(2, "INSERT INTO photos VALUES (0, 'b', 1, 1), (DEFAULT, 'c', 2, 2)"), left,
+			"INSERT INTO photos VALUES (77, 'd', 3, 3)", left,
+			"INSERT INTO photos VALUES (NULL, 'e')",
+			"INSERT INTO photos VALUES (NULL, 'e', 3, 3, 3)",
+			all,
+			"ALTER TABLE photos MODIFY title VARCHAR(100) FIRST",
+			given(1, "INSERT INTO photos VALUES ('f', NULL, 4, 4)"), left,
+			"ALTER TABLE photos ADD m INT FIRST",
+			given(1, "INSERT INTO photos VALUES (1, 'g', NULL, 5, 5)"), left,
+			all,
+		}},
+		{"beside values that are given", []string{
+			"INSERT INTO photos (id, title) VALUES (500, 'a')", left,
+			"INSERT INTO photos (id, title) VALUES (501, 'b'), (502, 'c')", left,
+			meet,
+			given(2, "INSERT INTO photos (id, title) VALUES (503, 'd'), (NULL, 'e'), (0, 'f')"), left, meet,
+			given(1, "INSERT INTO photos (id, title) VALUES (504, 'g'), (NULL, 'h')"), left, meet,
+			"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
+			"INSERT INTO photos (id, title) VALUES (0, 'zero')", left,
+			given(1, "INSERT INTO photos (id, title) VALUES (NULL, 'h')"), left,
+			all,
+		}},
+		{"in steps", []string{
+			meet,
+			"SET auto_increment_increment = 1",
+			given(2, "INSERT INTO photos (title) VALUES ('a'), ('b')"), left,
+			all,
+		}},
+		{"with LAST_INSERT_ID() in it", []string{
+			meet,
+			"SELECT LAST_INSERT_ID(42)",
+			given(1, "INSERT INTO photos (title, parent) VALUES ('a', LAST_INSERT_ID())"), left,
+			given(2, "INSERT INTO photos (title, parent) VALUES ('b', LAST_INSERT_ID()), ('c', @@last_insert_id)"), left,
+			given(1, "INSERT INTO photos (id, parent) VALUES (NULL, LAST_INSERT_ID())"), left,
+			"INSERT INTO other (a) VALUES (LAST_INSERT_ID())", left,
+			all,
+		}},
+		{"that fails", []string{
+			meet,
+			given(1, "INSERT INTO photos (title, n) VALUES ('a', 1)"), left,
+			"INSERT INTO photos (title, nothing) VALUES ('a', 1)", left,
+			"INSERT INTO photos (title) VALUES ('a', 1)", left,
+			"INSERT INTO photos (title, n) VALUES ('a'), ('b', 1)", left,
+			"INSERT INTO photos (title, n) VALUES ('a', )",
+			all,
+		}},
+		{"in a transaction", []string{
+			meet,
+			"BEGIN",
+			given(1, "INSERT INTO photos (title) VALUES ('a')"), left,
+			"ROLLBACK", left,
+			"START TRANSACTION READ ONLY",
+			given(1, "INSERT INTO photos (title) VALUES ('a')"),
+			"ROLLBACK",
+			all,
+		}},
+		{"in other modes", []string{
+			meet,
+			"SET sql_mode = 'ANSI_QUOTES'",
+			given(1, `INSERT INTO "photos" ("title", "id") VALUES ('\'', NULL)`), left,
+			"SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+			given(1, `INSERT INTO photos (title) VALUES ('\')`), left,
+			all,
+		}},
+	})
+}

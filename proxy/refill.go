@@ -1,0 +1,171 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// remedy is why a text that was filled in failed, if that can be mended.
+type remedy uint8
+
+const (
+	noRemedy    remedy = iota
+	newNumbers         // somebody has used a number that was not his
+	newColumns         // the table's columns are not what they were
+	notTheTable        // the table has no such column
+)
+
+// sendFilled sends the command in s.own, in the place of the client's, and relays the
+// answer, unless that is an error for which there is a remedy: the server has done
+// nothing then, and the command waits to be sent again. A text is repeated once.
+func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
+	s.state.lastOwn = ownNothing
+	if f == nil || f.repeated || s.stmt.Kind == statement.Multi {
+		return noRemedy, s.sendOwn(c)
+	}
+	if err := s.flush(); err != nil {
+		return noRemedy, err
+	}
+	_, writeErr := c.Write(s.own)
+	if writeErr == nil {
+		if e, n := firstError(c); e != nil {
+			if r := s.remedyFor(e, f); r != noRemedy {
+				c.Discard(n)
+				s.release(c)
+				return r, nil
+			}
+		}
+	}
+	s.client.Discard(s.parsed)
+	s.parsed = 0
+	return noRemedy, s.awaitAnswers(c, writeErr, []expected{{shape: protocol.ShapeResult}})
+}
+
+// firstError waits for the beginning of an answer, and leaves it where it is. If that
+// is an error it returns it, and how many bytes it has.
+func firstError(c *backend.Conn) (*protocol.ServerError, int) {
+	for {
+		b := c.Buffered()
+		if len(b) > protocol.HeaderSize {
+			size := protocol.PayloadLen(b)
+			if b[protocol.HeaderSize] != 0xff {
+				return nil, 0
+			}
+			if len(b) >= protocol.HeaderSize+size {
+				payload := b[protocol.HeaderSize : protocol.HeaderSize+size]
+				if c.Capabilities.Has(protocol.Progress) && protocol.IsProgress(payload) {
+					return nil, 0
+				}
+				c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
+				if _, ev := c.Answer.Walk(b[:protocol.HeaderSize+size]); ev != protocol.Done {
+					return nil, 0
+				}
+				var e *protocol.ServerError
+				if !errors.As(protocol.ParseServerError(payload), &e) {
+					return nil, 0
+				}
+				return e, protocol.HeaderSize + size
+			}
+		}
+		if c.Fill() != nil {
+			return nil, 0 // which whoever relays the answer meets, too
+		}
+	}
+}
+
+// remedyFor says what can be done about an error.
+func (s *session) remedyFor(e *protocol.ServerError, f *filling) remedy {
+	k := &f.keys[0]
+	switch e.Code {
+	case mysql.ER_DUP_ENTRY:
+		// Of several rows some may be in a table without transactions.
+		if k.rows == 1 && k.numbers == 1 && duplicateOf(e.Message, k.first) && !readsPrevious(&s.stmt, f) {
+			return newNumbers
+		}
+	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
+		s.srv.columns.forget()
+		switch {
+		case s.columnsCached:
+			return newColumns
+		case k.added && e.Code == mysql.ER_BAD_FIELD_ERROR:
+			return notTheTable
+		}
+	}
+	return noRemedy
+}
+
+// readsPrevious says whether a text reads the LAST_INSERT_ID() of before, which the
+// failed attempt has moved.
+func readsPrevious(st *statement.Statement, f *filling) bool {
+	return st.Words&statement.ReadsLastInsertID != 0 && len(f.keys) > 0
+}
+
+// duplicateOf says whether the message of error 1062 is about number n: in all
+// languages the first thing in quotes is the value.
+func duplicateOf(message string, n uint64) bool {
+	b := []byte(message)
+	from := bytes.IndexByte(b, '\'')
+	if from < 0 {
+		return false
+	}
+	b = b[from+1:]
+	to := bytes.IndexByte(b, '\'')
+	return to >= 0 && string(b[:to]) == strconv.FormatUint(n, 10)
+}
+
+// refill handles the text once more that sendFilled has found a remedy for.
+func (s *session) refill(c *backend.Conn, sql []byte, plan callPlan, r remedy) error {
+	switch r {
+	case newColumns:
+		f, err := s.planFilling(sql)
+		if err != nil {
+			return err
+		}
+		s.fill = f
+	case notTheTable:
+		t, k := s.stmt.Table(), &plan.fill.keys[0]
+		names, err := s.askColumns(c, string(sql[t.Start:t.End]))
+		if err != nil {
+			return err
+		}
+		same := s.sameColumn(k.binding.Column)
+		if !containsName(names, same) {
+			s.fill = nil // a table of the same name
+		}
+	}
+	plan.fill = s.fill
+	if plan.fill != nil {
+		plan.fill.repeated = true
+		return s.rewrite(sql, plan)
+	}
+	if passOn, err := s.keys(sql); !passOn || err != nil {
+		return err
+	}
+	return s.passOn(sql)
+}
+
+func containsName(names [][]byte, same func([]byte) bool) bool {
+	for _, name := range names {
+		if same(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// changesTables says whether a statement of a kind may change the columns of a table.
+func changesTables(k statement.Kind) bool {
+	switch k {
+	case statement.OtherDDL, statement.CreateTemporaryTable, statement.CreateStored, statement.DropDatabase, statement.Multi, statement.Other,
+		statement.Call, statement.Execute, statement.ExecuteImmediate:
+		return true
+	}
+	return false
+}

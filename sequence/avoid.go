@@ -1,0 +1,200 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Avoid is told of numbers that somebody has chosen himself, before he uses them: they are not handed out any more, as AUTO_INCREMENT
+// does not give what an INSERT gave. What is in memory here is taken out of it; a number above the counter moves the counter there.
+// Nothing is known of what other proxies hold in memory, and of numbers that were handed out before.
+//
+// The counter is moved ahead further than was asked for, by the size of a segment, unless the sequence has a typed CACHE n: so
+// an import of a million rising numbers moves it every thousand.
+//
+// Errors are those of Take. numbers is not kept, and may be in any order; 0 is no number.
+func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) error {
+	deadline := time.Now().Add(s.opts.AllocateTimeout)
+	for again := true; ; again = false {
+		c, err := s.findOrCreate(ctx, name, deadline)
+		if err != nil {
+			return err
+		}
+		err = s.avoid(ctx, c, numbers, deadline)
+		if !again || !errors.Is(err, ErrUnknown) {
+			return err
+		}
+		s.forget(name, c)
+	}
+}
+
+func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadline time.Time) error {
+	highest := uint64(0)
+	for _, n := range numbers {
+		highest = max(highest, n)
+	}
+	caches := s.cachesOf(c)
+	if s.avoidHeld(caches, numbers, highest) {
+		return nil
+	}
+	// Nobody reserves in this proxy meanwhile, and what was reserved is in the caches.
+	if !c.reserveAlone(ctx, deadline) {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return &UnavailableError{Sequence: c.name, Server: s.serverName(), Waited: s.opts.AllocateTimeout, Err: s.whyNot()}
+	}
+	defer c.reserving.Unlock()
+	if s.avoidHeld(caches, numbers, highest) {
+		return nil
+	}
+	c.mu.Lock()
+	if err := c.end; err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	floor := highest
+	if c.exact == 0 {
+		floor += min(c.size, c.max-min(c.max, floor))
+	}
+	floor = min(floor, c.max)
+	c.mu.Unlock()
+	if !s.begin() {
+		return ErrClosed
+	}
+	defer s.tasks.Done()
+	r, stop := s.request(ctx)
+	defer stop()
+	if err := s.server.raiseTo(r.ctx, c.name, floor); err != nil {
+		return r.failed(c.name, err)
+	}
+	c.mu.Lock()
+	c.top = max(c.top, floor)
+	if highest > c.max { // beyond what the table can hold: there is nothing above to go on with
+		c.top = max(c.top, highest)
+	}
+	c.mu.Unlock()
+	return nil
+}
+
+// cachesOf returns the caches of c's counter, c first.
+func (s *Sequences) cachesOf(c *cache) []*cache {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := []*cache{c}
+	for key, stepped := range s.steps {
+		if key.of == c {
+			all = append(all, stepped)
+		}
+	}
+	return all
+}
+
+// avoidHeld takes numbers out of what caches hold. It reports whether that is all there is to do: the highest is not above the counter.
+func (s *Sequences) avoidHeld(caches []*cache, numbers []uint64, highest uint64) bool {
+	top := uint64(0)
+	for i, c := range caches {
+		c.mu.Lock()
+		for _, n := range numbers {
+			if i == 0 {
+				c.cutOneLocked(n)
+			} else {
+				c.skipLocked(n)
+			}
+		}
+		top = max(top, c.top)
+		c.mu.Unlock()
+	}
+	return highest <= top
+}
+
+// reserveAlone locks c.reserving. It reports false if that cannot be had in time.
+func (c *cache) reserveAlone(ctx context.Context, deadline time.Time) bool {
+	for pause := 50 * time.Microsecond; !c.reserving.TryLock(); pause = min(2*pause, 10*time.Millisecond) {
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return false
+		}
+		time.Sleep(pause)
+	}
+	return true
+}
+
+// cutOneLocked takes n out of what is held. Where that would leave too many pieces, what lies before it is given up.
+func (c *cache) cutOneLocked(n uint64) {
+	at := -1 // index in queue, or of none: cur
+	whole := &c.cur
+	for !whole.has(n) {
+		if at++; at >= len(c.queue) {
+			return
+		}
+		whole = &c.queue[at]
+	}
+	behind := *whole
+	before := whole.upTo(n) // with n
+	behind.Take(before)
+	before--
+	c.held--
+	c.skipped++
+	if before > 0 && behind.Remaining() > 0 && len(c.queue) >= maxQueued {
+		c.held -= before
+		c.skipped += before
+		before = 0
+	}
+	switch {
+	case before == 0:
+		*whole = behind
+	case behind.Remaining() == 0:
+		whole.Trim(before)
+	default:
+		whole.Trim(before)
+		c.queue = slices.Insert(c.queue, at+1, behind)
+	}
+	c.queue = slices.DeleteFunc(c.queue, func(s Segment) bool { return s.Remaining() == 0 })
+	if c.cur.Remaining() == 0 {
+		c.advanceLocked(1)
+	}
+}
+
+// skipLocked is cutOneLocked for a cache of whole steps: it gives up everything up to n, if n is held.
+func (c *cache) skipLocked(n uint64) {
+	held := c.cur.has(n)
+	for i := range c.queue {
+		held = held || c.queue[i].has(n)
+	}
+	if held {
+		c.discardLocked()
+	}
+}
+
+// Step returns how far apart the numbers of a sequence are, its INCREMENT. Errors are those of Take.
+func (s *Sequences) Step(ctx context.Context, name []byte) (uint64, error) {
+	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.opts.AllocateTimeout))
+	if err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.rule.step, 1), nil
+}
+
+// findOrCreate is find for a sequence that Take would create.
+func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time.Time) (*cache, error) {
+	c, err := s.find(ctx, name, time.Until(deadline))
+	if errors.Is(err, ErrUnknown) && s.opts.CreateUnknown {
+		if err = s.createUnknown(ctx, name, deadline); err == nil {
+			c, err = s.find(ctx, name, time.Until(deadline))
+		}
+	}
+	return c, err
+}
+
+// raiseTo moves a counter ahead to floor, should it be below.
+func (v *server) raiseTo(ctx context.Context, name string, floor uint64) error {
+	if _, err := v.pool().ExecContext(ctx, v.table.raise(), floor, name); err != nil {
+		return fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package sequence
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "large": 0})
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+	}{
+		{"small segments", steadySize(7)},
+		{"segments of 100", steadySize(100)},
+		{"large", cacheSize(1000)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p.exec(t, "UPDATE sequence SET id = 0 WHERE name = 'photos'")
+			s := p.open(t, c.change)
+			var book ledger
+			top := uint64(1)
+			random := rand.New(rand.NewPCG(1, 2))
+			for i := range 3000 {
+				switch random.IntN(4) {
+				case 0, 1:
+					n := uint64(1 + random.IntN(5))
+					first := mustTake(t, s, "photos", n)
+					book.add(t, fmt.Sprint("take ", i), first, n)
+					top = max(top, first+n)
+				case 2: // as an import does it: rising
+					numbers := make([]uint64, 0, 20)
+					for range 1 + random.IntN(20) {
+						if _, given := book.given[top]; !given {
+							book.add(t, fmt.Sprint("rising ", i), top, 1)
+							numbers = append(numbers, top)
+						}
+						top++
+					}
+					if err := s.Avoid(t.Context(), []byte("photos"), numbers); err != nil {
+						t.Fatal(err)
+					}
+				default: // anywhere near
+					n := max(top, 50) - 50 + uint64(random.IntN(400))
+					if _, given := book.given[n]; given || n == 0 {
+						continue
+					}
+					book.add(t, fmt.Sprint("anywhere ", i), n, 1)
+					if err := s.Avoid(t.Context(), []byte("photos"), []uint64{n}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			held := s.names.get([]byte("photos"))
+			held.mu.Lock()
+			defer held.mu.Unlock()
+			sum := held.cur.Remaining()
+			for _, q := range held.queue {
+				sum += q.Remaining()
+			}
+			if sum != held.held || len(held.queue) > maxQueued+1 {
+				t.Errorf("held: got %d in %d pieces, the pieces sum up to %d", held.held, len(held.queue), sum)
+			}
+		})
+	}
+}
+
+func TestAnImportMovesTheCounterInSteps(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 10})
+	s := p.open(t, steadySize(1000))
+	other := p.open(t, steadySize(1000))
+	moved, last := 0, uint64(0)
+	for n := uint64(5000); n < 15000; n++ {
+		if err := s.Avoid(t.Context(), []byte("photos"), []uint64{n}); err != nil {
+			t.Fatal(err)
+		}
+		if n%100 != 0 {
+			continue
+		}
+		id := p.id(t, "photos")
+		if id < n {
+			t.Fatalf("counter: got %d after %d was chosen", id, n)
+		}
+		if id != last {
+			moved, last = moved+1, id
+		}
+	}
+	if moved > 11 {
+		t.Errorf("10000 rising numbers moved the counter %d times, want about 10", moved)
+	}
+	if got := mustTake(t, other, "photos", 1); got < 15000 {
+		t.Errorf("another proxy: got %d, want a number above the import's", got)
+	}
+	if got := mustTake(t, s, "photos", 1); got < 15000 {
+		t.Errorf("got %d, want a number above the import's", got)
+	}
+	// A sequence of a typed size is moved exactly.
+	if _, err := s.Create(t.Context(), CreateOptions{Name: "exact", Cache: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Avoid(t.Context(), []byte("exact"), []uint64{70}); err != nil {
+		t.Fatal(err)
+	}
+	wantTaken(t, s, "exact", 71, 72)
+}

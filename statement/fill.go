@@ -1,0 +1,189 @@
+package statement
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Splice puts Text in the place of sql[Start:End].
+type Splice struct {
+	Start, End int
+	Text       []byte
+}
+
+// Key says of the column that is to be filled what the text does not.
+type Key struct {
+	// Column is its name, in the client's character set.
+	Column []byte
+	// Columns are those of the table, in order, where the text names none; Index is
+	// that of the key among them.
+	Columns [][]byte
+	Index   int
+	// ZeroStays: 0 is a value like others (NO_AUTO_VALUE_ON_ZERO). TextIsZero: so is a
+	// string that is no number; otherwise it is an error, which is left to the server.
+	ZeroStays, TextIsZero bool
+}
+
+// Filling says what becomes of one row's key.
+type Filling uint8
+
+// The fillings.
+const (
+	FillNot     Filling = iota // what stands there stays
+	FillNumber                 // a number is put in its place
+	FillIfEmpty                // a number, should the expression be NULL or 0
+	FillParam                  // a number, should the parameter be NULL or 0
+)
+
+// NeedsColumns reports, between Read and ReadRows, whether the text has values
+// without saying of which columns: they are those of the table.
+func (in *Insertion) NeedsColumns() bool {
+	if len(in.Columns) > 0 {
+		return false
+	}
+	p := in.l
+	if in.Source == InsertValues {
+		if p.next(); p.is('(') {
+			p.next()
+			return !p.is(')') // INSERT INTO t VALUES () is the defaults of all
+		}
+	}
+	return in.Source != InsertSet
+}
+
+// Filling says what becomes of row i's key.
+func (in *Insertion) Filling(i int, k *Key) Filling {
+	switch in.Rows[i].Value.Kind {
+	case ValueMissing, ValueNull, ValueDefault:
+		return FillNumber
+	case ValueZero:
+		if !k.ZeroStays {
+			return FillNumber
+		}
+	case ValueText:
+		if k.TextIsZero && !k.ZeroStays {
+			return FillNumber
+		}
+	case ValueParam:
+		return FillParam
+	case ValueExpression, ValueOpaque:
+		return FillIfEmpty
+	}
+	return FillNot
+}
+
+// MayBeZero reports whether what becomes of a row depends on whether 0 is a value.
+func (in *Insertion) MayBeZero() bool {
+	for i := range in.Rows {
+		switch in.Rows[i].Value.Kind {
+		case ValueZero, ValueText, ValueExpression, ValueParam:
+			return true
+		}
+	}
+	return false
+}
+
+// Complete reports whether every row has n values.
+func (in *Insertion) Complete(n int) bool {
+	for i := range in.Rows {
+		if in.Rows[i].Values != n {
+			return false
+		}
+	}
+	return true
+}
+
+// Clone returns a copy that stays when in reads on. It cannot read.
+func (in *Insertion) Clone() *Insertion {
+	c := *in
+	c.Rows, c.Columns, c.values = slices.Clone(in.Rows), slices.Clone(in.Columns), nil
+	c.st = Statement{}
+	return &c
+}
+
+// AppendList appends what has to be said of the columns so that the key is among
+// them, and where its value is missing in rows, is the last. It must come before the
+// splices of the rows, and only if there are columns to be named: see Missing.
+func (in *Insertion) AppendList(dst []Splice, k *Key) []Splice {
+	switch {
+	case in.Source == InsertSet:
+		return dst
+	case len(in.Columns) > 0:
+		return append(dst, Splice{in.ListEnd, in.ListEnd, in.appendName([]byte(", "), k.Column)})
+	}
+	text := []byte(" (")
+	if len(k.Columns) == 0 {
+		text = in.appendName(text, k.Column)
+	}
+	for i, name := range k.Columns {
+		if i > 0 {
+			text = append(text, ", "...)
+		}
+		text = in.appendName(text, name)
+	}
+	return append(dst, Splice{in.ListStart, in.ListEnd, append(text, ") "...)})
+}
+
+// AppendAlias appends the alias of a column that AppendList has added, where the
+// columns have aliases. It must come behind the splices of the rows.
+func (in *Insertion) AppendAlias(dst []Splice) []Splice {
+	if in.AliasEnd == 0 {
+		return dst
+	}
+	return append(dst, Splice{in.AliasEnd, in.AliasEnd, []byte(", `seqproxy key`")})
+}
+
+// AppendNumber appends what puts value, an expression, into row i as the key.
+func (in *Insertion) AppendNumber(dst []Splice, i int, k *Key, value []byte) []Splice {
+	r := &in.Rows[i]
+	if r.Value.Kind != ValueMissing {
+		return append(dst, Splice{r.Value.Start, r.Value.End, value})
+	}
+	var text []byte
+	if r.Values > 0 {
+		text = append(text, ", "...)
+	}
+	if in.Source == InsertSet {
+		text = append(in.appendName(text, k.Column), " = "...)
+	}
+	return append(dst, Splice{r.End, r.End, append(text, value...)})
+}
+
+// AppendIfEmpty appends what makes row i's key value, should it be NULL or 0. value
+// is an expression whose type is that of a string: of two numbers the server would
+// make one of their common type, which may be inexact.
+func (in *Insertion) AppendIfEmpty(dst []Splice, i int, k *Key, value []byte) []Splice {
+	v := &in.Rows[i].Value
+	open, closing := "IFNULL(NULLIF((", "), 0), "
+	if k.ZeroStays {
+		open, closing = "IFNULL((", "), "
+	}
+	return append(dst, Splice{v.Start, v.Start, []byte(open)},
+		Splice{v.End, v.End, append(append([]byte(closing), value...), ')')})
+}
+
+// appendName appends a name in back-quotes.
+func (in *Insertion) appendName(dst, name []byte) []byte {
+	cs := in.l.mode.Charset
+	dst = append(dst, '`')
+	for i := 0; i < len(name); i++ {
+		if cs.multi() {
+			if n := cs.mbLen(name, i); n > 1 {
+				dst = append(dst, name[i:i+n]...)
+				i += n - 1
+				continue
+			}
+		}
+		if name[i] == '`' {
+			dst = append(dst, '`')
+		}
+		dst = append(dst, name[i])
+	}
+	return append(dst, '`')
+}
+
+// AppendLastInsertID appends LAST_INSERT_ID(n).
+func AppendLastInsertID(dst []byte, n uint64) []byte {
+	dst = append(dst, "LAST_INSERT_ID("...)
+	return append(strconv.AppendUint(dst, n, 10), ')')
+}
