@@ -39,7 +39,7 @@ func (s *session) executeBulk(payload []byte) error {
 	switch {
 	case p == nil:
 		return s.unknownStatement(id, "mysqld_stmt_execute")
-	case p.own != nil:
+	case p.own != nil, p.rows != nil:
 		return errNotInBulk
 	case len(p.hidden) > 0:
 		return s.executeBulkHidden(p, payload)

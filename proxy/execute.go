@@ -26,6 +26,8 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(func() error { return s.executeOwn(p) })
 	case len(p.hidden) > 0:
 		return s.answerAlone(func() error { return s.executeHidden(p, payload) })
+	case p.rows != nil:
+		return s.answerAlone(func() error { return s.executeRows(p, payload) })
 	}
 	p.toServer(payload[1:])
 	if p.shape.plain && p.conn == s.cur && !s.state.nextTransaction && !s.srv.opts.LastInsertIDExact {
@@ -71,7 +73,7 @@ func (s *session) passExecution(p *prepared) error {
 // passable says whether an execution may be passed on without being held whole: all
 // that is needed of it is the statement.
 func (p *prepared) passable() bool {
-	return p.conn != nil && len(p.hidden) == 0 && p.set == nil && p.kill == nil && p.use == ""
+	return p.conn != nil && len(p.hidden) == 0 && p.rows == nil && p.set == nil && p.kill == nil && p.use == ""
 }
 
 // noteExecuted is noteDone for an execution.

@@ -64,7 +64,17 @@ func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0]})
 	before := o.nextNumber(t, "photos")
 	for _, test := range []struct{ form, text string }{
-		{"SELECT ... FROM", "SELECT NEXTVAL('photos') FROM photos"},
+		{"ORDER BY", "SELECT NEXTVAL('photos'), id FROM photos ORDER BY 2, 1"},
+		{"ORDER BY", "SELECT id, NEXTVAL('photos') AS n FROM photos ORDER BY ABS(`N`)"},
+		{"ORDER BY", "SELECT NEXTVAL('photos') FROM photos ORDER BY `nextval('photos')`"},
+		{"ORDER BY", "SELECT *, NEXTVAL('photos') FROM photos ORDER BY 3"},
+		{"GROUP BY", "SELECT NEXTVAL('photos') AS n FROM photos GROUP BY n"},
+		{"HAVING", "SELECT id, NEXTVAL('photos') AS n FROM photos HAVING n > 5"},
+		{"SELECT ... FROM", "SELECT id FROM photos ORDER BY NEXTVAL('photos')"},
+		{"SELECT ... FROM", "SELECT NEXTVAL('photos') + 1 FROM photos"},
+		{"SELECT ... FROM", "(SELECT NEXTVAL('photos') FROM photos)"},
+		{"two *", "SELECT photos.*, NEXTVAL('photos'), photos.* FROM photos"},
+		{"LAST_INSERT_ID(expression)", "SELECT NEXTVAL('photos'), LAST_INSERT_ID(7) FROM photos"},
 		{"ROLLUP", "SELECT NEXTVAL('photos') GROUP BY 1 WITH ROLLUP"},
 		{"SELECT ... FROM", "SELECT id FROM photos WHERE id = NEXTVAL('photos')"},
 		{"SELECT ... FROM", "SELECT * FROM (SELECT NEXTVAL('photos') AS a) d"},

@@ -22,6 +22,7 @@ type callPlan struct {
 	rewrite bool   // some calls are replaced
 	perRow  bool   // some numbers are not one per call: see fillRows
 	fill    *filling
+	rows    *rowNumbers // the columns that are filled; nil if none are
 }
 
 // planCalls decides about a text with calls. Names that are not served are an
@@ -220,7 +221,7 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 		}
 		previous = previousID{true, value}
 	}
-	c, err := s.attachFor(st)
+	c, err := s.attachWith(st, plan.rows.traits(traitsOf(st)))
 	if err != nil {
 		return err
 	}
@@ -233,9 +234,11 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 			return errTooLong
 		}
 	}
-	values, err := s.takeFor(st.Calls, plan.served)
-	if err != nil {
-		return err
+	values := slices.Repeat([]number{{value: protocol.Placeholder}}, len(st.Calls))
+	if plan.rows == nil {
+		if values, err = s.takeFor(st.Calls, plan.served); err != nil {
+			return err
+		}
 	}
 	if err := s.takeKeys(plan.fill); err != nil {
 		return err
@@ -248,6 +251,13 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 	protocol.PutHeader(s.own, size, 0)
 	if st.Kind == statement.Set {
 		sql = bytes.Clone(sql) // which lies in the buffer that the client fills
+	}
+	if plan.rows != nil {
+		if err := s.sendOwnRows(c, plan.rows, false); err != nil {
+			return err
+		}
+		s.noteDone(c, sql)
+		return nil
 	}
 	switch r, err := s.sendFilled(c, plan.fill); {
 	case err != nil:
@@ -304,6 +314,8 @@ func (s *session) substitutions(st *statement.Statement, plan callPlan, previous
 		switch {
 		case plan.served[i] && call.Func != statement.Nextval:
 			subs[i].Replacement = statement.AsNullable
+		case plan.served[i] && plan.rows != nil:
+			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: protocol.Placeholder}
 		case plan.served[i] && call.Statement != first && !plan.fill.leads(call.Statement):
 			first = call.Statement
 			subs[i].Replacement = statement.AsLastInsertID
@@ -380,7 +392,8 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 	subs := s.substitutions(st, plan, mixesIDs(st, plan))
 	for i := range subs {
 		call := &st.Calls[i]
-		if subs[i].Replacement == statement.Keep || call.Func == statement.CallConnectionID {
+		if subs[i].Replacement == statement.Keep || call.Func == statement.CallConnectionID ||
+			plan.rows != nil && call.Func == statement.Nextval {
 			continue
 		}
 		subs[i].Param = true
@@ -414,6 +427,9 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 		p.unbind(&e)
 		err = errMalformed
 	}
+	if err == nil && p.rows != nil {
+		err = s.rowsExecutable(p, payload)
+	}
 	if err == nil {
 		err = s.fillHidden(c, p, &e, attributes)
 	}
@@ -424,7 +440,7 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 		return s.dropLongData(c, p, err)
 	}
 	p.forgetLong()
-	if err := s.sendOwn(c); err != nil {
+	if err := s.sendOwnRows(c, p.rows, true); err != nil {
 		return err
 	}
 	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute

@@ -1,29 +1,389 @@
 package proxy
 
-import "seqproxy/statement"
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
 
 // fillRows sends a text in which a NEXTVAL stands where the server would evaluate it once
 // per row (statement.PlaceRow, PlaceSource, PlaceChange), so that one number spliced in
 // its place would be that of many rows. The text is the one in s.stmt; what of its calls
 // is to be replaced is in plan. No connection is attached yet, and no number taken.
-func (s *session) fillRows(_ []byte, plan callPlan) error {
-	return notFilled(&s.stmt, plan)
+func (s *session) fillRows(sql []byte, plan callPlan) error {
+	if err := s.planFilled(&s.stmt, sql, &plan); err != nil {
+		return err
+	}
+	return s.rewrite(sql, plan)
 }
 
-// notFilled refuses a text whose numbers are not one per call.
-func notFilled(st *statement.Statement, plan callPlan) error {
+// planFilled completes the plan of a text whose numbers are not one per call.
+func (s *session) planFilled(st *statement.Statement, sql []byte, plan *callPlan) error {
 	for i := range st.Calls {
 		if !plan.served[i] {
 			continue
 		}
 		switch st.Calls[i].Place {
-		case statement.PlaceRow:
-			return refusedForm("NEXTVAL in SELECT ... FROM")
 		case statement.PlaceSource:
 			return refusedForm("NEXTVAL in INSERT ... SELECT ... FROM")
 		case statement.PlaceChange:
 			return refusedForm("NEXTVAL in UPDATE or DELETE")
 		}
+	}
+	if err := s.knownAtPrepare(st, *plan); err != nil { // though there may be no row
+		return err
+	}
+	var err error
+	plan.rows, err = s.planRows(st, sql, plan.served)
+	return err
+}
+
+// rowNumbers are the columns of a statement's result that are numbers of sequences. The
+// server is asked for a placeholder in their place, which is constant, so that nothing it
+// does with the rows depends on how often it evaluates it; the numbers are written over
+// it as the rows pass. So there is one for each row that the client gets, and none for
+// others.
+type rowNumbers struct {
+	columns []int   // as protocol.FillOptions has them
+	asks    []asked // of the sequences, by column
+	types   []uint8 // of all columns of a prepared statement, as last defined
+}
+
+// planRows finds the columns that the NEXTVALs of a SELECT ... FROM are. The names are
+// valid as long as those of the calls.
+func (s *session) planRows(st *statement.Statement, sql []byte, served []bool) (*rowNumbers, error) {
+	columns, refusal := st.RowColumns(sql)
+	switch {
+	case refusal != "":
+		return nil, refusedForm(refusal)
+	case st.Words&statement.SetsLastInsertID != 0:
+		return nil, refusedForm("NEXTVAL beside LAST_INSERT_ID(expression) in SELECT ... FROM")
+	}
+	for i := range st.Calls {
+		if served[i] && st.Calls[i].Func != statement.Nextval {
+			return nil, refusedForm("NEXTVAL beside LASTVAL or SETVAL in SELECT ... FROM")
+		}
+	}
+	if err := s.digitsInRows(); err != nil {
+		return nil, err
+	}
+	r := &rowNumbers{}
+	for _, c := range columns {
+		if !served[c.Call] {
+			continue
+		}
+		call := &st.Calls[c.Call]
+		if call.Name == nil {
+			return nil, refusedForm("NEXTVAL in SELECT ... FROM of a sequence that a parameter names")
+		}
+		r.columns = append(r.columns, c.Column)
+		r.asks = append(r.asks, askedBy(call))
+	}
+	return r, nil
+}
+
+// keep returns r with names that stay what they are.
+func (r *rowNumbers) keep() *rowNumbers {
+	if r != nil {
+		for i := range r.asks {
+			r.asks[i].name = bytes.Clone(r.asks[i].name)
+		}
+	}
+	return r
+}
+
+// traits returns those of the statement as it is sent: what it asks the server for does
+// not move LAST_INSERT_ID() there.
+func (r *rowNumbers) traits(t stmtTraits) stmtTraits {
+	if r != nil {
+		t.movesLastID = false
+	}
+	return t
+}
+
+// define takes note of the definition of a prepared statement's next column.
+func (r *rowNumbers) define(definition []byte, caps protocol.Capability) error {
+	if r == nil {
+		return nil
+	}
+	typ, ok := protocol.DefinedType(definition, caps)
+	if !ok {
+		return protocol.ErrMalformed
+	}
+	r.types = append(r.types, typ)
+	return nil
+}
+
+// digitsInRows is an error if numbers come in another form than that of ASCII digits.
+// MariaDB converts them to character_set_results.
+func (s *session) digitsInRows() error {
+	if set := s.state.sysvars["character_set_results"]; set == 0 || set <= s.state.names || s.cur == nil {
+		return nil
+	}
+	row, err := s.ownRow(s.cur, "SELECT 1", 1, "a number")
+	if err != nil {
+		return err
+	}
+	if string(row[0]) != "1" { // UTF-16, UTF-32
+		return notSupported("NEXTVAL in SELECT ... FROM with a character_set_results whose digits are not those of ASCII is not supported")
+	}
+	return nil
+}
+
+// sendOwnRows is sendOwn for a statement whose rows get numbers, if r is not nil. binary
+// says that they are those of an execution.
+func (s *session) sendOwnRows(c *backend.Conn, r *rowNumbers, binary bool) error {
+	if r == nil {
+		return s.sendOwn(c)
+	}
+	s.state.lastOwn = ownNothing
+	return s.exchangeRows(c, s.own, r, binary)
+}
+
+// exchangeRows is exchange for a statement whose rows get numbers. binary says that they
+// are those of an execution.
+func (s *session) exchangeRows(c *backend.Conn, command []byte, r *rowNumbers, binary bool) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	_, writeErr := c.Write(command)
+	s.client.Discard(s.parsed)
+	s.parsed = 0
+	x := rowExchange{s: s, c: c, r: r}
+	x.f = protocol.NewFiller(&c.Answer, c.Capabilities, protocol.FillOptions{
+		Columns: [][]int{r.columns}, Binary: binary, Types: r.types, Take: x.take,
+	})
+	err := x.relay()
+	if types := x.f.Types(); len(types) > 0 {
+		r.types = types
+	}
+	if err == nil && writeErr != nil {
+		err = s.lost(c, writeErr, true) // the client has all that it waits for
+	}
+	return err
+}
+
+// rowExchange passes one answer on.
+type rowExchange struct {
+	s       *session
+	c       *backend.Conn
+	r       *rowNumbers
+	f       *protocol.Filler
+	asks    []asked // of the rows that get numbers at a time
+	numbers []uint64
+	given   bool
+	last    uint64 // the last row's first number
+}
+
+// take takes the numbers of the next rows, at most as many as are about to be sent.
+func (x *rowExchange) take(_, rows int) ([]uint64, error) {
+	count := uint64(0) // of one row
+	for i := range x.r.asks {
+		count += x.r.asks[i].count
+	}
+	rows = max(1, min(rows, int(statement.MaxCount/count)))
+	numbers, err := x.takeRows(rows)
+	if err != nil && rows > 1 { // there may be some for the first of them
+		numbers, err = x.takeRows(1)
+	}
+	if err == nil {
+		x.given, x.last = true, numbers[len(numbers)-len(x.r.asks)]
+	}
+	return numbers, err
+}
+
+func (x *rowExchange) takeRows(rows int) ([]uint64, error) {
+	n := rows * len(x.r.asks)
+	for len(x.asks) < n {
+		x.asks = append(x.asks, x.r.asks...)
+	}
+	values, err := x.s.take(x.asks[:n])
+	if err != nil {
+		return nil, err
+	}
+	x.numbers = x.numbers[:0]
+	for _, v := range values {
+		x.numbers = append(x.numbers, v.value)
+	}
+	return x.numbers, nil
+}
+
+// relay passes on what the server sends until its answer has ended.
+func (x *rowExchange) relay() error {
+	s, c := x.s, x.c
+	partly := false // some of the answer was passed on
+	for {
+		n, w, ev := x.f.Walk(c.Buffered())
+		partly = partly || n > 0
+		if err := x.pass(c.Buffered()[:w]); err != nil {
+			return s.abandon(c, err)
+		}
+		c.Discard(n)
+		switch ev {
+		case protocol.Done:
+			return x.ended()
+		case protocol.NeedMore:
+			if err := c.Fill(); err != nil {
+				return s.lost(c, err, partly)
+			}
+		case protocol.Held:
+			if err := x.pass(x.f.Held()); err != nil {
+				return s.abandon(c, err)
+			}
+		case protocol.Refused:
+			return x.refuse(x.f.Err())
+		default:
+			return s.lost(c, protocol.ErrMalformed, true)
+		}
+	}
+}
+
+func (x *rowExchange) pass(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if _, err := x.s.client.Write(b); err != nil {
+		return fmt.Errorf("%w: %w", errClientGone, err)
+	}
+	return nil
+}
+
+// ended takes note of what the statement has left.
+func (x *rowExchange) ended() error {
+	s, c := x.s, x.c
+	s.state.lastConn = c
+	s.state.lastID.rows = s.state.lastID.rows || c.Answer.Rows
+	if x.given { // as LAST_INSERT_ID(n) in each row would
+		s.state.lastID.given(x.last)
+		s.state.lastID.rows = true // the server has counted them
+	}
+	if len(c.Buffered()) > 0 {
+		return s.lost(c, errors.New("the server said something that nobody asked for"), true)
+	}
+	s.release(c)
+	return nil
+}
+
+// refuse ends the client's result with an error in the place of the next row, as a
+// server does, and takes in what the server still sends.
+func (x *rowExchange) refuse(cause error) error {
+	s, c := x.s, x.c
+	if errors.Is(cause, errClientGone) || errors.Is(cause, errBackendGone) || errors.Is(cause, errShutdown) || errors.Is(cause, errKilled) {
+		return s.abandon(c, cause)
+	}
+	s.packetNum = x.f.PacketNum()
+	s.refuse(cause)
+	if err := s.flush(); err != nil {
+		return s.abandon(c, err)
+	}
+	killed, err := x.swallow()
+	if err != nil {
+		return err
+	}
+	if err := x.ended(); err != nil {
+		return err
+	}
+	if !killed {
+		return nil
+	}
+	// The KILL may have come when the statement had ended: then the next one is hit.
+	var hit *protocol.ServerError
+	if _, err := s.ownQuery(c, "DO 0"); err != nil && !errors.As(err, &hit) {
+		return err
+	}
+	return nil
+}
+
+// swallowPatience is how long rows that nobody gets are taken in before the server is
+// told to end the statement.
+const swallowPatience = 500 * time.Millisecond
+
+// swallow takes in the rest of the server's answer. killed says that the server was told
+// to end the statement.
+func (x *rowExchange) swallow() (killed bool, err error) {
+	s, c := x.s, x.c
+	until := time.Now().Add(swallowPatience)
+	if err := c.SetReadDeadline(until); err != nil {
+		return false, s.lost(c, err, true)
+	}
+	for {
+		n, ev := c.Answer.Walk(c.Buffered())
+		c.Discard(n)
+		switch ev {
+		case protocol.Done:
+			if err := c.SetReadDeadline(time.Time{}); err != nil {
+				return killed, s.lost(c, err, true)
+			}
+			return killed, nil
+		case protocol.NeedMore:
+		default:
+			return killed, s.lost(c, protocol.ErrMalformed, true)
+		}
+		err := c.Fill()
+		if !killed && (errors.Is(err, os.ErrDeadlineExceeded) || err == nil && time.Now().After(until)) {
+			killed = true
+			if err := x.kill(); err != nil {
+				return killed, s.lost(c, err, true)
+			}
+			err = c.SetReadDeadline(time.Time{})
+		}
+		if err != nil {
+			return killed, s.lost(c, err, true)
+		}
+	}
+}
+
+// kill has the server end the statement. If it cannot be told, the rest of the rows is
+// waited for.
+func (x *rowExchange) kill() error {
+	creds, known := x.s.user.beside(x.c.Shard())
+	if !known {
+		return nil
+	}
+	err := x.s.srv.killer.run(x.s.ctx, x.c.Place(), creds, protocol.ComQuery, "KILL QUERY "+strconv.FormatUint(uint64(x.c.Place().ID()), 10))
+	if isServerError(err) || errors.Is(err, errKillLogin) {
+		return nil
+	}
+	return err // an order that may still be carried out
+}
+
+// executeRows executes a statement whose rows get numbers, and that has no parameters of
+// ours.
+func (s *session) executeRows(p *prepared, payload []byte) error {
+	if err := s.rowsExecutable(p, payload); err != nil {
+		return s.dropLongData(p.conn, p, err)
+	}
+	p.toServer(payload[1:])
+	c, err := s.connFor(p)
+	if err != nil {
+		return s.dropLongData(p.conn, p, err)
+	}
+	p.longSent = false
+	s.state.lastOwn = ownNothing
+	if err := s.exchangeRows(c, s.client.Buffered()[:s.parsed], p.rows, true); err != nil {
+		return err
+	}
+	s.noteExecuted(c, p)
+	return nil
+}
+
+// cursorFlags are those of COM_STMT_EXECUTE that ask for a cursor.
+const cursorFlags = 1 | 2 | 4
+
+// rowsExecutable is an error if the rows of an execution cannot get numbers.
+func (s *session) rowsExecutable(p *prepared, payload []byte) error {
+	switch {
+	case payload[5]&cursorFlags != 0:
+		return notSupported("NEXTVAL in SELECT ... FROM with a cursor is not supported: fetch all rows at once")
+	case len(p.rows.types) == 0 && s.mayOmitMetadata():
+		return notSupported("NEXTVAL in a prepared SELECT ... FROM with resultset_metadata = NONE is not supported")
 	}
 	return nil
 }

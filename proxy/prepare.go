@@ -34,7 +34,7 @@ func (s *session) prepare(sql []byte) error {
 			return s.prepareOwn(sql, s.srv.opts.Admin.Columns(st))
 		}
 	}
-	text, hidden := sql, []hiddenParam(nil)
+	text, hidden, rows := sql, []hiddenParam(nil), (*rowNumbers)(nil)
 	if len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
 		if err := s.convertNames(st, s.state.charset); err != nil {
 			return err
@@ -44,7 +44,7 @@ func (s *session) prepare(sql []byte) error {
 			err = s.knownAtPrepare(st, plan)
 		}
 		if err == nil && plan.perRow {
-			err = notFilled(st, plan)
+			err = s.planFilled(st, sql, &plan)
 		}
 		switch {
 		case err != nil:
@@ -53,6 +53,7 @@ func (s *session) prepare(sql []byte) error {
 			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil))
 		case plan.rewrite:
 			text, hidden = s.hideParams(st, sql, plan)
+			rows = plan.rows.keep()
 		}
 	}
 	ticket := s.ticketPrepared(st, sql)
@@ -66,8 +67,11 @@ func (s *session) prepare(sql []byte) error {
 	if st.Kind == statement.Prepare || st.Kind == statement.Deallocate || st.Words&statement.SQLPrepare != 0 {
 		s.state.pin(pinSQLPrepare)
 	}
-	p := &prepared{conn: c, shape: traitsOf(st), hidden: hidden, ticket: ticket, mode: s.state.mode, charset: s.state.charset}
-	if len(hidden) > 0 || ticket != nil {
+	p := &prepared{
+		conn: c, shape: rows.traits(traitsOf(st)), hidden: hidden, rows: rows, ticket: ticket,
+		mode: s.state.mode, charset: s.state.charset,
+	}
+	if len(hidden) > 0 || rows != nil || ticket != nil {
 		p.shape.plain = false
 	}
 	if st.Kind == statement.Set {
@@ -220,6 +224,9 @@ func (a *prepareAnswer) relay() error {
 	}
 	for i := 0; i < columns && defined; i++ {
 		if b, err = a.read(); err != nil {
+			return err
+		}
+		if err := a.p.rows.define(b, a.c.Capabilities); err != nil {
 			return err
 		}
 		a.pass(b)

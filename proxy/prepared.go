@@ -46,6 +46,7 @@ type prepared struct {
 	kill   *killPrepared        // of a KILL
 	hidden []hiddenParam        // parameters that the proxy fills
 	ticket *statement.Ticket    // that it is
+	rows   *rowNumbers          // columns that the proxy fills; nil if there are none
 	place  []uint16             // the server's index of each of the client's parameters; nil without hidden ones
 	params int                  // of the client
 	types  []protocol.Parameter // of the client's at the last bind

@@ -148,6 +148,11 @@ func (s *session) single(sql []byte) error {
 // attachFor attaches the connection for a statement that is relayed, with all that
 // the statement may look at made true there.
 func (s *session) attachFor(st *statement.Statement) (*backend.Conn, error) {
+	return s.attachWith(st, traitsOf(st))
+}
+
+// attachWith is attachFor for a statement that is sent with other traits than its text's.
+func (s *session) attachWith(st *statement.Statement, t stmtTraits) (*backend.Conn, error) {
 	c, err := s.attach()
 	if err != nil {
 		return nil, err
@@ -155,7 +160,7 @@ func (s *session) attachFor(st *statement.Statement) (*backend.Conn, error) {
 	if st.Kind == statement.ShowWarnings && s.state.lastOwn == ownNothing && s.state.lastConn != nil {
 		c = s.state.lastConn // a prepared statement's, even if another shard is current
 	}
-	if err := s.bring(c, traitsOf(st)); err != nil {
+	if err := s.bring(c, t); err != nil {
 		return nil, err
 	}
 	s.state.pinFor(st.Kind, st.Words)

@@ -1,0 +1,216 @@
+package statement
+
+// RowColumn is a column of a result whose value is another number in each row.
+type RowColumn struct {
+	// Call is the index of the NEXTVAL in Statement.Calls.
+	Call int
+	// Column is the column's index; -1 is the last one, -2 the one before it: how many
+	// columns a * stands for only the server knows.
+	Column int
+}
+
+// RowColumns finds the columns that the NEXTVALs of a SELECT ... FROM are, in their
+// order. sql is the text that st was analysed from. Where the server would do more with
+// the numbers than to send them, or where one is not a column of its own, refusal says
+// so, in the words of Statement.Refusal. It allocates; it is not for statements without
+// such calls.
+func (st *Statement) RowColumns(sql []byte) (columns []RowColumn, refusal string) {
+	r := rowReader{lexer: lexer{src: sql, mode: st.mode}, st: st, firstStar: -1, lastStar: -1}
+	if st.Kind != Select && st.Kind != With {
+		return nil, "NEXTVAL in a multi-statement with SELECT ... FROM"
+	}
+	for r.refusal == "" {
+		prev := r.lexer
+		if r.next(); r.kind == tEOF {
+			break
+		}
+		r.token(&prev)
+	}
+	if r.refusal == "" && (r.bad || len(r.columns) == 0 || r.calls != len(st.Calls)) {
+		r.refusal = "NEXTVAL in SELECT ... FROM"
+	}
+	if r.refusal == "" {
+		r.place()
+	}
+	return r.columns, r.refusal
+}
+
+// rowReader reads the outermost SELECT of a text.
+type rowReader struct {
+	lexer
+	st *Statement
+
+	part    rowPart
+	depth   int
+	calls   int // of st.Calls that came
+	columns []RowColumn
+	refusal string
+
+	item                int // of the list
+	empty               bool
+	firstStar, lastStar int // items
+	ordinals            []uint64
+}
+
+type rowPart uint8
+
+const (
+	beforeList rowPart = iota
+	inSelectList
+	inClauses
+	inReferences // GROUP BY, HAVING, ORDER BY: they may name items
+)
+
+// token takes the current token into account; prev is the one before.
+func (r *rowReader) token(prev *lexer) {
+	if r.calls < len(r.st.Calls) && r.start == r.st.Calls[r.calls].Start {
+		r.call()
+		return
+	}
+	switch {
+	case r.is('('):
+		if r.part == beforeList && prev.kind == tEOF {
+			r.refusal = "NEXTVAL in (SELECT ... FROM)"
+		}
+		r.depth++
+		r.empty = false
+		return
+	case r.is(')'):
+		r.depth--
+		return
+	}
+	if r.depth == 0 {
+		r.outermost(prev)
+	}
+	if r.part == inReferences && (r.kind == tWord || r.kind == tQuoted) && !r.afterDot {
+		r.reference(r.st.decode(r.lexer))
+	}
+}
+
+// call takes the next call into account and goes behind it.
+func (r *rowReader) call() {
+	c := &r.st.Calls[r.calls]
+	if c.Func == Nextval {
+		switch {
+		case r.depth > 0:
+			r.refusal = "NEXTVAL in a part of SELECT ... FROM that is evaluated as often as the server likes"
+		case r.part != inSelectList:
+			r.refusal = "NEXTVAL outside of the list of SELECT ... FROM"
+		case c.Item < 0 || r.st.Items[c.Item].Func != Nextval:
+			r.refusal = "NEXTVAL in an expression of SELECT ... FROM"
+		}
+		r.columns = append(r.columns, RowColumn{Call: r.calls, Column: r.item})
+	}
+	r.calls++
+	r.empty = false
+	r.pos, r.end = c.End, c.End
+	r.kind, r.ch, r.kw = tPunct, ')', kwNone
+}
+
+// outermost takes a token outside of all parentheses into account.
+func (r *rowReader) outermost(prev *lexer) {
+	switch r.kw {
+	case kwSelect:
+		if r.part == beforeList {
+			r.part, r.empty = inSelectList, true
+			return
+		}
+	case kwUnion, kwExcept, kwIntersect:
+		r.refusal = "NEXTVAL in UNION"
+	case kwInto:
+		r.refusal = "NEXTVAL in SELECT ... FROM ... INTO"
+	case kwProcedure:
+		r.refusal = "NEXTVAL in SELECT ... FROM ... PROCEDURE"
+	case kwDistinct, kwDistinctRow:
+		if r.part == inSelectList && r.empty && r.item == 0 {
+			r.refusal = "NEXTVAL in SELECT DISTINCT"
+		}
+	}
+	switch r.part {
+	case inSelectList:
+		r.inList(prev)
+	case inClauses, inReferences:
+		r.inClause(prev)
+	}
+}
+
+func (r *rowReader) inList(prev *lexer) {
+	switch r.kw {
+	case kwFrom, kwWhere, kwLimit, kwLock, kwFetch, kwFor:
+		r.part = inClauses
+		return
+	case kwGroup, kwHaving, kwOrder:
+		r.part = inReferences
+		return
+	}
+	switch {
+	case r.is(','):
+		r.item++
+		r.empty = true
+		return
+	case r.kind == tWord && selectOption(r.kw) && r.empty && r.item == 0:
+		return
+	case r.is('*') && (r.empty || prev.is('.')):
+		if r.firstStar < 0 {
+			r.firstStar = r.item
+		}
+		r.lastStar = r.item
+	}
+	r.empty = false
+}
+
+func (r *rowReader) inClause(prev *lexer) {
+	switch r.kw {
+	case kwGroup, kwHaving, kwOrder:
+		r.part = inReferences
+		return
+	case kwFrom, kwWhere, kwLimit, kwLock, kwFetch, kwFor:
+		r.part = inClauses
+		return
+	}
+	if r.part != inReferences || prev.kw != kwBy && !prev.is(',') {
+		return
+	}
+	switch {
+	case r.kind == tNumber:
+		n, ok := parseUint(r.src[r.start:r.end])
+		if ok {
+			r.ordinals = append(r.ordinals, n)
+		}
+	case r.is('?'):
+		r.refusal = "NEXTVAL in SELECT ... FROM with ORDER BY ? or GROUP BY ?"
+	}
+}
+
+// errReferred is the refusal of numbers that the server would sort or group by.
+const errReferred = "NEXTVAL in an item that ORDER BY, GROUP BY or HAVING refers to"
+
+// reference refuses a name that may be that of an item with a number. Beyond ASCII it
+// may be in many ways.
+func (r *rowReader) reference(name []byte) {
+	for _, c := range r.columns {
+		own := r.st.ColumnName(r.src, r.st.Items[r.st.Calls[c.Call].Item])
+		if sameIdentifier(own, name) || !ascii(own) {
+			r.refusal = errReferred
+		}
+	}
+}
+
+// place makes the indexes of items those of columns.
+func (r *rowReader) place() {
+	for i := range r.columns {
+		c := &r.columns[i]
+		for _, n := range r.ordinals {
+			if n == uint64(c.Column)+1 || r.firstStar >= 0 && r.firstStar < c.Column && n > uint64(r.firstStar) {
+				r.refusal = errReferred
+			}
+		}
+		switch {
+		case r.firstStar < 0 || c.Column < r.firstStar:
+		case c.Column > r.lastStar:
+			c.Column -= r.item + 1
+		default:
+			r.refusal = "NEXTVAL between two * in SELECT ... FROM"
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package statement
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestColumnsOfNumbersAreFoundInAResult(t *testing.T) {
+	for _, test := range []struct{ sql, want string }{
+		{"SELECT NEXTVAL('s') FROM t", "[{0 0}]"},
+		{"select a, b c, nextval(s) as n, (1, 2), f(x, y) from t", "[{0 2}]"},
+		{"SELECT SQL_NO_CACHE ALL a, NEXTVAL('s'), LAST_INSERT_ID(), NEXT VALUE FOR s FROM t", "[{0 1} {2 3}]"},
+		{"SELECT *, NEXTVAL('s') FROM t", "[{0 -1}]"},
+		{"SELECT NEXTVAL('s'), t.*, a * b, NEXTVAL('r'), c FROM t", "[{0 0} {1 -2}]"},
+		{"SELECT a * b, NEXTVAL('s') FROM t", "[{0 1}]"},
+		{"SELECT COUNT(*), NEXTVAL('s') FROM t", "[{0 1}]"},
+		{"WITH a (x, y) AS (SELECT 1, 2 FROM b) SELECT x, NEXTVAL('s') FROM a;", "[{0 1}]"},
+		{"SELECT a, NEXTVAL('s') AS n FROM t GROUP BY a, 1 HAVING a > 1 ORDER BY 1, 3, t.n, m, 'n'", "[{0 1}]"},
+		{"SELECT NEXTVAL('s') AS n FROM t WHERE n > 1 LIMIT 1", "[{0 0}]"},
+		{"SELECT a, NEXTVAL('s'), * FROM t ORDER BY 1", "[{0 1}]"},
+		{"SELECT a, NEXTVAL('s') AS n FROM t ORDER BY a, `N`", "refers"},
+		{"SELECT a, NEXTVAL('s') AS n FROM t ORDER BY IF(n, 1, 2)", "refers"},
+		{"SELECT a, NEXTVAL('s') n FROM t GROUP BY a, 2", "refers"},
+		{"SELECT a, NEXTVAL('s') n FROM t HAVING 5 < n", "refers"},
+		{"SELECT *, NEXTVAL('s') FROM t ORDER BY 1", "refers"},
+		{"SELECT NEXTVAL('s') AS ñ FROM t ORDER BY n", "refers"},
+		{"SELECT NEXTVAL('s') FROM t ORDER BY ?", "ORDER BY ?"},
+		{"SELECT *, NEXTVAL('s'), * FROM t", "two *"},
+		{"SELECT 1 + NEXTVAL('s') FROM t", "expression"},
+		{"SELECT (NEXTVAL('s')) FROM t", "part"},
+		{"SELECT (SELECT NEXTVAL('s')) FROM t", "part"},
+		{"SELECT a FROM t WHERE NEXTVAL('s')", "list"},
+		{"(SELECT NEXTVAL('s') FROM t)", "(SELECT"},
+		{"SELECT DISTINCT NEXTVAL('s') FROM t", "DISTINCT"},
+		{"SELECT NEXTVAL('s') FROM t UNION ALL SELECT 1", "UNION"},
+		{"SELECT NEXTVAL('s') FROM t INTO @x", "INTO"},
+		{"SELECT NEXTVAL('s') FROM t PROCEDURE ANALYSE()", "PROCEDURE"},
+		{"SELECT NEXTVAL('s') FROM t; SELECT 1", "multi"},
+	} {
+		var st Statement
+		st.Analyze([]byte(test.sql), Mode{})
+		columns, refusal := st.RowColumns([]byte(test.sql))
+		switch got := fmt.Sprint(columns); {
+		case test.want[0] == '[' && (refusal != "" || got != test.want):
+			t.Errorf("%s: got %s, %q, want %s", test.sql, got, refusal, test.want)
+		case test.want[0] != '[' && (!strings.HasPrefix(refusal, "NEXTVAL") || !strings.Contains(refusal, test.want)):
+			t.Errorf("%s: got %s, %q, want a refusal with %q", test.sql, got, refusal, test.want)
+		}
+	}
+}
