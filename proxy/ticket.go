@@ -175,7 +175,7 @@ func (s *session) takeTicket(t *statement.Ticket, charset string) (a ticketAnswe
 		a.affected, a.moved = 1, true
 	case errors.Is(err, sequence.ErrUnknown) && t.Kind == statement.TicketUpdate:
 		a.id = 0
-	case errors.Is(err, sequence.ErrTooManySteps), errors.Is(err, sequence.ErrBadOption):
+	case errors.Is(err, sequence.ErrStep), errors.Is(err, sequence.ErrBadOption):
 		return a, false, nil
 	default:
 		return a, true, err

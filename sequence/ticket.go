@@ -12,10 +12,11 @@ const MaxAdvance = 1_000_000
 // maxSteps bounds the different steps of one sequence: each holds numbers in memory, and they come from clients.
 const maxSteps = 16
 
-// ErrTooManySteps is Advance by one more step than is worth a cache of its own.
-var ErrTooManySteps = errors.New("too many different steps")
+// ErrStep is Advance by a step that is left to the server: none of the sequence's INCREMENT, or one more than is worth a cache of
+// its own.
+var ErrStep = errors.New("the sequence is not advanced by this step here")
 
-// step names the cache of a sequence that is advanced by n at once.
+// step names the cache of a sequence that is advanced by n of its numbers at once.
 type step struct {
 	of *cache
 	n  uint64
@@ -28,37 +29,48 @@ type step struct {
 // only every n-th number is theirs. So numbers by n come out of segments of their own, in whole steps: as long as everybody adds n,
 // the row and all ids stay congruent modulo n.
 //
-// Errors are those of Take, and ErrTooManySteps. No sequence is created.
+// A sequence with INCREMENT d is advanced in multiples of d. Errors are those of Take, and ErrStep. No sequence is created.
 func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint64, err error) {
 	if n == 0 || n > MaxAdvance {
 		return 0, badOption("sequence %q: advanced by %d, want 1 to %d", name, n, MaxAdvance)
 	}
-	if c := s.names.get(name); c != nil && n == 1 {
-		if id, err = c.take(ctx, 1, s.opts.AllocateTimeout); err == nil || !errors.Is(err, ErrUnknown) {
-			return id, err
-		}
-	}
 	deadline := time.Now().Add(s.opts.AllocateTimeout)
 	for again := true; ; again = false {
-		c, err := s.find(ctx, name, time.Until(deadline))
+		c, err := s.find(ctx, name, s.opts.AllocateTimeout)
 		if err != nil {
 			return 0, err
 		}
+		d := c.increment()
+		if n%d != 0 {
+			return 0, ErrStep
+		}
 		from := c
-		if n > 1 {
-			if from, err = s.stepped(c, n); err != nil {
+		if n > d {
+			if from, err = s.stepped(c, n/d); err != nil {
 				return 0, err
 			}
 		}
-		first, err := from.take(ctx, n, max(time.Until(deadline), 0))
-		if err == nil {
-			return first + n - 1, nil
-		}
-		if !again || !errors.Is(err, ErrUnknown) {
+		first, step, err := from.takeRun(ctx, n/d, max(time.Until(deadline), 0))
+		switch {
+		case err == nil && step == d:
+			return first + n - d, nil
+		case err == nil: // ALTER SEQUENCE came between; these numbers are a gap
+			if !again {
+				return 0, ErrStep
+			}
+		case !again || !errors.Is(err, ErrUnknown):
 			return 0, err
+		default:
+			s.forget(name, c)
 		}
-		s.forget(name, c)
 	}
+}
+
+// increment is the distance between the sequence's numbers.
+func (c *cache) increment() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.rule.step, 1)
 }
 
 // AdvanceOrCreate is Advance for a sequence that may not exist: then it is created, as the row is by
@@ -96,13 +108,17 @@ func (s *Sequences) stepped(c *cache, n uint64) (*cache, error) {
 		}
 	}
 	if steps >= maxSteps {
-		return nil, ErrTooManySteps
+		return nil, ErrStep
 	}
-	c.mu.Lock()
-	found := row{name: c.name, id: c.top, max: c.max, exact: c.exact}
-	c.mu.Unlock()
-	made := newCache(s, found)
+	made := newCache(s, row{name: c.name})
 	made.reserver, made.reserving = wholeSteps{c.reserver, n}, c.reserving
+	c.mu.Lock()
+	made.top, made.max, made.exact = c.top, c.max, c.exact
+	made.rule, made.limits, made.cycle, made.past, made.version = c.rule, c.limits, c.cycle, c.past, c.version
+	made.warned = len(warnAt) // the other warns
+	c.mu.Unlock()
+	made.replan(time.Now())
+	made.low = 0
 	if s.steps == nil {
 		s.steps = make(map[step]*cache)
 	}

@@ -96,7 +96,7 @@ func TestStepsAndSinglesOfOneSequenceNeverMeet(t *testing.T) {
 	}
 	for n := uint64(1000); n < 1000+maxSteps; n++ {
 		_, err := s.Advance(context.Background(), []byte("photos"), n)
-		if full := n >= 1000+maxSteps-3; full != errors.Is(err, ErrTooManySteps) || !full && err != nil {
+		if full := n >= 1000+maxSteps-3; full != errors.Is(err, ErrStep) || !full && err != nil {
 			t.Errorf("a step of %d: got error %v", n, err)
 		}
 	}
@@ -151,5 +151,27 @@ func TestANewNamesFirstNumberIsItsOwn(t *testing.T) {
 	}
 	if !seen[1] || created != 1 {
 		t.Errorf("1 was given: %v, and %d callers created the sequence; want true and 1", seen[1], created)
+	}
+}
+
+func TestASequenceWithAnIncrementIsAdvancedInMultiplesOfIt(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t, steadySize(10), func(o *Options) { o.CreateTable = true })
+	ctx := context.Background()
+	if _, err := s.Create(ctx, CreateOptions{Name: "photos", Start: 3, Increment: 5}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		n       uint64
+		want    uint64
+		refused bool
+	}{{5, 3, false}, {5, 8, false}, {1, 0, true}, {7, 0, true}, {10, 0, false}, {5, 13, false}} {
+		id, err := s.Advance(ctx, []byte("photos"), c.n)
+		switch {
+		case c.refused != errors.Is(err, ErrStep), !c.refused && err != nil:
+			t.Errorf("by %d: got error %v", c.n, err)
+		case c.want != 0 && id != c.want, !c.refused && id%5 != 3:
+			t.Errorf("by %d: got %d, want %d", c.n, id, c.want)
+		}
 	}
 }
