@@ -15,6 +15,8 @@ import (
 const (
 	firstBackoff = 10 * time.Millisecond
 	lastBackoff  = time.Second
+
+	frozenBackoff = 100 * time.Millisecond // the longest while the sequence is being restarted
 )
 
 // maxQueued bounds the segments that wait behind the current one without adjoining it.
@@ -374,6 +376,9 @@ func (c *cache) failLocked(err error) (pause time.Duration) {
 	c.lastErr = err
 	pause = max(c.backoff, firstBackoff)
 	c.backoff = min(2*pause, lastBackoff)
+	if errors.Is(err, errFrozen) {
+		c.backoff = min(c.backoff, frozenBackoff) // it is short, and the end of it is wanted
+	}
 	return pause
 }
 

@@ -101,16 +101,24 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64, all bo
 		return false, ErrClosed
 	}
 	defer s.tasks.Done()
+	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	if err != nil {
+		return false, err
+	}
 	r, stop := s.request(ctx)
 	defer stop()
 	if all {
+		if !c.lockReserving(r.ctx) {
+			return false, r.failed(c.name, context.Cause(r.ctx))
+		}
+		defer c.reserving.Unlock()
 		err = s.server.needOptions(r.ctx)
 	}
 	if err == nil {
-		raised, err = s.server.raiseAbove(r.ctx, string(name), floor, all)
+		raised, err = s.server.raiseAbove(r.ctx, c.name, floor, all)
 	}
 	if err != nil {
-		return false, r.failed(string(name), err)
+		return false, r.failed(c.name, err)
 	}
 	if all {
 		s.seeChanges(r.ctx)

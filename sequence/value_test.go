@@ -82,6 +82,7 @@ func TestRaiseGoesAboveWhatIsInUse(t *testing.T) {
 		t.Errorf("got %d, want more than 500, since what was in memory is below 150", got)
 	}
 	eventually(t, "the other proxy passes over what is in use", func() bool { return mustTake(t, b, "photos", 1) > 150 })
+	settled(t, b, "photos")
 	raise(5000, true, true)
 	wantTaken(t, a, "photos", 5001)
 	mustAlter(t, a, "photos", Alteration{Max: ref(uint64(1 << 40))})

@@ -1,0 +1,101 @@
+package sequence
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+)
+
+// A reservation that is in flight while its sequence is changed or restarted was made before: what it brings is not given.
+func TestReservationInFlightIsVoidAfterAChange(t *testing.T) {
+	for name, change := range map[string]func(c *cache){
+		"restart":   func(c *cache) { c.void() },
+		"increment": func(c *cache) { c.revise(changedRow(func(e *entry) { e.def.Increment = 10 })) },
+		"maximum":   func(c *cache) { c.revise(changedRow(func(e *entry) { e.def.Max = 1000 })) },
+		"past":      func(c *cache) { c.revise(changedRow(func(e *entry) { e.past = 3 })) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sc := &script{hold: make(chan struct{})}
+				s, c := scripted(t, sc, cacheSize(10))
+				defer closeNow(t, s)
+				got := make(chan uint64)
+				go func() {
+					n, err := s.Take(context.Background(), []byte("photos"), 1)
+					if err != nil {
+						t.Error(err)
+					}
+					got <- n
+				}()
+				synctest.Wait()
+				change(c)
+				sc.hold <- struct{}{}
+				synctest.Wait()
+				select {
+				case n := <-got:
+					t.Fatalf("got %d of the reservation that the change made void", n)
+				default:
+				}
+				sc.hold <- struct{}{}
+				if n := <-got; n != 11 {
+					t.Errorf("got %d, want 11 of the next reservation", n)
+				}
+				close(sc.hold)
+			})
+		})
+	}
+}
+
+func changedRow(change func(*entry)) *row {
+	r := row{name: "photos", max: 1<<64 - 1, entry: noEntry()}
+	change(&r.entry)
+	r.version = 1
+	r.max, r.exact = r.def.limit(r.max), r.def.Cache
+	return &r
+}
+
+func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
+	held := func(cur Segment, queue ...Segment) *cache {
+		s, err := New(Options{Servers: []ServerOptions{{Addr: "seq.example:3306", Database: "app"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newCache(s, row{name: "photos", max: 1<<64 - 1, entry: noEntry()})
+		c.cur, c.queue, c.held = cur, queue, cur.Remaining()
+		for _, q := range queue {
+			c.held += q.Remaining()
+		}
+		return c
+	}
+	for name, c := range map[string]struct {
+		change func(*entry)
+		want   []uint64
+	}{
+		"comment":         {func(e *entry) { e.def.Comment = "x" }, []uint64{10, 11, 12, 20, 21, 22}},
+		"CACHE":           {func(e *entry) { e.def.Cache = 4 }, []uint64{10, 11, 12, 20}},
+		"CACHE 1":         {func(e *entry) { e.def.Cache = 1 }, []uint64{10}},
+		"MAXVALUE":        {func(e *entry) { e.def.Max = 20 }, []uint64{10, 11, 12, 20}},
+		"low MAXVALUE":    {func(e *entry) { e.def.Max = 10 }, []uint64{10}},
+		"lower MAXVALUE":  {func(e *entry) { e.def.Max = 9 }, nil},
+		"higher MAXVALUE": {func(e *entry) { e.def.Max = 1 << 60 }, []uint64{10, 11, 12, 20, 21, 22}},
+		"INCREMENT":       {func(e *entry) { e.def.Increment = 2 }, nil},
+		"SETVAL":          {func(e *entry) { e.past = 11 }, []uint64{12, 20, 21, 22}},
+		"SETVAL of all":   {func(e *entry) { e.past = 22 }, nil},
+		"JSON":            {func(e *entry) { e.def.JSONSafe = true }, []uint64{10, 11, 12, 20, 21, 22}},
+		"both ends":       {func(e *entry) { e.past, e.def.Max = 12, 21 }, []uint64{20, 21}},
+	} {
+		cache := held(NewSegment(10, 12), NewSegment(20, 22))
+		cache.revise(changedRow(c.change))
+		if got := cache.tally(); got.held != uint64(len(c.want)) || got.skipped != 6-got.held {
+			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.held, got.skipped, len(c.want), 6-len(c.want))
+		}
+		for _, want := range c.want {
+			if got, ok := cache.takeLocked(1); !ok || got != want {
+				t.Errorf("%s: got %d, %v; want %d of %v", name, got, ok, want, c.want)
+			}
+		}
+		if got, ok := cache.takeLocked(1); ok {
+			t.Errorf("%s: got %d after %v", name, got, c.want)
+		}
+	}
+}
