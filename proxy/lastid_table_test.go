@@ -5,13 +5,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
+	"seqproxy/proxy"
 )
 
 // What an INSERT leaves behind shows on two surfaces, which differ: the insert id of the
@@ -24,6 +27,8 @@ import (
 //   - through the proxy with NEXTVAL('photos') where the key was generated; the oracle is
 //     the direct run with LAST_INSERT_ID(n), whose figures are given where they are not
 //     those of AUTO_INCREMENT,
+//   - through the proxy with the column bound to a sequence, whose numbers are then those
+//     of AUTO_INCREMENT; what cannot be as with AUTO_INCREMENT has its figures here.
 //
 // as text and prepared. After each statement every byte is compared that a client sees,
 // and then ROW_COUNT(), LAST_INSERT_ID(), @@last_insert_id and @@identity.
@@ -43,10 +48,12 @@ type keyRow struct {
 // function unchanged; in the place of the insert id may stand "rows" or an error's number.
 type keyStep struct {
 	text, want string
-	given      string // with numbers that were given, "#" the first of them, if not the same; or none
+	given      string // with numbers that were given, if not the same: "#" is the first of them
+	filled     string // with keys that were filled in, if not as with AUTO_INCREMENT; there may be an " or "
+	bare       string // with such in a column without AUTO_INCREMENT, if that makes a difference
 }
 
-// none says that a statement is not for numbers that are given.
+// none says in the place of given or filled that a statement is not for that.
 const none = "none"
 
 // keyTables are t, whose rows first and second are explicit, and the tables beside it.
@@ -77,14 +84,14 @@ var keyRows = []keyRow{
 		{text: "INSERT INTO t VALUES ({NULL}, 'o', 1), ({NULL}, 'p', 2)", want: "+6 +6"},
 	}},
 	{"only explicit keys", []keyStep{
-		{text: "INSERT INTO t (id, a) VALUES ({+200}, 'x'), ({+201}, 'y')", want: "+201 ="},
-		{text: "INSERT INTO t SET id = {+202}, a = 'z'", want: "+202 ="},
+		{text: "INSERT INTO t (id, a) VALUES ({+200}, 'x'), ({+201}, 'y')", want: "+201 =", bare: "0 ="},
+		{text: "INSERT INTO t SET id = {+202}, a = 'z'", want: "+202 =", bare: "0 ="},
 	}},
 	{"explicit keys first", []keyStep{
-		{text: "INSERT INTO t (id, a) VALUES ({+300}, 'x'), ({NULL}, 'y'), ({0}, 'z')", want: "+301 +301", given: "+0 +0"},
+		{text: "INSERT INTO t (id, a) VALUES ({+300}, 'x'), ({NULL}, 'y'), ({0}, 'z')", want: "+301 +301", given: "+0 +0", filled: "# #"},
 	}},
 	{"explicit keys between", []keyStep{
-		{text: "INSERT INTO t (id, a) VALUES ({NULL}, 'x'), ({+400}, 'y'), ({NULL}, 'z')", want: "+0 +0"},
+		{text: "INSERT INTO t (id, a) VALUES ({NULL}, 'x'), ({+400}, 'y'), ({NULL}, 'z')", want: "+0 +0", filled: "# #"},
 	}},
 	{"no key is made", []keyStep{
 		{text: "INSERT INTO keyless VALUES (1), (2)", want: "0 ="},
@@ -101,29 +108,29 @@ var keyRows = []keyRow{
 		{text: "INSERT INTO keyless VALUES (LAST_INSERT_ID(555))", want: "555 555"},
 		{text: "UPDATE keyless SET v = LAST_INSERT_ID(v + 1)", want: "556 556"},
 		{text: "DELETE FROM keyless WHERE v = LAST_INSERT_ID(556)", want: "0 556"},
-		{text: "INSERT INTO t (id, a) VALUES (LAST_INSERT_ID({+210}), 'x')", want: "+210 +210"},
+		{text: "INSERT INTO t (id, a) VALUES (LAST_INSERT_ID({+210}), 'x')", want: "+210 +210", filled: "1235 ="},
 		{text: "UPDATE t SET ref = LAST_INSERT_ID(ref + 1) WHERE a = 'nobody'", want: "0 ="},
 	}},
 	{"REPLACE", []keyStep{
 		{text: "REPLACE INTO t ({id,}a) VALUES ({k,}'first')", want: "+0 +0"},
-		{text: "REPLACE INTO t (id, a) VALUES ({+200}, 'second')", want: "+200 ="},
-		{text: "REPLACE t SET id = {+200}, a = 'third'", want: "+200 ="},
-		{text: "REPLACE INTO t ({id,}a) VALUES ({k,}'third'), ({k,}'fourth')", want: "+201 +201", given: "+1 +1"},
+		{text: "REPLACE INTO t (id, a) VALUES ({+200}, 'second')", want: "+200 =", bare: "0 ="},
+		{text: "REPLACE t SET id = {+200}, a = 'third'", want: "+200 =", bare: "0 ="},
+		{text: "REPLACE INTO t ({id,}a) VALUES ({k,}'third'), ({k,}'fourth')", want: "+201 +201", given: "+1 +1", filled: "# #"},
 	}},
 	{"INSERT IGNORE, all rows are ignored", []keyStep{
-		{text: "INSERT IGNORE INTO t ({id,}a) VALUES ({k,}'first')", want: "0 =", given: "+0 +0"},
-		{text: "INSERT IGNORE INTO t ({id,}a) VALUES ({k,}'first'), ({k,}'second')", want: "0 =", given: "+1 +1"},
+		{text: "INSERT IGNORE INTO t ({id,}a) VALUES ({k,}'first')", want: "0 =", given: "+0 +0", filled: "# #"},
+		{text: "INSERT IGNORE INTO t ({id,}a) VALUES ({k,}'first'), ({k,}'second')", want: "0 =", given: "+1 +1", filled: "# #"},
 		{text: "INSERT IGNORE INTO t (id, a) VALUES ({-100}, 'third')", want: "0 ="},
 	}},
 	{"INSERT IGNORE, the first row is ignored", []keyStep{
-		{text: "INSERT IGNORE INTO t ({id,}a) VALUES ({k,}'first'), ({k,}'x')", want: "+0 +0"},
+		{text: "INSERT IGNORE INTO t ({id,}a) VALUES ({k,}'first'), ({k,}'x')", want: "+0 +0", filled: "# #"},
 	}},
 	{"INSERT IGNORE, the second row is ignored", []keyStep{
-		{text: "INSERT IGNORE INTO t ({id,}a) VALUES ({k,}'x'), ({k,}'first'), ({k,}'y')", want: "+0 +0"},
+		{text: "INSERT IGNORE INTO t ({id,}a) VALUES ({k,}'x'), ({k,}'first'), ({k,}'y')", want: "+0 +0", filled: "# #"},
 	}},
 	{"ON DUPLICATE KEY UPDATE, a row is changed", []keyStep{
-		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE ref = 2", want: "-100 =", given: "+0 +0"},
-		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE ref = 2", want: "0 =", given: "+1 +1"}, // it is equal
+		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE ref = 2", want: "-100 =", given: "+0 +0", filled: "# #"},
+		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE ref = 2", want: "0 =", given: "+1 +1", filled: "# #"}, // it is equal
 	}},
 	{"ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", []keyStep{
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", want: "-100 -100"},
@@ -134,10 +141,10 @@ var keyRows = []keyRow{
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'x'), ({k,}'first') ON DUPLICATE KEY UPDATE ref = 3", want: "+0 +0"},
 	}},
 	{"ON DUPLICATE KEY UPDATE, new rows last", []keyStep{
-		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first'), ({k,}'x') ON DUPLICATE KEY UPDATE ref = 4", want: "+0 +0"},
+		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first'), ({k,}'x') ON DUPLICATE KEY UPDATE ref = 4", want: "+0 +0", filled: "# #"},
 	}},
 	{"a duplicate", []keyStep{
-		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first')", want: "1062 =", given: "1062 #"},
+		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first')", want: "1062 =", given: "1062 #", filled: "1062 #"},
 		{text: "INSERT INTO t (id, a) VALUES ({-100}, 'x')", want: "1062 ="},
 	}},
 	{"a duplicate behind a row that was made and is undone", []keyStep{
@@ -148,13 +155,13 @@ var keyRows = []keyRow{
 		{text: "INSERT INTO t ({id,}a, nothing) VALUES ({k,}'x', 1)", want: "1054 ="},
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'x', 1)", want: "1136 ="},
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}NULL)", want: "1048 =", given: "1048 #"},
-		{text: "INSERT INTO t ({id,}a) VALUES ({k,}REPEAT('x', 30))", want: "1406 =", given: "1406 #"},
+		{text: "INSERT INTO t ({id,}a) VALUES ({k,}REPEAT('x', 30))", want: "1406 =", given: "1406 #", filled: "1406 # or 1406 ="},
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'x'", want: "1064 ="},
 	}},
 	{"INSERT ... SELECT", []keyStep{
-		{text: "INSERT INTO t (a) SELECT CONCAT('new', a) FROM t WHERE a IN ('first', 'second')", want: "+0 +0", given: none},
-		{text: "INSERT INTO t (id, a) SELECT id + 1000, CONCAT('n', a) FROM t WHERE a IN ('first', 'second') ORDER BY id", want: "+901 =", given: none},
-		{text: "INSERT INTO t (a) SELECT a FROM t WHERE 0", want: "0 =", given: none},
+		{text: "INSERT INTO t (a) SELECT CONCAT('new', a) FROM t WHERE a IN ('first', 'second')", want: "+0 +0", given: none, filled: "1235 ="},
+		{text: "INSERT INTO t (id, a) SELECT id + 1000, CONCAT('n', a) FROM t WHERE a IN ('first', 'second') ORDER BY id", want: "+901 =", given: none, bare: "0 ="},
+		{text: "INSERT INTO t (a) SELECT a FROM t WHERE 0", want: "0 =", given: none, filled: "1235 ="},
 	}},
 	{"LAST_INSERT_ID() inside", []keyStep{
 		{text: "SELECT LAST_INSERT_ID(42)", want: "rows 42"},
@@ -165,8 +172,8 @@ var keyRows = []keyRow{
 		{text: "SELECT LAST_INSERT_ID(42)", want: "rows 42"},
 		{text: "SET last_insert_id = 66", want: "0 66"},
 		{text: "SET @@session.identity = 67", want: "0 67"},
-		{text: "SET insert_id = {+500}", want: "0 =", given: none},
-		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'x')", want: "+500 +500", given: "+0 +0"},
+		{text: "SET insert_id = {+500}", want: "0 =", given: none, filled: none},
+		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'x')", want: "+500 +500", given: "+0 +0", filled: "# #"},
 	}},
 	{"a transaction that is undone", []keyStep{
 		{text: "BEGIN", want: "0 ="},
@@ -184,9 +191,9 @@ var keyRows = []keyRow{
 	}},
 	{"steps of ten", []keyStep{
 		{text: "SET auto_increment_increment = 10, auto_increment_offset = 3", want: "0 ="},
-		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'x'), ({k,}'y')", want: "+3 +3", given: "+0 +0"},
+		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'x'), ({k,}'y')", want: "+3 +3", given: "+0 +0", filled: "# #"},
 		{text: "SET auto_increment_increment = 1, auto_increment_offset = 1", want: "0 ="},
-		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'z')", want: "+23 +23", given: "+2 +2"},
+		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'z')", want: "+23 +23", given: "+2 +2", filled: "# #"},
 	}},
 	{"NO_AUTO_VALUE_ON_ZERO", []keyStep{
 		{text: "SET @before = @@sql_mode, sql_mode = CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')", want: "0 ="},
@@ -251,6 +258,9 @@ const askKeys = "SELECT ROW_COUNT(), LAST_INSERT_ID(), @@last_insert_id, @@ident
 type keyForm struct {
 	given bool // a number is given where AUTO_INCREMENT would make one
 	told  bool // what is expected is known for it, beside the direct run
+	// filled: the column is bound to a sequence, the oracle is AUTO_INCREMENT.
+	filled bool
+	bare   bool // the column through the proxy has no AUTO_INCREMENT
 }
 
 // texts writes a step as it is sent through the proxy and direct. first is the first number
@@ -279,8 +289,22 @@ func (f keyForm) expected(s keyStep) string {
 		return ""
 	case f.given && s.given != "":
 		return s.given
+	case f.apart(s) != "":
+		return f.apart(s)
 	}
 	return s.want
+}
+
+// apart is what a step must leave behind where keys that are filled in cannot be as with
+// AUTO_INCREMENT.
+func (f keyForm) apart(s keyStep) string {
+	switch {
+	case !f.filled:
+		return ""
+	case f.bare && s.bare != "":
+		return s.bare
+	}
+	return s.filled
 }
 
 var keyMark = regexp.MustCompile(`\{[^}]*\}`)
@@ -319,16 +343,17 @@ type keyPair struct {
 	caps     protocol.Capability
 	prepared bool
 	ask      [2]uint32 // the statements prepared of askKeys
+	n        uint64    // of the row
 }
 
-func (o *oracle) keyPair(t *testing.T, prepared bool, tables []string) *keyPair {
+func (o *oracle) keyPair(t *testing.T, prepared bool, autoIncrement [2]string) *keyPair {
 	t.Helper()
 	p := &keyPair{o: o, schemas: [2]string{o.Schemas[0], o.Servers[0].Schema(t)}, caps: allFraming, prepared: prepared}
 	if prepared {
 		p.caps = endings["with EOF"]
 	}
-	for _, schema := range p.schemas {
-		o.Servers[0].Exec(t, append([]string{"DROP DATABASE " + schema, "CREATE DATABASE " + schema, "USE " + schema}, tables...)...)
+	for i, schema := range p.schemas {
+		o.Servers[0].Exec(t, append([]string{"DROP DATABASE " + schema, "CREATE DATABASE " + schema, "USE " + schema}, keyTables(autoIncrement[i])...)...)
 	}
 	p.pair = &pair{t: t}
 	p.login()
@@ -438,21 +463,35 @@ func (p *keyPair) asked() (got, want []byte) {
 // Checklist 28.
 // Checklist 30.
 func TestTheTableOfInsertIDs(t *testing.T) {
-	o := newOracle(t, setup{})
+	const auto = "AUTO_INCREMENT"
+	server := []*mysqltest.Server{mysqltest.StartUnsynced(t)}
+	o := newOracle(t, setup{Servers: server})
+	bound := newOracle(t, setup{Servers: server, Proxy: func(p *proxy.Options) {
+		p.Bindings = []proxy.Binding{{Table: "t", Column: "id", Sequence: "photos"}}
+	}})
 	for _, c := range []struct {
 		name   string
 		form   keyForm
-		tables []string
+		tables [2]string // AUTO_INCREMENT or not, of the table through the proxy and direct
 	}{
-		{"AUTO_INCREMENT", keyForm{}, keyTables("AUTO_INCREMENT")},
-		{"NEXTVAL and AUTO_INCREMENT", keyForm{given: true, told: true}, keyTables("AUTO_INCREMENT")},
-		{"NEXTVAL", keyForm{given: true}, keyTables("")},
+		{"AUTO_INCREMENT", keyForm{}, [2]string{auto, auto}},
+		{"NEXTVAL and AUTO_INCREMENT", keyForm{given: true, told: true}, [2]string{auto, auto}},
+		{"NEXTVAL", keyForm{given: true}, [2]string{}},
+		{"filled in, with AUTO_INCREMENT", keyForm{filled: true}, [2]string{auto, auto}},
+		{"filled in", keyForm{filled: true, bare: true}, [2]string{"", auto}},
 	} {
 		for _, how := range []string{"text", "prepared"} {
+			if c.form.filled && how == "prepared" {
+				continue // not yet
+			}
 			t.Run(c.name+", "+how, func(t *testing.T) {
+				o := o
+				if c.form.filled {
+					o = bound
+				}
 				p := o.keyPair(t, how == "prepared", c.tables)
-				for i, row := range keyRows {
-					p.runRow(c.form, row, i+1)
+				for _, row := range keyRows {
+					p.runRow(c.form, row)
 				}
 				p.Proxy.quit()
 				p.Direct.quit()
@@ -462,23 +501,32 @@ func TestTheTableOfInsertIDs(t *testing.T) {
 }
 
 // runRow runs the n-th row and compares.
-func (p *keyPair) runRow(form keyForm, row keyRow, n int) {
+func (p *keyPair) runRow(form keyForm, row keyRow) {
 	p.t.Helper()
-	first := uint64(n) * 10_000
+	p.n++
+	first := p.n * 10_000
 	p.both("DELETE FROM t")
-	if form.given {
+	switch {
+	case form.given:
 		first = p.o.nextNumber(p.t, "photos")
-	} else {
+	case form.filled:
+		first = p.o.nextNumber(p.t, "photos")
+		// AUTO_INCREMENT starts with the same number.
+		p.run("DO 1", "TRUNCATE TABLE t")
+		p.run("DO 1", fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 'none')", first-1))
+		p.both("DELETE FROM t")
+	default:
 		p.both(fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 'none')", first-1), "DELETE FROM t")
 	}
-	p.both(fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 'first'), (%d, 'second')", first-100, first-99))
+	p.both(fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 'first'), (%d, 'second')", first-100, first-99), "SELECT LAST_INSERT_ID(41)")
 	_, asked := p.asked()
+	same := true
 	for _, s := range row.steps {
-		if form.given && s.given == none {
+		if form.given && s.given == none || form.apart(s) == none {
 			continue
 		}
 		next := first
-		if form.given {
+		if form.given || form.filled {
 			next = p.o.nextNumber(p.t, "photos")
 		}
 		proxied, direct := form.texts(s.text, first, next)
@@ -487,18 +535,26 @@ func (p *keyPair) runRow(form keyForm, row keyRow, n int) {
 			what += " (direct " + direct + ")"
 		}
 		got, want := p.run(proxied, direct)
-		compare(p.t, what, got, want)
 		before := p.functionIn(asked)
 		var gotAsked []byte
 		gotAsked, asked = p.asked()
+		if same = same && form.apart(s) == ""; !same {
+			// From here on they are not alike in this row.
+			asked, want = gotAsked, got
+		}
+		compare(p.t, what, got, want)
 		compare(p.t, what+": "+askKeys, gotAsked, asked)
-		if told := absolute(form.expected(s), first, next, before); told != "" {
-			if left := insertIDOf(want) + " " + p.functionIn(asked); left != told {
-				p.t.Errorf("%s: got direct insert id and function %s, want %s", what, left, told)
+		if expected := form.expected(s); expected != "" {
+			left := insertIDOf(want) + " " + p.functionIn(asked)
+			told := absolute(expected, first, next, before)
+			if !slices.Contains(strings.Split(told, " or "), left) {
+				p.t.Errorf("%s: got insert id and function %s, want %s", what, left, told)
 			}
 		}
 	}
-	compareRows(p.t, p.pair, "SELECT * FROM t ORDER BY id")
+	if same {
+		compareRows(p.t, p.pair, "SELECT * FROM t ORDER BY id")
+	}
 }
 
 // absolute writes what is expected with the numbers themselves.
