@@ -74,6 +74,9 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 		}
 		return plan, refusedForm(st.Refusal)
 	}
+	if err := setvalAlone(st, plan); err != nil {
+		return plan, err
+	}
 	if err := lastBesideRows(st, plan); err != nil {
 		return plan, err
 	}
@@ -145,7 +148,7 @@ type number struct {
 // take takes what is asked for: the values of asks, in order. The numbers of one
 // sequence are consecutive, however it is spelled.
 func (s *session) take(asks []asked) (values []number, err error) {
-	last := false
+	last, set := false, false
 	for i := range asks {
 		if asks[i].name == nil {
 			continue
@@ -154,6 +157,10 @@ func (s *session) take(asks []asked) (values []number, err error) {
 			return nil, err
 		}
 		last = last || asks[i].fn == statement.Lastval
+		set = set || asks[i].fn == statement.Setval
+	}
+	if set {
+		return s.takeInTurn(asks)
 	}
 	if !last {
 		return s.takeNext(asks)

@@ -63,6 +63,9 @@ type sequencer interface {
 	Same(ctx context.Context, a, b []byte) (bool, error)
 	// Stored returns the name of a sequence as the table spells it, if there is one.
 	Stored(ctx context.Context, name []byte) (stored string, known bool, err error)
+	// SetValue has a sequence go on behind n, or at n if that is not used; ok is false if it
+	// is beyond that already.
+	SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error)
 	// Identify returns what tells a sequence from others, however it is spelled.
 	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
 	// Schema is the schema of the sequence table.

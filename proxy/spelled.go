@@ -24,9 +24,6 @@ func (s *session) serves(call *statement.FuncCall) (bool, error) {
 	if call.Form != statement.FormName && call.Form != statement.FormQualified {
 		return s.srv.opts.Unknown != UnknownRelay, nil
 	}
-	if call.Func == statement.Setval {
-		return false, nil
-	}
 	doubtful := call.Spelling == statement.AsColumn || call.Spelling == statement.AsSelectValue
 	relayed := doubtful || s.srv.opts.Unknown == UnknownRelay
 	if call.Schema != nil && string(call.Schema) != s.srv.opts.Sequences.Schema() {

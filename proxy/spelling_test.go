@@ -83,6 +83,10 @@ func TestSequencesDoAsMariaDBsOwn(t *testing.T) {
 		"SELECT NEXTVAL(nowhere.s)", "SELECT LASTVAL(nowhere.s)",
 		"SELECT LASTVAL(1)", "SELECT LASTVAL()", "SELECT NEXT VALUE FOR", "SELECT LASTVAL(s, 1)", "SELECT LASTVAL(@x)",
 		"SELECT LASTVAL(s)",
+		"SELECT SETVAL(s, 100)", "SELECT LASTVAL(s), NEXTVAL(s)", "SELECT SETVAL(s, 5), SETVAL(s, 101), SETVAL(s, -1) AS x, NEXTVAL(s), LASTVAL(s)",
+		"SELECT SETVAL(s, 200, 0)", "SELECT NEXTVAL(s)", "SELECT SETVAL(s, 200, 0)", "SELECT SETVAL(s, 201, FALSE)", "SELECT SETVAL(s, 200)", "SELECT SETVAL(s, 300, 1, 0)",
+		"SELECT SETVAL(s, 300, TRUE)", "SELECT SETVAL(s, 300, 0)", "SELECT SETVAL(s, 301, 0)", "SELECT SETVAL(s, +400) AS a", "SELECT NEXT VALUE FOR s, SETVAL(s, 500), NEXT VALUE FOR s, LASTVAL(s)",
+		"SELECT SETVAL(nobody, 5)", "SELECT SETVAL(nobody, -5)", "SELECT SETVAL(nowhere.s, 5)",
 		"DROP SEQUENCE s",
 		"SELECT LASTVAL(s)",
 		"CREATE SEQUENCE s START WITH 5000",
@@ -242,5 +246,54 @@ func TestNamesThatAreTheServersGoThereInEverySpelling(t *testing.T) {
 	}
 	if got := answers(t, c, "SELECT NEXT VALUE FOR ours, NEXTVAL(ours), LASTVAL(ours)"); !strings.HasSuffix(got, ": 5 6 6") {
 		t.Errorf("ours: got %s, want 5 6 6", got)
+	}
+}
+
+func TestSetvalIsDoneOnceOrNotAtAll(t *testing.T) {
+	o := newOracle(t, setup{}, photosTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], multi)
+	before := o.nextNumber(t, "photos")
+	for _, text := range []string{
+		"SELECT SETVAL('photos', 500000) + 1", "SELECT SETVAL('photos', 500000), 1", "SELECT SETVAL(photos, 500000) FROM photos", "SELECT 1 WHERE SETVAL(photos, 500000)",
+		"INSERT INTO photos (id) VALUES (SETVAL('photos', 500000))", "UPDATE photos SET n = SETVAL(photos, 500000)", "DO SETVAL(photos, 500000)", "SET @x = SETVAL(photos, 500000)",
+		"SELECT 1; SELECT SETVAL(photos, 500000)", "SELECT SETVAL(photos, 500000) LIMIT 0", "SELECT SETVAL(photos, 500000) UNION SELECT 1",
+		"SELECT SETVAL('photos', 1 + 500000)", "SELECT SETVAL('photos', @x)", "SELECT SETVAL('photos', 500000, 1, 2)", "SELECT SETVAL('photos')", "SELECT SETVAL('photos', 500000, 1, 0, 0)",
+	} {
+		wantError(t, c, 1235, text, "SETVAL")
+		if !strings.Contains(text, ";") {
+			if stmt, err := c.PrepareContext(t.Context(), text); err == nil {
+				stmt.Close()
+				t.Errorf("prepare %s: no error", text)
+			}
+		}
+	}
+	wantError(t, c, 1064, "SELECT SETVAL('photos', 500000") // the server's
+	if after := o.nextNumber(t, "photos"); after != before {
+		t.Errorf("the sequence went from %d to %d", before, after)
+	}
+	exec(t, c, "SELECT LAST_INSERT_ID(7)")
+	if got := answers(t, c, "SELECT SETVAL('photos', 500000) AS a, NEXTVAL(photos) AS b, SETVAL(photos, 3, 0) c FROM dual"); got != "a,b,c: 500000 500001 NULL" {
+		t.Errorf("got %s", got)
+	}
+	if got := answers(t, c, "SELECT SETVAL('photos', 600000) AS a, LASTVAL(photos) AS b"); got != "a,b: 600000 500001" {
+		t.Errorf("got %s", got)
+	}
+	stmt, err := c.PrepareContext(t.Context(), "SELECT SETVAL('photos', 700000, 0) AS a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stmt.Close()
+	var got [3]sql.NullInt64
+	for i := range got {
+		if i == 2 {
+			exec(t, c, "SELECT NEXTVAL(photos)")
+		}
+		if err := stmt.QueryRow().Scan(&got[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := [3]sql.NullInt64{{Int64: 700000, Valid: true}, {Int64: 700000, Valid: true}, {}}; got != want {
+		t.Errorf("prepared: got %v, want %v", got, want)
 	}
 }
