@@ -130,7 +130,7 @@ func (p *prepared) cutBulk(payload []byte) (rows [][]byte, err error) {
 		}
 		rest = rest[2*p.params:]
 	}
-	const number = 1 + 8 // with its indicator
+	const number = 1 + 21 // with its indicator
 	size := bulkHead + 2*(p.params+len(p.hidden))
 	for len(rest) > 0 {
 		row := rest
@@ -195,12 +195,12 @@ func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []number)
 					row, _ = p.cutBulkValue(own, row)
 					own++
 				}
-				hidden = hidden[1:]
 				if values[0].null {
 					b = append(b, bulkNull)
 				} else {
-					b = binary.LittleEndian.AppendUint64(append(b, bulkValue), values[0].value)
+					b = values[0].appendValue(append(b, bulkValue), hidden[0].paramType())
 				}
+				hidden = hidden[1:]
 				values = values[1:]
 				continue
 			}

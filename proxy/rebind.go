@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/binary"
+	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -19,12 +20,22 @@ type hiddenParam struct {
 	from     argument
 }
 
-// paramType is the type that the parameter is bound with.
+// paramType is the type that the parameter is bound with. A LASTVAL is bound in digits:
+// where a number is, MariaDB makes the column one longer than LASTVAL's own.
 func (h *hiddenParam) paramType() uint16 {
 	if h.name != nil && h.fn != statement.Nextval {
-		return uint16(mysql.MYSQL_TYPE_LONGLONG)
+		return uint16(mysql.MYSQL_TYPE_VAR_STRING)
 	}
 	return typeUnsignedBigint
+}
+
+// appendValue appends the value of a hidden parameter of a type.
+func (n number) appendValue(b []byte, typ uint16) []byte {
+	if typ == typeUnsignedBigint {
+		return binary.LittleEndian.AppendUint64(b, n.value)
+	}
+	var digits [20]byte
+	return protocol.AppendLenEncBytes(b, strconv.AppendUint(digits[:0], n.value, 10))
 }
 
 // placeParams computes where each of the client's parameters is on the server.
@@ -160,7 +171,7 @@ func (p *prepared) complete(e *execution) bool {
 
 // executionSize is the size of the payload that appendExecute appends, or a little more.
 func (p *prepared) executionSize(e *execution, attributes bool) int {
-	const count, typ, name, number = 9, 2, 1, 8
+	const count, typ, name, number = 9, 2, 1, 21
 	size := executeHead + count + (e.count+len(p.hidden)+7)/8 + 1 + len(e.params.Types) + len(e.values) + typ*p.params + (typ+number)*len(p.hidden)
 	if !attributes {
 		return size
@@ -227,10 +238,10 @@ func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values
 				}
 				own++
 			}
-			hidden = hidden[1:]
 			if !values[0].null {
-				b = binary.LittleEndian.AppendUint64(b, values[0].value)
+				b = values[0].appendValue(b, hidden[0].paramType())
 			}
+			hidden = hidden[1:]
 			values = values[1:]
 			continue
 		}

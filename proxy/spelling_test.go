@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy"
 )
 
@@ -296,4 +297,34 @@ func TestSetvalIsDoneOnceOrNotAtAll(t *testing.T) {
 	if want := [3]sql.NullInt64{{Int64: 700000, Valid: true}, {Int64: 700000, Valid: true}, {}}; got != want {
 		t.Errorf("prepared: got %v, want %v", got, want)
 	}
+}
+
+// The columns of LASTVAL() and SETVAL() are MariaDB's to the byte, answered here or rewritten, as
+// text and prepared.
+func TestTheColumnOfLastvalIsMariaDBs(t *testing.T) {
+	e := newEnv(t, setup{})
+	if !e.Servers[0].IsMariaDB() {
+		t.Skip("MySQL has no sequences")
+	}
+	e.Servers[0].Exec(t, "CREATE SEQUENCE "+e.Schemas[0]+".s", "CREATE SEQUENCE "+e.Schemas[0]+".r", "CREATE TABLE "+e.Schemas[0]+".t (a INT)", "INSERT INTO "+e.Schemas[0]+".t VALUES (1)")
+	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
+	p.Proxy.query("CREATE SEQUENCE s")
+	p.Proxy.query("CREATE SEQUENCE r")
+	for _, w := range []*wire{p.Proxy, p.Direct} {
+		w.query("SELECT NEXTVAL(s)")
+	}
+	for _, query := range []string{
+		"SELECT LASTVAL(s)", "SELECT LASTVAL(r) AS a", "SELECT PREVIOUS VALUE FOR s", "SELECT SETVAL(s, 100)", "SELECT SETVAL(s, 5) x",
+		"SELECT LASTVAL(s) FROM t", "SELECT LASTVAL(r) AS a FROM t", "SELECT LASTVAL(s), PREVIOUS VALUE FOR r, a FROM t",
+	} {
+		p.same(protocol.ComQuery, query)
+	}
+	for _, w := range []*wire{p.Proxy, p.Direct} { // which NEXTVAL is here, and not there
+		w.query("SELECT LAST_INSERT_ID(1)")
+	}
+	for _, query := range []string{"SELECT LASTVAL(s)", "SELECT LASTVAL(r) AS a", "SELECT LASTVAL(s), PREVIOUS VALUE FOR r FROM t"} {
+		p.prepare(query).sequential(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00", "DO 1")
+	}
+	p.same(protocol.ComResetConn, "")
+	p.same(protocol.ComQuery, "SELECT LASTVAL(s)")
 }

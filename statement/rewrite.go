@@ -82,7 +82,7 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 	case AsNullable:
 		switch {
 		case s.Param:
-			return append(s.value(append(dst, "CAST("...)), " AS SIGNED)"...)
+			return append(s.value(append(dst, "NULLIF(LEAST(CAST("...)), " AS SIGNED), 9223372036854775807), -1)"...)
 		case s.Null:
 			return append(dst, "NULLIF(LEAST(-1, 9223372036854775807), -1)"...)
 		case s.Value > math.MaxInt64:
