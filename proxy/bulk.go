@@ -98,6 +98,18 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 	if err != nil {
 		return err
 	}
+	if p.key != nil {
+		var needed []bool
+		var explicit []uint64
+		for _, row := range rows {
+			if needed, explicit, err = s.keysOf(c, p, p.argumentsInRow(row), needed, explicit); err != nil {
+				return err
+			}
+		}
+		if _, err = s.fillKeys(c, p, needed, explicit, values); err != nil {
+			return err
+		}
+	}
 	s.own = p.appendBulk(append(s.own[:0], 0, 0, 0, 0), payload, rows, values)
 	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
 	return nil
@@ -187,7 +199,7 @@ func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []number)
 		b = binary.LittleEndian.AppendUint16(b, p.types[own].Type)
 		own++
 	}
-	for _, row := range rows {
+	for r, row := range rows {
 		hidden, own = p.hidden, 0
 		for i := range total {
 			if len(hidden) > 0 && hidden[0].at == i {
@@ -205,7 +217,11 @@ func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []number)
 				continue
 			}
 			rest, _ := p.cutBulkValue(own, row)
-			b = append(b, row[:len(row)-len(rest)]...)
+			if p.isEmptied(r, own) {
+				b = append(b, bulkNull)
+			} else {
+				b = append(b, row[:len(row)-len(rest)]...)
+			}
 			row = rest
 			own++
 		}

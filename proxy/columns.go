@@ -144,13 +144,13 @@ type insertModes struct {
 }
 
 // insertModes returns what the server does with keys in this session.
-func (s *session) insertModes(c *backend.Conn) (insertModes, error) {
+func (s *session) insertModes(c *backend.Conn, words statement.Words) (insertModes, error) {
 	m := &s.state.inserts
 	version := max(s.state.sysvars["auto_increment_increment"], s.state.sysvars["sql_mode"])
 	if m.conn == c && m.version == version {
 		return *m, nil
 	}
-	if s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
+	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
 		return *m, errReadsLeft
 	}
 	row, err := s.ownRow(c, "SELECT @@auto_increment_increment, @@sql_mode", 2, "@@auto_increment_increment")

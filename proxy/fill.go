@@ -13,6 +13,10 @@ import (
 type filling struct {
 	keys    []filledKey // in the order of the text
 	splices []statement.Splice
+	words   statement.Words
+	several bool // statements are in the text
+	// columnsCached: the columns of a table were not asked for just now.
+	columnsCached bool
 	// repeated: the text has failed once.
 	repeated bool
 }
@@ -21,16 +25,25 @@ type filling struct {
 type filledKey struct {
 	binding   *Binding
 	statement int      // its index in the text
-	numbers   int      // that are needed, step apart
-	step      uint64   // 1 or more
-	explicit  []uint64 // that the statement gives itself
-	leads     bool     // the first number becomes LAST_INSERT_ID()
-	before    bool     // what is read of LAST_INSERT_ID() is read before that
-	rows      int
-	added     bool   // the text does not name the column
+	explicit  []uint64 // numbers that the statement gives itself
+	rows      int      // in all
+	filled    []filledRow
+	leader    int    // the index in filled of the row whose number becomes LAST_INSERT_ID()
+	step      uint64 // between the numbers; 1 or more
+	before    bool   // what is read of LAST_INSERT_ID() is read before that
+	params    bool   // some rows tell by a parameter whether they are to be filled
+	bulk      bool   // an execution may be of many rows
+	listed    bool   // the columns have to be named
+	added     bool   // the text does not name the key
 	first     uint64 // of the numbers that were taken
-	// splice writes the numbers, of which first is the first.
-	splice func(dst []statement.Splice, first uint64) []statement.Splice
+	insertion *statement.Insertion
+	key       *statement.Key
+}
+
+// filledRow is a row whose key is given a number.
+type filledRow struct {
+	row     int // index in Insertion.Rows
+	filling statement.Filling
 }
 
 // leads says whether a statement's first number is that of its key.
@@ -40,7 +53,7 @@ func (f *filling) leads(statement int) bool {
 	}
 	for i := range f.keys {
 		if f.keys[i].statement == statement {
-			return f.keys[i].leads
+			return len(f.keys[i].filled) > 0
 		}
 	}
 	return false
@@ -53,7 +66,7 @@ func (f *filling) disturbs(statement int) bool {
 	}
 	for i := range f.keys {
 		if f.keys[i].statement == statement {
-			return f.keys[i].leads && !f.keys[i].before
+			return len(f.keys[i].filled) > 0 && !f.keys[i].before
 		}
 	}
 	return false
@@ -110,7 +123,7 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 // filled handles a text that may have to be filled in.
 func (s *session) filled(sql []byte) error {
 	var err error
-	if s.fill, err = s.planFilling(sql); err != nil {
+	if s.fill, err = s.planFilling(sql, false); err != nil {
 		return err
 	}
 	defer func() { s.fill = nil }()
@@ -119,13 +132,13 @@ func (s *session) filled(sql []byte) error {
 
 // planFilling finds out what of the text just analysed has to be filled in; nil is
 // nothing. It asks the server what it has to know for that.
-func (s *session) planFilling(sql []byte) (*filling, error) {
+func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 	c, err := s.attach()
 	if err != nil {
 		return nil, err
 	}
 	st := &s.stmt
-	f := &filling{}
+	f := &filling{words: st.Words, several: st.Kind == statement.Multi}
 	s.columnsCached = false
 	in := &s.insertion
 	in.ReadInserts(sql, s.state.mode)
@@ -138,7 +151,7 @@ func (s *session) planFilling(sql []byte) (*filling, error) {
 		if b == nil {
 			continue
 		}
-		k, err := s.planKey(c, sql, t, b)
+		k, err := s.planKey(c, sql, t, b, prepared)
 		if err != nil {
 			return nil, err
 		}
@@ -149,6 +162,7 @@ func (s *session) planFilling(sql []byte) (*filling, error) {
 	if len(f.keys) == 0 {
 		return nil, nil
 	}
+	f.columnsCached = s.columnsCached
 	return f, nil
 }
 
@@ -194,7 +208,7 @@ func (s *session) tryPrepare(c *backend.Conn, sql []byte) error {
 }
 
 // planKey reads one INSERT and decides what becomes of its key; nil is nothing.
-func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding) (*filledKey, error) {
+func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, prepared bool) (*filledKey, error) {
 	in := &s.insertion
 	column, ok := s.inCharset(b.Column)
 	if !ok {
@@ -225,108 +239,98 @@ func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, b 
 	if !in.ReadRows(key.Index) {
 		return nil, s.unreadable(c, sql, b)
 	}
-	k := &filledKey{binding: b, statement: t.Statement, step: 1, rows: len(in.Rows)}
+	k := &filledKey{binding: b, statement: t.Statement, step: 1, rows: len(in.Rows), bulk: prepared && s.login.Capabilities.Has(protocol.BulkOperations)}
+	k.insertion, k.key = in, &key
+	if s.stmt.Kind == statement.Multi { // the next one is read into the same memory
+		k.insertion = in.Clone()
+	}
 	if len(key.Columns) > 0 && !in.Complete(len(key.Columns)) {
-		// Not of these columns: they are named so that the server says so for certain.
-		list := in.AppendList(nil, &key)
-		k.splice = func(dst []statement.Splice, _ uint64) []statement.Splice { return append(dst, list...) }
+		k.listed = true // they are not of these columns, which are named so that the server says so for certain
 		return k, nil
 	}
-	if err := s.decideRows(c, k, &key); err != nil {
+	if err := s.decideRows(c, k, prepared); err != nil {
 		return nil, err
 	}
-	if k.numbers == 0 && len(k.explicit) == 0 {
+	if len(k.filled) == 0 && len(k.explicit) == 0 {
 		return nil, nil
 	}
 	return k, nil
 }
 
-// decideRows decides what becomes of each row of the INSERT just read, and makes k
-// write it.
-func (s *session) decideRows(c *backend.Conn, k *filledKey, key *statement.Key) error {
-	in := &s.insertion
-	if len(in.Rows) > 1 || in.MayBeZero() {
-		modes, err := s.insertModes(c)
+// decideRows decides what becomes of each row of the INSERT just read.
+func (s *session) decideRows(c *backend.Conn, k *filledKey, prepared bool) error {
+	in, key := k.insertion, k.key
+	if len(in.Rows) > 1 && !prepared || in.MayBeZero() {
+		modes, err := s.insertModes(c, s.stmt.Words)
 		if err != nil {
 			return err
 		}
 		key.ZeroStays, key.TextIsZero, k.step = modes.zeroStays, !modes.strict || in.Ignore, modes.increment
 	}
-	missing, certain := false, -1
-	rows := make([]filledRow, 0, min(len(in.Rows), 1<<12))
+	k.leader = -1
+	expressions := false
 	for i := range in.Rows {
 		v := &in.Rows[i].Value
+		if v.Kind == statement.ValueMissing {
+			k.added = true
+		}
 		filling := in.Filling(i, key)
-		missing = missing || v.Kind == statement.ValueMissing
-		if v.Kind == statement.ValueOpaque && !s.certain(v) || filling == statement.FillParam {
-			return notSupported("an expression for %s.%s, which is filled from sequence %s, is not supported where it may be NULL or 0 and be evaluated twice: "+
+		switch {
+		case v.Kind == statement.ValueOpaque:
+			if s.certain(v) {
+				continue // a number that the proxy gives itself
+			}
+			return notSupported("an expression for %s.%s, which is filled from sequence %s, is not supported where it may be NULL or 0 and would be evaluated twice: "+
 				"give a number, NULL, or leave the column out", k.binding.Table, k.binding.Column, k.binding.Sequence)
-		}
-		if v.Kind == statement.ValueOpaque {
-			continue // a number that the proxy gives itself
-		}
-		switch filling {
-		case statement.FillNot:
+		case filling == statement.FillNot:
 			if v.Kind == statement.ValueNumber {
 				k.explicit = append(k.explicit, v.Number)
 			}
 			continue
-		case statement.FillNumber:
-			if certain < 0 {
-				certain = len(rows)
-			}
+		case filling == statement.FillNumber && k.leader < 0:
+			k.leader = len(k.filled)
+		case filling == statement.FillParam && !prepared:
+			continue // the server's error
+		case filling == statement.FillParam:
+			k.params = true
+		case filling == statement.FillIfEmpty:
+			expressions = true
 		}
-		rows = append(rows, filledRow{i, filling})
+		k.filled = append(k.filled, filledRow{i, filling})
 	}
-	k.numbers, k.leads = len(rows), len(rows) > 0
-	last := len(in.Columns) - 1
+	if expressions && prepared && (k.bulk || k.params) {
+		return notSupported("an expression for %s.%s, which is filled from sequence %s, is not supported in a prepared statement: give a number or NULL",
+			k.binding.Table, k.binding.Column, k.binding.Sequence)
+	}
+	k.leader = max(k.leader, 0)
 	// A key that is added stands last, and is evaluated last.
-	k.before = len(in.Rows) == 1 && (missing || key.Index == last) && !in.OnDuplicate && !in.Returning
-	k.added = missing
-	first := max(certain, 0) // the row whose number becomes LAST_INSERT_ID()
-	listed := missing || len(in.Columns) == 0
-	if s.stmt.Kind == statement.Multi { // the next one is read into the same memory
-		in = in.Clone()
-	}
-	columns, step := *key, k.step
-	k.splice = func(dst []statement.Splice, number uint64) []statement.Splice {
-		return spliceKey(dst, in, &columns, rows, first, listed, missing, number, step)
-	}
+	k.before = len(in.Rows) == 1 && (k.added || key.Index == len(in.Columns)-1) && !in.OnDuplicate && !in.Returning
+	k.listed = k.added || len(in.Columns) == 0
 	return nil
 }
 
-// filledRow is a row whose key is given a number.
-type filledRow struct {
-	row     int // index in Insertion.Rows
-	filling statement.Filling
-}
-
-// spliceKey writes numbers into the rows of an INSERT.
-func spliceKey(dst []statement.Splice, in *statement.Insertion, key *statement.Key, rows []filledRow, first int, listed, missing bool,
-	number, step uint64,
-) []statement.Splice {
-	if len(rows) == 0 {
-		return dst
-	}
-	if listed {
+// appendSplices appends what writes the numbers from first on into the INSERT.
+func (k *filledKey) appendSplices(dst []statement.Splice, first uint64) []statement.Splice {
+	in, key := k.insertion, k.key
+	if k.listed {
 		dst = in.AppendList(dst, key)
 	}
 	var text []byte // of all numbers, in one piece of memory
-	for j, r := range rows {
+	for j, r := range k.filled {
 		from := len(text)
 		switch {
-		case r.filling == statement.FillIfEmpty && j == first:
+		case r.filling == statement.FillIfEmpty && j == k.leader:
 			text = append(text, "CAST("...)
-			text = statement.AppendLastInsertID(text, number)
+			text = statement.AppendLastInsertID(text, first)
 			text = append(text, " AS CHAR)"...)
 		case r.filling == statement.FillIfEmpty:
 			text = append(text, '\'')
-			text = strconv.AppendUint(text, number, 10)
+			text = strconv.AppendUint(text, first, 10)
 			text = append(text, '\'')
-		case j == first:
-			text = statement.AppendLastInsertID(text, number)
+		case j == k.leader:
+			text = statement.AppendLastInsertID(text, first)
 		default:
-			text = strconv.AppendUint(text, number, 10)
+			text = strconv.AppendUint(text, first, 10)
 		}
 		value := text[from:len(text):len(text)]
 		if r.filling == statement.FillIfEmpty {
@@ -334,9 +338,9 @@ func spliceKey(dst []statement.Splice, in *statement.Insertion, key *statement.K
 		} else {
 			dst = in.AppendNumber(dst, r.row, key, value)
 		}
-		number += step
+		first += k.step
 	}
-	if missing {
+	if k.added {
 		dst = in.AppendAlias(dst)
 	}
 	return dst
@@ -353,8 +357,7 @@ func (s *session) certain(v *statement.InsertValue) bool {
 	return false
 }
 
-// takeKeys takes the numbers of a text's keys, takes those that it gives itself out of
-// what is handed out, and writes f.splices.
+// takeKeys takes the numbers of a text's keys and writes f.splices.
 func (s *session) takeKeys(f *filling) error {
 	if f == nil {
 		return nil
@@ -362,38 +365,42 @@ func (s *session) takeKeys(f *filling) error {
 	f.splices = f.splices[:0]
 	for i := range f.keys {
 		k := &f.keys[i]
-		name := []byte(k.binding.Sequence)
-		if len(k.explicit) > 0 {
-			if err := s.patience.over(s.srv.opts.Sequences.Avoid(&s.patience, name, k.explicit)); err != nil {
-				return err
-			}
-		}
-		if k.numbers == 0 {
-			f.splices = k.splice(f.splices, 0)
-			continue
-		}
-		if err := s.mayUse(name); err != nil {
+		var err error
+		if k.first, err = s.takeKey(k.binding, k.explicit, len(k.filled), k.step); err != nil {
 			return err
 		}
-		count := uint64(1)
-		if k.numbers > 1 {
-			apart, err := s.srv.opts.Sequences.Step(&s.patience, name)
-			if err = s.patience.over(err); err != nil {
-				return err
-			}
-			if k.step%apart != 0 {
-				return notSupported("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
-					"with auto_increment_increment = %d, by which drivers tell the keys of the other rows: set that to a multiple of the INCREMENT",
-					k.binding.Table, k.binding.Column, k.binding.Sequence, apart, k.step)
-			}
-			count += uint64(k.numbers-1) * (k.step / apart)
-		}
-		first, err := s.takeNumbers(name, count)
-		if err != nil {
-			return err
-		}
-		k.first = first
-		f.splices = k.splice(f.splices, first)
+		f.splices = k.appendSplices(f.splices, k.first)
 	}
 	return nil
+}
+
+// takeKey takes count numbers, step apart, and returns the first; 0 of none. Those that
+// the statement gives itself are taken out of what is handed out.
+func (s *session) takeKey(b *Binding, explicit []uint64, count int, step uint64) (first uint64, err error) {
+	name := []byte(b.Sequence)
+	if len(explicit) > 0 {
+		if err := s.patience.over(s.srv.opts.Sequences.Avoid(&s.patience, name, explicit)); err != nil {
+			return 0, err
+		}
+	}
+	if count == 0 {
+		return 0, nil
+	}
+	if err := s.mayUse(name); err != nil {
+		return 0, err
+	}
+	n := uint64(1)
+	if count > 1 {
+		apart, err := s.srv.opts.Sequences.Step(&s.patience, name)
+		if err = s.patience.over(err); err != nil {
+			return 0, err
+		}
+		if step%apart != 0 {
+			return 0, notSupported("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
+				"with auto_increment_increment = %d, by which drivers tell the keys of the other rows: set that to a multiple of the INCREMENT",
+				b.Table, b.Column, b.Sequence, apart, step)
+		}
+		n += uint64(count-1) * (step / apart)
+	}
+	return s.takeNumbers(name, n)
 }

@@ -395,7 +395,7 @@ func mixesIDsIn(st *statement.Statement, plan callPlan, index int) bool {
 
 // hideParams writes the text of a prepared statement with parameters of ours where
 // the calls stood.
-func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan) (text []byte, hidden []hiddenParam) {
+func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan) (text []byte, hidden []hiddenParam, key *preparedKey) {
 	subs := s.substitutions(st, plan, mixesIDs(st, plan))
 	for i := range subs {
 		call := &st.Calls[i]
@@ -411,10 +411,15 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 		}
 		hidden = append(hidden, h)
 	}
-	for i, at := range st.HiddenParams(nil, subs) {
-		hidden[i].at = at
+	at := st.HiddenParams(nil, subs)
+	for i := range at {
+		hidden[i].at = at[i]
 	}
-	return st.Rewrite(nil, sql, subs), hidden
+	if plan.fill == nil {
+		return st.Rewrite(nil, sql, subs), hidden, nil
+	}
+	key, hidden = s.hideKeys(st, subs, hidden, plan.fill)
+	return st.Splice(nil, sql, subs, plan.fill.splices), hidden, key
 }
 
 // executeHidden executes a statement whose numbers are parameters of ours.
@@ -422,6 +427,9 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	c, err := s.connOf(p)
 	if err != nil {
 		return s.dropLongData(p.conn, p, err)
+	}
+	if p.filling != nil {
+		p.filling.repeated = false
 	}
 	// Before anything is taken or asked: the client may have sent nonsense.
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
@@ -446,8 +454,13 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 		}
 		return s.dropLongData(c, p, err)
 	}
-	p.forgetLong()
-	if err := s.sendOwnRows(c, p.rows, true); err != nil {
+	if p.key != nil {
+		err = s.executeFilled(c, p, &e, attributes)
+	} else {
+		p.forgetLong()
+		err = s.sendOwnRows(c, p.rows, true)
+	}
+	if err != nil {
 		return err
 	}
 	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
@@ -477,6 +490,17 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attribu
 	values, err := s.takeHidden(p, asks, previous)
 	if err != nil {
 		return err
+	}
+	if p.key != nil {
+		needed, explicit, err := s.keysOf(c, p, p.arguments(e), nil, nil)
+		if err != nil {
+			return err
+		}
+		first, err := s.fillKeys(c, p, needed, explicit, values)
+		if err != nil {
+			return err
+		}
+		p.fills(first, needed)
 	}
 	s.own = append(s.own[:0], 0, 0, 0, 0)
 	if s.own, err = p.appendExecute(s.own, e, attributes, values); err != nil {

@@ -34,8 +34,15 @@ func (s *session) prepare(sql []byte) error {
 			return s.prepareOwn(sql, s.srv.opts.Admin.Columns(st))
 		}
 	}
-	text, hidden, rows := sql, []hiddenParam(nil), (*rowNumbers)(nil)
-	if len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
+	if len(st.Tables) > 0 && s.boundTables() {
+		var err error
+		if s.fill, err = s.planFilling(sql, true); err != nil {
+			return err
+		}
+		defer func() { s.fill = nil }()
+	}
+	text, hidden, rows, key := sql, []hiddenParam(nil), (*rowNumbers)(nil), (*preparedKey)(nil)
+	if s.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
 		if err := s.convertNames(st, s.state.charset); err != nil {
 			return err
 		}
@@ -52,9 +59,15 @@ func (s *session) prepare(sql []byte) error {
 		case plan.own && onlyNumbers(st):
 			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil))
 		case plan.rewrite:
-			text, hidden = s.hideParams(st, sql, plan)
+			text, hidden, key = s.hideParams(st, sql, plan)
 			rows = plan.rows.keep()
 		}
+	}
+	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
+		if _, err := s.takeKey(key.binding, key.explicit, 0, 1); err != nil {
+			return err
+		}
+		key = nil
 	}
 	ticket := s.ticketPrepared(st, sql)
 	if s.srv.opts.Shards.Default() == nil {
@@ -68,7 +81,7 @@ func (s *session) prepare(sql []byte) error {
 		s.state.pin(pinSQLPrepare)
 	}
 	p := &prepared{
-		conn: c, shape: rows.traits(traitsOf(st)), hidden: hidden, rows: rows, ticket: ticket,
+		conn: c, shape: rows.traits(traitsOf(st)), hidden: hidden, rows: rows, key: key, ticket: ticket,
 		mode: s.state.mode, charset: s.state.charset,
 	}
 	if len(hidden) > 0 || rows != nil || ticket != nil {

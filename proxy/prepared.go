@@ -42,15 +42,20 @@ type prepared struct {
 	shape     stmtTraits
 	set       []byte // the text of a SET
 
-	use    string               // the schema of a USE
-	kill   *killPrepared        // of a KILL
-	hidden []hiddenParam        // parameters that the proxy fills
-	ticket *statement.Ticket    // that it is
-	rows   *rowNumbers          // columns that the proxy fills; nil if there are none
-	place  []uint16             // the server's index of each of the client's parameters; nil without hidden ones
-	params int                  // of the client
-	types  []protocol.Parameter // of the client's at the last bind
-	before []protocol.Parameter // what types were before that; see unbind
+	use    string            // the schema of a USE
+	kill   *killPrepared     // of a KILL
+	hidden []hiddenParam     // parameters that the proxy fills
+	ticket *statement.Ticket // that it is
+	key    *preparedKey      // the column that is filled in
+	// emptied says which of the client's parameters go as NULL, for each row of a bulk
+	// execution; of the last execution.
+	emptied []bool
+	filling *filling             // of the last execution, as far as it tells what to do about errors
+	rows    *rowNumbers          // columns that the proxy fills; nil if there are none
+	place   []uint16             // the server's index of each of the client's parameters; nil without hidden ones
+	params  int                  // of the client
+	types   []protocol.Parameter // of the client's at the last bind
+	before  []protocol.Parameter // what types were before that; see unbind
 	// longSent: data came by COM_STMT_SEND_LONG_DATA since the last execution; long
 	// says for which parameters, where there are hidden ones.
 	longSent bool
@@ -126,6 +131,12 @@ func (s *session) preparedAs(id uint32) *prepared {
 		return s.prepared.latest
 	}
 	return s.prepared.byID[id]
+}
+
+// isEmptied says whether the client's parameter i of a row goes as NULL.
+func (p *prepared) isEmptied(row, i int) bool {
+	at := row*p.params + i
+	return i < p.params && at < len(p.emptied) && p.emptied[at]
 }
 
 // toServer makes a command's statement id the server's. The last one prepared stays

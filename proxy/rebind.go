@@ -218,7 +218,7 @@ func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values
 		if own < p.params {
 			b = p.types[own].Append(b, attributes)
 		}
-		if e.params.IsNull(own) {
+		if e.params.IsNull(own) || p.isEmptied(0, own) {
 			b[nullsAt+i/8] |= 1 << (i % 8)
 		}
 		own++
@@ -251,7 +251,9 @@ func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values
 			if !ok {
 				return nil, errMalformed
 			}
-			b = append(b, rest[:size]...)
+			if !p.isEmptied(0, own) {
+				b = append(b, rest[:size]...)
+			}
 			rest = rest[size:]
 		}
 		own++

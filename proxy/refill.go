@@ -27,7 +27,7 @@ const (
 // nothing then, and the command waits to be sent again. A text is repeated once.
 func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 	s.state.lastOwn = ownNothing
-	if f == nil || f.repeated || s.stmt.Kind == statement.Multi {
+	if f == nil || f.repeated || f.several {
 		return noRemedy, s.sendOwn(c)
 	}
 	if err := s.flush(); err != nil {
@@ -86,25 +86,20 @@ func (s *session) remedyFor(e *protocol.ServerError, f *filling) remedy {
 	switch e.Code {
 	case mysql.ER_DUP_ENTRY:
 		// Of several rows some may be in a table without transactions.
-		if k.rows == 1 && k.numbers == 1 && duplicateOf(e.Message, k.first) && !readsPrevious(&s.stmt, f) {
+		// What the text reads of LAST_INSERT_ID() the failed attempt has moved.
+		if k.rows == 1 && len(k.filled) == 1 && duplicateOf(e.Message, k.first) && f.words&statement.ReadsLastInsertID == 0 {
 			return newNumbers
 		}
 	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
 		s.srv.columns.forget()
 		switch {
-		case s.columnsCached:
+		case f.columnsCached:
 			return newColumns
 		case k.added && e.Code == mysql.ER_BAD_FIELD_ERROR:
 			return notTheTable
 		}
 	}
 	return noRemedy
-}
-
-// readsPrevious says whether a text reads the LAST_INSERT_ID() of before, which the
-// failed attempt has moved.
-func readsPrevious(st *statement.Statement, f *filling) bool {
-	return st.Words&statement.ReadsLastInsertID != 0 && len(f.keys) > 0
 }
 
 // duplicateOf says whether the message of error 1062 is about number n: in all
@@ -124,7 +119,7 @@ func duplicateOf(message string, n uint64) bool {
 func (s *session) refill(c *backend.Conn, sql []byte, plan callPlan, r remedy) error {
 	switch r {
 	case newColumns:
-		f, err := s.planFilling(sql)
+		f, err := s.planFilling(sql, false)
 		if err != nil {
 			return err
 		}

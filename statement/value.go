@@ -29,6 +29,7 @@ type InsertValue struct {
 	Kind       ValueKind
 	Start, End int    // sql[Start:End]
 	Params     int    // markers in front of it
+	EndParams  int    // and with those in it
 	Number     uint64 // of ValueNumber
 }
 
@@ -94,6 +95,7 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 	if s.tokens == 0 || depth != 0 || s.first.kind == tEOF && s.tokens > 0 {
 		return v, false
 	}
+	v.EndParams = in.params
 	v.Kind, v.Number = s.classify(in)
 	return v, true
 }
@@ -134,20 +136,27 @@ func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
 		if text[0] != '\'' && text[0] != '"' || s.signs > 0 || s.opened > 0 {
 			break // N'5', x'35'
 		}
-		text = bytes.Trim(in.st.decode(*f), " \t\r\n\v\f")
-		kind, n := s.number(text)
-		if kind == ValueExpression {
-			// What sql_mode allows of it is the number that it begins with.
-			kind = ValueText
-			if begin := leadingNumber(text); len(begin) < len(text) {
-				if k, _ := (&valueState{}).number(begin); k == ValueNumber || k == ValueExplicit {
-					kind = ValueExplicit
-				}
-			}
-		}
-		return kind, n
+		return TextValue(in.st.decode(*f))
 	}
 	return ValueExpression, 0
+}
+
+// TextValue says what a string is in an integer column: of the kinds of a literal.
+func TextValue(text []byte) (ValueKind, uint64) {
+	text = bytes.Trim(text, " \t\r\n\v\f")
+	var s valueState
+	kind, n := s.number(text)
+	if kind == ValueExpression {
+		// What sql_mode allows of it is the number that it begins with.
+		kind = ValueText
+		if begin := leadingNumber(text); len(begin) < len(text) {
+			s = valueState{}
+			if k, _ := s.number(begin); k == ValueNumber || k == ValueExplicit {
+				kind = ValueExplicit
+			}
+		}
+	}
+	return kind, n
 }
 
 // number says what a literal is in an integer column.

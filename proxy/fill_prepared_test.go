@@ -1,0 +1,146 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// filledTables are what the tests of filled keys begin with.
+var filledTables = []string{
+	"CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100) NOT NULL DEFAULT '', parent BIGINT UNSIGNED, n INT, UNIQUE (n))",
+	"INSERT INTO photos (id, title) VALUES (1, 'one'), (2, 'two')",
+}
+
+var filledPhotos = proxy.Binding{Table: "photos", Column: "id", Sequence: "photos"}
+
+// meets makes the next number of the direct side's AUTO_INCREMENT that of the sequence.
+func (o *oracle) meets(t testing.TB, p *pair) {
+	t.Helper()
+	p.Direct.query(fmt.Sprintf("ALTER TABLE photos AUTO_INCREMENT = %d", o.nextNumber(t, "photos")))
+}
+
+func TestKeysOfPreparedInsertsAreFilledIn(t *testing.T) {
+	const long, text = uint8(mysql.MYSQL_TYPE_LONGLONG), uint8(mysql.MYSQL_TYPE_VAR_STRING)
+	title := func(s string) argument { return textArg(text, s) }
+	type execution []argument
+	for name, caps := range endings {
+		t.Run(name, func(t *testing.T) {
+			o := newOracle(t, bound(filledPhotos), filledTables...)
+			for _, c := range []struct {
+				sql        string
+				executions []execution
+			}{
+				{"INSERT INTO photos (title) VALUES (?)", []execution{{title("a")}, {title("b")}}},
+				{"INSERT INTO photos () VALUES ()", []execution{{}, {}}},
+				{"INSERT INTO photos SET title = ?, n = ?", []execution{{title("a"), integer(long, 1)}, {title("b"), null(long)}}},
+				{"INSERT INTO photos (title, n) VALUES (?, ?), (?, ?)", []execution{{title("a"), null(long), title("b"), integer(long, 2)}}},
+				{"INSERT INTO photos (id, title) VALUES (NULL, ?), (0, ?), (DEFAULT, ?)", []execution{{title("a"), title("b"), title("c")}}},
+				{"INSERT INTO photos VALUES (?, ?, ?, ?)", []execution{{null(long), title("a"), null(long), integer(long, 1)}, {integer(long, 0), title("a"), null(long), integer(long, 2)}}},
+				{"INSERT INTO photos (id, title) VALUES (?, ?)", []execution{
+					{null(long), title("a")},
+					{integer(long, 0), title("b")},
+					{integer(mysql.MYSQL_TYPE_TINY, 0), title("c")},
+					{integer(long, 77), title("d")},
+					{title("0"), title("e")},
+					{title("78"), title("f")},
+					{null(uint8(mysql.MYSQL_TYPE_NULL)), title("g")},
+					{double(0), title("h")},
+					{double(79), title("i")},
+				}},
+				{"INSERT INTO photos (title, id, n) VALUES (?, ?, ?), (?, ?, ?)", []execution{
+					{title("a"), null(long), null(long), title("b"), null(long), null(long)},
+					{title("c"), integer(long, 88), null(long), title("d"), null(long), null(long)},
+					{title("e"), null(long), null(long), title("f"), integer(long, 89), null(long)},
+					{title("g"), integer(long, 90), null(long), title("h"), integer(long, 91), null(long)},
+				}},
+				{"INSERT INTO photos (title, id) VALUES (?, ?), (?, NULL)", []execution{
+					{title("a"), null(long), title("b")},
+					{title("c"), integer(long, 92), title("d")},
+				}},
+				{"INSERT INTO photos SET id = ?, title = ?", []execution{{null(long), title("a")}, {integer(long, 93), title("a")}}},
+				{"INSERT INTO photos (title, parent) VALUES (?, LAST_INSERT_ID())", []execution{{title("a")}, {title("b")}}},
+				{"INSERT INTO photos (parent, title) VALUES (LAST_INSERT_ID(), ?), (LAST_INSERT_ID() + ?, '')", []execution{{title("a"), integer(long, 1)}}},
+				{"REPLACE INTO photos (title, n) VALUES (?, 5)", []execution{{title("a")}, {title("b")}}},
+				{"INSERT INTO photos (id, title) VALUES (94, ?)", []execution{{title("a")}}},
+			} {
+				p := o.pairOfSchemas(t, caps)
+				p.same(protocol.ComQuery, "SELECT LAST_INSERT_ID(42)")
+				o.meets(t, p)
+				pp := o.prepare(t, p, c.sql)
+				for _, args := range c.executions {
+					pp.execute(true, args...)
+					p.same(protocol.ComQuery, left)
+					o.meets(t, p)
+				}
+				pp.sameRows("SELECT * FROM photos ORDER BY id")
+			}
+		})
+	}
+}
+
+func TestANumberThatSomebodyHasUsedIsTriedOnce(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	direct := o.DirectConn(t, 0, o.Schemas[0], nil)
+	taken := func(n int) {
+		t.Helper()
+		for i := range n {
+			exec(t, direct, fmt.Sprintf("INSERT INTO photos (id) VALUES (%d)", o.nextNumber(t, "photos")+uint64(i)))
+		}
+	}
+	c := o.Conn(t, o.Schemas[0], nil)
+	prepared, err := c.PrepareContext(t.Context(), "INSERT INTO photos (title) VALUES (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prepared.Close()
+	for _, way := range []struct {
+		name string
+		run  func() (int64, error)
+	}{
+		{"text", func() (int64, error) {
+			r, err := c.ExecContext(t.Context(), "INSERT INTO photos (title) VALUES ('again')")
+			if err != nil {
+				return 0, err
+			}
+			return r.LastInsertId()
+		}},
+		{"prepared", func() (int64, error) {
+			r, err := prepared.ExecContext(t.Context(), "again")
+			if err != nil {
+				return 0, err
+			}
+			return r.LastInsertId()
+		}},
+	} {
+		taken(1)
+		want := o.nextNumber(t, "photos") + 1
+		id, err := way.run()
+		if err != nil || uint64(id) != want {
+			t.Errorf("%s: got %d, %v, want %d", way.name, id, err, want)
+		}
+		if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != strconv.FormatUint(want, 10) {
+			t.Errorf("%s: LAST_INSERT_ID(): got %s, want %d", way.name, got, want)
+		}
+		taken(2) // both are in the way
+		_, err = way.run()
+		checkError(t, way.name, err, 1062, "Duplicate")
+		if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE title = 'again'"); got != "1" {
+			t.Errorf("%s: rows: got %s, want 1", way.name, got)
+		}
+		exec(t, c, "DELETE FROM photos WHERE title = 'again'")
+	}
+	// Another key's duplicate is the application's affair, and uses one number.
+	exec(t, c, "INSERT INTO photos (n) VALUES (7)")
+	before := o.nextNumber(t, "photos")
+	wantError(t, c, 1062, "INSERT INTO photos (n) VALUES (7)")
+	if got := o.nextNumber(t, "photos"); got != before+1 {
+		t.Errorf("numbers used: got %d, want 1", got-before)
+	}
+}
