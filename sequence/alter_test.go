@@ -199,6 +199,36 @@ func TestOlderOptionsTableIsAddedToWhenItIsFirstNeeded(t *testing.T) {
 	}
 }
 
+// What repeats is the whole cycle, whoever takes.
+func TestTwoProxiesGoRoundTogether(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	proxies := []*Sequences{p.open(t), p.open(t)}
+	mustCreate(t, proxies[0], CreateOptions{Name: "days", Min: 10, Max: 70, Increment: 10, Start: 30, Cycle: true, Cache: 1})
+	want := uint64(30)
+	for i := range 40 {
+		if got := mustTake(t, proxies[i%2], "days", 1); got != want {
+			t.Fatalf("take %d: got %d, want %d", i, got, want)
+		}
+		if want += 10; want > 70 {
+			want = 10
+		}
+	}
+	if first, step, err := proxies[1].TakeRun(context.Background(), []byte("days"), 3); err != nil || step != 10 || first > 50 {
+		t.Errorf("got %d, %d, %v; want three days in steps of 10", first, step, err)
+	}
+	if got, err := proxies[1].Take(context.Background(), []byte("days"), 8); !errors.Is(err, ErrExhausted) {
+		t.Errorf("eight of seven days: got %d, %v; want ErrExhausted", got, err)
+	}
+	mustAlter(t, proxies[0], "days", Alteration{Cycle: ref(false), Max: ref(uint64(200))})
+	last := uint64(0)
+	for range 5 {
+		last = max(last, mustTake(t, proxies[1], "days", 1))
+	}
+	if got := mustTake(t, proxies[0], "days", 1); got <= last {
+		t.Errorf("without CYCLE got %d after %d", got, last)
+	}
+}
+
 func TestCreateOrReplaceContinuesAboveWhatItReplaces(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))

@@ -349,7 +349,11 @@ func (c *cache) failLocked(err error) (pause time.Duration) {
 	}
 	switch {
 	case errors.Is(err, ErrUnknown):
-		// The row was deleted. What is left in memory stays unique, but the sequence is no more.
+		// The row was deleted. What is left in memory stays unique, but the sequence is no more. Of a DROP the follower mostly tells
+		// first.
+		c.owner.log.Warn("the row of a sequence is gone", zap.String("sequence", c.name), zap.Uint64("given_or_reserved_up_to", c.top),
+			zap.String("to_make_it_again", "CREATE SEQUENCE "+quote(c.name)),
+			zap.String("and_to_begin_again", "ALTER SEQUENCE "+quote(c.name)+" RESTART WITH 1 FORCE"))
 		c.endLocked(err)
 		return 0
 	case errors.Is(err, ErrExhausted):

@@ -102,7 +102,7 @@ func (d *Definition) plain() bool {
 // the lowest above it.
 type rule struct {
 	step   uint64 // at least 1
-	anchor uint64 // the first number; does not matter if step is 1
+	anchor uint64 // the lowest number
 	max    uint64 // 0: the maximum of the id column
 }
 
@@ -140,6 +140,15 @@ func (r rule) left(id, highest uint64) uint64 {
 		return left + 1
 	}
 	return math.MaxUint64
+}
+
+// arguments are those of table.reserveByRule, for n numbers and the bound that room gives.
+func (r rule) arguments(name string, n, bound uint64) []any {
+	anchor := r.anchor
+	if r.step == 1 {
+		anchor = 1 // every number will do, also where somebody lowered the row
+	}
+	return []any{anchor, anchor, anchor, anchor, r.step, r.step, (n - 1) * r.step, name, bound}
 }
 
 // room says when n numbers can be reserved: if the id is below bound. They end at most at highest. It is false if they never can.

@@ -63,9 +63,13 @@ func noEntry() entry {
 	return entry{def: Definition{}.filled(), anchor: 1}
 }
 
-// rule is the entry's.
+// rule is the entry's. Its anchor is the lowest that gives the same numbers, so that a rule which is out of date for a moment counts on
+// from a row that a restart or CYCLE has lowered.
 func (e *entry) rule() rule {
-	r := rule{step: max(e.def.Increment, 1), anchor: e.anchor, max: e.def.Max}
+	r := rule{step: max(e.def.Increment, 1), max: e.def.Max}
+	if r.anchor = e.anchor % r.step; r.anchor == 0 {
+		r.anchor = r.step
+	}
 	if e.def.JSONSafe {
 		r.max = e.def.limit(maxJSON)
 	}

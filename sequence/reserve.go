@@ -89,7 +89,6 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 
 	rule := v.rules.of(name)
 	text, args := v.table.reserve(), []any{n, name}
-	width := (n - 1) * rule.step // room refuses what is beyond 64 bits
 	var bound uint64
 	if rule.step != 1 || rule.max != 0 {
 		highest := v.seen.Load().max
@@ -100,9 +99,9 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 		if bound, ok = rule.room(n, highest); !ok {
 			return g, errNoRoom
 		}
-		text = v.table.reserveByRule()
-		args = []any{rule.anchor, rule.anchor, rule.anchor, rule.anchor, rule.step, rule.step, width, name, bound}
+		text, args = v.table.reserveByRule(), rule.arguments(name, n, bound)
 	}
+	width := (n - 1) * rule.step
 	result, err := conn.ExecContext(ctx, text, args...)
 	if err != nil {
 		if isUnknownOutcome(err) {

@@ -1,0 +1,103 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+func TestWarningsComeOnceAtEachMarkBeforeTheEnd(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	core, logs := observer.New(zap.WarnLevel)
+	s := p.open(t, func(o *Options) { o.Logger = zap.New(core) })
+	warned := func(name string) (said []string) {
+		for _, line := range logs.FilterMessage("a sequence nears its end").FilterField(zap.String("sequence", name)).All() {
+			said = append(said, fmt.Sprint(line.ContextMap()["reserved_up_to"], " of ", line.ContextMap()["end"]))
+		}
+		return said
+	}
+	for _, c := range []struct {
+		o     CreateOptions
+		takes int
+		want  []string
+	}{
+		{CreateOptions{Name: "maximum", Max: 200}, 199, []string{"150 of 200", "180 of 200", "198 of 200"}},
+		{CreateOptions{Name: "between", Min: 1001, Max: 1100}, 80, []string{"1075 of 1100"}},
+		{CreateOptions{Name: "steps", Increment: 10, Max: 1000}, 95, []string{"751 of 1000", "901 of 1000"}},
+		{CreateOptions{Name: "owner", Start: 190, OwnerMax: 255, OwnedBy: Column{"app", "flags", "id"}, Cache: 1}, 3, []string{"192 of 255"}},
+		{CreateOptions{Name: "json", Start: 1<<53 - 100, JSONSafe: true, Cache: 1}, 20, []string{fmt.Sprintf("%d of %d", 1<<53-100, 1<<53-1)}},
+		{CreateOptions{Name: "cycle", Max: 20, Cycle: true}, 50, nil},
+		{CreateOptions{Name: "far", Start: 1 << 62}, 20, nil},
+	} {
+		mustCreate(t, s, c.o)
+		for range c.takes {
+			mustTake(t, s, c.o.Name, 1)
+		}
+		settled(t, s, c.o.Name)
+		if got := warned(c.o.Name); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: warned at %q, want %q", c.o.Name, got, c.want)
+		}
+	}
+	infos, err := s.List(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range infos {
+		switch {
+		case i.Name == "maximum" && (i.End != 200 || i.Used < 99.4 || i.Used > 100 || i.ToEnd > time.Hour || i.Rate <= 0 || i.Skew == Never),
+			i.Name == "between" && (i.End != 1100 || i.Used < 79 || i.Used > 85),
+			i.Name == "far" && (i.Used < 24 || i.Used > 26 || i.ToEnd < 1000*time.Hour):
+			t.Errorf("List says %+v", i)
+		}
+	}
+}
+
+func TestEndIsEstimatedByTheRateOfTheDay(t *testing.T) {
+	begin := time.Unix(1e9, 0)
+	var a advance
+	a.observe(begin, 1000)
+	if _, ok := a.rate(begin.Add(time.Second), 5000); ok {
+		t.Error("a second is enough for a rate")
+	}
+	position := uint64(1000)
+	for hour := range 240 {
+		speed := uint64(3600) // one a second
+		if hour >= 120 {
+			speed = 36000
+		}
+		position += speed
+		a.observe(begin.Add(time.Duration(hour+1)*time.Hour), position)
+	}
+	now := begin.Add(240 * time.Hour)
+	if rate, ok := a.rate(now, position); !ok || math.Abs(rate-10) > 0.1 {
+		t.Errorf("after days at 10 a second got %v, %v", rate, ok)
+	}
+	a.observe(now, 5) // restarted
+	if _, ok := a.rate(now, 5); ok {
+		t.Error("a rate is told of a sequence that was just restarted")
+	}
+
+	for _, c := range []struct {
+		limits
+		position uint64
+		want     float64
+	}{
+		{limits{1, 100}, 0, 0},
+		{limits{1, 100}, 75, 75},
+		{limits{1, 100}, 100, 100},
+		{limits{1, 100}, 101, 100},
+		{limits{51, 100}, 75, 50},
+		{limits{1, math.MaxUint64}, 1 << 63, 50},
+		{limits{1, math.MaxUint64}, math.MaxUint64, 100},
+		{limits{5, 3}, 4, 0},
+	} {
+		if got := c.used(c.position); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%+v at %d: %v %% are used, want %v", c.limits, c.position, got, c.want)
+		}
+	}
+}
