@@ -2,12 +2,19 @@ package admin
 
 import (
 	"context"
+
+	"seqproxy/backend"
 )
 
 // Caller is who asks.
 type Caller interface {
 	// Admin says whether the user may change sequences.
 	Admin() bool
+	// NoBackslashEscapes says whether backslashes in the caller's strings are characters.
+	NoBackslashEscapes() bool
 	// MayUse says whether the user may use a sequence, and so see it.
 	MayUse(ctx context.Context, name []byte) (bool, error)
+	// Highest reads the greatest number in a column on every shard; without a schema of
+	// every table of the name. There may be no shard.
+	Highest(ctx context.Context, schema, table, column string) []backend.Highest
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -16,8 +17,12 @@ import (
 // engine is what is administered. *sequence.Sequences implements it.
 type engine interface {
 	Create(ctx context.Context, o sequence.CreateOptions) (sequence.Created, error)
+	Alter(ctx context.Context, name []byte, a sequence.Alteration) (sequence.Altered, error)
 	Drop(ctx context.Context, name []byte, ifExists bool) (bool, error)
+	Describe(ctx context.Context, name []byte) (sequence.Definition, sequence.State, error)
 	List(ctx context.Context) ([]sequence.Info, error)
+	Flush(ctx context.Context, name []byte) error
+	Raise(ctx context.Context, name []byte, floor uint64, all bool) (raised bool, err error)
 }
 
 // Sequences answers statements about sequences. It is safe for concurrent use.
@@ -31,78 +36,152 @@ func NewSequences(e engine) *Sequences { return &Sequences{engine: e} }
 // Execute runs an analysed statement about sequences. Errors are those of the engine and
 // of by, or a *protocol.ServerError.
 func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by Caller) (*protocol.Table, error) {
-	if !by.Admin() && st.Kind != statement.ShowSequences {
+	ddl := &st.Sequence
+	show := st.Kind == statement.ShowSequences || st.Kind == statement.ShowCreateSequence
+	if !by.Admin() && !show {
 		return nil, &protocol.ServerError{
 			Code: mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, State: "42000",
 			Message: "Access denied; you need to be one of the proxy's admin_users for this operation",
 		}
 	}
-	ddl := &st.Sequence
 	if err := refused(ddl); err != nil {
 		return nil, err
 	}
 	switch st.Kind {
 	case statement.ShowSequences:
 		return s.show(ctx, ddl, by)
+	case statement.ShowCreateSequence:
+		return s.showCreate(ctx, ddl.Names[0], by)
 	case statement.CreateSequence:
-		return s.create(ctx, ddl)
+		return s.create(ctx, ddl, by)
+	case statement.AlterSequence:
+		return s.alter(ctx, ddl, by)
 	case statement.DropSequence:
 		return s.drop(ctx, ddl)
+	case statement.FlushSequences:
+		return s.flush(ctx, ddl)
+	case statement.CheckSequence, statement.RepairSequence:
+		return s.check(ctx, ddl, by, st.Kind == statement.RepairSequence)
 	}
 	return nil, notSupported("this statement")
 }
 
-// refused is the error for a statement that must not be executed.
-func refused(ddl *statement.SequenceDDL) error {
-	switch {
-	case ddl.Problem != "":
-		return &protocol.ServerError{
-			Code: mysql.ER_PARSE_ERROR, State: "42000",
-			Message: fmt.Sprintf("You have an error in your SQL syntax near '%s'", ddl.Problem),
-		}
-	case ddl.Unsupported != "":
-		return notSupported(ddl.Unsupported)
-	case ddl.Twice != "":
-		return &protocol.ServerError{
-			Code: mysql.ER_DUP_ARGUMENT, State: "HY000",
-			Message: fmt.Sprintf("Option '%s' used twice in statement", ddl.Twice),
-		}
+// Columns returns the columns of the answer to a statement that Execute runs; none
+// for one that is answered with OK.
+func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
+	switch st.Kind {
+	case statement.ShowSequences:
+		return showColumns
+	case statement.ShowCreateSequence:
+		return createColumns
+	case statement.CheckSequence, statement.RepairSequence:
+		return checkColumns
 	}
 	return nil
 }
 
-func notSupported(what string) error {
-	return &protocol.ServerError{
-		Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000",
-		Message: fmt.Sprintf("seqproxy: %s is not supported for sequences", what),
-	}
-}
-
-func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
-	switch {
-	case ddl.OrReplace:
-		return nil, notSupported("OR REPLACE")
-	case ddl.Increment.Given || ddl.Min.Given || ddl.Max.Given || ddl.TypeMax != 0 || ddl.Cycle == statement.Yes ||
-		ddl.HasComment || ddl.HasOwner || ddl.JSONSafe == statement.Yes:
-		return nil, notSupported("an option other than START WITH and CACHE")
-	case ddl.Start.Given && ddl.Start.Value == 0 || ddl.Cache.Given && ddl.Cache.Value == 0:
-		return nil, fmt.Errorf("sequence %q: %w: START WITH and CACHE are at least 1", ddl.Names[0], sequence.ErrBadOption)
-	}
-	made, err := s.engine.Create(ctx, sequence.CreateOptions{
-		Name: string(ddl.Names[0]), IfNotExists: ddl.IfExists, Start: ddl.Start.Value, Cache: ddl.Cache.Value,
-	})
+// create makes a sequence, above the keys of the column that owns it.
+func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL, by Caller) (*protocol.Table, error) {
+	name := string(ddl.Names[0])
+	highest, err := bounds(name, ddl)
 	if err != nil {
 		return nil, err
 	}
-	// A warning count would send clients to SHOW WARNINGS, where a server has nothing about it.
-	var info string
+	o := sequence.CreateOptions{
+		Name: name, OrReplace: ddl.OrReplace, IfNotExists: ddl.IfExists,
+		Increment: ddl.Increment.Value, Min: ddl.Min.Value, Start: ddl.Start.Value, Max: deref(highest), Cache: deref(cacheOf(ddl)),
+		Cycle: ddl.Cycle == statement.Yes, Comment: string(ddl.Comment), OwnedBy: ownerOf(ddl), JSONSafe: ddl.JSONSafe == statement.Yes,
+	}
+	var keys owned
+	if !o.OwnedBy.IsZero() {
+		if keys, err = readOwned(ctx, by, o.OwnedBy); err != nil {
+			return nil, err
+		}
+		o.Floor, o.OwnerMax = keys.floor, keys.limit
+	}
+	made, err := s.engine.Create(ctx, o)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case made.Existed:
-		info = "sequence exists already and stays as it is"
+		return noted(mysql.ER_TABLE_EXISTS_ERROR, "Sequence '%s' already exists and stays as it is", name), nil
+	case made.Raised && keys.floor != 0 && made.First > keys.floor:
+		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: %s", made.First, keys.where), nil
 	case made.Raised:
-		info = fmt.Sprintf("sequence begins at %d: a dropped sequence of that name gave the numbers below", made.First)
+		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: a dropped sequence of that name gave the numbers below", made.First), nil
+	case o.Cycle:
+		return cycleNote(), nil
 	}
-	return &protocol.Table{OK: protocol.OK{Info: info}}, nil
+	return &protocol.Table{}, nil
+}
+
+func (s *Sequences) alter(ctx context.Context, ddl *statement.SequenceDDL, by Caller) (*protocol.Table, error) {
+	name := ddl.Names[0]
+	a, err := alteration(ddl)
+	if err != nil {
+		return nil, err
+	}
+	var keys owned
+	if a.OwnedBy != nil {
+		a.OwnerMax = new(uint64)
+	}
+	if a.OwnedBy != nil && !a.OwnedBy.IsZero() {
+		if keys, err = readOwned(ctx, by, *a.OwnedBy); err != nil {
+			return nil, err
+		}
+		*a.OwnerMax = keys.limit
+		// Before the column is filled from the sequence for the first time.
+		if _, err := s.engine.Raise(ctx, name, keys.floor, true); err != nil {
+			return s.altered(ddl, err)
+		}
+	}
+	done, err := s.engine.Alter(ctx, name, a)
+	switch {
+	case err != nil:
+		return s.altered(ddl, err)
+	case keys.floor != 0 && done.Next > keys.floor:
+		return noted(mysql.ER_UNKNOWN_ERROR, "sequence continues at %d: %s", done.Next, keys.where), nil
+	case ddl.Cycle == statement.Yes:
+		return cycleNote(), nil
+	case ddl.Restart:
+		return &protocol.Table{OK: protocol.OK{Info: fmt.Sprintf("sequence continues at %d", done.Next)}}, nil
+	}
+	return &protocol.Table{}, nil
+}
+
+// altered is the outcome of an ALTER that failed.
+func (s *Sequences) altered(ddl *statement.SequenceDDL, err error) (*protocol.Table, error) {
+	if ddl.IfExists && errors.Is(err, sequence.ErrUnknown) {
+		return noted(erUnknownSequence, "Unknown SEQUENCE: '%s'", ddl.Names[0]), nil
+	}
+	return nil, err
+}
+
+// alteration is what an ALTER changes, but for the column's limit.
+func alteration(ddl *statement.SequenceDDL) (a sequence.Alteration, err error) {
+	a = sequence.Alteration{
+		Increment: given(ddl.Increment), Min: given(ddl.Min), Start: given(ddl.Start), Cache: cacheOf(ddl),
+		Cycle: toggled(ddl.Cycle), JSONSafe: toggled(ddl.JSONSafe), Force: ddl.Force,
+	}
+	if a.Max, err = bounds(string(ddl.Names[0]), ddl); err != nil {
+		return a, err
+	}
+	if ddl.Min.Default {
+		*a.Min = 1
+	}
+	if ddl.HasComment {
+		text := string(ddl.Comment)
+		a.Comment = &text
+	}
+	if ddl.HasOwner {
+		owner := ownerOf(ddl)
+		a.OwnedBy = &owner
+	}
+	if ddl.Restart {
+		a.Restart = &ddl.RestartWith.Value // without a number 0, which is START
+	}
+	return a, nil
 }
 
 // drop drops the sequences that exist. The others are named in one error, as with
@@ -110,76 +189,102 @@ func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL) (*pr
 func (s *Sequences) drop(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
 	var unknown []string
 	for _, name := range ddl.Names {
-		_, err := s.engine.Drop(ctx, name, ddl.IfExists)
+		dropped, err := s.engine.Drop(ctx, name, ddl.IfExists)
 		switch {
-		case errors.Is(err, sequence.ErrUnknown):
+		case errors.Is(err, sequence.ErrUnknown), err == nil && !dropped:
 			unknown = append(unknown, string(name))
 		case err != nil:
 			return nil, err
 		}
 	}
-	if len(unknown) > 0 {
-		return nil, &sequence.NameError{Name: strings.Join(unknown, ","), Err: sequence.ErrUnknown}
+	names := strings.Join(unknown, ",")
+	switch {
+	case names == "":
+		return &protocol.Table{}, nil
+	case ddl.IfExists:
+		return noted(erUnknownSequence, "Unknown SEQUENCE: '%s'", names), nil
+	}
+	return nil, &sequence.NameError{Name: names, Err: sequence.ErrUnknown}
+}
+
+// flush gives up the numbers in memory of sequences, or of all.
+func (s *Sequences) flush(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
+	names := ddl.Names
+	if len(names) == 0 {
+		names = [][]byte{nil}
+	}
+	for _, name := range names {
+		if err := s.engine.Flush(ctx, name); err != nil {
+			return nil, err
+		}
 	}
 	return &protocol.Table{}, nil
 }
 
-const (
-	charsetUTF8MB4 = 45 // utf8mb4_general_ci
-	charsetBinary  = 63
-
-	// nameLength is that of the table's name column, in bytes of utf8mb4.
-	nameLength = 50 * 4
-	// numberLength is that of a BIGINT UNSIGNED.
-	numberLength = 20
-)
-
-func number(name string, flags uint16) protocol.Column {
-	return protocol.Column{
-		Name: name, Charset: charsetBinary, Length: numberLength, Type: mysql.MYSQL_TYPE_LONGLONG,
-		Flags: flags | mysql.UNSIGNED_FLAG | mysql.BINARY_FLAG,
-	}
+// noted answers OK with a text, which is also what SHOW WARNINGS tells.
+func noted(code uint16, format string, args ...any) *protocol.Table {
+	text := fmt.Sprintf(format, args...)
+	return &protocol.Table{OK: protocol.OK{Info: text}, Warning: &protocol.ServerError{Code: code, State: "01000", Message: text}}
 }
 
-var showColumns = []protocol.Column{
-	{Name: "name", Charset: charsetUTF8MB4, Length: nameLength, Type: mysql.MYSQL_TYPE_VAR_STRING, Flags: mysql.NOT_NULL_FLAG},
-	number("next", 0),
-	number("cached", mysql.NOT_NULL_FLAG),
-	number("cache", mysql.NOT_NULL_FLAG),
+func cycleNote() *protocol.Table {
+	return noted(mysql.ER_UNKNOWN_ERROR, "with CYCLE the sequence gives its numbers again after its end: they are no keys then")
 }
 
-// Columns returns the columns of the answer to a statement that Execute runs; none
-// for one that is answered with OK.
-func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
-	if st.Kind == statement.ShowSequences {
-		return showColumns
+// cacheOf is the option CACHE, nil if it is not given: 0 is adaptive, 1 what NOCACHE is here.
+func cacheOf(ddl *statement.SequenceDDL) *uint64 {
+	cache := given(ddl.Cache)
+	if ddl.Cache.Given {
+		*cache = max(*cache, 1)
 	}
-	return nil
+	return cache
 }
 
-// show lists the sequences: the next number that this proxy will give, how many it
-// holds in memory, and how many it reserves at once. A sequence that has run out
-// has no next number.
-func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by Caller) (*protocol.Table, error) {
-	all, err := s.engine.List(ctx)
-	if err != nil {
-		return nil, err
+// bounds checks the options of which 0 would mean something else to the engine, and
+// returns MAXVALUE, nil if it is not given: 0 is none.
+func bounds(name string, ddl *statement.SequenceDDL) (highest *uint64, err error) {
+	for _, n := range [...]statement.SequenceNumber{ddl.Start, ddl.Max, ddl.RestartWith} {
+		if n.Given && n.Value == 0 {
+			return nil, conflicting(name)
+		}
 	}
-	t := &protocol.Table{Columns: showColumns}
-	for _, i := range all {
-		if ddl.HasPattern && !like(string(ddl.Pattern), i.Name) {
-			continue
-		}
-		if may, err := by.MayUse(ctx, []byte(i.Name)); err != nil {
-			return nil, err
-		} else if !may {
-			continue
-		}
-		var next any
-		if i.Next != 0 {
-			next = i.Next
-		}
-		t.Rows = append(t.Rows, []any{i.Name, next, i.Cached, i.Cache})
+	highest = given(ddl.Max)
+	switch bound := ddl.TypeMax; {
+	case bound == 0:
+	case ddl.Max.Given && ddl.Max.Value > bound:
+		return nil, conflicting(name)
+	case ddl.Max.Given:
+	case bound == math.MaxUint64:
+		highest = new(uint64)
+	default:
+		highest = &bound
 	}
-	return t, nil
+	return highest, nil
+}
+
+// given is an option's number, nil if it is not given, 0 if it is to be the default.
+func given(n statement.SequenceNumber) *uint64 {
+	if !n.Given && !n.Default {
+		return nil
+	}
+	return &n.Value
+}
+
+func toggled(t statement.Toggle) *bool {
+	if t == statement.NotSaid {
+		return nil
+	}
+	on := t == statement.Yes
+	return &on
+}
+
+func deref(n *uint64) uint64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func ownerOf(ddl *statement.SequenceDDL) sequence.Column {
+	return sequence.Column{Schema: string(ddl.OwnerSchema), Table: string(ddl.OwnerTable), Column: string(ddl.OwnerColumn)}
 }

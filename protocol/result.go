@@ -103,7 +103,8 @@ func (c *Column) append(b []byte, caps Capability) []byte {
 type Form struct {
 	Capabilities Capability
 	Status       Status
-	Binary       bool // rows are those of a prepared statement
+	Warnings     uint16 // that the statement left, told at the end of its result
+	Binary       bool   // rows are those of a prepared statement
 	// NoMetadata leaves definitions out, where the client has agreed on one of
 	// TellsMetadata.
 	NoMetadata bool
@@ -155,7 +156,7 @@ func (r *Result) Definitions(cols []Column) {
 		r.end(at)
 	}
 	if len(cols) > 0 && !r.form.Capabilities.Has(DeprecateEOF) {
-		r.eof()
+		r.eof(0)
 	}
 }
 
@@ -220,10 +221,10 @@ func (r *Result) value(v any) {
 // End appends the terminator and returns all bytes.
 func (r *Result) End() []byte {
 	if r.form.Capabilities.Has(DeprecateEOF) {
-		r.b = appendOK(r.b, r.packetNum, headerEOF, OK{Status: r.form.Status})
+		r.b = appendOK(r.b, r.packetNum, headerEOF, OK{Status: r.form.Status, Warnings: r.form.Warnings})
 		r.packetNum++
 	} else {
-		r.eof()
+		r.eof(r.form.Warnings)
 	}
 	return r.b
 }
@@ -231,9 +232,10 @@ func (r *Result) End() []byte {
 // Bytes returns what was built so far.
 func (r *Result) Bytes() []byte { return r.b }
 
-func (r *Result) eof() {
+func (r *Result) eof(warnings uint16) {
 	at := r.begin()
-	r.b = append(r.b, headerEOF, 0, 0)
+	r.b = append(r.b, headerEOF)
+	r.b = binary.LittleEndian.AppendUint16(r.b, warnings)
 	r.b = binary.LittleEndian.AppendUint16(r.b, uint16(r.form.Status))
 	r.end(at)
 }
@@ -273,14 +275,16 @@ func AppendPrepareOK(b []byte, packetNum uint8, form Form, id uint32, columns, p
 type Table struct {
 	Columns []Column
 	Rows    [][]any // see Result.Row
-	OK      OK      // without columns; Status is the form's
+	OK      OK      // without columns; Status and Warnings are the form's
+	// Warning is what SHOW WARNINGS tells of the statement, if anything.
+	Warning *ServerError
 }
 
 // Append appends the answer's packets.
 func (t *Table) Append(b []byte, packetNum uint8, form Form) []byte {
 	if len(t.Columns) == 0 {
 		ok := t.OK
-		ok.Status = form.Status
+		ok.Status, ok.Warnings = form.Status, form.Warnings
 		return AppendOK(b, packetNum, ok)
 	}
 	r := NewResult(b, packetNum, form)

@@ -17,6 +17,7 @@ import (
 const (
 	erUnknownSequence  = 4091 // MariaDB: ER_UNKNOWN_SEQUENCES
 	erSequenceRunOut   = 4084 // MariaDB: ER_SEQUENCE_RUN_OUT
+	erSequenceConflict = 4085 // MariaDB: ER_SEQUENCE_INVALID_DATA
 	erConnectionKilled = 1927 // MariaDB: ER_CONNECTION_KILLED
 )
 
@@ -44,6 +45,8 @@ func forClient(err error) *protocol.ServerError {
 		return forName(name)
 	case errors.Is(err, sequence.ErrClosed):
 		return sqlError(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
+	case errors.Is(err, sequence.ErrConflict):
+		return sqlError(erSequenceConflict, "HY000", "seqproxy: %v", err)
 	case errors.Is(err, sequence.ErrBadOption):
 		return sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: %v", err)
 	}

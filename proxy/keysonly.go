@@ -25,7 +25,7 @@ func (s *session) withoutServer(sql []byte) error {
 		s.done()
 		return nil
 	case statement.ShowWarnings:
-		return s.table(&protocol.Table{Columns: warningColumns}, nil)
+		return s.warningsWithoutServer()
 	case statement.Select:
 		if items, ok := statement.SimpleSelect(sql, s.state.mode); ok {
 			if t, ok := s.simpleTable(items); ok {
@@ -56,6 +56,7 @@ func (s *session) table(t *protocol.Table, p *prepared) error {
 	if len(t.Columns) > 0 {
 		s.state.lastOwn = ownRows
 	}
+	s.warn(&form, t.Warning)
 	s.out = t.Append(s.out, s.packetNum, form)
 	return nil
 }

@@ -169,6 +169,8 @@ func (s *session) bringLastStatement(c *backend.Conn, selected bool) error {
 		}
 	case ownError:
 		return s.raise(c, s.state.lastError)
+	case ownTableRows, ownTableAnswer:
+		return s.bringWarning(c)
 	}
 	_, err := s.ownQuery(c, sql)
 	return err

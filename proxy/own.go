@@ -51,6 +51,8 @@ func (s *session) raise(c *backend.Conn, e *protocol.ServerError) error {
 		e.State, e.Code, quote(limit(strings.ToValidUTF8(e.Message, "?"), maxSignalText))))
 	var raised *protocol.ServerError
 	switch {
+	case err == nil && isWarning(e):
+		return nil
 	case errors.As(err, &raised) && raised.Code == e.Code:
 		return nil
 	case errors.As(err, &raised):

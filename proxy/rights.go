@@ -56,20 +56,6 @@ func (s *session) mayUse(name []byte) error {
 // maxNamed bounds the name in such an error.
 const maxNamed = 64
 
-// asker is a session that asks about sequences as things.
-type asker struct{ s *session }
-
-// Admin says whether the user may change sequences.
-func (a asker) Admin() bool { return a.s.user.Admin }
-
-// MayUse says whether the user may use a sequence.
-func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
-	if a.s.user.rights == nil {
-		return true, nil
-	}
-	return a.s.user.rights.allow(ctx, a.s.srv.opts.Sequences, name)
-}
-
 // allow says whether a name is among the rights. Names are compared as the sequence
 // table compares them; the beginning of one with how the table spells it.
 func (r *rights) allow(ctx context.Context, known sequencer, name []byte) (bool, error) {

@@ -111,29 +111,9 @@ func run(ctx context.Context, c *sql.Conn, how, text string) error {
 // names is the first column of a query's rows.
 func names(t *testing.T, c *sql.Conn, query string) (all []string) {
 	t.Helper()
-	rows, err := c.QueryContext(t.Context(), query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for rows.Next() {
-		row := make([]any, len(columns))
-		var name string
-		for i := range row {
-			row[i] = new(any)
-		}
-		row[0] = &name
-		if err := rows.Scan(row...); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, name)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
+	_, rows := table(t, c, query)
+	for _, row := range rows {
+		all = append(all, row[0])
 	}
 	return all
 }

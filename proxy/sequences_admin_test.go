@@ -1,6 +1,8 @@
 package proxy_test
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,26 +17,13 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 	c := e.Conn(t, "", nil)
 	show := func() string {
 		t.Helper()
-		rows, err := c.QueryContext(t.Context(), "SHOW SEQUENCES")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer rows.Close()
-		columns, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(columns, " "); got != "name next cached cache" {
-			t.Errorf("columns: got %s", got)
+		columns, rows := table(t, c, "SHOW SEQUENCES")
+		if got, want := strings.Join(columns, " "), "name next cached cache rate seconds_left order_skew used_percent exhausted"; got != want {
+			t.Errorf("columns: got %s, want %s", got, want)
 		}
 		var all []string
-		for rows.Next() {
-			var name string
-			var next, cached, cache uint64
-			if err := rows.Scan(&name, &next, &cached, &cache); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, fmt.Sprint(name, " ", next, " ", cached, " ", cache))
+		for _, row := range rows {
+			all = append(all, strings.Join(row[:4], " "))
 		}
 		return strings.Join(all, "; ")
 	}
@@ -56,13 +45,27 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 		{1050, "CREATE SEQUENCE PHOTOS", "photos"},
 		{4091, "DROP SEQUENCE nobody", "nobody"},
 		{1235, "CREATE SEQUENCE s INCREMENT BY -2", "INCREMENT"},
-		{1235, "CREATE OR REPLACE SEQUENCE s", "OR REPLACE"},
+		{1235, "CREATE SEQUENCE s ORDER", "ORDER"},
+		{1235, "CREATE SEQUENCE s MINVALUE 0", "MINVALUE"},
+		{1235, "SHOW SEQUENCES WHERE name = 'photos'", "WHERE"},
+		{1221, "CREATE OR REPLACE SEQUENCE IF NOT EXISTS s", "OR REPLACE"},
+		{1225, "CREATE SEQUENCE s CACHE 1 CACHE 2", "'CACHE' used twice"},
+		{1064, "ALTER SEQUENCE photos", "nothing"},
+		{1064, "ALTER SEQUENCE photos FORCE", "option"},
+		{4091, "ALTER SEQUENCE nobody CACHE 2", "nobody"},
+		{4091, "SHOW CREATE SEQUENCE nobody", "nobody"},
+		{4091, "FLUSH SEQUENCES nobody", "nobody"},
 		{1235, "CREATE TEMPORARY SEQUENCE s", "TEMPORARY"},
 		{1064, "CREATE SEQUENCE s START", "START"},
 		{1064, "CREATE SEQUENCE", "name"},
 		{1064, "CREATE SEQUENCE s FOO 3", "option"},
-		{1210, "CREATE SEQUENCE s START WITH 0", "START WITH"},
-		{1210, "CREATE SEQUENCE s CACHE 0", "CACHE"},
+		{4085, "CREATE SEQUENCE s START WITH 0", "conflicting"},
+		{4085, "CREATE SEQUENCE s MAXVALUE 0", "conflicting"},
+		{4085, "CREATE SEQUENCE s AS INT MAXVALUE 3000000000", "conflicting"},
+		{4085, "CREATE SEQUENCE s MINVALUE 5 MAXVALUE 4", "conflicting"},
+		{4085, "CREATE SEQUENCE s MINVALUE 5 START 4", "conflicting"},
+		{4085, "ALTER SEQUENCE photos MAXVALUE 1 MINVALUE 2", "conflicting"},
+		{4085, "ALTER SEQUENCE photos RESTART 0", "conflicting"},
 		{1210, "CREATE SEQUENCE " + strings.Repeat("x", 51), "name"},
 	} {
 		wantError(t, c, test.code, test.text, test.word)
@@ -84,10 +87,12 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 			t.Fatalf("prepare %s: %v", text, err)
 		}
 		if strings.HasPrefix(text, "SHOW") {
-			var name string
+			var name, rate, used string
 			var next, cached, cache uint64
-			if err := stmt.QueryRow().Scan(&name, &next, &cached, &cache); err != nil || name != "prepared" || next != 1 {
-				t.Errorf("%s: got %s %d, %v", text, name, next, err)
+			var left, skew, end sql.NullString
+			err := stmt.QueryRow().Scan(&name, &next, &cached, &cache, &rate, &left, &skew, &used, &end)
+			if err != nil || name != "prepared" || next != 1 || cache != 1000 || rate != "0.0" || used != "0.00" || left.Valid || end.Valid {
+				t.Errorf("%s: got %s %d %d %s %s %v %v, %v", text, name, next, cache, rate, used, left, end, err)
 			}
 		} else if _, err := stmt.Exec(); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -190,4 +195,37 @@ func TestASequenceThatHasRunOutIsTheServersError(t *testing.T) {
 	}
 	wantError(t, c, 4084, "SELECT NEXTVAL('photos')", "photos", "run out")
 	wantError(t, c, 4084, "SELECT NEXTVAL('photos') LIMIT 1")
+}
+
+// table is the answer to a query, with NULL for NULL.
+func table(t testing.TB, c *sql.Conn, query string) (columns []string, all [][]string) {
+	t.Helper()
+	rows, err := c.QueryContext(context.Background(), query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	if columns, err = rows.Columns(); err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		row := make([]string, len(columns))
+		for i, v := range values {
+			if row[i] = v.String; !v.Valid {
+				row[i] = "NULL"
+			}
+		}
+		all = append(all, row)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return columns, all
 }

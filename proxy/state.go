@@ -34,7 +34,7 @@ type state struct {
 	// so that the server's warnings and row counts are not those of that statement.
 	lastOwn     ownKind
 	lastConn    *backend.Conn         // that the last relayed command ran on
-	lastError   *protocol.ServerError // of ownError
+	lastError   *protocol.ServerError // of ownError; of ownTableRows and ownTableAnswer the warning, if any
 	lastChanged uint64                // rows, of ownChange
 
 	// version counts changes of variables; a connection knows up to which it has
@@ -90,11 +90,13 @@ type userVariable struct {
 type ownKind uint8
 
 const (
-	ownNothing ownKind = iota // the last statement was relayed
-	ownRows                   // a result set
-	ownAnswer                 // anything else that succeeded
-	ownError                  // an error
-	ownChange                 // OK to a statement that changed rows, or found none to change
+	ownNothing     ownKind = iota // the last statement was relayed
+	ownRows                       // a result set
+	ownAnswer                     // anything else that succeeded
+	ownError                      // an error
+	ownTableRows                  // ownRows of a statement that begins the warnings anew, as a SELECT of no table does not
+	ownTableAnswer                // ownAnswer of such a statement
+	ownChange                     // OK to a statement that changed rows, or found none to change
 )
 
 // statusOfSession is the part of a status word that tells of the session, not of

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 )
@@ -68,7 +69,7 @@ func (d *Definition) limit(columnMax uint64) uint64 {
 func (d *Definition) check(columnMax uint64) error {
 	highest := d.limit(columnMax)
 	conflict := func(format string, args ...any) error {
-		return badOption("sequence %q values are conflicting: "+format, append([]any{d.Name}, args...)...)
+		return fmt.Errorf("%w: sequence %q: %s", ErrConflict, d.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case len(d.Comment) > 4*maxComment:

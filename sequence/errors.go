@@ -19,6 +19,8 @@ var (
 	ErrClosed = errors.New("sequences are closed")
 	// ErrBadOption: an argument is out of its range; the text names it and what is allowed.
 	ErrBadOption = errors.New("bad sequence option")
+	// ErrConflict: options contradict each other or the id column. It is an ErrBadOption. MariaDB's words: 4085 / HY000.
+	ErrConflict = fmt.Errorf("%w: conflicting values", ErrBadOption)
 	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved there. The error is an
 	// [*UnfitError].
 	ErrUnfit = errors.New("sequence server is unfit")

@@ -14,9 +14,7 @@ func (a *analyzer) createSequence(orReplace, temporary bool) bool {
 	if temporary {
 		a.unsupported("TEMPORARY")
 	}
-	if s.IfExists = a.ifExists(true); s.IfExists && orReplace {
-		s.Twice = "OR REPLACE and IF NOT EXISTS"
-	}
+	s.IfExists = a.ifExists(true)
 	if !a.sequenceName() {
 		return a.sequenceProblem("a sequence name is missing")
 	}

@@ -28,7 +28,7 @@ func TestSequenceStatementsAreRead(t *testing.T) {
 		{"create sequence if", CreateSequence, "if", ddl{}},
 		{"create sequence start start 5", CreateSequence, "start", ddl{Start: n(5)}},
 		{"create or replace sequence a", CreateSequence, "a", ddl{OrReplace: true}},
-		{"create or replace sequence if not exists a", CreateSequence, "a", ddl{OrReplace: true, IfExists: true, Twice: "OR REPLACE and IF NOT EXISTS"}},
+		{"create or replace sequence if not exists a", CreateSequence, "a", ddl{OrReplace: true, IfExists: true}},
 		{"create sequence a increment by 2 minvalue 3 maxvalue 99 start 4 nocache cycle comment 'it''s'", CreateSequence, "a", ddl{
 			Increment: n(2), Min: n(3), Max: n(99), Start: n(4), Cache: n(0), Cycle: Yes, HasComment: true, Comment: b("it's"),
 		}},

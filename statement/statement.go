@@ -398,7 +398,7 @@ type SequenceDDL struct {
 	// Unsupported names the first thing that MariaDB knows and that is not done here
 	// ("TEMPORARY", "INCREMENT with a negative number"), else "".
 	Unsupported string
-	// Twice names the first option that is given twice, or two that exclude each other.
+	// Twice names the first option that is given twice.
 	Twice string
 	// Problem says what is wrong with the statement, in words that fit behind
 	// "near"; else "". A statement with any of the three must not be executed.

@@ -1,0 +1,161 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// owned is what the column that owns a sequence holds on all shards.
+type owned struct {
+	floor uint64 // the greatest key of all
+	limit uint64 // the least of what the columns hold
+	where string // the greatest key, for people
+}
+
+// readOwned reads the column that is to own a sequence, on all shards. A shard that
+// cannot be asked is an error: its keys may be the greatest.
+func readOwned(ctx context.Context, by Caller, c sequence.Column) (owned, error) {
+	o := owned{limit: math.MaxUint64}
+	found := by.Highest(ctx, c.Schema, c.Table, c.Column)
+	if len(found) == 0 {
+		return o, &protocol.ServerError{
+			Code: mysql.ER_BAD_FIELD_ERROR, State: "42S22",
+			Message: fmt.Sprintf("Unknown column '%s': no shard has it, or the user may not see it", columnName(c)),
+		}
+	}
+	for _, h := range found {
+		if h.Err != nil {
+			return o, fmt.Errorf("the greatest %s is not known, so the sequence is left as it was: %s", columnName(c), problemOf(h))
+		}
+		if h.Value > o.floor {
+			o.floor, o.where = h.Value, fmt.Sprintf("shard %s has keys up to %d in %s", h.Shard, h.Value, h.Table)
+		}
+		o.limit = min(o.limit, h.Limit)
+	}
+	return o, nil
+}
+
+// columnName is "schema.table.column", without a schema that is none.
+func columnName(c sequence.Column) string {
+	if c.Schema == "" {
+		return c.Table + "." + c.Column
+	}
+	return c.String()
+}
+
+func problemOf(h backend.Highest) string {
+	if h.Table == "" {
+		return h.Err.Error()
+	}
+	return fmt.Sprintf("shard %s, table %s: %v", h.Shard, h.Table, h.Err)
+}
+
+// checkColumns are those of CHECK TABLE.
+var checkColumns = []protocol.Column{
+	text("Table", 128, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	text("Op", 10, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	text("Msg_type", 10, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	text("Msg_text", 128*1024, mysql.MYSQL_TYPE_BLOB, 0),
+}
+
+// checked is the answer to CHECK and REPAIR, in rows as those of CHECK TABLE.
+type checked struct {
+	t        *protocol.Table
+	name, op string
+	failed   bool
+}
+
+func (c *checked) say(kind, format string, args ...any) {
+	c.failed = c.failed || kind == "Error"
+	c.t.Rows = append(c.t.Rows, []any{c.name, c.op, kind, fmt.Sprintf(format, args...)})
+}
+
+// check compares sequences with the columns that own them, on every shard, and raises
+// those that are behind if it is a repair.
+func (s *Sequences) check(ctx context.Context, ddl *statement.SequenceDDL, by Caller, repair bool) (*protocol.Table, error) {
+	t := &protocol.Table{Columns: checkColumns}
+	for _, name := range ddl.Names {
+		c := &checked{t: t, name: string(name), op: "check"}
+		if repair {
+			c.op = "repair"
+		}
+		if err := s.checkOne(ctx, c, name, by, repair); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by Caller, repair bool) error {
+	d, _, err := s.engine.Describe(ctx, name)
+	if errors.Is(err, sequence.ErrUnknown) {
+		c.say("Error", "Unknown SEQUENCE: '%s'", name)
+		c.say("status", "Operation failed")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.name = d.Name
+	if d.OwnedBy.IsZero() {
+		c.say("note", "no column owns the sequence: ALTER SEQUENCE %s OWNED BY table.column names one", quoteName(d.Name))
+		c.say("status", "OK")
+		return nil
+	}
+	found := by.Highest(ctx, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column)
+	// Only now, so that the numbers that were given meanwhile are below.
+	_, state, err := s.engine.Describe(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		c.say("Error", "no shard has a column %s, or the user may not see it", columnName(d.OwnedBy))
+	}
+	var floor uint64
+	for _, h := range found {
+		switch {
+		case h.Err != nil:
+			c.say("Error", "%s", problemOf(h))
+		case h.Value > state.Limit:
+			c.say("note", "shard %s: %s.%s goes up to %d, beyond the end of the sequence, %d", h.Shard, h.Table, d.OwnedBy.Column, h.Value, state.Limit)
+		case h.Value <= state.Last || d.Cycle:
+			c.say("note", "shard %s: %s.%s goes up to %d", h.Shard, h.Table, d.OwnedBy.Column, h.Value)
+			floor = max(floor, h.Value)
+		case repair:
+			c.say("note", "shard %s: %s.%s goes up to %d, above the counter, which stood at %d", h.Shard, h.Table, d.OwnedBy.Column, h.Value, state.Last)
+			floor = max(floor, h.Value)
+		default:
+			c.say("Error", "shard %s: %s.%s goes up to %d, above the counter, which stands at %d: those keys would be given again. REPAIR SEQUENCE %s raises it",
+				h.Shard, h.Table, d.OwnedBy.Column, h.Value, state.Last, quoteName(d.Name))
+		}
+	}
+	if repair && floor > 0 && !d.Cycle {
+		// Also where the counter is above: a proxy may hold numbers below that somebody
+		// else has used, and gives them up now.
+		raised, err := s.engine.Raise(ctx, name, floor, true)
+		if err != nil {
+			return err
+		}
+		if raised {
+			c.say("info", "raised from %d to %d", state.Last, floor)
+		}
+	}
+	switch {
+	case !c.failed:
+		c.say("status", "OK")
+	case repair:
+		c.say("status", "Operation failed")
+	default:
+		c.say("error", "Corrupt")
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+const (
+	charsetUTF8MB4 = 45 // utf8mb4_general_ci
+	charsetBinary  = 63
+
+	// nameLength is that of the table's name column, in characters.
+	nameLength = 50
+	// numberLength is that of a BIGINT UNSIGNED.
+	numberLength = 20
+)
+
+func text(name string, chars uint32, kind uint8, flags uint16) protocol.Column {
+	return protocol.Column{Name: name, Charset: charsetUTF8MB4, Length: 4 * chars, Type: kind, Flags: flags}
+}
+
+func number(name string, flags uint16) protocol.Column {
+	return protocol.Column{
+		Name: name, Charset: charsetBinary, Length: numberLength, Type: mysql.MYSQL_TYPE_LONGLONG,
+		Flags: flags | mysql.UNSIGNED_FLAG | mysql.BINARY_FLAG,
+	}
+}
+
+// fraction is a DECIMAL, whose values are texts in both protocols.
+func fraction(name string, decimals uint8, flags uint16) protocol.Column {
+	return protocol.Column{
+		Name: name, Charset: charsetBinary, Length: numberLength + 2, Type: mysql.MYSQL_TYPE_NEWDECIMAL, Decimals: decimals,
+		Flags: flags | mysql.BINARY_FLAG,
+	}
+}
+
+var showColumns = []protocol.Column{
+	text("name", nameLength, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
+	number("next", 0),
+	number("cached", mysql.NOT_NULL_FLAG),
+	number("cache", mysql.NOT_NULL_FLAG),
+	fraction("rate", 1, mysql.NOT_NULL_FLAG),
+	fraction("seconds_left", 1, 0),
+	fraction("order_skew", 1, 0),
+	fraction("used_percent", 2, mysql.NOT_NULL_FLAG),
+	text("exhausted", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
+}
+
+// show lists the sequences that the caller may use. See docs/sequences.md for the columns.
+func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by Caller) (*protocol.Table, error) {
+	all, err := s.engine.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &protocol.Table{Columns: showColumns}
+	for _, i := range all {
+		if ddl.HasPattern && !like(string(ddl.Pattern), i.Name) {
+			continue
+		}
+		if may, err := sees(ctx, by, []byte(i.Name)); err != nil {
+			return nil, err
+		} else if !may {
+			continue
+		}
+		var next any
+		if i.Next != 0 {
+			next = i.Next
+		}
+		t.Rows = append(t.Rows, []any{
+			i.Name, next, i.Cached, i.Cache, decimal(i.Rate, 1), seconds(i.CachedFor), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd),
+		})
+	}
+	return t, nil
+}
+
+// sees says whether a caller may look at a sequence.
+func sees(ctx context.Context, by Caller, name []byte) (bool, error) {
+	if by.Admin() {
+		return true, nil
+	}
+	return by.MayUse(ctx, name)
+}
+
+func decimal(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
+
+// seconds is NULL for what is too long to tell.
+func seconds(d time.Duration) any {
+	if d == sequence.Never {
+		return nil
+	}
+	return decimal(d.Seconds(), 1)
+}
+
+// end tells people when a sequence runs out, NULL if that is not in sight.
+func end(d time.Duration) any {
+	const day = 24 * time.Hour
+	switch {
+	case d == sequence.Never:
+		return nil
+	case d <= 0:
+		return "now"
+	case d >= 365*2*day:
+		return fmt.Sprintf("in %d years at today's rate", d/(365*day))
+	case d >= 2*day:
+		return fmt.Sprintf("in %d days at today's rate", d/day)
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("in %d hours at today's rate", d/time.Hour)
+	}
+	return fmt.Sprintf("in %d minutes at today's rate", (d+time.Minute-1)/time.Minute)
+}
+
+// createColumns are those of MariaDB's SHOW CREATE SEQUENCE.
+var createColumns = []protocol.Column{
+	text("Table", 64, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
+	text("Create Table", 1024, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
+}
+
+func (s *Sequences) showCreate(ctx context.Context, name []byte, by Caller) (*protocol.Table, error) {
+	if may, err := sees(ctx, by, name); err != nil {
+		return nil, err
+	} else if !may {
+		return nil, denied(name)
+	}
+	d, _, err := s.engine.Describe(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.Table{Columns: createColumns, Rows: [][]any{{d.Name, createText(&d, by.NoBackslashEscapes())}}}, nil
+}
+
+// createText is the statement that makes a sequence like d, in MariaDB's order and
+// letters. What MariaDB does not know comes behind that, but for the table's options.
+func createText(d *sequence.Definition, noEscapes bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "CREATE SEQUENCE %s start with %d minvalue %d", quoteName(d.Name), d.Start, d.Min)
+	if d.Max == 0 {
+		b.WriteString(" nomaxvalue")
+	} else {
+		fmt.Fprintf(&b, " maxvalue %d", d.Max)
+	}
+	fmt.Fprintf(&b, " increment by %d", d.Increment)
+	switch d.Cache {
+	case 0: // adaptive
+	case 1:
+		b.WriteString(" nocache")
+	default:
+		fmt.Fprintf(&b, " cache %d", d.Cache)
+	}
+	if d.Cycle {
+		b.WriteString(" cycle")
+	} else {
+		b.WriteString(" nocycle")
+	}
+	if d.JSONSafe {
+		b.WriteString(" json_safe")
+	}
+	if c := d.OwnedBy; !c.IsZero() {
+		b.WriteString(" owned by ")
+		if c.Schema != "" {
+			b.WriteString(quoteName(c.Schema) + ".")
+		}
+		b.WriteString(quoteName(c.Table) + "." + quoteName(c.Column))
+	}
+	b.WriteString(" ENGINE=InnoDB")
+	if d.Comment != "" {
+		b.WriteString(" COMMENT=" + quoteText(d.Comment, noEscapes))
+	}
+	return b.String()
+}
+
+func quoteName(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+func quoteText(s string, noEscapes bool) string {
+	if noEscapes {
+		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	}
+	return "'" + strings.NewReplacer("'", "''", `\`, `\\`, "\n", `\n`, "\r", `\r`, "\x00", `\0`).Replace(s) + "'"
+}

@@ -1,0 +1,136 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"seqproxy/protocol"
+)
+
+// Highest is the greatest number in a column of a table on one shard.
+type Highest struct {
+	Shard string
+	Table string // "album0.photos"; "" if Err is not about one table
+	Value uint64 // 0 without rows
+	Limit uint64 // the greatest number that the column's type holds
+	Err   error  // it could not be read
+}
+
+// highestTimeout bounds the reading of all tables of one shard. A column with an index,
+// as every key has one, is read at once.
+const highestTimeout = 30 * time.Second
+
+// Highest reads the greatest number in a column on every shard, rows of transactions
+// that are not committed among them. Without a schema every table of that name counts;
+// a shard on which the user sees no such column has no part in the answer. creds are the
+// credentials for a shard, or why there are none.
+func (s *Shards) Highest(ctx context.Context, creds func(*Shard) (Credentials, error), schema, table, column string) []Highest {
+	found := make([][]Highest, len(s.shards))
+	var wg sync.WaitGroup
+	for i, shard := range s.shards {
+		wg.Go(func() {
+			var err error
+			if found[i], err = s.highestOn(ctx, shard, creds, schema, table, column); err != nil {
+				found[i] = append(found[i], Highest{Shard: shard.name, Err: err})
+			}
+		})
+	}
+	wg.Wait()
+	var all []Highest
+	for _, f := range found {
+		all = append(all, f...)
+	}
+	return all
+}
+
+func (s *Shards) highestOn(ctx context.Context, shard *Shard, creds func(*Shard) (Credentials, error), schema, table, column string) ([]Highest, error) {
+	own, err := creds(shard)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.DialBeside(ctx, Place{shard: shard, node: shard.primary()}, own)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Quit()
+	defer context.AfterFunc(ctx, c.Abort)()
+	if err := c.SetDeadline(time.Now().Add(highestTimeout)); err != nil {
+		return nil, fmt.Errorf("shard %s: %w", shard.name, err)
+	}
+	// The rows of a transaction that is under way will be there in a moment.
+	if err := c.Command(protocol.ComQuery, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"); err != nil {
+		return nil, fmt.Errorf("shard %s: %w", shard.name, err)
+	}
+	where := "NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
+	if schema != "" {
+		where = "= " + literal(schema)
+	}
+	rows, err := c.Query("SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE FROM information_schema.COLUMNS c " +
+		"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE = 'BASE TABLE' " +
+		"WHERE c.TABLE_NAME = " + literal(table) + " AND c.COLUMN_NAME = " + literal(column) + " AND c.TABLE_SCHEMA " + where +
+		" ORDER BY 1, 2 LIMIT " + strconv.Itoa(maxOwningTables+1))
+	if err != nil {
+		return nil, fmt.Errorf("shard %s: look for the column: %w", shard.name, err)
+	}
+	if len(rows) > maxOwningTables {
+		return nil, fmt.Errorf("shard %s has more than %d tables %s with a column %s: name the schema", shard.name, maxOwningTables, table, column)
+	}
+	all := make([]Highest, 0, len(rows))
+	for _, r := range rows {
+		h := Highest{Shard: shard.name, Table: string(r[0]) + "." + string(r[1])}
+		if h.Limit = integerLimit(string(r[3])); h.Limit == 0 {
+			h.Err = fmt.Errorf("column %s is of the type %s, which is no integer", r[2], r[3])
+		} else {
+			h.Value, h.Err = greatest(c, r[0], r[1], r[2])
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// maxOwningTables bounds the tables of one name on one shard.
+const maxOwningTables = 1000
+
+func greatest(c *Conn, schema, table, column []byte) (uint64, error) {
+	rows, err := c.Query(fmt.Sprintf("SELECT MAX(%s) FROM %s.%s", quoted(column), quoted(schema), quoted(table)))
+	if err != nil {
+		return 0, fmt.Errorf("read the greatest key: %w", err)
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return 0, fmt.Errorf("MAX() gave no row")
+	}
+	value := string(rows[0][0])
+	if value == "" || value[0] == '-' { // NULL, or below 0
+		return 0, nil
+	}
+	return strconv.ParseUint(value, 10, 64)
+}
+
+// integerLimit is the greatest number of a type as information_schema writes it; 0 for
+// one that is no integer.
+func integerLimit(columnType string) uint64 {
+	name, attributes, _ := strings.Cut(strings.ToLower(columnType), " ")
+	name, _, _ = strings.Cut(name, "(")
+	bits, ok := map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}[name]
+	if !ok {
+		return 0
+	}
+	if strings.Contains(attributes, "unsigned") {
+		return 1<<bits - 1
+	}
+	return 1<<(bits-1) - 1
+}
+
+// literal is a text that no sql_mode reads otherwise.
+func literal(text string) string {
+	if text == "" {
+		return "''"
+	}
+	return fmt.Sprintf("_utf8mb4 0x%x", text)
+}
+
+func quoted(name []byte) string { return "`" + strings.ReplaceAll(string(name), "`", "``") + "`" }

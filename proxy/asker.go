@@ -1,0 +1,40 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+
+	"seqproxy/backend"
+)
+
+// asker is a session that asks about sequences as things; see admin.Caller.
+type asker struct{ s *session }
+
+// Admin says whether the user may change sequences.
+func (a asker) Admin() bool { return a.s.user.Admin }
+
+// NoBackslashEscapes says whether backslashes in the session's strings are characters.
+func (a asker) NoBackslashEscapes() bool { return a.s.state.mode.NoBackslashEscapes }
+
+// MayUse says whether the user may use a sequence.
+func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
+	if a.s.user.rights == nil {
+		return true, nil
+	}
+	return a.s.user.rights.allow(ctx, a.s.srv.opts.Sequences, name)
+}
+
+// Highest reads the greatest number in a column on every shard, as the user: what the
+// user may not read there, nobody reads for it.
+func (a asker) Highest(ctx context.Context, schema, table, column string) []backend.Highest {
+	return a.s.srv.opts.Shards.Highest(ctx, a.s.user.asItself, schema, table, column)
+}
+
+// asItself returns what a shard's server lets the user in with.
+func (u *User) asItself(shard *backend.Shard) (backend.Credentials, error) {
+	if u.relayed && !u.secret && !shard.HasCredentials() {
+		return backend.Credentials{}, fmt.Errorf("shard %s: the proxy does not know the password of %s, whom the server itself has checked", shard.Name(), u.Name)
+	}
+	creds, _ := u.beside(shard)
+	return creds, nil
+}

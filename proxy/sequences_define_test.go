@@ -1,0 +1,226 @@
+package proxy_test
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"seqproxy/proxy"
+)
+
+// definitions are options as both MariaDB and the proxy know them.
+var definitions = []string{
+	"start with 1 minvalue 1 maxvalue 9223372036854775806 increment by 1 cache 1000",
+	"start 5 increment = 2 minvalue = 3 maxvalue 1001 nocache cycle",
+	"maxvalue 99 cache 0 nocycle",
+	"start = 7 maxvalue = 4294967295 cache = 20 comment = 'it''s a \\\\ \"quoted\" `comment`'",
+	"increment 1000000000 maxvalue 9223372036854775806 cache 2 comment ''",
+}
+
+func TestSHOWCREATESEQUENCEAnswersAsMariaDB(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].OnMariaDB(t, "MySQL has no sequences")
+	through, direct := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]}), e.Wire(t, e.Servers[0].Addr(), wireLogin{Schema: e.Schemas[0]})
+	for i, options := range definitions {
+		if !strings.Contains(options, "cache") {
+			t.Fatalf("%s: an adaptive cache is nothing that MariaDB has", options)
+		}
+		create, show := "CREATE OR REPLACE SEQUENCE `my seq` "+options, "SHOW CREATE SEQUENCE `my seq`"
+		for _, w := range []*wire{through, direct} {
+			if got := w.query(create); got[4] != 0 {
+				t.Fatalf("%s: %v", create, serverError(t, got))
+			}
+		}
+		got, want := through.query(show), direct.query(show)
+		if sameShown(through.decode(got), direct.decode(want)) != "" {
+			t.Errorf("%d: got %q, want %q", i, through.decode(got), direct.decode(want))
+		}
+		if a, b := namesAndTypes(t, e, e.Addr(), show), namesAndTypes(t, e, e.Servers[0].Addr(), show); a != b {
+			t.Errorf("columns: got %s, want %s", a, b)
+		}
+	}
+}
+
+// sameShown compares two answers to SHOW CREATE SEQUENCE; NOCACHE and CACHE 0 are one.
+func sameShown(got, want [][]string) string {
+	if len(got) != 1 || len(want) != 1 || strings.Join(got[0], "|") != strings.Join(want[0], "|") {
+		return "they differ"
+	}
+	return ""
+}
+
+func namesAndTypes(t *testing.T, e *env, addr, query string) string {
+	t.Helper()
+	rows, err := one(t, e.open(t, addr, e.Schemas[0], nil)).QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, c := range types {
+		length, _ := c.Length()
+		nullable, _ := c.Nullable()
+		all = append(all, c.Name(), c.DatabaseTypeName(), strings.Repeat("n", map[bool]int{true: 1}[nullable]), strings.Repeat("l", int(length%2)))
+	}
+	return strings.Join(all, " ")
+}
+
+// What SHOW CREATE SEQUENCE prints makes the same sequence, in whatever way the session
+// reads strings.
+func TestWhatSHOWCREATESEQUENCEPrintsMakesTheSame(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".`t``1` (`a.b` BIGINT UNSIGNED PRIMARY KEY)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	for i, mode := range []string{"", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"} {
+		exec(t, c, "SET sql_mode = '"+mode+"'")
+		for j, options := range append(definitions,
+			"", "cache default", "as int unsigned", "as bigint", "json_safe", "maxvalue 18446744073709551615",
+			"owned by "+e.Schemas[0]+".`t``1`.`a.b`", "owned by `t``1`.`a.b` comment 'x\ny'", "minvalue 5", "increment 3 start 7",
+			"minvalue 9 start 17000000000000000000",
+		) {
+			name := fmt.Sprintf("a`b %d.%d", i, j) // a name goes on above its numbers
+			quoted := "`" + strings.ReplaceAll(name, "`", "``") + "`"
+			exec(t, c, "CREATE OR REPLACE SEQUENCE "+quoted+" "+options)
+			first := createdAs(t, c, name)
+			exec(t, c, "DROP SEQUENCE "+quoted, first)
+			if second := createdAs(t, c, name); second != first {
+				t.Errorf("%s, %s:\ngot  %s\nwant %s", mode, options, second, first)
+			}
+		}
+	}
+}
+
+func createdAs(t *testing.T, c *sql.Conn, name string) string {
+	t.Helper()
+	_, rows := table(t, c, "SHOW CREATE SEQUENCE `"+strings.ReplaceAll(name, "`", "``")+"`")
+	if len(rows) != 1 || rows[0][0] != name {
+		t.Fatalf("got %q", rows)
+	}
+	return rows[0][1]
+}
+
+func TestALTERSEQUENCEChangesWhatItNames(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	const name = "`a``b`"
+	for _, test := range []struct{ options, want string }{
+		{"increment by 5", "start with 1 minvalue 1 nomaxvalue increment by 5 nocycle ENGINE=InnoDB"},
+		{"minvalue 2 start 3", "start with 3 minvalue 2 nomaxvalue increment by 5 nocycle ENGINE=InnoDB"},
+		{"maxvalue 1000 nocache", "start with 3 minvalue 2 maxvalue 1000 increment by 5 nocache nocycle ENGINE=InnoDB"},
+		{"cache 30 comment 'c'", "start with 3 minvalue 2 maxvalue 1000 increment by 5 cache 30 nocycle ENGINE=InnoDB COMMENT='c'"},
+		{"cycle", "start with 3 minvalue 2 maxvalue 1000 increment by 5 cache 30 cycle ENGINE=InnoDB COMMENT='c'"},
+		{"no maxvalue no minvalue no cycle cache default comment ''", "start with 3 minvalue 1 nomaxvalue increment by 5 nocycle ENGINE=InnoDB"},
+		{"json_safe as int", "start with 3 minvalue 1 maxvalue 2147483647 increment by 5 nocycle json_safe ENGINE=InnoDB"},
+		{"no json_safe as bigint unsigned increment 1", "start with 3 minvalue 1 nomaxvalue increment by 1 nocycle ENGINE=InnoDB"},
+	} {
+		if test.options == "increment by 5" {
+			exec(t, c, "CREATE SEQUENCE "+name)
+		}
+		for _, how := range []string{"text", "prepared"} {
+			if err := run(t.Context(), c, how, "ALTER SEQUENCE "+name+" "+test.options); err != nil {
+				t.Fatalf("%s, %s: %v", test.options, how, err)
+			}
+		}
+		if got, want := createdAs(t, c, "a`b"), "CREATE SEQUENCE "+name+" "+test.want; got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", test.options, got, want)
+		}
+	}
+	exec(t, c, "ALTER SEQUENCE "+name+" RESTART WITH 500")
+	if got := value(t, c, "SELECT NEXTVAL("+name+")"); got != "500" {
+		t.Errorf("after RESTART WITH 500: got %s", got)
+	}
+	wantError(t, c, 1210, "ALTER SEQUENCE "+name+" RESTART WITH 400", "400")
+	exec(t, c, "ALTER SEQUENCE "+name+" RESTART WITH 400 FORCE")
+	if got := value(t, c, "SELECT NEXTVAL("+name+")"); got != "400" {
+		t.Errorf("after RESTART WITH 400 FORCE: got %s", got)
+	}
+}
+
+// Each note has a text in the OK, a count, and is what SHOW WARNINGS tells.
+func TestStatementsAboutSequencesLeaveNotes(t *testing.T) {
+	for name, s := range map[string]setup{"with a shard": {}, "keys only": {Shards: noShards}} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t, s)
+			schema := ""
+			if s.Shards != noShards {
+				schema = e.Schemas[0]
+			}
+			c := e.Conn(t, schema, nil)
+			exec(t, c, "CREATE SEQUENCE s", "CREATE SEQUENCE gone START 500", "SELECT NEXTVAL('gone')", "DROP SEQUENCE gone")
+			for _, test := range []struct{ statement, want string }{
+				{"CREATE SEQUENCE IF NOT EXISTS s", "Warning 1050 Sequence 's' already exists and stays as it is"},
+				{"ALTER SEQUENCE IF EXISTS nobody CACHE 5", "Warning 4091 Unknown SEQUENCE: 'nobody'"},
+				{"DROP SEQUENCE IF EXISTS nobody, neither", "Warning 4091 Unknown SEQUENCE: 'nobody,neither'"},
+				{"CREATE SEQUENCE round MAXVALUE 5 CYCLE", "Warning 1105 with CYCLE"},
+				{"CREATE SEQUENCE gone", "Warning 1105 sequence begins at "},
+				{"CREATE SEQUENCE none", ""},
+				{"ALTER SEQUENCE none CACHE 5", ""},
+			} {
+				exec(t, c, test.statement)
+				for range 2 { // SHOW WARNINGS leaves them
+					_, rows := table(t, c, "SHOW WARNINGS")
+					got := ""
+					for _, row := range rows {
+						got += strings.Join(row, " ")
+					}
+					if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+						t.Errorf("%s: got %q, want %q", test.statement, got, test.want)
+					}
+				}
+			}
+			exec(t, c, "CREATE SEQUENCE IF NOT EXISTS s", "SHOW SEQUENCES")
+			if _, rows := table(t, c, "SHOW WARNINGS"); len(rows) != 0 {
+				t.Errorf("after a statement without a note: got %q", rows)
+			}
+			if s.Shards == noShards {
+				return
+			}
+			for _, test := range []struct{ statement, counts string }{
+				{"CREATE SEQUENCE IF NOT EXISTS s", "1 0"}, {"CREATE SEQUENCE another", "0 0"}, {"SHOW SEQUENCES", "0 -1"},
+			} {
+				exec(t, c, test.statement)
+				if got := value(t, c, "SELECT CONCAT(@@warning_count, ' ', ROW_COUNT())"); got != test.counts {
+					t.Errorf("%s: @@warning_count and ROW_COUNT(): got %s, want %s", test.statement, got, test.counts)
+				}
+			}
+		})
+	}
+	e := newEnv(t, setup{})
+	out := e.CLI(t, e.Addr(), e.Schemas[0], "CREATE SEQUENCE s;\nCREATE SEQUENCE IF NOT EXISTS s;\nSELECT @@warning_count, ROW_COUNT();\n")
+	for _, want := range []string{"Query OK, 0 rows affected, 1 warning", "already exists"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the command-line client does not print %q:\n%s", want, out)
+		}
+	}
+}
+
+// Statements that MariaDB knows go to the server where the sequence is its own.
+func TestSequencesOfTheServersOwnAreAdministeredThere(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.Unknown = proxy.UnknownRelay }})
+	e.Servers[0].OnMariaDB(t, "MySQL has no sequences")
+	createSequence(t, e, "ours")
+	c, direct := e.Conn(t, e.Schemas[0], nil), e.DirectConn(t, 0, e.Schemas[0], nil)
+	exec(t, direct, "CREATE SEQUENCE theirs")
+	for _, how := range []string{"text", "prepared"} {
+		if err := run(t.Context(), c, how, "ALTER SEQUENCE theirs CACHE 7"); err != nil {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+	if _, rows := table(t, c, "SHOW CREATE SEQUENCE theirs"); !strings.Contains(rows[0][1], "cache 7") {
+		t.Errorf("got %q, want cache 7", rows)
+	}
+	if _, rows := table(t, direct, "SHOW CREATE SEQUENCE theirs"); !strings.Contains(rows[0][1], "cache 7") {
+		t.Errorf("got %q, want cache 7", rows)
+	}
+	exec(t, c, "ALTER SEQUENCE ours CACHE 8")
+	if _, rows := table(t, c, "SHOW CREATE SEQUENCE ours"); !strings.Contains(rows[0][1], "cache 8") {
+		t.Errorf("got %q, want cache 8", rows)
+	}
+	exec(t, c, "DROP SEQUENCE theirs")
+	wantError(t, direct, 4091, "DROP SEQUENCE theirs")
+}

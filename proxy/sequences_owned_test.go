@@ -1,0 +1,172 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"seqproxy/proxy"
+)
+
+// said are rows of CHECK SEQUENCE and its like, as "kind: text".
+func said(t *testing.T, rows [][]string, op string) string {
+	t.Helper()
+	var all []string
+	for _, row := range rows {
+		if row[1] != op {
+			t.Errorf("Op: got %s, want %s", row[1], op)
+		}
+		all = append(all, row[2]+": "+row[3])
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestASequenceBeginsAboveTheKeysOfItsColumnOnEveryShard(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	for i, ids := range []string{"(3), (70)", "(5), (900)"} {
+		e.Servers[i].Exec(t, "USE "+e.Schemas[i], "CREATE TABLE photos (id INT UNSIGNED PRIMARY KEY)", "INSERT INTO photos VALUES "+ids,
+			"CREATE TABLE empty_one (id BIGINT PRIMARY KEY)", "CREATE TABLE negative (id SMALLINT PRIMARY KEY)", "INSERT INTO negative VALUES (-7)",
+			"CREATE TABLE words (id VARCHAR(20) PRIMARY KEY)")
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	warning := func() string {
+		_, rows := table(t, c, "SHOW WARNINGS")
+		if len(rows) == 0 {
+			return ""
+		}
+		return rows[0][2]
+	}
+	for _, test := range []struct{ name, statement, first, note string }{
+		{"both", "CREATE SEQUENCE both OWNED BY photos.id", "901", "begins at 901: shard s1 has keys up to 900 in " + e.Schemas[1] + ".photos"},
+		{"one", "CREATE SEQUENCE one OWNED BY " + e.Schemas[0] + ".photos.id", "71", "begins at 71: shard s0 has keys up to 70"},
+		{"above", "CREATE SEQUENCE above START 5000 OWNED BY photos.id", "5000", ""},
+		{"none", "CREATE SEQUENCE none OWNED BY empty_one.id", "1", ""},
+		{"below", "CREATE SEQUENCE below OWNED BY negative.id", "1", ""},
+		{"step", "CREATE SEQUENCE step INCREMENT 7 OWNED BY photos.id", "904", "begins at 904"},
+	} {
+		exec(t, c, test.statement)
+		if got := warning(); !strings.Contains(got, test.note) || test.note == "" && got != "" {
+			t.Errorf("%s: noted %q, want %q", test.statement, got, test.note)
+		}
+		if got := value(t, c, "SELECT NEXTVAL('"+test.name+"')"); got != test.first {
+			t.Errorf("%s: got %s, want %s", test.statement, got, test.first)
+		}
+	}
+	// A transaction that is under way counts.
+	direct := e.DirectConn(t, 1, e.Schemas[1], nil)
+	exec(t, direct, "BEGIN", "INSERT INTO photos VALUES (2000)")
+	exec(t, c, "CREATE SEQUENCE later", "SELECT NEXTVAL('later')", "ALTER SEQUENCE later OWNED BY photos.id")
+	if got := warning(); !strings.Contains(got, "continues at 2001: shard s1 has keys up to 2000") {
+		t.Errorf("ALTER: noted %q", got)
+	}
+	exec(t, direct, "ROLLBACK")
+	if got := value(t, c, "SELECT NEXTVAL('later')"); got != "2001" {
+		t.Errorf("after ALTER ... OWNED BY: got %s, want 2001", got)
+	}
+	if got := createOf(t, e, "later"); !strings.Contains(got, "owned by `photos`.`id`") {
+		t.Errorf("got %s, want the owner", got)
+	}
+	exec(t, c, "ALTER SEQUENCE later OWNED BY NONE")
+	if got := createOf(t, e, "later"); strings.Contains(got, "owned") {
+		t.Errorf("got %s, want no owner", got)
+	}
+	for _, test := range []struct {
+		code       uint16
+		text, word string
+	}{
+		{1054, "CREATE SEQUENCE s OWNED BY photos.nothing", "photos.nothing"},
+		{1054, "CREATE SEQUENCE s OWNED BY nowhere.photos.id", "nowhere.photos.id"},
+		{1054, "ALTER SEQUENCE later OWNED BY nothing.id", "nothing.id"},
+		{1105, "CREATE SEQUENCE s OWNED BY words.id", "no integer"},
+		{4091, "ALTER SEQUENCE s OWNED BY photos.id", "'s'"}, // none of the above was made
+	} {
+		wantError(t, c, test.code, test.text, test.word)
+	}
+}
+
+func createOf(t *testing.T, e *env, name string) string {
+	t.Helper()
+	_, rows := table(t, e.Conn(t, "", nil), "SHOW CREATE SEQUENCE "+name)
+	return rows[0][1]
+}
+
+func TestCHECKAndREPAIRCompareASequenceWithItsColumn(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	for i := range e.Servers {
+		e.Servers[i].Exec(t, "USE "+e.Schemas[i], "CREATE TABLE photos (id BIGINT UNSIGNED PRIMARY KEY)", fmt.Sprintf("INSERT INTO photos VALUES (%d)", 10*(i+1)))
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE photos NOCACHE OWNED BY photos.id", "CREATE SEQUENCE alone")
+	at := func(i int) string { return fmt.Sprintf("shard s%d: %s.photos.id goes up to ", i, e.Schemas[i]) }
+	check := func(statement, op, want string) {
+		t.Helper()
+		columns, rows := table(t, c, statement)
+		if got := strings.Join(columns, " "); got != "Table Op Msg_type Msg_text" {
+			t.Errorf("columns: got %s", got)
+		}
+		if got := said(t, rows, op); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", statement, got, want)
+		}
+	}
+	check("CHECK SEQUENCE photos", "check", "note: "+at(0)+"10\nnote: "+at(1)+"20\nstatus: OK")
+	check("REPAIR SEQUENCE photos", "repair", "note: "+at(0)+"10\nnote: "+at(1)+"20\nstatus: OK")
+
+	e.Servers[1].Exec(t, "INSERT INTO "+e.Schemas[1]+".photos VALUES (500)")
+	check("CHECK SEQUENCE PHOTOS", "check", "note: "+at(0)+"10\nError: "+at(1)+"500, above the counter, which stands at 20: those keys would be given again. "+
+		"REPAIR SEQUENCE `photos` raises it\nerror: Corrupt")
+	check("REPAIR SEQUENCE photos", "repair", "note: "+at(0)+"10\nnote: "+at(1)+"500, above the counter, which stood at 20\ninfo: raised from 20 to 500\nstatus: OK")
+	check("CHECK SEQUENCE photos", "check", "note: "+at(0)+"10\nnote: "+at(1)+"500\nstatus: OK")
+	if got := value(t, c, "SELECT NEXTVAL('photos')"); got != "501" {
+		t.Errorf("after the repair: got %s, want 501", got)
+	}
+	// What a proxy holds below the keys is given up by a repair.
+	exec(t, c, "ALTER SEQUENCE photos CACHE 1000", "SELECT NEXTVAL('photos')")
+	e.Servers[0].Exec(t, "INSERT INTO "+e.Schemas[0]+".photos VALUES (800)")
+	table(t, c, "REPAIR SEQUENCE photos")
+	if got := value(t, c, "SELECT NEXTVAL('photos')"); len(got) < 3 || got <= "800" {
+		t.Errorf("after a repair with numbers in memory: got %s, want more than 800", got)
+	}
+
+	check("CHECK SEQUENCE alone, nobody", "check", "note: no column owns the sequence: ALTER SEQUENCE `alone` OWNED BY table.column names one\nstatus: OK\n"+
+		"Error: Unknown SEQUENCE: 'nobody'\nstatus: Operation failed")
+	e.Servers[0].Exec(t, "DROP TABLE "+e.Schemas[0]+".photos")
+	e.Servers[1].Exec(t, "DROP TABLE "+e.Schemas[1]+".photos")
+	check("CHECK SEQUENCE photos", "check", "Error: no shard has a column photos.id, or the user may not see it\nerror: Corrupt")
+
+	// As a prepared statement, and by the command-line client.
+	for _, text := range []string{"CHECK SEQUENCE alone", "REPAIR SEQUENCE alone"} {
+		stmt, err := c.PrepareContext(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var name, op, kind, message string
+		if err := stmt.QueryRow().Scan(&name, &op, &kind, &message); err != nil || name != "alone" || kind != "note" {
+			t.Errorf("%s: got %s %s %s %s, %v", text, name, op, kind, message, err)
+		}
+		stmt.Close()
+	}
+	if out := e.CLI(t, e.Addr(), "", "CHECK SEQUENCE alone;\nSHOW CREATE SEQUENCE alone\\G\nSHOW SEQUENCES LIKE 'al%';\nFLUSH SEQUENCES;\n"); !strings.Contains(out, "no column owns") ||
+		!strings.Contains(out, "Create Table: CREATE SEQUENCE `alone`") || strings.Contains(out, "ERROR") {
+		t.Errorf("the command-line client prints\n%s", out)
+	}
+}
+
+// The keys are read as the user: what it may not see is not told to it.
+func TestAColumnIsReadWithTheRightsOfTheUser(t *testing.T) {
+	var account string
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		account = "few_" + o.Users[0].Name[2:]
+		o.Users = append(o.Users, proxy.User{Name: account, Password: "p", Admin: true})
+	}})
+	s := e.Servers[0]
+	s.Exec(t, "USE "+e.Schemas[0], "CREATE TABLE secret (id BIGINT PRIMARY KEY)", "INSERT INTO secret VALUES (4711)", "CREATE TABLE half (id BIGINT PRIMARY KEY, n INT)",
+		fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY 'p'", account), fmt.Sprintf("GRANT SELECT (n), INSERT (id) ON %s.half TO %s@'%%'", e.Schemas[0], account))
+	t.Cleanup(func() { s.Exec(t, fmt.Sprintf("DROP USER %s@'%%'", account)) })
+	password := "p"
+	w := e.Wire(t, e.Addr(), wireLogin{User: &account, Password: &password})
+	for text, code := range map[string]uint16{"CREATE SEQUENCE s OWNED BY secret.id": 1054, "CREATE SEQUENCE s OWNED BY half.id": 1105} {
+		if got := serverError(t, w.query(text)); got.Code != code || strings.Contains(got.Message, "4711") {
+			t.Errorf("%s: got %v, want %d", text, got, code)
+		}
+	}
+}
