@@ -32,7 +32,7 @@ func TestWrongCommandLinesAreToldInOneLine(t *testing.T) {
 		{"--config", 2, `flag needs an argument: -config; "seqproxy -h" lists the flags`},
 		{"check --nope", 2, `flag provided but not defined: -nope; "seqproxy check -h" lists the flags`},
 		{"playground -nope", 2, `flag provided but not defined: -nope; "seqproxy playground -h" lists the flags`},
-		{"start", 2, `"start" is no command; the commands are check, example, playground, version and help`},
+		{"start", 2, `"start" is no command; the commands are check, example, import, playground, version and help`},
 		{"version 1", 2, `"1" is too much: seqproxy version takes no further argument`},
 		{"example 1", 2, `"1" is too much: seqproxy example takes no further argument`},
 		{"check", 2, "check needs -config FILE"},

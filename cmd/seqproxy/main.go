@@ -29,6 +29,8 @@ Usage:
                                         run in front of one server, without a configuration
   seqproxy check -config FILE           say what is wrong with a configuration, and exit
   seqproxy example                      print a configuration with every key explained
+  seqproxy import -config FILE -from KIND -schema NAME [-dry-run]
+                                        make sequences of the counters of Leaf, Vitess, MyCat or of ticket tables
   seqproxy playground [flags]           start two private servers and a proxy in front, to try things out
   seqproxy version                      print version, commit and Go version
 
@@ -83,6 +85,8 @@ func (p *program) run(ctx context.Context, args []string) error {
 		return p.check(args[1:])
 	case "example":
 		return p.example(args[1:])
+	case "import":
+		return p.importCounters(ctx, args[1:])
 	case "playground":
 		return p.playground(ctx, args[1:])
 	case "version", "-version", "--version":

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// importInto writes a configuration whose sequences are in a schema of s.
+func importInto(t *testing.T, s *mysqltest.Server) (file, schema string) {
+	t.Helper()
+	schema = s.Schema(t)
+	user := "imp_" + schema[len(schema)-8:]
+	s.Exec(t, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY 'p'", user), fmt.Sprintf("GRANT ALL ON *.* TO %s@'%%'", user))
+	t.Cleanup(func() { s.Exec(t, fmt.Sprintf("DROP USER %s@'%%'", user)) })
+	return write(t, "seqproxy.toml", fmt.Sprintf(`
+[[user]]
+name = "app"
+password = "p"
+[sequence]
+database = %q
+[[sequence.server]]
+address = %q
+user = %q
+password = "p"
+`, schema, s.Addr(), user)), schema
+}
+
+// counters is what stands in the sequence table, as "name=next" in order.
+func counters(t *testing.T, s *mysqltest.Server, schema string) string {
+	t.Helper()
+	var all string
+	err := s.DB(t, schema).QueryRow("SELECT IFNULL(GROUP_CONCAT(name, '=', id + 1 ORDER BY name SEPARATOR ' '), '') FROM sequence").Scan(&all)
+	if err != nil && strings.Contains(err.Error(), "doesn't exist") {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestCountersOfOtherSystemsBecomeSequences(t *testing.T) {
+	s := mysqltest.Shared(t)
+	for name, test := range map[string]struct {
+		tables []string
+		args   string
+		want   string // next numbers
+		print  []string
+		later  []string // somebody goes on with the old counters
+		then   string
+	}{
+		"leaf": {
+			[]string{
+				"CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256), PRIMARY KEY (biz_tag))",
+				"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 20001, 2000), ('fresh', 1, 100), ('zero', 0, 10)",
+			},
+			"-from leaf", "fresh=1 orders=20001 zero=1",
+			[]string{`orders +20001 +2000 +\w+\.leaf_alloc`},
+			[]string{"UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders'"},
+			"fresh=1 orders=22001 zero=1",
+		},
+		"leaf, in another table, adaptive": {
+			[]string{"CREATE TABLE `my``alloc` (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)", "INSERT INTO `my``alloc` VALUES ('a', 18, 5)"},
+			"-from leaf -table my`alloc -adaptive", "a=18",
+			[]string{`a +18 +adaptive`},
+			nil, "",
+		},
+		"mycat": {
+			[]string{
+				"CREATE TABLE MYCAT_SEQUENCE (NAME VARCHAR(50) NOT NULL, current_value INT NOT NULL, increment INT NOT NULL DEFAULT 100, PRIMARY KEY (NAME)) ENGINE=InnoDB",
+				"INSERT INTO MYCAT_SEQUENCE VALUES ('GLOBAL', 100000, 100), ('MEMBER', 0, 100)",
+			},
+			"-from mycat", "GLOBAL=100101 MEMBER=101",
+			[]string{`GLOBAL +100101 +100 `},
+			nil, "",
+		},
+		"vitess": {
+			[]string{
+				"CREATE TABLE user_seq (id INT, next_id BIGINT, cache BIGINT, PRIMARY KEY (id)) COMMENT 'vitess_sequence'",
+				"INSERT INTO user_seq VALUES (0, 1001, 100)",
+				"CREATE TABLE music_seq (id INT UNSIGNED, next_id BIGINT UNSIGNED, cache BIGINT UNSIGNED, PRIMARY KEY (id)) COMMENT 'vitess_sequence'",
+				"INSERT INTO music_seq VALUES (0, 18446744073709551000, 50)",
+				"CREATE TABLE other (id INT, next_id BIGINT, cache BIGINT)",
+			},
+			"-from vitess", "music_seq=18446744073709551000 user_seq=1001",
+			[]string{`user_seq +1001 +100`},
+			[]string{"UPDATE user_seq SET next_id = 2001"},
+			"music_seq=18446744073709551000 user_seq=2001",
+		},
+		"vitess, one by its name": {
+			[]string{"CREATE TABLE user_seq (id INT, next_id BIGINT, cache BIGINT)", "INSERT INTO user_seq VALUES (0, 7, 3)"},
+			"-from vitess -table user_seq=users", "users=7", nil, nil, "",
+		},
+		"ticket": {
+			[]string{
+				"CREATE TABLE tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, stub CHAR(1) NOT NULL DEFAULT '', PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=MyISAM",
+				"REPLACE INTO tickets64 (stub) VALUES ('a')", "REPLACE INTO tickets64 (stub) VALUES ('a')", "REPLACE INTO tickets64 (stub) VALUES ('b')",
+				"CREATE TABLE another (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
+			},
+			"-from ticket -table tickets64=photos", "photos=4",
+			[]string{`photos +4 +adaptive +\w+\.tickets64`},
+			[]string{"REPLACE INTO tickets64 (stub) VALUES ('a')"},
+			"photos=5",
+		},
+		"table": {
+			[]string{
+				"CREATE TABLE photos (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 500",
+				"CREATE TABLE albums (n INT, id SMALLINT AUTO_INCREMENT, KEY (id))", "INSERT INTO albums VALUES (1, -3), (1, 40)",
+				"CREATE TABLE plain (id INT PRIMARY KEY)",
+				"CREATE VIEW v AS SELECT * FROM photos",
+			},
+			"-from table", "albums=41 photos=500", nil,
+			[]string{"INSERT INTO photos VALUES (700)"},
+			"albums=41 photos=701",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, target := importInto(t, s)
+			schema := s.Schema(t)
+			s.Exec(t, append([]string{"USE " + schema}, test.tables...)...)
+			args := append([]string{"import", "-config", file, "-schema", schema}, strings.Fields(test.args)...)
+			n := len(strings.Fields(test.want))
+			last := func(p *process) string {
+				p.end(0)
+				lines := strings.Split(strings.TrimSpace(p.stdout()), "\n")
+				return lines[len(lines)-1]
+			}
+
+			dry := begin(t, append(args, "-dry-run")...)
+			if got := last(dry); got != "nothing was changed: this was a dry run" {
+				t.Errorf("a dry run ends with %q", got)
+			}
+			if got := counters(t, s, target); got != "" {
+				t.Errorf("after a dry run: got %s, want no sequence", got)
+			}
+			if want := fmt.Sprintf("%d to be created, 0 to be raised, 0 there already, 0 failed", n); !strings.Contains(dry.stdout(), want) {
+				t.Errorf("a dry run says\n%swant %s", dry.stdout(), want)
+			}
+
+			first := begin(t, args...)
+			if got, want := last(first), fmt.Sprintf("%d created, 0 raised, 0 there already, 0 failed", n); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if got := counters(t, s, target); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			for _, p := range []*process{dry, first} {
+				for _, want := range test.print {
+					if !regexp.MustCompile("(?m)^" + want).MatchString(p.stdout()) {
+						t.Errorf("it prints\n%swant a line %s", p.stdout(), want)
+					}
+				}
+			}
+
+			if got, want := last(begin(t, args...)), fmt.Sprintf("0 created, 0 raised, %d there already, 0 failed", n); got != want {
+				t.Errorf("again: got %q, want %q", got, want)
+			}
+			if test.later != nil {
+				s.Exec(t, append([]string{"USE " + schema}, test.later...)...)
+				dry := begin(t, append(args, "-dry-run")...)
+				last(dry)
+				if got := counters(t, s, target); got != test.want || !strings.Contains(dry.stdout(), "0 to be created, 1 to be raised") {
+					t.Errorf("a dry run later: got %s, and\n%s", got, dry.stdout())
+				}
+				last(begin(t, args...))
+				if got := counters(t, s, target); got != test.then {
+					t.Errorf("later: got %s, want %s", got, test.then)
+				}
+			}
+			// A sequence that is ahead is never lowered.
+			s.Exec(t, "UPDATE "+target+".sequence SET id = 18446744073709551500")
+			before := counters(t, s, target)
+			last(begin(t, args...))
+			if got := counters(t, s, target); got != before {
+				t.Errorf("ahead: got %s, want %s", got, before)
+			}
+		})
+	}
+}
+
+func TestAnImportThatCannotBeSaysWhy(t *testing.T) {
+	s := mysqltest.Shared(t)
+	file, target := importInto(t, s)
+	schema := s.Schema(t)
+	s.Exec(t, "USE "+schema, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128), max_id BIGINT, step INT)",
+		"INSERT INTO leaf_alloc VALUES ('ok', 5, 1), ('"+strings.Repeat("x", 51)+"', 5, 1), ('too', 7, 2)",
+		"CREATE TABLE behind (biz_tag VARCHAR(128), max_id BIGINT, step INT)", "INSERT INTO behind VALUES ('b', -5, 1)",
+		"CREATE TABLE empty_seq (id INT, next_id BIGINT, cache BIGINT) COMMENT 'Vitess_Sequence'")
+	for args, test := range map[string]struct {
+		status int
+		want   string
+	}{
+		"":                          {2, "import needs -config FILE"},
+		"-config FILE":              {2, "import needs -from KIND: leaf, mycat, table, ticket or vitess"},
+		"-config FILE -from tinyid": {2, `-from must be leaf, mycat, table, ticket or vitess, is "tinyid"`},
+		"-config FILE -from leaf":   {2, "import needs -schema NAME: where the counters are"},
+		"-config FILE -from leaf x": {2, `"x" is too much`},
+		"-config FILE -from ticket -schema SCHEMA":                                                 {2, "-from ticket needs -table NAME"},
+		"-config FILE -from leaf -schema SCHEMA -user u":                                           {2, "go with -source"},
+		"-config FILE -from leaf -schema SCHEMA -source h:1":                                       {2, "-source needs -user NAME"},
+		"-config FILE -from leaf -schema SCHEMA -source h:1 -user u -password-env NO_SUCH_THING":   {2, "NO_SUCH_THING is not set"},
+		"-config FILE -from leaf -schema SCHEMA -source ADDRESS -user nobody -password-env SECRET": {1, "Access denied for user 'nobody'"},
+		"-config FILE -from leaf -schema nowhere":                                                  {1, "there is no table nowhere.leaf_alloc"},
+		"-config FILE -from leaf -schema SCHEMA -table a=b":                                        {2, "its rows name the sequences"},
+		"-config FILE -from leaf -schema SCHEMA -table behind":                                     {1, "b has max_id -5 and step 1"},
+		"-config FILE -from leaf -schema SCHEMA -table empty_seq":                                  {1, "has not the columns of its kind"},
+		"-config FILE -from vitess -schema SCHEMA":                                                 {1, "empty_seq has no row with id = 0"},
+		"-config FILE -from vitess -schema mysql":                                                  {1, `holds no counter of the kind "vitess"`},
+		"-config FILE -from ticket -schema SCHEMA -table leaf_alloc":                               {1, "leaf_alloc is no table with an AUTO_INCREMENT"},
+		"-config FILE -from leaf -schema SCHEMA":                                                   {1, strings.Repeat("x", 51)},
+	} {
+		text := strings.NewReplacer("FILE", file, "SCHEMA", schema, "ADDRESS", s.Addr()).Replace("import " + args)
+		p := beginIn(t, []string{"SECRET=not this one"}, strings.Fields(text)...)
+		p.end(test.status)
+		if !strings.Contains(p.stderr(), test.want) || strings.Contains(p.stderr()+p.stdout(), "not this one") {
+			t.Errorf("%s: got %s, want %q in it", text, p.stderr(), test.want)
+		}
+		if last := p.stdout(); args == "-config FILE -from leaf -schema SCHEMA" && !strings.Contains(last, "2 created, 0 raised, 0 there already, 1 failed") {
+			t.Errorf("one of three fails: got\n%s", last)
+		}
+	}
+	if got := counters(t, s, target); got != "ok=5 too=7" {
+		t.Errorf("got %s, want those that could be made", got)
+	}
+}
