@@ -74,9 +74,9 @@ func (s *session) takeRun(name []byte, n uint64) (first, step uint64, err error)
 	if err != nil && !ranOut {
 		return 0, 0, err
 	}
-	of, identifyErr := s.srv.opts.Sequences.Identify(&s.patience, name)
+	of, known := s.srv.opts.Sequences.Spelled(name)
 	switch {
-	case identifyErr != nil: // gone since: nobody can ask for its last number
+	case !known: // dropped since: nobody can ask for its last number
 	case ranOut:
 		s.state.got.forget(of)
 	default:

@@ -72,9 +72,17 @@ func (s *session) convertNames(st *statement.Statement, charset string) error {
 			return err
 		}
 		call.Name = name
+		if call.Schema != nil {
+			if call.Schema, err = s.nameInUTF8(call.Schema, charset); err != nil && s.srv.opts.Unknown != UnknownRelay {
+				return err
+			}
+		}
 	}
 	ddl := &st.Sequence
 	for i := range ddl.Names {
+		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == s.srv.opts.Sequences.Schema() {
+			ddl.Names[i] = ddl.Names[i][n+1:]
+		}
 		if err := s.convert(&ddl.Names[i], charset); err != nil {
 			return err
 		}

@@ -68,6 +68,8 @@ type sequencer interface {
 	SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error)
 	// Identify returns what tells a sequence from others, however it is spelled.
 	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
+	// Spelled is Identify for a name that was just taken from: it does not ask.
+	Spelled(name []byte) (sequence.Identity, bool)
 	// Schema is the schema of the sequence table.
 	Schema() string
 	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText

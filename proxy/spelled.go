@@ -27,10 +27,13 @@ func (s *session) serves(call *statement.FuncCall) (bool, error) {
 	doubtful := call.Spelling == statement.AsColumn || call.Spelling == statement.AsSelectValue
 	relayed := doubtful || s.srv.opts.Unknown == UnknownRelay
 	if call.Schema != nil && string(call.Schema) != s.srv.opts.Sequences.Schema() {
-		if relayed {
-			return false, nil
+		// CREATE SEQUENCE db.s makes one that is called so.
+		call.Name, call.Schema = append(append(bytes.Clone(call.Schema), '.'), call.Name...), nil
+		known, err := s.knows(call.Name)
+		if known || err != nil || relayed {
+			return known, err
 		}
-		return false, &sequence.NameError{Name: string(call.Schema) + "." + string(call.Name), Err: sequence.ErrUnknown}
+		return false, &sequence.NameError{Name: string(call.Name), Err: sequence.ErrUnknown}
 	}
 	if call.Spelling == statement.AsValueFor {
 		if err := s.withoutPrefix(call); err != nil {

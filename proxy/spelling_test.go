@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/sequence"
 )
 
 // answers runs a query and returns its column names, rows and the error's code and state,
@@ -70,6 +71,12 @@ func TestSequencesDoAsMariaDBsOwn(t *testing.T) {
 	for _, c := range []*sql.Conn{direct, through} {
 		exec(t, c, "CREATE SEQUENCE s", "CREATE SEQUENCE r", "CREATE TABLE "+map[*sql.Conn]string{direct: "a", through: "b"}[c]+" (id BIGINT, n BIGINT)")
 	}
+	same := func(query string) {
+		t.Helper()
+		if got, want := answers(t, through, query), answers(t, direct, query); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", query, got, want)
+		}
+	}
 	for _, query := range []string{
 		"SELECT LASTVAL(s), PREVIOUS VALUE FOR s, LASTVAL(r)",
 		"SELECT NEXTVAL(s)",
@@ -94,10 +101,7 @@ func TestSequencesDoAsMariaDBsOwn(t *testing.T) {
 		"SELECT LASTVAL(s)",
 		"SELECT NEXTVAL(s), LASTVAL(s)",
 	} {
-		got, want := answers(t, through, query), answers(t, direct, query)
-		if got != want {
-			t.Errorf("%s:\n got %s\nwant %s", query, got, want)
-		}
+		same(query)
 	}
 	// A statement that fails keeps no number, and gives none back.
 	exec(t, direct, "BEGIN", "INSERT INTO a VALUES (NEXTVAL(s), LASTVAL(s)), (NEXTVAL(s), LASTVAL(s))", "ROLLBACK", "INSERT INTO a VALUES (NEXTVAL(s), LASTVAL(s)), (LASTVAL(s), LASTVAL(r))")
@@ -133,15 +137,70 @@ func TestSequencesDoAsMariaDBsOwn(t *testing.T) {
 			}
 		}
 	}
-	// COM_RESET_CONNECTION
-	for _, c := range []*sql.Conn{direct, through} {
-		if err := c.Raw(func(driver any) error {
-			return driver.(interface {
-				ResetSession(context.Context) error
-			}).ResetSession(t.Context())
-		}); err != nil {
-			t.Fatal(err)
+	// What makes LASTVAL NULL, and what does not.
+	exec(t, direct, "CREATE SEQUENCE short MAXVALUE 2")
+	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "short", Max: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{"SELECT NEXTVAL(short), NEXTVAL(short)", "SELECT LASTVAL(short)", "SELECT NEXTVAL(short)", "SELECT LASTVAL(short)", "SELECT NEXTVAL(short)", "SELECT LASTVAL(s)"} {
+		same(query)
+	}
+	exec(t, direct, "ALTER SEQUENCE s RESTART WITH 9000 CACHE 5")
+	restart, cache := uint64(9000), uint64(5)
+	if _, err := e.Sequences.Alter(t.Context(), []byte("s"), sequence.Alteration{Restart: &restart, Cache: &cache}); err != nil {
+		t.Fatal(err)
+	}
+	same("SELECT LASTVAL(s)")
+	same("SELECT NEXTVAL(s), LASTVAL(s)")
+	exec(t, direct, "CREATE OR REPLACE SEQUENCE s START WITH 20000")
+	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Start: 20000, OrReplace: true}); err != nil {
+		t.Fatal(err)
+	}
+	same("SELECT LASTVAL(s)")
+	same("SELECT NEXTVAL(s), LASTVAL(s)")
+}
+
+func TestLastvalIsForgottenWithTheSession(t *testing.T) {
+	e := newEnv(t, setup{})
+	if !e.Servers[0].IsMariaDB() {
+		t.Skip("MySQL has no sequences")
+	}
+	e.Servers[0].Exec(t, "CREATE SEQUENCE "+e.Schemas[0]+".s")
+	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
+	p.Proxy.query("CREATE SEQUENCE s")
+	for _, w := range []*wire{p.Proxy, p.Direct} {
+		w.query("SELECT NEXTVAL(s)")
+	}
+	p.same(protocol.ComQuery, "SELECT LASTVAL(s)")
+	p.same(protocol.ComResetConn, "")
+	p.same(protocol.ComQuery, "SELECT LASTVAL(s)")
+	for _, w := range []*wire{p.Proxy, p.Direct} {
+		w.query("SELECT NEXTVAL(s)")
+		w.change(e.User, e.Password, e.Schemas[0], "mysql_native_password")
+	}
+	p.same(protocol.ComQuery, "SELECT LASTVAL(s)")
+}
+
+// A name with a dot in it is the sequence of that name, unless the schema is that of the table.
+func TestAQualifiedNameMeansTheSameInEveryStatement(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	mine := e.SequenceSchema
+	exec(t, c, "CREATE SEQUENCE "+mine+".s", "CREATE SEQUENCE album.s START WITH 100")
+	for query, want := range map[string]string{
+		"SELECT NEXTVAL(" + mine + ".s) AS a, NEXTVAL('s') AS b, NEXT VALUE FOR `" + mine + "`.s AS c, " + mine + ".s.CURRVAL AS d": "a,b,c,d: 1 2 3 3",
+		"SELECT NEXTVAL(album.s) AS a, NEXTVAL('album.s') AS b, LASTVAL(`album.s`) AS c":                                            "a,b,c: 100 101 101",
+		"SELECT NEXTVAL('" + mine + ".s')": "error 4091/42S02",
+		"SELECT NEXTVAL(album.t)":          "error 4091/42S02",
+		"SELECT LASTVAL(album.t)":          "error 4091/42S02",
+	} {
+		if got := answers(t, c, query); got != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
 		}
+	}
+	exec(t, c, "DROP SEQUENCE "+mine+".s, album.s")
+	if got := answers(t, c, "SELECT NEXTVAL(s)"); got != "error 4091/42S02" {
+		t.Errorf("a sequence that was dropped: got %s", got)
 	}
 }
 

@@ -13,5 +13,12 @@ func (s *Sequences) Identify(ctx context.Context, name []byte) (Identity, error)
 	return Identity{c}, err
 }
 
+// Spelled returns the identity that name had when it was last asked for, without I/O and without a lock, also if that sequence was
+// dropped since; false if that spelling is not known here.
+func (s *Sequences) Spelled(name []byte) (Identity, bool) {
+	c := s.names.get(name)
+	return Identity{c}, c != nil
+}
+
 // Schema is the schema that holds the sequence table.
 func (s *Sequences) Schema() string { return s.opts.Servers[0].Database }

@@ -91,5 +91,6 @@ func (st *Statement) copy(from *Statement) {
 	st.Assignments = append(mine.Assignments[:0], from.Assignments...)
 	st.Tables = append(mine.Tables[:0], from.Tables...)
 	st.Sequence.Names = append(mine.Sequence.Names[:0], from.Sequence.Names...)
+	st.Sequence.Schemas = append(mine.Sequence.Schemas[:0], from.Sequence.Schemas...)
 	st.levels, st.arena = mine.levels, mine.arena[:0]
 }

@@ -12,7 +12,7 @@ import (
 func fields(st *Statement) Statement {
 	said := *st
 	said.levels, said.arena, said.rare = nil, nil, false
-	for _, slice := range []any{&said.Calls, &said.Items, &said.Assignments, &said.Sequence.Names} {
+	for _, slice := range []any{&said.Calls, &said.Items, &said.Assignments, &said.Sequence.Names, &said.Sequence.Schemas} {
 		if v := reflect.ValueOf(slice).Elem(); v.Len() == 0 {
 			v.SetZero()
 		}

@@ -186,7 +186,31 @@ func (d *dottedTokens) walk(l lexer, found func(dottedToken), other func(lexer))
 				}
 			}
 		}
+		if n == 1 && !before && namesSequenceNext(&chain[0], &l) {
+			for identifier(&l) || l.is('.') {
+				l.next()
+			}
+		}
 	}
+}
+
+// namesSequenceNext reports whether the name of a sequence follows a word, as in NEXTVAL(s)
+// and NEXT VALUE FOR s, and goes there. next is what stands behind the word.
+func namesSequenceNext(word, next *lexer) bool {
+	switch word.kw {
+	case kwNextval, kwLastval, kwSetval:
+		if !next.is('(') {
+			return false
+		}
+	case kwValue:
+		if next.kw != kwFor {
+			return false
+		}
+	default:
+		return false
+	}
+	next.next()
+	return true
 }
 
 // namesTable reports whether the name of a table, or of nothing, follows l.

@@ -63,8 +63,10 @@ func outcome(st *Statement) Statement {
 	out.levels, out.arena = nil, nil
 	out.Calls, out.Items, out.Assignments = append([]FuncCall{}, st.Calls...), append([]Item{}, st.Items...), append([]Assignment{}, st.Assignments...)
 	out.Sequence.Names = append([][]byte{}, st.Sequence.Names...)
+	out.Sequence.Schemas = append([]int{}, st.Sequence.Schemas...)
 	for i := range out.Calls {
 		out.Calls[i].Name = append([]byte{}, out.Calls[i].Name...)
+		out.Calls[i].Schema = append([]byte{}, out.Calls[i].Schema...)
 	}
 	for i := range out.Items {
 		out.Items[i].Alias = append([]byte{}, out.Items[i].Alias...)

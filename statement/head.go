@@ -361,6 +361,11 @@ func (a *analyzer) namesSequence(p lexer) bool {
 		if next.next(); text.kw == kwNextval && next.is('(') {
 			return true
 		}
+		if text.kw == kwNext && (next.kw == kwValue || next.kind == tNumber) {
+			if next.next(); next.kw == kwFor || next.kw == kwValues {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -465,14 +465,16 @@ func (a *analyzer) sequenceName() bool {
 	if a.kind != tWord && a.kind != tQuoted && !a.plainString() {
 		return false
 	}
-	name := st.decode(a.lexer)
+	name, schema := st.decode(a.lexer), 0
 	if p := a.peek(); a.kind != tString && p.is('.') {
 		if p.next(); p.kind == tWord || p.kind == tQuoted {
+			schema = len(name)
 			name = st.qualified(name, st.decode(p))
 			a.moveTo(p)
 		}
 	}
 	st.Sequence.Names = append(st.Sequence.Names, name)
+	st.Sequence.Schemas = append(st.Sequence.Schemas, schema)
 	a.advance()
 	return true
 }

@@ -64,6 +64,8 @@ func TestASequenceHasManySpellings(t *testing.T) {
 		{"select (s.nextval), 's', \"s\" from t where 's' = b", "next dot [s.nextval]s"},
 		{"select s.nextval from (select 1 as a) x", "next dot [s.nextval]s"},
 
+		{"select s.nextval, lastval(s), next value for s, s.currval", "next dot [s.nextval]s last [lastval(s)]s next for [next value for s]s last dot [s.currval]s"},
+
 		// What may be a column, a table, an alias or a function is none.
 		{"select s.nextval from s", ""},
 		{"select s.nextval from S", ""},

@@ -370,8 +370,9 @@ type SequenceNumber struct {
 type SequenceDDL struct {
 	// Names holds the one name of CREATE, ALTER, SHOW CREATE and REPAIR, and at least
 	// one for DROP and CHECK; none for SHOW, and for FLUSH of all. Qualified names
-	// appear as "db.s".
-	Names [][]byte
+	// appear as "db.s"; Schemas then has the length of "db", else 0.
+	Names   [][]byte
+	Schemas []int
 	// IfExists is IF NOT EXISTS for CREATE, and IF EXISTS for ALTER and DROP.
 	IfExists  bool
 	OrReplace bool
