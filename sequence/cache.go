@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -53,7 +54,8 @@ type cache struct {
 	reserver reserver
 	// reserving is held during a reservation: those of one counter must come back in order, whichever cache they are for.
 	reserving *sync.Mutex
-	exact     uint64 // guarded by mu; the typed CACHE n, or 0 for adaptive
+	exact     uint64        // guarded by mu; the typed CACHE n, or 0 for adaptive
+	replaced  atomic.Uint64 // how often CREATE OR REPLACE here made another sequence of it
 
 	mu     sync.Mutex
 	cur    Segment   // numbers are taken from here

@@ -74,6 +74,9 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 		s.warnOfCycle(o.Name)
 	}
 	s.unknown.clear()
+	if c := s.names.get([]byte(o.Name)); c != nil && made.Replaced {
+		c.replaced.Add(1)
+	}
 	s.seeChanges(r.ctx)
 	return made, nil
 }

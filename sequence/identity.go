@@ -3,21 +3,32 @@ package sequence
 import "context"
 
 // Identity tells sequences apart: two names have the same one if they are spellings of one sequence. One that was dropped
-// and made again has another. It is comparable; the zero value is no sequence's.
-type Identity struct{ c *cache }
+// and made again has another, where that was done by this proxy, or it was asked for in between. It is comparable; the zero value is no sequence's.
+type Identity struct {
+	c        *cache
+	replaced uint64
+}
+
+func (c *cache) identity() Identity { return Identity{c, c.replaced.Load()} }
 
 // Identify returns the identity of the sequence that name means. A name that is known here costs no I/O. name is not kept.
 // Errors: ErrUnknown, and those of Known.
 func (s *Sequences) Identify(ctx context.Context, name []byte) (Identity, error) {
 	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
-	return Identity{c}, err
+	if err != nil {
+		return Identity{}, err
+	}
+	return c.identity(), nil
 }
 
 // Spelled returns the identity that name had when it was last asked for, without I/O and without a lock, also if that sequence was
 // dropped since; false if that spelling is not known here.
 func (s *Sequences) Spelled(name []byte) (Identity, bool) {
 	c := s.names.get(name)
-	return Identity{c}, c != nil
+	if c == nil {
+		return Identity{}, false
+	}
+	return c.identity(), true
 }
 
 // Schema is the schema that holds the sequence table.
