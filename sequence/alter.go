@@ -73,7 +73,16 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 	if a.Restart != nil && a.Force {
 		return s.restart(ctx, string(name), a)
 	}
-	changed, err := s.server.alter(r.ctx, string(name), a)
+	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	if err != nil {
+		return Altered{}, err
+	}
+	// What is reserved here before the change is seen would be of no use, and leave a gap behind a restart.
+	if !c.lockReserving(r.ctx) {
+		return Altered{}, r.failed(c.name, context.Cause(r.ctx))
+	}
+	defer c.reserving.Unlock()
+	changed, err := s.server.alter(r.ctx, c.name, a)
 	if err != nil {
 		return Altered{}, r.failed(string(name), err)
 	}
