@@ -79,6 +79,7 @@ func (s *session) prepare(sql []byte) error {
 	}
 	if st.Kind == statement.Prepare || st.Kind == statement.Deallocate || st.Words&statement.SQLPrepare != 0 {
 		s.state.pin(pinSQLPrepare)
+		s.state.dynamic.doubt()
 	}
 	p := &prepared{
 		conn: c, shape: rows.traits(traitsOf(st)), hidden: hidden, rows: rows, key: key, ticket: ticket,

@@ -78,7 +78,10 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 				first = st.Kind
 			}
 		}
-		a.shifts = a.shifts || st.shiftsMode(assigned)
+		if st.shiftsMode(assigned) {
+			a.shifts = true
+			st.Words |= ChangesReading
+		}
 		if a.bad || !more {
 			break
 		}
@@ -252,7 +255,7 @@ func (st *Statement) shiftsMode(assignment int) bool {
 			case UserVariable, GlobalVariable, Transaction, Password, Role, StatementFor:
 			case SessionVariable:
 				switch string(as.Name) {
-				case "sql_mode", "character_set_client":
+				case "sql_mode", "character_set_client", "character_set_connection", "collation_connection":
 					return true
 				}
 			default:

@@ -313,6 +313,7 @@ func (a *analyzer) show() bool {
 // call reads CALL; the procedure's name is no function, whatever it is.
 func (a *analyzer) call() bool {
 	a.st.Kind, a.calls = Call, true
+	a.st.Words |= CallsProcedure
 	if p := a.peek(); p.kind == tWord || p.kind == tQuoted {
 		a.moveTo(p)
 	}

@@ -29,6 +29,9 @@ const (
 	// and no effect. With Param, MariaDB's answer to a PREPARE says 1 for the length, not
 	// 0; that to an execution is the same.
 	AsFurther
+	// AsMistake is an expression of the type that is an error when it is evaluated. It has
+	// no value.
+	AsMistake
 	// AsPrevious is the value with the column that the call has, which is one of
 	// LastInsertID or LastInsertIDVariable, and no effect.
 	AsPrevious
@@ -98,6 +101,8 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 			return append(dst, "NULL))"...)
 		}
 		return append(s.value(dst), "))"...)
+	case AsMistake:
+		return append(dst, "LAST_INSERT_ID((SELECT 1 UNION SELECT 2))"...)
 	case AsPrevious:
 		// What may be NULL for the server, may be then. A parameter may.
 		if c.Func == LastInsertID {

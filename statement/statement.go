@@ -110,6 +110,8 @@ const (
 	UnionWord                           // UNION, EXCEPT or INTERSECT
 	FromTable                           // a FROM clause other than FROM DUAL, at any depth
 	Opaque                              // a part of the text was not looked into
+	ChangesReading                      // later texts may be read in another way: SET of sql_mode or character sets, CALL, EXECUTE
+	CallsProcedure                      // CALL
 )
 
 // Func says which function a Call is.

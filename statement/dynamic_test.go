@@ -1,0 +1,74 @@
+package statement
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestDynamicStatementsAreTakenApart(t *testing.T) {
+	for _, c := range []struct{ sql, want string }{
+		{"PREPARE s FROM 'select 1'", `"s" s "select 1" 'select 1'`},
+		{"prepare `S t` from \"it's\";;", "\"s t\" `S t` \"it's\" \"it's\""},
+		{"PREPARE s FROM @`v w`", "\"s\" s @ @`v w`"},
+		{"EXECUTE s", `"s" s`},
+		{"/* a */ execute S using @a, 'b', (select 1) -- x", `"s" S`},
+		{"EXECUTE IMMEDIATE 'do 1' USING 5;", `"" "do 1" 'do 1'`},
+		{"EXECUTE IMMEDIATE @v", `"" @ @v`},
+		{"DEALLOCATE PREPARE s", `"s" s`},
+		{"DROP PREPARE `s`", "\"s\" `s`"},
+		{"PREPARE s FROM CONCAT('a', 'b')", ""},
+		{"PREPARE s FROM 'a' 'b'", ""},
+		{"PREPARE s FROM N'a'", ""},
+		{"PREPARE s FROM _utf8 'a'", ""},
+		{"PREPARE s FROM 'a", ""},
+		{"PREPARE s 'a'", ""},
+		{"PREPARE /*! s */ FROM 'a'", ""},
+		{"PREPARE", ""},
+		{"EXECUTE s @a", ""},
+		{"EXECUTE a.s", ""},
+		{"EXECUTE IMMEDIATE 'a' || 'b'", ""},
+		{"DEALLOCATE s", ""},
+	} {
+		got := ""
+		if d, ok := ReadDynamic([]byte(c.sql), Mode{}); ok {
+			got = fmt.Sprintf("%q", d.Name)
+			if d.NameEnd > 0 {
+				got += " " + c.sql[d.NameStart:d.NameEnd]
+			}
+			switch {
+			case d.Variable:
+				got += " @ " + c.sql[d.TextStart:d.TextEnd]
+			case d.Text != nil:
+				got += fmt.Sprintf(" %q ", d.Text) + c.sql[d.TextStart:d.TextEnd]
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", c.sql, got, c.want)
+		}
+	}
+}
+
+func TestALiteralMeansItsText(t *testing.T) {
+	for _, mode := range []Mode{{}, {NoBackslashEscapes: true}, {ANSIQuotes: true}, {Charset: Latin1}} {
+		for _, text := range []string{"", "it's", `\`, `\\'`, `a\%b\_`, "a\nb\x00c\"`", "\xe4\xdf", "select '\\''", "\\Z\\n"} {
+			literal, ok := AppendLiteral(nil, []byte(text), mode)
+			if !ok {
+				t.Fatalf("%q: refused", text)
+			}
+			l := lexer{src: literal, mode: mode}
+			l.next()
+			var st Statement
+			if got := string(st.decode(l)); l.kind != tString || l.end != len(literal) || got != text {
+				t.Errorf("%q in %+v: %s means %q", text, mode, literal, got)
+			}
+		}
+	}
+	for _, cs := range []Charset{GBK, GB18030, Big5, SJIS} {
+		if _, ok := AppendLiteral(nil, []byte("\x81\x5c"), Mode{Charset: cs}); ok {
+			t.Errorf("charset %d: a text that is not ASCII was written", cs)
+		}
+		if literal, ok := AppendLiteral(nil, []byte(`a\'`), Mode{Charset: cs}); !ok || string(literal) != `'a\\'''` {
+			t.Errorf("charset %d: got %s", cs, literal)
+		}
+	}
+}
