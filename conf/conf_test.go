@@ -272,7 +272,8 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		// shards
 		{minimal + "[[ticket]]", `ticket #1.table: is missing`},
 		{minimal + "[[ticket]]\ntable='tickets64'", `ticket["tickets64"].table: must be schema.table, is "tickets64"; only the table of the sequences, "sequence", may stand alone`},
-		{minimal + "[[ticket]]\ntable='app.sequence'", `ticket["app.sequence"].table: must be the table of the sequences, which is seqproxy.sequence, is "app.sequence": the numbers of its rows come from there`},
+		{minimal + "[[ticket]]\ntable='.tickets64'", `ticket[".tickets64"].table: must be schema.table, is ".tickets64"; only the table of the sequences, "sequence", may stand alone`},
+		{minimal + "[[ticket]]\ntable='flickr.'", `ticket["flickr."].table: must not be empty`},
 		{minimal + "[[ticket]]\ntable='seqproxy.sequence'\n[[ticket]]\ntable='sequence'", `ticket["sequence"].table: must be given once, is there twice`},
 		{minimal + shards, "default_shard: is missing; with more than one [[shard]] it must be one of a, b"},
 		{"default_shard = 'c'" + minimal + shards, `default_shard: must be one of a, b, is "c"`},

@@ -22,9 +22,6 @@ func (c *Config) checkTickets(p *checker) {
 			p.add(key+".table", "must be given once, is there twice")
 		}
 		seen[schema+"."+table] = true
-		if !c.IsSequenceTable(schema, table) {
-			p.add(key+".table", "must be the table of the sequences, which is %s.%s, is %q: the numbers of its rows come from there", c.ticketSchema(), c.Sequence.Table, ticket.Table)
-		}
 	}
 }
 

@@ -166,7 +166,7 @@ func (s *session) setAutocommit(value string) {
 }
 
 // prepareWithoutServer prepares a text when there is no shard.
-func (s *session) prepareWithoutServer(sql []byte, ticket *statement.Ticket) error {
+func (s *session) prepareWithoutServer(sql []byte, ticket *tableTicket) error {
 	st := &s.stmt
 	if ticket != nil {
 		return s.prepareTicket(sql, ticket)

@@ -25,9 +25,9 @@ func (s *session) query(sql []byte) error {
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.mode)
 	if s.srv.tickets != nil {
-		if t, ok := s.ticketIn(st, sql); ok {
+		if t := s.ticketIn(st, sql); t != nil {
 			return s.answerAlone(func() error {
-				if handled, err := s.ticketText(&t, sql); handled || err != nil {
+				if handled, err := s.ticketText(t, sql); handled || err != nil {
 					return err
 				}
 				return s.special(sql)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -17,6 +18,19 @@ import (
 type TicketTable struct {
 	// Schema and Table name it as the servers do. Schema "" is every schema, and none.
 	Schema, Table string
+	// Counter gives the numbers of a table with an AUTO_INCREMENT column; nil: the table
+	// has a row for each sequence.
+	Counter TicketCounter
+	// Name is what the rights of users call such a counter.
+	Name string
+}
+
+// TicketCounter is a table with an AUTO_INCREMENT column. *sequence.TicketTable implements it.
+type TicketCounter interface {
+	// Replace takes a number as REPLACE INTO table (column) VALUES (stub) does.
+	Replace(ctx context.Context, id, column, stub []byte) (sequence.Ticket, error)
+	// Insert takes a number as INSERT INTO table (id) VALUES (NULL) does.
+	Insert(ctx context.Context, id []byte) (sequence.Ticket, error)
 }
 
 // ticketTables are those tables, by name.
@@ -45,21 +59,41 @@ func (tables ticketTables) listed(schema, table []byte, current string) *TicketT
 	return nil
 }
 
-// ticketIn finds the idiom that a text is, or begins with, on a listed table.
-func (s *session) ticketIn(st *statement.Statement, sql []byte) (t statement.Ticket, ok bool) {
+// tableTicket is a ticket and the table that it is of.
+type tableTicket struct {
+	statement.Ticket
+	table *TicketTable
+}
+
+// ticketIn finds the idiom that a text is, or begins with, on a listed table; nil if there
+// is none.
+func (s *session) ticketIn(st *statement.Statement, sql []byte) *tableTicket {
 	switch st.Kind {
 	case statement.Insert, statement.Replace, statement.Update, statement.Multi:
 	default:
-		return t, false
+		return nil
 	}
 	// An UPDATE may name its table with an alias, which st.Tables leaves out.
 	if len(st.Tables) > 0 && s.srv.tickets[string(st.Tables[0].Name)] == nil || len(st.Tables) == 0 && st.Kind != statement.Update {
-		return t, false
+		return nil
 	}
-	if t, ok = statement.MatchTicket(sql, s.state.mode); !ok || s.srv.tickets.listed(t.Schema, t.Table, s.state.schema) == nil {
-		return t, false
+	t, ok := statement.MatchTicket(sql, s.state.mode)
+	if !ok {
+		return nil
 	}
-	return t, isSequenceTicket(&t)
+	table := s.srv.tickets.listed(t.Schema, t.Table, s.state.schema)
+	switch {
+	case table == nil:
+		return nil
+	case table.Counter != nil:
+		ok = t.Kind == statement.TicketReplace || t.Kind == statement.TicketInsert
+	default:
+		ok = isSequenceTicket(&t)
+	}
+	if !ok {
+		return nil
+	}
+	return &tableTicket{t, table}
 }
 
 // isSequenceTicket says whether a ticket is one of the table that has a row for each
@@ -71,7 +105,7 @@ func isSequenceTicket(t *statement.Ticket) bool {
 
 // ticketText answers a text that is a ticket, or a ticket and a SELECT of the number.
 // It is false if the text has to be relayed. Nothing is in flight.
-func (s *session) ticketText(t *statement.Ticket, sql []byte) (handled bool, err error) {
+func (s *session) ticketText(t *tableTicket, sql []byte) (handled bool, err error) {
 	var then statement.Statement
 	rest := sql[t.End:]
 	alone := len(bytes.Trim(rest, " \t\r\n;")) == 0
@@ -93,7 +127,7 @@ func (s *session) ticketText(t *statement.Ticket, sql []byte) (handled bool, err
 	if !alone && !answer.moved {
 		return false, nil // which number follows is the server's to know
 	}
-	if err := s.beginImplied(); err != nil {
+	if err := s.beginImplied(&answer); err != nil {
 		return true, err
 	}
 	if alone {
@@ -149,52 +183,79 @@ func (s *session) ticketsServed() bool {
 
 // ticketAnswer is what the OK of a ticket says.
 type ticketAnswer struct {
-	affected uint64
-	id       uint64
-	moved    bool // id is LAST_INSERT_ID() now
-	info     string
+	affected      uint64
+	id            uint64
+	moved         bool // id is LAST_INSERT_ID() now
+	info          string
+	transactional bool // the server would have made it a part of a transaction
 }
 
-// takeTicket takes the number of a ticket, whose key is in a character set. handled is false if the server has to answer.
-func (s *session) takeTicket(t *statement.Ticket, charset string) (a ticketAnswer, handled bool, err error) {
-	name, err := s.nameInUTF8(t.Key, charset)
-	if err != nil || len(name) == 0 {
+// takeTicket takes the number of a ticket, whose key is in a character set. handled is
+// false if the server has to answer.
+func (s *session) takeTicket(t *tableTicket, charset string) (a ticketAnswer, handled bool, err error) {
+	key, err := s.nameInUTF8(t.Key, charset)
+	if err != nil {
 		return a, false, nil
 	}
-	if err := s.mayUse(name); err != nil {
-		return a, true, err
-	}
-	created := false
-	if t.Kind == statement.TicketUpsert {
-		a.id, created, err = s.srv.opts.Sequences.AdvanceOrCreate(&s.patience, name, t.Step)
+	if t.table.Counter != nil {
+		a, err = s.takeCounted(t, key)
+	} else if len(key) > 0 {
+		a, err = s.takeOfRow(t, key)
 	} else {
-		a.id, err = s.srv.opts.Sequences.Advance(&s.patience, name, t.Step)
+		return a, false, nil
 	}
 	switch err = s.patience.over(err); {
-	case err == nil:
-		a.affected, a.moved = 1, true
-	case errors.Is(err, sequence.ErrUnknown) && t.Kind == statement.TicketUpdate:
-		a.id = 0
-	case errors.Is(err, sequence.ErrStep), errors.Is(err, sequence.ErrBadOption):
+	case errors.Is(err, sequence.ErrNoTicket), errors.Is(err, sequence.ErrStep), errors.Is(err, sequence.ErrBadOption):
 		return a, false, nil
-	default:
-		return a, true, err
 	}
-	switch {
-	case t.Kind == statement.TicketUpsert && !created:
+	return a, true, err
+}
+
+// takeCounted takes a number of a table with an AUTO_INCREMENT column.
+func (s *session) takeCounted(t *tableTicket, stub []byte) (a ticketAnswer, err error) {
+	if err := s.mayUse([]byte(t.table.Name)); err != nil {
+		return a, err
+	}
+	var ticket sequence.Ticket
+	if t.Kind == statement.TicketReplace {
+		ticket, err = t.table.Counter.Replace(&s.patience, t.ID, t.Column, stub)
+	} else {
+		ticket, err = t.table.Counter.Insert(&s.patience, t.ID)
+	}
+	a = ticketAnswer{affected: 1, id: ticket.Number, moved: true, transactional: ticket.Transactional}
+	if ticket.Replaced {
 		a.affected = 2
-	case t.Kind == statement.TicketUpdate && a.affected == 0:
-		a.info = "Rows matched: 0  Changed: 0  Warnings: 0"
-	case t.Kind == statement.TicketUpdate:
-		a.info = "Rows matched: 1  Changed: 1  Warnings: 0"
 	}
-	return a, true, nil
+	return a, err
+}
+
+// takeOfRow takes a number of the sequence that has a row in the table.
+func (s *session) takeOfRow(t *tableTicket, name []byte) (a ticketAnswer, err error) {
+	if err := s.mayUse(name); err != nil {
+		return a, err
+	}
+	a.transactional = true
+	if t.Kind == statement.TicketUpsert {
+		var created bool
+		a.id, created, err = s.srv.opts.Sequences.AdvanceOrCreate(&s.patience, name, t.Step)
+		if a.affected, a.moved = 2, true; created {
+			a.affected = 1
+		}
+		return a, err
+	}
+	a.id, err = s.srv.opts.Sequences.Advance(&s.patience, name, t.Step)
+	if errors.Is(err, sequence.ErrUnknown) {
+		a.id, a.info = 0, "Rows matched: 0  Changed: 0  Warnings: 0"
+		return a, nil
+	}
+	a.affected, a.moved, a.info = 1, true, "Rows matched: 1  Changed: 1  Warnings: 0"
+	return a, err
 }
 
 // beginImplied begins the transaction that a server would begin with the statement,
 // where autocommit is off.
-func (s *session) beginImplied() error {
-	if s.state.status.Has(protocol.Autocommit) || s.state.inTransaction() || s.srv.opts.Shards.Default() == nil {
+func (s *session) beginImplied(a *ticketAnswer) error {
+	if !a.transactional || s.state.status.Has(protocol.Autocommit) || s.state.inTransaction() || s.srv.opts.Shards.Default() == nil {
 		return nil
 	}
 	c, err := s.attach()

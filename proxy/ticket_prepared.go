@@ -14,21 +14,21 @@ import (
 
 // ticketPrepared returns the ticket that a text to be prepared is, or nil: a copy,
 // which does not alias the text.
-func (s *session) ticketPrepared(st *statement.Statement, sql []byte) *statement.Ticket {
+func (s *session) ticketPrepared(st *statement.Statement, sql []byte) *tableTicket {
 	if s.srv.tickets == nil || st.Kind == statement.Multi {
 		return nil
 	}
-	t, ok := s.ticketIn(st, sql)
-	if !ok || len(bytes.Trim(sql[t.End:], " \t\r\n;")) > 0 {
+	t := s.ticketIn(st, sql)
+	if t == nil || len(bytes.Trim(sql[t.End:], " \t\r\n;")) > 0 {
 		return nil
 	}
 	t.Schema, t.Table, t.Key = bytes.Clone(t.Schema), bytes.Clone(t.Table), bytes.Clone(t.Key)
 	t.ID, t.Column = bytes.Clone(t.ID), bytes.Clone(t.Column)
-	return &t
+	return t
 }
 
 // prepareTicket prepares a ticket where there is no server.
-func (s *session) prepareTicket(sql []byte, t *statement.Ticket) error {
+func (s *session) prepareTicket(sql []byte, t *tableTicket) error {
 	form, err := s.form(true)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *session) executeTicket(p *prepared, payload []byte) error {
 			}
 			if answer, handled, err := s.takeTicket(t, charset); handled || err != nil {
 				if err == nil {
-					err = s.beginImplied()
+					err = s.beginImplied(&answer)
 				}
 				if err == nil {
 					s.answerTicket(&answer, 0)
@@ -85,7 +85,7 @@ func (s *session) executeTicket(p *prepared, payload []byte) error {
 }
 
 // boundTicket returns the ticket with the values of its parameters.
-func (p *prepared) boundTicket(e *execution) (*statement.Ticket, bool) {
+func (p *prepared) boundTicket(e *execution) (*tableTicket, bool) {
 	if p.params == 0 {
 		return p.ticket, true
 	}

@@ -9,7 +9,20 @@ import (
 	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/sequence"
 )
+
+// ticketSQL are the ticket tables that people have, by engine: Flickr's, one of several
+// stubs, and one for each business table.
+var ticketSQL = []string{
+	"CREATE TABLE tickets64%[1]s (`id` bigint(20) unsigned NOT NULL auto_increment, `stub` char(1) NOT NULL default '', " +
+		"PRIMARY KEY (`id`), UNIQUE KEY `stub` (`stub`)) ENGINE=%[1]s",
+	"CREATE TABLE id_temp%[1]s (`id` int(11) unsigned NOT NULL AUTO_INCREMENT, `table_name` varchar(20) DEFAULT NULL, " +
+		"PRIMARY KEY (`id`), UNIQUE KEY `table_name` (`table_name`)) ENGINE=%[1]s AUTO_INCREMENT=1",
+	"CREATE TABLE ids_photos%[1]s (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=%[1]s",
+}
+
+var ticketEngines = []string{"InnoDB", "MyISAM"}
 
 // tickets is an env whose sequence table is listed, and a schema with a twin of it, for
 // direct connections.
@@ -18,12 +31,23 @@ type tickets struct {
 	twin string
 }
 
-func newTickets(t *testing.T, listed ...proxy.TicketTable) *tickets {
+func newTickets(t *testing.T) *tickets {
 	t.Helper()
-	listed = append(listed, proxy.TicketTable{Table: "sequence"})
+	var schema string
 	e := newEnv(t, setup{
-		Servers: []*mysqltest.Server{mysqltest.StartUnsynced(t)},
-		Proxy:   func(o *proxy.Options) { o.Tickets = append(o.Tickets, listed...) },
+		Servers:  []*mysqltest.Server{mysqltest.StartUnsynced(t)},
+		Sequence: func(o *sequence.Options) { schema = o.Servers[0].Database },
+		Proxy: func(o *proxy.Options) {
+			o.Tickets = []proxy.TicketTable{{Schema: schema, Table: "sequence"}}
+			for _, engine := range ticketEngines {
+				for _, table := range []string{"tickets64", "id_temp", "ids_photos"} {
+					o.Tickets = append(o.Tickets, proxy.TicketTable{
+						Schema: schema, Table: table + engine, Name: "tickets",
+						Counter: o.Sequences.(*sequence.Sequences).TicketTable(schema, table+engine),
+					})
+				}
+			}
+		},
 	})
 	x := &tickets{e, e.Servers[0].Schema(t)}
 	for _, schema := range []string{x.twin, x.SequenceSchema} {
@@ -31,6 +55,11 @@ func newTickets(t *testing.T, listed ...proxy.TicketTable) *tickets {
 			"PRIMARY KEY (`name`)) ENGINE=InnoDB",
 			"INSERT INTO "+schema+".`sequence` (`name`, `id`) VALUES ('users', 0), ('photos', 700), ('albums', 9223372036854775807)",
 			"CREATE TABLE "+schema+".photos (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, n INT)")
+		for _, engine := range ticketEngines {
+			for _, text := range ticketSQL {
+				x.exec("USE "+schema, fmt.Sprintf(text, engine))
+			}
+		}
 	}
 	return x
 }
@@ -261,5 +290,54 @@ func TestWhatIsNotListedOrNotATicketIsRelayed(t *testing.T) {
 	}
 	if got := x.Sequences.Stats(); got.Given != 0 {
 		t.Errorf("numbers that came from memory: got %d, want 0", got.Given)
+	}
+}
+
+// flickr are Flickr's statements, and those for a table of its own, with {e} for the
+// engine.
+var flickr = []string{
+	"REPLACE INTO tickets64{e} (stub) VALUES ('a')", "SELECT LAST_INSERT_ID()", "SELECT ROW_COUNT()",
+	"REPLACE INTO `tickets64{e}` (`stub`) VALUES (\"a\");", "SELECT ROW_COUNT(), LAST_INSERT_ID()", "SELECT LAST_INSERT_ID() AS id",
+	"REPLACE INTO tickets64{e} (stub) VALUES ('a'); SELECT LAST_INSERT_ID();", "SELECT @@identity",
+	"REPLACE INTO tickets64{e} SET stub = 'a'", "INSERT INTO photos (id) VALUES (1000000 + LAST_INSERT_ID())", "SELECT ROW_COUNT()",
+	"REPLACE INTO id_temp{e} (table_name) value(\"tablename\") ; SELECT LAST_INSERT_ID() ;",
+	"REPLACE INTO id_temp{e} (id, table_name) VALUES (NULL, 'tablename')", "SELECT LAST_INSERT_ID()",
+	"DROP TABLE IF EXISTS nonesuch_either", "REPLACE INTO id_temp{e} (table_name) VALUES ('tablename')", "SHOW COUNT(*) WARNINGS",
+	"INSERT INTO ids_photos{e} VALUES (NULL)", "SELECT LAST_INSERT_ID(), ROW_COUNT()",
+	"INSERT INTO ids_photos{e} () VALUES ()", "INSERT INTO ids_photos{e} (id) VALUES (NULL)", "SELECT LAST_INSERT_ID()",
+	"INSERT INTO ids_photos{e} SET id = DEFAULT; SELECT LAST_INSERT_ID()",
+	"BEGIN", "REPLACE INTO tickets64{e} (stub) VALUES ('a')", "INSERT INTO ids_photos{e} VALUES (NULL)", "COMMIT", "SELECT LAST_INSERT_ID()",
+	"SET autocommit = 0", "REPLACE INTO tickets64{e} (stub) VALUES ('a')", "SELECT 1", "COMMIT", "SET autocommit = 1",
+	// What the server says, which is of the same counter there.
+	"REPLACE INTO tickets64{e} (nonesuch) VALUES ('a')", "REPLACE INTO tickets64{e} VALUES ('a')",
+	"INSERT INTO ids_photos{e} VALUES (NULL, 1)",
+	"START TRANSACTION READ ONLY", "REPLACE INTO tickets64{e} (stub) VALUES ('a')", "COMMIT",
+}
+
+func TestFlickrsTicketsAreAnsweredAsByTheServer(t *testing.T) {
+	x := newTickets(t)
+	for _, engine := range ticketEngines {
+		// The first use of a stub, and its row, cost a number.
+		p := x.pair(t, wireLogin{Capabilities: allFraming &^ protocol.SessionTrack})
+		p.Direct.do(protocol.ComQuery, "ALTER TABLE tickets64"+engine+" AUTO_INCREMENT = 2")
+		p.Direct.do(protocol.ComQuery, "ALTER TABLE id_temp"+engine+" AUTO_INCREMENT = 2")
+		before := x.Sequences.Stats().Given
+		for _, sql := range flickr {
+			p.alone(strings.ReplaceAll(sql, "{e}", engine))
+		}
+		if got := x.Sequences.Stats().Given - before; got != 14 {
+			t.Errorf("%s: numbers that came from memory: got %d, want 14", engine, got)
+		}
+
+		p = x.pair(t, wireLogin{Capabilities: allFraming | protocol.FoundRows})
+		p.same(protocol.ComStmtPrepare, "REPLACE INTO tickets64"+engine+" (stub) VALUES (?)")
+		for range 2 {
+			p.same(protocol.ComStmtExecute, ticketExecution(1, true, stringParameter("a")))
+			p.alone("SELECT LAST_INSERT_ID()")
+		}
+		p.same(protocol.ComStmtExecute, ticketExecution(1, true, stringParameter("too long")))
+		p.same(protocol.ComStmtPrepare, "INSERT INTO ids_photos"+engine+" VALUES (NULL)")
+		p.same(protocol.ComStmtExecute, ticketExecution(2, true))
+		p.alone("SELECT LAST_INSERT_ID()")
 	}
 }

@@ -36,8 +36,10 @@ type Sequences struct {
 	mu     sync.Mutex        // where it nests with a cache's mu, this one is taken first
 	caches map[string]*cache // guarded by mu; by the table's spelling
 	steps  map[step]*cache   // guarded by mu; see Advance
-	closed bool              // guarded by mu
-	gone   tally             // guarded by mu; of caches that were dropped
+
+	ticketTables []*TicketTable // guarded by mu
+	closed       bool           // guarded by mu
+	gone         tally          // guarded by mu; of caches that were dropped
 }
 
 // New makes Sequences. It does no I/O and starts nothing; an error wraps ErrBadOption. The caller must Close it.
@@ -325,6 +327,9 @@ func (s *Sequences) Close(ctx context.Context) error {
 	}
 	for _, c := range s.steps {
 		caches = append(caches, c)
+	}
+	for _, t := range s.ticketTables {
+		caches = append(caches, t.cache)
 	}
 	s.mu.Unlock()
 	close(s.stopping)

@@ -120,6 +120,11 @@ func (s *Sequences) Stats() Stats {
 		sum.add(t)
 		sum.held += t.held
 	}
+	for _, table := range s.ticketTables {
+		t := table.cache.tally()
+		sum.add(t)
+		sum.held += t.held
+	}
 	return Stats{
 		Sequences: len(s.caches),
 		Held:      sum.held, Given: sum.given, Skipped: sum.skipped, Waits: sum.waits, Prefetches: sum.fetches,

@@ -60,6 +60,7 @@ func start(ctx context.Context, cfg *conf.Config, log *zap.Logger) (*running, er
 		return nil, err
 	}
 	opts.Shards, opts.Sequences, opts.Admin = r.shards, r.sequences, admin.NewSequences(r.sequences)
+	opts.Tickets = ticketTables(cfg, r.sequences)
 	r.server = proxy.New(opts)
 	if err := r.server.Listen(cfg.Listen); err != nil { // before anything is started
 		return nil, listenError(cfg.Listen, err)

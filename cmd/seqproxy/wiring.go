@@ -132,7 +132,6 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 			},
 		})
 	}
-	opts.Tickets = ticketTables(cfg)
 	var err error
 	if opts.ProxyProtocolFrom, err = prefixes("proxy_protocol_from", cfg.ProxyProtocolFrom); err != nil {
 		return opts, err
@@ -163,14 +162,18 @@ func prefixes(key string, networks []conf.Network) (all []netip.Prefix, err erro
 
 // ticketTables are the tables of [[ticket]]. Without a server there are no schemas that
 // could be meant, so the table of the sequences is meant in all of them.
-func ticketTables(cfg *conf.Config) (tables []proxy.TicketTable) {
+func ticketTables(cfg *conf.Config, sequences *sequence.Sequences) (tables []proxy.TicketTable) {
 	for _, ticket := range cfg.Tickets {
 		schema, table := ticket.Names()
-		if cfg.IsSequenceTable(schema, table) {
-			schema = cfg.Sequence.Servers[0].Database
-			if len(cfg.Shards) == 0 {
-				schema = ""
-			}
+		if !cfg.IsSequenceTable(schema, table) {
+			tables = append(tables, proxy.TicketTable{
+				Schema: schema, Table: table, Name: ticket.Table, Counter: sequences.TicketTable(schema, table),
+			})
+			continue
+		}
+		schema = cfg.Sequence.Servers[0].Database
+		if len(cfg.Shards) == 0 {
+			schema = ""
 		}
 		tables = append(tables, proxy.TicketTable{Schema: schema, Table: table})
 	}

@@ -1,0 +1,158 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+)
+
+// reserve implements [reserver] on a ticket table. Under LOCK TABLES ... WRITE it takes one number as every application does, and then
+// writes a row with the last number of the segment, above which every engine goes on. So the counter is never read, which a server
+// may do from stale statistics, nor set by ALTER TABLE, which would give up the lock; and it survives what that row survives.
+func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (grant, error) {
+	v := t.s.server
+	g, err := t.reserveOnce(ctx, want)
+	switch {
+	case err == nil:
+		v.counters.reservations.Add(1)
+		v.counters.reserved.Add(g.seg.Remaining())
+		return g, nil
+	case isConflict(err):
+		v.counters.retries.Add(1)
+	case isUnknownOutcome(err) && !errors.Is(err, ErrExhausted) && !errors.Is(err, ErrUnfit):
+		v.counters.lost.Add(want) // at most
+	}
+	if !errors.Is(err, ErrExhausted) {
+		v.counters.errors.Add(1)
+	}
+	return grant{}, fmt.Errorf("reserve numbers of %s: %w", t.full, err)
+}
+
+// giveBack implements [reserver]. A counter does not go back.
+func (t *TicketTable) giveBack(context.Context, string, Segment) (bool, error) { return false, nil }
+
+func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, err error) {
+	conn, err := t.s.server.conn(ctx)
+	if err != nil {
+		return g, err
+	}
+	defer func() { _ = conn.Close() }()
+	layout, err := t.inspectOn(ctx, conn)
+	if err != nil {
+		return g, err
+	}
+	step, err := t.step(ctx, conn)
+	if err != nil {
+		return g, err
+	}
+	if _, err = conn.ExecContext(ctx, "LOCK TABLES "+t.full+" WRITE"); err != nil {
+		if hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR) {
+			err = t.unfit(fmt.Sprintf("the user may not lock it: %v", err), "GRANT SELECT, INSERT, DELETE, LOCK TABLES on its schema to the user")
+		}
+		return g, err
+	}
+	defer func() { err = errors.Join(err, t.unlock(ctx, conn)) }()
+	return t.reserveLocked(ctx, conn, layout, step, want)
+}
+
+// step has the session count as the server's new sessions do, and returns the distance between its numbers.
+func (t *TicketTable) step(ctx context.Context, conn *sql.Conn) (step uint64, err error) {
+	// A wait for the table keeps direct applications waiting behind it, so it is short.
+	if _, err := conn.ExecContext(ctx, "SET SESSION auto_increment_increment = @@GLOBAL.auto_increment_increment, "+
+		"SESSION auto_increment_offset = @@GLOBAL.auto_increment_offset, SESSION lock_wait_timeout = 2"); err != nil {
+		return 0, fmt.Errorf("set up session: %w", err)
+	}
+	err = conn.QueryRowContext(ctx, "SELECT @@SESSION.auto_increment_increment").Scan(&step)
+	return step, err
+}
+
+// unlock gives up the lock, with the connection if need be.
+func (t *TicketTable) unlock(ctx context.Context, conn *sql.Conn) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), t.s.server.opts.IOTimeout)
+	defer stop()
+	_, err := conn.ExecContext(ctx, "UNLOCK TABLES")
+	if err == nil {
+		return nil
+	}
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
+	return fmt.Errorf("unlock %s: %w", t.full, err)
+}
+
+// reserveLocked reserves up to want numbers. The table is locked.
+func (t *TicketTable) reserveLocked(ctx context.Context, conn *sql.Conn, l *ticketLayout, step, want uint64) (grant, error) {
+	t.mu.Lock()
+	stub, mark := string(t.stub), t.mark
+	t.mu.Unlock()
+	insert, args := "INSERT INTO "+t.full+" ("+quote(l.id)+") VALUES (NULL)", []any(nil)
+	write, values := "INSERT INTO "+t.full+" ("+quote(l.id)+") VALUES (?)", []any(nil)
+	if l.stub != "" {
+		insert, args = "REPLACE INTO "+t.full+" ("+quote(l.stub)+") VALUES (?)", []any{stub}
+		write, values = "REPLACE INTO "+t.full+" ("+quote(l.id)+", "+quote(l.stub)+") VALUES (?, ?)", []any{stub}
+	}
+	next := func() (uint64, error) {
+		result, err := conn.ExecContext(ctx, insert, args...)
+		if hasCode(err, gomysql.ER_AUTOINC_READ_FAILED, gomysql.ER_DUP_ENTRY, gomysql.ER_WARN_DATA_OUT_OF_RANGE, errOutOfRangeMariaDB) {
+			return 0, &NameError{Name: t.cache.name, Err: ErrExhausted}
+		}
+		if err != nil {
+			return 0, err
+		}
+		id, err := result.LastInsertId()
+		return uint64(id), err
+	}
+	moveTo := func(id uint64) error {
+		if _, err := conn.ExecContext(ctx, write, append([]any{strconv.FormatUint(id, 10)}, values...)...); err != nil {
+			return err
+		}
+		var there int
+		err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.full+" WHERE "+quote(l.id)+" = ?", strconv.FormatUint(id, 10)).Scan(&there)
+		if err == nil && there != 1 {
+			err = t.unfit(fmt.Sprintf("a row written with the number %d is not there", id), "look for triggers on the table")
+		}
+		return err
+	}
+	first, err := next()
+	if err == nil && first <= mark {
+		t.s.counters.rewinds.Add(1)
+		t.s.log.Error("the counter of a ticket table has gone back; raising it above what was given", zap.String("table", t.full),
+			zap.Uint64("table_gave", first), zap.Uint64("given_before", mark))
+		if err = moveTo(mark); err == nil {
+			first, err = next()
+		}
+	}
+	// The column's highest number is never given: some servers would give it again.
+	limit := l.max - min(l.max, step)
+	switch {
+	case err != nil:
+		return grant{}, err
+	case first == 0 || first <= mark:
+		return grant{}, t.unfit(fmt.Sprintf("its counter stays at %d", first), "look for triggers on the table")
+	case first > limit:
+		return grant{}, &NameError{Name: t.cache.name, Err: ErrExhausted}
+	}
+	n := min(want, (limit-first)/step+1)
+	last := first + (n-1)*step
+	if n > 1 {
+		if err := moveTo(last); err != nil {
+			return grant{}, err
+		}
+		if l.stub == "" {
+			if _, err := conn.ExecContext(ctx, "DELETE FROM "+t.full+" WHERE "+quote(l.id)+" = ?", strconv.FormatUint(first, 10)); err != nil {
+				return grant{}, err
+			}
+		}
+	}
+	t.mu.Lock()
+	t.mark = last
+	t.mu.Unlock()
+	return grant{seg: steppedSegment(first, step, n), max: limit, rule: rule{step: step}}, nil
+}
+
+// errOutOfRangeMariaDB is MariaDB's error of a counter that has reached its end.
+const errOutOfRangeMariaDB = 167

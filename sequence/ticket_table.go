@@ -1,0 +1,221 @@
+package sequence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
+)
+
+// ErrNoTicket is a ticket that is left to the server: its table or statement is not of the kind that is served here.
+var ErrNoTicket = errors.New("this is no ticket that is served here")
+
+// maxStubs bounds the stubs of a table that are remembered.
+const maxStubs = 4096
+
+// lookAgain is for how long a look at a table that failed answers for the next ones too.
+const lookAgain = time.Second
+
+// TicketTable gives the numbers of a table whose AUTO_INCREMENT column is a counter: Flickr's, with a row for each stub that
+// REPLACE renews, or one that gets a row for each number. The counter stays the table's own, so whoever goes there directly never
+// gets the same number. It is safe for concurrent use.
+type TicketTable struct {
+	s              *Sequences
+	database, name string
+	full           string // "`flickr`.`tickets64`"
+	cache          *cache
+	looks          singleflight.Group
+	layout         atomic.Pointer[ticketLayout] // nil before the first look
+
+	mu       sync.Mutex
+	stubs    map[string]bool // guarded by mu; whose rows are there
+	stub     []byte          // guarded by mu; one of them
+	failed   error           // guarded by mu; of the last look
+	failedAt time.Time       // guarded by mu
+	mark     uint64          // guarded by mu; the highest number reserved
+}
+
+// Ticket is a number of a TicketTable.
+type Ticket struct {
+	Number        uint64
+	Replaced      bool // the stub's row was there
+	Transactional bool // the table takes part in transactions
+}
+
+// TicketTable returns the table of that name on the sequence server, for as long as s lives. It does no I/O.
+func (s *Sequences) TicketTable(database, name string) *TicketTable {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.ticketTables {
+		if t.database == database && t.name == name {
+			return t
+		}
+	}
+	t := &TicketTable{s: s, database: database, name: name, full: quote(database) + "." + quote(name)}
+	t.cache = newCache(s, row{name: database + "." + name})
+	t.cache.reserver = t
+	if s.closed {
+		t.cache.shut(ErrClosed)
+	}
+	s.ticketTables = append(s.ticketTables, t)
+	return t
+}
+
+// Replace does what `REPLACE INTO table (column) VALUES (stub)` does: it gives the table's next number to the caller alone. id is the
+// name of the AUTO_INCREMENT column if the statement names it, else nil. All stubs share the counter.
+//
+// The first use of a stub goes to the table: afterwards its row is there, whatever the value becomes in the column. Errors are those of
+// Take, and ErrNoTicket.
+func (t *TicketTable) Replace(ctx context.Context, id, column, stub []byte) (Ticket, error) {
+	layout, err := t.look(ctx)
+	if err != nil {
+		return Ticket{}, err
+	}
+	if layout.stub == "" || !named(id, layout.id) || !named(column, layout.stub) {
+		return Ticket{}, ErrNoTicket
+	}
+	ticket := Ticket{Replaced: true, Transactional: layout.transactional}
+	if !t.hasStub(stub) {
+		if ticket.Replaced, err = t.touch(ctx, layout, stub); err != nil {
+			return Ticket{}, err
+		}
+	}
+	ticket.Number, err = t.take(ctx)
+	return ticket, err
+}
+
+// take gives a number. What is wrong with the table itself, its end too, is for the server to say.
+func (t *TicketTable) take(ctx context.Context) (uint64, error) {
+	number, err := t.cache.take(ctx, 1, t.s.opts.AllocateTimeout)
+	var unfit *UnfitError
+	if errors.As(err, &unfit) && unfit.Table == t.full || errors.Is(err, ErrExhausted) {
+		err = ErrNoTicket
+	}
+	return number, err
+}
+
+// Insert does what `INSERT INTO table (id) VALUES (NULL)` does in a table that gets a row for each number. id is nil if the statement
+// does not name the column, which is then the only one. Errors are those of Take, and ErrNoTicket.
+func (t *TicketTable) Insert(ctx context.Context, id []byte) (Ticket, error) {
+	layout, err := t.look(ctx)
+	if err != nil {
+		return Ticket{}, err
+	}
+	if layout.stub != "" || !named(id, layout.id) || id == nil && layout.columns != 1 {
+		return Ticket{}, ErrNoTicket
+	}
+	number, err := t.take(ctx)
+	return Ticket{Number: number, Transactional: layout.transactional}, err
+}
+
+// named says whether a column that a statement may name is the one of that name.
+func named(column []byte, name string) bool {
+	return column == nil || bytes.EqualFold(column, []byte(name))
+}
+
+// look returns the layout of the table, and looks at it the first time.
+func (t *TicketTable) look(ctx context.Context) (*ticketLayout, error) {
+	if layout := t.layout.Load(); layout != nil {
+		return layout, nil
+	}
+	if err := t.recentFailure(); err != nil {
+		return nil, err
+	}
+	answer := t.looks.DoChan("", func() (any, error) {
+		layout, err := t.lookOnce()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.failed, t.failedAt = err, time.Now()
+		return layout, err
+	})
+	select {
+	case r := <-answer:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*ticketLayout), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (t *TicketTable) recentFailure() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.failedAt) < lookAgain {
+		return t.failed
+	}
+	return nil
+}
+
+// lookOnce asks for all callers that wait at the same time.
+func (t *TicketTable) lookOnce() (*ticketLayout, error) {
+	if !t.s.begin() {
+		return nil, ErrClosed
+	}
+	defer t.s.tasks.Done()
+	r, stop := t.s.request(t.s.ctx)
+	defer stop()
+	layout, err := t.inspect(r.ctx)
+	if err != nil {
+		return nil, t.leave(r, err)
+	}
+	return layout, nil
+}
+
+// leave turns the error of a request: what is wrong with the table itself is told to the operator, once a second at most, and
+// the statement is left to the server.
+func (t *TicketTable) leave(r request, err error) error {
+	var unfit *UnfitError
+	if errors.As(err, &unfit) && unfit.Table == t.full {
+		t.s.log.Warn("a ticket table is not served, its statements go to the server", zap.String("table", t.full), zap.Error(err))
+		return ErrNoTicket
+	}
+	if said := new(mysql.MySQLError); errors.As(err, &said) {
+		return ErrNoTicket // the server will tell the client itself
+	}
+	return r.failed(t.cache.name, err)
+}
+
+func (t *TicketTable) hasStub(stub []byte) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stubs[string(stub)]
+}
+
+// touch makes sure that a stub has a row, and reports whether it had one. It costs a number: the one that the row gets.
+func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []byte) (had bool, err error) {
+	if !t.s.begin() {
+		return false, ErrClosed
+	}
+	defer t.s.tasks.Done()
+	r, stop := t.s.request(ctx)
+	defer stop()
+	conn, err := t.s.server.conn(r.ctx)
+	if err != nil {
+		return false, r.failed(t.cache.name, err)
+	}
+	defer func() { _ = conn.Close() }()
+	result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.full+" ("+quote(layout.stub)+") VALUES (?)", string(stub))
+	if err != nil {
+		return false, t.leave(r, err)
+	}
+	rows, err := result.RowsAffected()
+	if err != nil {
+		return false, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stubs == nil || len(t.stubs) >= maxStubs {
+		t.stubs = make(map[string]bool)
+	}
+	t.stubs[string(stub)] = true
+	t.stub = bytes.Clone(stub)
+	return rows > 1, nil
+}

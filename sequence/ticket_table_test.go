@@ -1,0 +1,294 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// ticketSQL are the ticket tables that people have, by engine: Flickr's, one of several stubs, and one for each business table.
+var ticketSQL = []string{
+	"CREATE TABLE tickets64%[1]s (`id` bigint(20) unsigned NOT NULL auto_increment, `stub` char(1) NOT NULL default '', PRIMARY KEY (`id`), " +
+		"UNIQUE KEY `stub` (`stub`)) ENGINE=%[1]s",
+	"CREATE TABLE id_temp%[1]s (`id` int(11) unsigned NOT NULL AUTO_INCREMENT, `table_name` varchar(20) DEFAULT NULL, PRIMARY KEY (`id`), " +
+		"UNIQUE KEY `table_name` (`table_name`)) ENGINE=%[1]s AUTO_INCREMENT=1",
+	"CREATE TABLE ids_photos%[1]s (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=%[1]s",
+}
+
+var ticketEngines = []string{"InnoDB", "MyISAM"}
+
+// ticketApp takes a number as an application does that goes to the server itself, and as the proxy does it for one.
+type ticketApp struct {
+	table  string
+	direct func(c *sql.Conn) (uint64, error)
+	cached func(s *Sequences, schema string) (uint64, error)
+}
+
+func ticketApps() (apps []ticketApp) {
+	exec := func(c *sql.Conn, text string) (uint64, error) {
+		if _, err := c.ExecContext(context.Background(), text); err != nil {
+			return 0, err
+		}
+		var id uint64
+		err := c.QueryRowContext(context.Background(), "SELECT LAST_INSERT_ID()").Scan(&id)
+		return id, err
+	}
+	for _, engine := range ticketEngines {
+		for table, column := range map[string]string{"tickets64": "stub", "id_temp": "table_name", "ids_photos": ""} {
+			table += engine
+			if column == "" {
+				apps = append(apps, ticketApp{table, func(c *sql.Conn) (uint64, error) {
+					return exec(c, "INSERT INTO "+table+" VALUES (NULL)")
+				}, func(s *Sequences, schema string) (uint64, error) {
+					t, err := s.TicketTable(schema, table).Insert(context.Background(), nil)
+					return t.Number, err
+				}})
+				continue
+			}
+			apps = append(apps, ticketApp{table, func(c *sql.Conn) (uint64, error) {
+				return exec(c, "REPLACE INTO "+table+" ("+column+") VALUES ('a')")
+			}, func(s *Sequences, schema string) (uint64, error) {
+				t, err := s.TicketTable(schema, table).Replace(context.Background(), nil, []byte(column), []byte("a"))
+				return t.Number, err
+			}})
+		}
+	}
+	return apps
+}
+
+func (p place) withTickets(t testing.TB) place {
+	t.Helper()
+	p.withTable(t, nil)
+	for _, engine := range ticketEngines {
+		for _, text := range ticketSQL {
+			p.exec(t, fmt.Sprintf(text, engine))
+		}
+	}
+	return p
+}
+
+// TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet: all of them take of the same counters at the same time.
+func TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet(t *testing.T) {
+	p := newPlace(t).withTickets(t)
+	for _, app := range ticketApps() {
+		t.Run(app.table, func(t *testing.T) {
+			var mu sync.Mutex
+			seen := make(map[uint64]string)
+			add := func(id uint64, by string) {
+				mu.Lock()
+				defer mu.Unlock()
+				if other := seen[id]; other != "" || id == 0 {
+					t.Errorf("%d was given twice, by %q and %q", id, other, by)
+				}
+				seen[id] = by
+			}
+			var wg sync.WaitGroup
+			for i, size := range []uint64{1, 10} {
+				s := p.open(t, steadySize(size))
+				wg.Go(func() {
+					last := uint64(0)
+					for range 60 {
+						id, err := app.cached(s, p.schema)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if id <= last {
+							t.Errorf("got %d after %d, want rising numbers", id, last)
+						}
+						last = id
+						add(id, fmt.Sprint("proxy ", i))
+					}
+				})
+			}
+			for range 2 {
+				c, err := p.db.Conn(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				wg.Go(func() {
+					defer c.Close()
+					for range 60 {
+						id, err := app.direct(c)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						add(id, "direct")
+					}
+				})
+			}
+			wg.Wait()
+			if len(seen) != 240 {
+				t.Errorf("got %d numbers, want 240", len(seen))
+			}
+		})
+	}
+}
+
+// TestATicketTableThatTakesTurnsKeepsItsTurn: Flickr's two servers give the odd and the even numbers.
+func TestATicketTableThatTakesTurnsKeepsItsTurn(t *testing.T) {
+	server := mysqltest.Start(t, "--auto-increment-increment=2", "--auto-increment-offset=2")
+	p := placeOn(t, server).withTickets(t)
+	for _, app := range ticketApps() {
+		c, err := p.db.Conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := make(map[uint64]bool)
+		for range 3 {
+			s := p.open(t, steadySize(5))
+			for range 12 {
+				for _, take := range []func() (uint64, error){func() (uint64, error) { return app.cached(s, p.schema) }, func() (uint64, error) { return app.direct(c) }} {
+					id, err := take()
+					if err != nil || id%2 != 0 || seen[id] {
+						t.Fatalf("%s: got %d (seen: %v), %v, want an even number", app.table, id, seen[id], err)
+					}
+					seen[id] = true
+				}
+			}
+		}
+		_ = c.Close()
+	}
+}
+
+// TestTicketsSurviveKilledServersAndProxies: what was reserved is not given again after kill -9, whoever gives next.
+func TestTicketsSurviveKilledServersAndProxies(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTickets(t)
+	apps := ticketApps()
+	seen := make([]map[uint64]bool, len(apps))
+	for i := range seen {
+		seen[i] = make(map[uint64]bool)
+	}
+	s := p.open(t, steadySize(7))
+	for round := range 3 {
+		c, err := p.db.Conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, app := range apps {
+			for k := range 20 {
+				var id uint64
+				if (k+round)%4 == 0 {
+					id, err = app.direct(c)
+				} else {
+					id, err = app.cached(s, p.schema)
+				}
+				if err != nil || seen[i][id] {
+					t.Fatalf("round %d, %s: got %d (seen: %v), %v", round, app.table, id, seen[i][id], err)
+				}
+				seen[i][id] = true
+			}
+		}
+		_ = c.Close()
+		p.kill(t)
+		// Numbers in memory are given while the server is away.
+		for i, app := range apps {
+			if id, err := app.cached(s, p.schema); err == nil && seen[i][id] {
+				t.Errorf("%s: %d was given twice", app.table, id)
+			} else if err == nil {
+				seen[i][id] = true
+			}
+		}
+		if round == 0 {
+			s = p.open(t, steadySize(7)) // the proxy is killed, too: nothing is known any more
+		}
+		p.restart(t)
+		for _, engine := range ticketEngines { // as an operator does after a crash
+			for _, table := range []string{"tickets64", "id_temp", "ids_photos"} {
+				if engine == "MyISAM" {
+					p.exec(t, "REPAIR TABLE "+table+engine)
+				}
+			}
+		}
+	}
+}
+
+func TestATicketSaysWhatTheTableSays(t *testing.T) {
+	p := newPlace(t).withTickets(t)
+	s := p.open(t, steadySize(50), patience(2*time.Second))
+	ctx := context.Background()
+	stubs := s.TicketTable(p.schema, "tickets64InnoDB")
+	for _, c := range []struct {
+		stub     string
+		replaced bool
+	}{{"a", false}, {"a", true}, {"b", false}, {"b", true}, {"a", true}} {
+		got, err := stubs.Replace(ctx, nil, []byte("STUB"), []byte(c.stub))
+		if err != nil || got.Replaced != c.replaced || !got.Transactional {
+			t.Errorf("stub %s: got %+v, %v, want replaced %v", c.stub, got, err, c.replaced)
+		}
+	}
+	if got, err := s.TicketTable(p.schema, "tickets64MyISAM").Replace(ctx, []byte("id"), []byte("stub"), []byte("a")); err != nil || got.Transactional || got.Number == 0 {
+		t.Errorf("MyISAM: got %+v, %v, want a number without a transaction", got, err)
+	}
+	p.exec(t, "CREATE TABLE wide (id INT AUTO_INCREMENT PRIMARY KEY, a INT NOT NULL)")
+	p.exec(t, "CREATE TABLE pair (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b INT, UNIQUE (a, b))")
+	p.exec(t, "CREATE TABLE triggered (id INT AUTO_INCREMENT PRIMARY KEY)")
+	p.exec(t, "CREATE TRIGGER tr BEFORE INSERT ON triggered FOR EACH ROW SET NEW.id = NEW.id")
+	p.exec(t, "CREATE TABLE plain (id INT PRIMARY KEY)")
+	p.exec(t, "CREATE TABLE more (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
+	p.exec(t, "CREATE VIEW seen AS SELECT * FROM ids_photosInnoDB")
+	p.exec(t, "CREATE TABLE small (id TINYINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)")
+	for what, err := range map[string]error{
+		"a stub that is too long": errOf(stubs.Replace(ctx, nil, []byte("stub"), []byte("too long"))),
+		"another column":          errOf(stubs.Replace(ctx, nil, []byte("other"), []byte("a"))),
+		"another id":              errOf(stubs.Replace(ctx, []byte("number"), []byte("stub"), []byte("a"))),
+		"INSERT of stubs":         errOf(stubs.Insert(ctx, nil)),
+		"no such table":           errOf(s.TicketTable(p.schema, "nonesuch").Insert(ctx, nil)),
+		"a column that must be":   errOf(s.TicketTable(p.schema, "wide").Insert(ctx, []byte("id"))),
+		"a key of two columns":    errOf(s.TicketTable(p.schema, "pair").Insert(ctx, []byte("id"))),
+		"a trigger":               errOf(s.TicketTable(p.schema, "triggered").Insert(ctx, nil)),
+		"no AUTO_INCREMENT":       errOf(s.TicketTable(p.schema, "plain").Insert(ctx, nil)),
+		"a value too few":         errOf(s.TicketTable(p.schema, "more").Insert(ctx, nil)),
+		"a view":                  errOf(s.TicketTable(p.schema, "seen").Insert(ctx, nil)),
+	} {
+		if !errors.Is(err, ErrNoTicket) {
+			t.Errorf("%s: got %v, want ErrNoTicket", what, err)
+		}
+	}
+	if got, err := s.TicketTable(p.schema, "more").Insert(ctx, []byte("ID")); err != nil || got.Number != 1 {
+		t.Errorf("a table with an optional column: got %+v, %v, want 1", got, err)
+	}
+
+	// The end: the column's last number is left, and then everything to the server.
+	small := s.TicketTable(p.schema, "small")
+	last := uint64(0)
+	for {
+		got, err := small.Insert(ctx, nil)
+		if errors.Is(err, ErrNoTicket) {
+			break
+		}
+		if err != nil || got.Number != last+1 {
+			t.Fatalf("after %d: got %d, %v", last, got.Number, err)
+		}
+		last = got.Number
+	}
+	if last < 250 || last > 254 {
+		t.Errorf("the last number: got %d, want 254, or a few less", last)
+	}
+
+	// A counter that goes back does not make a number come again.
+	rows := s.TicketTable(p.schema, "ids_photosInnoDB")
+	seen := make(map[uint64]bool)
+	for i := range 120 {
+		if i == 60 {
+			p.exec(t, "TRUNCATE ids_photosInnoDB")
+		}
+		got, err := rows.Insert(ctx, nil)
+		if err != nil || seen[got.Number] {
+			t.Fatalf("got %+v (seen: %v), %v", got, seen[got.Number], err)
+		}
+		seen[got.Number] = true
+	}
+	if s.Stats().Rewinds == 0 {
+		t.Error("nothing was said of a counter that went back")
+	}
+}
+
+func errOf(_ Ticket, err error) error { return err }
