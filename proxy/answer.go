@@ -57,6 +57,10 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 	if err != nil {
 		return err
 	}
+	warning := s.noticed(st.Calls, served)
+	if warning != nil {
+		form.Warnings = 1
+	}
 	moved := false
 	before, _ := s.state.lastID.known()
 	for i := range st.Calls {
@@ -94,6 +98,9 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 	r.Row(row...)
 	s.out = r.End()
 	s.state.lastOwn, s.state.lastID.rows = ownRows, false
+	if warning != nil {
+		s.state.lastOwn, s.state.lastError = ownTableRows, warning
+	}
 	return nil
 }
 

@@ -61,6 +61,8 @@ type sequencer interface {
 	Known(ctx context.Context, name []byte) (bool, error)
 	// Same says whether two names are spellings of one sequence.
 	Same(ctx context.Context, a, b []byte) (bool, error)
+	// Notice returns what whoever takes numbers of a sequence is to be told beside them.
+	Notice(name []byte) (text string, ok bool)
 	// Stored returns the name of a sequence as the table spells it, if there is one.
 	Stored(ctx context.Context, name []byte) (stored string, known bool, err error)
 	// SetValue has a sequence go on behind n, or at n if that is not used; ok is false if it

@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/statement"
 )
 
 // stateWarning is the SQLSTATE of a warning: SIGNAL with it leaves one, and is no error.
@@ -13,6 +16,19 @@ func isWarning(e *protocol.ServerError) bool { return e.State == stateWarning }
 // newWarning is what SHOW WARNINGS is to tell of a statement that the proxy answered.
 func newWarning(code uint16, text string) *protocol.ServerError {
 	return &protocol.ServerError{Code: code, State: stateWarning, Message: text}
+}
+
+// noticed is the warning that a sequence of which numbers were just taken nears its end.
+func (s *session) noticed(calls []statement.FuncCall, served []bool) *protocol.ServerError {
+	for i := range calls {
+		if calls[i].Func != statement.Nextval || !served[i] {
+			continue
+		}
+		if text, ok := s.srv.opts.Sequences.Notice(calls[i].Name); ok {
+			return newWarning(mysql.ER_UNKNOWN_ERROR, text)
+		}
+	}
+	return nil
 }
 
 // warn says of the statement that was just answered that it began the warnings anew. If

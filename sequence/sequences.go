@@ -26,6 +26,7 @@ type Sequences struct {
 	spellings spellings
 	lookups   singleflight.Group
 	counters  counters
+	notices   notices
 	follow    follower
 
 	ctx      context.Context // of reservations and look-ups; cancelled when Close gives up waiting
@@ -273,6 +274,7 @@ func (s *Sequences) removeLocked(c *cache) {
 	if s.caches[c.name] == c {
 		delete(s.caches, c.name)
 		s.names.drop(c.name, c)
+		s.notices.drop(c.name)
 		s.gone.add(c.tally())
 		s.dropStepsLocked(c)
 	}
