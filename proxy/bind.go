@@ -1,8 +1,13 @@
 package proxy
 
 import (
+	"context"
 	"strings"
 	"unicode/utf8"
+
+	"go.uber.org/zap"
+
+	"seqproxy/sequence"
 )
 
 // Binding is a column that gets its numbers from a sequence where a statement gives it
@@ -17,22 +22,54 @@ type Binding struct {
 // bindings are the columns that are bound. They do not change.
 type bindings struct {
 	tables map[string][]Binding // by their name in lower case
+	owners *sequence.Owners     // that it was made of, beside the configuration; nil: not known yet
 }
 
-// newBindings makes bindings of lists, of which the first that names a table counts;
-// nil of nothing.
-func newBindings(lists ...[]Binding) *bindings {
-	b := &bindings{tables: make(map[string][]Binding)}
-	for _, list := range lists {
-		for _, one := range list {
-			key := strings.ToLower(one.Table)
-			b.tables[key] = append(b.tables[key], one)
+// newBindings makes bindings of those of the configuration, and of owners. Of several
+// that name a table the first counts.
+func newBindings(configured []Binding, owners *sequence.Owners) *bindings {
+	b := &bindings{tables: make(map[string][]Binding), owners: owners}
+	add := func(one Binding) {
+		key := strings.ToLower(one.Table)
+		b.tables[key] = append(b.tables[key], one)
+	}
+	for _, one := range configured {
+		add(one)
+	}
+	if owners != nil {
+		for _, o := range owners.List {
+			add(Binding{Schema: o.Schema, Table: o.Table, Column: o.Column.Column, Sequence: o.Sequence})
 		}
+	}
+	return b
+}
+
+// bound returns the bindings that are in force; nil if nothing is bound.
+func (s *Server) bound() *bindings {
+	owners := s.opts.Sequences.Owners()
+	b := s.bindings.Load()
+	if b == nil || b.owners != owners {
+		b = newBindings(s.opts.Bindings, owners)
+		s.bindings.Store(b)
 	}
 	if len(b.tables) == 0 {
 		return nil
 	}
 	return b
+}
+
+// awaitOwners waits at the first INSERT until it is known which columns own a sequence,
+// or the sequence server does not say so in time: then the configuration alone counts
+// until it does.
+func (s *Server) awaitOwners() {
+	s.ownersAsked.Do(func() {
+		if s.opts.Sequences.Owners() != nil {
+			return
+		}
+		if _, err := s.opts.Sequences.LoadOwners(context.Background()); err != nil {
+			s.log.Warn("the columns that own sequences are not known yet; only those of [[bind]] are filled in", zap.Error(err))
+		}
+	})
 }
 
 // named returns those of the tables with this name, in any letter case. name is in

@@ -58,7 +58,7 @@ func (cc *columnCache) put(k columnsKey, names [][]byte, asked time.Time) {
 // forget drops everything, when a statement may have changed a table.
 func (cc *columnCache) forget() {
 	cc.mu.Lock()
-	cc.tables = nil
+	clear(cc.tables)
 	cc.mu.Unlock()
 }
 

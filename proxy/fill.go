@@ -83,12 +83,22 @@ func (f *filling) texts() []statement.Splice {
 // boundTables reports whether the text just analysed has an INSERT or REPLACE into a
 // table with a bound column, as far as the name tells.
 func (s *session) boundTables() bool {
-	b := s.srv.bindings.Load()
-	if b == nil || s.srv.opts.Shards.Default() == nil {
+	if s.srv.opts.Shards.Default() == nil {
 		return false
 	}
+	var bound *bindings
 	for i := range s.stmt.Tables {
-		if t := &s.stmt.Tables[i]; t.Kind != statement.Update && len(b.named(t.Name)) > 0 {
+		t := &s.stmt.Tables[i]
+		if t.Kind == statement.Update {
+			continue
+		}
+		if bound == nil {
+			s.srv.awaitOwners()
+			if bound = s.srv.bound(); bound == nil {
+				return false
+			}
+		}
+		if len(bound.named(t.Name)) > 0 || !ascii(t.Name) {
 			return true
 		}
 	}
@@ -97,7 +107,7 @@ func (s *session) boundTables() bool {
 
 // binding returns what is bound in a table of the current shard, or nil.
 func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, error) {
-	b := s.srv.bindings.Load()
+	b := s.srv.bound()
 	if b == nil || t.Kind == statement.Update {
 		return nil, nil
 	}

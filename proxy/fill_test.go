@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"seqproxy/proxy"
+	"seqproxy/sequence"
 )
 
 // bound is a setup whose proxy fills columns from sequences.
@@ -19,6 +20,32 @@ func given(n int, sql string) string { return fmt.Sprintf("%s => /*{p%d}*/ %s", 
 // meet makes the next number of AUTO_INCREMENT that of the sequence, behind a step that
 // took none.
 const meet = "direct: ALTER TABLE photos AUTO_INCREMENT = {p1}"
+
+func TestAColumnThatOwnsASequenceIsFilledIn(t *testing.T) {
+	o := newOracle(t, setup{}, filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	exec(t, c, "INSERT INTO photos (title) VALUES ('the server''s')")
+	if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != "3" {
+		t.Errorf("before: got %s, want the server's 3", got)
+	}
+	own := func(column sequence.Column) {
+		t.Helper()
+		if _, err := o.Sequences.Alter(t.Context(), []byte("photos"), sequence.Alteration{OwnedBy: &column}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	filled := func() bool {
+		exec(t, c, "INSERT INTO photos (title) VALUES ('filled')")
+		id := value(t, c, "SELECT LAST_INSERT_ID()")
+		exec(t, c, "DELETE FROM photos WHERE title = 'filled'")
+		return len(id) == 4
+	}
+	own(sequence.Column{Schema: o.Schemas[0], Table: "photos", Column: "id"})
+	eventually(t, "a number of the owner", filled)
+	own(sequence.Column{})
+	eventually(t, "a number of the server", func() bool { exec(t, c, "ALTER TABLE photos AUTO_INCREMENT = 4"); return !filled() })
+}
 
 func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 	o := newOracle(t, bound(proxy.Binding{Table: "photos", Column: "id", Sequence: "photos"}, proxy.Binding{Table: "plain", Column: "id", Sequence: "photos"}),

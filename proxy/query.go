@@ -194,7 +194,7 @@ func (s *session) noteDone(c *backend.Conn, sql []byte) {
 		return
 	}
 	s.state.transacted(s.stmt.Kind, s.stmt.Words)
-	if changesTables(s.stmt.Kind) && s.srv.bindings.Load() != nil {
+	if changesTables(s.stmt.Kind) {
 		s.srv.columns.forget()
 	}
 	if s.stmt.Kind == statement.Set {

@@ -82,6 +82,10 @@ type sequencer interface {
 	Advance(ctx context.Context, name []byte, n uint64) (id uint64, err error)
 	// AdvanceOrCreate is Advance where the sequence may have to be created, from 1.
 	AdvanceOrCreate(ctx context.Context, name []byte, n uint64) (id uint64, created bool, err error)
+	// Owners returns the columns that own sequences, without I/O; nil if they are not
+	// known. LoadOwners waits until they are.
+	Owners() *sequence.Owners
+	LoadOwners(ctx context.Context) (*sequence.Owners, error)
 	// Step returns how far apart the numbers of a sequence are.
 	Step(ctx context.Context, name []byte) (uint64, error)
 	// Avoid says that somebody is about to use numbers that he has chosen himself.
@@ -149,15 +153,16 @@ type Options struct {
 
 // Server accepts clients and runs their sessions.
 type Server struct {
-	opts     Options
-	users    map[string]*User
-	log      *zap.Logger
-	listener net.Listener
-	instance uint32
-	tickets  ticketTables             // nil: there are none
-	texts    *statement.Cache         // of all sessions
-	bindings atomic.Pointer[bindings] // nil: nothing is bound
-	columns  columnCache
+	opts        Options
+	users       map[string]*User
+	log         *zap.Logger
+	listener    net.Listener
+	instance    uint32
+	tickets     ticketTables             // nil: there are none
+	texts       *statement.Cache         // of all sessions
+	bindings    atomic.Pointer[bindings] // nil: see bound
+	ownersAsked sync.Once
+	columns     columnCache
 
 	attributes   protocol.Attrs // of every connection to a server
 	oldPasswords bool           // some user has an old password
@@ -191,9 +196,6 @@ func New(opts Options) *Server {
 		tickets:  newTicketTables(opts.Tickets),
 		stopping: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
-	}
-	if b := newBindings(opts.Bindings); b != nil {
-		s.bindings.Store(b)
 	}
 	for _, u := range opts.Users {
 		u.rights = newRights(u.Sequences)
