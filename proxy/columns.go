@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"seqproxy/backend"
+	"seqproxy/protocol"
 	"seqproxy/statement"
 )
 
@@ -33,26 +35,24 @@ type columnsKey struct {
 
 type columnsOf struct {
 	names [][]byte // in order, without those that INSERT does not mean
+	auto  string   // the one with AUTO_INCREMENT, if there is one
 	until time.Time
 }
 
-func (cc *columnCache) get(k columnsKey) ([][]byte, bool) {
+func (cc *columnCache) get(k columnsKey) (columnsOf, bool) {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	of, ok := cc.tables[k]
-	if !ok || time.Now().After(of.until) {
-		return nil, false
-	}
-	return of.names, true
+	return of, ok && time.Now().Before(of.until)
 }
 
-func (cc *columnCache) put(k columnsKey, names [][]byte, asked time.Time) {
+func (cc *columnCache) put(k columnsKey, of columnsOf) {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	if cc.tables == nil || len(cc.tables) >= maxColumns {
 		cc.tables = make(map[columnsKey]columnsOf)
 	}
-	cc.tables[k] = columnsOf{names, asked.Add(columnsFor)}
+	cc.tables[k] = of
 }
 
 // forget drops everything, when a statement may have changed a table.
@@ -65,28 +65,13 @@ func (cc *columnCache) forget() {
 // tableColumns completes key with the columns of a table, of which a text names none.
 // Index is -1 if the bound one is not among them.
 func (s *session) tableColumns(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, key *statement.Key) error {
-	at := columnsKey{c.Shard(), s.state.schema, string(sql[t.Start:t.End])}
-	if t.Schema != nil {
-		at.schema = ""
-	}
-	names, ok := s.srv.columns.get(at)
-	// A temporary table is this session's own.
-	temporary := s.state.pinned(pinTemporaryTable) || s.state.pinned(pinOpaque)
-	if ok && !temporary {
-		s.columnsCached = true
-	} else {
-		var err error
-		asked := time.Now()
-		if names, err = s.askColumns(c, at.table); err != nil {
-			return err
-		}
-		if !temporary {
-			s.srv.columns.put(at, names, asked)
-		}
+	of, err := s.columnsOfTable(c, sql, t)
+	if err != nil {
+		return err
 	}
 	same := s.sameColumn(b.Column)
 	key.Index = -1
-	for i, name := range names {
+	for i, name := range of.names {
 		if same(name) {
 			key.Index = i
 		}
@@ -94,29 +79,62 @@ func (s *session) tableColumns(c *backend.Conn, sql []byte, t *statement.TableRe
 			return notSupported("INSERT into %s without a list of columns, one of which is not ASCII, is not supported in this character set: name the columns", b.Table)
 		}
 	}
-	key.Columns = names
+	key.Columns = of.names
 	return nil
 }
 
+// hasAuto says whether the bound column has AUTO_INCREMENT; no if that cannot be asked.
+func (s *session) hasAuto(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding) (bool, error) {
+	of, err := s.columnsOfTable(c, sql, t)
+	var refused *protocol.ServerError
+	if err != nil && err != errReadsLeft && !errors.As(err, &refused) {
+		return false, err
+	}
+	return err == nil && strings.EqualFold(of.auto, b.Column), nil
+}
+
+// columnsOfTable returns what is known of a table's columns, and asks for it if need be.
+func (s *session) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef) (columnsOf, error) {
+	at := columnsKey{c.Shard(), s.state.schema, string(sql[t.Start:t.End])}
+	if t.Schema != nil {
+		at.schema = ""
+	}
+	// A temporary table is this session's own.
+	temporary := s.state.pinned(pinTemporaryTable) || s.state.pinned(pinOpaque)
+	if of, ok := s.srv.columns.get(at); ok && !temporary {
+		s.columnsCached = true
+		return of, nil
+	}
+	of, err := s.askColumns(c, at.table)
+	if err == nil && !temporary {
+		s.srv.columns.put(at, of)
+	}
+	return of, err
+}
+
 // askColumns asks for the columns that an INSERT means which names none.
-func (s *session) askColumns(c *backend.Conn, table string) ([][]byte, error) {
+func (s *session) askColumns(c *backend.Conn, table string) (columnsOf, error) {
+	of := columnsOf{until: time.Now().Add(columnsFor)}
 	if s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
-		return nil, errReadsLeft
+		return of, errReadsLeft
 	}
 	rows, err := s.ownQuery(c, "SHOW COLUMNS FROM "+table)
 	if err != nil {
-		return nil, err
+		return of, err
 	}
-	names := make([][]byte, 0, len(rows))
 	for _, row := range rows {
 		if len(row) < 6 || row[0] == nil {
-			return nil, fmt.Errorf("shard %s does not tell the columns of %s", c.Shard().Name(), table)
+			return of, fmt.Errorf("shard %s does not tell the columns of %s", c.Shard().Name(), table)
 		}
-		if !bytes.Contains(bytes.ToUpper(row[5]), []byte("INVISIBLE")) {
-			names = append(names, bytes.Clone(row[0]))
+		extra := bytes.ToUpper(row[5])
+		if bytes.Contains(extra, []byte("AUTO_INCREMENT")) {
+			of.auto = string(row[0])
+		}
+		if !bytes.Contains(extra, []byte("INVISIBLE")) {
+			of.names = append(of.names, bytes.Clone(row[0]))
 		}
 	}
-	return names, nil
+	return of, nil
 }
 
 // errReadsLeft: to ask the server would change what the statement reads.

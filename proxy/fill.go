@@ -31,6 +31,7 @@ type filledKey struct {
 	leader    int    // the index in filled of the row whose number becomes LAST_INSERT_ID()
 	step      uint64 // between the numbers; 1 or more
 	before    bool   // what is read of LAST_INSERT_ID() is read before that
+	plain     bool   // the number is written as it is, and made LAST_INSERT_ID() here: see filling.inserted
 	params    bool   // some rows tell by a parameter whether they are to be filled
 	bulk      bool   // an execution may be of many rows
 	listed    bool   // the columns have to be named
@@ -66,7 +67,7 @@ func (f *filling) disturbs(statement int) bool {
 	}
 	for i := range f.keys {
 		if f.keys[i].statement == statement {
-			return len(f.keys[i].filled) > 0 && !f.keys[i].before
+			return len(f.keys[i].filled) > 0 && !f.keys[i].before && !f.keys[i].plain
 		}
 	}
 	return false
@@ -258,11 +259,21 @@ func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, b 
 		k.listed = true // they are not of these columns, which are named so that the server says so for certain
 		return k, nil
 	}
-	if err := s.decideRows(c, k, prepared); err != nil {
+	err := s.decideRows(c, k, prepared)
+	if err != nil {
 		return nil, err
 	}
 	if len(k.filled) == 0 && len(k.explicit) == 0 {
 		return nil, nil
+	}
+	if (in.Ignore || in.OnDuplicate) && k.rows == 1 && len(k.filled) == 1 && k.filled[0].filling != statement.FillIfEmpty &&
+		s.stmt.Kind != statement.Multi && !k.bulk {
+		// The row may not be inserted, and of a column with AUTO_INCREMENT the server tells
+		// whether it was: then alone the number is to be LAST_INSERT_ID().
+		if k.plain, err = s.hasAuto(c, sql, t, b); err != nil {
+			return nil, err
+		}
+		k.before = k.before || k.plain
 	}
 	return k, nil
 }
@@ -337,7 +348,7 @@ func (k *filledKey) appendSplices(dst []statement.Splice, first uint64) []statem
 			text = append(text, '\'')
 			text = strconv.AppendUint(text, first, 10)
 			text = append(text, '\'')
-		case j == k.leader:
+		case j == k.leader && !k.plain:
 			text = statement.AppendLastInsertID(text, first)
 		default:
 			text = strconv.AppendUint(text, first, 10)

@@ -23,7 +23,7 @@ type preparedKey struct {
 	binding  *Binding
 	rows     []preparedRow
 	explicit []uint64 // numbers that the text gives itself
-	step     bool     // the numbers are auto_increment_increment apart, as there may be several
+	plain    bool     // the number is made LAST_INSERT_ID() here
 }
 
 // preparedRow is a row that is given a number, perhaps.
@@ -45,7 +45,7 @@ type hiddenKey struct {
 // returns what these parameters are for, with the places of hidden parameters in the
 // order of keys.
 func (k *filledKey) hideKey(f *filling) (*preparedKey, []hiddenKey) {
-	p := &preparedKey{binding: k.binding, explicit: k.explicit, step: len(k.filled) > 1}
+	p := &preparedKey{binding: k.binding, explicit: k.explicit, plain: k.plain}
 	var keys []hiddenKey
 	in, key := k.insertion, k.key
 	if k.listed {
@@ -62,6 +62,11 @@ func (k *filledKey) hideKey(f *filling) (*preparedKey, []hiddenKey) {
 		pr := preparedRow{param: -1, number: -1, first: -1}
 		var text string
 		switch {
+		case k.plain:
+			pr.number, text = hidden, "?"
+			if r.filling == statement.FillParam {
+				text = ", ?)"
+			}
 		case pairs && j == 0 && r.filling == statement.FillParam && !k.bulk:
 			pr.first, text = hidden, ", LAST_INSERT_ID(?))"
 		case pairs:
@@ -202,8 +207,8 @@ func (s *session) keysOf(c *backend.Conn, p *prepared, argument func(at int) arg
 func (s *session) executeFilled(c *backend.Conn, p *prepared, e *execution, attributes bool) error {
 	r, err := s.sendFilled(c, p.filling)
 	if err == nil && r != noRemedy {
-		p.filling.repeated = true
 		if err = s.fillHidden(c, p, e, attributes); err == nil {
+			p.filling.repeated = true
 			_, err = s.sendFilled(c, p.filling)
 		}
 	}
@@ -213,15 +218,12 @@ func (s *session) executeFilled(c *backend.Conn, p *prepared, e *execution, attr
 
 // fills takes note of what an execution of one row of parameters is given.
 func (p *prepared) fills(first uint64, needed []bool) {
-	if p.filling == nil || p.longSent { // the data would have to be sent again
-		p.filling = nil
-		if p.longSent {
-			return
-		}
+	if p.filling == nil {
 		p.filling = &filling{words: p.shape.words, keys: make([]filledKey, 1)}
 	}
+	p.filling.repeated = p.longSent // the data would have to be sent again
 	k := &p.filling.keys[0]
-	k.binding, k.first, k.rows = p.key.binding, first, len(p.key.rows)
+	k.binding, k.first, k.rows, k.plain = p.key.binding, first, len(p.key.rows), p.key.plain
 	k.filled = k.filled[:0]
 	for i, n := range needed {
 		if n {

@@ -67,6 +67,11 @@ func TestKeysOfPreparedInsertsAreFilledIn(t *testing.T) {
 				{"INSERT INTO photos (title, parent) VALUES (?, LAST_INSERT_ID())", []execution{{title("a")}, {title("b")}}},
 				{"INSERT INTO photos (parent, title) VALUES (LAST_INSERT_ID(), ?), (LAST_INSERT_ID() + ?, '')", []execution{{title("a"), integer(long, 1)}}},
 				{"REPLACE INTO photos (title, n) VALUES (?, 5)", []execution{{title("a")}, {title("b")}}},
+				{"INSERT IGNORE INTO photos (title, n) VALUES (?, 5)", []execution{{title("a")}, {title("b")}}},
+				{"INSERT INTO photos (title, n) VALUES (?, 5) ON DUPLICATE KEY UPDATE title = ?", []execution{{title("a"), title("b")}, {title("c"), title("d")}}},
+				{"INSERT INTO photos (id, title, n) VALUES (?, ?, 5) ON DUPLICATE KEY UPDATE title = 'x'", []execution{
+					{null(long), title("a")}, {integer(long, 0), title("b")}, {integer(long, 95), title("c")},
+				}},
 				{"INSERT INTO photos (id, title) VALUES (94, ?)", []execution{{title("a")}}},
 			} {
 				p := o.pairOfSchemas(t, caps)

@@ -438,9 +438,6 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	if err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
-	if p.filling != nil {
-		p.filling.repeated = false
-	}
 	// Before anything is taken or asked: the client may have sent nonsense.
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
 	e, err := p.cut(payload, attributes)

@@ -27,57 +27,78 @@ const (
 // nothing then, and the command waits to be sent again. A text is repeated once.
 func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 	s.state.lastOwn = ownNothing
-	if f == nil || f.repeated || f.several {
+	if f == nil || f.several {
 		return noRemedy, s.sendOwn(c)
 	}
 	if err := s.flush(); err != nil {
 		return noRemedy, err
 	}
 	_, writeErr := c.Write(s.own)
+	var first []byte
 	if writeErr == nil {
-		if e, n := firstError(c); e != nil {
+		first = firstPacket(c)
+	}
+	if len(first) > 0 && first[0] == 0xff && !f.repeated {
+		var e *protocol.ServerError
+		if errors.As(protocol.ParseServerError(first), &e) {
 			if r := s.remedyFor(e, f); r != noRemedy {
+				c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
+				n, _ := c.Answer.Walk(c.Buffered()[:protocol.HeaderSize+len(first)])
 				c.Discard(n)
 				s.release(c)
 				return r, nil
 			}
 		}
 	}
+	given := f.inserted(first)
 	s.client.Discard(s.parsed)
 	s.parsed = 0
-	return noRemedy, s.awaitAnswers(c, writeErr, []expected{{shape: protocol.ShapeResult}})
+	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.ShapeResult}})
+	if err == nil && given > 0 {
+		s.state.lastID.given(given)
+	}
+	return noRemedy, err
 }
 
-// firstError waits for the beginning of an answer, and leaves it where it is. If that
-// is an error it returns it, and how many bytes it has.
-func firstError(c *backend.Conn) (*protocol.ServerError, int) {
+// firstPacket waits for the beginning of an answer, and leaves it where it is. It
+// returns the payload of the first packet if that is an error or an OK.
+func firstPacket(c *backend.Conn) []byte {
 	for {
 		b := c.Buffered()
 		if len(b) > protocol.HeaderSize {
 			size := protocol.PayloadLen(b)
-			if b[protocol.HeaderSize] != 0xff {
-				return nil, 0
+			if b[protocol.HeaderSize] != 0xff && b[protocol.HeaderSize] != 0 {
+				return nil
 			}
 			if len(b) >= protocol.HeaderSize+size {
 				payload := b[protocol.HeaderSize : protocol.HeaderSize+size]
 				if c.Capabilities.Has(protocol.Progress) && protocol.IsProgress(payload) {
-					return nil, 0
+					return nil
 				}
-				c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
-				if _, ev := c.Answer.Walk(b[:protocol.HeaderSize+size]); ev != protocol.Done {
-					return nil, 0
-				}
-				var e *protocol.ServerError
-				if !errors.As(protocol.ParseServerError(payload), &e) {
-					return nil, 0
-				}
-				return e, protocol.HeaderSize + size
+				return payload
 			}
 		}
 		if c.Fill() != nil {
-			return nil, 0 // which whoever relays the answer meets, too
+			return nil // which whoever relays the answer meets, too
 		}
 	}
+}
+
+// inserted returns the number of a row that was given it as it is, if an OK says that
+// the row is in the table: then it is LAST_INSERT_ID().
+func (f *filling) inserted(ok []byte) uint64 {
+	k := &f.keys[0]
+	if !k.plain || len(k.filled) == 0 || len(ok) < 3 || ok[0] != 0 {
+		return 0
+	}
+	_, n, whole := protocol.ReadLenEncInt(ok[1:])
+	if !whole {
+		return 0
+	}
+	if id, _, whole := protocol.ReadLenEncInt(ok[1+n:]); !whole || id != k.first {
+		return 0
+	}
+	return k.first
 }
 
 // remedyFor says what can be done about an error.
@@ -126,12 +147,12 @@ func (s *session) refill(c *backend.Conn, sql []byte, plan callPlan, r remedy) e
 		s.fill = f
 	case notTheTable:
 		t, k := s.stmt.Table(), &plan.fill.keys[0]
-		names, err := s.askColumns(c, string(sql[t.Start:t.End]))
+		of, err := s.askColumns(c, string(sql[t.Start:t.End]))
 		if err != nil {
 			return err
 		}
 		same := s.sameColumn(k.binding.Column)
-		if !containsName(names, same) {
+		if !containsName(of.names, same) {
 			s.fill = nil // a table of the same name
 		}
 	}
