@@ -1,7 +1,10 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -26,7 +29,10 @@ const unsignedBit = 0x8000
 
 // argument says which of the client's parameters tell what a hidden parameter is to be,
 // counted from 1; 0: none.
-type argument struct{ name, count int }
+type argument struct {
+	name  int
+	count int // or the value of a SETVAL
+}
 
 // argumentOf numbers the markers that are arguments of calls.
 func argumentOf(call *statement.FuncCall) argument {
@@ -35,8 +41,8 @@ func argumentOf(call *statement.FuncCall) argument {
 		a.name = next
 		next++
 	}
-	if call.Func == statement.Nextval && call.Count == 0 {
-		a.count = next
+	if last := call.ParamsBefore + call.Markers(); last >= next {
+		a.count = last
 	}
 	return a
 }
@@ -85,37 +91,108 @@ type argumentValue struct {
 }
 
 // errArgument is a server's error for arguments of a function that are none.
-var errArgument = sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to NEXTVAL")
+func errArgument(fn statement.Func) error {
+	name := map[statement.Func]string{statement.Nextval: "NEXTVAL", statement.Lastval: "LASTVAL", statement.Setval: "SETVAL"}[fn]
+	return sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", name)
+}
 
 // asksOf says what the hidden parameters of an execution ask for. argument gives the value of
 // the client's parameter i.
 func (s *session) asksOf(p *prepared, argument func(i int) argumentValue) ([]asked, error) {
 	asks := make([]asked, len(p.hidden))
 	for i := range p.hidden {
-		h := &p.hidden[i]
-		asks[i] = h.asked
-		if h.from.name > 0 {
-			v := argument(h.from.name - 1)
-			name, ok := v.text()
-			if !ok {
-				return nil, errArgument
-			}
-			converted, err := s.nameInUTF8(name, s.state.charset)
-			if err != nil {
-				return nil, err
-			}
-			asks[i].name = converted
-		}
-		if h.from.count > 0 {
-			v := argument(h.from.count - 1)
-			count, ok := v.count()
-			if !ok {
-				return nil, errArgument
-			}
-			asks[i].count = count
+		asks[i] = p.hidden[i].asked
+		if err := s.fillIn(&asks[i], p.hidden[i].from, argument); err != nil {
+			return nil, err
 		}
 	}
 	return asks, nil
+}
+
+// fillIn fills in what parameters tell of what is asked.
+func (s *session) fillIn(a *asked, from argument, argument func(i int) argumentValue) error {
+	if from.name > 0 {
+		v := argument(from.name - 1)
+		name, ok := v.text()
+		if !ok {
+			return errArgument(a.fn)
+		}
+		var err error
+		if a.name, err = s.nameInUTF8(name, s.state.charset); err != nil {
+			return err
+		}
+	}
+	if from.count == 0 {
+		return nil
+	}
+	v := argument(from.count - 1)
+	n, negative, ok := v.integer()
+	if a.fn == statement.Setval {
+		set := *a.set
+		set.Value, set.Negative = n, negative
+		a.set = &set
+	} else {
+		a.count = n
+		ok = ok && !negative && n > 0 && n <= statement.MaxCount
+	}
+	if !ok {
+		return errArgument(a.fn)
+	}
+	return nil
+}
+
+// fillCalls fills in what the parameters of an execution tell of the calls of a statement
+// that is answered here.
+func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte) error {
+	defer p.forgetLong()
+	e, err := s.cutExecution(p, payload, s.login.Capabilities.Has(protocol.QueryAttributes))
+	if errors.Is(err, errMalformed) {
+		return s.malformed()
+	}
+	if err != nil {
+		return err
+	}
+	values := p.arguments(&e)
+	for i := range st.Calls {
+		call := &st.Calls[i]
+		from := argumentOf(call)
+		if from == (argument{}) {
+			continue
+		}
+		a := askedBy(call)
+		if err := s.fillIn(&a, from, values); err != nil {
+			return err
+		}
+		if from.name > 0 {
+			call.Form = statement.FormName
+		}
+		call.Name, call.Count, call.Set = a.name, a.count, a.set
+	}
+	return nil
+}
+
+// cutExecution takes an execution apart of which all values must be there.
+func (s *session) cutExecution(p *prepared, payload []byte, attributes bool) (execution, error) {
+	e, err := p.cut(payload, attributes)
+	switch {
+	case err != nil || p.complete(&e):
+	case s.likeMariaDB():
+		err = errExecuteArguments
+	default:
+		p.unbind(&e)
+		err = errMalformed
+	}
+	return e, err
+}
+
+// paramColumns defines the parameters of a statement that is answered here as the server
+// does those of LAST_INSERT_ID(?).
+func (s *session) paramColumns(n int) []protocol.Column {
+	c := protocol.Column{Name: "?", Charset: charsetBinary, Type: mysql.MYSQL_TYPE_NULL, Flags: flagBinary}
+	if !s.likeMariaDB() {
+		c.Type, c.Length = mysql.MYSQL_TYPE_LONGLONG, 21
+	}
+	return slices.Repeat([]protocol.Column{c}, n)
 }
 
 // text reads a string; false if the value is none. It is not empty.
@@ -133,37 +210,34 @@ func (v *argumentValue) text() ([]byte, bool) {
 	return text, len(text) > 0 && len(text) < maxArgument
 }
 
-// count reads a whole number from 1 to statement.MaxCount, also in digits.
-func (v *argumentValue) count() (n uint64, ok bool) {
+// integer reads a whole number, also in digits; n says nothing if it is negative.
+func (v *argumentValue) integer() (n uint64, negative, ok bool) {
 	if v.null {
-		return 0, false
+		return 0, false, false
 	}
+	var signed int64
 	switch d := v.data; uint8(v.kind.Type) {
 	case mysql.MYSQL_TYPE_TINY:
-		n = uint64(d[0])
-		if v.kind.Type&unsignedBit == 0 {
-			n = uint64(int64(int8(d[0])))
-		}
+		n, signed = uint64(d[0]), int64(int8(d[0]))
 	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
 		n = uint64(binary.LittleEndian.Uint16(d))
-		if v.kind.Type&unsignedBit == 0 {
-			n = uint64(int64(int16(n)))
-		}
+		signed = int64(int16(n))
 	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
 		n = uint64(binary.LittleEndian.Uint32(d))
-		if v.kind.Type&unsignedBit == 0 {
-			n = uint64(int64(int32(n)))
-		}
+		signed = int64(int32(n))
 	case mysql.MYSQL_TYPE_LONGLONG:
-		n = binary.LittleEndian.Uint64(d) // a negative one is too large
+		n = binary.LittleEndian.Uint64(d)
+		signed = int64(n)
 	default:
 		text, isText := v.text()
-		var err error
-		if n, err = strconv.ParseUint(string(text), 10, 64); err != nil || !isText {
-			return 0, false
+		if !isText {
+			return 0, false, false
 		}
+		digits, minus := bytes.CutPrefix(text, []byte("-"))
+		n, err := strconv.ParseUint(string(digits), 10, 64)
+		return n, minus && n > 0, err == nil
 	}
-	return n, n > 0 && n <= statement.MaxCount
+	return n, v.kind.Type&unsignedBit == 0 && signed < 0, true
 }
 
 // arguments reads the values of an execution that is complete. They are asked for in order.

@@ -23,7 +23,7 @@ func (s *session) execute(payload []byte) error {
 	case p.ticket != nil:
 		return s.answerAlone(func() error { return s.executeTicket(p, payload) })
 	case p.own != nil:
-		return s.answerAlone(func() error { return s.executeOwn(p) })
+		return s.answerAlone(func() error { return s.executeOwn(p, payload) })
 	case len(p.hidden) > 0:
 		return s.answerAlone(func() error { return s.executeHidden(p, payload) })
 	case p.rows != nil:
@@ -162,7 +162,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
 	if p == nil || p.own != nil {
-		return s.answerAlone(func() error { return s.onOwnPrepared(cmd, id, p) })
+		return s.answerAlone(func() error { return s.onOwnPrepared(cmd, id, p, payload) })
 	}
 	p.toServer(payload[1:])
 	switch cmd {
@@ -191,7 +191,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 }
 
 // onOwnPrepared handles a command on a statement that no server knows.
-func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared) error {
+func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared, payload []byte) error {
 	switch {
 	case cmd == protocol.ComStmtClose:
 		if p != nil {
@@ -199,14 +199,18 @@ func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared) er
 		}
 		return nil
 	case cmd == protocol.ComStmtLongData:
+		if p != nil {
+			p.longData(payload[5:7], payload[7:])
+		}
+		return nil
+	case p != nil && cmd == protocol.ComStmtReset:
+		p.forgetLong()
+		s.reply(protocol.OK{})
 		return nil
 	case p == nil && cmd == protocol.ComStmtReset:
 		return s.unknownStatement(id, "mysqld_stmt_reset")
 	case p == nil:
 		return s.unknownStatement(id, "mysqld_stmt_fetch")
-	case cmd == protocol.ComStmtReset:
-		s.reply(protocol.OK{})
-		return nil
 	}
 	return sqlError(mysql.ER_STMT_HAS_NO_OPEN_CURSOR, "HY000", "The statement (%d) has no open cursor", id)
 }

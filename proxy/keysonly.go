@@ -190,11 +190,16 @@ func (s *session) prepareWithoutServer(sql []byte, ticket *tableTicket) error {
 }
 
 // executeOwn executes a prepared statement that the proxy answers itself.
-func (s *session) executeOwn(p *prepared) error {
+func (s *session) executeOwn(p *prepared, payload []byte) error {
 	st := &s.stmt
 	st.Analyze(p.own, p.mode)
 	if err := s.convertNames(st, p.charset); err != nil {
 		return err
+	}
+	if p.params > 0 {
+		if err := s.fillCalls(st, p, payload); err != nil {
+			return err
+		}
 	}
 	if st.AboutSequences() {
 		return s.administerHere(st, p)
@@ -209,7 +214,7 @@ func (s *session) executeOwn(p *prepared) error {
 			return s.answerSelect(st, p.own, plan.served, p)
 		}
 		for i, call := range st.Calls {
-			if call.Func == statement.Nextval && !plan.served[i] { // dropped since, and no server has the text
+			if call.Name != nil && !plan.served[i] { // dropped since, and no server has the text
 				return &sequence.NameError{Name: string(call.Name), Err: sequence.ErrUnknown}
 			}
 		}

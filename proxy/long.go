@@ -25,6 +25,9 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 	case protocol.ComStmtLongData:
 		p := s.preparedAs(binary.LittleEndian.Uint32(b[protocol.HeaderSize+1:]))
 		if p == nil || p.conn == nil { // nobody would get an error
+			if p != nil {
+				p.longData(b[protocol.HeaderSize+5:], b[protocol.HeaderSize+7:])
+			}
 			return true, s.skipCommand()
 		}
 		p.toServer(b[protocol.HeaderSize+1:])

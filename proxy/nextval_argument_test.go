@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bytes"
 	"database/sql"
 	"encoding/binary"
 	"fmt"
@@ -126,6 +127,73 @@ func TestTheNameOfANextvalIsAParameter(t *testing.T) {
 	}
 	if after := o.nextNumber(t, "photos"); after != before {
 		t.Errorf("%d numbers were taken by executions that failed", after-before)
+	}
+}
+
+func TestNamesAndValuesAreParametersWhereNoServerIs(t *testing.T) {
+	e := newEnv(t, setup{Shards: noShards})
+	c := e.Conn(t, "", nil)
+	exec(t, c, "CREATE SEQUENCE photos")
+	for _, test := range []struct {
+		query string
+		args  []any
+		want  sql.NullInt64
+	}{
+		{"SELECT LASTVAL(?)", []any{"photos"}, sql.NullInt64{}},
+		{"SELECT NEXTVAL(?)", []any{"photos"}, sql.NullInt64{Int64: 1, Valid: true}},
+		{"SELECT NEXTVAL(?, ?) AS a", []any{"photos", 10}, sql.NullInt64{Int64: 2, Valid: true}},
+		{"SELECT LASTVAL(?)", []any{"photos"}, sql.NullInt64{Int64: 11, Valid: true}},
+		{"SELECT SETVAL(?, ?)", []any{"photos", 500}, sql.NullInt64{Int64: 500, Valid: true}},
+		{"SELECT SETVAL(photos, ?, 0)", []any{"600"}, sql.NullInt64{Int64: 600, Valid: true}},
+		{"SELECT SETVAL(photos, ?)", []any{-5}, sql.NullInt64{}},
+		{"SELECT SETVAL(photos, ?)", []any{uint16(7)}, sql.NullInt64{}},
+		{"SELECT NEXT ? VALUES FROM photos", []any{2}, sql.NullInt64{Int64: 600, Valid: true}},
+		{"SELECT NEXTVAL(photos)", nil, sql.NullInt64{Int64: 602, Valid: true}},
+	} {
+		stmt, err := c.PrepareContext(t.Context(), test.query)
+		if err != nil {
+			t.Errorf("prepare %s: %v", test.query, err)
+			continue
+		}
+		var got sql.NullInt64
+		if err := stmt.QueryRow(test.args...).Scan(&got); err != nil || got != test.want {
+			t.Errorf("%s %v: got %v, %v, want %v", test.query, test.args, got, err, test.want)
+		}
+		stmt.Close()
+	}
+	w := e.Wire(t, e.Addr(), wireLogin{})
+	answer := w.do(protocol.ComStmtPrepare, "SELECT NEXTVAL(?) AS a")
+	id := binary.LittleEndian.Uint32(answer[5:])
+	execute := func(args ...argument) []byte {
+		w.send(packet(execution(id, args, true)))
+		return w.receive(protocol.ShapeResult, nil)
+	}
+	long := longData("photos")
+	w.send(packet(longDataCommand(id, 0, []byte("nobody"))))
+	w.do(protocol.ComStmtReset, string(answer[5:9]))
+	for range 2 { // data lives until the execution
+		w.send(packet(longDataCommand(id, 0, long.value[:1])))
+		w.send(packet(longDataCommand(id, 0, long.value[1:])))
+		if got := execute(long); got[4] == 0xff {
+			t.Errorf("long data: got %v", serverError(t, got))
+		}
+	}
+	w.send(packet(longDataCommand(id, 0, bytes.Repeat([]byte("x"), 1_000_000))))
+	for _, test := range []struct {
+		arg  argument
+		code uint16
+	}{{long, 1210}, {null(mysql.MYSQL_TYPE_VAR_STRING), 1210}, {unsigned(5), 1210}, {textArg(mysql.MYSQL_TYPE_VAR_STRING, "nobody"), 4091}} {
+		if e := serverError(t, execute(test.arg)); e.Code != test.code {
+			t.Errorf("%x: got %v, want %d", test.arg.value[:min(8, len(test.arg.value))], e, test.code)
+		}
+	}
+	for _, payload := range []string{"\x00\x01\x00\x00\x00", "\x00\x01\x00\x00\x00\x00\x01\xfd\x00", "\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x09abc"} {
+		if got := w.do(protocol.ComStmtExecute, string(answer[5:9])+payload); got[4] != 0xff {
+			t.Errorf("%x: got %x, want an error", payload, got)
+		}
+	}
+	if got := execute(textArg(mysql.MYSQL_TYPE_STRING, "photos")); got[4] == 0xff {
+		t.Errorf("after errors: got %v", serverError(t, got))
 	}
 }
 

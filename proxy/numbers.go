@@ -43,7 +43,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 			}
 			if served && !prepared && call.Markers() > 0 {
 				if s.srv.opts.Unknown != UnknownRelay {
-					return plan, notSupported("NEXTVAL with a parameter (?) is not supported in a text: prepare it, or write the name")
+					return plan, notSupported("a parameter (?) of NEXTVAL, LASTVAL or SETVAL is not supported in a text: prepare it, or write the value")
 				}
 				served = false
 			}
@@ -440,15 +440,7 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	}
 	// Before anything is taken or asked: the client may have sent nonsense.
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := p.cut(payload, attributes)
-	switch {
-	case err != nil || p.complete(&e):
-	case s.likeMariaDB():
-		err = errExecuteArguments
-	default:
-		p.unbind(&e)
-		err = errMalformed
-	}
+	e, err := s.cutExecution(p, payload, attributes)
 	if err == nil && p.rows != nil {
 		err = s.rowsExecutable(p, payload)
 	}

@@ -118,13 +118,17 @@ func (s *session) prepareOwn(sql []byte, columns []protocol.Column) error {
 		return err
 	}
 	p := &prepared{own: append([]byte(nil), sql...), columns: columns, mode: s.state.mode, charset: s.state.charset}
+	if s.stmt.SelfContained {
+		p.params = s.stmt.Params // which are all arguments of calls
+	}
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}
 	// What the last statement left stays, as a server leaves it at a PREPARE.
-	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, len(columns), 0)
+	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, len(columns), p.params)
 	if len(columns) > 0 {
 		r := protocol.NewResult(s.out, s.packetNum+1, form)
+		r.Definitions(s.paramColumns(p.params))
 		r.Definitions(columns)
 		s.out = r.Bytes()
 	}

@@ -62,7 +62,7 @@ func (p *prepared) placeParams(total int) {
 // parameter, and data was kept here.
 func (p *prepared) longData(index, data []byte) bool {
 	p.longSent = true
-	if p.place == nil && p.ticket == nil {
+	if p.place == nil && p.ticket == nil && p.own == nil {
 		return true
 	}
 	i := int(binary.LittleEndian.Uint16(index))
@@ -73,10 +73,10 @@ func (p *prepared) longData(index, data []byte) bool {
 		p.long = make([]bool, p.params)
 	}
 	p.long[i] = true
-	if p.place == nil {
+	if p.own == nil && p.place == nil {
 		return true
 	}
-	if p.isArgument(i) {
+	if p.own != nil || p.isArgument(i) {
 		p.keepArgument(i, data)
 		return false
 	}

@@ -11,7 +11,14 @@ const maxName = 255
 // and everything the client will see of it is ASCII, so that no conversion
 // between character sets can matter.
 func (st *Statement) selfContained(sql []byte) {
-	if st.Words&(UnionWord|FromTable|ExecutableComment|Into|Opaque) != 0 || st.Params > 0 || len(st.Items) != len(st.Calls) {
+	if st.Words&(UnionWord|FromTable|ExecutableComment|Into|Opaque) != 0 || len(st.Items) != len(st.Calls) {
+		return
+	}
+	params := 0
+	for i := range st.Calls {
+		params += st.Calls[i].Markers()
+	}
+	if st.Params != params {
 		return
 	}
 	l := lexer{src: sql, mode: st.mode}
@@ -20,7 +27,7 @@ func (st *Statement) selfContained(sql []byte) {
 	}
 	for i := range st.Items {
 		it, c := &st.Items[i], &st.Calls[i]
-		if l.next(); l.start != c.Start || it.Func == 0 || c.Func == Nextval && c.Form != FormName && c.Form != FormQualified {
+		if l.next(); l.start != c.Start || it.Func == 0 || c.Func == Nextval && c.Form != FormName && c.Form != FormQualified && c.Form != FormParam {
 			return
 		}
 		if !plainName(sql[it.Start:it.End], false) {

@@ -37,7 +37,10 @@ func (a *analyzer) valueCall(kw keyword, p lexer) {
 	}
 	c := FuncCall{Func: Lastval, Start: a.start}
 	q := p
-	if q.next(); !a.named(&c, &q) {
+	if q.next(); q.is('?') {
+		c.Form = FormParam
+		q.next()
+	} else if !a.named(&c, &q) {
 		return
 	}
 	if kw == kwSetval {
@@ -62,6 +65,7 @@ func (a *analyzer) valueCall(kw keyword, p lexer) {
 	c.End = q.end
 	a.add(c)
 	if a.muted = c.End; whole {
+		a.st.Params += c.Markers()
 		a.moveTo(q)
 	}
 }
@@ -78,8 +82,10 @@ func setvalArgs(q *lexer) *SetvalArgs {
 		q.next()
 	}
 	var ok bool
-	if args.Value, ok = parseUint(q.src[q.start:q.end]); q.kind != tNumber || !ok {
-		return nil
+	if args.Param = q.is('?') && !args.Negative; !args.Param {
+		if args.Value, ok = parseUint(q.src[q.start:q.end]); q.kind != tNumber || !ok {
+			return nil
+		}
 	}
 	if q.next(); !q.is(',') {
 		return &args

@@ -177,13 +177,14 @@ const (
 	AsSelectCount                 // SELECT NEXT n VALUES FROM s
 )
 
-// Markers is how many parameter markers the call has for its name and its count.
+// Markers is how many parameter markers the call has: for its name, and behind that for
+// its count or the value that it sets.
 func (c *FuncCall) Markers() int {
 	n := 0
 	if c.Form == FormParam {
 		n++
 	}
-	if c.Func == Nextval && c.Count == 0 {
+	if c.Func == Nextval && c.Count == 0 || c.Set != nil && c.Set.Param {
 		n++
 	}
 	return n
@@ -197,6 +198,8 @@ type SetvalArgs struct {
 	// Value is n; Negative is set if it is less than 0, whatever Value is.
 	Value    uint64
 	Negative bool
+	// Param is set if n is a parameter: SETVAL(s, ?).
+	Param bool
 	// Unused is set by is_used = 0: n itself is the next number.
 	Unused bool
 	Round  uint64
