@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,8 +44,9 @@ type proxyProcess struct {
 	cmd *osexec.Cmd // guarded by mu
 }
 
-// startProxyProcess starts a proxy whose sequences are on server, in the schema keys.
-func startProxyProcess(t testing.TB, binary string, server *mysqltest.Server, name string) *proxyProcess {
+// startProxyProcess starts a proxy whose sequences are on server, in the schema keys. more
+// is the end of its configuration.
+func startProxyProcess(t testing.TB, binary string, server *mysqltest.Server, name string, more ...string) *proxyProcess {
 	t.Helper()
 	dir := t.TempDir()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +58,7 @@ func startProxyProcess(t testing.TB, binary string, server *mysqltest.Server, na
 		t.Fatal(err)
 	}
 	text := fmt.Sprintf("listen = %q\nadmin_users = [\"root\"]\n[[user]]\nname = \"root\"\n[sequence]\nallocate_timeout = \"2s\"\n"+
-		"[[sequence.server]]\naddress = %q\nuser = \"root\"\ndatabase = \"keys\"\n", p.addr, server.Addr())
+		"[[sequence.server]]\naddress = %q\nuser = \"root\"\ndatabase = \"keys\"\n", p.addr, server.Addr()) + strings.Join(more, "")
 	if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
