@@ -129,6 +129,21 @@ func TestANumberInEveryPlaceIsWhatLastInsertIDWouldBe(t *testing.T) {
 			left,
 			taken,
 		}},
+		{"EXPLAIN", []string{
+			"SELECT LAST_INSERT_ID(42)",
+			"EXPLAIN SELECT NEXTVAL('photos') => EXPLAIN SELECT CAST(1 AS UNSIGNED)",
+			"EXPLAIN SELECT id, NEXTVAL('photos') FROM photos WHERE id > NEXTVAL('photos') ORDER BY n => " +
+				"EXPLAIN SELECT id, CAST(1 AS UNSIGNED) FROM photos WHERE id > CAST(1 AS UNSIGNED) ORDER BY n",
+			"DESCRIBE INSERT INTO photos (id) SELECT NEXTVAL('photos') FROM auto ON DUPLICATE KEY UPDATE n = NEXTVAL('other') => " +
+				"DESCRIBE INSERT INTO photos (id) SELECT CAST(1 AS UNSIGNED) FROM auto ON DUPLICATE KEY UPDATE n = CAST(1 AS UNSIGNED)",
+			"EXPLAIN FORMAT=JSON DELETE FROM photos WHERE id = NEXTVAL('photos') => EXPLAIN FORMAT=JSON DELETE FROM photos WHERE id = CAST(1 AS UNSIGNED)",
+			"EXPLAIN SELECT * FROM (SELECT NEXTVAL('photos') AS a, LAST_INSERT_ID(), CONNECTION_ID() > 0 FROM photos) d => " +
+				"EXPLAIN SELECT * FROM (SELECT CAST(1 AS UNSIGNED) AS a, LAST_INSERT_ID(), CONNECTION_ID() > 0 FROM photos) d",
+			"EXPLAIN SELECT NEXTVAL('photos') AS a FROM nowhere => EXPLAIN SELECT CAST(1 AS UNSIGNED) AS a FROM nowhere",
+			left,
+			"EXPLAIN SELECT NEXTVAL('photos'); SELECT NEXTVAL('photos') AS a => EXPLAIN SELECT CAST(1 AS UNSIGNED); SELECT LAST_INSERT_ID({p1}) AS a",
+			left,
+		}},
 		{"a text of several statements", []string{
 			"INSERT INTO photos (id) VALUES («NEXTVAL('photos')»); SELECT LAST_INSERT_ID()",
 			left,

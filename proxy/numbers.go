@@ -47,6 +47,9 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 				}
 				served = false
 			}
+			if served && call.Place == statement.PlaceNever && call.Markers() > 0 {
+				return plan, refusedForm("NEXTVAL with a parameter (?) in EXPLAIN")
+			}
 			plan.served[i] = served
 			if served {
 				if call.Name != nil {
@@ -55,7 +58,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 					}
 				}
 				numbers++
-				plan.perRow = plan.perRow || call.Place != statement.PlaceOnce
+				plan.perRow = plan.perRow || call.Place != statement.PlaceOnce && call.Place != statement.PlaceNever
 			} else {
 				all = false
 			}
@@ -131,7 +134,7 @@ func askedBy(call *statement.FuncCall) asked {
 func (s *session) takeFor(calls []statement.FuncCall, served []bool) (values []number, err error) {
 	asks := make([]asked, len(calls))
 	for i := range calls {
-		if served[i] {
+		if served[i] && calls[i].Place != statement.PlaceNever {
 			asks[i] = askedBy(&calls[i])
 		}
 	}
@@ -289,6 +292,9 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 // setValues gives the substitutions of numbers and of the previous id their values.
 func (s *session) setValues(subs []statement.Substitution, values []number, previous uint64) {
 	for i := range subs {
+		if s.stmt.Calls[i].Place == statement.PlaceNever {
+			continue
+		}
 		switch s.stmt.Calls[i].Func {
 		case statement.Nextval, statement.Lastval, statement.Setval:
 			subs[i].Value, subs[i].Null = values[i].value, values[i].null
@@ -329,6 +335,8 @@ func (s *session) substitutions(st *statement.Statement, plan callPlan, previous
 	for i := range st.Calls {
 		call := &st.Calls[i]
 		switch {
+		case plan.served[i] && call.Place == statement.PlaceNever:
+			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: 1}
 		case plan.served[i] && call.Func != statement.Nextval:
 			subs[i].Replacement = statement.AsNullable
 		case plan.served[i] && plan.rows != nil:
@@ -395,7 +403,7 @@ func mixesIDsIn(st *statement.Statement, plan callPlan, index int) bool {
 		}
 		switch st.Calls[i].Func {
 		case statement.Nextval:
-			numbers = numbers || plan.served[i]
+			numbers = numbers || plan.served[i] && st.Calls[i].Place != statement.PlaceNever
 		case statement.LastInsertID, statement.LastInsertIDVariable:
 			reads = true
 		}
@@ -409,7 +417,7 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 	subs := s.substitutions(st, plan, mixesIDs(st, plan))
 	for i := range subs {
 		call := &st.Calls[i]
-		if subs[i].Replacement == statement.Keep || call.Func == statement.CallConnectionID ||
+		if subs[i].Replacement == statement.Keep || call.Func == statement.CallConnectionID || call.Place == statement.PlaceNever ||
 			plan.rows != nil && call.Func == statement.Nextval {
 			continue
 		}

@@ -130,7 +130,7 @@ func (a *analyzer) moveTo(to lexer) {
 // record adds a call that begins at the current token and ends with to, and
 // goes there.
 func (a *analyzer) record(f Func, to lexer) {
-	if a.calls && a.start >= a.muted {
+	if a.calls && a.st.Kind != Explain && a.start >= a.muted {
 		if a.execs == to.execs {
 			a.add(FuncCall{Func: f, Start: a.start, End: to.end})
 		} else {
@@ -147,7 +147,10 @@ func (a *analyzer) add(c FuncCall) {
 	}
 	c.ParamsBefore, c.Item, c.Statement = a.st.Params, -1, a.index
 	c.depth, c.inList = a.depth, a.st.levels[a.depth].inList
-	if c.Func == Nextval {
+	switch {
+	case a.st.Kind == Explain:
+		c.Place = PlaceNever
+	case c.Func == Nextval:
 		a.place(&c)
 	}
 	if a.ins.row > 0 {

@@ -68,11 +68,14 @@ func (a *analyzer) head() bool {
 		}
 		return a.other()
 	case kwExplain, kwDescribe, kwDesc:
+		a.explained()
 		return a.relayed(Explain)
 	case kwAnalyze:
 		if a.advance(); a.kw == kwTable || a.kw == kwLocal || a.kw == kwNoWriteToBinlog {
 			return a.relayed(OtherDDL)
 		}
+		a.explained()
+		a.refusal = refusalInAnalyze
 		return a.relayedFromHere(Explain)
 	case kwCall:
 		return a.call()
@@ -150,6 +153,15 @@ func (a *analyzer) relayed(k Kind) bool {
 	a.st.Kind = k
 	a.st.levels[0].empty = false
 	return a.scan()
+}
+
+// refusalInAnalyze is for what runs a statement in order to explain it.
+const refusalInAnalyze = "NEXTVAL in ANALYZE"
+
+// explained prepares for a statement whose plan is asked for. Its columns are the plan's.
+func (a *analyzer) explained() {
+	a.calls = true
+	a.st.levels[0].names = false
 }
 
 // relayedFromHere is relayed for a current token that is not accounted for yet.

@@ -28,7 +28,7 @@ func (a *analyzer) place(c *FuncCall) {
 // read more than once, row by row, or not at all.
 func (a *analyzer) mainQuery(lv *level) {
 	for i := int(lv.calls); i < len(a.st.Calls); i++ {
-		if a.st.Calls[i].Func == Nextval {
+		if a.st.Calls[i].Func == Nextval && a.st.Kind != Explain {
 			a.note("NEXTVAL in WITH ... AS")
 		}
 	}

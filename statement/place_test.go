@@ -7,7 +7,7 @@ import (
 )
 
 // places writes down where the NEXTVALs of a text stand: 1 for once, r, s and c for once
-// per row (of the result, of the source, of a change), with the index of the statement
+// per row (of the result, of the source, of a change), n for never, with the index of the statement
 // where it is not the first; or the refusal.
 func places(sql string) string {
 	st := analyze(sql)
@@ -19,7 +19,7 @@ func places(sql string) string {
 		if c.Func != Nextval {
 			continue
 		}
-		b.WriteByte("1rsc"[c.Place])
+		b.WriteByte("1rscn"[c.Place])
 		if c.Statement > 0 {
 			fmt.Fprint(&b, "@", c.Statement)
 		}
@@ -157,6 +157,20 @@ func TestEveryNextvalHasAPlace(t *testing.T) {
 		{"delete t from t join u where a in (select nextval('a'))", within},
 		{"with x as (select 1) update t set a = nextval('a')", "NEXTVAL in WITH ... UPDATE and WITH ... DELETE"},
 		{"with x as (select 1) delete from t where a = nextval('a')", "NEXTVAL in WITH ... UPDATE and WITH ... DELETE"},
+
+		// Plans.
+		{"explain select nextval('a'), (select nextval('b') from t) from t where c = nextval('c') group by 1 with rollup", "nnn"},
+		{"explain format=json insert into t select nextval('a') from u on duplicate key update a = nextval('b')", "nn"},
+		{"desc update t set a = nextval('a')", "n"},
+		{"explain with x as (select nextval('a')) select * from x", "n"},
+		{"explain select nextval('a'), last_insert_id(), connection_id()", "n"},
+		{"explain select nextval('a'); select nextval('a')", "n1@1"},
+		{"explain select nextval(concat('a', 'b'))", "NEXTVAL(expression)"},
+		{"explain analyze select nextval('a')", "NEXTVAL in ANALYZE"},
+		{"explain format=tree analyze select nextval('a')", "NEXTVAL in ANALYZE"},
+		{"analyze select nextval('a')", "NEXTVAL in ANALYZE"},
+		{"analyze format=json update t set a = nextval('a')", "NEXTVAL in ANALYZE"},
+		{"analyze table t; select nextval('a')", "1@1"},
 
 		// Several statements.
 		{"select nextval('a'); select 1", "1"},

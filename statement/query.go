@@ -111,7 +111,7 @@ func (a *analyzer) closeLevel() {
 
 // endSelect ends one SELECT of a query level: at a UNION or at the level's end.
 func (a *analyzer) endSelect(lv *level) {
-	if lv.from || lv.groupBy > 0 {
+	if (lv.from || lv.groupBy > 0) && a.st.Kind != Explain {
 		a.placeCalls(lv)
 	}
 	lv.calls = int32(len(a.st.Calls))
@@ -160,6 +160,10 @@ func (a *analyzer) keyword() {
 	case kwGroup:
 		a.endList(lv)
 		lv.groupBy, lv.inFrom = int32(a.end), false
+	case kwAnalyze:
+		if a.st.Kind == Explain && a.depth == 0 {
+			a.refusal = refusalInAnalyze
+		}
 	case kwWhere, kwHaving, kwOrder, kwLimit, kwProcedure, kwLock, kwFetch:
 		a.targets = a.targets && a.depth > 0
 		a.endList(lv)

@@ -160,6 +160,8 @@ const (
 	// PlaceChange: the call stands in UPDATE or DELETE, in no query within: once for each
 	// row that is looked at.
 	PlaceChange
+	// PlaceNever: the call stands in an EXPLAIN, which evaluates nothing. Any number does.
+	PlaceNever
 )
 
 // Spelling says in which of its spellings a NEXTVAL or LASTVAL was written.
@@ -420,8 +422,8 @@ type Statement struct {
 	// Params counts the parameter markers (?) of the whole text.
 	Params int
 	// Calls lists the calls of texts in which calls may be replaced: it is
-	// empty for Explain, DDL, CreateStored and everything else that goes to
-	// the server as it is. NEXTVALs are listed even if Refusal is set; of
+	// empty for DDL, CreateStored and everything else that goes to the server as it
+	// is, and holds only those of sequences for Explain. NEXTVALs are listed even if Refusal is set; of
 	// those in CREATE TABLE only NEXTVAL('s'), which no server understands.
 	Calls []FuncCall
 	// Items lists the select items around Calls, ordered by End.
