@@ -350,7 +350,7 @@ func (o *oracle) keyPair(t *testing.T, prepared bool, autoIncrement [2]string) *
 	t.Helper()
 	p := &keyPair{o: o, schemas: [2]string{o.Schemas[0], o.Servers[0].Schema(t)}, caps: allFraming, prepared: prepared}
 	if prepared {
-		p.caps = endings["with EOF"]
+		p.caps = endings["with EOF"] | protocol.FoundRows
 	}
 	for i, schema := range p.schemas {
 		o.Servers[0].Exec(t, append([]string{"DROP DATABASE " + schema, "CREATE DATABASE " + schema, "USE " + schema}, keyTables(autoIncrement[i])...)...)
@@ -466,9 +466,6 @@ func TestTheTableOfInsertIDs(t *testing.T) {
 	const auto = "AUTO_INCREMENT"
 	server := []*mysqltest.Server{mysqltest.StartUnsynced(t)}
 	o := newOracle(t, setup{Servers: server})
-	bound := newOracle(t, setup{Servers: server, Proxy: func(p *proxy.Options) {
-		p.Bindings = []proxy.Binding{{Table: "t", Column: "id", Sequence: "photos"}}
-	}})
 	for _, c := range []struct {
 		name   string
 		form   keyForm
@@ -481,13 +478,13 @@ func TestTheTableOfInsertIDs(t *testing.T) {
 		{"filled in", keyForm{filled: true, bare: true}, [2]string{"", auto}},
 	} {
 		for _, how := range []string{"text", "prepared"} {
-			if c.form.filled && how == "prepared" {
-				continue // not yet
-			}
 			t.Run(c.name+", "+how, func(t *testing.T) {
 				o := o
 				if c.form.filled {
-					o = bound
+					// Its own sequence: explicit keys of one run are left out in the next.
+					o = newOracle(t, setup{Servers: server, Proxy: func(p *proxy.Options) {
+						p.Bindings = []proxy.Binding{{Table: "t", Column: "id", Sequence: "photos"}}
+					}})
 				}
 				p := o.keyPair(t, how == "prepared", c.tables)
 				for _, row := range keyRows {
