@@ -12,6 +12,11 @@
 // which every scalar is a string or null. SEQUENCE is empty on a direct
 // connection, since a server knows no NEXTVAL('photos').
 //
+// Beside them stand programs that insert rows without knowing their keys: drivers, which
+// tell generated keys (testdata/keys), and object-relational mappers, which also make the
+// tables. They are run with AUTO_INCREMENT, with NEXTVAL and with keys that the proxy
+// fills in, and in each step what a program takes the rows for must be what they are.
+//
 // What the machine lacks is skipped and named, unless the environment says that
 // nothing may be skipped (CI=true or SEQPROXY_TEST_CLIENTS=all). `make deps-clients`
 // installs everything.

@@ -141,7 +141,7 @@ user = "root"
 name = "main"
 [[shard.node]]
 address = %[5]q
-`, user, password, cert, key, p.server.Addr())
+%[6]s`, user, password, cert, key, p.server.Addr(), bindings())
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -179,8 +179,11 @@ address = %[5]q
 
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if _, err := p.open(t, p.proxy, "", nil).ExecContext(ctx, "CREATE SEQUENCE "+sequence); err != nil {
-		t.Fatal(err)
+	db := p.open(t, p.proxy, "", nil)
+	for _, name := range boundTables {
+		if _, err := db.ExecContext(ctx, fmt.Sprintf("CREATE SEQUENCE %s START WITH %d", name, firstFilled)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
