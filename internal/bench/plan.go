@@ -52,6 +52,7 @@ const (
 	nextvalMariaDB  = "direct NEXTVAL(photos_seq)"
 	nextvalUpdate   = "direct UPDATE idiom"
 	insertSeqproxy  = "seqproxy, NEXTVAL"
+	filledSeqproxy  = "seqproxy, filled in"
 	literalSeqproxy = "seqproxy, literal"
 	literalHAProxy  = "haproxy, literal"
 	literalRelay    = "relay, literal"
@@ -154,6 +155,7 @@ func insert(conns int, pinned bool, given *counters) workload {
 		{literalRelay, relay, loadLiteralInserts(conns, false)},
 		{literalSeqproxy, seqproxy, loadLiteralInserts(conns, false)},
 		{insertSeqproxy, seqproxy, loadNumberedInserts(conns, "photos", insertNextval, false, &given.photos)},
+		{filledSeqproxy, seqproxy, loadNumberedInserts(conns, "filled", insertFilled, false, &given.photos)},
 	}
 	return w
 }
@@ -165,6 +167,7 @@ func insertPrepared(conns int, pinned bool, given *counters) workload {
 		{literalDirect, direct, loadLiteralInserts(conns, true)},
 		{literalSeqproxy, seqproxy, loadLiteralInserts(conns, true)},
 		{insertSeqproxy, seqproxy, loadNumberedInserts(conns, "photos", insertNextval, true, &given.photos)},
+		{filledSeqproxy, seqproxy, loadNumberedInserts(conns, "filled", insertFilled, true, &given.photos)},
 	}
 	return w
 }

@@ -199,6 +199,7 @@ func (f *fleet) load(ctx context.Context) error {
 		"CREATE TABLE bench.sequence (name varchar(50) NOT NULL, id bigint(20) unsigned NOT NULL DEFAULT '0', PRIMARY KEY (name)) ENGINE=InnoDB",
 		"INSERT INTO bench.sequence VALUES ('photos', 0), ('idiom', 0)",
 		"CREATE TABLE bench.photos (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100) NOT NULL) ENGINE=InnoDB",
+		"CREATE TABLE bench.filled LIKE bench.photos",
 	}
 	if f.binary.Flavour == mysqld.MariaDB {
 		statements = append(statements, "CREATE SEQUENCE bench.photos_seq CACHE 1000")
@@ -261,7 +262,8 @@ func (f *fleet) startSeqproxy(ctx context.Context) error {
 	return f.startProxy(ctx, seqproxy, addr, f.seqproxy, "-config", path)
 }
 
-// seqproxyConfig is seqproxy with its defaults, one shard and the sequence table on the same server.
+// seqproxyConfig is seqproxy with its defaults, one shard and the sequence table on the same server. The keys of one
+// table are filled in.
 func seqproxyConfig(addr, backend string) string {
 	return fmt.Sprintf(`listen = %[1]q
 
@@ -282,6 +284,10 @@ name = "main"
 
 [[shard.node]]
 address = %[2]q
+
+[[bind]]
+column = "%[5]s.filled.id"
+sequence = "photos"
 `, addr, backend, benchAccount.user, benchAccount.password, benchAccount.schema)
 }
 

@@ -14,6 +14,7 @@ import (
 // The statements of the INSERT workloads, which write the same rows.
 const (
 	insertNextval = "INSERT INTO photos (id, title) VALUES (NEXTVAL('photos'), "
+	insertFilled  = "INSERT INTO filled (title) VALUES ("
 	insertLiteral = "INSERT INTO photos (id, title) VALUES ("
 	insertTitle   = "a photo of a cat on a keyboard"
 )
