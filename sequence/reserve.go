@@ -48,6 +48,12 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			}
 		case errors.Is(err, errRuleChanged):
 			again = true
+			if g.seg.Remaining() > 0 {
+				// Those numbers were given to nobody. If they cannot be given back either they are a gap.
+				if done, _ := v.giveBack(ctx, name, g.seg); !done {
+					v.counters.lost.Add(n)
+				}
+			}
 		case isOutOfRange(err), errors.Is(err, errNoRoom):
 			if n, err = v.fit(ctx, name, want, need); err == nil {
 				again, err = true, errors.New("the end of the sequence moves")
@@ -123,6 +129,9 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
 	last, stored, err := v.verify(ctx, conn, name, uint64(told), width+1, rule)
+	if errors.Is(err, errRuleChanged) {
+		return grant{seg: steppedSegment(last-width, rule.step, n)}, err
+	}
 	if err != nil {
 		v.counters.lost.Add(n)
 		return g, err
@@ -142,7 +151,7 @@ func isMomentary(err error) bool {
 
 // verify makes sure that a reservation was stored as such, without a warning, and returns its last number. told is the insert id of
 // the OK packet: the last number too, except that a server puts 0 there when the table has a trigger, while the function knows. width
-// is from before the first number to the last.
+// is from before the first number to the last. With errRuleChanged the numbers were reserved, but are none that the sequence may give.
 func (v *server) verify(ctx context.Context, conn *sql.Conn, name string, told, width uint64, used rule) (last uint64, stored row, err error) {
 	var warnings int
 	var readOnly string
@@ -168,8 +177,8 @@ func (v *server) verify(ctx context.Context, conn *sql.Conn, name string, told, 
 	switch {
 	case stored.frozen > 0:
 		return 0, row{}, errFrozen
-	case !used.same(stored.rule()):
-		return 0, row{}, errRuleChanged // the next attempt goes by the new one, which readRow has learnt
+	case !used.same(stored.rule()) && last >= width && (told == 0 || told == last):
+		return last, row{}, errRuleChanged // the next attempt goes by the new one, which readRow has learnt
 
 	case told != 0 && told != last:
 		return 0, row{}, v.doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", name, told, last),
