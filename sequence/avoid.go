@@ -9,7 +9,7 @@ import (
 )
 
 // Avoid is told of numbers that somebody has chosen himself, before he uses them: they are not handed out any more, as AUTO_INCREMENT
-// does not give what an INSERT gave. What is in memory here is taken out of it; a number above the counter moves the counter there.
+// does not give what an INSERT gave. What is in memory here is taken out of it; a number above the counter moves the counter there, unless it is above the sequence's maximum.
 // Nothing is known of what other proxies hold in memory, and of numbers that were handed out before.
 //
 // The counter is moved ahead further than was asked for, by the size of a segment, unless the sequence has a typed CACHE n: so
@@ -32,9 +32,13 @@ func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) er
 }
 
 func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadline time.Time) error {
-	highest := uint64(0)
+	c.mu.Lock()
+	highest, end := uint64(0), c.max
+	c.mu.Unlock()
 	for _, n := range numbers {
-		highest = max(highest, n)
+		if n <= end { // what is above its maximum the sequence never gives
+			highest = max(highest, n)
+		}
 	}
 	caches := s.cachesOf(c)
 	if s.avoidHeld(caches, numbers, highest) {
@@ -73,9 +77,6 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 	}
 	c.mu.Lock()
 	c.top = max(c.top, floor)
-	if highest > c.max { // beyond what the table can hold: there is nothing above to go on with
-		c.top = max(c.top, highest)
-	}
 	c.mu.Unlock()
 	return nil
 }

@@ -104,3 +104,37 @@ func TestAnImportMovesTheCounterInSteps(t *testing.T) {
 	}
 	wantTaken(t, s, "exact", 71, 72)
 }
+
+func TestANumberThatTheSequenceNeverGivesMovesNothing(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	s := p.open(t)
+	mustCreate(t, s, CreateOptions{Name: "photos", Max: 1 << 40, Cache: 5})
+	mustCreate(t, s, CreateOptions{Name: "tens", Increment: 10, Cache: 5})
+	for _, c := range []struct {
+		name   string
+		chosen []uint64
+		want   uint64
+	}{
+		{"photos", nil, 1},
+		{"photos", []uint64{1<<40 + 1, 1 << 63, 1<<64 - 1, 0}, 2},
+		{"photos", []uint64{1<<40 + 1, 3, 1000, 1 << 63}, 4},
+		{"tens", nil, 1},
+		{"tens", []uint64{12, 20, 30}, 11},
+		{"tens", []uint64{21, 22}, 31},
+		{"tens", []uint64{500}, 41},
+	} {
+		if err := s.Avoid(t.Context(), []byte(c.name), c.chosen); err != nil {
+			t.Fatal(err)
+		}
+		if got := mustTake(t, s, c.name, 1); got != c.want {
+			t.Errorf("%s: after somebody chose %v got %d, want %d", c.name, c.chosen, got, c.want)
+		}
+	}
+	settled(t, s, "photos")
+	settled(t, s, "tens")
+	for name, want := range map[string][2]uint64{"photos": {1000, 1100}, "tens": {500, 600}} {
+		if got := p.id(t, name); got < want[0] || got > want[1] {
+			t.Errorf("%s: the counter is at %d, want it behind %d", name, got, want[0])
+		}
+	}
+}
