@@ -18,6 +18,7 @@ import (
 // createProxies makes the table of the proxies that may hold numbers. `version` is that of the last change (of the options table)
 // that the proxy has seen and obeys.
 const createProxies = "CREATE TABLE IF NOT EXISTS %s (`id` char(26) CHARACTER SET ascii NOT NULL, `host` varchar(255) CHARACTER SET utf8mb4 NOT NULL, " +
+	"`process` varchar(255) CHARACTER SET ascii NOT NULL DEFAULT '', " +
 	"`since` datetime(6) NOT NULL, `heartbeat` datetime(6) NOT NULL, `version` bigint unsigned NOT NULL, " +
 	"`sequences` int unsigned NOT NULL DEFAULT 0, `held` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`id`)) ENGINE=InnoDB"
 
@@ -56,6 +57,8 @@ type Proxy struct {
 	Version   uint64        // of the last change that it obeys
 	Sequences uint64        // that it has in use
 	Held      uint64        // numbers that it held at the heartbeat
+
+	process string // processName of it
 }
 
 // Stale reports whether it missed heartbeats: it is gone, or cut off.
@@ -74,18 +77,24 @@ func (v *server) enlist(ctx context.Context) error {
 		return nil
 	}
 	g.last = time.Now()
-	insert := "INSERT INTO " + v.table.proxies + " (`id`, `host`, `since`, `heartbeat`, `version`) VALUES (?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 0) " +
-		"ON DUPLICATE KEY UPDATE `heartbeat` = VALUES(`heartbeat`)"
-	_, err := v.pool().ExecContext(ctx, insert, g.id, g.host)
+	insert := func() error {
+		_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`) "+
+			"VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 0) ON DUPLICATE KEY UPDATE `heartbeat` = VALUES(`heartbeat`)", g.id, g.host, processName())
+		return err
+	}
+	err := insert()
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		if _, err = v.pool().ExecContext(ctx, fmt.Sprintf(createProxies, v.table.proxies)); err == nil {
-			_, err = v.pool().ExecContext(ctx, insert, g.id, g.host)
+			err = insert()
 		}
 	}
 	said := new(mysql.MySQLError)
 	switch {
 	case err == nil:
 		g.listed.Store(true)
+		if err := v.removeDead(ctx); err != nil {
+			v.log.Warn("entries of proxies that died cannot be removed", zap.String("table", v.table.proxies), zap.Error(err))
+		}
 	case !errors.As(err, &said) || isConflict(err):
 		return fmt.Errorf("register this proxy: %w", err)
 	case !g.told:
@@ -95,6 +104,24 @@ func (v *server) enlist(ctx context.Context) error {
 	}
 	g.tried.Store(true)
 	v.used()
+	return nil
+}
+
+// removeDead removes the entries of proxies that are known to be dead.
+func (v *server) removeDead(ctx context.Context) error {
+	all, err := v.proxies(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if !processIsDead(p.process) {
+			continue
+		}
+		if _, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", p.ID); err != nil {
+			return err
+		}
+		v.log.Info("removed the entry of a proxy that died on this machine", zap.String("proxy", p.Host), zap.Time("since", p.Since))
+	}
 	return nil
 }
 
@@ -158,7 +185,7 @@ func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 }
 
 func (v *server) proxies(ctx context.Context) ([]Proxy, error) {
-	rows, err := v.pool().QueryContext(ctx, "SELECT `id`, `host`, CAST(UNIX_TIMESTAMP(CONVERT_TZ(`since`, '+00:00', @@session.time_zone)) * 1000000 AS SIGNED), "+
+	rows, err := v.pool().QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
 		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+v.table.proxies+" ORDER BY `since`, `id`")
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return nil, nil
@@ -171,7 +198,7 @@ func (v *server) proxies(ctx context.Context) ([]Proxy, error) {
 	for rows.Next() {
 		var p Proxy
 		var since, silent int64
-		if err := rows.Scan(&p.ID, &p.Host, &since, &silent, &p.Version, &p.Sequences, &p.Held); err != nil {
+		if err := rows.Scan(&p.ID, &p.Host, &p.process, &since, &silent, &p.Version, &p.Sequences, &p.Held); err != nil {
 			return nil, fmt.Errorf("read table %s: %w", v.table.proxies, err)
 		}
 		p.Since, p.Silent = time.UnixMicro(since).UTC(), time.Duration(silent)*time.Microsecond

@@ -1,0 +1,71 @@
+package sequence
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A proxy that was killed is not waited for once another was started on its machine. One elsewhere may live.
+func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	self := processName()
+	started, ok := processStart(child.Process.Pid)
+	if self == "" || !ok {
+		t.Fatalf("this process is %q and its child was started at %q, %v", self, started, ok)
+	}
+	fields := strings.Fields(self)
+	living := strings.Join([]string{fields[0], fields[1], strconv.Itoa(child.Process.Pid), started}, " ")
+	if processIsDead(self) || processIsDead(living) {
+		t.Error("a living process is taken for dead")
+	}
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	dead := strings.Join([]string{fields[0], fields[1], strconv.Itoa(ended.Process.Pid), started}, " ")
+	again := strings.Join([]string{fields[0], fields[1], fields[2], "17"}, " ") // its number is another's now
+	elsewhere := strings.Join([]string{"another-boot", fields[1], strconv.Itoa(ended.Process.Pid), started}, " ")
+
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	first := p.open(t)
+	mustTake(t, first, "photos", 1)
+	for id, process := range map[string]string{
+		"living": living, "dead": dead, "again": again, "elsewhere": elsewhere, "unknown": "", "odd": "a b c d",
+	} {
+		p.exec(t, "INSERT INTO sequence_proxy (id, host, process, since, heartbeat, version) VALUES (?, 'here', ?, UTC_TIMESTAMP(), UTC_TIMESTAMP(), 0)", id, process)
+	}
+	second := p.open(t)
+	mustTake(t, second, "photos", 1)
+	all, err := second.Proxies(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := make(map[string]bool)
+	for _, one := range all {
+		left[one.ID] = true
+		if one.Silent < 0 || one.Stale() {
+			t.Errorf("got %+v, want one that was heard of just now", one)
+		}
+	}
+	for id, want := range map[string]bool{
+		"living": true, "dead": false, "again": false, "elsewhere": true, "unknown": true, "odd": true,
+		first.server.registry.id: true, second.server.registry.id: true,
+	} {
+		if left[id] != want {
+			t.Errorf("entry %s is there: %v, want %v", id, left[id], want)
+		}
+	}
+
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait()
+	if !processIsDead(living) {
+		t.Error("a process that was killed is taken for living")
+	}
+}
