@@ -1,0 +1,42 @@
+package proxy_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestTheSessionOnThePageOfSequencesIsWhatComesOut(t *testing.T) {
+	page, err := os.ReadFile("../docs/sequences.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "\n## A session\n")
+	_, rest, _ = strings.Cut(rest, "\n```\n")
+	session, _, ok := strings.Cut(rest, "```\n")
+	steps := strings.Split("\n"+session, "\n> ")[1:]
+	if !ok || len(steps) < 10 {
+		t.Fatalf("found %d statements on the page, want more", len(steps))
+	}
+	e := newEnv(t, setup{Shards: 2})
+	for i, key := range []string{"70", "900"} {
+		e.Servers[i].Exec(t, "USE "+e.Schemas[i], "CREATE TABLE photos (id BIGINT UNSIGNED PRIMARY KEY)", "INSERT INTO photos VALUES ("+key+")")
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	for _, step := range steps {
+		statement, want, _ := strings.Cut(step, ";\n")
+		var lines []string
+		if strings.Contains(strings.ToUpper(statement[:6]), "INSERT") {
+			exec(t, e.DirectConn(t, 0, e.Schemas[0], nil), statement)
+		} else {
+			_, rows := table(t, c, statement)
+			for _, row := range rows {
+				lines = append(lines, strings.Join(row, " | "))
+			}
+		}
+		got := strings.NewReplacer(e.Schemas[0], "album0", e.Schemas[1], "album1").Replace(strings.Join(lines, "\n"))
+		if got != strings.TrimSpace(want) {
+			t.Errorf("%s\ngot  %s\nwant %s", statement, got, want)
+		}
+	}
+}
