@@ -387,3 +387,47 @@ func TestTheColumnOfLastvalIsMariaDBs(t *testing.T) {
 	p.same(protocol.ComResetConn, "")
 	p.same(protocol.ComQuery, "SELECT LASTVAL(s)")
 }
+
+// Wherever NEXTVAL('photos') gives numbers, every other spelling gives as many, and where that is an
+// error so are they.
+func TestEverySpellingDoesInEveryPlaceWhatNextvalDoes(t *testing.T) {
+	o := newOracle(t, setup{}, append([]string{
+		"CREATE TABLE three (id BIGINT UNSIGNED, n BIGINT UNSIGNED)", "INSERT INTO three (n) VALUES (1), (2), (3)",
+		"CREATE TABLE made (id BIGINT UNSIGNED PRIMARY KEY, n BIGINT UNSIGNED)", "CREATE PROCEDURE keep(n BIGINT UNSIGNED) SELECT n",
+	}, photosTables...)...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], multi)
+	type outcome struct {
+		failed bool
+		taken  uint64
+	}
+	run := func(text string) outcome {
+		t.Helper()
+		before := o.nextNumber(t, "photos")
+		got := answers(t, c, text)
+		return outcome{strings.HasPrefix(got, "error"), o.nextNumber(t, "photos") - before}
+	}
+	for _, place := range []string{
+		"SELECT %s AS a", "SELECT %s AS a, n FROM three", "SELECT n, %s FROM three x WHERE n > 1 ORDER BY n DESC", "SELECT %s + 1 FROM three", "SELECT (SELECT %s) + 1",
+		"INSERT INTO made (id) VALUES (%s), (%s)", "INSERT INTO made SET id = %s", "REPLACE INTO made VALUES (%s, 1)", "INSERT INTO made (id, n) SELECT %s, 5",
+		"INSERT IGNORE INTO made (id) VALUES (%s) ON DUPLICATE KEY UPDATE n = 1", "INSERT INTO made (id, n) SELECT %s, n FROM three", "UPDATE three SET id = %s",
+		"DELETE FROM three WHERE id = %s + 1000000", "SET @a = %s", "DO %s", "CALL keep(%s)", "SELECT 1; SELECT %s AS a; SELECT 2", "SELECT * FROM (SELECT %s AS a) d",
+		"WITH x AS (SELECT 1 AS one) SELECT %s, one FROM x", "PREPARE p FROM 'SELECT %s AS a'", "SELECT %s UNION SELECT %s",
+	} {
+		want := run(strings.ReplaceAll(place, "%s", "NEXTVAL(photos)"))
+		for _, spelling := range []string{"NEXT VALUE FOR photos", "photos.NEXTVAL", "NEXT VALUE FOR MYCATSEQ_photos", "NEXTVAL(" + o.SequenceSchema + ".photos)", "NEXTVAL(photos, 7)"} {
+			want := want
+			if strings.Contains(spelling, ", 7)") {
+				want.taken *= 7
+			}
+			text := strings.ReplaceAll(place, "%s", spelling)
+			if got := run(text); got != want {
+				t.Errorf("%s: got %+v, want %+v as with NEXTVAL(photos)", text, got, want)
+			}
+		}
+	}
+	// No number is in two rows.
+	if got := answers(t, c, "SELECT COUNT(*) - COUNT(DISTINCT id) AS twice FROM made"); got != "twice: 0" {
+		t.Errorf("got %s", got)
+	}
+}
