@@ -171,5 +171,16 @@ func TestANumberInEveryPlaceIsWhatLastInsertIDWouldBe(t *testing.T) {
 			"SELECT * FROM keyless",
 		}},
 	}
+	if o.Servers[0].IsMariaDB() {
+		scripts = append(scripts, script{"VALUES", []string{
+			"VALUES (1, 2), («NEXTVAL('photos')», «NEXTVAL('photos')» + 1), (3, «NEXTVAL('other')») ORDER BY 1", left,
+			"SELECT 1 AS a UNION ALL VALUES («NEXTVAL('photos')»), («NEXTVAL('photos')»)", left,
+		}})
+	} else {
+		scripts = append(scripts, script{"VALUES", []string{
+			"VALUES ROW(«NEXTVAL('photos')», 2), ROW(«NEXTVAL('photos')», «NEXTVAL('other')») ORDER BY 1 LIMIT 5", left,
+			"SELECT 1 AS a UNION ALL VALUES ROW(«NEXTVAL('photos')»), ROW(«NEXTVAL('photos')»)", left,
+		}})
+	}
 	o.run(t, scripts)
 }

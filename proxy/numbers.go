@@ -47,6 +47,9 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 				}
 				served = false
 			}
+			if served && st.Kind == statement.Values && call.Row == 0 && s.likeMariaDB() {
+				return plan, refusedForm("NEXTVAL in the first row of VALUES, which names the columns,")
+			}
 			if served && call.Place == statement.PlaceNever && call.Markers() > 0 {
 				return plan, refusedForm("NEXTVAL with a parameter (?) in EXPLAIN")
 			}

@@ -33,7 +33,7 @@ func (a *analyzer) head() bool {
 	case kwWith:
 		return a.dml(With, "")
 	case kwValues:
-		return a.dml(Values, "NEXTVAL in VALUES")
+		return a.values()
 	case kwSet:
 		return a.set()
 	case kwUse:
@@ -148,6 +148,12 @@ func (a *analyzer) dml(k Kind, refusal string) bool {
 	return a.scan()
 }
 
+// values reads VALUES (...), (...), the statement.
+func (a *analyzer) values() bool {
+	a.ins.row = -1
+	return a.dml(Values, "")
+}
+
 // relayed reads a statement that goes to the server as it is: words, no calls.
 func (a *analyzer) relayed(k Kind) bool {
 	a.st.Kind = k
@@ -197,7 +203,7 @@ func (a *analyzer) parenthesised() bool {
 	case kwWith:
 		return a.dml(With, "")
 	case kwValues:
-		return a.dml(Values, "NEXTVAL in VALUES")
+		return a.dml(Values, "NEXTVAL in VALUES in parentheses")
 	}
 	return a.other()
 }

@@ -14,6 +14,10 @@ func (a *analyzer) place(c *FuncCall) {
 		}
 	}
 	switch a.st.Kind {
+	case Values:
+		if a.depth == 0 {
+			a.note("NEXTVAL behind the rows of VALUES")
+		}
 	case Update, Delete:
 		c.Place = PlaceChange
 		for i := 1; i <= a.depth; i++ {

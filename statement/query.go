@@ -81,6 +81,9 @@ func (a *analyzer) openLevel() {
 		return
 	}
 	top := parent.top && parent.empty
+	if a.depth == 0 && a.st.Kind == Values {
+		a.ins.row++
+	}
 	if a.depth == 0 && a.ins.on {
 		switch {
 		case a.ins.source == fromValues && a.part == partMain:

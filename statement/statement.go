@@ -238,7 +238,8 @@ type FuncCall struct {
 	// Statement is the index of the statement the call stands in, among those of the
 	// text that are not empty.
 	Statement int
-	// Row is the index of the VALUES tuple the call stands in, else 0.
+	// Row is the index of the VALUES tuple the call stands in, of INSERT, REPLACE or the
+	// statement VALUES; else 0.
 	Row int
 	// Item is the index into Statement.Items of the innermost item around the
 	// call, or -1.
