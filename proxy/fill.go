@@ -131,6 +131,30 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 	return bindingOf(list, schema, string(name), c.Hello().FoldsTables), nil
 }
 
+// boundLong refuses a text too long to be analysed that begins with an INSERT into a
+// table with a bound column. sql is its beginning.
+func (s *session) boundLong(sql []byte) error {
+	t, ok := statement.BeginsInsert(sql, s.state.mode)
+	if !ok || s.srv.opts.Shards.Default() == nil {
+		return nil
+	}
+	s.srv.awaitOwners()
+	bound := s.srv.bound()
+	if bound == nil || len(bound.named(t.Name)) == 0 && ascii(t.Name) {
+		return nil
+	}
+	c, err := s.attach()
+	if err != nil {
+		return err
+	}
+	b, err := s.binding(c, &t)
+	if err != nil || b == nil {
+		return err
+	}
+	return notSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once",
+		b.Table, b.Column, b.Sequence, s.srv.opts.MaxStatement)
+}
+
 // filled handles a text that may have to be filled in.
 func (s *session) filled(sql []byte) error {
 	var err error
@@ -162,6 +186,17 @@ func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 		if b == nil {
 			continue
 		}
+		switch t.Kind {
+		case statement.Insert, statement.Replace:
+		case statement.Load:
+			if err := s.planLoad(t, b); err != nil {
+				return nil, err
+			}
+			continue
+		default:
+			return nil, notSupported("INSERT into %s, whose column %s is filled from sequence %s, as a part of another statement is not supported: send it alone",
+				b.Table, b.Column, b.Sequence)
+		}
 		k, err := s.planKey(c, sql, t, b, prepared)
 		if err != nil {
 			return nil, err
@@ -175,6 +210,18 @@ func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 	}
 	f.columnsCached = s.columnsCached
 	return f, nil
+}
+
+// planLoad refuses LOAD DATA without the bound column: the numbers would be the server's.
+// With it the file has them.
+func (s *session) planLoad(t *statement.TableRef, b *Binding) error {
+	in := &s.insertion
+	read := in.ReadLoad(t)
+	if read && (len(in.Columns) == 0 || in.Column(s.sameColumn(b.Column)) >= 0) {
+		return nil
+	}
+	return notSupported("LOAD DATA into %s without its column %s, which is filled from sequence %s, is not supported: take as many numbers with SELECT NEXTVAL('%s', n), "+
+		"and SET %s from them", b.Table, b.Column, b.Sequence, b.Sequence, b.Column)
 }
 
 // unreadable is the error for a text into a bound table that is not understood: the

@@ -61,7 +61,14 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		if held {
 			return false, nil
 		}
-		c, err = s.attachForUnread()
+		text := b[protocol.HeaderSize+1:]
+		if s.login.Capabilities.Has(protocol.QueryAttributes) {
+			n, _ := protocol.CutAttributes(text)
+			text = text[n:]
+		}
+		if err = s.boundLong(text); err == nil {
+			c, err = s.attachForUnread()
+		}
 	default:
 		if held {
 			return false, nil

@@ -76,6 +76,7 @@ func (a *analyzer) head() bool {
 		}
 		a.explained()
 		a.refusal = refusalInAnalyze
+		a.hiddenInsert() // MariaDB's ANALYZE runs the statement
 		return a.relayedFromHere(Explain)
 	case kwCall:
 		return a.call()
@@ -216,12 +217,9 @@ func (a *analyzer) insert(k Kind) bool {
 	st.levels[0].names = false
 	st.levels[0].empty = false
 	for {
-		a.advance()
-		switch a.kw {
-		case kwLowPriority, kwHighPriority, kwDelayed, kwIgnore, kwInto:
-			continue
+		if a.advance(); !insertOption(a.kw) {
+			break
 		}
-		break
 	}
 	// The table's name, whatever word it is.
 	p, named := a.tableName(a.lexer, k)
@@ -353,6 +351,7 @@ func (a *analyzer) load() bool {
 	if p.kw == kwLocal {
 		a.st.Words |= LocalInfile
 	}
+	a.loadedTable()
 	return a.dml(Load, name)
 }
 

@@ -118,6 +118,42 @@ func (in *Insertion) Read(t *TableRef) bool {
 	return in.Source != InsertUnknown && !l.bad && !l.seenCond
 }
 
+// ReadLoad is Read for LOAD DATA and LOAD XML: Columns are those that it names, in the
+// list of what the file has, and behind SET.
+func (in *Insertion) ReadLoad(t *TableRef) bool {
+	in.Source, in.Columns = InsertUnknown, in.Columns[:0]
+	l := &in.l
+	for l.end < t.End && l.kind != tEOF || l.pos == 0 {
+		in.next()
+	}
+	if l.end != t.End {
+		return false
+	}
+	for in.next(); l.kind != tEOF && !l.is(';'); in.next() {
+		switch {
+		case in.isWord("partition"):
+			if in.next(); !l.is('(') || !in.skipParentheses() {
+				return false
+			}
+		case l.is('('):
+			for !l.is(')') {
+				in.next()
+				if l.kind == tUserVar {
+					in.next()
+				} else if !l.is(')') && !in.column() {
+					return false
+				}
+				if !l.is(',') && !l.is(')') {
+					return false
+				}
+			}
+		case l.kw == kwSet && len(in.Columns) > 0:
+			return in.assignments() && !l.bad && !l.seenCond
+		}
+	}
+	return !l.bad && !l.seenCond
+}
+
 // Column returns the index of the column that same says is the one, or -1.
 func (in *Insertion) Column(same func(name []byte) bool) int {
 	for i := range in.Columns {

@@ -248,6 +248,34 @@ func TestMarkersAreCountedInFrontOfValuesAndRowEnds(t *testing.T) {
 	}
 }
 
+func TestTheColumnsThatLoadDataNames(t *testing.T) {
+	for _, c := range []struct{ sql, want string }{
+		{"load data infile 'x' into table t", ""},
+		{"load data local infile 'x' ignore into table t partition (p0) character set utf8mb4 fields terminated by ',' enclosed by '(' lines starting by ')' ignore 1 lines (a, @b, `c`)", "a c"},
+		{"load data infile 'x' into table t (a, @b) set id = @b, t.d = f(1, 2)", "a id d"},
+		{"load data infile 'x' into table t ()", ""},
+		{"load data infile 'x' into table t (a b)", "unknown"},
+		{"load data infile 'x' into table t (a) set id", "unknown"},
+		{"load xml infile 'x' into table t rows identified by '<row>' (a)", "a"},
+	} {
+		var st Statement
+		var in Insertion
+		st.Analyze([]byte(c.sql), Mode{})
+		in.ReadInserts([]byte(c.sql), Mode{})
+		got := "unknown"
+		if in.ReadLoad(st.Table()) {
+			var names []string
+			for _, column := range in.Columns {
+				names = append(names, string(column.Name))
+			}
+			got = strings.Join(names, " ")
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.sql, got, c.want)
+		}
+	}
+}
+
 func TestTheInsertsOfATextAreReadInTurn(t *testing.T) {
 	const sql = "/* x */; insert into a (b) values (1); select 1; replace into c set d = 2; update x set y = 1; insert into e select 1; insert into f values (3),(4)"
 	var st Statement
@@ -291,7 +319,11 @@ func FuzzInsertion(f *testing.F) {
 		end := 0
 		for i := range st.Tables {
 			table := &st.Tables[i]
-			if table.Kind == Update {
+			if table.Kind == Load {
+				in.ReadLoad(table)
+				return
+			}
+			if table.Kind != Insert && table.Kind != Replace {
 				continue
 			}
 			if table.Begin < end || table.Start < table.Begin || table.End <= table.Start || table.End > len(sql) {

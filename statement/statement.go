@@ -271,7 +271,9 @@ type Item struct {
 
 // TableRef is the table that an INSERT, REPLACE or UPDATE changes.
 type TableRef struct {
-	// Kind is Insert, Replace or Update.
+	// Kind is Insert, Replace, Update or Load; Other for an INSERT or REPLACE that is
+	// a part of another statement (ANALYZE INSERT, SET STATEMENT ... FOR INSERT), or has
+	// code in front of the name that not every server runs.
 	Kind Kind
 	// Statement counts the statements in front, in a text of several; empty ones
 	// do not count.
@@ -447,9 +449,8 @@ type Statement struct {
 	Kill KillTarget
 	// Sequence is filled for statements that are AboutSequences.
 	Sequence SequenceDDL
-	// Tables are the tables of INSERT, REPLACE and UPDATE, in order: those of
-	// every one that is a statement of its own and names one table without
-	// alias, joins and code that not every server runs. See Table.
+	// Tables are the tables that INSERT, REPLACE, LOAD DATA and UPDATE change, in
+	// order; of UPDATE only where it names one table without alias and joins. See Table.
 	Tables []TableRef
 
 	rare   bool // Kill or Sequence is filled
@@ -458,7 +459,7 @@ type Statement struct {
 	arena  []byte
 }
 
-// Table returns the table of a text that is one INSERT, REPLACE or UPDATE, or nil
+// Table returns the table of a text that is one INSERT, REPLACE, UPDATE or LOAD, or nil
 // if it is none, or names its table in an unusual way. It belongs to st.
 func (st *Statement) Table() *TableRef {
 	if len(st.Tables) == 1 && st.Tables[0].Kind == st.Kind {

@@ -1,5 +1,7 @@
 package statement
 
+import "bytes"
+
 // tableName reads the name of the table that a statement changes, whatever words
 // it is of, and records it. name is its first token, and last its last. It is false
 // if there is none.
@@ -22,8 +24,11 @@ func (a *analyzer) tableName(name lexer, k Kind) (last lexer, named bool) {
 		parts++
 	}
 	// Of a name in three parts nobody knows what the first is.
-	if parts != 1 && parts != 2 || name.seenCond || name.bad {
+	if parts != 1 && parts != 2 || name.bad || name.seenCond && k == Update {
 		return name, true
+	}
+	if name.seenCond {
+		t.Kind = Other
 	}
 	if parts == 2 {
 		t.Schema = a.st.decode(first)
@@ -47,4 +52,65 @@ func (a *analyzer) updatedTable() {
 	if last.next(); last.kw != kwSet || last.seenCond {
 		a.st.Tables = a.st.Tables[:before]
 	}
+}
+
+// hiddenInsert looks ahead to the table of an INSERT or REPLACE that is a part of a
+// statement of another kind, behind the current token.
+func (a *analyzer) hiddenInsert() {
+	p := a.lexer
+	for p.kw != kwInsert && p.kw != kwReplace {
+		if p.kind == tEOF || p.is(';') || p.kw == kwSelect {
+			return
+		}
+		p.next()
+	}
+	for p.next(); insertOption(p.kw); p.next() {
+		// [LOW_PRIORITY | ...] [IGNORE] [INTO]
+	}
+	a.tableName(p, Other)
+}
+
+// loadedTable looks ahead to the table of LOAD DATA and LOAD XML.
+func (a *analyzer) loadedTable() {
+	p := a.lexer
+	for p.kind != tEOF && !p.is(';') {
+		into := p.kw == kwInto
+		if p.next(); into && p.kw == kwTable {
+			p.next()
+			a.tableName(p, Load)
+			return
+		}
+	}
+}
+
+// insertOption reports whether a word may stand between INSERT and the table's name.
+func insertOption(kw keyword) bool {
+	switch kw {
+	case kwLowPriority, kwHighPriority, kwDelayed, kwIgnore, kwInto:
+		return true
+	}
+	return false
+}
+
+// BeginsInsert returns the table of a text that begins with an INSERT or REPLACE, of
+// which sql is no more than the beginning. The names are in memory of their own.
+func BeginsInsert(sql []byte, mode Mode) (t TableRef, ok bool) {
+	if mode.Charset >= Unsupported {
+		return t, false
+	}
+	var st Statement
+	a := analyzer{lexer: lexer{src: sql, mode: mode}, st: &st}
+	a.next()
+	if a.kw != kwInsert && a.kw != kwReplace {
+		return t, false
+	}
+	for a.next(); insertOption(a.kw); a.next() {
+	}
+	a.tableName(a.lexer, Insert)
+	if len(st.Tables) == 0 {
+		return t, false
+	}
+	t = st.Tables[0]
+	t.Schema, t.Name = bytes.Clone(t.Schema), bytes.Clone(t.Name)
+	return t, true
 }

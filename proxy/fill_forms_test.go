@@ -1,0 +1,220 @@
+package proxy_test
+
+import (
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/mysqltest"
+	"seqproxy/proxy"
+	"seqproxy/sequence"
+)
+
+// Without AUTO_INCREMENT on the column there is no direct run that would leave it out:
+// what counts is what LAST_INSERT_ID(n) in its place does.
+func TestKeysWithoutAutoIncrementAreFilledIn(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos),
+		"CREATE TABLE photos (title VARCHAR(100) NOT NULL DEFAULT '', id BIGINT UNSIGNED NOT NULL PRIMARY KEY, parent BIGINT UNSIGNED)",
+		"CREATE TABLE child (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, photo BIGINT UNSIGNED)",
+	)
+	const all = "SELECT * FROM photos ORDER BY id"
+	o.run(t, []script{
+		{"text", []string{
+			"INSERT INTO photos (title) VALUES ('a') => INSERT INTO photos (title, id) VALUES ('a', LAST_INSERT_ID({p1}))", left,
+			"INSERT INTO photos VALUES ('b', NULL, 7), ('c', 0, 8) => INSERT INTO photos VALUES ('b', LAST_INSERT_ID({p1}), 7), ('c', {p2}, 8)", left,
+			"INSERT INTO photos SET title = 'd' => INSERT INTO photos SET title = 'd', id = LAST_INSERT_ID({p1})", left,
+			"INSERT INTO photos (id, title) VALUES (50, 'e'), (DEFAULT, 'f') => INSERT INTO photos (id, title) VALUES (50, 'e'), (LAST_INSERT_ID({p1}), 'f')", left,
+			"INSERT INTO photos (title, parent) VALUES ('g', «NEXTVAL('other')»), ('h', «NEXTVAL('other')») => " +
+				"INSERT INTO photos (title, parent, id) VALUES ('g', {o1}, LAST_INSERT_ID({p1})), ('h', {o2}, {p2})", left,
+			"INSERT INTO photos (title, parent) VALUES ('i', «NEXTVAL('photos')») => INSERT INTO photos (title, parent, id) VALUES ('i', {p1}, LAST_INSERT_ID({p2}))", left,
+			"INSERT INTO photos (id, parent) VALUES («NEXTVAL('photos')», 1)", left,
+			"SET @n = NULL, @z = 0, @five = 5",
+			"INSERT INTO photos (id, title) VALUES (@n, 'j'), (@z, 'k'), (@five, 'l') => INSERT INTO photos (id, title) VALUES (LAST_INSERT_ID({p1}), 'j'), ({p2}, 'k'), (@five + 0 * {p3}, 'l')", left,
+			"INSERT INTO photos (title) VALUES ('m'); INSERT INTO child (photo) VALUES (LAST_INSERT_ID()) => " +
+				"INSERT INTO photos (title, id) VALUES ('m', LAST_INSERT_ID({p1})); INSERT INTO child (photo) VALUES (LAST_INSERT_ID())",
+			left,
+			"INSERT INTO photos (title) VALUES ('n'); INSERT INTO photos (parent) VALUES (LAST_INSERT_ID()); SELECT LAST_INSERT_ID() => " +
+				"INSERT INTO photos (title, id) VALUES ('n', LAST_INSERT_ID({p1})); INSERT INTO photos (parent, id) VALUES (LAST_INSERT_ID(), LAST_INSERT_ID({p2})); SELECT LAST_INSERT_ID()",
+			left,
+			"INSERT INTO photos (id) VALUES (?)",
+			all,
+			"SELECT * FROM child",
+		}},
+	})
+}
+
+func TestWhatCannotBeFilledInIsRefused(t *testing.T) {
+	o := newOracle(t, setup{Proxy: func(opts *proxy.Options) {
+		opts.Bindings = []proxy.Binding{filledPhotos, {Table: "Upper", Column: "id", Sequence: "photos"}}
+		opts.MaxStatement = 1 << 16
+	}}, append([]string{"CREATE TABLE `Upper` (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "CREATE TABLE `upper` (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"}, filledTables...)...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	refused := []string{
+		"INSERT INTO photos (title) SELECT 'x'",
+		"INSERT INTO photos (title) (SELECT title FROM photos)",
+		"REPLACE INTO photos (title) WITH c AS (SELECT 'x') SELECT * FROM c",
+		"INSERT INTO photos (id, title) VALUES (IF(1, NULL, 1), 'x')",
+		"INSERT INTO photos (id, title) VALUES ((SELECT NULL), 'x')",
+		"INSERT INTO photos (id, title) VALUES (@x := NULL, 'x')",
+		"INSERT INTO photos SET id = COALESCE(NULL, 0)",
+		"LOAD DATA INFILE 'nowhere' INTO TABLE photos (title)",
+		"PREPARE s FROM 'INSERT INTO photos (title) VALUES (''x'')'",
+		"SELECT 1; INSERT INTO photos (title, parent) VALUES ('x', LAST_INSERT_ID()), ('y', LAST_INSERT_ID())",
+		"INSERT INTO photos (title) VALUES ('" + strings.Repeat("x", 1<<16) + "')",
+	}
+	if o.Servers[0].IsMariaDB() {
+		refused = append(refused, "ANALYZE INSERT INTO photos (title) VALUES ('x')", "SET STATEMENT max_statement_time = 1 FOR INSERT INTO photos (title) VALUES ('x')",
+			"EXECUTE IMMEDIATE 'INSERT INTO photos (title) VALUES (''x'')'")
+	}
+	multi := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
+	for _, text := range refused {
+		on := c
+		if strings.Contains(text, ";") {
+			on = multi
+		}
+		wantError(t, on, 1235, text)
+	}
+	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE id > 2"); got != "0" {
+		t.Errorf("rows: got %s, want 0", got)
+	}
+	// What needs no number, or is no table of that name, goes its way.
+	exec(t, c,
+		"INSERT INTO photos (id, title) SELECT id + 10, title FROM photos",
+		"INSERT INTO photos SELECT id + 20, title, parent, NULL FROM photos WHERE id < 3",
+		"INSERT INTO photos (id, title) VALUES (5, 'x')",
+		"UPDATE photos SET title = 'y' WHERE id = 5",
+		"EXPLAIN INSERT INTO photos (title) VALUES ('x')",
+	)
+	if got := value(t, c, "SELECT GROUP_CONCAT(id ORDER BY id) FROM photos"); got != "1,2,5,11,12,21,22" {
+		t.Errorf("rows: got %s", got)
+	}
+	if value(t, c, "SELECT @@lower_case_table_names") == "0" {
+		exec(t, c, "INSERT INTO `upper` (a) VALUES (1)", "INSERT INTO `Upper` (a) VALUES (1)")
+		if lower, upper := value(t, c, "SELECT id FROM `upper`"), value(t, c, "SELECT id FROM `Upper`"); lower != "1" || len(upper) != 4 {
+			t.Errorf("tables that differ in letter case: got ids %s and %s, want only the second to be filled", lower, upper)
+		}
+	}
+}
+
+func TestRowsOfOneStatementAreAsFarApartAsDriversThink(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	ids := func() string {
+		t.Helper()
+		got := value(t, c, "SELECT GROUP_CONCAT(id ORDER BY id) FROM photos WHERE id > 2")
+		exec(t, c, "DELETE FROM photos WHERE id > 2")
+		return got
+	}
+	three := func(step uint64) string {
+		first := o.nextNumber(t, "photos")
+		return fmt.Sprintf("%d,%d,%d", first, first+step, first+2*step)
+	}
+	insert := func(on *sql.Conn) { exec(t, on, "INSERT INTO photos (title) VALUES ('a'), ('b'), ('c')") }
+	for _, step := range []uint64{1, 5, 1} {
+		exec(t, c, fmt.Sprintf("SET auto_increment_increment = %d, auto_increment_offset = 3", step))
+		want := three(step)
+		insert(c)
+		if got := ids(); got != want {
+			t.Errorf("auto_increment_increment %d: got %s, want %s", step, got, want)
+		}
+	}
+	// What a procedure sets is noticed.
+	exec(t, c, "CREATE PROCEDURE seven() SET SESSION auto_increment_increment = 7", "CALL seven()")
+	want := three(7)
+	insert(c)
+	if got := ids(); got != want {
+		t.Errorf("after a procedure: got %s, want %s", got, want)
+	}
+	prepared, err := c.PrepareContext(t.Context(), "INSERT INTO photos (title) VALUES (?), (?), (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prepared.Close()
+	want = three(7)
+	if _, err := prepared.ExecContext(t.Context(), "a", "b", "c"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(); got != want {
+		t.Errorf("prepared: got %s, want %s", got, want)
+	}
+	if _, err := o.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "photos", OrReplace: true, Increment: 2}); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, c, 1235, "INSERT INTO photos (title) VALUES ('a'), ('b'), ('c')", "INCREMENT")
+	exec(t, c, "SET auto_increment_increment = 4")
+	first := o.nextNumber(t, "photos")
+	insert(c)
+	if got, want := ids(), fmt.Sprintf("%d,%d,%d", first, first+4, first+8); got != want {
+		t.Errorf("a sequence by 2, rows by 4: got %s, want %s", got, want)
+	}
+}
+
+func TestAStaleListOfColumnsPutsNoNumberIntoAnother(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	c, direct := o.Conn(t, o.Schemas[0], nil), o.DirectConn(t, 0, o.Schemas[0], nil)
+	insert := func(want string) {
+		t.Helper()
+		first := o.nextNumber(t, "photos")
+		exec(t, c, "INSERT INTO photos VALUES (NULL, 't', 7, NULL)")
+		if got := value(t, c, fmt.Sprintf("SELECT CONCAT_WS(' ', title, parent, n) FROM photos WHERE id >= %d", first)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	insert("t 7")
+	// By somebody who does not come through the proxy, within the second.
+	exec(t, direct, "ALTER TABLE photos DROP COLUMN n")
+	_, err := c.ExecContext(t.Context(), "INSERT INTO photos VALUES (NULL, 't', 7, NULL)")
+	checkError(t, "a column less", err, 1136)
+	exec(t, c, "INSERT INTO photos VALUES (NULL, 't', 8)")
+	exec(t, direct, "ALTER TABLE photos ADD COLUMN m INT FIRST")
+	exec(t, c, "INSERT INTO photos VALUES (9, NULL, 't', 8)")
+	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE m = 9 AND id > 1000"); got != "1" {
+		t.Errorf("rows with the new column: got %s, want 1", got)
+	}
+	exec(t, direct, "ALTER TABLE photos MODIFY COLUMN m INT AFTER parent")
+	// Whatever becomes of the order of the others, which is that of a second ago: the number is in id.
+	exec(t, c, "INSERT INTO photos VALUES (9, NULL, 't', 8)")
+	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE parent > 1000 OR m > 1000"); got != "0" {
+		t.Errorf("rows with a number in another column: got %s, want 0", got)
+	}
+	exec(t, direct, "DROP TABLE photos", "CREATE TABLE photos (a INT, b INT)")
+	exec(t, c, "INSERT INTO photos VALUES (NULL, 1)", "INSERT INTO photos (a) VALUES (2)")
+	if got := value(t, c, "SELECT CONCAT(COUNT(*), ' ', COUNT(a)) FROM photos"); got != "2 1" {
+		t.Errorf("a table of that name without the column: got %s, want its rows as they were given", got)
+	}
+}
+
+func TestRowsOnSeveralShardsHaveKeysOfOneSequence(t *testing.T) {
+	o := newOracle(t, setup{
+		Servers: []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)},
+		Proxy:   func(opts *proxy.Options) { opts.Bindings = []proxy.Binding{filledPhotos} },
+	})
+	seen := map[string]string{}
+	for i, schema := range o.Schemas {
+		o.Servers[i].Exec(t, append([]string{"USE " + schema}, filledTables...)...)
+	}
+	c := o.Conn(t, o.Schemas[0], nil)
+	for i := range 6 {
+		schema := o.Schemas[i%2]
+		exec(t, c, "USE "+schema, "INSERT INTO photos (title) VALUES ('a'), ('b')")
+		id := value(t, c, "SELECT LAST_INSERT_ID()")
+		n, _ := strconv.Atoi(id)
+		for _, id := range []string{id, strconv.Itoa(n + 1)} {
+			if before, twice := seen[id]; twice {
+				t.Errorf("%s is in %s and %s", id, before, schema)
+			}
+			seen[id] = schema
+		}
+	}
+	exec(t, c, "USE "+o.Schemas[0], "INSERT INTO "+o.Schemas[0]+".photos (title) VALUES ('c')")
+	if id := value(t, c, "SELECT LAST_INSERT_ID()"); len(id) != 4 || seen[id] != "" {
+		t.Errorf("a qualified name: got %s", id)
+	}
+}
