@@ -18,24 +18,29 @@ import (
 // its place would be that of many rows. The text is the one in s.stmt; what of its calls
 // is to be replaced is in plan. No connection is attached yet, and no number taken.
 func (s *session) fillRows(sql []byte, plan callPlan) error {
+	if isCounted(&s.stmt, plan) {
+		return s.countRows(sql, plan)
+	}
 	if err := s.planFilled(&s.stmt, sql, &plan); err != nil {
 		return err
 	}
 	return s.rewrite(sql, plan)
 }
 
+// isCounted says whether the server has to count numbers off, in a change of rows.
+func isCounted(st *statement.Statement, plan callPlan) bool {
+	for i := range st.Calls {
+		if plan.served[i] && (st.Calls[i].Place == statement.PlaceSource || st.Calls[i].Place == statement.PlaceChange) {
+			return true
+		}
+	}
+	return false
+}
+
 // planFilled completes the plan of a text whose numbers are not one per call.
 func (s *session) planFilled(st *statement.Statement, sql []byte, plan *callPlan) error {
-	for i := range st.Calls {
-		if !plan.served[i] {
-			continue
-		}
-		switch st.Calls[i].Place {
-		case statement.PlaceSource:
-			return refusedForm("NEXTVAL in INSERT ... SELECT ... FROM")
-		case statement.PlaceChange:
-			return refusedForm("NEXTVAL in UPDATE or DELETE")
-		}
+	if isCounted(st, *plan) {
+		return refusedForm("NEXTVAL for each row of a prepared INSERT ... SELECT or UPDATE")
 	}
 	if err := s.knownAtPrepare(st, *plan); err != nil { // though there may be no row
 		return err

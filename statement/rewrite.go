@@ -35,13 +35,25 @@ const (
 	// AsPrevious is the value with the column that the call has, which is one of
 	// LastInsertID or LastInsertIDVariable, and no effect.
 	AsPrevious
+	// AsCounted counts from the connection's LAST_INSERT_ID() on, in steps of Step: each
+	// evaluation gives the next number and makes it LAST_INSERT_ID(). Where that is not one
+	// of those from Value to Bound the statement fails with error 1690, which no sql_mode
+	// makes a warning.
+	AsCounted
 )
+
+// CountedGuard is what AsCounted fails by: never a number, since an odd one has no room
+// for the largest beside it, and no constant, which a server might look at before. The
+// servers' messages name it in other letters.
+const CountedGuard = "(LAST_INSERT_ID()|1)+18446744073709551615"
 
 // Substitution is what Rewrite puts in the place of one call.
 type Substitution struct {
 	Replacement Replacement
 	// Value is written as a decimal literal, unless Param is set.
 	Value uint64
+	// Bound and Step are those of AsCounted.
+	Bound, Step uint64
 	// Null: the value is NULL. Only AsNullable can be.
 	Null bool
 	// Param writes a parameter marker in the literal's place: a hidden
@@ -93,6 +105,12 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 		default:
 			return append(s.value(append(dst, "NULLIF(LEAST("...)), ", 9223372036854775807), -1)"...)
 		}
+	case AsCounted:
+		dst = append(s.value(append(dst, "IF(LAST_INSERT_ID()>="...)), " AND LAST_INSERT_ID()<="...)
+		s.Value = s.Bound
+		dst = append(s.value(dst), ",LAST_INSERT_ID(LAST_INSERT_ID()+"...)
+		s.Value = s.Step
+		return append(append(s.value(dst), "),"...), CountedGuard+")"...)
 	case AsUnsigned:
 		return s.unsigned(dst)
 	case AsFurther:

@@ -1,0 +1,393 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// INSERT ... SELECT and UPDATE with a number for each row, of which the server alone knows
+// how many there are. A block of numbers is taken, and the server counts them off itself:
+// each evaluation is LAST_INSERT_ID(LAST_INSERT_ID()+1), from the number before the block
+// on, which a statement of ours sets.
+//
+// A value set before a statement may be lost, or be another's. It does no harm here: each
+// evaluation checks that its number is one of the block, and the whole statement fails if
+// it is not (statement.AsCounted). The block is this statement's alone and each
+// evaluation rises, however often the server evaluates the call for a row, so no two rows
+// have one number, wherever it began. What may come of it is a gap.
+//
+// A block that is too small makes the statement fail as a whole, and it is sent again
+// with a larger one. So it may be done only where a statement that fails leaves nothing:
+// in a transactional table without triggers, and without IGNORE. And the rows must be
+// what goes into the binary log: a replica that ran the text would count from elsewhere.
+
+// Bounds of a block.
+const (
+	firstBlock  = 1000
+	blockGrowth = 10
+	lastBlock   = 10_000_000
+)
+
+// counted is what is known of such a statement.
+type counted struct {
+	name   []byte // of the sequence
+	calls  uint64 // in a row
+	size   uint64 // of the next block
+	auto   bool   // the table may generate values as well
+	insert bool
+
+	// The block.
+	first, last, step uint64
+	limited           error // why the block could not be larger
+}
+
+// countRows sends a text whose numbers the server counts off.
+func (s *session) countRows(sql []byte, plan callPlan) error {
+	st := &s.stmt
+	n, err := s.planCounted(st, sql, plan)
+	if err != nil {
+		return err
+	}
+	var previous previousID
+	if mixesIDs(st, plan) {
+		value, err := s.askPrevious(st.Words)
+		if err != nil {
+			return err
+		}
+		previous = previousID{true, value}
+	}
+	t := traitsOf(st)
+	t.movesLastID = false
+	c, err := s.attachWith(st, t)
+	if err != nil {
+		return err
+	}
+	if err := s.countable(c, st, sql, n); err != nil {
+		return err
+	}
+	subs := s.substitutions(st, plan, previous.needed)
+	s.setValues(subs, make([]number, len(subs)), previous.value)
+	for again := true; again; {
+		if err := s.takeBlock(c, n); err != nil {
+			return err
+		}
+		for i := range subs {
+			if plan.served[i] {
+				subs[i] = statement.Substitution{Replacement: statement.AsCounted, Value: n.first - n.step, Bound: n.last - n.step, Step: n.step}
+			}
+		}
+		size := s.splice(sql, subs, nil)
+		if size >= protocol.MaxFragment {
+			return errTooLong
+		}
+		protocol.PutHeader(s.own, size, 0)
+		s.state.lastOwn = ownNothing
+		if again, err = s.exchangeCounted(c, n); err != nil {
+			return err
+		}
+	}
+	s.noteDone(c, nil)
+	return nil
+}
+
+// planCounted looks at what the text alone tells.
+func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan) (*counted, error) {
+	n := &counted{insert: st.Kind != statement.Update}
+	for i := range st.Calls {
+		call := &st.Calls[i]
+		switch {
+		case !plan.served[i]:
+			continue
+		case call.Func != statement.Nextval:
+			return nil, refusedForm("NEXTVAL for each row beside LASTVAL or SETVAL")
+		case call.Name == nil:
+			return nil, refusedForm("NEXTVAL for each row of a sequence that a parameter names")
+		case call.Count > 1:
+			return nil, refusedForm("NEXTVAL for each row with a count")
+		case call.Place != statement.PlaceSource && call.Place != statement.PlaceChange:
+			return nil, refusedForm("NEXTVAL for each row beside one that is not")
+		}
+		if n.name == nil {
+			n.name = call.Name
+		}
+		same := bytes.Equal(n.name, call.Name)
+		if !same {
+			var err error
+			if same, err = s.srv.opts.Sequences.Same(&s.patience, n.name, call.Name); err != nil {
+				return nil, s.patience.over(err)
+			}
+		}
+		if !same {
+			return nil, refusedForm("NEXTVAL of two sequences for each row of INSERT ... SELECT or UPDATE")
+		}
+		n.calls++
+	}
+	limit, refusal := st.Counted(sql)
+	switch {
+	case refusal != "":
+		return nil, refusedForm(refusal)
+	case s.fill != nil || plan.fill != nil:
+		return nil, refusedForm("NEXTVAL for each row of a table with a column that is filled")
+	case s.state.nextTransaction:
+		return nil, notSupported("NEXTVAL for each row between SET TRANSACTION and its transaction is not supported: begin it first")
+	}
+	if err := s.knownAtPrepare(st, plan); err != nil { // though there may be no row
+		return nil, err
+	}
+	n.size = firstBlock
+	if limit > 0 {
+		n.size = min(limit*n.calls, lastBlock)
+	}
+	return n, nil
+}
+
+// countable asks the server whether the statement leaves nothing if it fails, and whether
+// its rows are what is replicated.
+func (s *session) countable(c *backend.Conn, st *statement.Statement, sql []byte, n *counted) error {
+	row, err := s.ownRow(c, "SELECT @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", 1, "the binary log's form")
+	if err != nil {
+		return err
+	}
+	if string(row[0]) != "0" {
+		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE with binlog_format other than ROW is not supported: " +
+			"a replica would have other numbers")
+	}
+	t := st.Table()
+	rows, err := s.ownQuery(c, "SHOW CREATE TABLE "+string(sql[t.Start:t.End]))
+	var refused *protocol.ServerError
+	switch {
+	case errors.As(err, &refused) && (refused.Code == mysql.ER_NO_SUCH_TABLE || refused.Code == mysql.ER_BAD_DB_ERROR || refused.Code == mysql.ER_NO_DB_ERROR):
+		return err // as the statement itself
+	case errors.As(err, &refused):
+		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE needs to know what its table is: %v", refused)
+	case err != nil:
+		return err
+	case len(rows) != 1 || len(rows[0]) < 2 || !isInnoDB(rows[0][1]):
+		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is supported in InnoDB's tables alone, not in the view or table %s: "+
+			"a statement that fails must leave nothing", t.Name)
+	}
+	n.auto = bytes.Contains(rows[0][1], []byte(" AUTO_INCREMENT"))
+	return s.noTriggers(c, t)
+}
+
+// noTriggers is an error if a table has triggers: they may write to tables without
+// transactions.
+func (s *session) noTriggers(c *backend.Conn, t *statement.TableRef) error {
+	show := "SHOW TRIGGERS"
+	if t.Schema != nil {
+		if !isASCII(t.Schema) && s.state.mode.Charset != statement.UTF8 {
+			return refusedForm("NEXTVAL for each row of a table whose schema's name is not in UTF-8")
+		}
+		show += " FROM `" + strings.ReplaceAll(string(t.Schema), "`", "``") + "`"
+	}
+	rows, err := s.ownQuery(c, show)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if len(row) < 3 || bytes.EqualFold(row[2], t.Name) || !isASCII(t.Name) && !isASCII(row[2]) {
+			return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is not supported in a table with triggers: "+
+				"a statement that fails must leave nothing (%s has %s)", t.Name, row[0])
+		}
+	}
+	return nil
+}
+
+func isASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// isInnoDB says whether SHOW CREATE TABLE is that of a table of InnoDB. The columns' lines
+// begin with spaces, and no line end stands in their comments.
+func isInnoDB(create []byte) bool {
+	_, options, ok := bytes.Cut(create, []byte("\n) ENGINE="))
+	return ok && bytes.HasPrefix(options, []byte("InnoDB"))
+}
+
+// takeBlock takes a block of n.size numbers and has c count from it.
+func (s *session) takeBlock(c *backend.Conn, n *counted) error {
+	first, step, err := s.srv.opts.Sequences.TakeRun(&s.patience, n.name, n.size)
+	for errors.Is(err, sequence.ErrExhausted) && n.size > 1 { // there may be enough for the rows
+		n.limited = s.patience.over(err)
+		n.size = max(n.size/blockGrowth, 1)
+		first, step, err = s.srv.opts.Sequences.TakeRun(&s.patience, n.name, n.size)
+	}
+	if err = s.patience.over(err); err != nil {
+		return err
+	}
+	n.first, n.step, n.last = first, step, first+(n.size-1)*step
+	if n.first < n.step { // there is no number a step before it
+		if n.size == 1 {
+			return s.takeBlock(c, n) // the next is larger
+		}
+		n.first += n.step
+	}
+	l := &s.state.lastID
+	if !l.pending {
+		if err := s.bringLastID(c, false); err != nil {
+			return err
+		}
+	}
+	before := strconv.FormatUint(n.first-n.step, 10)
+	row, err := s.ownRow(c, "SELECT LAST_INSERT_ID(), LAST_INSERT_ID("+before+")", 2, "LAST_INSERT_ID()")
+	if err != nil {
+		return err
+	}
+	if !l.pending {
+		previous, err := strconv.ParseUint(string(row[0]), 10, 64)
+		if err != nil {
+			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", c.Shard().Name(), err)
+		}
+		// It stays what it was unless the statement tells of another: the server's own is
+		// a number of nobody's now.
+		l.given(previous)
+	}
+	l.rows = true // what the server says of rows is true
+	return nil
+}
+
+// exchangeCounted is exchange for the statement in s.own. again says that it failed since
+// the block was too small, and that a larger one may help: the client has got nothing.
+func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err error) {
+	if err := s.flush(); err != nil {
+		return false, err
+	}
+	_, writeErr := c.Write(s.own)
+	payload, err := s.onlyPacket(c)
+	if err != nil {
+		return false, err
+	}
+	size := protocol.HeaderSize + len(payload)
+	if n.isTooSmall(payload) {
+		switch {
+		case n.limited != nil:
+			err = n.limited
+		case n.size >= lastBlock:
+			err = notSupported("NEXTVAL for each of more than %d rows of one statement is not supported: change them in parts", n.size/n.calls)
+		default:
+			n.size = min(n.size*blockGrowth, lastBlock)
+		}
+		c.Discard(size)
+		s.release(c)
+		return err == nil, err
+	}
+	s.out = s.appendCounted(c, s.out, payload, n)
+	c.Discard(size)
+	s.client.Discard(s.parsed)
+	s.parsed = 0
+	s.state.lastConn = c
+	if err := s.flush(); err != nil {
+		return false, s.abandon(c, err)
+	}
+	switch {
+	case writeErr != nil:
+		return false, s.lost(c, writeErr, true)
+	case len(c.Buffered()) > 0:
+		return false, s.lost(c, errors.New("the server said something that nobody asked for"), true)
+	}
+	s.release(c)
+	return false, nil
+}
+
+// onlyPacket waits for an answer of one packet, and leaves it where it is. Progress reports
+// before it are passed on; in s.packetNum is its number then.
+func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
+	partly := false
+	for {
+		b := c.Buffered()
+		if len(b) < protocol.HeaderSize || len(b) < protocol.HeaderSize+protocol.PayloadLen(b) {
+			if err := c.Fill(); err != nil {
+				return nil, s.lost(c, err, partly)
+			}
+			continue
+		}
+		b = b[:protocol.HeaderSize+protocol.PayloadLen(b)]
+		payload = b[protocol.HeaderSize:]
+		if !c.Capabilities.Has(protocol.Progress) || !protocol.IsProgress(payload) {
+			break
+		}
+		partly = true
+		protocol.PutHeader(b, len(payload), s.packetNum)
+		s.packetNum++
+		if _, err := s.client.Write(b); err != nil {
+			return nil, s.abandon(c, fmt.Errorf("%w: %w", errClientGone, err))
+		}
+		c.Discard(len(b))
+	}
+	c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
+	if len(payload) == protocol.MaxFragment {
+		return nil, s.lost(c, protocol.ErrMalformed, true)
+	}
+	whole := c.Buffered()[:protocol.HeaderSize+len(payload)]
+	if size, ev := c.Answer.Walk(whole); ev != protocol.Done || size != len(whole) {
+		return nil, s.lost(c, protocol.ErrMalformed, true)
+	}
+	return payload, nil
+}
+
+// isTooSmall says whether an answer is that of a statement that wanted more numbers than
+// the block has.
+func (n *counted) isTooSmall(payload []byte) bool {
+	var e *protocol.ServerError
+	return payload[0] == 0xff && errors.As(protocol.ParseServerError(payload), &e) && e.Code == mysql.ER_DATA_OUT_OF_RANGE &&
+		strings.Contains(e.Message, "(last_insert_id() | 1) + 18446744073709551615")
+}
+
+// appendCounted appends the answer's packet for the client, and takes note of what the
+// statement has done to LAST_INSERT_ID(): what it was if no number was given, else the
+// last number, as with LAST_INSERT_ID(n). INSERT and REPLACE tell the first, as with keys
+// that the server generates for many rows: that is what drivers count from.
+func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) []byte {
+	num := s.packetNum
+	if payload[0] != 0 {
+		b, _ = protocol.AppendPacket(b, payload, num)
+		return b
+	}
+	affected, k, _ := protocol.ReadLenEncInt(payload[1:])
+	id, size, _ := protocol.ReadLenEncInt(payload[1+k:])
+	given := id >= n.first && id <= n.last
+	if given && n.insert && n.auto {
+		// It may be a value that the server generated.
+		given = id == n.first+(affected*n.calls-1)*n.step
+	}
+	if id == 0 {
+		b, _ = protocol.AppendPacket(b, payload, num)
+		return b
+	}
+	last := n.last
+	if given {
+		last = id
+	}
+	if of, err := s.srv.opts.Sequences.Identify(&s.patience, n.name); err == nil { // else it is gone
+		s.state.got.took(of, last)
+	}
+	s.state.lastID = lastInsertID{holder: c}
+	if !given || !n.insert {
+		b, _ = protocol.AppendPacket(b, payload, num)
+		return b
+	}
+	s.state.lastID.given(n.first)
+	s.state.lastID.rows = true
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	b = append(b, payload[:1+k]...)
+	b = protocol.AppendLenEncInt(b, n.first)
+	b = append(b, payload[1+k+size:]...)
+	protocol.PutHeader(b[at:], len(b)-at-protocol.HeaderSize, num)
+	return b
+}
