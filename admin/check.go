@@ -64,7 +64,7 @@ var checkColumns = []protocol.Column{
 	text("Table", 128, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("Op", 10, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("Msg_type", 10, mysql.MYSQL_TYPE_VAR_STRING, 0),
-	text("Msg_text", 128*1024, mysql.MYSQL_TYPE_BLOB, 0),
+	text("Msg_text", 384*1024, mysql.MYSQL_TYPE_MEDIUM_BLOB, 0),
 }
 
 // checked is the answer to CHECK and REPAIR, in rows as those of CHECK TABLE.

@@ -24,8 +24,9 @@ const (
 	numberLength = 20
 )
 
+// text is a column of text as MariaDB's SHOW and CHECK have it.
 func text(name string, chars uint32, kind uint8, flags uint16) protocol.Column {
-	return protocol.Column{Name: name, Charset: charsetUTF8MB4, Length: 4 * chars, Type: kind, Flags: flags}
+	return protocol.Column{Name: name, Charset: charsetUTF8MB4, Length: 4 * chars, Type: kind, Flags: flags, Decimals: 39}
 }
 
 func number(name string, flags uint16) protocol.Column {

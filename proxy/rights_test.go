@@ -37,6 +37,9 @@ func TestAUserTakesNumbersOfItsOwnSequencesOnly(t *testing.T) {
 		"SELECT NEXTVAL('albums')", "SELECT NEXTVAL('ALBUMS')", "SELECT NEXTVAL('vide')", "SELECT NEXTVAL('nobody')", "SELECT NEXTVAL('*')",
 		"SELECT NEXTVAL('photos'), NEXTVAL('albums')", // none is taken of the first
 		"INSERT INTO t VALUES (NEXTVAL('photos')), (NEXTVAL('albums'))", "SELECT NEXTVAL('albums') FROM DUAL LIMIT 1",
+		"SELECT NEXTVAL('albums', 5)", "SELECT NEXT VALUE FOR albums", "SELECT LASTVAL(albums)", "SELECT SETVAL('albums', 99)", "DO NEXTVAL('albums')",
+		"SELECT NEXTVAL('albums'), id FROM t", "INSERT INTO t SELECT NEXTVAL('albums') FROM t", "UPDATE t SET id = NEXTVAL('albums')",
+		"SELECT SETVAL('photos', 99), SETVAL('albums', 99)",
 	} {
 		for _, how := range []string{"text", "prepared"} {
 			checkError(t, text+", "+how, run(t.Context(), c, how, text), 1227, "Access denied", "right to use the sequence")
@@ -44,6 +47,16 @@ func TestAUserTakesNumbersOfItsOwnSequencesOnly(t *testing.T) {
 	}
 	if got := e.Sequences.Stats().Given; got != before {
 		t.Errorf("%d numbers were taken by statements that were refused, want none", got-before)
+	}
+	for _, text := range []string{"SELECT NEXTVAL(?)", "INSERT INTO t VALUES (NEXTVAL(?))", "SELECT LASTVAL(?)", "SELECT SETVAL(?, 99)"} {
+		_, err := c.ExecContext(t.Context(), text, "albums")
+		checkError(t, text, err, 1227, "Access denied")
+	}
+	if got := value(t, c, "SELECT NEXTVAL('photos') < 99"); got != "1" {
+		t.Error("a SETVAL that was refused has set something")
+	}
+	if _, rows := table(t, e.DirectConn(t, 0, e.SequenceSchema, nil), "SELECT id FROM sequence WHERE name = 'albums'"); rows[0][0] != "0" {
+		t.Errorf("the counter that nobody may use stands at %s, want 0", rows[0][0])
 	}
 	// What it may use and is not there is unknown, not denied.
 	wantError(t, c, 4091, "SELECT NEXTVAL('video')", "video")

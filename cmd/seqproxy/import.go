@@ -96,7 +96,7 @@ func (p *program) importCounters(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	opts.OutageCover, opts.AllocateTimeout = 0, importTimeout
+	opts.AllocateTimeout = importTimeout
 	sequences, err := sequence.New(opts)
 	if err != nil {
 		return fmt.Errorf("sequences: %w", err)
@@ -252,19 +252,11 @@ func fromNext(n uint64) string { return fmt.Sprintf(" from %d", n) }
 
 // nextOf is the next number of a sequence, 0 if none is left.
 func nextOf(ctx context.Context, sequences *sequence.Sequences, name string) (next uint64, exists bool, err error) {
-	stored, exists, err := sequences.Stored(ctx, []byte(name))
-	if err != nil || !exists {
-		return 0, false, err
+	_, state, err := sequences.Describe(ctx, []byte(name))
+	if errors.Is(err, sequence.ErrUnknown) {
+		return 0, false, nil
 	}
-	all, err := sequences.List(ctx)
-	if err != nil {
-		return 0, false, err
-	}
-	i := slices.IndexFunc(all, func(i sequence.Info) bool { return i.Name == stored })
-	if i < 0 {
-		return 0, false, fmt.Errorf("it was dropped in this moment")
-	}
-	return all[i].Next, true, nil
+	return state.Next, err == nil, err
 }
 
 // importKinds lists the kinds for messages.
