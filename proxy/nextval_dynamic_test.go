@@ -144,7 +144,9 @@ func TestATextPreparedAsTextIsNeverExecutedWithOldNumbers(t *testing.T) {
 	wantError(t, c, 1235, "EXECUTE s; SELECT 1", "one by one")
 	wantError(t, c, 1235, "PREPARE t FROM 'SELECT 1'; EXECUTE t", "one by one")
 	wantError(t, c, 1235, "/*!50000 EXECUTE */ s", "this form")
-	exec(t, c, "EXECUTE s")
+	exec(t, c, "EXECUTE s", "SET TRANSACTION READ ONLY")
+	wantError(t, c, 1235, "EXECUTE s", "SET TRANSACTION")
+	exec(t, c, "START TRANSACTION", "ROLLBACK", "EXECUTE s")
 	for _, refused := range []string{
 		"PREPARE s FROM 'INSERT INTO photos (id) SELECT NEXTVAL(''photos'') FROM auto'",
 		"PREPARE s FROM 'SELECT NEXTVAL(''photos''), id FROM photos'",

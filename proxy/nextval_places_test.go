@@ -172,6 +172,13 @@ func TestANumberInEveryPlaceIsWhatLastInsertIDWouldBe(t *testing.T) {
 		}},
 	}
 	if o.Servers[0].IsMariaDB() {
+		scripts = append(scripts, script{"DELAYED", []string{
+			"CREATE TABLE later (id BIGINT UNSIGNED, a VARCHAR(10)) ENGINE=MyISAM",
+			"INSERT DELAYED INTO later VALUES («NEXTVAL('photos')», 'a'), («NEXTVAL('photos')», 'b')",
+			left,
+			"FLUSH TABLES later", // waits for the rows
+			"SELECT * FROM later ORDER BY id",
+		}})
 		scripts = append(scripts, script{"VALUES", []string{
 			"VALUES (1, 2), («NEXTVAL('photos')», «NEXTVAL('photos')» + 1), (3, «NEXTVAL('other')») ORDER BY 1", left,
 			"SELECT 1 AS a UNION ALL VALUES («NEXTVAL('photos')»), («NEXTVAL('photos')»)", left,
