@@ -198,6 +198,11 @@ type Ticket struct {
 	// Table is "schema.table". The table of the sequences may be named without its
 	// schema.
 	Table string `toml:"table"`
+	// CutOver is the sequence that gives the numbers of a table with an AUTO_INCREMENT
+	// column from now on; "": the column does.
+	CutOver string `toml:"cut_over"`
+	// PerStub gives each stub a sequence of its own, <CutOver>:<stub>.
+	PerStub bool `toml:"per_stub"`
 }
 
 // Names splits Table. schema is "" where it does not name it.

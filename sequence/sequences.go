@@ -39,6 +39,7 @@ type Sequences struct {
 	steps  map[step]*cache   // guarded by mu; see Advance
 
 	ticketTables []*TicketTable // guarded by mu
+	cutting      sync.Mutex     // held during a cut-over; taken before mu
 	closed       bool           // guarded by mu
 	gone         tally          // guarded by mu; of caches that were dropped
 }

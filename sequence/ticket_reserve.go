@@ -38,27 +38,39 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 func (t *TicketTable) giveBack(context.Context, string, Segment) (bool, error) { return false, nil }
 
 func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, err error) {
+	err = t.locked(ctx, func(l *lockedTable, step uint64) error {
+		g, err = t.reserveLocked(ctx, l, step, want)
+		return err
+	})
+	return g, err
+}
+
+// locked looks at the table and calls f while it is locked. step is the distance between its numbers.
+func (t *TicketTable) locked(ctx context.Context, f func(l *lockedTable, step uint64) error) (err error) {
 	conn, err := t.s.server.conn(ctx)
 	if err != nil {
-		return g, err
+		return err
 	}
 	defer func() { _ = conn.Close() }()
 	layout, err := t.inspectOn(ctx, conn)
 	if err != nil {
-		return g, err
+		return err
 	}
 	step, err := t.step(ctx, conn)
 	if err != nil {
-		return g, err
+		return err
 	}
 	if _, err = conn.ExecContext(ctx, "LOCK TABLES "+t.full+" WRITE"); err != nil {
 		if hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR) {
 			err = t.unfit(fmt.Sprintf("the user may not lock it: %v", err), "GRANT SELECT, INSERT, DELETE, LOCK TABLES on its schema to the user")
 		}
-		return g, err
+		return err
 	}
 	defer func() { err = errors.Join(err, t.unlock(ctx, conn)) }()
-	return t.reserveLocked(ctx, conn, layout, step, want)
+	t.mu.Lock()
+	l := &lockedTable{t: t, conn: conn, ticketLayout: layout, stub: string(t.stub)}
+	t.mu.Unlock()
+	return f(l, step)
 }
 
 // step has the session count as the server's new sessions do, and returns the distance between its numbers.
@@ -84,46 +96,70 @@ func (t *TicketTable) unlock(ctx context.Context, conn *sql.Conn) error {
 	return fmt.Errorf("unlock %s: %w", t.full, err)
 }
 
-// reserveLocked reserves up to want numbers. The table is locked.
-func (t *TicketTable) reserveLocked(ctx context.Context, conn *sql.Conn, l *ticketLayout, step, want uint64) (grant, error) {
-	t.mu.Lock()
-	stub, mark := string(t.stub), t.mark
-	t.mu.Unlock()
-	insert, args := "INSERT INTO "+t.full+" ("+quote(l.id)+") VALUES (NULL)", []any(nil)
-	write, values := "INSERT INTO "+t.full+" ("+quote(l.id)+") VALUES (?)", []any(nil)
-	if l.stub != "" {
-		insert, args = "REPLACE INTO "+t.full+" ("+quote(l.stub)+") VALUES (?)", []any{stub}
-		write, values = "REPLACE INTO "+t.full+" ("+quote(l.id)+", "+quote(l.stub)+") VALUES (?, ?)", []any{stub}
+// lockedTable is a ticket table that is locked for writing on a connection.
+type lockedTable struct {
+	t    *TicketTable
+	conn *sql.Conn
+	*ticketLayout
+	stub string // a stub that there is
+}
+
+// next takes the table's next number, as applications do.
+func (l *lockedTable) next(ctx context.Context) (uint64, error) {
+	text, args := "INSERT INTO "+l.t.full+" ("+quote(l.id)+") VALUES (NULL)", []any(nil)
+	if l.ticketLayout.stub != "" {
+		text, args = "REPLACE INTO "+l.t.full+" ("+quote(l.ticketLayout.stub)+") VALUES (?)", []any{l.stub}
 	}
-	next := func() (uint64, error) {
-		result, err := conn.ExecContext(ctx, insert, args...)
-		if hasCode(err, gomysql.ER_AUTOINC_READ_FAILED, gomysql.ER_DUP_ENTRY, gomysql.ER_WARN_DATA_OUT_OF_RANGE, errOutOfRangeMariaDB) {
-			return 0, &NameError{Name: t.cache.name, Err: ErrExhausted}
-		}
-		if err != nil {
-			return 0, err
-		}
-		id, err := result.LastInsertId()
-		return uint64(id), err
+	result, err := l.conn.ExecContext(ctx, text, args...)
+	if hasCode(err, gomysql.ER_AUTOINC_READ_FAILED, gomysql.ER_DUP_ENTRY, gomysql.ER_WARN_DATA_OUT_OF_RANGE, errOutOfRangeMariaDB) {
+		return 0, &NameError{Name: l.t.cache.name, Err: ErrExhausted}
 	}
-	moveTo := func(id uint64) error {
-		if _, err := conn.ExecContext(ctx, write, append([]any{strconv.FormatUint(id, 10)}, values...)...); err != nil {
-			return err
-		}
-		var there int
-		err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.full+" WHERE "+quote(l.id)+" = ?", strconv.FormatUint(id, 10)).Scan(&there)
-		if err == nil && there != 1 {
-			err = t.unfit(fmt.Sprintf("a row written with the number %d is not there", id), "look for triggers on the table")
-		}
+	if err != nil {
+		return 0, err
+	}
+	id, err := result.LastInsertId()
+	return uint64(id), err
+}
+
+// moveTo writes a row with the number id, above which the counter is then.
+func (l *lockedTable) moveTo(ctx context.Context, id uint64) error {
+	number := strconv.FormatUint(id, 10) // the driver takes no uint64 with the high bit
+	text, args := "INSERT INTO "+l.t.full+" ("+quote(l.id)+") VALUES (?)", []any{number}
+	if l.ticketLayout.stub != "" {
+		text, args = "REPLACE INTO "+l.t.full+" ("+quote(l.id)+", "+quote(l.ticketLayout.stub)+") VALUES (?, ?)", []any{number, l.stub}
+	}
+	if _, err := l.conn.ExecContext(ctx, text, args...); err != nil {
 		return err
 	}
-	first, err := next()
+	var there int
+	err := l.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+l.t.full+" WHERE "+quote(l.id)+" = ?", number).Scan(&there)
+	if err == nil && there != 1 {
+		err = l.t.unfit(fmt.Sprintf("a row written with the number %d is not there", id), "look for triggers on the table")
+	}
+	return err
+}
+
+// forget deletes the row of a number that next has taken, where moveTo has not.
+func (l *lockedTable) forget(ctx context.Context, id uint64) error {
+	if l.ticketLayout.stub != "" {
+		return nil
+	}
+	_, err := l.conn.ExecContext(ctx, "DELETE FROM "+l.t.full+" WHERE "+quote(l.id)+" = ?", strconv.FormatUint(id, 10))
+	return err
+}
+
+// reserveLocked reserves up to want numbers.
+func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, want uint64) (grant, error) {
+	t.mu.Lock()
+	mark := t.mark
+	t.mu.Unlock()
+	first, err := l.next(ctx)
 	if err == nil && first <= mark {
 		t.s.counters.rewinds.Add(1)
 		t.s.log.Error("the counter of a ticket table has gone back; raising it above what was given", zap.String("table", t.full),
 			zap.Uint64("table_gave", first), zap.Uint64("given_before", mark))
-		if err = moveTo(mark); err == nil {
-			first, err = next()
+		if err = l.moveTo(ctx, mark); err == nil {
+			first, err = l.next(ctx)
 		}
 	}
 	// The column's highest number is never given: some servers would give it again.
@@ -139,13 +175,11 @@ func (t *TicketTable) reserveLocked(ctx context.Context, conn *sql.Conn, l *tick
 	n := min(want, (limit-first)/step+1)
 	last := first + (n-1)*step
 	if n > 1 {
-		if err := moveTo(last); err != nil {
+		if err := l.moveTo(ctx, last); err != nil {
 			return grant{}, err
 		}
-		if l.stub == "" {
-			if _, err := conn.ExecContext(ctx, "DELETE FROM "+t.full+" WHERE "+quote(l.id)+" = ?", strconv.FormatUint(first, 10)); err != nil {
-				return grant{}, err
-			}
+		if err := l.forget(ctx, first); err != nil {
+			return grant{}, err
 		}
 	}
 	t.mu.Lock()

@@ -210,6 +210,11 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 	if err != nil {
 		return false, err
 	}
+	t.addStub(stub)
+	return rows > 1, nil
+}
+
+func (t *TicketTable) addStub(stub []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stubs == nil || len(t.stubs) >= maxStubs {
@@ -217,5 +222,4 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 	}
 	t.stubs[string(stub)] = true
 	t.stub = bytes.Clone(stub)
-	return rows > 1, nil
 }

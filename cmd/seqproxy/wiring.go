@@ -166,9 +166,13 @@ func ticketTables(cfg *conf.Config, sequences *sequence.Sequences) (tables []pro
 	for _, ticket := range cfg.Tickets {
 		schema, table := ticket.Names()
 		if !cfg.IsSequenceTable(schema, table) {
-			tables = append(tables, proxy.TicketTable{
-				Schema: schema, Table: table, Name: ticket.Table, Counter: sequences.TicketTable(schema, table),
-			})
+			t := proxy.TicketTable{Schema: schema, Table: table, Name: ticket.Table}
+			if ticket.CutOver == "" {
+				t.Counter = sequences.TicketTable(schema, table)
+			} else {
+				t.Name, t.Counter = ticket.CutOver, sequences.CutOver(schema, table, ticket.CutOver, ticket.PerStub)
+			}
+			tables = append(tables, t)
 			continue
 		}
 		schema = cfg.Sequence.Servers[0].Database

@@ -1,0 +1,285 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
+)
+
+// cutOverDistance is how far a table's counter is raised at a cut-over, at most: more than any table gives in its life, and little of
+// 64 bits. A smaller column is parted in halves.
+const cutOverDistance = 1 << 40
+
+// watchEvery is how often a table that was cut over is looked at.
+const watchEvery = 10 * time.Second
+
+// CutOver gives the numbers of a ticket table out of a sequence: the table's counter is raised far ahead, once, and the sequence gives
+// the numbers between. So applications that still go to the table get numbers that the sequence never gives, far above, and the log
+// says that they do. It is safe for concurrent use.
+type CutOver struct {
+	table    *TicketTable
+	sequence string
+	perStub  bool
+	cuts     singleflight.Group
+	done     atomic.Pointer[Definition] // of the sequence; nil before this proxy has seen it
+	watched  atomic.Int64               // when the table was last looked at, in nanoseconds
+	highest  atomic.Uint64              // number seen in it
+}
+
+// CutOver returns the table of that name on the sequence server, whose numbers come from a sequence after a cut-over, which is
+// made when the first number is asked for. With perStub each stub has a sequence of its own, named <sequence>:<stub>; else all
+// share the one. It does no I/O.
+func (s *Sequences) CutOver(database, name, sequence string, perStub bool) *CutOver {
+	return &CutOver{table: s.TicketTable(database, name), sequence: sequence, perStub: perStub}
+}
+
+// comment marks the sequence of a table that was cut over: another of that name may give the table's numbers again.
+func (c *CutOver) comment() string { return "cut over from " + c.table.full }
+
+// Replace is that of TicketTable.
+func (c *CutOver) Replace(ctx context.Context, id, column, stub []byte) (Ticket, error) {
+	layout, err := c.table.look(ctx)
+	if err != nil {
+		return Ticket{}, err
+	}
+	if layout.stub == "" || !named(id, layout.id) || !named(column, layout.stub) {
+		return Ticket{}, ErrNoTicket
+	}
+	def, err := c.ready(ctx, string(stub))
+	if err != nil {
+		return Ticket{}, err
+	}
+	ticket := Ticket{Replaced: true, Transactional: layout.transactional}
+	if !c.table.hasStub(stub) {
+		if ticket.Replaced, err = c.enter(ctx, layout, string(stub)); err != nil {
+			return Ticket{}, err
+		}
+	}
+	name := c.sequence
+	if c.perStub {
+		name += ":" + string(stub)
+	}
+	ticket.Number, err = c.take(ctx, name, def)
+	return ticket, err
+}
+
+// Insert is that of TicketTable.
+func (c *CutOver) Insert(ctx context.Context, id []byte) (Ticket, error) {
+	layout, err := c.table.look(ctx)
+	if err != nil {
+		return Ticket{}, err
+	}
+	if layout.stub != "" || !named(id, layout.id) || id == nil && layout.columns != 1 {
+		return Ticket{}, ErrNoTicket
+	}
+	def, err := c.ready(ctx, "")
+	if err != nil {
+		return Ticket{}, err
+	}
+	number, err := c.take(ctx, c.sequence, def)
+	return Ticket{Number: number, Transactional: layout.transactional}, err
+}
+
+// take gives a number of a sequence. That of a stub is made where it is missing, between the same bounds.
+func (c *CutOver) take(ctx context.Context, name string, def *Definition) (uint64, error) {
+	c.watch()
+	number, err := c.table.s.Advance(ctx, []byte(name), def.Increment)
+	if !errors.Is(err, ErrUnknown) || name == c.sequence {
+		return number, err
+	}
+	_, err = c.table.s.Create(ctx, CreateOptions{
+		Name: name, IfNotExists: true, Increment: def.Increment, Start: def.Start, Max: def.Max, Comment: def.Comment,
+	})
+	if err != nil {
+		return 0, err
+	}
+	return c.table.s.Advance(ctx, []byte(name), def.Increment)
+}
+
+// ready returns the definition of the sequence, after the cut-over. stub is one that the table may have.
+func (c *CutOver) ready(ctx context.Context, stub string) (*Definition, error) {
+	if def := c.done.Load(); def != nil {
+		return def, nil
+	}
+	if err := c.table.recentFailure(); err != nil {
+		return nil, err
+	}
+	answer := c.cuts.DoChan("", func() (any, error) {
+		def, err := c.cut(stub)
+		c.table.mu.Lock()
+		defer c.table.mu.Unlock()
+		if !errors.Is(err, ErrNoTicket) {
+			c.table.failed, c.table.failedAt = err, time.Now()
+		}
+		return def, err
+	})
+	select {
+	case r := <-answer:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*Definition), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// cut makes the cut-over, or finds that it was made, for all callers that wait at the same time.
+func (c *CutOver) cut(stub string) (*Definition, error) {
+	t := c.table
+	if !t.s.begin() {
+		return nil, ErrClosed
+	}
+	defer t.s.tasks.Done()
+	t.s.cutting.Lock() // each holds a connection and needs another
+	defer t.s.cutting.Unlock()
+	r, stop := t.s.request(t.s.ctx)
+	defer stop()
+	var def Definition
+	err := t.locked(r.ctx, func(l *lockedTable, step uint64) (err error) {
+		l.stub = stub
+		def, err = c.cutLocked(r.ctx, l, step)
+		return err
+	})
+	if err != nil {
+		var unfit *UnfitError
+		if errors.As(err, &unfit) {
+			return nil, err // to send it on could repeat what the sequence has given
+		}
+		if said := new(mysql.MySQLError); errors.As(err, &said) && !isConflict(err) {
+			return nil, ErrNoTicket // of this stub, which the server will say itself
+		}
+		return nil, r.failed(c.sequence, err)
+	}
+	c.highest.Store(def.Max + def.Increment)
+	c.done.Store(&def)
+	return &def, nil
+}
+
+// cutLocked is cut while the table is locked, so that nobody takes a number of it and no other proxy cuts it over.
+func (c *CutOver) cutLocked(ctx context.Context, l *lockedTable, step uint64) (Definition, error) {
+	t := c.table
+	def, _, err := t.s.Describe(ctx, []byte(c.sequence))
+	switch {
+	case err == nil && def.Comment != c.comment():
+		return def, t.unfit(fmt.Sprintf("the sequence %s was not made by its cut-over, and may give its numbers again", c.sequence), "name a sequence that is not there yet")
+	case err == nil:
+		return def, c.keepAhead(ctx, l, &def)
+	case !errors.Is(err, ErrUnknown):
+		return def, err
+	}
+	first, err := l.next(ctx)
+	if err != nil {
+		return def, err
+	}
+	distance := min(cutOverDistance, (l.max-min(l.max, first))/2) / step * step
+	if distance < 1000*step {
+		return def, t.unfit(fmt.Sprintf("its counter is at %d of %d, which leaves too few numbers for a cut-over", first, l.max), "MODIFY the column to BIGINT UNSIGNED")
+	}
+	// The table's own numbers end with first, and go on behind this one.
+	ahead := first + distance
+	if err := l.moveTo(ctx, ahead); err != nil {
+		return def, err
+	}
+	if err := l.forget(ctx, first); err != nil {
+		return def, err
+	}
+	if _, err := t.s.Create(ctx, CreateOptions{
+		Name: c.sequence, Increment: step, Start: first + step, Max: ahead - step, Comment: c.comment(),
+	}); err != nil {
+		return def, err
+	}
+	t.s.log.Info("a ticket table was cut over to a sequence", zap.String("table", t.full), zap.String("sequence", c.sequence),
+		zap.Uint64("from", first+step), zap.Uint64("table_goes_on_above", ahead))
+	def, _, err = t.s.Describe(ctx, []byte(c.sequence))
+	return def, err
+}
+
+// keepAhead raises a counter that somebody has lowered since the cut-over.
+func (c *CutOver) keepAhead(ctx context.Context, l *lockedTable, def *Definition) error {
+	highest, err := c.highestRow(ctx, l.conn, l.ticketLayout)
+	if err != nil || highest > def.Max {
+		return err
+	}
+	c.table.s.log.Warn("the rows of a ticket table that was cut over are gone; raising its counter again", zap.String("table", c.table.full),
+		zap.Uint64("above", def.Max))
+	return l.moveTo(ctx, def.Max+def.Increment)
+}
+
+// highestRow is the highest number that stands in the table, or 0.
+func (c *CutOver) highestRow(ctx context.Context, conn *sql.Conn, layout *ticketLayout) (highest uint64, err error) {
+	err = conn.QueryRowContext(ctx, "SELECT IFNULL(MAX("+quote(layout.id)+"), 0) FROM "+c.table.full).Scan(&highest)
+	return highest, err
+}
+
+// enter makes sure that a stub has a row, below all others so that the counter does not move, and reports whether it had one.
+func (c *CutOver) enter(ctx context.Context, layout *ticketLayout, stub string) (had bool, err error) {
+	t := c.table
+	if !t.s.begin() {
+		return false, ErrClosed
+	}
+	defer t.s.tasks.Done()
+	r, stop := t.s.request(ctx)
+	defer stop()
+	conn, err := t.s.server.conn(r.ctx)
+	if err != nil {
+		return false, r.failed(c.sequence, err)
+	}
+	defer func() { _ = conn.Close() }()
+	var rows int
+	var lowest uint64
+	err = conn.QueryRowContext(r.ctx, "SELECT IFNULL(SUM("+quote(layout.stub)+" = ?), 0), IFNULL(MIN("+quote(layout.id)+"), 0) FROM "+t.full, stub).Scan(&rows, &lowest)
+	if err == nil && rows == 0 && lowest > 1 {
+		_, err = conn.ExecContext(r.ctx, "INSERT INTO "+t.full+" ("+quote(layout.id)+", "+quote(layout.stub)+") VALUES (?, ?)",
+			strconv.FormatUint(lowest-1, 10), stub)
+	}
+	if err != nil {
+		return false, t.leave(r, err)
+	}
+	t.addStub([]byte(stub))
+	return rows > 0, nil
+}
+
+// watch looks at the table now and then, and warns if somebody takes numbers of it.
+func (c *CutOver) watch() {
+	now, last := time.Now().UnixNano(), c.watched.Load()
+	if now-last < int64(watchEvery) || !c.watched.CompareAndSwap(last, now) || !c.table.s.begin() {
+		return
+	}
+	go func() {
+		defer c.table.s.tasks.Done()
+		r, stop := c.table.s.request(c.table.s.ctx)
+		defer stop()
+		conn, err := c.table.s.server.conn(r.ctx)
+		if err != nil {
+			return // whoever needs a number is told
+		}
+		defer func() { _ = conn.Close() }()
+		highest, err := c.highestRow(r.ctx, conn, c.table.layout.Load())
+		if err == nil && highest <= c.done.Load().Max {
+			c.raise(r.ctx)
+		}
+		if before := c.highest.Load(); err == nil && highest > before && c.highest.CompareAndSwap(before, highest) {
+			c.table.s.log.Warn("somebody takes numbers of a ticket table that was cut over", zap.String("table", c.table.full),
+				zap.Uint64("now_at", highest), zap.Uint64("before", before))
+		}
+	}()
+}
+
+// raise makes sure that the counter is ahead, after the rows that had raised it are gone.
+func (c *CutOver) raise(ctx context.Context) {
+	t := c.table
+	t.s.cutting.Lock()
+	defer t.s.cutting.Unlock()
+	if err := t.locked(ctx, func(l *lockedTable, _ uint64) error { return c.keepAhead(ctx, l, c.done.Load()) }); err != nil {
+		t.s.log.Error("the counter of a ticket table that was cut over cannot be raised; it may give numbers of the sequence", zap.String("table", t.full), zap.Error(err))
+	}
+}
