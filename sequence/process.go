@@ -33,6 +33,9 @@ func processPlace() string {
 	if err != nil {
 		return ""
 	}
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return "" // it shows the numbers of another namespace
+	}
 	return strings.TrimSpace(string(boot)) + " " + namespace
 }
 
