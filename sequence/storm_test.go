@@ -1,0 +1,113 @@
+package sequence
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// Three proxies and an application that counts in the row itself take numbers, while the options of the sequence change all the time, it is
+// dropped and made again, what is in memory is flushed, and the server is killed. Nothing is ever given twice.
+func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
+	core, logs := observer.New(zap.WarnLevel)
+	var proxies []*Sequences
+	for _, size := range []uint64{5, 50, 300} {
+		proxies = append(proxies, p.open(t, steadySize(size), patience(time.Second), func(o *Options) { o.Logger = zap.New(core) }))
+	}
+	var mu sync.Mutex
+	given := make(map[uint64]string)
+	note := func(by string, first, step, n uint64) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range n {
+			number := first + i*step
+			if other, twice := given[number]; twice {
+				t.Errorf("%d was given by %s and by %s", number, other, by)
+			}
+			given[number] = by
+		}
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 3*time.Second)
+	defer stop()
+	var wg sync.WaitGroup
+	for _, s := range proxies {
+		for _, pauses := range []bool{false, true} {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					n := 1 + rand.Uint64N(4)
+					if first, step, err := s.TakeRun(ctx, []byte("photos"), n); err == nil {
+						note("a proxy", first, step, n)
+					}
+					if pauses {
+						time.Sleep(time.Millisecond)
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				_, state, err := s.Describe(ctx, []byte("photos"))
+				last := state.Last
+				switch option := rand.IntN(9); {
+				case err != nil:
+					_, _ = s.Create(ctx, CreateOptions{Name: "photos", IfNotExists: true, Increment: 1 + rand.Uint64N(3), Start: 1 + rand.Uint64N(20)})
+				case option == 0:
+					_, _ = s.Alter(ctx, []byte("photos"), Alteration{Increment: ref(1 + rand.Uint64N(10))})
+				case option == 1:
+					_, _ = s.Alter(ctx, []byte("photos"), Alteration{Cache: ref(rand.Uint64N(20))})
+				case option == 2:
+					_, _ = s.Alter(ctx, []byte("photos"), Alteration{Max: ref(last + rand.Uint64N(1000))})
+				case option == 3:
+					_, _ = s.Alter(ctx, []byte("photos"), Alteration{Max: ref(uint64(0)), Restart: ref(last + rand.Uint64N(500))})
+				case option == 4:
+					_, _, _ = s.SetValue(ctx, []byte("photos"), last-min(last, rand.Uint64N(400))+rand.Uint64N(500), rand.IntN(2) == 0)
+				case option == 5:
+					_ = s.Flush(ctx, nil)
+				case option == 6:
+					_, _ = s.Raise(ctx, []byte("photos"), last+rand.Uint64N(100), rand.IntN(2) == 0)
+				case option == 7:
+					_, _ = s.Create(ctx, CreateOptions{Name: "photos", OrReplace: true, Start: 1 + rand.Uint64N(last+1), Increment: 1 + rand.Uint64N(5)})
+				case rand.IntN(3) == 0:
+					_, _ = s.Drop(ctx, []byte("photos"), true)
+				}
+				time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
+			}
+		})
+	}
+	wg.Go(func() { // the application
+		for ctx.Err() == nil {
+			n := 1 + rand.Uint64N(3)
+			if r, err := p.db.ExecContext(ctx, "UPDATE sequence SET id = LAST_INSERT_ID(id + ?) WHERE name = 'photos'", n); err == nil {
+				if affected, _ := r.RowsAffected(); affected == 1 {
+					last, _ := r.LastInsertId()
+					note("the application", uint64(last)-n+1, 1, n)
+				}
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	})
+	time.Sleep(time.Second)
+	p.kill(t)
+	p.restart(t)
+	wg.Wait()
+	t.Logf("%d numbers were given", len(given))
+	if len(given) < 1000 {
+		t.Errorf("only %d numbers were given", len(given))
+	}
+	for i, s := range proxies {
+		if got := s.Stats(); got.Rewinds != 0 {
+			t.Errorf("proxy %d: %d reservations were taken for a row gone back", i, got.Rewinds)
+		}
+	}
+	if lines := logs.FilterMessage("changes of sequences by others are not seen; trying again").Len(); lines > len(proxies) {
+		t.Errorf("%d lines about one outage", lines)
+	}
+}
