@@ -431,3 +431,33 @@ func TestEverySpellingDoesInEveryPlaceWhatNextvalDoes(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestLastvalAboveTheSignedBigint(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE big START WITH 9223372036854775806", "CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1)")
+	for _, last := range []string{"9223372036854775806", "9223372036854775807", "9223372036854775808", "18446744073709551000"} {
+		if last == "18446744073709551000" {
+			if got := answers(t, c, "SELECT SETVAL(big, "+last+", 0) AS a"); got != "a: "+last {
+				t.Errorf("SETVAL: got %s, want %s", got, last)
+			}
+		}
+		if got := answers(t, c, "SELECT NEXTVAL(big) AS a"); got != "a: "+last {
+			t.Errorf("NEXTVAL: got %s, want %s", got, last)
+		}
+		for query, want := range map[string]string{
+			"SELECT LASTVAL(big) AS a":                "a: " + last,
+			"SELECT LASTVAL(big) AS a FROM t":         "a: " + last,
+			"SELECT NEXTVAL('nobody') FROM t":         "error 4091/42S02",
+			"SELECT LASTVAL(big) = " + last + " AS a": "a: 1",
+		} {
+			if got := answers(t, c, query); got != want {
+				t.Errorf("%s: got %s, want %s", query, got, want)
+			}
+		}
+		got := answers(t, c, "SELECT LASTVAL(big) AS a, ? AS b FROM t", 5)
+		if want := "a,b: " + last + " 5"; got != want && (len(last) < 20 && last <= "9223372036854775807" || got != "error 1235/42000") {
+			t.Errorf("prepared: got %s, want %s", got, want)
+		}
+	}
+}
