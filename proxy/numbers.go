@@ -135,6 +135,9 @@ func askedBy(call *statement.FuncCall) asked {
 
 // takeFor takes what the calls of a text ask for: values[i] is for call i where served[i].
 func (s *session) takeFor(calls []statement.FuncCall, served []bool) (values []number, err error) {
+	if len(calls) == 1 && served[0] && calls[0].Func == statement.Nextval && calls[0].Place == statement.PlaceOnce { // nearly always
+		return s.takeOne(askedBy(&calls[0]))
+	}
 	asks := make([]asked, len(calls))
 	for i := range calls {
 		if served[i] && calls[i].Place != statement.PlaceNever {
@@ -142,6 +145,18 @@ func (s *session) takeFor(calls []statement.FuncCall, served []bool) (values []n
 		}
 	}
 	return s.take(asks)
+}
+
+// takeOne is take for one NEXTVAL.
+func (s *session) takeOne(a asked) ([]number, error) {
+	if err := s.mayUse(a.name); err != nil {
+		return nil, err
+	}
+	first, step, err := s.takeRun(a.name, a.count)
+	if err != nil {
+		return nil, err
+	}
+	return []number{{value: first, last: first + (a.count-1)*step}}, nil
 }
 
 // number is the value of a call.
@@ -154,15 +169,8 @@ type number struct {
 // take takes what is asked for: the values of asks, in order. The numbers of one
 // sequence are consecutive, however it is spelled.
 func (s *session) take(asks []asked) (values []number, err error) {
-	if len(asks) == 1 && asks[0].fn == statement.Nextval && asks[0].name != nil { // nearly always
-		if err := s.mayUse(asks[0].name); err != nil {
-			return nil, err
-		}
-		first, step, err := s.takeRun(asks[0].name, asks[0].count)
-		if err != nil {
-			return nil, err
-		}
-		return []number{{value: first, last: first + (asks[0].count-1)*step}}, nil
+	if len(asks) == 1 && asks[0].fn == statement.Nextval && asks[0].name != nil {
+		return s.takeOne(asks[0])
 	}
 	last, set := false, false
 	for i := range asks {
