@@ -149,6 +149,9 @@ func (s *session) dynamically(sql []byte) error {
 func (s *session) numbersIn(text []byte, mode statement.Mode, charset string) (plan callPlan, served bool, err error) {
 	st := &s.stmt
 	st.Analyze(text, mode)
+	if err := s.refuseInside(st, charset, "in a text prepared with PREPARE or EXECUTE IMMEDIATE"); err != nil {
+		return plan, false, err
+	}
 	if len(st.Tables) > 0 && s.boundTables() {
 		switch f, err := s.planFilling(text, true); {
 		case err != nil:

@@ -119,6 +119,9 @@ func (s *session) special(sql []byte) error {
 // any case.
 func (s *session) several(sql []byte) error {
 	schema, err := s.schemasInside(sql)
+	if err == nil {
+		err = s.refuseInside(&s.stmt, s.state.charset, "among several statements in one text")
+	}
 	if err != nil {
 		return err
 	}
@@ -259,6 +262,31 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 		return err
 	}
 	return s.table(table, p)
+}
+
+// refuseInside refuses statements about sequences that stand inside a text which goes to
+// the server: MariaDB would make a sequence of its own there.
+func (s *session) refuseInside(st *statement.Statement, charset, where string) error {
+	if st.Words&statement.SequenceStatement == 0 {
+		return nil
+	}
+	if s.srv.opts.Unknown == UnknownRelay {
+		if err := s.convertNames(st, charset); err != nil {
+			return err
+		}
+		known := false
+		for _, name := range st.Sequence.Names {
+			is, err := s.srv.opts.Sequences.Known(&s.patience, name)
+			if err = s.patience.over(err); err != nil {
+				return err
+			}
+			known = known || is
+		}
+		if !known {
+			return nil
+		}
+	}
+	return notSupported("a statement about sequences %s is not supported: send it alone", where)
 }
 
 // concernsServer says whether a statement that MariaDB knows, too, is about a sequence

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"seqproxy/proxy"
 )
 
@@ -183,6 +185,19 @@ func TestStatementsAboutSequencesLeaveNotes(t *testing.T) {
 			t.Errorf("the command-line client does not print %q:\n%s", want, out)
 		}
 	}
+}
+
+// A server would make a sequence of its own, or fail in another way on each.
+func TestStatementsAboutSequencesStandAlone(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
+	for _, text := range []string{
+		"CREATE SEQUENCE s; SELECT 1", "SELECT 1; CREATE SEQUENCE s", "CREATE SEQUENCE a; CREATE SEQUENCE b", "DROP SEQUENCE IF EXISTS s; SELECT 1",
+		"PREPARE p FROM 'CREATE SEQUENCE s'", "EXECUTE IMMEDIATE 'ALTER SEQUENCE s RESTART'", "PREPARE p FROM 'SHOW SEQUENCES'",
+	} {
+		wantError(t, c, 1235, text, "a statement about sequences", "send it alone")
+	}
+	exec(t, c, "CREATE SEQUENCE s;", "/* alone */ DROP SEQUENCE s; ")
 }
 
 // Statements that MariaDB knows go to the server where the sequence is its own.

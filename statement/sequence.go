@@ -78,6 +78,7 @@ func (a *analyzer) showSequences() bool {
 // aboutSequence begins a statement of a kind, and goes past the word SEQUENCE.
 func (a *analyzer) aboutSequence(k Kind) *SequenceDDL {
 	a.st.Kind, a.st.rare = k, true
+	a.st.Words |= SequenceStatement
 	a.st.levels[0].empty = false
 	a.advance()
 	return &a.st.Sequence

@@ -134,14 +134,16 @@ func TestSequenceStatementsAreRead(t *testing.T) {
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%q:\n got %+v\nwant %+v", c.sql, got, c.want)
 		}
-		if words := st.Words &^ TemporaryTable; words != 0 {
-			t.Errorf("%q: got words %b, want none", c.sql, words)
+		if words := st.Words &^ TemporaryTable; words != SequenceStatement {
+			t.Errorf("%q: got words %b, want SequenceStatement alone", c.sql, words)
 		}
 		if last := c.sql[len(c.sql)-1]; last == ';' {
 			continue
 		}
-		if got := analyze(c.sql + "; select 1").Kind; got != Multi {
-			t.Errorf("%q; select 1: got kind %s, want Multi", c.sql, kindNames[got])
+		for _, sql := range []string{c.sql + "; select 1", "select 1; " + c.sql} {
+			if st := analyze(sql); st.Kind != Multi || st.Words&SequenceStatement == 0 {
+				t.Errorf("%q: got kind %s and words %b, want Multi with SequenceStatement", sql, kindNames[st.Kind], st.Words)
+			}
 		}
 	}
 }
@@ -162,7 +164,7 @@ func TestStatementsThatOnlySoundLikeSequences(t *testing.T) {
 		"truncate sequence":              OtherDDL,
 		"cache index sequence in x":      OtherDDL,
 	} {
-		if st := analyze(sql); st.Kind != want || st.AboutSequences() {
+		if st := analyze(sql); st.Kind != want || st.AboutSequences() || st.Words&SequenceStatement != 0 {
 			t.Errorf("%q: got kind %s, want %s", sql, kindNames[st.Kind], kindNames[want])
 		}
 	}

@@ -112,6 +112,7 @@ const (
 	Opaque                              // a part of the text was not looked into
 	ChangesReading                      // later texts may be read in another way: SET of sql_mode or character sets, CALL, EXECUTE
 	CallsProcedure                      // CALL
+	SequenceStatement                   // CREATE SEQUENCE, SHOW SEQUENCES, ...: see AboutSequences
 )
 
 // Func says which function a Call is.
