@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/binary"
+	"slices"
 	"strconv"
 
 	"seqproxy/backend"
@@ -121,6 +122,10 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 		return nil, nil
 	}
 	schema := s.state.schema
+	if t.Schema == nil && t.Statement > 0 && s.stmt.Schema != nil && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
+		return nil, notSupported("INSERT into %s behind a USE in one text, with a column that is filled from a sequence in one schema and not in others: "+
+			"write the schema in front of the name", name)
+	}
 	if t.Schema != nil {
 		in, err := s.nameInUTF8(t.Schema, s.state.charset)
 		if err != nil {

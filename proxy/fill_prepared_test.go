@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"testing"
@@ -147,5 +148,42 @@ func TestANumberThatSomebodyHasUsedIsTriedOnce(t *testing.T) {
 	wantError(t, c, 1062, "INSERT INTO photos (n) VALUES (7)")
 	if got := o.nextNumber(t, "photos"); got != before+1 {
 		t.Errorf("numbers used: got %d, want 1", got-before)
+	}
+}
+
+// Checklist 34.
+func TestKeysOfBulkExecutionsAreFilledIn(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.offers(t, protocol.BulkOperations, "bulk execution")
+	a, b, c := bulkText("a"), bulkText("b"), bulkText("c")
+	for _, step := range []int{1, 3} {
+		for _, test := range []struct {
+			sql, types string
+			rows       []string
+		}{
+			{"INSERT INTO photos (title) VALUES (?)", typeString, []string{a, b, c}},
+			{"INSERT INTO photos (title) VALUES (?)", typeString, []string{a}},
+			{"INSERT INTO photos (id, title) VALUES (?, ?)", typeLong + typeString, []string{bulkNull + a, bulkLong(0) + b, bulkDefault + c}},
+			{"INSERT INTO photos (id, title) VALUES (?, ?)", typeLong + typeString, []string{bulkLong(501) + a, bulkNull + b, bulkNull + c}},
+			{"INSERT INTO photos (id, title) VALUES (?, ?)", typeLong + typeString, []string{bulkLong(501) + a, bulkLong(502) + b}},
+			{"INSERT INTO photos (title, id) VALUES (?, NULL)", typeString, []string{a, b, c}},
+			{"INSERT INTO photos VALUES (?, ?, NULL, NULL)", typeLong + typeString, []string{bulkNull + a, bulkNull + b}},
+			{"REPLACE INTO photos (title, n) VALUES (?, 7)", typeString, []string{a}},
+		} {
+			p := o.pairOfSchemas(t, allFraming|protocol.BulkOperations)
+			set := fmt.Sprintf("SET auto_increment_increment = %d", step)
+			p.same(protocol.ComQuery, set)
+			p.Direct.query(fmt.Sprintf("SET auto_increment_offset = %d", 1+(o.nextNumber(t, "photos")-1)%uint64(step)))
+			p.same(protocol.ComQuery, "SELECT LAST_INSERT_ID(42)")
+			o.meets(t, p)
+			pp := o.prepare(t, p, test.sql)
+			bulk := func(w *wire, id uint32) []byte {
+				return w.do(protocol.ComStmtBulkExecute, string(binary.LittleEndian.AppendUint32(nil, id))+bulkRows(0, test.types, test.rows...))
+			}
+			what := fmt.Sprintf("%s, %d rows, step %d", test.sql, len(test.rows), step)
+			compare(t, what, bulk(p.Proxy, pp.id), bulk(p.Direct, pp.directID))
+			p.same(protocol.ComQuery, left)
+			pp.sameRows("SELECT * FROM photos ORDER BY id")
+		}
 	}
 }

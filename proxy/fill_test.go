@@ -49,7 +49,7 @@ func TestAColumnThatOwnsASequenceIsFilledIn(t *testing.T) {
 
 func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 	o := newOracle(t, bound(proxy.Binding{Table: "photos", Column: "id", Sequence: "photos"}, proxy.Binding{Table: "plain", Column: "id", Sequence: "photos"}),
-		"CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100) NOT NULL DEFAULT '', parent BIGINT UNSIGNED, n INT, UNIQUE (n))",
+		"CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100) CHARACTER SET utf8mb4 NOT NULL DEFAULT '', parent BIGINT UNSIGNED, n INT, UNIQUE (n))",
 		"CREATE TABLE plain (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100) NOT NULL DEFAULT '', parent BIGINT UNSIGNED)",
 		"CREATE TABLE other (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a INT)",
 		"INSERT INTO photos (id, title) VALUES (1, 'one'), (2, 'two')",
@@ -106,6 +106,14 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 			"INSERT INTO photos (id, title) VALUES (0, 'zero')", left,
 			given(1, "INSERT INTO photos (id, title) VALUES (NULL, 'h')"), left,
 			all,
+		}},
+		{"with columns that are not meant", []string{
+			"ALTER TABLE photos ADD g INT GENERATED ALWAYS AS (n + 1) VIRTUAL FIRST, ADD h INT INVISIBLE DEFAULT 3 FIRST",
+			meet,
+			given(1, "INSERT INTO photos VALUES (DEFAULT, NULL, 'a', NULL, 4)"), left,
+			given(2, "INSERT INTO photos VALUES (DEFAULT, 0, 'b', NULL, 5), (DEFAULT, DEFAULT, 'c', 1, 6)"), left,
+			given(1, "INSERT INTO photos (h, title) VALUES (5, 'd')"), left,
+			"SELECT id, title, parent, n, g, h FROM photos ORDER BY id",
 		}},
 		{"in steps", []string{
 			meet,
@@ -165,4 +173,24 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 			all,
 		}},
 	})
+	if !o.Servers[0].IsMariaDB() {
+		o.run(t, []script{{"as MySQL alone writes it", []string{
+			meet,
+			given(2, "INSERT INTO photos (title, n) VALUES ROW('a', 1), ROW('b', 2)"), left,
+			given(1, "INSERT INTO photos (title, n) VALUES ('c', 1) AS new ON DUPLICATE KEY UPDATE title = new.title"), left, meet,
+			given(1, "INSERT INTO photos (title, n) VALUES ('d', 3) AS new (t, m) ON DUPLICATE KEY UPDATE title = new.t"), left,
+			given(1, "INSERT INTO photos SET title = 'e', n = 4 AS new ON DUPLICATE KEY UPDATE title = new.title"), left,
+			all,
+		}}})
+	}
+	o.run(t, []script{{"in another character set", []string{
+		meet,
+		"SET NAMES gbk",
+		given(2, "INSERT INTO photos (title) VALUES ('\xbf\x5c'), ('\xbf\x5c\\'')"), left,
+		given(1, "INSERT INTO photos VALUES (NULL, '\xbf\x5c', NULL, NULL)"), left,
+		"SET NAMES latin1",
+		given(1, "INSERT INTO photos (title, id) VALUES ('\xe4\xa0', 0)"), left,
+		"SET NAMES utf8mb4",
+		"SELECT id, HEX(title) FROM photos ORDER BY id",
+	}}}, "packets with EOF", "go-sql-driver")
 }
