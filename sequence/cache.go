@@ -39,7 +39,8 @@ type reserver interface {
 	// are ErrUnknown, ErrExhausted (fewer than need are left), ErrUnfit, or temporary.
 	reserve(ctx context.Context, name string, want, need uint64) (grant, error)
 	// giveBack returns seg, the unused upper end of a reservation, if nobody has reserved since. It reports whether it did.
-	giveBack(ctx context.Context, name string, seg Segment) (bool, error)
+	// epoch is the one in which seg was in memory; if it is over, nothing is given back.
+	giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error)
 }
 
 // cache holds the numbers of one sequence and hands them out. Taking a number that is in memory is one short critical

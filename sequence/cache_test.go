@@ -79,7 +79,7 @@ func (s *script) reserve(ctx context.Context, name string, want, need uint64) (g
 	return g, nil
 }
 
-func (s *script) giveBack(_ context.Context, _ string, seg Segment) (bool, error) {
+func (s *script) giveBack(_ context.Context, _ string, _ uint64, seg Segment) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last != seg.Last() {

@@ -8,6 +8,10 @@
 // I/O; a cache per sequence owns concurrency and prefetch; the server owns the SQL, its connections and the checks
 // that keep a number from being given twice. It knows nothing of the protocol that clients speak.
 //
+// What CREATE and ALTER SEQUENCE say stands in a table beside the first one (definition.go, options_table.go). Each change there has a
+// version. Every process asks for the last one three times a second, obeys it (follow.go, revise.go) and says so in its entry among
+// the proxies (registry.go), which is what a restart that goes down waits for (restart.go).
+//
 // What a crash loses is the segment in memory (a gap); what it never makes is a duplicate, because a segment is
 // committed before its first number leaves.
 package sequence

@@ -50,7 +50,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			again = true
 			if g.seg.Remaining() > 0 {
 				// Those numbers were given to nobody. If they cannot be given back either they are a gap.
-				if done, _ := v.giveBack(ctx, name, g.seg); !done {
+				if done, _ := v.giveBack(ctx, name, epoch, g.seg); !done {
 					v.counters.lost.Add(n)
 				}
 			}
@@ -263,8 +263,8 @@ func (v *server) raise(ctx context.Context, name string, mark uint64, refused Se
 }
 
 // giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did.
-func (v *server) giveBack(ctx context.Context, name string, seg Segment) (bool, error) {
-	done, epoch := false, v.marks.epoch(name)
+func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
+	done := false
 	err := v.transactOnce(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, v.table.giveBack(), seg.Next()-1, name, seg.Last())
 		if err != nil {

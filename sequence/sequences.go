@@ -368,7 +368,7 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 			continue
 		}
 		group.Go(func() error {
-			done, err := c.reserver.giveBack(ctx, c.name, seg)
+			done, err := c.reserver.giveBack(ctx, c.name, s.server.marks.epoch(c.name), seg)
 			if err != nil {
 				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 			}

@@ -35,7 +35,9 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 }
 
 // giveBack implements [reserver]. A counter does not go back.
-func (t *TicketTable) giveBack(context.Context, string, Segment) (bool, error) { return false, nil }
+func (t *TicketTable) giveBack(context.Context, string, uint64, Segment) (bool, error) {
+	return false, nil
+}
 
 func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, err error) {
 	err = t.locked(ctx, func(l *lockedTable, step uint64) error {

@@ -211,13 +211,14 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 		return context.Cause(ctx)
 	}
 	defer c.reserving.Unlock()
+	epoch := s.server.marks.epoch(c.name)
 	seg := c.unused()
 	c.void()
 	if seg.Remaining() == 0 {
 		return nil
 	}
 	mark := s.server.marks.lower(c.name, seg)
-	done, err := s.reserver.giveBack(ctx, c.name, seg)
+	done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
 	if done {
 		s.counters.returned.Add(seg.Remaining())
 		return nil
