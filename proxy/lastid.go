@@ -16,13 +16,26 @@ type lastInsertID struct {
 	value   uint64        // of pending
 	rows    bool          // the server has sent rows since the proxy's last row, and counted them
 	holder  *backend.Conn // nil: nowhere yet, the value is 0
+	// inserted: the server's last statement put one row in, whose key value is; ROW_COUNT()
+	// is 1 there.
+	inserted bool
 }
 
 // given takes note of a number that only the proxy knows.
-func (l *lastInsertID) given(n uint64) { l.pending, l.value, l.rows = true, n, false }
+func (l *lastInsertID) given(n uint64) {
+	l.pending, l.value, l.rows, l.inserted = true, n, false, false
+}
 
 // told is given for a number that came in an OK, without a row.
-func (l *lastInsertID) told(n uint64) { l.pending, l.value, l.rows = true, n, l.rows || !l.pending }
+func (l *lastInsertID) told(n uint64) {
+	l.pending, l.value, l.rows, l.inserted = true, n, l.rows || !l.pending, false
+}
+
+// answered takes note of a server's answer, which may have had rows.
+func (l *lastInsertID) answered(rows bool) {
+	l.rows = l.rows || rows
+	l.inserted = false
+}
 
 // known returns the value if it is known without asking a server.
 func (l *lastInsertID) known() (value uint64, ok bool) {
@@ -55,6 +68,13 @@ func (s *session) bring(c *backend.Conn, t stmtTraits) error {
 		if s.losesWarnings(c, t) {
 			return notSupported("the last statement's warnings and a LAST_INSERT_ID() that this server does not know yet cannot be read by one statement: " +
 				"read @@warning_count into a variable first")
+		}
+		if s.state.lastID.inserted && t.words&statement.ReadsFoundRows != 0 {
+			if t.words&statement.ReadsRowCount != 0 {
+				return notSupported("ROW_COUNT() and FOUND_ROWS() in one statement, right after an INSERT that might have changed or ignored its row " +
+					"and whose key was filled in: SELECT ROW_COUNT() alone first")
+			}
+			s.state.lastID.inserted = false // FOUND_ROWS() is what is to stay
 		}
 		// A statement that names LAST_INSERT_ID() and no more needs no more.
 		return s.bringLastID(c, t.readsCounts() || t.words&statement.ReadsLastInsertID == 0)
@@ -110,20 +130,20 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 	// that is SET, and either clears the warnings.
 	number := strconv.FormatUint(value, 10)
 	text, then := "SELECT LAST_INSERT_ID("+number+") LIMIT 1", "" // sql_select_limit may be 0
-	if keep {
-		counts := !c.Answer.Rows && c.Answer.ErrCode == 0
-		switch {
-		case !l.pending || l.rows:
-			text = "DO LAST_INSERT_ID(" + number + ")"
-			if !c.Hello().MariaDB {
-				text = "SET @@session.last_insert_id = " + number
-			}
-			if !counts {
-				then = "SHOW WARNINGS LIMIT 0" // makes ROW_COUNT() -1 and leaves the rest
-			}
-		case counts:
-			then = "DO 0"
+	counts := !c.Answer.Rows && c.Answer.ErrCode == 0
+	switch {
+	case keep && l.inserted && counts:
+		text = "SELECT LAST_INSERT_ID(" + number + ") INTO @seqproxy" // makes ROW_COUNT() 1
+	case l.pending && l.rows, keep && !l.pending:
+		text = "DO LAST_INSERT_ID(" + number + ")"
+		if !c.Hello().MariaDB {
+			text = "SET @@session.last_insert_id = " + number
 		}
+		if keep && !counts {
+			then = "SHOW WARNINGS LIMIT 0" // makes ROW_COUNT() -1 and leaves the rest
+		}
+	case keep && counts:
+		then = "DO 0"
 	}
 	if _, err := s.ownQuery(c, text); err != nil {
 		return err

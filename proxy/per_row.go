@@ -264,7 +264,7 @@ func (x *rowExchange) pass(b []byte) error {
 func (x *rowExchange) ended() error {
 	s, c := x.s, x.c
 	s.state.lastConn = c
-	s.state.lastID.rows = s.state.lastID.rows || c.Answer.Rows
+	s.state.lastID.answered(c.Answer.Rows)
 	if x.given { // as LAST_INSERT_ID(n) in each row would
 		s.state.lastID.given(x.last)
 		s.state.lastID.rows = true // the server has counted them

@@ -55,7 +55,8 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 	s.parsed = 0
 	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.ShapeResult}})
 	if err == nil && given > 0 {
-		s.state.lastID.given(given)
+		s.state.lastID.told(given)
+		s.state.lastID.inserted = true
 	}
 	return noRemedy, err
 }

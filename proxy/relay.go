@@ -146,7 +146,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			accepted += n
 			partly = partly || n > 0
 			if ev == protocol.Done {
-				s.state.lastID.rows = s.state.lastID.rows || c.Answer.Rows
+				s.state.lastID.answered(c.Answer.Rows)
 				s.state.lastConn = c // not for commands without an answer: they leave nothing
 				break
 			}

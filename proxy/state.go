@@ -165,6 +165,7 @@ func (st *state) inTransaction() bool { return st.status.Has(protocol.InTransact
 // pinged takes note of a ping: it resets ROW_COUNT(). Warnings stay, and so does that a
 // change has cleared them.
 func (st *state) pinged() {
+	st.lastID.inserted = false
 	if st.lastOwn == ownChange {
 		st.lastChanged = 0
 		return
