@@ -90,7 +90,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 	if plan.perRow && plan.fill != nil {
 		return plan, notSupported("NEXTVAL for each row beside a column that is filled from a sequence is not supported: give its number with NEXTVAL, too")
 	}
-	if mixesIDsLater(st, plan) {
+	if _, later := mixedIDs(st, plan); later {
 		return plan, notSupported("NEXTVAL and LAST_INSERT_ID() in one statement that stands behind another is not supported: send it alone")
 	}
 	plan.own = all && s.answerable(st) && (prepared || !s.limitsRows())
@@ -389,37 +389,31 @@ func (s *session) askPrevious(words statement.Words) (uint64, error) {
 // mixesIDs says whether a text's first statement takes numbers and reads LAST_INSERT_ID()
 // as well.
 func mixesIDs(st *statement.Statement, plan callPlan) bool {
-	return mixesIDsIn(st, plan, 0)
+	first, _ := mixedIDs(st, plan)
+	return first
 }
 
-// mixesIDsLater is mixesIDs for the statements behind the first. Nobody but the server
-// knows what LAST_INSERT_ID() is before them, and they change it while they run.
-func mixesIDsLater(st *statement.Statement, plan callPlan) bool {
-	if st.Kind != statement.Multi {
-		return false
-	}
+// mixedIDs says whether statements of a text take numbers and read LAST_INSERT_ID() as
+// well: the first, or one behind it. Nobody but the server knows what LAST_INSERT_ID() is
+// before the latter, since those before may move it while they run.
+func mixedIDs(st *statement.Statement, plan callPlan) (first, later bool) {
+	index, numbers, reads := 0, plan.fill.disturbs(0), false
 	for i := range st.Calls {
-		if n := st.Calls[i].Statement; n > 0 && (plan.served[i] || plan.fill.disturbs(n)) && mixesIDsIn(st, plan, n) {
-			return true
+		call := &st.Calls[i]
+		if call.Statement != index {
+			index, reads = call.Statement, false
+			numbers = plan.fill.disturbs(index)
 		}
-	}
-	return false
-}
-
-func mixesIDsIn(st *statement.Statement, plan callPlan, index int) bool {
-	numbers, reads := plan.fill.disturbs(index), false
-	for i := range st.Calls {
-		if st.Calls[i].Statement != index {
-			continue
-		}
-		switch st.Calls[i].Func {
+		switch call.Func {
 		case statement.Nextval:
-			numbers = numbers || plan.served[i] && st.Calls[i].Place != statement.PlaceNever
+			numbers = numbers || plan.served[i] && call.Place != statement.PlaceNever
 		case statement.LastInsertID, statement.LastInsertIDVariable:
 			reads = true
 		}
+		first = first || index == 0 && numbers && reads
+		later = later || index > 0 && numbers && reads
 	}
-	return numbers && reads
+	return first, later
 }
 
 // hideParams writes the text of a prepared statement with parameters of ours where

@@ -28,6 +28,7 @@ type analyzer struct {
 	index   int    // statements in front that are not empty
 	shifts  bool   // a statement before may have changed how texts are read
 	shifted bool   // a NEXTVAL stands behind one
+	rows    bool   // one of this statement is evaluated once per row of the result
 
 	first int // where the current statement begins
 
@@ -167,10 +168,11 @@ func (st *Statement) bad() {
 func (a *analyzer) statement() bool {
 	a.depth, a.prev, a.calls, a.table, a.muted = 0, kwNone, false, false, 0
 	a.ins, a.part, a.refusal, a.targets = insertState{}, partMain, "", false
+	a.rows = false
 	if len(a.st.levels) == 0 {
 		a.st.levels = append(a.st.levels, level{})
 	}
-	a.st.levels[0] = level{calls: int32(len(a.st.Calls)), names: true, empty: true, top: true}
+	a.st.levels[0] = level{calls: int32(len(a.st.Calls)), numbers: int32(a.nextval), names: true, empty: true, top: true}
 	a.next()
 	if a.kind == tEOF {
 		return false

@@ -20,10 +20,8 @@ func (a *analyzer) place(c *FuncCall) {
 		}
 	case Update, Delete:
 		c.Place = PlaceChange
-		for i := 1; i <= a.depth; i++ {
-			if a.st.levels[i].query {
-				a.note("NEXTVAL in a subquery of UPDATE or DELETE")
-			}
+		if lv := &a.st.levels[a.depth]; lv.within || lv.query {
+			a.note("NEXTVAL in a subquery of UPDATE or DELETE")
 		}
 	}
 }
@@ -31,18 +29,25 @@ func (a *analyzer) place(c *FuncCall) {
 // mainQuery goes from the common table expressions of a WITH to its query. They may be
 // read more than once, row by row, or not at all.
 func (a *analyzer) mainQuery(lv *level) {
-	for i := int(lv.calls); i < len(a.st.Calls); i++ {
-		if a.st.Calls[i].Func == Nextval && a.st.Kind != Explain {
-			a.note("NEXTVAL in WITH ... AS")
-		}
+	if a.nextval > int(lv.numbers) && a.st.Kind != Explain {
+		a.note("NEXTVAL in WITH ... AS")
 	}
-	lv.with, lv.from, lv.calls = false, false, int32(len(a.st.Calls))
+	lv.with, lv.from, lv.calls, lv.numbers = false, false, int32(len(a.st.Calls)), int32(a.nextval)
 }
 
 // placeCalls says of the NEXTVALs of the SELECT that ends here how often they are
 // evaluated: it has a table, whose rows are many, or groups, of which there may be more
-// than one even without a table.
+// than one even without a table. Texts may be long and deep: a call is looked at once.
 func (a *analyzer) placeCalls(lv *level) {
+	switch {
+	case a.nextval == int(lv.numbers) || a.problem != "":
+		return
+	case !lv.from:
+		if a.severalGroups(lv) {
+			a.note("NEXTVAL in SELECT ... GROUP BY ... WITH ROLLUP")
+		}
+		return
+	}
 	query := lv.top && (a.st.Kind == Select || a.st.Kind == With)
 	for i := int(lv.calls); i < len(a.st.Calls); i++ {
 		c := &a.st.Calls[i]
@@ -51,10 +56,6 @@ func (a *analyzer) placeCalls(lv *level) {
 		}
 		listed := c.inList && c.depth == a.depth
 		switch {
-		case !lv.from:
-			if a.severalGroups(lv) {
-				a.note("NEXTVAL in SELECT ... GROUP BY ... WITH ROLLUP")
-			}
 		case lv.with:
 			a.note("NEXTVAL in WITH ... AS")
 		case lv.top && a.ins.on && listed:
@@ -69,6 +70,7 @@ func (a *analyzer) placeCalls(lv *level) {
 			a.note("NEXTVAL in SELECT ... FROM ... INTO")
 		default:
 			c.Place = PlaceRow
+			a.rows = true
 		}
 	}
 }
@@ -76,13 +78,8 @@ func (a *analyzer) placeCalls(lv *level) {
 // placeUnion takes note that the SELECTs up to here, in parentheses perhaps, are joined
 // with one that follows.
 func (a *analyzer) placeUnion(lv *level) {
-	if !lv.top {
-		return
-	}
-	for i := range a.st.Calls {
-		if c := &a.st.Calls[i]; c.Statement == a.index && c.Place == PlaceRow {
-			a.note("NEXTVAL in SELECT ... FROM ... UNION")
-		}
+	if lv.top && a.rows {
+		a.note("NEXTVAL in SELECT ... FROM ... UNION")
 	}
 }
 

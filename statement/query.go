@@ -12,6 +12,7 @@ const (
 // level is one depth of parentheses. Level 0 is the statement itself.
 type level struct {
 	calls     int32 // len(Calls) when the current SELECT of this level began
+	numbers   int32 // NEXTVALs seen by then
 	itemStart int32 // where the current select item begins
 	itemCalls int32 // len(Calls) there
 	itemExec  bool  // it begins inside an executable comment
@@ -24,6 +25,7 @@ type level struct {
 	empty     bool  // no token yet
 	with      bool  // began with WITH, and still is at the common table expressions
 	top       bool  // the statement itself, or its query in parentheses and nothing else
+	within    bool  // inside a query
 	union     bool  // SELECTs are joined by UNION, EXCEPT or INTERSECT
 	distinct  bool  // the current SELECT is a SELECT DISTINCT
 	into      bool  // the current SELECT has an INTO clause
@@ -94,7 +96,10 @@ func (a *analyzer) openLevel() {
 	}
 	parent.empty = false
 	a.depth++
-	lv := level{calls: int32(len(a.st.Calls)), names: names, empty: true, top: top}
+	lv := level{
+		calls: int32(len(a.st.Calls)), numbers: int32(a.nextval), names: names, empty: true, top: top,
+		within: parent.within || parent.query,
+	}
 	if a.depth < len(a.st.levels) {
 		a.st.levels[a.depth] = lv
 	} else {
@@ -117,7 +122,7 @@ func (a *analyzer) endSelect(lv *level) {
 	if (lv.from || lv.groupBy > 0) && a.st.Kind != Explain {
 		a.placeCalls(lv)
 	}
-	lv.calls = int32(len(a.st.Calls))
+	lv.calls, lv.numbers = int32(len(a.st.Calls)), int32(a.nextval)
 	lv.from, lv.groupBy, lv.inFrom, lv.distinct, lv.into = false, 0, false, false, false
 }
 
