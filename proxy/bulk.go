@@ -41,6 +41,8 @@ func (s *session) executeBulk(payload []byte) error {
 		return s.unknownStatement(id, "mysqld_stmt_execute")
 	case p.own != nil, p.rows != nil:
 		return errNotInBulk
+	case p.counts != nil:
+		return refusedForm("NEXTVAL for each row in a bulk execution")
 	case len(p.hidden) > 0:
 		return s.executeBulkHidden(p, payload)
 	}

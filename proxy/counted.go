@@ -45,10 +45,48 @@ type counted struct {
 	size   uint64 // of the next block
 	auto   bool   // the table may generate values as well
 	insert bool
+	table  countedTable
 
 	// The block.
 	first, last, step uint64
 	limited           error // why the block could not be larger
+}
+
+// countedTable is the table of such a statement.
+type countedTable struct {
+	text   string // as the server takes it
+	schema string // empty: the current one
+	name   []byte
+}
+
+// blockPart is a part of a block, as a parameter of a prepared statement.
+type blockPart uint8
+
+const (
+	noBlock blockPart = iota
+	blockBefore
+	blockBound
+	blockStep
+)
+
+// part returns a part of the block as AsCounted has it.
+func (n *counted) part(p blockPart) uint64 {
+	switch p {
+	case blockBefore:
+		return n.first - n.step
+	case blockBound:
+		return n.last - n.step
+	}
+	return n.step
+}
+
+// traits returns those of the statement as it is sent: what LAST_INSERT_ID() was is
+// brought by the statement that begins to count.
+func (n *counted) traits(t stmtTraits) stmtTraits {
+	if n != nil {
+		t.movesLastID = false
+	}
+	return t
 }
 
 // countRows sends a text whose numbers the server counts off.
@@ -66,13 +104,11 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 		}
 		previous = previousID{true, value}
 	}
-	t := traitsOf(st)
-	t.movesLastID = false
-	c, err := s.attachWith(st, t)
+	c, err := s.attachWith(st, n.traits(traitsOf(st)))
 	if err != nil {
 		return err
 	}
-	if err := s.countable(c, st, sql, n); err != nil {
+	if err := s.countable(c, n); err != nil {
 		return err
 	}
 	subs := s.substitutions(st, plan, previous.needed)
@@ -83,7 +119,9 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 		}
 		for i := range subs {
 			if plan.served[i] {
-				subs[i] = statement.Substitution{Replacement: statement.AsCounted, Value: n.first - n.step, Bound: n.last - n.step, Step: n.step}
+				subs[i] = statement.Substitution{
+					Replacement: statement.AsCounted, Value: n.part(blockBefore), Bound: n.part(blockBound), Step: n.part(blockStep),
+				}
 			}
 		}
 		size := s.splice(sql, subs, nil)
@@ -146,14 +184,35 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 	}
 	n.size = firstBlock
 	if limit > 0 {
-		n.size = min(limit*n.calls, lastBlock)
+		n.size = min(limit, lastBlock/n.calls) * n.calls
+	}
+	t := st.Table()
+	n.table = countedTable{text: string(sql[t.Start:t.End]), schema: string(t.Schema), name: t.Name}
+	if n.table.schema != "" && !isASCII(t.Schema) && s.state.mode.Charset != statement.UTF8 {
+		return nil, refusedForm("NEXTVAL for each row of a table whose schema's name is not in UTF-8")
 	}
 	return n, nil
 }
 
+// keepCounted makes n outlive the text, and the schema that is the current one.
+func (s *session) keepCounted(n *counted) error {
+	n.name, n.table.name = bytes.Clone(n.name), bytes.Clone(n.table.name)
+	if n.table.schema == "" && s.state.schema != "" { // else the server has an error of its own
+		if !isASCII([]byte(s.state.schema)) && s.state.mode.Charset != statement.UTF8 {
+			return refusedForm("NEXTVAL for each row, prepared in a schema whose name is not in UTF-8")
+		}
+		n.table.schema = s.state.schema
+		n.table.text = quotedName(s.state.schema) + "." + n.table.text
+	}
+	return nil
+}
+
+// quotedName writes a name so that it is one in each sql_mode.
+func quotedName(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
 // countable asks the server whether the statement leaves nothing if it fails, and whether
 // its rows are what is replicated.
-func (s *session) countable(c *backend.Conn, st *statement.Statement, sql []byte, n *counted) error {
+func (s *session) countable(c *backend.Conn, n *counted) error {
 	row, err := s.ownRow(c, "SELECT @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", 1, "the binary log's form")
 	if err != nil {
 		return err
@@ -162,8 +221,7 @@ func (s *session) countable(c *backend.Conn, st *statement.Statement, sql []byte
 		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE with binlog_format other than ROW is not supported: " +
 			"a replica would have other numbers")
 	}
-	t := st.Table()
-	rows, err := s.ownQuery(c, "SHOW CREATE TABLE "+string(sql[t.Start:t.End]))
+	rows, err := s.ownQuery(c, "SHOW CREATE TABLE "+n.table.text)
 	var refused *protocol.ServerError
 	switch {
 	case errors.As(err, &refused) && (refused.Code == mysql.ER_NO_SUCH_TABLE || refused.Code == mysql.ER_BAD_DB_ERROR || refused.Code == mysql.ER_NO_DB_ERROR):
@@ -174,30 +232,27 @@ func (s *session) countable(c *backend.Conn, st *statement.Statement, sql []byte
 		return err
 	case len(rows) != 1 || len(rows[0]) < 2 || !isInnoDB(rows[0][1]):
 		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is supported in InnoDB's tables alone, not in the view or table %s: "+
-			"a statement that fails must leave nothing", t.Name)
+			"a statement that fails must leave nothing", n.table.name)
 	}
 	n.auto = bytes.Contains(rows[0][1], []byte(" AUTO_INCREMENT"))
-	return s.noTriggers(c, t)
+	return s.noTriggers(c, &n.table)
 }
 
 // noTriggers is an error if a table has triggers: they may write to tables without
 // transactions.
-func (s *session) noTriggers(c *backend.Conn, t *statement.TableRef) error {
+func (s *session) noTriggers(c *backend.Conn, t *countedTable) error {
 	show := "SHOW TRIGGERS"
-	if t.Schema != nil {
-		if !isASCII(t.Schema) && s.state.mode.Charset != statement.UTF8 {
-			return refusedForm("NEXTVAL for each row of a table whose schema's name is not in UTF-8")
-		}
-		show += " FROM `" + strings.ReplaceAll(string(t.Schema), "`", "``") + "`"
+	if t.schema != "" {
+		show += " FROM " + quotedName(t.schema)
 	}
 	rows, err := s.ownQuery(c, show)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		if len(row) < 3 || bytes.EqualFold(row[2], t.Name) || !isASCII(t.Name) && !isASCII(row[2]) {
+		if len(row) < 3 || bytes.EqualFold(row[2], t.name) || !isASCII(t.name) && !isASCII(row[2]) {
 			return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is not supported in a table with triggers: "+
-				"a statement that fails must leave nothing (%s has %s)", t.Name, row[0])
+				"a statement that fails must leave nothing (%s has %s)", t.name, row[0])
 		}
 	}
 	return nil
@@ -390,4 +445,62 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 	b = append(b, payload[1+k+size:]...)
 	protocol.PutHeader(b[at:], len(b)-at-protocol.HeaderSize, num)
 	return b
+}
+
+// executeCounted executes a prepared statement in which the server counts numbers off.
+func (s *session) executeCounted(p *prepared, payload []byte) error {
+	c, err := s.connOf(p)
+	if err != nil {
+		return s.dropLongData(p.conn, p, err)
+	}
+	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
+	e, err := s.cutExecution(p, payload, attributes)
+	if err == nil && p.longSent { // which the server forgets with the first try
+		err = refusedForm("NEXTVAL for each row in an execution with long data")
+	}
+	if err == nil && p.executionSize(&e, attributes) >= protocol.MaxFragment {
+		err = errTooLong
+	}
+	var previous uint64
+	if err == nil {
+		previous, err = s.previousHidden(p)
+	}
+	if err == nil {
+		err = s.prepareConn(c, p)
+	}
+	if err == nil {
+		err = s.countable(c, p.counts)
+	}
+	if err != nil {
+		if errors.Is(err, errMalformed) {
+			err = s.malformed()
+		}
+		return s.dropLongData(c, p, err)
+	}
+	n := *p.counts
+	values := make([]number, len(p.hidden))
+	for again := true; again; {
+		if err := s.takeBlock(c, &n); err != nil {
+			return err
+		}
+		for i := range p.hidden {
+			values[i].value = previous
+			if part := p.hidden[i].block; part != noBlock {
+				values[i].value = n.part(part)
+			}
+		}
+		if s.own, err = p.appendExecute(append(s.own[:0], 0, 0, 0, 0), &e, attributes, values); err != nil {
+			return err
+		}
+		protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+		s.state.lastOwn = ownNothing
+		if again, err = s.exchangeCounted(c, &n); err != nil {
+			return err
+		}
+	}
+	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
+		p.unbind(&e)
+	}
+	s.noteExecuted(c, p)
+	return nil
 }

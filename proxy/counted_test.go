@@ -2,13 +2,16 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
 
 	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
+	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
@@ -58,7 +61,7 @@ var countedSteps = []countedStep{
 	{text: "INSERT INTO auto (n, a) SELECT «», a FROM src WHERE id < 4", numbers: 3, other: "INSERT INTO auto (n, a) SELECT LAST_INSERT_ID({n}) + id, a FROM src WHERE id < 4"},
 	{text: "REPLACE INTO uniq (a, n) SELECT a, «» FROM src WHERE id < 30", numbers: 29},
 	{text: "REPLACE INTO uniq SELECT a, «» FROM src WHERE id BETWEEN 20 AND 40", numbers: 21},
-	{text: "INSERT INTO uniq (a, n) SELECT a, «» FROM src WHERE id BETWEEN 35 AND 45 ON DUPLICATE KEY UPDATE n = VALUES(n) + 0", numbers: 11},
+	{text: "INSERT INTO uniq (a, n) SELECT a, «» FROM src WHERE id BETWEEN 35 AND 45 ON DUPLICATE KEY UPDATE n = n + 1000000000", numbers: 11},
 	{text: "INSERT INTO parts SELECT «», a FROM src WHERE id < 100", numbers: 99},
 	{text: "INSERT INTO dst (id, a) SELECT «», a FROM src LIMIT 3", numbers: 3, block: 3},
 	{text: "INSERT INTO dst (id, a) SELECT «», a FROM src", numbers: 1200}, // more than the first block
@@ -77,8 +80,10 @@ var countedSteps = []countedStep{
 func TestTheServerCountsNumbersOffRowByRow(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, countedTables(server)...)
-	for name, caps := range endings {
-		p := o.pairOfSchemas(t, caps|protocol.FoundRows)
+	for _, name := range []string{"with EOF", "without EOF", "with EOF, prepared", "without EOF, prepared"} {
+		ending, rest, _ := strings.Cut(name, ",")
+		prepared := rest != ""
+		p := o.pairOfSchemas(t, endings[ending]|protocol.FoundRows)
 		for _, w := range []*wire{p.Proxy, p.Direct} {
 			w.query("SET sql_mode = 'NO_UNSIGNED_SUBTRACTION'") // nothing is an error that need not be
 		}
@@ -104,7 +109,13 @@ func TestTheServerCountsNumbersOffRowByRow(t *testing.T) {
 				direct = strings.ReplaceAll(step.other, "{n}", fmt.Sprint(n))
 			}
 			want := p.Direct.query(direct)
-			got := p.Proxy.query(strings.ReplaceAll(step.text, "«»", "NEXTVAL('photos')"))
+			text := strings.ReplaceAll(step.text, "«»", "NEXTVAL('photos')")
+			var got []byte
+			if !prepared {
+				got = p.Proxy.query(text)
+			} else if got = p.Proxy.do(protocol.ComStmtPrepare, text); got[4] == 0 {
+				got = p.Proxy.do(protocol.ComStmtExecute, string(execution(binary.LittleEndian.Uint32(got[5:]), nil, true)[1:]))
+			}
 			compare(t, name+": "+step.text, got, want)
 			p.query("SELECT ROW_COUNT(), FOUND_ROWS(), @@warning_count, LAST_INSERT_ID(), @@identity")
 			if got, want := fmt.Sprint(p.Proxy.rows("SELECT COUNT(*), COUNT(x), COUNT(s), SUM(a LIKE 'row%') FROM dst")), fmt.Sprint(p.Direct.rows("SELECT COUNT(*), COUNT(x), COUNT(s), SUM(a LIKE 'row%') FROM dst")); got != want {
@@ -122,6 +133,62 @@ func (o *oracle) noNumberTwice(t testing.TB, w *wire) {
 		"UNION ALL SELECT id FROM parts UNION ALL SELECT SUBSTR(a, 2) FROM parts WHERE a LIKE 'n%' UNION ALL SELECT n FROM auto UNION ALL SELECT id FROM auto WHERE n IS NULL) AS numbers"
 	if got := w.rows("SELECT COUNT(n) - COUNT(DISTINCT n) FROM " + all)[0]; got != "0" {
 		t.Errorf("%s numbers stand in more than one place", got)
+	}
+}
+
+func TestNumbersAreCountedOffWithParametersAndUpToTheLargest(t *testing.T) {
+	server := mysqltest.StartUnsynced(t)
+	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, countedTables(server)...)
+	o.fresh(t)
+	for _, s := range []struct {
+		name  string
+		start uint64
+	}{{"middle", math.MaxInt64 - 1500}, {"end", math.MaxUint64 - 30}} {
+		if _, err := o.Sequences.Create(t.Context(), sequence.CreateOptions{Name: s.name, Start: s.start}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := o.DB(t, o.Schemas[0], nil)
+	c := o.Conn(t, o.Schemas[0], nil)
+	insert, err := c.PrepareContext(t.Context(), "INSERT INTO dst (a, id, x) SELECT CONCAT(?, a), NEXTVAL('middle'), ? + NEXTVAL('middle') - ? FROM src WHERE id > ? LIMIT ?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer insert.Close()
+	for _, rows := range []int64{4, 900, 1200} {
+		exec(t, c, "DELETE FROM dst")
+		result, err := insert.ExecContext(t.Context(), "param ", 0, 0, 0, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		affected, _ := result.RowsAffected()
+		first, _ := result.LastInsertId()
+		if want := fmt.Sprint(uint64(first), " ", 2*rows, " param row"); affected != rows || value(t, c, "SELECT CONCAT(MIN(id), ' ', COUNT(DISTINCT id) + COUNT(DISTINCT x), ' ', LEFT(MAX(a), 9)) FROM dst") != want {
+			t.Errorf("%d rows: got %d, id %d, and %s, want %s", rows, affected, first, value(t, c, "SELECT CONCAT(MIN(id), ' ', COUNT(DISTINCT id) + COUNT(DISTINCT x), ' ', LEFT(MAX(a), 9)) FROM dst"), want)
+		}
+		if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != fmt.Sprint(uint64(first)) {
+			t.Errorf("LAST_INSERT_ID(): got %s, want %d", got, uint64(first))
+		}
+	}
+	// A schema that is not the current one any more.
+	other := server.Schema(t)
+	if _, err := c.ExecContext(t.Context(), "USE "+other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := insert.ExecContext(t.Context(), "x", 0, 0, 0, 2); err != nil {
+		t.Errorf("in another schema: %v", err)
+	}
+	// What is left of a sequence is enough, or it is not.
+	for _, text := range []string{"INSERT INTO dst (id) SELECT NEXTVAL('end') FROM src LIMIT 20", "UPDATE dst SET x = NEXTVAL('end') WHERE id > 0"} {
+		_, err := db.ExecContext(t.Context(), text)
+		if strings.HasPrefix(text, "UPDATE") {
+			checkError(t, text, err, 4084)
+		} else if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if got := value(t, o.DirectConn(t, 0, o.Schemas[0], nil), "SELECT COUNT(DISTINCT id) FROM dst WHERE id > 18446744073709551500"); got != "20" {
+		t.Errorf("got %s of the last numbers, want 20", got)
 	}
 }
 

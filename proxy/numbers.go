@@ -23,6 +23,7 @@ type callPlan struct {
 	perRow  bool   // some numbers are not one per call: see fillRows
 	fill    *filling
 	rows    *rowNumbers // the columns that are filled; nil if none are
+	counted *counted    // what the server counts off; nil if it counts nothing
 }
 
 // planCalls decides about a text with calls. Names that are not served are an
@@ -427,6 +428,11 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 			continue
 		}
 		subs[i].Param = true
+		if plan.counted != nil && plan.served[i] {
+			subs[i].Replacement = statement.AsCounted
+			hidden = append(hidden, hiddenParam{block: blockBefore}, hiddenParam{block: blockBound}, hiddenParam{block: blockStep})
+			continue
+		}
 		h := hiddenParam{previous: true}
 		if plan.served[i] {
 			h = hiddenParam{asked: askedBy(call), from: argumentOf(call)}

@@ -37,10 +37,16 @@ func isCounted(st *statement.Statement, plan callPlan) bool {
 	return false
 }
 
-// planFilled completes the plan of a text whose numbers are not one per call.
+// planFilled completes the plan of a text whose numbers are not one per call, and that
+// is one SELECT or is to be prepared.
 func (s *session) planFilled(st *statement.Statement, sql []byte, plan *callPlan) error {
 	if isCounted(st, *plan) {
-		return refusedForm("NEXTVAL for each row of a prepared INSERT ... SELECT or UPDATE")
+		n, err := s.planCounted(st, sql, *plan)
+		if err == nil {
+			err = s.keepCounted(n)
+		}
+		plan.counted = n
+		return err
 	}
 	if err := s.knownAtPrepare(st, *plan); err != nil { // though there may be no row
 		return err

@@ -42,6 +42,7 @@ func (s *session) prepare(sql []byte) error {
 		defer func() { s.fill = nil }()
 	}
 	text, hidden, rows, key := sql, []hiddenParam(nil), (*rowNumbers)(nil), (*preparedKey)(nil)
+	var counts *counted
 	if s.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
 		if err := s.convertNames(st, s.state.charset); err != nil {
 			return err
@@ -60,7 +61,7 @@ func (s *session) prepare(sql []byte) error {
 			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil))
 		case plan.rewrite:
 			text, hidden, key = s.hideParams(st, sql, plan)
-			rows = plan.rows.keep()
+			rows, counts = plan.rows.keep(), plan.counted
 		}
 	}
 	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
@@ -82,7 +83,7 @@ func (s *session) prepare(sql []byte) error {
 		s.state.dynamic.doubt()
 	}
 	p := &prepared{
-		conn: c, shape: rows.traits(traitsOf(st)), hidden: hidden, rows: rows, key: key, ticket: ticket,
+		conn: c, shape: rows.traits(counts.traits(traitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket,
 		mode: s.state.mode, charset: s.state.charset,
 	}
 	if len(hidden) > 0 || rows != nil || ticket != nil {

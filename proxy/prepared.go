@@ -52,6 +52,7 @@ type prepared struct {
 	emptied []bool
 	filling *filling             // of the last execution, as far as it tells what to do about errors
 	rows    *rowNumbers          // columns that the proxy fills; nil if there are none
+	counts  *counted             // what the server counts off; nil if it counts nothing
 	place   []uint16             // the server's index of each of the client's parameters; nil without hidden ones
 	params  int                  // of the client
 	types   []protocol.Parameter // of the client's at the last bind

@@ -17,6 +17,7 @@ type hiddenParam struct {
 	at       int  // the server's index of the parameter
 	asked         // of a sequence
 	previous bool // the value is the previous LAST_INSERT_ID()
+	block    blockPart
 	from     argument
 }
 

@@ -47,6 +47,9 @@ const (
 // servers' messages name it in other letters.
 const CountedGuard = "(LAST_INSERT_ID()|1)+18446744073709551615"
 
+// CountedMarkers is how many parameters AsCounted has with Param: Value, Bound and Step.
+const CountedMarkers = 3
+
 // Substitution is what Rewrite puts in the place of one call.
 type Substitution struct {
 	Replacement Replacement
@@ -243,7 +246,7 @@ func (st *Statement) columnName(text []byte) []byte {
 }
 
 // HiddenParams appends to dst, for every substitution that is a parameter, the
-// index of its marker among all markers of the rewritten text (from 0), in text
+// index of its marker (AsCounted: of each of its markers) among all markers of the rewritten text (from 0), in text
 // order.
 func (st *Statement) HiddenParams(dst []int, substitutions []Substitution) []int {
 	hidden := 0 // less the markers of calls, which are not there any more
@@ -253,8 +256,14 @@ func (st *Statement) HiddenParams(dst []int, substitutions []Substitution) []int
 			continue
 		}
 		if s.Param {
-			dst = append(dst, st.Calls[i].ParamsBefore+hidden)
-			hidden++
+			markers := 1
+			if s.Replacement == AsCounted {
+				markers = CountedMarkers
+			}
+			for range markers {
+				dst = append(dst, st.Calls[i].ParamsBefore+hidden)
+				hidden++
+			}
 		}
 		hidden -= st.Calls[i].Markers()
 	}
