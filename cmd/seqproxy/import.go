@@ -109,6 +109,9 @@ func (p *program) importCounters(ctx context.Context, args []string) error {
 	return p.makeSequences(ctx, c, sequences, counters)
 }
 
+// tlsModes are the values of -tls.
+var tlsModes = []tlsfiles.Mode{tlsfiles.Disabled, tlsfiles.Preferred, tlsfiles.Required, tlsfiles.VerifyCA, tlsfiles.VerifyIdentity}
+
 // check refuses wrong flags and returns the reader of the kind.
 func (c *importCommand) check() (reader, error) {
 	read := readers[c.from]
@@ -127,6 +130,8 @@ func (c *importCommand) check() (reader, error) {
 		return nil, usagef("-user, -password-file, -password-env, -tls and -tls-ca-file go with -source")
 	case c.source != "" && c.user == "":
 		return nil, usagef("-source needs -user NAME")
+	case c.tls != "" && !slices.Contains(tlsModes, tlsfiles.Mode(c.tls)):
+		return nil, usagef("-tls must be one of %s, is %q", tlsModes, c.tls)
 	case c.passwordFile != "" && c.passwordEnv != "":
 		return nil, usagef("-password-file and -password-env exclude each other")
 	}

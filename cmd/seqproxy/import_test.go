@@ -182,6 +182,43 @@ func TestCountersOfOtherSystemsBecomeSequences(t *testing.T) {
 	}
 }
 
+// Two ticket servers that share one counter, as Flickr's: the higher counts, whichever comes first.
+func TestCountersOfOtherServersAreImportedOverTLS(t *testing.T) {
+	ca := mysqltest.NewCA(t)
+	sources := []*mysqltest.Server{mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...), mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)}
+	for i, s := range sources {
+		s.Exec(t, "CREATE SCHEMA tickets", "CREATE USER reader@'%' IDENTIFIED BY 'it''s' REQUIRE SSL", "GRANT SELECT ON tickets.* TO reader@'%'",
+			fmt.Sprintf("CREATE TABLE tickets.photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, stub CHAR(1) UNIQUE) AUTO_INCREMENT = %d", 500+i))
+	}
+	password := write(t, "password", "it's\n")
+	for _, order := range [][2]int{{0, 1}, {1, 0}} {
+		s := mysqltest.Shared(t)
+		file, target := importInto(t, s)
+		for _, i := range order {
+			how, env := []string{"-password-file", password}, []string(nil)
+			if i == 1 {
+				how, env = []string{"-password-env", "TICKETS"}, []string{"TICKETS=it's"}
+			}
+			p := beginIn(t, env, append([]string{
+				"import", "-config", file, "-from", "ticket", "-schema", "tickets", "-table", "photos", "-source", sources[i].Addr(),
+				"-user", "reader", "-tls", "VERIFY_CA", "-tls-ca-file", ca.File,
+			}, how...)...)
+			p.end(0)
+		}
+		if got := counters(t, s, target); got != "photos=501" {
+			t.Errorf("order %v: got %s, want photos=501", order, got)
+		}
+	}
+	other := mysqltest.NewCA(t)
+	file, _ := importInto(t, sources[0])
+	p := begin(t, "import", "-config", file, "-from", "ticket", "-schema", "tickets", "-table", "photos", "-source", sources[0].Addr(), "-user", "reader",
+		"-password-file", password, "-tls", "VERIFY_CA", "-tls-ca-file", other.File)
+	p.end(1)
+	if !strings.Contains(p.stderr(), "certificate") {
+		t.Errorf("with another CA: got %s", p.stderr())
+	}
+}
+
 func TestAnImportThatCannotBeSaysWhy(t *testing.T) {
 	s := mysqltest.Shared(t)
 	file, target := importInto(t, s)
@@ -204,6 +241,7 @@ func TestAnImportThatCannotBeSaysWhy(t *testing.T) {
 		"-config FILE -from leaf -schema SCHEMA -source h:1":                                       {2, "-source needs -user NAME"},
 		"-config FILE -from leaf -schema SCHEMA -source h:1 -user u -password-env NO_SUCH_THING":   {2, "NO_SUCH_THING is not set"},
 		"-config FILE -from leaf -schema SCHEMA -source ADDRESS -user nobody -password-env SECRET": {1, "Access denied for user 'nobody'"},
+		"-config FILE -from leaf -schema SCHEMA -source h:1 -user u -tls on":                       {2, "-tls must be one of [DISABLED"},
 		"-config FILE -from leaf -schema nowhere":                                                  {1, "there is no table nowhere.leaf_alloc"},
 		"-config FILE -from leaf -schema SCHEMA -table a=b":                                        {2, "its rows name the sequences"},
 		"-config FILE -from leaf -schema SCHEMA -table behind":                                     {1, "b has max_id -5 and step 1"},
