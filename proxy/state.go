@@ -56,6 +56,8 @@ type state struct {
 	// selectLimit: sql_select_limit was set, so even a SELECT of one row is the
 	// server's to answer.
 	selectLimit bool
+	// readOnly: transactions to come are read-only, as far as the session has said.
+	readOnly bool
 	// metadata: resultset_metadata may have been set, which leaves definitions out.
 	metadata bool
 	// waitTimeout is what wait_timeout was set to; 0: nothing, or unknownTimeout.
@@ -314,6 +316,12 @@ func (st *state) setVariables(s *statement.Statement, text []byte) {
 			case statement.ScopeSession:
 				st.changed("tx_isolation")
 				st.changed("tx_read_only")
+				switch words := strings.Join(strings.Fields(strings.ToUpper(string(text))), " "); {
+				case strings.Contains(words, "READ ONLY"):
+					st.readOnly = true
+				case strings.Contains(words, "READ WRITE"):
+					st.readOnly = false
+				}
 			}
 		case statement.Role:
 			st.pin(pinRole)
@@ -340,6 +348,8 @@ func (st *state) setSystem(name, value string, literal bool) {
 		} else {
 			st.loseMode()
 		}
+	case "tx_read_only", "transaction_read_only":
+		st.readOnly = !slices.Contains([]string{"0", "OFF", "FALSE"}, strings.ToUpper(unquote(value)))
 	case "sql_select_limit":
 		st.selectLimit = !strings.EqualFold(value, "default")
 	case "wait_timeout":

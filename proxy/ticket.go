@@ -162,7 +162,7 @@ func (s *session) severalAgreed() bool {
 // ticket, and answer it as always. Where it is not, the server answers.
 func (s *session) ticketsServed() bool {
 	st := &s.state
-	if st.status.Has(protocol.InReadOnlyTrans) || st.nextTransaction {
+	if st.status.Has(protocol.InReadOnlyTrans) || st.readOnly && !st.inTransaction() || st.nextTransaction {
 		return false
 	}
 	for _, pin := range st.pins {
@@ -173,7 +173,7 @@ func (s *session) ticketsServed() bool {
 	}
 	for name := range st.sysvars {
 		switch {
-		case name == "tx_read_only", name == "transaction_read_only", name == "auto_increment_increment", name == "auto_increment_offset",
+		case name == "auto_increment_increment", name == "auto_increment_offset",
 			strings.HasPrefix(name, "session_track_"):
 			return false
 		}

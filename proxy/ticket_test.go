@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
@@ -339,5 +340,142 @@ func TestFlickrsTicketsAreAnsweredAsByTheServer(t *testing.T) {
 		p.same(protocol.ComStmtPrepare, "INSERT INTO ids_photos"+engine+" VALUES (NULL)")
 		p.same(protocol.ComStmtExecute, ticketExecution(2, true))
 		p.alone("SELECT LAST_INSERT_ID()")
+	}
+}
+
+func TestTicketsInWhateverSession(t *testing.T) {
+	const ticket = "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'"
+	x := newTickets(t)
+	given := func() uint64 { return x.Sequences.Stats().Given }
+	c := x.Conn(t, x.SequenceSchema, nil)
+	for _, s := range []struct {
+		before, after, sql string
+		served             bool
+	}{
+		{"", "", ticket, true},
+		{"USE " + x.twin, "USE " + x.SequenceSchema, ticket, false}, // another table of that name
+		{"USE " + x.twin, "USE " + x.SequenceSchema, strings.Replace(ticket, "sequence", x.SequenceSchema+".sequence", 1), true},
+		{"USE " + x.twin, "USE " + x.SequenceSchema, strings.Replace(ticket, "sequence", "`"+x.SequenceSchema+"`.`sequence` s", 1), true},
+		{"SET NAMES latin1", "SET NAMES utf8mb4", ticket, true},
+		{"SET sql_mode = 'ANSI_QUOTES'", "SET sql_mode = DEFAULT", ticket, true},
+		{"LOCK TABLES sequence WRITE", "UNLOCK TABLES", ticket, false},
+		{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "", ticket, true},
+		{"SET SESSION TRANSACTION READ ONLY", "SET SESSION TRANSACTION READ WRITE", "SELECT 1", false},
+		{"BEGIN", "COMMIT", ticket, true},
+		{"SET SESSION insert_id = 5", "", strings.Replace(ticket, "photos", "users", 1), false},
+	} {
+		if s.before != "" {
+			exec(t, c, s.before)
+		}
+		before := given()
+		exec(t, c, s.sql)
+		if got := given() > before; got != s.served {
+			t.Errorf("after %q, %s: answered here %v, want %v", s.before, s.sql, got, s.served)
+		}
+		if s.after != "" {
+			exec(t, c, s.after)
+		}
+	}
+
+	for _, readOnly := range []string{"SET SESSION TRANSACTION READ ONLY", "SET transaction_read_only = 1", "SET tx_read_only = ON"} {
+		if strings.Contains(readOnly, "transaction_read_only") == x.Servers[0].IsMariaDB() && strings.Contains(readOnly, "=") {
+			continue // MariaDB 10.11 knows the one name, MySQL the other
+		}
+		r := x.Conn(t, x.SequenceSchema, nil)
+		exec(t, r, readOnly)
+		wantError(t, r, 1792, ticket)
+	}
+
+	// Others see no lock, and ROLLBACK takes nothing back.
+	one, two := x.Conn(t, x.SequenceSchema, nil), x.Conn(t, x.SequenceSchema, nil)
+	exec(t, one, "BEGIN", ticket)
+	first := value(t, one, "SELECT LAST_INSERT_ID()")
+	exec(t, two, ticket)
+	second := value(t, two, "SELECT LAST_INSERT_ID()")
+	exec(t, one, "ROLLBACK", ticket)
+	if third := value(t, one, "SELECT LAST_INSERT_ID()"); first == second || second == third || first == third {
+		t.Errorf("got %s, %s and %s, want three numbers", first, second, third)
+	}
+
+	// What cannot be told, and what can.
+	exec(t, one, "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')", "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')")
+	wantError(t, one, 1235, "INSERT INTO photos (id, n) VALUES (LAST_INSERT_ID(), ROW_COUNT())", "ROW_COUNT()")
+}
+
+func TestTicketsHeedTheUsersRights(t *testing.T) {
+	var schema string
+	e := newEnv(t, setup{
+		Sequence: func(o *sequence.Options) { schema = o.Servers[0].Database },
+		Proxy: func(o *proxy.Options) {
+			o.Users[0].Sequences = []string{"photos"}
+			o.Tickets = []proxy.TicketTable{
+				{Schema: schema, Table: "sequence"},
+				{Schema: schema, Table: "ids", Name: "ids", Counter: o.Sequences.(*sequence.Sequences).TicketTable(schema, "ids")},
+			}
+		},
+	})
+	for _, name := range []string{"photos", "users"} {
+		if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Servers[0].Exec(t, "CREATE TABLE "+schema+".ids (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
+	c := e.Conn(t, schema, nil)
+	exec(t, c, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'")
+	wantError(t, c, 1227, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'users'", "users")
+	wantError(t, c, 1227, "INSERT INTO sequence (name) VALUES ('new') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "new")
+	wantError(t, c, 1227, "INSERT INTO ids VALUES (NULL)", "ids")
+}
+
+// TestTicketsWithoutAServer: a proxy for keys alone, whose sequence server goes away.
+func TestTicketsWithoutAServer(t *testing.T) {
+	server := mysqltest.StartUnsynced(t)
+	e := newEnv(t, setup{
+		Shards: noShards, Servers: []*mysqltest.Server{server},
+		Sequence: func(o *sequence.Options) { o.CacheSize, o.AllocateTimeout = 40, 300*time.Millisecond },
+		Proxy:    func(o *proxy.Options) { o.Tickets = []proxy.TicketTable{{Table: "sequence"}} },
+	})
+	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "photos"}); err != nil {
+		t.Fatal(err)
+	}
+	c := e.Conn(t, "", nil)
+	take := func(want int64, sql string, args ...any) error {
+		t.Helper()
+		r, err := c.ExecContext(t.Context(), sql, args...)
+		if err != nil {
+			return err
+		}
+		if id, _ := r.LastInsertId(); id != want {
+			t.Errorf("%s: got %d, want %d", sql, id, want)
+		}
+		if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != fmt.Sprint(want) {
+			t.Errorf("%s: LAST_INSERT_ID() is %s, want %d", sql, got, want)
+		}
+		return nil
+	}
+	const text = "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'"
+	const prepared = "UPDATE sequence SET id = LAST_INSERT_ID(id + ?) WHERE name = ?"
+	for i, err := range []error{take(1, text), take(2, prepared, 1, "photos"), take(3, text)} {
+		if err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	exec(t, c, text)
+	if got := value(t, c, "SELECT ROW_COUNT()"); got != "1" {
+		t.Errorf("ROW_COUNT(): got %s, want 1", got)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	given := int64(4)
+	for ; err == nil && given < 1000; given++ {
+		err = take(given+1, text)
+	}
+	if given < 20 {
+		t.Errorf("numbers that were given without the server: up to %d", given)
+	}
+	if err == nil || !strings.Contains(err.Error(), "photos") || !strings.Contains(err.Error(), server.Addr()) {
+		t.Errorf("when none is left: got %v, want an error that names the sequence and the server", err)
 	}
 }

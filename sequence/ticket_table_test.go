@@ -75,7 +75,7 @@ func (p place) withTickets(t testing.TB) place {
 
 // TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet: all of them take of the same counters at the same time.
 func TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet(t *testing.T) {
-	p := newPlace(t).withTickets(t)
+	p := placeOn(t, mysqltest.StartUnsynced(t)).withTickets(t)
 	for _, app := range ticketApps() {
 		t.Run(app.table, func(t *testing.T) {
 			var mu sync.Mutex
@@ -93,7 +93,7 @@ func TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet(t *testing.T) {
 				s := p.open(t, steadySize(size))
 				wg.Go(func() {
 					last := uint64(0)
-					for range 60 {
+					for range 40 {
 						id, err := app.cached(s, p.schema)
 						if err != nil {
 							t.Error(err)
@@ -114,7 +114,7 @@ func TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet(t *testing.T) {
 				}
 				wg.Go(func() {
 					defer c.Close()
-					for range 60 {
+					for range 40 {
 						id, err := app.direct(c)
 						if err != nil {
 							t.Error(err)
@@ -125,8 +125,8 @@ func TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if len(seen) != 240 {
-				t.Errorf("got %d numbers, want 240", len(seen))
+			if len(seen) != 160 {
+				t.Errorf("got %d numbers, want 160", len(seen))
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestTicketsSurviveKilledServersAndProxies(t *testing.T) {
 }
 
 func TestATicketSaysWhatTheTableSays(t *testing.T) {
-	p := newPlace(t).withTickets(t)
+	p := placeOn(t, mysqltest.StartUnsynced(t)).withTickets(t)
 	s := p.open(t, steadySize(50), patience(2*time.Second))
 	ctx := context.Background()
 	stubs := s.TicketTable(p.schema, "tickets64InnoDB")
