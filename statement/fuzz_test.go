@@ -106,6 +106,7 @@ func checkOffsets(t *testing.T, sql []byte, st *Statement) {
 		}
 		end, params = c.End, c.ParamsBefore+c.Markers()
 	}
+	checkDotted(t, sql, st)
 	end = 0
 	for i, it := range st.Items {
 		if it.Start >= it.End || it.End < end || it.End > len(sql) || it.FirstCall >= it.EndCall || it.EndCall > len(st.Calls) {
@@ -120,6 +121,40 @@ func checkOffsets(t *testing.T, sql []byte, st *Statement) {
 	}
 	if st.Kind == Other && st.SelfContained || st.Kind == Empty && len(st.Calls) > 0 {
 		t.Fatalf("%s with calls %v", kindNames[st.Kind], st.Calls)
+	}
+}
+
+// checkDotted: where s.NEXTVAL is taken for a sequence's, every other s in the text is in a
+// string or a comment, the name of a sequence in another call, or another word.
+func checkDotted(t *testing.T, sql []byte, st *Statement) {
+	t.Helper()
+	for _, c := range st.Calls {
+		if c.Spelling != AsColumn || !ascii(c.Name) || len(c.Name) == 0 {
+			continue
+		}
+		var before [3]lexer // tokens
+		for l := (lexer{src: sql, mode: st.mode}); ; {
+			before[2], before[1], before[0] = before[1], before[0], l
+			if l.next(); l.kind == tEOF {
+				break
+			}
+			if l.kind != tWord && l.kind != tQuoted || !bytes.EqualFold(new(Statement).decode(l), c.Name) {
+				continue
+			}
+			after := l
+			if after.next(); after.is('.') {
+				if after.next(); isDottedWord(&after) && after.kind == tWord {
+					continue
+				}
+			}
+			if isDottedWord(&l) && before[0].is('.') { // of a sequence that is called so
+				continue
+			}
+			function := before[0].is('(') || before[0].is('.') && before[2].is('(') || before[0].kw == kwFor || before[0].is('.') && before[2].kw == kwFor
+			if !function {
+				t.Fatalf("%q: %q is taken for a sequence, and is at %d, too", sql, c.Name, l.start)
+			}
+		}
 	}
 }
 
