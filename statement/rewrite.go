@@ -187,12 +187,16 @@ func (st *Statement) appendAlias(dst, text []byte) []byte {
 	if len(name) == 0 || name[len(name)-1] == ' ' {
 		return dst
 	}
+	before := len(dst)
 	dst = append(dst, " AS `"...)
 	cs := st.mode.Charset
 	for i := 0; i < len(name); i++ {
 		switch c := name[i]; {
 		case c >= 0x80 && cs.multi():
 			n := cs.mbLen(name, i)
+			if i+n == len(name) && n == 1 && cs.mbLen([]byte{c, '`'}, 0) > 1 {
+				return dst[:before] // half a character, which would take the quote in
+			}
 			dst = append(dst, name[i:i+n]...)
 			i += n - 1
 		case c >= 0x80 && cs == UTF8:
