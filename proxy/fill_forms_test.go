@@ -3,11 +3,14 @@ package proxy_test
 import (
 	"database/sql"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+	"golang.org/x/sync/errgroup"
 
 	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
@@ -216,5 +219,60 @@ func TestRowsOnSeveralShardsHaveKeysOfOneSequence(t *testing.T) {
 	exec(t, c, "USE "+o.Schemas[0], "INSERT INTO "+o.Schemas[0]+".photos (title) VALUES ('c')")
 	if id := value(t, c, "SELECT LAST_INSERT_ID()"); len(id) != 4 || seen[id] != "" {
 		t.Errorf("a qualified name: got %s", id)
+	}
+}
+
+// The table has no key that would refuse a number the second time.
+func TestNoTwoRowsAreFilledWithOneNumber(t *testing.T) {
+	o := newOracle(t, setup{
+		Proxy:    func(opts *proxy.Options) { opts.Bindings = []proxy.Binding{filledPhotos} },
+		Sequence: func(opts *sequence.Options) { opts.CacheSize = 20 },
+	}, "CREATE TABLE photos (a INT, id BIGINT UNSIGNED NOT NULL, how VARCHAR(10) NOT NULL, b INT, KEY (id))")
+	o.fresh(t)
+	pool := o.DB(t, o.Schemas[0], nil)
+	var group errgroup.Group
+	want := new(atomic.Int64)
+	for client := range 4 {
+		group.Go(func() error {
+			random := rand.New(rand.NewPCG(1, uint64(client)))
+			prepared, err := pool.PrepareContext(t.Context(), "INSERT INTO photos VALUES (1, ?, 'filled', 2), (1, ?, 'filled', 2)")
+			if err != nil {
+				return err
+			}
+			defer prepared.Close()
+			for range 60 {
+				rows := 1 + random.IntN(4)
+				switch random.IntN(5) {
+				case 0:
+					_, err = pool.ExecContext(t.Context(), "INSERT INTO photos (a, how, b) VALUES "+strings.Repeat("(1, 'filled', 2), ", rows-1)+"(1, 'filled', 2)")
+				case 1:
+					_, err = pool.ExecContext(t.Context(), "INSERT INTO photos VALUES "+strings.Repeat("(1, 0, 'filled', 2), ", rows-1)+"(1, NULL, 'filled', 2)")
+				case 2:
+					_, err = prepared.ExecContext(t.Context(), nil, 0)
+					rows = 2
+				case 3:
+					_, err = pool.ExecContext(t.Context(), "INSERT INTO photos SET b = 2, how = 'filled', a = 1")
+					rows = 1
+				case 4: // somebody's own, now and then above the counter
+					_, err = pool.ExecContext(t.Context(), "INSERT INTO photos (how, id, a, b) VALUES ('own', ?, 1, 2)", 1000+random.IntN(2000))
+					rows = 0
+				}
+				if err != nil {
+					return err
+				}
+				want.Add(int64(rows))
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	c := o.DirectConn(t, 0, o.Schemas[0], nil)
+	if got := value(t, c, "SELECT CONCAT(COUNT(*), ' ', COUNT(DISTINCT id), ' ', SUM(id < 1001)) FROM photos WHERE how = 'filled'"); got != fmt.Sprintf("%d %d 0", want.Load(), want.Load()) {
+		t.Errorf("rows, numbers and numbers of nobody: got %s, want %d of both and none", got, want.Load())
+	}
+	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE a <> 1 OR b <> 2"); got != "0" {
+		t.Errorf("rows with something else in another column: got %s, want 0", got)
 	}
 }

@@ -137,7 +137,7 @@ func (in *Insertion) AppendAlias(dst []Splice) []Splice {
 func (in *Insertion) AppendNumber(dst []Splice, i int, k *Key, value []byte) []Splice {
 	r := &in.Rows[i]
 	if r.Value.Kind != ValueMissing {
-		return append(dst, Splice{r.Value.Start, r.Value.End, value})
+		return append(dst, Splice{r.Value.Start, r.Value.End, in.apart(value, r.Value.End)})
 	}
 	var text []byte
 	if r.Values > 0 {
@@ -146,7 +146,16 @@ func (in *Insertion) AppendNumber(dst []Splice, i int, k *Key, value []byte) []S
 	if in.Source == InsertSet {
 		text = append(in.appendName(text, k.Column), " = "...)
 	}
-	return append(dst, Splice{r.End, r.End, append(text, value...)})
+	return append(dst, Splice{r.End, r.End, in.apart(append(text, value...), r.End)})
+}
+
+// apart makes text a token of its own in front of what stands at offset at: a word may
+// be glued to a string, '0'ON, but not to a number.
+func (in *Insertion) apart(text []byte, at int) []byte {
+	if src := in.l.src; at < len(src) && wordByte[src[at]] {
+		text = append(text, ' ')
+	}
+	return text
 }
 
 // AppendIfEmpty appends what makes row i's key value, should it be NULL or 0. value
