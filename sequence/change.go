@@ -147,7 +147,7 @@ func (s *Sequences) request(ctx context.Context) (r request, stop func()) {
 // failed turns the error of a request into what the caller is promised.
 func (r request) failed(name string, err error) error {
 	s := r.s
-	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption} {
+	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, errFrozen, errThawed} {
 		if errors.Is(err, known) {
 			return err
 		}

@@ -327,3 +327,35 @@ func TestRestartSurvivesTheServersCrash(t *testing.T) {
 		}
 	}
 }
+
+func TestRestartsAtTheSameTimeEndInOne(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	proxies := []*Sequences{p.open(t, steadySize(10)), p.open(t, steadySize(10)), p.open(t, steadySize(10))}
+	for round := range 3 {
+		var done atomic.Int64
+		var wg sync.WaitGroup
+		for _, s := range proxies {
+			mustTake(t, s, "photos", 1)
+			wg.Go(func() {
+				switch _, err := s.Alter(context.Background(), []byte("photos"), down(1)); {
+				case err == nil:
+					done.Add(1)
+				case !errors.Is(err, errThawed):
+					t.Errorf("got %v, want a word about the other restart", err)
+				}
+			})
+		}
+		wg.Wait()
+		if done.Load() == 0 {
+			t.Errorf("round %d: none of the restarts was done", round)
+		}
+		var book ledger
+		for i := range 60 {
+			n := mustTake(t, proxies[i%3], "photos", 1)
+			book.add(t, fmt.Sprintf("proxy %d", i%3), n, 1)
+			if n > 500 {
+				t.Fatalf("round %d: got %d, want a low number", round, n)
+			}
+		}
+	}
+}
