@@ -16,7 +16,9 @@ import (
 func TestANameMeansTheSameSequenceInEveryCharacterSet(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	o.fresh(t)
-	o.Servers[0].Exec(t, "ALTER TABLE "+o.SequenceSchema+".sequence CONVERT TO CHARACTER SET utf8mb4")
+	for _, name := range []string{"sequence", "sequence_options"} {
+		o.Servers[0].Exec(t, "ALTER TABLE "+o.SequenceSchema+"."+name+" CONVERT TO CHARACTER SET utf8mb4")
+	}
 	for name, start := range map[string]uint64{"größe": 100, "漢字": 200} {
 		if _, err := o.Sequences.Create(t.Context(), sequence.CreateOptions{Name: name, Start: start}); err != nil {
 			t.Fatal(err)
