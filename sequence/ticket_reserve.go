@@ -17,7 +17,7 @@ import (
 // may do from stale statistics, nor set by ALTER TABLE, which would give up the lock; and it survives what that row survives.
 func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (grant, error) {
 	v := t.s.server
-	g, err := t.reserveOnce(ctx, want)
+	g, begun, err := t.reserveOnce(ctx, want)
 	switch {
 	case err == nil:
 		v.counters.reservations.Add(1)
@@ -25,7 +25,7 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 		return g, nil
 	case isConflict(err):
 		v.counters.retries.Add(1)
-	case isUnknownOutcome(err) && !errors.Is(err, ErrExhausted) && !errors.Is(err, ErrUnfit):
+	case begun && isUnknownOutcome(err) && !errors.Is(err, ErrExhausted) && !errors.Is(err, ErrUnfit):
 		v.counters.lost.Add(want) // at most
 	}
 	if !errors.Is(err, ErrExhausted) {
@@ -39,12 +39,14 @@ func (t *TicketTable) giveBack(context.Context, string, uint64, Segment) (bool, 
 	return false, nil
 }
 
-func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, err error) {
-	err = t.locked(ctx, func(l *lockedTable, step uint64) error {
+// reserveOnce is one attempt. begun says that the table was locked for it.
+func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, begun bool, err error) {
+	err = t.locked(ctx, func(l *lockedTable, step uint64) (err error) {
+		begun = true
 		g, err = t.reserveLocked(ctx, l, step, want)
 		return err
 	})
-	return g, err
+	return g, begun, err
 }
 
 // locked looks at the table and calls f while it is locked. step is the distance between its numbers.

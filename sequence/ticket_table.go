@@ -22,6 +22,9 @@ const maxStubs = 4096
 // lookAgain is for how long a look at a table that failed answers for the next ones too.
 const lookAgain = time.Second
 
+// warnAgain is how rarely it is said that a table is not served.
+const warnAgain = time.Minute
+
 // TicketTable gives the numbers of a table whose AUTO_INCREMENT column is a counter: Flickr's, with a row for each stub that
 // REPLACE renews, or one that gets a row for each number. The counter stays the table's own, so whoever goes there directly never
 // gets the same number. It is safe for concurrent use.
@@ -38,6 +41,7 @@ type TicketTable struct {
 	stub     []byte          // guarded by mu; one of them
 	failed   error           // guarded by mu; of the last look
 	failedAt time.Time       // guarded by mu
+	warnedAt time.Time       // guarded by mu
 	mark     uint64          // guarded by mu; the highest number reserved
 }
 
@@ -169,12 +173,20 @@ func (t *TicketTable) lookOnce() (*ticketLayout, error) {
 	return layout, nil
 }
 
-// leave turns the error of a request: what is wrong with the table itself is told to the operator, once a second at most, and
-// the statement is left to the server.
+// leave turns the error of a request: what is wrong with the table itself is told to the operator, once a minute, and the statement is
+// left to the server.
 func (t *TicketTable) leave(r request, err error) error {
 	var unfit *UnfitError
 	if errors.As(err, &unfit) && unfit.Table == t.full {
-		t.s.log.Warn("a ticket table is not served, its statements go to the server", zap.String("table", t.full), zap.Error(err))
+		t.mu.Lock()
+		due := time.Since(t.warnedAt) >= warnAgain
+		if due {
+			t.warnedAt = time.Now()
+		}
+		t.mu.Unlock()
+		if due {
+			t.s.log.Warn("a ticket table is not served, its statements go to the server", zap.String("table", t.full), zap.Error(err))
+		}
 		return ErrNoTicket
 	}
 	if said := new(mysql.MySQLError); errors.As(err, &said) {

@@ -181,3 +181,19 @@ func FuzzMatchTicket(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkMatchTicket(b *testing.B) {
+	for name, sql := range map[string]string{
+		"Yupoo":  "UPDATE `sequence` SET `id` = LAST_INSERT_ID(`id` + 1) WHERE `name` = 'photos'",
+		"Flickr": "REPLACE INTO tickets64 (stub) VALUES ('a')",
+		"other":  "UPDATE photos SET title = 'sea' WHERE id = 1001",
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			text := []byte(sql)
+			for b.Loop() {
+				MatchTicket(text, Mode{})
+			}
+		})
+	}
+}
