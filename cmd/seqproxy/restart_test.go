@@ -1,0 +1,60 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// What is changed through one proxy holds for the other, and a restart that goes down needs nobody's help after one was killed.
+func TestChangesHoldForOtherProxiesAlsoAfterOneWasKilled(t *testing.T) {
+	s := mysqltest.Start(t) // of its own: the schema has one name
+	start := func() *process {
+		return begin(t, "-backend", s.Addr(), "-user", "root", "-listen", "127.0.0.1:0")
+	}
+	ask := func(p *process, sql string) string { return query(t, p.address(), "root", "", sql) }
+	check := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: got %q, want %q", what, got, want)
+		}
+	}
+	first, second := start(), start()
+	check("first", ask(first, "CREATE SEQUENCE photos CACHE 10; SELECT NEXTVAL('photos')"), "1")
+	if got := ask(second, "SELECT NEXTVAL('photos')"); got == "1" {
+		t.Errorf("the second proxy gave 1, too")
+	}
+	check("INCREMENT", ask(first, "ALTER SEQUENCE photos INCREMENT BY 100 RESTART WITH 1000; SELECT NEXTVAL('photos'), NEXTVAL('photos')"), "1000\t1100")
+	deadline := time.Now().Add(time.Second)
+	for got := ""; len(got) < 4; got = ask(second, "SELECT NEXTVAL('photos')") {
+		if time.Now().After(deadline) {
+			t.Fatalf("a second after the restart the second proxy gives %s", got)
+		}
+	}
+	check("RESTART FORCE", ask(first, "ALTER SEQUENCE photos INCREMENT BY 1 RESTART WITH 1 FORCE; SELECT NEXTVAL('photos')"), "1")
+
+	ask(second, "SELECT NEXTVAL('photos')")
+	second.signal(syscall.SIGKILL)
+	second.end(-1)
+	third := start()
+	ask(third, "SELECT NEXTVAL('photos')")
+	third.await("removed the entry of a proxy that died on this machine")
+	check("RESTART FORCE after kill -9", ask(third, "ALTER SEQUENCE photos RESTART WITH 5 FORCE; SELECT NEXTVAL('photos')"), "5")
+
+	// And if none is started: the error names it.
+	third.signal(syscall.SIGKILL)
+	third.end(-1)
+	s.Exec(t, "UPDATE seqproxy.sequence_proxy SET heartbeat = heartbeat - INTERVAL 20 SECOND WHERE host LIKE '%process "+strconv.Itoa(third.cmd.Process.Pid)+"'")
+	output, err := client(t, first.address(), "root", "", "-e", "ALTER SEQUENCE photos RESTART WITH 1 FORCE")
+	if err == nil || !strings.Contains(output, "process "+strconv.Itoa(third.cmd.Process.Pid)) || !strings.Contains(output, "DELETE FROM `seqproxy`.`sequence_proxy`") {
+		t.Errorf("got %q, %v; want an error that names the dead proxy and how to remove it", output, err)
+	}
+	_, remedy, _ := strings.Cut(output, "for good: ")
+	remedy, _, _ = strings.Cut(remedy, ")")
+	s.Exec(t, remedy)
+	check("after the remedy", ask(first, "ALTER SEQUENCE photos RESTART WITH 1 FORCE; SELECT NEXTVAL('photos')"), "1")
+}
