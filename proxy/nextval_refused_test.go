@@ -279,8 +279,8 @@ func TestNamesThatAreNotServedHereAreErrorsOrCreatedOrTheServersOwn(t *testing.T
 				t.Errorf("prepared: got %s, %v, want %s", got, err, want)
 			}
 		}
-		wantError(t, c, 1235, "UPDATE photos SET n = NEXTVAL('photos')", "UPDATE")
-		wantError(t, c, 1235, "UPDATE photos SET n = NEXTVAL('photos') + NEXTVAL(theirs)", "UPDATE")
+		wantError(t, c, 1235, "UPDATE photos SET n = (SELECT NEXTVAL('photos'))", "UPDATE")
+		wantError(t, c, 1235, "UPDATE photos SET n = (SELECT NEXTVAL('photos') + NEXTVAL(theirs))", "UPDATE")
 	})
 }
 

@@ -331,11 +331,8 @@ func differsAsDocumented(t *testing.T, home string) {
 		{"album0", "SELECT NEXTVAL(album0.photos)", "Unknown SEQUENCE: 'album0.photos'"},
 		{"album1", "CREATE SEQUENCE album0.s; SELECT NEXTVAL('album0.s'); DROP SEQUENCE album0.s", "\n1\n"},
 		{"album0", "CREATE TABLE d (id BIGINT DEFAULT NEXTVAL(photos))", "ERROR 4089 (42S02)"}, // MariaDB looks for a sequence of its own
-		{"album1", "CREATE SEQUENCE album0.s; SELECT NEXTVAL(album0.s); DROP SEQUENCE album0.s", "\n1\n"},
-		{"album0", "ALTER SEQUENCE photos RESTART", "ERROR 4089 (42S02)"},
-		{"album0", "EXPLAIN SELECT NEXTVAL('photos')", "ERROR 1064 (42000)"},
+		{"album1", "CREATE SEQUENCE album0.q; SELECT NEXTVAL(album0.q); DROP SEQUENCE album0.q", "\n1\n"},
 		{"album0", "CREATE TABLE d AS SELECT NEXTVAL('photos')", "ERROR 1235 (42000)"},
-		{"album0", "CREATE SEQUENCE s INCREMENT BY 2", "ERROR 1235 (42000)"},
 		{"album1", "CREATE DATABASE nobodys; USE nobodys; SELECT DATABASE(); SHOW DATABASES LIKE 'album%'; DROP DATABASE nobodys", "nobodys\nDatabase (album%)\nalbum0\n"},
 		{"album0", "BEGIN; USE album1", "ERROR 1235 (42000)"},
 	} {
@@ -345,8 +342,6 @@ func differsAsDocumented(t *testing.T, home string) {
 				continue // MySQL has no sequences and says something else
 			case strings.Contains(test.want, "1146"):
 				test.want = "ERROR 1049 (42000)" // the schema is missing, and with it the table
-			case strings.HasPrefix(test.sql, "EXPLAIN"):
-				test.want = "ERROR 1305 (42000)" // no such function
 			}
 		}
 		output, _ := client(t, address, "root", "", "-e", test.sql, test.schema)
