@@ -302,6 +302,10 @@ func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, b 
 	if !in.ReadRows(key.Index) {
 		return nil, s.unreadable(c, sql, b)
 	}
+	if in.Returning && s.stmt.Words&statement.ReadsLastInsertID != 0 {
+		return nil, notSupported("INSERT ... RETURNING with LAST_INSERT_ID() into %s, whose column %s is filled from sequence %s, is not supported: return the column itself",
+			b.Table, b.Column, b.Sequence)
+	}
 	k := &filledKey{binding: b, statement: t.Statement, step: 1, rows: len(in.Rows), bulk: prepared && s.login.Capabilities.Has(protocol.BulkOperations)}
 	k.insertion, k.key = in, &key
 	if s.stmt.Kind == statement.Multi { // the next one is read into the same memory

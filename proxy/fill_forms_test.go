@@ -222,6 +222,43 @@ func TestRowsOnSeveralShardsHaveKeysOfOneSequence(t *testing.T) {
 	}
 }
 
+func TestANumberThatAnInsertGivesItselfIsNotFilledIn(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	prepared, err := c.PrepareContext(t.Context(), "INSERT INTO photos (id) VALUES (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prepared.Close()
+	fill := func(want uint64) {
+		t.Helper()
+		exec(t, c, "INSERT INTO photos () VALUES ()")
+		if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != fmt.Sprint(want) {
+			t.Errorf("got %s, want %d", got, want)
+		}
+	}
+	next := o.nextNumber(t, "photos")
+	exec(t, c, fmt.Sprintf("INSERT INTO photos (id) VALUES (%d), ('%d')", next+1, next+3), fmt.Sprintf("INSERT INTO photos SET id = %d", next+4))
+	if _, err := prepared.ExecContext(t.Context(), next+6); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []uint64{0, 2, 5, 7} {
+		fill(next + n)
+	}
+	// Above the counter, as a proxy that starts anew sees it.
+	const far = 5_000_000
+	if _, err := prepared.ExecContext(t.Context(), far); err != nil {
+		t.Fatal(err)
+	}
+	if got := value(t, c, "SELECT id >= 5000000 FROM "+o.SequenceSchema+".sequence WHERE name = 'photos'"); got != "1" {
+		t.Error("the counter was not moved above a number that was given")
+	}
+	exec(t, c, fmt.Sprintf("INSERT INTO photos VALUES (%d, 'again', NULL, NULL)", far+1), "DELETE FROM photos WHERE id = 1 OR id = 2")
+	wantError(t, c, 1062, fmt.Sprintf("INSERT INTO photos (id) VALUES (%d)", far)) // one's own is not repeated
+	fill(next + 8)
+}
+
 // The table has no key that would refuse a number the second time.
 func TestNoTwoRowsAreFilledWithOneNumber(t *testing.T) {
 	o := newOracle(t, setup{

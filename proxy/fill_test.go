@@ -183,6 +183,15 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 			all,
 		}}})
 	}
+	if o.Servers[0].IsMariaDB() {
+		o.run(t, []script{{"with RETURNING", []string{
+			meet,
+			given(1, "INSERT INTO photos (title) VALUES ('a') RETURNING id, title"), left,
+			given(2, "INSERT INTO photos (id, title) VALUES (NULL, 'b'), (0, 'c') RETURNING id"), left,
+			given(1, "REPLACE INTO photos VALUES (NULL, 'd', NULL, 1) RETURNING *, id + 1"), left,
+			all,
+		}}})
+	}
 	o.run(t, []script{{"in another character set", []string{
 		meet,
 		"SET NAMES gbk",

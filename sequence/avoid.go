@@ -12,8 +12,8 @@ import (
 // does not give what an INSERT gave. What is in memory here is taken out of it; a number above the counter moves the counter there, unless it is above the sequence's maximum.
 // Nothing is known of what other proxies hold in memory, and of numbers that were handed out before.
 //
-// The counter is moved ahead further than was asked for, by the size of a segment, unless the sequence has a typed CACHE n: so
-// an import of a million rising numbers moves it every thousand.
+// Where the counter is moved a segment behind it is reserved, unless the sequence has a typed CACHE n: so an import of a million rising
+// numbers moves it every thousand.
 //
 // Errors are those of Take. numbers is not kept, and may be in any order; 0 is no number.
 func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) error {
@@ -55,30 +55,72 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 	if s.avoidHeld(caches, numbers, highest) {
 		return nil
 	}
-	c.mu.Lock()
-	if err := c.end; err != nil {
-		c.mu.Unlock()
-		return err
-	}
-	floor := highest
-	if c.exact == 0 {
-		floor += min(c.size, c.max-min(c.max, floor))
-	}
-	floor = min(floor, c.max)
-	c.mu.Unlock()
 	if !s.begin() {
 		return ErrClosed
 	}
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	if err := s.server.raiseTo(r.ctx, c.name, floor); err != nil {
+	if err := s.moveAbove(r.ctx, c, numbers, highest); err != nil {
 		return r.failed(c.name, err)
 	}
-	c.mu.Lock()
-	c.top = max(c.top, floor)
-	c.mu.Unlock()
 	return nil
+}
+
+// moveAbove moves a counter above n, the highest of numbers, and where that is allowed holds the numbers behind: so those that follow n in an import are taken
+// out of memory. c.reserving is held.
+func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n uint64) error {
+	c.mu.Lock()
+	err, top, size, generation := c.end, c.top, c.size, c.generation
+	hold := c.exact == 0 && len(c.queue) < maxQueued/2 && n < c.max
+	floor := min(n, c.max)
+	if c.exact == 0 && !hold {
+		floor += min(size, c.max-floor)
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	near := hold && n-top <= size
+	if !near {
+		if err := s.server.raiseTo(ctx, c.name, floor); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.top = max(c.top, floor, n) // beyond the maximum there is nothing to go on with
+		c.mu.Unlock()
+	}
+	if !hold {
+		return nil
+	}
+	g, err := c.reserver.reserve(ctx, c.name, size, 1)
+	if err != nil && !near {
+		return nil // it has moved
+	}
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if c.generation == generation && c.end == nil {
+		// Those who wait must not be served with what is to be taken out.
+		first, final := c.first, c.final
+		c.first, c.final = nil, nil
+		c.installLocked(g)
+		for _, n := range numbers {
+			c.cutOneLocked(n)
+		}
+		c.first, c.final = first, final
+		c.serveLocked()
+	} else {
+		c.skipped += g.seg.Remaining()
+	}
+	above := c.top >= n
+	c.mu.Unlock()
+	if above {
+		return nil
+	}
+	// Fewer were reserved than that, as few are left.
+	return s.server.raiseTo(ctx, c.name, floor)
 }
 
 // cachesOf returns the caches of c's counter, c first.

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -63,6 +64,39 @@ func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
 				t.Errorf("held: got %d in %d pieces, the pieces sum up to %d", held.held, len(held.queue), sum)
 			}
 		})
+	}
+}
+
+// Whoever waits for numbers while a counter is moved must not get what it is moved for.
+func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 100})
+	s := p.open(t, steadySize(5))
+	if known, err := s.Known(t.Context(), []byte("photos")); !known || err != nil {
+		t.Fatal(known, err)
+	}
+	c := s.names.get([]byte("photos"))
+	c.reserving.Lock() // the reservation that a caller waits for stands behind this
+	taken := make(chan uint64)
+	for range 3 {
+		go func() {
+			n, _ := s.Take(context.Background(), []byte("photos"), 1)
+			taken <- n
+		}()
+	}
+	eventually(t, "three who wait", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.waits == 3
+	})
+	err := s.moveAbove(t.Context(), c, []uint64{101, 103}, 103)
+	c.reserving.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if n := <-taken; n == 101 || n == 103 || n == 0 {
+			t.Errorf("given: %d", n)
+		}
 	}
 }
 
