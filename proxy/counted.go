@@ -42,14 +42,16 @@ const (
 type counted struct {
 	name   []byte // of the sequence
 	calls  uint64 // in a row
-	size   uint64 // of the next block
+	count  uint64 // of numbers that a call takes, its value being the first of them
+	size   uint64 // of the next block, in values
 	auto   bool   // the table may generate values as well
 	insert bool
 	table  countedTable
 
 	// The block.
-	first, last, step uint64
-	limited           error // why the block could not be larger
+	first, last, step uint64 // values
+	rest              uint64 // from a value to the last number that is taken with it
+	limited           error  // why the block could not be larger
 }
 
 // countedTable is the table of such a statement.
@@ -68,6 +70,9 @@ const (
 	blockBound
 	blockStep
 )
+
+// most is the size of the largest block.
+func (n *counted) most() uint64 { return lastBlock / n.count }
 
 // part returns a part of the block as AsCounted has it.
 func (n *counted) part(p blockPart) uint64 {
@@ -150,13 +155,13 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 			return nil, refusedForm("NEXTVAL for each row beside LASTVAL or SETVAL")
 		case call.Name == nil:
 			return nil, refusedForm("NEXTVAL for each row of a sequence that a parameter names")
-		case call.Count > 1:
-			return nil, refusedForm("NEXTVAL for each row with a count")
+		case n.count != 0 && call.Count != n.count:
+			return nil, refusedForm("NEXTVAL for each row with two counts")
 		case call.Place != statement.PlaceSource && call.Place != statement.PlaceChange:
 			return nil, refusedForm("NEXTVAL for each row beside one that is not")
 		}
 		if n.name == nil {
-			n.name = call.Name
+			n.name, n.count = call.Name, call.Count
 		}
 		same := bytes.Equal(n.name, call.Name)
 		if !same {
@@ -182,9 +187,12 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 	if err := s.knownAtPrepare(st, plan); err != nil { // though there may be no row
 		return nil, err
 	}
-	n.size = firstBlock
+	n.size = min(firstBlock, n.most())
 	if limit > 0 {
-		n.size = min(limit, lastBlock/n.calls) * n.calls
+		n.size = min(limit, n.most()/n.calls) * n.calls
+	}
+	if n.size == 0 {
+		return nil, notSupported("NEXTVAL for each row of so many numbers is not supported: one row takes more than %d", lastBlock)
 	}
 	t := st.Table()
 	n.table = countedTable{text: string(sql[t.Start:t.End]), schema: string(t.Schema), name: t.Name}
@@ -276,15 +284,17 @@ func isInnoDB(create []byte) bool {
 
 // takeBlock takes a block of n.size numbers and has c count from it.
 func (s *session) takeBlock(c *backend.Conn, n *counted) error {
-	first, step, err := s.srv.opts.Sequences.TakeRun(&s.patience, n.name, n.size)
+	first, step, err := s.srv.opts.Sequences.TakeRun(&s.patience, n.name, n.size*n.count)
 	for errors.Is(err, sequence.ErrExhausted) && n.size > 1 { // there may be enough for the rows
 		n.limited = s.patience.over(err)
 		n.size = max(n.size/blockGrowth, 1)
-		first, step, err = s.srv.opts.Sequences.TakeRun(&s.patience, n.name, n.size)
+		first, step, err = s.srv.opts.Sequences.TakeRun(&s.patience, n.name, n.size*n.count)
 	}
 	if err = s.patience.over(err); err != nil {
 		return err
 	}
+	n.rest = (n.count - 1) * step
+	step *= n.count
 	n.first, n.step, n.last = first, step, first+(n.size-1)*step
 	if n.first < n.step { // there is no number a step before it
 		if n.size == 1 {
@@ -332,10 +342,10 @@ func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err 
 		switch {
 		case n.limited != nil:
 			err = n.limited
-		case n.size >= lastBlock:
+		case n.size >= n.most():
 			err = notSupported("NEXTVAL for each of more than %d rows of one statement is not supported: change them in parts", n.size/n.calls)
 		default:
-			n.size = min(n.size*blockGrowth, lastBlock)
+			n.size = min(n.size*blockGrowth, n.most())
 		}
 		c.Discard(size)
 		s.release(c)
@@ -429,7 +439,7 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 		last = id
 	}
 	if of, err := s.srv.opts.Sequences.Identify(&s.patience, n.name); err == nil { // else it is gone
-		s.state.got.took(of, last)
+		s.state.got.took(of, last+n.rest)
 	}
 	s.state.lastID = lastInsertID{holder: c}
 	if !given || !n.insert {

@@ -170,6 +170,16 @@ func TestNumbersAreCountedOffWithParametersAndUpToTheLargest(t *testing.T) {
 			t.Errorf("LAST_INSERT_ID(): got %s, want %d", got, uint64(first))
 		}
 	}
+	// With a count the values have room between them.
+	before := o.nextNumber(t, "middle")
+	exec(t, c, "DELETE FROM dst", "INSERT INTO dst (id) SELECT NEXTVAL('middle', 1000000) FROM src LIMIT 7")
+	if got, want := value(t, c, "SELECT CONCAT(MIN(id), ' ', MAX(id), ' ', COUNT(DISTINCT id)) FROM dst"), fmt.Sprint(before, " ", before+6_000_000, " 7"); got != want {
+		t.Errorf("a million for each row: got %s, want %s", got, want)
+	}
+	wantError(t, c, 1235, "INSERT INTO dst (id) SELECT NEXTVAL('middle', 1000000) FROM src", "more than 10 rows")
+	if got, want := o.nextNumber(t, "middle"), before+17_000_000; got != want {
+		t.Errorf("the next number: got %d, want %d", got, want)
+	}
 	// A schema that is not the current one any more.
 	other := server.Schema(t)
 	if _, err := c.ExecContext(t.Context(), "USE "+other); err != nil {
@@ -215,7 +225,7 @@ func TestNumbersThatCannotBeCountedOffAreRefused(t *testing.T) {
 		{"WHERE", "UPDATE dst SET x = 1 ORDER BY NEXTVAL('photos')"},
 		{"DELETE", "DELETE FROM dst WHERE id = NEXTVAL('photos')"},
 		{"two sequences", "INSERT INTO dst (id, x) SELECT NEXTVAL('photos'), NEXTVAL('other') FROM src"},
-		{"with a count", "INSERT INTO dst (id) SELECT NEXTVAL('photos', 5) FROM src"},
+		{"two counts", "INSERT INTO dst (id, x) SELECT NEXTVAL('photos', 5), NEXTVAL('photos') FROM src"},
 		{"LAST_INSERT_ID(expression)", "UPDATE dst SET id = NEXTVAL('photos'), x = LAST_INSERT_ID(5)"},
 		{":=", "UPDATE dst SET id = NEXTVAL('photos'), x = (@x := 5)"},
 		{"GET_LOCK", "INSERT INTO dst (id, x) SELECT NEXTVAL('photos'), GET_LOCK('x', 1) FROM src"},

@@ -189,6 +189,7 @@ type rowExchange struct {
 	f       *protocol.Filler
 	asks    []asked // of the rows that get numbers at a time
 	numbers []uint64
+	few     bool // numbers have run short
 	given   bool
 	last    uint64 // the last row's first number
 }
@@ -200,8 +201,12 @@ func (x *rowExchange) take(_, rows int) ([]uint64, error) {
 		count += x.r.asks[i].count
 	}
 	rows = max(1, min(rows, int(statement.MaxCount/count)))
+	if x.few {
+		rows = 1
+	}
 	numbers, err := x.takeRows(rows)
 	if err != nil && rows > 1 { // there may be some for the first of them
+		x.few = true // and not another wait for each
 		numbers, err = x.takeRows(1)
 	}
 	if err == nil {

@@ -418,9 +418,6 @@ func TestEverySpellingDoesInEveryPlaceWhatNextvalDoes(t *testing.T) {
 		for _, spelling := range []string{"NEXT VALUE FOR photos", "photos.NEXTVAL", "NEXT VALUE FOR MYCATSEQ_photos", "NEXTVAL(" + o.SequenceSchema + ".photos)", "NEXTVAL(photos, 7)"} {
 			want := want
 			if strings.Contains(spelling, ", 7)") {
-				if want.taken > 3 { // a block for rows that nobody has counted, of which each takes one
-					want = outcome{failed: true}
-				}
 				want.taken *= 7
 			}
 			text := strings.ReplaceAll(place, "%s", spelling)

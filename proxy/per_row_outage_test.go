@@ -1,0 +1,85 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+	"seqproxy/sequence"
+)
+
+// The sequence server dies while rows pass: those that there are numbers for come, then
+// an error; and after it is back, the session goes on with numbers of its own.
+func TestRowsGoOnAfterTheSequenceServerHasDiedAmongThem(t *testing.T) {
+	rows, numbers := mysqltest.StartUnsynced(t), mysqltest.Start(t)
+	o := newOracle(t, setup{Servers: []*mysqltest.Server{rows, numbers}, Sequence: func(opts *sequence.Options) {
+		opts.Servers[0].Addr = numbers.Addr()
+		opts.Servers[0].Database = numbers.Schema(t)
+		opts.AllocateTimeout = 500 * time.Millisecond
+	}}, countedTables(rows)...)
+	if _, err := o.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "few", Start: 1, Cache: 3000}); err != nil {
+		t.Fatal(err)
+	}
+	o.fresh(t)
+	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0]})
+	seen := map[string]bool{}
+	all := func(answer []byte) (n int) {
+		for _, row := range w.decode(answer) {
+			if seen[row[0]] {
+				t.Fatalf("the number %s came twice", row[0])
+			}
+			seen[row[0]] = true
+			n++
+		}
+		return n
+	}
+	const text = "SELECT NEXTVAL('few'), x.a FROM src x, src y WHERE y.id <= 5"
+	if got := all(w.query(text)); got != 6000 {
+		t.Fatalf("got %d rows, want 6000", got)
+	}
+	if err := numbers.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	ranOut := false
+	for range 50 { // there are numbers in memory
+		answer := w.query(text)
+		packets := split(answer)
+		got := all(answer)
+		if last := packets[len(packets)-1]; last[0] == 0xff {
+			ranOut = true
+			break
+		}
+		if got != 6000 {
+			t.Fatalf("without the server: got %d rows and no error", got)
+		}
+	}
+	if !ranOut {
+		t.Fatal("without the server there is no end of numbers")
+	}
+	if e := serverError(t, w.query("INSERT INTO dst (id, a) SELECT NEXTVAL('few'), a FROM src")); e.Code == 1690 {
+		t.Errorf("a block without the server: got %v", e)
+	}
+	if got := w.rows("SELECT COUNT(*) FROM dst")[0]; got != "0" {
+		t.Errorf("a block without the server: got %s rows, want none", got)
+	}
+	if err := numbers.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(t, "numbers again", func() bool { return w.query("DO NEXTVAL('few')")[4] == 0 }) {
+		return
+	}
+	if got := all(w.query(text)); got != 6000 {
+		t.Errorf("with the server again: got %d rows, want 6000", got)
+	}
+	w.query("INSERT INTO dst (id, a) SELECT NEXTVAL('few'), a FROM src")
+	if got := strings.Join(w.rows("SELECT COUNT(*), COUNT(DISTINCT id) FROM dst"), " "); got != "1200 1200" {
+		t.Errorf("with the server again: got %s rows and numbers, want 1200 1200", got)
+	}
+	_, dst := w.result("SELECT id FROM dst")
+	for _, row := range dst {
+		if seen[row[0]] {
+			t.Fatalf("the number %s came twice", row[0])
+		}
+	}
+}
