@@ -36,7 +36,7 @@ func NewSequences(e engine) *Sequences { return &Sequences{engine: e} }
 // Execute runs an analysed statement about sequences. Errors are those of the engine and
 // of by, or a *protocol.ServerError.
 func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by Caller) (*protocol.Table, error) {
-	ddl := &st.Sequence
+	ddl := st.Sequence
 	show := st.Kind == statement.ShowSequences || st.Kind == statement.ShowCreateSequence
 	if !by.Admin() && !show {
 		return nil, &protocol.ServerError{

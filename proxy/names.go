@@ -78,7 +78,10 @@ func (s *session) convertNames(st *statement.Statement, charset string) error {
 			}
 		}
 	}
-	ddl := &st.Sequence
+	ddl := st.Sequence
+	if ddl == nil {
+		return nil
+	}
 	for i := range ddl.Names {
 		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == s.srv.opts.Sequences.Schema() {
 			ddl.Names[i] = ddl.Names[i][n+1:]

@@ -271,11 +271,12 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 		return nil
 	}
 	if s.srv.opts.Unknown == UnknownRelay {
-		if err := s.convertNames(st, charset); err != nil {
-			return err
-		}
 		known := false
 		for _, name := range st.Sequence.Names {
+			name, err := s.nameInUTF8(name, charset)
+			if err != nil {
+				continue // it is no name here
+			}
 			is, err := s.srv.opts.Sequences.Known(&s.patience, name)
 			if err = s.patience.over(err); err != nil {
 				return err

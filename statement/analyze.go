@@ -131,7 +131,7 @@ func (st *Statement) reset(mode Mode) {
 	if st.rare {
 		st.rare = false
 		st.Kill = KillTarget{}
-		st.Sequence = SequenceDDL{Names: st.Sequence.Names[:0], Schemas: st.Sequence.Schemas[:0]}
+		st.Sequence = nil
 	}
 	st.mode = mode
 	st.arena = st.arena[:0]
@@ -144,7 +144,7 @@ func (st *Statement) Trim() {
 	st.reset(st.mode)
 	st.Calls, st.Items, st.Assignments = trim(st.Calls, 4), trim(st.Items, 4), trim(st.Assignments, 4)
 	st.Tables = trim(st.Tables, 4)
-	st.Sequence.Names, st.Sequence.Schemas = nil, nil
+	st.ddl = nil
 	st.levels, st.arena = trim(st.levels, 8), trim(st.arena, 64)
 }
 

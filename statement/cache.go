@@ -3,6 +3,7 @@ package statement
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -90,7 +91,11 @@ func (st *Statement) copy(from *Statement) {
 	st.Items = append(mine.Items[:0], from.Items...)
 	st.Assignments = append(mine.Assignments[:0], from.Assignments...)
 	st.Tables = append(mine.Tables[:0], from.Tables...)
-	st.Sequence.Names = append(mine.Sequence.Names[:0], from.Sequence.Names...)
-	st.Sequence.Schemas = append(mine.Sequence.Schemas[:0], from.Sequence.Schemas...)
+	st.ddl = mine.ddl
+	if from.Sequence != nil {
+		ddl := *from.Sequence
+		ddl.Names, ddl.Schemas = slices.Clone(ddl.Names), slices.Clone(ddl.Schemas)
+		st.Sequence = &ddl
+	}
 	st.levels, st.arena = mine.levels, mine.arena[:0]
 }

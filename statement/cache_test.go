@@ -11,8 +11,8 @@ import (
 // fields is what st says, without its memory.
 func fields(st *Statement) Statement {
 	said := *st
-	said.levels, said.arena, said.rare = nil, nil, false
-	for _, slice := range []any{&said.Calls, &said.Items, &said.Assignments, &said.Sequence.Names, &said.Sequence.Schemas} {
+	said.levels, said.arena, said.rare, said.ddl = nil, nil, false, nil
+	for _, slice := range []any{&said.Calls, &said.Items, &said.Assignments} {
 		if v := reflect.ValueOf(slice).Elem(); v.Len() == 0 {
 			v.SetZero()
 		}
@@ -27,7 +27,7 @@ func TestACacheSaysWhatAnalyzeSays(t *testing.T) {
 		"select nextval('a') as x, last_insert_id(), (((1)))",
 		"SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO'",
 		"insert into t values (nextval('it''s'), last_insert_id()), (?, nextval(a.b))",
-		"create sequence a start with 5", "drop sequence a, `b``c`", "kill 5", "use `d``e`", "begin",
+		"create sequence a start with 5", "create sequence b owned by t.c comment 'x'", "drop sequence a, `b``c`", "kill 5", "use `d``e`", "begin",
 		"select 1; select nextval('a')", "select 'unterminated", "",
 	}
 	for range 4 { // read, read and kept, found, found

@@ -60,10 +60,13 @@ func FuzzAnalyze(f *testing.F) {
 // outcome is what of a Statement a caller sees, without its memory.
 func outcome(st *Statement) Statement {
 	out := *st
-	out.levels, out.arena = nil, nil
+	out.levels, out.arena, out.ddl = nil, nil, nil
+	if st.Sequence != nil {
+		ddl := *st.Sequence
+		ddl.Names, ddl.Schemas = append([][]byte{}, ddl.Names...), append([]int{}, ddl.Schemas...)
+		out.Sequence = &ddl
+	}
 	out.Calls, out.Items, out.Assignments = append([]FuncCall{}, st.Calls...), append([]Item{}, st.Items...), append([]Assignment{}, st.Assignments...)
-	out.Sequence.Names = append([][]byte{}, st.Sequence.Names...)
-	out.Sequence.Schemas = append([]int{}, st.Sequence.Schemas...)
 	for i := range out.Calls {
 		out.Calls[i].Name = append([]byte{}, out.Calls[i].Name...)
 		out.Calls[i].Schema = append([]byte{}, out.Calls[i].Schema...)
@@ -73,9 +76,6 @@ func outcome(st *Statement) Statement {
 	}
 	for i := range out.Assignments {
 		out.Assignments[i].Name = append([]byte{}, out.Assignments[i].Name...)
-	}
-	for i := range out.Sequence.Names {
-		out.Sequence.Names[i] = append([]byte{}, out.Sequence.Names[i]...)
 	}
 	out.Schema = append([]byte{}, st.Schema...)
 	out.Tables = append([]TableRef{}, st.Tables...)

@@ -79,9 +79,21 @@ func (a *analyzer) showSequences() bool {
 func (a *analyzer) aboutSequence(k Kind) *SequenceDDL {
 	a.st.Kind, a.st.rare = k, true
 	a.st.Words |= SequenceStatement
+	if a.st.Sequence == nil {
+		a.st.Sequence = a.st.newDDL()
+	}
 	a.st.levels[0].empty = false
 	a.advance()
-	return &a.st.Sequence
+	return a.st.Sequence
+}
+
+// newDDL is an empty SequenceDDL, in the memory of the one before.
+func (st *Statement) newDDL() *SequenceDDL {
+	if st.ddl == nil {
+		st.ddl = new(SequenceDDL)
+	}
+	*st.ddl = SequenceDDL{Names: st.ddl.Names[:0], Schemas: st.ddl.Schemas[:0]}
+	return st.ddl
 }
 
 func (a *analyzer) ended() bool { return a.kind == tEOF || a.is(';') }
@@ -133,7 +145,7 @@ func (a *analyzer) sequenceOptions() bool {
 
 // sequenceOption reads one option; false if it is none.
 func (a *analyzer) sequenceOption() bool {
-	s := &a.st.Sequence
+	s := a.st.Sequence
 	switch {
 	case a.word("owned"):
 		return a.sequenceOwner()
@@ -211,7 +223,7 @@ func (a *analyzer) sequenceOption() bool {
 
 // sequenceNo reads what follows NO.
 func (a *analyzer) sequenceNo() bool {
-	s := &a.st.Sequence
+	s := a.st.Sequence
 	switch {
 	case a.kw == kwMinvalue:
 		return a.sequenceDefault(&s.Min, "MINVALUE")
@@ -233,7 +245,7 @@ func (a *analyzer) sequenceNo() bool {
 
 // sequenceRestart reads [[WITH | =] n] [FORCE] after RESTART.
 func (a *analyzer) sequenceRestart() bool {
-	s := &a.st.Sequence
+	s := a.st.Sequence
 	if a.st.Kind != AlterSequence {
 		a.sequenceError("RESTART, which is an option of ALTER SEQUENCE")
 	}
@@ -270,7 +282,7 @@ var sequenceTypes = [...]struct {
 // sequenceType reads type [SIGNED | UNSIGNED | ZEROFILL] after AS, which MariaDB knows
 // since 11.5.
 func (a *analyzer) sequenceType() bool {
-	s := &a.st.Sequence
+	s := a.st.Sequence
 	if s.TypeMax != 0 {
 		a.twice("AS")
 	}
@@ -294,7 +306,7 @@ func (a *analyzer) sequenceType() bool {
 
 // sequenceOwner reads BY [schema.]table.column, or BY NONE, after OWNED.
 func (a *analyzer) sequenceOwner() bool {
-	s := &a.st.Sequence
+	s := a.st.Sequence
 	if s.HasOwner {
 		a.twice("OWNED BY")
 	}

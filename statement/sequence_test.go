@@ -123,7 +123,7 @@ func TestSequenceStatementsAreRead(t *testing.T) {
 		{"repair sequence a, b", RepairSequence, "a|b", ddl{Problem: "more than one name"}},
 	} {
 		st := analyze(c.sql)
-		got := st.Sequence
+		got := *st.Sequence
 		if st.Kind != c.kind || !st.AboutSequences() {
 			t.Errorf("%q: got kind %s, want %s", c.sql, kindNames[st.Kind], kindNames[c.kind])
 		}

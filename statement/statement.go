@@ -448,13 +448,15 @@ type Statement struct {
 	Schema []byte
 	// Kill is filled for Kill.
 	Kill KillTarget
-	// Sequence is filled for statements that are AboutSequences.
-	Sequence SequenceDDL
+	// Sequence is there with the word SequenceStatement, else nil. Of several statements in
+	// one text it has the names of all.
+	Sequence *SequenceDDL
 	// Tables are the tables that INSERT, REPLACE, LOAD DATA and UPDATE change, in
 	// order; of UPDATE only where it names one table without alias and joins. See Table.
 	Tables []TableRef
 
-	rare   bool // Kill or Sequence is filled
+	rare   bool         // Kill or Sequence is filled
+	ddl    *SequenceDDL // memory for Sequence
 	mode   Mode
 	levels []level
 	arena  []byte
