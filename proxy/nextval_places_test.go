@@ -179,6 +179,17 @@ func TestANumberInEveryPlaceIsWhatLastInsertIDWouldBe(t *testing.T) {
 			"FLUSH TABLES later", // waits for the rows
 			"SELECT * FROM later ORDER BY id",
 		}})
+		scripts = append(scripts, script{"RETURNING", []string{
+			"INSERT INTO photos (id, n) VALUES («NEXTVAL('photos')», 1), («NEXTVAL('photos')», 2) RETURNING id, n + 1, 'x' AS y", left,
+			"INSERT INTO photos (id, n) VALUES (NEXTVAL('photos'), 1) RETURNING id AS i, NEXTVAL('photos'), NEXTVAL('other') + n => " +
+				"INSERT INTO photos (id, n) VALUES (LAST_INSERT_ID({p1}), 1) RETURNING id AS i, IF(1,CAST({p2} AS UNSIGNED),LAST_INSERT_ID({p2})) AS `NEXTVAL('photos')`, IF(1,CAST({o1} AS UNSIGNED),LAST_INSERT_ID({o1})) + n AS `NEXTVAL('other') + n`",
+			left,
+			"REPLACE photos SET id = 1 RETURNING NEXTVAL('photos') => REPLACE photos SET id = 1 RETURNING LAST_INSERT_ID({p1}) AS `NEXTVAL('photos')`", left,
+			"SELECT LAST_INSERT_ID(42)",
+			"INSERT INTO photos (id, n) VALUES (NEXTVAL('photos'), 1) RETURNING id, LAST_INSERT_ID() => " +
+				"INSERT INTO photos (id, n) VALUES (LAST_INSERT_ID({p1}), 1) RETURNING id, COALESCE(CAST(42 AS UNSIGNED),LAST_INSERT_ID()) AS `LAST_INSERT_ID()`",
+			left,
+		}})
 		scripts = append(scripts, script{"VALUES", []string{
 			"VALUES (1, 2), («NEXTVAL('photos')», «NEXTVAL('photos')» + 1), (3, «NEXTVAL('other')») ORDER BY 1", left,
 			"SELECT 1 AS a UNION ALL VALUES («NEXTVAL('photos')»), («NEXTVAL('photos')»)", left,

@@ -356,10 +356,14 @@ func (s *session) substitutions(st *statement.Statement, plan callPlan, previous
 		case plan.served[i] && call.Statement != first && !plan.fill.leads(call.Statement):
 			first = call.Statement
 			subs[i].Replacement = statement.AsLastInsertID
+		case plan.served[i] && call.Item >= 0: // also in the list of RETURNING
+			subs[i].Replacement = statement.AsFurther
 		case plan.served[i]:
 			subs[i].Replacement = further
 		case previous && call.Statement == 0 && (call.Func == statement.LastInsertID || call.Func == statement.LastInsertIDVariable):
-			subs[i].Replacement = before
+			if subs[i].Replacement = before; call.Item >= 0 {
+				subs[i].Replacement = statement.AsPrevious
+			}
 		case s.replacesID(st, call):
 			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: uint64(s.id)}
 		}

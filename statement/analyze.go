@@ -45,6 +45,8 @@ type insertState struct {
 	source insertFrom // where the rows come from
 	row    int        // index of the VALUES tuple, -1 before the first
 	update int        // NEXTVALs in ON DUPLICATE KEY UPDATE
+	// returned are the NEXTVALs in RETURNING.
+	returned int
 }
 
 // part is what a statement has come to, outside of parentheses.
@@ -295,7 +297,10 @@ func (a *analyzer) finish() {
 	lv := &a.st.levels[0]
 	a.endList(lv)
 	a.endSelect(lv)
-	if a.ins.update > 0 && (a.ins.row > 0 || lv.union) {
+	switch several := a.ins.row > 0 || lv.union; {
+	case several && a.ins.update > 0:
 		a.note(updatesRows)
+	case several && a.ins.returned > 0:
+		a.note(returnsRows)
 	}
 }

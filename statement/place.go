@@ -1,13 +1,18 @@
 package statement
 
-const updatesRows = "NEXTVAL in ON DUPLICATE KEY UPDATE of several rows"
+const (
+	updatesRows = "NEXTVAL in ON DUPLICATE KEY UPDATE of several rows"
+	returnsRows = "NEXTVAL in RETURNING of several rows"
+)
 
 // place says of a NEXTVAL what is known when it is read. What the SELECT around it turns
 // out to be is told by endSelect, which comes later.
 func (a *analyzer) place(c *FuncCall) {
 	switch {
 	case a.part == partReturning:
-		a.note("NEXTVAL in RETURNING")
+		if a.ins.returned++; !a.ins.on || a.ins.source != fromValues && a.ins.source != fromSet {
+			a.note(returnsRows)
+		}
 	case a.part == partUpdate:
 		if a.ins.update++; a.ins.source != fromValues && a.ins.source != fromSet {
 			a.note(updatesRows)

@@ -29,13 +29,14 @@ func places(sql string) string {
 
 func TestEveryNextvalHasAPlace(t *testing.T) {
 	const (
-		part    = "NEXTVAL in a part of SELECT ... FROM that is no item of the outermost list"
-		rollup  = "NEXTVAL in SELECT ... GROUP BY ... WITH ROLLUP"
-		union   = "NEXTVAL in SELECT ... FROM ... UNION"
-		update  = "NEXTVAL in ON DUPLICATE KEY UPDATE of several rows"
-		within  = "NEXTVAL in a subquery of UPDATE or DELETE"
-		common  = "NEXTVAL in WITH ... AS"
-		shifted = "NEXTVAL behind a statement that may change the meaning of quotes, backslashes or letters"
+		part     = "NEXTVAL in a part of SELECT ... FROM that is no item of the outermost list"
+		rollup   = "NEXTVAL in SELECT ... GROUP BY ... WITH ROLLUP"
+		union    = "NEXTVAL in SELECT ... FROM ... UNION"
+		update   = "NEXTVAL in ON DUPLICATE KEY UPDATE of several rows"
+		returned = "NEXTVAL in RETURNING of several rows"
+		within   = "NEXTVAL in a subquery of UPDATE or DELETE"
+		common   = "NEXTVAL in WITH ... AS"
+		shifted  = "NEXTVAL behind a statement that may change the meaning of quotes, backslashes or letters"
 	)
 	for _, c := range []struct{ sql, want string }{
 		// Without a table.
@@ -120,9 +121,18 @@ func TestEveryNextvalHasAPlace(t *testing.T) {
 		{"insert into t values ((select nextval('a')), 1)", "1"},
 		{"insert into t values (nextval('a')) returning id, t.*", "1"},
 		{"insert into t set a = nextval('a') returning id", "1"},
-		{"insert into t values (1) returning nextval('a')", "NEXTVAL in RETURNING"},
-		{"replace into t values (1), (2) returning (select nextval('a'))", "NEXTVAL in RETURNING"},
-		{"delete from t returning nextval('a')", "NEXTVAL in RETURNING"},
+		{"insert into t values (1) returning nextval('a')", "1"},
+		{"insert into t set a = nextval('a') returning id as x, nextval('a') + 1, (select nextval('a'))", "111"},
+		{"insert into t values (nextval('a')) on duplicate key update b = nextval('a') returning nextval('a')", "111"},
+		{"insert into t values (1), (2) returning nextval('a')", returned},
+		{"insert into t values (1), (2) returning id as x, nextval('a')", returned},
+		{"insert into t values (1) union values (2) returning nextval('a')", returned},
+		{"insert into t select 1 returning nextval('a')", returned},
+		{"insert into t values (1) returning (select nextval('a') from u limit 1)", part},
+		{"replace into t values (1), (2) returning (select nextval('a'))", returned},
+		{"delete from t returning nextval('a')", returned},
+		{"delete from t returning id as x, nextval('a')", returned},
+		{"insert into t values (1), (2) as n on duplicate key update a = n.b as x, c = nextval('a')", update},
 		{"insert into t values (nextval('a')), (nextval('a')) on duplicate key update a = 1", "11"},
 		{"insert into t values (nextval('a')) on duplicate key update a = nextval('a'), b = (nextval('b'))", "111"},
 		{"insert into t (a, b) values (1, (2)) on duplicate key update a = (1), b = (nextval('b'))", "1"},

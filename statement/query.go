@@ -238,13 +238,17 @@ func (a *analyzer) keyword() {
 			}
 		}
 	case kwAs:
-		if a.ins.on && a.depth == 0 && a.ins.source == fromValues {
+		if a.ins.on && a.depth == 0 && a.ins.source == fromValues && a.part == partMain {
 			a.part = partAlias // its names are no tuple
 		}
 	case kwReturning:
 		if a.depth == 0 {
 			a.endList(lv)
 			a.part = partReturning
+			if a.ins.on { // columns that the client sees
+				lv.names, lv.inList = true, true
+				a.beginItem(lv)
+			}
 		}
 	case kwUpdate, kwDelete:
 		if lv.with && a.depth == 0 {
