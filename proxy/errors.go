@@ -73,6 +73,9 @@ func withState(e *protocol.ServerError) *protocol.ServerError {
 func forName(e *sequence.NameError) *protocol.ServerError {
 	switch {
 	case errors.Is(e, sequence.ErrUnknown):
+		if e.Deleted > 0 {
+			return sqlError(erUnknownSequence, "42S02", "Unknown SEQUENCE: '%s'; %s", e.Name, e.Cure())
+		}
 		return sqlError(erUnknownSequence, "42S02", "Unknown SEQUENCE: '%s'", e.Name)
 	case errors.Is(e, sequence.ErrExists):
 		return sqlError(mysql.ER_TABLE_EXISTS_ERROR, "42S01", "Sequence '%s' already exists", e.Name)

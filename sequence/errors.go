@@ -30,9 +30,25 @@ var (
 type NameError struct {
 	Name string // as the caller or the table spells it
 	Err  error
+	// Deleted, of an ErrUnknown: the row went other than by DROP SEQUENCE, as TRUNCATE of the table does it, though this proxy
+	// reserved numbers up to this one; else 0.
+	Deleted uint64
 }
 
-func (e *NameError) Error() string { return fmt.Sprintf("sequence %q: %v", e.Name, e.Err) }
+func (e *NameError) Error() string {
+	text := fmt.Sprintf("sequence %q: %v", e.Name, e.Err)
+	if e.Deleted > 0 {
+		text += "; " + e.Cure()
+	}
+	return text
+}
+
+// Cure says what to do about a row that was Deleted.
+func (e *NameError) Cure() string {
+	name := quote(e.Name)
+	return fmt.Sprintf("its row was deleted, and keys up to %d may be in use: CREATE SEQUENCE %s continues above them, and after that "+
+		"ALTER SEQUENCE %s RESTART WITH 1 FORCE begins again", e.Deleted, name, name)
+}
 
 // Unwrap returns the sentinel.
 func (e *NameError) Unwrap() error { return e.Err }

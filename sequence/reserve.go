@@ -321,6 +321,20 @@ func (v *server) find(ctx context.Context, name string) (row, error) {
 	return found, nil
 }
 
+// deleted returns the mark of a sequence that has no row any more, 0 if it was dropped: then there is a tombstone.
+func (v *server) deleted(ctx context.Context, conn *sql.Conn, name string, has shape) uint64 {
+	mark := v.marks.of(name)
+	if mark == 0 || has == shapeNone {
+		return mark
+	}
+	var floor uint64
+	err := conn.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ?", name).Scan(&floor)
+	if err == nil && floor > 0 || err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0
+	}
+	return mark
+}
+
 // readRow is find on a connection.
 func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row, error) {
 	has, err := v.lookForOptions(ctx, conn)
@@ -334,7 +348,7 @@ func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row,
 		}
 	}
 	if errors.Is(err, sql.ErrNoRows) || isNoSuchText(err) {
-		return row{}, &NameError{Name: name, Err: ErrUnknown}
+		return row{}, &NameError{Name: name, Err: ErrUnknown, Deleted: v.deleted(ctx, conn, name, has)}
 	}
 	if has != shapeNone && hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
 		v.hasOptions.Store(false) // somebody dropped it, or put an old one in its place; the next attempt looks again

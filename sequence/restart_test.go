@@ -97,6 +97,8 @@ func TestTableEmptiedOrLoweredByHandIsCuredByARestart(t *testing.T) {
 	p.exec(t, "TRUNCATE sequence")
 	if err := drain(a); !errors.Is(err, ErrUnknown) {
 		t.Errorf("after TRUNCATE got %v, want ErrUnknown", err)
+	} else {
+		wantText(t, err, "its row was deleted", "CREATE SEQUENCE `photos`", "ALTER SEQUENCE `photos` RESTART WITH 1 FORCE")
 	}
 	made := mustCreate(t, a, CreateOptions{Name: "photos"})
 	if !made.Raised {

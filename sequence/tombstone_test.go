@@ -107,3 +107,23 @@ func TestTombstoneBeyondTheColumnLeavesNothing(t *testing.T) {
 		t.Errorf("List = %+v, %v; want what was made alone", infos, err)
 	}
 }
+
+func TestADroppedSequenceIsNotSaidToHaveLostItsRow(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "videos": 0})
+	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
+	for _, name := range []string{"photos", "videos"} {
+		mustTake(t, a, name, 1)
+		settled(t, a, name)
+	}
+	if _, err := b.Drop(context.Background(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	p.exec(t, "DELETE FROM sequence")
+	for name, want := range map[string]uint64{"photos": 0, "videos": 20} {
+		_, err := a.Take(context.Background(), []byte(name), 100)
+		var said *NameError
+		if !errors.As(err, &said) || !errors.Is(err, ErrUnknown) || said.Deleted != want {
+			t.Errorf("%s: got %v (%+v), want ErrUnknown with Deleted %d", name, err, said, want)
+		}
+	}
+}
