@@ -58,6 +58,12 @@ func TestAUserTakesNumbersOfItsOwnSequencesOnly(t *testing.T) {
 	if _, rows := table(t, e.DirectConn(t, 0, e.SequenceSchema, nil), "SELECT id FROM sequence WHERE name = 'albums'"); rows[0][0] != "0" {
 		t.Errorf("the counter that nobody may use stands at %s, want 0", rows[0][0])
 	}
+	if _, rows := table(t, c, "SHOW CREATE SEQUENCE PHOTOS"); len(rows) != 1 || rows[0][0] != "photos" {
+		t.Errorf("SHOW CREATE SEQUENCE of the user's own: got %q", rows)
+	}
+	for _, text := range []string{"SHOW CREATE SEQUENCE albums", "SHOW CREATE SEQUENCE nobody", "ALTER SEQUENCE photos CACHE 5", "CHECK SEQUENCE photos", "FLUSH SEQUENCES photos"} {
+		wantError(t, c, 1227, text, "Access denied")
+	}
 	// What it may use and is not there is unknown, not denied.
 	wantError(t, c, 4091, "SELECT NEXTVAL('video')", "video")
 	wantError(t, c, 4091, "SELECT NEXTVAL('later')", "later")
