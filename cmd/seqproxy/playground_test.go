@@ -58,8 +58,27 @@ func playgroundAddress(t *testing.T, p *process) string {
 	return match[1]
 }
 
-// TestANewUserTriesThePlayground runs the commands that the playground prints,
-// literally, and ends it with Ctrl-C.
+// readmeSession returns the commands that README.md tells to try, in order, each with what it prints.
+func readmeSession(t *testing.T) (session [][2]string) {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(readme), "```console\n")
+	text, _, _ = strings.Cut(text, "```")
+	for _, part := range strings.Split(text, "$ ")[1:] {
+		command, output, _ := strings.Cut(part, "\n")
+		session = append(session, [2]string{command, output})
+	}
+	if len(session) == 0 {
+		t.Fatal("README.md has no session")
+	}
+	return session
+}
+
+// TestANewUserTriesThePlayground runs the commands that the playground prints, which are
+// those of README.md, and ends it with Ctrl-C.
 func TestANewUserTriesThePlayground(t *testing.T) {
 	bystander := mysqltest.Shared(t)
 	tmp := t.TempDir()
@@ -73,25 +92,29 @@ func TestANewUserTriesThePlayground(t *testing.T) {
 			commands = append(commands, strings.TrimSpace(command))
 		}
 	}
-	want := []string{
-		"9\n9\n",
-		"NEXTVAL('photos')\n1\n",
-		"LAST_INSERT_ID()\n2\nid\ttitle\n2\tsea\n3\tsky\n",
-		"id\ttitle\n4\tmoon\n",
-		"NEXTVAL('users')\n1000\nname\tnext\tcached\tcache\nphotos\t5\t996\t1000\nusers\t1001\t999\t1000\n",
+	session := readmeSession(t)
+	if len(commands) != 1+len(session) {
+		t.Fatalf("got %d commands to try, want a client and the %d of README.md:\n%s", len(commands), len(session), strings.Join(commands, "\n"))
 	}
-	if len(commands) != len(want) {
-		t.Fatalf("got %d commands to try, want %d:\n%s", len(commands), len(want), strings.Join(commands, "\n"))
-	}
+	login := commands[0]
+	session = append([][2]string{{login, "9\n9\n"}}, session...)
 	for i, command := range commands {
+		want := session[i]
+		if i > 0 {
+			inReadme := strings.Replace(want[0], "mariadb -h 127.0.0.1 -P 4306 -u root -t", login, 1)
+			if command != inReadme {
+				t.Errorf("the playground says to try\n%s\nREADME.md says\n%s", command, inReadme)
+			}
+			command = strings.Replace(command, login, login+" -t", 1)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		cmd := exec.CommandContext(ctx, "sh", "-c", command)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp}
 		cmd.Stdin = strings.NewReader("SELECT 4+5 AS `9`;\n") // read by the first, which is interactive
 		got, err := cmd.CombinedOutput()
 		cancel()
-		if err != nil || string(got) != want[i] {
-			t.Errorf("%s\ngot  %q, %v\nwant %q", command, got, err, want[i])
+		if err != nil || string(got) != want[1] {
+			t.Errorf("%s\ngot  %q, %v\nwant %q", command, got, err, want[1])
 		}
 	}
 

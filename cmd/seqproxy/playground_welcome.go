@@ -34,7 +34,8 @@ Try it:
   %[1]s -e "SELECT NEXTVAL('photos')"
   %[1]s album0 -e "INSERT INTO photos VALUES (NEXTVAL('photos'), 'sea'), (NEXTVAL('photos'), 'sky'); SELECT LAST_INSERT_ID(); SELECT * FROM photos"
   %[1]s album1 -e "INSERT INTO photos VALUES (NEXTVAL('photos'), 'moon'); SELECT * FROM photos"
-  %[1]s -e "CREATE SEQUENCE IF NOT EXISTS users START WITH 1000; SELECT NEXTVAL('users'); SHOW SEQUENCES"
+  %[1]s -e "CREATE SEQUENCE IF NOT EXISTS users START WITH 1000; SELECT NEXTVAL('users')"
+  %[1]s album1 -e "ALTER SEQUENCE photos OWNED BY photos.id; INSERT INTO photos (title) VALUES ('star'); SELECT * FROM photos"
 
 For TLS add --ssl-ca=%[2]s
 Ctrl-C stops everything.
