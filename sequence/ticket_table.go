@@ -71,6 +71,27 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 	return t
 }
 
+// ticketTableNamed returns the table that was asked for before under schema.table, or under its name alone if it is in the schema of
+// the sequence table; nil if there is none.
+func (s *Sequences) ticketTableNamed(name string) *TicketTable {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.ticketTables {
+		if name == t.database+"."+t.name || name == t.name && t.database == s.opts.Servers[0].Database {
+			return t
+		}
+	}
+	return nil
+}
+
+// flush gives up the numbers in memory, a gap since a counter does not go back, and what is known of stubs: their rows may be gone.
+func (t *TicketTable) flush() {
+	t.cache.void()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stubs = nil
+}
+
 // Replace does what `REPLACE INTO table (column) VALUES (stub)` does: it gives the table's next number to the caller alone. id is the
 // name of the AUTO_INCREMENT column if the statement names it, else nil. All stubs share the counter.
 //

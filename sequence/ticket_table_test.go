@@ -291,4 +291,41 @@ func TestATicketSaysWhatTheTableSays(t *testing.T) {
 	}
 }
 
+// TestFlushDropsTheNumbersOfTicketTables: by their names, which is what SQL makes of them, and with all the others.
+func TestFlushDropsTheNumbersOfTicketTables(t *testing.T) {
+	p := newPlace(t).withTickets(t)
+	s := p.open(t, steadySize(50))
+	ctx := context.Background()
+	stubs := s.TicketTable(p.schema, "tickets64InnoDB")
+	take := func() Ticket {
+		t.Helper()
+		got, err := stubs.Replace(ctx, nil, []byte("stub"), []byte("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for _, name := range [][]byte{[]byte("tickets64InnoDB"), []byte(p.schema + ".tickets64InnoDB"), nil} {
+		take()
+		before := take()
+		var last uint64 // of the segment
+		if err := p.db.QueryRowContext(ctx, "SELECT id FROM tickets64InnoDB WHERE stub = 'a'").Scan(&last); err != nil {
+			t.Fatal(err)
+		}
+		p.exec(t, "TRUNCATE tickets64InnoDB") // now there is no stub, nor a number
+		if err := s.Flush(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		switch got := take(); {
+		case got.Number <= last || before.Number >= last:
+			t.Errorf("FLUSH of %q: got %d after %d, want a number above the segment's last, %d", name, got.Number, before.Number, last)
+		case got.Replaced:
+			t.Errorf("FLUSH of %q: the stub is taken for one that has a row", name)
+		}
+	}
+	if err := s.Flush(ctx, []byte("tickets64")); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a table that nobody asked for: got %v, want ErrUnknown", err)
+	}
+}
+
 func errOf(_ Ticket, err error) error { return err }

@@ -3,8 +3,10 @@ package sequence
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -168,8 +170,8 @@ func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all 
 	return raised, nil
 }
 
-// Flush gives up the numbers that this proxy has in memory, of one sequence or, if name is nil, of all. Those that nobody has reserved
-// after are given back; the others are a gap. Errors are those of Drop.
+// Flush gives up the numbers that this proxy has in memory, of one sequence or ticket table (see ticketTableNamed) or, if name is nil,
+// of all. Those of sequences that nobody has reserved after are given back; the others are a gap. Errors are those of Drop.
 func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	if !s.begin() {
 		return ErrClosed
@@ -178,12 +180,17 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	only := ""
 	if name != nil {
 		c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+		if table := s.ticketTableNamed(string(name)); table != nil && errors.Is(err, ErrUnknown) {
+			table.flush()
+			return nil
+		}
 		if err != nil {
 			return err
 		}
 		only = c.name
 	}
 	s.mu.Lock()
+	tables := slices.Clone(s.ticketTables)
 	var caches []*cache
 	for known := range s.caches {
 		if only == "" || known == only {
@@ -191,6 +198,11 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 		}
 	}
 	s.mu.Unlock()
+	if only == "" {
+		for _, table := range tables {
+			table.flush()
+		}
+	}
 	r, stop := s.request(ctx)
 	defer stop()
 	group, within := errgroup.WithContext(r.ctx)
