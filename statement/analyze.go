@@ -36,6 +36,9 @@ type analyzer struct {
 	part part
 
 	targets bool          // of an UPDATE or DELETE, the part that names tables
+	grouped bool          // a GROUP BY came
+	groups  int           // where the last word begins that may make several groups of one
+	setTo   int           // arguments of a SETVAL were looked through up to here
 	dotted  *dottedTokens // nil until one is looked for
 }
 
@@ -170,7 +173,7 @@ func (st *Statement) bad() {
 func (a *analyzer) statement() bool {
 	a.depth, a.prev, a.calls, a.table, a.muted = 0, kwNone, false, false, 0
 	a.ins, a.part, a.refusal, a.targets = insertState{}, partMain, "", false
-	a.rows = false
+	a.rows, a.grouped, a.groups, a.setTo = false, false, 0, 0
 	if len(a.st.levels) == 0 {
 		a.st.levels = append(a.st.levels, level{})
 	}

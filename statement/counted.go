@@ -108,6 +108,9 @@ func (st *Statement) Counted(sql []byte) (limit uint64, refusal string) {
 	return limit, ""
 }
 
+// maxReferred bounds the names that every word of an ORDER BY is compared with.
+const maxReferred = 64
+
 // listEnds reports whether a word ends a select list.
 func listEnds(kw keyword) bool {
 	switch kw {
@@ -121,6 +124,8 @@ func listEnds(kw keyword) bool {
 // item with a NEXTVAL, by one of names or by its number.
 func (st *Statement) refersToNumber(names [][]byte, l, prev *lexer) bool {
 	switch {
+	case len(names) > maxReferred:
+		return true
 	case (l.kind == tNumber || l.is('?')) && (prev.kw == kwBy || prev.is(',')):
 		return true
 	case l.kind != tWord && l.kind != tQuoted || l.afterDot:

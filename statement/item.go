@@ -82,7 +82,9 @@ func (st *Statement) alias(l lexer, it *Item) bool {
 			depth++
 			continue
 		case l.is(')'):
-			depth--
+			if depth--; depth < 0 {
+				return false // more is closed than was opened: the server's error
+			}
 		case depth > 0:
 			continue
 		case l.kw == kwCase:
@@ -94,6 +96,9 @@ func (st *Statement) alias(l lexer, it *Item) bool {
 			l.kind, l.ch, l.kw = tPunct, ')', kwNone // closes, as a parenthesis does
 		}
 		before, last = last, l
+	}
+	if depth > 0 {
+		return false
 	}
 	it.End = last.end
 	if last.kind != tWord && last.kind != tQuoted && last.kind != tString {

@@ -88,19 +88,18 @@ func (a *analyzer) placeUnion(lv *level) {
 	}
 }
 
-// severalGroups reports whether a GROUP BY without a table may make more than one row, as
-// MySQL's ROLLUP does.
-func (a *analyzer) severalGroups(lv *level) bool {
-	l := lexer{src: a.src[:a.start], mode: a.mode, pos: int(lv.groupBy), inExec: a.inExec}
-	for l.next(); l.kind != tEOF; l.next() {
-		if l.kind != tWord {
-			continue
-		}
-		for _, word := range [...]string{"with", "rollup", "cube", "grouping", "sets"} {
-			if w := l.src[l.start:l.end]; len(w) == len(word) && equalFolded(w, word) {
-				return true
-			}
+// grouping takes a word behind GROUP BY into account.
+func (a *analyzer) grouping() {
+	word := a.src[a.start:a.end]
+	for _, several := range [...]string{"rollup", "cube", "grouping", "sets"} {
+		if foldedWord(word, several) {
+			a.groups = a.start
 		}
 	}
-	return l.bad
+}
+
+// severalGroups reports whether a GROUP BY without a table may make more than one row, as
+// MySQL's ROLLUP does. Such words count wherever they stand behind it.
+func (a *analyzer) severalGroups(lv *level) bool {
+	return a.groups >= int(lv.groupBy)
 }

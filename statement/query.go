@@ -39,6 +39,8 @@ func (a *analyzer) token() {
 			a.keyword()
 		} else if a.afterDot && a.end-a.start == len("nextval") {
 			a.dottedCall()
+		} else if a.grouped {
+			a.grouping()
 		}
 	case tPunct:
 		switch a.ch {
@@ -168,6 +170,7 @@ func (a *analyzer) keyword() {
 	case kwGroup:
 		a.endList(lv)
 		lv.groupBy, lv.inFrom = int32(a.end), false
+		a.grouped = true
 	case kwAnalyze:
 		if a.st.Kind == Explain && a.depth == 0 {
 			a.refusal = refusalInAnalyze
@@ -204,6 +207,7 @@ func (a *analyzer) keyword() {
 			st.Words |= Into
 		}
 	case kwWith:
+		a.groups = a.start // WITH ROLLUP
 		if lv.empty || a.depth == 0 && a.ins.on && a.ins.source == fromNowhere {
 			lv.query, lv.with, lv.from = true, true, true
 			st.Words |= FromTable

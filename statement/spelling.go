@@ -32,7 +32,7 @@ func (a *analyzer) named(c *FuncCall, q *lexer) bool {
 // valueCall reads a LASTVAL or SETVAL whose opening parenthesis is p. What has no name
 // in it, or other things behind that, is left to the server.
 func (a *analyzer) valueCall(kw keyword, p lexer) {
-	if a.start < a.muted {
+	if a.start < a.muted || kw == kwSetval && a.start < a.setTo { // what was looked through is not again
 		return
 	}
 	c := FuncCall{Func: Lastval, Start: a.start}
@@ -58,6 +58,9 @@ func (a *analyzer) valueCall(kw keyword, p lexer) {
 			c.Set = nil
 			break
 		}
+	}
+	if kw == kwSetval {
+		a.setTo = q.end
 	}
 	if !q.is(')') || q.execs != a.execs {
 		return

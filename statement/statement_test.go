@@ -732,6 +732,12 @@ func TestDeepAndLongTextsAreReadInLinearTime(t *testing.T) {
 		"nested selects":    strings.Repeat("select connection_id(), x from (", 2000) + strings.Repeat(" ", 1<<20),
 		"many calls":        "select " + strings.Repeat("connection_id(),", 100000) + "1 from information_schema.tables",
 		"nested nextval":    "select " + strings.Repeat("nextval(1+", 100000),
+		"nested setval":     "select " + strings.Repeat("setval(a,", 200000),
+		"setval and parens": "select " + strings.Repeat("setval(a,(", 200000),
+		"nested groups": "select " + strings.Repeat("(select 1 group by ", 2000) + "nextval('s')" + strings.Repeat(",1", 1<<19) +
+			strings.Repeat(")", 2000),
+		"open groups":       "select " + strings.Repeat("(select nextval('a') group by ", 200000),
+		"sequence columns":  "insert into t select " + strings.Repeat("a.nextval,", 100000),
 		"escapes":           "select '" + strings.Repeat("\\'", 1<<20) + "'",
 		"doubled quotes":    "select '" + strings.Repeat("''", 1<<20) + "'",
 		"comments":          "select " + strings.Repeat("/*!1*/", 200000) + "1",
@@ -747,5 +753,11 @@ func TestDeepAndLongTextsAreReadInLinearTime(t *testing.T) {
 		if st.Kind == Empty {
 			t.Errorf("%s: got kind Empty", name)
 		}
+	}
+	var st Statement
+	counted := []byte("insert into t select " + strings.Repeat("nextval('s') abcde,", 50000) + "1 from u order by " + strings.Repeat("x,", 50000) + "y")
+	st.Analyze(counted, Mode{})
+	if _, refusal := st.Counted(counted); refusal == "" {
+		t.Error("fifty thousand names: not refused")
 	}
 }
