@@ -58,27 +58,8 @@ func playgroundAddress(t *testing.T, p *process) string {
 	return match[1]
 }
 
-// readmeSession returns the commands that README.md tells to try, in order, each with what it prints.
-func readmeSession(t *testing.T) (session [][2]string) {
-	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(readme), "```console\n")
-	text, _, _ = strings.Cut(text, "```")
-	for _, part := range strings.Split(text, "$ ")[1:] {
-		command, output, _ := strings.Cut(part, "\n")
-		session = append(session, [2]string{command, output})
-	}
-	if len(session) == 0 {
-		t.Fatal("README.md has no session")
-	}
-	return session
-}
-
 // TestANewUserTriesThePlayground runs the commands that the playground prints, which are
-// those of README.md, and ends it with Ctrl-C.
+// those of README.md and come out as it says, and ends it with Ctrl-C.
 func TestANewUserTriesThePlayground(t *testing.T) {
 	bystander := mysqltest.Shared(t)
 	tmp := t.TempDir()

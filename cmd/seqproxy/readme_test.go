@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,35 +24,17 @@ func readme(t *testing.T, kind string) string {
 	return block
 }
 
-// TestTheSessionInTheReadmeIsWhatComesOut runs it in a new playground, on another port.
-func TestTheSessionInTheReadmeIsWhatComesOut(t *testing.T) {
-	if _, err := exec.LookPath("mariadb"); err != nil {
-		t.Skip("the session is one with MariaDB's client:", err)
+// readmeSession returns the commands of README.md, in order, each with what it prints.
+func readmeSession(t *testing.T) (session [][2]string) {
+	t.Helper()
+	for _, entry := range strings.Split(readme(t, "console"), "$ ")[1:] {
+		command, output, _ := strings.Cut(entry, "\n")
+		session = append(session, [2]string{command, output})
 	}
-	tmp := t.TempDir()
-	p := beginIn(t, []string{"TMPDIR=" + tmp}, "playground", "--listen", "127.0.0.1:0")
-	p.await(ready)
-	_, port, err := net.SplitHostPort(playgroundAddress(t, p))
-	if err != nil {
-		t.Fatal(err)
+	if len(session) < 3 {
+		t.Fatalf("README.md has %d commands, want more", len(session))
 	}
-	commands := strings.Split(readme(t, "console"), "$ ")[1:]
-	if len(commands) < 3 {
-		t.Fatalf("found %d commands, want more", len(commands))
-	}
-	for _, entry := range commands {
-		command, want, _ := strings.Cut(entry, "\n")
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		cmd := exec.CommandContext(ctx, "sh", "-c", strings.Replace(command, "-P 4306 ", "-P "+port+" ", 1))
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp}
-		got, err := cmd.CombinedOutput()
-		cancel()
-		if err != nil || string(got) != want {
-			t.Errorf("%s\ngot (%v)\n%s\nwant\n%s", command, err, got, want)
-		}
-	}
-	p.signal(os.Interrupt)
-	p.end(0)
+	return session
 }
 
 func TestTheConfigurationInTheReadmeIsRight(t *testing.T) {
