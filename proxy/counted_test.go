@@ -70,6 +70,7 @@ var countedSteps = []countedStep{
 	{text: "UPDATE dst SET id = «», a = LEFT(a, 30), x = «» WHERE a LIKE 'row 1%'", numbers: 0}, // see the test
 	{text: "UPDATE dst SET id = «» WHERE a = 'nobody'", numbers: 0},
 	{text: "UPDATE parts SET a = CONCAT('n', «»)", numbers: 99},
+	{text: "UPDATE parts SET a = CONCAT('n', COALESCE(NULL, (IFNULL(«», 5))), LPAD(UPPER('x'), 2, 'y'))", numbers: 99},
 	{text: "UPDATE LOW_PRIORITY dst SET x = IF(x IS NULL, «», x) WHERE id IS NULL", numbers: 7},
 	// Warnings, and errors of the statement's own.
 	{text: "INSERT INTO dst (id, a) SELECT «», CAST(a AS SIGNED) FROM src WHERE id < 5", numbers: 4},
@@ -224,6 +225,11 @@ func TestNumbersThatCannotBeCountedOffAreRefused(t *testing.T) {
 		{"WHERE", "UPDATE dst SET x = 1 WHERE id = NEXTVAL('photos')"},
 		{"WHERE", "UPDATE dst SET x = 1 ORDER BY NEXTVAL('photos')"},
 		{"DELETE", "DELETE FROM dst WHERE id = NEXTVAL('photos')"},
+		{"functions", "UPDATE dst SET a = ExtractValue(CONCAT('<a>', NEXTVAL('photos'), '</a>'), '/a')"},
+		{"functions", "UPDATE dst SET a = JSON_SET('{}', IF(1, CONCAT('$.k', NEXTVAL('photos')), ''), 1)"},
+		{"functions", "UPDATE dst SET a = `if`(1, NEXTVAL('photos'), 1)"},
+		{"functions", "UPDATE dst SET id = x.concat(NEXTVAL('photos'))"},
+		{"functions", "UPDATE dst SET id = NEXTVAL('photos') + (2 IN (NEXTVAL('photos'), 5))"},
 		{"two sequences", "INSERT INTO dst (id, x) SELECT NEXTVAL('photos'), NEXTVAL('other') FROM src"},
 		{"two counts", "INSERT INTO dst (id, x) SELECT NEXTVAL('photos', 5), NEXTVAL('photos') FROM src"},
 		{"LAST_INSERT_ID(expression)", "UPDATE dst SET id = NEXTVAL('photos'), x = LAST_INSERT_ID(5)"},

@@ -26,6 +26,7 @@ func (st *Statement) Counted(sql []byte) (limit uint64, refusal string) {
 	}
 	l := lexer{src: sql, mode: st.mode}
 	depth, calls := 0, 0
+	folded := 0 // how deep the function's parentheses are whose arguments a server may look at once
 	inSet := st.Kind != Update
 	limited, refers := false, false
 	inList, counts := false, false // in a select list; the item has a NEXTVAL
@@ -46,6 +47,9 @@ func (st *Statement) Counted(sql []byte) (limit uint64, refusal string) {
 			if c.Func == Nextval && !inSet {
 				return 0, "NEXTVAL in WHERE, ORDER BY or LIMIT of UPDATE"
 			}
+			if c.Func == Nextval && folded > 0 {
+				return 0, "NEXTVAL for each row in arguments of functions other than IF, IFNULL, COALESCE, CONCAT, CAST and their like"
+			}
 			l.pos, l.kind, l.kw = c.End, tPunct, kwNone
 			l.ch = ')'
 			calls++
@@ -60,8 +64,13 @@ func (st *Statement) Counted(sql []byte) (limit uint64, refusal string) {
 		}
 		switch {
 		case l.is('('):
-			depth++
+			if depth++; folded == 0 && (prev.kind == tWord || prev.kind == tQuoted) && !prev.looksEachTime() {
+				folded = depth
+			}
 		case l.is(')'):
+			if depth == folded {
+				folded = 0
+			}
 			depth--
 		case l.kw == kwIgnore && !l.indexFollows():
 			return 0, "NEXTVAL for each row with IGNORE"
@@ -110,6 +119,26 @@ func (st *Statement) Counted(sql []byte) (limit uint64, refusal string) {
 
 // maxReferred bounds the names that every word of an ORDER BY is compared with.
 const maxReferred = 64
+
+// looksEachTime reports whether a word in front of a parenthesis is an operator, or a
+// function of which it is known that the servers evaluate its arguments for each row. Many
+// others keep what they have made of one that looks constant, as LAST_INSERT_ID(n) does:
+// ExtractValue() a document, JSON_SET() a path, a deterministic function its result.
+func (l *lexer) looksEachTime() bool {
+	if l.kind != tWord || l.afterDot {
+		return false
+	}
+	w := l.src[l.start:l.end]
+	for _, name := range [...]string{
+		"if", "ifnull", "coalesce", "nullif", "concat", "cast", "convert", "lpad", "rpad", "greatest", "least", "hex",
+		"and", "or", "xor", "not", "when", "then", "else", "case", "div", "mod", "binary", "between",
+	} {
+		if len(w) == len(name) && equalFolded(w, name) {
+			return true
+		}
+	}
+	return false
+}
 
 // listEnds reports whether a word ends a select list.
 func listEnds(kw keyword) bool {
