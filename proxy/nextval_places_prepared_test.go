@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -218,5 +219,43 @@ func TestNoConstructPutsOneNumberIntoTwoRows(t *testing.T) {
 	}
 	if given < 30 || given+refused < 100 {
 		t.Errorf("%d texts were given numbers and %d refused: too few to prove anything", given, refused)
+	}
+}
+
+// A server prepares a statement anew by itself when what it names has changed since. What it then says of the statement's columns and
+// parameters must fit those that the proxy has added.
+func TestAPreparedNumberOutlivesChangesOfTheTable(t *testing.T) {
+	o := newOracle(t, setup{}, photosTables...)
+	for name, caps := range endings {
+		t.Run(name, func(t *testing.T) {
+			p := o.pairOfSchemas(t, caps)
+			var all []*preparedPair
+			for _, text := range []string{
+				"INSERT INTO photos (id, title) VALUES («NEXTVAL('photos')», ?), («NEXTVAL('photos')», ?)",
+				"INSERT INTO photos VALUES («NEXTVAL('photos')», ?, «NEXTVAL('other')», ?)",
+				"SELECT «NEXTVAL('photos')» AS a, (SELECT MAX(n) FROM photos) AS b, ? AS c, ? AS d",
+				"UPDATE photos SET title = ? WHERE n = ? AND LAST_INSERT_ID() > 0",
+			} {
+				all = append(all, o.prepare(t, p, text))
+			}
+			for i, change := range []string{
+				"DO 0",
+				"ALTER TABLE photos MODIFY n VARCHAR(30) CHARACTER SET latin1",
+				"ALTER TABLE photos ADD COLUMN m INT FIRST",
+				"ALTER TABLE photos DROP COLUMN m, MODIFY title VARBINARY(200) NOT NULL DEFAULT ''",
+				"ALTER TABLE photos RENAME COLUMN title TO label",
+				"ALTER TABLE photos RENAME COLUMN label TO title",
+			} {
+				p.query(change)
+				for _, pp := range all {
+					for k := range 2 {
+						args := []argument{textArg(mysql.MYSQL_TYPE_VAR_STRING, fmt.Sprint("t", i)), textArg(mysql.MYSQL_TYPE_VAR_STRING, fmt.Sprint(i))}
+						pp.execute(k == 0, args...)
+						p.query(left)
+					}
+				}
+			}
+			all[0].sameRows("SELECT * FROM photos ORDER BY 1, 2")
+		})
 	}
 }
