@@ -87,7 +87,7 @@ func (s *session) tableColumns(c *backend.Conn, sql []byte, t *statement.TableRe
 func (s *session) hasAuto(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding) (bool, error) {
 	of, err := s.columnsOfTable(c, sql, t)
 	var refused *protocol.ServerError
-	if err != nil && err != errReadsLeft && !errors.As(err, &refused) {
+	if err != nil && !errors.Is(err, errReadsLeft) && !errors.As(err, &refused) {
 		return false, err
 	}
 	return err == nil && strings.EqualFold(of.auto, b.Column), nil
@@ -118,6 +118,9 @@ func (s *session) askColumns(c *backend.Conn, table string) (columnsOf, error) {
 	if s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
 		return of, errReadsLeft
 	}
+	if s.state.beforeTransaction() && !c.Hello().MariaDB { // on MySQL the question would be that transaction
+		return of, errBeforeTransaction
+	}
 	rows, err := s.ownQuery(c, "SHOW COLUMNS FROM "+table)
 	if err != nil {
 		return of, err
@@ -140,6 +143,9 @@ func (s *session) askColumns(c *backend.Conn, table string) (columnsOf, error) {
 // errReadsLeft: to ask the server would change what the statement reads.
 var errReadsLeft = notSupported("an INSERT into a table with a bound column that reads what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
 	"is not supported: keep that in a variable first")
+
+var errBeforeTransaction = notSupported("an INSERT without a list of columns, or with IGNORE or ON DUPLICATE KEY UPDATE, into a table with a bound column " +
+	"between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 
 // sameColumn returns what tells whether a name in a text is that of a column.
 func (s *session) sameColumn(column string) func(name []byte) bool {

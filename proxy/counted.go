@@ -181,8 +181,8 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 		return nil, refusedForm(refusal)
 	case s.fill != nil || plan.fill != nil:
 		return nil, refusedForm("NEXTVAL for each row of a table with a column that is filled")
-	case s.state.nextTransaction:
-		return nil, notSupported("NEXTVAL for each row between SET TRANSACTION and its transaction is not supported: begin it first")
+	case s.state.beforeTransaction():
+		return nil, notSupported("NEXTVAL for each row between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 	}
 	if err := s.knownAtPrepare(st, plan); err != nil { // though there may be no row
 		return nil, err

@@ -332,7 +332,7 @@ func (s *session) executeText(sql []byte, d statement.Dynamic, t *dynamicText) e
 	case t.readings != set.readings, t.mode != s.state.mode, t.charset != s.state.charset, t.schema != s.state.schema:
 		return notSupported("EXECUTE of a statement with NEXTVAL after the schema, the sql_mode or a character set of the session may have changed: PREPARE it again")
 	}
-	if s.state.nextTransaction { // a PREPARE of ours might be it
+	if s.state.beforeTransaction() {
 		return notSupported("EXECUTE of a statement with NEXTVAL between SET TRANSACTION and its transaction: send START TRANSACTION first")
 	}
 	if err := s.onlyLastID(); err != nil {

@@ -164,6 +164,10 @@ func (st *state) known(c *backend.Conn) int {
 // inTransaction says whether leaving the connection would leave a transaction.
 func (st *state) inTransaction() bool { return st.status.Has(protocol.InTransaction) }
 
+// beforeTransaction says whether SET TRANSACTION was said of a transaction that has not
+// begun: a statement of ours might be it.
+func (st *state) beforeTransaction() bool { return st.nextTransaction && !st.inTransaction() }
+
 // pinged takes note of a ping: it resets ROW_COUNT(). Warnings stay, and so does that a
 // change has cleared them.
 func (st *state) pinged() {
