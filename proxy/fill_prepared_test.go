@@ -142,6 +142,13 @@ func TestANumberThatSomebodyHasUsedIsTriedOnce(t *testing.T) {
 		}
 		exec(t, c, "DELETE FROM photos WHERE title = 'again'")
 	}
+	// What a text does beside its row would be done twice.
+	exec(t, c, "SET @n = 0")
+	taken(1)
+	wantError(t, c, 1062, "INSERT INTO photos (title) VALUES (@n := @n + 1)", "Duplicate")
+	if got := value(t, c, "SELECT @n"); got != "1" {
+		t.Errorf("@n := @n + 1: got %s, want 1", got)
+	}
 	// Another key's duplicate is the application's affair, and uses one number.
 	exec(t, c, "INSERT INTO photos (n) VALUES (7)")
 	before := o.nextNumber(t, "photos")

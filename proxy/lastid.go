@@ -102,6 +102,10 @@ func (s *session) losesWarnings(c *backend.Conn, t stmtTraits) bool {
 		(c.Answer.Warnings > 0 || c.Answer.ErrCode != 0)
 }
 
+// rowCountVariable takes a value that nobody asks for: no other statement without a table
+// makes ROW_COUNT() 1. No client's variable is called so.
+const rowCountVariable = "@`seqproxy: row count`"
+
 // bringLastID makes LAST_INSERT_ID() on c what it is for the session. It is called
 // before a statement that may read or move it. The value travels in a statement
 // that must have succeeded before the next is sent; it is never taken from an OK
@@ -133,7 +137,7 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 	counts := !c.Answer.Rows && c.Answer.ErrCode == 0
 	switch {
 	case keep && l.inserted && counts:
-		text = "SELECT LAST_INSERT_ID(" + number + ") INTO @seqproxy" // makes ROW_COUNT() 1
+		text = "SELECT LAST_INSERT_ID(" + number + ") INTO " + rowCountVariable // makes ROW_COUNT() 1
 	case l.pending && l.rows, keep && !l.pending:
 		text = "DO LAST_INSERT_ID(" + number + ")"
 		if !c.Hello().MariaDB {
@@ -185,7 +189,7 @@ func (s *session) bringLastStatement(c *backend.Conn, selected bool) error {
 		// table does. INTO alone leaves a row count, which is 1.
 		sql = "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)"
 		if s.state.lastChanged > 0 {
-			sql = "SELECT 1 INTO @seqproxy FROM (SELECT 1) AS seqproxy LIMIT 1"
+			sql = "SELECT 1 INTO " + rowCountVariable + " FROM (SELECT 1) AS seqproxy LIMIT 1"
 		}
 	case ownError:
 		return s.raise(c, s.state.lastError)

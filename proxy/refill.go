@@ -102,14 +102,17 @@ func (f *filling) inserted(ok []byte) uint64 {
 	return k.first
 }
 
+// notTwice are words of texts that are not repeated: the failed attempt has moved what they
+// read, or changed what they change beside their row.
+const notTwice = statement.ReadsLastInsertID | statement.SetsLastInsertID | statement.SetsUserVariable | statement.UserLock
+
 // remedyFor says what can be done about an error.
 func (s *session) remedyFor(e *protocol.ServerError, f *filling) remedy {
 	k := &f.keys[0]
 	switch e.Code {
 	case mysql.ER_DUP_ENTRY:
 		// Of several rows some may be in a table without transactions.
-		// What the text reads of LAST_INSERT_ID() the failed attempt has moved.
-		if k.rows == 1 && len(k.filled) == 1 && duplicateOf(e.Message, k.first) && f.words&statement.ReadsLastInsertID == 0 {
+		if k.rows == 1 && len(k.filled) == 1 && duplicateOf(e.Message, k.first) && f.words&notTwice == 0 {
 			return newNumbers
 		}
 	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
