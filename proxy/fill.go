@@ -466,18 +466,27 @@ func (s *session) takeKey(b *Binding, explicit []uint64, count int, step uint64)
 	if err := s.mayUse(name); err != nil {
 		return 0, err
 	}
-	n := uint64(1)
-	if count > 1 {
-		apart, err := s.srv.opts.Sequences.Step(&s.patience, name)
-		if err = s.patience.over(err); err != nil {
-			return 0, err
-		}
+	if count == 1 {
+		return s.takeNumbers(name, 1)
+	}
+	apart, err := s.srv.opts.Sequences.Step(&s.patience, name)
+	if err = s.patience.over(err); err != nil {
+		return 0, err
+	}
+	for again := true; ; again = false {
 		if step%apart != 0 {
 			return 0, notSupported("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
 				"with auto_increment_increment = %d, by which drivers tell the keys of the other rows: set that to a multiple of the INCREMENT",
 				b.Table, b.Column, b.Sequence, apart, step)
 		}
-		n += uint64(count-1) * (step / apart)
+		first, got, err := s.takeRun(name, 1+uint64(count-1)*(step/apart))
+		switch {
+		case err != nil || got == apart:
+			return first, err
+		case !again:
+			return 0, notSupported("an INSERT into %s while the INCREMENT of sequence %s changes, from which its column %s is filled, is not supported: repeat it",
+				b.Table, b.Sequence, b.Column)
+		}
+		apart = got // it was changed meanwhile, perhaps by another proxy; those numbers are a gap
 	}
-	return s.takeNumbers(name, n)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"seqproxy/proxy"
 )
 
 // Numbers of a sequence with an INCREMENT are that far apart wherever several are taken at once.
@@ -108,6 +110,26 @@ func TestIncrementHoldsInEveryPlace(t *testing.T) {
 				t.Errorf("%s: got %s, want numbers from %d in steps of 10", query, got, next)
 			}
 			next = max(next, n+10)
+		}
+	}
+}
+
+// Another proxy may have changed the INCREMENT when the numbers of several rows are taken: then these are not where they were
+// thought to be.
+func TestAnIncrementThatChangesUnseenGivesNoRowTheNumberOfAnother(t *testing.T) {
+	o := newOracle(t, bound(proxy.Binding{Table: "t", Column: "id", Sequence: "photos"}), "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, v INT)")
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	exec(t, c, "ALTER SEQUENCE photos INCREMENT BY 10 CACHE 1", "SET auto_increment_increment = 10")
+	for _, increment := range []int{1, 10} {
+		exec(t, c, "INSERT INTO t (v) VALUES (1), (2), (3)") // the INCREMENT is known, and nothing is in memory
+		o.Servers[0].Exec(t, fmt.Sprintf("UPDATE %s.sequence_options SET increment = %d WHERE name = 'photos'", o.SequenceSchema, increment))
+		exec(t, c, "INSERT INTO t (v) VALUES (1), (2), (3)")
+		for range 25 {
+			n := value(t, c, "SELECT NEXTVAL('photos')")
+			if got := value(t, c, "SELECT COUNT(*) FROM t WHERE id = "+n); got != "0" {
+				t.Fatalf("INCREMENT BY %d: number %s is in a row, and was given again", increment, n)
+			}
 		}
 	}
 }
