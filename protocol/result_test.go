@@ -135,7 +135,7 @@ func (s *resultServer) answer(sql string, caps Capability, binary bool) []byte {
 	if !ok {
 		return AppendOK(nil, 1, OK{Status: Autocommit}) // what clients send by themselves
 	}
-	return table.Append(nil, 1, Form{Capabilities: caps, Status: Autocommit, Binary: binary})
+	return table.Append(nil, 1, Form{Capabilities: caps, Status: Autocommit, Binary: binary, Warnings: table.OK.Warnings})
 }
 
 func column(name string, typ uint8, flags uint16) Column {
