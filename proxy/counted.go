@@ -101,13 +101,9 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 	if err != nil {
 		return err
 	}
-	var previous previousID
-	if mixesIDs(st, plan) {
-		value, err := s.askPrevious(st.Words)
-		if err != nil {
-			return err
-		}
-		previous = previousID{true, value}
+	previous, err := s.previousFor(st, plan)
+	if err != nil {
+		return err
 	}
 	c, err := s.attachWith(st, n.traits(traitsOf(st)))
 	if err != nil {

@@ -413,12 +413,9 @@ func (s *session) fillText(text []byte, mode statement.Mode, charset string) (c 
 		return nil, nil, err
 	}
 	st := &s.stmt
-	var previous uint64
-	mixes := mixesIDs(st, plan)
-	if mixes {
-		if previous, err = s.askPrevious(st.Words); err != nil {
-			return nil, nil, err
-		}
+	previous, err := s.previousFor(st, plan)
+	if err != nil {
+		return nil, nil, err
 	}
 	if c, err = s.attachFor(st); err != nil {
 		return nil, nil, err
@@ -427,7 +424,7 @@ func (s *session) fillText(text []byte, mode statement.Mode, charset string) (c 
 	if err != nil {
 		return nil, nil, err
 	}
-	subs = s.substitutions(st, plan, mixes)
-	s.setValues(subs, values, previous)
+	subs = s.substitutions(st, plan, previous.needed)
+	s.setValues(subs, values, previous.value)
 	return c, subs, nil
 }

@@ -42,15 +42,7 @@ func TestAPreparedSelectOfNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 				"SELECT LAST_INSERT_ID() AS a, @@identity, @@last_insert_id + ?",
 				"SELECT 'NEXTVAL(''photos'')', ?",
 			} {
-				pp := o.prepare(t, p, text)
-				own := make([]argument, strings.Count(string(pp.text.params), "?"))
-				for i := range own {
-					own[i] = integer(mysql.MYSQL_TYPE_LONGLONG, int64(i+1))
-				}
-				for i := range 3 {
-					pp.execute(i == 0 || len(own) == 0, own...)
-					p.query(left)
-				}
+				o.prepare(t, p, text).executeAndAsk()
 				p.query("SELECT ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID()")
 			}
 		})

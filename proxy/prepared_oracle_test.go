@@ -224,6 +224,19 @@ func (pp *preparedPair) execute(rebound bool, args ...argument) {
 	compare(pp.t, fmt.Sprintf("execute %.200s with %d arguments", pp.text.proxied, len(args)), got, want)
 }
 
+// executeAndAsk executes three times, with 1, 2 and so on for arguments, and asks each time what was left behind.
+func (pp *preparedPair) executeAndAsk() {
+	pp.t.Helper()
+	own := make([]argument, strings.Count(string(pp.text.params), "?"))
+	for i := range own {
+		own[i] = integer(mysql.MYSQL_TYPE_LONGLONG, int64(i+1))
+	}
+	for i := range 3 {
+		pp.execute(i == 0 || len(own) == 0, own...)
+		pp.p.query(left)
+	}
+}
+
 func (pp *preparedPair) sendLong(w *wire, id uint32, args []argument) {
 	for i, a := range args {
 		if !a.long {

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -461,15 +462,7 @@ func isUnknownOutcome(err error) bool {
 
 func hasCode(err error, codes ...uint16) bool {
 	var said *mysql.MySQLError
-	if !errors.As(err, &said) {
-		return false
-	}
-	for _, code := range codes {
-		if said.Number == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &said) && slices.Contains(codes, said.Number)
 }
 
 // isConflict: deadlock, lock wait timeout, and MariaDB's "record has changed since last read".

@@ -121,15 +121,7 @@ func (c *CutOver) ready(ctx context.Context, stub string) (*Definition, error) {
 		}
 		return def, err
 	})
-	select {
-	case r := <-answer:
-		if r.Err != nil {
-			return nil, r.Err
-		}
-		return r.Val.(*Definition), nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return await[*Definition](ctx, answer)
 }
 
 // cut makes the cut-over, or finds that it was made, for all callers that wait at the same time.

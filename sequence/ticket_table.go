@@ -159,14 +159,19 @@ func (t *TicketTable) look(ctx context.Context) (*ticketLayout, error) {
 		t.failed, t.failedAt = err, time.Now()
 		return layout, err
 	})
+	return await[*ticketLayout](ctx, answer)
+}
+
+// await returns what is made once for all callers that wait at the same time.
+func await[T any](ctx context.Context, answer <-chan singleflight.Result) (made T, err error) {
 	select {
 	case r := <-answer:
 		if r.Err != nil {
-			return nil, r.Err
+			return made, r.Err
 		}
-		return r.Val.(*ticketLayout), nil
+		return r.Val.(T), nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return made, context.Cause(ctx)
 	}
 }
 

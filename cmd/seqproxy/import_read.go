@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -267,13 +268,5 @@ func explainTable(err error, schema, table string) error {
 
 func isCode(err error, codes ...uint16) bool {
 	var said *mysql.MySQLError
-	if !errors.As(err, &said) {
-		return false
-	}
-	for _, code := range codes {
-		if said.Number == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &said) && slices.Contains(codes, said.Number)
 }

@@ -1,0 +1,168 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// hideParams writes the text of a prepared statement with parameters of ours where
+// the calls stood.
+func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan) (text []byte, hidden []hiddenParam, key *preparedKey) {
+	subs := s.substitutions(st, plan, mixesIDs(st, plan))
+	for i := range subs {
+		call := &st.Calls[i]
+		if subs[i].Replacement == statement.Keep || call.Func == statement.CallConnectionID || call.Place == statement.PlaceNever ||
+			plan.rows != nil && call.Func == statement.Nextval {
+			continue
+		}
+		subs[i].Param = true
+		if plan.counted != nil && plan.served[i] {
+			subs[i].Replacement = statement.AsCounted
+			hidden = append(hidden, hiddenParam{block: blockBefore}, hiddenParam{block: blockBound}, hiddenParam{block: blockStep})
+			continue
+		}
+		h := hiddenParam{previous: true}
+		if plan.served[i] {
+			h = hiddenParam{asked: askedBy(call), from: argumentOf(call)}
+			h.name = bytes.Clone(h.name)
+		}
+		hidden = append(hidden, h)
+	}
+	at := st.HiddenParams(nil, subs)
+	for i := range at {
+		hidden[i].at = at[i]
+	}
+	if plan.fill == nil {
+		return st.Rewrite(nil, sql, subs), hidden, nil
+	}
+	key, hidden = s.hideKeys(st, subs, hidden, plan.fill)
+	return st.Splice(nil, sql, subs, plan.fill.splices), hidden, key
+}
+
+// executeHidden executes a statement whose numbers are parameters of ours.
+func (s *session) executeHidden(p *prepared, payload []byte) error {
+	c, err := s.connOf(p)
+	if err != nil {
+		return s.dropLongData(p.conn, p, err)
+	}
+	// Before anything is taken or asked: the client may have sent nonsense.
+	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
+	e, err := s.cutExecution(p, payload, attributes)
+	if err == nil && p.rows != nil {
+		err = s.rowsExecutable(p, payload)
+	}
+	if err == nil {
+		err = s.fillHidden(c, p, &e, attributes)
+	}
+	if err != nil {
+		if errors.Is(err, errMalformed) {
+			err = s.malformed()
+		}
+		return s.dropLongData(c, p, err)
+	}
+	if p.key != nil {
+		err = s.executeFilled(c, p, &e, attributes)
+	} else {
+		p.forgetLong()
+		err = s.sendOwnRows(c, p.rows, true)
+	}
+	if err != nil {
+		return err
+	}
+	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
+		p.unbind(&e)
+	}
+	s.noteExecuted(c, p)
+	return nil
+}
+
+// fillHidden writes the execution of a statement with hidden parameters to s.own, and
+// makes c ready for it.
+func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attributes bool) error {
+	if p.executionSize(e, attributes) >= protocol.MaxFragment {
+		return errTooLong // before numbers are taken for nothing
+	}
+	asks, err := s.asksOf(p, p.arguments(e)) // the client may have sent nonsense there, too
+	if err != nil {
+		return err
+	}
+	previous, err := s.previousHidden(p)
+	if err != nil {
+		return err
+	}
+	if err := s.prepareConn(c, p); err != nil {
+		return err
+	}
+	values, err := s.takeHidden(p, asks, previous)
+	if err != nil {
+		return err
+	}
+	if p.key != nil {
+		needed, explicit, err := s.keysOf(c, p, p.arguments(e), nil, nil)
+		if err != nil {
+			return err
+		}
+		first, err := s.fillKeys(c, p, needed, explicit, values)
+		if err != nil {
+			return err
+		}
+		p.fills(first, needed)
+	}
+	s.own = append(s.own[:0], 0, 0, 0, 0)
+	if s.own, err = p.appendExecute(s.own, e, attributes, values); err != nil {
+		return err
+	}
+	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+	return nil
+}
+
+func (p *prepared) forgetLong() {
+	p.longSent = false
+	clear(p.long)
+	p.longArgs = nil
+}
+
+// dropLongData makes the server forget what came by COM_STMT_SEND_LONG_DATA for an
+// execution that failed with err before it was sent: an execution ends the data's
+// life, and the next would otherwise append to it.
+func (s *session) dropLongData(c *backend.Conn, p *prepared, err error) error {
+	if !p.longSent {
+		return err
+	}
+	p.forgetLong()
+	id := binary.LittleEndian.AppendUint32(nil, p.backendID)
+	if resetErr := s.ownCommand(c, protocol.ComStmtReset, string(id)); resetErr != nil {
+		return resetErr
+	}
+	return err
+}
+
+// previousHidden returns LAST_INSERT_ID() if a hidden parameter needs it.
+func (s *session) previousHidden(p *prepared) (uint64, error) {
+	for i := range p.hidden {
+		if p.hidden[i].previous {
+			return s.askPrevious(p.shape.words)
+		}
+	}
+	return 0, nil
+}
+
+// takeHidden returns the values of a statement's hidden parameters.
+func (s *session) takeHidden(p *prepared, asks []asked, previous uint64) (values []number, err error) {
+	if values, err = s.take(asks); err != nil {
+		return nil, err
+	}
+	for i := range p.hidden {
+		if p.hidden[i].previous {
+			values[i].value = previous
+		}
+	}
+	return values, nil
+}

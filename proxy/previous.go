@@ -1,0 +1,62 @@
+package proxy
+
+import "seqproxy/statement"
+
+// previousID is the LAST_INSERT_ID() that a statement with NEXTVAL sees: the server
+// would give the new number, as soon as it has evaluated it.
+type previousID struct {
+	needed bool
+	value  uint64
+}
+
+// askPrevious returns LAST_INSERT_ID() for a statement that takes numbers as well. To
+// ask the server changes what it says of the last statement.
+func (s *session) askPrevious(words statement.Words) (uint64, error) {
+	if value, ok := s.state.lastID.known(); ok {
+		return value, nil
+	}
+	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
+		return 0, notSupported("NEXTVAL, LAST_INSERT_ID() and what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
+			"in one statement is not supported: keep one of them in a variable first")
+	}
+	return s.askLastID(s.state.lastID.holder)
+}
+
+// previousFor is askPrevious where a text's first statement needs it.
+func (s *session) previousFor(st *statement.Statement, plan callPlan) (previous previousID, err error) {
+	if mixesIDs(st, plan) {
+		previous.needed = true
+		previous.value, err = s.askPrevious(st.Words)
+	}
+	return previous, err
+}
+
+// mixesIDs says whether a text's first statement takes numbers and reads LAST_INSERT_ID()
+// as well.
+func mixesIDs(st *statement.Statement, plan callPlan) bool {
+	first, _ := mixedIDs(st, plan)
+	return first
+}
+
+// mixedIDs says whether statements of a text take numbers and read LAST_INSERT_ID() as
+// well: the first, or one behind it. Nobody but the server knows what LAST_INSERT_ID() is
+// before the latter, since those before may move it while they run.
+func mixedIDs(st *statement.Statement, plan callPlan) (first, later bool) {
+	index, numbers, reads := 0, plan.fill.disturbs(0), false
+	for i := range st.Calls {
+		call := &st.Calls[i]
+		if call.Statement != index {
+			index, reads = call.Statement, false
+			numbers = plan.fill.disturbs(index)
+		}
+		switch call.Func {
+		case statement.Nextval:
+			numbers = numbers || plan.served[i] && call.Place != statement.PlaceNever
+		case statement.LastInsertID, statement.LastInsertIDVariable:
+			reads = true
+		}
+		first = first || index == 0 && numbers && reads
+		later = later || index > 0 && numbers && reads
+	}
+	return first, later
+}
