@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,9 @@ type CutOver struct {
 	done     atomic.Pointer[Definition] // of the sequence; nil before this proxy has seen it
 	watched  atomic.Int64               // when the table was last looked at, in nanoseconds
 	highest  atomic.Uint64              // number seen in it
+
+	mu      sync.Mutex
+	ofStubs map[string]bool // guarded by mu; sequences of stubs that are known to be of the cut-over
 }
 
 // CutOver returns the table of that name on the sequence server, whose numbers come from a sequence after a cut-over, which is
@@ -88,20 +92,49 @@ func (c *CutOver) Insert(ctx context.Context, id []byte) (Ticket, error) {
 	return Ticket{Number: number, Transactional: layout.transactional}, err
 }
 
-// take gives a number of a sequence. That of a stub is made where it is missing, between the same bounds.
+// take gives a number of a sequence.
 func (c *CutOver) take(ctx context.Context, name string, def *Definition) (uint64, error) {
 	c.watch()
-	number, err := c.table.s.Advance(ctx, []byte(name), def.Increment)
-	if !errors.Is(err, ErrUnknown) || name == c.sequence {
-		return number, err
+	if name != c.sequence {
+		if err := c.ofStub(ctx, name, def); err != nil {
+			return 0, err
+		}
 	}
-	_, err = c.table.s.Create(ctx, CreateOptions{
+	return c.table.s.Advance(ctx, []byte(name), def.Increment)
+}
+
+// ofStub makes sure that the sequence of a stub is one of the cut-over. It is made where it is missing, between the same bounds.
+func (c *CutOver) ofStub(ctx context.Context, name string, def *Definition) error {
+	c.mu.Lock()
+	known := c.ofStubs[name]
+	c.mu.Unlock()
+	s := c.table.s
+	if known {
+		exists, err := s.Known(ctx, []byte(name))
+		if exists || err != nil {
+			return err
+		}
+	}
+	_, err := s.Create(ctx, CreateOptions{
 		Name: name, IfNotExists: true, Increment: def.Increment, Start: def.Start, Max: def.Max, Comment: def.Comment,
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return c.table.s.Advance(ctx, []byte(name), def.Increment)
+	stored, _, err := s.Describe(ctx, []byte(name))
+	if err != nil {
+		return err
+	}
+	if stored.Comment != c.comment() {
+		return c.table.unfit(fmt.Sprintf("the sequence %s was not made by its cut-over, and may give its numbers again", name), "drop that sequence, or name another for the cut-over")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ofStubs == nil || len(c.ofStubs) >= maxStubs {
+		c.ofStubs = make(map[string]bool)
+	}
+	c.ofStubs[name] = true
+	return nil
 }
 
 // ready returns the definition of the sequence, after the cut-over. stub is one that the table may have.

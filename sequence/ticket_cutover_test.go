@@ -135,4 +135,20 @@ func TestACutOverIsRefusedWhereItCouldRepeatNumbers(t *testing.T) {
 	if _, err := s.CutOver(p.schema, "small", "smalls", false).Insert(ctx, nil); !errors.Is(err, ErrUnfit) {
 		t.Errorf("a column that is nearly used up: got %v, want ErrUnfit", err)
 	}
+	// The counter of a stub, too.
+	for range 2 {
+		stubs := s.CutOver(p.schema, "id_tempInnoDB", "stubs", true)
+		if _, err := stubs.Replace(ctx, nil, []byte("table_name"), []byte("users")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Create(ctx, CreateOptions{Name: "stubs:photos", IfNotExists: true}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := stubs.Replace(ctx, nil, []byte("table_name"), []byte("photos"))
+		if !errors.Is(err, ErrUnfit) {
+			t.Errorf("a sequence of a stub's name that was there before: got %+v, %v, want ErrUnfit", got, err)
+			continue
+		}
+		wantText(t, err, "stubs:photos", "id_tempInnoDB")
+	}
 }
