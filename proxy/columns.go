@@ -35,6 +35,7 @@ type columnsKey struct {
 
 type columnsOf struct {
 	names [][]byte // in order, without those that INSERT does not mean
+	more  [][]byte // those: they may be named
 	auto  string   // the one with AUTO_INCREMENT, if there is one
 	until time.Time
 }
@@ -69,6 +70,11 @@ func (s *session) tableColumns(c *backend.Conn, sql []byte, t *statement.TableRe
 	if err != nil {
 		return err
 	}
+	return s.keyAmong(of, b, key)
+}
+
+// keyAmong completes key with the columns of a table.
+func (s *session) keyAmong(of columnsOf, b *Binding, key *statement.Key) error {
 	same := s.sameColumn(b.Column)
 	key.Index = -1
 	for i, name := range of.names {
@@ -135,6 +141,8 @@ func (s *session) askColumns(c *backend.Conn, table string) (columnsOf, error) {
 		}
 		if !bytes.Contains(extra, []byte("INVISIBLE")) {
 			of.names = append(of.names, bytes.Clone(row[0]))
+		} else {
+			of.more = append(of.more, bytes.Clone(row[0]))
 		}
 	}
 	return of, nil

@@ -46,6 +46,7 @@ type counted struct {
 	size   uint64 // of the next block, in values
 	auto   bool   // the table may generate values as well
 	insert bool
+	key    *Binding // whose numbers these are, in steps of auto_increment_increment; nil: of a NEXTVAL
 	table  countedTable
 
 	// The block.
@@ -112,6 +113,9 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 	if err := s.countable(c, n); err != nil {
 		return err
 	}
+	if err := s.stepKey(c, n, st.Words); err != nil {
+		return err
+	}
 	subs := s.substitutions(st, plan, previous.needed)
 	s.setValues(subs, make([]number, len(subs)), previous.value)
 	for again := true; again; {
@@ -141,7 +145,7 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 
 // planCounted looks at what the text alone tells.
 func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan) (*counted, error) {
-	n := &counted{insert: st.Kind != statement.Update}
+	n := &counted{insert: st.Kind != statement.Update, key: plan.key}
 	for i := range st.Calls {
 		call := &st.Calls[i]
 		switch {
@@ -422,7 +426,7 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 	affected, k, _ := protocol.ReadLenEncInt(payload[1:])
 	id, size, _ := protocol.ReadLenEncInt(payload[1+k:])
 	given := id >= n.first && id <= n.last
-	if given && n.insert && n.auto {
+	if given && n.insert && n.auto && n.key == nil {
 		// It may be a value that the server generated.
 		given = id == n.first+(affected*n.calls-1)*n.step
 	}
@@ -477,13 +481,17 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 	if err == nil {
 		err = s.countable(c, p.counts)
 	}
+	var n counted
+	if err == nil {
+		n = *p.counts
+		err = s.stepKey(c, &n, p.shape.words)
+	}
 	if err != nil {
 		if errors.Is(err, errMalformed) {
 			err = s.malformed()
 		}
 		return s.dropLongData(c, p, err)
 	}
-	n := *p.counts
 	values := make([]number, len(p.hidden))
 	for again := true; again; {
 		if err := s.takeBlock(c, &n); err != nil {

@@ -20,6 +20,8 @@ type filling struct {
 	columnsCached bool
 	// repeated: the text has failed once.
 	repeated bool
+	// query is an INSERT ... SELECT, which is another text then; nil if it is none.
+	query *filledQuery
 }
 
 // filledKey is the bound column of one INSERT or REPLACE.
@@ -162,10 +164,14 @@ func (s *session) boundLong(sql []byte) error {
 
 // filled handles a text that may have to be filled in.
 func (s *session) filled(sql []byte) error {
-	var err error
-	if s.fill, err = s.planFilling(sql, false); err != nil {
+	f, err := s.planFilling(sql, false)
+	switch {
+	case err != nil:
 		return err
+	case f != nil && f.query != nil:
+		return s.fillQuery(f.query)
 	}
+	s.fill = f
 	defer func() { s.fill = nil }()
 	return s.special(sql)
 }
@@ -202,9 +208,12 @@ func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 			return nil, notSupported("INSERT into %s, whose column %s is filled from sequence %s, as a part of another statement is not supported: send it alone",
 				b.Table, b.Column, b.Sequence)
 		}
-		k, err := s.planKey(c, sql, t, b, prepared)
+		k, query, err := s.planKey(c, sql, t, b, prepared)
 		if err != nil {
 			return nil, err
+		}
+		if query != nil {
+			return &filling{query: query}, nil // it is the only statement
 		}
 		if k != nil {
 			f.keys = append(f.keys, *k)
@@ -270,35 +279,37 @@ func (s *session) tryPrepare(c *backend.Conn, sql []byte) error {
 	})
 }
 
-// planKey reads one INSERT and decides what becomes of its key; nil is nothing.
-func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, prepared bool) (*filledKey, error) {
+// planKey reads one INSERT and decides what becomes of its key, or of its query; nil is
+// nothing.
+func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, prepared bool) (*filledKey, *filledQuery, error) {
 	in := &s.insertion
 	column, ok := s.inCharset(b.Column)
 	if !ok {
-		return nil, notSupported("the bound column %s in this character set is not supported: SET NAMES utf8mb4", b.Column)
+		return nil, nil, notSupported("the bound column %s in this character set is not supported: SET NAMES utf8mb4", b.Column)
 	}
 	if !in.Read(t) {
-		return nil, s.unreadable(c, sql, b)
+		return nil, nil, s.unreadable(c, sql, b)
 	}
 	key := statement.Key{Column: column, Index: in.Column(s.sameColumn(b.Column))}
+	if in.Source == statement.InsertQuery {
+		q, err := s.planQuery(c, sql, t, b, &key)
+		return nil, q, err
+	}
 	if in.NeedsColumns() {
-		if in.Source == statement.InsertQuery {
-			return nil, nil // gives all columns, this among them
-		}
 		if err := s.tableColumns(c, sql, t, b, &key); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if key.Index < 0 {
-			return nil, nil // the server's own: it is no column that the text could mean
+			return nil, nil, nil // the server's own: it is no column that the text could mean
 		}
 	}
-	if in.Source == statement.InsertQuery {
-		if key.Index >= 0 {
-			return nil, nil
-		}
-		return nil, notSupported("INSERT ... SELECT into %s without its column %s, which is filled from sequence %s, is not supported: "+
-			"name the column and give NEXTVAL('%s') for it", b.Table, b.Column, b.Sequence, b.Sequence)
-	}
+	k, err := s.planRowsOf(c, sql, t, b, key, prepared)
+	return k, nil, err
+}
+
+// planRowsOf is planKey for an INSERT whose rows stand in the text.
+func (s *session) planRowsOf(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, key statement.Key, prepared bool) (*filledKey, error) {
+	in := &s.insertion
 	if !in.ReadRows(key.Index) {
 		return nil, s.unreadable(c, sql, b)
 	}
@@ -475,9 +486,7 @@ func (s *session) takeKey(b *Binding, explicit []uint64, count int, step uint64)
 	}
 	for again := true; ; again = false {
 		if step%apart != 0 {
-			return 0, notSupported("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
-				"with auto_increment_increment = %d, by which drivers tell the keys of the other rows: set that to a multiple of the INCREMENT",
-				b.Table, b.Column, b.Sequence, apart, step)
+			return 0, errApart(b, apart, step)
 		}
 		first, got, err := s.takeRun(name, 1+uint64(count-1)*(step/apart))
 		switch {
@@ -489,4 +498,11 @@ func (s *session) takeKey(b *Binding, explicit []uint64, count int, step uint64)
 		}
 		apart = got // it was changed meanwhile, perhaps by another proxy; those numbers are a gap
 	}
+}
+
+// errApart refuses rows whose numbers cannot be step apart.
+func errApart(b *Binding, apart, step uint64) error {
+	return notSupported("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
+		"with auto_increment_increment = %d, by which drivers tell the keys of the other rows: set that to a multiple of the INCREMENT",
+		b.Table, b.Column, b.Sequence, apart, step)
 }

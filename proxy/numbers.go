@@ -20,6 +20,7 @@ type callPlan struct {
 	fill    *filling
 	rows    *rowNumbers // the columns that are filled; nil if none are
 	counted *counted    // what the server counts off; nil if it counts nothing
+	key     *Binding    // the column whose key the only NEXTVAL is, which the text has not; nil: none
 }
 
 // planCalls decides about a text with calls. Names that are not served are an

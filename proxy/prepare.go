@@ -34,12 +34,19 @@ func (s *session) prepare(sql []byte) error {
 			return s.prepareOwn(sql, s.srv.opts.Admin.Columns(st))
 		}
 	}
+	var query *filledQuery
 	if len(st.Tables) > 0 && s.boundTables() {
-		var err error
-		if s.fill, err = s.planFilling(sql, true); err != nil {
+		f, err := s.planFilling(sql, true)
+		switch {
+		case err != nil:
 			return err
+		case f != nil && f.query != nil:
+			query, sql = f.query, f.query.text
+			st.Analyze(sql, s.state.mode)
+		default:
+			s.fill = f
+			defer func() { s.fill = nil }()
 		}
-		defer func() { s.fill = nil }()
 	}
 	text, hidden, rows, key := sql, []hiddenParam(nil), (*rowNumbers)(nil), (*preparedKey)(nil)
 	var counts *counted
@@ -47,7 +54,7 @@ func (s *session) prepare(sql []byte) error {
 		if err := s.convertNames(st, s.state.charset); err != nil {
 			return err
 		}
-		plan, err := s.planCalls(st, true)
+		plan, err := s.planCallsOf(query, true)
 		if err == nil && plan.rewrite {
 			err = s.knownAtPrepare(st, plan)
 		}
@@ -56,7 +63,7 @@ func (s *session) prepare(sql []byte) error {
 		}
 		switch {
 		case err != nil:
-			return err
+			return query.refused(err)
 		case plan.own && onlyNumbers(st):
 			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil))
 		case plan.rewrite:

@@ -53,23 +53,30 @@ func (in *Insertion) NeedsColumns() bool {
 
 // Filling says what becomes of row i's key.
 func (in *Insertion) Filling(i int, k *Key) Filling {
-	switch in.Rows[i].Value.Kind {
-	case ValueMissing, ValueNull, ValueDefault:
-		return FillNumber
-	case ValueZero:
-		if !k.ZeroStays {
-			return FillNumber
-		}
-	case ValueText:
-		if k.TextIsZero && !k.ZeroStays {
-			return FillNumber
-		}
+	switch kind := in.Rows[i].Value.Kind; kind {
 	case ValueParam:
 		return FillParam
 	case ValueExpression, ValueOpaque:
 		return FillIfEmpty
+	default:
+		if k.Fills(kind) {
+			return FillNumber
+		}
 	}
 	return FillNot
+}
+
+// Fills reports whether a number takes the place of a literal of this kind.
+func (k *Key) Fills(kind ValueKind) bool {
+	switch kind {
+	case ValueMissing, ValueNull, ValueDefault:
+		return true
+	case ValueZero:
+		return !k.ZeroStays
+	case ValueText:
+		return k.TextIsZero && !k.ZeroStays
+	}
+	return false
 }
 
 // MayBeZero reports whether what becomes of a row depends on whether 0 is a value.

@@ -1,0 +1,271 @@
+package proxy_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+	"seqproxy/sequence"
+)
+
+// sourceTables are what the tests of filled INSERT ... SELECT begin with.
+var sourceTables = append([]string{
+	"CREATE TABLE src (id INT PRIMARY KEY, g INT, title VARCHAR(20), f BIGINT UNSIGNED)",
+	"INSERT INTO src VALUES (9, 2, 'i', 90), (3, 0, 'c', 30), (7, 1, 'g', 70), (4, 1, 'd', NULL), (1, 1, 'a', 10), (8, 2, 'h', 80), (5, 2, 'e', NULL), (2, 2, 'b', 20), (6, 0, 'f', 60)",
+	"CREATE TABLE pair (title VARCHAR(20), n INT)",
+	"INSERT INTO pair VALUES ('x', NULL), ('y', 12), ('z', NULL)",
+}, filledTables...)
+
+// The first block of numbers that the server counts off.
+func counting(sql string) string { return given(1000, sql) }
+
+func TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), sourceTables...)
+	const all = "SELECT * FROM photos ORDER BY id"
+	scripts := []script{
+		{"where the column is left out", []string{
+			meet,
+			"SELECT LAST_INSERT_ID(42)",
+			counting("INSERT INTO photos (title) SELECT title FROM src"), left, meet,
+			counting("INSERT photos(title)SELECT title FROM src WHERE g=1;"), left, meet,
+			counting("INSERT INTO photos (title) SELECT title FROM src WHERE g > 7"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT title, id + 1 FROM src ORDER BY title DESC"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT title AS t, f `parent` FROM src ORDER BY g, t"), left, meet,
+			given(3, "INSERT INTO photos (title) SELECT title FROM src ORDER BY id DESC LIMIT 3"), left, meet,
+			counting("INSERT INTO photos (title, n) SELECT * FROM pair"), left, meet,
+			counting("REPLACE INTO photos (title, n) SELECT * FROM pair"), left, meet,
+			counting("INSERT INTO photos (title) (SELECT title FROM src WHERE id < 4)"), left, meet,
+			counting("INSERT INTO photos (title)((SELECT title FROM src WHERE id < 4));"), left, meet,
+			counting("INSERT INTO photos (title) WITH c AS (SELECT title, 'FROM' FROM src WHERE id < 5) SELECT title FROM c"), left, meet,
+			counting("INSERT INTO photos (title) SELECT CONCAT(title, COUNT(*)) FROM src GROUP BY title"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT MAX(title), SUM(f) FROM src GROUP BY g ORDER BY g DESC"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT MAX(title), g FROM src GROUP BY g HAVING SUM(f) > 95 ORDER BY SUM(f)"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT title, ROW_NUMBER() OVER (ORDER BY id DESC) FROM src"), left, meet,
+			counting("INSERT INTO photos (title) SELECT s.title FROM src s JOIN src d ON d.g = s.g WHERE d.id IN (SELECT g FROM src) ORDER BY d.id, s.title"), left, meet,
+			counting("INSERT INTO photos (title) SELECT title FROM (SELECT DISTINCT title FROM src UNION SELECT 'u') d ORDER BY title"), left, meet,
+			counting("INSERT INTO photos (title) SELECT title FROM photos WHERE id < 3"), left, meet,
+			counting("INSERT INTO photos (title) SELECT EXTRACT(YEAR FROM '2024-01-02') FROM src"), left, meet,
+			all,
+		}},
+		{"in an order of the query's", []string{
+			meet,
+			counting("INSERT INTO photos (title, parent) SELECT MIN(title), COUNT(*) FROM src GROUP BY g ORDER BY COUNT(*) DESC, g DESC"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT SQL_BIG_RESULT MIN(title), g FROM src GROUP BY g ORDER BY g DESC"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT SQL_SMALL_RESULT MIN(title), g + 1 AS h FROM src GROUP BY h ORDER BY MAX(f) DESC"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT s.title, COUNT(*) FROM src s JOIN src d ON d.g = s.g GROUP BY s.title ORDER BY MAX(s.f) DESC, s.title"), left, meet,
+			given(4, "INSERT INTO photos (title, parent) SELECT title, RANK() OVER (PARTITION BY g ORDER BY f) FROM src ORDER BY g DESC, title DESC LIMIT 4"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT MAX(title), SUM(COUNT(*)) OVER (ORDER BY g) FROM src GROUP BY g ORDER BY g DESC"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT title, f FROM src ORDER BY f IS NULL, f DESC LIMIT 2, 4"), left, meet,
+			given(7, "INSERT INTO photos (title, parent) SELECT s.title, d.id FROM src s LEFT JOIN src d ON d.id = s.id + 5 ORDER BY d.id, s.title DESC LIMIT 7"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT p.title, s.id FROM photos p JOIN src s ON s.title <> p.title WHERE p.id < 3 ORDER BY s.f, s.id, p.title"), left, meet,
+			counting("INSERT INTO photos (title) SELECT title FROM src s WHERE EXISTS (SELECT * FROM src d WHERE d.g = s.g AND d.id > s.id) ORDER BY (SELECT MAX(f) FROM src d WHERE d.g = s.g), title"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT REPEAT(title, 9), (SELECT COUNT(*) FROM photos) FROM src ORDER BY CONCAT(g, title) DESC"), left, meet,
+			counting("INSERT INTO photos (title) SELECT title FROM src HAVING title > 'c' ORDER BY title DESC"), left, meet,
+			counting("INSERT INTO photos (title) SELECT GROUP_CONCAT(title ORDER BY id) FROM src"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT MAX(title), COUNT(DISTINCT g) FROM src WHERE id > 100"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT title, id FROM src WHERE id IN (SELECT MAX(id) FROM src GROUP BY g) OR f = 10 ORDER BY id DESC"), left, meet,
+			counting("INSERT INTO photos (title, parent) SELECT v, n FROM (SELECT title AS v, NULL AS n FROM src ORDER BY title DESC LIMIT 5) d ORDER BY v"), left, meet,
+			all,
+		}},
+		{"of one row without a table", []string{
+			meet,
+			given(1, "INSERT INTO photos (title) SELECT 'a'"), left, meet,
+			given(1, "INSERT INTO photos (title) SELECT 'b' FROM DUAL WHERE NOT EXISTS (SELECT * FROM photos WHERE title = 'b')"), left, meet,
+			given(1, "INSERT INTO photos (title) SELECT 'b' FROM DUAL WHERE NOT EXISTS (SELECT * FROM photos WHERE title = 'b')"), left, meet,
+			given(1, "INSERT INTO photos (id, title) SELECT NULL, 'c'"), left, meet,
+			given(1, "INSERT INTO photos (title, parent) SELECT 'd', LAST_INSERT_ID()"), left, meet,
+			all,
+		}},
+		{"where a literal is empty", []string{
+			meet,
+			counting("INSERT INTO photos (id, title) SELECT NULL, title FROM src"), left, meet,
+			counting("INSERT INTO photos (title, ID) SELECT title, 0 FROM src"), left, meet,
+			counting("INSERT INTO photos (title, id, parent) SELECT title, '0' AS id, f FROM src"), left, meet,
+			counting("INSERT INTO photos (id, title) SELECT'0',title FROM src"), left, meet,
+			counting("INSERT INTO photos (id, title) SELECT ALL (NULL) x, title FROM src"), left, meet,
+			counting("INSERT INTO photos (title, parent, id) SELECT p.*, NULL FROM pair p"), left, meet,
+			counting("INSERT INTO photos SELECT NULL, title, f, NULL FROM src"), left, meet,
+			counting("INSERT INTO photos SELECT 0, p.title, 5, p.n FROM pair p ON DUPLICATE KEY UPDATE title = 'dup'"), left, meet,
+			counting("INSERT INTO photos SELECT NULL, t.* FROM (SELECT title, f, NULL FROM src) t ORDER BY f"), left, meet,
+			all,
+		}},
+		{"where it is a value", []string{
+			"INSERT INTO photos (id, title) SELECT id + 100, title FROM src", left,
+			"INSERT INTO photos SELECT id + 200, title, NULL, NULL FROM src", left,
+			"INSERT INTO photos SELECT * FROM (SELECT id + 300, title, f, NULL FROM src) t", left,
+			"INSERT INTO photos (id, title) SELECT 400, 'x'", left,
+			"INSERT INTO photos (id, title) SELECT 401, 'x' UNION SELECT 402, 'y'", left,
+			"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
+			"INSERT INTO photos (id, title) SELECT 0, 'zero' FROM src LIMIT 1", left,
+			all,
+		}},
+		{"that fails", []string{
+			meet,
+			counting("INSERT INTO photos (title, n) SELECT title, id FROM src WHERE id = 1"), left, meet,
+			counting("INSERT INTO photos (title, n) SELECT title, id FROM src ORDER BY id"), left, meet,
+			counting("INSERT INTO photos (title, nothing) SELECT title, id FROM src"), left, meet,
+			counting("INSERT INTO photos (title) SELECT title, id FROM src"), left, meet,
+			counting("INSERT INTO photos (title, n) SELECT title FROM src"), left, meet,
+			counting("INSERT INTO photos (title) SELECT * FROM src"), left, meet,
+			counting("INSERT INTO photos SELECT NULL, title FROM src"), left, meet,
+			"INSERT INTO photos (title) SELECT", left,
+			all,
+		}},
+		{"in a transaction", []string{
+			meet,
+			"BEGIN",
+			counting("INSERT INTO photos (title) SELECT title FROM src"), left, "SELECT ROW_COUNT()",
+			"ROLLBACK", left, meet,
+			"START TRANSACTION", "SAVEPOINT a",
+			counting("INSERT INTO photos (title) SELECT title FROM src"), left,
+			"ROLLBACK TO a", left,
+			"COMMIT",
+			all,
+		}},
+		{"in steps", []string{
+			"SET auto_increment_increment = 3",
+			"direct: SET auto_increment_offset = 1 + ({p1} - 1) % 3",
+			meet,
+			given(3000, "INSERT INTO photos (title) SELECT title FROM src"), left,
+			"direct: SET auto_increment_offset = 1 + ({p1} - 1) % 3",
+			meet,
+			given(6, "INSERT INTO photos (title) SELECT title FROM src LIMIT 2"), left,
+			all,
+		}},
+		{"in other modes", []string{
+			meet,
+			"SET sql_mode = 'ANSI_QUOTES'",
+			counting(`INSERT INTO "photos" ("title", "id") SELECT title, NULL FROM src`), left, meet,
+			"SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+			counting(`INSERT INTO photos (title) SELECT '\' FROM src`), left, meet,
+			"SET sql_mode = ''",
+			counting("INSERT INTO photos (title) SELECT CONCAT('a', \"b\") FROM src"), left, meet,
+			all,
+		}},
+	}
+	o.run(t, scripts, "packets with EOF", "go-sql-driver")
+}
+
+func TestKeysOfPreparedInsertSelectAreFilledIn(t *testing.T) {
+	const long, text = uint8(mysql.MYSQL_TYPE_LONGLONG), uint8(mysql.MYSQL_TYPE_VAR_STRING)
+	o := newOracle(t, bound(filledPhotos), sourceTables...)
+	for _, c := range []struct {
+		sql        string
+		executions [][]argument
+	}{
+		{"INSERT INTO photos (title, parent) SELECT CONCAT(title, ?), ? FROM src WHERE id > ?", [][]argument{
+			{textArg(text, "a"), integer(long, 1), integer(long, 0)},
+			{textArg(text, "b"), null(long), integer(long, 5)},
+			{textArg(text, "c"), null(long), integer(long, 50)},
+		}},
+		{"INSERT INTO photos SELECT NULL, title, ?, NULL FROM src ORDER BY title LIMIT ?", [][]argument{{integer(long, 7), integer(long, 4)}, {integer(long, 8), integer(long, 2)}}},
+		{"INSERT INTO photos (title) SELECT ? FROM DUAL WHERE NOT EXISTS (SELECT * FROM photos WHERE title = ?)", [][]argument{
+			{textArg(text, "a"), textArg(text, "a")}, {textArg(text, "a"), textArg(text, "a")}, {textArg(text, "b"), textArg(text, "b")},
+		}},
+	} {
+		p := o.pairOfSchemas(t, allFraming)
+		p.same(protocol.ComQuery, "SELECT LAST_INSERT_ID(42)")
+		pp := o.prepare(t, p, c.sql)
+		for _, args := range c.executions {
+			o.meets(t, p)
+			pp.execute(true, args...)
+			p.same(protocol.ComQuery, left)
+		}
+		pp.sameRows("SELECT * FROM photos ORDER BY id")
+	}
+	// The step is that of the execution.
+	c := o.Conn(t, o.Schemas[0], nil)
+	o.fresh(t)
+	insert, err := c.PrepareContext(t.Context(), "INSERT INTO photos (title) SELECT title FROM src WHERE id <= ?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer insert.Close()
+	for _, step := range []uint64{1, 5, 2} {
+		exec(t, c, fmt.Sprintf("SET auto_increment_increment = %d", step))
+		first := o.nextNumber(t, "photos")
+		r, err := insert.ExecContext(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := r.LastInsertId()
+		want := fmt.Sprintf("%d,%d,%d", first, first+step, first+2*step)
+		if got := value(t, c, fmt.Sprintf("SELECT GROUP_CONCAT(id ORDER BY id) FROM photos WHERE id >= %d", first)); got != want || uint64(id) != first {
+			t.Errorf("step %d: got %s, id %d, want %s", step, got, id, want)
+		}
+	}
+}
+
+func TestInsertSelectWhoseKeysCannotBeFilledInIsRefused(t *testing.T) {
+	o := newOracle(t, setup{Proxy: func(opts *proxy.Options) {
+		opts.Bindings = []proxy.Binding{filledPhotos, {Table: "isam", Column: "id", Sequence: "photos"}, {Table: "watched", Column: "id", Sequence: "photos"}}
+	}}, append(sourceTables,
+		"CREATE TABLE isam (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title TEXT) ENGINE=MyISAM",
+		"CREATE TABLE watched (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title TEXT)",
+		"CREATE TRIGGER watch BEFORE INSERT ON watched FOR EACH ROW SET NEW.title = 'seen'",
+	)...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], multi)
+	before := o.nextNumber(t, "photos")
+	for _, test := range []struct{ word, text string }{
+		{"InnoDB", "INSERT INTO isam (title) SELECT title FROM src"},
+		{"trigger", "INSERT INTO watched (title) SELECT title FROM src"},
+		{"IGNORE", "INSERT IGNORE INTO photos (title) SELECT title FROM src"},
+		{"DISTINCT", "INSERT INTO photos (title) SELECT DISTINCT title FROM src"},
+		{"DISTINCT", "INSERT INTO photos (id, title) SELECT DISTINCT NULL, title FROM src"},
+		{"DISTINCT", "INSERT INTO photos (title) (SELECT DISTINCT title FROM src)"},
+		{"ROLLUP", "INSERT INTO photos (title) SELECT title FROM src GROUP BY title WITH ROLLUP"},
+		{"UNION", "INSERT INTO photos (title) SELECT title FROM src UNION SELECT 'x'"},
+		{"UNION", "INSERT INTO photos (id, title) SELECT NULL, title FROM src UNION ALL SELECT NULL, 'x'"},
+		{"parentheses", "INSERT INTO photos (title) (SELECT title FROM src) LIMIT 1"},
+		{"another NEXTVAL", "INSERT INTO photos (title, n) SELECT title, NEXTVAL('photos') FROM src"},
+		{"another NEXTVAL", "INSERT INTO photos (id, title, n) SELECT NULL, title, NEXTVAL('other') FROM src"},
+		{"LAST_INSERT_ID(expression)", "INSERT INTO photos (title, n) SELECT title, LAST_INSERT_ID(7) FROM src"},
+		{"alone", "SELECT 1; INSERT INTO photos (title) SELECT title FROM src"},
+		{"PREPARE", "PREPARE s FROM 'INSERT INTO photos (title) SELECT title FROM src'"},
+	} {
+		wantError(t, c, 1235, test.text, test.word)
+	}
+	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE id > 2"); got != "0" {
+		t.Errorf("rows: got %s, want 0", got)
+	}
+	if got := o.nextNumber(t, "photos"); got != before {
+		t.Errorf("numbers taken: got %d, want none", got-before)
+	}
+	// More rows than a block has, and a sequence in steps of its own.
+	exec(t, c, "INSERT INTO photos (title) SELECT s.title FROM src s, src t, src u, src v")
+	want := fmt.Sprintf("%d 6561 %d %d", before+1000, before+1000, before+1000+6560)
+	if got := value(t, c, "SELECT CONCAT_WS(' ', LAST_INSERT_ID(), COUNT(DISTINCT id), MIN(id), MAX(id)) FROM photos WHERE id > 2"); got != want {
+		t.Errorf("6561 rows: got %s, want %s", got, want)
+	}
+	if _, err := o.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "photos", OrReplace: true, Increment: 2, Start: 100_001}); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, c, 1235, "INSERT INTO photos (title) SELECT title FROM src", "INCREMENT")
+	exec(t, c, "SET auto_increment_increment = 4", "INSERT INTO photos (title) SELECT title FROM src")
+	if got := value(t, c, "SELECT CONCAT_WS(' ', COUNT(*), MIN(id) - LAST_INSERT_ID(), MAX(id) - MIN(id), MIN(id) % 2) FROM photos WHERE id > 100000"); got != "9 0 32 1" {
+		t.Errorf("a sequence by 2, rows by 4: got %s", got)
+	}
+}
+
+// Columns that somebody else adds, moves and drops do not get a number of another's.
+func TestKeysOfInsertSelectStandInTheirColumn(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), sourceTables...)
+	o.fresh(t)
+	c, direct := o.Conn(t, o.Schemas[0], nil), o.DirectConn(t, 0, o.Schemas[0], nil)
+	insert := func() { exec(t, c, "INSERT INTO photos SELECT NULL, title, 7, NULL FROM src") }
+	insert()
+	exec(t, direct, "ALTER TABLE photos MODIFY COLUMN id BIGINT UNSIGNED AUTO_INCREMENT AFTER n") // title, parent, n, id
+	exec(t, c, "INSERT INTO photos SELECT title, 7, NULL, NULL FROM src", "INSERT INTO photos (title, parent) SELECT p.title, 7 FROM pair p")
+	if got := value(t, c, "SELECT CONCAT_WS(' ', COUNT(*), SUM(parent = 7), SUM(n > 0), SUM(id > 1000)) FROM photos WHERE title NOT IN ('one', 'two')"); got != "21 21 21" && got != "21 21 0 21" {
+		t.Errorf("rows, parents, ids: got %s", got)
+	}
+	exec(t, direct, "DROP TABLE photos", "CREATE TABLE photos (title VARCHAR(20), b INT)")
+	exec(t, c, "INSERT INTO photos (title) SELECT title FROM src", "INSERT INTO photos SELECT title, NULL FROM src")
+	if got := value(t, c, "SELECT CONCAT(COUNT(*), ' ', COUNT(b)) FROM photos"); got != "18 0" {
+		t.Errorf("a table of that name without the column: got %s, want 18 rows as they were given", got)
+	}
+}
