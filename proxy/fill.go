@@ -186,7 +186,10 @@ func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 	st := &s.stmt
 	f := &filling{words: st.Words, several: st.Kind == statement.Multi}
 	s.columnsCached = false
-	in := &s.insertion
+	if s.insertion == nil {
+		s.insertion = new(statement.Insertion)
+	}
+	in := s.insertion
 	in.ReadInserts(sql, s.state.mode)
 	for i := range st.Tables {
 		t := &st.Tables[i]
@@ -229,7 +232,7 @@ func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 // planLoad refuses LOAD DATA without the bound column: the numbers would be the server's.
 // With it the file has them.
 func (s *session) planLoad(t *statement.TableRef, b *Binding) error {
-	in := &s.insertion
+	in := s.insertion
 	read := in.ReadLoad(t)
 	if read && (len(in.Columns) == 0 || in.Column(s.sameColumn(b.Column)) >= 0) {
 		return nil
@@ -282,7 +285,7 @@ func (s *session) tryPrepare(c *backend.Conn, sql []byte) error {
 // planKey reads one INSERT and decides what becomes of its key, or of its query; nil is
 // nothing.
 func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, prepared bool) (*filledKey, *filledQuery, error) {
-	in := &s.insertion
+	in := s.insertion
 	column, ok := s.inCharset(b.Column)
 	if !ok {
 		return nil, nil, notSupported("the bound column %s in this character set is not supported: SET NAMES utf8mb4", b.Column)
@@ -309,7 +312,7 @@ func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, b 
 
 // planRowsOf is planKey for an INSERT whose rows stand in the text.
 func (s *session) planRowsOf(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, key statement.Key, prepared bool) (*filledKey, error) {
-	in := &s.insertion
+	in := s.insertion
 	if !in.ReadRows(key.Index) {
 		return nil, s.unreadable(c, sql, b)
 	}

@@ -24,7 +24,7 @@ type filledQuery struct {
 // planQuery reads the query of the INSERT that s.insertion has begun to read. nil says
 // that it gives the key values of its own, or that the table has no such column.
 func (s *session) planQuery(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, key *statement.Key) (*filledQuery, error) {
-	in := &s.insertion
+	in := s.insertion
 	q := in.ReadSelect()
 	missing := key.Index < 0 && !in.NeedsColumns()
 	if !missing && q.Refusal != "" && !q.Listed() {

@@ -53,8 +53,8 @@ type session struct {
 	conns         map[*backend.Shard]*backend.Conn
 	cur           *backend.Conn
 
-	stmt      statement.Statement // of the command being handled
-	insertion statement.Insertion // a closer look at it
+	stmt      statement.Statement  // of the command being handled
+	insertion *statement.Insertion // a closer look at it; nil if none was ever taken
 	// columnsCached: the columns of a table were not asked for just now.
 	columnsCached bool
 	fill          *filling // what of it is filled in; nil: nothing
@@ -236,7 +236,9 @@ func (s *session) drain() {
 // trim gives up what an unusually large command left behind, before a wait.
 func (s *session) trim() {
 	s.stmt.Trim()
-	s.insertion.Trim()
+	if s.insertion != nil {
+		s.insertion.Trim()
+	}
 	if cap(s.own) > maxKept {
 		s.own = nil
 	}

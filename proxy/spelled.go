@@ -86,8 +86,7 @@ func (s *session) columnNext(call *statement.FuncCall) (bool, error) {
 	if call.Schema != nil {
 		table = backQuoted(call.Schema) + "." + table
 	}
-	last := &s.state.tableNext
-	if last.conn == s.cur && last.conn != nil && last.schema == s.state.schema && last.table == table && time.Now().Before(last.until) {
+	if last := s.state.tableNext; last != nil && last.conn == s.cur && last.schema == s.state.schema && last.table == table && time.Now().Before(last.until) {
 		return last.column, nil
 	}
 	c, err := s.attach()
@@ -103,7 +102,7 @@ func (s *session) columnNext(call *statement.FuncCall) (bool, error) {
 		return false, err
 	}
 	column := len(rows) > 0 || err == nil && s.limitsRows()
-	*last = nextColumn{conn: c, schema: s.state.schema, table: table, column: column, until: time.Now().Add(time.Second)}
+	s.state.tableNext = &nextColumn{conn: c, schema: s.state.schema, table: table, column: column, until: time.Now().Add(time.Second)}
 	return column, nil
 }
 
