@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/binary"
 	"slices"
+	"sort"
 	"strconv"
 
 	"seqproxy/backend"
@@ -50,30 +51,28 @@ type filledRow struct {
 	filling statement.Filling
 }
 
+// keyOf returns the key of a statement, nil if it has none. Texts may have very many.
+func (f *filling) keyOf(statement int) *filledKey {
+	if f == nil {
+		return nil
+	}
+	i := sort.Search(len(f.keys), func(i int) bool { return f.keys[i].statement >= statement })
+	if i == len(f.keys) || f.keys[i].statement != statement {
+		return nil
+	}
+	return &f.keys[i]
+}
+
 // leads says whether a statement's first number is that of its key.
 func (f *filling) leads(statement int) bool {
-	if f == nil {
-		return false
-	}
-	for i := range f.keys {
-		if f.keys[i].statement == statement {
-			return len(f.keys[i].filled) > 0
-		}
-	}
-	return false
+	k := f.keyOf(statement)
+	return k != nil && len(k.filled) > 0
 }
 
 // disturbs says whether LAST_INSERT_ID() in a statement would be read as its key.
 func (f *filling) disturbs(statement int) bool {
-	if f == nil {
-		return false
-	}
-	for i := range f.keys {
-		if f.keys[i].statement == statement {
-			return len(f.keys[i].filled) > 0 && !f.keys[i].before && !f.keys[i].plain
-		}
-	}
-	return false
+	k := f.keyOf(statement)
+	return k != nil && len(k.filled) > 0 && !k.before && !k.plain
 }
 
 // texts are what is put into the text.
@@ -439,13 +438,8 @@ func (k *filledKey) appendSplices(dst []statement.Splice, first uint64) []statem
 
 // certain says whether an expression is nothing but a NEXTVAL, which is never empty.
 func (s *session) certain(v *statement.InsertValue) bool {
-	for i := range s.stmt.Calls {
-		call := &s.stmt.Calls[i]
-		if call.Start == v.Start && call.End == v.End && call.Func == statement.Nextval {
-			return true
-		}
-	}
-	return false
+	call := s.stmt.CallAt(v.Start, v.End)
+	return call != nil && call.Func == statement.Nextval
 }
 
 // takeKeys takes the numbers of a text's keys and writes f.splices.

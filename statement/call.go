@@ -270,6 +270,15 @@ func (st *Statement) dropConnectionIDs() {
 	}
 }
 
+// CallAt returns the call that sql[start:end] is, or nil.
+func (st *Statement) CallAt(start, end int) *FuncCall {
+	first, after := st.callsBetween(start, end)
+	if first >= after || st.Calls[first].Start != start || st.Calls[first].End != end {
+		return nil
+	}
+	return &st.Calls[first]
+}
+
 // callsBetween gives the calls that lie in [start, end).
 func (st *Statement) callsBetween(start, end int) (first, after int) {
 	first = sort.Search(len(st.Calls), func(i int) bool { return st.Calls[i].Start >= start })

@@ -755,6 +755,12 @@ func TestDeepAndLongTextsAreReadInLinearTime(t *testing.T) {
 		}
 	}
 	var st Statement
+	st.Analyze([]byte("insert into t values "+strings.Repeat("(nextval('s')),", 200000)), Mode{})
+	for i := range st.Calls {
+		if c := &st.Calls[i]; st.CallAt(c.Start, c.End) != c || st.CallAt(c.Start-1, c.End) != nil || st.CallAt(c.Start, c.End+1) != nil {
+			t.Fatalf("call %d is not found where it stands, or elsewhere too", i)
+		}
+	}
 	counted := []byte("insert into t select " + strings.Repeat("nextval('s') abcde,", 50000) + "1 from u order by " + strings.Repeat("x,", 50000) + "y")
 	st.Analyze(counted, Mode{})
 	if _, refusal := st.Counted(counted); refusal == "" {
