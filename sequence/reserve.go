@@ -6,12 +6,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
 )
 
@@ -143,11 +140,6 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 // doubt is a finding about a row that somebody may just have changed, or dropped and made again.
 func (v *server) doubt(finding, remedy string) error {
 	return &UnfitError{Server: v.name(), Table: v.table.full, Finding: finding, Remedy: remedy, momentary: true}
-}
-
-func isMomentary(err error) bool {
-	var unfit *UnfitError
-	return errors.As(err, &unfit) && unfit.momentary
 }
 
 // verify makes sure that a reservation was stored as such, without a warning, and returns its last number. told is the insert id of
@@ -299,192 +291,6 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 
 // errTombstone undoes a giving back: the sequence was dropped since.
 var errTombstone = errors.New("a tombstone reaches the numbers")
-
-// find reads the row that name means. No such row is ErrUnknown.
-func (v *server) find(ctx context.Context, name string) (row, error) {
-	conn, err := v.conn(ctx)
-	if err != nil {
-		return row{}, err
-	}
-	defer func() { _ = conn.Close() }()
-	found, err := v.readRow(ctx, conn, name)
-	if err != nil {
-		return row{}, err
-	}
-	// A row made again under another spelling must not escape the mark of the old one.
-	for _, other := range v.marks.like(found.name) {
-		if same, err := v.readRow(ctx, conn, other); err == nil && same.name == found.name {
-			v.marks.carry(other, found.name)
-		} else if err != nil && !errors.Is(err, ErrUnknown) {
-			return row{}, err
-		}
-	}
-	return found, nil
-}
-
-// deleted returns the mark of a sequence that has no row any more, 0 if it was dropped: then there is a tombstone.
-func (v *server) deleted(ctx context.Context, conn *sql.Conn, name string, has shape) uint64 {
-	mark := v.marks.of(name)
-	if mark == 0 || has == shapeNone {
-		return mark
-	}
-	var floor uint64
-	err := conn.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ?", name).Scan(&floor)
-	if err == nil && floor > 0 || err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return 0
-	}
-	return mark
-}
-
-// readRow is find on a connection.
-func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row, error) {
-	has, err := v.lookForOptions(ctx, conn)
-	if err != nil {
-		return row{}, err
-	}
-	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(has), name))
-	if has != shapeNone && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
-		if err := v.comparable(ctx, conn); err != nil {
-			return row{}, err
-		}
-	}
-	if errors.Is(err, sql.ErrNoRows) || isNoSuchText(err) {
-		return row{}, &NameError{Name: name, Err: ErrUnknown, Deleted: v.deleted(ctx, conn, name, has)}
-	}
-	if has != shapeNone && hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
-		v.hasOptions.Store(false) // somebody dropped it, or put an old one in its place; the next attempt looks again
-	}
-	if err == nil {
-		v.learn(&found)
-	}
-	return found, err
-}
-
-// learn takes over what a row says about how to reserve, and makes numbers in memory void if a new epoch has begun.
-func (v *server) learn(r *row) {
-	v.rules.set(r.name, r.rule())
-	if v.marks.enter(r.name, r.epoch) {
-		v.void(r.name)
-	}
-}
-
-// learnAs is learn for a row that is made again under another spelling than the one that numbers are reserved by.
-func (v *server) learnAs(name string, r *row) {
-	if name != r.name {
-		renamed := *r
-		renamed.name = name
-		v.learn(&renamed)
-	}
-}
-
-// comparable makes sure that the names of both tables can be compared, after a statement said of some text that it cannot.
-func (v *server) comparable(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+v.table.full+" AS s JOIN "+v.table.options+" AS o ON o.`name` = s.`name` LIMIT 0")
-	if !hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
-		return err
-	}
-	if _, err := v.checkAgain(ctx, conn); err != nil { // the column has been changed, perhaps since this connection was made
-		return err
-	}
-	return v.unfit(v.table.options, fmt.Sprintf("its column `name` compares differently from that of %s: %v", v.table.full, err),
-		"ALTER TABLE "+v.table.options+" MODIFY `name` "+v.seen.Load().nameType+" NOT NULL")
-}
-
-// scanRow reads what table.rows selects.
-func (v *server) scanRow(from interface{ Scan(...any) error }) (r row, err error) {
-	var id sql.NullString
-	if err := from.Scan(append([]any{&r.name, &id}, r.fields()...)...); err != nil {
-		return row{}, err
-	}
-	if r.id, err = v.parseID(r.name, id); err != nil {
-		return row{}, err
-	}
-	v.complete(&r)
-	return r, nil
-}
-
-// complete fills in what follows from the other fields.
-func (v *server) complete(r *row) {
-	r.max = r.def.limit(v.seen.Load().max) // there is a connection, so there was a check
-	r.exact = r.def.Cache
-}
-
-// parseID reads the id of a row.
-func (v *server) parseID(name string, id sql.NullString) (uint64, error) {
-	if !id.Valid {
-		return 0, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is NULL", name),
-			"UPDATE "+v.table.full+" SET `id` = the last number given")
-	}
-	n, err := strconv.ParseUint(id.String, 10, 64)
-	if err != nil {
-		return 0, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is %s, which is not the last number given", name, id.String),
-			"UPDATE "+v.table.full+" SET `id` = 0 or the last number given")
-	}
-	return n, nil
-}
-
-// list reads all rows.
-func (v *server) list(ctx context.Context) ([]row, error) {
-	conn, err := v.conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	has, err := v.lookForOptions(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := conn.QueryContext(ctx, v.table.rows(has))
-	if err != nil {
-		if has != shapeNone && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
-			err = errors.Join(v.comparable(ctx, conn), err)
-		}
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	var all []row
-	for rows.Next() {
-		r, err := v.scanRow(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, rows.Err()
-}
-
-// isUnknownOutcome reports whether a statement may have run although it failed: it was sent and no answer came. An error that the
-// server sent means that it did not run, and driver.ErrBadConn that it was never sent, or that a read-only server refused it.
-func isUnknownOutcome(err error) bool {
-	var said *mysql.MySQLError
-	return !errors.As(err, &said) && !errors.Is(err, driver.ErrBadConn)
-}
-
-func hasCode(err error, codes ...uint16) bool {
-	var said *mysql.MySQLError
-	return errors.As(err, &said) && slices.Contains(codes, said.Number)
-}
-
-// isConflict: deadlock, lock wait timeout, and MariaDB's "record has changed since last read".
-func isConflict(err error) bool {
-	return hasCode(err, gomysql.ER_LOCK_DEADLOCK, gomysql.ER_LOCK_WAIT_TIMEOUT, gomysql.ER_CHECKREAD)
-}
-
-// isOutOfRange: the number does not fit the column, or not 64 bits.
-func isOutOfRange(err error) bool {
-	return hasCode(err, gomysql.ER_WARN_DATA_OUT_OF_RANGE, gomysql.ER_DATA_OUT_OF_RANGE)
-}
-
-// Codes of "cannot convert string", which the constants' package lacks.
-const (
-	cannotConvert        = 3854
-	cannotConvertMariaDB = 1977
-)
-
-// isNoSuchText: a name that the column's charset cannot hold, or that is no valid text, names no row.
-func isNoSuchText(err error) bool {
-	return hasCode(err, gomysql.ER_INVALID_CHARACTER_STRING, gomysql.ER_CANT_AGGREGATE_2COLLATIONS, cannotConvert, cannotConvertMariaDB)
-}
 
 // pause waits for d and reports false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {

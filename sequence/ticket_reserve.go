@@ -115,7 +115,7 @@ func (l *lockedTable) next(ctx context.Context) (uint64, error) {
 		text, args = "REPLACE INTO "+l.t.full+" ("+quote(l.ticketLayout.stub)+") VALUES (?)", []any{l.stub}
 	}
 	result, err := l.conn.ExecContext(ctx, text, args...)
-	if hasCode(err, gomysql.ER_AUTOINC_READ_FAILED, gomysql.ER_DUP_ENTRY, gomysql.ER_WARN_DATA_OUT_OF_RANGE, errOutOfRangeMariaDB) {
+	if hasCode(err, gomysql.ER_AUTOINC_READ_FAILED, gomysql.ER_DUP_ENTRY, gomysql.ER_WARN_DATA_OUT_OF_RANGE, counterAtEndMariaDB) {
 		return 0, &NameError{Name: l.t.cache.name, Err: ErrExhausted}
 	}
 	if err != nil {
@@ -191,6 +191,3 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 	t.mu.Unlock()
 	return grant{seg: steppedSegment(first, step, n), max: limit, rule: rule{step: step}}, nil
 }
-
-// errOutOfRangeMariaDB is MariaDB's error of a counter that has reached its end.
-const errOutOfRangeMariaDB = 167

@@ -1,0 +1,164 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// find reads the row that name means. No such row is ErrUnknown.
+func (v *server) find(ctx context.Context, name string) (row, error) {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return row{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	found, err := v.readRow(ctx, conn, name)
+	if err != nil {
+		return row{}, err
+	}
+	// A row made again under another spelling must not escape the mark of the old one.
+	for _, other := range v.marks.like(found.name) {
+		if same, err := v.readRow(ctx, conn, other); err == nil && same.name == found.name {
+			v.marks.carry(other, found.name)
+		} else if err != nil && !errors.Is(err, ErrUnknown) {
+			return row{}, err
+		}
+	}
+	return found, nil
+}
+
+// deleted returns the mark of a sequence that has no row any more, 0 if it was dropped: then there is a tombstone.
+func (v *server) deleted(ctx context.Context, conn *sql.Conn, name string, has shape) uint64 {
+	mark := v.marks.of(name)
+	if mark == 0 || has == shapeNone {
+		return mark
+	}
+	var floor uint64
+	err := conn.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ?", name).Scan(&floor)
+	if err == nil && floor > 0 || err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0
+	}
+	return mark
+}
+
+// readRow is find on a connection.
+func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row, error) {
+	has, err := v.lookForOptions(ctx, conn)
+	if err != nil {
+		return row{}, err
+	}
+	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(has), name))
+	if has != shapeNone && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+		if err := v.comparable(ctx, conn); err != nil {
+			return row{}, err
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) || isNoSuchText(err) {
+		return row{}, &NameError{Name: name, Err: ErrUnknown, Deleted: v.deleted(ctx, conn, name, has)}
+	}
+	if has != shapeNone && hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
+		v.hasOptions.Store(false) // somebody dropped it, or put an old one in its place; the next attempt looks again
+	}
+	if err == nil {
+		v.learn(&found)
+	}
+	return found, err
+}
+
+// learn takes over what a row says about how to reserve, and makes numbers in memory void if a new epoch has begun.
+func (v *server) learn(r *row) {
+	v.rules.set(r.name, r.rule())
+	if v.marks.enter(r.name, r.epoch) {
+		v.void(r.name)
+	}
+}
+
+// learnAs is learn for a row that is made again under another spelling than the one that numbers are reserved by.
+func (v *server) learnAs(name string, r *row) {
+	if name != r.name {
+		renamed := *r
+		renamed.name = name
+		v.learn(&renamed)
+	}
+}
+
+// comparable makes sure that the names of both tables can be compared, after a statement said of some text that it cannot.
+func (v *server) comparable(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+v.table.full+" AS s JOIN "+v.table.options+" AS o ON o.`name` = s.`name` LIMIT 0")
+	if !hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+		return err
+	}
+	if _, err := v.checkAgain(ctx, conn); err != nil { // the column has been changed, perhaps since this connection was made
+		return err
+	}
+	return v.unfit(v.table.options, fmt.Sprintf("its column `name` compares differently from that of %s: %v", v.table.full, err),
+		"ALTER TABLE "+v.table.options+" MODIFY `name` "+v.seen.Load().nameType+" NOT NULL")
+}
+
+// scanRow reads what table.rows selects.
+func (v *server) scanRow(from interface{ Scan(...any) error }) (r row, err error) {
+	var id sql.NullString
+	if err := from.Scan(append([]any{&r.name, &id}, r.fields()...)...); err != nil {
+		return row{}, err
+	}
+	if r.id, err = v.parseID(r.name, id); err != nil {
+		return row{}, err
+	}
+	v.complete(&r)
+	return r, nil
+}
+
+// complete fills in what follows from the other fields.
+func (v *server) complete(r *row) {
+	r.max = r.def.limit(v.seen.Load().max) // there is a connection, so there was a check
+	r.exact = r.def.Cache
+}
+
+// parseID reads the id of a row.
+func (v *server) parseID(name string, id sql.NullString) (uint64, error) {
+	if !id.Valid {
+		return 0, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is NULL", name),
+			"UPDATE "+v.table.full+" SET `id` = the last number given")
+	}
+	n, err := strconv.ParseUint(id.String, 10, 64)
+	if err != nil {
+		return 0, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is %s, which is not the last number given", name, id.String),
+			"UPDATE "+v.table.full+" SET `id` = 0 or the last number given")
+	}
+	return n, nil
+}
+
+// list reads all rows.
+func (v *server) list(ctx context.Context) ([]row, error) {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	has, err := v.lookForOptions(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := conn.QueryContext(ctx, v.table.rows(has))
+	if err != nil {
+		if has != shapeNone && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+			err = errors.Join(v.comparable(ctx, conn), err)
+		}
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var all []row
+	for rows.Next() {
+		r, err := v.scanRow(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, rows.Err()
+}
