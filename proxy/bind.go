@@ -1,13 +1,17 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/sequence"
+	"seqproxy/statement"
 )
 
 // Binding is a column that gets its numbers from a sequence where a statement gives it
@@ -70,6 +74,58 @@ func (s *Server) awaitOwners() {
 			s.log.Warn("the columns that own sequences are not known yet; only those of [[bind]] are filled in", zap.Error(err))
 		}
 	})
+}
+
+// insertsInto is the tables that a prepared statement puts rows into, and what was bound
+// when that was last looked at.
+type insertsInto struct {
+	names  [][]byte // in UTF-8
+	owners *sequence.Owners
+}
+
+// insertsOf returns that of the text just analysed, of which is still to be found out
+// what has to be filled in.
+func (s *session) insertsOf() insertsInto {
+	var in insertsInto
+	for i := range s.stmt.Tables {
+		t := &s.stmt.Tables[i]
+		if t.Kind == statement.Update {
+			continue
+		}
+		if name, err := s.nameInUTF8(t.Name, s.state.charset); err == nil { // else it is no name that could be bound
+			in.names = append(in.names, bytes.Clone(name))
+		}
+	}
+	if len(in.names) > 0 {
+		s.srv.awaitOwners()
+		in.owners = s.srv.opts.Sequences.Owners()
+	}
+	return in
+}
+
+// errRebound: what a prepared INSERT is filled from has changed since. It would go on to
+// take its keys where they were taken then, from the server perhaps.
+var errRebound = sqlError(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: the statement needs to be prepared again, because since then a column of its table "+
+	"was bound to a sequence, or is not any more (OWNED BY)")
+
+// stillBound is errRebound if a prepared statement has to be prepared again.
+func (s *session) stillBound(p *prepared) error {
+	in := &p.inserts
+	if len(in.names) == 0 {
+		return nil
+	}
+	owners := s.srv.opts.Sequences.Owners()
+	if owners == in.owners {
+		return nil
+	}
+	before, now := newBindings(s.srv.opts.Bindings, in.owners), newBindings(s.srv.opts.Bindings, owners)
+	for _, name := range in.names {
+		if !slices.Equal(before.named(name), now.named(name)) {
+			return errRebound
+		}
+	}
+	in.owners = owners
+	return nil
 }
 
 // named returns those of the tables with this name, in any letter case. name is in

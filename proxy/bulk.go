@@ -36,6 +36,11 @@ func (s *session) executeBulk(payload []byte) error {
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
+	if p != nil {
+		if err := s.stillBound(p); err != nil {
+			return s.dropLongData(p.conn, p, err)
+		}
+	}
 	switch {
 	case p == nil:
 		return s.unknownStatement(id, "mysqld_stmt_execute")

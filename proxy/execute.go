@@ -17,6 +17,11 @@ func (s *session) execute(payload []byte) error {
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
+	if p != nil {
+		if err := s.stillBound(p); err != nil {
+			return s.answerAlone(func() error { return s.dropLongData(p.conn, p, err) })
+		}
+	}
 	switch {
 	case p == nil:
 		return s.answerAlone(func() error { return s.unknownStatement(id, "mysqld_stmt_execute") })

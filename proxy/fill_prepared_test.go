@@ -1,15 +1,18 @@
 package proxy_test
 
 import (
+	"database/sql"
 	"encoding/binary"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/sequence"
 )
 
 // filledTables are what the tests of filled keys begin with.
@@ -191,6 +194,65 @@ func TestKeysOfBulkExecutionsAreFilledIn(t *testing.T) {
 			compare(t, what, bulk(p.Proxy, pp.id), bulk(p.Direct, pp.directID))
 			p.same(protocol.ComQuery, left)
 			pp.sameRows("SELECT * FROM photos ORDER BY id")
+		}
+	}
+}
+
+// A statement that was prepared before may stay prepared for days, in a pool.
+func TestAPreparedInsertHasToBePreparedAgainWhenItsTableIsBoundOtherwise(t *testing.T) {
+	o := newOracle(t, setup{}, filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	exec(t, c, "CREATE TABLE others (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(9))")
+	prepare := func(text string) *sql.Stmt {
+		t.Helper()
+		stmt, err := c.PrepareContext(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = stmt.Close() })
+		return stmt
+	}
+	insert := func(stmt *sql.Stmt) (id int64, err error) {
+		result, err := stmt.ExecContext(t.Context(), "x")
+		if err == nil {
+			id, err = result.LastInsertId()
+		}
+		return id, err
+	}
+	const text = "INSERT INTO photos (title) VALUES (?)"
+	other, list := prepare("INSERT INTO others (title) VALUES (?)"), prepare("SELECT COUNT(*) FROM photos WHERE title = ?")
+	column := sequence.Column{Schema: o.Schemas[0], Table: "photos", Column: "id"}
+	for _, owns := range []struct {
+		sequence string
+		column   sequence.Column
+		filled   bool
+	}{{"photos", column, true}, {"photos", sequence.Column{}, false}, {"other", column, true}} {
+		before := prepare(text)
+		if _, err := insert(before); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Sequences.Alter(t.Context(), []byte(owns.sequence), sequence.Alteration{OwnedBy: &owns.column}); err != nil {
+			t.Fatal(err)
+		}
+		id, err := insert(before)
+		if err == nil {
+			t.Errorf("prepared before %s OWNED BY %v: got %d, want an error", owns.sequence, owns.column, id)
+		} else {
+			checkError(t, "prepared before", err, 1615, "OWNED BY")
+		}
+		_, err = before.ExecContext(t.Context(), strings.Repeat("x", 1<<20))
+		checkError(t, "a long execution", err, 1615)
+		exec(t, c, "DELETE FROM photos WHERE id > 1000", "ALTER TABLE photos AUTO_INCREMENT = 4")
+		if id, err := insert(prepare(text)); err != nil || (id > 1000) != owns.filled {
+			t.Errorf("prepared after %s OWNED BY %v: got %d, %v, want it filled: %v", owns.sequence, owns.column, id, err, owns.filled)
+		}
+		if _, err := insert(other); err != nil {
+			t.Errorf("of another table: %v", err)
+		}
+		var n int
+		if err := list.QueryRowContext(t.Context(), "x").Scan(&n); err != nil {
+			t.Errorf("a SELECT: %v", err)
 		}
 	}
 }

@@ -48,7 +48,10 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		case p.passable():
 			p.toServer(id)
 			executed = p
-			if c, err = s.connFor(p); err != nil {
+			if err = s.stillBound(p); err == nil {
+				c, err = s.connFor(p)
+			}
+			if err != nil {
 				err = s.dropLongData(p.conn, p, err)
 			}
 			p.longSent = false

@@ -35,6 +35,7 @@ func (s *session) prepare(sql []byte) error {
 		}
 	}
 	var query *filledQuery
+	inserts := s.insertsOf()
 	if len(st.Tables) > 0 && s.boundTables() {
 		f, err := s.planFilling(sql, true)
 		switch {
@@ -91,7 +92,7 @@ func (s *session) prepare(sql []byte) error {
 	}
 	p := &prepared{
 		conn: c, shape: rows.traits(counts.traits(traitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket,
-		mode: s.state.mode, charset: s.state.charset,
+		inserts: inserts, mode: s.state.mode, charset: s.state.charset,
 	}
 	if len(hidden) > 0 || rows != nil || ticket != nil {
 		p.shape.plain = false

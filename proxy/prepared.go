@@ -42,11 +42,12 @@ type prepared struct {
 	shape     stmtTraits
 	set       []byte // the text of a SET
 
-	use    string        // the schema of a USE
-	kill   *killPrepared // of a KILL
-	hidden []hiddenParam // parameters that the proxy fills
-	ticket *tableTicket  // that it is
-	key    *preparedKey  // the column that is filled in
+	use     string        // the schema of a USE
+	kill    *killPrepared // of a KILL
+	hidden  []hiddenParam // parameters that the proxy fills
+	ticket  *tableTicket  // that it is
+	key     *preparedKey  // the column that is filled in
+	inserts insertsInto
 	// emptied says which of the client's parameters go as NULL, for each row of a bulk
 	// execution; of the last execution.
 	emptied []bool
