@@ -405,7 +405,9 @@ func (k *filledKey) appendSplices(dst []statement.Splice, first uint64) []statem
 	if k.listed {
 		dst = in.AppendList(dst, key)
 	}
-	var text []byte // of all numbers, in one piece of memory
+	dst = slices.Grow(dst, len(k.filled)+2)
+	const number, leader = len("18446744073709551615"), len("LAST_INSERT_ID()")
+	text := make([]byte, 0, len(k.filled)*number+leader) // of all numbers, in one piece of memory
 	for j, r := range k.filled {
 		from := len(text)
 		switch {

@@ -104,32 +104,40 @@ func (in *Insertion) Complete(n int) bool {
 func (in *Insertion) Clone() *Insertion {
 	c := *in
 	c.Rows, c.Columns, c.values = slices.Clone(in.Rows), slices.Clone(in.Columns), nil
-	c.st = Statement{}
+	c.st, c.text = Statement{}, nil
 	return &c
 }
 
 // AppendList appends what has to be said of the columns so that the key is among
 // them, and where its value is missing in rows, is the last. It must come before the
-// splices of the rows, and only if there are columns to be named: see Missing.
+// splices of the rows, and only if there are columns to be named: see Missing. Splices
+// are valid until ReadInserts or Trim.
 func (in *Insertion) AppendList(dst []Splice, k *Key) []Splice {
 	switch {
 	case in.Source == InsertSet:
 		return dst
 	case len(in.Columns) > 0:
-		return append(dst, Splice{in.ListEnd, in.ListEnd, in.appendName([]byte(", "), k.Column)})
+		from := len(in.text)
+		in.text = in.appendName(append(in.text, ", "...), k.Column)
+		return append(dst, Splice{in.ListEnd, in.ListEnd, in.textFrom(from)})
 	}
-	text := []byte(" (")
+	from := len(in.text)
+	in.text = append(in.text, " ("...)
 	if len(k.Columns) == 0 {
-		text = in.appendName(text, k.Column)
+		in.text = in.appendName(in.text, k.Column)
 	}
 	for i, name := range k.Columns {
 		if i > 0 {
-			text = append(text, ", "...)
+			in.text = append(in.text, ", "...)
 		}
-		text = in.appendName(text, name)
+		in.text = in.appendName(in.text, name)
 	}
-	return append(dst, Splice{in.ListStart, in.ListEnd, append(text, ") "...)})
+	in.text = append(in.text, ") "...)
+	return append(dst, Splice{in.ListStart, in.ListEnd, in.textFrom(from)})
 }
+
+// textFrom returns what was appended to in.text, and stays when more is.
+func (in *Insertion) textFrom(from int) []byte { return in.text[from:len(in.text):len(in.text)] }
 
 // AppendAlias appends the alias of a column that AppendList has added, where the
 // columns have aliases. It must come behind the splices of the rows.
@@ -146,14 +154,15 @@ func (in *Insertion) AppendNumber(dst []Splice, i int, k *Key, value []byte) []S
 	if r.Value.Kind != ValueMissing {
 		return append(dst, Splice{r.Value.Start, r.Value.End, in.apart(value, r.Value.End)})
 	}
-	var text []byte
+	from := len(in.text)
 	if r.Values > 0 {
-		text = append(text, ", "...)
+		in.text = append(in.text, ", "...)
 	}
 	if in.Source == InsertSet {
-		text = append(in.appendName(text, k.Column), " = "...)
+		in.text = append(in.appendName(in.text, k.Column), " = "...)
 	}
-	return append(dst, Splice{r.End, r.End, in.apart(append(text, value...), r.End)})
+	in.text = in.apart(append(in.text, value...), r.End)
+	return append(dst, Splice{r.End, r.End, in.textFrom(from)})
 }
 
 // apart makes text a token of its own in front of what stands at offset at: a word may

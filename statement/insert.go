@@ -37,6 +37,7 @@ type Insertion struct {
 	st     Statement // memory of decoded names
 	params int       // markers passed
 	values []InsertValue
+	text   []byte // of splices
 }
 
 // InsertColumn is a column that an INSERT names.
@@ -65,7 +66,7 @@ func (in *Insertion) ReadInserts(sql []byte, mode Mode) {
 	in.l = lexer{src: sql, mode: mode}
 	in.params = 0
 	in.st.reset(mode)
-	in.values = in.values[:0]
+	in.values, in.text = in.values[:0], in.text[:0]
 }
 
 // Read reads the INSERT or REPLACE of table t up to its rows. Tables must come in the
@@ -356,6 +357,7 @@ func (in *Insertion) tail() bool {
 // Trim gives up memory beyond a small bound.
 func (in *Insertion) Trim() {
 	in.Columns, in.Rows, in.values = trim(in.Columns, 32), trim(in.Rows, 16), trim(in.values, 16)
+	in.text = trim(in.text, 1<<10)
 	in.l.src = nil
 	in.st.Trim()
 }
