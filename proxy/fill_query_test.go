@@ -1,10 +1,12 @@
 package proxy_test
 
 import (
+	"database/sql"
 	"fmt"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+	"golang.org/x/sync/errgroup"
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
@@ -267,5 +269,71 @@ func TestKeysOfInsertSelectStandInTheirColumn(t *testing.T) {
 	exec(t, c, "INSERT INTO photos (title) SELECT title FROM src", "INSERT INTO photos SELECT title, NULL FROM src")
 	if got := value(t, c, "SELECT CONCAT(COUNT(*), ' ', COUNT(b)) FROM photos"); got != "18 0" {
 		t.Errorf("a table of that name without the column: got %s, want 18 rows as they were given", got)
+	}
+}
+
+func TestKeysOfInsertSelectAreThoseOfTheirSequenceAlone(t *testing.T) {
+	o := newOracle(t, setup{Proxy: func(opts *proxy.Options) {
+		opts.Bindings = []proxy.Binding{filledPhotos, {Table: "pair", Column: "n", Sequence: "nowhere"}, {Table: "plain", Column: "id", Sequence: "other"}}
+		opts.Unknown = proxy.UnknownRelay
+		opts.Users[0].Sequences = []string{"photos", "nowhere"}
+	}}, append(sourceTables, "CREATE TABLE plain (id BIGINT UNSIGNED, title TEXT)")...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	wantError(t, c, 4091, "INSERT INTO pair (title) SELECT title FROM src", "nowhere")
+	wantError(t, c, 1227, "INSERT INTO plain (title) SELECT title FROM src", "other")
+	wantError(t, c, 1227, "INSERT INTO plain SELECT NULL, title FROM src LIMIT 1", "other")
+	if _, err := c.PrepareContext(t.Context(), "INSERT INTO pair (title) SELECT title FROM src WHERE id = ?"); err == nil {
+		t.Error("prepared with a sequence that is not there: no error")
+	}
+	exec(t, c, "ALTER TABLE photos MODIFY title VARCHAR(100) CHARACTER SET utf8mb4 NOT NULL", "SET NAMES gbk", "INSERT INTO photos (title, parent) SELECT '\xbf\x5c', 5 FROM src", "INSERT INTO photos SELECT NULL, '\xbf\x5c\\'', 5, NULL FROM src", "SET NAMES utf8mb4")
+	if got := value(t, c, "SELECT CONCAT_WS(' ', COUNT(*), COUNT(DISTINCT title), MIN(id) > 1000, MAX(CHAR_LENGTH(title))) FROM photos WHERE parent = 5"); got != "18 2 1 2" {
+		t.Errorf("in gbk: got %s", got)
+	}
+	// Many at a time, in both ways, beside INSERTs of rows.
+	pool := o.DB(t, o.Schemas[0], nil)
+	exec(t, c, "DELETE FROM photos", "ALTER TABLE photos MODIFY id BIGINT UNSIGNED NOT NULL, DROP PRIMARY KEY, ADD KEY (id)")
+	var group errgroup.Group
+	for client := range 4 {
+		group.Go(func() error {
+			prepared, err := pool.PrepareContext(t.Context(), "INSERT INTO photos (title, parent) SELECT title, ? FROM src ORDER BY id DESC")
+			if err != nil {
+				return err
+			}
+			defer prepared.Close()
+			for i := range 12 {
+				var r sql.Result
+				batch := 1000*client + i + 1
+				switch i % 3 {
+				case 0:
+					r, err = prepared.ExecContext(t.Context(), batch)
+				case 1:
+					r, err = pool.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO photos SELECT NULL, title, %d, NULL FROM src ORDER BY id DESC", batch))
+				case 2:
+					r, err = pool.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO photos (title, parent) VALUES ('i', %d), ('a', %[1]d)", batch))
+				}
+				if err != nil {
+					return err
+				}
+				var first uint64
+				if err := pool.QueryRowContext(t.Context(), "SELECT id FROM photos WHERE parent = ? ORDER BY id LIMIT 1", batch).Scan(&first); err != nil {
+					return err
+				}
+				if id, _ := r.LastInsertId(); uint64(id) != first {
+					return fmt.Errorf("batch %d: insert id: got %d, want %d", batch, id, first)
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	const batches = "(SELECT MAX(id) - MIN(id) + 1 - COUNT(*) AS holes, SUBSTRING_INDEX(GROUP_CONCAT(title ORDER BY id), ',', 1) AS first FROM photos GROUP BY parent) b"
+	if got := value(t, c, "SELECT CONCAT_WS(' ', COUNT(*), COUNT(DISTINCT id)) FROM photos"); got != "320 320" {
+		t.Errorf("rows and numbers: got %s, want 320 of both", got)
+	}
+	if got := value(t, c, "SELECT CONCAT_WS(' ', COUNT(*), SUM(holes), SUM(first = 'i')) FROM "+batches); got != "48 0 48" {
+		t.Errorf("statements, holes in their numbers, and those whose first row has the first: got %s", got)
 	}
 }
