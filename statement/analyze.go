@@ -71,7 +71,8 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		st.bad()
 		return
 	}
-	a := analyzer{lexer: lexer{src: sql, mode: mode}, st: st}
+	var a analyzer // field by field: a literal is made elsewhere, and copied
+	a.src, a.mode, a.st = sql, mode, st
 	statements := 0
 	first := Empty
 	for a.pos < len(sql) || statements == 0 {
@@ -177,7 +178,10 @@ func (a *analyzer) statement() bool {
 	if len(a.st.levels) == 0 {
 		a.st.levels = append(a.st.levels, level{})
 	}
-	a.st.levels[0] = level{calls: int32(len(a.st.Calls)), numbers: int32(a.nextval), names: true, empty: true, top: true}
+	top := &a.st.levels[0] // field by field, too
+	*top = level{}
+	top.calls, top.numbers = int32(len(a.st.Calls)), int32(a.nextval)
+	top.names, top.empty, top.top = true, true, true
 	a.next()
 	if a.kind == tEOF {
 		return false
