@@ -158,4 +158,26 @@ func TestTicketTablesAreCutOverUnderTheirApplications(t *testing.T) {
 	if rows.Err() != nil || len(starts) != 6 || starts["ids:photos"] != starts["ids"] || starts["ids:users"] != starts["ids"] || starts["ids:albums"] != starts["ids"] {
 		t.Errorf("sequences and where they begin: got %v, %v, want tickets, photo_ids, ids, and one for each stub that begins as ids does", starts, rows.Err())
 	}
+
+	// FLUSH SEQUENCES means tables that count as well: what was in memory is a gap.
+	again, err := sql.Open("mysql", "root@tcp("+back.addr+")/keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	last := int64(0)
+	for _, flush := range []string{"DO 0", "FLUSH SEQUENCES tickets64InnoDB", "FLUSH SEQUENCES `keys`.tickets64InnoDB", "FLUSH SEQUENCES"} {
+		if _, err := again.ExecContext(t.Context(), flush); err != nil {
+			t.Fatal(err)
+		}
+		r, err := again.ExecContext(t.Context(), "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := r.LastInsertId()
+		if last != 0 && id < last+100 {
+			t.Errorf("after %s got %d, want more than the segment of %d", flush, id, last)
+		}
+		last = id
+	}
 }
