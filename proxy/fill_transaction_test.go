@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -46,5 +47,37 @@ func TestAfterSetTransactionNumbersAreGivenOnceItHasBegun(t *testing.T) {
 		exec(t, c, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
 		wantError(t, c, 1235, change, "START TRANSACTION")
 		exec(t, c, "START TRANSACTION", change, "COMMIT")
+	}
+}
+
+// Nor is what it asks a part of the transaction: rows are seen that others commit before the
+// client reads for the first time. On MySQL SHOW reads in the transaction's snapshot, so that is
+// true where nothing of the table has to be asked for.
+func TestWhatIsAskedForAnInsertTakesNoSnapshot(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	direct := o.DirectConn(t, 0, o.Schemas[0], nil)
+	exec(t, direct, "CREATE TABLE other (a INT)", "CREATE TABLE source (a INT)")
+	changes := []string{
+		"INSERT INTO photos (title) VALUES ('a')",
+		"INSERT INTO photos (title) VALUES ('a'), ('b')",
+		"INSERT INTO photos (id, title) VALUES (0, 'a')",
+		"INSERT INTO photos (id, title) VALUES (NEXTVAL('photos'), 'a')",
+	}
+	if o.Servers[0].IsMariaDB() {
+		changes = append(changes,
+			"INSERT IGNORE INTO photos (title) VALUES ('a')",
+			"INSERT INTO photos (title) SELECT a FROM source",
+			"INSERT INTO photos (id, title) SELECT NEXTVAL('photos'), a FROM source",
+			"UPDATE photos SET id = NEXTVAL('photos') LIMIT 1")
+	}
+	for i, change := range changes {
+		c := o.Conn(t, o.Schemas[0], nil)
+		exec(t, c, "START TRANSACTION", change)
+		exec(t, direct, "INSERT INTO other VALUES (1)")
+		if got := value(t, c, "SELECT COUNT(*) FROM other"); got != strconv.Itoa(i+1) {
+			t.Errorf("%s: got %s rows afterwards, want %d", change, got, i+1)
+		}
+		exec(t, c, "ROLLBACK")
 	}
 }
