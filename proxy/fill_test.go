@@ -100,6 +100,8 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 		}},
 		{"beside values that are given", []string{
 			"INSERT INTO photos (id, title) VALUES (500, 'a')", left,
+			"INSERT INTO photos (id, title) VALUES (0x300, 'hex')", left,
+			"INSERT INTO photos (id, title) VALUES (0b1100000001, 'bits')", left,
 			"INSERT INTO photos (id, title) VALUES (501, 'b'), (502, 'c')", left,
 			meet,
 			given(2, "INSERT INTO photos (id, title) VALUES (503, 'd'), (NULL, 'e'), (0, 'f')"), left, meet,

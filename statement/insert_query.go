@@ -115,7 +115,7 @@ func (in *Insertion) selectList(q *InsertSelect) bool {
 			item.value = in.literal(start, as)
 		default:
 			item.value = in.literal(start, last.end)
-			if tokens > 1 && item.value.Kind == ValueExpression && (last.kind == tWord || last.kind == tQuoted) {
+			if tokens > 1 && (item.value.Kind == ValueExpression || item.value.Kind == ValueOpaque) && (last.kind == tWord || last.kind == tQuoted) {
 				item.value = in.literal(start, before.end) // an alias, perhaps
 			}
 		}

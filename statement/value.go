@@ -21,7 +21,7 @@ const (
 	ValueText                 // a string that is no number: an error or 0, as sql_mode says
 	ValueParam                // ?
 	ValueExpression           // anything else that can be evaluated twice without harm
-	ValueOpaque               // an expression that cannot: with functions, subqueries, assignments
+	ValueOpaque               // an expression that cannot: with functions, subqueries, assignments, columns, dates, bits
 )
 
 // InsertValue is a value in a row.
@@ -85,7 +85,7 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 		default:
 			s.simple = false
 		}
-		if l.kind == tAssign || l.kw == kwSelect || l.kw == kwTable || l.kw == kwValues || l.kw == kwNext || l.kw == kwPrevious {
+		if l.kind == tAssign || l.kw == kwSelect || l.kw == kwTable || l.kw == kwValues || l.kw == kwNext || l.kw == kwPrevious || l.changesType() {
 			s.opaque = true
 		}
 		s.tokens++
@@ -98,6 +98,47 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 	v.EndParams = in.params
 	v.Kind, v.Number = s.classify(in)
 	return v, true
+}
+
+// changesType reports whether an expression with this token may be of a type that becomes
+// another number on its way through IFNULL(), where it is a string: 0x3F2 is 1010, and as a
+// string 1; DATE '2020-01-01' is 20200101, and 2020. A column may be a date.
+func (l *lexer) changesType() bool {
+	text := l.src[l.start:l.end]
+	switch l.kind {
+	case tNumber:
+		return len(text) > 1 && text[0] == '0' && classes[text[1]] != cDigit && text[1]|0x20 != 'e' && text[1] != '.'
+	case tString:
+		return text[0]|0x20 == 'x' || text[0]|0x20 == 'b'
+	case tQuoted:
+		return true
+	case tWord:
+		for _, word := range [...]string{
+			"null", "default", "true", "false", "unknown", "and", "or", "xor", "not", "is", "in", "like", "between", "div", "mod",
+			"case", "when", "then", "else", "end",
+		} {
+			if len(text) == len(word) && equalFolded(text, word) {
+				return false
+			}
+		}
+		return text[0] != '_' // a character set in front of a string
+	}
+	return false
+}
+
+// baseNumber reads 0x3F2 and 0b11, which are numbers for an integer column.
+func baseNumber(text []byte) (n uint64, ok bool) {
+	base := 16
+	switch {
+	case len(text) < 3 || text[0] != '0':
+		return 0, false
+	case text[1] == 'b':
+		base = 2
+	case text[1] != 'x':
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(text[2:]), base, 64)
+	return n, err == nil
 }
 
 // classify says what a value is.
@@ -131,12 +172,21 @@ func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
 		if text[0] == '\\' {
 			return ValueNull, 0
 		}
+		if n, ok := baseNumber(text); ok && n > 0 && s.signs == 0 {
+			return ValueNumber, n
+		}
+		if s.opaque {
+			return ValueOpaque, 0
+		}
 		return s.number(text)
 	case tString:
 		if text[0] != '\'' && text[0] != '"' || s.signs > 0 || s.opened > 0 {
 			break // N'5', x'35'
 		}
 		return TextValue(in.st.decode(*f))
+	}
+	if s.opaque {
+		return ValueOpaque, 0
 	}
 	return ValueExpression, 0
 }
