@@ -256,3 +256,34 @@ func TestAPreparedInsertHasToBePreparedAgainWhenItsTableIsBoundOtherwise(t *test
 		}
 	}
 }
+
+func TestAFilledInsertOutlivesChangesOfTheTable(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	p := o.pairOfSchemas(t, allFraming)
+	var all []*preparedPair
+	for _, text := range []string{
+		"INSERT INTO photos (title) VALUES (?)",
+		"INSERT INTO photos (id, title) VALUES (0, ?)",
+	} {
+		all = append(all, o.prepare(t, p, text))
+	}
+	for _, change := range []string{
+		"DO 0",
+		"ALTER TABLE photos ADD COLUMN m INT FIRST",
+		"ALTER TABLE photos DROP COLUMN m",
+		"ALTER TABLE photos MODIFY title VARBINARY(200) NOT NULL DEFAULT ''",
+		"ALTER TABLE photos RENAME COLUMN title TO label",
+		"ALTER TABLE photos RENAME COLUMN label TO title",
+	} {
+		p.query(change)
+		o.meets(t, p)
+		for k := range 2 {
+			for _, pp := range all {
+				o.meets(t, p)
+				pp.execute(k == 0, textArg(mysql.MYSQL_TYPE_VAR_STRING, "t"))
+				p.query(left)
+			}
+		}
+	}
+	all[0].sameRows("SELECT * FROM photos ORDER BY 1, 2")
+}
