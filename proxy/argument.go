@@ -21,6 +21,12 @@ import (
 // any sequence's name has.
 const maxArgument = 4096
 
+// maxLongArguments bounds the names of one statement that are kept so.
+const maxLongArguments = 256
+
+// tooLong is kept of the others: it is no name. Read-only.
+var tooLong = make([]byte, maxArgument)
+
 // noPlace is the place on the server of a parameter that is an argument of a call.
 const noPlace = 1<<16 - 1
 
@@ -75,6 +81,9 @@ func (p *prepared) isArgument(i int) bool { return i < len(p.place) && p.place[i
 func (p *prepared) keepArgument(i int, data []byte) {
 	if p.longArgs == nil {
 		p.longArgs = make(map[int][]byte)
+	}
+	if p.longArgs[i] == nil && len(p.longArgs) >= maxLongArguments {
+		p.longArgs[i] = tooLong
 	}
 	if room := maxArgument - len(p.longArgs[i]); len(data) > room {
 		data = data[:room]
