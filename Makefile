@@ -6,7 +6,7 @@ FUZZTIME ?= 60s
 # Packages that are tested at one time; each may run database servers.
 TESTPROCS ?= 2
 # What one package may take.
-TESTTIMEOUT ?= 20m
+TESTTIMEOUT ?= 45m
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)

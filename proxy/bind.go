@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -63,17 +64,24 @@ func (s *Server) bound() *bindings {
 }
 
 // awaitOwners waits at the first INSERT until it is known which columns own a sequence,
-// or the sequence server does not say so in time: then the configuration alone counts
-// until it does.
-func (s *Server) awaitOwners() {
+// or the sequence server does not say so in time. Until it does an INSERT is an error where
+// there are several shards, whose servers could generate the same keys. With one shard
+// the configuration alone counts then.
+func (s *Server) awaitOwners() error {
 	s.ownersAsked.Do(func() {
 		if s.opts.Sequences.Owners() != nil {
 			return
 		}
 		if _, err := s.opts.Sequences.LoadOwners(context.Background()); err != nil {
-			s.log.Warn("the columns that own sequences are not known yet; only those of [[bind]] are filled in", zap.Error(err))
+			s.ownersUnknown = fmt.Errorf("whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
+				"and INSERT and REPLACE wait for that where there are several shards: %w", err)
+			s.log.Warn("the columns that own sequences are not known yet", zap.Error(err))
 		}
 	})
+	if s.ownersUnknown == nil || !s.opts.Shards.Many() || s.opts.Sequences.Owners() != nil {
+		return nil
+	}
+	return s.ownersUnknown
 }
 
 // insertsInto is the tables that a prepared statement puts rows into, and what was bound
@@ -97,7 +105,7 @@ func (s *session) insertsOf() insertsInto {
 		}
 	}
 	if len(in.names) > 0 {
-		s.srv.awaitOwners()
+		_ = s.srv.awaitOwners() // planFilling tells the client
 		in.owners = s.srv.opts.Sequences.Owners()
 	}
 	return in

@@ -84,7 +84,7 @@ func (f *filling) texts() []statement.Splice {
 }
 
 // boundTables reports whether the text just analysed has an INSERT or REPLACE into a
-// table with a bound column, as far as the name tells.
+// table with a bound column, as far as the name tells, or that is not known yet.
 func (s *session) boundTables() bool {
 	if s.srv.opts.Shards.Default() == nil {
 		return false
@@ -96,7 +96,9 @@ func (s *session) boundTables() bool {
 			continue
 		}
 		if bound == nil {
-			s.srv.awaitOwners()
+			if s.srv.awaitOwners() != nil {
+				return true // planFilling tells the client
+			}
 			if bound = s.srv.bound(); bound == nil {
 				return false
 			}
@@ -144,7 +146,9 @@ func (s *session) boundLong(sql []byte) error {
 	if !ok || s.srv.opts.Shards.Default() == nil {
 		return nil
 	}
-	s.srv.awaitOwners()
+	if err := s.srv.awaitOwners(); err != nil {
+		return err
+	}
 	bound := s.srv.bound()
 	if bound == nil || len(bound.named(t.Name)) == 0 && ascii(t.Name) {
 		return nil
@@ -178,6 +182,9 @@ func (s *session) filled(sql []byte) error {
 // planFilling finds out what of the text just analysed has to be filled in; nil is
 // nothing. It asks the server what it has to know for that.
 func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
+	if err := s.srv.awaitOwners(); err != nil {
+		return nil, err
+	}
 	c, err := s.attach()
 	if err != nil {
 		return nil, err

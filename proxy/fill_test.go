@@ -3,7 +3,9 @@ package proxy_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
 )
@@ -206,4 +208,43 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 		"SET NAMES utf8mb4",
 		"SELECT id, HEX(title) FROM photos ORDER BY id",
 	}}}, "packets with EOF", "go-sql-driver")
+}
+
+func TestWithoutWordOfOwnersNoShardGeneratesKeys(t *testing.T) {
+	for _, shards := range []int{1, 2} {
+		numbers := mysqltest.Start(t)
+		numbers.Exec(t, "CREATE DATABASE numbers", "CREATE TABLE numbers.sequence (name VARCHAR(50) NOT NULL PRIMARY KEY, id BIGINT UNSIGNED NOT NULL DEFAULT 0) ENGINE=InnoDB")
+		if err := numbers.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		e := newEnv(t, setup{Shards: shards, Sequence: func(o *sequence.Options) {
+			o.Servers[0].Addr, o.Servers[0].User, o.Servers[0].Password, o.Servers[0].Database = numbers.Addr(), "root", "", "numbers"
+			o.AllocateTimeout = time.Second
+		}})
+		for i := range shards {
+			exec(t, e.DirectConn(t, i, e.Schemas[i], nil), "CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title TEXT)")
+		}
+		const insert = "INSERT INTO photos (title) VALUES ('sea')"
+		c := e.Conn(t, e.Schemas[0], nil)
+		if shards == 1 {
+			exec(t, c, insert)
+		} else {
+			for range 2 {
+				wantError(t, c, 1105, insert, "OWNED BY", numbers.Addr())
+			}
+			if _, err := c.PrepareContext(t.Context(), insert); err == nil {
+				t.Error("prepared without a word of what is bound")
+			}
+			if got := value(t, c, "SELECT COUNT(*) FROM photos"); got != "0" {
+				t.Errorf("got %s rows, want none", got)
+			}
+		}
+		if err := numbers.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "INSERT once the sequence server has answered", func() bool {
+			_, err := c.ExecContext(t.Context(), insert)
+			return err == nil
+		})
+	}
 }

@@ -153,16 +153,17 @@ type Options struct {
 
 // Server accepts clients and runs their sessions.
 type Server struct {
-	opts        Options
-	users       map[string]*User
-	log         *zap.Logger
-	listener    net.Listener
-	instance    uint32
-	tickets     ticketTables             // nil: there are none
-	texts       *statement.Cache         // of all sessions
-	bindings    atomic.Pointer[bindings] // nil: see bound
-	ownersAsked sync.Once
-	columns     columnCache
+	opts          Options
+	users         map[string]*User
+	log           *zap.Logger
+	listener      net.Listener
+	instance      uint32
+	tickets       ticketTables             // nil: there are none
+	texts         *statement.Cache         // of all sessions
+	bindings      atomic.Pointer[bindings] // nil: see bound
+	ownersAsked   sync.Once
+	ownersUnknown error // why the first answer did not come; set by ownersAsked
+	columns       columnCache
 
 	attributes   protocol.Attrs // of every connection to a server
 	oldPasswords bool           // some user has an old password

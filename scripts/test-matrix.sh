@@ -62,7 +62,7 @@ run() {
 		return
 	fi
 	echo "== $name"
-	if SEQPROXY_TEST_SERVER=$program "${GO:-go}" test -race -timeout "${TESTTIMEOUT:-20m}" -p "${TESTPROCS:-2}" \
+	if SEQPROXY_TEST_SERVER=$program "${GO:-go}" test -race -timeout "${TESTTIMEOUT:-45m}" -p "${TESTPROCS:-2}" \
 		"${packages[@]}" </dev/null 2>&1 | tee "$log"; then
 		report "$name" "ok, $((SECONDS - took)) s"
 	else
