@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/binary"
+	"math"
 	"strconv"
 )
 
@@ -32,6 +33,21 @@ func ParseOKStatus(payload []byte) (status Status, warnings uint16, ok bool) {
 		return 0, 0, false
 	}
 	return Status(binary.LittleEndian.Uint16(b)), binary.LittleEndian.Uint16(b[2:]), true
+}
+
+// AddWarning counts one warning more in an OK packet, in place. Of other packets, and
+// beyond the highest count, it leaves all as it is.
+func AddWarning(payload []byte) {
+	_, warnings, ok := ParseOKStatus(payload)
+	if !ok || payload[0] != headerOK || warnings == math.MaxUint16 {
+		return
+	}
+	at := 1
+	for range 2 { // affected rows, insert id
+		_, n, _ := ReadLenEncInt(payload[at:])
+		at += n
+	}
+	binary.LittleEndian.PutUint16(payload[at+2:], warnings+1) // behind the status
 }
 
 // AppendOK appends an OK packet with its header. No capability that this package

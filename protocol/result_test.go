@@ -452,3 +452,27 @@ func TestPrepareOKTellsIDAndCounts(t *testing.T) {
 		t.Errorf("got %x", b)
 	}
 }
+
+func TestAWarningIsAddedToAnOKAndToNothingElse(t *testing.T) {
+	for _, ok := range []OK{
+		{},
+		{AffectedRows: 70_000, InsertID: 1<<63 + 5, Warnings: 3, Info: "Rows matched: 9", Status: Autocommit},
+		{AffectedRows: 1, InsertID: 1001, Warnings: 65_534},
+	} {
+		got := AppendOK(nil, 1, ok)
+		AddWarning(got[HeaderSize:])
+		ok.Warnings++
+		if want := AppendOK(nil, 1, ok); !bytes.Equal(got, want) {
+			t.Errorf("got %x, want %x", got, want)
+		}
+	}
+	for _, other := range [][]byte{
+		{}, {headerOK}, {headerOK, 0, 0, 2, 0}, {headerERR, 0, 0, 2, 0, 0, 0}, {headerEOF, 0, 0, 2, 0, 0, 0}, {1, 0, 0, 2, 0, 0, 0},
+		{headerOK, 0xfe, 0, 2, 0, 0, 0}, {headerOK, 0, 0, 2, 0, 0xff, 0xff},
+	} {
+		got := bytes.Clone(other)
+		if AddWarning(got); !bytes.Equal(got, other) {
+			t.Errorf("%x became %x", other, got)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 	if err != nil {
 		return err
 	}
-	warning := s.noticed(st.Calls, served)
+	warning := s.takeNotice()
 	if warning != nil {
 		form.Warnings = 1
 	}

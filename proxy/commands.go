@@ -66,7 +66,9 @@ func (s *session) answerAlone(handle func() error) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	return s.tell(handle())
+	err := handle()
+	s.notice = nil // of an answer that could not tell it
+	return s.tell(err)
 }
 
 // tell answers the command being handled with err, unless that ends the session.

@@ -153,6 +153,7 @@ func (s *session) takeBlock(c *backend.Conn, n *counted) error {
 	if err = s.patience.over(err); err != nil {
 		return err
 	}
+	s.noteEnd(n.name)
 	n.rest = (n.count - 1) * step
 	step *= n.count
 	n.first, n.step, n.last = first, step, first+(n.size-1)*step
@@ -211,7 +212,9 @@ func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err 
 		s.release(c)
 		return err == nil, err
 	}
+	mark := len(s.out)
 	s.out = s.appendCounted(c, s.out, payload, n)
+	s.tellNotice(c, s.out[mark:], true)
 	c.Discard(size)
 	s.client.Discard(s.parsed)
 	s.parsed = 0

@@ -74,6 +74,7 @@ func (s *session) takeRun(name []byte, n uint64) (first, step uint64, err error)
 	if err != nil && !ranOut {
 		return 0, 0, err
 	}
+	s.noteEnd(name)
 	of, known := s.srv.opts.Sequences.Spelled(name)
 	switch {
 	case !known: // dropped since: nobody can ask for its last number

@@ -275,6 +275,7 @@ func (x *rowExchange) pass(b []byte) error {
 func (x *rowExchange) ended() error {
 	s, c := x.s, x.c
 	s.state.lastConn = c
+	s.tellNotice(c, nil, false)
 	s.state.lastID.answered(c.Answer.Rows)
 	if x.given { // as LAST_INSERT_ID(n) in each row would
 		s.state.lastID.given(x.last)

@@ -103,6 +103,10 @@ func (s *session) special(sql []byte) error {
 		}
 	case statement.Kill:
 		return s.kill(sql)
+	case statement.ShowWarnings:
+		if s.state.notice != nil && s.state.lastOwn == ownNothing && showsAllWarnings(sql) {
+			return s.showNotice()
+		}
 	case statement.Multi, statement.Other, statement.CreateStored:
 		if st.Kind == statement.Multi && st.Words&statement.SQLPrepare != 0 && s.state.dynamic.holdsNumbers() {
 			return notSupported("PREPARE, EXECUTE or DEALLOCATE among several statements, while a statement is prepared that has NEXTVAL: send them one by one")

@@ -54,7 +54,9 @@ func (s *session) answerInTurn(handle func() error) error {
 		return s.answerAlone(handle)
 	}
 	mark := len(s.out)
-	if err := s.tell(handle()); err != nil {
+	err := handle()
+	s.notice = nil
+	if err = s.tell(err); err != nil {
 		return err
 	}
 	answer := s.out[mark:]
@@ -144,8 +146,10 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 		for {
 			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
 			accepted += n
+			whole := !partly
 			partly = partly || n > 0
 			if ev == protocol.Done {
+				s.tellNotice(c, c.Buffered()[accepted-n:accepted], whole)
 				s.state.lastID.answered(c.Answer.Rows)
 				s.state.lastConn = c // not for commands without an answer: they leave nothing
 				break

@@ -1,11 +1,13 @@
 package proxy_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy"
 )
 
 func TestAStatementThatCrossesAMarkIsWarned(t *testing.T) {
@@ -73,4 +75,76 @@ func TestAStatementThatCrossesAMarkIsWarned(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The server's own warnings, which it counts and tells, stay beside ours.
+func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		o.Bindings = []proxy.Binding{{Table: "filled", Column: "id", Sequence: "filled"}}
+	}})
+	schema := e.Schemas[0]
+	e.Servers[0].Exec(t, "CREATE TABLE "+schema+".photos (id BIGINT UNSIGNED PRIMARY KEY, n TINYINT)",
+		"CREATE TABLE "+schema+".filled (id BIGINT UNSIGNED PRIMARY KEY, n TINYINT)")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: schema})
+	ask := func(cmd protocol.Command, arg string) (warnings uint16, rows [][]string) {
+		t.Helper()
+		w.send(packet(command(cmd, arg))) // without a ping behind it, which resets the warnings
+		answer := w.receive(protocol.ShapeResult, nil)
+		if w.answer.ErrCode != 0 {
+			t.Fatalf("%q: %v", arg, serverError(t, answer))
+		}
+		if w.answer.Rows {
+			rows = w.decode(answer)
+		}
+		return w.answer.Warnings, rows
+	}
+	warned := func(what string, got uint16, servers ...string) {
+		t.Helper()
+		if got != uint16(len(servers))+1 {
+			t.Errorf("%s: the OK counts %d warnings, want %d of the server and one of ours", what, got, len(servers))
+		}
+		for range 2 {
+			_, rows := ask(protocol.ComQuery, " show  WARNINGS ; ")
+			if len(rows) != len(servers)+1 || !strings.Contains(rows[len(rows)-1][2], "of the numbers of sequence") {
+				t.Errorf("%s: SHOW WARNINGS tells %q, want %q and one of ours", what, rows, servers)
+				continue
+			}
+			for i, code := range servers {
+				if rows[i][1] != code {
+					t.Errorf("%s: warning %d is %q, want code %s", what, i, rows[i], code)
+				}
+			}
+		}
+	}
+	ask(protocol.ComQuery, "SET sql_mode = ''")
+	for _, name := range []string{"photos", "filled"} {
+		ask(protocol.ComQuery, "CREATE SEQUENCE "+name+" MAXVALUE 100 NOCACHE START 75")
+	}
+	got, _ := ask(protocol.ComQuery, "INSERT INTO photos VALUES (NEXTVAL('photos'), 1)")
+	warned("an INSERT", got)
+	if got, _ := ask(protocol.ComQuery, "INSERT INTO photos VALUES (1, 1)"); got != 0 {
+		t.Errorf("the next INSERT: got %d warnings, want none", got)
+	}
+	if _, rows := ask(protocol.ComQuery, "SHOW WARNINGS"); len(rows) != 0 {
+		t.Errorf("after the next INSERT SHOW WARNINGS tells %q, want nothing", rows)
+	}
+	ask(protocol.ComQuery, "ALTER SEQUENCE photos RESTART WITH 90")
+	got, _ = ask(protocol.ComQuery, "INSERT INTO photos VALUES (NEXTVAL('photos'), 1000)") // 1264: out of range
+	warned("an INSERT of which the server warns, too", got, "1264")
+	got, _ = ask(protocol.ComQuery, "INSERT INTO filled (n) VALUES (1)")
+	warned("an INSERT that is filled in", got)
+
+	ask(protocol.ComQuery, "ALTER SEQUENCE photos RESTART WITH 99")
+	ask(protocol.ComQuery, "CREATE SEQUENCE counted MAXVALUE 4000 NOCACHE START 2999")
+	got, _ = ask(protocol.ComQuery, "INSERT INTO filled SELECT NEXTVAL('counted'), 1 FROM photos")
+	warned("an INSERT ... SELECT", got)
+	ask(protocol.ComQuery, "CREATE SEQUENCE each MAXVALUE 100 NOCACHE START 75")
+	ask(protocol.ComQuery, "SELECT NEXTVAL('each'), id FROM photos LIMIT 1") // its count is the server's
+	if _, rows := ask(protocol.ComQuery, "SHOW WARNINGS"); len(rows) != 1 || !strings.Contains(rows[0][2], "of sequence 'each'") {
+		t.Errorf("a SELECT with a number per row: SHOW WARNINGS tells %q, want one of ours", rows)
+	}
+
+	id := binary.LittleEndian.Uint32(w.do(protocol.ComStmtPrepare, "INSERT INTO photos VALUES (NEXTVAL('photos'), 1)")[5:])
+	got, _ = ask(protocol.ComStmtExecute, string(execution(id, nil, false)[1:]))
+	warned("an execution", got)
 }

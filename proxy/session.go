@@ -57,10 +57,11 @@ type session struct {
 	insertion *statement.Insertion // a closer look at it; nil if none was ever taken
 	// columnsCached: the columns of a table were not asked for just now.
 	columnsCached bool
-	fill          *filling // what of it is filled in; nil: nothing
-	attributes    []byte   // before the text being handled, with QueryAttributes; in the client's buffer
-	out           []byte   // answers of our own, not yet written
-	own           []byte   // scratch: a command of our making
+	fill          *filling              // what of it is filled in; nil: nothing
+	attributes    []byte                // before the text being handled, with QueryAttributes; in the client's buffer
+	out           []byte                // answers of our own, not yet written
+	notice        *protocol.ServerError // a sequence of which it has taken numbers nears its end; nil: none does
+	own           []byte                // scratch: a command of our making
 
 	// The client's buffer begins with commands that are taken into the batch,
 	// then commands that were parsed, then what was not looked at.

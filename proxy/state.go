@@ -36,6 +36,7 @@ type state struct {
 	lastConn    *backend.Conn         // that the last relayed command ran on
 	lastError   *protocol.ServerError // of ownError; of ownTableRows and ownTableAnswer the warning, if any
 	lastChanged uint64                // rows, of ownChange
+	notice      *protocol.ServerError // of ownNothing: a warning of ours beside the server's; nil: none
 
 	// version counts changes of variables; a connection knows up to which it has
 	// them all.

@@ -1,11 +1,14 @@
 package proxy
 
 import (
+	"bytes"
+	"fmt"
+	"strconv"
+
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	"seqproxy/statement"
 )
 
 // stateWarning is the SQLSTATE of a warning: SIGNAL with it leaves one, and is no error.
@@ -18,17 +21,64 @@ func newWarning(code uint16, text string) *protocol.ServerError {
 	return &protocol.ServerError{Code: code, State: stateWarning, Message: text}
 }
 
-// noticed is the warning that a sequence of which numbers were just taken nears its end.
-func (s *session) noticed(calls []statement.FuncCall, served []bool) *protocol.ServerError {
-	for i := range calls {
-		if calls[i].Func != statement.Nextval || !served[i] {
-			continue
-		}
-		if text, ok := s.srv.opts.Sequences.Notice(calls[i].Name); ok {
-			return newWarning(mysql.ER_UNKNOWN_ERROR, text)
-		}
+// noteEnd takes note of the notice that a sequence of which numbers were just taken nears
+// its end, if there is one for whoever does that.
+func (s *session) noteEnd(name []byte) {
+	if text, ok := s.srv.opts.Sequences.Notice(name); ok {
+		s.notice = newWarning(mysql.ER_UNKNOWN_ERROR, text)
 	}
+}
+
+// takeNotice returns the warning that a sequence of which numbers were just taken nears
+// its end; nil: there is none. It is given once.
+func (s *session) takeNotice() *protocol.ServerError {
+	w := s.notice
+	s.notice = nil
+	return w
+}
+
+// tellNotice tells of it beside a server's answer, of which b holds what came last: an OK
+// that is all of the answer counts it, and SHOW WARNINGS has it.
+func (s *session) tellNotice(c *backend.Conn, b []byte, whole bool) {
+	s.state.notice = nil
+	w := s.takeNotice()
+	if w == nil || c.Answer.ErrCode != 0 {
+		return
+	}
+	s.state.notice = w
+	if whole && len(b) > protocol.HeaderSize && len(b) == protocol.HeaderSize+protocol.PayloadLen(b) {
+		protocol.AddWarning(b[protocol.HeaderSize:])
+	}
+}
+
+// showNotice answers SHOW WARNINGS after a statement that the server answered and that
+// took numbers of a sequence which nears its end.
+func (s *session) showNotice() error {
+	c, notice := s.state.lastConn, s.state.notice
+	rows, err := s.ownQuery(c, "SHOW WARNINGS")
+	if err != nil {
+		return err
+	}
+	t := &protocol.Table{Columns: warningColumns}
+	for _, row := range rows {
+		code, err := strconv.ParseUint(string(row[1]), 10, 16)
+		if err != nil {
+			return fmt.Errorf("shard %s: SHOW WARNINGS has the code %q", c.Shard().Name(), row[1])
+		}
+		t.Rows = append(t.Rows, []any{string(row[0]), code, string(row[2])})
+	}
+	t.Rows = append(t.Rows, []any{"Warning", uint64(notice.Code), notice.Message})
+	if err := s.table(t, nil); err != nil {
+		return err
+	}
+	s.state.lastOwn, s.state.notice = ownNothing, notice // SHOW WARNINGS leaves them
 	return nil
+}
+
+// showsAllWarnings says whether a text is SHOW WARNINGS and nothing else.
+func showsAllWarnings(sql []byte) bool {
+	words := bytes.Fields(bytes.TrimRight(sql, "; \t\r\n"))
+	return len(words) == 2 && bytes.EqualFold(words[0], []byte("show")) && bytes.EqualFold(words[1], []byte("warnings"))
 }
 
 // warn says of the statement that was just answered that it began the warnings anew. If
