@@ -165,10 +165,10 @@ var keyRows = []keyRow{
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}REPEAT('x', 30))", want: "1406 =", given: "1406 #", filled: "1406 # or 1406 ="},
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'x'", want: "1064 ="},
 	}},
-	{"INSERT ... SELECT", []keyStep{
-		{text: "INSERT INTO t (a) SELECT CONCAT('new', a) FROM t WHERE a IN ('first', 'second')", want: "+0 +0", given: none, filled: "1235 ="},
+	{"INSERT ... SELECT", []keyStep{ // filled in it is counted off, see TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould: its first number is that of a new block
+		{text: "INSERT INTO t (a) SELECT CONCAT('new', a) FROM t WHERE a IN ('first', 'second')", want: "+0 +0", given: none, filled: none},
 		{text: "INSERT INTO t (id, a) SELECT id + 1000, CONCAT('n', a) FROM t WHERE a IN ('first', 'second') ORDER BY id", want: "+901 =", given: none, bare: "0 ="},
-		{text: "INSERT INTO t (a) SELECT a FROM t WHERE 0", want: "0 =", given: none, filled: "1235 ="},
+		{text: "INSERT INTO t (a) SELECT a FROM t WHERE 0", want: "0 =", given: none},
 	}},
 	{"LAST_INSERT_ID() inside", []keyStep{
 		{text: "SELECT LAST_INSERT_ID(42)", want: "rows 42"},
