@@ -467,8 +467,14 @@ func TestAWarningIsAddedToAnOKAndToNothingElse(t *testing.T) {
 		}
 	}
 	for _, other := range [][]byte{
-		{}, {headerOK}, {headerOK, 0, 0, 2, 0}, {headerERR, 0, 0, 2, 0, 0, 0}, {headerEOF, 0, 0, 2, 0, 0, 0}, {1, 0, 0, 2, 0, 0, 0},
-		{headerOK, 0xfe, 0, 2, 0, 0, 0}, {headerOK, 0, 0, 2, 0, 0xff, 0xff},
+		{},
+		{headerOK},
+		{headerOK, 0, 0, 2, 0},
+		{headerERR, 0, 0, 2, 0, 0, 0},
+		{headerEOF, 0, 0, 2, 0, 0, 0},
+		{1, 0, 0, 2, 0, 0, 0},
+		{headerOK, 0xfe, 0, 2, 0, 0, 0},
+		{headerOK, 0, 0, 2, 0, 0xff, 0xff},
 	} {
 		got := bytes.Clone(other)
 		if AddWarning(got); !bytes.Equal(got, other) {
