@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Usage: scripts/deps.sh [server] [client] [cc] [haproxy] [tools] [python] [php]
 #                        [perl] [ruby] [java] [node] [django] [activerecord]
-#                        [sysbench]
+#                        [sysbench] [galera]
 # Makes sure that the programs named are there: a MariaDB or MySQL server, its
 # command-line client, a C compiler (the race detector needs one) and HAProxy; and
 # what the tests with real clients run: mariadb-dump and its relatives, sysbench,
 # for each language the interpreter with its MySQL drivers, and object-relational
-# mappers (those of Node.js come by npm, from internal/clients/testdata/node).
+# mappers (those of Node.js come by npm, from internal/clients/testdata/node); and the
+# library of Galera, for clusters of the system's own MariaDB.
 #
 # What is missing is installed when this runs as root on Debian or Ubuntu, and
 # said before; otherwise the one command to type is printed and the exit status
@@ -46,6 +47,7 @@ have() {
 	ruby) quiet ruby -e 'require "mysql2"' ;;
 	django) quiet /usr/bin/python3 -c 'import django' ;;
 	activerecord) quiet ruby -e 'require "active_record"' ;;
+	galera) [ -e /usr/lib/galera/libgalera_smm.so ] || [ -e /usr/lib64/galera-4/libgalera_smm.so ] || [ -e /usr/lib64/galera/libgalera_smm.so ] ;;
 	java) [ -e /usr/share/java/mariadb-java-client.jar ] && any javac ;;
 	node) any node && any npm ;;
 	*)
@@ -76,6 +78,8 @@ package() {
 	debian:activerecord) echo ruby-activerecord ;;
 	debian:java) echo libmariadb-java default-jdk-headless ;;
 	debian:node) echo nodejs npm ;;
+	debian:galera) echo galera-4 ;;
+	fedora:galera) echo galera ;;
 	fedora:tools) echo mariadb ;;
 	fedora:python) echo python3-PyMySQL python3-mysqlclient ;;
 	fedora:php) echo php-cli php-mysqlnd ;;

@@ -26,7 +26,7 @@ export LC_ALL=C
 # are in the package of the service, which depends on half of a system).
 wanted() {
 	echo "mysql-9|MySQL 9|mysqld|mysql-server-core mysql-client-core mysql-client|"
-	echo "mariadb-11.8|MariaDB 11.8|mariadbd|mariadb-server-core mariadb-client-core mariadb-client|mariadb-server"
+	echo "mariadb-11.8|MariaDB 11.8|mariadbd|mariadb-server-core mariadb-client-core mariadb-client|mariadb-server galera-4"
 }
 
 # fields LINE: its parts between the bars into dir, name, program, packages, extra.

@@ -51,6 +51,7 @@ const (
 	nextvalSeqproxy = "seqproxy NEXTVAL('photos')"
 	nextvalMariaDB  = "direct NEXTVAL(photos_seq)"
 	nextvalUpdate   = "direct UPDATE idiom"
+	orderedSeqproxy = "seqproxy NEXTVAL, ORDER"
 	insertSeqproxy  = "seqproxy, NEXTVAL"
 	filledSeqproxy  = "seqproxy, filled in"
 	literalSeqproxy = "seqproxy, literal"
@@ -61,7 +62,7 @@ const (
 
 // counters are the numbers that each counter gave in the whole run.
 type counters struct {
-	photos, mariadb, idiom numberSet
+	photos, mariadb, idiom, ordered numberSet
 }
 
 // plan lists all workloads, those of one CPU first: they are the ones to judge by.
@@ -87,6 +88,9 @@ func plan(sessions int) []workload {
 			relayed("connect", "Connect, log in, SELECT 1, quit", 8, pinned, newConnect))
 		for _, n := range counts {
 			list = append(list, nextval(n, pinned, given))
+		}
+		for _, n := range []int{1, 64} {
+			list = append(list, ordered(n, pinned, given))
 		}
 		for _, n := range counts {
 			list = append(list, insert(n, pinned, given))
@@ -139,6 +143,19 @@ func nextval(conns int, pinned bool, given *counters) workload {
 	w.contenders = []contender{
 		{nextvalMariaDB, direct, loadNumbers(conns, text("SELECT NEXTVAL(photos_seq)"), &given.mariadb, numberFromRow)},
 		{nextvalUpdate, direct, loadNumbers(conns, text("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'idiom'"), &given.idiom, numberFromOK)},
+		{nextvalSeqproxy, seqproxy, loadNumbers(conns, text("SELECT NEXTVAL('photos')"), &given.photos, numberFromRow)},
+	}
+	return w
+}
+
+// ordered compares numbers that rise in the order of time, for which the server must be asked, with the statement that asks it
+// for each of them.
+func ordered(conns int, pinned bool, given *counters) workload {
+	w := load("ordered", "Numbers of an ORDER sequence", conns, pinned)
+	w.base = nextvalUpdate
+	w.contenders = []contender{
+		{nextvalUpdate, direct, loadNumbers(conns, text("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'idiom'"), &given.idiom, numberFromOK)},
+		{orderedSeqproxy, seqproxy, loadNumbers(conns, text("SELECT NEXTVAL('ordered')"), &given.ordered, numberFromRow)},
 		{nextvalSeqproxy, seqproxy, loadNumbers(conns, text("SELECT NEXTVAL('photos')"), &given.photos, numberFromRow)},
 	}
 	return w

@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"sync"
+
+	"seqproxy/internal/child"
 )
 
 // relayCommand is the first argument by which this program runs itself as the target "relay".
@@ -18,7 +20,7 @@ func (f *fleet) startRelay(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", relay, err)
 	}
-	addr, err := freeAddr()
+	addr, err := child.FreeAddr()
 	if err != nil {
 		return err
 	}

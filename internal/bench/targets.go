@@ -14,6 +14,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"seqproxy/internal/child"
 	"seqproxy/internal/mysqld"
 )
 
@@ -173,13 +174,10 @@ func serverArgs(flavour mysqld.Flavour) []string {
 
 // fillPasswordCache logs in once in full, after which caching_sha2_password takes the fast path.
 func (f *fleet) fillPasswordCache(ctx context.Context) error {
-	cfg := driver.NewConfig()
-	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr = benchAccount.user, benchAccount.password, "tcp", f.server.Addr()
-	connector, err := driver.NewConnector(cfg)
+	db, err := openAccount(f.server.Addr())
 	if err != nil {
 		return err
 	}
-	db := sql.OpenDB(connector)
 	return errors.Join(db.PingContext(ctx), db.Close())
 }
 
@@ -222,7 +220,7 @@ func pointInsert() string {
 }
 
 func (f *fleet) startHAProxy(ctx context.Context, threads int) error {
-	addr, err := freeAddr()
+	addr, err := child.FreeAddr()
 	if err != nil {
 		return err
 	}
@@ -251,7 +249,7 @@ listen mysql
 }
 
 func (f *fleet) startSeqproxy(ctx context.Context) error {
-	addr, err := freeAddr()
+	addr, err := child.FreeAddr()
 	if err != nil {
 		return err
 	}
@@ -259,13 +257,38 @@ func (f *fleet) startSeqproxy(ctx context.Context) error {
 	if err := os.WriteFile(path, []byte(seqproxyConfig(addr, f.server.Addr())), 0o600); err != nil {
 		return fmt.Errorf("configure seqproxy: %w", err)
 	}
-	return f.startProxy(ctx, seqproxy, addr, f.seqproxy, "-config", path)
+	if err := f.startProxy(ctx, seqproxy, addr, f.seqproxy, "-config", path); err != nil {
+		return err
+	}
+	return f.createOrdered(ctx, addr)
+}
+
+// createOrdered makes the ORDER sequence, which the server itself cannot.
+func (f *fleet) createOrdered(ctx context.Context, addr string) error {
+	db, err := openAccount(addr)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "CREATE SEQUENCE IF NOT EXISTS ordered ORDER")
+	return errors.Join(err, db.Close())
+}
+
+// openAccount opens the account's connections to an address.
+func openAccount(addr string) (*sql.DB, error) {
+	cfg := driver.NewConfig()
+	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr = benchAccount.user, benchAccount.password, "tcp", addr
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
 }
 
 // seqproxyConfig is seqproxy with its defaults, one shard and the sequence table on the same server. The keys of one
 // table are filled in.
 func seqproxyConfig(addr, backend string) string {
 	return fmt.Sprintf(`listen = %[1]q
+admin_users = [%[3]q]
 
 [[user]]
 name = %[3]q
@@ -300,7 +323,7 @@ func (f *fleet) startProxy(ctx context.Context, name, addr, path string, args ..
 	if err := p.awaitPort(ctx, addr, startTimeout); err != nil {
 		return err
 	}
-	f.targets[name] = &target{name: name, addr: addr, pid: p.cmd.Process.Pid, ended: p.ended}
+	f.targets[name] = &target{name: name, addr: addr, pid: p.PID(), ended: p.ended}
 	return nil
 }
 

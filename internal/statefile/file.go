@@ -1,0 +1,298 @@
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"go.uber.org/zap"
+)
+
+// Names in the directory.
+const (
+	fileName = "state"
+	newName  = "state.new" // on its way to become fileName
+	lockName = "lock"
+)
+
+// spare is by how much the log may be larger than it has to be before it is written anew.
+const spare = 64 << 10
+
+// ErrClosed: the file was closed.
+var ErrClosed = errors.New("the state file is closed")
+
+// File is an open state file. It is safe for concurrent use.
+type File struct {
+	dir, path string
+	lock      *os.File
+	log       *zap.Logger
+
+	mu     sync.Mutex
+	values map[string]string // guarded by mu; what is on disk
+	next   *Write            // guarded by mu; collects what the next write takes along
+	ended  bool              // guarded by mu
+
+	writing sync.Mutex // held by who writes
+	file    *os.File   // guarded by writing; nil: has to be written anew
+	size    int64      // guarded by writing; of what is good
+	needed  int64      // guarded by writing; the size right after it was last written anew
+	failing bool       // guarded by writing; that was logged
+}
+
+// Open locks the directory, which is made if only it itself is missing, and reads the file. Errors name the file and the way out.
+// If the disk is full the file is open all the same, and writes fail until there is space.
+func Open(dir string, log *zap.Logger) (*File, error) {
+	f := &File{dir: dir, path: filepath.Join(dir, fileName), log: log.With(zap.String("file", filepath.Join(dir, fileName)))}
+	if err := makeDir(dir); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.lock, err = lockDir(dir); err != nil {
+		return nil, err
+	}
+	if err := f.load(); err != nil {
+		return nil, errors.Join(err, f.lock.Close())
+	}
+	// Written anew at once: it is found out now and not in the hour of need whether that can be done.
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	if err := f.rewrite(nil); err != nil && !isFull(err) {
+		return nil, errors.Join(f.explain(err), f.lock.Close())
+	} else if err != nil {
+		f.fail(err)
+	}
+	return f, nil
+}
+
+// makeDir makes a directory that is missing.
+func makeDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	switch {
+	case err == nil:
+		if err := syncDir(filepath.Dir(dir)); err != nil {
+			return fmt.Errorf("make the state directory: %w", err)
+		}
+	case !errors.Is(err, os.ErrExist):
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	return nil
+}
+
+// load reads what an earlier process left. No file is an empty one.
+func (f *File) load() error {
+	data, err := os.ReadFile(f.path)
+	if errors.Is(err, os.ErrNotExist) {
+		f.values = make(map[string]string)
+		f.log.Info("there was no state file in the directory; it begins empty")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the state file: %w", err)
+	}
+	values, torn, err := decode(data)
+	if err != nil {
+		return fmt.Errorf("state file %s: %w; if it cannot be brought back, move it away: the proxy then starts without knowing "+
+			"which numbers it gave, which matters only if the rows of sequences went back meanwhile (CHECK SEQUENCE tells)", f.path, err)
+	}
+	if torn > 0 {
+		f.log.Warn("the end of the state file was not written completely, which a crash explains; nothing that counts is lost", zap.Int("bytes", torn))
+	}
+	f.values = values
+	return nil
+}
+
+// Get returns the value of key as it is on disk.
+func (f *File) Get(key string) (value string, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	value, ok = f.values[key]
+	return value, ok
+}
+
+// All returns a copy of all that is on disk.
+func (f *File) All() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.values)
+}
+
+// Write is what goes to the disk at one time. Several callers share it.
+type Write struct {
+	f       *File
+	records map[string]string // guarded by f.mu, until it is f.next no more
+	once    sync.Once
+	err     error
+}
+
+// Put begins to set key to value. Of two for one key the later one counts. The caller must Wait for the write.
+func (f *File) Put(key, value string) *Write {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.next == nil {
+		f.next = &Write{f: f, records: make(map[string]string)}
+	}
+	f.next.records[key] = value
+	return f.next
+}
+
+// Wait returns when all of the write is on disk, or with the reason why it is not: then nothing of it is known to be there.
+func (w *Write) Wait() error {
+	w.once.Do(func() { w.err = w.f.commit(w) })
+	return w.err
+}
+
+// Ready makes sure that the file can be written, as far as the last write tells. After one that failed it tries.
+func (f *File) Ready() error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	if f.file != nil {
+		return nil
+	}
+	if f.closed() {
+		return ErrClosed
+	}
+	return f.write(nil)
+}
+
+func (f *File) closed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended
+}
+
+// commit writes w, once nobody can add to it any more.
+func (f *File) commit(w *Write) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	f.mu.Lock()
+	if f.next == w {
+		f.next = nil
+	}
+	ended := f.ended
+	f.mu.Unlock()
+	if ended {
+		return ErrClosed
+	}
+	return f.write(w.records)
+}
+
+// write has records on disk when it returns. f.writing is held.
+func (f *File) write(records map[string]string) error {
+	line := encode(records)
+	var err error
+	switch {
+	case f.file == nil:
+		err = f.rewrite(records)
+	case f.size+int64(len(line)) > 2*f.needed+spare && f.rewrite(records) == nil:
+		// If that fails there may still be space to add a line.
+	default:
+		err = f.add(line, records)
+	}
+	if err != nil {
+		f.fail(err)
+		return f.explain(err)
+	}
+	if f.failing {
+		f.failing = false
+		f.log.Info("the state file can be written again")
+	}
+	return nil
+}
+
+// add adds a line.
+func (f *File) add(line []byte, records map[string]string) error {
+	if err := appendLine(f.file, line, f.size); err != nil {
+		// What is in the file now is not known: after a failed fsync the next one says nothing about this line.
+		_ = f.file.Truncate(f.size)
+		_ = f.file.Close()
+		f.file = nil
+		return err
+	}
+	f.size += int64(len(line))
+	f.apply(records)
+	return nil
+}
+
+// rewrite writes everything, and records, to a new file that takes the place of the old one. After an error the old one is as it was,
+// unless only its name is in doubt.
+func (f *File) rewrite(records map[string]string) error {
+	f.mu.Lock()
+	all := maps.Clone(f.values)
+	f.mu.Unlock()
+	maps.Copy(all, records)
+	data := encodeAll(all)
+	path := filepath.Join(f.dir, newName)
+	created, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = created.Write(data); err == nil {
+		err = created.Sync()
+	}
+	if err == nil {
+		err = os.Rename(path, f.path)
+	}
+	if err != nil {
+		return errors.Join(err, created.Close(), os.Remove(path))
+	}
+	if f.file != nil {
+		_ = f.file.Close()
+		f.file = nil
+	}
+	if err := syncDir(f.dir); err != nil {
+		return errors.Join(err, created.Close())
+	}
+	f.file, f.size, f.needed = created, int64(len(data)), int64(len(data))
+	f.apply(records)
+	return nil
+}
+
+func (f *File) apply(records map[string]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.Copy(f.values, records)
+}
+
+// fail logs the first of several failures.
+func (f *File) fail(err error) {
+	if f.failing {
+		return
+	}
+	f.failing = true
+	f.log.Error("the state file cannot be written, so no numbers are reserved until it can", zap.Error(err))
+}
+
+func (f *File) explain(err error) error {
+	return fmt.Errorf("state file %s cannot be written: %w", f.path, err)
+}
+
+// Close lets another process have the directory. Writes under way fail or succeed; those that come later fail.
+func (f *File) Close() error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	f.mu.Lock()
+	ended := f.ended
+	f.ended = true
+	f.mu.Unlock()
+	if ended {
+		return nil
+	}
+	var err error
+	if f.file != nil {
+		err = f.file.Close()
+		f.file = nil
+	}
+	return errors.Join(err, f.lock.Close())
+}
+
+// syncDir has the names in a directory on disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
