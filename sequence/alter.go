@@ -20,6 +20,8 @@ type Alteration struct {
 	OwnedBy   *Column // the zero Column: OWNED BY NONE
 	OwnerMax  *uint64
 	JSONSafe  *bool
+	Cover     *uint64 // 0: as configured
+	Order     *bool
 
 	// Restart makes this the next number; 0 is the sequence's START. Without Force it only raises: a number that may have
 	// been given is refused.
@@ -40,6 +42,8 @@ func (a *Alteration) apply(d *Definition) {
 	set(&d.OwnedBy, a.OwnedBy)
 	set(&d.OwnerMax, a.OwnerMax)
 	set(&d.JSONSafe, a.JSONSafe)
+	set(&d.Cover, a.Cover)
+	set(&d.Order, a.Order)
 }
 
 func set[T any](to, from *T) {
@@ -57,6 +61,9 @@ type Altered struct {
 // Alter changes a sequence. It holds for new numbers here when it returns, and at every other proxy within a second, which then
 // gives up what it has in memory against the new options: those numbers are a gap.
 //
+// Order waits until every registered proxy has confirmed that it holds no numbers any more. If one does not confirm in time, the
+// sequence is none with ORDER, and the error is a *HeldError.
+//
 // Restart with Force may go down. It freezes the sequence (nobody gets numbers of it, not even those who count in its row
 // themselves, and numbers in memory are void), waits until every proxy that is registered has confirmed that, and then lowers the
 // row. If one does not confirm in time, the sequence continues where it was and the error is a *HeldError that names the
@@ -70,28 +77,44 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	if a.Restart != nil && a.Force {
+	switch {
+	case a.Restart != nil && a.Force:
 		return s.restart(ctx, string(name), a)
+	case a.Order != nil && *a.Order:
+		return s.makeOrdered(ctx, name, a)
 	}
-	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	changed, err := s.alter(r, name, a)
 	if err != nil {
 		return Altered{}, err
 	}
+	return changed.altered(), nil
+}
+
+func (r *row) altered() Altered {
+	next, _ := r.rule().next(r.id, r.max)
+	return Altered{Next: next, Cycle: r.def.Cycle}
+}
+
+// alter changes the options of a sequence, and has this proxy obey them.
+func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, err error) {
+	c, err := s.find(r.ctx, name, s.opts.AllocateTimeout)
+	if err != nil {
+		return row{}, err
+	}
 	// What is reserved here before the change is seen would be of no use, and leave a gap behind a restart.
 	if !c.lockReserving(r.ctx) {
-		return Altered{}, r.failed(c.name, context.Cause(r.ctx))
+		return row{}, r.failed(c.name, context.Cause(r.ctx))
 	}
 	defer c.reserving.Unlock()
-	changed, err := s.server.alter(r.ctx, c.name, a)
+	changed, err = s.servers.alter(r.ctx, c.name, a)
 	if err != nil {
-		return Altered{}, r.failed(string(name), err)
+		return row{}, r.failed(string(name), err)
 	}
 	if a.Cycle != nil && *a.Cycle {
 		s.warnOfCycle(changed.name)
 	}
 	s.seeChanges(r.ctx)
-	next, _ := changed.rule().next(changed.id, changed.max)
-	return Altered{Next: next, Cycle: changed.def.Cycle}, nil
+	return changed, nil
 }
 
 // alter changes the options of a sequence, and raises its row if it is restarted.
@@ -119,8 +142,9 @@ func (v *server) alter(ctx context.Context, name string, a Alteration) (changed 
 				return err
 			}
 		}
+		err = v.saveEntry(ctx, tx, r.name, &r.entry)
 		changed = r
-		return v.saveEntry(ctx, tx, r.name, &r.entry)
+		return err
 	})
 	if hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err) {
 		return row{}, badOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
@@ -175,7 +199,7 @@ func (v *server) setID(ctx context.Context, tx *sql.Tx, r *row) error {
 	if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", r.id, r.name); err != nil {
 		return fmt.Errorf("write the row: %w", err)
 	}
-	return nil
+	return v.lowered(ctx, tx, r.name, r.id)
 }
 
 // cycle lets a sequence that has come to its end begin again at its minimum, and says how many numbers are left then.

@@ -15,6 +15,8 @@ import (
 // Where the counter is moved a segment behind it is reserved, unless the sequence has a typed CACHE n: so an import of a million rising
 // numbers moves it every thousand.
 //
+// Of several sequence servers all that can be reached are moved, and by one segment more than the number, for those that follow.
+//
 // Errors are those of Take. numbers is not kept, and may be in any order; 0 is no number.
 func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) error {
 	deadline := time.Now().Add(s.opts.AllocateTimeout)
@@ -72,7 +74,9 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n uint64) error {
 	c.mu.Lock()
 	err, top, size, generation := c.end, c.top, c.size, c.generation
-	hold := c.exact == 0 && len(c.queue) < maxQueued/2 && n < c.max
+	// Of several servers the one that would give n has to be moved, whichever the next numbers come from.
+	several := s.servers.view.Load().several()
+	hold := !several && c.exact == 0 && len(c.queue) < maxQueued/2 && n < c.max
 	floor := min(n, c.max)
 	if c.exact == 0 && !hold {
 		floor += min(size, c.max-floor)
@@ -83,11 +87,14 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 	}
 	near := hold && n-top <= size
 	if !near {
-		if err := s.server.raiseTo(ctx, c.name, floor); err != nil {
+		if err := s.servers.raiseTo(ctx, c.name, floor); err != nil {
 			return err
 		}
 		c.mu.Lock()
 		c.top = max(c.top, floor, n) // beyond the maximum there is nothing to go on with
+		if several {
+			c.passed = max(c.passed, floor, n)
+		}
 		c.mu.Unlock()
 	}
 	if !hold {
@@ -120,7 +127,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 		return nil
 	}
 	// Fewer were reserved than that, as few are left.
-	return s.server.raiseTo(ctx, c.name, floor)
+	return s.servers.raiseTo(ctx, c.name, floor)
 }
 
 // cachesOf returns the caches of c's counter, c first.
@@ -138,7 +145,7 @@ func (s *Sequences) cachesOf(c *cache) []*cache {
 
 // avoidHeld takes numbers out of what caches hold. It reports whether that is all there is to do: the highest is not above the counter.
 func (s *Sequences) avoidHeld(caches []*cache, numbers []uint64, highest uint64) bool {
-	top := uint64(0)
+	top, several := uint64(0), s.servers.view.Load().several()
 	for i, c := range caches {
 		c.mu.Lock()
 		for _, n := range numbers {
@@ -148,7 +155,11 @@ func (s *Sequences) avoidHeld(caches []*cache, numbers []uint64, highest uint64)
 				c.skipLocked(n)
 			}
 		}
-		top = max(top, c.top)
+		if several {
+			top = max(top, c.passed)
+		} else {
+			top = max(top, c.top)
+		}
 		c.mu.Unlock()
 	}
 	return highest <= top
@@ -171,13 +182,16 @@ func (c *cache) cutOneLocked(n uint64) {
 	whole := &c.cur
 	for !whole.has(n) {
 		if at++; at >= len(c.queue) {
+			if n <= c.top { // it may be one that is about to be put back
+				c.avoided++
+			}
 			return
 		}
 		whole = &c.queue[at]
 	}
 	behind := *whole
 	before := whole.upTo(n) // with n
-	behind.Take(before)
+	behind.drop(before)
 	before--
 	c.held--
 	c.skipped++
@@ -236,8 +250,42 @@ func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time
 
 // raiseTo moves a counter ahead to floor, should it be below.
 func (v *server) raiseTo(ctx context.Context, name string, floor uint64) error {
-	if _, err := v.pool().ExecContext(ctx, v.table.raise(), floor, name); err != nil {
-		return fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
+	h := v.share()
+	floor, ok := h.rest(floor)
+	if !ok {
+		return &NameError{Name: name, Err: ErrExhausted}
 	}
-	return nil
+	has, err := v.lookForOptions(ctx, v.pool())
+	if err != nil {
+		return err
+	}
+	text, args := v.table.raise(), []any{floor, name}
+	if has.versioned() { // by another plan the row may not stand there
+		text, args = text+v.table.underPlan(), append(args, h.plan)
+	}
+	for attempt := 1; ; {
+		result, err := v.pool().ExecContext(ctx, text, args...)
+		if isConflict(err) && attempt < maxAttempts && pause(ctx, jitter(firstConflict<<attempt)) {
+			attempt++
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
+		}
+		if n, err := result.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+		if has.versioned() {
+			if plan, err := v.planInForce(ctx); err != nil || plan != h.plan {
+				return errors.Join(err, errPlan)
+			}
+		}
+		// It stood above, or is frozen at the end of its column while the plan of the servers is changed: then nothing was raised.
+		if frozen, err := v.isFrozen(ctx, name); err != nil || !frozen {
+			return err
+		}
+		if !pause(ctx, jitter(frozenBackoff)) {
+			return fmt.Errorf("raise the counter of %q to %d: %w", name, floor, errPlanChanging)
+		}
+	}
 }

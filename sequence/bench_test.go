@@ -2,7 +2,13 @@ package sequence
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
 )
 
 // The benchmarks take from memory: enough numbers are reserved first, so that the server is out of the picture.
@@ -48,4 +54,84 @@ func BenchmarkTakeAlias(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// One caller of an ORDER sequence, who has the server asked for each number.
+func BenchmarkOrderedTake(b *testing.B) {
+	p := newPlace(b).withTable(b, nil)
+	s := p.open(b)
+	mustCreate(b, s, CreateOptions{Name: "photos", Order: true})
+	mustTake(b, s, "photos", 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		mustTake(b, s, "photos", 1)
+	}
+}
+
+// Many callers share the UPDATEs: per_update is how many.
+func BenchmarkOrderedTakeOf64Callers(b *testing.B) {
+	p := newPlace(b).withTable(b, nil)
+	s := p.open(b)
+	mustCreate(b, s, CreateOptions{Name: "photos", Order: true})
+	mustTake(b, s, "photos", 1)
+	before := s.Stats()
+	b.SetParallelism(64 / runtime.GOMAXPROCS(0))
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			mustTake(b, s, "photos", 1)
+		}
+	})
+	after := s.Stats()
+	b.ReportMetric(float64(after.Given-before.Given)/float64(after.Reservations-before.Reservations), "per_update")
+}
+
+// BenchmarkTakeFarAway takes 20,000 numbers a second whose server is 50 ms away, in segments that last a second. It tells how long the
+// calls took (the histogram), and how many found nothing in memory.
+func BenchmarkTakeFarAway(b *testing.B) {
+	const rate, batch = 20_000, 20
+	p := newPlace(b).withTable(b, map[string]uint64{"photos": 0})
+	link := mysqltest.NewLink(b, p.server.Addr())
+	link.Delay(25 * time.Millisecond) // each way
+	s := p.open(b, func(o *Options) { o.Servers[0].Addr, o.OutageCover = link.Addr(), time.Second })
+	mustTake(b, s, "photos", 1)
+	settled(b, s, "photos")
+	c := s.names.get([]byte("photos"))
+	c.mu.Lock()
+	c.pace.recent = rate * paceWindow.Seconds() // as after an hour at this rate
+	c.mu.Unlock()
+	for s.Stats().Held < rate {
+		mustTake(b, s, "photos", 1)
+		time.Sleep(time.Millisecond)
+	}
+	ctx, name := context.Background(), []byte("photos")
+	limits := []time.Duration{time.Microsecond, 10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, time.Hour}
+	counts := make([]int, len(limits))
+	var longest time.Duration
+	before, begin := s.Stats(), time.Now()
+	for n := 0; b.Loop(); n++ {
+		if n%batch == 0 {
+			time.Sleep(time.Until(begin.Add(time.Duration(n) * time.Second / rate)))
+		}
+		asked := time.Now()
+		if _, err := s.Take(ctx, name, 1); err != nil {
+			b.Fatal(err)
+		}
+		took := time.Since(asked)
+		longest = max(longest, took)
+		for i, limit := range limits {
+			if took < limit {
+				counts[i]++
+				break
+			}
+		}
+	}
+	after := s.Stats()
+	b.ReportMetric(float64(after.Waits-before.Waits), "waits")
+	b.ReportMetric(float64(after.Reservations-before.Reservations), "reservations")
+	b.ReportMetric(float64(longest.Microseconds()), "longest-us")
+	var text strings.Builder
+	for i, limit := range limits {
+		fmt.Fprintf(&text, "  < %v: %d", limit, counts[i])
+	}
+	b.Log(text.String())
 }

@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -30,6 +29,9 @@ type grant struct {
 	exact uint64 // the typed CACHE n, or 0 for adaptive
 	rule  rule   // which numbers may follow
 	cycle bool   // the sequence begins again at its end
+
+	order   bool   // the sequence is an ORDER sequence
+	version uint64 // of the options that say all this
 }
 
 // reserver takes numbers out of durable storage, and puts back those that were not used.
@@ -68,6 +70,7 @@ type cache struct {
 	flying bool      // a reservation is in flight; its goroutine clears this
 	first  *waiter   // callers without a number, in the order they came
 	final  *waiter
+	queued int // how many they are
 
 	// What the reservations know; guarded by mu.
 	pace     pace
@@ -80,9 +83,13 @@ type cache struct {
 	warned   int     // how many of warnAt were crossed
 	past     uint64  // numbers up to this one were given up
 	version  uint64  // of the options that are obeyed
+	order    bool    // see ordered.go; then nothing is held
+	boarded  uint64  // the last batch of an ORDER sequence
 
 	generation uint64        // moves when a reservation that is in flight is void
+	avoided    uint64        // numbers, not held, that somebody was about to use of his own
 	top        uint64        // the highest number reserved
+	passed     uint64        // where there are several servers: none of them gives a number up to this one any more, as they were moved there
 	max        uint64        // the highest number that the sequence may give
 	dry        bool          // nothing is left beyond what is held: no prefetch until somebody asks again
 	resting    bool          // the server is unfit: no prefetch until the next take
@@ -94,25 +101,13 @@ type cache struct {
 	fetches    uint64 // reservations begun while nobody waited
 }
 
-// waiter is a caller that waits for n consecutive numbers.
-type waiter struct {
-	n          uint64
-	joinTried  bool // an exact cache has tried to complete the rest that it holds
-	prev, next *waiter
-	done       bool // guarded by cache.mu: first/err are set and it is off the list
-	number     uint64
-	step       uint64
-	err        error
-	ready      chan struct{} // closed when done
-}
-
 // newCache makes the cache of a sequence whose row was read as found. It starts nothing.
 func newCache(owner *Sequences, found row) *cache {
 	c := &cache{
 		name: found.name, owner: owner, reserver: owner.reserver, reserving: new(sync.Mutex),
 		exact: found.exact, top: found.position(), max: found.max,
-		rule: found.rule(), limits: limitsOf(&found), past: found.past, version: found.version,
-		pace: pace{base: owner.opts.CacheSize, cover: owner.opts.OutageCover},
+		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order,
+		pace: pace{base: owner.opts.CacheSize, cover: owner.coverOf(&found.def)},
 	}
 	c.replan(time.Now())
 	c.low = 0 // nothing is fetched for a sequence that was only asked about
@@ -148,9 +143,15 @@ func (c *cache) takeRun(ctx context.Context, n uint64, patience time.Duration) (
 		defer c.mu.Unlock()
 		return 0, 0, c.lastErr // the reservation in flight pauses; the first take after that tries again
 	}
+	if c.order && c.queued >= maxOrderedQueue {
+		defer c.mu.Unlock()
+		return 0, 0, c.unavailableLocked(0, errCrowded)
+	}
 	w := &waiter{n: n, ready: make(chan struct{})}
 	c.pushLocked(w)
-	c.waits++
+	if !c.order {
+		c.waits++
+	}
 	if !c.flying {
 		c.flyLocked()
 	}
@@ -162,7 +163,7 @@ func (c *cache) takeRun(ctx context.Context, n uint64, patience time.Duration) (
 func (c *cache) takeLocked(n uint64) (uint64, bool) {
 	number, ok := c.cur.Take(n)
 	if !ok {
-		if len(c.queue) == 0 || !c.advanceLocked(n) {
+		if c.cur.run == 0 && len(c.queue) == 0 || !c.advanceLocked(n) {
 			return 0, false
 		}
 		number, _ = c.cur.Take(n)
@@ -173,13 +174,20 @@ func (c *cache) takeLocked(n uint64) (uint64, bool) {
 	return number, true
 }
 
-// advanceLocked makes the first queued segment with n numbers the current one. It changes nothing if there is none.
+// advanceLocked makes the first segment that can give n numbers, behind a border or in the queue, the current one. It changes nothing
+// if there is none.
 func (c *cache) advanceLocked(n uint64) bool {
+	if skip, ok := c.cur.Skip(n); ok {
+		c.skipped += skip
+		c.held -= skip
+		return true
+	}
 	for i := range c.queue {
-		if c.queue[i].Remaining() < n {
+		skip, ok := c.queue[i].Skip(n)
+		if !ok {
 			continue
 		}
-		skip := c.cur.Remaining()
+		skip += c.cur.Remaining()
 		for j := range i {
 			skip += c.queue[j].Remaining()
 		}
@@ -196,36 +204,6 @@ func (c *cache) advanceLocked(n uint64) bool {
 func (c *cache) discardLocked() {
 	c.skipped += c.held
 	c.held, c.cur, c.queue = 0, Segment{}, c.queue[:0]
-}
-
-// wait blocks until w is served, ctx is done or patience has run out.
-func (c *cache) wait(ctx context.Context, w *waiter, patience time.Duration) (first, step uint64, err error) {
-	begin := time.Now()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	var cause error
-	select {
-	case <-w.ready:
-		return w.number, w.step, w.err
-	case <-ctx.Done():
-		cause = context.Cause(ctx)
-	case <-timer.C:
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if w.done { // served at the same moment: the numbers must not be lost
-		return w.number, w.step, w.err
-	}
-	c.removeLocked(w)
-	// The waiters behind this one may be satisfied with what it could not use.
-	c.serveLocked()
-	if cause == nil {
-		if cause = c.lastErr; cause == nil {
-			cause = c.owner.whyNot()
-		}
-		return 0, 0, &UnavailableError{Sequence: c.name, Server: c.owner.serverName(), Waited: time.Since(begin), Err: cause}
-	}
-	return 0, 0, cause
 }
 
 // flyLocked starts the goroutine that reserves until nothing is wanted. The caller has checked that none is in flight.
@@ -254,7 +232,14 @@ func (c *cache) fly() {
 		c.reserving.Lock()
 		c.mu.Lock()
 		generation := c.generation
+		if c.order {
+			want, need = c.boardLocked()
+		}
 		c.mu.Unlock()
+		if want == 0 { // everybody has gone
+			c.reserving.Unlock()
+			continue
+		}
 		g, err := c.reserver.reserve(c.owner.ctx, c.name, want, need)
 		c.mu.Lock()
 		if err == nil {
@@ -289,8 +274,13 @@ func (c *cache) installLocked(g grant) {
 	if g.rule.step != 0 {
 		c.rule, c.cycle = g.rule, g.cycle
 	}
+	c.obeyOrderLocked(&g)
 	c.watchEndLocked(time.Now())
 	c.dry = false
+	if c.order {
+		c.landLocked(g.seg)
+		return
+	}
 	if c.first != nil {
 		c.first.joinTried = true
 	}
@@ -333,18 +323,6 @@ func (c *cache) trimLocked(n uint64) {
 	}
 }
 
-// serveLocked gives numbers to those who wait, first come first served, as far as they go.
-func (c *cache) serveLocked() {
-	for c.first != nil {
-		number, ok := c.takeLocked(c.first.n)
-		if !ok {
-			return
-		}
-		c.first.step = c.cur.step
-		c.finishLocked(c.first, number, nil)
-	}
-}
-
 // failLocked deals with a refused reservation and says how long to pause before the next attempt.
 func (c *cache) failLocked(err error) (pause time.Duration) {
 	if c.end != nil {
@@ -359,13 +337,14 @@ func (c *cache) failLocked(err error) (pause time.Duration) {
 			zap.String("and_to_begin_again", "ALTER SEQUENCE "+quote(c.name)+" RESTART WITH 1 FORCE"))
 		c.endLocked(err)
 		return 0
-	case errors.Is(err, ErrExhausted):
+	case errors.Is(err, ErrExhausted), errors.Is(err, ErrSeveral):
 		// Only the first in line is told: the others may want fewer.
-		if c.first != nil {
+		switch {
+		case c.first == nil:
+			c.dry = true
+		case !c.order || c.first.batch == c.boarded:
 			c.finishLocked(c.first, 0, err)
 			c.serveLocked()
-		} else {
-			c.dry = true
 		}
 		return 0
 	case errors.Is(err, ErrUnfit):
@@ -374,6 +353,8 @@ func (c *cache) failLocked(err error) (pause time.Duration) {
 			c.finishLocked(c.first, 0, err)
 		}
 		c.resting = true
+	case c.order && errors.Is(err, errLost):
+		c.strandLocked(err)
 	}
 	if c.lastErr == nil {
 		c.failedAt = time.Now()
@@ -407,90 +388,6 @@ func (c *cache) endLocked(err error) {
 	for c.first != nil {
 		c.finishLocked(c.first, 0, err)
 	}
-}
-
-// demandLocked says how many numbers to reserve now: want ideally, need at least; want 0 means none.
-func (c *cache) demandLocked(now time.Time) (want, need uint64) {
-	c.replan(now)
-	if c.exact > 0 {
-		return c.demandExactLocked()
-	}
-	switch {
-	case c.first != nil:
-		return max(c.size, c.first.n), c.first.n
-	case c.held < c.low && !c.dry && !c.resting && len(c.queue) < maxQueued:
-		return c.size, 1
-	}
-	return 0, 0
-}
-
-// demandExactLocked is the demand under a typed CACHE n: never are more than n unused numbers in memory, apart from a
-// run that somebody waits for and that is longer than n by itself.
-func (c *cache) demandExactLocked() (want, need uint64) {
-	w := c.first
-	switch {
-	case w == nil:
-		if c.held < c.low && !c.dry && !c.resting {
-			return c.exact - c.held, 1
-		}
-		return 0, 0
-	case w.n > c.exact:
-		return w.n, w.n
-	case c.held > 0 && c.held < c.exact && !w.joinTried:
-		// What is missing to n may adjoin the rest and complete the run.
-		return c.exact - c.held, 1
-	}
-	c.discardLocked()
-	return c.exact, w.n
-}
-
-// replan brings the measured rate, the size and the low-water mark up to date. mu is held, or c is not shared yet.
-func (c *cache) replan(now time.Time) {
-	c.pace.observe(now, c.given-c.measured)
-	c.measured = c.given
-	if c.exact > 0 {
-		c.size, c.low = c.exact, c.exact/2+1
-		if c.exact == 1 {
-			c.low = 0 // whoever types CACHE 1 wants numbers in the order of time: none is fetched ahead
-		}
-		return
-	}
-	left := uint64(math.MaxUint64)
-	if c.max > 0 {
-		left = (c.max - min(c.top, c.max)) / max(c.rule.step, 1)
-	}
-	c.size, c.low = c.pace.plan(left)
-}
-
-// finishLocked takes w off the list and wakes it.
-func (c *cache) finishLocked(w *waiter, number uint64, err error) {
-	c.removeLocked(w)
-	w.done, w.number, w.err = true, number, err
-	close(w.ready)
-}
-
-func (c *cache) pushLocked(w *waiter) {
-	w.prev = c.final
-	if c.final != nil {
-		c.final.next = w
-	} else {
-		c.first = w
-	}
-	c.final = w
-}
-
-func (c *cache) removeLocked(w *waiter) {
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		c.first = w.next
-	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	} else {
-		c.final = w.prev
-	}
-	w.prev, w.next = nil, nil
 }
 
 // shut ends the cache with err.

@@ -27,6 +27,7 @@ type script struct {
 	most     int // most calls at a time
 	exact    uint64
 	max      uint64
+	order    bool // it is an ORDER sequence
 	check    func(want, need uint64)
 }
 
@@ -74,7 +75,7 @@ func (s *script) reserve(ctx context.Context, name string, want, need uint64) (g
 		}
 		want = need
 	}
-	g := grant{seg: NewSegment(s.last+1, s.last+want), max: s.max, exact: s.exact}
+	g := grant{seg: NewSegment(s.last+1, s.last+want), max: s.max, exact: s.exact, order: s.order}
 	s.last += want
 	return g, nil
 }
@@ -116,7 +117,7 @@ func scripted(t *testing.T, sc *script, change ...func(*Options)) (*Sequences, *
 		t.Fatal(err)
 	}
 	s.reserver = sc
-	c, err := s.adopt("photos", row{name: "photos", id: sc.last, max: sc.max, exact: sc.exact})
+	c, err := s.adopt("photos", row{name: "photos", id: sc.last, max: sc.max, exact: sc.exact, entry: entry{def: Definition{Order: sc.order}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,8 @@ type CreateOptions struct {
 	OwnedBy     Column
 	OwnerMax    uint64
 	JSONSafe    bool
+	Cover       uint64
+	Order       bool
 	// Floor: numbers up to this one are in use already, as in the column that owns the sequence.
 	Floor uint64
 }
@@ -36,7 +38,7 @@ type CreateOptions struct {
 func (o *CreateOptions) definition() Definition {
 	d := Definition{
 		Name: o.Name, Increment: o.Increment, Min: o.Min, Max: o.Max, Start: o.Start, Cache: o.Cache, Cycle: o.Cycle,
-		Comment: o.Comment, OwnedBy: o.OwnedBy, OwnerMax: o.OwnerMax, JSONSafe: o.JSONSafe,
+		Comment: o.Comment, OwnedBy: o.OwnedBy, OwnerMax: o.OwnerMax, JSONSafe: o.JSONSafe, Cover: o.Cover, Order: o.Order,
 	}
 	return d.filled()
 }
@@ -47,10 +49,12 @@ type Created struct {
 	Replaced bool   // OrReplace was given and there was one
 	First    uint64 // the first number that it will give
 	Raised   bool   // First is above Start: a dropped or replaced sequence of that name gave the numbers below, or Floor is above
+
+	unordered bool // it is not an ORDER sequence yet, because numbers of the one before may be held somewhere
 }
 
 // Create makes a sequence. If one of that name was dropped before, it continues above the dropped one's last number, because
-// other proxies may still hold numbers of it. Errors: ErrExists, ErrBadOption, ErrExhausted (the dropped one had reached the
+// other proxies may still hold numbers of it; with Order it waits for those, as Alter does. Errors: ErrExists, ErrBadOption, ErrExhausted (the dropped one had reached the
 // maximum), ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error) {
 	if o.Name == "" || len(o.Name) > maxNameBytes {
@@ -66,7 +70,7 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	made, err := s.server.create(r.ctx, o, def)
+	made, err := s.servers.create(r.ctx, o, def)
 	if err != nil {
 		return Created{}, r.failed(o.Name, err)
 	}
@@ -78,6 +82,11 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 		c.replaced.Add(1)
 	}
 	s.seeChanges(r.ctx)
+	if made.unordered {
+		if _, err := s.makeOrdered(ctx, []byte(o.Name), Alteration{Order: &o.Order}); err != nil {
+			return Created{}, fmt.Errorf("sequence %q was created, but without ORDER: %w", o.Name, err)
+		}
+	}
 	return made, nil
 }
 
@@ -96,7 +105,7 @@ func (s *Sequences) Drop(ctx context.Context, name []byte, ifExists bool) (bool,
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	stored, err := s.server.drop(r.ctx, string(name))
+	stored, err := s.servers.drop(r.ctx, string(name))
 	if errors.Is(err, ErrUnknown) && ifExists {
 		err = nil
 	}
@@ -134,9 +143,14 @@ type request struct {
 
 // request begins a request. The caller calls stop at its end.
 func (s *Sequences) request(ctx context.Context) (r request, stop func()) {
+	return s.requestWithin(ctx, s.opts.AllocateTimeout)
+}
+
+// requestWithin is request for what may take longer.
+func (s *Sequences) requestWithin(ctx context.Context, patience time.Duration) (r request, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
-	ctx, stopTimer := context.WithTimeoutCause(ctx, s.opts.AllocateTimeout, errPatience)
+	ctx, stopTimer := context.WithTimeoutCause(ctx, patience, errPatience)
 	return request{s: s, ctx: ctx, begin: time.Now()}, func() {
 		stopTimer()
 		unhook()
@@ -147,7 +161,7 @@ func (s *Sequences) request(ctx context.Context) (r request, stop func()) {
 // failed turns the error of a request into what the caller is promised.
 func (r request) failed(name string, err error) error {
 	s := r.s
-	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, errFrozen, errThawed} {
+	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, errFrozen, errThawed} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -179,18 +193,21 @@ func (v *server) create(ctx context.Context, o CreateOptions, def Definition) (C
 	if err := def.check(v.seen.Load().max); err != nil {
 		return Created{}, err
 	}
-	if err == nil || !def.plain() {
+	if err == nil || !def.plain() || v.options().versioned() && v.options() != shapeFull {
 		if err := v.needOptions(ctx); err != nil {
 			return Created{}, err
 		}
 	}
 	var made Created
 	err = v.transact(ctx, func(tx *sql.Tx) (err error) {
-		if made, err = v.createIn(ctx, tx, o.OrReplace, o.Floor, def); err != nil {
-			return err
-		}
-		return nil
+		made, err = v.createIn(ctx, tx, o.OrReplace, o.Floor, def)
+		return err
 	})
+	return o.outcome(made, err)
+}
+
+// outcome is that of a transaction that should have made the sequence.
+func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
 	switch {
 	case hasCode(err, gomysql.ER_DUP_ENTRY):
 		// Made by somebody else between the look and the insert.
@@ -229,13 +246,16 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 		if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, def.Start-1); err != nil {
 			return made, err
 		}
+		if err := v.refuseWhileChanging(ctx, tx); err != nil {
+			return made, err
+		}
 		var err error
 		if has, err = v.lookForOptions(ctx, tx); err != nil {
 			return made, err
 		}
 		if has == shapeFull {
 			err = v.lockEntry(ctx, tx, name, &e)
-		} else if has == shapeOld {
+		} else if has != shapeNone {
 			err = v.oldTombstone(ctx, tx, name, &e)
 		}
 		if err != nil {
@@ -243,6 +263,9 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 		}
 	}
 	floor = max(floor, e.floor)
+	// Other proxies may still give numbers of the sequence before.
+	made.unordered = def.Order && (made.Replaced || e.floor > 0 || v.marks.of(name) > 0)
+	def.Order = def.Order && !made.unordered
 	// What is cached of the sequence before this one is given nowhere any more.
 	e.def, e.past, e.saved, e.frozen = def, max(e.past, floor), 0, 0
 	e.anchor = def.Start
@@ -313,7 +336,12 @@ func (v *server) transact(ctx context.Context, f func(tx *sql.Tx) error) error {
 			return conflict // what it waited for says more than that the wait ended
 		}
 		// ErrBadConn: nothing was done. The checks of the next connection say why, such as that the server is read only now.
-		if !isConflict(err) && !errors.Is(err, driver.ErrBadConn) || attempt == maxAttempts {
+		if v.isMoved(err) {
+			v.moved() // the next attempt is on the node that can be written to by then
+		} else if !isConflict(err) && !errors.Is(err, driver.ErrBadConn) {
+			return err
+		}
+		if attempt == maxAttempts {
 			return err
 		}
 		conflict = err
@@ -330,6 +358,9 @@ func (v *server) transactOnce(ctx context.Context, f func(tx *sql.Tx) error) err
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	if err := v.writable(ctx, conn); err != nil {
+		return err
+	}
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)

@@ -17,6 +17,9 @@ type layout struct {
 	nameType string // type, charset and collation of the name column, as CREATE TABLE takes them
 }
 
+// madeHere is the comment of a table that seqproxy made. In one that was there before applications may count themselves.
+const madeHere = "made by seqproxy"
+
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
 // check looks at the server and the table behind a connection whose session is set up. What could make numbers repeat is an
@@ -32,7 +35,7 @@ func (v *server) check(ctx context.Context, c rawConn) (*layout, error) {
 }
 
 func (v *server) unfit(table, finding, remedy string) error {
-	return &UnfitError{Server: v.name(), Table: table, Finding: finding, Remedy: remedy}
+	return &UnfitError{Server: v.at(), Table: table, Finding: finding, Remedy: remedy}
 }
 
 // checkServer reads the settings back, because a proxy in between may have swallowed them, and looks at those that are
@@ -47,10 +50,10 @@ func (v *server) checkServer(ctx context.Context, c rawConn) error {
 	}
 	autocommit, mode, readOnly, flush := rows[0][0], rows[0][1], rows[0][2], rows[0][3]
 	switch {
-	case autocommit != "1":
+	case autocommit != "1" && sessionEnforced:
 		return v.unfit("", "autocommit stays off although it was switched on: numbers would leave before they are committed",
 			"connect to the server itself, not through something that drops SET")
-	case !strings.Contains(mode, "STRICT_ALL_TABLES"):
+	case !strings.Contains(mode, "STRICT_ALL_TABLES") && sessionEnforced:
 		return v.unfit("", "sql_mode stays lax although it was set: a number above the column's maximum would be given again and again",
 			"connect to the server itself, not through something that drops SET")
 	case !isOff(readOnly):
@@ -67,6 +70,9 @@ func (v *server) checkServer(ctx context.Context, c rawConn) error {
 
 // readOnly is the finding about a server that is no primary, or no longer.
 func (v *server) readOnly() error {
+	if v.grouped() {
+		return fmt.Errorf("%s: %w", v.at(), errMoved) // another will be the primary
+	}
 	return v.unfit("", "it is read only", "SET GLOBAL read_only = 0, or name the primary as the sequence server")
 }
 
@@ -83,7 +89,7 @@ func (v *server) checkTable(ctx context.Context, c rawConn) error {
 	}
 	create := fmt.Sprintf(createTable, v.table.full)
 	if len(rows) == 0 && v.policy.CreateTable {
-		if err := v.createTable(ctx, c, create); err != nil {
+		if err := v.createTable(ctx, c, create+" COMMENT='"+madeHere+"'"); err != nil {
 			return err
 		}
 		if rows, err = c.query(ctx, ask); err != nil {

@@ -18,7 +18,9 @@ type Definition struct {
 	Comment   string // at most 2048 characters
 	OwnedBy   Column // the column that the numbers are keys of, if any
 	OwnerMax  uint64 // the highest number that OwnedBy holds; 0: not known
+	Order     bool   // numbers rise in the order of time over all proxies, and none is held; Cache is kept for when it is not
 	JSONSafe  bool   // programs keep the numbers in floating point, as JavaScript does: they end at 2^53-1
+	Cover     uint64 // for how many seconds the numbers in memory should last, up to a week, where Cache is adaptive; 0: as configured
 }
 
 // Column names a column.
@@ -42,6 +44,7 @@ const maxJSON = 1<<53 - 1
 const (
 	maxComment = 2048
 	maxCache   = 1_000_000_000_000 // keeps one typing error from using up a sequence
+	maxCover   = 7 * 24 * 3600
 )
 
 // filled returns d with the defaults of what is 0.
@@ -76,6 +79,8 @@ func (d *Definition) check(columnMax uint64) error {
 		return badOption("sequence %q: its comment has more than %d characters", d.Name, maxComment)
 	case d.Cache > maxCache:
 		return badOption("sequence %q: CACHE %d, want at most %d", d.Name, d.Cache, uint64(maxCache))
+	case d.Cover > maxCover:
+		return badOption("sequence %q: OUTAGE_COVER %d, want at most %d seconds, which is a week", d.Name, d.Cover, uint64(maxCover))
 	case d.Max > columnMax:
 		return conflict("MAXVALUE %d is above the maximum %d of the id column", d.Max, columnMax)
 	case d.JSONSafe && d.Max > maxJSON:

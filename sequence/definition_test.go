@@ -79,12 +79,12 @@ func FuzzRuleCountsAsNumbersDo(f *testing.F) {
 func TestServerCountsByTheRule(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
-	conn, err := s.server.conn(context.Background())
+	conn, err := s.servers.first().conn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	text := s.server.table.reserveByRule()
+	text := s.servers.first().table.reserveByRule(false)
 	ends := []uint64{0, 1, 1 << 32, 1 << 53, 1 << 62, 1<<63 - 1, 1 << 63, math.MaxUint64}
 	near := func() uint64 {
 		n := ends[rand.IntN(len(ends))]

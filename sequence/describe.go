@@ -19,7 +19,7 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (Definition, Stat
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	found, err := s.server.find(r.ctx, string(name))
+	found, err := s.servers.find(r.ctx, string(name))
 	if err != nil {
 		return Definition{}, State{}, r.failed(string(name), err)
 	}

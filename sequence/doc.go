@@ -12,6 +12,11 @@
 // version. Every process asks for the last one three times a second, obeys it (follow.go, revise.go) and says so in its entry among
 // the proxies (registry.go), which is what a restart that goes down waits for (restart.go).
 //
+// Beyond that the files go together by their names: servers.go, servers_any.go and share.go have several servers divide the numbers;
+// plan*.go are which servers there are, and how that is changed; definitions*.go keep what is defined alike on all of them. nodes.go,
+// survey.go, guard*.go and adoption.go are a server that is a group. order*.go are the sequences that rise in the order of time, state.go is what
+// outlives the process, ticket*.go are counters of other shapes.
+//
 // What a crash loses is the segment in memory (a gap); what it never makes is a duplicate, because a segment is
 // committed before its first number leaves.
 package sequence

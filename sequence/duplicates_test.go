@@ -329,7 +329,7 @@ func TestServerThatBecomesReadOnlyIsRefusedOnOpenConnections(t *testing.T) {
 	} {
 		s := p.open(t, as, steadySize(2), patience(time.Minute), func(o *Options) { o.Servers[0].MaxConns = 1 })
 		last := mustTake(t, s, name, 1)
-		if err := s.server.needOptions(t.Context()); err != nil {
+		if err := s.servers.first().needOptions(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		settled(t, s, name)

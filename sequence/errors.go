@@ -21,6 +21,8 @@ var (
 	ErrBadOption = errors.New("bad sequence option")
 	// ErrConflict: options contradict each other or the id column. It is an ErrBadOption. MariaDB's words: 4085 / HY000.
 	ErrConflict = fmt.Errorf("%w: conflicting values", ErrBadOption)
+	// ErrSeveral: it needs a single sequence server, and there are several; or larger blocks of numbers than they have.
+	ErrSeveral = errors.New("this needs a single sequence server")
 	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved there. The error is an
 	// [*UnfitError].
 	ErrUnfit = errors.New("sequence server is unfit")
@@ -59,6 +61,7 @@ type UnavailableError struct {
 	Sequence string        // empty where all sequences are meant
 	Server   string        // "10.0.0.5:3306"
 	Waited   time.Duration // how long the caller waited; 0 if it did not
+	Ordered  bool          // Sequence is an ORDER sequence, and Server its home: no other may give its numbers
 	Err      error         // the cause
 }
 
@@ -67,11 +70,18 @@ func (e *UnavailableError) Error() string {
 	if e.Sequence != "" {
 		what = fmt.Sprintf("sequence %q", e.Sequence)
 	}
+	server := fmt.Sprintf("sequence server %s is unavailable", e.Server)
+	switch {
+	case errors.Is(e.Err, errState):
+		server = "no number is left in memory"
+	case e.Ordered:
+		server = fmt.Sprintf("the home of this ORDER sequence, server %s is unavailable", e.Server)
+	}
 	waited := ""
 	if e.Waited > 0 {
 		waited = fmt.Sprintf(" (waited %v)", e.Waited.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("%s: sequence server %s is unavailable%s: %v", what, e.Server, waited, e.Err)
+	return fmt.Sprintf("%s: %s%s: %v", what, server, waited, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -84,6 +94,8 @@ type UnfitError struct {
 	Finding string
 	Remedy  string // a statement or setting that mends it
 
+	// own: it is about one sequence, and no other server can make up for it.
+	own bool
 	// momentary: it may also be that somebody changed the row in the same moment, so one finding is not enough.
 	momentary bool
 }
@@ -98,6 +110,11 @@ func (e *UnfitError) Error() string {
 
 // Unwrap returns ErrUnfit.
 func (e *UnfitError) Unwrap() error { return ErrUnfit }
+
+// needsOneServer builds an error that wraps ErrSeveral.
+func needsOneServer(format string, args ...any) error {
+	return fmt.Errorf("%s: %w, and there are several", fmt.Sprintf(format, args...), ErrSeveral)
+}
 
 // badOption builds an error that wraps ErrBadOption.
 func badOption(format string, args ...any) error {

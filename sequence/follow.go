@@ -2,16 +2,12 @@ package sequence
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 )
 
@@ -30,51 +26,20 @@ type follower struct {
 	started bool   // guarded by Sequences.mu; its goroutine runs
 	changes uint64 // guarded by Sequences.mu; rounds that brought a change
 
-	loaded bool              // guarded by work; the options were read once
-	seen   uint64            // guarded by work; the version up to which changes are obeyed
-	beaten time.Time         // guarded by work; the last heartbeat
-	told   uint64            // guarded by work; the version of the last heartbeat
 	byName map[string]Column // guarded by work; the owners that the options name
+	newest map[string]uint64 // guarded by work; the version of what is obeyed of each sequence, where several servers tell
 	owners atomic.Pointer[Owners]
 }
 
-// Owner is a column whose keys are the numbers of a sequence.
-type Owner struct {
-	Sequence string
-	Column
-}
+// following is what was heard from one sequence server, and told to it.
+type following struct {
+	loaded bool      // guarded by follower.work; the options were read once
+	seen   uint64    // guarded by follower.work; the version up to which changes are obeyed
+	beaten time.Time // guarded by follower.work; the last heartbeat
+	told   uint64    // guarded by follower.work; the version of the last heartbeat
 
-// Owners are all columns that own a sequence. They are never changed.
-type Owners struct {
-	Generation uint64 // another one if they differ
-	List       []Owner
-}
-
-// Owners returns the columns that ALTER SEQUENCE ... OWNED BY and CREATE SEQUENCE ... OWNED BY have named, as they were at most
-// a second ago; nil as long as the sequence server has not been asked. It does no I/O, and the first call has changes followed from then
-// on.
-func (s *Sequences) Owners() *Owners {
-	if !s.follow.begun.Load() {
-		s.startFollowing()
-	}
-	return s.follow.owners.Load()
-}
-
-// LoadOwners is Owners for callers that wait until the server has been asked. Errors are those of List.
-func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
-	if known := s.Owners(); known != nil {
-		return known, nil
-	}
-	if !s.begin() {
-		return nil, ErrClosed
-	}
-	defer s.tasks.Done()
-	r, stop := s.request(ctx)
-	defer stop()
-	if err := s.refresh(r.ctx); err != nil {
-		return nil, r.failed("", err)
-	}
-	return s.follow.owners.Load(), nil
+	failures int       // guarded by follower.work; since it answered
+	again    time.Time // guarded by follower.work; when it is asked again after them
 }
 
 // startFollowing has changes followed from now on.
@@ -151,18 +116,86 @@ func (s *Sequences) refresh(ctx context.Context) error {
 	f := &s.follow
 	f.work.Lock()
 	defer f.work.Unlock()
-	version, changed, err := s.server.changes(ctx, f.seen, !f.loaded)
+	w, err := s.servers.ready(ctx)
 	if err != nil {
 		return err
 	}
-	if !f.loaded || version != f.seen {
-		s.obey(version, changed)
+	if !w.several() {
+		return s.refreshFrom(ctx, w, w.members[0])
 	}
-	if f.told == f.seen && time.Since(f.beaten) < heartbeatEvery {
+	due := make([]*server, 0, len(w.members))
+	for _, v := range w.members {
+		if !time.Now().Before(v.follow.again) {
+			due = append(due, v)
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	var obeying sync.Mutex // of what they tell, one after the other
+	errs := make([]error, len(due))
+	failed := s.servers.each(ctx, due, func(ctx context.Context, i int, v *server) error {
+		var heard hearing
+		if heard, errs[i] = v.changes(ctx, v.follow.seen, !v.follow.loaded); errs[i] != nil {
+			return errs[i]
+		}
+		obeying.Lock()
+		defer obeying.Unlock()
+		errs[i] = s.heed(ctx, w, v, heard)
+		return errs[i]
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for i, v := range due {
+		if errs[i] == nil {
+			v.follow.failures = 0
+			v.takeIn()
+			continue
+		}
+		v.follow.failures++
+		v.follow.again = time.Now().Add(jitter(min(followEvery<<min(v.follow.failures, 4), followRarely)))
+		v.leaveOut(errs[i])
+	}
+	if len(failed) == len(due) {
+		return errors.Join(failed...)
+	}
+	return nil
+}
+
+// refreshFrom asks the only server.
+func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
+	heard, err := v.changes(ctx, v.follow.seen, !v.follow.loaded)
+	if err != nil {
+		return err
+	}
+	return s.heed(ctx, w, v, heard)
+}
+
+// heed obeys what a server has told, and tells it that. f.work is held.
+func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing) error {
+	own := &v.follow
+	if heard.plan != v.share().plan {
+		err := s.servers.reread(ctx, w)
+		if err == nil {
+			heard, err = v.changes(ctx, own.seen, !own.loaded)
+		}
+		if err != nil {
+			return err
+		}
+		if now := s.servers.view.Load(); now == w && heard.plan != v.share().plan {
+			return errPlan
+		}
+	}
+	if !own.loaded || heard.version != own.seen {
+		s.obey(v, heard.version, heard.changed, w.several())
+		s.fillFor(ctx, v)
+	}
+	if own.told == own.seen && time.Since(own.beaten) < heartbeatEvery {
 		return nil
 	}
 	sequences, held := s.holds()
-	listed, err := s.server.beat(ctx, f.seen, sequences, held)
+	listed, err := v.beat(ctx, own.seen, sequences, held)
 	if err != nil {
 		return err
 	}
@@ -170,90 +203,42 @@ func (s *Sequences) refresh(ctx context.Context) error {
 		s.log.Warn("somebody removed this proxy from the list of proxies; all numbers in memory are given up")
 		s.voidAll()
 	}
-	f.told, f.beaten = f.seen, time.Now()
+	own.told, own.beaten = own.seen, time.Now()
 	return nil
 }
 
-// holds counts what the heartbeat tells.
+// holds counts what the heartbeat tells, and has what is held keep up with the rates of today.
 func (s *Sequences) holds() (sequences int, held uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now()
 	for _, c := range s.caches {
+		c.keepUp(now)
 		held += c.tally().held
 	}
 	for _, c := range s.steps {
+		c.keepUp(now)
 		held += c.tally().held
 	}
 	return len(s.caches), held
 }
 
-// change is the options of a sequence, and its row unless that is gone.
-type change struct {
-	option string // the name as the options have it
-	gone   bool
-	row
-}
-
-// changes returns the version of the last change, and the options of all sequences that changed after seen, or of all.
-func (v *server) changes(ctx context.Context, seen uint64, all bool) (version uint64, changed []change, err error) {
-	conn, err := v.conn(ctx)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	has, err := v.lookForOptions(ctx, conn)
-	if err != nil || has != shapeFull {
-		return 0, nil, err
-	}
-	err = conn.QueryRowContext(ctx, "SELECT `version` FROM "+v.table.options+" WHERE `name` = ''").Scan(&version)
-	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
-		v.hasOptions.Store(false)
-		return 0, nil, nil
-	case errors.Is(err, sql.ErrNoRows):
-	case err != nil:
-		return 0, nil, fmt.Errorf("read the version of %s: %w", v.table.options, err)
-	}
-	switch {
-	case all, version < seen: // or the table was made again
-		seen = 0
-	case version == seen:
-		return version, nil, nil
-	}
-	changed, err = v.changedSince(ctx, conn, seen)
-	return version, changed, err
-}
-
-// changedSince reads the options with versions of at least since.
-func (v *server) changedSince(ctx context.Context, conn *sql.Conn, since uint64) ([]change, error) {
-	rows, err := conn.QueryContext(ctx, "SELECT o.`name`, s.`name`, CAST(s.`id` AS CHAR), "+selectEntry(shapeFull)+" FROM "+v.table.options+" AS o LEFT JOIN "+
-		v.table.full+" AS s ON s.`name` = o.`name` WHERE o.`version` >= ? AND o.`name` <> ''", since)
-	if err != nil {
-		return nil, fmt.Errorf("read changes of %s: %w", v.table.options, err)
-	}
-	defer func() { _ = rows.Close() }()
-	var all []change
-	for rows.Next() {
-		var c change
-		var name, id sql.NullString
-		if err := rows.Scan(append([]any{&c.option, &name, &id}, c.fields()...)...); err != nil {
-			return nil, fmt.Errorf("read changes of %s: %w", v.table.options, err)
-		}
-		if c.gone = !name.Valid; !c.gone {
-			c.name = name.String
-			if c.id, err = v.parseID(c.name, id); err != nil {
-				continue // whoever takes of it is told
-			}
-		}
-		v.complete(&c.row)
-		all = append(all, c)
-	}
-	return all, rows.Err()
-}
-
-// obey brings the caches and the owners in line with the changes up to version. f.work is held.
-func (s *Sequences) obey(version uint64, changed []change) {
+// obey brings the caches and the owners in line with the changes up to version that a server tells. f.work is held.
+func (s *Sequences) obey(v *server, version uint64, changed []change, several bool) {
 	f := &s.follow
+	for i := range changed {
+		if c := &changed[i]; !c.gone {
+			v.rules.set(c.name, c.rule())
+		}
+	}
+	if several {
+		changed = f.news(changed)
+	}
+	for i := range changed {
+		if !changed[i].gone {
+			s.servers.settleAt(&changed[i].row)
+		}
+	}
 	s.mu.Lock()
 	f.changes++
 	for i := range changed {
@@ -262,8 +247,7 @@ func (s *Sequences) obey(version uint64, changed []change) {
 			s.endLocked(c.option)
 			continue
 		}
-		s.server.rules.set(c.name, c.rule())
-		void := s.server.marks.enter(c.name, c.epoch)
+		void := s.servers.marks.enter(c.name, c.epoch)
 		for _, cached := range s.cachesLocked(c.name) {
 			if void {
 				cached.void()
@@ -273,44 +257,23 @@ func (s *Sequences) obey(version uint64, changed []change) {
 	}
 	s.mu.Unlock()
 	s.unknown.clear()
-	s.publishOwners(version < f.seen, changed)
-	f.loaded, f.seen = true, version
+	s.publishOwners(version < v.follow.seen && !several, changed)
+	v.follow.loaded, v.follow.seen = true, version
 }
 
-// publishOwners takes over what changed of the owners; afresh if the table was made again.
-func (s *Sequences) publishOwners(afresh bool, changed []change) {
-	f := &s.follow
-	differs := f.owners.Load() == nil
-	if f.byName == nil || afresh {
-		differs = differs || len(f.byName) > 0
-		f.byName = make(map[string]Column)
+// news are the changes that no other server has told of. One that lacks a row, as others have it, does not mean that the sequence was dropped.
+func (f *follower) news(changed []change) []change {
+	if f.newest == nil {
+		f.newest = make(map[string]uint64)
 	}
-	for i := range changed {
-		c := &changed[i]
-		name, owner := c.name, c.def.OwnedBy
-		if c.gone {
-			name, owner = c.option, Column{}
+	return slices.DeleteFunc(changed, func(c change) bool {
+		newest, known := f.newest[c.option]
+		if known && (c.version < newest || c.version == newest && c.gone) {
+			return true
 		}
-		if f.byName[name] == owner {
-			continue
-		}
-		differs = true
-		if f.byName[name] = owner; owner.IsZero() {
-			delete(f.byName, name)
-		}
-	}
-	if !differs {
-		return
-	}
-	next := &Owners{Generation: 1}
-	if old := f.owners.Load(); old != nil {
-		next.Generation = old.Generation + 1
-	}
-	for name, owner := range f.byName {
-		next.List = append(next.List, Owner{Sequence: name, Column: owner})
-	}
-	slices.SortFunc(next.List, func(a, b Owner) int { return strings.Compare(a.Sequence, b.Sequence) })
-	f.owners.Store(next)
+		f.newest[c.option] = c.version
+		return false
+	})
 }
 
 // void gives up all numbers in memory of one sequence.

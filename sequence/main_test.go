@@ -90,7 +90,12 @@ func (p place) options() Options {
 // open makes Sequences that are closed at the end of the test.
 func (p place) open(t testing.TB, change ...func(*Options)) *Sequences {
 	t.Helper()
-	o := p.options()
+	return openWith(t, p.options(), change...)
+}
+
+// openWith is open with the options of any servers.
+func openWith(t testing.TB, o Options, change ...func(*Options)) *Sequences {
+	t.Helper()
 	for _, f := range change {
 		f(&o)
 	}

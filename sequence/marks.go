@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// marks remembers the highest number ever reserved by this process, per sequence. A reservation at or below it proves that the
+// marks remembers the highest number ever reserved by this process, per sequence, and by those before it with the same state directory. A reservation at or below it proves that the
 // row went back (a restored backup, a fail-over that lost its last second) and that its numbers were given before.
 //
 // Where somebody has a sequence go back on purpose, a new epoch begins: what was reserved before is given by nobody any more, and the
@@ -16,6 +16,11 @@ type marks struct {
 	mu     sync.Mutex
 	high   map[string]uint64 // guarded by mu; by the table's spelling
 	epochs map[string]uint64 // guarded by mu; by the table's spelling, of each sequence whose row was read
+	state  *state            // where they are kept
+}
+
+func newMarks() *marks {
+	return &marks{high: make(map[string]uint64), epochs: make(map[string]uint64), state: new(state)}
 }
 
 // enter takes note of a sequence's epoch. It reports whether a new one has begun.
@@ -53,7 +58,7 @@ func (m *marks) admit(name string, epoch uint64, s Segment) (mark uint64, ok boo
 	if m.epochs[name] != epoch {
 		return 0, false
 	}
-	if mark = m.high[name]; s.Next() <= mark {
+	if mark = m.high[name]; floorEnforced && s.Next() <= mark {
 		return mark, false
 	}
 	m.high[name] = s.Last()
@@ -81,6 +86,13 @@ func (m *marks) restore(name string, was mark) {
 	if m.epochs[name] == was.epoch {
 		m.high[name] = max(m.high[name], was.high)
 	}
+}
+
+// raise has numbers up to n count as reserved.
+func (m *marks) raise(name string, n uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.high[name] = max(m.high[name], n)
 }
 
 // of returns the mark of name, 0 if there is none.

@@ -1,6 +1,9 @@
 package sequence
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -18,21 +21,40 @@ const (
 	DurabilityRelaxed = "relaxed"
 )
 
+// Whether applications count in the table themselves.
+const (
+	DirectWritersAuto = "auto"
+	DirectWritersYes  = "yes"
+	DirectWritersNo   = "no"
+)
+
 // Defaults of [Options].
 const (
 	DefaultCacheSize       = 1000
 	DefaultOutageCover     = 15 * time.Minute
 	DefaultAllocateTimeout = 3 * time.Second
 	DefaultTable           = "sequence"
+	DefaultBlock           = 10_000
 	defaultDialTimeout     = 2 * time.Second
 	defaultIOTimeout       = 5 * time.Second
 	defaultMaxConns        = 8
 )
 
+// Bounds of a plan, which keep its arithmetic within 64 bits.
+const (
+	maxMembers = 64
+	maxBlock   = 1_000_000_000_000
+)
+
 // Options says where the sequences live and how they are cached. Zero values mean the default that each field names.
 type Options struct {
-	// Servers are the sequence servers. Exactly one is supported.
+	// Servers are the sequence servers. Where there are several, and no plan is in force among them, the first plan is made of them; after
+	// that the plan counts, and this is where it is looked for.
 	Servers []ServerOptions
+	// Interleave says how the first plan of several servers divides the numbers: InterleaveBlock (also if empty) or InterleaveStep.
+	Interleave string
+	// Block is how many numbers a block of the first plan has; 0 means 10,000.
+	Block uint64
 	// CacheSize is how many numbers are reserved at once while a sequence is used little; 0 means 1000.
 	CacheSize uint64
 	// OutageCover is for how long the numbers in memory should last at the present rate; 0 means 15 minutes.
@@ -43,6 +65,14 @@ type Options struct {
 	CreateUnknown bool
 	// CreateTable allows the table to be created when it is missing.
 	CreateTable bool
+	// StateDir is a directory of this process alone, where it keeps what the next one has to know: see docs/operations.md. It is made if
+	// its parent is there. Empty: nothing is kept.
+	StateDir string
+	// OrderWithoutReplica lets ORDER sequences of a group give numbers while no majority of its nodes is seen: see order_replica.go.
+	OrderWithoutReplica bool
+	// DirectWriters says whether applications count in the table themselves, which matters when the set of sequence servers is changed: DirectWritersYes,
+	// DirectWritersNo, or DirectWritersAuto (also if empty), which is no where seqproxy made the table.
+	DirectWriters string
 	// Durability is DurabilityStrict (also if empty) or DurabilityRelaxed.
 	Durability string
 	// Logger may be nil.
@@ -51,8 +81,11 @@ type Options struct {
 
 // ServerOptions is the way to one sequence server.
 type ServerOptions struct {
-	Network  string // "tcp" (also if empty) or "unix"
-	Addr     string // "10.0.0.5:3306", or a socket's path
+	Network string // "tcp" (also if empty) or "unix"
+	Addr    string // "10.0.0.5:3306", or a socket's path; empty where there are Nodes
+	// Nodes are the addresses of a server that is a group: all that could ever become its primary, and the same in every proxy.
+	Nodes []Node
+
 	User     string
 	Password string
 	Database string // the schema that holds the table
@@ -68,14 +101,35 @@ type ServerOptions struct {
 
 // withDefaults returns a copy with the zero values filled in, or an error that wraps ErrBadOption.
 func (o Options) withDefaults() (Options, error) {
-	if len(o.Servers) != 1 {
-		return o, badOption("servers: got %d, want exactly one sequence server", len(o.Servers))
+	if len(o.Servers) == 0 || len(o.Servers) > maxMembers {
+		return o, badOption("servers: got %d, want 1 to %d sequence servers", len(o.Servers), maxMembers)
 	}
 	o.Servers = append([]ServerOptions(nil), o.Servers...)
 	for i := range o.Servers {
 		if err := o.Servers[i].setDefaults(); err != nil {
 			return o, err
 		}
+		for _, other := range o.Servers[:i] {
+			if other.Addr == o.Servers[i].Addr {
+				return o, badOption("servers: %s is named twice", other.Addr)
+			}
+		}
+		if len(o.Servers) > 1 && utf8.RuneCountInString(o.Servers[i].Table+planStartSuffix) > maxIdentifier {
+			return o, badOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
+				o.Servers[i].Table, maxIdentifier-len(planStartSuffix), planStartSuffix)
+		}
+	}
+	switch {
+	case o.Interleave == "":
+		o.Interleave = InterleaveBlock
+	case o.Interleave != InterleaveBlock && o.Interleave != InterleaveStep:
+		return o, badOption("interleave %q: want %q or %q", o.Interleave, InterleaveBlock, InterleaveStep)
+	}
+	if o.Block == 0 {
+		o.Block = DefaultBlock
+	}
+	if o.Block > maxBlock {
+		return o, badOption("block %d: want up to %d", o.Block, uint64(maxBlock))
 	}
 	if o.CacheSize == 0 {
 		o.CacheSize = DefaultCacheSize
@@ -95,6 +149,13 @@ func (o Options) withDefaults() (Options, error) {
 	case DurabilityStrict, DurabilityRelaxed:
 	default:
 		return o, badOption("durability %q: want %q or %q", o.Durability, DurabilityStrict, DurabilityRelaxed)
+	}
+	switch o.DirectWriters {
+	case "":
+		o.DirectWriters = DirectWritersAuto
+	case DirectWritersAuto, DirectWritersYes, DirectWritersNo:
+	default:
+		return o, badOption("direct writers %q: want %q, %q or %q", o.DirectWriters, DirectWritersAuto, DirectWritersYes, DirectWritersNo)
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
@@ -118,6 +179,9 @@ func (o *ServerOptions) setDefaults() error {
 	if o.MaxConns == 0 {
 		o.MaxConns = defaultMaxConns
 	}
+	if err := o.setNodes(); err != nil {
+		return err
+	}
 	switch {
 	case o.Network != "tcp" && o.Network != "unix":
 		return badOption("network %q: want \"tcp\" or \"unix\"", o.Network)
@@ -132,4 +196,34 @@ func (o *ServerOptions) setDefaults() error {
 		return badOption("dial timeout, io timeout and connection limit of %s must not be negative", o.Addr)
 	}
 	return nil
+}
+
+// setNodes checks the nodes and has the group called by all of their addresses.
+func (o *ServerOptions) setNodes() error {
+	if len(o.Nodes) == 0 {
+		return nil
+	}
+	if o.Addr != "" {
+		return badOption("sequence server %s: it has an address and nodes, want one of them", o.Addr)
+	}
+	o.Nodes = slices.Clone(o.Nodes)
+	addrs := make([]string, len(o.Nodes))
+	for i := range o.Nodes {
+		n := &o.Nodes[i]
+		n.Network = cmp.Or(n.Network, "tcp")
+		if n.Network != "tcp" && n.Network != "unix" || n.Addr == "" || slices.Contains(addrs[:i], n.Addr) {
+			return badOption("node %q (%s) of a sequence server: want different addresses, of network \"tcp\" or \"unix\"", n.Addr, n.Network)
+		}
+		addrs[i] = n.Addr
+	}
+	o.Addr = strings.Join(addrs, ",")
+	return nil
+}
+
+// nodes are the Nodes, or the one address.
+func (o *ServerOptions) nodes() []Node {
+	if len(o.Nodes) > 0 {
+		return o.Nodes
+	}
+	return []Node{{Network: o.Network, Addr: o.Addr}}
 }

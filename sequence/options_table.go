@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
@@ -15,7 +16,8 @@ import (
 // collation of the first table's, so that both compare alike.
 //
 // Its first two columns are all that its older shape has: `cache` is the typed CACHE n, 0 if adaptive, and `floor` the last number given
-// before a DROP. The row whose name is empty belongs to no sequence: its `version` is that of the last change of any.
+// before a DROP. The row whose name is empty belongs to no sequence: its `version` is that of the last change of any,
+// and its `saved` the plan that the server obeys.
 const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`floor` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`name`)) ENGINE=InnoDB"
 
@@ -38,17 +40,25 @@ var laterOptions = []string{
 	"`saved` bigint unsigned NOT NULL DEFAULT 0",  // while the sequence is frozen: the id of its row
 	"`frozen_at` datetime(6) DEFAULT NULL",        // not NULL: the sequence is frozen
 	"`version` bigint unsigned NOT NULL DEFAULT 0",
+	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0", // in seconds; 0: that of the configuration
+	"`ordered` tinyint NOT NULL DEFAULT 0",
+	"`home` char(36) CHARACTER SET ascii NOT NULL DEFAULT ''", // of an ORDER sequence: the member that gives its numbers; '': the only one
 	"KEY `version` (`version`)",
 }
 
-// shape is what is known of the options table.
-type shape int32
+// shape is what is known of the options table: a bit for each of entryColumns that it has, from the lowest on.
+type shape uint64
 
 const (
-	shapeNone shape = iota // there is none
-	shapeOld               // name, cache and floor
-	shapeFull
+	shapeNone shape = 0                        // there is none
+	shapeFull shape = 1<<len(entryColumns) - 1 // it has all of them
 )
+
+// has reports whether there is the column i of entryColumns.
+func (s shape) has(i int) bool { return s&(1<<i) != 0 }
+
+// versioned reports whether changes can be told by their version: the table is full, or but for columns that came later.
+func (s shape) versioned() bool { return s.has(versionColumn) }
 
 // entry is one row of the options table; that of a sequence without one is like noEntry.
 type entry struct {
@@ -57,6 +67,7 @@ type entry struct {
 	saved                      uint64
 	frozen                     int64 // for how many seconds the sequence has been frozen, begun ones included; 0: it is not
 	version                    uint64
+	home                       string // of an ORDER sequence: the id of the member that gives its numbers; empty: there is one member
 }
 
 func noEntry() entry {
@@ -76,8 +87,11 @@ func (e *entry) rule() rule {
 	return r
 }
 
+// entryColumn is a column of the options table, and the SQL of its value where there is none.
+type entryColumn struct{ name, absent string }
+
 // entryColumns are selected for an entry, from the options table as o.
-var entryColumns = [...]struct{ name, absent string }{
+var entryColumns = [...]entryColumn{
 	{"cache", "0"},
 	{"floor", "0"},
 	{"increment", "1"},
@@ -96,20 +110,25 @@ var entryColumns = [...]struct{ name, absent string }{
 	{"epoch", "0"},
 	{"saved", "0"},
 	{"version", "0"},
+	{"outage_cover", "0"},
+	{"ordered", "0"},
+	{"home", "''"},
 }
+
+// versionColumn is the place of `version` in entryColumns. The columns before it, and `frozen_at`, were added together with it.
+const versionColumn = 17
 
 // selectEntry lists the columns of an entry that may be missing.
 func selectEntry(has shape) string {
 	var text strings.Builder
 	for i, c := range entryColumns {
-		switch {
-		case has == shapeFull, has == shapeOld && i < 2:
+		if has.has(i) {
 			fmt.Fprintf(&text, "IFNULL(o.`%s`, %s), ", c.name, c.absent)
-		default:
+		} else {
 			text.WriteString(c.absent + ", ")
 		}
 	}
-	if has == shapeFull {
+	if has.versioned() {
 		return text.String() + "IFNULL(GREATEST(TIMESTAMPDIFF(SECOND, o.`frozen_at`, UTC_TIMESTAMP(6)), 0) + 1, 0)"
 	}
 	return text.String() + "0"
@@ -120,30 +139,33 @@ func (e *entry) fields() []any {
 	d := &e.def
 	return []any{
 		&d.Cache, &e.floor, &d.Increment, &d.Min, &d.Max, &d.Start, &d.Cycle, &d.Comment, &d.OwnedBy.Schema, &d.OwnedBy.Table,
-		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.saved, &e.version, &e.frozen,
+		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.saved, &e.version, &d.Cover, &d.Order, &e.home,
+		&e.frozen,
 	}
 }
 
 // execer is a connection or a transaction on one.
 type execer interface {
 	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
 }
+
+// options is what was last seen of the options table.
+func (v *server) options() shape { return shape(v.optionsSeen.Load()) }
 
 // lookForOptions says what options table there is. Only a full one is remembered: another proxy creates the table, or adds to it,
 // when that is first needed, and from that moment on a typed CACHE n or a tombstone must not be overlooked.
 func (v *server) lookForOptions(ctx context.Context, on execer) (shape, error) {
-	if v.hasOptions.Load() {
+	if v.options() == shapeFull {
 		return shapeFull, nil
 	}
 	// The table itself is asked: information_schema hides what the user may not see.
-	_, err := on.ExecContext(ctx, "SELECT `version` FROM "+v.table.options+" LIMIT 0")
+	has, err := v.optionsColumns(ctx, on)
 	switch {
 	case err == nil:
-		v.hasOptions.Store(true)
-		return shapeFull, nil
-	case hasCode(err, gomysql.ER_BAD_FIELD_ERROR):
-		return shapeOld, nil
+		v.optionsSeen.Store(uint64(has))
+		return has, nil
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
 		return shapeNone, nil
 	case hasCode(err, gomysql.ER_TABLEACCESS_DENIED_ERROR):
@@ -151,6 +173,38 @@ func (v *server) lookForOptions(ctx context.Context, on execer) (shape, error) {
 			fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %s.* to the user (SELECT and UPDATE are enough for one that only takes numbers)", quote(v.opts.Database)))
 	}
 	return shapeNone, fmt.Errorf("look for table %s: %w", v.table.options, err)
+}
+
+// optionsColumns says which columns the options table has.
+func (v *server) optionsColumns(ctx context.Context, on execer) (has shape, err error) {
+	rows, err := on.QueryContext(ctx, "SELECT * FROM "+v.table.options+" LIMIT 0")
+	if err != nil {
+		return shapeNone, err
+	}
+	defer func() { _ = rows.Close() }()
+	names, err := rows.Columns()
+	if err != nil {
+		return shapeNone, err
+	}
+	for i, c := range entryColumns {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, c.name) }) {
+			has |= 1 << i
+		}
+	}
+	return has, rows.Err()
+}
+
+// missing are those of laterOptions that a table of the given shape lacks.
+func (s shape) missing() []string {
+	return slices.DeleteFunc(slices.Clone(laterOptions), func(definition string) bool {
+		_, name, _ := strings.Cut(definition, "`")
+		name, _, _ = strings.Cut(name, "`")
+		i := slices.IndexFunc(entryColumns[:], func(c entryColumn) bool { return c.name == name })
+		if i < 0 || strings.HasPrefix(definition, "KEY") { // those that came with the version
+			return s.versioned()
+		}
+		return s.has(i)
+	})
 }
 
 // needOptions makes the options table, or adds what an older one lacks. It is DDL, which commits, so it comes before a transaction.
@@ -174,8 +228,8 @@ func (v *server) needOptions(ctx context.Context) error {
 			return err // or an older proxy was faster
 		}
 	}
-	if has == shapeOld {
-		_, err := conn.ExecContext(ctx, "ALTER TABLE "+v.table.options+" ADD "+strings.Join(laterOptions, ", ADD "))
+	if has != shapeFull {
+		_, err := conn.ExecContext(ctx, "ALTER TABLE "+v.table.options+" ADD "+strings.Join(has.missing(), ", ADD "))
 		switch {
 		case hasCode(err, gomysql.ER_DUP_FIELDNAME): // another proxy was faster
 		case hasCode(err, gomysql.ER_TABLEACCESS_DENIED_ERROR):
@@ -187,7 +241,7 @@ func (v *server) needOptions(ctx context.Context) error {
 			v.log.Info("added columns to the options table", zap.String("table", v.table.options))
 		}
 	}
-	v.hasOptions.Store(true)
+	v.optionsSeen.Store(uint64(shapeFull))
 	return nil
 }
 
@@ -203,6 +257,9 @@ func (v *server) lockSequence(ctx context.Context, tx *sql.Tx, name string) (row
 		return row{}, fmt.Errorf("lock the row: %w", err)
 	}
 	if r.id, err = v.parseID(r.name, id); err != nil {
+		return row{}, err
+	}
+	if err := v.refuseWhileChanging(ctx, tx); err != nil {
 		return row{}, err
 	}
 	if err := v.lockEntry(ctx, tx, r.name, &r.entry); err != nil {
@@ -231,24 +288,44 @@ const micros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 // saveEntry writes the options of a sequence under a new version, which the others see within a second. It is the last that
 // a transaction does: from here on changes of any sequence wait for its commit, so that versions are committed in their order.
 func (v *server) saveEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
-	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`) VALUES ('', "+micros+") "+
+	plan, err := v.raiseVersion(ctx, tx, e)
+	if err != nil {
+		return err
+	}
+	if plan != v.share().plan {
+		return errPlan
+	}
+	if err := v.refuseWhileChanging(ctx, tx); err != nil {
+		return err
+	}
+	return v.writeEntry(ctx, tx, name, e)
+}
+
+// raiseVersion gives e the next version, and returns the number of the plan that is written beside it.
+func (v *server) raiseVersion(ctx context.Context, tx *sql.Tx, e *entry) (plan uint64, err error) {
+	_, err = tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`) VALUES ('', "+micros+") "+
 		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, "+micros+")")
 	if err != nil {
-		return fmt.Errorf("raise the version: %w", err)
+		return 0, fmt.Errorf("raise the version: %w", err)
 	}
-	if err := tx.QueryRowContext(ctx, "SELECT `version` FROM "+v.table.options+" WHERE `name` = '' FOR UPDATE").Scan(&e.version); err != nil {
-		return fmt.Errorf("read the version: %w", err)
+	if err := tx.QueryRowContext(ctx, "SELECT `version`, `saved` FROM "+v.table.options+" WHERE `name` = '' FOR UPDATE").Scan(&e.version, &plan); err != nil {
+		return 0, fmt.Errorf("read the version: %w", err)
 	}
+	return plan, nil
+}
+
+// writeEntry writes the options of a sequence that has an entry, under the version that it has.
+func (v *server) writeEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
 	d := &e.def
 	frozen := "NULL"
 	if e.frozen > 0 {
 		frozen = "UTC_TIMESTAMP(6)"
 	}
-	_, err = tx.ExecContext(ctx, "UPDATE "+v.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
+	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
 		"`start` = ?, `cycle` = ?, `comment` = ?, `owner_schema` = ?, `owner_table` = ?, `owner_column` = ?, `owner_maximum` = ?, `json_safe` = ?, "+
-		"`anchor` = ?, `past` = ?, `epoch` = ?, `saved` = ?, `version` = ?, `frozen_at` = "+frozen+" WHERE `name` = ?",
+		"`anchor` = ?, `past` = ?, `epoch` = ?, `saved` = ?, `version` = ?, `outage_cover` = ?, `ordered` = ?, `home` = ?, `frozen_at` = "+frozen+" WHERE `name` = ?",
 		name, d.Cache, e.floor, d.Increment, d.Min, d.Max, d.Start, d.Cycle, d.Comment, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column,
-		d.OwnerMax, d.JSONSafe, e.anchor, e.past, e.epoch, e.saved, e.version, name)
+		d.OwnerMax, d.JSONSafe, e.anchor, e.past, e.epoch, e.saved, e.version, d.Cover, d.Order, e.home, name)
 	if err != nil {
 		return fmt.Errorf("write options: %w", err)
 	}

@@ -36,6 +36,7 @@ type registry struct {
 	mu     sync.Mutex  // held while the entry is made
 	tried  atomic.Bool // the entry was made, or refused: numbers may be reserved
 	listed atomic.Bool // the entry was made
+	moved  atomic.Bool // on another node of the server, which may have lost the entry
 	last   time.Time   // guarded by mu; the last attempt
 	told   bool        // guarded by mu; the refusal was logged
 }
@@ -148,13 +149,17 @@ func (v *server) beat(ctx context.Context, version uint64, sequences int, held u
 	}
 	if err == nil {
 		if n, err := result.RowsAffected(); err != nil || n == 1 {
+			g.moved.Store(false)
 			return true, err
 		}
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.listed.Store(false)
 	g.tried.Store(false)
+	g.mu.Unlock()
+	if g.moved.Swap(false) {
+		return true, v.enlist(ctx) // a fail-over lost it; a restart there since was obeyed just now
+	}
 	return false, nil
 }
 
@@ -177,7 +182,7 @@ func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	all, err := s.server.proxies(r.ctx)
+	all, err := s.servers.proxies(r.ctx)
 	if err != nil {
 		return nil, r.failed("", err)
 	}

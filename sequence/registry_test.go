@@ -54,7 +54,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	}
 	for id, want := range map[string]bool{
 		"living": true, "dead": false, "again": false, "elsewhere": true, "unknown": true, "odd": true,
-		first.server.registry.id: true, second.server.registry.id: true,
+		first.servers.first().registry.id: true, second.servers.first().registry.id: true,
 	} {
 		if left[id] != want {
 			t.Errorf("entry %s is there: %v, want %v", id, left[id], want)

@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -20,6 +19,10 @@ const (
 
 // reserve implements [reserver] on the table.
 func (v *server) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
+	if err := v.marks.state.ready(); err != nil {
+		v.counters.errors.Add(1)
+		return grant{}, err
+	}
 	if err := v.enlist(ctx); err != nil {
 		return grant{}, err
 	}
@@ -33,14 +36,18 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			mark, ok := v.marks.admit(name, epoch, g.seg)
 			switch {
 			case ok || g.cycle && mark != 0:
+				if err = v.marks.keep(name); err != nil {
+					v.takeBack(ctx, name, epoch, g.seg)
+					break
+				}
 				v.counters.reservations.Add(1)
-				v.counters.reserved.Add(n)
+				v.counters.reserved.Add(g.seg.Remaining())
 				return g, nil
 			case mark == 0:
 				v.counters.lost.Add(n)
 				again, err = true, errVoid
 			default:
-				if err = v.raise(ctx, name, mark, g.seg); err == nil {
+				if err = v.lift(ctx, name, mark, g.seg); err == nil {
 					again, err = true, fmt.Errorf("the row keeps going back below %d", mark)
 				}
 			}
@@ -62,6 +69,10 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			again = !hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT)
 		case isMomentary(err):
 			again = true
+		case errors.Is(err, errNotHolder), errors.Is(err, errNoWindow), v.isMoved(err):
+			if n, err = v.admit(ctx, name, n, want, need, err); err == nil {
+				again, err = true, errNotHolder
+			}
 		}
 		if !again || attempt == maxAttempts {
 			if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted) {
@@ -81,6 +92,8 @@ var (
 	errNoRoom      = errors.New("so many numbers are not left")
 	errVoid        = errors.New("the sequence was restarted meanwhile")
 	errFrozen      = errors.New("the sequence is frozen for a restart")
+	errLost        = errors.New("connection lost in a reservation, its numbers are never used")
+	errPlan        = errors.New("the plan of the sequence servers was changed meanwhile")
 )
 
 // reserveOnce runs the one statement that takes n numbers, and then makes sure that it did what it said.
@@ -91,28 +104,24 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 	}
 	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
 
-	rule := v.rules.of(name)
-	text, args := v.table.reserve(), []any{n, name}
-	var bound uint64
-	if rule.step != 1 || rule.max != 0 {
-		highest := v.seen.Load().max
-		if rule.max != 0 {
-			highest = min(highest, rule.max)
-		}
-		var ok bool
-		if bound, ok = rule.room(n, highest); !ok {
-			return g, errNoRoom
-		}
-		text, args = v.table.reserveByRule(), rule.arguments(name, n, bound)
-	}
-	width := (n - 1) * rule.step
-	result, err := conn.ExecContext(ctx, text, args...)
+	rule, h := v.rules.of(name), v.share()
+	upTo, err := v.limit(ctx, conn, name)
 	if err != nil {
-		if isUnknownOutcome(err) {
-			v.counters.lost.Add(n)
-			return g, fmt.Errorf("connection lost in a reservation, its numbers are never used: %w", err)
-		}
 		return g, err
+	}
+	t, err := v.taking(name, n, rule, h, upTo)
+	if err != nil {
+		return g, err
+	}
+	if known, ok := v.ordered.of(name); ok {
+		return v.reserveAtOnce(ctx, conn, name, n, t, rule, h, known)
+	}
+	result, err := conn.ExecContext(ctx, t.text, t.args...)
+	if err != nil {
+		if g, ok := v.believed(name, n); ok && isUnknownOutcome(err) {
+			return g, nil
+		}
+		return g, v.failedToTake(err, h.whole(n))
 	}
 	affected, err := result.RowsAffected()
 	if err != nil {
@@ -123,101 +132,129 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 		return g, err
 	}
 	if affected != 1 {
-		return g, v.notOneRow(ctx, conn, name, affected, rule, bound)
+		return g, v.notOneRow(ctx, conn, name, affected, rule, h, t.bound, upTo)
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
-	last, stored, err := v.verify(ctx, conn, name, uint64(told), width+1, rule)
+	last, stored, err := v.verify(ctx, conn, name, uint64(told), t.width, rule, h)
+	return v.granted(ctx, conn, name, n, t, rule, h, last, stored, err)
+}
+
+// failedToTake is the error of a statement that should have taken so many numbers.
+func (v *server) failedToTake(err error, n uint64) error {
+	if !isUnknownOutcome(err) {
+		return err
+	}
+	v.counters.lost.Add(n)
+	return fmt.Errorf("%w: %w", errLost, err)
+}
+
+// granted is the outcome of a reservation that was verified with err.
+func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uint64, t take, rule rule, h share, last uint64, stored row, err error) (g grant, _ error) {
 	if errors.Is(err, errRuleChanged) {
-		return grant{seg: steppedSegment(last-width, rule.step, n)}, err
+		return grant{seg: t.numbers(last)}, err
+	}
+	if errors.Is(err, errPlan) && !h.shared() && rule.step == 1 {
+		// That row counts by another plan now, by which it may not stay between the numbers of two members.
+		_, _ = conn.ExecContext(ctx, v.table.giveBack(false), last-n, name, last)
 	}
 	if err != nil {
-		v.counters.lost.Add(n)
+		v.counters.lost.Add(h.whole(n))
 		return g, err
 	}
-	return grant{seg: steppedSegment(last-width, rule.step, n), max: stored.max, exact: stored.exact, rule: stored.rule(), cycle: stored.def.Cycle}, nil
-}
-
-// doubt is a finding about a row that somebody may just have changed, or dropped and made again.
-func (v *server) doubt(finding, remedy string) error {
-	return &UnfitError{Server: v.name(), Table: v.table.full, Finding: finding, Remedy: remedy, momentary: true}
-}
-
-// verify makes sure that a reservation was stored as such, without a warning, and returns its last number. told is the insert id of
-// the OK packet: the last number too, except that a server puts 0 there when the table has a trigger, while the function knows. width
-// is from before the first number to the last. With errRuleChanged the numbers were reserved, but are none that the sequence may give.
-func (v *server) verify(ctx context.Context, conn *sql.Conn, name string, told, width uint64, used rule) (last uint64, stored row, err error) {
-	var warnings int
-	var readOnly string
-	err = conn.QueryRowContext(ctx, "SELECT @@warning_count, LAST_INSERT_ID(), @@global.read_only").Scan(&warnings, &last, &readOnly)
-	if err != nil {
-		return 0, row{}, fmt.Errorf("read warnings: %w", err)
+	g = grant{seg: t.numbers(last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order, version: stored.version}
+	if first := g.seg.Next(); h.shared() && (first <= t.floor || !h.owns(first) || !h.owns(last)) {
+		v.counters.lost.Add(h.whole(n))
+		return g, v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", name, first, last), "look for triggers on the table")
 	}
-	if !isOff(readOnly) {
-		// An account with SUPER writes there all the same, while another server may be the primary by now.
-		return 0, row{}, v.readOnly()
-	}
-	if stored, err = v.readRow(ctx, conn, name); err != nil {
-		return 0, row{}, fmt.Errorf("read back: %w", err)
-	}
-	v.learnAs(name, &stored)
-	if last > stored.max {
-		// The column may have been widened since this connection was made.
-		if _, err = v.checkAgain(ctx, conn); err != nil {
-			return 0, row{}, err
+	if stored.def.Order && t.upTo.guarded {
+		if err := v.stillHolds(ctx); err != nil {
+			v.counters.lost.Add(h.whole(n))
+			return grant{}, err
 		}
-		v.complete(&stored)
+	}
+	if t.upTo.guarded {
+		v.openAhead(ctx, name, last, n)
+	}
+	return g, nil
+}
+
+// take is a statement that takes numbers.
+type take struct {
+	text    string
+	args    []any
+	bound   uint64 // the id must be below it; 0: it does not matter
+	floor   uint64 // no number is at or below it
+	width   uint64 // from before the first number to the last
+	upTo    limit
+	numbers func(last uint64) Segment // those that end at last
+}
+
+// taking is the statement that takes n numbers of a sequence, up to a limit.
+func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (t take, err error) {
+	t.upTo = upTo
+	highest, full := v.seen.Load().max, errNoRoom
+	if rule.max != 0 {
+		highest = min(highest, rule.max)
+	}
+	if upTo.guarded && upTo.ceiling < highest {
+		highest, full = upTo.ceiling, errNoWindow
+	}
+	planned := h.plan != 0 && planEnforced
+	ok := true
+	if h.shared() && floorEnforced {
+		t.floor = v.marks.of(name)
 	}
 	switch {
-	case stored.frozen > 0:
-		return 0, row{}, errFrozen
-	case !used.same(stored.rule()) && last >= width && (told == 0 || told == last):
-		return last, row{}, errRuleChanged // the next attempt goes by the new one, which readRow has learnt
-
-	case told != 0 && told != last:
-		return 0, row{}, v.doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", name, told, last),
-			"connect to the server itself, not through something that spreads statements over connections")
-	case warnings != 0:
-		return 0, row{}, v.doubt(fmt.Sprintf("reserving numbers of %q gave %d warning(s): the row may not hold what was asked for", name, warnings),
-			"look at triggers and column types of the table, then try the UPDATE by hand and SHOW WARNINGS")
-	case last < width || last > stored.max || stored.id < last && !stored.def.Cycle:
-		return 0, row{}, v.doubt(fmt.Sprintf("sequence %q: asked for numbers up to %d, the row holds %d", name, last, stored.id),
-			"look for triggers on the table, and for rows whose id is negative")
-	}
-	return last, stored, nil
-}
-
-// checkAgain repeats the checks of a connection and returns the highest number of the id column.
-func (v *server) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error) {
-	err := conn.Raw(func(raw any) error {
-		found, err := v.check(ctx, rawConn{raw.(driver.Conn)})
-		if err == nil {
-			v.seen.Store(found)
+	case h.shared() && rule.step != 1:
+		return t, needsOneServer("sequence %q: INCREMENT BY %d", name, rule.step)
+	case h.inBlocks():
+		t.bound, ok = h.bound(t.floor, n, highest)
+		t.bound++ // an id at the end of 64 bits never has room
+		t.text, t.args = v.table.reserveInBlocks(h, t.floor, n), []any{name, t.bound}
+		t.numbers = func(last uint64) Segment { return h.segment(last, n) }
+		if t.width = n; n > h.block {
+			t.width = h.block * ((h.blocks(n)-1)*h.count + 1)
 		}
-		return err
-	})
-	return v.seen.Load().max, err
+	case h.inSteps():
+		rule = h.rule(rule, t.floor)
+		t.bound, ok = rule.room(n, highest)
+		t.text, t.args = v.table.reserveInSteps(), append(rule.arguments(name, n, t.bound), h.count, h.residue())
+	case rule.step != 1 || rule.max != 0 || upTo.guarded:
+		t.bound, ok = rule.room(n, highest)
+		t.text, t.args = v.table.reserveByRule(planned), rule.arguments(name, n, t.bound)
+	default:
+		t.text, t.args = v.table.reserve(planned), []any{n, name}
+	}
+	if !ok {
+		return t, full
+	}
+	if planned {
+		t.args = append([]any{h.plan, h.id}, t.args...)
+	}
+	if upTo.guarded {
+		_, id, _ := v.table.taking(planned)
+		t.text, t.args = t.text+v.guardCondition(id), append(t.args, name, highest)
+	}
+	if t.numbers == nil {
+		t.width = (n-1)*rule.step + 1
+		t.numbers = func(last uint64) Segment {
+			seg := steppedSegment(last-(n-1)*rule.step, rule.step, n)
+			seg.plan = h.plan
+			return seg
+		}
+	}
+	return t, nil
 }
 
-// notOneRow explains why a reservation changed no row, or several. bound is what the id had to be below, 0 if it did not matter.
-func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, affected int64, used rule, bound uint64) error {
-	if affected > 1 {
-		return v.unfit(v.table.full, fmt.Sprintf("%d rows are named %q", affected, name), "ALTER TABLE "+v.table.full+" ADD PRIMARY KEY (`name`)")
+// left is how many numbers this server has of a sequence, up to highest.
+func (v *server) left(name string, stored *row, highest uint64) uint64 {
+	switch h := v.share(); {
+	case h.inBlocks():
+		return h.left(max(stored.id, v.marks.of(name)), highest)
+	case h.inSteps():
+		return h.rule(stored.rule(), v.marks.of(name)).left(max(stored.id, v.marks.of(name)), highest)
 	}
-	stored, err := v.readRow(ctx, conn, name)
-	if err != nil {
-		return err // ErrUnknown: no such row
-	}
-	v.learnAs(name, &stored)
-	switch {
-	case stored.frozen > 0:
-		return v.frozen(ctx, &stored)
-	case !used.same(stored.rule()):
-		return errRuleChanged
-	case bound != 0 && stored.id >= bound:
-		return errNoRoom
-	}
-	return v.doubt(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.id),
-		"look for triggers on the table, and for rows whose id is NULL")
+	return stored.rule().left(stored.id, highest)
 }
 
 // fit says how many numbers to reserve after a reservation of want was beyond the column's maximum.
@@ -230,7 +267,15 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	if stored.frozen > 0 {
 		return need, v.frozen(ctx, &stored)
 	}
-	left := stored.rule().left(stored.id, stored.max)
+	if stored.plan != v.share().plan {
+		return need, errPlan
+	}
+	if stored.id >= v.seen.Load().max {
+		if err := v.atEnd(ctx, name); !errors.Is(err, ErrExhausted) {
+			return need, err
+		}
+	}
+	left := v.left(name, &stored, stored.max)
 	if left < need && stored.def.Cycle {
 		if left, err = v.cycle(ctx, name, need); err != nil {
 			return need, err
@@ -243,54 +288,14 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	return n - n%need, nil // whole steps, where somebody counts in steps
 }
 
-// raise lifts a row that has gone back to the mark.
-func (v *server) raise(ctx context.Context, name string, mark uint64, refused Segment) error {
+// lift raises a row that has gone back to the mark.
+func (v *server) lift(ctx context.Context, name string, mark uint64, refused Segment) error {
 	v.counters.rewinds.Add(1)
 	v.log.Error("the row of a sequence has gone back; raising it above what was given",
 		zap.String("sequence", name), zap.Uint64("row_gave", refused.Next()), zap.Uint64("given_before", mark),
 		zap.String("to_begin_again", fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH 1 FORCE", quote(name))))
-	if _, err := v.pool().ExecContext(ctx, v.table.raise(), mark, name); err != nil {
-		return fmt.Errorf("raise the row to %d: %w", mark, err)
-	}
-	return nil
+	return v.raiseTo(ctx, name, mark)
 }
-
-// giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did.
-func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
-	done := false
-	err := v.transactOnce(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, v.table.giveBack(), seg.Next()-1, name, seg.Last())
-		if err != nil {
-			return err
-		}
-		if n, err := result.RowsAffected(); err != nil || n != 1 {
-			return err
-		}
-		// The row is locked now. It may be another sequence's, made above the tombstone of the one that seg is of.
-		// Or the sequence was restarted, or is frozen for that.
-		if has, err := v.lookForOptions(ctx, tx); err != nil {
-			return err
-		} else if has != shapeNone {
-			e := noEntry()
-			err := tx.QueryRowContext(ctx, "SELECT "+selectEntry(has)+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) {
-				return fmt.Errorf("read tombstone: %w", err)
-			}
-			if e.floor >= seg.Next() || e.epoch > epoch || e.frozen > 0 {
-				return errTombstone
-			}
-		}
-		done = true
-		return nil
-	})
-	if errors.Is(err, errTombstone) {
-		return false, nil
-	}
-	return done && err == nil, err
-}
-
-// errTombstone undoes a giving back: the sequence was dropped since.
-var errTombstone = errors.New("a tombstone reaches the numbers")
 
 // pause waits for d and reports false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {

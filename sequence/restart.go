@@ -20,16 +20,22 @@ const (
 	thawAfter = time.Minute
 )
 
-// HeldError: a sequence was not restarted, because proxies may still hold numbers of it. It continues where it was.
+// HeldError: a sequence was not restarted, or did not become an ORDER sequence, because proxies may still hold numbers of it. It
+// continues where it was.
 type HeldError struct {
 	Sequence string
 	Table    string // "`app`.`sequence_proxy`"
 	Proxies  []Proxy
+	Order    bool // it was to become an ORDER sequence
 }
 
 func (e *HeldError) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "sequence %q is not restarted and continues where it was, because proxies may hold numbers of it: ", e.Sequence)
+	what := "is not restarted and continues where it was"
+	if e.Order {
+		what = "is no ORDER sequence and gives numbers as before"
+	}
+	fmt.Fprintf(&text, "sequence %q %s, because proxies may hold numbers of it: ", e.Sequence, what)
 	for i, p := range e.Proxies {
 		if i > 0 {
 			text.WriteString("; ")
@@ -44,15 +50,12 @@ func (e *HeldError) Error() string {
 
 // restart has a sequence continue at a lower number.
 func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Altered, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })()
-	ctx, stop := context.WithTimeoutCause(ctx, restartPatience, errPatience)
+	r, stop := s.requestWithin(ctx, restartPatience)
 	defer stop()
-	r := request{s: s, ctx: ctx, begin: time.Now()}
+	ctx = r.ctx
 	s.startFollowing()
 
-	frozen, err := s.server.freeze(ctx, name, a)
+	frozen, err := s.servers.freeze(ctx, name, a)
 	if err != nil && frozen.name == "" {
 		return Altered{}, r.failed(name, err)
 	}
@@ -62,7 +65,7 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	}
 	if waited == nil {
 		var done row
-		if done, waited = s.server.lower(ctx, frozen, a); waited == nil {
+		if done, waited = s.servers.lower(ctx, frozen, a); waited == nil {
 			s.log.Info("a sequence was restarted", zap.String("sequence", done.name), zap.Uint64("at", done.anchor), zap.Uint64("was_at", frozen.saved))
 			s.seeChanges(ctx)
 			return Altered{Next: done.anchor, Cycle: done.def.Cycle}, nil
@@ -71,12 +74,12 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	// The caller's patience may be over; the sequence must not stay frozen for that.
 	after, stopAfter := context.WithTimeoutCause(context.WithoutCancel(ctx), thawTimeout, errPatience)
 	defer stopAfter()
-	if err := s.server.thaw(after, frozen.name, frozen.epoch); err != nil {
+	if err := s.servers.thaw(after, frozen.name, frozen.epoch); err != nil {
 		s.log.Warn("a sequence stays frozen for a minute, because its restart could be neither finished nor undone", zap.String("sequence", frozen.name), zap.Error(err))
 	}
 	var held *HeldError
 	if errors.As(waited, &held) {
-		held.Sequence, held.Table = frozen.name, s.server.table.proxies
+		held.Sequence, held.Table = frozen.name, s.servers.first().table.proxies
 		return Altered{}, held
 	}
 	return Altered{}, r.failed(name, waited)
@@ -129,7 +132,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 	var late []Proxy
 	for {
 		s.seeChanges(ctx)
-		all, err := s.server.proxies(ctx)
+		all, err := s.servers.proxies(ctx)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -221,6 +224,9 @@ func (v *server) thaw(ctx context.Context, name string, epoch uint64) error {
 
 // frozen says why a frozen sequence gives nothing, and ends that if it has lasted too long.
 func (v *server) frozen(ctx context.Context, r *row) error {
+	if r.changing {
+		return errPlanChanging
+	}
 	if time.Duration(r.frozen)*time.Second < thawAfter {
 		return errFrozen
 	}

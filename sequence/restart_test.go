@@ -170,7 +170,7 @@ func TestFrozenSequenceContinuesWhereItWas(t *testing.T) {
 	settled(t, a, "photos")
 	freeze := func() {
 		t.Helper()
-		if _, err := a.server.freeze(context.Background(), "photos", down(1)); err != nil {
+		if _, err := a.servers.first().freeze(context.Background(), "photos", down(1)); err != nil {
 			t.Fatal(err)
 		}
 		if got := p.id(t, "photos"); got != 1<<64-1 {

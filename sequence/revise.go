@@ -11,7 +11,7 @@ func (c *cache) void() {
 	defer c.mu.Unlock()
 	c.discardLocked()
 	c.generation++
-	c.top = 0 // the row may be lower now; the next reservation tells
+	c.top, c.passed = 0, 0 // the row may be lower now; the next reservation tells
 }
 
 // revise brings the cache in line with the options as they are now, and gives up the numbers that do not conform.
@@ -23,14 +23,16 @@ func (c *cache) revise(r *row) {
 	}
 	c.version = r.version
 	c.dry = false
-	if now := r.rule(); !now.same(c.rule) {
+	if now := r.common(); !now.same(c.rule) {
 		c.generation++
 		if now.max = c.rule.max; !now.same(c.rule) {
 			c.discardLocked()
 		}
-		c.rule = r.rule()
+		c.rule = r.common()
 	}
+	c.orderLocked(r.def.Order)
 	c.limits = limitsOf(r)
+	c.pace.cover = c.owner.coverOf(&r.def)
 	if r.past > c.past {
 		c.generation++
 		c.dropUpToLocked(r.past)
@@ -52,7 +54,7 @@ func (c *cache) revise(r *row) {
 func (c *cache) dropUpToLocked(n uint64) {
 	c.sweepLocked(func(s *Segment) uint64 {
 		cut := s.upTo(n)
-		s.Take(cut)
+		s.drop(cut)
 		return cut
 	})
 }

@@ -10,8 +10,17 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// find reads the row that name means. No such row is ErrUnknown.
+// find reads the row that name means. No such row is ErrUnknown, and a server that obeys another plan errPlan.
 func (v *server) find(ctx context.Context, name string) (row, error) {
+	found, err := v.look(ctx, name)
+	if err == nil && found.plan != found.share.plan {
+		return row{}, errPlan
+	}
+	return found, err
+}
+
+// look is find whatever plan the server obeys.
+func (v *server) look(ctx context.Context, name string) (row, error) {
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return row{}, err
@@ -62,7 +71,10 @@ func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row,
 		return row{}, &NameError{Name: name, Err: ErrUnknown, Deleted: v.deleted(ctx, conn, name, has)}
 	}
 	if has != shapeNone && hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
-		v.hasOptions.Store(false) // somebody dropped it, or put an old one in its place; the next attempt looks again
+		v.optionsSeen.Store(uint64(shapeNone)) // somebody dropped it, or put an old one in its place; the next attempt looks again
+	}
+	if err == nil {
+		err = v.frozenForPlan(ctx, conn, &found)
 	}
 	if err == nil {
 		v.learn(&found)
@@ -73,6 +85,7 @@ func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row,
 // learn takes over what a row says about how to reserve, and makes numbers in memory void if a new epoch has begun.
 func (v *server) learn(r *row) {
 	v.rules.set(r.name, r.rule())
+	v.ordered.set(r)
 	if v.marks.enter(r.name, r.epoch) {
 		v.void(r.name)
 	}
@@ -103,7 +116,7 @@ func (v *server) comparable(ctx context.Context, conn *sql.Conn) error {
 // scanRow reads what table.rows selects.
 func (v *server) scanRow(from interface{ Scan(...any) error }) (r row, err error) {
 	var id sql.NullString
-	if err := from.Scan(append([]any{&r.name, &id}, r.fields()...)...); err != nil {
+	if err := from.Scan(append([]any{&r.name, &id, &r.plan}, r.fields()...)...); err != nil {
 		return row{}, err
 	}
 	if r.id, err = v.parseID(r.name, id); err != nil {
@@ -116,8 +129,14 @@ func (v *server) scanRow(from interface{ Scan(...any) error }) (r row, err error
 // complete fills in what follows from the other fields.
 func (v *server) complete(r *row) {
 	r.max = r.def.limit(v.seen.Load().max) // there is a connection, so there was a check
-	r.exact = r.def.Cache
+	r.share = v.share()
+	if r.exact = r.def.Cache; r.def.Order {
+		r.exact = 1
+	}
 }
+
+// common is the rule that the row's sequence goes by, as caches know it.
+func (r *row) common() rule { return r.share.common(r.rule()) }
 
 // parseID reads the id of a row.
 func (v *server) parseID(name string, id sql.NullString) (uint64, error) {
@@ -131,6 +150,15 @@ func (v *server) parseID(name string, id sql.NullString) (uint64, error) {
 			"UPDATE "+v.table.full+" SET `id` = 0 or the last number given")
 	}
 	return n, nil
+}
+
+// planInForce reads which plan the server obeys. The table of options is there.
+func (v *server) planInForce(ctx context.Context) (plan uint64, err error) {
+	err = v.pool().QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.options+" WHERE `name` = ''").Scan(&plan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return plan, err
 }
 
 // list reads all rows.
@@ -160,5 +188,13 @@ func (v *server) list(ctx context.Context) ([]row, error) {
 		}
 		all = append(all, r)
 	}
-	return all, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if err := v.frozenForPlan(ctx, conn, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

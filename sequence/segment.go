@@ -2,12 +2,16 @@ package sequence
 
 import "math/bits"
 
-// Segment is a reserved run of numbers that are still to be given out: first, first+step, first+2*step ...
+// Segment is a reserved run of numbers that are still to be given out: first, first+step, first+2*step ... Where several sequence
+// servers divide the numbers in blocks, it is the numbers of one server's blocks: step is 1 then, and behind each block is a border.
 // The zero value is an empty segment. It has no lock: its owner synchronises.
 type Segment struct {
-	next uint64 // the number that leaves next; of no meaning if left is 0
-	left uint64 // how many numbers there are: next+(left-1)*step never exceeds 64 bits
+	next uint64 // the number that leaves next; if left is 0 the one that would
+	left uint64 // how many numbers there are: the last one never exceeds 64 bits
 	step uint64
+	run  uint64 // numbers in a block, which ends at a multiple of it; 0: there are no blocks
+	jump uint64 // from the last number of a block to the first one of the next
+	plan uint64 // that the numbers were reserved under
 }
 
 // NewSegment returns the segment first..last, both inclusive. It is empty if first is 0 or above last.
@@ -45,19 +49,90 @@ func (s *Segment) Last() uint64 {
 	if s.left == 0 {
 		return 0
 	}
-	return s.next + (s.left-1)*s.step
+	return s.at(s.left - 1)
+}
+
+// at is the number that i others come before. It may be one behind the last, which then may be wrong if it exceeds 64 bits.
+func (s *Segment) at(i uint64) uint64 {
+	if s.run == 0 {
+		return s.next + i*s.step
+	}
+	used := (s.next - 1) % s.run
+	borders := i / s.run
+	if i%s.run >= s.run-used {
+		borders++
+	}
+	return s.next + i + borders*(s.jump-1)
+}
+
+// inBlock is how many numbers are left up to the next border.
+func (s *Segment) inBlock() uint64 {
+	if s.run == 0 || s.left == 0 {
+		return s.left
+	}
+	return min(s.left, s.run-(s.next-1)%s.run)
 }
 
 // Take removes n consecutive numbers and returns the first of them; the others follow in steps. It reports false, and takes
-// nothing, if n is 0 or more than remain.
+// nothing, if n is 0 or more than remain, or if a border comes before the last of them; see Skip.
 func (s *Segment) Take(n uint64) (first uint64, ok bool) {
 	if n == 0 || n > s.left {
 		return 0, false
+	}
+	if s.run != 0 {
+		room := s.inBlock()
+		if n > room {
+			return 0, false
+		}
+		first = s.next
+		s.left -= n
+		if s.next += n; n == s.run-(first-1)%s.run {
+			s.next += s.jump - 1
+		}
+		return first, true
 	}
 	first = s.next
 	s.left -= n
 	s.next += n * s.step // beyond 64 bits at most when nothing is left
 	return first, true
+}
+
+// Skip gives up numbers until Take(n) succeeds, and returns how many that are. If it never would, nothing is given up.
+func (s *Segment) Skip(n uint64) (skipped uint64, ok bool) {
+	room := s.inBlock()
+	switch {
+	case n == 0 || n > s.left:
+		return 0, false
+	case n <= room:
+		return 0, true
+	case n > s.run || n > s.left-room:
+		return 0, false
+	}
+	s.drop(room)
+	return room, true
+}
+
+// drop removes the first n numbers, whatever borders there are. There must be so many.
+func (s *Segment) drop(n uint64) {
+	s.next, s.left = s.at(n), s.left-n
+}
+
+// PutBack makes the n numbers first, first+step ... those that leave next, if they end one step before those that would: so it
+// undoes the last Take, or the end of it. It reports whether it did. They must have come out of s.
+func (s *Segment) PutBack(first, step, n uint64) bool {
+	if n == 0 || step == 0 || s.step != step {
+		return false
+	}
+	next := first + n*step
+	if s.run != 0 && (next-1)%s.run == 0 {
+		next += s.jump - 1 // a border follows; the number behind it is another server's
+	}
+	if next != s.next {
+		return false
+	}
+	s.next = first
+	s.left += n
+	return true
 }
 
 // Join appends o if it begins one step after s ends, so that a run of numbers may cross the border, or if s is empty.
@@ -69,7 +144,7 @@ func (s *Segment) Join(o Segment) bool {
 	case s.left == 0:
 		*s = o
 		return true
-	case s.step == o.step && s.Last() < o.next && o.next-s.Last() == s.step:
+	case s.step == o.step && s.run == o.run && s.jump == o.jump && s.plan == o.plan && s.Last() < o.next && s.at(s.left) == o.next:
 		s.left += o.left
 		return true
 	}
@@ -88,18 +163,25 @@ func (s *Segment) upTo(n uint64) uint64 {
 	if s.left == 0 || n < s.next {
 		return 0
 	}
-	return min((n-s.next)/s.step+1, s.left)
+	if s.run == 0 {
+		return min((n-s.next)/s.step+1, s.left)
+	}
+	used := (s.next - 1) % s.run
+	way := n - s.next + used // from the first number of the block
+	period := s.run - 1 + s.jump
+	return min(way/period*s.run+min(way%period+1, s.run)-used, s.left)
 }
 
 // has reports whether n is one of the numbers.
 func (s *Segment) has(n uint64) bool {
-	return s.left > 0 && n >= s.next && (n-s.next)%s.step == 0 && (n-s.next)/s.step < s.left
+	count := s.upTo(n)
+	return count > 0 && s.at(count-1) == n
 }
 
 // around returns the numbers before n and those behind it. n must be one of them.
 func (s *Segment) around(n uint64) (before, behind Segment) {
 	before, behind = *s, *s
-	before.left = (n - s.next) / s.step
-	behind.Take(before.left + 1)
+	before.left = s.upTo(n) - 1
+	behind.drop(before.left + 1)
 	return before, behind
 }

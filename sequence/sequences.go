@@ -18,8 +18,9 @@ import (
 type Sequences struct {
 	opts     Options
 	log      *zap.Logger
-	server   *server
-	reserver reserver // server, seen by the caches
+	servers  *servers
+	reserver reserver // servers, seen by the caches
+	state    *state
 
 	names     *names
 	unknown   unknownNames
@@ -38,13 +39,16 @@ type Sequences struct {
 	caches map[string]*cache // guarded by mu; by the table's spelling
 	steps  map[step]*cache   // guarded by mu; see Advance
 
-	ticketTables []*TicketTable // guarded by mu
-	cutting      sync.Mutex     // held during a cut-over; taken before mu
-	closed       bool           // guarded by mu
-	gone         tally          // guarded by mu; of caches that were dropped
+	ticketTables []*TicketTable                   // guarded by mu
+	cutting      sync.Mutex                       // held during a cut-over; taken before mu
+	planning     sync.Mutex                       // held while this process changes the set of sequence servers
+	planHook     func(step, address string) error // see planRun.hook
+	closed       bool                             // guarded by mu
+	gone         tally                            // guarded by mu; of caches that were dropped
 }
 
-// New makes Sequences. It does no I/O and starts nothing; an error wraps ErrBadOption. The caller must Close it.
+// New makes Sequences. It starts nothing, and does no I/O but for the StateDir. An error wraps ErrBadOption or tells what is wrong with
+// that directory, such as that another process has it. The caller must Close it.
 func New(opts Options) (*Sequences, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -55,11 +59,15 @@ func New(opts Options) (*Sequences, error) {
 		stopping: make(chan struct{}), caches: make(map[string]*cache),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	if s.server, err = newServer(opts, &s.counters); err != nil {
+	if s.servers, err = newServers(opts, &s.counters); err != nil {
 		return nil, err
 	}
-	s.server.void, s.server.used = s.void, s.startFollowing
-	s.reserver = s.server
+	if s.state, err = openState(opts); err != nil {
+		return nil, err
+	}
+	s.servers.marks.load(s.state)
+	s.servers.listen(s.void, s.startFollowing, s.spawn)
+	s.reserver = s.servers
 	return s, nil
 }
 
@@ -81,31 +89,8 @@ func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (first, 
 			return first, step, err
 		}
 	}
-	return s.takeSlowly(ctx, name, n)
-}
-
-// takeSlowly is Take for a name that is not known here, or whose row is gone: then it may have been made again since.
-func (s *Sequences) takeSlowly(ctx context.Context, name []byte, n uint64) (first, step uint64, err error) {
-	if n == 0 {
-		return 0, 0, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
-	}
-	deadline := time.Now().Add(s.opts.AllocateTimeout)
-	for again := true; ; again = false {
-		c, err := s.find(ctx, name, time.Until(deadline))
-		if errors.Is(err, ErrUnknown) && s.opts.CreateUnknown {
-			if err = s.createUnknown(ctx, name, deadline); err == nil {
-				c, err = s.find(ctx, name, time.Until(deadline))
-			}
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-		first, step, err = c.takeRun(ctx, n, max(time.Until(deadline), 0))
-		if !again || !errors.Is(err, ErrUnknown) {
-			return first, step, err
-		}
-		s.forget(name, c) // the row it was made for is gone; look once whether there is a new one
-	}
+	b, err := s.TakeBlock(ctx, name, n) // the name is not known here, or its row is gone: then it may have been made again since
+	return b.First, b.Step, err
 }
 
 // createUnknown makes a sequence that somebody waits for until deadline.
@@ -190,7 +175,7 @@ func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duratio
 
 // whyNot is the cause of a wait that ended by itself.
 func (s *Sequences) whyNot() error {
-	if err := s.server.lastFailure(); err != nil {
+	if err := s.servers.lastFailure(); err != nil {
 		return err
 	}
 	return errPatience
@@ -214,7 +199,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
 		changes := s.obeyed()
 		asked, generation := time.Now(), s.unknown.generation()
-		found, err = s.server.find(ctx, name)
+		found, err = s.servers.find(ctx, name)
 		if errors.Is(err, ErrUnknown) {
 			s.unknown.add(name, asked, generation)
 			return nil, err
@@ -315,7 +300,7 @@ func (s *Sequences) sleep(d time.Duration) bool {
 }
 
 // Close makes every Take fail with ErrClosed, waits for reservations in flight, gives unused numbers back where nobody has
-// reserved after them, and closes the connections. When ctx is done it stops waiting and gives nothing more back; its
+// reserved after them, lowers their marks, and closes the connections and the state directory, in this order. When ctx is done it stops waiting and gives nothing more back; its
 // cause is then returned. Numbers that are not given back are a gap. Further calls return nil at once.
 func (s *Sequences) Close(ctx context.Context) error {
 	s.mu.Lock()
@@ -348,13 +333,13 @@ func (s *Sequences) Close(ctx context.Context) error {
 	var err error
 	select {
 	case <-idle:
-		err = errors.Join(s.giveBack(ctx, caches), s.server.leave(ctx))
+		err = errors.Join(s.giveBack(ctx, caches), s.servers.leave(ctx))
 	case <-ctx.Done():
 		err = fmt.Errorf("close sequences: %w", context.Cause(ctx))
 	}
 	s.cancel(ErrClosed)
 	<-idle // quick now: every task runs under s.ctx
-	return errors.Join(err, s.server.close())
+	return errors.Join(err, s.servers.close(), s.state.close())
 }
 
 // giveBack returns the unused upper ends, several at a time. It stops at the first failure: the server is away, and a gap is
@@ -368,12 +353,16 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 			continue
 		}
 		group.Go(func() error {
-			done, err := c.reserver.giveBack(ctx, c.name, s.server.marks.epoch(c.name), seg)
+			c.reserving.Lock() // held by no reservation any more; the caches of one row follow each other
+			defer c.reserving.Unlock()
+			done, err := c.reserver.giveBack(ctx, c.name, s.servers.marks.epoch(c.name), seg)
 			if err != nil {
 				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 			}
 			if done {
 				s.counters.returned.Add(seg.Remaining())
+				s.servers.marks.lower(c.name, seg)
+				s.servers.marks.keepLowered(c.name)
 			}
 			return nil
 		})
@@ -382,7 +371,7 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 }
 
 // serverName is how errors call the sequence server.
-func (s *Sequences) serverName() string { return s.server.name() }
+func (s *Sequences) serverName() string { return s.servers.name() }
 
 // counters are what the server part counts, and what no cache owns.
 type counters struct {

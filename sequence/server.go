@@ -12,8 +12,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
-
-	"seqproxy/internal/tlsfiles"
 )
 
 // retryDial is for how long a failed dial answers for the next ones too: an outage is not made worse by every sequence
@@ -28,9 +26,9 @@ type server struct {
 	log      *zap.Logger
 	table    table
 	counters *counters
-	marks    marks
-	dial     *mysql.Config // all but the security of a connection
-	security *tlsfiles.Target
+	marks    *marks // of all members
+	nodes    nodes
+	guard    guard
 
 	open sync.Once // sql.OpenDB starts a goroutine, so it is left to the first use
 	db   *sql.DB
@@ -39,34 +37,52 @@ type server struct {
 	failed   error     // guarded by mu; why the last connection could not be made, nil if it could
 	failedAt time.Time // guarded by mu
 
-	seen       atomic.Pointer[layout] // what the last check found; nil before the first
-	hasOptions atomic.Bool            // the options table was seen, with all its columns
+	seen        atomic.Pointer[layout] // what the last check found; nil before the first
+	optionsSeen atomic.Uint64          // the shape of the options table, when it was last looked at
 
+	place    atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
+	away     atomic.Bool           // it is left out while others serve
+	follow   following
 	rules    rules
+	ordered  orderedRows
 	registry registry
 	void     func(name string) // tells the cache of a sequence that all its numbers are void
 	used     func()            // tells that numbers are going to be reserved
+	spawn    func(f func())    // runs f beside its caller, which is a task itself
 }
 
 // newServer does no I/O.
-func newServer(opts Options, counters *counters) (*server, error) {
-	o := opts.Servers[0]
+func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) (*server, error) {
 	cfg := mysql.NewConfig()
-	cfg.Net, cfg.Addr, cfg.User, cfg.Passwd = o.Network, o.Addr, o.User, o.Password
+	cfg.User, cfg.Passwd = o.User, o.Password
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
 	cfg.InterpolateParams = true // one round trip instead of three; safe because the connection's charset is utf8mb4
+	cfg.MultiStatements = true   // see reserveAtOnce; every text is our own
 	cfg.ClientFoundRows = false  // affected rows must mean changed rows
 	cfg.RejectReadOnly = true    // such a refusal ends the connection, and the checks of the next one say what is wrong
 	cfg.ConnectionAttributes = "program_name:seqproxy"
 	cfg.Logger = &mysql.NopLogger{} // every error is returned too
-	if _, err := mysql.NewConnector(cfg); err != nil {
-		return nil, badOption("sequence server %s: %v", o.Addr, err)
+	var all []*node
+	for _, one := range o.nodes() {
+		n := newNode(cfg, one.Network, one.Addr, o.Security)
+		if _, err := mysql.NewConnector(n.dial); err != nil {
+			return nil, badOption("sequence server %s: %v", one.Addr, err)
+		}
+		all = append(all, n)
 	}
 	return &server{
 		opts: o, policy: opts, log: opts.Logger.With(zap.String("sequence_server", o.Addr)), table: newTable(o.Database, o.Table),
-		counters: counters, marks: marks{high: make(map[string]uint64), epochs: make(map[string]uint64)}, dial: cfg, security: o.Security.To(o.Addr),
-		registry: newRegistry(), void: func(string) {}, used: func() {},
+		counters: counters, marks: marks, nodes: nodes{all: all},
+		registry: newRegistry(), void: func(string) {}, used: func() {}, spawn: func(f func()) { f() },
 	}, nil
+}
+
+// share is which numbers are the server's, in the plan that this process believes in.
+func (v *server) share() share {
+	if place := v.place.Load(); place != nil {
+		return *place
+	}
+	return alone
 }
 
 // name is how errors and logs call the server.
@@ -86,10 +102,14 @@ func (v *server) pool() *sql.DB {
 
 func (v *server) close() error {
 	v.open.Do(func() {}) // no pool from now on
-	if v.db == nil {
-		return nil
+	var all []error
+	if v.db != nil {
+		all = append(all, v.db.Close())
 	}
-	return v.db.Close()
+	for _, n := range v.nodes.all {
+		all = append(all, n.close())
+	}
+	return errors.Join(all...)
 }
 
 // conn attaches a connection that has passed the checks.
@@ -107,14 +127,10 @@ func (v *server) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := v.recentFailure(); err != nil {
 		return nil, err
 	}
-	raw, err := v.connect(ctx)
+	raw, err := v.reach(ctx)
 	if err != nil {
 		v.noteFailure(err)
 		return nil, err
-	}
-	if err := v.prepare(ctx, raw); err != nil {
-		v.noteFailure(err)
-		return nil, errors.Join(err, raw.Close())
 	}
 	v.mu.Lock()
 	v.failed = nil
@@ -124,29 +140,6 @@ func (v *server) Connect(ctx context.Context) (driver.Conn, error) {
 
 // Driver implements [driver.Connector].
 func (v *server) Driver() driver.Driver { return mysql.MySQLDriver{} }
-
-// connect dials and logs in, with the certificates and keys of this moment.
-func (v *server) connect(ctx context.Context) (driver.Conn, error) {
-	cfg := v.dial.Clone()
-	security := v.security.Security()
-	cfg.TLS, cfg.AllowFallbackToPlaintext = security.TLS, security.Optional
-	if security.PublicKey != nil {
-		// The driver takes keys by name only, until it has a connector. This name is nobody
-		// else's meanwhile.
-		cfg.ServerPubKey = fmt.Sprintf("seqproxy %p", cfg)
-		mysql.RegisterServerPubKey(cfg.ServerPubKey, security.PublicKey)
-		defer mysql.DeregisterServerPubKey(cfg.ServerPubKey)
-	}
-	dialer, err := mysql.NewConnector(cfg)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := dialer.Connect(ctx)
-	if errors.Is(err, mysql.ErrNoTLS) {
-		return nil, fmt.Errorf("%w (%s)", err, tlsfiles.NotOffered)
-	}
-	return raw, tlsfiles.Explain(err)
-}
 
 func (v *server) recentFailure() error {
 	v.mu.Lock()
@@ -188,6 +181,9 @@ var session = []string{
 func (v *server) prepare(ctx context.Context, raw driver.Conn) error {
 	c := rawConn{raw}
 	for _, text := range session {
+		if !sessionEnforced {
+			break
+		}
 		if err := c.exec(ctx, text); err != nil {
 			return fmt.Errorf("set up session: %w", err)
 		}

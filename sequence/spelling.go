@@ -62,7 +62,7 @@ func (s *Sequences) InUTF8(ctx context.Context, charset string, name []byte) ([]
 	ctx, stop := context.WithTimeoutCause(ctx, s.opts.AllocateTimeout, errPatience)
 	defer stop()
 	begin := time.Now()
-	text, err := s.server.inUTF8(ctx, charset, name)
+	text, err := s.servers.first().inUTF8(ctx, charset, name)
 	switch {
 	case errors.Is(err, ErrNoText), errors.Is(err, ErrUnfit):
 		return nil, err

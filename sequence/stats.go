@@ -30,7 +30,8 @@ type Info struct {
 	Name   string // as the table spells it
 	Next   uint64 // what the next Take gives here if nobody else reserves first; 0 if none is left
 	Cached uint64 // numbers left in memory here
-	Cache  uint64 // how many are reserved at once now
+	Cache  uint64 // how many are reserved at once now; 0 if it is an ORDER sequence
+	Order  bool   // its numbers rise in the order of time, and none is held
 
 	End       uint64        // the lowest of its maximum, its column, its owner's and, if it is JSONSafe, 2^53-1; a warning is due before it
 	Used      float64       // how much of the numbers up to End was reserved, in percent
@@ -81,7 +82,10 @@ func (c *cache) info(id uint64) Info {
 	if c.given == 0 {
 		c.low = low // looking must not make an unused sequence fetch
 	}
-	i := Info{Name: c.name, Cached: c.held, Cache: c.size, exact: c.exact > 0}
+	i := Info{Name: c.name, Cached: c.held, Cache: c.size, Order: c.order, exact: c.exact > 0}
+	if c.order {
+		i.Cache = 0
+	}
 	if i.Next = c.cur.Next(); i.Next == 0 && len(c.queue) > 0 {
 		i.Next = c.queue[0].Next()
 	}
@@ -101,7 +105,7 @@ func (c *cache) info(id uint64) Info {
 		i.ToEnd = time.Duration(seconds * float64(time.Second))
 	}
 	i.CachedFor = inSeconds(float64(c.held), i.Rate)
-	i.Skew = inSeconds(float64(c.size), i.Rate)
+	i.Skew = inSeconds(float64(i.Cache), i.Rate)
 	return i
 }
 
@@ -143,7 +147,7 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	rows, err := s.server.list(r.ctx)
+	rows, err := s.servers.list(r.ctx)
 	if err != nil {
 		return nil, r.failed("", err)
 	}
@@ -158,7 +162,7 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 
 // countProxies is how many proxies are registered, at least 1.
 func (s *Sequences) countProxies(ctx context.Context) int {
-	all, err := s.server.proxies(ctx)
+	all, err := s.servers.proxies(ctx)
 	if err != nil {
 		return 1 // not worth an error
 	}
@@ -178,11 +182,14 @@ func (s *Sequences) infoOf(r *row, proxies int) Info {
 	}
 	ends := limitsOf(r)
 	i := Info{
-		Name: r.name, Cache: r.exact, exact: r.exact > 0,
+		Name: r.name, Cache: r.exact, Order: r.def.Order, exact: r.exact > 0,
 		End: ends.end, Used: ends.used(r.position()), ToEnd: Never, CachedFor: Never, Skew: Never,
 	}
-	if next, ok := r.rule().next(r.position(), r.max); ok {
+	if next, ok := r.common().next(r.position(), r.max); ok {
 		i.Next = next
+	}
+	if i.Order {
+		i.Cache, i.Skew = 0, 0
 	}
 	if !i.exact {
 		p := pace{base: s.opts.CacheSize}

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"fmt"
 	"math"
 	"strings"
 )
@@ -14,6 +15,8 @@ type table struct {
 	full    string // "`app`.`sequence`"
 	options string // "`app`.`sequence_options`"
 	proxies string // "`app`.`sequence_proxy`"
+	guard   string // "`app`.`sequence_guard`"
+	planTables
 }
 
 // row is one sequence as the table has it.
@@ -22,7 +25,11 @@ type row struct {
 	id    uint64 // the last number given; while the sequence is frozen, the highest that its column holds
 	max   uint64 // the highest number that it may give
 	exact uint64 // typed CACHE n, or 0
+	plan  uint64 // the plan that the server obeyed when it was read
+	share share  // of the server, as this process believes
 	entry        // noEntry if it has none
+
+	changing bool // it is frozen because the set of sequence servers is changed
 }
 
 // position is the last number given, whether or not the sequence is frozen.
@@ -38,6 +45,9 @@ func newTable(database, name string) table {
 		full:    quote(database) + "." + quote(name),
 		options: quote(database) + "." + quote(name+optionsSuffix),
 		proxies: quote(database) + "." + quote(name+proxySuffix),
+		guard:   quote(database) + "." + quote(name+guardSuffix),
+
+		planTables: newPlanTables(database, name),
 	}
 }
 
@@ -51,20 +61,47 @@ const (
 // https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
 const maxIdentifier = 64
 
+// taking is the frame of a statement that takes numbers: what stands before the new value of the id, how the id is called in it, and
+// what stands behind. With a plan, the statement changes nothing on a server that obeys another one (arguments plan and id of the member,
+// before all others).
+func (t table) taking(planned bool) (head, id, tail string) {
+	if !planned {
+		return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(", "`id`", ") WHERE `name` = ?"
+	}
+	return "UPDATE " + t.full + " AS s JOIN " + t.member + " AS m ON m.`one` = 1 AND m.`plan` = ? AND m.`id` = ? SET s.`id` = LAST_INSERT_ID(", "s.`id`",
+		") WHERE s.`name` = ?"
+}
+
 // reserve takes numbers. LAST_INSERT_ID(expr) makes the server keep the new value for this session alone, so that it cannot be
 // mixed up with another's.
-func (t table) reserve() string {
-	return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(`id` + ?) WHERE `name` = ?"
+func (t table) reserve(planned bool) string {
+	head, id, tail := t.taking(planned)
+	return head + id + " + ?" + tail
 }
 
 // reserveByRule takes numbers that go by steps, or that end before their column does. The id becomes the last one of them, which is the
 // first number after it (arguments anchor, anchor, anchor, anchor, step, step) and a width; and it does that only while it is
 // below a bound. So nothing in it goes beyond 64 bits.
-func (t table) reserveByRule() string {
-	const id, number = "CAST(`id` AS UNSIGNED)", "CAST(? AS UNSIGNED)"
-	return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(IF(" + id + " < " + number + ", " + number + ", " +
-		number + " + ((" + id + " - " + number + ") DIV " + number + " + 1) * " + number + ") + " + number + ") " +
-		"WHERE `name` = ? AND " + id + " < " + number
+func (t table) reserveByRule(planned bool) string {
+	const number = "CAST(? AS UNSIGNED)"
+	head, id, tail := t.taking(planned)
+	id = "CAST(" + id + " AS UNSIGNED)"
+	return head + "IF(" + id + " < " + number + ", " + number + ", " +
+		number + " + ((" + id + " - " + number + ") DIV " + number + " + 1) * " + number + ") + " + number +
+		tail + " AND " + id + " < " + number
+}
+
+// reserveInSteps is reserveByRule where the members take turns: it takes nothing from a row whose id is not of the member's residue
+// (arguments members, residue, behind all others).
+func (t table) reserveInSteps() string {
+	return t.reserveByRule(true) + " AND MOD(CAST(s.`id` AS UNSIGNED), ?) = ?"
+}
+
+// reserveInBlocks takes n numbers above a floor, out of the blocks of a member, while the id is below a bound.
+func (t table) reserveInBlocks(h share, floor, n uint64) string {
+	head, id, tail := t.taking(true)
+	g := fmt.Sprintf("GREATEST(CAST(%s AS UNSIGNED), CAST(%d AS UNSIGNED))", id, floor)
+	return head + h.reserveBlocks(g, n) + tail + " AND CAST(" + id + " AS UNSIGNED) < CAST(? AS UNSIGNED)"
 }
 
 // raise lifts a row that went back. Without the casts a signed column and a large number would be compared as DECIMAL.
@@ -72,14 +109,27 @@ func (t table) raise() string {
 	return "UPDATE " + t.full + " SET `id` = GREATEST(CAST(`id` AS UNSIGNED), CAST(? AS UNSIGNED)) WHERE `name` = ?"
 }
 
-// giveBack lowers a row to the first argument if nobody has reserved since it was set to the third.
-func (t table) giveBack() string {
+// underPlan has an UPDATE of one row change nothing while the server obeys another plan than the argument. The table of options is there.
+func (t table) underPlan() string {
+	return " AND IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0) = ?"
+}
+
+// giveBack lowers a row to the first argument if nobody has reserved since it was set to the third. With a plan the arguments of taking
+// come first.
+func (t table) giveBack(planned bool) string {
+	if planned {
+		return "UPDATE " + t.full + " AS s JOIN " + t.member + " AS m ON m.`one` = 1 AND m.`plan` = ? AND m.`id` = ? SET s.`id` = ? WHERE s.`name` = ? AND s.`id` = ?"
+	}
 	return "UPDATE " + t.full + " SET `id` = ? WHERE `name` = ? AND `id` = ?"
 }
 
-// rows selects name, id (as text, so that a negative one is seen) and options of all rows.
+// rows selects name, id (as text, so that a negative one is seen), the plan in force and options of all rows.
 func (t table) rows(has shape) string {
-	text := "SELECT s.`name`, CAST(s.`id` AS CHAR), " + selectEntry(has) + " FROM " + t.full + " AS s"
+	plan := "0, "
+	if has.versioned() {
+		plan = "IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0), "
+	}
+	text := "SELECT s.`name`, CAST(s.`id` AS CHAR), " + plan + selectEntry(has) + " FROM " + t.full + " AS s"
 	if has == shapeNone {
 		return text
 	}

@@ -45,7 +45,7 @@ func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint
 			return 0, ErrStep
 		}
 		from := c
-		if n > d {
+		if n > d && !c.ordered() {
 			if from, err = s.stepped(c, n/d); err != nil {
 				return 0, err
 			}
@@ -115,6 +115,8 @@ func (s *Sequences) stepped(c *cache, n uint64) (*cache, error) {
 	c.mu.Lock()
 	made.top, made.max, made.exact = c.top, c.max, c.exact
 	made.rule, made.limits, made.cycle, made.past, made.version = c.rule, c.limits, c.cycle, c.past, c.version
+	made.pace.cover = c.pace.cover
+	made.order = c.order
 	made.warned = len(warnAt) // the other warns
 	c.mu.Unlock()
 	made.replan(time.Now())

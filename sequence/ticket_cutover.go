@@ -248,29 +248,25 @@ func (c *CutOver) highestRow(ctx context.Context, conn *sql.Conn, layout *ticket
 // enter makes sure that a stub has a row, below all others so that the counter does not move, and reports whether it had one.
 func (c *CutOver) enter(ctx context.Context, layout *ticketLayout, stub string) (had bool, err error) {
 	t := c.table
-	if !t.s.begin() {
-		return false, ErrClosed
-	}
-	defer t.s.tasks.Done()
-	r, stop := t.s.request(ctx)
-	defer stop()
-	conn, err := t.s.server.conn(r.ctx)
+	err = t.onServer(ctx, c.sequence, func(r request, conn *sql.Conn) error {
+		var rows int
+		var lowest uint64
+		err := conn.QueryRowContext(r.ctx, "SELECT IFNULL(SUM("+quote(layout.stub)+" = ?), 0), IFNULL(MIN("+quote(layout.id)+"), 0) FROM "+t.full, stub).Scan(&rows, &lowest)
+		if err == nil && rows == 0 && lowest > 1 {
+			_, err = conn.ExecContext(r.ctx, "INSERT INTO "+t.full+" ("+quote(layout.id)+", "+quote(layout.stub)+") VALUES (?, ?)",
+				strconv.FormatUint(lowest-1, 10), stub)
+		}
+		if err != nil {
+			return t.leave(r, err)
+		}
+		had = rows > 0
+		return nil
+	})
 	if err != nil {
-		return false, r.failed(c.sequence, err)
-	}
-	defer func() { _ = conn.Close() }()
-	var rows int
-	var lowest uint64
-	err = conn.QueryRowContext(r.ctx, "SELECT IFNULL(SUM("+quote(layout.stub)+" = ?), 0), IFNULL(MIN("+quote(layout.id)+"), 0) FROM "+t.full, stub).Scan(&rows, &lowest)
-	if err == nil && rows == 0 && lowest > 1 {
-		_, err = conn.ExecContext(r.ctx, "INSERT INTO "+t.full+" ("+quote(layout.id)+", "+quote(layout.stub)+") VALUES (?, ?)",
-			strconv.FormatUint(lowest-1, 10), stub)
-	}
-	if err != nil {
-		return false, t.leave(r, err)
+		return false, err
 	}
 	t.addStub([]byte(stub))
-	return rows > 0, nil
+	return had, nil
 }
 
 // watch looks at the table now and then, and warns if somebody takes numbers of it.
@@ -283,7 +279,7 @@ func (c *CutOver) watch() {
 		defer c.table.s.tasks.Done()
 		r, stop := c.table.s.request(c.table.s.ctx)
 		defer stop()
-		conn, err := c.table.s.server.conn(r.ctx)
+		conn, err := c.table.s.servers.tickets.conn(r.ctx)
 		if err != nil {
 			return // whoever needs a number is told
 		}

@@ -21,7 +21,7 @@ type ticketLayout struct {
 
 // inspect looks at the table. What keeps it from being served is an *UnfitError.
 func (t *TicketTable) inspect(ctx context.Context) (*ticketLayout, error) {
-	conn, err := t.s.server.conn(ctx)
+	conn, err := t.s.servers.tickets.conn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (t *TicketTable) inspect(ctx context.Context) (*ticketLayout, error) {
 }
 
 func (t *TicketTable) unfit(finding, remedy string) error {
-	return t.s.server.unfit(t.full, finding, remedy)
+	return t.s.servers.tickets.unfit(t.full, finding, remedy)
 }
 
 func (t *TicketTable) inspectOn(ctx context.Context, conn *sql.Conn) (*ticketLayout, error) {

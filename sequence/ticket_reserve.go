@@ -16,8 +16,17 @@ import (
 // writes a row with the last number of the segment, above which every engine goes on. So the counter is never read, which a server
 // may do from stale statistics, nor set by ALTER TABLE, which would give up the lock; and it survives what that row survives.
 func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (grant, error) {
-	v := t.s.server
+	v := t.s.servers.tickets
+	if err := t.s.state.ready(); err != nil {
+		v.counters.errors.Add(1)
+		return grant{}, err
+	}
 	g, begun, err := t.reserveOnce(ctx, want)
+	if err == nil {
+		if err = t.s.state.keepTicket(t.full, g.seg.Last()); err != nil {
+			v.counters.lost.Add(g.seg.Remaining())
+		}
+	}
 	switch {
 	case err == nil:
 		v.counters.reservations.Add(1)
@@ -51,7 +60,7 @@ func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, be
 
 // locked looks at the table and calls f while it is locked. step is the distance between its numbers.
 func (t *TicketTable) locked(ctx context.Context, f func(l *lockedTable, step uint64) error) (err error) {
-	conn, err := t.s.server.conn(ctx)
+	conn, err := t.s.servers.tickets.conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,7 +99,7 @@ func (t *TicketTable) step(ctx context.Context, conn *sql.Conn) (step uint64, er
 
 // unlock gives up the lock, with the connection if need be.
 func (t *TicketTable) unlock(ctx context.Context, conn *sql.Conn) error {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), t.s.server.opts.IOTimeout)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), t.s.servers.tickets.opts.IOTimeout)
 	defer stop()
 	_, err := conn.ExecContext(ctx, "UNLOCK TABLES")
 	if err == nil {

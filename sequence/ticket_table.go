@@ -3,6 +3,7 @@ package sequence
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -62,6 +63,7 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 		}
 	}
 	t := &TicketTable{s: s, database: database, name: name, full: quote(database) + "." + quote(name)}
+	t.mark = s.state.ticketMark(t.full)
 	t.cache = newCache(s, row{name: database + "." + name})
 	t.cache.reserver = t
 	if s.closed {
@@ -227,29 +229,46 @@ func (t *TicketTable) hasStub(stub []byte) bool {
 	return t.stubs[string(stub)]
 }
 
-// touch makes sure that a stub has a row, and reports whether it had one. It costs a number: the one that the row gets.
+// touch makes sure that a stub has a row, and reports whether it had one. It costs a number: the one that the row gets. A conflict with
+// applications that go to the table themselves is no reason to leave the statement to the server: its number would be above those in
+// memory, which come next.
 func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []byte) (had bool, err error) {
-	if !t.s.begin() {
-		return false, ErrClosed
-	}
-	defer t.s.tasks.Done()
-	r, stop := t.s.request(ctx)
-	defer stop()
-	conn, err := t.s.server.conn(r.ctx)
-	if err != nil {
-		return false, r.failed(t.cache.name, err)
-	}
-	defer func() { _ = conn.Close() }()
-	result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.full+" ("+quote(layout.stub)+") VALUES (?)", string(stub))
-	if err != nil {
-		return false, t.leave(r, err)
-	}
-	rows, err := result.RowsAffected()
+	err = t.onServer(ctx, t.cache.name, func(r request, conn *sql.Conn) error {
+		for attempt := 1; ; attempt++ {
+			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.full+" ("+quote(layout.stub)+") VALUES (?)", string(stub))
+			if isConflict(err) && attempt < maxAttempts && pause(r.ctx, jitter(firstConflict<<attempt)) {
+				t.s.counters.retries.Add(1)
+				continue
+			}
+			if err != nil {
+				return t.leave(r, err)
+			}
+			rows, err := result.RowsAffected()
+			had = rows > 1
+			return err
+		}
+	})
 	if err != nil {
 		return false, err
 	}
 	t.addStub(stub)
-	return rows > 1, nil
+	return had, nil
+}
+
+// onServer runs f on a connection to the sequence server, as a task that Close waits for. name is what an error is about.
+func (t *TicketTable) onServer(ctx context.Context, name string, f func(r request, conn *sql.Conn) error) error {
+	if !t.s.begin() {
+		return ErrClosed
+	}
+	defer t.s.tasks.Done()
+	r, stop := t.s.request(ctx)
+	defer stop()
+	conn, err := t.s.servers.tickets.conn(r.ctx)
+	if err != nil {
+		return r.failed(name, err)
+	}
+	defer func() { _ = conn.Close() }()
+	return f(r, conn)
 }
 
 func (t *TicketTable) addStub(stub []byte) {

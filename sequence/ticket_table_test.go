@@ -328,4 +328,42 @@ func TestFlushDropsTheNumbersOfTicketTables(t *testing.T) {
 	}
 }
 
+// An application that goes to the table itself holds the stub's row for longer than the proxy's connections wait for it. If the first ticket
+// were left to the server for that, the next ones, from memory, would be below.
+func TestTheFirstTicketOfAStubWaitsForThoseWhoHoldItsRow(t *testing.T) {
+	p := newPlace(t).withTickets(t)
+	p.exec(t, "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')")
+	tx, err := p.db.Begin()
+	if err == nil {
+		_, err = tx.Exec("UPDATE tickets64InnoDB SET stub = 'a' WHERE stub = 'a'")
+	}
+	if err == nil {
+		err = tx.QueryRow("SELECT stub FROM tickets64InnoDB WHERE stub = 'a' FOR UPDATE").Scan(new(string))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.open(t, func(o *Options) { o.AllocateTimeout = 20 * time.Second })
+	table := s.TicketTable(p.schema, "tickets64InnoDB")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer tx.Rollback() //nolint:errcheck // what it holds is all there is to it
+		for s.Stats().Retries == 0 && t.Context().Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	first, err := table.Replace(t.Context(), nil, []byte("stub"), []byte("a"))
+	if err != nil || !first.Replaced {
+		t.Errorf("got %+v, %v; want a number, and that the row was there", first, err)
+		_ = tx.Rollback()
+		return
+	}
+	<-done
+	next, err := table.Replace(t.Context(), nil, []byte("stub"), []byte("a"))
+	if err != nil || next.Number != first.Number+1 {
+		t.Errorf("got %+v after %d, %v; want the next number", next, first.Number, err)
+	}
+}
+
 func errOf(_ Ticket, err error) error { return err }

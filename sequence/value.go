@@ -32,7 +32,7 @@ func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bo
 		return 0, false, r.failed(c.name, context.Cause(r.ctx))
 	}
 	defer c.reserving.Unlock()
-	if ok, err = s.server.setValue(r.ctx, c.name, n, used, c.next()); err != nil {
+	if ok, err = s.servers.setValue(r.ctx, c.name, n, used, c.next()); err != nil {
 		return 0, false, r.failed(c.name, err)
 	}
 	if ok {
@@ -114,12 +114,8 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64, all bo
 			return false, r.failed(c.name, context.Cause(r.ctx))
 		}
 		defer c.reserving.Unlock()
-		err = s.server.needOptions(r.ctx)
 	}
-	if err == nil {
-		raised, err = s.server.raiseAbove(r.ctx, c.name, floor, all)
-	}
-	if err != nil {
+	if raised, err = s.servers.raiseAbove(r.ctx, c.name, floor, all); err != nil {
 		return false, r.failed(c.name, err)
 	}
 	if all {
@@ -143,6 +139,9 @@ func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all 
 		}
 		n, err := result.RowsAffected()
 		return n > 0, err
+	}
+	if err := v.needOptions(ctx); err != nil {
+		return false, err
 	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		raised = false
@@ -223,19 +222,20 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 		return context.Cause(ctx)
 	}
 	defer c.reserving.Unlock()
-	epoch := s.server.marks.epoch(c.name)
+	epoch := s.servers.marks.epoch(c.name)
 	seg := c.unused()
 	c.void()
 	if seg.Remaining() == 0 {
 		return nil
 	}
-	mark := s.server.marks.lower(c.name, seg)
+	mark := s.servers.marks.lower(c.name, seg)
 	done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
 	if done {
 		s.counters.returned.Add(seg.Remaining())
+		s.servers.marks.keepLowered(c.name)
 		return nil
 	}
-	s.server.marks.restore(c.name, mark)
+	s.servers.marks.restore(c.name, mark)
 	c.mu.Lock()
 	c.skipped += seg.Remaining()
 	c.mu.Unlock()

@@ -128,7 +128,7 @@ func TestNothingIsGivenBackIntoAnotherEpoch(t *testing.T) {
 	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
 	wantTaken(t, a, "photos", 1)
 	settled(t, a, "photos")
-	epoch := a.server.marks.epoch("photos")
+	epoch := a.servers.first().marks.epoch("photos")
 	old := a.names.get([]byte("photos")).unused()
 	mustAlter(t, b, "photos", down(1))
 	wantTaken(t, b, "photos", 1)
@@ -136,7 +136,7 @@ func TestNothingIsGivenBackIntoAnotherEpoch(t *testing.T) {
 	if got := p.id(t, "photos"); got != old.Last() {
 		t.Fatalf("the row is at %d, not at %d: this shows nothing", got, old.Last())
 	}
-	if done, err := a.server.giveBack(t.Context(), "photos", epoch, old); done || err != nil {
+	if done, err := a.servers.first().giveBack(t.Context(), "photos", epoch, old); done || err != nil {
 		t.Errorf("got %v, %v; want it refused", done, err)
 	}
 	if got := mustTake(t, a, "photos", 1); got <= 20 {

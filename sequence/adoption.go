@@ -1,0 +1,413 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+)
+
+// guardBatch is how many guard rows one statement writes.
+const guardBatch = 200
+
+// adoption makes the chosen node the holder. It first writes the claim, a new term: once a node shows it, no window that another
+// holder wants counts there any more. When enough nodes show the claim, what they know of wanted windows is all there is, and every
+// sequence begins above it. Where the new holder alone is enough both are one transaction, so that whoever knows of the claim knows of
+// its windows.
+type adoption struct {
+	v        *server
+	now      *choice
+	previous guardRow
+	term     uint64
+	mine     uint64            // this node's own term so far
+	claimed  bool              // an earlier attempt, or another proxy's, has written the claim
+	need     int               // nodes that must show the claim, this one included
+	first    bool              // nobody was the holder before
+	wanted   map[string]uint64 // by folded name; the highest that any node that was read knows
+}
+
+// adopt makes the chosen node the holder of all sequences, unless it is that already as far as name is concerned, and in a term above another.
+func (v *server) adopt(ctx context.Context, name string, over uint64) error {
+	v.guard.adopting.Lock()
+	defer v.guard.adopting.Unlock()
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	now := v.nodes.current.Load()
+	if now == nil || now.cluster != "" {
+		return nil // the next attempt goes elsewhere
+	}
+	own, err := v.readGuard(ctx, conn, "")
+	if err != nil {
+		return err
+	}
+	if err := v.writable(ctx, conn); err != nil {
+		return err
+	}
+	if ok, err := v.isAdmitted(ctx, conn, now, name); ok && own.holder().term > over || err != nil {
+		return err // another proxy was faster
+	}
+	a := &adoption{v: v, now: now, wanted: make(map[string]uint64)}
+	if err := a.prepare(ctx, own); err != nil {
+		return fmt.Errorf("adopt node %s: %w", now.addr, err)
+	}
+	if err := a.run(ctx, conn); err != nil {
+		return fmt.Errorf("adopt node %s: %w", now.addr, err)
+	}
+	v.guard.forget()
+	return nil
+}
+
+// isAdmitted reads whether the node may give numbers of a sequence, its ceiling apart; without a name whether it is the holder at all.
+func (v *server) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, name string) (bool, error) {
+	position := uint64(math.MaxUint64)
+	if name != "" {
+		stored, err := v.readRow(ctx, conn, name)
+		if err != nil {
+			return false, err
+		}
+		position = stored.position()
+	}
+	rows, err := v.readGuard(ctx, conn, ofSequence, name)
+	if err != nil {
+		return false, err
+	}
+	_, err = admitted(rows, now.identity, position)
+	return err == nil, nil
+}
+
+// prepare looks at the other nodes and decides on the term and on how many nodes must show it.
+func (a *adoption) prepare(ctx context.Context, own guardRows) error {
+	v, n := a.v, len(a.v.nodes.all)
+	a.collect(own)
+	mine := own.holder()
+	a.previous = mine
+	if mine.holder == a.now.identity {
+		a.mine = mine.term
+	}
+	elsewhere := guardRow{}
+	var away []string
+	for _, s := range v.sightAll(ctx, a.now) {
+		if s.err != nil {
+			away = append(away, s.addr+": "+s.err.Error())
+			continue
+		}
+		if s.identity == a.now.identity {
+			away = append(away, s.addr+": "+errSameServer.Error())
+			continue
+		}
+		a.collect(s.rows)
+		if top := s.rows.holder(); top.term != 0 && (a.previous.term == 0 || top.over(a.previous)) {
+			a.previous, elsewhere = top, top
+		}
+	}
+	switch {
+	case a.previous.term == 0 && len(away) > 0:
+		return fmt.Errorf("the first time all %d nodes of the sequence server must be there: %s", n, strings.Join(away, "; "))
+	case mine.term == 0 && elsewhere.term != 0:
+		return &UnfitError{
+			Server: a.now.addr, Table: v.table.full,
+			Finding: fmt.Sprintf("it can be written to and is no copy of the other nodes, where %s holds the sequences", elsewhere.holder),
+			Remedy:  "make a node that replicated from the old primary the new one, or restore this one from a copy of it",
+		}
+	}
+	a.first = a.previous.term == 0
+	a.need = adoptions(n, !a.first && a.previous.holder != a.now.identity)
+	a.term = a.previous.term + 1
+	if a.previous == mine && mine.holder == a.now.identity && mine.ceiling == 0 {
+		a.term, a.claimed = mine.term, true
+	}
+	return nil
+}
+
+// collect takes note of what a node knows of windows.
+func (a *adoption) collect(rows guardRows) {
+	for _, r := range rows {
+		if !r.claims() {
+			key := folded(r.name)
+			a.wanted[key] = max(a.wanted[key], r.wanted)
+		}
+	}
+}
+
+// folded is the same for all names that a server may take for one. That some differ for it does no harm: both begin above both.
+func folded(name string) string { return strings.ToLower(strings.TrimRight(name, " ")) }
+
+// sightAll reads all guard rows of the other nodes, once each.
+func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
+	ctx, stop := context.WithTimeout(ctx, v.opts.DialTimeout)
+	defer stop()
+	all := make(chan sighting)
+	others := 0
+	for _, n := range v.nodes.all {
+		if n == now.node {
+			continue
+		}
+		others++
+		go func() { // received below
+			found := n.look(ctx)
+			s := sighting{addr: n.addr, identity: found.identity, err: found.err}
+			if s.err == nil {
+				s.rows, s.err = v.readGuard(ctx, n.pool(), "")
+			}
+			all <- s
+		}()
+	}
+	seen := make([]sighting, 0, others)
+	for range others {
+		seen = append(seen, <-all)
+	}
+	return seen
+}
+
+func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
+	v := a.v
+	if _, err := conn.ExecContext(ctx, fmt.Sprintf(createGuard, v.table.guard, v.seen.Load().nameType)); err != nil {
+		return fmt.Errorf("create table %s: %w", v.table.guard, err)
+	}
+	alone := a.need == 1
+	var sequences int
+	done := false
+	err := v.transact(ctx, func(tx *sql.Tx) (err error) {
+		if err := v.leadsTo(ctx, tx, a.now); err != nil {
+			return err
+		}
+		rows, err := v.readGuard(ctx, tx, " FOR UPDATE")
+		if err != nil {
+			return err
+		}
+		a.collect(rows)
+		if top := rows.holder(); top.holder == a.now.identity && top.term > a.mine && top.ceiling == 1 {
+			done = true // another proxy was faster
+			return nil
+		} else if a.claimed && top.term == a.term && top.holder == a.now.identity {
+			return nil
+		}
+		a.term = max(a.term, rows.holder().term+1)
+		complete := 0
+		if alone {
+			complete = 1
+		}
+		if _, err := tx.ExecContext(ctx, "REPLACE INTO "+v.table.guard+" (`name`, `holder`, `term`, `ceiling`) VALUES ('', "+a.now.self+", ?, ?)", a.term, complete); err != nil {
+			return fmt.Errorf("write table %s: %w", v.table.guard, err)
+		}
+		if alone {
+			sequences, err = a.install(ctx, tx)
+		}
+		return err
+	})
+	if err != nil || done {
+		return err
+	}
+	seen, err := v.awaitSeen(ctx, a.now, guardRow{holder: a.now.identity, term: a.term}, a.need-1, "", nil, func(rows guardRows) bool {
+		top := rows.holder()
+		return top.holder == a.now.identity && top.term == a.term
+	})
+	if err != nil {
+		return fmt.Errorf("term %d: %w", a.term, err)
+	}
+	if !alone {
+		for _, s := range seen {
+			a.collect(s.rows)
+		}
+		err := v.transact(ctx, func(tx *sql.Tx) error {
+			if err := v.leadsTo(ctx, tx, a.now); err != nil {
+				return err
+			}
+			rows, err := v.readGuard(ctx, tx, " FOR UPDATE")
+			if err != nil {
+				return err
+			}
+			if top := rows.holder(); top.holder != a.now.identity || top.term != a.term {
+				return errNotHolder // another proxy began after this one; its term counts
+			}
+			a.collect(rows)
+			if sequences, err = a.install(ctx, tx); err != nil {
+				return err
+			}
+			_, err = tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = 1 WHERE `name` = '' AND `holder` = "+a.now.self+" AND `term` = ?", a.term)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	a.log(sequences, seen)
+	return nil
+}
+
+func (a *adoption) log(sequences int, seen []sighting) {
+	fields := []zap.Field{
+		zap.String("node", a.now.addr), zap.String("holder", a.now.identity), zap.Uint64("term", a.term), zap.Int("sequences", sequences),
+		zap.Strings("seen_on", addrsOf(seen)),
+	}
+	if a.first {
+		a.v.log.Info("a node of the sequence server holds the sequences now; nobody did before", fields...)
+		return
+	}
+	a.v.log.Warn("a node of the sequence server holds the sequences now; each continues above all that the holder before may have given",
+		append(fields, zap.String("before", a.previous.holder))...)
+}
+
+// install writes where each sequence begins under this holder, and returns how many there are.
+func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
+	v := a.v
+	counters, err := a.lockCounters(ctx, tx)
+	if err != nil {
+		return 0, err
+	}
+	// As the server says it: this process may not have heard of a change of plans.
+	m, _, err := v.membership(ctx, tx)
+	if err != nil {
+		return 0, err
+	}
+	h := share{plan: m.Plan, id: m.ID, count: uint64(m.Count), position: uint64(m.Position), interleave: m.Interleave, block: m.Block}
+	highest := v.seen.Load().max
+	known := make(map[string]bool, len(counters))
+	rows := make(guardRows, 0, len(counters))
+	for _, c := range counters {
+		key := folded(c.name)
+		known[key] = true
+		frozen := c.floor == highest // or it has ended
+		begin, wanted := c.floor, a.wanted[key]
+		if wanted > 0 {
+			begin = max(begin, min(above(wanted), highest))
+			if rest, ok := h.rest(begin); ok {
+				begin = rest
+			}
+		}
+		if begin != c.floor {
+			if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", begin, c.name); err != nil {
+				return 0, fmt.Errorf("raise the row of sequence %q to %d: %w", c.name, begin, err)
+			}
+		}
+		r := guardRow{name: c.name, wanted: max(begin, wanted), floor: begin}
+		if frozen {
+			r.floor = highest
+			if rest, ok := h.rest(above(wanted)); ok {
+				r.floor = min(rest, highest)
+			}
+			if err := a.raiseSaved(ctx, tx, c.name, r.floor); err != nil {
+				return 0, err
+			}
+		}
+		if a.need == 1 {
+			// The old window tells how much is used in a while: it was as long as what is left of it, and up to twice that.
+			width := (max(wanted, c.floor)-c.floor)*windowsInHand/windowWidths + 1
+			r.wanted = windowEnd(begin, width, highest)
+			r.ceiling = r.wanted
+		}
+		rows = append(rows, r)
+	}
+	for _, name := range a.lost(known) {
+		if err := a.restore(ctx, tx, name); err != nil {
+			return 0, err
+		}
+	}
+	return len(counters), a.write(ctx, tx, rows)
+}
+
+func above(n uint64) uint64 {
+	if n == math.MaxUint64 {
+		return n
+	}
+	return n + 1
+}
+
+// lockCounters reads all counters; floor is their id.
+func (a *adoption) lockCounters(ctx context.Context, tx *sql.Tx) (all guardRows, err error) {
+	found, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+a.v.table.full+" FOR UPDATE")
+	if err != nil {
+		return nil, fmt.Errorf("read table %s: %w", a.v.table.full, err)
+	}
+	defer func() { _ = found.Close() }()
+	for found.Next() {
+		var r guardRow
+		var id sql.NullString
+		if err := found.Scan(&r.name, &id); err != nil {
+			return nil, err
+		}
+		if r.floor, err = strconv.ParseUint(id.String, 10, 64); err != nil || r.name == "" {
+			continue // whoever reserves there is told
+		}
+		all = append(all, r)
+	}
+	return all, found.Err()
+}
+
+// raiseSaved has a sequence that is frozen, for a restart or a change of plans, continue above the windows, too.
+func (a *adoption) raiseSaved(ctx context.Context, tx *sql.Tx, name string, floor uint64) error {
+	_, err := tx.ExecContext(ctx, "UPDATE "+a.v.table.start+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `saved` IS NOT NULL", floor, name)
+	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
+		return fmt.Errorf("write table %s: %w", a.v.table.start, err)
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE "+a.v.table.options+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `frozen_at` IS NOT NULL",
+		floor, name)
+	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
+		return fmt.Errorf("write table %s: %w", a.v.table.options, err)
+	}
+	return nil
+}
+
+// lost are the sequences of which numbers may have been given and which have no row here: they were dropped, or made so late that this
+// node has not heard of them.
+func (a *adoption) lost(known map[string]bool) []string {
+	var names []string
+	for name, wanted := range a.wanted {
+		if wanted > 0 && !known[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// restore keeps the numbers of a lost sequence from being given again: by its tombstone, or by a row where it has none.
+func (a *adoption) restore(ctx context.Context, tx *sql.Tx, name string) error {
+	v, id := a.v, min(above(a.wanted[name]), a.v.seen.Load().max)
+	var floor uint64
+	err := tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ? FOR UPDATE", name).Scan(&floor)
+	switch {
+	case err == nil:
+		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.options+" SET `floor` = GREATEST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ?", id, name)
+	case errors.Is(err, sql.ErrNoRows), hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
+		_, err = tx.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, id)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the numbers of sequence %q, whose row is lost: %w", name, err)
+	}
+	return nil
+}
+
+// write replaces the holder's rows by those of the new term.
+func (a *adoption) write(ctx context.Context, tx *sql.Tx, rows guardRows) error {
+	v := a.v
+	if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.guard+" WHERE `name` <> '' AND `holder` = "+a.now.self); err != nil {
+		return fmt.Errorf("write table %s: %w", v.table.guard, err)
+	}
+	for len(rows) > 0 {
+		batch := rows[:min(len(rows), guardBatch)]
+		rows = rows[len(batch):]
+		var text strings.Builder
+		text.WriteString("INSERT INTO " + v.table.guard + " (`name`, `holder`, `term`, `wanted`, `ceiling`, `floor`) VALUES ")
+		args := make([]any, 0, 5*len(batch))
+		for i, r := range batch {
+			if i > 0 {
+				text.WriteString(", ")
+			}
+			text.WriteString("(?, " + a.now.self + ", ?, ?, ?, ?)")
+			args = append(args, r.name, a.term, r.wanted, r.ceiling, r.floor)
+		}
+		if _, err := tx.ExecContext(ctx, text.String(), args...); err != nil {
+			return fmt.Errorf("write table %s: %w", v.table.guard, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package sequence
+
+import (
+	"math"
+	"time"
+)
+
+// demandLocked says how many numbers to reserve now: want ideally, need at least; want 0 means none.
+func (c *cache) demandLocked(now time.Time) (want, need uint64) {
+	c.replan(now)
+	if c.order {
+		return c.demandOrderedLocked()
+	}
+	if c.exact > 0 {
+		return c.demandExactLocked()
+	}
+	switch {
+	case c.first != nil:
+		return max(c.size, c.first.n, min(c.wantedLocked(), c.leftLocked()/ceilingShare)), c.first.n
+	case c.held < c.low && !c.dry && !c.resting && len(c.queue) < maxQueued:
+		return c.size, 1
+	}
+	return 0, 0
+}
+
+// demandExactLocked is the demand under a typed CACHE n: never are more than n unused numbers in memory, apart from a
+// run that somebody waits for and that is longer than n by itself.
+func (c *cache) demandExactLocked() (want, need uint64) {
+	w := c.first
+	switch {
+	case w == nil:
+		if c.held < c.low && !c.dry && !c.resting {
+			return c.exact - c.held, 1
+		}
+		return 0, 0
+	case w.n > c.exact:
+		return w.n, w.n
+	case c.held > 0 && c.held < c.exact && !w.joinTried:
+		// What is missing to n may adjoin the rest and complete the run.
+		return c.exact - c.held, 1
+	}
+	c.discardLocked()
+	return c.exact, w.n
+}
+
+// replan brings the measured rate, the size and the low-water mark up to date. mu is held, or c is not shared yet.
+func (c *cache) replan(now time.Time) {
+	c.pace.observe(now, c.given-c.measured)
+	c.measured = c.given
+	if c.exact > 0 {
+		c.size, c.low = c.exact, c.exact/2+1
+		if c.exact == 1 {
+			c.low = 0 // whoever types CACHE 1 wants numbers in the order of time: none is fetched ahead
+		}
+		return
+	}
+	c.size, c.low = c.pace.plan(c.leftLocked())
+	c.size = c.owner.servers.sized(c.size)
+}
+
+// keepUp fetches more where the rate has risen since the last reservation. While no number is taken, nothing is fetched.
+func (c *cache) keepUp(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil || c.exact > 0 || c.order || c.given == c.measured || c.held == 0 {
+		return
+	}
+	if c.replan(now); c.held < c.low && !c.flying && !c.dry && !c.resting {
+		c.flyLocked()
+	}
+}
+
+// leftLocked is how many numbers remain to the sequence's maximum.
+func (c *cache) leftLocked() uint64 {
+	if c.max == 0 {
+		return math.MaxUint64
+	}
+	return (c.max - min(c.top, c.max)) / max(c.rule.step, 1)
+}
+
+// wantedLocked is how many numbers those want together who wait: a crowd that comes at one moment waits for one reservation.
+func (c *cache) wantedLocked() (n uint64) {
+	for w := c.first; w != nil && n < maxBatch; w = w.next {
+		n += min(w.n, maxBatch)
+	}
+	return n
+}

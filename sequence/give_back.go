@@ -1,0 +1,75 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// takeBack undoes a reservation that cannot be remembered, so that nobody may have its numbers. If it cannot be undone they are a gap.
+func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg Segment) {
+	was := v.marks.lower(name, seg)
+	if done, _ := v.giveBack(ctx, name, epoch, seg); !done {
+		v.marks.restore(name, was)
+		v.counters.lost.Add(seg.Remaining())
+	}
+}
+
+// giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did.
+func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
+	done, h := false, v.share()
+	if seg.plan != h.plan || h.shared() && !h.owns(seg.Last()) {
+		return false, nil
+	}
+	args := []any{seg.Next() - 1, name, seg.Last()}
+	if h.inSteps() {
+		args[0] = seg.Next() - h.count // the row keeps its residue
+	}
+	if h.plan != 0 {
+		args = append([]any{h.plan, h.id}, args...)
+	}
+	err := v.transactOnce(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, v.table.giveBack(h.plan != 0), args...)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n != 1 {
+			return err
+		}
+		// The row is locked now. It may be another sequence's, made above the tombstone of the one that seg is of.
+		// Or the sequence was restarted, or is frozen for that.
+		if has, err := v.lookForOptions(ctx, tx); err != nil {
+			return err
+		} else if has != shapeNone {
+			e := noEntry()
+			err := tx.QueryRowContext(ctx, "SELECT "+selectEntry(has)+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return fmt.Errorf("read tombstone: %w", err)
+			}
+			if e.floor >= seg.Next() || e.epoch > epoch || e.frozen > 0 {
+				return errTombstone
+			}
+			plan := uint64(0)
+			if has.versioned() {
+				// A change of plans locks the row first, so this is up to date.
+				err := tx.QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.options+" WHERE `name` = ''").Scan(&plan)
+				if err != nil && !errors.Is(err, sql.ErrNoRows) {
+					return fmt.Errorf("read the plan in force: %w", err)
+				}
+			}
+			if plan != seg.plan {
+				return errTombstone
+			}
+		}
+		done = true
+		return nil
+	})
+	if errors.Is(err, errTombstone) {
+		return false, nil
+	}
+	return done && err == nil, err
+}
+
+// errTombstone undoes a giving back: the sequence was dropped since, or goes by another plan.
+var errTombstone = errors.New("a tombstone reaches the numbers")

@@ -1,0 +1,121 @@
+package sequence
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A connection to the node before outlives the choice of another one. What is meant for the new primary does not go there: the old one
+// lives on alone, and would be made the holder again, with windows that the new one gives, too.
+func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	impatient := func(o *Options) { o.AllocateTimeout = 3 * time.Second }
+	old, between, fresh := e.join(t, "old", all, impatient), e.join(t, "between", all, impatient), e.join(t, "new", all)
+	old.take(t, "old", "photos", 25)
+	between.take(t, "between", "photos", 5)
+	e.CatchUp(t, 1, 0)
+	v := between.servers.first()
+	var conns [3]*sql.Conn
+	var err error
+	for i := range conns {
+		if conns[i], err = v.conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old.cut(1)
+	fresh.cut(0)
+	e.Promote(t, 1)
+	for _, s := range v.survey(t.Context()) {
+		if s.node == v.nodes.all[1] { // it has found the new one only
+			v.settle(&choice{node: s.node, identity: s.identity, self: s.self})
+		}
+	}
+	for _, conn := range conns { // what they were used for has ended
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = v.adopt(t.Context(), "photos", 0)
+	t.Log("between:", err)
+
+	var first, second uint64
+	for i, term := range []*uint64{&first, &second} {
+		if err := e.pools[i].QueryRow("SELECT MAX(`term`) FROM sequence_guard WHERE `name` = ''").Scan(term); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first != 1 {
+		t.Errorf("the old primary is the holder in term %d, want 1 as before", first)
+	}
+	for range 5 {
+		fresh.take(t, "new", "photos", 40)
+	}
+	t.Log("old:", old.takeAll(t, "old", "photos", 1000))
+	fresh.take(t, "new", "photos", 100)
+}
+
+// A step of a change of plans that the old primary had alone is lost with it, and not said to be kept by the new one.
+func TestWhatANodeHadAloneThatAnotherTookOverFromIsNotSaidToBeKept(t *testing.T) {
+	e := startEstate(t, 3, "photos")
+	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 5 * time.Second })
+	a.take(t, "a", "photos", 5)
+	for _, i := range []int{1, 2} {
+		e.CatchUp(t, i, 0)
+		e.Cut(t, i)
+	}
+	v := a.servers.first()
+	wrote := v.nodes.current.Load()
+	err := v.transact(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.Exec("UPDATE app.sequence SET id = 1000000 WHERE name = 'photos'")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cut(0) // before anybody has seen that
+	e.Promote(t, 1)
+	e.Follow(t, 2, 1)
+	for range 2 { // the new one is adopted by the first, as others may have done
+		if err := v.replicated(t.Context(), wrote); err == nil || !strings.Contains(err.Error(), "has taken over") {
+			t.Errorf("got %v, want an error that names who took over", err)
+		}
+	}
+}
+
+// A node is adopted by the plan that it obeys, also by a proxy that has not heard of that.
+func TestAnAdoptionLeavesRowsWhereTheStepsOfTheNodeHaveThem(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 5 * time.Second })
+	a.take(t, "a", "photos", 5)
+	v := a.servers.first()
+	if err := v.needPlanTables(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ position, primary int }{{1, 1}, {0, 0}} {
+		m := Membership{ID: "00000000-0000-0000-0000-000000000001", Plan: 1, Position: step.position, Count: 2, Interleave: InterleaveStep}
+		if err := v.saveMembership(t.Context(), v.pool(), m); err != nil {
+			t.Fatal(err)
+		}
+		before := 1 - step.primary
+		e.CatchUp(t, step.primary, before)
+		e.Nodes[before].Exec(t, "SET GLOBAL read_only = 1")
+		e.Promote(t, step.primary)
+		e.Follow(t, before, step.primary)
+		eventually(t, "it is adopted", func() bool {
+			v.moved()
+			err := v.adopt(t.Context(), "photos", 0)
+			now := v.nodes.current.Load()
+			return err == nil && now != nil && now.node == v.nodes.all[step.primary]
+		})
+		var id uint64
+		if err := e.pools[step.primary].QueryRow("SELECT id FROM sequence WHERE name = 'photos'").Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		if h := (share{count: 2, position: uint64(step.position), interleave: InterleaveStep}); !h.owns(id) || id < 1000 {
+			t.Errorf("server %d of 2 begins at %d", step.position+1, id)
+		}
+	}
+}

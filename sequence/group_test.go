@@ -1,0 +1,437 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// estate is a group of servers with a schema, and a link to each of them for each proxy that is tried.
+type estate struct {
+	*mysqltest.Group
+	schema string
+	pools  []*sql.DB
+}
+
+// startEstate has a table with rows of the names, all at 0, on all n nodes.
+func startEstate(t *testing.T, n int, names ...string) *estate {
+	t.Helper()
+	e := &estate{Group: mysqltest.StartGroup(t, n), schema: "app"}
+	statements := []string{"CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence")}
+	for _, name := range names {
+		statements = append(statements, "INSERT INTO app.sequence (name) VALUES ('"+name+"')")
+	}
+	e.Nodes[0].Exec(t, statements...)
+	for i := range n {
+		if i > 0 {
+			e.CatchUp(t, i, 0)
+		}
+		e.pools = append(e.pools, e.Nodes[i].DB(t, "app"))
+	}
+	return e
+}
+
+// member is a Sequences of the estate with links of its own.
+type member struct {
+	*Sequences
+	links []*mysqltest.Link
+	logs  *observer.ObservedLogs
+	given *given
+}
+
+// given is what clients got.
+type given struct {
+	mu   sync.Mutex
+	runs map[uint64]string // by the first number of each take of one
+}
+
+func (e *estate) join(t *testing.T, who string, all *given, change ...func(*Options)) *member {
+	t.Helper()
+	core, logs := observer.New(zap.InfoLevel)
+	m := &member{logs: logs, given: all}
+	server := ServerOptions{User: "root", Database: e.schema}
+	for _, node := range e.Nodes {
+		link := mysqltest.NewLink(t, node.Addr())
+		m.links = append(m.links, link)
+		server.Nodes = append(server.Nodes, Node{Addr: link.Addr()})
+	}
+	o := Options{Servers: []ServerOptions{server}, Logger: zap.New(core), CacheSize: 10, AllocateTimeout: 15 * time.Second}
+	for _, f := range change {
+		f(&o)
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Sequences = s
+	t.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		defer stop()
+		_ = s.Close(ctx) // servers may be cut off
+		if t.Failed() {
+			for _, line := range logs.All() {
+				t.Log(who, line.Level, line.Message, line.ContextMap())
+			}
+		}
+	})
+	return m
+}
+
+// cut leaves the member without the nodes.
+func (m *member) cut(nodes ...int) {
+	for _, i := range nodes {
+		m.links[i].Cut()
+	}
+}
+
+// take takes n numbers, one at a time, and fails if one was given before, by whomever.
+func (m *member) take(t *testing.T, who, name string, n int) {
+	t.Helper()
+	for range n {
+		number, err := m.Take(t.Context(), []byte(name), 1)
+		if err != nil {
+			t.Fatalf("%s: %v", who, err)
+		}
+		m.given.add(t, who, number)
+	}
+}
+
+// takeOf takes one number of another sequence.
+func (m *member) takeOf(t *testing.T, who, name string, all *given) {
+	t.Helper()
+	number, err := m.Take(t.Context(), []byte(name), 1)
+	if err != nil {
+		t.Fatalf("%s: %s: %v", who, name, err)
+	}
+	all.add(t, who, number)
+}
+
+// takeAll takes until there is an error, which it returns, or too many.
+func (m *member) takeAll(t *testing.T, who, name string, atMost int) error {
+	t.Helper()
+	for range atMost {
+		number, err := m.Take(t.Context(), []byte(name), 1000)
+		if err != nil {
+			return err
+		}
+		m.given.add(t, who, number)
+		m.given.add(t, who, number+999)
+	}
+	return nil
+}
+
+func (g *given) add(t *testing.T, who string, number uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.runs == nil {
+		g.runs = make(map[uint64]string)
+	}
+	if other, dup := g.runs[number]; dup {
+		t.Errorf("number %d was given to %s, and before to %s", number, who, other)
+	}
+	g.runs[number] = who
+}
+
+// wantLog waits for a log line that contains text.
+func (m *member) wantLog(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if m.logs.Filter(func(e observer.LoggedEntry) bool { return strings.Contains(e.Message, text) }).Len() > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing was logged that contains %q", text)
+		}
+	}
+}
+
+func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	a, b := e.join(t, "a", all), e.join(t, "b", all)
+	a.take(t, "a", "photos", 25)
+	b.take(t, "b", "photos", 25)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1) // from here on everything is lost
+	for range 20 {
+		a.take(t, "a", "photos", 15)
+		b.take(t, "b", "photos", 15)
+	}
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	// One that knows nothing reserves first: the others' memory of what they reserved does not help it.
+	fresh := e.join(t, "a third", all)
+	for range 20 {
+		fresh.take(t, "the third", "photos", 40)
+	}
+	for range 20 {
+		a.take(t, "a", "photos", 15)
+		b.take(t, "b", "photos", 15)
+	}
+	adoptions := 0
+	for _, m := range []*member{a, b, fresh} {
+		adoptions += m.logs.FilterMessageSnippet("holds the sequences now; each continues above").Len()
+	}
+	if adoptions != 1 {
+		t.Errorf("%d adoptions were logged by all proxies together, want 1", adoptions)
+	}
+}
+
+func TestAnIsolatedPrimaryThatLivesOnGivesNothingThatTheNewOneGives(t *testing.T) {
+	e := startEstate(t, 2, "photos", "quiet")
+	all := &given{}
+	impatient := func(o *Options) { o.AllocateTimeout = 3 * time.Second }
+	old, fresh := e.join(t, "old", all, impatient), e.join(t, "new", all)
+	old.take(t, "old", "photos", 25)
+	e.CatchUp(t, 1, 0)
+	old.cut(1) // it sees the old primary only, and the other one sees the new one only
+	fresh.cut(0)
+	e.Promote(t, 1)
+	for range 20 {
+		old.take(t, "old", "photos", 40)
+		fresh.take(t, "new", "photos", 40)
+	}
+	// The old one comes to the end of what the new one has seen. The error says why and what to do.
+	err := old.takeAll(t, "old", "photos", 1000)
+	if err == nil {
+		t.Fatal("the isolated primary goes on for ever")
+	}
+	for _, want := range []string{"ceiling", e.linkOf(old, 1), "`nodes`"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not mention %q: %v", want, err)
+		}
+	}
+	fresh.take(t, "new", "photos", 1000)
+	old.wantLog(t, "windows of sequences cannot be raised")
+
+	// It comes back as a stranger that can be written to: refused, and both are named.
+	late := e.join(t, "late", all)
+	_, err = late.Take(t.Context(), []byte("photos"), 1)
+	var unfit *UnfitError
+	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), e.linkOf(late, 0)) || !strings.Contains(err.Error(), e.linkOf(late, 1)) {
+		t.Errorf("a proxy that sees two primaries got %v, want an UnfitError that names both", err)
+	}
+	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if _, err = late.Take(t.Context(), []byte("photos"), 1); err == nil {
+			break
+		}
+	}
+	late.take(t, "late", "photos", 50)
+}
+
+func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t *testing.T) {
+	e := startEstate(t, 3, "photos")
+	all := &given{}
+	a, b := e.join(t, "a", all), e.join(t, "b", all)
+	a.take(t, "a", "photos", 25)
+	e.CatchUp(t, 1, 0)
+	e.CatchUp(t, 2, 0)
+	e.Cut(t, 2) // node 2 lags; windows are seen on node 1
+	if err := a.takeAll(t, "a", "photos", 100); err != nil {
+		t.Fatal(err)
+	}
+	b.take(t, "b", "photos", 25)
+	if _, err := a.Create(t.Context(), CreateOptions{Name: "videos"}); err != nil {
+		t.Fatal(err)
+	}
+	videos := &given{}
+	for range 100 {
+		a.takeOf(t, "a", "videos", videos)
+	}
+	// The lagging one becomes the primary: it gives nothing before it has heard from one that knows the windows.
+	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
+	e.Promote(t, 2)
+	late, hasty := e.join(t, "late", all), e.join(t, "hasty", all, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	if number, err := hasty.Take(t.Context(), []byte("photos"), 1); err == nil {
+		t.Fatalf("the lagging replica gave %d before any other node followed it", number)
+	} else if !strings.Contains(err.Error(), "replication") {
+		t.Errorf("the error does not say what is missing: %v", err)
+	}
+	e.Follow(t, 1, 2)
+	for range 30 {
+		late.take(t, "late", "photos", 10)
+		a.take(t, "a", "photos", 10)
+		b.take(t, "b", "photos", 10)
+	}
+	late.wantLog(t, "numbers are reserved on this node")
+	for range 100 { // a sequence that it had never heard of continues, too
+		late.takeOf(t, "late", "videos", videos)
+	}
+
+	// And back: the old primary follows the new one, and is promoted again.
+	e.Follow(t, 0, 2)
+	late.take(t, "late", "photos", 100)
+	e.CatchUp(t, 0, 2)
+	e.Cut(t, 0)
+	late.take(t, "late", "photos", 100)
+	if err := e.Nodes[2].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 0)
+	e.Follow(t, 1, 0)
+	for range 10 {
+		late.take(t, "late", "photos", 40)
+		a.take(t, "a", "photos", 40)
+		b.take(t, "b", "photos", 40)
+	}
+}
+
+func (e *estate) linkOf(m *member, i int) string { return m.links[i].Addr() }
+
+func TestAGaleraClusterNeedsNoCeilingAndOutlivesTheNodeThatIsWrittenTo(t *testing.T) {
+	nodes := mysqltest.StartGalera(t, 3)
+	e := &estate{Group: &mysqltest.Group{Nodes: nodes}, schema: "app"}
+	nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")
+	all := &given{}
+	a, b := e.join(t, "a", all), e.join(t, "b", all)
+	for range 20 {
+		a.take(t, "a", "photos", 15)
+		b.take(t, "b", "photos", 15)
+	}
+	// A proxy that cannot reach the node of the others writes to another one.
+	c := e.join(t, "c", all)
+	c.cut(0)
+	var tasks sync.WaitGroup
+	for _, m := range []*member{a, b, c} {
+		tasks.Go(func() {
+			for range 300 {
+				number, err := m.Take(t.Context(), []byte("photos"), 1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				m.given.add(t, "one of three at once", number)
+			}
+		})
+	}
+	tasks.Wait()
+	if err := nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		a.take(t, "a", "photos", 15)
+		b.take(t, "b", "photos", 15)
+		c.take(t, "c", "photos", 15)
+	}
+	a.wantLog(t, "numbers are reserved on another node")
+	var tables int
+	if err := nodes[1].DB(t, "app").QueryRow("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME = 'sequence_guard'").Scan(&tables); err != nil || tables != 0 {
+		t.Errorf("a cluster has %d tables of ceilings (%v), want none", tables, err)
+	}
+}
+
+func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	ctx := t.Context()
+	s := e.join(t, "s", &given{})
+	next := func(name string, want uint64) {
+		t.Helper()
+		if got, err := s.Take(ctx, []byte(name), 1); err != nil || got != want {
+			t.Errorf("%s: got %d, %v; want %d", name, got, err, want)
+		}
+	}
+	next("photos", 1)
+	if _, err := s.Create(ctx, CreateOptions{Name: "stepped", Start: 1_000_000, Increment: 10, Cache: 3}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(10) {
+		next("stepped", 1_000_000+10*i)
+	}
+	if _, err := s.Create(ctx, CreateOptions{Name: "short", Max: 5}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(5) {
+		next("short", i+1)
+	}
+	if _, err := s.Take(ctx, []byte("short"), 1); !errors.Is(err, ErrExhausted) {
+		t.Errorf("beyond the end: got %v, want ErrExhausted", err)
+	}
+	// Far beyond the ceiling, and back below where this holder began.
+	if _, _, err := s.SetValue(ctx, []byte("photos"), 5_000_000_000, true); err != nil {
+		t.Fatal(err)
+	}
+	next("photos", 5_000_000_001)
+	one := uint64(1)
+	if _, err := s.Alter(ctx, []byte("photos"), Alteration{Restart: &one, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	low, err := s.Take(ctx, []byte("photos"), 1) // 1, or above numbers that were reserved and given up in the same moment
+	if err != nil || low > 1000 {
+		t.Errorf("after the restart: got %d, %v; want 1 or little more", low, err)
+	}
+	if _, err := s.Drop(ctx, []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	made, err := s.Create(ctx, CreateOptions{Name: "photos"})
+	if err != nil || made.First <= low {
+		t.Fatalf("made again at %d, %v; want above what was given", made.First, err)
+	}
+	next("photos", made.First)
+
+	// A sequence whose window no other node has seen gives nothing.
+	e.Cut(t, 1)
+	impatient := e.join(t, "impatient", &given{}, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	if _, err := impatient.Create(ctx, CreateOptions{Name: "unseen"}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := impatient.Take(ctx, []byte("unseen"), 1); err == nil || !strings.Contains(err.Error(), "replication") {
+		t.Errorf("got %d, %v; want an error that names replication", n, err)
+	}
+	if err := s.servers.first().replicated(ctx, nil); err == nil {
+		t.Error("what no replica has is said to survive a fail-over")
+	}
+	e.Mend(t, 1)
+	if _, err := s.Take(ctx, []byte("unseen"), 1); err != nil {
+		t.Error(err)
+	}
+	if err := s.servers.first().replicated(ctx, nil); err != nil {
+		t.Error(err)
+	}
+
+	// A switch-over in order: what is defined next goes to the new primary, over connections that led to the old one.
+	e.CatchUp(t, 1, 0)
+	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
+	e.Promote(t, 1)
+	e.Follow(t, 0, 1)
+	if _, err := s.Create(ctx, CreateOptions{Name: "later"}); err != nil {
+		t.Errorf("a definition after a switch-over: %v", err)
+	}
+	if _, err := s.Take(ctx, []byte("later"), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAReplicationGroupNeedsNoCeilingAndItsNextPrimaryServes(t *testing.T) {
+	e := &estate{Group: mysqltest.StartReplicationGroup(t, 2), schema: "app"}
+	e.Nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")
+	all := &given{}
+	a, b := e.join(t, "a", all), e.join(t, "b", all)
+	for range 10 {
+		a.take(t, "a", "photos", 15)
+		b.take(t, "b", "photos", 15)
+	}
+	e.Nodes[0].Exec(t, "STOP GROUP_REPLICATION") // it goes on as a server that may only be read
+	e.AwaitOnline(t, 1, 1)
+	for range 20 {
+		a.take(t, "a", "photos", 40)
+		b.take(t, "b", "photos", 40)
+	}
+	a.wantLog(t, "numbers are reserved on another node")
+	var tables int
+	if err := e.Nodes[1].DB(t, "app").QueryRow("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME = 'sequence_guard'").Scan(&tables); err != nil || tables != 0 {
+		t.Errorf("a replication group has %d tables of ceilings (%v), want none", tables, err)
+	}
+}

@@ -1,0 +1,218 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"go.uber.org/zap"
+)
+
+// openAhead opens the next window of a sequence, of which n numbers that end at last were reserved, in the background if it is time.
+func (v *server) openAhead(ctx context.Context, name string, last, n uint64) {
+	ceiling, ok := v.guard.ceiling(name)
+	width, fits := v.width(name, last, n)
+	if !ok || !fits || !windowLow(last, width, ceiling, v.highest(name)) {
+		return
+	}
+	g := &v.guard
+	g.mu.Lock()
+	if g.opening == nil {
+		g.opening = make(map[string]struct{})
+	}
+	_, begun := g.opening[name]
+	g.opening[name] = struct{}{}
+	g.mu.Unlock()
+	if begun {
+		return
+	}
+	v.spawn(func() {
+		_ = v.openWindow(ctx, name, n) // logged; whoever reaches the ceiling is told again
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.opening, name)
+	})
+}
+
+// highest is the last number that a sequence may give, as far as it is known.
+func (v *server) highest(name string) uint64 {
+	highest := v.seen.Load().max
+	if r := v.rules.of(name); r.max != 0 {
+		highest = min(highest, r.max)
+	}
+	return highest
+}
+
+// width is from position to the last of n numbers that are reserved next; false if they go beyond 64 bits.
+func (v *server) width(name string, position, n uint64) (uint64, bool) {
+	h, floor := v.share(), v.marks.of(name)
+	if h.inBlocks() {
+		last, ok := h.end(position, floor, n)
+		return last - position, ok && last >= position
+	}
+	rule := v.rules.of(name)
+	if h.inSteps() {
+		rule = h.rule(rule, floor)
+	}
+	first, ok := rule.next(position, math.MaxUint64)
+	hi, rest := bits.Mul64(n-1, rule.step)
+	width := first - position + rest
+	return width, ok && hi == 0 && width >= rest && width <= math.MaxUint64-position
+}
+
+// openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody else did. errNoRoom: it has not so
+// many left.
+func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
+	err := v.tryWindow(ctx, name, n)
+	g := &v.guard
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lost := errors.As(err, new(*seenError))
+	switch {
+	case lost && !g.failing:
+		v.log.Warn("the windows of sequences cannot be raised; numbers go on up to their ceilings", zap.String("sequence", name),
+			zap.Uint64("ceiling", g.ceilings[name]), zap.Error(err))
+	case err == nil && g.failing:
+		v.log.Info("the windows of sequences can be raised again", zap.String("sequence", name))
+	}
+	if lost || err == nil {
+		g.failing = lost
+	}
+	return err
+}
+
+func (v *server) tryWindow(ctx context.Context, name string, n uint64) error {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	now := v.nodes.current.Load()
+	if now == nil {
+		return errNotHolder
+	}
+	if err := v.writable(ctx, conn); err != nil {
+		return err
+	}
+	stored, err := v.readRow(ctx, conn, name)
+	if err != nil {
+		return err
+	}
+	rows, err := v.readGuard(ctx, conn, ofSequence, name)
+	if err != nil {
+		return err
+	}
+	row, err := admitted(rows, now.identity, stored.position())
+	if err != nil {
+		v.guard.drop(name)
+		return err
+	}
+	position := stored.position()
+	width, ok := v.width(name, position, n)
+	end := windowEnd(position, width, stored.max)
+	if !ok || end-min(position, end) < width {
+		return errNoRoom
+	}
+	if row.ceiling >= position+width && !windowLow(position, width, row.ceiling, stored.max) {
+		v.guard.learn(name, row.ceiling) // somebody else was faster
+		return nil
+	}
+	claim := rows.holder()
+	term := claim.term
+	if err := v.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
+		return err
+	}
+	seen, err := v.awaitSeen(ctx, now, claim, confirmations(len(v.nodes.all))-1, ofSequence, []any{name}, func(rows guardRows) bool {
+		top, shown := rows.holder(), guardRow{}
+		shown, _ = rows.of(now.identity)
+		return top.holder == now.identity && top.term == term && shown.term == term && shown.wanted >= end
+	})
+	if err != nil {
+		return fmt.Errorf("raise the ceiling of sequence %q, which is %d: %w", name, row.ceiling, err)
+	}
+	_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = GREATEST(`ceiling`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.self+
+		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, term, end)
+	if err == nil {
+		rows, err = v.readGuard(ctx, conn, ofSequence, name)
+	}
+	if err != nil {
+		return err
+	}
+	if row, err = admitted(rows, now.identity, stored.position()); err != nil || row.ceiling < end {
+		return errors.Join(err, errNotHolder)
+	}
+	v.guard.learn(name, row.ceiling)
+	if end-position == width {
+		return nil // near its end a sequence has a window for each reservation
+	}
+	v.log.Info("a sequence may give numbers up to a higher ceiling", zap.String("sequence", name), zap.Uint64("ceiling", row.ceiling),
+		zap.Uint64("from", position), zap.Strings("seen_on", addrsOf(seen)))
+	return nil
+}
+
+// want writes how far the holder wants to go. A sequence that was made after the adoption gets its row here.
+func (v *server) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
+	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.guard+" (`name`, `holder`, `term`, `floor`) "+
+		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.self+
+		" AND g.`term` = ? AND g.`ceiling` = 1 WHERE s.`name` = ?", position, term, name)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.self+
+			" AND `term` = ?", end, name, term)
+	}
+	if err != nil {
+		return fmt.Errorf("write table %s: %w", v.table.guard, err)
+	}
+	return nil
+}
+
+// admit does what a refused reservation of n numbers needs before the next attempt, and says how many those should be of: want ideally,
+// need at least.
+func (v *server) admit(ctx context.Context, name string, n, want, need uint64, refused error) (uint64, error) {
+	switch {
+	case v.isMoved(refused):
+		v.moved()
+		return n, nil
+	case errors.Is(refused, errNotHolder):
+		return n, v.adoptOrMove(ctx, name, 0)
+	}
+	err := v.openWindow(ctx, name, n)
+	lost := new(seenError)
+	switch {
+	case v.isMoved(err):
+		v.moved()
+		return n, nil
+	case errors.As(err, &lost) && lost.term != 0:
+		// Another node was adopted after this one. If all nodes, looked at again, say that this is the primary after all, it is adopted anew.
+		v.moved()
+		return n, v.adoptOrMove(ctx, name, lost.term)
+	case errors.Is(err, errNotHolder):
+		return n, v.adoptOrMove(ctx, name, 0)
+	case errors.Is(err, errNoRoom):
+		return v.fit(ctx, name, want, need)
+	case errors.As(err, new(*seenError)):
+		// What is left below the ceiling may be given.
+		stored, again := v.find(ctx, name)
+		if again != nil {
+			return n, again
+		}
+		ceiling, _ := v.guard.ceiling(name)
+		left := v.left(name, &stored, min(ceiling, stored.max))
+		if left -= left % need; left >= need && left < n {
+			return left, nil
+		}
+	}
+	return n, err
+}
+
+// adoptOrMove is adopt; where the node turns out to be read only, another is looked for.
+func (v *server) adoptOrMove(ctx context.Context, name string, over uint64) error {
+	err := v.adopt(ctx, name, over)
+	if v.isMoved(err) {
+		v.moved()
+		return nil
+	}
+	return err
+}

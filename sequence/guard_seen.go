@@ -1,0 +1,201 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// seenWithin bounds the wait for replicas to show what was written.
+const seenWithin = time.Second
+
+// sighting is a node other than the chosen one, and what it showed.
+type sighting struct {
+	addr     string
+	identity string
+	rows     guardRows
+	err      error // why it does not count
+}
+
+func addrsOf(seen []sighting) []string {
+	addrs := make([]string, len(seen))
+	for i, s := range seen {
+		addrs[i] = s.addr
+	}
+	return addrs
+}
+
+// seenError: what was written is not seen on enough other nodes.
+type seenError struct {
+	need, seen int
+	missing    []sighting
+	term       uint64 // of an adoption that another node knows, and this one does not; 0: none
+}
+
+func (e *seenError) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "it is seen on %d other nodes of the sequence server, and must be on %d", e.seen, e.need)
+	for i, s := range e.missing {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&text, "%s%s: %v", sep, s.addr, s.err)
+	}
+	return text.String() + "; to mend it: have them replicate from the primary, or take nodes that are gone for good out of `nodes` of every proxy"
+}
+
+// awaitSeen waits until need other nodes show what was written under the claim own, and returns those. It reads where of their guard rows again and again.
+func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need int, where string, args []any, ok func(guardRows) bool) (seen []sighting, err error) {
+	if need <= 0 {
+		return nil, nil
+	}
+	ctx, stop := context.WithTimeout(ctx, seenWithin)
+	defer stop()
+	var others []*node
+	for _, n := range v.nodes.all {
+		if n != now.node {
+			others = append(others, n)
+		}
+	}
+	found := make(chan sighting)
+	for _, n := range others {
+		go func() { found <- v.sight(ctx, n, where, args, ok) }() // each is received below
+	}
+	missing := []sighting{}
+	identities := map[string]bool{now.identity: true}
+	for range others {
+		s := <-found
+		switch {
+		case s.err == nil && identities[s.identity]:
+			s.err = errSameServer
+			missing = append(missing, s)
+		case s.err == nil:
+			identities[s.identity] = true
+			if seen = append(seen, s); len(seen) == need {
+				stop() // the others end soon
+			}
+		default:
+			missing = append(missing, s)
+		}
+	}
+	if len(seen) < need {
+		e := &seenError{need: need, seen: len(seen), missing: missing}
+		for _, s := range missing {
+			if top := s.rows.holder(); top.holder != now.identity && top.over(own) {
+				e.term = max(e.term, top.term)
+			}
+		}
+		return seen, e
+	}
+	return seen, nil
+}
+
+// sight reads a node's guard rows until they are as wanted or ctx ends.
+func (v *server) sight(ctx context.Context, n *node, where string, args []any, ok func(guardRows) bool) sighting {
+	s := sighting{addr: n.addr, err: errNotAsked}
+	writable := false
+	for wait := firstSeenPause; ; wait = min(2*wait, lastSeenPause) {
+		if s.identity == "" {
+			if found := n.look(ctx); found.err != nil {
+				s.err = found.err
+			} else if s.identity = found.identity; found.flush == "0" && v.policy.Durability != DurabilityRelaxed {
+				s.err = errNotKept
+				return s
+			} else {
+				writable = found.unwritable() == ""
+			}
+		}
+		if s.identity != "" {
+			rows, err := v.readGuard(ctx, n.pool(), where, args...)
+			if err == nil {
+				s.rows = rows
+			}
+			switch {
+			case err == nil && ok(rows):
+				s.err = nil
+				return s
+			case err == nil && writable:
+				s.err = errStranger
+			case err == nil:
+				s.err = errNotShown
+			case ctx.Err() == nil:
+				s.err = err
+			}
+		}
+		if !pause(ctx, wait) {
+			return s
+		}
+	}
+}
+
+// replicated returns once what was committed on this server before the call survives a fail-over: a majority of the nodes has it. It
+// returns at once where there is one node, or a cluster that commits so. wrote is the node where that was, if it is known: from another
+// one that took over meanwhile nobody can tell.
+func (v *server) replicated(ctx context.Context, wrote *choice) error {
+	if !v.guarded() {
+		return nil
+	}
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	now := v.nodes.current.Load()
+	if now == nil || now.cluster != "" {
+		return nil
+	}
+	if err := v.writable(ctx, conn); err != nil {
+		return err
+	}
+	if wrote != nil && wrote.identity != now.identity {
+		return fmt.Errorf("%s has taken over from %s, and may lack what was just written there: try again", now.addr, wrote.addr)
+	}
+	if ok, err := v.isAdmitted(ctx, conn, now, ""); err != nil {
+		return err
+	} else if !ok {
+		if err := v.adopt(ctx, "", 0); err != nil {
+			return err
+		}
+	}
+	// Replicas apply changes in the order of their commits, so one that shows this has all before it.
+	if _, err := conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = `wanted` + 1 WHERE `name` = '' AND `holder` = "+now.self); err != nil {
+		return fmt.Errorf("write table %s: %w", v.table.guard, err)
+	}
+	rows, err := v.readGuard(ctx, conn, " WHERE `name` = ''")
+	if err != nil {
+		return err
+	}
+	mark := rows.holder()
+	if mark.holder != now.identity {
+		return errNotHolder
+	}
+	_, err = v.awaitSeen(ctx, now, mark, confirmations(len(v.nodes.all))-1, " WHERE `name` = ''", nil, func(rows guardRows) bool {
+		top := rows.holder()
+		return top.holder == mark.holder && top.term == mark.term && top.wanted >= mark.wanted
+	})
+	if err != nil {
+		return fmt.Errorf("a fail-over could lose what was written: %w", err)
+	}
+	return nil
+}
+
+// transactForGood is transact for what must survive a fail-over, and does when it returns.
+func (v *server) transactForGood(ctx context.Context, f func(tx *sql.Tx) error) error {
+	var wrote *choice
+	err := v.transact(ctx, func(tx *sql.Tx) error {
+		if wrote = nil; v.guarded() {
+			wrote = v.nodes.current.Load()
+			if err := v.leadsTo(ctx, tx, wrote); err != nil {
+				return err
+			}
+		}
+		return f(tx)
+	})
+	if err != nil {
+		return err
+	}
+	return v.replicated(ctx, wrote)
+}

@@ -1,0 +1,46 @@
+package sequence
+
+import (
+	"math"
+	"testing"
+)
+
+func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
+	const most = math.MaxUint64
+	for _, test := range []struct{ position, width, highest, end uint64 }{
+		{0, 10, most, leastWindow},
+		{1000, 1000, most, 1000 + leastWindow},
+		{0, 1 << 20, most, windowWidths << 20},
+		{0, most / 2, most, most / 2},   // what would go beyond 64 bits is a share of what is left, or one reservation
+		{most - 10, 5, most, most - 5},  // near the end one reservation
+		{most - 10, 50, most, most},     // which may be less
+		{0, 10, 256 * 100, 100},         // a small sequence keeps most of itself out of a window
+		{1 << 40, 10, 1 << 20, 1 << 20}, // a row above its end
+		{5, 1, 6, 6},
+		{6, 1, 6, 6},
+		{0, 1 << 58, most, 1 << 58},
+	} {
+		end := windowEnd(test.position, test.width, test.highest)
+		if end != test.end {
+			t.Errorf("windowEnd(%d, %d, %d) = %d, want %d", test.position, test.width, test.highest, end, test.end)
+		}
+	}
+	if !windowLow(40_000, 10, leastWindow, most) || windowLow(20_000, 10, leastWindow, most) || windowLow(99, 10, 100, 100) {
+		t.Error("the next window is not opened at the half of one")
+	}
+}
+
+// Whatever sets of nodes confirm a window and show an adoption, a later holder knows of the window, and of each holder before.
+func TestAdoptionsMeetWindowsAndEachOther(t *testing.T) {
+	for n := 2; n <= 9; n++ {
+		if c, a := confirmations(n), adoptions(n, false); c+a <= n || 2*a <= n || c > n || a > n {
+			t.Errorf("%d nodes: windows on %d, adoptions on %d: they need not meet", n, c, a)
+		}
+		if a := adoptions(n, true); n > 2 && a != adoptions(n, false) {
+			t.Errorf("%d nodes: %d are enough after another holder, want as many as always", n, a)
+		}
+	}
+	if a := adoptions(2, true); a != 1 {
+		t.Errorf("of two nodes %d must show an adoption after the other one, want the new holder alone", a)
+	}
+}

@@ -1,0 +1,344 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// fleet is several sequence servers.
+type fleet []place
+
+func newFleet(t testing.TB, n int) fleet {
+	t.Helper()
+	f := make(fleet, n)
+	var wg sync.WaitGroup
+	for i := range f {
+		server := mysqltest.Start(t)
+		wg.Go(func() { f[i] = placeOn(t, server).withTable(t, nil) })
+	}
+	wg.Wait()
+	return f
+}
+
+func (f fleet) open(t testing.TB, change ...func(*Options)) *Sequences {
+	t.Helper()
+	o := Options{}
+	for _, p := range f {
+		o.Servers = append(o.Servers, p.options().Servers...)
+	}
+	return openWith(t, o, change...)
+}
+
+// ids are the rows of a sequence on all members.
+func (f fleet) ids(t testing.TB, name string) (all []uint64) {
+	t.Helper()
+	for _, p := range f {
+		all = append(all, p.id(t, name))
+	}
+	return all
+}
+
+func blocks(n uint64) func(*Options) { return func(o *Options) { o.Block = n } }
+func inSteps(o *Options)             { o.Interleave = InterleaveStep }
+
+func createOn(t testing.TB, s *Sequences, name string) Created {
+	t.Helper()
+	made, err := s.Create(t.Context(), CreateOptions{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+		count  int
+	}{
+		{"blocks", blocks(50), 3},
+		{"steps", inSteps, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFleet(t, c.count)
+			var book ledger
+			var wg sync.WaitGroup
+			var stop atomic.Bool
+			var refused, after atomic.Int64
+			var restarted atomic.Bool
+			for proxy := range 3 {
+				s := f.open(t, c.change, steadySize(20), patience(4*time.Second))
+				if proxy == 0 {
+					if made := createOn(t, s, "photos"); made.First > uint64(c.count)+1 {
+						t.Errorf("the first number is %d", made.First)
+					}
+				}
+				for client := range 3 {
+					wg.Go(func() {
+						who, last := fmt.Sprintf("proxy %d client %d", proxy, client), uint64(0)
+						for !stop.Load() {
+							n := 1 + rand.Uint64N(7)
+							first, step, err := s.TakeRun(context.Background(), []byte("photos"), n)
+							if err != nil {
+								refused.Add(1)
+								t.Errorf("%s: %v", who, err)
+								return
+							}
+							if first <= last {
+								t.Errorf("%s: got %d after %d, want rising numbers", who, first, last)
+							}
+							for i := range n {
+								book.add(t, who, first+i*step, 1)
+							}
+							last = first + (n-1)*step
+							if restarted.Load() {
+								after.Add(1)
+							}
+							time.Sleep(time.Millisecond)
+						}
+					})
+				}
+			}
+			eventually(t, "numbers are given", func() bool { return book.count() > 500 })
+			for i := range 2 {
+				f[i].kill(t)
+				given := book.count()
+				eventually(t, "the others serve", func() bool { return book.count() > given+1500 })
+				f[i].restart(t)
+				eventually(t, "it serves again", func() bool {
+					now := f[i].id(t, "photos")
+					time.Sleep(20 * time.Millisecond)
+					return f[i].id(t, "photos") > now
+				})
+			}
+			restarted.Store(true)
+			eventually(t, "numbers are given after all of it", func() bool { return after.Load() > 500 })
+			stop.Store(true)
+			wg.Wait()
+			ids := f.ids(t, "photos")
+			if low, high := slices.Min(ids), slices.Max(ids); high-low > 20*50*uint64(c.count) {
+				t.Errorf("the servers are far from each other: %d", ids)
+			}
+			t.Logf("%d numbers, rows at %d", book.count(), ids)
+		})
+	}
+}
+
+func TestAProcessTakesNumbersOnlyAboveAllThatItEverGot(t *testing.T) {
+	f := newFleet(t, 3)
+	s := f.open(t, blocks(10), steadySize(10))
+	createOn(t, s, "photos")
+	last := uint64(0)
+	for i := range 40 {
+		if i == 20 {
+			f[1].exec(t, "UPDATE sequence SET id = id + 1000") // as if other proxies had used this one alone
+		}
+		for _, n := range []uint64{3, 4, 3} {
+			if first := mustTake(t, s, "photos", n); first <= last {
+				t.Fatalf("got %d after %d", first, last)
+			} else {
+				last = first + n - 1
+			}
+		}
+		settled(t, s, "photos")
+	}
+	if rewinds := s.Stats().Rewinds; rewinds != 0 {
+		t.Errorf("%d reservations began below what it had", rewinds)
+	}
+	if last > 1450 {
+		t.Errorf("400 numbers end at %d", last)
+	}
+	for _, id := range f.ids(t, "photos") {
+		if id+60 < last {
+			t.Errorf("rows at %d, want all near %d", f.ids(t, "photos"), last)
+		}
+	}
+	if _, err := s.Take(t.Context(), []byte("photos"), 11); !errors.Is(err, ErrSeveral) {
+		t.Errorf("a run that is longer than a block: got %v", err)
+	}
+	mustTake(t, s, "photos", 10)
+}
+
+func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
+	f := newFleet(t, 2)
+	lone := f[:1].open(t, steadySize(10))
+	createOn(t, lone, "photos")
+	mustTake(t, lone, "photos", 10)
+	settled(t, lone, "photos")
+	lone.names.get([]byte("photos")).void()
+	both := f.open(t, blocks(10), steadySize(10))
+	_, err := both.Take(t.Context(), []byte("photos"), 1)
+	if !errors.Is(err, ErrUnfit) {
+		t.Fatalf("a first plan over a server that has rows: got %v", err)
+	}
+	wantText(t, err, "photos", "SEQPROXY ADD SEQUENCE SERVER", f[0].server.Addr())
+
+	f[0].exec(t, "DELETE FROM sequence") // as if its numbers had never been
+	createOn(t, both, "photos")
+	top := uint64(0)
+	for range 30 {
+		top = mustTake(t, both, "photos", 1)
+	}
+	// It believes that there is one server, which counts plainly.
+	lone.servers.first().place.Store(nil)
+	lone.servers.view.Store(&view{settled: true, members: lone.servers.known[:1]})
+	var book ledger
+	for range 100 {
+		book.add(t, "one", mustTake(t, lone, "photos", 1), 1)
+		book.add(t, "the other", mustTake(t, both, "photos", 1), 1)
+	}
+	if w := lone.servers.view.Load(); !w.several() || len(w.members) != 2 {
+		t.Errorf("it has not learnt of the plan: %+v", w)
+	}
+	if next := mustTake(t, lone, "photos", 1); next < top {
+		t.Logf("%d after %d", next, top)
+	}
+}
+
+func TestASequenceIsTheSameOnAllServers(t *testing.T) {
+	f := newFleet(t, 3)
+	a, b := f.open(t, blocks(100), steadySize(10)), f.open(t, blocks(100), steadySize(10))
+	createOn(t, a, "photos")
+	mustTake(t, b, "photos", 1)
+	ctx := t.Context()
+	text := "of people"
+	if _, err := a.Alter(ctx, []byte("photos"), Alteration{Comment: &text}); err != nil {
+		t.Fatal(err)
+	}
+	versions := func() string {
+		var all []string
+		for _, p := range f {
+			var v string
+			if err := p.db.QueryRow("SELECT CONCAT(version, comment) FROM sequence_options WHERE name = 'photos'").Scan(&v); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, v)
+		}
+		return strings.Join(slices.Compact(all), " ")
+	}
+	if got := versions(); !strings.HasSuffix(got, text) || strings.Count(got, text) != 1 {
+		t.Errorf("got versions and comments %s, want one", got)
+	}
+	if _, ok, err := a.SetValue(ctx, []byte("photos"), 5000, true); !ok || err != nil {
+		t.Fatalf("SETVAL: %v %v", ok, err)
+	}
+	for _, s := range []*Sequences{a, b} {
+		eventually(t, "SETVAL holds", func() bool { return mustTake(t, s, "photos", 1) > 5000 })
+	}
+	if raised, err := a.Raise(ctx, []byte("photos"), 9000, true); !raised || err != nil {
+		t.Fatalf("Raise: %v %v", raised, err)
+	}
+	if got := mustTake(t, a, "photos", 1); got <= 9000 {
+		t.Errorf("after Raise got %d", got)
+	}
+	if err := a.Avoid(ctx, []byte("photos"), []uint64{20_000}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range f.ids(t, "photos") {
+		if id < 20_000 {
+			t.Errorf("after Avoid: rows at %d, want all above 20000", f.ids(t, "photos"))
+		}
+	}
+	yes, two := true, uint64(2)
+	for _, c := range []Alteration{{Cycle: &yes}, {Increment: &two}, {Restart: &two, Force: true}} {
+		if _, err := a.Alter(ctx, []byte("photos"), c); !errors.Is(err, ErrSeveral) {
+			t.Errorf("%+v: got %v, want that it needs a single server", c, err)
+		}
+	}
+	restart := uint64(50_000)
+	if done, err := a.Alter(ctx, []byte("photos"), Alteration{Restart: &restart}); err != nil || done.Next == 0 {
+		t.Errorf("RESTART: %+v %v", done, err)
+	}
+	if got := mustTake(t, a, "photos", 1); got < 50_000 || got > 50_400 {
+		t.Errorf("after RESTART WITH 50000 got %d", got)
+	}
+
+	// A row that a member lacks, because it was away, is made there.
+	f[2].kill(t)
+	createOn(t, b, "albums")
+	if _, err := b.Drop(ctx, []byte("photos"), false); err == nil {
+		t.Error("DROP without one of the servers succeeded")
+	} else {
+		wantText(t, err, f[2].server.Addr(), "SEQPROXY REMOVE SEQUENCE SERVER")
+	}
+	f[2].restart(t)
+	eventually(t, "the row is made there", func() bool {
+		mustTake(t, a, "albums", 30)
+		var id uint64
+		return f[2].db.QueryRow("SELECT id FROM sequence WHERE name = 'albums'").Scan(&id) == nil
+	})
+
+	// One that died between two commits of DROP left it on some.
+	top := slices.Max(f.ids(t, "photos"))
+	f[0].exec(t, "UPDATE sequence_options SET version = version + 10, floor = ? WHERE name = 'photos'", f[0].id(t, "photos"))
+	f[0].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+	c := f.open(t)
+	if _, err := c.Take(ctx, []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+		t.Errorf("half dropped: got %v", err)
+	}
+	if made := createOn(t, c, "photos"); made.First <= top || !made.Raised {
+		t.Errorf("made again: %+v, want it above %d", made, top)
+	}
+	if dropped, err := c.Drop(ctx, []byte("photos"), false); !dropped || err != nil {
+		t.Errorf("DROP: %v %v", dropped, err)
+	}
+	eventually(t, "others hear of it", func() bool {
+		_, err := b.Take(ctx, []byte("photos"), 1)
+		return errors.Is(err, ErrUnknown)
+	})
+
+	// A row deleted by hand is not made again: nobody knows what it gave.
+	f[1].exec(t, "DELETE FROM sequence WHERE name = 'albums'")
+	for range 20 {
+		mustTake(t, a, "albums", 50)
+	}
+	_, err := f.open(t).Raise(ctx, []byte("albums"), 10, true)
+	wantText(t, err, f[1].server.Addr(), "deleted", "INSERT INTO")
+}
+
+func TestStepsOfTheWrongResidueAreRefused(t *testing.T) {
+	f := newFleet(t, 2)
+	f[0].exec(t, "INSERT INTO sequence VALUES ('photos', 1)")
+	f[1].exec(t, "INSERT INTO sequence VALUES ('photos', 3)")
+	s := f.open(t, inSteps, steadySize(10))
+	_, err := s.Take(t.Context(), []byte("photos"), 1)
+	if !errors.Is(err, ErrUnfit) {
+		t.Fatalf("two servers of one residue: got %v", err)
+	}
+	remedy := err.Error()
+	remedy = remedy[strings.Index(remedy, "UPDATE "):strings.LastIndex(remedy, " on ")]
+	wantText(t, err, f[1].server.Addr(), "modulo 2")
+	f[1].exec(t, remedy)
+	numbers := make(map[uint64]bool)
+	for range 50 {
+		first, step, err := s.TakeRun(t.Context(), []byte("photos"), 3)
+		if err != nil || step != 2 {
+			t.Fatalf("got step %d, %v", step, err)
+		}
+		numbers[first%2] = true
+	}
+	if len(numbers) != 2 {
+		t.Errorf("got numbers of the residues %v, want both", numbers)
+	}
+	// An application that adds 2 goes on; one that adds 1 is found out.
+	f[0].exec(t, "UPDATE sequence SET id = id + 2")
+	mustTake(t, s, "photos", 30)
+	f[0].exec(t, "UPDATE sequence SET id = id + 1")
+	eventually(t, "it is found at a reservation", func() bool {
+		_, err := s.Take(t.Context(), []byte("photos"), 30)
+		return errors.Is(err, ErrUnfit)
+	})
+	if id, err := s.Advance(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrStep) {
+		t.Errorf("advance by 1: got %d, %v", id, err)
+	}
+}

@@ -1,0 +1,278 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/internal/tlsfiles"
+)
+
+// Node is one address of a sequence server that is a group: a primary and its replicas, a Galera cluster, or a replication group.
+type Node struct {
+	Network string // "tcp" (also if empty) or "unix"
+	Addr    string // "10.0.0.5:3306", or a socket's path
+}
+
+// node is the way to one of a server's nodes.
+type node struct {
+	addr     string
+	dial     *mysql.Config // all but the security of a connection
+	security *tlsfiles.Target
+
+	open sync.Once // as with server.open
+	db   *sql.DB   // for looking at it, whether or not it is the one that is written to
+}
+
+// nodes are those of one sequence server. Numbers are reserved on the chosen one.
+type nodes struct {
+	all     []*node
+	choose  sync.Mutex             // held while one is chosen
+	current atomic.Pointer[choice] // nil: none was found yet, or it failed
+	last    atomic.Pointer[choice] // the one before, for the log
+}
+
+// choice is a node that can be written to, as it was found. It is never changed.
+type choice struct {
+	*node
+	identity string // what the server calls itself for life
+	self     string // the expression that evaluates to it
+	cluster  string // the cluster that it belongs to, which commits on a majority; empty: replication may lose what was committed
+}
+
+// newNode does no I/O. cfg has what is the same for all nodes.
+func newNode(cfg *mysql.Config, network, addr string, security *tlsfiles.Client) *node {
+	cfg = cfg.Clone()
+	cfg.Net, cfg.Addr = network, addr
+	return &node{addr: addr, dial: cfg, security: security.To(addr)}
+}
+
+// connect dials and logs in, with the certificates and keys of this moment.
+func (n *node) connect(ctx context.Context) (driver.Conn, error) {
+	cfg := n.dial.Clone()
+	security := n.security.Security()
+	cfg.TLS, cfg.AllowFallbackToPlaintext = security.TLS, security.Optional
+	if security.PublicKey != nil {
+		// The driver takes keys by name only, until it has a connector. This name is nobody
+		// else's meanwhile.
+		cfg.ServerPubKey = fmt.Sprintf("seqproxy %p", cfg)
+		mysql.RegisterServerPubKey(cfg.ServerPubKey, security.PublicKey)
+		defer mysql.DeregisterServerPubKey(cfg.ServerPubKey)
+	}
+	dialer, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := dialer.Connect(ctx)
+	if errors.Is(err, mysql.ErrNoTLS) {
+		return nil, fmt.Errorf("%w (%s)", err, tlsfiles.NotOffered)
+	}
+	return raw, tlsfiles.Explain(err)
+}
+
+// Connect implements [driver.Connector] for looking at the node.
+func (n *node) Connect(ctx context.Context) (driver.Conn, error) { return n.connect(ctx) }
+
+// Driver implements [driver.Connector].
+func (n *node) Driver() driver.Driver { return mysql.MySQLDriver{} }
+
+// pool returns connections for looking at the node; nil after close.
+func (n *node) pool() *sql.DB {
+	n.open.Do(func() {
+		n.db = sql.OpenDB(n)
+		n.db.SetMaxOpenConns(lookers)
+		n.db.SetMaxIdleConns(1)
+		n.db.SetConnMaxLifetime(lookerLife)
+	})
+	return n.db
+}
+
+func (n *node) close() error {
+	n.open.Do(func() {}) // no pool from now on
+	if n.db == nil {
+		return nil
+	}
+	return n.db.Close()
+}
+
+// grouped reports whether the server has several nodes.
+func (v *server) grouped() bool { return len(v.nodes.all) > 1 }
+
+// at is how findings call the node that is looked at.
+func (v *server) at() string {
+	if now := v.nodes.current.Load(); now != nil {
+		return now.addr
+	}
+	return v.name()
+}
+
+// reach connects to the node that numbers are reserved on and makes sure that it is fit for that.
+func (v *server) reach(ctx context.Context) (driver.Conn, error) {
+	if !v.grouped() {
+		return v.open1(ctx, v.nodes.all[0])
+	}
+	now := v.nodes.current.Load()
+	if now != nil {
+		raw, err := v.open1(ctx, now.node)
+		if err == nil || ctx.Err() != nil {
+			return raw, err
+		}
+	}
+	v.nodes.choose.Lock()
+	defer v.nodes.choose.Unlock()
+	if next := v.nodes.current.Load(); next != nil && next != now { // somebody else was faster
+		return v.open1(ctx, next.node)
+	}
+	next, err := v.findWritable(ctx)
+	if err != nil {
+		v.nodes.current.Store(nil)
+		return nil, err
+	}
+	v.settle(next)
+	return v.open1(ctx, next.node)
+}
+
+// open1 connects to one node and prepares the connection.
+func (v *server) open1(ctx context.Context, n *node) (driver.Conn, error) {
+	raw, err := n.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.prepare(ctx, raw); err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	return raw, nil
+}
+
+// settle has numbers reserved on a node from now on.
+func (v *server) settle(next *choice) {
+	before := v.nodes.last.Swap(next)
+	v.nodes.current.Store(next)
+	if before != nil && before.identity == next.identity && before.addr == next.addr && before.cluster == next.cluster {
+		return
+	}
+	v.guard.forget()
+	v.optionsSeen.Store(0) // it may lack a table that the other had
+	fields := []zap.Field{zap.String("node", next.addr), zap.String("identity", next.identity)}
+	if next.cluster != "" {
+		fields = append(fields, zap.String("cluster", next.cluster))
+	}
+	if before == nil {
+		v.log.Info("numbers are reserved on this node of the sequence server", fields...)
+		return
+	}
+	v.registry.moved.Store(true)
+	v.log.Warn("numbers are reserved on another node of the sequence server", append(fields, zap.String("before", before.addr))...)
+	// Connections to the old one end now, or with what they are used for.
+	v.db.SetMaxIdleConns(0)
+	v.db.SetMaxIdleConns(v.opts.MaxConns)
+}
+
+// findWritable looks at all nodes and returns the one to reserve numbers on.
+func (v *server) findWritable(ctx context.Context) (*choice, error) {
+	all := v.survey(ctx)
+	var writable []*standing
+	var why []string
+	for i := range all {
+		s := &all[i]
+		switch reason := s.unwritable(); {
+		case reason == "":
+			writable = append(writable, s)
+		default:
+			why = append(why, s.node.addr+": "+reason)
+		}
+	}
+	if len(writable) == 0 {
+		return nil, fmt.Errorf("none of its nodes can be written to: %s", strings.Join(why, "; "))
+	}
+	best := writable[0]
+	for _, s := range writable[1:] {
+		if s.place == best.place || s.cluster != "" && s.cluster == best.cluster {
+			continue // one server by two addresses, or members of one cluster
+		}
+		return nil, &UnfitError{
+			Server:  v.name(),
+			Finding: fmt.Sprintf("%s and %s can both be written to and are no cluster: each would give the numbers of the other", best.node.addr, s.node.addr),
+			Remedy:  "SET GLOBAL read_only = 1 on the one that is not the primary",
+		}
+	}
+	if best.cluster == "" && best.source != "" {
+		return nil, &UnfitError{
+			Server:  best.node.addr,
+			Finding: fmt.Sprintf("it can be written to and replicates from %s, whose changes would overwrite the counters", best.source),
+			Remedy:  "STOP " + best.replica + " there, or make it read only if it is not the primary",
+		}
+	}
+	for _, s := range writable { // all proxies write to the first of a cluster, which keeps conflicts away, and stay where they are
+		if now := v.nodes.last.Load(); now != nil && now.node == s.node {
+			best = s
+		}
+	}
+	return &choice{node: best.node, identity: best.identity, self: best.self, cluster: best.cluster}, nil
+}
+
+// isMoved: the node that numbers were reserved on cannot be written to any more.
+func (v *server) isMoved(err error) bool {
+	return v.grouped() && (errors.Is(err, errMoved) || errors.Is(err, driver.ErrBadConn) || hasCode(err, wsrepNotReady, gomysql.ER_OPTION_PREVENTS_STATEMENT, gomysql.ER_READ_ONLY_MODE))
+}
+
+// writable makes sure that a connection leads to the node that was chosen, and that this is not read only by now: an account with SUPER
+// writes there all the same.
+func (v *server) writable(ctx context.Context, conn *sql.Conn) error {
+	if !v.grouped() {
+		return nil
+	}
+	var readOnly string
+	if err := conn.QueryRowContext(ctx, "SELECT @@global.read_only").Scan(&readOnly); err != nil {
+		return err
+	}
+	if !isOff(readOnly) {
+		return v.readOnly()
+	}
+	err := v.leadsTo(ctx, conn, v.nodes.current.Load())
+	if errors.Is(err, driver.ErrBadConn) {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // nobody gets it again
+	}
+	return err
+}
+
+// leadsTo makes sure that a connection leads to the node that was chosen, and not to one before. That may live on alone, and what is
+// written there is nothing that the new one knows. Its error is a driver.ErrBadConn. Between the nodes of a cluster there is no difference.
+func (v *server) leadsTo(ctx context.Context, on execer, now *choice) error {
+	if now == nil {
+		return fmt.Errorf("another node is being looked for: %w", driver.ErrBadConn)
+	}
+	if now.cluster != "" {
+		return nil
+	}
+	var identity string
+	if err := on.QueryRowContext(ctx, "SELECT "+now.self).Scan(&identity); err != nil {
+		return err
+	}
+	if identity != now.identity {
+		return fmt.Errorf("a connection leads to %s still, and not to %s at %s: %w", identity, now.identity, now.addr, driver.ErrBadConn)
+	}
+	return nil
+}
+
+// errMoved: the node became read only.
+var errMoved = errors.New("the node is read only")
+
+// wsrepNotReady is what a Galera node answers that has lost its cluster.
+const wsrepNotReady = gomysql.ER_UNKNOWN_COM_ERROR
+
+// moved has the writable node looked for again.
+func (v *server) moved() {
+	v.nodes.current.Store(nil)
+	v.db.SetMaxIdleConns(0)
+	v.db.SetMaxIdleConns(v.opts.MaxConns)
+}

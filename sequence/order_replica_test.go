@@ -1,0 +1,95 @@
+package sequence
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"seqproxy/internal/history"
+)
+
+// An old primary that is cut off and lives on could give numbers behind those of the new one; where the replica has to be seen, it gives none.
+func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
+	e := startEstate(t, 3)
+	impatient := func(o *Options) { o.AllocateTimeout = 2 * time.Second }
+	lax := func(o *Options) { o.OrderWithoutReplica = true }
+	all := &given{}
+	old, fresh, careless := e.join(t, "old", all, impatient), e.join(t, "new", all), e.join(t, "careless", all, impatient, lax)
+	mustCreate(t, old.Sequences, CreateOptions{Name: "photos", Order: true})
+	var h, broken history.History
+	take := func(m *member, who string) error {
+		t.Helper()
+		var first uint64
+		err := h.Record(who, func() (uint64, uint64, error) {
+			var err error
+			first, err = m.Take(t.Context(), []byte("photos"), 1)
+			return first, first, err
+		})
+		if err == nil {
+			_ = broken.Record(who, func() (uint64, uint64, error) { return first, first, nil })
+		}
+		return err
+	}
+	for range 5 {
+		for who, m := range map[string]*member{"old": old, "new": fresh, "careless": careless} {
+			if err := take(m, who); err != nil {
+				t.Fatalf("%s: %v", who, err)
+			}
+		}
+	}
+	e.CatchUp(t, 1, 0)
+	e.CatchUp(t, 2, 0)
+	old.cut(1, 2) // they see the old primary only, and the other one sees the others only
+	careless.cut(1, 2)
+	refused := func() {
+		t.Helper()
+		err := take(old, "old")
+		if err == nil {
+			t.Fatal("the proxy that does not see the replica gave a number")
+		}
+		for _, want := range []string{"home of this ORDER sequence", "order_requires_replica", e.linkOf(old, 1)} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("the error does not mention %q: %v", want, err)
+			}
+		}
+	}
+	refused()
+	fresh.cut(0)
+	e.Promote(t, 1)
+	e.Follow(t, 2, 1)
+	if err := take(fresh, "new"); err != nil {
+		t.Fatal(err)
+	}
+	refused()
+	if err := take(fresh, "new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Check(); err != nil {
+		t.Error(err)
+	}
+
+	// What that is good for.
+	number, err := careless.Take(t.Context(), []byte("photos"), 1)
+	if err != nil {
+		t.Fatalf("a proxy that may go on without the replica: %v", err)
+	}
+	_ = broken.Record("careless", func() (uint64, uint64, error) { return number, number, nil })
+	if err := broken.Check(); err == nil || !strings.Contains(err.Error(), "not in the order of time") {
+		t.Errorf("without the replica %d was given: got %v, want it to be out of order", number, err)
+	}
+
+	// It is seen again: numbers go on by themselves.
+	old.links[1].Mend()
+	old.links[2].Mend()
+	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if err := take(old, "old"); err == nil {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Check(); err != nil {
+		t.Error(err)
+	}
+}

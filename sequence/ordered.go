@@ -1,0 +1,105 @@
+package sequence
+
+import (
+	"errors"
+	"time"
+)
+
+// This file is how numbers of ORDER sequences are given: strictly rising in real time over all proxies. Who asks after another
+// has been answered, wherever, gets a higher number.
+//
+// That follows from one rule: a number goes only to a caller that waited before the UPDATE was sent that reserved it. So every
+// number leaves while its caller waits, and the callers of all proxies are in the order of the UPDATEs, which the row's lock has.
+// Nothing is held: what a caller that has gone would have got is nobody's.
+//
+// The callers that wait when an UPDATE is about to be sent share it: their batch. Who comes later is in the next one, which is
+// sent when the answer is there. So the more callers, the fewer UPDATEs for each.
+
+const (
+	// maxOrderedQueue bounds the callers that wait for numbers of one ORDER sequence.
+	maxOrderedQueue = 1 << 16
+	// maxBatch bounds the numbers of a batch, unless one caller alone wants more.
+	maxBatch = 1 << 40
+)
+
+// errCrowded: more callers wait than are let in.
+var errCrowded = errors.New("too many wait for its numbers already")
+
+// demandOrderedLocked is the demand of an ORDER sequence: nothing is fetched ahead. boardLocked says how much.
+func (c *cache) demandOrderedLocked() (want, need uint64) {
+	if c.first == nil {
+		return 0, 0
+	}
+	return c.first.n, c.first.n
+}
+
+// boardLocked makes those who wait now the batch of the reservation that is about to be made, and returns its demand: what they
+// want together, and what the first of them needs.
+func (c *cache) boardLocked() (want, need uint64) {
+	c.boarded++
+	for w := c.first; w != nil; w = w.next {
+		if want > 0 && w.n > maxBatch-min(want, maxBatch) {
+			break
+		}
+		w.batch = c.boarded
+		want += w.n
+	}
+	if want > 0 {
+		need = c.first.n
+	}
+	return want, need
+}
+
+// landLocked gives the numbers of a reservation to its batch. Those that are left are of callers that have gone: a gap. Where
+// there are too few, as at the end of the sequence, the last ones of the batch are in the next one, too.
+func (c *cache) landLocked(s Segment) {
+	for w := c.first; w != nil && w.batch == c.boarded && c.end == nil; w = c.first {
+		gap, ok := s.Skip(w.n) // where a block ends
+		if !ok {
+			break
+		}
+		c.skipped += gap
+		number, _ := s.Take(w.n)
+		c.given += w.n
+		w.step = s.step
+		c.finishLocked(w, number, nil)
+	}
+	c.skipped += s.Remaining()
+}
+
+// strandLocked tells a batch that nobody knows what became of its reservation.
+func (c *cache) strandLocked(err error) {
+	for w := c.first; w != nil && w.batch == c.boarded; w = c.first {
+		c.finishLocked(w, 0, c.unavailableLocked(0, err))
+	}
+}
+
+// orderLocked makes the sequence an ORDER sequence, or one whose numbers may be held.
+func (c *cache) orderLocked(on bool) {
+	if on == c.order {
+		return
+	}
+	c.order = on
+	c.boarded++    // nobody is in a batch any more
+	c.generation++ // what a reservation in flight brings was asked for by other rules
+	c.discardLocked()
+}
+
+// obeyOrderLocked is orderLocked by what a reservation found, unless something newer is known.
+func (c *cache) obeyOrderLocked(g *grant) {
+	if g.version >= c.version {
+		c.orderLocked(g.order)
+	}
+}
+
+// unavailableLocked is the error of a caller that gets no number.
+func (c *cache) unavailableLocked(waited time.Duration, cause error) error {
+	return &UnavailableError{Sequence: c.name, Server: c.owner.servers.nameFor(c.name), Waited: waited, Ordered: c.order, Err: cause}
+}
+
+// ordered reports whether it is an ORDER sequence.
+func (c *cache) ordered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.order
+}

@@ -1,0 +1,181 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"seqproxy/internal/history"
+	"seqproxy/internal/mysqltest"
+)
+
+// recordTakes has callers take numbers of "photos" at every proxy until ctx ends, some of them runs, and some with hardly any patience.
+func recordTakes(ctx context.Context, wg *sync.WaitGroup, h *history.History, proxies []*Sequences, callers int) {
+	for i, s := range proxies {
+		for j := range callers {
+			by := fmt.Sprintf("caller %d of proxy %d", j, i)
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					n := uint64(1)
+					if rand.IntN(4) == 0 {
+						n += rand.Uint64N(5)
+					}
+					take, stop := ctx, func() {}
+					if rand.IntN(8) == 0 {
+						take, stop = context.WithTimeout(ctx, rand.N(2*time.Millisecond)) // its numbers may be on their way
+					}
+					err := h.Record(by, func() (uint64, uint64, error) {
+						first, step, err := s.TakeRun(take, []byte("photos"), n)
+						return first, first + (n-1)*step, err
+					})
+					stop()
+					if err != nil {
+						_ = pause(ctx, time.Millisecond)
+					}
+				}
+			})
+		}
+	}
+}
+
+// recordIdiom is an application that counts in the row itself.
+func recordIdiom(ctx context.Context, h *history.History, p place) {
+	for ctx.Err() == nil {
+		_ = h.Record("an application", func() (uint64, uint64, error) {
+			result, err := p.db.Exec("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'")
+			if err != nil {
+				return 0, 0, err
+			}
+			id, err := result.LastInsertId()
+			return uint64(id), uint64(id), err
+		})
+		_ = pause(ctx, 2*time.Millisecond)
+	}
+}
+
+// Three proxies and an application give numbers of one ORDER sequence to many callers, while the server is killed and stands still, and
+// connections are cut with reservations on their way. Whoever asks after another was answered has the higher number.
+func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
+	quick := func(o *Options) {
+		o.AllocateTimeout = 400 * time.Millisecond
+		o.Servers[0].IOTimeout = 300 * time.Millisecond
+	}
+	var links []*mysqltest.Link
+	proxies := []*Sequences{p.open(t, quick)}
+	for range 2 {
+		link := mysqltest.NewLink(t, p.server.Addr())
+		links = append(links, link)
+		proxies = append(proxies, p.open(t, quick, func(o *Options) { o.Servers[0].Addr = link.Addr() }))
+	}
+	mustCreate(t, proxies[0], CreateOptions{Name: "photos", Order: true})
+
+	var h history.History
+	ctx, stop := context.WithTimeout(context.Background(), 4*time.Second)
+	defer stop()
+	var wg sync.WaitGroup
+	recordTakes(ctx, &wg, &h, proxies, 6)
+	wg.Go(func() { recordIdiom(ctx, &h, p) })
+	for round := 0; pause(ctx, time.Duration(50+rand.IntN(150))*time.Millisecond); round++ {
+		switch round % 5 {
+		case 0, 2, 3:
+			for _, link := range links {
+				link.Cut()
+				_ = pause(ctx, rand.N(5*time.Millisecond))
+				link.Mend()
+			}
+		case 1:
+			pid := p.server.PID()
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			_ = pause(ctx, time.Duration(100+rand.IntN(400))*time.Millisecond) // in part longer than anybody waits for an answer
+			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+		case 4:
+			p.kill(t)
+			p.restart(t)
+		}
+	}
+	wg.Wait()
+	given, failed := h.Count()
+	var lost, skipped uint64
+	for i, s := range proxies {
+		stats := s.Stats()
+		lost, skipped = lost+stats.Lost, skipped+stats.Skipped
+		if stats.Held != 0 || stats.Rewinds != 0 {
+			t.Errorf("proxy %d: got %+v, want nothing held and no rewind", i, stats)
+		}
+	}
+	t.Logf("%d calls got numbers, %d failed; %d numbers lost, %d of callers that had gone", given, failed, lost, skipped)
+	if given < 500 || failed == 0 || lost == 0 || skipped == 0 {
+		t.Error("that shows little: want many calls, and some of each that failed")
+	}
+	if err := h.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The checker finds what it is there for: numbers out of memory, where two proxies have some.
+func TestNumbersFromMemoryAreNotLinearizable(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
+	var h history.History
+	ctx, stop := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer stop()
+	var wg sync.WaitGroup
+	recordTakes(ctx, &wg, &h, []*Sequences{a, b}, 1)
+	wg.Wait()
+	given, _ := h.Count()
+	if err := h.Check(); err == nil || !strings.Contains(err.Error(), "not in the order of time") {
+		t.Errorf("got %v of %d calls, want it to find the wrong order", err, given)
+	}
+}
+
+// lateBoarding has the fault that the batches are there to prevent: it also gives numbers to those who came after the UPDATE.
+type lateBoarding struct {
+	reserver
+	of *cache
+}
+
+func (r lateBoarding) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
+	g, err := r.reserver.reserve(ctx, name, want+3, need)
+	_ = pause(ctx, 2*time.Millisecond)
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	for w := r.of.first; w != nil; w = w.next {
+		w.batch = r.of.boarded
+	}
+	return g, err
+}
+
+func TestTheCheckerFindsNumbersOfThoseWhoCameAfterTheUPDATE(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	a, b := p.open(t), p.open(t)
+	mustCreate(t, a, CreateOptions{Name: "photos", Order: true})
+	for _, faulty := range []bool{false, true} {
+		var h history.History
+		ctx, stop := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		if faulty {
+			mustTake(t, a, "photos", 1)
+			c := a.names.get([]byte("photos"))
+			c.mu.Lock()
+			c.reserver = lateBoarding{c.reserver, c}
+			c.mu.Unlock()
+		}
+		var wg sync.WaitGroup
+		recordTakes(ctx, &wg, &h, []*Sequences{a, b}, 4)
+		wg.Wait()
+		stop()
+		given, _ := h.Count()
+		if err := h.Check(); (err != nil) != faulty || faulty && !strings.Contains(err.Error(), "not in the order of time") {
+			t.Errorf("with the fault %v: got %v of %d calls", faulty, err, given)
+		}
+	}
+}

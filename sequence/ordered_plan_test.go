@@ -1,0 +1,78 @@
+package sequence
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seqproxy/internal/history"
+)
+
+// When sequence servers are added and removed, its own home at last, an ORDER sequence goes on in the order of time. The error names its home
+// when that is away, and the others go on.
+func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
+	a, b := e.open(t), e.open(t)
+	mustCreate(t, a, CreateOptions{Name: "photos", Order: true})
+	var h history.History
+	more := func() {
+		t.Helper()
+		ctx, stop := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer stop()
+		var wg sync.WaitGroup
+		before, _ := h.Count()
+		recordTakes(ctx, &wg, &h, []*Sequences{a, b}, 3)
+		wg.Wait()
+		if now, _ := h.Count(); now < before+10 {
+			t.Errorf("%d numbers were given, want more", now-before)
+		}
+	}
+	more()
+	mustTake(t, b, "users", 1)
+	if _, err := a.Alter(context.Background(), []byte("users"), Alteration{Order: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range []*Sequences{a, b} {
+		s.servers.mu.Lock()
+		_, known := s.servers.homes["photos"]
+		s.servers.mu.Unlock()
+		if !known {
+			t.Errorf("proxy %d would not know the home of photos when a second server comes", i)
+		}
+	}
+	for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}} {
+		e.change(t, a, change)
+		more()
+	}
+	if err := h.Check(); err != nil {
+		t.Error(err)
+	}
+	for i, s := range []*Sequences{a, b} {
+		for _, name := range []string{"photos", "users"} {
+			if s.servers.home(s.servers.view.Load(), name) == nil {
+				t.Errorf("proxy %d knows no home of %s, and would take its numbers anywhere", i, name)
+			}
+		}
+	}
+	if _, err := a.Alter(context.Background(), []byte("users"), Alteration{Order: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	w := a.servers.view.Load()
+	home := a.servers.home(w, "photos")
+	if home == nil {
+		t.Fatal("the sequence has no home")
+	}
+	for i := range e.links {
+		if e.addr(i) == home.name() {
+			e.links[i].Cut()
+		}
+	}
+	_, err := b.Take(context.Background(), []byte("photos"), 1)
+	wantText(t, err, "home of this ORDER sequence, server "+home.name()+" is unavailable")
+	if err != nil && strings.Contains(err.Error(), "server "+home.name()+",") {
+		t.Errorf("the error names others, too: %v", err)
+	}
+	mustTake(t, b, "users", 1)
+}

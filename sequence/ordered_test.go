@@ -1,0 +1,324 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// taken is what a call on a goroutine of its own brought.
+type taken struct {
+	first uint64
+	err   error
+}
+
+// takeLater takes n numbers of "photos" in the background.
+func takeLater(ctx context.Context, s *Sequences, n uint64) <-chan taken {
+	done := make(chan taken, 1)
+	go func() {
+		first, err := s.Take(ctx, []byte("photos"), n)
+		done <- taken{first, err}
+	}()
+	synctest.Wait()
+	return done
+}
+
+// wantNumbers fails the test unless the calls bring these numbers, in this order.
+func wantNumbers(t *testing.T, calls []<-chan taken, want ...uint64) {
+	t.Helper()
+	for i, call := range calls {
+		if got := <-call; got.err != nil || got.first != want[i] {
+			t.Errorf("call %d: got %d, %v; want %d", i, got.first, got.err, want[i])
+		}
+	}
+}
+
+func TestOrderedNumbersGoToThoseWhoWaitedWhenTheUPDATEWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sc := &script{hold: make(chan struct{}), order: true}
+		s, c := scripted(t, sc)
+		defer closeNow(t, s)
+		ctx := context.Background()
+		gone, leave := context.WithCancelCause(ctx)
+		first := takeLater(gone, s, 5)
+		second := []<-chan taken{takeLater(ctx, s, 1), takeLater(ctx, s, 3), takeLater(ctx, s, 1)}
+
+		// The first one goes while its numbers are on their way. They are nobody's.
+		leave(errors.New("the client has gone"))
+		if got := <-first; got.err == nil {
+			t.Errorf("the caller that has gone got %d", got.first)
+		}
+		sc.hold <- struct{}{}
+		synctest.Wait()
+		if got := s.Stats(); got.Skipped != 5 || got.Held != 0 {
+			t.Errorf("got %+v, want the 5 numbers skipped, and none held", got)
+		}
+		last := takeLater(ctx, s, 2)
+		sc.hold <- struct{}{}
+		wantNumbers(t, second, 6, 7, 10)
+		sc.hold <- struct{}{}
+		wantNumbers(t, []<-chan taken{last}, 11)
+		synctest.Wait()
+		if got, want := sc.calls(), []uint64{5, 5, 2}; !slices.Equal(got, want) {
+			t.Errorf("got reservations of %v, want %v: one for all who wait, and no more than they want", got, want)
+		}
+		if got := s.Stats(); got.Given != 7 || got.Held != 0 || got.Waits != 0 || got.Prefetches != 0 {
+			t.Errorf("got %+v, want 7 given, and nothing held or fetched ahead", got)
+		}
+		checkHeld(t, c)
+	})
+}
+
+func TestUnknownOutcomeIsAnErrorToItsBatchOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := fmt.Errorf("%w: unexpected EOF", errLost)
+		sc := &script{hold: make(chan struct{}), order: true, failures: []error{errors.New("refused"), lost}}
+		s, _ := scripted(t, sc)
+		defer closeNow(t, s)
+		ctx := context.Background()
+		batch := []<-chan taken{takeLater(ctx, s, 1)}
+		sc.hold <- struct{}{} // refused: nothing was reserved, so it is tried again with all who wait now
+		batch = append(batch, takeLater(ctx, s, 1))
+		time.Sleep(lastBackoff)
+		synctest.Wait()
+		later := takeLater(ctx, s, 4)
+		sc.hold <- struct{}{} // lost
+		for i, call := range batch {
+			got := <-call
+			var away *UnavailableError
+			if !errors.As(got.err, &away) || !errors.Is(got.err, errLost) || away.Server != "seq.example:3306" {
+				t.Errorf("call %d of the batch: got %d, %v; want an error that names the server", i, got.first, got.err)
+			}
+			wantText(t, got.err, `sequence "photos"`, "home of this ORDER sequence", "seq.example:3306", "connection lost", "unexpected EOF")
+		}
+		sc.hold <- struct{}{}
+		wantNumbers(t, []<-chan taken{later}, 1)
+		if got, want := sc.calls(), []uint64{1, 2, 4}; !slices.Equal(got, want) {
+			t.Errorf("got reservations of %v, want %v", got, want)
+		}
+
+		// An outage is told after the allocate timeout, and ends by itself.
+		sc.set(func() { sc.down = errors.New("connection refused"); close(sc.hold) })
+		begin := time.Now()
+		got := <-takeLater(ctx, s, 1)
+		wantText(t, got.err, `sequence "photos"`, "home of this ORDER sequence", "seq.example:3306", "waited 3s", "connection refused")
+		if waited := time.Since(begin); waited != 3*time.Second {
+			t.Errorf("that took %v, want 3s", waited)
+		}
+		sc.set(func() { sc.down = nil })
+		wantNumbers(t, []<-chan taken{takeLater(ctx, s, 1)}, 5)
+	})
+}
+
+func TestQueueOfAnOrderSequenceIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sc := &script{hold: make(chan struct{}), order: true}
+		s, c := scripted(t, sc)
+		defer closeNow(t, s)
+		ctx := context.Background()
+		first := takeLater(ctx, s, 1)
+		c.mu.Lock()
+		c.queued += maxOrderedQueue - 1 // so many others
+		c.mu.Unlock()
+		_, err := s.Take(ctx, []byte("photos"), 1)
+		wantText(t, err, "photos", "seq.example:3306", "too many wait")
+		close(sc.hold)
+		wantNumbers(t, []<-chan taken{first}, 1)
+		if got := mustTake(t, s, "photos", 1); got != 2 {
+			t.Errorf("got %d, want 2", got)
+		}
+		if c.queued != maxOrderedQueue-1 {
+			t.Errorf("%d are counted as waiting, want the others alone", c.queued)
+		}
+	})
+}
+
+// At the end of the sequence those who came first are served, and the others told.
+func TestOrderSequenceEnds(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	s := p.open(t)
+	mustCreate(t, s, CreateOptions{Name: "photos", Order: true, Increment: 10, Start: 5, Max: 100})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var given []uint64
+	refused := 0
+	for range 25 {
+		wg.Go(func() {
+			n, err := s.Take(context.Background(), []byte("photos"), 1)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				given = append(given, n)
+			case errors.Is(err, ErrExhausted):
+				refused++
+			default:
+				t.Errorf("got %v, want a number or ErrExhausted", err)
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(given)
+	if want := []uint64{5, 15, 25, 35, 45, 55, 65, 75, 85, 95}; !slices.Equal(given, want) || refused != 15 {
+		t.Errorf("got %v and %d refusals, want %v and 15", given, refused, want)
+	}
+	mustAlter(t, s, "photos", Alteration{Cycle: ref(true)})
+	wantTaken(t, s, "photos", 1, 11)
+}
+
+// What other proxies hold they give no more when ALTER has returned, nor what they are about to get.
+func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
+	ctx := context.Background()
+	order := func(on bool) Alteration { return Alteration{Order: &on} }
+	for round := range 3 {
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 2 * (round % 2) {
+			wg.Go(func() { // its reservations are under way all the time
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						mustTake(t, b, "photos", 7)
+					}
+				}
+			})
+		}
+		mustTake(t, b, "photos", 1)
+		mustTake(t, a, "photos", 1)
+		mustAlter(t, a, "photos", order(true))
+		last := uint64(0)
+		for range 3 { // one caller, here and there
+			for _, s := range []*Sequences{a, b} {
+				n := mustTake(t, s, "photos", 1)
+				if n <= last {
+					t.Fatalf("round %d: got %d after %d", round, n, last)
+				}
+				last = n
+			}
+		}
+		close(stop)
+		wg.Wait()
+		for range 20 {
+			want := p.id(t, "photos") + 1
+			wantTaken(t, b, "photos", want)
+			wantTaken(t, a, "photos", want+1)
+			if id, err := b.Advance(ctx, []byte("photos"), 5); err != nil || id != want+6 {
+				t.Fatalf("advanced by 5: got %d, %v; want %d", id, err, want+6)
+			}
+		}
+		def, state, err := b.Describe(ctx, []byte("photos"))
+		if err != nil || !def.Order || !state.Order || state.Cached != 0 || state.Cache != 0 || state.Skew != 0 {
+			t.Errorf("got %+v, %+v, %v; want ORDER and nothing held", def, state.Info, err)
+		}
+
+		// Whatever else there is to do with a sequence leaves it one. What is on its way when a proxy hears of a change is
+		// taken once more.
+		next := func(s *Sequences) {
+			t.Helper()
+			id := p.id(t, "photos")
+			if n := mustTake(t, s, "photos", 1); n <= id || n > id+2 {
+				t.Fatalf("got %d, want a number behind %d", n, id)
+			}
+		}
+		if err := a.Avoid(ctx, []byte("photos"), []uint64{p.id(t, "photos") + 50}); err != nil {
+			t.Fatal(err)
+		}
+		next(b)
+		if n, ok, err := b.SetValue(ctx, []byte("photos"), p.id(t, "photos")+50, true); err != nil || !ok {
+			t.Fatalf("SETVAL: got %d, %v, %v", n, ok, err)
+		}
+		next(a)
+		if raised, err := a.Raise(ctx, []byte("photos"), p.id(t, "photos")+50, true); err != nil || !raised {
+			t.Fatalf("REPAIR: got %v, %v", raised, err)
+		}
+		next(b)
+		if err := errors.Join(a.Flush(ctx, []byte("photos")), b.Flush(ctx, nil)); err != nil {
+			t.Fatal(err)
+		}
+		mustAlter(t, b, "photos", Alteration{Restart: ref(p.id(t, "photos") + 10)})
+		next(a)
+		mustAlter(t, b, "photos", down(uint64(3+round)))
+		next(b)
+		next(a)
+		if id := p.id(t, "photos"); id < uint64(4+round) || id > uint64(8+round) {
+			t.Errorf("after a restart at %d the row is at %d", 3+round, id)
+		}
+		if block, err := a.TakeBlock(ctx, []byte("photos"), 10); err != nil || a.PutBack(block, 4) {
+			t.Errorf("numbers of %+v (%v) were put back, to be given later", block, err)
+		}
+
+		mustAlter(t, a, "photos", order(false))
+		mustTake(t, a, "photos", 1)
+		eventually(t, "both hold numbers again", func() bool {
+			mustTake(t, b, "photos", 1)
+			return a.Stats().Held > 0 && b.Stats().Held > 0
+		})
+	}
+	for _, s := range []*Sequences{a, b} {
+		if got := s.Stats(); got.Rewinds != 0 || got.Errors != 0 {
+			t.Errorf("got %+v, want no rewind and no error", got)
+		}
+	}
+}
+
+func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	a := p.open(t, steadySize(10))
+	ctx := context.Background()
+	mustCreate(t, a, CreateOptions{Name: "photos", Order: true}) // nobody can hold numbers of a new one
+	wantTaken(t, a, "photos", 1, 2)
+	p.exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', "+
+		"UTC_TIMESTAMP() - INTERVAL 1 DAY, UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
+	mustCreate(t, a, CreateOptions{Name: "users", Order: true})
+	mustAlter(t, a, "users", Alteration{Order: ref(false)})
+
+	refused := func(err error) {
+		t.Helper()
+		var held *HeldError
+		if !errors.As(err, &held) || len(held.Proxies) != 1 || held.Proxies[0].ID != "gone" || !held.Order {
+			t.Errorf("got %v, want a HeldError that names the proxy that is gone", err)
+		}
+		wantText(t, err, "is no ORDER sequence", "web7, process 12", "DELETE FROM")
+	}
+	isOrder := func(name string, want bool) {
+		t.Helper()
+		if def, _, err := a.Describe(ctx, []byte(name)); err != nil || def.Order != want {
+			t.Errorf("sequence %s: got ORDER %v, %v; want %v", name, def.Order, err, want)
+		}
+	}
+	_, err := a.Alter(ctx, []byte("users"), Alteration{Order: ref(true)})
+	refused(err)
+	isOrder("users", false)
+	mustTake(t, a, "users", 1)
+	settled(t, a, "users")
+	if got := a.Stats().Held; got == 0 {
+		t.Error("no numbers are held of a sequence that did not become an ORDER sequence")
+	}
+	_, err = a.Create(ctx, CreateOptions{Name: "users", OrReplace: true, Order: true})
+	refused(err)
+	wantText(t, err, "created, but without ORDER")
+	isOrder("users", false)
+	if _, err := a.Drop(ctx, []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Create(ctx, CreateOptions{Name: "photos", Order: true})
+	refused(err)
+	isOrder("photos", false)
+
+	p.exec(t, "DELETE FROM sequence_proxy WHERE id = 'gone'")
+	for _, name := range []string{"photos", "users"} {
+		mustAlter(t, a, name, Alteration{Order: ref(true)})
+		isOrder(name, true)
+	}
+	mustCreate(t, a, CreateOptions{Name: "users", OrReplace: true, Order: true})
+	isOrder("users", true)
+}

@@ -1,0 +1,249 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// slow makes each reservation of a script take a while.
+func slow(sc *script, each time.Duration) *script {
+	sc.check = func(uint64, uint64) { time.Sleep(each) }
+	return sc
+}
+
+// An outage that comes at any moment of a steady use is not noticed for the cover; then it is told, with sequence and cause.
+func TestOutageIsNotNoticedForTheCover(t *testing.T) {
+	const rate, cover = 200, 90 // numbers per second, seconds
+	for _, begins := range []int{300, 317, 350} {
+		synctest.Test(t, func(t *testing.T) {
+			sc := slow(&script{}, 100*time.Millisecond)
+			cause := errors.New("connection refused")
+			s, _ := scripted(t, sc, patience(2*time.Second), func(o *Options) { o.OutageCover = cover * time.Second })
+			defer closeNow(t, s)
+			second := func() (waits uint64) {
+				before := s.Stats().Waits
+				for range rate {
+					mustTake(t, s, "photos", 1)
+					time.Sleep(time.Second / rate)
+				}
+				return s.Stats().Waits - before
+			}
+			for i := range begins {
+				if waits := second(); waits > 0 && i > 0 {
+					t.Fatalf("%d calls waited in second %d of a steady use", waits, i)
+				}
+			}
+			sc.set(func() { sc.down = cause })
+			for i := range cover {
+				if waits := second(); waits > 0 {
+					t.Fatalf("%d calls waited in second %d of the outage, want none for %d s", waits, i, cover)
+				}
+			}
+			var err error
+			for taken := 0; err == nil && taken < 3*rate*cover; taken++ {
+				begin := time.Now()
+				if _, err = s.Take(context.Background(), []byte("photos"), 1); err != nil && time.Since(begin) != 2*time.Second {
+					t.Errorf("the error came after %v, want the allocate timeout of 2s", time.Since(begin))
+				}
+			}
+			wantText(t, err, `sequence "photos"`, "seq.example:3306", "connection refused")
+			sc.set(func() { sc.down = nil })
+			time.Sleep(lastBackoff + time.Second)
+			if waits := second(); waits > 0 {
+				t.Errorf("%d calls waited after the outage", waits)
+			}
+		})
+	}
+}
+
+// Every number that is in memory is given while the servers are dead, and as many as the rate says are there.
+func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"albums": 0})
+	s := p.open(t, cacheSize(10), patience(300*time.Millisecond))
+	mustCreate(t, s, CreateOptions{Name: "photos", Cover: 20})
+	rates := map[string]float64{"photos": 100, "albums": 50}
+	covers := map[string]float64{"photos": 20, "albums": DefaultOutageCover.Seconds()}
+	var numbers ledger
+	for name, rate := range rates {
+		numbers.add(t, name+" at the start", hash(name)+mustTake(t, s, name, 1), 1)
+		c := s.names.get([]byte(name))
+		c.mu.Lock()
+		c.pace.recent = rate * paceWindow.Seconds() // as after an hour at this rate
+		c.mu.Unlock()
+		eventually(t, "the cover of "+name+" is held", func() bool {
+			numbers.add(t, name+" before", hash(name)+mustTake(t, s, name, 1), 1)
+			return float64(c.tally().held) >= rate*covers[name]
+		})
+		settled(t, s, name)
+	}
+	all, err := s.List(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		if left := i.CachedFor.Seconds(); left < covers[i.Name] || left > 3*covers[i.Name] {
+			t.Errorf("%s: seconds_left is %.1f, want %v or somewhat more", i.Name, left, covers[i.Name])
+		}
+	}
+	p.kill(t)
+	for name, rate := range rates {
+		held := s.names.get([]byte(name)).tally().held
+		if float64(held) < rate*covers[name] {
+			t.Errorf("%s: %d numbers are held, want %v", name, held, rate*covers[name])
+		}
+		waits := s.Stats().Waits
+		for range held {
+			numbers.add(t, name+" in the outage", hash(name)+mustTake(t, s, name, 1), 1)
+		}
+		if got := s.Stats().Waits - waits; got != 0 {
+			t.Errorf("%s: %d of %d calls waited in the outage", name, got, held)
+		}
+		_, err := s.Take(context.Background(), []byte(name), 1)
+		var away *UnavailableError
+		if !errors.As(err, &away) || away.Sequence != name || away.Waited < 300*time.Millisecond {
+			t.Errorf("%s: got %v, want an UnavailableError of it after the allocate timeout", name, err)
+		}
+		wantText(t, err, name, p.server.Addr(), "connect")
+	}
+	p.restart(t)
+	for name := range rates {
+		eventually(t, name+" is there again", func() bool { return s.names.get([]byte(name)).tally().held > 0 })
+		numbers.add(t, name+" after the outage", hash(name)+mustTake(t, s, name, 1), 1)
+	}
+}
+
+// hash keeps the numbers of two sequences apart in one ledger.
+func hash(name string) uint64 { return uint64(name[0]) << 40 }
+
+// An idle sequence is asked for 20,000 numbers a second from one moment to the next, of a server that takes 50 ms for each answer.
+func TestBurstAfterIdleTimeIsServedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rate, clients, each = 20_000, 200, 50 * time.Millisecond
+		sc := slow(&script{}, each)
+		s, _ := scripted(t, sc)
+		defer closeNow(t, s)
+		mustTake(t, s, "photos", 1)
+		time.Sleep(5 * time.Hour)
+		var longest, waitedLate atomic.Int64
+		var wg sync.WaitGroup
+		for range clients {
+			wg.Go(func() {
+				for i := range 10 * rate / clients {
+					begin := time.Now()
+					mustTake(t, s, "photos", 1)
+					took := time.Since(begin)
+					for old := longest.Load(); int64(took) > old && !longest.CompareAndSwap(old, int64(took)); old = longest.Load() {
+					}
+					if took > 0 && i > rate/clients {
+						waitedLate.Add(1)
+					}
+					time.Sleep(time.Second * clients / rate)
+				}
+			})
+		}
+		wg.Wait()
+		if got := time.Duration(longest.Load()); got > each {
+			t.Errorf("a call waited %v, want one reservation at most, which takes %v", got, each)
+		}
+		if got := waitedLate.Load(); got > 0 {
+			t.Errorf("%d calls waited after the first second", got)
+		}
+	})
+}
+
+// A crowd that comes at one moment waits for one reservation, however small the segments of an idle sequence are.
+func TestCrowdWaitsForOneReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sc := slow(&script{}, 50*time.Millisecond)
+		s, _ := scripted(t, sc, steadySize(10))
+		defer closeNow(t, s)
+		var late atomic.Int64
+		var wg sync.WaitGroup
+		begin := time.Now()
+		wg.Go(func() { mustTake(t, s, "photos", 1) }) // its reservation is on its way when the others come
+		synctest.Wait()
+		for range 5000 {
+			wg.Go(func() {
+				mustTake(t, s, "photos", 2)
+				if time.Since(begin) > 100*time.Millisecond {
+					late.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if got := late.Load(); got > 0 {
+			t.Errorf("%d of 5000 waited for more than the reservation under way and one more", got)
+		}
+	})
+}
+
+// Where the rate rises, what is held follows, long before the old cover is used up.
+func TestCoverKeepsUpWithARisingRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cache := scripted(t, &script{})
+		defer closeNow(t, s)
+		use := func(rate uint64, minutes int) {
+			for i := range minutes * 60 {
+				mustTake(t, s, "photos", rate)
+				time.Sleep(time.Second)
+				if i%2 == 0 {
+					s.holds() // as the heartbeat does
+				}
+			}
+			synctest.Wait()
+		}
+		use(100, 10)
+		use(300, 5)
+		if held, want := cache.heldNow(), uint64(300*DefaultOutageCover.Seconds()); held < want {
+			t.Errorf("5 minutes after the rate rose to 300 a second %d numbers are held, want %d", held, want)
+		}
+		if err := s.Flush(context.Background(), []byte("photos")); err != nil {
+			t.Fatal(err)
+		}
+		s.holds()
+		synctest.Wait()
+		if held := cache.heldNow(); held != 0 {
+			t.Errorf("%d numbers are held after FLUSH, although nobody asked", held)
+		}
+	})
+}
+
+// A server that is 50 ms away is not noticed once a sequence is in use: each reservation takes several times that, and a connection that
+// has to be made for it ten times.
+func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	link := mysqltest.NewLink(t, p.server.Addr())
+	link.Delay(25 * time.Millisecond) // each way
+	s := p.open(t, func(o *Options) { o.Servers[0].Addr, o.OutageCover = link.Addr(), time.Second })
+	last := mustTake(t, s, "photos", 1)
+	c := s.names.get([]byte("photos"))
+	c.mu.Lock()
+	c.pace.recent = 2000 * paceWindow.Seconds() // as after an hour at this rate
+	c.mu.Unlock()
+	ticks := time.NewTicker(10 * time.Millisecond)
+	defer ticks.Stop()
+	use := func(enough func() bool) {
+		for !enough() {
+			got := mustTake(t, s, "photos", 20)
+			if got <= last {
+				t.Fatalf("got %d after %d", got, last)
+			}
+			last = got + 19
+			<-ticks.C
+		}
+	}
+	use(func() bool { return s.Stats().Held >= 2000 })
+	begin := s.Stats()
+	use(func() bool { return s.Stats().Reservations >= begin.Reservations+3 })
+	end := s.Stats()
+	if waits := end.Waits - begin.Waits; waits != 0 {
+		t.Errorf("%d calls waited, of those for %d numbers in %d reservations", waits, end.Given-begin.Given, end.Reservations-begin.Reservations)
+	}
+}

@@ -1,0 +1,103 @@
+package sequence
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// Owner is a column whose keys are the numbers of a sequence.
+type Owner struct {
+	Sequence string
+	Column
+}
+
+// Owners are all columns that own a sequence. They are never changed.
+type Owners struct {
+	Generation uint64 // another one if they differ
+	List       []Owner
+}
+
+// Owners returns the columns that ALTER SEQUENCE ... OWNED BY and CREATE SEQUENCE ... OWNED BY have named, as they were at most
+// a second ago, or when the sequence server could last be asked; nil as long as it has not been asked. It does no I/O, and the first call
+// has changes followed from then on.
+func (s *Sequences) Owners() *Owners {
+	if !s.follow.begun.Load() {
+		s.startFollowing()
+	}
+	return s.follow.owners.Load()
+}
+
+// LoadOwners is Owners for callers that wait until the server has been asked. If it does not answer, those count that the state directory
+// has. Errors are those of List.
+func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
+	if known := s.Owners(); known != nil {
+		return known, nil
+	}
+	if !s.begin() {
+		return nil, ErrClosed
+	}
+	defer s.tasks.Done()
+	r, stop := s.request(ctx)
+	defer stop()
+	if err := s.refresh(r.ctx); err != nil {
+		s.useKeptOwners()
+		if known := s.follow.owners.Load(); known != nil {
+			return known, nil
+		}
+		return nil, r.failed("", err)
+	}
+	return s.follow.owners.Load(), nil
+}
+
+// publishOwners takes over what changed of the owners; afresh if the table was made again.
+func (s *Sequences) publishOwners(afresh bool, changed []change) {
+	f := &s.follow
+	old := f.owners.Load()
+	differs := old == nil || f.byName == nil || afresh
+	if f.byName == nil || afresh {
+		f.byName = make(map[string]Column)
+	}
+	for i := range changed {
+		c := &changed[i]
+		name, owner := c.name, c.def.OwnedBy
+		if c.gone {
+			name, owner = c.option, Column{}
+		}
+		if f.byName[name] == owner {
+			continue
+		}
+		differs = true
+		if f.byName[name] = owner; owner.IsZero() {
+			delete(f.byName, name)
+		}
+	}
+	if !differs {
+		return
+	}
+	next := &Owners{Generation: 1}
+	for name, owner := range f.byName {
+		next.List = append(next.List, Owner{Sequence: name, Column: owner})
+	}
+	slices.SortFunc(next.List, func(a, b Owner) int { return strings.Compare(a.Sequence, b.Sequence) })
+	if old != nil {
+		if slices.Equal(old.List, next.List) {
+			return // as an earlier process knew them, say
+		}
+		next.Generation = old.Generation + 1
+	}
+	f.owners.Store(next)
+	s.state.keepOwners(next)
+}
+
+// useKeptOwners publishes what was kept of the owners, as long as the server has not told them.
+func (s *Sequences) useKeptOwners() {
+	if s.follow.owners.Load() != nil {
+		return
+	}
+	if kept := s.state.keptOwners(); kept != nil && s.follow.owners.CompareAndSwap(nil, kept) {
+		s.log.Warn("the sequence server does not say which columns own sequences; those count that were known before", zap.Int("owners", len(kept.List)))
+	}
+}

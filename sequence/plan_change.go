@@ -1,0 +1,282 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// The set of sequence servers is changed by a plan, in steps that each are one transaction on a member, so that a coordinator that is killed
+// between any two of them leaves something that another can resume:
+//
+//	proposed   the plan is written down with its number on a majority of the members so far: there is no other change
+//	frozen     every row stands at the end of its column, so that nobody reserves, what it held is saved; on all members so far
+//	floors     the highest that any of them gave of each name is written down on all that can be reached, and on the new ones
+//	decided    a majority of the members so far votes for the plan, from then on it can only be finished
+//	in force   the rows of a member are set to its first position above the floors, and the member obeys the plan
+//
+// Until it is decided a change can be aborted: a majority votes against it, and only then the rows get back what was saved.
+
+// States of a plan on one member, besides [PlanInForce].
+const (
+	planProposed = "proposed"
+	planFrozen   = "frozen"
+	planDecided  = "decided"  // votes for the change
+	planAborting = "aborting" // votes against it, and is frozen still
+	planAborted  = "aborted"  // goes on as before
+)
+
+// open reports whether a change in that state has yet to be finished on the member that says so.
+func (p *Plan) open() bool { return p.State != PlanInForce && p.State != planAborted }
+
+const (
+	// planPatience bounds a change, the waits for members that do not answer included.
+	planPatience = 30 * time.Second
+	// planUndo bounds what is done after that, or after the caller went away, to leave nothing frozen.
+	planUndo = 5 * time.Second
+)
+
+// PlanChange says how the set of sequence servers is to change. Of Add, Remove, and Interleave with Block only one is given.
+type PlanChange struct {
+	Add        string // "10.0.0.5:3306", or all nodes of a group: "10.0.0.5:3306,10.0.0.6:3306"
+	Remove     string
+	Interleave string // InterleaveBlock or InterleaveStep; empty: as before
+	Block      uint64 // 0: as before
+	// Force goes on although members so far cannot be reached, which the operator must have switched off: numbers that they give from now
+	// on would be given again. One of Above and Margin then says where the numbers go on: above Above in all sequences, or Margin above
+	// the highest that the others know of each. A removed member has no vote.
+	Force         bool
+	Above, Margin uint64
+	// WritersStopped is the operator's word that applications which count in the table themselves do so no more; WritersStep that they do it
+	// by this step from now on, and fail until they do.
+	WritersStopped bool
+	WritersStep    uint64
+}
+
+// PlanError says why the set of sequence servers was not changed, or was left in the middle of a change, and what to do.
+type PlanError struct {
+	Finding string
+	Remedy  string
+	Err     error // the cause, or nil
+}
+
+func (e *PlanError) Error() string {
+	text := e.Finding
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *PlanError) Unwrap() error { return e.Err }
+
+// errTakenOver: a step was not done, because another coordinator has begun to finish the change.
+var errTakenOver = errors.New("another proxy has taken over the change")
+
+// inProgress is the error for a second change.
+func inProgress(p *Plan) error {
+	if p.State == PlanInForce {
+		return &PlanError{Finding: fmt.Sprintf("change %s from %s was made in the same moment", p.UUID, p.Coordinator), Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS"}
+	}
+	return &PlanError{
+		Finding: fmt.Sprintf("change %s from %s in progress, since %s: it is %s", p.UUID, p.Coordinator, p.Begun.Format(time.DateTime), p.State),
+		Remedy:  "wait for it, or if it was left: SEQPROXY RESUME PLAN or SEQPROXY ABORT PLAN",
+	}
+}
+
+// ChangePlan changes the set of sequence servers, or how they divide the numbers, and returns the plan that is in force then. Meanwhile callers are served
+// from memory; whoever needs a reservation waits. It takes a second or two.
+//
+// Errors: *PlanError, ErrBadOption, ErrUnfit, ErrClosed, ctx's cause, or those of a server. Whatever fails before the change is decided is undone as far as
+// members can be reached.
+func (s *Sequences) ChangePlan(ctx context.Context, change PlanChange) (Plan, error) {
+	return s.planned(ctx, func(r *planRun) error { return r.change(change) })
+}
+
+// ResumePlan finishes a change that was left, as when its proxy was killed: it goes on if it was not decided yet, and is aborted if that was begun. It returns
+// the plan that is in force then. Errors are those of ChangePlan.
+func (s *Sequences) ResumePlan(ctx context.Context) (Plan, error) {
+	return s.planned(ctx, func(r *planRun) error { return r.resume() })
+}
+
+// AbortPlan undoes a change that was left and is not decided yet. It returns the plan that is in force. Errors are those of ChangePlan.
+func (s *Sequences) AbortPlan(ctx context.Context) (Plan, error) {
+	return s.planned(ctx, func(r *planRun) error { return r.abort() })
+}
+
+// planned runs f with what a coordinator needs.
+func (s *Sequences) planned(ctx context.Context, f func(*planRun) error) (Plan, error) {
+	if !s.planning.TryLock() {
+		return Plan{}, &PlanError{Finding: "this proxy is changing the set of sequence servers already"}
+	}
+	defer s.planning.Unlock()
+	return s.asCoordinator(ctx, f)
+}
+
+// asCoordinator is planned for who only looks.
+func (s *Sequences) asCoordinator(ctx context.Context, f func(*planRun) error) (Plan, error) {
+	if !s.begin() {
+		return Plan{}, ErrClosed
+	}
+	defer s.tasks.Done()
+	within, stop := s.requestWithin(ctx, planPatience)
+	defer stop()
+	r := &planRun{s: s, ctx: within.ctx, opened: make(map[string]*server), away: make(map[string]error)}
+	defer r.close()
+	err := f(r)
+	if err == nil {
+		return r.plan, nil
+	}
+	return Plan{}, err
+}
+
+// planRun is one coordinator at work.
+type planRun struct {
+	s    *Sequences
+	ctx  context.Context
+	plan Plan // that the change leads to; the one in force where there is no change
+	planTerms
+	base   uint64 // number of the plan in force that it was drafted from
+	ballot uint64 // under which this coordinator writes
+
+	opened map[string]*server // by address
+	away   map[string]error   // servers that cannot be reached, and why
+}
+
+// planTerms are what the operator said about the numbers of members that cannot be reached.
+type planTerms struct {
+	forced        bool
+	above, margin uint64
+}
+
+func (r *planRun) close() {
+	for _, v := range r.opened {
+		if err := v.close(); err != nil {
+			v.log.Debug("closing the connections of a change of plans", zap.Error(err))
+		}
+	}
+}
+
+// server returns a server with connections of the change's own, or why it cannot be reached. Once away, it stays so for this run: a member that comes
+// back in the middle is brought to the plan later.
+func (r *planRun) server(address string) (*server, error) {
+	if err := r.away[address]; err != nil {
+		return nil, err
+	}
+	if v := r.opened[address]; v != nil {
+		return v, nil
+	}
+	o, err := r.s.serverOptions(address)
+	if err != nil {
+		return nil, err
+	}
+	v, err := newServer(r.s.opts, o, new(counters), newMarks())
+	if err != nil {
+		return nil, err
+	}
+	r.opened[address] = v
+	ctx, stop := context.WithTimeoutCause(r.ctx, v.opts.DialTimeout+time.Second, errPatience)
+	defer stop()
+	conn, err := v.conn(ctx)
+	if err != nil {
+		r.away[address] = err
+		return nil, err
+	}
+	return v, conn.Close()
+}
+
+// serverOptions is the way to a server: as it is configured, or like the first one that is. Of a group the addresses are separated by commas.
+func (s *Sequences) serverOptions(address string) (ServerOptions, error) {
+	nodes := nodesOf(address)
+	for _, o := range s.opts.Servers {
+		if o.Addr == address || slices.ContainsFunc(o.nodes(), func(n Node) bool { return slices.Contains(nodes, n.Addr) }) {
+			return o, nil
+		}
+	}
+	o := s.opts.Servers[0]
+	o.Network, o.Addr, o.Nodes = "tcp", address, nil
+	if len(nodes) > 1 {
+		o.Addr = ""
+		for _, n := range nodes {
+			o.Nodes = append(o.Nodes, Node{Network: "tcp", Addr: n})
+		}
+	}
+	return o, o.setDefaults()
+}
+
+// nodesOf are the addresses that a member is called by.
+func nodesOf(address string) []string { return strings.Split(address, ",") }
+
+// voters are the members whose majority decides: those so far, but for one that is removed by force.
+func (r *planRun) voters() []Member {
+	if !r.forced {
+		return r.plan.Previous
+	}
+	var all []Member
+	for _, m := range r.plan.Previous {
+		if slices.ContainsFunc(r.plan.Members, func(o Member) bool { return o.ID == m.ID }) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// everyone are the members of the plan and of the one before, voters first.
+func (r *planRun) everyone() []Member {
+	all := r.voters()
+	all = all[:len(all):len(all)]
+	for _, more := range [][]Member{r.plan.Previous, r.plan.Members} {
+		for _, m := range more {
+			if !slices.ContainsFunc(all, func(o Member) bool { return o.ID == m.ID }) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// isVoter reports whether m has a vote.
+func (r *planRun) isVoter(m Member) bool {
+	return slices.ContainsFunc(r.voters(), func(o Member) bool { return o.ID == m.ID })
+}
+
+// majority is how many votes decide.
+func (r *planRun) majority() int { return len(r.voters())/2 + 1 }
+
+// awayOf names the members among some that cannot be reached.
+func (r *planRun) awayOf(members []Member) (names []string, err error) {
+	for _, m := range members {
+		if _, why := r.server(m.Address); why != nil {
+			names = append(names, m.Address)
+			err = errors.Join(err, why)
+		}
+	}
+	return names, err
+}
+
+// tooFew is the error where no majority can be had.
+func (r *planRun) tooFew(what string, have int) error {
+	_, err := r.awayOf(r.voters())
+	return &PlanError{
+		Finding: fmt.Sprintf("%s takes %d of the %d members so far, of which %d can be had", what, r.majority(), len(r.voters()), have),
+		Remedy:  "try again when more of them are there, or remove one that is gone for good by SEQPROXY REMOVE SEQUENCE SERVER ... FORCE", Err: err,
+	}
+}
+
+// addresses of members, for people.
+func addresses(members []Member) string {
+	all := make([]string, len(members))
+	for i, m := range members {
+		all[i] = m.Address
+	}
+	return strings.Join(all, ", ")
+}

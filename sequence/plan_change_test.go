@@ -1,0 +1,149 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
+	for _, how := range []string{InterleaveBlock, InterleaveStep} {
+		t.Run(how, func(t *testing.T) {
+			e := newPlanEstate(t, 3, map[string]uint64{"photos": 1234, "albums": 0, "old": 1<<64 - 1})
+			s, h := e.open(t), newGivenEver()
+			e.everyoneGives(t, h, Plan{}, "photos")
+			for _, step := range []struct {
+				change  PlanChange
+				members []int
+			}{
+				{PlanChange{Add: e.addr(1)}, []int{0, 1}},
+				{PlanChange{Interleave: how, Block: 10}, []int{0, 1}},
+				{PlanChange{Add: e.addr(2)}, []int{0, 1, 2}},
+				{PlanChange{Remove: e.addr(0)}, []int{1, 2}},
+				{PlanChange{Add: e.addr(0)}, []int{1, 2, 0}},
+				{PlanChange{Remove: e.addr(2)}, []int{1, 0}},
+				{PlanChange{Remove: e.addr(1)}, []int{0}},
+			} {
+				if how == InterleaveStep {
+					step.change.Block = 0
+				}
+				p := e.change(t, s, step.change)
+				if len(p.Members) != len(step.members) {
+					t.Fatalf("after %+v: got members %+v", step.change, p.Members)
+				}
+				for k, i := range step.members {
+					m := e.member(t, i)
+					if p.Members[k].Address != e.addr(i) || m.Plan != p.Number || m.Position != k || m.Count != len(step.members) || m.ID != p.Members[k].ID {
+						t.Errorf("after %+v: member %d: got %+v in the plan, %+v on server %d", step.change, k, p.Members[k], m, i)
+					}
+				}
+				before := h.high["photos"]
+				e.everyoneGives(t, h, p, "photos", "albums")
+				if (p.Block == 10 || p.Block == 0) && h.high["photos"] > before+200 {
+					t.Errorf("after %+v: numbers jump from %d to %d", step.change, before, h.high["photos"])
+				}
+				e.wantFrozen(t, step.members[0], "old")
+			}
+		})
+	}
+}
+
+// While the rows are frozen, numbers come from memory, whoever needs the servers waits or is told why, and nothing is lost of what is asked for meanwhile.
+func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 1234, "empty": 7, "raised": 7})
+	s, admin := e.open(t, patience(200*time.Millisecond)), e.open(t)
+	if first := mustTake(t, s, "photos", 1); first != 1235 {
+		t.Fatalf("got %d", first)
+	}
+	mustTake(t, s, "raised", 1)
+	ctx := context.Background()
+	frozen := make(chan error)
+	admin.planHook = func(step, _ string) error {
+		if step != "floors" || frozen == nil {
+			return nil
+		}
+		if first := mustTake(t, s, "photos", 500); first != 1236 {
+			t.Errorf("from memory: got %d", first)
+		}
+		_, err := s.Take(ctx, []byte("empty"), 1)
+		var away *UnavailableError
+		if !errors.As(err, &away) || !errors.Is(err, errFrozen) {
+			t.Errorf("without numbers in memory: got %v, want that the sequence is frozen", err)
+		}
+		e.wantFrozen(t, 0, "photos")
+		if d, st, err := s.Describe(ctx, []byte("photos")); err != nil || d.Name != "photos" || st.Last != 2234 {
+			t.Errorf("it is described as %+v, %v", st, err)
+		}
+		for _, f := range []func() error{
+			func() error { _, err := s.Create(ctx, CreateOptions{Name: "new"}); return err },
+			func() error { _, err := s.Drop(ctx, []byte("photos"), false); return err },
+			func() error {
+				c := uint64(5)
+				_, err := s.Alter(ctx, []byte("photos"), Alteration{Cache: &c})
+				return err
+			},
+		} {
+			if err := f(); !errors.Is(err, errFrozen) {
+				t.Errorf("a definition: got %v, want that it is frozen", err)
+			}
+		}
+		if err := s.Avoid(ctx, []byte("raised"), []uint64{50_000}); err == nil {
+			t.Error("a number of the caller's own is above the counter, which cannot be raised: got no error")
+		}
+		frozen = nil
+		return nil
+	}
+	p := e.change(t, admin, PlanChange{Add: e.addr(1)})
+	if frozen != nil || len(p.Members) != 2 {
+		t.Fatalf("got %+v", p)
+	}
+	h := newGivenEver()
+	e.everyoneGives(t, h, p, "photos", "empty", "raised")
+	for n := range h.all["photos"] {
+		if n <= 2234 {
+			t.Errorf("%d was reserved before", n)
+		}
+	}
+}
+
+func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
+	s := e.open(t, func(o *Options) { o.DirectWriters = DirectWritersAuto }) // the table was there before
+	for _, test := range []struct {
+		change PlanChange
+		want   string
+	}{
+		{PlanChange{Add: e.addr(1)}, "WITH DIRECT WRITERS STOPPED"},
+		{PlanChange{Add: e.addr(1), WritersStep: 2}, "nobody but seqproxy can count"},
+	} {
+		_, err := s.ChangePlan(context.Background(), test.change)
+		wantText(t, err, test.want)
+	}
+	e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
+	_, err := s.ChangePlan(context.Background(), PlanChange{Interleave: InterleaveStep})
+	wantText(t, err, "count by 2 and say WITH DIRECT WRITERS STEP 2")
+	_, err = s.ChangePlan(context.Background(), PlanChange{Interleave: InterleaveStep, WritersStep: 3})
+	wantText(t, err, "the step is 2")
+	p := e.change(t, s, PlanChange{Interleave: InterleaveStep, WritersStep: 2})
+	// From now on both are right who count by two: applications, in the servers' rows, and proxies.
+	h := newGivenEver()
+	for range 20 {
+		for i := range 2 {
+			var got uint64
+			conn := e.places[i].naiveConn(t)
+			got = naive(t, conn, "photos", 2) + 1
+			h.add(t, "photos", got)
+			_ = conn.Close()
+		}
+		h.add(t, "photos", mustTake(t, s, "photos", 1))
+	}
+	if p.Interleave != InterleaveStep {
+		t.Errorf("got %+v", p)
+	}
+	// One that seqproxy made has none.
+	made := newPlanEstate(t, 2, nil)
+	made.places[0].exec(t, "DROP TABLE sequence")
+	other := made.open(t, func(o *Options) { o.DirectWriters = DirectWritersAuto })
+	made.change(t, other, PlanChange{Add: made.addr(1)})
+}

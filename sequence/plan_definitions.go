@@ -1,0 +1,110 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// defined is what one member knows of a name: its options, or a tombstone.
+type defined struct {
+	name string
+	live bool // there is a row
+	entry
+}
+
+// definitions reads all names that a member knows.
+func (v *server) definitions(ctx context.Context, on querier, has shape) (all []defined, err error) {
+	ask := []string{"SELECT s.`name`, 1, " + selectEntry(shapeNone) + " FROM " + v.table.full + " AS s"}
+	if has != shapeNone {
+		ask = []string{
+			"SELECT s.`name`, 1, " + selectEntry(has) + " FROM " + v.table.full + " AS s LEFT JOIN " + v.table.options + " AS o ON o.`name` = s.`name`",
+			"SELECT o.`name`, 0, " + selectEntry(has) + " FROM " + v.table.options + " AS o LEFT JOIN " + v.table.full + " AS s ON s.`name` = o.`name` " +
+				"WHERE s.`name` IS NULL AND o.`name` <> ''",
+		}
+	}
+	for _, text := range ask {
+		err := func() error {
+			rows, err := on.QueryContext(ctx, text)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = rows.Close() }()
+			for rows.Next() {
+				d := defined{entry: noEntry()}
+				if err := rows.Scan(append([]any{&d.name, &d.live}, d.fields()...)...); err != nil {
+					return err
+				}
+				all = append(all, d)
+			}
+			return rows.Err()
+		}()
+		if err != nil {
+			return nil, fmt.Errorf("read the sequences of %s: %w", v.name(), err)
+		}
+	}
+	return all, nil
+}
+
+// newest keeps of each name what was defined last.
+func newest(all []defined) []defined {
+	at := make(map[string]int, len(all))
+	kept := all[:0]
+	for _, d := range all {
+		i, known := at[d.name]
+		switch {
+		case !known:
+			at[d.name] = len(kept)
+			kept = append(kept, d)
+		case d.version > kept[i].version, d.version == kept[i].version && d.live && !kept[i].live:
+			kept[i] = d
+		}
+	}
+	return kept
+}
+
+// adoptDefinitions brings the names of a member in line with what the others know, in the transaction that starts it: rows that it lacks are made at 0, which
+// the start raises above the floors.
+func (v *server) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined) error {
+	mine, err := v.definitions(ctx, tx, shapeFull)
+	if err != nil {
+		return err
+	}
+	own := make(map[string]defined, len(mine))
+	for _, d := range mine {
+		own[d.name] = d
+	}
+	for i := range theirs {
+		d := &theirs[i]
+		known, have := own[d.name]
+		if have && (known.version > d.version || known.version == d.version && known.live == d.live) {
+			continue
+		}
+		if d.live && !known.live {
+			if _, err := tx.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.full+" (`name`, `id`) VALUES (?, 0)", d.name); err != nil {
+				return fmt.Errorf("make the row of %q on %s: %w", d.name, v.name(), err)
+			}
+		}
+		if !d.live && known.live {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.full+" WHERE `name` = ?", d.name); err != nil {
+				return fmt.Errorf("delete the row of %q on %s, which was dropped elsewhere: %w", d.name, v.name(), err)
+			}
+		}
+		if d.version == 0 {
+			continue // it has no options
+		}
+		e := d.entry
+		e.floor = max(e.floor, known.floor)
+		if err := v.lockEntry(ctx, tx, d.name, new(entry)); err != nil {
+			return err
+		}
+		// The proxies look at this member when its version moves. The entry keeps the one that they may have seen elsewhere.
+		if _, err := v.raiseVersion(ctx, tx, new(entry)); err != nil {
+			return err
+		}
+		if err := v.writeEntry(ctx, tx, d.name, &e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+package sequence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// draft makes the plan that a change leads to.
+func (r *planRun) draft(now *Plan, change PlanChange) error {
+	r.forced, r.above, r.margin, r.base = change.Force, change.Above, change.Margin, now.Number
+	if now.Number == 0 {
+		servers := r.s.servers.members()
+		if len(servers) != 1 {
+			return &PlanError{Finding: "the configured sequence servers have no plan yet", Remedy: "it is made when all of them can be reached"}
+		}
+		now.Members = []Member{{Address: servers[0].opts.Addr}}
+	}
+	r.plan = Plan{
+		Number: now.Number + 1, State: planProposed, Coordinator: r.s.servers.first().registry.host,
+		Interleave: now.Interleave, Block: now.Block, Previous: now.Members,
+	}
+	p := &r.plan
+	if p.Interleave == "" {
+		p.Interleave = r.s.opts.Interleave
+	}
+	if change.Interleave != "" {
+		p.Interleave = change.Interleave
+	}
+	switch {
+	case p.Interleave == InterleaveStep && change.Block != 0:
+		return badOption("BLOCK %d: a plan with steps has no blocks", change.Block)
+	case p.Interleave == InterleaveStep:
+		p.Block = 0
+	case change.Block != 0:
+		p.Block = change.Block
+	case p.Block == 0:
+		p.Block = r.s.opts.Block
+	}
+	if p.Block > 1<<40 {
+		return badOption("BLOCK %d, want at most %d", p.Block, uint64(1<<40))
+	}
+	members := slices.Clone(now.Members)
+	has := func(address string) int {
+		return slices.IndexFunc(members, func(m Member) bool { return m.Address == address || slices.Contains(m.Nodes, address) })
+	}
+	switch {
+	case change.Add != "":
+		o, err := r.s.serverOptions(change.Add)
+		if err != nil {
+			return err
+		}
+		change.Add = o.Addr // of a group that is configured: all its nodes
+		if has(change.Add) >= 0 {
+			return badOption("sequence server %s is a member already", change.Add)
+		}
+		if len(members) >= maxMembers {
+			return badOption("there are %d sequence servers already, which is the most", len(members))
+		}
+		members = append(members, Member{Address: change.Add})
+	case change.Remove != "":
+		i := has(change.Remove)
+		switch {
+		case i < 0:
+			return badOption("sequence server %s is no member; there are %s", change.Remove, addresses(members))
+		case len(members) == 1:
+			return badOption("sequence server %s is the only one", change.Remove)
+		}
+		members = slices.Delete(members, i, i+1)
+	case p.Interleave == now.Interleave && p.Block == now.Block:
+		return badOption("the plan in force has that interleave and block already")
+	}
+	for i := range members {
+		members[i].Position = i
+		if nodes := nodesOf(members[i].Address); len(nodes) > 1 {
+			members[i].Nodes = nodes
+		}
+	}
+	p.Members = members
+	return nil
+}
+
+// checkChange refuses what cannot be done, and gets the servers ready.
+func (r *planRun) checkChange(change PlanChange) error {
+	p := &r.plan
+	away, err := r.awayOf(p.Previous)
+	if len(away) > 0 && (!r.forced || r.above == 0 && r.margin == 0) {
+		return awayError(away, err)
+	}
+	if change.Add != "" {
+		if _, err := r.server(change.Add); err != nil {
+			return &PlanError{Finding: fmt.Sprintf("sequence server %s cannot be added", change.Add), Err: err}
+		}
+	}
+	for _, list := range [][]Member{p.Previous, p.Members} {
+		for i := range list {
+			if v, err := r.server(list[i].Address); err == nil {
+				if err := r.prepareMember(v); err != nil {
+					return err
+				}
+				id, err := v.memberID(r.ctx, v.pool())
+				if err != nil {
+					return err
+				}
+				if list[i].ID != "" && list[i].ID != id {
+					return &PlanError{
+						Finding: fmt.Sprintf("at %s there is another sequence server than the plan's: %s, not %s", list[i].Address, id, list[i].ID),
+						Remedy:  "bring the one back that was there, or remove it by SEQPROXY REMOVE SEQUENCE SERVER ... FORCE while that address does not answer, and add the new one",
+					}
+				}
+				list[i].ID = id
+			}
+		}
+	}
+	for i, m := range p.Members {
+		if j := slices.IndexFunc(p.Members, func(o Member) bool { return o.ID == m.ID }); j != i {
+			return &PlanError{
+				Finding: fmt.Sprintf("%s and %s are the same sequence server, or one is a copy of the other", p.Members[j].Address, m.Address),
+				Remedy:  "on a copy that is to be a server of its own: DELETE FROM " + r.opened[m.Address].table.member,
+			}
+		}
+	}
+	if err := r.nextNumber(); err != nil {
+		return err
+	}
+	for _, m := range p.Previous {
+		if v, err := r.server(m.Address); err == nil {
+			if err := v.pool().QueryRowContext(r.ctx, "SELECT UUID()").Scan(&p.UUID); err != nil {
+				return fmt.Errorf("name the change: %w", err)
+			}
+			break
+		}
+	}
+	if len(p.Members) > 1 {
+		if err := r.checkSequences(); err != nil {
+			return err
+		}
+	}
+	return r.checkWriters(change)
+}
+
+// prepareMember makes the tables that a member needs.
+func (r *planRun) prepareMember(v *server) error {
+	if err := v.needPlanTables(r.ctx); err != nil {
+		return err
+	}
+	return v.needOptions(r.ctx)
+}
+
+// nextNumber makes the number of the plan one that no server has seen. A server that comes from elsewhere is refused.
+func (r *planRun) nextNumber() error {
+	for _, m := range r.everyone() {
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		plans, err := v.plans(r.ctx, v.pool())
+		if err != nil {
+			return err
+		}
+		old := slices.ContainsFunc(r.plan.Previous, func(o Member) bool { return o.ID == m.ID })
+		mine := old || len(plans) == 0
+		for i := range plans {
+			p := &plans[i]
+			r.plan.Number = max(r.plan.Number, p.Number+1)
+			if p.Number > r.base && p.State != planAborted && old {
+				return inProgress(p)
+			}
+			mine = mine || slices.ContainsFunc(slices.Concat(p.Members, p.Previous), func(o Member) bool {
+				return slices.ContainsFunc(r.plan.Previous, func(known Member) bool { return known.ID == o.ID })
+			})
+		}
+		if !mine {
+			return &PlanError{
+				Finding: fmt.Sprintf("sequence server %s belongs to another set of sequence servers: %s", m.Address, addresses(plans[len(plans)-1].Members)),
+				Remedy:  "remove it there first, and then DROP TABLE " + v.table.plan + ", " + v.table.start + ", " + v.table.member + " on it",
+			}
+		}
+	}
+	return nil
+}
+
+// checkSequences refuses sequences that several servers cannot count.
+func (r *planRun) checkSequences() error {
+	for _, m := range r.everyone() {
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		all, err := v.definitions(r.ctx, v.pool(), shapeFull)
+		if err != nil {
+			return err
+		}
+		var names []string
+		for i := range all {
+			if d := &all[i]; d.live && (d.def.Increment > 1 || d.def.Cycle) {
+				names = append(names, d.name)
+			}
+		}
+		if len(names) > 0 {
+			return &PlanError{
+				Finding: "sequences with INCREMENT or CYCLE need a single sequence server: " + strings.Join(names[:min(len(names), 10)], ", "),
+				Remedy:  "ALTER SEQUENCE ... INCREMENT BY 1 NOCYCLE, or leave them to a proxy of their own",
+			}
+		}
+	}
+	return nil
+}
+
+// checkWriters wants the operator's word about applications that count in the table themselves.
+func (r *planRun) checkWriters(change PlanChange) error {
+	p := &r.plan
+	stepped := p.Interleave == InterleaveStep || len(p.Members) == 1
+	step := uint64(len(p.Members))
+	switch {
+	case change.WritersStopped:
+		return nil
+	case change.WritersStep != 0 && !stepped:
+		return badOption("WITH DIRECT WRITERS STEP %d: with interleave = \"block\" nobody but seqproxy can count in the table; stop them, or use INTERLEAVE STEP", change.WritersStep)
+	case change.WritersStep != 0 && change.WritersStep != step:
+		return badOption("WITH DIRECT WRITERS STEP %d: with %d sequence servers the step is %d", change.WritersStep, len(p.Members), step)
+	case change.WritersStep != 0:
+		return nil
+	}
+	for _, m := range p.Previous {
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		direct, err := v.directWriters(r.ctx)
+		if err != nil {
+			return err
+		}
+		if !direct {
+			continue
+		}
+		remedy := "stop them and say WITH DIRECT WRITERS STOPPED"
+		if stepped {
+			remedy += fmt.Sprintf(", or prepare them to count by %d and say WITH DIRECT WRITERS STEP %d", step, step)
+		}
+		return &PlanError{
+			Finding: fmt.Sprintf("applications may count in the table %s of %s themselves (UPDATE ... LAST_INSERT_ID(id + 1)), since it was not made by seqproxy", v.table.full, m.Address),
+			Remedy:  remedy + "; where there are none: direct_writers = \"no\" under [sequence]",
+		}
+	}
+	return nil
+}
+
+func awayError(away []string, err error) error {
+	return &PlanError{
+		Finding: "nobody knows which numbers a sequence server gave that cannot be reached: " + strings.Join(away, ", "),
+		Remedy: "bring it back; or make sure that it stays off, and say FORCE ABOVE n, a number above all that it can have given, " +
+			"or FORCE MARGIN n, how far it can be ahead of the others", Err: err,
+	}
+}

@@ -1,0 +1,186 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// planEstate is several sequence servers: schemas of one server, each behind a link of its own that can be cut.
+type planEstate struct {
+	places []place
+	links  []*mysqltest.Link
+}
+
+// newPlanEstate makes n of them, of which the first has a table with rows as withTable has it, and the others nothing.
+func newPlanEstate(t testing.TB, n int, rows map[string]uint64) *planEstate {
+	t.Helper()
+	e := &planEstate{}
+	for i := range n {
+		p := newPlace(t)
+		e.places = append(e.places, p)
+		e.links = append(e.links, mysqltest.NewLink(t, p.server.Addr()))
+		if i == 0 {
+			p.withTable(t, rows)
+		}
+	}
+	return e
+}
+
+func (e *planEstate) addr(i int) string { return e.links[i].Addr() }
+
+func (e *planEstate) options(i int) ServerOptions {
+	return ServerOptions{Addr: e.addr(i), User: "root", Database: e.places[i].schema}
+}
+
+// open makes a proxy that is configured with the first of them, and knows the way to the others.
+func (e *planEstate) open(t testing.TB, change ...func(*Options)) *Sequences {
+	t.Helper()
+	o := Options{Servers: []ServerOptions{e.options(0)}, CreateTable: true, DirectWriters: DirectWritersNo}
+	for _, f := range change {
+		f(&o)
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range e.links {
+		if i > 0 && len(o.Servers) == 1 {
+			more := e.options(i)
+			if err := more.setDefaults(); err != nil {
+				t.Fatal(err)
+			}
+			s.opts.Servers = append(s.opts.Servers, more)
+			if _, err := s.servers.addLocked(more); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		defer stop()
+		_ = s.Close(ctx)
+	})
+	return s
+}
+
+// change makes a change that must succeed.
+func (e *planEstate) change(t testing.TB, s *Sequences, c PlanChange) Plan {
+	t.Helper()
+	p, err := s.ChangePlan(context.Background(), c)
+	if err != nil {
+		t.Fatalf("change %+v: %v", c, err)
+	}
+	return p
+}
+
+// reserve takes n numbers of name on a server as the plan says that it obeys, in one statement as a proxy does.
+func (e *planEstate) reserve(t testing.TB, i int, name string, n uint64) (got []uint64, err error) {
+	t.Helper()
+	ctx := context.Background()
+	conn, err := e.places[i].db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	m := e.member(t, i)
+	h := share{plan: m.Plan, count: uint64(m.Count), position: uint64(m.Position), interleave: m.Interleave, block: m.Block}
+	set := fmt.Sprintf("`id` + %d", n)
+	switch {
+	case h.inBlocks():
+		set = h.reserveBlocks("`id`", n)
+	case h.inSteps():
+		set = fmt.Sprintf("`id` + %d", n*h.count)
+	}
+	result, err := conn.ExecContext(ctx, "UPDATE sequence SET id = LAST_INSERT_ID("+set+") WHERE name = ?", name)
+	if err != nil {
+		return nil, err
+	}
+	if affected, _ := result.RowsAffected(); affected != 1 {
+		return nil, fmt.Errorf("%d rows", affected)
+	}
+	var last uint64
+	if err := conn.QueryRowContext(ctx, "SELECT LAST_INSERT_ID()").Scan(&last); err != nil {
+		return nil, err
+	}
+	for k := range n {
+		if h.inSteps() {
+			got = append(got, last-k*h.count)
+		} else {
+			got = append(got, last-k)
+		}
+	}
+	return got, nil
+}
+
+func (e *planEstate) member(t testing.TB, i int) (m Membership) {
+	t.Helper()
+	err := e.places[i].db.QueryRow("SELECT id, plan, position, count, interleave, block FROM sequence_member").Scan(&m.ID, &m.Plan, &m.Position, &m.Count, &m.Interleave, &m.Block)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) && !strings.Contains(err.Error(), "1146") {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// givenEver is every number that was given, by anybody.
+type givenEver struct {
+	all  map[string]map[uint64]bool
+	high map[string]uint64
+}
+
+func newGivenEver() *givenEver {
+	return &givenEver{all: make(map[string]map[uint64]bool), high: make(map[string]uint64)}
+}
+
+func (h *givenEver) add(t testing.TB, name string, numbers ...uint64) {
+	t.Helper()
+	if h.all[name] == nil {
+		h.all[name] = make(map[uint64]bool)
+	}
+	for _, n := range numbers {
+		if h.all[name][n] {
+			t.Fatalf("%s: %d was given twice", name, n)
+		}
+		h.all[name][n] = true
+		h.high[name] = max(h.high[name], n)
+	}
+}
+
+// everyoneGives has every member give a few numbers, over the borders of blocks of 10; those that are none must not give any.
+func (e *planEstate) everyoneGives(t testing.TB, h *givenEver, p Plan, names ...string) {
+	t.Helper()
+	for i := range e.places {
+		member := slices.ContainsFunc(p.Members, func(m Member) bool { return m.Address == e.addr(i) })
+		if p.Number == 0 {
+			member = i == 0
+		}
+		for _, name := range names {
+			for _, n := range []uint64{1, 3, 8, 5} {
+				got, err := e.reserve(t, i, name, n)
+				if member && err != nil {
+					t.Fatalf("server %d: %v", i, err)
+				}
+				if !member && err == nil {
+					t.Fatalf("server %d is no member of %+v and gives %d", i, p, got)
+				}
+				h.add(t, name, got...)
+			}
+		}
+	}
+}
+
+// wantFrozen checks that nobody can take a number of a server, and that an application that counts in the table itself is refused with 1690.
+func (e *planEstate) wantFrozen(t testing.TB, i int, name string) {
+	t.Helper()
+	_, err := e.places[i].db.Exec("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?", name)
+	if !hasCode(err, 1690) {
+		t.Errorf("server %d, UPDATE ... id + 1 while it is frozen: got %v, want error 1690", i, err)
+	}
+}

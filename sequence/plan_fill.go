@@ -1,0 +1,73 @@
+package sequence
+
+import (
+	"context"
+	"time"
+)
+
+// fillPoll is how often a coordinator asks whether all proxies have filled their caches.
+const fillPoll = 50 * time.Millisecond
+
+// waitFilled returns when every registered proxy has seen what was announced, and filled its caches, or when ctx is done. Who is silent for long is not waited for.
+func (r *planRun) waitFilled(ctx context.Context) {
+	for _, m := range r.plan.Previous {
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		var version uint64
+		if err := v.pool().QueryRowContext(ctx, "SELECT `version` FROM "+v.table.options+" WHERE `name` = ''").Scan(&version); err != nil {
+			continue
+		}
+		for {
+			r.s.seeChanges(ctx)
+			all, err := v.proxies(ctx)
+			if err != nil {
+				break
+			}
+			waiting := false
+			for i := range all {
+				waiting = waiting || all[i].Version < version && !all[i].Stale()
+			}
+			if !waiting || !pause(ctx, fillPoll) {
+				break
+			}
+		}
+	}
+}
+
+// fillFor tops up the caches before a change of plans freezes the rows, if a server tells that one is proposed.
+func (s *Sequences) fillFor(ctx context.Context, v *server) {
+	var n int
+	err := v.pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.table.plan+" WHERE `state` = '"+planProposed+"'").Scan(&n)
+	if err != nil || n == 0 {
+		return // most have no such table
+	}
+	s.mu.Lock()
+	var all []*cache
+	for name := range s.caches {
+		all = append(all, s.cachesLocked(name)...)
+	}
+	s.mu.Unlock()
+	filling := func() (more bool) {
+		for _, c := range all {
+			more = c.topUp(time.Now()) || more
+		}
+		return more
+	}
+	for filling() && pause(ctx, fillPoll/10) {
+	}
+}
+
+// topUp fetches what is missing to the low-water mark, of a sequence in use, and reports whether that goes on.
+func (c *cache) topUp(now time.Time) (filling bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil || c.given == 0 || c.dry || c.resting || c.lastErr != nil {
+		return false
+	}
+	if c.replan(now); c.held < c.low && !c.flying {
+		c.flyLocked()
+	}
+	return c.held < c.low
+}

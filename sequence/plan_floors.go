@@ -1,0 +1,124 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// floorBatch bounds the names in one statement.
+const floorBatch = 500
+
+// floorOf is what one member gave of a name.
+type floorOf struct {
+	name  string
+	floor uint64
+}
+
+// gave reads what a frozen member gave at most of each name: what its rows held, and the tombstones of what was dropped.
+func (v *server) gave(ctx context.Context, plan uint64) (all []floorOf, err error) {
+	ask := []string{"SELECT `name`, `saved` FROM " + v.table.start + " WHERE `plan` = ? AND `saved` IS NOT NULL"}
+	args := [][]any{{plan}}
+	has, err := v.lookForOptions(ctx, v.pool())
+	if err != nil {
+		return nil, err
+	}
+	if has != shapeNone {
+		ask, args = append(ask, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''"), append(args, nil)
+	}
+	for i, text := range ask {
+		err := func() error {
+			rows, err := v.pool().QueryContext(ctx, text, args[i]...)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = rows.Close() }()
+			for rows.Next() {
+				var f floorOf
+				if err := rows.Scan(&f.name, &f.floor); err != nil {
+					return err
+				}
+				all = append(all, f)
+			}
+			return rows.Err()
+		}()
+		if err != nil {
+			return nil, fmt.Errorf("read what %s gave: %w", v.name(), err)
+		}
+	}
+	return all, nil
+}
+
+// bounded adds what the operator said about members that cannot be asked. The empty name stands for those that no other member knows.
+func (t planTerms) bounded(all []floorOf) []floorOf {
+	for i := range all {
+		f := &all[i].floor
+		if *f > math.MaxUint64-t.margin {
+			*f = math.MaxUint64
+		} else {
+			*f += t.margin
+		}
+		*f = max(*f, t.above)
+	}
+	return append(all, floorOf{"", max(t.above, t.margin)})
+}
+
+// writeFloors writes floors to a member, where the higher stays. The empty name comes last: a member that has it has all.
+func (r *planRun) writeFloors(v *server, all []floorOf) error {
+	for len(all) > 0 {
+		n := min(len(all), floorBatch)
+		var text strings.Builder
+		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`) VALUES ")
+		args := make([]any, 0, 3*n)
+		for i, f := range all[:n] {
+			if i > 0 {
+				text.WriteString(", ")
+			}
+			text.WriteString("(?, ?, ?)")
+			args = append(args, r.plan.Number, f.name, f.floor)
+		}
+		text.WriteString(" ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`))")
+		err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
+			if was.state == PlanInForce {
+				return nil
+			}
+			_, err := tx.ExecContext(r.ctx, text.String(), args...)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("write the floors of plan %d to %s: %w", r.plan.Number, v.name(), err)
+		}
+		all = all[n:]
+	}
+	return nil
+}
+
+// readFloors reads the floors of a plan from a member; false if it does not have all.
+func (v *server) readFloors(ctx context.Context, plan uint64) (all []floorOf, ok bool, err error) {
+	rows, err := v.pool().QueryContext(ctx, "SELECT `name`, `floor` FROM "+v.table.start+" WHERE `plan` = ? ORDER BY `name` = ''", plan)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the floors of plan %d from %s: %w", plan, v.name(), err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var f floorOf
+		if err := rows.Scan(&f.name, &f.floor); err != nil {
+			return nil, false, fmt.Errorf("read the floors of plan %d from %s: %w", plan, v.name(), err)
+		}
+		ok = ok || f.name == ""
+		all = append(all, f)
+	}
+	return all, ok, rows.Err()
+}
+
+// defaultFloor is the floor of the names that the others of a plan do not have.
+func (v *server) defaultFloor(ctx context.Context, tx *sql.Tx, plan uint64) (floor uint64, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.start+" WHERE `plan` = ? AND `name` = ''", plan).Scan(&floor)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("%s does not have the floors of plan %d", v.name(), plan)
+	}
+	return floor, err
+}

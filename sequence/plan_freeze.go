@@ -1,0 +1,200 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+)
+
+// errRestarting: a row is frozen already, for a restart, and what it held is saved elsewhere.
+var errRestarting = errors.New("is being restarted: try again when that is over")
+
+// freezeMember freezes all rows of a member and saves what they held, in one transaction. The end of the column stops everybody, on whatever snapshot he
+// reads: a number added to it is error 1690, for applications that count in the table as for proxies that know of no plan.
+func (r *planRun) freezeMember(v *server) error {
+	has, err := v.lookForOptions(r.ctx, v.pool())
+	if err != nil {
+		return err
+	}
+	err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
+		if was.state != planProposed {
+			return nil // frozen already, by whoever began this
+		}
+		// First, so that nobody is waited for who waits for this.
+		if _, err := v.lockRows(r.ctx, tx); err != nil {
+			return err
+		}
+		if has.versioned() {
+			var name string
+			err := tx.QueryRowContext(r.ctx, "SELECT `name` FROM "+v.table.options+" WHERE `frozen_at` IS NOT NULL LIMIT 1").Scan(&name)
+			if err == nil {
+				return fmt.Errorf("sequence %q %w", name, errRestarting)
+			} else if !errors.Is(err, sql.ErrNoRows) {
+				return fmt.Errorf("look for sequences that are being restarted: %w", err)
+			}
+		}
+		// What a member that left was frozen at is none of what it gave.
+		if err := v.restoreRows(r.ctx, tx, "<> ?", r.plan.Number); err != nil {
+			return err
+		}
+		if err := v.saveRows(r.ctx, tx, r.plan.Number); err != nil {
+			return err
+		}
+		return r.setState(r.ctx, v, tx, planFrozen, false)
+	})
+	if err != nil {
+		return fmt.Errorf("freeze %s: %w", v.name(), err)
+	}
+	return nil
+}
+
+// lockRows locks the table's rows, and the gaps between them, and counts them.
+func (v *server) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
+	rows, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" FOR UPDATE")
+	if err != nil {
+		return 0, fmt.Errorf("lock the rows of %s: %w", v.table.full, err)
+	}
+	defer func() { _ = rows.Close() }()
+	for ; rows.Next(); n++ {
+		var name string
+		var id sql.NullString
+		if err := rows.Scan(&name, &id); err != nil {
+			return 0, fmt.Errorf("lock the rows of %s: %w", v.table.full, err)
+		}
+		if _, err := v.parseID(name, id); err != nil {
+			return 0, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return 0, fmt.Errorf("lock the rows of %s: %w", v.table.full, err)
+	}
+	return n, nil
+}
+
+// saveRows saves and freezes the rows, which are locked.
+func (v *server) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+
+		"ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", plan)
+	if err != nil {
+		return fmt.Errorf("save the rows of %s: %w", v.table.full, err)
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ?", v.seen.Load().max); err != nil {
+		return fmt.Errorf("freeze the rows of %s: %w", v.table.full, err)
+	}
+	return nil
+}
+
+// restoreRows gives the rows back what was saved for a plan. One that does not stand at the end of its column any more was changed by hand, and stays.
+func (v *server) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
+	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" AS s JOIN "+v.table.start+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
+		"WHERE f.`saved` IS NOT NULL AND s.`id` = ? AND f.`plan` "+where, v.seen.Load().max, plan)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.start+" SET `saved` = NULL WHERE `saved` IS NOT NULL AND `plan` "+where, plan)
+	}
+	if err != nil {
+		return fmt.Errorf("give the rows of %s back what they held: %w", v.table.full, err)
+	}
+	return nil
+}
+
+// thawMember has a member go on as before, after a majority voted against the change.
+func (r *planRun) thawMember(ctx context.Context, v *server) error {
+	err := r.fenced(ctx, v, func(tx *sql.Tx, was promise) error {
+		switch was.state {
+		case planAborted:
+			return nil
+		case PlanInForce:
+			return fmt.Errorf("plan %d is in force there", r.plan.Number) // never: it was not decided
+		}
+		if _, err := v.lockRows(ctx, tx); err != nil {
+			return err
+		}
+		m, _, err := v.membership(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if m.Plan == 0 || m.Count > 0 { // not one that has left, which stays frozen
+			if err := v.restoreRows(ctx, tx, "= ?", r.plan.Number); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", r.plan.Number); err != nil {
+				return fmt.Errorf("remove the floors of plan %d: %w", r.plan.Number, err)
+			}
+		}
+		return r.setState(ctx, v, tx, planAborted, was.voted == 0)
+	})
+	if err != nil {
+		return fmt.Errorf("let %s go on: %w", v.name(), err)
+	}
+	v.announce(ctx, r.s.log)
+	return nil
+}
+
+// announce lets all proxies look again within a second. Whatever fails, they notice by themselves later.
+func (v *server) announce(ctx context.Context, log *zap.Logger) {
+	_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`) VALUES ('', "+micros+") "+
+		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, "+micros+")")
+	if err != nil {
+		log.Debug("a change of plans could not be announced", zap.String("sequence_server", v.name()), zap.Error(err))
+	}
+}
+
+// frozenForPlan looks at a row whose id is the highest of its column: it may be exhausted, or frozen by a change of plans. Then it is a row frozen where it stood.
+func (v *server) frozenForPlan(ctx context.Context, on execer, r *row) error {
+	if r.frozen > 0 || r.id < v.seen.Load().max {
+		return nil
+	}
+	err := on.QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL ORDER BY `plan` DESC LIMIT 1", r.name).Scan(&r.saved)
+	switch {
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read what the row of %q held when it was frozen: %w", r.name, err)
+	}
+	r.frozen, r.changing = 1, true
+	return nil
+}
+
+// isFrozen reports whether a change of plans has frozen the row of a name.
+func (v *server) isFrozen(ctx context.Context, name string) (bool, error) {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = conn.Close() }()
+	r := row{name: name, id: v.seen.Load().max, entry: noEntry()}
+	err = v.frozenForPlan(ctx, conn, &r)
+	return r.frozen > 0, err
+}
+
+// refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within the transaction that would change them, after it has
+// locked its row: a row that was made meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the column.
+func (v *server) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
+	var uuid string
+	err := tx.QueryRowContext(ctx, "SELECT `uuid` FROM "+v.table.plan+" WHERE `state` IN ('"+
+		strings.Join([]string{planFrozen, planDecided, planAborting}, "', '")+"') LIMIT 1 LOCK IN SHARE MODE").Scan(&uuid)
+	switch {
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look whether the set of sequence servers is being changed: %w", err)
+	}
+	return errPlanChanging
+}
+
+// errPlanChanging: the rows are frozen while the set of sequence servers is changed. It is an errFrozen.
+var errPlanChanging error = planChanging{}
+
+type planChanging struct{}
+
+func (planChanging) Error() string {
+	return "the set of sequence servers is being changed; if that was left: SEQPROXY RESUME PLAN or SEQPROXY ABORT PLAN"
+}
+
+// Unwrap has it treated like a restart, which is short.
+func (planChanging) Unwrap() error { return errFrozen }

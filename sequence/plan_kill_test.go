@@ -1,0 +1,383 @@
+package sequence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// coordinatorEnv holds what a process of its own is to do as coordinator.
+const coordinatorEnv = "SEQPROXY_TEST_COORDINATOR"
+
+// coordinator is a change that a process of its own makes.
+type coordinator struct {
+	Servers []ServerOptions
+	Change  PlanChange
+	KillAt  int // after so many steps; 0: never
+}
+
+// TestCoordinatorProcess is that process. It is no test by itself.
+func TestCoordinatorProcess(t *testing.T) {
+	text := os.Getenv(coordinatorEnv)
+	if text == "" {
+		t.Skip("run by the tests of coordinators that are killed")
+	}
+	var c coordinator
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{Servers: c.Servers[:1], CreateTable: true, DirectWriters: DirectWritersNo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	s.opts.Servers = c.Servers
+	steps := 0
+	s.planHook = func(string, string) error {
+		if steps++; steps == c.KillAt {
+			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		return nil
+	}
+	if _, err := s.ChangePlan(context.Background(), c.Change); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// coordinate makes a change that ends after some steps: in a process of its own, by kill -9, or in this one, where nothing is undone either. It reports whether
+// the change came to its end before.
+func (e *planEstate) coordinate(t *testing.T, s *Sequences, change PlanChange, killAt int, process bool) (ended bool) {
+	t.Helper()
+	if !process {
+		steps, here := 0, e.open(t)
+		here.planHook = func(step, address string) error {
+			if steps++; steps == killAt {
+				return &hookError{step, address}
+			}
+			return nil
+		}
+		_, err := here.ChangePlan(context.Background(), change)
+		var killed *hookError
+		if err != nil && !errors.As(err, &killed) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	c := coordinator{Change: change, KillAt: killAt}
+	for _, o := range s.opts.Servers {
+		o.Security = nil
+		c.Servers = append(c.Servers, o)
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCoordinatorProcess$", "-test.timeout=60s")
+	cmd.Env = append(os.Environ(), coordinatorEnv+"="+string(text))
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL:
+		return false
+	}
+	t.Fatalf("coordinator: %v\n%s", err, out)
+	return false
+}
+
+// gives has each server give a number if it does, whatever it obeys, and has an application count on where nobody is frozen.
+func (e *planEstate) gives(t *testing.T, h *givenEver, name string) (frozen int) {
+	t.Helper()
+	for i := range e.places {
+		got, err := e.reserve(t, i, name, 2)
+		switch {
+		case hasCode(err, 1690):
+			frozen++
+		case err == nil:
+			h.add(t, name, got...)
+		case !hasCode(err, 1146) && !strings.Contains(err.Error(), "0 rows"):
+			t.Fatal(err)
+		}
+	}
+	return frozen
+}
+
+func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a process for each step")
+	}
+	for _, how := range []string{InterleaveBlock, InterleaveStep} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+			s := e.open(t)
+			block := uint64(10)
+			if how == InterleaveStep {
+				block = 0
+			}
+			now := e.change(t, s, PlanChange{Add: e.addr(1)})
+			now = e.change(t, s, PlanChange{Interleave: how, Block: block})
+			now = e.change(t, s, PlanChange{Add: e.addr(2)})
+			ended, resumed, aborted, sawFrozen := false, 0, 0, 0
+			stride, undecided := 1, true
+			if how == InterleaveStep {
+				stride = 4
+			}
+			for killAt := 1; !ended; killAt += stride {
+				if killAt > 60 {
+					t.Fatal("a change has no end")
+				}
+				for _, way := range []string{"resume", "abort"} {
+					if way == "abort" && !undecided {
+						continue
+					}
+					change := PlanChange{Add: e.addr(3)}
+					if slices.ContainsFunc(now.Members, func(m Member) bool { return m.Address == e.addr(3) }) {
+						change = PlanChange{Remove: e.addr(3)}
+					}
+					ended = e.coordinate(t, s, change, killAt, how == InterleaveBlock && way == "resume")
+					sawFrozen += e.gives(t, h, "photos")
+					if ended {
+						break
+					}
+					other := e.open(t)
+					ctx := context.Background()
+					if all, err := other.SequenceServers(ctx); err != nil {
+						t.Fatal(err)
+					} else if all[0].Change == nil { // that was the last step
+						if now, err = other.plan(ctx); err != nil {
+							t.Fatal(err)
+						}
+						e.everyoneGives(t, h, now, "photos")
+						continue
+					}
+					if _, err := other.ChangePlan(ctx, change); err == nil || !strings.Contains(err.Error(), "in progress") {
+						t.Fatalf("step %d: a second change: got %v", killAt, err)
+					}
+					var err error
+					if way == "abort" {
+						if now, err = other.AbortPlan(ctx); err == nil {
+							aborted++
+						} else if strings.Contains(err.Error(), "is decided") {
+							undecided = false
+							now, err = other.ResumePlan(ctx)
+						}
+					} else {
+						now, err = other.ResumePlan(ctx)
+						resumed++
+					}
+					if err != nil {
+						t.Fatalf("step %d, %s: %v", killAt, way, err)
+					}
+					e.everyoneGives(t, h, now, "photos")
+					if _, err := other.ResumePlan(ctx); err == nil || !strings.Contains(err.Error(), "no change") {
+						t.Fatalf("step %d, nothing is left: got %v", killAt, err)
+					}
+				}
+			}
+			t.Logf("resumed %d, aborted %d, rows seen frozen %d, highest %d of %d given", resumed, aborted, sawFrozen, h.high["photos"], len(h.all["photos"]))
+			if resumed < 15/stride || aborted < 8/stride || sawFrozen == 0 {
+				t.Errorf("resumed %d, aborted %d, saw %d rows frozen: the steps were not all met", resumed, aborted, sawFrozen)
+			}
+		})
+	}
+}
+
+// One that only slept, while another took over, changes nothing any more.
+func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
+	for _, step := range []string{planProposed, planFrozen, "floors", planDecided, PlanInForce} {
+		t.Run(step, func(t *testing.T) {
+			e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+			s, other := e.open(t), e.open(t)
+			now := e.change(t, s, PlanChange{Add: e.addr(1)})
+			e.everyoneGives(t, h, now, "photos")
+			slept := false
+			s.planHook = func(at, _ string) error {
+				if at == step && !slept {
+					slept = true
+					var err error
+					if now, err = other.ResumePlan(context.Background()); err != nil {
+						t.Errorf("resume: %v", err)
+					}
+					e.everyoneGives(t, h, now, "photos")
+				}
+				return nil
+			}
+			_, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
+			if !slept || !errors.Is(err, errTakenOver) {
+				t.Errorf("got %v, want that another has taken over", err)
+			}
+			if len(now.Members) != 3 {
+				t.Fatalf("got %+v", now)
+			}
+			e.everyoneGives(t, h, now, "photos")
+		})
+	}
+}
+
+func TestOfTwoAdminsExactlyOneGetsTheChange(t *testing.T) {
+	e, h := newPlanEstate(t, 5, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	now := e.change(t, s, PlanChange{Add: e.addr(1)})
+	now = e.change(t, s, PlanChange{Add: e.addr(2)})
+	for range 5 {
+		type outcome struct {
+			plan Plan
+			err  error
+		}
+		change := PlanChange{Add: e.addr(3)}
+		if len(now.Members) == 4 {
+			change = PlanChange{Remove: now.Members[3].Address}
+		}
+		outcomes := make(chan outcome)
+		for range 2 {
+			admin := e.open(t)
+			go func() {
+				p, err := admin.ChangePlan(context.Background(), change)
+				outcomes <- outcome{p, err}
+			}()
+		}
+		done := 0
+		for range 2 {
+			o := <-outcomes
+			switch {
+			case o.err == nil:
+				done++
+				now = o.plan
+			case !strings.Contains(o.err.Error(), " in progress") && !strings.Contains(o.err.Error(), "in the same moment"):
+				// The slower one may have begun after the end of the other.
+				if !errors.Is(o.err, ErrBadOption) {
+					t.Errorf("got %v", o.err)
+				}
+			}
+		}
+		if done != 1 {
+			t.Fatalf("%d of two changes were made, want one", done)
+		}
+		e.everyoneGives(t, h, now, "photos")
+	}
+}
+
+func TestAServerThatIsAwayNeedsABound(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	now := e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	e.everyoneGives(t, h, now, "photos")
+	e.links[1].Cut()
+	for _, c := range []PlanChange{{Remove: e.addr(1)}, {Remove: e.addr(1), Force: true}, {Add: e.addr(2)}} {
+		_, err := s.ChangePlan(context.Background(), c)
+		wantText(t, err, e.addr(1), "FORCE ABOVE n", "FORCE MARGIN n")
+	}
+	for i := range 2 { // nothing is left frozen
+		if got, err := e.reserve(t, i, "photos", 3); err != nil {
+			t.Errorf("server %d: %v", i, err)
+		} else {
+			h.add(t, "photos", got...)
+		}
+	}
+	now = e.change(t, s, PlanChange{Remove: e.addr(1), Force: true, Above: 5000})
+	if len(now.Members) != 1 {
+		t.Fatalf("got %+v", now)
+	}
+	// On the other side of the cut network somebody goes on, below the bound.
+	for range 20 {
+		got, err := e.reserve(t, 1, "photos", 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.add(t, "photos", got...)
+	}
+	got, err := e.reserve(t, 0, "photos", 3)
+	if err != nil || got[2] != 5001 {
+		t.Errorf("got %d, %v, want numbers from 5001", got, err)
+	}
+	h.add(t, "photos", got...)
+	// It comes back with the old plan, and obeys the new one before it gives a number.
+	e.links[1].Mend()
+	now = e.change(t, s, PlanChange{Add: e.addr(2)})
+	r := e.bringBack(t, s, 1, 0, now)
+	if r.Plan != now.Number || r.Count != 0 {
+		t.Errorf("the removed server says %+v, want that it has left", r)
+	}
+	e.wantFrozen(t, 1, "photos")
+	now = e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.everyoneGives(t, h, now, "photos")
+	if len(now.Members) != 3 {
+		t.Fatalf("got %+v", now)
+	}
+}
+
+// bringBack has a server catch up, as proxies do when they meet it.
+func (e *planEstate) bringBack(t *testing.T, s *Sequences, i, from int, p Plan) Membership {
+	t.Helper()
+	r := &planRun{s: s, ctx: context.Background(), opened: make(map[string]*server), away: make(map[string]error)}
+	defer r.close()
+	v, err := r.server(e.addr(i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := r.server(e.addr(from))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	defer stop()
+	for range 2 { // once more changes nothing
+		if err := v.catchUp(ctx, good, &p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e.member(t, i)
+}
+
+func TestAMemberThatMissedAPlanObeysItBeforeItGivesANumber(t *testing.T) {
+	for _, how := range []string{InterleaveBlock, InterleaveStep} {
+		t.Run(how, func(t *testing.T) {
+			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+			s := e.open(t)
+			e.change(t, s, PlanChange{Add: e.addr(1)})
+			block := uint64(10)
+			if how == InterleaveStep {
+				block = 0
+			}
+			e.change(t, s, PlanChange{Interleave: how, Block: block})
+			now := e.change(t, s, PlanChange{Add: e.addr(2)})
+			e.everyoneGives(t, h, now, "photos")
+			e.links[2].Cut()
+			now = e.change(t, s, PlanChange{Add: e.addr(3), Force: true, Margin: 1000})
+			for i := range 4 { // two is where nobody of the others sees it, and gives below the bound
+				got, err := e.reserve(t, i, "photos", 5)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.add(t, "photos", got...)
+			}
+			// Meanwhile a sequence is made that it does not know.
+			for _, i := range []int{0, 1, 3} {
+				e.places[i].exec(t, "INSERT INTO sequence VALUES ('late', ?)", map[int]int{0: 1, 1: 2, 3: 4}[i])
+			}
+			e.links[2].Mend()
+			if m := e.bringBack(t, s, 2, 0, now); m.Plan != now.Number || m.Position != 2 || m.Count != 4 {
+				t.Errorf("it says %+v", m)
+			}
+			e.everyoneGives(t, h, now, "photos", "late")
+		})
+	}
+}
+
+// plan is the one in force.
+func (s *Sequences) plan(ctx context.Context) (Plan, error) {
+	return s.planned(ctx, func(r *planRun) (err error) {
+		r.plan, _, err = r.current()
+		return err
+	})
+}

@@ -1,0 +1,97 @@
+package sequence
+
+import (
+	"context"
+	"testing"
+)
+
+// A proxy that slept through a change counts as it did before, across the numbers of the member that was added.
+func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
+	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
+	old := e.open(t, steadySize(1))
+	h.add(t, "photos", mustTake(t, old, "photos", 1))
+	settled(t, old, "photos")
+	v := old.servers.first()
+	before := v.place.Load()
+
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	p := e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+
+	for range 3 {
+		v.place.Store(before) // it has not looked yet
+		g, err := v.reserveOnce(context.Background(), "photos", 30)
+		if err == nil {
+			t.Logf("it reserved %d to %d", g.seg.Next(), g.seg.Last())
+		}
+		for err == nil && g.seg.Remaining() > 0 {
+			number, _ := g.seg.Take(1)
+			h.add(t, "photos", number)
+		}
+		if err == nil {
+			t.Error("a reservation with the old view of the servers succeeded")
+		}
+	}
+	e.everyoneGives(t, h, p, "photos")
+}
+
+// What a proxy does that has not heard of a change to steps leaves the rows where the new plan has them: nobody has to mend them by hand.
+func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(v *server, seg Segment) error
+	}{
+		{"a reservation", func(v *server, _ Segment) error {
+			_, err := v.reserveOnce(context.Background(), "photos", 3)
+			return err
+		}},
+		{"a reservation of a sequence with a maximum", func(v *server, _ Segment) error {
+			_, err := v.reserveOnce(context.Background(), "capped", 3)
+			return err
+		}},
+		{"numbers given back", func(v *server, seg Segment) error {
+			_, err := v.giveBack(context.Background(), "photos", 0, seg)
+			return err
+		}},
+		{"a number that somebody chose", func(v *server, _ Segment) error { return v.raiseTo(context.Background(), "photos", 5000) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
+			old := e.open(t)
+			if _, err := old.Create(t.Context(), CreateOptions{Name: "capped", Max: 1 << 40}); err != nil {
+				t.Fatal(err)
+			}
+			v := old.servers.first()
+			g, err := v.reserveOnce(t.Context(), "photos", 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seg, err := v.reserveOnce(t.Context(), "photos", 3); err != nil || seg.seg.Last() != 7 {
+				t.Fatal(seg, err)
+			} else {
+				g = seg
+				_, _ = g.seg.Take(2) // 7 is left, and is where the first server of two may stand
+			}
+			_, found := v.find(t.Context(), "capped") // so its maximum is known
+			if _, err := v.reserveOnce(t.Context(), "capped", 7); found != nil || err != nil {
+				t.Fatal(found, err)
+			}
+			before := v.place.Load()
+			s := e.open(t, inSteps)
+			e.change(t, s, PlanChange{Add: e.addr(1)})
+			v.place.Store(before) // it has not looked yet
+			t.Log(c.do(v, g.seg))
+			for _, name := range []string{"photos", "capped"} {
+				if id := e.places[0].id(t, name); id%2 != 1 {
+					t.Errorf("%s stands at %d on the first of two servers, which gives odd numbers", name, id)
+				}
+				for range 10 {
+					if _, err := s.Take(t.Context(), []byte(name), 1); err != nil {
+						t.Fatal(err)
+					}
+					settled(t, s, name)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,199 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// shareOf is that of the member with an id; false if the plan has none.
+func (p *Plan) shareOf(id string) (h share, ok bool) {
+	for _, m := range p.Members {
+		if m.ID == id {
+			return share{plan: p.Number, count: uint64(len(p.Members)), position: uint64(m.Position), interleave: p.Interleave, block: p.Block}, true
+		}
+	}
+	return share{}, false
+}
+
+// startSQL is the id that a row starts with, by the column `floor` of f: at or above the floor, and where share.rest has it. end is the highest number that the
+// column holds, and what a row gets where nothing is left.
+func (h share) startSQL(end uint64) string {
+	const floor = "f.`floor`"
+	number := func(n uint64) string { return "CAST(" + strconv.FormatUint(n, 10) + " AS UNSIGNED)" }
+	if !h.inSteps() {
+		return "LEAST(" + floor + ", " + number(end) + ")"
+	}
+	from := "GREATEST(" + floor + ", " + number(1) + ")"
+	at := from + " + MOD(" + number(h.residue()+h.count) + " - MOD(" + from + ", " + number(h.count) + "), " + number(h.count) + ")"
+	return "IF(" + floor + " > " + number(end-min(end, h.count)) + ", " + number(end) + ", " + at + ")"
+}
+
+// bring makes a member obey a plan, or leave if it is none of it, in the transaction that has locked its row of the plan. Each row is set to the member's first position
+// above the floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
+func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs []defined) (brought bool, err error) {
+	was, _, err := v.membership(ctx, tx)
+	if err != nil || was.Plan >= p.Number {
+		return false, err
+	}
+	if _, err := v.lockRows(ctx, tx); err != nil {
+		return false, err
+	}
+	// What another change left frozen is what the member gave.
+	if err := v.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
+		return false, err
+	}
+	h, stays := p.shareOf(id)
+	if !stays {
+		var saved int
+		if err := tx.QueryRowContext(ctx, "SELECT COUNT(`saved`) FROM "+v.table.start+" WHERE `plan` = ?", p.Number).Scan(&saved); err != nil {
+			return false, fmt.Errorf("read table %s: %w", v.table.start, err)
+		}
+		if saved == 0 {
+			if err := v.saveRows(ctx, tx, p.Number); err != nil {
+				return false, err
+			}
+		}
+		return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number})
+	}
+	if err := v.adoptDefinitions(ctx, tx, theirs); err != nil {
+		return false, err
+	}
+	other, err := v.defaultFloor(ctx, tx, p.Number)
+	if err != nil {
+		return false, err
+	}
+	if err := v.reportAbove(ctx, tx, p.Number); err != nil {
+		return false, err
+	}
+	for _, text := range []string{
+		"INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`) SELECT " + strconv.FormatUint(p.Number, 10) + ", s.`name`, CAST(" + strconv.FormatUint(other, 10) + " AS UNSIGNED) FROM " +
+			v.table.full + " AS s ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`))",
+		"UPDATE " + v.table.start + " AS f JOIN " + v.table.full + " AS s ON s.`name` = f.`name` SET f.`floor` = GREATEST(f.`floor`, IFNULL(f.`saved`, CAST(s.`id` AS UNSIGNED))) " +
+			"WHERE f.`plan` = " + strconv.FormatUint(p.Number, 10),
+		"UPDATE " + v.table.full + " AS s JOIN " + v.table.start + " AS f ON f.`name` = s.`name` SET s.`id` = " + h.startSQL(v.seen.Load().max) +
+			" WHERE f.`plan` = " + strconv.FormatUint(p.Number, 10),
+		"UPDATE " + v.table.start + " SET `saved` = NULL WHERE `plan` = " + strconv.FormatUint(p.Number, 10),
+	} {
+		if _, err := tx.ExecContext(ctx, text); err != nil {
+			return false, fmt.Errorf("set the rows of %s above the floors of plan %d: %w", v.name(), p.Number, err)
+		}
+	}
+	return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number, Position: int(h.position), Count: int(h.count), Interleave: h.interleave, Block: h.block})
+}
+
+// reportAbove tells of rows that went on above the floors although the member was believed to be gone.
+func (v *server) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
+	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+v.table.full+" AS s JOIN "+v.table.start+" AS f ON f.`name` = s.`name` "+
+		"WHERE f.`plan` = ? AND f.`saved` IS NULL AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)
+	if err != nil {
+		return fmt.Errorf("compare the rows of %s with the floors of plan %d: %w", v.name(), plan, err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name, id string
+		var floor uint64
+		if err := rows.Scan(&name, &id, &floor); err != nil {
+			return err
+		}
+		v.log.Error("a sequence server that was believed to be gone has given numbers above the bound that FORCE named; they may have been given twice",
+			zap.String("sequence", name), zap.String("gave_up_to", id), zap.Uint64("bound", floor), zap.Uint64("plan", plan))
+	}
+	return rows.Err()
+}
+
+// startMember has a member obey the plan, which is decided.
+func (r *planRun) startMember(v *server, m Member, theirs []defined) error {
+	err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
+		if was.state == PlanInForce {
+			return nil
+		}
+		if _, err := v.bring(r.ctx, tx, &r.plan, m.ID, theirs); err != nil {
+			return err
+		}
+		return r.setState(r.ctx, v, tx, PlanInForce, false)
+	})
+	if err != nil {
+		return fmt.Errorf("start plan %d on %s: %w", r.plan.Number, m.Address, err)
+	}
+	v.announce(r.ctx, r.s.log)
+	return nil
+}
+
+// catchUp brings a member that was away to the plan in force, before it gives a number: as the others have it, whatever it was told before. from is a member that
+// obeys the plan.
+func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
+	if err := v.needPlanTables(ctx); err != nil {
+		return err
+	}
+	if err := v.needOptions(ctx); err != nil {
+		return err
+	}
+	floors, complete, err := from.readFloors(ctx, p.Number)
+	if err != nil {
+		return err
+	}
+	if !complete {
+		floors = append(floors, floorOf{}) // the first plan of a new table has none
+	}
+	has, err := from.lookForOptions(ctx, from.pool())
+	if err != nil {
+		return err
+	}
+	theirs, err := from.definitions(ctx, from.pool(), has)
+	if err != nil {
+		return err
+	}
+	id, err := v.memberID(ctx, v.pool())
+	if err != nil {
+		return err
+	}
+	var was Membership
+	brought := false
+	err = v.transact(ctx, func(tx *sql.Tx) (err error) {
+		// What was written there of this plan, or under its number, is void: a majority has decided otherwise.
+		state := ""
+		err = tx.QueryRowContext(ctx, "SELECT `state` FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ? FOR UPDATE", p.Number, p.UUID).Scan(&state)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("read plan %d of table %s: %w", p.Number, v.table.plan, err)
+		}
+		if was, _, err = v.membership(ctx, tx); err != nil || was.Plan >= p.Number {
+			return err
+		}
+		for _, f := range floors {
+			_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`))",
+				p.Number, f.name, f.floor)
+			if err != nil {
+				return fmt.Errorf("write the floors of plan %d: %w", p.Number, err)
+			}
+		}
+		if brought, err = v.bring(ctx, tx, p, id, theirs); err != nil || !brought {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ('"+
+			strings.Join([]string{planProposed, planFrozen, planDecided, planAborting}, "', '")+"')", planAborted, p.Number)
+		if err != nil {
+			return fmt.Errorf("end older changes: %w", err)
+		}
+		if state != "" { // a coordinator may be at work there, and goes by what was promised
+			_, err := tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?", PlanInForce, p.Number)
+			return err
+		}
+		now := *p
+		now.State = PlanInForce
+		return v.savePlan(ctx, tx, &now)
+	})
+	if err != nil {
+		return fmt.Errorf("bring sequence server %s to plan %d: %w", v.name(), p.Number, err)
+	}
+	if brought {
+		v.log.Info("a sequence server that was away obeys the plan in force now", zap.Uint64("plan", p.Number), zap.Uint64("before", was.Plan))
+		v.announce(ctx, v.log)
+	}
+	return nil
+}

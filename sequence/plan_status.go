@@ -1,0 +1,86 @@
+package sequence
+
+import (
+	"context"
+	"slices"
+)
+
+// SequenceServer is what [Sequences.SequenceServers] tells of one.
+type SequenceServer struct {
+	Address  string
+	ID       string // uuid; empty where it has none, or cannot be reached and is in no plan
+	Position int    // in the plan in force; -1: not a member
+	Plan     uint64 // number of the plan that it obeys; 0: none
+	// State is "in force", "away", "behind" (it obeys an older plan), "left", or where a change is in progress that server's state in it: "proposed", "frozen",
+	// "decided", "aborting".
+	State string
+	Err   error // why it is away
+	// Interleave and Block are those of the plan in force; empty without one.
+	Interleave string
+	Block      uint64
+	// Change is the plan whose change is in progress, or nil.
+	Change *Plan
+}
+
+// SequenceServers lists the sequence servers of the plan in force, and those of a change that is in progress. Errors are those of List.
+func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, err error) {
+	_, err = s.asCoordinator(ctx, func(r *planRun) error {
+		now, open, err := r.current()
+		if err != nil {
+			return err
+		}
+		if now.Number == 0 {
+			for i, v := range r.s.servers.members() {
+				now.Members = append(now.Members, Member{Address: v.opts.Addr, Position: i})
+			}
+		}
+		members := now.Members
+		if open != nil {
+			for _, m := range slices.Concat(open.Members, open.Previous) {
+				if !slices.ContainsFunc(members, func(o Member) bool { return o.Address == m.Address }) {
+					members = append(members[:len(members):len(members)], m)
+				}
+			}
+		}
+		for i, m := range members {
+			l := SequenceServer{Address: m.Address, ID: m.ID, Position: -1, Interleave: now.Interleave, Block: now.Block, Change: open}
+			if i < len(now.Members) {
+				l.Position = i
+			}
+			r.state(&l, &now, open)
+			all = append(all, l)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// state asks a server what it obeys.
+func (r *planRun) state(l *SequenceServer, now, open *Plan) {
+	v, err := r.server(l.Address)
+	var m Membership
+	if err == nil {
+		m, _, err = v.membership(r.ctx, v.pool())
+	}
+	if err != nil {
+		l.State, l.Err = "away", err
+		return
+	}
+	l.Plan = m.Plan
+	if m.ID != "" {
+		l.ID = m.ID
+	}
+	switch {
+	case m.Plan > 0 && m.Count == 0:
+		l.State = "left"
+	case m.Plan < now.Number && l.Position >= 0:
+		l.State = "behind"
+	case l.Position >= 0:
+		l.State = PlanInForce
+	}
+	if open != nil {
+		if p, ok, err := v.plan(r.ctx, v.pool(), open.Number); err == nil && ok && p.UUID == open.UUID && p.open() {
+			l.State = p.State
+		}
+	}
+}

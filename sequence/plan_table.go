@@ -1,0 +1,269 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// How the numbers of a plan are divided among its members.
+const (
+	// InterleaveBlock gives member k of N the blocks congruent to k mod N; number x lies in block (x-1) DIV Block.
+	InterleaveBlock = "block"
+	// InterleaveStep gives member k of N the numbers congruent to k+1 mod N.
+	InterleaveStep = "step"
+)
+
+// Plan says which sequence servers there are and how they divide the numbers. Plans are numbered from 1; without one there is one
+// server, which counts plainly.
+type Plan struct {
+	Number      uint64
+	UUID        string
+	State       string // one of the words of the change of plans
+	Coordinator string // who makes the change
+	Begun       time.Time
+	Changed     time.Time // when State was written
+	Interleave  string    // InterleaveBlock or InterleaveStep
+	Block       uint64    // numbers in a block; 0 with InterleaveStep
+	Members     []Member  // by position
+	Previous    []Member  // of the plan before, by position
+}
+
+// PlanInForce is the State of a plan whose change has ended.
+const PlanInForce = "in force"
+
+// Member is a sequence server of a plan: one address, or several nodes that hold the same rows.
+type Member struct {
+	ID       string   `json:"id"` // uuid, for life
+	Address  string   `json:"address"`
+	Position int      `json:"position"`
+	Nodes    []string `json:"nodes,omitempty"` // all addresses, where there are several
+}
+
+// Membership is what a member says of itself: the plan that it obeys. A server without one obeys none.
+type Membership struct {
+	ID         string // uuid of this member
+	Plan       uint64 // number of the plan in force here; 0: none
+	Position   int
+	Count      int
+	Interleave string
+	Block      uint64
+}
+
+// The tables of the plan beside the first one..
+const (
+	createMember = "CREATE TABLE IF NOT EXISTS %s (`one` tinyint NOT NULL DEFAULT 1, `id` char(36) CHARACTER SET ascii NOT NULL, " +
+		"`plan` bigint unsigned NOT NULL DEFAULT 0, `position` int NOT NULL DEFAULT 0, `count` int NOT NULL DEFAULT 0, " +
+		"`interleave` varchar(8) CHARACTER SET ascii NOT NULL DEFAULT '', `block` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`one`)) ENGINE=InnoDB"
+	createPlan = "CREATE TABLE IF NOT EXISTS %s (`number` bigint unsigned NOT NULL, `uuid` char(36) CHARACTER SET ascii NOT NULL, " +
+		"`state` varchar(16) CHARACTER SET ascii NOT NULL, `coordinator` varchar(255) CHARACTER SET utf8mb4 NOT NULL, " +
+		"`begun` datetime(6) NOT NULL, `changed` datetime(6) NOT NULL, `interleave` varchar(8) CHARACTER SET ascii NOT NULL, " +
+		"`block` bigint unsigned NOT NULL, `members` text CHARACTER SET utf8mb4 NOT NULL, `previous` text CHARACTER SET utf8mb4 NOT NULL, " +
+		"`ballot` bigint unsigned NOT NULL DEFAULT 0, `voted` bigint unsigned NOT NULL DEFAULT 0, " + // see ballots in plan_vote.go
+		"`forced` tinyint NOT NULL DEFAULT 0, `above` bigint unsigned NOT NULL DEFAULT 0, `margin` bigint unsigned NOT NULL DEFAULT 0, " + // see PlanChange
+		"PRIMARY KEY (`number`)) ENGINE=InnoDB"
+	createPlanStart = "CREATE TABLE IF NOT EXISTS %s (`plan` bigint unsigned NOT NULL, `name` %s NOT NULL, `floor` bigint unsigned NOT NULL DEFAULT 0, " +
+		"`saved` bigint unsigned DEFAULT NULL, PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB" // saved: what the row held when it was frozen for the plan; NULL: it is not
+)
+
+// Suffixes of their names.
+const (
+	memberSuffix    = "_member"
+	planSuffix      = "_plan"
+	planStartSuffix = "_plan_start"
+)
+
+// planTables are their quoted names.
+type planTables struct {
+	member string // "`app`.`sequence_member`"
+	plan   string // "`app`.`sequence_plan`"
+	start  string // "`app`.`sequence_plan_start`"
+}
+
+func newPlanTables(database, name string) planTables {
+	return planTables{
+		member: quote(database) + "." + quote(name+memberSuffix),
+		plan:   quote(database) + "." + quote(name+planSuffix),
+		start:  quote(database) + "." + quote(name+planStartSuffix),
+	}
+}
+
+// needPlanTables makes the tables of the plan where they are missing, and that of the options. It is DDL, which commits.
+func (v *server) needPlanTables(ctx context.Context) error {
+	if err := v.needOptions(ctx); err != nil {
+		return err
+	}
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	for _, text := range []string{
+		fmt.Sprintf(createMember, v.table.member), fmt.Sprintf(createPlan, v.table.plan),
+		fmt.Sprintf(createPlanStart, v.table.start, v.seen.Load().nameType),
+	} {
+		if _, err := conn.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("create a table of the plan on %s: %w", v.name(), err)
+		}
+	}
+	return nil
+}
+
+// querier is a connection, a transaction on one, or a pool.
+type querier interface {
+	execer
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+}
+
+// membership reads what this server says of itself; false if it says nothing, or the table is not there.
+func (v *server) membership(ctx context.Context, on execer) (m Membership, ok bool, err error) {
+	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+v.table.member+" WHERE `one` = 1").
+		Scan(&m.ID, &m.Plan, &m.Position, &m.Count, &m.Interleave, &m.Block)
+	switch {
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
+		return Membership{}, false, nil
+	case err != nil:
+		return Membership{}, false, fmt.Errorf("read table %s: %w", v.table.member, err)
+	}
+	return m, true, nil
+}
+
+// saveMembership writes what this server is in a plan, in a transaction. The id of a server that has one stays. Every reservation sees
+// the number of the plan in the options table: whoever does not know that there are plans does not look into other tables, and may not
+// even have a right to.
+func (v *server) saveMembership(ctx context.Context, on execer, m Membership) error {
+	_, err := on.ExecContext(ctx, "INSERT INTO "+v.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
+		"ON DUPLICATE KEY UPDATE `plan` = VALUES(`plan`), `position` = VALUES(`position`), `count` = VALUES(`count`), "+
+		"`interleave` = VALUES(`interleave`), `block` = VALUES(`block`)", m.ID, m.Plan, m.Position, m.Count, m.Interleave, m.Block)
+	if err != nil {
+		return fmt.Errorf("write table %s: %w", v.table.member, err)
+	}
+	_, err = on.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `saved`) VALUES ('', ?) ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", m.Plan)
+	if err != nil {
+		return fmt.Errorf("write the plan's number to table %s: %w", v.table.options, err)
+	}
+	return nil
+}
+
+// memberID returns the id of this server, which it gets the first time that it is asked for. The tables of the plan must be there.
+func (v *server) memberID(ctx context.Context, on execer) (id string, err error) {
+	if _, err = on.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.member+" (`one`, `id`) VALUES (1, UUID())"); err == nil {
+		err = on.QueryRowContext(ctx, "SELECT `id` FROM "+v.table.member+" WHERE `one` = 1").Scan(&id)
+	}
+	if err != nil {
+		return "", fmt.Errorf("identify this server in table %s: %w", v.table.member, err)
+	}
+	return id, nil
+}
+
+// planFields are selected for a plan.
+const planFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), " +
+	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`"
+
+// plans reads all plans that this server knows, in the order of their numbers. Without the table there are none.
+func (v *server) plans(ctx context.Context, on querier) ([]Plan, error) {
+	rows, err := on.QueryContext(ctx, "SELECT "+planFields+" FROM "+v.table.plan+" ORDER BY `number`")
+	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read table %s: %w", v.table.plan, err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []Plan
+	for rows.Next() {
+		p, err := scanPlan(rows)
+		if err != nil {
+			return nil, fmt.Errorf("read table %s: %w", v.table.plan, err)
+		}
+		all = append(all, p)
+	}
+	return all, rows.Err()
+}
+
+// plan reads one plan; false if this server does not know it.
+func (v *server) plan(ctx context.Context, on execer, number uint64) (p Plan, ok bool, err error) {
+	p, err = scanPlan(on.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+v.table.plan+" WHERE `number` = ?", number))
+	switch {
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
+		return Plan{}, false, nil
+	case err != nil:
+		return Plan{}, false, fmt.Errorf("read plan %d of table %s: %w", number, v.table.plan, err)
+	}
+	return p, true, nil
+}
+
+func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
+	var begun, changed int64
+	var members, previous string
+	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &changed, &p.Interleave, &p.Block, &members, &previous); err != nil {
+		return Plan{}, err
+	}
+	p.Begun, p.Changed = time.UnixMicro(begun).UTC(), time.UnixMicro(changed).UTC()
+	if p.Members, err = readMembers(members); err == nil {
+		p.Previous, err = readMembers(previous)
+	}
+	return p, err
+}
+
+// savePlan writes a plan, whatever this server had under its number. Begun is the server's clock if it is zero, and so is Changed always.
+func (v *server) savePlan(ctx context.Context, on execer, p *Plan) error {
+	members, err := json.Marshal(p.Members)
+	if err != nil {
+		return err
+	}
+	previous, err := json.Marshal(p.Previous)
+	if err != nil {
+		return err
+	}
+	begun := "UTC_TIMESTAMP(6)"
+	if !p.Begun.IsZero() {
+		begun = "TIMESTAMPADD(MICROSECOND, " + strconv.FormatInt(p.Begun.UnixMicro(), 10) + ", '1970-01-01')"
+	}
+	_, err = on.ExecContext(ctx, "REPLACE INTO "+v.table.plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`) "+
+		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, string(members), string(previous))
+	if err != nil {
+		return fmt.Errorf("write plan %d to table %s: %w", p.Number, v.table.plan, err)
+	}
+	return nil
+}
+
+func readMembers(text string) (all []Member, err error) {
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("read the members of a plan: %w", err)
+	}
+	for i, m := range all {
+		if m.Position != i {
+			return nil, fmt.Errorf("read the members of a plan: position %d stands at %d", m.Position, i)
+		}
+	}
+	return all, nil
+}
+
+// planFloor is the number that no member may give of a name under a plan, nor any below: that of the name, or of all that were not known when
+// the plan was made. It is 0 if the plan says nothing of it.
+func (v *server) planFloor(ctx context.Context, on execer, plan uint64, name string) (floor uint64, err error) {
+	err = on.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.start+" WHERE `plan` = ? AND `name` IN (?, '') ORDER BY CHAR_LENGTH(`name`) DESC LIMIT 1", plan, name).Scan(&floor)
+	switch {
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows), isNoSuchText(err):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("read table %s: %w", v.table.start, err)
+	}
+	return floor, nil
+}
+
+// savePlanFloor writes it.
+func (v *server) savePlanFloor(ctx context.Context, on execer, plan uint64, name string, floor uint64) error {
+	_, err := on.ExecContext(ctx, "REPLACE INTO "+v.table.start+" (`plan`, `name`, `floor`) VALUES (?, ?, ?)", plan, name, floor)
+	if err != nil {
+		return fmt.Errorf("write table %s: %w", v.table.start, err)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package sequence
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestAPlanIsReadAsItWasWritten(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	ctx := t.Context()
+	v := p.open(t).servers.first()
+	conn, err := v.conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, ok, err := v.membership(ctx, conn); ok || err != nil {
+		t.Errorf("without the table: got a membership %v, %v", ok, err)
+	}
+	if all, err := v.plans(ctx, conn); len(all) != 0 || err != nil {
+		t.Errorf("without the table: got plans %v, %v", all, err)
+	}
+	if floor, err := v.planFloor(ctx, conn, 1, "photos"); floor != 0 || err != nil {
+		t.Errorf("without the table: got floor %d, %v", floor, err)
+	}
+	for range 2 {
+		if err := v.needPlanTables(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id, err := v.memberID(ctx, conn)
+	if again, err2 := v.memberID(ctx, conn); err != nil || err2 != nil || len(id) != 36 || again != id {
+		t.Fatalf("got ids %q and %q, %v %v; want one uuid", id, again, err, err2)
+	}
+	want := Membership{ID: id, Plan: 7, Position: 1, Count: 3, Interleave: InterleaveBlock, Block: 10_000}
+	if err := v.saveMembership(ctx, conn, want); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok, err := v.membership(ctx, conn); got != want || !ok || err != nil {
+		t.Errorf("got membership %+v %v %v, want %+v", got, ok, err, want)
+	}
+	plan := Plan{
+		Number: 7, UUID: id, State: PlanInForce, Coordinator: "web1, process 12", Interleave: InterleaveBlock, Block: 10_000,
+		Begun:    time.Date(2031, 2, 3, 4, 5, 6, 789_012_000, time.UTC),
+		Members:  []Member{{ID: id, Address: "10.0.0.1:3306"}, {ID: "b", Address: "10.0.0.2:3306", Position: 1, Nodes: []string{"10.0.0.2:3306", "10.0.0.3:3306"}}},
+		Previous: []Member{{ID: id, Address: "10.0.0.1:3306"}},
+	}
+	for _, state := range []string{"begun", PlanInForce} {
+		plan.State = state
+		if err := v.savePlan(ctx, conn, &plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, ok, err := v.plan(ctx, conn, 7)
+	if !ok || err != nil || time.Since(got.Changed).Abs() > time.Hour {
+		t.Fatalf("got %+v %v %v", got, ok, err)
+	}
+	got.Changed = plan.Changed
+	if !reflect.DeepEqual(got, plan) {
+		t.Errorf("got plan %+v, want %+v", got, plan)
+	}
+	if all, err := v.plans(ctx, conn); len(all) != 1 || err != nil {
+		t.Errorf("got plans %+v, %v", all, err)
+	}
+	if _, ok, err := v.plan(ctx, conn, 8); ok || err != nil {
+		t.Errorf("plan 8: got %v %v", ok, err)
+	}
+	if err := v.savePlanFloor(ctx, conn, 7, "photos", 1<<64-2); err != nil {
+		t.Fatal(err)
+	}
+	if floor, err := v.planFloor(ctx, conn, 7, "photos"); floor != 1<<64-2 || err != nil {
+		t.Errorf("got floor %d, %v", floor, err)
+	}
+	p.exec(t, "UPDATE sequence_plan SET members = '[{\"id\":\"a\",\"position\":3}]'")
+	if _, _, err := v.plan(ctx, conn, 7); err == nil {
+		t.Error("a plan whose positions have a gap was read")
+	}
+}

@@ -1,0 +1,379 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// This file is how a process learns which plan is in force, and how the first one is made.
+
+// ready returns the members in use. It asks which they are before the first use, if several are configured.
+func (a *servers) ready(ctx context.Context) (*view, error) {
+	if w := a.view.Load(); w.settled {
+		return w, nil
+	}
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	if w := a.view.Load(); w.settled {
+		return w, nil
+	}
+	return a.readLocked(ctx, true)
+}
+
+// reread asks the servers again which plan is in force, after one of them obeyed another one than that of old.
+func (a *servers) reread(ctx context.Context, old *view) error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	if a.view.Load() != old {
+		return nil // somebody else did
+	}
+	_, err := a.readLocked(ctx, true)
+	return err
+}
+
+// probe is what a server says of plans.
+type probe struct {
+	Membership
+	plans []Plan
+	err   error
+}
+
+// readLocked asks all known servers which plan is in force, and takes it over. a.changing is held.
+func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
+	if a.closed {
+		return nil, ErrClosed
+	}
+	probes := a.probe(ctx, a.known)
+	var failed []error
+	var plan *Plan
+	number := uint64(0)
+	for i := range probes {
+		if probes[i].err != nil {
+			failed = append(failed, probes[i].err)
+		}
+		number = max(number, probes[i].Plan)
+	}
+	if len(failed) == len(probes) {
+		return nil, errors.Join(failed...)
+	}
+	if number == 0 {
+		if len(a.opts.Servers) == 1 {
+			return a.adoptLocked(&Plan{}, nil)
+		}
+		plan, err := a.firstPlanLocked(ctx, probes[:len(a.opts.Servers)])
+		if errors.Is(err, errPlan) && again {
+			return a.readLocked(ctx, false) // somebody else was faster
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.adoptLocked(plan, probes)
+	}
+	for i := range probes {
+		for j := range probes[i].plans {
+			if probes[i].plans[j].Number == number {
+				plan = &probes[i].plans[j]
+			}
+		}
+	}
+	if plan == nil || len(plan.Members) == 0 {
+		return nil, a.known[0].unfit(a.known[0].table.plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
+			"restore the table from another sequence server")
+	}
+	for i := range probes {
+		if p := &probes[i]; p.err == nil && p.Plan == 0 && len(plan.Previous) == 0 && p.ID != "" {
+			// The first plan was decided, and then its maker died.
+			if position := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID }); position >= 0 {
+				if err := a.joinFirstPlan(ctx, a.known[i], plan, position); err != nil {
+					a.log.Warn("a sequence server cannot be made a member", zap.String("sequence_server", a.known[i].name()), zap.Error(err))
+				}
+			}
+		}
+	}
+	for i := range probes {
+		p := &probes[i]
+		at := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID })
+		if p.err != nil || at < 0 || p.Plan >= number || p.Plan == 0 && len(plan.Previous) == 0 {
+			continue
+		}
+		// It was away when the plan was made.
+		from := a.known[slices.IndexFunc(probes, func(o probe) bool { return o.Plan == number })]
+		if err := a.known[i].catchUp(ctx, from, plan); err != nil {
+			a.known[i].leaveOut(err)
+		}
+	}
+	return a.adoptLocked(plan, probes)
+}
+
+// probe asks servers for their plans.
+func (a *servers) probe(ctx context.Context, known []*server) []probe {
+	probes := make([]probe, len(known))
+	a.each(ctx, known, func(ctx context.Context, i int, v *server) error {
+		p := &probes[i]
+		conn, err := v.conn(ctx)
+		if err == nil {
+			defer func() { _ = conn.Close() }()
+			if p.Membership, _, err = v.membership(ctx, conn); err == nil {
+				p.plans, err = v.plans(ctx, conn)
+			}
+		}
+		if err != nil {
+			p.err = fmt.Errorf("sequence server %s: %w", v.name(), err)
+		}
+		return nil
+	})
+	return probes
+}
+
+// adoptLocked takes over a plan. Each member learns its place before anybody sees the plan. a.changing is held.
+func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
+	now := a.view.Load()
+	w := &view{settled: true, plan: *plan}
+	if now.settled && now.plan.Number == plan.Number {
+		return now, nil
+	}
+	if plan.Number == 0 {
+		w.members = a.known[:1]
+		a.known[0].place.Store(nil)
+		a.view.Store(w)
+		return w, nil
+	}
+	places := make([]*share, len(plan.Members))
+	for i, m := range plan.Members {
+		v, err := a.serverLocked(m, probes)
+		if err != nil {
+			return nil, err
+		}
+		places[i] = &share{
+			plan: plan.Number, id: m.ID, position: uint64(i), count: uint64(len(plan.Members)), interleave: plan.Interleave, block: plan.Block,
+		}
+		if err := places[i].check(); err != nil {
+			return nil, err
+		}
+		w.members = append(w.members, v)
+	}
+	for i, v := range w.members {
+		v.place.Store(places[i])
+	}
+	a.view.Store(w)
+	a.warnLocked(w)
+	a.log.Info("a plan of sequence servers is in force", zap.Uint64("plan", plan.Number), zap.String("interleave", plan.Interleave),
+		zap.String("sequence_servers", namesOf(w.members)))
+	return w, nil
+}
+
+// check refuses what nobody can count by.
+func (h *share) check() error {
+	switch {
+	case h.interleave != InterleaveBlock && h.interleave != InterleaveStep:
+		return badOption("plan %d: interleave %q: want %q or %q; a newer version may know it", h.plan, h.interleave, InterleaveBlock, InterleaveStep)
+	case h.interleave == InterleaveBlock && (h.block == 0 || h.block > maxBlock), h.count > maxMembers:
+		return badOption("plan %d: %d members with blocks of %d numbers: want up to %d, and 1 to %d", h.plan, h.count, h.block, maxMembers, uint64(maxBlock))
+	}
+	return nil
+}
+
+// serverLocked is the server of a member: the one that says so, the one of the configuration at one of its addresses, or one that is
+// reached with the account of the first.
+func (a *servers) serverLocked(m Member, probes []probe) (*server, error) {
+	if i := slices.IndexFunc(probes, func(p probe) bool { return p.ID == m.ID }); i >= 0 {
+		return a.known[i], nil
+	}
+	addresses := m.Nodes
+	if len(addresses) == 0 {
+		addresses = []string{m.Address}
+	}
+	for _, v := range a.known {
+		for _, n := range v.opts.nodes() {
+			if slices.Contains(addresses, n.Addr) {
+				return v, nil
+			}
+		}
+	}
+	o := a.opts.Servers[0]
+	o.Addr, o.Nodes = "", nil
+	for _, address := range addresses {
+		network := "tcp"
+		if strings.HasPrefix(address, "/") {
+			network = "unix"
+		}
+		o.Nodes = append(o.Nodes, Node{Network: network, Addr: address})
+	}
+	if len(o.Nodes) == 1 {
+		o.Network, o.Addr, o.Nodes = o.Nodes[0].Network, o.Nodes[0].Addr, nil
+	} else if err := o.setNodes(); err != nil {
+		return nil, err
+	}
+	return a.addLocked(o)
+}
+
+// member is a server as plans have it.
+func (v *server) member(id string, position int) Member {
+	m := Member{ID: id, Address: v.opts.Addr, Position: position}
+	for _, n := range v.opts.Nodes {
+		m.Nodes = append(m.Nodes, n.Addr)
+	}
+	return m
+}
+
+// warnLocked says once how the plan differs from the configuration. a.changing is held.
+func (a *servers) warnLocked(w *view) {
+	var missing, more []string
+	for _, v := range w.members {
+		if !slices.Contains(a.known[:len(a.opts.Servers)], v) {
+			missing = append(missing, v.name())
+		}
+	}
+	for _, v := range a.known[:len(a.opts.Servers)] {
+		if !slices.Contains(w.members, v) {
+			more = append(more, v.name())
+		}
+	}
+	said := fmt.Sprint(missing, more)
+	if len(missing)+len(more) == 0 || said == a.warned {
+		return
+	}
+	a.warned = said
+	a.log.Warn("the configuration names other sequence servers than the plan in force, which counts", zap.Uint64("plan", w.plan.Number),
+		zap.Strings("only_in_the_plan", missing), zap.Strings("only_in_the_configuration", more))
+}
+
+// firstPlanLocked makes the first plan of the servers that are configured. a.changing is held.
+func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, error) {
+	const wayOut = "start with the one server that has the rows, then SEQPROXY ADD SEQUENCE SERVER for each of the others"
+	for i := range probes {
+		if probes[i].err != nil {
+			return nil, fmt.Errorf("no plan of the sequence servers is in force, and to make the first one all must be reached: %w", probes[i].err)
+		}
+	}
+	plan := &Plan{
+		Number: 1, State: PlanInForce, Coordinator: newRegistry().host, Interleave: a.opts.Interleave, Block: a.opts.Block,
+	}
+	if plan.Interleave == InterleaveStep {
+		plan.Block = 0
+	}
+	configured := a.known[:len(probes)]
+	order := make([]int, 0, len(configured))
+	for i, v := range configured {
+		if err := v.needPlanTables(ctx); err != nil {
+			return nil, err
+		}
+		id, err := v.memberID(ctx, v.pool())
+		if err != nil {
+			return nil, err
+		}
+		if at := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == id }); at >= 0 {
+			return nil, v.unfit(v.table.member, "it is the server that is configured as "+configured[at].name()+", too", "name each sequence server once; if it is a copy of the other, "+
+				"DELETE FROM "+v.table.member)
+		}
+		plan.Members = append(plan.Members, v.member(id, i))
+		order = append(order, i)
+	}
+	// Whoever else makes a first plan with any of these servers locks in the same order.
+	slices.SortFunc(order, func(x, y int) int { return strings.Compare(plan.Members[x].ID, plan.Members[y].ID) })
+	txs := make([]*sql.Tx, 0, len(order))
+	defer func() {
+		for _, tx := range txs {
+			_ = tx.Rollback() // of those that are not committed
+		}
+	}()
+	for _, i := range order {
+		v := configured[i]
+		db := v.pool()
+		if db == nil {
+			return nil, ErrClosed
+		}
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return nil, fmt.Errorf("begin on %s: %w", v.name(), err)
+		}
+		txs = append(txs, tx)
+		if err := v.mayJoin(ctx, tx, plan, i, wayOut); err != nil {
+			return nil, err
+		}
+		if plan.UUID == "" {
+			if err := tx.QueryRowContext(ctx, "SELECT UUID()").Scan(&plan.UUID); err != nil {
+				return nil, err
+			}
+		}
+		if err := v.savePlan(ctx, tx, plan); err != nil {
+			return nil, err
+		}
+		if err := v.saveMembership(ctx, tx, plan.membership(i)); err != nil {
+			return nil, err
+		}
+	}
+	for at, tx := range txs {
+		if err := tx.Commit(); err != nil {
+			return nil, fmt.Errorf("commit the first plan on %s, whose outcome is unknown: %w", configured[order[at]].name(), err)
+		}
+	}
+	a.log.Info("made the first plan of the sequence servers", zap.String("plan", plan.UUID), zap.String("interleave", plan.Interleave),
+		zap.Uint64("block", plan.Block), zap.String("sequence_servers", namesOf(configured)))
+	return plan, nil
+}
+
+// membership is that of the member at a position.
+func (p *Plan) membership(position int) Membership {
+	return Membership{
+		ID: p.Members[position].ID, Plan: p.Number, Position: position, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block,
+	}
+}
+
+// joinFirstPlan makes a server a member of the first plan, which was decided already.
+func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, position int) error {
+	return v.transact(ctx, func(tx *sql.Tx) error {
+		err := v.mayJoin(ctx, tx, plan, position, "SEQPROXY REMOVE SEQUENCE SERVER, and add it again")
+		if err != nil {
+			if errors.Is(err, errPlan) {
+				return nil // somebody else was faster
+			}
+			return err
+		}
+		if err := v.savePlan(ctx, tx, plan); err != nil {
+			return err
+		}
+		return v.saveMembership(ctx, tx, plan.membership(position))
+	})
+}
+
+// mayJoin locks a server's place in plans and its counters, and makes sure that it can be a member of the first one.
+func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, plan *Plan, position int, wayOut string) error {
+	var before uint64
+	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 FOR UPDATE").Scan(&before)
+	if err != nil {
+		return fmt.Errorf("lock table %s on %s: %w", v.table.member, v.name(), err)
+	}
+	if before != 0 {
+		return errPlan
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" FOR UPDATE")
+	if err != nil {
+		return fmt.Errorf("lock table %s on %s: %w", v.table.full, v.name(), err)
+	}
+	defer func() { _ = rows.Close() }()
+	h := share{position: uint64(position), count: uint64(len(plan.Members)), interleave: plan.Interleave, block: plan.Block}
+	for rows.Next() {
+		var name string
+		var text sql.NullString
+		if err := rows.Scan(&name, &text); err != nil {
+			return err
+		}
+		id, err := v.parseID(name, text)
+		switch {
+		case err != nil:
+			return err
+		case h.inBlocks():
+			return v.unfit(v.table.full, fmt.Sprintf("it has sequence %q already, which has counted alone", name), wayOut)
+		case !h.owns(id):
+			return v.wrongResidue(name, id, h)
+		}
+	}
+	return rows.Err()
+}

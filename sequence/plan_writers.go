@@ -1,0 +1,22 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+)
+
+// directWriters reports whether applications must be taken to count in the table themselves.
+func (v *server) directWriters(ctx context.Context) (bool, error) {
+	switch v.policy.DirectWriters {
+	case DirectWritersYes:
+		return true, nil
+	case DirectWritersNo:
+		return false, nil
+	}
+	var comment string
+	err := v.pool().QueryRowContext(ctx, "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", v.opts.Database, v.opts.Table).Scan(&comment)
+	if err != nil {
+		return false, fmt.Errorf("read who made table %s: %w", v.table.full, err)
+	}
+	return comment != madeHere, nil
+}

@@ -1,0 +1,314 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// servers is where numbers come from and where definitions are kept: the sequence servers of the plan in force. Caches and [Sequences]
+// see them as one. It is safe for concurrent use.
+type servers struct {
+	opts     Options
+	log      *zap.Logger
+	counters *counters
+	marks    *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
+	void     func(name string)
+	used     func()
+	spawn    func(f func())
+
+	view     atomic.Pointer[view]
+	tickets  *server    // that has the ticket tables: the first of the configuration, whatever the plan
+	changing sync.Mutex // held while another view is made
+	known    []*server  // guarded by changing: all that ever were in a view, and those of the configuration, which come first
+	closed   bool       // guarded by changing
+	warned   string     // guarded by changing: how the plan differed from the configuration when that was said
+
+	mu    sync.Mutex
+	turns map[string]int     // guarded by mu; the position whose turn it was last, by sequence
+	homes map[string]string  // guarded by mu; the id of the home of each ORDER sequence
+	lacks map[lack]time.Time // guarded by mu; rows that members lack
+}
+
+// lack is a row that a member lacks and cannot be given. lacks says until when it is not asked for it.
+type lack struct {
+	v    *server
+	name string
+}
+
+// view is the members in use at one time. It is never changed.
+type view struct {
+	settled bool      // the servers were asked which plan there is; without several of them they need not be
+	plan    Plan      // Number 0: there is none, and one server
+	members []*server // by position, at least one
+}
+
+// several reports whether numbers are divided among members.
+func (w *view) several() bool { return w.plan.Number != 0 && len(w.members) > 1 }
+
+// newServers does no I/O.
+func newServers(opts Options, counters *counters) (*servers, error) {
+	a := &servers{
+		opts: opts, log: opts.Logger, counters: counters, marks: newMarks(),
+		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]time.Time),
+		void: func(string) {}, used: func() {}, spawn: func(f func()) { f() },
+	}
+	for _, o := range opts.Servers {
+		if _, err := a.addLocked(o); err != nil {
+			return nil, err
+		}
+	}
+	a.tickets = a.known[0]
+	a.view.Store(&view{settled: len(a.known) == 1, members: a.known})
+	return a, nil
+}
+
+// addLocked makes a server known. a.changing is held, or a is not shared yet.
+func (a *servers) addLocked(o ServerOptions) (*server, error) {
+	made, err := newServer(a.opts, o, a.counters, a.marks)
+	if err != nil {
+		return nil, err
+	}
+	made.void, made.used, made.spawn = func(name string) { a.void(name) }, func() { a.used() }, func(f func()) { a.spawn(f) }
+	a.known = append(a.known, made)
+	return made, nil
+}
+
+// listen says who is told that numbers in memory are void, and that numbers are going to be reserved, and who runs what goes on beside a
+// reservation. It is called before any other use.
+func (a *servers) listen(void func(name string), used func(), spawn func(f func())) {
+	a.void, a.used, a.spawn = void, used, spawn
+}
+
+// members are the servers in use, by position.
+func (a *servers) members() []*server { return a.view.Load().members }
+
+// first is the member that is asked for what one server alone can answer, such as about character sets.
+func (a *servers) first() *server { return a.members()[0] }
+
+// name is how errors call them.
+func (a *servers) name() string { return namesOf(a.members()) }
+
+func namesOf(members []*server) string {
+	names := make([]string, len(members))
+	for i, member := range members {
+		names[i] = member.name()
+	}
+	return strings.Join(names, ", ")
+}
+
+// lastFailure is why there is no connection to any of them, or nil.
+func (a *servers) lastFailure() error {
+	var all []error
+	for _, member := range a.members() {
+		err := member.lastFailure()
+		if err == nil {
+			return nil
+		}
+		all = append(all, err)
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return errors.Join(all...)
+}
+
+func (a *servers) close() error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	a.closed = true
+	var all []error
+	for _, member := range a.known {
+		all = append(all, member.close())
+	}
+	return errors.Join(all...)
+}
+
+// maxPlanChanges bounds how often a request begins again because the plan has changed.
+const maxPlanChanges = 4
+
+// under calls f with the members in use, and again if it turns out that the plan is another one.
+func (a *servers) under(ctx context.Context, f func(w *view) error) error {
+	for attempt := 1; ; attempt++ {
+		w, err := a.ready(ctx)
+		if err != nil {
+			return err
+		}
+		if err = f(w); !errors.Is(err, errPlan) || attempt == maxPlanChanges {
+			return err
+		}
+		if errRead := a.reread(ctx, w); errRead != nil {
+			return errors.Join(err, errRead)
+		}
+	}
+}
+
+// one calls f with the only member, or several if there are more.
+func (a *servers) one(ctx context.Context, f func(v *server) error, several func(w *view) error) error {
+	return a.under(ctx, func(w *view) error {
+		if w.several() {
+			return several(w)
+		}
+		return f(w.members[0])
+	})
+}
+
+// reserve implements [reserver].
+func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (g grant, err error) {
+	err = a.one(ctx, func(v *server) (err error) {
+		g, err = v.reserve(ctx, name, want, need)
+		return err
+	}, func(w *view) (err error) {
+		g, err = a.reserveAny(ctx, w, name, want, need)
+		return err
+	})
+	return g, err
+}
+
+// giveBack implements [reserver]. Numbers go back where they came from, under the plan under which they came.
+func (a *servers) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
+	for _, member := range a.members() {
+		if h := member.share(); h.plan == seg.plan && (!h.shared() || h.owns(seg.Last())) {
+			return member.giveBack(ctx, name, epoch, seg)
+		}
+	}
+	return false, nil
+}
+
+// find reads the row that name means. No such row is ErrUnknown.
+func (a *servers) find(ctx context.Context, name string) (found row, err error) {
+	err = a.one(ctx, func(v *server) (err error) {
+		if found, err = v.find(ctx, name); err == nil {
+			a.settleAt(&found) // there may be several servers by the time that it matters
+		}
+		return err
+	}, func(w *view) (err error) {
+		found, err = a.findAll(ctx, w, name)
+		return err
+	})
+	return found, err
+}
+
+// list reads all rows.
+func (a *servers) list(ctx context.Context) (all []row, err error) {
+	err = a.one(ctx, func(v *server) (err error) {
+		all, err = v.list(ctx)
+		return err
+	}, func(w *view) (err error) {
+		all, err = a.listAll(ctx, w)
+		return err
+	})
+	return all, err
+}
+
+func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (made Created, err error) {
+	err = a.one(ctx, func(v *server) (err error) {
+		made, err = v.create(ctx, o, def)
+		return err
+	}, func(w *view) (err error) {
+		made, err = a.createAll(ctx, w, o, def)
+		return err
+	})
+	return made, err
+}
+
+func (a *servers) drop(ctx context.Context, name string) (stored string, err error) {
+	err = a.one(ctx, func(v *server) (err error) {
+		stored, err = v.drop(ctx, name)
+		return err
+	}, func(w *view) (err error) {
+		stored, err = a.dropAll(ctx, w, name)
+		return err
+	})
+	return stored, err
+}
+
+func (a *servers) alter(ctx context.Context, name string, change Alteration) (changed row, err error) {
+	err = a.one(ctx, func(v *server) (err error) {
+		changed, err = v.alter(ctx, name, change)
+		return err
+	}, func(w *view) (err error) {
+		changed, err = a.alterAll(ctx, w, name, change)
+		return err
+	})
+	return changed, err
+}
+
+func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (ok bool, err error) {
+	err = a.one(ctx, func(v *server) (err error) {
+		ok, err = v.setValue(ctx, name, n, used, held)
+		return err
+	}, func(w *view) (err error) {
+		ok, err = a.setValueAll(ctx, w, name, n, used, held)
+		return err
+	})
+	return ok, err
+}
+
+func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all bool) (raised bool, err error) {
+	err = a.one(ctx, func(v *server) (err error) {
+		raised, err = v.raiseAbove(ctx, name, floor, all)
+		return err
+	}, func(w *view) (err error) {
+		raised, err = a.raiseAll(ctx, w, name, floor)
+		return err
+	})
+	return raised, err
+}
+
+// raiseTo moves the counters ahead to floor, where they are below: of those members that can be reached, and at least of one.
+func (a *servers) raiseTo(ctx context.Context, name string, floor uint64) error {
+	return a.one(ctx, func(v *server) error { return v.raiseTo(ctx, name, floor) }, func(w *view) error {
+		failed := a.each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error { return v.raiseTo(ctx, name, floor) })
+		if all := errors.Join(failed...); errors.Is(all, errPlan) || len(failed) > 0 && len(failed) == len(w.live()) {
+			return all
+		}
+		a.marks.raise(name, floor)
+		return nil
+	})
+}
+
+// freeze begins a restart that goes down, which needs a single server.
+func (a *servers) freeze(ctx context.Context, name string, change Alteration) (frozen row, err error) {
+	err = a.one(ctx, func(v *server) (err error) {
+		frozen, err = v.freeze(ctx, name, change)
+		return err
+	}, func(*view) error { return needsOneServer("sequence %q: RESTART ... FORCE", name) })
+	return frozen, err
+}
+
+func (a *servers) lower(ctx context.Context, frozen row, change Alteration) (done row, err error) {
+	return a.first().lower(ctx, frozen, change)
+}
+
+func (a *servers) thaw(ctx context.Context, name string, epoch uint64) error {
+	return a.first().thaw(ctx, name, epoch)
+}
+
+// proxies lists those that are registered, in the order in which they came. Each is registered with every member that it has used.
+func (a *servers) proxies(ctx context.Context) (all []Proxy, err error) {
+	w := a.view.Load()
+	if !w.several() {
+		return w.members[0].proxies(ctx)
+	}
+	lists := make([][]Proxy, len(w.members))
+	live := w.live()
+	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
+		lists[i], err = v.proxies(ctx)
+		return err
+	})
+	if len(failed) == len(live) {
+		return nil, errors.Join(failed...)
+	}
+	return mergeProxies(lists), nil
+}
+
+// leave removes this process's entry.
+func (a *servers) leave(ctx context.Context) error {
+	return errors.Join(a.each(ctx, a.members(), func(ctx context.Context, _ int, v *server) error { return v.leave(ctx) })...)
+}

@@ -1,0 +1,406 @@
+package sequence
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// This file is how several members serve what any of them can.
+
+// shortestTry is the least time that one member gets before the next one is asked.
+const shortestTry = 200 * time.Millisecond
+
+// tryTime is how long one member may take: no caller shall wait for a dead one until his patience is over.
+func (a *servers) tryTime() time.Duration { return max(a.opts.AllocateTimeout/4, shortestTry) }
+
+// live are the members that are not left out; all of them if each is.
+func (w *view) live() []*server {
+	live := make([]*server, 0, len(w.members))
+	for _, v := range w.members {
+		if !v.away.Load() {
+			live = append(live, v)
+		}
+	}
+	if len(live) == 0 {
+		return w.members
+	}
+	return live
+}
+
+// each calls f for members at the same time, each within tryTime if there are several, and returns the errors. i is the place in members.
+func (a *servers) each(ctx context.Context, members []*server, f func(ctx context.Context, i int, v *server) error) (failed []error) {
+	if len(members) == 1 {
+		if err := f(ctx, 0, members[0]); err != nil {
+			return []error{err}
+		}
+		return nil
+	}
+	errs := make([]error, len(members))
+	var wg sync.WaitGroup
+	for i, v := range members {
+		wg.Go(func() {
+			ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+			defer stop()
+			if errs[i] = f(ctx, i, v); errs[i] != nil {
+				errs[i] = fmt.Errorf("%s: %w", v.name(), errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// leaveOut has a member not be asked until it answers the follower again.
+func (v *server) leaveOut(err error) {
+	if v.away.CompareAndSwap(false, true) {
+		v.log.Warn("a sequence server is left out; the others serve", zap.Error(err))
+	}
+}
+
+// takeIn undoes leaveOut.
+func (v *server) takeIn() {
+	if v.away.CompareAndSwap(true, false) {
+		v.log.Info("a sequence server is taken in again")
+	}
+}
+
+// Turns is how far apart the numbers of one sequence server are: how many servers there are, if they take turns with InterleaveStep, else 1.
+// Before the servers were asked for the plan it is what the configuration says. It does no I/O.
+func (s *Sequences) Turns() uint64 {
+	w := s.servers.view.Load()
+	switch {
+	case len(w.members) < 2:
+		return 1
+	case w.settled && w.plan.Interleave == InterleaveStep, !w.settled && s.opts.Interleave == InterleaveStep:
+		return uint64(len(w.members))
+	}
+	return 1
+}
+
+// order returns the positions in the order in which they are asked for n numbers: while they fit in the block that was begun last, its
+// member comes first, and else the one whose turn it is.
+func (a *servers) order(w *view, name string, n uint64) []int {
+	count := len(w.members)
+	floor := a.marks.of(name)
+	a.mu.Lock()
+	turn, ok := a.turns[name]
+	a.mu.Unlock()
+	next := (turn + 1) % count
+	if !ok {
+		next = rand.IntN(count)
+	}
+	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock && floor%b != 0 && n <= b-floor%b {
+		next = int(floor / b % uint64(count))
+	}
+	positions := make([]int, count)
+	for i := range positions {
+		positions[i] = (next + i) % count
+	}
+	slices.SortStableFunc(positions, func(x, y int) int {
+		return cmp.Compare(asNumber(w.members[x].away.Load()), asNumber(w.members[y].away.Load()))
+	})
+	return positions
+}
+
+func asNumber(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// sized rounds the size of a segment that is measured by use, so that little of a block is skipped.
+func (a *servers) sized(n uint64) uint64 {
+	if w := a.view.Load(); w.several() {
+		return w.members[0].share().sized(n)
+	}
+	return n
+}
+
+// settleAt takes note of the home of an ORDER sequence: the member that gives all its numbers.
+func (a *servers) settleAt(r *row) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !r.def.Order {
+		delete(a.homes, r.name)
+		return
+	}
+	a.homes[r.name] = r.home
+}
+
+// home is the member that gives the numbers of an ORDER sequence, nil if it is none. One that is in the plan no more, and one that was not chosen since
+// there was one server alone, is replaced by the first: for everybody, as all who reserve do so under the plan in force.
+func (a *servers) home(w *view, name string) *server {
+	a.mu.Lock()
+	home, ordered := a.homes[name]
+	a.mu.Unlock()
+	if !ordered {
+		return nil
+	}
+	return w.members[max(0, slices.IndexFunc(w.plan.Members, func(m Member) bool { return m.ID == home }))]
+}
+
+// nameFor is how errors call what gives the numbers of a sequence.
+func (a *servers) nameFor(name string) string {
+	if w := a.view.Load(); w.several() {
+		if home := a.home(w, name); home != nil {
+			return home.name()
+		}
+	}
+	return a.name()
+}
+
+// homeOf chooses the home of a new ORDER sequence.
+func (w *view) homeOf(name string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return w.plan.Members[h.Sum32()%uint32(len(w.plan.Members))].ID
+}
+
+// reserveAny reserves with the first member that can.
+func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (grant, error) {
+	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock {
+		if need > b {
+			return grant{}, needsOneServer("sequence %q: %d consecutive numbers do not fit in a block of %d; fewer rows in one statement do, "+
+				"or a plan with larger blocks", name, need, b)
+		}
+	}
+	if home := a.home(w, name); home != nil {
+		return a.reserveWith(ctx, w, home, name, want, need)
+	}
+	var exhausted, failed error
+	for _, position := range a.order(w, name, want) {
+		v := w.members[position]
+		if err := a.lacking(v, name); err != nil {
+			failed = err
+			continue
+		}
+		if v.away.Load() && (failed != nil || exhausted != nil) && a.anyLive(w) {
+			continue
+		}
+		g, err := a.reserveWith(ctx, w, v, name, want, need)
+		if err == nil {
+			a.mu.Lock()
+			a.turns[name] = position
+			a.mu.Unlock()
+			return g, nil
+		}
+		var unfit *UnfitError
+		switch {
+		case errors.Is(err, ErrExhausted):
+			exhausted = err
+			continue
+		case errors.Is(err, errPlan):
+			if v.share().plan != w.plan.Number || a.reread(ctx, w) != nil || a.view.Load() != w {
+				return grant{}, errPlan
+			}
+			failed = err // it obeys another plan than the one in force, and gives nothing
+			v.leaveOut(err)
+			continue
+		case errors.Is(err, ErrUnknown), errors.Is(err, ErrSeveral), errors.Is(err, ErrBadOption), errors.Is(err, ErrClosed),
+			errors.As(err, &unfit) && unfit.own, ctx.Err() != nil:
+			return grant{}, err
+		}
+		failed = err
+		if !errors.Is(err, errLacks) && !errors.Is(err, errFrozen) && !isConflict(err) && !isMomentary(err) {
+			v.leaveOut(err)
+		}
+	}
+	if failed == nil {
+		failed = exhausted
+	}
+	return grant{}, failed
+}
+
+func (a *servers) anyLive(w *view) bool {
+	return slices.ContainsFunc(w.members, func(v *server) bool { return !v.away.Load() })
+}
+
+// reserveWith reserves with one member. A row that it lacks is made.
+func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name string, want, need uint64) (grant, error) {
+	try := func() (grant, error) {
+		ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+		defer stop()
+		return v.reserve(ctx, name, want, need)
+	}
+	g, err := try()
+	if !errors.Is(err, ErrUnknown) {
+		return g, err
+	}
+	if _, err := a.findAll(ctx, w, name); err != nil {
+		return grant{}, err
+	}
+	if g, err = try(); !errors.Is(err, ErrUnknown) {
+		return g, err
+	}
+	finding := v.rowDeleted(name, a.marks.of(name))
+	v.log.Warn("a sequence server lacks a row that was deleted there; the others serve", zap.String("sequence", name), zap.Error(finding))
+	a.mu.Lock()
+	a.lacks[lack{v, name}] = time.Now().Add(lackFor)
+	a.mu.Unlock()
+	return grant{}, fmt.Errorf("%w: %w", errLacks, finding)
+}
+
+// lackFor is for how long a member is not asked for a row that it lacks.
+const lackFor = 10 * time.Second
+
+// errLacks is what others may make up for.
+var errLacks = errors.New("one of the sequence servers cannot serve it")
+
+// lacking says that v was found to lack the row a moment ago.
+func (a *servers) lacking(v *server, name string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	until, ok := a.lacks[lack{v, name}]
+	if !ok || time.Now().After(until) {
+		delete(a.lacks, lack{v, name})
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errLacks, v.rowDeleted(name, a.marks.of(name)))
+}
+
+// rowDeleted is the finding about a row that went other than by DROP SEQUENCE. top is the highest number that is known to be reserved.
+func (v *server) rowDeleted(name string, top uint64) error {
+	rest, _ := v.share().rest(top)
+	return &UnfitError{
+		Server: v.name(), Table: v.table.full,
+		Finding: fmt.Sprintf("the row of sequence %q was deleted there, and nobody knows which numbers it gave", name),
+		Remedy: fmt.Sprintf("INSERT INTO %s (`name`, `id`) VALUES ('%s', %d) on %s, or a higher number if keys above it are in use", v.table.full,
+			strings.ReplaceAll(name, "'", "''"), rest, v.name()),
+	}
+}
+
+// seen is what one member says of a name.
+type seen struct {
+	row
+	err error
+}
+
+// findAll asks all members that can be reached, makes them agree, and returns the row as it is for all of them: its id is the highest.
+func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error) {
+	live := w.live()
+	all := make([]seen, len(live))
+	a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
+		all[i].row, all[i].err = v.look(ctx, name)
+		return all[i].err
+	})
+	var merged *row
+	var unknown, failed []error
+	agree := true
+	for i := range all {
+		r := &all[i].row
+		switch err := all[i].err; {
+		case errors.Is(err, ErrUnknown):
+			unknown = append(unknown, err)
+		case err != nil:
+			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), err))
+			if !errors.Is(err, ErrUnfit) && ctx.Err() == nil && len(live) > 1 {
+				live[i].leaveOut(err)
+			}
+		case r.frozen == 0 && r.id >= live[i].seen.Load().max:
+			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
+		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id):
+			return row{}, live[i].wrongResidue(r.name, r.id, r.share)
+		case merged == nil:
+			merged = r
+			agree = agree && r.version != 0
+		default:
+			agree = agree && r.version == merged.version
+			merged = mergeRows(merged, r)
+		}
+	}
+	switch {
+	case merged == nil && len(unknown) == 0:
+		return row{}, errors.Join(failed...)
+	case merged == nil && len(unknown) < len(w.members)-majority(len(w.members))+1:
+		return row{}, fmt.Errorf("too few sequence servers can be reached to tell whether there is sequence %q: %w", name, errors.Join(failed...))
+	case merged == nil:
+		return row{}, unknown[0]
+	case !agree || len(unknown) > 0:
+		found, err := a.reconcile(ctx, w, merged.name)
+		if err != nil {
+			return row{}, err
+		}
+		merged = &found
+	}
+	a.settleAt(merged)
+	return *merged, nil
+}
+
+// majority is how many members a new sequence needs.
+func majority(members int) int { return members/2 + 1 }
+
+// mergeRows is the newer of two definitions, with the higher id and the lower maximum.
+func mergeRows(x, y *row) *row {
+	if y.version > x.version {
+		x, y = y, x
+	}
+	merged := *x
+	if y.position() > merged.position() {
+		merged.id, merged.frozen = y.position(), 0
+	}
+	merged.max = min(merged.max, y.max)
+	return &merged
+}
+
+// listAll merges the lists of all members that can be reached.
+func (a *servers) listAll(ctx context.Context, w *view) ([]row, error) {
+	live := w.live()
+	lists := make([][]row, len(live))
+	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
+		lists[i], err = v.list(ctx)
+		return err
+	})
+	if len(failed) == len(live) {
+		return nil, errors.Join(failed...)
+	}
+	byName := make(map[string]*row)
+	for _, list := range lists {
+		for i := range list {
+			r := &list[i]
+			if known := byName[r.name]; known != nil {
+				byName[r.name] = mergeRows(known, r)
+			} else {
+				byName[r.name] = r
+			}
+		}
+	}
+	all := make([]row, 0, len(byName))
+	for _, r := range byName {
+		all = append(all, *r)
+	}
+	return all, nil
+}
+
+// mergeProxies lists each once. It obeys what it told any member.
+func mergeProxies(lists [][]Proxy) (all []Proxy) {
+	byID := make(map[string]int)
+	for _, list := range lists {
+		for _, p := range list {
+			i, ok := byID[p.ID]
+			switch {
+			case !ok:
+				byID[p.ID] = len(all)
+				all = append(all, p)
+			default:
+				p.Version = max(p.Version, all[i].Version)
+				if p.Silent > all[i].Silent {
+					p.Silent = all[i].Silent
+				}
+				all[i] = p
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Proxy) int { return x.Since.Compare(y.Since) })
+	return all
+}

@@ -1,0 +1,196 @@
+package sequence
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/statefile"
+)
+
+// state is what outlives the process, in a directory of its own: the highest number ever reserved of each sequence and ticket table, on
+// disk before the first number of a segment leaves, and the columns that own sequences. Without a directory file is nil, and nothing is
+// kept.
+//
+// Its keys name the table and not the server: a backup is mostly brought back on another one, and that is when the marks count.
+type state struct {
+	file  *statefile.File
+	table string // "`app`.`sequence`"
+	log   *zap.Logger
+}
+
+// errState: what has to be remembered cannot be written.
+var errState = errors.New("no numbers are reserved until it can be, since after a crash they could be given again")
+
+// openState reads what an earlier process left in a directory, which is this one's from now on.
+func openState(opts Options) (*state, error) {
+	s := &state{table: newTable(opts.Servers[0].Database, opts.Servers[0].Table).full, log: opts.Logger}
+	if opts.StateDir == "" {
+		return s, nil
+	}
+	var err error
+	if s.file, err = statefile.Open(opts.StateDir, opts.Logger); err != nil {
+		return nil, err
+	}
+	if err := s.check(); err != nil {
+		return nil, errors.Join(fmt.Errorf("state directory %s: %w", opts.StateDir, err), s.close())
+	}
+	return s, nil
+}
+
+// check makes sure that everything that was kept can be read.
+func (s *state) check() error {
+	for key, value := range s.file.All() {
+		var err error
+		switch kind, _, _ := strings.Cut(key, "\t"); kind {
+		case stateMark:
+			_, _, err = parseMark(value)
+		case stateTicket:
+			_, err = strconv.ParseUint(value, 10, 64)
+		case stateOwners:
+			err = json.Unmarshal([]byte(value), new([]Owner))
+		}
+		if err != nil {
+			return fmt.Errorf("%q is %q, which no version writes: %w", key, value, err)
+		}
+	}
+	return nil
+}
+
+// Kinds of what is kept; a key begins with one.
+const (
+	stateMark   = "mark"
+	stateTicket = "ticket"
+	stateOwners = "owners"
+)
+
+// key is that of a name, which may be empty.
+func (s *state) key(kind, name string) string { return kind + "\t" + s.table + "\t" + name }
+
+// put begins to keep a value; nil if nothing is kept.
+func (s *state) put(kind, name, value string) *statefile.Write {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Put(s.key(kind, name), value)
+}
+
+// wait returns when the write is on disk. Errors wrap errState.
+func (s *state) wait(w *statefile.Write) error {
+	if w == nil {
+		return nil
+	}
+	if err := w.Wait(); err != nil {
+		return fmt.Errorf("%w (%w)", err, errState)
+	}
+	return nil
+}
+
+// ready is nil unless the last write failed and the next would, too. Errors wrap errState.
+func (s *state) ready() error {
+	if s.file == nil {
+		return nil
+	}
+	if err := s.file.Ready(); err != nil {
+		return fmt.Errorf("%w (%w)", err, errState)
+	}
+	return nil
+}
+
+// close ends the use of the directory.
+func (s *state) close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}
+
+// load takes over the marks that an earlier process left.
+func (m *marks) load(from *state) {
+	m.state = from
+	if from.file == nil {
+		return
+	}
+	for key, value := range from.file.All() {
+		name, ok := strings.CutPrefix(key, from.key(stateMark, ""))
+		if high, epoch, err := parseMark(value); ok && err == nil { // check has seen it
+			m.high[name], m.epochs[name] = high, epoch
+		}
+	}
+}
+
+// keep has the mark of name on disk when it returns. Errors wrap errState.
+func (m *marks) keep(name string) error {
+	m.mu.Lock()
+	w := m.state.put(stateMark, name, formatMark(m.high[name], m.epochs[name]))
+	m.mu.Unlock()
+	return m.state.wait(w)
+}
+
+// formatMark is how a mark is kept.
+func formatMark(high, epoch uint64) string {
+	return strconv.FormatUint(high, 10) + " " + strconv.FormatUint(epoch, 10)
+}
+
+func parseMark(text string) (high, epoch uint64, err error) {
+	first, second, _ := strings.Cut(text, " ")
+	if high, err = strconv.ParseUint(first, 10, 64); err == nil {
+		epoch, err = strconv.ParseUint(second, 10, 64)
+	}
+	return high, epoch, err
+}
+
+// keepLowered is keep for a mark that was lowered: if that fails, the next process finds the row below it and raises the row, a gap.
+func (m *marks) keepLowered(name string) {
+	if err := m.keep(name); err != nil {
+		m.state.log.Warn("that numbers were given back cannot be kept; the next start will find the row too low and raise it, a gap",
+			zap.String("sequence", name), zap.Error(err))
+	}
+}
+
+// ticketMark is the highest number that an earlier process reserved of a ticket table.
+func (s *state) ticketMark(full string) uint64 {
+	if s.file == nil {
+		return 0
+	}
+	value, _ := s.file.Get(s.key(stateTicket, full))
+	high, _ := strconv.ParseUint(value, 10, 64) // check has seen it
+	return high
+}
+
+// keepTicket has the mark of a ticket table on disk when it returns. Errors wrap errState.
+func (s *state) keepTicket(full string, high uint64) error {
+	return s.wait(s.put(stateTicket, full, strconv.FormatUint(high, 10)))
+}
+
+// keptOwners are the columns that owned sequences when an earlier process, or this one, last knew; nil if none did.
+func (s *state) keptOwners() *Owners {
+	if s.file == nil {
+		return nil
+	}
+	value, ok := s.file.Get(s.key(stateOwners, ""))
+	if !ok {
+		return nil
+	}
+	kept := new(Owners)
+	_ = json.Unmarshal([]byte(value), &kept.List) // check has seen it
+	return kept
+}
+
+// keepOwners remembers the columns that own sequences. A failure is logged: they are known here, and only the next process misses them.
+func (s *state) keepOwners(o *Owners) {
+	if s.file == nil {
+		return
+	}
+	text, err := json.Marshal(o.List)
+	if err == nil {
+		err = s.wait(s.put(stateOwners, "", string(text)))
+	}
+	if err != nil {
+		s.log.Warn("the columns that own sequences cannot be kept for the next start", zap.Error(err))
+	}
+}

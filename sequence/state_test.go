@@ -1,0 +1,279 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"seqproxy/internal/mysqltest"
+	"seqproxy/internal/statefile"
+)
+
+func stateIn(dir string) func(*Options) { return func(o *Options) { o.StateDir = dir } }
+
+// keptMark is the mark of a sequence as the file has it at this moment.
+func keptMark(t *testing.T, s *Sequences, name string) (high uint64) {
+	t.Helper()
+	value, ok := s.state.file.Get(s.state.key(stateMark, name))
+	if !ok {
+		return 0
+	}
+	high, _, err := parseMark(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return high
+}
+
+// cutOff ends s as kill -9 does: nothing is given back, and its directory is free.
+func cutOff(t *testing.T, s *Sequences) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.Close(ctx)
+}
+
+// A backup is restored while no proxy runs: without what the last one kept, the next would give the same numbers again.
+func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 100, "albums": 7, "restarted": 50})
+	dir := filepath.Join(t.TempDir(), "state")
+	core, logs := observer.New(zap.WarnLevel)
+	first := p.open(t, stateIn(dir), steadySize(20))
+	given := make(map[string]uint64)
+	for _, name := range []string{"photos", "albums", "restarted"} {
+		for range 30 {
+			given[name] = mustTake(t, first, name, 1)
+		}
+		settled(t, first, name)
+		if kept := keptMark(t, first, name); kept < given[name] || kept != p.id(t, name) {
+			t.Errorf("the file has %d for %s, of which %d was given and %d reserved", kept, name, given[name], p.id(t, name))
+		}
+	}
+	if _, err := first.Alter(context.Background(), []byte("restarted"), Alteration{Restart: ref(uint64(5)), Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	cutOff(t, first)
+	p.exec(t, "UPDATE sequence SET id = 100 WHERE name = 'photos'") // as the backup has it
+	p.exec(t, "UPDATE sequence SET id = 7 WHERE name = 'albums'")
+
+	naive := p.open(t, steadySize(20))
+	if got := mustTake(t, naive, "albums", 1); got > given["albums"] {
+		t.Fatalf("without the directory got %d, which shows no danger", got)
+	}
+	cutOff(t, naive)
+
+	second := p.open(t, stateIn(dir), steadySize(20), func(o *Options) { o.Logger = zap.New(core) })
+	for _, name := range []string{"photos", "albums"} {
+		mark := second.servers.marks.of(name)
+		if got := mustTake(t, second, name, 1); got <= given[name] || got != mark+1 {
+			t.Errorf("%s: got %d after %d was given, want %d", name, got, given[name], mark+1)
+		}
+	}
+	if got := mustTake(t, second, "restarted", 1); got != 5 {
+		t.Errorf("got %d, want 5: what was restarted on purpose does not count as gone back", got)
+	}
+	if got := second.Stats().Rewinds; got != 2 {
+		t.Errorf("%d rewinds are counted, want 2", got)
+	}
+	found := logs.FilterMessageSnippet("the row of a sequence has gone back").All()
+	if len(found) != 2 || found[0].ContextMap()["sequence"] != "photos" || found[0].ContextMap()["row_gave"] != uint64(101) {
+		t.Errorf("got %d entries of rows gone back, want 2, the first of photos: %+v", len(found), found)
+	}
+}
+
+// The end in order: nobody takes any more, then numbers are given back, then the marks are lowered; so the next start neither loses
+// numbers nor believes that a row went back.
+func TestOrderlyEndLeavesNeitherGapNorAlarm(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "albums": 0, "shared": 0})
+	dir := t.TempDir()
+	other := p.open(t)
+	names := []string{"photos", "albums", "shared"}
+	next := map[string]uint64{"photos": 1, "albums": 1}
+	for round := range 3 {
+		s := p.open(t, stateIn(dir), steadySize(50))
+		for _, name := range names {
+			for range 70 {
+				got := mustTake(t, s, name, 1)
+				if want := next[name]; want != 0 && got != want {
+					t.Fatalf("round %d: got %d of %s, want %d", round, got, name, want)
+				}
+				if next[name] != 0 {
+					next[name]++
+				}
+			}
+			settled(t, s, name)
+		}
+		if _, err := s.Advance(context.Background(), []byte("albums"), 3); err != nil { // a second cache of the same row
+			t.Fatal(err)
+		}
+		mustTake(t, other, "shared", 5000) // reserved behind: the upper end of s is a gap, and its mark stays
+		if round == 1 {
+			if err := s.Flush(context.Background(), nil); err != nil {
+				t.Fatal(err)
+			}
+			mustTake(t, s, "photos", 1)
+			next["photos"]++
+		}
+		next["albums"] = 0 // not all of what two caches hold can be given back
+		if err := s.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Stats(); got.Rewinds != 0 {
+			t.Errorf("round %d: %d rewinds", round, got.Rewinds)
+		}
+		if id := p.id(t, "photos"); id != next["photos"]-1 {
+			t.Errorf("round %d: the row has %d after %d numbers", round, id, next["photos"]-1)
+		}
+	}
+}
+
+// No number leaves before its mark is on disk, whoever waits.
+func TestMarkIsOnDiskBeforeANumberLeaves(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	dir := t.TempDir()
+	s := p.open(t, stateIn(dir), steadySize(3))
+	for range 50 {
+		got := mustTake(t, s, "photos", 2)
+		text, err := os.ReadFile(filepath.Join(dir, "state"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := t.TempDir() // what the next process would find
+		if err := os.WriteFile(filepath.Join(copied, "state"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := statefile.Open(copied, zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, _ := f.Get(s.state.key(stateMark, "photos"))
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if mark, _, err := parseMark(value); err != nil || mark < got+1 {
+			t.Fatalf("%d has left and the file has %q", got+1, value)
+		}
+	}
+}
+
+func TestSecondProxyOnOneStateDirectoryDoesNotStart(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	dir := t.TempDir()
+	first := p.open(t, stateIn(dir))
+	o := p.options()
+	o.StateDir = dir
+	if s, err := New(o); err == nil || !strings.Contains(err.Error(), "is in use by process") {
+		t.Fatalf("got %v, %v; want that the directory is in use", s, err)
+	}
+	mustTake(t, first, "photos", 1)
+	cutOff(t, first)
+	mustTake(t, p.open(t, stateIn(dir)), "photos", 1)
+}
+
+// The columns that own sequences are known although the server is away from the start on.
+func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
+	place := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0, "albums": 0})
+	dir := t.TempDir()
+	first := place.open(t, stateIn(dir))
+	column := Column{Schema: "app", Table: "photos", Column: "id"}
+	mustAlter(t, first, "photos", Alteration{OwnedBy: &column})
+	want, err := first.LoadOwners(context.Background())
+	if err != nil || len(want.List) != 1 {
+		t.Fatalf("got %+v, %v", want, err)
+	}
+	eventually(t, "owners are kept", func() bool { kept := first.state.keptOwners(); return kept != nil && len(kept.List) == 1 })
+	cutOff(t, first)
+	place.kill(t)
+
+	forgetful := place.open(t)
+	if got, err := forgetful.LoadOwners(context.Background()); err == nil {
+		t.Fatalf("without the directory got %+v, want an error", got)
+	}
+	second := place.open(t, stateIn(dir))
+	if got := second.Owners(); got != nil {
+		t.Errorf("before the server was asked got %+v, want nil", got)
+	}
+	got, err := second.LoadOwners(context.Background())
+	if err != nil || len(got.List) != 1 || got.List[0] != want.List[0] {
+		t.Fatalf("got %+v, %v; want %+v", got, err, want)
+	}
+	place.restart(t)
+	eventually(t, "the server is asked", func() bool { return second.obeyed() > 0 })
+	if now := second.Owners(); now != got {
+		t.Errorf("the same owners are told anew: %+v", now)
+	}
+	mustAlter(t, second, "photos", Alteration{OwnedBy: new(Column)})
+	eventually(t, "no column owns a sequence", func() bool { return len(second.Owners().List) == 0 })
+	cutOff(t, second)
+	third := place.open(t, stateIn(dir))
+	if kept := third.state.keptOwners(); kept == nil || len(kept.List) != 0 {
+		t.Errorf("kept are %+v, want none", kept)
+	}
+}
+
+// A mark that cannot be written stops reservations, with an error that says so; numbers in memory go on.
+func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	dir := t.TempDir()
+	s := p.open(t, stateIn(dir), steadySize(10), patience(100*time.Millisecond))
+	wantTaken(t, s, "photos", 1)
+	settled(t, s, "photos")
+	if err := s.state.file.Close(); err != nil { // every write fails from now on
+		t.Fatal(err)
+	}
+	held := s.Stats().Held
+	for n := range held {
+		wantTaken(t, s, "photos", 2+n)
+	}
+	_, err := s.Take(context.Background(), []byte("photos"), 1)
+	if !errors.Is(err, errState) || !errors.Is(err, statefile.ErrClosed) {
+		t.Errorf("got %v, want that the file cannot be written", err)
+	}
+	wantText(t, err, `sequence "photos"`, "no number is left in memory", "no numbers are reserved until")
+	if id := p.id(t, "photos"); id != held+1 {
+		t.Errorf("the row has %d, want %d: nothing is reserved that cannot be remembered", id, held+1)
+	}
+}
+
+// A ticket table that was emptied or restored while no proxy ran gives no number again either.
+func TestEmptiedTicketTableGivesNoNumberAgainAfterAKill(t *testing.T) {
+	p := newPlace(t).withTickets(t)
+	dir := t.TempDir()
+	var last []uint64
+	apps := ticketApps()
+	take := func(s *Sequences, app ticketApp) uint64 {
+		t.Helper()
+		n, err := app.cached(s, p.schema)
+		if err != nil {
+			t.Fatalf("%s: %v", app.table, err)
+		}
+		return n
+	}
+	first := p.open(t, stateIn(dir), steadySize(10))
+	for _, app := range apps {
+		for range 5 {
+			take(first, app)
+		}
+		last = append(last, take(first, app))
+	}
+	cutOff(t, first)
+	for _, app := range apps {
+		p.exec(t, "TRUNCATE "+app.table)
+	}
+	second := p.open(t, stateIn(dir), steadySize(10))
+	for i, app := range apps {
+		if got := take(second, app); got <= last[i] {
+			t.Errorf("%s: got %d after %d was given", app.table, got, last[i])
+		}
+	}
+	if got := second.Stats().Rewinds; got != uint64(len(apps)) {
+		t.Errorf("%d rewinds are counted, want %d", got, len(apps))
+	}
+}
