@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"seqproxy/backend"
+	"seqproxy/protocol"
 )
 
 // attach returns the connection that the next command of the session runs on: that
@@ -79,6 +81,10 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 	if err != nil {
 		return nil, err
 	}
+	if err := s.takeTurns(c); err != nil {
+		c.Close()
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
@@ -95,6 +101,19 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 		s.state.knows(c, 0)
 	}
 	return c, nil
+}
+
+// takeTurns tells a new connection that keys are as far apart as the numbers are where sequence servers take turns: drivers tell the
+// keys of further rows by that, and AUTO_INCREMENT goes by it.
+func (s *session) takeTurns(c *backend.Conn) error {
+	turns := s.srv.opts.Sequences.Turns()
+	if turns <= 1 {
+		return nil
+	}
+	if err := c.Command(protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns)); err != nil {
+		return fmt.Errorf("shard %s: set auto_increment_increment: %w", c.Shard().Name(), err)
+	}
+	return nil
 }
 
 // forget drops a connection that was closed.

@@ -116,9 +116,8 @@ func (s *session) insertsOf() insertsInto {
 var errRebound = sqlError(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: the statement needs to be prepared again, because since then a column of its table "+
 	"was bound to a sequence, or is not any more (OWNED BY)")
 
-// stillBound is errRebound if a prepared statement has to be prepared again.
-func (s *session) stillBound(p *prepared) error {
-	in := &p.inserts
+// stillBound is errRebound if a statement that was prepared has to be prepared again.
+func (s *session) stillBound(in *insertsInto) error {
 	if len(in.names) == 0 {
 		return nil
 	}
@@ -178,8 +177,8 @@ func utf8Charset(name string) bool {
 	return false
 }
 
-// inCharset returns a name, in UTF-8, as it stands in a text of the session. It is
-// false where that takes a conversion.
-func (s *session) inCharset(name string) ([]byte, bool) {
-	return []byte(name), utf8Charset(s.state.charset) && utf8.ValidString(name) || ascii([]byte(name))
+// writable says whether a name, in UTF-8, can stand in a text of the session as it is.
+// Where that takes a conversion it is false.
+func (s *session) writable(name string) bool {
+	return utf8Charset(s.state.charset) && utf8.ValidString(name) || ascii([]byte(name))
 }

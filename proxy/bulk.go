@@ -37,7 +37,7 @@ func (s *session) executeBulk(payload []byte) error {
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
 	if p != nil {
-		if err := s.stillBound(p); err != nil {
+		if err := s.stillBound(&p.inserts); err != nil {
 			return s.dropLongData(p.conn, p, err)
 		}
 	}
@@ -47,7 +47,7 @@ func (s *session) executeBulk(payload []byte) error {
 	case p.own != nil, p.rows != nil:
 		return errNotInBulk
 	case p.counts != nil:
-		return refusedForm("NEXTVAL for each row in a bulk execution")
+		return refusedForm("NEXTVAL for each row in a bulk execution, which is many statements,")
 	case len(p.hidden) > 0:
 		return s.executeBulkHidden(p, payload)
 	}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -21,13 +22,13 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 		case !plan.served[i]:
 			continue
 		case call.Func != statement.Nextval:
-			return nil, refusedForm("NEXTVAL for each row beside LASTVAL or SETVAL")
+			return nil, refusedForm("NEXTVAL for each row beside LASTVAL or SETVAL, which are values of the whole statement,")
 		case call.Name == nil:
-			return nil, refusedForm("NEXTVAL for each row of a sequence that a parameter names")
+			return nil, refusedForm("NEXTVAL for each row of a sequence that a parameter names, which may be another for each of them,")
 		case n.count != 0 && call.Count != n.count:
-			return nil, refusedForm("NEXTVAL for each row with two counts")
+			return nil, refusedForm("NEXTVAL for each row with two counts, of which the server counts one,")
 		case call.Place != statement.PlaceSource && call.Place != statement.PlaceChange:
-			return nil, refusedForm("NEXTVAL for each row beside one that is not")
+			return nil, refusedForm("NEXTVAL for each row beside one that is not, which the server would count, too,")
 		}
 		if n.name == nil {
 			n.name, n.count = call.Name, call.Count
@@ -40,16 +41,16 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 			}
 		}
 		if !same {
-			return nil, refusedForm("NEXTVAL of two sequences for each row of INSERT ... SELECT or UPDATE")
+			return nil, refusedForm("NEXTVAL of two sequences for each row of INSERT ... SELECT or UPDATE, of which the server counts one,")
 		}
 		n.calls++
 	}
-	limit, refusal := st.Counted(sql)
+	text, refusal := st.Counted(sql)
 	switch {
 	case refusal != "":
 		return nil, refusedForm(refusal)
 	case s.fill != nil || plan.fill != nil:
-		return nil, refusedForm("NEXTVAL for each row of a table with a column that is filled")
+		return nil, refusedForm("NEXTVAL for each row of a table with a column that is filled, which the server would count, too,")
 	case s.state.beforeTransaction():
 		return nil, notSupported("NEXTVAL for each row between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 	}
@@ -57,11 +58,22 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 		return nil, err
 	}
 	n.size = min(firstBlock, n.most())
-	if limit > 0 {
-		n.size = min(limit, n.most()/n.calls) * n.calls
+	n.routines = text.Routines
+	if text.Limit > 0 {
+		n.size = min(text.Limit, n.most()/n.calls) * n.calls
 	}
+	if text.Numbers > 0 {
+		n.size = min(text.Numbers, n.most())
+	}
+	n.updates = text.Updates
 	if n.size == 0 {
 		return nil, notSupported("NEXTVAL for each row of so many numbers is not supported: one row takes more than %d", lastBlock)
+	}
+	if n.insert {
+		if s.insertion == nil {
+			s.insertion = new(statement.Insertion)
+		}
+		n.given = s.insertion.ReadGiven(st, sql)
 	}
 	t := st.Table()
 	n.table = countedTable{text: string(sql[t.Start:t.End]), schema: string(t.Schema), name: t.Name}
@@ -112,7 +124,38 @@ func (s *session) countable(c *backend.Conn, n *counted) error {
 			"a statement that fails must leave nothing", n.table.name)
 	}
 	n.auto = bytes.Contains(rows[0][1], []byte(" AUTO_INCREMENT"))
+	n.own = n.insert && n.auto && !s.givesAuto(n, rows[0][1])
 	return s.noTriggers(c, &n.table)
+}
+
+// givesAuto says whether the statement has a number for the AUTO_INCREMENT column in each
+// row, given the table's SHOW CREATE TABLE.
+func (s *session) givesAuto(n *counted, create []byte) bool {
+	index := -1 // of the table's columns
+	for line := range bytes.Lines(create) {
+		name, quoted := bytes.CutPrefix(line, []byte("  `"))
+		if !quoted {
+			continue
+		}
+		index++
+		name, rest, _ := bytes.Cut(name, []byte("`"))
+		rest, _, _ = bytes.Cut(rest, []byte("'")) // a comment, the values of an ENUM
+		auto := bytes.Contains(rest, []byte(" AUTO_INCREMENT"))
+		switch {
+		case n.key != nil && auto:
+			return s.sameColumn(n.key.Column)(name)
+		case n.key != nil:
+			continue
+		case bytes.Contains(line, []byte(" INVISIBLE")): // which no * means; or a comment's word
+			return false
+		case !auto:
+			continue
+		case n.given.Names == nil:
+			return slices.Contains(n.given.Indexes, index)
+		}
+		return isASCII(name) && slices.ContainsFunc(n.given.Names, func(given []byte) bool { return bytes.EqualFold(given, name) })
+	}
+	return false
 }
 
 // noTriggers is an error if a table has triggers: they may write to tables without

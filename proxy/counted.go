@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -23,32 +22,31 @@ import (
 // evaluation checks that its number is one of the block, and the whole statement fails if
 // it is not (statement.AsCounted). The block is this statement's alone and each
 // evaluation rises, however often the server evaluates the call for a row, so no two rows
-// have one number, wherever it began. What may come of it is a gap.
+// have one number, wherever it began. What may come of it is a gap. What is left of the
+// block is put back, where the answer tells for certain which number was the last.
 //
 // A block that is too small makes the statement fail as a whole, and it is sent again
 // with a larger one. So it may be done only where a statement that fails leaves nothing:
 // in a transactional table without triggers, and without IGNORE. And the rows must be
 // what goes into the binary log: a replica that ran the text would count from elsewhere.
 
-// Bounds of a block.
-const (
-	firstBlock  = 1000
-	blockGrowth = 10
-	lastBlock   = 10_000_000
-)
-
 // counted is what is known of such a statement.
 type counted struct {
-	name   []byte // of the sequence
-	calls  uint64 // in a row
-	count  uint64 // of numbers that a call takes, its value being the first of them
-	size   uint64 // of the next block, in values
-	auto   bool   // the table may generate values as well
-	insert bool
-	key    *Binding // whose numbers these are, in steps of auto_increment_increment; nil: of a NEXTVAL
-	table  countedTable
+	name     []byte // of the sequence
+	calls    uint64 // in a row
+	count    uint64 // of numbers that a call takes, its value being the first of them
+	size     uint64 // of the next block, in values
+	auto     bool   // the table has an AUTO_INCREMENT column
+	own      bool   // and may generate values for it
+	insert   bool
+	given    statement.Given // columns that are numbered as a whole
+	updates  bool            // ON DUPLICATE KEY UPDATE
+	routines bool            // stored functions may run in it
+	key      *Binding        // whose numbers these are, in steps of auto_increment_increment; nil: of a NEXTVAL
+	table    countedTable
 
 	// The block.
+	block             sequence.Block
 	first, last, step uint64 // values
 	rest              uint64 // from a value to the last number that is taken with it
 	limited           error  // why the block could not be larger
@@ -59,30 +57,6 @@ type countedTable struct {
 	text   string // as the server takes it
 	schema string // empty: the current one
 	name   []byte
-}
-
-// blockPart is a part of a block, as a parameter of a prepared statement.
-type blockPart uint8
-
-const (
-	noBlock blockPart = iota
-	blockBefore
-	blockBound
-	blockStep
-)
-
-// most is the size of the largest block.
-func (n *counted) most() uint64 { return lastBlock / n.count }
-
-// part returns a part of the block as AsCounted has it.
-func (n *counted) part(p blockPart) uint64 {
-	switch p {
-	case blockBefore:
-		return n.first - n.step
-	case blockBound:
-		return n.last - n.step
-	}
-	return n.step
 }
 
 // traits returns those of the statement as it is sent: what LAST_INSERT_ID() was is
@@ -121,13 +95,7 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 		if err := s.takeBlock(c, n); err != nil {
 			return err
 		}
-		for i := range subs {
-			if plan.served[i] {
-				subs[i] = statement.Substitution{
-					Replacement: statement.AsCounted, Value: n.part(blockBefore), Bound: n.part(blockBound), Step: n.part(blockStep),
-				}
-			}
-		}
+		n.substitute(subs, plan.served)
 		size := s.splice(sql, subs, nil)
 		if size >= protocol.MaxFragment {
 			return errTooLong
@@ -139,51 +107,6 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 		}
 	}
 	s.noteDone(c, nil)
-	return nil
-}
-
-// takeBlock takes a block of n.size numbers and has c count from it.
-func (s *session) takeBlock(c *backend.Conn, n *counted) error {
-	first, step, err := s.srv.opts.Sequences.TakeRun(&s.patience, n.name, n.size*n.count)
-	for errors.Is(err, sequence.ErrExhausted) && n.size > 1 { // there may be enough for the rows
-		n.limited = s.patience.over(err)
-		n.size = max(n.size/blockGrowth, 1)
-		first, step, err = s.srv.opts.Sequences.TakeRun(&s.patience, n.name, n.size*n.count)
-	}
-	if err = s.patience.over(err); err != nil {
-		return err
-	}
-	s.noteEnd(n.name)
-	n.rest = (n.count - 1) * step
-	step *= n.count
-	n.first, n.step, n.last = first, step, first+(n.size-1)*step
-	if n.first < n.step { // there is no number a step before it
-		if n.size == 1 {
-			return s.takeBlock(c, n) // the next is larger
-		}
-		n.first += n.step
-	}
-	l := &s.state.lastID
-	if !l.pending {
-		if err := s.bringLastID(c, false); err != nil {
-			return err
-		}
-	}
-	before := strconv.FormatUint(n.first-n.step, 10)
-	row, err := s.ownRow(c, "SELECT LAST_INSERT_ID(), LAST_INSERT_ID("+before+")", 2, "LAST_INSERT_ID()")
-	if err != nil {
-		return err
-	}
-	if !l.pending {
-		previous, err := strconv.ParseUint(string(row[0]), 10, 64)
-		if err != nil {
-			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", c.Shard().Name(), err)
-		}
-		// It stays what it was unless the statement tells of another: the server's own is
-		// a number of nobody's now.
-		l.given(previous)
-	}
-	l.rows = true // what the server says of rows is true
 	return nil
 }
 
@@ -289,33 +212,37 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 	affected, k, _ := protocol.ReadLenEncInt(payload[1:])
 	id, size, _ := protocol.ReadLenEncInt(payload[1+k:])
 	given := id >= n.first && id <= n.last
-	if given && n.insert && n.auto && n.key == nil {
+	if given && n.own {
 		// It may be a value that the server generated.
-		given = id == n.first+(affected*n.calls-1)*n.step
+		given = !n.updates && id == n.first+(affected*n.calls-1)*n.step
 	}
-	if id == 0 {
-		b, _ = protocol.AppendPacket(b, payload, num)
-		return b
-	}
+	rest := payload[1+k+size:]
+	s.putBack(n, rest, id, given)
 	last := n.last
 	if given {
 		last = id
 	}
-	if of, err := s.srv.opts.Sequences.Identify(&s.patience, n.name); err == nil { // else it is gone
-		s.state.got.took(of, last+n.rest)
+	// Behind a stored function the servers do not tell it.
+	untold := id == 0 && n.routines && !tellsOfNoRows(rest)
+	if id != 0 || untold {
+		if of, err := s.srv.opts.Sequences.Identify(&s.patience, n.name); err == nil { // else it is gone
+			s.state.got.took(of, last+n.rest)
+		}
+		s.state.lastID = lastInsertID{holder: c}
 	}
-	s.state.lastID = lastInsertID{holder: c}
-	if !given || !n.insert {
+	if n.insert && (given || untold) {
+		s.state.lastID.given(n.first)
+		s.state.lastID.rows = true
+	}
+	if !n.insert || !given {
 		b, _ = protocol.AppendPacket(b, payload, num)
 		return b
 	}
-	s.state.lastID.given(n.first)
-	s.state.lastID.rows = true
 	at := len(b)
 	b = append(b, 0, 0, 0, 0)
 	b = append(b, payload[:1+k]...)
 	b = protocol.AppendLenEncInt(b, n.first)
-	b = append(b, payload[1+k+size:]...)
+	b = append(b, rest...)
 	protocol.PutHeader(b[at:], len(b)-at-protocol.HeaderSize, num)
 	return b
 }
@@ -329,7 +256,7 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
 	e, err := s.cutExecution(p, payload, attributes)
 	if err == nil && p.longSent { // which the server forgets with the first try
-		err = refusedForm("NEXTVAL for each row in an execution with long data")
+		err = refusedForm("NEXTVAL for each row in an execution with long data, which the server forgets with the first try,")
 	}
 	if err == nil && p.executionSize(&e, attributes) >= protocol.MaxFragment {
 		err = errTooLong

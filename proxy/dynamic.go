@@ -43,6 +43,7 @@ type dynamicText struct {
 	schema   string
 	doubts   int // of the set when it was prepared
 	readings int
+	inserts  insertsInto // of one without numbers
 }
 
 // holdsNumbers says whether a statement with numbers is prepared.
@@ -134,6 +135,9 @@ func (s *session) dynamically(sql []byte) error {
 		if t.text != nil {
 			return s.executeText(sql, d, t)
 		}
+		if err := s.stillBound(&t.inserts); err != nil { // also if it may be another by now: it can be prepared again
+			return err
+		}
 		doubts, readings := set.doubts, set.readings
 		err := s.single(sql)
 		if t.doubts == doubts {
@@ -153,15 +157,14 @@ func (s *session) numbersIn(text []byte, mode statement.Mode, charset string) (p
 		return plan, false, err
 	}
 	if len(st.Tables) > 0 && s.boundTables() {
-		switch f, err := s.planFilling(text, true); {
-		case err != nil:
+		if s.fill, err = s.keysIn(text); err != nil {
 			return plan, false, err
-		case f != nil:
-			return plan, false, notSupported("a key that is filled in, in a text prepared with PREPARE or EXECUTE IMMEDIATE: write NEXTVAL there, or let the driver prepare it")
 		}
+		defer func() { s.fill = nil }()
+		plan.fill, served = s.fill, s.fill != nil
 	}
 	if len(st.Calls) == 0 && st.Refusal == "" {
-		return plan, false, nil
+		return plan, served, nil
 	}
 	if err := s.convertNames(st, charset); err != nil {
 		return plan, false, err
@@ -172,10 +175,53 @@ func (s *session) numbersIn(text []byte, mode statement.Mode, charset string) (p
 	for i := range st.Calls {
 		served = served || plan.served[i]
 	}
-	if served && plan.perRow {
-		err = refusedForm("NEXTVAL for each row, in a text prepared with PREPARE or EXECUTE IMMEDIATE,")
+	if plan.perRow {
+		err = s.planRowsIn(text, &plan)
 	}
 	return plan, served, err
+}
+
+// planRowsIn completes the plan of a text inside another whose numbers are not one per call.
+func (s *session) planRowsIn(text []byte, plan *callPlan) (err error) {
+	if isCounted(&s.stmt, *plan) {
+		plan.counted, err = s.planCounted(&s.stmt, text, *plan)
+		return err
+	}
+	plan.rows, err = s.planRows(&s.stmt, text, plan.served)
+	return err
+}
+
+// keysIn says which keys are filled in in a text that is inside another; nil is none. Its
+// parameters are values that only the server knows.
+func (s *session) keysIn(text []byte) (*filling, error) {
+	if err := s.readsBefore(); err != nil {
+		return nil, err
+	}
+	f, err := s.planFilling(text, false)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	if f.query != nil {
+		return nil, refusedQuery(f.query.binding, notSupported("in a text prepared with PREPARE or EXECUTE IMMEDIATE: let the driver prepare it"))
+	}
+	c, err := s.attach()
+	if err != nil {
+		return nil, err
+	}
+	k, t := &f.keys[0], s.stmt.Table() // a text of several statements is no server's
+	if t == nil || k.params {
+		return nil, notSupported("the key %s.%s, which is filled from sequence %s, as a parameter in a text prepared with PREPARE or EXECUTE IMMEDIATE is not supported: "+
+			"leave the column out, or let the driver prepare it", k.binding.Table, k.binding.Column, k.binding.Sequence)
+	}
+	// The server says only when it prepares the text, and in an error, that it has no such column.
+	of, err := s.columnsOfTable(c, text, t)
+	if err != nil {
+		return nil, err
+	}
+	if same := s.sameColumn(k.binding.Column); !containsName(of.names, same) && !containsName(of.more, same) {
+		return nil, nil // a table of the same name
+	}
+	return f, nil
 }
 
 // readsBefore refuses a statement that reads what the last one left, which a PREPARE of
@@ -197,6 +243,7 @@ func (s *session) prepareText(sql []byte, d statement.Dynamic, text []byte) erro
 	if !served {
 		const more = statement.Opaque | statement.CallsProcedure | statement.ChangesReading | statement.SQLPrepare | statement.VersionedComment
 		harmless := st.Kind != statement.Other && st.Words&more == 0
+		inserts := s.insertsOf()
 		st.Analyze(sql, s.state.mode)
 		if err := s.passOn(sql); err != nil {
 			return err
@@ -204,7 +251,7 @@ func (s *session) prepareText(sql []byte, d statement.Dynamic, text []byte) erro
 		s.state.dynamic.forget(d.Name)
 		if harmless && s.cur.Answer.ErrCode == 0 {
 			set := s.dynamicSet()
-			set.keep(d.Name, &dynamicText{doubts: set.doubts})
+			set.keep(d.Name, &dynamicText{doubts: set.doubts, inserts: inserts})
 		}
 		return nil
 	}
@@ -230,12 +277,16 @@ func (s *session) prepareText(sql []byte, d statement.Dynamic, text []byte) erro
 			subs[i].Replacement = statement.AsMistake
 		}
 	}
+	if plan.fill != nil {
+		plan.fill.mistakes = true
+		plan.fill.spell()
+	}
 	c, err := s.attach()
 	if err != nil {
 		return err
 	}
 	t := &dynamicText{text: append([]byte{}, text...), mode: s.state.mode, charset: s.state.charset, schema: s.state.schema, doubts: set.doubts, readings: set.readings}
-	if err := s.insertText(sql, d.TextStart, d.TextEnd, st.Rewrite(nil, text, subs), t.mode); err != nil {
+	if err := s.insertText(sql, d.TextStart, d.TextEnd, st.Splice(nil, text, subs, plan.fill.texts()), t.mode); err != nil {
 		return err
 	}
 	s.state.pin(pinSQLPrepare)
@@ -338,30 +389,20 @@ func (s *session) executeText(sql []byte, d statement.Dynamic, t *dynamicText) e
 	if err := s.onlyLastID(); err != nil {
 		return err
 	}
-	c, subs, err := s.fillText(t.text, t.mode, t.charset)
-	if err != nil {
-		return err
-	}
-	prepare := []byte("PREPARE `" + numbersName + "` FROM ")
-	prepare, ok := statement.AppendLiteral(prepare, s.stmt.Rewrite(nil, t.text, subs), t.mode)
-	if !ok {
-		return notSupported("NEXTVAL in a text that is prepared with PREPARE and is not ASCII, in the character set %s", t.charset)
-	}
-	if _, err := s.ownQuery(c, string(prepare)); err != nil {
-		return err
-	}
-	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
-	s.own = append(s.own, s.attributes...)
-	s.own = append(s.own, sql[:d.NameStart]...)
-	s.own = append(s.own, "`"+numbersName+"`"...)
-	if err := s.endOwn(sql[d.NameEnd:]); err != nil {
-		return err
-	}
-	if err := s.sendOwn(c); err != nil {
-		return err
-	}
-	s.noteDone(c, t.text)
-	return nil
+	return s.executeNumbered(t.text, t.mode, t.charset, func(c *backend.Conn, text []byte) error {
+		prepare, ok := statement.AppendLiteral([]byte("PREPARE `"+numbersName+"` FROM "), text, t.mode)
+		if !ok {
+			return notSupported("NEXTVAL in a text that is prepared with PREPARE and is not ASCII, in the character set %s", t.charset)
+		}
+		if _, err := s.ownQuery(c, string(prepare)); err != nil {
+			return err
+		}
+		s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+		s.own = append(s.own, s.attributes...)
+		s.own = append(s.own, sql[:d.NameStart]...)
+		s.own = append(s.own, "`"+numbersName+"`"...)
+		return s.endOwn(sql[d.NameEnd:])
+	})
 }
 
 // executeImmediate handles EXECUTE IMMEDIATE of a literal.
@@ -378,18 +419,9 @@ func (s *session) executeImmediate(sql []byte, d statement.Dynamic) error {
 		s.stmt.Analyze(sql, s.state.mode)
 		return s.single(sql)
 	}
-	c, subs, err := s.fillText(d.Text, s.state.mode, s.state.charset)
-	if err != nil {
-		return err
-	}
-	if err := s.insertText(sql, d.TextStart, d.TextEnd, s.stmt.Rewrite(nil, d.Text, subs), s.state.mode); err != nil {
-		return err
-	}
-	if err := s.sendOwn(c); err != nil {
-		return err
-	}
-	s.noteDone(c, d.Text)
-	return nil
+	return s.executeNumbered(d.Text, s.state.mode, s.state.charset, func(_ *backend.Conn, text []byte) error {
+		return s.insertText(sql, d.TextStart, d.TextEnd, text, s.state.mode)
+	})
 }
 
 // onlyLastID refuses an EXECUTE of a statement with numbers that has calls in its USING
@@ -403,28 +435,4 @@ func (s *session) onlyLastID() error {
 		}
 	}
 	return nil
-}
-
-// fillText attaches the connection that a text inside another runs on, takes its numbers,
-// and says what stands in the places of its calls. The text is the one in s.stmt then.
-func (s *session) fillText(text []byte, mode statement.Mode, charset string) (c *backend.Conn, subs []statement.Substitution, err error) {
-	plan, _, err := s.numbersIn(text, mode, charset)
-	if err != nil {
-		return nil, nil, err
-	}
-	st := &s.stmt
-	previous, err := s.previousFor(st, plan)
-	if err != nil {
-		return nil, nil, err
-	}
-	if c, err = s.attachFor(st); err != nil {
-		return nil, nil, err
-	}
-	values, err := s.takeFor(st.Calls, plan.served)
-	if err != nil {
-		return nil, nil, err
-	}
-	subs = s.substitutions(st, plan, previous.needed)
-	s.setValues(subs, values, previous.value)
-	return c, subs, nil
 }

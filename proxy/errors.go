@@ -45,6 +45,8 @@ func forClient(err error) *protocol.ServerError {
 		return forName(name)
 	case errors.Is(err, sequence.ErrClosed):
 		return sqlError(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
+	case errors.Is(err, sequence.ErrSeveral):
+		return notSupported("%v", err)
 	case errors.Is(err, sequence.ErrConflict):
 		return sqlError(erSequenceConflict, "HY000", "seqproxy: %v", err)
 	case errors.Is(err, sequence.ErrBadOption):

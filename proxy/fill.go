@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"sort"
-	"strconv"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -23,6 +22,9 @@ type filling struct {
 	repeated bool
 	// query is an INSERT ... SELECT, which is another text then; nil if it is none.
 	query *filledQuery
+	text  []byte // of splices
+	// mistakes are written for the numbers, which fail.
+	mistakes bool
 }
 
 // filledKey is the bound column of one INSERT or REPLACE.
@@ -42,13 +44,54 @@ type filledKey struct {
 	added     bool   // the text does not name the key
 	first     uint64 // of the numbers that were taken
 	insertion *statement.Insertion
-	key       *statement.Key
+	key       statement.Key
 }
 
 // filledRow is a row whose key is given a number.
 type filledRow struct {
 	row     int // index in Insertion.Rows
 	filling statement.Filling
+}
+
+// newFilling returns an empty filling for the text just analysed. That of a text that
+// is not prepared is used for the next one, too.
+func (s *session) newFilling(prepared bool) *filling {
+	f := s.spareFill
+	switch {
+	case prepared:
+		f = new(filling)
+	case f == nil:
+		f = new(filling)
+		s.spareFill = f
+	}
+	*f = filling{keys: f.keys[:0], splices: f.splices[:0], text: f.text[:0], words: s.stmt.Words, several: s.stmt.Kind == statement.Multi}
+	return f
+}
+
+// addKey appends an empty key, in the memory of an earlier one.
+func (f *filling) addKey() *filledKey {
+	n := len(f.keys)
+	f.keys = slices.Grow(f.keys, 1)[:n+1]
+	k := &f.keys[n]
+	*k = filledKey{explicit: k.explicit[:0], filled: k.filled[:0], key: statement.Key{Column: k.key.Column[:0]}}
+	return k
+}
+
+// trim gives up what the last text left in f, and says whether what remains is little.
+func (f *filling) trim() bool {
+	if cap(f.keys) > 1 || cap(f.splices) > 16 || cap(f.text) > maxKept {
+		return false
+	}
+	clear(f.splices[:cap(f.splices)])
+	keys := f.keys[:cap(f.keys)]
+	for i := range keys {
+		k := &keys[i]
+		k.binding, k.insertion, k.key.Columns = nil, nil, nil
+		if cap(k.filled) > 16 || cap(k.explicit) > 16 {
+			return false
+		}
+	}
+	return true
 }
 
 // keyOf returns the key of a statement, nil if it has none. Texts may have very many.
@@ -83,88 +126,6 @@ func (f *filling) texts() []statement.Splice {
 	return f.splices
 }
 
-// boundTables reports whether the text just analysed has an INSERT or REPLACE into a
-// table with a bound column, as far as the name tells, or that is not known yet.
-func (s *session) boundTables() bool {
-	if s.srv.opts.Shards.Default() == nil {
-		return false
-	}
-	var bound *bindings
-	for i := range s.stmt.Tables {
-		t := &s.stmt.Tables[i]
-		if t.Kind == statement.Update {
-			continue
-		}
-		if bound == nil {
-			if s.srv.awaitOwners() != nil {
-				return true // planFilling tells the client
-			}
-			if bound = s.srv.bound(); bound == nil {
-				return false
-			}
-		}
-		if len(bound.named(t.Name)) > 0 || !ascii(t.Name) {
-			return true
-		}
-	}
-	return false
-}
-
-// binding returns what is bound in a table of the current shard, or nil.
-func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, error) {
-	b := s.srv.bound()
-	if b == nil || t.Kind == statement.Update {
-		return nil, nil
-	}
-	name, err := s.nameInUTF8(t.Name, s.state.charset)
-	if err != nil {
-		return nil, nil // no name that the configuration could have
-	}
-	list := b.named(name)
-	if len(list) == 0 {
-		return nil, nil
-	}
-	schema := s.state.schema
-	if t.Schema == nil && t.Statement > 0 && s.stmt.Schema != nil && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
-		return nil, notSupported("INSERT into %s behind a USE in one text, with a column that is filled from a sequence in one schema and not in others: "+
-			"write the schema in front of the name", name)
-	}
-	if t.Schema != nil {
-		in, err := s.nameInUTF8(t.Schema, s.state.charset)
-		if err != nil {
-			return nil, nil
-		}
-		schema = string(in)
-	}
-	return bindingOf(list, schema, string(name), c.Hello().FoldsTables), nil
-}
-
-// boundLong refuses a text too long to be analysed that begins with an INSERT into a
-// table with a bound column. sql is its beginning.
-func (s *session) boundLong(sql []byte) error {
-	t, ok := statement.BeginsInsert(sql, s.state.mode)
-	if !ok || s.srv.opts.Shards.Default() == nil {
-		return nil
-	}
-	if err := s.srv.awaitOwners(); err != nil {
-		return err
-	}
-	bound := s.srv.bound()
-	if bound == nil || len(bound.named(t.Name)) == 0 && ascii(t.Name) {
-		return nil
-	}
-	c, err := s.attach()
-	if err != nil {
-		return err
-	}
-	b, err := s.binding(c, &t)
-	if err != nil || b == nil {
-		return err
-	}
-	return notSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once",
-		b.Table, b.Column, b.Sequence, s.srv.opts.MaxStatement)
-}
-
 // filled handles a text that may have to be filled in.
 func (s *session) filled(sql []byte) error {
 	f, err := s.planFilling(sql, false)
@@ -190,7 +151,7 @@ func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 		return nil, err
 	}
 	st := &s.stmt
-	f := &filling{words: st.Words, several: st.Kind == statement.Multi}
+	f := s.newFilling(prepared)
 	s.columnsCached = false
 	if s.insertion == nil {
 		s.insertion = new(statement.Insertion)
@@ -217,15 +178,17 @@ func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 			return nil, notSupported("INSERT into %s, whose column %s is filled from sequence %s, as a part of another statement is not supported: send it alone",
 				b.Table, b.Column, b.Sequence)
 		}
-		k, query, err := s.planKey(c, sql, t, b, prepared)
+		k := f.addKey()
+		k.binding, k.statement = b, t.Statement
+		fills, query, err := s.planKey(c, sql, t, k, prepared)
 		if err != nil {
 			return nil, err
 		}
 		if query != nil {
 			return &filling{query: query}, nil // it is the only statement
 		}
-		if k != nil {
-			f.keys = append(f.keys, *k)
+		if !fills {
+			f.keys = f.keys[:len(f.keys)-1]
 		}
 	}
 	if len(f.keys) == 0 {
@@ -288,75 +251,73 @@ func (s *session) tryPrepare(c *backend.Conn, sql []byte) error {
 	})
 }
 
-// planKey reads one INSERT and decides what becomes of its key, or of its query; nil is
-// nothing.
-func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, prepared bool) (*filledKey, *filledQuery, error) {
-	in := s.insertion
-	column, ok := s.inCharset(b.Column)
-	if !ok {
-		return nil, nil, notSupported("the bound column %s in this character set is not supported: SET NAMES utf8mb4", b.Column)
+// planKey reads the INSERT into t and decides what becomes of its key k, or of its query;
+// fills is false if that is nothing.
+func (s *session) planKey(c *backend.Conn, sql []byte, t *statement.TableRef, k *filledKey, prepared bool) (fills bool, _ *filledQuery, _ error) {
+	in, b, key := s.insertion, k.binding, &k.key
+	if !s.writable(b.Column) {
+		return false, nil, notSupported("the bound column %s in this character set is not supported: SET NAMES utf8mb4", b.Column)
 	}
 	if !in.Read(t) {
-		return nil, nil, s.unreadable(c, sql, b)
+		return false, nil, s.unreadable(c, sql, b)
 	}
-	key := statement.Key{Column: column, Index: in.Column(s.sameColumn(b.Column))}
+	key.Column, key.Index = append(key.Column, b.Column...), in.Column(s.sameColumn(b.Column))
 	if in.Source == statement.InsertQuery {
-		q, err := s.planQuery(c, sql, t, b, &key)
-		return nil, q, err
+		q, err := s.planQuery(c, sql, t, b, key)
+		return false, q, err
 	}
 	if in.NeedsColumns() {
-		if err := s.tableColumns(c, sql, t, b, &key); err != nil {
-			return nil, nil, err
+		if err := s.tableColumns(c, sql, t, b, key); err != nil {
+			return false, nil, err
 		}
 		if key.Index < 0 {
-			return nil, nil, nil // the server's own: it is no column that the text could mean
+			return false, nil, nil // the server's own: it is no column that the text could mean
 		}
 	}
-	k, err := s.planRowsOf(c, sql, t, b, key, prepared)
-	return k, nil, err
+	fills, err := s.planRowsOf(c, sql, t, k, prepared)
+	return fills, nil, err
 }
 
 // planRowsOf is planKey for an INSERT whose rows stand in the text.
-func (s *session) planRowsOf(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, key statement.Key, prepared bool) (*filledKey, error) {
-	in := s.insertion
+func (s *session) planRowsOf(c *backend.Conn, sql []byte, t *statement.TableRef, k *filledKey, prepared bool) (fills bool, err error) {
+	in, b, key := s.insertion, k.binding, &k.key
 	if !in.ReadRows(key.Index) {
-		return nil, s.unreadable(c, sql, b)
+		return false, s.unreadable(c, sql, b)
 	}
 	if in.Returning && s.stmt.Words&statement.ReadsLastInsertID != 0 {
-		return nil, notSupported("INSERT ... RETURNING with LAST_INSERT_ID() into %s, whose column %s is filled from sequence %s, is not supported: return the column itself",
+		return false, notSupported("INSERT ... RETURNING with LAST_INSERT_ID() into %s, whose column %s is filled from sequence %s, is not supported: return the column itself",
 			b.Table, b.Column, b.Sequence)
 	}
-	k := &filledKey{binding: b, statement: t.Statement, step: 1, rows: len(in.Rows), bulk: prepared && s.login.Capabilities.Has(protocol.BulkOperations)}
-	k.insertion, k.key = in, &key
+	k.step, k.rows, k.bulk = 1, len(in.Rows), prepared && s.login.Capabilities.Has(protocol.BulkOperations)
+	k.insertion = in
 	if s.stmt.Kind == statement.Multi { // the next one is read into the same memory
 		k.insertion = in.Clone()
 	}
 	if len(key.Columns) > 0 && !in.Complete(len(key.Columns)) {
 		k.listed = true // they are not of these columns, which are named so that the server says so for certain
-		return k, nil
+		return true, nil
 	}
-	err := s.decideRows(c, k, prepared)
-	if err != nil {
-		return nil, err
+	if err := s.decideRows(c, k, prepared); err != nil {
+		return false, err
 	}
-	if len(k.filled) == 0 && len(k.explicit) == 0 {
-		return nil, nil
+	if len(k.filled) == 0 && len(k.explicit) == 0 && !k.params {
+		return false, nil
 	}
 	if (in.Ignore || in.OnDuplicate) && k.rows == 1 && len(k.filled) == 1 && k.filled[0].filling != statement.FillIfEmpty &&
 		s.stmt.Kind != statement.Multi && !k.bulk {
 		// The row may not be inserted, and of a column with AUTO_INCREMENT the server tells
 		// whether it was: then alone the number is to be LAST_INSERT_ID().
 		if k.plain, err = s.hasAuto(c, sql, t, b); err != nil {
-			return nil, err
+			return false, err
 		}
 		k.before = k.before || k.plain
 	}
-	return k, nil
+	return true, nil
 }
 
 // decideRows decides what becomes of each row of the INSERT just read.
 func (s *session) decideRows(c *backend.Conn, k *filledKey, prepared bool) error {
-	in, key := k.insertion, k.key
+	in, key := k.insertion, &k.key
 	if len(in.Rows) > 1 && !prepared || in.MayBeZero() {
 		modes, err := s.insertModes(c, s.stmt.Words)
 		if err != nil {
@@ -387,7 +348,8 @@ func (s *session) decideRows(c *backend.Conn, k *filledKey, prepared bool) error
 		case filling == statement.FillNumber && k.leader < 0:
 			k.leader = len(k.filled)
 		case filling == statement.FillParam && !prepared:
-			continue // the server's error
+			k.params = true
+			continue // the server's error, unless the text is inside another
 		case filling == statement.FillParam:
 			k.params = true
 		case filling == statement.FillIfEmpty:
@@ -406,109 +368,8 @@ func (s *session) decideRows(c *backend.Conn, k *filledKey, prepared bool) error
 	return nil
 }
 
-// appendSplices appends what writes the numbers from first on into the INSERT.
-func (k *filledKey) appendSplices(dst []statement.Splice, first uint64) []statement.Splice {
-	in, key := k.insertion, k.key
-	if k.listed {
-		dst = in.AppendList(dst, key)
-	}
-	dst = slices.Grow(dst, len(k.filled)+2)
-	const number, leader = len("18446744073709551615"), len("LAST_INSERT_ID()")
-	text := make([]byte, 0, len(k.filled)*number+leader) // of all numbers, in one piece of memory
-	for j, r := range k.filled {
-		from := len(text)
-		switch {
-		case r.filling == statement.FillIfEmpty && j == k.leader:
-			text = append(text, "CAST("...)
-			text = statement.AppendLastInsertID(text, first)
-			text = append(text, " AS CHAR)"...)
-		case r.filling == statement.FillIfEmpty:
-			text = append(text, '\'')
-			text = strconv.AppendUint(text, first, 10)
-			text = append(text, '\'')
-		case j == k.leader && !k.plain:
-			text = statement.AppendLastInsertID(text, first)
-		default:
-			text = strconv.AppendUint(text, first, 10)
-		}
-		value := text[from:len(text):len(text)]
-		if r.filling == statement.FillIfEmpty {
-			dst = in.AppendIfEmpty(dst, r.row, key, value)
-		} else {
-			dst = in.AppendNumber(dst, r.row, key, value)
-		}
-		first += k.step
-	}
-	if k.added {
-		dst = in.AppendAlias(dst)
-	}
-	return dst
-}
-
 // certain says whether an expression is nothing but a NEXTVAL, which is never empty.
 func (s *session) certain(v *statement.InsertValue) bool {
 	call := s.stmt.CallAt(v.Start, v.End)
 	return call != nil && call.Func == statement.Nextval
-}
-
-// takeKeys takes the numbers of a text's keys and writes f.splices.
-func (s *session) takeKeys(f *filling) error {
-	if f == nil {
-		return nil
-	}
-	f.splices = f.splices[:0]
-	for i := range f.keys {
-		k := &f.keys[i]
-		var err error
-		if k.first, err = s.takeKey(k.binding, k.explicit, len(k.filled), k.step); err != nil {
-			return err
-		}
-		f.splices = k.appendSplices(f.splices, k.first)
-	}
-	return nil
-}
-
-// takeKey takes count numbers, step apart, and returns the first; 0 of none. Those that
-// the statement gives itself are taken out of what is handed out.
-func (s *session) takeKey(b *Binding, explicit []uint64, count int, step uint64) (first uint64, err error) {
-	name := []byte(b.Sequence)
-	if len(explicit) > 0 {
-		if err := s.patience.over(s.srv.opts.Sequences.Avoid(&s.patience, name, explicit)); err != nil {
-			return 0, err
-		}
-	}
-	if count == 0 {
-		return 0, nil
-	}
-	if err := s.mayUse(name); err != nil {
-		return 0, err
-	}
-	if count == 1 {
-		return s.takeNumbers(name, 1)
-	}
-	apart, err := s.srv.opts.Sequences.Step(&s.patience, name)
-	if err = s.patience.over(err); err != nil {
-		return 0, err
-	}
-	for again := true; ; again = false {
-		if step%apart != 0 {
-			return 0, errApart(b, apart, step)
-		}
-		first, got, err := s.takeRun(name, 1+uint64(count-1)*(step/apart))
-		switch {
-		case err != nil || got == apart:
-			return first, err
-		case !again:
-			return 0, notSupported("an INSERT into %s while the INCREMENT of sequence %s changes, from which its column %s is filled, is not supported: repeat it",
-				b.Table, b.Sequence, b.Column)
-		}
-		apart = got // it was changed meanwhile, perhaps by another proxy; those numbers are a gap
-	}
-}
-
-// errApart refuses rows whose numbers cannot be step apart.
-func errApart(b *Binding, apart, step uint64) error {
-	return notSupported("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
-		"with auto_increment_increment = %d, by which drivers tell the keys of the other rows: set that to a multiple of the INCREMENT",
-		b.Table, b.Column, b.Sequence, apart, step)
 }

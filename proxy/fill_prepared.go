@@ -47,7 +47,7 @@ type hiddenKey struct {
 func (k *filledKey) hideKey(f *filling) (*preparedKey, []hiddenKey) {
 	p := &preparedKey{binding: k.binding, explicit: k.explicit, plain: k.plain}
 	var keys []hiddenKey
-	in, key := k.insertion, k.key
+	in, key := k.insertion, &k.key
 	if k.listed {
 		f.splices = in.AppendList(f.splices, key)
 	}

@@ -267,23 +267,16 @@ func TestAFilledInsertOutlivesChangesOfTheTable(t *testing.T) {
 	} {
 		all = append(all, o.prepare(t, p, text))
 	}
-	for _, change := range []string{
+	o.outlive(t, p, all, []string{
 		"DO 0",
 		"ALTER TABLE photos ADD COLUMN m INT FIRST",
 		"ALTER TABLE photos DROP COLUMN m",
 		"ALTER TABLE photos MODIFY title VARBINARY(200) NOT NULL DEFAULT ''",
 		"ALTER TABLE photos RENAME COLUMN title TO label",
 		"ALTER TABLE photos RENAME COLUMN label TO title",
-	} {
-		p.query(change)
+	}, func(int) []argument {
 		o.meets(t, p)
-		for k := range 2 {
-			for _, pp := range all {
-				o.meets(t, p)
-				pp.execute(k == 0, textArg(mysql.MYSQL_TYPE_VAR_STRING, "t"))
-				p.query(left)
-			}
-		}
-	}
+		return []argument{textArg(mysql.MYSQL_TYPE_VAR_STRING, "t")}
+	})
 	all[0].sameRows("SELECT * FROM photos ORDER BY 1, 2")
 }

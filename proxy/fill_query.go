@@ -56,7 +56,6 @@ func (s *session) planQuery(c *backend.Conn, sql []byte, t *statement.TableRef, 
 			return nil, err
 		}
 	}
-	name, named := s.inCharset(b.Sequence)
 	switch {
 	case q.Refusal != "":
 		if s.stmt.Kind != statement.Multi {
@@ -67,7 +66,7 @@ func (s *session) planQuery(c *backend.Conn, sql []byte, t *statement.TableRef, 
 		return nil, refusedQuery(b, notSupported("%s is not supported there", q.Refusal))
 	case s.stmt.Kind == statement.Multi:
 		return nil, refusedQuery(b, notSupported("send it alone"))
-	case !named:
+	case !s.writable(b.Sequence):
 		return nil, refusedQuery(b, notSupported("its name in this character set is not supported: SET NAMES utf8mb4"))
 	}
 	for i := range s.stmt.Calls {
@@ -76,7 +75,7 @@ func (s *session) planQuery(c *backend.Conn, sql []byte, t *statement.TableRef, 
 			return nil, refusedQuery(b, notSupported("another NEXTVAL, LASTVAL or SETVAL in it is not supported"))
 		}
 	}
-	return &filledQuery{binding: b, text: in.Spell(sql, &q, item, key, name)}, nil
+	return &filledQuery{binding: b, text: in.Spell(sql, &q, item, key, []byte(b.Sequence))}, nil
 }
 
 // emptyItem returns the item of a query that is the key, if it is a literal in whose

@@ -21,11 +21,22 @@ var sourceTables = append([]string{
 	"INSERT INTO pair VALUES ('x', NULL), ('y', 12), ('z', NULL)",
 }, filledTables...)
 
-// The first block of numbers that the server counts off.
+// The first block of numbers that the server counts off. The rest is not given again, which
+// would make the next number depend on the rows: see keepsBlocks.
 func counting(sql string) string { return given(1000, sql) }
+
+// keepsBlocks has the sequence photos take no numbers back: it may hold one.
+func keepsBlocks(t testing.TB, o *oracle) {
+	t.Helper()
+	one := uint64(1)
+	if _, err := o.Sequences.Alter(t.Context(), []byte("photos"), sequence.Alteration{Cache: &one}); err != nil {
+		t.Fatal(err)
+	}
+}
 
 func TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), sourceTables...)
+	keepsBlocks(t, o)
 	const all = "SELECT * FROM photos ORDER BY id"
 	scripts := []script{
 		{"where the column is left out", []string{
@@ -154,6 +165,7 @@ func TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould(t *testing.T) {
 func TestKeysOfPreparedInsertSelectAreFilledIn(t *testing.T) {
 	const long, text = uint8(mysql.MYSQL_TYPE_LONGLONG), uint8(mysql.MYSQL_TYPE_VAR_STRING)
 	o := newOracle(t, bound(filledPhotos), sourceTables...)
+	keepsBlocks(t, o)
 	for _, c := range []struct {
 		sql        string
 		executions [][]argument
@@ -256,6 +268,7 @@ func TestInsertSelectWhoseKeysCannotBeFilledInIsRefused(t *testing.T) {
 // Columns that somebody else adds, moves and drops do not get a number of another's.
 func TestKeysOfInsertSelectStandInTheirColumn(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), sourceTables...)
+	keepsBlocks(t, o)
 	o.fresh(t)
 	c, direct := o.Conn(t, o.Schemas[0], nil), o.DirectConn(t, 0, o.Schemas[0], nil)
 	insert := func() { exec(t, c, "INSERT INTO photos SELECT NULL, title, 7, NULL FROM src") }
@@ -335,5 +348,55 @@ func TestKeysOfInsertSelectAreThoseOfTheirSequenceAlone(t *testing.T) {
 	}
 	if got := value(t, c, "SELECT CONCAT_WS(' ', COUNT(*), SUM(holes), SUM(first = 'i')) FROM "+batches); got != "48 0 48" {
 		t.Errorf("statements, holes in their numbers, and those whose first row has the first: got %s", got)
+	}
+}
+
+func TestWhatAFilledInsertSelectLeavesOfItsBlockIsGivenAgain(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), sourceTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	for _, step := range []struct {
+		text string
+		n    uint64
+	}{
+		{"INSERT INTO photos (title) SELECT title FROM src", 9},
+		{"INSERT INTO photos (title) SELECT title FROM src WHERE id > 50", 0},
+		{"REPLACE INTO photos (title, id) SELECT title, NULL FROM src WHERE id < 4", 3},
+		{"SET auto_increment_increment = 3", 0},
+		{"INSERT INTO photos (title) SELECT title FROM src", 27},
+	} {
+		next := o.nextNumber(t, "photos") + step.n
+		exec(t, c, step.text)
+		if got := o.nextNumber(t, "photos"); got != next {
+			t.Errorf("%s: the next number: got %d, want %d", step.text, got, next)
+		}
+	}
+	exec(t, c, "INSERT INTO photos (title) VALUES ('x')")
+	if got := value(t, c, "SELECT COUNT(DISTINCT id) FROM photos WHERE id > 2"); got != "22" {
+		t.Errorf("got %s keys, want 22", got)
+	}
+}
+
+// A key beside a column with AUTO_INCREMENT: the insert id is the server's then, and may look
+// like a number of the block.
+func TestAFilledInsertSelectBesideAnotherColumnsAutoIncrementRepeatsNoNumber(t *testing.T) {
+	o := newOracle(t, bound(proxy.Binding{Table: "pictures", Column: "number", Sequence: "photos"}),
+		append([]string{"CREATE TABLE pictures (number BIGINT UNSIGNED COMMENT 'no AUTO_INCREMENT', id BIGINT AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100))"}, sourceTables...)...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	rows := 0
+	for _, text := range []string{
+		"INSERT INTO pictures (title) SELECT title FROM src WHERE id < 4",
+		"INSERT INTO pictures (number, title) SELECT NULL, title FROM src WHERE id < 4",
+		"INSERT INTO pictures (title, number) SELECT title, NEXTVAL('photos') FROM src WHERE id < 4",
+	} {
+		for range 2 {
+			exec(t, c, fmt.Sprintf("ALTER TABLE pictures AUTO_INCREMENT = %d", o.nextNumber(t, "photos")))
+			exec(t, c, text)
+			rows += 3
+			if got, want := value(t, c, "SELECT CONCAT(COUNT(DISTINCT number), ' ', COUNT(*)) FROM pictures"), fmt.Sprintf("%d %d", rows, rows); got != want {
+				t.Errorf("%s: got %s numbers in rows, want %s", text, got, want)
+			}
+		}
 	}
 }

@@ -19,10 +19,14 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 	for i := range subs {
 		call := &st.Calls[i]
 		if subs[i].Replacement == statement.Keep || call.Func == statement.CallConnectionID || call.Place == statement.PlaceNever ||
-			plan.rows != nil && call.Func == statement.Nextval {
+			call.Place == statement.PlaceRow && subs[i].Replacement != statement.AsLeading {
 			continue
 		}
 		subs[i].Param = true
+		if subs[i].Replacement == statement.AsLeading {
+			hidden = append(hidden, hiddenParam{leads: true})
+			continue
+		}
 		if plan.counted != nil && plan.served[i] {
 			subs[i].Replacement = statement.AsCounted
 			hidden = append(hidden, hiddenParam{block: blockBefore}, hiddenParam{block: blockBound}, hiddenParam{block: blockStep})
@@ -162,6 +166,11 @@ func (s *session) takeHidden(p *prepared, asks []asked, previous uint64) (values
 	for i := range p.hidden {
 		if p.hidden[i].previous {
 			values[i].value = previous
+		}
+		if p.hidden[i].leads {
+			if values[i].value, err = s.takeAhead(p.rows); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return values, nil

@@ -48,7 +48,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		case p.passable():
 			p.toServer(id)
 			executed = p
-			if err = s.stillBound(p); err == nil {
+			if err = s.stillBound(&p.inserts); err == nil {
 				c, err = s.connFor(p)
 			}
 			if err != nil {

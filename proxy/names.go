@@ -95,6 +95,9 @@ func (s *session) convertNames(st *statement.Statement, charset string) error {
 			return err
 		}
 	}
+	if st.Proxy != nil {
+		return s.convert(&st.Proxy.Address, charset)
+	}
 	return nil
 }
 

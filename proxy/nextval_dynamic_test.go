@@ -7,8 +7,32 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/sequence"
 )
+
+// The rows of an EXECUTE get numbers as those of the text itself do.
+func TestEachRowOfATextPreparedAsTextGetsANumber(t *testing.T) {
+	server := mysqltest.StartUnsynced(t)
+	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, rowTables(server)...)
+	o.fresh(t)
+	p := o.Pair(t, 0, wireLogin{Schema: o.Schemas[0], Capabilities: allFraming &^ (protocol.OptionalMetadata | protocol.QueryAttributes)})
+	for _, text := range []string{rowTexts[0], rowTexts[2], rowTexts[3], rowTexts[6], rowTexts[10], rowTexts[14]} {
+		proxied, constant, sequences := rowCalls(text)
+		p.Proxy.query("PREPARE s FROM '" + strings.ReplaceAll(proxied, "'", "''") + "'")
+		for range 2 {
+			next := map[string]uint64{"photos": o.nextNumber(t, "photos"), "other": o.nextNumber(t, "other")}
+			want, last := withNumbers(p.Direct.query(constant), false, sequences, next)
+			compare(t, text, p.Proxy.query("EXECUTE s"), want)
+			o.sameNext(t, text, next)
+			if got := p.Proxy.rows("SELECT LAST_INSERT_ID()")[0]; last != 0 && got != fmt.Sprint(last) {
+				t.Errorf("LAST_INSERT_ID() after %s: got %s, want %d", text, got, last)
+			}
+		}
+	}
+}
 
 // An EXECUTE of a text with numbers is what the text itself would be, direct, with
 // LAST_INSERT_ID(n) in it.
@@ -148,8 +172,8 @@ func TestATextPreparedAsTextIsNeverExecutedWithOldNumbers(t *testing.T) {
 	wantError(t, c, 1235, "EXECUTE s", "SET TRANSACTION")
 	exec(t, c, "START TRANSACTION", "ROLLBACK", "EXECUTE s")
 	for _, refused := range []string{
-		"PREPARE s FROM 'INSERT INTO photos (id) SELECT NEXTVAL(''photos'') FROM auto'",
-		"PREPARE s FROM 'SELECT NEXTVAL(''photos''), id FROM photos'",
+		"PREPARE s FROM 'INSERT IGNORE INTO photos (id) SELECT NEXTVAL(''photos'') FROM auto'",
+		"PREPARE s FROM 'SELECT 1 + NEXTVAL(''photos''), id FROM photos'",
 		"PREPARE s FROM 'INSERT INTO photos (id) VALUES (NEXTVAL(?))'",
 		"PREPARE s FROM 'INSERT INTO photos (id, n) VALUES (NEXTVAL(''photos''), ROW_COUNT())'",
 		"PREPARE ` s` FROM CONCAT('DO ', 'NEXTVAL(''photos'')')",
@@ -207,4 +231,27 @@ func TestATextPreparedAsTextIsRelayedWhereItsSequencesAreNotServed(t *testing.T)
 		"EXECUTE s => SELECT LAST_INSERT_ID({p1}) AS a",
 		left,
 	}}})
+}
+
+// Else the server would go on to make the keys, which those of the sequence may meet.
+func TestAnInsertPreparedAsTextHasToBePreparedAgainWhenItsTableIsBound(t *testing.T) {
+	o := newOracle(t, setup{}, filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	exec(t, c, "PREPARE s FROM 'INSERT INTO photos (title) VALUES (''prepared'')'", "PREPARE n FROM 'SELECT COUNT(*) FROM photos'", "EXECUTE s")
+	column := sequence.Column{Schema: o.Schemas[0], Table: "photos", Column: "id"}
+	if _, err := o.Sequences.Alter(t.Context(), []byte("photos"), sequence.Alteration{OwnedBy: &column}); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, c, 1615, "EXECUTE s", "OWNED BY")
+	exec(t, c, "CREATE PROCEDURE nothing() DO 1", "CALL nothing()")
+	wantError(t, c, 1615, "EXECUTE s", "OWNED BY")
+	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE title = 'prepared'"); got != "1" {
+		t.Errorf("got %s rows, want the one from before OWNED BY", got)
+	}
+	next := o.nextNumber(t, "photos")
+	exec(t, c, "EXECUTE n", "PREPARE s FROM 'INSERT INTO photos (title) VALUES (''prepared'')'", "EXECUTE s")
+	if got, want := value(t, c, "SELECT MAX(id) FROM photos WHERE title = 'prepared'"), fmt.Sprint(next); got != want {
+		t.Errorf("prepared again: got %s, want the sequence's %s", got, want)
+	}
 }

@@ -216,6 +216,21 @@ func TestNoConstructPutsOneNumberIntoTwoRows(t *testing.T) {
 
 // A server prepares a statement anew by itself when what it names has changed since. What it then says of the statement's columns and
 // parameters must fit those that the proxy has added.
+// outlive executes all statements twice after each of the changes, and compares. args returns
+// the arguments of the next execution, given the index of the change before it.
+func (o *oracle) outlive(t *testing.T, p *pair, all []*preparedPair, changes []string, args func(change int) []argument) {
+	t.Helper()
+	for i, change := range changes {
+		p.query(change)
+		for _, pp := range all {
+			for k := range 2 {
+				pp.execute(k == 0, args(i)...)
+				p.query(left)
+			}
+		}
+	}
+}
+
 func TestAPreparedNumberOutlivesChangesOfTheTable(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	for name, caps := range endings {
@@ -230,23 +245,16 @@ func TestAPreparedNumberOutlivesChangesOfTheTable(t *testing.T) {
 			} {
 				all = append(all, o.prepare(t, p, text))
 			}
-			for i, change := range []string{
+			o.outlive(t, p, all, []string{
 				"DO 0",
 				"ALTER TABLE photos MODIFY n VARCHAR(30) CHARACTER SET latin1",
 				"ALTER TABLE photos ADD COLUMN m INT FIRST",
 				"ALTER TABLE photos DROP COLUMN m, MODIFY title VARBINARY(200) NOT NULL DEFAULT ''",
 				"ALTER TABLE photos RENAME COLUMN title TO label",
 				"ALTER TABLE photos RENAME COLUMN label TO title",
-			} {
-				p.query(change)
-				for _, pp := range all {
-					for k := range 2 {
-						args := []argument{textArg(mysql.MYSQL_TYPE_VAR_STRING, fmt.Sprint("t", i)), textArg(mysql.MYSQL_TYPE_VAR_STRING, fmt.Sprint(i))}
-						pp.execute(k == 0, args...)
-						p.query(left)
-					}
-				}
-			}
+			}, func(change int) []argument {
+				return []argument{textArg(mysql.MYSQL_TYPE_VAR_STRING, fmt.Sprint("t", change)), textArg(mysql.MYSQL_TYPE_VAR_STRING, fmt.Sprint(change))}
+			})
 			all[0].sameRows("SELECT * FROM photos ORDER BY 1, 2")
 		})
 	}

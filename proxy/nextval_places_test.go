@@ -165,6 +165,23 @@ func TestANumberInEveryPlaceIsWhatLastInsertIDWouldBe(t *testing.T) {
 			"SELECT LAST_INSERT_ID(42)",
 			"INSERT INTO photos (id, parent) VALUES (NEXTVAL('photos'), LAST_INSERT_ID()); SELECT LAST_INSERT_ID()" +
 				" => INSERT INTO photos (id, parent) VALUES (LAST_INSERT_ID({p1}), 42); SELECT LAST_INSERT_ID()",
+			// Behind the first statement the server alone knows what LAST_INSERT_ID() was.
+			"INSERT INTO photos (id) VALUES (NEXTVAL('photos')); INSERT INTO photos (id, parent) VALUES (NEXTVAL('photos'), LAST_INSERT_ID()); SELECT LAST_INSERT_ID()" +
+				" => INSERT INTO photos (id) VALUES (LAST_INSERT_ID({p1})); INSERT INTO photos (parent, id) VALUES (LAST_INSERT_ID(), LAST_INSERT_ID({p2})); SELECT LAST_INSERT_ID()",
+			left,
+			"INSERT INTO auto (a) VALUES ('x'), ('y'); INSERT IGNORE INTO photos SET id = NEXTVAL('photos'), parent = LAST_INSERT_ID(); INSERT INTO keyless (v) VALUES (NEXTVAL('other')); SELECT LAST_INSERT_ID()" +
+				" => INSERT INTO auto (a) VALUES ('x'), ('y'); INSERT IGNORE INTO photos SET parent = LAST_INSERT_ID(), id = LAST_INSERT_ID({p1}); INSERT INTO keyless (v) VALUES (LAST_INSERT_ID({o1})); SELECT LAST_INSERT_ID()",
+			"INSERT INTO auto (a) VALUES ('v'); REPLACE INTO keyless (v, w, x) VALUES (NEXTVAL('photos'), LAST_INSERT_ID(), @@identity), (NEXTVAL('photos'), LAST_INSERT_ID() + 1, NEXTVAL('other')); SELECT LAST_INSERT_ID()" +
+				" => INSERT INTO auto (a) VALUES ('v'); REPLACE INTO keyless (w, x, v) VALUES (LAST_INSERT_ID(), @@identity, {p1}), (LAST_INSERT_ID() + 1, {o1}, {p2} + 0 * LAST_INSERT_ID({p1})); SELECT LAST_INSERT_ID()",
+			"INSERT INTO auto (a) VALUES ('u'); INSERT INTO auto (ref, a, id) VALUES (NEXTVAL('photos'), LAST_INSERT_ID(), NULL); SELECT LAST_INSERT_ID()" +
+				" => INSERT INTO auto (a) VALUES ('u'); INSERT INTO auto (a, ref, id) VALUES (LAST_INSERT_ID(), LAST_INSERT_ID({p1}), NULL); SELECT LAST_INSERT_ID()",
+			"SELECT 1; INSERT INTO photos (id, parent) VALUES (NEXTVAL('photos'), LAST_INSERT_ID()), (1, 1); SELECT LAST_INSERT_ID()" +
+				" => SELECT 1; INSERT INTO photos (parent, id) VALUES (LAST_INSERT_ID(), LAST_INSERT_ID({p1})), (1, 1); SELECT LAST_INSERT_ID()",
+			left,
+			"SELECT LAST_INSERT_ID(18446744073709551615); INSERT INTO photos (id, parent) VALUES (NEXTVAL('photos'), LAST_INSERT_ID())" +
+				" => SELECT LAST_INSERT_ID(18446744073709551615); INSERT INTO photos (parent, id) VALUES (LAST_INSERT_ID(), LAST_INSERT_ID({p1}))",
+			left,
+			"SELECT * FROM auto",
 			"SET NAMES latin1; INSERT INTO photos (id, title) VALUES («NEXTVAL('photos')», 'a')",
 			"SET NAMES utf8mb4; SELECT 1",
 			left, all,

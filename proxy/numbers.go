@@ -20,6 +20,8 @@ type callPlan struct {
 	fill    *filling
 	rows    *rowNumbers // the columns that are filled; nil if none are
 	counted *counted    // what the server counts off; nil if it counts nothing
+	reads   bool        // a statement behind the first takes numbers and reads LAST_INSERT_ID()
+	late    []lateID    // what becomes of these
 	key     *Binding    // the column whose key the only NEXTVAL is, which the text has not; nil: none
 }
 
@@ -88,9 +90,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 	if plan.perRow && plan.fill != nil {
 		return plan, notSupported("NEXTVAL for each row beside a column that is filled from a sequence is not supported: give its number with NEXTVAL, too")
 	}
-	if _, later := mixedIDs(st, plan); later {
-		return plan, notSupported("NEXTVAL and LAST_INSERT_ID() in one statement that stands behind another is not supported: send it alone")
-	}
+	_, plan.reads = mixedIDs(st, plan)
 	plan.own = all && s.answerable(st) && (prepared || !s.limitsRows())
 	return plan, nil
 }
@@ -124,6 +124,12 @@ func (s *session) replacesID(st *statement.Statement, call *statement.FuncCall) 
 // if and when it evaluates it; the others as plain numbers of the same type.
 func (s *session) rewrite(sql []byte, plan callPlan) error {
 	st := &s.stmt
+	if plan.reads {
+		var err error
+		if plan.late, err = lateIDs(st, sql, plan); err != nil {
+			return err
+		}
+	}
 	previous, err := s.previousFor(st, plan)
 	if err != nil {
 		return err
@@ -133,6 +139,7 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 		return err
 	}
 	subs := s.substitutions(st, plan, previous.needed)
+	delay(plan.late, subs)
 	// Before numbers are taken for nothing. They may be as long as they can be.
 	const call, alias = len("IF(1,CAST(18446744073709551615 AS UNSIGNED),LAST_INSERT_ID(18446744073709551615))"), 1 << 10
 	if len(s.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
@@ -141,16 +148,15 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 			return errTooLong
 		}
 	}
-	values := slices.Repeat([]number{{value: protocol.Placeholder}}, len(st.Calls))
-	if plan.rows == nil {
-		if values, err = s.takeFor(st.Calls, plan.served); err != nil {
-			return err
-		}
+	values, err := s.takeOnce(st, plan)
+	if err != nil {
+		return err
 	}
 	if err := s.takeKeys(plan.fill); err != nil {
 		return err
 	}
 	s.setValues(subs, values, previous.value)
+	bindLate(plan.late, subs)
 	size := s.splice(sql, subs, plan.fill.texts())
 	if size >= protocol.MaxFragment { // by what was filled in
 		return errTooLong
@@ -176,10 +182,34 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 	return nil
 }
 
+// takeOnce takes the numbers of a text that are one per call, and those that its rows
+// cannot wait for.
+func (s *session) takeOnce(st *statement.Statement, plan callPlan) (values []number, err error) {
+	if plan.rows == nil {
+		return s.takeFor(st.Calls, plan.served)
+	}
+	once := slices.Clone(plan.served)
+	row := -1 // the first call with a number for each row
+	for i := range once {
+		if once[i] && st.Calls[i].Place == statement.PlaceRow {
+			if once[i] = false; row < 0 {
+				row = i
+			}
+		}
+	}
+	if values, err = s.takeFor(st.Calls, once); err != nil {
+		return nil, err
+	}
+	if plan.rows.leads {
+		values[row].value, err = s.takeAhead(plan.rows)
+	}
+	return values, err
+}
+
 // setValues gives the substitutions of numbers and of the previous id their values.
 func (s *session) setValues(subs []statement.Substitution, values []number, previous uint64) {
 	for i := range subs {
-		if s.stmt.Calls[i].Place == statement.PlaceNever {
+		if place := s.stmt.Calls[i].Place; place == statement.PlaceNever || place == statement.PlaceRow && subs[i].Replacement != statement.AsLeading {
 			continue
 		}
 		switch s.stmt.Calls[i].Func {
@@ -226,8 +256,12 @@ func (s *session) substitutions(st *statement.Statement, plan callPlan, previous
 			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: 1}
 		case plan.served[i] && call.Func != statement.Nextval:
 			subs[i].Replacement = statement.AsNullable
-		case plan.served[i] && plan.rows != nil:
+		case plan.served[i] && plan.rows != nil && call.Place == statement.PlaceRow:
 			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: protocol.Placeholder}
+			if plan.rows.leads && first < 0 {
+				first = call.Statement
+				subs[i] = statement.Substitution{Replacement: statement.AsLeading, Bound: protocol.Placeholder}
+			}
 		case plan.served[i] && call.Statement != first && !plan.fill.leads(call.Statement):
 			first = call.Statement
 			subs[i].Replacement = statement.AsLastInsertID

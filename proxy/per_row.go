@@ -65,27 +65,37 @@ type rowNumbers struct {
 	columns []int   // as protocol.FillOptions has them
 	asks    []asked // of the sequences, by column
 	types   []uint8 // of all columns of a prepared statement, as last defined
+
+	// inserts: they are those of RETURNING of INSERT or REPLACE, after which the server
+	// itself knows best what LAST_INSERT_ID() is. leads: the first number of the first
+	// row is made that on the server, unless the statement generates one of its own.
+	inserts, leads bool
+	ahead          []uint64 // the numbers of the first row, if they were taken already
 }
 
-// planRows finds the columns that the NEXTVALs of a SELECT ... FROM are. The names are
-// valid as long as those of the calls.
+// planRows finds the columns that the NEXTVALs of a SELECT ... FROM are, or those in the
+// list of RETURNING. The names are valid as long as those of the calls.
 func (s *session) planRows(st *statement.Statement, sql []byte, served []bool) (*rowNumbers, error) {
 	columns, refusal := st.RowColumns(sql)
 	switch {
 	case refusal != "":
 		return nil, refusedForm(refusal)
-	case st.Words&statement.SetsLastInsertID != 0:
-		return nil, refusedForm("NEXTVAL beside LAST_INSERT_ID(expression) in SELECT ... FROM")
+	case st.Words&statement.SetsLastInsertID != 0 && st.Kind != statement.Insert && st.Kind != statement.Replace:
+		return nil, refusedForm("NEXTVAL beside LAST_INSERT_ID(expression) in SELECT ... FROM, each of which would be LAST_INSERT_ID() then,")
 	}
 	for i := range st.Calls {
 		if served[i] && st.Calls[i].Func != statement.Nextval {
-			return nil, refusedForm("NEXTVAL beside LASTVAL or SETVAL in SELECT ... FROM")
+			return nil, refusedForm("NEXTVAL beside LASTVAL or SETVAL in SELECT ... FROM, which are values of the whole statement,")
 		}
 	}
 	if err := s.digitsInRows(); err != nil {
 		return nil, err
 	}
-	r := &rowNumbers{}
+	r := &rowNumbers{inserts: st.Kind == statement.Insert || st.Kind == statement.Replace}
+	r.leads = r.inserts
+	for i := range st.Calls {
+		r.leads = r.leads && (!served[i] || st.Calls[i].Place == statement.PlaceRow)
+	}
 	for _, c := range columns {
 		if !served[c.Call] {
 			continue
@@ -113,7 +123,7 @@ func (r *rowNumbers) keep() *rowNumbers {
 // traits returns those of the statement as it is sent: what it asks the server for does
 // not move LAST_INSERT_ID() there.
 func (r *rowNumbers) traits(t stmtTraits) stmtTraits {
-	if r != nil {
+	if r != nil && !r.inserts {
 		t.movesLastID = false
 	}
 	return t
@@ -196,6 +206,10 @@ type rowExchange struct {
 
 // take takes the numbers of the next rows, at most as many as are about to be sent.
 func (x *rowExchange) take(_, rows int) ([]uint64, error) {
+	if ahead := x.r.ahead; ahead != nil {
+		x.r.ahead = nil
+		return ahead, nil
+	}
 	count := uint64(0) // of one row
 	for i := range x.r.asks {
 		count += x.r.asks[i].count
@@ -229,6 +243,19 @@ func (x *rowExchange) takeRows(rows int) ([]uint64, error) {
 		x.numbers = append(x.numbers, v.value)
 	}
 	return x.numbers, nil
+}
+
+// takeAhead takes the numbers of the first row, and returns the first of them.
+func (s *session) takeAhead(r *rowNumbers) (first uint64, err error) {
+	values, err := s.take(r.asks)
+	if err != nil {
+		return 0, err
+	}
+	r.ahead = make([]uint64, len(values))
+	for i, v := range values {
+		r.ahead[i] = v.value
+	}
+	return r.ahead[0], nil
 }
 
 // relay passes on what the server sends until its answer has ended.
@@ -277,7 +304,7 @@ func (x *rowExchange) ended() error {
 	s.state.lastConn = c
 	s.tellNotice(c, nil, false)
 	s.state.lastID.answered(c.Answer.Rows)
-	if x.given { // as LAST_INSERT_ID(n) in each row would
+	if x.given && !x.r.inserts { // as LAST_INSERT_ID(n) in each row would
 		s.state.lastID.given(x.last)
 		s.state.lastID.rows = true // the server has counted them
 	}

@@ -60,3 +60,60 @@ func mixedIDs(st *statement.Statement, plan callPlan) (first, later bool) {
 	}
 	return first, later
 }
+
+// lateID is what becomes of a statement behind the first that takes numbers and reads
+// LAST_INSERT_ID(): the server makes the number of the call leader that, when it comes to
+// the call at, behind which nothing reads it.
+type lateID struct {
+	leader, at int
+}
+
+// maxLate bounds such statements of one text, each of which is looked at again.
+const maxLate = 64
+
+// lateIDs finds out where that is, for each such statement.
+func lateIDs(st *statement.Statement, sql []byte, plan callPlan) (all []lateID, err error) {
+	numbers := make([]bool, len(st.Calls))
+	for i := range st.Calls {
+		numbers[i] = plan.served[i] && st.Calls[i].Func == statement.Nextval
+	}
+	refused := notSupported("NEXTVAL and LAST_INSERT_ID() in one statement that stands behind another is not supported, " +
+		"unless it is INSERT or REPLACE and both are values of their own in VALUES or SET: send it alone")
+	for from, to := 0, 0; from < len(st.Calls); from = to {
+		index, takes, reads := st.Calls[from].Statement, false, false
+		for to = from; to < len(st.Calls) && st.Calls[to].Statement == index; to++ {
+			f := st.Calls[to].Func
+			reads = reads || f == statement.LastInsertID || f == statement.LastInsertIDVariable
+			takes = takes || numbers[to]
+		}
+		switch fills := plan.fill.disturbs(index); {
+		case index == 0 || !reads || !takes && !fills:
+			continue
+		case fills || len(all) == maxLate:
+			return nil, refused
+		}
+		leader, at, ok := st.Late(sql, index, numbers)
+		if !ok {
+			return nil, refused
+		}
+		all = append(all, lateID{leader, at})
+	}
+	return all, nil
+}
+
+// delay has subs take effect as late says.
+func delay(late []lateID, subs []statement.Substitution) {
+	for _, l := range late {
+		if l.at != l.leader {
+			subs[l.leader].Replacement = statement.AsUnsigned
+			subs[l.at].Replacement = statement.AsLate
+		}
+	}
+}
+
+// bindLate gives those substitutions the numbers of their leaders.
+func bindLate(late []lateID, subs []statement.Substitution) {
+	for _, l := range late {
+		subs[l.at].Bound = subs[l.leader].Value
+	}
+}

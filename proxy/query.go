@@ -274,7 +274,7 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 	if st.Words&statement.SequenceStatement == 0 {
 		return nil
 	}
-	if s.srv.opts.Unknown == UnknownRelay {
+	if s.srv.opts.Unknown == UnknownRelay && st.Proxy == nil {
 		known := false
 		for _, name := range st.Sequence.Names {
 			name, err := s.nameInUTF8(name, charset)

@@ -18,6 +18,7 @@ type hiddenParam struct {
 	asked         // of a sequence
 	previous bool // the value is the previous LAST_INSERT_ID()
 	block    blockPart
+	leads    bool // it is the first number of the first row that is returned
 	from     argument
 }
 

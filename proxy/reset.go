@@ -28,6 +28,9 @@ func (s *session) resetConnection() error {
 		return err
 	}
 	if cur.Answer.ErrCode == 0 {
+		if err := s.takeTurns(cur); err != nil {
+			return err
+		}
 		s.state.reset()
 		hello := cur.Hello()
 		s.state.setCollation(s.login.Collation)
@@ -47,7 +50,7 @@ func (s *session) resetConnection() error {
 // password.
 func (s *session) resetInPlace(c *backend.Conn) bool {
 	_, err := s.ownPassword(c.Shard())
-	return err != nil && c.Command(protocol.ComResetConn, "") == nil
+	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.takeTurns(c) == nil
 }
 
 // changeUser checks the new user as a login does; the session then starts anew.

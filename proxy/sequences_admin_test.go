@@ -18,7 +18,7 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 	show := func() string {
 		t.Helper()
 		columns, rows := table(t, c, "SHOW SEQUENCES")
-		if got, want := strings.Join(columns, " "), "name next cached cache rate seconds_left order_skew used_percent exhausted"; got != want {
+		if got, want := strings.Join(columns, " "), "name next cached cache rate seconds_left order_skew used_percent exhausted ordered"; got != want {
 			t.Errorf("columns: got %s, want %s", got, want)
 		}
 		var all []string
@@ -45,7 +45,7 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 		{1050, "CREATE SEQUENCE PHOTOS", "photos"},
 		{4091, "DROP SEQUENCE nobody", "nobody"},
 		{1235, "CREATE SEQUENCE s INCREMENT BY -2", "INCREMENT"},
-		{1235, "CREATE SEQUENCE s ORDER", "ORDER"},
+		{1225, "CREATE SEQUENCE s ORDER NOORDER", "'ORDER' used twice"},
 		{1235, "CREATE SEQUENCE s MINVALUE 0", "MINVALUE"},
 		{1235, "SHOW SEQUENCES WHERE name = 'photos'", "WHERE"},
 		{1221, "CREATE OR REPLACE SEQUENCE IF NOT EXISTS s", "OR REPLACE"},
@@ -87,12 +87,12 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 			t.Fatalf("prepare %s: %v", text, err)
 		}
 		if strings.HasPrefix(text, "SHOW") {
-			var name, rate, used string
+			var name, rate, used, ordered string
 			var next, cached, cache uint64
 			var left, skew, end sql.NullString
-			err := stmt.QueryRow().Scan(&name, &next, &cached, &cache, &rate, &left, &skew, &used, &end)
-			if err != nil || name != "prepared" || next != 1 || cache != 1000 || rate != "0.0" || used != "0.00" || left.Valid || end.Valid {
-				t.Errorf("%s: got %s %d %d %s %s %v %v, %v", text, name, next, cache, rate, used, left, end, err)
+			err := stmt.QueryRow().Scan(&name, &next, &cached, &cache, &rate, &left, &skew, &used, &end, &ordered)
+			if err != nil || name != "prepared" || next != 1 || cache != 1000 || rate != "0.0" || used != "0.00" || left.Valid || end.Valid || ordered != "NO" {
+				t.Errorf("%s: got %s %d %d %s %s %v %v %s, %v", text, name, next, cache, rate, used, left, end, ordered, err)
 			}
 		} else if _, err := stmt.Exec(); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -113,7 +113,10 @@ func TestOnlyAdminsChangeSequences(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := e.Conn(t, "", nil)
-	for _, text := range []string{"CREATE SEQUENCE s", "DROP SEQUENCE photos", "CREATE SEQUENCE IF NOT EXISTS photos", "DROP SEQUENCE IF EXISTS nobody"} {
+	for _, text := range []string{
+		"CREATE SEQUENCE s", "DROP SEQUENCE photos", "CREATE SEQUENCE IF NOT EXISTS photos", "DROP SEQUENCE IF EXISTS nobody",
+		"SEQPROXY ADD SEQUENCE SERVER 'db2:3306'", "SEQPROXY ABORT PLAN", "SHOW SEQPROXY SEQUENCE SERVERS",
+	} {
 		wantError(t, c, 1227, text, "Access denied", "admin_users")
 		stmt, err := c.PrepareContext(t.Context(), text)
 		if err == nil {

@@ -61,7 +61,7 @@ func TestWhatSHOWCREATESEQUENCEPrintsMakesTheSame(t *testing.T) {
 	for i, mode := range []string{"", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"} {
 		exec(t, c, "SET sql_mode = '"+mode+"'")
 		for j, options := range append(definitions,
-			"", "cache default", "as int unsigned", "as bigint", "json_safe", "maxvalue 18446744073709551615",
+			"", "cache default", "as int unsigned", "as bigint", "json_safe", "order cache 5", "outage_cover 604800", "maxvalue 18446744073709551615",
 			"owned by "+e.Schemas[0]+".`t``1`.`a.b`", "owned by `t``1`.`a.b` comment 'x\ny'", "minvalue 5", "increment 3 start 7",
 			"minvalue 9 start 17000000000000000000",
 		) {
@@ -98,7 +98,10 @@ func TestALTERSEQUENCEChangesWhatItNames(t *testing.T) {
 		{"cycle", "start with 3 minvalue 2 maxvalue 1000 increment by 5 cache 30 cycle ENGINE=InnoDB COMMENT='c'"},
 		{"no maxvalue no minvalue no cycle cache default comment ''", "start with 3 minvalue 1 nomaxvalue increment by 5 nocycle ENGINE=InnoDB"},
 		{"json_safe as int", "start with 3 minvalue 1 maxvalue 2147483647 increment by 5 nocycle json_safe ENGINE=InnoDB"},
-		{"no json_safe as bigint unsigned increment 1", "start with 3 minvalue 1 nomaxvalue increment by 1 nocycle ENGINE=InnoDB"},
+		{"outage_cover 60", "start with 3 minvalue 1 maxvalue 2147483647 increment by 5 nocycle json_safe outage_cover 60 ENGINE=InnoDB"},
+		{"outage_cover default", "start with 3 minvalue 1 maxvalue 2147483647 increment by 5 nocycle json_safe ENGINE=InnoDB"},
+		{"order", "start with 3 minvalue 1 maxvalue 2147483647 increment by 5 nocycle order json_safe ENGINE=InnoDB"},
+		{"noorder no json_safe as bigint unsigned increment 1", "start with 3 minvalue 1 nomaxvalue increment by 1 nocycle ENGINE=InnoDB"},
 	} {
 		if test.options == "increment by 5" {
 			exec(t, c, "CREATE SEQUENCE "+name)
@@ -200,6 +203,7 @@ func TestStatementsAboutSequencesStandAlone(t *testing.T) {
 	for _, text := range []string{
 		"CREATE SEQUENCE s; SELECT 1", "SELECT 1; CREATE SEQUENCE s", "CREATE SEQUENCE a; CREATE SEQUENCE b", "DROP SEQUENCE IF EXISTS s; SELECT 1",
 		"PREPARE p FROM 'CREATE SEQUENCE s'", "EXECUTE IMMEDIATE 'ALTER SEQUENCE s RESTART'", "PREPARE p FROM 'SHOW SEQUENCES'",
+		"SEQPROXY RESUME PLAN; SELECT 1", "SELECT 1; SHOW SEQPROXY SEQUENCE SERVERS",
 	} {
 		wantError(t, c, 1235, text, "a statement about sequences", "send it alone")
 	}

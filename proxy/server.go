@@ -57,6 +57,10 @@ const (
 type sequencer interface {
 	// TakeRun returns n consecutive numbers: first, first+step ...
 	TakeRun(ctx context.Context, name []byte, n uint64) (first, step uint64, err error)
+	// TakeBlock takes n consecutive numbers, of which PutBack puts back all but the first
+	// used ones, where that can be done.
+	TakeBlock(ctx context.Context, name []byte, n uint64) (sequence.Block, error)
+	PutBack(b sequence.Block, used uint64) bool
 	// Known says whether a sequence of that name is served.
 	Known(ctx context.Context, name []byte) (bool, error)
 	// Same says whether two names are spellings of one sequence.
@@ -72,6 +76,8 @@ type sequencer interface {
 	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
 	// Spelled is Identify for a name that was just taken from: it does not ask.
 	Spelled(name []byte) (sequence.Identity, bool)
+	// Turns is how far apart the numbers of one sequence server are, where several take turns; else 1. It does no I/O.
+	Turns() uint64
 	// Schema is the schema of the sequence table.
 	Schema() string
 	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText

@@ -58,6 +58,8 @@ type session struct {
 	// columnsCached: the columns of a table were not asked for just now.
 	columnsCached bool
 	fill          *filling              // what of it is filled in; nil: nothing
+	spareFill     *filling              // memory of fill; nil if there never was one
+	name          []byte                // scratch: of a sequence
 	attributes    []byte                // before the text being handled, with QueryAttributes; in the client's buffer
 	out           []byte                // answers of our own, not yet written
 	notice        *protocol.ServerError // a sequence of which it has taken numbers nears its end; nil: none does
@@ -239,6 +241,9 @@ func (s *session) trim() {
 	s.stmt.Trim()
 	if s.insertion != nil {
 		s.insertion.Trim()
+	}
+	if s.spareFill != nil && !s.spareFill.trim() {
+		s.spareFill = nil
 	}
 	if cap(s.own) > maxKept {
 		s.own = nil

@@ -15,6 +15,7 @@ type analyzer struct {
 	st *Statement
 
 	depth   int     // current level: st.levels[depth]
+	empty   bool    // which has no token yet
 	prev    keyword // keyword of the token before, kwNone if it was none
 	prevEnd int     // where the token before ended
 
@@ -48,8 +49,6 @@ type insertState struct {
 	source insertFrom // where the rows come from
 	row    int        // index of the VALUES tuple, -1 before the first
 	update int        // NEXTVALs in ON DUPLICATE KEY UPDATE
-	// returned are the NEXTVALs in RETURNING.
-	returned int
 }
 
 // part is what a statement has come to, outside of parentheses.
@@ -137,7 +136,7 @@ func (st *Statement) reset(mode Mode) {
 	if st.rare {
 		st.rare = false
 		st.Kill = KillTarget{}
-		st.Sequence = nil
+		st.Sequence, st.Proxy = nil, nil
 	}
 	st.mode = mode
 	st.arena = st.arena[:0]
@@ -172,16 +171,19 @@ func (st *Statement) bad() {
 // statement reads one statement up to its semicolon and reports whether there
 // was one.
 func (a *analyzer) statement() bool {
-	a.depth, a.prev, a.calls, a.table, a.muted = 0, kwNone, false, false, 0
-	a.ins, a.part, a.refusal, a.targets = insertState{}, partMain, "", false
-	a.rows, a.grouped, a.groups, a.setTo = false, false, 0, 0
+	if a.pos > 0 { // else all of it is new
+		a.depth, a.prev, a.calls, a.table, a.muted = 0, kwNone, false, false, 0
+		a.ins, a.part, a.refusal, a.targets = insertState{}, partMain, "", false
+		a.rows, a.grouped, a.groups, a.setTo = false, false, 0, 0
+	}
+	a.empty = true
 	if len(a.st.levels) == 0 {
 		a.st.levels = append(a.st.levels, level{})
 	}
 	top := &a.st.levels[0] // field by field, too
 	*top = level{}
 	top.calls, top.numbers = int32(len(a.st.Calls)), int32(a.nextval)
-	top.names, top.empty, top.top = true, true, true
+	top.names, top.top = true, true
 	a.next()
 	if a.kind == tEOF {
 		return false
@@ -198,13 +200,20 @@ func (a *analyzer) statement() bool {
 func (a *analyzer) scan() bool {
 	for {
 		a.advance()
-		if a.kind == tEOF {
+		switch a.kind {
+		case tWord:
+			if a.kw == kwNone && !a.afterDot && !a.grouped { // token has nothing to do
+				a.empty = false
+				continue
+			}
+		case tEOF:
 			a.finish()
 			return false
-		}
-		if a.kind == tPunct && a.ch == ';' && a.depth == 0 {
-			a.finish()
-			return true
+		case tPunct:
+			if a.ch == ';' && a.depth == 0 {
+				a.finish()
+				return true
+			}
 		}
 		a.token()
 	}
@@ -298,16 +307,16 @@ func (l *lexer) is(ch byte) bool { return l.kind == tPunct && l.ch == ch }
 
 // finish closes what is open at the end of a statement.
 func (a *analyzer) finish() {
+	if len(a.st.Calls) == 0 && a.nextval == 0 {
+		return // most texts: it is about calls and where they stand
+	}
 	for a.depth > 0 {
 		a.closeLevel()
 	}
 	lv := &a.st.levels[0]
 	a.endList(lv)
 	a.endSelect(lv)
-	switch several := a.ins.row > 0 || lv.union; {
-	case several && a.ins.update > 0:
-		a.note(updatesRows)
-	case several && a.ins.returned > 0:
-		a.note(returnsRows)
+	if (a.ins.row > 0 || lv.union) && a.ins.update > 0 {
+		a.placeUpdates()
 	}
 }

@@ -97,5 +97,9 @@ func (st *Statement) copy(from *Statement) {
 		ddl.Names, ddl.Schemas = slices.Clone(ddl.Names), slices.Clone(ddl.Schemas)
 		st.Sequence = &ddl
 	}
+	if from.Proxy != nil {
+		command := *from.Proxy
+		st.Proxy = &command
+	}
 	st.levels, st.arena = mine.levels, mine.arena[:0]
 }

@@ -53,9 +53,6 @@ func CharsetByName(name string) Charset {
 	}
 }
 
-// CharsetByCollation gives the class of a collation id as it stands in a login.
-func CharsetByCollation(id uint16) Charset { return CharsetByName(CharsetOfCollation(id)) }
-
 // multi reports whether a second byte can be mistaken for ASCII.
 func (c Charset) multi() bool { return c >= GBK && c <= SJIS }
 

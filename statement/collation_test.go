@@ -48,7 +48,7 @@ func TestIdsOfNoCollationHaveNoCharacterSet(t *testing.T) {
 		if got := statement.CharsetOfCollation(id); got != "" {
 			t.Errorf("collation %d: got %q, want none", id, got)
 		}
-		if statement.CharsetByCollation(id) != statement.Unsupported {
+		if statement.CharsetByName(statement.CharsetOfCollation(id)) != statement.Unsupported {
 			t.Errorf("collation %d: its texts are read", id)
 		}
 	}

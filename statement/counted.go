@@ -1,54 +1,75 @@
 package statement
 
+// CountedText is what the text of a statement tells whose numbers the server counts off.
+type CountedText struct {
+	// Limit is the most rows that it says it has, 0 if it does not.
+	Limit uint64
+	// Numbers is how many it takes at most, where its rows are those of VALUES; else 0.
+	Numbers uint64
+	// Updates: it has ON DUPLICATE KEY UPDATE.
+	Updates bool
+	// Routines: it may call stored functions.
+	Routines bool
+}
+
 // Counted reads an INSERT ... SELECT, REPLACE ... SELECT or UPDATE again whose NEXTVALs
 // are to be counted by the server itself, once per row (AsCounted). sql is the text that
 // st was analysed from. Where a number that is missing would not make the whole statement
 // fail, or the statement could not be repeated then, refusal says so, in the words of
-// Statement.Refusal. limit is the most rows that the text says it has, 0 if it does not.
-func (st *Statement) Counted(sql []byte) (limit uint64, refusal string) {
+// Statement.Refusal.
+func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 	switch {
 	case st.Kind == Multi:
-		return 0, "NEXTVAL for each row of INSERT ... SELECT or UPDATE in a multi-statement"
+		return text, "NEXTVAL for each row of INSERT ... SELECT or UPDATE in a multi-statement, which cannot be repeated with more numbers,"
 	case st.Kind == Delete:
-		return 0, "NEXTVAL in DELETE"
+		return text, "NEXTVAL in DELETE, where it would be another number for each row that is looked at,"
 	case st.Kind == Update && st.Table() == nil:
-		return 0, "NEXTVAL in UPDATE of several tables"
+		return text, "NEXTVAL in UPDATE of several tables, of which some may keep what a statement has changed that fails,"
 	case st.Kind != Insert && st.Kind != Replace && st.Kind != Update || st.Table() == nil:
-		return 0, "NEXTVAL for each row of a statement whose table is not its first word"
+		return text, "NEXTVAL for each row of a statement whose table is not its first word"
 	case st.Words&SetsUserVariable != 0:
-		return 0, "NEXTVAL for each row beside @variable :="
+		return text, "NEXTVAL for each row beside @variable :=, which would be set again where it is repeated with more numbers,"
 	case st.Words&UserLock != 0:
-		return 0, "NEXTVAL for each row beside GET_LOCK() and its like"
+		return text, "NEXTVAL for each row beside GET_LOCK() and its like, which would be done again where it is repeated with more numbers,"
 	case st.Words&SetsLastInsertID != 0:
-		return 0, "NEXTVAL for each row beside LAST_INSERT_ID(expression)"
+		return text, "NEXTVAL for each row beside LAST_INSERT_ID(expression), by which the server counts the numbers,"
 	case st.Words&(ReadsRowCount|ReadsFoundRows|ReadsWarnings) != 0:
-		return 0, "NEXTVAL for each row beside ROW_COUNT(), FOUND_ROWS() or counts of warnings"
+		return text, "NEXTVAL for each row beside ROW_COUNT(), FOUND_ROWS() or counts of warnings, which taking the numbers changes,"
 	}
 	l := lexer{src: sql, mode: st.mode}
 	depth, calls := 0, 0
 	folded := 0 // how deep the function's parentheses are whose arguments a server may look at once
 	inSet := st.Kind != Update
 	limited, refers := false, false
-	inList, counts := false, false // in a select list; the item has a NEXTVAL
-	var names [][]byte             // of such items
+	inRows := st.Kind == Update                       // behind the table and its columns
+	rows, each, values := uint64(0), uint64(0), false // tuples; numbers that each may take in ON DUPLICATE KEY UPDATE; within VALUES
+	inList, counts := false, false                    // in a select list; the item has a NEXTVAL
+	var names [][]byte                                // of such items
 	for {
 		prev := l
 		if l.next(); l.kind == tEOF {
 			break
 		}
 		if refers && st.refersToNumber(names, &l, &prev) {
-			return 0, errReferred
+			return text, errReferred
 		}
 		if refers && depth == 0 && l.kind == tWord && l.severalGroupings() {
-			return 0, "NEXTVAL in INSERT ... SELECT ... WITH ROLLUP" // MariaDB repeats values there
+			return text, "NEXTVAL in INSERT ... SELECT ... WITH ROLLUP, which repeats values," // MariaDB repeats values there
 		}
 		if calls < len(st.Calls) && l.start == st.Calls[calls].Start {
 			c := &st.Calls[calls]
 			if c.Func == Nextval && !inSet {
-				return 0, "NEXTVAL in WHERE, ORDER BY or LIMIT of UPDATE"
+				return text, "NEXTVAL in WHERE, ORDER BY or LIMIT of UPDATE, where it would be another number for each row that is looked at,"
+			}
+			switch {
+			case c.Func != Nextval:
+			case text.Updates:
+				each++
+			case values:
+				text.Numbers++
 			}
 			if c.Func == Nextval && folded > 0 {
-				return 0, "NEXTVAL for each row in arguments of functions other than IF, IFNULL, COALESCE, CONCAT, CAST and their like"
+				return text, "NEXTVAL for each row in arguments of functions other than IF, IFNULL, COALESCE, CONCAT, CAST and their like, which may be evaluated once for all rows,"
 			}
 			l.pos, l.kind, l.kw = c.End, tPunct, kwNone
 			l.ch = ')'
@@ -64,7 +85,12 @@ func (st *Statement) Counted(sql []byte) (limit uint64, refusal string) {
 		}
 		switch {
 		case l.is('('):
-			if depth++; folded == 0 && (prev.kind == tWord || prev.kind == tQuoted) && !prev.looksEachTime() {
+			text.Routines = text.Routines || inRows && l.mayCallRoutine(&prev)
+			tuple := values && depth == 0
+			if tuple {
+				rows++
+			}
+			if depth++; !tuple && folded == 0 && (prev.kind == tWord || prev.kind == tQuoted) && !prev.looksEachTime() {
 				folded = depth
 			}
 		case l.is(')'):
@@ -73,72 +99,61 @@ func (st *Statement) Counted(sql []byte) (limit uint64, refusal string) {
 			}
 			depth--
 		case l.kw == kwIgnore && !l.indexFollows():
-			return 0, "NEXTVAL for each row with IGNORE"
+			return text, "NEXTVAL for each row with IGNORE, which would keep rows that there is no number for,"
 		case l.kw == kwReturning:
-			return 0, "NEXTVAL for each row with RETURNING"
+			return text, "NEXTVAL for each row with RETURNING, whose rows may be sent before it fails for want of numbers,"
 		case depth > 0:
 		// The servers take what is counted for a constant there.
 		case l.kw == kwDistinct, l.kw == kwDistinctRow:
-			return 0, "NEXTVAL in INSERT ... SELECT DISTINCT"
+			return text, "NEXTVAL in INSERT ... SELECT DISTINCT, where servers take it for a constant,"
 		case l.kw == kwSQLBufferResult:
-			return 0, "NEXTVAL in INSERT ... SELECT SQL_BUFFER_RESULT" // evaluated for rows that go nowhere
+			return text, "NEXTVAL in INSERT ... SELECT SQL_BUFFER_RESULT, where it is evaluated for rows that go nowhere," // evaluated for rows that go nowhere
 		case l.kw == kwGroup, l.kw == kwHaving, l.kw == kwOrder:
 			refers = st.Kind != Update
 			if st.Kind == Update {
 				inSet = false
 			}
 		case l.kw == kwSelect:
-			refers, inList = false, true
+			refers, inList, inRows = false, true, true
 		case l.kw == kwOn:
 			refers = false
+			if p := l; !text.Updates {
+				p.next()
+				values, text.Updates = values && p.kw != kwDuplicate, p.kw == kwDuplicate
+			}
+		case st.Kind != Update && (l.kw == kwValues || l.kw == kwValue) && !inRows:
+			values, inRows = true, true
 		case st.Kind == Update && l.kw == kwSet:
 			inSet = true
 		case st.Kind == Update && l.kw == kwWhere:
 			inSet = false
 		case l.kw == kwUnion, l.kw == kwExcept, l.kw == kwIntersect:
-			limited, limit = true, 0
+			limited, text.Limit = true, 0
 		case l.kw == kwLimit:
 			refers, inSet = false, inSet && st.Kind != Update
 			if p := l; !limited {
 				p.next()
 				n, ok := parseUint(p.src[p.start:p.end])
 				if p.kind == tNumber && ok {
-					limit = n
+					text.Limit = n
 				}
 				if p.next(); p.is(',') || p.kw != kwNone { // an offset, ROWS EXAMINED
-					limit = 0
+					text.Limit = 0
 				}
 			}
 		}
 	}
-	if l.bad || calls != len(st.Calls) {
-		return 0, "NEXTVAL for each row"
+	if rows > 0 {
+		text.Numbers += rows * each
 	}
-	return limit, ""
+	if l.bad || calls != len(st.Calls) {
+		return text, "NEXTVAL for each row"
+	}
+	return text, ""
 }
 
 // maxReferred bounds the names that every word of an ORDER BY is compared with.
 const maxReferred = 64
-
-// looksEachTime reports whether a word in front of a parenthesis is an operator, or a
-// function of which it is known that the servers evaluate its arguments for each row. Many
-// others keep what they have made of one that looks constant, as LAST_INSERT_ID(n) does:
-// ExtractValue() a document, JSON_SET() a path, a deterministic function its result.
-func (l *lexer) looksEachTime() bool {
-	if l.kind != tWord || l.afterDot {
-		return false
-	}
-	w := l.src[l.start:l.end]
-	for _, name := range [...]string{
-		"if", "ifnull", "coalesce", "nullif", "concat", "cast", "convert", "lpad", "rpad", "greatest", "least", "hex",
-		"and", "or", "xor", "not", "when", "then", "else", "case", "div", "mod", "binary", "between",
-	} {
-		if len(w) == len(name) && equalFolded(w, name) {
-			return true
-		}
-	}
-	return false
-}
 
 // listEnds reports whether a word ends a select list.
 func listEnds(kw keyword) bool {

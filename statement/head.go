@@ -135,6 +135,11 @@ func (a *analyzer) head() bool {
 			return a.namedSequences(k)
 		}
 		return a.relayed(OtherDDL)
+	case kwSeqproxy:
+		if p := a.peek(); p.is(':') { // the label of a compound statement
+			return a.other()
+		}
+		return a.proxyStatement("SEQPROXY", proxyForms[:])
 	case kwRename, kwTruncate, kwGrant, kwRevoke, kwOptimize, kwChecksum, kwCache:
 		return a.relayed(OtherDDL)
 	}
@@ -158,7 +163,7 @@ func (a *analyzer) values() bool {
 // relayed reads a statement that goes to the server as it is: words, no calls.
 func (a *analyzer) relayed(k Kind) bool {
 	a.st.Kind = k
-	a.st.levels[0].empty = false
+	a.empty = false
 	return a.scan()
 }
 
@@ -174,7 +179,7 @@ func (a *analyzer) explained() {
 // relayedFromHere is relayed for a current token that is not accounted for yet.
 func (a *analyzer) relayedFromHere(k Kind) bool {
 	a.st.Kind = k
-	a.st.levels[0].empty = false
+	a.empty = false
 	if a.kind == tEOF || a.is(';') {
 		a.finish()
 		return a.kind != tEOF
@@ -215,7 +220,7 @@ func (a *analyzer) insert(k Kind) bool {
 	st.Kind, a.calls = k, true
 	a.ins = insertState{on: true, row: -1}
 	st.levels[0].names = false
-	st.levels[0].empty = false
+	a.empty = false
 	for {
 		if a.advance(); !insertOption(a.kw) {
 			break
@@ -310,6 +315,9 @@ func (a *analyzer) show() bool {
 	case kwSequences:
 		a.advance()
 		return a.showSequences()
+	case kwSeqproxy:
+		a.advance()
+		return a.proxyStatement("SHOW SEQPROXY", proxyShows[:])
 	case kwCreate:
 		if p.next(); p.kw == kwSequence {
 			a.moveTo(p)

@@ -300,12 +300,14 @@ func (in *Insertion) rows(key int) bool {
 				}
 				in.next()
 			}
-			v, ok := in.value(true)
+			ok := false
+			if row.Values == key {
+				row.Value, ok = in.value(true)
+			} else {
+				ok = in.passValue()
+			}
 			if !ok {
 				return false
-			}
-			if row.Values == key {
-				row.Value = v
 			}
 			row.Values++
 		}

@@ -305,7 +305,8 @@ func TestTheInsertsOfATextAreReadInTurn(t *testing.T) {
 }
 
 // FuzzInsertion: no text makes an Insertion panic, offsets are in order and in range,
-// and what is read of values is what stands there.
+// what is read of values is what stands there, and a value that is only passed ends where
+// one that is read does.
 func FuzzInsertion(f *testing.F) {
 	for _, sql := range corpus {
 		f.Add([]byte(sql), byte(0), byte(0))
@@ -318,12 +319,13 @@ func FuzzInsertion(f *testing.F) {
 		f.Add([]byte(sql), byte(0), byte(0))
 		f.Add([]byte(sql), byte(2), byte(1))
 	}
-	var in Insertion
+	var in, passing Insertion
 	f.Fuzz(func(t *testing.T, sql []byte, m, key byte) {
 		mode := modeOf(m)
 		var st Statement
 		st.Analyze(sql, mode)
 		in.ReadInserts(sql, mode)
+		passing.ReadInserts(sql, mode)
 		end := 0
 		for i := range st.Tables {
 			table := &st.Tables[i]
@@ -338,6 +340,7 @@ func FuzzInsertion(f *testing.F) {
 				t.Fatalf("table %+v after %d of %d", table, end, len(sql))
 			}
 			end = table.End
+			passing.Read(table)
 			if !in.Read(table) || in.Source == InsertQuery {
 				continue
 			}
@@ -348,7 +351,20 @@ func FuzzInsertion(f *testing.F) {
 			if in.Source == InsertSet && index >= len(in.Columns) {
 				index = -1
 			}
-			if !in.ReadRows(index) {
+			read := in.ReadRows(index)
+			if in.Source == InsertValues {
+				if passed := passing.ReadRows(-1); passed != read || len(passing.Rows) != len(in.Rows) {
+					t.Fatalf("got %v and %d rows of values that are passed, %v and %d with one of them read", passed, len(passing.Rows), read, len(in.Rows))
+				}
+				for i, r := range in.Rows {
+					if p := passing.Rows[i]; p.Values != r.Values || p.End != r.End || p.Params != r.Params {
+						t.Fatalf("row %d is %+v passed, %+v read", i, p, r)
+					}
+				}
+			} else {
+				passing.ReadRows(-1)
+			}
+			if !read {
 				continue
 			}
 			end = in.ListEnd

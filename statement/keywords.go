@@ -1,5 +1,7 @@
 package statement
 
+import "encoding/binary"
+
 // keyword is a word that means something to the classifier. Zero is no keyword.
 type keyword uint8
 
@@ -156,6 +158,7 @@ const (
 	kwSchema
 	kwSecurity
 	kwSelect
+	kwSeqproxy
 	kwSequence
 	kwSequences
 	kwServiceGetReadLocks
@@ -251,7 +254,7 @@ var keywordText = [numKeywords]string{
 	kwRepair: "repair", kwReplace: "replace", kwRestart: "restart", kwReturning: "returning",
 	kwRevoke: "revoke", kwRlike: "rlike", kwRole: "role", kwRollback: "rollback",
 	kwRowCount: "row_count", kwSavepoint: "savepoint", kwSchema: "schema", kwSecurity: "security",
-	kwSelect: "select", kwSequence: "sequence", kwSequences: "sequences",
+	kwSelect: "select", kwSeqproxy: "seqproxy", kwSequence: "sequence", kwSequences: "sequences",
 	kwServiceGetReadLocks: "service_get_read_locks", kwServiceGetWriteLocks: "service_get_write_locks",
 	kwServiceReleaseLocks: "service_release_locks", kwSession: "session",
 	kwSessionVariables: "session_variables", kwSet: "set", kwSetval: "setval", kwShow: "show", kwSoft: "soft",
@@ -271,27 +274,31 @@ var keywordText = [numKeywords]string{
 
 const (
 	minKeyword = 2
-	maxKeyword = 24
+	maxKeyword = 24 // below 32, see keywordLengths
 	// keywordSlots is large against the number of words, so that most words
 	// that are no keyword meet an empty slot.
-	keywordSlots = 2048
+	keywordSlots = 1 << keywordBits
+	keywordBits  = 11
 )
 
 // keywordTable is an open hash table, filled once at start and read-only then.
-// keywordFolded is keywordText folded as lookup folds its input. In
-// keywordLengths, bit n of the element for a first letter is set if a keyword
-// of n letters begins with it: most names fall through here.
+// keywordKeys are the keys of the words, see keyOf, and keywordFolded is keywordText
+// folded as lookup folds its input. In keywordLengths, bit n of the element for two
+// letters is set if a keyword of n letters begins with them: nearly all names fall through here.
 var (
 	keywordTable   [keywordSlots]keyword
-	keywordLengths [32]uint32
+	keywordLengths [32][32]uint32
+	keywordKeys    [numKeywords]uint64
 	keywordFolded  [numKeywords]string
 )
 
 func init() {
 	for kw := kwNone + 1; kw < numKeywords; kw++ {
 		text := []byte(keywordText[kw])
-		keywordLengths[text[0]&0x1f] |= 1 << len(text)
-		h := keywordHash(text)
+		key := keyOf(text)
+		keywordKeys[kw] = key
+		keywordLengths[text[0]&0x1f][text[1]&0x1f] |= 1 << len(text)
+		h := keywordHash(key)
 		for keywordTable[h] != kwNone {
 			h = (h + 1) % keywordSlots
 		}
@@ -308,24 +315,48 @@ func init() {
 // in words folds to a letter or to 0x7f.
 func fold(c byte) byte { return c | 0x20 }
 
-func keywordHash(word []byte) uint32 {
-	n := len(word)
-	h := uint32(fold(word[0])) | uint32(fold(word[1]))<<8 | uint32(fold(word[n>>1]))<<16 | uint32(fold(word[n-1]))<<24
-	h = (h + uint32(n)) * 0x9E3779B1
-	return h >> (32 - 11)
+// keyLetters is how many letters of a word are in its key: words of no more are the same
+// if their keys are.
+const keyLetters = 7
+
+// keyOf makes one number of a word's first letters, folded, the first in the lowest byte,
+// and of its length, in the highest.
+func keyOf(word []byte) uint64 {
+	letters := uint64(0)
+	for i := min(len(word), keyLetters) - 1; i >= 0; i-- {
+		letters = letters<<8 | uint64(fold(word[i]))
+	}
+	return letters | uint64(len(word))<<(8*keyLetters)
+}
+
+func keywordHash(key uint64) uint32 { return uint32(key * 0x9E3779B97F4A7C15 >> (64 - keywordBits)) }
+
+// mayBeKeyword reports whether there is a keyword of n letters that begins with these two.
+func mayBeKeyword(first, second byte, n int) bool {
+	return keywordLengths[first&0x1f][second&0x1f]>>n&1 != 0
 }
 
 // lookup finds the keyword that word is, in any letter case.
 func lookup(word []byte) keyword {
-	if len(word) < minKeyword || len(word) > maxKeyword || keywordLengths[word[0]&0x1f]>>len(word)&1 == 0 {
+	if len(word) < minKeyword || !mayBeKeyword(word[0], word[1], len(word)) {
 		return kwNone
 	}
-	for h := keywordHash(word); ; h = (h + 1) % keywordSlots {
+	return lookupAt(word, 0, len(word))
+}
+
+// lookupAt is lookup for src[start:end], for which mayBeKeyword is true.
+func lookupAt(src []byte, start, end int) keyword {
+	n := end - start
+	var key uint64
+	if start+8 <= len(src) { // keyOf, of all letters at once
+		letters := binary.LittleEndian.Uint64(src[start:]) | 0x2020202020202020
+		key = letters&(1<<(8*min(n, keyLetters)&63)-1) | uint64(n)<<(8*keyLetters)
+	} else {
+		key = keyOf(src[start:end])
+	}
+	for h := keywordHash(key); ; h = (h + 1) % keywordSlots {
 		kw := keywordTable[h]
-		if kw == kwNone {
-			return kwNone
-		}
-		if text := keywordFolded[kw]; len(text) == len(word) && equalFolded(word, text) {
+		if kw == kwNone || keywordKeys[kw] == key && (n <= keyLetters || equalFolded(src[start+keyLetters:end], keywordFolded[kw][keyLetters:])) {
 			return kw
 		}
 	}

@@ -1,5 +1,10 @@
 package statement
 
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
 // tokenKind is what a token is made of.
 type tokenKind uint8
 
@@ -44,7 +49,9 @@ const (
 	cSpace
 	cWord
 	cDigit
-	cPunct
+	cPunct // always a token of its own
+	cBracket
+	cBackslash
 	cQuote
 	cDoubleQuote
 	cBackquote
@@ -78,7 +85,7 @@ func init() {
 	}
 	for b, k := range map[byte]class{
 		'\'': cQuote, '"': cDoubleQuote, '`': cBackquote, '@': cAt, '/': cSlash, '*': cStar, '-': cMinus,
-		'#': cHash, '.': cDot, ':': cColon,
+		'#': cHash, '.': cDot, ':': cColon, '[': cBracket, '\\': cBackslash,
 	} {
 		classes[b] = k
 	}
@@ -88,41 +95,51 @@ func init() {
 func (l *lexer) next() {
 	l.afterDot = l.kind == tPunct && l.ch == '.'
 	l.kw = kwNone
-	for l.pos < len(l.src) {
-		c := l.src[l.pos]
-		if c == ' ' {
-			l.pos++
-			continue
+	src := l.src
+	for i := l.pos; i < len(src); i = l.pos {
+		c := src[i]
+		if c == ' ' && i+1 < len(src) {
+			i++
+			c = src[i]
 		}
-		l.start = l.pos
-		switch classes[c] {
-		case cSpace:
-			l.pos++
-			continue
-		case cWord:
-			if l.mode.Charset != UTF8 {
-				l.word()
-				return
+		l.start, l.pos = i, i
+		k := classes[c]
+		// Most tokens of most texts are words, of which this is word's common case, or one byte.
+		// They come in front of the switch, whose jump is more often mispredicted.
+		if k == cWord && l.mode.Charset == UTF8 {
+			if i+8 <= len(src) {
+				i += plainWord(binary.LittleEndian.Uint64(src[i:]))
 			}
-			// word's common case, spelled out: most tokens of most texts.
-			src, i := l.src, l.pos+1
 			for i < len(src) && wordByte[src[i]] {
 				i++
 			}
 			n := i - l.start
-			if n == 1 && i < len(src) && src[i] == '\'' {
-				l.word()
-				return
-			}
-			if !l.afterDot && n >= minKeyword && n <= maxKeyword && keywordLengths[c&0x1f]>>n&1 != 0 {
-				l.kw = l.keyword(i)
+			if n < minKeyword {
+				if i < len(src) && src[i] == '\'' {
+					l.word()
+					return
+				}
+			} else if mayBeKeyword(c, src[l.start+1], n) && !l.afterDot {
+				if l.kw = lookupAt(src, l.start, i); i < len(src) && src[i] == '.' {
+					l.qualifies(i)
+				}
 			}
 			l.kind, l.end, l.pos = tWord, i, i
 			return
+		}
+		if k == cPunct {
+			l.kind, l.ch, l.end, l.pos = tPunct, c, i+1, i+1
+			return
+		}
+		switch k {
+		case cSpace:
+			l.pos++
+			continue
+		case cWord:
+			l.word()
+			return
 		case cDigit:
-			src, i := l.src, l.pos+1
-			for i < len(src) && classes[src[i]] == cDigit {
-				i++
+			for i++; i < len(src) && classes[src[i]] == cDigit; i++ {
 			}
 			if i < len(src) && (wordByte[src[i]] || src[i] == '.') || l.afterDot {
 				l.number()
@@ -181,12 +198,13 @@ func (l *lexer) next() {
 				l.end = l.pos
 				return
 			}
-		case cPunct:
-			switch {
-			case c == '[' && l.mode.Brackets:
+		case cBracket:
+			if l.mode.Brackets {
 				l.fail()
 				return
-			case c == '\\' && l.pos+1 < len(l.src) && l.src[l.pos+1] == 'N':
+			}
+		case cBackslash:
+			if l.pos+1 < len(src) && src[l.pos+1] == 'N' {
 				// MariaDB's NULL, whatever is glued to it. MySQL 8 knows it no more.
 				l.kind, l.end = tNumber, l.pos+2
 				l.pos = l.end
@@ -215,6 +233,24 @@ func (l *lexer) fail() {
 	l.kind, l.start, l.end, l.kw = tEOF, len(l.src), len(l.src), kwNone
 }
 
+// plainWord returns how many of eight bytes, the first in the lowest, belong to a word, up to
+// the first that is no ASCII letter, digit or underscore. Eight at a time they take a third of
+// what a loop takes, and whole texts 13 % less.
+func plainWord(b uint64) int {
+	const (
+		each = 0x0101010101010101
+		high = 0x80 * each
+	)
+	// Below, the high bit of each byte tells. Without their own high bits no sum leaves its byte.
+	low := b &^ high
+	lower := low | 0x20*each
+	letter := (lower + (0x80-'a')*each) &^ (lower + (0x7f-'z')*each)
+	digit := (low + (0x80-'0')*each) &^ (low + (0x7f-'9')*each)
+	notUnderscore := (low ^ '_'*each) + 0x7f*each
+	word := (letter | digit | ^notUnderscore) &^ b & high
+	return bits.TrailingZeros64(word^high) / 8
+}
+
 // word reads an unquoted word, or a string with a letter in front.
 func (l *lexer) word() {
 	i := l.pos
@@ -229,11 +265,12 @@ func (l *lexer) word() {
 			return
 		}
 	}
-	kw := kwNone
-	if !l.afterDot {
-		kw = l.keyword(i)
+	if n := i - l.start; n >= minKeyword && mayBeKeyword(l.src[l.start], l.src[l.start+1], n) && !l.afterDot {
+		if l.kw = lookupAt(l.src, l.start, i); i < len(l.src) && l.src[i] == '.' {
+			l.qualifies(i)
+		}
 	}
-	l.kind, l.end, l.pos, l.kw = tWord, i, i, kw
+	l.kind, l.end, l.pos = tWord, i, i
 	if i-l.start == 1 && i < len(l.src) && l.src[i] == '\'' {
 		switch l.src[l.start] | 0x20 {
 		case 'n':
@@ -248,17 +285,15 @@ func (l *lexer) word() {
 	}
 }
 
-// keyword finds the keyword that the word from start to end is; l.kind is still
-// that of the token before. For the server a word is none if a dot and a name
-// are glued to it (union.x is a column), unless it follows @@. The two schemas
+// qualifies forgets the keyword if the dot at offset dot, behind it, makes it a name;
+// l.kind is still that of the token before. For the server a word is none if a dot and
+// a name are glued to it (union.x is a column), unless it follows @@. The two schemas
 // are no keywords of the server's, and nearly always have a dot behind them.
-func (l *lexer) keyword(end int) keyword {
-	kw := lookup(l.src[l.start:end])
-	if kw != kwNone && end+1 < len(l.src) && l.src[end] == '.' && wordByte[l.src[end+1]] &&
-		l.kind != tSysVar && kw != kwInformationSchema && kw != kwPerformanceSchema {
-		return kwNone
+func (l *lexer) qualifies(dot int) {
+	if dot+1 < len(l.src) && wordByte[l.src[dot+1]] &&
+		l.kind != tSysVar && l.kw != kwInformationSchema && l.kw != kwPerformanceSchema {
+		l.kw = kwNone
 	}
-	return kw
 }
 
 // wordEnd is word's loop for the character sets where bytes from 0x80 need

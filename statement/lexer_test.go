@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -132,10 +133,31 @@ func TestEveryKeywordIsFoundInAnyCaseAndNothingElse(t *testing.T) {
 			if got := lookup([]byte(w)); got != kw {
 				t.Errorf("%q: got keyword %d, want %d", w, got, kw)
 			}
+			within := []byte("x " + w + " and more")
+			if got := lookupAt(within, 2, 2+len(w)); got != kw {
+				t.Errorf("%q within %q: got keyword %d, want %d", w, within, got, kw)
+			}
 		}
 		for _, w := range []string{text + "x", text[:len(text)-1] + "\x00", "$" + text, text[1:] + "9"} {
 			if got := lookup([]byte(w)); got != kwNone {
 				t.Errorf("%q: got keyword %q, want none", w, keywordText[got])
+			}
+		}
+	}
+}
+
+// Two bytes at a time go through each place among letters: no byte's answer depends on the one before.
+func TestEightBytesOfAWordAreReadAsOneByOne(t *testing.T) {
+	for place := range 7 {
+		for pair := range 1 << 16 {
+			text := []byte("aZ_09zA9")
+			text[place], text[place+1] = byte(pair), byte(pair>>8)
+			want := 0
+			for want < len(text) && text[want] < 0x80 && text[want] != '$' && wordByte[text[want]] {
+				want++
+			}
+			if got := plainWord(binary.LittleEndian.Uint64(text)); got != want {
+				t.Fatalf("%q: got %d bytes, want %d", text, got, want)
 			}
 		}
 	}
@@ -219,7 +241,7 @@ func TestCharsetsAreFoundByNameAndCollation(t *testing.T) {
 		1052: GBK, 248: GB18030, 1: Big5, 13: SJIS, 95: SJIS, 51: EightBit, 10: Unsupported, 35: Unsupported,
 		54: Unsupported, 640: Unsupported, 0: Unsupported, 9999: Unsupported,
 	} {
-		if got := CharsetByCollation(id); got != want {
+		if got := CharsetByName(CharsetOfCollation(id)); got != want {
 			t.Errorf("collation %d: got %d, want %d", id, got, want)
 		}
 	}

@@ -1,21 +1,18 @@
 package statement
 
-const (
-	updatesRows = "NEXTVAL in ON DUPLICATE KEY UPDATE of several rows"
-	returnsRows = "NEXTVAL in RETURNING of several rows"
-)
-
 // place says of a NEXTVAL what is known when it is read. What the SELECT around it turns
 // out to be is told by endSelect, which comes later.
 func (a *analyzer) place(c *FuncCall) {
 	switch {
 	case a.part == partReturning:
-		if a.ins.returned++; !a.ins.on || a.ins.source != fromValues && a.ins.source != fromSet {
-			a.note(returnsRows)
+		// A row for each that is written, of which VALUES may have one.
+		if !a.ins.on || a.ins.row > 0 || a.st.levels[0].union || a.ins.source != fromValues && a.ins.source != fromSet {
+			c.Place = PlaceRow
 		}
+		return
 	case a.part == partUpdate:
 		if a.ins.update++; a.ins.source != fromValues && a.ins.source != fromSet {
-			a.note(updatesRows)
+			c.Place = PlaceSource
 		}
 	}
 	switch a.st.Kind {
@@ -26,7 +23,18 @@ func (a *analyzer) place(c *FuncCall) {
 	case Update, Delete:
 		c.Place = PlaceChange
 		if lv := &a.st.levels[a.depth]; lv.within || lv.query {
-			a.note("NEXTVAL in a subquery of UPDATE or DELETE")
+			a.note("NEXTVAL in a subquery of UPDATE or DELETE, which is evaluated as often as the server likes,")
+		}
+	}
+}
+
+// placeUpdates says of a statement with NEXTVAL behind ON DUPLICATE KEY UPDATE, which has
+// several rows, that the server has to count all its numbers off: it alone knows which of
+// the rows are changed.
+func (a *analyzer) placeUpdates() {
+	for i := len(a.st.Calls) - 1; i >= 0 && a.st.Calls[i].Statement == a.index; i-- {
+		if c := &a.st.Calls[i]; c.Func == Nextval && c.Place == PlaceOnce {
+			c.Place = PlaceSource
 		}
 	}
 }
@@ -35,7 +43,7 @@ func (a *analyzer) place(c *FuncCall) {
 // read more than once, row by row, or not at all.
 func (a *analyzer) mainQuery(lv *level) {
 	if a.nextval > int(lv.numbers) && a.st.Kind != Explain {
-		a.note("NEXTVAL in WITH ... AS")
+		a.note("NEXTVAL in WITH ... AS, which is evaluated as often as the server likes,")
 	}
 	lv.with, lv.from, lv.calls, lv.numbers = false, false, int32(len(a.st.Calls)), int32(a.nextval)
 }
@@ -49,7 +57,7 @@ func (a *analyzer) placeCalls(lv *level) {
 		return
 	case !lv.from:
 		if a.severalGroups(lv) {
-			a.note("NEXTVAL in SELECT ... GROUP BY ... WITH ROLLUP")
+			a.note("NEXTVAL in SELECT ... GROUP BY ... WITH ROLLUP, which repeats values,")
 		}
 		return
 	}
@@ -62,17 +70,17 @@ func (a *analyzer) placeCalls(lv *level) {
 		listed := c.inList && c.depth == a.depth
 		switch {
 		case lv.with:
-			a.note("NEXTVAL in WITH ... AS")
+			a.note("NEXTVAL in WITH ... AS, which is evaluated as often as the server likes,")
 		case lv.top && a.ins.on && listed:
 			c.Place = PlaceSource
 		case lv.union && query && listed:
-			a.note("NEXTVAL in SELECT ... FROM ... UNION")
+			a.note("NEXTVAL in SELECT ... FROM ... UNION, which compares rows before they have numbers,")
 		case !query || !listed || c.Item < 0 || a.st.Items[c.Item].Func != Nextval:
-			a.note("NEXTVAL in a part of SELECT ... FROM that is no item of the outermost list")
+			a.note("NEXTVAL in a part of SELECT ... FROM that is no item of the outermost list, and is evaluated as often as the server likes,")
 		case lv.distinct:
-			a.note("NEXTVAL in SELECT DISTINCT ... FROM")
+			a.note("NEXTVAL in SELECT DISTINCT ... FROM, which compares rows before they have numbers,")
 		case lv.into:
-			a.note("NEXTVAL in SELECT ... FROM ... INTO")
+			a.note("NEXTVAL in SELECT ... FROM ... INTO, whose rows do not come to the proxy,")
 		default:
 			c.Place = PlaceRow
 			a.rows = true
@@ -84,7 +92,7 @@ func (a *analyzer) placeCalls(lv *level) {
 // with one that follows.
 func (a *analyzer) placeUnion(lv *level) {
 	if lv.top && a.rows {
-		a.note("NEXTVAL in SELECT ... FROM ... UNION")
+		a.note("NEXTVAL in SELECT ... FROM ... UNION, which compares rows before they have numbers,")
 	}
 }
 

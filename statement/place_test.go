@@ -29,14 +29,12 @@ func places(sql string) string {
 
 func TestEveryNextvalHasAPlace(t *testing.T) {
 	const (
-		part     = "NEXTVAL in a part of SELECT ... FROM that is no item of the outermost list"
-		rollup   = "NEXTVAL in SELECT ... GROUP BY ... WITH ROLLUP"
-		union    = "NEXTVAL in SELECT ... FROM ... UNION"
-		update   = "NEXTVAL in ON DUPLICATE KEY UPDATE of several rows"
-		returned = "NEXTVAL in RETURNING of several rows"
-		within   = "NEXTVAL in a subquery of UPDATE or DELETE"
-		common   = "NEXTVAL in WITH ... AS"
-		shifted  = "NEXTVAL behind a statement that may change the meaning of quotes, backslashes or letters"
+		part    = "NEXTVAL in a part of SELECT ... FROM that is no item of the outermost list, and is evaluated as often as the server likes,"
+		rollup  = "NEXTVAL in SELECT ... GROUP BY ... WITH ROLLUP, which repeats values,"
+		union   = "NEXTVAL in SELECT ... FROM ... UNION, which compares rows before they have numbers,"
+		within  = "NEXTVAL in a subquery of UPDATE or DELETE, which is evaluated as often as the server likes,"
+		common  = "NEXTVAL in WITH ... AS, which is evaluated as often as the server likes,"
+		shifted = "NEXTVAL behind a statement that may change the meaning of quotes, backslashes or letters"
 	)
 	for _, c := range []struct{ sql, want string }{
 		// Without a table.
@@ -108,10 +106,10 @@ func TestEveryNextvalHasAPlace(t *testing.T) {
 		{"select 1 union select nextval('a') from t", union},
 		{"select 1 union (select nextval('a') from t)", part},
 		{"select 1; (select nextval('a') from t) except select 1", union},
-		{"select distinct nextval('a'), b from t", "NEXTVAL in SELECT DISTINCT ... FROM"},
-		{"select all distinctrow nextval('a'), b from t", "NEXTVAL in SELECT DISTINCT ... FROM"},
-		{"select nextval('a') from t into @a", "NEXTVAL in SELECT ... FROM ... INTO"},
-		{"select nextval('a') into outfile 'x' from t", "NEXTVAL in SELECT ... FROM ... INTO"},
+		{"select distinct nextval('a'), b from t", "NEXTVAL in SELECT DISTINCT ... FROM, which compares rows before they have numbers,"},
+		{"select all distinctrow nextval('a'), b from t", "NEXTVAL in SELECT DISTINCT ... FROM, which compares rows before they have numbers,"},
+		{"select nextval('a') from t into @a", "NEXTVAL in SELECT ... FROM ... INTO, whose rows do not come to the proxy,"},
+		{"select nextval('a') into outfile 'x' from t", "NEXTVAL in SELECT ... FROM ... INTO, whose rows do not come to the proxy,"},
 
 		// Rows that are written.
 		{"insert ignore into t values (nextval('a')), (nextval('a'))", "11"},
@@ -124,30 +122,34 @@ func TestEveryNextvalHasAPlace(t *testing.T) {
 		{"insert into t values (1) returning nextval('a')", "1"},
 		{"insert into t set a = nextval('a') returning id as x, nextval('a') + 1, (select nextval('a'))", "111"},
 		{"insert into t values (nextval('a')) on duplicate key update b = nextval('a') returning nextval('a')", "111"},
-		{"insert into t values (1), (2) returning nextval('a')", returned},
-		{"insert into t values (1), (2) returning id as x, nextval('a')", returned},
-		{"insert into t values (1) union values (2) returning nextval('a')", returned},
-		{"insert into t select 1 returning nextval('a')", returned},
+		{"insert into t values (1), (2) returning nextval('a')", "r"},
+		{"insert into t values (1), (2) returning id as x, nextval('a')", "r"},
+		{"insert into t values (1) union values (2) returning nextval('a')", "r"},
+		{"insert into t select 1 returning nextval('a')", "r"},
 		{"insert into t values (1) returning (select nextval('a') from u limit 1)", part},
-		{"replace into t values (1), (2) returning (select nextval('a'))", returned},
-		{"delete from t returning nextval('a')", returned},
-		{"delete from t returning id as x, nextval('a')", returned},
-		{"insert into t values (1), (2) as n on duplicate key update a = n.b as x, c = nextval('a')", update},
+		{"replace into t values (1), (2) returning (select nextval('a'))", "r"},
+		{"insert into t values (nextval('a')), (2) returning nextval('a'), id", "1r"},
+		{"delete from t returning nextval('a')", "r"},
+		{"delete from t returning id as x, nextval('a')", "r"},
+		{"insert into t values (1), (2) as n on duplicate key update a = n.b as x, c = nextval('a')", "s"},
 		{"insert into t values (nextval('a')), (nextval('a')) on duplicate key update a = 1", "11"},
+		{"insert into t values (nextval('a')), (nextval('a')) on duplicate key update a = nextval('a') + nextval('b')", "ssss"},
+		{"insert into t select nextval('a') from u on duplicate key update a = nextval('b')", "ss"},
+		{"insert into t select nextval('a') on duplicate key update a = nextval('b')", "1s"},
 		{"insert into t values (nextval('a')) on duplicate key update a = nextval('a'), b = (nextval('b'))", "111"},
 		{"insert into t (a, b) values (1, (2)) on duplicate key update a = (1), b = (nextval('b'))", "1"},
 		{"insert into t (a, b) values (1, (2)) as n (x, y) on duplicate key update a = (1), b = (n.x + nextval('b'))", "1"},
 		{"insert into t set a = 1, b = (2) on duplicate key update a = (1), b = nextval('b')", "1"},
-		{"insert into t values (1), (2) on duplicate key update a = nextval('a')", update},
-		{"insert into t values row(1), row(2) on duplicate key update a = nextval('a')", update},
-		{"insert into t values (1), (2) as n (x) on duplicate key update a = nextval('a')", update},
-		{"insert into t values (1) union values (2) on duplicate key update a = nextval('a')", update},
-		{"insert into t select 1 on duplicate key update a = nextval('a')", update},
-		{"insert into t select 1 union all select 2 on duplicate key update a = nextval('a')", update},
-		{"insert into t select a from u on duplicate key update a = nextval('a')", update},
-		{"insert into t table u on duplicate key update a = nextval('a')", update},
+		{"insert into t values (1), (2) on duplicate key update a = nextval('a')", "s"},
+		{"insert into t values row(1), row(2) on duplicate key update a = nextval('a')", "s"},
+		{"insert into t values (1), (2) as n (x) on duplicate key update a = nextval('a')", "s"},
+		{"insert into t values (1) union values (2) on duplicate key update a = nextval('a')", "s"},
+		{"insert into t select 1 on duplicate key update a = nextval('a')", "s"},
+		{"insert into t select 1 union all select 2 on duplicate key update a = nextval('a')", "s"},
+		{"insert into t select a from u on duplicate key update a = nextval('a')", "s"},
+		{"insert into t table u on duplicate key update a = nextval('a')", "s"},
 		{"insert into t set a = 1, v = 1e5on duplicate key update v = nextval('a')", "1"},
-		{"insert into t select 1, \\Non duplicate key update v = nextval('a')", update},
+		{"insert into t select 1, \\Non duplicate key update v = nextval('a')", "s"},
 		{"insert into t select nextval('a')", "1"},
 		{"insert into t (select nextval('a') union all select nextval('a'))", "11"},
 		{"insert into t select nextval('a') group by 1 with rollup", rollup},
@@ -171,8 +173,8 @@ func TestEveryNextvalHasAPlace(t *testing.T) {
 		{"update t join (select nextval('a') n) u set a = n", within},
 		{"delete from t where a = nextval('a')", "c"},
 		{"delete t from t join u where a in (select nextval('a'))", within},
-		{"with x as (select 1) update t set a = nextval('a')", "NEXTVAL in WITH ... UPDATE and WITH ... DELETE"},
-		{"with x as (select 1) delete from t where a = nextval('a')", "NEXTVAL in WITH ... UPDATE and WITH ... DELETE"},
+		{"with x as (select 1) update t set a = nextval('a')", "NEXTVAL in WITH ... UPDATE and WITH ... DELETE, where it is evaluated as often as the server likes,"},
+		{"with x as (select 1) delete from t where a = nextval('a')", "NEXTVAL in WITH ... UPDATE and WITH ... DELETE, where it is evaluated as often as the server likes,"},
 
 		// Plans.
 		{"explain select nextval('a'), (select nextval('b') from t) from t where c = nextval('c') group by 1 with rollup", "nnn"},

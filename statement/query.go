@@ -22,7 +22,6 @@ type level struct {
 	inFrom    bool  // within the FROM clause
 	inList    bool  // within the select list
 	names     bool  // somebody sees the names of this level's select list
-	empty     bool  // no token yet
 	with      bool  // began with WITH, and still is at the common table expressions
 	top       bool  // the statement itself, or its query in parentheses and nothing else
 	within    bool  // inside a query
@@ -73,18 +72,18 @@ func (a *analyzer) token() {
 	case tSysVar:
 		a.systemVariable()
 	}
-	a.st.levels[a.depth].empty = false
+	a.empty = false
 }
 
 func (a *analyzer) openLevel() {
 	parent := &a.st.levels[a.depth]
 	names := a.depth < maxNamesDepth &&
-		(parent.inFrom || parent.names && parent.empty || parent.with && a.prev == kwAs)
+		(parent.inFrom || parent.names && a.empty || parent.with && a.prev == kwAs)
 	if a.depth+1 >= maxDepth {
 		a.fail()
 		return
 	}
-	top := parent.top && parent.empty
+	top := parent.top && a.empty
 	if a.depth == 0 && a.st.Kind == Values {
 		a.ins.row++
 	}
@@ -96,10 +95,10 @@ func (a *analyzer) openLevel() {
 			top = true
 		}
 	}
-	parent.empty = false
 	a.depth++
+	a.empty = true
 	lv := level{
-		calls: int32(len(a.st.Calls)), numbers: int32(a.nextval), names: names, empty: true, top: top,
+		calls: int32(len(a.st.Calls)), numbers: int32(a.nextval), names: names, top: top,
 		within: parent.within || parent.query,
 	}
 	if a.depth < len(a.st.levels) {
@@ -189,7 +188,7 @@ func (a *analyzer) keyword() {
 			lv.inFrom = false
 		}
 	case kwUnion, kwExcept, kwIntersect:
-		if lv.query || !lv.empty {
+		if lv.query || !a.empty {
 			a.endList(lv)
 			lv.union = true
 			a.endSelect(lv)
@@ -208,7 +207,7 @@ func (a *analyzer) keyword() {
 		}
 	case kwWith:
 		a.groups = a.start // WITH ROLLUP
-		if lv.empty || a.depth == 0 && a.ins.on && a.ins.source == fromNowhere {
+		if a.empty || a.depth == 0 && a.ins.on && a.ins.source == fromNowhere {
 			lv.query, lv.with, lv.from = true, true, true
 			st.Words |= FromTable
 		}
@@ -218,7 +217,7 @@ func (a *analyzer) keyword() {
 	case kwTable:
 		if a.depth == 0 && a.ins.on {
 			a.insertSource(fromQuery)
-		} else if lv.empty {
+		} else if a.empty {
 			lv.query, lv.from = true, true
 			st.Words |= FromTable
 		}
@@ -238,6 +237,7 @@ func (a *analyzer) keyword() {
 		if a.ins.on && a.depth == 0 {
 			if p := a.peek(); p.kw == kwDuplicate {
 				a.endList(lv)
+				a.endSelect(lv)
 				a.part = partUpdate
 			}
 		}
@@ -248,15 +248,18 @@ func (a *analyzer) keyword() {
 	case kwReturning:
 		if a.depth == 0 {
 			a.endList(lv)
+			if a.ins.on {
+				a.endSelect(lv)
+			}
 			a.part = partReturning
-			if a.ins.on { // columns that the client sees
+			if a.ins.on || st.Kind == Delete { // columns that the client sees
 				lv.names, lv.inList = true, true
 				a.beginItem(lv)
 			}
 		}
 	case kwUpdate, kwDelete:
 		if lv.with && a.depth == 0 {
-			a.refusal = "NEXTVAL in WITH ... UPDATE and WITH ... DELETE"
+			a.refusal = "NEXTVAL in WITH ... UPDATE and WITH ... DELETE, where it is evaluated as often as the server likes,"
 		}
 	case kwSQLCalcFoundRows:
 		st.Words |= CalcFoundRows

@@ -29,6 +29,13 @@ const (
 	// and no effect. With Param, MariaDB's answer to a PREPARE says 1 for the length, not
 	// 0; that to an execution is the same.
 	AsFurther
+	// AsLeading is IF(LAST_INSERT_ID(1001)<=>0,LAST_INSERT_ID(Bound),CAST(Bound AS UNSIGNED)): the
+	// value is Bound, and the effect that of AsLastInsertID for 1001, which is not 0.
+	AsLeading
+	// AsLate is (value+0*LAST_INSERT_ID(Bound)): the value of the call, which is that of
+	// LastInsertID or LastInsertIDVariable as it was, or Value, and behind it the effect of
+	// AsLastInsertID for Bound.
+	AsLate
 	// AsMistake is an expression of the type that is an error when it is evaluated. It has
 	// no value.
 	AsMistake
@@ -55,7 +62,7 @@ type Substitution struct {
 	Replacement Replacement
 	// Value is written as a decimal literal, unless Param is set.
 	Value uint64
-	// Bound and Step are those of AsCounted.
+	// Bound and Step are those of AsCounted; Bound also of AsLeading and AsLate.
 	Bound, Step uint64
 	// Null: the value is NULL. Only AsNullable can be.
 	Null bool
@@ -122,8 +129,20 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 			return append(dst, "NULL))"...)
 		}
 		return append(s.value(dst), "))"...)
+	case AsLeading: // <=> is never NULL
+		dst = append(s.value(append(dst, "IF(LAST_INSERT_ID("...)), ")<=>0,LAST_INSERT_ID("...)
+		bound := Substitution{Value: s.Bound}
+		return append(bound.unsigned(append(bound.value(dst), "),"...)), ')')
+	case AsLate:
+		dst = append(dst, '(')
+		if c.Func == Nextval {
+			dst = s.unsigned(dst)
+		} else {
+			dst = append(dst, sql[c.Start:c.End]...)
+		}
+		return append(Substitution{Value: s.Bound}.value(append(dst, "+0*LAST_INSERT_ID("...)), "))"...)
 	case AsMistake:
-		return append(dst, "LAST_INSERT_ID((SELECT 1 UNION SELECT 2))"...)
+		return AppendMistake(dst)
 	case AsPrevious:
 		// What may be NULL for the server, may be then. A parameter may.
 		if c.Func == LastInsertID {
@@ -136,6 +155,11 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 	default:
 		return s.value(dst)
 	}
+}
+
+// AppendMistake appends what AsMistake is.
+func AppendMistake(dst []byte) []byte {
+	return append(dst, "LAST_INSERT_ID((SELECT 1 UNION SELECT 2))"...)
 }
 
 func (s Substitution) unsigned(dst []byte) []byte {

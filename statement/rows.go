@@ -9,15 +9,21 @@ type RowColumn struct {
 	Column int
 }
 
-// RowColumns finds the columns that the NEXTVALs of a SELECT ... FROM are, in their
-// order. sql is the text that st was analysed from. Where the server would do more with
+// RowColumns finds the columns that the NEXTVALs of a SELECT ... FROM are, or those of the
+// RETURNING of a statement that may write several rows, in their order. sql is the text that st was analysed from. Where the server would do more with
 // the numbers than to send them, or where one is not a column of its own, refusal says
 // so, in the words of Statement.Refusal. It allocates; it is not for statements without
 // such calls.
 func (st *Statement) RowColumns(sql []byte) (columns []RowColumn, refusal string) {
 	r := rowReader{lexer: lexer{src: sql, mode: st.mode}, st: st, firstStar: -1, lastStar: -1}
-	if st.Kind != Select && st.Kind != With {
-		return nil, "NEXTVAL in a multi-statement with SELECT ... FROM"
+	switch st.Kind {
+	case Select, With:
+	case Insert, Replace, Delete:
+		r.returning = true
+	case Update:
+		return nil, "NEXTVAL in UPDATE ... RETURNING, whose rows get no numbers,"
+	default:
+		return nil, "NEXTVAL in a multi-statement with SELECT ... FROM or RETURNING, of which one result gets no numbers,"
 	}
 	for r.refusal == "" {
 		prev := r.lexer
@@ -40,11 +46,12 @@ type rowReader struct {
 	lexer
 	st *Statement
 
-	part    rowPart
-	depth   int
-	calls   int // of st.Calls that came
-	columns []RowColumn
-	refusal string
+	part      rowPart
+	returning bool // the list is that of RETURNING
+	depth     int
+	calls     int // of st.Calls that came
+	columns   []RowColumn
+	refusal   string
 
 	item                int // of the list
 	empty               bool
@@ -69,7 +76,7 @@ func (r *rowReader) token(prev *lexer) {
 	}
 	switch {
 	case r.is('('):
-		if r.part == beforeList && prev.kind == tEOF {
+		if r.part == beforeList && prev.kind == tEOF && !r.returning {
 			r.refusal = "NEXTVAL in (SELECT ... FROM)"
 		}
 		r.depth++
@@ -90,14 +97,21 @@ func (r *rowReader) token(prev *lexer) {
 // call takes the next call into account and goes behind it.
 func (r *rowReader) call() {
 	c := &r.st.Calls[r.calls]
-	if c.Func == Nextval {
+	switch {
+	case c.Func != Nextval, r.returning && r.part == beforeList && c.Place == PlaceOnce:
+	case r.returning:
+		if r.depth > 0 || r.part != inSelectList || c.Item < 0 || r.st.Items[c.Item].Func != Nextval {
+			r.refusal = "NEXTVAL in a part of RETURNING of several rows that is no item of its own, which only the server can work out,"
+		}
+		r.columns = append(r.columns, RowColumn{Call: r.calls, Column: r.item})
+	default:
 		switch {
 		case r.depth > 0:
-			r.refusal = "NEXTVAL in a part of SELECT ... FROM that is evaluated as often as the server likes"
+			r.refusal = "NEXTVAL in a part of SELECT ... FROM that is evaluated as often as the server likes,"
 		case r.part != inSelectList:
-			r.refusal = "NEXTVAL outside of the list of SELECT ... FROM"
+			r.refusal = "NEXTVAL outside of the list of SELECT ... FROM, where it is evaluated as often as the server likes,"
 		case c.Item < 0 || r.st.Items[c.Item].Func != Nextval:
-			r.refusal = "NEXTVAL in an expression of SELECT ... FROM"
+			r.refusal = "NEXTVAL in an expression of SELECT ... FROM, which only the server can work out,"
 		}
 		r.columns = append(r.columns, RowColumn{Call: r.calls, Column: r.item})
 	}
@@ -109,6 +123,15 @@ func (r *rowReader) call() {
 
 // outermost takes a token outside of all parentheses into account.
 func (r *rowReader) outermost(prev *lexer) {
+	if r.returning {
+		switch {
+		case r.part == inSelectList:
+			r.inList(prev)
+		case r.kw == kwReturning:
+			r.part, r.empty = inSelectList, true
+		}
+		return
+	}
 	switch r.kw {
 	case kwSelect:
 		if r.part == beforeList {
@@ -116,14 +139,14 @@ func (r *rowReader) outermost(prev *lexer) {
 			return
 		}
 	case kwUnion, kwExcept, kwIntersect:
-		r.refusal = "NEXTVAL in UNION"
+		r.refusal = "NEXTVAL in UNION, which compares rows before they have numbers,"
 	case kwInto:
-		r.refusal = "NEXTVAL in SELECT ... FROM ... INTO"
+		r.refusal = "NEXTVAL in SELECT ... FROM ... INTO, whose rows do not come to the proxy,"
 	case kwProcedure:
-		r.refusal = "NEXTVAL in SELECT ... FROM ... PROCEDURE"
+		r.refusal = "NEXTVAL in SELECT ... FROM ... PROCEDURE, whose rows are others,"
 	case kwDistinct, kwDistinctRow:
 		if r.part == inSelectList && r.empty && r.item == 0 {
-			r.refusal = "NEXTVAL in SELECT DISTINCT"
+			r.refusal = "NEXTVAL in SELECT DISTINCT, which compares rows before they have numbers,"
 		}
 	}
 	switch r.part {
@@ -178,12 +201,12 @@ func (r *rowReader) inClause(prev *lexer) {
 			r.ordinals = append(r.ordinals, n)
 		}
 	case r.is('?'):
-		r.refusal = "NEXTVAL in SELECT ... FROM with ORDER BY ? or GROUP BY ?"
+		r.refusal = "NEXTVAL in SELECT ... FROM with ORDER BY ? or GROUP BY ?, which may mean its column,"
 	}
 }
 
 // errReferred is the refusal of numbers that the server would sort or group by.
-const errReferred = "NEXTVAL in an item that ORDER BY, GROUP BY or HAVING refers to"
+const errReferred = "NEXTVAL in an item that ORDER BY, GROUP BY or HAVING refers to, which look at rows before they have numbers,"
 
 // reference refuses a name that may be that of an item with a number. Beyond ASCII it
 // may be in many ways.
@@ -210,7 +233,7 @@ func (r *rowReader) place() {
 		case c.Column > r.lastStar:
 			c.Column -= r.item + 1
 		default:
-			r.refusal = "NEXTVAL between two * in SELECT ... FROM"
+			r.refusal = "NEXTVAL between two * in SELECT ... FROM, of which nobody knows how many columns they are,"
 		}
 	}
 }

@@ -37,6 +37,15 @@ func TestColumnsOfNumbersAreFoundInAResult(t *testing.T) {
 		{"SELECT NEXTVAL('s') FROM t INTO @x", "INTO"},
 		{"SELECT NEXTVAL('s') FROM t PROCEDURE ANALYSE()", "PROCEDURE"},
 		{"SELECT NEXTVAL('s') FROM t; SELECT 1", "multi"},
+		{"INSERT INTO t (a, b) VALUES (1, 2), (3, (4)) RETURNING a, NEXTVAL('s') AS n, NEXTVAL('r')", "[{0 1} {1 2}]"},
+		{"insert into t values (nextval('s')), (nextval('s')) on duplicate key update a = (1) returning *, f(1, 2), nextval('s')", "[{2 -1}]"},
+		{"REPLACE INTO t SELECT a, b FROM u UNION SELECT 1, 2 RETURNING NEXTVAL('s'), t.*, a", "[{0 0}]"},
+		{"DELETE FROM t WHERE a > 1 ORDER BY a LIMIT 2 RETURNING NEXTVAL('s'), a", "[{0 0}]"},
+		{"INSERT INTO t VALUES (1), (2) RETURNING NEXTVAL('s') + 1", "RETURNING"},
+		{"UPDATE t SET a = 1 RETURNING NEXTVAL('s')", "NEXTVAL in UPDATE ... RETURNING, whose rows get no numbers,"},
+		{"INSERT INTO t VALUES (1), (2) RETURNING a, IF(1, NEXTVAL('s'), 2)", "RETURNING"},
+		{"INSERT INTO t VALUES (1), (2) RETURNING a, (SELECT NEXTVAL('s'))", "RETURNING"},
+		{"INSERT INTO t VALUES (1), (2) RETURNING *, NEXTVAL('s'), *", "two *"},
 	} {
 		var st Statement
 		st.Analyze([]byte(test.sql), Mode{})

@@ -82,7 +82,7 @@ func (a *analyzer) aboutSequence(k Kind) *SequenceDDL {
 	if a.st.Sequence == nil {
 		a.st.Sequence = a.st.newDDL()
 	}
-	a.st.levels[0].empty = false
+	a.empty = false
 	a.advance()
 	return a.st.Sequence
 }
@@ -151,6 +151,8 @@ func (a *analyzer) sequenceOption() bool {
 		return a.sequenceOwner()
 	case a.word("json_safe"):
 		return a.sequenceToggle(&s.JSONSafe, Yes, "JSON_SAFE")
+	case a.word("outage_cover"):
+		return a.sequenceCover()
 	}
 	option := a.kw
 	a.advance()
@@ -193,8 +195,9 @@ func (a *analyzer) sequenceOption() bool {
 	case kwNocycle:
 		return a.sequenceToggled(&s.Cycle, No, "CYCLE")
 	case kwOrder:
-		a.unsupported("ORDER")
-	case kwNoorder: // it is the rule
+		return a.sequenceToggled(&s.Order, Yes, "ORDER")
+	case kwNoorder:
+		return a.sequenceToggled(&s.Order, No, "ORDER")
 	case kwRestart:
 		return a.sequenceRestart()
 	case kwAs:
@@ -221,6 +224,20 @@ func (a *analyzer) sequenceOption() bool {
 	return true
 }
 
+// sequenceCover reads [=] seconds, or DEFAULT, after OUTAGE_COVER.
+func (a *analyzer) sequenceCover() bool {
+	s := a.st.Sequence
+	a.advance()
+	if a.equals(); a.kw == kwDefault {
+		return a.sequenceDefault(&s.Cover, "OUTAGE_COVER")
+	}
+	ok := a.sequenceNumber(&s.Cover, "OUTAGE_COVER")
+	if s.Cover.Given && s.Cover.Value == 0 && s.Problem == "" {
+		a.unsupported("OUTAGE_COVER 0, for which there is CACHE n,")
+	}
+	return ok
+}
+
 // sequenceNo reads what follows NO.
 func (a *analyzer) sequenceNo() bool {
 	s := a.st.Sequence
@@ -237,8 +254,7 @@ func (a *analyzer) sequenceNo() bool {
 	case a.word("json_safe"):
 		return a.sequenceToggle(&s.JSONSafe, No, "JSON_SAFE")
 	case a.kw == kwOrder:
-		a.advance()
-		return true
+		return a.sequenceToggle(&s.Order, No, "ORDER")
 	}
 	return false
 }

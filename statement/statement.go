@@ -72,6 +72,7 @@ const (
 	FlushSequences            // FLUSH SEQUENCES, see Statement.Sequence
 	CheckSequence             // CHECK SEQUENCE, see Statement.Sequence
 	RepairSequence            // REPAIR SEQUENCE, see Statement.Sequence
+	Seqproxy                  // SEQPROXY ..., SHOW SEQPROXY ..., see Statement.Proxy
 	Multi                     // more than one statement that is not empty
 )
 
@@ -112,7 +113,7 @@ const (
 	Opaque                              // a part of the text was not looked into
 	ChangesReading                      // later texts may be read in another way: SET of sql_mode or character sets, CALL, EXECUTE
 	CallsProcedure                      // CALL
-	SequenceStatement                   // CREATE SEQUENCE, SHOW SEQUENCES, ...: see AboutSequences
+	SequenceStatement                   // CREATE SEQUENCE, SHOW SEQUENCES, SEQPROXY ...: see AboutSequences
 )
 
 // Func says which function a Call is.
@@ -394,7 +395,8 @@ type SequenceDDL struct {
 	// The options of CREATE and ALTER.
 	Increment, Min, Max, Start SequenceNumber
 	Cache                      SequenceNumber // NOCACHE is 0
-	Cycle, JSONSafe            Toggle
+	Cover                      SequenceNumber // OUTAGE_COVER, in seconds
+	Cycle, JSONSafe, Order     Toggle
 	HasComment                 bool
 	Comment                    []byte
 	TypeMax                    uint64 // the greatest number of AS type; 0 without
@@ -451,11 +453,14 @@ type Statement struct {
 	// Sequence is there with the word SequenceStatement, else nil. Of several statements in
 	// one text it has the names of all.
 	Sequence *SequenceDDL
+	// Proxy is there with the kind Seqproxy, else nil; in a text of several it is that of the
+	// last such statement. What is wrong with the statement is Sequence.Problem.
+	Proxy *ProxyCommand
 	// Tables are the tables that INSERT, REPLACE, LOAD DATA and UPDATE change, in
 	// order; of UPDATE only where it names one table without alias and joins. See Table.
 	Tables []TableRef
 
-	rare   bool         // Kill or Sequence is filled
+	rare   bool         // Kill, Sequence or Proxy is filled
 	ddl    *SequenceDDL // memory for Sequence
 	mode   Mode
 	levels []level
@@ -486,11 +491,11 @@ func (st *Statement) Plain() bool {
 	}
 }
 
-// AboutSequences reports whether the text is one statement about sequences as things,
-// none of which are a server's business unless MariaDB knows a sequence of the name.
+// AboutSequences reports whether the text is one statement about sequences as things, or
+// to the proxy itself, none of which are a server's business unless MariaDB knows a sequence of the name.
 func (st *Statement) AboutSequences() bool {
 	switch st.Kind {
-	case CreateSequence, AlterSequence, DropSequence, ShowSequences, ShowCreateSequence, FlushSequences, CheckSequence, RepairSequence:
+	case CreateSequence, AlterSequence, DropSequence, ShowSequences, ShowCreateSequence, FlushSequences, CheckSequence, RepairSequence, Seqproxy:
 		return true
 	default:
 		return false
@@ -507,7 +512,7 @@ func (st *Statement) MayChangeLastInsertID() bool {
 	case Empty, Select, Values, Set, Use, Begin, Commit, Rollback, RollbackToSavepoint, Savepoint,
 		Show, ShowWarnings, ShowSequences, ShowCreateSequence, GetDiagnostics, Do, Prepare, Deallocate, Handler,
 		LockTables, UnlockTables, Flush, Kill, CreateDatabase, AlterDatabase, DropDatabase,
-		CreateSequence, AlterSequence, DropSequence, FlushSequences, CheckSequence, RepairSequence:
+		CreateSequence, AlterSequence, DropSequence, FlushSequences, CheckSequence, RepairSequence, Seqproxy:
 		return false
 	default:
 		return true

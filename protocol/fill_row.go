@@ -1,0 +1,162 @@
+package protocol
+
+import "encoding/binary"
+
+// filledRow is a row on its way: the value that its next byte belongs to.
+type filledRow struct {
+	f       *Filler
+	numbers []uint64     // of its columns that are filled
+	texts   []numberText // of numbers
+	saved   int          // bytes that the row gets shorter by
+	state   rowState
+	col     int    // column of the value
+	fill    int    // index of the next column that is filled
+	at      int    // bytes of the placeholder that have come
+	left    uint64 // bytes of the value still to come
+	need    int    // length of head
+	head    []byte // of a binary row: a zero byte and a bit for each column that is NULL
+	prefix  [9]byte
+	prefixN int
+}
+
+// numberText is a number with its length, as it stands in a text row.
+type numberText struct {
+	b [len(textPlaceholder)]byte
+	n int
+}
+
+type rowState uint8
+
+const (
+	rowHead   rowState = iota // within head
+	rowPrefix                 // within the length of a value
+	rowValue                  // within a value that is passed on
+	rowFill                   // within a placeholder
+	rowRest                   // behind the last placeholder
+)
+
+// pass appends to dst what part, the row's next bytes, becomes. dst may end where part
+// begins, or before: what is written never gets ahead of what was read. It is false if
+// the row is not what it should be.
+func (r *filledRow) pass(dst, part []byte) ([]byte, bool) {
+	for len(part) > 0 {
+		switch r.state {
+		case rowRest:
+			return append(dst, part...), true
+		case rowHead:
+			k := min(r.need-len(r.head), len(part))
+			r.head = append(r.head, part[:k]...)
+			dst = append(dst, part[:k]...)
+			part = part[k:]
+			if len(r.head) == r.need && !r.next() {
+				return dst, false
+			}
+		case rowPrefix:
+			k := 0
+			if r.prefixN == 0 {
+				n, size, ok := ReadLenEncInt(part)
+				if ok {
+					r.left, k = n, size
+				} else if part[0] == 0xfb {
+					r.left, k = 0, 1
+				}
+			}
+			whole := k > 0
+			if !whole { // the length is cut by the end of what has come
+				if r.prefixN == len(r.prefix) {
+					return dst, false
+				}
+				r.prefix[r.prefixN] = part[0]
+				r.prefixN++
+				k = 1
+				r.left, _, whole = ReadLenEncInt(r.prefix[:r.prefixN])
+			}
+			dst = append(dst, part[:k]...)
+			part = part[k:]
+			if whole {
+				r.prefixN, r.state = 0, rowValue
+				if r.left == 0 && !r.next() {
+					return dst, false
+				}
+			}
+		case rowValue:
+			k := int(min(r.left, uint64(len(part))))
+			dst = append(dst, part[:k]...)
+			part = part[k:]
+			if r.left -= uint64(k); r.left == 0 && !r.next() {
+				return dst, false
+			}
+		case rowFill:
+			var ok bool
+			if dst, part, ok = r.write(dst, part); !ok {
+				return dst, false
+			}
+		}
+	}
+	return dst, true
+}
+
+// write appends as much of a number as part has of its placeholder.
+func (r *filledRow) write(dst, part []byte) (out, rest []byte, ok bool) {
+	placeholder := textPlaceholder
+	if r.f.opts.Binary {
+		placeholder = binaryPlaceholder
+	}
+	k := min(len(placeholder)-r.at, len(part))
+	if string(part[:k]) != placeholder[r.at:r.at+k] {
+		return dst, part, false
+	}
+	var eight [8]byte
+	var number []byte
+	if r.f.opts.Binary {
+		binary.LittleEndian.PutUint64(eight[:], r.numbers[r.fill])
+		number = eight[:]
+	} else {
+		t := &r.texts[r.fill]
+		number = t.b[:t.n]
+	}
+	dst = append(dst, number[min(r.at, len(number)):min(r.at+k, len(number))]...)
+	if r.at += k; r.at == len(placeholder) {
+		r.at = 0
+		r.fill++
+		if !r.next() {
+			return dst, part, false
+		}
+	}
+	return dst, part[k:], true
+}
+
+// next goes to the next value that has bytes.
+func (r *filledRow) next() bool {
+	if r.fill == len(r.numbers) {
+		r.state = rowRest
+		return true
+	}
+	binaryRow := r.f.opts.Binary
+	for {
+		r.col++
+		null := binaryRow && r.head[1+(r.col+2)/8]&(1<<((r.col+2)%8)) != 0
+		switch {
+		case r.col == r.f.columns[r.fill]:
+			r.state = rowFill
+			return !null
+		case null:
+			continue
+		case !binaryRow:
+			r.state = rowPrefix
+			return true
+		case r.col >= len(r.f.types):
+			return false
+		}
+		width := binaryWidth(r.f.types[r.col])
+		switch width {
+		case 0:
+			continue
+		case lengthEncoded:
+			r.state = rowPrefix
+		default:
+			r.state, r.left = rowValue, uint64(width)
+		}
+		return true
+	}
+}

@@ -1,0 +1,132 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// Bounds of a block.
+const (
+	firstBlock  = 1000
+	blockGrowth = 10
+	lastBlock   = 10_000_000
+)
+
+// blockPart is a part of a block, as a parameter of a prepared statement.
+type blockPart uint8
+
+const (
+	noBlock blockPart = iota
+	blockBefore
+	blockBound
+	blockStep
+)
+
+// most is the size of the largest block.
+func (n *counted) most() uint64 { return lastBlock / n.count }
+
+// part returns a part of the block as AsCounted has it.
+func (n *counted) part(p blockPart) uint64 {
+	switch p {
+	case blockBefore:
+		return n.first - n.step
+	case blockBound:
+		return n.last - n.step
+	}
+	return n.step
+}
+
+// substitute has the calls that are served count the block off.
+func (n *counted) substitute(subs []statement.Substitution, served []bool) {
+	for i := range subs {
+		if served[i] {
+			subs[i] = statement.Substitution{
+				Replacement: statement.AsCounted, Value: n.part(blockBefore), Bound: n.part(blockBound), Step: n.part(blockStep),
+			}
+		}
+	}
+}
+
+// takeBlock takes a block of n.size numbers and has c count from it.
+func (s *session) takeBlock(c *backend.Conn, n *counted) error {
+	b, err := s.srv.opts.Sequences.TakeBlock(&s.patience, n.name, n.size*n.count)
+	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.size > 1 { // there may be enough for the rows
+		n.limited = s.patience.over(err)
+		n.size = max(n.size/blockGrowth, 1)
+		b, err = s.srv.opts.Sequences.TakeBlock(&s.patience, n.name, n.size*n.count)
+	}
+	if err = s.patience.over(err); err != nil {
+		return err
+	}
+	s.noteEnd(n.name)
+	n.block = b
+	n.rest = (n.count - 1) * b.Step
+	n.first, n.step = b.First, b.Step*n.count
+	n.last = n.first + (n.size-1)*n.step
+	if n.first < n.step { // there is no number a step before it
+		if n.size == 1 {
+			return s.takeBlock(c, n) // the next is larger
+		}
+		n.first += n.step
+	}
+	l := &s.state.lastID
+	if !l.pending {
+		if err := s.bringLastID(c, false); err != nil {
+			return err
+		}
+	}
+	before := strconv.FormatUint(n.first-n.step, 10)
+	row, err := s.ownRow(c, "SELECT LAST_INSERT_ID(), LAST_INSERT_ID("+before+")", 2, "LAST_INSERT_ID()")
+	if err != nil {
+		return err
+	}
+	if !l.pending {
+		previous, err := strconv.ParseUint(string(row[0]), 10, 64)
+		if err != nil {
+			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", c.Shard().Name(), err)
+		}
+		// It stays what it was unless the statement tells of another: the server's own is
+		// a number of nobody's now.
+		l.given(previous)
+	}
+	l.rows = true // what the server says of rows is true
+	return nil
+}
+
+// putBack gives back what the statement has left of its block, given the end of its OK
+// packet. id is the packet's insert id, which is the last number that the server has
+// counted off if given is true: each evaluation rises. Where a stored function has run, or
+// the server may have generated a value, the packet does not say that for certain.
+func (s *session) putBack(n *counted, rest []byte, id uint64, given bool) {
+	used := uint64(0)
+	switch {
+	case n.routines && (n.auto || !given), n.own:
+		return
+	case given:
+		used = (id-n.block.First)/n.block.Step + n.count
+	case id != 0 || !tellsOfNoRows(rest):
+		return
+	}
+	s.srv.opts.Sequences.PutBack(n.block, used)
+}
+
+// tellsOfNoRows says whether an OK packet, from its status flags on, has the text that
+// tells how many rows a statement found, and that there were none.
+func tellsOfNoRows(b []byte) bool {
+	if len(b) < 5 {
+		return false
+	}
+	size, k, ok := protocol.ReadLenEncInt(b[4:])
+	if b = b[4+k:]; !ok || size > uint64(len(b)) {
+		return false
+	}
+	text := strings.TrimLeftFunc(string(b[:size]), func(r rune) bool { return r < '0' || r > '9' }) // in whichever language
+	return len(text) > 1 && text[0] == '0' && (text[1] < '0' || text[1] > '9')
+}

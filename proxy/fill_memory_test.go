@@ -1,0 +1,126 @@
+package proxy_test
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"seqproxy/protocol"
+)
+
+// The texts differ, so that none was seen before. What runs beside them, and a pool that a
+// collection has emptied, may allocate now and then; the race detector empties pools more often.
+func TestAnInsertThatIsFilledInAllocatesNothing(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0], Packing: notPacked})
+	var b []byte
+	title := 0
+	insert := func() {
+		title++
+		b = append(b[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+		b = append(b, "INSERT INTO photos (title) VALUES ('title "...)
+		b = append(strconv.AppendInt(b, int64(title), 10), "')"...)
+		protocol.PutHeader(b, len(b)-protocol.HeaderSize, 0)
+		if _, err := w.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		for len(w.Buffered()) <= protocol.HeaderSize || len(w.Buffered()) < protocol.HeaderSize+protocol.PayloadLen(w.Buffered()) {
+			if err := w.Fill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if answer := w.Buffered(); answer[protocol.HeaderSize] != 0 {
+			t.Fatalf("got %q, want an OK", answer)
+		}
+		w.Discard(len(w.Buffered()))
+	}
+	before := o.nextNumber(t, "photos")
+	got := testing.AllocsPerRun(400, insert)
+	if after := o.nextNumber(t, "photos"); after < before+400 {
+		t.Fatalf("the sequence went from %d to %d: the keys were not filled in", before, after)
+	}
+	if got >= 2 {
+		t.Errorf("got %v allocations, want 0", got)
+	}
+}
+
+// What is known of the rows of a long text is given up with it, whatever became of them.
+func TestALongTextThatIsFilledInLeavesNoMemoryBehind(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0], Capabilities: allFraming &^ protocol.QueryAttributes})
+	held := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	const rows = 200_000
+	for _, text := range []string{
+		"DO 1; INSERT INTO photos (id) VALUES (?)" + strings.Repeat(",(?)", rows),
+		"DO 1; INSERT INTO photos (id, nothing) VALUES (DEFAULT, 1)" + strings.Repeat(",(DEFAULT, 1)", rows),
+		"INSERT INTO photos (nothing) VALUES (1)" + strings.Repeat(",(1)", rows),
+		"INSERT INTO photos (id, nothing) VALUES (1, 1)" + strings.Repeat(",(1, 1)", rows),
+	} {
+		w.query("INSERT INTO photos (title) VALUES ('x')")
+		before := held()
+		w.query(text)
+		w.query("DO 1")
+		if after := held(); after > before+4<<20 {
+			t.Errorf("%.60s...: %d bytes more are held than before", text, after-before)
+		}
+	}
+	runtime.KeepAlive(w)
+}
+
+// The memory that texts are filled in is used again by the next, which may have come in
+// the same write.
+func TestPipelinedTextsThatAreFilledInAreEachTheirOwn(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	p := o.pairOfSchemas(t, allFraming&^protocol.QueryAttributes)
+	rng := rand.New(rand.NewPCG(4, 22))
+	unique := 0
+	forms := []func() string{
+		func() string { return "INSERT INTO photos (title) VALUES ('one')" },
+		func() string {
+			return "INSERT INTO photos VALUES (NULL, 'all', 1, NULL)" + strings.Repeat(", (0, 'all', 2, NULL)", rng.IntN(40))
+		},
+		func() string { return "INSERT INTO photos SET n = NULL, title = 'set', id = DEFAULT" },
+		func() string { return "INSERT INTO photos (id, title) VALUES (1, 'there')" },
+		func() string { return "INSERT INTO photos (title) VALUES ('" },
+		func() string {
+			return "DO 1; INSERT INTO photos (title) VALUES ('a'), ('b'); INSERT INTO photos (parent, title) VALUES (LAST_INSERT_ID(), 'child')"
+		},
+		func() string { return "SELECT LAST_INSERT_ID(), COUNT(*) FROM photos" },
+		func() string {
+			unique++
+			return "INSERT INTO photos (n, parent) VALUES (" + strconv.Itoa(unique) + ", LAST_INSERT_ID())"
+		},
+		func() string {
+			return "INSERT INTO photos (title) VALUES ('" + strings.Repeat("long", rng.IntN(25)) + "')"
+		},
+		func() string {
+			return "SELECT CONCAT_WS(0x20, id, title, parent, n) AS photo FROM photos ORDER BY 1 DESC LIMIT 3"
+		},
+	}
+	for i := range 20 {
+		o.meets(t, p)
+		var commands []sent
+		for range 1 + rng.IntN(30) {
+			commands = append(commands, sent{protocol.ComQuery, forms[rng.IntN(len(forms))]()})
+		}
+		// Those that fail use up a number here.
+		p.inOneWrite("in one write", append(commands, sent{protocol.ComQuery, []string{
+			"INSERT INTO photos (title, nothing) VALUES ('x', 1)", "INSERT INTO photos (title) VALUES ('too', 'many')",
+		}[i%2]})...)
+		if t.Failed() {
+			return
+		}
+		p.query("SELECT COUNT(*), SUM(id), SUM(parent), GROUP_CONCAT(DISTINCT title) FROM photos")
+	}
+}

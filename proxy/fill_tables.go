@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"slices"
+
+	"seqproxy/backend"
+	"seqproxy/statement"
+)
+
+// This file says which tables of a text have a bound column.
+
+// boundTables reports whether the text just analysed has an INSERT or REPLACE into a
+// table with a bound column, as far as the name tells, or that is not known yet.
+func (s *session) boundTables() bool {
+	if s.srv.opts.Shards.Default() == nil {
+		return false
+	}
+	var bound *bindings
+	for i := range s.stmt.Tables {
+		t := &s.stmt.Tables[i]
+		if t.Kind == statement.Update {
+			continue
+		}
+		if bound == nil {
+			if s.srv.awaitOwners() != nil {
+				return true // planFilling tells the client
+			}
+			if bound = s.srv.bound(); bound == nil {
+				return false
+			}
+		}
+		if len(bound.named(t.Name)) > 0 || !ascii(t.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// binding returns what is bound in a table of the current shard, or nil.
+func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, error) {
+	b := s.srv.bound()
+	if b == nil || t.Kind == statement.Update {
+		return nil, nil
+	}
+	name, err := s.nameInUTF8(t.Name, s.state.charset)
+	if err != nil {
+		return nil, nil // no name that the configuration could have
+	}
+	list := b.named(name)
+	if len(list) == 0 {
+		return nil, nil
+	}
+	schema := s.state.schema
+	if t.Schema == nil && t.Statement > 0 && s.stmt.Schema != nil && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
+		return nil, notSupported("INSERT into %s behind a USE in one text, with a column that is filled from a sequence in one schema and not in others: "+
+			"write the schema in front of the name", name)
+	}
+	if t.Schema != nil {
+		in, err := s.nameInUTF8(t.Schema, s.state.charset)
+		if err != nil {
+			return nil, nil
+		}
+		schema = string(in)
+	}
+	return bindingOf(list, schema, string(name), c.Hello().FoldsTables), nil
+}
+
+// boundLong refuses a text too long to be analysed that begins with an INSERT into a
+// table with a bound column. sql is its beginning.
+func (s *session) boundLong(sql []byte) error {
+	t, ok := statement.BeginsInsert(sql, s.state.mode)
+	if !ok || s.srv.opts.Shards.Default() == nil {
+		return nil
+	}
+	if err := s.srv.awaitOwners(); err != nil {
+		return err
+	}
+	bound := s.srv.bound()
+	if bound == nil || len(bound.named(t.Name)) == 0 && ascii(t.Name) {
+		return nil
+	}
+	c, err := s.attach()
+	if err != nil {
+		return err
+	}
+	b, err := s.binding(c, &t)
+	if err != nil || b == nil {
+		return err
+	}
+	return notSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once",
+		b.Table, b.Column, b.Sequence, s.srv.opts.MaxStatement)
+}

@@ -1,0 +1,120 @@
+package statement
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestStatementsToTheProxyAreRead(t *testing.T) {
+	n := func(v uint64) SequenceNumber { return SequenceNumber{Given: true, Value: v} }
+	addr := func(s string) []byte { return []byte(s) }
+	for _, c := range []struct {
+		sql  string
+		want ProxyCommand
+	}{
+		{"SHOW SEQPROXY SEQUENCE SERVERS", ProxyCommand{Verb: ShowSequenceServers}},
+		{"show /* now */ SeqProxy sequence # all\n servers;", ProxyCommand{Verb: ShowSequenceServers}},
+		{"SEQPROXY ADD SEQUENCE SERVER 'db2:3306'", ProxyCommand{Verb: AddSequenceServer, Address: addr("db2:3306")}},
+		{"-- two\nseqproxy add sequence server \"[::1]:3306\" ;", ProxyCommand{Verb: AddSequenceServer, Address: addr("[::1]:3306")}},
+		{"seqproxy add sequence server 'a:1' with direct writers stopped", ProxyCommand{Verb: AddSequenceServer, Address: addr("a:1"), WritersStopped: true}},
+		{"seqproxy add sequence server 'a:1' with direct writers step 3 force", ProxyCommand{Verb: AddSequenceServer, Address: addr("a:1"), WritersStep: n(3), Force: true}},
+		{"seqproxy remove sequence server 'a:1'", ProxyCommand{Verb: RemoveSequenceServer, Address: addr("a:1")}},
+		{"seqproxy remove sequence server 'a:1' force", ProxyCommand{Verb: RemoveSequenceServer, Address: addr("a:1"), Force: true}},
+		{"seqproxy remove sequence server 'a:1' force above 18446744073709551615", ProxyCommand{Verb: RemoveSequenceServer, Address: addr("a:1"), Force: true, Above: n(1<<64 - 1)}},
+		{"seqproxy remove sequence server 'a:1' FORCE /* rows */ MARGIN 5000 WITH DIRECT WRITERS STOPPED", ProxyCommand{
+			Verb: RemoveSequenceServer, Address: addr("a:1"), Force: true, Margin: n(5000), WritersStopped: true,
+		}},
+		{"seqproxy change sequence servers interleave STEP with direct writers step 2", ProxyCommand{Verb: ChangeSequenceServers, Interleave: "step", WritersStep: n(2)}},
+		{"seqproxy change sequence servers interleave block block 500 force above 7", ProxyCommand{
+			Verb: ChangeSequenceServers, Interleave: "block", Block: n(500), Force: true, Above: n(7),
+		}},
+		{"seqproxy change sequence servers block 500", ProxyCommand{Verb: ChangeSequenceServers, Block: n(500)}},
+		{"seqproxy resume plan", ProxyCommand{Verb: ResumePlan}},
+		{"SEQPROXY ABORT PLAN;", ProxyCommand{Verb: AbortPlan}},
+	} {
+		st := analyze(c.sql)
+		if st.Kind != Seqproxy || !st.AboutSequences() || st.Words != SequenceStatement || st.Sequence.Problem != "" {
+			t.Fatalf("%q: got kind %s, words %b, problem %q", c.sql, kindNames[st.Kind], st.Words, st.Sequence.Problem)
+		}
+		if !reflect.DeepEqual(*st.Proxy, c.want) {
+			t.Errorf("%q:\n got %+v\nwant %+v", c.sql, *st.Proxy, c.want)
+		}
+		alone := strings.TrimSuffix(c.sql, ";")
+		for _, sql := range []string{alone + "; select 1", "select 1; " + alone} {
+			if st := analyze(sql); st.Kind != Multi || st.Words&SequenceStatement == 0 || st.Proxy == nil {
+				t.Errorf("%q: got kind %s and words %b, want Multi with SequenceStatement", sql, kindNames[st.Kind], st.Words)
+			}
+		}
+	}
+}
+
+// Whoever mistypes a word reads which there are, and no server sees the text.
+func TestAMistypedStatementToTheProxyListsTheWords(t *testing.T) {
+	const all = "what follows SEQPROXY; there is SEQPROXY ADD SEQUENCE SERVER, SEQPROXY REMOVE SEQUENCE SERVER, " +
+		"SEQPROXY CHANGE SEQUENCE SERVERS, SEQPROXY RESUME PLAN, SEQPROXY ABORT PLAN"
+	const force, writers = "FORCE [ABOVE n | MARGIN n]", "WITH DIRECT WRITERS STOPPED | STEP n"
+	for sql, want := range map[string]string{
+		"seqproxy":                                                                                      all,
+		"seqproxy frobnicate":                                                                           all,
+		"seqproxy 'add' sequence server 'a:1'":                                                          all,
+		"seqproxy `add` sequence server 'a:1'":                                                          all,
+		"seqproxy add sequence servers 'a:1'":                                                           all,
+		"show seqproxy":                                                                                 "what follows SHOW SEQPROXY; there is SHOW SEQPROXY SEQUENCE SERVERS",
+		"show seqproxy sequence server":                                                                 "what follows SHOW SEQPROXY; there is SHOW SEQPROXY SEQUENCE SERVERS",
+		"show seqproxy sequence servers like 'a'":                                                       "SEQUENCE SERVERS, behind which nothing may follow",
+		"seqproxy add sequence server":                                                                  "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
+		"seqproxy add sequence server db2":                                                              "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
+		"seqproxy add sequence server ?":                                                                "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
+		"seqproxy add sequence server 'a:1' soon":                                                       "ADD SEQUENCE SERVER, behind which may follow " + force + ", " + writers,
+		"seqproxy remove sequence server 'a:1' force above":                                             "ABOVE needs a whole number",
+		"seqproxy remove sequence server 'a:1' force above 1 margin 1":                                  "REMOVE SEQUENCE SERVER, behind which may follow " + force + ", " + writers,
+		"seqproxy remove sequence server 'a:1' force above 1 force":                                     "FORCE twice",
+		"seqproxy remove sequence server 'a:1' force above -1":                                          "ABOVE needs a whole number",
+		"seqproxy remove sequence server 'a:1' force margin 18446744073709551616":                       "MARGIN needs a whole number",
+		"seqproxy remove sequence server 'a:1' with writers":                                            "WITH, behind which DIRECT WRITERS STOPPED or DIRECT WRITERS STEP n may follow",
+		"seqproxy remove sequence server 'a:1' with direct writers":                                     "WITH, behind which DIRECT WRITERS STOPPED or DIRECT WRITERS STEP n may follow",
+		"seqproxy remove sequence server 'a:1' with direct writers step":                                "STEP needs a whole number",
+		"seqproxy remove sequence server 'a:1' with direct writers stopped with direct writers stopped": "WITH DIRECT WRITERS twice",
+		"seqproxy change sequence servers":                                                              "CHANGE SEQUENCE SERVERS, behind which may follow INTERLEAVE BLOCK | STEP, BLOCK n, " + force + ", " + writers,
+		"seqproxy change sequence servers interleave":                                                   "INTERLEAVE, which is BLOCK or STEP",
+		"seqproxy change sequence servers block":                                                        "BLOCK needs a whole number",
+		"seqproxy resume plan now":                                                                      "RESUME PLAN, behind which nothing may follow",
+	} {
+		st := analyze(sql)
+		if st.Kind != Seqproxy || !st.AboutSequences() || st.Proxy.Verb != 0 || st.Sequence.Problem != want {
+			t.Errorf("%q: got kind %s, verb %d, problem %q, want %q", sql, kindNames[st.Kind], st.Proxy.Verb, st.Sequence.Problem, want)
+		}
+	}
+	for sql, want := range map[string]Kind{
+		"show tables like 'seqproxy'":     Show,
+		"show create table seqproxy":      Show,
+		"select seqproxy from seqproxy":   Select,
+		"use seqproxy":                    Use,
+		"seqproxy: begin not atomic end":  Other,
+		"create database seqproxy":        CreateDatabase,
+		"alter table seqproxy add a int":  OtherDDL,
+		"insert into seqproxy values (1)": Insert,
+	} {
+		if st := analyze(sql); st.Kind != want || st.AboutSequences() || st.Proxy != nil {
+			t.Errorf("%q: got kind %s, want %s", sql, kindNames[st.Kind], kindNames[want])
+		}
+	}
+}
+
+func TestARememberedStatementToTheProxyIsItsOwnersAlone(t *testing.T) {
+	c := NewCache(8)
+	sql := []byte("SEQPROXY REMOVE SEQUENCE SERVER 'db2.example:3306' FORCE ABOVE 7000000000")
+	var one, two Statement
+	for range 3 {
+		c.Analyze(&one, sql, Mode{})
+	}
+	c.Analyze(&two, sql, Mode{})
+	one.Proxy.Address = nil
+	if one.Proxy == two.Proxy || string(two.Proxy.Address) != "db2.example:3306" || two.Proxy.Above.Value != 7000000000 {
+		t.Errorf("got %+v and %+v", one.Proxy, two.Proxy)
+	}
+	if one.Analyze([]byte("select 1"), Mode{}); one.Proxy != nil {
+		t.Error("the next statement has a command of the one before")
+	}
+}
