@@ -23,6 +23,10 @@ type engine interface {
 	List(ctx context.Context) ([]sequence.Info, error)
 	Flush(ctx context.Context, name []byte) error
 	Raise(ctx context.Context, name []byte, floor uint64, all bool) (raised bool, err error)
+	SequenceServers(ctx context.Context) ([]sequence.SequenceServer, error)
+	ChangePlan(ctx context.Context, change sequence.PlanChange) (sequence.Plan, error)
+	ResumePlan(ctx context.Context) (sequence.Plan, error)
+	AbortPlan(ctx context.Context) (sequence.Plan, error)
 }
 
 // Sequences answers statements about sequences. It is safe for concurrent use.
@@ -37,7 +41,7 @@ func NewSequences(e engine) *Sequences { return &Sequences{engine: e} }
 // of by, or a *protocol.ServerError.
 func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by Caller) (*protocol.Table, error) {
 	ddl := st.Sequence
-	show := st.Kind == statement.ShowSequences || st.Kind == statement.ShowCreateSequence
+	show := st.Kind == statement.ShowSequences || st.Kind == statement.ShowCreateSequence // the rest is for admins
 	if !by.Admin() && !show {
 		return nil, &protocol.ServerError{
 			Code: mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, State: "42000",
@@ -62,6 +66,8 @@ func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by Cal
 		return s.flush(ctx, ddl)
 	case statement.CheckSequence, statement.RepairSequence:
 		return s.check(ctx, ddl, by, st.Kind == statement.RepairSequence)
+	case statement.Seqproxy:
+		return s.command(ctx, st.Proxy)
 	}
 	return nil, notSupported("this statement")
 }
@@ -76,6 +82,8 @@ func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
 		return createColumns
 	case statement.CheckSequence, statement.RepairSequence:
 		return checkColumns
+	case statement.Seqproxy:
+		return commandColumns(st.Proxy)
 	}
 	return nil
 }
@@ -91,6 +99,7 @@ func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL, by C
 		Name: name, OrReplace: ddl.OrReplace, IfNotExists: ddl.IfExists,
 		Increment: ddl.Increment.Value, Min: ddl.Min.Value, Start: ddl.Start.Value, Max: deref(highest), Cache: deref(cacheOf(ddl)),
 		Cycle: ddl.Cycle == statement.Yes, Comment: string(ddl.Comment), OwnedBy: ownerOf(ddl), JSONSafe: ddl.JSONSafe == statement.Yes,
+		Cover: ddl.Cover.Value, Order: ddl.Order == statement.Yes,
 	}
 	var keys owned
 	if !o.OwnedBy.IsZero() {
@@ -161,8 +170,8 @@ func (s *Sequences) altered(ddl *statement.SequenceDDL, err error) (*protocol.Ta
 // alteration is what an ALTER changes, but for the column's limit.
 func alteration(ddl *statement.SequenceDDL) (a sequence.Alteration, err error) {
 	a = sequence.Alteration{
-		Increment: given(ddl.Increment), Min: given(ddl.Min), Start: given(ddl.Start), Cache: cacheOf(ddl),
-		Cycle: toggled(ddl.Cycle), JSONSafe: toggled(ddl.JSONSafe), Force: ddl.Force,
+		Increment: given(ddl.Increment), Min: given(ddl.Min), Start: given(ddl.Start), Cache: cacheOf(ddl), Cover: given(ddl.Cover),
+		Cycle: toggled(ddl.Cycle), JSONSafe: toggled(ddl.JSONSafe), Order: toggled(ddl.Order), Force: ddl.Force,
 	}
 	if a.Max, err = bounds(string(ddl.Names[0]), ddl); err != nil {
 		return a, err

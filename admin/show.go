@@ -54,6 +54,7 @@ var showColumns = []protocol.Column{
 	fraction("order_skew", 1, 0),
 	fraction("used_percent", 2, mysql.NOT_NULL_FLAG),
 	text("exhausted", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	text("ordered", 3, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
 }
 
 // show lists the sequences that the caller may use. See docs/sequences.md for the columns.
@@ -77,7 +78,7 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by Cal
 			next = i.Next
 		}
 		t.Rows = append(t.Rows, []any{
-			i.Name, next, i.Cached, i.Cache, decimal(i.Rate, 1), seconds(i.CachedFor), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd),
+			i.Name, next, i.Cached, i.Cache, decimal(i.Rate, 1), seconds(i.CachedFor), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order),
 		})
 	}
 	return t, nil
@@ -99,6 +100,13 @@ func seconds(d time.Duration) any {
 		return nil
 	}
 	return decimal(d.Seconds(), 1)
+}
+
+func yes(is bool) string {
+	if is {
+		return "YES"
+	}
+	return "NO"
 }
 
 // end tells people when a sequence runs out, NULL if that is not in sight.
@@ -161,8 +169,14 @@ func createText(d *sequence.Definition, noEscapes bool) string {
 	} else {
 		b.WriteString(" nocycle")
 	}
+	if d.Order {
+		b.WriteString(" order")
+	}
 	if d.JSONSafe {
 		b.WriteString(" json_safe")
+	}
+	if d.Cover > 0 {
+		fmt.Fprintf(&b, " outage_cover %d", d.Cover)
 	}
 	if c := d.OwnedBy; !c.IsZero() {
 		b.WriteString(" owned by ")

@@ -117,6 +117,10 @@ cache = 5
 outage_cover = "0s"
 allocate_timeout = "250ms"
 durability = "relaxed"
+interleave = "step"
+block = 77
+direct_writers = "yes"
+order_requires_replica = false
 [[sequence.server]]
 address = "unix:/run/s.sock"
 user = "u"
@@ -159,7 +163,7 @@ address = "[fe80::1]:3306"
 		},
 		Sequence: Sequence{
 			Database: "d", Table: "t", CreateTable: false, Cache: 5, OutageCover: 0,
-			AllocateTimeout: Duration(250 * time.Millisecond), Durability: DurabilityRelaxed,
+			AllocateTimeout: Duration(250 * time.Millisecond), Durability: DurabilityRelaxed, Interleave: InterleaveStep, Block: 77, DirectWriters: DirectWritersYes,
 			Servers: []SequenceServer{{
 				Address: "unix:/run/s.sock", User: "u", Database: "other",
 				Credential: Credential{Password: NewSecret("from env"), PasswordEnv: "CONF_TEST_PASSWORD"},
@@ -265,14 +269,20 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[sequence]\ntable = '" + strings.Repeat("x", 57) + "'", `sequence.table: must be at most 56 characters, since a table <table>_options stands beside it, is "` + strings.Repeat("x", 57) + `"`},
 		{minimal + "[sequence]\ndatabase = '" + strings.Repeat("x", 65) + "'", `sequence.database: must be a name of at most 64 characters that does not end in a space, is "` + strings.Repeat("x", 65) + `"`},
 		{minimal + "[sequence]\ndurability = 'none'", `sequence.durability: must be "strict" or "relaxed", is "none"`},
+		{minimal + "[sequence]\ndirect_writers = 'some'", `sequence.direct_writers: must be "auto", "yes" or "no", is "some"`},
 		{minimal + "[sequence]\nallocate_timeout = '0s'", "sequence.allocate_timeout: must be >= 1ms, is 0s"},
 		{"[[user]]\nname = 'a'", "sequence.server: one [[sequence.server]] is required: it holds the table that keys are reserved from"},
-		{minimal + "[[sequence.server]]\naddress = 'h:1'\nuser = 'u'", "sequence.server: exactly one [[sequence.server]] is supported in this version, there are 2"},
+		{minimal + "[[sequence.server]]\naddress = '127.0.0.1:3306'\nuser = 'u'", "sequence.server #2.address: \"127.0.0.1:3306\" is that of sequence.server #1, too"},
+		{minimal + "[sequence]\ninterleave = 'both'", `sequence.interleave: must be "block" or "step", is "both"`},
+		{minimal + "[sequence]\nblock = 0", `sequence.block: must be 1 to 1000000000000, is 0`},
 		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = 'h:1'", "sequence.server #1.user: is missing"},
 		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = '127.0.0.1'\nuser = 'u'", `sequence.server #1.address: must be host:port or unix:/path/to/socket, is "127.0.0.1"`},
 		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = ':3306'\nuser = 'u'", `sequence.server #1.address: must name a host before the port, is ":3306"`},
 		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = 'unix:s.sock'\nuser = 'u'", `sequence.server #1.address: must be unix: and an absolute path, is "unix:s.sock"`},
 		{"[[user]]\nname = 'a'\n[[sequence.server]]\naddress = 'localhost:4306'\nuser = 'u'", `sequence.server #1.address: must not be the proxy's own listen address, is "localhost:4306"`},
+		{minimal + "nodes = ['h:1', 'h:2']", "sequence.server #1.nodes: and address exclude each other: name every address in nodes"},
+		{"[[user]]\nname = 'a'\n[[sequence.server]]\nnodes = ['h:1', 'h:1']\nuser = 'u'", `sequence.server #1.nodes: must name each address once, names "h:1" twice`},
+		{"[[user]]\nname = 'a'\n[[sequence.server]]\nnodes = ['h:1', 'h']\nuser = 'u'", `sequence.server #1.nodes: must be host:port or unix:/path/to/socket, is "h"`},
 		// shards
 		{minimal + "[[ticket]]", `ticket #1.table: is missing`},
 		{minimal + "[[ticket]]\ntable='tickets64'", `ticket["tickets64"].table: must be schema.table, is "tickets64"; only the table of the sequences, "sequence", may stand alone`},

@@ -165,12 +165,35 @@ type Sequence struct {
 	// AllocateTimeout bounds how long a client waits for a number when the
 	// cache is empty.
 	AllocateTimeout Duration `toml:"allocate_timeout"`
+	// StateDir is a directory that the proxy keeps to itself, for what it has to
+	// know when it starts again. Empty: it keeps nothing.
+	StateDir string `toml:"state_dir"`
+	// OrderRequiresReplica has the numbers of ORDER sequences stop while the proxy does
+	// not see a majority of a group's nodes.
+	OrderRequiresReplica bool `toml:"order_requires_replica"`
 	// Durability says what is asked of the sequence server's commits.
 	Durability Durability `toml:"durability"`
+	// DirectWriters says whether applications count in the table themselves, which
+	// matters when the set of sequence servers is changed.
+	DirectWriters DirectWriters `toml:"direct_writers"`
 
-	// Servers hold the table. This version takes exactly one.
+	// Interleave and Block say how several servers divide the numbers, when their
+	// first plan is made. After that the plan counts.
+	Interleave Interleave `toml:"interleave"`
+	Block      int64      `toml:"block"` // numbers in a block
+
+	// Servers hold the table.
 	Servers []SequenceServer `toml:"server"`
 }
+
+// Interleave is a value of the key sequence.interleave.
+type Interleave string
+
+// The values of sequence.interleave.
+const (
+	InterleaveBlock Interleave = "block" // the servers take turns in blocks of numbers
+	InterleaveStep  Interleave = "step"  // the servers take turns in numbers
+)
 
 // Durability is a value of the key sequence.durability.
 type Durability string
@@ -184,13 +207,35 @@ const (
 	DurabilityRelaxed Durability = "relaxed"
 )
 
+// DirectWriters is a value of the key sequence.direct_writers.
+type DirectWriters string
+
+// The values of sequence.direct_writers.
+const (
+	// DirectWritersAuto assumes them where the table was there before seqproxy.
+	DirectWritersAuto DirectWriters = "auto"
+	DirectWritersYes  DirectWriters = "yes"
+	DirectWritersNo   DirectWriters = "no"
+)
+
 // SequenceServer is one [[sequence.server]].
 type SequenceServer struct {
 	Address Address `toml:"address"`
-	User    string  `toml:"user"`
+	// Nodes are all addresses of a server that is a group: a primary and its replicas,
+	// a Galera cluster, a replication group. Address is empty then.
+	Nodes []Address `toml:"nodes"`
+	User  string    `toml:"user"`
 	Credential
 	Security
 	Database string `toml:"database"` // Sequence.Database unless the file says otherwise
+}
+
+// Addresses are all that the server is reached at.
+func (s *SequenceServer) Addresses() []Address {
+	if len(s.Nodes) > 0 {
+		return s.Nodes
+	}
+	return []Address{s.Address}
 }
 
 // Ticket is one [[ticket]]: a table whose ticket idioms are answered by the proxy.
@@ -265,13 +310,17 @@ func Default() *Config {
 		UnknownSequence: UnknownSequenceError,
 		Log:             Log{Level: "info", Format: "console"},
 		Sequence: Sequence{
-			Database:        "seqproxy",
-			Table:           "sequence",
-			CreateTable:     true,
-			Cache:           1000,
-			OutageCover:     Duration(15 * time.Minute),
-			AllocateTimeout: Duration(3 * time.Second),
-			Durability:      DurabilityStrict,
+			Database:             "seqproxy",
+			Table:                "sequence",
+			CreateTable:          true,
+			Cache:                1000,
+			OutageCover:          Duration(15 * time.Minute),
+			OrderRequiresReplica: true,
+			AllocateTimeout:      Duration(3 * time.Second),
+			Durability:           DurabilityStrict,
+			DirectWriters:        DirectWritersAuto,
+			Interleave:           InterleaveBlock,
+			Block:                10_000,
 		},
 	}
 }

@@ -45,7 +45,7 @@ func TestThePageDocumentsEveryKeyWithItsDefault(t *testing.T) {
 		switch {
 		case !ok:
 			t.Errorf("docs/config.md does not document %s", key)
-		case slices.Contains([]string{"admin_users", "proxy_protocol_from", "failed_login_exempt", "shard.schemas"}, key):
+		case slices.Contains([]string{"admin_users", "proxy_protocol_from", "failed_login_exempt", "shard.schemas", "sequence.server.nodes"}, key):
 			if got != "[]" {
 				t.Errorf("%s: documented default %s, want []", key, got)
 			}

@@ -94,6 +94,7 @@ func (c *Config) complete() []string {
 	if c.DefaultShard == "" && len(c.Shards) == 1 {
 		c.DefaultShard = c.Shards[0].Name
 	}
+	c.Sequence.StateDir = c.path(c.Sequence.StateDir)
 	c.TLS.CertFile = c.path(c.TLS.CertFile)
 	c.TLS.KeyFile = c.path(c.TLS.KeyFile)
 	c.TLS.ClientCAFile = c.path(c.TLS.ClientCAFile)

@@ -180,6 +180,12 @@ func checkIdentifier(p *checker, key, name string) {
 // 9 million reservations of this size.
 const maxCache = 1_000_000_000_000
 
+// Bounds of several sequence servers, which keep their arithmetic within 64 bits.
+const (
+	maxBlock           = 1_000_000_000_000
+	maxSequenceServers = 64
+)
+
 func (c *Config) checkSequence(p *checker) {
 	s := &c.Sequence
 	checkIdentifier(p, "sequence.database", s.Database)
@@ -195,24 +201,54 @@ func (c *Config) checkSequence(p *checker) {
 	}
 	checkPositive(p, "sequence.allocate_timeout", s.AllocateTimeout)
 	checkOneOf(p, "sequence.durability", s.Durability, DurabilityStrict, DurabilityRelaxed)
+	checkOneOf(p, "sequence.direct_writers", s.DirectWriters, DirectWritersAuto, DirectWritersYes, DirectWritersNo)
 
-	switch len(s.Servers) {
-	case 0:
-		p.add("sequence.server", "one [[sequence.server]] is required: it holds the table that keys are reserved from")
-	case 1:
-	default:
-		p.add("sequence.server", "exactly one [[sequence.server]] is supported in this version, there are %d", len(s.Servers))
+	checkOneOf(p, "sequence.interleave", s.Interleave, InterleaveBlock, InterleaveStep)
+	if s.Block < 1 || s.Block > maxBlock {
+		p.add("sequence.block", "must be 1 to %d, is %d", int64(maxBlock), s.Block)
 	}
+
+	switch {
+	case len(s.Servers) == 0:
+		p.add("sequence.server", "one [[sequence.server]] is required: it holds the table that keys are reserved from")
+	case len(s.Servers) > maxSequenceServers:
+		p.add("sequence.server", "must be %d at most, there are %d", maxSequenceServers, len(s.Servers))
+	}
+	seen := make(map[Address]string)
 	for i, server := range s.Servers {
 		key := sequenceServerKey(i)
-		c.checkBackend(p, key+".address", server.Address)
+		c.checkSequenceNodes(p, key, &server)
+		for _, address := range server.Addresses() {
+			if other, ok := seen[address]; ok && other != key && address != "" {
+				p.add(key+".address", "%q is that of %s, too", address, other)
+			}
+			seen[address] = key
+		}
 		if server.User == "" {
 			p.add(key+".user", "is missing")
 		}
 		if server.Database != "" && server.Database != s.Database {
 			checkIdentifier(p, key+".database", server.Database)
 		}
-		p.checkSecurity(key, server.Security, server.Address)
+		p.checkSecurity(key, server.Security, server.Addresses()...)
+	}
+}
+
+// checkSequenceNodes checks the one address of a sequence server, or those of its nodes.
+func (c *Config) checkSequenceNodes(p *checker, key string, server *SequenceServer) {
+	if len(server.Nodes) == 0 {
+		c.checkBackend(p, key+".address", server.Address)
+		return
+	}
+	if server.Address != "" {
+		p.add(key+".nodes", "and address exclude each other: name every address in nodes")
+	}
+	for i, node := range server.Nodes {
+		if slices.Contains(server.Nodes[:i], node) {
+			p.add(key+".nodes", "must name each address once, names %q twice", node)
+			continue
+		}
+		c.checkBackend(p, key+".nodes", node)
 	}
 }
 

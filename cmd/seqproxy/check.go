@@ -47,8 +47,29 @@ func (p *program) check(args []string) error {
 		users += " and those of the server"
 	}
 	p.say("%s is right: listens on %s, %s, %s, sequence table %s.%s on %s\n", *file, cfg.Listen, users, shards,
-		cfg.Sequence.Servers[0].Database, cfg.Sequence.Table, cfg.Sequence.Servers[0].Address)
+		cfg.Sequence.Servers[0].Database, cfg.Sequence.Table, holders(&cfg.Sequence))
 	return nil
+}
+
+// holders says where the sequence table is.
+func holders(s *conf.Sequence) string {
+	if len(s.Servers) == 1 {
+		return joined(s.Servers[0].Addresses())
+	}
+	var all []conf.Address
+	for i := range s.Servers {
+		all = append(all, s.Servers[i].Addresses()...)
+	}
+	return fmt.Sprintf("%d servers (%s)", len(s.Servers), joined(all))
+}
+
+// joined writes addresses one after the other.
+func joined(addresses []conf.Address) string {
+	all := make([]string, len(addresses))
+	for i, a := range addresses {
+		all[i] = string(a)
+	}
+	return strings.Join(all, ", ")
 }
 
 // example prints the commented sample configuration.

@@ -97,6 +97,7 @@ func (p *program) importCounters(ctx context.Context, args []string) error {
 		return err
 	}
 	opts.AllocateTimeout = importTimeout
+	opts.StateDir = "" // the proxy's that may be running; nothing is taken here
 	sequences, err := sequence.New(opts)
 	if err != nil {
 		return fmt.Errorf("sequences: %w", err)
@@ -142,7 +143,7 @@ func (c *importCommand) check() (reader, error) {
 func (c *importCommand) origin(cfg *conf.Config) (conf.Address, sourceLogin, error) {
 	server := &cfg.Sequence.Servers[0]
 	if c.source == "" {
-		return server.Address, sourceLogin{server.User, server.Password, server.Security}, nil
+		return server.Addresses()[0], sourceLogin{server.User, server.Password, server.Security}, nil
 	}
 	login := sourceLogin{user: c.user, security: conf.Security{Mode: tlsfiles.Mode(c.tls), CAFile: c.caFile}}
 	switch {

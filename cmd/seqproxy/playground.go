@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,8 +22,12 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	listen := c.String("listen", "127.0.0.1:4306", "`HOST:PORT` for clients; loopback only, since root has no password")
 	path := c.String("server", "", "`PATH` of mariadbd or mysqld; default: found in PATH")
 	dir := c.String("dir", "", "`DIR` that keeps the servers' data between runs; default: a directory that is removed at the end")
+	members := c.Int("sequence-servers", 1, "`N` servers that divide the numbers of the sequences, 1 to 5")
 	if err := c.parse(args, p.out); err != nil {
 		return err
+	}
+	if *members < 1 || *members > 5 {
+		return usagef("--sequence-servers must be 1 to 5, is %d", *members)
 	}
 	if err := noMore("playground", c.Args()); err != nil {
 		return err
@@ -43,8 +48,8 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, home.close()) }()
 
-	p.say("Starting two private servers (%s) ...\n", binary)
-	servers, err := startServers(ctx, binary, home)
+	p.say("Starting %d private servers (%s) ...\n", max(*members, len(exampleSchemas)), binary)
+	servers, err := startServers(ctx, binary, home, *members)
 	if err != nil {
 		return p.unlessEnded(ctx, err)
 	}
@@ -53,11 +58,11 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := startInFront(ctx, *listen, certificate, servers)
+	r, err := startInFront(ctx, *listen, home, certificate, servers, *members)
 	if err != nil {
 		return p.unlessEnded(ctx, err)
 	}
-	p.welcome(r.server.Addr().String(), certificate.CertFile, home, servers)
+	p.welcome(r.server.Addr().String(), certificate.CertFile, home, servers, *members)
 
 	// A server that dies takes the playground with it, in order.
 	life, end := context.WithCancelCause(ctx)
@@ -66,6 +71,10 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 		watchers.Go(func() {
 			select {
 			case <-s.Done():
+				if i < *members && *members > 1 && i >= len(exampleSchemas) {
+					p.say("\nThe sequence server %s is gone; the others serve.\n", s.Addr())
+					return
+				}
 				end(fmt.Errorf("the server of shard %s is gone: %w", shardName(i), s.Crashed()))
 			case <-life.Done():
 			}
@@ -78,7 +87,7 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	end(nil)
 	watchers.Wait()
 	if err == nil {
-		p.say("\nStopped the proxy; stopping its two servers.\n")
+		p.say("\nStopped the proxy; stopping its servers.\n")
 	}
 	return err
 }
@@ -93,11 +102,12 @@ func (p *program) unlessEnded(ctx context.Context, err error) error {
 }
 
 // startInFront starts the proxy in front of the servers, with the example sequence.
-func startInFront(ctx context.Context, listen string, certificate conf.TLS, servers []*mysqld.Server) (*running, error) {
-	cfg, err := playgroundConfig(listen, certificate, servers)
+func startInFront(ctx context.Context, listen string, home home, certificate conf.TLS, servers []*mysqld.Server, members int) (*running, error) {
+	cfg, err := playgroundConfig(listen, certificate, servers, members)
 	if err != nil {
 		return nil, err
 	}
+	cfg.Sequence.StateDir = filepath.Join(home.dir, "state")
 	log, err := newLogger(cfg.Log)
 	if err != nil {
 		return nil, err
@@ -112,8 +122,8 @@ func startInFront(ctx context.Context, listen string, certificate conf.TLS, serv
 	return r, nil
 }
 
-// playgroundConfig is the configuration that the playground runs with.
-func playgroundConfig(listen string, certificate conf.TLS, servers []*mysqld.Server) (*conf.Config, error) {
+// playgroundConfig is the configuration that the playground runs with. The first servers, members of them, divide the numbers.
+func playgroundConfig(listen string, certificate conf.TLS, servers []*mysqld.Server, members int) (*conf.Config, error) {
 	cfg := conf.Default()
 	cfg.Listen, cfg.TLS = listen, certificate
 	cfg.Users = []conf.User{{Name: "root"}}
@@ -122,11 +132,13 @@ func playgroundConfig(listen string, certificate conf.TLS, servers []*mysqld.Ser
 	cfg.DefaultShard = shardName(0)
 	cfg.Log.Level = "warn"
 	cfg.ShutdownTimeout = conf.Duration(5 * time.Second)
-	cfg.Sequence.Servers = []conf.SequenceServer{{
-		Address: conf.Address(servers[0].Addr()), User: "root", Database: cfg.Sequence.Database,
-	}}
+	for _, s := range servers[:members] {
+		cfg.Sequence.Servers = append(cfg.Sequence.Servers, conf.SequenceServer{
+			Address: conf.Address(s.Addr()), User: "root", Database: cfg.Sequence.Database,
+		})
+	}
 	cfg.Tickets = []conf.Ticket{{Table: cfg.Sequence.Table}}
-	for i, s := range servers {
+	for i, s := range servers[:len(exampleSchemas)] {
 		cfg.Shards = append(cfg.Shards, conf.Shard{
 			Name:    shardName(i),
 			Schemas: []string{exampleSchemas[i]},

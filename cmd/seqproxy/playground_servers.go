@@ -82,17 +82,20 @@ func (h home) close() error {
 
 // startServers starts the servers at the same time, with the example schemas. After
 // an error none is left.
-func startServers(ctx context.Context, binary mysqld.Binary, h home) ([]*mysqld.Server, error) {
-	servers := make([]*mysqld.Server, len(exampleSchemas))
+func startServers(ctx context.Context, binary mysqld.Binary, h home, members int) ([]*mysqld.Server, error) {
+	servers := make([]*mysqld.Server, max(members, len(exampleSchemas)))
 	group, starting := errgroup.WithContext(ctx)
-	for i, schema := range exampleSchemas {
+	for i := range servers {
 		group.Go(func() (err error) {
 			servers[i], err = mysqld.Start(starting, mysqld.Config{Binary: binary, Dir: filepath.Join(h.dir, fmt.Sprintf("server%d", i))})
 			if err != nil {
 				return err
 			}
-			if err := fill(starting, servers[i], schema); err != nil {
-				return fmt.Errorf("create schema %s on %s: %w", schema, servers[i].Addr(), err)
+			if i >= len(exampleSchemas) {
+				return nil // it only has numbers
+			}
+			if err := fill(starting, servers[i], exampleSchemas[i]); err != nil {
+				return fmt.Errorf("create schema %s on %s: %w", exampleSchemas[i], servers[i].Addr(), err)
 			}
 			return nil
 		})

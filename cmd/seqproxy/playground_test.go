@@ -297,7 +297,7 @@ func awaitStatement(t *testing.T, address, text string) {
 func TestCtrlCDuringTheStartEndsEverything(t *testing.T) {
 	tmp := t.TempDir()
 	p := beginIn(t, []string{"TMPDIR=" + tmp}, "playground", "--listen", "127.0.0.1:0")
-	p.await("Starting two private servers")
+	p.await("Starting 2 private servers")
 	p.signal(os.Interrupt)
 	p.end(0)
 	if want := "Stopped before everything was ready."; !strings.Contains(p.stdout(), want) {

@@ -10,12 +10,18 @@ import (
 
 // welcome says what was started and what to try. The commands can be copied as
 // they are.
-func (p *program) welcome(address, certificate string, h home, servers []*mysqld.Server) {
+func (p *program) welcome(address, certificate string, h home, servers []*mysqld.Server, members int) {
 	p.say(`
 A proxy listens on %s, user root, no password. Behind it:
   shard %s  %s  schema %s, the sequence table, and every schema that no shard owns
   shard %s  %s  schema %s
 `, address, shardName(0), servers[0].Addr(), exampleSchemas[0], shardName(1), servers[1].Addr(), exampleSchemas[1])
+	if members > 1 {
+		p.say("The first %d servers divide the numbers of the sequences:\n", members)
+		for _, s := range servers[:members] {
+			p.say("  sequence server  %s\n", s.Addr())
+		}
+	}
 	if h.kept {
 		p.say("The data is kept in %s.\n", h.dir)
 	}

@@ -38,7 +38,7 @@ type running struct {
 // start wires the parts together and begins to accept clients; the caller must call
 // wait. ctx bounds only the start. Servers that are down are no error: each part goes
 // on asking for its own.
-func start(ctx context.Context, cfg *conf.Config, log *zap.Logger) (*running, error) {
+func start(ctx context.Context, cfg *conf.Config, log *zap.Logger) (_ *running, err error) {
 	r := &running{log: log, timeout: cfg.ShutdownTimeout.D(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
 	numbers, err := sequenceOptions(cfg, r.files, log.Named("sequence"))
 	if err != nil {
@@ -47,6 +47,11 @@ func start(ctx context.Context, cfg *conf.Config, log *zap.Logger) (*running, er
 	if r.sequences, err = sequence.New(numbers); err != nil {
 		return nil, fmt.Errorf("sequences: %w", err)
 	}
+	defer func() {
+		if err != nil { // nothing was reserved
+			err = errors.Join(err, r.sequences.Close(ctx))
+		}
+	}()
 	shards, err := shardOptions(cfg, r.files, log.Named("backend"))
 	if err != nil {
 		return nil, err
@@ -174,7 +179,9 @@ func (r *running) stop(hurry context.Context) error {
 		r.log.Warn("unused numbers are lost, which makes a gap", zap.Uint64("at most", held), zap.Error(err))
 	}
 	r.wg.Wait()
-	r.log.Info("stopped")
+	count := r.sequences.Stats()
+	r.log.Info("stopped", zap.Uint64("reserved", count.Reserved), zap.Uint64("given", count.Given), zap.Uint64("given back", count.Returned),
+		zap.Uint64("passed over", count.Skipped), zap.Uint64("outcome unknown", count.Lost))
 	return r.serveErr
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,24 +22,35 @@ import (
 func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (sequence.Options, error) {
 	q := &cfg.Sequence
 	opts := sequence.Options{
-		CacheSize:       uint64(q.Cache),
-		OutageCover:     max(q.OutageCover.D(), time.Nanosecond), // 0 would be the default; this never asks for more than Cache
-		AllocateTimeout: q.AllocateTimeout.D(),
-		CreateUnknown:   cfg.UnknownSequence == conf.UnknownSequenceCreate,
-		CreateTable:     q.CreateTable,
-		Durability:      string(q.Durability),
-		Logger:          log,
+		CacheSize:           uint64(q.Cache),
+		OutageCover:         max(q.OutageCover.D(), time.Nanosecond), // 0 would be the default; this never asks for more than Cache
+		AllocateTimeout:     q.AllocateTimeout.D(),
+		CreateUnknown:       cfg.UnknownSequence == conf.UnknownSequenceCreate,
+		CreateTable:         q.CreateTable,
+		StateDir:            q.StateDir,
+		OrderWithoutReplica: !q.OrderRequiresReplica,
+		Durability:          string(q.Durability),
+		DirectWriters:       string(q.DirectWriters),
+		Logger:              log,
+		Interleave:          string(q.Interleave),
+		Block:               uint64(q.Block),
 	}
 	for _, server := range q.Servers {
-		network, address := server.Address.Split()
-		security, err := secured(files, "sequence server", server.Security, server.Address)
+		security, err := secured(files, "sequence server", server.Security, server.Addresses()...)
 		if err != nil {
 			return opts, err
 		}
-		opts.Servers = append(opts.Servers, sequence.ServerOptions{
-			Network: network, Addr: address, User: server.User, Password: server.Password.Reveal(),
-			Database: server.Database, Table: q.Table, Security: security,
-		})
+		o := sequence.ServerOptions{
+			User: server.User, Password: server.Password.Reveal(), Database: server.Database, Table: q.Table, Security: security,
+		}
+		if len(server.Nodes) == 0 {
+			o.Network, o.Addr = server.Address.Split()
+		}
+		for _, node := range server.Nodes {
+			network, address := node.Split()
+			o.Nodes = append(o.Nodes, sequence.Node{Network: network, Addr: address})
+		}
+		opts.Servers = append(opts.Servers, o)
 	}
 	return opts, nil
 }
@@ -76,7 +88,7 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 			o.Nodes = append(o.Nodes, string(n.Address))
 			// An account that is known on the server in any case.
 			for _, server := range cfg.Sequence.Servers {
-				if server.Address == n.Address && s.User == "" {
+				if slices.Contains(server.Addresses(), n.Address) && s.User == "" {
 					o.Probe = backend.Credentials{User: server.User, Password: server.Password.Reveal()}
 				}
 			}

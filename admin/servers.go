@@ -1,0 +1,106 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// command runs a statement to the proxy itself.
+func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand) (*protocol.Table, error) {
+	change := sequence.PlanChange{
+		Interleave: c.Interleave, Block: c.Block.Value, Force: c.Force, Above: c.Above.Value, Margin: c.Margin.Value,
+		WritersStopped: c.WritersStopped, WritersStep: c.WritersStep.Value,
+	}
+	switch c.Verb {
+	case statement.ShowSequenceServers:
+		return s.showServers(ctx)
+	case statement.AddSequenceServer, statement.RemoveSequenceServer:
+		nodes := strings.Split(string(c.Address), ",") // several of a group
+		for i := range nodes {
+			nodes[i] = strings.TrimSpace(nodes[i])
+			if host, port, err := net.SplitHostPort(nodes[i]); err != nil || host == "" || port == "" {
+				return nil, &protocol.ServerError{
+					Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000",
+					Message: fmt.Sprintf("seqproxy: sequence server '%s': want 'host:port', or 'host:port, host:port' for the nodes of a group", nodes[i]),
+				}
+			}
+		}
+		address := strings.Join(nodes, ",")
+		if change.Add = address; c.Verb == statement.RemoveSequenceServer {
+			change.Add, change.Remove = "", address
+		}
+		return planned(s.engine.ChangePlan(ctx, change))
+	case statement.ChangeSequenceServers:
+		return planned(s.engine.ChangePlan(ctx, change))
+	case statement.ResumePlan:
+		return planned(s.engine.ResumePlan(ctx))
+	case statement.AbortPlan:
+		return planned(s.engine.AbortPlan(ctx))
+	}
+	return nil, notSupported("this statement")
+}
+
+// commandColumns are those of the answer to a command, none for one that is answered with OK.
+func commandColumns(c *statement.ProxyCommand) []protocol.Column {
+	if c.Verb == statement.ShowSequenceServers {
+		return serverColumns
+	}
+	return nil
+}
+
+// planned answers with the plan that is in force then.
+func planned(p sequence.Plan, err error) (*protocol.Table, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.Table{OK: protocol.OK{Info: fmt.Sprintf("plan %d is in force, with %d sequence server(s)", p.Number, max(len(p.Members), 1))}}, nil
+}
+
+var serverColumns = []protocol.Column{
+	number("position", 0),
+	text("server", 255, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
+	text("id", 36, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
+	number("plan", mysql.NOT_NULL_FLAG),
+	text("state", 16, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
+	text("interleave", 32, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	text("change", 512, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	text("error", 1024, mysql.MYSQL_TYPE_VAR_STRING, 0),
+}
+
+// showServers lists the sequence servers. See docs/sequence-servers.md for the columns.
+func (s *Sequences) showServers(ctx context.Context) (*protocol.Table, error) {
+	all, err := s.engine.SequenceServers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &protocol.Table{Columns: serverColumns}
+	for i := range all {
+		l := &all[i]
+		var position, interleave, change, problem any
+		if l.Position >= 0 {
+			position = uint64(l.Position)
+		}
+		switch l.Interleave {
+		case sequence.InterleaveBlock:
+			interleave = fmt.Sprintf("block %d", l.Block)
+		case sequence.InterleaveStep:
+			interleave = "step"
+		}
+		if p := l.Change; p != nil {
+			change = fmt.Sprintf("%s from %s: plan %d is %s", p.UUID, p.Coordinator, p.Number, p.State)
+		}
+		if l.Err != nil {
+			problem = l.Err.Error()
+		}
+		t.Rows = append(t.Rows, []any{position, l.Address, l.ID, l.Plan, l.State, interleave, change, problem})
+	}
+	return t, nil
+}

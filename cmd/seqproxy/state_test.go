@@ -1,0 +1,111 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// A proxy with a state directory through what it is for: a second one on it, a full disk, kill -9, and a backup that is restored meanwhile.
+func TestStateDirectoryOutlivesTheProxy(t *testing.T) {
+	s := mysqltest.Start(t) // of its own: the schema has one name
+	dir := t.TempDir()
+	config := filepath.Join(dir, "seqproxy.toml")
+	text := fmt.Sprintf(`
+listen = "127.0.0.1:0"
+admin_users = ["root"]
+[[user]]
+name = "root"
+[sequence]
+cache = 10
+outage_cover = "0s"
+allocate_timeout = "300ms"
+state_dir = "state"
+[[sequence.server]]
+address = "%s"
+user = "root"
+`, s.Addr())
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(p *process, sql string) string { return query(t, p.address(), "root", "", sql) }
+	first := begin(t, "-config", config)
+	if got := ask(first, "CREATE SEQUENCE photos; SELECT NEXTVAL('photos')"); got != "1" {
+		t.Fatalf("got %q, want 1", got)
+	}
+	second := begin(t, "-config", config)
+	second.end(1)
+	if got, want := second.stderr(), "the state directory "+filepath.Join(dir, "state")+" is in use by process "+strconv.Itoa(first.cmd.Process.Pid)+" on "; !strings.Contains(got, want) {
+		t.Errorf("the second proxy says %q, want %q", got, want)
+	}
+
+	// The disk is full: what is in memory is given, and then the error names the file.
+	var free unix.Rlimit
+	if err := unix.Prlimit(first.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 10, Max: unix.RLIM_INFINITY}, &free); err != nil {
+		t.Skipf("a process's limits cannot be set here: %v", err)
+	}
+	last, failed := 1, ""
+	for failed == "" {
+		output, err := client(t, first.address(), "root", "", "-N", "-e", "SELECT NEXTVAL('photos')")
+		if err != nil {
+			failed = output
+			break
+		}
+		number, err := strconv.Atoi(strings.TrimSpace(output))
+		if err != nil || number <= last || number > 100 {
+			t.Fatalf("got %q, %v after %d", output, err, last)
+		}
+		last = number
+	}
+	for _, part := range []string{`sequence "photos"`, "state file " + filepath.Join(dir, "state", "state") + " cannot be written", "file too large"} {
+		if !strings.Contains(failed, part) {
+			t.Errorf("got %q, want %q in it", failed, part)
+		}
+	}
+	if last < 10 {
+		t.Errorf("%d numbers were given from memory, want 10 or more", last)
+	}
+	first.await("the state file cannot be written")
+	var id int
+	if err := s.DB(t, "seqproxy").QueryRow("SELECT id FROM sequence").Scan(&id); err != nil || id != last {
+		t.Errorf("the row has %d, %v; want %d: the reservation that could not be remembered was undone", id, err, last)
+	}
+	if err := unix.Prlimit(first.cmd.Process.Pid, unix.RLIMIT_FSIZE, &free, nil); err != nil {
+		t.Fatal(err)
+	}
+	first.await("the state file can be written again")
+	if got, _ := strconv.Atoi(ask(first, "SELECT NEXTVAL('photos')")); got <= last || got > last+50 {
+		t.Errorf("with space again got %d after %d", got, last)
+	} else {
+		last = got
+	}
+
+	first.signal(syscall.SIGKILL)
+	first.end(-1)
+	s.Exec(t, "UPDATE seqproxy.sequence SET id = 5") // an old copy is brought back
+	third := begin(t, "-config", config)
+	got, _ := strconv.Atoi(ask(third, "SELECT NEXTVAL('photos')"))
+	if got <= last || got > last+50 {
+		t.Errorf("after kill -9 and a restored backup got %d, want one above %d", got, last)
+	}
+	third.await("the row of a sequence has gone back; raising it above what was given")
+	third.signal(syscall.SIGTERM)
+	third.end(0)
+	fourth := begin(t, "-config", config)
+	if next, _ := strconv.Atoi(ask(fourth, "SELECT NEXTVAL('photos')")); next != got+1 {
+		t.Errorf("after an orderly stop got %d, want %d", next, got+1)
+	}
+	if strings.Contains(fourth.stderr(), "gone back") {
+		t.Error("an orderly stop looks as if the row had gone back")
+	}
+}
