@@ -12,7 +12,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-.PHONY: help build run test servers test-matrix lint fmt check fuzz bench deps deps-test deps-clients deps-bench clean go-version
+.PHONY: help build run test servers test-matrix torture lint fmt check fuzz bench deps deps-test deps-clients deps-bench clean go-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -31,6 +31,9 @@ servers: ## unpack MySQL 9 and MariaDB 11.8 into .servers, for test-matrix
 
 test-matrix: go-version deps-test ## all tests, on each server; MATRIX=all: none may be missing, =update: writes docs/compatibility.md
 	@GO='$(GO)' TESTPROCS='$(TESTPROCS)' TESTTIMEOUT='$(TESTTIMEOUT)' MATRIX='$(MATRIX)' scripts/test-matrix.sh
+
+torture: go-version deps-test ## break everything at random for 3 minutes and look for a key given twice; ARGS="-seed 7 -time 5m"
+	$(GO) run -buildvcs=false ./internal/torture/cmd $(ARGS)
 
 lint: go-version ## formatting, go vet, staticcheck
 	@scripts/lint.sh
@@ -55,7 +58,7 @@ deps-test:
 
 # Some thirty packages: drivers of eight languages, mappers, and the tools of MariaDB.
 deps-clients: deps-test ## install the drivers and tools that the tests try; without one, its test is skipped
-	@scripts/deps.sh tools python php perl ruby java node django activerecord sysbench
+	@scripts/deps.sh tools python php perl ruby java node django activerecord sysbench galera
 	@cd internal/clients/testdata/node && cmp -s package-lock.json node_modules/installed-lock.json || \
 		{ npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/installed-lock.json; }
 

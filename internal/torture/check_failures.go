@@ -1,0 +1,117 @@
+package torture
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-sql-driver/mysql"
+)
+
+const (
+	// aftermath is for how long after a fault its consequences are met: connections that are looked at again, backoff between attempts.
+	aftermath = 4 * time.Second
+	// sluggish is what a busy machine may add to a bound.
+	sluggish = 3 * time.Second
+)
+
+func isNetwork(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// judge says what is wrong with how a request failed, or how long it took; "" if all is as it should be.
+func (t *trouble) judge(o *op, w *world) string {
+	var own, shards, sequences []part
+	if o.proxy < 0 {
+		own = []part{w.sequence.part()}
+	} else {
+		own = []part{proxyPart(o.proxy)}
+		sequences = w.sequenceParts(o.proxy)
+	}
+	if o.shard >= 0 {
+		s := w.shards[o.shard]
+		shards = []part{s.part(), linkPart(o.proxy, s)}
+	}
+	// A shard or a proxy may keep a client waiting for as long as it does not run; the sequence server may not.
+	free := t.suffered(o.begin, o.end, append(own, shards...)...)
+	if free > 0 {
+		free += aftermath
+	}
+	if took := o.end - o.begin; took > allocateTimeout+sluggish+free {
+		return fmt.Sprintf("HANG: %v", took.Round(time.Millisecond))
+	}
+	if o.err == nil {
+		return ""
+	}
+	if errors.Is(o.err, errWrong) {
+		return "WRONG ANSWER"
+	}
+	for _, broken := range []error{mysql.ErrMalformPkt, mysql.ErrPktSync, mysql.ErrPktSyncMul, mysql.ErrPktTooLarge, mysql.ErrUnknownPlugin} {
+		if errors.Is(o.err, broken) {
+			return "PROTOCOL ERROR"
+		}
+	}
+	explained := func(parts ...part) bool { return t.explains(o.begin, o.end, aftermath, parts...) != "" }
+	var said *mysql.MySQLError
+	if !errors.As(o.err, &said) {
+		if !explained(append(own, shards...)...) {
+			return "CONNECTION LOST without a cause"
+		}
+		return ""
+	}
+	if o.proxy < 0 {
+		return unless(explained(own...), "ERROR of the server")
+	}
+	switch said.Number {
+	case gomysql.ER_UNKNOWN_ERROR:
+		if !w.namesMember(said.Message, o.proxy) ||
+			!strings.Contains(said.Message, fmt.Sprintf("sequence %q", o.kind.sequence)) && !strings.Contains(said.Message, "sequence table") &&
+				!strings.Contains(said.Message, "seqproxy."+o.kind.sequence) {
+			return "ERROR that names not both sequence and server"
+		}
+		if o.kind.sequence == restarted && t.restarting(o) {
+			return ""
+		}
+		return unless(explained(append(own, sequences...)...), "ERROR without a cause")
+	case gomysql.ER_SERVER_SHUTDOWN:
+		return unless(explained(append(own, shards...)...), "ERROR without a cause")
+	case gomysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE:
+		if o.shard >= 0 && !strings.Contains(said.Message, w.links[linkPart(o.proxy, w.shards[o.shard])].addr()) {
+			return "ERROR that does not name the shard's server"
+		}
+		return unless(explained(append(append(own, shards...), sequences...)...), "ERROR without a cause")
+	}
+	return "UNEXPECTED ERROR"
+}
+
+func unless(ok bool, text string) string {
+	if ok {
+		return ""
+	}
+	return text
+}
+
+// checkFailures looks at all that did not bring a key, and at all that took long.
+func checkFailures(ops []op, w *world) (wrong []string) {
+	found := make(map[string][]string)
+	for i := range ops {
+		if text := w.trouble.judge(&ops[i], w); text != "" {
+			found[text] = append(found[text], text+"\n    "+ops[i].String())
+		}
+	}
+	for _, list := range found {
+		wrong = append(wrong, few(list)...)
+	}
+	return wrong
+}
+
+// namesMember reports whether an error names a sequence server, by the address that the proxy knows.
+func (w *world) namesMember(text string, proxy int) bool {
+	return slices.ContainsFunc(w.members, func(s *server) bool { return strings.Contains(text, w.links[linkPart(proxy, s)].addr()) })
+}

@@ -1,0 +1,167 @@
+package torture
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxSequenceConns is how many connections to a sequence server a proxy keeps.
+	maxSequenceConns = 8
+	// maxThreads is far above what the runtime needs on any machine that runs this, and below what a leak of threads comes to.
+	maxThreads = 64
+	// maxGoroutines is what a proxy without clients has: listener, poller, followers, connections to the sequence server, TLS files.
+	maxGoroutines = 60
+)
+
+// checkLeaks looks at the proxies after all clients have gone: no connection of theirs, or to a shard, may be left, nor a goroutine that serves one.
+// It ends the proxies: their goroutines are what they write on SIGQUIT.
+func checkLeaks(ctx context.Context, w *world) (wrong []string) {
+	for _, p := range w.proxies {
+		err := eventually(ctx, healWithin, func() error { return w.leftovers(p) })
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("LEAK: proxy %d: %v", p.number, err))
+		}
+		run, _ := p.current()
+		if err := p.end(syscall.SIGQUIT, 5*time.Second); err != nil {
+			wrong = append(wrong, err.Error())
+			continue
+		}
+		if err := goroutines(run.Log); err != nil {
+			wrong = append(wrong, fmt.Sprintf("LEAK: proxy %d: %v", p.number, err))
+		}
+	}
+	return wrong
+}
+
+// leftovers is what a proxy without clients should not have.
+func (w *world) leftovers(p *proxy) error {
+	proc := fmt.Sprintf("/proc/%d", p.pid())
+	threads, err := os.ReadDir(proc + "/task")
+	if err != nil {
+		return err
+	}
+	if len(threads) > maxThreads {
+		return fmt.Errorf("%d threads", len(threads))
+	}
+	sockets, err := tcpSockets(proc)
+	if err != nil {
+		return err
+	}
+	sequences := 0
+	members := make(map[string]bool)
+	for _, s := range w.members {
+		members[w.links[linkPart(p.number, s)].addr()] = true
+	}
+	for _, s := range sockets {
+		switch {
+		case s.listens:
+		case s.local == p.addr:
+			return fmt.Errorf("the connection of a client that has gone is left, from %s", s.remote)
+		case members[s.remote]:
+			sequences++
+		default:
+			for _, shard := range w.shards {
+				if s.remote == w.links[linkPart(p.number, shard)].addr() {
+					return fmt.Errorf("a connection to %s is left, though there is no client", shard.name)
+				}
+			}
+		}
+	}
+	if sequences > maxSequenceConns*len(members) {
+		return fmt.Errorf("%d connections to the sequence servers", sequences)
+	}
+	return nil
+}
+
+// socket is a TCP socket of a process.
+type socket struct {
+	local, remote string
+	listens       bool
+}
+
+// tcpSockets lists the open TCP sockets of the process whose directory proc is, by IPv4 and by what IPv6 has of it.
+func tcpSockets(proc string) ([]socket, error) {
+	descriptors, err := os.ReadDir(proc + "/fd")
+	if err != nil {
+		return nil, err
+	}
+	inodes := make(map[string]bool)
+	for _, d := range descriptors {
+		if to, err := os.Readlink(filepath.Join(proc, "fd", d.Name())); err == nil && strings.HasPrefix(to, "socket:[") {
+			inodes[strings.Trim(to, "socket:[]")] = true
+		}
+	}
+	var all []socket
+	for _, table := range []string{"/net/tcp", "/net/tcp6"} {
+		f, err := os.Open(proc + table)
+		if err != nil {
+			continue // no IPv6
+		}
+		lines := bufio.NewScanner(f)
+		for lines.Scan() {
+			// sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
+			columns := strings.Fields(lines.Text())
+			if len(columns) < 10 || !inodes[columns[9]] {
+				continue
+			}
+			all = append(all, socket{local: hexAddr(columns[1]), remote: hexAddr(columns[2]), listens: columns[3] == "0A"})
+		}
+		err = lines.Err()
+		_ = f.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// hexAddr reads "0100007F:0CEA", the address in the machine's (little-endian) order.
+func hexAddr(text string) string {
+	host, port, _ := strings.Cut(text, ":")
+	ip, err := hex.DecodeString(host)
+	number, errPort := strconv.ParseUint(port, 16, 16)
+	if err != nil || errPort != nil || len(ip) < 4 {
+		return text
+	}
+	last := ip[len(ip)-4:] // of an IPv6 address that holds an IPv4 one
+	return net.JoinHostPort(net.IPv4(last[3], last[2], last[1], last[0]).String(), strconv.FormatUint(number, 10))
+}
+
+var goroutine = regexp.MustCompile(`(?m)^goroutine \d+ `)
+
+// goroutines looks at the stacks that a process wrote when it was ended by SIGQUIT.
+func goroutines(log string) error {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return err
+	}
+	starts := goroutine.FindAllIndex(text, -1)
+	if len(starts) == 0 {
+		return fmt.Errorf("no stacks in %s", log)
+	}
+	for i, at := range starts {
+		end := len(text)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		stack := string(text[at[0]:end])
+		if strings.Contains(stack, "proxy.(*session).") {
+			return fmt.Errorf("a goroutine serves a client that has gone:\n%s", stack)
+		}
+	}
+	if len(starts) > maxGoroutines {
+		return fmt.Errorf("%d goroutines without a client, see %s", len(starts), log)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package torture
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// took is a request on proxy 0 that brought n numbers.
+func took(begin, end time.Duration, conn int, first, n uint64) op {
+	return op{kind: &kind{name: "SELECT NEXTVAL", sequence: "photos"}, conn: conn, life: 1, shard: -1, begin: begin, end: end, first: first, n: n}
+}
+
+func on(sequence string, o op) op {
+	o.kind = &kind{name: "SELECT NEXTVAL", sequence: sequence}
+	return o
+}
+
+func from(proxy int, o op) op {
+	o.proxy = proxy
+	return o
+}
+
+func TestEveryWrongHistoryIsFound(t *testing.T) {
+	restart := []epochChange{{begin: 10, end: 12, done: true}}
+	for _, c := range []struct {
+		name   string
+		ops    []op
+		epochs []epochChange
+		want   string // what is found, "" for nothing
+	}{
+		{"nothing wrong", []op{took(1, 2, 1, 1, 1), took(3, 4, 1, 2, 7), took(3, 4, 2, 9, 1)}, nil, ""},
+		{"one number twice", []op{from(1, took(1, 2, 1, 5, 1)), took(3, 4, 2, 5, 1)}, nil, "DUPLICATE: 5 of photos"},
+		{"within a run", []op{from(1, took(1, 2, 1, 5, 7)), took(3, 4, 2, 11, 1)}, nil, "DUPLICATE: 11 of photos"},
+		{"run that holds others", []op{from(1, took(1, 2, 1, 1, 100)), took(3, 4, 2, 5, 1), from(2, took(3, 4, 3, 50, 1))}, nil, "DUPLICATE: 50 of photos"},
+		{"one number of two sequences", []op{took(1, 2, 1, 5, 1), on("users", took(3, 4, 2, 5, 1))}, nil, ""},
+		{"falling in a session", []op{from(1, took(1, 2, 1, 5, 1)), from(1, took(3, 4, 1, 4, 1))}, nil, "on the same connection"},
+		{"falling in a proxy", []op{took(1, 2, 1, 5, 1), took(3, 4, 2, 4, 1)}, nil, "from the same proxy"},
+		{"at the same time", []op{took(1, 4, 1, 5, 1), took(3, 5, 2, 4, 1)}, nil, ""},
+		{"falling over proxies", []op{took(1, 2, 1, 5, 1), from(1, took(3, 4, 2, 4, 1))}, nil, ""},
+		{"falling over proxies, with ORDER", []op{on(ordered, took(1, 2, 1, 5, 1)), on(ordered, from(1, took(3, 4, 2, 4, 1)))}, nil, "in time"},
+		{"again after a restart", []op{on(restarted, took(1, 2, 1, 5, 1)), on(restarted, took(13, 14, 2, 5, 1))}, restart, ""},
+		{"again during a restart", []op{on(restarted, took(1, 2, 1, 5, 1)), on(restarted, took(11, 14, 2, 5, 1))}, restart, ""},
+		{"twice after a restart", []op{on(restarted, from(1, took(15, 16, 1, 5, 1))), on(restarted, took(13, 14, 2, 5, 1))}, restart, "DUPLICATE"},
+		{"again after a restart that was refused", []op{on(restarted, from(1, took(1, 2, 1, 5, 1))), on(restarted, took(13, 14, 2, 5, 1))}, []epochChange{{begin: 10, end: 12, undone: true}}, "DUPLICATE"},
+	} {
+		got := strings.Join(checkKeys(slices.Clone(c.ops), c.epochs), "\n")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestEveryFailureNeedsACause(t *testing.T) {
+	l, err := newLink("127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	s, shard := &server{name: "sequence"}, &server{name: "shard0"}
+	failed := func(err error) op {
+		o := took(10*time.Second, 11*time.Second, 1, 0, 1)
+		o.err = err
+		return o
+	}
+	away := &mysql.MySQLError{Number: 1105, Message: fmt.Sprintf("seqproxy: sequence %q: sequence server %s is unavailable", "photos", l.addr())}
+	long := took(10*time.Second, 17*time.Second, 1, 5, 1)
+	onShard := failed(mysql.ErrInvalidConn)
+	onShard.shard = 0
+	for _, c := range []struct {
+		name string
+		op   op
+		hit  part // by a fault at the time
+		want string
+	}{
+		{"sequence server away", failed(away), s.part(), ""},
+		{"its network", failed(away), linkPart(0, s), ""},
+		{"not away", failed(away), proxyPart(1), "without a cause"},
+		{"error that names nothing", failed(&mysql.MySQLError{Number: 1105, Message: "seqproxy: no"}), s.part(), "names not both"},
+		{"other code", failed(&mysql.MySQLError{Number: 1064, Message: "syntax"}), s.part(), "UNEXPECTED"},
+		{"duplicate key", failed(&mysql.MySQLError{Number: 1062, Message: "duplicate"}), proxyPart(0), "UNEXPECTED"},
+		{"connection lost", failed(mysql.ErrInvalidConn), proxyPart(0), ""},
+		{"connection lost with the sequence server", failed(mysql.ErrInvalidConn), s.part(), "LOST"},
+		{"connection lost with the shard", onShard, shard.part(), ""},
+		{"malformed packet", failed(mysql.ErrMalformPkt), proxyPart(0), "PROTOCOL"},
+		{"wrong LAST_INSERT_ID()", failed(errWrong), proxyPart(0), "WRONG"},
+		{"long without a cause", long, "", "HANG"},
+		{"long, as the sequence server is away", long, s.part(), "HANG"},
+		{"long, as the proxy is stopped", long, proxyPart(0), ""},
+	} {
+		w := &world{sequence: s, members: []*server{s}, shards: []*server{shard}, links: map[part]*link{linkPart(0, s): l, linkPart(0, shard): l}}
+		w.trouble = &trouble{windows: []*window{{fault: "test", parts: []part{c.hit}, begin: 9 * time.Second, end: 12 * time.Second}}}
+		got := w.trouble.judge(&c.op, w)
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestTheNetworkDoesWhatItIsTold(t *testing.T) {
+	far, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close() //nolint:errcheck // of the test
+	heard := make(chan string, 100)
+	go func() { // answers "ok" to each piece
+		for {
+			c, err := far.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close() //nolint:errcheck // of the test
+				buf := make([]byte, 100)
+				for {
+					n, err := c.Read(buf)
+					if err != nil {
+						return
+					}
+					heard <- string(buf[:n])
+					if _, err := c.Write([]byte("ok")); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	l, err := newLink(far.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	dial := func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", l.addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	ask := func(c net.Conn, patience time.Duration) error {
+		if _, err := c.Write([]byte("ask")); err != nil {
+			return err
+		}
+		if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			return err
+		}
+		_, err := c.Read(make([]byte, 10))
+		return err
+	}
+	arrived := func(want bool) {
+		t.Helper()
+		select {
+		case <-heard:
+			if !want {
+				t.Error("the request went through")
+			}
+		case <-time.After(map[bool]time.Duration{true: 5 * time.Second, false: 50 * time.Millisecond}[want]):
+			if want {
+				t.Error("the request did not go through")
+			}
+		}
+	}
+	isTimeout := func(err error) bool {
+		var network net.Error
+		return errors.As(err, &network) && network.Timeout()
+	}
+
+	c := dial()
+	if err := ask(c, 5*time.Second); err != nil {
+		t.Fatalf("fair: %v", err)
+	}
+	arrived(true)
+	l.set(silent, 0)
+	if err := ask(c, 100*time.Millisecond); !isTimeout(err) {
+		t.Errorf("silent: got %v, want a timeout", err)
+	}
+	arrived(false)
+	l.set(fair, 0)
+	arrived(true) // goes on where it was
+	if err := ask(c, 5*time.Second); err != nil {
+		t.Errorf("fair again: %v", err)
+	}
+	arrived(true)
+	l.set(swallow, 0)
+	d := dial()
+	if err := ask(d, 100*time.Millisecond); !isTimeout(err) {
+		t.Errorf("swallow: got %v, want a timeout", err)
+	}
+	arrived(true)
+	l.set(fair, 0)
+	if err := ask(d, 5*time.Second); err == nil || isTimeout(err) {
+		t.Errorf("after an answer was swallowed the connection gives %v, want its end", err)
+	}
+	l.set(refuse, 0)
+	if err := ask(dial(), 5*time.Second); err == nil || isTimeout(err) {
+		t.Errorf("refuse: got %v, want the end of the connection", err)
+	}
+	l.set(fair, 0)
+	e := dial()
+	if err := ask(e, 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	l.cut()
+	if err := ask(e, 5*time.Second); err == nil || isTimeout(err) {
+		t.Errorf("cut: got %v, want the end of the connection", err)
+	}
+}
+
+func TestFaultsOfOneVictimDoNotOverlap(t *testing.T) {
+	n := newNemesis(&world{trouble: &trouble{clock: clock{time.Now()}}})
+	heal, err := n.hurt("first", "proxy 0", "server sequence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.hurt("second", "proxy 1", "server sequence"); !errors.Is(err, errBusy) {
+		t.Errorf("got %v, want errBusy", err)
+	}
+	if _, err := n.claim("proxy 1"); err != nil {
+		t.Errorf("what was refused is taken: %v", err)
+	}
+	heal()
+	if _, err := n.hurt("third", "server sequence"); err != nil {
+		t.Error(err)
+	}
+	if got := n.world.trouble.explains(0, time.Hour, 0, "proxy 0"); got != "first" {
+		t.Errorf("got %q for what happened, want first", got)
+	}
+}

@@ -1,0 +1,193 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+)
+
+// faults are all that can happen. New ones go here.
+func faults() []fault {
+	return append([]fault{
+		{name: "kill -9 of a proxy", weight: 4, run: killProxy},
+		{name: "stop of a proxy in order", weight: 1, run: stopProxy},
+		{name: "SIGSTOP of a proxy", weight: 2, run: freezeProxy},
+		{name: "kill -9 of the sequence server", weight: 3, run: killSequenceServer},
+		{name: "kill -9 of a shard", weight: 2, run: killShard},
+		{name: "SIGSTOP of the sequence server", weight: 1, run: freezeServer},
+		{name: "connections are cut", weight: 3, run: cutLink},
+		{name: "nothing passes, half-open", weight: 2, run: weatherFault(silent, 6*time.Second)},
+		{name: "answers are swallowed", weight: 3, run: weatherFault(swallow, 2*time.Second)},
+		{name: "slow network", weight: 1, run: weatherFault(slow, 2*time.Second)},
+		{name: "connections are refused", weight: 1, run: weatherFault(refuse, 3*time.Second)},
+	}, adminFaults()...)
+}
+
+func (n *nemesis) someProxy(rng *rand.Rand) *proxy {
+	return n.world.proxies[rng.IntN(len(n.world.proxies))]
+}
+
+func (n *nemesis) someMember(rng *rand.Rand) *server {
+	return n.world.members[rng.IntN(len(n.world.members))]
+}
+
+func killProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	p := n.someProxy(rng)
+	heal, err := n.hurt("kill -9", proxyPart(p.number))
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := p.crashed(); err != nil {
+		return err
+	}
+	if err := p.end(syscall.SIGKILL, 5*time.Second); err != nil {
+		return err
+	}
+	sleep(ctx, between(rng, 0, time.Second))
+	return p.start(context.WithoutCancel(ctx))
+}
+
+// endsWithin is how long a proxy may take to stop in order: sessions, giving back, and a busy machine.
+const endsWithin = 15 * time.Second
+
+func stopProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	p := n.someProxy(rng)
+	heal, err := n.hurt("stop in order", proxyPart(p.number))
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := p.crashed(); err != nil {
+		return err
+	}
+	if err := p.end(syscall.SIGTERM, endsWithin); err != nil {
+		return err
+	}
+	return p.start(context.WithoutCancel(ctx))
+}
+
+func freezeProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	p := n.someProxy(rng)
+	heal, err := n.hurt("SIGSTOP", proxyPart(p.number))
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	sleep(ctx, between(rng, 200*time.Millisecond, 3*time.Second))
+	return p.signal(syscall.SIGCONT)
+}
+
+func killSequenceServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	return n.killServer(ctx, n.someMember(rng), rng)
+}
+
+func killShard(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	return n.killServer(ctx, n.world.shards[rng.IntN(len(n.world.shards))], rng)
+}
+
+func (n *nemesis) killServer(ctx context.Context, s *server, rng *rand.Rand) error {
+	heal, err := n.hurt("kill -9", s.part())
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := s.Kill(); err != nil {
+		return err
+	}
+	sleep(ctx, between(rng, 0, 2*time.Second))
+	return s.Restart(context.WithoutCancel(ctx))
+}
+
+func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	s := n.someMember(rng)
+	heal, err := n.hurt("SIGSTOP", s.part())
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := s.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	sleep(ctx, between(rng, 200*time.Millisecond, 6*time.Second))
+	return s.signal(syscall.SIGCONT)
+}
+
+// someLink is that to the sequence server in two cases of three: keys come from there.
+func (n *nemesis) someLink(rng *rand.Rand) (*link, part) {
+	s := n.someMember(rng)
+	if rng.IntN(3) == 0 {
+		s = n.world.shards[rng.IntN(len(n.world.shards))]
+	}
+	name := linkPart(n.someProxy(rng).number, s)
+	return n.world.links[name], name
+}
+
+func cutLink(_ context.Context, n *nemesis, rng *rand.Rand) error {
+	l, name := n.someLink(rng)
+	heal, err := n.hurt("cut", name)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	l.cut()
+	return nil
+}
+
+// weatherFault changes a link for at most a time. Connections then go on, or are cut.
+func weatherFault(w weather, longest time.Duration) func(context.Context, *nemesis, *rand.Rand) error {
+	return func(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+		l, name := n.someLink(rng)
+		heal, err := n.hurt("bad network", name)
+		if err != nil {
+			return err
+		}
+		defer heal()
+		l.set(w, between(rng, 5*time.Millisecond, 150*time.Millisecond))
+		sleep(ctx, between(rng, 200*time.Millisecond, longest))
+		if rng.IntN(2) == 0 {
+			l.cut()
+		}
+		l.set(fair, 0)
+		return nil
+	}
+}
+
+// everywhere is what a statement that all proxies have to obey depends on.
+func (n *nemesis) everywhere() (parts []part) {
+	parts = append(parts, n.world.sequence.part())
+	for _, p := range n.world.proxies {
+		parts = append(parts, proxyPart(p.number), linkPart(p.number, n.world.sequence))
+	}
+	return parts
+}
+
+// takeOne takes a number as a client does.
+func (n *nemesis) takeOne(ctx context.Context, p *proxy, sequence string) (number uint64, err error) {
+	db, err := open(p.addr, "", false)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close() //nolint:errcheck // the number is there
+	if err = db.QueryRowContext(ctx, "SELECT NEXTVAL('"+sequence+"')").Scan(&number); err != nil {
+		err = fmt.Errorf("proxy %d: a number of %s: %w", p.number, sequence, err)
+	}
+	return number, err
+}
+
+// eventually tries until there is no error, for at most a time, and returns the last one.
+func eventually(ctx context.Context, limit time.Duration, try func() error) error {
+	until := time.Now().Add(limit)
+	for {
+		err := try()
+		if err == nil || time.Now().After(until) {
+			return err
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+}

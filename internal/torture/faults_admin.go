@@ -1,0 +1,218 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// adminFaults are what people do to the sequences while keys are taken, at the worst moment.
+func adminFaults() []fault {
+	return []fault{
+		{name: "RESTART ... FORCE while a proxy is stopped", weight: 1, takes: 17 * time.Second, single: true, run: forceBesideStopped},
+		{name: "RESTART ... FORCE whose proxy is killed", weight: 1, takes: 3 * time.Second, alone: true, single: true, run: forceKilled},
+		{name: "RESTART ... FORCE", weight: 1, takes: 2 * time.Second, alone: true, single: true, run: force},
+		{name: "an old copy of a row is restored", weight: 2, single: true, run: restoreRow},
+		{name: "ALTER SEQUENCE ... CACHE", weight: 1, run: alterCache},
+		{name: "a sequence server is removed and added again", weight: 1, takes: 6 * time.Second, alone: true, several: true, run: changeMembers},
+		{name: "FLUSH SEQUENCES", weight: 1, run: flush},
+	}
+}
+
+const restartText = "ALTER SEQUENCE " + restarted + " RESTART WITH 1 FORCE"
+
+// force has a sequence begin again, with all proxies there.
+func force(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	release, err := n.claim(n.everywhere()...)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx = context.WithoutCancel(ctx)
+	if err := n.knowEachOther(ctx); err != nil {
+		return err
+	}
+	return n.restart(ctx, n.someProxy(rng), n.world.clock.now())
+}
+
+// knowEachOther lets every proxy reserve numbers, which removes the entries of those that were killed.
+func (n *nemesis) knowEachOther(ctx context.Context) error {
+	for _, p := range n.world.proxies {
+		err := eventually(ctx, healWithin, func() error {
+			_, err := n.takeOne(ctx, p, restarted)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restart tries until the sequence has begun again. since is when the first attempt began.
+func (n *nemesis) restart(ctx context.Context, p *proxy, since time.Duration) error {
+	err := eventually(ctx, healWithin, func() error { return n.world.admin(ctx, p, restartText) })
+	n.world.trouble.epoch(epochChange{begin: since, end: n.world.clock.now(), done: err == nil})
+	return err
+}
+
+// forceKilled kills the proxy that has a sequence begin again, somewhere in between.
+func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	heal, err := n.hurt("RESTART whose proxy is killed", n.everywhere()...)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	ctx = context.WithoutCancel(ctx)
+	if err := n.knowEachOther(ctx); err != nil {
+		return err
+	}
+	a := n.someProxy(rng)
+	since := n.world.clock.now()
+	done := make(chan error, 1)
+	go func() { done <- n.world.admin(ctx, a, restartText) }()
+	sleep(ctx, between(rng, 0, 700*time.Millisecond))
+	err = a.end(syscall.SIGKILL, 5*time.Second)
+	<-done // whatever it was
+	if err != nil {
+		return err
+	}
+	if err := a.start(ctx); err != nil {
+		return err
+	}
+	// The numbers of the one that was killed are nobody's: the new one takes its entry away, as soon as it reserves.
+	b := n.someProxy(rng)
+	err = eventually(ctx, healWithin, func() error {
+		// Frozen still: no number can be had, but it is asked for.
+		if _, err := n.takeOne(ctx, a, "videos"); err != nil {
+			return err
+		}
+		return n.world.admin(ctx, b, restartText)
+	})
+	n.world.trouble.epoch(epochChange{begin: since, end: n.world.clock.now(), done: err == nil})
+	return err
+}
+
+// forceBesideStopped has a sequence begin again while a proxy that holds numbers of it does not run. It has to be named, and the sequence to go
+// on where it was.
+func forceBesideStopped(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	if len(n.world.proxies) < 2 {
+		return nil
+	}
+	order := rng.Perm(len(n.world.proxies))
+	a, b := n.world.proxies[order[0]], n.world.proxies[order[1]]
+	heal, err := n.hurt("SIGSTOP", proxyPart(a.number))
+	if err != nil {
+		return err
+	}
+	defer heal()
+	release, err := n.claim(proxyPart(b.number), n.world.sequence.part(), linkPart(a.number, n.world.sequence), linkPart(b.number, n.world.sequence))
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx = context.WithoutCancel(ctx)
+	for _, p := range []*proxy{a, b} {
+		if err := eventually(ctx, healWithin, func() error { _, err := n.takeOne(ctx, p, restarted); return err }); err != nil {
+			return err
+		}
+	}
+	if err := a.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	since := n.world.clock.now()
+	err = n.world.admin(ctx, b, restartText)
+	n.world.trouble.epoch(epochChange{begin: since, end: n.world.clock.now(), done: err == nil, undone: err != nil})
+	errCont := a.signal(syscall.SIGCONT)
+	name := fmt.Sprintf("process %d", a.pid())
+	switch {
+	case err == nil:
+		return errors.Join(fmt.Errorf("the sequence was restarted although %s held numbers of it", name), errCont)
+	case !strings.Contains(err.Error(), name):
+		return errors.Join(fmt.Errorf("the refusal does not name %s: %w", name, err), errCont)
+	}
+	return errCont
+}
+
+// restoreRow sets a row back, as a backup that is restored does. The one proxy that gives numbers of it has to notice.
+func restoreRow(ctx context.Context, n *nemesis, _ *rand.Rand) error {
+	p, s := n.world.proxies[0], n.world.sequence
+	release, err := n.claim(proxyPart(0), s.part(), linkPart(0, s))
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx = context.WithoutCancel(ctx)
+	// It has a number since it was started last, so it knows where the row was.
+	var given uint64
+	err = eventually(ctx, healWithin, func() (err error) {
+		given, err = n.takeOne(ctx, p, restored)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := s.db.ExecContext(ctx, "UPDATE seqproxy.sequence SET id = id DIV 2 WHERE name = ?", restored); err != nil {
+		return err
+	}
+	return eventually(ctx, healWithin, func() error {
+		if err := n.world.admin(ctx, p, "FLUSH SEQUENCES "+restored); err != nil {
+			return err
+		}
+		if _, err := n.takeOne(ctx, p, restored); err != nil {
+			return err
+		}
+		var id uint64
+		if err := s.db.QueryRowContext(ctx, "SELECT id FROM seqproxy.sequence WHERE name = ?", restored).Scan(&id); err != nil {
+			return err
+		}
+		if id < given {
+			return fmt.Errorf("the row of %s stands at %d, though %d was given", restored, id, given)
+		}
+		return nil
+	})
+}
+
+// alterCache changes a sequence while numbers of it are taken everywhere.
+func alterCache(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	p := n.someProxy(rng)
+	release, err := n.claim(append(n.world.sequenceParts(p.number), proxyPart(p.number))...)
+	if err != nil {
+		return err
+	}
+	defer release()
+	text := fmt.Sprintf("ALTER SEQUENCE small CACHE %d", 1+rng.IntN(40))
+	return eventually(ctx, healWithin, func() error { return n.world.admin(context.WithoutCancel(ctx), p, text) })
+}
+
+func flush(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	p := n.someProxy(rng)
+	release, err := n.claim(append(n.world.sequenceParts(p.number), proxyPart(p.number))...)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return eventually(ctx, healWithin, func() error { return n.world.admin(context.WithoutCancel(ctx), p, "FLUSH SEQUENCES") })
+}
+
+// changeMembers takes a sequence server out of the plan and in again, while keys are taken.
+func changeMembers(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	release, err := n.claim(n.everywhere()...)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx = context.WithoutCancel(ctx)
+	s := n.world.members[1+rng.IntN(len(n.world.members)-1)]
+	for _, what := range []string{"REMOVE", "ADD"} {
+		text := fmt.Sprintf("SEQPROXY %s SEQUENCE SERVER '%s'", what, n.world.links[linkPart(0, s)].addr())
+		if err := n.world.admin(ctx, n.someProxy(rng), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package torture
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// kind is a way to take keys.
+type kind struct {
+	name     string
+	sequence string
+	n        uint64 // keys at a time
+	shard    int    // where the session is at home, -1: it wants keys only
+	proxy    int    // -1: any; else this one only
+	direct   bool   // an application that goes to the sequence server itself
+	prepared bool   // parameters travel in prepared statements, not in the text
+	admin    string // run once on a proxy, makes the sequence
+	writers  int
+	// take asks once for n keys and returns the first. With tag the row that it writes.
+	take func(ctx context.Context, c *sql.Conn, tag string) (taken, error)
+}
+
+// taken is an answer.
+type taken struct {
+	first uint64
+	kept  bool // the row with the tag is committed
+}
+
+// sharedSequences are those that several sequence servers give numbers of; the first three have no options. Tickets, and what sets a
+// row back, are for one server.
+var sharedSequences = []string{"photos", "users", "videos", "small", ordered}
+
+// plainSequences have rows like those that people make by hand.
+var plainSequences = []string{"photos", "users", "videos", "tickets", "again", "lone"}
+
+// kinds are all ways that are tried. New ones go here.
+func kinds() []*kind {
+	return []*kind{
+		{name: "SELECT NEXTVAL", sequence: "photos", n: 1, shard: -1, proxy: -1, writers: 2, take: value("SELECT NEXTVAL('photos')")},
+		{name: "SELECT NEXTVAL, prepared", sequence: "photos", n: 1, shard: -1, proxy: -1, prepared: true, writers: 1, take: value("SELECT NEXTVAL(?)", "photos")},
+		{name: "LAST_INSERT_ID()", sequence: "photos", n: 1, shard: -1, proxy: -1, writers: 1, take: lastInsertID},
+		{name: "NEXTVAL('s', 7)", sequence: "videos", n: 7, shard: -1, proxy: -1, writers: 2, take: value("SELECT NEXTVAL('videos', 7)")},
+		{name: "INSERT", sequence: "photos", n: 1, shard: 0, proxy: -1, writers: 1, take: insert("INSERT INTO photos (id, tag) VALUES (NEXTVAL('photos'), ?)", 1)},
+		{name: "INSERT, prepared", sequence: "photos", n: 1, shard: 1, proxy: -1, prepared: true, writers: 1, take: insert("INSERT INTO photos (id, tag) VALUES (NEXTVAL('photos'), ?)", 1)},
+		{name: "INSERT, rolled back", sequence: "photos", n: 1, shard: 0, proxy: -1, writers: 1, take: rolledBack},
+		{name: "filled keys", sequence: "users", n: 3, shard: 0, proxy: -1, writers: 1, take: insert("INSERT INTO users (tag) VALUES (?), (?), (?)", 3)},
+		{name: "filled keys, prepared", sequence: "users", n: 3, shard: 1, proxy: -1, prepared: true, writers: 1, take: insert("INSERT INTO users (tag) VALUES (?), (?), (?)", 3)},
+		{name: "ticket", sequence: "tickets", n: 1, shard: -1, proxy: -1, writers: 1, take: ticket("UPDATE seqproxy.sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'tickets'")},
+		{name: "ticket, direct", sequence: "tickets", n: 1, shard: -1, proxy: -1, direct: true, writers: 1, take: ticket("UPDATE seqproxy.sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'tickets'")},
+		{name: "ticket table", sequence: "tickets64", n: 1, shard: -1, proxy: -1, writers: 1, take: ticket("REPLACE INTO seqproxy.tickets64 (stub) VALUES ('a')")},
+		{name: "ticket table, direct", sequence: "tickets64", n: 1, shard: -1, proxy: -1, direct: true, writers: 1, take: ticket("REPLACE INTO seqproxy.tickets64 (stub) VALUES ('b')")},
+		{name: "CACHE 20", sequence: "small", n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE small CACHE 20", writers: 2, take: value("SELECT NEXTVAL('small')")},
+		{name: "ORDER", sequence: ordered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE " + ordered + " ORDER", writers: 3, take: value("SELECT NEXTVAL('" + ordered + "')")},
+		{name: "restarted", sequence: restarted, n: 1, shard: -1, proxy: -1, writers: 3, take: value("SELECT NEXTVAL('" + restarted + "')")},
+		{name: "restored", sequence: restored, n: 1, shard: -1, proxy: 0, writers: 1, take: value("SELECT NEXTVAL('" + restored + "')")},
+	}
+}
+
+// Sequences that something special happens to.
+const (
+	ordered   = "ordered"
+	restarted = "again" // begins again by ALTER SEQUENCE ... RESTART ... FORCE
+	restored  = "lone"  // its row is set back; one proxy alone gives its numbers
+)
+
+// value takes a number as the result of a query.
+func value(text string, args ...any) func(context.Context, *sql.Conn, string) (taken, error) {
+	return func(ctx context.Context, c *sql.Conn, _ string) (t taken, err error) {
+		err = c.QueryRowContext(ctx, text, args...).Scan(&t.first)
+		return t, err
+	}
+}
+
+// insert takes the keys that rows were stored with.
+func insert(text string, rows int) func(context.Context, *sql.Conn, string) (taken, error) {
+	return func(ctx context.Context, c *sql.Conn, tag string) (taken, error) {
+		args := make([]any, rows)
+		for i := range args {
+			args[i] = tag
+		}
+		id, err := insertID(c.ExecContext(ctx, text, args...))
+		return taken{first: id, kept: err == nil}, err
+	}
+}
+
+// ticket takes the insert id of a statement that leaves no row of its own.
+func ticket(text string) func(context.Context, *sql.Conn, string) (taken, error) {
+	return func(ctx context.Context, c *sql.Conn, _ string) (taken, error) {
+		id, err := insertID(c.ExecContext(ctx, text))
+		return taken{first: id}, err
+	}
+}
+
+func insertID(r sql.Result, err error) (uint64, error) {
+	if err != nil {
+		return 0, err
+	}
+	id, err := r.LastInsertId() // the packet's 64 bits in an int64
+	return uint64(id), err
+}
+
+// errWrong is an answer that no server gives.
+var errWrong = errors.New("wrong answer")
+
+func lastInsertID(ctx context.Context, c *sql.Conn, _ string) (t taken, err error) {
+	if err = c.QueryRowContext(ctx, "SELECT NEXTVAL('photos')").Scan(&t.first); err != nil {
+		return t, err
+	}
+	var told uint64
+	if err = c.QueryRowContext(ctx, "SELECT LAST_INSERT_ID()").Scan(&told); err == nil && told != t.first {
+		err = fmt.Errorf("%w: LAST_INSERT_ID() is %d after NEXTVAL gave %d", errWrong, told, t.first)
+	}
+	return t, err
+}
+
+// rolledBack takes a key whose row does not stay. It may not come again all the same.
+func rolledBack(ctx context.Context, c *sql.Conn, tag string) (t taken, err error) {
+	if _, err = c.ExecContext(ctx, "BEGIN"); err != nil {
+		return t, err
+	}
+	if t.first, err = insertID(c.ExecContext(ctx, "INSERT INTO photos (id, tag) VALUES (NEXTVAL('photos'), ?)", tag)); err != nil {
+		_, errBack := c.ExecContext(ctx, "ROLLBACK")
+		return t, errors.Join(err, errBack)
+	}
+	_, err = c.ExecContext(ctx, "ROLLBACK")
+	return t, err
+}

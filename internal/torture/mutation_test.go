@@ -1,0 +1,170 @@
+package torture
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// scenario is two proxies that only give keys, with five in a segment, and what clients got from them.
+type scenario struct {
+	t   *testing.T
+	w   *world
+	n   *nemesis
+	mu  sync.Mutex
+	ops []op // guarded by mu
+}
+
+// play runs a scenario with a program and returns what the checks of the torture find.
+func play(t *testing.T, program string, script func(*scenario)) []string {
+	t.Helper()
+	o := Options{Proxies: 2, Servers: 1, Seqproxy: program, Server: serverBinary(t), cache: "5/0s", keysOnly: true}
+	w, err := newWorld(t.Context(), o, t.TempDir(), rand.New(rand.NewPCG(0, 0)))
+	defer func() {
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scenario{t: t, w: w, n: newNemesis(w)}
+	script(s)
+	return duplicates(sequenceOps{"photos", pointers(s.ops)})
+}
+
+func pointers(ops []op) (all []*op) {
+	for i := range ops {
+		all = append(all, &ops[i])
+	}
+	return all
+}
+
+// take takes numbers one by one from a proxy; what fails brings none.
+func (s *scenario) take(proxy, count int) {
+	for range count {
+		p := s.w.proxies[proxy]
+		_, life := p.current()
+		o := op{kind: &kind{name: "SELECT NEXTVAL", sequence: "photos"}, proxy: proxy, life: life, shard: -1, n: 1, begin: s.w.clock.now()}
+		o.first, o.err = s.n.takeOne(context.Background(), p, "photos")
+		o.end = s.w.clock.now()
+		if o.err != nil {
+			s.t.Log(&o)
+		} else {
+			s.mu.Lock()
+			s.ops = append(s.ops, o)
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *scenario) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scenario) exec(text string) {
+	s.t.Helper()
+	_, err := s.w.sequence.db.Exec(text)
+	s.must(err)
+}
+
+// crash kills a proxy and starts it again.
+func (s *scenario) crash(proxy int) {
+	s.t.Helper()
+	s.must(s.w.proxies[proxy].end(syscall.SIGKILL, 5*time.Second))
+	s.must(s.w.proxies[proxy].start(context.Background()))
+}
+
+// A request for numbers never arrives, and the connection is lost.
+func lostReservation(s *scenario) {
+	s.take(0, 3)
+	s.take(1, 3)
+	l := s.w.links[linkPart(0, s.w.sequence)]
+	l.set(silent, 0)
+	var waiting sync.WaitGroup
+	waiting.Go(func() { s.take(0, 4) })
+	time.Sleep(300 * time.Millisecond)
+	l.cut()
+	l.set(refuse, 0)
+	waiting.Wait()
+	s.take(1, 12)
+	l.set(fair, 0)
+}
+
+// The server does not commit by itself, and a proxy dies.
+func uncommitted(s *scenario) {
+	s.exec("SET GLOBAL autocommit = 0")
+	s.crash(0)
+	s.crash(1)
+	s.take(0, 3)
+	s.must(s.w.proxies[0].end(syscall.SIGKILL, 5*time.Second))
+	s.take(1, 5)
+}
+
+// An old copy of the table is restored beside a proxy that runs.
+func restoredBeside(s *scenario) {
+	s.take(0, 12)
+	s.exec("UPDATE seqproxy.sequence SET id = 2 WHERE name = 'photos'")
+	s.take(0, 12)
+}
+
+// The same while the proxy is dead.
+func restoredMeanwhile(s *scenario) {
+	s.take(0, 12)
+	s.must(s.w.proxies[0].end(syscall.SIGKILL, 5*time.Second))
+	s.exec("UPDATE seqproxy.sequence SET id = 2 WHERE name = 'photos'")
+	s.must(s.w.proxies[0].start(context.Background()))
+	s.take(0, 12)
+}
+
+// A test that cannot find a fault that is known to be there proves nothing. So each of the checks that keep numbers from being given twice is
+// taken out in turn, by a build tag, and something has to happen that it is for.
+func TestEveryPlantedFaultIsFound(t *testing.T) {
+	if os.Getenv(mysqltest.ServerEnv) != "" {
+		t.Skip("planted faults are looked for on one server, the system's own")
+	}
+	program := build(t, "")
+	for tag, script := range map[string]func(*scenario){
+		"seqproxy_fault_commit":  lostReservation,
+		"seqproxy_fault_session": uncommitted,
+		"seqproxy_fault_floor":   restoredBeside,
+		"seqproxy_fault_fsync":   restoredMeanwhile,
+	} {
+		t.Run(tag, func(t *testing.T) {
+			if found := play(t, program, script); len(found) > 0 {
+				t.Errorf("without the planted fault:\n%s", strings.Join(found, "\n"))
+			}
+			found := play(t, build(t, tag), script)
+			if len(found) == 0 {
+				t.Error("no duplicate was found with the planted fault")
+			} else {
+				t.Log(found[0])
+			}
+		})
+	}
+	// These need several sequence servers, or a group: scripted tests that have to fail.
+	for tag, name := range map[string]string{
+		"seqproxy_fault_plan":   "TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice",
+		"seqproxy_fault_holder": "TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber",
+	} {
+		t.Run(tag, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			out, err := exec.CommandContext(ctx, "go", "test", "-count=1", "-tags", tag, "-run", "^"+name+"$", "seqproxy/sequence").CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "was given") {
+				t.Errorf("%s found no duplicate with the planted fault: %v\n%s", name, err, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// atOnce bounds the faults that last at the same time.
+const atOnce = 3
+
+// fault is something bad that happens. It heals itself before it returns.
+type fault struct {
+	name    string
+	weight  int           // how often it is among all
+	takes   time.Duration // it is not begun so shortly before the end
+	single  bool          // it makes sense with one sequence server only
+	several bool          // with several only
+	alone   bool          // it needs everything to be well otherwise
+	// run makes it happen to what it chooses, and returns errBusy if that suffers from another already. What else it returns is wrong with
+	// the proxy.
+	run func(ctx context.Context, n *nemesis, rng *rand.Rand) error
+}
+
+// errBusy: what a fault has chosen is not well already.
+var errBusy = errors.New("busy")
+
+// nemesis makes faults happen.
+type nemesis struct {
+	world *world
+
+	mu    sync.Mutex
+	taken map[part]bool
+	made  map[string]int // how often each fault happened
+	wrong []string       // what faults found
+}
+
+func newNemesis(w *world) *nemesis {
+	return &nemesis{world: w, taken: make(map[part]bool), made: make(map[string]int)}
+}
+
+// rage makes faults happen for a time, at moments and to victims that rng chooses, and returns when all are healed. Each fault comes
+// before any comes again.
+func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rng *rand.Rand) {
+	until := time.Now().Add(limit)
+	running := make(chan struct{}, atOnce) // also counts for faults that are alone: these fill it
+	var group sync.WaitGroup
+	defer group.Wait()
+	var deck []fault
+	for i := 0; ctx.Err() == nil && time.Now().Before(until); i++ {
+		if len(deck) == 0 {
+			for _, f := range all {
+				for range f.weight {
+					deck = append(deck, f)
+				}
+			}
+			rng.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+			if i == 0 { // those that take long come first, or they never come
+				slices.SortStableFunc(deck, func(a, b fault) int { return int(b.takes - a.takes) })
+			}
+		}
+		f := deck[0]
+		deck = deck[1:]
+		one := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
+		pause := time.Duration(rng.Int64N(int64(700 * time.Millisecond)))
+		if time.Until(until) < f.takes {
+			continue
+		}
+		places := 1
+		if f.alone {
+			places = atOnce
+		}
+		for range places {
+			running <- struct{}{} // every fault ends
+		}
+		group.Go(func() {
+			defer func() {
+				for range places {
+					<-running
+				}
+			}()
+			if err := n.once(ctx, f, one); err != nil {
+				n.blame("%s: %v", f.name, err)
+			}
+		})
+		sleep(ctx, pause)
+	}
+}
+
+// once makes one fault happen. It waits a little for its victims to be well.
+func (n *nemesis) once(ctx context.Context, f fault, rng *rand.Rand) error {
+	for range 40 {
+		err := f.run(ctx, n, rng)
+		if !errors.Is(err, errBusy) {
+			n.mu.Lock()
+			n.made[f.name]++
+			n.mu.Unlock()
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+	return nil
+}
+
+// blame notes what is wrong with the proxy.
+func (n *nemesis) blame(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.wrong = append(n.wrong, fmt.Sprintf(format, args...))
+}
+
+// claim takes parts for one fault alone, all or none.
+func (n *nemesis) claim(parts ...part) (release func(), err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range parts {
+		if n.taken[p] {
+			return nil, errBusy
+		}
+	}
+	for _, p := range parts {
+		n.taken[p] = true
+	}
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, p := range parts {
+			delete(n.taken, p)
+		}
+	}, nil
+}
+
+// hurt claims parts and notes when they suffer, until heal is called.
+func (n *nemesis) hurt(name string, parts ...part) (heal func(), err error) {
+	release, err := n.claim(parts...)
+	if err != nil {
+		return nil, err
+	}
+	w := n.world.trouble.begin(name, parts...)
+	return func() {
+		n.world.trouble.over(w)
+		release()
+	}, nil
+}
+
+// between is a time from low to high.
+func between(rng *rand.Rand, low, high time.Duration) time.Duration {
+	return low + time.Duration(rng.Int64N(int64(high-low)+1))
+}

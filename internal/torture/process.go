@@ -1,0 +1,123 @@
+package torture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"seqproxy/internal/child"
+)
+
+// proxy is one seqproxy that is started, killed and started again at one address with one configuration.
+type proxy struct {
+	number int
+	binary string
+	config string
+	dir    string
+	addr   string
+
+	mu   sync.Mutex
+	life int   // guarded by mu; how often it was started
+	run  *life // guarded by mu; the last one
+}
+
+// life is one process of a proxy.
+type life struct {
+	*child.Process
+	wanted bool // guarded by proxy.mu; somebody ended it
+}
+
+// start starts a process and waits until it lets clients in.
+func (p *proxy) start(ctx context.Context) error {
+	p.mu.Lock()
+	p.life++
+	number := p.life
+	p.mu.Unlock()
+	process, err := child.Start(exec.Command(p.binary, "-config", p.config), filepath.Join(p.dir, fmt.Sprintf("proxy%d.%d.log", p.number, number)))
+	if err != nil {
+		return fmt.Errorf("start proxy %d: %w", p.number, err)
+	}
+	run := &life{Process: process}
+	p.mu.Lock()
+	p.run = run
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for {
+		// Not a connection: a login that is never made would count in what is looked at later.
+		if text, err := os.ReadFile(run.Log); err == nil && bytes.Contains(text, []byte(`"listening"`)) {
+			return nil
+		}
+		select {
+		case <-run.Done:
+			return fmt.Errorf("proxy %d ended: %v%s", p.number, run.Err(), child.Tail(run.Log))
+		case <-ctx.Done():
+			return fmt.Errorf("proxy %d does not listen: %w%s", p.number, ctx.Err(), child.Tail(run.Log))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// current is the process of now and its number.
+func (p *proxy) current() (*life, int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.run, p.life
+}
+
+func (p *proxy) pid() int {
+	run, _ := p.current()
+	return run.PID()
+}
+
+// signal sends a signal that does not end the process.
+func (p *proxy) signal(sig syscall.Signal) error {
+	run, _ := p.current()
+	if err := run.Signal(sig); err != nil {
+		return fmt.Errorf("proxy %d: %w", p.number, err)
+	}
+	return nil
+}
+
+// end sends a signal that ends the process and waits until it is gone, for at most the time given.
+func (p *proxy) end(sig syscall.Signal, limit time.Duration) error {
+	p.mu.Lock()
+	run := p.run
+	run.wanted = true
+	p.mu.Unlock()
+	if err := run.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("proxy %d: %w", p.number, err)
+	}
+	select {
+	case <-run.Done:
+	case <-time.After(limit):
+		_ = run.Signal(syscall.SIGKILL)
+		<-run.Done
+		return fmt.Errorf("proxy %d does not end within %v of %v%s", p.number, limit, sig, child.Tail(run.Log))
+	}
+	if sig == syscall.SIGTERM && run.Err() != nil {
+		return fmt.Errorf("proxy %d ended with %w after SIGTERM%s", p.number, run.Err(), child.Tail(run.Log))
+	}
+	return nil
+}
+
+// crashed says how the process ended by itself, if it did.
+func (p *proxy) crashed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.run.Done:
+		if !p.run.wanted {
+			return fmt.Errorf("proxy %d ended by itself: %v%s", p.number, p.run.Err(), child.Tail(p.run.Log))
+		}
+	default:
+	}
+	return nil
+}

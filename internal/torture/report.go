@@ -1,0 +1,118 @@
+package torture
+
+import (
+	"cmp"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Report is what a run has seen.
+type Report struct {
+	Seed   uint64
+	Time   time.Duration
+	Server string
+	Caches []string // of the proxies, "50/2s": [sequence] cache and outage_cover
+	Wrong  []string // what must not be, each with its evidence; none if all is well
+
+	took     time.Duration
+	made     map[string]int // faults by name
+	keys     map[string]uint64
+	requests map[string]int
+	failures map[string]int // by what was told
+	longest  time.Duration
+}
+
+func (r *Report) wrong(found ...string) { r.Wrong = append(r.Wrong, found...) }
+
+// Faults is how many were made.
+func (r *Report) Faults() (sum int) {
+	for _, n := range r.made {
+		sum += n
+	}
+	return sum
+}
+
+// Keys is how many were received.
+func (r *Report) Keys() (sum uint64) {
+	for _, n := range r.keys {
+		sum += n
+	}
+	return sum
+}
+
+// Requests is how many brought keys, by the name of each way to ask for them.
+func (r *Report) Requests() map[string]int { return r.requests }
+
+func (r *Report) count(ops []op) {
+	r.keys, r.requests, r.failures = make(map[string]uint64), make(map[string]int), make(map[string]int)
+	for i := range ops {
+		o := &ops[i]
+		if o.first != 0 {
+			r.keys[o.kind.name] += o.n
+			r.requests[o.kind.name]++
+		} else {
+			r.requests[o.kind.name] += 0
+		}
+		if o.err != nil {
+			r.failures[inShort(o.err)]++
+		}
+		r.longest = max(r.longest, o.end-o.begin)
+	}
+}
+
+// inShort is the kind of an error.
+func inShort(err error) string {
+	var said *mysql.MySQLError
+	switch {
+	case errors.As(err, &said):
+		return fmt.Sprintf("error %d", said.Number)
+	case strings.Contains(err.Error(), "connection refused"):
+		return "connection refused"
+	case lost(err) || errors.Is(err, driver.ErrBadConn) || strings.HasPrefix(err.Error(), "connect:"):
+		return "connection lost"
+	}
+	return err.Error()
+}
+
+// Write prints one screen: what was done, what was seen, and what is wrong.
+func (r *Report) Write(out io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "seed %d, %v of faults, %s, proxies with cache/cover %s\n\n", r.Seed, r.Time, r.Server, strings.Join(r.Caches, " "))
+	perMinute := float64(r.Keys()) / max(r.took.Minutes(), 1e-9)
+	fmt.Fprintf(&text, "%d keys received, %.0f a minute; the longest request took %v\n", r.Keys(), perMinute, r.longest.Round(time.Millisecond))
+	for _, name := range slices.Sorted(maps.Keys(r.requests)) {
+		fmt.Fprintf(&text, "%9d  %s\n", r.keys[name], name)
+	}
+	fmt.Fprintf(&text, "\n%d faults\n%s", r.Faults(), inColumns(r.made))
+	fmt.Fprintf(&text, "\nwhat clients were told instead of a key\n%s", inColumns(r.failures))
+	if len(r.Wrong) == 0 {
+		fmt.Fprintf(&text, "\nno key twice, order kept, every failure clean, everything healed, nothing leaked\n")
+	} else {
+		fmt.Fprintf(&text, "\nWRONG (seed %d):\n", r.Seed)
+		for _, w := range r.Wrong {
+			fmt.Fprintf(&text, "  %s\n", w)
+		}
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// inColumns prints counts, the greatest first.
+func inColumns(counts map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	var text strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&text, "%9d  %s\n", counts[name], name)
+	}
+	return text.String()
+}

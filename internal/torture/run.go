@@ -1,0 +1,209 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"seqproxy/internal/mysqld"
+)
+
+// Options says how to torture. Server and Seqproxy are required.
+type Options struct {
+	Seed     uint64
+	Time     time.Duration // of the faults; starting, healing and checks come on top
+	Proxies  int           // 0 is 3
+	Servers  int           // for sequences; 0 is 1
+	Seqproxy string        // the program
+	Server   mysqld.Binary
+	Only     *regexp.Regexp // of the faults, by name; nil is all
+	Pause    time.Duration  // between the requests of a client, on average; 0 is 20 ms
+	Dir      string         // an empty directory for data and logs; the caller removes it
+	Progress io.Writer      // is told what happens; nil is nobody
+
+	// For scenarios that are no matter of chance.
+	cache    string // of all proxies, "5/0s"; empty: rng chooses
+	keysOnly bool   // no shards
+}
+
+// healWithin is how long everything may take to work again once the last fault is over. The longest wait in it is that of the proxy for an answer of
+// the sequence server (5 s), and then its backoff.
+const healWithin = 15 * time.Second
+
+// Run tortures an installation and returns what was seen. The error is one of the run itself, that nothing can be concluded from.
+func Run(ctx context.Context, o Options) (r *Report, err error) {
+	if o.Proxies == 0 {
+		o.Proxies = 3
+	}
+	if o.Servers == 0 {
+		o.Servers = 1
+	}
+	if o.Pause == 0 {
+		o.Pause = 20 * time.Millisecond
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	began := time.Now()
+	say := func(format string, args ...any) {
+		fmt.Fprintf(o.Progress, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+	}
+	rng := rand.New(rand.NewPCG(o.Seed, 0))
+	w, err := newWorld(ctx, o, o.Dir, rng)
+	defer func() { err = errors.Join(err, w.close()) }()
+	if err != nil {
+		return nil, err
+	}
+	r = &Report{Seed: o.Seed, Time: o.Time, Server: o.Server.String(), Caches: w.caches}
+	all := w.possible(kinds())
+	if err = w.create(ctx, all); err != nil {
+		return nil, err
+	}
+	say("%d proxies (cache/cover %v), %s; clients start", o.Proxies, w.caches, o.Server)
+	clients := startClients(w, all, rng, o.Pause, nil)
+	err = eventually(ctx, healWithin, func() error {
+		if idle := clients.idle(0); len(idle) > 0 {
+			return fmt.Errorf("no success before the first fault: %v", idle)
+		}
+		return nil
+	})
+	n := newNemesis(w)
+	if err == nil {
+		say("faults begin, for %v", o.Time)
+		n.rage(ctx, chosen(o.Only, o.Servers > 1), o.Time, rng)
+		say("all healed; everything has to work within %v", healWithin)
+		r.wrong(w.healed(ctx, clients)...)
+	}
+	ops := clients.end()
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, errors.New("interrupted")
+	}
+	r.made, r.took = n.made, time.Since(began)
+	r.count(ops)
+	r.wrong(n.wrong...)
+	if err := w.crashed(); err != nil {
+		r.wrong("CRASH: " + err.Error())
+	}
+	say("%d requests; checks", len(ops))
+	r.wrong(checkLeaks(ctx, w)...)
+	var calm []op
+	var wrong []string
+	if len(w.members) == 1 { // blocks skip numbers at their borders
+		calm, wrong, err = w.checkAccounts(ctx, all, max(o.Time/10, 2*time.Second), clients, rng)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.wrong(wrong...)
+	ops = append(ops, calm...)
+	untold, wrong, err := checkRows(ctx, w, ops)
+	if err != nil {
+		return nil, err
+	}
+	r.wrong(wrong...)
+	r.wrong(checkFailures(ops, w)...)
+	r.wrong(checkKeys(append(ops, untold...), w.trouble.epochs)...)
+	return r, nil
+}
+
+// chosen are the faults whose names match.
+func chosen(only *regexp.Regexp, several bool) (some []fault) {
+	for _, f := range faults() {
+		if several && f.single || !several && f.several {
+			continue
+		}
+		if only == nil || only.MatchString(f.name) {
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
+// possible are the kinds that work with so many sequence servers.
+func (w *world) possible(all []*kind) []*kind {
+	if len(w.members) == 1 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(k *kind) bool {
+		return !slices.Contains(sharedSequences, k.sequence)
+	})
+}
+
+// create makes the sequences that need more than a row.
+func (w *world) create(ctx context.Context, all []*kind) error {
+	if len(w.members) > 1 {
+		for _, name := range sharedSequences[:3] {
+			text := "CREATE SEQUENCE " + name
+			if err := eventually(ctx, healWithin, func() error { return w.admin(ctx, w.proxies[0], text) }); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range w.members[1:] {
+		if err := w.admin(ctx, w.proxies[0], "SEQPROXY ADD SEQUENCE SERVER '"+w.links[linkPart(0, s)].addr()+"'"); err != nil {
+			return err
+		}
+	}
+	for _, k := range all {
+		if k.admin != "" {
+			if err := w.admin(ctx, w.proxies[0], k.admin); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// healed waits until every client has had a success, by whichever proxy, and every proxy has given a number of each sequence.
+func (w *world) healed(ctx context.Context, c *clients) (wrong []string) {
+	since := w.clock.now()
+	err := eventually(ctx, healWithin, func() error {
+		if idle := c.idle(since); len(idle) > 0 {
+			return fmt.Errorf("no success for %v", idle)
+		}
+		return nil
+	})
+	if err != nil {
+		wrong = append(wrong, "NOT HEALED: "+err.Error())
+	}
+	n := newNemesis(w)
+	for _, p := range w.proxies {
+		for _, name := range append([]string{"small"}, plainSequences...) {
+			if name == restored && p.number != 0 || len(w.members) > 1 && !slices.Contains(sharedSequences, name) {
+				continue
+			}
+			if _, err := n.takeOne(ctx, p, name); err != nil {
+				wrong = append(wrong, "NOT HEALED: "+err.Error())
+			}
+		}
+	}
+	return wrong
+}
+
+// Evidence copies the logs of the proxies to a directory, for somebody to read.
+func Evidence(from, to string) error {
+	logs, err := filepath.Glob(filepath.Join(from, "proxy*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(path)), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

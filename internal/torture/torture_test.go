@@ -1,0 +1,80 @@
+package torture
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqld"
+	"seqproxy/internal/mysqltest"
+)
+
+// The default is the same always, so that a change does not fail by the faults of another day; make torture looks for those.
+var seed = flag.Uint64("seed", 1, "of TestNoKeyIsGivenTwiceWhateverBreaks; 0 chooses one")
+
+func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
+
+// build builds seqproxy, with tags.
+func build(t testing.TB, tags string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "seqproxy")
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, "go", "build", "-tags", tags, "-o", path, "seqproxy/cmd/seqproxy").CombinedOutput(); err != nil {
+		t.Fatalf("build the proxy: %v\n%s", err, out)
+	}
+	return path
+}
+
+// serverBinary is the server that the tests run on.
+func serverBinary(t testing.TB) mysqld.Binary {
+	t.Helper()
+	binary, err := mysqld.Find(os.Getenv(mysqltest.ServerEnv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
+// `make torture` goes on for longer.
+func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
+	if *seed == 0 {
+		*seed = rand.Uint64N(1_000_000)
+	}
+	t.Logf("seed %d", *seed)
+	program := build(t, "")
+	for _, c := range []struct {
+		servers int
+		time    time.Duration
+	}{{1, 25 * time.Second}, {3, 15 * time.Second}} {
+		t.Run(fmt.Sprintf("%d sequence servers", c.servers), func(t *testing.T) {
+			r, err := Run(t.Context(), Options{Seed: *seed, Time: c.time, Servers: c.servers, Seqproxy: program, Server: serverBinary(t), Dir: t.TempDir()})
+			if err != nil {
+				t.Fatalf("with seed %d: %v", *seed, err)
+			}
+			var screen strings.Builder
+			if err := r.Write(&screen); err != nil {
+				t.Fatal(err)
+			}
+			t.Log(screen.String())
+			if len(r.Wrong) > 0 {
+				t.Errorf("%d things are wrong; go test ./internal/torture -run Whatever -args -seed %d, or make torture ARGS='-servers %d -seed %d'", len(r.Wrong), *seed, c.servers, *seed)
+			}
+			if r.Faults() < 10 {
+				t.Errorf("only %d faults were made", r.Faults())
+			}
+			for name, requests := range r.Requests() {
+				if requests == 0 {
+					t.Errorf("%s: no request brought a key", name)
+				}
+			}
+		})
+	}
+}
