@@ -63,7 +63,12 @@ func (r *planRun) propose() error {
 		if err != nil {
 			continue
 		}
-		other, err := v.insertPlan(r.ctx, v.pool(), r)
+		var other *Plan
+		err = v.transact(r.ctx, func(tx *sql.Tx) error { // a conflict is that with another coordinator: whose plan is there then decides
+			var err error
+			other, err = v.insertPlan(r.ctx, tx, r)
+			return err
+		})
 		if err == nil && other != nil {
 			err = inProgress(other)
 		}
@@ -96,8 +101,11 @@ func (r *planRun) withdraw() error {
 		if err != nil {
 			continue
 		}
-		_, err = v.pool().ExecContext(ctx, "DELETE FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ? AND `state` = ? AND `ballot` = ?",
-			r.plan.Number, r.plan.UUID, planProposed, r.ballot)
+		err = v.transact(ctx, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ? AND `state` = ? AND `ballot` = ?",
+				r.plan.Number, r.plan.UUID, planProposed, r.ballot)
+			return err
+		})
 		if err != nil {
 			all = append(all, fmt.Errorf("take back the proposal on %s: %w", m.Address, err))
 		}
