@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -23,7 +24,7 @@ type owned struct {
 
 // readOwned reads the column that is to own a sequence, on all shards. A shard that
 // cannot be asked is an error: its keys may be the greatest.
-func readOwned(ctx context.Context, by Caller, c sequence.Column) (owned, error) {
+func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column) (owned, error) {
 	o := owned{limit: math.MaxUint64}
 	found := by.Highest(ctx, c.Schema, c.Table, c.Column)
 	if len(found) == 0 {
@@ -81,7 +82,7 @@ func (c *checked) say(kind, format string, args ...any) {
 
 // check compares sequences with the columns that own them, on every shard, and raises
 // those that are behind if it is a repair.
-func (s *Sequences) check(ctx context.Context, ddl *statement.SequenceDDL, by Caller, repair bool) (*protocol.Table, error) {
+func (s *Sequences) check(ctx context.Context, ddl *statement.SequenceDDL, by proxy.Caller, repair bool) (*protocol.Table, error) {
 	t := &protocol.Table{Columns: checkColumns}
 	for _, name := range ddl.Names {
 		c := &checked{t: t, name: string(name), op: "check"}
@@ -95,7 +96,7 @@ func (s *Sequences) check(ctx context.Context, ddl *statement.SequenceDDL, by Ca
 	return t, nil
 }
 
-func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by Caller, repair bool) error {
+func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by proxy.Caller, repair bool) error {
 	d, _, err := s.engine.Describe(ctx, name)
 	if errors.Is(err, sequence.ErrUnknown) {
 		c.say("Error", "Unknown SEQUENCE: '%s'", name)

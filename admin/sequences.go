@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -39,7 +40,7 @@ func NewSequences(e engine) *Sequences { return &Sequences{engine: e} }
 
 // Execute runs an analysed statement about sequences. Errors are those of the engine and
 // of by, or a *protocol.ServerError.
-func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by Caller) (*protocol.Table, error) {
+func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	ddl := st.Sequence
 	show := st.Kind == statement.ShowSequences || st.Kind == statement.ShowCreateSequence // the rest is for admins
 	if !by.Admin() && !show {
@@ -89,7 +90,7 @@ func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
 }
 
 // create makes a sequence, above the keys of the column that owns it.
-func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL, by Caller) (*protocol.Table, error) {
+func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL, by proxy.Caller) (*protocol.Table, error) {
 	name := string(ddl.Names[0])
 	highest, err := bounds(name, ddl)
 	if err != nil {
@@ -125,7 +126,7 @@ func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL, by C
 	return &protocol.Table{}, nil
 }
 
-func (s *Sequences) alter(ctx context.Context, ddl *statement.SequenceDDL, by Caller) (*protocol.Table, error) {
+func (s *Sequences) alter(ctx context.Context, ddl *statement.SequenceDDL, by proxy.Caller) (*protocol.Table, error) {
 	name := ddl.Names[0]
 	a, err := alteration(ddl)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"seqproxy/proxy"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -20,7 +21,7 @@ func (e told) Create(context.Context, sequence.CreateOptions) (sequence.Created,
 }
 
 // root may do anything.
-type root struct{ Caller }
+type root struct{ proxy.Caller }
 
 func (root) Admin() bool { return true }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -58,7 +59,7 @@ var showColumns = []protocol.Column{
 }
 
 // show lists the sequences that the caller may use. See docs/sequences.md for the columns.
-func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by Caller) (*protocol.Table, error) {
+func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by proxy.Caller) (*protocol.Table, error) {
 	all, err := s.engine.List(ctx)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by Cal
 }
 
 // sees says whether a caller may look at a sequence.
-func sees(ctx context.Context, by Caller, name []byte) (bool, error) {
+func sees(ctx context.Context, by proxy.Caller, name []byte) (bool, error) {
 	if by.Admin() {
 		return true, nil
 	}
@@ -133,7 +134,7 @@ var createColumns = []protocol.Column{
 	text("Create Table", 1024, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
 }
 
-func (s *Sequences) showCreate(ctx context.Context, name []byte, by Caller) (*protocol.Table, error) {
+func (s *Sequences) showCreate(ctx context.Context, name []byte, by proxy.Caller) (*protocol.Table, error) {
 	if may, err := sees(ctx, by, name); err != nil {
 		return nil, err
 	} else if !may {

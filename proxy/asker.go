@@ -7,7 +7,7 @@ import (
 	"seqproxy/backend"
 )
 
-// asker is a session that asks about sequences as things; see admin.Caller.
+// asker is a session as a Caller.
 type asker struct{ s *session }
 
 // Admin says whether the user may change sequences.

@@ -16,7 +16,6 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
-	"seqproxy/admin"
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/sequence"
@@ -102,7 +101,7 @@ type sequencer interface {
 // SEQUENCES, ...). *admin.Sequences implements it.
 type administrator interface {
 	// Execute runs an analysed statement of such a kind for a caller.
-	Execute(ctx context.Context, st *statement.Statement, by admin.Caller) (*protocol.Table, error)
+	Execute(ctx context.Context, st *statement.Statement, by Caller) (*protocol.Table, error)
 	// Columns returns the columns of the answer to such a statement.
 	Columns(st *statement.Statement) []protocol.Column
 }

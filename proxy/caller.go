@@ -1,4 +1,4 @@
-package admin
+package proxy
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"seqproxy/backend"
 )
 
-// Caller is who asks.
+// Caller is the session that asks about sequences, or about the proxy itself.
 type Caller interface {
 	// Admin says whether the user may change sequences.
 	Admin() bool
