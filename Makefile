@@ -12,7 +12,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-.PHONY: help build run test servers test-matrix torture lint fmt check fuzz bench deps deps-test deps-clients deps-bench clean go-version
+.PHONY: help build run test servers test-matrix torture lint fmt docs check fuzz bench deps deps-test deps-clients deps-bench clean go-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,9 @@ lint: go-version ## formatting, go vet, staticcheck
 
 fmt: go-version ## format the code
 	$(GO) tool -modfile=tools/go.mod gofumpt -w .
+
+docs: go-version ## write docs/config.md anew, which is made of the structs in conf
+	$(GO) generate ./conf
 
 check: lint build test ## lint, build, test: what to run before a commit
 

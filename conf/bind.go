@@ -10,8 +10,12 @@ import (
 // Bind is one [[bind]]: a column that gets its numbers from a sequence where a
 // statement gives it none.
 type Bind struct {
-	Column   ColumnName `toml:"column"`
-	Sequence string     `toml:"sequence"`
+	// required; `table.column` in every schema, or `schema.table.column`, spelled as on the
+	// servers. A name with a dot stands in back-quotes. One column of a table can be bound
+	Column ColumnName `toml:"column" reload:"now"`
+	// required; the name of the sequence, which must exist or is made as `unknown_sequence`
+	// says
+	Sequence string `toml:"sequence" reload:"now"`
 }
 
 // ColumnName names a column as SQL does: "photos.id" in any schema, "album0.photos.id"

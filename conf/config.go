@@ -6,69 +6,84 @@ import (
 )
 
 // Config is the whole configuration. The keys of the file are the toml tags.
+//
+// docs/config.md is made of the fields of this struct and of those below (go generate):
+// the comment of a field is its text there, the tag oneof lists all values that it may
+// have, the tag default stands where the zero value means something else, and the tag
+// reload says when a change in the file counts: see [When].
 type Config struct {
-	// Listen is the TCP address for clients: "127.0.0.1:4306". Port 0 picks
-	// a free one.
-	Listen string `toml:"listen"`
+	// TCP address for clients, `host:port`; the host may be empty for all addresses, port
+	// 0 picks a free one. `-listen` overrides it
+	Listen string `toml:"listen" reload:"restart"`
+	// users who may CREATE, ALTER, DROP, CHECK, REPAIR and FLUSH sequences, and KILL any
+	// session of the proxy; each is a `[[user]]`, or an account of the server with
+	// `unknown_user = "backend"`
+	AdminUsers []string `toml:"admin_users" reload:"new"`
+	// a login by a user that is no `[[user]]`: `"refuse"` is error 1045; `"backend"` has the
+	// default shard's server check it, so that its accounts need no second list here, and
+	// needs no `[[user]]` at all. [What that means](operations.md#accounts-that-the-server-checks)
+	UnknownUser UnknownUser `toml:"unknown_user" oneof:"refuse,backend" reload:"new"`
+	// shard of every schema that no shard owns; required with more than one shard,
+	// otherwise it is that one
+	DefaultShard string `toml:"default_shard" reload:"now"`
 
-	// AdminUsers may change sequences. Each is one of Users, or an account of the
-	// server's where UnknownUser has it checked there.
-	AdminUsers []string `toml:"admin_users"`
-	// UnknownUser says who checks the login of a user that is not among Users.
-	UnknownUser UnknownUser `toml:"unknown_user"`
+	// bounds connecting to a shard, login included
+	ConnectTimeout Duration `toml:"connect_timeout" reload:"now"`
+	// bounds the login of a client
+	LoginTimeout Duration `toml:"login_timeout" reload:"new"`
+	// how long running statements may go on after the proxy was asked to stop; `"0s"` ends
+	// them at once
+	ShutdownTimeout Duration `toml:"shutdown_timeout" reload:"now"`
+	// a client that takes nothing of its answer for so long is disconnected, and a server
+	// that takes nothing of a statement is given up
+	WriteTimeout Duration `toml:"write_timeout" reload:"new"`
 
-	// DefaultShard names the shard of every schema that no shard owns. It is
-	// empty only when there are no shards.
-	DefaultShard string `toml:"default_shard"`
+	// statements up to this size are analysed, longer ones relayed as they are; 1KiB to 1GiB
+	MaxStatement Size `toml:"max_statement" reload:"now"`
+	// clients at one time; one more gets error 1040
+	MaxConnections int `toml:"max_connections" reload:"new"`
+	// clients of one user at one time, those whom a server checks included; one more gets
+	// error 1203. 0 is any number
+	MaxUserConnections int `toml:"max_user_connections" reload:"new"`
+	// clients that log in at one time. Others wait before they are greeted, in the order in
+	// which they came, and get error 1040 at the end of `login_timeout`. 0 is any number
+	MaxLogins int `toml:"max_logins" reload:"new"`
 
-	// ConnectTimeout bounds connecting to a backend, login included.
-	ConnectTimeout Duration `toml:"connect_timeout"`
-	// LoginTimeout bounds the login of a client.
-	LoginTimeout Duration `toml:"login_timeout"`
-	// ShutdownTimeout bounds how long running statements may go on after
-	// the proxy was asked to stop. 0 does not wait for them.
-	ShutdownTimeout Duration `toml:"shutdown_timeout"`
-	// WriteTimeout bounds how long a client may take nothing of what is
-	// written to it.
-	WriteTimeout Duration `toml:"write_timeout"`
+	// so many failed logins of one address are answered at once;
+	// [further ones wait](operations.md#guessed-passwords). 0 never delays
+	FailedLogins int `toml:"failed_logins" reload:"new"`
+	// the longest wait; never more than half of `login_timeout`
+	FailedLoginDelay Duration `toml:"failed_login_delay" reload:"new"`
+	// addresses and networks (`"127.0.0.1"`, `"10.0.0.0/8"`) whose logins are never delayed
+	FailedLoginExempt []Network `toml:"failed_login_exempt" reload:"new"`
 
-	// MaxStatement is the longest statement that is analysed. A longer one
-	// is relayed as it is.
-	MaxStatement Size `toml:"max_statement"`
-	// MaxConnections bounds the clients at one time.
-	MaxConnections int `toml:"max_connections"`
-	// MaxUserConnections bounds those of one user; 0 does not.
-	MaxUserConnections int `toml:"max_user_connections"`
-	// MaxLogins bounds the clients that log in at one time; 0 does not.
-	MaxLogins int `toml:"max_logins"`
+	// addresses and networks (`"10.0.0.7"`, `"10.0.0.0/8"`) of balancers that tell the
+	// address of their client by the PROXY protocol, version 1 or 2. Every connection from
+	// there must begin with its header; from anywhere else one is refused
+	// ([more](operations.md#behind-a-balancer))
+	ProxyProtocolFrom []Network `toml:"proxy_protocol_from" reload:"new"`
 
-	// FailedLogins is how many logins of one address may fail before further ones
-	// are delayed, up to FailedLoginDelay. 0 never delays.
-	FailedLogins     int      `toml:"failed_logins"`
-	FailedLoginDelay Duration `toml:"failed_login_delay"`
-	// FailedLoginExempt are addresses whose logins are never delayed.
-	FailedLoginExempt []Network `toml:"failed_login_exempt"`
+	// clients may compress what goes between them and the proxy, by zlib, and by zstd where
+	// all shards' servers offer that; `false` offers neither. Between proxy and servers
+	// nothing is compressed
+	Compression bool `toml:"compression" reload:"new"`
 
-	// ProxyProtocolFrom are the addresses of balancers that tell the address of
-	// their client by the PROXY protocol. Every connection from there must.
-	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"`
-
-	// Compression offers clients a compressed protocol, as far as the backends do.
-	Compression bool `toml:"compression"`
-
-	// LastInsertID says when a number that the proxy gave is brought over to
-	// the backend.
-	LastInsertID LastInsertID `toml:"last_insert_id"`
-	// UnknownSequence says what a name gets that is no sequence here.
-	UnknownSequence UnknownSequence `toml:"unknown_sequence"`
+	// when a number that `SELECT NEXTVAL` gave is made LAST_INSERT_ID() on the server:
+	// `"auto"`, before statements that name it or may read it; `"exact"`, before every
+	// statement, for triggers and views that call LAST_INSERT_ID()
+	LastInsertID LastInsertID `toml:"last_insert_id" oneof:"auto,exact" reload:"now"`
+	// NEXTVAL of a name that is no sequence: `"error"` is 4091; `"create"` creates it,
+	// whoever asks; `"relay"` sends the statement to the server as it is, for MariaDB's own
+	// sequences
+	UnknownSequence UnknownSequence `toml:"unknown_sequence" oneof:"error,create,relay" reload:"now"`
 
 	Log      Log      `toml:"log"`
 	TLS      TLS      `toml:"tls"`
-	Users    []User   `toml:"user"`
+	Users    []User   `toml:"user" reload:"new"`
 	Sequence Sequence `toml:"sequence"`
-	Tickets  []Ticket `toml:"ticket"`
-	Binds    []Bind   `toml:"bind"`
-	Shards   []Shard  `toml:"shard"` // empty: keys only, nothing is relayed
+	Tickets  []Ticket `toml:"ticket" reload:"now"`
+	Binds    []Bind   `toml:"bind" reload:"now"`
+	Shards   []Shard  `toml:"shard" reload:"now"` // empty: keys only, nothing is relayed
 
 	file     string // name for messages; "" when not from a file
 	warnings []string
@@ -108,32 +123,43 @@ const (
 
 // Log is the table [log].
 type Log struct {
-	Level  string `toml:"level"`  // "debug", "info", "warn" or "error"
-	Format string `toml:"format"` // "console" or "json"
+	// the least that is logged
+	Level string `toml:"level" oneof:"debug,info,warn,error" reload:"now"`
+	// `"console"` for people, `"json"` for programs; both on stderr
+	Format string `toml:"format" oneof:"console,json" reload:"restart"`
 }
 
-// User is one [[user]]: an account that clients log in with.
+// User is one [[user]]: an account that clients log in with. Once loaded OldPassword
+// holds the old password, wherever it came from.
 type User struct {
-	Name string `toml:"name"`
+	// required
+	Name string `toml:"name" reload:"new"`
 	Credential
-	// OldPassword lets in, too, while a password is being changed. It is given as
-	// Password is; once loaded it stands here wherever it came from.
-	OldPassword     Secret `toml:"old_password"`
-	OldPasswordFile string `toml:"old_password_file"`
-	OldPasswordEnv  string `toml:"old_password_env"`
-	Schema          string `toml:"schema"` // schema of a login that names none
-	// MaxConnections bounds the user's clients, in place of MaxUserConnections; 0 is that.
-	MaxConnections int `toml:"max_connections"`
-	// Sequences are those that the user may take numbers of: names, or the beginning of
-	// names with a * behind it. nil: all; empty: none.
-	Sequences []string `toml:"sequences"`
-	// RequireTLS and the three below are what a login must have beside the password.
-	RequireTLS bool `toml:"require_tls"`
-	// RequireCertificate wants a certificate of TLS.ClientCAFile's.
-	RequireCertificate bool `toml:"require_certificate"`
-	// CertificateSubject and CertificateIssuer want one with such a name.
-	CertificateSubject string `toml:"certificate_subject"`
-	CertificateIssuer  string `toml:"certificate_issuer"`
+	// a second password that lets in, too, while the password is being changed
+	// ([how](operations.md#changing-a-password))
+	OldPassword Secret `toml:"old_password" reload:"new"`
+	// a file with the old password in one line
+	OldPasswordFile string `toml:"old_password_file" reload:"new"`
+	// the name of an environment variable that holds it
+	OldPasswordEnv string `toml:"old_password_env" reload:"new"`
+	// the current schema of a login that names none
+	Schema string `toml:"schema" reload:"new"`
+	// the user's clients at one time; one more gets error 1226. 0 is `max_user_connections`
+	MaxConnections int `toml:"max_connections" reload:"new"`
+	// the sequences that the user may take numbers of, look at and set; any other gets
+	// error 1227. A name means what it means in SQL (in most collations `PHOTOS` is
+	// `photos`); `video*` is every name that begins so, as the table spells it. `[]` is none
+	Sequences []string `toml:"sequences" default:"[\"*\"]" reload:"new"`
+	// the user must come over TLS, as with `REQUIRE SSL` on a server
+	RequireTLS bool `toml:"require_tls" reload:"new"`
+	// and show a certificate signed by one of `tls.client_ca_file`, as with `REQUIRE X509`
+	RequireCertificate bool `toml:"require_certificate" reload:"new"`
+	// and that certificate must be for this name, as with `REQUIRE SUBJECT`:
+	// `"/C=SE/O=Photos/CN=app"`, as `openssl x509 -noout -subject -nameopt compat` writes it
+	// behind `subject=`
+	CertificateSubject string `toml:"certificate_subject" reload:"new"`
+	// and be issued by this name, as with `REQUIRE ISSUER`
+	CertificateIssuer string `toml:"certificate_issuer" reload:"new"`
 }
 
 // NeedsCertificate says whether logins of the user must show a certificate.
@@ -145,45 +171,58 @@ func (u *User) NeedsCertificate() bool {
 // is the empty password. In a loaded Config Password holds the password,
 // wherever it came from.
 type Credential struct {
-	Password     Secret `toml:"password"`
-	PasswordFile string `toml:"password_file"` // its content without the line end
-	PasswordEnv  string `toml:"password_env"`  // name of an environment variable
+	// the password itself. The file should then be readable by the proxy alone
+	Password Secret `toml:"password" reload:"new"`
+	// a file with the password in one line
+	PasswordFile string `toml:"password_file" reload:"new"`
+	// the name of an environment variable that holds it
+	PasswordEnv string `toml:"password_env" reload:"new"`
 }
 
 // Sequence is the table [sequence].
 type Sequence struct {
-	Database    string `toml:"database"`     // schema of Table
-	Table       string `toml:"table"`        // table of the counters
-	CreateTable bool   `toml:"create_table"` // create schema and table where missing
+	// schema of the table
+	Database string `toml:"database" reload:"restart"`
+	// the table of the counters. Others, with `_options`, `_proxy` and `_guard` behind its
+	// name, are made when they are first needed
+	Table string `toml:"table" reload:"restart"`
+	// create schema and table where they are missing
+	CreateTable bool `toml:"create_table" reload:"restart"`
 
-	// Cache is how many numbers are reserved at once, at least. It grows with
-	// the measured rate until OutageCover is reached.
-	Cache int64 `toml:"cache"`
-	// OutageCover is for how long cached numbers shall last at the measured
-	// rate. 0 keeps to Cache.
-	OutageCover Duration `toml:"outage_cover"`
-	// AllocateTimeout bounds how long a client waits for a number when the
-	// cache is empty.
-	AllocateTimeout Duration `toml:"allocate_timeout"`
-	// StateDir is a directory that the proxy keeps to itself, for what it has to
-	// know when it starts again. Empty: it keeps nothing.
-	StateDir string `toml:"state_dir"`
-	// OrderRequiresReplica has the numbers of ORDER sequences stop while the proxy does
-	// not see a majority of a group's nodes.
-	OrderRequiresReplica bool `toml:"order_requires_replica"`
-	// Durability says what is asked of the sequence server's commits.
-	Durability Durability `toml:"durability"`
-	// DirectWriters says whether applications count in the table themselves, which
-	// matters when the set of sequence servers is changed.
-	DirectWriters DirectWriters `toml:"direct_writers"`
+	// numbers reserved at a time, at least; 1 to 10^12
+	Cache int64 `toml:"cache" reload:"now"`
+	// for how long the numbers in memory shall last at the measured rate; more than `cache`
+	// is reserved for that. `"0s"` keeps to `cache`
+	OutageCover Duration `toml:"outage_cover" reload:"now"`
+	// how long a client waits for a number when none is in memory
+	AllocateTimeout Duration `toml:"allocate_timeout" reload:"now"`
+	// a directory of this proxy alone, made if its parent is there, for
+	// [what it has to remember](operations.md#what-a-proxy-remembers); under systemd
+	// `StateDirectory=seqproxy` and `"/var/lib/seqproxy"`. A relative one is taken from the
+	// directory of the file
+	StateDir string `toml:"state_dir" reload:"restart"`
+	// [ORDER sequences](sequences.md#order) on a group (`nodes`) give numbers only while the
+	// proxy sees a majority of the nodes, so that an old primary that was cut off gives no
+	// number behind the new one's. `false`: they go on up to the ceiling, and their order
+	// may break in such a fail-over. Without effect on a single server, and on clusters
+	// that commit on a majority
+	OrderRequiresReplica bool `toml:"order_requires_replica" reload:"restart"`
+	// `"strict"` refuses a server that does not flush at commit; `"relaxed"` takes it, and
+	// keys may repeat after its crash
+	Durability Durability `toml:"durability" oneof:"strict,relaxed" reload:"restart"`
+	// whether applications count in the table themselves, for
+	// [changes of the set of sequence servers](sequence-servers.md#changing-their-number):
+	// `"yes"`, `"no"`, or `"auto"`, which is `"no"` where seqproxy made the table
+	DirectWriters DirectWriters `toml:"direct_writers" oneof:"auto,yes,no" reload:"restart"`
 
-	// Interleave and Block say how several servers divide the numbers, when their
-	// first plan is made. After that the plan counts.
-	Interleave Interleave `toml:"interleave"`
-	Block      int64      `toml:"block"` // numbers in a block
+	// how [several servers](sequence-servers.md#several-servers) divide the numbers:
+	// `"block"` gives each a block in turn, `"step"` a number in turn. It counts at the
+	// first start with several; then what is written down in the servers does
+	Interleave Interleave `toml:"interleave" oneof:"block,step" reload:"restart"`
+	// how many numbers such a block has, 1 to 10^12; as above
+	Block int64 `toml:"block" reload:"restart"`
 
-	// Servers hold the table.
-	Servers []SequenceServer `toml:"server"`
+	Servers []SequenceServer `toml:"server" reload:"restart"`
 }
 
 // Interleave is a value of the key sequence.interleave.
@@ -218,16 +257,21 @@ const (
 	DirectWritersNo   DirectWriters = "no"
 )
 
-// SequenceServer is one [[sequence.server]].
+// SequenceServer is one [[sequence.server]]. In a loaded Config Database is never empty.
 type SequenceServer struct {
-	Address Address `toml:"address"`
-	// Nodes are all addresses of a server that is a group: a primary and its replicas,
-	// a Galera cluster, a replication group. Address is empty then.
-	Nodes []Address `toml:"nodes"`
-	User  string    `toml:"user"`
+	// `host:port` or `unix:/path/of/socket`; this or `nodes` is required
+	Address Address `toml:"address" reload:"restart"`
+	// in place of `address`: all addresses of a server that is
+	// [a group](sequence-servers.md#groups), a primary and its replicas, a Galera cluster or
+	// a replication group, each of which may become the one that is written to; the same
+	// list in every proxy
+	Nodes []Address `toml:"nodes" reload:"restart"`
+	// required
+	User string `toml:"user" reload:"restart"`
 	Credential
 	Security
-	Database string `toml:"database"` // Sequence.Database unless the file says otherwise
+	// `sequence.database`, unless this says otherwise
+	Database string `toml:"database" reload:"restart"`
 }
 
 // Addresses are all that the server is reached at.
@@ -240,14 +284,14 @@ func (s *SequenceServer) Addresses() []Address {
 
 // Ticket is one [[ticket]]: a table whose ticket idioms are answered by the proxy.
 type Ticket struct {
-	// Table is "schema.table". The table of the sequences may be named without its
-	// schema.
-	Table string `toml:"table"`
-	// CutOver is the sequence that gives the numbers of a table with an AUTO_INCREMENT
-	// column from now on; "": the column does.
-	CutOver string `toml:"cut_over"`
-	// PerStub gives each stub a sequence of its own, <CutOver>:<stub>.
-	PerStub bool `toml:"per_stub"`
+	// required; `schema.table` on the sequence server: the table of the sequences, which may
+	// stand without its schema, or one with an AUTO_INCREMENT column
+	Table string `toml:"table" reload:"now"`
+	// the sequence that gives the numbers of a table with an AUTO_INCREMENT column,
+	// [after a cut-over](tickets.md#cut-over); without it the column is the counter
+	CutOver string `toml:"cut_over" reload:"now"`
+	// after a cut-over each stub has a sequence of its own, `<cut_over>:<stub>`
+	PerStub bool `toml:"per_stub" reload:"now"`
 }
 
 // Names splits Table. schema is "" where it does not name it.
@@ -260,20 +304,22 @@ func (t Ticket) Names() (schema, table string) {
 
 // Shard is one [[shard]]: a named group of nodes that hold the same rows.
 type Shard struct {
-	Name    string   `toml:"name"`
-	Schemas []string `toml:"schemas"` // those that it owns
-	// User and its password are used for every client of the shard. Without
-	// a User the proxy logs in as the client's user with its password.
-	User string `toml:"user"`
+	// required; letters, digits, `_`, `-` and `.`
+	Name string `toml:"name" reload:"now"`
+	// the schemas that it owns, spelled as on the server; a schema has one owner
+	Schemas []string `toml:"schemas" reload:"now"`
+	// the account that the proxy logs in with for every client; without it, the client's
+	// own name and password
+	User string `toml:"user" reload:"new"`
 	Credential
 	Security
-	// Nodes are the servers. This version takes exactly one.
-	Nodes []Node `toml:"node"`
+	Nodes []Node `toml:"node" reload:"now"`
 }
 
-// Node is one [[shard.node]].
+// Node is one [[shard.node]]. This version takes exactly one of a shard.
 type Node struct {
-	Address Address `toml:"address"`
+	// required, exactly one node in this version; `host:port` or `unix:/path/of/socket`
+	Address Address `toml:"address" reload:"now"`
 }
 
 // Addresses are those of the nodes.

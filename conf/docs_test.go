@@ -1,106 +1,58 @@
 package conf
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 )
 
-// documented reads the tables of docs/config.md: the default of each key, as the
-// page writes it.
-func documented(t *testing.T) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile("../docs/config.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defaults := make(map[string]string)
-	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(line, "|")
-		if len(cells) < 5 || !strings.HasPrefix(cells[1], " `") {
+// TestTheTagsListWhatIsAllowed compares the tags oneof with the checks of values.
+func TestTheTagsListWhatIsAllowed(t *testing.T) {
+	n := 0
+	for _, key := range Keys() {
+		if len(key.OneOf) == 0 {
 			continue
 		}
-		key := strings.Trim(cells[1], " `")
-		if _, twice := defaults[key]; twice {
-			t.Errorf("%s is documented twice", key)
+		n++
+		c := parse(t, minimal+"[[shard]]\nname = 's'\n[[shard.node]]\naddress = 'h:1'")
+		v := reflect.ValueOf(c).Elem()
+		for word := range strings.SplitSeq(key.Name, ".") {
+			if v.Kind() == reflect.Slice {
+				v = v.Index(0)
+			}
+			v = fieldOf(v, word)
 		}
-		defaults[key] = strings.Trim(cells[2], " `")
-	}
-	return defaults
-}
-
-func TestThePageDocumentsEveryKeyWithItsDefault(t *testing.T) {
-	page := documented(t)
-	want := make(map[string]string)
-	defaultsOf(reflect.ValueOf(*Default()), "", want)
-	if len(want) < 40 {
-		t.Fatalf("found %d keys in Config, want more: the test does not see them", len(want))
-	}
-	for key, value := range want {
-		got, ok := page[key]
-		switch {
-		case !ok:
-			t.Errorf("docs/config.md does not document %s", key)
-		case slices.Contains([]string{"admin_users", "proxy_protocol_from", "failed_login_exempt", "shard.schemas", "sequence.server.nodes"}, key):
-			if got != "[]" {
-				t.Errorf("%s: documented default %s, want []", key, got)
-			}
-		case key == "user.sequences": // left out is not the same as empty
-			if got != `["*"]` {
-				t.Errorf("%s: documented default %s, want all", key, got)
-			}
-		case got != "" || value != `""`:
-			if shorten(got) != shorten(value) {
-				t.Errorf("%s: documented default %s, want %s", key, got, value)
-			}
+		v.SetString("nonsense")
+		quoted := `"` + strings.Join(key.OneOf, `", "`) + `"`
+		if i := strings.LastIndex(quoted, `, "`); i >= 0 {
+			quoted = quoted[:i] + " or " + quoted[i+2:]
+		}
+		last := key.Name[strings.LastIndexByte(key.Name, '.')+1:]
+		problems := strings.Join(c.problems(), "\n")
+		if want := last + ": must be " + quoted + `, is "nonsense"`; !strings.Contains(problems, want) {
+			t.Errorf("%s: got %q, want %q in it", key.Name, problems, want)
 		}
 	}
-	for key := range page {
-		if _, ok := want[key]; !ok {
-			t.Errorf("docs/config.md documents %s, which does not exist", key)
-		}
+	if n < 10 {
+		t.Errorf("found %d keys with the tag, want more", n)
 	}
 }
 
-// shorten makes "15m" of "15m0s", which is the same.
-func shorten(value string) string {
-	return strings.Replace(strings.Replace(value, "m0s", "m", 1), "h0m", "h", 1)
-}
-
-// defaultsOf writes down all keys that hold a value with the values in v, as TOML
-// has them. Elements of lists of tables have no default but the zero value.
-func defaultsOf(v reflect.Value, prefix string, into map[string]string) {
+// fieldOf returns the field of a struct that a key names.
+func fieldOf(v reflect.Value, key string) reflect.Value {
 	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		switch {
+		switch field := v.Type().Field(i); {
 		case field.Anonymous:
-			defaultsOf(v.Field(i), prefix, into)
-			continue
-		case !field.IsExported():
-			continue
-		}
-		key := prefix + field.Tag.Get("toml")
-		if table := tableType(field.Type); table != nil {
-			value := v.Field(i)
-			if value.Kind() == reflect.Slice {
-				value = reflect.Zero(table)
+			if inner := fieldOf(v.Field(i), key); inner.IsValid() {
+				return inner
 			}
-			defaultsOf(value, key+".", into)
-			continue
-		}
-		switch value := v.Field(i).Interface().(type) {
-		case int, int64, bool:
-			into[key] = fmt.Sprint(value)
-		case Secret: // never printed
-			into[key] = `""`
-		default:
-			into[key] = fmt.Sprintf("%q", fmt.Sprint(value))
+		case field.Tag.Get("toml") == key:
+			return v.Field(i)
 		}
 	}
+	return reflect.Value{}
 }
 
 func TestTheFileOnThePageLoads(t *testing.T) {

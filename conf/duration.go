@@ -2,6 +2,7 @@ package conf
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -11,8 +12,17 @@ type Duration time.Duration
 // D is the duration as the standard library has it.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
-// String is the form that the file has.
-func (d Duration) String() string { return time.Duration(d).String() }
+// String is the form that the file has, without what is zero: "15m", not "15m0s".
+func (d Duration) String() string {
+	text := time.Duration(d).String()
+	if cut, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = cut + "m"
+	}
+	if cut, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = cut + "h"
+	}
+	return text
+}
 
 // MarshalText is the form that the file has.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }

@@ -10,31 +10,106 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// knownKeys are all keys of the file in order, with their tables: "sequence",
-// "sequence.cache", "sequence.server", "sequence.server.address".
-var knownKeys = sync.OnceValue(func() []string {
-	return keysOf(reflect.TypeFor[Config](), "")
+// Key is a key of the file, or a table.
+type Key struct {
+	Name    string   // "sequence.server.address"; of a table "sequence.server"
+	Table   bool     // it holds other keys, which follow
+	Type    string   // "string", "integer", "duration" ...; "" of a table
+	Default string   // as the file would have it; "" where there is none
+	OneOf   []string // all values that it may have; nil: not only a few
+	When    When     // "" of a table that is no list
+
+	// Where it stands in the code.
+	Struct, Field string
+}
+
+// Keys are all keys of the file, in order. They are shared and not to be changed.
+func Keys() []Key { return knownKeys() }
+
+var knownKeys = sync.OnceValue(func() []Key {
+	return keysOf(reflect.ValueOf(*Default()), "", "")
 })
 
-// keysOf lists the keys of a struct by its toml tags.
-func keysOf(t reflect.Type, prefix string) []string {
-	var keys []string
-	for i := range t.NumField() {
-		field := t.Field(i)
+// keysOf lists the keys of a struct by its tags, with the values in v as defaults.
+func keysOf(v reflect.Value, prefix string, outer When) (keys []Key) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
 		if field.Anonymous {
-			keys = append(keys, keysOf(field.Type, prefix)...)
+			keys = append(keys, keysOf(v.Field(i), prefix, outer)...)
 			continue
 		}
 		if !field.IsExported() {
 			continue
 		}
-		key := prefix + field.Tag.Get("toml")
-		keys = append(keys, key)
-		if table := tableType(field.Type); table != nil {
-			keys = append(keys, keysOf(table, key+".")...)
+		key := Key{
+			Name: prefix + field.Tag.Get("toml"), When: When(field.Tag.Get("reload")).within(outer),
+			Struct: v.Type().Name(), Field: field.Name,
 		}
+		if table := tableType(field.Type); table != nil {
+			key.Table = true
+			value := v.Field(i)
+			if value.Kind() == reflect.Slice { // its elements have no default but the zero value
+				value = reflect.Zero(table)
+			}
+			keys = append(append(keys, key), keysOf(value, key.Name+".", key.When)...)
+			continue
+		}
+		if oneOf := field.Tag.Get("oneof"); oneOf != "" {
+			key.OneOf = strings.Split(oneOf, ",")
+		}
+		key.Type = typeOf(field.Type)
+		if key.Default = field.Tag.Get("default"); key.Default == "" && !isEmptyText(v.Field(i)) {
+			key.Default = written(v.Field(i))
+		}
+		keys = append(keys, key)
 	}
 	return keys
+}
+
+// typeOf is a type in the words of the page.
+func typeOf(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[Duration]():
+		return "duration"
+	case t == reflect.TypeFor[Size]():
+		return "size"
+	case t.Kind() == reflect.Slice:
+		return "list of " + typeOf(t.Elem()) + "s"
+	case t.Kind() == reflect.Bool:
+		return "boolean"
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
+		return "integer"
+	}
+	return "string"
+}
+
+// isEmptyText says whether v is the empty string, or the empty password.
+func isEmptyText(v reflect.Value) bool {
+	if s, ok := v.Interface().(Secret); ok {
+		return s.IsEmpty()
+	}
+	return v.Kind() == reflect.String && v.Len() == 0
+}
+
+// written is a value as the file would have it. It does not tell secrets.
+func written(v reflect.Value) string {
+	switch value := v.Interface().(type) {
+	case Secret:
+		return redacted
+	case Duration, Size:
+		return fmt.Sprintf("%q", fmt.Sprint(value))
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return fmt.Sprintf("%q", v.String())
+	case reflect.Slice:
+		elements := make([]string, v.Len())
+		for i := range elements {
+			elements[i] = written(v.Index(i))
+		}
+		return "[" + strings.Join(elements, ", ") + "]"
+	}
+	return fmt.Sprint(v.Interface())
 }
 
 // tableType is the struct that a key holds as a table or a list of tables, or nil.
@@ -53,7 +128,7 @@ func tableType(t reflect.Type) reflect.Type {
 func unknownKeys(keys []toml.Key) []string {
 	known := make(map[string]bool)
 	for _, key := range knownKeys() {
-		known[key] = true
+		known[key.Name] = true
 	}
 	var problems []string
 	reported := make(map[string]bool)
@@ -87,8 +162,8 @@ func unknownKey(name string) string {
 func nearestKey(name string) string {
 	best, bestEdits := "", 1+len(name)/3
 	for _, key := range knownKeys() {
-		if n := edits(strings.ToLower(name), key); n < bestEdits {
-			best, bestEdits = key, n
+		if n := edits(strings.ToLower(name), key.Name); n < bestEdits {
+			best, bestEdits = key.Name, n
 		}
 	}
 	if best != "" {
@@ -96,8 +171,8 @@ func nearestKey(name string) string {
 	}
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	for _, key := range knownKeys() {
-		if key == last || strings.HasSuffix(key, "."+last) {
-			return key
+		if key.Name == last || strings.HasSuffix(key.Name, "."+last) {
+			return key.Name
 		}
 	}
 	return ""

@@ -11,14 +11,20 @@ import (
 // Security is how connections to a shard's servers or to a sequence server are
 // secured. Its keys stand in the table of the server.
 type Security struct {
-	// Mode is "" for what Files makes of the address and the other keys.
-	Mode       tlsfiles.Mode `toml:"tls"`
-	CAFile     string        `toml:"tls_ca_file"`
-	CertFile   string        `toml:"tls_cert_file"` // shown to the server
-	KeyFile    string        `toml:"tls_key_file"`
-	ServerName string        `toml:"tls_server_name"` // wanted in the server's certificate
-	// PublicKeyFile holds the server's RSA key, for passwords without TLS.
-	PublicKeyFile string `toml:"public_key_file"`
+	// how connections are secured, see [TLS to servers](#tls-to-servers), also for what is
+	// meant without it
+	Mode tlsfiles.Mode `toml:"tls" oneof:"DISABLED,PREFERRED,REQUIRED,VERIFY_CA,VERIFY_IDENTITY" reload:"new"`
+	// PEM file of the CAs that the server's certificate is verified with
+	CAFile string `toml:"tls_ca_file" reload:"new"`
+	// PEM file of a certificate to show to the server, for accounts with REQUIRE X509
+	CertFile string `toml:"tls_cert_file" reload:"new"`
+	// PEM file of its private key
+	KeyFile string `toml:"tls_key_file" reload:"new"`
+	// the name that `"VERIFY_IDENTITY"` wants in the certificate; without it the host of the
+	// address
+	ServerName string `toml:"tls_server_name" reload:"new"`
+	// PEM file of the server's RSA key, for logins without TLS
+	PublicKeyFile string `toml:"public_key_file" reload:"new"`
 }
 
 // Files says how connections to servers at addresses are secured. Where the mode is

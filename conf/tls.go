@@ -10,13 +10,18 @@ import (
 
 // TLS is the table [tls]: both files, or neither for a proxy without TLS.
 type TLS struct {
-	CertFile string `toml:"cert_file"` // PEM, with the chain
-	KeyFile  string `toml:"key_file"`  // PEM
-	// ClientCAFile is PEM of the CAs that clients' certificates are verified with.
-	// Without it clients are not asked for one.
-	ClientCAFile string `toml:"client_ca_file"`
-	// Required refuses every client that comes without TLS.
-	Required bool `toml:"required"`
+	// PEM file of the certificate with its chain; without the table clients cannot use TLS.
+	// TLS 1.2 is the oldest version
+	CertFile string `toml:"cert_file" reload:"new"`
+	// PEM file of its private key
+	KeyFile string `toml:"key_file" reload:"new"`
+	// PEM file of the CAs that clients' certificates are verified with. Clients may then
+	// show one; one that cannot be verified ends the connection. Without the key clients are
+	// not asked for any
+	ClientCAFile string `toml:"client_ca_file" reload:"new"`
+	// refuse every client without TLS, with MySQL's error 3159, before it is asked for a
+	// password
+	Required bool `toml:"required" reload:"new"`
 }
 
 // Configured says whether clients may use TLS.

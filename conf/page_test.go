@@ -1,0 +1,31 @@
+package conf_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"seqproxy/conf/docs"
+)
+
+// It fails for every key that lacks a comment, the tag reload or a place on the page, too.
+func TestThePageIsUpToDate(t *testing.T) {
+	want, err := docs.Page(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("../docs/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) == string(want) {
+		return
+	}
+	is, shouldBe := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+	for i := range shouldBe {
+		if i >= len(is) || is[i] != shouldBe[i] {
+			t.Fatalf("docs/config.md is not up to date; run: go generate ./conf\nline %d should be %s", i+1, shouldBe[i])
+		}
+	}
+	t.Fatal("docs/config.md is not up to date; run: go generate ./conf")
+}
