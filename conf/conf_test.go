@@ -98,6 +98,7 @@ unknown_sequence = "relay"
 [log]
 level = "debug"
 format = "json"
+output = "/tmp/seqproxy.log"
 [[user]]
 name = "a"
 password = "typed"
@@ -156,7 +157,7 @@ address = "[fe80::1]:3306"
 		ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
 		UnknownUser:       UnknownUserBackend,
 		LastInsertID:      LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
-		Log: Log{Level: "debug", Format: "json"},
+		Log: Log{Level: "debug", Format: "json", Output: "/tmp/seqproxy.log"},
 		Users: []User{
 			{Name: "a", Credential: Credential{Password: NewSecret("typed")}, OldPassword: NewSecret("from env"), OldPasswordEnv: "CONF_TEST_PASSWORD", Schema: "x", MaxConnections: 2, Sequences: []string{"photos", "video*"}},
 			{Name: "b", Credential: Credential{Password: NewSecret("from file"), PasswordFile: filepath.Join(dir, "p")}, OldPassword: NewSecret("typed too")},
@@ -238,6 +239,8 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"last_insert_id = 'never'" + minimal, `last_insert_id: must be "auto" or "exact", is "never"`},
 		{"unknown_sequence = ''" + minimal, `unknown_sequence: must be "error", "create" or "relay", is ""`},
 		{minimal + "[log]\nlevel = 'Info'", `log.level: must be "debug", "info", "warn" or "error", is "Info"`},
+		{minimal + "[log]\noutput = '/none/seqproxy.log'", `log.output: must be "stderr" or a file in a directory that exists, is "/none/seqproxy.log"`},
+		{minimal + "[log]\noutput = ''", `log.output: must be "stderr" or a file in a directory that exists, is ""`},
 		{minimal + "[tls]\ncert_file = 'c'", "tls: key_file is missing; cert_file needs it"},
 		{minimal + "[tls]\nkey_file = 'c'", "tls: cert_file is missing; key_file needs it"},
 		{minimal + "[tls]\nkey_file = '/none/k'\ncert_file = '/none/c'", `tls: cert_file: stat /none/c: no such file or directory`},

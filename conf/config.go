@@ -121,12 +121,18 @@ const (
 	UnknownSequenceRelay  UnknownSequence = "relay"  // the statement goes to the server as it is
 )
 
+// LogStderr is the value of the key log.output that is no file.
+const LogStderr = "stderr"
+
 // Log is the table [log].
 type Log struct {
 	// the least that is logged
 	Level string `toml:"level" oneof:"debug,info,warn,error" reload:"now"`
-	// `"console"` for people, `"json"` for programs; both on stderr
+	// `"console"` for people, `"json"` for programs
 	Format string `toml:"format" oneof:"console,json" reload:"restart"`
+	// Output is "stderr", or a file that lines are appended to. Its directory must be there. It is opened again at SIGUSR1, after it was moved away
+	// ([more](operations.md#log-files)).
+	Output string `toml:"output" reload:"restart"`
 }
 
 // User is one [[user]]: an account that clients log in with. Once loaded OldPassword
@@ -354,7 +360,7 @@ func Default() *Config {
 		Compression:     true,
 		LastInsertID:    LastInsertIDAuto,
 		UnknownSequence: UnknownSequenceError,
-		Log:             Log{Level: "info", Format: "console"},
+		Log:             Log{Level: "info", Format: "console", Output: LogStderr},
 		Sequence: Sequence{
 			Database:             "seqproxy",
 			Table:                "sequence",

@@ -95,6 +95,9 @@ func (c *Config) complete() []string {
 		c.DefaultShard = c.Shards[0].Name
 	}
 	c.Sequence.StateDir = c.path(c.Sequence.StateDir)
+	if c.Log.Output != LogStderr {
+		c.Log.Output = c.path(c.Log.Output)
+	}
 	c.TLS.CertFile = c.path(c.TLS.CertFile)
 	c.TLS.KeyFile = c.path(c.TLS.KeyFile)
 	c.TLS.ClientCAFile = c.path(c.TLS.ClientCAFile)

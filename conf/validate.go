@@ -2,6 +2,8 @@ package conf
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,6 +68,11 @@ func (c *Config) checkServing(p *checker) {
 	checkOneOf(p, "unknown_sequence", c.UnknownSequence, UnknownSequenceError, UnknownSequenceCreate, UnknownSequenceRelay)
 	checkOneOf(p, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	checkOneOf(p, "log.format", c.Log.Format, "console", "json")
+	if output := c.Log.Output; output != LogStderr {
+		if info, err := os.Stat(filepath.Dir(output)); output == "" || err != nil || !info.IsDir() {
+			p.add("log.output", `must be "stderr" or a file in a directory that exists, is %q`, output)
+		}
+	}
 }
 
 func checkNotNegative(p *checker, key string, n int) {

@@ -3,30 +3,28 @@ package main
 import (
 	"fmt"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-
 	"seqproxy/conf"
+	"seqproxy/internal/logs"
 )
 
-// newLogger makes the logger, which writes to stderr.
-func newLogger(cfg conf.Log) (*zap.Logger, error) {
-	level, err := zapcore.ParseLevel(cfg.Level)
-	if err != nil {
-		return nil, fmt.Errorf("log.level: %w", err)
+// openLog opens the log that the configuration asks for. The caller must close it.
+func openLog(cfg conf.Log) (*logs.Log, error) {
+	o := logs.Options{Level: cfg.Level, JSON: cfg.Format == "json"}
+	if cfg.Output != conf.LogStderr {
+		o.Output = cfg.Output
 	}
-	z := zap.NewProductionConfig()
-	z.Level = zap.NewAtomicLevelAt(level)
-	z.DisableCaller, z.DisableStacktrace = true, true
-	z.EncoderConfig.EncodeTime = zapcore.ISO8601TimeEncoder
-	z.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
-	z.Encoding = cfg.Format
-	if cfg.Format == "console" {
-		z.EncoderConfig.EncodeLevel = zapcore.CapitalLevelEncoder
-	}
-	log, err := z.Build()
+	log, err := logs.Open(o)
 	if err != nil {
-		return nil, fmt.Errorf("log: %w", err)
+		return nil, fmt.Errorf("log.output: %w", err)
 	}
 	return log, nil
+}
+
+// FlushLogs opens the log file again by its name, after it was moved away. If it cannot
+// be opened the log goes on where it was. It may be called from any goroutine.
+func (r *running) FlushLogs() error {
+	if err := r.logs.Reopen(); err != nil {
+		return fmt.Errorf("log.output: %w", err)
+	}
+	return nil
 }

@@ -39,7 +39,7 @@ Usage:
 
 func main() {
 	w := watchSignals()
-	p := &program{out: os.Stdout, err: os.Stderr, hurry: w.hurry, reloads: w.hangups}
+	p := &program{out: os.Stdout, err: os.Stderr, hurry: w.hurry, reloads: w.hangups, rotations: w.rotations}
 	err := p.run(w.stop, os.Args[1:])
 	w.release()
 	os.Exit(p.status(err))
@@ -54,6 +54,8 @@ type program struct {
 	hurry context.Context
 	// reloads takes SIGHUP for a wish to reload, from then on.
 	reloads func() <-chan struct{}
+	// rotations are wishes to open the log file again.
+	rotations <-chan os.Signal
 }
 
 // say tells the user something. If nobody can read it any more, that changes

@@ -69,9 +69,9 @@ func TestEveryLogLineIsDocumented(t *testing.T) {
 		}
 	}
 	logged := make(map[string]bool)
-	call := regexp.MustCompile(`(?s)(?:log|log\(\)|Logger)\.(?:Info|Warn|Error)\(\s*"((?:[^"\\]|\\.)*)"`)
-	event := regexp.MustCompile(`event (?::=|=) "([^"]+)"|level, event :?= zap\.\w+, "([^"]+)"`) // of the session's end
-	for _, folder := range []string{"cmd/seqproxy", "proxy", "backend", "sequence", "admin", "protocol", "internal/tlsfiles", "internal/statefile"} {
+	call := regexp.MustCompile(`(?s)(?:log|log\(\)|[lL]ogger|Logger\(\))\.(?:Info|Warn|Error)\(\s*"((?:[^"\\]|\\.)*)"`)
+	event := regexp.MustCompile(`(?:event (?::=|=)|LoggerName: "log", Message:) "([^"]+)"|level, event :?= zap\.\w+, "([^"]+)"`) // of the session's end
+	for _, folder := range []string{"cmd/seqproxy", "proxy", "backend", "sequence", "admin", "protocol", "internal/tlsfiles", "internal/statefile", "internal/logs"} {
 		files, err := filepath.Glob("../../" + folder + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: got %d files, %v", folder, len(files), err)

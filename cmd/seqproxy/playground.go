@@ -80,7 +80,7 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 			}
 		})
 	}
-	err = r.wait(life, p.hurry, nil)
+	err = r.wait(life, p.hurry, nil, nil)
 	if ctx.Err() == nil && life.Err() != nil {
 		err = errors.Join(err, context.Cause(life))
 	}
@@ -108,7 +108,7 @@ func startInFront(ctx context.Context, listen string, home home, certificate con
 		return nil, err
 	}
 	cfg.Sequence.StateDir = filepath.Join(home.dir, "state")
-	log, err := newLogger(cfg.Log)
+	log, err := openLog(cfg.Log) // stderr, which need not be closed
 	if err != nil {
 		return nil, err
 	}

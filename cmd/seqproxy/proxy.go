@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"seqproxy/admin"
 	"seqproxy/backend"
 	"seqproxy/conf"
+	"seqproxy/internal/logs"
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
@@ -25,7 +27,8 @@ type running struct {
 	shards    *backend.Shards
 	sequences *sequence.Sequences
 	files     *tlsfiles.Store // certificates and keys, read again when they change
-	log       *zap.Logger
+	logs      *logs.Log
+	log       *zap.Logger   // of logs
 	timeout   time.Duration // of the shutdown
 
 	cancel context.CancelFunc // of the background work
@@ -36,10 +39,11 @@ type running struct {
 }
 
 // start wires the parts together and begins to accept clients; the caller must call
-// wait. ctx bounds only the start. Servers that are down are no error: each part goes
+// wait, and close out when it has returned. ctx bounds only the start. Servers that are down are no error: each part goes
 // on asking for its own.
-func start(ctx context.Context, cfg *conf.Config, log *zap.Logger) (_ *running, err error) {
-	r := &running{log: log, timeout: cfg.ShutdownTimeout.D(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
+func start(ctx context.Context, cfg *conf.Config, out *logs.Log) (_ *running, err error) {
+	log := out.Logger()
+	r := &running{logs: out, log: log, timeout: cfg.ShutdownTimeout.D(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
 	numbers, err := sequenceOptions(cfg, r.files, log.Named("sequence"))
 	if err != nil {
 		return nil, err
@@ -133,10 +137,13 @@ func (r *running) awaitSequences(ctx context.Context) {
 
 // wait lets the proxy run until ctx is cancelled or clients cannot be accepted any
 // more, and stops it. When hurry is done nothing is waited for. Each value of reloads,
-// which may be nil, asks for a reload.
-func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}) error {
+// which may be nil, asks for a reload, and one of rotations for the log to be opened again.
+func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rotations <-chan os.Signal) error {
 	for {
 		select {
+		case <-rotations:
+			_ = r.FlushLogs() // it is in the log
+			continue
 		case <-reloads:
 			r.reload()
 			continue

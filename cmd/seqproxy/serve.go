@@ -7,29 +7,31 @@ import (
 	"fmt"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"seqproxy/conf"
 )
 
 // serve runs the proxy until ctx is cancelled.
-func (p *program) serve(ctx context.Context, args []string) error {
+func (p *program) serve(ctx context.Context, args []string) (err error) {
 	cfg, err := p.configure(args)
 	if err != nil {
 		return err
 	}
-	log, err := newLogger(cfg.Log)
+	log, err := openLog(cfg.Log)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Sync() }() // stderr cannot be synced everywhere
+	defer func() { err = errors.Join(err, log.Close()) }()
 	for _, w := range cfg.Warnings() {
-		log.Warn(w)
+		log.Logger().Warn("configuration", zap.String("remark", w))
 	}
 	reloads := p.reloads() // from now on: who sends one when it says that it listens must not end it
 	r, err := start(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
-	return r.wait(ctx, p.hurry, reloads)
+	return r.wait(ctx, p.hurry, reloads, p.rotations)
 }
 
 // proxyCommand is the flags of the proxy itself.

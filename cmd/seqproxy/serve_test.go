@@ -157,7 +157,7 @@ address = "unix:%s"
 user = "root"
 `, s.Socket()))
 	p := begin(t, "-config", file)
-	p.await(`"msg":"listening"`)
+	p.await(`"event":"listening"`)
 	_, rest, _ := strings.Cut(p.stderr(), `"address":"`)
 	address, _, _ := strings.Cut(rest, `"`)
 

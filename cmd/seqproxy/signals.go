@@ -21,6 +21,8 @@ type watcher struct {
 	nohup    bool // SIGHUP was ignored when the program started
 	terminal bool // there was one then
 
+	rotations chan os.Signal // SIGUSR1, which never ends the program
+
 	reloads  chan struct{}
 	reloaded atomic.Bool // reloads is read
 }
@@ -36,7 +38,7 @@ func watchSignals() *watcher {
 	stop, first := context.WithCancel(context.Background())
 	hurry, second := context.WithCancel(context.Background())
 	w := &watcher{
-		stop: stop, hurry: hurry, came: make(chan os.Signal, 2), reloads: make(chan struct{}, 1),
+		stop: stop, hurry: hurry, came: make(chan os.Signal, 2), reloads: make(chan struct{}, 1), rotations: make(chan os.Signal, 1),
 		nohup: signal.Ignored(syscall.SIGHUP), terminal: hasTerminal(),
 	}
 	wanted := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
@@ -44,6 +46,7 @@ func watchSignals() *watcher {
 		wanted = append(wanted, syscall.SIGHUP)
 	}
 	signal.Notify(w.came, wanted...)
+	signal.Notify(w.rotations, syscall.SIGUSR1)
 
 	ended := make(chan struct{})
 	var wg sync.WaitGroup

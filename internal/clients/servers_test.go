@@ -191,7 +191,7 @@ address = %[5]q
 // awaitAddress waits until the proxy says where it listens.
 func awaitAddress(t *testing.T, log *lockedText) string {
 	t.Helper()
-	listening := regexp.MustCompile(`"msg":"listening".*"address":"([^"]+)"`)
+	listening := regexp.MustCompile(`"event":"listening".*"address":"([^"]+)"`)
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if m := listening.FindStringSubmatch(log.String()); m != nil {
 			return m[1]

@@ -16,7 +16,7 @@ import (
 
 // account is what a proxy says of itself when it ends in order.
 type account struct {
-	Message  string `json:"msg"`
+	Message  string `json:"event"`
 	Reserved uint64 `json:"reserved"`
 	Given    uint64 `json:"given"`
 	Returned uint64 `json:"given back"`

@@ -1,0 +1,126 @@
+package logs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// output is where lines go: stderr, or a file.
+type output struct {
+	path     string // of the file; "" is stderr
+	stderr   io.Writer
+	lostLine func(lost uint64) []byte // makes the line that tells of lost ones
+
+	mu     sync.Mutex
+	to     io.Writer // file, or stderr
+	file   *os.File  // nil: none
+	closed bool
+	lost   uint64 // lines since the last that could be written
+	torn   bool   // the last that was written lacks its end
+	told   bool   // stderr knows that the file cannot be written
+}
+
+func openOutput(path string, stderr io.Writer, lostLine func(uint64) []byte) (*output, error) {
+	o := &output{path: path, stderr: stderr, lostLine: lostLine, to: stderr}
+	if path == "" {
+		return o, nil
+	}
+	f, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	o.to, o.file = f, f
+	return o, nil
+}
+
+// openFile opens a log file for appending, so that it may be truncated by others. The
+// directory has to be there. A pipe is refused: opening or writing it may block.
+func openFile(path string) (*os.File, error) {
+	switch info, err := os.Stat(path); {
+	case err == nil && info.IsDir():
+		return nil, fmt.Errorf("%s is a directory, and has to be a file", path)
+	case err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0:
+		return nil, fmt.Errorf("%s is a pipe or a socket, and has to be a file", path)
+	case errors.Is(err, os.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("the directory %s does not exist", filepath.Dir(path))
+		}
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640) // the error names the file
+}
+
+// write writes a line, with its end. If that fails the line is lost and counted.
+func (o *output) write(line []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	if o.torn {
+		if _, err := o.to.Write([]byte{'\n'}); err != nil {
+			o.failed(err)
+			return
+		}
+		o.torn = false
+	}
+	if o.lost > 0 {
+		if !o.append(o.lostLine(o.lost)) {
+			return
+		}
+		o.lost, o.told = 0, false
+	}
+	o.append(line)
+}
+
+func (o *output) append(line []byte) (ok bool) {
+	n, err := o.to.Write(line)
+	if err != nil {
+		o.torn = n > 0
+		o.failed(err)
+	}
+	return err == nil
+}
+
+// failed counts a lost line, and tells stderr of the first.
+func (o *output) failed(err error) {
+	o.lost++
+	if o.told || o.path == "" {
+		return
+	}
+	o.told = true
+	_, _ = fmt.Fprintf(o.stderr, "seqproxy: the log cannot be written, lines are lost until it can: %v\n", err)
+}
+
+// reopen changes to the file that the path names now. closing is the error of closing
+// the one before, which may be that the system has lost lines.
+func (o *output) reopen() (closing, err error) {
+	f, err := openFile(o.path)
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil, errors.Join(errors.New("the log is closed"), f.Close())
+	}
+	before := o.file
+	o.to, o.file, o.torn = f, f, false
+	return before.Close(), nil
+}
+
+func (o *output) close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil
+	}
+	o.closed = true
+	if o.file == nil {
+		return nil
+	}
+	return o.file.Close()
+}
