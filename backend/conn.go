@@ -128,6 +128,7 @@ func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 		c, err = logInBy(deadline, nc, shard, node, login)
 	}
 	if err == nil {
+		node.meet(nil)
 		return c, nil
 	}
 	var clients *protocol.RelayError
@@ -136,12 +137,17 @@ func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	}
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) {
+		node.meet(refused)
 		return nil, refused
 	}
 	if isTimeout(err) && ctx.Err() == nil { // the server's silence, not the caller's haste
 		node.markUnreachable()
 	}
-	return nil, unreachable(explain(err))
+	err = explain(err)
+	if ctx.Err() == nil && !errors.Is(err, errRecently) {
+		node.meet(err)
+	}
+	return nil, unreachable(err)
 }
 
 // explain adds the way out, in the words of the configuration, to what TLS says.

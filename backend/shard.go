@@ -33,6 +33,9 @@ type Node struct {
 	hello       *Hello    // nil until a login or probe succeeded
 	modeKnown   bool      // hello.SQLMode was asked for
 	unreachable time.Time // until when dials fail at once; see Dial
+	met         meeting   // the last attempt to connect
+
+	asking chan struct{} // holds one while Usable asks
 }
 
 // Hello is what a server says of itself at a login.
@@ -227,9 +230,9 @@ func (n *Node) knowsMode() bool {
 // newNode makes a Node of "host:port" or "unix:/path".
 func newNode(address string, security *tlsfiles.Client) *Node {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return &Node{network: "unix", address: path, security: security.To(path)}
+		return &Node{network: "unix", address: path, security: security.To(path), asking: make(chan struct{}, 1)}
 	}
-	n := &Node{network: "tcp", address: address, security: security.To(address)}
+	n := &Node{network: "tcp", address: address, security: security.To(address), asking: make(chan struct{}, 1)}
 	// An address with a zone needs a look-up after all: of its interface.
 	if ip, err := netip.ParseAddrPort(address); err == nil && ip.Addr().Zone() == "" {
 		n.ip = ip

@@ -254,6 +254,7 @@ func (s *Shards) greetNode(ctx context.Context, t target) error {
 		return err
 	}
 	t.node.learn(helloOf(g))
+	t.node.meet(nil)
 	return nil
 }
 

@@ -99,6 +99,8 @@ unknown_sequence = "relay"
 level = "debug"
 format = "json"
 output = "/tmp/seqproxy.log"
+[http]
+listen = "127.0.0.1:9104"
 [[user]]
 name = "a"
 password = "typed"
@@ -157,7 +159,8 @@ address = "[fe80::1]:3306"
 		ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
 		UnknownUser:       UnknownUserBackend,
 		LastInsertID:      LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
-		Log: Log{Level: "debug", Format: "json", Output: "/tmp/seqproxy.log"},
+		Log:  Log{Level: "debug", Format: "json", Output: "/tmp/seqproxy.log"},
+		HTTP: HTTP{Listen: "127.0.0.1:9104"},
 		Users: []User{
 			{Name: "a", Credential: Credential{Password: NewSecret("typed")}, OldPassword: NewSecret("from env"), OldPasswordEnv: "CONF_TEST_PASSWORD", Schema: "x", MaxConnections: 2, Sequences: []string{"photos", "video*"}},
 			{Name: "b", Credential: Credential{Password: NewSecret("from file"), PasswordFile: filepath.Join(dir, "p")}, OldPassword: NewSecret("typed too")},
@@ -228,6 +231,8 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		// values
 		{"listen = '4306'" + minimal, `listen: must be host:port such as "127.0.0.1:4306", is "4306"`},
 		{"listen = '127.0.0.1:65536'" + minimal, `listen: must be host:port such as "127.0.0.1:4306", is "127.0.0.1:65536"`},
+		{minimal + "[http]\nlisten = '4308'", `http.listen: must be host:port such as "127.0.0.1:4308", or empty, is "4308"`},
+		{minimal + "[http]\nlisten = 'localhost:4306'", `http.listen: must not be where clients connect (listen), is "localhost:4306"`},
 		{"login_timeout = '0s'" + minimal, "login_timeout: must be >= 1ms, is 0s"},
 		{"max_statement = '2GiB'" + minimal, "max_statement: must be between 1KiB and 1GiB, is 2GiB"},
 		{"max_connections = 0" + minimal, "max_connections: must be >= 1, is 0"},
@@ -372,6 +377,8 @@ func TestWarningsNameWhatIsOpen(t *testing.T) {
 		{"old password in an open file", minimal + "[[user]]\nname = 'b'\npassword_file = 'closed'\nold_password = 'x'", 0o644, []string{"holds passwords and is readable by everybody"}},
 		{"headers from everywhere", "proxy_protocol_from = ['10.0.0.0/8', '::/0']" + minimal, 0o600, []string{`proxy_protocol_from: with "::/0" everybody may claim`}},
 		{"password in a closed file", minimal + "password = 'x'", 0o600, nil},
+		{"metrics for this machine, or none", minimal + "[http]\nlisten = ''", 0o600, nil},
+		{"metrics for all", minimal + "[http]\nlisten = ':4308'", 0o600, []string{`http.listen: ":4308" lets other machines read`}},
 		{"no password and open to all", "listen = '0.0.0.0:4306'" + minimal, 0o600, []string{`user["app"]: has no password`}},
 	} {
 		c, err := Load(write("f.toml", test.text, test.mode))

@@ -78,6 +78,7 @@ type Config struct {
 	UnknownSequence UnknownSequence `toml:"unknown_sequence" oneof:"error,create,relay" reload:"now"`
 
 	Log      Log      `toml:"log"`
+	HTTP     HTTP     `toml:"http"`
 	TLS      TLS      `toml:"tls"`
 	Users    []User   `toml:"user" reload:"new"`
 	Sequence Sequence `toml:"sequence"`
@@ -361,6 +362,7 @@ func Default() *Config {
 		LastInsertID:    LastInsertIDAuto,
 		UnknownSequence: UnknownSequenceError,
 		Log:             Log{Level: "info", Format: "console", Output: LogStderr},
+		HTTP:            HTTP{Listen: "127.0.0.1:4308"},
 		Sequence: Sequence{
 			Database:             "seqproxy",
 			Table:                "sequence",

@@ -147,6 +147,7 @@ func (c *Config) addWarnings() {
 		}
 	}
 	c.warnTrust()
+	c.warnHTTP()
 	host, err := checkHostPort(c.Listen, 0)
 	if err != nil || isLoopback(host) {
 		return

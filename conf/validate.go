@@ -30,6 +30,7 @@ func (p *checker) add(key, format string, args ...any) {
 func (c *Config) problems() []string {
 	var p checker
 	c.checkServing(&p)
+	c.HTTP.check(&p, c.Listen)
 	if err := c.TLS.check(); err != nil {
 		p.add("tls", "%v", err)
 	}

@@ -173,6 +173,7 @@ type Server struct {
 	attributes   protocol.Attrs // of every connection to a server
 	oldPasswords bool           // some user has an old password
 
+	serving  atomic.Bool // clients are accepted since Serve
 	draining atomic.Bool
 	stopping chan struct{} // closed when draining begins
 	waiting  chan *session // to goroutines that wait for a client
@@ -254,6 +255,8 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 func (s *Server) Serve(ctx context.Context) error {
 	const firstDelay, maxDelay = 5 * time.Millisecond, time.Second
 	delay := firstDelay
+	s.serving.Store(true)
+	defer s.serving.Store(false)
 	for {
 		nc, err := s.listener.Accept()
 		if err == nil {
@@ -272,6 +275,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		delay = min(2*delay, maxDelay)
 	}
 }
+
+// Accepting says whether clients are accepted now.
+func (s *Server) Accepting() bool { return s.serving.Load() && !s.draining.Load() }
 
 // start runs a client's session in a goroutine of its own, or refuses it.
 func (s *Server) start(ctx context.Context, nc net.Conn) {

@@ -42,6 +42,7 @@ type server struct {
 
 	place    atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
 	away     atomic.Bool           // it is left out while others serve
+	answered answered
 	follow   following
 	rules    rules
 	ordered  orderedRows
@@ -73,7 +74,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	return &server{
 		opts: o, policy: opts, log: opts.Logger.With(zap.String("sequence_server", o.Addr)), table: newTable(o.Database, o.Table),
 		counters: counters, marks: marks, nodes: nodes{all: all},
-		registry: newRegistry(), void: func(string) {}, used: func() {}, spawn: func(f func()) { f() },
+		registry: newRegistry(), answered: answered{asking: make(chan struct{}, 1)}, void: func(string) {}, used: func() {}, spawn: func(f func()) { f() },
 	}, nil
 }
 

@@ -36,6 +36,12 @@ func (c *command) parse(args []string, out io.Writer) error {
 	return nil
 }
 
+// given says whether a flag was typed.
+func (c *command) given(name string) (typed bool) {
+	c.Visit(func(f *flag.Flag) { typed = typed || f.Name == name })
+	return typed
+}
+
 // help lists the flags.
 func (c *command) help(out io.Writer) {
 	_, _ = fmt.Fprintf(out, "Flags of %s:\n", c.name)

@@ -20,6 +20,7 @@ import (
 func (p *program) playground(ctx context.Context, args []string) (err error) {
 	c := newCommand("playground")
 	listen := c.String("listen", "127.0.0.1:4306", "`HOST:PORT` for clients; loopback only, since root has no password")
+	httpListen := c.String("http-listen", "127.0.0.1:4308", "`HOST:PORT` of metrics and health; loopback only")
 	path := c.String("server", "", "`PATH` of mariadbd or mysqld; default: found in PATH")
 	dir := c.String("dir", "", "`DIR` that keeps the servers' data between runs; default: a directory that is removed at the end")
 	members := c.Int("sequence-servers", 1, "`N` servers that divide the numbers of the sequences, 1 to 5")
@@ -32,11 +33,20 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	if err := noMore("playground", c.Args()); err != nil {
 		return err
 	}
-	if err := loopbackOnly(*listen); err != nil {
+	if err := loopbackOnly("listen", *listen); err != nil {
 		return err
 	}
 	if err := canListen(ctx, *listen); err != nil { // before anything is started
+		return listenError(*listen, err)
+	}
+	if !c.given("http-listen") {
+		*httpListen = besides(*listen, *httpListen)
+	}
+	if err := loopbackOnly("http-listen", *httpListen); err != nil {
 		return err
+	}
+	if err := canListen(ctx, *httpListen); err != nil {
+		return httpListenError(*httpListen, err)
 	}
 	binary, err := findServer(*path)
 	if err != nil {
@@ -58,11 +68,11 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := startInFront(ctx, *listen, home, certificate, servers, *members)
+	r, err := startInFront(ctx, *listen, *httpListen, home, certificate, servers, *members)
 	if err != nil {
 		return p.unlessEnded(ctx, err)
 	}
-	p.welcome(r.server.Addr().String(), certificate.CertFile, home, servers, *members)
+	p.welcome(r.server.Addr().String(), r.httpAddress(), certificate.CertFile, home, servers, *members)
 
 	// A server that dies takes the playground with it, in order.
 	life, end := context.WithCancelCause(ctx)
@@ -102,11 +112,12 @@ func (p *program) unlessEnded(ctx context.Context, err error) error {
 }
 
 // startInFront starts the proxy in front of the servers, with the example sequence.
-func startInFront(ctx context.Context, listen string, home home, certificate conf.TLS, servers []*mysqld.Server, members int) (*running, error) {
+func startInFront(ctx context.Context, listen, httpListen string, home home, certificate conf.TLS, servers []*mysqld.Server, members int) (*running, error) {
 	cfg, err := playgroundConfig(listen, certificate, servers, members)
 	if err != nil {
 		return nil, err
 	}
+	cfg.HTTP.Listen = httpListen
 	cfg.Sequence.StateDir = filepath.Join(home.dir, "state")
 	log, err := openLog(cfg.Log) // stderr, which need not be closed
 	if err != nil {
@@ -149,17 +160,17 @@ func playgroundConfig(listen string, certificate conf.TLS, servers []*mysqld.Ser
 }
 
 // loopbackOnly refuses to put servers without passwords where others can reach them.
-func loopbackOnly(listen string) error {
+func loopbackOnly(flag, listen string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
-		return usagef("--listen must be HOST:PORT such as 127.0.0.1:4306, is %q", listen)
+		return usagef("--%s must be HOST:PORT such as 127.0.0.1:4306, is %q", flag, listen)
 	}
 	if host == "localhost" {
 		return nil
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() {
-		return usagef("--listen must be a loopback address such as 127.0.0.1 or [::1], since the playground's root has no password; is %q", listen)
+		return usagef("--%s must be a loopback address such as 127.0.0.1 or [::1], since the playground's root has no password; is %q", flag, listen)
 	}
 	return nil
 }
@@ -168,7 +179,7 @@ func loopbackOnly(listen string) error {
 func canListen(ctx context.Context, listen string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {
-		return listenError(listen, err)
+		return err
 	}
 	return l.Close()
 }

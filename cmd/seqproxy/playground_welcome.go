@@ -10,7 +10,7 @@ import (
 
 // welcome says what was started and what to try. The commands can be copied as
 // they are.
-func (p *program) welcome(address, certificate string, h home, servers []*mysqld.Server, members int) {
+func (p *program) welcome(address, http, certificate string, h home, servers []*mysqld.Server, members int) {
 	p.say(`
 A proxy listens on %s, user root, no password. Behind it:
   shard %s  %s  schema %s, the sequence table, and every schema that no shard owns
@@ -22,6 +22,7 @@ A proxy listens on %s, user root, no password. Behind it:
 			p.say("  sequence server  %s\n", s.Addr())
 		}
 	}
+	p.say("Metrics and health: http://%s/\n", http)
 	if h.kept {
 		p.say("The data is kept in %s.\n", h.dir)
 	}

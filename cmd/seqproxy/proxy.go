@@ -30,6 +30,7 @@ type running struct {
 	logs      *logs.Log
 	log       *zap.Logger   // of logs
 	timeout   time.Duration // of the shutdown
+	watched
 
 	cancel context.CancelFunc // of the background work
 	wg     sync.WaitGroup     // background work and Serve
@@ -74,18 +75,22 @@ func start(ctx context.Context, cfg *conf.Config, out *logs.Log) (_ *running, er
 	if err := r.server.Listen(cfg.Listen); err != nil { // before anything is started
 		return nil, listenError(cfg.Listen, err)
 	}
+	if err := r.listenHTTP(ctx, cfg.HTTP.Listen); err != nil {
+		return nil, errors.Join(err, r.server.Shutdown(ctx))
+	}
 
 	var life context.Context
 	life, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wg.Go(func() { r.prepareKeys(keys) })
 	r.wg.Go(func() { r.awaitSequences(life) })
 	r.wg.Go(func() { r.files.Watch(life) })
+	r.serveHTTP()
 	r.shards.Open(ctx)
 	r.wg.Go(func() {
 		defer close(r.served)
 		r.serveErr = r.server.Serve(context.WithoutCancel(ctx))
 	})
-	log.Info("listening", zap.Stringer("address", r.server.Addr()), zap.String("version", version))
+	log.Info("listening", zap.Stringer("address", r.server.Addr()), zap.String("http", r.httpAddress()), zap.String("version", version))
 	return r, nil
 }
 
@@ -159,6 +164,7 @@ func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rota
 // goroutine.
 func (r *running) reload() {
 	changed, err := r.files.Reload()
+	r.reloads.Done(err)
 	if err != nil {
 		r.log.Error("certificates that cannot be used were left as they were", zap.Error(err))
 	}
@@ -172,6 +178,7 @@ const giveBackTimeout = 5 * time.Second
 // back to the table. The error is that of accepting clients.
 func (r *running) stop(hurry context.Context) error {
 	r.log.Info("stopping", zap.Int("sessions", r.server.Sessions()), zap.Duration("at most", r.timeout+giveBackTimeout))
+	r.health.Drain()
 	r.cancel()
 	shut, cancel := context.WithTimeout(hurry, r.timeout)
 	defer cancel()
@@ -185,6 +192,7 @@ func (r *running) stop(hurry context.Context) error {
 	if err := r.sequences.Close(back); err != nil && held > 0 {
 		r.log.Warn("unused numbers are lost, which makes a gap", zap.Uint64("at most", held), zap.Error(err))
 	}
+	r.stopHTTP(hurry)
 	r.wg.Wait()
 	count := r.sequences.Stats()
 	r.log.Info("stopped", zap.Uint64("reserved", count.Reserved), zap.Uint64("given", count.Given), zap.Uint64("given back", count.Returned),

@@ -40,6 +40,7 @@ tls_server_name = "db1.example"
 `, ca.File, clientCert.CertFile, clientCert.KeyFile)
 	file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
+http.listen = "127.0.0.1:0"
 admin_users = ["app"]
 [[user]]
 name = "app"

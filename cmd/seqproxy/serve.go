@@ -37,7 +37,7 @@ func (p *program) serve(ctx context.Context, args []string) (err error) {
 // proxyCommand is the flags of the proxy itself.
 type proxyCommand struct {
 	*command
-	file, backend, user, passwordFile, listen string
+	file, backend, user, passwordFile, listen, http string
 }
 
 func newProxyCommand() *proxyCommand {
@@ -47,6 +47,7 @@ func newProxyCommand() *proxyCommand {
 	c.StringVar(&c.user, "user", "", "`NAME` that clients log in with and the proxy uses at the server (with -backend)")
 	c.StringVar(&c.passwordFile, "password-file", "", "`FILE` with the user's password; without it the password is empty (with -backend)")
 	c.StringVar(&c.listen, "listen", "", "`HOST:PORT` to listen on; overrides the configuration (default 127.0.0.1:4306)")
+	c.StringVar(&c.http, "http-listen", "", "`HOST:PORT` of metrics and health, \"\" for none; overrides http.listen (default 127.0.0.1:4308)")
 	return c
 }
 
@@ -70,7 +71,7 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 	case given["backend"] && c.user == "":
 		return nil, usagef("-backend needs -user NAME: the account that clients log in with")
 	case given["config"]:
-		return fileConfig(c.file, c.listen)
+		return fileConfig(c.file, c.overrides(given))
 	}
 	var password conf.Secret
 	if given["password-file"] {
@@ -84,19 +85,36 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 		password = read
 	}
 	cfg := conf.ForBackend(c.backend, c.user, password, c.listen)
+	cfg.HTTP.Listen = besides(cfg.Listen, cfg.HTTP.Listen)
+	for _, override := range c.overrides(given) {
+		override(cfg)
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, inFlags(err)
 	}
 	return cfg, nil
 }
 
-// fileConfig loads a file; listen, if not empty, stands for its key.
-func fileConfig(file, listen string) (*conf.Config, error) {
+// overrides are what flags change in a configuration.
+func (c *proxyCommand) overrides(given map[string]bool) (all []func(*conf.Config)) {
+	if c.listen != "" {
+		all = append(all, func(cfg *conf.Config) { cfg.Listen = c.listen })
+	}
+	if given["http-listen"] {
+		all = append(all, func(cfg *conf.Config) { cfg.HTTP.Listen = c.http })
+	}
+	return all
+}
+
+// fileConfig loads a file and changes it by flags.
+func fileConfig(file string, overrides []func(*conf.Config)) (*conf.Config, error) {
 	cfg, err := conf.Load(file)
-	if err != nil || listen == "" {
+	if err != nil || len(overrides) == 0 {
 		return cfg, err
 	}
-	cfg.Listen = listen
+	for _, override := range overrides {
+		override(cfg)
+	}
 	if err := cfg.Validate(); err != nil { // the file was right before
 		return nil, inFlags(err)
 	}
@@ -110,7 +128,7 @@ func inFlags(err error) error {
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	flagOf := map[string]string{"listen": "-listen", "user": "-user"}
+	flagOf := map[string]string{"listen": "-listen", "http.listen": "-http-listen", "user": "-user"}
 	said := make(map[string]bool)
 	var lines []string
 	for _, problem := range wrong.Problems {

@@ -141,6 +141,7 @@ func TestKeysOnlyByAConfiguration(t *testing.T) {
 	account(t, "keys", "ALL ON seqproxy.*")
 	file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
+http.listen = "127.0.0.1:0"
 admin_users = ["dba"]
 [log]
 format = "json"
@@ -220,6 +221,7 @@ func TestShutdownWaitsForStatementsForTheConfiguredTimeAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
+http.listen = "127.0.0.1:0"
 shutdown_timeout = %q
 [[user]]
 name = "root"
@@ -286,6 +288,7 @@ func TestTLSIsOffered(t *testing.T) {
 	s := mysqltest.Shared(t)
 	file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
+http.listen = "127.0.0.1:0"
 [[user]]
 name = "root"
 password = "p"

@@ -23,6 +23,7 @@ func TestStateDirectoryOutlivesTheProxy(t *testing.T) {
 	config := filepath.Join(dir, "seqproxy.toml")
 	text := fmt.Sprintf(`
 listen = "127.0.0.1:0"
+http.listen = "127.0.0.1:0"
 admin_users = ["root"]
 [[user]]
 name = "root"

@@ -288,6 +288,7 @@ func openAccount(addr string) (*sql.DB, error) {
 // table are filled in.
 func seqproxyConfig(addr, backend string) string {
 	return fmt.Sprintf(`listen = %[1]q
+http.listen = "127.0.0.1:0"
 admin_users = [%[3]q]
 
 [[user]]

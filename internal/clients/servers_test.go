@@ -125,6 +125,7 @@ func (p *place) startProxy(t *testing.T) {
 	file := filepath.Join(p.dir, "seqproxy.toml")
 	text := fmt.Sprintf(`
 listen = "127.0.0.1:0"
+http.listen = "127.0.0.1:0"
 admin_users = [%[1]q]
 unknown_user = "backend"
 [log]

@@ -195,6 +195,7 @@ func (w *world) config(p *proxy, rng *rand.Rand) string {
 		fmt.Fprintf(&text, "default_shard = %q\n", w.shards[0].name)
 	}
 	fmt.Fprintf(&text, `listen = %q
+http.listen = ""
 admin_users = ["root"]
 connect_timeout = "2s"
 shutdown_timeout = "3s"

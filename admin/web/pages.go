@@ -1,0 +1,107 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+)
+
+// index is what / tells.
+const index = `seqproxy %s
+
+/metrics                   for Prometheus
+/healthz                   200 while the process lives
+/readyz                    200 if clients should come, else 503 with the reasons
+/readyz?sequence=photos    and if this sequence gives numbers now; 404 if there is none of that name
+`
+
+// maxReady is how many are told at one time whether the proxy is ready; others wait for their turn.
+const maxReady = 8
+
+// NewPages returns what a Server answers with. version is the proxy's.
+func NewPages(version string, health *Health, metrics prometheus.Gatherer, log *zap.Logger) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
+		plainText(w)
+		_, _ = fmt.Fprintf(w, index, version) // who asked has gone
+	})
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
+		ErrorLog:            zap.NewStdLog(log),
+		ErrorHandling:       promhttp.ContinueOnError, // what one part cannot tell does not hide the others
+		MaxRequestsInFlight: 4,
+	}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		plainText(w)
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	turns := make(chan struct{}, maxReady)
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { readyz(w, r, health, turns) })
+	return readOnly(mux)
+}
+
+// readOnly refuses everything but GET and HEAD.
+func readOnly(pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
+}
+
+func plainText(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+}
+
+func readyz(w http.ResponseWriter, r *http.Request, health *Health, turns chan struct{}) {
+	names := r.URL.Query()["sequence"]
+	if len(names) > 1 || len(names) == 1 && names[0] == "" {
+		tell(w, http.StatusBadRequest, &Readiness{Reasons: []string{"name one sequence, as in ?sequence=photos"}, Warnings: []string{}})
+		return
+	}
+	// What is asked is for all who want to know it, so nobody who goes away ends it.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), readyPatience)
+	defer stop()
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+	case <-ctx.Done():
+		tell(w, http.StatusServiceUnavailable, &Readiness{Reasons: []string{"too many ask at the same time"}, Warnings: []string{}})
+		return
+	}
+	if len(names) == 0 {
+		told := health.Ready(ctx)
+		tell(w, statusOf(told), told)
+		return
+	}
+	told, known := health.ReadyFor(ctx, names[0])
+	if !known {
+		tell(w, http.StatusNotFound, told)
+		return
+	}
+	tell(w, statusOf(told), told)
+}
+
+func statusOf(r *Readiness) int {
+	if r.Ready {
+		return http.StatusOK
+	}
+	return http.StatusServiceUnavailable
+}
+
+func tell(w http.ResponseWriter, status int, r *Readiness) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(r) // who asked has gone
+}

@@ -1,0 +1,54 @@
+package web
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Reloads counts how often the configuration was read again, and how it ended. It is a [prometheus.Collector]. It is safe for concurrent use.
+type Reloads struct {
+	mu                sync.Mutex
+	succeeded, failed uint64    // guarded by mu
+	last              bool      // guarded by mu; the last one was good
+	at                time.Time // guarded by mu; when one was good last
+}
+
+// NewReloads begins with the configuration that the proxy was started with, which was good.
+func NewReloads() *Reloads { return &Reloads{last: true, at: time.Now()} }
+
+// Done takes note of a reload that ended with err. Nothing of the text is told in metrics.
+func (r *Reloads) Done(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last = err == nil; !r.last {
+		r.failed++
+		return
+	}
+	r.succeeded++
+	r.at = time.Now()
+}
+
+var (
+	reloadsDesc      = desc("config", "reloads_total", "Reloads of the configuration since the start.", "result")
+	reloadLastDesc   = desc("config", "last_reload_successful", "1 if the last reload, or the start, took over the configuration.")
+	reloadLastAtDesc = desc("config", "last_reload_success_timestamp_seconds", "When a configuration was taken over last.")
+)
+
+// Describe implements [prometheus.Collector].
+func (r *Reloads) Describe(all chan<- *prometheus.Desc) {
+	all <- reloadsDesc
+	all <- reloadLastDesc
+	all <- reloadLastAtDesc
+}
+
+// Collect implements [prometheus.Collector].
+func (r *Reloads) Collect(all chan<- prometheus.Metric) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all <- prometheus.MustNewConstMetric(reloadsDesc, prometheus.CounterValue, float64(r.succeeded), "ok")
+	all <- prometheus.MustNewConstMetric(reloadsDesc, prometheus.CounterValue, float64(r.failed), "error")
+	all <- prometheus.MustNewConstMetric(reloadLastDesc, prometheus.GaugeValue, told(r.last))
+	all <- prometheus.MustNewConstMetric(reloadLastAtDesc, prometheus.GaugeValue, float64(r.at.UnixNano())/1e9)
+}

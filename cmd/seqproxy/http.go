@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/admin/web"
+)
+
+// watched is what programs that watch the proxy ask.
+type watched struct {
+	server  *web.Server // nil: not over HTTP
+	health  *web.Health
+	reloads *web.Reloads // who reloads tells how that ended
+}
+
+// listenHTTP opens the address of http.listen; "" is none.
+func (r *running) listenHTTP(ctx context.Context, address string) error {
+	r.watched = watched{
+		health:  &web.Health{Server: r.server, Shards: r.shards, Sequences: r.sequences},
+		reloads: web.NewReloads(),
+	}
+	if address == "" {
+		return nil
+	}
+	log := r.log.Named("http")
+	metrics := web.NewRegistry(web.Build{Version: version, Commit: commit}, r.health.Collector(), r.reloads)
+	server := web.NewServer(web.NewPages(version, r.health, metrics, log), log)
+	if err := server.Listen(ctx, address); err != nil {
+		return httpListenError(address, err)
+	}
+	r.watched.server = server
+	return nil
+}
+
+// serveHTTP answers in the background until stopHTTP.
+func (r *running) serveHTTP() {
+	if r.watched.server == nil {
+		return
+	}
+	r.wg.Go(func() {
+		if err := r.watched.server.Serve(); err != nil {
+			r.log.Error("metrics and health are not answered any more", zap.Error(err))
+		}
+	})
+}
+
+// httpAddress is where metrics and health are answered, for the log.
+func (w *watched) httpAddress() string {
+	if w.server == nil {
+		return ""
+	}
+	return w.server.Addr().String()
+}
+
+// httpPatience is how long answers that are under way may take at the end.
+const httpPatience = time.Second
+
+// stopHTTP ends what serveHTTP began. It is the last to end, so that one can look on.
+func (r *running) stopHTTP(hurry context.Context) {
+	if r.watched.server == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(hurry, httpPatience)
+	defer cancel()
+	r.watched.server.Shutdown(ctx)
+}
+
+// httpListenError says what to do about an address of http.listen.
+func httpListenError(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("http.listen: address %s is in use: end what listens there, or choose another, or \"\" for no metrics, by http.listen or --http-listen", address)
+	}
+	return fmt.Errorf("http.listen: %w; choose another address, or \"\" for no metrics, by http.listen or --http-listen", err)
+}
+
+// besides returns where else the program listens where it is started without a configuration: at the usual address, but
+// at any free port if clients come to any free port.
+func besides(listen, usual string) string {
+	if _, port, err := net.SplitHostPort(listen); err != nil || port != "0" {
+		return usual
+	}
+	host, _, err := net.SplitHostPort(usual)
+	if err != nil {
+		return usual
+	}
+	return net.JoinHostPort(host, "0")
+}

@@ -1,0 +1,160 @@
+package sequence
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"sync"
+	"time"
+)
+
+// answeredFor is for how long it is believed whether a sequence server answers.
+const answeredFor = 2 * time.Second
+
+// answered is whether a sequence server answered when it was asked for just that.
+type answered struct {
+	asking chan struct{} // holds one while it is asked
+
+	mu  sync.Mutex
+	at  time.Time // guarded by mu; zero: it was not asked
+	err error     // guarded by mu
+}
+
+func (a *answered) last() (err error, fresh bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err, !a.at.IsZero() && time.Since(a.at) < answeredFor
+}
+
+// Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers. It asks one at most every two seconds, whoever
+// calls, and until ctx is done.
+func (s *Sequences) Usable(ctx context.Context) error {
+	if s.Stats().Held > 0 {
+		return nil
+	}
+	if !s.begin() {
+		return ErrClosed
+	}
+	defer s.tasks.Done()
+	if err := s.anyAnswers(ctx, s.servers.view.Load()); err != nil {
+		return &UnavailableError{Server: s.serverName(), Err: err}
+	}
+	return nil
+}
+
+// anyAnswers says why none of the members can be reserved from.
+func (s *Sequences) anyAnswers(ctx context.Context, w *view) error {
+	live := w.live()
+	failed := s.servers.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.answers(ctx) })
+	if len(failed) < len(live) {
+		return nil
+	}
+	return errors.Join(failed...)
+}
+
+// LastUsable is Usable by what is known already: it does not ask.
+func (s *Sequences) LastUsable() error {
+	if s.Stats().Held > 0 {
+		return nil
+	}
+	if err := s.servers.lastFailure(); err != nil {
+		return &UnavailableError{Server: s.serverName(), Err: err}
+	}
+	return nil
+}
+
+// UsableFor says why a sequence gives no number now; nil: numbers of it are in memory, or can be reserved as far as one can tell
+// without doing it. A name that is not known here yet is asked for. Errors are those of Known, ErrUnknown and ErrExhausted. name is not kept.
+func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
+	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	if err != nil {
+		return err
+	}
+	if held, err := c.givesNow(); held || err != nil {
+		return err
+	}
+	if !s.begin() {
+		return ErrClosed
+	}
+	defer s.tasks.Done()
+	w := s.servers.view.Load()
+	var home *server
+	if w.several() {
+		home = s.servers.home(w, c.name)
+	}
+	if home == nil {
+		if err = s.anyAnswers(ctx, w); err == nil {
+			return nil
+		}
+	} else if err = home.answers(ctx); err == nil {
+		return nil
+	}
+	return &UnavailableError{Sequence: c.name, Server: s.servers.nameFor(c.name), Ordered: c.ordered(), Err: err}
+}
+
+// givesNow reports whether numbers are in memory, and if not, why none can be reserved, as far as it is known.
+func (c *cache) givesNow() (held bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.end != nil:
+		return false, c.end
+	case c.held > 0:
+		return true, nil
+	case c.flying && c.lastErr != nil: // being tried again; what failed and is not tried again says nothing of now
+		return false, c.unavailableLocked(0, c.lastErr)
+	}
+	if _, ok := c.rule.next(c.top, c.max); !ok && !c.cycle {
+		return false, &NameError{Name: c.name, Err: ErrExhausted}
+	}
+	return false, nil
+}
+
+// answers says why the server cannot be reserved from; nil: it answered when it was asked last.
+func (v *server) answers(ctx context.Context) error {
+	if err, fresh := v.answered.last(); fresh {
+		return err
+	}
+	select {
+	case v.answered.asking <- struct{}{}:
+		defer func() { <-v.answered.asking }()
+	case <-ctx.Done():
+		return errPatience
+	}
+	if err, fresh := v.answered.last(); fresh {
+		return err // somebody else has asked meanwhile
+	}
+	err := v.ping(ctx)
+	if ctx.Err() != nil {
+		err = errPatience
+	}
+	v.answered.mu.Lock()
+	defer v.answered.mu.Unlock()
+	v.answered.at, v.answered.err = time.Now(), err
+	return err
+}
+
+// maxPings bounds the connections that are found broken before one is made.
+const maxPings = 3
+
+// ping connects, which checks the server, or asks over a connection that is there.
+func (v *server) ping(ctx context.Context) (err error) {
+	for range maxPings {
+		if err = v.pingOnce(ctx); !errors.Is(err, driver.ErrBadConn) {
+			break
+		}
+	}
+	return err
+}
+
+func (v *server) pingOnce(ctx context.Context) error {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
+	if err := conn.PingContext(ctx); err != nil {
+		return err
+	}
+	return v.writable(ctx, conn)
+}
