@@ -81,7 +81,6 @@ admin_users = ["a", "b"]
 default_shard = "s1"
 connect_timeout = "1s"
 login_timeout = "2s"
-shutdown_timeout = "0s"
 write_timeout = "1h30m"
 max_statement = "64KiB"
 max_connections = 7
@@ -95,6 +94,9 @@ proxy_protocol_from = ["10.0.0.0/8", "::1"]
 compression = false
 last_insert_id = "exact"
 unknown_sequence = "relay"
+[drain]
+grace = "4s"
+timeout = "0s"
 [log]
 level = "debug"
 format = "json"
@@ -153,7 +155,7 @@ address = "[fe80::1]:3306"
 	want := &Config{
 		Listen: "[::1]:0", AdminUsers: []string{"a", "b"}, DefaultShard: "s1",
 		ConnectTimeout: Duration(time.Second), LoginTimeout: Duration(2 * time.Second),
-		ShutdownTimeout: 0, WriteTimeout: Duration(90 * time.Minute),
+		WriteTimeout: Duration(90 * time.Minute), Drain: Drain{Grace: Duration(4 * time.Second)},
 		MaxStatement: 65536, MaxConnections: 7, MaxUserConnections: 6, MaxLogins: 5,
 		FailedLogins: 4, FailedLoginDelay: Duration(3 * time.Second), FailedLoginExempt: []Network{"127.0.0.1"},
 		ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
@@ -227,6 +229,9 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"LISTEN = '127.0.0.1:1'" + minimal, `unknown key "LISTEN"; did you mean "listen"?`},
 		{"cache = 5\n" + minimal, `unknown key "cache"; did you mean "sequence.cache"?`},
 		{minimal + "[frobnicate]\na = 1\nb = 2", `unknown key "frobnicate"`},
+		{"shutdown_timeout = '5s'" + minimal, `unknown key "shutdown_timeout"; it is "drain.timeout" now`},
+		{minimal + "[drain]\ngrace = '-1s'", `drain.grace: must be a duration such as "15m", "30s" or "250ms", is "-1s"`},
+		{minimal + "[drain]\ntimeout = '-1s'", `drain.timeout: must be a duration such as "15m", "30s" or "250ms", is "-1s"`},
 		{"[[users]]\nname = 'x'" + minimal, `unknown key "users"; did you mean "user"?`},
 		// values
 		{"listen = '4306'" + minimal, `listen: must be host:port such as "127.0.0.1:4306", is "4306"`},

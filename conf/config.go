@@ -31,9 +31,6 @@ type Config struct {
 	ConnectTimeout Duration `toml:"connect_timeout" reload:"now"`
 	// bounds the login of a client
 	LoginTimeout Duration `toml:"login_timeout" reload:"new"`
-	// how long running statements may go on after the proxy was asked to stop; `"0s"` ends
-	// them at once
-	ShutdownTimeout Duration `toml:"shutdown_timeout" reload:"now"`
 	// a client that takes nothing of its answer for so long is disconnected, and a server
 	// that takes nothing of a statement is given up
 	WriteTimeout Duration `toml:"write_timeout" reload:"new"`
@@ -77,6 +74,7 @@ type Config struct {
 	// sequences
 	UnknownSequence UnknownSequence `toml:"unknown_sequence" oneof:"error,create,relay" reload:"now"`
 
+	Drain    Drain    `toml:"drain"`
 	Log      Log      `toml:"log"`
 	HTTP     HTTP     `toml:"http"`
 	TLS      TLS      `toml:"tls"`
@@ -124,6 +122,16 @@ const (
 
 // LogStderr is the value of the key log.output that is no file.
 const LogStderr = "stderr"
+
+// Drain is the table [drain].
+type Drain struct {
+	// for how long clients are still accepted and served after the proxy was asked to stop,
+	// while it says already that it is not ready: the time that a balancer needs to notice
+	Grace Duration `toml:"grace" reload:"now"`
+	// how long running statements and open transactions may go on after that; `"0s"` ends
+	// them at once
+	Timeout Duration `toml:"timeout" reload:"now"`
+}
 
 // Log is the table [log].
 type Log struct {
@@ -342,14 +350,13 @@ func (s *Shard) Addresses() []Address {
 // valid by itself: it lacks a user and a sequence server.
 func Default() *Config {
 	return &Config{
-		Listen:          "127.0.0.1:4306",
-		ConnectTimeout:  Duration(5 * time.Second),
-		LoginTimeout:    Duration(10 * time.Second),
-		ShutdownTimeout: Duration(30 * time.Second),
-		WriteTimeout:    Duration(time.Minute),
-		MaxStatement:    16 * MiB,
-		MaxConnections:  10000,
-		MaxLogins:       500,
+		Listen:         "127.0.0.1:4306",
+		ConnectTimeout: Duration(5 * time.Second),
+		LoginTimeout:   Duration(10 * time.Second),
+		WriteTimeout:   Duration(time.Minute),
+		MaxStatement:   16 * MiB,
+		MaxConnections: 10000,
+		MaxLogins:      500,
 
 		FailedLogins:      10,
 		FailedLoginDelay:  Duration(5 * time.Second),
@@ -363,6 +370,7 @@ func Default() *Config {
 		UnknownSequence: UnknownSequenceError,
 		Log:             Log{Level: "info", Format: "console", Output: LogStderr},
 		HTTP:            HTTP{Listen: "127.0.0.1:4308"},
+		Drain:           Drain{Timeout: Duration(30 * time.Second)},
 		Sequence: Sequence{
 			Database:             "seqproxy",
 			Table:                "sequence",

@@ -148,9 +148,17 @@ func unknownKeys(keys []toml.Key) []string {
 	return problems
 }
 
+// renamedKeys are keys of earlier versions, with those that took their place.
+var renamedKeys = map[string]string{
+	"shutdown_timeout": "drain.timeout",
+}
+
 // unknownKey words the problem with the key that was probably meant.
 func unknownKey(name string) string {
 	problem := fmt.Sprintf("unknown key %q", toml.Key(strings.Split(name, ".")).String())
+	if now := renamedKeys[name]; now != "" {
+		return problem + fmt.Sprintf("; it is %q now", now)
+	}
 	if near := nearestKey(name); near != "" {
 		problem += fmt.Sprintf("; did you mean %q?", near)
 	}

@@ -42,7 +42,7 @@ func (c *Config) problems() []string {
 	return p.problems
 }
 
-// checkServing checks the keys before the first table, and [log].
+// checkServing checks the keys before the first table, [drain] and [log].
 func (c *Config) checkServing(p *checker) {
 	if _, err := checkHostPort(c.Listen, 0); err != nil {
 		p.add("listen", `must be host:port such as "127.0.0.1:4306", is %q`, c.Listen)
@@ -50,8 +50,11 @@ func (c *Config) checkServing(p *checker) {
 	checkPositive(p, "connect_timeout", c.ConnectTimeout)
 	checkPositive(p, "login_timeout", c.LoginTimeout)
 	checkPositive(p, "write_timeout", c.WriteTimeout)
-	if c.ShutdownTimeout < 0 {
-		p.add("shutdown_timeout", "must not be negative, is %s", c.ShutdownTimeout)
+	if c.Drain.Grace < 0 {
+		p.add("drain.grace", "must not be negative, is %s", c.Drain.Grace)
+	}
+	if c.Drain.Timeout < 0 {
+		p.add("drain.timeout", "must not be negative, is %s", c.Drain.Timeout)
 	}
 	if c.MaxStatement < KiB || c.MaxStatement > GiB {
 		p.add("max_statement", "must be between 1KiB and 1GiB, is %s", c.MaxStatement)

@@ -44,7 +44,7 @@ func forClient(err error) *protocol.ServerError {
 	case errors.As(err, &name):
 		return forName(name)
 	case errors.Is(err, sequence.ErrClosed):
-		return sqlError(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
+		return errServerShutdown
 	case errors.Is(err, sequence.ErrSeveral):
 		return notSupported("%v", err)
 	case errors.Is(err, sequence.ErrConflict):

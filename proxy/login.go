@@ -25,8 +25,9 @@ func (s *session) logIn() error {
 	if err := s.setDeadline(until); err != nil {
 		return err
 	}
-	if s.srv.draining.Load() {
-		return errShutdown // Shutdown's deadline may just have been overwritten
+	if s.srv.draining.Load() { // Shutdown's deadline may just have been overwritten
+		_ = refuseShutdown(s.client) // the session ends either way
+		return errShutdown
 	}
 	if err := s.enterLogin(until); err != nil {
 		if errors.Is(err, errTooManyLogins) {
@@ -39,7 +40,7 @@ func (s *session) logIn() error {
 	s.greetedMySQL = l.Version != noServerVersion && !strings.Contains(l.Version, "MariaDB")
 	l.ProxyHeader = s.srv.fromBalancer(s.client.RemoteAddr())
 	attempt, err := l.Receive(s.client)
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return fmt.Errorf("%w: %w", errClientGone, err) // a balancer's check, most likely
 	}
 	if err != nil {

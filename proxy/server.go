@@ -173,11 +173,13 @@ type Server struct {
 	attributes   protocol.Attrs // of every connection to a server
 	oldPasswords bool           // some user has an old password
 
-	serving  atomic.Bool // clients are accepted since Serve
-	draining atomic.Bool
-	stopping chan struct{} // closed when draining begins
-	waiting  chan *session // to goroutines that wait for a client
-	killer   *killer
+	serving   atomic.Bool   // clients are accepted since Serve
+	announced atomic.Bool   // it is about to stop
+	closed    atomic.Bool   // nobody is accepted any more; changed under mu
+	draining  atomic.Bool   // sessions end when they can
+	stopping  chan struct{} // closed when draining begins
+	waiting   chan *session // to goroutines that wait for a client
+	killer    *killer
 
 	logins loginQueue    // nil: unbounded
 	failed *failedLogins // nil: not slowed down
@@ -187,6 +189,9 @@ type Server struct {
 	perUser  userCounts // nil: not counted
 	serial   uint64     // of the last session
 	watch    watch
+
+	awaitEnd sync.Once
+	ended    chan struct{} // closed when all sessions have ended, once that is waited for
 
 	wg         sync.WaitGroup // of the sessions, and of the goroutines that serve them
 	background sync.WaitGroup // of the goroutines that watch the sessions
@@ -201,7 +206,7 @@ func New(opts Options) *Server {
 		opts: opts, users: make(map[string]*User), log: opts.Logger,
 		sessions: make(map[uint32]*session), instance: newInstance(), texts: statement.NewCache(cachedTexts),
 		tickets:  newTicketTables(opts.Tickets),
-		stopping: make(chan struct{}), waiting: make(chan *session),
+		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
 	}
 	for _, u := range opts.Users {
@@ -264,7 +269,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			s.start(ctx, nc)
 			continue
 		}
-		if s.draining.Load() {
+		if s.closed.Load() {
 			return nil
 		}
 		if errors.Is(err, net.ErrClosed) {
@@ -277,7 +282,7 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 // Accepting says whether clients are accepted now.
-func (s *Server) Accepting() bool { return s.serving.Load() && !s.draining.Load() }
+func (s *Server) Accepting() bool { return s.serving.Load() && !s.closed.Load() }
 
 // start runs a client's session in a goroutine of its own, or refuses it.
 func (s *Server) start(ctx context.Context, nc net.Conn) {
@@ -291,7 +296,11 @@ func (s *Server) start(ctx context.Context, nc net.Conn) {
 	sess.patience.Context = sess.ctx
 	if !s.register(sess) {
 		_ = client.SetDeadline(time.Now().Add(time.Second))
-		_ = protocol.RefuseConnection(client, mysql.ER_CON_COUNT_ERROR, "Too many connections")
+		if s.closed.Load() {
+			_ = refuseShutdown(client)
+		} else {
+			_ = protocol.RefuseConnection(client, mysql.ER_CON_COUNT_ERROR, "Too many connections")
+		}
 		sess.cancel()
 		client.Close()
 		return
@@ -350,7 +359,7 @@ const clientAhead = 4 << 20
 func (s *Server) register(sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.draining.Load() || len(s.sessions) >= s.opts.MaxConnections {
+	if s.closed.Load() || len(s.sessions) >= s.opts.MaxConnections {
 		return false
 	}
 	for {
@@ -383,39 +392,6 @@ func (s *Server) unregister(sess *session) {
 	delete(s.sessions, sess.id)
 	s.uncountLocked(sess)
 	s.wg.Done()
-}
-
-// Shutdown stops accepting, ends the sessions that wait for a command, lets
-// running statements end until ctx is done, and then closes what is left. It
-// returns when every session has ended; the error says how many had to be cut.
-func (s *Server) Shutdown(ctx context.Context) error {
-	if s.draining.Swap(true) {
-		return errors.New("shutdown was asked for already")
-	}
-	defer s.stopWatching(ctx)
-	close(s.stopping)
-	s.listener.Close()
-	s.each((*session).drain)
-	ended := make(chan struct{})
-	go func() {
-		s.wg.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-	}
-	cut := 0
-	s.each(func(sess *session) {
-		cut++
-		sess.cut()
-	})
-	<-ended
-	if cut > 0 {
-		return fmt.Errorf("%d sessions were still busy and had to be closed", cut)
-	}
-	return nil
 }
 
 // stopWatching ends what runs beside the sessions, all of which have ended.

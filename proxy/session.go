@@ -100,7 +100,9 @@ func (s *session) serve() {
 
 	err := s.logIn()
 	if err == nil {
-		err = s.commands()
+		if err = s.commands(); errors.Is(err, errShutdown) {
+			s.leave()
+		}
 	}
 	s.logEnd(err)
 }
@@ -162,7 +164,7 @@ func (s *session) await() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	if s.srv.draining.Load() {
+	if s.leaves() {
 		return errShutdown
 	}
 	s.trim()
@@ -177,7 +179,7 @@ func (s *session) await() error {
 	look, err := s.rest()
 	if err == nil && !look {
 		err = s.fillClient()
-		if err != nil && s.srv.draining.Load() {
+		if err != nil && s.leaves() {
 			return errShutdown
 		}
 		if look, err = s.work(err); err != nil {
@@ -201,7 +203,7 @@ func (s *session) rest() (look bool, err error) {
 		return true, nil
 	}
 	s.busy = false
-	if s.srv.draining.Load() {
+	if s.leaves() {
 		return false, errShutdown
 	}
 	return false, nil
@@ -214,26 +216,17 @@ func (s *session) work(err error) (look bool, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy = true
-	switch draining := s.srv.draining.Load(); {
-	case !draining && !s.backendClosed:
+	switch {
+	case !s.srv.draining.Load() && !s.backendClosed:
 		return false, err
 	case err == nil:
 		return false, s.setDeadline(time.Time{})
-	case draining || !errors.Is(err, os.ErrDeadlineExceeded):
+	case s.leaves() || !errors.Is(err, os.ErrDeadlineExceeded):
 		return false, err
 	}
+	look = s.backendClosed
 	s.backendClosed, s.idle.woken = false, true
-	return true, s.setDeadline(time.Time{})
-}
-
-// drain ends the wait for the next command, from outside. A session that is busy
-// sees the shutdown when it has done its work.
-func (s *session) drain() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.busy {
-		_ = s.client.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
-	}
+	return look, s.setDeadline(time.Time{})
 }
 
 // trim gives up what an unusually large command left behind, before a wait.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"seqproxy/backend"
@@ -17,12 +16,7 @@ type Health struct {
 	Server    *proxy.Server
 	Shards    *backend.Shards
 	Sequences *sequence.Sequences
-
-	draining atomic.Bool
 }
-
-// Drain has the proxy be not ready from now on, before anything else changes: so that who sends clients here can send them elsewhere first.
-func (h *Health) Drain() { h.draining.Store(true) }
 
 // Readiness is what /readyz tells.
 type Readiness struct {
@@ -68,7 +62,7 @@ func (h *Health) LastReady() *Readiness {
 func (h *Health) ready(usable func() (shard, keys error)) *Readiness {
 	r := newReadiness()
 	switch {
-	case h.draining.Load():
+	case h.Server.Draining():
 		r.because("the proxy is stopping")
 	case !h.Server.Accepting():
 		r.because("the proxy does not accept clients")

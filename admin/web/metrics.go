@@ -61,5 +61,5 @@ func (c healthCollector) Describe(all chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (c healthCollector) Collect(all chan<- prometheus.Metric) {
 	all <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, told(c.LastReady().Ready))
-	all <- prometheus.MustNewConstMetric(drainingDesc, prometheus.GaugeValue, told(c.draining.Load()))
+	all <- prometheus.MustNewConstMetric(drainingDesc, prometheus.GaugeValue, told(c.Server.Draining()))
 }

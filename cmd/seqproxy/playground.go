@@ -128,7 +128,7 @@ func startInFront(ctx context.Context, listen, httpListen string, home home, cer
 		return nil, err
 	}
 	if _, err := r.sequences.Create(ctx, sequence.CreateOptions{Name: exampleSequence, IfNotExists: true}); err != nil {
-		return nil, errors.Join(fmt.Errorf("create the example sequence: %w", err), r.stop(ctx))
+		return nil, errors.Join(fmt.Errorf("create the example sequence: %w", err), r.abandon(ctx))
 	}
 	return r, nil
 }
@@ -142,7 +142,7 @@ func playgroundConfig(listen string, certificate conf.TLS, servers []*mysqld.Ser
 	cfg.UnknownUser = conf.UnknownUserBackend // CREATE USER on the server is enough
 	cfg.DefaultShard = shardName(0)
 	cfg.Log.Level = "warn"
-	cfg.ShutdownTimeout = conf.Duration(5 * time.Second)
+	cfg.Drain.Timeout = conf.Duration(5 * time.Second)
 	for _, s := range servers[:members] {
 		cfg.Sequence.Servers = append(cfg.Sequence.Servers, conf.SequenceServer{
 			Address: conf.Address(s.Addr()), User: "root", Database: cfg.Sequence.Database,

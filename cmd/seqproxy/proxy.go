@@ -28,8 +28,9 @@ type running struct {
 	sequences *sequence.Sequences
 	files     *tlsfiles.Store // certificates and keys, read again when they change
 	logs      *logs.Log
-	log       *zap.Logger   // of logs
-	timeout   time.Duration // of the shutdown
+	log       *zap.Logger // of logs
+	cfg       *conf.Config
+	ending    *ending
 	watched
 
 	cancel context.CancelFunc // of the background work
@@ -44,7 +45,7 @@ type running struct {
 // on asking for its own.
 func start(ctx context.Context, cfg *conf.Config, out *logs.Log) (_ *running, err error) {
 	log := out.Logger()
-	r := &running{logs: out, log: log, timeout: cfg.ShutdownTimeout.D(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
+	r := &running{logs: out, log: log, cfg: cfg, ending: newEnding(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
 	numbers, err := sequenceOptions(cfg, r.files, log.Named("sequence"))
 	if err != nil {
 		return nil, err
@@ -144,6 +145,8 @@ func (r *running) awaitSequences(ctx context.Context) {
 // more, and stops it. When hurry is done nothing is waited for. Each value of reloads,
 // which may be nil, asks for a reload, and one of rotations for the log to be opened again.
 func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rotations <-chan os.Signal) error {
+	defer context.AfterFunc(ctx, r.ending.orderly)()
+	defer context.AfterFunc(hurry, r.ending.hurry)()
 	for {
 		select {
 		case <-rotations:
@@ -152,10 +155,11 @@ func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rota
 		case <-reloads:
 			r.reload()
 			continue
-		case <-ctx.Done():
+		case <-r.ending.asked.Done():
 		case <-r.served:
+			r.ending.orderly()
 		}
-		return r.stop(hurry)
+		return r.stop()
 	}
 }
 
@@ -174,30 +178,31 @@ func (r *running) reload() {
 // giveBackTimeout bounds giving unused numbers back when the proxy stops.
 const giveBackTimeout = 5 * time.Second
 
-// stop stops the proxy: no new clients, running statements end, unused numbers go
-// back to the table. The error is that of accepting clients.
-func (r *running) stop(hurry context.Context) error {
-	r.log.Info("stopping", zap.Int("sessions", r.server.Sessions()), zap.Duration("at most", r.timeout+giveBackTimeout))
-	r.health.Drain()
+// stop stops the proxy: it drains, and unused numbers go back to the table. The error is
+// that of accepting clients.
+func (r *running) stop() error {
+	r.drain()
 	r.cancel()
-	shut, cancel := context.WithTimeout(hurry, r.timeout)
-	defer cancel()
-	if err := r.server.Shutdown(shut); err != nil {
-		r.log.Warn("shutdown", zap.Error(err))
-	}
 	r.shards.Close()
-	back, cancelBack := context.WithTimeout(hurry, giveBackTimeout)
+	back, cancelBack := context.WithTimeout(r.ending.now, giveBackTimeout)
 	defer cancelBack()
 	held := r.sequences.Stats().Held
 	if err := r.sequences.Close(back); err != nil && held > 0 {
 		r.log.Warn("unused numbers are lost, which makes a gap", zap.Uint64("at most", held), zap.Error(err))
 	}
-	r.stopHTTP(hurry)
+	r.stopHTTP(r.ending.now)
 	r.wg.Wait()
 	count := r.sequences.Stats()
 	r.log.Info("stopped", zap.Uint64("reserved", count.Reserved), zap.Uint64("given", count.Given), zap.Uint64("given back", count.Returned),
 		zap.Uint64("passed over", count.Skipped), zap.Uint64("outcome unknown", count.Lost))
 	return r.serveErr
+}
+
+// abandon stops a proxy that nobody has used, without waiting once ctx is done.
+func (r *running) abandon(ctx context.Context) error {
+	defer context.AfterFunc(ctx, r.ending.hurry)()
+	r.ending.orderly()
+	return r.stop()
 }
 
 // listenError says what to do about an address that cannot be listened on.

@@ -222,7 +222,8 @@ func TestShutdownWaitsForStatementsForTheConfiguredTimeAlone(t *testing.T) {
 			file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
 http.listen = "127.0.0.1:0"
-shutdown_timeout = %q
+[drain]
+timeout = %q
 [[user]]
 name = "root"
 [[sequence.server]]

@@ -198,8 +198,9 @@ func (w *world) config(p *proxy, rng *rand.Rand) string {
 http.listen = ""
 admin_users = ["root"]
 connect_timeout = "2s"
-shutdown_timeout = "3s"
 failed_login_exempt = ["127.0.0.0/8"]
+[drain]
+timeout = "3s"
 [log]
 format = "json"
 [[user]]

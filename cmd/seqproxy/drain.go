@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// ending is the wish to stop. It may become more urgent, and never less.
+type ending struct {
+	asked context.Context // done: the proxy is to stop
+	leave context.Context // done: its sessions are to end, at a border of their transactions
+	now   context.Context // done: nothing is waited for any more
+
+	ask, dismiss, cut context.CancelFunc
+}
+
+func newEnding() *ending {
+	e := &ending{}
+	e.asked, e.ask = context.WithCancel(context.Background())
+	e.leave, e.dismiss = context.WithCancel(context.Background())
+	e.now, e.cut = context.WithCancel(context.Background())
+	return e
+}
+
+// orderly asks for a stop that waits for statements and transactions.
+func (e *ending) orderly() {
+	e.dismiss()
+	e.ask()
+}
+
+// hurry asks for a stop that waits for nothing.
+func (e *ending) hurry() {
+	e.cut()
+	e.orderly()
+}
+
+// drain stops the server as docs/operations.md says: it is not ready any more, then
+// takes no more clients, then its sessions end.
+func (r *running) drain() {
+	r.server.Announce()
+	if grace := r.cfg.Drain.Grace.D(); grace > 0 {
+		r.log.Info("not ready any more; clients are still accepted", zap.Duration("for", grace))
+		timer := time.NewTimer(grace)
+		select {
+		case <-timer.C:
+		case <-r.ending.now.Done():
+			timer.Stop()
+		case <-r.served: // none can be
+			timer.Stop()
+		}
+	}
+	timeout := r.cfg.Drain.Timeout.D()
+	r.server.StopAccepting()
+	if r.ending.leave.Err() == nil {
+		r.log.Info("waiting for all clients to leave", zap.Int("sessions", r.server.Sessions()))
+		_ = r.server.Wait(r.ending.leave) // the end of the wait is all that it tells
+	}
+	r.log.Info("stopping", zap.Int("sessions", r.server.Sessions()), zap.Duration("at most", timeout+giveBackTimeout))
+	shut, cancel := context.WithTimeout(r.ending.now, timeout)
+	defer cancel()
+	if err := r.server.Shutdown(shut); err != nil {
+		r.log.Warn("shutdown", zap.Error(err))
+	}
+}

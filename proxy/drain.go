@@ -1,0 +1,128 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+)
+
+// A proxy stops in steps, each of which whoever runs it may prolong: Announce,
+// StopAccepting, Wait for clients to leave by themselves, and Shutdown.
+
+// errServerShutdown is what a client gets whose command is not carried out any more.
+var errServerShutdown = sqlError(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
+
+// refuseShutdown says so to a client in place of a greeting.
+func refuseShutdown(client *protocol.Conn) error {
+	return protocol.RefuseConnection(client, errServerShutdown.Code, errServerShutdown.Message)
+}
+
+// Announce has Draining tell that the server is about to stop. Clients are served as
+// before.
+func (s *Server) Announce() { s.announced.Store(true) }
+
+// Draining says whether the server is about to stop or stops: nobody new should be sent
+// to it. It stays so.
+func (s *Server) Draining() bool { return s.announced.Load() }
+
+// StopAccepting refuses every further client. The sessions go on.
+func (s *Server) StopAccepting() {
+	s.Announce()
+	s.mu.Lock()
+	s.closed.Store(true) // under mu: from then on no session is added
+	s.mu.Unlock()
+	s.listener.Close()
+}
+
+// Wait waits until every session has ended, by itself, or ctx is done, whose error it
+// returns then. StopAccepting must have been called.
+func (s *Server) Wait(ctx context.Context) error {
+	s.awaitEnd.Do(func() {
+		go func() {
+			s.wg.Wait()
+			close(s.ended)
+		}()
+	})
+	select {
+	case <-s.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Shutdown stops accepting and ends every session: those that wait for a command at
+// once, the others when what they run has ended and no transaction is open. What is left
+// when ctx is done is cut. It returns when every session has ended; the error says how
+// many had to be cut.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.StopAccepting()
+	if s.draining.Swap(true) {
+		return errors.New("shutdown was asked for already")
+	}
+	defer s.stopWatching(ctx)
+	close(s.stopping)
+	s.each((*session).drain)
+	if s.Wait(ctx) == nil {
+		return nil
+	}
+	cut := 0
+	s.each(func(sess *session) {
+		cut++
+		sess.cut()
+	})
+	<-s.ended
+	if cut > 0 {
+		return fmt.Errorf("%d sessions were still busy and had to be closed", cut)
+	}
+	return nil
+}
+
+// leaves says whether the session ends now: the server drains, and nothing is left that
+// the client could not begin anew elsewhere.
+func (s *session) leaves() bool { return s.srv.draining.Load() && !s.state.inTransaction() }
+
+// drain ends the wait for the next command, from outside. A session that is busy
+// sees the shutdown when it has done its work.
+func (s *session) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.busy {
+		_ = s.client.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	}
+}
+
+// lastCommand is for how long a session that a shutdown ends looks for a command that
+// has come meanwhile.
+const lastCommand = 10 * time.Millisecond
+
+// leave tells a client whose command crossed the shutdown that it was not carried out.
+// To one that waits for nothing servers say nothing, either, and so its driver takes the
+// connection for one that has become stale.
+func (s *session) leave() {
+	if s.client.SetReadDeadline(time.Now().Add(lastCommand)) != nil || s.client.Fill() != nil {
+		return
+	}
+	for {
+		payload, ok := s.nextCommand()
+		if !ok {
+			return
+		}
+		if len(payload) > 0 {
+			switch cmd := protocol.Command(payload[0]); {
+			case cmd == protocol.ComQuit:
+				return
+			case cmd.AnswerShape() == protocol.ShapeNone:
+				continue
+			}
+		}
+		s.refuse(errServerShutdown)
+		_ = s.flush() // the session ends either way
+		return
+	}
+}

@@ -1,0 +1,257 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// drain shuts the proxy down in the background, with so much time for its sessions.
+func (e *env) drain(patience time.Duration) (done chan error) {
+	done = make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		done <- e.Shutdown(ctx)
+	}()
+	return done
+}
+
+// last has a statement succeed, behind which the proxy ends the session.
+func (w *wire) last(sql string) {
+	w.t.Helper()
+	w.send(packet(command(protocol.ComQuery, sql)))
+	if got := w.receive(protocol.ShapeResult, nil); got[protocol.HeaderSize] != 0 {
+		w.t.Errorf("%s: got %q, want OK", sql, got)
+	}
+	w.ended()
+}
+
+func TestADrainEndsSessionsAtTheBorderOfATransaction(t *testing.T) {
+	e := newEnv(t, setup{})
+	table := e.Schemas[0] + ".t"
+	root := e.Wire(t, e.Servers[0].Addr(), wireLogin{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+table+" (a INT PRIMARY KEY)")
+	login := wireLogin{Schema: e.Schemas[0]}
+
+	idle := e.Wire(t, e.Addr(), login)
+	prepared := e.Wire(t, e.Addr(), login)
+	prepared.send(packet(command(protocol.ComStmtPrepare, "SELECT ?")))
+	if _, err := prepared.receivePrepare(); err != nil {
+		t.Fatal(err)
+	}
+	prepared.query("SET @x = 1")
+	begun, aborted, implicit := e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login)
+	begun.query("BEGIN")
+	begun.query("INSERT INTO t VALUES (1)")
+	aborted.query("START TRANSACTION")
+	aborted.query("INSERT INTO t VALUES (10)")
+	implicit.query("SET autocommit = 0")
+	implicit.query("INSERT INTO t VALUES (20)")
+	between := e.Wire(t, e.Addr(), login)
+	between.query("SET autocommit = 0")
+	between.query("INSERT INTO t VALUES (30)")
+	between.query("COMMIT")
+
+	done := e.drain(wireTimeout)
+	for _, w := range []*wire{idle, prepared, between} { // as by a server that stops: without a word
+		if said := w.ended(); len(said) > 0 {
+			t.Errorf("before the end: got %q, want nothing", said)
+		}
+	}
+	begun.query("INSERT INTO t VALUES (2)")
+	if got := fmt.Sprint(begun.rows("SELECT GROUP_CONCAT(a ORDER BY a) FROM t")); got != "[1,2,30]" {
+		t.Errorf("in the transaction: got %s, want [1,2,30]", got)
+	}
+	begun.ping("a drain")
+	begun.last("COMMIT")
+	aborted.last("ROLLBACK")
+	implicit.query("INSERT INTO t VALUES (21)")
+	implicit.last("COMMIT")
+	if err := <-done; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if got, want := root.rows("SELECT GROUP_CONCAT(a ORDER BY a) FROM " + table)[0], "1,2,20,21,30"; got != want {
+		t.Errorf("the rows: got %s, want %s", got, want)
+	}
+}
+
+func TestADrainCutsATransactionThatDoesNotEnd(t *testing.T) {
+	e := newEnv(t, setup{})
+	root := e.Wire(t, e.Servers[0].Addr(), wireLogin{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT PRIMARY KEY)")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	w.query("BEGIN")
+	w.query("INSERT INTO t VALUES (1)")
+	err := <-e.drain(500 * time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "1 sessions") {
+		t.Errorf("got error %v, want one of 1 session", err)
+	}
+	w.ended()
+	root.query("ALTER TABLE " + e.Schemas[0] + ".t COMMENT 'waits for the transaction'")
+	if got := root.rows("SELECT COUNT(*) FROM " + e.Schemas[0] + ".t")[0]; got != "0" {
+		t.Errorf("the rows: got %s, want none: it was not committed", got)
+	}
+}
+
+func TestACommandThatCrossesADrainIsToldThatItWasNotRun(t *testing.T) {
+	e := newEnv(t, setup{})
+	root := e.Wire(t, e.Servers[0].Addr(), wireLogin{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT)")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+	w.send(packet(command(protocol.ComQuery, "SELECT SLEEP(1.5)")))
+	e.awaitStatement(e.Servers[0], "SELECT SLEEP(1.5)")
+	w.send(packet(command(protocol.ComQuery, "INSERT INTO t VALUES (1)"))) // is not looked at before the other has its answer
+	done := e.drain(wireTimeout)
+	w.receive(protocol.ShapeResult, nil)
+	if said := w.ended(); !bytes.Contains(said, []byte("\xff\x1d\x04#08S01Server shutdown in progress")) || said[3] != 1 {
+		t.Errorf("the answer: got %q, want error 1053 in a packet of number 1", said)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if got := root.rows("SELECT COUNT(*) FROM " + e.Schemas[0] + ".t")[0]; got != "0" {
+		t.Errorf("the rows: got %s, want none", got)
+	}
+}
+
+func TestAStopGoesStepByStep(t *testing.T) {
+	e := newEnv(t, setup{})
+	before := e.Wire(t, e.Addr(), wireLogin{})
+	if e.Proxy.Draining() {
+		t.Error("it drains before it was asked to")
+	}
+	e.Proxy.Announce()
+	if !e.Proxy.Draining() {
+		t.Error("it does not say that it drains")
+	}
+	late := e.Wire(t, e.Addr(), wireLogin{})
+	late.ping("the announcement")
+
+	e.Proxy.StopAccepting()
+	if nc, err := net.Dial("tcp", e.Addr()); err == nil {
+		nc.Close()
+		t.Error("a client can connect when none is accepted any more")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := e.Proxy.Wait(ctx); err == nil {
+		t.Error("there are sessions, and the wait for their end is over")
+	}
+	before.ping("nobody is accepted")
+	before.quit()
+	late.ping("nobody is accepted")
+	late.quit()
+	ctx, cancel = context.WithTimeout(context.Background(), wireTimeout)
+	defer cancel()
+	if err := e.Proxy.Wait(ctx); err != nil {
+		t.Errorf("wait for sessions that have left: %v", err)
+	}
+	if err := e.Shutdown(ctx); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+}
+
+// TestHealthChecksAreNoFailedLogins connects and leaves as balancers and probes do.
+func TestHealthChecksAreNoFailedLogins(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		o.FailedLogins, o.FailedLoginDelay = 1, time.Second // which would be a line, too
+		o.Users = append(o.Users, proxy.User{Name: "check"})
+	}})
+	for _, when := range []string{"at once", "at once, by a reset", "after the greeting", "after the greeting, by a reset"} {
+		nc := dialTCP(t, e.Addr())
+		if strings.HasPrefix(when, "after") {
+			if _, err := nc.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if strings.HasSuffix(when, "reset") {
+			if err := nc.(*net.TCPConn).SetLinger(0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nc.Close()
+		e.awaitSessions(t, 0)
+	}
+	haproxyChecks(t, e.Addr(), "", "option mysql-check", "option mysql-check user check", "option mysql-check user check post-41")
+	e.awaitSessions(t, 0)
+	for _, line := range e.Logs.All() {
+		if line.Level >= zapcore.InfoLevel && (strings.Contains(line.Message, "login") || strings.Contains(line.Message, "session")) {
+			t.Errorf("the checks made a line in the log: %v", line)
+		}
+	}
+}
+
+// haproxyChecks has HAProxy look after a server in several ways, each until it finds it
+// well.
+func haproxyChecks(t *testing.T, to string, checks ...string) {
+	t.Helper()
+	binary := "/usr/sbin/haproxy"
+	if _, err := os.Stat(binary); err != nil {
+		t.Skip("haproxy is not installed")
+	}
+	dir := t.TempDir()
+	file, socket := filepath.Join(dir, "haproxy.cfg"), filepath.Join(dir, "s")
+	var text strings.Builder
+	fmt.Fprintf(&text, "global\n\tstats socket %s\ndefaults\n\tmode tcp\n\ttimeout connect 20s\n\ttimeout client 20s\n\ttimeout server 20s\n\ttimeout check 20s\n", socket)
+	for i, check := range checks {
+		fmt.Fprintf(&text, "backend b%d\n\t%s\n\tserver proxy %s check inter 50ms\n", i, check, to)
+	}
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := osexec.Command(binary, "-db", "-f", file)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}()
+	states := func() (up, known int) {
+		nc, err := net.Dial("unix", socket)
+		if err != nil {
+			return 0, 0
+		}
+		defer nc.Close()
+		if _, err := nc.Write([]byte("show stat\n")); err != nil {
+			return 0, 0
+		}
+		lines := strings.Split(string(readToEnd(t, nc)), "\n")
+		names := strings.Split(lines[0], ",")
+		status, checked := slices.Index(names, "check_status"), slices.Index(names, "svname")
+		for _, line := range lines[1:] {
+			if cells := strings.Split(line, ","); len(cells) == len(names) && cells[checked] == "proxy" {
+				known++
+				if cells[status] == "L7OK" || cells[status] == "L4OK" {
+					up++
+				}
+			}
+		}
+		return up, known
+	}
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		up, known := states()
+		if up == len(checks) && known == len(checks) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("HAProxy finds %d of %d well: %s", up, len(checks), out.String())
+		}
+	}
+}
