@@ -24,11 +24,16 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	path := c.String("server", "", "`PATH` of mariadbd or mysqld; default: found in PATH")
 	dir := c.String("dir", "", "`DIR` that keeps the servers' data between runs; default: a directory that is removed at the end")
 	members := c.Int("sequence-servers", 1, "`N` servers that divide the numbers of the sequences, 1 to 5")
+	show := c.Bool("demo", false, "take keys and insert rows while one server after another is killed and started again, and show how it goes")
+	period := c.Duration("for", 0, "`TIME` after which the demo ends, as 30s; 0: at Ctrl-C")
 	if err := c.parse(args, p.out); err != nil {
 		return err
 	}
 	if *members < 1 || *members > 5 {
 		return usagef("--sequence-servers must be 1 to 5, is %d", *members)
+	}
+	if *period != 0 && !*show || *period < 0 {
+		return usagef("--for is the time of a --demo, as in --demo --for 30s")
 	}
 	if err := noMore("playground", c.Args()); err != nil {
 		return err
@@ -72,16 +77,27 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return p.unlessEnded(ctx, err)
 	}
-	p.welcome(r.server.Addr().String(), r.httpAddress(), certificate.CertFile, home, servers, *members)
+	if *show {
+		err = p.demo(ctx, r, servers, *members, *period)
+	} else {
+		p.welcome(r.server.Addr().String(), r.httpAddress(), certificate.CertFile, home, servers, *members)
+		err = p.play(ctx, r, servers, *members)
+	}
+	if err == nil {
+		p.say("\nStopped the proxy; stopping its servers.\n")
+	}
+	return err
+}
 
-	// A server that dies takes the playground with it, in order.
+// play lets the user play until ctx is cancelled. A server that dies takes the playground with it, in order.
+func (p *program) play(ctx context.Context, r *running, servers []*mysqld.Server, members int) error {
 	life, end := context.WithCancelCause(ctx)
 	var watchers sync.WaitGroup
 	for i, s := range servers {
 		watchers.Go(func() {
 			select {
 			case <-s.Done():
-				if i < *members && *members > 1 && i >= len(exampleSchemas) {
+				if i < members && members > 1 && i >= len(exampleSchemas) {
 					p.say("\nThe sequence server %s is gone; the others serve.\n", s.Addr())
 					return
 				}
@@ -90,15 +106,12 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 			}
 		})
 	}
-	err = r.wait(life, p.hurry, nil, nil)
+	err := r.wait(life, p.hurry, nil, nil)
 	if ctx.Err() == nil && life.Err() != nil {
 		err = errors.Join(err, context.Cause(life))
 	}
 	end(nil)
 	watchers.Wait()
-	if err == nil {
-		p.say("\nStopped the proxy; stopping its servers.\n")
-	}
 	return err
 }
 

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"seqproxy/internal/demo"
+	"seqproxy/internal/mysqld"
+)
+
+// demo shows what the proxy promises, on the playground, until ctx is cancelled or the time is up; then it stops the proxy.
+func (p *program) demo(ctx context.Context, r *running, servers []*mysqld.Server, members int, period time.Duration) error {
+	o := demo.Options{
+		Proxy:    r.server.Addr().String(),
+		Sequence: exampleSequence,
+		Held:     func() uint64 { return r.sequences.Stats().Held },
+		Out:      p.out,
+		For:      period,
+	}
+	if f, ok := p.out.(*os.File); ok {
+		o.Terminal = term.IsTerminal(int(f.Fd()))
+	}
+	for i, s := range servers {
+		var holds []string
+		if i < members {
+			holds = append(holds, "sequences")
+		}
+		if i < len(exampleSchemas) {
+			holds = append(holds, "shard "+shardName(i))
+			o.Tables = append(o.Tables, demo.Table{Schema: exampleSchemas[i], Name: "photos"})
+		}
+		o.Servers = append(o.Servers, demo.Server{Server: s, Holds: strings.Join(holds, ", ")})
+	}
+	// The proxy is stopped when the last row has come to its end.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	shown := make(chan error, 1)
+	go func() {
+		defer end()
+		shown <- demo.Run(ctx, o)
+	}()
+	err := r.wait(life, p.hurry, nil, nil)
+	return errors.Join(<-shown, err)
+}
