@@ -73,11 +73,16 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := startInFront(ctx, *listen, *httpListen, home, certificate, servers, *members)
+	logTo := conf.LogStderr
+	if *show { // the screen is the demo's
+		logTo = filepath.Join(home.dir, "proxy.log")
+	}
+	r, err := startInFront(ctx, *listen, *httpListen, logTo, home, certificate, servers, *members)
 	if err != nil {
 		return p.unlessEnded(ctx, err)
 	}
 	if *show {
+		p.say("Clients: %s; metrics: http://%s/metrics; log: %s\n", r.server.Addr(), r.httpAddress(), logTo)
 		err = p.demo(ctx, r, servers, *members, *period)
 	} else {
 		p.welcome(r.server.Addr().String(), r.httpAddress(), certificate.CertFile, home, servers, *members)
@@ -125,14 +130,14 @@ func (p *program) unlessEnded(ctx context.Context, err error) error {
 }
 
 // startInFront starts the proxy in front of the servers, with the example sequence.
-func startInFront(ctx context.Context, listen, httpListen string, home home, certificate conf.TLS, servers []*mysqld.Server, members int) (*running, error) {
+func startInFront(ctx context.Context, listen, httpListen, logTo string, home home, certificate conf.TLS, servers []*mysqld.Server, members int) (*running, error) {
 	cfg, err := playgroundConfig(listen, certificate, servers, members)
 	if err != nil {
 		return nil, err
 	}
-	cfg.HTTP.Listen = httpListen
+	cfg.HTTP.Listen, cfg.Log.Output = httpListen, logTo
 	cfg.Sequence.StateDir = filepath.Join(home.dir, "state")
-	log, err := openLog(cfg.Log) // stderr, which need not be closed
+	log, err := openLog(cfg.Log) // until the program ends
 	if err != nil {
 		return nil, err
 	}

@@ -426,3 +426,16 @@ func TestWhatKeepsThePlaygroundFromStarting(t *testing.T) {
 		})
 	}
 }
+
+// TestTheDemoKeepsItsPromise lets one server be killed under load.
+func TestTheDemoKeepsItsPromise(t *testing.T) {
+	args := []string{"playground", "--demo", "--for", "12s", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"}
+	if server := os.Getenv(mysqltest.ServerEnv); server != "" {
+		args = append(args, "--server", server)
+	}
+	p := begin(t, args...)
+	p.end(0)
+	if out := p.stdout(); !regexp.MustCompile(`\n[1-9]\d* keys in \S+, 0 duplicates, 0 errors; [1-9]\d* rows, \d+ more failed while a server was down; servers killed: 1\n`).MatchString(out) {
+		t.Errorf("got\n%s%s", out, p.stderr())
+	}
+}
