@@ -31,10 +31,11 @@ func (p Place) SameServer(q Place) bool { return p.node == q.node }
 // DialBeside opens another connection to the server of p, for what cannot be said on
 // the one itself: that its statement be ended. It logs in with creds, without a schema;
 // errors are those of Dial.
-func (s *Shards) DialBeside(ctx context.Context, p Place, creds Credentials) (*Conn, error) {
-	return s.dialEither(ctx, p.shard, p.node, Login{
+func (r *Routes) DialBeside(ctx context.Context, p Place, creds Credentials) (*Conn, error) {
+	return r.dialEither(ctx, p.shard, p.node, Login{
 		Credentials:  creds,
 		Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth,
 		Collation:    utf8mb4GeneralCI,
+		access:       p.shard.access.Load(),
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,7 +36,8 @@ type Login struct {
 	// Password.
 	Relay *protocol.RelayedLogin
 
-	wish protocol.Capability // beside Capabilities, if the server has it
+	wish   protocol.Capability // beside Capabilities, if the server has it
+	access *access             // of the shard
 }
 
 // Conn is a logged-in connection to a server. It belongs to one session and is
@@ -96,32 +98,33 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // refused the client's, otherwise an *UnreachableError. With login.Relay the client's
 // answers take their time beside that, and what fails at its end is a
 // *protocol.RelayError.
-func (s *Shards) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
+func (r *Routes) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
+	login.access = shard.access.Load()
 	if login.Relay == nil && !login.Own {
-		login.Credentials = shard.Credentials(login.Credentials)
+		login.Credentials = login.access.credentials(login.Credentials)
 	}
-	return s.dialEither(ctx, shard, shard.primary(), login)
+	return r.dialEither(ctx, shard, shard.primary(), login)
 }
 
 // dialEither is dialNode with the one password and then with the other. What the
 // server says to the first is what the caller is told.
-func (s *Shards) dialEither(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
-	c, err := s.dialNode(ctx, shard, node, login)
+func (r *Routes) dialEither(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
+	c, err := r.dialNode(ctx, shard, node, login)
 	var refused *protocol.ServerError
 	if err == nil || login.OtherPassword == "" || !errors.As(err, &refused) || refused.Code != mysql.ER_ACCESS_DENIED_ERROR {
 		return c, err
 	}
 	login.Password = login.OtherPassword
-	c, errOther := s.dialNode(ctx, shard, node, login)
+	c, errOther := r.dialNode(ctx, shard, node, login)
 	if errors.As(errOther, &refused) && refused.Code == mysql.ER_ACCESS_DENIED_ERROR {
 		return nil, err
 	}
 	return c, errOther
 }
 
-func (s *Shards) dialNode(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
+func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
 	unreachable := func(err error) error { return &UnreachableError{shard.name, node.String(), err} }
-	deadline := s.dialDeadline(ctx)
+	deadline := r.dialDeadline(ctx)
 	nc, err := node.dial(until{ctx, deadline})
 	var c *Conn
 	if err == nil {
@@ -159,8 +162,8 @@ func explain(err error) error {
 }
 
 // dialDeadline is when connecting and logging in must have come to an end.
-func (s *Shards) dialDeadline(ctx context.Context) time.Time {
-	deadline := time.Now().Add(s.opts.ConnectTimeout)
+func (r *Routes) dialDeadline(ctx context.Context) time.Time {
+	deadline := time.Now().Add(r.connectTimeout)
 	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
 		return earlier
 	}
@@ -213,7 +216,7 @@ func logInBy(deadline time.Time, nc net.Conn, shard *Shard, node *Node, login Lo
 }
 
 func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
-	security := node.security.Security()
+	security := login.access.security[slices.Index(shard.nodes, node)].Security()
 	l := protocol.ClientLogin{
 		User:         login.User,
 		Password:     login.Password,

@@ -112,7 +112,7 @@ func TestAnAddressWithAZoneIsLeftToTheDialer(t *testing.T) {
 	for address, want := range map[string]bool{
 		"127.0.0.1:3306": true, "[::1]:3306": true, "[fe80::1%lo]:3306": false, "db.example:3306": false, "unix:/run/x.sock": false,
 	} {
-		if got := newNode(address, nil).ip.IsValid(); got != want {
+		if got := newNode(address).ip.IsValid(); got != want {
 			t.Errorf("%s is dialled without a look-up: got %v, want %v", address, got, want)
 		}
 	}

@@ -36,10 +36,10 @@ func TestClientsAreOfferedWhatEveryServerHas(t *testing.T) {
 		}
 		for i, h := range c.servers {
 			if h != nil {
-				s.shards[i].primary().learn(*h)
+				s.Routes().shards[i].primary().learn(*h)
 			}
 		}
-		got, ok := s.Greeting()
+		got, ok := s.Routes().Greeting()
 		if !ok || got.Capabilities != c.want || got.Version != c.servers[0].Version {
 			t.Errorf("%s: got %x of %s, %v, want %x of %s", c.what, uint64(got.Capabilities), got.Version, ok, uint64(c.want), c.servers[0].Version)
 		}

@@ -68,7 +68,7 @@ func (s *Shards) Usable(ctx context.Context, shard *Shard) error {
 	if met := n.lastMet(); s.fresh(shard, met) { // somebody else has asked meanwhile
 		return s.unusable(shard, met.err)
 	}
-	err := s.probeNode(ctx, target{shard, n})
+	err := s.Routes().probeNode(ctx, target{shard, n, shard.access.Load()})
 	var wrapped *UnreachableError
 	switch {
 	case err == nil:
@@ -96,7 +96,7 @@ func (s *Shards) fresh(shard *Shard, met meeting) bool {
 	if met.at.IsZero() {
 		return false
 	}
-	return time.Since(met.at) < usableFor || met.err == nil && shard.probeCredentials(s.opts.Probe).User == ""
+	return time.Since(met.at) < usableFor || met.err == nil && shard.access.Load().probeCredentials(s.Routes().probe).User == ""
 }
 
 func (s *Shards) unusable(shard *Shard, err error) error {

@@ -28,13 +28,13 @@ const highestTimeout = 30 * time.Second
 // that are not committed among them. Without a schema every table of that name counts;
 // a shard on which the user sees no such column has no part in the answer. creds are the
 // credentials for a shard, or why there are none.
-func (s *Shards) Highest(ctx context.Context, creds func(*Shard) (Credentials, error), schema, table, column string) []Highest {
-	found := make([][]Highest, len(s.shards))
+func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, error), schema, table, column string) []Highest {
+	found := make([][]Highest, len(r.shards))
 	var wg sync.WaitGroup
-	for i, shard := range s.shards {
+	for i, shard := range r.shards {
 		wg.Go(func() {
 			var err error
-			if found[i], err = s.highestOn(ctx, shard, creds, schema, table, column); err != nil {
+			if found[i], err = r.highestOn(ctx, shard, creds, schema, table, column); err != nil {
 				found[i] = append(found[i], Highest{Shard: shard.name, Err: err})
 			}
 		})
@@ -47,12 +47,12 @@ func (s *Shards) Highest(ctx context.Context, creds func(*Shard) (Credentials, e
 	return all
 }
 
-func (s *Shards) highestOn(ctx context.Context, shard *Shard, creds func(*Shard) (Credentials, error), schema, table, column string) ([]Highest, error) {
+func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard) (Credentials, error), schema, table, column string) ([]Highest, error) {
 	own, err := creds(shard)
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.DialBeside(ctx, Place{shard: shard, node: shard.primary()}, own)
+	c, err := r.DialBeside(ctx, Place{shard: shard, node: shard.primary()}, own)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"seqproxy/internal/tlsfiles"
@@ -27,7 +28,6 @@ type Credentials struct {
 type Node struct {
 	network, address string
 	ip               netip.AddrPort // of an address without a name
-	security         *tlsfiles.Target
 
 	mu          sync.Mutex
 	hello       *Hello    // nil until a login or probe succeeded
@@ -104,10 +104,35 @@ func (n *Node) Hello() (h Hello, ok bool) {
 
 // Shard is a named group of nodes that hold the same rows.
 type Shard struct {
-	name  string
-	nodes []*Node
-	creds *Credentials
-	probe Credentials
+	name   string
+	nodes  []*Node
+	access atomic.Pointer[access] // replaced by a reload, for connections opened from then on
+}
+
+// access is how connections to a shard's nodes are opened. It does not change.
+type access struct {
+	creds    *Credentials // nil: each client's own
+	probe    Credentials
+	client   *tlsfiles.Client
+	security []*tlsfiles.Target // of each node
+}
+
+func newAccess(o *ShardOptions) *access {
+	a := &access{creds: o.Login, probe: o.Probe, client: o.Security}
+	for _, address := range o.Nodes {
+		_, path := splitAddress(address)
+		a.security = append(a.security, o.Security.To(path))
+	}
+	return a
+}
+
+func newShard(o *ShardOptions) *Shard {
+	s := &Shard{name: o.Name}
+	for _, address := range o.Nodes {
+		s.nodes = append(s.nodes, newNode(address))
+	}
+	s.access.Store(newAccess(o))
+	return s
 }
 
 // Name returns the shard's configured name.
@@ -118,25 +143,30 @@ func (s *Shard) primary() *Node { return s.nodes[0] }
 
 // Credentials returns what to log in with for a client that logged in with own:
 // the shard's, if it names any.
-func (s *Shard) Credentials(own Credentials) Credentials {
-	if s.creds != nil {
-		return *s.creds
+func (s *Shard) Credentials(own Credentials) Credentials { return s.access.Load().credentials(own) }
+
+func (a *access) credentials(own Credentials) Credentials {
+	if a.creds != nil {
+		return *a.creds
 	}
 	return own
 }
 
 // HasCredentials says whether the shard names what to log in with.
-func (s *Shard) HasCredentials() bool { return s.creds != nil }
+func (s *Shard) HasCredentials() bool { return s.access.Load().creds != nil }
 
 // Probe returns the account that is on the shard's servers in any case, if one is known.
-func (s *Shard) Probe() (Credentials, bool) { return s.probe, s.probe.User != "" }
+func (s *Shard) Probe() (Credentials, bool) {
+	probe := s.access.Load().probe
+	return probe, probe.User != ""
+}
 
 // probeCredentials returns what to ask the shard's servers with.
-func (s *Shard) probeCredentials(usual Credentials) Credentials {
-	if s.probe.User != "" {
-		return s.probe
+func (a *access) probeCredentials(usual Credentials) Credentials {
+	if a.probe.User != "" {
+		return a.probe
 	}
-	return s.Credentials(usual)
+	return a.credentials(usual)
 }
 
 // Hello returns what the shard's server said last.
@@ -227,14 +257,20 @@ func (n *Node) knowsMode() bool {
 	return n.modeKnown
 }
 
-// newNode makes a Node of "host:port" or "unix:/path".
-func newNode(address string, security *tlsfiles.Client) *Node {
+// splitAddress returns the network of "host:port" or "unix:/path", and what to dial there.
+func splitAddress(address string) (network, dial string) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return &Node{network: "unix", address: path, security: security.To(path), asking: make(chan struct{}, 1)}
+		return "unix", path
 	}
-	n := &Node{network: "tcp", address: address, security: security.To(address), asking: make(chan struct{}, 1)}
+	return "tcp", address
+}
+
+// newNode makes a Node of "host:port" or "unix:/path".
+func newNode(address string) *Node {
+	n := &Node{asking: make(chan struct{}, 1)}
+	n.network, n.address = splitAddress(address)
 	// An address with a zone needs a look-up after all: of its interface.
-	if ip, err := netip.ParseAddrPort(address); err == nil && ip.Addr().Zone() == "" {
+	if ip, err := netip.ParseAddrPort(address); n.network == "tcp" && err == nil && ip.Addr().Zone() == "" {
 		n.ip = ip
 	}
 	return n

@@ -3,8 +3,9 @@ package backend
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -38,62 +39,34 @@ type Options struct {
 	Logger         *zap.Logger
 }
 
-// Shards routes schemas to shards and knows what all servers offer.
-// It is safe for concurrent use.
+// Shards is the servers behind the proxy: which there are now, and what is known of them.
+// It asks those that never answered what they offer. It is safe for concurrent use.
 type Shards struct {
-	opts     Options
-	shards   []*Shard
-	bySchema map[string]*Shard
-	fallback *Shard // nil without shards
+	log    *zap.Logger
+	routes atomic.Pointer[Routes]
 
-	problems map[*Node]string // what was last logged of a probe
+	probing  sync.Mutex       // held while servers are asked
+	problems map[*Node]string // what was last logged of a probe; guarded by probing
 
-	stop context.CancelFunc
-	wg   sync.WaitGroup
+	changed chan struct{} // gets a value when there are other routes
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
 }
 
 // New makes Shards of validated options. It does no I/O.
 func New(opts Options) (*Shards, error) {
-	s := &Shards{opts: opts, bySchema: make(map[string]*Shard), problems: make(map[*Node]string), stop: func() {}}
-	for _, o := range opts.Shards {
-		if len(o.Nodes) == 0 {
-			return nil, fmt.Errorf("shard %s has no node", o.Name)
-		}
-		shard := &Shard{name: o.Name, creds: o.Login, probe: o.Probe}
-		for _, a := range o.Nodes {
-			shard.nodes = append(shard.nodes, newNode(a, o.Security))
-		}
-		for _, schema := range o.Schemas {
-			if other, taken := s.bySchema[schema]; taken {
-				return nil, fmt.Errorf("schema %s is owned by the shards %s and %s", schema, other.name, o.Name)
-			}
-			s.bySchema[schema] = shard
-		}
-		s.shards = append(s.shards, shard)
-		if o.Name == opts.Default {
-			s.fallback = shard
-		}
+	s := &Shards{log: opts.Logger, problems: make(map[*Node]string), changed: make(chan struct{}, 1), stop: func() {}}
+	routes, err := newRoutes(opts, nil)
+	if err != nil {
+		return nil, err
 	}
-	if len(s.shards) > 0 && s.fallback == nil {
-		return nil, fmt.Errorf("default shard %q is no shard", opts.Default)
-	}
+	s.routes.Store(routes)
 	return s, nil
 }
 
-// ForSchema returns the shard that owns a schema, the default shard if none does,
-// nil if there are no shards at all. "" stands for no current schema.
-func (s *Shards) ForSchema(schema string) *Shard {
-	if shard, ok := s.bySchema[schema]; ok {
-		return shard
-	}
-	return s.fallback
-}
-
-// Default returns the default shard, nil without shards.
-func (s *Shards) Default() *Shard { return s.fallback }
-
-// Many says whether a session may have to change from one shard to another.
-func (s *Shards) Many() bool { return len(s.shards) > 1 }
+// Routes returns where statements go now. It does not change; after a reload there is
+// another one.
+func (s *Shards) Routes() *Routes { return s.routes.Load() }
 
 // How often servers are asked what they offer.
 const (
@@ -105,25 +78,36 @@ const (
 // bounded time, and goes on asking in the background those that did not answer.
 // A server that is down is logged and is no error.
 func (s *Shards) Open(ctx context.Context) {
-	first, cancel := context.WithTimeout(ctx, min(firstProbe, s.opts.ConnectTimeout))
-	unknown := s.probe(first, s.nodes())
+	routes := s.Routes()
+	first, cancel := context.WithTimeout(ctx, min(firstProbe, routes.connectTimeout))
+	s.probe(first, routes, routes.targets())
 	cancel()
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if len(unknown) == 0 {
-		return
-	}
-	s.wg.Go(func() {
-		tick := time.NewTicker(reprobeUnknown)
-		defer tick.Stop()
-		for len(unknown) > 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				unknown = s.probe(ctx, unknown)
-			}
+	s.wg.Go(func() { s.askOn(ctx) })
+}
+
+// askOn asks servers that never answered until they do.
+func (s *Shards) askOn(ctx context.Context) {
+	tick := time.NewTicker(reprobeUnknown)
+	defer tick.Stop()
+	for {
+		routes := s.Routes()
+		ask := tick.C
+		unknown := slices.DeleteFunc(routes.targets(), func(t target) bool {
+			_, known := t.node.Hello()
+			return known
+		})
+		if len(unknown) == 0 {
+			ask = nil
 		}
-	})
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+		case <-ask:
+			s.probe(ctx, routes, unknown)
+		}
+	}
 }
 
 // Close ends the background work and waits for it.
@@ -132,53 +116,21 @@ func (s *Shards) Close() {
 	s.wg.Wait()
 }
 
-// Greeting returns what clients are told before their user and schema are known:
-// the default shard's version and collation, and the capabilities that every
-// server has. Among them is LongPassword unless all are MariaDB: without it a greeting
-// is MariaDB's, with it there are no Extended flags. ok is false while the default
-// shard's server never answered.
-func (s *Shards) Greeting() (h Hello, ok bool) {
-	if s.fallback == nil {
-		return Hello{}, false
-	}
-	h, ok = s.fallback.Hello()
-	if !ok {
-		return Hello{}, false
-	}
-	for _, shard := range s.shards {
-		if other, known := shard.Hello(); known {
-			h.Capabilities &= other.Capabilities
-			h.MariaDB = h.MariaDB && other.MariaDB
-		}
-	}
-	if !h.MariaDB {
-		h.Capabilities = h.Capabilities&^protocol.Extended | protocol.LongPassword
-	}
-	return h, true
-}
-
 // target is a node with the shard whose credentials it is asked with.
 type target struct {
-	shard *Shard
-	node  *Node
+	shard  *Shard
+	node   *Node
+	access *access
 }
 
-func (s *Shards) nodes() (all []target) {
-	for _, shard := range s.shards {
-		for _, n := range shard.nodes {
-			all = append(all, target{shard, n})
-		}
-	}
-	return all
-}
-
-// probe asks the given nodes at the same time and returns those that did not
-// answer.
-func (s *Shards) probe(ctx context.Context, nodes []target) (unknown []target) {
+// probe asks the given nodes at the same time, and returns what each said.
+func (s *Shards) probe(ctx context.Context, routes *Routes, nodes []target) []error {
+	s.probing.Lock()
+	defer s.probing.Unlock()
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, t := range nodes {
-		wg.Go(func() { errs[i] = s.probeNode(ctx, t) })
+		wg.Go(func() { errs[i] = routes.probeNode(ctx, t) })
 	}
 	wg.Wait()
 	for i, t := range nodes {
@@ -186,19 +138,16 @@ func (s *Shards) probe(ctx context.Context, nodes []target) (unknown []target) {
 			s.logProbe(t, "")
 			continue
 		}
-		if _, known := t.node.Hello(); !known {
-			unknown = append(unknown, t)
-		}
 		asked := !errors.Is(errs[i], errRecently)
 		if asked && (ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded) {
 			s.logProbe(t, errs[i].Error())
 		}
 	}
-	return unknown
+	return errs
 }
 
 // logProbe tells when a server begins or ceases not to answer, and when it says
-// something else: not every time that it is asked. Only one probe runs at a time.
+// something else: not every time that it is asked.
 func (s *Shards) logProbe(t target, problem string) {
 	before := s.problems[t.node]
 	s.problems[t.node] = problem
@@ -206,23 +155,24 @@ func (s *Shards) logProbe(t target, problem string) {
 	switch {
 	case problem == before:
 	case problem == "":
-		s.opts.Logger.Info("a shard's server can be asked what it offers again", fields...)
+		s.log.Info("a shard's server can be asked what it offers again", fields...)
 	default:
-		s.opts.Logger.Warn("a shard's server cannot be asked what it offers; it is asked again until it answers",
+		s.log.Warn("a shard's server cannot be asked what it offers; it is asked again until it answers",
 			append(fields, zap.String("error", problem))...)
 	}
 }
 
-func (s *Shards) probeNode(ctx context.Context, t target) error {
-	creds := t.shard.probeCredentials(s.opts.Probe)
+func (r *Routes) probeNode(ctx context.Context, t target) error {
+	creds := t.access.probeCredentials(r.probe)
 	if creds.User == "" {
-		return s.greetNode(ctx, t)
+		return r.greetNode(ctx, t)
 	}
-	c, err := s.dialEither(ctx, t.shard, t.node, Login{
+	c, err := r.dialEither(ctx, t.shard, t.node, Login{
 		Credentials:  creds,
 		Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth,
 		wish:         protocol.SessionTrack, // to see whether its OK tells of the session
 		Collation:    latin1SwedishCI,
+		access:       t.access,
 	})
 	if err != nil {
 		return err
@@ -234,8 +184,8 @@ func (s *Shards) probeNode(ctx context.Context, t target) error {
 // greetNode learns what a server tells everybody, without an account. The server
 // counts that as a login that broke off (see protocol.ReadGreeting), so it is done
 // once for each server: what is left to ask, the first session asks.
-func (s *Shards) greetNode(ctx context.Context, t target) error {
-	deadline := s.dialDeadline(ctx)
+func (r *Routes) greetNode(ctx context.Context, t target) error {
+	deadline := r.dialDeadline(ctx)
 	nc, err := t.node.dial(until{ctx, deadline})
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ func (s *session) answerable(st *statement.Statement) bool {
 	if !st.SelfContained {
 		return false
 	}
-	if s.login.Capabilities.Has(protocol.NoSchema) && s.srv.opts.Shards.Default() != nil {
+	if s.login.Capabilities.Has(protocol.NoSchema) && s.routes.Default() != nil {
 		return false // MySQL warns of that flag at each statement, in its own words
 	}
 	for i := range st.Calls {
@@ -131,7 +131,7 @@ func (s *session) mayOmitMetadata() bool {
 // limitsRows says whether sql_select_limit is set. Without a server nothing heeds it:
 // it is what drivers send for a maximum of rows, and an answer of ours has one.
 func (s *session) limitsRows() bool {
-	return s.state.selectLimit && s.srv.opts.Shards.Default() != nil
+	return s.state.selectLimit && s.routes.Default() != nil
 }
 
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then

@@ -21,13 +21,13 @@ func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
 	if a.s.user.rights == nil {
 		return true, nil
 	}
-	return a.s.user.rights.allow(ctx, a.s.srv.opts.Sequences, name)
+	return a.s.user.rights.allow(ctx, a.s.set.Sequences, name)
 }
 
 // Highest reads the greatest number in a column on every shard, as the user: what the
 // user may not read there, nobody reads for it.
 func (a asker) Highest(ctx context.Context, schema, table, column string) []backend.Highest {
-	return a.s.srv.opts.Shards.Highest(ctx, a.s.user.asItself, schema, table, column)
+	return a.s.routes.Highest(ctx, a.s.user.asItself, schema, table, column)
 }
 
 // asItself returns what a shard's server lets the user in with.

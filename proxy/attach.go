@@ -16,7 +16,7 @@ func (s *session) attach() (*backend.Conn, error) {
 	if s.cur != nil {
 		return s.cur, nil
 	}
-	shard := s.srv.opts.Shards.ForSchema(s.state.schema)
+	shard := s.routes.ForSchema(s.state.schema)
 	if shard == nil {
 		return nil, errKeysOnly
 	}
@@ -77,7 +77,7 @@ func (s *session) backendLogin(schema string) backend.Login {
 
 // dial opens a connection that is the session's from then on.
 func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn, error) {
-	c, err := s.srv.opts.Shards.Dial(s.ctx, shard, login)
+	c, err := s.routes.Dial(s.ctx, shard, login)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 // takeTurns tells a new connection that keys are as far apart as the numbers are where sequence servers take turns: drivers tell the
 // keys of further rows by that, and AUTO_INCREMENT goes by it.
 func (s *session) takeTurns(c *backend.Conn) error {
-	turns := s.srv.opts.Sequences.Turns()
+	turns := s.set.Sequences.Turns()
 	if turns <= 1 {
 		return nil
 	}

@@ -50,11 +50,11 @@ func newBindings(configured []Binding, owners *sequence.Owners) *bindings {
 }
 
 // bound returns the bindings that are in force; nil if nothing is bound.
-func (s *Server) bound() *bindings {
-	owners := s.opts.Sequences.Owners()
+func (s *settings) bound() *bindings {
+	owners := s.Sequences.Owners()
 	b := s.bindings.Load()
 	if b == nil || b.owners != owners {
-		b = newBindings(s.opts.Bindings, owners)
+		b = newBindings(s.Bindings, owners)
 		s.bindings.Store(b)
 	}
 	if len(b.tables) == 0 {
@@ -67,27 +67,29 @@ func (s *Server) bound() *bindings {
 // or the sequence server does not say so in time. Until it does an INSERT is an error where
 // there are several shards, whose servers could generate the same keys. With one shard
 // the configuration alone counts then.
-func (s *Server) awaitOwners() error {
-	s.ownersAsked.Do(func() {
-		if s.opts.Sequences.Owners() != nil {
+func (s *session) awaitOwners() error {
+	srv, sequences := s.srv, s.set.Sequences
+	srv.ownersAsked.Do(func() {
+		if sequences.Owners() != nil {
 			return
 		}
-		if _, err := s.opts.Sequences.LoadOwners(context.Background()); err != nil {
-			s.ownersUnknown = fmt.Errorf("whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
+		if _, err := sequences.LoadOwners(context.Background()); err != nil {
+			srv.ownersUnknown = fmt.Errorf("whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
 				"and INSERT and REPLACE wait for that where there are several shards: %w", err)
-			s.log.Warn("the columns that own sequences are not known yet", zap.Error(err))
+			srv.log.Warn("the columns that own sequences are not known yet", zap.Error(err))
 		}
 	})
-	if s.ownersUnknown == nil || !s.opts.Shards.Many() || s.opts.Sequences.Owners() != nil {
+	if srv.ownersUnknown == nil || !s.routes.Many() || sequences.Owners() != nil {
 		return nil
 	}
-	return s.ownersUnknown
+	return srv.ownersUnknown
 }
 
 // insertsInto is the tables that a prepared statement puts rows into, and what was bound
 // when that was last looked at.
 type insertsInto struct {
 	names  [][]byte // in UTF-8
+	set    *settings
 	owners *sequence.Owners
 }
 
@@ -105,8 +107,8 @@ func (s *session) insertsOf() insertsInto {
 		}
 	}
 	if len(in.names) > 0 {
-		_ = s.srv.awaitOwners() // planFilling tells the client
-		in.owners = s.srv.opts.Sequences.Owners()
+		_ = s.awaitOwners() // planFilling tells the client
+		in.set, in.owners = s.set, s.set.Sequences.Owners()
 	}
 	return in
 }
@@ -121,17 +123,17 @@ func (s *session) stillBound(in *insertsInto) error {
 	if len(in.names) == 0 {
 		return nil
 	}
-	owners := s.srv.opts.Sequences.Owners()
-	if owners == in.owners {
+	owners := s.set.Sequences.Owners()
+	if owners == in.owners && s.set == in.set {
 		return nil
 	}
-	before, now := newBindings(s.srv.opts.Bindings, in.owners), newBindings(s.srv.opts.Bindings, owners)
+	before, now := newBindings(in.set.Bindings, in.owners), newBindings(s.set.Bindings, owners)
 	for _, name := range in.names {
 		if !slices.Equal(before.named(name), now.named(name)) {
 			return errRebound
 		}
 	}
-	in.owners = owners
+	in.set, in.owners = s.set, owners
 	return nil
 }
 

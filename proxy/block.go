@@ -56,11 +56,11 @@ func (n *counted) substitute(subs []statement.Substitution, served []bool) {
 
 // takeBlock takes a block of n.size numbers and has c count from it.
 func (s *session) takeBlock(c *backend.Conn, n *counted) error {
-	b, err := s.srv.opts.Sequences.TakeBlock(&s.patience, n.name, n.size*n.count)
+	b, err := s.set.Sequences.TakeBlock(&s.patience, n.name, n.size*n.count)
 	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.size > 1 { // there may be enough for the rows
 		n.limited = s.patience.over(err)
 		n.size = max(n.size/blockGrowth, 1)
-		b, err = s.srv.opts.Sequences.TakeBlock(&s.patience, n.name, n.size*n.count)
+		b, err = s.set.Sequences.TakeBlock(&s.patience, n.name, n.size*n.count)
 	}
 	if err = s.patience.over(err); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s *session) putBack(n *counted, rest []byte, id uint64, given bool) {
 	case id != 0 || !tellsOfNoRows(rest):
 		return
 	}
-	s.srv.opts.Sequences.PutBack(n.block, used)
+	s.set.Sequences.PutBack(n.block, used)
 }
 
 // tellsOfNoRows says whether an OK packet, from its status flags on, has the text that

@@ -50,7 +50,7 @@ func (e *env) bulkPair(t testing.TB) (p *pair, flags []uint16) {
 	t.Helper()
 	caps := allFraming | protocol.BulkOperations
 	flags = []uint16{0}
-	if hello, _ := e.Shards.Greeting(); hello.Capabilities.Has(protocol.BulkUnitResults) {
+	if hello, _ := e.Shards.Routes().Greeting(); hello.Capabilities.Has(protocol.BulkUnitResults) {
 		caps |= protocol.BulkUnitResults
 		flags = append(flags, bulkUnitResults)
 	}

@@ -107,7 +107,7 @@ func (s *session) relay(answer protocol.Shape, alone bool) error {
 // setOption relays COM_SET_OPTION and remembers it for further shards.
 func (s *session) setOption(payload []byte) error {
 	option := append([]byte(nil), payload[1:]...)
-	if s.srv.opts.Shards.Default() == nil {
+	if s.routes.Default() == nil {
 		s.reply(protocol.OK{})
 		return nil
 	}

@@ -36,7 +36,7 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 		same := bytes.Equal(n.name, call.Name)
 		if !same {
 			var err error
-			if same, err = s.srv.opts.Sequences.Same(&s.patience, n.name, call.Name); err != nil {
+			if same, err = s.set.Sequences.Same(&s.patience, n.name, call.Name); err != nil {
 				return nil, s.patience.over(err)
 			}
 		}

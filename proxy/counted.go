@@ -225,7 +225,7 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 	// Behind a stored function the servers do not tell it.
 	untold := id == 0 && n.routines && !tellsOfNoRows(rest)
 	if id != 0 || untold {
-		if of, err := s.srv.opts.Sequences.Identify(&s.patience, n.name); err == nil { // else it is gone
+		if of, err := s.set.Sequences.Identify(&s.patience, n.name); err == nil { // else it is gone
 			s.state.got.took(of, last+n.rest)
 		}
 		s.state.lastID = lastInsertID{holder: c}

@@ -104,7 +104,7 @@ func (d *dynamicSet) fits(name string, size int) bool {
 
 // dynamically handles PREPARE, EXECUTE, EXECUTE IMMEDIATE and DEALLOCATE PREPARE.
 func (s *session) dynamically(sql []byte) error {
-	if s.srv.opts.Shards.Default() == nil {
+	if s.routes.Default() == nil {
 		return s.single(sql)
 	}
 	kind := s.stmt.Kind

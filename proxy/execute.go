@@ -37,7 +37,7 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(func() error { return s.executeRows(p, payload) })
 	}
 	p.toServer(payload[1:])
-	if p.shape.plain && p.conn == s.cur && !s.state.nextTransaction && !s.srv.opts.LastInsertIDExact {
+	if p.shape.plain && p.conn == s.cur && !s.state.nextTransaction && !s.set.LastInsertIDExact {
 		if p.shape.movesLastID {
 			if err := s.bringBefore(); err != nil {
 				return s.tell(err)

@@ -164,7 +164,7 @@ func TestBulkExecutionsAreAnsweredAsByTheServer(t *testing.T) {
 	const unitResults = 64
 	caps := allFraming | protocol.BulkOperations
 	flags := []uint16{0}
-	if hello, _ := e.Shards.Greeting(); hello.Capabilities.Has(protocol.BulkUnitResults) {
+	if hello, _ := e.Shards.Routes().Greeting(); hello.Capabilities.Has(protocol.BulkUnitResults) {
 		caps |= protocol.BulkUnitResults
 		flags = append(flags, unitResults)
 	}
@@ -227,7 +227,7 @@ func TestBulkExecutionsGetANumberForEachRow(t *testing.T) {
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(100), other BIGINT)")
 	const unitResults = 64
 	flags, caps := []uint16{0}, allFraming|protocol.BulkOperations
-	if hello, _ := e.Shards.Greeting(); hello.Capabilities.Has(protocol.BulkUnitResults) {
+	if hello, _ := e.Shards.Routes().Greeting(); hello.Capabilities.Has(protocol.BulkUnitResults) {
 		flags, caps = append(flags, unitResults), caps|protocol.BulkUnitResults
 	}
 	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})

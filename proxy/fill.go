@@ -143,7 +143,7 @@ func (s *session) filled(sql []byte) error {
 // planFilling finds out what of the text just analysed has to be filled in; nil is
 // nothing. It asks the server what it has to know for that.
 func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
-	if err := s.srv.awaitOwners(); err != nil {
+	if err := s.awaitOwners(); err != nil {
 		return nil, err
 	}
 	c, err := s.attach()

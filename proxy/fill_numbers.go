@@ -79,7 +79,7 @@ func (s *session) takeKey(b *Binding, explicit []uint64, count int, step uint64)
 	s.name = append(s.name[:0], b.Sequence...)
 	name := s.name
 	if len(explicit) > 0 {
-		if err := s.patience.over(s.srv.opts.Sequences.Avoid(&s.patience, name, explicit)); err != nil {
+		if err := s.patience.over(s.set.Sequences.Avoid(&s.patience, name, explicit)); err != nil {
 			return 0, err
 		}
 	}
@@ -92,7 +92,7 @@ func (s *session) takeKey(b *Binding, explicit []uint64, count int, step uint64)
 	if count == 1 {
 		return s.takeNumbers(name, 1)
 	}
-	apart, err := s.srv.opts.Sequences.Step(&s.patience, name)
+	apart, err := s.set.Sequences.Step(&s.patience, name)
 	if err = s.patience.over(err); err != nil {
 		return 0, err
 	}

@@ -173,7 +173,7 @@ func (s *session) stepKey(c *backend.Conn, n *counted, words statement.Words) er
 	if err != nil {
 		return err
 	}
-	apart, err := s.srv.opts.Sequences.Step(&s.patience, n.name)
+	apart, err := s.set.Sequences.Step(&s.patience, n.name)
 	if err = s.patience.over(err); err != nil {
 		return err
 	}

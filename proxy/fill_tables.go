@@ -12,7 +12,7 @@ import (
 // boundTables reports whether the text just analysed has an INSERT or REPLACE into a
 // table with a bound column, as far as the name tells, or that is not known yet.
 func (s *session) boundTables() bool {
-	if s.srv.opts.Shards.Default() == nil {
+	if s.routes.Default() == nil {
 		return false
 	}
 	var bound *bindings
@@ -22,10 +22,10 @@ func (s *session) boundTables() bool {
 			continue
 		}
 		if bound == nil {
-			if s.srv.awaitOwners() != nil {
+			if s.awaitOwners() != nil {
 				return true // planFilling tells the client
 			}
-			if bound = s.srv.bound(); bound == nil {
+			if bound = s.set.bound(); bound == nil {
 				return false
 			}
 		}
@@ -38,7 +38,7 @@ func (s *session) boundTables() bool {
 
 // binding returns what is bound in a table of the current shard, or nil.
 func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, error) {
-	b := s.srv.bound()
+	b := s.set.bound()
 	if b == nil || t.Kind == statement.Update {
 		return nil, nil
 	}
@@ -69,13 +69,13 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 // table with a bound column. sql is its beginning.
 func (s *session) boundLong(sql []byte) error {
 	t, ok := statement.BeginsInsert(sql, s.state.mode)
-	if !ok || s.srv.opts.Shards.Default() == nil {
+	if !ok || s.routes.Default() == nil {
 		return nil
 	}
-	if err := s.srv.awaitOwners(); err != nil {
+	if err := s.awaitOwners(); err != nil {
 		return err
 	}
-	bound := s.srv.bound()
+	bound := s.set.bound()
 	if bound == nil || len(bound.named(t.Name)) == 0 && ascii(t.Name) {
 		return nil
 	}
@@ -88,5 +88,5 @@ func (s *session) boundLong(sql []byte) error {
 		return err
 	}
 	return notSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once",
-		b.Table, b.Column, b.Sequence, s.srv.opts.MaxStatement)
+		b.Table, b.Column, b.Sequence, s.set.MaxStatement)
 }

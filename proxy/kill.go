@@ -79,7 +79,7 @@ func (s *session) kill(sql []byte) error {
 	if isOwnID(id) {
 		return s.killOwn(uint32(id), wishOf(&st.Kill))
 	}
-	if s.srv.opts.Shards.Default() == nil {
+	if s.routes.Default() == nil {
 		return s.withoutServer(sql)
 	}
 	return s.passOn(sql) // CONNECTION_ID() in an expression is then the server's, as it is there
@@ -141,7 +141,7 @@ func (s *session) killOwn(id uint32, k killWish) error {
 // killSelf carries out a KILL of the session by itself: on its own connection, whose
 // server then says and does what it does.
 func (s *session) killSelf(k killWish) error {
-	if s.srv.opts.Shards.Default() == nil {
+	if s.routes.Default() == nil {
 		if !k.query {
 			s.refuse(errInterrupted)
 			_ = s.flush() // the session ends either way

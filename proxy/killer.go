@@ -179,7 +179,7 @@ func (k *killer) dial(o *killOrder) (*backend.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	for {
-		c, err := k.shards.DialBeside(ctx, o.place, o.creds)
+		c, err := k.shards.Routes().DialBeside(ctx, o.place, o.creds)
 		if err == nil {
 			return c, nil
 		}

@@ -67,7 +67,7 @@ func TestTheLastStatementPreparedIsMeantByMinusOne(t *testing.T) {
 	closed := sent{protocol.ComStmtClose, lastPrepared}
 	ping := sent{protocol.ComPing, ""}
 	for name, caps := range endings {
-		if hello, _ := e.Shards.Greeting(); hello.Capabilities.Has(protocol.BulkOperations) {
+		if hello, _ := e.Shards.Routes().Greeting(); hello.Capabilities.Has(protocol.BulkOperations) {
 			caps |= protocol.BulkOperations
 		}
 		for _, c := range []struct {

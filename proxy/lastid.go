@@ -48,7 +48,7 @@ func (l *lastInsertID) known() (value uint64, ok bool) {
 // bring makes true on c what a statement may look at: LAST_INSERT_ID(), and what the
 // session's last statement left (warnings, row counts), if the proxy answered that.
 func (s *session) bring(c *backend.Conn, t stmtTraits) error {
-	id := s.srv.opts.LastInsertIDExact || t.movesLastID || t.readsLastID
+	id := s.set.LastInsertIDExact || t.movesLastID || t.readsLastID
 	if !t.readsLast {
 		if !id {
 			return nil

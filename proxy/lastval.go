@@ -68,14 +68,14 @@ func (s *session) takeNumbers(name []byte, n uint64) (first uint64, err error) {
 // takeRun takes n numbers of a sequence, in its steps, and makes the last of
 // them the one that LASTVAL() gives. As MariaDB has it, that is NULL after the sequence ran out.
 func (s *session) takeRun(name []byte, n uint64) (first, step uint64, err error) {
-	first, step, err = s.srv.opts.Sequences.TakeRun(&s.patience, name, n)
+	first, step, err = s.set.Sequences.TakeRun(&s.patience, name, n)
 	err = s.patience.over(err)
 	ranOut := errors.Is(err, sequence.ErrExhausted)
 	if err != nil && !ranOut {
 		return 0, 0, err
 	}
 	s.noteEnd(name)
-	of, known := s.srv.opts.Sequences.Spelled(name)
+	of, known := s.set.Sequences.Spelled(name)
 	switch {
 	case !known: // dropped since: nobody can ask for its last number
 	case ranOut:
@@ -88,7 +88,7 @@ func (s *session) takeRun(name []byte, n uint64) (first, step uint64, err error)
 
 // lastOf is LASTVAL() of a sequence.
 func (s *session) lastOf(name []byte) (number, error) {
-	of, err := s.srv.opts.Sequences.Identify(&s.patience, name)
+	of, err := s.set.Sequences.Identify(&s.patience, name)
 	if err = s.patience.over(err); err != nil {
 		return number{}, err
 	}
@@ -117,7 +117,7 @@ func (s *session) fillLast(asks []asked, values, before []number) error {
 		if asks[i].name == nil {
 			continue
 		}
-		of, err := s.srv.opts.Sequences.Identify(&s.patience, asks[i].name)
+		of, err := s.set.Sequences.Identify(&s.patience, asks[i].name)
 		if err = s.patience.over(err); err != nil {
 			return err
 		}

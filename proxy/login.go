@@ -21,7 +21,7 @@ import (
 // logIn checks the client's login and answers it.
 func (s *session) logIn() error {
 	s.state.reset()
-	until := time.Now().Add(s.srv.opts.LoginTimeout)
+	until := time.Now().Add(s.set.LoginTimeout)
 	if err := s.setDeadline(until); err != nil {
 		return err
 	}
@@ -36,9 +36,9 @@ func (s *session) logIn() error {
 		return err
 	}
 	defer s.leaveLogin()
-	l := s.srv.serverLogin(s.id)
+	l := s.set.serverLogin(s.id)
 	s.greetedMySQL = l.Version != noServerVersion && !strings.Contains(l.Version, "MariaDB")
-	l.ProxyHeader = s.srv.fromBalancer(s.client.RemoteAddr())
+	l.ProxyHeader = s.set.fromBalancer(s.client.RemoteAddr())
 	attempt, err := l.Receive(s.client)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return fmt.Errorf("%w: %w", errClientGone, err) // a balancer's check, most likely
@@ -74,12 +74,12 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 	if err := s.backOff(); err != nil {
 		return err
 	}
-	if s.srv.relays(attempt.Hello.User) {
+	if s.set.relays(attempt.Hello.User) {
 		err := s.identifyByServer(attempt)
 		s.judged(err)
 		return err
 	}
-	user, err := s.srv.verify(attempt)
+	user, err := s.set.verify(attempt)
 	s.judged(err)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (s *session) begin(schema string) error {
 	}
 	if s.state.charset != "" && s.toldAtLogin() {
 		_, _ = s.attach() // what is wrong is told when a statement needs the server
-	} else if (s.state.schema != "" || s.state.charset == "") && s.srv.opts.Shards.Default() != nil {
+	} else if (s.state.schema != "" || s.state.charset == "") && s.routes.Default() != nil {
 		_, err := s.attach()
 		var unreachable *backend.UnreachableError
 		switch {
@@ -157,7 +157,7 @@ func (s *session) toldAtLogin() bool {
 	if s.state.schema != "" || !s.login.Capabilities.Has(protocol.SessionTrack) {
 		return false
 	}
-	shard := s.srv.opts.Shards.Default()
+	shard := s.routes.Default()
 	if shard == nil {
 		return false
 	}
@@ -167,30 +167,30 @@ func (s *session) toldAtLogin() bool {
 
 // serverLogin is what a client is greeted with: the default shard's own version
 // and collation, and what all servers can keep.
-func (s *Server) serverLogin(id uint32) *protocol.ServerLogin {
+func (s *settings) serverLogin(id uint32) *protocol.ServerLogin {
 	l := &protocol.ServerLogin{
 		Version: noServerVersion, ConnectionID: id, Capabilities: protocol.Common, Collation: noServerCollation,
-		Status: protocol.Autocommit, TLS: s.opts.TLS, RequireTLS: s.opts.RequireTLS, RSA: s.opts.RSA, OldPasswords: s.oldPasswords,
+		Status: protocol.Autocommit, TLS: s.TLS, RequireTLS: s.RequireTLS, RSA: s.RSA, OldPasswords: s.oldPasswords,
 	}
-	if hello, ok := s.opts.Shards.Greeting(); ok {
+	if hello, ok := s.routes.Greeting(); ok {
 		l.Version, l.Collation = hello.Version, hello.Collation
 		l.Capabilities = (protocol.Relayable | protocol.Compressing) & hello.Capabilities
-		l.Prove = s.opts.TLS != nil && hello.ProvesCertificates()
-		if s.opts.RelayLogins {
+		l.Prove = s.TLS != nil && hello.ProvesCertificates()
+		if s.RelayLogins {
 			l.Capabilities |= protocol.MultiFactor & hello.Capabilities
 		}
-	} else if s.opts.Shards.Default() != nil {
+	} else if s.routes.Default() != nil {
 		l.Capabilities &^= protocol.SessionTrack // it can be spared
 	}
-	if !s.opts.Compression {
+	if !s.Compression {
 		l.Capabilities &^= protocol.Compressing
 	}
 	return l
 }
 
 // fromBalancer says whether connections from addr begin with a PROXY header.
-func (s *Server) fromBalancer(addr net.Addr) bool {
-	if len(s.opts.ProxyProtocolFrom) == 0 {
+func (s *settings) fromBalancer(addr net.Addr) bool {
+	if len(s.ProxyProtocolFrom) == 0 {
 		return false
 	}
 	tcp, ok := addr.(*net.TCPAddr)
@@ -198,7 +198,7 @@ func (s *Server) fromBalancer(addr net.Addr) bool {
 		return false
 	}
 	ip := tcp.AddrPort().Addr().Unmap().WithZone("") // a prefix has none
-	return slices.ContainsFunc(s.opts.ProxyProtocolFrom, func(p netip.Prefix) bool { return p.Contains(ip) })
+	return slices.ContainsFunc(s.ProxyProtocolFrom, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // What a client is greeted with while no server can be asked.
@@ -209,7 +209,7 @@ const (
 
 // verify lets a client prove that it is one of our users. Its Password is then the
 // one that the client gave, for the servers.
-func (s *Server) verify(attempt *protocol.Attempt) (*User, error) {
+func (s *settings) verify(attempt *protocol.Attempt) (*User, error) {
 	u, known := s.users[attempt.Hello.User]
 	if !known {
 		u = nobody

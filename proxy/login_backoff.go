@@ -22,14 +22,21 @@ import (
 //
 // An address of IPv6 stands for its network of 64 bits, which one host may have whole.
 type failedLogins struct {
-	free    int           // failures that cost nothing
-	longest time.Duration // a wait is never longer
-	exempt  []netip.Prefix
-
 	some atomic.Bool // there may be an address with failures: else no lock is taken
 
 	mu sync.Mutex // guards what follows
 	by *simplelru.LRU[netip.Prefix, *failures]
+}
+
+// failureRules say what failures cost.
+type failureRules struct {
+	free    int           // those that cost nothing; 0: none costs anything
+	longest time.Duration // a wait is never longer
+	exempt  []netip.Prefix
+}
+
+func newFailureRules(o *Options) failureRules {
+	return failureRules{free: o.FailedLogins, longest: min(o.FailedLoginDelay, o.LoginTimeout/2), exempt: o.FailedLoginExempt}
 }
 
 // failures is what an address has done.
@@ -54,26 +61,25 @@ const (
 	maxDelayed = 16
 )
 
-// newFailedLogins returns nil where nothing is slowed down.
-func newFailedLogins(o *Options) *failedLogins {
-	if o.FailedLogins <= 0 {
-		return nil
-	}
+func newFailedLogins() *failedLogins {
 	by, err := simplelru.NewLRU[netip.Prefix, *failures](maxFailing, nil)
 	if err != nil {
 		panic(err) // for a size below 1 only
 	}
-	return &failedLogins{free: o.FailedLogins, longest: min(o.FailedLoginDelay, o.LoginTimeout/2), exempt: o.FailedLoginExempt, by: by}
+	return &failedLogins{by: by}
 }
 
 // network is what failures of a client are counted for; not valid if they are not.
-func (f *failedLogins) network(addr net.Addr) (p netip.Prefix) {
+func (r *failureRules) network(addr net.Addr) (p netip.Prefix) {
+	if r.free <= 0 {
+		return p
+	}
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
 		return p
 	}
 	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	if slices.ContainsFunc(f.exempt, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+	if slices.ContainsFunc(r.exempt, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return p
 	}
 	bits := 32
@@ -94,7 +100,7 @@ func (e *failures) forget(now time.Time) {
 
 // delay is how long a login of the address has to wait now. If that is not 0, done has to
 // be called when it has; refused says that there are too many that wait.
-func (f *failedLogins) delay(p netip.Prefix, now time.Time) (wait time.Duration, done func(), refused bool) {
+func (f *failedLogins) delay(r *failureRules, p netip.Prefix, now time.Time) (wait time.Duration, done func(), refused bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e, ok := f.by.Peek(p)
@@ -102,15 +108,15 @@ func (f *failedLogins) delay(p netip.Prefix, now time.Time) (wait time.Duration,
 		return 0, nil, false
 	}
 	e.forget(now)
-	if e.count < f.free {
+	if e.count < r.free {
 		return 0, nil, false
 	}
 	if e.waiting >= maxDelayed {
 		return 0, nil, true
 	}
 	e.waiting++
-	wait = f.longest
-	if doublings := e.count - f.free; doublings < 16 {
+	wait = r.longest
+	if doublings := e.count - r.free; doublings < 16 {
 		wait = min(wait, firstDelay<<doublings)
 	}
 	return wait, func() {
@@ -121,7 +127,7 @@ func (f *failedLogins) delay(p netip.Prefix, now time.Time) (wait time.Duration,
 }
 
 // failed counts a failure; first says that logins of the address wait from now on.
-func (f *failedLogins) failed(p netip.Prefix, now time.Time) (first bool) {
+func (f *failedLogins) failed(r *failureRules, p netip.Prefix, now time.Time) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.some.Store(true)
@@ -134,8 +140,8 @@ func (f *failedLogins) failed(p netip.Prefix, now time.Time) (first bool) {
 	if e.count == 0 {
 		e.since = now
 	}
-	e.count = min(e.count+1, f.free+maxFailures)
-	return e.count == f.free
+	e.count = min(e.count+1, r.free+maxFailures)
+	return e.count == r.free
 }
 
 // succeeded forgets what an address has done.
@@ -149,15 +155,15 @@ func (f *failedLogins) succeeded(p netip.Prefix) {
 // backOff makes a login wait that was received and not yet judged, if its address has
 // failed too often. An error is the end of the session, and the client has its answer.
 func (s *session) backOff() error {
-	f := s.srv.failed
-	if f == nil || !f.some.Load() {
+	f, rules := s.srv.failed, &s.set.failures
+	if !f.some.Load() {
 		return nil
 	}
-	p := f.network(s.client.RemoteAddr())
+	p := rules.network(s.client.RemoteAddr())
 	if !p.IsValid() {
 		return nil
 	}
-	wait, done, refused := f.delay(p, time.Now())
+	wait, done, refused := f.delay(rules, p, time.Now())
 	if refused {
 		s.packetNum = s.client.PacketNum()
 		err := &loginRefused{sqlError(mysql.ER_HOST_IS_BLOCKED, "HY000",
@@ -169,7 +175,7 @@ func (s *session) backOff() error {
 		return nil
 	}
 	defer done()
-	queued := s.loggingIn
+	queued := s.queue != nil
 	s.leaveLogin() // others need not wait for this one
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -180,7 +186,7 @@ func (s *session) backOff() error {
 	case <-s.ctx.Done():
 		return errClientGone
 	}
-	until := time.Now().Add(s.srv.opts.LoginTimeout)
+	until := time.Now().Add(s.set.LoginTimeout)
 	if queued {
 		if err := s.enterLogin(until); err != nil {
 			s.packetNum = s.client.PacketNum()
@@ -193,8 +199,8 @@ func (s *session) backOff() error {
 
 // judged takes note of how a login was judged.
 func (s *session) judged(err error) {
-	f := s.srv.failed
-	if f == nil || err == nil && !f.some.Load() {
+	f, rules := s.srv.failed, &s.set.failures
+	if err == nil && !f.some.Load() {
 		return
 	}
 	if err != nil {
@@ -203,12 +209,12 @@ func (s *session) judged(err error) {
 			return
 		}
 	}
-	p := f.network(s.client.RemoteAddr())
+	p := rules.network(s.client.RemoteAddr())
 	switch {
 	case !p.IsValid():
 	case err == nil:
 		f.succeeded(p)
-	case f.failed(p, time.Now()):
+	case f.failed(rules, p, time.Now()):
 		s.srv.log.Warn("logins from an address are delayed because so many of them failed", zap.Stringer("address", p))
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // relays says whether a user's login is checked by the default shard's server, which
 // is so for all that the configuration does not name, if it says so.
-func (s *Server) relays(user string) bool {
-	if !s.opts.RelayLogins {
+func (s *settings) relays(user string) bool {
+	if !s.RelayLogins {
 		return false
 	}
 	if _, known := s.users[user]; known {
@@ -57,7 +57,7 @@ func unquotedUser(name string) string {
 // is wrong with it.
 func (s *session) identifyByServer(attempt *protocol.Attempt) error {
 	relay := attempt.Relay()
-	shards := s.srv.opts.Shards
+	shards := s.routes
 	relay.Keep = shards.Many()
 	s.login, s.user = attempt.Hello, &User{Name: attempt.Hello.User, relayed: true}
 	shard, schema := shards.Default(), attempt.Hello.Database
@@ -90,7 +90,7 @@ func (s *session) identifyByServer(attempt *protocol.Attempt) error {
 func (s *session) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) error {
 	s.user.Password, s.user.secret = relay.Password()
 	s.user.secret = s.user.secret || !s.login.PasswordUsed
-	admin, clear := slices.Contains(s.srv.opts.Admins, s.user.Name), len(s.srv.users) == 0 || isClear(s.user.Name)
+	admin, clear := slices.Contains(s.set.Admins, s.user.Name), len(s.set.users) == 0 || isClear(s.user.Name)
 	if !admin && clear {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (s *session) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) e
 	if err != nil {
 		return fmt.Errorf("ask for the account: %w", err)
 	}
-	if _, known := s.srv.users[name]; known {
+	if _, known := s.set.users[name]; known {
 		return relay.Refuse(fmt.Sprintf("the server takes %.100q for the user %q, whom the proxy itself checks", s.user.Name, name))
 	}
 	// A server that has an anonymous account lets anybody in by any name.
@@ -128,7 +128,7 @@ func isClear(name string) bool {
 // askNames asks a server for the name that the session has logged in with, and for that
 // of the account that it has become.
 func (s *session) askNames(c *backend.Conn) (name, account string, err error) {
-	if err := c.SetReadDeadline(time.Now().Add(s.srv.opts.LoginTimeout)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(s.set.LoginTimeout)); err != nil {
 		return "", "", err
 	}
 	rows, err := c.Query("SELECT HEX(USER()), HEX(CURRENT_USER())") // in UTF-8, whatever the client's character set
@@ -193,5 +193,5 @@ func (s *session) ownPassword(shard *backend.Shard) (bool, error) {
 		return false, nil
 	}
 	return false, notSupported("shard %s needs the password of %s, which only the server of shard %s has checked: "+
-		"give the shard a user and password of its own, or the user a [[user]]", shard.Name(), s.user.Name, s.srv.opts.Shards.Default().Name())
+		"give the shard a user and password of its own, or the user a [[user]]", shard.Name(), s.user.Name, s.routes.Default().Name())
 }

@@ -22,13 +22,13 @@ func newLoginQueue(size int) loginQueue {
 // enterLogin waits until the session may log in, until a time. After an error it may not,
 // and the client has not been answered. leaveLogin has to follow.
 func (s *session) enterLogin(until time.Time) error {
-	q := s.srv.logins
+	q := s.set.logins
 	if q == nil {
 		return nil
 	}
 	select {
 	case q <- struct{}{}:
-		s.loggingIn = true
+		s.queue = q
 		return nil
 	default:
 	}
@@ -36,7 +36,7 @@ func (s *session) enterLogin(until time.Time) error {
 	defer timer.Stop()
 	select {
 	case q <- struct{}{}:
-		s.loggingIn = true
+		s.queue = q
 		return nil
 	case <-timer.C:
 		return errTooManyLogins
@@ -49,9 +49,9 @@ func (s *session) enterLogin(until time.Time) error {
 
 // leaveLogin lets the next client log in, if this session is among those that do.
 func (s *session) leaveLogin() {
-	if s.loggingIn {
-		s.loggingIn = false
-		<-s.srv.logins
+	if s.queue != nil {
+		<-s.queue
+		s.queue = nil
 	}
 }
 

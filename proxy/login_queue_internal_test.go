@@ -9,15 +9,21 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"seqproxy/backend"
 )
 
 // Checklist 2.
 func TestALoginWhoseTurnDoesNotComeGets1040(t *testing.T) {
-	s := New(Options{MaxConnections: 10, MaxLogins: 1, LoginTimeout: 100 * time.Millisecond, Logger: zap.NewNop()})
+	none, err := backend.New(backend.Options{Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Shards: none, MaxConnections: 10, MaxLogins: 1, LoginTimeout: 100 * time.Millisecond, Logger: zap.NewNop()})
 	if err := s.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	s.logins <- struct{}{} // somebody who goes on for longer
+	s.settings.Load().logins <- struct{}{} // somebody who goes on for longer
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(context.Background()) }()
 	nc, err := net.Dial("tcp", s.Addr().String())

@@ -11,7 +11,7 @@ import (
 // come of it. handled is false if it should be held after all.
 func (s *session) longCommand(b []byte) (handled bool, err error) {
 	size := protocol.PayloadLen(b)
-	held := size < protocol.MaxFragment && size <= s.srv.opts.MaxStatement
+	held := size < protocol.MaxFragment && size <= s.set.MaxStatement
 	if size+protocol.HeaderSize <= protocol.BufferSize {
 		return false, nil
 	}

@@ -27,7 +27,7 @@ func malformedEnv(t testing.TB) (e *env, login wireLogin) {
 	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s"}); err != nil {
 		t.Fatal(err)
 	}
-	hello, _ := e.Shards.Greeting()
+	hello, _ := e.Shards.Routes().Greeting()
 	caps := allFraming | (protocol.QueryAttributes|protocol.BulkOperations|protocol.BulkUnitResults)&hello.Capabilities
 	return e, wireLogin{User: &user, Password: &password, Schema: e.Schemas[0], Capabilities: caps}
 }

@@ -28,7 +28,7 @@ func (s *session) nameInUTF8(name []byte, charset string) ([]byte, error) {
 		return converted, nil
 	case "": // another sequence could be meant by these bytes
 	default:
-		converted, err := s.srv.opts.Sequences.InUTF8(&s.patience, charset, name)
+		converted, err := s.set.Sequences.InUTF8(&s.patience, charset, name)
 		if err = s.patience.over(err); !errors.Is(err, sequence.ErrNoText) {
 			return converted, err
 		}
@@ -68,12 +68,12 @@ func (s *session) convertNames(st *statement.Statement, charset string) error {
 			continue
 		}
 		name, err := s.nameInUTF8(call.Name, charset)
-		if err != nil && s.srv.opts.Unknown != UnknownRelay {
+		if err != nil && s.set.Unknown != UnknownRelay {
 			return err
 		}
 		call.Name = name
 		if call.Schema != nil {
-			if call.Schema, err = s.nameInUTF8(call.Schema, charset); err != nil && s.srv.opts.Unknown != UnknownRelay {
+			if call.Schema, err = s.nameInUTF8(call.Schema, charset); err != nil && s.set.Unknown != UnknownRelay {
 				return err
 			}
 		}
@@ -83,7 +83,7 @@ func (s *session) convertNames(st *statement.Statement, charset string) error {
 		return nil
 	}
 	for i := range ddl.Names {
-		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == s.srv.opts.Sequences.Schema() {
+		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == s.set.Sequences.Schema() {
 			ddl.Names[i] = ddl.Names[i][n+1:]
 		}
 		if err := s.convert(&ddl.Names[i], charset); err != nil {

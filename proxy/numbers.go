@@ -42,7 +42,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 				return plan, err
 			}
 			if served && !prepared && call.Markers() > 0 {
-				if s.srv.opts.Unknown != UnknownRelay {
+				if s.set.Unknown != UnknownRelay {
 					return plan, notSupported("a parameter (?) of NEXTVAL, LASTVAL or SETVAL is not supported in a text: prepare it, or write the value")
 				}
 				served = false
@@ -75,7 +75,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 		}
 	}
 	if st.Refusal != "" {
-		if numbers == 0 && (s.srv.opts.Unknown == UnknownRelay || doubtful && !certain) {
+		if numbers == 0 && (s.set.Unknown == UnknownRelay || doubtful && !certain) {
 			return callPlan{served: make([]bool, len(st.Calls)), fill: s.fill, rewrite: s.fill != nil}, nil
 		}
 		return plan, refusedForm(st.Refusal)
@@ -99,7 +99,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 // would, though its numbers are only taken at each execution.
 func (s *session) knownAtPrepare(st *statement.Statement, plan callPlan) error {
 	for i := range st.Calls {
-		if call := &st.Calls[i]; plan.served[i] && call.Form != statement.FormParam && (s.srv.opts.Unknown == UnknownError || call.Func != statement.Nextval) {
+		if call := &st.Calls[i]; plan.served[i] && call.Form != statement.FormParam && (s.set.Unknown == UnknownError || call.Func != statement.Nextval) {
 			known, err := s.knows(call.Name)
 			if err != nil {
 				return err

@@ -31,7 +31,7 @@ func (s *session) prepare(sql []byte) error {
 		if relay, err := s.concernsServer(st); err != nil {
 			return err
 		} else if !relay {
-			return s.prepareOwn(sql, s.srv.opts.Admin.Columns(st))
+			return s.prepareOwn(sql, s.set.Admin.Columns(st))
 		}
 	}
 	var query *filledQuery
@@ -79,7 +79,7 @@ func (s *session) prepare(sql []byte) error {
 		key = nil
 	}
 	ticket := s.ticketPrepared(st, sql)
-	if s.srv.opts.Shards.Default() == nil {
+	if s.routes.Default() == nil {
 		return s.prepareWithoutServer(sql, ticket)
 	}
 	c, err := s.attach()

@@ -24,7 +24,7 @@ func (s *session) query(sql []byte) error {
 	}
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.mode)
-	if s.srv.tickets != nil {
+	if s.set.tickets != nil {
 		if t := s.ticketIn(st, sql); t != nil {
 			return s.answerAlone(func() error {
 				if handled, err := s.ticketText(t, sql); handled || err != nil {
@@ -37,7 +37,7 @@ func (s *session) query(sql []byte) error {
 	if len(st.Tables) > 0 && s.boundTables() {
 		return s.answerAlone(func() error { return s.filled(sql) })
 	}
-	if st.Plain() && !s.state.nextTransaction && !s.srv.opts.LastInsertIDExact && s.srv.opts.Shards.Default() != nil {
+	if st.Plain() && !s.state.nextTransaction && !s.set.LastInsertIDExact && s.routes.Default() != nil {
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {
 				return s.tell(err)
@@ -151,7 +151,7 @@ func (s *session) single(sql []byte) error {
 			return err
 		}
 	}
-	if s.srv.opts.Shards.Default() == nil {
+	if s.routes.Default() == nil {
 		return s.withoutServer(sql)
 	}
 	return s.passOn(sql)
@@ -220,7 +220,7 @@ func (s *session) schemasInside(sql []byte) (used []byte, err error) {
 	if schema := s.stmt.Schema; len(schema) > 0 && s.elsewhere(string(schema)) {
 		return nil, errSchemaInside(schema)
 	}
-	if len(s.stmt.Schema) == 0 && (s.stmt.Words&statement.Opaque == 0 || !s.srv.opts.Shards.Many()) {
+	if len(s.stmt.Schema) == 0 && (s.stmt.Words&statement.Opaque == 0 || !s.routes.Many()) {
 		return nil, nil // there is none
 	}
 	var st statement.Statement
@@ -261,7 +261,7 @@ func (s *session) administer(sql []byte) error {
 // administerHere answers such a statement, whose names are converted; p is it if it is
 // prepared.
 func (s *session) administerHere(st *statement.Statement, p *prepared) error {
-	table, err := s.srv.opts.Admin.Execute(&s.patience, st, asker{s})
+	table, err := s.set.Admin.Execute(&s.patience, st, asker{s})
 	if err = s.patience.over(err); err != nil {
 		return err
 	}
@@ -274,14 +274,14 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 	if st.Words&statement.SequenceStatement == 0 {
 		return nil
 	}
-	if s.srv.opts.Unknown == UnknownRelay && st.Proxy == nil {
+	if s.set.Unknown == UnknownRelay && st.Proxy == nil {
 		known := false
 		for _, name := range st.Sequence.Names {
 			name, err := s.nameInUTF8(name, charset)
 			if err != nil {
 				continue // it is no name here
 			}
-			is, err := s.srv.opts.Sequences.Known(&s.patience, name)
+			is, err := s.set.Sequences.Known(&s.patience, name)
 			if err = s.patience.over(err); err != nil {
 				return err
 			}
@@ -297,7 +297,7 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 // concernsServer says whether a statement that MariaDB knows, too, is about a sequence
 // that is not served here, where those are left to the server.
 func (s *session) concernsServer(st *statement.Statement) (bool, error) {
-	if s.srv.opts.Unknown != UnknownRelay {
+	if s.set.Unknown != UnknownRelay {
 		return false, nil
 	}
 	switch st.Kind {
@@ -306,7 +306,7 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 		return false, nil
 	}
 	for _, name := range st.Sequence.Names {
-		known, err := s.srv.opts.Sequences.Known(&s.patience, name)
+		known, err := s.set.Sequences.Known(&s.patience, name)
 		if err = s.patience.over(err); err != nil || !known {
 			return !known, err
 		}

@@ -26,7 +26,7 @@ const attributeCaps = allFraming | protocol.QueryAttributes | protocol.LongPassw
 // offers skips the test where the server does not have a capability.
 func (e *env) offers(t testing.TB, want protocol.Capability, name string) {
 	t.Helper()
-	hello, ok := e.Shards.Greeting()
+	hello, ok := e.Shards.Routes().Greeting()
 	if !ok || !hello.Capabilities.Has(want) {
 		t.Skipf("%s has no %s", hello.Version, name)
 	}

@@ -167,7 +167,7 @@ func framings() (all []protocol.Capability) {
 func TestEveryByteOfAnAnswerIsTheServersWhateverWasAgreedOn(t *testing.T) {
 	e := newEnv(t, setup{})
 	server, schema := e.Servers[0], e.Schemas[0]
-	hello, _ := e.Shards.Greeting()
+	hello, _ := e.Shards.Routes().Greeting()
 	its := hello.Capabilities & (protocol.LongPassword | protocol.Extended | protocol.QueryAttributes | protocol.OptionalMetadata)
 	for _, caps := range append(framings(), allFraming|its) {
 		t.Run(fmt.Sprintf("%010x", uint64(caps)), func(t *testing.T) {

@@ -65,11 +65,11 @@ func (s *session) changeUser(payload []byte) error {
 	command := append([]byte(nil), payload...)
 	s.client.Discard(s.parsed)
 	s.parsed = 0
-	if err := s.setDeadline(time.Now().Add(s.srv.opts.LoginTimeout)); err != nil {
+	if err := s.setDeadline(time.Now().Add(s.set.LoginTimeout)); err != nil {
 		return err
 	}
 	s.client.SetPacketNum(s.packetNum)
-	attempt, err := s.srv.serverLogin(s.id).ReceiveChangeUser(s.client, command, &s.login)
+	attempt, err := s.set.serverLogin(s.id).ReceiveChangeUser(s.client, command, &s.login)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (s *session) mayUse(name []byte) error {
 	if s.user.rights == nil {
 		return nil
 	}
-	may, err := s.user.rights.allow(&s.patience, s.srv.opts.Sequences, name)
+	may, err := s.user.rights.allow(&s.patience, s.set.Sequences, name)
 	if err = s.patience.over(err); err != nil {
 		return err
 	}

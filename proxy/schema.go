@@ -12,7 +12,7 @@ func (s *session) use(schema string) error { return s.useSchema(schema, nil) }
 // useSchema is use for the execution of a prepared USE as well, where p is not nil.
 // Another shard than the one that knows p is told by COM_INIT_DB.
 func (s *session) useSchema(schema string, p *prepared) error {
-	shard := s.srv.opts.Shards.ForSchema(schema)
+	shard := s.routes.ForSchema(schema)
 	if shard == nil { // only keys: there is nothing that could miss it
 		s.state.schema = schema
 		s.state.lastOwn = ownAnswer
@@ -63,7 +63,7 @@ func (s *session) useSchema(schema string, p *prepared) error {
 
 // elsewhere says whether a schema is owned by another shard than the current one.
 func (s *session) elsewhere(schema string) bool {
-	return s.srv.opts.Shards.ForSchema(schema) != s.srv.opts.Shards.ForSchema(s.state.schema)
+	return s.routes.ForSchema(schema) != s.routes.ForSchema(s.state.schema)
 }
 
 // onSchema relays the command just parsed, which creates, alters or drops a schema,
@@ -77,7 +77,7 @@ func (s *session) onSchema(schema string) error {
 		s.state.lastOwn = ownNothing
 	default:
 		if c, err = s.attach(); err == nil { // what it has set must be brought along
-			c, err = s.connTo(s.srv.opts.Shards.ForSchema(schema))
+			c, err = s.connTo(s.routes.ForSchema(schema))
 		}
 		// What the statement leaves behind is not where the session will look for it.
 		s.state.lastOwn = ownAnswer

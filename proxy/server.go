@@ -158,20 +158,16 @@ type Options struct {
 
 // Server accepts clients and runs their sessions.
 type Server struct {
-	opts          Options
-	users         map[string]*User
+	settings      atomic.Pointer[settings]
 	log           *zap.Logger
 	listener      net.Listener
 	instance      uint32
-	tickets       ticketTables             // nil: there are none
-	texts         *statement.Cache         // of all sessions
-	bindings      atomic.Pointer[bindings] // nil: see bound
+	texts         *statement.Cache // of all sessions
 	ownersAsked   sync.Once
 	ownersUnknown error // why the first answer did not come; set by ownersAsked
 	columns       columnCache
 
-	attributes   protocol.Attrs // of every connection to a server
-	oldPasswords bool           // some user has an old password
+	attributes protocol.Attrs // of every connection to a server
 
 	serving   atomic.Bool   // clients are accepted since Serve
 	announced atomic.Bool   // it is about to stop
@@ -181,13 +177,12 @@ type Server struct {
 	waiting   chan *session // to goroutines that wait for a client
 	killer    *killer
 
-	logins loginQueue    // nil: unbounded
-	failed *failedLogins // nil: not slowed down
+	failed *failedLogins
 
 	mu       sync.Mutex // guards what follows
 	sessions map[uint32]*session
-	perUser  userCounts // nil: not counted
-	serial   uint64     // of the last session
+	perUser  userCounts
+	serial   uint64 // of the last session
 	watch    watch
 
 	awaitEnd sync.Once
@@ -203,21 +198,12 @@ const cachedTexts = 1024
 // New makes a Server. It does no I/O.
 func New(opts Options) *Server {
 	s := &Server{
-		opts: opts, users: make(map[string]*User), log: opts.Logger,
-		sessions: make(map[uint32]*session), instance: newInstance(), texts: statement.NewCache(cachedTexts),
-		tickets:  newTicketTables(opts.Tickets),
+		log: opts.Logger, sessions: make(map[uint32]*session), perUser: make(userCounts),
+		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: newFailedLogins(),
 		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
 	}
-	for _, u := range opts.Users {
-		u.rights = newRights(u.Sequences)
-		s.users[u.Name] = &u
-		s.oldPasswords = s.oldPasswords || u.OldPassword != ""
-	}
-	s.logins, s.failed = newLoginQueue(opts.MaxLogins), newFailedLogins(&opts)
-	if opts.limitsUsers() {
-		s.perUser = make(userCounts)
-	}
+	s.settings.Store(newSettings(opts, opts.Shards.Routes(), nil))
 	return s
 }
 
@@ -286,12 +272,13 @@ func (s *Server) Accepting() bool { return s.serving.Load() && !s.closed.Load() 
 
 // start runs a client's session in a goroutine of its own, or refuses it.
 func (s *Server) start(ctx context.Context, nc net.Conn) {
-	client, err := protocol.NewConn(nc, s.opts.WriteTimeout, clientAhead)
+	set := s.settings.Load()
+	client, err := protocol.NewConn(nc, set.WriteTimeout, clientAhead)
 	if err != nil {
 		s.log.Error("cannot use a client's connection", zap.Error(err))
 		return
 	}
-	sess := &session{srv: s, client: client, user: nobody}
+	sess := &session{srv: s, set: set, routes: set.routes, client: client, user: nobody}
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.patience.Context = sess.ctx
 	if !s.register(sess) {
@@ -359,7 +346,7 @@ const clientAhead = 4 << 20
 func (s *Server) register(sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed.Load() || len(s.sessions) >= s.opts.MaxConnections {
+	if s.closed.Load() || len(s.sessions) >= sess.set.MaxConnections {
 		return false
 	}
 	for {

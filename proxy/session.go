@@ -20,6 +20,8 @@ import (
 // one that touches it, but for what is done from outside under mu.
 type session struct {
 	srv    *Server
+	set    *settings       // those in force for the command being handled; see renew
+	routes *backend.Routes // those of set, or of earlier ones that the session is not done with
 	id     uint32          // what the client holds for its connection id
 	doom   atomic.Uint32   // why the session is being ended from outside
 	serial uint64          // of all the server's sessions, never given again
@@ -32,8 +34,8 @@ type session struct {
 	countedAs *User
 	login     protocol.ClientHello
 	proof     string // that the login's OK has to bring
-	// loggingIn: it takes a place among those of Server.logins.
-	loggingIn   bool
+	// queue is where it takes a place among those that log in, nil if it does not.
+	queue       loginQueue
 	changedUser bool // login is a COM_CHANGE_USER
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
 	greetedMySQL bool

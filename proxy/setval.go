@@ -45,10 +45,10 @@ func setvalAlone(st *statement.Statement, plan callPlan) error {
 // setval is SETVAL(): it returns the value, or NULL where the sequence is beyond it already.
 func (s *session) setval(name []byte, set *statement.SetvalArgs) (number, error) {
 	if set.Negative { // which is behind, wherever the sequence is
-		_, err := s.srv.opts.Sequences.Identify(&s.patience, name)
+		_, err := s.set.Sequences.Identify(&s.patience, name)
 		return number{null: true}, s.patience.over(err)
 	}
-	value, ok, err := s.srv.opts.Sequences.SetValue(&s.patience, name, set.Value, !set.Unused)
+	value, ok, err := s.set.Sequences.SetValue(&s.patience, name, set.Value, !set.Unused)
 	if err = s.patience.over(err); err != nil {
 		return number{}, err
 	}

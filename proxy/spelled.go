@@ -22,11 +22,11 @@ func (s *session) serves(call *statement.FuncCall) (bool, error) {
 		return true, nil // no server knows that
 	}
 	if call.Form != statement.FormName && call.Form != statement.FormQualified {
-		return s.srv.opts.Unknown != UnknownRelay, nil
+		return s.set.Unknown != UnknownRelay, nil
 	}
 	doubtful := call.Spelling == statement.AsColumn || call.Spelling == statement.AsSelectValue
-	relayed := doubtful || s.srv.opts.Unknown == UnknownRelay
-	if call.Schema != nil && string(call.Schema) != s.srv.opts.Sequences.Schema() {
+	relayed := doubtful || s.set.Unknown == UnknownRelay
+	if call.Schema != nil && string(call.Schema) != s.set.Sequences.Schema() {
 		// CREATE SEQUENCE db.s makes one that is called so.
 		call.Name, call.Schema = append(append(bytes.Clone(call.Schema), '.'), call.Name...), nil
 		known, err := s.knows(call.Name)
@@ -55,7 +55,7 @@ func (s *session) serves(call *statement.FuncCall) (bool, error) {
 
 // knows says whether there is a sequence of that name.
 func (s *session) knows(name []byte) (bool, error) {
-	known, err := s.srv.opts.Sequences.Known(&s.patience, name)
+	known, err := s.set.Sequences.Known(&s.patience, name)
 	return known, s.patience.over(err)
 }
 
@@ -76,7 +76,7 @@ func (s *session) withoutPrefix(call *statement.FuncCall) error {
 // columnNext says whether SELECT NEXT VALUE FROM s may mean a column called next, which it
 // would be given the name value of. The answer is remembered for a moment.
 func (s *session) columnNext(call *statement.FuncCall) (bool, error) {
-	if s.srv.opts.Shards.Default() == nil {
+	if s.routes.Default() == nil {
 		return false, nil
 	}
 	if !ascii(call.Name) {

@@ -103,7 +103,7 @@ func (s *session) takeNext(asks []asked) (values []number, err error) {
 			same := bytes.Equal(other, name)
 			if !same {
 				var err error
-				if same, err = s.srv.opts.Sequences.Same(&s.patience, name, other); err != nil {
+				if same, err = s.set.Sequences.Same(&s.patience, name, other); err != nil {
 					return nil, s.patience.over(err)
 				}
 			}

@@ -74,14 +74,14 @@ func (s *session) ticketIn(st *statement.Statement, sql []byte) *tableTicket {
 		return nil
 	}
 	// An UPDATE may name its table with an alias, which st.Tables leaves out.
-	if len(st.Tables) > 0 && s.srv.tickets[string(st.Tables[0].Name)] == nil || len(st.Tables) == 0 && st.Kind != statement.Update {
+	if len(st.Tables) > 0 && s.set.tickets[string(st.Tables[0].Name)] == nil || len(st.Tables) == 0 && st.Kind != statement.Update {
 		return nil
 	}
 	t, ok := statement.MatchTicket(sql, s.state.mode)
 	if !ok {
 		return nil
 	}
-	table := s.srv.tickets.listed(t.Schema, t.Table, s.state.schema)
+	table := s.set.tickets.listed(t.Schema, t.Table, s.state.schema)
 	switch {
 	case table == nil:
 		return nil
@@ -237,13 +237,13 @@ func (s *session) takeOfRow(t *tableTicket, name []byte) (a ticketAnswer, err er
 	a.transactional = true
 	if t.Kind == statement.TicketUpsert {
 		var created bool
-		a.id, created, err = s.srv.opts.Sequences.AdvanceOrCreate(&s.patience, name, t.Step)
+		a.id, created, err = s.set.Sequences.AdvanceOrCreate(&s.patience, name, t.Step)
 		if a.affected, a.moved = 2, true; created {
 			a.affected = 1
 		}
 		return a, err
 	}
-	a.id, err = s.srv.opts.Sequences.Advance(&s.patience, name, t.Step)
+	a.id, err = s.set.Sequences.Advance(&s.patience, name, t.Step)
 	if errors.Is(err, sequence.ErrUnknown) {
 		a.id, a.info = 0, "Rows matched: 0  Changed: 0  Warnings: 0"
 		return a, nil
@@ -255,7 +255,7 @@ func (s *session) takeOfRow(t *tableTicket, name []byte) (a ticketAnswer, err er
 // beginImplied begins the transaction that a server would begin with the statement,
 // where autocommit is off.
 func (s *session) beginImplied(a *ticketAnswer) error {
-	if !a.transactional || s.state.status.Has(protocol.Autocommit) || s.state.inTransaction() || s.srv.opts.Shards.Default() == nil {
+	if !a.transactional || s.state.status.Has(protocol.Autocommit) || s.state.inTransaction() || s.routes.Default() == nil {
 		return nil
 	}
 	c, err := s.attach()
@@ -283,7 +283,7 @@ func (s *session) answerTicket(a *ticketAnswer, more protocol.Status) {
 // tellRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
 // a ticket, where no server can be made to say it: 2 rows, the deleted one and the new one.
 func (s *session) tellRowCount(sql []byte) (handled bool, err error) {
-	if s.state.lastChanged < 2 && s.srv.opts.Shards.Default() != nil || s.limitsRows() {
+	if s.state.lastChanged < 2 && s.routes.Default() != nil || s.limitsRows() {
 		return false, nil
 	}
 	items, ok := statement.SimpleSelect(sql, s.state.mode)

@@ -15,7 +15,7 @@ import (
 // ticketPrepared returns the ticket that a text to be prepared is, or nil: a copy,
 // which does not alias the text.
 func (s *session) ticketPrepared(st *statement.Statement, sql []byte) *tableTicket {
-	if s.srv.tickets == nil || st.Kind == statement.Multi {
+	if s.set.tickets == nil || st.Kind == statement.Multi {
 		return nil
 	}
 	t := s.ticketIn(st, sql)

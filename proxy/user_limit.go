@@ -8,38 +8,22 @@ import (
 	"seqproxy/protocol"
 )
 
-// userCounts is how many sessions each user has, where that is limited. It has no
-// entry for a user without any. Server.mu guards it.
+// userCounts is how many sessions each user has. It has no entry for a user without any.
+// Server.mu guards it.
 type userCounts map[string]int
-
-// limitsUsers says whether any user's sessions are counted.
-func (o *Options) limitsUsers() bool {
-	if o.MaxUserConnections > 0 {
-		return true
-	}
-	for i := range o.Users {
-		if o.Users[i].MaxConnections > 0 {
-			return true
-		}
-	}
-	return false
-}
 
 // countUser takes one of the connections that the session's user may have, and gives
 // back that of the user before it, if it has changed: in this order, as MySQL does, so
 // that at the limit a user cannot change to itself; in the other, as MariaDB does. The
 // error is the one that the user gets.
 func (s *Server) countUser(sess *session) error {
-	if s.perUser == nil {
-		return nil
-	}
 	name := sess.user.Name
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sess.likeMariaDB() {
 		s.uncountLocked(sess)
 	}
-	if err := s.opts.exceeded(sess.user, s.perUser[name]+1); err != nil {
+	if err := sess.set.exceeded(sess.user, s.perUser[name]+1); err != nil {
 		return err
 	}
 	s.perUser[name]++

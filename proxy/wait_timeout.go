@@ -143,7 +143,7 @@ func (s *session) clientTimeout() time.Duration {
 	if s.state.waitTimeout > 0 {
 		return s.state.waitTimeout
 	}
-	if shard := s.srv.opts.Shards.Default(); shard != nil {
+	if shard := s.routes.Default(); shard != nil {
 		if hello, ok := shard.Hello(); ok {
 			return s.timeoutAt(&hello)
 		}

@@ -24,7 +24,7 @@ func newWarning(code uint16, text string) *protocol.ServerError {
 // noteEnd takes note of the notice that a sequence of which numbers were just taken nears
 // its end, if there is one for whoever does that.
 func (s *session) noteEnd(name []byte) {
-	if text, ok := s.srv.opts.Sequences.Notice(name); ok {
+	if text, ok := s.set.Sequences.Notice(name); ok {
 		s.notice = newWarning(mysql.ER_UNKNOWN_ERROR, text)
 	}
 }

@@ -41,7 +41,7 @@ func (h *Health) Ready(ctx context.Context) *Readiness {
 		done := make(chan error, 1)
 		go func() { done <- h.Sequences.Usable(ctx) }()
 		shard = errKeysOnly
-		if def := h.Shards.Default(); def != nil {
+		if def := h.Shards.Routes().Default(); def != nil {
 			shard = h.Shards.Usable(ctx, def)
 		}
 		return shard, <-done
@@ -52,7 +52,7 @@ func (h *Health) Ready(ctx context.Context) *Readiness {
 func (h *Health) LastReady() *Readiness {
 	return h.ready(func() (shard, keys error) {
 		shard = errKeysOnly
-		if def := h.Shards.Default(); def != nil {
+		if def := h.Shards.Routes().Default(); def != nil {
 			shard = h.Shards.LastUsable(def)
 		}
 		return shard, h.Sequences.LastUsable()

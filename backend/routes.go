@@ -1,0 +1,115 @@
+package backend
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"seqproxy/protocol"
+)
+
+// Routes says which shard owns a schema, and opens connections there. It does not change
+// and is safe for concurrent use. Routes of after a reload have the same *Shard for a
+// shard whose name and nodes are the same.
+type Routes struct {
+	shards   []*Shard
+	bySchema map[string]*Shard
+	fallback *Shard // nil without shards
+
+	probe          Credentials
+	connectTimeout time.Duration
+}
+
+// newRoutes makes Routes. What is in before, if that is not nil, is taken from there.
+func newRoutes(opts Options, before *Routes) (*Routes, error) {
+	r := &Routes{bySchema: make(map[string]*Shard), probe: opts.Probe, connectTimeout: opts.ConnectTimeout}
+	for _, o := range opts.Shards {
+		if len(o.Nodes) == 0 {
+			return nil, fmt.Errorf("shard %s has no node", o.Name)
+		}
+		shard := before.same(&o)
+		if shard == nil {
+			shard = newShard(&o)
+		}
+		for _, schema := range o.Schemas {
+			if other, taken := r.bySchema[schema]; taken {
+				return nil, fmt.Errorf("schema %s is owned by the shards %s and %s", schema, other.name, o.Name)
+			}
+			r.bySchema[schema] = shard
+		}
+		r.shards = append(r.shards, shard)
+		if o.Name == opts.Default {
+			r.fallback = shard
+		}
+	}
+	if len(r.shards) > 0 && r.fallback == nil {
+		return nil, fmt.Errorf("default shard %q is no shard", opts.Default)
+	}
+	return r, nil
+}
+
+// same returns the shard of r that has the name and the nodes of o, or nil.
+func (r *Routes) same(o *ShardOptions) *Shard {
+	if r == nil {
+		return nil
+	}
+	for _, shard := range r.shards {
+		if shard.name == o.Name && slices.EqualFunc(shard.nodes, o.Nodes, func(n *Node, address string) bool { return n.String() == address }) {
+			return shard
+		}
+	}
+	return nil
+}
+
+// ForSchema returns the shard that owns a schema, the default shard if none does,
+// nil if there are no shards at all. "" stands for no current schema.
+func (r *Routes) ForSchema(schema string) *Shard {
+	if shard, ok := r.bySchema[schema]; ok {
+		return shard
+	}
+	return r.fallback
+}
+
+// Default returns the default shard, nil without shards.
+func (r *Routes) Default() *Shard { return r.fallback }
+
+// Many says whether a session may have to change from one shard to another.
+func (r *Routes) Many() bool { return len(r.shards) > 1 }
+
+// Has says whether a shard is one of these.
+func (r *Routes) Has(shard *Shard) bool { return slices.Contains(r.shards, shard) }
+
+// Greeting returns what clients are told before their user and schema are known:
+// the default shard's version and collation, and the capabilities that every
+// server has. Among them is LongPassword unless all are MariaDB: without it a greeting
+// is MariaDB's, with it there are no Extended flags. ok is false while the default
+// shard's server never answered.
+func (r *Routes) Greeting() (h Hello, ok bool) {
+	if r.fallback == nil {
+		return Hello{}, false
+	}
+	h, ok = r.fallback.Hello()
+	if !ok {
+		return Hello{}, false
+	}
+	for _, shard := range r.shards {
+		if other, known := shard.Hello(); known {
+			h.Capabilities &= other.Capabilities
+			h.MariaDB = h.MariaDB && other.MariaDB
+		}
+	}
+	if !h.MariaDB {
+		h.Capabilities = h.Capabilities&^protocol.Extended | protocol.LongPassword
+	}
+	return h, true
+}
+
+// targets are all nodes.
+func (r *Routes) targets() (all []target) {
+	for _, shard := range r.shards {
+		for _, n := range shard.nodes {
+			all = append(all, target{shard, n, shard.access.Load()})
+		}
+	}
+	return all
+}

@@ -1,0 +1,40 @@
+package proxy
+
+import (
+	"sync/atomic"
+
+	"seqproxy/backend"
+)
+
+// settings are what a reload changes, all at once: a server's are replaced, and never
+// change themselves. Each command of a session sees one of them from begin to end.
+type settings struct {
+	Options
+	routes       *backend.Routes
+	users        map[string]*User
+	oldPasswords bool         // some user has an old password
+	tickets      ticketTables // nil: there are none
+	logins       loginQueue   // nil: unbounded
+	failures     failureRules
+
+	bindings atomic.Pointer[bindings] // nil: see bound
+}
+
+// newSettings makes settings of options; before are those that they replace, or nil.
+func newSettings(opts Options, routes *backend.Routes, before *settings) *settings {
+	s := &settings{
+		Options: opts, routes: routes, users: make(map[string]*User),
+		tickets: newTicketTables(opts.Tickets), failures: newFailureRules(&opts),
+	}
+	for _, u := range opts.Users {
+		u.rights = newRights(u.Sequences)
+		s.users[u.Name] = &u
+		s.oldPasswords = s.oldPasswords || u.OldPassword != ""
+	}
+	if before != nil && before.MaxLogins == opts.MaxLogins {
+		s.logins = before.logins // whoever logs in now counts
+	} else {
+		s.logins = newLoginQueue(opts.MaxLogins)
+	}
+	return s
+}
