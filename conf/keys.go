@@ -108,6 +108,8 @@ func written(v reflect.Value) string {
 			elements[i] = written(v.Index(i))
 		}
 		return "[" + strings.Join(elements, ", ") + "]"
+	case reflect.Struct:
+		return writtenTable(v)
 	}
 	return fmt.Sprint(v.Interface())
 }

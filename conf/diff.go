@@ -1,0 +1,189 @@
+package conf
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Setting is a key with its value.
+type Setting struct {
+	Key   string // `max_connections`, `user["app"].schema`, `sequence.server #1.address`
+	Value string // as the file would have it: `10000`, `"album0"`; a password is [redacted]
+	When  When   // from when on a change counts
+}
+
+// Settings are all keys of a configuration, in order; in the elements of lists those that
+// have a value.
+func Settings(c *Config) []Setting {
+	return settingsOf(reflect.ValueOf(*c), "", "", false)
+}
+
+func settingsOf(v reflect.Value, prefix string, outer When, element bool) (all []Setting) {
+	eachKey(v, prefix, outer, func(k keyValue) {
+		switch {
+		case !k.table:
+			if value := k.written(); !element || value != "" {
+				all = append(all, Setting{k.name, value, k.when})
+			}
+		case k.value.Kind() == reflect.Slice:
+			for i, e := range elements(k) {
+				all = append(all, settingsOf(k.value.Index(i), e+".", k.when, true)...)
+			}
+		default:
+			all = append(all, settingsOf(k.value, k.name+".", k.when, element)...)
+		}
+	})
+	return all
+}
+
+// Change is a difference between two configurations.
+type Change struct {
+	Key string // as that of a Setting; of an element that one of them lacks `user["app"]`
+	// Old and New are the values as the file would have them, "" for none. Passwords are
+	// [redacted], also where they differ.
+	Old, New string
+	When     When // from when on it counts
+}
+
+// Diff lists what differs between two configurations, in the order of the file. Elements of
+// lists are compared by their names, wherever they stand.
+func Diff(before, after *Config) []Change {
+	return diff(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "")
+}
+
+func diff(before, after reflect.Value, prefix string, outer When) (changes []Change) {
+	var news []keyValue
+	eachKey(after, prefix, outer, func(k keyValue) { news = append(news, k) })
+	i := 0
+	eachKey(before, prefix, outer, func(was keyValue) {
+		is := news[i]
+		i++
+		switch {
+		case !was.table:
+			if !was.same(is) {
+				changes = append(changes, Change{was.name, was.written(), is.written(), was.when})
+			}
+		case was.value.Kind() == reflect.Slice:
+			changes = append(changes, diffLists(was, is)...)
+		default:
+			changes = append(changes, diff(was.value, is.value, was.name+".", was.when)...)
+		}
+	})
+	return changes
+}
+
+func diffLists(was, is keyValue) (changes []Change) {
+	at := make(map[string]int)
+	for i, e := range elements(is) {
+		at[e] = i
+	}
+	for i, e := range elements(was) {
+		j, stays := at[e]
+		if !stays {
+			changes = append(changes, Change{e, written(was.value.Index(i)), "", was.when})
+			continue
+		}
+		delete(at, e)
+		changes = append(changes, diff(was.value.Index(i), is.value.Index(j), e+".", was.when)...)
+	}
+	for i, e := range elements(is) {
+		if _, added := at[e]; added {
+			changes = append(changes, Change{e, "", written(is.value.Index(i)), was.when})
+		}
+	}
+	return changes
+}
+
+// Reloaded is the configuration that is in force when a proxy that runs with before has
+// read after: that, but for the keys which take a restart. It is not validated.
+func Reloaded(before, after *Config) *Config {
+	c := *after
+	keepRestart(reflect.ValueOf(*before), reflect.ValueOf(&c).Elem())
+	return &c
+}
+
+func keepRestart(from, to reflect.Value) {
+	for i := range to.NumField() {
+		field := to.Type().Field(i)
+		switch {
+		case When(field.Tag.Get("reload")) == WhenRestart:
+			to.Field(i).Set(from.Field(i))
+		case field.IsExported() && tableType(field.Type) != nil && field.Type.Kind() == reflect.Struct:
+			keepRestart(from.Field(i), to.Field(i))
+		}
+	}
+}
+
+// keyValue is a key of a struct, with its value there.
+type keyValue struct {
+	name     string
+	value    reflect.Value
+	when     When
+	table    bool   // or a list of tables
+	standard string // what the zero value stands for, if that is not what is written so
+}
+
+// eachKey calls f for each key of a struct.
+func eachKey(v reflect.Value, prefix string, outer When, f func(keyValue)) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		switch {
+		case field.Anonymous:
+			eachKey(v.Field(i), prefix, outer, f)
+		case field.IsExported():
+			f(keyValue{
+				name: prefix + field.Tag.Get("toml"), value: v.Field(i), when: When(field.Tag.Get("reload")).within(outer),
+				table: tableType(field.Type) != nil, standard: field.Tag.Get("default"),
+			})
+		}
+	}
+}
+
+// written is the value as the file would have it; "" for an empty text.
+func (k keyValue) written() string {
+	if k.standard != "" && k.value.IsZero() {
+		return k.standard
+	}
+	if isEmptyText(k.value) {
+		return ""
+	}
+	return written(k.value)
+}
+
+func (k keyValue) same(other keyValue) bool {
+	if a, ok := k.value.Interface().(Secret); ok {
+		return a.Reveal() == other.value.Interface().(Secret).Reveal()
+	}
+	return k.written() == other.written()
+}
+
+// elements are what messages call the elements of a list of tables.
+func elements(k keyValue) []string {
+	names := make([]string, k.value.Len())
+	for i := range names {
+		name := ""
+		switch e := k.value.Index(i).Interface().(type) {
+		case User:
+			name = e.Name
+		case Shard:
+			name = e.Name
+		case Ticket:
+			name = e.Table
+		case Bind:
+			name = string(e.Column)
+		}
+		names[i] = elementKey(k.name, i, name)
+	}
+	return names
+}
+
+// writtenTable is a table as the file may have it, on one line, with the keys that have a value.
+func writtenTable(v reflect.Value) string {
+	var keys []string
+	eachKey(v, "", "", func(k keyValue) {
+		if value := k.written(); !k.value.IsZero() && value != "" {
+			keys = append(keys, k.name+" = "+value)
+		}
+	})
+	return "{" + strings.Join(keys, ", ") + "}"
+}

@@ -1,0 +1,160 @@
+package conf
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const before = `
+listen = "127.0.0.1:1"
+admin_users = ["a"]
+[[user]]
+name = "a"
+password = "p1"
+[[user]]
+name = "b"
+[[user]]
+name = "c"
+schema = "x"
+[sequence]
+cache = 1000
+[[sequence.server]]
+address = "h:1"
+user = "u"
+[[shard]]
+name = "s"
+[[shard.node]]
+address = "h:1"
+[[bind]]
+column = "photos.id"
+sequence = "photos"
+`
+
+const after = `
+listen = "127.0.0.1:2"
+default_shard = "s"
+admin_users = ["a", "c"]
+[[user]]
+name = "c"
+sequences = ["photos"]
+[[user]]
+name = "a"
+password = "p2"
+[[user]]
+name = "d"
+password = "hidden"
+[sequence]
+cache = 2000
+[[sequence.server]]
+address = "h:9"
+user = "u"
+password = "secret"
+[[shard]]
+name = "s"
+schemas = ["x", "y"]
+[[shard.node]]
+address = "h:2"
+[[shard]]
+name = "t"
+[[shard.node]]
+address = "unix:/s"
+`
+
+func TestDifferencesAreListedByKey(t *testing.T) {
+	old, now := parse(t, before), parse(t, after)
+	var got []string
+	for _, c := range Diff(old, now) {
+		got = append(got, fmt.Sprintf("%s: %s -> %s, %s", c.Key, c.Old, c.New, c.When))
+	}
+	want := []string{
+		`listen: "127.0.0.1:1" -> "127.0.0.1:2", restart`,
+		`admin_users: ["a"] -> ["a", "c"], new`,
+		`user["a"].password: [redacted] -> [redacted], new`,
+		`user["b"]: {name = "b"} -> , new`,
+		`user["c"].schema: "x" -> , new`,
+		`user["c"].sequences: ["*"] -> ["photos"], new`,
+		`user["d"]:  -> {name = "d", password = [redacted]}, new`,
+		`sequence.cache: 1000 -> 2000, now`,
+		`sequence.server #1.address: "h:1" -> "h:9", restart`,
+		`sequence.server #1.password:  -> [redacted], restart`,
+		`bind["photos.id"]: {column = "photos.id", sequence = "photos"} -> , now`,
+		`shard["s"].schemas: [] -> ["x", "y"], now`,
+		`shard["s"].node #1.address: "h:1" -> "h:2", now`,
+		`shard["t"]:  -> {name = "t", node = [{address = "unix:/s"}]}, now`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if d := Diff(old, parse(t, before)); len(d) > 0 {
+		t.Errorf("the same twice: got %v", d)
+	}
+	// Lists that are empty in one way or the other are the same.
+	if d := Diff(parse(t, "proxy_protocol_from = []\nadmin_users = []"+minimal), parse(t, minimal)); len(d) > 0 {
+		t.Errorf("empty lists: got %v", d)
+	}
+}
+
+func TestWhatTakesARestartStays(t *testing.T) {
+	old, now := parse(t, before), parse(t, after)
+	got := Reloaded(old, now)
+	if got.Listen != old.Listen || !reflect.DeepEqual(got.Sequence.Servers, old.Sequence.Servers) {
+		t.Errorf("got listen %s and servers %v, want the old ones", got.Listen, got.Sequence.Servers)
+	}
+	if got.Sequence.Cache != 2000 || len(got.Shards) != 2 || got.User("d") == nil || got.User("b") != nil {
+		t.Errorf("got %+v, want the rest of the new one", got)
+	}
+	for _, c := range Diff(old, got) {
+		if c.When == WhenRestart {
+			t.Errorf("%s was changed", c.Key)
+		}
+	}
+	for _, c := range Diff(got, now) {
+		if c.When != WhenRestart {
+			t.Errorf("%s was not changed", c.Key)
+		}
+	}
+	if now.Listen != "127.0.0.1:2" {
+		t.Error("the new configuration was changed")
+	}
+}
+
+// Reloaded takes lists of tables as a whole.
+func TestInAListEveryKeyOrNoneTakesARestart(t *testing.T) {
+	for _, list := range Keys() {
+		if !list.Table || list.When == "" || list.When == WhenRestart {
+			continue
+		}
+		for _, key := range Keys() {
+			if strings.HasPrefix(key.Name, list.Name+".") && key.When == WhenRestart {
+				t.Errorf("%s takes a restart, and the list %s does not", key.Name, list.Name)
+			}
+		}
+	}
+}
+
+func TestSettingsAreAllKeysWithoutSecrets(t *testing.T) {
+	got := make(map[string]string)
+	for _, s := range Settings(parse(t, after)) {
+		if _, twice := got[s.Key]; twice {
+			t.Errorf("%s is there twice", s.Key)
+		}
+		if s.When == "" {
+			t.Errorf("%s has no When", s.Key)
+		}
+		got[s.Key] = s.Value
+	}
+	for key, want := range map[string]string{
+		"listen": `"127.0.0.1:2"`, "max_connections": "10000", "tls.cert_file": "", "sequence.outage_cover": `"15m"`,
+		`user["d"].password`: redacted, `user["a"].sequences`: `["*"]`, `shard["t"].node #1.address`: `"unix:/s"`, "sequence.server #1.database": `"seqproxy"`,
+	} {
+		if value, ok := got[key]; !ok || value != want {
+			t.Errorf("%s: got %q, %v, want %q", key, value, ok, want)
+		}
+	}
+	if _, ok := got[`user["a"].schema`]; ok {
+		t.Error("a key without a value in a list is there")
+	}
+}
