@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/logfield"
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
 )
@@ -151,14 +152,13 @@ func (s *Shards) probe(ctx context.Context, routes *Routes, nodes []target) []er
 func (s *Shards) logProbe(t target, problem string) {
 	before := s.problems[t.node]
 	s.problems[t.node] = problem
-	fields := []zap.Field{zap.String("shard", t.shard.name), zap.Stringer("node", t.node)}
+	fields := []zap.Field{logfield.Shard(t.shard.name), logfield.Node(t.node.String())}
 	switch {
 	case problem == before:
 	case problem == "":
-		s.log.Info("a shard's server can be asked what it offers again", fields...)
+		s.log.Info("node usable again", fields...)
 	default:
-		s.log.Warn("a shard's server cannot be asked what it offers; it is asked again until it answers",
-			append(fields, zap.String("error", problem))...)
+		s.log.Warn("node not usable", append(fields, zap.String(logfield.NameErr, problem))...)
 	}
 }
 

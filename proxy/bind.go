@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
-	"go.uber.org/zap"
 
+	"seqproxy/internal/logfield"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -76,7 +76,7 @@ func (s *session) awaitOwners() error {
 		if _, err := sequences.LoadOwners(context.Background()); err != nil {
 			srv.ownersUnknown = fmt.Errorf("whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
 				"and INSERT and REPLACE wait for that where there are several shards: %w", err)
-			srv.log.Warn("the columns that own sequences are not known yet", zap.Error(err))
+			srv.log.Warn("owned columns not known yet", logfield.Err(err))
 		}
 	})
 	if srv.ownersUnknown == nil || !s.routes.Many() || sequences.Owners() != nil {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/backend"
+	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 )
 
@@ -225,7 +226,7 @@ func (k *killer) finish(line *killLine, o *killOrder, err error) {
 		k.failedLocked(line, err)
 	} else if line.failing {
 		line.failing = false
-		k.log.Info("statements of clients that are gone can be ended again", line.fields()...)
+		k.log.Info("statements of lost clients ended again", line.fields()...)
 	}
 }
 
@@ -235,11 +236,11 @@ func (k *killer) failedLocked(line *killLine, err error) {
 		return
 	}
 	line.failing = true
-	k.log.Warn("a statement of a client that is gone cannot be ended on its server", append(line.fields(), zap.Error(err))...)
+	k.log.Warn("statement of a lost client goes on", append(line.fields(), logfield.Err(err))...)
 }
 
 func (l *killLine) fields() []zap.Field {
-	return []zap.Field{zap.String("shard", l.place.Shard().Name()), zap.String("node", l.place.Node())}
+	return []zap.Field{logfield.Shard(l.place.Shard().Name()), logfield.Node(l.place.Node())}
 }
 
 func (o *killOrder) ended(err error) {

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
-	"go.uber.org/zap"
 
 	"seqproxy/backend"
+	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 )
 
@@ -131,7 +131,7 @@ func (s *session) begin(schema string) error {
 		var unreachable *backend.UnreachableError
 		switch {
 		case errors.As(err, &unreachable):
-			s.log().Warn("login without its shard, which cannot be reached", zap.Error(err))
+			s.log().Warn("login without its shard", logfield.Err(err))
 		case err != nil:
 			s.refuseLogin(err)
 			return fmt.Errorf("login: %w", err)

@@ -215,6 +215,6 @@ func (s *session) judged(err error) {
 	case err == nil:
 		f.succeeded(p)
 	case f.failed(rules, p, time.Now()):
-		s.srv.log.Warn("logins from an address are delayed because so many of them failed", zap.Stringer("address", p))
+		s.srv.log.Warn("logins delayed", zap.Stringer("network", p))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/backend"
+	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 	"seqproxy/sequence"
 	"seqproxy/statement"
@@ -261,7 +262,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		if errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("accept clients: %w", err)
 		}
-		s.log.Warn("cannot accept a client; trying again", zap.Duration("in", delay), zap.Error(err))
+		s.log.Warn("client not accepted", logfield.Err(err))
 		time.Sleep(delay)
 		delay = min(2*delay, maxDelay)
 	}
@@ -275,7 +276,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn) {
 	set := s.settings.Load()
 	client, err := protocol.NewConn(nc, set.WriteTimeout, clientAhead)
 	if err != nil {
-		s.log.Error("cannot use a client's connection", zap.Error(err))
+		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
 	sess := &session{srv: s, set: set, routes: set.routes, client: client, user: nobody}
@@ -327,8 +328,8 @@ func (s *Server) serve(sess *session) {
 	defer s.unregister(sess)
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.log.Error("a session ended by a fault of the proxy's; please report it",
-				zap.Uint32("conn", sess.id), zap.Any("fault", fault), zap.Stack("stack"))
+			s.log.Error("session ended by a fault of the proxy",
+				logfield.Conn(sess.id), zap.Any("fault", fault), zap.Stack("stack"))
 		}
 	}()
 	sess.serve()

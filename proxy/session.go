@@ -3,15 +3,17 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"seqproxy/backend"
+	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 	"seqproxy/statement"
 )
@@ -111,7 +113,7 @@ func (s *session) serve() {
 
 // log returns the logger of the session's events, made when there is one to log.
 func (s *session) log() *zap.Logger {
-	return s.srv.log.With(zap.Uint32("conn", s.id), zap.Stringer("client", s.client.RemoteAddr()), zap.String("user", fmt.Sprintf("%.100s", s.user.Name)))
+	return s.srv.log.With(logfield.Conn(s.id), logfield.Client(s.client.RemoteAddr()), logfield.User(s.user.Name))
 }
 
 // commands is the loop from command to answer.
@@ -278,30 +280,53 @@ func (s *session) logEnd(err error) {
 	if errors.Is(err, errQuit) && !s.srv.log.Core().Enabled(zap.DebugLevel) {
 		return // most end so, and what follows allocates
 	}
+	level, event := s.ending(err)
+	if s.srv.log.Core().Enabled(level) {
+		s.log().Log(level, event, toldWith(err)...)
+	}
+}
+
+// ending is the event that a session ended with err.
+func (s *session) ending(err error) (level zapcore.Level, event string) {
 	var auth *protocol.AuthError
 	var handshake *protocol.HandshakeError
 	var limited *loginRefused
-	level, event := zap.InfoLevel, "session ended"
 	switch {
 	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
-		event = "session ended by a broken compressed stream"
+		return zap.InfoLevel, "session ended by a broken compressed stream"
 	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
 		s.doom.Load() != notDoomed: // whatever it met then
-		level = zap.DebugLevel
+		return zap.DebugLevel, "session closed"
 	case errors.Is(err, errIdle):
-		event = "session ended as its client was idle"
+		return zap.InfoLevel, "session ended as its client was idle"
 	case errors.Is(err, errBackendClosed):
-		event = "session ended as the server closed its idle connection"
+		return zap.InfoLevel, "session ended as the server closed its idle connection"
 	case errors.As(err, &auth):
-		event = "login refused"
+		return zap.InfoLevel, "login refused"
 	case errors.As(err, &limited):
-		event = "login refused by a limit"
+		return zap.InfoLevel, "login refused by a limit"
 	case errors.As(err, &handshake):
-		event = "login malformed"
+		return zap.InfoLevel, "login malformed"
 	case errors.Is(err, errBackendGone):
-		level, event = zap.WarnLevel, "session ended with its backend connection"
+		return zap.WarnLevel, "session ended with its backend connection"
 	}
-	if s.srv.log.Core().Enabled(level) {
-		s.log().Log(level, event, zap.Error(err))
+	return zap.InfoLevel, "session ended"
+}
+
+// toldWith are the fields of an error, with the code that the client was told, where err
+// holds one.
+func toldWith(err error) []zap.Field {
+	fields := []zap.Field{logfield.Err(err)}
+	var told *protocol.ServerError
+	var auth *protocol.AuthError
+	var handshake *protocol.HandshakeError
+	switch {
+	case errors.As(err, &auth):
+		fields = append(fields, logfield.Code(mysql.ER_ACCESS_DENIED_ERROR), logfield.SQLState("28000"))
+	case errors.As(err, &handshake):
+		fields = append(fields, logfield.Code(handshake.Code))
+	case errors.As(err, &told):
+		fields = append(fields, logfield.Code(told.Code), logfield.SQLState(told.State))
 	}
+	return fields
 }

@@ -113,7 +113,7 @@ func TestTicketTablesAreCutOverUnderTheirApplications(t *testing.T) {
 		}
 		logs += string(b)
 	}
-	if got := strings.Count(logs, "a ticket table was cut over to a sequence"); got != 3 {
+	if got := strings.Count(logs, "ticket table cut over"); got != 3 {
 		t.Errorf("cut-overs in the logs: got %d, want 3", got)
 	}
 

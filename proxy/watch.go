@@ -6,9 +6,8 @@ import (
 	"os"
 	"time"
 
-	"go.uber.org/zap"
-
 	"seqproxy/backend"
+	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 )
 
@@ -89,7 +88,7 @@ func (s *Server) watchLocked() {
 	on, err := newWatcher()
 	if err != nil {
 		s.watch.failed = true
-		s.log.Warn("clients that go away in mid-query cannot be noticed", zap.Error(err))
+		s.log.Warn("lost clients not noticed", logfield.Err(err))
 		return
 	}
 	s.watch.on = on
@@ -128,7 +127,7 @@ func (s *Server) observe(on *watcher) {
 		var err error
 		if tokens, err = on.wait(tokens[:0], until); err != nil {
 			if !errors.Is(err, os.ErrClosed) {
-				s.log.Error("clients that go away in mid-query are not noticed any more", zap.Error(err))
+				s.log.Error("lost clients not noticed any more", logfield.Err(err))
 			}
 			return
 		}

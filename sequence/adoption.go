@@ -11,6 +11,8 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // guardBatch is how many guard rows one statement writes.
@@ -246,14 +248,14 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 
 func (a *adoption) log(sequences int, seen []sighting) {
 	fields := []zap.Field{
-		zap.String("node", a.now.addr), zap.String("holder", a.now.identity), zap.Uint64("term", a.term), zap.Int("sequences", sequences),
+		logfield.Node(a.now.addr), zap.String("holder", a.now.identity), zap.Uint64("term", a.term), zap.Int("sequences", sequences),
 		zap.Strings("seen_on", addrsOf(seen)),
 	}
 	if a.first {
-		a.v.log.Info("a node of the sequence server holds the sequences now; nobody did before", fields...)
+		a.v.log.Info("sequences held by a node", fields...)
 		return
 	}
-	a.v.log.Warn("a node of the sequence server holds the sequences now; each continues above all that the holder before may have given",
+	a.v.log.Warn("sequences held by another node",
 		append(fields, zap.String("before", a.previous.holder))...)
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // Backoff of a reservation that failed, doubling from first to last.
@@ -332,9 +334,8 @@ func (c *cache) failLocked(err error) (pause time.Duration) {
 	case errors.Is(err, ErrUnknown):
 		// The row was deleted. What is left in memory stays unique, but the sequence is no more. Of a DROP the follower mostly tells
 		// first.
-		c.owner.log.Warn("the row of a sequence is gone", zap.String("sequence", c.name), zap.Uint64("given_or_reserved_up_to", c.top),
-			zap.String("to_make_it_again", "CREATE SEQUENCE "+quote(c.name)),
-			zap.String("and_to_begin_again", "ALTER SEQUENCE "+quote(c.name)+" RESTART WITH 1 FORCE"))
+		c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top),
+			zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)+"; to begin again: ALTER SEQUENCE "+quote(c.name)+" RESTART WITH 1 FORCE"))
 		c.endLocked(err)
 		return 0
 	case errors.Is(err, ErrExhausted), errors.Is(err, ErrSeveral):
@@ -358,8 +359,8 @@ func (c *cache) failLocked(err error) (pause time.Duration) {
 	}
 	if c.lastErr == nil {
 		c.failedAt = time.Now()
-		c.owner.log.Warn("reserving numbers fails, retrying", zap.String("sequence", c.name),
-			zap.Uint64("left", c.held), zap.Error(err))
+		c.owner.log.Warn("reserving numbers fails", logfield.Sequence(c.name),
+			zap.Uint64("left", c.held), logfield.Err(err))
 	}
 	c.lastErr = err
 	pause = max(c.backoff, firstBackoff)
@@ -374,8 +375,8 @@ func (c *cache) failLocked(err error) (pause time.Duration) {
 func (c *cache) healedLocked() {
 	c.resting, c.backoff = false, 0
 	if c.lastErr != nil {
-		c.owner.log.Info("reserving numbers works again", zap.String("sequence", c.name),
-			zap.Duration("after", time.Since(c.failedAt)))
+		c.owner.log.Info("reserving numbers works again", logfield.Sequence(c.name),
+			logfield.Duration(time.Since(c.failedAt)))
 		c.lastErr = nil
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
-	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // CreateOptions describes a new sequence. The fields that Definition has too mean the same; 0 is the default of each.
@@ -92,7 +93,7 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 
 // warnOfCycle says what was asked for.
 func (s *Sequences) warnOfCycle(name string) {
-	s.log.Warn("a sequence with CYCLE gives its numbers again after its end", zap.String("sequence", name))
+	s.log.Warn("sequence with CYCLE begins again", logfield.Sequence(name))
 }
 
 // Drop removes a sequence and reports whether there was one. Its last number is kept as a tombstone, above which a later Create

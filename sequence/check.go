@@ -62,8 +62,8 @@ func (v *server) checkServer(ctx context.Context, c rawConn) error {
 		return v.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1, or set durability = \"relaxed\" where keys may repeat")
 	case (flush == "0" || flush == "2") && v.seen.Load() == nil: // said once, not at every connection
-		v.log.Warn("a crash of the sequence server's machine can take reservations back",
-			zap.String("innodb_flush_log_at_trx_commit", flush), zap.String("remedy", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"))
+		v.log.Warn("reservations not durable",
+			zap.String("value", flush), zap.String("remedy", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"))
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (v *server) createTable(ctx context.Context, c rawConn, create string) erro
 	err := c.exec(ctx, create)
 	if hasCode(err, gomysql.ER_BAD_DB_ERROR) {
 		if err = c.exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(v.opts.Database)); err == nil {
-			v.log.Info("created the schema of the sequence table", zap.String("schema", v.opts.Database))
+			v.log.Info("schema created", zap.String("schema", v.opts.Database))
 			err = c.exec(ctx, create)
 		}
 	}
@@ -127,7 +127,7 @@ func (v *server) createTable(ctx context.Context, c rawConn, create string) erro
 	case err != nil:
 		return fmt.Errorf("create table %s: %w", v.table.full, err)
 	}
-	v.log.Info("created the sequence table", zap.String("table", v.table.full))
+	v.log.Info("sequence table created", zap.String("table", v.table.full))
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (v *server) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
 			"ALTER TABLE "+v.table.full+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0")
 	}
 	if found.max != 1<<64-1 && v.seen.Load() == nil {
-		v.log.Warn("the column `id` ends early; it is the maximum of every sequence in it", zap.String("table", v.table.full),
+		v.log.Warn("id column ends early", zap.String("table", v.table.full),
 			zap.String("type", id[0]), zap.Uint64("maximum", found.max))
 	}
 

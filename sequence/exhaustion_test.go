@@ -16,7 +16,7 @@ func TestWarningsComeOnceAtEachMarkBeforeTheEnd(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	s := p.open(t, func(o *Options) { o.Logger = zap.New(core) })
 	warned := func(name string) (said []string) {
-		for _, line := range logs.FilterMessage("a sequence nears its end").FilterField(zap.String("sequence", name)).All() {
+		for _, line := range logs.FilterMessage("sequence nears its end").FilterField(zap.String("sequence", name)).All() {
 			said = append(said, fmt.Sprint(line.ContextMap()["reserved_up_to"], " of ", line.ContextMap()["end"]))
 		}
 		return said

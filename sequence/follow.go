@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
+	"seqproxy/internal/logfield"
 )
 
 // How often changes are asked for, and how rarely while the server does not answer.
@@ -85,14 +85,14 @@ func (s *Sequences) followChanges() {
 		}
 		if err == nil {
 			if failing {
-				s.log.Info("changes of sequences by others are seen again")
+				s.log.Info("changes by others seen again")
 			}
 			wait, failing = followEvery, false
 			continue
 		}
 		if wait = min(2*wait, followRarely); !failing && wait == followRarely {
 			failing = true
-			s.log.Warn("changes of sequences by others are not seen; trying again", zap.Error(err))
+			s.log.Warn("changes by others not seen", logfield.Err(err))
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 		return err
 	}
 	if !listed {
-		s.log.Warn("somebody removed this proxy from the list of proxies; all numbers in memory are given up")
+		s.log.Warn("proxy removed from the list")
 		s.voidAll()
 	}
 	own.told, own.beaten = own.seen, time.Now()

@@ -9,6 +9,8 @@ import (
 	"math/bits"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // openAhead opens the next window of a sequence, of which n numbers that end at last were reserved, in the background if it is time.
@@ -73,10 +75,10 @@ func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
 	lost := errors.As(err, new(*seenError))
 	switch {
 	case lost && !g.failing:
-		v.log.Warn("the windows of sequences cannot be raised; numbers go on up to their ceilings", zap.String("sequence", name),
-			zap.Uint64("ceiling", g.ceilings[name]), zap.Error(err))
+		v.log.Warn("windows not raised", logfield.Sequence(name),
+			zap.Uint64("ceiling", g.ceilings[name]), logfield.Err(err))
 	case err == nil && g.failing:
-		v.log.Info("the windows of sequences can be raised again", zap.String("sequence", name))
+		v.log.Info("windows raised again", logfield.Sequence(name))
 	}
 	if lost || err == nil {
 		g.failing = lost
@@ -148,8 +150,8 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64) error {
 	if end-position == width {
 		return nil // near its end a sequence has a window for each reservation
 	}
-	v.log.Info("a sequence may give numbers up to a higher ceiling", zap.String("sequence", name), zap.Uint64("ceiling", row.ceiling),
-		zap.Uint64("from", position), zap.Strings("seen_on", addrsOf(seen)))
+	v.log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", row.ceiling),
+		zap.Uint64("first", position), zap.Strings("seen_on", addrsOf(seen)))
 	return nil
 }
 

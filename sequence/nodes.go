@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
 
+	"seqproxy/internal/logfield"
 	"seqproxy/internal/tlsfiles"
 )
 
@@ -162,16 +163,16 @@ func (v *server) settle(next *choice) {
 	}
 	v.guard.forget()
 	v.optionsSeen.Store(0) // it may lack a table that the other had
-	fields := []zap.Field{zap.String("node", next.addr), zap.String("identity", next.identity)}
+	fields := []zap.Field{logfield.Node(next.addr), zap.String("identity", next.identity)}
 	if next.cluster != "" {
 		fields = append(fields, zap.String("cluster", next.cluster))
 	}
 	if before == nil {
-		v.log.Info("numbers are reserved on this node of the sequence server", fields...)
+		v.log.Info("sequence node chosen", fields...)
 		return
 	}
 	v.registry.moved.Store(true)
-	v.log.Warn("numbers are reserved on another node of the sequence server", append(fields, zap.String("before", before.addr))...)
+	v.log.Warn("sequence node changed", append(fields, zap.String("before", before.addr))...)
 	// Connections to the old one end now, or with what they are used for.
 	v.db.SetMaxIdleConns(0)
 	v.db.SetMaxIdleConns(v.opts.MaxConns)

@@ -238,7 +238,7 @@ func (v *server) needOptions(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("add columns to table %s: %w", v.table.options, err)
 		default:
-			v.log.Info("added columns to the options table", zap.String("table", v.table.options))
+			v.log.Info("options table extended", zap.String("table", v.table.options))
 		}
 	}
 	v.optionsSeen.Store(uint64(shapeFull))

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"go.uber.org/zap"
+	"seqproxy/internal/logfield"
 )
 
 // makeOrdered makes an ORDER sequence of one, and changes whatever else a says. As soon as the change is committed nobody reserves
@@ -27,8 +27,8 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 	after, stopAfter := context.WithTimeoutCause(context.WithoutCancel(ctx), thawTimeout, errPatience)
 	defer stopAfter()
 	if _, err := s.servers.alter(after, changed.name, Alteration{Order: new(bool)}); err != nil {
-		s.log.Warn("a sequence stays ORDER although not all proxies have confirmed that they hold no numbers of it",
-			zap.String("sequence", changed.name), zap.Error(err))
+		s.log.Warn("order not confirmed by all",
+			logfield.Sequence(changed.name), logfield.Err(err))
 	}
 	s.seeChanges(after)
 	var held *HeldError

@@ -98,6 +98,6 @@ func (s *Sequences) useKeptOwners() {
 		return
 	}
 	if kept := s.state.keptOwners(); kept != nil && s.follow.owners.CompareAndSwap(nil, kept) {
-		s.log.Warn("the sequence server does not say which columns own sequences; those count that were known before", zap.Int("owners", len(kept.List)))
+		s.log.Warn("owned columns as known before", zap.Int("owners", len(kept.List)))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/zap"
+	"seqproxy/internal/logfield"
 )
 
 // The set of sequence servers is changed by a plan, in steps that each are one transaction on a member, so that a coordinator that is killed
@@ -161,7 +161,7 @@ type planTerms struct {
 func (r *planRun) close() {
 	for _, v := range r.opened {
 		if err := v.close(); err != nil {
-			v.log.Debug("closing the connections of a change of plans", zap.Error(err))
+			v.log.Debug("connections of a change of plans not closed", logfield.Err(err))
 		}
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // errRestarting: a row is frozen already, for a restart, and what it held is saved elsewhere.
@@ -131,16 +132,16 @@ func (r *planRun) thawMember(ctx context.Context, v *server) error {
 	if err != nil {
 		return fmt.Errorf("let %s go on: %w", v.name(), err)
 	}
-	v.announce(ctx, r.s.log)
+	v.announce(ctx)
 	return nil
 }
 
 // announce lets all proxies look again within a second. Whatever fails, they notice by themselves later.
-func (v *server) announce(ctx context.Context, log *zap.Logger) {
+func (v *server) announce(ctx context.Context) {
 	_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`) VALUES ('', "+micros+") "+
 		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, "+micros+")")
 	if err != nil {
-		log.Debug("a change of plans could not be announced", zap.String("sequence_server", v.name()), zap.Error(err))
+		v.log.Debug("change of plans not announced", logfield.Err(err))
 	}
 }
 

@@ -77,7 +77,7 @@ func (r *planRun) adopt() (voted string, err error) {
 	if voted, err = r.takeOver(); err != nil {
 		return "", err
 	}
-	r.s.log.Info("this proxy takes over a change of the set of sequence servers", zap.String("change", r.plan.UUID), zap.String("from", from), zap.String("voted", voted))
+	r.s.log.Info("change of sequence servers taken over", zap.String("change", r.plan.UUID), zap.String("from", from), zap.String("voted", voted))
 	return voted, nil
 }
 

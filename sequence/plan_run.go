@@ -28,7 +28,7 @@ func (r *planRun) change(change PlanChange) error {
 	if err := r.propose(); err != nil {
 		return err
 	}
-	r.s.log.Info("the set of sequence servers is being changed", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number),
+	r.s.log.Info("change of sequence servers begun", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number),
 		zap.String("from", addresses(r.plan.Previous)), zap.String("to", addresses(r.plan.Members)), zap.String("interleave", r.plan.Interleave))
 	return r.finish()
 }
@@ -145,7 +145,7 @@ func (r *planRun) begin(floors []floorOf) error {
 		return r.undone(errors.New("no member can be reached"))
 	}
 	r.plan.State = PlanInForce
-	r.s.log.Info("the set of sequence servers was changed", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number),
+	r.s.log.Info("change of sequence servers done", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number),
 		zap.String("servers", addresses(r.plan.Members)), zap.Strings("away", away))
 	r.s.seeChanges(r.ctx)
 	return nil
@@ -188,7 +188,7 @@ func (r *planRun) voteAgainst(ctx context.Context) error {
 			return err
 		}
 	}
-	r.s.log.Warn("a change of the set of sequence servers was aborted", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number))
+	r.s.log.Warn("change of sequence servers aborted", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number))
 	return nil
 }
 
@@ -198,7 +198,7 @@ func (r *planRun) letProxiesFill() {
 	defer stop()
 	for _, m := range r.plan.Previous {
 		if v, err := r.server(m.Address); err == nil {
-			v.announce(ctx, r.s.log)
+			v.announce(ctx)
 		}
 	}
 	r.waitFilled(ctx)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // shareOf is that of the member with an id; false if the plan has none.
@@ -101,8 +103,8 @@ func (v *server) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error
 		if err := rows.Scan(&name, &id, &floor); err != nil {
 			return err
 		}
-		v.log.Error("a sequence server that was believed to be gone has given numbers above the bound that FORCE named; they may have been given twice",
-			zap.String("sequence", name), zap.String("gave_up_to", id), zap.Uint64("bound", floor), zap.Uint64("plan", plan))
+		v.log.Error("numbers given above the bound",
+			logfield.Sequence(name), zap.String("gave_up_to", id), zap.Uint64("bound", floor), zap.Uint64("plan", plan))
 	}
 	return rows.Err()
 }
@@ -121,7 +123,7 @@ func (r *planRun) startMember(v *server, m Member, theirs []defined) error {
 	if err != nil {
 		return fmt.Errorf("start plan %d on %s: %w", r.plan.Number, m.Address, err)
 	}
-	v.announce(r.ctx, r.s.log)
+	v.announce(r.ctx)
 	return nil
 }
 
@@ -192,8 +194,8 @@ func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
 		return fmt.Errorf("bring sequence server %s to plan %d: %w", v.name(), p.Number, err)
 	}
 	if brought {
-		v.log.Info("a sequence server that was away obeys the plan in force now", zap.Uint64("plan", p.Number), zap.Uint64("before", was.Plan))
-		v.announce(ctx, v.log)
+		v.log.Info("plan obeyed after an absence", zap.Uint64("plan", p.Number), zap.Uint64("plan_before", was.Plan))
+		v.announce(ctx)
 	}
 	return nil
 }

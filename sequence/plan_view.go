@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // This file is how a process learns which plan is in force, and how the first one is made.
@@ -91,7 +93,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 			// The first plan was decided, and then its maker died.
 			if position := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID }); position >= 0 {
 				if err := a.joinFirstPlan(ctx, a.known[i], plan, position); err != nil {
-					a.log.Warn("a sequence server cannot be made a member", zap.String("sequence_server", a.known[i].name()), zap.Error(err))
+					a.log.Warn("sequence server not made a member", zap.String("server", a.known[i].name()), logfield.Err(err))
 				}
 			}
 		}
@@ -163,8 +165,8 @@ func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
 	}
 	a.view.Store(w)
 	a.warnLocked(w)
-	a.log.Info("a plan of sequence servers is in force", zap.Uint64("plan", plan.Number), zap.String("interleave", plan.Interleave),
-		zap.String("sequence_servers", namesOf(w.members)))
+	a.log.Info("plan in force", zap.Uint64("plan", plan.Number), zap.String("interleave", plan.Interleave),
+		zap.String("servers", namesOf(w.members)))
 	return w, nil
 }
 
@@ -240,8 +242,8 @@ func (a *servers) warnLocked(w *view) {
 		return
 	}
 	a.warned = said
-	a.log.Warn("the configuration names other sequence servers than the plan in force, which counts", zap.Uint64("plan", w.plan.Number),
-		zap.Strings("only_in_the_plan", missing), zap.Strings("only_in_the_configuration", more))
+	a.log.Warn("configuration differs from the plan", zap.Uint64("plan", w.plan.Number),
+		zap.Strings("only_in_plan", missing), zap.Strings("only_in_config", more))
 }
 
 // firstPlanLocked makes the first plan of the servers that are configured. a.changing is held.
@@ -314,8 +316,8 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 			return nil, fmt.Errorf("commit the first plan on %s, whose outcome is unknown: %w", configured[order[at]].name(), err)
 		}
 	}
-	a.log.Info("made the first plan of the sequence servers", zap.String("plan", plan.UUID), zap.String("interleave", plan.Interleave),
-		zap.Uint64("block", plan.Block), zap.String("sequence_servers", namesOf(configured)))
+	a.log.Info("first plan made", zap.String("change", plan.UUID), zap.String("interleave", plan.Interleave),
+		zap.Uint64("block", plan.Block), zap.String("servers", namesOf(configured)))
 	return plan, nil
 }
 

@@ -13,6 +13,8 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // createProxies makes the table of the proxies that may hold numbers. `version` is that of the last change (of the options table)
@@ -94,14 +96,14 @@ func (v *server) enlist(ctx context.Context) error {
 	case err == nil:
 		g.listed.Store(true)
 		if err := v.removeDead(ctx); err != nil {
-			v.log.Warn("entries of proxies that died cannot be removed", zap.String("table", v.table.proxies), zap.Error(err))
+			v.log.Warn("dead proxies not removed", zap.String("table", v.table.proxies), logfield.Err(err))
 		}
 	case !errors.As(err, &said) || isConflict(err):
 		return fmt.Errorf("register this proxy: %w", err)
 	case !g.told:
 		g.told = true
-		v.log.Warn("this proxy cannot be registered; ALTER SEQUENCE ... RESTART ... FORCE elsewhere does not wait for it", zap.String("table", v.table.proxies),
-			zap.Error(err))
+		v.log.Warn("proxy not registered", zap.String("table", v.table.proxies),
+			logfield.Err(err))
 	}
 	g.tried.Store(true)
 	v.used()
@@ -121,7 +123,7 @@ func (v *server) removeDead(ctx context.Context) error {
 		if _, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", p.ID); err != nil {
 			return err
 		}
-		v.log.Info("removed the entry of a proxy that died on this machine", zap.String("proxy", p.Host), zap.Time("since", p.Since))
+		v.log.Info("dead proxy removed", zap.String("proxy", p.Host), zap.Time("since", p.Since))
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // Bounds of what one reservation does by itself before its caller's backoff takes over.
@@ -291,9 +293,9 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 // lift raises a row that has gone back to the mark.
 func (v *server) lift(ctx context.Context, name string, mark uint64, refused Segment) error {
 	v.counters.rewinds.Add(1)
-	v.log.Error("the row of a sequence has gone back; raising it above what was given",
-		zap.String("sequence", name), zap.Uint64("row_gave", refused.Next()), zap.Uint64("given_before", mark),
-		zap.String("to_begin_again", fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH 1 FORCE", quote(name))))
+	v.log.Error("sequence row went back",
+		logfield.Sequence(name), zap.Uint64("gave", refused.Next()), zap.Uint64("given_before", mark),
+		zap.String("remedy", fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH 1 FORCE", quote(name))))
 	return v.raiseTo(ctx, name, mark)
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // Bounds of a restart that goes down.
@@ -66,7 +68,7 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	if waited == nil {
 		var done row
 		if done, waited = s.servers.lower(ctx, frozen, a); waited == nil {
-			s.log.Info("a sequence was restarted", zap.String("sequence", done.name), zap.Uint64("at", done.anchor), zap.Uint64("was_at", frozen.saved))
+			s.log.Info("sequence restarted", logfield.Sequence(done.name), zap.Uint64("at", done.anchor), zap.Uint64("was", frozen.saved))
 			s.seeChanges(ctx)
 			return Altered{Next: done.anchor, Cycle: done.def.Cycle}, nil
 		}
@@ -75,7 +77,7 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	after, stopAfter := context.WithTimeoutCause(context.WithoutCancel(ctx), thawTimeout, errPatience)
 	defer stopAfter()
 	if err := s.servers.thaw(after, frozen.name, frozen.epoch); err != nil {
-		s.log.Warn("a sequence stays frozen for a minute, because its restart could be neither finished nor undone", zap.String("sequence", frozen.name), zap.Error(err))
+		s.log.Warn("sequence stays frozen", logfield.Sequence(frozen.name), logfield.Err(err))
 	}
 	var held *HeldError
 	if errors.As(waited, &held) {
@@ -233,6 +235,6 @@ func (v *server) frozen(ctx context.Context, r *row) error {
 	if err := v.thaw(ctx, r.name, r.epoch); err != nil {
 		return err
 	}
-	v.log.Warn("a sequence continues that was left frozen by a restart whose proxy died", zap.String("sequence", r.name), zap.Uint64("after", r.saved))
+	v.log.Warn("frozen sequence continues", logfield.Sequence(r.name), zap.Uint64("above", r.saved))
 	return errRuleChanged // tried again at once
 }

@@ -72,7 +72,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 		all = append(all, n)
 	}
 	return &server{
-		opts: o, policy: opts, log: opts.Logger.With(zap.String("sequence_server", o.Addr)), table: newTable(o.Database, o.Table),
+		opts: o, policy: opts, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
 		counters: counters, marks: marks, nodes: nodes{all: all},
 		registry: newRegistry(), answered: answered{asking: make(chan struct{}, 1)}, void: func(string) {}, used: func() {}, spawn: func(f func()) { f() },
 	}, nil

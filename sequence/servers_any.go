@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
+	"seqproxy/internal/logfield"
 )
 
 // This file is how several members serve what any of them can.
@@ -63,14 +63,14 @@ func (a *servers) each(ctx context.Context, members []*server, f func(ctx contex
 // leaveOut has a member not be asked until it answers the follower again.
 func (v *server) leaveOut(err error) {
 	if v.away.CompareAndSwap(false, true) {
-		v.log.Warn("a sequence server is left out; the others serve", zap.Error(err))
+		v.log.Warn("sequence server left out", logfield.Err(err))
 	}
 }
 
 // takeIn undoes leaveOut.
 func (v *server) takeIn() {
 	if v.away.CompareAndSwap(true, false) {
-		v.log.Info("a sequence server is taken in again")
+		v.log.Info("sequence server taken in again")
 	}
 }
 
@@ -244,7 +244,7 @@ func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name stri
 		return g, err
 	}
 	finding := v.rowDeleted(name, a.marks.of(name))
-	v.log.Warn("a sequence server lacks a row that was deleted there; the others serve", zap.String("sequence", name), zap.Error(finding))
+	v.log.Warn("sequence row missing on a server", logfield.Sequence(name), logfield.Err(finding))
 	a.mu.Lock()
 	a.lacks[lack{v, name}] = time.Now().Add(lackFor)
 	a.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/logfield"
 	"seqproxy/internal/statefile"
 )
 
@@ -147,8 +148,8 @@ func parseMark(text string) (high, epoch uint64, err error) {
 // keepLowered is keep for a mark that was lowered: if that fails, the next process finds the row below it and raises the row, a gap.
 func (m *marks) keepLowered(name string) {
 	if err := m.keep(name); err != nil {
-		m.state.log.Warn("that numbers were given back cannot be kept; the next start will find the row too low and raise it, a gap",
-			zap.String("sequence", name), zap.Error(err))
+		m.state.log.Warn("returned numbers not kept",
+			logfield.Sequence(name), logfield.Err(err))
 	}
 }
 
@@ -191,6 +192,6 @@ func (s *state) keepOwners(o *Owners) {
 		err = s.wait(s.put(stateOwners, "", string(text)))
 	}
 	if err != nil {
-		s.log.Warn("the columns that own sequences cannot be kept for the next start", zap.Error(err))
+		s.log.Warn("owned columns not kept", logfield.Err(err))
 	}
 }

@@ -82,8 +82,8 @@ func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 	if got := second.Stats().Rewinds; got != 2 {
 		t.Errorf("%d rewinds are counted, want 2", got)
 	}
-	found := logs.FilterMessageSnippet("the row of a sequence has gone back").All()
-	if len(found) != 2 || found[0].ContextMap()["sequence"] != "photos" || found[0].ContextMap()["row_gave"] != uint64(101) {
+	found := logs.FilterMessage("sequence row went back").All()
+	if len(found) != 2 || found[0].ContextMap()["sequence"] != "photos" || found[0].ContextMap()["gave"] != uint64(101) {
 		t.Errorf("got %d entries of rows gone back, want 2, the first of photos: %+v", len(found), found)
 	}
 }

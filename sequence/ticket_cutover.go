@@ -13,6 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
+
+	"seqproxy/internal/logfield"
 )
 
 // cutOverDistance is how far a table's counter is raised at a cut-over, at most: more than any table gives in its life, and little of
@@ -222,8 +224,8 @@ func (c *CutOver) cutLocked(ctx context.Context, l *lockedTable, step uint64) (D
 	}); err != nil {
 		return def, err
 	}
-	t.s.log.Info("a ticket table was cut over to a sequence", zap.String("table", t.full), zap.String("sequence", c.sequence),
-		zap.Uint64("from", first+step), zap.Uint64("table_goes_on_above", ahead))
+	t.s.log.Info("ticket table cut over", zap.String("table", t.full), logfield.Sequence(c.sequence),
+		zap.Uint64("first", first+step), zap.Uint64("above", ahead))
 	def, _, err = t.s.Describe(ctx, []byte(c.sequence))
 	return def, err
 }
@@ -234,7 +236,7 @@ func (c *CutOver) keepAhead(ctx context.Context, l *lockedTable, def *Definition
 	if err != nil || highest > def.Max {
 		return err
 	}
-	c.table.s.log.Warn("the rows of a ticket table that was cut over are gone; raising its counter again", zap.String("table", c.table.full),
+	c.table.s.log.Warn("ticket rows gone after the cut-over", zap.String("table", c.table.full),
 		zap.Uint64("above", def.Max))
 	return l.moveTo(ctx, def.Max+def.Increment)
 }
@@ -289,8 +291,8 @@ func (c *CutOver) watch() {
 			c.raise(r.ctx)
 		}
 		if before := c.highest.Load(); err == nil && highest > before && c.highest.CompareAndSwap(before, highest) {
-			c.table.s.log.Warn("somebody takes numbers of a ticket table that was cut over", zap.String("table", c.table.full),
-				zap.Uint64("now_at", highest), zap.Uint64("before", before))
+			c.table.s.log.Warn("ticket table used after the cut-over", zap.String("table", c.table.full),
+				zap.Uint64("now", highest), zap.Uint64("was", before))
 		}
 	}()
 }
@@ -301,6 +303,6 @@ func (c *CutOver) raise(ctx context.Context) {
 	t.s.cutting.Lock()
 	defer t.s.cutting.Unlock()
 	if err := t.locked(ctx, func(l *lockedTable, _ uint64) error { return c.keepAhead(ctx, l, c.done.Load()) }); err != nil {
-		t.s.log.Error("the counter of a ticket table that was cut over cannot be raised; it may give numbers of the sequence", zap.String("table", t.full), zap.Error(err))
+		t.s.log.Error("ticket counter not raised", zap.String("table", t.full), logfield.Err(err))
 	}
 }

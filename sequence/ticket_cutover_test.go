@@ -62,7 +62,7 @@ func TestATableThatIsCutOverNeverMeetsItsSequence(t *testing.T) {
 			cut.watched.Store(0)
 			take(func() (uint64, error) { return app.cachedFrom(cut) })
 			eventually(t, "a warning of direct applications", func() bool {
-				return logs.FilterMessage("somebody takes numbers of a ticket table that was cut over").Len() > 0
+				return logs.FilterMessage("ticket table used after the cut-over").Len() > 0
 			})
 
 			// A table that was emptied is raised again by the next proxy that begins.

@@ -77,7 +77,7 @@ func (t *TicketTable) inspectOn(ctx context.Context, conn *sql.Conn) (*ticketLay
 	}
 	l.transactional = strings.EqualFold(engine, "InnoDB")
 	if !l.transactional && t.layout.Load() == nil {
-		t.s.log.Warn("a crash of the machine can take numbers of a ticket table back", zap.String("table", t.full), zap.String("engine", engine),
+		t.s.log.Warn("ticket table not durable", zap.String("table", t.full), zap.String("engine", engine),
 			zap.String("remedy", "ALTER TABLE "+t.full+" ENGINE=InnoDB"))
 	}
 	t.layout.Store(l)

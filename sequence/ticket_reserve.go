@@ -169,8 +169,8 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 	first, err := l.next(ctx)
 	if err == nil && first <= mark {
 		t.s.counters.rewinds.Add(1)
-		t.s.log.Error("the counter of a ticket table has gone back; raising it above what was given", zap.String("table", t.full),
-			zap.Uint64("table_gave", first), zap.Uint64("given_before", mark))
+		t.s.log.Error("ticket counter went back", zap.String("table", t.full),
+			zap.Uint64("gave", first), zap.Uint64("given_before", mark))
 		if err = l.moveTo(ctx, mark); err == nil {
 			first, err = l.next(ctx)
 		}

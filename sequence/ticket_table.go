@@ -12,6 +12,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
+
+	"seqproxy/internal/logfield"
 )
 
 // ErrNoTicket is a ticket that is left to the server: its table or statement is not of the kind that is served here.
@@ -213,7 +215,7 @@ func (t *TicketTable) leave(r request, err error) error {
 		}
 		t.mu.Unlock()
 		if due {
-			t.s.log.Warn("a ticket table is not served, its statements go to the server", zap.String("table", t.full), zap.Error(err))
+			t.s.log.Warn("ticket table not served", zap.String("table", t.full), logfield.Err(err))
 		}
 		return ErrNoTicket
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // ending is the wish to stop. It may become more urgent, and never less.
@@ -41,7 +43,7 @@ func (e *ending) hurry() {
 func (r *running) drain() {
 	r.server.Announce()
 	if grace := r.cfg.Drain.Grace.D(); grace > 0 {
-		r.log.Info("not ready any more; clients are still accepted", zap.Duration("for", grace))
+		r.log.Info("not ready any more", zap.Duration("limit_ms", grace))
 		timer := time.NewTimer(grace)
 		select {
 		case <-timer.C:
@@ -57,10 +59,10 @@ func (r *running) drain() {
 		r.log.Info("waiting for all clients to leave", zap.Int("sessions", r.server.Sessions()))
 		_ = r.server.Wait(r.ending.leave) // the end of the wait is all that it tells
 	}
-	r.log.Info("stopping", zap.Int("sessions", r.server.Sessions()), zap.Duration("at most", timeout+giveBackTimeout))
+	r.log.Info("stopping", zap.Int("sessions", r.server.Sessions()), zap.Duration("limit_ms", timeout+giveBackTimeout))
 	shut, cancel := context.WithTimeout(r.ending.now, timeout)
 	defer cancel()
 	if err := r.server.Shutdown(shut); err != nil {
-		r.log.Warn("shutdown", zap.Error(err))
+		r.log.Warn("shutdown", logfield.Err(err))
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
-
 	"seqproxy/admin/web"
+	"seqproxy/internal/logfield"
 )
 
 // watched is what programs that watch the proxy ask.
@@ -46,7 +45,7 @@ func (r *running) serveHTTP() {
 	}
 	r.wg.Go(func() {
 		if err := r.watched.server.Serve(); err != nil {
-			r.log.Error("metrics and health are not answered any more", zap.Error(err))
+			r.log.Error("metrics and health not served any more", logfield.Err(err))
 		}
 	})
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,71 +37,6 @@ func documentedSQL(t *testing.T, page, section string) (blocks [][]string) {
 		}
 		blocks = append(blocks, statements)
 		rest = after
-	}
-}
-
-// TestEveryLogLineIsDocumented compares the table on the page with the messages in the
-// code, both ways.
-func TestEveryLogLineIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(page), "\n## Log lines\n")
-	table, _, _ = strings.Cut(table, "\n## ")
-	documented := make(map[string]bool)
-	for line := range strings.Lines(table) {
-		if cells := strings.Split(line, "|"); len(cells) == 5 {
-			cell := strings.TrimSpace(cells[1])
-			if inner, ok := strings.CutPrefix(cell, "`` "); ok { // a message with back quotes of its own
-				documented[strings.TrimSuffix(inner, " ``")] = true
-				continue
-			}
-			if inner, ok := strings.CutPrefix(cell, "``"); ok {
-				documented[strings.TrimSuffix(inner, "``")] = true
-				continue
-			}
-			for _, match := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
-				documented[match[1]] = true
-			}
-		}
-	}
-	logged := make(map[string]bool)
-	call := regexp.MustCompile(`(?s)(?:log|log\(\)|[lL]ogger|Logger\(\))\.(?:Info|Warn|Error)\(\s*"((?:[^"\\]|\\.)*)"`)
-	event := regexp.MustCompile(`(?:event (?::=|=)|LoggerName: "log", Message:) "([^"]+)"|level, event :?= zap\.\w+, "([^"]+)"`) // of the session's end
-	for _, folder := range []string{"cmd/seqproxy", "proxy", "backend", "sequence", "admin", "protocol", "internal/tlsfiles", "internal/statefile", "internal/logs"} {
-		files, err := filepath.Glob("../../" + folder + "/*.go")
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: got %d files, %v", folder, len(files), err)
-		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			code, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, match := range call.FindAllStringSubmatch(string(code), -1) {
-				logged[match[1]] = true
-			}
-			for _, match := range event.FindAllStringSubmatch(string(code), -1) {
-				logged[match[1]+match[2]] = true
-			}
-		}
-	}
-	if len(logged) < 15 {
-		t.Errorf("found %d messages in the code, want more: the test does not see them", len(logged))
-	}
-	for message := range logged {
-		if !documented[message] {
-			t.Errorf("docs/operations.md does not explain the log line %q", message)
-		}
-	}
-	for message := range documented {
-		if !logged[message] {
-			t.Errorf("docs/operations.md explains the log line %q, which is not in the code", message)
-		}
 	}
 }
 

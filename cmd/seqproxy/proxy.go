@@ -14,6 +14,7 @@ import (
 	"seqproxy/admin"
 	"seqproxy/backend"
 	"seqproxy/conf"
+	"seqproxy/internal/logfield"
 	"seqproxy/internal/logs"
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
@@ -99,7 +100,7 @@ func start(ctx context.Context, cfg *conf.Config, out *logs.Log) (_ *running, er
 // the wait. That client is told if it cannot be made.
 func (r *running) prepareKeys(keys *protocol.RSAKeys) {
 	if err := keys.Prepare(); err != nil {
-		r.log.Error("clients cannot log in with caching_sha2_password without TLS", zap.Error(err))
+		r.log.Error("RSA key not made", logfield.Err(err))
 	}
 }
 
@@ -124,12 +125,12 @@ func (r *running) awaitSequences(ctx context.Context) {
 			return
 		case err == nil:
 			if complaint != "" {
-				r.log.Info("the sequence server can be used now")
+				r.log.Info("sequence server usable")
 			}
 			return
 		case err.Error() != complaint:
 			complaint = err.Error()
-			r.log.Warn("no numbers can be reserved; trying again", zap.Error(err))
+			r.log.Warn("no numbers can be reserved", logfield.Err(err))
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -170,7 +171,7 @@ func (r *running) reload() {
 	changed, err := r.files.Reload()
 	r.reloads.Done(err)
 	if err != nil {
-		r.log.Error("certificates that cannot be used were left as they were", zap.Error(err))
+		r.log.Error("certificates not reloaded", logfield.Err(err))
 	}
 	r.log.Info("reloaded", zap.Strings("changed", changed))
 }
@@ -188,13 +189,13 @@ func (r *running) stop() error {
 	defer cancelBack()
 	held := r.sequences.Stats().Held
 	if err := r.sequences.Close(back); err != nil && held > 0 {
-		r.log.Warn("unused numbers are lost, which makes a gap", zap.Uint64("at most", held), zap.Error(err))
+		r.log.Warn("unused numbers lost", zap.Uint64("held", held), logfield.Err(err))
 	}
 	r.stopHTTP(r.ending.now)
 	r.wg.Wait()
 	count := r.sequences.Stats()
-	r.log.Info("stopped", zap.Uint64("reserved", count.Reserved), zap.Uint64("given", count.Given), zap.Uint64("given back", count.Returned),
-		zap.Uint64("passed over", count.Skipped), zap.Uint64("outcome unknown", count.Lost))
+	r.log.Info("stopped", zap.Uint64("reserved", count.Reserved), zap.Uint64("given", count.Given), zap.Uint64("given_back", count.Returned),
+		zap.Uint64("passed_over", count.Skipped), zap.Uint64("outcome_unknown", count.Lost))
 	return r.serveErr
 }
 

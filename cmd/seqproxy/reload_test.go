@@ -78,7 +78,7 @@ address = %[1]q
 		t.Fatal(err)
 	}
 	overwrite(t, nextCA.File, ca.File)
-	p.await(`certificates were read again`) // by itself
+	p.await(`certificates read again`) // by itself
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}

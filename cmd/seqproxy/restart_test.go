@@ -42,7 +42,7 @@ func TestChangesHoldForOtherProxiesAlsoAfterOneWasKilled(t *testing.T) {
 	second.end(-1)
 	third := start()
 	ask(third, "SELECT NEXTVAL('photos')")
-	third.await("removed the entry of a proxy that died on this machine")
+	third.await("dead proxy removed")
 	check("RESTART FORCE after kill -9", ask(third, "ALTER SEQUENCE photos RESTART WITH 5 FORCE; SELECT NEXTVAL('photos')"), "5")
 
 	// And if none is started: the error names it.

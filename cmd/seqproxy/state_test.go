@@ -76,7 +76,7 @@ user = "root"
 	if last < 10 {
 		t.Errorf("%d numbers were given from memory, want 10 or more", last)
 	}
-	first.await("the state file cannot be written")
+	first.await("state file cannot be written")
 	var id int
 	if err := s.DB(t, "seqproxy").QueryRow("SELECT id FROM sequence").Scan(&id); err != nil || id != last {
 		t.Errorf("the row has %d, %v; want %d: the reservation that could not be remembered was undone", id, err, last)
@@ -84,7 +84,7 @@ user = "root"
 	if err := unix.Prlimit(first.cmd.Process.Pid, unix.RLIMIT_FSIZE, &free, nil); err != nil {
 		t.Fatal(err)
 	}
-	first.await("the state file can be written again")
+	first.await("state file can be written again")
 	if got, _ := strconv.Atoi(ask(first, "SELECT NEXTVAL('photos')")); got <= last || got > last+50 {
 		t.Errorf("with space again got %d after %d", got, last)
 	} else {
@@ -99,14 +99,14 @@ user = "root"
 	if got <= last || got > last+50 {
 		t.Errorf("after kill -9 and a restored backup got %d, want one above %d", got, last)
 	}
-	third.await("the row of a sequence has gone back; raising it above what was given")
+	third.await("sequence row went back")
 	third.signal(syscall.SIGTERM)
 	third.end(0)
 	fourth := begin(t, "-config", config)
 	if next, _ := strconv.Atoi(ask(fourth, "SELECT NEXTVAL('photos')")); next != got+1 {
 		t.Errorf("after an orderly stop got %d, want %d", next, got+1)
 	}
-	if strings.Contains(fourth.stderr(), "gone back") {
+	if strings.Contains(fourth.stderr(), "went back") {
 		t.Error("an orderly stop looks as if the row had gone back")
 	}
 }

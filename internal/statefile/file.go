@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // Names in the directory.
@@ -86,7 +88,7 @@ func (f *File) load() error {
 	data, err := os.ReadFile(f.path)
 	if errors.Is(err, os.ErrNotExist) {
 		f.values = make(map[string]string)
-		f.log.Info("there was no state file in the directory; it begins empty")
+		f.log.Info("state file begins empty")
 		return nil
 	}
 	if err != nil {
@@ -98,7 +100,7 @@ func (f *File) load() error {
 			"which numbers it gave, which matters only if the rows of sequences went back meanwhile (CHECK SEQUENCE tells)", f.path, err)
 	}
 	if torn > 0 {
-		f.log.Warn("the end of the state file was not written completely, which a crash explains; nothing that counts is lost", zap.Int("bytes", torn))
+		f.log.Warn("state file had a torn end", zap.Int("bytes", torn))
 	}
 	f.values = values
 	return nil
@@ -197,7 +199,7 @@ func (f *File) write(records map[string]string) error {
 	}
 	if f.failing {
 		f.failing = false
-		f.log.Info("the state file can be written again")
+		f.log.Info("state file can be written again")
 	}
 	return nil
 }
@@ -262,7 +264,7 @@ func (f *File) fail(err error) {
 		return
 	}
 	f.failing = true
-	f.log.Error("the state file cannot be written, so no numbers are reserved until it can", zap.Error(err))
+	f.log.Error("state file cannot be written", logfield.Err(err))
 }
 
 func (f *File) explain(err error) error {

@@ -170,7 +170,7 @@ func TestTornEndIsLeftOutAndDamageIsRefused(t *testing.T) {
 		if got := f.All(); !maps.Equal(got, want) {
 			t.Fatalf("%s: got %q, want %q", what, got, want)
 		}
-		if told := logs.FilterMessageSnippet("not written completely").Len() == 1; told != (len(want) > 0 && want["b"] == "2") {
+		if told := logs.FilterMessage("state file had a torn end").Len() == 1; told != (len(want) > 0 && want["b"] == "2") {
 			t.Fatalf("%s: it was logged: %v", what, told)
 		}
 		put(t, f, "c", "5")

@@ -71,7 +71,7 @@ func TestFullDiskFailsWritesUntilThereIsSpace(t *testing.T) {
 	if got := onDisk(t, dir); got["a"] != "3" {
 		t.Errorf("with space again the file has %q, want 3", got)
 	}
-	for text, want := range map[string]int{"cannot be written": 2, "can be written again": 2} {
+	for text, want := range map[string]int{"state file cannot be written": 2, "state file can be written again": 2} {
 		if got := logs.FilterMessageSnippet(text).Len(); got != want {
 			t.Errorf("%q was logged %d times, want %d", text, got, want)
 		}

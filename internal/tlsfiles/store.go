@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // Store holds settings that were made of files. It is safe for concurrent use.
@@ -165,11 +167,11 @@ func (s *Store) check() {
 		changed, err := src.load()
 		switch {
 		case changed:
-			s.log.Info("certificates were read again", zap.Strings("for", []string{src.name}))
+			s.log.Info("certificates read again", zap.Strings("used_by", []string{src.name}))
 		case err != nil && !src.reported && src.failed == before:
 			// Seen twice: it is no certificate whose key is about to be written.
 			src.reported = true
-			s.log.Warn("changed certificates cannot be used; the old ones stay", zap.String("for", src.name), zap.Error(err))
+			s.log.Warn("changed certificates not used", zap.Strings("used_by", []string{src.name}), logfield.Err(err))
 		}
 	}
 }

@@ -19,9 +19,9 @@ type account struct {
 	Message  string `json:"event"`
 	Reserved uint64 `json:"reserved"`
 	Given    uint64 `json:"given"`
-	Returned uint64 `json:"given back"`
-	Skipped  uint64 `json:"passed over"`
-	Lost     uint64 `json:"outcome unknown"`
+	Returned uint64 `json:"given_back"`
+	Skipped  uint64 `json:"passed_over"`
+	Lost     uint64 `json:"outcome_unknown"`
 }
 
 // checkAccounts looks for gaps that nothing explains. Fresh proxies give keys for a time in which the sequence server is killed and cut off, but no

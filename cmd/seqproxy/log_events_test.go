@@ -1,0 +1,513 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// What is logged is read from the source: the events, their levels, and the fields of
+// each. So a line that nobody has met yet is documented, too.
+
+// logEvent is what the source says of an event. An event may be logged at several places.
+type logEvent struct {
+	levels, fields map[string]bool
+	places         []string
+}
+
+// logSource is the source of the packages that log.
+type logSource struct {
+	t         *testing.T
+	set       *token.FileSet
+	functions map[string][]*ast.FuncDecl // by folder and name
+	names     map[string]string          // of the constants and functions of logfield: "NameConn" and "Conn" are "conn"
+	kinds     map[string]map[string]bool // of a field: what makes it
+	events    map[string]*logEvent
+}
+
+var zapLevels = map[string]string{
+	"Debug": "debug", "Info": "info", "Warn": "warn", "Error": "error", "DPanic": "error", "Panic": "error", "Fatal": "error",
+	"DebugLevel": "debug", "InfoLevel": "info", "WarnLevel": "warn", "ErrorLevel": "error",
+}
+
+// readLogSource reads every package of the proxy that uses zap.
+func readLogSource(t *testing.T) *logSource {
+	t.Helper()
+	l := &logSource{
+		t: t, set: token.NewFileSet(), functions: make(map[string][]*ast.FuncDecl), names: make(map[string]string),
+		kinds: make(map[string]map[string]bool), events: make(map[string]*logEvent),
+	}
+	folders := make(map[string][]*ast.File)
+	for _, pattern := range []string{"../../*/*.go", "../../*/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			folder := filepath.ToSlash(filepath.Dir(name))
+			if strings.HasSuffix(name, "_test.go") || slices.Contains([]string{"../../internal/torture", "../../internal/bench", "../../internal/mysqltest"}, folder) {
+				continue
+			}
+			file, err := parser.ParseFile(l.set, name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folders[folder] = append(folders[folder], file)
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok {
+					l.functions[folder+" "+f.Name.Name] = append(l.functions[folder+" "+f.Name.Name], f)
+				}
+			}
+		}
+	}
+	for _, file := range folders["../../internal/logfield"] {
+		l.readNames(file)
+	}
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		for _, file := range folders[folder] {
+			if folder == "../../internal/logfield" || !imports(file, "go.uber.org/zap") && !imports(file, "seqproxy/internal/logfield") {
+				continue
+			}
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
+					l.readFunction(folder, f)
+				}
+			}
+		}
+	}
+	return l
+}
+
+func imports(file *ast.File, path string) bool {
+	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
+}
+
+// readNames reads logfield itself: the constants, and which function makes which field.
+func (l *logSource) readNames(file *ast.File) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 {
+			if name, ok := literal(v.Values[0]); ok {
+				l.names[v.Names[0].Name] = name
+			}
+		}
+		return true
+	})
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && strings.HasPrefix(id.Name, "Name") {
+				l.names[f.Name.Name] = l.names[id.Name]
+			}
+			return true
+		})
+	}
+}
+
+func literal(e ast.Expr) (string, bool) {
+	b, ok := e.(*ast.BasicLit)
+	if !ok || b.Kind != token.STRING {
+		return "", false
+	}
+	s, err := strconv.Unquote(b.Value)
+	return s, err == nil
+}
+
+// member is x.name, where x is an identifier: zap.String.
+func member(e ast.Expr) (x, name string) {
+	if s, ok := e.(*ast.SelectorExpr); ok {
+		if id, ok := s.X.(*ast.Ident); ok {
+			return id.Name, s.Sel.Name
+		}
+	}
+	return "", ""
+}
+
+// readFunction looks for what a function logs.
+func (l *logSource) readFunction(folder string, f *ast.FuncDecl) {
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			l.checkField(n)
+			s, ok := n.Fun.(*ast.SelectorExpr)
+			if !ok || !isLogger(s.X) || len(n.Args) == 0 {
+				return true
+			}
+			fields := make(map[string]bool)
+			l.fieldsOf(folder, f, s.X, fields)
+			switch level, levelled := zapLevels[s.Sel.Name]; {
+			case levelled:
+				l.addFields(folder, f, n.Args[1:], fields)
+				event, ok := literal(n.Args[0])
+				if !ok {
+					l.t.Errorf("%s: the event has to be a constant text", l.set.Position(n.Pos()))
+					return true
+				}
+				l.add(event, level, fields, n.Pos())
+			case s.Sel.Name == "Log" && len(n.Args) > 1:
+				l.addFields(folder, f, n.Args[2:], fields)
+				found := 0
+				for _, from := range l.assigned(folder, f, n.Args[1]) {
+					ast.Inspect(from.Body, func(m ast.Node) bool {
+						if r, ok := m.(*ast.ReturnStmt); ok && len(r.Results) == 2 {
+							_, level := member(r.Results[0])
+							if event, ok := literal(r.Results[1]); ok && zapLevels[level] != "" {
+								found++
+								l.add(event, zapLevels[level], fields, r.Pos())
+							}
+						}
+						return true
+					})
+				}
+				if found == 0 {
+					l.t.Errorf("%s: the test does not see what is logged here", l.set.Position(n.Pos()))
+				}
+			}
+		case *ast.CompositeLit: // zapcore.Entry{Level: ..., Message: ...}
+			if _, name := member(n.Type); name != "Entry" {
+				return true
+			}
+			event, level := "", ""
+			for _, e := range n.Elts {
+				if kv, ok := e.(*ast.KeyValueExpr); ok {
+					switch id, _ := kv.Key.(*ast.Ident); {
+					case id == nil:
+					case id.Name == "Level":
+						_, name := member(kv.Value)
+						level = zapLevels[name]
+					case id.Name == "Message":
+						event, _ = literal(kv.Value)
+					}
+				}
+			}
+			if event != "" {
+				fields := make(map[string]bool)
+				l.fieldsOf(folder, f, f.Body, fields)
+				l.add(event, level, fields, n.Pos())
+			}
+		}
+		return true
+	})
+}
+
+// isLogger says whether e is a *zap.Logger, by its name: s.log, s.log(), l.Logger().
+func isLogger(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return slices.Contains([]string{"log", "logger"}, strings.ToLower(e.Name))
+	case *ast.SelectorExpr:
+		return isLogger(e.Sel)
+	case *ast.CallExpr:
+		if s, ok := e.Fun.(*ast.SelectorExpr); ok && (s.Sel.Name == "With" || s.Sel.Name == "Named") {
+			return isLogger(s.X)
+		}
+		return isLogger(e.Fun)
+	}
+	return false
+}
+
+// assigned are the functions whose results are assigned to e in f.
+func (l *logSource) assigned(folder string, f *ast.FuncDecl, e ast.Expr) (from []*ast.FuncDecl) {
+	id, ok := e.(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		a, ok := n.(*ast.AssignStmt)
+		if !ok || !slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { x, ok := e.(*ast.Ident); return ok && x.Name == id.Name }) {
+			return true
+		}
+		for _, r := range a.Rhs {
+			if call, ok := r.(*ast.CallExpr); ok {
+				from = append(from, l.called(folder, call)...)
+			}
+		}
+		return true
+	})
+	return from
+}
+
+// called are the functions of the folder that a call may mean.
+func (l *logSource) called(folder string, call *ast.CallExpr) []*ast.FuncDecl {
+	switch fun := call.Fun.(type) {
+	case *ast.Ident:
+		return l.functions[folder+" "+fun.Name]
+	case *ast.SelectorExpr:
+		return l.functions[folder+" "+fun.Sel.Name]
+	}
+	return nil
+}
+
+func (l *logSource) addFields(folder string, f *ast.FuncDecl, args []ast.Expr, fields map[string]bool) {
+	for _, a := range args {
+		if id, ok := a.(*ast.Ident); ok {
+			l.fieldsIn(folder, f, id, fields)
+			continue
+		}
+		l.fieldsOf(folder, f, a, fields)
+	}
+}
+
+// fieldsOf collects the fields that are made within n, also by functions of the folder
+// that are called there, and of variables.
+func (l *logSource) fieldsOf(folder string, f *ast.FuncDecl, n ast.Node, fields map[string]bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if name, _ := l.field(call); name != "" {
+			fields[name] = true
+			return false
+		}
+		if fun, ok := call.Fun.(*ast.Ident); ok && fun.Name == "append" {
+			l.addFields(folder, f, call.Args, fields)
+			return false
+		}
+		for _, g := range l.called(folder, call) {
+			if makesFields(g) {
+				l.fieldsOf(folder, g, g.Body, fields)
+			}
+		}
+		return true
+	})
+}
+
+// fieldsIn collects what is assigned to a variable.
+func (l *logSource) fieldsIn(folder string, f *ast.FuncDecl, id *ast.Ident, fields map[string]bool) {
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		a, ok := n.(*ast.AssignStmt)
+		if !ok || !slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { x, ok := e.(*ast.Ident); return ok && x.Name == id.Name }) {
+			return true
+		}
+		for _, r := range a.Rhs {
+			if call, ok := r.(*ast.CallExpr); ok {
+				if fun, ok := call.Fun.(*ast.Ident); ok && fun.Name == "append" {
+					for _, arg := range call.Args[1:] {
+						l.fieldsOf(folder, f, arg, fields)
+					}
+					continue
+				}
+			}
+			l.fieldsOf(folder, f, r, fields)
+		}
+		return true
+	})
+}
+
+// makesFields says whether a function returns fields or a logger.
+func makesFields(f *ast.FuncDecl) bool {
+	if f.Type.Results == nil || f.Body == nil {
+		return false
+	}
+	return slices.ContainsFunc(f.Type.Results.List, func(r *ast.Field) bool {
+		e := r.Type
+		switch x := e.(type) {
+		case *ast.ArrayType:
+			e = x.Elt
+		case *ast.StarExpr:
+			e = x.X
+		}
+		x, name := member(e)
+		return x == "zap" && (name == "Field" || name == "Logger") || x == "zapcore" && name == "Field"
+	})
+}
+
+// field returns the name of the field that a call makes, and what makes it; "" if it
+// makes none.
+func (l *logSource) field(call *ast.CallExpr) (name, kind string) {
+	switch x, fun := member(call.Fun); x {
+	case "logfield":
+		return l.names[fun], "logfield." + fun
+	case "zap":
+		if len(call.Args) == 0 {
+			return "", ""
+		}
+		if name, ok := literal(call.Args[0]); ok {
+			return name, "zap." + fun
+		}
+		if x, constant := member(call.Args[0]); x == "logfield" {
+			return l.names[constant], "zap." + fun
+		}
+	}
+	return "", ""
+}
+
+// checkField notes what makes a field, and refuses what has a name of zap's.
+func (l *logSource) checkField(call *ast.CallExpr) {
+	if x, fun := member(call.Fun); x == "zap" && fun == "Error" {
+		l.t.Errorf("%s: zap.Error names its field \"error\"; use logfield.Err", l.set.Position(call.Pos()))
+	}
+	name, kind := l.field(call)
+	if name == "" {
+		return
+	}
+	if !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(name) {
+		l.t.Errorf("%s: the field %q has to be words with _ between them", l.set.Position(call.Pos()), name)
+	}
+	if l.kinds[name] == nil {
+		l.kinds[name] = make(map[string]bool)
+	}
+	l.kinds[name][kind] = true
+}
+
+func (l *logSource) add(event, level string, fields map[string]bool, at token.Pos) {
+	e := l.events[event]
+	if e == nil {
+		e = &logEvent{levels: make(map[string]bool), fields: make(map[string]bool)}
+		l.events[event] = e
+	}
+	e.levels[level] = true
+	maps.Copy(e.fields, fields)
+	e.places = append(e.places, l.set.Position(at).String())
+	if len(event) > 60 || strings.ContainsAny(event, ";:.%\n") {
+		l.t.Errorf("%s: the event %q has to be a few words; the rest belongs on the page", l.set.Position(at), event)
+	}
+}
+
+// pageTable returns the rows of the first table in a section of docs/operations.md, without head.
+func pageTable(t *testing.T, section string) (rows [][]string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, ok := strings.Cut(string(page), "\n## "+section+"\n")
+	if !ok {
+		t.Fatalf("docs/operations.md has no section %q", section)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	_, text, _ = strings.Cut(text, "\n|---")
+	for i, line := range slices.Collect(strings.Lines(text)) {
+		if i == 0 {
+			continue // the rest of the rule
+		}
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		rows = append(rows, strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|"))
+	}
+	return rows
+}
+
+var backQuoted = regexp.MustCompile("`([^`]+)`")
+
+func quotedIn(cell string) (words []string) {
+	for _, m := range backQuoted.FindAllStringSubmatch(cell, -1) {
+		words = append(words, m[1])
+	}
+	return words
+}
+
+// TestEveryLogLineIsDocumented compares the table on the page with the source, both ways.
+func TestEveryLogLineIsDocumented(t *testing.T) {
+	source := readLogSource(t)
+	if len(source.events) < 60 {
+		t.Errorf("found %d events in the code, want more: the test does not see them", len(source.events))
+	}
+	documented := make(map[string]bool)
+	for _, row := range pageTable(t, "Log lines") {
+		if len(row) != 4 {
+			t.Errorf("a row has %d cells, want event, level, fields and meaning: %q", len(row), row)
+			continue
+		}
+		events, fields := quotedIn(row[0]), make(map[string]bool)
+		var levels []string
+		for level := range strings.SplitSeq(row[1], ",") {
+			levels = append(levels, strings.TrimSpace(level))
+		}
+		for i, event := range events {
+			documented[event] = true
+			logged := source.events[event]
+			if logged == nil {
+				t.Errorf("docs/operations.md explains the event %q, which is not in the code", event)
+				continue
+			}
+			want := slices.Sorted(maps.Keys(logged.levels))
+			got := levels
+			if len(events) > 1 {
+				got = []string{levels[min(i, len(levels)-1)]}
+			}
+			if !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+				t.Errorf("the level of %q is %q, docs/operations.md says %q", event, want, got)
+			}
+			maps.Copy(fields, logged.fields)
+		}
+		got, want := slices.Sorted(slices.Values(quotedIn(row[2]))), slices.Sorted(maps.Keys(fields))
+		if !slices.Equal(got, want) {
+			t.Errorf("the fields of %s: docs/operations.md has\n%q, the code\n%q", row[0], got, want)
+		}
+	}
+	for event, logged := range source.events {
+		if !documented[event] {
+			t.Errorf("docs/operations.md does not explain the event %q of %v:\n| `%s` | %s | `%s` | |", event, logged.places, event,
+				strings.Join(slices.Sorted(maps.Keys(logged.levels)), ", "), strings.Join(slices.Sorted(maps.Keys(logged.fields)), "`, `"))
+		}
+	}
+}
+
+// TestEveryLogFieldIsDocumented compares the list of fields on the page with the source,
+// both ways, and wants a field to be the same kind of thing wherever it is.
+func TestEveryLogFieldIsDocumented(t *testing.T) {
+	source := readLogSource(t)
+	for _, name := range []string{"ts", "level", "logger", "event"} { // of every line
+		source.kinds[name] = map[string]bool{"zap.String": true}
+	}
+	for _, kind := range []string{"conn", "user", "client", "shard", "node", "sequence", "kind", "code", "sqlstate", "duration_ms", "bytes", "pin", "err"} {
+		if source.kinds[kind] == nil {
+			source.kinds[kind] = make(map[string]bool) // has its name, whether or not a line has it yet
+		}
+	}
+	documented := make(map[string]bool)
+	for _, row := range pageTable(t, "Log fields") {
+		for _, name := range quotedIn(row[0]) {
+			documented[name] = true
+			if source.kinds[name] == nil {
+				t.Errorf("docs/operations.md explains the field %q, which is not in the code", name)
+			}
+		}
+	}
+	for name, kinds := range source.kinds {
+		if !documented[name] {
+			t.Errorf("docs/operations.md does not explain the field %q", name)
+		}
+		types := make(map[string]bool)
+		for kind := range kinds {
+			types[jsonType(kind)] = true
+		}
+		if len(types) > 1 {
+			t.Errorf("the field %q is made by %v, which are not the same type in JSON", name, slices.Sorted(maps.Keys(kinds)))
+		}
+	}
+}
+
+// jsonType is what a field is in JSON, by what makes it.
+func jsonType(kind string) string {
+	_, name, _ := strings.Cut(kind, ".")
+	switch name {
+	case "String", "Stringer", "NamedError", "Time", "Stack", "User", "Client", "Shard", "Node", "Sequence", "Kind", "SQLState", "Pin", "Err", "ByteString":
+		return "text"
+	case "Strings":
+		return "list"
+	case "Bool":
+		return "boolean"
+	case "Any", "Reflect":
+		return "anything"
+	}
+	if strings.HasPrefix(name, "Int") || strings.HasPrefix(name, "Uint") || strings.HasPrefix(name, "Float") ||
+		slices.Contains([]string{"Conn", "Code", "Duration", "Bytes"}, name) {
+		return "number"
+	}
+	return fmt.Sprintf("unknown: %s", kind)
+}
