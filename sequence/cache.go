@@ -61,6 +61,7 @@ type cache struct {
 	reserving *sync.Mutex
 	exact     uint64        // guarded by mu; the typed CACHE n, or 0 for adaptive
 	replaced  atomic.Uint64 // how often CREATE OR REPLACE here made another sequence of it
+	waiters   sync.Pool     // those that nobody uses
 
 	mu     sync.Mutex
 	cur    Segment   // numbers are taken from here
@@ -149,7 +150,7 @@ func (c *cache) takeRun(ctx context.Context, n uint64, patience time.Duration) (
 		defer c.mu.Unlock()
 		return 0, 0, c.unavailableLocked(0, errCrowded)
 	}
-	w := &waiter{n: n, ready: make(chan struct{})}
+	w := c.newWaiter(n)
 	c.pushLocked(w)
 	if !c.order {
 		c.waits++

@@ -153,7 +153,7 @@ func TestNumbersServedInTheMomentOfACancellationAreNotLost(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for number := range uint64(200) {
-		w := &waiter{n: 1, ready: make(chan struct{})}
+		w := c.newWaiter(1)
 		c.mu.Lock()
 		c.pushLocked(w)
 		c.finishLocked(w, number, nil)

@@ -135,10 +135,10 @@ func mustTake(t testing.TB, s *Sequences, name string, n uint64) uint64 {
 // eventually waits for what a background reservation does.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("did not happen within 10 s: %s", what)
+			t.Fatalf("did not happen within 30 s: %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,15 +70,42 @@ func (n *node) connect(ctx context.Context) (driver.Conn, error) {
 		mysql.RegisterServerPubKey(cfg.ServerPubKey, security.PublicKey)
 		defer mysql.DeregisterServerPubKey(cfg.ServerPubKey)
 	}
+	var socket net.Conn
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (_ net.Conn, err error) {
+		socket, err = new(net.Dialer).DialContext(ctx, network, addr)
+		return socket, err
+	}
 	dialer, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, err
 	}
 	raw, err := dialer.Connect(ctx)
-	if errors.Is(err, mysql.ErrNoTLS) {
+	switch {
+	case errors.Is(err, mysql.ErrNoTLS):
 		return nil, fmt.Errorf("%w (%s)", err, tlsfiles.NotOffered)
+	case err != nil:
+		return nil, tlsfiles.Explain(err)
 	}
-	return raw, tlsfiles.Explain(err)
+	return &line{driven: raw.(driven), socket: socket}, nil
+}
+
+// line is a connection, and the socket below it.
+type line struct {
+	driven
+	socket net.Conn
+}
+
+// driven is what the driver's connections can.
+type driven interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
 }
 
 // Connect implements [driver.Connector] for looking at the node.

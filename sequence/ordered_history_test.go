@@ -122,6 +122,46 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	}
 }
 
+// A server that stands still with a reservation on its way keeps nobody from closing.
+func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
+	s := p.open(t, func(o *Options) { o.Servers[0].IOTimeout, o.AllocateTimeout = time.Hour, time.Hour })
+	mustCreate(t, s, CreateOptions{Name: "photos", Order: true})
+	mustTake(t, s, "photos", 1)
+	if err := syscall.Kill(p.server.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(p.server.PID(), syscall.SIGCONT) }()
+	taken := make(chan error, 1)
+	go func() {
+		_, err := s.Take(context.Background(), []byte("photos"), 1)
+		taken <- err
+	}()
+	c := s.names.get([]byte("photos"))
+	eventually(t, "a reservation is on its way", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.flying
+	})
+	time.Sleep(10 * time.Millisecond) // it is sent, mostly
+	closed := make(chan error, 1)
+	go func() {
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer stop()
+		closed <- s.Close(ctx)
+	}()
+	for what, done := range map[string]chan error{"Take": taken, "Close": closed} {
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Errorf("%s: got no error, want one", what)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%s did not return within 30 s", what)
+		}
+	}
+}
+
 // The checker finds what it is there for: numbers out of memory, where two proxies have some.
 func TestNumbersFromMemoryAreNotLinearizable(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})

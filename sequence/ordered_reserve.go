@@ -37,12 +37,17 @@ func (o *orderedRows) set(r *row) {
 }
 
 // reserveAtOnce is reserveOnce in one round trip, for a caller who waits for each: the statement that takes the numbers, and behind
-// it in one text the questions that make sure of it.
+// it in one text the questions that make sure of it. That they are two is because a SELECT from a table clears the number of warnings.
 func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string, n uint64, t take, used rule, h share, known row) (g grant, err error) {
 	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + v.table.unchanged()
-	rows, err := conn.QueryContext(ctx, text, append(t.args, name)...)
+	unwatched, stop, err := closeWhenDone(ctx, conn)
 	if err != nil {
-		return g, v.failedToTake(err, h.whole(n))
+		return g, err
+	}
+	defer stop()
+	rows, err := conn.QueryContext(unwatched, text, append(t.args, name, name)...)
+	if err != nil {
+		return g, v.failedToTake(why(ctx, err), h.whole(n))
 	}
 	defer func() { _ = rows.Close() }()
 	var affected int64
@@ -50,10 +55,10 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	var last uint64
 	var readOnly string
 	if !rows.Next() {
-		return g, v.failedToTake(noRow(rows), h.whole(n))
+		return g, v.failedToTake(why(ctx, noRow(rows)), h.whole(n))
 	}
 	if err := rows.Scan(&affected, &warnings, &last, &readOnly); err != nil {
-		return g, v.failedToTake(err, h.whole(n))
+		return g, v.failedToTake(why(ctx, err), h.whole(n))
 	}
 	stored, err := v.readUnchanged(rows, known)
 	if closed := rows.Close(); err == nil {
@@ -82,10 +87,11 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 // errChanged: a row is not as it was, but for its id.
 var errChanged = errors.New("the sequence was changed meanwhile")
 
-// unchanged asks for the id of a row, the version of its options and the plan in force. Its argument is the name.
+// unchanged asks for the id of a row, the version of its options and the plan in force: three rows found by their keys, where a join would
+// have the server think about it. Without one of them there is no answer. Its arguments are the name, twice.
 func (t table) unchanged() string {
-	return "SELECT CAST(s.`id` AS CHAR), IFNULL(o.`version`, 0), IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0) FROM " +
-		t.full + " AS s LEFT JOIN " + t.options + " AS o ON o.`name` = s.`name` WHERE s.`name` = ?"
+	return "SELECT CAST(s.`id` AS CHAR), o.`version`, p.`saved` FROM " + t.full + " AS s, " + t.options + " AS o, " + t.options + " AS p " +
+		"WHERE s.`name` = ? AND o.`name` = ? AND p.`name` = ''"
 }
 
 // readUnchanged reads the next result, which is that of table.unchanged.
@@ -118,4 +124,23 @@ func noRow(rows *sql.Rows) error {
 		return err
 	}
 	return sql.ErrNoRows
+}
+
+// closeWhenDone has a connection closed when ctx is done, and returns a context that never is, for statements on it. The pool and the driver
+// would each have a goroutine watch every statement, which is a good part of what a short one costs. stop ends that.
+func closeWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Context, stop func() bool, err error) {
+	err = conn.Raw(func(raw any) error {
+		socket := raw.(*line).socket
+		stop = context.AfterFunc(ctx, func() { _ = socket.Close() })
+		return nil
+	})
+	return context.WithoutCancel(ctx), stop, err
+}
+
+// why is err, and what ended ctx if that did.
+func why(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return err
 }
