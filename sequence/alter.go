@@ -97,7 +97,7 @@ func (r *row) altered() Altered {
 
 // alter changes the options of a sequence, and has this proxy obey them.
 func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, err error) {
-	c, err := s.find(r.ctx, name, s.opts.AllocateTimeout)
+	c, err := s.find(r.ctx, name, s.patience())
 	if err != nil {
 		return row{}, err
 	}

@@ -19,7 +19,7 @@ import (
 //
 // Errors are those of Take. numbers is not kept, and may be in any order; 0 is no number.
 func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) error {
-	deadline := time.Now().Add(s.opts.AllocateTimeout)
+	deadline := time.Now().Add(s.patience())
 	for again := true; ; again = false {
 		c, err := s.findOrCreate(ctx, name, deadline)
 		if err != nil {
@@ -51,7 +51,7 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
-		return &UnavailableError{Sequence: c.name, Server: s.serverName(), Waited: s.opts.AllocateTimeout, Err: s.whyNot()}
+		return &UnavailableError{Sequence: c.name, Server: s.serverName(), Waited: s.patience(), Err: s.whyNot()}
 	}
 	defer c.reserving.Unlock()
 	if s.avoidHeld(caches, numbers, highest) {
@@ -228,7 +228,7 @@ func (c *cache) skipLocked(n uint64) {
 
 // Step returns how far apart the numbers of a sequence are, its INCREMENT. Errors are those of Take.
 func (s *Sequences) Step(ctx context.Context, name []byte) (uint64, error) {
-	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.opts.AllocateTimeout))
+	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience()))
 	if err != nil {
 		return 0, err
 	}
@@ -240,7 +240,7 @@ func (s *Sequences) Step(ctx context.Context, name []byte) (uint64, error) {
 // findOrCreate is find for a sequence that Take would create.
 func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time.Time) (*cache, error) {
 	c, err := s.find(ctx, name, time.Until(deadline))
-	if errors.Is(err, ErrUnknown) && s.opts.CreateUnknown {
+	if errors.Is(err, ErrUnknown) && s.tuning.Load().CreateUnknown {
 		if err = s.createUnknown(ctx, name, deadline); err == nil {
 			c, err = s.find(ctx, name, time.Until(deadline))
 		}

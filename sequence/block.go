@@ -22,7 +22,7 @@ func (s *Sequences) TakeBlock(ctx context.Context, name []byte, n uint64) (Block
 	if n == 0 {
 		return Block{}, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
 	}
-	deadline := time.Now().Add(s.opts.AllocateTimeout)
+	deadline := time.Now().Add(s.patience())
 	for again := true; ; again = false {
 		c, err := s.findOrCreate(ctx, name, deadline)
 		if err != nil {

@@ -77,17 +77,18 @@ type cache struct {
 
 	// What the reservations know; guarded by mu.
 	pace     pace
-	measured uint64  // given, when pace was last told
-	size     uint64  // of the next segment
-	rule     rule    // which numbers follow top
-	limits   limits  // where the numbers end
-	cycle    bool    // they begin again there
-	advance  advance // of top
-	warned   int     // how many of warnAt were crossed
-	past     uint64  // numbers up to this one were given up
-	version  uint64  // of the options that are obeyed
-	order    bool    // see ordered.go; then nothing is held
-	boarded  uint64  // the last batch of an ORDER sequence
+	cover    time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
+	measured uint64        // given, when pace was last told
+	size     uint64        // of the next segment
+	rule     rule          // which numbers follow top
+	limits   limits        // where the numbers end
+	cycle    bool          // they begin again there
+	advance  advance       // of top
+	warned   int           // how many of warnAt were crossed
+	past     uint64        // numbers up to this one were given up
+	version  uint64        // of the options that are obeyed
+	order    bool          // see ordered.go; then nothing is held
+	boarded  uint64        // the last batch of an ORDER sequence
 
 	generation uint64        // moves when a reservation that is in flight is void
 	avoided    uint64        // numbers, not held, that somebody was about to use of his own
@@ -110,7 +111,7 @@ func newCache(owner *Sequences, found row) *cache {
 		name: found.name, owner: owner, reserver: owner.reserver, reserving: new(sync.Mutex),
 		exact: found.exact, top: found.position(), max: found.max,
 		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order,
-		pace: pace{base: owner.opts.CacheSize, cover: owner.coverOf(&found.def)},
+		cover: coverOf(&found.def),
 	}
 	c.replan(time.Now())
 	c.low = 0 // nothing is fetched for a sequence that was only asked about

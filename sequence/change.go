@@ -144,7 +144,7 @@ type request struct {
 
 // request begins a request. The caller calls stop at its end.
 func (s *Sequences) request(ctx context.Context) (r request, stop func()) {
-	return s.requestWithin(ctx, s.opts.AllocateTimeout)
+	return s.requestWithin(ctx, s.patience())
 }
 
 // requestWithin is request for what may take longer.

@@ -45,6 +45,11 @@ func (c *cache) demandExactLocked() (want, need uint64) {
 
 // replan brings the measured rate, the size and the low-water mark up to date. mu is held, or c is not shared yet.
 func (c *cache) replan(now time.Time) {
+	t := c.owner.tuning.Load()
+	c.pace.base, c.pace.cover = t.CacheSize, t.OutageCover
+	if c.cover > 0 {
+		c.pace.cover = c.cover
+	}
 	c.pace.observe(now, c.given-c.measured)
 	c.measured = c.given
 	if c.exact > 0 {

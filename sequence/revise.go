@@ -32,7 +32,7 @@ func (c *cache) revise(r *row) {
 	}
 	c.orderLocked(r.def.Order)
 	c.limits = limitsOf(r)
-	c.pace.cover = c.owner.coverOf(&r.def)
+	c.cover = coverOf(&r.def)
 	if r.past > c.past {
 		c.generation++
 		c.dropUpToLocked(r.past)

@@ -17,6 +17,7 @@ import (
 // sequence server does, and again after an outage, without being told.
 type Sequences struct {
 	opts     Options
+	tuning   *atomic.Pointer[Tuning] // shared with servers
 	log      *zap.Logger
 	servers  *servers
 	reserver reserver // servers, seen by the caches
@@ -62,6 +63,7 @@ func New(opts Options) (*Sequences, error) {
 	if s.servers, err = newServers(opts, &s.counters); err != nil {
 		return nil, err
 	}
+	s.tuning = &s.servers.tuning
 	if s.state, err = openState(opts); err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func (s *Sequences) Take(ctx context.Context, name []byte, n uint64) (first uint
 // in between are nobody's.
 func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (first, step uint64, err error) {
 	if c := s.names.get(name); c != nil && n != 0 {
-		if first, step, err = c.takeRun(ctx, n, s.opts.AllocateTimeout); err == nil || !errors.Is(err, ErrUnknown) {
+		if first, step, err = c.takeRun(ctx, n, s.patience()); err == nil || !errors.Is(err, ErrUnknown) {
 			return first, step, err
 		}
 	}
@@ -107,7 +109,7 @@ func (s *Sequences) Same(ctx context.Context, a, b []byte) (bool, error) {
 	var caches [2]*cache
 	for i, name := range [2][]byte{a, b} {
 		var err error
-		if caches[i], err = s.find(ctx, name, s.opts.AllocateTimeout); errors.Is(err, ErrUnknown) {
+		if caches[i], err = s.find(ctx, name, s.patience()); errors.Is(err, ErrUnknown) {
 			return false, nil
 		} else if err != nil {
 			return false, err
@@ -119,7 +121,7 @@ func (s *Sequences) Same(ctx context.Context, a, b []byte) (bool, error) {
 // Known reports whether a sequence of that name exists. A yes is remembered until the sequence turns out to be gone, a no
 // for at most a second. It asks the server if need be, for at most the allocate timeout. name is not kept.
 func (s *Sequences) Known(ctx context.Context, name []byte) (bool, error) {
-	_, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	_, err := s.find(ctx, name, s.patience())
 	if errors.Is(err, ErrUnknown) {
 		return false, nil
 	}
@@ -128,7 +130,7 @@ func (s *Sequences) Known(ctx context.Context, name []byte) (bool, error) {
 
 // Stored returns the name of a sequence as the table spells it, and whether there is one. Errors are those of Known.
 func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, known bool, err error) {
-	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	c, err := s.find(ctx, name, s.patience())
 	if errors.Is(err, ErrUnknown) {
 		return "", false, nil
 	}
@@ -191,7 +193,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		return nil, ErrClosed
 	}
 	defer s.tasks.Done()
-	ctx, stop := context.WithTimeoutCause(s.ctx, s.opts.AllocateTimeout, errPatience)
+	ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(), errPatience)
 	defer stop()
 	begin := time.Now()
 	var found row
@@ -211,7 +213,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 			break
 		}
 		s.counters.errors.Add(1)
-		if time.Since(begin)+backoff > s.opts.AllocateTimeout || !s.sleep(jitter(backoff)) {
+		if time.Since(begin)+backoff > s.patience() || !s.sleep(jitter(backoff)) {
 			break
 		}
 	}

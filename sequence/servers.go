@@ -15,6 +15,7 @@ import (
 // see them as one. It is safe for concurrent use.
 type servers struct {
 	opts     Options
+	tuning   atomic.Pointer[Tuning]
 	log      *zap.Logger
 	counters *counters
 	marks    *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
@@ -63,6 +64,7 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 			return nil, err
 		}
 	}
+	a.tuning.Store(opts.tuning())
 	a.tickets = a.known[0]
 	a.view.Store(&view{settled: len(a.known) == 1, members: a.known})
 	return a, nil

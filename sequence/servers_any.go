@@ -21,7 +21,7 @@ import (
 const shortestTry = 200 * time.Millisecond
 
 // tryTime is how long one member may take: no caller shall wait for a dead one until his patience is over.
-func (a *servers) tryTime() time.Duration { return max(a.opts.AllocateTimeout/4, shortestTry) }
+func (a *servers) tryTime() time.Duration { return max(a.tuning.Load().AllocateTimeout/4, shortestTry) }
 
 // live are the members that are not left out; all of them if each is.
 func (w *view) live() []*server {

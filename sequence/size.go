@@ -26,13 +26,8 @@ type pace struct {
 	at     time.Time
 }
 
-// coverOf is for how long the numbers of a sequence should last.
-func (s *Sequences) coverOf(d *Definition) time.Duration {
-	if d.Cover > 0 {
-		return time.Duration(d.Cover) * time.Second
-	}
-	return s.opts.OutageCover
-}
+// coverOf is for how long the numbers of a sequence should last, if it says so itself; else 0.
+func coverOf(d *Definition) time.Duration { return time.Duration(d.Cover) * time.Second }
 
 // observe accounts for n numbers given since the last call.
 func (p *pace) observe(now time.Time, n uint64) {

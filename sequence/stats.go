@@ -192,7 +192,7 @@ func (s *Sequences) infoOf(r *row, proxies int) Info {
 		i.Cache, i.Skew = 0, 0
 	}
 	if !i.exact {
-		p := pace{base: s.opts.CacheSize}
+		p := pace{base: s.tuning.Load().CacheSize}
 		i.Cache, _ = p.plan(r.max - min(r.position(), r.max))
 	}
 	return i

@@ -34,9 +34,9 @@ func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint
 	if n == 0 || n > MaxAdvance {
 		return 0, badOption("sequence %q: advanced by %d, want 1 to %d", name, n, MaxAdvance)
 	}
-	deadline := time.Now().Add(s.opts.AllocateTimeout)
+	deadline := time.Now().Add(s.patience())
 	for again := true; ; again = false {
-		c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+		c, err := s.find(ctx, name, s.patience())
 		if err != nil {
 			return 0, err
 		}
@@ -115,7 +115,7 @@ func (s *Sequences) stepped(c *cache, n uint64) (*cache, error) {
 	c.mu.Lock()
 	made.top, made.max, made.exact = c.top, c.max, c.exact
 	made.rule, made.limits, made.cycle, made.past, made.version = c.rule, c.limits, c.cycle, c.past, c.version
-	made.pace.cover = c.pace.cover
+	made.cover = c.cover
 	made.order = c.order
 	made.warned = len(warnAt) // the other warns
 	c.mu.Unlock()

@@ -21,7 +21,7 @@ func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bo
 		return 0, false, ErrClosed
 	}
 	defer s.tasks.Done()
-	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	c, err := s.find(ctx, name, s.patience())
 	if err != nil {
 		return 0, false, err
 	}
@@ -103,7 +103,7 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64, all bo
 		return false, ErrClosed
 	}
 	defer s.tasks.Done()
-	c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+	c, err := s.find(ctx, name, s.patience())
 	if err != nil {
 		return false, err
 	}
@@ -178,7 +178,7 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	defer s.tasks.Done()
 	only := ""
 	if name != nil {
-		c, err := s.find(ctx, name, s.opts.AllocateTimeout)
+		c, err := s.find(ctx, name, s.patience())
 		if table := s.ticketTableNamed(string(name)); table != nil && errors.Is(err, ErrUnknown) {
 			table.flush()
 			return nil

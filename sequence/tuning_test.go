@@ -1,0 +1,74 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestSizesFollowTheTuningWhileNumbersAreGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cache := scripted(t, &script{})
+		defer closeNow(t, s)
+		const rate = 100
+		use := func(seconds int) {
+			t.Helper()
+			for range seconds {
+				mustTake(t, s, "photos", rate)
+				time.Sleep(time.Second)
+			}
+		}
+		s.Tune(Tuning{OutageCover: time.Minute})
+		use(600)
+		if held := cache.heldNow(); held < 60*rate || held > 3*60*rate {
+			t.Errorf("with a cover of a minute %d numbers are held, want %d to %d", held, 60*rate, 3*60*rate)
+		}
+		s.Tune(Tuning{})
+		use(600)
+		if held := cache.heldNow(); held < 900*rate {
+			t.Errorf("with the default cover %d numbers are held, want %d or more", held, 900*rate)
+		}
+		s.Tune(Tuning{CacheSize: 1_000_000, OutageCover: time.Nanosecond})
+		for range 3000 { // the low-water mark is the half of it
+			use(1)
+		}
+		if held := cache.heldNow(); held < 400_000 {
+			t.Errorf("with a cache of a million %d numbers are held, want more than 400,000", held)
+		}
+	})
+}
+
+func TestCallersWaitAsLongAsTheTuningSays(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, func(o *Options) { o.AllocateTimeout = time.Hour })
+	p.exec(t, "LOCK TABLES sequence WRITE") // until the end of the connection
+	s.Tune(Tuning{AllocateTimeout: 50 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var unavailable *UnavailableError
+	if _, err := s.Take(ctx, []byte("photos"), 1); !errors.As(err, &unavailable) {
+		t.Errorf("got %v, want that nobody waits longer than it says", err)
+	}
+}
+
+func TestUnknownSequencesAreMadeIfTheTuningSaysSo(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t)
+	if _, err := s.Take(context.Background(), []byte("albums"), 1); !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v, want that the sequence is unknown", err)
+	}
+	s.Tune(Tuning{CreateUnknown: true})
+	deadline := time.Now().Add(30 * time.Second)
+	for { // a name is unknown for a second
+		_, err := s.Take(context.Background(), []byte("albums"), 1)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, ErrUnknown) || time.Now().After(deadline) {
+			t.Fatalf("got %v, want that it is made", err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
