@@ -191,6 +191,9 @@ func (l *logSource) readFunction(folder string, f *ast.FuncDecl) {
 					}
 				}
 			}
+			if level == "" {
+				level = "as theirs" // of other lines
+			}
 			if event != "" {
 				fields := make(map[string]bool)
 				l.fieldsOf(folder, f, f.Body, fields)

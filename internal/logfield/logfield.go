@@ -35,7 +35,14 @@ const (
 	NameBytes    = "bytes"
 	NamePin      = "pin"
 	NameErr      = "err"
+
+	// NameStatement is the text of a statement without anything that may be a secret:
+	// what statement.Redact leaves of it.
+	NameStatement = "statement"
 )
+
+// EventAudit is the event of a change by an admin. Its lines are never left out.
+const EventAudit = "audit"
 
 // Conn is a client's connection id.
 func Conn(id uint32) zap.Field { return zap.Uint32(NameConn, id) }

@@ -1,12 +1,13 @@
 // Package logs writes the log: one line for each event, as JSON or for people, to
 // stderr or to a file that can be opened again after it was moved away. Lines are
-// not buffered. A log that cannot be written stops nothing: lines are dropped, and
+// not buffered. Of many lines that are alike most are counted only. A log that cannot be written stops nothing: lines are dropped, and
 // their number is told when it works again.
 package logs
 
 import (
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -28,12 +29,15 @@ type Options struct {
 type Log struct {
 	logger *zap.Logger
 	level  zap.AtomicLevel
+	limit  *limiter
 	out    *output
 }
 
 // Open opens the log. The error of a file that cannot be opened names it. The caller
 // must call Close.
-func Open(o Options) (*Log, error) {
+func Open(o Options) (*Log, error) { return open(o, usual) }
+
+func open(o Options, l limits) (*Log, error) {
 	level, err := zap.ParseAtomicLevel(o.Level)
 	if err != nil {
 		return nil, err // it names the level
@@ -48,8 +52,10 @@ func Open(o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	core := &core{LevelEnabler: level, encoder: encoder, out: out}
-	return &Log{logger: zap.New(core, zap.ErrorOutput(zapcore.AddSync(o.Stderr))), level: level, out: out}, nil
+	c := &core{LevelEnabler: level, encoder: encoder, out: out}
+	c.limit = newLimiter(l, func(e zapcore.Entry, fields []zapcore.Field) { _ = c.encode(e, fields) }) // which has no field that fails
+	logger := zap.New(c, zap.ErrorOutput(zapcore.AddSync(o.Stderr)))
+	return &Log{logger: logger, level: level, limit: c.limit, out: out}, nil
 }
 
 // Logger returns the logger to write with. What is written after Close is dropped.
@@ -84,21 +90,30 @@ func (l *Log) Reopen() error {
 	return err
 }
 
-// Close ends the log. It closes the file, if there is one.
-func (l *Log) Close() error { return l.out.close() }
+// Close ends the log. It tells how many lines were left out, and closes the file, if there is one.
+func (l *Log) Close() error {
+	l.limit.close()
+	return l.out.close()
+}
 
 // core writes the lines of a level.
 type core struct {
 	zapcore.LevelEnabler
 	encoder zapcore.Encoder // with the fields of the logger
+	about   []zapcore.Field // those that say what its lines are about
+	limit   *limiter
 	out     *output
 }
 
 func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	clone := *c
 	clone.encoder = c.encoder.Clone()
+	clone.about = slices.Clip(clone.about)
 	for i := range fields {
 		fields[i].AddTo(clone.encoder)
+		if slices.Contains(subjects, fields[i].Key) {
+			clone.about = append(clone.about, fields[i])
+		}
 	}
 	return &clone
 }
@@ -111,6 +126,14 @@ func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.Ch
 }
 
 func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if !c.limit.admits(e, c.about, fields) {
+		return nil
+	}
+	return c.encode(e, fields)
+}
+
+// encode writes a line.
+func (c *core) encode(e zapcore.Entry, fields []zapcore.Field) error {
 	line, err := c.encoder.EncodeEntry(e, fields)
 	if err != nil {
 		return err

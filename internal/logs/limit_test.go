@@ -1,0 +1,158 @@
+package logs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+)
+
+// openLimited opens a log with limits of its own, in a file.
+func openLimited(t *testing.T, l limits) (log *Log, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "log")
+	log, err := open(Options{Level: "debug", JSON: true, Output: path}, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() }) // once more
+	return log, path
+}
+
+// written counts the lines of each event, and what was left out of each.
+func written(t *testing.T, path string) (lines, left map[string]int) {
+	t.Helper()
+	lines, left = make(map[string]int), make(map[string]int)
+	for line := range strings.Lines(read(t, path)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // being written
+		}
+		var fields struct {
+			Event, Of, Logger, Level string
+			Lines                    int
+		}
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+		if fields.Event == "lines left out" {
+			left[fields.Level+" "+fields.Logger+" "+fields.Of] += fields.Lines
+			continue
+		}
+		lines[fields.Event]++
+	}
+	return lines, left
+}
+
+func TestEqualLinesAreLeftOutAndCounted(t *testing.T) {
+	l, path := openLimited(t, limits{window: time.Hour, equal: 3, event: 10})
+	proxy := l.Logger().Named("proxy")
+	for i := range 20 { // the client and the error do not make them different
+		proxy.With(logfield.Conn(uint32(i)), logfield.User("app")).Warn("equal", logfield.Err(fmt.Errorf("error %d", i)))
+	}
+	proxy.With(logfield.User("other")).Warn("equal")
+	for i := range 20 {
+		proxy.Info("many", logfield.Sequence(fmt.Sprint(i)))
+		proxy.Info("codes", logfield.Code(uint16(i%5)))
+		proxy.Debug("debug")
+		proxy.Info(logfield.EventAudit)
+	}
+	for range 50 {
+		l.Logger().Error("error")
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines, left := written(t, path)
+	for event, want := range map[string]int{"equal": 4, "many": 10, "codes": 10, "debug": 20, logfield.EventAudit: 20, "error": 30} {
+		if lines[event] != want {
+			t.Errorf("%s: got %d lines, want %d", event, lines[event], want)
+		}
+	}
+	want := map[string]int{"warn proxy equal": 17, "info proxy many": 10, "info proxy codes": 10, "error  error": 20}
+	if fmt.Sprint(left) != fmt.Sprint(want) {
+		t.Errorf("left out: got %v, want %v", left, want)
+	}
+}
+
+// TestWhatWasLeftOutIsToldWithoutAnotherLine waits for the end of a window in which
+// nothing more happens, and sees that lines are written again then.
+func TestWhatWasLeftOutIsToldWithoutAnotherLine(t *testing.T) {
+	l, path := openLimited(t, limits{window: 50 * time.Millisecond, equal: 1, event: 10})
+	const all = 5000
+	for range all {
+		l.Logger().Warn("equal")
+	}
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		lines, left := written(t, path)
+		if sum := lines["equal"] + left["warn  equal"]; sum == all && left["warn  equal"] > 0 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("got %v and %v left out, want %d in all", lines, left, all)
+		}
+	}
+	before, _ := written(t, path)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		l.Logger().Warn("equal")
+		if lines, _ := written(t, path); lines["equal"] > before["equal"] {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal("nothing is written any more")
+		}
+	}
+}
+
+// TestTheLimiterIsBounded writes of ever new things, as somebody may who is not logged in.
+func TestTheLimiterIsBounded(t *testing.T) {
+	l, path := openLimited(t, limits{window: time.Hour, equal: 3, event: 10})
+	for i := range 100_000 {
+		l.Logger().Info("guessed", logfield.User(fmt.Sprint(i)))
+	}
+	for i := range 10 * maxLimited {
+		l.Logger().Info(fmt.Sprint("event ", i))
+	}
+	l.limit.mu.Lock()
+	events, equal := len(l.limit.events), 0
+	for _, lines := range l.limit.events {
+		equal += len(lines.equal)
+	}
+	l.limit.mu.Unlock()
+	if events > maxLimited+1 || equal > events*10 {
+		t.Errorf("holds %d events and %d subjects, want at most %d and ten for each", events, equal, maxLimited+1)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, left := written(t, path); left["info  guessed"] != 100_000-10 || left["info  others"] == 0 {
+		t.Errorf("left out: got %v", left)
+	}
+}
+
+// TestNoLineIsLostBetweenWindows has many write at once: whatever is not written is counted.
+func TestNoLineIsLostBetweenWindows(t *testing.T) {
+	l, path := openLimited(t, limits{window: time.Millisecond, equal: 2, event: 5})
+	const writers, each = 4, 2000
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for range each {
+				l.Logger().Warn("line", zap.String("table", fmt.Sprint(w)), logfield.Err(errors.New("x")))
+			}
+		})
+	}
+	wg.Wait()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines, left := written(t, path)
+	if sum := lines["line"] + left["warn  line"]; sum != writers*each {
+		t.Errorf("got %d lines and %d left out, want %d in all", lines["line"], left["warn  line"], writers*each)
+	}
+}
