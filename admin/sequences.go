@@ -42,12 +42,8 @@ func NewSequences(e engine) *Sequences { return &Sequences{engine: e} }
 // of by, or a *protocol.ServerError.
 func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	ddl := st.Sequence
-	show := st.Kind == statement.ShowSequences || st.Kind == statement.ShowCreateSequence // the rest is for admins
-	if !by.Admin() && !show {
-		return nil, &protocol.ServerError{
-			Code: mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, State: "42000",
-			Message: "Access denied; you need to be one of the proxy's admin_users for this operation",
-		}
+	if err := permitted(st, by); err != nil {
+		return nil, err
 	}
 	if err := refused(ddl); err != nil {
 		return nil, err
@@ -71,6 +67,25 @@ func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by pro
 		return s.command(ctx, st.Proxy)
 	}
 	return nil, notSupported("this statement")
+}
+
+// permitted is nil if the caller has the right to a statement. What it may see of it is
+// another matter.
+func permitted(st *statement.Statement, by proxy.Caller) error {
+	need := "admin_users"
+	switch {
+	case st.Kind == statement.ShowSequences, st.Kind == statement.ShowCreateSequence, by.Admin():
+		return nil
+	case st.Kind == statement.Seqproxy && st.Proxy.Show:
+		if by.Monitor() {
+			return nil
+		}
+		need = "admin_users or monitor_users"
+	}
+	return &protocol.ServerError{
+		Code: mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, State: "42000",
+		Message: "Access denied; you need to be one of the proxy's " + need + " for this operation",
+	}
 }
 
 // Columns returns the columns of the answer to a statement that Execute runs; none

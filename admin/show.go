@@ -66,7 +66,7 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by pro
 	}
 	t := &protocol.Table{Columns: showColumns}
 	for _, i := range all {
-		if ddl.HasPattern && !like(string(ddl.Pattern), i.Name) {
+		if ddl.HasPattern && !statement.Like(string(ddl.Pattern), i.Name) {
 			continue
 		}
 		if may, err := sees(ctx, by, []byte(i.Name)); err != nil {
@@ -87,7 +87,7 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by pro
 
 // sees says whether a caller may look at a sequence.
 func sees(ctx context.Context, by proxy.Caller, name []byte) (bool, error) {
-	if by.Admin() {
+	if by.Monitor() {
 		return true, nil
 	}
 	return by.MayUse(ctx, name)

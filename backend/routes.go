@@ -10,7 +10,7 @@ import (
 
 // Routes says which shard owns a schema, and opens connections there. It does not change
 // and is safe for concurrent use. Routes of after a reload have the same *Shard for a
-// shard whose name and nodes are the same.
+// shard whose name and nodes are the same. The zero value has no shards.
 type Routes struct {
 	shards   []*Shard
 	bySchema map[string]*Shard

@@ -78,6 +78,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	c, err := Parse(filepath.Join(dir, "f.toml"), []byte(`
 listen = "[::1]:0"
 admin_users = ["a", "b"]
+monitor_users = ["c"]
 default_shard = "s1"
 connect_timeout = "1s"
 login_timeout = "2s"
@@ -97,6 +98,9 @@ unknown_sequence = "relay"
 [drain]
 grace = "4s"
 timeout = "0s"
+[admin]
+listen = "localhost:0"
+data_port = false
 [log]
 level = "debug"
 format = "json"
@@ -153,7 +157,7 @@ address = "[fe80::1]:3306"
 		t.Fatal(err)
 	}
 	want := &Config{
-		Listen: "[::1]:0", AdminUsers: []string{"a", "b"}, DefaultShard: "s1",
+		Listen: "[::1]:0", AdminUsers: []string{"a", "b"}, MonitorUsers: []string{"c"}, DefaultShard: "s1",
 		ConnectTimeout: Duration(time.Second), LoginTimeout: Duration(2 * time.Second),
 		WriteTimeout: Duration(90 * time.Minute), Drain: Drain{Grace: Duration(4 * time.Second)},
 		MaxStatement: 65536, MaxConnections: 7, MaxUserConnections: 6, MaxLogins: 5,
@@ -161,8 +165,9 @@ address = "[fe80::1]:3306"
 		ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
 		UnknownUser:       UnknownUserBackend,
 		LastInsertID:      LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
-		Log:  Log{Level: "debug", Format: "json", Output: "/tmp/seqproxy.log"},
-		HTTP: HTTP{Listen: "127.0.0.1:9104"},
+		Log:   Log{Level: "debug", Format: "json", Output: "/tmp/seqproxy.log"},
+		HTTP:  HTTP{Listen: "127.0.0.1:9104"},
+		Admin: Admin{Listen: "localhost:0"},
 		Users: []User{
 			{Name: "a", Credential: Credential{Password: NewSecret("typed")}, OldPassword: NewSecret("from env"), OldPasswordEnv: "CONF_TEST_PASSWORD", Schema: "x", MaxConnections: 2, Sequences: []string{"photos", "video*"}},
 			{Name: "b", Credential: Credential{Password: NewSecret("from file"), PasswordFile: filepath.Join(dir, "p")}, OldPassword: NewSecret("typed too")},
@@ -191,8 +196,8 @@ address = "[fe80::1]:3306"
 	if got := c.Users[1].Password.Reveal(); got != "from file" {
 		t.Errorf("password from the file: got %q", got)
 	}
-	if !c.IsAdmin("b") || c.IsAdmin("c") {
-		t.Error("IsAdmin does not follow admin_users")
+	if !c.IsAdmin("b") || c.IsAdmin("c") || c.IsMonitor("b") || !c.IsMonitor("c") {
+		t.Error("IsAdmin and IsMonitor do not follow admin_users and monitor_users")
 	}
 	if c.Shard("s1") != &c.Shards[1] || c.Shard("s2") != nil || c.User("b") != &c.Users[1] || c.User("c") != nil {
 		t.Error("Shard or User does not find what is there")
@@ -259,6 +264,10 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[[user]]", "user #2.name: is missing"},
 		{minimal + "[[user]]\nname = 'b'\nsequences = ['a', 'a*b']", `user["b"].sequences: must be names of sequences, or their beginning with one * behind it, has "a*b"`},
 		{"admin_users = ['root']" + minimal, `admin_users: must name users that are there as [[user]], "root" is not`},
+		{"monitor_users = ['watch']" + minimal, `monitor_users: must name users that are there as [[user]], "watch" is not`},
+		{minimal + "[admin]\nlisten = '4307'", `admin.listen: must be host:port such as "127.0.0.1:4307", or empty, is "4307"`},
+		{minimal + "[admin]\nlisten = '127.0.0.1:4306'", `admin.listen: must not be where clients connect (listen), is "127.0.0.1:4306"`},
+		{minimal + "[admin]\nlisten = ''\ndata_port = false", `admin.data_port: must be true without admin.listen, or statements to the proxy are answered nowhere`},
 		{"unknown_user = 'ask'" + minimal, `unknown_user: must be "refuse" or "backend", is "ask"`},
 		{"unknown_user = 'backend'" + minimal, `unknown_user: must be "refuse" without a [[shard]]: there is no server that could check a login`},
 		{minimal + "[[user]]\nname = 'b'\npassword = ''\npassword_env = 'X'", `user["b"]: at most one of password, password_file and password_env is allowed, has password and password_env`},
@@ -384,6 +393,8 @@ func TestWarningsNameWhatIsOpen(t *testing.T) {
 		{"password in a closed file", minimal + "password = 'x'", 0o600, nil},
 		{"metrics for this machine, or none", minimal + "[http]\nlisten = ''", 0o600, nil},
 		{"metrics for all", minimal + "[http]\nlisten = ':4308'", 0o600, []string{`http.listen: ":4308" lets other machines read`}},
+		{"a monitor that is an admin", "admin_users = ['app']\nmonitor_users = ['app']" + minimal, 0o600, []string{`monitor_users: "app" is one of admin_users, too`}},
+		{"an admin without a password, at an open address", "admin_users = ['app']" + minimal + "[[user]]\nname = 'other'\n[admin]\nlisten = ':4307'", 0o600, []string{`user["app"]: has no password, and admin.listen ":4307"`}},
 		{"no password and open to all", "listen = '0.0.0.0:4306'" + minimal, 0o600, []string{`user["app"]: has no password`}},
 	} {
 		c, err := Load(write("f.toml", test.text, test.mode))
@@ -449,7 +460,7 @@ func TestTheExampleNamesEveryKeyAndNoOther(t *testing.T) {
 }
 
 func TestTheExampleShowsTheDefaults(t *testing.T) {
-	// What is commented out before the first list of tables, and in [log] and
+	// What is commented out before the first list of tables, and in [admin], [log] and
 	// [sequence], is a default; in the lists it is another possibility.
 	var text strings.Builder
 	section := ""
@@ -458,7 +469,7 @@ func TestTheExampleShowsTheDefaults(t *testing.T) {
 		if match != nil && match[1] != "" {
 			section = match[2]
 		}
-		if !slices.Contains([]string{"", "log", "sequence"}, section) {
+		if !slices.Contains([]string{"", "admin", "log", "sequence"}, section) {
 			continue
 		}
 		if match != nil && (strings.HasPrefix(line, "#") || match[1] != "") {

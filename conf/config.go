@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +20,9 @@ type Config struct {
 	// session of the proxy; each is a `[[user]]`, or an account of the server with
 	// `unknown_user = "backend"`
 	AdminUsers []string `toml:"admin_users" reload:"new"`
+	// users who may see all that an admin sees (`SHOW SEQPROXY ...`, every sequence in
+	// `SHOW SEQUENCES`) and change nothing; named like `admin_users`
+	MonitorUsers []string `toml:"monitor_users" reload:"new"`
 	// a login by a user that is no `[[user]]`: `"refuse"` is error 1045; `"backend"` has the
 	// default shard's server check it, so that its accounts need no second list here, and
 	// needs no `[[user]]` at all. [What that means](operations.md#accounts-that-the-server-checks)
@@ -75,6 +79,7 @@ type Config struct {
 	UnknownSequence UnknownSequence `toml:"unknown_sequence" oneof:"error,create,relay" reload:"now"`
 
 	Drain    Drain    `toml:"drain"`
+	Admin    Admin    `toml:"admin"`
 	Log      Log      `toml:"log"`
 	HTTP     HTTP     `toml:"http"`
 	TLS      TLS      `toml:"tls"`
@@ -119,6 +124,19 @@ const (
 	UnknownSequenceCreate UnknownSequence = "create" // it is created and starts at 1
 	UnknownSequenceRelay  UnknownSequence = "relay"  // the statement goes to the server as it is
 )
+
+// Admin is the table [admin].
+type Admin struct {
+	// TCP address at which only `admin_users` and `monitor_users` that are a `[[user]]` log
+	// in, and only statements to the proxy are answered: also with every server down, while
+	// `max_connections` are in use, and while many log in. `""` is none, port 0 picks a free
+	// one. `-admin-listen` overrides it. The PROXY protocol is not expected here
+	Listen string `toml:"listen" reload:"restart"`
+	// `SEQPROXY ...` and `SHOW SEQPROXY ...` are answered where clients connect, too; `false`
+	// is an error there that names `admin.listen`. Statements about sequences are answered
+	// there in any case
+	DataPort bool `toml:"data_port" reload:"now"`
+}
 
 // LogStderr is the value of the key log.output that is no file.
 const LogStderr = "stderr"
@@ -351,6 +369,8 @@ func (s *Shard) Addresses() []Address {
 func Default() *Config {
 	return &Config{
 		Listen:         "127.0.0.1:4306",
+		MonitorUsers:   []string{},
+		Admin:          Admin{Listen: "127.0.0.1:4307", DataPort: true},
 		ConnectTimeout: Duration(5 * time.Second),
 		LoginTimeout:   Duration(10 * time.Second),
 		WriteTimeout:   Duration(time.Minute),
@@ -416,11 +436,7 @@ func (c *Config) User(name string) *User {
 }
 
 // IsAdmin tells whether the user may change sequences.
-func (c *Config) IsAdmin(user string) bool {
-	for _, name := range c.AdminUsers {
-		if name == user {
-			return true
-		}
-	}
-	return false
-}
+func (c *Config) IsAdmin(user string) bool { return slices.Contains(c.AdminUsers, user) }
+
+// IsMonitor tells whether the user is one of MonitorUsers.
+func (c *Config) IsMonitor(user string) bool { return slices.Contains(c.MonitorUsers, user) }

@@ -148,13 +148,30 @@ func (c *Config) addWarnings() {
 	}
 	c.warnTrust()
 	c.warnHTTP()
-	host, err := checkHostPort(c.Listen, 0)
+	c.warnAdmins()
+	c.warnOpen("listen", c.Listen, func(string) bool { return true })
+	c.warnOpen("admin.listen", c.Admin.Listen, func(user string) bool { return c.IsAdmin(user) || c.IsMonitor(user) })
+}
+
+// warnOpen remarks on users without a password whom an address that is not this machine's
+// own lets in.
+func (c *Config) warnOpen(key, address string, lets func(user string) bool) {
+	host, err := checkHostPort(address, 0)
 	if err != nil || isLoopback(host) {
 		return
 	}
 	for i, user := range c.Users {
-		if user.Password.IsEmpty() {
-			c.warn("%s: has no password, and listen %q lets other machines in", userKey(c, i), c.Listen)
+		if user.Password.IsEmpty() && lets(user.Name) {
+			c.warn("%s: has no password, and %s %q lets other machines in", userKey(c, i), key, address)
+		}
+	}
+}
+
+// warnAdmins remarks on monitors that have more rights than it looks.
+func (c *Config) warnAdmins() {
+	for _, name := range c.MonitorUsers {
+		if c.IsAdmin(name) {
+			c.warn("monitor_users: %q is one of admin_users, too, and may change everything", name)
 		}
 	}
 }

@@ -47,6 +47,7 @@ func (c *Config) checkServing(p *checker) {
 	if _, err := checkHostPort(c.Listen, 0); err != nil {
 		p.add("listen", `must be host:port such as "127.0.0.1:4306", is %q`, c.Listen)
 	}
+	c.checkAdmin(p)
 	checkPositive(p, "connect_timeout", c.ConnectTimeout)
 	checkPositive(p, "login_timeout", c.LoginTimeout)
 	checkPositive(p, "write_timeout", c.WriteTimeout)
@@ -75,6 +76,22 @@ func (c *Config) checkServing(p *checker) {
 	if output := c.Log.Output; output != LogStderr {
 		if info, err := os.Stat(filepath.Dir(output)); output == "" || err != nil || !info.IsDir() {
 			p.add("log.output", `must be "stderr" or a file in a directory that exists, is %q`, output)
+		}
+	}
+}
+
+// checkAdmin checks [admin].
+func (c *Config) checkAdmin(p *checker) {
+	switch a := &c.Admin; {
+	case a.Listen == "":
+		if !a.DataPort {
+			p.add("admin.data_port", "must be true without admin.listen, or statements to the proxy are answered nowhere")
+		}
+	default:
+		if _, err := checkHostPort(a.Listen, 0); err != nil {
+			p.add("admin.listen", `must be host:port such as "127.0.0.1:4307", or empty, is %q`, a.Listen)
+		} else if sameEndpoint(Address(a.Listen), c.Listen) {
+			p.add("admin.listen", "must not be where clients connect (listen), is %q", a.Listen)
 		}
 	}
 }
@@ -145,9 +162,14 @@ func (c *Config) checkUsers(p *checker) {
 			checkIdentifier(p, key+".schema", user.Schema)
 		}
 	}
-	for _, name := range c.AdminUsers {
-		if !seen[name] && !byServer {
-			p.add("admin_users", "must name users that are there as [[user]], %q is not", name)
+	for _, list := range [...]struct {
+		key   string
+		names []string
+	}{{"admin_users", c.AdminUsers}, {"monitor_users", c.MonitorUsers}} {
+		for _, name := range list.names {
+			if !seen[name] && !byServer {
+				p.add(list.key, "must name users that are there as [[user]], %q is not", name)
+			}
 		}
 	}
 }

@@ -13,6 +13,9 @@ type asker struct{ s *session }
 // Admin says whether the user may change sequences.
 func (a asker) Admin() bool { return a.s.user.Admin }
 
+// Monitor says whether the user may see all that an admin sees.
+func (a asker) Monitor() bool { return a.s.user.looks() }
+
 // NoBackslashEscapes says whether backslashes in the session's strings are characters.
 func (a asker) NoBackslashEscapes() bool { return a.s.state.mode.NoBackslashEscapes }
 
@@ -27,7 +30,7 @@ func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
 // Highest reads the greatest number in a column on every shard, as the user: what the
 // user may not read there, nobody reads for it.
 func (a asker) Highest(ctx context.Context, schema, table, column string) []backend.Highest {
-	return a.s.routes.Highest(ctx, a.s.user.asItself, schema, table, column)
+	return a.s.set.routes.Highest(ctx, a.s.user.asItself, schema, table, column)
 }
 
 // asItself returns what a shard's server lets the user in with.

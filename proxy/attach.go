@@ -18,7 +18,7 @@ func (s *session) attach() (*backend.Conn, error) {
 	}
 	shard := s.routes.ForSchema(s.state.schema)
 	if shard == nil {
-		return nil, errKeysOnly
+		return nil, s.noServer()
 	}
 	c, err := s.open(shard, s.state.schema)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 type Caller interface {
 	// Admin says whether the user may change sequences.
 	Admin() bool
+	// Monitor says whether the user may see all that an admin sees.
+	Monitor() bool
 	// NoBackslashEscapes says whether backslashes in the caller's strings are characters.
 	NoBackslashEscapes() bool
 	// MayUse says whether the user may use a sequence, and so see it.

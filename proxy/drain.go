@@ -12,7 +12,8 @@ import (
 )
 
 // A proxy stops in steps, each of which whoever runs it may prolong: Announce,
-// StopAccepting, Wait for clients to leave by themselves, and Shutdown.
+// StopAccepting, Wait for clients to leave by themselves, and Shutdown. The admin address
+// is the last to end, so that one can look on.
 
 // errServerShutdown is what a client gets whose command is not carried out any more.
 var errServerShutdown = sqlError(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
@@ -30,7 +31,7 @@ func (s *Server) Announce() { s.announced.Store(true) }
 // to it. It stays so.
 func (s *Server) Draining() bool { return s.announced.Load() }
 
-// StopAccepting refuses every further client. The sessions go on.
+// StopAccepting refuses every further client but at the admin address. The sessions go on.
 func (s *Server) StopAccepting() {
 	s.Announce()
 	s.mu.Lock()
@@ -39,12 +40,13 @@ func (s *Server) StopAccepting() {
 	s.listener.Close()
 }
 
-// Wait waits until every session has ended, by itself, or ctx is done, whose error it
-// returns then. StopAccepting must have been called.
+// Wait waits until every session of a client has ended, by itself, or ctx is done, whose
+// error it returns then. Those at the admin address are not waited for. StopAccepting must
+// have been called.
 func (s *Server) Wait(ctx context.Context) error {
 	s.awaitEnd.Do(func() {
 		go func() {
-			s.wg.Wait()
+			s.clients.Wait()
 			close(s.ended)
 		}()
 	})
@@ -67,25 +69,42 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	defer s.stopWatching(ctx)
 	close(s.stopping)
-	s.each((*session).drain)
-	if s.Wait(ctx) == nil {
-		return nil
-	}
+	s.eachAt(false, (*session).drain)
 	cut := 0
-	s.each(func(sess *session) {
-		cut++
-		sess.cut()
-	})
-	<-s.ended
+	if s.Wait(ctx) != nil {
+		s.eachAt(false, func(sess *session) {
+			cut++
+			sess.cut()
+		})
+		<-s.ended
+	}
+	cut += s.endAdminAddress(ctx)
+	s.wg.Wait() // of the goroutines that served
 	if cut > 0 {
 		return fmt.Errorf("%d sessions were still busy and had to be closed", cut)
 	}
 	return nil
 }
 
+// closedTo says whether nobody is accepted any more.
+func (s *Server) closedTo(atAdmin bool) bool {
+	if atAdmin {
+		return s.adminEnds.Load()
+	}
+	return s.closed.Load()
+}
+
+// drains says whether the sessions of the address that this one came to end when they can.
+func (s *session) drains() bool {
+	if s.atAdmin {
+		return s.srv.adminEnds.Load()
+	}
+	return s.srv.draining.Load()
+}
+
 // leaves says whether the session ends now: the server drains, and nothing is left that
 // the client could not begin anew elsewhere.
-func (s *session) leaves() bool { return s.srv.draining.Load() && !s.state.inTransaction() }
+func (s *session) leaves() bool { return s.drains() && !s.state.inTransaction() }
 
 // drain ends the wait for the next command, from outside. A session that is busy
 // sees the shutdown when it has done its work.

@@ -45,6 +45,8 @@ type setup struct {
 	// Servers are used in place of the usual ones: the shared server for the first
 	// shard (and the sequences), one of the env's own for the second.
 	Servers []*mysqltest.Server
+	// AdminAddress has the proxy listen at one.
+	AdminAddress bool
 	// Proxy, Backend and Sequence may change the options that the parts get.
 	Proxy    func(*proxy.Options)
 	Backend  func(*backend.Options)
@@ -158,6 +160,11 @@ func newEnv(t testing.TB, s setup) *env {
 		t.Fatal(err)
 	}
 	e.addr = e.Proxy.Addr().String()
+	if s.AdminAddress {
+		if err := e.Proxy.ListenAdmin("127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	e.Shards.Open(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- e.Proxy.Serve(context.Background()) }()
@@ -284,6 +291,15 @@ func (e *env) awaitConnections(server *mysqltest.Server, n int) {
 	}) {
 		e.t.Errorf("connections: got %d, want %d", got, n)
 	}
+}
+
+// AdminAddr is the proxy's admin address.
+func (e *env) AdminAddr() string { return e.Proxy.AdminAddr().String() }
+
+// AdminConn is a connection to it. change may be nil.
+func (e *env) AdminConn(t testing.TB, change func(*mysql.Config)) *sql.Conn {
+	t.Helper()
+	return one(t, e.open(t, e.AdminAddr(), "", change))
 }
 
 // Addr is the proxy's address.

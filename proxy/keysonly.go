@@ -26,6 +26,10 @@ func (s *session) withoutServer(sql []byte) error {
 		return nil
 	case statement.ShowWarnings:
 		return s.warningsWithoutServer()
+	case statement.Show:
+		if t, ok := s.simpleShow(sql); ok {
+			return s.table(t, nil)
+		}
 	case statement.Select:
 		if items, ok := statement.SimpleSelect(sql, s.state.mode); ok {
 			if t, ok := s.simpleTable(items); ok {
@@ -33,7 +37,7 @@ func (s *session) withoutServer(sql []byte) error {
 			}
 		}
 	}
-	return errKeysOnly
+	return s.noServer()
 }
 
 // done answers OK for a statement of which the proxy is the whole truth.
@@ -71,7 +75,7 @@ func (s *session) setWithoutServer(st *statement.Statement, sql []byte) error {
 			}
 		case statement.Names, statement.CharacterSet, statement.Transaction, statement.UserVariable:
 		default:
-			return errKeysOnly
+			return s.noServer()
 		}
 	}
 	s.state.setVariables(st, sql)
@@ -180,13 +184,19 @@ func (s *session) prepareWithoutServer(sql []byte, ticket *tableTicket) error {
 				return s.prepareOwn(sql, t.Columns)
 			}
 		}
-		return errKeysOnly
+		return s.noServer()
 	}
 	switch st.Kind {
 	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
 		return s.prepareOwn(sql, nil)
+	case statement.Show:
+		if t, ok := s.simpleShow(sql); ok {
+			return s.prepareOwn(sql, t.Columns)
+		}
+	case statement.ShowWarnings:
+		return s.prepareOwn(sql, warningColumns)
 	}
-	return errKeysOnly
+	return s.noServer()
 }
 
 // executeOwn executes a prepared statement that the proxy answers itself.
@@ -220,11 +230,11 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 		}
 		items, ok := statement.SimpleSelect(p.own, p.mode)
 		if !ok {
-			return errKeysOnly
+			return s.noServer()
 		}
 		t, ok := s.simpleTable(items)
 		if !ok {
-			return errKeysOnly
+			return s.noServer()
 		}
 		return s.table(t, p)
 	}

@@ -25,7 +25,7 @@ func (s *session) logIn() error {
 	if err := s.setDeadline(until); err != nil {
 		return err
 	}
-	if s.srv.draining.Load() { // Shutdown's deadline may just have been overwritten
+	if s.drains() { // Shutdown's deadline may just have been overwritten
 		_ = refuseShutdown(s.client) // the session ends either way
 		return errShutdown
 	}
@@ -36,9 +36,9 @@ func (s *session) logIn() error {
 		return err
 	}
 	defer s.leaveLogin()
-	l := s.set.serverLogin(s.id)
+	l := s.greeting()
 	s.greetedMySQL = l.Version != noServerVersion && !strings.Contains(l.Version, "MariaDB")
-	l.ProxyHeader = s.set.fromBalancer(s.client.RemoteAddr())
+	l.ProxyHeader = !s.atAdmin && s.set.fromBalancer(s.client.RemoteAddr())
 	attempt, err := l.Receive(s.client)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return fmt.Errorf("%w: %w", errClientGone, err) // a balancer's check, most likely
@@ -61,7 +61,7 @@ func (s *session) logIn() error {
 	if err := s.setDeadline(time.Time{}); err != nil {
 		return err
 	}
-	if s.srv.draining.Load() {
+	if s.drains() {
 		return errShutdown // Shutdown's deadline may just have been taken back
 	}
 	return nil
@@ -74,7 +74,7 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 	if err := s.backOff(); err != nil {
 		return err
 	}
-	if s.set.relays(attempt.Hello.User) {
+	if !s.atAdmin && s.set.relays(attempt.Hello.User) {
 		err := s.identifyByServer(attempt)
 		s.judged(err)
 		return err
@@ -86,6 +86,11 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 	}
 	s.login, s.user, s.proof = attempt.Hello, user, attempt.Proof
 	s.packetNum = s.client.PacketNum()
+	if s.atAdmin && !user.looks() {
+		s.refuseLogin(sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000",
+			"Access denied; you need to be one of the proxy's admin_users or monitor_users for this operation"))
+		return fmt.Errorf("login at the admin address: %w", errOnlyAdmins)
+	}
 	return nil
 }
 
@@ -165,13 +170,30 @@ func (s *session) toldAtLogin() bool {
 	return hello.TellsSession
 }
 
-// serverLogin is what a client is greeted with: the default shard's own version
-// and collation, and what all servers can keep.
-func (s *settings) serverLogin(id uint32) *protocol.ServerLogin {
+// greeting is what the session's client is greeted with.
+func (s *session) greeting() *protocol.ServerLogin {
+	if s.atAdmin {
+		return s.set.greetAtAdmin(s.id)
+	}
+	return s.set.greet(s.id)
+}
+
+// ownGreeting is what a client is greeted with while no server can be asked.
+func (s *settings) ownGreeting(id uint32) *protocol.ServerLogin {
 	l := &protocol.ServerLogin{
 		Version: noServerVersion, ConnectionID: id, Capabilities: protocol.Common, Collation: noServerCollation,
 		Status: protocol.Autocommit, TLS: s.TLS, RequireTLS: s.RequireTLS, RSA: s.RSA, OldPasswords: s.oldPasswords,
 	}
+	if !s.Compression {
+		l.Capabilities &^= protocol.Compressing
+	}
+	return l
+}
+
+// greet is what a client is greeted with: the default shard's own version and collation,
+// and what all servers can keep.
+func (s *settings) greet(id uint32) *protocol.ServerLogin {
+	l := s.ownGreeting(id)
 	if hello, ok := s.routes.Greeting(); ok {
 		l.Version, l.Collation = hello.Version, hello.Collation
 		l.Capabilities = (protocol.Relayable | protocol.Compressing) & hello.Capabilities

@@ -90,8 +90,9 @@ func (s *session) identifyByServer(attempt *protocol.Attempt) error {
 func (s *session) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) error {
 	s.user.Password, s.user.secret = relay.Password()
 	s.user.secret = s.user.secret || !s.login.PasswordUsed
-	admin, clear := slices.Contains(s.set.Admins, s.user.Name), len(s.set.users) == 0 || isClear(s.user.Name)
-	if !admin && clear {
+	admin, monitor := slices.Contains(s.set.Admins, s.user.Name), slices.Contains(s.set.Monitors, s.user.Name)
+	clear := len(s.set.users) == 0 || isClear(s.user.Name)
+	if !admin && !monitor && clear {
 		return nil
 	}
 	name, account, err := s.askNames(c)
@@ -109,7 +110,7 @@ func (s *session) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) e
 		return relay.Refuse(fmt.Sprintf("the server takes %.100q for the user %q, whom the proxy itself checks", s.user.Name, name))
 	}
 	// A server that has an anonymous account lets anybody in by any name.
-	s.user.Admin = admin && account == s.user.Name
+	s.user.Admin, s.user.Monitor = admin && account == s.user.Name, monitor && account == s.user.Name
 	return nil
 }
 

@@ -21,6 +21,8 @@ func (s *session) prepare(sql []byte) error {
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.mode)
 	switch {
+	case s.atAdmin && s.asksForNumbers():
+		return s.noServer()
 	case st.Kind == statement.Use: // each execution goes where it leads
 	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
@@ -78,7 +80,10 @@ func (s *session) prepare(sql []byte) error {
 		}
 		key = nil
 	}
-	ticket := s.ticketPrepared(st, sql)
+	var ticket *tableTicket
+	if !s.atAdmin {
+		ticket = s.ticketPrepared(st, sql)
+	}
 	if s.routes.Default() == nil {
 		return s.prepareWithoutServer(sql, ticket)
 	}

@@ -24,6 +24,9 @@ func (s *session) query(sql []byte) error {
 	}
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.mode)
+	if s.atAdmin {
+		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
+	}
 	if s.set.tickets != nil {
 		if t := s.ticketIn(st, sql); t != nil {
 			return s.answerAlone(func() error {
@@ -261,6 +264,9 @@ func (s *session) administer(sql []byte) error {
 // administerHere answers such a statement, whose names are converted; p is it if it is
 // prepared.
 func (s *session) administerHere(st *statement.Statement, p *prepared) error {
+	if err := s.notHere(st); err != nil {
+		return err
+	}
 	table, err := s.set.Admin.Execute(&s.patience, st, asker{s})
 	if err = s.patience.over(err); err != nil {
 		return err

@@ -69,7 +69,7 @@ func (s *session) changeUser(payload []byte) error {
 		return err
 	}
 	s.client.SetPacketNum(s.packetNum)
-	attempt, err := s.set.serverLogin(s.id).ReceiveChangeUser(s.client, command, &s.login)
+	attempt, err := s.greeting().ReceiveChangeUser(s.client, command, &s.login)
 	if err != nil {
 		return err
 	}

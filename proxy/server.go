@@ -30,6 +30,7 @@ type User struct {
 	Require        protocol.Requirement
 	Schema         string // the current schema of a login that names none
 	Admin          bool   // may create and drop sequences, and kill the sessions of others
+	Monitor        bool   // may see all that an admin sees
 	MaxConnections int    // sessions at the same time, in place of Options.MaxUserConnections; 0: that
 	// Sequences are those that the user may take numbers of, by name or by a beginning
 	// with * behind it; nil: all.
@@ -119,9 +120,12 @@ type Options struct {
 	// Bindings are columns that are filled from sequences.
 	Bindings []Binding
 	// RelayLogins has users that are not among Users checked by the default shard's
-	// server; of them Admins may change sequences.
+	// server; of them Admins may change sequences, and Monitors see what admins see.
 	RelayLogins bool
 	Admins      []string
+	Monitors    []string
+	// AdminAddressOnly has SEQPROXY and SHOW SEQPROXY answered at the admin address alone.
+	AdminAddressOnly bool
 	// LastInsertIDExact brings a number given by a SELECT of ours to the server
 	// before every statement, for triggers and views that read it.
 	LastInsertIDExact bool
@@ -162,6 +166,7 @@ type Server struct {
 	settings      atomic.Pointer[settings]
 	log           *zap.Logger
 	listener      net.Listener
+	adminListener net.Listener // nil: there is no admin address
 	instance      uint32
 	texts         *statement.Cache // of all sessions
 	ownersAsked   sync.Once
@@ -172,8 +177,9 @@ type Server struct {
 
 	serving   atomic.Bool   // clients are accepted since Serve
 	announced atomic.Bool   // it is about to stop
-	closed    atomic.Bool   // nobody is accepted any more; changed under mu
-	draining  atomic.Bool   // sessions end when they can
+	closed    atomic.Bool   // no client is accepted any more; changed under mu
+	draining  atomic.Bool   // sessions of clients end when they can
+	adminEnds atomic.Bool   // the same, both, at the admin address; changed under mu
 	stopping  chan struct{} // closed when draining begins
 	waiting   chan *session // to goroutines that wait for a client
 	killer    *killer
@@ -182,6 +188,7 @@ type Server struct {
 
 	mu       sync.Mutex // guards what follows
 	sessions map[uint32]*session
+	atAdmin  int // of the sessions
 	perUser  userCounts
 	serial   uint64 // of the last session
 	watch    watch
@@ -189,6 +196,7 @@ type Server struct {
 	awaitEnd sync.Once
 	ended    chan struct{} // closed when all sessions have ended, once that is waited for
 
+	clients    sync.WaitGroup // the sessions but for those at the admin address
 	wg         sync.WaitGroup // of the sessions, and of the goroutines that serve them
 	background sync.WaitGroup // of the goroutines that watch the sessions
 }
@@ -245,18 +253,33 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Serve accepts clients until Shutdown; it returns nil then. Errors that pass,
 // such as too many open files, are waited out.
 func (s *Server) Serve(ctx context.Context) error {
+	var atAdmin sync.WaitGroup
+	var adminErr error
+	if s.adminListener != nil {
+		atAdmin.Go(func() { adminErr = s.accept(ctx, s.adminListener, true) })
+	}
+	s.serving.Store(true)
+	err := s.accept(ctx, s.listener, false)
+	s.serving.Store(false)
+	if err != nil && s.adminListener != nil {
+		s.adminListener.Close()
+	}
+	atAdmin.Wait()
+	return errors.Join(err, adminErr)
+}
+
+// accept is Serve for one address.
+func (s *Server) accept(ctx context.Context, l net.Listener, atAdmin bool) error {
 	const firstDelay, maxDelay = 5 * time.Millisecond, time.Second
 	delay := firstDelay
-	s.serving.Store(true)
-	defer s.serving.Store(false)
 	for {
-		nc, err := s.listener.Accept()
+		nc, err := l.Accept()
 		if err == nil {
 			delay = firstDelay
-			s.start(ctx, nc)
+			s.start(ctx, nc, atAdmin)
 			continue
 		}
-		if s.closed.Load() {
+		if s.closedTo(atAdmin) {
 			return nil
 		}
 		if errors.Is(err, net.ErrClosed) {
@@ -272,19 +295,20 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) Accepting() bool { return s.serving.Load() && !s.closed.Load() }
 
 // start runs a client's session in a goroutine of its own, or refuses it.
-func (s *Server) start(ctx context.Context, nc net.Conn) {
+func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	set := s.settings.Load()
 	client, err := protocol.NewConn(nc, set.WriteTimeout, clientAhead)
 	if err != nil {
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
-	sess := &session{srv: s, set: set, routes: set.routes, client: client, user: nobody}
+	sess := &session{srv: s, set: set, client: client, user: nobody, atAdmin: atAdmin}
+	sess.routes = sess.routesIn(set)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.patience.Context = sess.ctx
 	if !s.register(sess) {
 		_ = client.SetDeadline(time.Now().Add(time.Second))
-		if s.closed.Load() {
+		if s.closedTo(atAdmin) {
 			_ = refuseShutdown(client)
 		} else {
 			_ = protocol.RefuseConnection(client, mysql.ER_CON_COUNT_ERROR, "Too many connections")
@@ -347,8 +371,11 @@ const clientAhead = 4 << 20
 func (s *Server) register(sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed.Load() || len(s.sessions) >= sess.set.MaxConnections {
+	if s.closedTo(sess.atAdmin) || s.fullLocked(sess) {
 		return false
+	}
+	if sess.atAdmin {
+		s.atAdmin++
 	}
 	for {
 		s.serial++
@@ -357,6 +384,9 @@ func (s *Server) register(sess *session) bool {
 			sess.id, sess.serial = id, s.serial
 			s.sessions[id] = sess
 			s.wg.Add(1) // here: Shutdown, once it has seen the sessions, waits for all of them
+			if !sess.atAdmin {
+				s.clients.Add(1)
+			}
 			break
 		}
 	}
@@ -365,6 +395,14 @@ func (s *Server) register(sess *session) bool {
 		s.background.Go(s.sweep)
 	}
 	return true
+}
+
+// fullLocked says whether there is no room for a further session.
+func (s *Server) fullLocked(sess *session) bool {
+	if sess.atAdmin {
+		return s.atAdmin >= maxAtAdmin
+	}
+	return len(s.sessions)-s.atAdmin >= sess.set.MaxConnections
 }
 
 // byConnectionID returns the session that an id was given to, nil if it has ended.
@@ -378,6 +416,11 @@ func (s *Server) unregister(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, sess.id)
+	if sess.atAdmin {
+		s.atAdmin--
+	} else {
+		s.clients.Done()
+	}
 	s.uncountLocked(sess)
 	s.wg.Done()
 }
@@ -394,11 +437,14 @@ func (s *Server) stopWatching(ctx context.Context) {
 	s.killer.close(ctx)
 }
 
-func (s *Server) each(f func(*session)) {
+// eachAt calls f with every session at the admin address, or with every other.
+func (s *Server) eachAt(admin bool, f func(*session)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sess := range s.sessions {
-		f(sess)
+		if sess.atAdmin == admin {
+			f(sess)
+		}
 	}
 }
 

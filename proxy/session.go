@@ -36,6 +36,7 @@ type session struct {
 	countedAs *User
 	login     protocol.ClientHello
 	proof     string // that the login's OK has to bring
+	atAdmin   bool   // it came to the admin address
 	// queue is where it takes a place among those that log in, nil if it does not.
 	queue       loginQueue
 	changedUser bool // login is a COM_CHANGE_USER
@@ -221,7 +222,7 @@ func (s *session) work(err error) (look bool, _ error) {
 	defer s.mu.Unlock()
 	s.busy = true
 	switch {
-	case !s.srv.draining.Load() && !s.backendClosed:
+	case !s.drains() && !s.backendClosed:
 		return false, err
 	case err == nil:
 		return false, s.setDeadline(time.Time{})
@@ -301,7 +302,7 @@ func (s *session) ending(err error) (level zapcore.Level, event string) {
 		return zap.InfoLevel, "session ended as its client was idle"
 	case errors.Is(err, errBackendClosed):
 		return zap.InfoLevel, "session ended as the server closed its idle connection"
-	case errors.As(err, &auth):
+	case errors.As(err, &auth), errors.Is(err, errOnlyAdmins):
 		return zap.InfoLevel, "login refused"
 	case errors.As(err, &limited):
 		return zap.InfoLevel, "login refused by a limit"

@@ -1,7 +1,10 @@
 package proxy
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -50,11 +53,60 @@ var (
 		"time_zone":                "SYSTEM",
 		"transaction_isolation":    "REPEATABLE-READ",
 		"tx_isolation":             "REPEATABLE-READ",
-		"version":                  noServerVersion,
 		"version_comment":          "seqproxy, keys only",
 		"version_compile_os":       "Linux",
 	}
 )
+
+// simpleSwitches are those of the numbers that SHOW VARIABLES tells as ON or OFF.
+var simpleSwitches = []string{
+	"autocommit", "foreign_key_checks", "performance_schema", "read_only", "sql_auto_is_null", "sql_safe_updates", "transaction_read_only",
+	"tx_read_only", "unique_checks",
+}
+
+// simpleNames are the variables that SHOW VARIABLES lists where there is no server.
+var simpleNames = sync.OnceValue(func() []string {
+	names := []string{"autocommit", "version"}
+	for name := range simpleNumbers {
+		names = append(names, name)
+	}
+	for name := range simpleTexts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+})
+
+// simpleShow answers SHOW VARIABLES, and SHOW STATUS with nothing. ok is false for any
+// other text.
+func (s *session) simpleShow(sql []byte) (t *protocol.Table, ok bool) {
+	shown, ok := statement.SimpleShow(sql, s.state.mode)
+	if !ok {
+		return nil, false
+	}
+	t = &protocol.Table{Columns: []protocol.Column{textColumn("Variable_name", 64), textColumn("Value", 2048)}}
+	if shown.Status {
+		return t, true
+	}
+	for _, name := range simpleNames() {
+		if shown.HasPattern && !statement.Like(shown.Pattern, name) {
+			continue
+		}
+		value, ok := s.simpleVariable(name)
+		if !ok {
+			continue // set to what only a server knows
+		}
+		text := fmt.Sprint(value)
+		if slices.Contains(simpleSwitches, name) {
+			text = "OFF"
+			if value != uint64(0) {
+				text = "ON"
+			}
+		}
+		t.Rows = append(t.Rows, []any{name, text})
+	}
+	return t, true
+}
 
 // warningColumns are those of SHOW WARNINGS.
 var warningColumns = []protocol.Column{
@@ -128,6 +180,12 @@ func (s *session) simpleVariable(name string) (value any, ok bool) {
 		return uint64(0), true
 	case "last_insert_id", "identity":
 		return s.state.lastID.known()
+	case "version":
+		return s.version(), true
+	case "version_comment":
+		if s.atAdmin {
+			return "seqproxy, admin address", true
+		}
 	}
 	number, isNumber := simpleNumbers[name]
 	text, isText := simpleTexts[name]
@@ -153,7 +211,7 @@ func (s *session) simpleFunction(name string) (value any, ok bool) {
 		}
 		return s.state.schema, true
 	case "version":
-		return noServerVersion, true
+		return s.version(), true
 	case "user", "current_user", "session_user", "system_user":
 		return s.user.Name + "@" + protocol.HostOf(s.client.RemoteAddr()), true
 	case "connection_id":

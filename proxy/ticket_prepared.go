@@ -73,7 +73,7 @@ func (s *session) executeTicket(p *prepared, payload []byte) error {
 		}
 	}
 	if p.conn == nil {
-		return errKeysOnly
+		return s.noServer()
 	}
 	if !complete { // the server says what is wrong
 		p.toServer(payload[1:])

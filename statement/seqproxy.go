@@ -24,6 +24,8 @@ const (
 // with its words.
 type ProxyCommand struct {
 	Verb ProxyVerb
+	// Show is set for SHOW SEQPROXY, which changes nothing.
+	Show bool
 	// Address is the 'host:port' of ADD and REMOVE, decoded, in the client's character
 	// set; valid as long as FuncCall.Name.
 	Address []byte
@@ -74,7 +76,7 @@ var (
 // proxyStatement reads what follows the word SEQPROXY, the current token.
 func (a *analyzer) proxyStatement(begin string, forms []proxyForm) bool {
 	a.aboutSequence(Seqproxy)
-	a.st.Proxy = new(ProxyCommand)
+	a.st.Proxy = &ProxyCommand{Show: begin != "SEQPROXY"}
 	for i := range forms {
 		f := &forms[i]
 		p, found := a.lexer, true

@@ -74,6 +74,46 @@ func SimpleSelect(sql []byte, mode Mode) ([]SimpleItem, bool) {
 	return items, true
 }
 
+// SimpleShown is a SHOW [GLOBAL | SESSION | LOCAL] VARIABLES | STATUS [LIKE 'pattern'].
+type SimpleShown struct {
+	Status     bool // STATUS, not VARIABLES
+	HasPattern bool
+	Pattern    string
+}
+
+// SimpleShow reads such a SHOW, which tools send when they connect. It is false for any
+// other text. It allocates; it is not for the data path.
+func SimpleShow(sql []byte, mode Mode) (shown SimpleShown, ok bool) {
+	if mode.Charset == Unsupported {
+		return shown, false
+	}
+	s := simpleReader{lexer: lexer{src: sql, mode: mode}}
+	if s.next(); s.kw != kwShow {
+		return shown, false
+	}
+	if s.next(); s.kw == kwGlobal || s.kw == kwSession || s.kw == kwLocal {
+		s.next()
+	}
+	switch {
+	case s.kw == kwVariables:
+	case s.kind == tWord && strings.EqualFold(string(sql[s.start:s.end]), "status"):
+		shown.Status = true
+	default:
+		return shown, false
+	}
+	if s.next(); s.kw == kwLike {
+		if s.next(); s.kind != tString || s.src[s.start] != '\'' && s.src[s.start] != '"' {
+			return shown, false
+		}
+		shown.HasPattern, shown.Pattern = true, s.text()
+		s.next()
+	}
+	for s.is(';') {
+		s.next()
+	}
+	return shown, s.kind == tEOF && !s.bad && s.execs == 0
+}
+
 type simpleReader struct {
 	lexer
 	st Statement // for decoding names

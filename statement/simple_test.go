@@ -77,3 +77,27 @@ func TestSimpleSelectReadsWhatDriversSend(t *testing.T) {
 		}
 	}
 }
+
+func TestSimpleShowReadsWhatToolsSend(t *testing.T) {
+	for _, c := range []struct {
+		sql  string
+		want SimpleShown
+	}{
+		{"SHOW VARIABLES", SimpleShown{}},
+		{"show session variables like 'lower_case_%';", SimpleShown{HasPattern: true, Pattern: "lower_case_%"}},
+		{"SHOW GLOBAL STATUS LIKE \"a\\_b\"", SimpleShown{Status: true, HasPattern: true, Pattern: "a\\_b"}},
+		{"/* tool */ SHOW LOCAL VARIABLES LIKE ''", SimpleShown{HasPattern: true}},
+	} {
+		if got, ok := SimpleShow([]byte(c.sql), Mode{}); !ok || got != c.want {
+			t.Errorf("%s: got %+v, %v, want %+v", c.sql, got, ok, c.want)
+		}
+	}
+	for _, sql := range []string{
+		"SHOW", "SHOW TABLES", "SHOW TABLE STATUS", "SHOW VARIABLES WHERE Variable_name = 'x'", "SHOW VARIABLES LIKE x", "SHOW VARIABLES LIKE 'x",
+		"SHOW VARIABLES LIKE 'x' AND 1", "SHOW VARIABLES; SELECT 1", "SHOW ENGINE INNODB STATUS", "SHOW STATUS /*!99999 x */", "SELECT 1",
+	} {
+		if got, ok := SimpleShow([]byte(sql), Mode{}); ok {
+			t.Errorf("%s: got %+v, want none", sql, got)
+		}
+	}
+}

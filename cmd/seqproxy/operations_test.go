@@ -49,6 +49,7 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
 http.listen = "127.0.0.1:0"
+admin.listen = "127.0.0.1:0"
 admin_users = ["app"]
 [[user]]
 name = "app"

@@ -20,6 +20,7 @@ import (
 func (p *program) playground(ctx context.Context, args []string) (err error) {
 	c := newCommand("playground")
 	listen := c.String("listen", "127.0.0.1:4306", "`HOST:PORT` for clients; loopback only, since root has no password")
+	adminListen := c.String("admin-listen", "127.0.0.1:4307", "`HOST:PORT` where the proxy itself is asked; loopback only")
 	httpListen := c.String("http-listen", "127.0.0.1:4308", "`HOST:PORT` of metrics and health; loopback only")
 	path := c.String("server", "", "`PATH` of mariadbd or mysqld; default: found in PATH")
 	dir := c.String("dir", "", "`DIR` that keeps the servers' data between runs; default: a directory that is removed at the end")
@@ -43,6 +44,15 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	}
 	if err := canListen(ctx, *listen); err != nil { // before anything is started
 		return listenError(*listen, err)
+	}
+	if !c.given("admin-listen") {
+		*adminListen = besides(*listen, *adminListen)
+	}
+	if err := loopbackOnly("admin-listen", *adminListen); err != nil {
+		return err
+	}
+	if err := canListen(ctx, *adminListen); err != nil {
+		return adminListenError(*adminListen, err)
 	}
 	if !c.given("http-listen") {
 		*httpListen = besides(*listen, *httpListen)
@@ -77,15 +87,15 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	if *show { // the screen is the demo's
 		logTo = filepath.Join(home.dir, "proxy.log")
 	}
-	r, err := startInFront(ctx, *listen, *httpListen, logTo, home, certificate, servers, *members)
+	r, err := startInFront(ctx, addresses{*listen, *adminListen, *httpListen}, logTo, home, certificate, servers, *members)
 	if err != nil {
 		return p.unlessEnded(ctx, err)
 	}
 	if *show {
-		p.say("Clients: %s; metrics: http://%s/metrics; log: %s\n", r.server.Addr(), r.httpAddress(), logTo)
+		p.say("Clients: %s; admin: %s; metrics: http://%s/metrics; log: %s\n", r.server.Addr(), r.adminAddress(), r.httpAddress(), logTo)
 		err = p.demo(ctx, r, servers, *members, *period)
 	} else {
-		p.welcome(r.server.Addr().String(), r.httpAddress(), certificate.CertFile, home, servers, *members)
+		p.welcome(addresses{r.server.Addr().String(), r.adminAddress(), r.httpAddress()}, certificate.CertFile, home, servers, *members)
 		err = p.play(ctx, r, servers, *members)
 	}
 	if err == nil {
@@ -120,6 +130,9 @@ func (p *program) play(ctx context.Context, r *running, servers []*mysqld.Server
 	return err
 }
 
+// addresses are where a playground listens.
+type addresses struct{ clients, admin, http string }
+
 // unlessEnded hides an error that only says that the user has ended the start.
 func (p *program) unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
@@ -130,12 +143,12 @@ func (p *program) unlessEnded(ctx context.Context, err error) error {
 }
 
 // startInFront starts the proxy in front of the servers, with the example sequence.
-func startInFront(ctx context.Context, listen, httpListen, logTo string, home home, certificate conf.TLS, servers []*mysqld.Server, members int) (*running, error) {
-	cfg, err := playgroundConfig(listen, certificate, servers, members)
+func startInFront(ctx context.Context, at addresses, logTo string, home home, certificate conf.TLS, servers []*mysqld.Server, members int) (*running, error) {
+	cfg, err := playgroundConfig(at, certificate, servers, members)
 	if err != nil {
 		return nil, err
 	}
-	cfg.HTTP.Listen, cfg.Log.Output = httpListen, logTo
+	cfg.Log.Output = logTo
 	cfg.Sequence.StateDir = filepath.Join(home.dir, "state")
 	log, err := openLog(cfg.Log) // until the program ends
 	if err != nil {
@@ -152,9 +165,9 @@ func startInFront(ctx context.Context, listen, httpListen, logTo string, home ho
 }
 
 // playgroundConfig is the configuration that the playground runs with. The first servers, members of them, divide the numbers.
-func playgroundConfig(listen string, certificate conf.TLS, servers []*mysqld.Server, members int) (*conf.Config, error) {
+func playgroundConfig(at addresses, certificate conf.TLS, servers []*mysqld.Server, members int) (*conf.Config, error) {
 	cfg := conf.Default()
-	cfg.Listen, cfg.TLS = listen, certificate
+	cfg.Listen, cfg.Admin.Listen, cfg.HTTP.Listen, cfg.TLS = at.clients, at.admin, at.http, certificate
 	cfg.Users = []conf.User{{Name: "root"}}
 	cfg.AdminUsers = []string{"root"}
 	cfg.UnknownUser = conf.UnknownUserBackend // CREATE USER on the server is enough

@@ -99,6 +99,12 @@ func TestANewUserTriesThePlayground(t *testing.T) {
 		}
 	}
 
+	_, admin, _ := strings.Cut(p.stdout(), "The admin address is ")
+	admin, _, _ = strings.Cut(admin, ",")
+	if got := query(t, admin, "root", "", "SHOW SEQUENCES"); !strings.HasPrefix(got, "photos\t") {
+		t.Errorf("at the admin address %s: got %q, want the sequences", admin, got)
+	}
+
 	_, certificate, _ := strings.Cut(p.stdout(), "For TLS add ")
 	certificate, _, _ = strings.Cut(certificate, "\n")
 	address := playgroundAddress(t, p)

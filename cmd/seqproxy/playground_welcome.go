@@ -10,19 +10,20 @@ import (
 
 // welcome says what was started and what to try. The commands can be copied as
 // they are.
-func (p *program) welcome(address, http, certificate string, h home, servers []*mysqld.Server, members int) {
+func (p *program) welcome(at addresses, certificate string, h home, servers []*mysqld.Server, members int) {
 	p.say(`
 A proxy listens on %s, user root, no password. Behind it:
   shard %s  %s  schema %s, the sequence table, and every schema that no shard owns
   shard %s  %s  schema %s
-`, address, shardName(0), servers[0].Addr(), exampleSchemas[0], shardName(1), servers[1].Addr(), exampleSchemas[1])
+`, at.clients, shardName(0), servers[0].Addr(), exampleSchemas[0], shardName(1), servers[1].Addr(), exampleSchemas[1])
 	if members > 1 {
 		p.say("The first %d servers divide the numbers of the sequences:\n", members)
 		for _, s := range servers[:members] {
 			p.say("  sequence server  %s\n", s.Addr())
 		}
 	}
-	p.say("Metrics and health: http://%s/\n", http)
+	p.say("The admin address is %s, where statements to the proxy itself are answered with every server down, too.\n", at.admin)
+	p.say("Metrics and health: http://%s/\n", at.http)
 	if h.kept {
 		p.say("The data is kept in %s.\n", h.dir)
 	}
@@ -30,9 +31,9 @@ A proxy listens on %s, user root, no password. Behind it:
 	if path, err := mysqld.FindClient(); err == nil {
 		client = filepath.Base(path)
 	}
-	host, port, err := net.SplitHostPort(address)
+	host, port, err := net.SplitHostPort(at.clients)
 	if err != nil { // not with the address of a listener
-		host, port = address, "4306"
+		host, port = at.clients, "4306"
 	}
 	login := fmt.Sprintf("%s -h %s -P %s -u root", client, host, port)
 	p.say(`

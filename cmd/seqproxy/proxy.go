@@ -74,8 +74,8 @@ func start(ctx context.Context, cfg *conf.Config, out *logs.Log) (_ *running, er
 	opts.Shards, opts.Sequences, opts.Admin = r.shards, r.sequences, admin.NewSequences(r.sequences)
 	opts.Tickets = ticketTables(cfg, r.sequences)
 	r.server = proxy.New(opts)
-	if err := r.server.Listen(cfg.Listen); err != nil { // before anything is started
-		return nil, listenError(cfg.Listen, err)
+	if err := r.listen(cfg); err != nil { // before anything is started
+		return nil, err
 	}
 	if err := r.listenHTTP(ctx, cfg.HTTP.Listen); err != nil {
 		return nil, errors.Join(err, r.server.Shutdown(ctx))
@@ -92,8 +92,23 @@ func start(ctx context.Context, cfg *conf.Config, out *logs.Log) (_ *running, er
 		defer close(r.served)
 		r.serveErr = r.server.Serve(context.WithoutCancel(ctx))
 	})
-	log.Info("listening", zap.Stringer("address", r.server.Addr()), zap.String("http", r.httpAddress()), zap.String("version", version))
+	log.Info("listening", zap.Stringer("address", r.server.Addr()), zap.String("admin", r.adminAddress()),
+		zap.String("http", r.httpAddress()), zap.String("version", version))
 	return r, nil
+}
+
+// listen opens the addresses of the configuration. None is left open after an error.
+func (r *running) listen(cfg *conf.Config) error {
+	if err := r.server.Listen(cfg.Listen); err != nil {
+		return listenError(cfg.Listen, err)
+	}
+	if cfg.Admin.Listen == "" {
+		return nil
+	}
+	if err := r.server.ListenAdmin(cfg.Admin.Listen); err != nil {
+		return errors.Join(adminListenError(cfg.Admin.Listen, err), r.server.Shutdown(context.Background()))
+	}
+	return nil
 }
 
 // prepareKeys makes the RSA key ahead, which spares the first client without TLS
@@ -212,4 +227,20 @@ func listenError(address string, err error) error {
 		return fmt.Errorf("address %s is in use: end what listens there, or choose another with --listen HOST:PORT", address)
 	}
 	return fmt.Errorf("%w; choose another address with --listen HOST:PORT", err)
+}
+
+// adminAddress is where statements to the proxy are answered, for people.
+func (r *running) adminAddress() string {
+	if admin := r.server.AdminAddr(); admin != nil {
+		return admin.String()
+	}
+	return ""
+}
+
+// adminListenError is listenError for the admin address.
+func adminListenError(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("admin.listen: address %s is in use: end what listens there, or choose another, or \"\" for none, by admin.listen or --admin-listen", address)
+	}
+	return fmt.Errorf("admin.listen: %w; choose another address, or \"\" for none, by admin.listen or --admin-listen", err)
 }

@@ -37,7 +37,7 @@ func (p *program) serve(ctx context.Context, args []string) (err error) {
 // proxyCommand is the flags of the proxy itself.
 type proxyCommand struct {
 	*command
-	file, backend, user, passwordFile, listen, http string
+	file, backend, user, passwordFile, listen, admin, http string
 }
 
 func newProxyCommand() *proxyCommand {
@@ -47,6 +47,7 @@ func newProxyCommand() *proxyCommand {
 	c.StringVar(&c.user, "user", "", "`NAME` that clients log in with and the proxy uses at the server (with -backend)")
 	c.StringVar(&c.passwordFile, "password-file", "", "`FILE` with the user's password; without it the password is empty (with -backend)")
 	c.StringVar(&c.listen, "listen", "", "`HOST:PORT` to listen on; overrides the configuration (default 127.0.0.1:4306)")
+	c.StringVar(&c.admin, "admin-listen", "", "`HOST:PORT` where admins ask the proxy itself, \"\" for none; overrides admin.listen (default 127.0.0.1:4307)")
 	c.StringVar(&c.http, "http-listen", "", "`HOST:PORT` of metrics and health, \"\" for none; overrides http.listen (default 127.0.0.1:4308)")
 	return c
 }
@@ -85,7 +86,7 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 		password = read
 	}
 	cfg := conf.ForBackend(c.backend, c.user, password, c.listen)
-	cfg.HTTP.Listen = besides(cfg.Listen, cfg.HTTP.Listen)
+	cfg.Admin.Listen, cfg.HTTP.Listen = besides(cfg.Listen, cfg.Admin.Listen), besides(cfg.Listen, cfg.HTTP.Listen)
 	for _, override := range c.overrides(given) {
 		override(cfg)
 	}
@@ -99,6 +100,9 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 func (c *proxyCommand) overrides(given map[string]bool) (all []func(*conf.Config)) {
 	if c.listen != "" {
 		all = append(all, func(cfg *conf.Config) { cfg.Listen = c.listen })
+	}
+	if given["admin-listen"] {
+		all = append(all, func(cfg *conf.Config) { cfg.Admin.Listen = c.admin })
 	}
 	if given["http-listen"] {
 		all = append(all, func(cfg *conf.Config) { cfg.HTTP.Listen = c.http })
@@ -128,7 +132,7 @@ func inFlags(err error) error {
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	flagOf := map[string]string{"listen": "-listen", "http.listen": "-http-listen", "user": "-user"}
+	flagOf := map[string]string{"listen": "-listen", "admin.listen": "-admin-listen", "http.listen": "-http-listen", "user": "-user"}
 	said := make(map[string]bool)
 	var lines []string
 	for _, problem := range wrong.Problems {

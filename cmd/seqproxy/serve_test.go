@@ -142,6 +142,7 @@ func TestKeysOnlyByAConfiguration(t *testing.T) {
 	file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
 http.listen = "127.0.0.1:0"
+admin.listen = "127.0.0.1:0"
 admin_users = ["dba"]
 [log]
 format = "json"
@@ -222,6 +223,7 @@ func TestShutdownWaitsForStatementsForTheConfiguredTimeAlone(t *testing.T) {
 			file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
 http.listen = "127.0.0.1:0"
+admin.listen = "127.0.0.1:0"
 [drain]
 timeout = %q
 [[user]]
@@ -274,6 +276,65 @@ func TestPortInUseIsToldAtOnce(t *testing.T) {
 		"-backend", "127.0.0.1:1", "-user", "u", "-listen", l.Addr().String())
 }
 
+func TestAnAdminAddressInUseIsToldWithItsKey(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nobody connected
+	file := write(t, "seqproxy.toml", fmt.Sprintf(`
+listen = "127.0.0.1:0"
+http.listen = ""
+admin.listen = %q
+[[user]]
+name = "root"
+[[sequence.server]]
+address = "127.0.0.1:1"
+user = "root"
+`, l.Addr()))
+	runs(t, 1, "", "seqproxy: admin.listen: address "+l.Addr().String()+
+		" is in use: end what listens there, or choose another, or \"\" for none, by admin.listen or --admin-listen\n", "-config", file)
+}
+
+// adminAddress returns where the proxy's admin address is, from its log.
+func (p *process) adminAddress() string {
+	p.t.Helper()
+	p.await(`"admin": "`)
+	_, rest, _ := strings.Cut(p.stderr(), `"admin": "`)
+	address, _, _ := strings.Cut(rest, `"`)
+	return address
+}
+
+func TestTheAdminAddressAnswersWithEveryServerDown(t *testing.T) {
+	file := write(t, "seqproxy.toml", `
+listen = "127.0.0.1:0"
+http.listen = ""
+admin.listen = "127.0.0.1:0"
+monitor_users = ["watch"]
+connect_timeout = "1s"
+[[user]]
+name = "watch"
+password = "w"
+[[sequence.server]]
+address = "127.0.0.1:1"
+user = "root"
+[[shard]]
+name = "s"
+[[shard.node]]
+address = "127.0.0.1:1"
+`)
+	p := begin(t, "-config", file)
+	address := p.adminAddress()
+	if got := query(t, address, "watch", "w", "SELECT @@version_comment"); got != "seqproxy, admin address" {
+		t.Errorf("got %q", got)
+	}
+	if output, err := client(t, address, "watch", "w", append(plain(t), "-e", "CREATE SEQUENCE s")...); err == nil || !strings.Contains(output, "ERROR 1227 (42000)") {
+		t.Errorf("a change by a monitor: got %q, %v, want 1227", output, err)
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+}
+
 func TestNoOutageCoverIsNotTheDefault(t *testing.T) {
 	cfg := conf.Default()
 	cfg.Sequence.OutageCover = 0
@@ -290,6 +351,7 @@ func TestTLSIsOffered(t *testing.T) {
 	file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
 http.listen = "127.0.0.1:0"
+admin.listen = "127.0.0.1:0"
 [[user]]
 name = "root"
 password = "p"

@@ -24,6 +24,7 @@ func TestStateDirectoryOutlivesTheProxy(t *testing.T) {
 	text := fmt.Sprintf(`
 listen = "127.0.0.1:0"
 http.listen = "127.0.0.1:0"
+admin.listen = "127.0.0.1:0"
 admin_users = ["root"]
 [[user]]
 name = "root"

@@ -116,10 +116,11 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 		MaxStatement:       int(cfg.MaxStatement),
 		Version:            version,
 		Compression:        cfg.Compression,
+		AdminAddressOnly:   !cfg.Admin.DataPort,
 		Logger:             log,
 	}
 	if cfg.UnknownUser == conf.UnknownUserBackend {
-		opts.RelayLogins, opts.Admins = true, cfg.AdminUsers
+		opts.RelayLogins, opts.Admins, opts.Monitors = true, cfg.AdminUsers, cfg.MonitorUsers
 	}
 	switch cfg.UnknownSequence {
 	case conf.UnknownSequenceCreate:
@@ -137,7 +138,7 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 	for i := range cfg.Users {
 		u := &cfg.Users[i]
 		opts.Users = append(opts.Users, proxy.User{
-			Name: u.Name, Password: u.Password.Reveal(), OldPassword: u.OldPassword.Reveal(), Schema: u.Schema, Admin: cfg.IsAdmin(u.Name),
+			Name: u.Name, Password: u.Password.Reveal(), OldPassword: u.OldPassword.Reveal(), Schema: u.Schema, Admin: cfg.IsAdmin(u.Name), Monitor: cfg.IsMonitor(u.Name),
 			MaxConnections: u.MaxConnections, Sequences: u.Sequences,
 			Require: protocol.Requirement{
 				TLS: u.RequireTLS, Certificate: u.NeedsCertificate(), Subject: u.CertificateSubject, Issuer: u.CertificateIssuer,

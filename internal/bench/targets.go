@@ -289,6 +289,7 @@ func openAccount(addr string) (*sql.DB, error) {
 func seqproxyConfig(addr, backend string) string {
 	return fmt.Sprintf(`listen = %[1]q
 http.listen = "127.0.0.1:0"
+admin.listen = ""
 admin_users = [%[3]q]
 
 [[user]]

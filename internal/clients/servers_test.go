@@ -126,6 +126,7 @@ func (p *place) startProxy(t *testing.T) {
 	text := fmt.Sprintf(`
 listen = "127.0.0.1:0"
 http.listen = "127.0.0.1:0"
+admin.listen = "127.0.0.1:0"
 admin_users = [%[1]q]
 unknown_user = "backend"
 [log]

@@ -196,6 +196,7 @@ func (w *world) config(p *proxy, rng *rand.Rand) string {
 	}
 	fmt.Fprintf(&text, `listen = %q
 http.listen = ""
+admin.listen = ""
 admin_users = ["root"]
 connect_timeout = "2s"
 failed_login_exempt = ["127.0.0.0/8"]

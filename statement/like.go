@@ -1,13 +1,13 @@
-package admin
+package statement
 
 import (
 	"unicode"
 	"unicode/utf8"
 )
 
-// like says whether text matches a pattern of LIKE, without regard to letter case, as
+// Like says whether text matches a pattern of LIKE, without regard to letter case, as
 // SHOW ... LIKE compares: % is any text, _ one character, \ takes the next as it is.
-func like(pattern, text string) bool {
+func Like(pattern, text string) bool {
 	// Where the last % was, and from where on it is tried next: a later % takes over all
 	// that an earlier one could do, so one place to come back to is enough.
 	again, from := "", ""

@@ -1,4 +1,4 @@
-package admin
+package statement
 
 import "testing"
 
@@ -35,7 +35,7 @@ func TestLikeMatchesAsSHOWDoes(t *testing.T) {
 		{`a\`, `a\`, true},
 		{"%ab", "aab", true},
 	} {
-		if got := like(test.pattern, test.text); got != test.want {
+		if got := Like(test.pattern, test.text); got != test.want {
 			t.Errorf("%q LIKE %q: got %v, want %v", test.text, test.pattern, got, test.want)
 		}
 	}

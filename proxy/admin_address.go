@@ -1,0 +1,163 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// The admin address is a second one that the Server listens on. Its sessions have no
+// server behind them, so that they work with every server down, and are not counted among
+// the clients, so that they work while there is no room for any more of these. Only admins
+// and monitors log in there, whom the proxy itself checks, and only statements to the
+// proxy and about sequences are answered, with what clients ask when they connect.
+
+// maxAtAdmin bounds the sessions at the admin address at the same time.
+const maxAtAdmin = 100
+
+// ListenAdmin opens the admin address, "host:port". It may be called once, before Serve.
+func (s *Server) ListenAdmin(address string) error {
+	config := listenConfig()
+	l, err := config.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return err
+	}
+	s.adminListener = l
+	return nil
+}
+
+// AdminAddr returns the admin address, nil if there is none.
+func (s *Server) AdminAddr() net.Addr {
+	if s.adminListener == nil {
+		return nil
+	}
+	return s.adminListener.Addr()
+}
+
+// endAdminAddress ends the sessions at the admin address, and returns how many had to be
+// cut, as Shutdown does with the others.
+func (s *Server) endAdminAddress(ctx context.Context) (cut int) {
+	if s.adminListener == nil {
+		return 0
+	}
+	s.mu.Lock()
+	s.adminEnds.Store(true) // under mu: from then on no session is added
+	s.mu.Unlock()
+	s.adminListener.Close()
+	s.eachAt(true, (*session).drain)
+	ended := make(chan struct{})
+	go func() {
+		s.wg.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return 0
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended: // of what the drain has just ended
+		return 0
+	case <-time.After(adminEndPatience):
+	}
+	s.eachAt(true, func(sess *session) {
+		cut++
+		sess.cut()
+	})
+	<-ended
+	return cut
+}
+
+// adminEndPatience is for how long sessions at the admin address may end by themselves
+// when the time of the others is up.
+const adminEndPatience = 200 * time.Millisecond
+
+// noRoutes lead nowhere.
+var noRoutes = &backend.Routes{}
+
+// routesIn are the ways of settings to servers: none at the admin address.
+func (s *session) routesIn(set *settings) *backend.Routes {
+	if s.atAdmin {
+		return noRoutes
+	}
+	return set.routes
+}
+
+// noServer is the error for what needs a server where there is none.
+func (s *session) noServer() error {
+	if !s.atAdmin {
+		return errKeysOnly
+	}
+	return notSupported("this is the admin address, where only SEQPROXY ..., SHOW SEQPROXY ... and statements about sequences are answered "+
+		"(SHOW SEQPROXY HELP lists them): for all else connect to %s", s.srv.Addr())
+}
+
+// looks says whether a user may see all of the proxy.
+func (u *User) looks() bool { return u.Admin || u.Monitor }
+
+// errOnlyAdmins is for a login at the admin address by somebody else.
+var errOnlyAdmins = errors.New("neither in admin_users nor in monitor_users")
+
+// greetAtAdmin is what a client is greeted with at the admin address: what the default
+// shard's server last said of itself, and what everything can keep.
+func (s *settings) greetAtAdmin(id uint32) *protocol.ServerLogin {
+	l := s.ownGreeting(id)
+	if hello, ok := s.routes.Greeting(); ok {
+		l.Version, l.Collation = hello.Version, hello.Collation
+		l.Prove = s.TLS != nil && hello.ProvesCertificates()
+	}
+	return l
+}
+
+// version is what the session says that the server's is where there is none.
+func (s *session) version() string {
+	if s.atAdmin {
+		if hello, ok := s.set.routes.Greeting(); ok {
+			return strings.TrimPrefix(hello.Version, "5.5.5-") // which MariaDB puts before it in a greeting
+		}
+	}
+	return noServerVersion
+}
+
+// atAdminAddress handles a text at the admin address.
+func (s *session) atAdminAddress(sql []byte) error {
+	if s.asksForNumbers() {
+		return s.noServer()
+	}
+	return s.special(sql)
+}
+
+// asksForNumbers says whether the text just analysed is one that sequences give numbers to.
+func (s *session) asksForNumbers() bool {
+	if s.stmt.Refusal != "" {
+		return true
+	}
+	for i := range s.stmt.Calls {
+		switch s.stmt.Calls[i].Func {
+		case statement.Nextval, statement.Lastval, statement.Setval:
+			return true
+		}
+	}
+	return false
+}
+
+// notHere is the error for a statement to the proxy where clients connect, if it is
+// answered at the admin address alone and the user may give it there.
+func (s *session) notHere(st *statement.Statement) error {
+	if st.Kind != statement.Seqproxy || !s.set.AdminAddressOnly || s.atAdmin || !s.user.looks() {
+		return nil
+	}
+	where := "the admin address"
+	if addr := s.srv.AdminAddr(); addr != nil {
+		where += " " + addr.String()
+	}
+	return sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: SEQPROXY and SHOW SEQPROXY are answered at %s (admin.data_port is false)", where)
+}

@@ -1,0 +1,337 @@
+package proxy_test
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+	"seqproxy/sequence"
+)
+
+// watcher is a user of these tests that may see everything, stranger one that may not.
+const watcher, stranger = "watcher", "stranger"
+
+// withWatcher adds them to the users.
+func withWatcher(o *proxy.Options) {
+	o.Users = append(o.Users,
+		proxy.User{Name: watcher, Password: watcher, Monitor: true, Sequences: []string{"album*"}},
+		proxy.User{Name: stranger, Password: stranger})
+}
+
+// as logs in as one of them.
+func as(user string) func(*mysql.Config) {
+	return func(c *mysql.Config) { c.User, c.Passwd = user, user }
+}
+
+// asWire is as for a wire.
+func asWire(user string) wireLogin { return wireLogin{User: &user, Password: &user} }
+
+func TestAtTheAdminAddressLoginWorksWithEveryServerDown(t *testing.T) {
+	const addr = "127.0.0.1:1" // where nobody listens
+	e := newEnv(t, setup{
+		AdminAddress: true, Proxy: withWatcher,
+		Backend:  func(o *backend.Options) { o.Shards[0].Nodes = []string{addr} },
+		Sequence: func(o *sequence.Options) { o.Servers[0].Addr, o.AllocateTimeout = addr, time.Second },
+	})
+	for _, change := range []func(*mysql.Config){nil, as(watcher), func(c *mysql.Config) { c.DBName = "any_schema" }} {
+		c := e.AdminConn(t, change)
+		if got := value(t, c, "SELECT @@version_comment LIMIT 1"); got != "seqproxy, admin address" {
+			t.Errorf("version comment: got %q", got)
+		}
+		if got := value(t, c, "SELECT VERSION()"); got == "" {
+			t.Error("there is no version")
+		}
+	}
+	if out := e.CLI(t, e.AdminAddr(), "", "SELECT CONNECTION_ID() AS known;\nSHOW WARNINGS;\n\\s\n"); !strings.Contains(out, "known") || strings.Contains(out, "ERROR") {
+		t.Errorf("command-line client:\n%s", out)
+	}
+}
+
+func TestAtTheAdminAddressOnlyTheProxyIsAsked(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true, Proxy: func(o *proxy.Options) {
+		withWatcher(o)
+		o.Tickets = []proxy.TicketTable{{Table: "sequence"}}
+		o.LastInsertIDExact = true
+	}})
+	version := value(t, e.Conn(t, "", nil), "SELECT VERSION()")
+	for _, interpolate := range []bool{false, true} {
+		c := e.AdminConn(t, func(c *mysql.Config) {
+			c.InterpolateParams, c.MaxAllowedPacket = interpolate, 0 // which asks the server
+			c.Params = map[string]string{"charset": "utf8mb4", "autocommit": "1", "time_zone": "'+00:00'"}
+		})
+		if got := value(t, c, "SELECT VERSION()"); got != version {
+			t.Errorf("version: got %s, want that of the server, %s", got, version)
+		}
+		exec(t, c, "SET NAMES utf8mb4", "USE anything", "CREATE SEQUENCE IF NOT EXISTS photos", "ALTER SEQUENCE photos CACHE 7", "START TRANSACTION", "COMMIT")
+		for _, q := range []struct{ sql, want string }{
+			{"SELECT DATABASE()", "anything"},
+			{"SELECT @@max_allowed_packet", "16777216"},
+			{"SELECT 1", "1"},
+			{"SELECT LAST_INSERT_ID()", "0"},
+			{"SELECT USER()", e.User + "@127.0.0.1"},
+			{"SELECT @@autocommit", "1"},
+		} {
+			if got := value(t, c, q.sql); got != q.want {
+				t.Errorf("%s: got %s, want %s", q.sql, got, q.want)
+			}
+		}
+		var name, on string
+		for _, text := range []string{"SHOW VARIABLES LIKE 'auto_commit'", "SHOW SESSION STATUS LIKE 'Ssl%'", "SHOW WARNINGS"} {
+			if err := c.QueryRowContext(t.Context(), text).Scan(new(string), new(string)); err != sql.ErrNoRows {
+				t.Errorf("%s: got %v, want no row", text, err)
+			}
+		}
+		if err := c.QueryRowContext(t.Context(), "SHOW SESSION VARIABLES LIKE 'auto%mit'").Scan(&name, &on); err != nil || name != "autocommit" || on != "ON" {
+			t.Errorf("SHOW VARIABLES: got %s %s, %v", name, on, err)
+		}
+		if got := column(t, c, "SHOW SEQUENCES LIKE ?", interpolate, "pho%"); interpolate && got != "photos" {
+			t.Errorf("SHOW SEQUENCES: got %q, want photos", got)
+		}
+		if got := column(t, c, "SHOW SEQUENCES", true); got != "photos" {
+			t.Errorf("SHOW SEQUENCES: got %q, want photos", got)
+		}
+		for _, sql := range []string{
+			"SELECT * FROM t", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (NEXTVAL('photos'))", "SELECT NEXTVAL('photos')", "SELECT LASTVAL('photos')",
+			"SELECT SETVAL('photos', 9)", "CREATE TABLE t (a INT)", "SHOW DATABASES", "CALL p()", "DO 1", "LOCK TABLES t READ", "SELECT 1; SELECT 2",
+			"CREATE DATABASE d", "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", "PREPARE s FROM 'SELECT 1'",
+			"SELECT @x", "TABLE t", "KILL 5", "LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "SET GLOBAL max_connections = 1",
+		} {
+			wantError(t, c, 1235, sql, "admin address", "SHOW SEQPROXY HELP", e.Addr())
+			if strings.HasPrefix(sql, "LOCK") {
+				continue // MySQL's drivers do not prepare it
+			}
+			s, err := c.PrepareContext(t.Context(), sql)
+			if err == nil {
+				_, err = s.Exec()
+			}
+			checkError(t, "prepared "+sql, err, 1235)
+		}
+		exec(t, c, "DROP SEQUENCE photos")
+		if err := c.PingContext(t.Context()); err != nil {
+			t.Errorf("ping: %v", err)
+		}
+	}
+	w := e.Wire(t, e.AdminAddr(), wireLogin{})
+	for _, cmd := range []struct {
+		cmd protocol.Command
+		arg string
+		ok  bool
+	}{
+		{protocol.ComPing, "", true},
+		{protocol.ComInitDB, "x", true},
+		{protocol.ComResetConn, "", true},
+		{protocol.ComSetOption, "\x00\x00", true},
+		{protocol.ComFieldList, "t\x00", false},
+		{protocol.ComStatistics, "", false},
+		{protocol.ComProcessInfo, "", false},
+		{protocol.ComRefresh, "\x01", false},
+		{protocol.ComQuery, "", false},
+		{protocol.ComCreateDB, "x", false},
+		{protocol.ComStmtPrepare, "SELECT NEXTVAL('photos')", false},
+		{protocol.ComBinlogDump, strings.Repeat("\x00", 10), false},
+		{protocol.ComRegisterSlave, strings.Repeat("\x00", 17), false},
+	} {
+		got := w.do(cmd.cmd, cmd.arg)
+		if ok := got[4] != 0xff; ok != cmd.ok {
+			t.Errorf("command %d: got %q, want success %v", cmd.cmd, got[4:], cmd.ok)
+		}
+	}
+	if n := e.Proxy.Sessions(); n < 1 {
+		t.Errorf("sessions: got %d", n)
+	}
+}
+
+// column returns the first column of a query's one row. fits says whether a parameter can
+// stand in it.
+func column(t *testing.T, c *sql.Conn, query string, fits bool, args ...any) string {
+	t.Helper()
+	rows, err := c.QueryContext(t.Context(), query, args...)
+	if err != nil {
+		if fits {
+			t.Errorf("%s: %v", query, err)
+		}
+		return ""
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, n := "", 0
+	into := make([]any, len(names))
+	into[0] = &first
+	for i := range into[1:] {
+		into[i+1] = new(sql.RawBytes)
+	}
+	for ; rows.Next(); n++ {
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rows.Err(); err != nil || n != 1 {
+		t.Errorf("%s: got %d rows, %v, want one", query, n, err)
+	}
+	return first
+}
+
+func TestWhoMayLogInAtTheAdminAddress(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true, Proxy: func(o *proxy.Options) {
+		withWatcher(o)
+		o.RelayLogins = true
+	}})
+	e.Servers[0].Exec(t, "CREATE USER byserver@'%' IDENTIFIED BY 'byserver'", "GRANT ALL ON *.* TO byserver@'%'")
+	defer e.Servers[0].Exec(t, "DROP USER byserver")
+	e.Wire(t, e.Addr(), asWire("byserver")).ping("") // a server checks it there
+	for user, want := range map[string]uint16{"byserver": 1045, "nobody": 1045, stranger: 1227} {
+		told := e.refusal(t, e.AdminAddr(), asWire(user))
+		if told.Code != want || want == 1227 && (!strings.Contains(told.Message, "monitor_users") || told.State != "42000") {
+			t.Errorf("%s: got %v, want %d", user, told, want)
+		}
+	}
+	wrong := "wrong"
+	if told := e.refusal(t, e.AdminAddr(), wireLogin{Password: &wrong}); told.Code != 1045 {
+		t.Errorf("wrong password: got %v, want 1045", told)
+	}
+	w := e.Wire(t, e.AdminAddr(), asWire(watcher))
+	if got := w.change(e.User, e.Password, "", "mysql_native_password"); got[4] != 0 {
+		t.Errorf("change to an admin: got %q", got)
+	}
+	if err := serverError(t, w.change(stranger, stranger, "", "mysql_native_password")); err.Code != 1227 {
+		t.Errorf("change to a user without the right: got %v, want 1227", err)
+	}
+}
+
+func TestTheAdminAddressHasRoomWhileClientsHaveNone(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true, Proxy: func(o *proxy.Options) {
+		withWatcher(o)
+		o.MaxConnections, o.MaxUserConnections, o.MaxLogins = 2, 1, 1
+	}})
+	var atAdmin []*wire
+	for range 3 { // take no client's place
+		atAdmin = append(atAdmin, e.Wire(t, e.AdminAddr(), asWire(watcher)))
+	}
+	one := e.Wire(t, e.Addr(), asWire(stranger))
+	e.Wire(t, e.Addr(), wireLogin{}) // who is an admin, too
+	if told := e.refusal(t, e.Addr(), wireLogin{}); told.Code != 1040 {
+		t.Errorf("a third client: got %v, want 1040", told)
+	}
+	e.Wire(t, e.AdminAddr(), wireLogin{}).ping("")
+	atAdmin[0].ping("")
+	one.do(protocol.ComPing, "")
+
+	for len(atAdmin) < 99 {
+		atAdmin = append(atAdmin, e.Wire(t, e.AdminAddr(), asWire(watcher)))
+	}
+	if told := e.refusal(t, e.AdminAddr(), wireLogin{}); told.Code != 1040 {
+		t.Errorf("one too many at the admin address: got %v, want 1040", told)
+	}
+	atAdmin[5].Close()
+	e.reconnect(t, e.AdminAddr(), wireLogin{})
+}
+
+func TestMonitorsSeeEverythingAndChangeNothing(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true, Proxy: withWatcher})
+	exec(t, e.Conn(t, "", nil), "CREATE SEQUENCE photos")
+	for port, c := range map[string]*sql.Conn{"data": e.Conn(t, "", func(c *mysql.Config) { as(watcher)(c); c.DBName = "" }), "admin": e.AdminConn(t, as(watcher))} {
+		if got := column(t, c, "SHOW SEQUENCES", true); got != "photos" {
+			t.Errorf("%s: SHOW SEQUENCES: got %q, want photos, which is not among the user's sequences", port, got)
+		}
+		if got := column(t, c, "SHOW CREATE SEQUENCE photos", true); got != "photos" {
+			t.Errorf("%s: SHOW CREATE SEQUENCE: got %q", port, got)
+		}
+		column(t, c, "SHOW SEQPROXY SEQUENCE SERVERS", true)
+		for _, sql := range []string{
+			"CREATE SEQUENCE albums", "ALTER SEQUENCE photos CACHE 5", "DROP SEQUENCE photos", "FLUSH SEQUENCES", "CHECK SEQUENCE photos",
+			"REPAIR SEQUENCE photos", "SEQPROXY ABORT PLAN",
+		} {
+			wantError(t, c, 1227, sql, "admin_users")
+		}
+	}
+	other := e.Conn(t, "", as(stranger))
+	wantError(t, other, 1227, "SHOW SEQPROXY SEQUENCE SERVERS", "monitor_users")
+	wantError(t, other, 1227, "SEQPROXY ABORT PLAN", "admin_users")
+}
+
+func TestAMonitorMayBeAnAccountOfTheServer(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.RelayLogins, o.Monitors = true, []string{"byserver"} }})
+	e.Servers[0].Exec(t, "CREATE USER byserver@'%' IDENTIFIED BY 'byserver'", "GRANT ALL ON *.* TO byserver@'%'")
+	defer e.Servers[0].Exec(t, "DROP USER byserver")
+	c := e.Conn(t, "", as("byserver"))
+	column(t, c, "SHOW SEQPROXY SEQUENCE SERVERS", true)
+	wantError(t, c, 1227, "CREATE SEQUENCE photos", "admin_users")
+}
+
+func TestStatementsToTheProxyCanBeTurnedOffWhereClientsConnect(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true, Proxy: func(o *proxy.Options) {
+		withWatcher(o)
+		o.AdminAddressOnly = true
+	}})
+	c := e.Conn(t, "", nil)
+	exec(t, c, "CREATE SEQUENCE photos")
+	column(t, c, "SHOW SEQUENCES", true)
+	for _, sql := range []string{"SHOW SEQPROXY SEQUENCE SERVERS", "SEQPROXY ABORT PLAN", "SEQPROXY NONSENSE"} {
+		wantError(t, c, 1235, sql, e.AdminAddr(), "admin.data_port")
+	}
+	s, err := c.PrepareContext(t.Context(), "SHOW SEQPROXY SEQUENCE SERVERS")
+	if err == nil {
+		_, err = s.Exec()
+	}
+	checkError(t, "prepared", err, 1235, e.AdminAddr())
+	wantError(t, e.Conn(t, "", as(stranger)), 1227, "SHOW SEQPROXY SEQUENCE SERVERS", "monitor_users") // and not where it is
+	column(t, e.AdminConn(t, nil), "SHOW SEQPROXY SEQUENCE SERVERS", true)
+}
+
+func TestKILLAtTheAdminAddressEndsASessionOfAClient(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true, Proxy: withWatcher})
+	victim := e.Conn(t, "", nil)
+	id := value(t, victim, "SELECT CONNECTION_ID()")
+	wantError(t, e.AdminConn(t, as(watcher)), 1095, "KILL "+id)
+	exec(t, victim, "DO 1")
+	exec(t, e.AdminConn(t, nil), "KILL "+id)
+	eventually(t, "the session is gone", func() bool { return victim.PingContext(context.Background()) != nil })
+}
+
+func TestTheAdminAddressIsTheLastToEnd(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true})
+	admin := e.Wire(t, e.AdminAddr(), wireLogin{})
+	client := e.Wire(t, e.Addr(), wireLogin{})
+	client.query("BEGIN")
+	ctx, cancel := context.WithTimeout(context.Background(), wireTimeout)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- e.Shutdown(ctx) }()
+	eventually(t, "no client is accepted", func() bool { return !e.Proxy.Accepting() })
+	e.Wire(t, e.AdminAddr(), wireLogin{}).ping("the drain began")
+	admin.ping("the drain began")
+	client.send(packet(command(protocol.ComQuery, "COMMIT")))
+	client.ended()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	admin.ended()
+}
+
+func TestNobodyWaitsForAnAdminToLeave(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true})
+	admin := e.Wire(t, e.AdminAddr(), wireLogin{})
+	e.Proxy.StopAccepting()
+	ctx, cancel := context.WithTimeout(context.Background(), wireTimeout)
+	defer cancel()
+	if err := e.Proxy.Wait(ctx); err != nil {
+		t.Errorf("the wait for clients: %v", err)
+	}
+	admin.ping("the wait")
+	past, done := context.WithCancel(context.Background())
+	done()
+	if err := e.Shutdown(past); err != nil {
+		t.Errorf("a shutdown without patience cuts a session that waits for a command: %v", err)
+	}
+	admin.ended()
+}
