@@ -14,6 +14,7 @@ import (
 // layout is what the checks found out about the table.
 type layout struct {
 	max      uint64 // the highest number of the id column
+	idType   string // type of the id column
 	nameType string // type, charset and collation of the name column, as CREATE TABLE takes them
 }
 
@@ -38,34 +39,49 @@ func (v *server) unfit(table, finding, remedy string) error {
 	return &UnfitError{Server: v.at(), Table: table, Finding: finding, Remedy: remedy}
 }
 
-// checkServer reads the settings back, because a proxy in between may have swallowed them, and looks at those that are
-// the operator's.
+// checkServer looks at the server alone; see settings.
 func (v *server) checkServer(ctx context.Context, c rawConn) error {
-	rows, err := c.query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit")
-	if err != nil {
-		return fmt.Errorf("read settings: %w", err)
-	}
-	if len(rows) != 1 {
-		return fmt.Errorf("read settings: got %d rows, want 1", len(rows))
-	}
-	autocommit, mode, readOnly, flush := rows[0][0], rows[0][1], rows[0][2], rows[0][3]
+	findings, flush, err := v.settings(ctx, c)
 	switch {
-	case autocommit != "1" && sessionEnforced:
-		return v.unfit("", "autocommit stays off although it was switched on: numbers would leave before they are committed",
-			"connect to the server itself, not through something that drops SET")
-	case !strings.Contains(mode, "STRICT_ALL_TABLES") && sessionEnforced:
-		return v.unfit("", "sql_mode stays lax although it was set: a number above the column's maximum would be given again and again",
-			"connect to the server itself, not through something that drops SET")
-	case !isOff(readOnly):
-		return v.readOnly()
-	case flush == "0" && v.policy.Durability != DurabilityRelaxed:
-		return v.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
-			"SET GLOBAL innodb_flush_log_at_trx_commit = 1, or set durability = \"relaxed\" where keys may repeat")
+	case err != nil:
+		return err
+	case len(findings) > 0:
+		return findings[0]
 	case (flush == "0" || flush == "2") && v.seen.Load() == nil: // said once, not at every connection
 		v.log.Warn("reservations not durable",
 			zap.String("value", flush), zap.String("remedy", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"))
 	}
 	return nil
+}
+
+// settings reads the session's settings back, because a proxy in between may have swallowed them, and looks at those that are
+// the operator's. It returns all that is wrong with them, and how the server flushes at commit.
+func (v *server) settings(ctx context.Context, c rawConn) (findings []error, flush string, err error) {
+	rows, err := c.query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit")
+	if err != nil {
+		return nil, "", fmt.Errorf("read settings: %w", err)
+	}
+	if len(rows) != 1 {
+		return nil, "", fmt.Errorf("read settings: got %d rows, want 1", len(rows))
+	}
+	autocommit, mode, readOnly := rows[0][0], rows[0][1], rows[0][2]
+	flush = rows[0][3]
+	if autocommit != "1" && sessionEnforced {
+		findings = append(findings, v.unfit("", "autocommit stays off although it was switched on: numbers would leave before they are committed",
+			"connect to the server itself, not through something that drops SET"))
+	}
+	if !strings.Contains(mode, "STRICT_ALL_TABLES") && sessionEnforced {
+		findings = append(findings, v.unfit("", "sql_mode stays lax although it was set: a number above the column's maximum would be given again and again",
+			"connect to the server itself, not through something that drops SET"))
+	}
+	if !isOff(readOnly) {
+		findings = append(findings, v.readOnly())
+	}
+	if flush == "0" && v.policy.Durability != DurabilityRelaxed {
+		findings = append(findings, v.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
+			"SET GLOBAL innodb_flush_log_at_trx_commit = 1, or set durability = \"relaxed\" where keys may repeat"))
+	}
+	return findings, flush, nil
 }
 
 // readOnly is the finding about a server that is no primary, or no longer.
@@ -81,32 +97,43 @@ func isOff(value string) bool { return value == "0" || value == "OFF" }
 
 // checkTable creates the table if that is allowed, and refuses what does not keep a committed number.
 func (v *server) checkTable(ctx context.Context, c rawConn) error {
-	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(v.opts.Database), literal(v.opts.Table))
-	ask := "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE " + where
-	rows, err := c.query(ctx, ask)
-	if err != nil {
-		return fmt.Errorf("look for table %s: %w", v.table.full, err)
+	exists, err := v.tableExists(ctx, c)
+	if err != nil || exists {
+		return err
 	}
-	create := fmt.Sprintf(createTable, v.table.full)
-	if len(rows) == 0 && v.policy.CreateTable {
-		if err := v.createTable(ctx, c, create+" COMMENT='"+madeHere+"'"); err != nil {
+	if v.policy.CreateTable {
+		if err := v.createTable(ctx, c, fmt.Sprintf(createTable, v.table.full)+" COMMENT='"+madeHere+"'"); err != nil {
 			return err
 		}
-		if rows, err = c.query(ctx, ask); err != nil {
-			return fmt.Errorf("look for table %s: %w", v.table.full, err)
+		if exists, err = v.tableExists(ctx, c); err != nil || exists {
+			return err
 		}
+	}
+	return v.noTable()
+}
+
+func (v *server) noTable() error {
+	return v.unfit(v.table.full, "it does not exist, or the user may not see it",
+		fmt.Sprintf(createTable, v.table.full)+", or set create_table = true; or GRANT SELECT, INSERT, UPDATE, DELETE on it")
+}
+
+// tableExists says whether there is a table, and refuses what does not keep a committed number.
+func (v *server) tableExists(ctx context.Context, c rawConn) (bool, error) {
+	rows, err := c.query(ctx, fmt.Sprintf("SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+		literal(v.opts.Database), literal(v.opts.Table)))
+	if err != nil {
+		return false, fmt.Errorf("look for table %s: %w", v.table.full, err)
 	}
 	switch {
 	case len(rows) == 0:
-		return v.unfit(v.table.full, "it does not exist, or the user may not see it",
-			create+", or set create_table = true; or GRANT SELECT, INSERT, UPDATE, DELETE on it")
+		return false, nil
 	case rows[0][0] != "BASE TABLE":
-		return v.unfit(v.table.full, "it is a "+rows[0][0]+", not a table", "name the table behind it")
+		return true, v.unfit(v.table.full, "it is a "+rows[0][0]+", not a table", "name the table behind it")
 	case !strings.EqualFold(rows[0][1], "InnoDB"):
-		return v.unfit(v.table.full, "its engine is "+rows[0][1]+", which does not keep what was committed through a crash",
+		return true, v.unfit(v.table.full, "its engine is "+rows[0][1]+", which does not keep what was committed through a crash",
 			"ALTER TABLE "+v.table.full+" ENGINE=InnoDB")
 	}
-	return nil
+	return true, nil
 }
 
 // createTable creates the table, and its schema if that is missing too. Rights on the schema alone are enough where the schema is
@@ -133,11 +160,27 @@ func (v *server) createTable(ctx context.Context, c rawConn, create string) erro
 
 // checkColumns looks at the two columns and at the key.
 func (v *server) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
+	found, findings, err := v.columns(ctx, c)
+	if err == nil && len(findings) > 0 {
+		err = findings[0]
+	}
+	if err != nil {
+		return nil, err
+	}
+	if found.max != 1<<64-1 && v.seen.Load() == nil {
+		v.log.Warn("id column ends early", zap.String("table", v.table.full),
+			zap.String("type", found.idType), zap.Uint64("maximum", found.max))
+	}
+	return found, nil
+}
+
+// columns reads the two columns and the key, and returns all that is wrong with them.
+func (v *server) columns(ctx context.Context, c rawConn) (found *layout, findings []error, err error) {
 	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(v.opts.Database), literal(v.opts.Table))
 	rows, err := c.query(ctx, "SELECT LOWER(COLUMN_NAME), COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') "+
 		"FROM information_schema.COLUMNS WHERE "+where)
 	if err != nil {
-		return nil, fmt.Errorf("read columns of %s: %w", v.table.full, err)
+		return nil, nil, fmt.Errorf("read columns of %s: %w", v.table.full, err)
 	}
 	columns := make(map[string][]string, len(rows))
 	for _, r := range rows {
@@ -145,32 +188,27 @@ func (v *server) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
 	}
 	id, name := columns["id"], columns["name"]
 	if id == nil || name == nil {
-		return nil, v.unfit(v.table.full, "it has no columns `name` and `id`", "name a table like: "+fmt.Sprintf(createTable, v.table.full))
+		return nil, []error{v.unfit(v.table.full, "it has no columns `name` and `id`", "name a table like: "+fmt.Sprintf(createTable, v.table.full))}, nil
 	}
-	found := &layout{nameType: name[0]}
+	found = &layout{nameType: name[0], idType: id[0]}
 	if name[1] != "" {
 		found.nameType += " CHARACTER SET " + name[1] + " COLLATE " + name[2]
 	}
 	var ok bool
 	if found.max, ok = columnMax(id[0]); !ok {
-		return nil, v.unfit(v.table.full, "its column `id` is "+id[0]+", which does not count in whole numbers",
-			"ALTER TABLE "+v.table.full+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0")
+		findings = append(findings, v.unfit(v.table.full, "its column `id` is "+id[0]+", which does not count in whole numbers",
+			"ALTER TABLE "+v.table.full+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0"))
 	}
-	if found.max != 1<<64-1 && v.seen.Load() == nil {
-		v.log.Warn("id column ends early", zap.String("table", v.table.full),
-			zap.String("type", id[0]), zap.Uint64("maximum", found.max))
-	}
-
 	keys, err := c.query(ctx, "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE "+where+
 		" GROUP BY INDEX_NAME HAVING COUNT(*) = 1 AND MAX(NON_UNIQUE) = 0 AND MAX(LOWER(COLUMN_NAME)) = 'name' AND MAX(IFNULL(SUB_PART, 0)) = 0")
 	if err != nil {
-		return nil, fmt.Errorf("read keys of %s: %w", v.table.full, err)
+		return nil, nil, fmt.Errorf("read keys of %s: %w", v.table.full, err)
 	}
 	if len(keys) == 0 {
-		return nil, v.unfit(v.table.full, "no unique key is on `name` alone, so two rows could count for one sequence",
-			"ALTER TABLE "+v.table.full+" ADD PRIMARY KEY (`name`)")
+		findings = append(findings, v.unfit(v.table.full, "no unique key is on `name` alone, so two rows could count for one sequence",
+			"ALTER TABLE "+v.table.full+" ADD PRIMARY KEY (`name`)"))
 	}
-	return found, nil
+	return found, findings, nil
 }
 
 // literal quotes a configured name for a statement without arguments. Hexadecimal cannot be broken out of, whatever

@@ -3,6 +3,7 @@ package sequence
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -106,6 +107,21 @@ func (e *UnfitError) Error() string {
 		where += " table " + e.Table
 	}
 	return fmt.Sprintf("sequence server %s: %s; to mend it: %s", where, e.Finding, e.Remedy)
+}
+
+// Statement is the SQL statement that the Remedy begins with, to be run on the server; "" if it begins with something else.
+func (e *UnfitError) Statement() string {
+	verb, _, _ := strings.Cut(e.Remedy, " ")
+	switch verb {
+	case "ALTER", "CREATE", "DROP", "SET", "STOP":
+	default:
+		return ""
+	}
+	statement, _, _ := strings.Cut(e.Remedy, ", or ")
+	for _, end := range []string{", and GRANT", " there", " on the one that"} {
+		statement, _, _ = strings.Cut(statement, end)
+	}
+	return statement
 }
 
 // Unwrap returns ErrUnfit.

@@ -208,7 +208,11 @@ func (v *server) settle(next *choice) {
 
 // findWritable looks at all nodes and returns the one to reserve numbers on.
 func (v *server) findWritable(ctx context.Context) (*choice, error) {
-	all := v.survey(ctx)
+	return v.chosen(v.survey(ctx))
+}
+
+// chosen is the node to reserve numbers on, by what all of them say.
+func (v *server) chosen(all []standing) (*choice, error) {
 	var writable []*standing
 	var why []string
 	for i := range all {

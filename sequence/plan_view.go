@@ -246,9 +246,10 @@ func (a *servers) warnLocked(w *view) {
 		zap.Strings("only_in_plan", missing), zap.Strings("only_in_config", more))
 }
 
+const firstPlanWayOut = "start with the one server that has the rows, then SEQPROXY ADD SEQUENCE SERVER for each of the others"
+
 // firstPlanLocked makes the first plan of the servers that are configured. a.changing is held.
 func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, error) {
-	const wayOut = "start with the one server that has the rows, then SEQPROXY ADD SEQUENCE SERVER for each of the others"
 	for i := range probes {
 		if probes[i].err != nil {
 			return nil, fmt.Errorf("no plan of the sequence servers is in force, and to make the first one all must be reached: %w", probes[i].err)
@@ -296,7 +297,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 			return nil, fmt.Errorf("begin on %s: %w", v.name(), err)
 		}
 		txs = append(txs, tx)
-		if err := v.mayJoin(ctx, tx, plan, i, wayOut); err != nil {
+		if err := v.mayJoin(ctx, tx, plan, i, firstPlanWayOut); err != nil {
 			return nil, err
 		}
 		if plan.UUID == "" {
@@ -355,9 +356,14 @@ func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, plan *Plan, position i
 	if before != 0 {
 		return errPlan
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" FOR UPDATE")
+	return v.fitsPlan(ctx, tx, plan, position, " FOR UPDATE", wayOut)
+}
+
+// fitsPlan makes sure that a server's counters are such that it can be the member at a position of the first plan. locking may be " FOR UPDATE".
+func (v *server) fitsPlan(ctx context.Context, on querier, plan *Plan, position int, locking, wayOut string) error {
+	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+locking)
 	if err != nil {
-		return fmt.Errorf("lock table %s on %s: %w", v.table.full, v.name(), err)
+		return fmt.Errorf("read table %s on %s: %w", v.table.full, v.name(), err)
 	}
 	defer func() { _ = rows.Close() }()
 	h := share{position: uint64(position), count: uint64(len(plan.Members)), interleave: plan.Interleave, block: plan.Block}

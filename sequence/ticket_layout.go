@@ -66,14 +66,14 @@ func (t *TicketTable) inspectOn(ctx context.Context, conn *sql.Conn) (*ticketLay
 		return nil, fmt.Errorf("read triggers of %s: %w", t.full, err)
 	}
 	if len(triggers) > 0 {
-		return nil, t.unfit("it has a trigger, "+triggers[0][0]+", which would not run for numbers out of memory", "DROP TRIGGER, or leave the table to the server")
+		return nil, t.unfit("it has a trigger, "+triggers[0][0]+", which would not run for numbers out of memory", "DROP TRIGGER "+quote(t.database)+"."+quote(triggers[0][0])+", or leave the table to the server")
 	}
 	l, err := t.read(columns, unique)
 	if err != nil {
 		return nil, err
 	}
 	if fmt.Sprint(len(unique)) != keys[0][0] {
-		return nil, t.unfit("it has a unique key of several columns, or of a part of one", "DROP the key, or leave the table to the server")
+		return nil, t.unfit("it has a unique key of several columns, or of a part of one", "drop the key, or leave the table to the server")
 	}
 	l.transactional = strings.EqualFold(engine, "InnoDB")
 	if !l.transactional && t.layout.Load() == nil {
@@ -95,7 +95,7 @@ func (t *TicketTable) read(columns, unique [][]string) (*ticketLayout, error) {
 		case strings.Contains(c[2], "auto_increment"):
 			var ok bool
 			if l.max, ok = columnMax(c[1]); !ok {
-				return nil, t.unfit("its column "+quote(name)+" is "+c[1]+", which does not count in whole numbers", "MODIFY it to BIGINT UNSIGNED")
+				return nil, t.unfit("its column "+quote(name)+" is "+c[1]+", which does not count in whole numbers", "ALTER TABLE "+t.full+" MODIFY "+quote(name)+" BIGINT UNSIGNED NOT NULL AUTO_INCREMENT")
 			}
 			if !isUnique(name) {
 				return nil, t.unfit("its column "+quote(name)+" is not unique by itself", "make it the PRIMARY KEY")

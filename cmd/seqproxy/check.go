@@ -1,34 +1,91 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"seqproxy/conf"
+	"seqproxy/internal/inspect"
 )
 
 // check loads a configuration and says what is wrong with it: every problem, each
-// on a line with file, key and what is allowed. It connects to nothing.
-func (p *program) check(args []string) error {
+// on a line with file, key and what is allowed. With -connect it looks at the servers
+// that it names, too.
+func (p *program) check(ctx context.Context, args []string) error {
 	c := newCommand("check")
 	file := c.String("config", "", "configuration `FILE`")
+	connect := c.Bool("connect", false, "reach every server, and say what is wrong there and what mends it; changes nothing on them")
+	strict := c.Bool("strict", false, "exit status 1 for warnings, too")
+	asJSON := c.Bool("json", false, "one JSON object instead of lines")
+	timeout := c.Duration("timeout", 30*time.Second, "`TIME` for all servers together (with -connect)")
 	if err := c.parse(args, p.out); err != nil {
 		return err
 	}
 	if err := noMore("check -config FILE", c.Args()); err != nil {
 		return err
 	}
-	if *file == "" {
+	switch {
+	case *file == "":
 		return usagef("check needs -config FILE")
+	case *timeout <= 0:
+		return usagef("-timeout must be above 0, is %v", *timeout)
 	}
 	cfg, err := conf.Load(*file)
 	if err != nil {
+		return p.badConfig(*file, err, *asJSON)
+	}
+	var findings []inspect.Finding
+	for _, w := range cfg.Warnings() {
+		findings = append(findings, inspect.Finding{Level: inspect.Warning, Where: "configuration", Check: "file", Text: w})
+		if !*asJSON {
+			p.say("warning: %s\n", w)
+		}
+	}
+	if !*asJSON {
+		p.say("%s is right: %s\n", *file, summary(cfg))
+	}
+	told := len(findings)
+	if *connect {
+		ctx, stop := context.WithTimeout(ctx, *timeout)
+		defer stop()
+		found, err := checkServers(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, found...)
+	}
+	if *asJSON {
+		if err := newReport(*file, findings).writeJSON(p.out); err != nil {
+			return err
+		}
+	} else {
+		newReport(*file, findings[told:]).writeText(p.out)
+	}
+	return newReport(*file, findings).err(*strict)
+}
+
+// badConfig tells of a configuration that cannot be used.
+func (p *program) badConfig(file string, err error, asJSON bool) error {
+	var wrong *conf.Error
+	if !asJSON || !errors.As(err, &wrong) {
 		return err
 	}
-	for _, w := range cfg.Warnings() {
-		p.say("warning: %s\n", w)
+	var findings []inspect.Finding
+	for _, problem := range wrong.Problems {
+		findings = append(findings, inspect.Finding{Level: inspect.Wrong, Where: "configuration", Check: "file", Text: problem})
 	}
+	if errWrite := newReport(file, findings).writeJSON(p.out); errWrite != nil {
+		return errWrite
+	}
+	return err
+}
+
+// summary says in one line what a configuration means.
+func summary(cfg *conf.Config) string {
 	shards := "no shard, so keys only"
 	switch n := len(cfg.Shards); {
 	case n == 1:
@@ -46,9 +103,8 @@ func (p *program) check(args []string) error {
 	if len(cfg.Users) > 0 && cfg.UnknownUser == conf.UnknownUserBackend {
 		users += " and those of the server"
 	}
-	p.say("%s is right: listens on %s, %s, %s, sequence table %s.%s on %s\n", *file, cfg.Listen, users, shards,
+	return fmt.Sprintf("listens on %s, %s, %s, sequence table %s.%s on %s", cfg.Listen, users, shards,
 		cfg.Sequence.Servers[0].Database, cfg.Sequence.Table, holders(&cfg.Sequence))
-	return nil
 }
 
 // holders says where the sequence table is.

@@ -27,7 +27,8 @@ Usage:
   seqproxy -config FILE                 run with a configuration file
   seqproxy -backend HOST:PORT -user NAME [-password-file FILE] [-listen HOST:PORT]
                                         run in front of one server, without a configuration
-  seqproxy check -config FILE           say what is wrong with a configuration, and exit
+  seqproxy check -config FILE [-connect]
+                                        say what is wrong with a configuration, and with the servers that it names
   seqproxy example                      print a configuration with every key explained
   seqproxy import -config FILE -from KIND -schema NAME [-dry-run]
                                         make sequences of the counters of Leaf, Vitess, MyCat or of ticket tables
@@ -84,7 +85,7 @@ func (p *program) run(ctx context.Context, args []string) error {
 	}
 	switch args[0] {
 	case "check":
-		return p.check(args[1:])
+		return p.check(ctx, args[1:])
 	case "example":
 		return p.example(args[1:])
 	case "import":

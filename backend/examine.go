@@ -1,0 +1,118 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"seqproxy/protocol"
+)
+
+// Examined is a login to a node, as Examine found it.
+type Examined struct {
+	Shard, Node string
+	User        string // "": without an account, so its greeting alone
+	Schema      string
+	Err         error // that of Dial, or of the connection; the rest is empty then
+	TLS         bool
+	Hello       Hello
+	// Ask runs a statement and returns its rows as text, NULL as "".
+	Ask func(ctx context.Context, text string) ([][]string, error)
+}
+
+// Account is what Examine logs in with.
+type Account struct {
+	Credentials
+	Schema string
+}
+
+// maxExamined bounds the logins at one time.
+const maxExamined = 16
+
+// Examine logs in to every node, with each of the accounts for which the shard does not name others, and calls visit with what it found, from several
+// goroutines, once for each account and node. Of a node that cannot be reached it is told once. Ask works while visit runs. It changes nothing on
+// the servers; without an account one of them counts a connection that broke off.
+func (r *Routes) Examine(ctx context.Context, accounts []Account, visit func(Examined)) {
+	slots := make(chan struct{}, maxExamined)
+	var tasks sync.WaitGroup
+	for _, t := range r.targets() {
+		own := accounts
+		switch {
+		case t.access.creds != nil:
+			own = []Account{{Credentials: *t.access.creds}}
+		case len(own) == 0 && t.access.probe.User != "":
+			own = []Account{{Credentials: t.access.probe}}
+		}
+		tasks.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if len(own) == 0 {
+				visit(r.examineGreeting(ctx, t))
+				return
+			}
+			for i, account := range own {
+				found, end := r.examineLogin(ctx, t, account)
+				visit(found)
+				end()
+				if unreachable := new(UnreachableError); errors.As(found.Err, &unreachable) && i == 0 {
+					return
+				}
+			}
+		})
+	}
+	tasks.Wait()
+}
+
+func (r *Routes) examineGreeting(ctx context.Context, t target) Examined {
+	found := Examined{Shard: t.shard.name, Node: t.node.String()}
+	if err := r.greetNode(ctx, t); err != nil {
+		found.Err = &UnreachableError{t.shard.name, t.node.String(), explain(err)}
+		return found
+	}
+	found.Hello, _ = t.node.Hello()
+	return found
+}
+
+// examineLogin logs in; end closes the connection.
+func (r *Routes) examineLogin(ctx context.Context, t target, account Account) (found Examined, end func()) {
+	found = Examined{Shard: t.shard.name, Node: t.node.String(), User: account.User, Schema: account.Schema}
+	capabilities := protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth
+	if account.Schema != "" {
+		capabilities |= protocol.ConnectWithDB
+	}
+	c, err := r.dialEither(ctx, t.shard, t.node, Login{Credentials: account.Credentials, Schema: account.Schema, Capabilities: capabilities, Collation: utf8mb4GeneralCI, access: t.access})
+	if err != nil {
+		found.Err = err
+		return found, func() {}
+	}
+	stop := context.AfterFunc(ctx, c.Abort)
+	found.TLS, found.Hello = c.IsTLS(), *c.Hello()
+	found.Ask = func(ctx context.Context, text string) ([][]string, error) {
+		if err := c.SetDeadline(r.dialDeadline(ctx).Add(r.connectTimeout)); err != nil {
+			return nil, err
+		}
+		rows, err := c.Query(text)
+		if err != nil {
+			if ctx.Err() != nil {
+				err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+			}
+			return nil, err
+		}
+		all := make([][]string, len(rows))
+		for i, row := range rows {
+			all[i] = make([]string, len(row))
+			for j, value := range row {
+				all[i][j] = string(value)
+			}
+		}
+		return all, nil
+	}
+	return found, func() {
+		stop()
+		c.Quit()
+	}
+}
+
+// IntegerLimit is the greatest number of a column type as information_schema writes it; 0 for one that is no integer.
+func IntegerLimit(columnType string) uint64 { return integerLimit(columnType) }

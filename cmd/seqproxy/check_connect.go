@@ -1,0 +1,166 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/backend"
+	"seqproxy/conf"
+	"seqproxy/internal/inspect"
+	"seqproxy/internal/tlsfiles"
+	"seqproxy/protocol"
+	"seqproxy/sequence"
+)
+
+// clockTolerance is how far clocks may differ before that is told.
+const clockTolerance = time.Second
+
+// connected compares a configuration with the servers that it names. It changes nothing there.
+type connected struct {
+	cfg    *conf.Config
+	places []*inspect.Findings // in the order in which they are told
+	seen   []seen              // every server that answered
+	now    time.Time
+}
+
+// seen is a server that answered.
+type seen struct {
+	*inspect.Server
+	where string
+}
+
+// checkServers looks at all servers. ctx bounds it.
+func checkServers(ctx context.Context, cfg *conf.Config) ([]inspect.Finding, error) {
+	k := &connected{cfg: cfg, now: time.Now()}
+	if err := k.sequenceServers(ctx); err != nil {
+		return nil, err
+	}
+	if err := k.shards(ctx); err != nil {
+		return nil, err
+	}
+	k.clocks()
+	var all []inspect.Finding
+	for _, p := range k.places {
+		all = append(all, p.All...)
+	}
+	return all, nil
+}
+
+func (k *connected) at(where string) *inspect.Findings {
+	f := &inspect.Findings{Where: where}
+	k.places = append(k.places, f)
+	return f
+}
+
+// checkClock warns of a clock that differs from this machine's.
+func (k *connected) checkClock(f *inspect.Findings, s *inspect.Server) {
+	if s.Ahead.Abs()-s.Doubt <= clockTolerance {
+		return
+	}
+	way := "ahead of"
+	if s.Ahead < 0 {
+		way = "behind"
+	}
+	f.Warn("clock", fmt.Sprintf("its clock is %v %s this machine's", s.Ahead.Abs().Round(100*time.Millisecond), way), "have both follow a time server, as chrony or systemd-timesyncd do")
+}
+
+// clocks warns of servers whose clocks differ from each other's, though each is near this machine's.
+func (k *connected) clocks() {
+	if len(k.seen) == 0 {
+		return
+	}
+	byClock := func(a, b seen) int { return cmp.Compare(a.Ahead, b.Ahead) }
+	near := slices.DeleteFunc(slices.Clone(k.seen), func(s seen) bool { return s.Ahead.Abs()-s.Doubt > clockTolerance })
+	if len(near) == 0 {
+		return
+	}
+	first, last := slices.MinFunc(near, byClock), slices.MaxFunc(near, byClock)
+	if apart := last.Ahead - first.Ahead; apart-first.Doubt-last.Doubt > clockTolerance {
+		k.at("all servers").Warn("clock", fmt.Sprintf("the clock of %s is %v ahead of that of %s", last.where, apart.Round(100*time.Millisecond), first.where),
+			"have all follow a time server, as chrony or systemd-timesyncd do")
+	}
+}
+
+// codeOf is the code of an error that a server sent, 0 of another one.
+func codeOf(err error) (code uint16, message string) {
+	if said := new(mysql.MySQLError); errors.As(err, &said) {
+		return said.Number, said.Message
+	}
+	if said := new(protocol.ServerError); errors.As(err, &said) {
+		return said.Code, said.Message
+	}
+	return 0, ""
+}
+
+// deniedTo finds the account in the message of error 1045.
+var deniedTo = regexp.MustCompile(`for user '(.*)'@'([^']*)'`)
+
+// loginFailed says why a login failed, and what mends that. key is where the password stands in the configuration.
+func loginFailed(err error, user, schema, key string, add func(check, text, hint string, mend ...string)) {
+	account := inspect.Account{User: user, Host: "%"}.String()
+	code, message := codeOf(err)
+	text := fmt.Sprintf("as %q: %v", user, err)
+	const (
+		tooMany, noRight, denied, noSchema, blocked, noHost = 1040, 1044, 1045, 1049, 1129, 1130
+	)
+	switch code {
+	case denied, noHost:
+		from := ""
+		if m := deniedTo.FindStringSubmatch(message); m != nil {
+			from = fmt.Sprintf(", which the server sees come from %q", m[2])
+		}
+		add("login", text, fmt.Sprintf("the account must exist, for the host of the proxy%s, with the password of %s", from, key),
+			fmt.Sprintf("CREATE USER IF NOT EXISTS %s IDENTIFIED BY '<the password>'", account), fmt.Sprintf("ALTER USER %s IDENTIFIED BY '<the password>'", account))
+	case noRight:
+		add("login", text, "or name another schema in "+key, fmt.Sprintf("GRANT SELECT ON %s.* TO %s", quoted(schema), account))
+	case noSchema:
+		add("login", text, "or name another schema in "+key, "CREATE DATABASE "+quoted(schema))
+	case tooMany:
+		add("login", text, "", "SET GLOBAL max_connections = 1000")
+	case blocked:
+		add("login", text, "on MySQL TRUNCATE TABLE performance_schema.host_cache", "FLUSH HOSTS")
+	default:
+		if code == 0 {
+			text = err.Error()
+		}
+		add("login", text, "see that the server runs and can be reached from here, and the keys of TLS")
+	}
+}
+
+func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+// parts are the parts of the proxy that know the servers, made of the configuration and used for looking only.
+func sequencesToExamine(cfg *conf.Config) (*sequence.Sequences, error) {
+	opts, err := sequenceOptions(cfg, tlsfiles.NewStore(zap.NewNop()), zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	opts.StateDir = "" // a proxy that runs has it
+	s, err := sequence.New(opts)
+	if err != nil {
+		return nil, fmt.Errorf("sequences: %w", err)
+	}
+	_ = ticketTables(cfg, s) // it looks at those that were asked for
+	return s, nil
+}
+
+func shardsToExamine(cfg *conf.Config) (*backend.Shards, error) {
+	opts, err := shardOptions(cfg, tlsfiles.NewStore(zap.NewNop()), zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	s, err := backend.New(opts)
+	if err != nil {
+		return nil, fmt.Errorf("shards: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"seqproxy/internal/inspect"
+	"seqproxy/sequence"
+)
+
+// sequenceServersTogether tells of the sequence servers as a whole: whether each is another one, and which plan divides the numbers.
+func (k *connected) sequenceServersTogether(all []sequence.ExaminedServer) {
+	f := k.at("sequence servers")
+	type place struct{ server, database string }
+	first := make(map[place]string)
+	in := make(map[place]int)
+	names, nameAt := "", ""
+	for i := range all {
+		for j := range all[i].Nodes {
+			n := &all[i].Nodes[j]
+			if n.Err != nil {
+				continue
+			}
+			p := place{n.Place, k.cfg.Sequence.Servers[i].Database}
+			if other, ok := first[p]; ok && in[p] != i {
+				f.Wrong("addresses", fmt.Sprintf("%s and %s are one server", other, n.Addr), "name each sequence server once")
+			} else {
+				first[p], in[p] = n.Addr, i
+			}
+			switch {
+			case n.NameType == "" || n.NameType == names:
+			case names == "":
+				names, nameAt = n.NameType, n.Addr
+			default:
+				table := quoted(k.cfg.Sequence.Servers[i].Database) + "." + quoted(k.cfg.Sequence.Table)
+				k.at("sequence server "+n.Addr).Warn("names", fmt.Sprintf("the column `name` is %s there and %s on %s: a name may mean different sequences on them", n.NameType, names, nameAt),
+					"", "ALTER TABLE "+table+" MODIFY `name` "+names+" NOT NULL")
+			}
+		}
+	}
+	k.plan(f, all)
+}
+
+// plan compares the plan in force with the configuration.
+func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
+	var number uint64
+	var plan, change *sequence.Plan
+	ids := make(map[string]string) // address by id of a member
+	for i := range all {
+		for j := range all[i].Nodes {
+			n := &all[i].Nodes[j]
+			if n.Membership.ID != "" {
+				ids[n.Membership.ID] = all[i].Addr
+			}
+			number = max(number, n.Membership.Plan)
+			if n.Change != nil && (change == nil || n.Change.Number > change.Number) {
+				change = n.Change
+			}
+		}
+	}
+	for i := range all {
+		for j := range all[i].Nodes {
+			for p := range all[i].Nodes[j].Plans {
+				if one := &all[i].Nodes[j].Plans[p]; one.Number == number {
+					plan = one
+				}
+			}
+		}
+	}
+	q := &k.cfg.Sequence
+	if number == 0 {
+		if len(all) > 1 {
+			f.OK("plan", "none is in force; the first start makes one of %d servers, interleave %s", len(all), q.Interleave)
+		}
+		return
+	}
+	if change != nil && change.Number > number {
+		f.Wrong("plan", fmt.Sprintf("a change to plan %d is %s, begun by %s at %s UTC", change.Number, change.State, change.Coordinator, change.Begun.Format("2006-01-02 15:04:05")),
+			"wait for its end, or say SEQPROXY RESUME PLAN or SEQPROXY ABORT PLAN to a proxy")
+	}
+	if plan == nil {
+		f.Wrong("plan", fmt.Sprintf("plan %d is in force, but nobody knows it", number), "restore the table of the plans from another sequence server")
+		return
+	}
+	before := len(f.All)
+	if string(q.Interleave) != plan.Interleave {
+		f.Warn("plan", fmt.Sprintf("sequence.interleave is %q, the plan in force divides by %q, and counts", q.Interleave, plan.Interleave),
+			fmt.Sprintf("interleave = %q, or SEQPROXY CHANGE SEQUENCE SERVERS INTERLEAVE %s", plan.Interleave, strings.ToUpper(string(q.Interleave))))
+	} else if plan.Interleave == sequence.InterleaveBlock && uint64(q.Block) != plan.Block {
+		f.Warn("plan", fmt.Sprintf("sequence.block is %d, the plan in force has blocks of %d, and counts", q.Block, plan.Block),
+			fmt.Sprintf("block = %d, or SEQPROXY CHANGE SEQUENCE SERVERS BLOCK %d", plan.Block, q.Block))
+	}
+	for _, m := range plan.Members {
+		if ids[m.ID] == "" && !slices.ContainsFunc(all, func(e sequence.ExaminedServer) bool { return e.Addr == m.Address }) {
+			f.Warn("plan", fmt.Sprintf("the member %s of the plan in force is no [[sequence.server]]; it is used with the account of the first", m.Address),
+				fmt.Sprintf("[[sequence.server]] with address = %q, or SEQPROXY REMOVE SEQUENCE SERVER '%s'", m.Address, m.Address))
+		}
+	}
+	for i := range all {
+		for j := range all[i].Nodes {
+			n := &all[i].Nodes[j]
+			switch {
+			case n.Err != nil || len(all[i].Nodes) > 1 && n.ReadOnly:
+			case !slices.ContainsFunc(plan.Members, func(m sequence.Member) bool { return m.ID == n.Membership.ID }):
+				f.Warn("plan", fmt.Sprintf("%s is no member of the plan in force, and gives no numbers", all[i].Addr),
+					fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s', said to a proxy, or take it out of the configuration", all[i].Addr))
+			case n.Membership.Plan < number:
+				f.Warn("plan", fmt.Sprintf("%s obeys plan %d, plan %d is in force; the next proxy that reaches it brings it up", all[i].Addr, n.Membership.Plan, number), "start a proxy")
+			}
+		}
+	}
+	if len(f.All) == before {
+		f.OK("plan", "%d is in force: %d servers, interleave %s", number, len(plan.Members), plan.Interleave)
+	}
+}

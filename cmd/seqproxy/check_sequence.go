@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"seqproxy/conf"
+	"seqproxy/internal/inspect"
+	"seqproxy/sequence"
+)
+
+// askedNode is what the account saw on a node of a sequence server.
+type askedNode struct {
+	server    *inspect.Server
+	cipher    string
+	sequences map[string]bool // those of [[bind]] that have a row
+	err       error
+}
+
+// sequenceServers looks at the sequence servers.
+func (k *connected) sequenceServers(ctx context.Context) (err error) {
+	sequences, err := sequencesToExamine(k.cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sequences.Close(context.WithoutCancel(ctx))) }()
+	asked := make([][]askedNode, len(k.cfg.Sequence.Servers))
+	for i := range asked {
+		asked[i] = make([]askedNode, len(k.cfg.Sequence.Servers[i].Addresses()))
+	}
+	var mu sync.Mutex
+	found := sequences.Examine(ctx, func(ctx context.Context, server, node int, ask sequence.Ask) {
+		a := k.askSequenceNode(ctx, &k.cfg.Sequence.Servers[server], ask)
+		mu.Lock()
+		defer mu.Unlock()
+		asked[server][node] = a
+	})
+	known := make(map[string]bool)
+	for i := range found {
+		where := make([]string, len(found[i].Nodes))
+		for j := range found[i].Nodes {
+			where[j] = "sequence server " + found[i].Nodes[j].Addr
+			f := k.at(where[j])
+			k.sequenceNode(f, i, &found[i].Nodes[j], &asked[i][j])
+			for name := range asked[i][j].sequences {
+				known[name] = true
+			}
+		}
+		if len(found[i].Nodes) > 1 {
+			k.group(&found[i], asked[i])
+		}
+	}
+	k.sequenceServersTogether(found)
+	k.boundSequences(known)
+	return nil
+}
+
+func (k *connected) askSequenceNode(ctx context.Context, at *conf.SequenceServer, ask sequence.Ask) (a askedNode) {
+	if a.server, a.err = inspect.Read(ctx, inspect.Ask(ask)); a.err != nil {
+		return a
+	}
+	if rows, err := ask(ctx, "SHOW SESSION STATUS LIKE 'Ssl_cipher'"); err == nil && len(rows) == 1 {
+		a.cipher = rows[0][1]
+	}
+	a.sequences = make(map[string]bool)
+	for _, b := range k.cfg.Binds {
+		rows, err := ask(ctx, fmt.Sprintf("SELECT 1 FROM %s.%s WHERE `name` = _utf8mb4 X'%X'", quoted(at.Database), quoted(k.cfg.Sequence.Table), b.Sequence))
+		if err == nil && len(rows) > 0 {
+			a.sequences[b.Sequence] = true
+		}
+	}
+	return a
+}
+
+// sequenceNode tells of one node.
+func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.ExaminedNode, a *askedNode) {
+	at := &k.cfg.Sequence.Servers[server]
+	if n.Err == nil {
+		n.Err = a.err
+	}
+	if n.Err != nil {
+		loginFailed(n.Err, at.User, "", fmt.Sprintf("sequence.server #%d", server+1), f.Wrong)
+		return
+	}
+	s := a.server
+	k.seen = append(k.seen, seen{s, f.Where})
+	over := "without TLS"
+	if a.cipher != "" {
+		over = "over TLS"
+	}
+	f.OK("login", "as %s, %s", s.Account, over)
+	s.CheckVersion(f, k.now)
+	before := len(f.All)
+	k.sequenceRights(f, at, n, s)
+	if len(f.All) == before {
+		f.OK("rights", "%s has those that it needs", s.Account)
+	}
+	before = len(f.All)
+	for _, finding := range n.Findings {
+		tellUnfit(f, finding)
+	}
+	table := quoted(at.Database) + "." + quoted(k.cfg.Sequence.Table)
+	if n.Maximum > 0 && n.Maximum < 1<<63-1 {
+		f.Warn("table", fmt.Sprintf("the column `id` of %s ends at %d; it is the maximum of every sequence in it", table, n.Maximum), "",
+			"ALTER TABLE "+table+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0")
+	}
+	switch {
+	case len(f.All) > before:
+	case n.Missing:
+		f.OK("table", "%s is not there, and will be made when it is first needed", table)
+	default:
+		f.OK("table", "%s and those beside it are fit", table)
+	}
+	if n.Flush == "2" || n.Flush == "0" && k.cfg.Sequence.Durability == conf.DurabilityRelaxed {
+		f.Warn("settings", "innodb_flush_log_at_trx_commit is "+n.Flush+": a crash of the machine can take the last reservations back", keepSetting,
+			"SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	}
+	if s.IsOn("log_bin") && s.Number("sync_binlog") != 1 {
+		f.Warn("settings", fmt.Sprintf("sync_binlog is %s: after a crash of the machine replicas and restored backups may lack reservations", s.Variables["sync_binlog"]), keepSetting,
+			"SET GLOBAL sync_binlog = 1")
+	}
+	if timeout := s.Number("wait_timeout"); timeout < leastWaitTimeout {
+		f.Warn("settings", fmt.Sprintf("wait_timeout is %d seconds: the server closes the proxy's idle connections, and each is made again", timeout), keepSetting,
+			"SET GLOBAL wait_timeout = 28800")
+	}
+	k.checkClock(f, s)
+}
+
+const (
+	keepSetting      = "and the same in the server's configuration, or it is lost at its restart"
+	leastWaitTimeout = 60 // seconds; connections are used for a minute
+)
+
+// tellUnfit tells what keeps numbers from being reserved.
+func tellUnfit(f *inspect.Findings, finding error) {
+	unfit := new(sequence.UnfitError)
+	if !errors.As(finding, &unfit) {
+		f.Wrong("cluster", finding.Error(), "see the server's own log")
+		return
+	}
+	check, text := "settings", unfit.Finding
+	if unfit.Table != "" {
+		check, text = "table", unfit.Table+": "+text
+	}
+	if statement := unfit.Statement(); statement != "" {
+		hint := unfit.Remedy
+		if hint == statement {
+			hint = ""
+		}
+		f.Wrong(check, text, hint, statement)
+		return
+	}
+	f.Wrong(check, text, unfit.Remedy)
+}
+
+// sequenceRights tells which rights are missing, with the GRANT for each, and which are too many.
+func (k *connected) sequenceRights(f *inspect.Findings, at *conf.SequenceServer, n *sequence.ExaminedNode, s *inspect.Server) {
+	type where struct{ schema, table string }
+	missing := make(map[where][]sequence.Right)
+	var order []where
+	for _, r := range n.Rights {
+		if s.Rights.On(r.Schema, r.Table, r.Privilege) {
+			continue
+		}
+		w := where{r.Schema, r.Table}
+		if missing[w] == nil {
+			order = append(order, w)
+		}
+		missing[w] = append(missing[w], r)
+	}
+	for _, w := range order {
+		rights := missing[w]
+		var names, uses []string
+		need, exists := sequence.NeedRegistry, true
+		for _, r := range rights {
+			names = append(names, privilegeName(r.Privilege, s))
+			if !slices.Contains(uses, r.For) {
+				uses = append(uses, r.For)
+			}
+			need, exists = max(need, r.Need), exists && r.Exists
+		}
+		on := "*.*"
+		grantOn := on
+		switch {
+		case w.table != "":
+			on = quoted(w.schema) + "." + quoted(w.table)
+			if grantOn = on; !exists {
+				grantOn = schemaPattern(w.schema)
+			}
+		case w.schema != "":
+			on, grantOn = quoted(w.schema)+".*", schemaPattern(w.schema)
+		}
+		add := f.Warn
+		if need == sequence.NeedNumbers || need == sequence.NeedChanges && (len(k.cfg.AdminUsers) > 0 || k.cfg.UnknownSequence == conf.UnknownSequenceCreate) {
+			add = f.Wrong
+		}
+		privileges := strings.Join(names, ", ")
+		add("rights", fmt.Sprintf("%s lacks %s on %s, which is needed for %s", s.Account, privileges, on, strings.Join(uses, ", and for ")), "",
+			fmt.Sprintf("GRANT %s ON %s TO %s", privileges, grantOn, s.Account))
+	}
+	needed := []string{fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %s TO %s", schemaPattern(at.Database), s.Account)}
+	for _, r := range n.Rights {
+		switch {
+		case r.Schema == "":
+			needed = append(needed, fmt.Sprintf("GRANT %s ON *.* TO %s", privilegeName(r.Privilege, s), s.Account))
+		case r.Privilege == "LOCK TABLES":
+			if grant := fmt.Sprintf("GRANT SELECT, INSERT, DELETE, LOCK TABLES ON %s TO %s", schemaPattern(r.Schema), s.Account); !slices.Contains(needed, grant) {
+				needed = append(needed, grant)
+			}
+		}
+	}
+	s.CheckExcess(f, needed...)
+}
+
+// privilegeName is how the server calls a privilege.
+func privilegeName(privilege string, s *inspect.Server) string {
+	switch {
+	case privilege != "REPLICATION STATUS":
+		return privilege
+	case s.MariaDB:
+		return "SLAVE MONITOR"
+	}
+	return "REPLICATION CLIENT"
+}
+
+// schemaPattern is a schema's name as GRANT takes it, where _ and % stand for others.
+func schemaPattern(schema string) string {
+	return strings.NewReplacer("_", `\_`, "%", `\%`).Replace(quoted(schema)) + ".*"
+}
+
+// group tells of the nodes of one sequence server together.
+func (k *connected) group(e *sequence.ExaminedServer, asked []askedNode) {
+	f := k.at("sequence server " + e.Addr)
+	for i := range e.Nodes {
+		n := &e.Nodes[i]
+		if n.Err != nil {
+			continue
+		}
+		for j := range i {
+			other := &e.Nodes[j]
+			switch {
+			case other.Err != nil:
+			case other.Place == n.Place:
+				f.Wrong("nodes", fmt.Sprintf("%s and %s are one server", other.Addr, n.Addr), "name each server once in `nodes`")
+			case other.Identity == n.Identity && n.Cluster == "":
+				f.Wrong("nodes", fmt.Sprintf("%s and %s both call themselves %s, so nobody can tell which gave a number", other.Addr, n.Addr, n.Identity),
+					"give each a server_id of its own in its configuration; with MySQL remove auto.cnf from the copied data directory")
+			}
+		}
+		if s := asked[i].server; s != nil && n.ReadOnly && n.Cluster == "" && n.Source == "" && s.Rights.On("", "", "REPLICATION STATUS") {
+			word := "REPLICA"
+			if s.MariaDB {
+				word = "SLAVE"
+			}
+			k.at("sequence server "+n.Addr).Warn("nodes", "it is read only and replicates from nobody at present, so it can confirm no ceiling", "", "START "+word)
+		}
+	}
+	var unfit *sequence.UnfitError
+	switch {
+	case errors.As(e.Err, &unfit):
+		mend := []string{}
+		if s := unfit.Statement(); s != "" {
+			mend = append(mend, s)
+		}
+		f.Wrong("nodes", unfit.Finding, unfit.Remedy, mend...)
+	case e.Err != nil:
+		f.Wrong("nodes", e.Err.Error(), "promote one of them")
+	default:
+		f.OK("nodes", "one of %d can be written to", len(e.Nodes))
+	}
+}
+
+// boundSequences tells of sequences that [[bind]] names and that are not there.
+func (k *connected) boundSequences(known map[string]bool) {
+	if len(k.seen) == 0 || k.cfg.UnknownSequence == conf.UnknownSequenceCreate {
+		return
+	}
+	var f *inspect.Findings
+	for _, b := range k.cfg.Binds {
+		if known[b.Sequence] {
+			continue
+		}
+		if f == nil {
+			f = k.at("configuration")
+		}
+		f.Wrong("bind", fmt.Sprintf("bind[%q].sequence names %q, which is no sequence", b.Column, b.Sequence),
+			fmt.Sprintf("CREATE SEQUENCE %s, said to the proxy by one of admin_users; or unknown_sequence = \"create\"", quoted(b.Sequence)))
+	}
+}

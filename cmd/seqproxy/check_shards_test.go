@@ -1,0 +1,177 @@
+package main
+
+import (
+	"testing"
+
+	"seqproxy/internal/inspect"
+	"seqproxy/internal/mysqltest"
+)
+
+// aBind is a column of the shard's that gets its numbers from a sequence.
+const aBind = aShard + "[[bind]]\ncolumn = 'SCHEMA.photos.id'\nsequence = 'photos'\n"
+
+const aRow = "INSERT INTO SCHEMA.sequence VALUES ('photos', 5)"
+
+func TestCheckTellsOfEveryStateOfAShardWithTheStatementThatMendsIt(t *testing.T) {
+	s := mysqltest.StartUnsynced(t)
+	states := []state{
+		{
+			name: "a user who is not there", config: aShard, set: []string{"DROP USER `APP`@'%'"},
+			level: inspect.Wrong, parts: []string{"shard photos node ", "login: as ", "Access denied"},
+		},
+		{
+			name: "a user with another password", config: aShard, set: []string{"ALTER USER `APP`@'%' IDENTIFIED BY 'another'"},
+			level: inspect.Wrong, parts: []string{"shard photos node ", "login: as ", "Access denied"},
+		},
+		{
+			name: "a shard's own account that is not there", config: "[[shard]]\nname = 'photos'\nuser = 'nobody_here'\npassword = 'hush-hush'\n[[shard.node]]\naddress = 'ADDRESS'\n", set: []string{aTable},
+			level: inspect.Wrong, parts: []string{"shard photos node ", "login: as ", "nobody_here"}, undo: []string{"DROP USER nobody_here@'%'"},
+		},
+		{
+			name: "a user whose schema is not there", config: "[[user]]\nname = 'ACCOUNT'\npassword = 'hush-hush'\nschema = 'SCHEMA_2'\n" + aShard, set: []string{"GRANT SELECT ON SCHEMA_2.* TO `ACCOUNT`@'%'"},
+			level: inspect.Wrong, parts: []string{"login: as ", "Unknown database"}, undo: []string{"DROP DATABASE SCHEMA_2"},
+		},
+		{
+			name: "a user who may not use his schema", config: "[[user]]\nname = 'ACCOUNT'\npassword = 'hush-hush'\nschema = 'SCHEMA_2'\n" + aShard, set: []string{"CREATE DATABASE SCHEMA_2"},
+			level: inspect.Wrong, parts: []string{"login: as ", "denied"}, undo: []string{"DROP DATABASE SCHEMA_2"},
+		},
+		{
+			name: "a user of everything", config: aShard, set: []string{"GRANT ALL PRIVILEGES ON *.* TO `APP`@'%'"},
+			level: inspect.Warning, parts: []string{"shard photos node ", "rights: ", "far more rights"},
+		},
+		{
+			name: "a node that is read only", config: aShard, set: []string{"SET GLOBAL read_only = 1"}, undo: []string{"SET GLOBAL read_only = 0"},
+			level: inspect.Wrong, parts: []string{"shard photos node ", "settings: it is read only"},
+		},
+		{
+			name: "a lax sql_mode", config: aShard, set: []string{"SET GLOBAL sql_mode = ''"},
+			level: inspect.Warning, parts: []string{"settings: sql_mode is not strict"},
+		},
+		{
+			name: "few connections", config: aShard, set: []string{"SET GLOBAL max_connections = 50"},
+			level: inspect.Warning, parts: []string{"settings: max_connections is 50 there, and the proxy lets 100 clients in"},
+		},
+		{
+			name: "a server that gives up before the proxy", config: "unknown_user = 'backend'\n" + aShard, set: []string{"SET GLOBAL connect_timeout = 3"},
+			level: inspect.Warning, parts: []string{"settings: connect_timeout is 3s there, and login_timeout 10s"},
+		},
+		{
+			name: "no sequence for a column", config: aBind, set: []string{aTable, "CREATE TABLE SCHEMA.photos (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)"},
+			level: inspect.Wrong, parts: []string{"configuration: bind: ", `names "photos", which is no sequence`}, mend: []string{aRow},
+		},
+		{
+			name: "no table", config: aBind, set: []string{aTable, aRow},
+			level: inspect.Wrong, parts: []string{"configuration: bind: ", "no account sees such a table"}, mend: []string{"CREATE TABLE SCHEMA.photos (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)"},
+		},
+		{
+			name: "no column", config: aBind, set: []string{aTable, aRow, "CREATE TABLE SCHEMA.photos (title VARCHAR(20))"},
+			level: inspect.Wrong, parts: []string{"configuration: bind: ", "has no such column"},
+		},
+		{
+			name: "a small column", config: aBind, set: []string{aTable, aRow, "CREATE TABLE SCHEMA.photos (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)"},
+			level: inspect.Warning, parts: []string{"configuration: bind: ", "ends at 4294967295"},
+		},
+		{
+			name: "a column of text", config: aBind, set: []string{aTable, aRow, "CREATE TABLE SCHEMA.photos (id VARCHAR(30) NOT NULL PRIMARY KEY)"},
+			level: inspect.Warning, parts: []string{"configuration: bind: ", "is varchar(30), which is no integer"},
+		},
+	}
+	for _, c := range states {
+		t.Run(c.name, func(t *testing.T) { c.run(t, s) })
+	}
+}
+
+func TestCheckTellsHowShardsDiffer(t *testing.T) {
+	one, other := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
+	servers := map[string]*mysqltest.Server{"shard one node " + one.Addr(): one, "shard other node " + other.Addr(): other}
+	for _, s := range servers {
+		s.Exec(t, "CREATE USER app@'%' IDENTIFIED BY 'hush-hush'", "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "GRANT "+allRights+" ON seqproxy.* TO seq@'%'")
+	}
+	config := func(address string) string {
+		return write(t, "seqproxy.toml", `
+listen = "127.0.0.1:0"
+max_connections = 100
+default_shard = "one"
+[[user]]
+name = "app"
+password = "hush-hush"
+[[sequence.server]]
+address = "`+one.Addr()+`"
+user = "seq"
+password = "hush-hush"
+[[shard]]
+name = "one"
+[[shard.node]]
+address = "`+one.Addr()+`"
+[[shard]]
+name = "other"
+[[shard.node]]
+address = "`+address+`"
+`)
+	}
+	file := config(other.Addr())
+	if r, err := checks(t, file, "-strict"); err != nil || len(r.finds(inspect.OK, "all shards: ")) != 1 {
+		t.Fatalf("servers that are alike: got %v:\n%s", err, r.text())
+	}
+	for _, test := range []struct {
+		name  string
+		set   string // on the other
+		parts []string
+		found int
+		undo  string // "": the findings' own statements
+	}{
+		{"sql_mode", "SET GLOBAL sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES'", []string{"shard other node ", "settings: sql_mode is "}, 1, ""},
+		{"wait_timeout", "SET GLOBAL wait_timeout = 600", []string{"shard other node ", "settings: wait_timeout is "}, 1, ""},
+		{"clock", "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP(NOW(6)) + 100'", []string{"shard other node ", "clock: "}, 1, "SET GLOBAL init_connect = ''"},
+		{"auto_increment", "SET GLOBAL auto_increment_increment = 2", []string{"auto_increment: "}, 1, ""},
+		{"auto_increment by more", "SET GLOBAL auto_increment_increment = 3", []string{"auto_increment: "}, 1, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			other.Exec(t, test.set)
+			r, err := checks(t, file)
+			found := r.finds(inspect.Warning, test.parts...)
+			if len(found) != test.found || err != nil {
+				t.Fatalf("got %v, %d warnings of %q:\n%s", err, len(found), test.parts, r.text())
+			}
+			if _, err := checks(t, file, "-strict"); err == nil {
+				t.Error("with -strict a warning is no error")
+			}
+			if test.undo != "" {
+				other.Exec(t, test.undo)
+			} else {
+				for _, f := range found {
+					servers[f.Where].Exec(t, f.Mend...)
+				}
+			}
+			if r, _ := checks(t, file); len(r.finds(inspect.Warning, test.parts...)) != 0 {
+				t.Errorf("after %q:\n%s", found[0].Mend, r.text())
+			}
+		})
+	}
+	t.Run("one server twice", func(t *testing.T) {
+		if r, err := checks(t, config("unix:"+one.Socket())); err != nil || len(r.finds(inspect.Warning, "all shards: addresses: ", "are one server")) != 1 {
+			t.Errorf("got %v:\n%s", err, r.text())
+		}
+	})
+	t.Run("framing", func(t *testing.T) {
+		behind := begin(t, "-config", write(t, "behind.toml", `
+listen = "127.0.0.1:0"
+http.listen = ""
+compression = false
+[[user]]
+name = "app"
+password = "hush-hush"
+[[sequence.server]]
+address = "`+one.Addr()+`"
+user = "seq"
+password = "hush-hush"
+[[shard]]
+name = "other"
+[[shard.node]]
+address = "`+other.Addr()+`"
+`))
+		if r, err := checks(t, config(behind.address())); err != nil || len(r.finds(inspect.Warning, "all shards: framing: clients cannot use COMPRESS, which shard other node ")) != 1 {
+			t.Errorf("got %v:\n%s", err, r.text())
+		}
+	})
+}

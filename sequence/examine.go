@@ -1,0 +1,272 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// This file looks at the sequence servers as a connection of [Sequences] does, for somebody who wants to know before it counts. Nothing is
+// changed on any server, and all that is found is told, not the first.
+
+// maxExamined bounds how many nodes are looked at at one time.
+const maxExamined = 16
+
+// Ask runs a statement that changes nothing and returns its rows, each value as text and NULL as "".
+type Ask func(ctx context.Context, text string) ([][]string, error)
+
+// ExaminedNode is what was found at one address of a sequence server.
+type ExaminedNode struct {
+	Addr string
+	Err  error // it could not be reached, logged in to or asked; the rest is empty then
+	// Findings would keep numbers from being reserved there, or could repeat them. Those that are an *UnfitError say what mends them.
+	Findings []error
+
+	Identity string // what the server calls itself for life
+	Place    string // differs between servers that run at the same time
+	ReadOnly bool
+	Cluster  string // the cluster that it commits in; empty: none
+	Source   string // whom it replicates from, if that runs and may be seen
+	Flush    string // innodb_flush_log_at_trx_commit
+	Missing  bool   // the table of the sequences is not there, or may not be seen
+	Maximum  uint64 // of the id column, 0 if it is not known
+	NameType string // of the name column, with character set and collation
+	Beside   []string
+	Older    bool // the table of the options lacks columns, which the next change of a sequence adds
+	Rights   []Right
+
+	Membership Membership // ID "": the server is no member of a plan
+	Plans      []Plan
+	Change     *Plan // one of them that is neither in force nor aborted
+}
+
+// ExaminedServer is what was found at a sequence server.
+type ExaminedServer struct {
+	Addr  string // how errors call it
+	Nodes []ExaminedNode
+	// Err says why numbers could not be reserved on any of the nodes of a group, or on more than one.
+	Err error
+}
+
+// Examine looks at all sequence servers of the configuration at the same time. visit, if not nil, is called for each node with which that was possible, with
+// a connection of the account, from several goroutines. tickets are the tables that TicketTable and CutOver were asked for. It works without anything
+// else of s, which is not asked for numbers.
+func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context, server, node int, ask Ask)) []ExaminedServer {
+	if !s.begin() {
+		return nil
+	}
+	defer s.tasks.Done()
+	slots := make(chan struct{}, maxExamined)
+	all := make([]ExaminedServer, len(s.opts.Servers))
+	var tasks sync.WaitGroup
+	for i := range all {
+		v := s.servers.known[i] // those of the configuration come first
+		all[i] = ExaminedServer{Addr: v.name(), Nodes: make([]ExaminedNode, len(v.nodes.all))}
+		standings := make([]standing, len(v.nodes.all))
+		var nodes sync.WaitGroup
+		for j, n := range v.nodes.all {
+			nodes.Add(1)
+			tasks.Go(func() {
+				defer nodes.Done()
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				all[i].Nodes[j], standings[j] = s.examineNode(ctx, v, n, func(ask Ask) {
+					if visit != nil {
+						visit(ctx, i, j, ask)
+					}
+				})
+			})
+		}
+		tasks.Go(func() {
+			nodes.Wait()
+			if v.grouped() {
+				_, all[i].Err = v.chosen(standings)
+			}
+		})
+	}
+	tasks.Wait()
+	s.examineFirstPlan(ctx, all)
+	return all
+}
+
+func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit func(Ask)) (found ExaminedNode, stands standing) {
+	found.Addr = n.addr
+	fail := func(err error) (ExaminedNode, standing) {
+		return ExaminedNode{Addr: n.addr, Err: err}, standing{node: n, err: err}
+	}
+	stands = n.look(ctx)
+	if stands.err != nil {
+		return fail(stands.err)
+	}
+	conn, err := n.pool().Conn(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = conn.Close() }()
+	found.Identity, found.Place, found.ReadOnly, found.Cluster, found.Flush = stands.identity, stands.place, stands.readOnly, stands.cluster, stands.flush
+	if found.Source = stands.source; stands.cluster == "" && stands.readOnly {
+		found.Source = stands.replicatesFrom(ctx, conn)
+	}
+	if stands.apart != "" {
+		found.Findings = append(found.Findings, errors.New(stands.apart))
+	}
+	err = conn.Raw(func(raw any) error { return v.examine(ctx, rawConn{raw.(driver.Conn)}, &found) })
+	if err == nil {
+		err = v.examineBeside(ctx, conn, &found)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if v == s.servers.tickets {
+		s.mu.Lock()
+		tables := slices.Clone(s.ticketTables)
+		s.mu.Unlock()
+		for _, t := range tables {
+			if _, err := t.inspectOn(ctx, conn); err != nil {
+				found.Findings = append(found.Findings, err)
+			}
+		}
+	}
+	found.Rights = s.rights(v, &found)
+	for _, err := range found.Findings {
+		if unfit := new(UnfitError); errors.As(err, &unfit) {
+			unfit.Server = n.addr
+		}
+	}
+	visit(func(ctx context.Context, text string) ([][]string, error) { return texts(ctx, conn, text) })
+	return found, stands
+}
+
+// examine makes the checks of a connection, and goes on where they would end.
+func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) error {
+	for _, text := range session {
+		if err := c.exec(ctx, text); err != nil {
+			return fmt.Errorf("set up session: %w", err)
+		}
+	}
+	findings, _, err := v.settings(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, finding := range findings {
+		if !errors.Is(finding, errMoved) { // of a group all but one are read only
+			found.Findings = append(found.Findings, finding)
+		}
+	}
+	exists, err := v.tableExists(ctx, c)
+	switch {
+	case errors.Is(err, ErrUnfit):
+		found.Findings = append(found.Findings, err)
+	case err != nil:
+		return err
+	case !exists:
+		if found.Missing = true; !v.policy.CreateTable {
+			found.Findings = append(found.Findings, v.noTable())
+		}
+		return nil
+	}
+	layout, findings, err := v.columns(ctx, c)
+	if err != nil {
+		return err
+	}
+	found.Findings = append(found.Findings, findings...)
+	if layout != nil {
+		found.Maximum, found.NameType = layout.max, layout.nameType
+		v.seen.Store(layout)
+	}
+	return nil
+}
+
+// beside are the names of the tables beside the first one.
+func (v *server) beside() []string {
+	all := []string{v.opts.Table + optionsSuffix, v.opts.Table + proxySuffix, v.opts.Table + memberSuffix, v.opts.Table + planSuffix, v.opts.Table + planStartSuffix}
+	if v.grouped() {
+		all = append(all, v.opts.Table+guardSuffix)
+	}
+	return all
+}
+
+// examineBeside looks at the tables beside the first one, as far as they are there and may be seen.
+func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *ExaminedNode) error {
+	names := v.beside()
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = literal(name)
+	}
+	rows, err := texts(ctx, conn, "SELECT t.TABLE_NAME, IFNULL(t.ENGINE, t.TABLE_TYPE), IFNULL(c.COLUMN_TYPE, ''), IFNULL(c.CHARACTER_SET_NAME, ''), IFNULL(c.COLLATION_NAME, '') "+
+		"FROM information_schema.TABLES t LEFT JOIN information_schema.COLUMNS c ON c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME AND c.COLUMN_NAME = 'name' "+
+		"WHERE t.TABLE_SCHEMA = "+literal(v.opts.Database)+" AND t.TABLE_NAME IN ("+strings.Join(list, ", ")+") ORDER BY 1")
+	if err != nil {
+		return fmt.Errorf("look for the tables beside %s: %w", v.table.full, err)
+	}
+	for _, r := range rows {
+		full := quote(v.opts.Database) + "." + quote(r[0])
+		found.Beside = append(found.Beside, r[0])
+		if !strings.EqualFold(r[1], "InnoDB") {
+			found.Findings = append(found.Findings, v.unfit(full, "its engine is "+r[1]+", which does not keep what was committed through a crash",
+				"ALTER TABLE "+full+" ENGINE=InnoDB"))
+		}
+		nameType := r[2]
+		if r[3] != "" {
+			nameType += " CHARACTER SET " + r[3] + " COLLATE " + r[4]
+		}
+		if r[2] != "" && found.NameType != "" && nameType != found.NameType {
+			found.Findings = append(found.Findings, v.unfit(full, fmt.Sprintf("its column `name` is %s, that of %s is %s, so a name may mean different rows in them",
+				nameType, v.table.full, found.NameType), "ALTER TABLE "+full+" MODIFY `name` "+found.NameType+" NOT NULL"))
+		}
+	}
+	if slices.Contains(found.Beside, v.opts.Table+optionsSuffix) {
+		if has, err := v.optionsColumns(ctx, conn); err == nil { // else rights are missing, which is told as such
+			found.Older = has != shapeFull
+		}
+	}
+	if m, ok, err := v.membership(ctx, conn); err == nil && ok {
+		found.Membership = m
+		if found.Plans, err = v.plans(ctx, conn); err != nil {
+			return err
+		}
+		for i := range found.Plans {
+			if p := &found.Plans[i]; p.open() && p.Number > m.Plan {
+				found.Change = p
+			}
+		}
+	}
+	return nil
+}
+
+// examineFirstPlan looks at what would refuse the first plan, where several servers are configured and none is in force.
+func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) {
+	if len(all) == 1 || slices.ContainsFunc(all, func(e ExaminedServer) bool {
+		return slices.ContainsFunc(e.Nodes, func(n ExaminedNode) bool { return n.Err != nil || n.Missing || n.Membership.Plan != 0 })
+	}) {
+		return
+	}
+	plan := &Plan{Interleave: s.opts.Interleave, Block: s.opts.Block, Members: make([]Member, len(all))}
+	var tasks sync.WaitGroup
+	for i := range all {
+		v := s.servers.known[i]
+		for j := range all[i].Nodes {
+			node := &all[i].Nodes[j]
+			if len(node.Findings) > 0 || len(all[i].Nodes) > 1 && node.ReadOnly {
+				continue
+			}
+			tasks.Go(func() {
+				conn, err := v.nodes.all[j].pool().Conn(ctx)
+				if err == nil {
+					defer func() { _ = conn.Close() }()
+					err = v.fitsPlan(ctx, conn, plan, i, "", firstPlanWayOut)
+				}
+				if unfit := new(UnfitError); errors.As(err, &unfit) {
+					unfit.Server = node.Addr
+					node.Findings = append(node.Findings, err)
+				}
+			})
+		}
+	}
+	tasks.Wait()
+}
