@@ -61,6 +61,8 @@ type Conn struct {
 	shard *Shard
 	node  *Node
 	hello *Hello // shared with others, but for a connection of the proxy's own that asks for more
+
+	closed bool
 }
 
 // Shard returns the shard that the connection belongs to.
@@ -124,13 +126,19 @@ func (r *Routes) dialEither(ctx context.Context, shard *Shard, node *Node, login
 
 func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
 	unreachable := func(err error) error { return &UnreachableError{shard.name, node.String(), err} }
-	deadline := r.dialDeadline(ctx)
+	begun := time.Now()
+	deadline := r.dialDeadline(ctx, begun)
+	node.counts.connecting.Add(1)
 	nc, err := node.dial(until{ctx, deadline})
 	var c *Conn
 	if err == nil {
 		c, err = logInBy(deadline, nc, shard, node, login)
 	}
+	node.counts.connecting.Add(-1)
 	if err == nil {
+		if login.Relay == nil { // else the client took its time
+			node.counts.connects.Add(c.LastUse.Sub(begun))
+		}
 		node.meet(nil)
 		return c, nil
 	}
@@ -140,6 +148,7 @@ func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	}
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) {
+		node.count(refused)
 		node.meet(refused)
 		return nil, refused
 	}
@@ -148,6 +157,7 @@ func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	}
 	err = explain(err)
 	if ctx.Err() == nil && !errors.Is(err, errRecently) {
+		node.count(err)
 		node.meet(err)
 	}
 	return nil, unreachable(err)
@@ -162,8 +172,8 @@ func explain(err error) error {
 }
 
 // dialDeadline is when connecting and logging in must have come to an end.
-func (r *Routes) dialDeadline(ctx context.Context) time.Time {
-	deadline := time.Now().Add(r.connectTimeout)
+func (r *Routes) dialDeadline(ctx context.Context, now time.Time) time.Time {
+	deadline := now.Add(r.connectTimeout)
 	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
 		return earlier
 	}
@@ -206,6 +216,7 @@ func logInBy(deadline time.Time, nc net.Conn, shard *Shard, node *Node, login Lo
 		var c *Conn
 		if c, err = logIn(pc, shard, node, login); err == nil {
 			if err = pc.SetReadDeadline(time.Time{}); err == nil {
+				node.counts.open.Add(1)
 				return c, nil
 			}
 		}
@@ -378,7 +389,12 @@ func (c *Conn) ended(p []byte, first bool) (ok bool, err error) {
 	const headOK, headEOF, headERR = 0x00, 0xfe, 0xff
 	switch {
 	case p[0] == headERR:
-		return true, protocol.ParseServerError(p)
+		err := protocol.ParseServerError(p)
+		var told *protocol.ServerError
+		if errors.As(err, &told) {
+			c.CountError(told.Code)
+		}
+		return true, err
 	case p[0] == headEOF && len(p) < 9 && !c.Capabilities.Has(protocol.DeprecateEOF):
 		if len(p) < 5 {
 			return true, protocol.ErrMalformed

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"seqproxy/protocol"
 )
@@ -89,7 +90,7 @@ func (r *Routes) examineLogin(ctx context.Context, t target, account Account) (f
 	stop := context.AfterFunc(ctx, c.Abort)
 	found.TLS, found.Hello = c.IsTLS(), *c.Hello()
 	found.Ask = func(ctx context.Context, text string) ([][]string, error) {
-		if err := c.SetDeadline(r.dialDeadline(ctx).Add(r.connectTimeout)); err != nil {
+		if err := c.SetDeadline(r.dialDeadline(ctx, time.Now()).Add(r.connectTimeout)); err != nil {
 			return nil, err
 		}
 		rows, err := c.Query(text)

@@ -24,8 +24,15 @@ func (n *Node) meet(err error) {
 		err = nil
 	}
 	n.mu.Lock()
-	n.met = meeting{time.Now(), err}
-	n.mu.Unlock()
+	defer n.mu.Unlock()
+	met := meeting{time.Now(), err}
+	if n.met.at.IsZero() || (n.met.err == nil) != (err == nil) {
+		n.metSince = met.at
+	}
+	if err != nil {
+		n.lastFailure = met
+	}
+	n.met, n.doubtful = met, false
 }
 
 func (n *Node) lastMet() meeting {

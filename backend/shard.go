@@ -34,8 +34,15 @@ type Node struct {
 	modeKnown   bool      // hello.SQLMode was asked for
 	unreachable time.Time // until when dials fail at once; see Dial
 	met         meeting   // the last attempt to connect
+	metSince    time.Time // since when attempts end as that one did
+	lastFailure meeting   // the last attempt that failed
+	doubtful    bool      // a connection broke since the last attempt
+
+	refused atomic.Pointer[access] // that was not let in when the node was asked last; nil: it was
 
 	asking chan struct{} // holds one while Usable asks
+
+	counts nodeCounts
 }
 
 // Hello is what a server says of itself at a login.

@@ -71,13 +71,15 @@ func (s *Shards) Routes() *Routes { return s.routes.Load() }
 
 // How often servers are asked what they offer.
 const (
-	reprobeUnknown = 2 * time.Second
-	firstProbe     = 3 * time.Second
+	reprobe    = 2 * time.Second // those that did not answer the last time
+	firstProbe = 3 * time.Second
+	// maxQuiet is after what time without a login a server is asked whether it is there.
+	maxQuiet = 10 * time.Second
 )
 
 // Open asks every server what it offers, waiting for the answers for a short,
-// bounded time, and goes on asking in the background those that did not answer.
-// A server that is down is logged and is no error.
+// bounded time, and goes on asking in the background those that do not answer, or have
+// not been asked for long. A server that is down is logged and is no error.
 func (s *Shards) Open(ctx context.Context) {
 	routes := s.Routes()
 	first, cancel := context.WithTimeout(ctx, min(firstProbe, routes.connectTimeout))
@@ -87,28 +89,35 @@ func (s *Shards) Open(ctx context.Context) {
 	s.wg.Go(func() { s.askOn(ctx) })
 }
 
-// askOn asks servers that never answered until they do.
+// askOn asks servers from time to time, those of the routes that there are then.
 func (s *Shards) askOn(ctx context.Context) {
-	tick := time.NewTicker(reprobeUnknown)
+	tick := time.NewTicker(reprobe)
 	defer tick.Stop()
 	for {
-		routes := s.Routes()
-		ask := tick.C
-		unknown := slices.DeleteFunc(routes.targets(), func(t target) bool {
-			_, known := t.node.Hello()
-			return known
-		})
-		if len(unknown) == 0 {
-			ask = nil
-		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.changed:
-		case <-ask:
-			s.probe(ctx, routes, unknown)
+		case <-tick.C:
 		}
+		routes := s.Routes()
+		s.probe(ctx, routes, routes.due(time.Now()))
 	}
+}
+
+// due returns the nodes that are to be asked now. Without an account that is let in, those
+// that answered the last time are left alone: see greetNode.
+func (r *Routes) due(now time.Time) []target {
+	return slices.DeleteFunc(r.targets(), func(t target) bool {
+		asks := t.access.probeCredentials(r.probe).User != "" && t.node.refused.Load() != t.access
+		n := t.node
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.hello == nil || n.met.err != nil {
+			return false
+		}
+		return !asks || !n.doubtful && now.Sub(n.met.at) < maxQuiet
+	})
 }
 
 // Close ends the background work and waits for it.
@@ -136,8 +145,13 @@ func (s *Shards) probe(ctx context.Context, routes *Routes, nodes []target) []er
 	wg.Wait()
 	for i, t := range nodes {
 		if errs[i] == nil {
+			t.node.refused.Store(nil)
 			s.logProbe(t, "")
 			continue
+		}
+		var refused *protocol.ServerError
+		if errors.As(errs[i], &refused) {
+			t.node.refused.Store(t.access)
 		}
 		asked := !errors.Is(errs[i], errRecently)
 		if asked && (ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded) {
@@ -183,10 +197,21 @@ func (r *Routes) probeNode(ctx context.Context, t target) error {
 
 // greetNode learns what a server tells everybody, without an account. The server
 // counts that as a login that broke off (see protocol.ReadGreeting), so it is done
-// once for each server: what is left to ask, the first session asks.
+// only until the server answers: what is left to ask, the first session asks.
 func (r *Routes) greetNode(ctx context.Context, t target) error {
-	deadline := r.dialDeadline(ctx)
-	nc, err := t.node.dial(until{ctx, deadline})
+	err := r.readGreeting(ctx, t.node)
+	if err == nil || ctx.Err() == nil && !errors.Is(err, errRecently) {
+		t.node.count(err)
+		t.node.meet(err)
+	}
+	return err
+}
+
+func (r *Routes) readGreeting(ctx context.Context, n *Node) error {
+	deadline := r.dialDeadline(ctx, time.Now())
+	n.counts.connecting.Add(1)
+	defer n.counts.connecting.Add(-1)
+	nc, err := n.dial(until{ctx, deadline})
 	if err != nil {
 		return err
 	}
@@ -203,8 +228,7 @@ func (r *Routes) greetNode(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
-	t.node.learn(helloOf(g))
-	t.node.meet(nil)
+	n.learn(helloOf(g))
 	return nil
 }
 

@@ -30,9 +30,14 @@ type Conn struct {
 	writing    bool   // in writeRaw; TLS also writes by itself, for handshakes and alerts
 	stopAhead  func() // ends the reading ahead that a write began; nil if none did
 
+	received, sent uint64 // bytes since they were taken; those inside of TLS and compression
+
 	packetNum uint8  // of the next packet written
 	pending   []byte // packets written that wait for the next write or read
 }
+
+// ErrTLSHandshake is the beginning of TLS that failed, on either side.
+var ErrTLSHandshake = errors.New("TLS handshake")
 
 // readAheadDelay is how long a write must have been blocked before the peer's
 // own bytes are read meanwhile. A peer that only reads slowly is not worth it.
@@ -95,6 +100,7 @@ func (c *Conn) Fill() error {
 	}
 	n, err := c.read()
 	c.w += n
+	c.received += uint64(n)
 	return err
 }
 
@@ -177,9 +183,30 @@ func (c *Conn) Write(b []byte) (int, error) {
 
 func (c *Conn) writeThrough(b []byte) (n int, err error) {
 	if c.frames != nil {
-		return c.frames.out.write(b)
+		n, err = c.frames.out.write(b)
+	} else {
+		n, err = c.writeRaw(b)
 	}
-	return c.writeRaw(b)
+	c.sent += uint64(n)
+	return n, err
+}
+
+// TakeReceived returns how many bytes were read since it was called last, as they were
+// before compression and TLS. It is for the goroutine that reads.
+func (c *Conn) TakeReceived() (bytes uint64) {
+	bytes, c.received = c.received, 0
+	return bytes
+}
+
+// Sent returns what TakeSent would.
+func (c *Conn) Sent() (bytes uint64) { return c.sent }
+
+// TakeSent is TakeReceived for the bytes written, and for how long writes waited for the
+// peer to read. It is for the goroutine that writes.
+func (c *Conn) TakeSent() (bytes uint64, stalled time.Duration) {
+	bytes, stalled = c.sent, c.sock.stalled
+	c.sent, c.sock.stalled = 0, 0
+	return bytes, stalled
 }
 
 // writeRaw writes to the connection itself.
@@ -348,7 +375,7 @@ func (c *Conn) startTLS(side func(net.Conn, *tls.Config) *tls.Conn, cfg *tls.Con
 	c.give()
 	t := side(under, cfg)
 	if err := t.Handshake(); err != nil {
-		return fmt.Errorf("TLS handshake: %w", err)
+		return fmt.Errorf("%w: %w", ErrTLSHandshake, err)
 	}
 	c.tls = t
 	return nil
@@ -380,6 +407,10 @@ func (c *Conn) RemoteAddr() net.Addr {
 	}
 	return c.sock.RemoteAddr()
 }
+
+// PeerAddr returns the address of whoever has connected, a balancer perhaps. It may be
+// called from any goroutine; RemoteAddr only when no PROXY header is to come.
+func (c *Conn) PeerAddr() net.Addr { return c.sock.RemoteAddr() }
 
 // SetDeadline bounds reads and writes together, for the login.
 func (c *Conn) SetDeadline(t time.Time) error { return c.sock.SetDeadline(t) }

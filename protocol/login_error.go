@@ -24,6 +24,7 @@ type AuthError struct {
 	// of its connections.
 	Reason    string
 	KnownUser bool // false: there is no such account
+	ByServer  bool // Reason is what a server has said
 	// Gone, if set, is why the client was not answered: it gave a wrong password, and
 	// was not there for the rest of the dialogue.
 	Gone error

@@ -69,8 +69,8 @@ type ClientHello struct {
 	certificate *[sha256.Size]byte // the fingerprint of what the client was shown, with Prove
 }
 
-// erSecureTransportRequired is ER_SECURE_TRANSPORT_REQUIRED of MySQL 5.7 and later.
-const erSecureTransportRequired = 3159
+// CodeTLSRequired is ER_SECURE_TRANSPORT_REQUIRED of MySQL 5.7 and later.
+const CodeTLSRequired = 3159
 
 // erWrongZstdLevel is MySQL's error for a zstd level that there is not.
 const erWrongZstdLevel = 3923
@@ -124,7 +124,7 @@ func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 		return nil, err
 	}
 	if l.RequireTLS && !pc.IsTLS() && !overUnix(pc) {
-		return nil, refuse(pc, erSecureTransportRequired, "HY000",
+		return nil, refuse(pc, CodeTLSRequired, "HY000",
 			"Connections using insecure transport are prohibited while --require_secure_transport=ON.",
 			errors.New("the client came without TLS, which is demanded"))
 	}

@@ -36,6 +36,8 @@ type socket struct {
 	out      []byte
 	writeErr error
 	blocked  bool
+	since    time.Time     // of blocked
+	stalled  time.Duration // how long writes were blocked
 }
 
 func newSocket(nc net.Conn) (*socket, error) {
@@ -97,8 +99,11 @@ func (s *socket) tryRead(fd uintptr) bool {
 func (s *socket) Write(b []byte) (int, error) {
 	s.out, s.writeErr, s.blocked = b, nil, false
 	err := s.raw.Write(s.writeFn)
-	if s.blocked && s.stall > 0 {
-		_ = s.SetWriteDeadline(time.Time{}) // fails only on a closed connection, which the next write reports
+	if s.blocked {
+		s.stalled += time.Since(s.since)
+		if s.stall > 0 {
+			_ = s.SetWriteDeadline(time.Time{}) // fails only on a closed connection, which the next write reports
+		}
 	}
 	if err == nil && s.writeErr != nil {
 		err = &net.OpError{Op: "write", Net: "socket", Addr: s.RemoteAddr(), Err: s.writeErr}
@@ -124,7 +129,7 @@ func (s *socket) tryWrite(fd uintptr) bool {
 				_ = s.SetWriteDeadline(time.Now().Add(s.stall))
 			}
 			if !s.blocked {
-				s.blocked = true
+				s.blocked, s.since = true, time.Now()
 				if s.onBlocked != nil {
 					s.onBlocked()
 				}

@@ -70,6 +70,7 @@ func (s *Server) endAdminAddress(ctx context.Context) (cut int) {
 	}
 	s.eachAt(true, func(sess *session) {
 		cut++
+		sess.doom.CompareAndSwap(notDoomed, doomDrained)
 		sess.cut()
 	})
 	<-ended

@@ -36,6 +36,7 @@ func (s *session) answerable(st *statement.Statement) bool {
 // LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
 // p is the prepared statement that is executed, nil for a text.
 func (s *session) answerSelect(st *statement.Statement, sql []byte, served []bool, p *prepared) error {
+	s.tally.becomes(kindOf(st))
 	form, err := s.form(p != nil)
 	if err != nil {
 		return err
@@ -102,6 +103,20 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 		s.state.lastOwn, s.state.lastError = ownTableRows, warning
 	}
 	return nil
+}
+
+// kindOf is the kind of a text that is answered here.
+func kindOf(st *statement.Statement) Kind {
+	kind := KindOwn
+	for i := range st.Calls {
+		switch st.Calls[i].Func {
+		case statement.Nextval, statement.Lastval, statement.Setval:
+			return KindNextval
+		case statement.LastInsertID, statement.LastInsertIDVariable:
+			kind = KindLastInsertID
+		}
+	}
+	return kind
 }
 
 // form returns the form of an answer of ours: as the server's would be now. binary

@@ -3,7 +3,6 @@ package proxy
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -47,6 +46,7 @@ func (s *session) current(c *backend.Conn) {
 func (s *session) release(c *backend.Conn) {
 	c.Release()
 	c.Used = true
+	s.counted(c)
 	if c == s.cur {
 		s.state.observe(c.Answer.Status, c.Hello().MariaDB)
 	}
@@ -77,7 +77,9 @@ func (s *session) backendLogin(schema string) backend.Login {
 
 // dial opens a connection that is the session's from then on.
 func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn, error) {
+	begun := s.waits()
 	c, err := s.routes.Dial(s.ctx, shard, login)
+	s.waited(begun)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +134,7 @@ func (s *session) forget(c *backend.Conn) {
 		s.state.lastID.holder = nil
 	}
 	s.prepared.forget(c)
+	s.counted(c)
 }
 
 // closeBackends ends every backend connection of the session.
@@ -142,6 +145,7 @@ func (s *session) closeBackends() {
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.Quit()
+		s.counted(c)
 	}
 	s.cur = nil
 }
@@ -156,9 +160,9 @@ func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
 			shard.Name(), s.cur.Shard().Name())
 	case s.state.nextTransaction:
 		return nil, notSupported("the session cannot go to shard %s between SET TRANSACTION and its transaction", shard.Name())
-	case len(s.state.pins) > 0:
+	case s.state.pins != 0:
 		return nil, notSupported("the session cannot go from shard %s to shard %s and keep its state: %s (use another connection)",
-			s.cur.Shard().Name(), shard.Name(), strings.Join(s.state.pins, "; "))
+			s.cur.Shard().Name(), shard.Name(), s.state.pins.words())
 	}
 	c := s.conns[shard]
 	if c == nil {

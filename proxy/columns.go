@@ -106,7 +106,7 @@ func (s *session) columnsOfTable(c *backend.Conn, sql []byte, t *statement.Table
 		at.schema = ""
 	}
 	// A temporary table is this session's own.
-	temporary := s.state.pinned(pinTemporaryTable) || s.state.pinned(pinOpaque)
+	temporary := s.state.pinned(PinTemporaryTable) || s.state.pinned(PinOpaque)
 	if of, ok := s.srv.columns.get(at); ok && !temporary {
 		s.columnsCached = true
 		return of, nil

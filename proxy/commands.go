@@ -80,6 +80,7 @@ func (s *session) tell(err error) error {
 		errors.Is(err, errKilled) {
 		return err
 	}
+	s.tally.refused()
 	s.refuse(err)
 	return nil
 }

@@ -113,6 +113,7 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 // exchangeCounted is exchange for the statement in s.own. again says that it failed since
 // the block was too small, and that a larger one may help: the client has got nothing.
 func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err error) {
+	s.sends(c, KindRewrite)
 	if err := s.flush(); err != nil {
 		return false, err
 	}
@@ -162,7 +163,7 @@ func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	for {
 		b := c.Buffered()
 		if len(b) < protocol.HeaderSize || len(b) < protocol.HeaderSize+protocol.PayloadLen(b) {
-			if err := c.Fill(); err != nil {
+			if err := s.fillFrom(c); err != nil {
 				return nil, s.lost(c, err, partly)
 			}
 			continue
@@ -188,6 +189,7 @@ func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	if size, ev := c.Answer.Walk(whole); ev != protocol.Done || size != len(whole) {
 		return nil, s.lost(c, protocol.ErrMalformed, true)
 	}
+	s.noteError(c)
 	return payload, nil
 }
 

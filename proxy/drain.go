@@ -74,6 +74,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.Wait(ctx) != nil {
 		s.eachAt(false, func(sess *session) {
 			cut++
+			sess.doom.CompareAndSwap(notDoomed, doomDrained)
 			sess.cut()
 		})
 		<-s.ended

@@ -289,7 +289,7 @@ func (s *session) prepareText(sql []byte, d statement.Dynamic, text []byte) erro
 	if err := s.insertText(sql, d.TextStart, d.TextEnd, st.Splice(nil, text, subs, plan.fill.texts()), t.mode); err != nil {
 		return err
 	}
-	s.state.pin(pinSQLPrepare)
+	s.state.pin(PinSQLPrepare)
 	if err := s.sendOwn(c); err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func (s *session) prepareVariable(sql []byte, d statement.Dynamic) error {
 	if err != nil {
 		return err
 	}
-	s.state.pin(pinSQLPrepare)
+	s.state.pin(PinSQLPrepare)
 	text, err := s.refusedText(c, sql, d)
 	if err != nil {
 		return err

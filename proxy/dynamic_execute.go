@@ -80,6 +80,7 @@ func (s *session) executeOnce(c *backend.Conn, text []byte, plan callPlan, previ
 	if plan.rows != nil {
 		return noRemedy, s.sendOwnRows(c, plan.rows, false)
 	}
+	s.sends(c, KindRewrite)
 	return s.sendFilled(c, plan.fill)
 }
 

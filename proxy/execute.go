@@ -12,6 +12,7 @@ import (
 
 // execute handles COM_STMT_EXECUTE.
 func (s *session) execute(payload []byte) error {
+	s.tally.kind = KindOwn // until it is more
 	if len(payload) < executeHead {
 		return s.answerAlone(s.malformed)
 	}

@@ -106,6 +106,11 @@ func (f *filling) keyOf(statement int) *filledKey {
 	return &f.keys[i]
 }
 
+// fills says whether any key is given to the text.
+func (f *filling) fills() bool {
+	return slices.ContainsFunc(f.keys, func(k filledKey) bool { return len(k.filled) > 0 })
+}
+
 // leads says whether a statement's first number is that of its key.
 func (f *filling) leads(statement int) bool {
 	k := f.keyOf(statement)

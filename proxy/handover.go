@@ -48,11 +48,11 @@ func (s *session) handOver() error {
 	c.FullDuplex()
 	ended := make(chan error, 1)
 	go func() {
-		err := copyStream(c.Conn, s.client) // what the client says: acknowledgements, its end
+		err := copyStream(c.Conn, s.client, func() {}) // what the client says: acknowledgements, its end
 		c.Abort()
 		ended <- err
 	}()
-	err = copyStream(s.client, c.Conn)
+	err = copyStream(s.client, c.Conn, func() { s.tellLong(c) })
 	s.client.Abort()
 	<-ended
 	_ = s.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice
@@ -61,14 +61,15 @@ func (s *session) handOver() error {
 
 var errDumpRefused = errors.New("the server has refused a dump")
 
-// copyStream passes bytes on as they come, until from ends.
-func copyStream(to, from *protocol.Conn) error {
+// copyStream passes bytes on as they come, until from ends. It calls passed after each.
+func copyStream(to, from *protocol.Conn, passed func()) error {
 	for {
 		if b := from.Buffered(); len(b) > 0 {
 			if _, err := to.Write(b); err != nil {
 				return err
 			}
 			from.Discard(len(b))
+			passed()
 		}
 		if err := from.Fill(); err != nil {
 			return err

@@ -18,6 +18,9 @@ import (
 	"seqproxy/protocol"
 )
 
+// errLogin is a login, or a change of user, that a server has not let in.
+var errLogin = errors.New("login")
+
 // logIn checks the client's login and answers it.
 func (s *session) logIn() error {
 	s.state.reset()
@@ -139,7 +142,7 @@ func (s *session) begin(schema string) error {
 			s.log().Warn("login without its shard", logfield.Err(err))
 		case err != nil:
 			s.refuseLogin(err)
-			return fmt.Errorf("login: %w", err)
+			return fmt.Errorf("%w: %w", errLogin, err)
 		}
 	}
 	if c := s.cur; c != nil && c.LoginOK != nil { // the server tells what it has made of the session

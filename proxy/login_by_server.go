@@ -169,16 +169,16 @@ const (
 func (s *session) refusedByServer(hello *protocol.ClientHello, err error) error {
 	var told *protocol.ServerError
 	if !errors.As(err, &told) {
-		return fmt.Errorf("login by the server: %w", err)
+		return fmt.Errorf("%w by the server: %w", errLogin, err)
 	}
 	switch told.Code {
 	case erAccessDenied, erAccessDeniedNoMention, erPasswordExpired, erAccountLocked, erAccountBlocked, erMariaDBAccountLocked, erMariaDBUserBlocked:
 		return &protocol.AuthError{
 			User: hello.User, Host: protocol.HostOf(s.client.RemoteAddr()), Plugin: hello.Plugin,
-			UsingPassword: hello.PasswordUsed, Reason: told.Error(),
+			UsingPassword: hello.PasswordUsed, Reason: told.Error(), ByServer: true,
 		}
 	}
-	return fmt.Errorf("login by the server: %w", told)
+	return fmt.Errorf("%w by the server: %w", errLogin, told)
 }
 
 // ownPassword says whether the session has to log in to a shard with its own name and

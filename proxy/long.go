@@ -36,6 +36,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		}
 		return true, s.passCommand(p.conn, shape)
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
+		s.tally.kind = KindOwn
 		id := b[protocol.HeaderSize+1:]
 		p := s.preparedAs(binary.LittleEndian.Uint32(id))
 		if cmd == protocol.ComStmtBulkExecute {
@@ -64,6 +65,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		if held {
 			return false, nil
 		}
+		s.tally.kind = KindOwn
 		text := b[protocol.HeaderSize+1:]
 		if s.login.Capabilities.Has(protocol.QueryAttributes) {
 			n, _ := protocol.CutAttributes(text)
@@ -85,6 +87,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		return true, s.tell(err)
 	}
 	s.state.lastOwn = ownNothing
+	s.sends(c, KindRelay)
 	if err := s.passCommand(c, shape); err != nil {
 		return true, err
 	}
@@ -104,6 +107,6 @@ func (s *session) attachForUnread() (*backend.Conn, error) {
 	if err := s.bringLastID(c, false); err != nil {
 		return nil, err
 	}
-	s.state.pin(pinOpaque)
+	s.state.pin(PinOpaque)
 	return c, nil
 }

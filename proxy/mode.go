@@ -73,7 +73,7 @@ func (s *session) undisturbed(sql []byte) error {
 	if s.state.lastOwn != ownNothing || s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
 		return nil
 	}
-	return notSupported("NEXTVAL beside ROW_COUNT() or FOUND_ROWS() is not supported here, after %s: send SET NAMES first", pinOpaque)
+	return notSupported("NEXTVAL beside ROW_COUNT() or FOUND_ROWS() is not supported here, after %s: send SET NAMES first", PinOpaque)
 }
 
 // readByMode says whether a text may be read in more than one way: one with bytes

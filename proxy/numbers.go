@@ -172,6 +172,9 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 		s.noteDone(c, sql)
 		return nil
 	}
+	if len(subs) > 0 {
+		s.sends(c, KindRewrite)
+	}
 	switch r, err := s.sendFilled(c, plan.fill); {
 	case err != nil:
 		return err

@@ -171,6 +171,7 @@ func (s *session) sendOwnRows(c *backend.Conn, r *rowNumbers, binary bool) error
 // exchangeRows is exchange for a statement whose rows get numbers. binary says that they
 // are those of an execution.
 func (s *session) exchangeRows(c *backend.Conn, command []byte, r *rowNumbers, binary bool) error {
+	s.sends(c, KindRewrite)
 	if err := s.flush(); err != nil {
 		return err
 	}
@@ -273,7 +274,8 @@ func (x *rowExchange) relay() error {
 		case protocol.Done:
 			return x.ended()
 		case protocol.NeedMore:
-			if err := c.Fill(); err != nil {
+			s.tellLong(c)
+			if err := s.fillFrom(c); err != nil {
 				return s.lost(c, err, partly)
 			}
 		case protocol.Held:
@@ -302,6 +304,7 @@ func (x *rowExchange) pass(b []byte) error {
 func (x *rowExchange) ended() error {
 	s, c := x.s, x.c
 	s.state.lastConn = c
+	s.noteError(c)
 	s.tellNotice(c, nil, false)
 	s.state.lastID.answered(c.Answer.Rows)
 	if x.given && !x.r.inserts { // as LAST_INSERT_ID(n) in each row would
@@ -370,7 +373,7 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 		default:
 			return killed, s.lost(c, protocol.ErrMalformed, true)
 		}
-		err := c.Fill()
+		err := s.fillFrom(c)
 		if !killed && (errors.Is(err, os.ErrDeadlineExceeded) || err == nil && time.Now().After(until)) {
 			killed = true
 			if err := x.kill(); err != nil {

@@ -13,6 +13,7 @@ import (
 // prepare handles COM_STMT_PREPARE.
 func (s *session) prepare(sql []byte) error {
 	s.prepared.latest = nil // until this one is prepared
+	s.tally.kind = kindPrepare
 	if s.state.modeUnknown || s.state.quotesUnknown {
 		if err := s.readable(sql); err != nil {
 			return err
@@ -92,7 +93,7 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	if st.Kind == statement.Prepare || st.Kind == statement.Deallocate || st.Words&statement.SQLPrepare != 0 {
-		s.state.pin(pinSQLPrepare)
+		s.state.pin(PinSQLPrepare)
 		s.state.dynamic.doubt()
 	}
 	p := &prepared{
@@ -175,7 +176,10 @@ func (s *session) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
 	_, writeErr := c.Write(s.own)
 	a := prepareAnswer{s: s, c: c, p: p, num: s.packetNum}
-	if err := a.relay(); err != nil {
+	begun := s.waits()
+	err := a.relay()
+	s.waited(begun)
+	if err != nil {
 		s.out = s.out[:0] // nothing of it was sent
 		return s.lost(c, err, false)
 	}
@@ -222,6 +226,7 @@ func (a *prepareAnswer) relay() error {
 		a.refused = true
 		if len(b) > 2 {
 			a.c.Answer.Rows, a.c.Answer.ErrCode = false, binary.LittleEndian.Uint16(b[1:])
+			a.s.noteError(a.c)
 		}
 		a.pass(b)
 		return nil

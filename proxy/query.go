@@ -10,6 +10,7 @@ import (
 
 // query handles an SQL text, before which there may be attributes.
 func (s *session) query(sql []byte) error {
+	s.tally.kind = KindOwn // until it is more
 	if s.login.Capabilities.Has(protocol.QueryAttributes) {
 		n, ok := protocol.CutAttributes(sql)
 		if !ok {
@@ -267,6 +268,7 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	if err := s.notHere(st); err != nil {
 		return err
 	}
+	s.tally.becomes(KindAdmin)
 	table, err := s.set.Admin.Execute(&s.patience, st, asker{s})
 	if err = s.patience.over(err); err != nil {
 		return err

@@ -33,10 +33,15 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 	if err := s.flush(); err != nil {
 		return noRemedy, err
 	}
+	if f.fills() {
+		s.sends(c, KindRewrite)
+	} else {
+		s.sends(c, KindRelay)
+	}
 	_, writeErr := c.Write(s.own)
 	var first []byte
 	if writeErr == nil {
-		first = firstPacket(c)
+		first = s.firstPacket(c)
 	}
 	if len(first) > 0 && first[0] == 0xff && !f.repeated {
 		var e *protocol.ServerError
@@ -44,6 +49,7 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 			if r := s.remedyFor(e, f); r != noRemedy {
 				c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
 				n, _ := c.Answer.Walk(c.Buffered()[:protocol.HeaderSize+len(first)])
+				s.noteError(c)
 				c.Discard(n)
 				s.release(c)
 				return r, nil
@@ -63,7 +69,7 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 
 // firstPacket waits for the beginning of an answer, and leaves it where it is. It
 // returns the payload of the first packet if that is an error or an OK.
-func firstPacket(c *backend.Conn) []byte {
+func (s *session) firstPacket(c *backend.Conn) []byte {
 	for {
 		b := c.Buffered()
 		if len(b) > protocol.HeaderSize {
@@ -79,7 +85,7 @@ func firstPacket(c *backend.Conn) []byte {
 				return payload
 			}
 		}
-		if c.Fill() != nil {
+		if s.fillFrom(c) != nil {
 			return nil // which whoever relays the answer meets, too
 		}
 	}

@@ -37,6 +37,7 @@ type span struct{ from, to int }
 // enqueue takes the command just parsed into the batch that goes to the current
 // backend connection with the next settle.
 func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
+	s.sends(c, KindRelay)
 	s.batchConn = c
 	if shape != protocol.ShapeNone {
 		s.inflight = append(s.inflight, expected{shape: shape})
@@ -106,6 +107,7 @@ func (s *session) batch() []byte {
 
 // exchange sends a command of the proxy's making and relays its answer.
 func (s *session) exchange(c *backend.Conn, command []byte, answer protocol.Shape) error {
+	s.sends(c, KindRewrite)
 	if err := s.flush(); err != nil {
 		return err
 	}
@@ -152,6 +154,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 				s.tellNotice(c, c.Buffered()[accepted-n:accepted], whole)
 				s.state.lastID.answered(c.Answer.Rows)
 				s.state.lastConn = c // not for commands without an answer: they leave nothing
+				s.noteError(c)
 				break
 			}
 			if err := s.pass(c, accepted); err != nil {
@@ -160,7 +163,8 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			accepted = 0
 			switch ev {
 			case protocol.NeedMore:
-				if err := c.Fill(); err != nil {
+				s.tellLong(c)
+				if err := s.fillFrom(c); err != nil {
 					return s.lost(c, err, partly)
 				}
 			case protocol.WantsFile:
@@ -218,6 +222,9 @@ func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	case doomKilled: // a server says nothing either
 		return errKilled
 	}
+	if s.doom.Load() == notDoomed {
+		c.CountLost()
+	}
 	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
 	if midAnswer {
 		return err
@@ -256,6 +263,7 @@ func (s *session) sendFile(c *backend.Conn) error {
 		return err
 	}
 	var writeErr error
+	defer s.waited(s.waits()) // for the client
 	continued := false
 	num := c.Answer.PacketNum + 1
 	for {
@@ -319,6 +327,7 @@ func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err er
 	if err := s.disarm(); err != nil {
 		return 0, err
 	}
+	defer s.waited(s.waits()) // for the client
 	header := s.client.Buffered()
 	size = protocol.PayloadLen(header)
 	s.packetNum = header[protocol.HeaderSize-1] + 1

@@ -186,7 +186,10 @@ type Server struct {
 
 	failed *failedLogins
 
+	counters counters
+
 	mu       sync.Mutex // guards what follows
+	totals   totals
 	sessions map[uint32]*session
 	atAdmin  int // of the sessions
 	perUser  userCounts
@@ -211,6 +214,7 @@ func New(opts Options) *Server {
 		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: newFailedLogins(),
 		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
+		counters: counters{since: time.Now()},
 	}
 	s.settings.Store(newSettings(opts, opts.Shards.Routes(), nil))
 	return s
@@ -299,6 +303,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	set := s.settings.Load()
 	client, err := protocol.NewConn(nc, set.WriteTimeout, clientAhead)
 	if err != nil {
+		s.counters.ends[endError].Add(1)
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
@@ -306,7 +311,9 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	sess.routes = sess.routesIn(set)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.patience.Context = sess.ctx
+	sess.connected = s.counters.now()
 	if !s.register(sess) {
+		s.countRefused(atAdmin)
 		_ = client.SetDeadline(time.Now().Add(time.Second))
 		if s.closedTo(atAdmin) {
 			_ = refuseShutdown(client)
@@ -352,6 +359,7 @@ func (s *Server) serve(sess *session) {
 	defer s.unregister(sess)
 	defer func() {
 		if fault := recover(); fault != nil {
+			s.counters.ends[endError].Add(1)
 			s.log.Error("session ended by a fault of the proxy",
 				logfield.Conn(sess.id), zap.Any("fault", fault), zap.Stack("stack"))
 		}
@@ -415,6 +423,7 @@ func (s *Server) byConnectionID(id uint32) *session {
 func (s *Server) unregister(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	sess.tellEnd()
 	delete(s.sessions, sess.id)
 	if sess.atAdmin {
 		s.atAdmin--

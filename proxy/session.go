@@ -45,16 +45,20 @@ type session struct {
 
 	patience patience // of waits in the proxy itself
 	idle     idleness
+	tally    tally
+
+	connected time.Duration // when, by counters.now
 
 	state    state
 	prepared preparedSet
 
 	// One connection for each shard that was needed; cur is the current shard's.
-	mu            sync.Mutex // guards busy to watcher, and changes of conns, which others read
+	mu            sync.Mutex // guards busy to told, and changes of conns, which others read
 	busy          bool       // with a command; false in the login
 	backendClosed bool       // a server may have closed one of conns while it was idle
 	introduced    bool       // user does not change, and may be read under mu
 	watcher       *watcher   // has client and conns under watch; nil in a young session
+	told          told
 	conns         map[*backend.Shard]*backend.Conn
 	cur           *backend.Conn
 
@@ -93,6 +97,7 @@ const (
 	notDoomed    = iota
 	doomKilled   // by the KILL of a client, which the server is being told
 	doomVanished // the client has gone away
+	doomDrained  // it was busy for longer than a shutdown waits
 )
 
 // serve runs one client from greeting to close. It owns the client's connection
@@ -109,6 +114,7 @@ func (s *session) serve() {
 			s.leave()
 		}
 	}
+	s.countEnd(err)
 	s.logEnd(err)
 }
 
@@ -119,6 +125,8 @@ func (s *session) log() *zap.Logger {
 
 // commands is the loop from command to answer.
 func (s *session) commands() error {
+	s.tally.skip = uint8(s.serial % sampleEvery)
+	s.tally.begins(s.srv.counters.now())
 	for {
 		payload, ok := s.nextCommand()
 		if !ok {
@@ -131,7 +139,9 @@ func (s *session) commands() error {
 			}
 			continue
 		}
-		if err := s.command(payload); err != nil {
+		err := s.command(payload)
+		s.handled(err)
+		if err != nil {
 			return err
 		}
 		if s.batched > 0 { // taken into the batch
@@ -175,13 +185,16 @@ func (s *session) await() error {
 	s.trim()
 	if b := s.client.Buffered(); len(b) > protocol.BufferSize/2 {
 		if handled, err := s.longCommand(b); handled || err != nil {
+			s.handled(err)
 			return err
 		}
 	}
-	if err := s.rested(); err != nil {
+	now := s.srv.counters.now()
+	if err := s.rested(now); err != nil {
 		return err
 	}
-	look, err := s.rest()
+	s.settleCounters()
+	look, err := s.rest(now)
 	if err == nil && !look {
 		err = s.fillClient()
 		if err != nil && s.leaves() {
@@ -200,9 +213,10 @@ func (s *session) await() error {
 // rest says that the session waits for a command, which a shutdown or the end of a
 // backend connection may end. If such an end has come already it is an error, or the
 // session is to look for it first.
-func (s *session) rest() (look bool, err error) {
+func (s *session) rest(now time.Duration) (look bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.tellLocked(now)
 	if s.backendClosed {
 		s.backendClosed = false
 		return true, nil
@@ -218,9 +232,11 @@ func (s *session) rest() (look bool, err error) {
 // command, or to look after its backend connections. Reading more of a command must
 // not fail because of what came meanwhile.
 func (s *session) work(err error) (look bool, _ error) {
+	now := s.srv.counters.now()
+	s.tally.begins(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.busy = true
+	s.busy, s.told.since = true, now
 	switch {
 	case !s.drains() && !s.backendClosed:
 		return false, err

@@ -73,8 +73,8 @@ type state struct {
 
 	// dynamic are the statements that were prepared with PREPARE; nil if there are none.
 	dynamic *dynamicSet
-	// pins are reasons why the session cannot leave its connection, in words.
-	pins []string
+	// pins are reasons why the session cannot leave its connection.
+	pins pins
 	// nextTransaction: SET TRANSACTION was said for the next one only.
 	nextTransaction bool
 }
@@ -181,58 +181,29 @@ func (st *state) pinged() {
 }
 
 // pin remembers why the session cannot leave its connection.
-func (st *state) pin(why string) {
-	for _, p := range st.pins {
-		if p == why {
-			return
-		}
-	}
-	st.pins = append(st.pins, why)
-}
+func (st *state) pin(why Pin) { st.pins |= 1 << why }
 
 // pinned says whether it was remembered.
-func (st *state) pinned(why string) bool { return slices.Contains(st.pins, why) }
+func (st *state) pinned(why Pin) bool { return st.pins.has(why) }
 
 // unpin takes a reason back.
-func (st *state) unpin(why string) {
-	for i, p := range st.pins {
-		if p == why {
-			st.pins = append(st.pins[:i], st.pins[i+1:]...)
-			return
-		}
-	}
-}
-
-// Reasons to pin.
-const (
-	pinTemporaryTable = "a temporary table was created"
-	pinUserLock       = "a lock was taken with GET_LOCK"
-	pinTableLock      = "LOCK TABLES is in force"
-	pinGlobalLock     = "FLUSH TABLES WITH READ LOCK is in force"
-	pinHandler        = "a HANDLER is open"
-	pinSQLPrepare     = "a statement was prepared with PREPARE"
-	pinUserVariable   = "a user variable was set to something else than a literal"
-	pinVariableName   = "a user variable was set whose name is not ASCII"
-	pinRole           = "SET ROLE was used"
-	pinInsertID       = "the variable insert_id was set"
-	pinOpaque         = "a statement was run that may have changed anything (CALL, several statements in one, or one not understood)"
-)
+func (st *state) unpin(why Pin) { st.pins &^= 1 << why }
 
 // pinFor remembers what a statement that is about to be relayed may leave on its
 // connection.
 func (st *state) pinFor(kind statement.Kind, words statement.Words) {
 	for _, r := range [...]struct {
 		words statement.Words
-		why   string
+		why   Pin
 	}{
-		{statement.TemporaryTable, pinTemporaryTable},
-		{statement.UserLock, pinUserLock},
-		{statement.TableLock, pinTableLock},
-		{statement.GlobalLock, pinGlobalLock},
-		{statement.HandlerOpen, pinHandler},
-		{statement.SQLPrepare, pinSQLPrepare},
-		{statement.SetsUserVariable, pinUserVariable},
-		{statement.Opaque, pinOpaque},
+		{statement.TemporaryTable, PinTemporaryTable},
+		{statement.UserLock, PinUserLock},
+		{statement.TableLock, PinTableLock},
+		{statement.GlobalLock, PinGlobalLock},
+		{statement.HandlerOpen, PinHandler},
+		{statement.SQLPrepare, PinSQLPrepare},
+		{statement.SetsUserVariable, PinUserVariable},
+		{statement.Opaque, PinOpaque},
 	} {
 		if words&r.words != 0 {
 			st.pin(r.why)
@@ -246,11 +217,11 @@ func (st *state) pinFor(kind statement.Kind, words statement.Words) {
 	}
 	switch kind {
 	case statement.Other, statement.Call, statement.Multi, statement.ExecuteImmediate, statement.Execute, statement.XA:
-		st.pin(pinOpaque)
+		st.pin(PinOpaque)
 		st.loseMode()
 	case statement.UnlockTables:
-		st.unpin(pinTableLock)
-		st.unpin(pinGlobalLock)
+		st.unpin(PinTableLock)
+		st.unpin(PinGlobalLock)
 	case statement.Commit, statement.Rollback:
 		st.nextTransaction = false
 	}
@@ -302,12 +273,12 @@ func (st *state) setVariables(s *statement.Statement, text []byte) {
 			if !ascii(a.Name) {
 				// MariaDB converts `x` from the client's character set, but not x.
 				delete(st.uservars, name)
-				st.pin(pinVariableName)
+				st.pin(PinVariableName)
 				continue
 			}
 			if !a.Literal {
 				delete(st.uservars, name)
-				st.pin(pinUserVariable)
+				st.pin(PinUserVariable)
 				continue
 			}
 			if st.uservars == nil {
@@ -329,9 +300,9 @@ func (st *state) setVariables(s *statement.Statement, text []byte) {
 				}
 			}
 		case statement.Role:
-			st.pin(pinRole)
+			st.pin(PinRole)
 		case statement.StatementFor, statement.TargetUnknown:
-			st.pin(pinOpaque)
+			st.pin(PinOpaque)
 		}
 	}
 }
@@ -341,10 +312,16 @@ func (st *state) setSystem(name, value string, literal bool) {
 	case "last_insert_id", "identity":
 		return // carried as the LAST_INSERT_ID() that it is
 	case "insert_id":
-		st.pin(pinInsertID)
+		st.pin(PinInsertID)
 		return
-	case "timestamp", "rand_seed1", "rand_seed2", "pseudo_thread_id":
-		st.pin("the variable " + name + " was set")
+	case "timestamp":
+		st.pin(PinTimestamp)
+		return
+	case "rand_seed1", "rand_seed2":
+		st.pin(PinRandSeed)
+		return
+	case "pseudo_thread_id":
+		st.pin(PinPseudoThreadID)
 		return
 	case "sql_mode":
 		if mode, ok := plainMode(value); ok && literal {

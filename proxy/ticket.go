@@ -165,11 +165,8 @@ func (s *session) ticketsServed() bool {
 	if st.status.Has(protocol.InReadOnlyTrans) || st.readOnly && !st.inTransaction() || st.nextTransaction {
 		return false
 	}
-	for _, pin := range st.pins {
-		switch pin {
-		case pinTemporaryTable, pinTableLock, pinGlobalLock, pinInsertID:
-			return false
-		}
+	if st.pinned(PinTemporaryTable) || st.pinned(PinTableLock) || st.pinned(PinGlobalLock) || st.pinned(PinInsertID) {
+		return false
 	}
 	for name := range st.sysvars {
 		switch {
@@ -271,6 +268,7 @@ func (s *session) beginImplied(a *ticketAnswer) error {
 
 // answerTicket answers with the OK of a ticket. more are flags beside the session's.
 func (s *session) answerTicket(a *ticketAnswer, more protocol.Status) {
+	s.tally.becomes(KindNextval)
 	if a.moved {
 		s.state.lastID.told(a.id)
 	}

@@ -50,7 +50,7 @@ var errIdle = errors.New("client was idle for wait_timeout")
 const erClientInteractionTimeout = 4031
 
 // rested takes note, before a wait for the client, that it has had all its answers.
-func (s *session) rested() error {
+func (s *session) rested(at time.Duration) error {
 	if s.idle.woken {
 		s.idle.woken = false
 		return nil
@@ -59,7 +59,7 @@ func (s *session) rested() error {
 		c.Used, c.UsedBefore = false, true
 		return nil
 	}
-	now := time.Now()
+	now := s.srv.counters.since.Add(at)
 	for _, c := range s.conns {
 		if err := s.keep(c, now); err != nil {
 			return err

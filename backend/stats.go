@@ -1,0 +1,170 @@
+package backend
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"seqproxy/internal/histogram"
+	"seqproxy/protocol"
+)
+
+// NodeStats is what is known of a node at one moment. It is its reader's own.
+type NodeStats struct {
+	Shard   string
+	Node    string // the address, as in the configuration
+	Primary bool   // statements go there
+	// Version is what the server says of itself; "" if it never answered.
+	Version string
+
+	// Up says whether the last attempt to connect was answered, by a login or the refusal
+	// of one; to refuse everybody ("Too many connections") is no answer.
+	Up    bool
+	Since time.Time // of Up; zero: nothing was tried yet
+
+	Connecting int // attempts that are being made
+	Open       int // connections: of sessions, and the proxy's own
+
+	Connects histogram.Histogram // how long those attempts took that ended with a login
+	Errors   []CodeCount         // in the order of their codes, OtherCodes last
+	// LastError is why the last attempt failed that did; "": none has.
+	LastError   string
+	LastErrorAt time.Time
+}
+
+// CodeCount is how often an error was met.
+type CodeCount struct {
+	Code uint16 // the server's, or one of the client library's (2000 and above); see CodeUnreachable
+	N    uint64
+}
+
+// Codes of errors that no server tells, as client libraries number them (CR_...).
+const (
+	CodeUnreachable = 2003 // no connection, or no greeting in time
+	CodeLost        = 2013 // the connection broke while an answer was awaited
+	CodeTLS         = 2026
+	CodeMalformed   = 2027
+	// OtherCodes are those that there was no room for.
+	OtherCodes = 0
+)
+
+// Stats returns what is known of each node, in the order of the configuration.
+func (s *Shards) Stats() []NodeStats {
+	targets := s.Routes().targets()
+	all := make([]NodeStats, 0, len(targets))
+	for _, t := range targets {
+		all = append(all, t.node.stats(t.shard))
+	}
+	return all
+}
+
+func (n *Node) stats(of *Shard) NodeStats {
+	st := NodeStats{
+		Shard: of.name, Node: n.String(), Primary: n == of.primary(),
+		Connecting: int(n.counts.connecting.Load()), Open: int(n.counts.open.Load()),
+		Connects: n.counts.connects.Read(), Errors: n.counts.errors.read(),
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.hello != nil {
+		st.Version = n.hello.Version
+	}
+	st.Up, st.Since = !n.met.at.IsZero() && n.met.err == nil, n.metSince
+	if last := n.lastFailure; last.err != nil {
+		st.LastError, st.LastErrorAt = last.err.Error(), last.at
+	}
+	return st
+}
+
+// nodeCounts is what is counted of a node.
+type nodeCounts struct {
+	connecting, open atomic.Int64
+	connects         histogram.Shared
+	errors           codeCounts
+}
+
+// maxCodes bounds the codes that are counted apart.
+const maxCodes = 64
+
+// codeCounts counts errors by code, without a lock.
+type codeCounts struct {
+	slots [maxCodes]struct {
+		code atomic.Uint32 // 0: free. Once taken, a slot keeps its code.
+		n    atomic.Uint64
+	}
+	other atomic.Uint64
+}
+
+func (c *codeCounts) add(code uint16) {
+	for i := range maxCodes {
+		slot := &c.slots[(int(code)+i)%maxCodes]
+		at := slot.code.Load()
+		if at == 0 && !slot.code.CompareAndSwap(0, uint32(code)) {
+			at = slot.code.Load()
+		}
+		if at == 0 || at == uint32(code) {
+			slot.n.Add(1)
+			return
+		}
+	}
+	c.other.Add(1)
+}
+
+func (c *codeCounts) read() (counts []CodeCount) {
+	for i := range c.slots {
+		slot := &c.slots[i]
+		if code := slot.code.Load(); code != 0 {
+			counts = append(counts, CodeCount{uint16(code), slot.n.Load()})
+		}
+	}
+	slices.SortFunc(counts, func(a, b CodeCount) int { return cmp.Compare(a.Code, b.Code) })
+	if other := c.other.Load(); other > 0 {
+		counts = append(counts, CodeCount{OtherCodes, other})
+	}
+	return counts
+}
+
+// count counts the error that an attempt to connect has ended with, if it has.
+func (n *Node) count(err error) {
+	if err != nil {
+		n.counts.errors.add(codeOf(err))
+	}
+}
+
+// codeOf is the code that an attempt to connect is counted under that ended with err.
+func codeOf(err error) uint16 {
+	var told *protocol.ServerError
+	switch {
+	case errors.As(err, &told):
+		return told.Code
+	case isTimeout(err):
+		return CodeUnreachable
+	case errors.Is(err, protocol.ErrNoTLS), errors.Is(err, protocol.ErrTLSHandshake):
+		return CodeTLS
+	case errors.Is(err, protocol.ErrMalformed):
+		return CodeMalformed
+	}
+	return CodeUnreachable
+}
+
+// CountError takes note of an error that the server has answered with.
+func (c *Conn) CountError(code uint16) { c.node.counts.errors.add(code) }
+
+// CountLost takes note that the connection broke while an answer was awaited.
+func (c *Conn) CountLost() {
+	c.node.counts.errors.add(CodeLost)
+	c.node.mu.Lock()
+	c.node.doubtful = true
+	c.node.mu.Unlock()
+}
+
+// Close closes the connection at once. It may be called again.
+func (c *Conn) Close() error {
+	if !c.closed {
+		c.closed = true
+		c.node.counts.open.Add(-1)
+	}
+	return c.Conn.Close()
+}

@@ -1,0 +1,119 @@
+package proxy_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"testing"
+
+	"seqproxy/proxy"
+)
+
+// statements returns what was counted, as "kind shard".
+func statements(e *env) map[string]uint64 {
+	counts := make(map[string]uint64)
+	for _, c := range e.Proxy.Stats().Statements {
+		if c.N > 0 {
+			counts[c.Kind.String()+" "+c.Shard] = c.N
+		}
+	}
+	return counts
+}
+
+// counted runs something and checks what it adds to the counts of statements.
+func (e *env) counted(what string, want map[string]uint64, run func()) {
+	e.t.Helper()
+	before := statements(e)
+	run()
+	var got map[string]uint64
+	if !eventually(e.t, what, func() bool {
+		got = statements(e)
+		for k, n := range before {
+			if got[k] -= n; got[k] == 0 {
+				delete(got, k)
+			}
+		}
+		return maps.Equal(got, want)
+	}) {
+		e.t.Errorf("%s: counted %v, want %v", what, got, want)
+	}
+}
+
+func TestStatementsAreCountedByWhatBecameOfThem(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		o.Tickets = []proxy.TicketTable{{Table: "sequence"}}
+		o.Bindings = []proxy.Binding{{Table: "bound", Column: "id", Sequence: "keys"}}
+	}})
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE TABLE photos (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100))", "CREATE TABLE bound (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100))",
+		"CREATE TABLE sequence (name VARCHAR(50) PRIMARY KEY, id BIGINT UNSIGNED NOT NULL)", "CREATE TABLE titles (title VARCHAR(100))", "INSERT INTO titles VALUES ('x'), ('y')",
+		"CREATE SEQUENCE photos", "CREATE SEQUENCE `keys`")
+	eventually(t, "all that came before is counted", func() bool { return statements(e)["admin "] == 2 && statements(e)["relay s0"] == 5 })
+	other := e.Conn(t, "", nil)
+	id := value(t, other, "SELECT CONNECTION_ID()")
+	eventually(t, "the id is counted", func() bool { return statements(e)["own "] == 1 })
+
+	for _, x := range []struct{ text, sql, prepared string }{
+		{"relay s0", "SELECT 1", ""},
+		{"relay s0", "INSERT INTO titles VALUES ('z')", ""},
+		{"relay s0", "SET @x = 5", ""},
+		{"relay s0", "BEGIN", ""},
+		{"relay s0", "ROLLBACK", ""},
+		{"relay s0", "SELECT no_such_column FROM titles", "none"}, // the server's own error, which it says when it prepares
+		{"nextval ", "SELECT NEXTVAL('photos')", ""},
+		{"nextval ", "SELECT NEXT VALUE FOR photos", ""},
+		{"nextval ", "SELECT NEXTVAL('photos', 5)", ""},
+		{"nextval ", "SELECT LASTVAL(photos)", ""},
+		{"nextval ", "SELECT NEXTVAL('photos'), LAST_INSERT_ID()", "rewrite s0"},
+		{"nextval ", "SELECT NEXTVAL('photos')", ""},
+		{"last_insert_id ", "SELECT LAST_INSERT_ID()", "relay s0"}, // prepared, it is the server's in any case
+		{"nextval ", "SELECT NEXTVAL('photos')", ""},
+		{"last_insert_id ", "SELECT @@last_insert_id", "relay s0"},
+		{"rewrite s0", "INSERT INTO photos VALUES (NEXTVAL('photos'), 'x')", ""},
+		{"rewrite s0", "SELECT title, NEXTVAL('photos') FROM titles", ""},
+		{"rewrite s0", "INSERT INTO photos SELECT NEXTVAL('photos'), title FROM titles", ""},
+		{"rewrite s0", "INSERT INTO bound (title) VALUES ('x')", ""},
+		{"relay s0", fmt.Sprintf("INSERT INTO bound (id, title) VALUES (%d, 'x')", 1<<40), ""},
+		{"nextval ", "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", ""},
+		{"own ", "SELECT CONNECTION_ID()", ""},
+		{"own ", "KILL QUERY " + id, ""},
+		{"admin ", "SHOW SEQUENCES", ""},
+		{"admin ", "SHOW CREATE SEQUENCE photos", ""},
+		{"refused ", "SELECT NEXTVAL('nobody')", ""},
+		{"refused ", "DROP SEQUENCE nobody", ""},
+		{"refused ", "DELETE FROM photos WHERE id = NEXTVAL('photos')", ""},
+	} {
+		want := map[string]uint64{x.text: 1}
+		e.counted("text: "+x.sql, want, func() {
+			rows, err := c.QueryContext(context.Background(), x.sql)
+			drain(rows, err)
+		})
+		switch x.prepared {
+		case "":
+		case "none":
+			want = map[string]uint64{}
+		default:
+			want = map[string]uint64{x.prepared: 1}
+		}
+		e.counted("prepared: "+x.sql, want, func() {
+			st, err := c.PrepareContext(context.Background(), x.sql)
+			if err != nil { // its own count, if the proxy has refused it
+				return
+			}
+			defer st.Close()
+			rows, err := st.Query()
+			drain(rows, err)
+		})
+	}
+}
+
+// drain reads what there is; an error is part of what is tested.
+func drain(rows *sql.Rows, err error) {
+	if err != nil {
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+	}
+}
