@@ -29,7 +29,7 @@ func newRoutes(opts Options, before *Routes) (*Routes, error) {
 		}
 		shard := before.same(&o)
 		if shard == nil {
-			shard = newShard(&o)
+			shard = newShard(&o, before.named(o.Name))
 		}
 		for _, schema := range o.Schemas {
 			if other, taken := r.bySchema[schema]; taken {
@@ -57,6 +57,31 @@ func (r *Routes) same(o *ShardOptions) *Shard {
 		if shard.name == o.Name && slices.EqualFunc(shard.nodes, o.Nodes, func(n *Node, address string) bool { return n.String() == address }) {
 			return shard
 		}
+	}
+	return nil
+}
+
+// named returns the shard of a name, or nil.
+func (r *Routes) named(name string) *Shard {
+	if r == nil {
+		return nil
+	}
+	for _, shard := range r.shards {
+		if shard.name == name {
+			return shard
+		}
+	}
+	return nil
+}
+
+// Named returns the shard of a name, or all of them for "", in the order of the
+// configuration; none if there is none of that name.
+func (r *Routes) Named(name string) []*Shard {
+	if name == "" {
+		return slices.Clone(r.shards)
+	}
+	if shard := r.named(name); shard != nil {
+		return []*Shard{shard}
 	}
 	return nil
 }

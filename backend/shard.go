@@ -114,6 +114,7 @@ type Shard struct {
 	name   string
 	nodes  []*Node
 	access atomic.Pointer[access] // replaced by a reload, for connections opened from then on
+	gate   *gate
 }
 
 // access is how connections to a shard's nodes are opened. It does not change.
@@ -133,8 +134,14 @@ func newAccess(o *ShardOptions) *access {
 	return a
 }
 
-func newShard(o *ShardOptions) *Shard {
+// newShard makes a shard. before is that of the same name in front of a reload, or nil.
+func newShard(o *ShardOptions, before *Shard) *Shard {
 	s := &Shard{name: o.Name}
+	if before != nil {
+		s.gate = before.gate // what is paused stays so when its nodes change
+	} else {
+		s.gate = newGate()
+	}
 	for _, address := range o.Nodes {
 		s.nodes = append(s.nodes, newNode(address))
 	}

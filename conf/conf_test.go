@@ -83,6 +83,7 @@ default_shard = "s1"
 connect_timeout = "1s"
 login_timeout = "2s"
 write_timeout = "1h30m"
+pause_timeout = "7s"
 max_statement = "64KiB"
 max_connections = 7
 max_user_connections = 6
@@ -159,7 +160,7 @@ address = "[fe80::1]:3306"
 	want := &Config{
 		Listen: "[::1]:0", AdminUsers: []string{"a", "b"}, MonitorUsers: []string{"c"}, DefaultShard: "s1",
 		ConnectTimeout: Duration(time.Second), LoginTimeout: Duration(2 * time.Second),
-		WriteTimeout: Duration(90 * time.Minute), Drain: Drain{Grace: Duration(4 * time.Second)},
+		WriteTimeout: Duration(90 * time.Minute), PauseTimeout: Duration(7 * time.Second), Drain: Drain{Grace: Duration(4 * time.Second)},
 		MaxStatement: 65536, MaxConnections: 7, MaxUserConnections: 6, MaxLogins: 5,
 		FailedLogins: 4, FailedLoginDelay: Duration(3 * time.Second), FailedLoginExempt: []Network{"127.0.0.1"},
 		ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},

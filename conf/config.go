@@ -38,6 +38,9 @@ type Config struct {
 	// a client that takes nothing of its answer for so long is disconnected, and a server
 	// that takes nothing of a statement is given up
 	WriteTimeout Duration `toml:"write_timeout" reload:"new"`
+	// how long a statement waits for a shard that [SEQPROXY PAUSE](operations.md#pause-and-resume) holds back, before it
+	// fails with error 1429
+	PauseTimeout Duration `toml:"pause_timeout" reload:"now"`
 
 	// statements up to this size are analysed, longer ones relayed as they are; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
@@ -374,6 +377,7 @@ func Default() *Config {
 		ConnectTimeout: Duration(5 * time.Second),
 		LoginTimeout:   Duration(10 * time.Second),
 		WriteTimeout:   Duration(time.Minute),
+		PauseTimeout:   Duration(time.Minute),
 		MaxStatement:   16 * MiB,
 		MaxConnections: 10000,
 		MaxLogins:      500,

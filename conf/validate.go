@@ -51,6 +51,7 @@ func (c *Config) checkServing(p *checker) {
 	checkPositive(p, "connect_timeout", c.ConnectTimeout)
 	checkPositive(p, "login_timeout", c.LoginTimeout)
 	checkPositive(p, "write_timeout", c.WriteTimeout)
+	checkPositive(p, "pause_timeout", c.PauseTimeout)
 	if c.Drain.Grace < 0 {
 		p.add("drain.grace", "must not be negative, is %s", c.Drain.Grace)
 	}

@@ -13,7 +13,7 @@ import (
 // back with release. In pool mode "session" the session keeps it until its end.
 func (s *session) attach() (*backend.Conn, error) {
 	if s.cur != nil {
-		return s.cur, nil
+		return s.cur, s.enter(s.cur.Shard())
 	}
 	shard := s.routes.ForSchema(s.state.schema)
 	if shard == nil {
@@ -77,6 +77,9 @@ func (s *session) backendLogin(schema string) backend.Login {
 
 // dial opens a connection that is the session's from then on.
 func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn, error) {
+	if err := s.enter(shard); err != nil {
+		return nil, err
+	}
 	begun := s.waits()
 	c, err := s.routes.Dial(s.ctx, shard, login)
 	s.waited(begun)
@@ -163,6 +166,9 @@ func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
 	case s.state.pins != 0:
 		return nil, notSupported("the session cannot go from shard %s to shard %s and keep its state: %s (use another connection)",
 			s.cur.Shard().Name(), shard.Name(), s.state.pins.words())
+	}
+	if err := s.enterBoth(s.cur.Shard(), shard); err != nil {
+		return nil, err
 	}
 	c := s.conns[shard]
 	if c == nil {

@@ -10,6 +10,7 @@ import (
 // or answers it. Errors that the client is told of are no errors here; what is
 // returned ends the session.
 func (s *session) command(payload []byte) error {
+	s.entered = 0
 	if len(payload) == 0 {
 		return s.answerAlone(func() error { return unknownCommand() })
 	}

@@ -100,7 +100,7 @@ func (s *session) noteExecuted(c *backend.Conn, p *prepared) {
 // prepared on, in the schema of that time, even if another shard is current.
 func (s *session) connOf(p *prepared) (*backend.Conn, error) {
 	if p.conn == s.cur {
-		return p.conn, nil
+		return p.conn, s.enter(s.cur.Shard())
 	}
 	switch there, here := p.conn.Shard().Name(), s.cur.Shard().Name(); {
 	case s.state.inTransaction():
@@ -187,6 +187,11 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 		p.forgetLong()
 		if p.kill != nil {
 			p.kill.long = false
+		}
+	}
+	if cmd == protocol.ComStmtFetch {
+		if err := s.enter(p.conn.Shard()); err != nil {
+			return s.answerAlone(func() error { return err })
 		}
 	}
 	if p.conn != s.cur || s.batched > 0 && s.batchConn != p.conn {

@@ -149,7 +149,7 @@ func newEnv(t testing.TB, s setup) *env {
 	opts := proxy.Options{
 		Users:  []proxy.User{{Name: e.User, Password: e.Password, Admin: true}},
 		Shards: e.Shards, Sequences: e.Sequences, Admin: admin.NewSequences(e.Sequences),
-		RSA: testRSA, MaxConnections: 200, LoginTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second,
+		RSA: testRSA, MaxConnections: 200, LoginTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second, PauseTimeout: time.Minute,
 		MaxStatement: 16 << 20, Compression: true, Logger: log,
 	}
 	if s.Proxy != nil {

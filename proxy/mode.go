@@ -41,6 +41,9 @@ func (s *session) readable(sql []byte) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
+	if err := s.enter(c.Shard()); err != nil {
+		return err
+	}
 	err := s.askMode(c)
 	var refused *protocol.ServerError
 	switch {

@@ -269,6 +269,7 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 		return err
 	}
 	s.tally.becomes(KindAdmin)
+	s.disengage()
 	table, err := s.set.Admin.Execute(&s.patience, st, asker{s})
 	if err = s.patience.over(err); err != nil {
 		return err

@@ -11,6 +11,11 @@ import (
 // connection is reset by its server, the others are closed.
 func (s *session) resetConnection() error {
 	cur := s.cur
+	if cur != nil {
+		if err := s.enter(cur.Shard()); err != nil {
+			return err
+		}
+	}
 	s.prepared.clear()
 	for _, c := range s.conns {
 		if c != cur && !s.resetInPlace(c) {

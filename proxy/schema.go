@@ -19,6 +19,9 @@ func (s *session) useSchema(schema string, p *prepared) error {
 		s.reply(protocol.OK{})
 		return nil
 	}
+	if err := s.enter(shard); err != nil {
+		return err
+	}
 	c := s.cur
 	var err error
 	opened := false

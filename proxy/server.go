@@ -152,6 +152,8 @@ type Options struct {
 	FailedLoginDelay  time.Duration
 	FailedLoginExempt []netip.Prefix
 
+	// PauseTimeout is how long a command waits for a shard that is paused.
+	PauseTimeout time.Duration
 	WriteTimeout time.Duration // how long a client may leave an answer unread
 	MaxStatement int           // bytes up to which a statement is held and analysed
 
@@ -195,6 +197,8 @@ type Server struct {
 	perUser  userCounts
 	serial   uint64 // of the last session
 	watch    watch
+
+	held atomic.Int64 // sessions that wait for a paused shard
 
 	awaitEnd sync.Once
 	ended    chan struct{} // closed when all sessions have ended, once that is waited for

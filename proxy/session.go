@@ -52,8 +52,15 @@ type session struct {
 	state    state
 	prepared preparedSet
 
+	// engaged are the bits of the shards that the session uses, or has used; while it rests that
+	// counts only with a transaction open. entered are those of the command being handled. See enter.
+	engaged atomic.Uint64
+	entered uint64
+
 	// One connection for each shard that was needed; cur is the current shard's.
-	mu            sync.Mutex // guards busy to told, and changes of conns, which others read
+	mu            sync.Mutex // guards resting to told, and changes of conns, which others read
+	resting       bool       // waits for a command; false in the login
+	transacting   bool       // has a transaction open; valid while resting
 	busy          bool       // with a command; false in the login
 	backendClosed bool       // a server may have closed one of conns while it was idle
 	introduced    bool       // user does not change, and may be read under mu
@@ -222,6 +229,7 @@ func (s *session) rest(now time.Duration) (look bool, err error) {
 		return true, nil
 	}
 	s.busy = false
+	s.restLocked()
 	if s.leaves() {
 		return false, errShutdown
 	}
@@ -236,7 +244,7 @@ func (s *session) work(err error) (look bool, _ error) {
 	s.tally.begins(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.busy, s.told.since = true, now
+	s.busy, s.resting, s.told.since = true, false, now
 	switch {
 	case !s.drains() && !s.backendClosed:
 		return false, err

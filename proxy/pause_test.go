@@ -1,0 +1,335 @@
+package proxy_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// pause pauses a shard, of which no session may be left busy.
+func (e *env) pause(t testing.TB, shard string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), wireTimeout)
+	defer cancel()
+	if paused, busy := e.Proxy.Pause(ctx, shard, 0); len(paused) == 0 || busy > 0 {
+		t.Fatalf("pause %q: got %d shards and %d busy sessions, want none busy", shard, len(paused), busy)
+	}
+}
+
+func (e *env) resume(t testing.TB, shard string) {
+	t.Helper()
+	if resumed, known := e.Proxy.Resume(shard); !known || len(resumed) == 0 {
+		t.Errorf("resume %q: got %d shards, known %v", shard, len(resumed), known)
+	}
+}
+
+// awaitHeld waits until a session waits for a shard that is paused.
+func (e *env) awaitHeld(t testing.TB, n int) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); e.Proxy.Held() != n; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("sessions that wait for a paused shard: got %d, want %d", e.Proxy.Held(), n)
+		}
+	}
+}
+
+// sendText sends a text without waiting for the answer.
+func (w *wire) sendText(sql string) { w.send(packet(command(protocol.ComQuery, sql))) }
+
+// answerOK receives an answer that is no error.
+func (w *wire) answerOK(what string) {
+	w.t.Helper()
+	if got := w.receive(protocol.ShapeResult, nil); got[protocol.HeaderSize] == 0xff {
+		w.t.Errorf("%s: got %q, want no error", what, got)
+	}
+}
+
+// answerError receives an error with a code and some text.
+func (w *wire) answerError(what string, code uint16, text string) {
+	w.t.Helper()
+	got := w.receive(protocol.ShapeResult, nil)
+	if got[protocol.HeaderSize] != 0xff || uint16(got[5])|uint16(got[6])<<8 != code || !strings.Contains(string(got), text) {
+		w.t.Errorf("%s: got %q, want error %d with %q", what, got, code, text)
+	}
+}
+
+func TestStatementsForAPausedShardWait(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT)")
+	login := wireLogin{Schema: e.Schemas[0], Packing: notPacked}
+	w, idle, keys := e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login)
+	w.query("SELECT 1")
+	keys.query("CREATE SEQUENCE photos")
+	e.pause(t, "s0")
+	e.pause(t, "") // again: it stays so
+
+	for name, begin := range map[string]func(w *wire){
+		"a text":               func(w *wire) { w.sendText("INSERT INTO t VALUES (1)") },
+		"one with a number":    func(w *wire) { w.sendText("INSERT INTO t VALUES (NEXTVAL('photos'))") },
+		"BEGIN":                func(w *wire) { w.sendText("BEGIN") },
+		"a ping":               func(w *wire) { w.send(packet(command(protocol.ComPing, ""))) },
+		"another schema":       func(w *wire) { w.send(packet(command(protocol.ComInitDB, e.Schemas[0]))) },
+		"USE":                  func(w *wire) { w.sendText("USE " + e.Schemas[0]) },
+		"COM_RESET":            func(w *wire) { w.send(packet(command(protocol.ComResetConn, ""))) },
+		"several statements":   func(w *wire) { w.sendText("SELECT 1; SELECT 2") },
+		"one that may prepare": func(w *wire) { w.sendText("PREPARE p FROM 'SELECT 1'") },
+	} {
+		begin(w)
+		e.awaitHeld(t, 1)
+		keys.sendText("SELECT NEXTVAL('photos')")
+		keys.answerOK("a number while the shard is paused")
+		if busy := e.active(t, 0); busy != "0" {
+			t.Errorf("%s: %s statements are at the server, want none", name, busy)
+		}
+		e.resume(t, "s0")
+		w.answerOK(name)
+		e.awaitHeld(t, 0)
+		if name == "BEGIN" {
+			w.query("COMMIT")
+		}
+		e.pause(t, "s0")
+	}
+	e.resume(t, "")
+	idle.ping("a pause")
+}
+
+// active returns how many statements of the env's user run at a server.
+func (e *env) active(t testing.TB, i int) string {
+	t.Helper()
+	db := e.Servers[i].DB(t, "")
+	defer db.Close()
+	var n string
+	if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE user = ? AND command NOT IN ('Sleep', 'Connect')", e.User).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestPreparedAndPipelinedStatementsForAPausedShardWait(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT)")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+	w.send(packet(command(protocol.ComStmtPrepare, "INSERT INTO t VALUES (1)")))
+	if _, err := w.receivePrepare(); err != nil {
+		t.Fatal(err)
+	}
+	e.pause(t, "s0")
+	w.send(packet(execution(1, nil, false)))
+	e.awaitHeld(t, 1)
+	e.resume(t, "s0")
+	w.answerOK("an execution")
+
+	// What came with a statement that runs waits, once that has ended.
+	var all []byte
+	for _, sql := range []string{"SELECT GET_LOCK('held', 60)", "INSERT INTO t VALUES (2)"} {
+		all = append(all, packet(command(protocol.ComQuery, sql))...)
+	}
+	holder := e.Wire(t, e.Servers[0].Addr(), wireLogin{})
+	holder.query("DO GET_LOCK('held', 60)")
+	w.send(all)
+	e.awaitStatement(e.Servers[0], "SELECT GET_LOCK('held', 60)")
+	done := make(chan int, 1)
+	go func() {
+		_, busy := e.Proxy.Pause(context.Background(), "s0", 0)
+		done <- busy
+	}()
+	e.awaitPaused(t)
+	holder.query("DO RELEASE_LOCK('held')")
+	w.answerOK("the statement that ran")
+	if busy := <-done; busy > 0 {
+		t.Errorf("%d sessions are busy, want none", busy)
+	}
+	e.awaitHeld(t, 1)
+	e.resume(t, "s0")
+	w.answerOK("what came with it")
+}
+
+// awaitPaused waits until the first shard is paused.
+func (e *env) awaitPaused(t testing.TB) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); e.Shards.Routes().Default().Paused() == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the shard is not paused")
+		}
+	}
+}
+
+func TestAPauseWaitsForTransactions(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT)")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+	w.query("BEGIN")
+	w.query("INSERT INTO t VALUES (1)")
+	short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, busy := e.Proxy.Pause(short, "s0", 0); busy != 1 {
+		t.Errorf("with a transaction open: got %d busy sessions, want 1", busy)
+	}
+	w.query("INSERT INTO t VALUES (2)")
+	done := make(chan int, 1)
+	go func() {
+		_, busy := e.Proxy.Pause(context.Background(), "s0", 0)
+		done <- busy
+	}()
+	w.sendText("COMMIT")
+	w.answerOK("COMMIT")
+	if busy := <-done; busy > 0 {
+		t.Errorf("after COMMIT: got %d busy sessions, want none", busy)
+	}
+	w.sendText("SELECT COUNT(*) FROM t")
+	e.awaitHeld(t, 1)
+	e.resume(t, "s0")
+	w.answerOK("behind the transaction")
+}
+
+func TestAPauseIsBoundedAndSaysSinceWhen(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.PauseTimeout = 100 * time.Millisecond }})
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+	e.pause(t, "s0")
+	for range 2 {
+		w.sendText("SELECT 1")
+		w.answerError("a statement", 1429, "seqproxy: shard s0 is paused since "+e.Shards.Routes().Default().Paused().Since().Format("2006-01-02 15:04:05"))
+	}
+	_, err := e.tryWire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	if err == nil || !strings.Contains(err.Error(), "is paused since") {
+		t.Errorf("a login with a schema of the shard: got %v, want an error that says that it is paused", err)
+	}
+	e.resume(t, "s0")
+	w.ping("a pause")
+}
+
+func TestAWaitForAPausedShardEnds(t *testing.T) {
+	e := newEnv(t, setup{})
+	login := wireLogin{Schema: e.Schemas[0], Packing: notPacked}
+	killer := e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
+	killed, queryKilled, gone, drained := e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login)
+	e.pause(t, "s0")
+	for i, w := range []*wire{killed, queryKilled, gone, drained} {
+		w.sendText("SELECT 1")
+		e.awaitHeld(t, i+1)
+	}
+	killer.sendText("KILL QUERY " + queryKilled.id())
+	killer.answerOK("KILL QUERY")
+	queryKilled.answerError("after KILL QUERY", 1317, "interrupted")
+	e.awaitHeld(t, 3)
+	killer.sendText("KILL " + killed.id())
+	killer.answerOK("KILL")
+	killed.ended()
+	e.awaitHeld(t, 2)
+	gone.Close()
+	e.awaitHeld(t, 1)
+	done := e.drain(wireTimeout)
+	drained.answerError("at a shutdown", 1053, "Server shutdown in progress")
+	drained.ended()
+	if err := <-done; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+}
+
+func TestAnotherShardGoesOnWhileOneIsPaused(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1], Packing: notPacked})
+	away := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+	away.query("SET @x = 7")
+	e.pause(t, "s0")
+	w.query("SELECT 1")
+	w.sendText("USE " + e.Schemas[0])
+	e.awaitHeld(t, 1)
+	away.sendText("USE " + e.Schemas[1]) // what it has set is asked from the shard that it leaves
+	e.awaitHeld(t, 2)
+	e.resume(t, "s0")
+	w.answerOK("USE")
+	away.answerOK("USE")
+	if got := w.rows("SELECT DATABASE()")[0]; got != e.Schemas[0] {
+		t.Errorf("the schema: got %s, want %s", got, e.Schemas[0])
+	}
+	if got := away.rows("SELECT @x")[0]; got != "7" {
+		t.Errorf("the variable: got %s, want 7", got)
+	}
+	e.pause(t, "")
+	w.sendText("SELECT 1")
+	e.awaitHeld(t, 1)
+	away.sendText("SELECT 1")
+	e.awaitHeld(t, 2)
+	e.resume(t, "")
+	w.answerOK("behind a pause of all")
+	away.answerOK("behind a pause of all")
+	if paused, _ := e.Proxy.Pause(context.Background(), "s7", 0); len(paused) > 0 {
+		t.Errorf("a shard that is not there: got %d paused", len(paused))
+	}
+}
+
+// TestNothingRunsOnceAPauseIsThere pauses again and again while clients are busy.
+func TestNothingRunsOnceAPauseIsThere(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT) ENGINE=InnoDB")
+	var stop atomic.Bool
+	var clients sync.WaitGroup
+	for i := range 8 {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+		texts := []string{"INSERT INTO t VALUES (1)"}
+		if i%2 == 1 {
+			texts = []string{"BEGIN", "INSERT INTO t VALUES (2)", "COMMIT"}
+		}
+		clients.Go(func() {
+			for !stop.Load() {
+				var all []byte
+				for _, sql := range texts {
+					all = append(all, packet(command(protocol.ComQuery, sql))...)
+					if i%4 > 1 {
+						w.send(all)
+						w.answerOK(sql)
+						all = nil
+					}
+				}
+				if len(all) == 0 {
+					continue
+				}
+				w.send(all)
+				for _, sql := range texts {
+					w.answerOK(sql)
+				}
+			}
+		})
+	}
+	db := e.Servers[0].DB(t, "")
+	count := func() (n int) {
+		if err := db.QueryRow("SELECT COUNT(*) FROM " + e.Schemas[0] + ".t").Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	before := 0
+	for round := range 30 {
+		e.pause(t, "s0")
+		n := count()
+		for range 5 {
+			if busy := e.active(t, 0); busy != "0" {
+				t.Errorf("round %d: %s statements run in the pause", round, busy)
+			}
+		}
+		var open int
+		if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_rows_modified > 0").Scan(&open); err != nil || open > 0 {
+			t.Errorf("round %d: %d transactions are open in the pause, %v", round, open, err)
+		}
+		if after := count(); after != n {
+			t.Errorf("round %d: there were %d rows, and %d later in the pause", round, n, after)
+		}
+		e.resume(t, "s0")
+		for end := time.Now().Add(30 * time.Second); count() == n && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if n < before {
+			t.Errorf("round %d: %d rows after %d", round, n, before)
+		}
+		before = n
+	}
+	stop.Store(true)
+	clients.Wait()
+}
