@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
@@ -33,14 +34,26 @@ type engine interface {
 // Sequences answers statements about sequences. It is safe for concurrent use.
 type Sequences struct {
 	engine engine
+	proxy  Control
+	log    *zap.Logger // of who has changed what
 }
 
-// NewSequences makes Sequences of an engine.
-func NewSequences(e engine) *Sequences { return &Sequences{engine: e} }
+// NewSequences makes Sequences of an engine and of what may be asked of the proxy.
+func NewSequences(e engine, c Control, log *zap.Logger) *Sequences {
+	return &Sequences{engine: e, proxy: c, log: log}
+}
 
 // Execute runs an analysed statement about sequences. Errors are those of the engine and
 // of by, or a *protocol.ServerError.
 func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
+	table, err := s.execute(ctx, st, by)
+	if changes(st) {
+		s.audit(st, by, err)
+	}
+	return table, err
+}
+
+func (s *Sequences) execute(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	ddl := st.Sequence
 	if err := permitted(st, by); err != nil {
 		return nil, err
@@ -64,7 +77,7 @@ func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by pro
 	case statement.CheckSequence, statement.RepairSequence:
 		return s.check(ctx, ddl, by, st.Kind == statement.RepairSequence)
 	case statement.Seqproxy:
-		return s.command(ctx, st.Proxy)
+		return s.command(ctx, st.Proxy, by)
 	}
 	return nil, notSupported("this statement")
 }

@@ -2,8 +2,11 @@ package admin
 
 import (
 	"context"
+	"net"
 	"strings"
 	"testing"
+
+	"go.uber.org/zap"
 
 	"seqproxy/proxy"
 	"seqproxy/sequence"
@@ -23,7 +26,10 @@ func (e told) Create(context.Context, sequence.CreateOptions) (sequence.Created,
 // root may do anything.
 type root struct{ proxy.Caller }
 
-func (root) Admin() bool { return true }
+func (root) Admin() bool      { return true }
+func (root) ID() uint32       { return 7 }
+func (root) User() string     { return "root" }
+func (root) Client() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5} }
 
 func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	for want, made := range map[string]sequence.Created{
@@ -33,7 +39,7 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	} {
 		var st statement.Statement
 		st.Analyze([]byte("CREATE SEQUENCE photos"), statement.Mode{})
-		table, err := NewSequences(told{made: made}).Execute(t.Context(), &st, root{})
+		table, err := NewSequences(told{made: made}, nil, zap.NewNop()).Execute(t.Context(), &st, root{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,12 +9,13 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
 // command runs a statement to the proxy itself.
-func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand) (*protocol.Table, error) {
+func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand, by proxy.Caller) (*protocol.Table, error) {
 	change := sequence.PlanChange{
 		Interleave: c.Interleave, Block: c.Block.Value, Force: c.Force, Above: c.Above.Value, Margin: c.Margin.Value,
 		WritersStopped: c.WritersStopped, WritersStep: c.WritersStep.Value,
@@ -45,7 +46,7 @@ func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand) (*pr
 	case statement.AbortPlan:
 		return planned(s.engine.AbortPlan(ctx))
 	}
-	return nil, notSupported("this statement")
+	return s.control(ctx, c, by)
 }
 
 // commandColumns are those of the answer to a command, none for one that is answered with OK.

@@ -3,12 +3,25 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"net"
 
 	"seqproxy/backend"
 )
 
 // asker is a session as a Caller.
 type asker struct{ s *session }
+
+// ID is the session's connection id.
+func (a asker) ID() uint32 { return a.s.id }
+
+// User is the name of the session's user.
+func (a asker) User() string { return a.s.user.Name }
+
+// Client is the address of the session's client.
+func (a asker) Client() net.Addr { return a.s.client.RemoteAddr() }
+
+// AfterAnswer has f run when the client has been sent the answer, or cannot be.
+func (a asker) AfterAnswer(f func()) { a.s.afterAnswer = f }
 
 // Admin says whether the user may change sequences.
 func (a asker) Admin() bool { return a.s.user.Admin }

@@ -2,12 +2,20 @@ package proxy
 
 import (
 	"context"
+	"net"
 
 	"seqproxy/backend"
 )
 
 // Caller is the session that asks about sequences, or about the proxy itself.
 type Caller interface {
+	// ID is the session's connection id, User the name of its user, Client the address of
+	// its client.
+	ID() uint32
+	User() string
+	Client() net.Addr
+	// AfterAnswer has f run when the client has been sent the answer, or cannot be.
+	AfterAnswer(f func())
 	// Admin says whether the user may change sequences.
 	Admin() bool
 	// Monitor says whether the user may see all that an admin sees.

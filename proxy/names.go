@@ -96,6 +96,9 @@ func (s *session) convertNames(st *statement.Statement, charset string) error {
 		}
 	}
 	if st.Proxy != nil {
+		if err := s.convert(&st.Proxy.Shard, charset); err != nil {
+			return err
+		}
 		return s.convert(&st.Proxy.Address, charset)
 	}
 	return nil

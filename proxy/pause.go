@@ -141,7 +141,7 @@ func (s *Server) Pause(ctx context.Context, shard string, by uint32) (paused []*
 
 // using counts the sessions but one that use one of some shards.
 func (s *Server) using(shards uint64, but uint32) (n int) {
-	s.each(func(sess *session) {
+	s.eachAt(false, func(sess *session) {
 		sess.mu.Lock()
 		defer sess.mu.Unlock()
 		if sess.id != but && sess.usesLocked(shards) {

@@ -271,10 +271,17 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	s.tally.becomes(KindAdmin)
 	s.disengage()
 	table, err := s.set.Admin.Execute(&s.patience, st, asker{s})
-	if err = s.patience.over(err); err != nil {
-		return err
+	if err = s.patience.over(err); err == nil {
+		err = s.table(table, p)
 	}
-	return s.table(table, p)
+	if after := s.afterAnswer; after != nil {
+		s.afterAnswer = nil
+		defer after()
+		if err == nil {
+			err = s.flush()
+		}
+	}
+	return err
 }
 
 // refuseInside refuses statements about sequences that stand inside a text which goes to

@@ -81,6 +81,8 @@ type session struct {
 	notice        *protocol.ServerError // a sequence of which it has taken numbers nears its end; nil: none does
 	own           []byte                // scratch: a command of our making
 
+	afterAnswer func() // runs when the answer to the command being handled is sent; nil: nothing does
+
 	// The client's buffer begins with commands that are taken into the batch,
 	// then commands that were parsed, then what was not looked at.
 	parsed    int // bytes up to the end of the command being handled

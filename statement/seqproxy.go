@@ -1,6 +1,9 @@
 package statement
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Statements to the proxy itself stand behind one reserved word, which no server knows:
 // SEQPROXY ..., and SHOW SEQPROXY ... for what answers with rows. So none of them is ever
@@ -18,6 +21,11 @@ const (
 	ChangeSequenceServers                      // SEQPROXY CHANGE SEQUENCE SERVERS [INTERLEAVE block|step] [BLOCK n]
 	ResumePlan                                 // SEQPROXY RESUME PLAN
 	AbortPlan                                  // SEQPROXY ABORT PLAN
+	ReloadConfig                               // SEQPROXY RELOAD [TLS]
+	PauseShard                                 // SEQPROXY PAUSE [SHARD s]
+	ResumeShard                                // SEQPROXY RESUME [SHARD s]
+	ShutdownProxy                              // SEQPROXY SHUTDOWN [WAIT_FOR_CLIENTS | IMMEDIATE]
+	FlushLogs                                  // SEQPROXY FLUSH LOGS
 )
 
 // ProxyCommand is what a statement of kind Seqproxy asks for. Verb is 0 if there is a Problem
@@ -40,6 +48,10 @@ type ProxyCommand struct {
 	// WRITERS STEP n: the operator's word for what those do that count in the table themselves.
 	WritersStopped bool
 	WritersStep    SequenceNumber
+	// Shard is the name behind SHARD, decoded as Address is; empty: all shards.
+	Shard []byte
+	// Word is the one word that stands behind RELOAD or SHUTDOWN, in upper case, or "".
+	Word string
 }
 
 // proxyOption is a set of what may follow the words of a proxyForm.
@@ -50,6 +62,9 @@ const (
 	proxyInterleave                         // INTERLEAVE block|step, BLOCK n; at least one
 	proxyForce                              // FORCE [ABOVE n | MARGIN n]
 	proxyWriters                            // WITH DIRECT WRITERS STOPPED | STEP n
+	proxyShard                              // SHARD name
+	proxyTLS                                // TLS
+	proxyStop                               // WAIT_FOR_CLIENTS | IMMEDIATE
 )
 
 // proxyForm is one form of a statement to the proxy.
@@ -70,6 +85,11 @@ var (
 		{ChangeSequenceServers, "CHANGE SEQUENCE SERVERS", proxyInterleave | proxyForce | proxyWriters},
 		{ResumePlan, "RESUME PLAN", 0},
 		{AbortPlan, "ABORT PLAN", 0},
+		{ReloadConfig, "RELOAD", proxyTLS},
+		{PauseShard, "PAUSE", proxyShard},
+		{ResumeShard, "RESUME", proxyShard}, // behind RESUME PLAN, which begins with it
+		{ShutdownProxy, "SHUTDOWN", proxyStop},
+		{FlushLogs, "FLUSH LOGS", 0},
 	}
 )
 
@@ -139,6 +159,11 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 			a.advance()
 		case option&proxyInterleave != 0 && a.word("block") && !c.Block.Given:
 			problem = a.proxyNumber("BLOCK", &c.Block)
+		case option&proxyShard != 0 && a.word("shard") && len(c.Shard) == 0:
+			problem = a.proxyShard()
+		case option&proxyTLS != 0 && c.Word == "" && a.word("tls"), option&proxyStop != 0 && c.Word == "" && (a.word("wait_for_clients") || a.word("immediate")):
+			c.Word = strings.ToUpper(string(a.src[a.start:a.end]))
+			a.advance()
 		default:
 			return f.words + a.proxyExpected(option)
 		}
@@ -163,6 +188,9 @@ func (a *analyzer) proxyExpected(options proxyOption) string {
 		{proxyInterleave, "BLOCK n"},
 		{proxyForce, "FORCE [ABOVE n | MARGIN n]"},
 		{proxyWriters, "WITH DIRECT WRITERS STOPPED | STEP n"},
+		{proxyShard, "SHARD name"},
+		{proxyTLS, "TLS"},
+		{proxyStop, "WAIT_FOR_CLIENTS | IMMEDIATE"},
 	} {
 		if options&o.option != 0 {
 			all = append(all, o.text)
@@ -172,6 +200,19 @@ func (a *analyzer) proxyExpected(options proxyOption) string {
 		return ", behind which nothing may follow"
 	}
 	return ", behind which may follow " + strings.Join(all, ", ")
+}
+
+// proxyShard reads the name behind SHARD, the current token.
+func (a *analyzer) proxyShard() (problem string) {
+	a.advance()
+	if a.kind == tWord || a.kind == tQuoted || a.plainString() {
+		a.st.Proxy.Shard = a.st.decode(a.lexer)
+	}
+	if len(a.st.Proxy.Shard) == 0 {
+		return "SHARD needs the name of a shard"
+	}
+	a.advance()
+	return ""
 }
 
 // proxyForce reads FORCE [ABOVE n | MARGIN n].
@@ -205,6 +246,47 @@ func (a *analyzer) proxyWriters() (problem string) {
 		return a.proxyNumber("STEP", &c.WritersStep)
 	}
 	return want
+}
+
+// String writes the command without what may be nobody's to know, for a log.
+func (c *ProxyCommand) String() string {
+	begin, forms := "SEQPROXY", proxyForms[:]
+	if c.Show {
+		begin, forms = "SHOW SEQPROXY", proxyShows[:]
+	}
+	var b strings.Builder
+	b.WriteString(begin)
+	for i := range forms {
+		if forms[i].verb == c.Verb {
+			b.WriteString(" " + forms[i].words)
+		}
+	}
+	for _, o := range [...]struct {
+		words string
+		text  string
+	}{{"", c.Word}, {"SHARD ", string(c.Shard)}, {"", string(c.Address)}} {
+		if o.text != "" {
+			fmt.Fprintf(&b, " %s%.255s", o.words, o.text)
+		}
+	}
+	if c.Interleave != "" {
+		b.WriteString(" INTERLEAVE " + c.Interleave)
+	}
+	if c.Force {
+		b.WriteString(" FORCE")
+	}
+	if c.WritersStopped {
+		b.WriteString(" WITH DIRECT WRITERS STOPPED")
+	}
+	for _, o := range [...]struct {
+		words  string
+		number SequenceNumber
+	}{{"BLOCK", c.Block}, {"ABOVE", c.Above}, {"MARGIN", c.Margin}, {"WITH DIRECT WRITERS STEP", c.WritersStep}} {
+		if o.number.Given {
+			fmt.Fprintf(&b, " %s %d", o.words, o.number.Value)
+		}
+	}
+	return b.String()
 }
 
 // proxyNumber reads the number behind an option, the current token.

@@ -71,7 +71,7 @@ func start(ctx context.Context, cfg *conf.Config, out *logs.Log) (_ *running, er
 	if err != nil {
 		return nil, err
 	}
-	opts.Shards, opts.Sequences, opts.Admin = r.shards, r.sequences, admin.NewSequences(r.sequences)
+	opts.Shards, opts.Sequences, opts.Admin = r.shards, r.sequences, admin.NewSequences(r.sequences, r, log.Named("admin"))
 	opts.Tickets = ticketTables(cfg, r.sequences)
 	r.server = proxy.New(opts)
 	if err := r.listen(cfg); err != nil { // before anything is started
@@ -169,7 +169,7 @@ func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rota
 			_ = r.FlushLogs() // it is in the log
 			continue
 		case <-reloads:
-			r.reload()
+			_, _ = r.reload() // it is in the log
 			continue
 		case <-r.ending.asked.Done():
 		case <-r.served:
@@ -182,13 +182,14 @@ func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rota
 // reload reads certificates and keys again, for connections made from now on, and
 // logs the outcome. What cannot be used stays as it was. It may be called from any
 // goroutine.
-func (r *running) reload() {
-	changed, err := r.files.Reload()
+func (r *running) reload() (changed []string, err error) {
+	changed, err = r.files.Reload()
 	r.reloads.Done(err)
 	if err != nil {
 		r.log.Error("certificates not reloaded", logfield.Err(err))
 	}
 	r.log.Info("reloaded", zap.Strings("changed", changed))
+	return changed, err
 }
 
 // giveBackTimeout bounds giving unused numbers back when the proxy stops.

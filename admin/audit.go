@@ -1,0 +1,130 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+	"seqproxy/statement"
+)
+
+// audit logs who has changed something, or was refused to. The statement is written anew
+// of what was understood: what a string in it says is left out.
+func (s *Sequences) audit(st *statement.Statement, by proxy.Caller, err error) {
+	fields := []zap.Field{
+		logfield.Conn(by.ID()), logfield.User(by.User()), logfield.Client(by.Client()),
+		zap.String("statement", describe(st)),
+	}
+	if err == nil {
+		s.log.Info("audit", append(fields, zap.String("outcome", "done"))...)
+		return
+	}
+	var told *protocol.ServerError
+	if errors.As(err, &told) {
+		fields = append(fields, logfield.Code(told.Code))
+	}
+	s.log.Info("audit", append(fields, zap.String("outcome", "failed"), logfield.Err(err))...)
+}
+
+// changes says whether a statement is one that changes something.
+func changes(st *statement.Statement) bool {
+	switch st.Kind {
+	case statement.ShowSequences, statement.ShowCreateSequence, statement.CheckSequence:
+		return false
+	case statement.Seqproxy:
+		return !st.Proxy.Show && st.Proxy.Verb != 0
+	}
+	return st.Sequence.Problem == ""
+}
+
+// describe writes a statement that changes something.
+func describe(st *statement.Statement) string {
+	if st.Kind == statement.Seqproxy {
+		return st.Proxy.String()
+	}
+	ddl := st.Sequence
+	var b strings.Builder
+	switch st.Kind {
+	case statement.CreateSequence:
+		b.WriteString("CREATE ")
+		if ddl.OrReplace {
+			b.WriteString("OR REPLACE ")
+		}
+		b.WriteString("SEQUENCE")
+		if ddl.IfExists {
+			b.WriteString(" IF NOT EXISTS")
+		}
+	case statement.AlterSequence, statement.DropSequence:
+		b.WriteString("ALTER SEQUENCE")
+		if st.Kind == statement.DropSequence {
+			b.Reset()
+			b.WriteString("DROP SEQUENCE")
+		}
+		if ddl.IfExists {
+			b.WriteString(" IF EXISTS")
+		}
+	case statement.FlushSequences:
+		b.WriteString("FLUSH SEQUENCES")
+	case statement.RepairSequence:
+		b.WriteString("REPAIR SEQUENCE")
+	}
+	for i, name := range ddl.Names {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, " %s", quoteName(fmt.Sprintf("%.64s", name)))
+	}
+	describeOptions(&b, ddl)
+	return b.String()
+}
+
+// describeOptions writes the options of CREATE and ALTER.
+func describeOptions(b *strings.Builder, ddl *statement.SequenceDDL) {
+	for _, o := range [...]struct {
+		words  string
+		number statement.SequenceNumber
+	}{
+		{"START", ddl.Start}, {"INCREMENT", ddl.Increment}, {"MINVALUE", ddl.Min}, {"MAXVALUE", ddl.Max}, {"CACHE", ddl.Cache}, {"OUTAGE_COVER", ddl.Cover},
+	} {
+		switch {
+		case o.number.Given:
+			fmt.Fprintf(b, " %s %d", o.words, o.number.Value)
+		case o.number.Default:
+			fmt.Fprintf(b, " %s DEFAULT", o.words)
+		}
+	}
+	for _, o := range [...]struct {
+		words  string
+		toggle statement.Toggle
+	}{{"CYCLE", ddl.Cycle}, {"ORDER", ddl.Order}, {"JSON_SAFE", ddl.JSONSafe}} {
+		switch o.toggle {
+		case statement.Yes:
+			b.WriteString(" " + o.words)
+		case statement.No:
+			b.WriteString(" NO " + o.words)
+		}
+	}
+	switch {
+	case ddl.HasOwner && len(ddl.OwnerTable) == 0:
+		b.WriteString(" OWNED BY NONE")
+	case ddl.HasOwner:
+		b.WriteString(" OWNED BY " + columnName(ownerOf(ddl)))
+	}
+	if ddl.Restart {
+		b.WriteString(" RESTART")
+		if ddl.RestartWith.Given {
+			fmt.Fprintf(b, " %d", ddl.RestartWith.Value)
+		}
+		if ddl.Force {
+			b.WriteString(" FORCE")
+		}
+	}
+	if ddl.HasComment {
+		b.WriteString(" COMMENT ?")
+	}
+}

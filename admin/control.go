@@ -1,0 +1,108 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+	"seqproxy/statement"
+)
+
+// Control is what statements may ask of the whole proxy.
+type Control interface {
+	// Reload reads the configuration again, or with tlsOnly only certificates and keys, and
+	// returns what was changed.
+	Reload(ctx context.Context, tlsOnly bool) (changed []string, err error)
+	// FlushLogs opens the log file again.
+	FlushLogs() error
+	// Pause holds the statements for a shard back, "" is all shards, and waits a bounded
+	// time for the sessions that use them, all but that with the connection id by. It
+	// returns the names of those that are paused, none if there is none, and how many sessions use them still.
+	Pause(ctx context.Context, shard string, by uint32) (paused []string, busy int)
+	// Resume ends the pause of a shard, or of all, and returns the names of those that were paused;
+	// known is false if there is no such shard.
+	Resume(shard string) (resumed []string, known bool)
+	// Shutdown stops the proxy. It returns at once, and may be called again to be quicker about it.
+	Shutdown(how Shutdown)
+}
+
+// Shutdown says what the proxy waits for when it stops.
+type Shutdown uint8
+
+// The ways to stop, from the slowest.
+const (
+	WaitForClients Shutdown = iota // until all clients have left by themselves
+	Drain                          // until no transaction is open, for drain.timeout
+	Immediate                      // for nothing
+)
+
+// control runs a statement that changes what the proxy does.
+func (s *Sequences) control(ctx context.Context, c *statement.ProxyCommand, by proxy.Caller) (*protocol.Table, error) {
+	switch c.Verb {
+	case statement.ReloadConfig:
+		changed, err := s.proxy.Reload(ctx, c.Word == "TLS")
+		if err != nil {
+			return nil, &protocol.ServerError{Code: mysql.ER_UNKNOWN_ERROR, State: "HY000", Message: fmt.Sprintf("seqproxy: reload: %v", err)}
+		}
+		if len(changed) == 0 {
+			return done("nothing has changed"), nil
+		}
+		return done("changed: " + strings.Join(changed, ", ")), nil
+	case statement.FlushLogs:
+		if err := s.proxy.FlushLogs(); err != nil {
+			return nil, &protocol.ServerError{Code: mysql.ER_UNKNOWN_ERROR, State: "HY000", Message: fmt.Sprintf("seqproxy: %v", err)}
+		}
+		return done(""), nil
+	case statement.PauseShard:
+		return s.pause(ctx, string(c.Shard), by)
+	case statement.ResumeShard:
+		resumed, known := s.proxy.Resume(string(c.Shard))
+		switch {
+		case !known:
+			return nil, s.noShard(c.Shard)
+		case len(resumed) == 0:
+			return noted(mysql.ER_UNKNOWN_ERROR, "no such shard was paused"), nil
+		}
+		return done("resumed: " + strings.Join(resumed, ", ")), nil
+	case statement.ShutdownProxy:
+		how := Drain
+		switch c.Word {
+		case "WAIT_FOR_CLIENTS":
+			how = WaitForClients
+		case "IMMEDIATE":
+			how = Immediate
+		}
+		by.AfterAnswer(func() { s.proxy.Shutdown(how) })
+		return done(""), nil
+	}
+	return nil, notSupported("this statement")
+}
+
+func (s *Sequences) pause(ctx context.Context, shard string, by proxy.Caller) (*protocol.Table, error) {
+	paused, busy := s.proxy.Pause(ctx, shard, by.ID())
+	switch {
+	case len(paused) == 0:
+		return nil, s.noShard([]byte(shard))
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("the wait for %d sessions has ended; shard %s stays paused: %w", busy, strings.Join(paused, ", "), ctx.Err())
+	case busy > 0:
+		return noted(mysql.ER_UNKNOWN_ERROR, "%d sessions still have a statement or a transaction on shard %s, which go on; no new ones begin. PAUSE again waits for them again",
+			busy, strings.Join(paused, ", ")), nil
+	}
+	return done("paused: " + strings.Join(paused, ", ")), nil
+}
+
+// noShard is the error for a shard that is not there.
+func (s *Sequences) noShard(name []byte) error {
+	if len(name) == 0 {
+		return &protocol.ServerError{Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000", Message: "seqproxy: there is no shard: only keys are served here"}
+	}
+	return &protocol.ServerError{Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000", Message: fmt.Sprintf("seqproxy: there is no shard '%s'", name)}
+}
+
+// done is OK with some text.
+func done(info string) *protocol.Table { return &protocol.Table{OK: protocol.OK{Info: info}} }

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+
+	"seqproxy/admin"
+	"seqproxy/backend"
+)
+
+// What follows makes running an [admin.Control]: what statements may ask of the whole
+// proxy. FlushLogs is beside the log.
+var _ admin.Control = (*running)(nil)
+
+// Reload is what SIGHUP does.
+func (r *running) Reload(context.Context, bool) (changed []string, err error) { return r.reload() }
+
+// Pause holds the statements for a shard back, or for all.
+func (r *running) Pause(ctx context.Context, shard string, by uint32) (paused []string, busy int) {
+	shards, busy := r.server.Pause(ctx, shard, by)
+	return names(shards), busy
+}
+
+// Resume lets the statements for a shard go on, or for all.
+func (r *running) Resume(shard string) (resumed []string, known bool) {
+	shards, known := r.server.Resume(shard)
+	return names(shards), known
+}
+
+func names(shards []*backend.Shard) (all []string) {
+	for _, s := range shards {
+		all = append(all, s.Name())
+	}
+	return all
+}
+
+// Shutdown has wait return in the end.
+func (r *running) Shutdown(how admin.Shutdown) {
+	switch how {
+	case admin.WaitForClients:
+		r.ending.ask()
+	case admin.Drain:
+		r.ending.orderly()
+	case admin.Immediate:
+		r.ending.hurry()
+	}
+}
