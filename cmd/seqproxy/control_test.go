@@ -230,14 +230,9 @@ func TestShutdownBySQLAnswersFirst(t *testing.T) {
 func TestAShutdownWaitsForClientsUntilItIsToldToHurry(t *testing.T) {
 	for name, hurry := range map[string]func(c *controlled) error{
 		"the client leaves":  nil,
-			return client.Raw(func(any) error { return errors.New("") })
-		},
-		"a signal":          func(c *controlled) error { c.signal(syscall.SIGTERM); return nil },
-		"SEQPROXY SHUTDOWN": func(c *controlled) error { _, err := c.adm.Exec("SEQPROXY SHUTDOWN"); return err },
-		"SHUTDOWN IMMEDIATE": func(c *controlled) error {
-			_, err := c.adm.Exec("SEQPROXY SHUTDOWN IMMEDIATE")
-			return err
-		},
+		"a signal":           func(c *controlled) error { c.signal(syscall.SIGTERM); return nil },
+		"SEQPROXY SHUTDOWN":  func(c *controlled) error { _, err := c.adm.Exec("SEQPROXY SHUTDOWN"); return err },
+		"SHUTDOWN IMMEDIATE": func(c *controlled) error { _, err := c.adm.Exec("SEQPROXY SHUTDOWN IMMEDIATE"); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := startControlled(t, "")
