@@ -119,7 +119,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 		c.first, c.final = first, final
 		c.serveLocked()
 	} else {
-		c.skipped += g.seg.Remaining()
+		c.gaps[c.overtaken] += g.seg.Remaining()
 	}
 	above := c.top >= n
 	c.mu.Unlock()
@@ -194,10 +194,10 @@ func (c *cache) cutOneLocked(n uint64) {
 	behind.drop(before)
 	before--
 	c.held--
-	c.skipped++
+	c.gaps[UnusedChosen]++
 	if before > 0 && behind.Remaining() > 0 && len(c.queue) >= maxQueued {
 		c.held -= before
-		c.skipped += before
+		c.gaps[UnusedChosen] += before
 		before = 0
 	}
 	switch {
@@ -222,7 +222,7 @@ func (c *cache) skipLocked(n uint64) {
 		held = held || c.queue[i].has(n)
 	}
 	if held {
-		c.discardLocked()
+		c.discardLocked(UnusedChosen)
 	}
 }
 

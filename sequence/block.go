@@ -69,6 +69,7 @@ func (c *cache) putBack(b Block, used uint64) bool {
 	}
 	c.held += n
 	c.given -= n
+	c.back += n
 	c.measured = min(c.measured, c.given)
 	c.serveLocked()
 	return true

@@ -78,7 +78,7 @@ func TestABlockIsPutBackOnlyWhereNothingHasHappenedSince(t *testing.T) {
 			}
 		}, true},
 		{"it goes back to the first number", 0, func(t *testing.T, s *Sequences, c *cache) {
-			c.void()
+			c.void(UnusedRestart)
 			c.mu.Lock()
 			c.cur = NewSegment(101, 200) // as if all of them were reserved anew
 			c.held = 100

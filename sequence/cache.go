@@ -62,13 +62,15 @@ type cache struct {
 	exact     uint64        // guarded by mu; the typed CACHE n, or 0 for adaptive
 	replaced  atomic.Uint64 // how often CREATE OR REPLACE here made another sequence of it
 	waiters   sync.Pool     // those that nobody uses
+	score     *score        // of all caches of the sequence
 
 	mu     sync.Mutex
 	cur    Segment   // numbers are taken from here
 	queue  []Segment // segments behind cur, rising, adjoining neither cur nor each other
 	held   uint64    // numbers in cur and queue
 	low    uint64    // below this many held, the next segment is fetched
-	given  uint64    // numbers handed out since the cache was made
+	given  uint64    // numbers handed out since the cache was made, and not put back
+	back   uint64    // numbers put back since then
 	end    error     // not nil: gives nothing any more
 	flying bool      // a reservation is in flight; its goroutine clears this
 	first  *waiter   // callers without a number, in the order they came
@@ -91,6 +93,7 @@ type cache struct {
 	boarded  uint64        // the last batch of an ORDER sequence
 
 	generation uint64        // moves when a reservation that is in flight is void
+	overtaken  Unused        // why it moved last
 	avoided    uint64        // numbers, not held, that somebody was about to use of his own
 	top        uint64        // the highest number reserved
 	passed     uint64        // where there are several servers: none of them gives a number up to this one any more, as they were moved there
@@ -100,7 +103,7 @@ type cache struct {
 	backoff    time.Duration // before the next attempt after a refusal; grows until a success
 	lastErr    error         // why the reservation in flight was last refused; nil after a success
 	failedAt   time.Time
-	skipped    uint64
+	gaps       gaps // of the numbers that were held
 	waits      uint64
 	fetches    uint64 // reservations begun while nobody waited
 }
@@ -108,7 +111,7 @@ type cache struct {
 // newCache makes the cache of a sequence whose row was read as found. It starts nothing.
 func newCache(owner *Sequences, found row) *cache {
 	c := &cache{
-		name: found.name, owner: owner, reserver: owner.reserver, reserving: new(sync.Mutex),
+		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: new(sync.Mutex),
 		exact: found.exact, top: found.position(), max: found.max,
 		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order,
 		cover: coverOf(&found.def),
@@ -160,7 +163,10 @@ func (c *cache) takeRun(ctx context.Context, n uint64, patience time.Duration) (
 		c.flyLocked()
 	}
 	c.mu.Unlock()
-	return c.wait(ctx, w, patience)
+	begin := time.Now()
+	first, step, err = c.wait(ctx, w, patience)
+	c.score.ended(time.Since(begin), err)
+	return first, step, err
 }
 
 // takeLocked takes n numbers from what is held, skipping rests that are too short.
@@ -182,7 +188,7 @@ func (c *cache) takeLocked(n uint64) (uint64, bool) {
 // if there is none.
 func (c *cache) advanceLocked(n uint64) bool {
 	if skip, ok := c.cur.Skip(n); ok {
-		c.skipped += skip
+		c.gaps[UnusedRun] += skip
 		c.held -= skip
 		return true
 	}
@@ -195,7 +201,7 @@ func (c *cache) advanceLocked(n uint64) bool {
 		for j := range i {
 			skip += c.queue[j].Remaining()
 		}
-		c.skipped += skip
+		c.gaps[UnusedRun] += skip
 		c.held -= skip
 		c.cur = c.queue[i]
 		c.queue = append(c.queue[:0], c.queue[i+1:]...)
@@ -205,8 +211,8 @@ func (c *cache) advanceLocked(n uint64) bool {
 }
 
 // discardLocked gives up all that is held.
-func (c *cache) discardLocked() {
-	c.skipped += c.held
+func (c *cache) discardLocked(why Unused) {
+	c.gaps[why] += c.held
 	c.held, c.cur, c.queue = 0, Segment{}, c.queue[:0]
 }
 
@@ -251,7 +257,7 @@ func (c *cache) fly() {
 			if c.generation == generation {
 				c.installLocked(g)
 			} else {
-				c.skipped += g.seg.Remaining()
+				c.gaps[c.overtaken] += g.seg.Remaining()
 			}
 		}
 		c.reserving.Unlock() // only now: who holds it knows of every number that was reserved
@@ -320,7 +326,7 @@ func (c *cache) trimLocked(n uint64) {
 		have := tail.Remaining()
 		cut := tail.Trim(have - min(have, c.held-n))
 		c.held -= cut
-		c.skipped += cut
+		c.gaps[UnusedCache] += cut
 		if len(c.queue) > 0 && tail.Remaining() == 0 {
 			c.queue = c.queue[:len(c.queue)-1]
 		}

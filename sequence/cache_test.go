@@ -279,7 +279,7 @@ func TestRunCrossesIntoTheNextSegmentOnlyIfItAdjoins(t *testing.T) {
 					t.Errorf("a run of 4 begins at %d, want %d", got, c.first)
 				}
 				checkHeld(t, cache)
-				if got := cache.tally().skipped; got != c.skipped {
+				if got := cache.tally().gaps.sum(); got != c.skipped {
 					t.Errorf("got %d numbers skipped, want %d", got, c.skipped)
 				}
 				if got := mustTake(t, s, "photos", 1); got != c.next {

@@ -39,7 +39,7 @@ func (c *cache) demandExactLocked() (want, need uint64) {
 		// What is missing to n may adjoin the rest and complete the run.
 		return c.exact - c.held, 1
 	}
-	c.discardLocked()
+	c.discardLocked(UnusedRun)
 	return c.exact, w.n
 }
 

@@ -74,12 +74,17 @@ func (a *advance) rate(now time.Time, position uint64) (float64, bool) {
 
 // secondsToEnd estimates when the sequence runs out; +Inf if it is not used. c.mu is held.
 func (c *cache) secondsToEndLocked(now time.Time) float64 {
+	return c.secondsToEndAt(now, c.pace.rate())
+}
+
+// secondsToEndAt is secondsToEndLocked where numbers are taken here at a rate.
+func (c *cache) secondsToEndAt(now time.Time, taken float64) float64 {
 	if c.limits.end <= c.top {
 		return 0
 	}
 	rate, ok := c.advance.rate(now, c.top)
 	if !ok {
-		rate = c.pace.rate() * float64(max(c.rule.step, 1))
+		rate = taken * float64(max(c.rule.step, 1))
 	}
 	if rate <= 0 {
 		return math.Inf(1)

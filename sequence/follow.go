@@ -250,7 +250,7 @@ func (s *Sequences) obey(v *server, version uint64, changed []change, several bo
 		void := s.servers.marks.enter(c.name, c.epoch)
 		for _, cached := range s.cachesLocked(c.name) {
 			if void {
-				cached.void()
+				cached.void(UnusedRestart)
 			}
 			cached.revise(&c.row)
 		}
@@ -281,7 +281,7 @@ func (s *Sequences) void(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.cachesLocked(name) {
-		c.void()
+		c.void(UnusedRestart)
 	}
 }
 
@@ -306,7 +306,7 @@ func (s *Sequences) voidAll() {
 	defer s.mu.Unlock()
 	for name := range s.caches {
 		for _, c := range s.cachesLocked(name) {
-			c.void()
+			c.void(UnusedRestart)
 		}
 	}
 }

@@ -12,7 +12,7 @@ func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg Se
 	was := v.marks.lower(name, seg)
 	if done, _ := v.giveBack(ctx, name, epoch, seg); !done {
 		v.marks.restore(name, was)
-		v.counters.lost.Add(seg.Remaining())
+		v.counters.lose(name, UnusedRefused, seg.Remaining())
 	}
 }
 
@@ -22,10 +22,11 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	if seg.plan != h.plan || h.shared() && !h.owns(seg.Last()) {
 		return false, nil
 	}
-	args := []any{seg.Next() - 1, name, seg.Last()}
+	lowered := seg.Next() - 1
 	if h.inSteps() {
-		args[0] = seg.Next() - h.count // the row keeps its residue
+		lowered = seg.Next() - h.count // the row keeps its residue
 	}
+	args := []any{lowered, name, seg.Last()}
 	if h.plan != 0 {
 		args = append([]any{h.plan, h.id}, args...)
 	}
@@ -68,7 +69,10 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	if errors.Is(err, errTombstone) {
 		return false, nil
 	}
-	return done && err == nil, err
+	if done = done && err == nil; done && v.lowest.of(name, epoch, h.plan) == seg.Last() {
+		v.lowest.set(name, epoch, h.plan, lowered)
+	}
+	return done, err
 }
 
 // errTombstone undoes a giving back: the sequence was dropped since, or goes by another plan.

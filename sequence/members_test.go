@@ -175,7 +175,7 @@ func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
 	createOn(t, lone, "photos")
 	mustTake(t, lone, "photos", 10)
 	settled(t, lone, "photos")
-	lone.names.get([]byte("photos")).void()
+	lone.names.get([]byte("photos")).void(UnusedRestart)
 	both := f.open(t, blocks(10), steadySize(10))
 	_, err := both.Take(t.Context(), []byte("photos"), 1)
 	if !errors.Is(err, ErrUnfit) {

@@ -18,6 +18,7 @@ func (v *server) stillHolds(ctx context.Context) error {
 	_, err := v.awaitSeen(ctx, now, guardRow{holder: now.identity, term: math.MaxUint64}, confirmations(len(v.nodes.all))-1, " WHERE `name` = ''", nil, func(rows guardRows) bool {
 		return rows.holder().holder == now.identity
 	})
+	v.unseen.Store(err != nil)
 	if err != nil {
 		return fmt.Errorf("that %s still holds the sequences has to be seen on other nodes for ORDER (order_requires_replica): %w", now.addr, err)
 	}

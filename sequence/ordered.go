@@ -58,13 +58,13 @@ func (c *cache) landLocked(s Segment) {
 		if !ok {
 			break
 		}
-		c.skipped += gap
+		c.gaps[UnusedRun] += gap
 		number, _ := s.Take(w.n)
 		c.given += w.n
 		w.step = s.step
 		c.finishLocked(w, number, nil)
 	}
-	c.skipped += s.Remaining()
+	c.gaps[UnusedCallerGone] += s.Remaining()
 }
 
 // strandLocked tells a batch that nobody knows what became of its reservation.
@@ -80,9 +80,9 @@ func (c *cache) orderLocked(on bool) {
 		return
 	}
 	c.order = on
-	c.boarded++    // nobody is in a batch any more
-	c.generation++ // what a reservation in flight brings was asked for by other rules
-	c.discardLocked()
+	c.boarded++                   // nobody is in a batch any more
+	c.overtakeLocked(UnusedAlter) // what a reservation in flight brings was asked for by other rules
+	c.discardLocked(UnusedAlter)
 }
 
 // obeyOrderLocked is orderLocked by what a reservation found, unless something newer is known.

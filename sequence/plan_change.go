@@ -179,7 +179,7 @@ func (r *planRun) server(address string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := newServer(r.s.opts, o, new(counters), newMarks())
+	v, err := newServer(r.s.opts, o, &counters{scores: newScores()}, newMarks())
 	if err != nil {
 		return nil, err
 	}

@@ -8,9 +8,6 @@ import (
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-	"go.uber.org/zap"
-
-	"seqproxy/internal/logfield"
 )
 
 // Bounds of what one reservation does by itself before its caller's backoff takes over.
@@ -23,33 +20,41 @@ const (
 func (v *server) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
 	if err := v.marks.state.ready(); err != nil {
 		v.counters.errors.Add(1)
+		v.counters.tried(name, &v.trials, ReservedError, 0, 0)
 		return grant{}, err
 	}
+	begin := time.Now()
 	if err := v.enlist(ctx); err != nil {
+		v.counters.tried(name, &v.trials, resultOf(err), time.Since(begin), 0)
 		return grant{}, err
 	}
 	n := want
+	var back *lowRow
 	for attempt := 1; ; attempt++ {
 		epoch := v.marks.epoch(name)
 		g, err := v.reserveOnce(ctx, name, n)
-		again := false
+		took := time.Since(begin)
+		result, again := resultOf(err), false
 		switch {
 		case err == nil:
 			mark, ok := v.marks.admit(name, epoch, g.seg)
 			switch {
 			case ok || g.cycle && mark != 0:
 				if err = v.marks.keep(name); err != nil {
+					result = ReservedError
 					v.takeBack(ctx, name, epoch, g.seg)
 					break
 				}
-				v.counters.reservations.Add(1)
-				v.counters.reserved.Add(g.seg.Remaining())
+				v.reserved(name, epoch, &g)
+				v.counters.tried(name, &v.trials, ReservedOK, took, g.seg.Remaining())
 				return g, nil
 			case mark == 0:
-				v.counters.lost.Add(n)
-				again, err = true, errVoid
+				v.counters.lose(name, UnusedRestart, n)
+				result, again, err = ReservedChanged, true, errVoid
 			default:
-				if err = v.lift(ctx, name, mark, g.seg); err == nil {
+				v.counters.score(name).lose(UnusedRewind, g.seg.Remaining())
+				result = ReservedRewind
+				if err = v.lift(ctx, name, mark, g.seg.Next()); err == nil {
 					again, err = true, fmt.Errorf("the row keeps going back below %d", mark)
 				}
 			}
@@ -58,8 +63,12 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			if g.seg.Remaining() > 0 {
 				// Those numbers were given to nobody. If they cannot be given back either they are a gap.
 				if done, _ := v.giveBack(ctx, name, epoch, g.seg); !done {
-					v.counters.lost.Add(n)
+					v.counters.lose(name, UnusedAlter, n)
 				}
+			}
+		case errors.As(err, &back):
+			if err = v.lift(ctx, name, max(back.mark, v.marks.of(name)), back.id); err == nil {
+				again, err = true, back
 			}
 		case isOutOfRange(err), errors.Is(err, errNoRoom):
 			if n, err = v.fit(ctx, name, want, need); err == nil {
@@ -76,6 +85,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 				again, err = true, errNotHolder
 			}
 		}
+		v.counters.tried(name, &v.trials, result, took, 0)
 		if !again || attempt == maxAttempts {
 			if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted) {
 				v.counters.errors.Add(1)
@@ -85,6 +95,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 		if !pause(ctx, jitter(firstConflict<<attempt)) {
 			return grant{}, context.Cause(ctx)
 		}
+		begin = time.Now()
 	}
 }
 
@@ -123,7 +134,7 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 		if g, ok := v.believed(name, n); ok && isUnknownOutcome(err) {
 			return g, nil
 		}
-		return g, v.failedToTake(err, h.whole(n))
+		return g, v.failedToTake(name, err, h.whole(n))
 	}
 	affected, err := result.RowsAffected()
 	if err != nil {
@@ -142,11 +153,11 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 }
 
 // failedToTake is the error of a statement that should have taken so many numbers.
-func (v *server) failedToTake(err error, n uint64) error {
+func (v *server) failedToTake(name string, err error, n uint64) error {
 	if !isUnknownOutcome(err) {
 		return err
 	}
-	v.counters.lost.Add(n)
+	v.counters.lose(name, UnusedUnknownCommit, n)
 	return fmt.Errorf("%w: %w", errLost, err)
 }
 
@@ -160,17 +171,21 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 		_, _ = conn.ExecContext(ctx, v.table.giveBack(false), last-n, name, last)
 	}
 	if err != nil {
-		v.counters.lost.Add(h.whole(n))
+		why := UnusedRefused
+		if errors.Is(err, errPlan) || errors.Is(err, errFrozen) {
+			why = UnusedAlter
+		}
+		v.counters.lose(name, why, h.whole(n))
 		return g, err
 	}
 	g = grant{seg: t.numbers(last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order, version: stored.version}
 	if first := g.seg.Next(); h.shared() && (first <= t.floor || !h.owns(first) || !h.owns(last)) {
-		v.counters.lost.Add(h.whole(n))
+		v.counters.lose(name, UnusedRefused, h.whole(n))
 		return g, v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", name, first, last), "look for triggers on the table")
 	}
 	if stored.def.Order && t.upTo.guarded {
 		if err := v.stillHolds(ctx); err != nil {
-			v.counters.lost.Add(h.whole(n))
+			v.counters.lose(name, UnusedRefused, h.whole(n))
 			return grant{}, err
 		}
 	}
@@ -237,6 +252,10 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 		_, id, _ := v.table.taking(planned)
 		t.text, t.args = t.text+v.guardCondition(id), append(t.args, name, highest)
 	}
+	if low := v.lowestOf(name, h); low > 0 {
+		_, id, _ := v.table.taking(planned)
+		t.text, t.args = t.text+" AND CAST("+id+" AS UNSIGNED) >= CAST(? AS UNSIGNED)", append(t.args, low)
+	}
 	if t.numbers == nil {
 		t.width = (n-1)*rule.step + 1
 		t.numbers = func(last uint64) Segment {
@@ -288,15 +307,6 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	}
 	n := max(need, min(want, left/ceilingShare))
 	return n - n%need, nil // whole steps, where somebody counts in steps
-}
-
-// lift raises a row that has gone back to the mark.
-func (v *server) lift(ctx context.Context, name string, mark uint64, refused Segment) error {
-	v.counters.rewinds.Add(1)
-	v.log.Error("sequence row went back",
-		logfield.Sequence(name), zap.Uint64("gave", refused.Next()), zap.Uint64("given_before", mark),
-		zap.String("remedy", fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH 1 FORCE", quote(name))))
-	return v.raiseTo(ctx, name, mark)
 }
 
 // pause waits for d and reports false if ctx ended first.

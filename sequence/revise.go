@@ -5,12 +5,18 @@ import "time"
 // This file is what happens to numbers in memory when the sequence is changed. A reservation in flight may have been made before the
 // change, so what it brings is not used: generation tells it.
 
-// void gives up all that is held: a new epoch has begun.
-func (c *cache) void() {
+// overtakeLocked makes what a reservation in flight brings void.
+func (c *cache) overtakeLocked(why Unused) {
+	c.generation++
+	c.overtaken = why
+}
+
+// void gives up all that is held, as a new epoch has begun, or somebody asked for it.
+func (c *cache) void(why Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.discardLocked()
-	c.generation++
+	c.discardLocked(why)
+	c.overtakeLocked(why)
 	c.top, c.passed = 0, 0 // the row may be lower now; the next reservation tells
 }
 
@@ -24,9 +30,9 @@ func (c *cache) revise(r *row) {
 	c.version = r.version
 	c.dry = false
 	if now := r.common(); !now.same(c.rule) {
-		c.generation++
+		c.overtakeLocked(UnusedAlter)
 		if now.max = c.rule.max; !now.same(c.rule) {
-			c.discardLocked()
+			c.discardLocked(UnusedAlter)
 		}
 		c.rule = r.common()
 	}
@@ -34,7 +40,7 @@ func (c *cache) revise(r *row) {
 	c.limits = limitsOf(r)
 	c.cover = coverOf(&r.def)
 	if r.past > c.past {
-		c.generation++
+		c.overtakeLocked(UnusedRestart)
 		c.dropUpToLocked(r.past)
 	}
 	c.past, c.max, c.exact = r.past, r.max, r.exact
@@ -52,7 +58,7 @@ func (c *cache) revise(r *row) {
 
 // dropUpToLocked gives up the numbers up to n.
 func (c *cache) dropUpToLocked(n uint64) {
-	c.sweepLocked(func(s *Segment) uint64 {
+	c.sweepLocked(UnusedRestart, func(s *Segment) uint64 {
 		cut := s.upTo(n)
 		s.drop(cut)
 		return cut
@@ -61,11 +67,11 @@ func (c *cache) dropUpToLocked(n uint64) {
 
 // dropAboveLocked gives up the numbers above n.
 func (c *cache) dropAboveLocked(n uint64) {
-	c.sweepLocked(func(s *Segment) uint64 { return s.Trim(s.upTo(n)) })
+	c.sweepLocked(UnusedAlter, func(s *Segment) uint64 { return s.Trim(s.upTo(n)) })
 }
 
 // sweepLocked applies cut, which takes numbers out of a segment and says how many, to all that is held.
-func (c *cache) sweepLocked(cut func(*Segment) uint64) {
+func (c *cache) sweepLocked(why Unused, cut func(*Segment) uint64) {
 	gone := cut(&c.cur)
 	kept := c.queue[:0]
 	for _, s := range c.queue {
@@ -76,7 +82,7 @@ func (c *cache) sweepLocked(cut func(*Segment) uint64) {
 	}
 	c.queue = kept
 	c.held -= gone
-	c.skipped += gone
+	c.gaps[why] += gone
 	if c.cur.Remaining() == 0 {
 		c.advanceLocked(1)
 	}

@@ -46,6 +46,8 @@ type Sequences struct {
 	planHook     func(step, address string) error // see planRun.hook
 	closed       bool                             // guarded by mu
 	gone         tally                            // guarded by mu; of caches that were dropped
+
+	scores *scores
 }
 
 // New makes Sequences. It starts nothing, and does no I/O but for the StateDir. An error wraps ErrBadOption or tells what is wrong with
@@ -57,8 +59,9 @@ func New(opts Options) (*Sequences, error) {
 	}
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(),
-		stopping: make(chan struct{}), caches: make(map[string]*cache),
+		stopping: make(chan struct{}), caches: make(map[string]*cache), scores: newScores(),
 	}
+	s.counters.scores = s.scores
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if s.servers, err = newServers(opts, &s.counters); err != nil {
 		return nil, err
@@ -263,9 +266,18 @@ func (s *Sequences) removeLocked(c *cache) {
 		delete(s.caches, c.name)
 		s.names.drop(c.name, c)
 		s.notices.drop(c.name)
-		s.gone.add(c.tally())
+		s.bury(c)
 		s.dropStepsLocked(c)
+		s.scores.drop(c.name)
 	}
+}
+
+// bury keeps the counts of a cache that was dropped. s.mu is held.
+func (s *Sequences) bury(c *cache) {
+	t := c.tally()
+	t.gaps[UnusedDrop] += t.held
+	s.gone.add(&t)
+	c.score.bury(&t)
 }
 
 // begin counts a task that Close waits for; it reports false if Close has begun.
@@ -378,4 +390,34 @@ func (s *Sequences) serverName() string { return s.servers.name() }
 // counters are what the server part counts, and what no cache owns.
 type counters struct {
 	reservations, reserved, retries, errors, lost, rewinds, returned atomic.Uint64
+
+	scores *scores
+}
+
+// score is that of a sequence which a cache was made of.
+func (c *counters) score(name string) *score { return c.scores.find(name) }
+
+// tried counts an attempt to reserve numbers on a server, n of which are there.
+func (c *counters) tried(name string, on *trials, result Result, took time.Duration, n uint64) {
+	one := c.score(name)
+	one.attempts[result].Add(1)
+	on.durations[result].Add(took)
+	if result == ReservedOK {
+		one.reserved.Add(n)
+		c.reservations.Add(1)
+		c.reserved.Add(n)
+	}
+}
+
+// lose counts numbers that were reserved, or may have been, and that no cache has seen.
+func (c *counters) lose(name string, why Unused, n uint64) {
+	c.lost.Add(n)
+	c.score(name).lose(why, n)
+}
+
+// wentBack counts a row that has gone back on a server.
+func (c *counters) wentBack(name string, on *trials) {
+	c.rewinds.Add(1)
+	c.score(name).rewinds.Add(1)
+	on.rewinds.Add(1)
 }

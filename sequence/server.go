@@ -43,6 +43,9 @@ type server struct {
 	place    atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
 	away     atomic.Bool           // it is left out while others serve
 	answered answered
+	trials   trials
+	lowest   lowest
+	unseen   atomic.Bool // that it still holds the sequences was not seen on other nodes, for ORDER
 	follow   following
 	rules    rules
 	ordered  orderedRows

@@ -60,6 +60,9 @@ func (a *servers) each(ctx context.Context, members []*server, f func(ctx contex
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
+// errLeftOut: what kept it from serving may be over, but that was not seen yet.
+var errLeftOut = errors.New("it is left out until it answers again")
+
 // leaveOut has a member not be asked until it answers the follower again.
 func (v *server) leaveOut(err error) {
 	if v.away.CompareAndSwap(false, true) {

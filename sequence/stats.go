@@ -19,8 +19,8 @@ type Stats struct {
 	Waits        uint64 // takes that found nothing in memory
 	Retries      uint64 // reservations repeated after a deadlock or lock timeout
 	Errors       uint64 // requests to the sequence server that failed
-	Skipped      uint64 // numbers passed over because a run did not fit or CACHE n was lowered
-	Lost         uint64 // numbers whose reservation had an unknown outcome, never used
+	Skipped      uint64 // numbers given up that were held here, or came too late: because a run did not fit, the options were changed ...
+	Lost         uint64 // numbers whose reservation had an unknown outcome, or could not be made sure of, never used
 	Rewinds      uint64 // reservations refused because the row had gone back
 	Returned     uint64 // numbers given back by Close
 }
@@ -56,12 +56,14 @@ func inSeconds(n, rate float64) time.Duration {
 
 // tally is the part of Stats that each cache counts for itself.
 type tally struct {
-	held, given, skipped, waits, fetches uint64
+	held, given, back, waits, fetches uint64
+	gaps                              gaps
 }
 
-func (t *tally) add(o tally) {
+func (t *tally) add(o *tally) {
 	t.given += o.given
-	t.skipped += o.skipped
+	t.back += o.back
+	t.gaps.add(&o.gaps)
 	t.waits += o.waits
 	t.fetches += o.fetches
 	// held is not kept: what a dropped sequence held is not in memory any more
@@ -70,7 +72,7 @@ func (t *tally) add(o tally) {
 func (c *cache) tally() tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return tally{held: c.held, given: c.given, skipped: c.skipped, waits: c.waits, fetches: c.fetches}
+	return tally{held: c.held, given: c.given, back: c.back, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
 }
 
 // info describes the cache. id is the row's value, 0 if it was not read.
@@ -116,22 +118,22 @@ func (s *Sequences) Stats() Stats {
 	sum := s.gone
 	for _, c := range s.caches {
 		t := c.tally()
-		sum.add(t)
+		sum.add(&t)
 		sum.held += t.held
 	}
 	for _, c := range s.steps {
 		t := c.tally()
-		sum.add(t)
+		sum.add(&t)
 		sum.held += t.held
 	}
 	for _, table := range s.ticketTables {
 		t := table.cache.tally()
-		sum.add(t)
+		sum.add(&t)
 		sum.held += t.held
 	}
 	return Stats{
 		Sequences: len(s.caches),
-		Held:      sum.held, Given: sum.given, Skipped: sum.skipped, Waits: sum.waits, Prefetches: sum.fetches,
+		Held:      sum.held, Given: sum.given, Skipped: sum.gaps.sum(), Waits: sum.waits, Prefetches: sum.fetches,
 		Reserved: s.counters.reserved.Load(), Reservations: s.counters.reservations.Load(),
 		Retries: s.counters.retries.Load(), Errors: s.counters.errors.Load(), Lost: s.counters.lost.Load(),
 		Rewinds: s.counters.rewinds.Load(), Returned: s.counters.returned.Load(),

@@ -133,7 +133,7 @@ func (s *Sequences) dropStepsLocked(c *cache) {
 	for key, stepped := range s.steps {
 		if key.of == c {
 			stepped.shut(&NameError{Name: c.name, Err: ErrUnknown})
-			s.gone.add(stepped.tally())
+			s.bury(stepped)
 			delete(s.steps, key)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
@@ -21,22 +22,26 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 		v.counters.errors.Add(1)
 		return grant{}, err
 	}
+	name, begin := t.cache.name, time.Now()
 	g, begun, err := t.reserveOnce(ctx, want)
+	took, result := time.Since(begin), resultOf(err)
 	if err == nil {
 		if err = t.s.state.keepTicket(t.full, g.seg.Last()); err != nil {
-			v.counters.lost.Add(g.seg.Remaining())
+			result = ReservedError
+			v.counters.lose(name, UnusedRefused, g.seg.Remaining())
 		}
 	}
 	switch {
 	case err == nil:
-		v.counters.reservations.Add(1)
-		v.counters.reserved.Add(g.seg.Remaining())
+		v.counters.tried(name, &v.trials, ReservedOK, took, g.seg.Remaining())
 		return g, nil
 	case isConflict(err):
 		v.counters.retries.Add(1)
 	case begun && isUnknownOutcome(err) && !errors.Is(err, ErrExhausted) && !errors.Is(err, ErrUnfit):
-		v.counters.lost.Add(want) // at most
+		result = ReservedUnknown
+		v.counters.lose(name, UnusedUnknownCommit, want) // at most
 	}
+	v.counters.tried(name, &v.trials, result, took, 0)
 	if !errors.Is(err, ErrExhausted) {
 		v.counters.errors.Add(1)
 	}
@@ -168,7 +173,7 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 	t.mu.Unlock()
 	first, err := l.next(ctx)
 	if err == nil && first <= mark {
-		t.s.counters.rewinds.Add(1)
+		t.s.counters.wentBack(t.cache.name, &t.s.servers.tickets.trials)
 		t.s.log.Error("ticket counter went back", zap.String("table", t.full),
 			zap.Uint64("gave", first), zap.Uint64("given_before", mark))
 		if err = l.moveTo(ctx, mark); err == nil {

@@ -224,7 +224,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	defer c.reserving.Unlock()
 	epoch := s.servers.marks.epoch(c.name)
 	seg := c.unused()
-	c.void()
+	c.void(UnusedFlush)
 	if seg.Remaining() == 0 {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	}
 	s.servers.marks.restore(c.name, mark)
 	c.mu.Lock()
-	c.skipped += seg.Remaining()
+	c.gaps[UnusedFlush] += seg.Remaining()
 	c.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)

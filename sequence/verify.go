@@ -123,6 +123,8 @@ func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, aff
 		return errPlan
 	case stored.frozen > 0:
 		return v.frozen(ctx, &stored)
+	case stored.id < v.lowestOf(name, h):
+		return &lowRow{stored.id, v.lowestOf(name, h)}
 	case h.inSteps() && !h.owns(stored.id) && stored.id < v.seen.Load().max:
 		return v.wrongResidue(name, stored.id, h)
 	case !used.same(stored.rule()):

@@ -1,10 +1,16 @@
 package web
 
 import (
+	"math"
 	"runtime"
+	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"seqproxy/internal/histogram"
+	"seqproxy/sequence"
 )
 
 // namespace begins the name of every metric of the proxy's own.
@@ -62,4 +68,26 @@ func (c healthCollector) Describe(all chan<- *prometheus.Desc) {
 func (c healthCollector) Collect(all chan<- prometheus.Metric) {
 	all <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, told(c.LastReady().Ready))
 	all <- prometheus.MustNewConstMetric(drainingDesc, prometheus.GaugeValue, told(c.Server.Draining()))
+}
+
+// label makes a label of a text from a server or the configuration: valid UTF-8, as Prometheus wants it.
+func label(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// seconds is d, and +Inf for sequence.Never.
+func seconds(d time.Duration) float64 {
+	if d == sequence.Never {
+		return math.Inf(1)
+	}
+	return d.Seconds()
+}
+
+// constHistogram tells what a histogram has counted.
+func constHistogram(d *prometheus.Desc, h *histogram.Histogram, labels ...string) prometheus.Metric {
+	buckets := make(map[float64]uint64, len(histogram.Bounds))
+	n := uint64(0)
+	for i, bound := range histogram.Bounds {
+		n += h.Counts[i]
+		buckets[bound.Seconds()] = n
+	}
+	return prometheus.MustNewConstHistogram(d, h.Count(), h.Sum.Seconds(), buckets, labels...)
 }

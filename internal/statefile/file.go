@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -41,7 +42,8 @@ type File struct {
 	file    *os.File   // guarded by writing; nil: has to be written anew
 	size    int64      // guarded by writing; of what is good
 	needed  int64      // guarded by writing; the size right after it was last written anew
-	failing bool       // guarded by writing; that was logged
+
+	failing atomic.Bool // set while writing is held: the last write failed, which was logged
 }
 
 // Open locks the directory, which is made if only it itself is missing, and reads the file. Errors name the file and the way out.
@@ -159,6 +161,9 @@ func (f *File) Ready() error {
 	return f.write(nil)
 }
 
+// Failing says whether the last write failed. It waits for no write.
+func (f *File) Failing() bool { return f.failing.Load() }
+
 func (f *File) closed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,8 +202,7 @@ func (f *File) write(records map[string]string) error {
 		f.fail(err)
 		return f.explain(err)
 	}
-	if f.failing {
-		f.failing = false
+	if f.failing.CompareAndSwap(true, false) {
 		f.log.Info("state file can be written again")
 	}
 	return nil
@@ -260,10 +264,9 @@ func (f *File) apply(records map[string]string) {
 
 // fail logs the first of several failures.
 func (f *File) fail(err error) {
-	if f.failing {
+	if !f.failing.CompareAndSwap(false, true) {
 		return
 	}
-	f.failing = true
 	f.log.Error("state file cannot be written", logfield.Err(err))
 }
 

@@ -1,0 +1,119 @@
+package web
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"seqproxy/sequence"
+)
+
+// The metrics of sequences. At most [sequence.MaxNamed] are told by name; what others count is told together as [sequence.Others], without
+// what cannot be added up.
+var (
+	givenDesc    = desc("sequence", "numbers_given_total", "Numbers given, those included that were put back.", "sequence")
+	backDesc     = desc("sequence", "numbers_put_back_total", "Numbers that the statement which took them did not use, and that are given again.", "sequence")
+	reservedDesc = desc("sequence", "numbers_reserved_total", "Numbers reserved in the sequence table.", "sequence")
+	unusedDesc   = desc("sequence", "numbers_unused_total", "Numbers that were reserved and are given to nobody, by why: a gap.", "sequence", "reason")
+	cachedDesc   = desc("sequence", "cached_numbers", "Numbers in memory.", "sequence")
+	sizeDesc     = desc("sequence", "cache_size", "Numbers that are reserved at once now. Not of ORDER sequences.", "sequence")
+	coverDesc    = desc("sequence", "cover_seconds", "How long the numbers in memory last at the rate of now; +Inf if none is taken. Not of ORDER sequences.", "sequence")
+	skewDesc     = desc("sequence", "order_skew_seconds", "How far from the order of time this proxy's numbers may be; the sum over all proxies is that of all. 0 of ORDER sequences; absent while none is taken.", "sequence")
+	waitDesc     = desc("sequence", "wait_seconds", "How long those waited who found no number in memory.", "sequence")
+	unservedDesc = desc("sequence", "waits_failed_total", "Waits that ended without a number, other than because whoever waited had gone.", "sequence")
+	attemptsDesc = desc("sequence", "reservations_total", "Attempts to reserve numbers, by how they ended.", "sequence", "result")
+	usedDesc     = desc("sequence", "used_ratio", "How much of the numbers up to the sequence's end is reserved, as far as this proxy has seen.", "sequence")
+	endDesc      = desc("sequence", "exhaustion_timestamp_seconds", "When the sequence comes to its end at the rate of today. Absent if that is not in sight.", "sequence")
+	rewindsDesc  = desc("sequence", "rewinds_total", "How often the sequence's row was found to have gone back.", "sequence")
+	epochDesc    = desc("sequence", "epoch", "Moves when the sequence begins again by RESTART ... FORCE.", "sequence")
+	homeDesc     = desc("sequence", "order_home_up", "1 if the server that gives the numbers of an ORDER sequence can be used. Only of ORDER sequences.", "sequence")
+	knownDesc    = desc("", "sequences", "Sequences that were used or asked for here.")
+
+	serverUpDesc      = desc("sequence_server", "up", "1 if nothing is known that keeps numbers from being reserved there.", "server")
+	serverNodeDesc    = desc("sequence_server", "node_info", "Always 1; node is the address of the server that numbers are reserved at.", "server", "node")
+	serverTimesDesc   = desc("sequence_server", "reservation_duration_seconds", "How long attempts to reserve numbers took, by how they ended.", "server", "result")
+	serverRewindsDesc = desc("sequence_server", "rewinds_total", "How often a sequence's row was found to have gone back there.", "server")
+	planDesc          = desc("sequence", "plan_number", "The plan of the sequence servers that is obeyed; 0 if there is none.")
+	stateDesc         = desc("state", "file_usable", "1 if what has to be remembered in state_dir can be written. Absent without state_dir.")
+)
+
+// SequenceCollector is what the metrics about sequences are read from. It asks no server.
+func SequenceCollector(s *sequence.Sequences) prometheus.Collector { return sequenceCollector{s} }
+
+type sequenceCollector struct{ *sequence.Sequences }
+
+// Describe implements [prometheus.Collector].
+func (sequenceCollector) Describe(all chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		givenDesc, backDesc, reservedDesc, unusedDesc, cachedDesc, sizeDesc, coverDesc, skewDesc, waitDesc, unservedDesc, attemptsDesc,
+		usedDesc, endDesc, rewindsDesc, epochDesc, homeDesc, knownDesc, serverUpDesc, serverNodeDesc, serverTimesDesc, serverRewindsDesc, planDesc, stateDesc,
+	} {
+		all <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c sequenceCollector) Collect(all chan<- prometheus.Metric) {
+	now := time.Now()
+	for _, st := range c.BySequence() {
+		collectSequence(all, &st, now)
+	}
+	all <- prometheus.MustNewConstMetric(knownDesc, prometheus.GaugeValue, float64(c.Stats().Sequences))
+	for _, st := range c.ServerStats() {
+		server := label(st.Server)
+		all <- prometheus.MustNewConstMetric(serverUpDesc, prometheus.GaugeValue, told(st.Up), server)
+		all <- prometheus.MustNewConstMetric(serverRewindsDesc, prometheus.CounterValue, float64(st.Rewinds), server)
+		if st.Node != "" {
+			all <- prometheus.MustNewConstMetric(serverNodeDesc, prometheus.GaugeValue, 1, server, label(st.Node))
+		}
+		for result := range st.Durations {
+			if h := &st.Durations[result]; h.Count() > 0 || sequence.Result(result) == sequence.ReservedOK {
+				all <- constHistogram(serverTimesDesc, h, server, sequence.Result(result).String())
+			}
+		}
+	}
+	all <- prometheus.MustNewConstMetric(planDesc, prometheus.GaugeValue, float64(c.PlanNumber()))
+	if failing, kept := c.StateFailing(); kept {
+		all <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, told(!failing))
+	}
+}
+
+func collectSequence(all chan<- prometheus.Metric, st *sequence.SequenceStats, now time.Time) {
+	name := label(st.Name)
+	counter := func(d *prometheus.Desc, n uint64, more ...string) {
+		all <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{name}, more...)...)
+	}
+	gauge := func(d *prometheus.Desc, v float64) {
+		all <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, name)
+	}
+	counter(givenDesc, st.Given)
+	counter(backDesc, st.Back)
+	counter(reservedDesc, st.Reserved)
+	for reason, n := range st.Unused {
+		counter(unusedDesc, n, sequence.Unused(reason).String())
+	}
+	for result, n := range st.Attempts {
+		counter(attemptsDesc, n, sequence.Result(result).String())
+	}
+	counter(rewindsDesc, st.Rewinds)
+	counter(unservedDesc, st.Unserved)
+	all <- prometheus.MustNewConstSummary(waitDesc, st.Waits, st.Waited.Seconds(), nil, name)
+	gauge(cachedDesc, float64(st.Held))
+	if st.Name == sequence.Others {
+		return
+	}
+	gauge(usedDesc, st.Used)
+	gauge(epochDesc, float64(st.Epoch))
+	if st.ToEnd != sequence.Never {
+		gauge(endDesc, float64(now.Add(st.ToEnd).UnixMilli())/1e3)
+	}
+	if st.Skew != sequence.Never {
+		gauge(skewDesc, st.Skew.Seconds())
+	}
+	if st.Order {
+		gauge(homeDesc, told(st.HomeUp))
+		return
+	}
+	gauge(sizeDesc, float64(st.Size))
+	gauge(coverDesc, seconds(st.CachedFor))
+}

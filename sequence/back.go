@@ -1,0 +1,86 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+)
+
+// This file is how it is noticed that the row of a sequence has gone back: because of a restored backup, a server that lost its last second,
+// or somebody's UPDATE. A single server then gives numbers that this process had before, which [marks] tells. With several servers
+// none gives a number at or below the highest that this process got anywhere, so there the row is what tells: it is below what it was when this
+// process reserved there last.
+
+// errWentBack: the row of a sequence has gone back.
+var errWentBack = errors.New("the row has gone back")
+
+// lowRow is a row of one of several servers that has gone back. It is an errWentBack.
+type lowRow struct {
+	id   uint64 // of the row
+	mark uint64 // what it was
+}
+
+func (e *lowRow) Error() string {
+	return fmt.Sprintf("%v from %d to %d", errWentBack, e.mark, e.id)
+}
+
+// Unwrap returns errWentBack.
+func (e *lowRow) Unwrap() error { return errWentBack }
+
+// lowest remembers, for one of several servers, below which id a row has gone back.
+type lowest struct {
+	mu sync.Mutex
+	by map[string]lowestID // guarded by mu; by the table's spelling
+}
+
+// lowestID counts in one epoch of its sequence and under one plan.
+type lowestID struct{ epoch, plan, id uint64 }
+
+// of returns the lowest id that the row of a sequence may have, 0 if any.
+func (l *lowest) of(name string, epoch, plan uint64) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.by[name]; known.epoch == epoch && known.plan == plan {
+		return known.id
+	}
+	return 0
+}
+
+// set takes note of what a row has become by this process.
+func (l *lowest) set(name string, epoch, plan, id uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil {
+		l.by = make(map[string]lowestID)
+	}
+	l.by[name] = lowestID{epoch, plan, id}
+}
+
+// lowestOf is the lowest id that the row of a sequence may have on this one of several servers, 0 if any.
+func (v *server) lowestOf(name string, h share) uint64 {
+	if !h.shared() || !floorEnforced {
+		return 0
+	}
+	return v.lowest.of(name, v.marks.epoch(name), h.plan)
+}
+
+// reserved takes note of a reservation in the given epoch.
+func (v *server) reserved(name string, epoch uint64, g *grant) {
+	if h := v.share(); h.shared() && h.plan == g.seg.plan && !g.cycle {
+		v.lowest.set(name, epoch, h.plan, g.seg.Last())
+	}
+}
+
+// lift raises a row that has gone back to the mark. gave is what it gave, or where it stands.
+func (v *server) lift(ctx context.Context, name string, mark, gave uint64) error {
+	v.counters.wentBack(name, &v.trials)
+	v.log.Error("sequence row went back",
+		logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
+		zap.String("remedy", fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH 1 FORCE", quote(name))))
+	return v.raiseTo(ctx, name, mark)
+}

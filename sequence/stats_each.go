@@ -1,0 +1,198 @@
+package sequence
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"seqproxy/internal/histogram"
+)
+
+// SequenceStats is what is known of one sequence without asking, and what was counted since New, or since it was made. Of [Others] there
+// are only counts. It is its reader's own.
+type SequenceStats struct {
+	Name string // as the table spells it; of a ticket table "schema.table"
+
+	Held     uint64 // numbers in memory
+	Given    uint64 // also those that were put back
+	Back     uint64 // numbers that were put back, since the statement that took them did not use them
+	Reserved uint64 // numbers
+	Unused   [unusedReasons]uint64
+	Attempts [results]uint64 // to reserve
+	Rewinds  uint64          // times that its row was found to have gone back
+
+	Waits    uint64        // takes that found nothing in memory and have ended
+	Waited   time.Duration // by all of them
+	Unserved uint64        // of them, those that ended without a number, and not because their callers had gone
+
+	Order  bool
+	Size   uint64  // how many numbers are reserved at once now; 0 with Order
+	Used   float64 // how much of the numbers up to the end was reserved, 0 to 1, by what this process has seen
+	Epoch  uint64  // how often it began again, as a time
+	HomeUp bool    // with Order: the server that gives its numbers can be used
+
+	CachedFor time.Duration // how long Held lasts at the rate of now; Never if that is long or not known, as with Order
+	Skew      time.Duration // how far from the order of time this process's numbers may be; Never if it is not used
+	ToEnd     time.Duration // when the end comes at the rate of today; Never if that is far off or not known
+}
+
+// ServerStats is what is known of one sequence server without asking, and what was counted of it since New.
+type ServerStats struct {
+	Server string // its address; of a group those of all nodes
+	Node   string // the address that numbers are reserved at; "" if that is not known
+	// Up: nothing is known that keeps numbers from being reserved there.
+	Up        bool
+	Err       error                        // why not
+	Durations [results]histogram.Histogram // of attempts to reserve, by their result
+	Rewinds   uint64                       // rows that were found to have gone back
+}
+
+// PlanNumber is that of the plan of the sequence servers, 0 if there is none or it is not known yet. It does no I/O.
+func (s *Sequences) PlanNumber() uint64 { return s.servers.view.Load().plan.Number }
+
+// StateFailing says whether what has to be remembered in the state directory cannot be written, for which no numbers are reserved.
+// kept is false if there is no such directory. It does no I/O.
+func (s *Sequences) StateFailing() (failing, kept bool) {
+	if s.state.file == nil {
+		return false, false
+	}
+	return s.state.file.Failing(), true
+}
+
+// ServerStats returns what is known of the servers in use, by position. It does no I/O.
+func (s *Sequences) ServerStats() []ServerStats {
+	members := s.servers.members()
+	all := make([]ServerStats, 0, len(members))
+	for _, v := range members {
+		st := ServerStats{Server: v.name(), Err: v.unusable(), Rewinds: v.trials.rewinds.Load()}
+		st.Up = st.Err == nil
+		for i := range st.Durations {
+			st.Durations[i] = v.trials.durations[i].Read()
+		}
+		switch now := v.nodes.current.Load(); {
+		case now != nil:
+			st.Node = now.addr
+		case !v.grouped():
+			st.Node = v.name()
+		}
+		all = append(all, st)
+	}
+	return all
+}
+
+// BySequence returns the counts of each named sequence, sorted by name, and behind them those of all others. It does no I/O, and has no
+// sequence fetch numbers.
+func (s *Sequences) BySequence() []SequenceStats {
+	now := time.Now()
+	by := make(map[*score]*SequenceStats)
+	s.mu.Lock()
+	for _, one := range s.scores.all() {
+		by[one] = one.stats()
+	}
+	count := func(c *cache) *SequenceStats {
+		st := by[c.score]
+		st.count(c.tally())
+		return st
+	}
+	for _, c := range s.caches {
+		if st := count(c); st.Name != Others {
+			c.describe(st, now)
+			st.Epoch = s.servers.marks.epoch(c.name)
+			st.HomeUp = st.Order && s.servers.homeUp(c.name)
+		}
+	}
+	for _, c := range s.steps {
+		count(c)
+	}
+	for _, t := range s.ticketTables {
+		if st := count(t.cache); st.Name != Others {
+			t.cache.describe(st, now)
+		}
+	}
+	s.mu.Unlock()
+	all := make([]SequenceStats, 0, len(by))
+	for _, st := range by {
+		all = append(all, *st)
+	}
+	slices.SortFunc(all, func(a, b SequenceStats) int {
+		return cmp.Or(cmp.Compare(asNumber(a.Name == Others), asNumber(b.Name == Others)), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// stats are what it has counted.
+func (o *score) stats() *SequenceStats {
+	st := &SequenceStats{
+		Name: o.name, Reserved: o.reserved.Load(), Rewinds: o.rewinds.Load(),
+		Waits: o.waits.Load(), Waited: time.Duration(o.waited.Load()), Unserved: o.unserved.Load(),
+		CachedFor: Never, Skew: Never, ToEnd: Never,
+	}
+	for i := range st.Attempts {
+		st.Attempts[i] = o.attempts[i].Load()
+	}
+	for i := range st.Unused {
+		st.Unused[i] = o.lost[i].Load()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	st.count(o.gone)
+	return st
+}
+
+// count adds what one of its caches has counted.
+func (st *SequenceStats) count(t tally) {
+	st.Held += t.held
+	st.Given += t.given + t.back
+	st.Back += t.back
+	for i, n := range t.gaps {
+		st.Unused[i] += n
+	}
+}
+
+// describe tells how the sequence stands. Unlike info it changes nothing.
+func (c *cache) describe(st *SequenceStats, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pace := c.pace // a copy
+	pace.observe(now, c.given-min(c.measured, c.given))
+	rate := pace.rate()
+	st.Order, st.Used = c.order, c.limits.used(c.top)/100
+	if !c.cycle {
+		if seconds := c.secondsToEndAt(now, rate); seconds < Never.Seconds() {
+			st.ToEnd = time.Duration(seconds * float64(time.Second))
+		}
+	}
+	if c.order {
+		st.Skew = 0
+		return
+	}
+	st.Size = c.size
+	st.CachedFor = inSeconds(float64(c.held), rate)
+	st.Skew = inSeconds(float64(c.size), rate)
+}
+
+// homeUp says whether the server that gives the numbers of an ORDER sequence can be used, as far as is known.
+func (a *servers) homeUp(name string) bool {
+	w := a.view.Load()
+	home := w.members[0]
+	if w.several() {
+		if at := a.home(w, name); at != nil {
+			home = at
+		}
+	}
+	return home.unusable() == nil && !home.unseen.Load()
+}
+
+// unusable says what is known that keeps numbers from being reserved there, or nil.
+func (v *server) unusable() error {
+	if err := v.lastFailure(); err != nil {
+		return err
+	}
+	if err, fresh := v.answered.last(); fresh && err != nil {
+		return err
+	}
+	if v.away.Load() {
+		return errLeftOut
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// statsOf returns what is told of one sequence.
+func statsOf(t *testing.T, s *Sequences, name string) SequenceStats {
+	t.Helper()
+	for _, st := range s.BySequence() {
+		if st.Name == name {
+			return st
+		}
+	}
+	t.Fatalf("nothing is told of %q", name)
+	return SequenceStats{}
+}
+
+func TestStatsOfOneSequence(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 500})
+	s := p.open(t, steadySize(10))
+	for range 4 {
+		mustTake(t, s, "photos", 1)
+	}
+	b, err := s.TakeBlock(t.Context(), []byte("photos"), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.PutBack(b, 1) {
+		t.Fatal("nothing was put back")
+	}
+	settled(t, s, "photos")
+	st := statsOf(t, s, "photos")
+	if st.Given != 7 || st.Back != 2 || st.Held+5 != st.Reserved || st.Reserved != p.id(t, "photos") {
+		t.Errorf("got %d given, %d put back, %d held, %d reserved, want 7, 2 and as many reserved as the row has, %d", st.Given, st.Back, st.Held, st.Reserved, p.id(t, "photos"))
+	}
+	if st.Waits != 1 || st.Waited <= 0 || st.Unserved != 0 || st.Attempts[ReservedOK] != st.Reserved/10 {
+		t.Errorf("got %d waits of %v, %d of them for nothing, and %v attempts, want one wait, and one good attempt for 10 numbers", st.Waits, st.Waited, st.Unserved, st.Attempts)
+	}
+	if st.Size != 10 || st.CachedFor == Never || st.CachedFor == 0 || st.Skew == Never || st.Order {
+		t.Errorf("got %+v, want a size of 10 and times", st)
+	}
+
+	// Looking at a sequence that is not used has nothing reserved for it.
+	if err := s.UsableFor(t.Context(), []byte("users")); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if st := statsOf(t, s, "users"); st.Held != 0 || st.Reserved != 0 || st.CachedFor != Never || st.Skew != Never || st.ToEnd != Never {
+			t.Errorf("a sequence that is not used: got %+v", st)
+		}
+	}
+	if err := s.round(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.id(t, "users"); got != 500 {
+		t.Errorf("its row is at %d, want 500", got)
+	}
+
+	servers := s.ServerStats()
+	if len(servers) != 1 || servers[0].Server != p.server.Addr() || servers[0].Node != p.server.Addr() || !servers[0].Up || servers[0].Durations[ReservedOK].Count() != st.Attempts[ReservedOK] {
+		t.Errorf("the server: got %+v", servers)
+	}
+}
+
+func TestWhyNumbersAreNotUsedIsCounted(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	s := p.open(t, steadySize(10))
+	ctx := t.Context()
+	for i, c := range []struct {
+		why Unused
+		do  func(name string) error
+	}{
+		{UnusedRun, func(name string) error {
+			p.exec(t, "UPDATE sequence SET id = id + 1000 WHERE name = ?", name) // the next segment does not adjoin
+			mustTake(t, s, name, 30)
+			return nil
+		}},
+		{UnusedAlter, func(name string) error {
+			two := uint64(2)
+			_, err := s.Alter(ctx, []byte(name), Alteration{Increment: &two})
+			return err
+		}},
+		{UnusedCache, func(name string) error {
+			one := uint64(1)
+			_, err := s.Alter(ctx, []byte(name), Alteration{Cache: &one})
+			return err
+		}},
+		{UnusedRestart, func(name string) error {
+			at := uint64(5000)
+			_, err := s.Alter(ctx, []byte(name), Alteration{Restart: &at})
+			return err
+		}},
+		{UnusedChosen, func(name string) error {
+			st := p.id(t, name)
+			return s.Avoid(ctx, []byte(name), []uint64{st - 2})
+		}},
+		{UnusedFlush, func(name string) error {
+			p.exec(t, "UPDATE sequence SET id = id + 1 WHERE name = ?", name) // what is held cannot be given back
+			return s.Flush(ctx, []byte(name))
+		}},
+		{UnusedRewind, func(name string) error {
+			p.exec(t, "UPDATE sequence SET id = 0 WHERE name = ?", name)
+			mustTake(t, s, name, 30)
+			return nil
+		}},
+	} {
+		name := fmt.Sprint("s", i)
+		createOn(t, s, name)
+		mustTake(t, s, name, 1)
+		settled(t, s, name)
+		if err := c.do(name); err != nil {
+			t.Fatalf("%v: %v", c.why, err)
+		}
+		settled(t, s, name)
+		st := statsOf(t, s, name)
+		if st.Unused[c.why] == 0 {
+			t.Errorf("%v: got %v", c.why, st.Unused)
+		}
+		sum := st.Held + st.Given - st.Back
+		for why, n := range st.Unused {
+			if Unused(why) != UnusedRewind { // given before, and not reserved again by this count
+				sum += n
+			}
+		}
+		if returned := s.Stats().Returned; sum+returned < st.Reserved {
+			t.Errorf("%v: %d numbers were reserved, and %d are told of (%+v)", c.why, st.Reserved, sum, st)
+		}
+	}
+	createOn(t, s, "dropped")
+	mustTake(t, s, "dropped", 1)
+	settled(t, s, "dropped")
+	before := s.Stats().Skipped
+	if _, err := s.Drop(ctx, []byte("dropped"), false); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Stats().Skipped - before; got != 9 {
+		t.Errorf("a dropped sequence: got %d numbers passed over, want 9", got)
+	}
+}
+
+func TestWaitsForNothingAreCounted(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, patience(50*time.Millisecond))
+	if _, err := s.Known(t.Context(), []byte("photos")); err != nil {
+		t.Fatal(err)
+	}
+	p.exec(t, "RENAME TABLE sequence TO hidden")
+	if _, err := s.Take(t.Context(), []byte("photos"), 1); err == nil {
+		t.Fatal("got a number without a table")
+	}
+	st := statsOf(t, s, "photos")
+	if st.Waits != 1 || st.Unserved != 1 || st.Waited <= 0 {
+		t.Errorf("got %d waits, %d for nothing, of %v, want one of each", st.Waits, st.Unserved, st.Waited)
+	}
+	failed := uint64(0)
+	for result, n := range st.Attempts {
+		if Result(result) != ReservedOK {
+			failed += n
+		}
+	}
+	if failed == 0 {
+		t.Errorf("got attempts %v, want some that failed", st.Attempts)
+	}
+	p.exec(t, "RENAME TABLE hidden TO sequence")
+}
+
+// TestOnlySoManySequencesAreNamed makes more sequences than are counted by name.
+func TestOnlySoManySequencesAreNamed(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	const more = 30
+	text := "INSERT INTO sequence (name) VALUES ('other')"
+	for i := range MaxNamed + more {
+		text += fmt.Sprintf(", ('s%d')", i)
+	}
+	p.exec(t, text)
+	s := p.open(t, steadySize(2))
+	mustTake(t, s, "other", 1) // a name that stands for others
+	for i := range MaxNamed + more {
+		if _, err := s.Known(t.Context(), fmt.Appendf(nil, "s%d", i)); err != nil {
+			t.Fatal(err)
+		}
+		if i >= MaxNamed {
+			mustTake(t, s, fmt.Sprintf("s%d", i), 1)
+		}
+	}
+	all := s.BySequence()
+	if len(all) != MaxNamed+1 || all[MaxNamed].Name != Others {
+		t.Fatalf("got %d, the last of them %s, want %d and the others", len(all), all[len(all)-1].Name, MaxNamed)
+	}
+	if got := all[MaxNamed].Given; got != more+1 {
+		t.Errorf("the others: got %d numbers, want %d", got, more+1)
+	}
+
+	// One of the others is dropped: their count does not fall. One with a name is dropped: another one gets a name.
+	for _, name := range []string{fmt.Sprintf("s%d", MaxNamed+1), "s0"} {
+		if _, err := s.Drop(t.Context(), []byte(name), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.exec(t, "INSERT INTO sequence (name) VALUES ('new')")
+	mustTake(t, s, "new", 1)
+	if got := statsOf(t, s, Others).Given; got != more+1 {
+		t.Errorf("the others after one was dropped: got %d numbers, want %d", got, more+1)
+	}
+	if got := statsOf(t, s, "new").Given; got != 1 {
+		t.Errorf("a new one in place of one that was dropped: got %d numbers, want 1", got)
+	}
+}
