@@ -5,12 +5,19 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"seqproxy/backend"
 )
 
 // Checklist 35.
 func TestAClientThatVanishesIsFoundByKeepalive(t *testing.T) {
-	s := New(Options{})
+	shards, err := backend.New(backend.Options{Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Shards: shards, Logger: zap.NewNop()})
 	if err := s.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
