@@ -202,7 +202,16 @@ func (k *connected) sequenceRights(f *inspect.Findings, at *conf.SequenceServer,
 		add("rights", fmt.Sprintf("%s lacks %s on %s, which is needed for %s", s.Account, privileges, on, strings.Join(uses, ", and for ")), "",
 			fmt.Sprintf("GRANT %s ON %s TO %s", privileges, grantOn, s.Account))
 	}
+	kill := killPrivilege(s)
+	kills := k.killsAs(at)
+	if kills && !s.Rights.On("", "", kill) && !s.Rights.On("", "", "SUPER") {
+		f.Warn("rights", fmt.Sprintf("%s lacks %s on *.*, which is needed for ending the statements of clients that went away", s.Account, kill), "",
+			fmt.Sprintf("GRANT %s ON *.* TO %s", kill, s.Account))
+	}
 	needed := []string{fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %s TO %s", schemaPattern(at.Database), s.Account)}
+	if kills {
+		needed = append(needed, fmt.Sprintf("GRANT %s ON *.* TO %s", kill, s.Account))
+	}
 	for _, r := range n.Rights {
 		switch {
 		case r.Schema == "":
@@ -214,6 +223,21 @@ func (k *connected) sequenceRights(f *inspect.Findings, at *conf.SequenceServer,
 		}
 	}
 	s.CheckExcess(f, needed...)
+}
+
+// killsAs says whether statements of clients that went away may have to be ended by the account of a sequence server: the passwords of users
+// whom a server checks do not come by.
+func (k *connected) killsAs(at *conf.SequenceServer) bool {
+	return k.cfg.UnknownUser == conf.UnknownUserBackend && slices.ContainsFunc(k.cfg.Shards, func(s conf.Shard) bool {
+		return s.User == "" && slices.ContainsFunc(s.Addresses(), func(a conf.Address) bool { return slices.Contains(at.Addresses(), a) })
+	})
+}
+
+func killPrivilege(s *inspect.Server) string {
+	if s.MariaDB {
+		return "CONNECTION ADMIN"
+	}
+	return "CONNECTION_ADMIN"
 }
 
 // privilegeName is how the server calls a privilege.

@@ -315,6 +315,35 @@ func TestCheckWithoutServersIsStillACheckOfTheFile(t *testing.T) {
 	}
 }
 
+func TestCheckTellsHowTheWayToAServerIsProtected(t *testing.T) {
+	ca, stranger := mysqltest.NewCA(t), mysqltest.NewCA(t)
+	with := mysqltest.StartUnsynced(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)
+	without := mysqltest.StartUnsynced(t, mysqltest.WithoutTLS(t)...)
+	for _, s := range []*mysqltest.Server{with, without} {
+		sequenceAccount(t, s)
+	}
+	for _, c := range []struct {
+		server *mysqltest.Server
+		tls    string
+		level  inspect.Level
+		text   string
+	}{
+		{with, "tls = 'VERIFY_IDENTITY'\ntls_ca_file = '" + ca.File + "'", inspect.OK, "login: as 'seq'@'%', over TLS"},
+		{with, "tls = 'DISABLED'", inspect.OK, "login: as 'seq'@'%', without TLS"},
+		{with, "tls = 'VERIFY_CA'\ntls_ca_file = '" + stranger.File + "'", inspect.Wrong, "certificate"},
+		{without, "tls = 'REQUIRED'", inspect.Wrong, "TLS"},
+	} {
+		file := write(t, "seqproxy.toml", "listen = '127.0.0.1:0'\n[[user]]\nname = 'seq'\npassword = 'hush-hush'\n[[sequence.server]]\naddress = '"+c.server.Addr()+
+			"'\nuser = 'seq'\npassword = 'hush-hush'\n"+c.tls+"\n[[shard]]\nname = 'photos'\n"+c.tls+"\n[[shard.node]]\naddress = '"+c.server.Addr()+"'\n")
+		r, _ := checks(t, file)
+		for _, where := range []string{"sequence server ", "shard photos node "} {
+			if len(r.finds(c.level, where, "login: ", c.text)) != 1 {
+				t.Errorf("%s: no %s of %q:\n%s", c.tls, c.level, c.text, r.text())
+			}
+		}
+	}
+}
+
 func TestAnOldServerIsToldOf(t *testing.T) {
 	probe := mysqltest.Shared(t)
 	probe.OnMariaDB(t, "way to give it another version")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"seqproxy/internal/inspect"
 	"seqproxy/internal/mysqltest"
@@ -148,6 +149,24 @@ address = "`+address+`"
 			}
 		})
 	}
+	t.Run("clocks", func(t *testing.T) { // each within a second of this machine's
+		one.Exec(t, "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP(NOW(6)) + 0.95'")
+		other.Exec(t, "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP(NOW(6)) - 0.95'")
+		for deadline := time.Now().Add(patience); ; { // a slow answer leaves the clock in doubt
+			r, err := checks(t, file)
+			if found := r.finds(inspect.Warning, "all servers: clock: the clock of ", " ahead of that of shard other node "+other.Addr()); len(found) == 1 && err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("got %v\n%s", err, r.text())
+			}
+		}
+		one.Exec(t, "SET GLOBAL init_connect = ''")
+		other.Exec(t, "SET GLOBAL init_connect = ''")
+		if r, err := checks(t, file); err != nil || len(r.finds(inspect.Warning, "clock: ")) != 0 {
+			t.Errorf("clocks that agree: got %v\n%s", err, r.text())
+		}
+	})
 	t.Run("one server twice", func(t *testing.T) {
 		if r, err := checks(t, config("unix:"+one.Socket())); err != nil || len(r.finds(inspect.Warning, "all shards: addresses: ", "are one server")) != 1 {
 			t.Errorf("got %v:\n%s", err, r.text())

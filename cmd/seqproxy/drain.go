@@ -41,6 +41,7 @@ func (e *ending) hurry() {
 // drain stops the server as docs/operations.md says: it is not ready any more, then
 // takes no more clients, then its sessions end.
 func (r *running) drain() {
+	r.tellStopping(r.cfg.Drain.Grace.D() + r.cfg.Drain.Timeout.D() + 2*giveBackTimeout)
 	r.server.Announce()
 	if grace := r.cfg.Drain.Grace.D(); grace > 0 {
 		r.log.Info("not ready any more", zap.Duration("limit_ms", grace))

@@ -29,6 +29,8 @@ Usage:
                                         run in front of one server, without a configuration
   seqproxy check -config FILE [-connect]
                                         say what is wrong with a configuration, and with the servers that it names
+  seqproxy health [-http HOST:PORT] [-ready]
+                                        ask a proxy that runs here whether it lives (or is ready), for containers
   seqproxy example                      print a configuration with every key explained
   seqproxy import -config FILE -from KIND -schema NAME [-dry-run]
                                         make sequences of the counters of Leaf, Vitess, MyCat or of ticket tables
@@ -88,6 +90,8 @@ func (p *program) run(ctx context.Context, args []string) error {
 		return p.check(ctx, args[1:])
 	case "example":
 		return p.example(args[1:])
+	case "health":
+		return p.health(ctx, args[1:])
 	case "import":
 		return p.importCounters(ctx, args[1:])
 	case "playground":

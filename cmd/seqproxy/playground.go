@@ -176,7 +176,7 @@ func playgroundConfig(at addresses, certificate conf.TLS, servers []*mysqld.Serv
 	cfg.Drain.Timeout = conf.Duration(5 * time.Second)
 	for _, s := range servers[:members] {
 		cfg.Sequence.Servers = append(cfg.Sequence.Servers, conf.SequenceServer{
-			Address: conf.Address(s.Addr()), User: "root", Database: cfg.Sequence.Database,
+			Address: conf.Address(s.Addr()), User: sequenceUser, Database: cfg.Sequence.Database,
 		})
 	}
 	cfg.Tickets = []conf.Ticket{{Table: cfg.Sequence.Table}}

@@ -91,10 +91,13 @@ func startServers(ctx context.Context, binary mysqld.Binary, h home, members int
 			if err != nil {
 				return err
 			}
+			if err := prepare(starting, servers[i], sequenceGrants(servers[i].Flavour())...); err != nil {
+				return fmt.Errorf("make the account %s on %s: %w", sequenceUser, servers[i].Addr(), err)
+			}
 			if i >= len(exampleSchemas) {
 				return nil // it only has numbers
 			}
-			if err := fill(starting, servers[i], exampleSchemas[i]); err != nil {
+			if err := prepare(starting, servers[i], "CREATE DATABASE IF NOT EXISTS "+exampleSchemas[i], "USE "+exampleSchemas[i], exampleTable); err != nil {
 				return fmt.Errorf("create schema %s on %s: %w", exampleSchemas[i], servers[i].Addr(), err)
 			}
 			return nil
@@ -136,8 +139,25 @@ func stopServers(hurry context.Context, servers []*mysqld.Server) error {
 	return errors.Join(errs...)
 }
 
-// fill creates an example schema on a server.
-func fill(ctx context.Context, s *mysqld.Server, schema string) (err error) {
+// sequenceUser is the proxy's own account, with the least rights that docs/security.md names. It has no password, as root
+// has none.
+const sequenceUser = "seqproxy"
+
+// sequenceGrants make it.
+func sequenceGrants(flavour mysqld.Flavour) []string {
+	kill := "CONNECTION_ADMIN"
+	if flavour == mysqld.MariaDB {
+		kill = "CONNECTION ADMIN"
+	}
+	return []string{
+		"CREATE USER IF NOT EXISTS 'seqproxy'@'%'",
+		"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON seqproxy.* TO 'seqproxy'@'%'",
+		"GRANT " + kill + " ON *.* TO 'seqproxy'@'%'",
+	}
+}
+
+// prepare runs statements on a server, one after the other.
+func prepare(ctx context.Context, s *mysqld.Server, statements ...string) (err error) {
 	cfg := mysql.NewConfig()
 	cfg.Net, cfg.Addr, cfg.User = "tcp", s.Addr(), "root"
 	connector, err := mysql.NewConnector(cfg)
@@ -151,7 +171,7 @@ func fill(ctx context.Context, s *mysqld.Server, schema string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	for _, statement := range []string{"CREATE DATABASE IF NOT EXISTS " + schema, "USE " + schema, exampleTable} {
+	for _, statement := range statements {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return err
 		}

@@ -183,6 +183,8 @@ func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rota
 // logs the outcome. What cannot be used stays as it was. It may be called from any
 // goroutine.
 func (r *running) reload() (changed []string, err error) {
+	r.tellReloading()
+	defer r.tellReady()
 	changed, err = r.files.Reload()
 	r.reloads.Done(err)
 	if err != nil {

@@ -31,6 +31,7 @@ func (p *program) serve(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	r.tellReady()
 	return r.wait(ctx, p.hurry, reloads, p.rotations)
 }
 
@@ -62,7 +63,7 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 	c.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	switch {
 	case c.NArg() > 0:
-		return nil, usagef("%q is no command; the commands are check, example, import, playground, version and help", c.Arg(0))
+		return nil, usagef("%q is no command; the commands are check, example, health, import, playground, version and help", c.Arg(0))
 	case given["config"] && given["backend"]:
 		return nil, usagef("-config and -backend exclude each other: with -config the servers stand in the file")
 	case !given["config"] && !given["backend"]:

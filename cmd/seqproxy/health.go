@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"seqproxy/conf"
+)
+
+// maxHealth bounds what is read of an answer.
+const maxHealth = 4096
+
+// health asks the proxy on this machine whether it lives, or with -ready whether clients should come, so that a container with
+// nothing but the program in it can tell.
+func (p *program) health(ctx context.Context, args []string) error {
+	c := newCommand("health")
+	address := c.String("http", conf.Default().HTTP.Listen, "`HOST:PORT` of http.listen")
+	ready := c.Bool("ready", false, "whether clients should come (/readyz), not whether it lives (/healthz)")
+	timeout := c.Duration("timeout", 5*time.Second, "`TIME` to wait for the answer")
+	if err := c.parse(args, p.out); err != nil {
+		return err
+	}
+	if err := noMore("health", c.Args()); err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(*address)
+	if err != nil {
+		return usagef("-http must be HOST:PORT such as %s, is %q", conf.Default().HTTP.Listen, *address)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() { // it listens on all
+		host = "localhost"
+	}
+	page := "/healthz"
+	if *ready {
+		page = "/readyz"
+	}
+	ctx, stop := context.WithTimeout(ctx, *timeout)
+	defer stop()
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+page, nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // never through a proxy of the environment
+	answer, err := client.Do(ask)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxHealth))
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s says %s: %s", page, answer.Status, strings.TrimSpace(string(text)))
+	}
+	p.say("%s\n", strings.TrimSpace(string(text)))
+	return nil
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"seqproxy/internal/logfield"
+)
+
+// The service manager, where there is one that wants to know (systemd with Type=notify), is told when the proxy listens,
+// when it reloads and when it stops: https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
+
+// tellReady says that clients are accepted.
+func (r *running) tellReady() {
+	r.tellManager(daemon.SdNotifyReady, "STATUS=listening on "+r.server.Addr().String())
+}
+
+// tellReloading says that files are read again; after that the caller says that it is ready.
+func (r *running) tellReloading() {
+	r.tellManager(daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
+}
+
+// tellStopping says that the proxy stops, and how long that may take from now on.
+func (r *running) tellStopping(limit time.Duration) {
+	r.tellManager(daemon.SdNotifyStopping, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()))
+}
+
+func (r *running) tellManager(lines ...string) {
+	if _, err := daemon.SdNotify(false, strings.Join(lines, "\n")); err != nil {
+		r.log.Warn("service manager not told", logfield.Err(err))
+	}
+}

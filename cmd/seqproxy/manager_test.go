@@ -1,0 +1,146 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// manager is a service manager's socket.
+type manager struct {
+	t    *testing.T
+	path string
+	conn *net.UnixConn
+}
+
+func newManager(t *testing.T) *manager {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "notify") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "socket")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &manager{t: t, path: path, conn: conn}
+}
+
+// next is the next message.
+func (m *manager) next() string {
+	m.t.Helper()
+	if err := m.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		m.t.Fatal(err)
+	}
+	b := make([]byte, 4096)
+	n, err := m.conn.Read(b)
+	if err != nil {
+		m.t.Fatalf("no message: %v", err)
+	}
+	return string(b[:n])
+}
+
+func TestTheServiceManagerIsTold(t *testing.T) {
+	s := mysqltest.Shared(t)
+	account(t, "managed", "ALL ON seqproxy.*")
+	m := newManager(t)
+	p := beginIn(t, []string{"NOTIFY_SOCKET=" + m.path}, "-config", write(t, "seqproxy.toml", `
+listen = "127.0.0.1:0"
+admin.listen = ""
+http.listen = ""
+drain.grace = "1s"
+drain.timeout = "20s"
+[[user]]
+name = "app"
+[[sequence.server]]
+address = "`+s.Addr()+`"
+user = "managed"
+password = "secret"
+`))
+	first := m.next()
+	address := p.address()
+	if want := "READY=1\nSTATUS=listening on " + address; first != want {
+		t.Errorf("first it is told %q, want %q", first, want)
+	}
+	c, err := net.Dial("tcp", address) // it was told when that was so
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	p.signal(syscall.SIGHUP)
+	if got := m.next(); !regexp.MustCompile(`^RELOADING=1\nMONOTONIC_USEC=[1-9]\d*$`).MatchString(got) {
+		t.Errorf("at a reload it is told %q", got)
+	}
+	if got := m.next(); !strings.HasPrefix(got, "READY=1\n") {
+		t.Errorf("after the reload it is told %q", got)
+	}
+	p.signal(syscall.SIGTERM)
+	// Grace, timeout and 10 seconds.
+	if got, want := m.next(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=31000000"; got != want {
+		t.Errorf("at the end it is told %q, want %q", got, want)
+	}
+	p.end(0)
+}
+
+func TestAServiceManagerThatIsGoneIsNoReasonNotToServe(t *testing.T) {
+	s := mysqltest.Shared(t)
+	account(t, "unmanaged", "ALL ON seqproxy.*")
+	p := beginIn(t, []string{"NOTIFY_SOCKET=/nowhere/notify"}, "-backend", s.Addr(), "-user", "unmanaged", "-password-file", write(t, "password", "secret\n"),
+		"-listen", "127.0.0.1:0")
+	p.await("service manager not told")
+	if got := query(t, p.address(), "unmanaged", "secret", "SELECT 1", plain(t)...); got != "1" {
+		t.Errorf("got %q, want 1", got)
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+}
+
+func TestHealthAsksTheProxyThatRunsHere(t *testing.T) {
+	p := begin(t, "-config", write(t, "seqproxy.toml", `
+listen = "127.0.0.1:0"
+admin.listen = ""
+http.listen = "0.0.0.0:0"
+[log]
+format = "json"
+[[user]]
+name = "app"
+[[sequence.server]]
+address = "127.0.0.1:1"
+user = "nobody"
+[[shard]]
+name = "gone"
+[[shard.node]]
+address = "127.0.0.1:1"
+`))
+	p.await(`"http":"`)
+	_, rest, _ := strings.Cut(p.stderr(), `"http":"`)
+	address, _, _ := strings.Cut(rest, `"`)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatalf("%q: %v", address, err)
+	}
+	alive := begin(t, "health", "-http", "0.0.0.0:"+port)
+	alive.end(0)
+	if !strings.Contains(alive.stdout(), "ok") {
+		t.Errorf("got %q", alive.stdout())
+	}
+	ready := begin(t, "health", "-http", "127.0.0.1:"+port, "-ready")
+	ready.end(1) // all servers are gone
+	if !strings.Contains(ready.stderr(), "/readyz says 503 Service Unavailable: {") {
+		t.Errorf("got %q", ready.stderr())
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+	gone := begin(t, "health", "-http", "127.0.0.1:"+port)
+	gone.end(1)
+}

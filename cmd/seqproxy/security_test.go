@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"seqproxy/internal/inspect"
+	"seqproxy/internal/mysqld"
+	"seqproxy/internal/mysqltest"
+)
+
+// documentedGrants are the statements of docs/security.md that make the account for sequences on a server.
+func documentedGrants(t *testing.T, flavour mysqld.Flavour, sections ...string) (all []string) {
+	t.Helper()
+	for _, section := range sections {
+		blocks := documentedSQL(t, "security.md", section)
+		switch {
+		case len(blocks) == 1:
+			all = append(all, blocks[0]...)
+		case len(blocks) == 2 && flavour == mysqld.MariaDB:
+			all = append(all, blocks[0]...)
+		case len(blocks) == 2:
+			all = append(all, blocks[1]...)
+		default:
+			t.Fatalf("%q has %d blocks of SQL", section, len(blocks))
+		}
+	}
+	return all
+}
+
+// documentedRights are the privileges of GRANT statements, each with where it is granted.
+func documentedRights(statements []string) (all [][2]string) {
+	for _, s := range statements {
+		rest, ok := strings.CutPrefix(s, "GRANT ")
+		privileges, rest, ok2 := strings.Cut(rest, " ON ")
+		on, _, ok3 := strings.Cut(rest, " TO ")
+		if !ok || !ok2 || !ok3 {
+			continue
+		}
+		for privilege := range strings.SplitSeq(privileges, ", ") {
+			all = append(all, [2]string{privilege, on})
+		}
+	}
+	return all
+}
+
+// TestTheDocumentedRightsAreEnoughAndNoneIsTooMany has a single server and a group as sequence servers, with exactly the rights of docs/security.md:
+// first everything works, and then each of the rights is taken away.
+func TestTheDocumentedRightsAreEnoughAndNoneIsTooMany(t *testing.T) {
+	single, added, g := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t), mysqltest.StartGroup(t, 2)
+	flavour := single.Flavour()
+	sequences := documentedGrants(t, flavour, "The account for sequences")
+	singleGrants := append(slices.Clone(sequences), documentedGrants(t, flavour, "Ticket tables", "Accounts on the shards")...)
+	groupGrants := append(slices.Clone(sequences), documentedGrants(t, flavour, "Groups")...)
+	single.Exec(t, singleGrants...)
+	added.Exec(t, sequences...)
+	g.Nodes[0].Exec(t, groupGrants...)
+	g.CatchUp(t, 1, 0)
+	single.Exec(t, "CREATE DATABASE ids", "CREATE TABLE ids.tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, stub CHAR(1) NOT NULL UNIQUE)",
+		"CREATE USER admin@'%' IDENTIFIED BY 'hush-hush'", "GRANT SELECT, INSERT, DELETE ON ids.* TO admin@'%'")
+	account := "user = 'seqproxy'\npassword = 'change me too'\n"
+	file := write(t, "seqproxy.toml", `
+listen = "127.0.0.1:0"
+http.listen = ""
+admin.listen = ""
+admin_users = ["admin"]
+unknown_user = "backend"
+max_connections = 100
+[[user]]
+name = "admin"
+password = "hush-hush"
+[[sequence.server]]
+address = "`+single.Addr()+"\"\n"+account+`
+[[sequence.server]]
+nodes = ["`+strings.Join(g.Addrs(), `", "`)+"\"]\n"+account+`
+[[ticket]]
+table = "ids.tickets64"
+[[shard]]
+name = "photos"
+[[shard.node]]
+address = "`+single.Addr()+`"
+`)
+	rightsAreFine := func(when string) {
+		t.Helper()
+		r, _ := checks(t, file)
+		for _, f := range r.Findings {
+			if f.Check == "rights" && f.Level != inspect.OK || f.Level == inspect.Wrong {
+				t.Errorf("%s: %+v", when, f)
+			}
+		}
+	}
+	// named takes a right away, looks whether check names it, and gives it back.
+	named := func(s *mysqltest.Server, right [2]string) {
+		t.Helper()
+		to := fmt.Sprintf("%s ON %s %%s 'seqproxy'@'%%%%'", right[0], right[1])
+		s.Exec(t, "REVOKE "+fmt.Sprintf(to, "FROM"))
+		if g.Nodes[0] == s {
+			g.CatchUp(t, 1, 0)
+		}
+		r, _ := checks(t, file)
+		at := append(r.finds(inspect.Wrong, "sequence server "+s.Addr(), "rights: ", "lacks ", right[0]), r.finds(inspect.Warning, "sequence server "+s.Addr(), "rights: ", "lacks ", right[0])...)
+		if len(at) == 0 {
+			t.Errorf("without %s on %s check does not name it:\n%s", right[0], right[1], r.text())
+		}
+		for _, f := range at {
+			s.Exec(t, f.Mend...)
+		}
+		s.Exec(t, "GRANT "+fmt.Sprintf(to, "TO"))
+		if g.Nodes[0] == s {
+			g.CatchUp(t, 1, 0)
+		}
+		rightsAreFine("after " + right[0] + " was granted as told")
+	}
+
+	rightsAreFine("before the first start")
+	for _, s := range []*mysqltest.Server{single, g.Nodes[0]} {
+		named(s, [2]string{"CREATE", "seqproxy.*"})
+	}
+
+	p := begin(t, "-config", file)
+	address := p.address()
+	ask := func(sql string) string {
+		t.Helper()
+		output, err := client(t, address, "admin", "hush-hush", append(plain(t), "-N", "-e", sql)...)
+		if err != nil {
+			t.Errorf("%s: %v: %s", sql, err, output)
+		}
+		return output
+	}
+	ask("CREATE SEQUENCE photos")
+	ask("SELECT NEXTVAL('photos'); SELECT NEXTVAL('photos')")
+	ask("ALTER SEQUENCE photos MAXVALUE 1000000000 CACHE 50 COMMENT 'keys'; SELECT SETVAL('photos', 5000); SELECT NEXTVAL('photos')")
+	ask("CREATE SEQUENCE old; SELECT NEXTVAL('old'); DROP SEQUENCE old; CREATE SEQUENCE old; SELECT NEXTVAL('old')")
+	ask("CREATE OR REPLACE SEQUENCE old; DROP SEQUENCE old")
+	ask("CREATE SEQUENCE in_order ORDER; SELECT NEXTVAL('in_order'); ALTER SEQUENCE in_order NOORDER")
+	ask("FLUSH SEQUENCES; SHOW SEQUENCES; SHOW SEQPROXY SEQUENCE SERVERS; CHECK SEQUENCE photos")
+	if got := ask("REPLACE INTO ids.tickets64 (stub) VALUES ('a'); SELECT LAST_INSERT_ID()"); got != "2\n" { // the first one went to the row of the stub
+		t.Errorf("a ticket: got %q, want 2", got)
+	}
+	ask("SEQPROXY CHANGE SEQUENCE SERVERS BLOCK 500 WITH DIRECT WRITERS STOPPED; SELECT NEXTVAL('photos')")
+	ask("SEQPROXY ADD SEQUENCE SERVER '" + added.Addr() + "'; SELECT NEXTVAL('photos')")
+	ask("SEQPROXY REMOVE SEQUENCE SERVER '" + added.Addr() + "' WITH DIRECT WRITERS STOPPED; SELECT NEXTVAL('photos')")
+	// The servers take turns, and the proxy enters itself where it reserves.
+	for deadline := time.Now().Add(patience); ; {
+		ask("FLUSH SEQUENCES; SELECT NEXTVAL('photos')")
+		var entries [2]int
+		for i, s := range []*mysqltest.Server{single, g.Nodes[0]} {
+			_ = s.DB(t, "").QueryRow("SELECT COUNT(*) FROM seqproxy.sequence_proxy").Scan(&entries[i]) // it may not be there yet
+		}
+		if entries == [2]int{1, 1} {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got %v proxies in the registries, want one in each", entries)
+		}
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+	for line := range strings.Lines(p.stderr()) {
+		if strings.Contains(line, "denied") {
+			t.Errorf("the log has %s", line)
+		}
+	}
+
+	rightsAreFine("with all tables there")
+	for _, right := range documentedRights(singleGrants) {
+		if right[0] != "CREATE" { // all tables are there
+			named(single, right)
+		}
+	}
+	for _, right := range documentedRights(groupGrants) {
+		switch {
+		case right[0] == "CREATE":
+		case strings.HasPrefix(right[1], "performance_schema"): // of a replication group, and this is none
+		default:
+			named(g.Nodes[0], right)
+		}
+	}
+}
+
+func TestThePlaygroundsAccountHasTheDocumentedRightsAndNoOthers(t *testing.T) {
+	for _, flavour := range []mysqld.Flavour{mysqld.MariaDB, mysqld.MySQL} {
+		documented := documentedGrants(t, flavour, "The account for sequences", "Accounts on the shards")
+		for _, statement := range sequenceGrants(flavour)[1:] {
+			if !slices.Contains(documented, statement) {
+				t.Errorf("%s: %q does not stand in docs/security.md", flavour, statement)
+			}
+		}
+	}
+}
+
+// TestTheDocumentedModesAreThose of what the proxy makes.
+func TestTheDocumentedModesAreThose(t *testing.T) {
+	s := mysqltest.StartUnsynced(t)
+	dir := t.TempDir()
+	p := begin(t, "-config", write(t, "seqproxy.toml", `
+listen = "127.0.0.1:0"
+http.listen = ""
+admin.listen = ""
+[log]
+output = "`+dir+`/log"
+[[user]]
+name = "app"
+[sequence]
+state_dir = "`+dir+`/state"
+[[sequence.server]]
+address = "`+s.Addr()+`"
+user = "root"
+`))
+	awaitInFile(t, dir+"/log", "listening")
+	for path, want := range map[string]os.FileMode{"/state": 0o700, "/log": 0o640} {
+		info, err := os.Stat(dir + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got&^want != 0 {
+			t.Errorf("%s: got mode %o, want %o at most", path, got, want)
+		}
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+}
