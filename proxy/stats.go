@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -35,7 +36,6 @@ type Stats struct {
 	// Received and Sent are bytes from and to clients, before compression and TLS.
 	Received, Sent uint64
 	Shards         []ShardTraffic
-	Busy           []NodeUse // of sessions with a command in hand
 }
 
 // Count is how many there are, or were, of something.
@@ -58,11 +58,8 @@ type ShardTraffic struct {
 	Received, Sent uint64
 }
 
-// NodeUse is how many connections to a node are in use at this moment.
-type NodeUse struct {
-	Shard, Node string
-	Connections int
-}
+// NodeName says which node of which shard is meant, as backend.NodeStats does.
+type NodeName struct{ Shard, Node string }
 
 // Bounds of what Stats names.
 const (
@@ -139,13 +136,13 @@ func (s *Server) Stats() Stats {
 		st.AuthFailures = append(st.AuthFailures, Count{authNames[r], s.counters.auth[r].Load()})
 	}
 	var pinned [pinCount]uint64
-	users, busy := make(map[string]uint64), make(map[NodeUse]int)
+	users := make(map[string]uint64)
 
 	s.mu.Lock()
 	st.Connections = s.serial
 	sum := s.totals.clone()
 	for _, sess := range s.sessions {
-		sess.count(&st, &sum, users, &pinned, busy)
+		sess.count(&st, &sum, users, &pinned)
 	}
 	s.mu.Unlock()
 
@@ -165,11 +162,25 @@ func (s *Server) Stats() Stats {
 	for p, n := range pinned {
 		st.Pinned = append(st.Pinned, Count{Pin(p).String(), n})
 	}
-	for use, n := range busy {
-		use.Connections = n
-		st.Busy = append(st.Busy, use)
-	}
 	return st
+}
+
+// BusyNodes returns how many connections to each node sessions have that are busy with a
+// command at this moment.
+func (s *Server) BusyNodes() map[NodeName]int {
+	busy := make(map[NodeName]int)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sess := range s.sessions {
+		sess.mu.Lock()
+		if sess.stateLocked() == SessionBusy {
+			for shard, c := range sess.conns {
+				busy[NodeName{shard.Name(), c.Node()}]++
+			}
+		}
+		sess.mu.Unlock()
+	}
+	return busy
 }
 
 // boundedUsers are the users with the most sessions, in the order of their names, and all
@@ -200,23 +211,18 @@ func boundedUsers(users map[string]uint64) []Count {
 }
 
 // count adds what the session has told, from outside; Server.mu is held.
-func (s *session) count(st *Stats, sum *totals, users map[string]uint64, pinned *[pinCount]uint64, busy map[NodeUse]int) {
+func (s *session) count(st *Stats, sum *totals, users map[string]uint64, pinned *[pinCount]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum.add(&s.told)
 	state := s.stateLocked()
 	st.Sessions[state]++
 	if s.introduced {
-		users[s.user.Name]++
+		users[strings.ToValidUTF8(s.user.Name, "?")]++ // a label of a metric has to be UTF-8
 	}
 	for p := range pinned {
 		if s.told.pins.has(Pin(p)) {
 			pinned[p]++
-		}
-	}
-	if state == SessionBusy {
-		for shard, c := range s.conns {
-			busy[NodeUse{Shard: shard.Name(), Node: c.Node()}]++
 		}
 	}
 }

@@ -29,7 +29,8 @@ func (r *running) listenHTTP(ctx context.Context, address string) error {
 		return nil
 	}
 	log := r.log.Named("http")
-	metrics := web.NewRegistry(web.Build{Version: version, Commit: commit}, r.health.Collector(), r.reloads, web.SequenceCollector(r.sequences))
+	metrics := web.NewRegistry(web.Build{Version: version, Commit: commit}, r.health.Collector(), r.reloads, web.SequenceCollector(r.sequences),
+		web.ProxyCollector(r.server), web.BackendCollector(r.shards, r.server))
 	server := web.NewServer(web.NewPages(version, r.health, metrics, log), log)
 	if err := server.Listen(ctx, address); err != nil {
 		return httpListenError(address, err)

@@ -1,0 +1,91 @@
+package web
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"seqproxy/internal/histogram"
+	"seqproxy/proxy"
+)
+
+// ProxyCollector reads the metrics about clients and their statements from a Server.
+func ProxyCollector(s *proxy.Server) prometheus.Collector { return proxyCollector{s} }
+
+type proxyCollector struct{ server *proxy.Server }
+
+var (
+	acceptedDesc = desc("client", "connections_accepted_total", "Clients that became sessions.")
+	usersDesc    = desc("client", "connections", "Clients that are logged in, by user: those of the 1000 users with the most, then other.", "user")
+	sessionsDesc = desc("", "sessions", "Sessions by what they do: login, idle (waiting for the client), busy (with a command).", "state")
+	pinnedDesc   = desc("", "sessions_pinned", "Sessions that have something on their server connection which cannot go along to another shard. One may count for several reasons.", "reason")
+
+	disconnectsDesc  = desc("client", "disconnects_total", "Connections of clients that ended, or were refused, by reason.", "reason")
+	authFailuresDesc = desc("client", "auth_failures_total", "Logins and changes of user that were refused, by reason.", "reason")
+	clientBytesDesc  = desc("client", "bytes_total", "Bytes from clients (received) and to them (sent), before compression and TLS.", "direction")
+
+	statementsDesc = desc("", "statements_total",
+		"Statements, as text or as executions of prepared ones, by what became of them, and the shard that they went to.", "kind", "shard")
+	durationDesc = desc("statement", "duration_seconds",
+		"From when statements were read until they were answered. Those that a client sent in one go have the time of all of them.")
+	overheadDesc = desc("proxy", "overhead_seconds",
+		"The part of that, per statement, which was not spent waiting for a server or the client: of a sample of one in 31.")
+	shardBytesDesc = desc("shard", "bytes_total", "Bytes from the servers of a shard (received) and to them (sent) on connections of sessions.", "shard", "direction")
+)
+
+// Describe implements [prometheus.Collector].
+func (c proxyCollector) Describe(all chan<- *prometheus.Desc) {
+	for _, d := range [...]*prometheus.Desc{
+		acceptedDesc, usersDesc, sessionsDesc, pinnedDesc, disconnectsDesc, authFailuresDesc, clientBytesDesc,
+		statementsDesc, durationDesc, overheadDesc, shardBytesDesc,
+	} {
+		all <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c proxyCollector) Collect(all chan<- prometheus.Metric) {
+	st := c.server.Stats()
+	counter := func(d *prometheus.Desc, n uint64, labels ...string) {
+		all <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	gauge := func(d *prometheus.Desc, n uint64, labels ...string) {
+		all <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	counter(acceptedDesc, st.Connections)
+	for _, u := range st.Users {
+		gauge(usersDesc, u.N, u.Name)
+	}
+	for state, n := range st.Sessions {
+		gauge(sessionsDesc, uint64(n), proxy.SessionState(state).String())
+	}
+	for _, p := range st.Pinned {
+		gauge(pinnedDesc, p.N, p.Name)
+	}
+	for _, r := range st.Disconnects {
+		counter(disconnectsDesc, r.N, r.Name)
+	}
+	for _, r := range st.AuthFailures {
+		counter(authFailuresDesc, r.N, r.Name)
+	}
+	counter(clientBytesDesc, st.Received, "received")
+	counter(clientBytesDesc, st.Sent, "sent")
+	for _, s := range st.Statements {
+		counter(statementsDesc, s.N, s.Kind.String(), s.Shard)
+	}
+	all <- ranges(durationDesc, &st.Durations)
+	all <- ranges(overheadDesc, &st.Overheads)
+	for _, s := range st.Shards {
+		counter(shardBytesDesc, s.Received, s.Shard, "received")
+		counter(shardBytesDesc, s.Sent, s.Shard, "sent")
+	}
+}
+
+// ranges makes a metric of what took some time.
+func ranges(d *prometheus.Desc, h *histogram.Histogram, labels ...string) prometheus.Metric {
+	buckets := make(map[float64]uint64, len(histogram.Bounds))
+	n := uint64(0)
+	for i, bound := range histogram.Bounds {
+		n += h.Counts[i]
+		buckets[bound.Seconds()] = n
+	}
+	return prometheus.MustNewConstHistogram(d, h.Count(), h.Sum.Seconds(), buckets, labels...)
+}

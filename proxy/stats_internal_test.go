@@ -1,0 +1,57 @@
+package proxy
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"seqproxy/backend"
+)
+
+func TestSettlingChangesNoSum(t *testing.T) {
+	shards, err := backend.New(backend.Options{Default: "s", Shards: []backend.ShardOptions{{Name: "s", Nodes: []string{"127.0.0.1:1"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := New(Options{Shards: shards})
+	s := &session{srv: srv}
+	srv.sessions = map[uint32]*session{1: s}
+	of := s.shardTally(shards.Routes().Default())
+	of.relay, of.rewrite, of.received, of.sent = 5, 6, 7, 8
+	s.told.kinds[KindNextval], s.told.durations[3], s.told.durationSum, s.told.received, s.told.sent = 1, 2, time.Second, 3, 4
+	s.told.statements, s.told.unsettled = settleEvery, settleEvery-1
+	before := srv.Stats()
+	s.settleCounters()
+	if s.told.kinds[KindNextval] == 0 {
+		t.Error("settled though it is not much yet")
+	}
+	s.told.unsettled++
+	s.settleCounters()
+	if s.told.kinds[KindNextval] != 0 || s.told.durations[3] != 0 || s.told.unsettled != 0 || s.told.shards[0].relay != 0 || s.told.statements != settleEvery {
+		t.Errorf("settled: left %+v", s.told)
+	}
+	if after := srv.Stats(); !reflect.DeepEqual(before, after) {
+		t.Errorf("got\n%+v, want\n%+v", after, before)
+	}
+	if len(before.Statements) == 0 || before.Sent != 4 || before.Shards[0].Sent != 8 || before.Durations.Count() != 2 {
+		t.Errorf("before: got %+v", before)
+	}
+}
+
+func TestUsersAreBounded(t *testing.T) {
+	users := make(map[string]uint64)
+	for i := range MaxUsers + 5 {
+		users[fmt.Sprintf("u%04d", i)] = 1
+	}
+	users["u0002"] = 7
+	users["zz"] = 9
+	list := boundedUsers(users)
+	if len(list) != MaxUsers+1 || list[MaxUsers] != (Count{OtherUsers, 6}) || list[2] != (Count{"u0002", 7}) || list[MaxUsers-1] != (Count{"zz", 9}) {
+		t.Errorf("got %d, %v ... %v", len(list), list[:3], list[len(list)-2:])
+	}
+	users[OtherUsers] = 8
+	if list := boundedUsers(users); len(list) != MaxUsers || list[0] != (Count{OtherUsers, 8 + 7}) {
+		t.Errorf("with a user of that name: got %d, %v", len(list), list[:3])
+	}
+}
