@@ -164,6 +164,8 @@ func admitted(rows guardRows, identity string, position uint64) (guardRow, error
 type limit struct {
 	guarded bool // false: as far as the sequence goes
 	ceiling uint64
+	bounded bool // there are other members, which know how far this one goes at most
+	bound   uint64
 }
 
 // limit returns that of a sequence.

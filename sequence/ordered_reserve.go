@@ -65,7 +65,7 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 		err = closed
 	}
 	if affected != 1 {
-		return g, v.notOneRow(ctx, conn, name, affected, used, h, t.bound, t.upTo)
+		return g, v.notOneRow(ctx, conn, name, affected, used, h, &t)
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
 	if err == nil && !isOff(readOnly) {

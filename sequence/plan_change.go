@@ -148,6 +148,8 @@ type planRun struct {
 	base   uint64 // number of the plan in force that it was drafted from
 	ballot uint64 // under which this coordinator writes
 
+	byBound bool // a member is taken out that cannot be reached, and has not gone above its bounds
+
 	opened map[string]*server // by address
 	away   map[string]error   // servers that cannot be reached, and why
 }

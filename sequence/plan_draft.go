@@ -83,9 +83,8 @@ func (r *planRun) draft(now *Plan, change PlanChange) error {
 // checkChange refuses what cannot be done, and gets the servers ready.
 func (r *planRun) checkChange(change PlanChange) error {
 	p := &r.plan
-	away, err := r.awayOf(p.Previous)
-	if len(away) > 0 && (!r.forced || r.above == 0 && r.margin == 0) {
-		return awayError(away, err)
+	if err := r.reachable(); err != nil {
+		return err
 	}
 	if change.Add != "" {
 		if _, err := r.server(change.Add); err != nil {

@@ -16,6 +16,7 @@ const floorBatch = 500
 type floorOf struct {
 	name  string
 	floor uint64
+	bound uint64 // of the next plan, see plan_bound.go
 }
 
 // gave reads what a frozen member gave at most of each name: what its rows held, and the tombstones of what was dropped.
@@ -63,24 +64,27 @@ func (t planTerms) bounded(all []floorOf) []floorOf {
 		}
 		*f = max(*f, t.above)
 	}
-	return append(all, floorOf{"", max(t.above, t.margin)})
+	return append(all, floorOf{floor: max(t.above, t.margin)})
 }
+
+// raiseFloor is what an INSERT of a floor and a bound does where the name has some: the higher stay.
+const raiseFloor = " ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `bound` = GREATEST(`bound`, VALUES(`bound`))"
 
 // writeFloors writes floors to a member, where the higher stays. The empty name comes last: a member that has it has all.
 func (r *planRun) writeFloors(v *server, all []floorOf) error {
 	for len(all) > 0 {
 		n := min(len(all), floorBatch)
 		var text strings.Builder
-		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`) VALUES ")
-		args := make([]any, 0, 3*n)
+		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`, `bound`) VALUES ")
+		args := make([]any, 0, 4*n)
 		for i, f := range all[:n] {
 			if i > 0 {
 				text.WriteString(", ")
 			}
-			text.WriteString("(?, ?, ?)")
-			args = append(args, r.plan.Number, f.name, f.floor)
+			text.WriteString("(?, ?, ?, ?)")
+			args = append(args, r.plan.Number, f.name, f.floor, f.bound)
 		}
-		text.WriteString(" ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`))")
+		text.WriteString(raiseFloor)
 		err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 			if was.state == PlanInForce {
 				return nil
@@ -98,14 +102,14 @@ func (r *planRun) writeFloors(v *server, all []floorOf) error {
 
 // readFloors reads the floors of a plan from a member; false if it does not have all.
 func (v *server) readFloors(ctx context.Context, plan uint64) (all []floorOf, ok bool, err error) {
-	rows, err := v.pool().QueryContext(ctx, "SELECT `name`, `floor` FROM "+v.table.start+" WHERE `plan` = ? ORDER BY `name` = ''", plan)
+	rows, err := v.pool().QueryContext(ctx, "SELECT `name`, `floor`, `bound` FROM "+v.table.start+" WHERE `plan` = ? ORDER BY `name` = ''", plan)
 	if err != nil {
 		return nil, false, fmt.Errorf("read the floors of plan %d from %s: %w", plan, v.name(), err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var f floorOf
-		if err := rows.Scan(&f.name, &f.floor); err != nil {
+		if err := rows.Scan(&f.name, &f.floor, &f.bound); err != nil {
 			return nil, false, fmt.Errorf("read the floors of plan %d from %s: %w", plan, v.name(), err)
 		}
 		ok = ok || f.name == ""

@@ -273,10 +273,12 @@ func TestAServerThatIsAwayNeedsABound(t *testing.T) {
 	now := e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	e.everyoneGives(t, h, now, "photos")
 	e.links[1].Cut()
-	for _, c := range []PlanChange{{Remove: e.addr(1)}, {Remove: e.addr(1), Force: true}, {Add: e.addr(2)}} {
+	for _, c := range []PlanChange{{Add: e.addr(2)}, {Add: e.addr(2), Force: true}} {
 		_, err := s.ChangePlan(context.Background(), c)
 		wantText(t, err, e.addr(1), "FORCE ABOVE n", "FORCE MARGIN n")
 	}
+	_, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(1)}) // the other one may be about to remove this one
+	wantText(t, err, "2 of the 2 members", "FORCE")
 	for i := range 2 { // nothing is left frozen
 		if got, err := e.reserve(t, i, "photos", 3); err != nil {
 			t.Errorf("server %d: %v", i, err)

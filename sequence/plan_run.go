@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -49,9 +50,8 @@ func (r *planRun) finish() error {
 // decide does what comes before the decision, and it.
 func (r *planRun) decide() error {
 	r.letProxiesFill()
-	old := r.plan.Previous
-	if away, err := r.awayOf(old); len(away) > 0 && !r.forced {
-		return awayError(away, err)
+	if err := r.reachable(); err != nil {
+		return err
 	}
 	for _, m := range r.everyone() {
 		v, err := r.server(m.Address)
@@ -65,8 +65,8 @@ func (r *planRun) decide() error {
 			return err
 		}
 	}
-	if away, err := r.awayOf(old); len(away) > 0 && !r.forced {
-		return awayError(away, err) // one went in the middle
+	if err := r.reachable(); err != nil {
+		return err // one went in the middle
 	}
 	if err := r.floors(); err != nil {
 		return err
@@ -77,16 +77,31 @@ func (r *planRun) decide() error {
 // floors reads what all members gave and writes it down on all.
 func (r *planRun) floors() error {
 	var all []floorOf
+	limits, end := make(map[string]uint64), uint64(math.MaxUint64)
 	for _, m := range r.everyone() {
-		if v, err := r.server(m.Address); err == nil {
-			gave, err := v.gave(r.ctx, r.plan.Number)
-			if err != nil {
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		gave, err := v.gave(r.ctx, r.plan.Number)
+		if err != nil {
+			return err
+		}
+		all = append(all, gave...)
+		if r.byBound {
+			if gave, err = v.boundsOf(r.ctx); err != nil {
 				return err
 			}
 			all = append(all, gave...)
 		}
+		last, err := v.limits(r.ctx, limits)
+		if err != nil {
+			return err
+		}
+		end = min(end, last)
 	}
 	all = r.bounded(all)
+	setBounds(all, limits, end, r.s.servers.ahead)
 	for _, m := range r.everyone() {
 		if v, err := r.server(m.Address); err == nil {
 			if err := r.writeFloors(v, all); err != nil {

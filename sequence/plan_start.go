@@ -168,8 +168,7 @@ func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
 			return err
 		}
 		for _, f := range floors {
-			_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`))",
-				p.Number, f.name, f.floor)
+			_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`) VALUES (?, ?, ?, ?)"+raiseFloor, p.Number, f.name, f.floor, f.bound)
 			if err != nil {
 				return fmt.Errorf("write the floors of plan %d: %w", p.Number, err)
 			}

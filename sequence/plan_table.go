@@ -69,7 +69,8 @@ const (
 		"`forced` tinyint NOT NULL DEFAULT 0, `above` bigint unsigned NOT NULL DEFAULT 0, `margin` bigint unsigned NOT NULL DEFAULT 0, " + // see PlanChange
 		"PRIMARY KEY (`number`)) ENGINE=InnoDB"
 	createPlanStart = "CREATE TABLE IF NOT EXISTS %s (`plan` bigint unsigned NOT NULL, `name` %s NOT NULL, `floor` bigint unsigned NOT NULL DEFAULT 0, " +
-		"`saved` bigint unsigned DEFAULT NULL, PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB" // saved: what the row held when it was frozen for the plan; NULL: it is not
+		"`saved` bigint unsigned DEFAULT NULL, " + // what the row held when it was frozen for the plan; NULL: it is not
+		"`bound` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB" // see plan_bound.go; 0: not known yet
 )
 
 // Suffixes of their names.

@@ -70,6 +70,19 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			if err = v.lift(ctx, name, max(back.mark, v.marks.of(name)), back.id); err == nil {
 				again, err = true, back
 			}
+		case errors.Is(err, errAtBound):
+			left, failed := v.raiseBound(ctx, name, n)
+			switch err = failed; {
+			case failed == nil:
+				again, err = true, errAtBound
+			case errors.Is(failed, errNoRoom):
+				if n, err = v.fit(ctx, name, want, need); err == nil {
+					again, err = true, errors.New("the end of the sequence moves")
+				}
+			case left >= need && left-left%need < n:
+				n = left - left%need // what is below may be given
+				again = true
+			}
 		case isOutOfRange(err), errors.Is(err, errNoRoom):
 			if n, err = v.fit(ctx, name, want, need); err == nil {
 				again, err = true, errors.New("the end of the sequence moves")
@@ -122,6 +135,12 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 	if err != nil {
 		return g, err
 	}
+	if h.shared() && boundEnforced {
+		upTo.bounded = true
+		if upTo.bound, err = v.bound(ctx, conn, name, h.plan); err != nil {
+			return g, err
+		}
+	}
 	t, err := v.taking(name, n, rule, h, upTo)
 	if err != nil {
 		return g, err
@@ -145,7 +164,7 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 		return g, err
 	}
 	if affected != 1 {
-		return g, v.notOneRow(ctx, conn, name, affected, rule, h, t.bound, upTo)
+		return g, v.notOneRow(ctx, conn, name, affected, rule, h, &t)
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
 	last, stored, err := v.verify(ctx, conn, name, uint64(told), t.width, rule, h)
@@ -192,6 +211,9 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 	if t.upTo.guarded {
 		v.openAhead(ctx, name, last, n)
 	}
+	if t.upTo.bounded {
+		v.raiseBoundAhead(ctx, name, h, last, n, stored.max)
+	}
 	return g, nil
 }
 
@@ -203,6 +225,7 @@ type take struct {
 	floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
 	upTo    limit
+	full    error                     // why there is no room at the bound
 	numbers func(last uint64) Segment // those that end at last
 }
 
@@ -216,6 +239,10 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 	if upTo.guarded && upTo.ceiling < highest {
 		highest, full = upTo.ceiling, errNoWindow
 	}
+	if upTo.bounded && upTo.bound < highest {
+		highest, full = upTo.bound, errAtBound
+	}
+	t.full = full
 	planned := h.plan != 0 && planEnforced
 	ok := true
 	if h.shared() && floorEnforced {

@@ -49,10 +49,14 @@ type server struct {
 	follow   following
 	rules    rules
 	ordered  orderedRows
+	bounds   bounds
+	ahead    uint64 // see boundAhead
 	registry registry
 	void     func(name string) // tells the cache of a sequence that all its numbers are void
 	used     func()            // tells that numbers are going to be reserved
 	spawn    func(f func())    // runs f beside its caller, which is a task itself
+	// tellBound writes a bound down on other members and on this one.
+	tellBound func(ctx context.Context, v *server, plan uint64, name string, bound uint64) error
 }
 
 // newServer does no I/O.
@@ -77,7 +81,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	return &server{
 		opts: o, policy: opts, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
 		counters: counters, marks: marks, nodes: nodes{all: all},
-		registry: newRegistry(), answered: answered{asking: make(chan struct{}, 1)}, void: func(string) {}, used: func() {}, spawn: func(f func()) { f() },
+		registry: newRegistry(), answered: answered{asking: make(chan struct{}, 1)}, void: func(string) {}, used: func() {}, spawn: func(f func()) { f() }, ahead: boundAhead,
 	}, nil
 }
 

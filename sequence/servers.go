@@ -22,6 +22,7 @@ type servers struct {
 	void     func(name string)
 	used     func()
 	spawn    func(f func())
+	ahead    uint64 // see boundAhead
 
 	view     atomic.Pointer[view]
 	tickets  *server    // that has the ticket tables: the first of the configuration, whatever the plan
@@ -57,7 +58,7 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, log: opts.Logger, counters: counters, marks: newMarks(),
 		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]time.Time),
-		void: func(string) {}, used: func() {}, spawn: func(f func()) { f() },
+		void: func(string) {}, used: func() {}, spawn: func(f func()) { f() }, ahead: boundAhead,
 	}
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
@@ -77,6 +78,7 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 		return nil, err
 	}
 	made.void, made.used, made.spawn = func(name string) { a.void(name) }, func() { a.used() }, func(f func()) { a.spawn(f) }
+	made.tellBound, made.ahead = a.tellBound, a.ahead
 	a.known = append(a.known, made)
 	return made, nil
 }

@@ -214,8 +214,10 @@ func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, ne
 			errors.As(err, &unfit) && unfit.own, ctx.Err() != nil:
 			return grant{}, err
 		}
-		failed = err
-		if !errors.Is(err, errLacks) && !errors.Is(err, errFrozen) && !isConflict(err) && !isMomentary(err) {
+		if !errors.Is(failed, errAtBound) { // which says more than that the others are away
+			failed = err
+		}
+		if !errors.Is(err, errLacks) && !errors.Is(err, errAtBound) && !errors.Is(err, errFrozen) && !isConflict(err) && !isMomentary(err) {
 			v.leaveOut(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -103,8 +104,8 @@ func (v *server) wrongResidue(name string, id uint64, h share) error {
 	}
 }
 
-// notOneRow explains why a reservation changed no row, or several. bound is what the id had to be below, 0 if it did not matter.
-func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, affected int64, used rule, h share, bound uint64, upTo limit) error {
+// notOneRow explains why a reservation changed no row, or several.
+func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, affected int64, used rule, h share, t *take) error {
 	if affected > 1 {
 		return v.unfit(v.table.full, fmt.Sprintf("%d rows are named %q", affected, name), "ALTER TABLE "+v.table.full+" ADD PRIMARY KEY (`name`)")
 	}
@@ -129,9 +130,11 @@ func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, aff
 		return v.wrongResidue(name, stored.id, h)
 	case !used.same(stored.rule()):
 		return errRuleChanged
-	case upTo.guarded:
+	case errors.Is(t.full, errAtBound) && stored.id >= t.bound:
+		return errAtBound
+	case t.upTo.guarded:
 		return v.refused(ctx, conn, name, &stored)
-	case bound != 0 && stored.id >= bound:
+	case t.bound != 0 && stored.id >= t.bound:
 		return errNoRoom
 	}
 	return v.doubt(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.id),

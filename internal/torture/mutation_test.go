@@ -156,6 +156,7 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 	// These need several sequence servers, or a group: scripted tests that have to fail.
 	for tag, name := range map[string]string{
 		"seqproxy_fault_plan":   "TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice",
+		"seqproxy_fault_bound":  "TestAMemberThatIsAwayIsTakenOutByItsBound",
 		"seqproxy_fault_holder": "TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber",
 	} {
 		t.Run(tag, func(t *testing.T) {

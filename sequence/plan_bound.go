@@ -1,0 +1,272 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+)
+
+// Where there are several members, each gives the numbers of a sequence up to a bound only, which at least one other member knows: it is
+// written there first, under the plan in force. So should a member not be reached any more when it is taken out, the others know above
+// which number to go on, whether or not it lives on where nobody sees it: the plan that is written on them stops every further raise of its
+// bound.
+//
+// A bound is far away, so that a member goes on alone for long; what is skipped when it is removed is at most that.
+
+const (
+	// boundAhead is how far above the last number a bound is set, at most: weeks at 20,000 numbers a second.
+	boundAhead = 1 << 36
+	// boundShare is of what is left of the sequence: a bound is at most this part of it ahead.
+	boundShare = 256
+)
+
+// errAtBound: the next numbers of the member are above what other members know.
+var errAtBound = errors.New("the numbers would go above the bound that the other sequence servers know of")
+
+// bounds is what is remembered of the bounds that a member wrote down, under one plan. They only rise.
+type bounds struct {
+	mu      sync.Mutex
+	plan    uint64              // guarded by mu
+	of      map[string]uint64   // guarded by mu; by the table's spelling
+	raising map[string]struct{} // guarded by mu; those that are raised ahead of need
+}
+
+// under makes sure that what is remembered belongs to a plan. b.mu is held.
+func (b *bounds) under(plan uint64) {
+	if b.plan != plan || b.of == nil {
+		b.plan, b.of, b.raising = plan, make(map[string]uint64), make(map[string]struct{})
+	}
+}
+
+func (b *bounds) get(plan uint64, name string) (bound uint64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.under(plan)
+	bound, ok = b.of[name]
+	return bound, ok
+}
+
+func (b *bounds) learn(plan uint64, name string, bound uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.under(plan)
+	b.of[name] = max(b.of[name], bound)
+}
+
+// boundAbove is the bound that is set for a sequence whose last number is position, and that ends at highest.
+func boundAbove(position, highest, ahead uint64) uint64 {
+	left := highest - min(position, highest)
+	return min(position, highest) + min(ahead, left/boundShare)
+}
+
+// bound is how far this member may go with a sequence under a plan. It is 0 if that was not written down yet.
+func (v *server) bound(ctx context.Context, on execer, name string, plan uint64) (bound uint64, err error) {
+	if bound, ok := v.bounds.get(plan, name); ok {
+		return bound, nil
+	}
+	err = on.QueryRowContext(ctx, "SELECT `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `name` = ?", plan, name).Scan(&bound)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) && !isNoSuchText(err) {
+		return 0, fmt.Errorf("read the bound of sequence %q from table %s: %w", name, v.table.start, err)
+	}
+	v.bounds.learn(plan, name, bound)
+	return bound, nil
+}
+
+// raiseBound has n more numbers of a sequence be below its bound. It says how many of those that may be taken at once are below it as things stand, if
+// it fails because no other member can be told.
+func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left uint64, err error) {
+	h := v.share()
+	stored, err := v.find(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	position := max(stored.position(), v.marks.of(name))
+	width, ok := v.width(name, stored.position(), n)
+	if !ok {
+		return 0, errNoRoom
+	}
+	bound := boundAbove(max(position, stored.position()+width), stored.max, v.ahead)
+	if err := v.tellBound(ctx, v, h.plan, name, bound); err != nil {
+		known, _ := v.bounds.get(h.plan, name)
+		return v.left(name, &stored, min(known, stored.max)), err
+	}
+	v.bounds.learn(h.plan, name, bound)
+	return 0, nil
+}
+
+// raiseBoundAhead raises it in the background if it is time, after numbers up to last were reserved.
+func (v *server) raiseBoundAhead(ctx context.Context, name string, h share, last, n, highest uint64) {
+	bound, ok := v.bounds.get(h.plan, name)
+	if !ok || bound >= highest || bound-min(last, bound) > min(v.ahead, (highest-min(last, highest))/boundShare)/2 {
+		return
+	}
+	b := &v.bounds
+	b.mu.Lock()
+	_, begun := b.raising[name]
+	b.raising[name] = struct{}{}
+	b.mu.Unlock()
+	if begun {
+		return
+	}
+	v.spawn(func() {
+		if _, err := v.raiseBound(ctx, name, n); err != nil {
+			v.log.Debug("bound not raised ahead", logfield.Sequence(name), logfield.Err(err)) // who reaches it is told
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.raising, name)
+	})
+}
+
+// saveBound writes a bound of a sequence down on this member, if it obeys the plan and none is being made.
+func (v *server) saveBound(ctx context.Context, plan uint64, name string, bound uint64) error {
+	return v.transactForGood(ctx, func(tx *sql.Tx) error {
+		if err := v.refuseWhileChanging(ctx, tx); err != nil {
+			return err
+		}
+		return v.writeBound(ctx, tx, plan, name, bound)
+	})
+}
+
+// writeBound is the part of saveBound within a transaction that a change of plans waits for.
+func (v *server) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name string, bound uint64) error {
+	var now uint64
+	if err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 LOCK IN SHARE MODE").Scan(&now); err != nil {
+		return fmt.Errorf("read table %s: %w", v.table.member, err)
+	}
+	if now != plan {
+		return errPlan
+	}
+	// The floor of a name that the plan did not know is that of all such names.
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`) SELECT d.`plan`, d.`name`, IFNULL(f.`floor`, 0), d.`bound` FROM "+
+		"(SELECT CAST(? AS UNSIGNED) AS `plan`, ? AS `name`, CAST(? AS UNSIGNED) AS `bound`) AS d LEFT JOIN "+v.table.start+" AS f ON f.`plan` = d.`plan` AND f.`name` = '' "+
+		"ON DUPLICATE KEY UPDATE `bound` = GREATEST("+v.table.start+".`bound`, VALUES(`bound`))", plan, name, bound)
+	if err != nil {
+		return fmt.Errorf("write a bound to table %s: %w", v.table.start, err)
+	}
+	return nil
+}
+
+// tellBound writes a bound of a member down on the others, of which one is enough, and then on itself.
+func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name string, bound uint64) error {
+	w := a.view.Load()
+	if w.plan.Number != plan {
+		return errPlan
+	}
+	isThis := func(o *server) bool { return o == v }
+	others := slices.DeleteFunc(slices.Clone(w.live()), isThis)
+	if len(others) == 0 {
+		others = slices.DeleteFunc(slices.Clone(w.members), isThis)
+	}
+	failed := a.each(ctx, others, func(ctx context.Context, _ int, o *server) error {
+		err := o.saveBound(ctx, plan, name, bound)
+		if err != nil && len(others) == 1 {
+			return fmt.Errorf("%s: %w", o.name(), err)
+		}
+		return err
+	})
+	if len(failed) == len(others) {
+		all := errors.Join(failed...)
+		if errors.Is(all, errPlan) || errors.Is(all, errFrozen) {
+			return all
+		}
+		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", errAtBound, all)
+	}
+	if err := v.saveBound(ctx, plan, name, bound); err != nil {
+		return err
+	}
+	v.log.Info("bound raised", logfield.Sequence(name), zap.Uint64("bound", bound), zap.Uint64("plan", plan))
+	return nil
+}
+
+// reachable makes sure that the members so far can be reached, or that it is known how far those went that cannot: from the operator's word, or where only
+// members are away that are taken out, from their bounds. Applications that count in the table themselves know of no bound.
+func (r *planRun) reachable() error {
+	away, err := r.awayOf(r.plan.Previous)
+	if len(away) == 0 || r.forced && (r.above > 0 || r.margin > 0) {
+		return nil
+	}
+	for _, m := range r.plan.Members {
+		if slices.Contains(away, m.Address) {
+			return awayError(away, err)
+		}
+	}
+	for _, m := range r.plan.Previous {
+		v, why := r.server(m.Address)
+		if why != nil {
+			continue
+		}
+		was, _, failed := v.membership(r.ctx, v.pool())
+		if failed != nil {
+			return failed
+		}
+		if was.Interleave == InterleaveBlock || v.policy.DirectWriters == DirectWritersNo {
+			r.byBound = true
+			return nil
+		}
+	}
+	return awayError(away, err)
+}
+
+// boundsOf reads the bounds that a member knows of under the plan that it obeyed so far, as floors of the next one. It is frozen.
+func (v *server) boundsOf(ctx context.Context) (all []floorOf, err error) {
+	was, _, err := v.membership(ctx, v.pool())
+	if err != nil {
+		return nil, err
+	}
+	rows, err := v.pool().QueryContext(ctx, "SELECT `name`, `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `bound` > 0 AND `name` <> ''", was.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("read the bounds of plan %d from %s: %w", was.Plan, v.name(), err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var f floorOf
+		if err := rows.Scan(&f.name, &f.floor); err != nil {
+			return nil, fmt.Errorf("read the bounds of plan %d from %s: %w", was.Plan, v.name(), err)
+		}
+		all = append(all, f)
+	}
+	return all, rows.Err()
+}
+
+// setBounds sets the bounds of the new plan's floors. limits are where sequences end, as far as that is known.
+func setBounds(all []floorOf, limits map[string]uint64, end, ahead uint64) {
+	for i := range all {
+		f := &all[i]
+		if f.name == "" {
+			continue // of a name that is not known now no number is given before its bound was written down
+		}
+		highest, ok := limits[folded(f.name)]
+		if !ok {
+			highest = end
+		}
+		f.bound = boundAbove(f.floor, highest, ahead)
+	}
+}
+
+// limits reads where the sequences end that a member knows, and adds them where they are lower than what is known.
+func (v *server) limits(ctx context.Context, into map[string]uint64) (end uint64, err error) {
+	has, err := v.lookForOptions(ctx, v.pool())
+	if err != nil {
+		return 0, err
+	}
+	all, err := v.definitions(ctx, v.pool(), has)
+	if err != nil {
+		return 0, err
+	}
+	end = v.seen.Load().max
+	for i := range all {
+		name, limit := folded(all[i].name), all[i].def.limit(end)
+		if known, ok := into[name]; !ok || limit < known {
+			into[name] = limit
+		}
+	}
+	return end, nil
+}

@@ -1,0 +1,164 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// otherSide is the same servers by links of their own.
+func (e *planEstate) otherSide(t *testing.T) *planEstate {
+	t.Helper()
+	o := &planEstate{places: e.places}
+	for _, p := range e.places {
+		o.links = append(o.links, mysqltest.NewLink(t, p.server.Addr()))
+	}
+	return o
+}
+
+// boundsAhead has a proxy set bounds at most n ahead.
+func boundsAhead(s *Sequences, n uint64) {
+	s.servers.ahead = n
+	for _, v := range s.servers.known {
+		v.ahead = n
+	}
+}
+
+// takeAll takes n numbers one by one.
+func takeAll(t *testing.T, s *Sequences, h *givenEver, name string, n int) {
+	t.Helper()
+	for range n {
+		h.add(t, name, mustTake(t, s, name, 1))
+	}
+}
+
+// toTheBound reserves what a proxy can that reaches one member alone, and returns how many numbers that were, and why it ended.
+func toTheBound(t *testing.T, s *Sequences, h *givenEver, name string) (got int, end error) {
+	t.Helper()
+	eventually(t, "the bound is reached", func() bool {
+		g, err := s.servers.reserve(context.Background(), name, 5, 1)
+		for err == nil && g.seg.Remaining() > 0 {
+			_, _ = g.seg.Skip(1) // a border of blocks
+			number, _ := g.seg.Take(1)
+			h.add(t, name, number)
+			got++
+		}
+		end = err
+		return errors.Is(err, errAtBound) || got > 1000
+	})
+	return got, end
+}
+
+// A server that cannot be reached is taken out without anybody's word, while on the other side of a cut network a proxy goes on with it: up to the bound that the
+// others know of, and they begin above.
+func TestAMemberThatIsAwayIsTakenOutByItsBound(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	there := e.otherSide(t)
+	patient := patience(30 * time.Second)
+	s, other := e.open(t, steadySize(5), patient), there.open(t, steadySize(5), patient)
+	boundsAhead(s, 400)
+	boundsAhead(other, 400)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	e.change(t, s, PlanChange{Add: e.addr(2)})
+	mustCreate(t, s, CreateOptions{Name: "albums"})
+	mustCreate(t, s, CreateOptions{Name: "small", Max: 1000})
+	for _, p := range []*Sequences{s, other} {
+		for _, name := range []string{"photos", "albums", "small"} {
+			takeAll(t, p, h, name, 60)
+		}
+	}
+
+	e.links[2].Cut()
+	there.links[0].Cut()
+	there.links[1].Cut()
+	now := e.change(t, s, PlanChange{Remove: e.addr(2)})
+	if len(now.Members) != 2 {
+		t.Fatalf("got %+v", now)
+	}
+	for _, name := range []string{"photos", "albums", "small"} {
+		got, err := toTheBound(t, other, h, name)
+		wantText(t, err, name, "bound", "SEQPROXY REMOVE SEQUENCE SERVER")
+		if name == "photos" && got == 0 {
+			t.Errorf("%s: the server that is cut off gave %d numbers, want some", name, got)
+		}
+		most := 600
+		if name == "small" {
+			most = 100
+		}
+		takeAll(t, s, h, name, most)
+	}
+
+	// The proxy on the other side and its server come back.
+	for _, l := range []*mysqltest.Link{e.links[2], there.links[0], there.links[1]} {
+		l.Mend()
+	}
+	for _, name := range []string{"photos", "albums"} {
+		takeAll(t, other, h, name, 100)
+	}
+}
+
+// A bound is raised while another member is there. One that is alone goes on up to it, and says what is missing; then it heals by itself.
+func TestABoundIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
+	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
+	s := e.open(t, steadySize(5), patience(30*time.Second))
+	boundsAhead(s, 300)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	takeAll(t, s, h, "photos", 1500)
+	e.links[1].Cut()
+	got, err := toTheBound(t, s, h, "photos")
+	wantText(t, err, "photos", "bound", e.addr(1))
+	if got == 0 || got > 600 {
+		t.Errorf("alone it gave %d numbers, want some up to the bound", got)
+	}
+	e.links[1].Mend()
+	takeAll(t, s, h, "photos", 50)
+
+	// Of two each could take out the other, so somebody has to say which. How far it went is known.
+	e.links[1].Cut()
+	if _, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(1)}); err == nil {
+		t.Error("one of two was taken out without FORCE")
+	}
+	e.change(t, s, PlanChange{Remove: e.addr(1), Force: true})
+	for range 10 { // in steps of what a proxy would reserve there
+		numbers, err := e.reserve(t, 1, "photos", 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.add(t, "photos", numbers...)
+	}
+	takeAll(t, s, h, "photos", 500)
+}
+
+// Applications that count in the table themselves know of no bound.
+func TestAMemberWithDirectWritersHasNoBound(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
+	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto }
+	s := e.open(t, auto)
+	e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
+	e.change(t, s, PlanChange{Interleave: InterleaveStep, WritersStep: 2})
+	e.change(t, s, PlanChange{Add: e.addr(2), WritersStep: 3})
+	e.links[2].Cut()
+	_, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(2), WritersStep: 2})
+	wantText(t, err, e.addr(2), "FORCE ABOVE n")
+	e.change(t, s, PlanChange{Remove: e.addr(2), Force: true, Margin: 1000, WritersStep: 2})
+}
+
+func TestWhereABoundIsSet(t *testing.T) {
+	for _, c := range []struct{ position, highest, ahead, want uint64 }{
+		{0, 1<<64 - 1, boundAhead, boundAhead},
+		{1000, 1<<64 - 1, boundAhead, 1000 + boundAhead},
+		{0, 1<<32 - 1, boundAhead, 1<<24 - 1},
+		{1<<32 - 1, 1<<32 - 1, boundAhead, 1<<32 - 1},
+		{1 << 40, 1<<32 - 1, boundAhead, 1<<32 - 1},
+		{1<<64 - 1, 1<<64 - 1, boundAhead, 1<<64 - 1},
+	} {
+		if got := boundAbove(c.position, c.highest, c.ahead); got != c.want {
+			t.Errorf("above %d, up to %d: got %d, want %d", c.position, c.highest, got, c.want)
+		}
+	}
+}
