@@ -1,0 +1,29 @@
+# A container with the program and nothing else: no shell, no libraries.
+#
+#   docker build -t seqproxy --build-arg VERSION=$(git describe --tags --always) --build-arg COMMIT=$(git rev-parse HEAD) .
+#   docker run --read-only -v ./seqproxy.toml:/etc/seqproxy/seqproxy.toml:ro -v seqproxy-state:/var/lib/seqproxy -p 4306:4306 seqproxy
+#
+# Inside a container clients come from outside: listen = "0.0.0.0:4306", and http.listen = "0.0.0.0:4308" for Prometheus.
+
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=unknown
+ARG COMMIT=unknown
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o /out/seqproxy ./cmd/seqproxy
+RUN mkdir -m 0700 /out/state
+
+FROM scratch
+COPY --from=build /out/seqproxy /usr/bin/seqproxy
+# state_dir = "/var/lib/seqproxy". It must be a volume: what stands in it has to outlive the container.
+COPY --from=build --chown=65532:65532 /out/state /var/lib/seqproxy
+USER 65532:65532
+VOLUME /var/lib/seqproxy
+EXPOSE 4306 4307 4308
+STOPSIGNAL SIGTERM
+# Whether it lives; a balancer asks /readyz. Where http.listen is another address, give it here.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s CMD ["/usr/bin/seqproxy", "health", "-http", "127.0.0.1:4308"]
+ENTRYPOINT ["/usr/bin/seqproxy"]
+CMD ["-config", "/etc/seqproxy/seqproxy.toml"]

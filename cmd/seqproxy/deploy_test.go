@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"seqproxy/conf"
+	"seqproxy/internal/inspect"
+	"seqproxy/internal/mysqld"
+	"seqproxy/internal/mysqltest"
+)
+
+const deploy = "../../deploy/"
+
+// composeFile is what the tests look at of deploy/compose.yaml.
+type composeFile struct {
+	Services map[string]struct {
+		Image string
+		Build struct{ Context, Dockerfile string }
+		// Environment is a map here, though a list would do.
+		Environment map[string]string
+		Volumes     []string
+		Ports       []string
+		DependsOn   []string `yaml:"depends_on"`
+		ReadOnly    bool     `yaml:"read_only"`
+	}
+	Volumes map[string]any
+}
+
+func readYAML(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// composePasswords are the variables that deploy/compose.yaml gives its containers.
+var composePasswords = []string{"ROOT_PASSWORD", "SEQUENCE_PASSWORD", "APP_PASSWORD"}
+
+func loadComposed(t *testing.T) *conf.Config {
+	t.Helper()
+	for _, name := range composePasswords {
+		t.Setenv(name, "of-"+name)
+	}
+	cfg, err := conf.Load(deploy + "compose/seqproxy.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func TestWhatComposeMountsIsThereAndFitsTogether(t *testing.T) {
+	var c composeFile
+	readYAML(t, deploy+"compose.yaml", &c)
+	mounted := make(map[string]map[string]string) // by service: what stands where in the container
+	for name, s := range c.Services {
+		mounted[name] = make(map[string]string)
+		if s.Image == "" {
+			t.Errorf("%s has no image", name)
+		}
+		if strings.Contains(s.Image, "@") {
+			t.Errorf("%s: the image %s is not named by name and version alone", name, s.Image)
+		}
+		if s.Build.Context != "" {
+			file := filepath.Join(deploy, s.Build.Context, s.Build.Dockerfile)
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s is built of %v", name, err)
+			}
+		}
+		for _, v := range s.Volumes {
+			parts := strings.Split(v, ":")
+			if len(parts) < 2 {
+				t.Errorf("%s: volume %q", name, v)
+				continue
+			}
+			mounted[name][parts[1]] = filepath.Join(deploy, parts[0])
+			if !strings.HasPrefix(parts[0], ".") {
+				if _, ok := c.Volumes[parts[0]]; !ok {
+					t.Errorf("%s: no volume %q", name, parts[0])
+				}
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(deploy, parts[0])); err != nil {
+				t.Errorf("%s mounts %v", name, err)
+			}
+			if parts[len(parts)-1] != "ro" {
+				t.Errorf("%s may write to %s", name, parts[0])
+			}
+		}
+		for _, p := range s.Ports {
+			if !strings.HasPrefix(p, "127.0.0.1:") {
+				t.Errorf("%s opens %s to everybody", name, p)
+			}
+		}
+		for _, other := range s.DependsOn {
+			if _, ok := c.Services[other]; !ok {
+				t.Errorf("%s depends on %s, which is no service", name, other)
+			}
+		}
+	}
+	proxy := c.Services["seqproxy"]
+	for _, name := range composePasswords {
+		if proxy.Environment[name] == "" {
+			t.Errorf("the proxy's container lacks %s", name)
+		}
+	}
+	if !proxy.ReadOnly {
+		t.Error("the proxy's container is not read only")
+	}
+	cfg := loadComposed(t)
+	for _, server := range cfg.Sequence.Servers {
+		isService(t, &c, string(server.Address))
+	}
+	for _, shard := range cfg.Shards {
+		for _, address := range shard.Addresses() {
+			isService(t, &c, string(address))
+		}
+	}
+	if mounted["seqproxy"][cfg.Sequence.StateDir] == "" {
+		t.Errorf("state_dir %s is no volume", cfg.Sequence.StateDir)
+	}
+
+	var prometheus struct {
+		RuleFiles     []string `yaml:"rule_files"`
+		ScrapeConfigs []struct {
+			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	readYAML(t, deploy+"prometheus/prometheus.yml", &prometheus)
+	if rules, err := filepath.Glob(deploy + "prometheus/alerts*.yml"); err != nil || !slices.Contains(prometheus.RuleFiles, "alerts*.yml") {
+		t.Errorf("Prometheus reads the rules %q, and there are %q (%v)", prometheus.RuleFiles, rules, err)
+	}
+	if len(prometheus.ScrapeConfigs) != 1 || len(prometheus.ScrapeConfigs[0].StaticConfigs) != 1 {
+		t.Fatalf("Prometheus scrapes %+v", prometheus.ScrapeConfigs)
+	}
+	_, httpPort, err := net.SplitHostPort(cfg.HTTP.Listen)
+	if got := prometheus.ScrapeConfigs[0].StaticConfigs[0].Targets; err != nil || len(got) != 1 || got[0] != "seqproxy:"+httpPort {
+		t.Errorf("Prometheus scrapes %q, the proxy is at seqproxy:%s", got, httpPort)
+	}
+	var sources struct {
+		Datasources []struct{ URL, Type string }
+	}
+	provisioning := mounted["grafana"]["/etc/grafana/provisioning"]
+	readYAML(t, provisioning+"/datasources/prometheus.yml", &sources)
+	if len(sources.Datasources) != 1 {
+		t.Fatalf("Grafana has the sources %+v", sources)
+	}
+	u, err := url.Parse(sources.Datasources[0].URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	isService(t, &c, u.Host)
+	var dashboards struct {
+		Providers []struct {
+			Options struct{ Path string }
+		}
+	}
+	readYAML(t, provisioning+"/dashboards/seqproxy.yml", &dashboards)
+	if len(dashboards.Providers) != 1 || mounted["grafana"][dashboards.Providers[0].Options.Path] == "" {
+		t.Errorf("Grafana looks for dashboards in %+v, where nothing is mounted", dashboards.Providers)
+	}
+}
+
+// isService checks that an address is that of a service.
+func isService(t *testing.T, c *composeFile, address string) {
+	t.Helper()
+	host, _, err := net.SplitHostPort(address)
+	if _, ok := c.Services[host]; err != nil || !ok {
+		t.Errorf("%s is no service (%v)", address, err)
+	}
+}
+
+// TestTheConfigurationOfComposeServes has two real servers in the place of its containers, prepared by the same script.
+func TestTheConfigurationOfComposeServes(t *testing.T) {
+	cfg := loadComposed(t)
+	text, err := os.ReadFile(deploy + "compose/seqproxy.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := mysqld.FindClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := []string{cfg.Listen, "127.0.0.1:0", cfg.Admin.Listen, "127.0.0.1:0", cfg.HTTP.Listen, "127.0.0.1:0", cfg.Sequence.StateDir, t.TempDir(), `format = "json"`, ""}
+	for i := range 2 {
+		s := mysqltest.StartUnsynced(t, "--max-connections=1100")
+		s.Exec(t, "ALTER USER root@localhost IDENTIFIED BY 'of-ROOT_PASSWORD'")
+		t.Cleanup(func() { // its helpers know none
+			login := exec.Command(program, "--no-defaults", "--socket="+s.Socket(), "--user=root", "--password=of-ROOT_PASSWORD", "-e", "ALTER USER root@localhost IDENTIFIED BY ''")
+			if out, err := login.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+		bin := t.TempDir()
+		wrapper := fmt.Sprintf("#!/bin/sh\nexec %q --no-defaults --socket=%q \"$@\"\n", program, s.Socket())
+		if err := os.WriteFile(bin+"/mariadb", []byte(wrapper), 0o700); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+		prepare := exec.Command("sh", deploy+"compose/init/accounts.sh")
+		prepare.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), fmt.Sprintf("HOSTNAME=db%d", i), "MARIADB_ROOT_PASSWORD=of-ROOT_PASSWORD")
+		if out, err := prepare.CombinedOutput(); err != nil {
+			t.Fatalf("accounts.sh: %v: %s", err, out)
+		}
+		replace = append(replace, fmt.Sprintf("db%d:3306", i), s.Addr())
+	}
+	file := write(t, "seqproxy.toml", strings.NewReplacer(replace...).Replace(string(text)))
+	r, err := checks(t, file)
+	if err != nil {
+		t.Errorf("check says %v:\n%s", err, r.text())
+	}
+	for _, f := range r.Findings {
+		if f.Level != inspect.OK && f.Check != "clock" && f.Check != "version" {
+			t.Errorf("check says %+v", f)
+		}
+	}
+	p := beginIn(t, []string{"SEQUENCE_PASSWORD=of-SEQUENCE_PASSWORD", "APP_PASSWORD=of-APP_PASSWORD"}, "-config", file)
+	address := p.address()
+	for _, album := range []string{"album0", "album1"} {
+		got := query(t, address, "app", "of-APP_PASSWORD", "CREATE SEQUENCE IF NOT EXISTS photos; INSERT INTO photos VALUES (NEXTVAL('photos'), 'sea'); SELECT COUNT(*) FROM photos",
+			append(plain(t), album)...)
+		if got != "1" {
+			t.Errorf("%s: got %q, want one row", album, got)
+		}
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+}
+
+// TestTheUnitIsRight has systemd read the unit, where there is one, with a program that is there in the place of its own.
+func TestTheUnitIsRight(t *testing.T) {
+	text, err := os.ReadFile(deploy + "systemd/seqproxy.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\nType=notify\n", "\nExecStart=/usr/bin/seqproxy -config /etc/seqproxy/seqproxy.toml\n", "\nExecReload=/bin/kill -HUP $MAINPID\n", "\nRestart=on-failure\n", "\nStateDirectory=seqproxy\n",
+		"\nUser=seqproxy\n", "\nNoNewPrivileges=yes\n", "\nProtectSystem=strict\n", "\nCapabilityBoundingSet=\n",
+	} {
+		if !bytes.Contains(text, []byte(want)) {
+			t.Errorf("the unit has no line %q", strings.TrimSpace(want))
+		}
+	}
+	var files uint64
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Sscanf(line, "LimitNOFILE=%d", &files); err == nil {
+			break
+		}
+	}
+	if least := uint64(2*conf.Default().MaxConnections + 1000); files < least {
+		t.Errorf("LimitNOFILE is %d, max_connections clients need %d", files, least)
+	}
+	tool, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("there is no systemd-analyze here")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := filepath.Join(t.TempDir(), "seqproxy.service")
+	if err := os.WriteFile(unit, bytes.ReplaceAll(text, []byte("/usr/bin/seqproxy"), []byte(exe)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(tool, "verify", "--man=no", "--recursive-errors=no", unit).CombinedOutput(); err != nil || strings.Contains(string(out), path.Base(unit)) {
+		t.Errorf("systemd-analyze verify: %v: %s", err, out)
+	}
+}
