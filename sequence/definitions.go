@@ -173,7 +173,7 @@ func (e edit) hold(ctx context.Context, name string) (held, error) {
 	case of.frozen > 0:
 		return of, errFrozen
 	case of.hasRow && e.h.inSteps() && !e.h.owns(of.id):
-		return of, v.wrongResidue(of.name, of.id, e.h)
+		return of, v.wrongResidue(ctx, of.name, of.id, e.h)
 	}
 	return of, nil
 }

@@ -317,7 +317,7 @@ func TestStepsOfTheWrongResidueAreRefused(t *testing.T) {
 	}
 	remedy := err.Error()
 	remedy = remedy[strings.Index(remedy, "UPDATE "):strings.LastIndex(remedy, " on ")]
-	wantText(t, err, f[1].server.Addr(), "modulo 2")
+	wantText(t, err, f[1].server.Addr(), "its id is 3 there, and 1 modulo 2 (those are the numbers of "+f[0].server.Addr()+", where it is 1)")
 	f[1].exec(t, remedy)
 	numbers := make(map[uint64]bool)
 	for range 50 {
@@ -336,6 +336,9 @@ func TestStepsOfTheWrongResidueAreRefused(t *testing.T) {
 	f[0].exec(t, "UPDATE sequence SET id = id + 1")
 	eventually(t, "it is found at a reservation", func() bool {
 		_, err := s.Take(t.Context(), []byte("photos"), 30)
+		if err != nil {
+			wantText(t, err, f[0].server.Addr(), "0 modulo 2 (those are the numbers of "+f[1].server.Addr()+", where it is ")
+		}
 		return errors.Is(err, ErrUnfit)
 	})
 	if id, err := s.Advance(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrStep) {

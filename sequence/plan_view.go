@@ -380,7 +380,7 @@ func (v *server) fitsPlan(ctx context.Context, on querier, plan *Plan, position 
 		case h.inBlocks():
 			return v.unfit(v.table.full, fmt.Sprintf("it has sequence %q already, which has counted alone", name), wayOut)
 		case !h.owns(id):
-			return v.wrongResidue(name, id, h)
+			return v.wrongResidue(ctx, name, id, h)
 		}
 	}
 	return rows.Err()

@@ -55,6 +55,8 @@ type server struct {
 	void     func(name string) // tells the cache of a sequence that all its numbers are void
 	used     func()            // tells that numbers are going to be reserved
 	spawn    func(f func())    // runs f beside its caller, which is a task itself
+	// peer is the member at a position, of the plan or of those that are configured; nil: not known.
+	peer func(position int) *server
 	// tellBound writes a bound down on other members and on this one.
 	tellBound func(ctx context.Context, v *server, plan uint64, name string, bound uint64) error
 }
@@ -82,6 +84,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 		opts: o, policy: opts, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
 		counters: counters, marks: marks, nodes: nodes{all: all},
 		registry: newRegistry(), answered: answered{asking: make(chan struct{}, 1)}, void: func(string) {}, used: func() {}, spawn: func(f func()) { f() }, ahead: boundAhead,
+		peer: func(int) *server { return nil },
 	}, nil
 }
 

@@ -78,7 +78,7 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 		return nil, err
 	}
 	made.void, made.used, made.spawn = func(name string) { a.void(name) }, func() { a.used() }, func(f func()) { a.spawn(f) }
-	made.tellBound, made.ahead = a.tellBound, a.ahead
+	made.tellBound, made.peer, made.ahead = a.tellBound, a.peer, a.ahead
 	a.known = append(a.known, made)
 	return made, nil
 }
@@ -87,6 +87,14 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 // reservation. It is called before any other use.
 func (a *servers) listen(void func(name string), used func(), spawn func(f func())) {
 	a.void, a.used, a.spawn = void, used, spawn
+}
+
+// peer is the member at a position, nil if there is none.
+func (a *servers) peer(position int) *server {
+	if members := a.members(); position < len(members) {
+		return members[position]
+	}
+	return nil
 }
 
 // members are the servers in use, by position.

@@ -315,7 +315,11 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 		case r.frozen == 0 && r.id >= live[i].seen.Load().max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
 		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id):
-			return row{}, live[i].wrongResidue(r.name, r.id, r.share)
+			err := live[i].mendResidue(ctx, r.name, r.id, r.share)
+			if errors.Is(err, errResidueMended) {
+				return a.findAll(ctx, w, name)
+			}
+			return row{}, err
 		case merged == nil:
 			merged = r
 			agree = agree && r.version != 0

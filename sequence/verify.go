@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // doubt is a finding about a row that somebody may just have changed, or dropped and made again.
@@ -92,18 +91,6 @@ func (v *server) obeys(ctx context.Context, conn *sql.Conn, h share) error {
 	return nil
 }
 
-// wrongResidue is the finding about a row that another member's numbers would follow.
-func (v *server) wrongResidue(name string, id uint64, h share) error {
-	rest, _ := h.rest(id)
-	return &UnfitError{
-		Server: v.name(), Table: v.table.full, own: true,
-		Finding: fmt.Sprintf("sequence %q: its id is %d there, and %d modulo %d; this is server %d of %d, whose numbers are %d modulo %d: others would "+
-			"give the same ones", name, id, id%h.count, h.count, h.position+1, h.count, h.residue(), h.count),
-		Remedy: fmt.Sprintf("see that everybody adds %d, and UPDATE %s SET `id` = %d WHERE `name` = '%s' AND `id` = %d on %s", h.count, v.table.full, rest,
-			strings.ReplaceAll(name, "'", "''"), id, v.name()),
-	}
-}
-
 // notOneRow explains why a reservation changed no row, or several.
 func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, affected int64, used rule, h share, t *take) error {
 	if affected > 1 {
@@ -127,7 +114,7 @@ func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, aff
 	case stored.id < v.lowestOf(name, h):
 		return &lowRow{stored.id, v.lowestOf(name, h)}
 	case h.inSteps() && !h.owns(stored.id) && stored.id < v.seen.Load().max:
-		return v.wrongResidue(name, stored.id, h)
+		return v.mendResidue(ctx, name, stored.id, h)
 	case !used.same(stored.rule()):
 		return errRuleChanged
 	case errors.Is(t.full, errAtBound) && stored.id >= t.bound:
