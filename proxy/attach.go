@@ -157,15 +157,8 @@ func (s *session) closeBackends() {
 // with everything that the session has set. It is an error, and nothing changes,
 // when something cannot be brought along.
 func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
-	switch {
-	case s.state.inTransaction():
-		return nil, notSupported("the session cannot go to shard %s inside a transaction on shard %s: COMMIT or ROLLBACK first",
-			shard.Name(), s.cur.Shard().Name())
-	case s.state.nextTransaction:
-		return nil, notSupported("the session cannot go to shard %s between SET TRANSACTION and its transaction", shard.Name())
-	case s.state.pins != 0:
-		return nil, notSupported("the session cannot go from shard %s to shard %s and keep its state: %s (use another connection)",
-			s.cur.Shard().Name(), shard.Name(), s.state.pins.words())
+	if err := s.mayLeaveFor(shard); err != nil {
+		return nil, err
 	}
 	if err := s.enterBoth(s.cur.Shard(), shard); err != nil {
 		return nil, err
@@ -181,4 +174,20 @@ func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// mayLeaveFor says why the session cannot go to another shard than the current one, nil if
+// it can.
+func (s *session) mayLeaveFor(shard *backend.Shard) error {
+	switch {
+	case s.state.inTransaction():
+		return notSupported("the session cannot go to shard %s inside a transaction on shard %s: COMMIT or ROLLBACK first",
+			shard.Name(), s.cur.Shard().Name())
+	case s.state.nextTransaction:
+		return notSupported("the session cannot go to shard %s between SET TRANSACTION and its transaction", shard.Name())
+	case s.state.pins != 0:
+		return notSupported("the session cannot go from shard %s to shard %s and keep its state: %s (use another connection)",
+			s.cur.Shard().Name(), shard.Name(), s.state.pins.words())
+	}
+	return nil
 }

@@ -1,10 +1,6 @@
 package proxy
 
-import (
-	"errors"
-
-	"seqproxy/protocol"
-)
+import "seqproxy/protocol"
 
 // command handles one command, given as its payload: it takes it into the batch,
 // or answers it. Errors that the client is told of are no errors here; what is
@@ -77,8 +73,7 @@ func (s *session) tell(err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, errClientGone) || errors.Is(err, errBackendGone) || errors.Is(err, errShutdown) || errors.Is(err, errQuit) ||
-		errors.Is(err, errKilled) {
+	if ends(err) {
 		return err
 	}
 	s.tally.refused()

@@ -25,6 +25,8 @@ type filling struct {
 	text  []byte // of splices
 	// mistakes are written for the numbers, which fail.
 	mistakes bool
+	// placeholders are written for the numbers, for people to read.
+	placeholders bool
 }
 
 // filledKey is the bound column of one INSERT or REPLACE.

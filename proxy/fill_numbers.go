@@ -23,16 +23,16 @@ func (f *filling) appendSplices(k *filledKey) {
 			text = statement.AppendMistake(text)
 		case r.filling == statement.FillIfEmpty && j == k.leader:
 			text = append(text, "CAST("...)
-			text = statement.AppendLastInsertID(text, first)
+			text = f.appendLeader(text, first)
 			text = append(text, " AS CHAR)"...)
 		case r.filling == statement.FillIfEmpty:
 			text = append(text, '\'')
-			text = strconv.AppendUint(text, first, 10)
+			text = f.appendNumber(text, first)
 			text = append(text, '\'')
 		case j == k.leader && !k.plain:
-			text = statement.AppendLastInsertID(text, first)
+			text = f.appendLeader(text, first)
 		default:
-			text = strconv.AppendUint(text, first, 10)
+			text = f.appendNumber(text, first)
 		}
 		value := text[from:len(text):len(text)]
 		if r.filling == statement.FillIfEmpty {
@@ -46,6 +46,21 @@ func (f *filling) appendSplices(k *filledKey) {
 		dst = in.AppendAlias(dst)
 	}
 	f.splices, f.text = dst, text
+}
+
+// appendNumber writes a number, and appendLeader that which becomes LAST_INSERT_ID().
+func (f *filling) appendNumber(dst []byte, n uint64) []byte {
+	if f.placeholders {
+		return append(dst, '?')
+	}
+	return strconv.AppendUint(dst, n, 10)
+}
+
+func (f *filling) appendLeader(dst []byte, n uint64) []byte {
+	if f.placeholders {
+		return append(dst, "LAST_INSERT_ID(?)"...)
+	}
+	return statement.AppendLastInsertID(dst, n)
 }
 
 // takeKeys takes the numbers of a text's keys and writes f.splices.

@@ -18,8 +18,7 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 	subs := s.substitutions(st, plan, mixesIDs(st, plan))
 	for i := range subs {
 		call := &st.Calls[i]
-		if subs[i].Replacement == statement.Keep || call.Func == statement.CallConnectionID || call.Place == statement.PlaceNever ||
-			call.Place == statement.PlaceRow && subs[i].Replacement != statement.AsLeading {
+		if !hides(call, &subs[i]) {
 			continue
 		}
 		subs[i].Param = true
@@ -48,6 +47,12 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 	}
 	key, hidden = s.hideKeys(st, subs, hidden, plan.fill)
 	return st.Splice(nil, sql, subs, plan.fill.splices), hidden, key
+}
+
+// hides says whether what is put in a call's place is only known at each execution.
+func hides(call *statement.FuncCall, sub *statement.Substitution) bool {
+	return sub.Replacement != statement.Keep && call.Func != statement.CallConnectionID && call.Place != statement.PlaceNever &&
+		(call.Place != statement.PlaceRow || sub.Replacement == statement.AsLeading)
 }
 
 // executeHidden executes a statement whose numbers are parameters of ours.

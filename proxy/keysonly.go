@@ -215,6 +215,8 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 		return s.administerHere(st, p)
 	}
 	switch st.Kind {
+	case statement.ExplainRoute:
+		return s.explainRoute(p.own, p)
 	case statement.Select:
 		plan, err := s.planCalls(st, true)
 		if err != nil {

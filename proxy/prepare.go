@@ -24,6 +24,8 @@ func (s *session) prepare(sql []byte) error {
 	switch {
 	case s.atAdmin && s.asksForNumbers():
 		return s.noServer()
+	case st.Kind == statement.ExplainRoute:
+		return s.prepareOwn(sql, routeColumns)
 	case st.Kind == statement.Use: // each execution goes where it leads
 	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)

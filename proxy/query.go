@@ -107,6 +107,8 @@ func (s *session) special(sql []byte) error {
 		}
 	case statement.Kill:
 		return s.kill(sql)
+	case statement.ExplainRoute:
+		return s.explainRoute(sql, nil)
 	case statement.ShowWarnings:
 		if s.state.notice != nil && s.state.lastOwn == ownNothing && showsAllWarnings(sql) {
 			return s.showNotice()

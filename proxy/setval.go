@@ -1,6 +1,11 @@
 package proxy
 
 import (
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 	"seqproxy/statement"
 )
 
@@ -49,8 +54,22 @@ func (s *session) setval(name []byte, set *statement.SetvalArgs) (number, error)
 		return number{null: true}, s.patience.over(err)
 	}
 	value, ok, err := s.set.Sequences.SetValue(&s.patience, name, set.Value, !set.Unused)
-	if err = s.patience.over(err); err != nil {
+	err = s.patience.over(err)
+	if s.user.Admin { // as of the other statements with which admins change sequences
+		s.auditSetval(name, set.Value, err)
+	}
+	if err != nil {
 		return number{}, err
 	}
 	return number{value: value, null: !ok}, nil
+}
+
+// auditSetval logs a SETVAL by an admin, as package admin logs what else admins change.
+func (s *session) auditSetval(name []byte, value uint64, err error) {
+	fields := []zap.Field{zap.String("statement", fmt.Sprintf("SETVAL(%.64s, %d)", quotedName(string(name)), value))}
+	if err == nil {
+		s.log().Info("audit", append(fields, zap.String("outcome", "done"))...)
+		return
+	}
+	s.log().Info("audit", append(fields, zap.String("outcome", "failed"), logfield.Code(forClient(err).Code), logfield.Err(err))...)
 }

@@ -107,17 +107,8 @@ func isSequenceTicket(t *statement.Ticket) bool {
 // It is false if the text has to be relayed. Nothing is in flight.
 func (s *session) ticketText(t *tableTicket, sql []byte) (handled bool, err error) {
 	var then statement.Statement
-	rest := sql[t.End:]
-	alone := len(bytes.Trim(rest, " \t\r\n;")) == 0
-	if !alone {
-		if !s.severalAgreed() {
-			return false, nil
-		}
-		if then.Analyze(rest, s.state.mode); !s.asksForID(&then) {
-			return false, nil
-		}
-	}
-	if t.KeyParam >= 0 || t.StepParam >= 0 || !s.ticketsServed() {
+	rest, alone, served := s.ticketServed(t, sql, &then)
+	if !served {
 		return false, nil
 	}
 	answer, handled, err := s.takeTicket(t, s.state.charset)
@@ -137,6 +128,22 @@ func (s *session) ticketText(t *tableTicket, sql []byte) (handled bool, err erro
 	s.answerTicket(&answer, protocol.MoreResults)
 	s.packetNum++
 	return true, s.answerSelect(&then, rest, make([]bool, len(then.Calls)), nil)
+}
+
+// ticketServed says whether a text that is a ticket may be answered here. Behind it there
+// may be a rest, which is then a SELECT of the number.
+func (s *session) ticketServed(t *tableTicket, sql []byte, then *statement.Statement) (rest []byte, alone, served bool) {
+	rest = sql[t.End:]
+	alone = len(bytes.Trim(rest, " \t\r\n;")) == 0
+	if !alone {
+		if !s.severalAgreed() {
+			return nil, false, false
+		}
+		if then.Analyze(rest, s.state.mode); !s.asksForID(then) {
+			return nil, false, false
+		}
+	}
+	return rest, alone, t.KeyParam < 0 && t.StepParam < 0 && s.ticketsServed()
 }
 
 // asksForID says whether a statement is a SELECT of nothing but LAST_INSERT_ID(), once

@@ -57,7 +57,7 @@ func startProxyProcess(t testing.TB, binary string, server *mysqltest.Server, na
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("listen = %q\nadmin_users = [\"root\"]\nhttp.listen = \"\"\n[[user]]\nname = \"root\"\n[sequence]\nallocate_timeout = \"2s\"\n"+
+	text := fmt.Sprintf("listen = %q\nadmin_users = [\"root\"]\nhttp.listen = \"\"\nadmin.listen = \"\"\n[[user]]\nname = \"root\"\n[sequence]\nallocate_timeout = \"2s\"\n"+
 		"[[sequence.server]]\naddress = %q\nuser = \"root\"\ndatabase = \"keys\"\n", p.addr, server.Addr()) + strings.Join(more, "")
 	if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

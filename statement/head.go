@@ -1,6 +1,9 @@
 package statement
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // head reads the first words of a statement, sets its kind and reads the rest.
 // The current token is the first. It reports whether a semicolon ended the
@@ -68,6 +71,9 @@ func (a *analyzer) head() bool {
 		}
 		return a.other()
 	case kwExplain, kwDescribe, kwDesc:
+		if a.explainRoute() {
+			return false
+		}
 		a.explained()
 		return a.relayed(Explain)
 	case kwAnalyze:
@@ -174,6 +180,26 @@ const refusalInAnalyze = "NEXTVAL in ANALYZE"
 func (a *analyzer) explained() {
 	a.calls = true
 	a.st.levels[0].names = false
+}
+
+// explainRoute reads FORMAT = ROUTE after EXPLAIN, the current token, which no server knows, and
+// passes over what stands behind it.
+func (a *analyzer) explainRoute() bool {
+	p := a.lexer
+	word := func(want string) bool {
+		p.next()
+		return p.kind == tWord && strings.EqualFold(string(p.src[p.start:p.end]), want)
+	}
+	if a.kw != kwExplain || a.inExec || !word("format") {
+		return false
+	}
+	if p.next(); !p.is('=') || !word("route") || p.inExec {
+		return false
+	}
+	a.st.Kind, a.st.Explained = ExplainRoute, p.end
+	a.lexer = p
+	a.empty, a.pos, a.kind = false, len(a.src), tEOF
+	return true
 }
 
 // relayedFromHere is relayed for a current token that is not accounted for yet.

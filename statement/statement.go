@@ -72,6 +72,7 @@ const (
 	FlushSequences            // FLUSH SEQUENCES, see Statement.Sequence
 	CheckSequence             // CHECK SEQUENCE, see Statement.Sequence
 	RepairSequence            // REPAIR SEQUENCE, see Statement.Sequence
+	ExplainRoute              // EXPLAIN FORMAT=ROUTE ..., see Statement.Explained
 	Seqproxy                  // SEQPROXY ..., SHOW SEQPROXY ..., see Statement.Proxy
 	Multi                     // more than one statement that is not empty
 )
@@ -456,6 +457,8 @@ type Statement struct {
 	// Proxy is there with the kind Seqproxy, else nil; in a text of several it is that of the
 	// last such statement. What is wrong with the statement is Sequence.Problem.
 	Proxy *ProxyCommand
+	// Explained is where the text begins, all the rest, that an ExplainRoute is about.
+	Explained int
 	// Tables are the tables that INSERT, REPLACE, LOAD DATA and UPDATE change, in
 	// order; of UPDATE only where it names one table without alias and joins. See Table.
 	Tables []TableRef
@@ -512,7 +515,7 @@ func (st *Statement) MayChangeLastInsertID() bool {
 	case Empty, Select, Values, Set, Use, Begin, Commit, Rollback, RollbackToSavepoint, Savepoint,
 		Show, ShowWarnings, ShowSequences, ShowCreateSequence, GetDiagnostics, Do, Prepare, Deallocate, Handler,
 		LockTables, UnlockTables, Flush, Kill, CreateDatabase, AlterDatabase, DropDatabase,
-		CreateSequence, AlterSequence, DropSequence, FlushSequences, CheckSequence, RepairSequence, Seqproxy:
+		CreateSequence, AlterSequence, DropSequence, FlushSequences, CheckSequence, RepairSequence, Seqproxy, ExplainRoute:
 		return false
 	default:
 		return true

@@ -14,7 +14,8 @@ func analyze(sql string) *Statement {
 }
 
 var kindNames = map[Kind]string{
-	Other: "Other", Empty: "Empty", Select: "Select", Insert: "Insert", Replace: "Replace", Update: "Update",
+	ExplainRoute: "ExplainRoute",
+	Other:        "Other", Empty: "Empty", Select: "Select", Insert: "Insert", Replace: "Replace", Update: "Update",
 	Delete: "Delete", With: "With", Values: "Values", Set: "Set", Use: "Use", Begin: "Begin", Commit: "Commit",
 	Rollback: "Rollback", RollbackToSavepoint: "RollbackToSavepoint", Savepoint: "Savepoint", Show: "Show",
 	ShowWarnings: "ShowWarnings", ShowSequences: "ShowSequences", ShowCreateSequence: "ShowCreateSequence", GetDiagnostics: "GetDiagnostics",

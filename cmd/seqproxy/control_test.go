@@ -362,3 +362,51 @@ user = "root"
 	p.signal(syscall.SIGTERM)
 	p.end(0)
 }
+
+// TestEveryChangeIsAudited makes changes of each kind, and failed attempts.
+func TestEveryChangeIsAudited(t *testing.T) {
+	c := startControlled(t, "")
+	const secret = "hunter2"
+	for _, statement := range []string{
+		"CREATE SEQUENCE photos CACHE 7 COMMENT '" + secret + "'", "ALTER SEQUENCE photos RESTART 5000 FORCE", "ALTER SEQUENCE IF EXISTS photos MAXVALUE 9000 NO CYCLE",
+		"SELECT SETVAL(photos, 6000)", "FLUSH SEQUENCES photos", "SEQPROXY PAUSE SHARD photos", "SEQPROXY RESUME", "DROP SEQUENCE photos",
+	} {
+		if _, err := c.root.Exec(statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	fails(t, c.app, "DROP SEQUENCE photos", 1227, "admin_users")
+	fails(t, c.adm, "ALTER SEQUENCE videos CACHE 5 COMMENT '"+secret+"'", 4091, "videos")
+	if _, err := c.adm.Exec("SHOW SEQUENCES"); err != nil {
+		t.Error(err)
+	}
+	c.signal(syscall.SIGTERM)
+	c.end(0)
+	log := c.stderr()
+	for _, want := range []string{
+		`"user": "root", "client": "127.0.0.1:`,
+		"\"statement\": \"CREATE SEQUENCE `photos` CACHE 7 COMMENT ?\", \"outcome\": \"done\"",
+		"\"statement\": \"ALTER SEQUENCE `photos` RESTART 5000 FORCE\", \"outcome\": \"done\"",
+		"\"statement\": \"ALTER SEQUENCE IF EXISTS `photos` MAXVALUE 9000 NO CYCLE\", \"outcome\": \"done\"",
+		"\"statement\": \"SETVAL(`photos`, 6000)\", \"outcome\": \"done\"",
+		"\"statement\": \"FLUSH SEQUENCES `photos`\", \"outcome\": \"done\"",
+		`"statement": "SEQPROXY PAUSE SHARD photos", "outcome": "done"`,
+		`"statement": "SEQPROXY RESUME", "outcome": "done"`,
+		"\"statement\": \"DROP SEQUENCE `photos`\", \"outcome\": \"done\"",
+		"\"statement\": \"DROP SEQUENCE `photos`\", \"code\": 1227, \"outcome\": \"failed\"",
+		"\"statement\": \"ALTER SEQUENCE `videos` CACHE 5 COMMENT ?\", ",
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	if n := strings.Count(log, "audit"); n != 10 {
+		t.Errorf("got %d audit lines, want 10", n)
+	}
+	if strings.Contains(log, secret) {
+		t.Error("the log has what stood in a string")
+	}
+	if t.Failed() {
+		t.Log(log)
+	}
+}

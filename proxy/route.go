@@ -1,0 +1,324 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// EXPLAIN FORMAT=ROUTE tells what would become of a statement here. It asks the same
+// questions in the same order as query and special do, of the same functions, and stops
+// where a number would be taken or a server be sent something.
+
+// route is what would become of a statement.
+type route struct {
+	kind      Kind
+	shard     *backend.Shard // nil: it needs none
+	why       string         // it is that shard
+	sequences []string       // with how many numbers of each
+	text      []byte         // that the server would get in the place of the client's; nil: that
+	pins      pins           // that the session would have by it
+	refused   *protocol.ServerError
+	note      string
+}
+
+// explainRoute answers EXPLAIN FORMAT=ROUTE, the text just analysed; p is it if it is prepared.
+func (s *session) explainRoute(sql []byte, p *prepared) error {
+	switch {
+	case s.atAdmin:
+		return s.noServer()
+	case !s.user.Admin:
+		return sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
+	}
+	s.tally.becomes(KindAdmin)
+	sql = bytes.Clone(bytes.TrimSpace(sql[s.stmt.Explained:]))
+	r := route{kind: KindRelay}
+	if err := s.decide(&r, sql); ends(err) {
+		return err
+	} else if err != nil {
+		r.kind, r.refused, r.text = KindRefused, forClient(err), nil
+	}
+	return s.table(r.table(), p)
+}
+
+// decide finds out what would become of a text. An error that is not the session's end is
+// why it would be refused.
+func (s *session) decide(r *route, sql []byte) error {
+	st := &s.stmt
+	s.srv.texts.Analyze(st, sql, s.state.mode)
+	if st.Kind == statement.Empty {
+		return sqlError(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
+	}
+	if s.set.tickets != nil {
+		if t := s.ticketIn(st, sql); t != nil {
+			var then statement.Statement
+			if _, _, served := s.ticketServed(t, sql, &then); served {
+				return s.routeTicket(r, t)
+			}
+		}
+	}
+	var query *filledQuery
+	if len(st.Tables) > 0 && s.boundTables() {
+		f, err := s.planFilling(sql, false)
+		switch {
+		case err != nil:
+			return err
+		case f != nil && f.query != nil:
+			query, sql = f.query, f.query.text
+			st.Analyze(sql, s.state.mode)
+		default:
+			s.fill = f
+			defer func() { s.fill = nil }()
+		}
+	}
+	schema, elsewhere, done, err := s.routeKind(r, sql)
+	if done || err != nil {
+		return err
+	}
+	s.routeTo(r, schema)
+	if elsewhere && s.cur != nil && s.cur.Shard() != r.shard {
+		if err := s.mayLeaveFor(r.shard); err != nil {
+			return err
+		}
+	}
+	var probe state
+	probe.pinFor(st.Kind, st.Words)
+	if st.Kind == statement.Set {
+		probe.setVariables(st, sql)
+	}
+	r.pins = probe.pins
+	if len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil {
+		if err := s.routeCalls(r, query, sql); err != nil {
+			return err
+		}
+	}
+	if r.shard == nil && r.kind.sent() {
+		if r.kind == KindRewrite {
+			return s.noServer()
+		}
+		r.kind, r.note = KindOwn, "there is no shard: what drivers send when they connect is answered here, all else is an error"
+	}
+	return nil
+}
+
+// routeTicket is decide for a ticket.
+func (s *session) routeTicket(r *route, t *tableTicket) error {
+	name := []byte(t.table.Name)
+	if t.table.Counter == nil {
+		var err error
+		if name, err = s.nameInUTF8(t.Key, s.state.charset); err != nil {
+			return err
+		}
+	}
+	if err := s.mayUse(name); err != nil {
+		return err
+	}
+	r.kind, r.note = KindNextval, "a ticket"
+	r.addNumbers(name, max(t.Step, 1), false)
+	return nil
+}
+
+// routeKind looks at what kind of statement it is: done is true if no server gets it.
+// Otherwise schema is that whose shard it goes to, where elsewhere says that this is not the
+// session's own.
+func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, done bool, err error) {
+	st := &s.stmt
+	schema = s.state.schema
+	if st.AboutSequences() {
+		if err := s.convertNames(st, s.state.charset); err != nil {
+			return "", false, true, err
+		}
+		relay, err := s.concernsServer(st)
+		if err != nil || relay {
+			return schema, false, false, err
+		}
+		r.kind = KindAdmin
+		return "", false, true, s.notHere(st)
+	}
+	switch st.Kind {
+	case statement.ExplainRoute:
+		r.kind = KindAdmin
+		return "", false, true, nil
+	case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
+		if len(st.Schema) > 0 && (st.Kind == statement.Use || s.elsewhere(string(st.Schema))) {
+			return string(st.Schema), true, false, nil
+		}
+	case statement.Kill:
+		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || isOwnID(st.Kill.ID)) {
+			r.kind = KindOwn
+			return "", false, true, nil
+		}
+	case statement.Multi, statement.Other, statement.CreateStored:
+		if _, err := s.schemasInside(sql); err != nil {
+			return "", false, true, err
+		}
+		if err := s.refuseInside(st, s.state.charset, "among several statements in one text"); err != nil {
+			return "", false, true, err
+		}
+	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
+		r.note = "what becomes of the text that is prepared is decided when it is: explain that text"
+	}
+	return schema, false, false, nil
+}
+
+// routeTo says which shard statements for a schema go to, and why.
+func (s *session) routeTo(r *route, schema string) {
+	r.shard = s.routes.ForSchema(schema)
+	switch {
+	case r.shard == nil:
+		return
+	case schema == "":
+		r.why = "the default shard, as there is no current schema"
+	case s.routes.Owner(schema) != nil:
+		r.why = fmt.Sprintf("it owns schema %s", schema)
+	default:
+		r.why = fmt.Sprintf("the default shard, as no shard owns schema %s", schema)
+	}
+	if p := r.shard.Paused(); p != nil {
+		r.note = "the shard is paused since " + p.Since().Format("2006-01-02 15:04:05 MST")
+	}
+}
+
+// routeCalls is decide for a text with calls, or with keys that are filled in.
+func (s *session) routeCalls(r *route, query *filledQuery, sql []byte) error {
+	st := &s.stmt
+	if err := s.convertNames(st, s.state.charset); err != nil {
+		return err
+	}
+	plan, err := s.planCallsOf(query, false)
+	if err == nil {
+		err = s.knownAtPrepare(st, plan)
+	}
+	if err == nil && plan.perRow {
+		err = s.planFilled(st, sql, &plan)
+	}
+	if err != nil {
+		return query.refused(err)
+	}
+	r.numbersOf(st, plan)
+	switch {
+	case plan.own:
+		r.kind, r.shard, r.why, r.pins = KindLastInsertID, nil, "", 0
+		if len(r.sequences) > 0 || !onlyIDs(st) {
+			r.kind = KindNextval
+		}
+	case plan.reads:
+		r.kind, r.note = KindRewrite, "statements behind the first read LAST_INSERT_ID(): the text depends on the numbers"
+		_, err = lateIDs(st, sql, plan)
+		return err
+	case plan.rewrite:
+		r.kind, r.text = KindRewrite, s.placeholders(st, sql, plan)
+	}
+	return nil
+}
+
+// onlyIDs says whether a text has no calls but those of the session's ids.
+func onlyIDs(st *statement.Statement) bool {
+	for i := range st.Calls {
+		switch st.Calls[i].Func {
+		case statement.Nextval, statement.Lastval, statement.Setval:
+			return false
+		}
+	}
+	return true
+}
+
+// placeholders is a text as the server would get it, with ? for what is only known when
+// it is sent.
+func (s *session) placeholders(st *statement.Statement, sql []byte, plan callPlan) []byte {
+	subs := s.substitutions(st, plan, mixesIDs(st, plan))
+	for i := range subs {
+		if !hides(&st.Calls[i], &subs[i]) {
+			continue
+		}
+		subs[i].Param = true
+		if plan.counted != nil && plan.served[i] {
+			subs[i].Replacement = statement.AsCounted
+		}
+	}
+	if plan.fill != nil {
+		plan.fill.placeholders = true
+		plan.fill.spell()
+	}
+	return st.Splice(nil, sql, subs, plan.fill.texts())
+}
+
+// numbersOf lists the sequences of a plan.
+func (r *route) numbersOf(st *statement.Statement, plan callPlan) {
+	for i := range st.Calls {
+		call := &st.Calls[i]
+		if !plan.served[i] || call.Func != statement.Nextval || call.Place == statement.PlaceNever {
+			continue
+		}
+		r.addNumbers(call.Name, max(call.Count, 1), call.Place != statement.PlaceOnce)
+	}
+	if plan.fill == nil {
+		return
+	}
+	for i := range plan.fill.keys {
+		if k := &plan.fill.keys[i]; len(k.filled) > 0 {
+			r.addNumbers([]byte(k.binding.Sequence), uint64(len(k.filled)), false)
+		}
+	}
+}
+
+func (r *route) addNumbers(name []byte, n uint64, eachRow bool) {
+	text := fmt.Sprintf("%s (%d)", name, n)
+	if eachRow {
+		text = fmt.Sprintf("%s (%d for each row)", name, n)
+	}
+	r.sequences = append(r.sequences, text)
+}
+
+// routeColumns are those of EXPLAIN FORMAT=ROUTE.
+var routeColumns = func() (all []protocol.Column) {
+	for _, name := range [...]string{"kind", "shard", "why", "node", "sequences", "text", "pin", "code", "sqlstate", "message"} {
+		c := protocol.Column{Name: name, Charset: 45, Length: 4 * 1024, Type: mysql.MYSQL_TYPE_VAR_STRING, Decimals: 39}
+		switch name {
+		case "kind":
+			c.Flags = mysql.NOT_NULL_FLAG
+		case "text", "message":
+			c.Length, c.Type = 16<<20, mysql.MYSQL_TYPE_BLOB
+		case "code":
+			c = protocol.Column{Name: name, Charset: charsetBinary, Length: 5, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: flagUnsigned | flagBinary}
+		}
+		all = append(all, c)
+	}
+	return all
+}()
+
+// table writes the route as a result.
+func (r *route) table() *protocol.Table {
+	orNull := func(text string) any {
+		if text == "" {
+			return nil
+		}
+		return text
+	}
+	var shard, node, code, state any
+	message := r.note
+	if r.shard != nil && r.kind.sent() {
+		shard, node = r.shard.Name(), r.shard.Primary()
+	} else {
+		r.why, r.pins = "", 0
+	}
+	if r.refused != nil {
+		code, state, message = uint64(r.refused.Code), r.refused.State, r.refused.Message
+	}
+	return &protocol.Table{Columns: routeColumns, Rows: [][]any{{
+		r.kind.String(), shard, orNull(r.why), node, orNull(strings.Join(r.sequences, ", ")), orNull(string(r.text)), orNull(r.pins.words()), code, state, orNull(message),
+	}}}
+}
+
+// ends says whether an error ends the session.
+func ends(err error) bool {
+	return errors.Is(err, errClientGone) || errors.Is(err, errBackendGone) || errors.Is(err, errShutdown) || errors.Is(err, errQuit) ||
+		errors.Is(err, errKilled)
+}
