@@ -12,8 +12,10 @@ import (
 	"seqproxy/statement"
 )
 
-// Control is what statements may ask of the whole proxy.
+// Control is what statements may ask of the whole proxy. It must be safe for concurrent
+// use.
 type Control interface {
+	Overview
 	// Reload reads the configuration again, or with tlsOnly only certificates and keys, and
 	// returns what was changed.
 	Reload(ctx context.Context, tlsOnly bool) (changed []string, err error)

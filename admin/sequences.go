@@ -31,7 +31,8 @@ type engine interface {
 	AbortPlan(ctx context.Context) (sequence.Plan, error)
 }
 
-// Sequences answers statements about sequences. It is safe for concurrent use.
+// Sequences answers statements about sequences and about the proxy itself. It is safe for
+// concurrent use.
 type Sequences struct {
 	engine engine
 	proxy  Control

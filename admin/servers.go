@@ -20,6 +20,12 @@ func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand, by p
 		Interleave: c.Interleave, Block: c.Block.Value, Force: c.Force, Above: c.Above.Value, Margin: c.Margin.Value,
 		WritersStopped: c.WritersStopped, WritersStep: c.WritersStep.Value,
 	}
+	if v, ok := views[c.Verb]; ok {
+		if s.proxy == nil {
+			return nil, notSupported("this statement")
+		}
+		return s.view(ctx, v, c)
+	}
 	switch c.Verb {
 	case statement.ShowSequenceServers:
 		return s.showServers(ctx)
@@ -54,7 +60,7 @@ func commandColumns(c *statement.ProxyCommand) []protocol.Column {
 	if c.Verb == statement.ShowSequenceServers {
 		return serverColumns
 	}
-	return nil
+	return views[c.Verb].columns
 }
 
 // planned answers with the plan that is in force then.

@@ -49,12 +49,13 @@ var showColumns = []protocol.Column{
 	text("name", nameLength, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
 	number("next", 0),
 	number("cached", mysql.NOT_NULL_FLAG),
-	number("cache", mysql.NOT_NULL_FLAG),
-	fraction("rate", 1, mysql.NOT_NULL_FLAG),
 	fraction("seconds_left", 1, 0),
+	fraction("rate", 1, mysql.NOT_NULL_FLAG),
+	number("cache", mysql.NOT_NULL_FLAG),
+	fraction("last_reserve", 1, 0),
 	fraction("order_skew", 1, 0),
 	fraction("used_percent", 2, mysql.NOT_NULL_FLAG),
-	text("exhausted", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	text("runway", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("ordered", 3, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
 }
 
@@ -79,7 +80,7 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by pro
 			next = i.Next
 		}
 		t.Rows = append(t.Rows, []any{
-			i.Name, next, i.Cached, i.Cache, decimal(i.Rate, 1), seconds(i.CachedFor), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order),
+			i.Name, next, i.Cached, seconds(i.CachedFor), decimal(i.Rate, 1), i.Cache, since(i.Reserved), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order),
 		})
 	}
 	return t, nil

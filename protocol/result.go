@@ -176,9 +176,9 @@ func (r *Result) Definitions(cols []Column) {
 	}
 }
 
-// Row appends a row of values, each nil (NULL), uint64, int64, uint32, string or
+// Row appends a row of values, each nil (NULL), uint64, int64, uint32, float64, string or
 // []byte. In binary form their columns' types must be BIGINT for the first two
-// kinds of integers, INT for the last, and strings for the others.
+// kinds of integers, INT for the last, DOUBLE for float64, and strings for the others.
 func (r *Result) Row(values ...any) {
 	at := r.begin()
 	if r.form.Binary {
@@ -225,12 +225,19 @@ func (r *Result) value(v any) {
 			return
 		}
 		r.value(uint64(v))
+	case float64:
+		if r.form.Binary {
+			r.b = binary.LittleEndian.AppendUint64(r.b, math.Float64bits(v))
+			return
+		}
+		var digits [24]byte
+		r.b = AppendLenEncBytes(r.b, strconv.AppendFloat(digits[:0], v, 'f', -1, 64))
 	case string:
 		r.b = AppendLenEncBytes(r.b, v)
 	case []byte:
 		r.b = AppendLenEncBytes(r.b, v)
 	default:
-		panic("protocol: Row of a value that is no integer, string or []byte")
+		panic("protocol: Row of a value that is no number, string or []byte")
 	}
 }
 

@@ -159,6 +159,10 @@ var resultTables = map[string]*Table{
 			{uint64(1), int64(1), uint32(1), bigString, []byte("")},
 		},
 	},
+	"measures": {
+		Columns: []Column{column("d", mysql.MYSQL_TYPE_DOUBLE, 0), column("e", mysql.MYSQL_TYPE_DOUBLE, 0)},
+		Rows:    [][]any{{0.25, -1.5}, {nil, float64(0)}, {123456.0, nil}},
+	},
 	"nine": nineColumns(), // the NULL bits take two bytes
 	"none": {Columns: []Column{column("empty", mysql.MYSQL_TYPE_VAR_STRING, 0)}},
 	"many": manyRows(),
@@ -265,7 +269,7 @@ func checkRows(t *testing.T, what string, table *Table, query func() (*sql.Rows,
 		t.Fatalf("%s: %v", what, err)
 	}
 	for i, want := range table.Columns {
-		typeName := map[uint8]string{mysql.MYSQL_TYPE_LONGLONG: "BIGINT", mysql.MYSQL_TYPE_LONG: "INT", mysql.MYSQL_TYPE_VAR_STRING: "VARCHAR"}[want.Type]
+		typeName := map[uint8]string{mysql.MYSQL_TYPE_LONGLONG: "BIGINT", mysql.MYSQL_TYPE_LONG: "INT", mysql.MYSQL_TYPE_VAR_STRING: "VARCHAR", mysql.MYSQL_TYPE_DOUBLE: "DOUBLE"}[want.Type]
 		if want.Flags&mysql.UNSIGNED_FLAG != 0 {
 			typeName = "UNSIGNED " + typeName
 		}
@@ -432,7 +436,7 @@ func TestARowOfAnotherTypePanics(t *testing.T) {
 			t.Error("no panic")
 		}
 	}()
-	NewResult(nil, 1, Form{Capabilities: modern}).Row(3.5)
+	NewResult(nil, 1, Form{Capabilities: modern}).Row(float32(3.5))
 }
 
 func TestNoDefinitionsHaveNoEOF(t *testing.T) {

@@ -35,9 +35,9 @@ func TestSequenceServersAreChangedBySQL(t *testing.T) {
 		text string
 		word string
 	}{
-		{1064, "SEQPROXY", "SEQPROXY ADD SEQUENCE SERVER"},
-		{1064, "SEQPROXY ADD SERVER 'x:1'", "SEQPROXY ABORT PLAN"},
-		{1064, "SHOW SEQPROXY NOTHING", "SHOW SEQPROXY SEQUENCE SERVERS"},
+		{1064, "SEQPROXY", "there is ADD SEQUENCE SERVER"},
+		{1064, "SEQPROXY ADD SERVER 'x:1'", "ABORT PLAN"},
+		{1064, "SHOW SEQPROXY NOTHING", "there is HELP, VERSION"},
 		{1210, "SEQPROXY ADD SEQUENCE SERVER 'nowhere'", "host:port"},
 		{1210, "SEQPROXY REMOVE SEQUENCE SERVER 'nowhere:1'", "no member"},
 		{1105, "SEQPROXY RESUME PLAN", "no change"},

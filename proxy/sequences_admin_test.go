@@ -18,12 +18,12 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 	show := func() string {
 		t.Helper()
 		columns, rows := table(t, c, "SHOW SEQUENCES")
-		if got, want := strings.Join(columns, " "), "name next cached cache rate seconds_left order_skew used_percent exhausted ordered"; got != want {
+		if got, want := strings.Join(columns, " "), "name next cached seconds_left rate cache last_reserve order_skew used_percent runway ordered"; got != want {
 			t.Errorf("columns: got %s, want %s", got, want)
 		}
 		var all []string
 		for _, row := range rows {
-			all = append(all, strings.Join(row[:4], " "))
+			all = append(all, strings.Join([]string{row[0], row[1], row[2], row[5]}, " "))
 		}
 		return strings.Join(all, "; ")
 	}
@@ -35,6 +35,9 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 		if got := value(t, c, "SELECT NEXTVAL('two')"); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+	if _, rows := table(t, c, "SHOW SEQUENCES LIKE 'two'"); rows[0][6] == "NULL" {
+		t.Error("last_reserve is NULL after numbers were reserved")
 	}
 	for _, test := range []struct {
 		code uint16
@@ -89,9 +92,9 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 		if strings.HasPrefix(text, "SHOW") {
 			var name, rate, used, ordered string
 			var next, cached, cache uint64
-			var left, skew, end sql.NullString
-			err := stmt.QueryRow().Scan(&name, &next, &cached, &cache, &rate, &left, &skew, &used, &end, &ordered)
-			if err != nil || name != "prepared" || next != 1 || cache != 1000 || rate != "0.0" || used != "0.00" || left.Valid || end.Valid || ordered != "NO" {
+			var left, reserved, skew, end sql.NullString
+			err := stmt.QueryRow().Scan(&name, &next, &cached, &left, &rate, &cache, &reserved, &skew, &used, &end, &ordered)
+			if err != nil || reserved.Valid || name != "prepared" || next != 1 || cache != 1000 || rate != "0.0" || used != "0.00" || left.Valid || end.Valid || ordered != "NO" {
 				t.Errorf("%s: got %s %d %d %s %s %v %v %s, %v", text, name, next, cache, rate, used, left, end, ordered, err)
 			}
 		} else if _, err := stmt.Exec(); err != nil {

@@ -70,7 +70,7 @@ func TestAStatementThatCrossesAMarkIsWarned(t *testing.T) {
 			if _, rows := table(t, c, "SHOW WARNINGS"); len(rows) != 1 || !strings.Contains(rows[0][2], "the last is 255") {
 				t.Errorf("192 of 255: got %q, want a warning", rows)
 			}
-			if _, rows := table(t, c, "SHOW SEQUENCES LIKE 'photos'"); rows[0][7] != "75.29" {
+			if _, rows := table(t, c, "SHOW SEQUENCES LIKE 'photos'"); rows[0][8] != "75.29" {
 				t.Errorf("used_percent: got %s, want 75.29", rows[0][7])
 			}
 		})

@@ -103,7 +103,8 @@ type cache struct {
 	backoff    time.Duration // before the next attempt after a refusal; grows until a success
 	lastErr    error         // why the reservation in flight was last refused; nil after a success
 	failedAt   time.Time
-	gaps       gaps // of the numbers that were held
+	reservedAt time.Time // zero: nothing was reserved yet
+	gaps       gaps      // of the numbers that were held
 	waits      uint64
 	fetches    uint64 // reservations begun while nobody waited
 }
@@ -285,7 +286,8 @@ func (c *cache) installLocked(g grant) {
 		c.rule, c.cycle = g.rule, g.cycle
 	}
 	c.obeyOrderLocked(&g)
-	c.watchEndLocked(time.Now())
+	c.reservedAt = time.Now()
+	c.watchEndLocked(c.reservedAt)
 	c.dry = false
 	if c.order {
 		c.landLocked(g.seg)

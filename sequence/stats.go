@@ -38,6 +38,7 @@ type Info struct {
 	Rate      float64       // numbers per second that are taken here now
 	ToEnd     time.Duration // when End comes at the rate of today; Never if that is far off or not known
 	CachedFor time.Duration // how long Cached lasts at Rate; Never if that is long or not known
+	Reserved  time.Time     // when numbers were last reserved here; zero if none were
 	Skew      time.Duration // how far from the order of time the numbers may be that all proxies give, if they are used alike; Never as above
 
 	exact bool // Cache was typed as CACHE n
@@ -84,7 +85,7 @@ func (c *cache) info(id uint64) Info {
 	if c.given == 0 {
 		c.low = low // looking must not make an unused sequence fetch
 	}
-	i := Info{Name: c.name, Cached: c.held, Cache: c.size, Order: c.order, exact: c.exact > 0}
+	i := Info{Name: c.name, Cached: c.held, Cache: c.size, Order: c.order, Reserved: c.reservedAt, exact: c.exact > 0}
 	if c.order {
 		i.Cache = 0
 	}

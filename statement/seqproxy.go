@@ -26,6 +26,17 @@ const (
 	ResumeShard                                // SEQPROXY RESUME [SHARD s]
 	ShutdownProxy                              // SEQPROXY SHUTDOWN [WAIT_FOR_CLIENTS | IMMEDIATE]
 	FlushLogs                                  // SEQPROXY FLUSH LOGS
+	ShowHelp                                   // SHOW SEQPROXY HELP
+	ShowVersion                                // SHOW SEQPROXY VERSION
+	ShowStatus                                 // SHOW SEQPROXY STATUS [LIKE 'pattern']
+	ShowVariables                              // SHOW SEQPROXY VARIABLES [LIKE 'pattern']
+	ShowSessions                               // SHOW SEQPROXY SESSIONS
+	ShowNodes                                  // SHOW SEQPROXY NODES
+	ShowShards                                 // SHOW SEQPROXY SHARDS
+	ShowPools                                  // SHOW SEQPROXY POOLS
+	ShowUsers                                  // SHOW SEQPROXY USERS
+	ShowConfig                                 // SHOW SEQPROXY CONFIG
+	ShowConfigDiff                             // SHOW SEQPROXY CONFIG DIFF
 )
 
 // ProxyCommand is what a statement of kind Seqproxy asks for. Verb is 0 if there is a Problem
@@ -37,6 +48,9 @@ type ProxyCommand struct {
 	// Address is the 'host:port' of ADD and REMOVE, decoded, in the client's character
 	// set; valid as long as FuncCall.Name.
 	Address []byte
+	// Pattern is that of LIKE, decoded as Address is.
+	HasPattern bool
+	Pattern    []byte
 	// Interleave is the word behind INTERLEAVE in lower case, "block" or "step", or "".
 	Interleave string
 	// Block is the number behind BLOCK.
@@ -65,6 +79,7 @@ const (
 	proxyShard                              // SHARD name
 	proxyTLS                                // TLS
 	proxyStop                               // WAIT_FOR_CLIENTS | IMMEDIATE
+	proxyLike                               // LIKE 'pattern'
 )
 
 // proxyForm is one form of a statement to the proxy.
@@ -72,26 +87,69 @@ type proxyForm struct {
 	verb    ProxyVerb
 	words   string // behind SEQPROXY
 	options proxyOption
+	help    string // what it does, for SHOW SEQPROXY HELP
 }
 
-// What can stand behind SHOW SEQPROXY, and behind SEQPROXY.
+// What can stand behind SHOW SEQPROXY, and behind SEQPROXY. Of forms that begin alike the
+// longer stands first.
 var (
 	proxyShows = [...]proxyForm{
-		{ShowSequenceServers, "SEQUENCE SERVERS", 0},
+		{ShowHelp, "HELP", 0, "all statements to the proxy"},
+		{ShowVersion, "VERSION", 0, "which program this is, and for how long it has run"},
+		{ShowStatus, "STATUS", proxyLike, "what is counted and measured, as /metrics has it"},
+		{ShowVariables, "VARIABLES", proxyLike, "the keys of the configuration with the values in force"},
+		{ShowSessions, "SESSIONS", 0, "who is connected, what each does, and what keeps it at its server"},
+		{ShowNodes, "NODES", 0, "the servers of the shards: whether they answer, and the last error"},
+		{ShowShards, "SHARDS", 0, "the shards with their schemas"},
+		{ShowPools, "POOLS", 0, "connections to servers, by shard and user"},
+		{ShowUsers, "USERS", 0, "who may log in, with which rights and limits"},
+		{ShowConfigDiff, "CONFIG DIFF", 0, "what differs between the configuration in force and the file"},
+		{ShowConfig, "CONFIG", 0, "the configuration in force, as a file would have it"},
+		{ShowSequenceServers, "SEQUENCE SERVERS", 0, "the servers that numbers are reserved from, and the plan"},
 	}
 	proxyForms = [...]proxyForm{
-		{AddSequenceServer, "ADD SEQUENCE SERVER", proxyAddress | proxyForce | proxyWriters},
-		{RemoveSequenceServer, "REMOVE SEQUENCE SERVER", proxyAddress | proxyForce | proxyWriters},
-		{ChangeSequenceServers, "CHANGE SEQUENCE SERVERS", proxyInterleave | proxyForce | proxyWriters},
-		{ResumePlan, "RESUME PLAN", 0},
-		{AbortPlan, "ABORT PLAN", 0},
-		{ReloadConfig, "RELOAD", proxyTLS},
-		{PauseShard, "PAUSE", proxyShard},
-		{ResumeShard, "RESUME", proxyShard}, // behind RESUME PLAN, which begins with it
-		{ShutdownProxy, "SHUTDOWN", proxyStop},
-		{FlushLogs, "FLUSH LOGS", 0},
+		{AddSequenceServer, "ADD SEQUENCE SERVER", proxyAddress | proxyForce | proxyWriters, "has one more server give numbers"},
+		{RemoveSequenceServer, "REMOVE SEQUENCE SERVER", proxyAddress | proxyForce | proxyWriters, "has a server give numbers no more"},
+		{ChangeSequenceServers, "CHANGE SEQUENCE SERVERS", proxyInterleave | proxyForce | proxyWriters, "has the servers divide the numbers in another way"},
+		{ResumePlan, "RESUME PLAN", 0, "goes on with a change of the sequence servers that broke off"},
+		{AbortPlan, "ABORT PLAN", 0, "undoes such a change, as long as it is not decided"},
+		{ReloadConfig, "RELOAD", proxyTLS, "reads the configuration again, or only certificates and keys"},
+		{PauseShard, "PAUSE", proxyShard, "holds new statements for a shard back, or for all, and lets what runs end"},
+		{ResumeShard, "RESUME", proxyShard, "lets them go on"}, // behind RESUME PLAN, which begins with it
+		{ShutdownProxy, "SHUTDOWN", proxyStop, "stops the proxy: when no transaction is open, when all clients have left, or at once"},
+		{FlushLogs, "FLUSH LOGS", 0, "opens the log file again"},
 	}
 )
+
+// ProxyStatement is a form of a statement to the proxy.
+type ProxyStatement struct {
+	Verb ProxyVerb
+	Show bool   // it changes nothing
+	Text string // its words, with what may follow as in a manual
+	Help string // what it does
+}
+
+// ProxyStatements lists all of them, those that change something last.
+func ProxyStatements() (all []ProxyStatement) {
+	list := func(begin string, show bool, forms []proxyForm) {
+		for i := range forms {
+			f := &forms[i]
+			text := begin + " " + f.words
+			if f.options&proxyAddress != 0 {
+				text += " 'host:port'"
+			}
+			for _, o := range proxyOptionTexts {
+				if f.options&o.option != 0 {
+					text += " [" + o.text + "]"
+				}
+			}
+			all = append(all, ProxyStatement{f.verb, show, text, f.help})
+		}
+	}
+	list("SHOW SEQPROXY", true, proxyShows[:])
+	list("SEQPROXY", false, proxyForms[:])
+	return all
+}
 
 // proxyStatement reads what follows the word SEQPROXY, the current token.
 func (a *analyzer) proxyStatement(begin string, forms []proxyForm) bool {
@@ -118,7 +176,7 @@ func (a *analyzer) proxyStatement(begin string, forms []proxyForm) bool {
 	}
 	known := make([]string, len(forms))
 	for i := range forms {
-		known[i] = begin + " " + forms[i].words
+		known[i] = forms[i].words
 	}
 	return a.sequenceProblem("what follows " + begin + "; there is " + strings.Join(known, ", "))
 }
@@ -146,6 +204,13 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 				return "WITH DIRECT WRITERS twice"
 			}
 			problem = a.proxyWriters()
+		case option&proxyLike != 0 && a.kw == kwLike && !c.HasPattern:
+			a.advance()
+			if !a.plainString() {
+				return "LIKE needs a string"
+			}
+			c.HasPattern, c.Pattern = true, a.st.decode(a.lexer)
+			a.advance()
 		case option&proxyInterleave != 0 && a.word("interleave") && c.Interleave == "":
 			a.advance()
 			switch {
@@ -177,21 +242,25 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 	return ""
 }
 
+// proxyOptionTexts are the options as a manual has them.
+var proxyOptionTexts = [...]struct {
+	option proxyOption
+	text   string
+}{
+	{proxyLike, "LIKE 'pattern'"},
+	{proxyInterleave, "INTERLEAVE BLOCK | STEP"},
+	{proxyInterleave, "BLOCK n"},
+	{proxyForce, "FORCE [ABOVE n | MARGIN n]"},
+	{proxyWriters, "WITH DIRECT WRITERS STOPPED | STEP n"},
+	{proxyShard, "SHARD name"},
+	{proxyTLS, "TLS"},
+	{proxyStop, "WAIT_FOR_CLIENTS | IMMEDIATE"},
+}
+
 // proxyExpected lists the options of a form.
 func (a *analyzer) proxyExpected(options proxyOption) string {
 	var all []string
-	for _, o := range [...]struct {
-		option proxyOption
-		text   string
-	}{
-		{proxyInterleave, "INTERLEAVE BLOCK | STEP"},
-		{proxyInterleave, "BLOCK n"},
-		{proxyForce, "FORCE [ABOVE n | MARGIN n]"},
-		{proxyWriters, "WITH DIRECT WRITERS STOPPED | STEP n"},
-		{proxyShard, "SHARD name"},
-		{proxyTLS, "TLS"},
-		{proxyStop, "WAIT_FOR_CLIENTS | IMMEDIATE"},
-	} {
+	for _, o := range proxyOptionTexts {
 		if options&o.option != 0 {
 			all = append(all, o.text)
 		}

@@ -2,6 +2,7 @@ package statement
 
 import (
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -13,8 +14,8 @@ func TestStatementsToTheProxyAreRead(t *testing.T) {
 		sql  string
 		want ProxyCommand
 	}{
-		{"SHOW SEQPROXY SEQUENCE SERVERS", ProxyCommand{Show: true, Verb: ShowSequenceServers}},
-		{"show /* now */ SeqProxy sequence # all\n servers;", ProxyCommand{Show: true, Verb: ShowSequenceServers}},
+		{"SHOW SEQPROXY SEQUENCE SERVERS", ProxyCommand{Verb: ShowSequenceServers, Show: true}},
+		{"show /* now */ SeqProxy sequence # all\n servers;", ProxyCommand{Verb: ShowSequenceServers, Show: true}},
 		{"SEQPROXY ADD SEQUENCE SERVER 'db2:3306'", ProxyCommand{Verb: AddSequenceServer, Address: addr("db2:3306")}},
 		{"-- two\nseqproxy add sequence server \"[::1]:3306\" ;", ProxyCommand{Verb: AddSequenceServer, Address: addr("[::1]:3306")}},
 		{"seqproxy add sequence server 'a:1' with direct writers stopped", ProxyCommand{Verb: AddSequenceServer, Address: addr("a:1"), WritersStopped: true}},
@@ -30,6 +31,18 @@ func TestStatementsToTheProxyAreRead(t *testing.T) {
 			Verb: ChangeSequenceServers, Interleave: "block", Block: n(500), Force: true, Above: n(7),
 		}},
 		{"seqproxy change sequence servers block 500", ProxyCommand{Verb: ChangeSequenceServers, Block: n(500)}},
+		{"SHOW SEQPROXY HELP", ProxyCommand{Verb: ShowHelp, Show: true}},
+		{"show seqproxy version", ProxyCommand{Verb: ShowVersion, Show: true}},
+		{"show seqproxy status", ProxyCommand{Verb: ShowStatus, Show: true}},
+		{"show seqproxy status like 'a%'", ProxyCommand{Verb: ShowStatus, Show: true, HasPattern: true, Pattern: addr("a%")}},
+		{"show seqproxy variables LIKE '';", ProxyCommand{Verb: ShowVariables, Show: true, HasPattern: true, Pattern: addr("")}},
+		{"show seqproxy sessions", ProxyCommand{Verb: ShowSessions, Show: true}},
+		{"show seqproxy nodes", ProxyCommand{Verb: ShowNodes, Show: true}},
+		{"show seqproxy shards", ProxyCommand{Verb: ShowShards, Show: true}},
+		{"show seqproxy pools", ProxyCommand{Verb: ShowPools, Show: true}},
+		{"show seqproxy users", ProxyCommand{Verb: ShowUsers, Show: true}},
+		{"show seqproxy config", ProxyCommand{Verb: ShowConfig, Show: true}},
+		{"show seqproxy config diff", ProxyCommand{Verb: ShowConfigDiff, Show: true}},
 		{"seqproxy resume plan", ProxyCommand{Verb: ResumePlan}},
 		{"seqproxy reload", ProxyCommand{Verb: ReloadConfig}},
 		{"SEQPROXY Reload /* now */ tls;", ProxyCommand{Verb: ReloadConfig, Word: "TLS"}},
@@ -63,12 +76,12 @@ func TestStatementsToTheProxyAreRead(t *testing.T) {
 
 // Whoever mistypes a word reads which there are, and no server sees the text.
 func TestAMistypedStatementToTheProxyListsTheWords(t *testing.T) {
-	const all = "what follows SEQPROXY; there is SEQPROXY ADD SEQUENCE SERVER, SEQPROXY REMOVE SEQUENCE SERVER, " +
-		"SEQPROXY CHANGE SEQUENCE SERVERS, SEQPROXY RESUME PLAN, SEQPROXY ABORT PLAN, " +
-		"SEQPROXY RELOAD, SEQPROXY PAUSE, SEQPROXY RESUME, SEQPROXY SHUTDOWN, SEQPROXY FLUSH LOGS"
+	const all = "what follows SEQPROXY; there is ADD SEQUENCE SERVER, REMOVE SEQUENCE SERVER, CHANGE SEQUENCE SERVERS, RESUME PLAN, ABORT PLAN, RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS"
+	const shows = "what follows SHOW SEQPROXY; there is HELP, VERSION, STATUS, VARIABLES, SESSIONS, NODES, SHARDS, POOLS, USERS, CONFIG DIFF, CONFIG, SEQUENCE SERVERS"
 	const force, writers = "FORCE [ABOVE n | MARGIN n]", "WITH DIRECT WRITERS STOPPED | STEP n"
 	for sql, want := range map[string]string{
 		"seqproxy":                                                     all,
+		"seqproxy frobnicate":                                          all,
 		"seqproxy reload ssl":                                          "RELOAD, behind which may follow TLS",
 		"seqproxy reload tls tls":                                      "RELOAD, behind which may follow TLS",
 		"seqproxy pause photos0":                                       "PAUSE, behind which may follow SHARD name",
@@ -80,13 +93,19 @@ func TestAMistypedStatementToTheProxyListsTheWords(t *testing.T) {
 		"seqproxy shutdown immediate immediate":                        "SHUTDOWN, behind which may follow WAIT_FOR_CLIENTS | IMMEDIATE",
 		"seqproxy flush":                                               all,
 		"seqproxy flush logs now":                                      "FLUSH LOGS, behind which nothing may follow",
-		"seqproxy frobnicate":                                          all,
 		"seqproxy 'add' sequence server 'a:1'":                         all,
 		"seqproxy `add` sequence server 'a:1'":                         all,
 		"seqproxy add sequence servers 'a:1'":                          all,
-		"show seqproxy":                                                "what follows SHOW SEQPROXY; there is SHOW SEQPROXY SEQUENCE SERVERS",
-		"show seqproxy sequence server":                                "what follows SHOW SEQPROXY; there is SHOW SEQPROXY SEQUENCE SERVERS",
+		"show seqproxy":                                                shows,
+		"show seqproxy sequence server":                                shows,
 		"show seqproxy sequence servers like 'a'":                      "SEQUENCE SERVERS, behind which nothing may follow",
+		"show seqproxy confi":                                          shows,
+		"show seqproxy config of":                                      "CONFIG, behind which nothing may follow",
+		"show seqproxy sessions like 'a'":                              "SESSIONS, behind which nothing may follow",
+		"show seqproxy status like":                                    "LIKE needs a string",
+		"show seqproxy status like ?":                                  "LIKE needs a string",
+		"show seqproxy status where a = 1":                             "STATUS, behind which may follow LIKE 'pattern'",
+		"show seqproxy status like 'a' like 'b'":                       "STATUS, behind which may follow LIKE 'pattern'",
 		"seqproxy add sequence server":                                 "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
 		"seqproxy add sequence server db2":                             "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
 		"seqproxy add sequence server ?":                               "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
@@ -140,5 +159,26 @@ func TestARememberedStatementToTheProxyIsItsOwnersAlone(t *testing.T) {
 	}
 	if one.Analyze([]byte("select 1"), Mode{}); one.Proxy != nil {
 		t.Error("the next statement has a command of the one before")
+	}
+}
+
+func TestEveryStatementToTheProxyIsListedAsItIsRead(t *testing.T) {
+	all := ProxyStatements()
+	if len(all) != len(proxyShows)+len(proxyForms) {
+		t.Fatalf("got %d", len(all))
+	}
+	options := regexp.MustCompile(` \[.*`)
+	for _, p := range all {
+		if p.Help == "" {
+			t.Errorf("%s: does not say what it does", p.Text)
+		}
+		plain := options.ReplaceAllString(p.Text, "")
+		if p.Verb == ChangeSequenceServers {
+			plain += " BLOCK 5"
+		}
+		st := analyze(plain)
+		if st.Kind != Seqproxy || st.Proxy.Verb != p.Verb || st.Proxy.Show != p.Show {
+			t.Errorf("%s: got %+v", plain, st.Proxy)
+		}
 	}
 }

@@ -3,11 +3,14 @@ package statement_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/mysqltest"
 	"seqproxy/statement"
@@ -350,6 +353,31 @@ func TestNextvalInCreateTableIsRefusedWhereTheServerHasNone(t *testing.T) {
 		st.Analyze([]byte(q), statement.Mode{})
 		if _, err := db.Exec(q); (err != nil) != (st.Refusal != "") {
 			t.Errorf("%s: got refusal %q, but the server says %v", q, st.Refusal, err)
+		}
+	}
+}
+
+// TestNoServerKnowsAStatementToTheProxy proves that none of these words is taken from a
+// server: each is an error of syntax there.
+func TestNoServerKnowsAStatementToTheProxy(t *testing.T) {
+	db := mysqltest.Shared(t).DB(t, "")
+	texts := []string{"SEQPROXY", "SHOW SEQPROXY", "SEQPROXY 'x'", "SHOW SEQPROXY LIKE 'x'", "SHOW SEQPROXY FROM mysql", "SHOW SEQPROXY WHERE 1"}
+	for _, p := range statement.ProxyStatements() {
+		words, _, _ := strings.Cut(p.Text, " [")
+		texts = append(texts, words)
+	}
+	for _, text := range texts {
+		_, err := db.Exec(text)
+		_, prepared := db.Prepare(text)
+		for _, err := range []error{err, prepared} {
+			var told *mysql.MySQLError
+			if !errors.As(err, &told) || told.Number != 1064 {
+				t.Errorf("%s: got %v from the server, want 1064", text, err)
+			}
+		}
+		var st statement.Statement
+		if st.Analyze([]byte(text), statement.Mode{}); st.Kind != statement.Seqproxy {
+			t.Errorf("%s: is not read as a statement to the proxy", text)
 		}
 	}
 }

@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"seqproxy/admin"
 	"seqproxy/backend"
+	"seqproxy/conf"
+	"seqproxy/proxy"
 )
 
 // What follows makes running an [admin.Control]: what statements may ask of the whole
@@ -44,3 +48,18 @@ func (r *running) Shutdown(how admin.Shutdown) {
 		r.ending.hurry()
 	}
 }
+
+// Config is the configuration in force.
+func (r *running) Config() *conf.Config { return r.cfg }
+
+// Program is the version and the commit of what runs.
+func (r *running) Program() (string, string) { return version, commit }
+
+// Server is the part that clients are connected to.
+func (r *running) Server() *proxy.Server { return r.server }
+
+// Shards are the parts behind it.
+func (r *running) Shards() *backend.Shards { return r.shards }
+
+// Metrics is what is counted and measured, whether it can be read over HTTP or not.
+func (r *running) Metrics() prometheus.Gatherer { return r.watched.metrics }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"seqproxy/admin/web"
 	"seqproxy/internal/logfield"
 )
@@ -16,6 +18,7 @@ import (
 type watched struct {
 	server  *web.Server // nil: not over HTTP
 	health  *web.Health
+	metrics *prometheus.Registry
 	reloads *web.Reloads // who reloads tells how that ended
 }
 
@@ -25,13 +28,13 @@ func (r *running) listenHTTP(ctx context.Context, address string) error {
 		health:  &web.Health{Server: r.server, Shards: r.shards, Sequences: r.sequences},
 		reloads: web.NewReloads(),
 	}
+	r.watched.metrics = web.NewRegistry(web.Build{Version: version, Commit: commit}, r.health.Collector(), r.reloads, web.SequenceCollector(r.sequences),
+		web.ProxyCollector(r.server), web.BackendCollector(r.shards, r.server))
 	if address == "" {
 		return nil
 	}
 	log := r.log.Named("http")
-	metrics := web.NewRegistry(web.Build{Version: version, Commit: commit}, r.health.Collector(), r.reloads, web.SequenceCollector(r.sequences),
-		web.ProxyCollector(r.server), web.BackendCollector(r.shards, r.server))
-	server := web.NewServer(web.NewPages(version, r.health, metrics, log), log)
+	server := web.NewServer(web.NewPages(version, r.health, r.watched.metrics, log), log)
 	if err := server.Listen(ctx, address); err != nil {
 		return httpListenError(address, err)
 	}

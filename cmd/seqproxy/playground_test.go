@@ -101,8 +101,8 @@ func TestANewUserTriesThePlayground(t *testing.T) {
 
 	_, admin, _ := strings.Cut(p.stdout(), "The admin address is ")
 	admin, _, _ = strings.Cut(admin, ",")
-	if got := query(t, admin, "root", "", "SHOW SEQUENCES"); !strings.HasPrefix(got, "photos\t") {
-		t.Errorf("at the admin address %s: got %q, want the sequences", admin, got)
+	if got := query(t, admin, "root", "", "SHOW SEQPROXY HELP"); !strings.HasPrefix(got, "SHOW SEQPROXY HELP\t") {
+		t.Errorf("at the admin address %s: got %q, want the help", admin, got)
 	}
 
 	_, certificate, _ := strings.Cut(p.stdout(), "For TLS add ")

@@ -22,7 +22,7 @@ A proxy listens on %s, user root, no password. Behind it:
 			p.say("  sequence server  %s\n", s.Addr())
 		}
 	}
-	p.say("The admin address is %s, where statements to the proxy itself are answered with every server down, too.\n", at.admin)
+	p.say("The admin address is %s, for SHOW SEQPROXY HELP and the like, also with every server down.\n", at.admin)
 	p.say("Metrics and health: http://%s/\n", at.http)
 	if h.kept {
 		p.say("The data is kept in %s.\n", h.dir)

@@ -163,8 +163,8 @@ user = "root"
 	_, rest, _ := strings.Cut(p.stderr(), `"address":"`)
 	address, _, _ := strings.Cut(rest, `"`)
 
-	if got := query(t, address, "dba", "dba's", "CREATE SEQUENCE photos START WITH 7; SHOW SEQUENCES"); !strings.HasPrefix(got, "photos\t7\t0\t10\t") {
-		t.Errorf("a new sequence: got %q, want %q", got, "photos\t7\t0\t10")
+	if got := query(t, address, "dba", "dba's", "CREATE SEQUENCE photos START WITH 7; SHOW SEQUENCES"); !strings.HasPrefix(got, "photos\t7\t0\tNULL\t0.0\t10\tNULL\t") {
+		t.Errorf("a new sequence: got %q, want %q", got, "photos\t7\t0\tNULL\t0.0\t10\tNULL")
 	}
 	if got := query(t, address, "app", "app's", "SELECT NEXTVAL('photos'); SELECT LAST_INSERT_ID(); SELECT @@max_allowed_packet"); got != "7\n7\n16777216" {
 		t.Errorf("a key: got %q, want 7 twice and the packet size", got)

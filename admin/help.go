@@ -1,0 +1,69 @@
+package admin
+
+import (
+	"runtime"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+var helpColumns = []protocol.Column{
+	word("statement", 160),
+	word("right", 16),
+	word("meaning", 160),
+}
+
+// Who may give a statement.
+const (
+	byMonitors = "monitor_users"
+	byAdmins   = "admin_users"
+	byOwners   = "the sequence" // who may use that
+)
+
+// sequenceHelp is the help on statements in words that MariaDB knows, too. docs/sequences.md
+// tells more.
+var sequenceHelp = [][]any{
+	{"SHOW SEQUENCES [LIKE 'pattern']", byOwners, "the sequences: what is in memory, for how long it lasts, and how much is used"},
+	{"SHOW CREATE SEQUENCE name", byOwners, "the statement that makes such a sequence"},
+	{"CREATE [OR REPLACE] SEQUENCE [IF NOT EXISTS] name [option ...]", byAdmins, "makes a sequence"},
+	{"ALTER SEQUENCE [IF EXISTS] name option ...", byAdmins, "changes options, on all proxies"},
+	{"DROP SEQUENCE [IF EXISTS] name [, name ...]", byAdmins, "drops sequences; one that is made again goes on above its numbers"},
+	{"FLUSH SEQUENCES [name, ...]", byAdmins, "gives up the numbers in memory"},
+	{"CHECK SEQUENCE name [, name ...]", byAdmins, "compares sequences with the keys on every shard"},
+	{"REPAIR SEQUENCE name [, name ...]", byAdmins, "the same, and raises those that are behind"},
+}
+
+// helpRows lists all statements, those that change something last.
+func helpRows(Overview, *statement.ProxyCommand) (rows [][]any, _ error) {
+	all := statement.ProxyStatements()
+	list := func(show bool) {
+		right := byAdmins
+		if show {
+			right = byMonitors
+		}
+		for _, p := range all {
+			if p.Show == show {
+				rows = append(rows, []any{p.Text, right, p.Help})
+			}
+		}
+	}
+	list(true)
+	rows = append(rows, sequenceHelp...)
+	list(false)
+	return append(rows, []any{"KILL [CONNECTION | QUERY] id", byAdmins, "ends a client's connection, or its statement; everybody may end his own"}), nil
+}
+
+var versionColumns = []protocol.Column{
+	word("version", 64),
+	word("commit", 64),
+	word("go", 32),
+	word("platform", 32),
+	fraction("uptime_seconds", 1, mysql.NOT_NULL_FLAG),
+}
+
+func versionRows(c Overview, _ *statement.ProxyCommand) ([][]any, error) {
+	version, commit := c.Program()
+	return [][]any{{version, commit, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, since(c.Server().Stats().Since)}}, nil
+}

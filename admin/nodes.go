@@ -1,0 +1,93 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+var nodeColumns = []protocol.Column{
+	word("shard", 64),
+	word("node", 255),
+	word("role", 16),
+	maybe("up", 3),
+	fraction("seconds", 1, 0),
+	maybe("version", 128),
+	number("connections", mysql.NOT_NULL_FLAG),
+	number("connecting", mysql.NOT_NULL_FLAG),
+	number("connects", mysql.NOT_NULL_FLAG),
+	number("errors", mysql.NOT_NULL_FLAG),
+	maybe("last_error", 1024),
+	fraction("last_error_seconds", 1, 0),
+}
+
+// nodeRows lists the servers of the shards. See docs/operations.md for the columns.
+func nodeRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
+	for _, n := range c.Shards().Stats() {
+		role := "replica"
+		if n.Primary {
+			role = "primary"
+		}
+		var up any
+		if !n.Since.IsZero() { // else nobody has tried
+			up = yes(n.Up)
+		}
+		errors := uint64(0)
+		for _, e := range n.Errors {
+			errors += e.N
+		}
+		rows = append(rows, []any{
+			n.Shard, n.Node, role, up, since(n.Since), unlessEmpty(n.Version), uint64(n.Open), uint64(n.Connecting), n.Connects.Count(),
+			errors, unlessEmpty(n.LastError), since(n.LastErrorAt),
+		})
+	}
+	return rows, nil
+}
+
+var shardColumns = []protocol.Column{
+	word("shard", 64),
+	word("is_default", 3),
+	maybe("schemas", 1024),
+	word("nodes", 1024),
+	maybe("user", 128),
+	fraction("paused_seconds", 1, 0),
+	number("sessions", mysql.NOT_NULL_FLAG),
+	number("received_bytes", mysql.NOT_NULL_FLAG),
+	number("sent_bytes", mysql.NOT_NULL_FLAG),
+}
+
+// shardRows lists the shards of the configuration. See docs/operations.md for the columns.
+func shardRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
+	cfg, server := c.Config(), c.Server()
+	sessions := make(map[string]uint64)
+	for _, s := range server.SessionList() {
+		for _, shard := range s.Shards {
+			sessions[shard]++
+		}
+	}
+	received, sent := make(map[string]uint64), make(map[string]uint64)
+	for _, t := range server.Stats().Shards {
+		received[t.Shard], sent[t.Shard] = t.Received, t.Sent
+	}
+	paused := make(map[string]time.Time)
+	for _, s := range c.Shards().Routes().Named("") {
+		if p := s.Paused(); p != nil {
+			paused[s.Name()] = p.Since()
+		}
+	}
+	for i := range cfg.Shards {
+		s := &cfg.Shards[i]
+		var nodes []string
+		for _, a := range s.Addresses() {
+			nodes = append(nodes, string(a))
+		}
+		rows = append(rows, []any{
+			s.Name, yes(s.Name == cfg.DefaultShard), unlessEmpty(list(s.Schemas)), list(nodes), unlessEmpty(s.User),
+			since(paused[s.Name]), sessions[s.Name], received[s.Name], sent[s.Name],
+		})
+	}
+	return rows, nil
+}

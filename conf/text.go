@@ -1,0 +1,47 @@
+package conf
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Lines is a configuration as a file would have it, with every key outside of lists of
+// tables, and in their elements those that have a value. In place of a password that
+// stands in the file itself there is [redacted], without quotes: so no proxy starts with
+// such lines by mistake.
+func Lines(c *Config) []string {
+	lines := linesOf(reflect.ValueOf(*c), "", false)
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+}
+
+// linesOf are the lines of a table: its own keys, then the tables in it.
+func linesOf(v reflect.Value, prefix string, element bool) (lines []string) {
+	var tables []keyValue
+	given := make(map[string]bool)
+	eachKey(v, prefix, "", func(k keyValue) { given[k.name] = !k.value.IsZero() })
+	eachKey(v, prefix, "", func(k keyValue) {
+		switch _, secret := k.value.Interface().(Secret); {
+		case k.table:
+			tables = append(tables, k)
+		case element && k.value.IsZero():
+		case secret && (given[k.name+"_file"] || given[k.name+"_env"]): // which say where it is
+		default:
+			value := written(k.value)
+			if k.standard != "" && k.value.IsZero() {
+				value = k.standard
+			}
+			lines = append(lines, k.name[strings.LastIndexByte(k.name, '.')+1:]+" = "+value)
+		}
+	})
+	for _, k := range tables {
+		if k.value.Kind() != reflect.Slice {
+			lines = append(append(lines, "["+k.name+"]"), linesOf(k.value, k.name+".", element)...)
+			continue
+		}
+		for i := range k.value.Len() {
+			lines = append(append(lines, "[["+k.name+"]]"), linesOf(k.value.Index(i), k.name+".", true)...)
+		}
+	}
+	return lines
+}
