@@ -64,6 +64,7 @@ deps-clients: deps-test ## install the drivers and tools that the tests try; wit
 	@scripts/deps.sh tools python php perl ruby java node django activerecord sysbench galera
 	@cd internal/clients/testdata/node && cmp -s package-lock.json node_modules/installed-lock.json || \
 		{ npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/installed-lock.json; }
+	@scripts/promtool.sh || test $$? -eq 3
 
 deps-bench:
 	@scripts/deps.sh server client haproxy

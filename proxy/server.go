@@ -409,6 +409,9 @@ func (s *Server) register(sess *session) bool {
 	return true
 }
 
+// MaxConnections is how many sessions there may be, beside those at the admin address.
+func (s *Server) MaxConnections() int { return s.settings.Load().MaxConnections }
+
 // fullLocked says whether there is no room for a further session.
 func (s *Server) fullLocked(sess *session) bool {
 	if sess.atAdmin {

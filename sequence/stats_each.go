@@ -26,6 +26,7 @@ type SequenceStats struct {
 	Unserved uint64        // of them, those that ended without a number, and not because their callers had gone
 
 	Order  bool
+	Cycle  bool    // it begins again at its end
 	Size   uint64  // how many numbers are reserved at once now; 0 with Order
 	Used   float64 // how much of the numbers up to the end was reserved, 0 to 1, by what this process has seen
 	Epoch  uint64  // how often it began again, as a time
@@ -156,7 +157,7 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 	pace := c.pace // a copy
 	pace.observe(now, c.given-min(c.measured, c.given))
 	rate := pace.rate()
-	st.Order, st.Used = c.order, c.limits.used(c.top)/100
+	st.Order, st.Cycle, st.Used = c.order, c.cycle, c.limits.used(c.top)/100
 	if !c.cycle {
 		if seconds := c.secondsToEndAt(now, rate); seconds < Never.Seconds() {
 			st.ToEnd = time.Duration(seconds * float64(time.Second))

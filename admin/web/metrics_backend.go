@@ -50,7 +50,7 @@ func (c backendCollector) Collect(all chan<- prometheus.Metric) {
 		gauge(nodeConnsDesc, float64(n.Connecting), n.Shard, n.Node, "connecting")
 		gauge(nodeConnsDesc, float64(active), n.Shard, n.Node, "active")
 		gauge(nodeConnsDesc, float64(n.Open-active), n.Shard, n.Node, "idle")
-		all <- ranges(nodeConnectDesc, &n.Connects, n.Shard, n.Node)
+		all <- constHistogram(nodeConnectDesc, &n.Connects, n.Shard, n.Node)
 		for _, e := range n.Errors {
 			code := strconv.Itoa(int(e.Code))
 			if e.Code == backend.OtherCodes {

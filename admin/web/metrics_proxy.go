@@ -3,7 +3,6 @@ package web
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"seqproxy/internal/histogram"
 	"seqproxy/proxy"
 )
 
@@ -15,6 +14,7 @@ type proxyCollector struct{ server *proxy.Server }
 var (
 	acceptedDesc = desc("client", "connections_accepted_total", "Clients that became sessions.")
 	usersDesc    = desc("client", "connections", "Clients that are logged in, by user: those of the 1000 users with the most, then other.", "user")
+	limitDesc    = desc("client", "connections_limit", "How many sessions there may be (max_connections); those at the admin address come on top.")
 	sessionsDesc = desc("", "sessions", "Sessions by what they do: login, idle (waiting for the client), busy (with a command).", "state")
 	pinnedDesc   = desc("", "sessions_pinned", "Sessions that have something on their server connection which cannot go along to another shard. One may count for several reasons.", "reason")
 
@@ -34,7 +34,7 @@ var (
 // Describe implements [prometheus.Collector].
 func (c proxyCollector) Describe(all chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
-		acceptedDesc, usersDesc, sessionsDesc, pinnedDesc, disconnectsDesc, authFailuresDesc, clientBytesDesc,
+		acceptedDesc, usersDesc, limitDesc, sessionsDesc, pinnedDesc, disconnectsDesc, authFailuresDesc, clientBytesDesc,
 		statementsDesc, durationDesc, overheadDesc, shardBytesDesc,
 	} {
 		all <- d
@@ -51,8 +51,13 @@ func (c proxyCollector) Collect(all chan<- prometheus.Metric) {
 		all <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
 	counter(acceptedDesc, st.Connections)
+	gauge(limitDesc, uint64(c.server.MaxConnections()))
+	users := make(map[string]uint64) // names that are no UTF-8 may become alike
 	for _, u := range st.Users {
-		gauge(usersDesc, u.N, u.Name)
+		users[label(u.Name)] += u.N
+	}
+	for name, n := range users {
+		gauge(usersDesc, n, name)
 	}
 	for state, n := range st.Sessions {
 		gauge(sessionsDesc, uint64(n), proxy.SessionState(state).String())
@@ -71,21 +76,10 @@ func (c proxyCollector) Collect(all chan<- prometheus.Metric) {
 	for _, s := range st.Statements {
 		counter(statementsDesc, s.N, s.Kind.String(), s.Shard)
 	}
-	all <- ranges(durationDesc, &st.Durations)
-	all <- ranges(overheadDesc, &st.Overheads)
+	all <- constHistogram(durationDesc, &st.Durations)
+	all <- constHistogram(overheadDesc, &st.Overheads)
 	for _, s := range st.Shards {
 		counter(shardBytesDesc, s.Received, s.Shard, "received")
 		counter(shardBytesDesc, s.Sent, s.Shard, "sent")
 	}
-}
-
-// ranges makes a metric of what took some time.
-func ranges(d *prometheus.Desc, h *histogram.Histogram, labels ...string) prometheus.Metric {
-	buckets := make(map[float64]uint64, len(histogram.Bounds))
-	n := uint64(0)
-	for i, bound := range histogram.Bounds {
-		n += h.Counts[i]
-		buckets[bound.Seconds()] = n
-	}
-	return prometheus.MustNewConstHistogram(d, h.Count(), h.Sum.Seconds(), buckets, labels...)
 }

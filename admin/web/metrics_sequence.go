@@ -22,7 +22,7 @@ var (
 	waitDesc     = desc("sequence", "wait_seconds", "How long those waited who found no number in memory.", "sequence")
 	unservedDesc = desc("sequence", "waits_failed_total", "Waits that ended without a number, other than because whoever waited had gone.", "sequence")
 	attemptsDesc = desc("sequence", "reservations_total", "Attempts to reserve numbers, by how they ended.", "sequence", "result")
-	usedDesc     = desc("sequence", "used_ratio", "How much of the numbers up to the sequence's end is reserved, as far as this proxy has seen.", "sequence")
+	usedDesc     = desc("sequence", "used_ratio", "How much of the numbers up to the sequence's end is reserved, as far as this proxy has seen. Not of those with CYCLE.", "sequence")
 	endDesc      = desc("sequence", "exhaustion_timestamp_seconds", "When the sequence comes to its end at the rate of today. Absent if that is not in sight.", "sequence")
 	rewindsDesc  = desc("sequence", "rewinds_total", "How often the sequence's row was found to have gone back.", "sequence")
 	epochDesc    = desc("sequence", "epoch", "Moves when the sequence begins again by RESTART ... FORCE.", "sequence")
@@ -102,7 +102,9 @@ func collectSequence(all chan<- prometheus.Metric, st *sequence.SequenceStats, n
 	if st.Name == sequence.Others {
 		return
 	}
-	gauge(usedDesc, st.Used)
+	if !st.Cycle {
+		gauge(usedDesc, st.Used)
+	}
 	gauge(epochDesc, float64(st.Epoch))
 	if st.ToEnd != sequence.Never {
 		gauge(endDesc, float64(now.Add(st.ToEnd).UnixMilli())/1e3)

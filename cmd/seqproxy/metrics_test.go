@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"go.yaml.in/yaml/v3"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// metric is what is told, or documented, of one.
+type metric struct {
+	kind   string
+	labels []string // sorted
+}
+
+// scrape reads /metrics. labels are all that some series of a metric has.
+func scrape(t *testing.T, address string) (all map[string]metric, text string) {
+	t.Helper()
+	status, text := get(t, address, "/metrics")
+	if status != 200 {
+		t.Fatalf("/metrics: got %d %s", status, text)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = make(map[string]metric)
+	for name, family := range families {
+		if family.GetHelp() == "" {
+			t.Errorf("%s has no help", name)
+		}
+		labels := make(map[string]bool)
+		for _, series := range family.GetMetric() {
+			for _, l := range series.GetLabel() {
+				labels[l.GetName()] = true
+			}
+		}
+		all[name] = metric{strings.ToLower(family.GetType().String()), slices.Sorted(maps.Keys(labels))}
+	}
+	return all, text
+}
+
+// eventful starts a proxy and has it do and suffer what metrics are about, so that it tells all of them. It returns where they are.
+func eventful(t *testing.T) (address string) {
+	t.Helper()
+	s := mysqltest.Start(t)
+	schema := s.Schema(t)
+	file := write(t, "seqproxy.toml", fmt.Sprintf(`
+listen = "127.0.0.1:0"
+http.listen = "127.0.0.1:0"
+admin.listen = ""
+admin_users = ["root"]
+[[user]]
+name = "root"
+[sequence]
+state_dir = "state"
+cache = 10
+[[sequence.server]]
+address = %[1]q
+user = "root"
+[[shard]]
+name = "main"
+[[shard.node]]
+address = %[1]q
+`, s.Addr()))
+	p := begin(t, "-config", file)
+	clients, address := p.address(), p.httpAddress()
+	query(t, clients, "root", "", `CREATE SEQUENCE photos MAXVALUE 100000; CREATE SEQUENCE strict ORDER; SELECT NEXTVAL('photos'), NEXTVAL('strict');
+		CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (NEXTVAL('photos')); SELECT * FROM t; CREATE TEMPORARY TABLE u (a INT); DO GET_LOCK('a', 0)`, schema)
+	for _, c := range [][]string{{"root", "wrong"}, {"nobody", ""}} {
+		if output, err := client(t, clients, c[0], c[1], "-e", "SELECT 1"); err == nil {
+			t.Fatalf("%s was let in: %s", c[0], output)
+		}
+	}
+	if output, err := client(t, clients, "root", "", "-e", "SELECT * FROM missing.missing"); err == nil {
+		t.Fatalf("a table that is not there: %s", output)
+	}
+	db, err := sql.Open("mysql", "root@tcp("+clients+")/"+schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = pinned.Close(), db.Close() })
+	if _, err := pinned.ExecContext(t.Context(), "CREATE TEMPORARY TABLE v (a INT)"); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGHUP)
+	p.await("reloaded")
+	return address
+}
+
+// documentedMetrics reads the tables of docs/metrics.md.
+func documentedMetrics(t *testing.T, page string) map[string]metric {
+	t.Helper()
+	all := make(map[string]metric)
+	for _, match := range regexp.MustCompile("(?m)^\\| `(seqproxy_[a-z_]+)` \\| (\\w+) \\|([^|]*)\\| .+ \\|$").FindAllStringSubmatch(page, -1) {
+		var labels []string
+		for _, label := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(match[3], -1) {
+			labels = append(labels, label[1])
+		}
+		slices.Sort(labels)
+		if _, twice := all[match[1]]; twice {
+			t.Errorf("docs/metrics.md has %s twice", match[1])
+		}
+		all[match[1]] = metric{match[2], labels}
+	}
+	return all
+}
+
+func repositoryFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard compares all four, both ways where each should have all.
+func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
+	address := eventful(t)
+	told, text := scrape(t, address)
+	page := repositoryFile(t, "docs/metrics.md")
+	documented := documentedMetrics(t, page)
+	for name, is := range told {
+		if !strings.HasPrefix(name, "seqproxy_") {
+			if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+				t.Errorf("%s is told, whose name is of nobody", name)
+			}
+			continue
+		}
+		switch says, ok := documented[name]; {
+		case !ok:
+			t.Errorf("docs/metrics.md does not have %s, a %s with the labels %q", name, is.kind, is.labels)
+		case says.kind != is.kind || !slices.Equal(says.labels, is.labels):
+			t.Errorf("%s: docs/metrics.md says %s with the labels %q, told is %s with %q", name, says.kind, says.labels, is.kind, is.labels)
+		}
+	}
+	for name := range documented {
+		if _, ok := told[name]; !ok {
+			t.Errorf("docs/metrics.md has %s, which is not told", name)
+		}
+	}
+
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	alerts, tests := repositoryFile(t, "deploy/prometheus/alerts.yml"), repositoryFile(t, "cmd/seqproxy/testdata/alerts_test.yml")
+	if err := yaml.Unmarshal([]byte(alerts), &rules); err != nil {
+		t.Fatal(err)
+	}
+	known := queried{told}
+	found := 0
+	_, described, _ := strings.Cut(page, "## Alerts")
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			found++
+			labels := known.check(t, "alert "+rule.Alert, rule.Expr)
+			for _, text := range rule.Annotations {
+				for _, use := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
+					if !slices.Contains(labels, use[1]) {
+						t.Errorf("alert %s names the label %s, which its expression does not have: %q", rule.Alert, use[1], labels)
+					}
+				}
+			}
+			if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" {
+				t.Errorf("alert %s has no severity or no summary", rule.Alert)
+			}
+			if !strings.Contains(tests, `alertname="`+rule.Alert+`"`) {
+				t.Errorf("alert %s is in no test of testdata/alerts_test.yml", rule.Alert)
+			}
+			if !strings.Contains(described, "`"+rule.Alert+"`") {
+				t.Errorf("docs/metrics.md does not say what to do about %s", rule.Alert)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("found %d alerts, want more: the test does not see them", found)
+	}
+	for _, name := range regexp.MustCompile("`(Seqproxy\\w+)`").FindAllStringSubmatch(described, -1) {
+		if !strings.Contains(alerts, "alert: "+name[1]+"\n") {
+			t.Errorf("docs/metrics.md describes the alert %s, which is not in alerts.yml", name[1])
+		}
+	}
+
+	found = 0
+	var dashboard any
+	if err := json.Unmarshal([]byte(repositoryFile(t, "deploy/grafana/seqproxy.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	eachString(dashboard, func(key, value string) {
+		switch values := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(value); {
+		case key == "expr":
+			found++
+			known.check(t, "dashboard", value)
+		case key == "query" && values != nil:
+			if labels := known.check(t, "dashboard", values[1]); !slices.Contains(labels, values[2]) {
+				t.Errorf("dashboard: %s has no label %s", values[1], values[2])
+			}
+		}
+	})
+	if found < 15 {
+		t.Errorf("found %d expressions in the dashboard, want more: the test does not see them", found)
+	}
+	promtool(t, text)
+}
+
+// eachString calls f with each string in a JSON value, and its key.
+func eachString(v any, f func(key, value string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if text, ok := value.(string); ok {
+				f(key, text)
+			}
+			eachString(value, f)
+		}
+	case []any:
+		for _, value := range v {
+			eachString(value, f)
+		}
+	}
+}
+
+// queried are the metrics that expressions may name.
+type queried struct{ told map[string]metric }
+
+// labelsOf returns the labels of the series of a name, which may be a part of a histogram or summary.
+func (q queried) labelsOf(name string) ([]string, bool) {
+	if name == "up" {
+		return nil, true
+	}
+	if m, ok := q.told[name]; ok && m.kind != "histogram" && m.kind != "summary" {
+		return m.labels, true
+	}
+	for suffix, label := range map[string]string{"_bucket": "le", "_sum": "", "_count": ""} {
+		base, cut := strings.CutSuffix(name, suffix)
+		if m, ok := q.told[base]; cut && ok && (m.kind == "histogram" || m.kind == "summary" && label == "") {
+			return append(slices.Clone(m.labels), label), true
+		}
+	}
+	return nil, false
+}
+
+var (
+	quotedText = regexp.MustCompile(`"[^"]*"`)
+	ranges     = regexp.MustCompile(`\[[^]]*\]`)
+	selector   = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\s*\{([^}]*)\}`)
+	matcher    = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)`)
+	grouping   = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)`)
+	word       = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)(\s*\()?`)
+	keywords   = []string{"and", "or", "unless", "bool", "offset", "by", "without", "on", "ignoring", "Inf", "NaN"}
+)
+
+// check makes sure that each metric and label that an expression names is told, and returns the labels. It takes expressions apart by
+// their words; promtool looks at their form.
+func (q queried) check(t *testing.T, where, expr string) (labels []string) {
+	t.Helper()
+	labels = []string{"job", "instance"}
+	rest := ranges.ReplaceAllString(quotedText.ReplaceAllString(expr, ""), "")
+	metrics := 0
+	for _, match := range selector.FindAllStringSubmatch(rest, -1) {
+		of, ok := q.labelsOf(match[1])
+		for _, label := range matcher.FindAllStringSubmatch(match[2], -1) {
+			if ok && label[1] != "job" && label[1] != "instance" && !slices.Contains(of, label[1]) {
+				t.Errorf("%s: %s has no label %s, but %q", where, match[1], label[1], of)
+			}
+		}
+	}
+	rest = selector.ReplaceAllString(rest, "$1 ")
+	groups := grouping.FindAllStringSubmatch(rest, -1)
+	rest = grouping.ReplaceAllString(rest, " ")
+	for _, match := range word.FindAllStringSubmatch(rest, -1) {
+		if match[2] != "" || slices.Contains(keywords, match[1]) {
+			continue
+		}
+		of, ok := q.labelsOf(match[1])
+		if !ok {
+			t.Errorf("%s: no metric %s is told (%s)", where, match[1], expr)
+		}
+		metrics++
+		labels = append(labels, of...)
+	}
+	for _, group := range groups {
+		for label := range strings.SplitSeq(group[1], ",") {
+			if label = strings.TrimSpace(label); label != "" && !slices.Contains(labels, label) {
+				t.Errorf("%s: no metric has the label %s (%s)", where, label, expr)
+			}
+		}
+	}
+	if metrics == 0 {
+		t.Errorf("%s: %s names no metric", where, expr)
+	}
+	return labels
+}
+
+// promtool has Prometheus's own tool look at the alerts, at their tests, and at what was told, where it is there.
+func promtool(t *testing.T, told string) {
+	t.Helper()
+	tool := filepath.Join("..", "..", ".servers", "promtool")
+	if _, err := os.Stat(tool); err != nil {
+		if tool, err = exec.LookPath("promtool"); err != nil {
+			t.Skip("all but promtool's checks are done: promtool is not in PATH, nor in .servers (scripts/promtool.sh puts it there)")
+		}
+	}
+	for _, args := range [][]string{
+		{"check", "rules", "../../deploy/prometheus/alerts.yml"},
+		{"check", "metrics"},
+		{"test", "rules", "testdata/alerts_test.yml"},
+	} {
+		cmd := exec.Command(tool, args...)
+		cmd.Stdin = strings.NewReader(told)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Run(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out.String())
+		}
+	}
+}
