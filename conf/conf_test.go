@@ -106,6 +106,7 @@ data_port = false
 level = "debug"
 format = "json"
 output = "/tmp/seqproxy.log"
+slow_statement = "250ms"
 [http]
 listen = "127.0.0.1:9104"
 [[user]]
@@ -166,7 +167,7 @@ address = "[fe80::1]:3306"
 		ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
 		UnknownUser:       UnknownUserBackend,
 		LastInsertID:      LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
-		Log:   Log{Level: "debug", Format: "json", Output: "/tmp/seqproxy.log"},
+		Log:   Log{Level: "debug", Format: "json", Output: "/tmp/seqproxy.log", SlowStatement: Duration(250 * time.Millisecond)},
 		HTTP:  HTTP{Listen: "127.0.0.1:9104"},
 		Admin: Admin{Listen: "localhost:0"},
 		Users: []User{

@@ -163,6 +163,8 @@ type Log struct {
 	// Output is "stderr", or a file that lines are appended to. Its directory must be there. It is opened again at SIGUSR1, after it was moved away
 	// ([more](operations.md#log-files)).
 	Output string `toml:"output" reload:"restart"`
+	// statements that take at least so long are logged, with a ? for each literal; 0 logs none ([more](operations.md#slow-statements))
+	SlowStatement Duration `toml:"slow_statement" reload:"now"`
 }
 
 // User is one [[user]]: an account that clients log in with. Once loaded OldPassword
@@ -392,7 +394,7 @@ func Default() *Config {
 		Compression:     true,
 		LastInsertID:    LastInsertIDAuto,
 		UnknownSequence: UnknownSequenceError,
-		Log:             Log{Level: "info", Format: "console", Output: LogStderr},
+		Log:             Log{Level: "info", Format: "console", Output: LogStderr, SlowStatement: Duration(10 * time.Second)},
 		HTTP:            HTTP{Listen: "127.0.0.1:4308"},
 		Drain:           Drain{Timeout: Duration(30 * time.Second)},
 		Sequence: Sequence{

@@ -38,6 +38,7 @@ func (s *session) executeBulk(payload []byte) error {
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
 	if p != nil {
+		s.takesPrepared(p)
 		if err := s.stillBound(&p.inserts); err != nil {
 			return s.dropLongData(p.conn, p, err)
 		}

@@ -19,6 +19,7 @@ func (s *session) execute(payload []byte) error {
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
 	if p != nil {
+		s.takesPrepared(p)
 		if err := s.stillBound(&p.inserts); err != nil {
 			return s.answerAlone(func() error { return s.dropLongData(p.conn, p, err) })
 		}

@@ -150,7 +150,7 @@ func newEnv(t testing.TB, s setup) *env {
 		Users:  []proxy.User{{Name: e.User, Password: e.Password, Admin: true}},
 		Shards: e.Shards, Sequences: e.Sequences, Admin: admin.NewSequences(e.Sequences, nil, log),
 		RSA: testRSA, MaxConnections: 200, LoginTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second, PauseTimeout: time.Minute,
-		MaxStatement: 16 << 20, Compression: true, Logger: log,
+		MaxStatement: 16 << 20, Compression: true, SlowStatement: 10 * time.Second, Logger: log,
 	}
 	if s.Proxy != nil {
 		s.Proxy(&opts)

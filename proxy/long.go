@@ -47,6 +47,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		case p == nil:
 			err = s.unknownStatement(binary.LittleEndian.Uint32(id), "mysqld_stmt_execute")
 		case p.passable():
+			s.takesPrepared(p)
 			p.toServer(id)
 			executed = p
 			if err = s.stillBound(&p.inserts); err == nil {
@@ -71,6 +72,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 			n, _ := protocol.CutAttributes(text)
 			text = text[n:]
 		}
+		s.takes(text, true)
 		if err = s.boundLong(text); err == nil {
 			c, err = s.attachForUnread()
 		}

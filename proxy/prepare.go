@@ -19,6 +19,13 @@ func (s *session) prepare(sql []byte) error {
 			return err
 		}
 	}
+	s.takes(sql, false)
+	begins := s.headOf(sql)
+	defer func() {
+		if p := s.prepared.latest; p != nil {
+			p.head = begins
+		}
+	}()
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.mode)
 	switch {

@@ -35,6 +35,7 @@ type prepared struct {
 	// mode is how the text was read when it was prepared, and is to be read later.
 	mode    statement.Mode
 	charset string // the name of what mode.Charset is the class of
+	head    textHead
 
 	// A statement of a server has the connection that knows it, and its id there.
 	conn      *backend.Conn

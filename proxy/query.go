@@ -23,6 +23,7 @@ func (s *session) query(sql []byte) error {
 			return s.answerAlone(func() error { return err })
 		}
 	}
+	s.takes(sql, false)
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.mode)
 	if s.atAdmin {

@@ -22,7 +22,9 @@ var (
 // is ready and waits for its turn.
 type expected struct {
 	shape protocol.Shape
-	own   int // bytes of it in session.ready; 0 for a server's
+	own   int  // bytes of it in session.ready; 0 for a server's
+	text  head // of the statement, if it is one
+	kind  Kind
 }
 
 // Bounds of what waits for its turn: bytes of our answers, and answers in all.
@@ -40,7 +42,11 @@ func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
 	s.sends(c, KindRelay)
 	s.batchConn = c
 	if shape != protocol.ShapeNone {
-		s.inflight = append(s.inflight, expected{shape: shape})
+		e := expected{shape: shape}
+		if s.tally.kind != kindNone {
+			e.text, e.kind = s.slow.text, s.tally.kind
+		}
+		s.inflight = append(s.inflight, e)
 	}
 	s.batched = s.parsed
 }
@@ -115,7 +121,7 @@ func (s *session) exchange(c *backend.Conn, command []byte, answer protocol.Shap
 	// It took the place of the client's, behind which a file may come.
 	s.client.Discard(s.parsed)
 	s.parsed = 0
-	return s.awaitAnswers(c, writeErr, []expected{{shape: answer}})
+	return s.awaitAnswers(c, writeErr, []expected{{shape: answer, text: s.slow.text, kind: s.tally.kind}})
 }
 
 // awaitAnswers relays the answers to what was written with writeErr.
@@ -133,7 +139,8 @@ func (s *session) awaitAnswers(c *backend.Conn, writeErr error, answers []expect
 func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 	accepted := 0 // bytes of c's buffer that were walked over and not yet passed on
 	ready := s.ready
-	for _, e := range answers {
+	for i := range answers {
+		e := &answers[i]
 		if e.own > 0 { // behind what came before it, to be written with that
 			s.state.lastID.rows = false // those before it
 			s.out = append(s.out, c.Buffered()[:accepted]...)
@@ -145,9 +152,11 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 		}
 		c.Answer.Begin(e.shape, c.Capabilities)
 		partly := false // some of this answer was passed on
+		awaited, bytes := false, uint64(0)
 		for {
 			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
 			accepted += n
+			bytes += uint64(n)
 			whole := !partly
 			partly = partly || n > 0
 			if ev == protocol.Done {
@@ -155,6 +164,10 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 				s.state.lastID.answered(c.Answer.Rows)
 				s.state.lastConn = c // not for commands without an answer: they leave nothing
 				s.noteError(c)
+				s.slow.bytes = bytes
+				if awaited && s.timesAnswers() {
+					s.answered(c, e, bytes)
+				}
 				break
 			}
 			if err := s.pass(c, accepted); err != nil {
@@ -164,6 +177,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			switch ev {
 			case protocol.NeedMore:
 				s.tellLong(c)
+				awaited = true
 				if err := s.fillFrom(c); err != nil {
 					return s.lost(c, err, partly)
 				}

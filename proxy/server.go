@@ -155,7 +155,9 @@ type Options struct {
 	// PauseTimeout is how long a command waits for a shard that is paused.
 	PauseTimeout time.Duration
 	WriteTimeout time.Duration // how long a client may leave an answer unread
-	MaxStatement int           // bytes up to which a statement is held and analysed
+	// SlowStatement is how long a statement takes at least that is logged for it; 0: none is.
+	SlowStatement time.Duration
+	MaxStatement  int // bytes up to which a statement is held and analysed
 
 	// Version is the proxy's own, which servers are told; "" leaves it out.
 	Version string

@@ -46,6 +46,7 @@ type session struct {
 	patience patience // of waits in the proxy itself
 	idle     idleness
 	tally    tally
+	slow     slow
 
 	connected time.Duration // when, by counters.now
 
@@ -122,6 +123,7 @@ func (s *session) serve() {
 		if err = s.commands(); errors.Is(err, errShutdown) {
 			s.leave()
 		}
+		s.slowRound(s.srv.counters.now())
 	}
 	s.countEnd(err)
 	s.logEnd(err)
@@ -199,6 +201,7 @@ func (s *session) await() error {
 		}
 	}
 	now := s.srv.counters.now()
+	s.slowRound(now)
 	if err := s.rested(now); err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ func (k Kind) sent() bool { return k >= unsent }
 // lock anyway, before it waits for its client.
 type tally struct {
 	begun  time.Duration // when what the client sent last was read
+	mark   time.Duration // when the statement began that is in hand; see slow
 	round  uint32        // statements since then
 	kinds  [unsent]uint32
 	sentTo *backend.Shard // the command in hand, if servers see its kind
@@ -118,6 +119,7 @@ func (s *session) handled(err error) {
 		return
 	}
 	t.kind = kindNone
+	s.slow.kind, s.slow.sentTo = k, t.sentTo
 	switch {
 	case k == kindPrepare:
 		return
@@ -183,7 +185,7 @@ func (s *session) waited(begun time.Duration) {
 
 // begins takes note that commands of the client were read.
 func (t *tally) begins(now time.Duration) {
-	t.begun, t.round, t.waited, t.sampled = now, 0, 0, t.skip == 0
+	t.begun, t.mark, t.round, t.waited, t.sampled = now, now, 0, 0, t.skip == 0
 	if t.sampled {
 		t.skip = sampleEvery
 	}

@@ -26,6 +26,9 @@ func Redact(dst, sql []byte, mode Mode, cut bool) []byte {
 	}
 	r.hold()
 	if r.stopped || cut {
+		if n := len(r.dst); n > r.begin && r.dst[n-1] == ',' {
+			r.dst = append(r.dst, ' ')
+		}
 		r.dst = append(r.dst, "..."...)
 	}
 	return r.dst

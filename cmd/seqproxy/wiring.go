@@ -113,6 +113,7 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 		FailedLoginDelay:   cfg.FailedLoginDelay.D(),
 		LoginTimeout:       cfg.LoginTimeout.D(),
 		WriteTimeout:       cfg.WriteTimeout.D(),
+		SlowStatement:      cfg.Log.SlowStatement.D(),
 		PauseTimeout:       cfg.PauseTimeout.D(),
 		MaxStatement:       int(cfg.MaxStatement),
 		Version:            version,

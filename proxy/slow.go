@@ -1,0 +1,188 @@
+package proxy
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/backend"
+	"seqproxy/internal/logfield"
+	"seqproxy/statement"
+)
+
+// Bounds of what a session keeps of texts, for the log of slow statements, until they are
+// answered: of one, and of all that its client has sent at a time.
+const (
+	maxHead  = statement.Redacted
+	maxHeads = 4 * maxHead
+)
+
+// slow is what a session keeps of the statements in hand, in case they turn out to be
+// slow. Only its goroutine touches it. A statement takes as long as tally.mark tells: from
+// when it was read, or the one before it was answered. Where a client has sent several at
+// a time the clock is read only where a server was waited for, so what the proxy itself
+// took, such as a wait for a number, may be told of the one behind.
+type slow struct {
+	inHand bool           // a statement was taken and is not done with
+	text   head           // of the last that was taken
+	kind   Kind           // of the last that was handled
+	sentTo *backend.Shard // that one, if servers see its kind
+	bytes  uint64         // of the last answer of a server
+	texts  []byte         // the beginnings of texts
+}
+
+// head is the beginning of a text in slow.texts.
+type head struct {
+	from, to uint16
+	kept     bool // there was room for it
+	cut      bool // the text is longer
+	read     reading
+}
+
+// textHead is the beginning of the text of a prepared statement.
+type textHead struct {
+	text []byte
+	cut  bool
+	read reading
+}
+
+// reading is how a session's texts are to be read at one moment, and what is not known of it.
+type reading struct {
+	mode                                       statement.Mode
+	modeUnknown, quotesUnknown, escapesUnknown bool
+	mariaDB                                    bool
+}
+
+func (s *session) reading() reading {
+	st := &s.state
+	return reading{
+		mode: st.mode, modeUnknown: st.modeUnknown, quotesUnknown: st.quotesUnknown, escapesUnknown: st.escapesUnknown,
+		mariaDB: s.cur != nil && s.cur.Hello().MariaDB,
+	}
+}
+
+// redact returns what may be told of a text. Where it could be read in another way, too,
+// that is nothing.
+func (r reading) redact(text []byte, cut bool) []byte {
+	if r.modeUnknown || r.quotesUnknown || r.escapesUnknown {
+		st := state{mode: r.mode, modeUnknown: r.modeUnknown, escapesUnknown: r.escapesUnknown}
+		if st.readByMode(text, r.mariaDB) {
+			return []byte(statement.NotUnderstood)
+		}
+	}
+	return statement.Redact(nil, text, r.mode, cut)
+}
+
+// headOf copies the beginning of a text that is about to be prepared.
+func (s *session) headOf(sql []byte) textHead {
+	if s.set.SlowStatement == 0 {
+		return textHead{}
+	}
+	n := min(len(sql), maxHead)
+	return textHead{append([]byte(nil), sql[:n]...), n < len(sql), s.reading()}
+}
+
+// takes takes note of a statement that begins to be handled. more says that text is only
+// its beginning.
+func (s *session) takes(text []byte, more bool) {
+	if s.set.SlowStatement > 0 {
+		s.takesHead(text, s.reading(), more)
+	}
+}
+
+// takesPrepared is takes for an execution.
+func (s *session) takesPrepared(p *prepared) {
+	if s.set.SlowStatement > 0 {
+		s.takesHead(p.head.text, p.head.read, p.head.cut)
+	}
+}
+
+func (s *session) takesHead(text []byte, read reading, more bool) {
+	w := &s.slow
+	if s.batched == 0 { // nothing waits for its answer
+		w.texts, w.bytes = w.texts[:0], 0
+	}
+	w.inHand, w.text = true, head{}
+	n := min(len(text), maxHead)
+	if from := len(w.texts); n > 0 && from+n <= maxHeads {
+		w.texts = append(w.texts, text[:n]...)
+		w.text = head{from: uint16(from), to: uint16(from + n), kept: true, cut: more || n < len(text), read: read}
+	}
+}
+
+// timesAnswers says whether the client has sent more than one statement at a time, so that
+// the time of each is to be measured.
+func (s *session) timesAnswers() bool {
+	n := s.tally.round
+	if s.tally.kind != kindNone {
+		n++
+	}
+	return s.set.SlowStatement > 0 && (n > 1 || len(s.client.Buffered()) > s.parsed)
+}
+
+// answered takes note that a server has answered one of several statements, for which it
+// was waited.
+func (s *session) answered(c *backend.Conn, e *expected, bytes uint64) {
+	now := s.srv.counters.now()
+	took := now - s.tally.mark
+	s.tally.mark = now
+	if e.text.kept && took >= s.set.SlowStatement {
+		s.logSlow(took, e.kind, e.text, bytes, c.Shard(), c)
+	}
+}
+
+// slowRound looks, when all statements in hand are answered or the session ends, whether
+// the last of them was slow.
+func (s *session) slowRound(now time.Duration) {
+	w := &s.slow
+	if !w.inHand {
+		return
+	}
+	w.inHand = false
+	took := now - s.tally.mark
+	if limit := s.set.SlowStatement; limit > 0 && took >= limit {
+		s.logLast(took)
+	}
+	if cap(w.texts) > maxKept {
+		w.texts, w.text = nil, head{}
+	}
+}
+
+// logLast logs the last statement.
+func (s *session) logLast(took time.Duration) {
+	w := &s.slow
+	shard := w.sentTo
+	if !w.kind.sent() {
+		shard = nil
+	}
+	s.logSlow(took, w.kind, w.text, w.bytes, shard, s.conns[shard]) // only this goroutine changes them
+}
+
+// serverFields say who has answered, and with which error if it was one. shard is nil if
+// nobody was asked, c if the connection is gone.
+func serverFields(shard *backend.Shard, c *backend.Conn) (fields []zap.Field) {
+	if shard != nil {
+		fields = append(fields, logfield.Shard(shard.Name()))
+	}
+	if c != nil {
+		fields = append(fields, logfield.Node(c.Node()))
+		if code := c.Answer.ErrCode; code != 0 {
+			fields = append(fields, logfield.Code(code))
+		}
+	}
+	return fields
+}
+
+// logSlow logs a statement that took long.
+func (s *session) logSlow(took time.Duration, kind Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn) {
+	redacted := []byte(statement.NotUnderstood)
+	if text.kept {
+		redacted = text.read.redact(s.slow.texts[text.from:text.to], text.cut)
+	}
+	name := kind.String()
+	if kind == kindPrepare {
+		name = "prepare"
+	}
+	s.log().Warn("slow statement", append(serverFields(shard, c), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),
+		zap.ByteString(logfield.NameStatement, redacted))...)
+}
