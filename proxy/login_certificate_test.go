@@ -90,7 +90,7 @@ func TestDemandsOnTheConnectionAreThoseOfREQUIREOnTheServer(t *testing.T) {
 	// The log says what the client is not told.
 	reasons := ""
 	for _, entry := range e.Logs.FilterMessage("login refused").All() {
-		reasons += fmt.Sprintln(entry.ContextMap()["error"])
+		reasons += fmt.Sprintln(entry.ContextMap()["err"])
 	}
 	for _, words := range []string{`"req_ssl" from 127.0.0.1 refused: the user must come over TLS`, "must show a certificate", `subject must be "/CN=somebody", is "/CN=app"`, `issuer must be "/CN=another CA"`} {
 		if !strings.Contains(reasons, words) {

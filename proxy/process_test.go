@@ -39,7 +39,7 @@ func (e *env) startProcess(t testing.TB) *process {
 	secret := filepath.Join(dir, "password")
 	writeFile(t, secret, e.Password+"\n")
 	p := &process{t: t, done: make(chan error, 1)}
-	p.cmd = osexec.Command(program, "--backend", e.Servers[0].Addr(), "--user", e.User, "--password-file", secret, "--listen", "127.0.0.1:0")
+	p.cmd = osexec.Command(program, "--backend", e.Servers[0].Addr(), "--user", e.User, "--password-file", secret, "--listen", "127.0.0.1:0", "--admin-listen", "", "--http-listen", "")
 	log, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
