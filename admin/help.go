@@ -52,7 +52,9 @@ func helpRows(Overview, *statement.ProxyCommand) (rows [][]any, _ error) {
 	list(true)
 	rows = append(rows, sequenceHelp...)
 	list(false)
-	return append(rows, []any{"KILL [CONNECTION | QUERY] id", byAdmins, "ends a client's connection, or its statement; everybody may end his own"}), nil
+	return append(rows,
+		[]any{"EXPLAIN FORMAT=ROUTE statement", byAdmins, "where clients connect: what would become of a statement, without doing it"},
+		[]any{"KILL [CONNECTION | QUERY] id", byAdmins, "ends a client's connection, or its statement; everybody may end his own"}), nil
 }
 
 var versionColumns = []protocol.Column{

@@ -45,6 +45,7 @@ const sequence = "photos"
 type place struct {
 	server *mysqltest.Server
 	proxy  string // the address of the proxy
+	admin  string // its admin address
 	ca     string // the file of its certificate
 	dir    string
 	log    func() string // what the proxy has logged
@@ -178,7 +179,7 @@ address = %[5]q
 		}
 		p.checkLog(t)
 	})
-	p.proxy = awaitAddress(t, &log)
+	p.proxy, p.admin = awaitAddresses(t, &log)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -190,17 +191,17 @@ address = %[5]q
 	}
 }
 
-// awaitAddress waits until the proxy says where it listens.
-func awaitAddress(t *testing.T, log *lockedText) string {
+// awaitAddresses waits until the proxy says where it listens.
+func awaitAddresses(t *testing.T, log *lockedText) (address, admin string) {
 	t.Helper()
-	listening := regexp.MustCompile(`"event":"listening".*"address":"([^"]+)"`)
+	listening := regexp.MustCompile(`"event":"listening".*"address":"([^"]+)","admin":"([^"]+)"`)
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if m := listening.FindStringSubmatch(log.String()); m != nil {
-			return m[1]
+			return m[1], m[2]
 		}
 	}
 	t.Fatalf("the proxy does not say where it listens:\n%s", log.String())
-	return ""
+	return "", ""
 }
 
 // checkLog fails the test if the proxy logged a password, an error, a race or a panic.

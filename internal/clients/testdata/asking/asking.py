@@ -1,0 +1,20 @@
+"""Asks the proxy by PyMySQL and mysqlclient: asking.py MODULE HOST PORT USER PASSWORD SCHEMA."""
+
+import importlib
+import sys
+
+module, host, port, user, password, schema = sys.argv[1:]
+db = importlib.import_module(module)
+c = db.connect(host=host, port=int(port), user=user, password=password.encode() if module == "pymysql" else password,
+               database=schema, charset="utf8mb4")
+cur = c.cursor()
+for how in ("text", "again"):
+    cur.execute("SHOW SEQPROXY VERSION")
+    print(how, dict(zip((d[0] for d in cur.description), cur.fetchone()))["version"])
+cur.execute("SHOW SEQPROXY STATUS LIKE %s", ("drain%",))
+print("status", *cur.fetchone())
+cur.execute("SHOW SEQPROXY SESSIONS")
+print("session", [r[1] for r in cur.fetchall() if r[3] == "admin"][0])
+c.ping()
+c.commit()
+c.close()
