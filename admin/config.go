@@ -53,19 +53,18 @@ var diffColumns = []protocol.Column{
 
 // diffRows tells what a reload would find changed in the file.
 func diffRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
-	inForce := c.Config()
-	if inForce.File() == "" {
+	if c.Config().File() == "" {
 		return nil, &protocol.ServerError{
 			Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000", Message: "seqproxy: SHOW SEQPROXY CONFIG DIFF needs a file, and this proxy was started without one",
 		}
 	}
-	inFile, err := conf.Load(inForce.File())
+	changes, err := c.ConfigDiff()
 	if err != nil {
 		return nil, &protocol.ServerError{
 			Code: mysql.ER_UNKNOWN_ERROR, State: "HY000", Message: fmt.Sprintf("seqproxy: the file cannot be used as it is: %v", err),
 		}
 	}
-	for _, d := range conf.Diff(inForce, inFile) {
+	for _, d := range changes {
 		rows = append(rows, []any{d.Key, unlessEmpty(d.Old), unlessEmpty(d.New), applies[d.When]})
 	}
 	return rows, nil

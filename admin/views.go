@@ -19,6 +19,8 @@ import (
 type Overview interface {
 	// Config is the configuration in force.
 	Config() *conf.Config
+	// ConfigDiff reads the configuration, as a reload would, and returns what differs there.
+	ConfigDiff() ([]conf.Change, error)
 	// Program is the version and the commit of what runs.
 	Program() (version, commit string)
 	// Server and Shards are the parts that are asked what they do.

@@ -104,6 +104,10 @@ func (r *Routes) Many() bool { return len(r.shards) > 1 }
 // Has says whether a shard is one of these.
 func (r *Routes) Has(shard *Shard) bool { return slices.Contains(r.shards, shard) }
 
+func (r *Routes) hasNode(n *Node) bool {
+	return slices.ContainsFunc(r.shards, func(s *Shard) bool { return slices.Contains(s.nodes, n) })
+}
+
 // Greeting returns what clients are told before their user and schema are known:
 // the default shard's version and collation, and the capabilities that every
 // server has. Among them is LongPassword unless all are MariaDB: without it a greeting

@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -133,16 +134,23 @@ type target struct {
 	access *access
 }
 
-// probe asks the given nodes at the same time, and returns what each said.
-func (s *Shards) probe(ctx context.Context, routes *Routes, nodes []target) []error {
-	s.probing.Lock()
-	defer s.probing.Unlock()
+// ask asks the given nodes what they offer, at the same time, and returns what was wrong with each.
+func (r *Routes) ask(ctx context.Context, nodes []target) []error {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, t := range nodes {
-		wg.Go(func() { errs[i] = routes.probeNode(ctx, t) })
+		wg.Go(func() { errs[i] = r.probeNode(ctx, t) })
 	}
 	wg.Wait()
+	return errs
+}
+
+// probe asks the given nodes, which are routes' own, and logs what is wrong with them.
+func (s *Shards) probe(ctx context.Context, routes *Routes, nodes []target) {
+	s.probing.Lock()
+	defer s.probing.Unlock()
+	maps.DeleteFunc(s.problems, func(n *Node, _ string) bool { return !routes.hasNode(n) })
+	errs := routes.ask(ctx, nodes)
 	for i, t := range nodes {
 		if errs[i] == nil {
 			t.node.refused.Store(nil)
@@ -158,7 +166,6 @@ func (s *Shards) probe(ctx context.Context, routes *Routes, nodes []target) []er
 			s.logProbe(t, errs[i].Error())
 		}
 	}
-	return errs
 }
 
 // logProbe tells when a server begins or ceases not to answer, and when it says

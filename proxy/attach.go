@@ -13,9 +13,16 @@ import (
 // back with release. In pool mode "session" the session keeps it until its end.
 func (s *session) attach() (*backend.Conn, error) {
 	if s.cur != nil {
-		return s.cur, s.enter(s.cur.Shard())
+		if err := s.enter(s.cur.Shard()); err != nil || !s.wasHeld {
+			return s.cur, err
+		}
+		err := s.rejoin() // there may be another connection now
+		return s.cur, err
 	}
-	shard := s.routes.ForSchema(s.state.schema)
+	shard, err := s.enterFor(s.state.schema)
+	if err != nil {
+		return nil, err
+	}
 	if shard == nil {
 		return nil, s.noServer()
 	}

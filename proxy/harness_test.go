@@ -16,6 +16,7 @@ import (
 	"net"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +78,34 @@ type env struct {
 	addr     string
 	stop     func()
 	shutDown bool
+
+	back backend.Options // those in force
+	opts proxy.Options
+}
+
+// Reload changes the options that the proxy runs with, as a reload of its configuration does.
+func (e *env) Reload(t testing.TB, change func(*backend.Options, *proxy.Options)) {
+	t.Helper()
+	if err := e.TryReload(change); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TryReload is Reload where that may be refused.
+func (e *env) TryReload(change func(*backend.Options, *proxy.Options)) error {
+	back, opts := e.back, e.opts
+	back.Shards = slices.Clone(back.Shards)
+	change(&back, &opts)
+	c, err := e.Shards.Change(back)
+	if err != nil {
+		return err
+	}
+	if err := c.Try(context.Background()); err != nil {
+		return err
+	}
+	e.Proxy.Reload(opts, c.Apply())
+	e.back, e.opts = back, opts
+	return nil
 }
 
 // Shutdown shuts the proxy down; it is done at the test's end otherwise.
@@ -155,6 +184,7 @@ func newEnv(t testing.TB, s setup) *env {
 	if s.Proxy != nil {
 		s.Proxy(&opts)
 	}
+	e.back, e.opts = back, opts
 	e.Proxy = proxy.New(opts)
 	if err := e.Proxy.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)

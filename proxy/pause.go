@@ -29,6 +29,7 @@ func (s *session) enter(shard *backend.Shard) error {
 			if err := s.awaitResume(shard); err != nil {
 				return err
 			}
+			s.wasHeld = true
 		}
 	}
 	s.entered |= bit

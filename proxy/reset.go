@@ -74,12 +74,14 @@ func (s *session) changeUser(payload []byte) error {
 		return err
 	}
 	s.client.SetPacketNum(s.packetNum)
+	s.set = s.srv.settings.Load()
 	attempt, err := s.greeting().ReceiveChangeUser(s.client, command, &s.login)
 	if err != nil {
 		return err
 	}
 	// Whatever comes of it, the session that was is over.
 	s.closeBackends()
+	s.routes = s.routesIn(s.set)
 	s.prepared.clear()
 	s.introduce(false)
 	salt := s.login.Salt

@@ -12,18 +12,17 @@ func (s *session) use(schema string) error { return s.useSchema(schema, nil) }
 // useSchema is use for the execution of a prepared USE as well, where p is not nil.
 // Another shard than the one that knows p is told by COM_INIT_DB.
 func (s *session) useSchema(schema string, p *prepared) error {
-	shard := s.routes.ForSchema(schema)
+	shard, err := s.enterFor(schema)
+	if err != nil {
+		return err
+	}
 	if shard == nil { // only keys: there is nothing that could miss it
 		s.state.schema = schema
 		s.state.lastOwn = ownAnswer
 		s.reply(protocol.OK{})
 		return nil
 	}
-	if err := s.enter(shard); err != nil {
-		return err
-	}
 	c := s.cur
-	var err error
 	opened := false
 	switch {
 	case c == nil:

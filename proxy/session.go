@@ -24,11 +24,15 @@ type session struct {
 	srv    *Server
 	set    *settings       // those in force for the command being handled; see renew
 	routes *backend.Routes // those of set, or of earlier ones that the session is not done with
-	id     uint32          // what the client holds for its connection id
-	doom   atomic.Uint32   // why the session is being ended from outside
-	serial uint64          // of all the server's sessions, never given again
-	ctx    context.Context // ends when the session is cut
-	cancel context.CancelFunc
+	// wasHeld: since it was last looked at, the session has waited for a shard that was paused.
+	wasHeld bool
+	// moveAfter is when the session may try again to go where new routes send it.
+	moveAfter time.Time
+	id        uint32          // what the client holds for its connection id
+	doom      atomic.Uint32   // why the session is being ended from outside
+	serial    uint64          // of all the server's sessions, never given again
+	ctx       context.Context // ends when the session is cut
+	cancel    context.CancelFunc
 
 	client *protocol.Conn
 	user   *User // shared; never nil, see nobody
@@ -86,8 +90,9 @@ type session struct {
 
 	// The client's buffer begins with commands that are taken into the batch,
 	// then commands that were parsed, then what was not looked at.
-	parsed    int // bytes up to the end of the command being handled
-	batched   int // bytes of the batch
+	payload   []byte // of the command being handled; nil if it is not held whole
+	parsed    int    // bytes up to the end of the command being handled
+	batched   int    // bytes of the batch
 	batchConn *backend.Conn
 	inflight  []expected // the answers that the batch will have
 	ready     []byte     // those of ours among them
@@ -150,6 +155,12 @@ func (s *session) commands() error {
 			}
 			continue
 		}
+		s.payload = payload
+		if s.batched == 0 && s.outdated() {
+			if err := s.renew(); err != nil {
+				return err
+			}
+		}
 		err := s.command(payload)
 		s.handled(err)
 		if err != nil {
@@ -195,6 +206,7 @@ func (s *session) await() error {
 	}
 	s.trim()
 	if b := s.client.Buffered(); len(b) > protocol.BufferSize/2 {
+		s.payload = nil
 		if handled, err := s.longCommand(b); handled || err != nil {
 			s.handled(err)
 			return err

@@ -7,16 +7,12 @@ import (
 
 	"seqproxy/admin"
 	"seqproxy/backend"
-	"seqproxy/conf"
 	"seqproxy/proxy"
 )
 
 // What follows makes running an [admin.Control]: what statements may ask of the whole
 // proxy. FlushLogs is beside the log.
 var _ admin.Control = (*running)(nil)
-
-// Reload is what SIGHUP does.
-func (r *running) Reload(context.Context, bool) (changed []string, err error) { return r.reload() }
 
 // Pause holds the statements for a shard back, or for all.
 func (r *running) Pause(ctx context.Context, shard string, by uint32) (paused []string, busy int) {
@@ -48,9 +44,6 @@ func (r *running) Shutdown(how admin.Shutdown) {
 		r.ending.hurry()
 	}
 }
-
-// Config is the configuration in force.
-func (r *running) Config() *conf.Config { return r.cfg }
 
 // Program is the version and the commit of what runs.
 func (r *running) Program() (string, string) { return version, commit }

@@ -41,9 +41,9 @@ func (e *ending) hurry() {
 // drain stops the server as docs/operations.md says: it is not ready any more, then
 // takes no more clients, then its sessions end.
 func (r *running) drain() {
-	r.tellStopping(r.cfg.Drain.Grace.D() + r.cfg.Drain.Timeout.D() + 2*giveBackTimeout)
+	r.tellStopping(r.Config().Drain.Grace.D() + r.Config().Drain.Timeout.D() + 2*giveBackTimeout)
 	r.server.Announce()
-	if grace := r.cfg.Drain.Grace.D(); grace > 0 {
+	if grace := r.Config().Drain.Grace.D(); grace > 0 {
 		r.log.Info("not ready any more", zap.Duration("limit_ms", grace))
 		timer := time.NewTimer(grace)
 		select {
@@ -54,7 +54,7 @@ func (r *running) drain() {
 			timer.Stop()
 		}
 	}
-	timeout := r.cfg.Drain.Timeout.D()
+	timeout := r.Config().Drain.Timeout.D()
 	r.server.StopAccepting()
 	if r.ending.leave.Err() == nil {
 		r.log.Info("waiting for all clients to leave", zap.Int("sessions", r.server.Sessions()))

@@ -111,13 +111,19 @@ func (p *process) stderr() string {
 // await waits until the program has written text to either stream.
 func (p *process) await(text string) {
 	p.t.Helper()
+	p.awaitCount(text, 1)
+}
+
+// awaitCount waits until it has written a text some times.
+func (p *process) awaitCount(text string, times int) {
+	p.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if strings.Contains(p.stdout()+p.stderr(), text) {
+		if strings.Count(p.stdout()+p.stderr(), text) >= times {
 			return
 		}
 		select {
 		case <-p.ended:
-			if strings.Contains(p.stdout()+p.stderr(), text) {
+			if strings.Count(p.stdout()+p.stderr(), text) >= times {
 				return
 			}
 			p.t.Fatalf("the program ended with %v before it said %q", p.cmd.ProcessState, text)

@@ -154,7 +154,7 @@ func startInFront(ctx context.Context, at addresses, logTo string, home home, ce
 	if err != nil {
 		return nil, err
 	}
-	r, err := start(ctx, cfg, log)
+	r, err := start(ctx, cfg, func() (*conf.Config, error) { return cfg, nil }, log)
 	if err != nil {
 		return nil, err
 	}

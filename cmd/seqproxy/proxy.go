@@ -30,8 +30,8 @@ type running struct {
 	files     *tlsfiles.Store // certificates and keys, read again when they change
 	logs      *logs.Log
 	log       *zap.Logger // of logs
-	cfg       *conf.Config
 	ending    *ending
+	reloading
 	watched
 
 	cancel context.CancelFunc // of the background work
@@ -42,11 +42,13 @@ type running struct {
 }
 
 // start wires the parts together and begins to accept clients; the caller must call
-// wait, and close out when it has returned. ctx bounds only the start. Servers that are down are no error: each part goes
+// wait, and close out when it has returned. load reads cfg anew for a reload. ctx bounds only the start. Servers that are down are no error: each part goes
 // on asking for its own.
-func start(ctx context.Context, cfg *conf.Config, out *logs.Log) (_ *running, err error) {
+func start(ctx context.Context, cfg *conf.Config, load loader, out *logs.Log) (_ *running, err error) {
 	log := out.Logger()
-	r := &running{logs: out, log: log, cfg: cfg, ending: newEnding(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
+	r := &running{logs: out, log: log, ending: newEnding(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
+	r.load = load
+	r.inForce.Store(cfg)
 	numbers, err := sequenceOptions(cfg, r.files, log.Named("sequence"))
 	if err != nil {
 		return nil, err
@@ -67,12 +69,12 @@ func start(ctx context.Context, cfg *conf.Config, out *logs.Log) (_ *running, er
 		return nil, fmt.Errorf("shards: %w", err)
 	}
 	keys := protocol.NewRSAKeys()
-	opts, err := serverOptions(cfg, r.files, keys, log.Named("proxy"))
+	opts, err := serverOptions(cfg, r.files, r.sequences)
 	if err != nil {
 		return nil, err
 	}
 	opts.Shards, opts.Sequences, opts.Admin = r.shards, r.sequences, admin.NewSequences(r.sequences, r, log.Named("admin"))
-	opts.Tickets = ticketTables(cfg, r.sequences)
+	opts.RSA, opts.Version, opts.Logger = keys, version, log.Named("proxy")
 	r.server = proxy.New(opts)
 	if err := r.listen(cfg); err != nil { // before anything is started
 		return nil, err
@@ -169,7 +171,7 @@ func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rota
 			_ = r.FlushLogs() // it is in the log
 			continue
 		case <-reloads:
-			_, _ = r.reload() // it is in the log
+			_, _ = r.Reload(r.ending.asked, false) // it is in the log
 			continue
 		case <-r.ending.asked.Done():
 		case <-r.served:
@@ -177,21 +179,6 @@ func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rota
 		}
 		return r.stop()
 	}
-}
-
-// reload reads certificates and keys again, for connections made from now on, and
-// logs the outcome. What cannot be used stays as it was. It may be called from any
-// goroutine.
-func (r *running) reload() (changed []string, err error) {
-	r.tellReloading()
-	defer r.tellReady()
-	changed, err = r.files.Reload()
-	r.reloads.Done(err)
-	if err != nil {
-		r.log.Error("certificates not reloaded", logfield.Err(err))
-	}
-	r.log.Info("reloaded", zap.Strings("changed", changed))
-	return changed, err
 }
 
 // giveBackTimeout bounds giving unused numbers back when the proxy stops.

@@ -98,7 +98,8 @@ address = %[1]q
 		t.Fatal(err)
 	}
 	p.signal(syscall.SIGHUP)
-	p.await(`{"changed": ["sequence server", "shard s"]}`)
+	p.awaitCount("\treloaded\t", 2)
+	p.await(`"changed": ["files of sequence server", "files of shard s"]`)
 	output, err = client(t, address, "app", "p", "-e", "SELECT 1")
 	if want := "shard s: node " + s.Addr() + " cannot be used: TLS handshake: the server's TLS certificate cannot be verified: "; err == nil || !strings.Contains(output, want) {
 		t.Errorf("with the old CA: got %q, %v, want %q", output, err, want)

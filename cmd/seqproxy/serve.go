@@ -27,7 +27,7 @@ func (p *program) serve(ctx context.Context, args []string) (err error) {
 		log.Logger().Warn("configuration", zap.String("remark", w))
 	}
 	reloads := p.reloads() // from now on: who sends one when it says that it listens must not end it
-	r, err := start(ctx, cfg, log)
+	r, err := start(ctx, cfg, func() (*conf.Config, error) { return p.configure(args) }, log)
 	if err != nil {
 		return err
 	}

@@ -20,12 +20,12 @@ import (
 // it is for.
 
 func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (sequence.Options, error) {
-	q := &cfg.Sequence
+	q, tuning := &cfg.Sequence, sequenceTuning(cfg)
 	opts := sequence.Options{
-		CacheSize:           uint64(q.Cache),
-		OutageCover:         max(q.OutageCover.D(), time.Nanosecond), // 0 would be the default; this never asks for more than Cache
-		AllocateTimeout:     q.AllocateTimeout.D(),
-		CreateUnknown:       cfg.UnknownSequence == conf.UnknownSequenceCreate,
+		CacheSize:           tuning.CacheSize,
+		OutageCover:         tuning.OutageCover,
+		AllocateTimeout:     tuning.AllocateTimeout,
+		CreateUnknown:       tuning.CreateUnknown,
 		CreateTable:         q.CreateTable,
 		StateDir:            q.StateDir,
 		OrderWithoutReplica: !q.OrderRequiresReplica,
@@ -36,7 +36,7 @@ func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (
 		Block:               uint64(q.Block),
 	}
 	for _, server := range q.Servers {
-		security, err := secured(files, "sequence server", server.Security, server.Addresses()...)
+		security, err := secured(files, sequenceServerFiles, server.Security, server.Addresses()...)
 		if err != nil {
 			return opts, err
 		}
@@ -55,6 +55,17 @@ func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (
 	return opts, nil
 }
 
+// sequenceTuning is what of it can be changed while the proxy runs.
+func sequenceTuning(cfg *conf.Config) sequence.Tuning {
+	q := &cfg.Sequence
+	return sequence.Tuning{
+		CacheSize:       uint64(q.Cache),
+		OutageCover:     max(q.OutageCover.D(), time.Nanosecond), // 0 would be the default; this never asks for more than Cache
+		AllocateTimeout: q.AllocateTimeout.D(),
+		CreateUnknown:   cfg.UnknownSequence == conf.UnknownSequenceCreate,
+	}
+}
+
 // secured reads the files that connections to servers are secured with; nil is none
 // at all.
 func secured(files *tlsfiles.Store, name string, s conf.Security, addresses ...conf.Address) (*tlsfiles.Client, error) {
@@ -66,6 +77,34 @@ func secured(files *tlsfiles.Store, name string, s conf.Security, addresses ...c
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, nil
+}
+
+// What files are for, in messages.
+const (
+	clientFiles         = "tls"
+	sequenceServerFiles = "sequence server"
+)
+
+func shardFiles(s *conf.Shard) string { return "shard " + s.Name }
+
+// fileUses are all that the functions here have files read for.
+func fileUses(cfg *conf.Config) (uses []tlsfiles.Use) {
+	add := func(name string, s conf.Security, addresses ...conf.Address) {
+		if s.Needed(addresses...) {
+			uses = append(uses, tlsfiles.Use{Name: name, Files: s.Files(addresses...)})
+		}
+	}
+	for _, server := range cfg.Sequence.Servers {
+		add(sequenceServerFiles, server.Security, server.Addresses()...)
+	}
+	for i := range cfg.Shards {
+		s := &cfg.Shards[i]
+		add(shardFiles(s), s.Security, s.Addresses()...)
+	}
+	if cfg.TLS.Configured() {
+		uses = append(uses, tlsfiles.Use{Name: clientFiles, Files: cfg.TLS.Files()})
+	}
+	return uses
 }
 
 func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (backend.Options, error) {
@@ -94,7 +133,7 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 			}
 		}
 		var err error
-		if o.Security, err = secured(files, "shard "+s.Name, s.Security, s.Addresses()...); err != nil {
+		if o.Security, err = secured(files, shardFiles(s), s.Security, s.Addresses()...); err != nil {
 			return opts, err
 		}
 		opts.Shards = append(opts.Shards, o)
@@ -102,10 +141,10 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 	return opts, nil
 }
 
-func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKeys, log *zap.Logger) (proxy.Options, error) {
+// serverOptions are those that come from the configuration.
+func serverOptions(cfg *conf.Config, files *tlsfiles.Store, sequences *sequence.Sequences) (proxy.Options, error) {
 	opts := proxy.Options{
 		LastInsertIDExact:  cfg.LastInsertID == conf.LastInsertIDExact,
-		RSA:                keys,
 		MaxConnections:     cfg.MaxConnections,
 		MaxUserConnections: cfg.MaxUserConnections,
 		MaxLogins:          cfg.MaxLogins,
@@ -116,10 +155,9 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 		SlowStatement:      cfg.Log.SlowStatement.D(),
 		PauseTimeout:       cfg.PauseTimeout.D(),
 		MaxStatement:       int(cfg.MaxStatement),
-		Version:            version,
 		Compression:        cfg.Compression,
 		AdminAddressOnly:   !cfg.Admin.DataPort,
-		Logger:             log,
+		Tickets:            ticketTables(cfg, sequences),
 	}
 	if cfg.UnknownUser == conf.UnknownUserBackend {
 		opts.RelayLogins, opts.Admins, opts.Monitors = true, cfg.AdminUsers, cfg.MonitorUsers
@@ -156,7 +194,7 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, keys *protocol.RSAKe
 	}
 	opts.RequireTLS = cfg.TLS.Required
 	if cfg.TLS.Configured() {
-		if opts.TLS, err = files.Server("tls", cfg.TLS.Files()); err != nil {
+		if opts.TLS, err = files.Server(clientFiles, cfg.TLS.Files()); err != nil {
 			return opts, fmt.Errorf("tls: %w", err)
 		}
 	}

@@ -69,13 +69,18 @@ type credentials struct {
 	key   *rsa.PublicKey
 }
 
-// Client returns what connections to a group of servers are secured with.
+// Client returns what connections to a group of servers are secured with: the same
+// again for the same name and files.
 func (s *Store) Client(name string, files ClientFiles) (*Client, error) {
+	use := Use{name, files}
+	if c, ok := s.made(use).(*Client); ok {
+		return c, nil
+	}
 	c := &Client{files: files}
 	read := []file{
 		{"tls_ca_file", files.CA}, {"tls_cert_file", files.Cert}, {"tls_key_file", files.Key}, {"public_key_file", files.PublicKey},
 	}
-	err := s.add(name, read, func(contents [][]byte) error {
+	err := s.add(use, c, read, func(contents [][]byte) error {
 		made, err := newCredentials(files, contents)
 		if err == nil {
 			c.current.Store(made)

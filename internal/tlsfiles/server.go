@@ -17,10 +17,18 @@ type ServerFiles struct {
 }
 
 // Server returns the configuration of TLS towards clients, by which each handshake
-// meets the files as they were last read. TLS 1.2 is the oldest version.
+// meets the files as they were last read: the same again for the same name and files. TLS 1.2 is the oldest version.
 func (s *Store) Server(name string, files ServerFiles) (*tls.Config, error) {
+	use := Use{name, files}
+	if c, ok := s.made(use).(*tls.Config); ok {
+		return c, nil
+	}
 	var current atomic.Pointer[tls.Config]
-	err := s.add(name, []file{{"cert_file", files.Cert}, {"key_file", files.Key}, {"client_ca_file", files.ClientCA}}, func(contents [][]byte) error {
+	made := &tls.Config{
+		MinVersion:         oldestVersion,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil },
+	}
+	err := s.add(use, made, []file{{"cert_file", files.Cert}, {"key_file", files.Key}, {"client_ca_file", files.ClientCA}}, func(contents [][]byte) error {
 		cfg, err := serverConfig(files, contents)
 		if err == nil {
 			current.Store(cfg)
@@ -30,10 +38,7 @@ func (s *Store) Server(name string, files ServerFiles) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{
-		MinVersion:         oldestVersion,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil },
-	}, nil
+	return made, nil
 }
 
 // oldestVersion is that of MySQL 8 and later, too.

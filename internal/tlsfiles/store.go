@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,9 +27,16 @@ type Store struct {
 // NewStore makes an empty Store. It does no I/O.
 func NewStore(log *zap.Logger) *Store { return &Store{log: log} }
 
+// Use is what a setting is for and made of: ServerFiles or ClientFiles.
+type Use struct {
+	Name  string // in messages: "tls", "shard photos0"
+	Files any
+}
+
 // source is one setting and the files it is made of.
 type source struct {
-	name  string // what it is for, in messages: "tls", "shard photos0"
+	Use
+	made  any // the setting
 	files []file
 	// build makes the setting of the files' contents, nil for no file, and puts
 	// it to use. It is left as it was after an error.
@@ -47,8 +55,8 @@ type file struct{ key, path string }
 type digest [sha256.Size]byte
 
 // add reads a new setting's files for the first time.
-func (s *Store) add(name string, files []file, build func(contents [][]byte) error) error {
-	src := &source{name: name, files: files, build: build}
+func (s *Store) add(use Use, made any, files []file, build func(contents [][]byte) error) error {
+	src := &source{Use: use, made: made, files: files, build: build}
 	if _, err := src.load(); err != nil {
 		return err
 	}
@@ -56,6 +64,25 @@ func (s *Store) add(name string, files []file, build func(contents [][]byte) err
 	defer s.mu.Unlock()
 	s.sources = append(s.sources, src)
 	return nil
+}
+
+// made returns the setting of a use that there is already, or nil.
+func (s *Store) made(use Use) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, src := range s.sources {
+		if src.Use == use {
+			return src.made
+		}
+	}
+	return nil
+}
+
+// Keep forgets the settings of all other uses: their files are not watched any more.
+func (s *Store) Keep(uses []Use) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sources = slices.DeleteFunc(s.sources, func(src *source) bool { return !slices.Contains(uses, src.Use) })
 }
 
 // load reads the files and, if they have changed, puts them to use.
@@ -128,11 +155,11 @@ func (s *Store) Reload() (changed []string, err error) {
 	for _, src := range s.sources {
 		did, srcErr := src.load()
 		if did {
-			changed = append(changed, src.name)
+			changed = append(changed, src.Name)
 		}
 		if srcErr != nil {
 			src.reported = true // by the caller
-			err = errors.Join(err, fmt.Errorf("%s: %w", src.name, srcErr))
+			err = errors.Join(err, fmt.Errorf("%s: %w", src.Name, srcErr))
 		}
 	}
 	return changed, err
@@ -167,11 +194,11 @@ func (s *Store) check() {
 		changed, err := src.load()
 		switch {
 		case changed:
-			s.log.Info("certificates read again", zap.Strings("used_by", []string{src.name}))
+			s.log.Info("certificates read again", zap.Strings("used_by", []string{src.Name}))
 		case err != nil && !src.reported && src.failed == before:
 			// Seen twice: it is no certificate whose key is about to be written.
 			src.reported = true
-			s.log.Warn("changed certificates not used", zap.Strings("used_by", []string{src.name}), logfield.Err(err))
+			s.log.Warn("changed certificates not used", zap.Strings("used_by", []string{src.Name}), logfield.Err(err))
 		}
 	}
 }

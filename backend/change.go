@@ -1,0 +1,83 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"seqproxy/protocol"
+)
+
+// Change is other options for Shards, which are not put to use yet. What stays is shared:
+// see [Routes].
+type Change struct {
+	shards *Shards
+	routes *Routes
+	access map[*Shard]*access // that shards which stay are to have
+	news   []target           // what was never connected to in this way
+}
+
+// Change prepares validated options to take the place of those in use. It does no I/O. One
+// Change at a time may be made and applied.
+func (s *Shards) Change(opts Options) (*Change, error) {
+	before := s.Routes()
+	routes, err := newRoutes(opts, before)
+	if err != nil {
+		return nil, err
+	}
+	c := &Change{shards: s, routes: routes, access: make(map[*Shard]*access)}
+	for i, shard := range routes.shards {
+		now := shard.access.Load()
+		if before.Has(shard) {
+			next := newAccess(&opts.Shards[i])
+			if next.same(now) {
+				continue
+			}
+			c.access[shard], now = next, next
+		}
+		for _, n := range shard.nodes {
+			c.news = append(c.news, target{shard, n, now})
+		}
+	}
+	return c, nil
+}
+
+// same says whether two are the same, TLS included.
+func (a *access) same(b *access) bool {
+	return (a.creds == nil) == (b.creds == nil) && (a.creds == nil || *a.creds == *b.creds) && a.probe == b.probe && a.client == b.client
+}
+
+// Try connects to what is new, within the connect timeout. The error says what cannot be
+// used; a server that does not know the account which it is asked with, if that is none of
+// the shard's own, can.
+func (c *Change) Try(ctx context.Context) error {
+	var wrong []error
+	for i, err := range c.routes.ask(ctx, c.news) {
+		t := c.news[i]
+		var refused *protocol.ServerError
+		switch {
+		case err == nil:
+		case errors.As(err, &refused) && t.access.creds == nil && !refusesAll(refused.Code):
+		case refused != nil:
+			wrong = append(wrong, fmt.Errorf("shard %s: node %s cannot be used: %w", t.shard.name, t.node, refused))
+		default:
+			wrong = append(wrong, err)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// Apply puts the change to use, for connections that are opened from now on, and returns
+// the new routes.
+func (c *Change) Apply() *Routes {
+	for shard, access := range c.access {
+		shard.access.Store(access)
+	}
+	s := c.shards
+	s.routes.Store(c.routes)
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+	return c.routes
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/conf"
+	"seqproxy/internal/logfield"
+)
+
+// loader reads the configuration again that the proxy was started with.
+type loader func() (*conf.Config, error)
+
+// reloading is the configuration of a proxy that runs.
+type reloading struct {
+	load    loader
+	inForce atomic.Pointer[conf.Config]
+	one     sync.Mutex // held during a reload
+
+	mu      sync.Mutex
+	lastAt  time.Time // of the last reload; guarded by mu
+	lastErr error     // guarded by mu
+}
+
+// Config is the configuration in force: what takes a restart is as it was at the start.
+func (r *reloading) Config() *conf.Config { return r.inForce.Load() }
+
+// ConfigDiff reads the configuration and says what differs from the one in force.
+func (r *reloading) ConfigDiff() ([]conf.Change, error) {
+	next, err := r.load()
+	if err != nil {
+		return nil, err
+	}
+	return conf.Diff(r.Config(), next), nil
+}
+
+// LastReload is how the last reload ended, and when; the zero time: there was none.
+func (r *reloading) LastReload() (at time.Time, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lastAt, r.lastErr
+}
+
+// errStopping: a proxy that ends takes over nothing.
+var errStopping = errors.New("the proxy is stopping")
+
+// Reload reads the configuration, checks it, connects to what is new, and puts it to use,
+// all or nothing; with tlsOnly it only reads certificates and keys again. changed names
+// the keys with another value, those that take a restart with a word on that, and whose
+// files were read again. It logs the outcome. It may be called from any goroutine; one at
+// a time is done.
+func (r *running) Reload(ctx context.Context, tlsOnly bool) (changed []string, err error) {
+	r.one.Lock()
+	defer r.one.Unlock()
+	if r.ending.asked.Err() != nil {
+		return nil, errStopping
+	}
+	r.tellReloading()
+	defer func() {
+		if r.ending.asked.Err() == nil {
+			r.tellReady()
+		}
+	}()
+	var restart []string
+	if tlsOnly {
+		changed, err = r.reloadFiles()
+	} else {
+		changed, restart, err = r.reloadAll(ctx)
+	}
+	r.reloads.Done(err)
+	r.mu.Lock()
+	r.lastAt, r.lastErr = time.Now(), err
+	r.mu.Unlock()
+	if err != nil {
+		r.log.Error("not reloaded", logfield.Err(err))
+		return nil, err
+	}
+	r.log.Info("reloaded", zap.Strings("changed", changed), zap.Strings("takes_restart", restart))
+	for _, key := range restart {
+		changed = append(changed, key+" (takes a restart)")
+	}
+	return changed, nil
+}
+
+// reloadFiles reads certificates and keys again.
+func (r *running) reloadFiles() (changed []string, err error) {
+	names, err := r.files.Reload()
+	if err != nil {
+		return nil, fmt.Errorf("certificates and keys that cannot be used were left as they were: %w", err)
+	}
+	for _, name := range names {
+		changed = append(changed, "files of "+name)
+	}
+	return changed, nil
+}
+
+// reloadAll is Reload of everything. restart are keys that have to wait for one.
+func (r *running) reloadAll(ctx context.Context) (changed, restart []string, err error) {
+	before := r.Config()
+	read, err := r.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg := conf.Reloaded(before, read)
+	for _, c := range conf.Diff(before, read) {
+		if c.When == conf.WhenRestart {
+			restart = append(restart, c.Key)
+		} else {
+			changed = append(changed, c.Key)
+		}
+	}
+	if len(restart) > 0 {
+		if err := cfg.Validate(); err != nil {
+			return nil, nil, fmt.Errorf("without what takes a restart (%s): %w", strings.Join(restart, ", "), err)
+		}
+	}
+	defer func() {
+		if err != nil {
+			r.files.Keep(fileUses(before))
+		}
+	}()
+	shards, err := shardOptions(cfg, r.files, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	routes, err := r.shards.Change(shards)
+	if err != nil {
+		return nil, nil, fmt.Errorf("shards: %w", err)
+	}
+	opts, err := serverOptions(cfg, r.files, r.sequences)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := routes.Try(ctx); err != nil {
+		return nil, nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	files, err := r.reloadFiles()
+	if err != nil {
+		return nil, nil, err
+	}
+
+	if err := r.logs.SetLevel(cfg.Log.Level); err != nil {
+		return nil, nil, fmt.Errorf("log.level: %w", err)
+	}
+
+	// From here on nothing fails.
+	r.sequences.Tune(sequenceTuning(cfg))
+	r.server.Reload(opts, routes.Apply())
+	r.inForce.Store(cfg)
+	r.files.Keep(fileUses(cfg))
+	for _, w := range cfg.Warnings() {
+		if !slices.Contains(before.Warnings(), w) {
+			r.log.Warn("configuration", zap.String("remark", w))
+		}
+	}
+	return append(changed, files...), restart, nil
+}

@@ -1,0 +1,185 @@
+package proxy
+
+import (
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/internal/logfield"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// Reload puts other options to use, with the routes that belong to them. Shards, Sequences,
+// Admin, RSA, Version and Logger stay those of New. Clients that connect from then on meet
+// the new ones; a session that runs goes by them from its next command outside a
+// transaction on, but its login, its user and how it talks to its client stay. One reload
+// at a time may run.
+func (s *Server) Reload(opts Options, routes *backend.Routes) {
+	before := s.settings.Load()
+	opts.Shards, opts.Sequences, opts.Admin = before.Shards, before.Sequences, before.Admin
+	opts.RSA, opts.Version, opts.Logger = before.RSA, before.Version, before.Logger
+	s.settings.Store(newSettings(opts, routes, before))
+}
+
+// outdated says whether the session goes by other settings than the server has now, or is
+// still where earlier ones sent it. It is asked before each command.
+func (s *session) outdated() bool {
+	now := s.srv.settings.Load()
+	return s.set != now || s.routes != s.routesIn(now)
+}
+
+// renew has the session go by the server's settings of now, before a command, if it can.
+// Nothing is in flight. An error is the end of the session.
+func (s *session) renew() error {
+	if s.state.inTransaction() || s.state.nextTransaction {
+		return nil
+	}
+	s.set = s.srv.settings.Load()
+	if routes := s.routesIn(s.set); s.routes != routes {
+		return s.follow(routes)
+	}
+	return nil
+}
+
+// rejoin has a session that waited for a shard which was paused go where the routes of now
+// lead: nodes are changed during a pause. Nothing of the command being handled was sent.
+func (s *session) rejoin() error {
+	s.wasHeld = false
+	routes := s.routesIn(s.srv.settings.Load())
+	if s.routes == routes || s.batched > 0 || s.state.inTransaction() || s.state.nextTransaction {
+		return nil
+	}
+	return s.follow(routes)
+}
+
+// enterFor is enter for the shard that a schema is on, which it returns; nil if there is none.
+func (s *session) enterFor(schema string) (*backend.Shard, error) {
+	for {
+		shard := s.routes.ForSchema(schema)
+		if shard == nil {
+			return nil, nil
+		}
+		if err := s.enter(shard); err != nil || !s.wasHeld {
+			return shard, err
+		}
+		if err := s.rejoin(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// moveAgain is how long a session waits that could not move, before it tries again.
+const moveAgain = 5 * time.Second
+
+// follow brings the session where routes send it. What keeps it on a connection keeps it on
+// all that it has, until that is over or the session ends: half of its statements must not
+// go to one server, and half to that which took its place.
+func (s *session) follow(routes *backend.Routes) error {
+	if s.isAt(routes) {
+		s.routes = routes
+		return nil
+	}
+	if shard := routes.ForSchema(s.state.schema); s.cur != nil && shard != nil && shard.Paused() != nil {
+		return nil // the command may need no server; else see rejoin
+	}
+	if s.state.pins != 0 || len(s.prepared.byID) > 0 || s.readsBehind() || time.Now().Before(s.moveAfter) {
+		return nil
+	}
+	before := s.routes
+	s.routes = routes
+	err := s.move()
+	if err == nil {
+		return nil
+	}
+	if ends(err) {
+		return err
+	}
+	s.routes, s.moveAfter = before, time.Now().Add(moveAgain)
+	s.log().Warn("session not moved", logfield.Err(err))
+	return nil
+}
+
+// isAt says whether routes lead to the connections that the session has.
+func (s *session) isAt(routes *backend.Routes) bool {
+	if s.cur != nil && routes.ForSchema(s.state.schema) != s.cur.Shard() {
+		return false
+	}
+	for shard := range s.conns {
+		if !routes.Has(shard) {
+			return false
+		}
+	}
+	return true
+}
+
+// readsBehind says whether the command being handled may look at what the statement before
+// it has left on its connection: it has to run there.
+func (s *session) readsBehind() bool {
+	if len(s.payload) == 0 {
+		return true
+	}
+	command, sql := protocol.Command(s.payload[0]), s.payload[1:]
+	if command != protocol.ComQuery && command != protocol.ComStmtPrepare {
+		return true
+	}
+	if command == protocol.ComQuery && s.login.Capabilities.Has(protocol.QueryAttributes) {
+		n, ok := protocol.CutAttributes(sql)
+		if !ok {
+			return true
+		}
+		sql = sql[n:]
+	}
+	var st statement.Statement
+	st.Analyze(sql, s.state.mode)
+	return st.MayReadLastStatement()
+}
+
+// move opens a connection where the current schema is now, brings along what the session
+// has set, and closes those to servers that are not there any more. After an error nothing
+// has changed.
+func (s *session) move() error {
+	if s.cur != nil {
+		shard := s.routes.ForSchema(s.state.schema)
+		if shard == nil {
+			return errKeysOnly
+		}
+		c := s.conns[shard]
+		opened := c == nil
+		if opened {
+			var err error
+			if c, err = s.open(shard, s.state.schema); err != nil {
+				return err
+			}
+		} else if s.state.schema != "" {
+			if err := s.ownCommand(c, protocol.ComInitDB, s.state.schema); err != nil {
+				return err
+			}
+		}
+		if err := s.bringAll(c); err != nil {
+			if opened {
+				s.forget(c)
+				c.Quit()
+			}
+			return err
+		}
+		s.current(c)
+	}
+	for shard, c := range s.conns {
+		if !s.routes.Has(shard) {
+			s.forget(c)
+			c.Quit()
+		}
+	}
+	return nil
+}
+
+// bringAll makes c what the current connection is to the session.
+func (s *session) bringAll(c *backend.Conn) error {
+	if err := s.carryVariables(c); err != nil {
+		return err
+	}
+	if s.state.lastID.pending { // nowhere yet
+		return nil
+	}
+	return s.bringLastID(c, false)
+}
