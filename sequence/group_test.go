@@ -414,6 +414,26 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	}
 }
 
+// A primary that is killed is expelled by the others, which elect the next one.
+func TestAReplicationGroupOutlivesItsPrimary(t *testing.T) {
+	e := &estate{Group: mysqltest.StartReplicationGroup(t, 3), schema: "app"}
+	e.Nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")
+	all := &given{}
+	a, b := e.join(t, "a", all, patience(time.Minute)), e.join(t, "b", all, patience(time.Minute))
+	for range 10 {
+		a.take(t, "a", "photos", 15)
+		b.take(t, "b", "photos", 15)
+	}
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // the first of them waits for the election
+		a.take(t, "a", "photos", 40)
+		b.take(t, "b", "photos", 40)
+	}
+	a.wantLog(t, "sequence node changed")
+}
+
 func TestAReplicationGroupNeedsNoCeilingAndItsNextPrimaryServes(t *testing.T) {
 	e := &estate{Group: mysqltest.StartReplicationGroup(t, 2), schema: "app"}
 	e.Nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")

@@ -135,10 +135,16 @@ func mustTake(t testing.TB, s *Sequences, name string, n uint64) uint64 {
 // eventually waits for what a background reservation does.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	within(t, 30*time.Second, what, ok)
+}
+
+// within is eventually for what takes longer.
+func within(t testing.TB, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("did not happen within 30 s: %s", what)
+			t.Fatalf("did not happen within %v: %s", limit, what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

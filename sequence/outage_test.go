@@ -119,6 +119,60 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 }
 
+// All of several servers are dead at once: what is held of each server's numbers is given, and when they are back all heals by itself.
+func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
+	for name, how := range map[string]func(*Options){"blocks": blocks(100), "steps": inSteps} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 3)
+			s := f.open(t, how, cacheSize(10), patience(30*time.Second))
+			const rate, cover = 100, 20
+			mustCreate(t, s, CreateOptions{Name: "photos", Cover: cover})
+			h := newGivenEver()
+			c := s.names.get([]byte("photos"))
+			if c == nil {
+				h.add(t, "photos", mustTake(t, s, "photos", 1))
+				c = s.names.get([]byte("photos"))
+			}
+			c.mu.Lock()
+			c.pace.recent = rate * paceWindow.Seconds() // as after an hour at this rate
+			c.mu.Unlock()
+			eventually(t, "the cover is held", func() bool {
+				h.add(t, "photos", mustTake(t, s, "photos", 1))
+				return c.tally().held >= rate*cover
+			})
+			settled(t, s, "photos")
+			for _, p := range f {
+				p.kill(t)
+			}
+			held, waits := c.tally().held, s.Stats().Waits
+			if held < rate*cover {
+				t.Errorf("%d numbers are held, want %d", held, rate*cover)
+			}
+			for range held {
+				h.add(t, "photos", mustTake(t, s, "photos", 1))
+			}
+			if got := s.Stats().Waits - waits; got != 0 {
+				t.Errorf("%d of %d calls waited in the outage", got, held)
+			}
+			for _, p := range f {
+				p.restart(t)
+			}
+			for range 2000 {
+				h.add(t, "photos", mustTake(t, s, "photos", 1))
+			}
+			eventually(t, "all are in use again", func() bool {
+				h.add(t, "photos", mustTake(t, s, "photos", 1))
+				for _, v := range s.servers.members() {
+					if v.away.Load() {
+						return false
+					}
+				}
+				return true
+			})
+		})
+	}
+}
+
 // hash keeps the numbers of two sequences apart in one ledger.
 func hash(name string) uint64 { return uint64(name[0]) << 40 }
 

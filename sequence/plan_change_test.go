@@ -10,7 +10,7 @@ import (
 func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
 	for _, how := range []string{InterleaveBlock, InterleaveStep} {
 		t.Run(how, func(t *testing.T) {
-			e := newPlanEstate(t, 3, map[string]uint64{"photos": 1234, "albums": 0, "old": 1<<64 - 1})
+			e := newPlanEstate(t, 4, map[string]uint64{"photos": 1234, "albums": 0, "old": 1<<64 - 1})
 			s, h := e.open(t), newGivenEver()
 			e.everyoneGives(t, h, Plan{}, "photos")
 			for _, step := range []struct {
@@ -20,7 +20,9 @@ func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
 				{PlanChange{Add: e.addr(1)}, []int{0, 1}},
 				{PlanChange{Interleave: how, Block: 10}, []int{0, 1}},
 				{PlanChange{Add: e.addr(2)}, []int{0, 1, 2}},
-				{PlanChange{Remove: e.addr(0)}, []int{1, 2}},
+				{PlanChange{Add: e.addr(3)}, []int{0, 1, 2, 3}},
+				{PlanChange{Remove: e.addr(0)}, []int{1, 2, 3}},
+				{PlanChange{Remove: e.addr(3)}, []int{1, 2}},
 				{PlanChange{Add: e.addr(0)}, []int{1, 2, 0}},
 				{PlanChange{Remove: e.addr(2)}, []int{1, 0}},
 				{PlanChange{Remove: e.addr(1)}, []int{0}},
