@@ -335,3 +335,22 @@ func TestNobodyWaitsForAnAdminToLeave(t *testing.T) {
 	}
 	admin.ended()
 }
+
+// TestWhatGUIsAskWhereClientsConnectIsTheServers: words of our own take nothing from it.
+func TestWhatGUIsAskWhereClientsConnectIsTheServers(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true})
+	p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0]})
+	p.Direct.query("CREATE TABLE photos (id INT PRIMARY KEY, title VARCHAR(20) COMMENT 'of it')")
+	for _, sql := range []string{
+		"select @@version_comment limit 1", "SELECT DATABASE(), VERSION(), @@hostname, @@lower_case_table_names", "SHOW VARIABLES LIKE 'lower_case_%'",
+		"SHOW SESSION VARIABLES LIKE 'sql_mode'", "SHOW GLOBAL VARIABLES LIKE 'version_comment'", "SHOW SESSION STATUS LIKE 'Ssl_cipher'",
+		"SHOW DATABASES", "SHOW SCHEMAS LIKE 'my%'", "SHOW FULL TABLES", "SHOW TABLE STATUS LIKE 'photos'", "SHOW FULL COLUMNS FROM photos", "SHOW KEYS FROM photos",
+		"SHOW CREATE TABLE photos", "SHOW ENGINES", "SHOW CHARACTER SET", "SHOW COLLATION LIKE 'utf8mb4%'", "SHOW PLUGINS", "SHOW TRIGGERS", "SHOW EVENTS",
+		"SHOW PROCEDURE STATUS WHERE Db = DATABASE()", "SHOW GRANTS", "SHOW WARNINGS", "DESCRIBE photos", "EXPLAIN FORMAT=JSON SELECT 1",
+		"SELECT * FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME", "SELECT * FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()",
+		"SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()", "SELECT * FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = DATABASE()",
+	} {
+		p.query(sql)
+	}
+	p.same(protocol.ComFieldList, "photos\x00")
+}
