@@ -105,15 +105,29 @@ func (v *server) needPlanTables(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	for _, text := range []string{
-		fmt.Sprintf(createMember, v.table.member), fmt.Sprintf(createPlan, v.table.plan),
-		fmt.Sprintf(createPlanStart, v.table.start, v.seen.Load().nameType),
+	for _, t := range []struct{ table, create string }{
+		{v.table.member, fmt.Sprintf(createMember, v.table.member)},
+		{v.table.plan, fmt.Sprintf(createPlan, v.table.plan)},
+		{v.table.start, fmt.Sprintf(createPlanStart, v.table.start, v.seen.Load().nameType)},
 	} {
-		if _, err := conn.ExecContext(ctx, text); err != nil {
+		if err := createMissing(ctx, conn, t.table, t.create); err != nil {
 			return fmt.Errorf("create a table of the plan on %s: %w", v.name(), err)
 		}
 	}
 	return nil
+}
+
+// createMissing makes a table unless it is there: where it is, the right to make it may have been taken away.
+func createMissing(ctx context.Context, on execer, table, create string) error {
+	var none int
+	err := on.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 0").Scan(&none)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		_, err = on.ExecContext(ctx, create)
+	}
+	return err
 }
 
 // querier is a connection, a transaction on one, or a pool.

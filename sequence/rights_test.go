@@ -189,3 +189,19 @@ func TestTombstonesAreNotOverlookedForWantOfRights(t *testing.T) {
 		wantText(t, err, "sequence_options", "GRANT SELECT")
 	}
 }
+
+// Once the tables are there the right to make them may be taken away, and a fail-over still works.
+func TestAGroupFailsOverWithoutTheRightToMakeTables(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	e.Nodes[0].Exec(t, "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON app.* TO seq@'%'")
+	e.CatchUp(t, 1, 0)
+	as := func(o *Options) { o.Servers[0].User, o.Servers[0].Password = "seq", "hush-hush" }
+	given := mustTake(t, e.join(t, "before", nil, as).Sequences, "photos", 1)
+	e.Nodes[0].Exec(t, "REVOKE CREATE ON app.* FROM seq@'%'")
+	e.CatchUp(t, 1, 0)
+	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
+	e.Promote(t, 1)
+	if next := mustTake(t, e.join(t, "after", nil, as).Sequences, "photos", 1); next <= given {
+		t.Errorf("got %d after %d", next, given)
+	}
+}

@@ -227,7 +227,7 @@ address = "`+address+`"
 
 func TestCheckChangesNothing(t *testing.T) {
 	s := mysqltest.StartUnsynced(t, "--log-bin=binlog", "--sync-binlog=1", "--server-id=9")
-	s.Exec(t, "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "CREATE USER app@'%' IDENTIFIED BY 'hush-hush'", "CREATE DATABASE seqproxy", "CREATE DATABASE album",
+	s.Exec(t, "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "CREATE USER app@'%' IDENTIFIED BY 'hush-hush'", "CREATE DATABASE seqproxy", "CREATE DATABASE album", "CREATE DATABASE ids",
 		"GRANT SELECT ON seqproxy.* TO seq@'%'", "GRANT SELECT ON album.* TO app@'%'", "CREATE TABLE album.photos (id INT PRIMARY KEY)")
 	db := s.DB(t, "")
 	text := func(query string) (all string) {
@@ -272,7 +272,7 @@ address = "`+s.Addr()+`"
 user = "seq"
 password = "hush-hush"
 [[ticket]]
-table = "seqproxy.tickets64"
+table = "ids.tickets64"
 [[bind]]
 column = "photos.id"
 sequence = "photos"
@@ -288,8 +288,16 @@ address = "`+s.Addr()+`"
 	if after := state(); after != before {
 		t.Errorf("it changed something: before\n%safter\n%s", before, after)
 	}
-	s.Exec(t, "GRANT ALL PRIVILEGES ON *.* TO seq@'%'", "GRANT ALL PRIVILEGES ON *.* TO app@'%'", strings.ReplaceAll(aTable, "SCHEMA", "seqproxy"),
-		"CREATE TABLE seqproxy.tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)", "INSERT INTO seqproxy.sequence VALUES ('photos', 4)")
+	s.Exec(t, "GRANT ALL PRIVILEGES ON *.* TO seq@'%'", "GRANT ALL PRIVILEGES ON *.* TO app@'%'")
+	before = state()
+	if r, _ := checks(t, config); len(r.finds(inspect.Wrong, "table: ", "`tickets64`: it does not exist")) != 1 {
+		t.Errorf("without a table:\n%s", r.text())
+	}
+	if after := state(); after != before {
+		t.Errorf("without a table it changed something: before\n%safter\n%s", before, after)
+	}
+	s.Exec(t, strings.ReplaceAll(aTable, "SCHEMA", "seqproxy"),
+		"CREATE TABLE ids.tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)", "INSERT INTO seqproxy.sequence VALUES ('photos', 4)")
 	before = state()
 	if r, err := checks(t, config); err != nil {
 		t.Errorf("with all rights: got %v\n%s", err, r.text())

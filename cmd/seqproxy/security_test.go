@@ -183,6 +183,115 @@ address = "`+single.Addr()+`"
 	}
 }
 
+// documentedTables are the rights on each table, of the table in docs/security.md.
+func documentedTables(t *testing.T) (all [][2]string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "| right | on | needed for |\n")
+	for line := range strings.Lines(rest) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 {
+			break
+		}
+		for on := range strings.SplitSeq(cells[2], ",") {
+			on, isTable := strings.CutPrefix(strings.TrimSpace(on), "`")
+			for right := range strings.SplitSeq(cells[1], ",") {
+				if right = strings.TrimSpace(right); isTable && right != "ALTER" {
+					all = append(all, [2]string{right, strings.TrimSuffix(on, "`")})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// TestTheDocumentedRightsOnEachTable has two sequence servers whose account has the rights that the page names for each table, and no others: sequences and
+// the plan are changed, and then each right is taken away.
+func TestTheDocumentedRightsOnEachTable(t *testing.T) {
+	var rights [][2]string
+	for _, r := range documentedTables(t) {
+		if r[1] != "sequence_guard" { // of groups
+			rights = append(rights, r)
+		}
+	}
+	if len(rights) < 20 {
+		t.Fatalf("the page names only %d rights", len(rights))
+	}
+	one, other := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
+	for _, s := range []*mysqltest.Server{one, other} {
+		s.Exec(t, documentedGrants(t, s.Flavour(), "The account for sequences")...)
+	}
+	file := write(t, "seqproxy.toml", `
+listen = "127.0.0.1:0"
+http.listen = ""
+admin.listen = ""
+admin_users = ["admin"]
+[[user]]
+name = "admin"
+password = "hush-hush"
+[[sequence.server]]
+address = "`+one.Addr()+`"
+user = "seqproxy"
+password = "change me too"
+[[sequence.server]]
+address = "`+other.Addr()+`"
+user = "seqproxy"
+password = "change me too"
+`)
+	use := func(statements ...string) {
+		t.Helper()
+		p := begin(t, "-config", file)
+		for _, sql := range statements {
+			if output, err := client(t, p.address(), "admin", "hush-hush", append(plain(t), "-N", "-e", sql)...); err != nil {
+				t.Errorf("%s: %v: %s", sql, err, output)
+			}
+		}
+		p.signal(syscall.SIGTERM)
+		p.end(0)
+		if strings.Contains(p.stderr(), "denied") {
+			t.Errorf("the log has a refusal:\n%s", p.stderr())
+		}
+	}
+	use("CREATE SEQUENCE first; SELECT NEXTVAL('first'); FLUSH SEQUENCES; SELECT NEXTVAL('first'); DROP SEQUENCE first") // makes all tables
+	for _, s := range []*mysqltest.Server{one, other} {
+		s.Exec(t, "REVOKE ALL PRIVILEGES ON seqproxy.* FROM 'seqproxy'@'%'")
+		if got := query(t, s.Addr(), "root", "", "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'seqproxy'"); got != "6" {
+			s.Exec(t, "CREATE TABLE IF NOT EXISTS seqproxy.sequence_proxy (`id` char(26) CHARACTER SET ascii NOT NULL, `host` varchar(255) CHARACTER SET utf8mb4 NOT NULL, "+
+				"`process` varchar(255) CHARACTER SET ascii NOT NULL DEFAULT '', `since` datetime(6) NOT NULL, `heartbeat` datetime(6) NOT NULL, `version` bigint unsigned NOT NULL, "+
+				"`sequences` int unsigned NOT NULL DEFAULT 0, `held` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`id`)) ENGINE=InnoDB")
+		}
+		for _, r := range rights {
+			s.Exec(t, fmt.Sprintf("GRANT %s ON seqproxy.%s TO 'seqproxy'@'%%'", r[0], r[1]))
+		}
+	}
+	use("CREATE SEQUENCE photos; SELECT NEXTVAL('photos')", "ALTER SEQUENCE photos MAXVALUE 1000000000; SELECT SETVAL('photos', 5000); SELECT NEXTVAL('photos')",
+		"CREATE OR REPLACE SEQUENCE photos; DROP SEQUENCE photos; CREATE SEQUENCE photos; SELECT NEXTVAL('photos')", "SEQPROXY CHANGE SEQUENCE SERVERS BLOCK 500; SELECT NEXTVAL('photos')",
+		"SHOW SEQUENCES; SHOW SEQPROXY SEQUENCE SERVERS; FLUSH SEQUENCES")
+	if r, err := checks(t, file); err != nil || len(r.finds(inspect.Warning, "rights: ")) > 0 {
+		t.Errorf("with these rights: got %v:\n%s", err, r.text())
+	}
+	for _, right := range rights {
+		one.Exec(t, fmt.Sprintf("REVOKE %s ON seqproxy.%s FROM 'seqproxy'@'%%'", right[0], right[1]))
+		r, _ := checks(t, file)
+		parts := []string{"sequence server " + one.Addr(), "rights: ", "lacks " + right[0] + " on `seqproxy`.`" + right[1] + "`, which"}
+		found := append(r.finds(inspect.Wrong, parts...), r.finds(inspect.Warning, parts...)...)
+		if len(found) != 1 {
+			t.Errorf("without %s on %s check does not name it:\n%s", right[0], right[1], r.text())
+			one.Exec(t, fmt.Sprintf("GRANT %s ON seqproxy.%s TO 'seqproxy'@'%%'", right[0], right[1]))
+			continue
+		}
+		if want := []string{fmt.Sprintf("GRANT %s ON `seqproxy`.`%s` TO 'seqproxy'@'%%'", right[0], right[1])}; !slices.Equal(found[0].Mend, want) {
+			t.Errorf("it is mended by %q, want %q", found[0].Mend, want)
+			one.Exec(t, fmt.Sprintf("GRANT %s ON seqproxy.%s TO 'seqproxy'@'%%'", right[0], right[1]))
+			continue
+		}
+		one.Exec(t, found[0].Mend...)
+	}
+}
+
 func TestThePlaygroundsAccountHasTheDocumentedRightsAndNoOthers(t *testing.T) {
 	for _, flavour := range []mysqld.Flavour{mysqld.MariaDB, mysqld.MySQL} {
 		documented := documentedGrants(t, flavour, "The account for sequences", "Accounts on the shards")
