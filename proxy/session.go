@@ -70,7 +70,7 @@ type session struct {
 	backendClosed bool       // a server may have closed one of conns while it was idle
 	introduced    bool       // user does not change, and may be read under mu
 	watcher       *watcher   // has client and conns under watch; nil in a young session
-	told          told
+	told          *told      // apart, since the two together fill a size of memory badly
 	conns         map[*backend.Shard]*backend.Conn
 	cur           *backend.Conn
 

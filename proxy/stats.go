@@ -214,7 +214,7 @@ func boundedUsers(users map[string]uint64) []Count {
 func (s *session) count(st *Stats, sum *totals, users map[string]uint64, pinned *[pinCount]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum.add(&s.told)
+	sum.add(s.told)
 	state := s.stateLocked()
 	st.Sessions[state]++
 	if s.introduced {

@@ -2,11 +2,13 @@ package proxy
 
 import (
 	"fmt"
+	"net"
 	"reflect"
 	"testing"
 	"time"
 
 	"seqproxy/backend"
+	"seqproxy/protocol"
 )
 
 func TestSettlingChangesNoSum(t *testing.T) {
@@ -15,7 +17,7 @@ func TestSettlingChangesNoSum(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := New(Options{Shards: shards})
-	s := &session{srv: srv}
+	s := &session{srv: srv, told: new(told)}
 	srv.sessions = map[uint32]*session{1: s}
 	of := s.shardTally(shards.Routes().Default())
 	of.relay, of.rewrite, of.received, of.sent = 5, 6, 7, 8
@@ -29,7 +31,7 @@ func TestSettlingChangesNoSum(t *testing.T) {
 	s.told.unsettled++
 	s.settleCounters()
 	if s.told.kinds[KindNextval] != 0 || s.told.durations[3] != 0 || s.told.unsettled != 0 || s.told.shards[0].relay != 0 || s.told.statements != settleEvery {
-		t.Errorf("settled: left %+v", s.told)
+		t.Errorf("settled: left %+v", *s.told)
 	}
 	if after := srv.Stats(); !reflect.DeepEqual(before, after) {
 		t.Errorf("got\n%+v, want\n%+v", after, before)
@@ -54,4 +56,49 @@ func TestUsersAreBounded(t *testing.T) {
 	if list := boundedUsers(users); len(list) != MaxUsers || list[0] != (Count{OtherUsers, 8 + 7}) {
 		t.Errorf("with a user of that name: got %d, %v", len(list), list[:3])
 	}
+}
+
+// BenchmarkCounting is what the counts cost of a round of one statement.
+func BenchmarkCounting(b *testing.B) {
+	shards, err := backend.New(backend.Options{Default: "s", Shards: []backend.ShardOptions{{Name: "s", Nodes: []string{"127.0.0.1:1"}}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	client, server := pipe(b), pipe(b)
+	s := &session{srv: New(Options{Shards: shards}), client: client, told: new(told)}
+	of := shards.Routes().Default()
+	b.ReportAllocs()
+	for b.Loop() {
+		s.tally.begins(s.srv.counters.now())
+		s.tally.kind = KindOwn
+		s.tally.becomes(KindRelay)
+		s.tally.sentTo = of
+		s.handled(nil)
+		to := s.shardTally(of)
+		to.newReceived += server.TakeReceived()
+		sent, _ := server.TakeSent()
+		to.newSent += sent
+		s.mu.Lock()
+		s.tellLocked(s.srv.counters.now())
+		s.mu.Unlock()
+	}
+}
+
+// pipe is a connection that nobody uses.
+func pipe(b *testing.B) *protocol.Conn {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := protocol.NewConn(nc, 0, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { c.Close() })
+	return c
 }

@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy"
 )
 
@@ -115,5 +117,68 @@ func drain(rows *sql.Rows, err error) {
 	}
 	defer rows.Close()
 	for rows.Next() {
+	}
+}
+
+func TestStatementsAreCountedHoweverTheyCome(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) { o.MaxStatement = 1 << 20 }})
+	createSequence(t, e, "photos")
+	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE TABLE photos (id BIGINT UNSIGNED PRIMARY KEY)")
+	hello, _ := e.Shards.Routes().Greeting()
+	bulk := (protocol.BulkOperations | protocol.BulkUnitResults) & hello.Capabilities
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: allFraming | bulk})
+	eventually(t, "all that came before is counted", func() bool { return statements(e)["relay s0"] == 1 })
+	queries := func(texts ...string) (batch []byte) {
+		for _, sql := range texts {
+			batch = append(batch, packet(command(protocol.ComQuery, sql))...)
+		}
+		return batch
+	}
+	e.counted("in one go", map[string]uint64{"relay s0": 2, "nextval ": 1, "refused ": 1}, func() {
+		w.send(queries("SELECT 1", "SELECT NEXTVAL('photos')", "SELECT 2", "SELECT NEXTVAL('nobody')"))
+		for range 4 {
+			w.receive(protocol.ShapeResult, nil)
+		}
+	})
+	e.counted("on two shards", map[string]uint64{"relay s1": 2, "relay s0": 2}, func() {
+		w.query("USE " + e.Schemas[1])
+		w.query("SELECT 1")
+		w.query("USE " + e.Schemas[0])
+		w.query("SELECT 1")
+	})
+	e.counted("longer than is looked at", map[string]uint64{"relay s0": 1}, func() {
+		w.query("SELECT LENGTH('" + strings.Repeat("x", 1<<20) + "')")
+	})
+	e.counted("no statements", map[string]uint64{}, func() {
+		w.do(protocol.ComPing, "")
+		w.do(protocol.ComInitDB, e.Schemas[0])
+		w.do(protocol.ComStatistics, "")
+		w.do(protocol.ComStmtPrepare, "SELECT ?")
+		w.do(protocol.ComStmtReset, "\x01\x00\x00\x00")
+		w.do(protocol.ComResetConn, "")
+	})
+	e.counted("refused when they are prepared", map[string]uint64{"refused ": 1}, func() {
+		w.do(protocol.ComStmtPrepare, "DELETE FROM photos WHERE id = NEXTVAL('photos')")
+	})
+	e.counted("executions of what is not prepared", map[string]uint64{"refused ": 1}, func() {
+		w.do(protocol.ComStmtExecute, "\x99\x00\x00\x00\x00\x01\x00\x00\x00")
+	})
+	e.counted("prepared as text", map[string]uint64{"rewrite s0": 4, "relay s0": 2}, func() {
+		w.query("PREPARE s FROM 'INSERT INTO photos VALUES (NEXTVAL(''photos''))'")
+		w.query("EXECUTE s")
+		w.query("EXECUTE s")
+		w.query("PREPARE r FROM 'SELECT 1'")
+		w.query("EXECUTE r")
+		w.query("SELECT CONNECTION_ID() FROM photos LIMIT 0") // with the number that the client knows
+	})
+	if bulk.Has(protocol.BulkOperations) {
+		e.counted("in bulk", map[string]uint64{"relay s0": 1, "rewrite s0": 1}, func() {
+			for i, sql := range []string{"REPLACE INTO photos VALUES (?)", "REPLACE INTO photos VALUES (NEXTVAL('photos') + ?)"} {
+				id := w.do(protocol.ComStmtPrepare, sql)[5:9]
+				if got := w.do(protocol.ComStmtBulkExecute, string(id)+bulkRows(0, typeLong, bulkLong(uint32(i)), bulkLong(uint32(i)+1))); got[4] == 0xff {
+					t.Errorf("%s: %v", sql, serverError(t, got))
+				}
+			}
+		})
 	}
 }

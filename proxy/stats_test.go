@@ -61,7 +61,7 @@ func TestSessionsAreListedWithWhatTheyDo(t *testing.T) {
 	eventually(t, "one that logs in is listed", func() bool {
 		list := e.Proxy.SessionList()
 		last := list[len(list)-1]
-		return last.State == proxy.SessionLogin && last.User == "" && last.Client == young.LocalAddr().String()
+		return last.State == proxy.SessionLogin && last.User == "" && last.Client == young.LocalAddr().String() && last.Since.Equal(last.Connected)
 	})
 	st := e.Proxy.Stats()
 	if got := fmt.Sprint(st.Sessions); got != "[1 0 1]" {

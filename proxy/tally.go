@@ -194,7 +194,7 @@ func (t *tally) begins(now time.Duration) {
 
 // tellLocked tells what the session has done. Its state is what it is from now on.
 func (s *session) tellLocked(now time.Duration) {
-	t, to := &s.tally, &s.told
+	t, to := &s.tally, s.told
 	for k, n := range t.kinds {
 		to.kinds[k] += n
 	}
@@ -234,7 +234,7 @@ func (s *session) tellEnd() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tellLocked(s.srv.counters.now())
-	s.srv.totals.add(&s.told)
+	s.srv.totals.add(s.told)
 }
 
 // tellEvery is how many bytes of an answer are told of at once, while it goes on.
@@ -271,7 +271,7 @@ func (s *session) settleCounters() {
 	defer s.srv.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	to := &s.told
+	to := s.told
 	s.srv.totals.addCounters(to)
 	to.kinds, to.unsettled, to.durations, to.durationSum = [unsent]uint32{}, 0, [histogram.Ranges]uint32{}, 0
 	for i := range to.shards {
