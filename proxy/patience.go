@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
@@ -14,12 +15,14 @@ import (
 type patience struct {
 	context.Context // the session's
 
-	begun atomic.Bool // there may be a wait
+	begun  atomic.Bool   // there may be a wait
+	waited time.Duration // in those that are over, since it was taken; only the session's goroutine touches it
 
 	mu          sync.Mutex // guards what follows
 	done        chan struct{}
-	interrupted bool        // done is closed
-	detach      func() bool // from Context
+	since       time.Duration // when the wait began, by clock
+	interrupted bool          // done is closed
+	detach      func() bool   // from Context
 }
 
 // Done begins a wait, unless it has begun.
@@ -29,6 +32,7 @@ func (p *patience) Done() <-chan struct{} {
 	if p.done == nil {
 		p.done = make(chan struct{})
 		p.detach = context.AfterFunc(p.Context, p.interrupt)
+		p.since = clock()
 		p.begun.Store(true)
 	}
 	return p.done
@@ -63,6 +67,7 @@ func (p *patience) over(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.detach()
+	p.waited += clock() - p.since
 	if err != nil && p.interrupted && p.Context.Err() == nil {
 		err = errInterrupted
 	}

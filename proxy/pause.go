@@ -51,8 +51,6 @@ func (s *session) enterBoth(a, b *backend.Shard) error {
 // awaitResume waits until a shard is not paused any more. It ends with the session, by
 // KILL QUERY, by a shutdown, and after Options.PauseTimeout.
 func (s *session) awaitResume(shard *backend.Shard) (err error) {
-	begun := s.waits()
-	defer s.waited(begun)
 	s.leaveLogin() // others need not wait for it
 	s.srv.held.Add(1)
 	defer s.srv.held.Add(-1)

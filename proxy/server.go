@@ -317,7 +317,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	sess.routes = sess.routesIn(set)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.patience.Context = sess.ctx
-	sess.connected = s.counters.now()
+	sess.connected = clock()
 	sess.told.since = sess.connected
 	if !s.register(sess) {
 		s.countRefused(atAdmin)

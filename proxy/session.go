@@ -52,7 +52,7 @@ type session struct {
 	tally    tally
 	slow     slow
 
-	connected time.Duration // when, by counters.now
+	connected time.Duration // when, by clock
 
 	state    state
 	prepared preparedSet
@@ -128,7 +128,7 @@ func (s *session) serve() {
 		if err = s.commands(); errors.Is(err, errShutdown) {
 			s.leave()
 		}
-		s.slowRound(s.srv.counters.now())
+		s.slowRound(clock())
 	}
 	s.countEnd(err)
 	s.logEnd(err)
@@ -142,7 +142,7 @@ func (s *session) log() *zap.Logger {
 // commands is the loop from command to answer.
 func (s *session) commands() error {
 	s.tally.skip = uint8(s.serial % sampleEvery)
-	s.tally.begins(s.srv.counters.now())
+	s.tally.begins(clock())
 	for {
 		payload, ok := s.nextCommand()
 		if !ok {
@@ -212,7 +212,7 @@ func (s *session) await() error {
 			return err
 		}
 	}
-	now := s.srv.counters.now()
+	now := clock()
 	s.slowRound(now)
 	if err := s.rested(now); err != nil {
 		return err
@@ -257,7 +257,7 @@ func (s *session) rest(now time.Duration) (look bool, err error) {
 // command, or to look after its backend connections. Reading more of a command must
 // not fail because of what came meanwhile.
 func (s *session) work(err error) (look bool, _ error) {
-	now := s.srv.counters.now()
+	now := clock()
 	s.tally.begins(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()

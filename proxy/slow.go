@@ -123,7 +123,7 @@ func (s *session) timesAnswers() bool {
 // answered takes note that a server has answered one of several statements, for which it
 // was waited.
 func (s *session) answered(c *backend.Conn, e *expected, bytes uint64) {
-	now := s.srv.counters.now()
+	now := clock()
 	took := now - s.tally.mark
 	s.tally.mark = now
 	if e.text.kept && took >= s.set.SlowStatement {

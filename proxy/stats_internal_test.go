@@ -69,7 +69,7 @@ func BenchmarkCounting(b *testing.B) {
 	of := shards.Routes().Default()
 	b.ReportAllocs()
 	for b.Loop() {
-		s.tally.begins(s.srv.counters.now())
+		s.tally.begins(clock())
 		s.tally.kind = KindOwn
 		s.tally.becomes(KindRelay)
 		s.tally.sentTo = of
@@ -79,7 +79,7 @@ func BenchmarkCounting(b *testing.B) {
 		sent, _ := server.TakeSent()
 		to.newSent += sent
 		s.mu.Lock()
-		s.tellLocked(s.srv.counters.now())
+		s.tellLocked(clock())
 		s.mu.Unlock()
 	}
 }

@@ -174,12 +174,12 @@ func (s *session) waits() (begun time.Duration) {
 	if !s.tally.sampled {
 		return 0
 	}
-	return s.srv.counters.now()
+	return clock()
 }
 
 func (s *session) waited(begun time.Duration) {
 	if s.tally.sampled {
-		s.tally.waited += s.srv.counters.now() - begun
+		s.tally.waited += clock() - begun
 	}
 }
 
@@ -218,10 +218,10 @@ func (s *session) tellLocked(now time.Duration) {
 		to.statements += uint64(n)
 		to.unsettled += n
 		if t.sampled {
-			s.srv.counters.overheads.Add(max(0, took-t.waited-stalled) / time.Duration(n))
+			s.srv.counters.overheads.Add(max(0, took-t.waited-s.patience.waited-stalled) / time.Duration(n))
 		}
 	}
-	t.round, t.begun, t.waited = 0, now, 0
+	t.round, t.begun, t.waited, s.patience.waited = 0, now, 0, 0
 	to.since = now
 	to.schema, to.pins, to.shard = s.state.schema, s.state.allPins(), nil
 	if s.cur != nil {
@@ -233,7 +233,7 @@ func (s *session) tellLocked(now time.Duration) {
 func (s *session) tellEnd() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tellLocked(s.srv.counters.now())
+	s.tellLocked(clock())
 	s.srv.totals.add(s.told)
 }
 

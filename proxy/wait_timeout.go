@@ -59,7 +59,7 @@ func (s *session) rested(at time.Duration) error {
 		c.Used, c.UsedBefore = false, true
 		return nil
 	}
-	now := s.srv.counters.since.Add(at)
+	now := epoch.Add(at)
 	for _, c := range s.conns {
 		if err := s.keep(c, now); err != nil {
 			return err
