@@ -32,7 +32,7 @@ func NewPages(version string, health *Health, metrics prometheus.Gatherer, log *
 		_, _ = fmt.Fprintf(w, index, version) // who asked has gone
 	})
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
-		ErrorLog:            zap.NewStdLog(log),
+		ErrorLog:            metricsLog(log),
 		ErrorHandling:       promhttp.ContinueOnError, // what one part cannot tell does not hide the others
 		MaxRequestsInFlight: 4,
 	}))

@@ -41,10 +41,7 @@ func NewServer(pages http.Handler, log *zap.Logger) *Server {
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         s.connState,
 	}
-	// Who asks badly is told; it is no event of the proxy's.
-	if quiet, err := zap.NewStdLogAt(log, zap.DebugLevel); err == nil {
-		s.http.ErrorLog = quiet
-	}
+	s.http.ErrorLog = connectionLog(log)
 	return s
 }
 

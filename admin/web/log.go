@@ -1,0 +1,29 @@
+package web
+
+import (
+	"log"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+)
+
+// lines takes what the libraries below log as text; each is an event with it.
+type lines func(text zap.Field)
+
+func (l lines) Write(text []byte) (int, error) {
+	l(zap.String(logfield.NameErr, strings.TrimSpace(string(text))))
+	return len(text), nil
+}
+
+// connectionLog is for the HTTP server: who asks badly is told, and it is no event of the
+// proxy's.
+func connectionLog(logger *zap.Logger) *log.Logger {
+	return log.New(lines(func(text zap.Field) { logger.Debug("HTTP request failed", text) }), "", 0)
+}
+
+// metricsLog is for who collects the metrics.
+func metricsLog(logger *zap.Logger) *log.Logger {
+	return log.New(lines(func(text zap.Field) { logger.Warn("metrics are not complete", text) }), "", 0)
+}
