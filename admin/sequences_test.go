@@ -48,3 +48,35 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// stopping is a Control of which only Shutdown is asked for.
+type stopping struct {
+	Control
+	asked []Shutdown
+}
+
+func (s *stopping) Shutdown(how Shutdown) { s.asked = append(s.asked, how) }
+
+// later is root, and keeps what is to run after the answer.
+type later struct {
+	root
+	run func()
+}
+
+func (l *later) AfterAnswer(f func()) { l.run = f }
+
+func TestShutdownIsAskedForAfterTheAnswer(t *testing.T) {
+	for sql, want := range map[string]Shutdown{
+		"SEQPROXY SHUTDOWN": Drain, "SEQPROXY SHUTDOWN WAIT_FOR_CLIENTS": WaitForClients, "SEQPROXY SHUTDOWN IMMEDIATE": Immediate,
+	} {
+		var st statement.Statement
+		st.Analyze([]byte(sql), statement.Mode{})
+		control, by := new(stopping), new(later)
+		if _, err := NewSequences(nil, control, zap.NewNop()).Execute(t.Context(), &st, by); err != nil || len(control.asked) > 0 {
+			t.Fatalf("%s: got %v, and %v was asked for before the answer", sql, err, control.asked)
+		}
+		if by.run(); len(control.asked) != 1 || control.asked[0] != want {
+			t.Errorf("%s: got %v, want %v", sql, control.asked, want)
+		}
+	}
+}

@@ -106,7 +106,7 @@ func (s *session) usesLocked(shards uint64) bool {
 const (
 	// pausePatience bounds how long Pause waits for the sessions that use a shard.
 	pausePatience = 10 * time.Second
-	pausePoll     = 5 * time.Millisecond
+	pausePoll     = 20 * time.Millisecond
 )
 
 // Pause holds statements for a shard back from now on; "" is all shards. It waits until no
