@@ -90,8 +90,8 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 		v := values[st.Items[i].FirstCall]
 		switch {
 		case v.null:
-		case st.Items[i].Func == statement.CallConnectionID:
-			row[i] = uint32(v.value)
+		case st.Items[i].Func == statement.CallConnectionID && s.likeMariaDB():
+			row[i] = uint32(v.value) // of the type that columnsOf tells
 		default:
 			row[i] = v.value
 		}

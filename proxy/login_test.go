@@ -106,6 +106,15 @@ func TestCONNECTION_IDIsTheGreetingsAndNoServers(t *testing.T) {
 	if got := w.rows("SELECT CONNECTION_ID()")[0]; got != strconv.FormatUint(uint64(id), 10) {
 		t.Errorf("CONNECTION_ID(): got %s, want %d", got, id)
 	}
+	prepared, err := e.Conn(t, "", nil).PrepareContext(t.Context(), "SELECT CONNECTION_ID()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prepared.Close()
+	var told uint64
+	if err := prepared.QueryRow().Scan(&told); err != nil || told>>21 != uint64(id)>>21 {
+		t.Errorf("CONNECTION_ID(), prepared: got %d, %v, want one of the proxy's", told, err)
+	}
 	// Beside the list of the server's connections the word is the server's.
 	if got := w.rows("SELECT COUNT(*) FROM information_schema.processlist WHERE id = CONNECTION_ID()")[0]; got != "1" {
 		t.Errorf("rows of the process list with CONNECTION_ID(): got %s, want 1", got)

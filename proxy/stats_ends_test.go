@@ -166,12 +166,6 @@ func TestLoginsAboveLimitsAndSlowOnesAreCountedAsSuch(t *testing.T) {
 	}, "limit", "client_gone")
 	e.awaitSessions(t, 0)
 	e.ending(t, "no login in time", func() { silent(t, e.Addr()) }, "timeout")
-
-	q := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.MaxLogins, o.LoginTimeout = 1, time.Second }})
-	q.ending(t, "no turn in time", func() {
-		silent(t, q.Addr())
-		dialTCP(t, q.Addr())
-	}, "limit", "timeout")
 }
 
 func TestLoginsThatAreRefusedElsewhereAreCountedAsSuch(t *testing.T) {
