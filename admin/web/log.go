@@ -10,20 +10,22 @@ import (
 )
 
 // lines takes what the libraries below log as text; each is an event with it.
-type lines func(text zap.Field)
+type lines func(text string)
 
 func (l lines) Write(text []byte) (int, error) {
-	l(zap.String(logfield.NameErr, strings.TrimSpace(string(text))))
+	l(strings.TrimSpace(string(text)))
 	return len(text), nil
 }
 
 // connectionLog is for the HTTP server: who asks badly is told, and it is no event of the
 // proxy's.
 func connectionLog(logger *zap.Logger) *log.Logger {
-	return log.New(lines(func(text zap.Field) { logger.Debug("HTTP request failed", text) }), "", 0)
+	return log.New(lines(func(text string) { logger.Debug("HTTP request failed", zap.String(logfield.NameErr, text)) }), "", 0)
 }
 
 // metricsLog is for who collects the metrics.
 func metricsLog(logger *zap.Logger) *log.Logger {
-	return log.New(lines(func(text zap.Field) { logger.Warn("metrics are not complete", text) }), "", 0)
+	return log.New(lines(func(text string) {
+		logger.Warn("metrics are not complete", zap.String(logfield.NameErr, text))
+	}), "", 0)
 }
