@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
 	"seqproxy/sequence"
 )
 
@@ -39,6 +40,19 @@ func TestNumbersInStepsAreTheStepOfTheSession(t *testing.T) {
 	for i, title := range []string{"a", "b", "c"} {
 		if got, want := one("SELECT id FROM photos WHERE title = '"+title+"'"), id+2*uint64(i); got != want {
 			t.Errorf("row %s: got key %d, want %d", title, got, want)
+		}
+	}
+
+	// It is the session's after a reset, too, and whatever that did to the connections.
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	for range 3 {
+		w.query("SET SESSION auto_increment_increment = 7")
+		w.query("SELECT @@auto_increment_increment")
+		if answer := w.do(protocol.ComResetConn, ""); answer[4] != 0 {
+			t.Fatalf("reset: got %q", answer)
+		}
+		if got := w.rows("SELECT @@auto_increment_increment"); got[0] != "2" {
+			t.Errorf("@@auto_increment_increment after COM_RESET_CONNECTION: got %s, want 2", got[0])
 		}
 	}
 }
