@@ -70,10 +70,10 @@ func (t *trouble) judge(o *op, w *world) string {
 	}
 	switch said.Number {
 	case gomysql.ER_UNKNOWN_ERROR:
-		if !w.namesMember(said.Message, o.proxy) ||
+		if !w.namesMember(said.Message, o.proxy) && !strings.Contains(said.Message, "state file "+w.proxies[o.proxy].state) ||
 			!strings.Contains(said.Message, fmt.Sprintf("sequence %q", o.kind.sequence)) && !strings.Contains(said.Message, "sequence table") &&
 				!strings.Contains(said.Message, "seqproxy."+o.kind.sequence) {
-			return "ERROR that names not both sequence and server"
+			return "ERROR that names not both the sequence, and the server or file"
 		}
 		if o.kind.sequence == restarted && t.restarting(o) {
 			return ""

@@ -70,6 +70,7 @@ func TestEveryFailureNeedsACause(t *testing.T) {
 		return o
 	}
 	away := &mysql.MySQLError{Number: 1105, Message: fmt.Sprintf("seqproxy: sequence %q: sequence server %s is unavailable", "photos", l.addr())}
+	full := &mysql.MySQLError{Number: 1105, Message: `seqproxy: sequence "photos": no number is left in memory: state file /var/state0/state cannot be written`}
 	long := took(10*time.Second, 17*time.Second, 1, 5, 1)
 	onShard := failed(mysql.ErrInvalidConn)
 	onShard.shard = 0
@@ -82,6 +83,8 @@ func TestEveryFailureNeedsACause(t *testing.T) {
 		{"sequence server away", failed(away), s.part(), ""},
 		{"its network", failed(away), linkPart(0, s), ""},
 		{"not away", failed(away), proxyPart(1), "without a cause"},
+		{"full disk", failed(full), proxyPart(0), ""},
+		{"full disk of another proxy", failed(full), proxyPart(1), "without a cause"},
 		{"error that names nothing", failed(&mysql.MySQLError{Number: 1105, Message: "seqproxy: no"}), s.part(), "names not both"},
 		{"other code", failed(&mysql.MySQLError{Number: 1064, Message: "syntax"}), s.part(), "UNEXPECTED"},
 		{"duplicate key", failed(&mysql.MySQLError{Number: 1062, Message: "duplicate"}), proxyPart(0), "UNEXPECTED"},
@@ -94,7 +97,7 @@ func TestEveryFailureNeedsACause(t *testing.T) {
 		{"long, as the sequence server is away", long, s.part(), "HANG"},
 		{"long, as the proxy is stopped", long, proxyPart(0), ""},
 	} {
-		w := &world{sequence: s, members: []*server{s}, shards: []*server{shard}, links: map[part]*link{linkPart(0, s): l, linkPart(0, shard): l}}
+		w := &world{proxies: []*proxy{{state: "/var/state0"}, {state: "/var/state1"}}, sequence: s, members: []*server{s}, shards: []*server{shard}, links: map[part]*link{linkPart(0, s): l, linkPart(0, shard): l}}
 		w.trouble = &trouble{windows: []*window{{fault: "test", parts: []part{c.hit}, begin: 9 * time.Second, end: 12 * time.Second}}}
 		got := w.trouble.judge(&c.op, w)
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {

@@ -14,6 +14,7 @@ func faults() []fault {
 		{name: "kill -9 of a proxy", weight: 4, run: killProxy},
 		{name: "stop of a proxy in order", weight: 1, run: stopProxy},
 		{name: "SIGSTOP of a proxy", weight: 2, run: freezeProxy},
+		{name: "full disk of a proxy's state", weight: 2, takes: 3 * time.Second, disks: true, run: fillDisk},
 		{name: "kill -9 of the sequence server", weight: 3, run: killSequenceServer},
 		{name: "kill -9 of a shard", weight: 2, run: killShard},
 		{name: "SIGSTOP of the sequence server", weight: 1, run: freezeServer},

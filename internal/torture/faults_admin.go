@@ -19,6 +19,8 @@ func adminFaults() []fault {
 		{name: "an old copy of a row is restored", weight: 2, single: true, run: restoreRow},
 		{name: "ALTER SEQUENCE ... CACHE", weight: 1, run: alterCache},
 		{name: "a sequence server is removed and added again", weight: 1, takes: 6 * time.Second, alone: true, several: true, run: changeMembers},
+		{name: "a dead sequence server is taken out", weight: 1, takes: 8 * time.Second, alone: true, several: true, run: removeDead},
+		{name: "a change of sequence servers whose proxy is killed", weight: 2, takes: 5 * time.Second, alone: true, several: true, run: killCoordinator},
 		{name: "FLUSH SEQUENCES", weight: 1, run: flush},
 	}
 }
@@ -209,10 +211,78 @@ func changeMembers(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	ctx = context.WithoutCancel(ctx)
 	s := n.world.members[1+rng.IntN(len(n.world.members)-1)]
 	for _, what := range []string{"REMOVE", "ADD"} {
-		text := fmt.Sprintf("SEQPROXY %s SEQUENCE SERVER '%s'", what, n.world.links[linkPart(0, s)].addr())
+		text := fmt.Sprintf("SEQPROXY %s SEQUENCE SERVER '%s'", what, n.world.addressOf(s))
 		if err := n.world.admin(ctx, n.someProxy(rng), text); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addAgain has a sequence server be a member, whether or not it is one.
+func (n *nemesis) addAgain(ctx context.Context, p *proxy, s *server) error {
+	err := n.world.admin(ctx, p, fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s'", n.world.addressOf(s)))
+	if err != nil && strings.Contains(err.Error(), "is a member already") {
+		return nil
+	}
+	return err
+}
+
+// addressOf is how the plan calls a member that was added.
+func (w *world) addressOf(s *server) string { return w.links[linkPart(0, s)].addr() }
+
+// removeDead takes a sequence server out that was killed, while the others go on, and takes it in again when it is back.
+func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	s := n.world.members[1+rng.IntN(len(n.world.members)-1)]
+	heal, err := n.hurt("a dead sequence server is taken out", append(n.everywhere(), s.part())...)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	ctx = context.WithoutCancel(ctx)
+	if err := s.Kill(); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))
+	if len(n.world.members) == 2 {
+		text += " FORCE" // of two nobody else knows which one is to stay
+	}
+	p := n.someProxy(rng)
+	err = eventually(ctx, healWithin, func() error { return n.world.admin(ctx, p, text) })
+	if back := s.Restart(ctx); back != nil || err != nil {
+		return errors.Join(err, back)
+	}
+	return eventually(ctx, healWithin, func() error { return n.addAgain(ctx, n.someProxy(rng), s) })
+}
+
+// killCoordinator kills the proxy that changes the set of sequence servers, somewhere in between. Another one finishes the change or undoes it.
+func killCoordinator(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	heal, err := n.hurt("a change of sequence servers whose proxy is killed", n.everywhere()...)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	ctx = context.WithoutCancel(ctx)
+	a, s := n.someProxy(rng), n.world.members[1+rng.IntN(len(n.world.members)-1)]
+	done := make(chan error, 1)
+	go func() {
+		done <- n.world.admin(ctx, a, fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s)))
+	}()
+	sleep(ctx, between(rng, 0, 600*time.Millisecond))
+	err = a.end(syscall.SIGKILL, 5*time.Second)
+	<-done // whatever it was
+	if err == nil {
+		err = a.start(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return eventually(ctx, healWithin, func() error {
+		b := n.someProxy(rng)
+		err := n.world.admin(ctx, b, []string{"SEQPROXY RESUME PLAN", "SEQPROXY ABORT PLAN"}[rng.IntN(2)])
+		if err != nil && !strings.Contains(err.Error(), "no change of the set of sequence servers is in progress") {
+			return err
+		}
+		return n.addAgain(ctx, b, s)
+	})
 }

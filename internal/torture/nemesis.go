@@ -20,6 +20,7 @@ type fault struct {
 	takes   time.Duration // it is not begun so shortly before the end
 	single  bool          // it makes sense with one sequence server only
 	several bool          // with several only
+	disks   bool          // only where the proxies have small disks
 	alone   bool          // it needs everything to be well otherwise
 	// run makes it happen to what it chooses, and returns errBusy if that suffers from another already. What else it returns is wrong with
 	// the proxy.

@@ -21,6 +21,7 @@ type proxy struct {
 	binary string
 	config string
 	dir    string
+	state  string // its state directory
 	addr   string
 
 	mu   sync.Mutex

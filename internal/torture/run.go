@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	n := newNemesis(w)
 	if err == nil {
 		say("faults begin, for %v", o.Time)
-		n.rage(ctx, chosen(o.Only, o.Servers > 1), o.Time, rng)
+		n.rage(ctx, chosen(o.Only, w), o.Time, rng)
 		say("all healed; everything has to work within %v", healWithin)
 		r.wrong(w.healed(ctx, clients)...)
 	}
@@ -117,9 +117,10 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 }
 
 // chosen are the faults whose names match.
-func chosen(only *regexp.Regexp, several bool) (some []fault) {
+func chosen(only *regexp.Regexp, w *world) (some []fault) {
+	several, disks := len(w.members) > 1, len(w.disks) == len(w.proxies)
 	for _, f := range faults() {
-		if several && f.single || !several && f.several {
+		if several && f.single || !several && f.several || !disks && f.disks {
 			continue
 		}
 		if only == nil || only.MatchString(f.name) {

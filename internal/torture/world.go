@@ -57,6 +57,7 @@ type world struct {
 	proxies  []*proxy
 	links    map[part]*link
 	caches   []string // of each proxy's configuration, for the report
+	disks    []string // state directories that are small disks
 }
 
 // schemaOf is where the sequence table and the ticket tables are.
@@ -97,7 +98,16 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 		return w, err
 	}
 	for i := range o.Proxies {
-		p := &proxy{number: i, binary: o.Seqproxy, dir: dir, config: filepath.Join(dir, fmt.Sprintf("proxy%d.toml", i))}
+		p := &proxy{
+			number: i, binary: o.Seqproxy, dir: dir, config: filepath.Join(dir, fmt.Sprintf("proxy%d.toml", i)), state: filepath.Join(dir, fmt.Sprintf("state%d", i)),
+		}
+		small, err := smallDisk(p.state)
+		if err != nil {
+			return w, err
+		}
+		if small {
+			w.disks = append(w.disks, p.state)
+		}
 		if p.addr, err = child.FreeAddr(); err != nil {
 			return w, err
 		}
@@ -213,7 +223,7 @@ state_dir = %q
 cache = %s
 outage_cover = %q
 allocate_timeout = %q
-`, p.addr, schemaOfSequences, len(w.members) > 1, filepath.Join(w.dir, fmt.Sprintf("state%d", p.number)), cache, cover, allocateTimeout)
+`, p.addr, schemaOfSequences, len(w.members) > 1, p.state, cache, cover, allocateTimeout)
 	fmt.Fprintf(&text, "[[sequence.server]]\naddress = %q\nuser = \"root\"\n", w.links[linkPart(p.number, w.sequence)].addr())
 	if len(w.members) == 1 {
 		fmt.Fprint(&text, "[[ticket]]\ntable = \"seqproxy.sequence\"\n[[ticket]]\ntable = \"seqproxy.tickets64\"\n")
@@ -315,6 +325,9 @@ func (w *world) close() error {
 	wait.Wait()
 	close(errs)
 	var all []error
+	for _, dir := range w.disks {
+		all = append(all, endDisk(dir))
+	}
 	for err := range errs {
 		all = append(all, err)
 	}
