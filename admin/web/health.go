@@ -78,9 +78,24 @@ func (h *Health) ready(usable func() (shard, keys error)) *Readiness {
 		if keys != nil {
 			tell(keys.Error())
 		}
+		h.warnOfOthers(r)
 	}
 	r.Ready = len(r.Reasons) == 0
 	return r
+}
+
+// warnOfOthers tells which shards beside the default one cannot be used. They are asked again and again
+// while that is so, whoever looks.
+func (h *Health) warnOfOthers(r *Readiness) {
+	routes := h.Shards.Routes()
+	for _, shard := range routes.Named("") {
+		if shard == routes.Default() {
+			continue
+		}
+		if err := h.Shards.LastUsable(shard); err != nil {
+			r.warn(err.Error())
+		}
+	}
 }
 
 // ReadyFor is Ready, and adds whether a sequence gives numbers now. known is false if there is none of that name.

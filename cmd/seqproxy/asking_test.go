@@ -313,40 +313,6 @@ func TestTheProxyIsAskedByEveryClient(t *testing.T) {
 	a.end(0)
 }
 
-func TestTheQuestionsOnThePageAreAnswered(t *testing.T) {
-	a := startAsked(t)
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(page), "| question | ask |\n|---|---|\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	lines := strings.Split(table, "\n")
-	if len(lines) < 8 {
-		t.Fatalf("docs/operations.md has %d questions, want more", len(lines))
-	}
-	admin, data := a.connect(a.admin, "dba", "dba's", nil), a.connect(a.address, "dba", "dba's", nil)
-	if _, err := admin.ExecContext(t.Context(), "CREATE SEQUENCE photos"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client(t, a.address, "nobody", "", append(plain(t), "-e", "SELECT 1")...); err == nil {
-		t.Fatal("nobody could log in")
-	}
-	for _, line := range lines {
-		cells := strings.Split(line, "|")
-		question, sql := cells[1], strings.Trim(cells[2], " `")
-		at := admin
-		if strings.Contains(question, "where clients connect") {
-			at = data
-		}
-		if got := inquire(t, at, false, sql); len(got.rows) == 0 && !strings.HasSuffix(sql, "DIFF") && !strings.HasSuffix(sql, "POOLS") {
-			t.Errorf("%s %s: no answer", question, sql)
-		}
-	}
-	a.signal(syscall.SIGTERM)
-	a.end(0)
-}
-
 // overwriteText writes a file anew.
 func overwriteText(t *testing.T, file, text string) {
 	t.Helper()
