@@ -110,10 +110,6 @@ func (a *servers) createAll(ctx context.Context, w *view, o CreateOptions, def D
 			if err := g.all[i].write(ctx, &e, g.name, max(used, def.Start-1)); err != nil {
 				return err
 			}
-			of := &g.all[i]
-			if err := of.v.writeBound(ctx, of.Tx, of.h.plan, g.name, boundAbove(max(used, def.Start-1), def.limit(limit), a.ahead)); err != nil {
-				return err
-			}
 		}
 		if made.First = g.first(def.limit(limit)); made.First == 0 {
 			return &NameError{Name: g.name, Err: ErrExhausted}

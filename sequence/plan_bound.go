@@ -18,6 +18,8 @@ import (
 // which number to go on, whether or not it lives on where nobody sees it: the plan that is written on them stops every further raise of its
 // bound.
 //
+// What a member was told by others it knows of, but does not go by itself: they may have told nobody else.
+//
 // A bound is far away, so that a member goes on alone for long; what is skipped when it is removed is at most that.
 
 const (
@@ -71,7 +73,7 @@ func (v *server) bound(ctx context.Context, on execer, name string, plan uint64)
 	if bound, ok := v.bounds.get(plan, name); ok {
 		return bound, nil
 	}
-	err = on.QueryRowContext(ctx, "SELECT `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `name` = ?", plan, name).Scan(&bound)
+	err = on.QueryRowContext(ctx, "SELECT `own_bound` FROM "+v.table.start+" WHERE `plan` = ? AND `name` = ?", plan, name).Scan(&bound)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) && !isNoSuchText(err) {
 		return 0, fmt.Errorf("read the bound of sequence %q from table %s: %w", name, v.table.start, err)
 	}
@@ -125,18 +127,19 @@ func (v *server) raiseBoundAhead(ctx context.Context, name string, h share, last
 	})
 }
 
-// saveBound writes a bound of a sequence down on this member, if it obeys the plan and none is being made.
-func (v *server) saveBound(ctx context.Context, plan uint64, name string, bound uint64) error {
+// saveBound writes a bound of a sequence down on this member, if it obeys the plan and none is being made. own is how far this one itself may go with it:
+// 0 if it is another's bound.
+func (v *server) saveBound(ctx context.Context, plan uint64, name string, bound, own uint64) error {
 	return v.transactForGood(ctx, func(tx *sql.Tx) error {
 		if err := v.refuseWhileChanging(ctx, tx); err != nil {
 			return err
 		}
-		return v.writeBound(ctx, tx, plan, name, bound)
+		return v.writeBound(ctx, tx, plan, name, bound, own)
 	})
 }
 
 // writeBound is the part of saveBound within a transaction that a change of plans waits for.
-func (v *server) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name string, bound uint64) error {
+func (v *server) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name string, bound, own uint64) error {
 	var now uint64
 	if err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 LOCK IN SHARE MODE").Scan(&now); err != nil {
 		return fmt.Errorf("read table %s: %w", v.table.member, err)
@@ -145,9 +148,10 @@ func (v *server) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name s
 		return errPlan
 	}
 	// The floor of a name that the plan did not know is that of all such names.
-	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`) SELECT d.`plan`, d.`name`, IFNULL(f.`floor`, 0), d.`bound` FROM "+
-		"(SELECT CAST(? AS UNSIGNED) AS `plan`, ? AS `name`, CAST(? AS UNSIGNED) AS `bound`) AS d LEFT JOIN "+v.table.start+" AS f ON f.`plan` = d.`plan` AND f.`name` = '' "+
-		"ON DUPLICATE KEY UPDATE `bound` = GREATEST("+v.table.start+".`bound`, VALUES(`bound`))", plan, name, bound)
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`, `own_bound`) SELECT d.`plan`, d.`name`, IFNULL(f.`floor`, 0), d.`bound`, d.`own` FROM "+
+		"(SELECT CAST(? AS UNSIGNED) AS `plan`, ? AS `name`, CAST(? AS UNSIGNED) AS `bound`, CAST(? AS UNSIGNED) AS `own`) AS d LEFT JOIN "+v.table.start+" AS f ON f.`plan` = d.`plan` AND f.`name` = '' "+
+		"ON DUPLICATE KEY UPDATE `bound` = GREATEST("+v.table.start+".`bound`, VALUES(`bound`)), "+
+		"`own_bound` = GREATEST("+v.table.start+".`own_bound`, VALUES(`own_bound`))", plan, name, bound, own)
 	if err != nil {
 		return fmt.Errorf("write a bound to table %s: %w", v.table.start, err)
 	}
@@ -166,7 +170,7 @@ func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name st
 		others = slices.DeleteFunc(slices.Clone(w.members), isThis)
 	}
 	failed := a.each(ctx, others, func(ctx context.Context, _ int, o *server) error {
-		err := o.saveBound(ctx, plan, name, bound)
+		err := o.saveBound(ctx, plan, name, bound, 0)
 		if err != nil && len(others) == 1 {
 			return fmt.Errorf("%s: %w", o.name(), err)
 		}
@@ -179,7 +183,7 @@ func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name st
 		}
 		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", errAtBound, all)
 	}
-	if err := v.saveBound(ctx, plan, name, bound); err != nil {
+	if err := v.saveBound(ctx, plan, name, bound, bound); err != nil {
 		return err
 	}
 	v.log.Info("bound raised", logfield.Sequence(name), zap.Uint64("bound", bound), zap.Uint64("plan", plan))
@@ -248,6 +252,7 @@ func setBounds(all []floorOf, limits map[string]uint64, end, ahead uint64) {
 			highest = end
 		}
 		f.bound = boundAbove(f.floor, highest, ahead)
+		f.own = f.bound // no member starts before all that can be reached have it
 	}
 }
 

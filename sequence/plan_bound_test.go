@@ -162,3 +162,71 @@ func TestWhereABoundIsSet(t *testing.T) {
 		}
 	}
 }
+
+// A member gives nothing by a bound that it was told by another one, and that nobody else knows: whoever told it may have died, or been cut off, in the middle.
+func TestAMemberDoesNotGoByTheBoundOfAnother(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
+	there := e.otherSide(t)
+	s := e.open(t, steadySize(5), patience(30*time.Second))
+	boundsAhead(s, 200)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	e.change(t, s, PlanChange{Add: e.addr(2)})
+	takeAll(t, s, h, "photos", 60)
+
+	// It raises the bound of the second member. Only the first one hears of it.
+	ctx := context.Background()
+	w := s.servers.view.Load()
+	e.links[1].Cut()
+	e.links[2].Cut()
+	if err := s.servers.tellBound(ctx, w.members[1], w.plan.Number, "photos", 3000); err == nil {
+		t.Fatal("a bound was raised on a member that cannot be reached")
+	}
+	// A proxy that knows what is written there, and no more.
+	there.links[1].Cut()
+	there.links[2].Cut()
+	other := there.open(t, steadySize(5), patience(30*time.Second))
+	boundsAhead(other, 200)
+	got, err := toTheBound(t, other, h, "photos")
+	wantText(t, err, "photos", "bound")
+	if got == 0 {
+		t.Error("the first member alone gave nothing, want some up to its bound")
+	}
+
+	e.links[0].Cut()
+	e.links[1].Mend()
+	e.links[2].Mend()
+	e.change(t, s, PlanChange{Remove: e.addr(0)})
+	takeAll(t, s, h, "photos", 1500)
+}
+
+// A sequence that only one member has heard of, as its maker died in the middle, is given by nobody until another member knows of it: it would be made once more
+// by the others, should that one be taken out.
+func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
+	there := e.otherSide(t)
+	s := e.open(t, steadySize(5), patience(30*time.Second))
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	e.change(t, s, PlanChange{Add: e.addr(2)})
+	mustCreate(t, s, CreateOptions{Name: "albums"})
+	for _, p := range e.places[1:] { // as if it had died after the first commit
+		for _, table := range []string{"sequence", "sequence_options", "sequence_plan_start"} {
+			p.exec(t, "DELETE FROM "+table+" WHERE `name` = 'albums'")
+		}
+	}
+	for _, l := range []*mysqltest.Link{e.links[1], e.links[2], there.links[1], there.links[2]} {
+		l.Cut()
+	}
+	_, err := toTheBound(t, there.open(t, steadySize(5), patience(30*time.Second)), h, "albums")
+	wantText(t, err, "albums", "bound")
+
+	e.links[0].Cut()
+	e.links[1].Mend()
+	e.links[2].Mend()
+	e.change(t, s, PlanChange{Remove: e.addr(0)})
+	rest := &planEstate{places: e.places[1:], links: e.links[1:]}
+	after := rest.open(t, steadySize(5), patience(30*time.Second))
+	mustCreate(t, after, CreateOptions{Name: "albums"})
+	takeAll(t, after, h, "albums", 100)
+}

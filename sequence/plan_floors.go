@@ -17,6 +17,7 @@ type floorOf struct {
 	name  string
 	floor uint64
 	bound uint64 // of the next plan, see plan_bound.go
+	own   uint64 // how far each member may go by itself; 0 where that was read from one of them, whose word others may not have
 }
 
 // gave reads what a frozen member gave at most of each name: what its rows held, and the tombstones of what was dropped.
@@ -68,21 +69,22 @@ func (t planTerms) bounded(all []floorOf) []floorOf {
 }
 
 // raiseFloor is what an INSERT of a floor and a bound does where the name has some: the higher stay.
-const raiseFloor = " ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `bound` = GREATEST(`bound`, VALUES(`bound`))"
+const raiseFloor = " ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `bound` = GREATEST(`bound`, VALUES(`bound`)), " +
+	"`own_bound` = GREATEST(`own_bound`, VALUES(`own_bound`))"
 
 // writeFloors writes floors to a member, where the higher stays. The empty name comes last: a member that has it has all.
 func (r *planRun) writeFloors(v *server, all []floorOf) error {
 	for len(all) > 0 {
 		n := min(len(all), floorBatch)
 		var text strings.Builder
-		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`, `bound`) VALUES ")
-		args := make([]any, 0, 4*n)
+		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`, `bound`, `own_bound`) VALUES ")
+		args := make([]any, 0, 5*n)
 		for i, f := range all[:n] {
 			if i > 0 {
 				text.WriteString(", ")
 			}
-			text.WriteString("(?, ?, ?, ?)")
-			args = append(args, r.plan.Number, f.name, f.floor, f.bound)
+			text.WriteString("(?, ?, ?, ?, ?)")
+			args = append(args, r.plan.Number, f.name, f.floor, f.bound, f.own)
 		}
 		text.WriteString(raiseFloor)
 		err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {

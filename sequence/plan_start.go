@@ -168,7 +168,7 @@ func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
 			return err
 		}
 		for _, f := range floors {
-			_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`) VALUES (?, ?, ?, ?)"+raiseFloor, p.Number, f.name, f.floor, f.bound)
+			_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`, `own_bound`) VALUES (?, ?, ?, ?, ?)"+raiseFloor, p.Number, f.name, f.floor, f.bound, f.own)
 			if err != nil {
 				return fmt.Errorf("write the floors of plan %d: %w", p.Number, err)
 			}

@@ -70,7 +70,8 @@ const (
 		"PRIMARY KEY (`number`)) ENGINE=InnoDB"
 	createPlanStart = "CREATE TABLE IF NOT EXISTS %s (`plan` bigint unsigned NOT NULL, `name` %s NOT NULL, `floor` bigint unsigned NOT NULL DEFAULT 0, " +
 		"`saved` bigint unsigned DEFAULT NULL, " + // what the row held when it was frozen for the plan; NULL: it is not
-		"`bound` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB" // see plan_bound.go; 0: not known yet
+		"`bound` bigint unsigned NOT NULL DEFAULT 0, " + // how far any member may go that told this one, see plan_bound.go; 0: none did
+		"`own_bound` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB" // how far this one may go
 )
 
 // Suffixes of their names.
