@@ -21,20 +21,16 @@ func (s *Server) Reload(opts Options, routes *backend.Routes) {
 	s.settings.Store(newSettings(opts, routes, before))
 }
 
-// outdated says whether the session goes by other settings than the server has now, or is
-// still where earlier ones sent it. It is asked before each command.
-func (s *session) outdated() bool {
-	now := s.srv.settings.Load()
-	return s.set != now || s.routes != s.routesIn(now)
-}
-
 // renew has the session go by the server's settings of now, before a command, if it can.
-// Nothing is in flight. An error is the end of the session.
-func (s *session) renew() error {
-	if s.state.inTransaction() || s.state.nextTransaction {
+// payload is that of the command, nil if it is not held whole. An error is the end of the
+// session.
+func (s *session) renew(payload []byte) error {
+	s.payload = payload
+	now := s.srv.settings.Load()
+	if s.set == now && s.routes == s.routesIn(now) || s.batched > 0 || s.state.inTransaction() || s.state.nextTransaction {
 		return nil
 	}
-	s.set = s.srv.settings.Load()
+	s.set = now
 	if routes := s.routesIn(s.set); s.routes != routes {
 		return s.follow(routes)
 	}

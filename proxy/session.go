@@ -155,11 +155,8 @@ func (s *session) commands() error {
 			}
 			continue
 		}
-		s.payload = payload
-		if s.batched == 0 && s.outdated() {
-			if err := s.renew(); err != nil {
-				return err
-			}
+		if err := s.renew(payload); err != nil {
+			return err
 		}
 		err := s.command(payload)
 		s.handled(err)
@@ -206,7 +203,9 @@ func (s *session) await() error {
 	}
 	s.trim()
 	if b := s.client.Buffered(); len(b) > protocol.BufferSize/2 {
-		s.payload = nil
+		if err := s.renew(nil); err != nil {
+			return err
+		}
 		if handled, err := s.longCommand(b); handled || err != nil {
 			s.handled(err)
 			return err

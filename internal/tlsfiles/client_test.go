@@ -206,3 +206,45 @@ func TestPublicKeysAreReadInBothForms(t *testing.T) {
 		}
 	}
 }
+
+func TestASettingIsMadeOnceAndForgottenWhenNobodyUsesIt(t *testing.T) {
+	ca, other := mysqltest.NewCA(t), mysqltest.NewCA(t)
+	cert := ca.Server(t, "db1")
+	s := NewStore(zap.NewNop())
+	client := func(name string, files ClientFiles) *Client {
+		t.Helper()
+		c, err := s.Client(name, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	one, two := ClientFiles{Mode: VerifyCA, CA: ca.File}, ClientFiles{Mode: VerifyCA, CA: other.File}
+	if client("a", one) != client("a", one) {
+		t.Error("the same files for the same use were read into two settings")
+	}
+	if client("a", one) == client("a", two) || client("a", one) == client("b", one) {
+		t.Error("other files, or another use, gave the same setting")
+	}
+	server := ServerFiles{Cert: cert.CertFile, Key: cert.KeyFile}
+	first, err := s.Server("tls", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.Server("tls", server); err != nil || again != first {
+		t.Errorf("the same files of a server: got %p, %v, want %p", again, err, first)
+	}
+	s.Keep([]Use{{"a", two}, {"tls", server}})
+	b, err := os.ReadFile(cert.CertFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{ca.File, other.File} {
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if changed, err := s.Reload(); err != nil || len(changed) != 1 || changed[0] != "a" {
+		t.Errorf("changed: got %q, %v, want the one that was kept", changed, err)
+	}
+}
