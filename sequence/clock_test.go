@@ -1,0 +1,103 @@
+package sequence
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// jump sets the clock that the proxies' next connections see, and ends those that they have: init_connect does that to an account without
+// special rights. It stands still besides.
+func jump(t *testing.T, p place, account string, by time.Duration) {
+	t.Helper()
+	p.exec(t, fmt.Sprintf("SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + %d'", int64(by.Seconds())))
+	rows, err := p.db.Query("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = ?", account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id uint64
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = p.db.Exec(fmt.Sprintf("KILL %d", id)) // it may have gone
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The sequence server's clock jumps by hours, to and fro, and two proxies see different ones. What is changed is obeyed all the same, numbers do not come again, and
+// a sequence begins again below only when nobody holds its numbers.
+func TestClocksThatJumpBreakNoPromise(t *testing.T) {
+	server := mysqltest.Start(t)
+	p := placeOn(t, server).withTable(t, nil)
+	const account = "proxies"
+	p.exec(t, "CREATE USER "+account+" IDENTIFIED BY ''")
+	p.exec(t, "GRANT ALL ON "+quote(p.schema)+".* TO "+account)
+	as := func(o *Options) { o.Servers[0].User = account }
+	a, b := p.open(t, as, steadySize(5), patience(30*time.Second)), p.open(t, as, steadySize(5), patience(30*time.Second))
+	mustCreate(t, a, CreateOptions{Name: "photos"})
+	mustCreate(t, a, CreateOptions{Name: "ordered", Order: true})
+	h, last := newGivenEver(), uint64(0)
+	take := func() {
+		t.Helper()
+		for range 12 {
+			for _, s := range []*Sequences{a, b} {
+				h.add(t, "photos", mustTake(t, s, "photos", 1))
+				n := mustTake(t, s, "ordered", 1)
+				if n <= last {
+					t.Errorf("ordered: got %d after %d", n, last)
+				}
+				last = n
+			}
+		}
+	}
+	take()
+	hours := []int{1, -1, 25, -3, 0}
+	rand.Shuffle(len(hours), func(i, j int) { hours[i], hours[j] = hours[j], hours[i] })
+	restarts := 0
+	for round, hour := range hours {
+		jump(t, p, account, time.Duration(hour)*time.Hour)
+		take()
+		cache := uint64(3 + round)
+		within(t, time.Minute, "a change is made", func() bool {
+			_, err := a.Alter(t.Context(), []byte("photos"), Alteration{Cache: &cache})
+			return err == nil
+		})
+		within(t, time.Minute, "the other proxy obeys a change", func() bool {
+			h.add(t, "photos", mustTake(t, b, "photos", 1))
+			c := b.names.get([]byte("photos"))
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.exact == cache
+		})
+		_, err := b.Alter(t.Context(), []byte("photos"), down(1))
+		var held *HeldError
+		switch {
+		case err == nil:
+			restarts++
+			h = newGivenEver()
+		case !errors.As(err, &held):
+			t.Logf("hour %d: %v", hour, err) // it goes on where it was
+		}
+		take()
+	}
+	var version int64
+	if err := p.db.QueryRow("SELECT MAX(`version`) FROM sequence_options").Scan(&version); err != nil || time.UnixMicro(version).Before(time.Now().Add(24*time.Hour)) {
+		t.Errorf("the last version is of %v (%v): the clock did not jump", time.UnixMicro(version), err)
+	}
+	if restarts == 0 {
+		t.Error("no restart succeeded, although both proxies are there")
+	}
+	for i, s := range []*Sequences{a, b} {
+		if got := s.Stats(); got.Rewinds != 0 {
+			t.Errorf("proxy %d: got %+v, want no rewind", i, got)
+		}
+	}
+}
