@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 )
@@ -331,4 +333,27 @@ func TestNothingRunsOnceAPauseIsThere(t *testing.T) {
 	}
 	stop.Store(true)
 	clients.Wait()
+}
+
+func TestCommandsTooLongToHoldWaitForAPausedShard(t *testing.T) {
+	const limit = 64 << 10
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.MaxStatement = limit }})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a LONGBLOB)")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+	w.send(packet(command(protocol.ComStmtPrepare, "INSERT INTO t VALUES (?)")))
+	if _, err := w.receivePrepare(); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 2*limit)
+	for what, sent := range map[string][]byte{
+		"a text":       packet(command(protocol.ComQuery, "INSERT INTO t VALUES ('"+long+"')")),
+		"an execution": packet(execution(1, []argument{textArg(mysql.MYSQL_TYPE_BLOB, long)}, true)),
+	} {
+		w.query("SELECT 1") // so that the session has used the shard
+		e.pause(t, "s0")
+		w.send(sent)
+		e.awaitHeld(t, 1)
+		e.resume(t, "s0")
+		w.answerOK(what)
+	}
 }

@@ -245,3 +245,24 @@ func TestStatementsThatWaitedGoToTheNewNode(t *testing.T) {
 		t.Errorf("a session that did not wait: got port %s, want the new one, %s", got, e.port(1))
 	}
 }
+
+// A shard that is taken out of the configuration while it is paused cannot be resumed by its name.
+func TestWhatWaitsForAShardThatIsTakenAwayGoesOn(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	c, pinned := e.Conn(t, e.Schemas[1], nil), e.Conn(t, e.Schemas[1], nil)
+	exec(t, pinned, "CREATE TEMPORARY TABLE tmp (a INT)")
+	e.Servers[0].Exec(t, "CREATE DATABASE `"+e.Schemas[1]+"`")
+	t.Cleanup(func() { e.Servers[0].Exec(t, "DROP DATABASE `"+e.Schemas[1]+"`") })
+	e.pause(t, "s1")
+	waited, stayed := make(chan string, 1), make(chan string, 1)
+	go func() { waited <- value(t, c, "SELECT @@port") }()
+	go func() { stayed <- value(t, pinned, "SELECT @@port") }()
+	e.awaitHeld(t, 2)
+	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards = b.Shards[:1] })
+	if got := <-waited; got != e.port(0) {
+		t.Errorf("a session: got port %s, want that of the shard which has its schema now, %s", got, e.port(0))
+	}
+	if got := <-stayed; got != e.port(1) {
+		t.Errorf("a session with a temporary table: got port %s, want the one that has it, %s", got, e.port(1))
+	}
+}

@@ -19,6 +19,11 @@ func (s *Server) Reload(opts Options, routes *backend.Routes) {
 	opts.Shards, opts.Sequences, opts.Admin = before.Shards, before.Sequences, before.Admin
 	opts.RSA, opts.Version, opts.Logger = before.RSA, before.Version, before.Logger
 	s.settings.Store(newSettings(opts, routes, before))
+	for _, shard := range before.routes.Named("") {
+		if len(routes.Named(shard.Name())) == 0 {
+			shard.Resume() // else what waits for it would, as its name is known no more
+		}
+	}
 }
 
 // renew has the session go by the server's settings of now, before a command, if it can.
