@@ -213,10 +213,47 @@ func (r *planRun) reachable() error {
 		}
 		if was.Interleave == InterleaveBlock || v.policy.DirectWriters == DirectWritersNo {
 			r.byBound = true
-			return nil
+			return r.ordersAway(away, err)
 		}
 	}
 	return awayError(away, err)
+}
+
+// ordersAway makes sure that no ORDER sequence has its home among the members that are away, unless the operator says that those are off. Numbers that
+// one gives on are below those that its bound has others begin with: not the same, but in no order.
+func (r *planRun) ordersAway(away []string, cause error) error {
+	if r.forced {
+		return nil
+	}
+	for _, m := range r.plan.Previous {
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		has, err := v.lookForOptions(r.ctx, v.pool())
+		if err != nil {
+			return err
+		}
+		all, err := v.definitions(r.ctx, v.pool(), has)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			d := &all[i]
+			if !d.live || !d.def.Order {
+				continue
+			}
+			// As servers.home has it.
+			home := r.plan.Previous[max(0, slices.IndexFunc(r.plan.Previous, func(m Member) bool { return m.ID == d.home }))].Address
+			if slices.Contains(away, home) {
+				return &PlanError{
+					Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", home, d.name),
+					Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: cause,
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // boundsOf reads the bounds that a member knows of under the plan that it obeyed so far, as floors of the next one. It is frozen.

@@ -230,3 +230,40 @@ func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
 	mustCreate(t, after, CreateOptions{Name: "albums"})
 	takeAll(t, after, h, "albums", 100)
 }
+
+// The home of an ORDER sequence that nobody can reach may give its numbers on, on the other side of a cut network, and those would be lower than what came
+// before them elsewhere. So it needs the operator's word that it is off.
+func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsBound(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
+	there := e.otherSide(t)
+	patient := patience(30 * time.Second)
+	s := e.open(t, steadySize(5), patient)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Add: e.addr(2)})
+	mustCreate(t, s, CreateOptions{Name: "albums", Order: true})
+	other := there.open(t, steadySize(5), patient)
+	mustTake(t, s, "albums", 1)
+	mustTake(t, other, "albums", 1)
+
+	home := s.servers.home(s.servers.view.Load(), "albums")
+	for i := range e.links {
+		if e.addr(i) == home.name() {
+			e.links[i].Cut()
+		} else {
+			there.links[i].Cut()
+		}
+	}
+	_, err := s.ChangePlan(context.Background(), PlanChange{Remove: home.name()})
+	if err == nil {
+		first := mustTake(t, s, "albums", 1)
+		t.Fatalf("%d was given after %d", mustTake(t, other, "albums", 1), first)
+	}
+	wantText(t, err, home.name(), "albums", "ORDER", "FORCE")
+
+	// With that word it goes on above the bound.
+	now := e.change(t, s, PlanChange{Remove: home.name(), Force: true})
+	if len(now.Members) != 2 {
+		t.Fatalf("got %+v", now)
+	}
+	mustTake(t, s, "albums", 1)
+}
