@@ -220,10 +220,11 @@ func TestASettingIsMadeOnceAndForgottenWhenNobodyUsesIt(t *testing.T) {
 		return c
 	}
 	one, two := ClientFiles{Mode: VerifyCA, CA: ca.File}, ClientFiles{Mode: VerifyCA, CA: other.File}
-	if client("a", one) != client("a", one) {
+	made := client("a", one)
+	if again := client("a", one); again != made {
 		t.Error("the same files for the same use were read into two settings")
 	}
-	if client("a", one) == client("a", two) || client("a", one) == client("b", one) {
+	if made == client("a", two) || made == client("b", one) {
 		t.Error("other files, or another use, gave the same setting")
 	}
 	server := ServerFiles{Cert: cert.CertFile, Key: cert.KeyFile}
