@@ -14,7 +14,7 @@ import (
 )
 
 // openAhead opens the next window of a sequence, of which n numbers that end at last were reserved, in the background if it is time.
-func (v *server) openAhead(ctx context.Context, name string, last, n uint64) {
+func (v *server) openAhead(name string, last, n uint64) {
 	ceiling, ok := v.guard.ceiling(name)
 	width, fits := v.width(name, last, n)
 	if !ok || !fits || !windowLow(last, width, ceiling, v.highest(name)) {
@@ -31,7 +31,7 @@ func (v *server) openAhead(ctx context.Context, name string, last, n uint64) {
 	if begun {
 		return
 	}
-	v.spawn(func() {
+	v.spawn(func(ctx context.Context) {
 		_ = v.openWindow(ctx, name, n) // logged; whoever reaches the ceiling is told again
 		g.mu.Lock()
 		defer g.mu.Unlock()

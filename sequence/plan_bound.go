@@ -104,7 +104,7 @@ func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left ui
 }
 
 // raiseBoundAhead raises it in the background if it is time, after numbers up to last were reserved.
-func (v *server) raiseBoundAhead(ctx context.Context, name string, h share, last, n, highest uint64) {
+func (v *server) raiseBoundAhead(name string, h share, last, n, highest uint64) {
 	bound, ok := v.bounds.get(h.plan, name)
 	if !ok || bound >= highest || bound-min(last, bound) > min(v.ahead, (highest-min(last, highest))/boundShare)/2 {
 		return
@@ -117,7 +117,7 @@ func (v *server) raiseBoundAhead(ctx context.Context, name string, h share, last
 	if begun {
 		return
 	}
-	v.spawn(func() {
+	v.spawn(func(ctx context.Context) {
 		if _, err := v.raiseBound(ctx, name, n); err != nil {
 			v.log.Debug("bound not raised ahead", logfield.Sequence(name), logfield.Err(err)) // who reaches it is told
 		}

@@ -134,6 +134,32 @@ func TestABoundIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	takeAll(t, s, h, "photos", 500)
 }
 
+// When half of a bound is used it is raised, so that a member that is left alone then has as much before it.
+func TestABoundIsRaisedAheadOfNeed(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
+	s := e.open(t, steadySize(5), patience(30*time.Second))
+	boundsAhead(s, 10_000)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	mustTake(t, s, "photos", 1)
+	v, plan := s.servers.members()[0], s.servers.view.Load().plan.Number
+	before, err := v.bound(context.Background(), v.pool(), "photos", plan)
+	if err != nil || before == 0 {
+		t.Fatalf("its bound is %d, %v", before, err)
+	}
+	if err := v.raiseTo(context.Background(), "photos", before-3000); err != nil {
+		t.Fatal(err)
+	}
+	// Far from the bound still.
+	if _, err := s.servers.reserveWith(context.Background(), s.servers.view.Load(), v, "photos", 5, 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the bound is raised", func() bool {
+		now, err := v.bound(context.Background(), v.pool(), "photos", plan)
+		return err == nil && now > before
+	})
+}
+
 // Applications that count in the table themselves know of no bound.
 func TestAMemberWithDirectWritersHasNoBound(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})

@@ -211,10 +211,10 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 		}
 	}
 	if t.upTo.guarded {
-		v.openAhead(ctx, name, last, n)
+		v.openAhead(name, last, n)
 	}
 	if t.upTo.bounded {
-		v.raiseBoundAhead(ctx, name, h, last, n, stored.max)
+		v.raiseBoundAhead(name, h, last, n, stored.max)
 	}
 	return g, nil
 }

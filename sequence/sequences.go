@@ -71,7 +71,7 @@ func New(opts Options) (*Sequences, error) {
 		return nil, err
 	}
 	s.servers.marks.load(s.state)
-	s.servers.listen(s.void, s.startFollowing, s.spawn)
+	s.servers.listen(s.void, s.startFollowing, s.beside)
 	s.reserver = s.servers
 	return s, nil
 }
@@ -300,6 +300,18 @@ func (s *Sequences) spawn(f func()) {
 		f()
 	}()
 }
+
+// beside is spawn for a server, whose callers may have less time than f. It has as much as one of them at most.
+func (s *Sequences) beside(f func(ctx context.Context)) {
+	s.spawn(func() {
+		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(), errPatience)
+		defer stop()
+		f(ctx)
+	})
+}
+
+// atOnce is for a server that no Sequences owns.
+func atOnce(f func(ctx context.Context)) { f(context.Background()) }
 
 // sleep waits for d and reports false if Close began meanwhile.
 func (s *Sequences) sleep(d time.Duration) bool {

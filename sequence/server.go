@@ -54,7 +54,8 @@ type server struct {
 	registry registry
 	void     func(name string) // tells the cache of a sequence that all its numbers are void
 	used     func()            // tells that numbers are going to be reserved
-	spawn    func(f func())    // runs f beside its caller, which is a task itself
+	// spawn runs f beside its caller, which is a task itself. f has a time of its own: the caller may be done long before.
+	spawn func(f func(ctx context.Context))
 	// peer is the member at a position, of the plan or of those that are configured; nil: not known.
 	peer func(position int) *server
 	// tellBound writes a bound down on other members and on this one.
@@ -83,7 +84,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	return &server{
 		opts: o, policy: opts, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
 		counters: counters, marks: marks, nodes: nodes{all: all},
-		registry: newRegistry(), answered: answered{asking: make(chan struct{}, 1)}, void: func(string) {}, used: func() {}, spawn: func(f func()) { f() }, ahead: boundAhead,
+		registry: newRegistry(), answered: answered{asking: make(chan struct{}, 1)}, void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead,
 		peer: func(int) *server { return nil },
 	}, nil
 }

@@ -21,7 +21,7 @@ type servers struct {
 	marks    *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
 	void     func(name string)
 	used     func()
-	spawn    func(f func())
+	spawn    func(f func(ctx context.Context))
 	ahead    uint64 // see boundAhead
 
 	view     atomic.Pointer[view]
@@ -58,7 +58,7 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, log: opts.Logger, counters: counters, marks: newMarks(),
 		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]time.Time),
-		void: func(string) {}, used: func() {}, spawn: func(f func()) { f() }, ahead: boundAhead,
+		void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead,
 	}
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
@@ -77,7 +77,7 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	made.void, made.used, made.spawn = func(name string) { a.void(name) }, func() { a.used() }, func(f func()) { a.spawn(f) }
+	made.void, made.used, made.spawn = func(name string) { a.void(name) }, func() { a.used() }, func(f func(ctx context.Context)) { a.spawn(f) }
 	made.tellBound, made.peer, made.ahead = a.tellBound, a.peer, a.ahead
 	a.known = append(a.known, made)
 	return made, nil
@@ -85,7 +85,7 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 
 // listen says who is told that numbers in memory are void, and that numbers are going to be reserved, and who runs what goes on beside a
 // reservation. It is called before any other use.
-func (a *servers) listen(void func(name string), used func(), spawn func(f func())) {
+func (a *servers) listen(void func(name string), used func(), spawn func(f func(ctx context.Context))) {
 	a.void, a.used, a.spawn = void, used, spawn
 }
 
