@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -198,7 +199,23 @@ func TestACertificateThatCannotBeUsedIsLoggedOnceAndTheOldOneStays(t *testing.T)
 	first, other := ca.Server(t, "a"), ca.Server(t, "a")
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
-	copyTo(t, first, cert, key)
+	// Links are led elsewhere in one step: what is written in several may be seen in between.
+	lead := func(link, to string) {
+		next := filepath.Join(dir, "next")
+		if err := errors.Join(os.Symlink(to, next), os.Rename(next, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holding := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	noPEM, noKey, endless := holding("no PEM", []byte("no PEM")), holding("no key", []byte("no key")), holding("endless", make([]byte, 5<<20))
+	lead(cert, first.CertFile)
+	lead(key, first.KeyFile)
 	store, logs := newStore(t)
 	cfg, err := store.Server("tls", ServerFiles{Cert: cert, Key: key})
 	if err != nil {
@@ -206,20 +223,20 @@ func TestACertificateThatCannotBeUsedIsLoggedOnceAndTheOldOneStays(t *testing.T)
 	}
 	complaints := func() int { return logs.FilterMessage("changed certificates not used").Len() }
 	for i, spoil := range []func(){
-		func() { copyTo(t, other, filepath.Join(dir, "x"), key) },    // another's key
-		func() { _ = os.WriteFile(cert, []byte("no PEM"), 0o600) },   // nothing
-		func() { _ = os.Remove(cert) },                               // not there
-		func() { _ = os.Mkdir(cert, 0o700) },                         // no file
-		func() { _ = os.Remove(cert); copyTo(t, first, cert, key) },  // as it was: nothing to say
-		func() { _ = os.WriteFile(key, []byte("no key"), 0o600) },    // after that, again
-		func() { _ = os.WriteFile(key, make([]byte, 5<<20), 0o600) }, // endless
+		func() { lead(key, other.KeyFile) },                             // another's key
+		func() { lead(cert, noPEM) },                                    // nothing
+		func() { lead(cert, filepath.Join(dir, "none")) },               // not there
+		func() { lead(cert, dir) },                                      // no file
+		func() { lead(key, first.KeyFile); lead(cert, first.CertFile) }, // as it was: nothing to say
+		func() { lead(key, noKey) },                                     // after that, again
+		func() { lead(key, endless) },                                   // endless
 	} {
 		spoil()
 		want := i + 1
 		if i >= 4 {
 			want = i
 		}
-		for end := time.Now().Add(5 * time.Second); complaints() < want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); complaints() < want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		}
 		time.Sleep(50 * time.Millisecond) // five more looks
 		if got := complaints(); got != want {
@@ -229,7 +246,8 @@ func TestACertificateThatCannotBeUsedIsLoggedOnceAndTheOldOneStays(t *testing.T)
 			t.Errorf("after spoiling %d: got certificate %s, want %s", i, got, want)
 		}
 	}
-	copyTo(t, other, cert, key)
+	lead(cert, other.CertFile)
+	lead(key, other.KeyFile)
 	awaitShown(t, cfg, serialOf(t, other))
 	if got := logs.FilterMessage("certificates read again").Len(); got != 1 {
 		t.Errorf("got %d log lines of a success, want 1", got)
