@@ -3,18 +3,22 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/zap/zapcore"
 
+	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 )
@@ -252,6 +256,120 @@ func haproxyChecks(t *testing.T, to string, checks ...string) {
 		}
 		if time.Now().After(end) {
 			t.Fatalf("HAProxy finds %d of %d well: %s", up, len(checks), out.String())
+		}
+	}
+}
+
+// heldNode passes connections on to a server, but holds new ones back while it is locked.
+type heldNode struct {
+	sync.RWMutex
+	addr, server string
+}
+
+func newHeldNode(t testing.TB, server string) *heldNode {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &heldNode{addr: l.Addr().String(), server: server}
+	var passing sync.WaitGroup
+	t.Cleanup(func() {
+		l.Close()
+		passing.Wait()
+	})
+	passing.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			passing.Go(func() {
+				defer from.Close()
+				h.RLock()
+				server := h.server
+				h.RUnlock()
+				to, err := net.Dial("tcp", server)
+				if err != nil {
+					return
+				}
+				defer to.Close()
+				back := make(chan struct{})
+				go func() {
+					_, _ = io.Copy(from, to)
+					from.Close()
+					close(back)
+				}()
+				_, _ = io.Copy(to, from)
+				to.Close()
+				<-back
+			})
+		}
+	})
+	return h
+}
+
+func TestACommandBehindALoginThatADrainMeetsIsAnswered(t *testing.T) {
+	const user = "without_password"
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.Users = append(o.Users, proxy.User{Name: user}) }})
+	node := newHeldNode(t, e.Servers[0].Addr())
+	e.Reload(t, func(b *backend.Options, _ *proxy.Options) {
+		b.Shards[0].Nodes, b.Shards[0].Login = []string{node.addr}, &backend.Credentials{User: e.User, Password: e.Password}
+	})
+	nc, err := net.Dial("tcp", e.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := nc.SetDeadline(time.Now().Add(wireTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Read(make([]byte, 1024)); err != nil { // the greeting
+		t.Fatal(err)
+	}
+	node.Lock()
+	flags := protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth | protocol.ConnectWithDB
+	login := binary.LittleEndian.AppendUint64(nil, uint64(uint32(flags)))
+	login = append(append(login, 45), make([]byte, 23)...)
+	login = append(login, user+"\x00\x00"+e.Schemas[0]+"\x00caching_sha2_password\x00"...)
+	sent, _ := protocol.AppendPacket(nil, login, 1)
+	if _, err := nc.Write(append(sent, packet(command(protocol.ComQuery, "DO 1"))...)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a login that waits for its server", func() bool {
+		list := e.Proxy.SessionList()
+		return len(list) == 1 && list[0].User == user
+	})
+	done := e.drain(wireTimeout)
+	eventually(t, "the drain", func() bool { return !e.Proxy.Accepting() })
+	node.Unlock()
+	said, err := io.ReadAll(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := protocol.PayloadLen(said) + protocol.HeaderSize; len(said) <= n || said[protocol.HeaderSize] != 0 || said[n+3] != 1 {
+		t.Errorf("got %q, want OK to the login, and an answer to the command behind it", said)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+}
+
+func TestADrainDuringALoginIsNoTimeout(t *testing.T) {
+	e := newEnv(t, setup{})
+	nc, err := net.Dial("tcp", e.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Read(make([]byte, 1024)); err != nil { // the greeting
+		t.Fatal(err)
+	}
+	if err := <-e.drain(wireTimeout); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	for _, end := range e.Proxy.Stats().Disconnects {
+		if want := map[string]uint64{"drain": 1}[end.Name]; end.N != want {
+			t.Errorf("ends by %s: got %d, want %d", end.Name, end.N, want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -46,6 +47,9 @@ func (s *session) logIn() error {
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return fmt.Errorf("%w: %w", errClientGone, err) // a balancer's check, most likely
 	}
+	if s.drains() && errors.Is(err, os.ErrDeadlineExceeded) {
+		return errShutdown
+	}
 	if err != nil {
 		return err
 	}
@@ -61,13 +65,7 @@ func (s *session) logIn() error {
 	if err := s.client.StartCompression(s.login.Compression); err != nil {
 		return err
 	}
-	if err := s.setDeadline(time.Time{}); err != nil {
-		return err
-	}
-	if s.drains() {
-		return errShutdown // Shutdown's deadline may just have been taken back
-	}
-	return nil
+	return s.setDeadline(time.Time{}) // if that was Shutdown's, the session sees before it waits that it has to leave
 }
 
 // identify makes the session that of the user that the client proves to be, to us or
