@@ -293,3 +293,43 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsBound(t *testing.T) {
 	}
 	mustTake(t, s, "albums", 1)
 }
+
+// A coordinator that could not reach the member that it takes out dies after it told one other how far all may go. The next one can reach it, and begins lower: then
+// nobody goes by the word of the first.
+func TestABoundOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
+	s := e.open(t, steadySize(5), patience(30*time.Second))
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	e.change(t, s, PlanChange{Add: e.addr(2)})
+	mustTake(t, s, "photos", 1)
+
+	e.links[2].Cut()
+	s.planHook = func(step, address string) error {
+		if step == "floors" {
+			return &hookError{step, address}
+		}
+		return nil
+	}
+	if _, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(2)}); err == nil {
+		t.Fatal("the coordinator did not die")
+	}
+	e.links[2].Mend()
+	s.planHook = nil
+	now, err := s.ResumePlan(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds := func(i int) (bound, own uint64) {
+		err := e.places[i].db.QueryRow("SELECT `bound`, `own_bound` FROM sequence_plan_start WHERE `plan` = ? AND `name` = 'photos'", now.Number).Scan(&bound, &own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bound, own
+	}
+	first, firstOwn := bounds(0)
+	second, secondOwn := bounds(1)
+	if firstOwn == 0 || firstOwn > second || secondOwn == 0 || secondOwn > first {
+		t.Errorf("the members go up to %d and %d, and know of %d and %d", firstOwn, secondOwn, first, second)
+	}
+}

@@ -68,9 +68,10 @@ func (t planTerms) bounded(all []floorOf) []floorOf {
 	return append(all, floorOf{floor: max(t.above, t.margin)})
 }
 
-// raiseFloor is what an INSERT of a floor and a bound does where the name has some: the higher stay.
+// raiseFloor is what an INSERT of a floor and a bound does where the name has some: the higher stay. How far the member may go by itself is what was said
+// last: a coordinator that died may have told nobody else more than that.
 const raiseFloor = " ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `bound` = GREATEST(`bound`, VALUES(`bound`)), " +
-	"`own_bound` = GREATEST(`own_bound`, VALUES(`own_bound`))"
+	"`own_bound` = VALUES(`own_bound`)"
 
 // writeFloors writes floors to a member, where the higher stays. The empty name comes last: a member that has it has all.
 func (r *planRun) writeFloors(v *server, all []floorOf) error {
