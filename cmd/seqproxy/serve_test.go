@@ -381,13 +381,13 @@ address = %[3]q
 	}
 	replace(t, next.KeyFile, used.KeyFile)
 	p.signal(syscall.SIGHUP)
-	p.await("certificates not reloaded")
+	p.await("private key does not match public key")
 	if got := shown(ca); got != "7" {
 		t.Errorf("after a reload of what cannot be used: got %q, want 7", got)
 	}
 	replace(t, next.CertFile, used.CertFile)
 	p.signal(syscall.SIGHUP)
-	p.await(`{"changed": ["tls"]}`)
+	p.await(`"changed": ["files of tls"]`)
 	if got := shown(nextCA); got != "7" {
 		t.Errorf("after a reload: got %q, want 7: the old certificate was shown", got)
 	}
