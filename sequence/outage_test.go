@@ -133,10 +133,10 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
 				c = s.names.get([]byte("photos"))
 			}
-			c.mu.Lock()
-			c.pace.recent = rate * paceWindow.Seconds() // as after an hour at this rate
-			c.mu.Unlock()
 			eventually(t, "the cover is held", func() bool {
+				c.mu.Lock()
+				c.pace.recent = rate * paceWindow.Seconds() // as after an hour at this rate
+				c.mu.Unlock()
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
 				return c.tally().held >= rate*cover
 			})
