@@ -53,7 +53,7 @@ func helpRows(Overview, *statement.ProxyCommand) (rows [][]any, _ error) {
 	rows = append(rows, sequenceHelp...)
 	list(false)
 	return append(rows,
-		[]any{"EXPLAIN FORMAT=ROUTE statement", byAdmins, "where clients connect: what would become of a statement, without doing it"},
+		[]any{"EXPLAIN FORMAT=ROUTE statement", byAdmins, "what would become of a statement where clients connect, without doing it"},
 		[]any{"KILL [CONNECTION | QUERY] id", byAdmins, "ends a client's connection, or its statement; everybody may end his own"}), nil
 }
 

@@ -31,11 +31,15 @@ type route struct {
 
 // explainRoute answers EXPLAIN FORMAT=ROUTE, the text just analysed; p is it if it is prepared.
 func (s *session) explainRoute(sql []byte, p *prepared) error {
-	switch {
-	case s.atAdmin:
-		return s.noServer()
-	case !s.user.Admin:
+	if !s.user.Admin {
 		return sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
+	}
+	if s.atAdmin { // it is told of a session where clients connect; what a server is asked on the way it is asked as this user
+		s.routes = s.set.routes
+		defer func() {
+			s.closeBackends()
+			s.routes = noRoutes
+		}()
 	}
 	s.tally.becomes(KindAdmin)
 	sql = bytes.Clone(bytes.TrimSpace(sql[s.stmt.Explained:]))
@@ -101,7 +105,7 @@ func (s *session) decide(r *route, sql []byte) error {
 	}
 	if r.shard == nil && r.kind.sent() {
 		if r.kind == KindRewrite {
-			return s.noServer()
+			return errKeysOnly
 		}
 		r.kind, r.note = KindOwn, "there is no shard: what drivers send when they connect is answered here, all else is an error"
 	}

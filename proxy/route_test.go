@@ -180,3 +180,38 @@ func TestExplainRouteIsForAdmins(t *testing.T) {
 	w.sendText("EXPLAIN FORMAT=ROUTE SELECT 1")
 	w.answerError("EXPLAIN FORMAT=ROUTE", 1227, "admin_users")
 }
+
+// TestExplainRouteAtTheAdminAddress shows that the answer is that of where clients connect, and
+// that nothing of the way stays with the session, which has no servers.
+func TestExplainRouteAtTheAdminAddress(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2, AdminAddress: true})
+	d := e.Schemas[0]
+	e.Servers[0].Exec(t, "CREATE TABLE "+d+".t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE "+d+".bound (id BIGINT PRIMARY KEY, a INT)")
+	c := e.Conn(t, d, nil)
+	exec(t, c, "CREATE SEQUENCE photos", "CREATE SEQUENCE keys_of_bound OWNED BY "+d+".bound.id", "DO 1")
+	admin := one(t, e.open(t, e.AdminAddr(), d, nil))
+	for _, sql := range []string{
+		"SELECT 1", "SELECT NEXTVAL('photos')", "INSERT INTO t VALUES (NEXTVAL('photos'), 2)", "INSERT INTO bound (a) VALUES (1), (2)",
+		"SELECT NEXTVAL('photos'), a FROM t", "USE " + e.Schemas[1], "SHOW SEQUENCES", "SELECT NEXTVAL('videos')", "SELECT COUNT(*) FROM t WHERE id = NEXTVAL('photos')",
+	} {
+		for _, prepared := range []bool{false, true} {
+			if got, want := explainRoute(t, admin, sql, prepared), explainRoute(t, c, sql, prepared); got != want {
+				t.Errorf("%s (prepared: %v): at the admin address\n got %+v\nwant %+v", sql, prepared, got, want)
+			}
+		}
+	}
+	exec(t, admin, "USE "+e.Schemas[1])
+	if got := explainRoute(t, admin, "SELECT 1", false); got.Shard != "s1" {
+		t.Errorf("after USE of another shard's schema: got %+v, want s1", got)
+	}
+	var n int
+	err := admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n)
+	if told := new(mysql.MySQLError); !errors.As(err, &told) || told.Number != 1235 {
+		t.Errorf("data at the admin address: got %v, want 1235", err)
+	}
+	for _, s := range e.Proxy.SessionList() {
+		if s.AtAdmin && len(s.Shards) > 0 {
+			t.Errorf("the session at the admin address keeps connections: %+v", s)
+		}
+	}
+}
