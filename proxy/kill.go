@@ -39,7 +39,16 @@ func (k killWish) command(id uint32) (cmd protocol.Command, argument string) {
 	if k.words == "" {
 		return protocol.ComProcessKill, string(binary.LittleEndian.AppendUint32(nil, id))
 	}
-	return protocol.ComQuery, k.words + strconv.FormatUint(uint64(id), 10)
+	return protocol.ComQuery, k.text(id)
+}
+
+// text is the wish as a statement, whatever way it came.
+func (k killWish) text(id uint32) string {
+	words := k.words
+	if words == "" {
+		words = "KILL "
+	}
+	return words + strconv.FormatUint(uint64(id), 10)
 }
 
 // Errors of a KILL, in the servers' words.
@@ -183,9 +192,12 @@ type killPlace struct {
 // killOther carries out a KILL of another session: on its servers, over connections
 // beside its own, which are busy. Only the statement that runs can be ended, so asking
 // each server for it ends no other.
-func (s *session) killOther(t *session, k killWish) error {
-	places, allowed := t.killPlaces(s)
-	if !allowed {
+func (s *session) killOther(t *session, k killWish) (err error) {
+	places, right := t.killPlaces(s)
+	if right != killOfOwn {
+		defer func() { s.audit(k.text(t.id), err) }()
+	}
+	if right == killDenied {
 		return notOwner(t.id)
 	}
 	if k.query {
@@ -205,22 +217,34 @@ func (s *session) killOther(t *session, k killWish) error {
 	return nil
 }
 
-// killPlaces returns the session's connections to servers, from outside, and whether
-// by may kill them.
-func (s *session) killPlaces(by *session) (places []killPlace, allowed bool) {
+// killRight is by which right somebody may kill a session.
+type killRight uint8
+
+const (
+	killDenied killRight = iota
+	killOfOwn            // it is the same user's
+	killOfAny            // by an admin, of somebody else's
+)
+
+// killPlaces returns the session's connections to servers, from outside, and by which
+// right by may kill them.
+func (s *session) killPlaces(by *session) (places []killPlace, right killRight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.introduced { // it is nobody's yet
-		return nil, by.user.Admin
+	switch {
+	case s.introduced && s.user.Name == by.user.Name:
+		right = killOfOwn
+	case by.user.Admin:
+		right = killOfAny
 	}
-	if s.user.Name != by.user.Name && !by.user.Admin {
-		return nil, false
+	if !s.introduced || right == killDenied { // it is nobody's yet
+		return nil, right
 	}
 	for shard, c := range s.conns {
 		creds, known := s.user.beside(shard)
 		places = append(places, killPlace{c.Place(), s.user.Name, creds, known, s.user.relayed && !s.user.secret && (s.user.Name == by.user.Name || !known)})
 	}
-	return places, true
+	return places, right
 }
 
 // killOn tells the servers of all places. The error is a server's *protocol.ServerError

@@ -454,3 +454,58 @@ func TestKillOfAUserWhosePasswordOnlyTheServerKnows(t *testing.T) {
 		e.awaitNoStatement(t, e.Servers[0], statement)
 	})
 }
+
+func TestAKillOfSomebodyElsesSessionIsAudited(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true, Proxy: withWatcher})
+	victim := func() *wire { return e.Wire(t, e.Addr(), asWire(stranger)) }
+	atData, atAdmin, other := e.Wire(t, e.Addr(), wireLogin{}), e.Wire(t, e.AdminAddr(), wireLogin{}), e.Wire(t, e.Addr(), asWire(watcher))
+	kept := victim()
+	seen := 0
+	audited := func(by *wire, statement string, want ...string) {
+		t.Helper()
+		all := e.Logs.FilterMessage("audit").All()
+		lines := all[seen:]
+		if seen = len(all); len(lines) != 1 {
+			t.Errorf("%s: got %d audit lines, want one: %v", statement, len(lines), lines)
+			return
+		}
+		got := lines[0].ContextMap()
+		for field, value := range map[string]string{"statement": statement, "conn": by.id(), "outcome": want[0], "client": by.nc.LocalAddr().String(), "user": want[1]} {
+			if fmt.Sprint(got[field]) != value {
+				t.Errorf("%s: %s: got %v, want %s", statement, field, got[field], value)
+			}
+		}
+		if len(want) > 2 && (fmt.Sprint(got["code"]) != want[2] || got["err"] == nil) {
+			t.Errorf("%s: got code %v and error %v, want code %s", statement, got["code"], got["err"], want[2])
+		}
+	}
+	for _, by := range []*wire{atData, atAdmin} {
+		for _, words := range []string{"KILL ", "KILL QUERY "} {
+			id := victim().id()
+			by.query(words + id)
+			audited(by, words+id, "done", e.User)
+		}
+	}
+	id := kept.id()
+	prepared := string(atData.do(protocol.ComStmtPrepare, "KILL QUERY "+id)[5:9])
+	atData.do(protocol.ComStmtExecute, prepared+"\x00\x01\x00\x00\x00")
+	audited(atData, "KILL QUERY "+id, "done", e.User)
+	n, err := strconv.ParseUint(victim().id(), 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	atData.do(protocol.ComProcessKill, string(binary.LittleEndian.AppendUint32(nil, uint32(n))))
+	audited(atData, fmt.Sprintf("KILL %d", n), "done", e.User)
+	if err := serverError(t, other.query("KILL "+id)); err.Code != 1095 {
+		t.Errorf("a KILL by somebody else: got %v, want 1095", err)
+	}
+	audited(other, "KILL "+id, "failed", watcher, "1095")
+
+	// What everybody may is no admin's doing.
+	own := e.Wire(t, e.Addr(), asWire(stranger))
+	own.query("KILL " + id)
+	kept.ended()
+	if got := e.Logs.FilterMessage("audit").Len(); got != seen {
+		t.Errorf("a KILL of one's own session left %d audit lines", got-seen)
+	}
+}

@@ -3,9 +3,6 @@ package proxy
 import (
 	"fmt"
 
-	"go.uber.org/zap"
-
-	"seqproxy/internal/logfield"
 	"seqproxy/statement"
 )
 
@@ -56,20 +53,10 @@ func (s *session) setval(name []byte, set *statement.SetvalArgs) (number, error)
 	value, ok, err := s.set.Sequences.SetValue(&s.patience, name, set.Value, !set.Unused)
 	err = s.patience.over(err)
 	if s.user.Admin { // as of the other statements with which admins change sequences
-		s.auditSetval(name, set.Value, err)
+		s.audit(fmt.Sprintf("SETVAL(%.64s, %d)", quotedName(string(name)), set.Value), err)
 	}
 	if err != nil {
 		return number{}, err
 	}
 	return number{value: value, null: !ok}, nil
-}
-
-// auditSetval logs a SETVAL by an admin, as package admin logs what else admins change.
-func (s *session) auditSetval(name []byte, value uint64, err error) {
-	fields := []zap.Field{zap.String("statement", fmt.Sprintf("SETVAL(%.64s, %d)", quotedName(string(name)), value))}
-	if err == nil {
-		s.log().Info("audit", append(fields, zap.String("outcome", "done"))...)
-		return
-	}
-	s.log().Info("audit", append(fields, zap.String("outcome", "failed"), logfield.Code(forClient(err).Code), logfield.Err(err))...)
 }
