@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -231,8 +233,22 @@ func TestTheConfigurationOfComposeServes(t *testing.T) {
 	}
 	p := beginIn(t, []string{"SEQUENCE_PASSWORD=of-SEQUENCE_PASSWORD", "APP_PASSWORD=of-APP_PASSWORD"}, "-config", file)
 	address := p.address()
+	head, err := os.ReadFile(deploy + "compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := regexp.MustCompile(`(?m)^#   mariadb -h 127\.0\.0\.1 -P 4306 -u app -papp-password --skip-ssl (\w+) -e "(.+)"$`).FindStringSubmatch(string(head))
+	if first == nil {
+		t.Fatal("the head of compose.yaml has no first command")
+	}
+	for range 2 { // as often as somebody likes
+		got := query(t, address, "app", "of-APP_PASSWORD", first[2], append(plain(t), first[1])...)
+		if n, err := strconv.Atoi(got); err != nil || n < 1 {
+			t.Errorf("the command in the head of compose.yaml: got %q, want a number", got)
+		}
+	}
 	for _, album := range []string{"album0", "album1"} {
-		got := query(t, address, "app", "of-APP_PASSWORD", "CREATE SEQUENCE IF NOT EXISTS photos; INSERT INTO photos VALUES (NEXTVAL('photos'), 'sea'); SELECT COUNT(*) FROM photos",
+		got := query(t, address, "app", "of-APP_PASSWORD", "INSERT INTO photos VALUES (NEXTVAL('photos'), 'sea'); SELECT COUNT(*) FROM photos",
 			append(plain(t), album)...)
 		if got != "1" {
 			t.Errorf("%s: got %q, want one row", album, got)
