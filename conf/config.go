@@ -16,8 +16,10 @@ type Config struct {
 	// TCP address for clients, `host:port`; the host may be empty for all addresses, port
 	// 0 picks a free one. `-listen` overrides it
 	Listen string `toml:"listen" reload:"restart"`
-	// users who may CREATE, ALTER, DROP, CHECK, REPAIR and FLUSH sequences, and KILL any
-	// session of the proxy; each is a `[[user]]`, or an account of the server with
+	// users who may do everything: CREATE, ALTER, DROP, CHECK, REPAIR and FLUSH sequences,
+	// KILL any session of the proxy, and give every [statement to the
+	// proxy](operations.md#asking-the-proxy): RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS,
+	// changes of the sequence servers, `EXPLAIN FORMAT=ROUTE`; each is a `[[user]]`, or an account of the server with
 	// `unknown_user = "backend"`
 	AdminUsers []string `toml:"admin_users" reload:"new"`
 	// users who may see all that an admin sees (`SHOW SEQPROXY ...`, every sequence in
