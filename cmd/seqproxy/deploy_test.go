@@ -266,6 +266,7 @@ func TestTheUnitIsRight(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\nType=notify\n", "\nExecStart=/usr/bin/seqproxy -config /etc/seqproxy/seqproxy.toml\n", "\nExecReload=/bin/kill -HUP $MAINPID\n", "\nRestart=on-failure\n", "\nStateDirectory=seqproxy\n",
+		"\nStateDirectoryMode=0700\n", "\nLogsDirectoryMode=0750\n", "\nUMask=0027\n", // the log is 0640, for the group of its directory
 		"\nUser=seqproxy\n", "\nNoNewPrivileges=yes\n", "\nProtectSystem=strict\n", "\nCapabilityBoundingSet=\n",
 	} {
 		if !bytes.Contains(text, []byte(want)) {
