@@ -344,3 +344,19 @@ func commandLine(t *testing.T, program, address, user, password string, statemen
 	}
 	return string(out)
 }
+
+func TestEveryStatementToTheProxyIsDocumented(t *testing.T) {
+	var pages strings.Builder
+	for _, page := range []string{"operations.md", "sequence-servers.md"} {
+		text, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages.WriteString(strings.ReplaceAll(string(text), `\|`, "|")) // as it is written in tables
+	}
+	for _, p := range statement.ProxyStatements() {
+		if !strings.Contains(pages.String(), "\n| `"+p.Text+"` | ") {
+			t.Errorf("`%s` is in no table of docs/operations.md and docs/sequence-servers.md", p.Text)
+		}
+	}
+}

@@ -130,3 +130,34 @@ func TestTheDocumentedStatementsOnTheTableWork(t *testing.T) {
 		t.Errorf("a row that is higher: got %d, want it untouched, 9000", got)
 	}
 }
+
+func TestTheDocumentedWaysToBeginAgainWork(t *testing.T) {
+	s := mysqltest.Start(t)
+	blocks := documentedSQL(t, "operations.md", "Beginning again")
+	if len(blocks) != 2 {
+		t.Fatalf("got %d blocks about beginning again, want 2", len(blocks))
+	}
+	p := begin(t, "-backend", s.Addr(), "-user", "root", "-listen", "127.0.0.1:0")
+	address := p.address()
+	if got := query(t, address, "root", "", "CREATE SEQUENCE photos START 4000; SELECT NEXTVAL('photos')"); got != "4000" {
+		t.Fatalf("a first number: got %q, want 4000", got)
+	}
+	query(t, address, "root", "", strings.Join(blocks[0], ";"))
+	if got := query(t, address, "root", "", "SELECT NEXTVAL('photos')"); got != "1" {
+		t.Errorf("after it began again: got %q, want 1", got)
+	}
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+
+	// As a proxy leaves it that dies in a RESTART.
+	s.Exec(t, "UPDATE seqproxy.sequence JOIN seqproxy.sequence_options AS o USING (name) SET o.saved = 77, o.frozen_at = NOW(), id = 18446744073709551615 WHERE name = 'photos'")
+	s.Exec(t, blocks[1]...)
+	var id uint64
+	var thawed bool
+	if err := s.DB(t, "").QueryRow("SELECT id, o.frozen_at IS NULL FROM seqproxy.sequence JOIN seqproxy.sequence_options AS o USING (name) WHERE name = 'photos'").Scan(&id, &thawed); err != nil {
+		t.Fatal(err)
+	}
+	if id != 77 || !thawed {
+		t.Errorf("by hand: got id %d, thawed %t, want 77, the saved one, and true", id, thawed)
+	}
+}
