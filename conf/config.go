@@ -137,8 +137,8 @@ type Admin struct {
 	// `max_connections` are in use, and while many log in. `""` is none, port 0 picks a free
 	// one. `-admin-listen` overrides it. The PROXY protocol is not expected here
 	Listen string `toml:"listen" reload:"restart"`
-	// `SEQPROXY ...` and `SHOW SEQPROXY ...` are answered where clients connect, too; `false`
-	// is an error there that names `admin.listen`. Statements about sequences are answered
+	// `SEQPROXY ...`, `SHOW SEQPROXY ...` and `EXPLAIN FORMAT=ROUTE` are answered where clients
+	// connect, too; `false` is an error there that names `admin.listen`. Statements about sequences are answered
 	// there in any case
 	DataPort bool `toml:"data_port" reload:"now"`
 }

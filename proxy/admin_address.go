@@ -97,7 +97,7 @@ func (s *session) noServer() error {
 	if !s.atAdmin {
 		return errKeysOnly
 	}
-	return notSupported("this is the admin address, where only SEQPROXY ..., SHOW SEQPROXY ... and statements about sequences are answered "+
+	return notSupported("this is the admin address, where only SEQPROXY ..., SHOW SEQPROXY ..., EXPLAIN FORMAT=ROUTE and statements about sequences are answered "+
 		"(SHOW SEQPROXY HELP lists them): for all else connect to %s", s.srv.Addr())
 }
 
@@ -153,12 +153,15 @@ func (s *session) asksForNumbers() bool {
 // notHere is the error for a statement to the proxy where clients connect, if it is
 // answered at the admin address alone and the user may give it there.
 func (s *session) notHere(st *statement.Statement) error {
-	if st.Kind != statement.Seqproxy || !s.set.AdminAddressOnly || s.atAdmin || !s.user.looks() {
+	if st.Kind != statement.Seqproxy && st.Kind != statement.ExplainRoute {
+		return nil
+	}
+	if !s.set.AdminAddressOnly || s.atAdmin || !s.user.looks() {
 		return nil
 	}
 	where := "the admin address"
 	if addr := s.srv.AdminAddr(); addr != nil {
 		where += " " + addr.String()
 	}
-	return sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: SEQPROXY and SHOW SEQPROXY are answered at %s (admin.data_port is false)", where)
+	return sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: SEQPROXY, SHOW SEQPROXY and EXPLAIN FORMAT=ROUTE are answered at %s (admin.data_port is false)", where)
 }

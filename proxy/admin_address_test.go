@@ -276,16 +276,25 @@ func TestStatementsToTheProxyCanBeTurnedOffWhereClientsConnect(t *testing.T) {
 	c := e.Conn(t, "", nil)
 	exec(t, c, "CREATE SEQUENCE photos")
 	column(t, c, "SHOW SEQUENCES", true)
-	for _, sql := range []string{"SHOW SEQPROXY SEQUENCE SERVERS", "SEQPROXY ABORT PLAN", "SEQPROXY NONSENSE"} {
+	for _, sql := range []string{"SHOW SEQPROXY SEQUENCE SERVERS", "SEQPROXY ABORT PLAN", "SEQPROXY NONSENSE", "EXPLAIN FORMAT=ROUTE SELECT 1"} {
 		wantError(t, c, 1235, sql, e.AdminAddr(), "admin.data_port")
 	}
-	s, err := c.PrepareContext(t.Context(), "SHOW SEQPROXY SEQUENCE SERVERS")
-	if err == nil {
-		_, err = s.Exec()
+	for _, sql := range []string{"SHOW SEQPROXY SEQUENCE SERVERS", "EXPLAIN FORMAT=ROUTE SELECT 1"} {
+		s, err := c.PrepareContext(t.Context(), sql)
+		if err == nil {
+			_, err = s.Exec()
+		}
+		checkError(t, "prepared "+sql, err, 1235, e.AdminAddr())
 	}
-	checkError(t, "prepared", err, 1235, e.AdminAddr())
-	wantError(t, e.Conn(t, "", as(stranger)), 1227, "SHOW SEQPROXY SEQUENCE SERVERS", "monitor_users") // and not where it is
+	other := e.Conn(t, "", as(stranger))
+	wantError(t, other, 1227, "SHOW SEQPROXY SEQUENCE SERVERS", "monitor_users") // and not where it is
+	wantError(t, other, 1227, "EXPLAIN FORMAT=ROUTE SELECT 1", "admin_users")
 	column(t, e.AdminConn(t, nil), "SHOW SEQPROXY SEQUENCE SERVERS", true)
+	for _, prepared := range []bool{false, true} {
+		if got := explainRoute(t, e.AdminConn(t, nil), "SELECT 1", prepared); got.Kind != "relay" {
+			t.Errorf("EXPLAIN FORMAT=ROUTE at the admin address: got %+v", got)
+		}
+	}
 }
 
 func TestKILLAtTheAdminAddressEndsASessionOfAClient(t *testing.T) {

@@ -34,6 +34,9 @@ func (s *session) explainRoute(sql []byte, p *prepared) error {
 	if !s.user.Admin {
 		return sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	}
+	if err := s.notHere(&s.stmt); err != nil {
+		return err
+	}
 	if s.atAdmin { // it is told of a session where clients connect; what a server is asked on the way it is asked as this user
 		s.routes = s.set.routes
 		defer func() {

@@ -124,7 +124,7 @@ type Options struct {
 	RelayLogins bool
 	Admins      []string
 	Monitors    []string
-	// AdminAddressOnly has SEQPROXY and SHOW SEQPROXY answered at the admin address alone.
+	// AdminAddressOnly has SEQPROXY, SHOW SEQPROXY and EXPLAIN FORMAT=ROUTE answered at the admin address alone.
 	AdminAddressOnly bool
 	// LastInsertIDExact brings a number given by a SELECT of ours to the server
 	// before every statement, for triggers and views that read it.
