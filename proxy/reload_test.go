@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +118,13 @@ func TestASessionStaysOnItsNodeWhileSomethingKeepsItThere(t *testing.T) {
 		if got := value(t, prepared, "SELECT @@port"); got != e.port(0) {
 			t.Errorf("a text beside it: got port %s, want the old one, too, %s", got, e.port(0))
 		}
+	}
+	var kept []string
+	for _, line := range e.Logs.FilterMessage("session kept where it is").All() {
+		kept = append(kept, fmt.Sprint(line.ContextMap()["pin"]))
+	}
+	if want := []string{"temporary_table", "prepared_statement"}; !slices.Equal(kept, want) {
+		t.Errorf("the log says that sessions are kept by %q, want each once, %q", kept, want)
 	}
 	if err := statement.Close(); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"strings"
 	"time"
 
 	"seqproxy/backend"
@@ -83,7 +84,11 @@ func (s *session) follow(routes *backend.Routes) error {
 	if shard := routes.ForSchema(s.state.schema); s.cur != nil && shard != nil && shard.Paused() != nil {
 		return nil // the command may need no server; else see rejoin
 	}
-	if s.state.pins != 0 || len(s.prepared.byID) > 0 || s.readsBehind() || time.Now().Before(s.moveAfter) {
+	if s.state.pins != 0 || len(s.prepared.byID) > 0 {
+		s.logKept(routes)
+		return nil
+	}
+	if s.readsBehind() || time.Now().Before(s.moveAfter) {
 		return nil
 	}
 	before := s.routes
@@ -98,6 +103,22 @@ func (s *session) follow(routes *backend.Routes) error {
 	s.routes, s.moveAfter = before, time.Now().Add(moveAgain)
 	s.log().Warn("session not moved", logfield.Err(err))
 	return nil
+}
+
+// logKept logs, once for the routes, what keeps the session from them.
+func (s *session) logKept(routes *backend.Routes) {
+	if s.keptFrom == routes {
+		return
+	}
+	s.keptFrom = routes
+	var names []string
+	for _, p := range s.state.pins.list() {
+		names = append(names, p.String())
+	}
+	if len(s.prepared.byID) > 0 {
+		names = append(names, "prepared_statement")
+	}
+	s.log().Info("session kept where it is", logfield.Pin(strings.Join(names, ", ")))
 }
 
 // isAt says whether routes lead to the connections that the session has.

@@ -28,11 +28,13 @@ type session struct {
 	wasHeld bool
 	// moveAfter is when the session may try again to go where new routes send it.
 	moveAfter time.Time
-	id        uint32          // what the client holds for its connection id
-	doom      atomic.Uint32   // why the session is being ended from outside
-	serial    uint64          // of all the server's sessions, never given again
-	ctx       context.Context // ends when the session is cut
-	cancel    context.CancelFunc
+	// keptFrom are the routes of which the log says that something keeps the session from them.
+	keptFrom *backend.Routes
+	id       uint32          // what the client holds for its connection id
+	doom     atomic.Uint32   // why the session is being ended from outside
+	serial   uint64          // of all the server's sessions, never given again
+	ctx      context.Context // ends when the session is cut
+	cancel   context.CancelFunc
 
 	client *protocol.Conn
 	user   *User // shared; never nil, see nobody
