@@ -263,7 +263,12 @@ func (s *Sequences) flush(ctx context.Context, ddl *statement.SequenceDDL) (*pro
 // noted answers OK with a text, which is also what SHOW WARNINGS tells.
 func noted(code uint16, format string, args ...any) *protocol.Table {
 	text := fmt.Sprintf(format, args...)
-	return &protocol.Table{OK: protocol.OK{Info: text}, Warning: &protocol.ServerError{Code: code, State: "01000", Message: text}}
+	return &protocol.Table{OK: protocol.OK{Info: text}, Warning: warning(code, text)}
+}
+
+// warning is what SHOW WARNINGS tells of a statement.
+func warning(code uint16, text string) *protocol.ServerError {
+	return &protocol.ServerError{Code: code, State: "01000", Message: text}
 }
 
 func cycleNote() *protocol.Table {

@@ -85,10 +85,13 @@ var serverColumns = []protocol.Column{
 // showServers lists the sequence servers. See docs/sequence-servers.md for the columns.
 func (s *Sequences) showServers(ctx context.Context) (*protocol.Table, error) {
 	all, err := s.engine.SequenceServers(ctx)
-	if err != nil {
+	if err != nil && len(all) == 0 {
 		return nil, err
 	}
 	t := &protocol.Table{Columns: serverColumns}
+	if err != nil {
+		t.Warning = knownHere("sequence servers", err)
+	}
 	for i := range all {
 		l := &all[i]
 		var position, interleave, change, problem any

@@ -61,18 +61,27 @@ var showColumns = []protocol.Column{
 
 // show lists the sequences that the caller may use. See docs/sequences.md for the columns.
 func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by proxy.Caller) (*protocol.Table, error) {
-	all, err := s.engine.List(ctx)
-	if err != nil {
-		return nil, err
+	all, away := s.engine.List(ctx)
+	if away != nil && len(all) == 0 {
+		return nil, away
 	}
 	t := &protocol.Table{Columns: showColumns}
+	asked := ctx
+	if away != nil {
+		t.Warning = knownHere("sequences", away)
+		var stop context.CancelFunc
+		asked, stop = context.WithTimeout(ctx, rightsPatience)
+		defer stop()
+	}
 	for _, i := range all {
 		if ddl.HasPattern && !statement.Like(string(ddl.Pattern), i.Name) {
 			continue
 		}
-		if may, err := sees(ctx, by, []byte(i.Name)); err != nil {
+		may, err := sees(asked, by, []byte(i.Name))
+		if err != nil && (away == nil || ctx.Err() != nil) {
 			return nil, err
-		} else if !may {
+		}
+		if err != nil || !may {
 			continue
 		}
 		var next any
@@ -84,6 +93,15 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by pro
 		})
 	}
 	return t, nil
+}
+
+// rightsPatience bounds what a list takes for finding out, without a sequence server, what the caller may see: another spelling in its
+// rights could be told only by the server.
+const rightsPatience = time.Second
+
+// knownHere is the warning of a list for which no sequence server could be asked.
+func knownHere(what string, err error) *protocol.ServerError {
+	return warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("only the %s known here are listed: %v", what, err))
 }
 
 // sees says whether a caller may look at a sequence.

@@ -555,7 +555,7 @@ func TestSequenceInUseHoldsTheOutageCover(t *testing.T) {
 			t.Errorf("got %d reservations in 20 minutes, want few", steady)
 		}
 		// Idle: the size goes back slowly, then all the way.
-		size := func() uint64 { return cache.info(0).Cache }
+		size := func() uint64 { return cache.info(nil).Cache }
 		busy := size()
 		time.Sleep(5 * time.Minute)
 		if got := size(); got >= busy || got < busy/2 {

@@ -148,6 +148,12 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 			if held < rate*cover {
 				t.Errorf("%d numbers are held, want %d", held, rate*cover)
 			}
+			serversAreAway(t, s, f, name)
+			newcomer := f.open(t, how)
+			serversAreAway(t, newcomer, f, "")
+			if all, err := newcomer.List(context.Background()); len(all) != 0 || !errors.As(err, new(*UnavailableError)) {
+				t.Errorf("the list of who has used none: got %v, %v, want an UnavailableError alone", all, err)
+			}
 			for range held {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
 			}
@@ -169,7 +175,97 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 				}
 				return true
 			})
+			if all, err := s.SequenceServers(context.Background()); err != nil || len(all) != 3 || all[0].State != PlanInForce {
+				t.Errorf("the sequence servers at the end: got %+v, %v", all, err)
+			}
 		})
+	}
+}
+
+// serversAreAway looks at the sequence servers, none of which can be reached. way is how they divide the numbers, "" if s cannot know.
+func serversAreAway(t *testing.T, s *Sequences, f fleet, way string) {
+	t.Helper()
+	all, err := s.SequenceServers(context.Background())
+	var why *PlanError
+	if !errors.As(err, &why) || len(all) != len(f) {
+		t.Fatalf("got %d sequence servers and %v, want %d and a PlanError", len(all), err, len(f))
+	}
+	wantText(t, err, "no sequence server can be reached", "connect")
+	for i, l := range all {
+		divided := map[string]string{"blocks": InterleaveBlock, "steps": InterleaveStep}[way]
+		if l.Address != f[i].server.Addr() || l.Position != i || l.State != "away" || l.Err == nil || (l.ID != "") != (way != "") || l.Interleave != divided {
+			t.Errorf("sequence server %d: got %+v, want it to be away", i, l)
+		}
+	}
+	cause := errors.New("the caller has gone")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(cause)
+	if all, err := s.SequenceServers(ctx); len(all) != 0 || !errors.Is(err, cause) {
+		t.Errorf("of a caller that has gone: got %v, %v, want its cause", all, err)
+	}
+}
+
+// The list in an outage is of what is known here; what only the table could tell is left open.
+func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 10, "unused": 0})
+	s := p.open(t, steadySize(100), patience(30*time.Second))
+	mustCreate(t, s, CreateOptions{Name: "single", Cache: 1})
+	mustCreate(t, s, CreateOptions{Name: "timed", Order: true})
+	mustCreate(t, s, CreateOptions{Name: "round", Cycle: true, Max: 1000, Cache: 10})
+	mustCreate(t, s, CreateOptions{Name: "gone"})
+	for _, name := range []string{"photos", "single", "timed", "round", "gone"} {
+		mustTake(t, s, name, 1)
+		settled(t, s, name)
+	}
+	if _, err := s.Drop(context.Background(), []byte("gone"), false); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.List(context.Background()); err != nil || len(all) != 5 {
+		t.Fatalf("got %v, %v, want all five", all, err)
+	}
+	round := s.names.get([]byte("round"))
+	advanced := round.advance
+	p.kill(t)
+	all, err := s.List(context.Background())
+	var away *UnavailableError
+	if !errors.As(err, &away) {
+		t.Fatalf("got %v, want an UnavailableError", err)
+	}
+	wantText(t, err, p.server.Addr(), "connect")
+	want := []Info{
+		{Name: "photos", Next: 12, Cached: 99, Cache: 100},
+		{Name: "round", Next: 2, Cached: 9, Cache: 10},
+		{Name: "single", Cache: 1},
+		{Name: "timed", Order: true},
+	}
+	if len(all) != len(want) {
+		t.Fatalf("got %+v, want %d sequences", all, len(want))
+	}
+	for i, w := range want {
+		got := all[i]
+		if got.Name != w.Name || got.Next != w.Next || got.Cached != w.Cached || got.Cache != w.Cache || got.Order != w.Order {
+			t.Errorf("got %+v, want %+v", got, w)
+		}
+		if got.Rate <= 0 || got.CachedFor == Never || (got.CachedFor > 0) != (w.Cached > 0) || got.Reserved.IsZero() || got.End == 0 || (got.Skew == Never) == w.Order {
+			t.Errorf("%s: got %+v, want its rate, how long its numbers last, and no skew unless it is ordered", w.Name, got)
+		}
+	}
+	if round.advance != advanced {
+		t.Errorf("the list took note of a row that it had not read: %+v became %+v", advanced, round.advance)
+	}
+	cause := errors.New("the caller has gone")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(cause)
+	if all, err := s.List(ctx); len(all) != 0 || !errors.Is(err, cause) {
+		t.Errorf("of a caller that has gone: got %v, %v, want its cause", all, err)
+	}
+	p.restart(t)
+	eventually(t, "the whole list is told again", func() bool {
+		all, err = s.List(context.Background())
+		return err == nil
+	})
+	if len(all) != 5 {
+		t.Errorf("got %+v, want all five", all)
 	}
 }
 

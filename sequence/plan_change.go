@@ -63,6 +63,8 @@ type PlanError struct {
 	Finding string
 	Remedy  string
 	Err     error // the cause, or nil
+
+	unreached bool // no sequence server could be asked
 }
 
 func (e *PlanError) Error() string {

@@ -168,7 +168,7 @@ func (r *planRun) current() (now Plan, open *Plan, err error) {
 		}
 	}
 	if reached == 0 {
-		return now, nil, &PlanError{Finding: "no sequence server can be reached", Err: why}
+		return now, nil, &PlanError{Finding: "no sequence server can be reached", Err: why, unreached: true}
 	}
 	if open != nil && open.Number < now.Number {
 		open = nil // left over on a member that was away

@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"errors"
 	"slices"
 )
 
@@ -22,12 +23,19 @@ type SequenceServer struct {
 	Change *Plan
 }
 
-// SequenceServers lists the sequence servers of the plan in force, and those of a change that is in progress. Errors are those of List.
+// SequenceServers lists the sequence servers of the plan in force, and those of a change that is in progress. Errors are those of List, but for a *PlanError where
+// none of them can be reached: with it come those that are known here, each with its Err.
 func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, err error) {
 	_, err = s.asCoordinator(ctx, func(r *planRun) error {
 		now, open, err := r.current()
 		if err != nil {
-			return err
+			if cause := context.Cause(r.ctx); cause != nil && !errors.Is(cause, errPatience) {
+				return cause
+			}
+			if why := new(PlanError); !errors.As(err, &why) || !why.unreached {
+				return err
+			}
+			now = s.servers.view.Load().plan
 		}
 		if now.Number == 0 {
 			for i, v := range r.s.servers.members() {
@@ -50,7 +58,7 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 			r.state(&l, &now, open)
 			all = append(all, l)
 		}
-		return nil
+		return err
 	})
 	return all, err
 }

@@ -3,6 +3,8 @@ package sequence
 import (
 	"cmp"
 	"context"
+	"errors"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -28,7 +30,7 @@ type Stats struct {
 // Info is one sequence as it is seen from here.
 type Info struct {
 	Name   string // as the table spells it
-	Next   uint64 // what the next Take gives here if nobody else reserves first; 0 if none is left
+	Next   uint64 // what the next Take gives here if nobody else reserves first; 0 if none is left, or it is not known
 	Cached uint64 // numbers left in memory here
 	Cache  uint64 // how many are reserved at once now; 0 if it is an ORDER sequence
 	Order  bool   // its numbers rise in the order of time, and none is held
@@ -76,8 +78,8 @@ func (c *cache) tally() tally {
 	return tally{held: c.held, given: c.given, back: c.back, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
 }
 
-// info describes the cache. id is the row's value, 0 if it was not read.
-func (c *cache) info(id uint64) Info {
+// info describes the cache. r is its row, nil if that was not read.
+func (c *cache) info(r *row) Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	low, now := c.low, time.Now()
@@ -92,16 +94,18 @@ func (c *cache) info(id uint64) Info {
 	if i.Next = c.cur.Next(); i.Next == 0 && len(c.queue) > 0 {
 		i.Next = c.queue[0].Next()
 	}
-	highest := max(id, c.top)
-	if c.cycle {
-		highest = id
-	}
-	if i.Next == 0 {
-		if next, ok := c.rule.next(highest, c.max); ok {
-			i.Next = next
+	highest := c.top
+	if r != nil {
+		if highest = max(highest, r.position()); c.cycle {
+			highest = r.position()
 		}
+		if i.Next == 0 {
+			if next, ok := c.rule.next(highest, c.max); ok {
+				i.Next = next
+			}
+		}
+		c.advance.observe(now, highest)
 	}
-	c.advance.observe(now, highest)
 	i.End, i.Used, i.Rate = c.limits.end, c.limits.used(highest), c.pace.rate()
 	i.ToEnd = Never
 	if seconds := c.secondsToEndLocked(now); seconds < Never.Seconds() {
@@ -141,8 +145,8 @@ func (s *Sequences) Stats() Stats {
 	}
 }
 
-// List describes all sequences of the table, sorted by name as bytes. It asks the server; errors are ErrClosed, ErrUnfit, ctx's
-// cause or *UnavailableError.
+// List describes all sequences of the table, sorted by name as bytes. It asks the server, for at most the allocate timeout; errors are
+// ErrClosed, ErrUnfit, ctx's cause or *UnavailableError. With the last one comes what is known of those that were used here, if any was.
 func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 	if !s.begin() {
 		return nil, ErrClosed
@@ -152,15 +156,42 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 	defer stop()
 	rows, err := s.servers.list(r.ctx)
 	if err != nil {
-		return nil, r.failed("", err)
+		if err = r.failed("", err); errors.As(err, new(*UnavailableError)) {
+			return s.listHere(), err
+		}
+		return nil, err
 	}
 	proxies := s.countProxies(r.ctx)
 	all := make([]Info, 0, len(rows))
 	for i := range rows {
 		all = append(all, s.infoOf(&rows[i], proxies))
 	}
-	slices.SortFunc(all, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
+	sortInfos(all)
 	return all, nil
+}
+
+func sortInfos(all []Info) {
+	slices.SortFunc(all, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// listHere describes the sequences that were used here, by what is known without the server. It does no I/O.
+func (s *Sequences) listHere() []Info {
+	s.mu.Lock()
+	caches := slices.Collect(maps.Values(s.caches))
+	s.mu.Unlock()
+	all := make([]Info, 0, len(caches))
+	for _, c := range caches {
+		if c.ended() != nil {
+			continue
+		}
+		i := c.info(nil)
+		if !i.Order {
+			i.Skew = Never // it takes knowing how many proxies there are
+		}
+		all = append(all, i)
+	}
+	sortInfos(all)
+	return all
 }
 
 // countProxies is how many proxies are registered, at least 1.
@@ -175,7 +206,7 @@ func (s *Sequences) countProxies(ctx context.Context) int {
 // infoOf describes the sequence of a row.
 func (s *Sequences) infoOf(r *row, proxies int) Info {
 	if c := s.names.get([]byte(r.name)); c != nil && c.ended() == nil {
-		i := c.info(r.position())
+		i := c.info(r)
 		if i.Skew < Never/time.Duration(proxies) {
 			i.Skew *= time.Duration(proxies)
 		} else {
