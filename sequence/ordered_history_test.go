@@ -1,9 +1,12 @@
 package sequence
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -122,6 +125,21 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	}
 }
 
+// standsStill reports whether all threads of a process have stopped, which takes a moment after SIGSTOP. Where there is no /proc nobody can tell.
+func standsStill(t *testing.T, pid int) bool {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		if state, err := os.ReadFile(thread); err == nil && !bytes.Contains(state, []byte(") T ")) {
+			return false
+		}
+	}
+	return true
+}
+
 // A server that stands still with a reservation on its way keeps nobody from closing.
 func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
@@ -132,6 +150,7 @@ func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(p.server.PID(), syscall.SIGCONT) }()
+	eventually(t, "the server stands still", func() bool { return standsStill(t, p.server.PID()) })
 	taken := make(chan error, 1)
 	go func() {
 		_, err := s.Take(context.Background(), []byte("photos"), 1)
