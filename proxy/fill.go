@@ -147,6 +147,24 @@ func (s *session) filled(sql []byte) error {
 	return s.special(sql)
 }
 
+// beginFilling is filled for who looks at the text further himself: fill is set, and to be
+// reset by the caller, or the text to go on with is another, of query, and analysed.
+func (s *session) beginFilling(sql []byte, prepared bool) (query *filledQuery, text []byte, err error) {
+	if len(s.stmt.Tables) == 0 || !s.boundTables() {
+		return nil, sql, nil
+	}
+	f, err := s.planFilling(sql, prepared)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f != nil && f.query != nil {
+		s.stmt.Analyze(f.query.text, s.state.mode)
+		return f.query, f.query.text, nil
+	}
+	s.fill = f
+	return nil, sql, nil
+}
+
 // planFilling finds out what of the text just analysed has to be filled in; nil is
 // nothing. It asks the server what it has to know for that.
 func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {

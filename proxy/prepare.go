@@ -46,21 +46,12 @@ func (s *session) prepare(sql []byte) error {
 			return s.prepareOwn(sql, s.set.Admin.Columns(st))
 		}
 	}
-	var query *filledQuery
 	inserts := s.insertsOf()
-	if len(st.Tables) > 0 && s.boundTables() {
-		f, err := s.planFilling(sql, true)
-		switch {
-		case err != nil:
-			return err
-		case f != nil && f.query != nil:
-			query, sql = f.query, f.query.text
-			st.Analyze(sql, s.state.mode)
-		default:
-			s.fill = f
-			defer func() { s.fill = nil }()
-		}
+	query, sql, err := s.beginFilling(sql, true)
+	if err != nil {
+		return err
 	}
+	defer func() { s.fill = nil }()
 	text, hidden, rows, key := sql, []hiddenParam(nil), (*rowNumbers)(nil), (*preparedKey)(nil)
 	var counts *counted
 	if s.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {

@@ -71,20 +71,11 @@ func (s *session) decide(r *route, sql []byte) error {
 			}
 		}
 	}
-	var query *filledQuery
-	if len(st.Tables) > 0 && s.boundTables() {
-		f, err := s.planFilling(sql, false)
-		switch {
-		case err != nil:
-			return err
-		case f != nil && f.query != nil:
-			query, sql = f.query, f.query.text
-			st.Analyze(sql, s.state.mode)
-		default:
-			s.fill = f
-			defer func() { s.fill = nil }()
-		}
+	query, sql, err := s.beginFilling(sql, false)
+	if err != nil {
+		return err
 	}
+	defer func() { s.fill = nil }()
 	schema, elsewhere, done, err := s.routeKind(r, sql)
 	if done || err != nil {
 		return err
