@@ -6,7 +6,10 @@
 # if a test failed on one of them. A server that is not there is said, and is a
 # failure with MATRIX=all. Where all servers and clients were tried, the tables of
 # docs/compatibility.md are compared with what the tests have seen; MATRIX=update
-# makes them anew.
+# makes them anew. With AGAIN=5 a test that failed is run five times more by itself:
+# if all five pass it is UNSTEADY, which the last lines say with its name, else failed.
+# What a second run could hide is never run again: a data race, a panic, a key given
+# twice, a failure of the torture.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -65,10 +68,31 @@ run() {
 	if SEQPROXY_TEST_SERVER=$program "${GO:-go}" test -race -timeout "${TESTTIMEOUT:-45m}" -p "${TESTPROCS:-2}" \
 		"${packages[@]}" </dev/null 2>&1 | tee "$log"; then
 		report "$name" "ok, $((SECONDS - took)) s"
+	elif SEQPROXY_TEST_SERVER=$program again; then
+		report "$name" "ok, $((SECONDS - took)) s, but for what is UNSTEADY:$(failures "$log" | awk '{ printf " %s %s", $1, $2 }')"
 	else
 		report "$name" "FAILED, $((SECONDS - took)) s:$(awk '$1 == "FAIL" && NF > 1 { printf " %s", $2 }' "$log")"
 		status=1
 	fi
+}
+
+# failures LOG: "package Test|Test" for each package that failed, "package" alone where no test of it says so.
+failures() {
+	awk '/^--- FAIL: / { tests = tests (tests == "" ? "" : "|") $3 }
+		/^ok|^\?/ { tests = "" }
+		$1 == "FAIL" && NF > 1 { print $2, tests; tests = "" }' "$1"
+}
+
+# again runs by themselves, $AGAIN times, the tests that failed in $log.
+again() {
+	[ "${AGAIN:-0}" -gt 0 ] || return
+	! grep -Eq 'DATA RACE|^panic:|^fatal error:|[Tt]wice|more than once|got .* again|[Dd]uplicate|linear|^FAIL.*(/torture|build failed|setup failed)' "$log" || return
+	local package tests
+	while read -r package tests; do
+		[ -n "$tests" ] || return
+		echo "== again, $AGAIN times: $package $tests"
+		"${GO:-go}" test -race -timeout "${TESTTIMEOUT:-45m}" -count "$AGAIN" -run "^($tests)\$" "$package" </dev/null || return
+	done < <(failures "$log")
 }
 
 # system_server is where internal/mysqld looks, or "none".
