@@ -307,7 +307,7 @@ type SequenceServer struct {
 	// list in every proxy
 	Nodes []Address `toml:"nodes" reload:"restart"`
 	// required
-	User string `toml:"user" reload:"restart"`
+	User string `toml:"user" reload:"new"`
 	Credential
 	Security
 	// `sequence.database`, unless this says otherwise

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 )
@@ -15,11 +16,11 @@ type Setting struct {
 // Settings are all keys of a configuration, in order; in the elements of lists those that
 // have a value.
 func Settings(c *Config) []Setting {
-	return settingsOf(reflect.ValueOf(*c), "", "", false)
+	return settingsOf(reflect.ValueOf(*c), "", false)
 }
 
-func settingsOf(v reflect.Value, prefix string, outer When, element bool) (all []Setting) {
-	eachKey(v, prefix, outer, func(k keyValue) {
+func settingsOf(v reflect.Value, prefix string, element bool) (all []Setting) {
+	eachKey(v, prefix, "", func(k keyValue) {
 		switch {
 		case !k.table:
 			if value := k.written(); !element || value != "" {
@@ -27,10 +28,10 @@ func settingsOf(v reflect.Value, prefix string, outer When, element bool) (all [
 			}
 		case k.value.Kind() == reflect.Slice:
 			for i, e := range elements(k) {
-				all = append(all, settingsOf(k.value.Index(i), e+".", k.when, true)...)
+				all = append(all, settingsOf(k.value.Index(i), e+".", true)...)
 			}
 		default:
-			all = append(all, settingsOf(k.value, k.name+".", k.when, element)...)
+			all = append(all, settingsOf(k.value, k.name+".", element)...)
 		}
 	})
 	return all
@@ -46,7 +47,7 @@ type Change struct {
 }
 
 // Diff lists what differs between two configurations, in the order of the file. Elements of
-// lists are compared by their names, wherever they stand.
+// lists are compared by their names, sequence servers by their addresses, wherever they stand.
 func Diff(before, after *Config) []Change {
 	return diff(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "")
 }
@@ -73,29 +74,67 @@ func diff(before, after reflect.Value, prefix string, outer When) (changes []Cha
 }
 
 func diffLists(was, is keyValue) (changes []Change) {
-	at := make(map[string]int)
-	for i, e := range elements(is) {
-		at[e] = i
-	}
-	for i, e := range elements(was) {
-		j, stays := at[e]
-		if !stays {
-			changes = append(changes, Change{e, written(was.value.Index(i)), "", was.when})
+	names, next := elements(was), elements(is)
+	pairs, added := pairsOf(was, is)
+	for i, j := range pairs {
+		if j < 0 {
+			changes = append(changes, Change{names[i], written(was.value.Index(i)), "", was.when})
 			continue
 		}
-		delete(at, e)
-		changes = append(changes, diff(was.value.Index(i), is.value.Index(j), e+".", was.when)...)
-	}
-	for i, e := range elements(is) {
-		if _, added := at[e]; added {
-			changes = append(changes, Change{e, "", written(is.value.Index(i)), was.when})
+		outer := When("")
+		if was.when == WhenRestart && identity(was.value.Index(i)) != identity(is.value.Index(j)) {
+			outer = WhenRestart // what takes the place of another counts with that
 		}
+		changes = append(changes, diff(was.value.Index(i), is.value.Index(j), names[i]+".", outer)...)
+	}
+	for _, j := range added {
+		changes = append(changes, Change{next[j], "", written(is.value.Index(j)), was.when})
 	}
 	return changes
 }
 
+// pairsOf finds the elements of one list in another, by what they are and then by their names. pairs are the places there, -1 for none, and added the places of those that only the
+// other list has.
+func pairsOf(was, is keyValue) (pairs, added []int) {
+	names, next := elements(was), elements(is)
+	pairs = make([]int, len(names))
+	taken := make([]bool, len(next))
+	match := func(same func(i, j int) bool) {
+		for i := range pairs {
+			for j := range next {
+				if pairs[i] < 0 && !taken[j] && same(i, j) {
+					pairs[i], taken[j] = j, true
+				}
+			}
+		}
+	}
+	for i := range pairs {
+		pairs[i] = -1
+	}
+	match(func(i, j int) bool {
+		what := identity(was.value.Index(i))
+		return what != "" && what == identity(is.value.Index(j))
+	})
+	match(func(i, j int) bool { return names[i] == next[j] })
+	for j := range next {
+		if !taken[j] {
+			added = append(added, j)
+		}
+	}
+	return pairs, added
+}
+
+// identity is what makes an element of a list the same as one of another, "" if that is its name.
+func identity(element reflect.Value) string {
+	if s, ok := element.Interface().(SequenceServer); ok {
+		return fmt.Sprint(s.Addresses())
+	}
+	return ""
+}
+
 // Reloaded is the configuration that is in force when a proxy that runs with before has
-// read after: that, but for the keys which take a restart. It is not validated.
+// read after: that, but for the keys which take a restart. Of a list that does its elements
+// stay, with the keys of theirs that do not. It is not validated.
 func Reloaded(before, after *Config) *Config {
 	c := *after
 	keepRestart(reflect.ValueOf(*before), reflect.ValueOf(&c).Elem())
@@ -106,12 +145,29 @@ func keepRestart(from, to reflect.Value) {
 	for i := range to.NumField() {
 		field := to.Type().Field(i)
 		switch {
+		case When(field.Tag.Get("reload")) == WhenRestart && tableType(field.Type) != nil:
+			to.Field(i).Set(keepElements(keyValue{name: field.Name, value: from.Field(i)}, keyValue{name: field.Name, value: to.Field(i)}))
 		case When(field.Tag.Get("reload")) == WhenRestart:
 			to.Field(i).Set(from.Field(i))
 		case field.IsExported() && tableType(field.Type) != nil && field.Type.Kind() == reflect.Struct:
 			keepRestart(from.Field(i), to.Field(i))
 		}
 	}
+}
+
+// keepElements is the list from, with what does not take a restart as its elements have it in to.
+func keepElements(from, to keyValue) reflect.Value {
+	kept := reflect.MakeSlice(from.value.Type(), from.value.Len(), from.value.Len())
+	pairs, _ := pairsOf(from, to)
+	for i, j := range pairs {
+		was := from.value.Index(i)
+		kept.Index(i).Set(was)
+		if j >= 0 && identity(was) == identity(to.value.Index(j)) {
+			kept.Index(i).Set(to.value.Index(j))
+			keepRestart(was, kept.Index(i))
+		}
+	}
+	return kept
 }
 
 // keyValue is a key of a struct, with its value there.

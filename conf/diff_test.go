@@ -121,7 +121,55 @@ func TestWhatTakesARestartStays(t *testing.T) {
 	}
 }
 
-// Reloaded takes lists of tables as a whole.
+// The list of sequence servers takes a restart, and their accounts do not: a server has that of its own addresses, wherever it stands.
+func TestSequenceServersStayAndTheirAccountsDoNot(t *testing.T) {
+	server := func(address, user, password string) string {
+		return fmt.Sprintf("[[sequence.server]]\n%s\nuser = %q\npassword = %q\n", address, user, password)
+	}
+	const a, b, c = "address = 'a:1'", "nodes = ['b:1', 'b:2']", "address = 'c:1'"
+	old := parse(t, "admin_users=['a']\n[[user]]\nname='a'\n"+server(a, "u", "1")+server(b, "v", "2"))
+	for _, test := range []struct {
+		now      string
+		accounts []string // in force
+		changes  []string
+	}{
+		{server(a, "u", "3") + server(b, "w", "2"), []string{"a:1 u 3", " w 2"}, []string{"sequence.server #1.password new", "sequence.server #2.user new"}},
+		{server(b, "v", "4") + server(a, "u", "1"), []string{"a:1 u 1", " v 4"}, []string{"sequence.server #2.password new"}},
+		{server(a, "u", "5") + server(c, "w", "6"), []string{"a:1 u 5", " v 2"}, []string{
+			"sequence.server #1.password new", "sequence.server #2.address restart", "sequence.server #2.nodes restart", "sequence.server #2.user restart", "sequence.server #2.password restart",
+		}},
+		{server(b, "v", "7"), []string{"a:1 u 1", " v 7"}, []string{"sequence.server #1 restart", "sequence.server #2.password new"}},
+		{server(a, "u", "1") + server(c, "w", "6") + server(b, "v", "8"), []string{"a:1 u 1", " v 8"}, []string{"sequence.server #2.password new", "sequence.server #2 restart"}},
+	} {
+		now := parse(t, "admin_users=['a']\n[[user]]\nname='a'\n"+test.now)
+		var changes, accounts []string
+		for _, c := range Diff(old, now) {
+			changes = append(changes, fmt.Sprintf("%s %s", c.Key, c.When))
+		}
+		got := Reloaded(old, now)
+		for _, s := range got.Sequence.Servers {
+			accounts = append(accounts, fmt.Sprintf("%s %s %s", s.Address, s.User, s.Password.Reveal()))
+		}
+		if !slices.Equal(changes, test.changes) || !slices.Equal(accounts, test.accounts) {
+			t.Errorf("%s\ngot changes %q and accounts %q\nwant %q and %q", test.now, changes, accounts, test.changes, test.accounts)
+		}
+		for _, c := range Diff(old, got) {
+			if c.When == WhenRestart {
+				t.Errorf("%s\n%s was changed", test.now, c.Key)
+			}
+		}
+		for _, c := range Diff(got, now) {
+			if c.When != WhenRestart {
+				t.Errorf("%s\n%s was not changed", test.now, c.Key)
+			}
+		}
+	}
+	if old.Sequence.Servers[0].Password.Reveal() != "1" {
+		t.Error("the old configuration was changed")
+	}
+}
+
+// Reloaded takes other lists of tables as a whole.
 func TestInAListEveryKeyOrNoneTakesARestart(t *testing.T) {
 	for _, list := range Keys() {
 		if !list.Table || list.When == "" || list.When == WhenRestart {

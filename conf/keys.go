@@ -27,22 +27,22 @@ type Key struct {
 func Keys() []Key { return knownKeys() }
 
 var knownKeys = sync.OnceValue(func() []Key {
-	return keysOf(reflect.ValueOf(*Default()), "", "")
+	return keysOf(reflect.ValueOf(*Default()), "")
 })
 
 // keysOf lists the keys of a struct by its tags, with the values in v as defaults.
-func keysOf(v reflect.Value, prefix string, outer When) (keys []Key) {
+func keysOf(v reflect.Value, prefix string) (keys []Key) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		if field.Anonymous {
-			keys = append(keys, keysOf(v.Field(i), prefix, outer)...)
+			keys = append(keys, keysOf(v.Field(i), prefix)...)
 			continue
 		}
 		if !field.IsExported() {
 			continue
 		}
 		key := Key{
-			Name: prefix + field.Tag.Get("toml"), When: When(field.Tag.Get("reload")).within(outer),
+			Name: prefix + field.Tag.Get("toml"), When: When(field.Tag.Get("reload")),
 			Struct: v.Type().Name(), Field: field.Name,
 		}
 		if table := tableType(field.Type); table != nil {
@@ -51,7 +51,7 @@ func keysOf(v reflect.Value, prefix string, outer When) (keys []Key) {
 			if value.Kind() == reflect.Slice { // its elements have no default but the zero value
 				value = reflect.Zero(table)
 			}
-			keys = append(append(keys, key), keysOf(value, key.Name+".", key.When)...)
+			keys = append(append(keys, key), keysOf(value, key.Name+".")...)
 			continue
 		}
 		if oneOf := field.Tag.Get("oneof"); oneOf != "" {

@@ -15,7 +15,7 @@ const (
 	WhenRestart When = "restart"
 )
 
-// within is when a key counts that stands in a table which itself counts at outer.
+// within is when a key counts of an element that itself counts at outer.
 func (w When) within(outer When) When {
 	if outer == WhenRestart {
 		return outer

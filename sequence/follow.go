@@ -38,8 +38,9 @@ type following struct {
 	beaten time.Time // guarded by follower.work; the last heartbeat
 	told   uint64    // guarded by follower.work; the version of the last heartbeat
 
-	failures int       // guarded by follower.work; since it answered
-	again    time.Time // guarded by follower.work; when it is asked again after them
+	failures int         // guarded by follower.work; since it answered
+	again    time.Time   // guarded by follower.work; when it is asked again after them
+	hurry    atomic.Bool // it is asked again at once
 }
 
 // startFollowing has changes followed from now on.
@@ -125,7 +126,7 @@ func (s *Sequences) refresh(ctx context.Context) error {
 	}
 	due := make([]*server, 0, len(w.members))
 	for _, v := range w.members {
-		if !time.Now().Before(v.follow.again) {
+		if v.follow.hurry.Swap(false) || !time.Now().Before(v.follow.again) {
 			due = append(due, v)
 		}
 	}

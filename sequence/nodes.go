@@ -27,9 +27,10 @@ type Node struct {
 
 // node is the way to one of a server's nodes.
 type node struct {
-	addr     string
-	dial     *mysql.Config // all but the security of a connection
-	security *tlsfiles.Target
+	addr  string
+	dial  *mysql.Config // all but the account
+	login *login
+	last  atomic.Pointer[way] // see way
 
 	open sync.Once // as with server.open
 	db   *sql.DB   // for looking at it, whether or not it is the one that is written to
@@ -52,16 +53,18 @@ type choice struct {
 }
 
 // newNode does no I/O. cfg has what is the same for all nodes.
-func newNode(cfg *mysql.Config, network, addr string, security *tlsfiles.Client) *node {
+func newNode(cfg *mysql.Config, network, addr string, login *login) *node {
 	cfg = cfg.Clone()
 	cfg.Net, cfg.Addr = network, addr
-	return &node{addr: addr, dial: cfg, security: security.To(addr)}
+	return &node{addr: addr, dial: cfg, login: login}
 }
 
-// connect dials and logs in, with the certificates and keys of this moment.
+// connect dials and logs in, with the account, the certificates and keys of this moment.
 func (n *node) connect(ctx context.Context) (driver.Conn, error) {
+	way := n.way()
 	cfg := n.dial.Clone()
-	security := n.security.Security()
+	cfg.User, cfg.Passwd = way.account.User, way.account.Password
+	security := way.target.Security()
 	cfg.TLS, cfg.AllowFallbackToPlaintext = security.TLS, security.Optional
 	if security.PublicKey != nil {
 		// The driver takes keys by name only, until it has a connector. This name is nobody
@@ -86,13 +89,15 @@ func (n *node) connect(ctx context.Context) (driver.Conn, error) {
 	case err != nil:
 		return nil, tlsfiles.Explain(err)
 	}
-	return &line{driven: raw.(driven), socket: socket}, nil
+	return &line{driven: raw.(driven), socket: socket, node: n, account: way.account}, nil
 }
 
 // line is a connection, and the socket below it.
 type line struct {
 	driven
-	socket net.Conn
+	socket  net.Conn
+	node    *node
+	account *Account // that it was opened with
 }
 
 // driven is what the driver's connections can.
@@ -119,7 +124,7 @@ func (n *node) pool() *sql.DB {
 	n.open.Do(func() {
 		n.db = sql.OpenDB(n)
 		n.db.SetMaxOpenConns(lookers)
-		n.db.SetMaxIdleConns(1)
+		n.db.SetMaxIdleConns(idleLookers)
 		n.db.SetConnMaxLifetime(lookerLife)
 	})
 	return n.db

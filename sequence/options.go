@@ -94,6 +94,8 @@ type ServerOptions struct {
 	// Security is how connections are secured; nil: not at all.
 	Security *tlsfiles.Client
 
+	login *login // the account in use; see loginInUse
+
 	DialTimeout time.Duration // connect and login; 0 means 2 seconds
 	IOTimeout   time.Duration // each read and write; 0 means 5 seconds
 	MaxConns    int           // 0 means 8
@@ -182,6 +184,7 @@ func (o *ServerOptions) setDefaults() error {
 	if err := o.setNodes(); err != nil {
 		return err
 	}
+	o.loginInUse()
 	switch {
 	case o.Network != "tcp" && o.Network != "unix":
 		return badOption("network %q: want \"tcp\" or \"unix\"", o.Network)

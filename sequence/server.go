@@ -65,7 +65,6 @@ type server struct {
 // newServer does no I/O.
 func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) (*server, error) {
 	cfg := mysql.NewConfig()
-	cfg.User, cfg.Passwd = o.User, o.Password
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
 	cfg.InterpolateParams = true // one round trip instead of three; safe because the connection's charset is utf8mb4
 	cfg.MultiStatements = true   // see reserveAtOnce; every text is our own
@@ -75,7 +74,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	cfg.Logger = &mysql.NopLogger{} // every error is returned too
 	var all []*node
 	for _, one := range o.nodes() {
-		n := newNode(cfg, one.Network, one.Addr, o.Security)
+		n := newNode(cfg, one.Network, one.Addr, o.loginInUse())
 		if _, err := mysql.NewConnector(n.dial); err != nil {
 			return nil, badOption("sequence server %s: %v", one.Addr, err)
 		}

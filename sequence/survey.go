@@ -11,8 +11,9 @@ import (
 
 // Bounds of looking at nodes.
 const (
-	lookers    = 2 // connections per node
-	lookerLife = time.Minute
+	lookers     = 2 // connections per node
+	idleLookers = 1
+	lookerLife  = time.Minute
 )
 
 // standing is what a node says of itself.

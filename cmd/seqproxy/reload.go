@@ -139,7 +139,12 @@ func (r *running) reloadAll(ctx context.Context) (changed, restart []string, err
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := routes.Try(ctx); err != nil {
+	numbers, err := sequenceOptions(cfg, r.files, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	accounts := r.sequences.ChangeAccounts(accountsOf(&numbers))
+	if err := errors.Join(routes.Try(ctx), accounts.Try(ctx)); err != nil {
 		return nil, nil, err
 	}
 	if ctx.Err() != nil {
@@ -155,6 +160,7 @@ func (r *running) reloadAll(ctx context.Context) (changed, restart []string, err
 	}
 
 	// From here on nothing fails.
+	accounts.Apply()
 	r.sequences.Tune(sequenceTuning(cfg))
 	r.server.Reload(opts, routes.Apply())
 	r.inForce.Store(cfg)

@@ -39,6 +39,7 @@ type part struct {
 	user  string // of the user app; its password is p unless this says so
 	shard string // of the shard s, which has an account of its own unless this says so
 	node  string // of it, in place of first
+	from  string // the keys of the sequence server, in place of first and root
 	more  string // tables
 }
 
@@ -51,6 +52,7 @@ type reloadCase struct {
 	look           func(t *testing.T, s *subject, running *sql.Conn) string
 	was, is        string // was "" is not looked for
 	runningWithout bool   // no such session
+	then           func() // done before the first look, once numbers were taken
 }
 
 func (c *changing) text(p part) string {
@@ -63,6 +65,9 @@ func (c *changing) text(p part) string {
 	if p.node == "" {
 		p.node = c.first.Addr()
 	}
+	if p.from == "" {
+		p.from = fmt.Sprintf("address = %q\nuser = 'root'", c.first.Addr())
+	}
 	return fmt.Sprintf(`listen = "127.0.0.1:0"
 http.listen = ""
 admin.listen = "127.0.0.1:0"
@@ -74,15 +79,14 @@ password = "r"
 name = "app"
 %s
 [[sequence.server]]
-address = %q
-user = "root"
+%s
 [[shard]]
 name = "s"
 %s
 [[shard.node]]
 address = %q
 %s
-`, p.top, p.user, c.first.Addr(), p.shard, p.node, p.more)
+`, p.top, p.user, p.from, p.shard, p.node, p.more)
 }
 
 func newChanging(t *testing.T) *changing {
@@ -268,7 +272,7 @@ func inRunning(statements ...string) func(*testing.T, *subject, *sql.Conn) strin
 // TestEveryKeyCountsAsItsTagSays changes each key that does not take a restart.
 func TestEveryKeyCountsAsItsTagSays(t *testing.T) {
 	c := newChanging(t)
-	cases := slices.Concat(c.servingCases(), c.loginCases(), c.userCases(), c.tlsCases(), c.sequenceCases(), c.shardCases())
+	cases := slices.Concat(c.servingCases(), c.loginCases(), c.userCases(), c.tlsCases(), c.sequenceCases(), c.accountCases(t), c.shardCases())
 	var tried []string
 	for _, test := range cases {
 		tried = append(tried, test.keys...)
@@ -284,14 +288,14 @@ func TestEveryKeyCountsAsItsTagSays(t *testing.T) {
 // triedElsewhere are tested by what is beside this test, or behave as others here do.
 var triedElsewhere = []string{
 	"drain.grace", "drain.timeout", // TestADrainGoesByTheReloadedConfiguration
-	"shard.public_key_file", // goes the way of the other files; only some logins of MySQL's need it
+	"shard.public_key_file", "sequence.server.public_key_file", // go the way of the other files; only some logins of MySQL's need it
 }
 
 func (c *changing) try(t *testing.T, test reloadCase) {
 	s := startSubject(t, c.text(test.before))
 	for _, name := range []string{"photos", "big"} {
 		ctx := context.Background()
-		if _, err := s.sequences.Create(ctx, sequenceToTry(name)); err != nil {
+		if _, err := s.sequences.Create(ctx, sequenceToTry(name)); err != nil && test.then == nil {
 			t.Fatal(err)
 		}
 	}
@@ -310,6 +314,9 @@ func (c *changing) try(t *testing.T, test reloadCase) {
 				t.Fatalf("%s: got %q, want %q", when, got, want)
 			}
 		}
+	}
+	if test.then != nil {
+		test.then()
 	}
 	if test.was != "" {
 		await("before", test.was)

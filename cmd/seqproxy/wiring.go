@@ -55,6 +55,14 @@ func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (
 	return opts, nil
 }
 
+// accountsOf are the accounts of the sequence servers.
+func accountsOf(o *sequence.Options) (all []sequence.Account) {
+	for _, s := range o.Servers {
+		all = append(all, sequence.Account{User: s.User, Password: s.Password, Security: s.Security})
+	}
+	return all
+}
+
 // sequenceTuning is what of it can be changed while the proxy runs.
 func sequenceTuning(cfg *conf.Config) sequence.Tuning {
 	q := &cfg.Sequence

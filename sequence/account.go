@@ -1,0 +1,224 @@
+package sequence
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+	"seqproxy/internal/tlsfiles"
+)
+
+// Account is what connections to a sequence server are opened with.
+type Account struct {
+	User     string
+	Password string
+	Security *tlsfiles.Client // nil: plain
+}
+
+// login is the account in use of a server, and of all that are reached like it. Copies of its ServerOptions share it.
+type login struct{ now atomic.Pointer[Account] }
+
+func newLogin(a Account) *login {
+	l := new(login)
+	l.now.Store(&a)
+	return l
+}
+
+// loginInUse is the login, which stands there once defaults are set.
+func (o *ServerOptions) loginInUse() *login {
+	if o.login == nil {
+		o.login = newLogin(Account{o.User, o.Password, o.Security})
+	}
+	return o.login
+}
+
+// way is how a node is reached with an account.
+type way struct {
+	account *Account
+	target  *tlsfiles.Target
+}
+
+// way is that of the account in use.
+func (n *node) way() *way {
+	account := n.login.now.Load()
+	if w := n.last.Load(); w != nil && w.account == account {
+		return w
+	}
+	// Two may do this at once, and one's cache of TLS sessions is then lost.
+	w := &way{account, account.Security.To(n.addr)}
+	n.last.Store(w)
+	return w
+}
+
+// IsValid implements [driver.Validator]: a connection of an account that is used no more is closed when its user is done with it.
+func (l *line) IsValid() bool { return l.node.login.now.Load() == l.account && l.driven.IsValid() }
+
+// AccountChange are other accounts for the sequence servers, which are not in use yet.
+type AccountChange struct {
+	s    *Sequences
+	next map[*login]*Account // of those that differ
+}
+
+// ChangeAccounts prepares other accounts, one for each of the Servers of the options, in their order. It does no I/O. Members of the plan that are none of these are
+// reached with that of the first, as ever. One change at a time may be made and applied.
+func (s *Sequences) ChangeAccounts(accounts []Account) *AccountChange {
+	c := &AccountChange{s: s, next: make(map[*login]*Account)}
+	for i := range s.opts.Servers[:min(len(s.opts.Servers), len(accounts))] {
+		l := s.opts.Servers[i].loginInUse()
+		if next := accounts[i]; *l.now.Load() != next {
+			c.next[l] = &next
+		}
+	}
+	return c
+}
+
+// Try connects to all servers that are to have another account, as for a reservation, and to all nodes of groups. The error says which of them do not take it, or what it
+// lacks there. One that cannot be reached is passed over if another one takes its own: it could not be used before, either.
+func (c *AccountChange) Try(ctx context.Context) error {
+	if len(c.next) == 0 {
+		return nil
+	}
+	a := c.s.servers
+	a.changing.Lock()
+	var trials []*server
+	var err error
+	for _, v := range a.known {
+		next := c.next[v.opts.login]
+		if next == nil {
+			continue
+		}
+		o := v.opts
+		if o.login = newLogin(*next); len(o.Nodes) > 0 {
+			o.Addr = "" // as it is configured
+			err = errors.Join(err, o.setNodes())
+		}
+		policy := v.policy
+		policy.Logger = zap.NewNop()
+		trial, failed := newServer(policy, o, &counters{scores: newScores()}, newMarks())
+		if failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		trial.place.Store(v.place.Load())
+		trials = append(trials, trial)
+	}
+	a.changing.Unlock()
+	defer func() {
+		for _, trial := range trials {
+			_ = trial.close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	failed := make([]error, len(trials))
+	a.each(ctx, trials, func(ctx context.Context, i int, v *server) error {
+		failed[i] = v.tryAccount(ctx)
+		return nil
+	})
+	taken := slices.ContainsFunc(failed, func(err error) bool { return err == nil })
+	for i, why := range failed {
+		if why == nil {
+			continue
+		}
+		why = fmt.Errorf("sequence server %s cannot be used: %w", trials[i].name(), why)
+		if taken && isUnreached(why) {
+			c.s.log.Warn("account not tried", zap.String("server", trials[i].name()), logfield.Err(why))
+			continue
+		}
+		err = errors.Join(err, why)
+	}
+	return err
+}
+
+// isUnreached reports whether nobody has answered, in place of refusing.
+func isUnreached(err error) bool {
+	var dial *net.OpError
+	var waited net.Error
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &waited) && waited.Timeout() || errors.Is(err, errPatience) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
+}
+
+// tryAccount connects as for a reservation.
+func (v *server) tryAccount(ctx context.Context) error {
+	if v.grouped() {
+		var unreached []error
+		for _, s := range v.survey(ctx) {
+			switch {
+			case s.err == nil:
+			case isUnreached(s.err):
+				unreached = append(unreached, fmt.Errorf("node %s: %w", s.node.addr, s.err))
+			default:
+				return fmt.Errorf("node %s: %w", s.node.addr, s.err)
+			}
+		}
+		if len(unreached) == len(v.nodes.all) {
+			return errors.Join(unreached...)
+		}
+	}
+	raw, err := v.reach(ctx)
+	if err != nil {
+		return err
+	}
+	err = v.mayReserve(ctx, raw)
+	return errors.Join(err, raw.Close())
+}
+
+// mayReserve makes sure that the account has the right to reserve numbers. The server looks at rights before it explains.
+func (v *server) mayReserve(ctx context.Context, raw driver.Conn) error {
+	text := "EXPLAIN UPDATE " + v.table.full + " SET `id` = `id` WHERE `name` = ''"
+	if v.share().plan != 0 {
+		text = "EXPLAIN UPDATE " + v.table.full + " AS s JOIN " + v.table.member + " AS m ON m.`one` = 1 SET s.`id` = s.`id` WHERE s.`name` = ''"
+	}
+	if _, err := (rawConn{raw}).query(ctx, text); err != nil {
+		return fmt.Errorf("the account may not reserve numbers: %w", err)
+	}
+	return nil
+}
+
+// Apply has connections opened with the new accounts from now on. Idle ones are closed, those in use when their user is done with them.
+func (c *AccountChange) Apply() {
+	if len(c.next) == 0 {
+		return
+	}
+	for l, next := range c.next {
+		l.now.Store(next)
+	}
+	a := c.s.servers
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	for _, v := range a.known {
+		if c.next[v.opts.login] != nil {
+			v.renew()
+		}
+	}
+}
+
+// renew closes idle connections, and has the server be asked at once if the old account kept it from serving.
+func (v *server) renew() {
+	v.mu.Lock()
+	v.failed = nil
+	v.mu.Unlock()
+	v.follow.hurry.Store(true)
+	if db := v.pool(); db != nil {
+		db.SetMaxIdleConns(0)
+		db.SetMaxIdleConns(v.opts.MaxConns)
+	}
+	if !v.grouped() {
+		return
+	}
+	for _, n := range v.nodes.all {
+		if db := n.pool(); db != nil {
+			db.SetMaxIdleConns(0)
+			db.SetMaxIdleConns(idleLookers)
+		}
+	}
+}
