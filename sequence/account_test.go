@@ -54,19 +54,19 @@ func mustChangeAccounts(t *testing.T, s *Sequences, all []Account) {
 }
 
 func TestAConnectionInUseEndsWithItsWorkAfterItsAccountIsAnother(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "locked": 0}) // a prefetch of photos must not wait
 	addAccounts(t, p.server, "acct1", "acct2")
 	t.Cleanup(func() { p.server.Exec(t, "DROP USER acct1@'%', acct2@'%'") }) // which others use, too
 	s := p.open(t, asUser("acct1"), steadySize(5), patience(time.Minute))
 	mustTake(t, s, "photos", 5)
 
-	// A reservation that waits for the row, and one that waits in memory.
+	// A statement that waits for a row.
 	lock, err := p.db.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = lock.Rollback() }()
-	if _, err := lock.Exec("SELECT id FROM sequence WHERE name = 'photos' FOR UPDATE"); err != nil {
+	if _, err := lock.Exec("SELECT id FROM sequence WHERE name = 'locked' FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
 	v := s.servers.known[0]
@@ -76,7 +76,7 @@ func TestAConnectionInUseEndsWithItsWorkAfterItsAccountIsAnother(t *testing.T) {
 	}
 	updated := make(chan error, 1)
 	go func() {
-		_, err := busy.ExecContext(context.Background(), "UPDATE "+v.table.full+" SET id = id + 100 WHERE name = 'photos'")
+		_, err := busy.ExecContext(context.Background(), "UPDATE "+v.table.full+" SET id = id + 100 WHERE name = 'locked'")
 		updated <- err
 	}()
 	eventually(t, "the statement runs", func() bool {
