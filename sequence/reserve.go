@@ -100,8 +100,12 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 				again, err = true, errNotHolder
 			}
 		}
+		again = again && attempt < maxAttempts
+		if !again {
+			result = lastResult(result, err)
+		}
 		v.counters.tried(name, &v.trials, result, took, 0)
-		if !again || attempt == maxAttempts {
+		if !again {
 			if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted) {
 				v.counters.errors.Add(1)
 			}

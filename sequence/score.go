@@ -80,8 +80,10 @@ func resultOf(err error) Result {
 		return ReservedChanged
 	case isOutOfRange(err), errors.Is(err, errNoRoom), errors.Is(err, ErrExhausted):
 		return ReservedEnd
-	case isConflict(err), isMomentary(err):
+	case isConflict(err):
 		return ReservedConflict
+	case isMomentary(err):
+		return ReservedChanged
 	case errors.Is(err, ErrUnknown):
 		return ReservedNoRow
 	case errors.Is(err, errNotHolder), errors.Is(err, errNoWindow):
@@ -90,6 +92,18 @@ func resultOf(err error) Result {
 		return ReservedUnfit
 	}
 	return ReservedError
+}
+
+// lastResult is that of an attempt which no other follows by itself, as err is still there: then it was not somebody's change in that moment, and
+// the ceiling is not to be had.
+func lastResult(result Result, err error) Result {
+	switch {
+	case isMomentary(err):
+		return ReservedUnfit
+	case result == ReservedNoCeiling:
+		return resultOf(err)
+	}
+	return result
 }
 
 // lose counts numbers that were reserved, or may have been, and that no cache has seen.

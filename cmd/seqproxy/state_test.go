@@ -31,7 +31,7 @@ name = "root"
 [sequence]
 cache = 10
 outage_cover = "0s"
-allocate_timeout = "300ms"
+allocate_timeout = "5s"
 state_dir = "state"
 [[sequence.server]]
 address = "%s"
@@ -39,6 +39,11 @@ user = "root"
 `, s.Addr())
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	state := func(p *process, when string, want float64) {
+		t.Helper()
+		m := metered{t, p.address(), p.httpAddress()}
+		m.awaits("the state file "+when, series{"state_file_usable": want})
 	}
 	ask := func(p *process, sql string) string { return query(t, p.address(), "root", "", sql) }
 	first := begin(t, "-config", config)
@@ -51,6 +56,7 @@ user = "root"
 		t.Errorf("the second proxy says %q, want %q", got, want)
 	}
 
+	state(first, "at first", 1)
 	// The disk is full: what is in memory is given, and then the error names the file.
 	var free unix.Rlimit
 	if err := unix.Prlimit(first.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 10, Max: unix.RLIM_INFINITY}, &free); err != nil {
@@ -78,6 +84,7 @@ user = "root"
 		t.Errorf("%d numbers were given from memory, want 10 or more", last)
 	}
 	first.await("state file cannot be written")
+	state(first, "on a full disk", 0)
 	var id int
 	if err := s.DB(t, "seqproxy").QueryRow("SELECT id FROM sequence").Scan(&id); err != nil || id != last {
 		t.Errorf("the row has %d, %v; want %d: the reservation that could not be remembered was undone", id, err, last)
@@ -86,6 +93,7 @@ user = "root"
 		t.Fatal(err)
 	}
 	first.await("state file can be written again")
+	state(first, "with space again", 1)
 	if got, _ := strconv.Atoi(ask(first, "SELECT NEXTVAL('photos')")); got <= last || got > last+50 {
 		t.Errorf("with space again got %d after %d", got, last)
 	} else {
