@@ -48,6 +48,9 @@ type process struct {
 	out, err bytes.Buffer // guarded by mu
 }
 
+// driverPrints is what every line begins with that go-sql-driver prints by itself.
+const driverPrints = "[mysql] "
+
 // begin runs the program in an environment without anything of the user's.
 func begin(t *testing.T, args ...string) *process {
 	t.Helper()
@@ -78,6 +81,9 @@ func beginIn(t *testing.T, env []string, args ...string) *process {
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 		_ = stdin.Close()
+		if printed := p.stderr(); strings.Contains(printed, driverPrints) {
+			t.Errorf("go-sql-driver prints beside the log:\n%s", printed)
+		}
 		if t.Failed() {
 			t.Logf("seqproxy %s\n--- stdout\n%s--- stderr\n%s", strings.Join(args, " "), p.stdout(), p.stderr())
 		}

@@ -160,6 +160,7 @@ func sequenceGrants(flavour mysqld.Flavour) []string {
 func prepare(ctx context.Context, s *mysqld.Server, statements ...string) (err error) {
 	cfg := mysql.NewConfig()
 	cfg.Net, cfg.Addr, cfg.User = "tcp", s.Addr(), "root"
+	cfg.Logger = &mysql.NopLogger{} // every error is returned too
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
 )
 
@@ -90,12 +91,15 @@ func CheckLeaks(opts ...goleak.Option) Option {
 //	func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
 //
 // It ends the process. A server that cannot be stopped or that died by itself
-// makes the run fail. If the process is killed instead, so are its servers.
+// makes the run fail. If the process is killed instead, so are its servers. What
+// go-sql-driver prints of connections that break is left out.
 func Main(m *testing.M, opts ...Option) {
 	var cfg mainConfig
 	for _, opt := range opts {
 		opt(&cfg)
 	}
+	// Tests break connections by the thousand. Each error that the driver prints is returned, too.
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // fails only without a logger
 	shared.mu.Lock()
 	shared.enabled = true
 	shared.mu.Unlock()
