@@ -23,8 +23,9 @@ type Control interface {
 	FlushLogs() error
 	// Pause holds the statements for a shard back, "" is all shards, and waits a bounded
 	// time for the sessions that use them, all but that with the connection id by. It
-	// returns the names of those that are paused, none if there is none, and how many sessions use them still.
-	Pause(ctx context.Context, shard string, by uint32) (paused []string, busy int)
+	// returns the names of those that are paused, and of those that others have resumed
+	// meanwhile, none at all if there is none, and how many sessions use them still.
+	Pause(ctx context.Context, shard string, by uint32) (paused, resumed []string, busy int)
 	// Resume ends the pause of a shard, or of all, and returns the names of those that were paused;
 	// known is false if there is no such shard.
 	Resume(shard string) (resumed []string, known bool)
@@ -85,10 +86,16 @@ func (s *Sequences) control(ctx context.Context, c *statement.ProxyCommand, by p
 }
 
 func (s *Sequences) pause(ctx context.Context, shard string, by proxy.Caller) (*protocol.Table, error) {
-	paused, busy := s.proxy.Pause(ctx, shard, by.ID())
+	paused, resumed, busy := s.proxy.Pause(ctx, shard, by.ID())
 	switch {
-	case len(paused) == 0:
+	case len(paused)+len(resumed) == 0:
 		return nil, s.noShard([]byte(shard))
+	case len(resumed) > 0:
+		text := fmt.Sprintf("seqproxy: shard %s is not paused any more: it was resumed, or taken out of the configuration", strings.Join(resumed, ", "))
+		if len(paused) > 0 {
+			text += "; paused: " + strings.Join(paused, ", ")
+		}
+		return nil, &protocol.ServerError{Code: mysql.ER_UNKNOWN_ERROR, State: "HY000", Message: text}
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("the wait for %d sessions has ended; shard %s stays paused: %w", busy, strings.Join(paused, ", "), ctx.Err())
 	case busy > 0:

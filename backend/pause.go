@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -44,17 +45,44 @@ func (s *Shard) Resume() bool {
 	return p != nil
 }
 
-// gate is what a shard keeps when its nodes change.
+// gate is what a shard keeps when its nodes change, for as long as anybody uses either.
 type gate struct {
-	bit    uint64                // that stands for it in a set
+	alone  *ShardSet             // of nothing else
 	paused atomic.Pointer[Pause] // nil: it is not
 }
 
-// gates counts those that were made.
-var gates atomic.Uint64
+func newGate() *gate {
+	g := &gate{}
+	g.alone = &ShardSet{[]*gate{g}}
+	return g
+}
 
-func newGate() *gate { return &gate{bit: 1 << (gates.Add(1) % 64)} }
+// ShardSet is a set of shards. One whose nodes have changed is the same there. A set does
+// not change; nil is the empty one.
+type ShardSet struct{ gates []*gate }
 
-// Bit stands for the shard in a set of shards. Of many shards one may have the bit of
-// another.
-func (s *Shard) Bit() uint64 { return s.gate.bit }
+// Has says whether a shard is in the set.
+func (s *ShardSet) Has(shard *Shard) bool {
+	return s == shard.gate.alone || s.hasGate(shard.gate)
+}
+
+func (s *ShardSet) hasGate(g *gate) bool { return s != nil && slices.Contains(s.gates, g) }
+
+// With returns the set and a shard: of one alone, without an allocation.
+func (s *ShardSet) With(shard *Shard) *ShardSet {
+	switch {
+	case s == nil:
+		return shard.gate.alone
+	case s.Has(shard):
+		return s
+	}
+	return &ShardSet{append(slices.Clone(s.gates), shard.gate)}
+}
+
+// Meets says whether some shard is in both sets.
+func (s *ShardSet) Meets(other *ShardSet) bool {
+	return s != nil && slices.ContainsFunc(s.gates, other.hasGate)
+}
+
+// Many says whether it is more than one shard.
+func (s *ShardSet) Many() bool { return s != nil && len(s.gates) > 1 }

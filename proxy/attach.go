@@ -12,12 +12,13 @@ import (
 // of the current schema's shard, opened when it is first needed. Commands give it
 // back with release. In pool mode "session" the session keeps it until its end.
 func (s *session) attach() (*backend.Conn, error) {
-	if s.cur != nil {
+	for s.cur != nil {
 		if err := s.enter(s.cur.Shard()); err != nil || !s.wasHeld {
 			return s.cur, err
 		}
-		err := s.rejoin() // there may be another connection now
-		return s.cur, err
+		if err := s.rejoin(); err != nil { // there may be another connection now
+			return nil, err
+		}
 	}
 	shard, err := s.enterFor(s.state.schema)
 	if err != nil {
@@ -91,9 +92,11 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 	c, err := s.routes.Dial(s.ctx, shard, login)
 	s.waited(begun)
 	if err != nil {
+		s.unreached = true
 		return nil, err
 	}
 	if err := s.takeTurns(c); err != nil {
+		s.unreached = true
 		c.Close()
 		return nil, err
 	}
@@ -160,6 +163,34 @@ func (s *session) closeBackends() {
 	s.cur = nil
 }
 
+// connForSchema returns the session's connection to the shard that a schema is on: the
+// current one, or one as of connTo. If it waits for a shard that is paused, that is where
+// the schema is then.
+func (s *session) connForSchema(schema string) (*backend.Conn, error) {
+	for {
+		c, err := s.attach()
+		if err != nil {
+			return nil, err
+		}
+		shard := s.routes.ForSchema(schema)
+		if shard == c.Shard() {
+			return c, nil
+		}
+		if err := s.mayLeaveFor(shard); err != nil {
+			return nil, err
+		}
+		if err := s.enterBoth(c.Shard(), shard); err != nil {
+			return nil, err
+		}
+		if !s.wasHeld {
+			return s.connBeside(shard)
+		}
+		if err := s.rejoin(); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // connTo returns the session's connection to a shard other than the current one,
 // with everything that the session has set. It is an error, and nothing changes,
 // when something cannot be brought along.
@@ -170,6 +201,11 @@ func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
 	if err := s.enterBoth(s.cur.Shard(), shard); err != nil {
 		return nil, err
 	}
+	return s.connBeside(shard)
+}
+
+// connBeside is connTo once the session may leave, and has entered both shards.
+func (s *session) connBeside(shard *backend.Shard) (*backend.Conn, error) {
 	c := s.conns[shard]
 	if c == nil {
 		var err error

@@ -1,12 +1,16 @@
 package proxy
 
-import "seqproxy/protocol"
+import (
+	"fmt"
+
+	"seqproxy/protocol"
+)
 
 // command handles one command, given as its payload: it takes it into the batch,
 // or answers it. Errors that the client is told of are no errors here; what is
 // returned ends the session.
 func (s *session) command(payload []byte) error {
-	s.entered = 0
+	s.entered, s.unreached = nil, false
 	if len(payload) == 0 {
 		return s.answerAlone(func() error { return unknownCommand() })
 	}
@@ -78,6 +82,10 @@ func (s *session) tell(err error) error {
 	}
 	s.tally.refused()
 	s.refuse(err)
+	if s.unreached && s.othersDepend() && s.sentBehind() {
+		_ = s.flush() // the session ends either way
+		return fmt.Errorf("%w: %w", errSentBehind, err)
+	}
 	return nil
 }
 

@@ -86,6 +86,8 @@ func (s *session) endReason(err error) endReason {
 	var refused *protocol.ServerError
 	var auth *protocol.AuthError
 	switch {
+	case errors.Is(err, errSentBehind):
+		return endBackendGone
 	case errors.Is(err, errShutdown):
 		return endDrain
 	case errors.Is(err, errKilled):

@@ -99,7 +99,11 @@ func (s *session) userVariable(name string) (uint64, error) {
 	if s.cur == nil { // nothing was set yet
 		return 0, nil
 	}
-	row, err := s.ownRow(s.cur, "SELECT "+name, 1, "a variable's value")
+	c, err := s.attach()
+	if err != nil {
+		return 0, err
+	}
+	row, err := s.ownRow(c, "SELECT "+name, 1, "a variable's value")
 	if err != nil {
 		return 0, err
 	}

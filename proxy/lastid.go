@@ -122,8 +122,11 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 		l.holder = c
 		return nil
 	default:
-		var err error
-		if value, err = s.askLastID(l.holder); err != nil {
+		err := s.enterBoth(c.Shard(), l.holder.Shard())
+		if err == nil {
+			value, err = s.askLastID(l.holder)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -41,10 +41,11 @@ func (s *session) readable(sql []byte) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	if err := s.enter(c.Shard()); err != nil {
+	c, err := s.attach()
+	if err != nil {
 		return err
 	}
-	err := s.askMode(c)
+	err = s.askMode(c)
 	var refused *protocol.ServerError
 	switch {
 	case err == nil && number:

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"seqproxy/backend"
@@ -17,11 +19,10 @@ import (
 // a transaction open or has begun the command there before. What came before the command
 // may be sent and answered meanwhile.
 func (s *session) enter(shard *backend.Shard) error {
-	bit := shard.Bit()
-	if s.engaged.Load()&bit == 0 {
-		s.engaged.Or(bit)
+	if engaged := s.engaged.Load(); !engaged.Has(shard) {
+		s.engaged.Store(engaged.With(shard))
 	}
-	if shard.Paused() != nil && s.entered&bit == 0 {
+	if shard.Paused() != nil && !s.entered.Has(shard) {
 		if err := s.settle(); err != nil { // it may begin a transaction, or end one
 			return err
 		}
@@ -32,17 +33,17 @@ func (s *session) enter(shard *backend.Shard) error {
 			s.wasHeld = true
 		}
 	}
-	s.entered |= bit
+	s.entered = s.entered.With(shard)
 	return nil
 }
 
 // enterBoth is enter for a command that needs two shards at the same time.
 func (s *session) enterBoth(a, b *backend.Shard) error {
-	for both := a.Bit() | b.Bit(); ; {
+	for {
 		if err := s.enter(a); err != nil {
 			return err
 		}
-		if err := s.enter(b); err != nil || s.engaged.Load()&both == both { // or it has waited, and a may be paused now
+		if err := s.enter(b); err != nil || s.engaged.Load().Has(a) { // or it has waited, and a may be paused now
 			return err
 		}
 	}
@@ -51,19 +52,25 @@ func (s *session) enterBoth(a, b *backend.Shard) error {
 // awaitResume waits until a shard is not paused any more. It ends with the session, by
 // KILL QUERY, by a shutdown, and after Options.PauseTimeout.
 func (s *session) awaitResume(shard *backend.Shard) (err error) {
+	if err := s.flush(); err != nil { // the answers of our own to what came before
+		return err
+	}
 	s.leaveLogin() // others need not wait for it
 	s.srv.held.Add(1)
 	defer s.srv.held.Add(-1)
 	timer := time.NewTimer(s.set.PauseTimeout)
 	defer timer.Stop()
-	defer func() { err = s.patience.over(err) }()
+	defer func() {
+		err = s.patience.over(err)
+		s.unreached = err != nil
+	}()
 	for {
 		p := shard.Paused()
 		if p == nil {
 			return nil
 		}
-		s.engaged.Store(0)
-		s.entered = 0
+		s.engaged.Store(nil)
+		s.entered = nil
 		select {
 		case <-p.Resumed():
 		case <-s.patience.Done():
@@ -74,33 +81,33 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 			return sqlError(erShardLost, "HY000", "seqproxy: shard %s is paused since %s by SEQPROXY PAUSE, and was not resumed within %s",
 				shard.Name(), p.Since().Format("2006-01-02 15:04:05 MST"), s.set.PauseTimeout)
 		}
-		s.engaged.Store(shard.Bit()) // before it is looked at again
+		s.engaged.Store(s.entered.With(shard)) // before it is looked at again
 	}
 }
 
 // disengage takes note that what the session does now needs no server. Nothing is in flight.
 func (s *session) disengage() {
 	if !s.state.inTransaction() {
-		s.engaged.Store(0)
+		s.engaged.Store(nil)
 	}
 }
 
 // restLocked takes note that the session waits for a command.
 func (s *session) restLocked() {
 	s.resting, s.transacting = true, s.state.inTransaction()
-	if e := s.engaged.Load(); e&(e-1) != 0 { // several: of these it can be in a transaction on one alone
-		e = 0
+	if s.engaged.Load().Many() { // of these it can be in a transaction on one alone
+		var one *backend.ShardSet
 		if s.cur != nil {
-			e = s.cur.Shard().Bit()
+			one = one.With(s.cur.Shard())
 		}
-		s.engaged.Store(e)
+		s.engaged.Store(one)
 	}
 }
 
 // usesLocked says, from outside, whether a session has a statement or a transaction on
 // some shards.
-func (s *session) usesLocked(shards uint64) bool {
-	return s.engaged.Load()&shards != 0 && (!s.resting || s.transacting)
+func (s *session) usesLocked(shards *backend.ShardSet) bool {
+	return s.engaged.Load().Meets(shards) && (!s.resting || s.transacting)
 }
 
 const (
@@ -109,39 +116,70 @@ const (
 	pausePoll     = 20 * time.Millisecond
 )
 
-// Pause holds statements for a shard back from now on; "" is all shards. It waits until no
-// session uses one of them, but for a bounded time, and returns those that are paused, and
-// how many sessions use them still. Of these the one with the connection id by, who asks,
-// is none. There is no such shard if none is returned.
-func (s *Server) Pause(ctx context.Context, shard string, by uint32) (paused []*backend.Shard, busy int) {
-	paused = s.settings.Load().routes.Named(shard)
-	for _, p := range paused {
-		p.Pause()
-	}
+// Paused is what a Pause has come to. There is no such shard if none is in it.
+type Paused struct {
+	Shards  []*backend.Shard // those that are paused
+	Resumed []*backend.Shard // those that were, but are not any more
+	Busy    int              // how many sessions still use some of these
+}
+
+// Pause holds statements for a shard back from now on; "" is all shards, with those that a
+// reload adds meanwhile. It waits until no session uses one of them, but for a bounded
+// time. Of the sessions the one with the connection id by, who asks, is none.
+func (s *Server) Pause(ctx context.Context, shard string, by uint32) (out Paused) {
 	ctx, cancel := context.WithTimeout(ctx, pausePatience)
 	defer cancel()
+	var set *backend.ShardSet
+	pauses := make(map[*backend.Pause]*backend.Shard)
+	for {
+		before := set
+		s.pausing.Lock()
+		for _, p := range s.settings.Load().routes.Named(shard) {
+			if !set.Has(p) {
+				pauses[p.Pause()] = p
+				set = set.With(p)
+			}
+		}
+		s.pausing.Unlock()
+		if set == before {
+			break
+		}
+		out.Busy = s.awaitUnused(ctx, set, by)
+	}
+	for pause, p := range pauses {
+		if p.Paused() == pause {
+			out.Shards = append(out.Shards, p)
+		} else { // by a Resume, or since a reload has taken it away
+			out.Resumed = append(out.Resumed, p)
+		}
+	}
+	byName := func(a, b *backend.Shard) int { return cmp.Compare(a.Name(), b.Name()) }
+	slices.SortFunc(out.Shards, byName)
+	slices.SortFunc(out.Resumed, byName)
+	return out
+}
+
+// awaitUnused waits until no session but one uses one of some shards, or ctx is done, and
+// returns how many still do.
+func (s *Server) awaitUnused(ctx context.Context, shards *backend.ShardSet, but uint32) (busy int) {
 	tick := time.NewTicker(pausePoll)
 	defer tick.Stop()
-	var bits uint64
-	for _, p := range paused {
-		bits |= p.Bit()
-	}
 	for {
-		if busy = s.using(bits, by); busy == 0 {
-			return paused, 0
+		if busy = s.using(shards, but); busy == 0 {
+			return 0
 		}
 		select {
 		case <-tick.C:
 		case <-s.stopping:
-			return paused, busy
+			return busy
 		case <-ctx.Done():
-			return paused, busy
+			return busy
 		}
 	}
 }
 
 // using counts the sessions but one that use one of some shards.
-func (s *Server) using(shards uint64, but uint32) (n int) {
+func (s *Server) using(shards *backend.ShardSet, but uint32) (n int) {
 	s.eachAt(false, func(sess *session) {
 		sess.mu.Lock()
 		defer sess.mu.Unlock()
@@ -155,6 +193,8 @@ func (s *Server) using(shards uint64, but uint32) (n int) {
 // Resume lets the statements for a shard go on; "" is all shards. It returns those whose
 // pause it has ended; known is false if there is no shard of that name.
 func (s *Server) Resume(shard string) (resumed []*backend.Shard, known bool) {
+	s.pausing.Lock()
+	defer s.pausing.Unlock()
 	named := s.settings.Load().routes.Named(shard)
 	for _, p := range named {
 		if p.Resume() {

@@ -19,8 +19,8 @@ func (e *env) pause(t testing.TB, shard string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), wireTimeout)
 	defer cancel()
-	if paused, busy := e.Proxy.Pause(ctx, shard, 0); len(paused) == 0 || busy > 0 {
-		t.Fatalf("pause %q: got %d shards and %d busy sessions, want none busy", shard, len(paused), busy)
+	if p := e.Proxy.Pause(ctx, shard, 0); len(p.Shards) == 0 || p.Busy > 0 {
+		t.Fatalf("pause %q: got %d shards and %d busy sessions, want none busy", shard, len(p.Shards), p.Busy)
 	}
 }
 
@@ -138,8 +138,7 @@ func TestPreparedAndPipelinedStatementsForAPausedShardWait(t *testing.T) {
 	e.awaitStatement(e.Servers[0], "SELECT GET_LOCK('held', 60)")
 	done := make(chan int, 1)
 	go func() {
-		_, busy := e.Proxy.Pause(context.Background(), "s0", 0)
-		done <- busy
+		done <- e.Proxy.Pause(context.Background(), "s0", 0).Busy
 	}()
 	e.awaitPaused(t)
 	holder.query("DO RELEASE_LOCK('held')")
@@ -170,14 +169,13 @@ func TestAPauseWaitsForTransactions(t *testing.T) {
 	w.query("INSERT INTO t VALUES (1)")
 	short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if _, busy := e.Proxy.Pause(short, "s0", 0); busy != 1 {
-		t.Errorf("with a transaction open: got %d busy sessions, want 1", busy)
+	if got := e.Proxy.Pause(short, "s0", 0).Busy; got != 1 {
+		t.Errorf("with a transaction open: got %d busy sessions, want 1", got)
 	}
 	w.query("INSERT INTO t VALUES (2)")
 	done := make(chan int, 1)
 	go func() {
-		_, busy := e.Proxy.Pause(context.Background(), "s0", 0)
-		done <- busy
+		done <- e.Proxy.Pause(context.Background(), "s0", 0).Busy
 	}()
 	w.sendText("COMMIT")
 	w.answerOK("COMMIT")
@@ -262,8 +260,8 @@ func TestAnotherShardGoesOnWhileOneIsPaused(t *testing.T) {
 	e.resume(t, "")
 	w.answerOK("behind a pause of all")
 	away.answerOK("behind a pause of all")
-	if paused, _ := e.Proxy.Pause(context.Background(), "s7", 0); len(paused) > 0 {
-		t.Errorf("a shard that is not there: got %d paused", len(paused))
+	if p := e.Proxy.Pause(context.Background(), "s7", 0); len(p.Shards)+len(p.Resumed) > 0 {
+		t.Errorf("a shard that is not there: got %d paused, %d resumed", len(p.Shards), len(p.Resumed))
 	}
 }
 

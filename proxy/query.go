@@ -103,6 +103,9 @@ func (s *session) special(sql []byte) error {
 	case statement.Use:
 		return s.use(string(st.Schema))
 	case statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
+		if err := s.outwait(); err != nil {
+			return err
+		}
 		if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {
 			return s.onSchema(string(st.Schema))
 		}
@@ -129,6 +132,9 @@ func (s *session) special(sql []byte) error {
 // among them has changed the schema if all went well; if not, the shard is the same in
 // any case.
 func (s *session) several(sql []byte) error {
+	if err := s.outwait(); err != nil {
+		return err
+	}
 	schema, err := s.schemasInside(sql)
 	if err == nil {
 		err = s.refuseInside(&s.stmt, s.state.charset, "among several statements in one text")

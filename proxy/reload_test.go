@@ -224,9 +224,7 @@ func TestStatementsThatWaitedGoToTheNewNode(t *testing.T) {
 	without, inSchema, numbers := e.Conn(t, "", nil), e.Conn(t, e.Schemas[0], nil), e.Conn(t, e.Schemas[0], nil)
 	exec(t, inSchema, "SET @a = 1")
 	exec(t, numbers, "CREATE SEQUENCE photos", "DO 0")
-	if paused, busy := e.Proxy.Pause(context.Background(), "s0", 0); len(paused) != 1 || busy != 0 {
-		t.Fatalf("paused %v, %d sessions busy", paused, busy)
-	}
+	e.pause(t, "s0")
 	waiting := map[string]func() string{
 		"a session without a schema": func() string { return value(t, without, "SELECT @@port") },
 		"a session":                  func() string { return value(t, inSchema, "SELECT @@port + @a - 1") },

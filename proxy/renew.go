@@ -16,6 +16,8 @@ import (
 // transaction on, but its login, its user and how it talks to its client stay. One reload
 // at a time may run.
 func (s *Server) Reload(opts Options, routes *backend.Routes) {
+	s.pausing.Lock()
+	defer s.pausing.Unlock()
 	before := s.settings.Load()
 	opts.Shards, opts.Sequences, opts.Admin = before.Shards, before.Sequences, before.Admin
 	opts.RSA, opts.Version, opts.Logger = before.RSA, before.Version, before.Logger
@@ -37,10 +39,23 @@ func (s *session) renew(payload []byte) error {
 		return nil
 	}
 	s.set = now
-	if routes := s.routesIn(s.set); s.routes != routes {
-		return s.follow(routes)
+	routes := s.routesIn(s.set)
+	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.schema))) {
+		return nil // the command may need no server; else see rejoin
 	}
-	return nil
+	return s.follow(routes)
+}
+
+func paused(shard *backend.Shard) bool { return shard != nil && shard.Paused() != nil }
+
+// outwait has a command that needs the current shard, if any, wait now while that is
+// paused: to which shard it belongs is decided afterwards.
+func (s *session) outwait() error {
+	if !paused(s.routes.ForSchema(s.state.schema)) {
+		return nil
+	}
+	_, err := s.attach()
+	return err
 }
 
 // rejoin has a session that waited for a shard which was paused go where the routes of now
@@ -81,9 +96,6 @@ func (s *session) follow(routes *backend.Routes) error {
 		s.routes = routes
 		return nil
 	}
-	if shard := routes.ForSchema(s.state.schema); s.cur != nil && shard != nil && shard.Paused() != nil {
-		return nil // the command may need no server; else see rejoin
-	}
 	if s.state.pins != 0 || len(s.prepared.byID) > 0 {
 		s.logKept(routes)
 		return nil
@@ -100,6 +112,7 @@ func (s *session) follow(routes *backend.Routes) error {
 	if ends(err) {
 		return err
 	}
+	s.unreached = false // the command goes where it did
 	s.routes, s.moveAfter = before, time.Now().Add(moveAgain)
 	s.log().Warn("session not moved", logfield.Err(err))
 	return nil
@@ -140,30 +153,41 @@ func (s *session) readsBehind() bool {
 	if len(s.payload) == 0 {
 		return true
 	}
-	command, sql := protocol.Command(s.payload[0]), s.payload[1:]
-	if command != protocol.ComQuery && command != protocol.ComStmtPrepare {
+	sql, ok := s.textOf(s.payload)
+	if !ok {
 		return true
-	}
-	if command == protocol.ComQuery && s.login.Capabilities.Has(protocol.QueryAttributes) {
-		n, ok := protocol.CutAttributes(sql)
-		if !ok {
-			return true
-		}
-		sql = sql[n:]
 	}
 	var st statement.Statement
 	st.Analyze(sql, s.state.mode)
 	return st.MayReadLastStatement()
 }
 
+// textOf returns the text in a command, if it is one that has a text.
+func (s *session) textOf(payload []byte) (sql []byte, ok bool) {
+	switch command := protocol.Command(payload[0]); {
+	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !s.login.Capabilities.Has(protocol.QueryAttributes):
+		return payload[1:], true
+	case command != protocol.ComQuery:
+		return nil, false
+	}
+	n, ok := protocol.CutAttributes(payload[1:])
+	if !ok {
+		return nil, false
+	}
+	return payload[1+n:], true
+}
+
 // move opens a connection where the current schema is now, brings along what the session
 // has set, and closes those to servers that are not there any more. After an error nothing
-// has changed.
+// has changed. It may wait for a shard that is paused, and sets wasHeld then.
 func (s *session) move() error {
 	if s.cur != nil {
 		shard := s.routes.ForSchema(s.state.schema)
 		if shard == nil {
 			return errKeysOnly
+		}
+		if err := s.enterBoth(s.cur.Shard(), shard); err != nil {
+			return err
 		}
 		c := s.conns[shard]
 		opened := c == nil

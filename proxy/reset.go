@@ -10,12 +10,12 @@ import (
 // resetConnection makes the session like a new one of the same user: one
 // connection is reset by its server, the others are closed.
 func (s *session) resetConnection() error {
-	cur := s.cur
-	if cur != nil {
-		if err := s.enter(cur.Shard()); err != nil {
+	if s.cur != nil {
+		if _, err := s.attach(); err != nil {
 			return err
 		}
 	}
+	cur := s.cur
 	s.prepared.clear()
 	for _, c := range s.conns {
 		if c != cur && !s.resetInPlace(c) {

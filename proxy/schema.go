@@ -1,9 +1,6 @@
 package proxy
 
-import (
-	"seqproxy/backend"
-	"seqproxy/protocol"
-)
+import "seqproxy/protocol"
 
 // use makes a schema the current one, as COM_INIT_DB and USE do: the command just
 // parsed goes to the shard that owns the schema, with the session's state.
@@ -31,7 +28,7 @@ func (s *session) useSchema(schema string, p *prepared) error {
 			opened = true
 		}
 	case c.Shard() != shard:
-		c, err = s.connTo(shard)
+		c, err = s.connForSchema(schema)
 	}
 	if err != nil {
 		return err
@@ -71,16 +68,9 @@ func (s *session) elsewhere(schema string) bool {
 // onSchema relays the command just parsed, which creates, alters or drops a schema,
 // to the shard that owns it. The session stays where it is.
 func (s *session) onSchema(schema string) error {
-	var c *backend.Conn
-	var err error
-	switch {
-	case !s.elsewhere(schema):
-		c, err = s.attach()
-		s.state.lastOwn = ownNothing
-	default:
-		if c, err = s.attach(); err == nil { // what it has set must be brought along
-			c, err = s.connTo(s.routes.ForSchema(schema))
-		}
+	c, err := s.connForSchema(schema)
+	s.state.lastOwn = ownNothing
+	if s.elsewhere(schema) {
 		// What the statement leaves behind is not where the session will look for it.
 		s.state.lastOwn = ownAnswer
 	}

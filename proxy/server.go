@@ -200,7 +200,8 @@ type Server struct {
 	serial   uint64 // of the last session
 	watch    watch
 
-	held atomic.Int64 // sessions that wait for a paused shard
+	held    atomic.Int64 // sessions that wait for a paused shard
+	pausing sync.Mutex   // held while shards are paused or resumed, or others take their place
 
 	awaitEnd sync.Once
 	ended    chan struct{} // closed when all sessions have ended, once that is waited for

@@ -26,6 +26,8 @@ type session struct {
 	routes *backend.Routes // those of set, or of earlier ones that the session is not done with
 	// wasHeld: since it was last looked at, the session has waited for a shard that was paused.
 	wasHeld bool
+	// unreached: the command being handled found no way to its server. See tell.
+	unreached bool
 	// moveAfter is when the session may try again to go where new routes send it.
 	moveAfter time.Time
 	// keptFrom are the routes of which the log says that something keeps the session from them.
@@ -59,10 +61,10 @@ type session struct {
 	state    state
 	prepared preparedSet
 
-	// engaged are the bits of the shards that the session uses, or has used; while it rests that
-	// counts only with a transaction open. entered are those of the command being handled. See enter.
-	engaged atomic.Uint64
-	entered uint64
+	// engaged are the shards that the session uses, or has used; while it rests that counts
+	// only with a transaction open. entered are those of the command being handled. See enter.
+	engaged atomic.Pointer[backend.ShardSet]
+	entered *backend.ShardSet
 
 	// One connection for each shard that was needed; cur is the current shard's.
 	mu            sync.Mutex // guards resting to told, and changes of conns, which others read

@@ -15,9 +15,9 @@ import (
 var _ admin.Control = (*running)(nil)
 
 // Pause holds the statements for a shard back, or for all.
-func (r *running) Pause(ctx context.Context, shard string, by uint32) (paused []string, busy int) {
-	shards, busy := r.server.Pause(ctx, shard, by)
-	return names(shards), busy
+func (r *running) Pause(ctx context.Context, shard string, by uint32) (paused, resumed []string, busy int) {
+	p := r.server.Pause(ctx, shard, by)
+	return names(p.Shards), names(p.Resumed), p.Busy
 }
 
 // Resume lets the statements for a shard go on, or for all.

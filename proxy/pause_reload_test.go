@@ -1,0 +1,257 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// CREATE DATABASE of another shard's schema goes where that shard is after the pause.
+func TestASchemaOfAnotherShardIsCreatedWhereItBelongsAfterAPause(t *testing.T) {
+	for what, test := range map[string]struct {
+		schemaAt, schemaThen int // the shard that the schema is on, before and after the reload
+		pause                string
+		prefix               string
+		node                 bool // the second shard's node changes, to the first one's
+		server               int  // which gets the schema
+	}{
+		"a shard that gets another node":      {schemaAt: 1, schemaThen: 1, pause: "s1", node: true, server: 0},
+		"both shards paused":                  {schemaAt: 1, schemaThen: 1, pause: "", node: true, server: 0},
+		"a schema that comes to the session":  {schemaAt: 1, schemaThen: 0, pause: "s1", server: 0},
+		"a schema that goes to another shard": {schemaAt: 0, schemaThen: 1, pause: "s0", server: 1},
+		"the same, with a comment":            {schemaAt: 0, schemaThen: 1, pause: "s0", prefix: "/* x */ ", server: 1},
+	} {
+		for _, cmd := range []protocol.Command{protocol.ComQuery, protocol.ComCreateDB} {
+			if cmd == protocol.ComCreateDB && test.prefix != "" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, %v", what, cmd), func(t *testing.T) {
+				var name string
+				e := newEnv(t, setup{Shards: 2, Backend: func(o *backend.Options) {
+					name = "new_" + o.Shards[0].Schemas[0]
+					o.Shards[test.schemaAt].Schemas = append(o.Shards[test.schemaAt].Schemas, name)
+				}})
+				w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+				if cmd == protocol.ComCreateDB && serverError(t, e.Wire(t, e.Servers[0].Addr(), wireLogin{}).command(cmd, e.Schemas[0])).Code == 1047 {
+					t.Skip("the server does not know the command")
+				}
+				w.query("SET @x = 1")
+				e.pause(t, test.pause)
+				if cmd == protocol.ComCreateDB {
+					w.send(packet(command(cmd, name)))
+				} else {
+					w.sendText(test.prefix + "CREATE DATABASE " + name)
+				}
+				e.awaitHeld(t, 1)
+				e.Reload(t, func(b *backend.Options, _ *proxy.Options) {
+					if test.node {
+						b.Shards[1].Nodes = []string{e.Servers[0].Addr()}
+					}
+					b.Shards[0].Schemas, b.Shards[1].Schemas = []string{e.Schemas[0]}, []string{e.Schemas[1]}
+					b.Shards[test.schemaThen].Schemas = append(b.Shards[test.schemaThen].Schemas, name)
+				})
+				e.resume(t, test.pause)
+				w.answerOK("CREATE DATABASE")
+				for i, server := range e.Servers {
+					var there bool
+					if err := server.DB(t, "").QueryRow("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?", name).Scan(&there); err != nil {
+						t.Fatal(err)
+					}
+					if want := i == test.server; there != want {
+						t.Errorf("the schema is at server %d: %v, want %v", i, there, want)
+					}
+					if there {
+						server.Exec(t, "DROP DATABASE "+name)
+					}
+				}
+			})
+		}
+	}
+}
+
+// USE that waited for both shards goes to the nodes of after the pause.
+func TestUSEThatWaitedGoesToTheNewNode(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	e.Servers[0].Exec(t, "CREATE DATABASE `"+e.Schemas[1]+"`")
+	t.Cleanup(func() { e.Servers[0].Exec(t, "DROP DATABASE `"+e.Schemas[1]+"`") })
+	for _, second := range []string{"s0", "s1"} {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+		w.query("SET @x = 7")
+		e.pause(t, "")
+		w.sendText("USE " + e.Schemas[1])
+		e.awaitHeld(t, 1)
+		e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards[1].Nodes = []string{e.Servers[0].Addr()} })
+		first := map[string]string{"s0": "s1", "s1": "s0"}[second]
+		e.resume(t, first)
+		e.resume(t, second)
+		w.answerOK("USE")
+		if got, want := w.rows("SELECT CONCAT(@@port, ' ', @x)")[0], e.port(0)+" 7"; got != want {
+			t.Errorf("%s resumed last: got %s, want %s", second, got, want)
+		}
+		e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards[1].Nodes = []string{e.Servers[1].Addr()} })
+		w.quit()
+	}
+}
+
+// A session that a reload sends to a shard it has a connection to must not use that while it
+// is paused.
+func TestASessionThatMovesToAPausedShardWaits(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	e.Servers[1].Exec(t, "CREATE DATABASE `"+e.Schemas[0]+"`")
+	t.Cleanup(func() { e.Servers[1].Exec(t, "DROP DATABASE `"+e.Schemas[0]+"`") })
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1], Packing: notPacked})
+	w.query("SELECT 1")
+	w.query("USE " + e.Schemas[0])
+	e.pause(t, "")
+	w.sendText("SELECT CONCAT('at ', @@port)")
+	e.awaitHeld(t, 1)
+	e.Reload(t, func(b *backend.Options, _ *proxy.Options) {
+		b.Shards[0].Schemas, b.Shards[1].Schemas = nil, append([]string{e.Schemas[0]}, b.Shards[1].Schemas...)
+	})
+	e.resume(t, "s0")
+	// It still waits for s1, or its answer would come before that is resumed.
+	e.awaitHeld(t, 1)
+	if n := e.active(t, 1); n != "0" {
+		t.Errorf("%s statements run in the pause", n)
+	}
+	e.resume(t, "s1")
+	if got, want := string(w.receive(protocol.ShapeResult, nil)), "at "+e.port(1); !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A pause that is being made while a reload takes the shard away is none, and says so; one of
+// all shards holds for those that come.
+func TestAPauseDuringAReload(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	e.Servers[0].Exec(t, "CREATE DATABASE `"+e.Schemas[1]+"`")
+	t.Cleanup(func() { e.Servers[0].Exec(t, "DROP DATABASE `"+e.Schemas[1]+"`") })
+	login := func(i int) wireLogin { return wireLogin{Schema: e.Schemas[i], Packing: notPacked} }
+	pause := func(shard string) <-chan proxy.Paused {
+		done := make(chan proxy.Paused, 1)
+		go func() { done <- e.Proxy.Pause(context.Background(), shard, 0) }()
+		return done
+	}
+	paused := func(shard string) bool {
+		for _, p := range e.Shards.Routes().Named(shard) {
+			return p.Paused() != nil
+		}
+		return false
+	}
+	there := e.back.Shards[1]
+
+	busy := e.Wire(t, e.Addr(), login(1))
+	busy.query("BEGIN")
+	done := pause("s1")
+	eventually(t, "s1 is paused", func() bool { return paused("s1") })
+	w := e.Wire(t, e.Addr(), login(0))
+	w.sendText("USE " + e.Schemas[1])
+	e.awaitHeld(t, 1)
+	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards = b.Shards[:1] })
+	w.answerOK("USE of a schema whose shard was taken away")
+	busy.sendText("COMMIT") // not query, whose ping would wait
+	busy.answerOK("COMMIT")
+	if p := <-done; len(p.Shards) != 0 || len(p.Resumed) != 1 || p.Resumed[0].Name() != "s1" {
+		t.Errorf("a pause of a shard that was taken away: got %d paused, %d resumed, want 0 and 1", len(p.Shards), len(p.Resumed))
+	}
+
+	busy = e.Wire(t, e.Addr(), login(0))
+	busy.query("BEGIN")
+	done = pause("")
+	eventually(t, "s0 is paused", func() bool { return paused("s0") })
+	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards = append(b.Shards, there) })
+	busy.sendText("COMMIT") // not query, whose ping would wait
+	busy.answerOK("COMMIT")
+	if p := <-done; len(p.Shards) != 2 || len(p.Resumed) != 0 || p.Busy != 0 {
+		t.Errorf("a pause of all while one comes: got %d paused, %d resumed, %d busy, want 2, 0, 0", len(p.Shards), len(p.Resumed), p.Busy)
+	}
+	if !paused("s1") {
+		t.Error("the shard that came is not paused")
+	}
+	e.resume(t, "")
+
+	busy.query("BEGIN")
+	done = pause("s0")
+	eventually(t, "s0 is paused", func() bool { return paused("s0") })
+	e.resume(t, "s0")
+	busy.sendText("COMMIT") // not query, whose ping would wait
+	busy.answerOK("COMMIT")
+	if p := <-done; len(p.Shards) != 0 || len(p.Resumed) != 1 {
+		t.Errorf("a pause that was ended: got %d paused, %d resumed, want 0 and 1", len(p.Shards), len(p.Resumed))
+	}
+}
+
+// Whatever pauses, resumes and reloads come at once: nobody waits for ever.
+func TestPausesResumesAndReloadsAtOnce(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	e.Servers[0].Exec(t, "CREATE DATABASE `"+e.Schemas[1]+"`")
+	t.Cleanup(func() { e.Servers[0].Exec(t, "DROP DATABASE `"+e.Schemas[1]+"`") })
+	var stop atomic.Bool
+	var clients, admins sync.WaitGroup
+	for i := range 6 {
+		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[i%2], Packing: notPacked})
+		clients.Go(func() {
+			texts := []string{"BEGIN", "SELECT 1", "COMMIT", "SELECT 2", "USE " + e.Schemas[(i+1)%2], "SELECT 3", "USE " + e.Schemas[i%2]}
+			for !stop.Load() {
+				for _, sql := range texts {
+					w.sendText(sql)
+					w.answerOK(sql)
+				}
+			}
+		})
+	}
+	there := e.back.Shards[1]
+	for _, shard := range []string{"", "s0", "s1"} {
+		admins.Go(func() {
+			for range 15 {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+				e.Proxy.Pause(ctx, shard, 0)
+				cancel()
+				e.Proxy.Resume(shard)
+			}
+		})
+	}
+	admins.Go(func() {
+		for i := range 30 {
+			e.Reload(t, func(b *backend.Options, _ *proxy.Options) {
+				if b.Shards = b.Shards[:1]; i%2 == 1 {
+					b.Shards = append(b.Shards, there)
+				}
+			})
+		}
+	})
+	admins.Wait()
+	e.Proxy.Resume("")
+	e.awaitHeld(t, 0)
+	stop.Store(true)
+	clients.Wait()
+}
+
+// Of many shards each is paused by itself.
+func TestOfManyShardsOneIsPaused(t *testing.T) {
+	const many = 130
+	e := newEnv(t, setup{Backend: func(o *backend.Options) {
+		for i := 1; i < many; i++ {
+			o.Shards = append(o.Shards, backend.ShardOptions{
+				Name: fmt.Sprintf("s%d", i), Nodes: []string{"127.0.0.1:1"}, Schemas: []string{fmt.Sprintf("none%d", i)},
+			})
+		}
+	}})
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+	w.query("BEGIN")
+	for i := 1; i < many; i++ {
+		e.pause(t, fmt.Sprintf("s%d", i)) // none of which is busy
+	}
+	w.query("COMMIT")
+	w.query("SELECT 1")
+	e.awaitHeld(t, 0)
+	e.resume(t, "")
+}

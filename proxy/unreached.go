@@ -1,0 +1,56 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// errSentBehind is the end of a session whose client has sent on behind a command that did
+// not come to its server, without waiting for the answer. A server does not fail BEGIN: to
+// go on would run what was meant to be in a transaction outside of it.
+var errSentBehind = errors.New("client had sent on behind a command that did not come to its server")
+
+// othersDepend says whether what comes behind the command being handled may do something
+// else without it.
+func (s *session) othersDepend() bool {
+	if len(s.payload) == 0 { // it was too long to be read
+		return true
+	}
+	kind, words := statement.Other, statement.Words(0)
+	switch protocol.Command(s.payload[0]) {
+	case protocol.ComQuery:
+		if sql, ok := s.textOf(s.payload); ok {
+			var st statement.Statement
+			st.Analyze(sql, s.state.mode)
+			kind, words = st.Kind, st.Words
+		}
+	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
+		if len(s.payload) < executeHead {
+			return false
+		}
+		if p := s.preparedAs(binary.LittleEndian.Uint32(s.payload[1:])); p != nil {
+			kind, words = p.shape.kind, p.shape.words
+		}
+	case protocol.ComStmtPrepare, protocol.ComPing, protocol.ComStatistics, protocol.ComFieldList, protocol.ComProcessInfo:
+		return false
+	}
+	shape := stmtTraits{kind: kind, words: words}
+	return !shape.leavesNothing()
+}
+
+// sentBehind says whether the client has sent on behind the command being handled.
+func (s *session) sentBehind() bool {
+	if len(s.client.Buffered()) > s.parsed {
+		return true
+	}
+	if s.setDeadline(time.Now().Add(lastCommand)) != nil {
+		return false // it has ended, as is seen soon
+	}
+	_ = s.client.Fill() // likewise
+	_ = s.setDeadline(time.Time{})
+	return len(s.client.Buffered()) > s.parsed
+}
