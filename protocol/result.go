@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"strconv"
+	"time"
 )
 
 // OK is what an OK packet says
@@ -176,9 +177,9 @@ func (r *Result) Definitions(cols []Column) {
 	}
 }
 
-// Row appends a row of values, each nil (NULL), uint64, int64, uint32, float64, string or
-// []byte. In binary form their columns' types must be BIGINT for the first two
-// kinds of integers, INT for the last, DOUBLE for float64, and strings for the others.
+// Row appends a row of values, each nil (NULL), uint64, int64, uint32, float64, time.Time (to
+// the second), string or []byte. In binary form their columns' types must be BIGINT for the
+// first two kinds of integers, INT for the last, DOUBLE for float64, DATETIME for time.Time, and strings for the others.
 func (r *Result) Row(values ...any) {
 	at := r.begin()
 	if r.form.Binary {
@@ -232,12 +233,18 @@ func (r *Result) value(v any) {
 		}
 		var digits [24]byte
 		r.b = AppendLenEncBytes(r.b, strconv.AppendFloat(digits[:0], v, 'f', -1, 64))
+	case time.Time:
+		if !r.form.Binary {
+			r.b = AppendLenEncBytes(r.b, v.Format(time.DateTime))
+			return
+		}
+		r.b = append(r.b, 7, byte(v.Year()), byte(v.Year()>>8), byte(v.Month()), byte(v.Day()), byte(v.Hour()), byte(v.Minute()), byte(v.Second()))
 	case string:
 		r.b = AppendLenEncBytes(r.b, v)
 	case []byte:
 		r.b = AppendLenEncBytes(r.b, v)
 	default:
-		panic("protocol: Row of a value that is no number, string or []byte")
+		panic("protocol: Row of a value that is no number, time, string or []byte")
 	}
 }
 

@@ -163,6 +163,10 @@ var resultTables = map[string]*Table{
 		Columns: []Column{column("d", mysql.MYSQL_TYPE_DOUBLE, 0), column("e", mysql.MYSQL_TYPE_DOUBLE, 0)},
 		Rows:    [][]any{{0.25, -1.5}, {nil, float64(0)}, {123456.0, nil}},
 	},
+	"times": {
+		Columns: []Column{column("t", mysql.MYSQL_TYPE_DATETIME, 0)},
+		Rows:    [][]any{{time.Date(2024, 2, 29, 23, 5, 9, 999, time.UTC)}, {nil}, {time.Date(999, 1, 1, 0, 0, 0, 0, time.UTC)}},
+	},
 	"nine": nineColumns(), // the NULL bits take two bytes
 	"none": {Columns: []Column{column("empty", mysql.MYSQL_TYPE_VAR_STRING, 0)}},
 	"many": manyRows(),
@@ -197,6 +201,8 @@ func textOf(v any) sql.NullString {
 		return sql.NullString{}
 	case []byte:
 		return sql.NullString{String: string(v), Valid: true}
+	case time.Time:
+		return sql.NullString{String: v.Format(time.DateTime), Valid: true}
 	}
 	return sql.NullString{String: fmt.Sprint(v), Valid: true}
 }
@@ -269,7 +275,7 @@ func checkRows(t *testing.T, what string, table *Table, query func() (*sql.Rows,
 		t.Fatalf("%s: %v", what, err)
 	}
 	for i, want := range table.Columns {
-		typeName := map[uint8]string{mysql.MYSQL_TYPE_LONGLONG: "BIGINT", mysql.MYSQL_TYPE_LONG: "INT", mysql.MYSQL_TYPE_VAR_STRING: "VARCHAR", mysql.MYSQL_TYPE_DOUBLE: "DOUBLE"}[want.Type]
+		typeName := map[uint8]string{mysql.MYSQL_TYPE_LONGLONG: "BIGINT", mysql.MYSQL_TYPE_LONG: "INT", mysql.MYSQL_TYPE_VAR_STRING: "VARCHAR", mysql.MYSQL_TYPE_DOUBLE: "DOUBLE", mysql.MYSQL_TYPE_DATETIME: "DATETIME"}[want.Type]
 		if want.Flags&mysql.UNSIGNED_FLAG != 0 {
 			typeName = "UNSIGNED " + typeName
 		}

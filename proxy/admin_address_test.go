@@ -83,7 +83,7 @@ func TestAtTheAdminAddressOnlyTheProxyIsAsked(t *testing.T) {
 			}
 		}
 		var name, on string
-		for _, text := range []string{"SHOW VARIABLES LIKE 'auto_commit'", "SHOW SESSION STATUS LIKE 'Ssl%'", "SHOW WARNINGS"} {
+		for _, text := range []string{"SHOW VARIABLES LIKE 'auto_commit'", "SHOW SESSION STATUS LIKE 'Innodb%'", "SHOW WARNINGS"} {
 			if err := c.QueryRowContext(t.Context(), text).Scan(new(string), new(string)); err != sql.ErrNoRows {
 				t.Errorf("%s: got %v, want no row", text, err)
 			}
@@ -99,7 +99,7 @@ func TestAtTheAdminAddressOnlyTheProxyIsAsked(t *testing.T) {
 		}
 		for _, sql := range []string{
 			"SELECT * FROM t", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (NEXTVAL('photos'))", "SELECT NEXTVAL('photos')", "SELECT LASTVAL('photos')",
-			"SELECT SETVAL('photos', 9)", "CREATE TABLE t (a INT)", "SHOW DATABASES", "CALL p()", "DO 1", "LOCK TABLES t READ", "SELECT 1; SELECT 2",
+			"SELECT SETVAL('photos', 9)", "CREATE TABLE t (a INT)", "SHOW CREATE TABLE t", "CALL p()", "DO 1", "LOCK TABLES t READ", "SELECT 1; SELECT 2",
 			"CREATE DATABASE d", "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", "PREPARE s FROM 'SELECT 1'",
 			"SELECT @x", "TABLE t", "KILL 5", "LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "SET GLOBAL max_connections = 1",
 		} {
@@ -129,8 +129,8 @@ func TestAtTheAdminAddressOnlyTheProxyIsAsked(t *testing.T) {
 		{protocol.ComResetConn, "", true},
 		{protocol.ComSetOption, "\x00\x00", true},
 		{protocol.ComFieldList, "t\x00", false},
-		{protocol.ComStatistics, "", false},
-		{protocol.ComProcessInfo, "", false},
+		{protocol.ComStatistics, "", true},
+		{protocol.ComProcessInfo, "", true},
 		{protocol.ComRefresh, "\x01", false},
 		{protocol.ComQuery, "", false},
 		{protocol.ComCreateDB, "x", false},

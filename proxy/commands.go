@@ -49,6 +49,9 @@ func (s *session) command(payload []byte) error {
 	case protocol.ComFieldList, protocol.ComStatistics, protocol.ComProcessInfo, protocol.ComRefresh,
 		protocol.ComDebug, protocol.ComShutdown:
 		s.state.lastOwn = ownNothing
+		if s.routes.Default() == nil && (cmd == protocol.ComStatistics || cmd == protocol.ComProcessInfo) {
+			return s.answerAlone(func() error { return s.tellOfItself(cmd) })
+		}
 		return s.relay(cmd.AnswerShape(), true)
 	case protocol.ComProcessKill:
 		return s.answerAlone(func() error { return s.processKill(payload) })

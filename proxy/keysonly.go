@@ -13,8 +13,15 @@ import (
 
 // withoutServer answers a text when there is no shard: what drivers and tools send
 // when they connect works, anything else is an error that says so.
-func (s *session) withoutServer(sql []byte) error {
-	st := &s.stmt
+func (s *session) withoutServer(sql []byte) error { return s.ownAnswerTo(sql, nil, nullParam) }
+
+// ownAnswerTo is withoutServer for the text just analysed, p being the prepared statement that is
+// executed with it, nil for a text, and param giving the values of its parameters.
+func (s *session) ownAnswerTo(sql []byte, p *prepared, param func(i int) (string, bool)) error {
+	st, mode := &s.stmt, s.state.mode
+	if p != nil {
+		mode = p.mode
+	}
 	switch st.Kind {
 	case statement.Empty:
 		return sqlError(mysql.ER_EMPTY_QUERY, "42000", "Query was empty")
@@ -25,20 +32,32 @@ func (s *session) withoutServer(sql []byte) error {
 		s.done()
 		return nil
 	case statement.ShowWarnings:
-		return s.warningsWithoutServer()
-	case statement.Show:
-		if t, ok := s.simpleShow(sql); ok {
-			return s.table(t, nil)
+		return s.warningsWithoutServer(p)
+	case statement.Show, statement.Select:
+		t, _, err := s.questionTable(sql, mode, param)
+		if err != nil {
+			return err
 		}
-	case statement.Select:
-		if items, ok := statement.SimpleSelect(sql, s.state.mode); ok {
-			if t, ok := s.simpleTable(items); ok {
-				return s.table(t, nil)
-			}
-		}
+		return s.table(t, p)
 	}
 	return s.noServer()
 }
+
+// questionTable answers a SELECT or SHOW that needs no server, of whose parameters param
+// gives the values, and returns how many these are.
+func (s *session) questionTable(sql []byte, mode statement.Mode, param func(i int) (string, bool)) (t *protocol.Table, params int, err error) {
+	if items, ok := statement.SimpleSelect(sql, mode); ok {
+		t, err := s.simpleTable(items)
+		return t, 0, err
+	}
+	if t, params, ok, err := s.metadata(sql, mode, param); ok {
+		return t, params, err
+	}
+	return nil, 0, s.noServer()
+}
+
+// nullParam is for a text, which has no parameters, and for one whose values are not known yet.
+func nullParam(int) (string, bool) { return "", false }
 
 // done answers OK for a statement of which the proxy is the whole truth.
 func (s *session) done() {
@@ -177,24 +196,20 @@ func (s *session) prepareWithoutServer(sql []byte, ticket *tableTicket) error {
 	}
 	if st.Kind == statement.Select {
 		if st.SelfContained {
-			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil))
+			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil), st.Params)
 		}
-		if items, ok := statement.SimpleSelect(sql, s.state.mode); ok {
-			if t, ok := s.simpleTable(items); ok {
-				return s.prepareOwn(sql, t.Columns)
-			}
-		}
-		return s.noServer()
 	}
 	switch st.Kind {
 	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
-		return s.prepareOwn(sql, nil)
-	case statement.Show:
-		if t, ok := s.simpleShow(sql); ok {
-			return s.prepareOwn(sql, t.Columns)
+		return s.prepareOwn(sql, nil, 0)
+	case statement.Show, statement.Select:
+		t, params, err := s.questionTable(sql, s.state.mode, nullParam)
+		if err != nil {
+			return err
 		}
+		return s.prepareOwn(sql, t.Columns, params)
 	case statement.ShowWarnings:
-		return s.prepareOwn(sql, warningColumns)
+		return s.prepareOwn(sql, warningColumns, 0)
 	}
 	return s.noServer()
 }
@@ -206,10 +221,13 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 	if err := s.convertNames(st, p.charset); err != nil {
 		return err
 	}
+	param := nullParam
 	if p.params > 0 {
-		if err := s.fillCalls(st, p, payload); err != nil {
+		values, err := s.fillCalls(st, p, payload)
+		if err != nil {
 			return err
 		}
+		param = func(i int) (string, bool) { return values[i].text, !values[i].null }
 	}
 	if st.AboutSequences() {
 		return s.administerHere(st, p)
@@ -230,15 +248,6 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 				return &sequence.NameError{Name: string(call.Name), Err: sequence.ErrUnknown}
 			}
 		}
-		items, ok := statement.SimpleSelect(p.own, p.mode)
-		if !ok {
-			return s.noServer()
-		}
-		t, ok := s.simpleTable(items)
-		if !ok {
-			return s.noServer()
-		}
-		return s.table(t, p)
 	}
-	return s.withoutServer(p.own)
+	return s.ownAnswerTo(p.own, p, param)
 }

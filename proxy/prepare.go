@@ -32,7 +32,7 @@ func (s *session) prepare(sql []byte) error {
 	case s.atAdmin && s.asksForNumbers():
 		return s.noServer()
 	case st.Kind == statement.ExplainRoute:
-		return s.prepareOwn(sql, routeColumns)
+		return s.prepareOwn(sql, routeColumns, 0)
 	case st.Kind == statement.Use: // each execution goes where it leads
 	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
@@ -43,7 +43,7 @@ func (s *session) prepare(sql []byte) error {
 		if relay, err := s.concernsServer(st); err != nil {
 			return err
 		} else if !relay {
-			return s.prepareOwn(sql, s.set.Admin.Columns(st))
+			return s.prepareOwn(sql, s.set.Admin.Columns(st), 0)
 		}
 	}
 	inserts := s.insertsOf()
@@ -69,7 +69,7 @@ func (s *session) prepare(sql []byte) error {
 		case err != nil:
 			return query.refused(err)
 		case plan.own && onlyNumbers(st):
-			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil))
+			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil), st.Params)
 		case plan.rewrite:
 			text, hidden, key = s.hideParams(st, sql, plan)
 			rows, counts = plan.rows.keep(), plan.counted
@@ -126,16 +126,13 @@ func onlyNumbers(st *statement.Statement) bool {
 	return true
 }
 
-// prepareOwn answers COM_STMT_PREPARE for a statement that the proxy answers.
-func (s *session) prepareOwn(sql []byte, columns []protocol.Column) error {
+// prepareOwn answers COM_STMT_PREPARE for a statement with so many parameters that the proxy answers.
+func (s *session) prepareOwn(sql []byte, columns []protocol.Column, params int) error {
 	form, err := s.form(true)
 	if err != nil {
 		return err
 	}
-	p := &prepared{own: append([]byte(nil), sql...), columns: columns, mode: s.state.mode, charset: s.state.charset}
-	if s.stmt.SelfContained {
-		p.params = s.stmt.Params // which are all arguments of calls
-	}
+	p := &prepared{own: append([]byte(nil), sql...), columns: columns, params: params, mode: s.state.mode, charset: s.state.charset}
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}

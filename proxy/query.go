@@ -159,7 +159,11 @@ func (s *session) single(sql []byte) error {
 			return err
 		}
 	}
-	if len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil {
+	keys := len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil
+	if s.routes.Default() == nil && !st.SelfContained && !s.asksForNumbers() && s.fill == nil {
+		keys = false // CONNECTION_ID() among others is no server's to know
+	}
+	if keys {
 		if passOn, err := s.keys(sql); !passOn || err != nil {
 			return err
 		}

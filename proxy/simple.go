@@ -2,9 +2,15 @@ package proxy
 
 import (
 	"fmt"
+	"math"
+	"net"
+	"os"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -18,8 +24,12 @@ var (
 	simpleNumbers = map[string]uint64{
 		"auto_increment_increment": 1,
 		"auto_increment_offset":    1,
+		"big_tables":               0,
 		"foreign_key_checks":       1,
 		"interactive_timeout":      28800,
+		"group_concat_max_len":     1024,
+		"log_bin":                  0,
+		"lower_case_file_system":   0,
 		"lower_case_table_names":   0,
 		"max_allowed_packet":       16 << 20,
 		"net_buffer_length":        16384,
@@ -27,10 +37,14 @@ var (
 		"net_write_timeout":        60,
 		"performance_schema":       0,
 		"port":                     0,
+		"profiling":                0,
+		"protocol_version":         10,
 		"query_cache_size":         0,
 		"read_only":                0,
 		"sql_auto_is_null":         0,
 		"sql_safe_updates":         0,
+		"sql_select_limit":         math.MaxUint64,
+		"super_read_only":          0,
 		"transaction_read_only":    0,
 		"tx_read_only":             0,
 		"unique_checks":            1,
@@ -40,12 +54,16 @@ var (
 		"character_set_client":     "utf8mb4",
 		"character_set_connection": "utf8mb4",
 		"character_set_database":   "utf8mb4",
+		"character_set_filesystem": "binary",
 		"character_set_results":    "utf8mb4",
 		"character_set_server":     "utf8mb4",
+		"character_set_system":     "utf8mb3",
 		"collation_connection":     "utf8mb4_general_ci",
 		"collation_database":       "utf8mb4_general_ci",
 		"collation_server":         "utf8mb4_general_ci",
 		"init_connect":             "",
+		"lc_messages":              "en_US",
+		"lc_time_names":            "en_US",
 		"license":                  "GPL",
 		"query_cache_type":         "OFF",
 		"sql_mode":                 "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
@@ -54,19 +72,20 @@ var (
 		"transaction_isolation":    "REPEATABLE-READ",
 		"tx_isolation":             "REPEATABLE-READ",
 		"version_comment":          "seqproxy, keys only",
+		"version_compile_machine":  runtime.GOARCH,
 		"version_compile_os":       "Linux",
 	}
 )
 
 // simpleSwitches are those of the numbers that SHOW VARIABLES tells as ON or OFF.
 var simpleSwitches = []string{
-	"autocommit", "foreign_key_checks", "performance_schema", "read_only", "sql_auto_is_null", "sql_safe_updates", "transaction_read_only",
+	"autocommit", "big_tables", "foreign_key_checks", "log_bin", "lower_case_file_system", "performance_schema", "profiling", "read_only", "sql_auto_is_null", "sql_safe_updates", "super_read_only", "transaction_read_only",
 	"tx_read_only", "unique_checks",
 }
 
 // simpleNames are the variables that SHOW VARIABLES lists where there is no server.
 var simpleNames = sync.OnceValue(func() []string {
-	names := []string{"autocommit", "version"}
+	names := []string{"autocommit", "have_ssl", "hostname", "identity", "last_insert_id", "version"}
 	for name := range simpleNumbers {
 		names = append(names, name)
 	}
@@ -77,21 +96,9 @@ var simpleNames = sync.OnceValue(func() []string {
 	return names
 })
 
-// simpleShow answers SHOW VARIABLES, and SHOW STATUS with nothing. ok is false for any
-// other text.
-func (s *session) simpleShow(sql []byte) (t *protocol.Table, ok bool) {
-	shown, ok := statement.SimpleShow(sql, s.state.mode)
-	if !ok {
-		return nil, false
-	}
-	t = &protocol.Table{Columns: []protocol.Column{textColumn("Variable_name", 64), textColumn("Value", 2048)}}
-	if shown.Status {
-		return t, true
-	}
+// variableRows are what SHOW VARIABLES tells.
+func (s *session) variableRows() (rows [][]any) {
 	for _, name := range simpleNames() {
-		if shown.HasPattern && !statement.Like(shown.Pattern, name) {
-			continue
-		}
 		value, ok := s.simpleVariable(name)
 		if !ok {
 			continue // set to what only a server knows
@@ -103,9 +110,9 @@ func (s *session) simpleShow(sql []byte) (t *protocol.Table, ok bool) {
 				text = "ON"
 			}
 		}
-		t.Rows = append(t.Rows, []any{name, text})
+		rows = append(rows, []any{name, text})
 	}
-	return t, true
+	return rows
 }
 
 // warningColumns are those of SHOW WARNINGS.
@@ -122,14 +129,17 @@ func textColumn(name string, chars uint32) protocol.Column {
 }
 
 // simpleTable answers a SELECT of system variables, literals and functions without
-// arguments. ok is false if one of them is not known here.
-func (s *session) simpleTable(items []statement.SimpleItem) (t *protocol.Table, ok bool) {
-	t = &protocol.Table{}
+// arguments.
+func (s *session) simpleTable(items []statement.SimpleItem) (*protocol.Table, error) {
+	t := &protocol.Table{}
 	var row []any
 	for i := range items {
 		value, ok := s.simpleValue(&items[i])
-		if !ok {
-			return nil, false
+		switch {
+		case !ok && items[i].Kind == statement.SimpleVariable && !slices.Contains(simpleNames(), items[i].Name):
+			return nil, sqlError(mysql.ER_UNKNOWN_SYSTEM_VARIABLE, "HY000", "Unknown system variable '%.64s'", items[i].Name)
+		case !ok:
+			return nil, s.noServer()
 		}
 		c := textColumn(items[i].Column, 64)
 		switch value.(type) {
@@ -138,6 +148,8 @@ func (s *session) simpleTable(items []statement.SimpleItem) (t *protocol.Table, 
 				Name: items[i].Column, Charset: charsetBinary, Length: 21, Type: mysql.MYSQL_TYPE_LONGLONG,
 				Flags: flagUnsigned | flagBinary,
 			}
+		case time.Time:
+			c = metadataColumn(items[i].Column, "time")
 		case nil:
 			c.Type, c.Charset, c.Length = mysql.MYSQL_TYPE_NULL, charsetBinary, 0
 		}
@@ -145,7 +157,7 @@ func (s *session) simpleTable(items []statement.SimpleItem) (t *protocol.Table, 
 		row = append(row, value)
 	}
 	t.Rows = [][]any{row}
-	return t, true
+	return t, nil
 }
 
 func (s *session) simpleValue(it *statement.SimpleItem) (value any, ok bool) {
@@ -186,6 +198,18 @@ func (s *session) simpleVariable(name string) (value any, ok bool) {
 		if s.atAdmin {
 			return "seqproxy, admin address", true
 		}
+	case "have_ssl":
+		if s.set.TLS == nil {
+			return "DISABLED", true
+		}
+		return "YES", true
+	case "hostname":
+		name, err := os.Hostname()
+		return name, err == nil
+	case "port":
+		if addr, ok := s.client.LocalAddr().(*net.TCPAddr); ok {
+			return uint64(addr.Port), true
+		}
 	}
 	number, isNumber := simpleNumbers[name]
 	text, isText := simpleTexts[name]
@@ -218,6 +242,27 @@ func (s *session) simpleFunction(name string) (value any, ok bool) {
 		return uint64(s.id), true
 	case "last_insert_id":
 		return s.state.lastID.known()
+	case "now", "current_timestamp", "localtime", "localtimestamp", "sysdate":
+		zone, ok := s.timeZone()
+		return time.Now().In(zone), ok
+	case "utc_timestamp":
+		return time.Now().UTC(), true
+	case "unix_timestamp":
+		return uint64(time.Now().Unix()), true
 	}
 	return nil, false
+}
+
+// timeZone is the session's: that of system_time_zone, or an offset that was set.
+func (s *session) timeZone() (zone *time.Location, known bool) {
+	told, ok := s.state.told["time_zone"]
+	switch {
+	case !ok && s.state.sysvars["time_zone"] > 0:
+		return time.UTC, false
+	case !ok, strings.EqualFold(told, "SYSTEM"):
+		return time.UTC, true
+	}
+	at, err := time.Parse("Z07:00", told)
+	_, offset := at.Zone()
+	return time.FixedZone(told, offset), err == nil
 }

@@ -113,7 +113,7 @@ func (s *session) bringWarning(c *backend.Conn) error {
 }
 
 // warningsWithoutServer answers SHOW WARNINGS where there is no server to keep them.
-func (s *session) warningsWithoutServer() error {
+func (s *session) warningsWithoutServer(p *prepared) error {
 	before, last := s.state.lastOwn, s.state.lastError
 	t := &protocol.Table{Columns: warningColumns}
 	switch before {
@@ -124,7 +124,7 @@ func (s *session) warningsWithoutServer() error {
 			t.Rows = [][]any{{"Warning", uint64(last.Code), last.Message}}
 		}
 	}
-	if err := s.table(t, nil); err != nil {
+	if err := s.table(t, p); err != nil {
 		return err
 	}
 	s.state.lastOwn, s.state.lastError = before, last // SHOW WARNINGS leaves them

@@ -54,7 +54,7 @@ func FuzzAnalyze(f *testing.F) {
 			t.Errorf("plain, but %s with %d calls", kindNames[st.Kind], len(st.Calls))
 		}
 		SimpleSelect(sql, mode)
-		SimpleShow(sql, mode)
+		ReadMetadata(sql, mode)
 	})
 }
 

@@ -74,46 +74,6 @@ func SimpleSelect(sql []byte, mode Mode) ([]SimpleItem, bool) {
 	return items, true
 }
 
-// SimpleShown is a SHOW [GLOBAL | SESSION | LOCAL] VARIABLES | STATUS [LIKE 'pattern'].
-type SimpleShown struct {
-	Status     bool // STATUS, not VARIABLES
-	HasPattern bool
-	Pattern    string
-}
-
-// SimpleShow reads such a SHOW, which tools send when they connect. It is false for any
-// other text. It allocates; it is not for the data path.
-func SimpleShow(sql []byte, mode Mode) (shown SimpleShown, ok bool) {
-	if mode.Charset == Unsupported {
-		return shown, false
-	}
-	s := simpleReader{lexer: lexer{src: sql, mode: mode}}
-	if s.next(); s.kw != kwShow {
-		return shown, false
-	}
-	if s.next(); s.kw == kwGlobal || s.kw == kwSession || s.kw == kwLocal {
-		s.next()
-	}
-	switch {
-	case s.kw == kwVariables:
-	case s.kind == tWord && strings.EqualFold(string(sql[s.start:s.end]), "status"):
-		shown.Status = true
-	default:
-		return shown, false
-	}
-	if s.next(); s.kw == kwLike {
-		if s.next(); s.kind != tString || s.src[s.start] != '\'' && s.src[s.start] != '"' {
-			return shown, false
-		}
-		shown.HasPattern, shown.Pattern = true, s.text()
-		s.next()
-	}
-	for s.is(';') {
-		s.next()
-	}
-	return shown, s.kind == tEOF && !s.bad && s.execs == 0
-}
-
 type simpleReader struct {
 	lexer
 	st Statement // for decoding names
@@ -174,7 +134,7 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 			}
 			end = s.end
 			s.next()
-		} else if it.Name != "current_user" {
+		} else if !withoutParentheses(it.Name) {
 			return it, false
 		}
 	default:
@@ -184,6 +144,15 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 		it.Column = string(s.st.columnName(s.src[start:end]))
 	}
 	return it, s.alias(&it)
+}
+
+// withoutParentheses says whether a function may be called so.
+func withoutParentheses(name string) bool {
+	switch name {
+	case "current_user", "current_timestamp", "localtime", "localtimestamp", "utc_timestamp":
+		return true
+	}
+	return false
 }
 
 // alias reads [[AS] alias].

@@ -1,0 +1,449 @@
+package statement
+
+import (
+	"slices"
+	"strings"
+)
+
+// Metadata is a question about what a server has: a SHOW, or a SELECT from tables.
+type Metadata struct {
+	// Show is what a SHOW shows, in capital letters: "TABLE STATUS". It is without GLOBAL,
+	// SESSION, LOCAL, EXTENDED and FULL, and empty for a SELECT.
+	Show string
+	// Full is set for SHOW FULL ...
+	Full bool
+	// Schema is the name behind FROM or IN of a SHOW.
+	Schema     string
+	HasPattern bool   // LIKE 'pattern'
+	Pattern    string // of it
+
+	// Items are what a SELECT selects, and Tables all that it selects it from.
+	Items  []MetadataItem
+	Tables []MetadataTable
+
+	// Where is nil if there is no condition.
+	Where *Condition
+	// Rest is set if there is more, or a condition, that is not read: with it a result
+	// without rows is the same, and any other may not be.
+	Rest bool
+	// Total is set if the items are totals of all rows, so that there is a row of them even
+	// where there is none to add.
+	Total bool
+	// Params is how many parameters the text has.
+	Params int
+}
+
+// MetadataItem is an item of a SELECT.
+type MetadataItem struct {
+	Name   string // of the column in the result; "" for All
+	Column string // that it is; "" if it is computed
+	All    bool   // *, or name.*
+	Table  string // the name before the dot, if there is one
+	Count  bool   // a total that is 0 where there is nothing to add, not NULL
+}
+
+// MetadataTable is a table of a SELECT.
+type MetadataTable struct {
+	Schema, Name string // Schema is empty for the current one
+	Alias        string // what it is called in the text, be it the name
+}
+
+// ReadMetadata reads such a question. It is false for any other text, and where the
+// columns of the answer could not be named. It allocates; it is not for the data path.
+func ReadMetadata(sql []byte, mode Mode) (*Metadata, bool) {
+	if mode.Charset == Unsupported {
+		return nil, false
+	}
+	r := metadataReader{simpleReader: simpleReader{lexer: lexer{src: sql, mode: mode}}}
+	ok := false
+	switch r.next(); r.kw {
+	case kwShow:
+		r.step()
+		ok = r.show()
+	case kwSelect:
+		r.step()
+		ok = r.query() && r.execs == 0
+	}
+	for r.is(';') {
+		r.step()
+	}
+	if !ok || r.kind != tEOF || r.bad {
+		return nil, false
+	}
+	return &r.m, true
+}
+
+type metadataReader struct {
+	simpleReader
+	m Metadata
+}
+
+// step goes to the next token.
+func (r *metadataReader) step() {
+	if r.is('?') {
+		r.m.Params++
+	}
+	r.next()
+}
+
+// word says whether the current token is a word, in small letters here.
+func (r *metadataReader) word(w string) bool {
+	return r.kind == tWord && strings.EqualFold(string(r.src[r.start:r.end]), w)
+}
+
+// named says whether the current token can be a name.
+func (r *metadataReader) named() bool { return r.kind == tWord || r.kind == tQuoted }
+
+// string says whether the current token is a string of characters.
+func (r *metadataReader) string() bool {
+	return r.kind == tString && (r.src[r.start] == '\'' || r.src[r.start] == '"')
+}
+
+// show reads what follows SHOW.
+func (r *metadataReader) show() bool {
+	var words []string
+	for ; r.kind == tWord; r.step() {
+		switch {
+		case r.kw == kwFrom, r.kw == kwIn, r.kw == kwLike, r.kw == kwWhere, r.kw == kwFor:
+		case len(words) == 0 && (r.kw == kwGlobal || r.kw == kwSession || r.kw == kwLocal || r.word("extended")):
+			continue
+		case len(words) == 0 && r.word("full"):
+			r.m.Full = true
+			continue
+		default:
+			words = append(words, strings.ToUpper(string(r.src[r.start:r.end])))
+			continue
+		}
+		break
+	}
+	if r.m.Show = strings.Join(words, " "); len(words) == 0 {
+		return false
+	}
+	if r.kw == kwFor && r.m.Show == "GRANTS" { // of whom; of others nobody is told here
+		if r.step(); !r.word("current_user") {
+			return false
+		}
+		if r.step(); r.is('(') {
+			if r.step(); !r.is(')') {
+				return false
+			}
+			r.step()
+		}
+	}
+	if r.kw == kwFrom || r.kw == kwIn {
+		if r.step(); !r.named() {
+			return false
+		}
+		r.m.Schema = r.text()
+		r.step()
+	}
+	switch r.kw {
+	case kwLike:
+		if r.step(); !r.string() {
+			return false
+		}
+		r.m.HasPattern, r.m.Pattern = true, r.text()
+		r.step()
+	case kwWhere:
+		r.where()
+		return r.clauses(false)
+	}
+	return true
+}
+
+// query reads what follows SELECT.
+func (r *metadataReader) query() bool {
+	total, ok := r.items()
+	if !ok || r.kw != kwFrom {
+		return false
+	}
+	if !r.tables() {
+		return false
+	}
+	if r.kw == kwWhere {
+		r.where()
+	}
+	r.m.Total = total
+	return r.clauses(total)
+}
+
+// selectOptions may stand between SELECT and its items.
+var selectOptions = []string{
+	"all", "distinct", "distinctrow", "high_priority", "straight_join", "sql_small_result", "sql_big_result", "sql_buffer_result", "sql_no_cache", "sql_cache",
+}
+
+// items reads the items of a SELECT up to FROM. total says that they are totals.
+func (r *metadataReader) items() (total, ok bool) {
+	for r.kind == tWord && slices.Contains(selectOptions, strings.ToLower(string(r.src[r.start:r.end]))) {
+		r.m.Rest = true
+		r.step()
+	}
+	totals := 0
+	for {
+		var tokens []lexer
+		for depth := 0; ; r.step() {
+			if r.kind == tEOF || r.kw == kwInto || r.is(';') || depth == 0 && (r.is(',') || r.kw == kwFrom) {
+				break
+			}
+			switch {
+			case r.is('('):
+				depth++
+			case r.is(')'):
+				depth--
+			}
+			tokens = append(tokens, r.lexer)
+		}
+		item, isTotal, ok := r.itemOf(tokens)
+		if !ok {
+			return false, false
+		}
+		if isTotal {
+			totals++
+		}
+		r.m.Items = append(r.m.Items, item)
+		if !r.is(',') {
+			break
+		}
+		r.step()
+	}
+	return totals > 0, totals == 0 || totals == len(r.m.Items)
+}
+
+// itemOf makes an item of its tokens.
+func (r *metadataReader) itemOf(tokens []lexer) (item MetadataItem, total, ok bool) {
+	at := r.lexer
+	defer func() { r.lexer = at }()
+	text := func(l lexer) string {
+		r.lexer = l
+		return r.text()
+	}
+	n := len(tokens)
+	if n == 0 || tokens[n-1].kw == kwAs {
+		return item, false, false
+	}
+	if n > 1 {
+		last, before := tokens[n-1], tokens[n-2]
+		r.lexer = last
+		switch {
+		case before.kw == kwAs && n > 2 && (r.named() || r.string()):
+			item.Name, tokens = r.text(), tokens[:n-2]
+		case (last.kind == tWord && !reservedWord(last.src[last.start:last.end]) || last.kind == tQuoted || r.string()) && endsValue(before):
+			if last.kind == tString && before.kind == tString {
+				return item, false, false // one string in pieces
+			}
+			item.Name, tokens = r.text(), tokens[:n-1]
+		}
+	}
+	if column, table, is := columnOf(tokens); is {
+		if table >= 0 {
+			item.Table = text(tokens[table])
+		}
+		if item.All = tokens[column].is('*'); item.All {
+			return item, false, item.Name == ""
+		}
+		item.Column = text(tokens[column])
+		if item.Name == "" {
+			item.Name = item.Column
+		}
+		return item, false, true
+	}
+	if item.Name == "" {
+		first, last := tokens[0], tokens[len(tokens)-1]
+		if r.lexer = first; len(tokens) == 1 && r.string() {
+			item.Name = r.text()
+		} else {
+			item.Name = string(r.st.columnName(r.src[first.start:last.end]))
+		}
+	}
+	total, whole := totalIn(tokens)
+	item.Count = total && tokens[0].kw == kwCount
+	return item, total, !total || whole
+}
+
+// endsValue says whether what follows a token may be the alias of what it ends.
+func endsValue(l lexer) bool {
+	switch l.kind {
+	case tQuoted, tString, tNumber:
+		return true
+	case tWord:
+		return l.kw == kwNull || l.kw == kwTrue || l.kw == kwFalse || !reservedWord(l.src[l.start:l.end])
+	}
+	return l.is(')')
+}
+
+// columnOf says which of an item's tokens name the column and, from 0, its table (-1: none), if
+// it is a column or an asterisk.
+func columnOf(tokens []lexer) (column, table int, ok bool) {
+	n := len(tokens)
+	if n%2 == 0 || n > 5 {
+		return 0, 0, false
+	}
+	for i := range tokens {
+		l := &tokens[i]
+		switch {
+		case i%2 == 1:
+			ok = l.is('.')
+		case i == n-1 && l.is('*'):
+			ok = true
+		default:
+			ok = l.kind == tQuoted || l.kind == tWord && (i > 0 || !reservedWord(l.src[l.start:l.end]))
+		}
+		if !ok {
+			return 0, 0, false
+		}
+	}
+	return n - 1, n - 3, true
+}
+
+// totals are functions of all rows at once. COUNT of none is 0, of the others NULL.
+var totals = []string{
+	"count", "sum", "min", "max", "avg", "group_concat", "any_value", "std", "stddev", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "variance",
+	"bit_and", "bit_or", "bit_xor", "json_arrayagg", "json_objectagg",
+}
+
+// isTotal says whether a call of such a function begins at token i.
+func isTotal(tokens []lexer, i int) bool {
+	l := &tokens[i]
+	return l.kind == tWord && i+1 < len(tokens) && tokens[i+1].is('(') && slices.Contains(totals, strings.ToLower(string(l.src[l.start:l.end])))
+}
+
+// totalIn looks for such a call, outside of queries in parentheses; whole says that it is
+// all there is, and not what is known only of rows (BIT_AND).
+func totalIn(tokens []lexer) (total, whole bool) {
+	depth, query, end := 0, 0, -1 // query is the depth in which one began; end where the first parentheses do
+	for i := range tokens {
+		switch l := &tokens[i]; {
+		case l.is('('):
+			depth++
+		case l.is(')'):
+			if depth == query {
+				query = 0
+			}
+			if depth--; depth == 0 && end < 0 {
+				end = i
+			}
+		case l.kw == kwSelect && query == 0:
+			query = depth
+		case query == 0 && isTotal(tokens, i):
+			total = true
+		}
+	}
+	first := &tokens[0]
+	bits := strings.HasPrefix(strings.ToLower(string(first.src[first.start:first.end])), "bit_")
+	return total, total && end == len(tokens)-1 && isTotal(tokens, 0) && !bits
+}
+
+// tables reads FROM and what follows up to the condition: tables, joined in whatever way.
+func (r *metadataReader) tables() bool {
+	for {
+		var t MetadataTable
+		if r.step(); !r.named() { // behind FROM, the comma or JOIN
+			return false
+		}
+		t.Name = r.text()
+		if r.step(); r.is('.') {
+			r.step()
+			if !r.named() {
+				return false
+			}
+			t.Schema, t.Name = t.Name, r.text()
+			r.step()
+		}
+		if r.is('(') {
+			return false // JSON_TABLE()
+		}
+		t.Alias = t.Name
+		if r.kw == kwAs {
+			r.step()
+		}
+		if r.kind == tQuoted || r.kind == tWord && !reservedWord(r.src[r.start:r.end]) {
+			t.Alias = r.text()
+			r.step()
+		}
+		r.m.Tables = append(r.m.Tables, t)
+		for depth := 0; depth > 0 || !r.is(',') && !r.word("join") && r.kw != kwStraightJoin; r.step() {
+			switch {
+			case r.is('('):
+				depth++
+			case r.is(')'):
+				depth--
+			}
+			if depth < 0 || r.kind == tEOF {
+				return depth == 0
+			}
+			if depth == 0 && r.endsTables() {
+				return true
+			}
+		}
+		r.m.Rest = true // more than one
+	}
+}
+
+// endsTables says whether the current token begins what follows the tables.
+func (r *metadataReader) endsTables() bool {
+	switch r.kw {
+	case kwWhere, kwGroup, kwHaving, kwOrder, kwLimit, kwUnion, kwExcept, kwIntersect, kwInto, kwFor, kwLock:
+		return true
+	}
+	return r.is(';')
+}
+
+// where reads WHERE and its condition, as far as that is understood.
+func (r *metadataReader) where() {
+	r.step()
+	c := conditionReader{metadataReader: *r}
+	params := r.m.Params
+	if found, ok := c.or(); ok && (c.kind == tEOF || c.is(';') || c.endsTables()) {
+		*r = c.metadataReader
+		r.m.Where = &found
+		return
+	}
+	r.m.Params, r.m.Rest = params, true
+}
+
+// clauses passes over what remains of a query.
+func (r *metadataReader) clauses(total bool) bool {
+	grouped, depth := false, 0
+	for ; r.kind != tEOF && (depth > 0 || !r.is(';')); r.step() {
+		switch {
+		case r.is('('):
+			depth++
+		case r.is(')'):
+			depth--
+		case depth > 0:
+		case r.kw == kwUnion, r.kw == kwExcept, r.kw == kwIntersect:
+			return (!total || grouped) && r.union()
+		case r.kw == kwGroup:
+			grouped = true
+			r.m.Total = false
+		case r.kw == kwHaving && !grouped, r.kw == kwLimit && total && !grouped, r.kw == kwInto:
+			return false
+		}
+		if depth < 0 {
+			return false
+		}
+		r.m.Rest = true
+	}
+	return depth == 0
+}
+
+// union reads a further part of a query. Of its items only the names of the first count.
+func (r *metadataReader) union() bool {
+	for r.step(); r.kw == kwAll || r.kw == kwDistinct; r.step() {
+		continue
+	}
+	if r.kw != kwSelect {
+		return false
+	}
+	r.step()
+	first := r.m.Items
+	total, ok := r.items()
+	if r.m.Items = first; !ok || total || r.kw != kwFrom || !r.tables() {
+		return false
+	}
+	if r.m.Rest = true; r.kw == kwWhere {
+		r.where()
+		r.m.Where = nil
+	}
+	return r.clauses(false)
+}
