@@ -22,8 +22,11 @@ func (p *program) demo(ctx context.Context, r *running, servers []*mysqld.Server
 		Out:      p.out,
 		For:      period,
 	}
-	if f, ok := p.out.(*os.File); ok {
-		o.Terminal = term.IsTerminal(int(f.Fd()))
+	if f, ok := p.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		o.Size = func() (columns, lines int) {
+			columns, lines, _ = term.GetSize(int(f.Fd())) // unknown if that fails
+			return columns, lines
+		}
 	}
 	for i, s := range servers {
 		var holds []string

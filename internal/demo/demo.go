@@ -22,8 +22,10 @@ type Options struct {
 	// Held is how many numbers the proxy has in memory. It may be called from any goroutine.
 	Held func() uint64
 
-	Out      io.Writer
-	Terminal bool // Out is one, whose screen is written anew again and again; otherwise a line is added at each time
+	Out io.Writer
+	// Size is that of the terminal that Out is, whose screen is written anew again and again, in characters. It is asked each time, since
+	// windows are changed; 0 is unknown. Without Size a line is added at each time.
+	Size func() (columns, lines int)
 	// For is how long it goes on; 0 is until ctx is done.
 	For time.Duration
 	// Every is how often a server is killed, and Down how long it stays so; 0 is 10 s and half of Every.
@@ -76,7 +78,7 @@ func Run(ctx context.Context, o Options) error {
 			end()
 		}
 	})
-	s := &screen{out: o.Out, terminal: o.Terminal, begun: time.Now(), held: o.Held, load: load, killer: k}
+	s := &screen{out: o.Out, size: o.Size, begun: time.Now(), held: o.Held, load: load, killer: k}
 	s.run(life)
 	all.Wait()
 	load.close()

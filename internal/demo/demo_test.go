@@ -84,7 +84,7 @@ func TestTheScreenSaysWhatCounts(t *testing.T) {
 	}
 	server := mysqltest.Shared(t).Server
 	page := v.page([]Server{{server, "sequences"}, {server, "shard"}})
-	for _, want := range []string{"34s", "2000", "68000", "duplicates               3", "1000000", "500  ", "KILLED 4s ago", "killed 2 times", "20 failed while", "last error: something"} {
+	for _, want := range []string{"34s", "2000", "68000", "duplicates               3", "1000000", "500  ", "KILLED 4s ago", "killed  2 times", "20 failed while", "last error: something"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the screen lacks %q:\n%s", want, page)
 		}

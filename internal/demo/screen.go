@@ -10,12 +10,12 @@ import (
 
 // screen shows how it goes.
 type screen struct {
-	out      io.Writer
-	terminal bool
-	begun    time.Time
-	held     func() uint64
-	load     *load
-	killer   *killer
+	out    io.Writer
+	size   func() (columns, lines int) // nil: out is no terminal
+	begun  time.Time
+	held   func() uint64
+	load   *load
+	killer *killer
 
 	last struct { // at the last look
 		at         time.Time
@@ -40,7 +40,7 @@ func (s *smooth) add(x float64) {
 // run shows it until ctx is done.
 func (s *screen) run(ctx context.Context) {
 	every := linesEvery
-	if s.terminal {
+	if s.size != nil {
 		every = screenEvery
 		s.write("\x1b[2J") // a clear screen
 	}
@@ -53,13 +53,34 @@ func (s *screen) run(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			v := s.look(now)
-			if s.terminal {
-				s.write("\x1b[H" + strings.ReplaceAll(v.page(s.killer.servers), "\n", "\x1b[K\n") + "\x1b[J")
-			} else {
+			if s.size == nil {
 				s.write(v.line())
+				continue
 			}
+			columns, lines := s.size()
+			s.write(redraw(v.page(s.killer.servers), columns, lines))
 		}
 	}
+}
+
+// redraw writes a page over the one before. What does not fit into the window is left out: a line that went on in the next one, or a page
+// that moved the screen up, would leave parts of the page before behind.
+func redraw(page string, columns, lines int) string {
+	var b strings.Builder
+	b.WriteString("\x1b[H")
+	n := 0
+	for line := range strings.Lines(page) {
+		if n++; lines > 0 && n >= lines { // the cursor stands in the last one
+			break
+		}
+		line = strings.TrimSuffix(line, "\n")
+		if r := []rune(line); columns > 0 && len(r) > columns {
+			line = string(r[:columns])
+		}
+		b.WriteString("\x1b[K" + line + "\n") // cleared first: behind a full line the cursor still stands on its last character
+	}
+	b.WriteString("\x1b[J")
+	return b.String()
 }
 
 // write says it; that nobody reads it does not end the demo.
@@ -116,7 +137,7 @@ func (v *view) page(servers []Server) string {
 		if !state.since.IsZero() {
 			word = fmt.Sprintf("KILLED %s ago", v.now.Sub(state.since).Round(time.Second))
 		}
-		fmt.Fprintf(&b, "  %-22s %-36s %-16s killed %d times\n", s.Addr(), s.Holds, word, state.kills)
+		fmt.Fprintf(&b, "  %-21s %-15s killed %2d times   %s\n", s.Addr(), word, state.kills, s.Holds)
 	}
 	if v.failure != nil {
 		fmt.Fprintf(&b, "\n  last error: %.200s\n", v.failure)

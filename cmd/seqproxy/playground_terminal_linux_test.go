@@ -1,0 +1,339 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// window is what a terminal shows of what a program writes, as far as `playground --demo` needs it.
+type window struct {
+	t     *testing.T
+	ours  *os.File // the end of who looks and types
+	ended chan struct{}
+
+	mu             sync.Mutex // guards the rest
+	cells          [][]rune
+	line, column   int
+	full           bool // the cursor stands on the last character of a full line
+	pending        []byte
+	clears, redraw int    // of the whole screen; how often the cursor went home
+	scrolled       int    // lines that went up since it did last
+	unknown        string // a sequence that is not known here
+}
+
+func openWindow(t *testing.T, columns, lines int) (w *window, theirs *os.File) {
+	t.Helper()
+	ours, theirs := openTerminal(t)
+	w = &window{t: t, ours: ours, ended: make(chan struct{})}
+	w.resize(columns, lines)
+	go func() {
+		defer close(w.ended)
+		b := make([]byte, 4096)
+		for {
+			n, err := ours.Read(b)
+			w.mu.Lock()
+			w.pending = append(w.pending, b[:n]...)
+			w.show()
+			w.mu.Unlock()
+			if err != nil { // the program has ended, and with it the other end
+				return
+			}
+		}
+	}()
+	return w, theirs
+}
+
+// resize makes it larger or smaller, which leaves what is shown at its place.
+func (w *window) resize(columns, lines int) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	cells := make([][]rune, lines)
+	for i := range cells {
+		cells[i] = []rune(strings.Repeat(" ", columns))
+		if i < len(w.cells) {
+			copy(cells[i], w.cells[i])
+		}
+	}
+	w.cells, w.line, w.column, w.full = cells, min(w.line, lines-1), min(w.column, columns-1), false
+	if err := unix.IoctlSetWinsize(int(w.ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(lines), Col: uint16(columns)}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// sequences are the escape sequences that are known.
+var sequences = regexp.MustCompile(`^\x1b\[(2J|J|H|K)`)
+
+// show draws what has come.
+func (w *window) show() {
+	for len(w.pending) > 0 {
+		if w.pending[0] == 0x1b {
+			m := sequences.FindSubmatch(w.pending)
+			if m == nil {
+				if len(w.pending) >= 4 {
+					w.unknown = string(w.pending[:min(len(w.pending), 12)])
+					w.pending = w.pending[1:]
+					continue
+				}
+				return // the rest comes later
+			}
+			w.pending = w.pending[len(m[0]):]
+			w.control(string(m[1]))
+			continue
+		}
+		r, size := utf8.DecodeRune(w.pending)
+		if r == utf8.RuneError && !utf8.FullRune(w.pending) {
+			return
+		}
+		w.pending = w.pending[size:]
+		w.character(r)
+	}
+}
+
+func (w *window) control(sequence string) {
+	w.full = false
+	blank := func(line, from int) {
+		for i := from; i < len(w.cells[line]); i++ {
+			w.cells[line][i] = ' '
+		}
+	}
+	switch sequence {
+	case "H":
+		w.line, w.column, w.scrolled = 0, 0, 0
+		w.redraw++
+	case "K":
+		blank(w.line, w.column)
+	case "J":
+		blank(w.line, w.column)
+		for i := w.line + 1; i < len(w.cells); i++ {
+			blank(i, 0)
+		}
+	case "2J":
+		for i := range w.cells {
+			blank(i, 0)
+		}
+		w.clears++
+	}
+}
+
+func (w *window) character(r rune) {
+	switch r {
+	case '\r':
+		w.column, w.full = 0, false
+		return
+	case '\n':
+		w.full = false
+		w.down()
+		return
+	}
+	if w.full { // the line goes on in the next one
+		w.column, w.full = 0, false
+		w.down()
+	}
+	w.cells[w.line][w.column] = r
+	if w.column == len(w.cells[w.line])-1 {
+		w.full = true
+	} else {
+		w.column++
+	}
+}
+
+// down goes to the next line.
+func (w *window) down() {
+	if w.line < len(w.cells)-1 {
+		w.line++
+		return
+	}
+	copy(w.cells, w.cells[1:])
+	w.cells[w.line] = []rune(strings.Repeat(" ", len(w.cells[0])))
+	w.scrolled++
+}
+
+// text is what is shown.
+func (w *window) text() string {
+	var b strings.Builder
+	for _, line := range w.cells {
+		b.WriteString(strings.TrimRight(string(line), " ") + "\n")
+	}
+	return b.String()
+}
+
+// awaits waits until the window shows something, and returns all that it shows then. p is who writes.
+func (w *window) awaits(p *process, what string, shown func(text string) bool) string {
+	w.t.Helper()
+	for deadline := time.Now().Add(2 * patience); ; time.Sleep(10 * time.Millisecond) {
+		w.mu.Lock()
+		text := w.text()
+		w.mu.Unlock()
+		if shown(text) {
+			return text
+		}
+		select {
+		case <-w.ended:
+			w.t.Fatalf("the program ended (%v) before it showed %s:\n%s", p.cmd.ProcessState, what, text)
+		default:
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("it does not show %s:\n%s", what, text)
+		}
+	}
+}
+
+// showsPages waits for so many further pages, and checks that each is drawn over the one before.
+func (w *window) showsPages(p *process, more int) {
+	w.t.Helper()
+	w.mu.Lock()
+	from := w.redraw
+	w.mu.Unlock()
+	last := w.awaits(p, "further pages", func(string) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.redraw >= from+more
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.clears != 1 || w.scrolled > 0 || w.unknown != "" {
+		w.t.Errorf("the screen was cleared %d times, want once; a page moved it by %d lines; it was sent %q", w.clears, w.scrolled, w.unknown)
+	}
+	if n := strings.Count(last, "keys/s"); n != 1 || !strings.HasPrefix(last, "seqproxy: keys while servers ") {
+		w.t.Errorf("the window has keys/s %d times, want one page from the top on:\n%s", n, last)
+	}
+}
+
+// beginAt runs the program with a terminal as its output and its controlling one. What it writes there is not the process's stdout.
+func beginAt(t *testing.T, theirs *os.File, args ...string) *process {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: exec.Command(exe, args...), ended: make(chan struct{})}
+	p.cmd.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}
+	stdin, err := p.cmd.StdinPipe() // whose end is the test's
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = theirs, &lockedWriter{p, &p.err}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // the status is in ProcessState
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		_ = stdin.Close()
+		if t.Failed() {
+			t.Logf("seqproxy %s\n--- stderr\n%s", strings.Join(args, " "), p.stderr())
+		}
+	})
+	return p
+}
+
+// shownNumber is the number behind a word of the page.
+func shownNumber(text, word string) (n int, there bool) {
+	m := regexp.MustCompile(`(?m)^  ` + word + ` +(\d+)(?: |$)`).FindStringSubmatch(text)
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(m[1])
+	return n, err == nil
+}
+
+// TestTheDemoIsOnePageInATerminal looks at `playground --demo` as somebody at a terminal does, in a window that is narrow and low at first.
+func TestTheDemoIsOnePageInATerminal(t *testing.T) {
+	for name, test := range map[string]struct {
+		args  []string
+		ctrlC bool
+	}{
+		"until Ctrl-C":        {nil, true},
+		"until its time ends": {[]string{"--for", "12s"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, theirs := openWindow(t, 34, 8)
+			settings, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := append([]string{"playground", "--demo", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"}, test.args...)
+			if server := os.Getenv(mysqltest.ServerEnv); server != "" {
+				args = append(args, "--server", server)
+			}
+			p := beginAt(t, theirs, args...)
+			t.Cleanup(func() {
+				_ = p.cmd.Process.Kill()
+				<-p.ended
+				_ = theirs.Close() // then nobody has it
+				<-w.ended
+				_ = w.ours.Close()
+			})
+			page := w.awaits(p, "keys in a narrow window", func(text string) bool {
+				rate, _ := shownNumber(text, "keys/s")
+				left, _ := shownNumber(text, "seconds left")
+				return rate > 0 && left > 0
+			})
+			if twice, there := shownNumber(page, "duplicates"); !there || twice != 0 {
+				t.Errorf("duplicates in a narrow window: got %d, %v:\n%s", twice, there, page)
+			}
+			if _, there := shownNumber(page, "errors"); !there {
+				t.Errorf("no errors in a narrow window:\n%s", page)
+			}
+			w.showsPages(p, 3)
+
+			w.resize(150, 30)
+			w.showsPages(p, 2)
+			w.awaits(p, "that a server was killed", func(text string) bool { return strings.Contains(text, "KILLED ") })
+			page = w.awaits(p, "that it is there again", func(text string) bool {
+				return strings.Count(text, " up ") == 2 && strings.Contains(text, " killed  1 times ")
+			})
+			if twice, there := shownNumber(page, "duplicates"); !there || twice != 0 {
+				t.Errorf("duplicates: got %d, %v:\n%s", twice, there, page)
+			}
+			for _, want := range []string{"sequences, shard photos0\n", "shard photos1\n", " Ctrl-C ends it\n", " rows/s "} {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page lacks %q:\n%s", want, page)
+				}
+			}
+			w.showsPages(p, 2)
+
+			if test.ctrlC {
+				if _, err := w.ours.Write([]byte{3}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.end(0)
+			summary := regexp.MustCompile(`\n[1-9]\d* keys in \S+, 0 duplicates, \d+ errors; [1-9]\d* rows, \d+ more failed while a server was down; servers killed: [12]\n`)
+			page = w.awaits(p, "how it went", func(text string) bool {
+				return summary.MatchString(text)
+			})
+			if !strings.Contains(page, "Stopped the proxy; stopping its servers.\n") {
+				t.Errorf("at the end:\n%s", page)
+			}
+			after, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
+			if err != nil || *after != *settings {
+				t.Errorf("the terminal's settings: got %+v, %v, want those of before, %+v", after, err, settings)
+			}
+			if w.unknown != "" { // a cursor that stays hidden, another screen that stays
+				t.Errorf("the terminal was sent %q", w.unknown)
+			}
+			if got := p.stderr(); got != "" {
+				t.Errorf("stderr: got %q", got)
+			}
+		})
+	}
+}
