@@ -26,11 +26,12 @@ import (
 // daysLog is where the page has the log.
 const daysLog = "/var/log/seqproxy/seqproxy.log"
 
-// day is a proxy in front of two shards, of which the first has the sequences, and what its DBA asks: the
-// questions of docs/operations.md, by the commands that stand there.
+// day is a proxy in front of two shards and a sequence server, and what its DBA asks: the questions of
+// docs/operations.md, by the commands that stand there.
 type day struct {
 	*asked
 	servers   [2]*mysqltest.Server
+	sequences *mysqltest.Server
 	log, http string
 	dba       *sql.Conn         // at the admin address
 	page      map[string]string // command by question
@@ -70,9 +71,11 @@ func startDay(t *testing.T) *day {
 		d.servers[i] = mysqltest.Start(t)
 		album := "album" + strconv.Itoa(i)
 		d.servers[i].Exec(t, "CREATE DATABASE "+album, "CREATE TABLE "+album+".photos (id BIGINT UNSIGNED PRIMARY KEY, n INT)",
-			"CREATE USER app@'%' IDENTIFIED BY '"+askedSecret+"'", "GRANT ALL ON "+album+".* TO app@'%'", "GRANT ALL ON seqproxy.* TO app@'%'")
+			"CREATE USER app@'%' IDENTIFIED BY '"+askedSecret+"'", "GRANT ALL ON "+album+".* TO app@'%'")
 		d.rows[i] = make(map[uint64]bool)
 	}
+	d.sequences = mysqltest.Start(t)
+	d.sequences.Exec(t, "CREATE USER app@'%' IDENTIFIED BY '"+askedSecret+"'", "GRANT ALL ON seqproxy.* TO app@'%'")
 	d.server, d.file = d.servers[0], write(t, "seqproxy.toml", d.config("max_connections = 100"))
 	d.command(t, "on the servers").end(0)
 
@@ -113,11 +116,14 @@ password = "w"
 [[user]]
 name = "app"
 password = %q
+[sequence]
+cache = 1000000
+allocate_timeout = "1s"
 [[sequence.server]]
 address = %q
 user = "app"
 password = %[3]q
-`, first, d.log, askedSecret, d.servers[0].Addr())
+`, first, d.log, askedSecret, d.sequences.Addr())
 	for i, s := range d.servers {
 		text += fmt.Sprintf(`[[shard]]
 name = "photos%[1]d"
@@ -189,11 +195,25 @@ func (d *day) command(t *testing.T, question string) *process {
 // curl asks over HTTP.
 func (d *day) curl(t *testing.T, question string) (status int, body string) {
 	t.Helper()
-	_, path, found := strings.Cut(d.ask(t, question), "curl http://127.0.0.1:4308")
+	_, path, found := strings.Cut(strings.ReplaceAll(d.ask(t, question), "'", ""), "curl http://127.0.0.1:4308")
 	if !found {
 		t.Fatalf("%s: the page has no usual address", question)
 	}
 	return get(t, d.http, path)
+}
+
+// grep has the shell look for lines in the log.
+func (d *day) grep(t *testing.T, question string) string {
+	t.Helper()
+	command := d.ask(t, question)
+	if !strings.Contains(command, daysLog) {
+		t.Fatalf("the page has another log: %s", command)
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command, daysLog, d.log)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out)
+	}
+	return string(out)
 }
 
 // metric is the value of a line of /metrics.
@@ -309,7 +329,7 @@ func (d *day) atData() *sql.Conn {
 }
 
 // TestTheDayOfADBA goes through a day with the commands of docs/operations.md: a start, a server that
-// breaks, a configuration that is wrong, a pause, a stop. An application works at the first shard all
+// breaks, the sequence server that does, a configuration that is wrong, a pause, a stop. An application works at the first shard all
 // day and notices nothing, and no key comes twice.
 func TestTheDayOfADBA(t *testing.T) {
 	d := startDay(t)
@@ -332,6 +352,7 @@ func TestTheDayOfADBA(t *testing.T) {
 
 	d.looks(t)
 	d.breaksANode(t)
+	d.losesTheSequenceServer(t)
 	d.reloads(t)
 	d.pauses(t)
 	d.monitors(t, watch)
@@ -509,6 +530,141 @@ func (d *day) breaksANode(t *testing.T) {
 	d.awaitLines(t, `"event":"node usable again"`, 1)
 }
 
+// losesTheSequenceServer: the one sequence server dies and comes back. Keys go on but of a sequence that holds nearly none.
+func (d *day) losesTheSequenceServer(t *testing.T) {
+	if _, err := d.dba.ExecContext(t.Context(), "CREATE SEQUENCE invoices CACHE 5"); err != nil {
+		t.Fatal(err)
+	}
+	c := d.album(1)
+	var highest uint64
+	takeInvoice := func() error {
+		var key uint64
+		if err := c.QueryRowContext(t.Context(), "SELECT NEXTVAL('invoices')").Scan(&key); err != nil {
+			return err
+		}
+		if key <= highest {
+			t.Errorf("invoices: got %d after %d", key, highest)
+		}
+		highest = key
+		return nil
+	}
+	if err := takeInvoice(); err != nil {
+		t.Fatal(err)
+	}
+	server := d.sequences.Addr()
+	up := `sequence_server_up{server="` + server + `"}`
+	want(t, "STATUS", d.asks(t, "Is a sequence server known").find(t, "name", up), map[string]string{"value": "1"})
+
+	if err := d.sequences.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.canary(t.Context(), c, 1); err != nil {
+		t.Errorf("a session with the sequence server dead: %v", err)
+	}
+	a := d.awaits(t, "Can numbers be reserved", func(a answer) bool {
+		return len(a.rows) == 1 && a.rows[0]["state"] == "away" && strings.Contains(a.rows[0]["error"], "refused")
+	})
+	want(t, "SEQUENCE SERVERS", a.rows[0], map[string]string{"server": server})
+	var told *mysql.MySQLError
+	var err error
+	for range 100 { // more than there are in memory
+		if err = takeInvoice(); err != nil {
+			break
+		}
+	}
+	if !errors.As(err, &told) || told.Number != 1105 || !strings.Contains(told.Message, server) {
+		t.Errorf("NEXTVAL with no number in memory: got %v, want 1105 with the server's address", err)
+	}
+	if err := d.canary(t.Context(), c, 1); err != nil {
+		t.Errorf("the session after that: %v", err)
+	}
+
+	if status, body := d.curl(t, "Should clients come"); status != http.StatusOK {
+		t.Errorf("/readyz: got %d %s, want 200: there are keys, and the shards work", status, body)
+	}
+	if status, body := d.curl(t, "Does this sequence give keys"); status != http.StatusOK {
+		t.Errorf("/readyz of photos: got %d %s, want 200: it has numbers in memory", status, body)
+	}
+	if told := awaitReady(t, d.http, "?sequence=invoices", http.StatusServiceUnavailable); len(told.Reasons) != 1 || !strings.Contains(told.Reasons[0], server) {
+		t.Errorf("/readyz of invoices: got %+v, want the server as the reason", told)
+	}
+	photos := d.asks(t, "For how long do keys last").find(t, "name", "photos")
+	if left, err := strconv.ParseFloat(photos["seconds_left"], 64); err != nil || left <= 0 {
+		t.Errorf("SHOW SEQUENCES in the outage: seconds_left of photos: got %q", photos["seconds_left"])
+	}
+	warnings := inquire(t, d.dba, false, "SHOW WARNINGS")
+	if len(warnings.rows) != 1 || !strings.Contains(fmt.Sprint(warnings.rows[0]), "only the sequences known here") {
+		t.Errorf("SHOW WARNINGS after SHOW SEQUENCES in the outage: got %v", warnings.rows)
+	}
+	want(t, "SHOW SEQUENCES", inquire(t, d.dba, false, "SHOW SEQUENCES").find(t, "name", "invoices"), map[string]string{"cached": "0"})
+	want(t, "STATUS", d.asks(t, "Is a sequence server known").find(t, "name", up), map[string]string{"value": "0"})
+	want(t, "STATUS", d.asks(t, "Were clients left without keys").find(t, "name", `sequence_waits_failed_total{sequence="invoices"}`), map[string]string{"value": "1"})
+	d.fires(t, "SeqproxySequenceServerDown", up, func(v float64) bool { return v == 0 })
+	d.fires(t, "SeqproxyNoKeys", `sequence_waits_failed_total{sequence="invoices"}`, func(v float64) bool { return v > 0 })
+	d.fires(t, "SeqproxyReservationErrors", `sequence_reservations_total{result="(?:error|unknown)",sequence="invoices"}`, func(v float64) bool { return v > 0 })
+	d.fires(t, "SeqproxyKeysRunOut", `sequence_cover_seconds{sequence="invoices"}`, func(v float64) bool { return v < 300 })
+	if got := d.metric(t, `sequence_waits_failed_total{sequence="photos"}`); got != "0" {
+		t.Errorf("clients without keys of photos: got %s", got)
+	}
+	lines := d.grep(t, "Since when")
+	if !strings.Contains(lines, `"event":"reserving numbers fails"`) || !strings.Contains(lines, `"sequence":"invoices"`) || !strings.Contains(lines, "refused") || strings.Contains(lines, "works again") {
+		t.Errorf("the log in the outage: got %s", lines)
+	}
+
+	if err := d.sequences.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(t, d.http, "?sequence=invoices", http.StatusOK)
+	if err := errors.Join(takeInvoice(), d.canary(t.Context(), c, 1)); err != nil {
+		t.Errorf("with the sequence server back: %v", err)
+	}
+	d.awaits(t, "Can numbers be reserved", func(a answer) bool { return len(a.rows) == 1 && a.rows[0]["state"] != "away" })
+	d.awaits(t, "Is a sequence server known", func(a answer) bool { return a.find(t, "name", up)["value"] == "1" })
+	d.awaitLines(t, `"event":"reserving numbers works again"`, 1)
+	if lines := d.grep(t, "Since when"); !strings.Contains(lines, `"event":"reserving numbers works again"`) {
+		t.Errorf("the log with the server back: got %s", lines)
+	}
+}
+
+// fires checks that an alert is about a metric, is explained, and that the metric has a value at which it fires. Where line, a pattern,
+// fits several lines, the values are added up.
+func (d *day) fires(t *testing.T, alert, line string, does func(float64) bool) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	readYAML(t, deploy+"prometheus/alerts.yml", &rules)
+	name, labels, _ := strings.Cut(line, "{")
+	about := false
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			about = about || rule.Alert == alert && strings.Contains(rule.Expr, "seqproxy_"+name)
+		}
+	}
+	if !about || !strings.Contains(string(page), "`"+alert+"`") {
+		t.Errorf("the alert %s is not about %s, or is not in docs/metrics.md", alert, name)
+	}
+	_, all := get(t, d.http, "/metrics")
+	lines := regexp.MustCompile(`(?m)^seqproxy_`+name+`\{`+labels+` (.*)$`).FindAllStringSubmatch(all, -1)
+	sum := 0.0
+	for _, l := range lines {
+		v, err := strconv.ParseFloat(l[1], 64)
+		if err != nil {
+			t.Errorf("%s: %v", l[0], err)
+		}
+		sum += v
+	}
+	if len(lines) == 0 || !does(sum) {
+		t.Errorf("%d lines like %s, in all %v, at which %s does not fire", len(lines), line, sum, alert)
+	}
+}
+
 // reloads: a configuration is wrong, then right.
 func (d *day) reloads(t *testing.T) {
 	overwriteText(t, d.file, d.config("max_connections = 0"))
@@ -595,19 +751,7 @@ func (d *day) monitors(t *testing.T, watch *sql.Conn) {
 
 // audits: the log says who did what, and goes on in another file.
 func (d *day) audits(t *testing.T) {
-	grep := func() string {
-		t.Helper()
-		command := d.ask(t, "What was changed")
-		if !strings.Contains(command, daysLog) {
-			t.Fatalf("the page has another log: %s", command)
-		}
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command, daysLog, d.log)).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v: %s", command, err, out)
-		}
-		return string(out)
-	}
-	lines := strings.Split(grep(), "\n")
+	lines := strings.Split(d.grep(t, "What was changed"), "\n")
 	for _, wanted := range [][]string{
 		{`"user":"dba"`, "\"statement\":\"CREATE SEQUENCE `photos`\"", `"outcome":"done"`},
 		{`"user":"dba"`, `"statement":"SEQPROXY RELOAD"`, `"outcome":"failed"`, "max_connections"},
@@ -636,7 +780,7 @@ func (d *day) audits(t *testing.T) {
 	d.asks(t, "The log file was moved")
 	awaitInFile(t, d.log, `"event":"log file opened again"`)
 	awaitInFile(t, d.log, `"event":"audit"`)
-	if got := grep(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"statement":"SEQPROXY FLUSH LOGS"`) {
+	if got := d.grep(t, "What was changed"); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"statement":"SEQPROXY FLUSH LOGS"`) {
 		t.Errorf("audit lines in the new file: got %s", got)
 	}
 }
