@@ -25,6 +25,9 @@ func (p *program) check(ctx context.Context, args []string) error {
 	if err := c.parse(args, p.out); err != nil {
 		return err
 	}
+	if *file == "" && c.NArg() == 1 {
+		return usagef("check needs -config FILE, as in seqproxy check -config %s", c.Arg(0))
+	}
 	if err := noMore("check -config FILE", c.Args()); err != nil {
 		return err
 	}
@@ -130,7 +133,7 @@ func joined(addresses []conf.Address) string {
 
 // example prints the commented sample configuration.
 func (p *program) example(args []string) error {
-	if err := noMore("example", args); err != nil {
+	if err := plainCommand("example", args, p.out); err != nil {
 		return err
 	}
 	_, err := io.WriteString(p.out, strings.TrimLeft(conf.Example, "\n"))

@@ -42,11 +42,47 @@ func (c *command) given(name string) (typed bool) {
 	return typed
 }
 
-// help lists the flags.
+// help says what the command does and lists its flags.
 func (c *command) help(out io.Writer) {
+	if about := usageOf(c.name); about != "" {
+		_, _ = fmt.Fprintf(out, "%s\n", about)
+	}
+	n := 0
+	c.VisitAll(func(*flag.Flag) { n++ })
+	if n == 0 {
+		_, _ = fmt.Fprintf(out, "%s has no flags.\n", c.name)
+		return
+	}
 	_, _ = fmt.Fprintf(out, "Flags of %s:\n", c.name)
 	c.SetOutput(out)
 	c.PrintDefaults()
+}
+
+// usageOf is what the usage says of a command such as "seqproxy check"; nothing of the proxy itself, which is several.
+func usageOf(name string) string {
+	var about strings.Builder
+	in := false
+	for line := range strings.Lines(usage) {
+		switch {
+		case strings.HasPrefix(line, "  seqproxy "):
+			in = strings.HasPrefix(line, "  "+name+" ") && name != "seqproxy"
+		case strings.TrimSpace(line) == "":
+			in = false
+		}
+		if in {
+			about.WriteString(line)
+		}
+	}
+	return about.String()
+}
+
+// plainCommand reads the command line of one that has neither flags nor arguments. The error is as parse's.
+func plainCommand(name string, args []string, out io.Writer) error {
+	c := newCommand(name)
+	if err := c.parse(args, out); err != nil {
+		return err
+	}
+	return noMore(name, c.Args())
 }
 
 // noMore refuses arguments that a command does not take.

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,8 +31,11 @@ func (p *program) health(ctx context.Context, args []string) error {
 	if err := noMore("health", c.Args()); err != nil {
 		return err
 	}
+	if *timeout <= 0 {
+		return usagef("-timeout must be above 0, is %v", *timeout)
+	}
 	host, port, err := net.SplitHostPort(*address)
-	if err != nil {
+	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
 		return usagef("-http must be HOST:PORT such as %s, is %q", conf.Default().HTTP.Listen, *address)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() { // it listens on all
@@ -48,7 +54,7 @@ func (p *program) health(ctx context.Context, args []string) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // never through a proxy of the environment
 	answer, err := client.Do(ask)
 	if err != nil {
-		return err
+		return noHealth(*address, *timeout, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxHealth))
@@ -60,4 +66,15 @@ func (p *program) health(ctx context.Context, args []string) error {
 	}
 	p.say("%s\n", strings.TrimSpace(string(text)))
 	return nil
+}
+
+// noHealth says that nobody has answered, and what to do about it.
+func noHealth(address string, timeout time.Duration, err error) error {
+	if asked := new(url.Error); errors.As(err, &asked) {
+		err = asked.Err // without the address again
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("nothing within %v", timeout)
+	}
+	return fmt.Errorf("no proxy answers at %s: %w; see that it runs, and that its http.listen is there, or name that with -http HOST:PORT", address, err)
 }

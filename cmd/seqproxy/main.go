@@ -97,17 +97,25 @@ func (p *program) run(ctx context.Context, args []string) error {
 	case "playground":
 		return p.playground(ctx, args[1:])
 	case "version", "-version", "--version":
-		if err := noMore("version", args[1:]); err != nil {
+		if err := plainCommand("version", args[1:], p.out); err != nil {
 			return err
 		}
 		p.say("seqproxy %s (commit %s, %s %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return nil
 	case "help", "-h", "-help", "--help":
+		if len(args) > 1 && isCommand(args[1]) {
+			return p.run(ctx, []string{args[1], "-h"})
+		}
 		p.say("%s\n", usage)
 		newProxyCommand().help(p.out)
 		return nil
 	}
 	return p.serve(ctx, args)
+}
+
+// isCommand says whether a word is one of those that help is about.
+func isCommand(word string) bool {
+	return usageOf("seqproxy "+word) != ""
 }
 
 // status says what went wrong, if anything, and returns the exit status: 0 after

@@ -196,6 +196,10 @@ func TestServersThatAreDownAreAwaited(t *testing.T) {
 	if want := "ERROR 1429 (HY000) at line 1: seqproxy: shard default: node " + s.Addr() + " cannot be used: "; err == nil || !strings.Contains(output, want) {
 		t.Errorf("a statement in the outage: got %q, %v, want %q", output, err, want)
 	}
+	time.Sleep(2 * firstSequencePause) // it asks again
+	if got := strings.Count(p.stderr(), "no numbers can be reserved"); got != 1 {
+		t.Errorf("the log complains %d times about the same, want once", got)
+	}
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
