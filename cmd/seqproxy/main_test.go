@@ -23,7 +23,13 @@ import (
 // asProgram is the environment variable that makes the test binary the program.
 const asProgram = "SEQPROXY_TEST_AS_PROGRAM"
 
+// sandboxed, where it is set, puts the process into a sandbox if it is asked to.
+var sandboxed func()
+
 func TestMain(m *testing.M) {
+	if sandboxed != nil {
+		sandboxed()
+	}
 	if os.Getenv(asProgram) == "" {
 		mysqltest.Main(m, mysqltest.CheckLeaks())
 		return
@@ -63,7 +69,13 @@ func beginIn(t *testing.T, env []string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: exec.Command(exe, args...), ended: make(chan struct{})}
+	return beginCommand(t, env, exe, args...)
+}
+
+// beginCommand runs a command that becomes the program.
+func beginCommand(t *testing.T, env []string, name string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(name, args...), ended: make(chan struct{})}
 	p.cmd.Env = append([]string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}, env...)
 	p.cmd.Stdout, p.cmd.Stderr = &lockedWriter{p, &p.out}, &lockedWriter{p, &p.err}
 	stdin, err := p.cmd.StdinPipe()
