@@ -173,6 +173,7 @@ func (w *window) text() string {
 // awaits waits until the window shows something, and returns all that it shows then. p is who writes.
 func (w *window) awaits(p *process, what string, shown func(text string) bool) string {
 	w.t.Helper()
+	ended := false
 	for deadline := time.Now().Add(2 * patience); ; time.Sleep(10 * time.Millisecond) {
 		w.mu.Lock()
 		text := w.text()
@@ -180,13 +181,15 @@ func (w *window) awaits(p *process, what string, shown func(text string) bool) s
 		if shown(text) {
 			return text
 		}
-		select {
-		case <-w.ended:
-			w.t.Fatalf("the program ended (%v) before it showed %s:\n%s", p.cmd.ProcessState, what, text)
-		default:
-		}
 		if time.Now().After(deadline) {
 			w.t.Fatalf("it does not show %s:\n%s", what, text)
+		}
+		select {
+		case <-p.ended: // what it has written may still be on its way
+			if last := time.Now().Add(10 * time.Second); !ended {
+				deadline, ended = last, true
+			}
+		default:
 		}
 	}
 }
@@ -255,33 +258,16 @@ func shownNumber(text, word string) (n int, there bool) {
 	return n, err == nil
 }
 
-// TestTheDemoIsOnePageInATerminal looks at `playground --demo` as somebody at a terminal does, in a window that is narrow and low at first.
+// TestTheDemoIsOnePageInATerminal looks at `playground --demo` as somebody at a terminal does.
 func TestTheDemoIsOnePageInATerminal(t *testing.T) {
+	summary := regexp.MustCompile(`\n[1-9]\d* keys in \S+, 0 duplicates, \d+ errors; \d+ rows, \d+ more failed while a server was down; servers killed: \d+\n`)
+	again := regexp.MustCompile(`(?m)^  \S+ +up +killed +[1-9]\d* times  `)
 	for name, test := range map[string]struct {
-		args  []string
-		ctrlC bool
+		args []string
+		look func(t *testing.T, w *window, p *process) // before the end
 	}{
-		"until Ctrl-C":        {nil, true},
-		"until its time ends": {[]string{"--for", "12s"}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, theirs := openWindow(t, 34, 8)
-			settings, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
-			if err != nil {
-				t.Fatal(err)
-			}
-			args := append([]string{"playground", "--demo", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"}, test.args...)
-			if server := os.Getenv(mysqltest.ServerEnv); server != "" {
-				args = append(args, "--server", server)
-			}
-			p := beginAt(t, theirs, args...)
-			t.Cleanup(func() {
-				_ = p.cmd.Process.Kill()
-				<-p.ended
-				_ = theirs.Close() // then nobody has it
-				<-w.ended
-				_ = w.ours.Close()
-			})
+		"until Ctrl-C, in a narrow and low window that becomes larger": {nil, func(t *testing.T, w *window, p *process) {
+			w.resize(34, 8)
 			page := w.awaits(p, "keys in a narrow window", func(text string) bool {
 				rate, _ := shownNumber(text, "keys/s")
 				left, _ := shownNumber(text, "seconds left")
@@ -298,9 +284,7 @@ func TestTheDemoIsOnePageInATerminal(t *testing.T) {
 			w.resize(150, 30)
 			w.showsPages(p, 2)
 			w.awaits(p, "that a server was killed", func(text string) bool { return strings.Contains(text, "KILLED ") })
-			page = w.awaits(p, "that it is there again", func(text string) bool {
-				return strings.Count(text, " up ") == 2 && strings.Contains(text, " killed  1 times ")
-			})
+			page = w.awaits(p, "that it is there again", again.MatchString)
 			if twice, there := shownNumber(page, "duplicates"); !there || twice != 0 {
 				t.Errorf("duplicates: got %d, %v:\n%s", twice, there, page)
 			}
@@ -310,24 +294,46 @@ func TestTheDemoIsOnePageInATerminal(t *testing.T) {
 				}
 			}
 			w.showsPages(p, 2)
-
-			if test.ctrlC {
-				if _, err := w.ours.Write([]byte{3}); err != nil {
-					t.Fatal(err)
-				}
+			if _, err := w.ours.Write([]byte{3}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"until its time ends": {[]string{"--for", "3s"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, theirs := openWindow(t, 150, 30)
+			settings, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := append([]string{"playground", "--demo", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"}, test.args...)
+			if server := os.Getenv(mysqltest.ServerEnv); server != "" {
+				args = append(args, "--server", server)
+			}
+			p := beginAt(t, theirs, args...)
+			t.Cleanup(func() {
+				_ = p.cmd.Process.Kill()
+				<-p.ended
+				_ = theirs.Close() // then nobody has it
+				<-w.ended
+				_ = w.ours.Close()
+			})
+			if test.look != nil {
+				test.look(t, w, p)
 			}
 			p.end(0)
-			summary := regexp.MustCompile(`\n[1-9]\d* keys in \S+, 0 duplicates, \d+ errors; [1-9]\d* rows, \d+ more failed while a server was down; servers killed: [12]\n`)
-			page = w.awaits(p, "how it went", func(text string) bool {
-				return summary.MatchString(text)
+			page := w.awaits(p, "how it went", func(text string) bool {
+				return summary.MatchString(text) && strings.Contains(text, "Stopped the proxy; stopping its servers.\n")
 			})
-			if !strings.Contains(page, "Stopped the proxy; stopping its servers.\n") {
-				t.Errorf("at the end:\n%s", page)
+			if n := strings.Count(page, "keys/s"); n != 1 || !strings.HasPrefix(page, "seqproxy: keys while servers are killed ") {
+				t.Errorf("at the end there are %d pages, want the last one from the top on:\n%s", n, page)
 			}
 			after, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
 			if err != nil || *after != *settings {
 				t.Errorf("the terminal's settings: got %+v, %v, want those of before, %+v", after, err, settings)
 			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			if w.unknown != "" { // a cursor that stays hidden, another screen that stays
 				t.Errorf("the terminal was sent %q", w.unknown)
 			}
