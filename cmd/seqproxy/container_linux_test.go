@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,11 +17,29 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/conf"
 	"seqproxy/internal/mysqltest"
 )
 
 // dockerBuild is the build command of the Dockerfile.
 var dockerBuild = regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build .*)$`)
+
+// dockerCommand is an instruction of the Dockerfile in its form without a shell, such as ENTRYPOINT.
+func dockerCommand(t *testing.T, instruction string) (words []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^`+instruction+` (\[.*\])$`).FindAllSubmatch(text, -1)
+	if len(found) != 1 {
+		t.Fatalf("the Dockerfile has %d times %s with a list", len(found), instruction)
+	}
+	if err := json.Unmarshal(found[0][1], &words); err != nil {
+		t.Fatalf("%s: %v", found[0][0], err)
+	}
+	return words
+}
 
 // copyContext copies what .dockerignore leaves of the repository.
 func copyContext(t *testing.T, root, to string) {
@@ -92,7 +111,7 @@ func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 			t.Errorf("the image %s is not named by name and version alone", from[1])
 		}
 	}
-	for _, want := range []string{"\nUSER 65532:65532\n", "\nHEALTHCHECK ", `"/usr/bin/seqproxy", "health"`, "\nVOLUME /var/lib/seqproxy\n", `ENTRYPOINT ["/usr/bin/seqproxy"]`} {
+	for _, want := range []string{"\nUSER 65532:65532\n", "\nHEALTHCHECK ", "\nVOLUME /var/lib/seqproxy\n", "\nSTOPSIGNAL SIGTERM\n"} {
 		if !bytes.Contains(text, []byte(want)) {
 			t.Errorf("the Dockerfile lacks %q", want)
 		}
@@ -137,8 +156,12 @@ func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 		attributes.Chroot, attributes.Credential = root, &syscall.Credential{Uid: nobody, Gid: nobody}
 		inside = func(path string) string { return path }
 	}
+	entry, health := dockerCommand(t, "ENTRYPOINT"), dockerCommand(t, "HEALTHCHECK .* CMD")
+	if len(entry) != 1 || health[0] != entry[0] {
+		t.Fatalf("the container begins with %q, and its health is %q", entry, health)
+	}
 	run := func(args ...string) *exec.Cmd {
-		cmd := exec.Command(inside("/usr/bin/seqproxy"), args...)
+		cmd := exec.Command(inside(entry[0]), args...)
 		cmd.SysProcAttr, cmd.Dir, cmd.Env = attributes, inside("/"), []string{}
 		return cmd
 	}
@@ -178,7 +201,13 @@ password = "secret"
 		defer mu.Unlock()
 		return log.String()
 	}
-	proxy := run("-config", inside("/etc/seqproxy/seqproxy.toml"))
+	command := dockerCommand(t, "CMD")
+	for i, word := range command {
+		if strings.HasPrefix(word, "/") {
+			command[i] = inside(word)
+		}
+	}
+	proxy := run(command...)
 	proxy.Stderr = writerFunc(func(b []byte) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -204,8 +233,14 @@ password = "secret"
 	if got := query(t, addresses[1], "app", "app's", "CREATE SEQUENCE photos; SELECT NEXTVAL('photos')", plain(t)...); got != "1" {
 		t.Errorf("got %q, want 1", got)
 	}
-	if out, err := run("health", "-http", addresses[2]).CombinedOutput(); err != nil {
-		t.Errorf("health: %v: %s", err, out)
+	if !slices.Contains(health, conf.Default().HTTP.Listen) {
+		t.Errorf("the health check %q is not at the usual address", health)
+	}
+	for i, word := range health {
+		health[i] = strings.ReplaceAll(word, conf.Default().HTTP.Listen, addresses[2])
+	}
+	if out, err := run(health[1:]...).CombinedOutput(); err != nil {
+		t.Errorf("%q: %v: %s", health, err, out)
 	}
 	if err := proxy.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -213,6 +248,9 @@ password = "secret"
 	err = proxy.Wait()
 	if ended = true; err != nil {
 		t.Errorf("it ended with %v: %s", err, said())
+	}
+	if out, err := run(health[1:]...).CombinedOutput(); err == nil {
+		t.Errorf("%q without a proxy: %s", health, out)
 	}
 	if _, err := os.Stat(root + "/var/lib/seqproxy/state/state"); err != nil {
 		t.Errorf("what it remembers: %v", err)

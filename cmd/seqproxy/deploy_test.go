@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -37,6 +38,12 @@ type composeFile struct {
 		Ports       []string
 		DependsOn   []string `yaml:"depends_on"`
 		ReadOnly    bool     `yaml:"read_only"`
+		CapDrop     []string `yaml:"cap_drop"`
+		SecurityOpt []string `yaml:"security_opt"`
+		StopGrace   string   `yaml:"stop_grace_period"`
+		Command     []string
+		Ulimits     struct{ NoFile int }
+		Healthcheck struct{ Test []string }
 	}
 	Volumes map[string]any
 }
@@ -125,7 +132,36 @@ func TestWhatComposeMountsIsThereAndFitsTogether(t *testing.T) {
 	if !proxy.ReadOnly {
 		t.Error("the proxy's container is not read only")
 	}
+	if !slices.Equal(proxy.CapDrop, []string{"ALL"}) || !slices.Contains(proxy.SecurityOpt, "no-new-privileges:true") {
+		t.Errorf("the proxy's container keeps rights: without %q, with %q", proxy.CapDrop, proxy.SecurityOpt)
+	}
 	cfg := loadComposed(t)
+	if least := 2*cfg.MaxConnections + 1000; proxy.Ulimits.NoFile < least {
+		t.Errorf("the proxy's container may have %d files, max_connections clients need %d", proxy.Ulimits.NoFile, least)
+	}
+	wait, err := time.ParseDuration(proxy.StopGrace)
+	if least := cfg.Drain.Grace.D() + cfg.Drain.Timeout.D() + 2*giveBackTimeout; err != nil || wait < least {
+		t.Errorf("the proxy is killed after %v (%v), and may need %v to stop", wait, err, least)
+	}
+	var open []string // of the container
+	for _, address := range []string{cfg.Listen, cfg.Admin.Listen, cfg.HTTP.Listen} {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || host != "0.0.0.0" {
+			t.Errorf("in its container the proxy listens on %s, where others cannot come to (%v)", address, err)
+		}
+		open = append(open, "127.0.0.1:"+port+":"+port)
+	}
+	if !slices.Equal(proxy.Ports, open) {
+		t.Errorf("the proxy's ports are %q, it listens on %q", proxy.Ports, open)
+	}
+	if test := proxy.Healthcheck.Test; len(test) > 0 {
+		t.Errorf("the proxy's health is %q, and not what the Dockerfile says and a test runs", test)
+	}
+	for _, db := range []string{"db0", "db1"} {
+		if test := c.Services[db].Healthcheck.Test; len(test) < 2 || test[0] != "CMD" || test[1] != "healthcheck.sh" {
+			t.Errorf("the health of %s is %q, and not the script of its image", db, test)
+		}
+	}
 	for _, server := range cfg.Sequence.Servers {
 		isService(t, &c, string(server.Address))
 	}
@@ -200,8 +236,10 @@ func TestTheConfigurationOfComposeServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	replace := []string{cfg.Listen, "127.0.0.1:0", cfg.Admin.Listen, "127.0.0.1:0", cfg.HTTP.Listen, "127.0.0.1:0", cfg.Sequence.StateDir, t.TempDir(), `format = "json"`, ""}
+	var c composeFile
+	readYAML(t, deploy+"compose.yaml", &c)
 	for i := range 2 {
-		s := mysqltest.StartUnsynced(t, "--max-connections=1100")
+		s := mysqltest.StartUnsynced(t, c.Services[fmt.Sprintf("db%d", i)].Command...) // as its container is
 		s.Exec(t, "ALTER USER root@localhost IDENTIFIED BY 'of-ROOT_PASSWORD'")
 		t.Cleanup(func() { // its helpers know none
 			login := exec.Command(program, "--no-defaults", "--socket="+s.Socket(), "--user=root", "--password=of-ROOT_PASSWORD", "-e", "ALTER USER root@localhost IDENTIFIED BY ''")

@@ -329,6 +329,7 @@ func promtool(t *testing.T, told string) {
 	}
 	for _, args := range [][]string{
 		{"check", "rules", "../../deploy/prometheus/alerts.yml"},
+		{"check", "config", "../../deploy/prometheus/prometheus.yml"}, // and that it finds them
 		{"check", "metrics"},
 		{"test", "rules", "testdata/alerts_test.yml"},
 	} {
