@@ -358,9 +358,13 @@ func TestMetadataAtTheAdminAddressIsTrue(t *testing.T) {
 			"SELECT ID FROM information_schema.COLLATIONS":                                                       {"45"},
 			"SHOW GRANTS":    {"GRANT USAGE ON *.* TO `" + watcher + "`@`127.0.0.1`"},
 			"SHOW DATABASES": nil,
-			"SHOW TABLES":    nil,
-			"SELECT COUNT(*), MAX(TABLE_ROWS) FROM information_schema.TABLES":                                   {"0|NULL"},
-			"SELECT COUNT(*) n FROM information_schema.TABLES GROUP BY TABLE_SCHEMA":                            nil,
+			"SELECT 'TABLE' UNION SELECT 'table' UNION SELECT 'VIEW'":                {"TABLE", "VIEW"},
+			"SELECT 7 AS n UNION ALL SELECT 7 FROM DUAL":                             {"7", "7"},
+			"SELECT '' x FROM DUAL WHERE 1=0":                                        nil,
+			"SHOW VARIABLES WHERE 1=0":                                               nil,
+			"SHOW TABLES":                                                            nil,
+			"SELECT COUNT(*), MAX(TABLE_ROWS) FROM information_schema.TABLES":        {"0|NULL"},
+			"SELECT COUNT(*) n FROM information_schema.TABLES GROUP BY TABLE_SCHEMA": nil,
 			"SELECT TABLE_NAME FROM information_schema.TABLES UNION ALL SELECT User FROM mysql.user ORDER BY 1": nil,
 			"SHOW STATUS LIKE 'Ssl_%'": {"Ssl_cipher|", "Ssl_version|"},
 			"SELECT ID, USER, DB, INFO FROM information_schema.PROCESSLIST WHERE ID = " + id:                                         {id + "|" + e.User + "|" + e.Schemas[0] + "|NULL"},
@@ -379,12 +383,14 @@ func TestMetadataAtTheAdminAddressIsTrue(t *testing.T) {
 			t.Errorf("tables: got %q, want none", got)
 		}
 		for query, want := range map[string]uint16{
-			"SELECT @@nothing_of_this_name":                                                       1193,
-			"SELECT 1, @@global.nothing":                                                          1193,
-			"SELECT * FROM photos":                                                                1235,
-			"SELECT * FROM mysql.user":                                                            1235, // nobody knows its columns
-			"SELECT TABLE_NAME FROM information_schema.TABLES, photos":                            1235,
-			"SELECT TABLE_NAME FROM information_schema.TABLES UNION SELECT 1":                     1235,
+			"SELECT @@nothing_of_this_name":                                   1193,
+			"SELECT 1, @@global.nothing":                                      1193,
+			"SELECT '' x FROM DUAL WHERE a":                                   1235,
+			"SELECT 1 UNION SELECT 'a'":                                       1235,
+			"SELECT * FROM photos":                                            1235,
+			"SELECT * FROM mysql.user":                                        1235, // nobody knows its columns
+			"SELECT TABLE_NAME FROM information_schema.TABLES, photos":        1235,
+			"SELECT TABLE_NAME FROM information_schema.TABLES UNION SELECT 1": 1235,
 			"SELECT TABLE_NAME FROM information_schema.TABLES UNION SELECT COUNT(*) FROM mysql.x": 1235,
 			"SELECT COUNT(*) + 1 FROM information_schema.TABLES":                                  1235,
 			"SELECT COUNT(*) FROM information_schema.PROCESSLIST":                                 1235, // there are rows

@@ -46,8 +46,8 @@ func (s *session) ownAnswerTo(sql []byte, p *prepared, param func(i int) (string
 // questionTable answers a SELECT or SHOW that needs no server, of whose parameters param
 // gives the values, and returns how many these are.
 func (s *session) questionTable(sql []byte, mode statement.Mode, param func(i int) (string, bool)) (t *protocol.Table, params int, err error) {
-	if items, ok := statement.SimpleSelect(sql, mode); ok {
-		t, err := s.simpleTable(items)
+	if parts, all, ok := statement.SimpleUnion(sql, mode); ok {
+		t, err := s.simpleUnion(parts, all)
 		return t, 0, err
 	}
 	if t, params, ok, err := s.metadata(sql, mode, param); ok {

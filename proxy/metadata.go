@@ -224,7 +224,7 @@ func (s *session) selectMetadata(m *statement.Metadata, param func(i int) (strin
 		if schema == "" {
 			schema = strings.ToLower(s.state.schema)
 		}
-		if !slices.Contains(systemSchemas, schema) {
+		if dual := from.Schema == "" && strings.EqualFold(from.Name, "dual") && m.Never && len(m.Tables) == 1; !dual && !slices.Contains(systemSchemas, schema) {
 			return nil, false
 		}
 		name := strings.ToUpper(from.Name)
@@ -232,7 +232,7 @@ func (s *session) selectMetadata(m *statement.Metadata, param func(i int) (strin
 		if schema == "information_schema" || schema == "performance_schema" && has != nil {
 			r.columns = s.columnsLike(name)
 		}
-		if r.columns != nil && has != nil {
+		if r.columns != nil && has != nil && !m.Never {
 			r.rows = has(s)
 		}
 		all, rows = append(all, r), append(rows, r.rows...)
@@ -318,7 +318,7 @@ func totalsOfNothing(items []statement.MetadataItem) (row []any) {
 // held returns the rows that the question is about, as long as the columns; ok is false if that is
 // not known.
 func (r *relation) held(m *statement.Metadata, param func(i int) (string, bool)) (rows [][]any, ok bool) {
-	if len(r.rows) == 0 {
+	if len(r.rows) == 0 || m.Never {
 		return nil, true
 	}
 	if ok = !m.Rest; m.Where != nil {

@@ -128,6 +128,35 @@ func textColumn(name string, chars uint32) protocol.Column {
 	return protocol.Column{Name: name, Charset: charsetUTF8MB4, Length: 4 * chars, Type: mysql.MYSQL_TYPE_VAR_STRING, Decimals: 31}
 }
 
+// simpleUnion answers several of what simpleTable answers, with UNION between them. Of
+// different types they are not answered: a server makes one of them, by rules of its own.
+func (s *session) simpleUnion(parts [][]statement.SimpleItem, all bool) (*protocol.Table, error) {
+	whole, err := s.simpleTable(parts[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, items := range parts[1:] {
+		t, err := s.simpleTable(items)
+		if err != nil {
+			return nil, err
+		}
+		for i := range t.Columns {
+			if t.Columns[i].Type != whole.Columns[i].Type {
+				return nil, s.noServer()
+			}
+		}
+		if row := t.Rows[0]; all || !slices.ContainsFunc(whole.Rows, func(other []any) bool { return sameRow(row, other) }) {
+			whole.Rows = append(whole.Rows, row)
+		}
+	}
+	return whole, nil
+}
+
+// sameRow compares as UNION does: letter case does not count.
+func sameRow(a, b []any) bool {
+	return slices.EqualFunc(a, b, func(x, y any) bool { return strings.EqualFold(fmt.Sprint(x), fmt.Sprint(y)) })
+}
+
 // simpleTable answers a SELECT of system variables, literals and functions without
 // arguments.
 func (s *session) simpleTable(items []statement.SimpleItem) (*protocol.Table, error) {

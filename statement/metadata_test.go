@@ -67,6 +67,10 @@ func TestReadMetadataReadsSELECT(t *testing.T) {
 			Where: &Condition{op: conditionEqual, column: "a", values: []constant{{param: 2}}},
 		}},
 		{"SELECT a FROM t UNION ALL SELECT b FROM s.u WHERE 1 LIMIT 5", Metadata{Items: []MetadataItem{col("a")}, Tables: []MetadataTable{{"", "t", "t"}, {"s", "u", "u"}}, Rest: true}},
+		{"SELECT '' a, NULL b FROM DUAL WHERE 1=0", Metadata{Items: []MetadataItem{{Name: "a"}, {Name: "b"}}, Tables: is("", "DUAL"), Never: true}},
+		{"SELECT a FROM t WHERE 1 = 2 ORDER BY 1", Metadata{Items: []MetadataItem{col("a")}, Tables: is("", "t"), Never: true, Rest: true}},
+		{"SELECT a FROM t WHERE 1 = 0 OR b", Metadata{Items: []MetadataItem{col("a")}, Tables: is("", "t"), Rest: true}},
+		{"SELECT a FROM t WHERE 1 = 1", Metadata{Items: []MetadataItem{col("a")}, Tables: is("", "t"), Rest: true}},
 		{"SELECT DISTINCT a FROM t", Metadata{Items: []MetadataItem{col("a")}, Tables: is("", "t"), Rest: true}},
 	} {
 		got, ok := ReadMetadata([]byte(c.sql), Mode{})

@@ -33,14 +33,58 @@ type SimpleItem struct {
 // and a LIMIT that leaves its one row: what drivers send when they connect. It
 // is false for any other text. It allocates; it is not for the data path.
 func SimpleSelect(sql []byte, mode Mode) ([]SimpleItem, bool) {
-	if mode.Charset == Unsupported {
+	rows, _, ok := SimpleUnion(sql, mode)
+	if !ok || len(rows) > 1 {
 		return nil, false
+	}
+	return rows[0], true
+}
+
+// SimpleUnion is SimpleSelect for several such, of as many items each, with UNION between
+// them, or UNION ALL: then all is set, and equal rows are as many in the result.
+func SimpleUnion(sql []byte, mode Mode) (rows [][]SimpleItem, all, ok bool) {
+	if mode.Charset == Unsupported {
+		return nil, false, false
 	}
 	s := simpleReader{lexer: lexer{src: sql, mode: mode}}
-	if s.next(); s.kw != kwSelect {
+	s.next()
+	for {
+		items, ok := s.row()
+		if !ok || len(rows) > 0 && len(items) != len(rows[0]) {
+			return nil, false, false
+		}
+		rows = append(rows, items)
+		if s.kw != kwUnion {
+			break
+		}
+		s.next()
+		each := s.kw == kwAll
+		if each {
+			s.next()
+		}
+		if len(rows) > 1 && each != all {
+			return nil, false, false
+		}
+		all = each
+	}
+	if s.kw == kwLimit && len(rows) == 1 {
+		s.next()
+		if n, ok := parseUint(sql[s.start:s.end]); s.kind != tNumber || !ok || n == 0 {
+			return nil, false, false
+		}
+		s.next()
+	}
+	for s.is(';') {
+		s.next()
+	}
+	return rows, all, s.kind == tEOF && !s.bad && s.execs == 0
+}
+
+// row reads SELECT with its items, and FROM DUAL.
+func (s *simpleReader) row() (items []SimpleItem, ok bool) {
+	if s.kw != kwSelect {
 		return nil, false
 	}
-	var items []SimpleItem
 	for {
 		s.next()
 		it, ok := s.item()
@@ -57,19 +101,6 @@ func SimpleSelect(sql []byte, mode Mode) ([]SimpleItem, bool) {
 			return nil, false
 		}
 		s.next()
-	}
-	if s.kw == kwLimit {
-		s.next()
-		if n, ok := parseUint(sql[s.start:s.end]); s.kind != tNumber || !ok || n == 0 {
-			return nil, false
-		}
-		s.next()
-	}
-	for s.is(';') {
-		s.next()
-	}
-	if s.kind != tEOF || s.bad || s.execs > 0 {
-		return nil, false
 	}
 	return items, true
 }

@@ -78,3 +78,19 @@ func TestSimpleSelectReadsWhatDriversSend(t *testing.T) {
 		}
 	}
 }
+
+func TestSimpleUnionReadsRowsOfOneLength(t *testing.T) {
+	for sql, want := range map[string]struct {
+		rows int
+		all  bool
+	}{
+		"SELECT 1": {1, false}, "SELECT 'a' UNION SELECT 'b' UNION SELECT 'c';": {3, false}, "select 1, 2 union all select 3, 4 from dual": {2, true},
+		"SELECT 1 UNION SELECT 1, 2": {}, "SELECT 1 UNION SELECT 2 UNION ALL SELECT 3": {}, "SELECT 1 UNION SELECT 2 LIMIT 1": {}, "SELECT 1 UNION": {}, "SELECT 1 UNION (SELECT 2)": {},
+		"SELECT 1 UNION SELECT a": {}, "SELECT 1 UNION SELECT 2 ORDER BY 1": {}, "VALUES (1)": {},
+	} {
+		rows, all, ok := SimpleUnion([]byte(sql), Mode{})
+		if ok != (want.rows > 0) || ok && (len(rows) != want.rows || all != want.all) {
+			t.Errorf("%s: got %+v, %v, %v, want %+v", sql, rows, all, ok, want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package clients_test
+
+import (
+	"context"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqld"
+)
+
+// browsing is what people do in a command-line client; \# reads the names of all tables and
+// columns, as the client does by itself where it completes words.
+const browsing = `\s
+\#
+SHOW DATABASES;
+USE gallery
+\#
+SHOW TABLES;
+SHOW FULL PROCESSLIST;
+SHOW VARIABLES LIKE 'version%';
+SHOW WARNINGS;
+SELECT 'the end' AS here;
+`
+
+// TestCommandLineClientsAndToolsBrowseAtTheAdminAddress does so with every server down.
+func TestCommandLineClientsAndToolsBrowseAtTheAdminAddress(t *testing.T) {
+	p := start(t)
+	tools := map[string]string{}
+	for _, name := range []string{"admin", "show"} {
+		tools[name] = p.tool(t, name)
+	}
+	if err := p.server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(p.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	for name, find := range map[string]func() (path, missing string){"mariadb": findMariaDB, "mysql": findMySQL, "mariadb-11.8": findMariaDB11} {
+		t.Run(name, func(t *testing.T) {
+			path, missing := find()
+			switch {
+			case missing != "" && name == "mariadb":
+				lacking(t, missing)
+			case missing != "":
+				t.Skipf("%s is not there; `make servers` unpacks it, where that can be had", missing)
+			}
+			plain := []string{"--skip-ssl"}
+			if name == "mysql" {
+				plain = []string{"--ssl-mode=DISABLED", "--get-server-public-key", "--commands"}
+			}
+			for _, schema := range []string{"", "anything"} {
+				args := slices.Concat([]string{"--no-defaults", "--auto-rehash", "--table", "-vvv", "-h", host, "-P", port, "-u", user, "-p" + password, "-D", schema}, plain)
+				out, errs, err := output(ctx, t, p, target{}, browsing, append([]string{path}, args...)...)
+				told := strings.Join(slices.DeleteFunc(strings.Split(string(errs), "\n"), func(line string) bool { return strings.HasPrefix(line, ownWarning) }), "")
+				if err != nil || told != "" || strings.Contains(string(out), "ERROR") {
+					t.Errorf("%v: %s\n%s", err, told, out)
+				}
+				for _, want := range []string{"the end", "version_comment", "| gallery", "Uptime:", "Empty set"} {
+					if !strings.Contains(string(out), want) {
+						t.Errorf("got no %q in:\n%s", want, out)
+					}
+				}
+			}
+		})
+	}
+	t.Run("tools", func(t *testing.T) {
+		mysql := p.server.Flavour() == mysqld.MySQL
+		for _, c := range []struct {
+			tool, want string
+			args       []string
+		}{
+			{"admin", "mysqld is alive", []string{"ping"}},
+			{"admin", `^Uptime: \d+ +Threads: \d+ +Questions: \d+`, []string{"status"}},
+			{"admin", `\| ` + user + ` +\| 127\.0\.0\.1`, []string{"processlist"}},
+			{"admin", `\| ` + user + ` +\| 127\.0\.0\.1`, []string{"processlist", "--verbose"}},
+			{"admin", `Threads_connected`, []string{"extended-status"}},
+			{"admin", `wait_timeout`, []string{"variables"}},
+			{"admin", `Server version`, []string{"version"}},
+			{"show", `Databases`, nil},
+			{"show", `Database: gallery`, []string{"gallery"}},
+			{"show", `Database: gallery`, []string{"--verbose", "gallery"}},
+		} {
+			args := slices.Concat([]string{tools[c.tool], "--no-defaults", "--protocol=tcp", "-h" + host, "-P" + port, "-u" + user, "-p" + password}, c.args)
+			if mysql {
+				args = append(args, "--ssl-mode=DISABLED", "--get-server-public-key")
+			} else {
+				args = append(args, "--skip-ssl")
+			}
+			out, errs, err := output(ctx, t, p, target{}, "", args...)
+			if err != nil || !regexp.MustCompile(c.want).Match(out) {
+				t.Errorf("%s %v: %v: %s\n%s", c.tool, c.args, err, errs, out)
+			}
+		}
+	})
+}
