@@ -28,7 +28,10 @@ var nodeColumns = []protocol.Column{
 func nodeRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
 	for _, n := range c.Shards().Stats() {
 		role := "replica"
-		if n.Primary {
+		switch {
+		case n.Leaving:
+			role = "leaving"
+		case n.Primary:
 			role = "primary"
 		}
 		var up any

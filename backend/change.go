@@ -21,19 +21,17 @@ type Change struct {
 // Change at a time may be made and applied.
 func (s *Shards) Change(opts Options) (*Change, error) {
 	before := s.Routes()
-	routes, err := newRoutes(opts, before)
+	routes, err := newRoutes(opts, before, s.leaving.list())
 	if err != nil {
 		return nil, err
 	}
 	c := &Change{shards: s, routes: routes, access: make(map[*Shard]*access)}
 	for i, shard := range routes.shards {
 		now := shard.access.Load()
-		if before.Has(shard) {
-			next := newAccess(&opts.Shards[i])
-			if next.same(now) {
-				continue
-			}
+		if next := newAccess(&opts.Shards[i]); !next.same(now) {
 			c.access[shard], now = next, next
+		} else if before.Has(shard) {
+			continue
 		}
 		for _, n := range shard.nodes {
 			c.news = append(c.news, target{shard, n, now})
@@ -74,7 +72,7 @@ func (c *Change) Apply() *Routes {
 		shard.access.Store(access)
 	}
 	s := c.shards
-	s.routes.Store(c.routes)
+	s.leaving.change(s.routes.Swap(c.routes), c.routes)
 	select {
 	case s.changed <- struct{}{}:
 	default:

@@ -10,7 +10,7 @@ import (
 
 // Routes says which shard owns a schema, and opens connections there. It does not change
 // and is safe for concurrent use. Routes of after a reload have the same *Shard for a
-// shard whose name and nodes are the same. The zero value has no shards.
+// shard whose name and nodes are the same, also where it was gone for a while. The zero value has no shards.
 type Routes struct {
 	shards   []*Shard
 	bySchema map[string]*Shard
@@ -20,17 +20,15 @@ type Routes struct {
 	connectTimeout time.Duration
 }
 
-// newRoutes makes Routes. What is in before, if that is not nil, is taken from there.
-func newRoutes(opts Options, before *Routes) (*Routes, error) {
+// newRoutes makes Routes. What is in before, if that is not nil, is taken from there, and
+// what comes back from the shards that are leaving.
+func newRoutes(opts Options, before *Routes, leaving []*Shard) (*Routes, error) {
 	r := &Routes{bySchema: make(map[string]*Shard), probe: opts.Probe, connectTimeout: opts.ConnectTimeout}
 	for _, o := range opts.Shards {
 		if len(o.Nodes) == 0 {
 			return nil, fmt.Errorf("shard %s has no node", o.Name)
 		}
-		shard := before.same(&o)
-		if shard == nil {
-			shard = newShard(&o, before.named(o.Name))
-		}
+		shard := shardFor(&o, before, leaving)
 		for _, schema := range o.Schemas {
 			if other, taken := r.bySchema[schema]; taken {
 				return nil, fmt.Errorf("schema %s is owned by the shards %s and %s", schema, other.name, o.Name)
@@ -48,24 +46,27 @@ func newRoutes(opts Options, before *Routes) (*Routes, error) {
 	return r, nil
 }
 
-// same returns the shard of r that has the name and the nodes of o, or nil.
-func (r *Routes) same(o *ShardOptions) *Shard {
-	if r == nil {
-		return nil
+// shardFor returns the shard that o describes: the same one where there is one.
+func shardFor(o *ShardOptions, before *Routes, leaving []*Shard) *Shard {
+	known := slices.Clone(leaving)
+	if before != nil {
+		known = append(known, before.shards...)
 	}
-	for _, shard := range r.shards {
-		if shard.name == o.Name && slices.EqualFunc(shard.nodes, o.Nodes, func(n *Node, address string) bool { return n.String() == address }) {
+	var named *Shard
+	for _, shard := range slices.Backward(known) { // those of before first, then who left last
+		switch {
+		case shard.name != o.Name:
+		case slices.EqualFunc(shard.nodes, o.Nodes, func(n *Node, address string) bool { return n.String() == address }):
 			return shard
+		case named == nil:
+			named = shard
 		}
 	}
-	return nil
+	return newShard(o, named)
 }
 
 // named returns the shard of a name, or nil.
 func (r *Routes) named(name string) *Shard {
-	if r == nil {
-		return nil
-	}
 	for _, shard := range r.shards {
 		if shard.name == name {
 			return shard

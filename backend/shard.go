@@ -134,7 +134,7 @@ func newAccess(o *ShardOptions) *access {
 	return a
 }
 
-// newShard makes a shard. before is that of the same name in front of a reload, or nil.
+// newShard makes a shard. before is another one of the same name, from before a reload, or nil.
 func newShard(o *ShardOptions, before *Shard) *Shard {
 	s := &Shard{name: o.Name}
 	if before != nil {

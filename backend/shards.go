@@ -44,8 +44,9 @@ type Options struct {
 // Shards is the servers behind the proxy: which there are now, and what is known of them.
 // It asks those that never answered what they offer. It is safe for concurrent use.
 type Shards struct {
-	log    *zap.Logger
-	routes atomic.Pointer[Routes]
+	log     *zap.Logger
+	routes  atomic.Pointer[Routes]
+	leaving leaving
 
 	probing  sync.Mutex       // held while servers are asked
 	problems map[*Node]string // what was last logged of a probe; guarded by probing
@@ -58,7 +59,7 @@ type Shards struct {
 // New makes Shards of validated options. It does no I/O.
 func New(opts Options) (*Shards, error) {
 	s := &Shards{log: opts.Logger, problems: make(map[*Node]string), changed: make(chan struct{}, 1), stop: func() {}}
-	routes, err := newRoutes(opts, nil)
+	routes, err := newRoutes(opts, nil, nil)
 	if err != nil {
 		return nil, err
 	}

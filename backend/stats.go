@@ -16,6 +16,8 @@ type NodeStats struct {
 	Shard   string
 	Node    string // the address, as in the configuration
 	Primary bool   // statements go there
+	// Leaving: a reload has taken it away, and it still has connections. Nobody asks it any more whether it is up.
+	Leaving bool
 	// Version is what the server says of itself; "" if it never answered.
 	Version string
 
@@ -50,14 +52,15 @@ const (
 	OtherCodes = 0
 )
 
-// Stats returns what is known of each node, in the order of the configuration.
+// Stats returns what is known of each node, in the order of the configuration, and then of
+// those that are leaving.
 func (s *Shards) Stats() []NodeStats {
 	targets := s.Routes().targets()
 	all := make([]NodeStats, 0, len(targets))
 	for _, t := range targets {
 		all = append(all, t.node.stats(t.shard))
 	}
-	return all
+	return append(all, s.leaving.stats()...)
 }
 
 func (n *Node) stats(of *Shard) NodeStats {

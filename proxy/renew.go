@@ -94,6 +94,7 @@ const moveAgain = 5 * time.Second
 func (s *session) follow(routes *backend.Routes) error {
 	if s.isAt(routes) {
 		s.routes = routes
+		s.dropTallies()
 		return nil
 	}
 	if s.state.pins != 0 || len(s.prepared.byID) > 0 {
@@ -107,6 +108,7 @@ func (s *session) follow(routes *backend.Routes) error {
 	s.routes = routes
 	err := s.move()
 	if err == nil {
+		s.dropTallies()
 		return nil
 	}
 	if ends(err) {

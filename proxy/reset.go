@@ -82,6 +82,7 @@ func (s *session) changeUser(payload []byte) error {
 	// Whatever comes of it, the session that was is over.
 	s.closeBackends()
 	s.routes = s.routesIn(s.set)
+	s.dropTallies()
 	s.prepared.clear()
 	s.introduce(false)
 	salt := s.login.Salt

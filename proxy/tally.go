@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"time"
 
 	"seqproxy/backend"
@@ -150,6 +151,30 @@ func (s *session) shardTally(shard *backend.Shard) *shardTally {
 	defer s.mu.Unlock()
 	s.told.shards = append(s.told.shards, shardTally{shard: shard})
 	return &s.told.shards[len(s.told.shards)-1]
+}
+
+// dropTallies moves what is counted of shards that the session has done with to the
+// server's totals: each reload may bring others.
+func (s *session) dropTallies() {
+	past := func(t shardTally) bool { return s.conns[t.shard] == nil && !s.routes.Has(t.shard) }
+	if !slices.ContainsFunc(s.told.shards, past) {
+		return
+	}
+	s.srv.mu.Lock()
+	defer s.srv.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told.shards = slices.DeleteFunc(s.told.shards, func(t shardTally) bool {
+		if !past(t) {
+			return false
+		}
+		to := s.srv.totals.of(t.shard)
+		to.relay += uint64(t.relay) + uint64(t.newRelay)
+		to.rewrite += uint64(t.rewrite) + uint64(t.newRewrite)
+		to.received += t.received + t.newReceived
+		to.sent += t.sent + t.newSent
+		return true
+	})
 }
 
 // counted takes note of the bytes that went over a backend connection.

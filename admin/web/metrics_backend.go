@@ -45,7 +45,9 @@ func (c backendCollector) Collect(all chan<- prometheus.Metric) {
 	busy := c.server.BusyNodes()
 	for _, n := range c.shards.Stats() {
 		active := min(busy[proxy.NodeName{Shard: n.Shard, Node: n.Node}], n.Open) // they were counted one after the other
-		gauge(nodeUpDesc, told(n.Up), n.Shard, n.Node)
+		if !n.Leaving {                                                           // of which nobody asks it any more
+			gauge(nodeUpDesc, told(n.Up), n.Shard, n.Node)
+		}
 		gauge(nodePrimaryDesc, told(n.Primary), n.Shard, n.Node)
 		gauge(nodeConnsDesc, float64(n.Connecting), n.Shard, n.Node, "connecting")
 		gauge(nodeConnsDesc, float64(active), n.Shard, n.Node, "active")

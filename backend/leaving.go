@@ -1,0 +1,56 @@
+package backend
+
+import (
+	"slices"
+	"sync"
+	"weak"
+)
+
+// leaving are the shards that reloads have taken out of the routes, for as long as anybody
+// has one in hand: a session that stays on its server, or has yet to look.
+type leaving struct {
+	mu     sync.Mutex
+	shards []weak.Pointer[Shard] // guarded by mu
+}
+
+// list returns those that are left, in the order in which they were taken out.
+func (l *leaving) list() (shards []*Shard) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shards = slices.DeleteFunc(l.shards, func(p weak.Pointer[Shard]) bool {
+		shard := p.Value()
+		if shard != nil {
+			shards = append(shards, shard)
+		}
+		return shard == nil
+	})
+	return shards
+}
+
+// change takes note that now has taken the place of before.
+func (l *leaving) change(before, now *Routes) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shards = slices.DeleteFunc(l.shards, func(p weak.Pointer[Shard]) bool {
+		shard := p.Value()
+		return shard == nil || now.Has(shard)
+	})
+	for _, shard := range before.shards {
+		if !now.Has(shard) {
+			l.shards = append(l.shards, weak.Make(shard))
+		}
+	}
+}
+
+// stats returns what is known of their nodes that still have connections.
+func (l *leaving) stats() (all []NodeStats) {
+	for _, shard := range l.list() {
+		for _, n := range shard.nodes {
+			if st := n.stats(shard); st.Open+st.Connecting > 0 {
+				st.Primary, st.Leaving = false, true
+				all = append(all, st)
+			}
+		}
+	}
+	return all
+}
