@@ -79,6 +79,7 @@ func (v *server) reserved(name string, epoch uint64, g *grant) {
 // lift raises a row that has gone back to the mark. gave is what it gave, or where it stands.
 func (v *server) lift(ctx context.Context, name string, mark, gave uint64) error {
 	v.counters.wentBack(name, &v.trials)
+	v.follow.forgot.Store(true)
 	v.log.Error("sequence row went back",
 		logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
 		zap.String("remedy", fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH 1 FORCE", quote(name))))

@@ -28,6 +28,7 @@ type follower struct {
 
 	byName map[string]Column // guarded by work; the owners that the options name
 	newest map[string]uint64 // guarded by work; the version of what is obeyed of each sequence, where several servers tell
+	retold *view             // guarded by work; whose members know each other's bounds, as far as can be seen; see retell
 	owners atomic.Pointer[Owners]
 }
 
@@ -41,6 +42,7 @@ type following struct {
 	failures int         // guarded by follower.work; since it answered
 	again    time.Time   // guarded by follower.work; when it is asked again after them
 	hurry    atomic.Bool // it is asked again at once
+	forgot   atomic.Bool // it may have forgotten what others told it
 }
 
 // startFollowing has changes followed from now on.
@@ -160,6 +162,13 @@ func (s *Sequences) refresh(ctx context.Context) error {
 	}
 	if len(failed) == len(due) {
 		return errors.Join(failed...)
+	}
+	if w == s.servers.view.Load() && f.isRetelling(w) {
+		if err := s.servers.retell(ctx, w); err != nil {
+			s.log.Debug("bounds not told again", logfield.Err(err)) // the next round does
+			return nil
+		}
+		f.retold = w
 	}
 	return nil
 }

@@ -154,6 +154,9 @@ type planRun struct {
 
 	opened map[string]*server // by address
 	away   map[string]error   // servers that cannot be reached, and why
+	lefts  []left             // see sweep
+
+	outdated bool // another plan than the change was drafted from is in force
 }
 
 // planTerms are what the operator said about the numbers of members that cannot be reached.
@@ -179,23 +182,11 @@ func (r *planRun) server(address string) (*server, error) {
 	if v := r.opened[address]; v != nil {
 		return v, nil
 	}
-	o, err := r.s.serverOptions(address)
-	if err != nil {
+	r.reach(address)
+	if err := r.away[address]; err != nil {
 		return nil, err
 	}
-	v, err := newServer(r.s.opts, o, &counters{scores: newScores()}, newMarks())
-	if err != nil {
-		return nil, err
-	}
-	r.opened[address] = v
-	ctx, stop := context.WithTimeoutCause(r.ctx, v.opts.DialTimeout+time.Second, errPatience)
-	defer stop()
-	conn, err := v.conn(ctx)
-	if err != nil {
-		r.away[address] = err
-		return nil, err
-	}
-	return v, conn.Close()
+	return r.opened[address], nil
 }
 
 // serverOptions is the way to a server: as it is configured, or like the first one that is. Of a group the addresses are separated by commas.
@@ -220,14 +211,21 @@ func (s *Sequences) serverOptions(address string) (ServerOptions, error) {
 // nodesOf are the addresses that a member is called by.
 func nodesOf(address string) []string { return strings.Split(address, ",") }
 
-// voters are the members whose majority decides: those so far, but for one that is removed by force.
+// voters are those of the change.
 func (r *planRun) voters() []Member {
-	if !r.forced {
-		return r.plan.Previous
+	p := r.plan
+	p.forced = r.forced
+	return p.voters()
+}
+
+// voters are the members whose majority decides: those so far, but for one that is removed by force.
+func (p *Plan) voters() []Member {
+	if !p.forced {
+		return p.Previous
 	}
 	var all []Member
-	for _, m := range r.plan.Previous {
-		if slices.ContainsFunc(r.plan.Members, func(o Member) bool { return o.ID == m.ID }) {
+	for _, m := range p.Previous {
+		if slices.ContainsFunc(p.Members, func(o Member) bool { return o.ID == m.ID }) {
 			all = append(all, m)
 		}
 	}

@@ -1,7 +1,6 @@
 package sequence
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -14,13 +13,18 @@ func (r *planRun) resume() error {
 	if err != nil {
 		return err
 	}
-	switch voted {
-	case planAborting:
+	switch {
+	case voted != planDecided && r.outdated: // members of the plan in force that it does not know of would go on
+		if err := r.voteAgainst(r.ctx); err != nil {
+			return err
+		}
+		return &PlanError{Finding: fmt.Sprintf("change %s began before the plan that is in force, and is aborted", r.plan.UUID), Remedy: "make the change again"}
+	case voted == planAborting:
 		if err := r.voteAgainst(r.ctx); err != nil {
 			return err
 		}
 		return &PlanError{Finding: fmt.Sprintf("change %s was being aborted, and is now", r.plan.UUID), Remedy: "the sequence servers are those that they were"}
-	case planDecided:
+	case voted == planDecided:
 		floors, err := r.decidedFloors()
 		if err != nil {
 			return err
@@ -61,14 +65,18 @@ func (r *planRun) abort() error {
 
 // adopt takes over the change that is open, and returns what was voted for.
 func (r *planRun) adopt() (voted string, err error) {
-	_, open, err := r.current()
+	now, open, err := r.current()
 	if err != nil {
+		return "", err
+	}
+	if err := r.sweep(); err != nil {
 		return "", err
 	}
 	if open == nil {
 		return "", &PlanError{Finding: "no change of the set of sequence servers is in progress"}
 	}
 	r.plan = *open
+	r.outdated = open.Number > now.Number && now.Number > 0 && !slices.EqualFunc(open.Previous, now.Members, func(x, y Member) bool { return x.ID == y.ID })
 	from := r.plan.Coordinator
 	r.plan.Coordinator = r.s.servers.first().registry.host
 	if err := r.readTerms(); err != nil {
@@ -114,70 +122,6 @@ func (r *planRun) decidedFloors() ([]floorOf, error) {
 		}
 	}
 	return nil, &PlanError{Finding: fmt.Sprintf("change %s is decided, but no member that has its floors can be reached", r.plan.UUID), Remedy: "try again when they can"}
-}
-
-// current reads the plan in force, and the change that is open if there is one, from all servers that are known here.
-func (r *planRun) current() (now Plan, open *Plan, err error) {
-	asked := make(map[string]bool)
-	var why error
-	reached := 0
-	ask := func(address string) error {
-		if asked[address] {
-			return nil
-		}
-		asked[address] = true
-		v, err := r.server(address)
-		if err != nil {
-			why = errors.Join(why, err)
-			return nil
-		}
-		reached++
-		plans, err := v.plans(r.ctx, v.pool())
-		if err != nil {
-			return err
-		}
-		for i := range plans {
-			p := &plans[i]
-			switch {
-			case p.State == PlanInForce && p.Number > now.Number:
-				now = *p
-			case p.open() && (open == nil || p.Number > open.Number):
-				open = p
-			}
-		}
-		return nil
-	}
-	for _, v := range r.s.servers.members() {
-		if err := ask(v.opts.Addr); err != nil {
-			return now, nil, err
-		}
-	}
-	for again := true; again; {
-		again = false
-		known := slices.Concat(now.Members, now.Previous)
-		if open != nil {
-			known = slices.Concat(known, open.Members, open.Previous)
-		}
-		for _, m := range known {
-			if !asked[m.Address] {
-				again = true
-				if err := ask(m.Address); err != nil {
-					return now, nil, err
-				}
-			}
-		}
-	}
-	if reached == 0 {
-		return now, nil, &PlanError{Finding: "no sequence server can be reached", Err: why, unreached: true}
-	}
-	if open != nil && open.Number < now.Number {
-		open = nil // left over on a member that was away
-	}
-	if open == nil && now.Number > 0 {
-		// Finished on some, but not on all that can be reached: that is a change in progress, too.
-		return now, r.unfinished(&now), nil
-	}
-	return now, open, nil
 }
 
 // unfinished returns the plan in force itself if members that can be reached do not obey it yet.

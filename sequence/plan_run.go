@@ -20,6 +20,9 @@ func (r *planRun) change(change PlanChange) error {
 	if open != nil {
 		return inProgress(open)
 	}
+	if err := r.sweep(); err != nil {
+		return err
+	}
 	if err := r.draft(&now, change); err != nil {
 		return err
 	}

@@ -33,6 +33,8 @@ type Plan struct {
 	Block       uint64    // numbers in a block; 0 with InterleaveStep
 	Members     []Member  // by position
 	Previous    []Member  // of the plan before, by position
+
+	forced bool // while it is a change: see PlanChange.Force
 }
 
 // PlanInForce is the State of a plan whose change has ended.
@@ -180,7 +182,7 @@ func (v *server) memberID(ctx context.Context, on execer) (id string, err error)
 
 // planFields are selected for a plan.
 const planFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), " +
-	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`"
+	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`, `forced`"
 
 // plans reads all plans that this server knows, in the order of their numbers. Without the table there are none.
 func (v *server) plans(ctx context.Context, on querier) ([]Plan, error) {
@@ -218,7 +220,7 @@ func (v *server) plan(ctx context.Context, on execer, number uint64) (p Plan, ok
 func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
 	var begun, changed int64
 	var members, previous string
-	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &changed, &p.Interleave, &p.Block, &members, &previous); err != nil {
+	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &changed, &p.Interleave, &p.Block, &members, &previous, &p.forced); err != nil {
 		return Plan{}, err
 	}
 	p.Begun, p.Changed = time.UnixMicro(begun).UTC(), time.UnixMicro(changed).UTC()

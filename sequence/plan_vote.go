@@ -165,10 +165,28 @@ func (r *planRun) setState(ctx context.Context, v *server, tx *sql.Tx, state str
 	return nil
 }
 
+// sameServers passes over servers that stand at the address of a member and are another one, set up in its place since: they know nothing of what that has voted for and given.
+func (r *planRun) sameServers() {
+	for _, m := range r.everyone() {
+		v, err := r.server(m.Address)
+		if err != nil || m.ID == "" {
+			continue
+		}
+		is, _, err := v.membership(r.ctx, v.pool())
+		if err == nil && is.ID != m.ID {
+			err = fmt.Errorf("at %s there is another sequence server than the plan's: %q, not %s", m.Address, is.ID, m.ID)
+		}
+		if err != nil {
+			r.away[m.Address] = err
+		}
+	}
+}
+
 // takeOver makes this the coordinator of a change that another began, and returns what was voted for already: planDecided, planAborting, or "". From then on
 // the other one changes nothing.
 func (r *planRun) takeOver() (vote string, err error) {
 	var seen uint64
+	r.sameServers()
 	for _, m := range r.everyone() {
 		if v, err := r.server(m.Address); err == nil {
 			var ballot uint64

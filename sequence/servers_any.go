@@ -74,6 +74,7 @@ func (v *server) leaveOut(err error) {
 func (v *server) takeIn() {
 	if v.away.CompareAndSwap(true, false) {
 		v.log.Info("sequence server taken in again")
+		v.follow.forgot.Store(true) // it may be a backup of itself
 	}
 }
 

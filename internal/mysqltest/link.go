@@ -18,6 +18,8 @@ type Link struct {
 
 	mu    sync.Mutex
 	cut   bool                  // guarded by mu
+	hold  bool                  // guarded by mu
+	held  int                   // guarded by mu
 	conns map[net.Conn]struct{} // guarded by mu
 }
 
@@ -54,11 +56,44 @@ func (l *Link) Cut() {
 // Delay makes what comes next, in either direction, arrive later by d, as if the server were far away.
 func (l *Link) Delay(d time.Duration) { l.delay.Store(int64(d)) }
 
+// Hold has the link take new connections and say nothing there, as a server that stands still does, until Mend.
+func (l *Link) Hold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hold = true
+}
+
+// Held is how many connections wait for the server to say something.
+func (l *Link) Held() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held
+}
+
 // Mend lets new connections through again.
 func (l *Link) Mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cut = false
+	l.cut, l.hold = false, false
+}
+
+// await holds a connection until its client or Cut ends it, if the link is to.
+func (l *Link) await(c net.Conn) (held bool) {
+	count := func(n int) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if n < 0 || l.hold {
+			l.held += n
+			return true
+		}
+		return false
+	}
+	if !count(1) {
+		return false
+	}
+	defer count(-1)
+	_, _ = io.Copy(io.Discard, c)
+	return true
 }
 
 func (l *Link) serve() {
@@ -78,6 +113,9 @@ func (l *Link) pass(client net.Conn) {
 		return
 	}
 	defer l.leave(client)
+	if l.await(client) {
+		return
+	}
 	server, err := net.Dial("tcp", l.target)
 	if err != nil {
 		return

@@ -1,0 +1,193 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// killedAt makes a change by a coordinator that ends after so many steps, as if it had been killed. It reports whether the change came to its end before.
+func (e *planEstate) killedAt(t *testing.T, change PlanChange, killAt int) (ended bool) {
+	t.Helper()
+	return e.coordinate(t, nil, change, killAt, false)
+}
+
+// A coordinator dies when one member alone has its proposal. That member is cut off, others change the set of servers without it, and then it comes back.
+func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
+	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	now := e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.everyoneGives(t, h, now, "photos")
+	ctx := context.Background()
+	for killAt, ended := 1, false; !ended; killAt++ {
+		if e.killedAt(t, PlanChange{Add: e.addr(3)}, 1) {
+			t.Fatal("the change was made")
+		}
+		e.links[0].Cut()
+		first := e.open(t, func(o *Options) { o.Servers = []ServerOptions{e.options(1)} })
+		for _, i := range []int{2, 3} {
+			more := e.options(i)
+			if err := more.setDefaults(); err != nil {
+				t.Fatal(err)
+			}
+			first.opts.Servers = append(first.opts.Servers, more)
+		}
+		steps := 0
+		first.planHook = func(step, address string) error {
+			if steps++; steps == killAt {
+				return &hookError{step, address}
+			}
+			return nil
+		}
+		_, err := first.ChangePlan(ctx, PlanChange{Remove: e.addr(0)})
+		var killed *hookError
+		if ended = err == nil; !ended && !errors.As(err, &killed) {
+			t.Fatal(err)
+		}
+		e.links[0].Mend()
+
+		other := e.open(t)
+		what := fmt.Sprintf("killed after step %d (%v)", killAt, killed)
+		for attempt := 1; ; attempt++ { // one of the two changes, or both, may be open, and what cannot be done is undone
+			_, err := other.ResumePlan(ctx)
+			if err != nil && strings.Contains(err.Error(), "no change") {
+				break
+			}
+			if attempt == 3 {
+				t.Fatalf("%s: RESUME PLAN: %v", what, err)
+			}
+		}
+		if now, err = other.plan(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if len(now.Members) == 2 {
+			now = e.change(t, other, PlanChange{Add: e.addr(0)})
+		}
+		e.everyoneGives(t, h, now, "photos")
+		if now.Members[0].Address != e.addr(0) { // it comes first again
+			for _, c := range []PlanChange{{Remove: e.addr(1)}, {Add: e.addr(1)}, {Remove: e.addr(2)}, {Add: e.addr(2)}} {
+				now = e.change(t, other, c)
+			}
+			e.everyoneGives(t, h, now, "photos")
+		}
+		if now.Members[0].Address != e.addr(0) || len(now.Members) != 3 {
+			t.Fatalf("got %+v", now.Members)
+		}
+	}
+}
+
+// A server is set up anew at the address of a member while a change is open: it cannot speak for what the other one has voted for.
+func TestAServerInThePlaceOfAMemberHasNoVote(t *testing.T) {
+	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	now := e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.everyoneGives(t, h, now, "photos")
+
+	// Members 1 and 2 have decided, and member 0 has no vote yet.
+	here := e.open(t)
+	here.planHook = func(step, address string) error {
+		if step == planDecided && address == e.addr(2) {
+			return &hookError{step, address}
+		}
+		return nil
+	}
+	_, err := here.ChangePlan(context.Background(), PlanChange{Add: e.addr(3)})
+	var killed *hookError
+	if !errors.As(err, &killed) {
+		t.Fatalf("got %v", err)
+	}
+	e.places[0].exec(t, "UPDATE sequence_plan SET state = 'frozen', voted = 0 WHERE state = 'decided'")
+	for _, table := range []string{"sequence_plan", "sequence_plan_start", "sequence_member", "sequence_options", "sequence"} { // another server
+		e.places[1].exec(t, "DROP TABLE "+table)
+	}
+	e.links[2].Cut()
+	other := e.open(t)
+	for _, end := range []func(context.Context) (Plan, error){other.AbortPlan, other.ResumePlan} {
+		if p, err := end(context.Background()); err == nil || !strings.Contains(err.Error(), "another sequence server") {
+			t.Errorf("got %+v, %v, want an error that tells of another sequence server", p, err)
+		}
+	}
+	e.links[2].Mend()
+	if _, err := other.AbortPlan(context.Background()); err == nil || !strings.Contains(err.Error(), "is decided") {
+		t.Errorf("got %v, want that it is decided", err)
+	}
+}
+
+// A change that was drafted from another plan than the one in force would leave members out that it knows nothing of.
+func TestAChangeFromAnotherPlanThanTheOneInForceIsNotResumed(t *testing.T) {
+	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	if e.killedAt(t, PlanChange{Add: e.addr(3)}, 1) {
+		t.Fatal("the change was made")
+	}
+	// As if it had got a higher number, and nobody else had seen it.
+	e.places[0].exec(t, "UPDATE sequence_plan SET state = 'aborted' WHERE state = 'proposed'")
+	e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.places[0].exec(t, "UPDATE sequence_plan SET number = number + 100, state = 'proposed' WHERE state = 'aborted'")
+	other := e.open(t)
+	ctx := context.Background()
+	p, err := other.ResumePlan(ctx)
+	if err == nil || !strings.Contains(err.Error(), "aborted") {
+		t.Errorf("got %+v, %v, want that it is aborted", p, err)
+	}
+	now, err := other.plan(ctx)
+	if err != nil || len(now.Members) != 3 {
+		t.Fatalf("got %+v, %v", now, err)
+	}
+	e.everyoneGives(t, h, now, "photos")
+	now = e.change(t, other, PlanChange{Add: e.addr(3)})
+	e.everyoneGives(t, h, now, "photos")
+}
+
+// Servers that stand still are asked at the same time, so that looking at them takes no longer than one of them does.
+func TestServersThatStandStillAreAskedTogether(t *testing.T) {
+	e := newPlanEstate(t, 4, map[string]uint64{"photos": 100})
+	s := e.open(t)
+	for _, i := range []int{1, 2, 3} {
+		e.change(t, s, PlanChange{Add: e.addr(i)})
+	}
+	patient := e.options(0)
+	patient.DialTimeout, patient.IOTimeout = time.Minute, time.Minute
+	other := openWith(t, Options{Servers: []ServerOptions{patient}, DirectWriters: DirectWritersNo})
+	other.opts.Servers[0].Database = e.places[0].schema
+	for _, l := range e.links[1:] {
+		l.Hold()
+	}
+	type listed struct {
+		all []SequenceServer
+		err error
+	}
+	answer := make(chan listed, 1)
+	go func() {
+		all, err := other.SequenceServers(context.Background())
+		answer <- listed{all, err}
+	}()
+	eventually(t, "all three are asked at one time", func() bool {
+		return e.links[1].Held() == 1 && e.links[2].Held() == 1 && e.links[3].Held() == 1
+	})
+	for _, l := range e.links[1:] {
+		l.Cut()
+	}
+	got := <-answer
+	if got.err != nil || len(got.all) != 4 {
+		t.Fatalf("got %+v, %v, want four servers", got.all, got.err)
+	}
+	for i, server := range got.all {
+		want := PlanInForce
+		if i > 0 {
+			want = "away"
+		}
+		if server.State != want || server.Address != e.addr(i) {
+			t.Errorf("server %d: got %+v, want that it is %s", i, server, want)
+		}
+	}
+}
