@@ -13,20 +13,17 @@ func TestAMemberThatWasRestoredLearnsTheBoundsOfTheOthersAgain(t *testing.T) {
 			e, h := newPlanEstate(t, 2, map[string]uint64{name: 0}), newGivenEver()
 			there := e.otherSide(t)
 			patient := patience(30 * time.Second)
-			s, other := e.open(t, steadySize(5), patient), there.open(t, steadySize(5), patient)
+			before, s, other := e.open(t, steadySize(5), patient), e.open(t, steadySize(5), patient), there.open(t, steadySize(5), patient)
+			boundsAhead(before, 300)
 			for _, p := range []*Sequences{s, other} {
-				boundsAhead(p, 300)
+				boundsAhead(p, 1_000_000) // so that none is raised by what is taken later
 			}
-			e.change(t, s, PlanChange{Add: e.addr(1)})
-			e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
-			takeAll(t, s, h, name, 20)
-			takeAll(t, other, h, name, 20)
+			e.change(t, before, PlanChange{Add: e.addr(1)})
+			e.change(t, before, PlanChange{Interleave: InterleaveBlock, Block: 10})
+			takeAll(t, before, h, name, 40)
 			backed := []string{"sequence", "sequence_plan_start"}
 			for _, table := range backed {
 				e.places[0].exec(t, "CREATE TABLE backup_"+table+" AS SELECT * FROM "+table)
-			}
-			for _, p := range []*Sequences{s, other} {
-				boundsAhead(p, 1_000_000) // so that none is raised by what is taken later
 			}
 			takeAll(t, s, h, name, 2000)
 			takeAll(t, other, h, name, 100)
