@@ -184,7 +184,7 @@ func (k *connected) shardServer(f *inspect.Findings, s *inspect.Server) {
 	}
 	if most := s.Number("max_connections"); most > 0 && most < uint64(k.cfg.MaxConnections) {
 		f.Warn("settings", fmt.Sprintf("max_connections is %d there, and the proxy lets %d clients in, each with a connection of its own: those beyond get error 1040", most, k.cfg.MaxConnections),
-			fmt.Sprintf("max_connections = %d in the configuration of the proxy, or, there", max(1, most-min(most-1, 10))), fmt.Sprintf("SET GLOBAL max_connections = %d", k.cfg.MaxConnections+10))
+			fmt.Sprintf("or max_connections = %d in the configuration of the proxy", max(1, most-min(most-1, 10))), fmt.Sprintf("SET GLOBAL max_connections = %d", k.cfg.MaxConnections+10))
 	}
 	if k.cfg.UnknownUser == conf.UnknownUserBackend {
 		if timeout := time.Duration(s.Number("connect_timeout")) * time.Second; timeout < k.cfg.LoginTimeout.D() {
@@ -375,7 +375,7 @@ func (k *connected) boundTable(f *inspect.Findings, key string, n *nodeOf, b con
 	}
 	switch limit := backend.IntegerLimit(t.columnType); {
 	case t.column == "":
-		f.Wrong("bind", fmt.Sprintf("%s: %s on %s has no such column", key, table, n.where), "correct the key, or, there",
+		f.Wrong("bind", fmt.Sprintf("%s: %s on %s has no such column", key, table, n.where), "or correct the key",
 			fmt.Sprintf("ALTER TABLE %s ADD %s BIGINT UNSIGNED NOT NULL", table, quoted(column)))
 	case limit == 0:
 		f.Warn("bind", fmt.Sprintf("%s: the column of %s on %s is %s, which is no integer", key, table, n.where, t.columnType), "", modify)
