@@ -34,24 +34,14 @@ func startControlled(t *testing.T, more string) *controlled {
 	t.Helper()
 	c := &controlled{server: mysqltest.Start(t), log: filepath.Join(t.TempDir(), "log")}
 	c.server.Exec(t, "CREATE USER app@'%'", "GRANT ALL ON *.* TO app@'%'", "CREATE DATABASE d", "CREATE TABLE d.t (a BIGINT)")
-	file := write(t, "seqproxy.toml", fmt.Sprintf(`
-listen = "127.0.0.1:0"
-http.listen = "127.0.0.1:0"
-admin.listen = "127.0.0.1:0"
+	file := write(t, "seqproxy.toml", apart+`
 admin_users = ["root"]
-%s
+`+more+`
 [[user]]
 name = "root"
 [[user]]
 name = "app"
-[[sequence.server]]
-address = %q
-user = "root"
-[[shard]]
-name = "photos"
-[[shard.node]]
-address = %[2]q
-`, more, c.server.Addr()))
+`+sequencesAt(c.server.Addr())+shardAt("photos", c.server.Addr()))
 	c.process = begin(t, "-config", file)
 	c.data, c.admin = c.address(), c.adminAddress()
 	for to, dsn := range map[**sql.DB]string{
@@ -315,10 +305,7 @@ name = "root"
 [tls]
 cert_file = %q
 key_file = %q
-[[sequence.server]]
-address = %q
-user = "root"
-`, file, used.CertFile, used.KeyFile, s.Addr()))
+`, file, used.CertFile, used.KeyFile)+sequencesAt(s.Addr()))
 	p := begin(t, "-config", config)
 	read := func(name string) string {
 		text, _ := os.ReadFile(name)

@@ -335,4 +335,34 @@ func TestTheUnitIsRight(t *testing.T) {
 	if out, err := exec.Command(tool, "verify", "--man=no", "--recursive-errors=no", unit).CombinedOutput(); err != nil || strings.Contains(string(out), path.Base(unit)) {
 		t.Errorf("systemd-analyze verify: %v: %s", err, out)
 	}
+	// 2.0 of 10, where 0 is no exposure at all. Older ones cannot tell of a file.
+	if out, err := exec.Command(tool, "security", "--no-pager", "--offline=true", "--threshold=20", unit).CombinedOutput(); err != nil && !strings.Contains(string(out), "option") {
+		t.Errorf("systemd-analyze security: %v: %s", err, out)
+	}
+}
+
+// TestTheAccountOfTheUnitIsMade has systemd make it on a system of its own.
+func TestTheAccountOfTheUnitIsMade(t *testing.T) {
+	tool, err := exec.LookPath("systemd-sysusers")
+	if err != nil {
+		t.Skip("there is no systemd-sysusers here")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes accounts")
+	}
+	accounts, err := filepath.Abs(deploy + "systemd/seqproxy.sysusers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	if err := os.Mkdir(root+"/etc", 0o755); err != nil { //nolint:gosec // as a system's
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(tool, "--root="+root, accounts).CombinedOutput(); err != nil {
+		t.Fatalf("systemd-sysusers: %v: %s", err, out)
+	}
+	made, err := os.ReadFile(root + "/etc/passwd")
+	if want := regexp.MustCompile(`(?m)^seqproxy:x:\d+:\d+:seqproxy:/var/lib/seqproxy:/\S*nologin$`); err != nil || !want.Match(made) {
+		t.Errorf("got %q, %v, want an account that nobody logs in to", made, err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -39,6 +40,23 @@ func TestMain(m *testing.M) {
 		os.Exit(3)
 	}()
 	main()
+}
+
+// apart begins a configuration: the proxy listens everywhere, and is in nobody's way.
+const apart = `
+listen = "127.0.0.1:0"
+http.listen = "127.0.0.1:0"
+admin.listen = "127.0.0.1:0"
+`
+
+// sequencesAt is the part of a configuration about the one sequence server, where the proxy is root.
+func sequencesAt(address string) string {
+	return fmt.Sprintf("[[sequence.server]]\naddress = %q\nuser = \"root\"\n", address)
+}
+
+// shardAt is the part about one shard.
+func shardAt(name, address string) string {
+	return fmt.Sprintf("[[shard]]\nname = %q\n[[shard.node]]\naddress = %q\n", name, address)
 }
 
 // patience bounds every wait for the program.

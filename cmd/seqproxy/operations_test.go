@@ -46,10 +46,7 @@ func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	if len(grants) != 2 {
 		t.Fatalf("got %d blocks of grants, want 2", len(grants))
 	}
-	file := write(t, "seqproxy.toml", fmt.Sprintf(`
-listen = "127.0.0.1:0"
-http.listen = "127.0.0.1:0"
-admin.listen = "127.0.0.1:0"
+	file := write(t, "seqproxy.toml", apart+fmt.Sprintf(`
 admin_users = ["app"]
 [[user]]
 name = "app"

@@ -38,10 +38,7 @@ tls_cert_file = %q
 tls_key_file = %q
 tls_server_name = "db1.example"
 `, ca.File, clientCert.CertFile, clientCert.KeyFile)
-	file := write(t, "seqproxy.toml", fmt.Sprintf(`
-listen = "127.0.0.1:0"
-http.listen = "127.0.0.1:0"
-admin.listen = "127.0.0.1:0"
+	file := write(t, "seqproxy.toml", apart+fmt.Sprintf(`
 admin_users = ["app"]
 [[user]]
 name = "app"

@@ -139,10 +139,7 @@ func TestPasswordFileOfEverybodyIsWarnedAbout(t *testing.T) {
 func TestKeysOnlyByAConfiguration(t *testing.T) {
 	s := mysqltest.Shared(t)
 	account(t, "keys", "ALL ON seqproxy.*")
-	file := write(t, "seqproxy.toml", fmt.Sprintf(`
-listen = "127.0.0.1:0"
-http.listen = "127.0.0.1:0"
-admin.listen = "127.0.0.1:0"
+	file := write(t, "seqproxy.toml", apart+`
 admin_users = ["dba"]
 [log]
 format = "json"
@@ -154,10 +151,7 @@ name = "app"
 password = "app's"
 [sequence]
 cache = 10
-[[sequence.server]]
-address = "unix:%s"
-user = "root"
-`, s.Socket()))
+`+sequencesAt("unix:"+s.Socket()))
 	p := begin(t, "-config", file)
 	p.await(`"event":"listening"`)
 	_, rest, _ := strings.Cut(p.stderr(), `"address":"`)
@@ -224,22 +218,12 @@ func TestShutdownWaitsForStatementsForTheConfiguredTimeAlone(t *testing.T) {
 		"too short":   {"300ms", "30", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := write(t, "seqproxy.toml", fmt.Sprintf(`
-listen = "127.0.0.1:0"
-http.listen = "127.0.0.1:0"
-admin.listen = "127.0.0.1:0"
+			file := write(t, "seqproxy.toml", apart+fmt.Sprintf(`
 [drain]
 timeout = %q
 [[user]]
 name = "root"
-[[sequence.server]]
-address = %q
-user = "root"
-[[shard]]
-name = "s"
-[[shard.node]]
-address = %[2]q
-`, test.timeout, s.Addr()))
+`, test.timeout)+sequencesAt(s.Addr())+shardAt("s", s.Addr()))
 			t.Cleanup(func() { s.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })
 			p := begin(t, "-config", file)
 			address := p.address()
@@ -292,10 +276,7 @@ http.listen = ""
 admin.listen = %q
 [[user]]
 name = "root"
-[[sequence.server]]
-address = "127.0.0.1:1"
-user = "root"
-`, l.Addr()))
+`, l.Addr())+sequencesAt("127.0.0.1:1"))
 	runs(t, 1, "", "seqproxy: admin.listen: address "+l.Addr().String()+
 		" is in use: end what listens there, or choose another, or \"\" for none, by admin.listen or --admin-listen\n", "-config", file)
 }
@@ -310,23 +291,13 @@ func (p *process) adminAddress() string {
 }
 
 func TestTheAdminAddressAnswersWithEveryServerDown(t *testing.T) {
-	file := write(t, "seqproxy.toml", `
-listen = "127.0.0.1:0"
-http.listen = ""
-admin.listen = "127.0.0.1:0"
+	file := write(t, "seqproxy.toml", apart+`
 monitor_users = ["watch"]
 connect_timeout = "1s"
 [[user]]
 name = "watch"
 password = "w"
-[[sequence.server]]
-address = "127.0.0.1:1"
-user = "root"
-[[shard]]
-name = "s"
-[[shard.node]]
-address = "127.0.0.1:1"
-`)
+`+sequencesAt("127.0.0.1:1")+shardAt("s", "127.0.0.1:1"))
 	p := begin(t, "-config", file)
 	address := p.adminAddress()
 	if got := query(t, address, "watch", "w", "SELECT @@version_comment"); got != "seqproxy, admin address" {
@@ -352,25 +323,19 @@ func TestTLSIsOffered(t *testing.T) {
 	ca, nextCA := mysqltest.NewCA(t), mysqltest.NewCA(t)
 	used, next := ca.Server(t, "127.0.0.1"), nextCA.Server(t, "127.0.0.1")
 	s := mysqltest.Shared(t)
-	file := write(t, "seqproxy.toml", fmt.Sprintf(`
-listen = "127.0.0.1:0"
-http.listen = "127.0.0.1:0"
-admin.listen = "127.0.0.1:0"
+	file := write(t, "seqproxy.toml", apart+fmt.Sprintf(`
 [[user]]
 name = "root"
 password = "p"
 [tls]
 cert_file = %q
 key_file = %q
-[[sequence.server]]
-address = %q
-user = "root"
 [[shard]]
 name = "s"
 user = "root"
 [[shard.node]]
-address = %[3]q
-`, used.CertFile, used.KeyFile, s.Addr()))
+address = %q
+`, used.CertFile, used.KeyFile, s.Addr())+sequencesAt(s.Addr()))
 	t.Cleanup(func() { s.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })
 	p := begin(t, "-config", file)
 	address := p.address()

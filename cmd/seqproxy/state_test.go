@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,10 +20,7 @@ func TestStateDirectoryOutlivesTheProxy(t *testing.T) {
 	s := mysqltest.Start(t) // of its own: the schema has one name
 	dir := t.TempDir()
 	config := filepath.Join(dir, "seqproxy.toml")
-	text := fmt.Sprintf(`
-listen = "127.0.0.1:0"
-http.listen = "127.0.0.1:0"
-admin.listen = "127.0.0.1:0"
+	text := apart + `
 admin_users = ["root"]
 [[user]]
 name = "root"
@@ -33,10 +29,7 @@ cache = 10
 outage_cover = "0s"
 allocate_timeout = "5s"
 state_dir = "state"
-[[sequence.server]]
-address = "%s"
-user = "root"
-`, s.Addr())
+` + sequencesAt(s.Addr())
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
