@@ -1,6 +1,7 @@
 package mysqld
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -38,6 +39,9 @@ type Config struct {
 	// StopTimeout bounds the wait for an orderly shutdown, after which the
 	// server is killed. 0 is 20 seconds.
 	StopTimeout time.Duration
+
+	env       []string                                                           // beside that of this process
+	startArgs func(ctx context.Context, p paths, args []string) ([]string, error) // what one start has beside args; may be nil
 }
 
 const (

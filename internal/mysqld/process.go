@@ -26,10 +26,10 @@ type process struct {
 // ErrDirInUse is what [Start] wraps when a server already runs in Config.Dir.
 var ErrDirInUse = errors.New("another server runs in this directory")
 
-// startProcess starts path with args. The process is in a group of its own, so
+// startProcess starts path with args, and env beside the environment of this process. The process is in a group of its own, so
 // that a Ctrl-C on the terminal reaches only us and we decide when it ends, and
 // it dies with us whatever kills us.
-func startProcess(path string, args []string, p paths) (*process, error) {
+func startProcess(path string, args, env []string, p paths) (*process, error) {
 	proc := &process{cmd: exec.Command(path, args...), done: make(chan struct{}), logFrom: p.logSize()}
 	// What the server says before it has opened its log belongs there too.
 	log, err := os.OpenFile(p.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -50,6 +50,7 @@ func startProcess(path string, args []string, p paths) (*process, error) {
 		return nil, err
 	}
 	proc.cmd.Dir = p.dir
+	proc.cmd.Env = append(os.Environ(), env...)
 	proc.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(proc.cmd.SysProcAttr)
 

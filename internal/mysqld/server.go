@@ -86,7 +86,15 @@ func (s *Server) launch(ctx context.Context) error {
 	if err := s.paths.ensureSocketDir(); err != nil {
 		return fmt.Errorf("start %s: %w", s.cfg.Binary, err)
 	}
-	proc, err := startProcess(s.cfg.Binary.Path, s.cfg.args(s.paths, s.port), s.paths)
+	args := s.cfg.args(s.paths, s.port)
+	if s.cfg.startArgs != nil {
+		more, err := s.cfg.startArgs(ctx, s.paths, args)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", s.cfg.Binary, err)
+		}
+		args = append(args, more...)
+	}
+	proc, err := startProcess(s.cfg.Binary.Path, args, s.cfg.env, s.paths)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.cfg.Binary, err)
 	}

@@ -1,12 +1,9 @@
 package mysqltest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -142,34 +139,5 @@ func TestTheClientProgramReachesTheServer(t *testing.T) {
 	}
 	if got := strings.TrimSpace(string(out)); got != strconv.Itoa(s.Port()) {
 		t.Errorf("port by the client program: got %q, want %d", got, s.Port())
-	}
-}
-
-func TestCopiedFilesAreEqualAndSparse(t *testing.T) {
-	content := make([]byte, 1<<20+10)
-	content[300_000], content[len(content)-1] = 1, 2
-	for name, content := range map[string][]byte{
-		"empty":          {},
-		"short":          []byte("abc"),
-		"all zeros":      make([]byte, 200_000),
-		"zeros and data": content,
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
-			if err := os.WriteFile(from, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := copyFile(from, to); err != nil {
-				t.Fatal(err)
-			}
-			got, err := os.ReadFile(to)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, content) {
-				t.Errorf("got %d bytes that differ from the original's %d", len(got), len(content))
-			}
-		})
 	}
 }

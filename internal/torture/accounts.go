@@ -50,9 +50,8 @@ func (w *world) checkAccounts(ctx context.Context, all []*kind, limit time.Durat
 		{name: "connections are cut", weight: 2, run: cutLink},
 		{name: "answers are swallowed", weight: 2, run: weatherFault(swallow, 500*time.Millisecond)},
 	}, limit, rng)
-	wrong = append(wrong, w.healed(ctx, clients)...)
-	ops = clients.end()
-	taken := uint64(len(w.proxies)*(len(plainSequences)+1) - (len(w.proxies) - 1)) // by healed itself
+	probes, wrong := w.healed(ctx, clients)
+	ops = append(clients.end(), probes...)
 	var sum account
 	for _, p := range w.proxies {
 		if err := p.end(syscall.SIGTERM, endsWithin); err != nil {
@@ -89,7 +88,6 @@ func (w *world) checkAccounts(ctx context.Context, all []*kind, limit time.Durat
 			unsure += o.n
 		}
 	}
-	received += taken
 	text := fmt.Sprintf("the rows moved by %d, clients received %d through proxies (and asked for %d in vain) and %d directly (%d); the proxies say: %+v",
 		moved, received, unsure, direct, directUnsure, sum)
 	if low := sum.Reserved - sum.Returned + direct; moved < low || moved > low+sum.Lost+directUnsure {

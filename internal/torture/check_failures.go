@@ -113,5 +113,5 @@ func checkFailures(ops []op, w *world) (wrong []string) {
 
 // namesMember reports whether an error names a sequence server, by the address that the proxy knows.
 func (w *world) namesMember(text string, proxy int) bool {
-	return slices.ContainsFunc(w.members, func(s *server) bool { return strings.Contains(text, w.links[linkPart(proxy, s)].addr()) })
+	return slices.ContainsFunc(w.nodes, func(s *server) bool { return strings.Contains(text, w.links[linkPart(proxy, s)].addr()) })
 }

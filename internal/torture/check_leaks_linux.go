@@ -60,7 +60,7 @@ func (w *world) leftovers(p *proxy) error {
 	}
 	sequences := 0
 	members := make(map[string]bool)
-	for _, s := range w.members {
+	for _, s := range w.nodes {
 		members[w.links[linkPart(p.number, s)].addr()] = true
 	}
 	for _, s := range sockets {

@@ -97,7 +97,7 @@ func TestEveryFailureNeedsACause(t *testing.T) {
 		{"long, as the sequence server is away", long, s.part(), "HANG"},
 		{"long, as the proxy is stopped", long, proxyPart(0), ""},
 	} {
-		w := &world{proxies: []*proxy{{state: "/var/state0"}, {state: "/var/state1"}}, sequence: s, members: []*server{s}, shards: []*server{shard}, links: map[part]*link{linkPart(0, s): l, linkPart(0, shard): l}}
+		w := &world{proxies: []*proxy{{state: "/var/state0"}, {state: "/var/state1"}}, sequence: s, members: []*server{s}, nodes: []*server{s}, shards: []*server{shard}, links: map[part]*link{linkPart(0, s): l, linkPart(0, shard): l}}
 		w.trouble = &trouble{windows: []*window{{fault: "test", parts: []part{c.hit}, begin: 9 * time.Second, end: 12 * time.Second}}}
 		got := w.trouble.judge(&c.op, w)
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {

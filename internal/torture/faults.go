@@ -14,10 +14,13 @@ func faults() []fault {
 		{name: "kill -9 of a proxy", weight: 4, run: killProxy},
 		{name: "stop of a proxy in order", weight: 1, run: stopProxy},
 		{name: "SIGSTOP of a proxy", weight: 2, run: freezeProxy},
-		{name: "full disk of a proxy's state", weight: 2, takes: 3 * time.Second, disks: true, run: fillDisk},
-		{name: "kill -9 of the sequence server", weight: 3, run: killSequenceServer},
+		{name: "full disk of a proxy's state", weight: 2, takes: 3 * time.Second, where: (*world).smallDisks, run: fillDisk},
+		{name: "kill -9 of the sequence server", weight: 3, where: (*world).noGalera, run: killSequenceServer},
+		{name: "kill -9 of a Galera node", weight: 3, takes: 8 * time.Second, where: (*world).galera, run: killSequenceServer},
+		{name: "a Galera node leaves in order and comes back", weight: 1, takes: 3 * time.Second, where: (*world).galera, run: leaveCluster},
+		{name: "SIGSTOP of a Galera node", weight: 2, takes: 9 * time.Second, where: (*world).galera, run: freezeServer},
 		{name: "kill -9 of a shard", weight: 2, run: killShard},
-		{name: "SIGSTOP of the sequence server", weight: 1, run: freezeServer},
+		{name: "SIGSTOP of the sequence server", weight: 1, where: (*world).noGalera, run: freezeServer},
 		{name: "connections are cut", weight: 3, run: cutLink},
 		{name: "nothing passes, half-open", weight: 2, run: weatherFault(silent, 6*time.Second)},
 		{name: "answers are swallowed", weight: 3, run: weatherFault(swallow, 2*time.Second)},
@@ -30,8 +33,9 @@ func (n *nemesis) someProxy(rng *rand.Rand) *proxy {
 	return n.world.proxies[rng.IntN(len(n.world.proxies))]
 }
 
-func (n *nemesis) someMember(rng *rand.Rand) *server {
-	return n.world.members[rng.IntN(len(n.world.members))]
+// someSequenceServer is any of them, or any node of the cluster.
+func (n *nemesis) someSequenceServer(rng *rand.Rand) *server {
+	return n.world.nodes[rng.IntN(len(n.world.nodes))]
 }
 
 func killProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
@@ -85,7 +89,7 @@ func freezeProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 }
 
 func killSequenceServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
-	return n.killServer(ctx, n.someMember(rng), rng)
+	return n.killServer(ctx, n.someSequenceServer(rng), rng)
 }
 
 func killShard(ctx context.Context, n *nemesis, rng *rand.Rand) error {
@@ -93,7 +97,7 @@ func killShard(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 }
 
 func (n *nemesis) killServer(ctx context.Context, s *server, rng *rand.Rand) error {
-	heal, err := n.hurt("kill -9", s.part())
+	heal, err := n.hurt("kill -9", s.parts()...)
 	if err != nil {
 		return err
 	}
@@ -102,12 +106,34 @@ func (n *nemesis) killServer(ctx context.Context, s *server, rng *rand.Rand) err
 		return err
 	}
 	sleep(ctx, between(rng, 0, 2*time.Second))
-	return s.Restart(context.WithoutCancel(ctx))
+	return s.restart(context.WithoutCancel(ctx))
+}
+
+// backWithin is how long a node may take to hear from its cluster what it has missed.
+const backWithin = 30 * time.Second
+
+// restart starts a server again, after it was stopped in order if it runs.
+func (s *server) restart(ctx context.Context) error {
+	if err := s.Restart(ctx); err != nil {
+		return err
+	}
+	return s.back(ctx)
+}
+
+// leaveCluster stops a node in order, and starts it again.
+func leaveCluster(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	s := n.someSequenceServer(rng)
+	heal, err := n.hurt("stop in order", s.parts()...)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	return s.restart(context.WithoutCancel(ctx))
 }
 
 func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
-	s := n.someMember(rng)
-	heal, err := n.hurt("SIGSTOP", s.part())
+	s := n.someSequenceServer(rng)
+	heal, err := n.hurt("SIGSTOP", s.parts()...)
 	if err != nil {
 		return err
 	}
@@ -115,13 +141,20 @@ func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := s.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 200*time.Millisecond, 6*time.Second))
-	return s.signal(syscall.SIGCONT)
+	longest := 6 * time.Second
+	if s.galera {
+		longest = 9 * time.Second // the others expel it after 5, and it has to come back
+	}
+	sleep(ctx, between(rng, 200*time.Millisecond, longest))
+	if err := s.signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	return s.back(context.WithoutCancel(ctx))
 }
 
 // someLink is that to the sequence server in two cases of three: keys come from there.
 func (n *nemesis) someLink(rng *rand.Rand) (*link, part) {
-	s := n.someMember(rng)
+	s := n.someSequenceServer(rng)
 	if rng.IntN(3) == 0 {
 		s = n.world.shards[rng.IntN(len(n.world.shards))]
 	}
@@ -161,9 +194,18 @@ func weatherFault(w weather, longest time.Duration) func(context.Context, *nemes
 
 // everywhere is what a statement that all proxies have to obey depends on.
 func (n *nemesis) everywhere() (parts []part) {
-	parts = append(parts, n.world.sequence.part())
+	servers := []*server{n.world.sequence}
+	if n.world.galera() {
+		servers, parts = n.world.nodes, []part{clusterPart}
+	}
+	for _, s := range servers {
+		parts = append(parts, s.part())
+	}
 	for _, p := range n.world.proxies {
-		parts = append(parts, proxyPart(p.number), linkPart(p.number, n.world.sequence))
+		parts = append(parts, proxyPart(p.number))
+		for _, s := range servers {
+			parts = append(parts, linkPart(p.number, s))
+		}
 	}
 	return parts
 }
@@ -179,6 +221,16 @@ func (n *nemesis) takeOne(ctx context.Context, p *proxy, sequence string) (numbe
 		err = fmt.Errorf("proxy %d: a number of %s: %w", p.number, sequence, err)
 	}
 	return number, err
+}
+
+// probe is a takeOne that goes into the history.
+func (n *nemesis) probe(ctx context.Context, p *proxy, sequence string) (op, error) {
+	w := n.world
+	_, life := p.current()
+	o := op{kind: &kind{name: "probe", sequence: sequence, n: 1}, client: -1, conn: -int(w.probes.Add(1)), proxy: p.number, life: life, shard: -1, n: 1, begin: w.clock.now()}
+	o.first, o.err = n.takeOne(ctx, p, sequence)
+	o.end = w.clock.now()
+	return o, o.err
 }
 
 // eventually tries until there is no error, for at most a time, and returns the last one.

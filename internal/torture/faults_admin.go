@@ -13,14 +13,14 @@ import (
 // adminFaults are what people do to the sequences while keys are taken, at the worst moment.
 func adminFaults() []fault {
 	return []fault{
-		{name: "RESTART ... FORCE while a proxy is stopped", weight: 1, takes: 17 * time.Second, single: true, run: forceBesideStopped},
-		{name: "RESTART ... FORCE whose proxy is killed", weight: 1, takes: 3 * time.Second, alone: true, single: true, run: forceKilled},
-		{name: "RESTART ... FORCE", weight: 1, takes: 2 * time.Second, alone: true, single: true, run: force},
-		{name: "an old copy of a row is restored", weight: 2, single: true, run: restoreRow},
+		{name: "RESTART ... FORCE while a proxy is stopped", weight: 1, takes: 17 * time.Second, where: (*world).plain, run: forceBesideStopped},
+		{name: "RESTART ... FORCE whose proxy is killed", weight: 1, takes: 3 * time.Second, alone: true, where: (*world).unplanned, run: forceKilled},
+		{name: "RESTART ... FORCE", weight: 1, takes: 2 * time.Second, alone: true, where: (*world).unplanned, run: force},
+		{name: "an old copy of a row is restored", weight: 2, where: (*world).plain, run: restoreRow},
 		{name: "ALTER SEQUENCE ... CACHE", weight: 1, run: alterCache},
-		{name: "a sequence server is removed and added again", weight: 1, takes: 6 * time.Second, alone: true, several: true, run: changeMembers},
-		{name: "a dead sequence server is taken out", weight: 1, takes: 8 * time.Second, alone: true, several: true, run: removeDead},
-		{name: "a change of sequence servers whose proxy is killed", weight: 2, takes: 5 * time.Second, alone: true, several: true, run: killCoordinator},
+		{name: "a sequence server is removed and added again", weight: 1, takes: 6 * time.Second, alone: true, where: (*world).several, run: changeMembers},
+		{name: "a dead sequence server is taken out", weight: 1, takes: 8 * time.Second, alone: true, where: (*world).several, run: removeDead},
+		{name: "a change of sequence servers whose proxy is killed", weight: 2, takes: 5 * time.Second, alone: true, where: (*world).several, run: killCoordinator},
 		{name: "FLUSH SEQUENCES", weight: 1, run: flush},
 	}
 }

@@ -63,6 +63,13 @@ func (t *trouble) begin(fault string, parts ...part) *window {
 	return w
 }
 
+// note adds a window that was found out later.
+func (t *trouble) note(w window) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.windows = append(t.windows, &w)
+}
+
 func (t *trouble) over(w *window) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -26,7 +26,7 @@ type scenario struct {
 // play runs a scenario with a program and returns what the checks of the torture find.
 func play(t *testing.T, program string, script func(*scenario)) []string {
 	t.Helper()
-	o := Options{Proxies: 2, Servers: 1, Seqproxy: program, Server: serverBinary(t), cache: "5/0s", keysOnly: true}
+	o := Options{Proxies: 2, Estate: "one", Seqproxy: program, Server: serverBinary(t), cache: "5/0s", keysOnly: true}
 	w, err := newWorld(t.Context(), o, t.TempDir(), rand.New(rand.NewPCG(0, 0)))
 	defer func() {
 		if err := w.close(); err != nil {
@@ -51,12 +51,8 @@ func pointers(ops []op) (all []*op) {
 // take takes numbers one by one from a proxy; what fails brings none.
 func (s *scenario) take(proxy, count int) {
 	for range count {
-		p := s.w.proxies[proxy]
-		_, life := p.current()
-		o := op{kind: &kind{name: "SELECT NEXTVAL", sequence: "photos"}, proxy: proxy, life: life, shard: -1, n: 1, begin: s.w.clock.now()}
-		o.first, o.err = s.n.takeOne(context.Background(), p, "photos")
-		o.end = s.w.clock.now()
-		if o.err != nil {
+		o, err := s.n.probe(context.Background(), s.w.proxies[proxy], "photos")
+		if err != nil {
 			s.t.Log(&o)
 		} else {
 			s.mu.Lock()

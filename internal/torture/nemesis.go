@@ -15,13 +15,11 @@ const atOnce = 3
 
 // fault is something bad that happens. It heals itself before it returns.
 type fault struct {
-	name    string
-	weight  int           // how often it is among all
-	takes   time.Duration // it is not begun so shortly before the end
-	single  bool          // it makes sense with one sequence server only
-	several bool          // with several only
-	disks   bool          // only where the proxies have small disks
-	alone   bool          // it needs everything to be well otherwise
+	name   string
+	weight int               // how often it is among all
+	takes  time.Duration     // it is not begun so shortly before the end
+	where  func(*world) bool // it makes sense there only; nil: everywhere
+	alone  bool              // it needs everything to be well otherwise
 	// run makes it happen to what it chooses, and returns errBusy if that suffers from another already. What else it returns is wrong with
 	// the proxy.
 	run func(ctx context.Context, n *nemesis, rng *rand.Rand) error
@@ -37,6 +35,7 @@ type nemesis struct {
 	mu    sync.Mutex
 	taken map[part]bool
 	made  map[string]int // how often each fault happened
+	busy  []fault        // those whose victims were not well, and which come again soon
 	wrong []string       // what faults found
 }
 
@@ -60,12 +59,12 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 				}
 			}
 			rng.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
-			if i == 0 { // those that take long come first, or they never come
-				slices.SortStableFunc(deck, func(a, b fault) int { return int(b.takes - a.takes) })
+			if i == 0 {
+				deck = longFirst(deck)
 			}
 		}
 		f := deck[0]
-		deck = deck[1:]
+		deck = append(deck[1:], n.again()...)
 		one := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
 		pause := time.Duration(rng.Int64N(int64(700 * time.Millisecond)))
 		if time.Until(until) < f.takes {
@@ -84,7 +83,12 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 					<-running
 				}
 			}()
-			if err := n.once(ctx, f, one); err != nil {
+			switch err := n.once(ctx, f, one); {
+			case errors.Is(err, errBusy):
+				n.mu.Lock()
+				n.busy = append(n.busy, f)
+				n.mu.Unlock()
+			case err != nil:
 				n.blame("%s: %v", f.name, err)
 			}
 		})
@@ -92,7 +96,32 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 	}
 }
 
-// once makes one fault happen. It waits a little for its victims to be well.
+// longFirst has one of each fault that takes long come before the others, or it would never come.
+func longFirst(deck []fault) []fault {
+	seen := make(map[string]bool)
+	var first, others []fault
+	for _, f := range deck {
+		if f.takes > 0 && !seen[f.name] {
+			first = append(first, f)
+		} else {
+			others = append(others, f)
+		}
+		seen[f.name] = true
+	}
+	slices.SortStableFunc(first, func(a, b fault) int { return int(b.takes - a.takes) })
+	return append(first, others...)
+}
+
+// again takes the faults that could not be made.
+func (n *nemesis) again() []fault {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	busy := n.busy
+	n.busy = nil
+	return busy
+}
+
+// once makes one fault happen. It waits a little for its victims to be well; in vain it returns errBusy.
 func (n *nemesis) once(ctx context.Context, f fault, rng *rand.Rand) error {
 	for range 40 {
 		err := f.run(ctx, n, rng)
@@ -107,7 +136,7 @@ func (n *nemesis) once(ctx context.Context, f fault, rng *rand.Rand) error {
 		}
 		sleep(ctx, 50*time.Millisecond)
 	}
-	return nil
+	return errBusy
 }
 
 // blame notes what is wrong with the proxy.

@@ -19,6 +19,8 @@ type Report struct {
 	Seed   uint64
 	Time   time.Duration
 	Server string
+	Estate string   // what the sequence servers are
+	Remark string   // what is not as it was asked for; "" if nothing
 	Caches []string // of the proxies, "50/2s": [sequence] cache and outage_cover
 	Wrong  []string // what must not be, each with its evidence; none if all is well
 
@@ -85,7 +87,11 @@ func inShort(err error) string {
 // Write prints one screen: what was done, what was seen, and what is wrong.
 func (r *Report) Write(out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "seed %d, %v of faults, %s, proxies with cache/cover %s\n\n", r.Seed, r.Time, r.Server, strings.Join(r.Caches, " "))
+	fmt.Fprintf(&text, "seed %d, %v of faults, %s, %s, proxies with cache/cover %s\n", r.Seed, r.Time, r.Estate, r.Server, strings.Join(r.Caches, " "))
+	if r.Remark != "" {
+		fmt.Fprintf(&text, "%s\n", r.Remark)
+	}
+	fmt.Fprintln(&text)
 	perMinute := float64(r.Keys()) / max(r.took.Minutes(), 1e-9)
 	fmt.Fprintf(&text, "%d keys received, %.0f a minute; the longest request took %v\n", r.Keys(), perMinute, r.longest.Round(time.Millisecond))
 	for _, name := range slices.Sorted(maps.Keys(r.requests)) {

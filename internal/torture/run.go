@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"time"
 
 	"seqproxy/internal/mysqld"
@@ -20,7 +19,7 @@ type Options struct {
 	Seed     uint64
 	Time     time.Duration // of the faults; starting, healing and checks come on top
 	Proxies  int           // 0 is 3
-	Servers  int           // for sequences; 0 is 1
+	Estate   string        // what the sequence servers are, of Estates; "" has the seed choose
 	Seqproxy string        // the program
 	Server   mysqld.Binary
 	Only     *regexp.Regexp // of the faults, by name; nil is all
@@ -42,9 +41,6 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	if o.Proxies == 0 {
 		o.Proxies = 3
 	}
-	if o.Servers == 0 {
-		o.Servers = 1
-	}
 	if o.Pause == 0 {
 		o.Pause = 20 * time.Millisecond
 	}
@@ -61,12 +57,15 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &Report{Seed: o.Seed, Time: o.Time, Server: o.Server.String(), Caches: w.caches}
+	r = &Report{Seed: o.Seed, Time: o.Time, Server: o.Server.String(), Estate: w.estate.String(), Remark: w.remark, Caches: w.caches}
 	all := w.possible(kinds())
 	if err = w.create(ctx, all); err != nil {
 		return nil, err
 	}
-	say("%d proxies (cache/cover %v), %s; clients start", o.Proxies, w.caches, o.Server)
+	if w.remark != "" {
+		say("%s", w.remark)
+	}
+	say("%s, %d proxies (cache/cover %v), %s; clients start", w.estate, o.Proxies, w.caches, o.Server)
 	clients := startClients(w, all, rng, o.Pause, nil)
 	err = eventually(ctx, healWithin, func() error {
 		if idle := clients.idle(0); len(idle) > 0 {
@@ -75,13 +74,15 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 		return nil
 	})
 	n := newNemesis(w)
+	var probes []op
+	var wrong []string
 	if err == nil {
 		say("faults begin, for %v", o.Time)
 		n.rage(ctx, chosen(o.Only, w), o.Time, rng)
 		say("all healed; everything has to work within %v", healWithin)
-		r.wrong(w.healed(ctx, clients)...)
+		probes, wrong = w.healed(ctx, clients)
 	}
-	ops := clients.end()
+	ops := append(clients.end(), probes...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,14 +91,14 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	}
 	r.made, r.took = n.made, time.Since(began)
 	r.count(ops)
-	r.wrong(n.wrong...)
+	r.wrong(append(wrong, n.wrong...)...)
 	if err := w.crashed(); err != nil {
 		r.wrong("CRASH: " + err.Error())
 	}
 	say("%d requests; checks", len(ops))
 	r.wrong(checkLeaks(ctx, w)...)
 	var calm []op
-	var wrong []string
+	wrong = nil
 	if len(w.members) == 1 { // blocks skip numbers at their borders
 		calm, wrong, err = w.checkAccounts(ctx, all, max(o.Time/10, 2*time.Second), clients, rng)
 	}
@@ -111,6 +112,15 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 		return nil, err
 	}
 	r.wrong(wrong...)
+	if w.galera() {
+		unasked, err := w.suspicions()
+		if err != nil {
+			return nil, err
+		}
+		if unasked > 0 {
+			r.made["a node expelled unasked"] += unasked
+		}
+	}
 	r.wrong(checkFailures(ops, w)...)
 	r.wrong(checkKeys(append(ops, untold...), w.trouble.epochs)...)
 	return r, nil
@@ -118,9 +128,8 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 
 // chosen are the faults whose names match.
 func chosen(only *regexp.Regexp, w *world) (some []fault) {
-	several, disks := len(w.members) > 1, len(w.disks) == len(w.proxies)
 	for _, f := range faults() {
-		if several && f.single || !several && f.several || !disks && f.disks {
+		if f.where != nil && !f.where(w) {
 			continue
 		}
 		if only == nil || only.MatchString(f.name) {
@@ -130,19 +139,9 @@ func chosen(only *regexp.Regexp, w *world) (some []fault) {
 	return some
 }
 
-// possible are the kinds that work with so many sequence servers.
-func (w *world) possible(all []*kind) []*kind {
-	if len(w.members) == 1 {
-		return all
-	}
-	return slices.DeleteFunc(all, func(k *kind) bool {
-		return !slices.Contains(sharedSequences, k.sequence)
-	})
-}
-
 // create makes the sequences that need more than a row.
 func (w *world) create(ctx context.Context, all []*kind) error {
-	if len(w.members) > 1 {
+	if w.several() {
 		for _, name := range sharedSequences[:3] {
 			text := "CREATE SEQUENCE " + name
 			if err := eventually(ctx, healWithin, func() error { return w.admin(ctx, w.proxies[0], text) }); err != nil {
@@ -165,8 +164,8 @@ func (w *world) create(ctx context.Context, all []*kind) error {
 	return nil
 }
 
-// healed waits until every client has had a success, by whichever proxy, and every proxy has given a number of each sequence.
-func (w *world) healed(ctx context.Context, c *clients) (wrong []string) {
+// healed waits until every client has had a success, by whichever proxy, and every proxy has given a number of each sequence. It returns these.
+func (w *world) healed(ctx context.Context, c *clients) (probes []op, wrong []string) {
 	since := w.clock.now()
 	err := eventually(ctx, healWithin, func() error {
 		if idle := c.idle(since); len(idle) > 0 {
@@ -179,16 +178,18 @@ func (w *world) healed(ctx context.Context, c *clients) (wrong []string) {
 	}
 	n := newNemesis(w)
 	for _, p := range w.proxies {
-		for _, name := range append([]string{"small"}, plainSequences...) {
-			if name == restored && p.number != 0 || len(w.members) > 1 && !slices.Contains(sharedSequences, name) {
+		for _, name := range w.sequences() {
+			if name == restored && p.number != 0 || name == ordered {
 				continue
 			}
-			if _, err := n.takeOne(ctx, p, name); err != nil {
+			o, err := n.probe(ctx, p, name)
+			if err != nil {
 				wrong = append(wrong, "NOT HEALED: "+err.Error())
 			}
+			probes = append(probes, o)
 		}
 	}
-	return wrong
+	return probes, wrong
 }
 
 // Evidence copies the logs of the proxies to a directory, for somebody to read.

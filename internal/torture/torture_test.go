@@ -3,7 +3,6 @@ package torture
 import (
 	"context"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -51,11 +50,15 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 	t.Logf("seed %d", *seed)
 	program := build(t, "")
 	for _, c := range []struct {
-		servers int
-		time    time.Duration
-	}{{1, 25 * time.Second}, {3, 15 * time.Second}} {
-		t.Run(fmt.Sprintf("%d sequence servers", c.servers), func(t *testing.T) {
-			r, err := Run(t.Context(), Options{Seed: *seed, Time: c.time, Servers: c.servers, Seqproxy: program, Server: serverBinary(t), Dir: t.TempDir()})
+		estate string
+		time   time.Duration
+	}{{"one", 25 * time.Second}, {"block3", 15 * time.Second}, {"galera", 15 * time.Second}} {
+		t.Run(c.estate, func(t *testing.T) {
+			binary := serverBinary(t)
+			if c.estate == "galera" && mysqld.GaleraLibrary(binary) == "" {
+				t.Skipf("%s has no Galera here", binary)
+			}
+			r, err := Run(t.Context(), Options{Seed: *seed, Time: c.time, Estate: c.estate, Seqproxy: program, Server: binary, Dir: t.TempDir()})
 			if err != nil {
 				t.Fatalf("with seed %d: %v", *seed, err)
 			}
@@ -65,7 +68,7 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 			}
 			t.Log(screen.String())
 			if len(r.Wrong) > 0 {
-				t.Errorf("%d things are wrong; go test ./internal/torture -run Whatever -args -seed %d, or make torture ARGS='-servers %d -seed %d'", len(r.Wrong), *seed, c.servers, *seed)
+				t.Errorf("%d things are wrong; go test ./internal/torture -run Whatever -args -seed %d, or make torture ARGS='-estate %s -seed %d'", len(r.Wrong), *seed, c.estate, *seed)
 			}
 			if r.Faults() < 10 {
 				t.Errorf("only %d faults were made", r.Faults())

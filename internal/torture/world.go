@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,6 +43,7 @@ type server struct {
 	*mysqld.Server
 	name   string
 	added  bool   // a sequence server that was added: the plan has one address of it for all proxies
+	galera bool   // a node of the cluster
 	schema string // of the shard's tables, or of the sequence table
 	db     *sql.DB
 }
@@ -48,27 +51,34 @@ type server struct {
 // world is the installation that is tortured.
 type world struct {
 	opts     Options
+	estate   estate
+	remark   string // on the estate
 	dir      string
 	clock    clock
 	trouble  *trouble
 	sequence *server   // the first of members
-	members  []*server // the sequence servers
+	members  []*server // the sequence servers; of a cluster the first node
+	nodes    []*server // the same, and of a cluster all nodes
 	shards   []*server
 	proxies  []*proxy
 	links    map[part]*link
 	caches   []string // of each proxy's configuration, for the report
+	probes   atomic.Int64
 	disks    []string // state directories that are small disks
 }
 
 // schemaOf is where the sequence table and the ticket tables are.
 const schemaOfSequences = "seqproxy"
 
-func (w *world) servers() []*server { return slices.Concat(w.members, w.shards) }
+func (w *world) servers() []*server { return slices.Concat(w.nodes, w.shards) }
 
 // sequenceParts are what a proxy needs for numbers.
 func (w *world) sequenceParts(proxy int) (parts []part) {
-	for _, s := range w.members {
+	for _, s := range w.nodes {
 		parts = append(parts, s.part(), linkPart(proxy, s))
+	}
+	if w.galera() {
+		parts = append(parts, clusterPart)
 	}
 	return parts
 }
@@ -77,8 +87,18 @@ func (w *world) sequenceParts(proxy int) (parts []part) {
 func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *world, err error) {
 	w = &world{opts: o, dir: dir, clock: clock{time.Now()}, links: make(map[part]*link)}
 	w.trouble = &trouble{clock: w.clock}
-	for i := range o.Servers {
+	if w.estate, w.remark, err = chooseEstate(o.Estate, o.Seed, o.Server); err != nil {
+		return w, err
+	}
+	for i := range w.estate.servers {
 		w.members = append(w.members, &server{name: fmt.Sprintf("sequence%d", i), added: i > 0, schema: schemaOfSequences})
+	}
+	if w.nodes = w.members; w.galera() {
+		w.nodes = nil
+		for i := range galeraNodes {
+			w.nodes = append(w.nodes, &server{name: fmt.Sprintf("node%d", i), galera: true, schema: schemaOfSequences})
+		}
+		w.members = w.nodes[:1]
 	}
 	w.sequence = w.members[0]
 	for i := range 2 {
@@ -89,7 +109,12 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 	}
 	starting, startCtx := errgroup.WithContext(ctx)
 	for _, s := range w.servers() {
-		starting.Go(func() error { return s.start(startCtx, o.Server, dir) })
+		if !s.galera {
+			starting.Go(func() error { return s.start(startCtx, o.Server, dir) })
+		}
+	}
+	if w.galera() {
+		starting.Go(func() error { return w.startGalera(startCtx, o.Server) })
 	}
 	if err := starting.Wait(); err != nil {
 		return w, err
@@ -142,9 +167,17 @@ func (s *server) start(ctx context.Context, binary mysqld.Binary, dir string) (e
 	if err != nil {
 		return err
 	}
+	return s.open()
+}
+
+// open makes the way to the server itself.
+func (s *server) open() error {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.Logger = "root", "tcp", s.Addr(), &mysql.NopLogger{}
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 5*time.Second, clientPatience, clientPatience
+	if s.galera {
+		cfg.Params = map[string]string{"wsrep_sync_wait": "1"} // what the other nodes have committed is seen
+	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return err
@@ -167,7 +200,7 @@ func (w *world) define(ctx context.Context) error {
 			}
 		}
 	}
-	if len(w.members) > 1 {
+	if w.several() {
 		// The proxies share the numbers out among servers that have none yet, and a proxy makes the sequences.
 		for _, s := range w.members {
 			if _, err := s.db.ExecContext(ctx, "CREATE DATABASE "+schemaOfSequences); err != nil {
@@ -182,6 +215,9 @@ func (w *world) define(ctx context.Context) error {
 		"CREATE TABLE seqproxy.tickets64 (id bigint unsigned AUTO_INCREMENT PRIMARY KEY, stub char(1) NOT NULL DEFAULT '', UNIQUE KEY (stub)) ENGINE=InnoDB",
 	}
 	for _, name := range plainSequences {
+		if !slices.Contains(w.sequences(), name) {
+			continue
+		}
 		texts = append(texts, "INSERT INTO seqproxy.sequence VALUES ('"+name+"', 0)")
 	}
 	for _, text := range texts {
@@ -223,16 +259,29 @@ state_dir = %q
 cache = %s
 outage_cover = %q
 allocate_timeout = %q
-`, p.addr, schemaOfSequences, len(w.members) > 1, p.state, cache, cover, allocateTimeout)
-	fmt.Fprintf(&text, "[[sequence.server]]\naddress = %q\nuser = \"root\"\n", w.links[linkPart(p.number, w.sequence)].addr())
-	if len(w.members) == 1 {
+interleave = %q
+`, p.addr, schemaOfSequences, w.several(), p.state, cache, cover, allocateTimeout, cmp.Or(w.estate.interleave, "block"))
+	where := make([]string, len(w.nodes))
+	for i, s := range w.nodes {
+		where[i] = fmt.Sprintf("%q", w.links[linkPart(p.number, s)].addr())
+	}
+	if w.galera() {
+		fmt.Fprintf(&text, "[[sequence.server]]\nnodes = [%s]\nuser = \"root\"\n", strings.Join(where, ", "))
+	} else {
+		fmt.Fprintf(&text, "[[sequence.server]]\naddress = %s\nuser = \"root\"\n", where[0])
+	}
+	if w.plain() {
 		fmt.Fprint(&text, "[[ticket]]\ntable = \"seqproxy.sequence\"\n[[ticket]]\ntable = \"seqproxy.tickets64\"\n")
 	}
 	if len(w.shards) == 0 {
 		return text.String()
 	}
 	fmt.Fprint(&text, "[[bind]]\ncolumn = \"users.id\"\nsequence = \"users\"\n")
-	for _, s := range append([]*server{w.sequence}, w.shards...) {
+	shards := w.shards
+	if !w.galera() {
+		shards = append([]*server{w.sequence}, shards...)
+	}
+	for _, s := range shards {
 		fmt.Fprintf(&text, "[[shard]]\nname = %q\nschemas = [%q]\n[[shard.node]]\naddress = %q\n", s.name, s.schema, w.links[linkPart(p.number, s)].addr())
 	}
 	return text.String()
@@ -312,6 +361,9 @@ func (w *world) close() error {
 			}
 			ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 			defer stop()
+			if s.galera { // in order they would wait for each other
+				_ = s.Kill()
+			}
 			if err := s.Stop(ctx); err != nil {
 				errs <- err
 			}

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -40,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	fs.Uint64Var(&o.Seed, "seed", rand.Uint64N(1_000_000), "chooses the faults, their moments and their victims")
 	fs.DurationVar(&o.Time, "time", 3*time.Minute, "how long faults are made")
 	fs.IntVar(&o.Proxies, "proxies", 3, "how many proxies there are")
-	fs.IntVar(&o.Servers, "servers", 1, "how many sequence servers there are")
+	fs.StringVar(&o.Estate, "estate", "", "what the sequence servers are: "+strings.Join(torture.Estates(), ", ")+" (default: the seed chooses)")
 	fs.DurationVar(&o.Pause, "pause", 20*time.Millisecond, "between two requests of a client")
 	fs.StringVar(&o.Seqproxy, "seqproxy", "", "the program (default: build the one of this repository)")
 	server := fs.String("server", os.Getenv("SEQPROXY_TEST_SERVER"), "the server program (default: the one that is found)")

@@ -1,0 +1,165 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"seqproxy/internal/mysqld"
+)
+
+// estate is what the sequence servers are.
+type estate struct {
+	name       string
+	servers    int    // members of the plan; 1: there is none
+	interleave string // of several
+	galera     bool   // the one member is a group of three nodes
+}
+
+const galeraNodes = 3
+
+// estates are all that are tried. The first one is there wherever a server is.
+var estates = []estate{
+	{name: "one", servers: 1},
+	{name: "block2", servers: 2, interleave: "block"},
+	{name: "block3", servers: 3, interleave: "block"},
+	{name: "step2", servers: 2, interleave: "step"},
+	{name: "step3", servers: 3, interleave: "step"},
+	{name: "galera", servers: 1, galera: true},
+}
+
+// Estates are the names that Options.Estate may have.
+func Estates() (names []string) {
+	for _, e := range estates {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// chooseEstate is the one of that name; without a name, the one that the seed chooses. remark says that it is not to be had here: then it is
+// one server.
+func chooseEstate(name string, seed uint64, b mysqld.Binary) (e estate, remark string, err error) {
+	i := rand.New(rand.NewPCG(seed, 1)).IntN(len(estates))
+	if name != "" {
+		if i = slices.Index(Estates(), name); i < 0 {
+			return e, "", fmt.Errorf("no estate is named %q: there are %s", name, strings.Join(Estates(), ", "))
+		}
+	}
+	e = estates[i]
+	if e.galera && mysqld.GaleraLibrary(b) == "" {
+		return estates[0], fmt.Sprintf("NO GALERA CLUSTER: %s has none, or its library is missing (%s names it); one server in its place", b, mysqld.GaleraEnv), nil
+	}
+	return e, "", nil
+}
+
+func (e estate) String() string {
+	switch {
+	case e.galera:
+		return fmt.Sprintf("a Galera cluster of %d nodes", galeraNodes)
+	case e.servers > 1:
+		return fmt.Sprintf("%d sequence servers, interleave %s", e.servers, e.interleave)
+	}
+	return "one sequence server"
+}
+
+// plain: one server that is no group.
+func (w *world) plain() bool { return w.unplanned() && !w.galera() }
+
+func (w *world) several() bool   { return len(w.members) > 1 }
+func (w *world) unplanned() bool { return len(w.members) == 1 }
+func (w *world) galera() bool    { return w.estate.galera }
+func (w *world) noGalera() bool  { return !w.estate.galera }
+
+// sequences are those that are there, without what is no row of the sequence table.
+func (w *world) sequences() []string {
+	switch {
+	case w.several():
+		return sharedSequences
+	case w.galera():
+		return append(slices.Clone(sharedSequences), restarted)
+	}
+	return append(slices.Clone(plainSequences), "small", ordered)
+}
+
+// possible are the kinds that work there.
+func (w *world) possible(all []*kind) []*kind {
+	if w.plain() {
+		return all
+	}
+	return slices.DeleteFunc(all, func(k *kind) bool {
+		if w.estate.interleave == "step" && k.n > 1 {
+			return true // how far they are apart changes with the number of servers
+		}
+		return k.direct || !slices.Contains(w.sequences(), k.sequence)
+	})
+}
+
+// startGalera starts the nodes of a cluster.
+func (w *world) startGalera(ctx context.Context, b mysqld.Binary) error {
+	nodes, err := mysqld.StartGalera(ctx, b, mysqld.GaleraLibrary(b), filepath.Join(w.dir, "galera"), galeraNodes)
+	if err != nil {
+		return err
+	}
+	for i, node := range nodes {
+		w.nodes[i].Server = node
+	}
+	for _, s := range w.nodes {
+		if err := s.open(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clusterPart is the nodes of a cluster together: if more than one were away, nobody would be left who may commit.
+const clusterPart part = "cluster"
+
+// parts are what a fault of the server claims.
+func (s *server) parts() []part {
+	if s.galera {
+		return []part{s.part(), clusterPart}
+	}
+	return []part{s.part()}
+}
+
+// suspicions notes when the nodes of a cluster took one of them for dead, whether or not a fault had made it so: a node that a busy machine does not let run for
+// two seconds is expelled, and comes back.
+func (w *world) suspicions() (unasked int, err error) {
+	for _, s := range w.nodes {
+		text, err := os.ReadFile(s.LogFile())
+		if err != nil {
+			return 0, err
+		}
+		for _, found := range suspecting.FindAllSubmatch(text, -1) {
+			at, err := time.ParseInLocation("2006-01-02 15:04:05", strings.ReplaceAll(string(found[1]), "  ", " 0"), time.Local)
+			if err != nil {
+				return 0, err
+			}
+			when := at.Sub(w.clock.start)
+			if w.trouble.explains(when-time.Second, when+time.Second, aftermath, clusterPart) == "" {
+				unasked++
+				w.trouble.note(window{fault: "the cluster expelled a node", parts: []part{clusterPart}, begin: when - 3*time.Second, end: when + 2*time.Second})
+			}
+		}
+	}
+	return unasked, nil
+}
+
+// 2026-11-22  3:08:54 0 [Note] WSREP: evs::proto(fd890409-80b3, OPERATIONAL, view_id(REG,fd5b7ba6-908c,7)) suspecting node: fd5b7ba6-908c
+var suspecting = regexp.MustCompile(`(?m)^(\d{4}-\d\d-\d\d [ \d]\d:\d\d:\d\d) .*suspecting node: `)
+
+// back waits until a server that runs again takes part.
+func (s *server) back(ctx context.Context) error {
+	if !s.galera {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, backWithin)
+	defer stop()
+	return s.AwaitSynced(ctx)
+}
