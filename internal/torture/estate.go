@@ -68,6 +68,9 @@ func (e estate) String() string {
 	return "one sequence server"
 }
 
+// closed: nobody but seqproxy counts in the tables, and the proxies are told so. The others know then how far one has come that is dead.
+func (e estate) closed() bool { return e.name != "step3" }
+
 // plain: one server that is no group.
 func (w *world) plain() bool { return w.unplanned() && !w.galera() }
 

@@ -244,7 +244,10 @@ func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		return err
 	}
 	text := fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))
-	if len(n.world.members) == 2 {
+	switch {
+	case !n.world.estate.closed():
+		text += " FORCE MARGIN 1000000" // applications could count there
+	case len(n.world.members) == 2:
 		text += " FORCE" // of two nobody else knows which one is to stay
 	}
 	p := n.someProxy(rng)

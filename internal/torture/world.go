@@ -260,7 +260,9 @@ cache = %s
 outage_cover = %q
 allocate_timeout = %q
 interleave = %q
-`, p.addr, schemaOfSequences, w.several(), p.state, cache, cover, allocateTimeout, cmp.Or(w.estate.interleave, "block"))
+direct_writers = %q
+`, p.addr, schemaOfSequences, w.several(), p.state, cache, cover, allocateTimeout, cmp.Or(w.estate.interleave, "block"),
+		map[bool]string{true: "no", false: "auto"}[w.estate.interleave != "" && w.estate.closed()])
 	where := make([]string, len(w.nodes))
 	for i, s := range w.nodes {
 		where[i] = fmt.Sprintf("%q", w.links[linkPart(p.number, s)].addr())
