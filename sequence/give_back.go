@@ -17,8 +17,9 @@ func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg Se
 }
 
 // giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did.
-func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
-	done, h := false, v.share()
+func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (done bool, err error) {
+	defer func() { v.traceBack(name, seg, done, err) }()
+	h := v.share()
 	if seg.plan != h.plan || h.shared() && !h.owns(seg.Last()) {
 		return false, nil
 	}
@@ -30,7 +31,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	if h.plan != 0 {
 		args = append([]any{h.plan, h.id}, args...)
 	}
-	err := v.transactOnce(ctx, func(tx *sql.Tx) error {
+	err = v.transactOnce(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, v.table.giveBack(h.plan != 0), args...)
 		if err != nil {
 			return err

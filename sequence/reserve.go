@@ -159,7 +159,7 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 		if g, ok := v.believed(name, n); ok && isUnknownOutcome(err) {
 			return g, nil
 		}
-		return g, v.failedToTake(name, err, h.whole(n))
+		return g, v.failedToTake(name, err, h.whole(n), t.floor)
 	}
 	affected, err := result.RowsAffected()
 	if err != nil {
@@ -177,17 +177,23 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 	return v.granted(ctx, conn, name, n, t, rule, h, last, stored, err)
 }
 
-// failedToTake is the error of a statement that should have taken so many numbers.
-func (v *server) failedToTake(name string, err error, n uint64) error {
+// failedToTake is the error of a statement that should have taken so many numbers above a floor.
+func (v *server) failedToTake(name string, err error, n, floor uint64) error {
 	if !isUnknownOutcome(err) {
 		return err
 	}
+	v.traceUnknown(name, n, floor, err)
 	v.counters.lose(name, UnusedUnknownCommit, n)
 	return fmt.Errorf("%w: %w", errLost, err)
 }
 
 // granted is the outcome of a reservation that was verified with err.
 func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uint64, t take, rule rule, h share, last uint64, stored row, err error) (g grant, _ error) {
+	if err == nil || errors.Is(err, errRuleChanged) {
+		v.traceReserved(name, t.numbers(last), t.floor)
+	} else {
+		v.traceUnknown(name, h.whole(n), t.floor, err)
+	}
 	if errors.Is(err, errRuleChanged) {
 		return grant{seg: t.numbers(last)}, err
 	}

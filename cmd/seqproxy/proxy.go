@@ -204,6 +204,7 @@ func (r *running) stop() error {
 	r.stopHTTP(r.ending.now)
 	r.wg.Wait()
 	count := r.sequences.Stats()
+	r.sequences.Account()
 	r.log.Info("stopped", zap.Uint64("reserved", count.Reserved), zap.Uint64("given", count.Given), zap.Uint64("given_back", count.Returned),
 		zap.Uint64("passed_over", count.Skipped), zap.Uint64("outcome_unknown", count.Lost))
 	return r.serveErr
