@@ -54,7 +54,7 @@ esac
 
 // galeraHaste has nodes agree sooner that one is gone than after 5 to 15 seconds.
 // https://galeracluster.com/library/documentation/galera-parameters.html
-const galeraHaste = "evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.25S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT4S;evs.install_timeout=PT4S"
+const galeraHaste = "evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.25S;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT6S;evs.install_timeout=PT5S"
 
 // GaleraLibrary is the path of Galera's library for a server program, "" if there is none.
 func GaleraLibrary(b Binary) string {

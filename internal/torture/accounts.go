@@ -50,7 +50,9 @@ func (w *world) checkAccounts(ctx context.Context, all []*kind, limit time.Durat
 		{name: "connections are cut", weight: 2, run: cutLink},
 		{name: "answers are swallowed", weight: 2, run: weatherFault(swallow, 500*time.Millisecond)},
 	}, limit, rng)
-	probes, wrong := w.healed(ctx, clients)
+	wrong = n.wrong
+	probes, unhealed := w.healed(ctx, clients)
+	wrong = append(wrong, unhealed...)
 	ops = append(clients.end(), probes...)
 	var sum account
 	for _, p := range w.proxies {

@@ -132,7 +132,7 @@ func (s *server) parts() []part {
 }
 
 // suspicions notes when the nodes of a cluster took one of them for dead, whether or not a fault had made it so: a node that a busy machine does not let run for
-// two seconds is expelled, and comes back.
+// three seconds is expelled, and comes back.
 func (w *world) suspicions() (unasked int, err error) {
 	for _, s := range w.nodes {
 		text, err := os.ReadFile(s.LogFile())
@@ -147,7 +147,7 @@ func (w *world) suspicions() (unasked int, err error) {
 			when := at.Sub(w.clock.start)
 			if w.trouble.explains(when-time.Second, when+time.Second, aftermath, clusterPart) == "" {
 				unasked++
-				w.trouble.note(window{fault: "the cluster expelled a node", parts: []part{clusterPart}, begin: when - 3*time.Second, end: when + 2*time.Second})
+				w.trouble.note(window{fault: "the cluster expelled a node", parts: []part{clusterPart}, begin: when - 4*time.Second, end: when + 2*time.Second})
 			}
 		}
 	}

@@ -110,14 +110,20 @@ func (n *nemesis) killServer(ctx context.Context, s *server, rng *rand.Rand) err
 }
 
 // backWithin is how long a node may take to hear from its cluster what it has missed.
-const backWithin = 30 * time.Second
+const backWithin = time.Minute
 
-// restart starts a server again, after it was stopped in order if it runs.
-func (s *server) restart(ctx context.Context) error {
-	if err := s.Restart(ctx); err != nil {
-		return err
+// restart starts a server again, after it was stopped in order if it runs. A node ends by itself if the cluster does not let it in within half a minute, or the one
+// ends that it hears from: then whoever runs it starts it anew.
+func (s *server) restart(ctx context.Context) (err error) {
+	for range 3 {
+		if err = s.Restart(ctx); err == nil {
+			err = s.back(ctx)
+		}
+		if err == nil || !s.galera {
+			return err
+		}
 	}
-	return s.back(ctx)
+	return err
 }
 
 // leaveCluster stops a node in order, and starts it again.
@@ -149,7 +155,11 @@ func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := s.signal(syscall.SIGCONT); err != nil {
 		return err
 	}
-	return s.back(context.WithoutCancel(ctx))
+	ctx = context.WithoutCancel(ctx)
+	if err := s.back(ctx); err != nil {
+		return s.restart(ctx)
+	}
+	return nil
 }
 
 // someLink is that to the sequence server in two cases of three: keys come from there.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"seqproxy/internal/mysqld"
@@ -53,7 +54,12 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 0))
 	w, err := newWorld(ctx, o, o.Dir, rng)
-	defer func() { err = errors.Join(err, w.close()) }()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.crashed())
+		}
+		err = errors.Join(err, w.close())
+	}()
 	if err != nil {
 		return nil, err
 	}
@@ -192,18 +198,23 @@ func (w *world) healed(ctx context.Context, c *clients) (probes []op, wrong []st
 	return probes, wrong
 }
 
-// Evidence copies the logs of the proxies to a directory, for somebody to read.
+// Evidence copies the logs of the proxies, and of the nodes of a cluster, to a directory, for somebody to read.
 func Evidence(from, to string) error {
 	logs, err := filepath.Glob(filepath.Join(from, "proxy*"))
 	if err != nil {
 		return err
 	}
+	servers, err := filepath.Glob(filepath.Join(from, "galera", "node*", "error.log"))
+	if err != nil {
+		return err
+	}
+	logs = append(logs, servers...)
 	for _, path := range logs {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, filepath.Base(path)), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(to, strings.ReplaceAll(strings.TrimPrefix(path, from+string(filepath.Separator)), string(filepath.Separator), "-")), text, 0o600); err != nil {
 			return err
 		}
 	}

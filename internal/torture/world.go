@@ -335,6 +335,9 @@ func (w *world) crashed() error {
 		all = append(all, p.crashed())
 	}
 	for _, s := range w.servers() {
+		if s.Server == nil {
+			continue
+		}
 		if err := s.Crashed(); err != nil {
 			all = append(all, fmt.Errorf("server %s: %w", s.name, err))
 		}
