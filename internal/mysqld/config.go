@@ -40,7 +40,7 @@ type Config struct {
 	// server is killed. 0 is 20 seconds.
 	StopTimeout time.Duration
 
-	env       []string                                                           // beside that of this process
+	env       []string                                                            // beside that of this process
 	startArgs func(ctx context.Context, p paths, args []string) ([]string, error) // what one start has beside args; may be nil
 }
 
