@@ -103,14 +103,11 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	}
 	say("%d requests; checks", len(ops))
 	r.wrong(checkLeaks(ctx, w)...)
-	var calm []op
-	wrong = nil
-	if len(w.members) == 1 { // blocks skip numbers at their borders
-		calm, wrong, err = w.checkAccounts(ctx, all, max(o.Time/10, 2*time.Second), clients, rng)
-	}
+	calm, sum, wrong, err := w.checkAccounts(ctx, all, max(o.Time/10, 2*time.Second), clients, rng)
 	if err != nil {
 		return nil, err
 	}
+	r.accounts = sum
 	r.wrong(wrong...)
 	ops = append(ops, calm...)
 	untold, wrong, err := checkRows(ctx, w, ops)

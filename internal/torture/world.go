@@ -250,6 +250,7 @@ failed_login_exempt = ["127.0.0.0/8"]
 timeout = "3s"
 [log]
 format = "json"
+level = "debug"
 [[user]]
 name = "root"
 [sequence]
@@ -309,9 +310,32 @@ func (w *world) admin(ctx context.Context, p *proxy, texts ...string) error {
 	return nil
 }
 
-// rows are the counters as the table has them, without those of ticket tables.
-func (w *world) rows(ctx context.Context) (map[string]uint64, error) {
-	rows, err := w.sequence.db.QueryContext(ctx, "SELECT name, id FROM seqproxy.sequence")
+// rows are the counters as the table of each member has them, without those of ticket tables.
+func (w *world) rows(ctx context.Context) (all []map[string]uint64, err error) {
+	for _, s := range w.members {
+		nodes := []*server{s}
+		if w.galera() {
+			nodes = w.nodes
+		}
+		var one map[string]uint64
+		err := eventually(ctx, backWithin, func() (err error) {
+			for _, s := range nodes {
+				if one, err = s.rows(ctx); err == nil {
+					return nil
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (s *server) rows(ctx context.Context) (map[string]uint64, error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT name, id FROM seqproxy.sequence")
 	if err != nil {
 		return nil, err
 	}
