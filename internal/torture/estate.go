@@ -117,6 +117,7 @@ func (w *world) startGalera(ctx context.Context, b mysqld.Binary) error {
 			return err
 		}
 	}
+	w.operator = w.watch()
 	return nil
 }
 

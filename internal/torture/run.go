@@ -123,6 +123,9 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 		if unasked > 0 {
 			r.made["a node expelled unasked"] += unasked
 		}
+		if mended := w.operator.end(); mended > 0 {
+			r.made["a cluster without a majority is set going again"] += mended
+		}
 	}
 	r.wrong(checkFailures(ops, w)...)
 	r.wrong(checkKeys(append(ops, untold...), w.trouble.epochs)...)

@@ -64,7 +64,8 @@ type world struct {
 	links    map[part]*link
 	caches   []string // of each proxy's configuration, for the report
 	probes   atomic.Int64
-	disks    []string // state directories that are small disks
+	operator *operator // of a cluster, else nil
+	disks    []string  // state directories that are small disks
 }
 
 // schemaOf is where the sequence table and the ticket tables are.
@@ -371,6 +372,9 @@ func (w *world) crashed() error {
 
 // close ends all processes and links, in whatever state they are.
 func (w *world) close() error {
+	if w.operator != nil {
+		w.operator.end()
+	}
 	var wait sync.WaitGroup
 	errs := make(chan error, 16)
 	for _, p := range w.proxies {
