@@ -117,7 +117,9 @@ func (s *Sequences) seeChanges(ctx context.Context) {
 // refresh asks for changes and obeys them.
 func (s *Sequences) refresh(ctx context.Context) error {
 	f := &s.follow
-	f.work.Lock()
+	if !lockWithin(ctx, &f.work) { // whoever has it may wait for a server that does not answer
+		return context.Cause(ctx)
+	}
 	defer f.work.Unlock()
 	w, err := s.servers.ready(ctx)
 	if err != nil {

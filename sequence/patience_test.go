@@ -57,6 +57,27 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 	wg.Wait()
 }
 
+// The first INSERT asks for the owned columns, while another goroutine may wait for a server that does not answer.
+func TestWhoAsksForOwnersDoesNotWaitForAnotherThatDoes(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	s := p.open(t, patience(50*time.Millisecond))
+	s.follow.work.Lock()
+	defer s.follow.work.Unlock()
+	answer := make(chan error, 1)
+	go func() {
+		_, err := s.LoadOwners(context.Background())
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		if unavailable := new(UnavailableError); !errors.As(err, &unavailable) {
+			t.Errorf("got %v, want an UnavailableError", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it waits for ever")
+	}
+}
+
 func TestCloseDoesNotWaitForALockedRow(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	p.withOptions(t)

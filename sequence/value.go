@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -246,8 +247,11 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 }
 
 // lockReserving locks c.reserving. It reports false if ctx ends before it has it.
-func (c *cache) lockReserving(ctx context.Context) bool {
-	for wait := 50 * time.Microsecond; !c.reserving.TryLock(); wait = min(2*wait, 10*time.Millisecond) {
+func (c *cache) lockReserving(ctx context.Context) bool { return lockWithin(ctx, c.reserving) }
+
+// lockWithin locks what is held while a server is asked. It reports false if ctx ends before it has it.
+func lockWithin(ctx context.Context, mu *sync.Mutex) bool {
+	for wait := 50 * time.Microsecond; !mu.TryLock(); wait = min(2*wait, 10*time.Millisecond) {
 		if !pause(ctx, wait) {
 			return false
 		}
