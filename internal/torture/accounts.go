@@ -185,6 +185,11 @@ func (w *world) settleOne(name string, b books, after []map[string]uint64, ledge
 	for _, rows := range b.rows {
 		highest = max(highest, rows[name])
 	}
+	for _, l := range ledgers { // a proxy may have read in a row what another one has reserved
+		for _, e := range l.of(name) {
+			highest = max(highest, e.Last)
+		}
+	}
 	owner := make(map[uint64]int)
 	for _, l := range ledgers {
 		entries := l.of(name)
@@ -198,12 +203,10 @@ func (w *world) settleOne(name string, b books, after []map[string]uint64, ledge
 			}
 			owner[n] = l.proxy
 		}
-		own := highest
 		for _, e := range entries {
-			if e.Above > own {
-				blame("proxy %d reserved above %d, though nothing above %d is known to have been reserved", l.proxy, e.Above, own)
+			if e.Above > highest {
+				blame("proxy %d reserved above %d, though nothing above %d is known to have been reserved", l.proxy, e.Above, highest)
 			}
-			own = max(own, e.Last)
 			if m, ok := e.move(l.proxy); ok {
 				i := w.memberAt(l.proxy, e.Server)
 				moves[i] = append(moves[i], m)

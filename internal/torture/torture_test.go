@@ -52,7 +52,7 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 	for _, c := range []struct {
 		estate string
 		time   time.Duration
-	}{{"one", 25 * time.Second}, {"block3", 15 * time.Second}, {"galera", 15 * time.Second}} {
+	}{{"one", 25 * time.Second}, {"block3", 15 * time.Second}, {"galera", 12 * time.Second}} {
 		t.Run(c.estate, func(t *testing.T) {
 			binary := serverBinary(t)
 			if c.estate == "galera" && mysqld.GaleraLibrary(binary) == "" {
