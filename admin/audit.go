@@ -1,35 +1,11 @@
 package admin
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
-	"go.uber.org/zap"
-
-	"seqproxy/internal/logfield"
-	"seqproxy/protocol"
-	"seqproxy/proxy"
 	"seqproxy/statement"
 )
-
-// audit logs who has changed something, or was refused to. The statement is written anew
-// of what was understood: what a string in it says is left out.
-func (s *Sequences) audit(st *statement.Statement, by proxy.Caller, err error) {
-	fields := []zap.Field{
-		logfield.Conn(by.ID()), logfield.User(by.User()), logfield.Client(by.Client()),
-		zap.String("statement", describe(st)),
-	}
-	if err == nil {
-		s.log.Info("audit", append(fields, zap.String("outcome", "done"))...)
-		return
-	}
-	var told *protocol.ServerError
-	if errors.As(err, &told) {
-		fields = append(fields, logfield.Code(told.Code))
-	}
-	s.log.Info("audit", append(fields, zap.String("outcome", "failed"), logfield.Err(err))...)
-}
 
 // changes says whether a statement is one that changes something.
 func changes(st *statement.Statement) bool {
@@ -42,7 +18,8 @@ func changes(st *statement.Statement) bool {
 	return st.Sequence.Problem == ""
 }
 
-// describe writes a statement that changes something.
+// describe writes a statement that changes something, for a log: anew, of what was understood,
+// without what a string in it says.
 func describe(st *statement.Statement) string {
 	if st.Kind == statement.Seqproxy {
 		return st.Proxy.String()

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
-	"go.uber.org/zap"
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
@@ -36,12 +35,11 @@ type engine interface {
 type Sequences struct {
 	engine engine
 	proxy  Control
-	log    *zap.Logger // of who has changed what
 }
 
 // NewSequences makes Sequences of an engine and of what may be asked of the proxy.
-func NewSequences(e engine, c Control, log *zap.Logger) *Sequences {
-	return &Sequences{engine: e, proxy: c, log: log}
+func NewSequences(e engine, c Control) *Sequences {
+	return &Sequences{engine: e, proxy: c}
 }
 
 // Execute runs an analysed statement about sequences. Errors are those of the engine and
@@ -49,7 +47,7 @@ func NewSequences(e engine, c Control, log *zap.Logger) *Sequences {
 func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	table, err := s.execute(ctx, st, by)
 	if changes(st) {
-		s.audit(st, by, err)
+		by.Audit(describe(st), err)
 	}
 	return table, err
 }

@@ -2,11 +2,8 @@ package admin
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
-
-	"go.uber.org/zap"
 
 	"seqproxy/proxy"
 	"seqproxy/sequence"
@@ -26,10 +23,9 @@ func (e told) Create(context.Context, sequence.CreateOptions) (sequence.Created,
 // root may do anything.
 type root struct{ proxy.Caller }
 
-func (root) Admin() bool      { return true }
-func (root) ID() uint32       { return 7 }
-func (root) User() string     { return "root" }
-func (root) Client() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5} }
+func (root) Admin() bool         { return true }
+func (root) ID() uint32          { return 7 }
+func (root) Audit(string, error) {}
 
 func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	for want, made := range map[string]sequence.Created{
@@ -39,7 +35,7 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	} {
 		var st statement.Statement
 		st.Analyze([]byte("CREATE SEQUENCE photos"), statement.Mode{})
-		table, err := NewSequences(told{made: made}, nil, zap.NewNop()).Execute(t.Context(), &st, root{})
+		table, err := NewSequences(told{made: made}, nil).Execute(t.Context(), &st, root{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +68,7 @@ func TestShutdownIsAskedForAfterTheAnswer(t *testing.T) {
 		var st statement.Statement
 		st.Analyze([]byte(sql), statement.Mode{})
 		control, by := new(stopping), new(later)
-		if _, err := NewSequences(nil, control, zap.NewNop()).Execute(t.Context(), &st, by); err != nil || len(control.asked) > 0 {
+		if _, err := NewSequences(nil, control).Execute(t.Context(), &st, by); err != nil || len(control.asked) > 0 {
 			t.Fatalf("%s: got %v, and %v was asked for before the answer", sql, err, control.asked)
 		}
 		if by.run(); len(control.asked) != 1 || control.asked[0] != want {

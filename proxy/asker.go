@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"net"
 
 	"seqproxy/backend"
 )
@@ -13,12 +12,6 @@ type asker struct{ s *session }
 
 // ID is the session's connection id.
 func (a asker) ID() uint32 { return a.s.id }
-
-// User is the name of the session's user.
-func (a asker) User() string { return a.s.user.Name }
-
-// Client is the address of the session's client.
-func (a asker) Client() net.Addr { return a.s.client.RemoteAddr() }
 
 // AfterAnswer has f run when the client has been sent the answer, or cannot be.
 func (a asker) AfterAnswer(f func()) { a.s.afterAnswer = f }
@@ -39,6 +32,9 @@ func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
 	}
 	return a.s.user.rights.allow(ctx, a.s.set.Sequences, name)
 }
+
+// Audit logs what the session has changed.
+func (a asker) Audit(statement string, err error) { a.s.audit(statement, err) }
 
 // Highest reads the greatest number in a column on every shard, as the user: what the
 // user may not read there, nobody reads for it.

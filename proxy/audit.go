@@ -6,8 +6,7 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// audit logs what an admin has done by other statements than those that package admin
-// runs, or what somebody was refused who is none, as that package logs its own. The
+// audit logs what an admin has done, or what somebody was refused to do who is none. The
 // statement is written anew, without what may be a secret.
 func (s *session) audit(statement string, err error) {
 	fields := []zap.Field{zap.String("statement", statement)}

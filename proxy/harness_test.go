@@ -177,7 +177,7 @@ func newEnv(t testing.TB, s setup) *env {
 	}
 	opts := proxy.Options{
 		Users:  []proxy.User{{Name: e.User, Password: e.Password, Admin: true}},
-		Shards: e.Shards, Sequences: e.Sequences, Admin: admin.NewSequences(e.Sequences, nil, log),
+		Shards: e.Shards, Sequences: e.Sequences, Admin: admin.NewSequences(e.Sequences, nil),
 		RSA: testRSA, MaxConnections: 200, LoginTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second, PauseTimeout: time.Minute,
 		MaxStatement: 16 << 20, Compression: true, SlowStatement: 10 * time.Second, Logger: log,
 	}

@@ -58,7 +58,7 @@ func TestTheLogHoldsNoSecret(t *testing.T) {
 			o.Users = append(o.Users,
 				proxy.User{Name: "listed", Password: marked + "1", OldPassword: marked + "2", Admin: true},
 				proxy.User{Name: "absent", Password: marked + "3"}) // the server knows another password
-			o.Admin = admin.NewSequences(o.Sequences.(*sequence.Sequences), nil, log)
+			o.Admin = admin.NewSequences(o.Sequences.(*sequence.Sequences), nil)
 		},
 	})
 	server.Exec(t, "CREATE USER listed@'%' IDENTIFIED BY '"+marked+"1'", "GRANT ALL ON *.* TO listed@'%' WITH GRANT OPTION",

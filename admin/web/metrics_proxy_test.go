@@ -41,7 +41,7 @@ func inFrontOf(t *testing.T, server *mysqltest.Server) (address string, tells pr
 	}
 	p := proxy.New(proxy.Options{
 		Users:  []proxy.User{{Name: "root", Admin: true}},
-		Shards: shards, Sequences: sequences, Admin: admin.NewSequences(sequences, nil, log),
+		Shards: shards, Sequences: sequences, Admin: admin.NewSequences(sequences, nil),
 		RSA: protocol.NewRSAKeys(), MaxConnections: 20, LoginTimeout: patience, WriteTimeout: patience, MaxStatement: 1 << 20, Logger: log,
 	})
 	if err := p.Listen("127.0.0.1:0"); err != nil {

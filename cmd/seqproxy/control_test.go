@@ -372,8 +372,8 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	c.end(0)
 	log := c.stderr()
 	for _, want := range []string{
-		`"user": "root", "client": "127.0.0.1:`,
-		"\"statement\": \"CREATE SEQUENCE `photos` CACHE 7 COMMENT ?\", \"outcome\": \"done\"",
+		`"client": "127.0.0.1:`,
+		"\"user\": \"root\", \"statement\": \"CREATE SEQUENCE `photos` CACHE 7 COMMENT ?\", \"outcome\": \"done\"",
 		"\"statement\": \"ALTER SEQUENCE `photos` RESTART 5000 FORCE\", \"outcome\": \"done\"",
 		"\"statement\": \"ALTER SEQUENCE IF EXISTS `photos` MAXVALUE 9000 NO CYCLE\", \"outcome\": \"done\"",
 		"\"statement\": \"SETVAL(`photos`, 6000)\", \"outcome\": \"done\"",
@@ -381,7 +381,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		`"statement": "SEQPROXY PAUSE SHARD photos", "outcome": "done"`,
 		`"statement": "SEQPROXY RESUME", "outcome": "done"`,
 		"\"statement\": \"DROP SEQUENCE `photos`\", \"outcome\": \"done\"",
-		"\"statement\": \"DROP SEQUENCE `photos`\", \"code\": 1227, \"outcome\": \"failed\"",
+		"\"statement\": \"DROP SEQUENCE `photos`\", \"outcome\": \"failed\", \"code\": 1227",
 		"\"statement\": \"ALTER SEQUENCE `videos` CACHE 5 COMMENT ?\", ",
 	} {
 		if !strings.Contains(log, want) {

@@ -73,7 +73,7 @@ func start(ctx context.Context, cfg *conf.Config, load loader, out *logs.Log) (_
 	if err != nil {
 		return nil, err
 	}
-	opts.Shards, opts.Sequences, opts.Admin = r.shards, r.sequences, admin.NewSequences(r.sequences, r, log.Named("admin"))
+	opts.Shards, opts.Sequences, opts.Admin = r.shards, r.sequences, admin.NewSequences(r.sequences, r)
 	opts.RSA, opts.Version, opts.Logger = keys, version, log.Named("proxy")
 	r.server = proxy.New(opts)
 	if err := r.listen(cfg); err != nil { // before anything is started
