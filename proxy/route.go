@@ -97,6 +97,9 @@ func (s *session) decide(r *route, sql []byte) error {
 			return err
 		}
 	}
+	if r.shard != nil && r.kind.sent() {
+		s.remarkOnSchemas(r, sql)
+	}
 	if r.shard == nil && r.kind.sent() {
 		if r.kind == KindRewrite {
 			return errKeysOnly
@@ -181,6 +184,26 @@ func (s *session) routeTo(r *route, schema string) {
 	}
 	if p := r.shard.Paused(); p != nil {
 		r.note = "the shard is paused since " + p.Since().Format("2006-01-02 15:04:05 MST")
+	}
+}
+
+// remarkOnSchemas tells of schemas in the text that another shard owns, which no statement
+// is routed by.
+func (s *session) remarkOnSchemas(r *route, sql []byte) {
+	for _, name := range statement.SchemasNamed(sql, s.state.mode) {
+		in, err := s.nameInUTF8([]byte(name), s.state.charset)
+		if err != nil {
+			continue // it is no name here
+		}
+		owner := s.routes.Owner(string(in))
+		if owner == nil || owner == r.shard {
+			continue
+		}
+		remark := fmt.Sprintf("it names schema %s, which shard %s owns: the current schema decides, say USE %s before", in, owner.Name(), in)
+		if r.note != "" {
+			remark = r.note + "; " + remark
+		}
+		r.note = remark
 	}
 }
 

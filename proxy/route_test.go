@@ -215,3 +215,30 @@ func TestExplainRouteAtTheAdminAddress(t *testing.T) {
 		}
 	}
 }
+
+func TestExplainRouteRemarksOnSchemasOfOtherShards(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	c := e.Conn(t, e.Schemas[0], nil)
+	other := e.Schemas[1]
+	for statement, remarked := range map[string]bool{
+		"SELECT * FROM " + other + ".u":                            true,
+		"INSERT INTO `" + other + "`.u VALUES (NEXTVAL('photos'))": true,
+		"CREATE TABLE " + other + ".v (a INT)":                     true,
+		"SELECT * FROM " + e.Schemas[0] + ".t":                     false,
+		"SELECT * FROM information_schema.TABLES":                  false,
+		"SELECT " + other + ".a FROM t AS " + other:                false,
+		"SELECT NEXTVAL('photos')":                                 false,
+	} {
+		if strings.Contains(statement, "NEXTVAL") {
+			exec(t, c, "CREATE SEQUENCE IF NOT EXISTS photos")
+		}
+		got := explainRoute(t, c, statement, false)
+		if got.Message == "" == remarked || remarked && (!strings.Contains(got.Message, other) || !strings.Contains(got.Message, "s1") || got.Shard != "s0") {
+			t.Errorf("%s: got %+v, want a remark: %v", statement, got, remarked)
+		}
+	}
+	exec(t, c, "USE "+other)
+	if got := explainRoute(t, c, "SELECT * FROM "+other+".u", false); got.Message != "" || got.Shard != "s1" {
+		t.Errorf("with that schema: got %+v", got)
+	}
+}
