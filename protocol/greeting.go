@@ -97,7 +97,7 @@ func ParseGreeting(payload []byte) (*Greeting, error) {
 		return nil, ParseServerError(payload)
 	}
 	if payload[0] != greetingVersion {
-		return nil, fmt.Errorf("greeting: protocol version %d, only %d is spoken here: is it a MySQL server?", payload[0], greetingVersion)
+		return nil, fmt.Errorf("greeting: %w: protocol version %d, only %d is spoken here: is it a MySQL server?", ErrMalformed, payload[0], greetingVersion)
 	}
 	end := bytes.IndexByte(payload, 0)
 	if end < 0 {

@@ -89,6 +89,8 @@ func TestSessionsArePinnedForTheReasonThatHoldsThem(t *testing.T) {
 		"temporary_table":   {"CREATE TEMPORARY TABLE mine (a INT)"},
 		"user_lock":         {"DO GET_LOCK('pins', 0)"},
 		"table_lock":        {"LOCK TABLES t READ"},
+		"global_lock":       {"FLUSH TABLES WITH READ LOCK"},
+		"role":              {"SET ROLE NONE"},
 		"handler":           {"HANDLER t OPEN"},
 		"sql_prepare":       {"PREPARE s FROM 'SELECT 1'"},
 		"user_variable":     {"SET @x = RAND()"},
