@@ -103,6 +103,8 @@ max_connections = 1
 
 	// Statements.
 	must(t, root, "USE app", "CREATE SEQUENCE photos CACHE 10")
+	// Who rests, or has gone, has told all. An answer is there a moment before.
+	m.awaits("one session rests, and the others have gone", series{`sessions{state="idle"}`: 1, `sessions{state="busy"}`: 0, `sessions{state="login"}`: 0})
 	for _, c := range []struct{ kind, shard, statement string }{
 		{"relay", "main", "DO 1"},
 		{"rewrite", "main", "INSERT INTO photos VALUES (NEXTVAL('photos'))"},
@@ -138,7 +140,8 @@ max_connections = 1
 	t.Cleanup(func() { _ = lock.Close() })
 	must(t, lock, "DO GET_LOCK('metered', 60)")
 	answered := make(chan error, 1)
-	m.moves("a session in a transaction", []string{"sessions"}, series{`sessions{state="busy"}`: 1, `sessions{state="idle"}`: -1}, func() {
+	m.awaits("two sessions rest", series{`sessions{state="idle"}`: 2, `sessions{state="busy"}`: 0})
+	m.moves("a session with a statement in hand", []string{"sessions"}, series{`sessions{state="busy"}`: 1, `sessions{state="idle"}`: -1}, func() {
 		go func() {
 			_, err := root.ExecContext(context.Background(), "DO GET_LOCK('metered', 60)")
 			answered <- err

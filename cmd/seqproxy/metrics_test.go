@@ -318,14 +318,22 @@ func (q queried) check(t *testing.T, where, expr string) (labels []string) {
 	return labels
 }
 
+// findPromtool returns "" where it is not.
+func findPromtool() string {
+	tool := filepath.Join("..", "..", ".servers", "promtool")
+	if _, err := os.Stat(tool); err == nil {
+		return tool
+	}
+	tool, _ = exec.LookPath("promtool")
+	return tool
+}
+
 // promtool has Prometheus's own tool look at the alerts, at their tests, and at what was told, where it is there.
 func promtool(t *testing.T, told string) {
 	t.Helper()
-	tool := filepath.Join("..", "..", ".servers", "promtool")
-	if _, err := os.Stat(tool); err != nil {
-		if tool, err = exec.LookPath("promtool"); err != nil {
-			t.Skip("all but promtool's checks are done: promtool is not in PATH, nor in .servers (scripts/promtool.sh puts it there)")
-		}
+	tool := findPromtool()
+	if tool == "" {
+		t.Skip("all but promtool's checks are done: promtool is not in PATH, nor in .servers (scripts/promtool.sh puts it there)")
 	}
 	for _, args := range [][]string{
 		{"check", "rules", "../../deploy/prometheus/alerts.yml"},
