@@ -55,10 +55,10 @@ type Config struct {
 	// which they came, and get error 1040 at the end of `login_timeout`. 0 is any number
 	MaxLogins int `toml:"max_logins" reload:"new"`
 
-	// so many failed logins of one address are answered at once;
+	// how many failed logins of one address are answered at once;
 	// [further ones wait](operations.md#guessed-passwords). 0 never delays
 	FailedLogins int `toml:"failed_logins" reload:"new"`
-	// the longest wait; never more than half of `login_timeout`
+	// the longest that such a login waits; never more than half of `login_timeout`
 	FailedLoginDelay Duration `toml:"failed_login_delay" reload:"new"`
 	// addresses and networks (`"127.0.0.1"`, `"10.0.0.0/8"`) whose logins are never delayed
 	FailedLoginExempt []Network `toml:"failed_login_exempt" reload:"new"`
@@ -138,7 +138,7 @@ type Admin struct {
 	// one. `-admin-listen` overrides it. The PROXY protocol is not expected here
 	Listen string `toml:"listen" reload:"restart"`
 	// `SEQPROXY ...`, `SHOW SEQPROXY ...` and `EXPLAIN FORMAT=ROUTE` are answered where clients
-	// connect, too; `false` is an error there that names `admin.listen`. Statements about sequences are answered
+	// connect, too; with `false` they get an error there that names `admin.listen`. Statements about sequences are answered
 	// there in any case
 	DataPort bool `toml:"data_port" reload:"now"`
 }
@@ -151,19 +151,19 @@ type Drain struct {
 	// for how long clients are still accepted and served after the proxy was asked to stop,
 	// while it says already that it is not ready: the time that a balancer needs to notice
 	Grace Duration `toml:"grace" reload:"now"`
-	// how long running statements and open transactions may go on after that; `"0s"` ends
+	// how long running statements and open transactions may go on after `drain.grace`; `"0s"` ends
 	// them at once
 	Timeout Duration `toml:"timeout" reload:"now"`
 }
 
 // Log is the table [log].
 type Log struct {
-	// the least that is logged
+	// the lowest level that is logged
 	Level string `toml:"level" oneof:"debug,info,warn,error" reload:"now"`
 	// `"console"` for people, `"json"` for programs
 	Format string `toml:"format" oneof:"console,json" reload:"restart"`
-	// Output is "stderr", or a file that lines are appended to. Its directory must be there. It is opened again at SIGUSR1, after it was moved away
-	// ([more](operations.md#log-files)).
+	// `"stderr"`, or a file that lines are appended to, in a directory that exists. At SIGUSR1
+	// and `SEQPROXY FLUSH LOGS` the file is opened again: for when it was moved away ([more](operations.md#log-files))
 	Output string `toml:"output" reload:"restart"`
 	// statements that take at least so long are logged, with a ? for each literal; 0 logs none ([more](operations.md#slow-statements))
 	SlowStatement Duration `toml:"slow_statement" reload:"now"`
@@ -192,13 +192,13 @@ type User struct {
 	Sequences []string `toml:"sequences" default:"[\"*\"]" reload:"new"`
 	// the user must come over TLS, as with `REQUIRE SSL` on a server
 	RequireTLS bool `toml:"require_tls" reload:"new"`
-	// and show a certificate signed by one of `tls.client_ca_file`, as with `REQUIRE X509`
+	// the user must show a certificate signed by one of `tls.client_ca_file`, as with `REQUIRE X509`
 	RequireCertificate bool `toml:"require_certificate" reload:"new"`
-	// and that certificate must be for this name, as with `REQUIRE SUBJECT`:
+	// the user's certificate must be for this name, as with `REQUIRE SUBJECT`:
 	// `"/C=SE/O=Photos/CN=app"`, as `openssl x509 -noout -subject -nameopt compat` writes it
 	// behind `subject=`
 	CertificateSubject string `toml:"certificate_subject" reload:"new"`
-	// and be issued by this name, as with `REQUIRE ISSUER`
+	// the user's certificate must be issued by this name, as with `REQUIRE ISSUER`
 	CertificateIssuer string `toml:"certificate_issuer" reload:"new"`
 }
 
@@ -229,7 +229,7 @@ type Sequence struct {
 	// create schema and table where they are missing
 	CreateTable bool `toml:"create_table" reload:"restart"`
 
-	// numbers reserved at a time, at least; 1 to 10^12
+	// how many numbers are reserved at a time, at least; 1 to 10^12
 	Cache int64 `toml:"cache" reload:"now"`
 	// for how long the numbers in memory shall last at the measured rate; more than `cache`
 	// is reserved for that. `"0s"` keeps to `cache`
@@ -259,7 +259,7 @@ type Sequence struct {
 	// `"block"` gives each a block in turn, `"step"` a number in turn. It counts at the
 	// first start with several; then what is written down in the servers does
 	Interleave Interleave `toml:"interleave" oneof:"block,step" reload:"restart"`
-	// how many numbers such a block has, 1 to 10^12; as above
+	// how many numbers a block of `interleave` has, 1 to 10^12; it counts when that does
 	Block int64 `toml:"block" reload:"restart"`
 
 	Servers []SequenceServer `toml:"server" reload:"restart"`
