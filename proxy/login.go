@@ -111,6 +111,15 @@ func (s *session) setDeadline(t time.Time) error {
 	return nil
 }
 
+// prolongLogin gives a client that is logging in the whole time again, of which a pause has
+// used some.
+func (s *session) prolongLogin() error {
+	if s.introduced { // nothing more is expected of it
+		return nil
+	}
+	return s.setDeadline(time.Now().Add(s.set.LoginTimeout))
+}
+
 // begin starts a session of a user that has proved who it is, in the schema it
 // named, and answers the login. A schema must exist, which only the server knows;
 // if that cannot be reached, keys are given all the same.

@@ -57,16 +57,20 @@ func unquotedUser(name string) string {
 // is wrong with it.
 func (s *session) identifyByServer(attempt *protocol.Attempt) error {
 	relay := attempt.Relay()
+	s.login, s.user = attempt.Hello, &User{Name: attempt.Hello.User, relayed: true}
+	_, err := s.enterFor("") // behind a pause it may have another node
 	shards := s.routes
 	relay.Keep = shards.Many()
-	s.login, s.user = attempt.Hello, &User{Name: attempt.Hello.User, relayed: true}
 	shard, schema := shards.Default(), attempt.Hello.Database
 	if shards.ForSchema(schema) != shard {
 		schema = ""
 	}
 	login := s.backendLogin(schema)
 	login.Relay = relay
-	c, err := s.dial(shard, login)
+	var c *backend.Conn
+	if err == nil {
+		c, err = s.dial(shard, login)
+	}
 	if err == nil {
 		s.login = attempt.Hello
 		s.packetNum = s.client.PacketNum()

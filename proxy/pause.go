@@ -67,7 +67,7 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 	for {
 		p := shard.Paused()
 		if p == nil {
-			return nil
+			return s.prolongLogin()
 		}
 		s.engaged.Store(nil)
 		s.entered = nil

@@ -1,0 +1,183 @@
+package proxy_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// A login that the server is to check, and that waits in a pause for longer than logins may
+// take, goes on at the node of after the pause.
+func TestALoginByTheServerThatWaitedGoesOnAtTheNewNode(t *testing.T) {
+	const limit = 5 * time.Second
+	e := newEnv(t, setup{Shards: 2, Backend: func(o *backend.Options) { o.Shards = o.Shards[:1] }, Proxy: func(o *proxy.Options) {
+		byServer(o)
+		o.LoginTimeout = limit
+	}})
+	e.pause(t, "s0")
+	type connected struct {
+		c   *sql.Conn
+		err error
+	}
+	done := make(chan connected, 1)
+	pool := e.DB(t, "", nil)
+	go func() {
+		c, err := pool.Conn(context.Background())
+		done <- connected{c, err}
+	}()
+	e.awaitHeld(t, 1)
+	begun := time.Now()
+	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards[0].Nodes = []string{e.Servers[1].Addr()} })
+	time.Sleep(limit + limit/10 - time.Since(begun)) // the time is what is tested
+	e.resume(t, "s0")
+	got := <-done
+	if got.err != nil {
+		t.Fatalf("the login: %v", got.err)
+	}
+	defer got.c.Close()
+	if port := value(t, got.c, "SELECT @@port"); port != e.port(1) {
+		t.Errorf("got port %s, want the new one, %s", port, e.port(1))
+	}
+	e.awaitHeld(t, 0)
+}
+
+// A client that gives up, and a stop, end the wait of a login; a change of the user waits, too.
+func TestLoginsWaitInAPause(t *testing.T) {
+	e := newEnv(t, setup{})
+	pool := e.DB(t, e.Schemas[0], nil)
+	login := func(ctx context.Context) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			c, err := pool.Conn(ctx)
+			if err == nil {
+				err = c.Close()
+			}
+			done <- err
+		}()
+		e.awaitHeld(t, 1)
+		return done
+	}
+	w := e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
+	e.pause(t, "s0")
+	giving, cancel := context.WithCancel(context.Background())
+	done := login(giving)
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("the login has succeeded in the pause")
+	}
+	e.awaitHeld(t, 0)
+
+	resumed := make(chan bool, 1)
+	go func() {
+		for end := time.Now().Add(wireTimeout); e.Proxy.Held() == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		}
+		held := e.Proxy.Held() == 1
+		e.Proxy.Resume("s0")
+		resumed <- held
+	}()
+	if got := w.change(e.User, e.Password, e.Schemas[0], ""); got[protocol.HeaderSize] != 0 {
+		t.Errorf("a change of the user: got %q, want OK", got)
+	}
+	if !<-resumed {
+		t.Error("the change of the user did not wait")
+	}
+
+	e.pause(t, "s0")
+	done = login(context.Background())
+	stopped := e.drain(wireTimeout)
+	if err := <-done; err == nil {
+		t.Error("a login has succeeded though the proxy stops")
+	} else {
+		checkError(t, "a login at a stop", err, 1053)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+}
+
+// LOAD DATA LOCAL waits before its file is asked for; a pause waits for one that has begun.
+func TestFilesAndPauses(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT)")
+	const load = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t"
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked, Capabilities: allFraming | protocol.LocalFiles})
+	e.pause(t, "s0")
+	w.sendText(load)
+	e.awaitHeld(t, 1)
+	e.resume(t, "s0")
+	if got := w.receive(protocol.ShapeResult, file("1\n2\n")); got[protocol.HeaderSize] == 0xff {
+		t.Fatalf("a file behind a pause: got %q, want no error", got)
+	}
+	w.sendText(load)
+	asked, err := w.raw() // for the file
+	if err != nil || asked[protocol.HeaderSize] != 0xfb {
+		t.Fatalf("got %q, %v, want to be asked for the file", asked, err)
+	}
+	done := make(chan int, 1)
+	go func() { done <- e.Proxy.Pause(context.Background(), "s0", 0).Busy }()
+	e.awaitPaused(t)
+	w.send(file("3\n"))
+	w.answerOK("the file")
+	if busy := <-done; busy > 0 {
+		t.Errorf("%d sessions are busy behind the file", busy)
+	}
+	e.resume(t, "s0")
+	if got := w.rows("SELECT GROUP_CONCAT(a ORDER BY a) FROM t")[0]; got != "1,2,3" {
+		t.Errorf("got %s, want 1,2,3", got)
+	}
+}
+
+// What waits goes on once, however often its shard is resumed and paused meanwhile.
+func TestAWaitOutlastsAResumeWithAPauseBehind(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (a INT)")
+	var all []*wire
+	for range 4 {
+		all = append(all, e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked}))
+	}
+	e.pause(t, "s0")
+	for _, w := range all {
+		w.sendText("INSERT INTO t VALUES (1)")
+	}
+	e.awaitHeld(t, len(all))
+	for range 50 {
+		e.resume(t, "s0")
+		e.pause(t, "s0") // fails the test if one is busy
+	}
+	e.resume(t, "s0")
+	for _, w := range all {
+		w.answerOK("an INSERT")
+	}
+	e.awaitHeld(t, 0)
+	if got := all[0].rows("SELECT COUNT(*) FROM t")[0]; got != "4" {
+		t.Errorf("got %s rows, want 4", got)
+	}
+}
+
+// A reload that takes away the user of a session that waits, or gives its shard another node,
+// does not end the session; COM_RESET_CONNECTION is for the new node.
+func TestAReloadWhileSessionsWait(t *testing.T) {
+	e, move := moved(t)
+	login := wireLogin{Schema: e.Schemas[0], Packing: notPacked}
+	reset, text := e.Wire(t, e.Addr(), login), e.Wire(t, e.Addr(), login)
+	reset.query("SET @x = 1")
+	e.pause(t, "s0")
+	reset.send(packet(command(protocol.ComResetConn, "")))
+	e.awaitHeld(t, 1)
+	text.sendText("SELECT @@port")
+	e.awaitHeld(t, 2)
+	e.Reload(t, func(_ *backend.Options, o *proxy.Options) { o.Users = nil })
+	move()
+	e.resume(t, "s0")
+	reset.answerOK("COM_RESET_CONNECTION")
+	text.answerOK("a statement")
+	if got := reset.rows("SELECT CONCAT(@@port, ' ', @x IS NULL)")[0]; got != e.port(1)+" 1" {
+		t.Errorf("got %s, want a reset session at port %s", got, e.port(1))
+	}
+	e.checkGone(e.Servers[0])
+}
