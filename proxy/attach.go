@@ -131,6 +131,16 @@ func (s *session) takeTurns(c *backend.Conn) error {
 	return nil
 }
 
+// keepTurns is takeTurns after the client has set the session's step to its default, which is that of the sequences, too.
+func (s *session) keepTurns(c *backend.Conn) error {
+	turns := s.set.Sequences.Turns()
+	if lost := s.state.stepLost; !lost || turns <= 1 {
+		return nil
+	}
+	s.state.stepLost = false
+	return s.ownCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
+}
+
 // forget drops a connection that was closed.
 func (s *session) forget(c *backend.Conn) {
 	s.mu.Lock()

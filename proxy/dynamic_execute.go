@@ -41,6 +41,7 @@ func (s *session) executeNumbered(text []byte, mode statement.Mode, charset stri
 		}
 		if err == nil {
 			s.noteDone(c, text)
+			err = s.keepTurns(c)
 		}
 		return err
 	}

@@ -76,7 +76,7 @@ func (s *session) passExecution(p *prepared) error {
 		return err
 	}
 	s.noteExecuted(c, p)
-	return nil
+	return s.keepTurns(c)
 }
 
 // passable says whether an execution may be passed on without being held whole: all

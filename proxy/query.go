@@ -208,7 +208,7 @@ func (s *session) relayed(sql []byte, c *backend.Conn) error {
 		return err
 	}
 	s.noteDone(c, text)
-	return nil
+	return s.keepTurns(c)
 }
 
 // noteDone takes note of what the statement just answered on c has done to the

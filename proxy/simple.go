@@ -241,6 +241,9 @@ func (s *session) simpleVariable(name string) (value any, ok bool) {
 		}
 	}
 	number, isNumber := simpleNumbers[name]
+	if name == "auto_increment_increment" {
+		number = s.set.Sequences.Turns() // see takeTurns
+	}
 	text, isText := simpleTexts[name]
 	switch told, ok := s.state.told[name]; {
 	case ok && isNumber:

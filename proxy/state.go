@@ -57,6 +57,8 @@ type state struct {
 	// selectLimit: sql_select_limit was set, so even a SELECT of one row is the
 	// server's to answer.
 	selectLimit bool
+	// stepLost: auto_increment_increment was set to its default, which the server takes for its own; see keepTurns.
+	stepLost bool
 	// readOnly: transactions to come are read-only, as far as the session has said.
 	readOnly bool
 	// metadata: resultset_metadata may have been set, which leaves definitions out.
@@ -338,6 +340,8 @@ func (st *state) setSystem(name, value string, literal bool) {
 		st.waitTimeout = timeoutOf(value, literal)
 	case "resultset_metadata":
 		st.metadata = true
+	case "auto_increment_increment":
+		st.stepLost = strings.EqualFold(value, "default")
 	case "character_set_client":
 		st.setCharset(unquote(value))
 	}

@@ -1,6 +1,9 @@
 package proxy_test
 
 import (
+	"database/sql"
+	"slices"
+	"strings"
 	"testing"
 
 	"seqproxy/internal/mysqltest"
@@ -54,5 +57,85 @@ func TestNumbersInStepsAreTheStepOfTheSession(t *testing.T) {
 		if got := w.rows("SELECT @@auto_increment_increment"); got[0] != "2" {
 			t.Errorf("@@auto_increment_increment after COM_RESET_CONNECTION: got %s, want 2", got[0])
 		}
+	}
+	w.query("SET SESSION auto_increment_increment = 7")
+	if answer := w.change(e.User, e.Password, e.Schemas[0], "mysql_native_password"); answer[4] != 0 {
+		t.Fatalf("change of the user: got %q", answer)
+	}
+	if got := w.rows("SELECT @@auto_increment_increment"); got[0] != "2" {
+		t.Errorf("@@auto_increment_increment after COM_CHANGE_USER: got %s, want 2", got[0])
+	}
+}
+
+// A session is to find the step as on a server whose global value it is.
+func TestTheStepOfASessionIsAsOnAServerThatHasIt(t *testing.T) {
+	second := mysqltest.Start(t)
+	second.Exec(t, "SET GLOBAL auto_increment_increment = 2")
+	inTurns := func(o *sequence.Options) {
+		schema := second.Schema(t)
+		o.Interleave = sequence.InterleaveStep
+		o.Servers = append(o.Servers, sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: schema})
+		o.CreateTable = true
+	}
+	e := newEnv(t, setup{Sequence: inTurns})
+	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos") // now the servers were asked for the plan
+	there, err := second.DB(t, "").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = there.Close() })
+	proxied, direct := e.Conn(t, e.Schemas[0], nil), there
+	look := func(c *sql.Conn) (all []string) {
+		t.Helper()
+		for _, text := range []string{
+			"SELECT 'v', @@auto_increment_increment", "SELECT 'v', @@session.auto_increment_increment + 0", "SHOW VARIABLES LIKE 'auto_increment_increment'",
+			"SHOW SESSION VARIABLES WHERE Variable_name = 'auto_increment_increment'",
+		} {
+			var name, step string
+			if err := c.QueryRowContext(t.Context(), text).Scan(&name, &step); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			all = append(all, step)
+		}
+		return all
+	}
+	for _, step := range []string{
+		"",
+		"SET @@auto_increment_increment = 5",
+		"SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
+		"SET @@auto_increment_increment = DEFAULT",
+		"SET SESSION auto_increment_increment = 9, sql_mode = DEFAULT",
+		"SET @a = 1, SESSION auto_increment_increment = DEFAULT, auto_increment_offset = 1",
+		"SET @@session.auto_increment_increment = 4",
+		"prepared SET @@session.auto_increment_increment = DEFAULT",
+		"SET @@local.auto_increment_increment = 3",
+		"SET NAMES latin1",
+	} {
+		for _, c := range []*sql.Conn{proxied, direct} {
+			text, prepared := strings.CutPrefix(step, "prepared ")
+			switch {
+			case step == "":
+			case prepared:
+				s, err := c.PrepareContext(t.Context(), text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.ExecContext(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				exec(t, c, step)
+			}
+		}
+		if got, want := look(proxied), look(direct); !slices.Equal(got, want) {
+			t.Errorf("after %q: got %q, want %q as on a server whose global value is 2", step, got, want)
+		}
+	}
+
+	keysOnly := newEnv(t, setup{Shards: noShards, Sequence: inTurns})
+	c := keysOnly.Conn(t, "", nil)
+	exec(t, c, "CREATE SEQUENCE photos")
+	if got := value(t, c, "SELECT @@session.auto_increment_increment"); got != "2" {
+		t.Errorf("where only keys are served: got %s, want 2", got)
 	}
 }
