@@ -345,3 +345,25 @@ func TestStepsOfTheWrongResidueAreRefused(t *testing.T) {
 		t.Errorf("advance by 1: got %d, %v", id, err)
 	}
 }
+
+// Somebody has every row stand at another member's number again as soon as it is mended.
+func TestARowThatGoesWrongAgainAndAgainIsNotMendedForEver(t *testing.T) {
+	f := newFleet(t, 2)
+	s := f.open(t, inSteps, steadySize(10), func(o *Options) { o.DirectWriters = DirectWritersNo })
+	createOn(t, s, "photos")
+	f[0].exec(t, "CREATE TRIGGER wrong BEFORE UPDATE ON sequence FOR EACH ROW SET NEW.id = NEW.id + 1")
+	f[0].exec(t, "UPDATE sequence SET id = id + 1 - id % 2 WHERE name = 'photos'")
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	_, err := s.servers.find(ctx, "photos")
+	if !errors.Is(err, errResidueMended) || ctx.Err() != nil {
+		t.Errorf("got %v, want that the row was raised and is wrong again", err)
+	}
+	f[0].exec(t, "DROP TRIGGER wrong")
+	if _, err := s.servers.find(ctx, "photos"); err != nil {
+		t.Errorf("once nobody does that any more: %v", err)
+	}
+	for range 30 {
+		mustTake(t, s, "photos", 1)
+	}
+}

@@ -294,6 +294,12 @@ type seen struct {
 
 // findAll asks all members that can be reached, makes them agree, and returns the row as it is for all of them: its id is the highest.
 func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error) {
+	return a.findMending(ctx, w, name, len(w.members))
+}
+
+// findMending is findAll that mends so many rows at most, each of which stands at another member's number: who asks again goes on. More of them than there are members are
+// made anew by somebody all the time.
+func (a *servers) findMending(ctx context.Context, w *view, name string, most int) (row, error) {
 	live := w.live()
 	all := make([]seen, len(live))
 	a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
@@ -317,8 +323,8 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
 		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id):
 			err := live[i].mendResidue(ctx, r.name, r.id, r.share)
-			if errors.Is(err, errResidueMended) {
-				return a.findAll(ctx, w, name)
+			if errors.Is(err, errResidueMended) && most > 0 {
+				return a.findMending(ctx, w, name, most-1)
 			}
 			return row{}, err
 		case merged == nil:
