@@ -251,7 +251,13 @@ func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		text += " FORCE" // of two nobody else knows which one is to stay
 	}
 	p := n.someProxy(rng)
-	err = eventually(ctx, healWithin, func() error { return n.world.admin(ctx, p, text) })
+	err = eventually(ctx, healWithin, func() error {
+		err := n.world.admin(ctx, p, text)
+		if err != nil && strings.Contains(err.Error(), "is the home of ORDER sequence") && !strings.Contains(text, "FORCE") {
+			text += " FORCE" // it is off, which the proxy cannot know
+		}
+		return err
+	})
 	if back := s.Restart(ctx); back != nil || err != nil {
 		return errors.Join(err, back)
 	}
