@@ -91,6 +91,9 @@ type cache struct {
 	version  uint64        // of the options that are obeyed
 	order    bool          // see ordered.go; then nothing is held
 	boarded  uint64        // the last batch of an ORDER sequence
+	served   int           // callers, of that batch
+
+	gathering gathering // of an ORDER sequence; see ordered_gather.go
 
 	generation uint64        // moves when a reservation that is in flight is void
 	overtaken  Unused        // why it moved last
@@ -243,8 +246,10 @@ func (c *cache) fly() {
 		c.reserving.Lock()
 		c.mu.Lock()
 		generation := c.generation
+		var boarded time.Time
 		if c.order {
 			want, need = c.boardLocked()
+			boarded = time.Now()
 		}
 		c.mu.Unlock()
 		if want == 0 { // everybody has gone
@@ -263,7 +268,12 @@ func (c *cache) fly() {
 		}
 		c.reserving.Unlock() // only now: who holds it knows of every number that was reserved
 		if err == nil {
+			most := c.gatherLocked(boarded)
+			hurry := !c.order || c.first == nil && most == 0
 			c.mu.Unlock()
+			if !hurry {
+				c.gather(most)
+			}
 			continue
 		}
 		pause := c.failLocked(err)

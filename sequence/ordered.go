@@ -37,6 +37,7 @@ func (c *cache) demandOrderedLocked() (want, need uint64) {
 // want together, and what the first of them needs.
 func (c *cache) boardLocked() (want, need uint64) {
 	c.boarded++
+	c.served = 0
 	for w := c.first; w != nil; w = w.next {
 		if want > 0 && w.n > maxBatch-min(want, maxBatch) {
 			break
@@ -63,6 +64,7 @@ func (c *cache) landLocked(s Segment) {
 		c.given += w.n
 		w.step = s.step
 		c.finishLocked(w, number, nil)
+		c.served++
 	}
 	c.gaps[UnusedCallerGone] += s.Remaining()
 }

@@ -95,6 +95,7 @@ func (c *cache) pushLocked(w *waiter) {
 		c.first = w
 	}
 	c.final = w
+	c.arrivedLocked()
 }
 
 func (c *cache) removeLocked(w *waiter) {
