@@ -116,7 +116,7 @@ func TestADialIsBoundedByTheConnectTimeout(t *testing.T) {
 	for i := range 3 {
 		begin := time.Now()
 		wantError(t, c, 1429, "USE "+e.Schemas[1], "shard")
-		if took := time.Since(begin); took > 5*time.Second {
+		if took := time.Since(begin); took > 20*time.Second {
 			t.Fatalf("try %d took %v; the connect timeout is 300 ms", i, took)
 		}
 	}

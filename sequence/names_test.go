@@ -182,7 +182,7 @@ func TestRowInsertedByAnApplicationIsKnownWithinASecond(t *testing.T) {
 		known, err := s.Known(context.Background(), name)
 		return err == nil && known
 	})
-	if waited := time.Since(inserted); waited > 3*unknownFor {
+	if waited := time.Since(inserted); waited > 10*unknownFor {
 		t.Errorf("the row was seen after %v, want about %v at most", waited, unknownFor)
 	}
 	if got := mustTake(t, s, "photos", 1); got != 101 {
