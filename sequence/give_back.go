@@ -40,7 +40,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 			return err
 		}
 		// The row is locked now. It may be another sequence's, made above the tombstone of the one that seg is of.
-		// Or the sequence was restarted, or is frozen for that.
+		// Or the sequence was restarted, or is frozen for that, or goes on above them because they are somebody's.
 		if has, err := v.lookForOptions(ctx, tx); err != nil {
 			return err
 		} else if has != shapeNone {
@@ -49,7 +49,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return fmt.Errorf("read tombstone: %w", err)
 			}
-			if e.floor >= seg.Next() || e.epoch > epoch || e.frozen > 0 {
+			if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.frozen > 0 {
 				return errTombstone
 			}
 			plan := uint64(0)
@@ -76,5 +76,5 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	return done, err
 }
 
-// errTombstone undoes a giving back: the sequence was dropped since, or goes by another plan.
+// errTombstone undoes a giving back: the sequence was dropped since, goes on above the numbers, or goes by another plan.
 var errTombstone = errors.New("a tombstone reaches the numbers")

@@ -143,3 +143,40 @@ func TestNothingIsGivenBackIntoAnotherEpoch(t *testing.T) {
 		t.Errorf("got %d, which the other proxy holds", got)
 	}
 }
+
+// A sequence is set behind numbers that another proxy is about to give back, as one that stops before it has heard of that: they are passed over for good.
+func TestNothingIsGivenBackThatWasPassedOver(t *testing.T) {
+	for what, pass := range map[string]func(s *Sequences) (bool, error){
+		"SETVAL": func(s *Sequences) (bool, error) {
+			_, ok, err := s.SetValue(t.Context(), []byte("photos"), 30, true)
+			return ok, err
+		},
+		"REPAIR": func(s *Sequences) (bool, error) {
+			_, err := s.Raise(t.Context(), []byte("photos"), 30, true)
+			return true, err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+			a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
+			wantTaken(t, b, "photos", 1)
+			settled(t, b, "photos")
+			wantTaken(t, a, "photos", 21)
+			settled(t, a, "photos")
+			epoch := a.servers.first().marks.epoch("photos")
+			old := a.names.get([]byte("photos")).unused()
+			if ok, err := pass(b); !ok || err != nil {
+				t.Fatalf("got %v, %v; want that it goes on above 30", ok, err)
+			}
+			if got := p.id(t, "photos"); got != old.Last() {
+				t.Fatalf("the row is at %d, not at %d: this shows nothing", got, old.Last())
+			}
+			if done, err := a.servers.first().giveBack(t.Context(), "photos", epoch, old); done || err != nil {
+				t.Errorf("got %v, %v; want it refused", done, err)
+			}
+			if got := mustTake(t, b, "photos", 1); got <= 30 {
+				t.Errorf("got %d, although the sequence was said to go on above 30", got)
+			}
+		})
+	}
+}
