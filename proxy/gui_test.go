@@ -391,19 +391,26 @@ func TestMetadataAtTheAdminAddressIsTrue(t *testing.T) {
 			"SELECT * FROM mysql.user":                                        1235, // nobody knows its columns
 			"SELECT TABLE_NAME FROM information_schema.TABLES, photos":        1235,
 			"SELECT TABLE_NAME FROM information_schema.TABLES UNION SELECT 1": 1235,
-			"SELECT TABLE_NAME FROM information_schema.TABLES UNION SELECT COUNT(*) FROM mysql.x": 1235,
-			"SELECT COUNT(*) + 1 FROM information_schema.TABLES":                                  1235,
-			"SELECT COUNT(*) FROM information_schema.PROCESSLIST":                                 1235, // there are rows
-			"SELECT ID FROM information_schema.PROCESSLIST ORDER BY ID":                           1235,
-			"SELECT ID + 1 FROM information_schema.PROCESSLIST":                                   1235,
-			"SHOW VARIABLES WHERE Variable_name REGEXP 'a'":                                       1235,
-			"SHOW VARIABLES WHERE nothing = 'a'":                                                  1235,
-			"SHOW COLUMNS FROM photos":                                                            1235,
-			"SHOW CREATE TABLE photos":                                                            1235,
-			"SHOW GRANTS FOR root@localhost":                                                      1235,
-			"DESCRIBE photos":                                                                     1235,
-			"SELECT TABLE_NAME INTO OUTFILE '/tmp/x' FROM information_schema.TABLES":              1235,
-			"SELECT TABLE_NAME FROM information_schema.TABLES INTO @x":                            1235,
+			"SELECT TABLE_NAME FROM information_schema.TABLES UNION SELECT COUNT(*) FROM mysql.x":                                   1235,
+			"SELECT COUNT(*) + 1 FROM information_schema.TABLES":                                                                    1235,
+			"SELECT COUNT(*) FROM information_schema.PROCESSLIST":                                                                   1235, // there are rows
+			"SELECT ID FROM information_schema.PROCESSLIST ORDER BY ID":                                                             1235,
+			"SELECT ID + 1 FROM information_schema.PROCESSLIST":                                                                     1235,
+			"SHOW PROCESSLIST LIKE 'x'":                                                                                             1235,
+			"SHOW FULL PROCESSLIST LIKE '%'":                                                                                        1235,
+			"SELECT TABLE_NAME FROM information_schema.TABLES UNION SELECT ID FROM information_schema.PROCESSLIST":                  1235, // there are rows
+			"SELECT ID FROM information_schema.PROCESSLIST WHERE 1=0 UNION SELECT ID FROM information_schema.PROCESSLIST":           1235,
+			"SELECT TABLE_NAME FROM information_schema.TABLES t RIGHT JOIN information_schema.PROCESSLIST p ON t.TABLE_NAME = p.ID": 1235,
+			"SELECT * FROM information_schema.TABLES UNION SELECT * FROM information_schema.TABLES":                                 1235,
+			"SELECT " + strings.Repeat("*,", 300) + "* FROM information_schema.COLUMNS":                                             1235, // far more than tools ask for
+			"SHOW VARIABLES WHERE Variable_name REGEXP 'a'":                                                                         1235,
+			"SHOW VARIABLES WHERE nothing = 'a'":                                                                                    1235,
+			"SHOW COLUMNS FROM photos":                                                                                              1235,
+			"SHOW CREATE TABLE photos":                                                                                              1235,
+			"SHOW GRANTS FOR root@localhost":                                                                                        1235,
+			"DESCRIBE photos":                                                                                                       1235,
+			"SELECT TABLE_NAME INTO OUTFILE '/tmp/x' FROM information_schema.TABLES":                                                1235,
+			"SELECT TABLE_NAME FROM information_schema.TABLES INTO @x":                                                              1235,
 		} {
 			words := []string(nil)
 			if want == 1235 {

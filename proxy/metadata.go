@@ -214,6 +214,9 @@ var errNoSchema = sqlError(mysql.ER_NO_DB_ERROR, "3D000", "No database selected"
 // systemSchemas are those of the server's own.
 var systemSchemas = []string{"information_schema", "performance_schema", "mysql", "sys"}
 
+// maxPicked is how many columns an answer about metadata has at most: it is held whole.
+const maxPicked = 1000
+
 // selectMetadata answers a SELECT from tables of these schemas. ok is false if it is from
 // others, or if what would be told is not known.
 func (s *session) selectMetadata(m *statement.Metadata, param func(i int) (string, bool)) (t *protocol.Table, ok bool) {
@@ -241,7 +244,7 @@ func (s *session) selectMetadata(m *statement.Metadata, param func(i int) (strin
 	var picked []int // columns of the first relation; -1 is none of them
 	for i := range m.Items {
 		columns, at, ok := pick(all, &m.Items[i])
-		if !ok {
+		if !ok || len(t.Columns)+len(columns) > maxPicked {
 			return nil, false
 		}
 		t.Columns, picked = append(t.Columns, columns...), append(picked, at...)
@@ -252,7 +255,7 @@ func (s *session) selectMetadata(m *statement.Metadata, param func(i int) (strin
 		return t, len(rows) == 0
 	case len(rows) == 0:
 		return t, true
-	case slices.Contains(picked, -1):
+	case m.Others, slices.Contains(picked, -1):
 		return nil, false
 	}
 	if rows, ok = all[0].held(m, param); !ok { // where there are more relations, that is Rest
@@ -329,7 +332,14 @@ func (r *relation) held(m *statement.Metadata, param func(i int) (string, bool))
 	}
 	for _, row := range r.rows {
 		row = append(slices.Clip(row), make([]any, len(r.columns)-len(row))...)
-		holds := !m.HasPattern || statement.Like(m.Pattern, row[0].(string))
+		holds := true
+		if m.HasPattern {
+			name, ok := row[0].(string)
+			if !ok {
+				return nil, false // no server takes LIKE there
+			}
+			holds = statement.Like(m.Pattern, name)
+		}
 		if m.Where != nil {
 			holds = m.Where.Holds(func(name string) (string, bool) {
 				v := row[columnNamed(r.columns, name)]

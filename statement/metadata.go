@@ -1,6 +1,9 @@
 package statement
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Metadata is a question about what a server has: a SHOW, or a SELECT from tables.
 type Metadata struct {
@@ -21,6 +24,9 @@ type Metadata struct {
 	// Where is nil if there is no condition.
 	Where *Condition
 	Never bool // the condition is like 1 = 0
+	// Others is set if there may be rows even where the first table has none: those of a
+	// UNION, or of a RIGHT JOIN.
+	Others bool
 	// Rest is set if there is more, or a condition, that is not read: with it a result
 	// without rows is the same, and any other may not be.
 	Rest bool
@@ -46,10 +52,19 @@ type MetadataTable struct {
 	Alias        string // what it is called in the text, be it the name
 }
 
+// A question is read whole, with more memory than its text has, and answered by a goroutine
+// that nothing ends meanwhile. What is longer, or has more in it, than tools ask is none.
+const (
+	maxQuestion = 64 << 10 // bytes
+	maxItems    = 1000
+	maxTables   = 61
+	maxUnion    = 1000 // SELECTs
+)
+
 // ReadMetadata reads such a question. It is false for any other text, and where the
 // columns of the answer could not be named. It allocates; it is not for the data path.
 func ReadMetadata(sql []byte, mode Mode) (*Metadata, bool) {
-	if mode.Charset == Unsupported {
+	if mode.Charset == Unsupported || len(sql) > maxQuestion {
 		return nil, false
 	}
 	r := metadataReader{simpleReader: simpleReader{lexer: lexer{src: sql, mode: mode}}}
@@ -169,7 +184,7 @@ func (r *metadataReader) query() bool {
 func (r *metadataReader) tables() bool {
 	for {
 		var t MetadataTable
-		if r.step(); !r.named() { // behind FROM, the comma or JOIN
+		if r.step(); !r.named() || len(r.m.Tables) == maxTables { // behind FROM, the comma or JOIN
 			return false
 		}
 		t.Name = r.text()
@@ -206,6 +221,7 @@ func (r *metadataReader) tables() bool {
 			if depth == 0 && r.endsTables() {
 				return true
 			}
+			r.m.Others = r.m.Others || depth == 0 && r.word("right")
 		}
 		r.m.Rest = true // more than one
 	}
@@ -292,13 +308,17 @@ func (r *metadataReader) union() bool {
 	}
 	r.step()
 	first := r.m.Items
+	if slices.ContainsFunc(first, func(i MetadataItem) bool { return i.All }) {
+		return false // which are the columns of the first part's tables alone
+	}
 	total, ok := r.items()
 	if r.m.Items = first; !ok || total || r.kw != kwFrom || !r.tables() {
 		return false
 	}
-	if r.m.Rest = true; r.kw == kwWhere {
+	if r.kw == kwWhere {
 		r.where()
-		r.m.Where, r.m.Never = nil, false
 	}
+	r.m.Where, r.m.Never = nil, false // it is that of one part, be it this or an earlier one
+	r.m.Rest, r.m.Others = true, true
 	return r.clauses(false)
 }

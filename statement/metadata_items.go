@@ -38,7 +38,9 @@ func (r *metadataReader) items() (total, ok bool) {
 		if isTotal {
 			totals++
 		}
-		r.m.Items = append(r.m.Items, item)
+		if r.m.Items = append(r.m.Items, item); len(r.m.Items) > maxItems {
+			return false, false
+		}
 		if !r.is(',') {
 			break
 		}

@@ -66,7 +66,10 @@ func TestReadMetadataReadsSELECT(t *testing.T) {
 			Items: []MetadataItem{col("a")}, Tables: []MetadataTable{{"s", "t", "x"}, {"", "y", "y"}, {"", "z", "z"}}, Rest: true, Params: 2,
 			Where: &Condition{op: conditionEqual, column: "a", values: []constant{{param: 2}}},
 		}},
-		{"SELECT a FROM t UNION ALL SELECT b FROM s.u WHERE 1 LIMIT 5", Metadata{Items: []MetadataItem{col("a")}, Tables: []MetadataTable{{"", "t", "t"}, {"s", "u", "u"}}, Rest: true}},
+		{"SELECT a FROM t UNION ALL SELECT b FROM s.u WHERE 1 LIMIT 5", Metadata{Items: []MetadataItem{col("a")}, Tables: []MetadataTable{{"", "t", "t"}, {"s", "u", "u"}}, Others: true, Rest: true}},
+		{"SELECT a FROM t WHERE 1 = 0 UNION SELECT b FROM u WHERE 1 = 0", Metadata{Items: []MetadataItem{col("a")}, Tables: []MetadataTable{{"", "t", "t"}, {"", "u", "u"}}, Others: true, Rest: true}},
+		{"SELECT a FROM t WHERE c = 'x' UNION SELECT b FROM u", Metadata{Items: []MetadataItem{col("a")}, Tables: []MetadataTable{{"", "t", "t"}, {"", "u", "u"}}, Others: true, Rest: true}},
+		{"SELECT a FROM t NATURAL RIGHT JOIN u", Metadata{Items: []MetadataItem{col("a")}, Tables: []MetadataTable{{"", "t", "t"}, {"", "u", "u"}}, Others: true, Rest: true}},
 		{"SELECT '' a, NULL b FROM DUAL WHERE 1=0", Metadata{Items: []MetadataItem{{Name: "a"}, {Name: "b"}}, Tables: is("", "DUAL"), Never: true}},
 		{"SELECT a FROM t WHERE 1 = 2 ORDER BY 1", Metadata{Items: []MetadataItem{col("a")}, Tables: is("", "t"), Never: true, Rest: true}},
 		{"SELECT a FROM t WHERE 1 = 0 OR b", Metadata{Items: []MetadataItem{col("a")}, Tables: is("", "t"), Rest: true}},
@@ -89,6 +92,7 @@ func TestReadMetadataReadsSELECT(t *testing.T) {
 		"SELECT COUNT(*), a FROM t", "SELECT COUNT(*) FROM t HAVING 1", "SELECT COUNT(*) FROM t LIMIT 0", "SELECT BIT_AND(a) FROM t", "SELECT 1 FROM t HAVING COUNT(*) > 0",
 		"SELECT COUNT(*) OVER () FROM t", "SELECT f(COUNT(*)) FROM t", "SELECT a FROM t UNION SELECT 1", "SELECT a FROM t UNION SELECT COUNT(*) FROM u", "SELECT a FROM t UNION (SELECT b FROM u)",
 		"SELECT COUNT(*) FROM t UNION SELECT b FROM u", "SELECT a FROM JSON_TABLE('[]', '$' COLUMNS (a INT PATH '$')) x", "(SELECT a FROM t)", "WITH x AS (SELECT 1) SELECT a FROM x",
+		"SELECT * FROM t UNION SELECT * FROM t", "SELECT a, t.* FROM t UNION SELECT 1, 2 FROM t",
 		"SELECT a /*!50000 , b */ FROM t", "SELECT a FROM t WHERE (b", "SELECT a FROM t WHERE b)", "SELECT a) FROM t", "SELECT 'a", "INSERT INTO t SELECT a FROM t", "SELECT a AS FROM t",
 	} {
 		if got, ok := ReadMetadata([]byte(sql), Mode{}); ok {
@@ -122,6 +126,36 @@ func TestConditionsHoldAsInSQL(t *testing.T) {
 	} {
 		if m, ok := ReadMetadata([]byte("SHOW TABLES WHERE "+where), Mode{}); !ok || m.Where != nil || !m.Rest {
 			t.Errorf("%s: got %+v, %v, want what is not understood", where, m, ok)
+		}
+	}
+}
+
+// What is read of a question takes more memory than its text, and time that nobody can end.
+func TestAQuestionIsOfASizeThatToolsAsk(t *testing.T) {
+	most := map[string]func(n int) string{
+		"bytes":  func(n int) string { return "SELECT a FROM t" + strings.Repeat(" ", n-len("SELECT a FROM t")) },
+		"items":  func(n int) string { return "SELECT " + strings.Repeat("a,", n-1) + "a FROM t" },
+		"tables": func(n int) string { return "SELECT a FROM " + strings.Repeat("t,", n-1) + "t" },
+	}
+	for what, n := range map[string]int{"bytes": maxQuestion, "items": maxItems, "tables": maxTables} {
+		if _, ok := ReadMetadata([]byte(most[what](n)), Mode{}); !ok {
+			t.Errorf("%d %s: got none", n, what)
+		}
+		if _, ok := ReadMetadata([]byte(most[what](n+1)), Mode{}); ok {
+			t.Errorf("%d %s: is taken", n+1, what)
+		}
+	}
+	most = map[string]func(n int) string{
+		"bytes": func(n int) string { return "SELECT 1" + strings.Repeat(" ", n-len("SELECT 1")) },
+		"items": func(n int) string { return "SELECT " + strings.Repeat("1,", n-1) + "1" },
+		"parts": func(n int) string { return strings.Repeat("SELECT 1 UNION ", n-1) + "SELECT 1" },
+	}
+	for what, n := range map[string]int{"bytes": maxQuestion, "items": maxItems, "parts": maxUnion} {
+		if _, _, ok := SimpleUnion([]byte(most[what](n)), Mode{}); !ok {
+			t.Errorf("constants, %d %s: got none", n, what)
+		}
+		if _, _, ok := SimpleUnion([]byte(most[what](n+1)), Mode{}); ok {
+			t.Errorf("constants, %d %s: is taken", n+1, what)
 		}
 	}
 }

@@ -43,14 +43,14 @@ func SimpleSelect(sql []byte, mode Mode) ([]SimpleItem, bool) {
 // SimpleUnion is SimpleSelect for several such, of as many items each, with UNION between
 // them, or UNION ALL: then all is set, and equal rows are as many in the result.
 func SimpleUnion(sql []byte, mode Mode) (rows [][]SimpleItem, all, ok bool) {
-	if mode.Charset == Unsupported {
+	if mode.Charset == Unsupported || len(sql) > maxQuestion {
 		return nil, false, false
 	}
 	s := simpleReader{lexer: lexer{src: sql, mode: mode}}
 	s.next()
 	for {
 		items, ok := s.row()
-		if !ok || len(rows) > 0 && len(items) != len(rows[0]) {
+		if !ok || len(items) > maxItems || len(rows) == maxUnion || len(rows) > 0 && len(items) != len(rows[0]) {
 			return nil, false, false
 		}
 		rows = append(rows, items)
