@@ -46,6 +46,7 @@ type options struct {
 	sessions int
 	seqproxy string
 	server   string
+	binlog   bool
 	json     string
 	list     bool
 }
@@ -61,6 +62,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	quick := fs.Bool("quick", false, "two short rounds and fewer sessions, for a first look: the figures are not to be judged by")
 	fs.StringVar(&o.seqproxy, "seqproxy", "", "the seqproxy binary to measure (default: build the one of this repository)")
 	fs.StringVar(&o.server, "server", "", "the server binary to measure with (default: the MariaDB that is found); with a MySQL those workloads are left out that need MariaDB's sequences")
+	fs.BoolVar(&o.binlog, "binlog", false, "the server writes a binary log and flushes it at each commit, as one with replicas does; durable, but not MariaDB's default")
 	fs.StringVar(&o.json, "json", "", "also write the figures of every round to this file")
 	fs.BoolVar(&o.list, "list", false, "print the names of the workloads and stop")
 	if err := fs.Parse(args); err != nil {
@@ -162,7 +164,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 
 // newFleet finds or builds the programs.
 func newFleet(ctx context.Context, dir string, o options) (*fleet, error) {
-	f := &fleet{dir: dir, wanted: o.targets, seqproxy: o.seqproxy}
+	f := &fleet{dir: dir, wanted: o.targets, seqproxy: o.seqproxy, binlog: o.binlog}
 	var err error
 	if f.binary, err = mysqld.Find(o.server); err != nil {
 		return nil, err

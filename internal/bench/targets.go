@@ -50,6 +50,7 @@ type fleet struct {
 	dir      string // everything is below it
 	wanted   []string
 	binary   mysqld.Binary
+	binlog   bool   // the server has one
 	haproxy  string // path of the program
 	seqproxy string // path of the program
 
@@ -130,7 +131,7 @@ func (f *fleet) startServer(ctx context.Context) error {
 		Binary:          f.binary,
 		Dir:             filepath.Join(f.dir, "server"),
 		SkipNameResolve: true,
-		ExtraArgs:       serverArgs(f.binary.Flavour),
+		ExtraArgs:       serverArgs(f.binary.Flavour, f.binlog),
 	})
 	if err != nil {
 		return err
@@ -163,11 +164,14 @@ func (f *fleet) startServer(ctx context.Context) error {
 	return nil
 }
 
-// serverArgs are the server's own defaults instead of mysqld's small ones, and room for the sessions.
-func serverArgs(flavour mysqld.Flavour) []string {
+// serverArgs are the server's own defaults instead of mysqld's small ones, and room for the sessions; with or without a binary log.
+func serverArgs(flavour mysqld.Flavour, binlog bool) []string {
 	args := []string{"--max-connections=4000", "--innodb-buffer-pool-size=128M"}
 	if flavour == mysqld.MariaDB {
 		args = append(args, "--innodb-log-file-size=96M")
+	}
+	if binlog {
+		args = append(args, "--log-bin=binlog", "--server-id=1", "--sync-binlog=1", "--binlog-format=ROW")
 	}
 	return args
 }
