@@ -99,6 +99,7 @@ type cache struct {
 	overtaken  Unused        // why it moved last
 	avoided    uint64        // numbers, not held, that somebody was about to use of his own
 	top        uint64        // the highest number reserved
+	reached    uint64        // where the row stood when FLUSH SEQUENCES had top forgotten; 0 since the next reservation
 	passed     uint64        // where there are several servers: none of them gives a number up to this one any more, as they were moved there
 	max        uint64        // the highest number that the sequence may give
 	dry        bool          // nothing is left beyond what is held: no prefetch until somebody asks again
@@ -291,7 +292,7 @@ func jitter(d time.Duration) time.Duration {
 
 // installLocked adds a reserved segment behind what is held and serves those who wait.
 func (c *cache) installLocked(g grant) {
-	c.exact, c.max, c.top = g.exact, g.max, g.seg.Last()
+	c.exact, c.max, c.top, c.reached = g.exact, g.max, g.seg.Last(), 0
 	if g.rule.step != 0 {
 		c.rule, c.cycle = g.rule, g.cycle
 	}
@@ -438,3 +439,6 @@ func (c *cache) unused() Segment {
 	*tail = Segment{}
 	return s
 }
+
+// positionLocked is how far the sequence has got, as far as is known here.
+func (c *cache) positionLocked() uint64 { return max(c.top, c.reached) }

@@ -79,17 +79,18 @@ func (c *cache) secondsToEndLocked(now time.Time) float64 {
 
 // secondsToEndAt is secondsToEndLocked where numbers are taken here at a rate.
 func (c *cache) secondsToEndAt(now time.Time, taken float64) float64 {
-	if c.limits.end <= c.top {
+	at := c.positionLocked()
+	if c.limits.end <= at {
 		return 0
 	}
-	rate, ok := c.advance.rate(now, c.top)
+	rate, ok := c.advance.rate(now, at)
 	if !ok {
 		rate = taken * float64(max(c.rule.step, 1))
 	}
 	if rate <= 0 {
 		return math.Inf(1)
 	}
-	return float64(c.limits.end-c.top) / rate
+	return float64(c.limits.end-at) / rate
 }
 
 // watchEndLocked warns when the numbers that were reserved cross one of the marks, once each.

@@ -11,13 +11,35 @@ func (c *cache) overtakeLocked(why Unused) {
 	c.overtaken = why
 }
 
-// void gives up all that is held, as a new epoch has begun, or somebody asked for it.
+// void gives up all that is held, as a new epoch has begun.
 func (c *cache) void(why Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.voidLocked(why)
+	c.reached = 0
+}
+
+func (c *cache) voidLocked(why Unused) {
 	c.discardLocked(why)
 	c.overtakeLocked(why)
 	c.top, c.passed = 0, 0 // the row may be lower now; the next reservation tells
+}
+
+// flush gives up all that is held, as somebody asked for it. The row stays where it is, unless [cache.wentBack] says something else, so
+// that it is still known how near the sequence is to its end.
+func (c *cache) flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := c.positionLocked()
+	c.voidLocked(UnusedFlush)
+	c.reached = at
+}
+
+// wentBack takes note that numbers above at were given back in a flush.
+func (c *cache) wentBack(at uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reached = min(c.reached, at)
 }
 
 // revise brings the cache in line with the options as they are now, and gives up the numbers that do not conform.

@@ -90,7 +90,7 @@ func (s *Sequences) ticketTableNamed(name string) *TicketTable {
 
 // flush gives up the numbers in memory, a gap since a counter does not go back, and what is known of stubs: their rows may be gone.
 func (t *TicketTable) flush() {
-	t.cache.void(UnusedFlush)
+	t.cache.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stubs = nil

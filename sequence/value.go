@@ -225,7 +225,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	defer c.reserving.Unlock()
 	epoch := s.servers.marks.epoch(c.name)
 	seg := c.unused()
-	c.void(UnusedFlush)
+	c.flush()
 	if seg.Remaining() == 0 {
 		return nil
 	}
@@ -234,6 +234,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	if done {
 		s.counters.returned.Add(seg.Remaining())
 		s.servers.marks.keepLowered(c.name)
+		c.wentBack(seg.Next() - 1)
 		return nil
 	}
 	s.servers.marks.restore(c.name, mark)

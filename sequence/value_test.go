@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 )
 
@@ -179,4 +180,60 @@ func TestNothingIsGivenBackThatWasPassedOver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// How near a sequence is to its end is known on after a flush, whether its numbers could be given back or not.
+func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))
+	mustCreate(t, a, CreateOptions{Name: "photos", Max: 1000, Cache: 10})
+	if got := mustTake(t, a, "photos", 941); got != 1 {
+		t.Fatalf("got %d, want 1", got)
+	}
+	settled(t, a, "photos")
+	flush := func() {
+		t.Helper()
+		if err := a.Flush(t.Context(), []byte("photos")); err != nil {
+			t.Fatal(err)
+		}
+		st := statsOf(t, a, "photos")
+		if want := float64(p.id(t, "photos")) / 1000; math.Abs(st.Used-want) > 1e-9 || st.Held != 0 || st.ToEnd == Never {
+			t.Errorf("after FLUSH got %v used, %d held and %v to the end, want %v of the row, 0, and a time", st.Used, st.Held, st.ToEnd, want)
+		}
+	}
+	flush()
+	if got := p.id(t, "photos"); got != 941 {
+		t.Errorf("after FLUSH the row is at %d, want 941", got)
+	}
+	flush() // with nothing to give back
+	mustTake(t, a, "photos", 1)
+	settled(t, a, "photos")
+	before := p.id(t, "photos")
+	if statsOf(t, a, "photos").Held == 0 {
+		t.Fatal("nothing is held: this shows nothing")
+	}
+	mustTake(t, b, "photos", 1)
+	settled(t, b, "photos")
+	if err := a.Flush(t.Context(), nil); err != nil { // b has reserved after them
+		t.Fatal(err)
+	}
+	if got, want := statsOf(t, a, "photos").Used, float64(before)/1000; math.Abs(got-want) > 1e-9 {
+		t.Errorf("after FLUSH of a gap got %v used, want %v", got, want)
+	}
+
+	// The last numbers are gone: a flush brings none.
+	for err := error(nil); err == nil; {
+		_, err = a.Take(t.Context(), []byte("photos"), 1)
+	}
+	if err := a.Flush(t.Context(), []byte("photos")); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.UsableFor(t.Context(), []byte("photos")); !errors.Is(err, ErrExhausted) {
+		t.Errorf("after FLUSH of what has run out got %v, want ErrExhausted", err)
+	}
+	if st := statsOf(t, a, "photos"); st.Used != 1 || st.ToEnd != 0 {
+		t.Errorf("after FLUSH of what has run out got %v used and %v to the end, want 1 and none", st.Used, st.ToEnd)
+	}
+	mustAlter(t, b, "photos", down(1))
+	eventually(t, "a hears of the restart", func() bool { return statsOf(t, a, "photos").Used == 0 })
 }
