@@ -22,10 +22,14 @@ func (s *Sequences) TakeBlock(ctx context.Context, name []byte, n uint64) (Block
 	if n == 0 {
 		return Block{}, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
 	}
-	deadline := time.Now().Add(s.patience())
+	begin := time.Now()
+	deadline := begin.Add(s.patience())
 	for again := true; ; again = false {
 		c, err := s.findOrCreate(ctx, name, deadline)
 		if err != nil {
+			if unserved(err) { // nobody knows whether there is such a sequence, so it is one of the others
+				s.scores.find(string(name)).ended(time.Since(begin), err)
+			}
 			return Block{}, err
 		}
 		b := c.block()

@@ -113,10 +113,14 @@ func (l *score) lose(why Unused, n uint64) { l.lost[why].Add(n) }
 func (l *score) ended(after time.Duration, err error) {
 	l.waits.Add(1)
 	l.waited.Add(int64(after))
-	var away *UnavailableError
-	if errors.As(err, &away) || errors.Is(err, ErrExhausted) || errors.Is(err, ErrUnfit) {
+	if unserved(err) {
 		l.unserved.Add(1)
 	}
+}
+
+// unserved says whether a wait ended without a number, and not by its caller or because there is no such sequence.
+func unserved(err error) bool {
+	return errors.As(err, new(*UnavailableError)) || errors.Is(err, ErrExhausted) || errors.Is(err, ErrUnfit)
 }
 
 // bury keeps the counts of a cache that was dropped, with the numbers that it held.

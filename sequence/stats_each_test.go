@@ -2,9 +2,12 @@ package sequence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"seqproxy/internal/mysqltest"
 )
 
 // statsOf returns what is told of one sequence.
@@ -208,5 +211,41 @@ func TestOnlySoManySequencesAreNamed(t *testing.T) {
 	}
 	if got := statsOf(t, s, "new").Given; got != 1 {
 		t.Errorf("a new one in place of one that was dropped: got %d numbers, want 1", got)
+	}
+}
+
+// Whoever asks for numbers while no server has told yet that there is such a sequence is counted, too. Whoever looks is not.
+func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	link := mysqltest.NewLink(t, p.server.Addr())
+	s := p.open(t, patience(300*time.Millisecond), func(o *Options) { o.Servers[0].Addr = link.Addr() })
+	link.Cut()
+	for range 2 {
+		if _, err := s.Take(t.Context(), []byte("photos"), 1); !errors.As(err, new(*UnavailableError)) {
+			t.Errorf("got %v, want *UnavailableError", err)
+		}
+	}
+	if err := s.UsableFor(t.Context(), []byte("photos")); err == nil {
+		t.Error("the sequence is usable without its server")
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := s.Take(gone, []byte("photos"), 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that the caller has gone", err)
+	}
+	if st := statsOf(t, s, Others); st.Waits != 2 || st.Unserved != 2 || st.Waited <= 0 {
+		t.Errorf("got %d waits of %v, %d of them for nothing, want 2", st.Waits, st.Waited, st.Unserved)
+	}
+	link.Mend()
+	eventually(t, "the server is back", func() bool {
+		_, err := s.Take(t.Context(), []byte("photos"), 1)
+		return err == nil
+	})
+	unknown := statsOf(t, s, Others).Unserved
+	if _, err := s.Take(t.Context(), []byte("nobody"), 1); !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v, want ErrUnknown", err)
+	}
+	if st := statsOf(t, s, Others); st.Unserved != unknown {
+		t.Errorf("a sequence that is not there counts as %d waits for nothing", st.Unserved-unknown)
 	}
 }

@@ -268,12 +268,12 @@ func (q queried) labelsOf(name string) ([]string, bool) {
 
 var (
 	quotedText = regexp.MustCompile(`"[^"]*"`)
-	ranges     = regexp.MustCompile(`\[[^]]*\]`)
+	ranges     = regexp.MustCompile(`\[[^]]*\]|\boffset \w+`)
 	selector   = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\s*\{([^}]*)\}`)
 	matcher    = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)`)
 	grouping   = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)`)
 	word       = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)(\s*\()?`)
-	keywords   = []string{"and", "or", "unless", "bool", "offset", "by", "without", "on", "ignoring", "Inf", "NaN"}
+	keywords   = []string{"and", "or", "unless", "bool", "by", "without", "on", "ignoring", "Inf", "NaN"}
 )
 
 // check makes sure that each metric and label that an expression names is told, and returns the labels. It takes expressions apart by
