@@ -132,13 +132,18 @@ func (s *session) takeTurns(c *backend.Conn) error {
 }
 
 // keepTurns is takeTurns after the client has set the session's step to its default, which is that of the sequences, too.
+// The client has its answer: what the server refuses now ends the session, without another.
 func (s *session) keepTurns(c *backend.Conn) error {
 	turns := s.set.Sequences.Turns()
 	if lost := s.state.stepLost; !lost || turns <= 1 {
 		return nil
 	}
 	s.state.stepLost = false
-	return s.ownCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
+	err := s.ownCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
+	if err == nil || ends(err) {
+		return err
+	}
+	return s.lost(c, fmt.Errorf("set auto_increment_increment: %w", err), true)
 }
 
 // forget drops a connection that was closed.

@@ -2,12 +2,14 @@ package proxy_test
 
 import (
 	"database/sql"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
+	"seqproxy/proxy"
 	"seqproxy/sequence"
 )
 
@@ -137,5 +139,54 @@ func TestTheStepOfASessionIsAsOnAServerThatHasIt(t *testing.T) {
 	exec(t, c, "CREATE SEQUENCE photos")
 	if got := value(t, c, "SELECT @@session.auto_increment_increment"); got != "2" {
 		t.Errorf("where only keys are served: got %s, want 2", got)
+	}
+}
+
+// The step is set again behind the client's answer. If the server refuses that, what it says
+// must not be taken for the answer to the client's next command.
+func TestAStepThatCannotBeSetAgainEndsTheSession(t *testing.T) {
+	second := mysqltest.Start(t)
+	const most = 8
+	limited := func(n int) string { return fmt.Sprintf("limited_to_%d", n) }
+	e := newEnv(t, setup{
+		Servers: []*mysqltest.Server{mysqltest.Start(t)},
+		Sequence: func(o *sequence.Options) {
+			schema := second.Schema(t)
+			o.Interleave = sequence.InterleaveStep
+			o.Servers = append(o.Servers, sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: schema})
+			o.CreateTable = true
+		},
+		Proxy: func(o *proxy.Options) {
+			for n := 1; n <= most; n++ {
+				o.Users = append(o.Users, proxy.User{Name: limited(n), Password: "limited"})
+			}
+		},
+	})
+	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos") // now the servers were asked for the plan
+	const reset = "SET SESSION auto_increment_increment = DEFAULT"
+	ended := 0
+	for n := 1; n <= most; n++ { // the server is asked other things before
+		user, password := limited(n), "limited"
+		e.Servers[0].Exec(t, fmt.Sprintf("CREATE USER %s IDENTIFIED BY '%s' WITH MAX_QUERIES_PER_HOUR %d", user, password, n))
+		w := e.Wire(t, e.Addr(), wireLogin{User: &user, Password: &password})
+		w.sendText(reset)
+		answer := w.receive(protocol.ShapeResult, nil)
+		_, err := w.Write(packet(command(protocol.ComPing, "")))
+		var ping []byte
+		if err == nil {
+			ping, err = w.tryReceive(protocol.ShapeOne, nil)
+		}
+		switch {
+		case err != nil:
+			if ended++; answer[protocol.HeaderSize] != 0 || len(ping) > 0 {
+				t.Errorf("at most %d statements: got %q and %q before the end, want one OK", n, answer, ping)
+			}
+		case ping[protocol.HeaderSize] != 0:
+			t.Errorf("at most %d statements: got %q, and the ping is answered with %q", n, answer, ping)
+		}
+		w.Close()
+	}
+	if ended != 1 {
+		t.Errorf("%d sessions have ended, want that of which the step could not be set again", ended)
 	}
 }
