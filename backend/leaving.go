@@ -42,14 +42,22 @@ func (l *leaving) change(before, now *Routes) {
 	}
 }
 
-// stats returns what is known of their nodes that still have connections.
-func (l *leaving) stats() (all []NodeStats) {
+// addTo adds what is known of their nodes that still have connections. Where that node is in
+// all already, of a shard of the same name, its connections are counted there.
+func (l *leaving) addTo(all []NodeStats) []NodeStats {
 	for _, shard := range l.list() {
 		for _, n := range shard.nodes {
-			if st := n.stats(shard); st.Open+st.Connecting > 0 {
-				st.Primary, st.Leaving = false, true
-				all = append(all, st)
+			st := n.stats(shard)
+			if st.Open+st.Connecting == 0 {
+				continue
 			}
+			if i := slices.IndexFunc(all, func(other NodeStats) bool { return other.Shard == st.Shard && other.Node == st.Node }); i >= 0 {
+				all[i].Open += st.Open
+				all[i].Connecting += st.Connecting
+				continue
+			}
+			st.Primary, st.Leaving = false, true
+			all = append(all, st)
 		}
 	}
 	return all

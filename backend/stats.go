@@ -53,14 +53,14 @@ const (
 )
 
 // Stats returns what is known of each node, in the order of the configuration, and then of
-// those that are leaving.
+// those that are leaving. No two are of the same shard and node.
 func (s *Shards) Stats() []NodeStats {
 	targets := s.Routes().targets()
 	all := make([]NodeStats, 0, len(targets))
 	for _, t := range targets {
 		all = append(all, t.node.stats(t.shard))
 	}
-	return append(all, s.leaving.stats()...)
+	return s.leaving.addTo(all)
 }
 
 func (n *Node) stats(of *Shard) NodeStats {

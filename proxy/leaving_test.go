@@ -52,6 +52,29 @@ func TestANodeThatWasTakenAwayIsToldOfUntilItsLastSessionHasGone(t *testing.T) {
 	e.awaitNodes(t, now+" primary")
 }
 
+// A node stays when others come beside it or go: who is still there by the shard of before is told of with it.
+func TestANodeThatStaysIsToldOfOnce(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2})
+	a, b := e.Servers[0].Addr(), e.Servers[1].Addr()
+	nodes := func(all ...string) {
+		e.Reload(t, func(o *backend.Options, _ *proxy.Options) {
+			o.Shards, o.Shards[0].Nodes = o.Shards[:1], all
+		})
+	}
+	pinned := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
+	pinned.query("CREATE TEMPORARY TABLE tmp (a INT)")
+	nodes(a, b)
+	pinned.query("DO 0")
+	e.awaitNodes(t, "s0 "+a+" primary", "s0 "+b)
+	if got := e.Shards.Stats()[0].Open; got != 1 {
+		t.Errorf("with another beside it: got %d connections, want that of the session that stayed", got)
+	}
+	nodes(b)
+	e.awaitNodes(t, "s0 "+b+" primary", "s0 "+a+" leaving, 1 open")
+	pinned.quit()
+	e.awaitNodes(t, "s0 "+b+" primary")
+}
+
 // Sessions that stayed with a shard which a reload took away are paused with the one of that
 // name that another reload brings, whatever its nodes.
 func TestAShardThatComesBackIsPausedWithTheSessionsThatStayed(t *testing.T) {
