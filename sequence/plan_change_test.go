@@ -149,3 +149,54 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 	other := made.open(t, func(o *Options) { o.DirectWriters = DirectWritersAuto })
 	made.change(t, other, PlanChange{Add: made.addr(1)})
 }
+
+// A sequence that is made while one of the members is away begins above what the plan in force says of its name, or of all names that it does not know: on each member, also on
+// the one that comes back.
+func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testing.T) {
+	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100, "gone": 5000}), newGivenEver()
+	s := e.open(t)
+	if _, err := s.Drop(context.Background(), []byte("gone"), false); err != nil {
+		t.Fatal(err)
+	}
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.change(t, s, PlanChange{Add: e.addr(3)})
+	e.links[3].Cut()
+	// Nobody else knows which sequences that one had.
+	e.change(t, s, PlanChange{Remove: e.addr(3), Force: true, Above: 3000})
+	for i := range 3 { // as if the table of options had been lost: the plan knows it still
+		e.places[i].exec(t, "DELETE FROM sequence_options WHERE name = 'gone'")
+	}
+	other := e.open(t)
+	h.add(t, "photos", mustTake(t, other, "photos", 1)) // it knows the plan
+	e.links[0].Cut()
+	for name, floor := range map[string]uint64{"gone": 5000, "new": 3000} {
+		if made := mustCreate(t, other, CreateOptions{Name: name}); made.First <= floor || made.First > floor+100 {
+			t.Errorf("%s: got %+v, want that it begins above %d", name, made, floor)
+		}
+	}
+	e.links[0].Mend()
+	eventually(t, "the one that was away has the rows", func() bool {
+		var n int
+		for _, name := range []string{"gone", "new"} {
+			h.add(t, name, mustTake(t, other, name, 1))
+		}
+		err := e.places[0].db.QueryRow("SELECT COUNT(*) FROM sequence WHERE name IN ('gone', 'new')").Scan(&n)
+		return err == nil && n == 2
+	})
+	for name, floor := range map[string]uint64{"gone": 5000, "new": 3000} {
+		for i := range 3 {
+			got, err := e.reserve(t, i, name, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.add(t, name, got...)
+		}
+		for n := range h.all[name] {
+			if n <= floor {
+				t.Errorf("%s: %d was given, want none up to %d", name, n, floor)
+			}
+		}
+	}
+}

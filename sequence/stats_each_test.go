@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -248,4 +249,39 @@ func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
 	if st := statsOf(t, s, Others); st.Unserved != unknown {
 		t.Errorf("a sequence that is not there counts as %d waits for nothing", st.Unserved-unknown)
 	}
+}
+
+// Numbers that are given in one second may be as far apart as all proxies hold together: that is said, and follows a smaller CACHE, a shorter cover and proxies that leave.
+func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	a, b := p.open(t), p.open(t)
+	mustTake(t, a, "photos", 1)
+	mustTake(t, b, "photos", 1)
+	c := a.names.get([]byte("photos"))
+	skewed := func(what string, proxies, seconds, numbers float64) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			c.mu.Lock()
+			c.pace.recent, c.pace.peak = 1000*paceWindow.Seconds(), 0 // as after hours at this rate
+			c.mu.Unlock()
+			mustTake(t, a, "photos", 1)
+			all, err := a.List(t.Context())
+			if err != nil || len(all) != 1 {
+				t.Fatalf("got %+v, %v", all, err)
+			}
+			i := all[0]
+			want := proxies * seconds * headroom
+			if numbers > 0 {
+				want = proxies * numbers / i.Rate
+			}
+			return i.Rate > 0 && math.Abs(i.Skew.Seconds()-want) <= want/50
+		})
+	}
+	skewed("the skew is that of two proxies with the usual cover", 2, DefaultOutageCover.Seconds(), 0)
+	mustAlter(t, b, "photos", Alteration{Cover: ref(uint64(60))})
+	skewed("a cover of its own makes it smaller", 2, 60, 0)
+	mustAlter(t, b, "photos", Alteration{Cache: ref(uint64(50))})
+	skewed("CACHE makes it smaller", 2, 0, 50)
+	closeNow(t, b)
+	skewed("a proxy has left", 1, 0, 50)
 }

@@ -1,0 +1,52 @@
+package sequence
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// Reservations go to all servers in turn. One that is dead is asked more and more rarely whether it is there again, and the others have its turns.
+func TestReservationsAreSpreadAndADeadServerIsAskedMoreRarely(t *testing.T) {
+	f := newFleet(t, 3)
+	s := f.open(t, inSteps, steadySize(10), patience(30*time.Second))
+	createOn(t, s, "photos")
+	h := newGivenEver()
+	reserved := func() (all []uint64) {
+		for _, v := range s.servers.view.Load().members {
+			h := v.trials.durations[ReservedOK].Read()
+			all = append(all, h.Count())
+		}
+		return all
+	}
+	// In turn, unless one is slow for a while on a busy machine.
+	spread := func(what string, over ...int) {
+		t.Helper()
+		before := reserved()
+		eventually(t, what, func() bool {
+			takeAll(t, s, h, "photos", 60)
+			now := reserved()
+			return !slices.ContainsFunc(over, func(i int) bool { return now[i] < before[i]+10 })
+		})
+	}
+	spread("each server has many reservations", 0, 1, 2)
+
+	f[1].kill(t)
+	dead := s.servers.view.Load().members[1]
+	eventually(t, "it is left out, and not asked for a while", func() bool {
+		takeAll(t, s, h, "photos", 1)
+		s.follow.work.Lock()
+		defer s.follow.work.Unlock()
+		return dead.away.Load() && time.Until(dead.follow.again) > 3*followEvery
+	})
+	before := reserved()[1]
+	spread("each of the others has many reservations", 0, 2)
+	if after := reserved()[1]; after != before {
+		t.Errorf("the dead one has %d reservations, after %d", after, before)
+	}
+	f[1].restart(t)
+	eventually(t, "it serves again", func() bool {
+		takeAll(t, s, h, "photos", 10)
+		return reserved()[1] > before
+	})
+}
