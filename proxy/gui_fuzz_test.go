@@ -35,9 +35,7 @@ func FuzzQuestion(f *testing.F) {
 			}
 			w.send(packet(command(cmd, argument)))
 			answer, err := w.tryReceive(shape, nil)
-			if faults := e.Logs.FilterMessage("session ended by a fault of the proxy"); faults.Len() > 0 {
-				t.Fatalf("%q: %v", text, faults.All()[0].ContextMap())
-			}
+			e.checkFaults(t, text)
 			if err != nil || len(answer) < protocol.HeaderSize+1 { // KILL, for one
 				w = nil
 				return nil

@@ -275,6 +275,14 @@ func (e *env) checkLogs() {
 	}
 }
 
+// checkFaults fails the test if a fault of the proxy has ended a session, and says of what.
+func (e *env) checkFaults(t testing.TB, what any) {
+	t.Helper()
+	if faults := e.Logs.FilterMessage("session ended by a fault of the proxy").All(); len(faults) > 0 {
+		t.Fatalf("%.200q: %v", what, faults[0].ContextMap())
+	}
+}
+
 // testRSA is made once: a key takes a while.
 var testRSA = protocol.NewRSAKeys()
 

@@ -141,6 +141,7 @@ func (m *malformedSession) survive(t testing.TB, payload []byte) {
 		case strings.Contains(err.Error(), "timeout"):
 			t.Fatalf("command %x: nothing came for %s, after %d bytes: %.200q", payload[:min(len(payload), 100)], wireTimeout, len(got), got)
 		default: // ended
+			m.e.checkFaults(t, payload)
 			m.w.Close()
 			m.w = nil
 			return

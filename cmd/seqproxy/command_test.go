@@ -77,6 +77,7 @@ func TestHelpAndVersionAndExample(t *testing.T) {
 		"playground -h": "-dir DIR\n", "check --help": "-config FILE\n", "-listen 127.0.0.1:0 -h": "-user NAME\n",
 		"help check":  "say what is wrong with a configuration, and with the servers that it names\n\nFlags of seqproxy check:\n  -config FILE\n",
 		"help import": "make sequences of the counters of", "version -h": "seqproxy version has no flags.\n", "example -h": "seqproxy example has no flags.\n", "help nonsense": usage,
+		"help -config": usage, "help -backend": usage,
 	} {
 		p := begin(t, strings.Fields(args)...)
 		p.end(0)

@@ -115,7 +115,7 @@ func (p *program) run(ctx context.Context, args []string) error {
 
 // isCommand says whether a word is one of those that help is about.
 func isCommand(word string) bool {
-	return usageOf("seqproxy "+word) != ""
+	return !strings.HasPrefix(word, "-") && usageOf("seqproxy "+word) != ""
 }
 
 // status says what went wrong, if anything, and returns the exit status: 0 after
