@@ -25,6 +25,9 @@ type AuthError struct {
 	Reason    string
 	KnownUser bool // false: there is no such account
 	ByServer  bool // Reason is what a server has said
+	// Code and State are what the client was told; 0 and "" for 1045 and 28000.
+	Code  uint16
+	State string
 	// Gone, if set, is why the client was not answered: it gave a wrong password, and
 	// was not there for the rest of the dialogue.
 	Gone error
@@ -59,8 +62,9 @@ func (e *AuthError) message() string {
 // login, a packet over the limit, a protocol that is too old, no TLS where it is
 // demanded. The client has been answered with an ERR packet of Code.
 type HandshakeError struct {
-	Code uint16 // 1043 for a malformed packet
-	Err  error
+	Code  uint16 // 1043 for a malformed packet
+	State string // that the client was told beside it, or ""
+	Err   error
 }
 
 func (e *HandshakeError) Error() string { return fmt.Sprintf("login refused (%d): %v", e.Code, e.Err) }
@@ -118,7 +122,7 @@ func RefuseConnection(pc PacketConn, code uint16, message string) error {
 // so. That the answer cannot be written changes nothing: the caller closes.
 func refuse(pc PacketConn, code uint16, state, message string, cause error) error {
 	_ = writeERR(pc, code, state, message)
-	return &HandshakeError{Code: code, Err: cause}
+	return &HandshakeError{Code: code, State: state, Err: cause}
 }
 
 // refuseMalformed is refuse for a packet that cannot be understood, with the

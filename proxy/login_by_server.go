@@ -179,7 +179,7 @@ func (s *session) refusedByServer(hello *protocol.ClientHello, err error) error 
 	case erAccessDenied, erAccessDeniedNoMention, erPasswordExpired, erAccountLocked, erAccountBlocked, erMariaDBAccountLocked, erMariaDBUserBlocked:
 		return &protocol.AuthError{
 			User: hello.User, Host: protocol.HostOf(s.client.RemoteAddr()), Plugin: hello.Plugin,
-			UsingPassword: hello.PasswordUsed, Reason: told.Error(), ByServer: true,
+			UsingPassword: hello.PasswordUsed, Reason: told.Error(), ByServer: true, Code: told.Code, State: told.State,
 		}
 	}
 	return fmt.Errorf("%w by the server: %w", errLogin, told)

@@ -420,3 +420,42 @@ func TestALongNameIsNotLoggedWhole(t *testing.T) {
 		}
 	}
 }
+
+// A line about a refused login has the user who it was said to be, and the error that the client was told.
+func TestTheLogSaysWhoWasRefusedAndWhatHeWasTold(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true, Proxy: func(o *proxy.Options) {
+		withWatcher(o)
+		o.RelayLogins = true
+	}})
+	e.Servers[0].Exec(t, "CREATE USER locked@'%' IDENTIFIED BY 'locked'", "ALTER USER locked@'%' ACCOUNT LOCK")
+	defer e.Servers[0].Exec(t, "DROP USER locked")
+	wrong := "wrong"
+	byPassword := wireLogin{User: &e.User, Password: &wrong}
+	for what, login := range map[string]func() *protocol.ServerError{
+		e.User:   func() *protocol.ServerError { return e.refusal(t, e.Addr(), byPassword) },
+		"nobody": func() *protocol.ServerError { return e.refusal(t, e.AdminAddr(), asWire("nobody")) },
+		stranger: func() *protocol.ServerError { return e.refusal(t, e.AdminAddr(), asWire(stranger)) },
+		"locked": func() *protocol.ServerError { return e.refusal(t, e.Addr(), asWire("locked")) },
+	} {
+		e.Logs.TakeAll()
+		told := login()
+		var fields map[string]any
+		eventually(t, "the log", func() bool {
+			entries := e.Logs.FilterMessage("login refused").All()
+			if len(entries) == 1 {
+				fields = entries[0].ContextMap()
+			}
+			return fields != nil
+		})
+		if fields["user"] != what || fields["code"] != told.Code || fields["sqlstate"] != told.State {
+			t.Errorf("%s was told %d %s: logged is %v", what, told.Code, told.State, fields)
+		}
+	}
+
+	e.Logs.TakeAll()
+	e.raw(t, packet([]byte("\x01\x02")))
+	eventually(t, "the log", func() bool { return e.Logs.FilterMessage("login malformed").Len() == 1 })
+	if fields := e.Logs.FilterMessage("login malformed").All()[0].ContextMap(); fields["code"] != uint16(1043) || fields["sqlstate"] != "08S01" {
+		t.Errorf("no login at all: logged is %v", fields)
+	}
+}

@@ -326,9 +326,14 @@ func (s *session) logEnd(err error) {
 		return // most end so, and what follows allocates
 	}
 	level, event := s.ending(err)
-	if s.srv.log.Core().Enabled(level) {
-		s.log().Log(level, event, toldWith(err)...)
+	if !s.srv.log.Core().Enabled(level) {
+		return
 	}
+	var auth *protocol.AuthError
+	if s.user.Name == "" && errors.As(err, &auth) {
+		s.user = &User{Name: auth.User} // who the client said it was; nobody was let in as that
+	}
+	s.log().Log(level, event, toldWith(err)...)
 }
 
 // ending is the event that a session ended with err.
@@ -366,10 +371,17 @@ func toldWith(err error) []zap.Field {
 	var auth *protocol.AuthError
 	var handshake *protocol.HandshakeError
 	switch {
+	case errors.As(err, &auth) && auth.Code != 0:
+		fields = append(fields, logfield.Code(auth.Code), logfield.SQLState(auth.State))
 	case errors.As(err, &auth):
 		fields = append(fields, logfield.Code(mysql.ER_ACCESS_DENIED_ERROR), logfield.SQLState("28000"))
+	case errors.Is(err, errOnlyAdmins):
+		fields = append(fields, logfield.Code(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR), logfield.SQLState("42000"))
 	case errors.As(err, &handshake):
 		fields = append(fields, logfield.Code(handshake.Code))
+		if handshake.State != "" { // old clients are told none
+			fields = append(fields, logfield.SQLState(handshake.State))
+		}
 	case errors.As(err, &told):
 		fields = append(fields, logfield.Code(told.Code), logfield.SQLState(told.State))
 	}
