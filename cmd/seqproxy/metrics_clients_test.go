@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/mysqltest"
+	"seqproxy/proxy"
 )
 
 // greeted connects without logging in, and waits for the greeting.
@@ -155,4 +156,77 @@ max_connections = 1
 		t.Error(err)
 	}
 	p.end(0)
+}
+
+// TestMetricsOfClientsThatAreRefusedOrTooSlow: each reason is there from the start and on the page, and those are counted that need a
+// configuration of their own.
+func TestMetricsOfClientsThatAreRefusedOrTooSlow(t *testing.T) {
+	server := mysqltest.Shared(t)
+	p := begin(t, "-config", write(t, "seqproxy.toml", fmt.Sprintf(`listen = "127.0.0.1:0"
+http.listen = "127.0.0.1:0"
+admin.listen = ""
+login_timeout = "1h"
+[[user]]
+name = "root"
+[[user]]
+name = "secure"
+require_tls = true
+%s
+[[sequence.server]]
+address = %q
+user = "root"
+`, frontTLS(t), server.Addr())))
+	m := &metered{t, p.address(), p.httpAddress()}
+	page := repositoryFile(t, "docs/metrics.md")
+	all := m.read()
+	for _, of := range []struct {
+		metric, page string
+		reasons      []string
+	}{
+		{"client_disconnects_total", "\n| `%s` | ", proxy.EndReasons()},
+		{"client_auth_failures_total", "`%s`", proxy.AuthReasons()},
+	} {
+		for _, reason := range of.reasons {
+			line := of.metric + `{reason="` + reason + `"}`
+			if value, there := all[line]; !there || value != 0 {
+				t.Errorf("at the start %s is %v (told: %t), want 0", line, value, there)
+			}
+			if !strings.Contains(page, fmt.Sprintf(of.page, reason)) {
+				t.Errorf("docs/metrics.md does not have the reason %s of %s", reason, of.metric)
+			}
+		}
+		if got := len(all.family(of.metric)); got != len(of.reasons) {
+			t.Errorf("%s has %d series, want one for each of %q", of.metric, got, of.reasons)
+		}
+	}
+
+	ends := []string{"client_disconnects_total", "client_auth_failures_total"}
+	reason := func(name string) string { return `client_disconnects_total{reason="` + name + `"}` }
+	m.moves("one who must come over TLS", ends, series{reason("auth"): 1, `client_auth_failures_total{reason="requirement"}`: 1}, func() {
+		if _, err := connectTo(t, m.clients, "secure", "", nil); err == nil {
+			t.Error("secure was let in without TLS")
+		}
+	})
+	m.moves("one who is idle", ends, series{reason("timeout"): 1}, func() {
+		c, err := connectTo(t, m.clients, "root", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, c, "SET SESSION wait_timeout = 1")
+	})
+	m.moves("a character set that no client can have", ends, series{reason("error"): 1}, func() {
+		login := "\x01\xa2\x08\x00\x00\x00\x00\x01\x23" + strings.Repeat("\x00", 23) + "root\x00\x00caching_sha2_password\x00"
+		if _, err := greeted(t, m.clients).Write(append([]byte{byte(len(login)), 0, 0, 1}, login...)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+}
+
+// frontTLS has the proxy offer TLS.
+func frontTLS(t *testing.T) string {
+	t.Helper()
+	c := mysqltest.NewCA(t).Server(t, "127.0.0.1")
+	return fmt.Sprintf("[tls]\ncert_file = %q\nkey_file = %q", c.CertFile, c.KeyFile)
 }
