@@ -55,6 +55,8 @@ func FuzzAnalyze(f *testing.F) {
 		}
 		SimpleSelect(sql, mode)
 		ReadMetadata(sql, mode)
+		SimpleUnion(sql, mode)
+		SchemasNamed(sql, mode)
 	})
 }
 

@@ -1,7 +1,9 @@
 package statement
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -20,5 +22,15 @@ func TestSchemasNamedBeforeTables(t *testing.T) {
 		if got := SchemasNamed([]byte(sql), Mode{}); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", sql, got, want)
 		}
+	}
+}
+
+func TestSoManySchemasAreNamedAtMost(t *testing.T) {
+	var sql strings.Builder
+	for i := range 10 * maxNamed {
+		fmt.Fprintf(&sql, "FROM s%d.t ", i)
+	}
+	if got := SchemasNamed([]byte(sql.String()), Mode{}); len(got) != maxNamed || got[0] != "s0" {
+		t.Errorf("got %d names from %q on, want the first %d", len(got), got[0], maxNamed)
 	}
 }
