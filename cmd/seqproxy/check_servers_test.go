@@ -26,7 +26,7 @@ func sequenceConfig(t *testing.T, sequence string, servers ...string) string {
 		}
 		b.WriteString("[[sequence.server]]\n" + key + "\nuser = 'seq'\npassword = 'hush-hush'\n")
 	}
-	return write(t, "seqproxy.toml", "listen = '127.0.0.1:0'\nhttp.listen = ''\nadmin_users = ['app']\n[[user]]\nname = 'app'\npassword = 'app'\n[sequence]\n"+sequence+"\n"+b.String())
+	return write(t, "seqproxy.toml", "listen = '127.0.0.1:0'\nhttp.listen = ''\nadmin.listen = ''\nadmin_users = ['app']\n[[user]]\nname = 'app'\npassword = 'app'\n[sequence]\n"+sequence+"\n"+b.String())
 }
 
 // sequenceAccount makes seq on a server.

@@ -176,6 +176,7 @@ address = "`+address+`"
 		behind := begin(t, "-config", write(t, "behind.toml", `
 listen = "127.0.0.1:0"
 http.listen = ""
+admin.listen = ""
 compression = false
 [[user]]
 name = "app"

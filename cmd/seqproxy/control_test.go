@@ -341,7 +341,7 @@ key_file = %q
 	before := read(file + ".1")
 	for _, want := range []string{
 		`"statement":"SEQPROXY RELOAD TLS","outcome":"done"`,
-		`"statement":"SEQPROXY RELOAD TLS","code":1105,"outcome":"failed"`,
+		`"statement":"SEQPROXY RELOAD TLS","outcome":"failed","code":1105`,
 	} {
 		if !strings.Contains(before, want) {
 			t.Errorf("the log before: got\n%s\nwant %s", before, want)

@@ -168,8 +168,11 @@ func TestNotReadyWithoutAnyServerAndWhileStopping(t *testing.T) {
 	}
 	p := begin(t, "-backend", s.Addr(), "-user", "root", "-listen", "127.0.0.1:0")
 	sql, address := p.address(), p.httpAddress()
-	if told := awaitReady(t, address, "", http.StatusServiceUnavailable); len(told.Reasons) != 2 {
-		t.Errorf("without a server: got %+v, want a reason for the shard and one for the keys", told)
+	var told web.Readiness
+	for deadline := time.Now().Add(patience); len(told.Reasons) != 2; time.Sleep(50 * time.Millisecond) { // it may not accept clients yet
+		if told = awaitReady(t, address, "", http.StatusServiceUnavailable); time.Now().After(deadline) {
+			t.Fatalf("without a server: got %+v, want a reason for the shard and one for the keys", told)
+		}
 	}
 	if status, _ := get(t, address, "/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz: got %d, want 200: a restart would not help", status)
@@ -222,7 +225,7 @@ func TestHTTPPortInUseIsToldAtOnceWithItsKey(t *testing.T) {
 	defer l.Close() //nolint:errcheck // nobody connected
 	want := "seqproxy: http.listen: address " + l.Addr().String() + " is in use: end what listens there, or choose another, or \"\" for no metrics, by http.listen or --http-listen\n"
 	runs(t, 1, "", want, "-backend", "127.0.0.1:1", "-user", "u", "-listen", "127.0.0.1:0", "-http-listen", l.Addr().String())
-	file := write(t, "seqproxy.toml", fmt.Sprintf("listen = '127.0.0.1:0'\nhttp.listen = %q\n[[user]]\nname = 'u'\n[[sequence.server]]\naddress = '127.0.0.1:1'\nuser = 'u'\n", l.Addr()))
+	file := write(t, "seqproxy.toml", fmt.Sprintf("listen = '127.0.0.1:0'\nadmin.listen = ''\nhttp.listen = %q\n[[user]]\nname = 'u'\n[[sequence.server]]\naddress = '127.0.0.1:1'\nuser = 'u'\n", l.Addr()))
 	runs(t, 1, "", want, "-config", file)
 
 	p := begin(t, "-config", file, "-http-listen", "")

@@ -35,6 +35,8 @@ func TestTheLogFileIsRotated(t *testing.T) {
 	path := filepath.Join(dir, "seqproxy.log")
 	file := write(t, "seqproxy.toml", fmt.Sprintf(`
 listen = "127.0.0.1:0"
+http.listen = ""
+admin.listen = ""
 unknown_user = "backend"
 [log]
 format = "json"
