@@ -2,6 +2,7 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,22 @@ func (o *operator) run(ctx context.Context) {
 			o.mended.Add(1)
 		}
 	}
+}
+
+// errApart: the nodes of a cluster find each other no more, whatever the operator says. That tells nothing of the proxies, which are to be looked at in another run.
+var errApart = errors.New("the cluster does not come together again")
+
+// together waits until a node of the cluster, if there is one, may commit.
+func (w *world) together(ctx context.Context) error {
+	if !w.galera() {
+		return nil
+	}
+	return eventually(ctx, backWithin, func() error {
+		if primary, _ := w.operator.look(ctx); !primary {
+			return errApart
+		}
+		return nil
+	})
 }
 
 // look reports whether any node may commit. apart is one of two or more that see each other and may not.

@@ -85,6 +85,10 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	if err == nil {
 		say("faults begin, for %v", o.Time)
 		n.rage(ctx, chosen(o.Only, w), o.Time, rng)
+		if err := w.together(ctx); err != nil {
+			clients.end()
+			return nil, err
+		}
 		say("all healed; everything has to work within %v", healWithin)
 		probes, wrong = w.healed(ctx, clients)
 	}

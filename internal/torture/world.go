@@ -327,6 +327,9 @@ func (w *world) rows(ctx context.Context) (all []map[string]uint64, err error) {
 			}
 			return err
 		})
+		if err != nil && w.galera() {
+			return nil, fmt.Errorf("%w: %w", errApart, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
