@@ -93,10 +93,25 @@ func beginIn(t *testing.T, env []string, args ...string) *process {
 // beginCommand runs a command that becomes the program.
 func beginCommand(t *testing.T, env []string, name string, args ...string) *process {
 	t.Helper()
+	p := newProcess(t, env, name, args...)
+	p.cmd.Stdout = &lockedWriter{p, &p.out}
+	p.start()
+	return p
+}
+
+// newProcess is a command that becomes the program, still to be started.
+func newProcess(t *testing.T, env []string, name string, args ...string) *process {
 	p := &process{t: t, cmd: exec.Command(name, args...), ended: make(chan struct{})}
 	p.cmd.Env = append([]string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}, env...)
-	p.cmd.Stdout, p.cmd.Stderr = &lockedWriter{p, &p.out}, &lockedWriter{p, &p.err}
-	stdin, err := p.cmd.StdinPipe()
+	p.cmd.Stderr = &lockedWriter{p, &p.err}
+	return p
+}
+
+// start runs the program until the test ends.
+func (p *process) start() {
+	t := p.t
+	t.Helper()
+	stdin, err := p.cmd.StdinPipe() // whose end is the test's
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,10 +130,9 @@ func beginCommand(t *testing.T, env []string, name string, args ...string) *proc
 			t.Errorf("go-sql-driver prints beside the log:\n%s", printed)
 		}
 		if t.Failed() {
-			t.Logf("seqproxy %s\n--- stdout\n%s--- stderr\n%s", strings.Join(args, " "), p.stdout(), p.stderr())
+			t.Logf("seqproxy %s\n--- stdout\n%s--- stderr\n%s", strings.Join(p.cmd.Args[1:], " "), p.stdout(), p.stderr())
 		}
 	})
-	return p
 }
 
 type lockedWriter struct {

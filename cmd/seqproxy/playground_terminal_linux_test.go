@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -222,29 +221,10 @@ func beginAt(t *testing.T, theirs *os.File, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: exec.Command(exe, args...), ended: make(chan struct{})}
-	p.cmd.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}
-	stdin, err := p.cmd.StdinPipe() // whose end is the test's
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Stdout, p.cmd.Stderr = theirs, &lockedWriter{p, &p.err}
+	p := newProcess(t, nil, exe, args...)
+	p.cmd.Stdout = theirs
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = p.cmd.Wait() // the status is in ProcessState
-		close(p.ended)
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.ended
-		_ = stdin.Close()
-		if t.Failed() {
-			t.Logf("seqproxy %s\n--- stderr\n%s", strings.Join(args, " "), p.stderr())
-		}
-	})
+	p.start()
 	return p
 }
 
