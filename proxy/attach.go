@@ -1,11 +1,9 @@
 package proxy
 
 import (
-	"fmt"
 	"slices"
 
 	"seqproxy/backend"
-	"seqproxy/protocol"
 )
 
 // attach returns the connection that the next command of the session runs on: that
@@ -116,34 +114,6 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 		s.state.knows(c, 0)
 	}
 	return c, nil
-}
-
-// takeTurns tells a new connection that keys are as far apart as the numbers are where sequence servers take turns: drivers tell the
-// keys of further rows by that, and AUTO_INCREMENT goes by it.
-func (s *session) takeTurns(c *backend.Conn) error {
-	turns := s.set.Sequences.Turns()
-	if turns <= 1 {
-		return nil
-	}
-	if err := c.Command(protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns)); err != nil {
-		return fmt.Errorf("shard %s: set auto_increment_increment: %w", c.Shard().Name(), err)
-	}
-	return nil
-}
-
-// keepTurns is takeTurns after the client has set the session's step to its default, which is that of the sequences, too.
-// The client has its answer: what the server refuses now ends the session, without another.
-func (s *session) keepTurns(c *backend.Conn) error {
-	turns := s.set.Sequences.Turns()
-	if lost := s.state.stepLost; !lost || turns <= 1 {
-		return nil
-	}
-	s.state.stepLost = false
-	err := s.ownCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
-	if err == nil || ends(err) {
-		return err
-	}
-	return s.lost(c, fmt.Errorf("set auto_increment_increment: %w", err), true)
 }
 
 // forget drops a connection that was closed.

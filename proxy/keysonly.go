@@ -123,7 +123,7 @@ func (st *state) tell(name, value string) {
 	_, number := simpleNumbers[name]
 	_, err := strconv.ParseUint(value, 10, 64)
 	switch {
-	case strings.EqualFold(value, "default"):
+	case isDefault(value):
 		delete(st.sysvars, name)
 	case number && err == nil, name == "time_zone" && value != unquote(value):
 		st.told = withEntry(st.told, name, unquote(value))

@@ -142,13 +142,18 @@ func (s *session) several(sql []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := s.single(sql); err != nil || schema == nil {
+	defaultStep := s.defaultStepInside(sql)
+	if err := s.single(sql); err != nil || s.cur == nil || s.cur.Answer.ErrCode != 0 {
 		return err
 	}
-	if s.cur != nil && s.cur.Answer.ErrCode == 0 {
+	if schema != nil {
 		s.state.schema = string(schema)
 	}
-	return nil
+	if !defaultStep {
+		return nil
+	}
+	s.state.stepLost = true
+	return s.keepTurns(s.cur)
 }
 
 // single handles a text that goes to the current shard, if to any.

@@ -306,6 +306,7 @@ func (s *session) refuse(err error) {
 	e := forClient(err)
 	s.state.lastOwn = ownError
 	s.state.lastError = e
+	s.slow.code = e.Code
 	s.out = protocol.AppendERR(s.out, s.packetNum, e.Code, e.State, e.Message)
 }
 

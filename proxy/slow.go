@@ -28,6 +28,7 @@ type slow struct {
 	kind   Kind           // of the last that was handled
 	sentTo *backend.Shard // that one, if servers see its kind
 	bytes  uint64         // of the last answer of a server
+	code   uint16         // of the error of the proxy's own that the last was answered with; 0 if with none
 	texts  []byte         // the beginnings of texts
 }
 
@@ -102,7 +103,7 @@ func (s *session) takesHead(text []byte, read reading, more bool) {
 	if s.batched == 0 { // nothing waits for its answer
 		w.texts, w.bytes = w.texts[:0], 0
 	}
-	w.inHand, w.text = true, head{}
+	w.inHand, w.text, w.code = true, head{}, 0
 	n := min(len(text), maxHead)
 	if from := len(w.texts); n > 0 && from+n <= maxHeads {
 		w.texts = append(w.texts, text[:n]...)
@@ -127,7 +128,7 @@ func (s *session) answered(c *backend.Conn, e *expected, bytes uint64) {
 	took := now - s.tally.mark
 	s.tally.mark = now
 	if e.text.kept && took >= s.set.SlowStatement {
-		s.logSlow(took, e.kind, e.text, bytes, c.Shard(), c)
+		s.logSlow(took, e.kind, e.text, bytes, c.Shard(), c, 0)
 	}
 }
 
@@ -155,26 +156,30 @@ func (s *session) logLast(took time.Duration) {
 	if !w.kind.sent() {
 		shard = nil
 	}
-	s.logSlow(took, w.kind, w.text, w.bytes, shard, s.conns[shard]) // only this goroutine changes them
+	s.logSlow(took, w.kind, w.text, w.bytes, shard, s.conns[shard], w.code) // only this goroutine changes them
 }
 
-// serverFields say who has answered, and with which error if it was one. shard is nil if
-// nobody was asked, c if the connection is gone.
-func serverFields(shard *backend.Shard, c *backend.Conn) (fields []zap.Field) {
+// serverFields say who has answered, and with which error if it was one: own if that is
+// not 0. shard is nil if nobody was asked, c if the connection is gone.
+func serverFields(shard *backend.Shard, c *backend.Conn, own uint16) (fields []zap.Field) {
+	code := own
 	if shard != nil {
 		fields = append(fields, logfield.Shard(shard.Name()))
 	}
 	if c != nil {
 		fields = append(fields, logfield.Node(c.Node()))
-		if code := c.Answer.ErrCode; code != 0 {
-			fields = append(fields, logfield.Code(code))
+		if code == 0 {
+			code = c.Answer.ErrCode
 		}
+	}
+	if code != 0 {
+		fields = append(fields, logfield.Code(code))
 	}
 	return fields
 }
 
 // logSlow logs a statement that took long.
-func (s *session) logSlow(took time.Duration, kind Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn) {
+func (s *session) logSlow(took time.Duration, kind Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn, own uint16) {
 	redacted := []byte(statement.NotUnderstood)
 	if text.kept {
 		redacted = text.read.redact(s.slow.texts[text.from:text.to], text.cut)
@@ -183,6 +188,6 @@ func (s *session) logSlow(took time.Duration, kind Kind, text head, bytes uint64
 	if kind == kindPrepare {
 		name = "prepare"
 	}
-	s.log().Warn("slow statement", append(serverFields(shard, c), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),
+	s.log().Warn("slow statement", append(serverFields(shard, c, own), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),
 		zap.ByteString(logfield.NameStatement, redacted))...)
 }

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
@@ -95,6 +97,34 @@ func TestSlowStatementsAreLoggedWithoutTheirLiterals(t *testing.T) {
 	for _, line := range e.Logs.All() {
 		if strings.Contains(fmt.Sprint(line.Message, line.ContextMap()), secret) {
 			t.Errorf("the log holds a literal: %s %v", line.Message, line.ContextMap())
+		}
+	}
+}
+
+// TestASlowStatementThatTheProxyRefusesSaysWithWhat: no server has answered it; and what comes behind has nothing of that.
+func TestASlowStatementThatTheProxyRefusesSaysWithWhat(t *testing.T) {
+	mute, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // a sequence server that says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = mute.Close() })
+	e := newEnv(t, setup{
+		Proxy:    func(o *proxy.Options) { o.SlowStatement = slowEnough },
+		Sequence: func(o *sequence.Options) { o.Servers[0].Addr, o.AllocateTimeout = mute.Addr().String(), 2*slowEnough },
+	})
+	c := e.Conn(t, e.Schemas[0], nil)
+	wantError(t, c, 1105, "SELECT NEXTVAL('photos')")
+	exec(t, c, "DO SLEEP(0.3)")
+	for text, want := range map[string]map[string]any{
+		"SELECT NEXTVAL(?)": {"kind": "refused", "code": uint16(1105), "shard": nil, "node": nil},
+		"DO SLEEP(?)":       {"kind": "relay", "code": nil, "shard": "s0", "node": e.Servers[0].Addr()},
+	} {
+		for _, line := range e.slowLines(t, text) {
+			for field, value := range want {
+				if got := line.ContextMap()[field]; got != value {
+					t.Errorf("%s: %s is %v, want %v: %v", text, field, got, value, line.ContextMap())
+				}
+			}
 		}
 	}
 }

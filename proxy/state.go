@@ -309,6 +309,9 @@ func (st *state) setVariables(s *statement.Statement, text []byte) {
 	}
 }
 
+// isDefault says whether a SET gives a variable its default by this.
+func isDefault(value string) bool { return strings.EqualFold(value, "default") }
+
 func (st *state) setSystem(name, value string, literal bool) {
 	switch name {
 	case "last_insert_id", "identity":
@@ -335,13 +338,13 @@ func (st *state) setSystem(name, value string, literal bool) {
 	case "tx_read_only", "transaction_read_only":
 		st.readOnly = !slices.Contains([]string{"0", "OFF", "FALSE"}, strings.ToUpper(unquote(value)))
 	case "sql_select_limit":
-		st.selectLimit = !strings.EqualFold(value, "default")
+		st.selectLimit = !isDefault(value)
 	case "wait_timeout":
 		st.waitTimeout = timeoutOf(value, literal)
 	case "resultset_metadata":
 		st.metadata = true
-	case "auto_increment_increment":
-		st.stepLost = strings.EqualFold(value, "default")
+	case stepVariable:
+		st.stepLost = isDefault(value)
 	case "character_set_client":
 		st.setCharset(unquote(value))
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
@@ -81,12 +83,19 @@ func TestTheStepOfASessionIsAsOnAServerThatHasIt(t *testing.T) {
 	}
 	e := newEnv(t, setup{Sequence: inTurns})
 	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos") // now the servers were asked for the plan
-	there, err := second.DB(t, "").Conn(t.Context())
+	several := func(c *mysql.Config) { c.MultiStatements = true }
+	there, err := mysql.ParseDSN(second.DSN(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = there.Close() })
-	proxied, direct := e.Conn(t, e.Schemas[0], nil), there
+	several(there)
+	connector, err := mysql.NewConnector(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = pool.Close() })
+	proxied, direct := e.Conn(t, e.Schemas[0], several), one(t, pool)
 	look := func(c *sql.Conn) (all []string) {
 		t.Helper()
 		for _, text := range []string{
@@ -112,6 +121,11 @@ func TestTheStepOfASessionIsAsOnAServerThatHasIt(t *testing.T) {
 		"prepared SET @@session.auto_increment_increment = DEFAULT",
 		"SET @@local.auto_increment_increment = 3",
 		"SET NAMES latin1",
+		"SET auto_increment_increment = DEFAULT; SET @a = 2",
+		"SET @a = 3; SET @@session.auto_increment_increment = 6, @a = 4",
+		"SET @a = 3; SET @a = 5, LOCAL auto_increment_increment = DEFAULT",
+		"SET auto_increment_increment = DEFAULT; SET auto_increment_increment = 8;",
+		"SET @a = 7; SET auto_increment_offset = DEFAULT",
 	} {
 		for _, c := range []*sql.Conn{proxied, direct} {
 			text, prepared := strings.CutPrefix(step, "prepared ")

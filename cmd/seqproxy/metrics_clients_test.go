@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os/user"
 	"strings"
 	"syscall"
 	"testing"
@@ -220,6 +221,50 @@ user = "root"
 			t.Fatal(err)
 		}
 	})
+	p.signal(syscall.SIGTERM)
+	p.end(0)
+}
+
+// TestMetricsOfLoginsThatTheServerChecks: where it refuses somebody, and where it would let a client in for the proxy's own user id.
+func TestMetricsOfLoginsThatTheServerChecks(t *testing.T) {
+	server := mysqltest.Start(t)
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	how := "VIA mysql_native_password USING PASSWORD('pw') OR unix_socket"
+	if !server.IsMariaDB() {
+		server.Exec(t, "INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'")
+		how = "WITH auth_socket"
+	}
+	// The tables of sequences are there by another account than the one that is to be refused, which may be root's.
+	server.Exec(t, "CREATE USER numbers@'%'", "GRANT ALL ON *.* TO numbers@'%'", "CREATE USER app@'%' IDENTIFIED BY 'right'",
+		fmt.Sprintf("DROP USER IF EXISTS `%s`@localhost", me.Username), fmt.Sprintf("CREATE USER `%s`@localhost IDENTIFIED %s", me.Username, how))
+	p := begin(t, "-config", write(t, "seqproxy.toml", fmt.Sprintf(`listen = "127.0.0.1:0"
+http.listen = "127.0.0.1:0"
+admin.listen = ""
+unknown_user = "backend"
+[[sequence.server]]
+address = %q
+user = "numbers"
+[[shard]]
+name = "main"
+[[shard.node]]
+address = "unix:%s"
+`, server.Addr(), server.Socket())))
+	m := &metered{t, p.address(), p.httpAddress()}
+	refused := func(user string) func() {
+		return func() {
+			t.Helper()
+			if _, err := connectTo(t, m.clients, user, "wrong", nil); err == nil {
+				t.Errorf("%s was let in", user)
+			}
+		}
+	}
+	ends := []string{"client_disconnects_total", "client_auth_failures_total"}
+	ended := `client_disconnects_total{reason="auth"}`
+	m.moves("a password that the server refuses", ends, series{ended: 1, `client_auth_failures_total{reason="server"}`: 1}, refused("app"))
+	m.moves("one whom the server would know by the proxy", ends, series{ended: 1, `client_auth_failures_total{reason="relay"}`: 1}, refused(me.Username))
 	p.signal(syscall.SIGTERM)
 	p.end(0)
 }

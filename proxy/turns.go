@@ -1,0 +1,62 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// stepVariable is how far apart the keys of a statement's rows are; see takeTurns.
+const stepVariable = "auto_increment_increment"
+
+// takeTurns tells a new connection that keys are as far apart as the numbers are where sequence servers take turns: drivers tell the
+// keys of further rows by that, and AUTO_INCREMENT goes by it.
+func (s *session) takeTurns(c *backend.Conn) error {
+	turns := s.set.Sequences.Turns()
+	if turns <= 1 {
+		return nil
+	}
+	if err := c.Command(protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns)); err != nil {
+		return fmt.Errorf("shard %s: set auto_increment_increment: %w", c.Shard().Name(), err)
+	}
+	return nil
+}
+
+// keepTurns is takeTurns after the client has set the session's step to its default, which is that of the sequences, too.
+// The client has its answer: what the server refuses now ends the session, without another.
+func (s *session) keepTurns(c *backend.Conn) error {
+	turns := s.set.Sequences.Turns()
+	if lost := s.state.stepLost; !lost || turns <= 1 {
+		return nil
+	}
+	s.state.stepLost = false
+	err := s.ownCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
+	if err == nil || ends(err) {
+		return err
+	}
+	return s.lost(c, fmt.Errorf("set auto_increment_increment: %w", err), true)
+}
+
+// defaultStepInside says whether several statements in one text, if all go well, leave the session's step at its default; see keepTurns. Each piece between
+// semicolons is looked at, as in schemasInside.
+func (s *session) defaultStepInside(sql []byte) (lost bool) {
+	if s.stmt.Kind != statement.Multi || s.set.Sequences.Turns() <= 1 {
+		return false
+	}
+	var st statement.Statement
+	for part := range bytes.SplitSeq(sql, []byte(";")) {
+		st.Analyze(part, s.state.mode)
+		if st.Kind != statement.Set {
+			continue
+		}
+		for i := range st.Assignments {
+			if a := &st.Assignments[i]; a.Target == statement.SessionVariable && string(a.Name) == stepVariable {
+				lost = isDefault(string(part[a.Start:a.End]))
+			}
+		}
+	}
+	return lost
+}
