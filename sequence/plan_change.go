@@ -37,8 +37,8 @@ func (p *Plan) open() bool { return p.State != PlanInForce && p.State != planAbo
 const (
 	// planPatience bounds a change, the waits for members that do not answer included.
 	planPatience = 30 * time.Second
-	// planUndo bounds what is done after that, or after the caller went away, to leave nothing frozen.
-	planUndo = 5 * time.Second
+	// planUndo bounds what is done after that, or after the caller went away, to leave nothing frozen: longer than one member that is silent takes.
+	planUndo = 15 * time.Second
 )
 
 // PlanChange says how the set of sequence servers is to change. Of Add, Remove, and Interleave with Block only one is given.
@@ -81,8 +81,13 @@ func (e *PlanError) Error() string {
 // Unwrap returns the cause.
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// errTakenOver: a step was not done, because another coordinator has begun to finish the change.
-var errTakenOver = errors.New("another proxy has taken over the change")
+// Why a coordinator goes no further: it wrote nothing in that step.
+var (
+	// errTakenOver: another coordinator has begun to finish the change, or to abort it.
+	errTakenOver error = &PlanError{Finding: "another proxy has taken over the change", Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS for what became of it"}
+	// errSwept: somebody who saw other proposals, which came and went, took this one for one that was left.
+	errSwept error = &PlanError{Finding: "the proposal was taken back by another statement about the sequence servers in the same moment", Remedy: "make the change again"}
+)
 
 // inProgress is the error for a second change.
 func inProgress(p *Plan) error {

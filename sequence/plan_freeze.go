@@ -104,7 +104,8 @@ func (v *server) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan
 }
 
 // thawMember has a member go on as before, after a majority voted against the change.
-func (r *planRun) thawMember(ctx context.Context, v *server) error {
+func (r *planRun) thawMember(v *server) error {
+	ctx := r.ctx
 	err := r.fenced(ctx, v, func(tx *sql.Tx, was promise) error {
 		switch was.state {
 		case planAborted:

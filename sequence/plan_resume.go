@@ -15,33 +15,42 @@ func (r *planRun) resume() error {
 	}
 	switch {
 	case voted != planDecided && r.outdated: // members of the plan in force that it does not know of would go on
-		if err := r.voteAgainst(r.ctx); err != nil {
+		if err := r.voteAgainst(); err != nil {
 			return err
 		}
 		return &PlanError{Finding: fmt.Sprintf("change %s began before the plan that is in force, and is aborted", r.plan.UUID), Remedy: "make the change again"}
 	case voted == planAborting:
-		if err := r.voteAgainst(r.ctx); err != nil {
+		if err := r.voteAgainst(); err != nil {
 			return err
 		}
 		return &PlanError{Finding: fmt.Sprintf("change %s was being aborted, and is now", r.plan.UUID), Remedy: "the sequence servers are those that they were"}
 	case voted == planDecided:
-		floors, err := r.decidedFloors()
-		if err != nil {
-			return err
-		}
-		for _, m := range r.everyone() {
-			if v, err := r.server(m.Address); err == nil {
-				if err := r.writeFloors(v, floors); err != nil {
-					return err
-				}
-			}
-		}
-		if err := r.vote(r.ctx, planDecided); err != nil {
-			return err
-		}
-		return r.begin(floors)
+		return r.finishDecided()
 	}
 	return r.finish()
+}
+
+// finishDecided finishes a change that this coordinator has taken over and that was voted for: it adopts the vote.
+func (r *planRun) finishDecided() error {
+	defer r.detach(planPatience)()
+	floors, err := r.decidedFloors()
+	if err != nil {
+		return err
+	}
+	for _, m := range r.everyone() {
+		if v, err := r.server(m.Address); err == nil {
+			if err := r.writeFloors(v, floors); err != nil {
+				if r.isOver(err) {
+					return err
+				}
+				r.away[m.Address] = err
+			}
+		}
+	}
+	if err := r.vote(planDecided); err != nil {
+		return err
+	}
+	return r.begin(floors)
 }
 
 // abort undoes what another began.
@@ -53,7 +62,7 @@ func (r *planRun) abort() error {
 	if voted == planDecided {
 		return &PlanError{Finding: fmt.Sprintf("change %s is decided, and cannot be aborted any more", r.plan.UUID), Remedy: "SEQPROXY RESUME PLAN finishes it"}
 	}
-	if err := r.voteAgainst(r.ctx); err != nil {
+	if err := r.voteAgainst(); err != nil {
 		return err
 	}
 	now, _, err := r.current()
@@ -73,7 +82,7 @@ func (r *planRun) adopt() (voted string, err error) {
 		return "", err
 	}
 	if open == nil {
-		return "", &PlanError{Finding: "no change of the set of sequence servers is in progress"}
+		return "", errNoChange
 	}
 	r.plan = *open
 	r.outdated = open.Number > now.Number && now.Number > 0 && !slices.EqualFunc(open.Previous, now.Members, func(x, y Member) bool { return x.ID == y.ID })
@@ -138,3 +147,6 @@ func (r *planRun) unfinished(now *Plan) *Plan {
 	}
 	return nil
 }
+
+// errNoChange: there is nothing to finish or to abort.
+var errNoChange error = &PlanError{Finding: "no change of the set of sequence servers is in progress"}

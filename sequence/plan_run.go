@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // change makes a new plan and puts it in force.
@@ -39,15 +42,27 @@ func (r *planRun) change(change PlanChange) error {
 
 // finish freezes, decides and starts.
 func (r *planRun) finish() error {
-	err := r.decide()
-	var killed *hookError
-	if err != nil && !errors.As(err, &killed) && !errors.Is(err, errTakenOver) {
-		return errors.Join(err, r.undo())
-	}
-	if err != nil {
-		return err
+	if err := r.decide(); err != nil {
+		if r.isOver(err) {
+			return err
+		}
+		return r.undo(err)
 	}
 	return r.begin(nil)
+}
+
+// isOver reports whether an error means that this coordinator does no more, whatever is open.
+func (r *planRun) isOver(err error) bool {
+	var killed *hookError
+	return errors.As(err, &killed) || errors.Is(err, errTakenOver)
+}
+
+// detach has what follows go on although the caller may leave, or his patience end: for so long, or until Close does not wait any more.
+func (r *planRun) detach(patience time.Duration) (end func()) {
+	was := r.ctx
+	within, stop := r.s.requestWithin(context.WithoutCancel(was), patience)
+	r.ctx = within.ctx
+	return func() { stop(); r.ctx = was }
 }
 
 // decide does what comes before the decision, and it.
@@ -74,7 +89,7 @@ func (r *planRun) decide() error {
 	if err := r.floors(); err != nil {
 		return err
 	}
-	return r.vote(r.ctx, planDecided)
+	return r.vote(planDecided)
 }
 
 // floors reads what all members gave and writes it down on all.
@@ -120,6 +135,7 @@ func (r *planRun) floors() error {
 
 // begin starts the plan, which is decided, on all members that can be reached. floors are those that were decided, nil if all have them.
 func (r *planRun) begin(floors []floorOf) error {
+	defer r.detach(planPatience)()
 	var theirs []defined
 	for _, m := range r.plan.Previous {
 		v, err := r.server(m.Address)
@@ -138,33 +154,37 @@ func (r *planRun) begin(floors []floorOf) error {
 	}
 	theirs = newest(theirs)
 	started, away := 0, []string(nil)
+	var failed error
 	for _, m := range slices.Concat(r.plan.Members, r.plan.Previous) {
-		v, err := r.server(m.Address)
-		if err != nil {
-			if !slices.Contains(away, m.Address) {
-				away = append(away, m.Address)
-			}
+		if slices.Contains(away, m.Address) {
 			continue
 		}
-		if floors != nil {
-			if err := r.writeFloors(v, floors); err != nil {
-				return r.undone(err)
-			}
+		v, err := r.server(m.Address)
+		if err == nil && floors != nil {
+			err = r.writeFloors(v, floors)
 		}
-		if err := r.startMember(v, m, theirs); err != nil {
-			return r.undone(err)
+		if err == nil {
+			err = r.startMember(v, m, theirs)
 		}
-		started++
+		switch {
+		case err == nil:
+			started++
+		case r.isOver(err):
+			return err
+		default: // it obeys the plan when it is met again, as long as another one knows it
+			away, failed = append(away, m.Address), errors.Join(failed, err)
+			continue
+		}
 		if err := r.hook(PlanInForce, m); err != nil {
 			return err
 		}
 	}
 	if started == 0 {
-		return r.undone(errors.New("no member can be reached"))
+		return r.undone(failed)
 	}
 	r.plan.State = PlanInForce
 	r.s.log.Info("change of sequence servers done", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number),
-		zap.String("servers", addresses(r.plan.Members)), zap.Strings("away", away))
+		zap.String("servers", addresses(r.plan.Members)), zap.Strings("away", away), logfield.Err(failed))
 	r.s.seeChanges(r.ctx)
 	return nil
 }
@@ -176,37 +196,57 @@ func (r *planRun) undone(err error) error {
 	}
 }
 
-// undo aborts a change that failed before it was decided. The caller's patience may be over.
-func (r *planRun) undo() error {
-	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(r.ctx), planUndo, errPatience)
-	defer stop()
-	if err := r.voteAgainst(ctx); err != nil {
-		return &PlanError{
-			Finding: fmt.Sprintf("change %s is neither done nor undone", r.plan.UUID), Remedy: "SEQPROXY RESUME PLAN or SEQPROXY ABORT PLAN ends it", Err: err,
-		}
+// undo aborts a change that failed before it was known to be decided, and returns why it failed. This coordinator votes against it under a new ballot, as another one would: it may have voted
+// for it under the old one. Should it find that the change is decided, it finishes it.
+func (r *planRun) undo(why error) error {
+	defer r.detach(planUndo)()
+	voted, err := r.takeOver()
+	if err == nil && voted == planDecided {
+		r.s.log.Info("change of sequence servers decided all the same", zap.String("change", r.plan.UUID), logfield.Err(why))
+		return r.finishDecided()
 	}
-	return nil
+	if err == nil {
+		err = r.voteAgainst()
+	}
+	if err == nil {
+		return why
+	}
+	return errors.Join(why, &PlanError{
+		Finding: fmt.Sprintf("change %s is neither done nor undone", r.plan.UUID), Remedy: "SEQPROXY RESUME PLAN or SEQPROXY ABORT PLAN ends it", Err: err,
+	})
 }
 
 // voteAgainst has a majority vote against the change, and only then lets the members go on as before: one of them could otherwise give numbers, while a majority that
 // knows nothing of that decides.
-func (r *planRun) voteAgainst(ctx context.Context) error {
-	if err := r.vote(ctx, planAborting); err != nil {
+func (r *planRun) voteAgainst() error {
+	defer r.detach(planUndo)()
+	if err := r.vote(planAborting); err != nil {
 		return err
 	}
+	var frozen []string
+	var failed error
 	for _, m := range r.everyone() {
 		v, err := r.server(m.Address)
 		if err != nil {
 			continue
 		}
-		if err := r.thawMember(ctx, v); err != nil {
-			return err
+		if err := r.thawMember(v); err != nil {
+			if r.isOver(err) {
+				return err
+			}
+			frozen, failed = append(frozen, m.Address), errors.Join(failed, err)
+			continue
 		}
 		if err := r.hook(planAborted, m); err != nil {
 			return err
 		}
 	}
-	r.s.log.Warn("change of sequence servers aborted", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number))
+	r.s.log.Warn("change of sequence servers aborted", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number), logfield.Err(failed))
+	if failed != nil {
+		return &PlanError{
+			Finding: fmt.Sprintf("change %s is aborted, but %s may stay frozen", r.plan.UUID, strings.Join(frozen, ", ")), Remedy: "SEQPROXY ABORT PLAN lets it go on", Err: failed,
+		}
+	}
 	return nil
 }
 

@@ -145,7 +145,9 @@ func (r *planRun) fenced(ctx context.Context, v *server, step func(tx *sql.Tx, w
 		switch {
 		case err != nil:
 			return err
-		case !ok || was.ballot != r.ballot:
+		case !ok:
+			return errSwept
+		case was.ballot != r.ballot:
 			return errTakenOver
 		}
 		return step(tx, was)
@@ -203,32 +205,34 @@ func (r *planRun) takeOver() (vote string, err error) {
 		if err != nil {
 			continue
 		}
-		if err := r.prepareMember(v); err != nil {
-			return "", err
-		}
 		var was promise
-		err = v.transactForGood(r.ctx, func(tx *sql.Tx) error {
-			known, ok, err := v.promised(r.ctx, tx, &r.plan)
-			if err != nil {
+		if err = r.prepareMember(v); err == nil {
+			err = v.transactForGood(r.ctx, func(tx *sql.Tx) error {
+				known, ok, err := v.promised(r.ctx, tx, &r.plan)
+				if err != nil {
+					return err
+				}
+				if was = known; !ok {
+					other, err := v.insertPlan(r.ctx, tx, r)
+					if err == nil && other != nil {
+						err = errOtherPlan
+					}
+					return err
+				}
+				if known.ballot >= r.ballot {
+					return errTakenOver
+				}
+				_, err = tx.ExecContext(r.ctx, "UPDATE "+v.table.plan+" SET `ballot` = ?, `coordinator` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?",
+					r.ballot, r.plan.Coordinator, r.plan.Number)
 				return err
-			}
-			if was = known; !ok {
-				_, err := v.insertPlan(r.ctx, tx, r)
-				return err
-			}
-			if known.ballot >= r.ballot {
-				return errTakenOver
-			}
-			_, err = tx.ExecContext(r.ctx, "UPDATE "+v.table.plan+" SET `ballot` = ?, `coordinator` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?",
-				r.ballot, r.plan.Coordinator, r.plan.Number)
-			return err
-		})
-		if errors.Is(err, errOtherPlan) {
-			r.away[m.Address] = err
-			continue
+			})
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errTakenOver):
 			return "", fmt.Errorf("take over the change on %s: %w", m.Address, err)
+		case err != nil: // what is promised there, if anything is, nobody hears of
+			r.away[m.Address] = fmt.Errorf("take over the change: %w", err)
+			continue
 		}
 		if r.isVoter(m) {
 			have++
@@ -248,16 +252,17 @@ func (r *planRun) takeOver() (vote string, err error) {
 	return vote, nil
 }
 
-// vote has a majority vote for the change, or against it. Who cannot be reached, or was not frozen, votes later or never.
-func (r *planRun) vote(ctx context.Context, state string) error {
+// vote has a majority vote for the change, or against it, and never both under one ballot. Who cannot be reached, fails in the middle, or was not frozen, votes later or never.
+func (r *planRun) vote(state string) error {
 	have := 0
+	var failed error
 	for _, m := range r.voters() {
 		v, err := r.server(m.Address)
 		if err != nil {
 			continue
 		}
 		voted := false
-		err = r.fenced(ctx, v, func(tx *sql.Tx, was promise) error {
+		err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 			voted = true
 			switch was.state {
 			case PlanInForce:
@@ -271,10 +276,14 @@ func (r *planRun) vote(ctx context.Context, state string) error {
 					return nil
 				}
 			}
-			return r.setState(ctx, v, tx, state, true)
+			return r.setState(r.ctx, v, tx, state, true)
 		})
 		if err != nil {
-			return fmt.Errorf("have %s vote for plan %d: %w", m.Address, r.plan.Number, err)
+			if err = fmt.Errorf("have %s vote for plan %d: %w", m.Address, r.plan.Number, err); r.isOver(err) {
+				return err
+			}
+			failed, voted = errors.Join(failed, err), false
+			continue
 		}
 		if voted {
 			have++
@@ -284,7 +293,7 @@ func (r *planRun) vote(ctx context.Context, state string) error {
 		}
 	}
 	if have < r.majority() {
-		return r.tooFew("a decision", have)
+		return errors.Join(failed, r.tooFew("a decision", have))
 	}
 	return nil
 }

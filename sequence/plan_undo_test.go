@@ -1,0 +1,134 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+)
+
+// nothingIsLeft makes sure that no change is open, and that exactly the members of the plan in force give numbers.
+func (e *planEstate) nothingIsLeft(t *testing.T, h *givenEver, name string) Plan {
+	t.Helper()
+	other := e.open(t)
+	if _, err := other.ResumePlan(context.Background()); err == nil || !errors.Is(err, errNoChange) {
+		t.Fatalf("RESUME PLAN: got %v, want that nothing is left", err)
+	}
+	now, err := other.plan(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.everyoneGives(t, h, now, name)
+	return now
+}
+
+// toggled is the change that adds a server to the members, or removes it.
+func (e *planEstate) toggled(now Plan, i int) PlanChange {
+	if slices.ContainsFunc(now.Members, func(m Member) bool { return m.Address == e.addr(i) }) {
+		return PlanChange{Remove: e.addr(i)}
+	}
+	return PlanChange{Add: e.addr(i)}
+}
+
+// The admin's connection is cut, or he gives up, after every step in turn. The change is made or undone, and no member stays frozen.
+func TestAChangeWhoseAdminLeavesIsMadeOrUndone(t *testing.T) {
+	for _, how := range []string{InterleaveBlock, InterleaveStep} {
+		t.Run(how, func(t *testing.T) {
+			e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+			s := e.open(t)
+			now := e.change(t, s, PlanChange{Add: e.addr(1)})
+			if how == InterleaveStep {
+				now = e.change(t, s, PlanChange{Interleave: how})
+			} else {
+				now = e.change(t, s, PlanChange{Block: 10})
+			}
+			gone := errors.New("the connection was cut")
+			made, undone := 0, 0
+			for leaveAt, left := 1, true; left; leaveAt++ {
+				admin := e.open(t)
+				ctx, leave := context.WithCancelCause(context.Background())
+				steps := 0
+				left = false
+				admin.planHook = func(string, string) error {
+					if steps++; steps == leaveAt {
+						left = true
+						leave(gone)
+					}
+					return nil
+				}
+				before := now.Number
+				_, err := admin.ChangePlan(ctx, e.toggled(now, 2))
+				leave(nil)
+				now = e.nothingIsLeft(t, h, "photos")
+				switch {
+				case !left:
+				case now.Number == before:
+					undone++
+					if err == nil {
+						t.Errorf("step %d: the change is said to be made, and is not", leaveAt)
+					}
+				default:
+					made++
+					if err != nil {
+						t.Errorf("step %d: the change is made, and is said not to be: %v", leaveAt, err)
+					}
+				}
+			}
+			if made < 2 || undone < 5 {
+				t.Errorf("made %d times and undone %d times: the steps were not all met", made, undone)
+			}
+		})
+	}
+}
+
+// Somebody who takes back what was left looked at the members one after the other, while proposals came and went, and so takes a proposal for hopeless whose coordinator goes on with it.
+func TestAProposalThatIsTakenBackInTheMiddleLeavesNobodyFrozen(t *testing.T) {
+	for _, c := range []struct{ step, at, swept int }{{0, 2, 0}, {1, 0, 1}, {1, 0, 2}, {1, 1, 2}} {
+		step := []string{planProposed, planFrozen}[c.step]
+		t.Run(step, func(t *testing.T) {
+			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+			s := e.open(t)
+			e.change(t, s, PlanChange{Add: e.addr(1)})
+			e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+			now := e.change(t, s, PlanChange{Add: e.addr(2)})
+			e.everyoneGives(t, h, now, "photos")
+			other := e.open(t)
+			swept := false
+			s.planHook = func(at, address string) error {
+				if at != step || address != e.addr(c.at) || swept {
+					return nil
+				}
+				swept = true
+				_, err := other.asCoordinator(context.Background(), func(r *planRun) error {
+					all, _, err := r.plansOf([]string{e.addr(0), e.addr(1), e.addr(2)})
+					if err != nil {
+						return err
+					}
+					// The other two were asked a moment ago, when another coordinator had proposed something there under that number; it has withdrawn that since.
+					for i := range all {
+						for j := range all[i].plans {
+							if p := &all[i].plans[j]; i != c.swept && p.open() {
+								p.UUID, p.State = "00000000-0000-0000-0000-000000000000", planProposed
+							}
+						}
+					}
+					r.latest(all)
+					if len(r.lefts) != 1 || r.lefts[0].address != e.addr(c.swept) {
+						t.Errorf("it takes %+v for hopeless", r.lefts)
+					}
+					return r.sweep()
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				return nil
+			}
+			_, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(3)})
+			t.Log(err)
+			if !swept {
+				t.Error("nothing was taken back")
+			}
+			e.nothingIsLeft(t, h, "photos")
+		})
+	}
+}
