@@ -57,7 +57,8 @@ func (v *server) checkServer(ctx context.Context, c rawConn) error {
 // settings reads the session's settings back, because a proxy in between may have swallowed them, and looks at those that are
 // the operator's. It returns all that is wrong with them, and how the server flushes at commit.
 func (v *server) settings(ctx context.Context, c rawConn) (findings []error, flush string, err error) {
-	rows, err := c.query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit")
+	rows, err := c.query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit, "+
+		"@@global.innodb_read_only, @@global.innodb_force_recovery, @@version")
 	if err != nil {
 		return nil, "", fmt.Errorf("read settings: %w", err)
 	}
@@ -76,6 +77,8 @@ func (v *server) settings(ctx context.Context, c rawConn) (findings []error, flu
 	}
 	if !isOff(readOnly) {
 		findings = append(findings, v.readOnly())
+	} else if option := startedReadOnly(rows[0][4], rows[0][5], rows[0][6]); option != "" {
+		findings = append(findings, v.startedReadOnly(option))
 	}
 	if flush == "0" && v.policy.Durability != DurabilityRelaxed {
 		findings = append(findings, v.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
@@ -90,6 +93,25 @@ func (v *server) readOnly() error {
 		return fmt.Errorf("%s: %w", v.at(), errMoved) // another will be the primary
 	}
 	return v.unfit("", "it is read only", "SET GLOBAL read_only = 0, or name the primary as the sequence server")
+}
+
+// startedReadOnly is the option by which a server was started so that nobody can write there, whatever read_only says; empty: none. MySQL takes no
+// changes while it recovers by force; MariaDB takes them, or says that innodb_read_only is on.
+func startedReadOnly(innodbReadOnly, forceRecovery, version string) string {
+	switch {
+	case !isOff(innodbReadOnly):
+		return "innodb_read_only"
+	case !isOff(forceRecovery) && !strings.Contains(version, "MariaDB"):
+		return "innodb_force_recovery"
+	}
+	return ""
+}
+
+func (v *server) startedReadOnly(option string) error {
+	if v.grouped() {
+		return fmt.Errorf("%s: %w: %s", v.at(), errMoved, option)
+	}
+	return v.unfit("", "it is read only: it was started with "+option, "start it without, or name the primary as the sequence server")
 }
 
 // isOff understands a variable that is a number on some servers and a word on others.

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -72,12 +73,14 @@ func (n *node) look(ctx context.Context) (s standing) {
 	}
 	defer func() { _ = conn.Close() }()
 	variables, err := pairs(ctx, conn, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('hostname', 'port', 'server_id', 'server_uuid', 'version', "+
-		"'read_only', 'super_read_only', 'wsrep_on', 'group_replication_group_name', 'innodb_flush_log_at_trx_commit')")
+		"'read_only', 'super_read_only', 'wsrep_on', 'group_replication_group_name', 'innodb_flush_log_at_trx_commit', "+
+		"'innodb_read_only', 'innodb_force_recovery')")
 	if err != nil {
 		s.err = err
 		return s
 	}
-	s.readOnly = !isOff(variables["read_only"]) || variables["super_read_only"] != "" && !isOff(variables["super_read_only"])
+	s.readOnly = !isOff(variables["read_only"]) || variables["super_read_only"] != "" && !isOff(variables["super_read_only"]) ||
+		startedReadOnly(cmp.Or(variables["innodb_read_only"], "OFF"), cmp.Or(variables["innodb_force_recovery"], "0"), variables["version"]) != ""
 	s.flush = variables["innodb_flush_log_at_trx_commit"]
 	s.place = fmt.Sprintf("%s:%s %s %s", variables["hostname"], variables["port"], variables["server_id"], variables["server_uuid"])
 	// Replicas must differ from their primary in this, or they are refused; and it stays when a server moves to another host, which must not

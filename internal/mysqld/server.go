@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -168,6 +169,20 @@ func (s *Server) Kill() error {
 func (s *Server) Restart(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
+	return s.restart(ctx)
+}
+
+// RestartWith is Restart with more arguments behind ExtraArgs, for this start alone.
+func (s *Server) RestartWith(ctx context.Context, moreArgs ...string) error {
+	s.change.Lock()
+	defer s.change.Unlock()
+	usual := s.cfg.ExtraArgs
+	defer func() { s.cfg.ExtraArgs = usual }()
+	s.cfg.ExtraArgs = slices.Concat(usual, moreArgs)
+	return s.restart(ctx)
+}
+
+func (s *Server) restart(ctx context.Context) error {
 	if err := s.stop(ctx); err != nil {
 		return err
 	}

@@ -108,6 +108,13 @@ func (s *Server) Restart() error {
 	return s.Server.Restart(ctx)
 }
 
+// RestartWith is Restart with more server options than Start had, until the next one.
+func (s *Server) RestartWith(moreArgs ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
+	defer cancel()
+	return s.Server.RestartWith(ctx, moreArgs...)
+}
+
 // DSN is the data source name for go-sql-driver: root over TCP, without a
 // password, in schema db, which may be empty. Append "?name=value" for
 // parameters.

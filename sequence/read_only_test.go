@@ -1,0 +1,106 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// readOnlyStart is a way to start a server that lets nobody write, whatever his rights are.
+type readOnlyStart struct{ option, finding string }
+
+// readOnlyStarts are those of a server.
+func readOnlyStarts(s *mysqltest.Server) []readOnlyStart {
+	all := []readOnlyStart{{"--innodb-read-only", "innodb_read_only"}}
+	if s.IsMariaDB() {
+		return append(all, readOnlyStart{"--innodb-force-recovery=6", "innodb_read_only"})
+	}
+	return append(all, readOnlyStart{"--super-read-only", "it is read only"}, readOnlyStart{"--innodb-force-recovery=1", "innodb_force_recovery"})
+}
+
+// A server that was started so that nobody can write there is refused at once, and told as what it is. It is used when that is over.
+func TestServerThatWasStartedReadOnlyIsRefusedUntilItIsWritable(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, patience(time.Minute), steadySize(2)) // in use, and has a table to be registered in
+	last := mustTake(t, s, "photos", 1)
+	for _, way := range readOnlyStarts(p.server) {
+		if err := p.server.RestartWith(way.option); err != nil {
+			t.Fatal(err)
+		}
+		for what, s := range map[string]*Sequences{"in use": s, "new": p.open(t, patience(time.Minute))} {
+			var err error
+			for begin := time.Now(); err == nil; {
+				if _, err = s.Take(context.Background(), []byte("photos"), 1); time.Since(begin) > 30*time.Second {
+					t.Fatalf("%s, %s: numbers without end", way.option, what)
+				}
+			}
+			if !errors.Is(err, ErrUnfit) {
+				t.Errorf("%s, %s: got %v, want ErrUnfit", way.option, what, err)
+			}
+			wantText(t, err, "read only", way.finding, "name the primary", p.server.Addr())
+		}
+		if err := p.server.RestartWith(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the writable server is used", func() bool {
+			next, err := s.Take(context.Background(), []byte("photos"), 1)
+			if err == nil && next <= last {
+				t.Fatalf("%s: got %d after %d", way.option, next, last)
+			}
+			last = max(last, next)
+			return err == nil
+		})
+	}
+}
+
+// The primary of a group becomes read only while proxies hold connections to it, in each way that servers have, and the other node is promoted:
+// numbers go on there.
+func TestAPrimaryThatBecomesReadOnlyIsLeft(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	e.Nodes[0].Exec(t, "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON app.* TO seq@'%'")
+	e.CatchUp(t, 1, 0)
+	all := &given{}
+	plain := e.join(t, "plain", all, steadySize(10), func(o *Options) { o.Servers[0].User, o.Servers[0].Password = "seq", "hush-hush" })
+	super := e.join(t, "super", all, steadySize(10))
+
+	primary := 0
+	moves := func(how string, makeReadOnly, over func(*mysqltest.Server)) {
+		t.Helper()
+		plain.take(t, "plain", "photos", 25)
+		super.take(t, "super", "photos", 25)
+		other, before := 1-primary, plain.logs.FilterMessage("sequence node changed").Len()
+		e.CatchUp(t, other, primary)
+		makeReadOnly(e.Nodes[primary])
+		e.Promote(t, other)
+		for range 10 {
+			plain.take(t, "plain", "photos", 10)
+			super.take(t, "super", "photos", 10)
+		}
+		if plain.logs.FilterMessage("sequence node changed").Len() == before {
+			t.Errorf("%s: nothing is told of a change", how)
+		}
+		over(e.Nodes[primary])
+		e.Follow(t, primary, other)
+		e.CatchUp(t, primary, other)
+		primary = other
+	}
+	nothing := func(*mysqltest.Server) {}
+	moves("read_only", func(s *mysqltest.Server) { s.Exec(t, "SET GLOBAL read_only = 1") }, nothing)
+	if !e.Nodes[0].IsMariaDB() {
+		moves("super_read_only", func(s *mysqltest.Server) { s.Exec(t, "SET GLOBAL super_read_only = 1") },
+			func(s *mysqltest.Server) { s.Exec(t, "SET GLOBAL super_read_only = 0") })
+	}
+	for _, way := range readOnlyStarts(e.Nodes[0]) {
+		restart := func(options ...string) func(*mysqltest.Server) {
+			return func(s *mysqltest.Server) {
+				if err := s.RestartWith(options...); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		moves(way.option, restart(way.option), restart())
+	}
+}
