@@ -1,0 +1,349 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// coverEnv names the environment variable with the outage cover that TestKeysFlowForTheWholeCover tries, "15m". Where it is set the rate is
+// measured for as long as that takes, too.
+const coverEnv = "SEQPROXY_TEST_OUTAGE_COVER"
+
+// flow is a client that takes the keys of one sequence at a steady rate.
+type flow struct {
+	name  string
+	rate  int // keys per second
+	c     *sql.Conn
+	taken atomic.Int64
+
+	last uint64          // of the goroutine that takes
+	keys map[uint64]bool // likewise: all that it got
+}
+
+// take takes a key, which must be new and higher than the one before.
+func (f *flow) take() error {
+	var key uint64
+	if err := f.c.QueryRowContext(context.Background(), "SELECT NEXTVAL('"+f.name+"')").Scan(&key); err != nil {
+		return err
+	}
+	if key <= f.last || f.keys[key] {
+		return fmt.Errorf("%s: got the key %d after %d, among %d keys", f.name, key, f.last, len(f.keys))
+	}
+	f.last, f.keys[key] = key, true
+	f.taken.Add(1)
+	return nil
+}
+
+// steadily takes keys at the rate until it is enough. Who was held up makes up for it.
+func (f *flow) steadily(enough func() bool) error {
+	begin, before := time.Now(), f.taken.Load()
+	for !enough() {
+		if err := f.take(); err != nil {
+			return fmt.Errorf("%s, key %d: %w", f.name, f.taken.Load(), err)
+		}
+		time.Sleep(time.Until(begin.Add(time.Duration(f.taken.Load()-before) * time.Second / time.Duration(f.rate))))
+	}
+	return nil
+}
+
+// outage is a proxy with its sequence servers and clients.
+type outage struct {
+	*asked
+	metered *metered
+	servers []*mysqltest.Server
+	flows   []*flow
+	dba     *sql.Conn // at the admin address
+	cover   time.Duration
+}
+
+// startOutage begins a proxy with two sequence servers. rest is more of its [sequence].
+func startOutage(t *testing.T, cover time.Duration, rest string, rates map[string]int) *outage {
+	t.Helper()
+	o := &outage{cover: cover, servers: []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t)}}
+	text := apart + fmt.Sprintf(`admin_users = ["dba"]
+[[user]]
+name = "dba"
+[[user]]
+name = "app"
+[sequence]
+outage_cover = %q
+allocate_timeout = "1s"
+%s
+`, cover, rest)
+	for _, s := range o.servers {
+		text += sequencesAt(s.Addr())
+	}
+	o.asked = &asked{process: begin(t, "-config", write(t, "seqproxy.toml", text))}
+	o.address, o.admin = o.process.address(), o.process.adminAddress()
+	o.metered = &metered{t: t, clients: o.address, http: o.process.httpAddress()}
+	o.dba = o.connect(o.admin, "dba", "", nil)
+	for name, rate := range rates {
+		must(t, o.dba, "CREATE SEQUENCE "+name)
+		o.flows = append(o.flows, &flow{name: name, rate: rate, c: o.connect(o.address, "app", "", nil), keys: make(map[uint64]bool)})
+	}
+	return o
+}
+
+// number is what one column of SHOW SEQUENCES says of a sequence.
+func (o *outage) number(row map[string]string, column string) float64 {
+	o.t.Helper()
+	n, err := strconv.ParseFloat(row[column], 64)
+	if err != nil {
+		o.t.Fatalf("%s: %s is %q", row["name"], column, row[column])
+	}
+	return n
+}
+
+// told is what SHOW SEQUENCES says of a flow's sequence: how many are held, for how many seconds, at which rate. One is what the others make it.
+// It is nothing before the first number.
+func (o *outage) told(all answer, f *flow) (cached, left, rate float64) {
+	o.t.Helper()
+	row := all.find(o.t, "name", f.name)
+	if row["seconds_left"] == "NULL" {
+		return 0, 0, 0
+	}
+	cached, left, rate = o.number(row, "cached"), o.number(row, "seconds_left"), o.number(row, "rate")
+	if wrong := math.Abs(left*rate - cached); wrong > 0.06*(left+rate)+1 { // of both, one decimal is told
+		o.t.Errorf("%s: %v seconds are left, of %v numbers at %v a second", f.name, left, cached, rate)
+	}
+	return cached, left, rate
+}
+
+// held waits until all numbers that the cover promises are in memory, and a few seconds' more, at a rate that is measured well.
+func (o *outage) held(limit time.Duration) {
+	o.t.Helper()
+	begin, spare := time.Now(), min(o.cover/2, 5*time.Second).Seconds()
+	held := make(map[string]bool)
+	for deadline := begin.Add(limit); ; time.Sleep(50 * time.Millisecond) {
+		all, missing := inquire(o.t, o.dba, false, "SHOW SEQUENCES"), ""
+		for _, f := range o.flows {
+			cached, left, rate := o.told(all, f)
+			if cached < float64(f.rate)*(o.cover.Seconds()+spare) || left < o.cover.Seconds() || 1.1*rate < float64(f.rate) {
+				missing += fmt.Sprintf("%s: %v are held, for %v s at %v a second, want %d a second for %v\n", f.name, cached, left, rate, f.rate, o.cover)
+			}
+			if !held[f.name] && cached >= float64(f.rate)*o.cover.Seconds() {
+				held[f.name] = true
+				o.t.Logf("%s: %v numbers were held for the first time %.0f s after the first", f.name, cached, time.Since(begin).Seconds())
+			}
+		}
+		if missing == "" {
+			o.t.Logf("the rate is known and the cover held %.0f s after the first number", time.Since(begin).Seconds())
+			return
+		}
+		if time.Now().After(deadline) {
+			o.t.Fatalf("after %v the cover is not held:\n%s", limit, missing)
+		}
+	}
+}
+
+// waits are the counts of those who found no number in memory, and of those who got none at all.
+func (o *outage) waits() series {
+	o.t.Helper()
+	return o.metered.read().family("sequence_wait_seconds_count", "sequence_waits_failed_total")
+}
+
+// of reads a metric of a flow's sequence.
+func (f *flow) of(all series, metric string) float64 {
+	return all["sequence_"+metric+`{sequence="`+f.name+`"}`]
+}
+
+// TestKeysFlowForTheWholeCover: all sequence servers are killed under a steady load. For the whole outage_cover nobody waits; what is told of how
+// long the numbers last is true; then the error says why; and when the servers are back, so are the keys.
+func TestKeysFlowForTheWholeCover(t *testing.T) {
+	const few = 100 // numbers of a block and at least reserved: so what is held goes by the rates
+	cover, long, rest := 10*time.Second, false, fmt.Sprintf("block = %d\ncache = %[1]d", few)
+	rates := map[string]int{"photos": 60, "videos": 30, "tags": 10}
+	if text := os.Getenv(coverEnv); text != "" {
+		var err error
+		if cover, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("%s: %v", coverEnv, err)
+		}
+		long, rest, rates = true, "", map[string]int{"photos": 300, "videos": 150, "tags": 50}
+	}
+	o := startOutage(t, cover, rest, rates)
+	if !long { // a minute's numbers at once: the measured rate is that of a steady use
+		for _, f := range o.flows {
+			for range 60 * f.rate / few {
+				must(t, f.c, fmt.Sprintf("SELECT NEXTVAL('%s', %d)", f.name, few))
+			}
+		}
+	}
+
+	// Each client goes on until it has got, after the kill, what its rate is for the cover.
+	until := make(map[*flow]*atomic.Int64)
+	var clients sync.WaitGroup
+	ended := make([]error, len(o.flows))
+	for i, f := range o.flows {
+		last := new(atomic.Int64)
+		last.Store(math.MaxInt64)
+		until[f] = last
+		clients.Go(func() { ended[i] = f.steadily(func() bool { return f.taken.Load() >= last.Load() }) })
+	}
+	stop := func() {
+		for _, f := range o.flows {
+			until[f].Store(0)
+		}
+		clients.Wait()
+	}
+	t.Cleanup(stop)
+	o.held(cover + 5*time.Minute)
+	warm := o.waits()
+	for _, s := range o.servers {
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed, taken := time.Now(), make(map[*flow]int64)
+	for _, f := range o.flows {
+		taken[f] = f.taken.Load()
+		until[f].Store(taken[f] + int64(float64(f.rate)*cover.Seconds()))
+	}
+	away := make(series)
+	for _, s := range o.servers {
+		away[`sequence_server_up{server="`+s.Addr()+`"}`] = 0
+	}
+	base := o.metered.awaits("the servers are away", away)
+	finished := make(chan struct{})
+	go func() { clients.Wait(); close(finished) }()
+	o.during(base, killed, taken, finished)
+	if err := errors.Join(ended...); err != nil {
+		t.Fatalf("an error within the cover: %v", err)
+	}
+	if got := o.waits().since(warm); len(got) > 0 {
+		t.Errorf("calls waited within the cover: %v", got)
+	}
+	for _, f := range o.flows {
+		n := f.taken.Load() - taken[f]
+		t.Logf("%s: %d keys in %.1f s with no sequence server, %.1f a second", f.name, n, time.Since(killed).Seconds(), float64(n)/time.Since(killed).Seconds())
+	}
+	for _, f := range o.flows {
+		o.runsOut(f)
+	}
+	o.heals()
+}
+
+// during looks at what is told of the numbers while they are used up, until the clients have finished. Of each sequence as many are missing in
+// memory as were given since base.
+func (o *outage) during(base series, killed time.Time, taken map[*flow]int64, finished <-chan struct{}) {
+	o.t.Helper()
+	every := max(o.cover/10, 500*time.Millisecond)
+	for last := false; !last; {
+		select {
+		case <-finished:
+			last = true
+		case <-time.After(every):
+		}
+		all, told := o.metered.read(), inquire(o.t, o.dba, false, "SHOW SEQUENCES")
+		for _, f := range o.flows {
+			total := f.of(base, "cached_numbers") + f.of(base, "numbers_given_total")
+			if got := f.of(all, "cached_numbers") + f.of(all, "numbers_given_total"); got != total {
+				o.t.Errorf("%s: %v numbers were given or are held, want %v as in the beginning", f.name, got, total)
+			}
+			seconds, held := f.of(all, "cover_seconds"), f.of(all, "cached_numbers")
+			cached, left, rate := o.told(told, f)
+			if cached > held || seconds <= 0 || seconds > held/rate*2 {
+				o.t.Errorf("%s: /metrics told of %v numbers for %v s, then SHOW SEQUENCES of %v for %v s", f.name, held, seconds, cached, left)
+			}
+			o.t.Logf("%6.1f s: %-6s %6d given since the kill, %6.0f cached, seconds_left %6.1f", time.Since(killed).Seconds(), f.name, f.taken.Load()-taken[f], cached, left)
+		}
+	}
+}
+
+// runsOut takes what is left of a sequence: all that is held is given, and the error that comes then names the sequence and why.
+func (o *outage) runsOut(f *flow) {
+	t := o.t
+	t.Helper()
+	held := f.of(o.metered.read(), "cached_numbers")
+	before, begin := f.taken.Load(), time.Now()
+	var err error
+	for err == nil {
+		begin = time.Now()
+		err = f.take()
+	}
+	took := time.Since(begin)
+	if got := float64(f.taken.Load() - before); got != held {
+		t.Errorf("%s: %v numbers were given, of %v that were held", f.name, got, held)
+	}
+	var told *mysql.MySQLError
+	if !errors.As(err, &told) || told.Number != 1105 || took > patience {
+		t.Fatalf("%s: got %v after %v, want error 1105", f.name, err, took)
+	}
+	for _, part := range []string{`sequence "` + f.name + `"`, "sequence server " + "127.0.0.1:", "unavailable (waited ", "refused"} {
+		if !strings.Contains(told.Message, part) {
+			t.Errorf("%s: got %q, want %q in it", f.name, told.Message, part)
+		}
+	}
+	t.Logf("%s: after %d more, and %v of waiting: %v", f.name, f.taken.Load()-before, took.Round(time.Millisecond), err)
+	o.metered.awaits("no number of "+f.name, series{
+		`sequence_cached_numbers{sequence="` + f.name + `"}`:       0,
+		`sequence_cover_seconds{sequence="` + f.name + `"}`:        0,
+		`sequence_waits_failed_total{sequence="` + f.name + `"}`:   1,
+		`sequence_rewinds_total{sequence="` + f.name + `"}`:        0,
+		`sequence_server_up{server="` + o.servers[0].Addr() + `"}`: 0,
+	})
+	row := inquire(t, o.dba, false, "SHOW SEQUENCES").find(t, "name", f.name)
+	want(t, f.name+" with no number left", row, map[string]string{"cached": "0", "seconds_left": "0.0"})
+	if status, body := get(t, o.metered.http, "/readyz?sequence="+f.name); status != http.StatusServiceUnavailable {
+		t.Errorf("/readyz of %s with no number left: got %d %s", f.name, status, body)
+	}
+}
+
+// heals has the servers come back: keys are given at once, and held for the cover again, with nothing done to the proxy.
+func (o *outage) heals() {
+	t := o.t
+	t.Helper()
+	for _, s := range o.servers {
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := time.Now()
+	for _, f := range o.flows {
+		for err := f.take(); err != nil; err = f.take() {
+			if time.Since(begin) > patience {
+				t.Fatalf("%s: with the servers back: %v", f.name, err)
+			}
+		}
+		t.Logf("%s: a key %.1f s after the servers were back", f.name, time.Since(begin).Seconds())
+	}
+	var enough atomic.Bool
+	var clients sync.WaitGroup
+	ended := make([]error, len(o.flows))
+	for i, f := range o.flows {
+		clients.Go(func() { ended[i] = f.steadily(enough.Load) })
+	}
+	defer clients.Wait()
+	defer enough.Store(true)
+	o.held(patience)
+	enough.Store(true)
+	clients.Wait()
+	if err := errors.Join(ended...); err != nil {
+		t.Errorf("with the servers back: %v", err)
+	}
+	back := make(series)
+	for _, s := range o.servers {
+		back[`sequence_server_up{server="`+s.Addr()+`"}`] = 1
+	}
+	o.metered.awaits("the servers are back", back)
+	for _, f := range o.flows {
+		if _, body := get(t, o.metered.http, "/readyz?sequence="+f.name); !strings.Contains(body, "true") {
+			t.Errorf("/readyz of %s: got %s", f.name, body)
+		}
+	}
+	o.process.awaitCount("reserving numbers works again", len(o.flows))
+}
