@@ -21,6 +21,7 @@ func FuzzQuestion(f *testing.F) {
 		"SHOW PROCESSLIST LIKE 'x'", "SHOW VARIABLES WHERE Variable_name IN (?, 'x') AND NOT (Value <> ? OR Value LIKE 'a%')", "SELECT 1 UNION ALL SELECT NULL", "SELECT NOW(), @@port, NULL, 'x'",
 		"SELECT COUNT(*) FROM information_schema.TABLES t RIGHT JOIN mysql.x ON 1 WHERE a = ?", "SELECT 1 FROM information_schema.TABLES UNION SELECT 2 FROM mysql.user WHERE 1=0",
 		"SELECT *, c.* FROM information_schema.CHARACTER_SETS AS c WHERE MAXLEN = ?", "SHOW GRANTS LIKE 'x'", "SHOW STATUS WHERE 1=0",
+		"SELECT ID x, p.* FROM information_schema.PROCESSLIST p ORDER BY x DESC, p.DB, 3 LIMIT ?, 18446744073709551615", "SELECT COUNT(*) FROM information_schema.PROCESSLIST",
 	} {
 		f.Add(text)
 	}

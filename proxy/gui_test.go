@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"slices"
@@ -46,6 +47,7 @@ var asked = map[string][]string{
 			"WHERE cc.CONSTRAINT_SCHEMA = 'gallery' AND tc.CONSTRAINT_NAME = cc.CONSTRAINT_NAME",
 		"SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = 'gallery' LIMIT 0, 200",
 		"SHOW SESSION STATUS", "SHOW GLOBAL STATUS", "SHOW GLOBAL VARIABLES", "SHOW FULL PROCESSLIST", "SHOW PRIVILEGES", "SHOW WARNINGS", "SELECT 1",
+		"SELECT * FROM information_schema.PROCESSLIST LIMIT 0, 200", "SELECT * FROM information_schema.PROCESSLIST\nORDER BY TIME DESC\nLIMIT 0, 200",
 	},
 	"Connector/J": {
 		"SELECT TABLE_SCHEMA AS TABLE_CAT, NULL AS TABLE_SCHEM, TABLE_NAME, CASE WHEN TABLE_TYPE='BASE TABLE' THEN CASE WHEN TABLE_SCHEMA = 'mysql' OR " +
@@ -367,10 +369,21 @@ func TestMetadataAtTheAdminAddressIsTrue(t *testing.T) {
 			"SELECT COUNT(*) n FROM information_schema.TABLES GROUP BY TABLE_SCHEMA": nil,
 			"SELECT TABLE_NAME FROM information_schema.TABLES UNION ALL SELECT User FROM mysql.user ORDER BY 1": nil,
 			"SHOW STATUS LIKE 'Ssl_%'": {"Ssl_cipher|", "Ssl_version|"},
-			"SELECT ID, USER, DB, INFO FROM information_schema.PROCESSLIST WHERE ID = " + id:                                         {id + "|" + e.User + "|" + e.Schemas[0] + "|NULL"},
-			fmt.Sprintf("SHOW PROCESSLIST WHERE `User` = '%s' AND Id = 5", e.User):                                                   nil,
-			"SELECT @@hostname IS NULL FROM mysql.nothing":                                                                           nil,
-			"SELECT 1 FROM information_schema.TABLES t JOIN information_schema.COLUMNS c USING (TABLE_NAME) WHERE EXISTS (SELECT 1)": nil,
+			"SELECT ID, USER, DB, INFO FROM information_schema.PROCESSLIST WHERE ID = " + id:   {id + "|" + e.User + "|" + e.Schemas[0] + "|NULL"},
+			fmt.Sprintf("SHOW PROCESSLIST WHERE `User` = '%s' AND Id = 5", e.User):             nil,
+			"SELECT COUNT(*), COUNT(1) n FROM information_schema.PROCESSLIST WHERE ID = " + id: {"1|1"},
+			"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = 5":                 {"0"},
+			"SELECT VARIABLE_NAME v FROM performance_schema.session_variables WHERE VARIABLE_NAME LIKE 'collation%' ORDER BY 1 DESC": {
+				"collation_server", "collation_database", "collation_connection",
+			},
+			"SELECT VARIABLE_VALUE, VARIABLE_NAME FROM performance_schema.session_variables x WHERE VARIABLE_NAME IN ('port', 'tx_isolation', 'transaction_isolation') " +
+				"ORDER BY x.VARIABLE_VALUE DESC, variable_name LIMIT 2": {"REPEATABLE-READ|transaction_isolation", "REPEATABLE-READ|tx_isolation"},
+			"SELECT VARIABLE_NAME FROM performance_schema.session_variables WHERE VARIABLE_NAME LIKE 'collation%' ORDER BY VARIABLE_NAME LIMIT 1, 1":       {"collation_database"},
+			"SELECT VARIABLE_NAME FROM performance_schema.session_variables WHERE VARIABLE_NAME LIKE 'collation%' ORDER BY VARIABLE_NAME LIMIT 5 OFFSET 2": {"collation_server"},
+			"SELECT VARIABLE_NAME FROM performance_schema.session_variables LIMIT 0":                                                                       nil,
+			"SELECT VARIABLE_NAME FROM performance_schema.session_variables LIMIT 7, 18446744073709551615 ":                                                rows("SELECT VARIABLE_NAME FROM performance_schema.session_variables")[7:],
+			"SELECT @@hostname IS NULL FROM mysql.nothing":                                                                                                 nil,
+			"SELECT 1 FROM information_schema.TABLES t JOIN information_schema.COLUMNS c USING (TABLE_NAME) WHERE EXISTS (SELECT 1)":                       nil,
 		} {
 			if got := rows(query); !slices.Equal(got, want) {
 				t.Errorf("%s (prepared %v): got %q, want %q", query, prepared, got, want)
@@ -381,6 +394,19 @@ func TestMetadataAtTheAdminAddressIsTrue(t *testing.T) {
 		}
 		if got := rows("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_ROWS > ?", "gallery", nil); len(got) > 0 {
 			t.Errorf("tables: got %q, want none", got)
+		}
+		if got := rows("SELECT VARIABLE_NAME FROM performance_schema.session_variables WHERE VARIABLE_NAME LIKE ? ORDER BY VARIABLE_NAME LIMIT ?, ?", "collation%", 1, 7); prepared && !slices.Equal(got, []string{"collation_database", "collation_server"}) {
+			t.Errorf("LIMIT with parameters: got %q", got)
+		}
+		// Of numbers the order is not that of their texts, and what is NULL is the least.
+		ids := rows("SELECT ID FROM information_schema.PROCESSLIST ORDER BY ID DESC")
+		if len(ids) < 3 || !slices.IsSortedFunc(ids, func(a, b string) int {
+			return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(b, a))
+		}) {
+			t.Errorf("ids: got %q, want three or more, the highest first", ids)
+		}
+		if got := rows("SELECT DB FROM information_schema.PROCESSLIST ORDER BY DB LIMIT 1"); !slices.Equal(got, []string{"NULL"}) {
+			t.Errorf("the first schema: got %q, want NULL", got)
 		}
 		for query, want := range map[string]uint16{
 			"SELECT @@nothing_of_this_name":                                   1193,
@@ -393,8 +419,14 @@ func TestMetadataAtTheAdminAddressIsTrue(t *testing.T) {
 			"SELECT TABLE_NAME FROM information_schema.TABLES UNION SELECT 1": 1235,
 			"SELECT TABLE_NAME FROM information_schema.TABLES UNION SELECT COUNT(*) FROM mysql.x":                                   1235,
 			"SELECT COUNT(*) + 1 FROM information_schema.TABLES":                                                                    1235,
-			"SELECT COUNT(*) FROM information_schema.PROCESSLIST":                                                                   1235, // there are rows
-			"SELECT ID FROM information_schema.PROCESSLIST ORDER BY ID":                                                             1235,
+			"SELECT COUNT(DB) FROM information_schema.PROCESSLIST":                                                                  1235, // there are rows
+			"SELECT COUNT(*), MAX(ID) FROM information_schema.PROCESSLIST":                                                          1235,
+			"SELECT COUNT(*) FROM information_schema.PROCESSLIST GROUP BY USER":                                                     1235,
+			"SELECT ID FROM information_schema.PROCESSLIST ORDER BY ID + 1":                                                         1235,
+			"SELECT ID FROM information_schema.PROCESSLIST ORDER BY 2":                                                              1235,
+			"SELECT ID FROM information_schema.PROCESSLIST ORDER BY nothing":                                                        1235,
+			"SELECT ID FROM information_schema.PROCESSLIST p ORDER BY t.ID":                                                         1235,
+			"SELECT ID FROM information_schema.PROCESSLIST LIMIT -1":                                                                1235,
 			"SELECT ID + 1 FROM information_schema.PROCESSLIST":                                                                     1235,
 			"SHOW PROCESSLIST LIKE 'x'":                                                                                             1235,
 			"SHOW FULL PROCESSLIST LIKE '%'":                                                                                        1235,

@@ -249,19 +249,30 @@ func (s *session) selectMetadata(m *statement.Metadata, param func(i int) (strin
 		}
 		t.Columns, picked = append(t.Columns, columns...), append(picked, at...)
 	}
-	switch {
-	case m.Total:
-		t.Rows = [][]any{totalsOfNothing(m.Items)}
-		return t, len(rows) == 0
-	case len(rows) == 0:
+	if len(rows) > 0 {
+		if m.Others || !m.Total && slices.Contains(picked, -1) {
+			return nil, false
+		}
+		if rows, ok = all[0].held(m, param); !ok { // where there are more relations, that is Rest
+			return nil, false
+		}
+	}
+	if m.Total {
+		row, ok := totalsOf(m.Items, len(rows))
+		t.Rows = [][]any{row}
+		return t, ok
+	}
+	if len(rows) == 0 {
 		return t, true
-	case m.Others, slices.Contains(picked, -1):
+	}
+	if !all[0].arrange(rows, m.Order, t.Columns, picked) {
 		return nil, false
 	}
-	if rows, ok = all[0].held(m, param); !ok { // where there are more relations, that is Rest
+	from, to, ok := m.Limit.Bounds(len(rows), param)
+	if !ok {
 		return nil, false
 	}
-	for _, row := range rows {
+	for _, row := range rows[from:to] {
 		told := make([]any, len(picked))
 		for i, at := range picked {
 			told[i] = row[at]
@@ -304,18 +315,6 @@ func pick(from []relation, item *statement.MetadataItem) (columns []protocol.Col
 
 func columnNamed(columns []protocol.Column, name string) int {
 	return slices.IndexFunc(columns, func(c protocol.Column) bool { return strings.EqualFold(c.Name, name) })
-}
-
-// totalsOfNothing is the row of a SELECT of totals where there is nothing to add.
-func totalsOfNothing(items []statement.MetadataItem) (row []any) {
-	for i := range items {
-		if items[i].Count {
-			row = append(row, int64(0))
-		} else {
-			row = append(row, nil)
-		}
-	}
-	return row
 }
 
 // held returns the rows that the question is about, as long as the columns; ok is false if that is

@@ -24,6 +24,9 @@ type Metadata struct {
 	// Where is nil if there is no condition.
 	Where *Condition
 	Never bool // the condition is like 1 = 0
+	// Order and Limit are ORDER BY and LIMIT behind the condition of a single SELECT.
+	Order []MetadataOrder
+	Limit *MetadataLimit
 	// Others is set if there may be rows even where the first table has none: those of a
 	// UNION, or of a RIGHT JOIN.
 	Others bool
@@ -44,6 +47,7 @@ type MetadataItem struct {
 	All    bool   // *, or name.*
 	Table  string // the name before the dot, if there is one
 	Count  bool   // a total that is 0 where there is nothing to add, not NULL
+	Rows   bool   // it counts the rows: COUNT(*)
 }
 
 // MetadataTable is a table of a SELECT.
@@ -177,7 +181,7 @@ func (r *metadataReader) query() bool {
 		r.where()
 	}
 	r.m.Total = total
-	return r.clauses(total)
+	return !total && r.tail() || r.clauses(total)
 }
 
 // tables reads FROM and what follows up to the condition: tables, joined in whatever way.

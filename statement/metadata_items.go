@@ -97,6 +97,7 @@ func (r *metadataReader) itemOf(tokens []lexer) (item MetadataItem, total, ok bo
 	}
 	total, whole := totalIn(tokens)
 	item.Count = total && tokens[0].kw == kwCount
+	item.Rows = item.Count && len(tokens) == 4 && (tokens[2].is('*') || tokens[2].kind == tNumber && tokens[2].src[tokens[2].start] != '\\')
 	return item, total, !total || whole
 }
 
