@@ -67,3 +67,29 @@ func TestOptionsTableOfAnEarlierVersionIsObeyedAndAddedTo(t *testing.T) {
 		t.Errorf("more than a week: got %v, want ErrBadOption", err)
 	}
 }
+
+// How much of the cover is held how soon after a steady use began, at any moment from then on: what docs/operations.md says.
+func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
+	const rate = 300
+	full := rate * DefaultOutageCover.Seconds()
+	percent := map[int]float64{30: 43, 60: 69, 120: 95, 144: 100}
+	synctest.Test(t, func(t *testing.T) {
+		s, cache := scripted(t, &script{})
+		defer closeNow(t, s)
+		least := 0.0
+		for second := 1; second < 3000; second++ {
+			for range rate {
+				mustTake(t, s, "photos", 1)
+				time.Sleep(time.Second / rate)
+			}
+			if second%2 == 0 {
+				s.holds() // as the heartbeat does
+				synctest.Wait()
+			}
+			least = max(least, percent[second])
+			if held := float64(cache.heldNow()) / full * 100; held < least {
+				t.Fatalf("%d seconds after the first number %.1f %% of the cover is held, want %v %%", second, held, least)
+			}
+		}
+	})
+}
