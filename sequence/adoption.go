@@ -31,7 +31,7 @@ type adoption struct {
 	claimed  bool              // an earlier attempt, or another proxy's, has written the claim
 	need     int               // nodes that must show the claim, this one included
 	first    bool              // nobody was the holder before
-	wanted   map[string]uint64 // by folded name; the highest that any node that was read knows
+	wanted   map[string]uint64 // by each spelling of a name; the highest that any node that was read knows
 }
 
 // adopt makes the chosen node the holder of all sequences, unless it is that already as far as name is concerned, and in a term above another.
@@ -134,14 +134,10 @@ func (a *adoption) prepare(ctx context.Context, own guardRows) error {
 func (a *adoption) collect(rows guardRows) {
 	for _, r := range rows {
 		if !r.claims() {
-			key := folded(r.name)
-			a.wanted[key] = max(a.wanted[key], r.wanted)
+			a.wanted[r.name] = max(a.wanted[r.name], r.wanted)
 		}
 	}
 }
-
-// folded is the same for all names that a server may take for one. That some differ for it does no harm: both begin above both.
-func folded(name string) string { return strings.ToLower(strings.TrimRight(name, " ")) }
 
 // sightAll reads all guard rows of the other nodes, once each.
 func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
@@ -273,13 +269,14 @@ func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
 	}
 	h := share{plan: m.Plan, id: m.ID, count: uint64(m.Count), position: uint64(m.Position), interleave: m.Interleave, block: m.Block}
 	highest := v.seen.Load().max
-	known := make(map[string]bool, len(counters))
+	windows, lost, err := a.windows(ctx, tx, counters)
+	if err != nil {
+		return 0, err
+	}
 	rows := make(guardRows, 0, len(counters))
 	for _, c := range counters {
-		key := folded(c.name)
-		known[key] = true
 		frozen := c.floor == highest // or it has ended
-		begin, wanted := c.floor, a.wanted[key]
+		begin, wanted := c.floor, windows[c.name]
 		if wanted > 0 {
 			begin = max(begin, min(above(wanted), highest))
 			if rest, ok := h.rest(begin); ok {
@@ -293,10 +290,12 @@ func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
 		}
 		r := guardRow{name: c.name, wanted: max(begin, wanted), floor: begin}
 		if frozen {
+			// Where it stands says nothing about what was given, nor about what may be.
 			r.floor = highest
 			if rest, ok := h.rest(above(wanted)); ok {
 				r.floor = min(rest, highest)
 			}
+			begin, c.floor, r.wanted = r.floor, r.floor, max(r.floor, wanted)
 			if err := a.raiseSaved(ctx, tx, c.name, r.floor); err != nil {
 				return 0, err
 			}
@@ -309,7 +308,7 @@ func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
 		}
 		rows = append(rows, r)
 	}
-	for _, name := range a.lost(known) {
+	for _, name := range lost {
 		if err := a.restore(ctx, tx, name); err != nil {
 			return 0, err
 		}
@@ -359,16 +358,29 @@ func (a *adoption) raiseSaved(ctx context.Context, tx *sql.Tx, name string, floo
 	return nil
 }
 
-// lost are the sequences of which numbers may have been given and which have no row here: they were dropped, or made so late that this
-// node has not heard of them.
-func (a *adoption) lost(known map[string]bool) []string {
-	var names []string
+// windows are those of the counters, which are locked, by the counters' spelling: the server says which names it takes for one. lost are the names of which
+// numbers may have been given and which have no row here: they were dropped, or made so late that this node has not heard of them.
+func (a *adoption) windows(ctx context.Context, tx *sql.Tx, counters guardRows) (windows map[string]uint64, lost []string, err error) {
+	windows = make(map[string]uint64, len(counters))
+	for _, c := range counters {
+		windows[c.name] = a.wanted[c.name]
+	}
 	for name, wanted := range a.wanted {
-		if wanted > 0 && !known[name] {
-			names = append(names, name)
+		if _, ok := windows[name]; ok || wanted == 0 {
+			continue
+		}
+		var stored string
+		err := tx.QueryRowContext(ctx, "SELECT `name` FROM "+a.v.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&stored)
+		switch {
+		case err == nil:
+			windows[stored] = max(windows[stored], wanted)
+		case errors.Is(err, sql.ErrNoRows), isNoSuchText(err):
+			lost = append(lost, name)
+		default:
+			return nil, nil, fmt.Errorf("look which sequence is named %q: %w", name, err)
 		}
 	}
-	return names
+	return windows, lost, nil
 }
 
 // restore keeps the numbers of a lost sequence from being given again: by its tombstone, or by a row where it has none.

@@ -156,7 +156,16 @@ func (v *server) replicated(ctx context.Context, wrote *choice) error {
 	if ok, err := v.isAdmitted(ctx, conn, now, ""); err != nil {
 		return err
 	} else if !ok {
+		_ = conn.Close() // an adoption takes others: with as many callers as there are connections they would wait for each other
 		if err := v.adopt(ctx, "", 0); err != nil {
+			return err
+		}
+		again, err := v.conn(ctx)
+		if err != nil {
+			return err
+		}
+		conn = again
+		if err := v.leadsTo(ctx, conn, now); err != nil {
 			return err
 		}
 	}

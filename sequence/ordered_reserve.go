@@ -65,6 +65,7 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 		err = closed
 	}
 	if affected != 1 {
+		stop() // the connection may be another's soon
 		return g, v.notOneRow(ctx, conn, name, affected, used, h, &t)
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.

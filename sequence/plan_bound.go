@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -312,3 +313,6 @@ func (v *server) limits(ctx context.Context, into map[string]uint64) (end uint64
 	}
 	return end, nil
 }
+
+// folded is the same for most names that a server takes for one.
+func folded(name string) string { return strings.ToLower(strings.TrimRight(name, " ")) }

@@ -91,7 +91,8 @@ func (v *server) obeys(ctx context.Context, conn *sql.Conn, h share) error {
 	return nil
 }
 
-// notOneRow explains why a reservation changed no row, or several.
+// notOneRow explains why a reservation changed no row, or several. It may give the connection back before it does something about that on another: with as many
+// callers as there are connections they would wait for each other.
 func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, affected int64, used rule, h share, t *take) error {
 	if affected > 1 {
 		return v.unfit(v.table.full, fmt.Sprintf("%d rows are named %q", affected, name), "ALTER TABLE "+v.table.full+" ADD PRIMARY KEY (`name`)")
@@ -110,10 +111,12 @@ func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, aff
 	case stored.plan != h.plan:
 		return errPlan
 	case stored.frozen > 0:
+		_ = conn.Close()
 		return v.frozen(ctx, &stored)
 	case stored.id < v.lowestOf(name, h):
 		return &lowRow{stored.id, v.lowestOf(name, h)}
 	case h.inSteps() && !h.owns(stored.id) && stored.id < v.seen.Load().max:
+		_ = conn.Close()
 		return v.mendResidue(ctx, name, stored.id, h)
 	case !used.same(stored.rule()):
 		return errRuleChanged

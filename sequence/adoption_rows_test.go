@@ -1,0 +1,88 @@
+package sequence
+
+import (
+	"testing"
+)
+
+// switchOver makes node to the primary, and from its replica, after to has all that from has.
+func (e *estate) switchOver(t *testing.T, from, to int) {
+	t.Helper()
+	e.Nodes[from].Exec(t, "SET GLOBAL read_only = 1")
+	e.CatchUp(t, to, from)
+	e.Promote(t, to)
+	for i := range e.Nodes {
+		if i != to {
+			e.Follow(t, i, to)
+		}
+	}
+}
+
+// A sequence stands at the end of its column while it is frozen. A node that takes over then must not take that for what may have been given: it would
+// give numbers without a ceiling, and the next one would begin above, where none are left.
+func TestASequenceThatIsFrozenDuringAFailOverGoesOnAfterTheNextOne(t *testing.T) {
+	for how, n := range map[string]int{"alone": 2, "confirmed": 3} {
+		t.Run(how, func(t *testing.T) {
+			e := startEstate(t, n, "photos", "quiet")
+			all, quiet := &given{}, &given{}
+			a := e.join(t, "a", all)
+			a.take(t, "a", "photos", 25)
+			v := a.servers.first()
+			frozen, err := v.freeze(t.Context(), "photos", down(1)) // and then whoever restarts it dies
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.switchOver(t, 0, 1)
+			a.takeOf(t, "a", "quiet", quiet)
+			a.wantLog(t, "sequences held by another node")
+			if err := v.thaw(t.Context(), "photos", frozen.epoch); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				a.take(t, "a", "photos", 25)
+				if err := a.Flush(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var wanted, ceiling uint64
+			row := e.Nodes[1].DB(t, "app").QueryRow("SELECT MAX(wanted), MAX(ceiling) FROM sequence_guard WHERE name = 'photos'")
+			if err := row.Scan(&wanted, &ceiling); err != nil || wanted > 1<<40 || ceiling > wanted {
+				t.Errorf("the new holder wants numbers up to %d, and may give those up to %d (%v): want a window above what was given", wanted, ceiling, err)
+			}
+			e.switchOver(t, 1, 0)
+			for range 3 {
+				a.take(t, "a", "photos", 25)
+				if err := a.Flush(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// Names that the server takes for one need not look alike.
+func TestAFailOverKnowsASequenceByEachOfItsSpellings(t *testing.T) {
+	e := startEstate(t, 2)
+	all := &given{}
+	a := e.join(t, "a", all)
+	if _, err := a.Create(t.Context(), CreateOptions{Name: "eleve"}); err != nil {
+		t.Fatal(err)
+	}
+	a.take(t, "a", "eleve", 25)
+	if _, err := a.Drop(t.Context(), []byte("eleve"), false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Create(t.Context(), CreateOptions{Name: "élève"}); err != nil {
+		t.Fatal(err)
+	}
+	a.take(t, "a", "élève", 25)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1) // from here on everything is lost
+	a.take(t, "a", "élève", 200)
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	fresh := e.join(t, "fresh", all)
+	fresh.take(t, "fresh", "élève", 300)
+	a.take(t, "a", "élève", 25)
+}
