@@ -67,6 +67,7 @@ func (s *Sequences) followLocked() {
 	s.follow.started = true
 	s.follow.begun.Store(true)
 	s.spawn(s.followChanges)
+	s.spawn(s.tendPlans)
 }
 
 // followChanges runs until Close.

@@ -123,7 +123,7 @@ func (s *Sequences) AbortPlan(ctx context.Context) (Plan, error) {
 // planned runs f with what a coordinator needs.
 func (s *Sequences) planned(ctx context.Context, f func(*planRun) error) (Plan, error) {
 	if !s.planning.TryLock() {
-		return Plan{}, &PlanError{Finding: "this proxy is changing the set of sequence servers already"}
+		return Plan{}, &PlanError{Finding: "this proxy is changing the set of sequence servers already", Remedy: "wait for it: SHOW SEQPROXY SEQUENCE SERVERS tells how far it is"}
 	}
 	defer s.planning.Unlock()
 	return s.asCoordinator(ctx, f)

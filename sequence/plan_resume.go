@@ -84,6 +84,11 @@ func (r *planRun) adopt() (voted string, err error) {
 	if open == nil {
 		return "", errNoChange
 	}
+	return r.adoptChange(&now, open)
+}
+
+// adoptChange takes over a change that is open while now is in force.
+func (r *planRun) adoptChange(now, open *Plan) (voted string, err error) {
 	r.plan = *open
 	r.outdated = open.Number > now.Number && now.Number > 0 && !slices.EqualFunc(open.Previous, now.Members, func(x, y Member) bool { return x.ID == y.ID })
 	from := r.plan.Coordinator

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -176,8 +175,7 @@ func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
 		if brought, err = v.bring(ctx, tx, p, id, theirs); err != nil || !brought {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ('"+
-			strings.Join([]string{planProposed, planFrozen, planDecided, planAborting}, "', '")+"')", planAborted, p.Number)
+		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", planAborted, p.Number)
 		if err != nil {
 			return fmt.Errorf("end older changes: %w", err)
 		}

@@ -132,3 +132,107 @@ func TestAProposalThatIsTakenBackInTheMiddleLeavesNobodyFrozen(t *testing.T) {
 		})
 	}
 }
+
+// opened counts the rows of changes that are not ended, on all servers.
+func (e *planEstate) opened(t *testing.T) (n int) {
+	t.Helper()
+	for i := range e.places {
+		var here int
+		err := e.places[i].db.QueryRow("SELECT COUNT(*) FROM sequence_plan WHERE state IN (" + openStates + ")").Scan(&here)
+		if err != nil && !hasCode(err, 1146) {
+			t.Fatal(err)
+		}
+		n += here
+	}
+	return n
+}
+
+// A coordinator dies after every step in turn, and no operator comes: any proxy finishes what is decided, and undoes what is not. It leaves a change alone to which something
+// happened lately.
+func TestAChangeThatIsLeftIsEndedByAnyProxy(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	now := e.change(t, s, PlanChange{Block: 10})
+	made, undone := 0, 0
+	ctx := context.Background()
+	for killAt, ended := 1, false; !ended; killAt++ {
+		if ended = e.killedAt(t, e.toggled(now, 2), killAt); ended {
+			break
+		}
+		open := e.opened(t)
+		watcher := e.open(t)
+		if _, err := watcher.List(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if uuid, err := watcher.tend(ctx); uuid != "" || err != nil || e.opened(t) != open {
+			t.Fatalf("step %d: a change of a moment ago was touched: %q, %v, %d open before and %d now", killAt, uuid, err, open, e.opened(t))
+		}
+		watcher.leftAfter = 0
+		if uuid, err := watcher.tend(ctx); uuid == "" && e.opened(t) > 0 || err != nil {
+			t.Fatalf("step %d: %q, %v", killAt, uuid, err)
+		}
+		before := now.Number
+		if now = e.nothingIsLeft(t, h, "photos"); now.Number == before {
+			undone++
+		} else {
+			made++
+		}
+	}
+	if made < 2 || undone < 5 {
+		t.Errorf("made %d times and undone %d times: the steps were not all met", made, undone)
+	}
+}
+
+// A member dies frozen, in the middle of a change that is undone without it. When it is back it gives numbers, although nobody says anything.
+func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
+	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Block: 10})
+	now := e.change(t, s, PlanChange{Add: e.addr(2)})
+	s.planHook = func(step, address string) error {
+		if step == planFrozen && address == e.addr(1) {
+			e.links[1].Cut()
+		}
+		return nil
+	}
+	if _, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(3)}); err == nil {
+		t.Fatal("the change was made")
+	}
+	s.planHook = nil
+	for _, i := range []int{0, 2} { // the others go on
+		got, err := e.reserve(t, i, "photos", 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.add(t, "photos", got...)
+	}
+	e.wantFrozen(t, 1, "photos")
+	e.links[1].Mend()
+	watcher, err := New(Options{Servers: []ServerOptions{e.options(0)}, DirectWriters: DirectWritersNo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := watcher.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, i := range []int{1, 2} {
+		more := e.options(i)
+		if err := more.setDefaults(); err != nil {
+			t.Fatal(err)
+		}
+		watcher.opts.Servers = append(watcher.opts.Servers, more)
+		if _, err := watcher.servers.addLocked(more); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watcher.leftAfter, watcher.tending = 0, 1 // at once
+	h.add(t, "photos", mustTake(t, watcher, "photos", 1))
+	eventually(t, "it is frozen no more", func() bool { return e.opened(t) == 0 })
+	if after := e.nothingIsLeft(t, h, "photos"); after.Number != now.Number {
+		t.Errorf("plan %d is in force, want %d as before", after.Number, now.Number)
+	}
+}

@@ -44,6 +44,8 @@ type Sequences struct {
 	cutting      sync.Mutex                       // held during a cut-over; taken before mu
 	planning     sync.Mutex                       // held while this process changes the set of sequence servers
 	planHook     func(step, address string) error // see planRun.hook
+	tending      time.Duration                    // see tendEvery
+	leftAfter    time.Duration                    // see there
 	closed       bool                             // guarded by mu
 	gone         tally                            // guarded by mu; of caches that were dropped
 
@@ -60,6 +62,7 @@ func New(opts Options) (*Sequences, error) {
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(),
 		stopping: make(chan struct{}), caches: make(map[string]*cache), scores: newScores(),
+		tending: tendEvery, leftAfter: leftAfter,
 	}
 	s.counters.scores = s.scores
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -216,6 +219,9 @@ func (s *Sequences) lookUp(name string) (any, error) {
 			break
 		}
 		s.counters.errors.Add(1)
+		if errors.Is(err, errPlanChanging) {
+			s.startFollowing() // who ends a change that was left; see tendPlans
+		}
 		if time.Since(begin)+backoff > s.patience() || !s.sleep(jitter(backoff)) {
 			break
 		}
