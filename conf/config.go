@@ -227,7 +227,7 @@ type Sequence struct {
 	// name, are made when they are first needed
 	Table string `toml:"table" reload:"restart"`
 	// create schema and table where they are missing
-	CreateTable bool `toml:"create_table" reload:"restart"`
+	CreateTable bool `toml:"create_table" reload:"now"`
 
 	// how many numbers are reserved at a time, at least; 1 to 10^12
 	Cache int64 `toml:"cache" reload:"now"`
@@ -246,14 +246,14 @@ type Sequence struct {
 	// number behind the new one's. `false`: they go on up to the ceiling, and their order
 	// may break in such a fail-over. Without effect on a single server, and on clusters
 	// that commit on a majority
-	OrderRequiresReplica bool `toml:"order_requires_replica" reload:"restart"`
+	OrderRequiresReplica bool `toml:"order_requires_replica" reload:"now"`
 	// `"strict"` refuses a server that does not flush at commit; `"relaxed"` takes it, and
 	// keys may repeat after its crash
 	Durability Durability `toml:"durability" oneof:"strict,relaxed" reload:"restart"`
 	// whether applications count in the table themselves, for
 	// [changes of the set of sequence servers](sequence-servers.md#changing-their-number):
 	// `"yes"`, `"no"`, or `"auto"`, which is `"no"` where seqproxy made the table
-	DirectWriters DirectWriters `toml:"direct_writers" oneof:"auto,yes,no" reload:"restart"`
+	DirectWriters DirectWriters `toml:"direct_writers" oneof:"auto,yes,no" reload:"now"`
 
 	// how [several servers](sequence-servers.md#several-servers) divide the numbers:
 	// `"block"` gives each a block in turn, `"step"` a number in turn. It counts at the

@@ -107,6 +107,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 			err = errors.Join(err, failed)
 			continue
 		}
+		trial.tuning = v.tuning
 		trial.place.Store(v.place.Load())
 		trials = append(trials, trial)
 	}

@@ -123,7 +123,7 @@ func (v *server) checkTable(ctx context.Context, c rawConn) error {
 	if err != nil || exists {
 		return err
 	}
-	if v.policy.CreateTable {
+	if v.tuning.Load().CreateTable {
 		if err := v.createTable(ctx, c, fmt.Sprintf(createTable, v.table.full)+" COMMENT='"+madeHere+"'"); err != nil {
 			return err
 		}

@@ -167,7 +167,7 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 	case err != nil:
 		return err
 	case !exists:
-		if found.Missing = true; !v.policy.CreateTable {
+		if found.Missing = true; !v.tuning.Load().CreateTable {
 			found.Findings = append(found.Findings, v.noTable())
 		}
 		return nil

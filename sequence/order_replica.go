@@ -12,7 +12,7 @@ import (
 // that commits on a majority has no need of all this.
 func (v *server) stillHolds(ctx context.Context) error {
 	now := v.nodes.current.Load()
-	if v.policy.OrderWithoutReplica || now == nil {
+	if v.tuning.Load().OrderWithoutReplica || now == nil {
 		return nil
 	}
 	_, err := v.awaitSeen(ctx, now, guardRow{holder: now.identity, term: math.MaxUint64}, confirmations(len(v.nodes.all))-1, " WHERE `name` = ''", nil, func(rows guardRows) bool {

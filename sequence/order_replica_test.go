@@ -78,6 +78,14 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 		t.Errorf("without the replica %d was given: got %v, want it to be out of order", number, err)
 	}
 
+	// The configuration counts at once, both ways.
+	old.Tune(Tuning{AllocateTimeout: 2 * time.Second, OrderWithoutReplica: true})
+	if _, err := old.Take(t.Context(), []byte("photos"), 1); err != nil {
+		t.Errorf("a proxy that was told to go on without the replica: %v", err)
+	}
+	old.Tune(Tuning{AllocateTimeout: 2 * time.Second})
+	refused()
+
 	// It is seen again: numbers go on by themselves.
 	old.links[1].Mend()
 	old.links[2].Mend()

@@ -212,7 +212,7 @@ func (r *planRun) reachable() error {
 		if failed != nil {
 			return failed
 		}
-		if was.Interleave == InterleaveBlock || v.policy.DirectWriters == DirectWritersNo {
+		if was.Interleave == InterleaveBlock || v.tuning.Load().DirectWriters == DirectWritersNo {
 			r.byBound = true
 			return r.ordersAway(away, err)
 		}

@@ -143,6 +143,18 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 	if p.Interleave != InterleaveStep {
 		t.Errorf("got %+v", p)
 	}
+	// The configuration says it, too, and counts at once.
+	for _, say := range []struct {
+		writers string
+		refused bool
+	}{{DirectWritersYes, true}, {"", true}, {DirectWritersNo, false}} {
+		s.Tune(Tuning{DirectWriters: say.writers})
+		if _, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)}); say.refused {
+			wantText(t, err, "WITH DIRECT WRITERS STOPPED")
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
 	// One that seqproxy made has none.
 	made := newPlanEstate(t, 2, nil)
 	made.places[0].exec(t, "DROP TABLE sequence")

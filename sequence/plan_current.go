@@ -37,6 +37,7 @@ func (r *planRun) reach(addresses ...string) {
 		if err == nil {
 			var v *server
 			if v, err = newServer(r.s.opts, o, &counters{scores: newScores()}, newMarks()); err == nil {
+				v.tuning = r.s.tuning
 				r.opened[address] = v
 				news = append(news, v)
 				continue

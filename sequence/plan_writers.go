@@ -7,7 +7,7 @@ import (
 
 // directWriters reports whether applications must be taken to count in the table themselves.
 func (v *server) directWriters(ctx context.Context) (bool, error) {
-	switch v.policy.DirectWriters {
+	switch v.tuning.Load().DirectWriters {
 	case DirectWritersYes:
 		return true, nil
 	case DirectWritersNo:

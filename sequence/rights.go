@@ -60,7 +60,7 @@ func (s *Sequences) rights(v *server, found *ExaminedNode) (all []Right) {
 		}
 	}
 	switch missing := slices.IndexFunc(v.beside(), func(name string) bool { return !exists(name) }); {
-	case found.Missing && s.opts.CreateTable:
+	case found.Missing && s.tuning.Load().CreateTable:
 		add(NeedNumbers, "making the tables", "", "CREATE")
 	case several && !(exists(table+memberSuffix) && exists(table+planSuffix) && exists(table+planStartSuffix)), v.grouped() && !exists(table+guardSuffix):
 		add(NeedNumbers, "making the tables beside the counters", "", "CREATE")

@@ -23,6 +23,7 @@ const retryDial = 50 * time.Millisecond
 type server struct {
 	opts     ServerOptions
 	policy   Options
+	tuning   *atomic.Pointer[Tuning] // in place of what of it is in policy
 	log      *zap.Logger
 	table    table
 	counters *counters
@@ -80,8 +81,10 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 		}
 		all = append(all, n)
 	}
+	tuning := new(atomic.Pointer[Tuning]) // until whoever owns it has one
+	tuning.Store(opts.tuning())
 	return &server{
-		opts: o, policy: opts, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
+		opts: o, policy: opts, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
 		counters: counters, marks: marks, nodes: nodes{all: all},
 		registry: newRegistry(), answered: answered{asking: make(chan struct{}, 1)}, void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead,
 		peer: func(int) *server { return nil },

@@ -78,6 +78,7 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 		return nil, err
 	}
 	made.void, made.used, made.spawn = func(name string) { a.void(name) }, func() { a.used() }, func(f func(ctx context.Context)) { a.spawn(f) }
+	made.tuning = &a.tuning
 	made.tellBound, made.peer, made.ahead = a.tellBound, a.peer, a.ahead
 	a.known = append(a.known, made)
 	return made, nil

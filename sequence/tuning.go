@@ -11,11 +11,18 @@ type Tuning struct {
 	OutageCover     time.Duration
 	AllocateTimeout time.Duration
 	CreateUnknown   bool
+
+	CreateTable         bool
+	OrderWithoutReplica bool
+	DirectWriters       string
 }
 
 // tuning is the tuning in options with their defaults filled in.
 func (o *Options) tuning() *Tuning {
-	return &Tuning{CacheSize: o.CacheSize, OutageCover: o.OutageCover, AllocateTimeout: o.AllocateTimeout, CreateUnknown: o.CreateUnknown}
+	return &Tuning{
+		CacheSize: o.CacheSize, OutageCover: o.OutageCover, AllocateTimeout: o.AllocateTimeout, CreateUnknown: o.CreateUnknown,
+		CreateTable: o.CreateTable, OrderWithoutReplica: o.OrderWithoutReplica, DirectWriters: o.DirectWriters,
+	}
 }
 
 // Tune replaces the tuning. What waits goes on to wait as long as before; sizes count from the next reservation on, and numbers in memory
@@ -24,6 +31,7 @@ func (s *Sequences) Tune(t Tuning) {
 	t.CacheSize = cmp.Or(t.CacheSize, DefaultCacheSize)
 	t.OutageCover = cmp.Or(t.OutageCover, DefaultOutageCover)
 	t.AllocateTimeout = cmp.Or(t.AllocateTimeout, DefaultAllocateTimeout)
+	t.DirectWriters = cmp.Or(t.DirectWriters, DirectWritersAuto)
 	s.tuning.Store(&t)
 }
 

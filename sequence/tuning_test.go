@@ -53,6 +53,23 @@ func TestCallersWaitAsLongAsTheTuningSays(t *testing.T) {
 	}
 }
 
+func TestTheTableIsMadeIfTheTuningSaysSo(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t, patience(30*time.Second))
+	_, err := s.Create(t.Context(), CreateOptions{Name: "photos"})
+	if wantText(t, err, "does not exist", "create_table = true"); !errors.Is(err, ErrUnfit) {
+		t.Errorf("got %v, want that the table is missing", err)
+	}
+	s.Tune(Tuning{CreateTable: true})
+	eventually(t, "it is made", func() bool { // a finding is remembered for a moment
+		_, err := s.Create(t.Context(), CreateOptions{Name: "photos"})
+		return err == nil
+	})
+	if first := mustTake(t, s, "photos", 1); first != 1 {
+		t.Errorf("got %d, want 1", first)
+	}
+}
+
 func TestUnknownSequencesAreMadeIfTheTuningSaysSo(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)

@@ -92,6 +92,18 @@ func (c *changing) sequenceCases() []reloadCase {
 			},
 		},
 		{
+			keys: []string{"sequence.create_table"}, was: "1105", is: "1", then: func() {},
+			before: part{top: "unknown_sequence = 'create'\nsequence.table = 'made_later'\nsequence.create_table = false"},
+			after:  part{top: "unknown_sequence = 'create'\nsequence.table = 'made_later'\nsequence.create_table = true"},
+			look:   inRunning("SELECT NEXTVAL('photos')"),
+		},
+		{
+			keys: []string{"sequence.direct_writers"}, was: "1105", is: "ok",
+			before: part{top: "admin_users = ['root']\nsequence.direct_writers = 'yes'\nsequence.table = 'divided'"},
+			after:  part{top: "admin_users = ['root']\nsequence.direct_writers = 'no'\nsequence.table = 'divided'"},
+			look:   as("root", "r", "SEQPROXY CHANGE SEQUENCE SERVERS INTERLEAVE STEP"),
+		},
+		{
 			keys: []string{"ticket.table"}, was: "by the server", is: "here",
 			after: ticket("sequence", ""),
 			look: func(t *testing.T, s *subject, running *sql.Conn) string {

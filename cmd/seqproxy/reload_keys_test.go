@@ -287,7 +287,8 @@ func TestEveryKeyCountsAsItsTagSays(t *testing.T) {
 
 // triedElsewhere are tested by what is beside this test, or behave as others here do.
 var triedElsewhere = []string{
-	"drain.grace", "drain.timeout", // TestADrainGoesByTheReloadedConfiguration
+	"sequence.order_requires_replica", // needs a group: TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes
+	"drain.grace", "drain.timeout",    // TestADrainGoesByTheReloadedConfiguration
 	"shard.public_key_file", "sequence.server.public_key_file", // go the way of the other files; only some logins of MySQL's need it
 }
 

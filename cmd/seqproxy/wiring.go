@@ -26,11 +26,11 @@ func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (
 		OutageCover:         tuning.OutageCover,
 		AllocateTimeout:     tuning.AllocateTimeout,
 		CreateUnknown:       tuning.CreateUnknown,
-		CreateTable:         q.CreateTable,
+		CreateTable:         tuning.CreateTable,
 		StateDir:            q.StateDir,
-		OrderWithoutReplica: !q.OrderRequiresReplica,
+		OrderWithoutReplica: tuning.OrderWithoutReplica,
 		Durability:          string(q.Durability),
-		DirectWriters:       string(q.DirectWriters),
+		DirectWriters:       tuning.DirectWriters,
 		Logger:              log,
 		Interleave:          string(q.Interleave),
 		Block:               uint64(q.Block),
@@ -71,6 +71,10 @@ func sequenceTuning(cfg *conf.Config) sequence.Tuning {
 		OutageCover:     max(q.OutageCover.D(), time.Nanosecond), // 0 would be the default; this never asks for more than Cache
 		AllocateTimeout: q.AllocateTimeout.D(),
 		CreateUnknown:   cfg.UnknownSequence == conf.UnknownSequenceCreate,
+
+		CreateTable:         q.CreateTable,
+		OrderWithoutReplica: !q.OrderRequiresReplica,
+		DirectWriters:       string(q.DirectWriters),
 	}
 }
 
