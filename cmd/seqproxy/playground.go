@@ -16,7 +16,7 @@ import (
 )
 
 // playground starts two private servers and a proxy in front of them, and stops
-// all three when ctx is cancelled or one of the servers ends.
+// all three when ctx is cancelled.
 func (p *program) playground(ctx context.Context, args []string) (err error) {
 	c := newCommand("playground")
 	listen := c.String("listen", "127.0.0.1:4306", "`HOST:PORT` for clients; loopback only, since root has no password")
@@ -104,20 +104,15 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	return err
 }
 
-// play lets the user play until ctx is cancelled. A server that dies takes the playground with it, in order.
+// play lets the user play until ctx is cancelled. A server that is killed is started again after a while; one that cannot be takes the
+// playground with it, in order.
 func (p *program) play(ctx context.Context, r *running, servers []*mysqld.Server, members int) error {
 	life, end := context.WithCancelCause(ctx)
 	var watchers sync.WaitGroup
 	for i, s := range servers {
 		watchers.Go(func() {
-			select {
-			case <-s.Done():
-				if i < members && members > 1 && i >= len(exampleSchemas) {
-					p.say("\nThe sequence server %s is gone; the others serve.\n", s.Addr())
-					return
-				}
-				end(fmt.Errorf("the server of shard %s is gone: %w", shardName(i), s.Crashed()))
-			case <-life.Done():
+			if err := p.revive(life, s, holds(i, members)); err != nil {
+				end(err)
 			}
 		})
 	}

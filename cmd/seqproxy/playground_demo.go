@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -29,15 +28,10 @@ func (p *program) demo(ctx context.Context, r *running, servers []*mysqld.Server
 		}
 	}
 	for i, s := range servers {
-		var holds []string
-		if i < members {
-			holds = append(holds, "sequences")
-		}
 		if i < len(exampleSchemas) {
-			holds = append(holds, "shard "+shardName(i))
 			o.Tables = append(o.Tables, demo.Table{Schema: exampleSchemas[i], Name: "photos"})
 		}
-		o.Servers = append(o.Servers, demo.Server{Server: s, Holds: strings.Join(holds, ", ")})
+		o.Servers = append(o.Servers, demo.Server{Server: s, Holds: holds(i, members)})
 	}
 	// The proxy is stopped when the last row has come to its end.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -27,6 +28,18 @@ const exampleSequence = "photos"
 
 // shardName is the name of the shard on server i.
 func shardName(i int) string { return fmt.Sprintf("photos%d", i) }
+
+// holds says what server i has, of which the first, members of them, divide the numbers.
+func holds(i, members int) string {
+	var all []string
+	if i < members {
+		all = append(all, "sequences")
+	}
+	if i < len(exampleSchemas) {
+		all = append(all, "shard "+shardName(i))
+	}
+	return strings.Join(all, ", ")
+}
 
 // findServer finds the server program; path may be empty.
 func findServer(path string) (mysqld.Binary, error) {

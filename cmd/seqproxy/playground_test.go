@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,7 +32,7 @@ func TestPlaygroundInADirectory(t *testing.T) {
 		{"listens on IPv6", playgroundListensOnIPv6},
 		{"differs from a server as documented", differsAsDocumented},
 		{"killed, leaves no server", killedPlaygroundLeavesNoServer},
-		{"ends with a server that dies", deadServerTakesThePlaygroundDown},
+		{"starts servers again that were killed", killedServersAreStartedAgain},
 		{"ends at once with the second Ctrl-C", secondCtrlCEndsAtOnce},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, home) })
@@ -251,19 +254,56 @@ func killedPlaygroundLeavesNoServer(t *testing.T, home string) {
 	awaitServersGone(t, home)
 }
 
-func deadServerTakesThePlaygroundDown(t *testing.T, home string) {
-	p, _ := startPlayground(t, home)
+func killedServersAreStartedAgain(t *testing.T, home string) {
+	p, address := startPlayground(t, home)
+	first, err := strconv.Atoi(query(t, address, "root", "", "SELECT NEXTVAL('photos')"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	pids := serverPIDs(t, home)
-	if err := syscall.Kill(pids[1], syscall.SIGKILL); err != nil {
+	if want := fmt.Sprintf("For an outage: kill -9 %d, ", pids[0]); !strings.Contains(p.stdout(), want) {
+		t.Errorf("stdout does not hold %q", want)
+	}
+	for i, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		p.await("(" + holds(i, 1) + ") is gone. Keys go on")
+	}
+	if got, want := query(t, address, "root", "", "SELECT NEXTVAL('photos')"), strconv.Itoa(first+1); got != want {
+		t.Errorf("with both servers down: got key %s, want %s", got, want)
+	}
+	p.awaitCount(" is back, with pid ", len(pids))
+	for i, pid := range serverPIDs(t, home) {
+		if pid == pids[i] {
+			t.Errorf("server %d has the pid %d again", i, pid)
+		}
+	}
+	for i, schema := range exampleSchemas {
+		want := strconv.Itoa(first + 2 + i)
+		if got := query(t, address, "root", "", "INSERT INTO photos VALUES (NEXTVAL('photos'), 'back'); SELECT id FROM photos WHERE title = 'back'; DELETE FROM photos WHERE title = 'back'", schema); got != want {
+			t.Errorf("%s after the outage: got %q, want a row with key %s", schema, got, want)
+		}
+	}
+
+	// One that cannot be started again is told of, and ends it.
+	data := filepath.Join(home, "server1", "data")
+	if err := os.Rename(data, data+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(serverPIDs(t, home)[1], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	p.end(1)
-	for _, want := range []string{"seqproxy: the server of shard photos1 is gone: ", "signal: killed", "ready for connections"} {
+	for _, want := range []string{"seqproxy: the server 127.0.0.1:", "(shard photos1) was gone, and cannot be started again: ", "end of " + filepath.Join(home, "server1")} {
 		if !strings.Contains(p.stderr(), want) {
-			t.Errorf("stderr does not hold %q", want)
+			t.Errorf("stderr does not hold %q: %s", want, p.stderr())
 		}
 	}
 	awaitServersGone(t, home)
+	if err := errors.Join(os.RemoveAll(data), os.Rename(data+".away", data)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func secondCtrlCEndsAtOnce(t *testing.T, home string) {
