@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -71,10 +72,13 @@ type outage struct {
 	cover   time.Duration
 }
 
-// startOutage begins a proxy with two sequence servers. rest is more of its [sequence].
-func startOutage(t *testing.T, cover time.Duration, rest string, rates map[string]int) *outage {
+// startOutage begins a proxy with sequence servers. rest is more of its [sequence].
+func startOutage(t *testing.T, servers int, cover time.Duration, rest string, rates map[string]int) *outage {
 	t.Helper()
-	o := &outage{cover: cover, servers: []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t)}}
+	o := &outage{cover: cover}
+	for range servers {
+		o.servers = append(o.servers, mysqltest.Start(t))
+	}
 	text := apart + fmt.Sprintf(`admin_users = ["dba"]
 [[user]]
 name = "dba"
@@ -88,15 +92,31 @@ allocate_timeout = "1s"
 	for _, s := range o.servers {
 		text += sequencesAt(s.Addr())
 	}
-	o.asked = &asked{process: begin(t, "-config", write(t, "seqproxy.toml", text))}
-	o.address, o.admin = o.process.address(), o.process.adminAddress()
-	o.metered = &metered{t: t, clients: o.address, http: o.process.httpAddress()}
-	o.dba = o.connect(o.admin, "dba", "", nil)
+	o.asked = &asked{file: write(t, "seqproxy.toml", text)}
+	o.begins(t)
 	for name, rate := range rates {
 		must(t, o.dba, "CREATE SEQUENCE "+name)
 		o.flows = append(o.flows, &flow{name: name, rate: rate, c: o.connect(o.address, "app", "", nil), keys: make(map[uint64]bool)})
 	}
 	return o
+}
+
+// begins starts the proxy.
+func (o *outage) begins(t *testing.T) {
+	t.Helper()
+	o.process = begin(t, "-config", o.file)
+	o.address, o.admin = o.process.address(), o.process.adminAddress()
+	o.metered = &metered{t: t, clients: o.address, http: o.process.httpAddress()}
+	o.dba = o.connect(o.admin, "dba", "", nil)
+}
+
+// aMinutes takes a minute's numbers at once, few at a time: the measured rates are those of a steady use then.
+func (o *outage) aMinutes(few int) {
+	for _, f := range o.flows {
+		for range 60 * f.rate / few {
+			must(o.t, f.c, fmt.Sprintf("SELECT NEXTVAL('%s', %d)", f.name, few))
+		}
+	}
 }
 
 // number is what one column of SHOW SEQUENCES says of a sequence.
@@ -175,13 +195,9 @@ func TestKeysFlowForTheWholeCover(t *testing.T) {
 		}
 		long, rest, rates = true, "", map[string]int{"photos": 300, "videos": 150, "tags": 50}
 	}
-	o := startOutage(t, cover, rest, rates)
-	if !long { // a minute's numbers at once: the measured rate is that of a steady use
-		for _, f := range o.flows {
-			for range 60 * f.rate / few {
-				must(t, f.c, fmt.Sprintf("SELECT NEXTVAL('%s', %d)", f.name, few))
-			}
-		}
+	o := startOutage(t, 2, cover, rest, rates)
+	if !long {
+		o.aMinutes(few)
 	}
 
 	// Each client goes on until it has got, after the kill, what its rate is for the cover.
@@ -346,4 +362,50 @@ func (o *outage) heals() {
 		}
 	}
 	o.process.awaitCount("reserving numbers works again", len(o.flows))
+}
+
+// TestAKilledProxyLosesWhatItHeld: kill -9 of a proxy that was used at a steady rate leaves a gap of just those numbers that it held, which are no
+// more than docs/operations.md says.
+func TestAKilledProxyLosesWhatItHeld(t *testing.T) {
+	const few, rate, cover = 10, 50, time.Minute
+	o := startOutage(t, 1, cover, fmt.Sprintf("cache = %d", few), map[string]int{"photos": rate})
+	o.aMinutes(few)
+	f := o.flows[0]
+	var enough atomic.Bool
+	used := make(chan error, 1)
+	go func() { used <- f.steadily(enough.Load) }()
+	o.held(patience)
+	enough.Store(true)
+	if err := heard(t, "the end of the client", used); err != nil {
+		t.Fatal(err)
+	}
+	db, held, size := o.servers[0].DB(t, "seqproxy"), 0.0, 0.0
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // a reservation may be on its way
+		all, id := o.metered.read(), 0.0
+		held, size = f.of(all, "cached_numbers"), f.of(all, "cache_size")
+		if err := db.QueryRowContext(t.Context(), "SELECT id FROM sequence WHERE name = 'photos'").Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		if id == float64(f.last)+held {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d was given last, %v are held, and the row has %v", f.last, held, id)
+		}
+	}
+	if held > 2*size || size > 1.5*1.1*rate*cover.Seconds() {
+		t.Errorf("%v numbers are held, in segments of %v: want two segments at most, of the rate times the cover and a tenth", held, size)
+	}
+	o.signal(syscall.SIGKILL)
+	o.end(-1)
+	last := f.last
+	o.begins(t)
+	f.c = o.connect(o.address, "app", "", nil)
+	if err := f.take(); err != nil {
+		t.Fatal(err)
+	}
+	if lost := float64(f.last - last - 1); lost != held {
+		t.Errorf("%v numbers were lost, of %v that were held", lost, held)
+	}
+	t.Logf("%d keys a second, %v of cover: %v numbers were lost", rate, cover, held)
 }
