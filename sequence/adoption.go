@@ -47,18 +47,29 @@ func (v *server) adopt(ctx context.Context, name string, over uint64) error {
 	if now == nil || now.cluster != "" {
 		return nil // the next attempt goes elsewhere
 	}
+	if err := v.writable(ctx, conn); err != nil {
+		return err
+	}
+	// The others are read before the node itself, which so has all that they have of it: another proxy may adopt it just now.
+	var others []sighting
+	for _, sighted := range []bool{false, true} {
+		if sighted {
+			others = v.sightAll(ctx, now)
+		}
+		claims, err := v.readGuard(ctx, conn, " WHERE `name` = ''")
+		if err != nil {
+			return err
+		}
+		if ok, err := v.isAdmitted(ctx, conn, now, name); ok && claims.holder().term > over || err != nil {
+			return err // another proxy was faster
+		}
+	}
 	own, err := v.readGuard(ctx, conn, "")
 	if err != nil {
 		return err
 	}
-	if err := v.writable(ctx, conn); err != nil {
-		return err
-	}
-	if ok, err := v.isAdmitted(ctx, conn, now, name); ok && own.holder().term > over || err != nil {
-		return err // another proxy was faster
-	}
 	a := &adoption{v: v, now: now, wanted: make(map[string]uint64)}
-	if err := a.prepare(ctx, own); err != nil {
+	if err := a.prepare(own, others); err != nil {
 		return fmt.Errorf("adopt node %s: %w", now.addr, err)
 	}
 	if err := a.run(ctx, conn); err != nil {
@@ -86,8 +97,8 @@ func (v *server) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, na
 	return err == nil, nil
 }
 
-// prepare looks at the other nodes and decides on the term and on how many nodes must show it.
-func (a *adoption) prepare(ctx context.Context, own guardRows) error {
+// prepare looks at what the nodes know, and decides on the term and on how many nodes must show it.
+func (a *adoption) prepare(own guardRows, others []sighting) error {
 	v, n := a.v, len(a.v.nodes.all)
 	a.collect(own)
 	mine := own.holder()
@@ -97,7 +108,7 @@ func (a *adoption) prepare(ctx context.Context, own guardRows) error {
 	}
 	elsewhere := guardRow{}
 	var away []string
-	for _, s := range v.sightAll(ctx, a.now) {
+	for _, s := range others {
 		if s.err != nil {
 			away = append(away, s.addr+": "+s.err.Error())
 			continue

@@ -119,3 +119,34 @@ func TestAnAdoptionLeavesRowsWhereTheStepsOfTheNodeHaveThem(t *testing.T) {
 		}
 	}
 }
+
+// Two proxies find a group that nobody has used yet. One has seen no holder on the primary when the other makes it that, and finds it on the replicas: that is no primary from elsewhere.
+func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
+	e := startEstate(t, 3, "photos")
+	all := &given{}
+	for round := range 10 {
+		e.Nodes[0].Exec(t, "DROP TABLE IF EXISTS app.sequence_guard")
+		for _, i := range []int{1, 2} {
+			e.CatchUp(t, i, 0)
+		}
+		late, fast := e.join(t, "late", all), e.join(t, "fast", all)
+		for _, i := range []int{1, 2} {
+			late.links[i].Delay(30 * time.Millisecond)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := late.Take(t.Context(), []byte("photos"), 1)
+			done <- err
+		}()
+		time.Sleep(time.Duration(round) * 100 * time.Millisecond) // at some time it is just between
+		fast.take(t, "fast", "photos", 1)
+		if err := <-done; err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		for _, m := range []*member{late, fast} {
+			if err := m.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

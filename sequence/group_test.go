@@ -220,8 +220,9 @@ func TestAnIsolatedPrimaryThatLivesOnGivesNothingThatTheNewOneGives(t *testing.T
 	late := e.join(t, "late", all)
 	_, err = late.Take(t.Context(), []byte("photos"), 1)
 	var unfit *UnfitError
-	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), e.linkOf(late, 0)) || !strings.Contains(err.Error(), e.linkOf(late, 1)) {
-		t.Errorf("a proxy that sees two primaries got %v, want an UnfitError that names both", err)
+	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), e.linkOf(late, 0)) || !strings.Contains(err.Error(), e.linkOf(late, 1)) ||
+		!strings.Contains(err.Error(), `sequence "photos"`) {
+		t.Errorf("a proxy that sees two primaries got %v, want an UnfitError that names both and the sequence", err)
 	}
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"seqproxy/internal/history"
 )
 
@@ -100,4 +103,39 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	if err := h.Check(); err != nil {
 		t.Error(err)
 	}
+}
+
+// What such a proxy throws away is said to be reserved by nobody: so the numbers that it says it reserved are those that it counts.
+func TestOrderedNumbersThatMustNotBeGivenAreToldAsGivenUp(t *testing.T) {
+	e := startEstate(t, 2)
+	core, logs := observer.New(zap.DebugLevel)
+	m := e.join(t, "m", &given{}, func(o *Options) { o.AllocateTimeout, o.Logger = 2*time.Second, zap.New(core) })
+	mustCreate(t, m.Sequences, CreateOptions{Name: "photos", Order: true})
+	m.take(t, "m", "photos", 5)
+	m.cut(1)
+	if number, err := m.Take(t.Context(), []byte("photos"), 1); err == nil {
+		t.Fatalf("%d was given, though the replica is not seen", number)
+	}
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.Account()
+	var told, unseen uint64
+	for _, line := range logs.FilterField(zap.String("sequence", "photos")).All() {
+		switch line.Message {
+		case "numbers reserved":
+			told += line.ContextMap()["reserved"].(uint64)
+		case "numbers given up unseen":
+			unseen += line.ContextMap()["outcome_unknown"].(uint64)
+		case "numbers of a sequence":
+			if counted := line.ContextMap()["reserved"]; told != counted {
+				t.Errorf("reservations of %d numbers were told, and %d counted", told, counted)
+			}
+			if counted := line.ContextMap()["outcome_unknown"]; unseen != counted || unseen == 0 {
+				t.Errorf("%d numbers were told to be given up, and %d counted", unseen, counted)
+			}
+			return
+		}
+	}
+	t.Error("nothing was told of the sequence at the end")
 }

@@ -189,6 +189,9 @@ func (v *server) failedToTake(name string, err error, n, floor uint64) error {
 
 // granted is the outcome of a reservation that was verified with err.
 func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uint64, t take, rule rule, h share, last uint64, stored row, err error) (g grant, _ error) {
+	if err == nil && stored.def.Order && t.upTo.guarded {
+		err = v.stillHolds(ctx)
+	}
 	if err == nil || errors.Is(err, errRuleChanged) {
 		v.traceReserved(name, t.numbers(last), t.floor)
 	} else {
@@ -213,12 +216,6 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 	if first := g.seg.Next(); h.shared() && (first <= t.floor || !h.owns(first) || !h.owns(last)) {
 		v.counters.lose(name, UnusedRefused, h.whole(n))
 		return g, v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", name, first, last), "look for triggers on the table")
-	}
-	if stored.def.Order && t.upTo.guarded {
-		if err := v.stillHolds(ctx); err != nil {
-			v.counters.lose(name, UnusedRefused, h.whole(n))
-			return grant{}, err
-		}
 	}
 	if t.upTo.guarded {
 		v.openAhead(name, last, n)

@@ -230,7 +230,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 	case err == nil:
 		return s.adopt(name, found)
 	case errors.Is(err, ErrUnfit):
-		return nil, err
+		return nil, fmt.Errorf("sequence %q: %w", name, err)
 	}
 	return nil, &UnavailableError{Sequence: name, Server: s.serverName(), Waited: time.Since(begin), Err: err}
 }
