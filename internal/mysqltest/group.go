@@ -31,12 +31,7 @@ func StartGroup(t testing.TB, n int, extraArgs ...string) *Group {
 	}
 	g := &Group{began: make(map[int]string)}
 	for i := range n {
-		args := []string{fmt.Sprintf("--server-id=%d", i+1), "--log-bin=binlog", "--binlog-format=ROW", "--sync-binlog=0"}
-		if b.Flavour == mysqld.MySQL {
-			args = append(args, "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-replica-updates=ON", "--skip-replica-start=ON", "--replica-exec-mode=IDEMPOTENT")
-		} else {
-			args = append(args, "--log-slave-updates=ON", "--skip-slave-start=ON", "--slave-exec-mode=IDEMPOTENT")
-		}
+		args := append(mysqld.ReplicationArgs(b, i+1), "--skip-"+strings.ToLower(b.Replica())+"-start=ON")
 		node := StartUnsynced(t, append(args, extraArgs...)...)
 		g.Nodes = append(g.Nodes, node)
 		g.pools = append(g.pools, node.DB(t, ""))
@@ -57,12 +52,7 @@ func (g *Group) Addrs() []string {
 }
 
 // replica is the word that statements have for replicas.
-func (g *Group) replica(i int) string {
-	if g.Nodes[i].IsMariaDB() {
-		return "SLAVE"
-	}
-	return "REPLICA"
-}
+func (g *Group) replica(i int) string { return g.Nodes[i].Binary().Replica() }
 
 // Follow makes node i a read-only replica of another. What it has of its own stays, also where the other one has not heard of it.
 func (g *Group) Follow(t testing.TB, i, of int) {
@@ -72,19 +62,11 @@ func (g *Group) Follow(t testing.TB, i, of int) {
 	if began, ok := g.began[of]; ok {
 		from = "'" + began + "'"
 	}
-	var change []string
+	change := []string{"STOP " + g.replica(i)}
 	if g.Nodes[i].IsMariaDB() {
-		change = []string{
-			"STOP SLAVE", "SET GLOBAL gtid_slave_pos = " + from,
-			fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, MASTER_USER = 'root', MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1", source.Port()),
-		}
-	} else {
-		change = []string{
-			"STOP REPLICA",
-			fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = %d, SOURCE_USER = 'root', SOURCE_AUTO_POSITION = 1, "+
-				"SOURCE_CONNECT_RETRY = 1, GET_SOURCE_PUBLIC_KEY = 1", source.Port()),
-		}
+		change = append(change, "SET GLOBAL gtid_slave_pos = "+from)
 	}
+	change = append(change, mysqld.FollowStatement(source.Server))
 	g.exec(t, i, append(change, "START "+g.replica(i), "SET GLOBAL read_only = 1")...)
 }
 

@@ -19,7 +19,8 @@ type estate struct {
 	name       string
 	servers    int    // members of the plan; 1: there is none
 	interleave string // of several
-	galera     bool   // the one member is a group of three nodes
+	galera     bool   // the one member is a cluster of three nodes
+	replicated int    // the one member is a primary with replicas, so many nodes together
 }
 
 const galeraNodes = 3
@@ -32,6 +33,8 @@ var estates = []estate{
 	{name: "step2", servers: 2, interleave: "step"},
 	{name: "step3", servers: 3, interleave: "step"},
 	{name: "galera", servers: 1, galera: true},
+	{name: "pair", servers: 1, replicated: 2},
+	{name: "group", servers: 1, replicated: 3},
 }
 
 // Estates are the names that Options.Estate may have.
@@ -62,6 +65,8 @@ func (e estate) String() string {
 	switch {
 	case e.galera:
 		return fmt.Sprintf("a Galera cluster of %d nodes", galeraNodes)
+	case e.replicated > 0:
+		return fmt.Sprintf("a primary with replicas, %d nodes", e.replicated)
 	case e.servers > 1:
 		return fmt.Sprintf("%d sequence servers, interleave %s", e.servers, e.interleave)
 	}
@@ -72,19 +77,20 @@ func (e estate) String() string {
 func (e estate) closed() bool { return e.name != "step3" }
 
 // plain: one server that is no group.
-func (w *world) plain() bool { return w.unplanned() && !w.galera() }
+func (w *world) plain() bool { return w.unplanned() && len(w.nodes) == 1 }
 
 func (w *world) several() bool   { return len(w.members) > 1 }
 func (w *world) unplanned() bool { return len(w.members) == 1 }
 func (w *world) galera() bool    { return w.estate.galera }
 func (w *world) noGalera() bool  { return !w.estate.galera }
+func (w *world) grouped() bool   { return w.group != nil }
 
 // sequences are those that are there, without what is no row of the sequence table.
 func (w *world) sequences() []string {
 	switch {
 	case w.several():
 		return sharedSequences
-	case w.galera():
+	case !w.plain():
 		return append(slices.Clone(sharedSequences), restarted)
 	}
 	return append(slices.Clone(plainSequences), "small", ordered)
@@ -160,6 +166,9 @@ var suspecting = regexp.MustCompile(`(?m)^(\d{4}-\d\d-\d\d [ \d]\d:\d\d:\d\d) .*
 
 // back waits until a server that runs again takes part.
 func (s *server) back(ctx context.Context) error {
+	if s.group != nil && s == s.group.primary { // of which only the one that says who is the primary knows
+		return s.group.writable(ctx, s, true)
+	}
 	if !s.galera {
 		return nil
 	}

@@ -26,7 +26,7 @@ func faults() []fault {
 		{name: "answers are swallowed", weight: 3, run: weatherFault(swallow, 2*time.Second)},
 		{name: "slow network", weight: 1, run: weatherFault(slow, 2*time.Second)},
 		{name: "connections are refused", weight: 1, run: weatherFault(refuse, 3*time.Second)},
-	}, adminFaults()...)
+	}, append(groupFaults(), adminFaults()...)...)
 }
 
 func (n *nemesis) someProxy(rng *rand.Rand) *proxy {
@@ -205,8 +205,11 @@ func weatherFault(w weather, longest time.Duration) func(context.Context, *nemes
 // everywhere is what a statement that all proxies have to obey depends on.
 func (n *nemesis) everywhere() (parts []part) {
 	servers := []*server{n.world.sequence}
-	if n.world.galera() {
+	switch {
+	case n.world.galera():
 		servers, parts = n.world.nodes, []part{clusterPart}
+	case n.world.grouped():
+		servers, parts = n.world.nodes, []part{groupPart}
 	}
 	for _, s := range servers {
 		parts = append(parts, s.part())

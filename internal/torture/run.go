@@ -131,6 +131,9 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 			r.made["a cluster without a majority is set going again"] += mended
 		}
 	}
+	if w.grouped() && w.group.losses > 0 {
+		r.made["a replica takes over that lacks numbers which were reserved"] += w.group.losses
+	}
 	r.wrong(checkFailures(ops, w)...)
 	r.wrong(checkKeys(append(ops, untold...), w.trouble.epochs)...)
 	return r, nil
@@ -202,7 +205,7 @@ func (w *world) healed(ctx context.Context, c *clients) (probes []op, wrong []st
 	return probes, wrong
 }
 
-// Evidence copies the logs of the proxies, and of the nodes of a cluster, to a directory, for somebody to read.
+// Evidence copies the logs of the proxies, and of the nodes of a cluster or group, to a directory, for somebody to read.
 func Evidence(from, to string) error {
 	logs, err := filepath.Glob(filepath.Join(from, "proxy*"))
 	if err != nil {
@@ -212,7 +215,11 @@ func Evidence(from, to string) error {
 	if err != nil {
 		return err
 	}
-	logs = append(logs, servers...)
+	nodes, err := filepath.Glob(filepath.Join(from, "node*", "error.log"))
+	if err != nil {
+		return err
+	}
+	logs = append(append(logs, servers...), nodes...)
 	for _, path := range logs {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -44,6 +44,7 @@ type server struct {
 	name   string
 	added  bool   // a sequence server that was added: the plan has one address of it for all proxies
 	galera bool   // a node of the cluster
+	group  *group // whose node it is, if there is one
 	schema string // of the shard's tables, or of the sequence table
 	db     *sql.DB
 }
@@ -57,14 +58,15 @@ type world struct {
 	clock    clock
 	trouble  *trouble
 	sequence *server   // the first of members
-	members  []*server // the sequence servers; of a cluster the first node
-	nodes    []*server // the same, and of a cluster all nodes
+	members  []*server // the sequence servers; of a cluster or group the first node
+	nodes    []*server // the same, and of a cluster or group all nodes
 	shards   []*server
 	proxies  []*proxy
 	links    map[part]*link
 	caches   []string // of each proxy's configuration, for the report
 	probes   atomic.Int64
 	operator *operator // of a cluster, else nil
+	group    *group    // of a primary and replicas, else nil
 	disks    []string  // state directories that are small disks
 }
 
@@ -78,8 +80,11 @@ func (w *world) sequenceParts(proxy int) (parts []part) {
 	for _, s := range w.nodes {
 		parts = append(parts, s.part(), linkPart(proxy, s))
 	}
-	if w.galera() {
+	switch {
+	case w.galera():
 		parts = append(parts, clusterPart)
+	case w.grouped():
+		parts = append(parts, groupPart)
 	}
 	return parts
 }
@@ -100,6 +105,12 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 			w.nodes = append(w.nodes, &server{name: fmt.Sprintf("node%d", i), galera: true, schema: schemaOfSequences})
 		}
 		w.members = w.nodes[:1]
+	} else if w.estate.replicated > 0 {
+		w.nodes = nil
+		for i := range w.estate.replicated {
+			w.nodes = append(w.nodes, &server{name: fmt.Sprintf("node%d", i), schema: schemaOfSequences})
+		}
+		w.members = w.nodes[:1]
 	}
 	w.sequence = w.members[0]
 	for i := range 2 {
@@ -109,13 +120,17 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 		w.shards = append(w.shards, &server{name: fmt.Sprintf("shard%d", i), schema: fmt.Sprintf("album%d", i)})
 	}
 	starting, startCtx := errgroup.WithContext(ctx)
-	for _, s := range w.servers() {
-		if !s.galera {
-			starting.Go(func() error { return s.start(startCtx, o.Server, dir) })
-		}
-	}
-	if w.galera() {
+	alone := w.servers()
+	switch {
+	case w.galera():
+		alone = w.shards
 		starting.Go(func() error { return w.startGalera(startCtx, o.Server) })
+	case w.estate.replicated > 0:
+		alone = w.shards
+		starting.Go(func() error { return w.startGroup(startCtx, o.Server) })
+	}
+	for _, s := range alone {
+		starting.Go(func() error { return s.start(startCtx, o.Server, dir) })
 	}
 	if err := starting.Wait(); err != nil {
 		return w, err
@@ -156,14 +171,14 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 	return w, nil
 }
 
-func (s *server) start(ctx context.Context, binary mysqld.Binary, dir string) (err error) {
+func (s *server) start(ctx context.Context, binary mysqld.Binary, dir string, more ...string) (err error) {
 	// A process is killed, never the machine: what was written is there without waiting for the disk.
 	unsynced := "--debug-no-sync"
 	if binary.Flavour == mysqld.MySQL {
 		unsynced = "--innodb-flush-method=nosync"
 	}
 	s.Server, err = mysqld.Start(ctx, mysqld.Config{
-		Binary: binary, Dir: filepath.Join(dir, s.name), SkipNameResolve: true, ExtraArgs: []string{unsynced},
+		Binary: binary, Dir: filepath.Join(dir, s.name), SkipNameResolve: true, ExtraArgs: append([]string{unsynced}, more...),
 	})
 	if err != nil {
 		return err
@@ -269,9 +284,12 @@ direct_writers = %q
 	for i, s := range w.nodes {
 		where[i] = fmt.Sprintf("%q", w.links[linkPart(p.number, s)].addr())
 	}
-	if w.galera() {
+	switch {
+	case w.galera():
 		fmt.Fprintf(&text, "[[sequence.server]]\nnodes = [%s]\nuser = \"root\"\n", strings.Join(where, ", "))
-	} else {
+	case w.grouped():
+		fmt.Fprintf(&text, "[[sequence.server]]\nnodes = [%s]\nuser = %q\n", strings.Join(where, ", "), account)
+	default:
 		fmt.Fprintf(&text, "[[sequence.server]]\naddress = %s\nuser = \"root\"\n", where[0])
 	}
 	if w.plain() {
@@ -282,7 +300,7 @@ direct_writers = %q
 	}
 	fmt.Fprint(&text, "[[bind]]\ncolumn = \"users.id\"\nsequence = \"users\"\n")
 	shards := w.shards
-	if !w.galera() {
+	if len(w.nodes) == len(w.members) {
 		shards = append([]*server{w.sequence}, shards...)
 	}
 	for _, s := range shards {
@@ -315,8 +333,11 @@ func (w *world) admin(ctx context.Context, p *proxy, texts ...string) error {
 func (w *world) rows(ctx context.Context) (all []map[string]uint64, err error) {
 	for _, s := range w.members {
 		nodes := []*server{s}
-		if w.galera() {
+		switch {
+		case w.galera():
 			nodes = w.nodes
+		case w.grouped():
+			nodes = []*server{w.group.primary}
 		}
 		var one map[string]uint64
 		err := eventually(ctx, backWithin, func() (err error) {
