@@ -78,10 +78,12 @@ func (h *Hello) ProvesCertificates() bool {
 	return major > 11 || major == 11 && minor >= 4
 }
 
+// TrueVersion is the server's version, without what MariaDB puts before it in a greeting, for old replicas.
+func (h *Hello) TrueVersion() string { return strings.TrimPrefix(h.Version, "5.5.5-") }
+
 // Numbers returns the first two numbers of the server's version, or 0 for what is none.
 func (h *Hello) Numbers() (major, minor int) {
-	version := strings.TrimPrefix(h.Version, "5.5.5-") // for old replicas, before the true one
-	first, rest, _ := strings.Cut(version, ".")
+	first, rest, _ := strings.Cut(h.TrueVersion(), ".")
 	second, _, _ := strings.Cut(rest, ".")
 	major, err := strconv.Atoi(first)
 	minor, errMinor := strconv.Atoi(second)

@@ -72,7 +72,7 @@ func (n *Node) stats(of *Shard) NodeStats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.hello != nil {
-		st.Version = n.hello.Version
+		st.Version = n.hello.TrueVersion()
 	}
 	st.Up, st.Since = !n.met.at.IsZero() && n.met.err == nil, n.metSince
 	if last := n.lastFailure; last.err != nil {

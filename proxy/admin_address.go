@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -122,7 +121,7 @@ func (s *settings) greetAtAdmin(id uint32) *protocol.ServerLogin {
 func (s *session) version() string {
 	if s.atAdmin {
 		if hello, ok := s.set.routes.Greeting(); ok {
-			return strings.TrimPrefix(hello.Version, "5.5.5-") // which MariaDB puts before it in a greeting
+			return hello.TrueVersion()
 		}
 	}
 	return noServerVersion

@@ -240,7 +240,12 @@ func TestTheProxyIsAskedByEveryClient(t *testing.T) {
 	want(t, "SESSIONS", sessions.find(t, "address", "admin"), map[string]string{"user": "watch", "state": "busy", "shard": "NULL", "pinned_by": "NULL"})
 
 	nodes := inquire(t, text, true, "SHOW SEQPROXY NODES")
-	want(t, "NODES", nodes.find(t, "shard", "main"), map[string]string{"node": a.server.Addr(), "role": "primary", "up": "YES", "connections": "1", "last_error": "NULL"})
+	want(t, "NODES", nodes.find(t, "shard", "main"), map[string]string{
+		"node": a.server.Addr(), "role": "primary", "up": "YES", "connections": "1", "last_error": "NULL", "version": query(t, a.admin, "watch", "w", "SELECT VERSION()"),
+	})
+	if got := nodes.find(t, "shard", "main")["version"]; strings.HasPrefix(got, "5.5.5-") {
+		t.Errorf("NODES: version: got %s, which is not the server's", got)
+	}
 	gone := nodes.find(t, "shard", "gone")
 	want(t, "NODES", gone, map[string]string{"node": "127.0.0.1:1", "up": "NO", "version": "NULL"})
 	if !strings.Contains(gone["last_error"], "refused") {

@@ -45,7 +45,7 @@ Try it:
   %[1]s -e "CREATE SEQUENCE IF NOT EXISTS users START WITH 1000; SELECT NEXTVAL('users')"
   %[1]s album1 -e "ALTER SEQUENCE photos OWNED BY photos.id; INSERT INTO photos (title) VALUES ('star'); SELECT * FROM photos"
 
-For an outage: kill -9 %[3]d, which is %[4]s (%[5]s). Keys go on, and %[6].0f seconds later the server is started again.
+For an outage: kill -9 %[3]d, which is %[4]s (%[5]s). Keys go on, and %.0[6]f seconds later the server is started again.
 For TLS add --ssl-ca=%[2]s
 Ctrl-C stops everything.
 `, login, certificate, servers[0].PID(), servers[0].Addr(), holds(0, members), awayFor.Seconds())
