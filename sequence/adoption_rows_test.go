@@ -1,7 +1,9 @@
 package sequence
 
 import (
+	"strings"
 	"testing"
+	"time"
 )
 
 // switchOver makes node to the primary, and from its replica, after to has all that from has.
@@ -85,4 +87,47 @@ func TestAFailOverKnowsASequenceByEachOfItsSpellings(t *testing.T) {
 	fresh := e.join(t, "fresh", all)
 	fresh.take(t, "fresh", "élève", 300)
 	a.take(t, "a", "élève", 25)
+}
+
+// What a sequence was moved above is in use: after a fail-over it is not given either. Where no other node can be told that is an error.
+func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
+	names := []string{"set", "repaired", "restarted", "near"}
+	e := startEstate(t, 2, names...)
+	ctx := t.Context()
+	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 4 * time.Second })
+	for _, name := range names {
+		a.takeOf(t, "a", name, &given{})
+	}
+	above := uint64(1_000_000)
+	move := func() map[string]error {
+		_, _, set := a.SetValue(ctx, []byte("set"), above, true)
+		_, repaired := a.Raise(ctx, []byte("repaired"), above, true)
+		next := above + 1
+		_, restarted := a.Alter(ctx, []byte("restarted"), Alteration{Restart: &next})
+		_, _, near := a.SetValue(ctx, []byte("near"), 1000, true)
+		return map[string]error{"set": set, "repaired": repaired, "restarted": restarted, "near": near}
+	}
+	for name, err := range move() {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// What the replica has heard of is what a's calls waited for.
+	e.Cut(t, 1)
+	if _, _, err := a.SetValue(ctx, []byte("near"), 2000, true); err != nil {
+		t.Errorf("within its window: %v", err)
+	}
+	if _, _, err := a.SetValue(ctx, []byte("set"), 5*above, true); err == nil || !strings.Contains(err.Error(), "fail-over") {
+		t.Errorf("far ahead, where no replica hears of it: got %v, want an error that says that a fail-over could lose it", err)
+	}
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	fresh := e.join(t, "fresh", &given{})
+	for name, want := range map[string]uint64{"set": above, "repaired": above, "restarted": above, "near": 2000} {
+		if n, err := fresh.Take(ctx, []byte(name), 1); err != nil || n <= want {
+			t.Errorf("%s: after the fail-over got %d, %v; want a number above %d", name, n, err, want)
+		}
+	}
 }

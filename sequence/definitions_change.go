@@ -51,6 +51,11 @@ func (a *servers) change(ctx context.Context, w *view, name string, f func(g *ag
 	return changed, err
 }
 
+// keepAbove is that of each member.
+func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64) error {
+	return errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.keepAbove(ctx, name, n) })...)
+}
+
 // oneServerOnly refuses a definition whose numbers cannot be divided.
 func oneServerOnly(d *Definition) error {
 	switch {
@@ -200,7 +205,10 @@ func (a *servers) alterAll(ctx context.Context, w *view, name string, change Alt
 	if err != nil {
 		return row{}, fmt.Errorf("alter sequence %q: %w", name, err)
 	}
-	return changed, nil
+	if change.Restart != nil {
+		err = a.keepAbove(ctx, w, changed.name, changed.past)
+	}
+	return changed, err
 }
 
 // setValueAll is setValue for several members.
@@ -228,7 +236,10 @@ func (a *servers) setValueAll(ctx context.Context, w *view, name string, n uint6
 	if err != nil {
 		return false, fmt.Errorf("set the value of sequence %q: %w", name, err)
 	}
-	return ok, nil
+	if ok {
+		err = a.keepAbove(ctx, w, name, lastBefore(n, used))
+	}
+	return ok, err
 }
 
 // raiseAll is raiseAbove for several members. Numbers that proxies have in memory are always given up: they may be ones that another
@@ -248,5 +259,8 @@ func (a *servers) raiseAll(ctx context.Context, w *view, name string, floor uint
 	if err != nil {
 		return false, fmt.Errorf("raise sequence %q: %w", name, err)
 	}
-	return raised, nil
+	if raised {
+		err = a.keepAbove(ctx, w, name, floor)
+	}
+	return raised, err
 }

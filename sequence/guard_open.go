@@ -218,3 +218,26 @@ func (v *server) adoptOrMove(ctx context.Context, name string, over uint64) erro
 	}
 	return err
 }
+
+// keepAbove makes sure that a sequence which was moved ahead, to go on above n, does so after a fail-over, too: either n is below a window that a majority of the
+// nodes has seen, above which the next holder begins, or they have the row itself.
+func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
+	if !v.guarded() {
+		return nil
+	}
+	err := v.openWindow(ctx, name, 1)
+	if errors.Is(err, errNoRoom) || errors.Is(err, errNotHolder) {
+		err = v.replicated(ctx, nil)
+	}
+	var stored row
+	if err == nil {
+		stored, err = v.look(ctx, name)
+	}
+	if err == nil && stored.position() < min(n, v.seen.Load().max) {
+		err = fmt.Errorf("%s has taken over, and has the sequence at %d: try again", v.at(), stored.position())
+	}
+	if err != nil {
+		return fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
+	}
+	return nil
+}

@@ -243,7 +243,9 @@ func (a *servers) drop(ctx context.Context, name string) (stored string, err err
 
 func (a *servers) alter(ctx context.Context, name string, change Alteration) (changed row, err error) {
 	err = a.one(ctx, func(v *server) (err error) {
-		changed, err = v.alter(ctx, name, change)
+		if changed, err = v.alter(ctx, name, change); err == nil && change.Restart != nil {
+			err = v.keepAbove(ctx, changed.name, changed.id)
+		}
 		return err
 	}, func(w *view) (err error) {
 		changed, err = a.alterAll(ctx, w, name, change)
@@ -254,7 +256,9 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 
 func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (ok bool, err error) {
 	err = a.one(ctx, func(v *server) (err error) {
-		ok, err = v.setValue(ctx, name, n, used, held)
+		if ok, err = v.setValue(ctx, name, n, used, held); ok && err == nil {
+			err = v.keepAbove(ctx, name, lastBefore(n, used))
+		}
 		return err
 	}, func(w *view) (err error) {
 		ok, err = a.setValueAll(ctx, w, name, n, used, held)
@@ -265,7 +269,9 @@ func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool
 
 func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all bool) (raised bool, err error) {
 	err = a.one(ctx, func(v *server) (err error) {
-		raised, err = v.raiseAbove(ctx, name, floor, all)
+		if raised, err = v.raiseAbove(ctx, name, floor, all); raised && err == nil {
+			err = v.keepAbove(ctx, name, floor)
+		}
 		return err
 	}, func(w *view) (err error) {
 		raised, err = a.raiseAll(ctx, w, name, floor)

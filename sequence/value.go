@@ -95,6 +95,14 @@ func (v *server) setValue(ctx context.Context, name string, n uint64, used bool,
 	return ok, nil
 }
 
+// lastBefore is the last number that a sequence does not give after SetValue.
+func lastBefore(n uint64, used bool) uint64 {
+	if !used && n > 0 {
+		n--
+	}
+	return n
+}
+
 // Raise has a sequence go on above floor, if it would not by itself: for numbers that are in use without having been given by it, as
 // a column may hold them. With all, lower numbers that proxies have in memory are given up too, as by SetValue. It reports
 // whether the counter was below. A floor above the sequence's maximum is nothing that it could give, and changes nothing. Errors are
