@@ -58,9 +58,6 @@ func (n *node) way() *way {
 	return w
 }
 
-// IsValid implements [driver.Validator]: a connection of an account that is used no more is closed when its user is done with it.
-func (l *line) IsValid() bool { return l.node.login.now.Load() == l.account && l.driven.IsValid() }
-
 // AccountChange are other accounts for the sequence servers, which are not in use yet.
 type AccountChange struct {
 	s    *Sequences

@@ -292,48 +292,6 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 
 func (e *estate) linkOf(m *member, i int) string { return m.links[i].Addr() }
 
-func TestAGaleraClusterNeedsNoCeilingAndOutlivesTheNodeThatIsWrittenTo(t *testing.T) {
-	nodes := mysqltest.StartGalera(t, 3)
-	e := &estate{Group: &mysqltest.Group{Nodes: nodes}, schema: "app"}
-	nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")
-	all := &given{}
-	a, b := e.join(t, "a", all), e.join(t, "b", all)
-	for range 20 {
-		a.take(t, "a", "photos", 15)
-		b.take(t, "b", "photos", 15)
-	}
-	// A proxy that cannot reach the node of the others writes to another one.
-	c := e.join(t, "c", all)
-	c.cut(0)
-	var tasks sync.WaitGroup
-	for _, m := range []*member{a, b, c} {
-		tasks.Go(func() {
-			for range 300 {
-				number, err := m.Take(t.Context(), []byte("photos"), 1)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				m.given.add(t, "one of three at once", number)
-			}
-		})
-	}
-	tasks.Wait()
-	if err := nodes[0].Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for range 20 {
-		a.take(t, "a", "photos", 15)
-		b.take(t, "b", "photos", 15)
-		c.take(t, "c", "photos", 15)
-	}
-	a.wantLog(t, "sequence node changed")
-	var tables int
-	if err := nodes[1].DB(t, "app").QueryRow("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME = 'sequence_guard'").Scan(&tables); err != nil || tables != 0 {
-		t.Errorf("a cluster has %d tables of ceilings (%v), want none", tables, err)
-	}
-}
-
 func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	ctx := t.Context()

@@ -178,7 +178,7 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 	}
 	now := v.nodes.current.Load()
 	if now == nil {
-		return limit{}, errNotHolder
+		return limit{}, errUnchosen
 	}
 	stored, err := v.readRow(ctx, conn, name)
 	if err != nil {
@@ -215,7 +215,7 @@ func (v *server) guardCondition(id string) string {
 func (v *server) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) error {
 	now := v.nodes.current.Load()
 	if now == nil {
-		return errNotHolder
+		return errUnchosen
 	}
 	rows, err := v.readGuard(ctx, conn, ofSequence, name)
 	if err != nil {

@@ -94,7 +94,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64) error {
 	defer func() { _ = conn.Close() }()
 	now := v.nodes.current.Load()
 	if now == nil {
-		return errNotHolder
+		return errUnchosen
 	}
 	if err := v.writable(ctx, conn); err != nil {
 		return err

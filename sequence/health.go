@@ -134,13 +134,13 @@ func (v *server) answers(ctx context.Context) error {
 	return err
 }
 
-// maxPings bounds the connections that are found broken before one is made.
+// maxPings bounds the connections that are found broken, or to lead to a node that has lost its cluster, before one is made.
 const maxPings = 3
 
 // ping connects, which checks the server, or asks over a connection that is there.
 func (v *server) ping(ctx context.Context) (err error) {
 	for range maxPings {
-		if err = v.pingOnce(ctx); !errors.Is(err, driver.ErrBadConn) {
+		if err = v.pingOnce(ctx); !errors.Is(err, driver.ErrBadConn) && !hasCode(err, wsrepNotReady) {
 			break
 		}
 	}
@@ -156,5 +156,12 @@ func (v *server) pingOnce(ctx context.Context) error {
 	if err := conn.PingContext(ctx); err != nil {
 		return err
 	}
-	return v.writable(ctx, conn)
+	if err := v.writable(ctx, conn); err != nil {
+		return err
+	}
+	if now := v.nodes.current.Load(); now == nil || now.cluster == "" {
+		return nil
+	}
+	_, err = conn.ExecContext(ctx, "SELECT 1 FROM "+v.table.full+" LIMIT 0") // a node that has lost its cluster answers what asks for no table
+	return err
 }

@@ -60,7 +60,7 @@ func newNode(cfg *mysql.Config, network, addr string, login *login) *node {
 }
 
 // connect dials and logs in, with the account, the certificates and keys of this moment.
-func (n *node) connect(ctx context.Context) (driver.Conn, error) {
+func (n *node) connect(ctx context.Context) (*line, error) {
 	way := n.way()
 	cfg := n.dial.Clone()
 	cfg.User, cfg.Passwd = way.account.User, way.account.Password
@@ -92,29 +92,14 @@ func (n *node) connect(ctx context.Context) (driver.Conn, error) {
 	return &line{driven: raw.(driven), socket: socket, node: n, account: way.account}, nil
 }
 
-// line is a connection, and the socket below it.
-type line struct {
-	driven
-	socket  net.Conn
-	node    *node
-	account *Account // that it was opened with
-}
-
-// driven is what the driver's connections can.
-type driven interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.NamedValueChecker
-	driver.Pinger
-	driver.QueryerContext
-	driver.SessionResetter
-	driver.Validator
-}
-
 // Connect implements [driver.Connector] for looking at the node.
-func (n *node) Connect(ctx context.Context) (driver.Conn, error) { return n.connect(ctx) }
+func (n *node) Connect(ctx context.Context) (driver.Conn, error) {
+	l, err := n.connect(ctx)
+	if err != nil {
+		return nil, err // not a nil *line
+	}
+	return l, nil
+}
 
 // Driver implements [driver.Connector].
 func (n *node) Driver() driver.Driver { return mysql.MySQLDriver{} }
@@ -181,6 +166,9 @@ func (v *server) open1(ctx context.Context, n *node) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if v.grouped() {
+		raw.nodes = &v.nodes
+	}
 	if err := v.prepare(ctx, raw); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
@@ -206,14 +194,14 @@ func (v *server) settle(next *choice) {
 	}
 	v.registry.moved.Store(true)
 	v.log.Warn("sequence node changed", append(fields, zap.String("before", before.addr))...)
-	// Connections to the old one end now, or with what they are used for.
+	// Connections to the old one end now, or when they would be used next.
 	v.db.SetMaxIdleConns(0)
 	v.db.SetMaxIdleConns(v.opts.MaxConns)
 }
 
 // findWritable looks at all nodes and returns the one to reserve numbers on.
 func (v *server) findWritable(ctx context.Context) (*choice, error) {
-	return v.chosen(v.survey(ctx))
+	return v.chosen(v.surveyUntil(ctx, func(heard []standing) bool { return isMajority(heard, len(v.nodes.all)) }))
 }
 
 // chosen is the node to reserve numbers on, by what all of them say.
@@ -232,17 +220,14 @@ func (v *server) chosen(all []standing) (*choice, error) {
 	if len(writable) == 0 {
 		return nil, fmt.Errorf("none of its nodes can be written to: %s", strings.Join(why, "; "))
 	}
-	best := writable[0]
-	for _, s := range writable[1:] {
-		if s.place == best.place || s.cluster != "" && s.cluster == best.cluster {
-			continue // one server by two addresses, or members of one cluster
-		}
-		return nil, &UnfitError{
-			Server:  v.name(),
-			Finding: fmt.Sprintf("%s and %s can both be written to and are no cluster: each would give the numbers of the other", best.node.addr, s.node.addr),
-			Remedy:  "SET GLOBAL read_only = 1 on the one that is not the primary",
+	for i, s := range writable {
+		for _, other := range writable[:i] {
+			if err := v.contradiction(other, s); err != nil {
+				return nil, err
+			}
 		}
 	}
+	best := writable[0]
 	if best.cluster == "" && best.source != "" {
 		return nil, &UnfitError{
 			Server:  best.node.addr,
@@ -250,17 +235,36 @@ func (v *server) chosen(all []standing) (*choice, error) {
 			Remedy:  "STOP " + best.replica + " there, or make it read only if it is not the primary",
 		}
 	}
+	now := v.nodes.last.Load()
 	for _, s := range writable { // all proxies write to the first of a cluster, which keeps conflicts away, and stay where they are
-		if now := v.nodes.last.Load(); now != nil && now.node == s.node {
+		stays := now != nil && now.node == s.node
+		if best.donor && !s.donor || best.donor == s.donor && stays {
 			best = s
 		}
 	}
 	return &choice{node: best.node, identity: best.identity, self: best.self, cluster: best.cluster}, nil
 }
 
+// contradiction is why two nodes that can both be written to may not be so at once, nil if they may.
+func (v *server) contradiction(a, b *standing) error {
+	switch {
+	case a.place == b.place, a.together(b):
+		return nil // one server by two addresses, or members of one cluster
+	case a.group != "" && a.group == b.group:
+		return fmt.Errorf("%s and %s have not agreed yet on who is in their cluster: %s, and %s. While a node comes or goes that takes a moment; "+
+			"if two parts of it were both made primary by hand, stop one of them: each would give the numbers of the other",
+			a.node.addr, b.node.addr, a.stands(), b.stands())
+	}
+	return &UnfitError{
+		Server:  v.name(),
+		Finding: fmt.Sprintf("%s and %s can both be written to and are no cluster: each would give the numbers of the other", a.node.addr, b.node.addr),
+		Remedy:  "SET GLOBAL read_only = 1 on the one that is not the primary",
+	}
+}
+
 // isMoved: the node that numbers were reserved on cannot be written to any more.
 func (v *server) isMoved(err error) bool {
-	return v.grouped() && (errors.Is(err, errMoved) || errors.Is(err, driver.ErrBadConn) || hasCode(err, wsrepNotReady, gomysql.ER_OPTION_PREVENTS_STATEMENT, gomysql.ER_READ_ONLY_MODE))
+	return v.grouped() && (errors.Is(err, errMoved) || errors.Is(err, errUnchosen) || errors.Is(err, driver.ErrBadConn) || hasCode(err, wsrepNotReady, gomysql.ER_OPTION_PREVENTS_STATEMENT, gomysql.ER_READ_ONLY_MODE))
 }
 
 // writable makes sure that a connection leads to the node that was chosen, and that this is not read only by now: an account with SUPER
@@ -287,7 +291,7 @@ func (v *server) writable(ctx context.Context, conn *sql.Conn) error {
 // written there is nothing that the new one knows. Its error is a driver.ErrBadConn. Between the nodes of a cluster there is no difference.
 func (v *server) leadsTo(ctx context.Context, on execer, now *choice) error {
 	if now == nil {
-		return fmt.Errorf("another node is being looked for: %w", driver.ErrBadConn)
+		return fmt.Errorf("%w: %w", errUnchosen, driver.ErrBadConn)
 	}
 	if now.cluster != "" {
 		return nil
@@ -302,8 +306,11 @@ func (v *server) leadsTo(ctx context.Context, on execer, now *choice) error {
 	return nil
 }
 
-// errMoved: the node became read only.
-var errMoved = errors.New("the node is read only")
+// Errors of one attempt in a group. The next one is on another node, if there is one.
+var (
+	errMoved    = errors.New("the node is read only")
+	errUnchosen = errors.New("the node to write to is being looked for")
+)
 
 // wsrepNotReady is what a Galera node answers that has lost its cluster.
 const wsrepNotReady = gomysql.ER_UNKNOWN_COM_ERROR

@@ -96,8 +96,9 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 		case isMomentary(err):
 			again = true
 		case errors.Is(err, errNotHolder), errors.Is(err, errNoWindow), v.isMoved(err):
-			if n, err = v.admit(ctx, name, n, want, need, err); err == nil {
-				again, err = true, errNotHolder
+			refused := err
+			if n, err = v.admit(ctx, name, n, want, need, refused); err == nil {
+				again, err = true, refused
 			}
 		}
 		again = again && attempt < maxAttempts

@@ -86,7 +86,7 @@ func resultOf(err error) Result {
 		return ReservedChanged
 	case errors.Is(err, ErrUnknown):
 		return ReservedNoRow
-	case errors.Is(err, errNotHolder), errors.Is(err, errNoWindow):
+	case errors.Is(err, errNotHolder), errors.Is(err, errNoWindow), errors.Is(err, errUnchosen):
 		return ReservedNoCeiling
 	case errors.Is(err, ErrUnfit):
 		return ReservedUnfit

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -15,6 +14,7 @@ const (
 	lookers     = 2 // connections per node
 	idleLookers = 1
 	lookerLife  = time.Minute
+	lateAnswers = 250 * time.Millisecond // for nodes that the choice does not wait for
 )
 
 // standing is what a node says of itself.
@@ -26,7 +26,10 @@ type standing struct {
 	place    string // differs between servers that run at the same time, whatever they call themselves
 	readOnly bool
 	flush    string // innodb_flush_log_at_trx_commit
-	cluster  string // of a member that may commit
+	cluster  string // of a member that may commit: which one, and in which configuration
+	group    string // the part of it that outlives configurations
+	index    string // its place in the configuration, if it has one
+	donor    bool   // it helps another node to join, or is kept from holding the others up, as for a backup: one that is in step is better
 	apart    string // why a member of a cluster may not commit
 	source   string // whom it replicates from, if that runs and may be seen
 	replica  string // the server's word for a replica
@@ -45,17 +48,65 @@ func (s *standing) unwritable() string {
 	return ""
 }
 
+// together reports whether two nodes are members of one cluster, in one configuration of it. There each has a place of its own.
+func (s *standing) together(other *standing) bool {
+	return s.cluster != "" && s.cluster == other.cluster && (s.index == "" || s.index != other.index)
+}
+
+// stands is how errors tell two members of a cluster apart.
+func (s *standing) stands() string {
+	if s.index == "" {
+		return s.cluster
+	}
+	return s.cluster + ", place " + s.index
+}
+
 // survey looks at all nodes at once.
 func (v *server) survey(ctx context.Context) []standing {
+	return v.surveyUntil(ctx, func([]standing) bool { return false })
+}
+
+// surveyUntil is survey, but once enough is true of what was heard, the other nodes have only a moment left to answer: one may hang.
+func (v *server) surveyUntil(ctx context.Context, enough func(heard []standing) bool) []standing {
 	ctx, stop := context.WithTimeout(ctx, v.opts.DialTimeout)
 	defer stop()
-	all := make([]standing, len(v.nodes.all))
-	var tasks sync.WaitGroup
+	all, heard := make([]standing, len(v.nodes.all)), make([]standing, 0, len(v.nodes.all))
+	answers := make(chan int)
 	for i, n := range v.nodes.all {
-		tasks.Go(func() { all[i] = n.look(ctx) })
+		go func() { // received below
+			all[i] = n.look(ctx)
+			answers <- i
+		}()
 	}
-	tasks.Wait()
+	var over <-chan time.Time
+	for left := len(all); left > 0; {
+		select {
+		case i := <-answers:
+			left--
+			if heard = append(heard, all[i]); over == nil && left > 0 && enough(heard) {
+				timer := time.NewTimer(lateAnswers)
+				defer timer.Stop()
+				over = timer.C
+			}
+		case <-over:
+			over = nil
+			stop() // the others end soon
+		}
+	}
 	return all
+}
+
+// isMajority reports whether more than half of n nodes say that they are one cluster. What the others say cannot change that.
+func isMajority(heard []standing, n int) bool {
+	count := make(map[string]int, 1)
+	for i := range heard {
+		if s := &heard[i]; s.cluster != "" && s.unwritable() == "" {
+			if count[s.cluster]++; 2*count[s.cluster] > n {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // look asks a node what it is.
@@ -107,17 +158,20 @@ func (n *node) look(ctx context.Context) (s standing) {
 // lookAtGalera: https://mariadb.com/kb/en/galera-cluster-status-variables/
 func (s *standing) lookAtGalera(ctx context.Context, conn *sql.Conn) error {
 	status, err := pairs(ctx, conn, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_local_state', "+
-		"'wsrep_local_state_comment', 'wsrep_cluster_state_uuid', 'wsrep_cluster_conf_id', 'wsrep_cluster_size')")
+		"'wsrep_local_state_comment', 'wsrep_local_index', 'wsrep_cluster_state_uuid', 'wsrep_cluster_conf_id', 'wsrep_cluster_size')")
 	if err != nil {
 		return err
 	}
-	const synced = "4"
-	if status["wsrep_cluster_status"] != "Primary" || status["wsrep_local_state"] != synced || status["wsrep_ready"] != "ON" {
+	const donor, synced = "2", "4"
+	state := status["wsrep_local_state"]
+	if status["wsrep_cluster_status"] != "Primary" || state != synced && state != donor || status["wsrep_ready"] != "ON" {
 		s.apart = fmt.Sprintf("it is not part of its Galera cluster: state %s, component %s", status["wsrep_local_state_comment"], status["wsrep_cluster_status"])
 		return nil
 	}
 	// Two halves that were both made primary by hand share the first only.
-	s.cluster = fmt.Sprintf("Galera %s, configuration %s of %s", status["wsrep_cluster_state_uuid"], status["wsrep_cluster_conf_id"], status["wsrep_cluster_size"])
+	s.group = "Galera " + status["wsrep_cluster_state_uuid"]
+	s.cluster = fmt.Sprintf("%s, configuration %s of %s", s.group, status["wsrep_cluster_conf_id"], status["wsrep_cluster_size"])
+	s.index, s.donor = status["wsrep_local_index"], state == donor
 	return nil
 }
 
@@ -137,7 +191,8 @@ func (s *standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string
 	case role != "PRIMARY":
 		s.readOnly = true
 	default:
-		s.cluster = "replication group " + group
+		s.group = "replication group " + group
+		s.cluster = s.group
 	}
 	return nil
 }

@@ -1,16 +1,19 @@
 package mysqld
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,6 +40,7 @@ done
 case $role in
 donor)
 	[ -n "$bypass" ] || exit 1
+	cat >/dev/null # what the server has to say about accounts: it takes a script that does not listen for one that failed
 	echo "$gtid" >"${address#*/}/transferred"
 	echo "done $gtid"
 	;;
@@ -52,9 +56,9 @@ joiner)
 esac
 `
 
-// galeraHaste has nodes agree sooner that one is gone than after 5 to 15 seconds.
+// galeraHaste has nodes agree sooner that one is gone than after 15 seconds. Sooner than after 5 they would take each other for dead where the machine is busy.
 // https://galeracluster.com/library/documentation/galera-parameters.html
-const galeraHaste = "evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.25S;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT6S;evs.install_timeout=PT5S"
+const galeraHaste = "evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.25S;evs.suspect_timeout=PT5S;evs.inactive_timeout=PT10S;evs.install_timeout=PT5S"
 
 // GaleraLibrary is the path of Galera's library for a server program, "" if there is none.
 func GaleraLibrary(b Binary) string {
@@ -114,6 +118,7 @@ func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nod
 			env: []string{"PATH=" + scripts + string(os.PathListSeparator) + os.Getenv("PATH")},
 			ExtraArgs: []string{
 				"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--innodb-flush-log-at-trx-commit=1", "--debug-no-sync",
+				"--loose-plugin-wsrep-provider=OFF", // since MariaDB 11 a plugin has variables for options of the library, but not for all, see SetGalera
 				"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-name=" + filepath.Base(dir),
 				fmt.Sprintf("--wsrep-node-name=node%d", i+1), "--wsrep-node-address=127.0.0.1",
 				"--wsrep-cluster-address=gcomm://" + strings.Join(members, ","), "--wsrep-sst-method=local",
@@ -164,37 +169,211 @@ func GaleraNodeDir(dir string, i int) string { return filepath.Join(dir, fmt.Spr
 
 // AwaitSynced waits until a node takes part in its cluster, for at most ctx.
 func (s *Server) AwaitSynced(ctx context.Context) error {
-	cfg := mysql.NewConfig()
-	cfg.User, cfg.Net, cfg.Addr, cfg.Logger = "root", "tcp", s.Addr(), &mysql.NopLogger{}
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
+	return s.awaitGalera(ctx, func() error {
+		got, err := s.galeraStatus(ctx)
+		if err == nil && !got.synced() {
+			err = fmt.Errorf("it is %s", got)
+		}
 		return err
-	}
-	db := sql.OpenDB(connector)
-	defer db.Close() //nolint:errcheck // every statement was answered
-	var name, state string
+	})
+}
+
+// AwaitCluster waits until all nodes of a cluster take part in it, agree on that, and see what the others commit, for at most ctx. A node that slept does not know
+// at first that it was expelled, and still says that it takes part.
+func AwaitCluster(ctx context.Context, nodes []*Server) error {
+	return nodes[0].awaitGalera(ctx, func() error {
+		limited, stop := context.WithTimeout(ctx, 5*time.Second)
+		defer stop()
+		var first galeraStatus
+		for i, s := range nodes {
+			if err := s.exec(limited, "?wsrep_sync_wait=1", "SELECT COUNT(*) FROM mysql.db"); err != nil {
+				return fmt.Errorf("node %d: %w", i+1, err)
+			}
+			got, err := s.galeraStatus(limited)
+			if err != nil {
+				return fmt.Errorf("node %d: %w", i+1, err)
+			}
+			if i == 0 {
+				first = got
+			}
+			if !got.synced() || got.size != strconv.Itoa(len(nodes)) || got.configuration != first.configuration {
+				return fmt.Errorf("node 1 is %s, and node %d is %s", first, i+1, got)
+			}
+		}
+		return nil
+	})
+}
+
+// awaitGalera tries until there is no error, for at most ctx, and as long as the server runs.
+func (s *Server) awaitGalera(ctx context.Context, try func() error) error {
 	for {
-		err := db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'").Scan(&name, &state)
-		if err == nil && state == "Synced" {
+		err := try()
+		if err == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the Galera node %s stays %q: %w", s.Addr(), state, errors.Join(context.Cause(ctx), err))
+			return fmt.Errorf("the Galera node %s: %w", s.Addr(), errors.Join(context.Cause(ctx), err))
 		case <-s.Done():
-			return fmt.Errorf("the Galera node %s: %w", s.Addr(), s.Wait())
+			return fmt.Errorf("the Galera node %s: %w", s.Addr(), errors.Join(s.Wait(), err))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
+// galeraStatus is what a node says of itself.
+type galeraStatus struct{ state, component, configuration, size string }
+
+func (g galeraStatus) synced() bool { return g.state == "Synced" && g.component == "Primary" }
+
+func (g galeraStatus) String() string {
+	return fmt.Sprintf("%q in a component %q, configuration %s of %s nodes", g.state, g.component, g.configuration, g.size)
+}
+
+func (s *Server) galeraStatus(ctx context.Context) (g galeraStatus, err error) {
+	db, err := s.open("")
+	if err != nil {
+		return g, err
+	}
+	defer db.Close() //nolint:errcheck // every statement was answered
+	rows, err := db.QueryContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_%'")
+	if err != nil {
+		return g, err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return g, err
+		}
+		switch name {
+		case "wsrep_local_state_comment":
+			g.state = value
+		case "wsrep_cluster_status":
+			g.component = value
+		case "wsrep_cluster_conf_id":
+			g.configuration = value
+		case "wsrep_cluster_size":
+			g.size = value
+		}
+	}
+	return g, rows.Err()
+}
+
+// Component says of a node that runs whether it may commit, and how many nodes it sees, itself included.
+func (s *Server) Component(ctx context.Context) (primary bool, size int, err error) {
+	got, err := s.galeraStatus(ctx)
+	if err != nil {
+		return false, 0, err
+	}
+	size, err = strconv.Atoi(got.size)
+	return got.component == "Primary", size, err
+}
+
+// SetGalera sets an option of the library of a node that runs, such as pc.bootstrap or gmcast.isolate.
+func (s *Server) SetGalera(ctx context.Context, option string, value int) error {
+	if err := s.exec(ctx, "", fmt.Sprintf("SET GLOBAL wsrep_provider_options = '%s=%d'", option, value)); err != nil {
+		return fmt.Errorf("set %s of the Galera node %s: %w", option, s.Addr(), err)
+	}
+	return nil
+}
+
+// exec runs a statement on a connection of its own. params are of the driver, "?a=b".
+func (s *Server) exec(ctx context.Context, params, text string) error {
+	db, err := s.open(params)
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // the statement was answered
+	_, err = db.ExecContext(ctx, text)
+	return err
+}
+
+func (s *Server) open(params string) (*sql.DB, error) {
+	cfg, err := mysql.ParseDSN("root@tcp(" + s.Addr() + ")/" + params)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
 // recoveredPosition is what a server says that was asked where it stands.
 var recoveredPosition = regexp.MustCompile(`WSREP: Recovered position: (\S+:-?\d+)`)
+
+// BootstrapCluster has the nodes of a cluster that are all down form it again. It begins with the one that has come furthest, as whoever operates
+// it has to, or what that one alone has would be lost.
+// https://mariadb.com/kb/en/galera-cluster-recovery/
+func BootstrapCluster(ctx context.Context, nodes []*Server) error {
+	best, furthest := 0, int64(math.MinInt64)
+	for i, s := range nodes {
+		at, err := s.galeraPosition(ctx)
+		if err != nil {
+			return err
+		}
+		if at > furthest {
+			best, furthest = i, at
+		}
+	}
+	first := nodes[best]
+	path := filepath.Join(first.DataDir(), galeraStateFile)
+	state, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, bytes.Replace(state, []byte("safe_to_bootstrap: 0"), []byte("safe_to_bootstrap: 1"), 1), 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(first.RestartWith(ctx, "--wsrep-new-cluster"), first.AwaitSynced(ctx)); err != nil {
+		return err
+	}
+	for i, s := range nodes {
+		if i == best {
+			continue
+		}
+		if err := errors.Join(s.Restart(ctx), s.AwaitSynced(ctx)); err != nil {
+			return err
+		}
+	}
+	return AwaitCluster(ctx, nodes)
+}
+
+const galeraStateFile = "grastate.dat"
+
+// stoppedAt is in the state file of a node.
+var stoppedAt = regexp.MustCompile(`(?m)^seqno: +(-?\d+)`)
+
+// galeraPosition is how far a node that is down has come.
+func (s *Server) galeraPosition(ctx context.Context) (int64, error) {
+	s.change.Lock()
+	defer s.change.Unlock()
+	more, err := recoverGalera(ctx, s.cfg.Binary.Path, s.paths, s.cfg.args(s.paths, s.port))
+	if err != nil {
+		return 0, err
+	}
+	if len(more) > 0 {
+		_, at, _ := strings.Cut(more[0], "=") // uuid:n
+		return strconv.ParseInt(at[strings.LastIndexByte(at, ':')+1:], 10, 64)
+	}
+	state, err := os.ReadFile(filepath.Join(s.paths.data, galeraStateFile))
+	if err != nil {
+		return 0, err
+	}
+	found := stoppedAt.FindSubmatch(state)
+	if found == nil {
+		return 0, fmt.Errorf("%s does not say how far the node %s had come", galeraStateFile, s.Addr())
+	}
+	return strconv.ParseInt(string(found[1]), 10, 64)
+}
 
 // recoverGalera is what a node is told that was killed: how far it had come, which its data say but not the file in which it would look.
 // https://mariadb.com/kb/en/galera-cluster-system-variables/#wsrep_start_position
 func recoverGalera(ctx context.Context, program string, p paths, args []string) ([]string, error) {
-	state, err := os.ReadFile(filepath.Join(p.data, "grastate.dat"))
+	state, err := os.ReadFile(filepath.Join(p.data, galeraStateFile))
 	if err != nil || !strings.Contains(string(state), "seqno:   -1") {
 		return nil, nil //nolint:nilerr // it never was a member, or it stopped in order
 	}
@@ -227,7 +406,7 @@ func copyGalera(from, to string) error {
 			return err
 		}
 	}
-	state := filepath.Join(to, "grastate.dat")
+	state := filepath.Join(to, galeraStateFile)
 	text, err := os.ReadFile(state)
 	if err != nil {
 		return err

@@ -5,13 +5,83 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"seqproxy/internal/mysqld"
 )
 
+// Cluster is a Galera cluster.
+type Cluster struct {
+	Nodes []*Server
+	all   []*mysqld.Server
+}
+
+// clusterPatience bounds waits for a cluster on a loaded machine: three crash recoveries, and elections.
+const clusterPatience = 3 * time.Minute
+
+// AwaitWhole waits until all nodes take part and agree on that.
+func (c *Cluster) AwaitWhole(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
+	defer cancel()
+	if err := mysqld.AwaitCluster(ctx, c.all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Bootstrap has the nodes, which are all down, form the cluster again.
+func (c *Cluster) Bootstrap(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
+	defer cancel()
+	if err := mysqld.BootstrapCluster(ctx, c.all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Isolate has node i hear nothing of the others, and waits until it knows that it may not commit, and the others that they may.
+func (c *Cluster) Isolate(t testing.TB, i int) {
+	t.Helper()
+	c.set(t, i, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
+	defer cancel()
+	for j, node := range c.all {
+		size, primary := len(c.all)-1, true
+		if j == i {
+			size, primary = 1, false
+		}
+		for {
+			may, sees, err := node.Component(ctx)
+			if err == nil && may == primary && sees == size {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("node %d sees %d nodes and may commit: %v (%v), want %d, %v", j, sees, may, err, size, primary)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// Rejoin ends Isolate, and waits until the cluster is whole.
+func (c *Cluster) Rejoin(t testing.TB, i int) {
+	t.Helper()
+	c.set(t, i, 0)
+	c.AwaitWhole(t)
+}
+
+func (c *Cluster) set(t testing.TB, i, isolate int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
+	defer cancel()
+	if err := c.all[i].SetGalera(ctx, "gmcast.isolate", isolate); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // StartGalera starts a Galera cluster of n nodes for this test alone, or skips the test: on MySQL, and where the library is missing. The nodes
 // may be killed and restarted while a majority is left.
-func StartGalera(t *testing.T, n int) []*Server {
+func StartGalera(t *testing.T, n int) *Cluster {
 	t.Helper()
 	bin, err := findBinary()
 	if err != nil {
@@ -34,16 +104,16 @@ func StartGalera(t *testing.T, n int) []*Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var nodes []*Server
+	c := &Cluster{all: started}
 	for _, node := range started {
 		t.Cleanup(func() {
 			if err := errors.Join(node.Crashed(), node.Kill()); err != nil { // in order they would wait for each other
 				t.Error(err)
 			}
 		})
-		nodes = append(nodes, &Server{Server: node})
+		c.Nodes = append(c.Nodes, &Server{Server: node})
 	}
-	return nodes
+	return c
 }
 
 // freePorts returns ports that nobody uses at present.

@@ -119,6 +119,7 @@ func (w *world) startGalera(ctx context.Context, b mysqld.Binary) error {
 		w.nodes[i].Server = node
 	}
 	for _, s := range w.nodes {
+		s.cluster = nodes
 		if err := s.open(); err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ func (s *server) parts() []part {
 }
 
 // suspicions notes when the nodes of a cluster took one of them for dead, whether or not a fault had made it so: a node that a busy machine does not let run for
-// three seconds is expelled, and comes back.
+// five seconds is expelled, and comes back.
 func (w *world) suspicions() (unasked int, err error) {
 	for _, s := range w.nodes {
 		text, err := os.ReadFile(s.LogFile())
@@ -154,7 +155,7 @@ func (w *world) suspicions() (unasked int, err error) {
 			when := at.Sub(w.clock.start)
 			if w.trouble.explains(when-time.Second, when+time.Second, aftermath, clusterPart) == "" {
 				unasked++
-				w.trouble.note(window{fault: "the cluster expelled a node", parts: []part{clusterPart}, begin: when - 4*time.Second, end: when + 2*time.Second})
+				w.trouble.note(window{fault: "the cluster expelled a node", parts: []part{clusterPart}, begin: when - 6*time.Second, end: when + 2*time.Second})
 			}
 		}
 	}
@@ -164,7 +165,7 @@ func (w *world) suspicions() (unasked int, err error) {
 // 2026-11-22  3:08:54 0 [Note] WSREP: evs::proto(fd890409-80b3, OPERATIONAL, view_id(REG,fd5b7ba6-908c,7)) suspecting node: fd5b7ba6-908c
 var suspecting = regexp.MustCompile(`(?m)^(\d{4}-\d\d-\d\d [ \d]\d:\d\d:\d\d) .*suspecting node: `)
 
-// back waits until a server that runs again takes part.
+// back waits until a server that runs again takes part, and its cluster is whole.
 func (s *server) back(ctx context.Context) error {
 	if s.group != nil && s == s.group.primary { // of which only the one that says who is the primary knows
 		return s.group.writable(ctx, s, true)
@@ -174,5 +175,27 @@ func (s *server) back(ctx context.Context) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, backWithin)
 	defer stop()
-	return s.AwaitSynced(ctx)
+	return mysqld.AwaitCluster(ctx, s.cluster)
+}
+
+// hurtServer is hurt for a server. A node of a cluster is hurt only while that is whole: one more that was away already, by whatever, would leave no majority.
+func (n *nemesis) hurtServer(ctx context.Context, name string, s *server) (heal func(), err error) {
+	if !s.galera {
+		return n.hurt(name, s.parts()...)
+	}
+	release, err := n.claim(s.parts()...)
+	if err != nil {
+		return nil, err
+	}
+	limited, stop := context.WithTimeout(ctx, 2*time.Second)
+	defer stop()
+	if mysqld.AwaitCluster(limited, s.cluster) != nil {
+		release()
+		return nil, errBusy
+	}
+	w := n.world.trouble.begin(name, s.parts()...)
+	return func() {
+		n.world.trouble.over(w)
+		release()
+	}, nil
 }

@@ -97,7 +97,7 @@ func killShard(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 }
 
 func (n *nemesis) killServer(ctx context.Context, s *server, rng *rand.Rand) error {
-	heal, err := n.hurt("kill -9", s.parts()...)
+	heal, err := n.hurtServer(ctx, "kill -9", s)
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (n *nemesis) killServer(ctx context.Context, s *server, rng *rand.Rand) err
 	return s.restart(context.WithoutCancel(ctx))
 }
 
-// backWithin is how long a node may take to hear from its cluster what it has missed.
-const backWithin = time.Minute
+// backWithin is how long a node may take to hear from its cluster what it has missed, and the cluster to be whole.
+const backWithin = 2 * time.Minute
 
 // restart starts a server again, after it was stopped in order if it runs. A node ends by itself if the cluster does not let it in within half a minute, or the one
 // ends that it hears from: then whoever runs it starts it anew.
@@ -129,7 +129,7 @@ func (s *server) restart(ctx context.Context) (err error) {
 // leaveCluster stops a node in order, and starts it again.
 func leaveCluster(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	s := n.someSequenceServer(rng)
-	heal, err := n.hurt("stop in order", s.parts()...)
+	heal, err := n.hurtServer(ctx, "stop in order", s)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func leaveCluster(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 
 func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	s := n.someSequenceServer(rng)
-	heal, err := n.hurt("SIGSTOP", s.parts()...)
+	heal, err := n.hurtServer(ctx, "SIGSTOP", s)
 	if err != nil {
 		return err
 	}

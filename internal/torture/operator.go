@@ -3,14 +3,18 @@ package torture
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"seqproxy/internal/mysqld"
 )
 
 // operator is whoever watches over a cluster. Where a busy machine has the nodes take each other for dead while one of them is away for a fault, no majority is left, and
-// they come to none again by themselves as long as that one does not come back as the same. Then somebody has to say that those that are there go on: the rule is that
-// all but the one are, which Galera had everything told to that it has committed.
+// they come to none again by themselves as long as that one does not come back as the same. Then somebody has to say that they go on, once all are there: of those
+// Galera has the others hear from the one that has come furthest.
 // https://mariadb.com/kb/en/galera-cluster-recovery/
 type operator struct {
 	world *world
@@ -21,8 +25,9 @@ type operator struct {
 }
 
 const (
-	// lookEvery is between two looks at the nodes, and how long one may take.
+	// lookEvery is between two looks at the nodes, each of which may take longer where one sleeps.
 	lookEvery = time.Second
+	mayTake   = 3 * time.Second
 	// bootstrapAfter is for how long no node may commit before the operator acts. Nodes that agree again do so sooner.
 	bootstrapAfter = 10 * time.Second
 )
@@ -48,7 +53,7 @@ func (o *operator) run(ctx context.Context) {
 		primary, apart := o.look(ctx)
 		now := o.world.clock.now()
 		if primary || ctx.Err() != nil {
-			if now-good > 2*lookEvery+sluggish {
+			if now-good > lookEvery+mayTake+sluggish {
 				o.world.trouble.note(window{fault: "no node may commit", parts: []part{clusterPart}, begin: good, end: now})
 			}
 			good = now
@@ -57,8 +62,8 @@ func (o *operator) run(ctx context.Context) {
 		if now-good < bootstrapAfter || apart == nil {
 			continue
 		}
-		limited, stop := context.WithTimeout(ctx, 5*time.Second)
-		_, err := apart.db.ExecContext(limited, "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+		limited, stop := context.WithTimeout(ctx, mayTake)
+		err := apart.SetGalera(limited, "pc.bootstrap", 1)
 		stop()
 		if err == nil {
 			o.mended.Add(1)
@@ -69,44 +74,34 @@ func (o *operator) run(ctx context.Context) {
 // errApart: the nodes of a cluster find each other no more, whatever the operator says. That tells nothing of the proxies, which are to be looked at in another run.
 var errApart = errors.New("the cluster does not come together again")
 
-// together waits until a node of the cluster, if there is one, may commit.
+// together waits until all nodes of the cluster, if there is one, take part in it.
 func (w *world) together(ctx context.Context) error {
 	if !w.galera() {
 		return nil
 	}
-	return eventually(ctx, backWithin, func() error {
-		if primary, _ := w.operator.look(ctx); !primary {
-			return errApart
-		}
-		return nil
-	})
+	ctx, stop := context.WithTimeout(ctx, backWithin)
+	defer stop()
+	if err := mysqld.AwaitCluster(ctx, w.sequence.cluster); err != nil {
+		return fmt.Errorf("%w: %w", errApart, err)
+	}
+	return nil
 }
 
-// look reports whether any node may commit. apart is one of two or more that see each other and may not.
+// look reports whether any node may commit. apart is one that sees all the others and may not.
 func (o *operator) look(ctx context.Context) (primary bool, apart *server) {
-	ctx, stop := context.WithTimeout(ctx, lookEvery)
+	ctx, stop := context.WithTimeout(ctx, mayTake)
 	defer stop()
-	status := make([]string, len(o.world.nodes))
-	size := make([]int, len(o.world.nodes))
+	may, sees := make([]bool, len(o.world.nodes)), make([]int, len(o.world.nodes))
 	var all sync.WaitGroup
 	for i, s := range o.world.nodes {
-		all.Go(func() {
-			var name string
-			if s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_status'").Scan(&name, &status[i]) != nil {
-				status[i] = ""
-				return
-			}
-			_ = s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'").Scan(&name, &size[i]) // 0 if it cannot be asked
-		})
+		all.Go(func() { may[i], sees[i], _ = s.Component(ctx) }) // one that cannot be asked sees none
 	}
 	all.Wait()
-	for i, s := range o.world.nodes {
-		switch {
-		case status[i] == "Primary":
-			return true, nil
-		case status[i] != "" && size[i] >= len(o.world.nodes)-1:
-			apart = s
-		}
+	if slices.Contains(may, true) {
+		return true, nil
+	}
+	if i := slices.Index(sees, len(o.world.nodes)); i >= 0 {
+		apart = o.world.nodes[i]
 	}
 	return false, apart
 }

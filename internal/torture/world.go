@@ -41,12 +41,13 @@ func linkPart(proxy int, s *server) part {
 // server is a database server, for sequences or as a shard.
 type server struct {
 	*mysqld.Server
-	name   string
-	added  bool   // a sequence server that was added: the plan has one address of it for all proxies
-	galera bool   // a node of the cluster
-	group  *group // whose node it is, if there is one
-	schema string // of the shard's tables, or of the sequence table
-	db     *sql.DB
+	name    string
+	added   bool             // a sequence server that was added: the plan has one address of it for all proxies
+	galera  bool             // a node of the cluster
+	cluster []*mysqld.Server // all of its nodes
+	group   *group           // whose node it is, if there is one
+	schema  string           // of the shard's tables, or of the sequence table
+	db      *sql.DB
 }
 
 // world is the installation that is tortured.

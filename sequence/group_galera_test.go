@@ -1,0 +1,369 @@
+package sequence
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// startCluster has a Galera cluster of three nodes with a table that has rows of the names, all at 0.
+func startCluster(t *testing.T, names ...string) (*estate, *mysqltest.Cluster) {
+	t.Helper()
+	c := mysqltest.StartGalera(t, 3)
+	e := &estate{Group: &mysqltest.Group{Nodes: c.Nodes}, schema: "app"}
+	statements := []string{"CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence")}
+	for _, name := range names {
+		statements = append(statements, "INSERT INTO app.sequence (name) VALUES ('"+name+"')")
+	}
+	c.Nodes[0].Exec(t, statements...)
+	return e, c
+}
+
+func TestAGaleraClusterNeedsNoCeilingAndOutlivesTheNodeThatIsWrittenTo(t *testing.T) {
+	e, cluster := startCluster(t, "photos")
+	nodes := cluster.Nodes
+	all := &given{}
+	a, b := e.join(t, "a", all), e.join(t, "b", all)
+	for range 20 {
+		a.take(t, "a", "photos", 15)
+		b.take(t, "b", "photos", 15)
+	}
+	// A proxy that cannot reach the node of the others writes to another one.
+	c := e.join(t, "c", all)
+	c.cut(0)
+	var tasks sync.WaitGroup
+	for _, m := range []*member{a, b, c} {
+		tasks.Go(func() {
+			for range 300 {
+				number, err := m.Take(t.Context(), []byte("photos"), 1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				m.given.add(t, "one of three at once", number)
+			}
+		})
+	}
+	tasks.Wait()
+	if err := nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		a.take(t, "a", "photos", 15)
+		b.take(t, "b", "photos", 15)
+		c.take(t, "c", "photos", 15)
+	}
+	a.wantLog(t, "sequence node changed")
+	var tables int
+	if err := nodes[1].DB(t, "app").QueryRow("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME = 'sequence_guard'").Scan(&tables); err != nil || tables != 0 {
+		t.Errorf("a cluster has %d tables of ceilings (%v), want none", tables, err)
+	}
+}
+
+// Each of the nodes in turn dies, is missed by nobody, and comes back.
+func TestNodesOfAGaleraClusterAreKilledAndRejoinWhileNumbersAreTaken(t *testing.T) {
+	e, cluster := startCluster(t, "photos")
+	all := &given{}
+	a, b := e.join(t, "a", all, patience(time.Minute)), e.join(t, "b", all, patience(time.Minute))
+	for i, node := range e.Nodes {
+		a.take(t, "a", "photos", 25)
+		b.take(t, "b", "photos", 25)
+		if err := node.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			a.take(t, "a", "photos", 15)
+			b.take(t, "b", "photos", 15)
+		}
+		if err := node.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		cluster.AwaitWhole(t)
+		fresh := e.join(t, fmt.Sprintf("one that began after node %d rejoined", i), all, patience(time.Minute))
+		fresh.take(t, "the new one", "photos", 30)
+	}
+	a.wantLog(t, "sequence node changed")
+}
+
+// Nobody gives numbers while no node runs. When the cluster was set going again by its operator, they go on above all that was given.
+func TestAGaleraClusterThatWasStoppedAndBootstrappedGoesOnAboveAllThatWasGiven(t *testing.T) {
+	e, cluster := startCluster(t, "photos")
+	all := &given{}
+	a, b := e.join(t, "a", all, patience(2*time.Second)), e.join(t, "b", all, patience(2*time.Second))
+	for _, crash := range []bool{false, true} {
+		a.take(t, "a", "photos", 35)
+		b.take(t, "b", "photos", 35)
+		for _, node := range e.Nodes {
+			if crash {
+				if err := node.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := node.Stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := a.takeAll(t, "a", "photos", 1000) // what is in memory is given first
+		var unavailable *UnavailableError
+		if !errors.As(err, &unavailable) {
+			t.Errorf("with no node running: got %v, want an UnavailableError", err)
+		}
+		wantText(t, err, `sequence "photos"`, e.linkOf(a, 0))
+		cluster.Bootstrap(t)
+		for who, m := range map[string]*member{"a": a, "b": b} {
+			eventually(t, who+" gives numbers again", func() bool {
+				number, err := m.Take(t.Context(), []byte("photos"), 1)
+				if err == nil {
+					all.add(t, who, number)
+				}
+				return err == nil
+			})
+			m.take(t, who, "photos", 35)
+		}
+	}
+}
+
+// A node that hears nothing of the others knows that it may not commit, and says 1047. Whatever is asked of it, the proxy goes on with the others.
+func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testing.T) {
+	e, cluster := startCluster(t, "photos", "albums", "users")
+	all := &given{}
+	patient := patience(time.Minute)
+	a, b, c := e.join(t, "a", all, patient), e.join(t, "b", all, patient), e.join(t, "c", all, patient)
+	alone := e.join(t, "alone", all, patience(2*time.Second))
+	alone.cut(1, 2)
+	for who, m := range map[string]*member{"a": a, "b": b, "c": c, "alone": alone} {
+		m.take(t, who, "photos", 10) // all that was reserved
+	}
+	cluster.Isolate(t, 0)
+
+	// One reserves, one looks up a name that it has not met, one has only been asked whether it works.
+	a.take(t, "a", "photos", 30)
+	if known, err := b.Known(t.Context(), []byte("albums")); !known || err != nil {
+		t.Errorf("a name that was not met before: got %v, %v", known, err)
+	}
+	if err := c.servers.first().ping(t.Context()); err != nil {
+		t.Errorf("asked whether it works: %v", err)
+	}
+	for who, m := range map[string]*member{"a": a, "b": b, "c": c} {
+		m.take(t, who, "photos", 30)
+		if now := m.servers.first().nodes.current.Load(); now == nil || now.addr == e.linkOf(m, 0) {
+			t.Errorf("%s writes to %v, want another node than the one that is alone", who, now)
+		}
+	}
+
+	// One that sees that node only gets nothing from it.
+	if err := alone.takeAll(t, "alone", "photos", 1000); err == nil {
+		t.Error("a node without its cluster gives numbers")
+	} else {
+		wantText(t, err, `sequence "photos"`, e.linkOf(alone, 0))
+	}
+	if err := alone.servers.first().ping(t.Context()); err == nil {
+		t.Error("a node without its cluster is said to be usable")
+	}
+	cluster.Rejoin(t, 0)
+	eventually(t, "the one that sees only the node that was alone gives numbers", func() bool {
+		number, err := alone.Take(t.Context(), []byte("photos"), 1)
+		if err == nil {
+			all.add(t, "alone", number)
+		}
+		return err == nil
+	})
+	for who, m := range map[string]*member{"a": a, "b": b, "alone": alone} {
+		m.take(t, who, "photos", 50)
+	}
+}
+
+// Two who write to different nodes learn of each other when they commit. The one that loses is told 1213, by the cluster, and tries again.
+func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	e.Nodes[0].Exec(t, "SET GLOBAL wsrep_retry_autocommit = 0") // or the server itself would try again
+	a := e.join(t, "a", &given{}, patience(time.Minute))
+	a.take(t, "a", "photos", 1)
+	elsewhere := e.Nodes[1].DB(t, "app")
+	elsewhere.SetMaxOpenConns(1)
+	ctx, stop := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	defer stop()
+	writer.Go(func() { // an application that counts in the table itself
+		for ctx.Err() == nil {
+			result, err := elsewhere.ExecContext(ctx, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'")
+			if ctx.Err() != nil {
+				return
+			}
+			if said := new(mysql.MySQLError); errors.As(err, &said) && (said.Number == 1213 || said.Number == 1205 || said.Number == 1020) {
+				continue
+			}
+			if err != nil {
+				t.Errorf("on the other node: %v", err)
+				return
+			}
+			number, err := result.LastInsertId()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			a.given.add(t, "the application", uint64(number)) //nolint:gosec // no number gets that high
+		}
+	})
+	v := a.servers.first()
+	within(t, 2*time.Minute, "a reservation is refused at its commit and made again", func() bool {
+		g, err := v.reserve(t.Context(), "photos", 1, 1)
+		if err == nil {
+			a.given.add(t, "a", g.seg.Next())
+		} else if !isConflict(err) { // each of its attempts was
+			t.Fatal(err)
+		}
+		return err == nil && v.counters.retries.Load() > 0
+	})
+}
+
+// A node that hangs is not waited for by whoever looks for one to write to, once the others have said that they are the cluster.
+func TestANodeThatHangsKeepsNobodyFromChoosingAnotherOfItsCluster(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	sleeper := e.Nodes[0]
+	if err := syscall.Kill(sleeper.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(sleeper.PID(), syscall.SIGCONT) }()
+	s := e.join(t, "s", &given{}, patience(time.Minute), func(o *Options) {
+		o.Servers[0].DialTimeout, o.Servers[0].IOTimeout = time.Hour, time.Hour
+	})
+	s.take(t, "s", "photos", 50)
+}
+
+// A node that helps another one to join serves while there is none that is in step.
+func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	all := &given{}
+	desync := func(nodes ...*mysqltest.Server) {
+		t.Helper()
+		for _, node := range nodes {
+			node.Exec(t, "SET GLOBAL wsrep_desync = ON")
+			eventually(t, "the node is a donor", func() bool {
+				var name, state string
+				err := node.DB(t, "").QueryRow("SHOW GLOBAL STATUS LIKE 'wsrep_local_state'").Scan(&name, &state)
+				return err == nil && state == "2"
+			})
+		}
+	}
+	desync(e.Nodes[:2]...)
+	first := e.join(t, "first", all)
+	first.take(t, "first", "photos", 50)
+	if now := first.servers.first().nodes.current.Load(); now == nil || now.addr != e.linkOf(first, 2) {
+		t.Errorf("%v was chosen, want the one that is in step", now)
+	}
+	desync(e.Nodes[2])
+	second := e.join(t, "second", all)
+	second.take(t, "second", "photos", 50)
+	first.take(t, "first", "photos", 50)
+}
+
+// A connection comes back to the pool after another one has found that the node cannot be written to. It keeps nobody from looking for the next node.
+func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	a := e.join(t, "a", &given{})
+	a.take(t, "a", "photos", 10)
+	v := a.servers.first()
+	conn, err := v.conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.moved()
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.take(t, "a", "photos", 50)
+
+	if conn, err = v.conn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err = conn.Raw(func(raw any) error { return raw.(*line).ResetSession(t.Context()) })
+	if err != nil {
+		t.Errorf("a connection to the chosen node: %v", err)
+	}
+	v.moved()
+	err = conn.Raw(func(raw any) error { return raw.(*line).ResetSession(t.Context()) })
+	if !errors.Is(err, driver.ErrBadConn) {
+		t.Errorf("a connection to a node that was given up: got %v, want ErrBadConn", err)
+	}
+	_ = conn.Close() // it is broken
+}
+
+// The members of a cluster may differ for a moment in what they know of it, and parts of it that were both made primary by hand do for good.
+func TestNodesThatAreNotOfOneMindAreNotWrittenTo(t *testing.T) {
+	s, err := New(Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "a:1"}, {Addr: "b:1"}, {Addr: "c:1"}}, User: "x", Database: "app"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(t.Context()) }() // nothing was opened
+	v := s.servers.first()
+	member := func(i int, configuration, index string) standing {
+		return standing{
+			node: v.nodes.all[i], place: strconv.Itoa(i), group: "Galera u", cluster: "Galera u, configuration " + configuration, index: index,
+		}
+	}
+	donor := func(s standing) standing { s.donor = true; return s }
+	away := standing{node: v.nodes.all[2], err: errors.New("it is off")}
+	for _, test := range []struct {
+		name string
+		all  []standing
+		want string // the node, or what the error says
+	}{
+		{"all are one", []standing{member(0, "5 of 3", "2"), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "a:1"},
+		{"one knows of a newer configuration", []standing{member(0, "5 of 3", "2"), member(1, "6 of 3", "0"), away}, "have not agreed yet"},
+		{"two parts, each with a first place", []standing{member(0, "5 of 2", "1"), member(1, "5 of 2", "0"), member(2, "5 of 2", "0")}, "b:1 and c:1 have not agreed yet"},
+		{"a donor comes behind", []standing{donor(member(0, "5 of 3", "2")), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "b:1"},
+		{"only donors", []standing{donor(member(0, "5 of 2", "1")), donor(member(1, "5 of 2", "0")), away}, "a:1"},
+		{"another cluster", []standing{member(0, "5 of 3", "2"), {node: v.nodes.all[1], place: "1", group: "Galera w", cluster: "Galera w, configuration 5 of 3"}, away}, "are no cluster"},
+		{"no cluster", []standing{member(0, "5 of 3", "2"), {node: v.nodes.all[1], place: "1"}, away}, "are no cluster"},
+	} {
+		now, err := v.chosen(test.all)
+		switch {
+		case err != nil:
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v, want %q", test.name, err, test.want)
+			}
+			// What is over in a moment is waited for.
+			if passing := strings.Contains(test.want, "yet"); passing == errors.Is(err, ErrUnfit) {
+				t.Errorf("%s: %v is an UnfitError: %v", test.name, err, !passing)
+			}
+		case now.addr != test.want:
+			t.Errorf("%s: %s was chosen, want %q", test.name, now.addr, test.want)
+		}
+	}
+}
+
+func TestNodesThatAreMoreThanHalfNeedNotWaitForTheOthers(t *testing.T) {
+	in := standing{cluster: "Galera u, configuration 5 of 3", index: "0"}
+	other := standing{cluster: "Galera u, configuration 6 of 3", index: "1"}
+	single := standing{}
+	for _, test := range []struct {
+		heard []standing
+		n     int
+		want  bool
+	}{
+		{nil, 3, false},
+		{[]standing{in}, 3, false},
+		{[]standing{in, other}, 3, false},
+		{[]standing{in, in}, 3, true},
+		{[]standing{in, other, in}, 3, true},
+		{[]standing{in, in}, 4, false},
+		{[]standing{single, single}, 3, false},
+		{[]standing{in}, 1, true},
+	} {
+		if got := isMajority(test.heard, test.n); got != test.want {
+			t.Errorf("%d of %d: %v, want %v", len(test.heard), test.n, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package sequence
+
+import (
+	"context"
+	"database/sql/driver"
+	"net"
+)
+
+// line is a connection, and the socket below it.
+type line struct {
+	driven
+	socket  net.Conn
+	node    *node
+	account *Account // that it was opened with
+
+	nodes *nodes // of a group, where numbers are reserved over it; else nil
+	apart bool   // its node has lost its cluster: this is nothing to keep
+}
+
+// driven is what the driver's connections can.
+type driven interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// IsValid implements [driver.Validator]: a connection of an account that is used no more, or to a node that has lost its cluster, is closed when its
+// user is done with it.
+func (l *line) IsValid() bool {
+	return !l.apart && l.node.login.now.Load() == l.account && l.driven.IsValid()
+}
+
+// ResetSession implements [driver.SessionResetter]: a connection to another node than the chosen one is not used again. Where none is chosen that has one
+// looked for.
+func (l *line) ResetSession(ctx context.Context) error {
+	if l.nodes != nil {
+		if now := l.nodes.current.Load(); now == nil || now.node != l.node {
+			return driver.ErrBadConn
+		}
+	}
+	return l.driven.ResetSession(ctx)
+}
+
+// ExecContext implements [driver.ExecerContext].
+func (l *line) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := l.driven.ExecContext(ctx, text, args)
+	l.heed(err)
+	return result, err
+}
+
+// QueryContext implements [driver.QueryerContext].
+func (l *line) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := l.driven.QueryContext(ctx, text, args)
+	l.heed(err)
+	return rows, err
+}
+
+// BeginTx implements [driver.ConnBeginTx].
+func (l *line) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	tx, err := l.driven.BeginTx(ctx, o)
+	l.heed(err)
+	return tx, err
+}
+
+// heed has another node be looked for, whatever the statement was, once the chosen one answers that it has lost its cluster.
+func (l *line) heed(err error) {
+	if !hasCode(err, wsrepNotReady) {
+		return
+	}
+	l.apart = true
+	if l.nodes == nil {
+		return
+	}
+	if now := l.nodes.current.Load(); now != nil && now.node == l.node {
+		l.nodes.current.CompareAndSwap(now, nil)
+	}
+}
