@@ -247,6 +247,9 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 		if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, def.Start-1); err != nil {
 			return made, err
 		}
+		if err := v.refuseEmpty(ctx, tx, name); err != nil {
+			return made, err
+		}
 		if err := v.refuseWhileChanging(ctx, tx); err != nil {
 			return made, err
 		}
@@ -285,6 +288,19 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 		return made, nil
 	}
 	return made, v.saveEntry(ctx, tx, name, &e)
+}
+
+// refuseEmpty makes sure that a row which was just made is not one that the server finds by the empty name, as blanks are in most collations: that name has
+// the rows about all sequences, in the tables beside.
+func (v *server) refuseEmpty(ctx context.Context, tx *sql.Tx, name string) error {
+	var empty bool
+	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.table.full+" WHERE `name` = ? AND `name` = ''", name).Scan(&empty); err != nil {
+		return fmt.Errorf("look for the empty name in table %s: %w", v.table.full, err)
+	}
+	if empty {
+		return badOption("sequence name %q is empty to the server, which compares its column `name` so", name)
+	}
+	return nil
 }
 
 // oldTombstone reads the tombstone of an options table in its older shape, and writes that there are no options.

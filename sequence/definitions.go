@@ -196,6 +196,11 @@ func (of *held) write(ctx context.Context, to *entry, name string, at uint64) er
 	if err != nil {
 		return fmt.Errorf("write the row on %s: %w", v.name(), err)
 	}
+	if !of.hasRow {
+		if err := v.refuseEmpty(ctx, of.Tx, name); err != nil {
+			return err
+		}
+	}
 	of.id, of.hasRow = id, true
 	return of.writeEntry(ctx, to, name)
 }
