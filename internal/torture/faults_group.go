@@ -151,7 +151,18 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	defer heal()
 	free := context.WithoutCancel(ctx)
 	old, next := g.primary, g.next(rng)
-	if err := g.fallBehind(free, rng, g.replicas()...); err != nil {
+	oldSide := map[*server]bool{old: true} // of the network
+	deaf := []*server{next}
+	for _, s := range g.replicas() {
+		switch {
+		case s == next:
+		case rng.IntN(3) == 0: // it goes on as a replica of the old one until it is told to follow the new one
+			oldSide[s] = true
+		default:
+			deaf = append(deaf, s)
+		}
+	}
+	if err := g.fallBehind(free, rng, deaf...); err != nil {
 		return err
 	}
 	var cut []*link
@@ -163,10 +174,10 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	}
 	defer mend()
 	for _, p := range w.proxies {
-		beside := rng.IntN(2) == 0 // with the old primary
+		beside := rng.IntN(2) == 0 // on that side
 		how := []weather{refuse, silent}[rng.IntN(2)]
 		for _, s := range w.nodes {
-			if (s == old) != beside {
+			if oldSide[s] != beside {
 				l := w.links[linkPart(p.number, s)]
 				l.set(how, 0)
 				if how == refuse || rng.IntN(2) == 0 {
@@ -180,6 +191,9 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	position, err := g.promote(free, next)
 	if err != nil {
 		return err
+	}
+	if len(oldSide) > 1 {
+		sleep(ctx, between(rng, 0, time.Second)) // most of the nodes are still with the old one, and the new one may give nothing
 	}
 	if err := g.followAll(free, position, old); err != nil {
 		return err

@@ -43,6 +43,9 @@ func serverBinary(t testing.TB) mysqld.Binary {
 	return binary
 }
 
+// groupEnv has a primary with replicas tortured, too.
+const groupEnv = "SEQPROXY_TORTURE_GROUP"
+
 // `make torture` goes on for longer.
 func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 	if *seed == 0 {
@@ -53,9 +56,12 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 	for _, c := range []struct {
 		estate string
 		time   time.Duration
-	}{{"one", 25 * time.Second}, {"block3", 15 * time.Second}, {"galera", 12 * time.Second}} {
+	}{{"one", 25 * time.Second}, {"block3", 15 * time.Second}, {"group", 15 * time.Second}, {"galera", 12 * time.Second}} {
 		t.Run(c.estate, func(t *testing.T) {
 			binary := serverBinary(t)
+			if c.estate == "group" && os.Getenv(groupEnv) == "" {
+				t.Skipf("set %s=1 to torture a primary with replicas, which on a very busy machine may not show each other in time what ORDER waits for", groupEnv)
+			}
 			if c.estate == "galera" && mysqld.GaleraLibrary(binary) == "" {
 				t.Skipf("%s has no Galera, or its library is missing: install the package galera-4 (scripts/deps.sh galera), or name the file in %s", binary, mysqld.GaleraEnv)
 			}
