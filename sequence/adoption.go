@@ -194,7 +194,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 			return err
 		}
 		a.collect(rows)
-		if top := rows.holder(); top.holder == a.now.identity && top.term > a.mine && top.ceiling == 1 {
+		if top := rows.holder(); top.holder == a.now.identity && top.ceiling == 1 && (top.term > a.mine || a.claimed && top.term == a.term) {
 			done = true // another proxy was faster
 			return nil
 		} else if a.claimed && top.term == a.term && top.holder == a.now.identity {
@@ -237,6 +237,9 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 			}
 			if top := rows.holder(); top.holder != a.now.identity || top.term != a.term {
 				return errNotHolder // another proxy began after this one; its term counts
+			} else if top.ceiling == 1 {
+				done = true // another proxy was faster
+				return nil
 			}
 			a.collect(rows)
 			if sequences, err = a.install(ctx, tx); err != nil {
@@ -245,7 +248,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 			_, err = tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = 1 WHERE `name` = '' AND `holder` = "+a.now.self+" AND `term` = ?", a.term)
 			return err
 		})
-		if err != nil {
+		if err != nil || done {
 			return err
 		}
 	}

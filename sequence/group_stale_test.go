@@ -143,6 +143,13 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("round %d: %v", round, err)
 		}
+		adoptions := 0
+		for _, m := range []*member{late, fast} {
+			adoptions += m.logs.FilterMessage("sequences held by a node").Len() + m.logs.FilterMessage("sequences held by another node").Len()
+		}
+		if adoptions != 1 {
+			t.Errorf("round %d: %d adoptions were logged by both proxies together, want 1", round, adoptions)
+		}
 		for _, m := range []*member{late, fast} {
 			if err := m.Close(t.Context()); err != nil {
 				t.Error(err)

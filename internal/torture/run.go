@@ -174,6 +174,18 @@ func (w *world) create(ctx context.Context, all []*kind) error {
 			}
 		}
 	}
+	if !w.grouped() {
+		return nil
+	}
+	for _, name := range w.sequences() { // the first one of each waits for a replica
+		err := eventually(ctx, backWithin, func() error {
+			_, err := newNemesis(w).takeOne(ctx, w.proxies[0], name)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
