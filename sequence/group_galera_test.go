@@ -34,13 +34,13 @@ func TestAGaleraClusterNeedsNoCeilingAndOutlivesTheNodeThatIsWrittenTo(t *testin
 	e, cluster := startCluster(t, "photos")
 	nodes := cluster.Nodes
 	all := &given{}
-	a, b := e.join(t, "a", all), e.join(t, "b", all)
+	a, b := e.join(t, "a", all, patience(time.Minute)), e.join(t, "b", all, patience(time.Minute))
 	for range 20 {
 		a.take(t, "a", "photos", 15)
 		b.take(t, "b", "photos", 15)
 	}
 	// A proxy that cannot reach the node of the others writes to another one.
-	c := e.join(t, "c", all)
+	c := e.join(t, "c", all, patience(time.Minute))
 	c.cut(0)
 	var tasks sync.WaitGroup
 	for _, m := range []*member{a, b, c} {
@@ -258,13 +258,13 @@ func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
 		}
 	}
 	desync(e.Nodes[:2]...)
-	first := e.join(t, "first", all)
+	first := e.join(t, "first", all, patience(time.Minute))
 	first.take(t, "first", "photos", 50)
 	if now := first.servers.first().nodes.current.Load(); now == nil || now.addr != e.linkOf(first, 2) {
 		t.Errorf("%v was chosen, want the one that is in step", now)
 	}
 	desync(e.Nodes[2])
-	second := e.join(t, "second", all)
+	second := e.join(t, "second", all, patience(time.Minute))
 	second.take(t, "second", "photos", 50)
 	first.take(t, "first", "photos", 50)
 }
@@ -272,7 +272,7 @@ func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
 // A connection comes back to the pool after another one has found that the node cannot be written to. It keeps nobody from looking for the next node.
 func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing.T) {
 	e := startEstate(t, 2, "photos")
-	a := e.join(t, "a", &given{})
+	a := e.join(t, "a", &given{}, patience(20*time.Second)) // no connection lives as long as a minute
 	a.take(t, "a", "photos", 10)
 	v := a.servers.first()
 	conn, err := v.conn(t.Context())
