@@ -12,13 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/zap/zapcore"
 
 	"seqproxy/backend"
+	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 )
@@ -260,60 +260,12 @@ func haproxyChecks(t *testing.T, to string, checks ...string) {
 	}
 }
 
-// heldNode passes connections on to a server, but holds new ones back while it is locked.
-type heldNode struct {
-	sync.RWMutex
-	addr, server string
-}
-
-func newHeldNode(t testing.TB, server string) *heldNode {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &heldNode{addr: l.Addr().String(), server: server}
-	var passing sync.WaitGroup
-	t.Cleanup(func() {
-		l.Close()
-		passing.Wait()
-	})
-	passing.Go(func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			passing.Go(func() {
-				defer from.Close()
-				h.RLock()
-				server := h.server
-				h.RUnlock()
-				to, err := net.Dial("tcp", server)
-				if err != nil {
-					return
-				}
-				defer to.Close()
-				back := make(chan struct{})
-				go func() {
-					_, _ = io.Copy(from, to)
-					from.Close()
-					close(back)
-				}()
-				_, _ = io.Copy(to, from)
-				to.Close()
-				<-back
-			})
-		}
-	})
-	return h
-}
-
 func TestACommandBehindALoginThatADrainMeetsIsAnswered(t *testing.T) {
 	const user = "without_password"
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.Users = append(o.Users, proxy.User{Name: user}) }})
-	node := newHeldNode(t, e.Servers[0].Addr())
+	node := mysqltest.NewLink(t, e.Servers[0].Addr())
 	e.Reload(t, func(b *backend.Options, _ *proxy.Options) {
-		b.Shards[0].Nodes, b.Shards[0].Login = []string{node.addr}, &backend.Credentials{User: e.User, Password: e.Password}
+		b.Shards[0].Nodes, b.Shards[0].Login = []string{node.Addr()}, &backend.Credentials{User: e.User, Password: e.Password}
 	})
 	nc, err := net.Dial("tcp", e.Addr())
 	if err != nil {
@@ -326,7 +278,7 @@ func TestACommandBehindALoginThatADrainMeetsIsAnswered(t *testing.T) {
 	if _, err := nc.Read(make([]byte, 1024)); err != nil { // the greeting
 		t.Fatal(err)
 	}
-	node.Lock()
+	node.Silence()
 	flags := protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth | protocol.ConnectWithDB
 	login := binary.LittleEndian.AppendUint64(nil, uint64(uint32(flags)))
 	login = append(append(login, 45), make([]byte, 23)...)
@@ -341,7 +293,7 @@ func TestACommandBehindALoginThatADrainMeetsIsAnswered(t *testing.T) {
 	})
 	done := e.drain(wireTimeout)
 	eventually(t, "the drain", func() bool { return !e.Proxy.Accepting() })
-	node.Unlock()
+	node.Mend()
 	said, err := io.ReadAll(nc)
 	if err != nil {
 		t.Fatal(err)

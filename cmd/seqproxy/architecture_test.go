@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -37,5 +38,24 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 	}
 	if found < 15 {
 		t.Errorf("found %d functions with their files on the page, want more: the test does not see them", found)
+	}
+}
+
+// TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram looks at everything that the program is built from.
+func TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram(t *testing.T) {
+	list := func(what string) string {
+		t.Helper()
+		out, err := exec.Command("go", "list", "-deps", what).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	tests := regexp.MustCompile(`(?im)^(?:.*toxiproxy.*|.*/zerolog\b.*|.*/goleak\b.*|.*/porcupine\b.*|gorm\.io/.*|testing|seqproxy/internal/(?:network|mysqltest|torture|history|clients|matrix|bench)\b.*)$`)
+	if got := tests.FindAllString(list("seqproxy/cmd/seqproxy"), -1); len(got) > 0 {
+		t.Errorf("the program is built with %v, which are for tests", got)
+	}
+	if got := tests.FindAllString(list("seqproxy/internal/mysqltest"), -1); len(got) < 3 {
+		t.Errorf("found %v in mysqltest, want more: the test does not see them", got)
 	}
 }

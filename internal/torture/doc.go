@@ -18,10 +18,11 @@
 // not before a proxy has adopted it: until then the windows that it has not heard of are known elsewhere only. Without the check of holder and ceiling (seqproxy_fault_holder) each of
 // the seeds that were tried finds a duplicate within seconds.
 //
-// Clocks do not jump here. No number depends on one: that keys do not come again rests on committed rows, and their order on the order in which a row moved. The time of a server is used for
-// the versions of changes and for what people are told, that of a proxy for how much it reserves. What happens when these jump is scripted: TestClocksThatJumpBreakNoPromise and TestClockThatGoesBackIsHarmless in package sequence. To have
-// other processes' clocks jump would take a library that is preloaded into them, or a machine of their own.
+// Clocks do not jump here. No number depends on one: that keys do not come again rests on committed rows, and their order on the order in which a row moved. What a proxy measures it
+// measures by Go's monotonic clock, which no jump moves. The time of a server is used for the versions of changes, which never fall behind the last one; for how long a sequence has been frozen, of which a time
+// to come counts as over; for which proxies are told of as silent, which decides nothing but how long somebody waits for them; and for what people are told. What happens when these jump is scripted:
+// TestClocksThatJumpBreakNoPromise, TestFrozenSequenceContinuesWhereItWas and TestClockThatGoesBackIsHarmless in package sequence. To have other processes' clocks jump would take a library that is preloaded into them,
+// or a machine of their own.
 //
-// The network is of our own making and not toxiproxy: that would bring sixteen modules into go.mod (a router, a metrics library, protobuf), and
-// what matters most here, an answer that is swallowed while the request went through, is what it cannot do for a connection that exists.
+// The network is a relay of our own, link.go: the weathers that are needed here. Package network has them, and more, by toxiproxy as a library, for the tests of other packages.
 package torture

@@ -1,0 +1,291 @@
+// Package network is a TCP network for tests that can be cut, slow or silent.
+//
+// What happens to the bytes is done by toxiproxy, as a library: a chain of toxics for each direction of each connection, which is changed while they are in use.
+// Its HTTP interface is never opened. Two toxics are ours, as it has none of the kind: one that holds everything back without a loss, and one that
+// swallows answers and then ends only the connections that lost one.
+//
+// Connections are accepted, opened and ended here and not by toxiproxy's own listener. That can reset no connection which exists (its Stop ends them in order, and reset_peer waits for the next
+// bytes and resets those only that were opened under it), and leaves goroutines behind for ever where the receiver of an answer goes away before the last piece of it
+// (Shopify/toxiproxy 2.12: link.go, write returns and nothing takes what comes). Here the receiver of a stream takes everything, so that each chain comes to its end.
+package network
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/Shopify/toxiproxy/v2/stream"
+	"github.com/rs/zerolog"
+)
+
+// dialTimeout is for a server that stands still; its client then hears that it is not there.
+const dialTimeout = 5 * time.Second
+
+// Link is one way to a server: what is connected to Addr is connected to it. The weather on it can be changed at any time, by any goroutine.
+type Link struct {
+	to       string
+	listener net.Listener
+	server   *toxiproxy.ApiServer // listens nowhere
+	proxy    *toxiproxy.Proxy     // has the toxics and the streams; it is never started
+	group    sync.WaitGroup
+	dialing  context.Context //nolint:containedctx // ends with the link
+	stop     context.CancelFunc
+
+	setting sync.Mutex // one weather after the other; taken before mu
+	mu      sync.Mutex
+	door    door           // guarded by mu
+	held    int            // guarded by mu
+	broken  int            // guarded by mu
+	conns   int            // guarded by mu; all that there ever were
+	pairs   map[*pair]bool // guarded by mu
+	closed  bool           // guarded by mu
+}
+
+// NewLink makes a link to a server, with fair weather. It is to be closed.
+func NewLink(to string) (*Link, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open a link: %w", err)
+	}
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	l := &Link{
+		to: to, listener: listener, server: server,
+		proxy: toxiproxy.NewProxy(server, "link", listener.Addr().String(), to), pairs: make(map[*pair]bool),
+	}
+	l.dialing, l.stop = context.WithCancel(context.Background())
+	l.group.Go(l.accept)
+	return l, nil
+}
+
+// Addr is where the server is reached by this link.
+func (l *Link) Addr() string { return l.listener.Addr().String() }
+
+// Set changes the weather, also for the connections that exist. It waits while one of them is full, so that nothing more can be written.
+func (l *Link) Set(w Weather) {
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	l.mu.Lock()
+	l.door = w.door
+	closed := l.closed
+	l.mu.Unlock()
+	l.proxy.Toxics.ResetToxics(context.Background())
+	if closed {
+		return
+	}
+	for _, t := range w.toxics {
+		if _, err := l.proxy.Toxics.AddToxicJson(bytes.NewReader(t.json())); err != nil {
+			panic(err) // weather.go says something that toxiproxy does not know
+		}
+	}
+}
+
+// Cut ends all connections of now, as a machine does that has lost its power and comes back: with a reset. What is on its way arrives nowhere.
+func (l *Link) Cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for p := range l.pairs {
+		p.cut()
+	}
+}
+
+// CutOff cuts the link until Set: connections end, and new ones are refused.
+func (l *Link) CutOff() {
+	l.mu.Lock()
+	l.door = refuse
+	l.mu.Unlock()
+	l.Cut() // before Set, which lets through what was held back
+	l.Set(Refuse)
+}
+
+// Held is how many connections are without an answer because of Hold.
+func (l *Link) Held() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held
+}
+
+// Broken is how many connections the weather has ended since there is the link, as CutShort does, and Swallow when it is over.
+func (l *Link) Broken() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broken
+}
+
+// Close cuts all connections. With it all goroutines of the link have ended.
+func (l *Link) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.stop()
+	_ = l.listener.Close() // ends accept
+	l.Cut()
+	l.Set(Fair) // what is held back goes to its end
+	l.group.Wait()
+}
+
+func (l *Link) accept() {
+	for {
+		near, err := l.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		l.group.Go(func() { l.serve(near) })
+	}
+}
+
+func (l *Link) serve(near net.Conn) {
+	p := &pair{near: near}
+	name, door := l.enter(p)
+	defer l.leave(p)
+	switch door {
+	case refuse:
+		p.close()
+		return
+	case hold:
+		_, _ = io.Copy(io.Discard, near) // until its client or Cut ends it
+		p.close()
+		l.mu.Lock()
+		l.held--
+		l.mu.Unlock()
+		return
+	}
+	far, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(l.dialing, "tcp", l.to)
+	if err != nil || !p.reaches(far) {
+		p.close() // the server is down, or the link was cut
+		return
+	}
+	var ended sync.WaitGroup
+	for _, way := range []struct {
+		from, to  net.Conn
+		direction stream.Direction
+	}{{near, far, stream.Upstream}, {far, near, stream.Downstream}} {
+		ended.Add(2)
+		in := &source{conn: way.from, done: ended.Done}
+		l.proxy.Toxics.StartLink(l.server, name+way.direction.String(), in, &sink{link: l, pair: p, conn: way.to, source: in, done: ended.Done}, way.direction)
+	}
+	ended.Wait()
+	p.close()
+}
+
+// enter says what to do with a new connection, and has Cut know it. Its name is never used again.
+func (l *Link) enter(p *pair) (name string, d door) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return "", refuse
+	}
+	l.pairs[p] = true
+	l.conns++
+	if l.door == hold {
+		l.held++
+	}
+	return strconv.Itoa(l.conns), l.door
+}
+
+func (l *Link) leave(p *pair) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.pairs, p)
+}
+
+// pair is one connection through a link.
+type pair struct {
+	mu        sync.Mutex
+	near, far net.Conn // far is guarded by mu, and nil while it is opened
+	gone      bool     // guarded by mu
+}
+
+// reaches notes the way to the server, unless the pair is gone.
+func (p *pair) reaches(far net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		_ = far.Close()
+		return false
+	}
+	p.far = far
+	return true
+}
+
+func (p *pair) cut()   { p.end(true) }
+func (p *pair) close() { p.end(false) }
+
+func (p *pair) end(reset bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return
+	}
+	p.gone = true
+	for _, c := range []net.Conn{p.near, p.far} {
+		if c == nil {
+			continue
+		}
+		if tcp, ok := c.(*net.TCPConn); ok && reset {
+			_ = tcp.SetLinger(0) // fails only on a connection that is gone
+		}
+		_ = c.Close()
+	}
+}
+
+// source is where a stream comes from. It notes how that ended.
+type source struct {
+	conn net.Conn
+	end  atomic.Pointer[error]
+	done func()
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	n, err := s.conn.Read(b)
+	if err != nil {
+		s.end.Store(&err)
+		s.done() // it is not asked again
+	}
+	return n, err
+}
+
+// sink is where a stream goes.
+type sink struct {
+	link   *Link
+	pair   *pair
+	conn   net.Conn
+	source *source
+	deaf   bool
+	done   func()
+}
+
+// Write never fails: toxiproxy would leave behind for ever what comes next.
+func (s *sink) Write(b []byte) (int, error) {
+	if !s.deaf {
+		_, err := s.conn.Write(b)
+		s.deaf = err != nil
+	}
+	return len(b), nil
+}
+
+// Close passes on the end of the stream, of the kind that it was. If it did not end, a toxic wants the connection broken.
+func (s *sink) Close() error {
+	defer s.done()
+	switch err := s.source.end.Load(); {
+	case err == nil:
+		s.link.mu.Lock()
+		s.link.broken++
+		s.link.mu.Unlock()
+		s.pair.cut()
+	case errors.Is(*err, io.EOF):
+		if half, ok := s.conn.(*net.TCPConn); ok {
+			_ = half.CloseWrite() // the other direction may still have something to say
+		}
+	default:
+		s.pair.cut()
+	}
+	return nil
+}
