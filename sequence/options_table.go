@@ -129,7 +129,8 @@ func selectEntry(has shape) string {
 		}
 	}
 	if has.versioned() {
-		return text.String() + "IFNULL(GREATEST(TIMESTAMPDIFF(SECOND, o.`frozen_at`, UTC_TIMESTAMP(6)), 0) + 1, 0)"
+		// A time that is still to come is of before the server's clock went back. It counts as one that is over, or nobody would let the sequence go on until then.
+		return text.String() + "IFNULL(ABS(TIMESTAMPDIFF(SECOND, o.`frozen_at`, UTC_TIMESTAMP(6))) + 1, 0)"
 	}
 	return text.String() + "0"
 }

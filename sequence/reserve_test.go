@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"strings"
@@ -200,71 +199,10 @@ func TestNumbersGoOnFromMemoryWhileTheServerIsDown(t *testing.T) {
 	}
 }
 
-// cutter is a TCP relay that can drop the answers of the server: so a statement is executed, and nobody hears of it.
-type cutter struct {
-	listener net.Listener
-	target   string
-	deaf     atomic.Bool // answers are dropped, and the connection is cut instead
-	cuts     atomic.Int64
-	wg       sync.WaitGroup
-}
-
-func newCutter(t *testing.T, target string) *cutter {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cutter{listener: l, target: target}
-	c.wg.Go(c.serve)
-	t.Cleanup(func() {
-		_ = l.Close()
-		c.wg.Wait()
-	})
-	return c
-}
-
-func (c *cutter) serve() {
-	for {
-		client, err := c.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", c.target)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		c.wg.Go(func() {
-			_, _ = io.Copy(server, client)
-			_ = server.Close()
-			_ = client.Close()
-		})
-		c.wg.Go(func() {
-			buf := make([]byte, 64<<10)
-			for {
-				n, err := server.Read(buf)
-				if err == nil && c.deaf.Load() {
-					c.cuts.Add(1)
-					break
-				}
-				if err != nil {
-					break
-				}
-				if _, err := client.Write(buf[:n]); err != nil {
-					break
-				}
-			}
-			_ = server.Close()
-			_ = client.Close()
-		})
-	}
-}
-
 func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	cut := newCutter(t, p.server.Addr())
-	s := p.open(t, steadySize(10), patience(5*time.Second), func(o *Options) { o.Servers[0].Addr = cut.listener.Addr().String() })
+	link := mysqltest.NewLink(t, p.server.Addr())
+	s := p.open(t, steadySize(10), patience(5*time.Second), func(o *Options) { o.Servers[0].Addr = link.Addr() })
 	mustTake(t, s, "photos", 10)
 	settled(t, s, "photos")
 	mustTake(t, s, "photos", 10)
@@ -272,12 +210,12 @@ func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
 	before := p.id(t, "photos")
 	held := s.Stats().Held
 
-	cut.deaf.Store(true)
+	link.LoseAnswers() // the statement is executed, and nobody hears of it
 	answer := make(chan uint64, 1)
 	go func() { answer <- mustTake(t, s, "photos", held+50) }()
-	eventually(t, "the answer is lost although the row moved", func() bool { return cut.cuts.Load() > 0 && p.id(t, "photos") > before })
+	eventually(t, "the answer is lost although the row moved", func() bool { return link.Lost() > 0 && p.id(t, "photos") > before })
 	lostUpTo := p.id(t, "photos")
-	cut.deaf.Store(false)
+	link.Mend()
 	if first := <-answer; first <= lostUpTo {
 		t.Errorf("got %d, want more than %d: the lost range may not be used", first, lostUpTo)
 	}

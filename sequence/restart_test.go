@@ -201,22 +201,27 @@ func TestFrozenSequenceContinuesWhereItWas(t *testing.T) {
 	wantTaken(t, a, "photos", 15)
 	settled(t, a, "photos")
 
-	freeze()
-	p.exec(t, "UPDATE sequence_options SET frozen_at = frozen_at - INTERVAL 2 MINUTE")
-	eventually(t, "it continues", func() bool {
-		n, err := a.Take(context.Background(), []byte("photos"), 1)
-		if err == nil && n != 25 {
-			t.Errorf("got %d, want 25", n)
-		}
-		return err == nil
-	})
+	next := uint64(25)
+	for _, clock := range []string{"- INTERVAL 2 MINUTE", "+ INTERVAL 3 HOUR"} { // a minute has passed; the server's clock went back meanwhile
+		freeze()
+		p.exec(t, "UPDATE sequence_options SET frozen_at = frozen_at "+clock)
+		eventually(t, "it continues", func() bool {
+			n, err := a.Take(context.Background(), []byte("photos"), 1)
+			if err == nil && n != next {
+				t.Errorf("got %d, want %d", n, next)
+			}
+			return err == nil
+		})
+		next += 10
+		settled(t, a, "photos")
+	}
 
 	freeze()
 	if _, err := a.Drop(context.Background(), []byte("photos"), false); err != nil {
 		t.Fatal(err)
 	}
-	if made := mustCreate(t, a, CreateOptions{Name: "photos"}); made.First != 35 {
-		t.Errorf("dropped while frozen and made again: %+v, want 35", made)
+	if made := mustCreate(t, a, CreateOptions{Name: "photos"}); made.First != next {
+		t.Errorf("dropped while frozen and made again: %+v, want %d", made, next)
 	}
 }
 

@@ -24,6 +24,9 @@ const cutOverDistance = 1 << 40
 // watchEvery is how often a table that was cut over is looked at.
 const watchEvery = 10 * time.Second
 
+// watchedFrom is what the times of these looks are counted from, whatever the clock does. So the first is due at once.
+var watchedFrom = time.Now().Add(-watchEvery)
+
 // CutOver gives the numbers of a ticket table out of a sequence: the table's counter is raised far ahead, once, and the sequence gives
 // the numbers between. So applications that still go to the table get numbers that the sequence never gives, far above, and the log
 // says that they do. It is safe for concurrent use.
@@ -33,7 +36,7 @@ type CutOver struct {
 	perStub  bool
 	cuts     singleflight.Group
 	done     atomic.Pointer[Definition] // of the sequence; nil before this proxy has seen it
-	watched  atomic.Int64               // when the table was last looked at, in nanoseconds
+	watched  atomic.Int64               // when the table was last looked at, in nanoseconds since watchedFrom; 0: never
 	highest  atomic.Uint64              // number seen in it
 
 	mu      sync.Mutex
@@ -273,7 +276,7 @@ func (c *CutOver) enter(ctx context.Context, layout *ticketLayout, stub string) 
 
 // watch looks at the table now and then, and warns if somebody takes numbers of it.
 func (c *CutOver) watch() {
-	now, last := time.Now().UnixNano(), c.watched.Load()
+	now, last := int64(time.Since(watchedFrom)), c.watched.Load()
 	if now-last < int64(watchEvery) || !c.watched.CompareAndSwap(last, now) || !c.table.s.begin() {
 		return
 	}
