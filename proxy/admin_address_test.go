@@ -119,10 +119,30 @@ func TestAtTheAdminAddressOnlyTheProxyIsAsked(t *testing.T) {
 		}
 	}
 	w := e.Wire(t, e.AdminAddr(), wireLogin{})
-	w.handles(append(withoutServer(),
-		handled{protocol.ComStmtPrepare, "SELECT NEXTVAL('photos')", false},
-		handled{protocol.ComBinlogDump, strings.Repeat("\x00", 10), false},
-		handled{protocol.ComRegisterSlave, strings.Repeat("\x00", 17), false})...)
+	for _, cmd := range []struct {
+		cmd protocol.Command
+		arg string
+		ok  bool
+	}{
+		{protocol.ComPing, "", true},
+		{protocol.ComInitDB, "x", true},
+		{protocol.ComResetConn, "", true},
+		{protocol.ComSetOption, "\x00\x00", true},
+		{protocol.ComFieldList, "t\x00", false},
+		{protocol.ComStatistics, "", true},
+		{protocol.ComProcessInfo, "", true},
+		{protocol.ComRefresh, "\x01", false},
+		{protocol.ComQuery, "", false},
+		{protocol.ComCreateDB, "x", false},
+		{protocol.ComStmtPrepare, "SELECT NEXTVAL('photos')", false},
+		{protocol.ComBinlogDump, strings.Repeat("\x00", 10), false},
+		{protocol.ComRegisterSlave, strings.Repeat("\x00", 17), false},
+	} {
+		got := w.do(cmd.cmd, cmd.arg)
+		if ok := got[4] != 0xff; ok != cmd.ok {
+			t.Errorf("command %d: got %q, want success %v", cmd.cmd, got[4:], cmd.ok)
+		}
+	}
 	if n := e.Proxy.Sessions(); n < 1 {
 		t.Errorf("sessions: got %d", n)
 	}

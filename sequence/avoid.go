@@ -264,6 +264,7 @@ func (v *server) raiseTo(ctx context.Context, name string, floor uint64) error {
 		text, args = text+v.table.underPlan(), append(args, h.plan)
 	}
 	for attempt := 1; ; {
+		v.traceRaise(name, floor, setRaised)
 		result, err := v.pool().ExecContext(ctx, text, args...)
 		if isConflict(err) && attempt < maxAttempts && pause(ctx, jitter(firstConflict<<attempt)) {
 			attempt++

@@ -31,6 +31,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	if h.plan != 0 {
 		args = append([]any{h.plan, h.id}, args...)
 	}
+	v.traceSet(name, seg.Last(), lowered, setBack)
 	err = v.transactOnce(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, v.table.giveBack(h.plan != 0), args...)
 		if err != nil {

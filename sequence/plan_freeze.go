@@ -39,11 +39,14 @@ func (r *planRun) freezeMember(v *server) error {
 				return fmt.Errorf("look for sequences that are being restarted: %w", err)
 			}
 		}
-		// What a member that left was frozen at is none of what it gave.
-		if err := v.restoreRows(r.ctx, tx, "<> ?", r.plan.Number); err != nil {
-			return err
-		}
-		if err := v.saveRows(r.ctx, tx, r.plan.Number); err != nil {
+		err := v.traceRows(r.ctx, tx, setHalted, func() error {
+			// What a member that left was frozen at is none of what it gave.
+			if err := v.restoreRows(r.ctx, tx, "<> ?", r.plan.Number); err != nil {
+				return err
+			}
+			return v.saveRows(r.ctx, tx, r.plan.Number)
+		})
+		if err != nil {
 			return err
 		}
 		return r.setState(r.ctx, v, tx, planFrozen, false)
@@ -121,7 +124,8 @@ func (r *planRun) thawMember(v *server) error {
 			return err
 		}
 		if m.Plan == 0 || m.Count > 0 { // not one that has left, which stays frozen
-			if err := v.restoreRows(ctx, tx, "= ?", r.plan.Number); err != nil {
+			err := v.traceRows(ctx, tx, setThawed, func() error { return v.restoreRows(ctx, tx, "= ?", r.plan.Number) })
+			if err != nil {
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", r.plan.Number); err != nil {

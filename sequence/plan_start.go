@@ -45,6 +45,15 @@ func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, thei
 	if _, err := v.lockRows(ctx, tx); err != nil {
 		return false, err
 	}
+	err = v.traceRows(ctx, tx, setBegun, func() (err error) {
+		brought, err = v.bringRows(ctx, tx, p, id, theirs)
+		return err
+	})
+	return brought, err
+}
+
+// bringRows is bring for rows that are locked.
+func (v *server) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs []defined) (brought bool, err error) {
 	// What another change left frozen is what the member gave.
 	if err := v.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
 		return false, err

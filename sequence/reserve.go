@@ -42,6 +42,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			case ok || g.cycle && mark != 0:
 				if err = v.marks.keep(name); err != nil {
 					result = ReservedError
+					v.traceVain(name, g.seg, UnusedRefused)
 					v.takeBack(ctx, name, epoch, g.seg)
 					break
 				}
@@ -49,9 +50,11 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 				v.counters.tried(name, &v.trials, ReservedOK, took, g.seg.Remaining())
 				return g, nil
 			case mark == 0:
+				v.traceVain(name, g.seg, UnusedRestart)
 				v.counters.lose(name, UnusedRestart, n)
 				result, again, err = ReservedChanged, true, errVoid
 			default:
+				v.traceVain(name, g.seg, UnusedRewind)
 				v.counters.score(name).lose(UnusedRewind, g.seg.Remaining())
 				result = ReservedRewind
 				if err = v.lift(ctx, name, mark, g.seg.Next()); err == nil {
@@ -61,6 +64,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 		case errors.Is(err, errRuleChanged):
 			again = true
 			if g.seg.Remaining() > 0 {
+				v.traceVain(name, g.seg, UnusedAlter)
 				// Those numbers were given to nobody. If they cannot be given back either they are a gap.
 				if done, _ := v.giveBack(ctx, name, epoch, g.seg); !done {
 					v.counters.lose(name, UnusedAlter, n)
@@ -152,6 +156,7 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 	if err != nil {
 		return g, err
 	}
+	v.traceAsked(name, h.whole(n), t.floor)
 	if known, ok := v.ordered.of(name); ok {
 		return v.reserveAtOnce(ctx, conn, name, n, t, rule, h, known)
 	}
@@ -203,6 +208,7 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 	}
 	if errors.Is(err, errPlan) && !h.shared() && rule.step == 1 {
 		// That row counts by another plan now, by which it may not stay between the numbers of two members.
+		v.traceSet(name, last, last-n, setBack)
 		_, _ = conn.ExecContext(ctx, v.table.giveBack(false), last-n, name, last)
 	}
 	if err != nil {
@@ -215,6 +221,7 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 	}
 	g = grant{seg: t.numbers(last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order, version: stored.version}
 	if first := g.seg.Next(); h.shared() && (first <= t.floor || !h.owns(first) || !h.owns(last)) {
+		v.traceVain(name, g.seg, UnusedRefused)
 		v.counters.lose(name, UnusedRefused, h.whole(n))
 		return g, v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", name, first, last), "look for triggers on the table")
 	}

@@ -114,7 +114,7 @@ func (v *server) freeze(ctx context.Context, name string, a Alteration) (frozen 
 			return fmt.Errorf("choose the epoch: %w", err)
 		}
 		r.id = v.seen.Load().max
-		if err := v.setID(ctx, tx, &r); err != nil {
+		if err := v.setID(ctx, tx, &r, setFrozen); err != nil {
 			return err
 		}
 		if err := v.saveEntry(ctx, tx, r.name, &r.entry); err != nil {
@@ -187,7 +187,7 @@ func (v *server) lower(ctx context.Context, frozen row, a Alteration) (done row,
 			return err
 		}
 		r.id, r.anchor, r.floor, r.past, r.saved, r.frozen = first-1, first, 0, 0, 0, 0
-		if err := v.setID(ctx, tx, &r); err != nil {
+		if err := v.setID(ctx, tx, &r, setRestart); err != nil {
 			return err
 		}
 		done = r
@@ -213,7 +213,7 @@ func (v *server) thaw(ctx context.Context, name string, epoch uint64) error {
 			return nil
 		}
 		r.id, r.saved, r.frozen = r.saved, 0, 0
-		if err := v.setID(ctx, tx, &r); err != nil {
+		if err := v.setID(ctx, tx, &r, setThawed); err != nil {
 			return err
 		}
 		return v.saveEntry(ctx, tx, r.name, &r.entry)

@@ -109,6 +109,14 @@ func lastResult(result Result, err error) Result {
 // lose counts numbers that were reserved, or may have been, and that no cache has seen.
 func (l *score) lose(why Unused, n uint64) { l.lost[why].Add(n) }
 
+// lostSum is how many numbers no cache has seen.
+func (l *score) lostSum() (n uint64) {
+	for i := range l.lost {
+		n += l.lost[i].Load()
+	}
+	return n
+}
+
 // ended counts a wait for numbers.
 func (l *score) ended(after time.Duration, err error) {
 	l.waits.Add(1)

@@ -388,13 +388,17 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 			c.reserving.Lock() // held by no reservation any more; the caches of one row follow each other
 			defer c.reserving.Unlock()
 			done, err := c.reserver.giveBack(ctx, c.name, s.servers.marks.epoch(c.name), seg)
-			if err != nil {
-				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
-			}
 			if done {
 				s.counters.returned.Add(seg.Remaining())
 				s.servers.marks.lower(c.name, seg)
 				s.servers.marks.keepLowered(c.name)
+				return nil
+			}
+			c.mu.Lock()
+			c.gaps[UnusedFlush] += seg.Remaining()
+			c.mu.Unlock()
+			if err != nil {
+				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 			}
 			return nil
 		})

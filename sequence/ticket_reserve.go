@@ -28,17 +28,20 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	if err == nil {
 		if err = t.s.state.keepTicket(t.full, g.seg.Last()); err != nil {
 			result = ReservedError
-			v.counters.lose(name, UnusedRefused, g.seg.Remaining())
 		}
 	}
 	switch {
 	case err == nil:
 		v.counters.tried(name, &v.trials, ReservedOK, took, g.seg.Remaining())
 		return g, nil
+	case g.seg.Remaining() > 0: // it cannot be remembered, or the table was not unlocked in order
+		v.traceVain(name, g.seg, UnusedRefused)
+		v.counters.lose(name, UnusedRefused, g.seg.Remaining())
 	case isConflict(err):
 		v.counters.retries.Add(1)
 	case begun && isUnknownOutcome(err) && !errors.Is(err, ErrExhausted) && !errors.Is(err, ErrUnfit):
 		result = ReservedUnknown
+		v.traceUnknown(name, want, 0, err)
 		v.counters.lose(name, UnusedUnknownCommit, want) // at most
 	}
 	v.counters.tried(name, &v.trials, result, took, 0)
@@ -171,11 +174,14 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 	t.mu.Lock()
 	mark := t.mark
 	t.mu.Unlock()
+	v, name := t.s.servers.tickets, t.cache.name
+	v.traceAsked(name, want, mark)
 	first, err := l.next(ctx)
 	if err == nil && first <= mark {
 		t.s.counters.wentBack(t.cache.name, &t.s.servers.tickets.trials)
 		t.s.log.Error("ticket counter went back", zap.String("table", t.full),
 			zap.Uint64("gave", first), zap.Uint64("given_before", mark))
+		v.traceSet(name, first, mark, setRaised)
 		if err = l.moveTo(ctx, mark); err == nil {
 			first, err = l.next(ctx)
 		}
@@ -203,5 +209,7 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 	t.mu.Lock()
 	t.mark = last
 	t.mu.Unlock()
-	return grant{seg: steppedSegment(first, step, n), max: limit, rule: rule{step: step}}, nil
+	seg := steppedSegment(first, step, n)
+	v.traceReserved(name, seg, mark)
+	return grant{seg: seg, max: limit, rule: rule{step: step}}, nil
 }

@@ -247,6 +247,9 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 			}
 			rows, err := result.RowsAffected()
 			had = rows > 1
+			if id, failed := result.LastInsertId(); failed == nil {
+				t.s.servers.tickets.traceRaise(t.cache.name, uint64(id), setStub)
+			}
 			return err
 		}
 	})

@@ -11,7 +11,7 @@ const (
 	UnusedAlter
 	// UnusedDrop: the sequence was dropped.
 	UnusedDrop
-	// UnusedFlush: FLUSH SEQUENCES gave them up, and they could not be given back.
+	// UnusedFlush: FLUSH SEQUENCES or Close gave them up, and they could not be given back.
 	UnusedFlush
 	// UnusedRun: too few in a row for somebody who wanted several.
 	UnusedRun

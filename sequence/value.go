@@ -81,7 +81,7 @@ func (v *server) setValue(ctx context.Context, name string, n uint64, used bool,
 		past = min(past, v.seen.Load().max)
 		if past > r.id {
 			r.id, r.anchor = past, max(n, 1)
-			if err := v.setID(ctx, tx, &r); err != nil {
+			if err := v.setID(ctx, tx, &r, setValueOf); err != nil {
 				return err
 			}
 		}
@@ -142,6 +142,7 @@ func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all 
 	case floor > found.max:
 		return false, nil
 	case !all:
+		v.traceSet(name, found.id, floor, setRaised)
 		result, err := v.pool().ExecContext(ctx, v.table.raise()+" AND CAST(`id` AS UNSIGNED) < CAST(? AS UNSIGNED)", floor, name, floor)
 		if err != nil {
 			return false, fmt.Errorf("raise sequence %q: %w", name, err)
@@ -162,7 +163,7 @@ func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all 
 			return errFrozen
 		case r.id < floor:
 			raised, r.id = true, floor
-			if err := v.setID(ctx, tx, &r); err != nil {
+			if err := v.setID(ctx, tx, &r, setRaised); err != nil {
 				return err
 			}
 		}

@@ -77,10 +77,22 @@ address = "127.0.0.1:1"
 // connect is one connection of a user.
 func (a *asked) connect(address, user, password string, change func(*mysql.Config)) *sql.Conn {
 	a.t.Helper()
-	c, err := connectTo(a.t, address, user, password, change)
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr, cfg.Timeout, cfg.ReadTimeout = user, password, "tcp", address, patience, patience
+	if change != nil {
+		change(cfg)
+	}
+	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	pool := sql.OpenDB(connector)
+	a.t.Cleanup(func() { _ = pool.Close() })
+	c, err := pool.Conn(a.t.Context())
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 

@@ -42,9 +42,21 @@ func startDrained(t *testing.T, drain string) *drained {
 
 // dial is a connection of a client of its own.
 func (d *drained) dial() (*sql.Conn, error) {
-	return connectTo(d.t, d.data, "app", "", func(c *mysql.Config) {
-		c.DBName, c.Logger = "d", &mysql.NopLogger{} // which would tell of connections that the proxy has closed
-	})
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.Timeout, cfg.ReadTimeout = "app", "tcp", d.data, "d", patience, patience
+	cfg.Logger = &mysql.NopLogger{} // of connections that the proxy has closed
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	pool := sql.OpenDB(connector)
+	d.t.Cleanup(func() { _ = pool.Close() })
+	c, err := pool.Conn(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	d.t.Cleanup(func() { _ = c.Close() }) // before its pool
+	return c, nil
 }
 
 func (d *drained) session(t *testing.T, statements ...string) *sql.Conn {

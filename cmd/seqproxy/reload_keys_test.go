@@ -185,7 +185,16 @@ func outcomeWord(err error) string {
 // login logs in at an address, and runs statements, of which it returns the value of the
 // last, or "ok" without any.
 func login(t *testing.T, address, user, password string, change func(*mysql.Config), statements ...string) string {
-	pool := poolTo(t, address, user, password, change)
+	c := mysql.NewConfig()
+	c.User, c.Passwd, c.Net, c.Addr, c.Timeout, c.ReadTimeout = user, password, "tcp", address, patience, patience
+	if change != nil {
+		change(c)
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := sql.OpenDB(connector)
 	defer pool.Close()
 	conn, err := pool.Conn(context.Background())
 	if err != nil {

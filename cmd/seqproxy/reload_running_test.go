@@ -97,18 +97,6 @@ func (s *subject) connect(t *testing.T, user, password string, change func(*mysq
 
 func connectTo(t *testing.T, address, user, password string, change func(*mysql.Config)) (*sql.Conn, error) {
 	t.Helper()
-	pool := poolTo(t, address, user, password, change)
-	t.Cleanup(func() { _ = pool.Close() })
-	conn, err := pool.Conn(context.Background())
-	if err == nil {
-		t.Cleanup(func() { _ = conn.Close() }) // the proxy may have ended it
-	}
-	return conn, err
-}
-
-// poolTo is for connections to an address, none of which is open yet.
-func poolTo(t *testing.T, address, user, password string, change func(*mysql.Config)) *sql.DB {
-	t.Helper()
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.Timeout, c.ReadTimeout = user, password, "tcp", address, patience, patience
 	if change != nil {
@@ -118,7 +106,13 @@ func poolTo(t *testing.T, address, user, password string, change func(*mysql.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sql.OpenDB(connector)
+	pool := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = pool.Close() })
+	conn, err := pool.Conn(context.Background())
+	if err == nil {
+		t.Cleanup(func() { _ = conn.Close() }) // the proxy may have ended it
+	}
+	return conn, err
 }
 
 func (s *subject) mustConnect(t *testing.T, user, password string) *sql.Conn {
@@ -306,8 +300,15 @@ address = %q
 	clients := 0
 	client := func(what string, work func(pool *sql.DB, i int) error) {
 		clients++
-		pool := poolTo(t, s.address(), "torture", "two", func(c *mysql.Config) { c.DBName, c.InterpolateParams = schema, what != "prepared statements" })
+		c := mysql.NewConfig()
+		c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.Timeout, c.ReadTimeout = "torture", "two", "tcp", s.address(), schema, patience, patience
+		c.InterpolateParams = what != "prepared statements"
+		connector, err := mysql.NewConnector(c)
+		if err != nil {
+			t.Fatal(err)
+		}
 		go func() {
+			pool := sql.OpenDB(connector)
 			defer pool.Close()
 			if what != "logins" {
 				pool.SetMaxOpenConns(1)

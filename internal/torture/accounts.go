@@ -3,36 +3,22 @@ package torture
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// checkAccounts looks for gaps that nothing explains. Fresh proxies give keys for a time in which sequence servers are killed and cut off, but no
-// proxy dies with numbers in memory, and nobody changes the plan. Then they end in order, and what they logged of their numbers is compared with the way
-// that the rows have made on each server (retrace), and with what clients received (balance). It returns what the clients saw.
-//
-// A proxy that is killed takes with it what it would have logged last; a change of the plan sets all rows above all others; a sequence that begins again has its numbers twice. So
-// the time of the faults before is not looked at for gaps, and a ticket table that counts by AUTO_INCREMENT has no row that could be.
-func (w *world) checkAccounts(ctx context.Context, all []*kind, limit time.Duration, before *clients, rng *rand.Rand) (ops []op, sum entry, wrong []string, err error) {
-	var some []*kind
-	for _, k := range all {
-		if k.sequence != "tickets64" {
-			some = append(some, k)
-		}
-	}
+// calmly has fresh proxies give keys for a time in which servers are killed and cut off, but no proxy dies with numbers in memory. Then they end in order, and say what became of all that they
+// had. It returns what the clients saw.
+func (w *world) calmly(ctx context.Context, all []*kind, limit time.Duration, before *clients, rng *rand.Rand) (ops []op, wrong []string, err error) {
 	for _, p := range w.proxies {
 		if err := p.start(ctx); err != nil {
-			return nil, sum, nil, err
+			return nil, nil, err
 		}
 	}
-	books, err := w.open(ctx)
-	if err != nil {
-		return nil, sum, nil, err
-	}
-	clients := startClients(w, some, rng, w.opts.Pause, before)
+	clients := startClients(w, all, rng, w.opts.Pause, before)
 	n := newNemesis(w)
 	n.rage(ctx, []fault{
 		{name: "kill -9 of a sequence server", weight: 1, run: killSequenceServer},
@@ -44,218 +30,262 @@ func (w *world) checkAccounts(ctx context.Context, all []*kind, limit time.Durat
 	ops = append(clients.end(), probes...)
 	for _, p := range w.proxies {
 		if err := p.end(syscall.SIGTERM, endsWithin); err != nil {
-			return ops, sum, append(wrong, err.Error()), nil
+			return ops, append(wrong, err.Error()), nil
 		}
 	}
-	sum, gaps, err := w.settle(ctx, books, ops)
-	return ops, sum, append(wrong, gaps...), err
+	return ops, wrong, nil
 }
 
-// books are what has to be known before numbers are given.
-type books struct {
-	splits []split             // of each member
-	rows   []map[string]uint64 // the same
+// accounts are what became of all numbers that rows have passed, together.
+type accounts struct {
+	changes                        int // of rows
+	reserved, unseen, back, others int // of them: by whom it is known, by whom it is not, lower, and set
+	processes                      int
+	killed                         int
 }
 
-// open reads how the numbers are divided, and where the rows stand.
-func (w *world) open(ctx context.Context) (b books, err error) {
-	err = eventually(ctx, healWithin, func() (err error) {
-		b.splits, err = w.splits(ctx)
-		return err
-	})
-	if err != nil {
-		return b, err
+// checkGaps looks for gaps that nothing explains, in the whole run: each change of a row is one that a process, a client or a fault says to have made, or may have; and each number that a client
+// has is one that its proxy had reserved. What processes that ended in order say of their numbers has to add up.
+func (w *world) checkGaps(ctx context.Context, ops []op, names []string) (sum accounts, wrong []string, err error) {
+	if w.galera() {
+		return sum, nil, nil // its nodes write down nothing
 	}
-	b.rows, err = w.rows(ctx)
-	return b, err
-}
-
-// splits are which numbers are those of each member, as the plan in force has it.
-func (w *world) splits(ctx context.Context) ([]split, error) {
-	if w.unplanned() {
-		return []split{{count: 1}}, nil
-	}
-	db, err := open(w.proxies[0].addr, "", true)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close() //nolint:errcheck // only read
-	rows, err := db.QueryContext(ctx, "SHOW SEQPROXY SEQUENCE SERVERS")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close() //nolint:errcheck // Err tells
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	all := make([]split, len(w.members))
-	found := 0
-	for rows.Next() {
-		values := make([]any, len(columns))
-		for i := range values {
-			values[i] = new(any)
-		}
-		if err := rows.Scan(values...); err != nil {
-			return nil, err
-		}
-		line := make(map[string]string)
-		for i, name := range columns {
-			switch value := (*values[i].(*any)).(type) {
-			case []byte:
-				line[name] = string(value)
-			default:
-				line[name] = fmt.Sprint(value)
-			}
-		}
-		s := split{count: uint64(len(w.members))}
-		if _, err := fmt.Sscan(line["position"], &s.position); err != nil {
-			continue // no member
-		}
-		if line["interleave"] != "step" {
-			if _, err := fmt.Sscanf(line["interleave"], "block %d", &s.block); err != nil {
-				return nil, fmt.Errorf("%v: %w", line, err)
-			}
-		}
-		for i, m := range w.members {
-			if w.links[linkPart(0, m)].addr() == line["server"] {
-				all[i], found = s, found+1
-			}
-		}
-	}
-	if found != len(w.members) && rows.Err() == nil {
-		return nil, fmt.Errorf("of %d sequence servers %d are members of the plan", len(w.members), found)
-	}
-	return all, rows.Err()
-}
-
-// settle compares the ledgers of proxies that have ended with the rows, and with what clients received since the books were opened. sum is what became of all numbers together.
-func (w *world) settle(ctx context.Context, b books, ops []op) (sum entry, wrong []string, err error) {
-	after, err := w.rows(ctx)
+	journals, err := w.journals(ctx)
 	if err != nil {
 		return sum, nil, err
 	}
-	var ledgers []ledger
-	for _, p := range w.proxies {
-		run, life := p.current()
-		l, err := readLedger(p.number, life, run.Log)
-		if err != nil {
-			return sum, nil, fmt.Errorf("proxy %d: %w", p.number, err)
-		}
-		for _, e := range l.entries {
-			sum.add(&e)
-		}
-		ledgers = append(ledgers, l)
+	ledgers, err := w.ledgers()
+	if err != nil {
+		return sum, nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(after[0])) {
-		wrong = append(wrong, few(w.settleOne(name, b, after, ledgers, ops))...)
+	sum.processes = len(ledgers)
+	for _, l := range ledgers {
+		sum.killed += 1 - asNumber(l.stopped)
+	}
+	ops = slices.Concat(ops, w.quiet.all())
+	b := books{world: w, ledgers: ledgers, sum: &sum}
+	for _, j := range journals {
+		b.by = append(b.by, sortBySequence(j.changes))
+	}
+	rows, err := w.rows(ctx)
+	if err != nil {
+		return sum, nil, err
+	}
+	for i, m := range w.members {
+		if len(w.members) == len(w.nodes) { // no group, whose nodes each have their own rows
+			if err := whole(journals[i].changes, rows[i]); err != nil {
+				return sum, nil, fmt.Errorf("%s: what it wrote down is not whole: %w", m.name, err)
+			}
+		}
+	}
+	for _, name := range names {
+		wrong = append(wrong, few(b.settle(name, ops))...)
+	}
+	if w.plain() && slices.Contains(names, plainSequences[0]) {
+		wrong = append(wrong, few(b.settleTickets(journals[0].tickets, ops))...)
 	}
 	return sum, wrong, nil
 }
 
-// settleOne is settle for one sequence.
-func (w *world) settleOne(name string, b books, after []map[string]uint64, ledgers []ledger, ops []op) (wrong []string) {
+// whole makes sure that changes follow each other, and lead to where the rows stand.
+func whole(changes []change, rows map[string]uint64) error {
+	at := make(map[string]uint64)
+	for i := range changes {
+		c := &changes[i]
+		if was, known := at[c.sequence]; known == c.made || was != c.before {
+			return fmt.Errorf("sequence %s stood at %d, and changed at %v", c.sequence, was, c)
+		}
+		if at[c.sequence] = c.after; c.deleted {
+			delete(at, c.sequence)
+		}
+	}
+	for name, id := range rows {
+		if last, known := at[name]; !known || last != id {
+			return fmt.Errorf("sequence %s stands at %d, and was last at %d", name, id, last)
+		}
+	}
+	return nil
+}
+
+func sortBySequence(all []change) map[string][]change {
+	by := make(map[string][]change)
+	for _, c := range all {
+		by[c.sequence] = append(by[c.sequence], c)
+	}
+	return by
+}
+
+// books are all that is known of numbers.
+type books struct {
+	world   *world
+	by      []map[string][]change // of each member, by sequence
+	ledgers []ledger
+	sum     *accounts
+}
+
+// settle compares what is known of one sequence.
+func (b *books) settle(name string, ops []op) (wrong []string) {
+	w := b.world
 	blame := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Sprintf("GAP: sequence %s: ", name)+fmt.Sprintf(format, args...))
-	}
-	got := make(map[int]*receipts) // by proxy; -1 is nobody's
-	for i := -1; i < len(w.proxies); i++ {
-		got[i] = &receipts{}
 	}
 	moves := make([][]move, len(w.members))
 	for i := range ops {
 		o := &ops[i]
-		if o.kind.sequence != name {
+		if o.kind.sequence == name && o.proxy < 0 && o.n > 0 { // an application's own UPDATE
+			moves[0] = append(moves[0], taking(o.String()+": took", o.first > 0, w.clock.start.Add(o.end), o.first, o.first, 0, 1))
+		}
+	}
+	for _, m := range w.quiet.moves() {
+		if m.sequence == name {
+			moves[0] = append(moves[0], m.move)
+		}
+	}
+	for i := range b.ledgers {
+		l := &b.ledgers[i]
+		for server, some := range l.moves(name) {
+			at := w.memberAt(server)
+			if at < 0 {
+				blame("proxy %d reserved on %s, which is no sequence server", l.proxy, server)
+				continue
+			}
+			moves[at] = append(moves[at], some...)
+		}
+	}
+	splits := make([]map[uint64]split, len(w.members)) // by where the row stood behind a reservation
+	for i, m := range w.members {
+		changes := b.by[i][name]
+		if len(changes) == 0 {
+			blame("%s: nothing is known of its row", m.name)
+		}
+		splits[i] = make(map[uint64]split)
+		for _, c := range changes {
+			if c.after > c.before {
+				splits[i][c.after] = c.split
+			}
+		}
+		unexplained, unmade := explain(changes, moves[i])
+		for _, c := range unexplained {
+			blame("%s: nothing explains that its row changed at %v\n%s", m.name, c, b.around(i, c, moves[i]))
+		}
+		for _, m := range unmade {
+			blame("%s: its row never changed so: %s", w.members[i].name, m.what)
+		}
+		b.count(changes, moves[i])
+	}
+	return append(wrong, b.balances(name, b.receipts(name, ops), func(server string, last uint64) (split, bool) {
+		at := w.memberAt(server)
+		if at < 0 {
+			return split{}, false
+		}
+		s, ok := splits[at][last]
+		return s, ok
+	})...)
+}
+
+// process is one of a proxy.
+type process struct{ proxy, life int }
+
+// receipts are what clients had of a sequence.
+func (b *books) receipts(sequence string, ops []op) map[process]*receipts {
+	got := make(map[process]*receipts)
+	for i := range ops {
+		o := &ops[i]
+		if o.kind.sequence != sequence || o.proxy < 0 || o.n == 0 {
 			continue
 		}
-		r := got[o.proxy]
-		switch {
-		case o.first == 0:
+		r := got[process{o.proxy, o.life}]
+		if r == nil {
+			r = &receipts{}
+			got[process{o.proxy, o.life}] = r
+		}
+		if o.first == 0 {
 			r.unsure += o.n
-		default:
-			for n := o.first; n <= o.last(); n++ {
-				r.numbers = append(r.numbers, n)
-			}
+			continue
 		}
-		if o.proxy < 0 && o.n > 0 { // an application's own UPDATE
-			moves[0] = append(moves[0], move{what: "directly", unsure: o.first == 0, first: o.first, last: o.first, n: 1})
+		for n := o.first; n <= o.last(); n++ {
+			r.numbers = append(r.numbers, n)
 		}
 	}
-	highest := uint64(0)
-	for _, rows := range b.rows {
-		highest = max(highest, rows[name])
-	}
-	for _, l := range ledgers { // a proxy may have read in a row what another one has reserved
-		for _, e := range l.of(name) {
-			highest = max(highest, e.Last)
+	return got
+}
+
+// balances has each process balance.
+func (b *books) balances(sequence string, got map[process]*receipts, splitOf func(string, uint64) (split, bool)) (wrong []string) {
+	for i := range b.ledgers {
+		l := &b.ledgers[i]
+		r := got[process{l.proxy, l.life}]
+		if r == nil {
+			r = &receipts{}
 		}
-	}
-	owner := make(map[uint64]int)
-	for _, l := range ledgers {
-		entries := l.of(name)
-		kept, found := balance(entries, b.splits, *got[l.proxy])
-		for _, text := range found {
-			blame("proxy %d, process %d: %s", l.proxy, l.life, text)
-		}
-		for n := range kept {
-			if other, ok := owner[n]; ok {
-				blame("proxies %d and %d have both reserved %d", other, l.proxy, n)
-			}
-			owner[n] = l.proxy
-		}
-		for _, e := range entries {
-			if e.Above > highest {
-				blame("proxy %d reserved above %d, though nothing above %d is known to have been reserved", l.proxy, e.Above, highest)
-			}
-			if m, ok := e.move(l.proxy); ok {
-				i := w.memberAt(l.proxy, e.Server)
-				moves[i] = append(moves[i], m)
-			}
-		}
-	}
-	for i, m := range w.members {
-		if err := retrace(b.splits[i], b.rows[i][name], after[i][name], moves[i]); err != nil {
-			blame("%s: %v", m.name, err)
+		for _, text := range l.balance(sequence, splitOf, *r) {
+			wrong = append(wrong, fmt.Sprintf("GAP: sequence %s: proxy %d, process %d: %s", sequence, l.proxy, l.life, text))
 		}
 	}
 	return wrong
 }
 
-// move is what an entry says of a row.
-func (e *entry) move(proxy int) (m move, ok bool) {
-	m = move{what: fmt.Sprintf("proxy %d: %s", proxy, e.Event), first: e.First, last: e.Last, above: e.Above, n: e.Reserved}
-	switch e.Event {
-	case "numbers reserved":
-	case "numbers given up unseen":
-		m.unsure, m.n = true, e.Unknown
-	case "numbers given back":
-		m.back = true
-	case "numbers not given back":
-		m.back, m.unsure = true, true
-		return m, e.Err != ""
-	default:
-		return m, false
-	}
-	return m, true
-}
-
-// add counts what an entry says.
-func (e *entry) add(one *entry) {
-	switch one.Event {
-	case "numbers given back":
-		e.Last += one.Held
-	case "numbers not given back":
-		e.Held += one.Held
-	case "numbers of a sequence":
-		e.Reserved += one.Reserved
-		e.Given += one.Given
-		e.Skipped += one.Skipped
-		e.Unknown += one.Unknown
-		e.Held += one.Held
+// count sums up what explains the changes of a row.
+func (b *books) count(changes []change, moves []move) {
+	for i := range moves {
+		m := &moves[i]
+		if m.taken == 0 {
+			continue
+		}
+		b.sum.changes++
+		switch c := &changes[m.taken-1]; {
+		case c.after < c.before:
+			b.sum.back++
+		case m.sure:
+			b.sum.reserved++
+		case m.to == 0:
+			b.sum.unseen++
+		default:
+			b.sum.others++
+		}
 	}
 }
 
-// memberAt is the sequence server that a proxy calls so.
-func (w *world) memberAt(proxy int, address string) int {
-	return max(0, slices.IndexFunc(w.members, func(s *server) bool { return w.links[linkPart(proxy, s)].addr() == address }))
+// around is what happened about the time of a change.
+func (b *books) around(member int, c *change, moves []move) string {
+	const near = 3 * time.Second
+	var lines []string
+	for i := range moves {
+		if m := &moves[i]; m.at.After(c.at.Add(-near)) && m.at.Before(c.at.Add(near)) && m.taken == 0 {
+			lines = append(lines, fmt.Sprintf("    %s  %s", m.at.Format("15:04:05.000"), m.what))
+		}
+	}
+	lines = few(lines)
+	changes := b.by[member][c.sequence]
+	for i := range changes {
+		if &changes[i] != c {
+			continue
+		}
+		for _, other := range changes[max(0, i-2):min(len(changes), i+3)] {
+			lines = append(lines, "    "+other.String())
+		}
+	}
+	for _, f := range b.world.trouble.around(c.at.Add(-near), c.at.Add(near)) {
+		lines = append(lines, "    "+f)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// memberAt is the sequence server that somebody calls so, -1 if there is none. The plan has one address for all proxies; a group is called by those of all nodes.
+func (w *world) memberAt(address string) int {
+	address, _, _ = strings.Cut(address, ",")
+	for i, m := range w.members {
+		nodes := []*server{m}
+		if len(w.members) < len(w.nodes) {
+			nodes = w.nodes
+		}
+		for _, s := range nodes {
+			for _, p := range w.proxies {
+				if w.links[linkPart(p.number, s)].addr() == address {
+					return i
+				}
+			}
+		}
+	}
+	return -1
 }

@@ -6,12 +6,16 @@
 // (check_*.go), and report.go prints one screen. run.go goes through that in order. A new fault is a function and a line in faults.go, a new way to take
 // keys the same in kinds.go.
 //
-// Gaps are looked for in a time of their own behind that (accounts.go, ledger.go), in which servers are killed and connections cut, and answers swallowed, but no proxy is killed. On each
-// sequence server every number between where its row stood and where it stands then was reserved by a process that logged it, lies in a reservation that was logged as one of unknown
-// outcome, or is none that a reservation could begin at: another server's, below what its taker had got from another one, or in a rest of a block that is too short. And what each process reserved it
-// gave to a client, gave back, passed over for a reason that it counts, or logged that it could not give it back. Not accounted for are: the time of the faults, since a proxy that is killed takes with it what
-// it would have logged last, and a change of servers or a sequence that begins again sets rows elsewhere; within a process, which number was passed over (it counts how many, and why); and ticket tables that count by
-// AUTO_INCREMENT, which have no row.
+// Gaps are looked for in the whole run (accounts.go, ledger.go). Each sequence server writes down every change of a row, in its binary log (journal.go, binlog.go). Each change has to be one that
+// somebody says to have made: a process, in its log on the level debug, a client that counts there itself, or a fault that restored a row. So every number that a row has passed was reserved by a
+// process that logged the range before it used it; or passed over, where such a range may not begin lower (another server's numbers, a floor that was logged, the rest of a block); or given back; or lies where the row
+// was set, for a reason that was logged with both ends (SETVAL, RESTART, DROP, plans, adoption, a row that had gone back). And each number that a client has is one that its proxy had reserved; what a process that ended in order says to have
+// given, passed over, given back and left has to make what it reserved, and what clients received. The time of the faults is followed by one in which no proxy is killed (calmly), so that all say that.
+//
+// What is bounded only: of a reservation whose outcome nobody knows, and of the one at most that a killed process had asked for last of each sequence, how many numbers and above which is logged, and the change has to
+// fit that. Which of the numbers that a killed process had were given nobody knows but clients: all others of its ranges are the gap that the crash explains. Within a process the numbers that it passed over are counted,
+// not named. A row that is set may be set as high as the line says that tells why. Of a group by replication each node tells of its own changes; the nodes of a Galera cluster write down none, and gaps there are not looked for. A ticket table that counts by AUTO_INCREMENT has no row to follow (tickets.go): each of its
+// numbers is somebody's, or there is no more of them than were asked for about that time without an answer, and one for each statement that a crash of the server may have undone.
 //
 // A group (pair, group) has its primary killed, cut off with some of the proxies, or replaced in order, after its replicas have missed something or not. Whoever takes over lacks
 // numbers that were given (the report counts how often), and the old primary goes on giving some. What has strayed from the new primary is set up anew with a copy of that, though

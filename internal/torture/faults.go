@@ -223,8 +223,28 @@ func (n *nemesis) everywhere() (parts []part) {
 	return parts
 }
 
-// takeOne takes a number as a client does.
+// takeOne takes a number as a client does, without a place in the history.
 func (n *nemesis) takeOne(ctx context.Context, p *proxy, sequence string) (number uint64, err error) {
+	o, err := n.ask(ctx, p, sequence)
+	n.world.quiet.took(o)
+	return o.first, err
+}
+
+// probe is a takeOne that goes into the history.
+func (n *nemesis) probe(ctx context.Context, p *proxy, sequence string) (op, error) {
+	return n.ask(ctx, p, sequence)
+}
+
+func (n *nemesis) ask(ctx context.Context, p *proxy, sequence string) (op, error) {
+	w := n.world
+	_, life := p.current()
+	o := op{kind: &kind{name: "probe", sequence: sequence, n: 1}, client: -1, conn: -int(w.probes.Add(1)), proxy: p.number, life: life, shard: -1, n: 1, begin: w.clock.now()}
+	o.first, o.err = oneNumber(ctx, p, sequence)
+	o.end = w.clock.now()
+	return o, o.err
+}
+
+func oneNumber(ctx context.Context, p *proxy, sequence string) (number uint64, err error) {
 	db, err := open(p.addr, "", false)
 	if err != nil {
 		return 0, err
@@ -234,16 +254,6 @@ func (n *nemesis) takeOne(ctx context.Context, p *proxy, sequence string) (numbe
 		err = fmt.Errorf("proxy %d: a number of %s: %w", p.number, sequence, err)
 	}
 	return number, err
-}
-
-// probe is a takeOne that goes into the history.
-func (n *nemesis) probe(ctx context.Context, p *proxy, sequence string) (op, error) {
-	w := n.world
-	_, life := p.current()
-	o := op{kind: &kind{name: "probe", sequence: sequence, n: 1}, client: -1, conn: -int(w.probes.Add(1)), proxy: p.number, life: life, shard: -1, n: 1, begin: w.clock.now()}
-	o.first, o.err = n.takeOne(ctx, p, sequence)
-	o.end = w.clock.now()
-	return o, o.err
 }
 
 // eventually tries until there is no error, for at most a time, and returns the last one.

@@ -2,35 +2,52 @@ package torture
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
+	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // entry is what a proxy logs of numbers, on the level debug.
 type entry struct {
-	Event    string `json:"event"`
-	Server   string `json:"server"`
-	Sequence string `json:"sequence"`
-	Above    uint64 `json:"above"`
-	First    uint64 `json:"first"`
-	Last     uint64 `json:"reserved_up_to"`
-	Reserved uint64 `json:"reserved"`
-	Given    uint64 `json:"given"`
-	Skipped  uint64 `json:"passed_over"`
-	Unknown  uint64 `json:"outcome_unknown"`
-	Held     uint64 `json:"held"`
-	Err      string `json:"err"`
+	Time     time.Time `json:"ts"`
+	Event    string    `json:"event"`
+	Server   string    `json:"server"`
+	Sequence string    `json:"sequence"`
+	Above    uint64    `json:"above"`
+	Wanted   uint64    `json:"wanted"`
+	First    uint64    `json:"first"`
+	Last     uint64    `json:"reserved_up_to"`
+	Reserved uint64    `json:"reserved"`
+	Given    uint64    `json:"given"`
+	Skipped  uint64    `json:"passed_over"`
+	Unknown  uint64    `json:"outcome_unknown"`
+	Held     uint64    `json:"held"`
+	Was      uint64    `json:"was"`
+	At       uint64    `json:"at"`
+	Why      string    `json:"why"`
+	Err      string    `json:"err"`
 }
 
-// ledger is what a process that has ended in order says of its numbers.
+// Events that entries are of.
+const (
+	entryAsked    = "numbers asked for"
+	entryReserved = "numbers reserved"
+	entryUnseen   = "numbers given up unseen"
+	entryBack     = "numbers given back"
+	entryVain     = "numbers reserved in vain"
+	entrySum      = "numbers of a sequence"
+	entrySet      = "row to be set"
+)
+
+// ledger is what a process says of its numbers.
 type ledger struct {
 	proxy, life int
+	stopped     bool // in order: then it said all
 	entries     []entry
 }
 
@@ -44,25 +61,38 @@ func readLedger(proxy, life int, path string) (l ledger, err error) {
 	defer f.Close() //nolint:errcheck // only read
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
-	stopped := false
+	var torn error
 	for lines.Scan() {
-		stopped = stopped || strings.Contains(lines.Text(), `"event":"stopped"`)
-		if !strings.Contains(lines.Text(), `"event":"numbers `) {
+		l.stopped = l.stopped || strings.Contains(lines.Text(), `"event":"stopped"`)
+		if !strings.Contains(lines.Text(), `"event":"numbers `) && !strings.Contains(lines.Text(), `"event":"`+entrySet+`"`) {
 			continue
+		}
+		if torn != nil {
+			return l, torn
 		}
 		var e entry
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return l, fmt.Errorf("%s: %w", lines.Text(), err)
+			torn = fmt.Errorf("%s: %w", lines.Text(), err) // as the last line of a killed process may be
+			continue
 		}
 		l.entries = append(l.entries, e)
 	}
-	if err := lines.Err(); err != nil {
-		return l, err
+	return l, lines.Err()
+}
+
+// ledgers are those of all processes that there were.
+func (w *world) ledgers() (all []ledger, err error) {
+	for _, p := range w.proxies {
+		_, lives := p.current()
+		for life := 1; life <= lives; life++ {
+			l, err := readLedger(p.number, life, filepath.Join(p.dir, logName(p.number, life)))
+			if err != nil {
+				return nil, fmt.Errorf("proxy %d: %w", p.number, err)
+			}
+			all = append(all, l)
+		}
 	}
-	if !stopped {
-		return l, errors.New("its log does not say that it stopped")
-	}
-	return l, nil
+	return all, nil
 }
 
 // of are the entries of a sequence.
@@ -94,14 +124,6 @@ func (s split) owns(n uint64) bool {
 	return (n-1)/s.block%s.count == s.position
 }
 
-// step is between two of its numbers that follow each other, within a block.
-func (s split) step() uint64 {
-	if s.count > 1 && s.block == 0 {
-		return s.count
-	}
-	return 1
-}
-
 // take is where a reservation of n numbers lies if the row stands at id, and no number up to above may be given.
 func (s split) take(id, above, n uint64) (first, last uint64) {
 	at := max(id, above)
@@ -129,129 +151,141 @@ func (s split) take(id, above, n uint64) (first, last uint64) {
 	return first, last + n - 1
 }
 
-// move is something that moved a row, or may have.
+// each calls f for all numbers of a reservation.
+func (s split) each(first, last uint64, f func(n uint64)) {
+	for n := first; n <= last; n++ {
+		if s.owns(n) {
+			f(n)
+		}
+	}
+}
+
+// frozen is what the row of a sequence holds that nobody may reserve of.
+const frozen = math.MaxUint64
+
+// move is something that has moved a row, or may have.
 type move struct {
-	what        string
-	unsure      bool
-	back        bool   // from last to below first
-	first, last uint64 // where it is known
-	above, n    uint64
+	what  string
+	at    time.Time
+	sure  bool   // it has
+	to    uint64 // where the row stands afterwards; 0 if that is not known
+	fits  func(*change) bool
+	taken int // which change it is, from 1
 }
 
-func (m *move) String() string {
-	return fmt.Sprintf("%s %d-%d (%d, above %d)", m.what, m.first, m.last, m.n, m.above)
+// taking is a move that reserves n numbers above a floor; first and last are 0 where they are not known.
+func taking(what string, sure bool, at time.Time, first, last, above, n uint64) move {
+	what = fmt.Sprintf("%s %d numbers above %d", what, n, above)
+	if first > 0 {
+		what += fmt.Sprintf(", %d-%d", first, last)
+	}
+	return move{what: what, sure: sure, at: at, to: last, fits: func(c *change) bool {
+		if c.made || c.deleted || c.before == frozen || last > 0 && c.after != last {
+			return false
+		}
+		from, to := c.split.take(c.before, above, n)
+		return to == c.after && (first == 0 || first == from)
+	}}
 }
 
-// target is where a row stands after something was given back.
-func (m *move) target(s split) uint64 { return m.first - min(s.step(), m.first) }
-
-// from is where the row stands after m if it was at id before; false if m cannot have happened there.
-func (m *move) from(id uint64, s split) (uint64, bool) {
-	if m.back {
-		return m.target(s), m.last == id
-	}
-	first, last := s.take(id, m.above, m.n)
-	return last, m.unsure || first == m.first && last == m.last
+// setting is a move that sets a row to a number.
+func setting(what string, sure bool, at time.Time, to uint64) move {
+	return move{what: fmt.Sprintf("%s to %d", what, to), sure: sure, at: at, to: to, fits: func(c *change) bool { return c.after == to }}
 }
 
-// retraceSteps bounds the search for the way of a row. Nearly always each step is the only one that is possible.
-const retraceSteps = 100_000
-
-// retrace finds an order in which all that is known to have happened to a row, and some of what may have, leads from where it stood to where it stands. So there is no
-// number between of which it is not known why it is used, or by nobody: it was reserved, or it lies below what its taker had from another server, or in a rest of a
-// block that was too short. The error says how far it came.
-func retrace(s split, from, to uint64, moves []move) error {
-	slices.SortFunc(moves, func(a, b move) int {
-		return cmp.Or(cmp.Compare(asNumber(a.unsure), asNumber(b.unsure)), cmp.Compare(a.last, b.last), cmp.Compare(asNumber(a.back), asNumber(b.back)))
-	})
-	t := tracer{split: s, to: to, moves: moves, used: make([]bool, len(moves)), failed: make(map[[2]uint64]bool), budget: retraceSteps, best: len(moves) + 1}
-	for _, m := range moves {
-		t.names = append(t.names, rand.Uint64())
-		t.left += 1 - asNumber(m.unsure)
+// moves are what a ledger says of the rows of a sequence, by the name of the server.
+func (l *ledger) moves(sequence string) map[string][]move {
+	by := make(map[string][]move)
+	who := fmt.Sprintf("proxy %d, process %d: ", l.proxy, l.life)
+	add := func(e *entry, m move) { by[e.Server] = append(by[e.Server], m) }
+	var asked *entry
+	entries := l.of(sequence)
+	for i := range entries {
+		switch e := &entries[i]; e.Event {
+		case entryAsked:
+			asked = e
+		case entryReserved:
+			asked = nil
+			add(e, taking(who+"reserved", true, e.Time, e.First, e.Last, e.Above, e.Reserved))
+		case entryUnseen:
+			asked = nil
+			add(e, taking(who+"may have reserved", false, e.Time, 0, 0, e.Above, e.Unknown))
+		case entryBack:
+			add(e, move{what: fmt.Sprintf("%sgave back %d-%d", who, e.First, e.Last), sure: true, at: e.Time, fits: func(c *change) bool {
+				return c.before == e.Last && c.after < e.First
+			}})
+		case entrySet:
+			add(e, setting(who+e.Why+", set", false, e.Time, e.At))
+		}
 	}
-	must := t.left
-	if t.walk(from) {
-		return nil
+	if asked != nil && !l.stopped {
+		add(asked, taking(who+"asked last for", false, asked.Time, 0, 0, asked.Above, asked.Wanted))
 	}
-	why := "nothing that is known"
-	if t.budget < 0 {
-		why = "no order that was tried"
-	}
-	return fmt.Errorf("%s leads from %d to %d: after %d of %d moves it is at %d; left are %s", why, from, to, must-t.best, must, t.bestAt, strings.Join(few(t.rest), ", "))
+	return by
 }
 
-// tracer is the search of retrace.
-type tracer struct {
-	split  split
-	to     uint64
-	moves  []move // the sure ones first, by their last numbers
-	names  []uint64
-	used   []bool
-	left   int                // how many that are sure are not used
-	failed map[[2]uint64]bool // where the row was, and the names of what was used
-	name   uint64             // of what is used: that of each, by exclusive or
-	budget int
-
-	best   int // how few were left
-	bestAt uint64
-	rest   []string // them
-}
-
-// walk goes on from id, and reports whether that led to the end.
-func (t *tracer) walk(id uint64) bool {
-	if t.left == 0 && id == t.to {
-		return true
-	}
-	key := [2]uint64{id, t.name}
-	if t.budget--; t.budget < 0 || t.failed[key] {
-		return false
-	}
-	if t.left < t.best {
-		t.best, t.bestAt, t.rest = t.left, id, nil
-		for i := range t.moves {
-			if !t.used[i] {
-				t.rest = append(t.rest, t.moves[i].String())
+// explain finds for each change of a row a move that made it, and for each move that is sure a change. No move makes two changes. It returns what is left of both.
+func explain(changes []change, moves []move) (unexplained []*change, unmade []*move) {
+	x := explanation{changes: changes, moves: moves, to: make(map[uint64][]int)}
+	for _, sure := range []bool{true, false} {
+		for i := range moves {
+			if m := &moves[i]; m.sure == sure {
+				x.to[m.to] = append(x.to[m.to], i)
 			}
 		}
 	}
-	low := id // the row comes no lower
-	for i := range t.moves {
-		if m := &t.moves[i]; m.back && !t.used[i] {
-			low = min(low, m.target(t.split))
+	for i := range changes {
+		if !x.assign(i, make(map[int]bool)) {
+			unexplained = append(unexplained, &changes[i])
 		}
 	}
-	for i := range t.moves {
-		if m := &t.moves[i]; !m.back && !m.unsure && !t.used[i] && m.first <= low {
-			t.failed[key] = true
-			return false // it was passed, and its turn does not come
+	// What is sure has happened: it takes the place of what may have.
+	for i := range moves {
+		if m := &moves[i]; m.sure && m.taken == 0 && !x.claim(i) {
+			unmade = append(unmade, m)
 		}
 	}
-	for i := range t.moves {
-		m := &t.moves[i]
-		next, ok := m.from(id, t.split)
-		if !ok || t.used[i] {
+	return unexplained, unmade
+}
+
+// explanation is the search of explain.
+type explanation struct {
+	changes []change
+	moves   []move
+	to      map[uint64][]int // moves by where the row stands afterwards; the sure ones first
+}
+
+// assign gives a change to a move, which may have another give up its own for one that fits it, too.
+func (x *explanation) assign(i int, seen map[int]bool) bool {
+	c := &x.changes[i]
+	some := x.to[c.after]
+	if c.after != 0 {
+		some = slices.Concat(some, x.to[0])
+	}
+	for _, k := range some {
+		m := &x.moves[k]
+		if seen[k] || !m.fits(c) {
 			continue
 		}
-		t.turn(i, true)
-		if t.walk(next) {
+		seen[k] = true
+		if m.taken == 0 || x.assign(m.taken-1, seen) {
+			m.taken = i + 1
 			return true
 		}
-		t.turn(i, false)
 	}
-	t.failed[key] = true
 	return false
 }
 
-// turn uses a move, or undoes that.
-func (t *tracer) turn(i int, on bool) {
-	t.used[i] = on
-	t.name ^= t.names[i]
-	if t.moves[i].unsure {
-		return
+// claim gives a move a change that one has which is not sure.
+func (x *explanation) claim(k int) bool {
+	for i := range x.moves {
+		m := &x.moves[i]
+		if !m.sure && m.taken > 0 && x.moves[k].fits(&x.changes[m.taken-1]) {
+			x.moves[k].taken, m.taken = m.taken, 0
+			return true
+		}
 	}
-	if t.left++; on {
-		t.left -= 2
-	}
+	return false
 }
 
 func asNumber(b bool) int {
@@ -268,60 +302,65 @@ type receipts struct {
 }
 
 // balance compares what a process says of a sequence with what clients received from it: each number that they have is one that it reserved and did not give back, and what it
-// reserved is given, passed over, given back, or left over. It returns the numbers that it kept.
-func balance(entries []entry, s []split, got receipts) (kept map[uint64]bool, wrong []string) {
-	kept = make(map[uint64]bool)
-	each := func(e *entry, f func(n uint64)) {
-		for _, one := range s {
-			if !one.owns(e.First) {
+// reserved is given, passed over, given back, or left over. Of a process that was killed only the first is known. splitOf is that of the server whose row stood at a number.
+func (l *ledger) balance(sequence string, splitOf func(server string, last uint64) (split, bool), got receipts) (wrong []string) {
+	kept := make(map[uint64]int)  // how often: a sequence may begin again
+	vain := make(map[uint64]bool) // by the last number
+	var reserved, back, missing uint64
+	var said *entry
+	entries := l.of(sequence)
+	for i := range entries {
+		e := &entries[i]
+		var each func(f func(n uint64))
+		if e.Event == entryReserved || e.Event == entryBack {
+			s, ok := splitOf(e.Server, e.Last)
+			if !ok {
+				missing++ // it was found not to be stored, which is told elsewhere
 				continue
 			}
-			for n := e.First; n <= e.Last; n += one.step() {
-				if one.owns(n) {
-					f(n)
-				}
-			}
+			each = func(f func(n uint64)) { s.each(e.First, e.Last, f) }
 		}
-	}
-	var reserved, back, refused uint64
-	var said *entry
-	for i := range entries {
-		switch e := &entries[i]; e.Event {
-		case "numbers reserved":
+		switch e.Event {
+		case entryReserved:
+			delete(vain, e.Last)
 			reserved += e.Reserved
-			each(e, func(n uint64) { kept[n] = true })
-		case "numbers given back":
-			back += e.Held
-			each(e, func(n uint64) { delete(kept, n) })
-		case "numbers not given back":
-			refused += e.Held
-		case "numbers of a sequence":
+			each(func(n uint64) { kept[n]++ })
+		case entryBack:
+			if !vain[e.Last] {
+				back += e.Held
+			}
+			each(func(n uint64) { kept[n]-- })
+		case entryVain:
+			vain[e.Last] = true
+			reserved -= e.Held
+		case entrySum:
 			said = e
 		}
 	}
+	have := uint64(len(got.numbers))
+	for _, n := range got.numbers {
+		if kept[n]--; kept[n] < 0 {
+			wrong = append(wrong, fmt.Sprintf("clients received %d, which it did not have", n))
+		}
+	}
+	if !l.stopped || missing > 0 {
+		return few(wrong)
+	}
 	if said == nil {
-		if len(got.numbers) > 0 || reserved > 0 {
+		if have > 0 || reserved > 0 {
 			wrong = append(wrong, "it says nothing of them at its end")
 		}
-		return kept, wrong
-	}
-	if uint64(len(kept)) != reserved-back {
-		wrong = append(wrong, fmt.Sprintf("it reserved %d numbers and gave %d back, and has %d different ones", reserved, back, len(kept)))
+		return few(wrong)
 	}
 	if reserved != said.Reserved {
 		wrong = append(wrong, fmt.Sprintf("it reserved %d numbers and says %d", reserved, said.Reserved))
 	}
-	if sum := said.Given + said.Skipped + said.Held + back + refused; sum != said.Reserved {
-		wrong = append(wrong, fmt.Sprintf("of %d numbers that it reserved it gave %d, passed over %d, gave back %d, could not give back %d and has %d left: that makes %d",
-			said.Reserved, said.Given, said.Skipped, back, refused, said.Held, sum))
+	if sum := said.Given + said.Skipped + said.Held + back; sum != said.Reserved {
+		wrong = append(wrong, fmt.Sprintf("of %d numbers that it reserved it gave %d, passed over %d, gave back %d and has %d left: that makes %d",
+			said.Reserved, said.Given, said.Skipped, back, said.Held, sum))
 	}
-	if have := uint64(len(got.numbers)); said.Given < have || said.Given > have+got.unsure {
+	if said.Given < have || said.Given > have+got.unsure {
 		wrong = append(wrong, fmt.Sprintf("it gave %d numbers; clients received %d, and asked for %d without an answer", said.Given, have, got.unsure))
 	}
-	for _, n := range got.numbers {
-		if !kept[n] {
-			wrong = append(wrong, fmt.Sprintf("clients received %d, which it did not have", n))
-		}
-	}
-	return kept, few(wrong)
+	return few(wrong)
 }

@@ -35,13 +35,16 @@ type life struct {
 	wanted bool // guarded by proxy.mu; somebody ended it
 }
 
+// logName is the log of a process.
+func logName(proxy, life int) string { return fmt.Sprintf("proxy%d.%d.log", proxy, life) }
+
 // start starts a process and waits until it lets clients in.
 func (p *proxy) start(ctx context.Context) error {
 	p.mu.Lock()
 	p.life++
 	number := p.life
 	p.mu.Unlock()
-	process, err := child.Start(exec.Command(p.binary, "-config", p.config), filepath.Join(p.dir, fmt.Sprintf("proxy%d.%d.log", p.number, number)))
+	process, err := child.Start(exec.Command(p.binary, "-config", p.config), filepath.Join(p.dir, logName(p.number, number)))
 	if err != nil {
 		return fmt.Errorf("start proxy %d: %w", p.number, err)
 	}

@@ -107,13 +107,18 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	}
 	say("%d requests; checks", len(ops))
 	r.wrong(checkLeaks(ctx, w)...)
-	calm, sum, wrong, err := w.checkAccounts(ctx, all, max(o.Time/10, 2*time.Second), clients, rng)
+	calm, wrong, err := w.calmly(ctx, all, max(o.Time/10, 2*time.Second), clients, rng)
+	if err != nil {
+		return nil, err
+	}
+	r.wrong(wrong...)
+	ops = append(ops, calm...)
+	sum, wrong, err := w.checkGaps(ctx, ops, w.sequences())
 	if err != nil {
 		return nil, err
 	}
 	r.accounts = sum
 	r.wrong(wrong...)
-	ops = append(ops, calm...)
 	untold, wrong, err := checkRows(ctx, w, ops)
 	if err != nil {
 		return nil, err

@@ -48,6 +48,7 @@ type server struct {
 	group   *group           // whose node it is, if there is one
 	schema  string           // of the shard's tables, or of the sequence table
 	db      *sql.DB
+	before  []change // of rows, that it has no log of any more
 }
 
 // world is the installation that is tortured.
@@ -69,6 +70,7 @@ type world struct {
 	operator *operator // of a cluster, else nil
 	group    *group    // of a primary and replicas, else nil
 	disks    []string  // state directories that are small disks
+	quiet    quiet
 }
 
 // schemaOf is where the sequence table and the ticket tables are.
@@ -178,8 +180,12 @@ func (s *server) start(ctx context.Context, binary mysqld.Binary, dir string, mo
 	if binary.Flavour == mysqld.MySQL {
 		unsynced = "--innodb-flush-method=nosync"
 	}
+	args := []string{unsynced}
+	if s.schema == schemaOfSequences {
+		args = append(args, journalArgs(binary, 1)...)
+	}
 	s.Server, err = mysqld.Start(ctx, mysqld.Config{
-		Binary: binary, Dir: filepath.Join(dir, s.name), SkipNameResolve: true, ExtraArgs: append([]string{unsynced}, more...),
+		Binary: binary, Dir: filepath.Join(dir, s.name), SkipNameResolve: true, ExtraArgs: append(args, more...),
 	})
 	if err != nil {
 		return err
@@ -236,6 +242,7 @@ func (w *world) define(ctx context.Context) error {
 			continue
 		}
 		texts = append(texts, "INSERT INTO seqproxy.sequence VALUES ('"+name+"', 0)")
+		w.quiet.set("its row was made", name, func(c *change) bool { return c.made && c.after == 0 })
 	}
 	for _, text := range texts {
 		if _, err := w.sequence.db.ExecContext(ctx, text); err != nil {

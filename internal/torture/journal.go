@@ -1,0 +1,159 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"seqproxy/internal/mysqld"
+)
+
+// journalArgs have a server write down every change of a row, in what it has for replicas. id differs in each node of a group.
+func journalArgs(b mysqld.Binary, id int) []string {
+	args := []string{"--log-bin=journal", "--binlog-format=ROW", "--binlog-row-image=FULL", "--sync-binlog=0", fmt.Sprintf("--server-id=%d", id)}
+	if b.Flavour == mysqld.MySQL {
+		args = append(args, "--binlog-rows-query-log-events=ON")
+	}
+	return args
+}
+
+// change is one of a counter's row, by one transaction.
+type change struct {
+	at            time.Time // in whole seconds
+	sequence      string
+	made, deleted bool
+	before, after uint64
+	split         split  // whose numbers the server had then
+	text          string // the statement
+}
+
+func (c *change) String() string {
+	return fmt.Sprintf("%s from %d to %d, by %.200s", c.at.Format("15:04:05"), c.before, c.after, strings.Join(strings.Fields(c.text), " "))
+}
+
+// journal is the way of all rows of one sequence server.
+type journal struct {
+	changes []change
+	tickets []ticketRow // of the ticket table, in the order in which they were written
+}
+
+// ticketRow is a number that a row of the ticket table had.
+type ticketRow struct {
+	at time.Time // in whole seconds
+	id uint64
+}
+
+// journal reads what a server wrote down, since it was made. It has to be running. Where nodes replicate from each other each is asked for what it changed itself, since rows may
+// have gone apart.
+func (s *server) journal(ctx context.Context) (j journal, err error) {
+	var base string
+	var r binlog
+	if err := s.db.QueryRowContext(ctx, "SELECT IFNULL(@@log_bin_basename, ''), @@server_id").Scan(&base, &r.origin); err != nil {
+		return j, fmt.Errorf("%s: %w", s.name, err)
+	}
+	if base == "" {
+		return j, fmt.Errorf("%s writes no binary log", s.name)
+	}
+	files, err := filepath.Glob(base + ".[0-9]*")
+	if err != nil || len(files) == 0 {
+		return j, errors.Join(fmt.Errorf("%s: there is no %s.*", s.name, base), err)
+	}
+	slices.Sort(files)
+	r.tables = func(schema, table string) bool {
+		return schema == schemaOfSequences && (table == "sequence" || table == "sequence_member" || table == ticketTable)
+	}
+	now := split{count: 1}
+	r.commit = func(at uint32, done []rowChange) { now = j.add(time.Unix(int64(at), 0), done, now) }
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return j, err
+		}
+		r.open = nil
+		if err := r.read(text); err != nil {
+			return j, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return j, nil
+}
+
+// add takes in a transaction of a server that has the numbers of a split, and returns which it has afterwards. Of each row only where it stood before and behind it counts.
+func (j *journal) add(at time.Time, done []rowChange, now split) split {
+	next := now
+	var names []string
+	whole := make(map[string]*change)
+	for _, r := range done {
+		row := r.after
+		if row == nil {
+			row = r.before
+		}
+		switch r.table {
+		case "sequence_member": // one, id, plan, position, count, interleave, block
+			if r.after == nil || r.after[4].(uint64) == 0 {
+				next = split{count: 1}
+				continue
+			}
+			next = split{position: row[3].(uint64), count: row[4].(uint64)}
+			if row[5] != "step" {
+				next.block = row[6].(uint64)
+			}
+		case "sequence": // name, id
+			name := row[0].(string)
+			c := whole[name]
+			if c == nil {
+				c = &change{at: at, sequence: name, made: r.before == nil, split: now}
+				if r.before != nil {
+					c.before = r.before[1].(uint64)
+				}
+				whole[name] = c
+				names = append(names, name)
+			}
+			if c.deleted = r.after == nil; !c.deleted {
+				c.after = r.after[1].(uint64)
+			} else {
+				c.after = 0
+			}
+			c.text = r.text
+		default:
+			if r.after != nil {
+				j.tickets = append(j.tickets, ticketRow{at, r.after[0].(uint64)})
+			}
+		}
+	}
+	for _, name := range names {
+		if c := whole[name]; c.before != c.after || c.made != c.deleted {
+			j.changes = append(j.changes, *c)
+		}
+	}
+	return next
+}
+
+// journals are those of all members.
+func (w *world) journals(ctx context.Context) (all []journal, err error) {
+	for _, m := range w.members {
+		nodes := []*server{m}
+		if len(w.nodes) > len(w.members) { // a group
+			nodes = w.nodes
+		}
+		var whole journal
+		for _, s := range nodes {
+			var one journal
+			err := eventually(ctx, backWithin, func() (err error) {
+				one, err = s.journal(ctx)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+			one.changes = append(slices.Clone(s.before), one.changes...)
+			whole.changes, whole.tickets = append(whole.changes, one.changes...), append(whole.tickets, one.tickets...)
+		}
+		all = append(all, whole)
+	}
+	return all, nil
+}
