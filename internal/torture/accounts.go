@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"seqproxy/internal/network"
 )
 
 // calmly has fresh proxies give keys for a time in which servers are killed and cut off, but no proxy dies with numbers in memory. Then they end in order, and say what became of all that they
@@ -23,7 +25,8 @@ func (w *world) calmly(ctx context.Context, all []*kind, limit time.Duration, be
 	n.rage(ctx, []fault{
 		{name: "kill -9 of a sequence server", weight: 1, run: killSequenceServer},
 		{name: "connections are cut", weight: 2, run: cutLink},
-		{name: "answers are swallowed", weight: 2, run: weatherFault(swallow, 500*time.Millisecond)},
+		{name: "answers are swallowed", weight: 2, run: weatherFault(steady(network.Swallow), 500*time.Millisecond)},
+		{name: "answers break off", weight: 1, run: weatherFault(cutShort, 500*time.Millisecond)},
 	}, limit, rng)
 	probes, unhealed := w.healed(ctx, clients)
 	wrong = append(n.wrong, unhealed...)
@@ -281,7 +284,7 @@ func (w *world) memberAt(address string) int {
 		}
 		for _, s := range nodes {
 			for _, p := range w.proxies {
-				if w.links[linkPart(p.number, s)].addr() == address {
+				if w.links[linkPart(p.number, s)].Addr() == address {
 					return i
 				}
 			}

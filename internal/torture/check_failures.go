@@ -71,8 +71,7 @@ func (t *trouble) judge(o *op, w *world) string {
 	switch said.Number {
 	case gomysql.ER_UNKNOWN_ERROR:
 		if !w.namesMember(said.Message, o.proxy) && !strings.Contains(said.Message, "state file "+w.proxies[o.proxy].state) ||
-			!strings.Contains(said.Message, fmt.Sprintf("sequence %q", o.kind.sequence)) && !strings.Contains(said.Message, "sequence table") &&
-				!strings.Contains(said.Message, "seqproxy."+o.kind.sequence) {
+			!namesSequence(said.Message, o.kind.sequence) {
 			return "ERROR that names not both the sequence, and the server or file"
 		}
 		if o.kind.sequence == restarted && t.restarting(o) {
@@ -82,7 +81,7 @@ func (t *trouble) judge(o *op, w *world) string {
 	case gomysql.ER_SERVER_SHUTDOWN:
 		return unless(explained(append(own, shards...)...), "ERROR without a cause")
 	case gomysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE:
-		if o.shard >= 0 && !strings.Contains(said.Message, w.links[linkPart(o.proxy, w.shards[o.shard])].addr()) {
+		if o.shard >= 0 && !strings.Contains(said.Message, w.links[linkPart(o.proxy, w.shards[o.shard])].Addr()) {
 			return "ERROR that does not name the shard's server"
 		}
 		return unless(explained(append(append(own, shards...), sequences...)...), "ERROR without a cause")
@@ -111,7 +110,14 @@ func checkFailures(ops []op, w *world) (wrong []string) {
 	return wrong
 }
 
+// namesSequence reports whether an error names the sequence, or says what of all sequences it is about: before a proxy has read which columns are
+// filled from one, it cannot know the name.
+func namesSequence(text, name string) bool {
+	return slices.ContainsFunc([]string{fmt.Sprintf("sequence %q", name), "seqproxy." + name, "sequence table", "is filled from a sequence (OWNED BY)"},
+		func(part string) bool { return strings.Contains(text, part) })
+}
+
 // namesMember reports whether an error names a sequence server, by the address that the proxy knows.
 func (w *world) namesMember(text string, proxy int) bool {
-	return slices.ContainsFunc(w.nodes, func(s *server) bool { return strings.Contains(text, w.links[linkPart(proxy, s)].addr()) })
+	return slices.ContainsFunc(w.nodes, func(s *server) bool { return strings.Contains(text, w.links[linkPart(proxy, s)].Addr()) })
 }

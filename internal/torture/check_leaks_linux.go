@@ -61,7 +61,7 @@ func (w *world) leftovers(p *proxy) error {
 	sequences := 0
 	members := make(map[string]bool)
 	for _, s := range w.nodes {
-		members[w.links[linkPart(p.number, s)].addr()] = true
+		members[w.links[linkPart(p.number, s)].Addr()] = true
 	}
 	for _, s := range sockets {
 		switch {
@@ -72,7 +72,7 @@ func (w *world) leftovers(p *proxy) error {
 			sequences++
 		default:
 			for _, shard := range w.shards {
-				if s.remote == w.links[linkPart(p.number, shard)].addr() {
+				if s.remote == w.links[linkPart(p.number, shard)].Addr() {
 					return fmt.Errorf("a connection to %s is left, though there is no client", shard.name)
 				}
 			}

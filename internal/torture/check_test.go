@@ -3,13 +3,14 @@ package torture
 import (
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/network"
 )
 
 // took is a request on proxy 0 that brought n numbers.
@@ -58,18 +59,18 @@ func TestEveryWrongHistoryIsFound(t *testing.T) {
 }
 
 func TestEveryFailureNeedsACause(t *testing.T) {
-	l, err := newLink("127.0.0.1:1")
+	l, err := network.NewLink("127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
+	defer l.Close()
 	s, shard := &server{name: "sequence"}, &server{name: "shard0"}
 	failed := func(err error) op {
 		o := took(10*time.Second, 11*time.Second, 1, 0, 1)
 		o.err = err
 		return o
 	}
-	away := &mysql.MySQLError{Number: 1105, Message: fmt.Sprintf("seqproxy: sequence %q: sequence server %s is unavailable", "photos", l.addr())}
+	away := &mysql.MySQLError{Number: 1105, Message: fmt.Sprintf("seqproxy: sequence %q: sequence server %s is unavailable", "photos", l.Addr())}
 	full := &mysql.MySQLError{Number: 1105, Message: `seqproxy: sequence "photos": no number is left in memory: state file /var/state0/state cannot be written`}
 	long := took(10*time.Second, 17*time.Second, 1, 5, 1)
 	onShard := failed(mysql.ErrInvalidConn)
@@ -86,6 +87,7 @@ func TestEveryFailureNeedsACause(t *testing.T) {
 		{"full disk", failed(full), proxyPart(0), ""},
 		{"full disk of another proxy", failed(full), proxyPart(1), "without a cause"},
 		{"error that names nothing", failed(&mysql.MySQLError{Number: 1105, Message: "seqproxy: no"}), s.part(), "names not both"},
+		{"error before the owned columns were read", failed(&mysql.MySQLError{Number: 1105, Message: "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet: sequence server " + l.Addr()}), s.part(), ""},
 		{"other code", failed(&mysql.MySQLError{Number: 1064, Message: "syntax"}), s.part(), "UNEXPECTED"},
 		{"duplicate key", failed(&mysql.MySQLError{Number: 1062, Message: "duplicate"}), proxyPart(0), "UNEXPECTED"},
 		{"connection lost", failed(mysql.ErrInvalidConn), proxyPart(0), ""},
@@ -97,124 +99,12 @@ func TestEveryFailureNeedsACause(t *testing.T) {
 		{"long, as the sequence server is away", long, s.part(), "HANG"},
 		{"long, as the proxy is stopped", long, proxyPart(0), ""},
 	} {
-		w := &world{proxies: []*proxy{{state: "/var/state0"}, {state: "/var/state1"}}, sequence: s, members: []*server{s}, nodes: []*server{s}, shards: []*server{shard}, links: map[part]*link{linkPart(0, s): l, linkPart(0, shard): l}}
+		w := &world{proxies: []*proxy{{state: "/var/state0"}, {state: "/var/state1"}}, sequence: s, members: []*server{s}, nodes: []*server{s}, shards: []*server{shard}, links: map[part]*network.Link{linkPart(0, s): l, linkPart(0, shard): l}}
 		w.trouble = &trouble{windows: []*window{{fault: "test", parts: []part{c.hit}, begin: 9 * time.Second, end: 12 * time.Second}}}
 		got := w.trouble.judge(&c.op, w)
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
-	}
-}
-
-func TestTheNetworkDoesWhatItIsTold(t *testing.T) {
-	far, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer far.Close() //nolint:errcheck // of the test
-	heard := make(chan string, 100)
-	go func() { // answers "ok" to each piece
-		for {
-			c, err := far.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close() //nolint:errcheck // of the test
-				buf := make([]byte, 100)
-				for {
-					n, err := c.Read(buf)
-					if err != nil {
-						return
-					}
-					heard <- string(buf[:n])
-					if _, err := c.Write([]byte("ok")); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	l, err := newLink(far.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.close()
-	dial := func() net.Conn {
-		t.Helper()
-		c, err := net.Dial("tcp", l.addr())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	ask := func(c net.Conn, patience time.Duration) error {
-		if _, err := c.Write([]byte("ask")); err != nil {
-			return err
-		}
-		if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			return err
-		}
-		_, err := c.Read(make([]byte, 10))
-		return err
-	}
-	arrived := func(want bool) {
-		t.Helper()
-		select {
-		case <-heard:
-			if !want {
-				t.Error("the request went through")
-			}
-		case <-time.After(map[bool]time.Duration{true: 5 * time.Second, false: 50 * time.Millisecond}[want]):
-			if want {
-				t.Error("the request did not go through")
-			}
-		}
-	}
-	isTimeout := func(err error) bool {
-		var network net.Error
-		return errors.As(err, &network) && network.Timeout()
-	}
-
-	c := dial()
-	if err := ask(c, 5*time.Second); err != nil {
-		t.Fatalf("fair: %v", err)
-	}
-	arrived(true)
-	l.set(silent, 0)
-	if err := ask(c, 100*time.Millisecond); !isTimeout(err) {
-		t.Errorf("silent: got %v, want a timeout", err)
-	}
-	arrived(false)
-	l.set(fair, 0)
-	arrived(true) // goes on where it was
-	if err := ask(c, 5*time.Second); err != nil {
-		t.Errorf("fair again: %v", err)
-	}
-	arrived(true)
-	l.set(swallow, 0)
-	d := dial()
-	if err := ask(d, 100*time.Millisecond); !isTimeout(err) {
-		t.Errorf("swallow: got %v, want a timeout", err)
-	}
-	arrived(true)
-	l.set(fair, 0)
-	if err := ask(d, 5*time.Second); err == nil || isTimeout(err) {
-		t.Errorf("after an answer was swallowed the connection gives %v, want its end", err)
-	}
-	l.set(refuse, 0)
-	if err := ask(dial(), 5*time.Second); err == nil || isTimeout(err) {
-		t.Errorf("refuse: got %v, want the end of the connection", err)
-	}
-	l.set(fair, 0)
-	e := dial()
-	if err := ask(e, 5*time.Second); err != nil {
-		t.Fatal(err)
-	}
-	l.cut()
-	if err := ask(e, 5*time.Second); err == nil || isTimeout(err) {
-		t.Errorf("cut: got %v, want the end of the connection", err)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package torture breaks a small installation at random and proves afterwards that no key was given twice: seqproxy processes as they are
-// built, real database servers, and a network that is cut, slow or silent, with clients that take keys in all the ways there are.
+// built, real database servers, and a network that is cut, slow, silent or in pieces (package network: toxiproxy), with clients that take keys in all the ways there are.
 //
-// The parts: estate.go says what the sequence servers are (group.go a primary with its replicas), world.go has all servers and processes, link.go the network between them, writers.go and kinds.go the clients, nemesis.go and
+// The parts: estate.go says what the sequence servers are (group.go a primary with its replicas), world.go has all servers and processes, writers.go and kinds.go the clients, nemesis.go and
 // faults.go what happens to them (faults_admin.go: what people do; faults_disk.go; faults_group.go: fail-overs), history.go what every client received and when. When all is healed the checks look at the history
 // (check_*.go), and report.go prints one screen. run.go goes through that in order. A new fault is a function and a line in faults.go, a new way to take
 // keys the same in kinds.go.
@@ -27,6 +27,4 @@
 // to come counts as over; for which proxies are told of as silent, which decides nothing but how long somebody waits for them; and for what people are told. What happens when these jump is scripted:
 // TestClocksThatJumpBreakNoPromise, TestFrozenSequenceContinuesWhereItWas and TestClockThatGoesBackIsHarmless in package sequence. To have other processes' clocks jump would take a library that is preloaded into them,
 // or a machine of their own.
-//
-// The network is a relay of our own, link.go: the weathers that are needed here. Package network has them, and more, by toxiproxy as a library, for the tests of other packages.
 package torture

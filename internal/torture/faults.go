@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"syscall"
 	"time"
+
+	"seqproxy/internal/network"
 )
 
 // faults are all that can happen. New ones go here.
@@ -22,10 +24,13 @@ func faults() []fault {
 		{name: "kill -9 of a shard", weight: 2, run: killShard},
 		{name: "SIGSTOP of the sequence server", weight: 1, where: (*world).noGalera, run: freezeServer},
 		{name: "connections are cut", weight: 3, run: cutLink},
-		{name: "nothing passes, half-open", weight: 2, run: weatherFault(silent, 6*time.Second)},
-		{name: "answers are swallowed", weight: 3, run: weatherFault(swallow, 2*time.Second)},
+		{name: "nothing passes, half-open", weight: 2, run: weatherFault(steady(network.Silent), 6*time.Second)},
+		{name: "answers are swallowed", weight: 3, run: weatherFault(steady(network.Swallow), 2*time.Second)},
+		{name: "answers break off", weight: 2, run: weatherFault(cutShort, 2*time.Second)},
 		{name: "slow network", weight: 1, run: weatherFault(slow, 2*time.Second)},
-		{name: "connections are refused", weight: 1, run: weatherFault(refuse, 3*time.Second)},
+		{name: "narrow network", weight: 1, run: weatherFault(narrow, 2*time.Second)},
+		{name: "packets in pieces", weight: 1, run: weatherFault(sliced, 2*time.Second)},
+		{name: "connections are refused", weight: 1, run: weatherFault(steady(network.Refuse), 3*time.Second)},
 	}, append(groupFaults(), adminFaults()...)...)
 }
 
@@ -163,7 +168,7 @@ func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 }
 
 // someLink is that to the sequence server in two cases of three: keys come from there.
-func (n *nemesis) someLink(rng *rand.Rand) (*link, part) {
+func (n *nemesis) someLink(rng *rand.Rand) (*network.Link, part) {
 	s := n.someSequenceServer(rng)
 	if rng.IntN(3) == 0 {
 		s = n.world.shards[rng.IntN(len(n.world.shards))]
@@ -179,12 +184,12 @@ func cutLink(_ context.Context, n *nemesis, rng *rand.Rand) error {
 		return err
 	}
 	defer heal()
-	l.cut()
+	l.Cut()
 	return nil
 }
 
 // weatherFault changes a link for at most a time. Connections then go on, or are cut.
-func weatherFault(w weather, longest time.Duration) func(context.Context, *nemesis, *rand.Rand) error {
+func weatherFault(choose func(*rand.Rand) network.Weather, longest time.Duration) func(context.Context, *nemesis, *rand.Rand) error {
 	return func(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		l, name := n.someLink(rng)
 		heal, err := n.hurt("bad network", name)
@@ -192,15 +197,34 @@ func weatherFault(w weather, longest time.Duration) func(context.Context, *nemes
 			return err
 		}
 		defer heal()
-		l.set(w, between(rng, 5*time.Millisecond, 150*time.Millisecond))
+		l.Set(choose(rng))
 		sleep(ctx, between(rng, 200*time.Millisecond, longest))
 		if rng.IntN(2) == 0 {
-			l.cut()
+			l.Cut()
 		}
-		l.set(fair, 0)
+		l.Set(network.Fair)
 		return nil
 	}
 }
+
+func steady(w network.Weather) func(*rand.Rand) network.Weather {
+	return func(*rand.Rand) network.Weather { return w }
+}
+
+func slow(rng *rand.Rand) network.Weather {
+	return network.Slow(between(rng, 5*time.Millisecond, 150*time.Millisecond))
+}
+
+// narrow is so that an answer takes from a few milliseconds to some hundreds.
+func narrow(rng *rand.Rand) network.Weather { return network.Narrow(1 + rng.IntN(10)) }
+
+// sliced cuts in packets' headers and in numbers, and has the pieces come one by one.
+func sliced(rng *rand.Rand) network.Weather {
+	return network.Sliced(1+rng.IntN(20), between(rng, 0, time.Millisecond))
+}
+
+// cutShort ends connections in the greeting, in the login, or some answers later.
+func cutShort(rng *rand.Rand) network.Weather { return network.CutShort(rng.IntN(400)) }
 
 // everywhere is what a statement that all proxies have to obey depends on.
 func (n *nemesis) everywhere() (parts []part) {

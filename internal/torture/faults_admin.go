@@ -230,7 +230,7 @@ func (n *nemesis) addAgain(ctx context.Context, p *proxy, s *server) error {
 }
 
 // addressOf is how the plan calls a member that was added.
-func (w *world) addressOf(s *server) string { return w.links[linkPart(0, s)].addr() }
+func (w *world) addressOf(s *server) string { return w.links[linkPart(0, s)].Addr() }
 
 // removeDead takes a sequence server out that was killed, while the others go on, and takes it in again when it is back.
 func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {

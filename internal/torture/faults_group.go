@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"seqproxy/internal/network"
 )
 
 // groupFaults are what happens to a primary and its replicas.
@@ -138,13 +140,13 @@ func (g *group) settle(ctx context.Context) error {
 // splitBrain cuts the primary off from its replicas, and the proxies from one side or the other, and makes a replica the new primary. Both are written to for a while.
 func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	w, g := n.world, n.world.group
-	var network []part
+	var ways []part
 	for _, p := range w.proxies {
 		for _, s := range w.nodes {
-			network = append(network, linkPart(p.number, s))
+			ways = append(ways, linkPart(p.number, s))
 		}
 	}
-	heal, err := n.takeGroup(ctx, "split brain", network...)
+	heal, err := n.takeGroup(ctx, "split brain", ways...)
 	if err != nil {
 		return err
 	}
@@ -165,23 +167,24 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := g.fallBehind(free, rng, deaf...); err != nil {
 		return err
 	}
-	var cut []*link
+	var cut []*network.Link
 	mend := func() {
 		for _, l := range cut {
-			l.cut()
-			l.set(fair, 0)
+			l.Cut()
+			l.Set(network.Fair)
 		}
 	}
 	defer mend()
 	for _, p := range w.proxies {
-		beside := rng.IntN(2) == 0 // on that side
-		how := []weather{refuse, silent}[rng.IntN(2)]
+		beside := rng.IntN(2) == 0  // on that side
+		refused := rng.IntN(2) == 0 // else nothing passes, and nobody is told
 		for _, s := range w.nodes {
 			if oldSide[s] != beside {
 				l := w.links[linkPart(p.number, s)]
-				l.set(how, 0)
-				if how == refuse || rng.IntN(2) == 0 {
-					l.cut()
+				if refused {
+					l.CutOff()
+				} else if l.Set(network.Silent); rng.IntN(2) == 0 {
+					l.Cut()
 				}
 				cut = append(cut, l)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"seqproxy/internal/mysqltest"
+	"seqproxy/internal/network"
 )
 
 // scenario is two proxies that only give keys, with five in a segment, and what clients got from them.
@@ -87,15 +88,15 @@ func lostReservation(s *scenario) {
 	s.take(0, 3)
 	s.take(1, 3)
 	l := s.w.links[linkPart(0, s.w.sequence)]
-	l.set(silent, 0)
+	l.Set(network.Silent)
 	var waiting sync.WaitGroup
 	waiting.Go(func() { s.take(0, 4) })
 	time.Sleep(300 * time.Millisecond)
-	l.cut()
-	l.set(refuse, 0)
+	l.Cut()
+	l.Set(network.Refuse)
 	waiting.Wait()
 	s.take(1, 12)
-	l.set(fair, 0)
+	l.Set(network.Fair)
 }
 
 // The server does not commit by itself, and a proxy dies.

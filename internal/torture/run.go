@@ -168,7 +168,7 @@ func (w *world) create(ctx context.Context, all []*kind) error {
 		}
 	}
 	for _, s := range w.members[1:] {
-		if err := w.admin(ctx, w.proxies[0], "SEQPROXY ADD SEQUENCE SERVER '"+w.links[linkPart(0, s)].addr()+"'"); err != nil {
+		if err := w.admin(ctx, w.proxies[0], "SEQPROXY ADD SEQUENCE SERVER '"+w.links[linkPart(0, s)].Addr()+"'"); err != nil {
 			return err
 		}
 	}

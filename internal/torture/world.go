@@ -21,6 +21,7 @@ import (
 
 	"seqproxy/internal/child"
 	"seqproxy/internal/mysqld"
+	"seqproxy/internal/network"
 )
 
 // allocateTimeout is that of the proxies: no client waits longer for a key.
@@ -64,7 +65,7 @@ type world struct {
 	nodes    []*server // the same, and of a cluster or group all nodes
 	shards   []*server
 	proxies  []*proxy
-	links    map[part]*link
+	links    map[part]*network.Link
 	caches   []string // of each proxy's configuration, for the report
 	probes   atomic.Int64
 	operator *operator // of a cluster, else nil
@@ -94,7 +95,7 @@ func (w *world) sequenceParts(proxy int) (parts []part) {
 
 // newWorld starts everything. What it started is ended by close, also after an error.
 func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *world, err error) {
-	w = &world{opts: o, dir: dir, clock: clock{time.Now()}, links: make(map[part]*link)}
+	w = &world{opts: o, dir: dir, clock: clock{time.Now()}, links: make(map[part]*network.Link)}
 	w.trouble = &trouble{clock: w.clock}
 	if w.estate, w.remark, err = chooseEstate(o.Estate, o.Seed, o.Server); err != nil {
 		return w, err
@@ -159,7 +160,7 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 			if w.links[linkPart(i, s)] != nil {
 				continue
 			}
-			if w.links[linkPart(i, s)], err = newLink(s.Addr()); err != nil {
+			if w.links[linkPart(i, s)], err = network.NewLink(s.Addr()); err != nil {
 				return w, err
 			}
 		}
@@ -290,7 +291,7 @@ direct_writers = %q
 		map[bool]string{true: "no", false: "auto"}[w.estate.interleave != "" && w.estate.closed()])
 	where := make([]string, len(w.nodes))
 	for i, s := range w.nodes {
-		where[i] = fmt.Sprintf("%q", w.links[linkPart(p.number, s)].addr())
+		where[i] = fmt.Sprintf("%q", w.links[linkPart(p.number, s)].Addr())
 	}
 	switch {
 	case w.galera():
@@ -312,7 +313,7 @@ direct_writers = %q
 		shards = append([]*server{w.sequence}, shards...)
 	}
 	for _, s := range shards {
-		fmt.Fprintf(&text, "[[shard]]\nname = %q\nschemas = [%q]\n[[shard.node]]\naddress = %q\n", s.name, s.schema, w.links[linkPart(p.number, s)].addr())
+		fmt.Fprintf(&text, "[[shard]]\nname = %q\nschemas = [%q]\n[[shard.node]]\naddress = %q\n", s.name, s.schema, w.links[linkPart(p.number, s)].Addr())
 	}
 	return text.String()
 }
@@ -436,7 +437,7 @@ func (w *world) close() error {
 	}
 	for _, l := range w.links {
 		if l != nil {
-			wait.Go(l.close)
+			wait.Go(l.Close)
 		}
 	}
 	wait.Wait()
