@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -34,8 +35,28 @@ func (e *lowRow) Unwrap() error { return errWentBack }
 
 // lowest remembers, for one of several servers, below which id a row has gone back.
 type lowest struct {
-	mu sync.Mutex
-	by map[string]lowestID // guarded by mu; by the table's spelling
+	mu    sync.Mutex
+	by    map[string]lowestID // guarded by mu; by the table's spelling
+	asked map[string]uint64   // guarded by mu; under which plan the other members were asked for their rows; see witness
+}
+
+// ask reports whether the other members are to be asked for their rows of a sequence under a plan, which is done once.
+func (l *lowest) ask(name string, plan uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked == nil {
+		l.asked = make(map[string]uint64)
+	}
+	was, ok := l.asked[name]
+	l.asked[name] = plan
+	return !ok || was != plan
+}
+
+// forget has them asked again.
+func (l *lowest) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.asked)
 }
 
 // lowestID counts in one epoch of its sequence and under one plan.
@@ -76,10 +97,45 @@ func (v *server) reserved(name string, epoch uint64, g *grant) {
 	}
 }
 
+// witness has this process take no number of a sequence up to the highest row of the other members that can be reached. It asks them before its first reservation on this one, and again when this one
+// was away: its row may have gone back, as in a backup, from where this process never saw it. The others stand close to that, since nobody takes a number below what he got elsewhere.
+func (v *server) witness(ctx context.Context, name string) {
+	h := v.share()
+	if !h.shared() || !floorEnforced || !v.lowest.ask(name, h.plan) {
+		return
+	}
+	patience := peerPatience
+	if end, ok := ctx.Deadline(); ok {
+		patience = time.Until(end) / 2 // one that stands still does not keep this one from serving
+	}
+	limited, stop := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer stop()
+	var wg sync.WaitGroup
+	for position := range h.count {
+		o := v.peer(int(position))
+		if o == nil || o == v || o.away.Load() {
+			continue
+		}
+		wg.Go(func() {
+			found, err := o.look(limited, name)
+			switch {
+			case err == nil && (found.frozen > 0 || found.id < o.seen.Load().max): // not where nothing is left
+				v.marks.raise(name, found.position())
+			case err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrUnfit):
+				v.lowest.forget() // unless it is left out by then, the next reservation asks it again
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // lift raises a row that has gone back to the mark. gave is what it gave, or where it stands.
 func (v *server) lift(ctx context.Context, name string, mark, gave uint64) error {
 	v.counters.wentBack(name, &v.trials)
 	v.follow.forgot.Store(true)
+	v.lowest.forget()
+	v.witness(ctx, name)
+	mark = max(mark, v.marks.of(name))
 	v.log.Error("sequence row went back",
 		logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
 		zap.String("remedy", fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH 1 FORCE", quote(name))))

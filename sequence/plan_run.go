@@ -79,7 +79,7 @@ func (r *planRun) decide() error {
 		if err := r.freezeMember(v); err != nil {
 			return err
 		}
-		if err := r.hook(planFrozen, m); err != nil {
+		if err := r.did(planFrozen, m); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (r *planRun) floors() error {
 			if err := r.writeFloors(v, all); err != nil {
 				return err
 			}
-			if err := r.hook("floors", m); err != nil {
+			if err := r.did("floors", m); err != nil {
 				return err
 			}
 		}
@@ -175,7 +175,7 @@ func (r *planRun) begin(floors []floorOf) error {
 			away, failed = append(away, m.Address), errors.Join(failed, err)
 			continue
 		}
-		if err := r.hook(PlanInForce, m); err != nil {
+		if err := r.did(PlanInForce, m); err != nil {
 			return err
 		}
 	}
@@ -237,7 +237,7 @@ func (r *planRun) voteAgainst() error {
 			frozen, failed = append(frozen, m.Address), errors.Join(failed, err)
 			continue
 		}
-		if err := r.hook(planAborted, m); err != nil {
+		if err := r.did(planAborted, m); err != nil {
 			return err
 		}
 	}

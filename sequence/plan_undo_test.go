@@ -3,8 +3,12 @@ package sequence
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // nothingIsLeft makes sure that no change is open, and that exactly the members of the plan in force give numbers.
@@ -234,5 +238,48 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	eventually(t, "it is frozen no more", func() bool { return e.opened(t) == 0 })
 	if after := e.nothingIsLeft(t, h, "photos"); after.Number != now.Number {
 		t.Errorf("plan %d is in force, want %d as before", after.Number, now.Number)
+	}
+}
+
+// While a change runs, the log of its proxy and what any proxy shows tell how far it is, on which server and since when.
+func TestAChangeTellsHowFarItIs(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
+	core, logs := observer.New(zap.InfoLevel)
+	s := e.open(t, func(o *Options) { o.Logger = zap.New(core) })
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	logs.TakeAll()
+	other := e.open(t)
+	var seen []string
+	s.planHook = func(step, address string) error {
+		for who, p := range map[string]*Sequences{"here": s, "elsewhere": other} {
+			all, err := p.SequenceServers(t.Context())
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(all, func(l SequenceServer) bool { return l.Address == address })
+			if i < 0 {
+				t.Fatalf("%s, after %q on %s: it is not among %+v", who, step, address, all)
+			}
+			want := step
+			if step == "floors" {
+				want = planFrozen
+			}
+			if all[i].State != want {
+				t.Errorf("%s, after %q on %s: it is shown as %q, want %q", who, step, address, all[i].State, want)
+			}
+			if c := all[i].Change; step != PlanInForce && (c == nil || c.Begun.IsZero() || c.Coordinator == "" || len(c.Members) != 3) {
+				t.Errorf("%s, after %q: the change is shown as %+v", who, step, c)
+			}
+		}
+		seen = append(seen, step+" "+address)
+		return nil
+	}
+	e.change(t, s, PlanChange{Add: e.addr(2)})
+	var logged []string
+	for _, l := range logs.FilterMessage("step of a change of sequence servers").All() {
+		logged = append(logged, fmt.Sprint(l.ContextMap()["state"], " ", l.ContextMap()["server"]))
+	}
+	if len(seen) < 12 || !slices.Equal(seen, logged) {
+		t.Errorf("logged %q, want %q", logged, seen)
 	}
 }

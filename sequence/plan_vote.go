@@ -81,7 +81,7 @@ func (r *planRun) propose() error {
 		if r.isVoter(m) {
 			have++
 		}
-		if err := r.hook("proposed", m); err != nil {
+		if err := r.did("proposed", m); err != nil {
 			return err
 		}
 	}
@@ -288,7 +288,7 @@ func (r *planRun) vote(state string) error {
 		if voted {
 			have++
 		}
-		if err := r.hook(state, m); err != nil {
+		if err := r.did(state, m); err != nil {
 			return err
 		}
 	}

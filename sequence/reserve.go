@@ -28,6 +28,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 		v.counters.tried(name, &v.trials, resultOf(err), time.Since(begin), 0)
 		return grant{}, err
 	}
+	v.witness(ctx, name)
 	n := want
 	var back *lowRow
 	for attempt := 1; ; attempt++ {

@@ -43,7 +43,7 @@ type Sequences struct {
 	ticketTables []*TicketTable                   // guarded by mu
 	cutting      sync.Mutex                       // held during a cut-over; taken before mu
 	planning     sync.Mutex                       // held while this process changes the set of sequence servers
-	planHook     func(step, address string) error // see planRun.hook
+	planHook     func(step, address string) error // see planRun.did
 	tending      time.Duration                    // see tendEvery
 	leftAfter    time.Duration                    // see there
 	closed       bool                             // guarded by mu

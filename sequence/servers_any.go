@@ -75,6 +75,7 @@ func (v *server) takeIn() {
 	if v.away.CompareAndSwap(true, false) {
 		v.log.Info("sequence server taken in again")
 		v.follow.forgot.Store(true) // it may be a backup of itself
+		v.lowest.forget()
 	}
 }
 
