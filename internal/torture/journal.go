@@ -59,7 +59,7 @@ func (s *server) journal(ctx context.Context) (j journal, err error) {
 	if base == "" {
 		return j, fmt.Errorf("%s writes no binary log", s.name)
 	}
-	files, err := filepath.Glob(base + ".[0-9]*")
+	files, err := filepath.Glob(base + ".[0-9]*[0-9]") // beside them MariaDB 11.8 has indexes of GTIDs, .idx
 	if err != nil || len(files) == 0 {
 		return j, errors.Join(fmt.Errorf("%s: there is no %s.*", s.name, base), err)
 	}
