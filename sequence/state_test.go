@@ -222,7 +222,7 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	dir := t.TempDir()
-	s := p.open(t, stateIn(dir), steadySize(10), patience(100*time.Millisecond))
+	s := p.open(t, stateIn(dir), steadySize(10), patience(2*time.Second)) // also for the first one on a busy machine
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
 	if err := s.state.file.Close(); err != nil { // every write fails from now on
