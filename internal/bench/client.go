@@ -22,19 +22,13 @@ type account struct {
 // client is one connection to a target. It is meant for one goroutine; its methods allocate nothing once it is
 // logged in. After an error only close may be called.
 type client struct {
-	net     stream
+	net     net.Conn
 	forget  func() bool // ends the watch over the context that dial was given
 	buf     []byte      // received bytes are buf[r:w]
 	r, w    int
 	next    byte // number of the packet that comes next
 	version string
 	plugin  string // the plugin that the login ended with
-}
-
-// stream is what a client needs of its connection.
-type stream interface {
-	io.ReadWriteCloser
-	SetDeadline(at time.Time) error
 }
 
 // dial opens a connection and logs in. bufferSize is the largest packet that can be received. When ctx ends, every

@@ -42,112 +42,59 @@ type worker interface {
 	close() error
 }
 
-// loader is what loads a target, in a goroutine of its own: a worker, or many connections at once.
-type loader interface {
-	// run sends operations until it is told to stop, and counts them.
-	run(ctx context.Context, c *tally) error
-}
-
 // timing is how long one measurement lasts.
 type timing struct {
 	warm, measure time.Duration
 }
 
-// phase is what a load is at.
-type phase int32
-
+// The phases of a load.
 const (
-	warming phase = iota
+	warming int32 = iota
 	measuring
 	stopping
 )
 
-// stage is what all loaders of a measurement share.
-type stage struct {
-	phase atomic.Int32
-	some  atomic.Bool // an operation was counted
-}
-
-// tally is what one loader has done. It is used by its goroutine alone.
-type tally struct {
-	stage *stage
-	ops   int
-	hist  histogram
-}
-
-func (c *tally) phase() phase { return phase(c.stage.phase.Load()) }
-
-// moment is when an operation begins or ends.
-type moment struct {
-	in phase
-	at time.Time
-}
-
-func (c *tally) now() moment { return moment{c.phase(), time.Now()} }
-
-// add counts n operations, if they began and ended in the time that is measured.
-func (c *tally) add(n int, began, ended moment) {
-	if began.in != measuring || ended.in != measuring {
-		return
-	}
-	c.ops += n
-	c.hist.add(ended.at.Sub(began.at))
-	if !c.stage.some.Load() {
-		c.stage.some.Store(true)
-	}
-}
-
-// oneByOne runs one worker.
-type oneByOne struct{ worker }
-
-func (o oneByOne) run(_ context.Context, c *tally) error {
-	for began := c.now(); began.in != stopping; {
-		n, err := o.do()
-		if err != nil {
-			return err
-		}
-		ended := c.now()
-		c.add(n, began, ended)
-		began = ended
-	}
-	return nil
-}
-
-// loadTarget runs one worker per goroutine against a target.
+// loadTarget runs one worker per goroutine against a target and measures the time between the warm-up and the end.
+// An operation counts if it began and ended inside. The first error of a worker ends the measurement.
 func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (figures, error) {
-	loaders := make([]loader, len(workers))
-	for i, w := range workers {
-		loaders[i] = oneByOne{w}
-	}
-	return loadBy(ctx, t, tm, loaders)
-}
-
-// loadBy runs loaders against a target and measures the time between the warm-up and the end.
-// An operation counts if it began and ended inside. The first error of a loader ends the measurement.
-func loadBy(ctx context.Context, t *target, tm timing, loaders []loader) (figures, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	type tally struct {
+		ops  int
+		hist histogram
+	}
 	var (
-		all     stage
-		tallies = make([]tally, len(loaders))
+		phase   atomic.Int32
+		some    atomic.Bool // an operation was counted
+		tallies = make([]tally, len(workers))
 		wg      sync.WaitGroup
 	)
 	// Garbage of the preparations must not be collected while the clock runs, see main.go for the rest of it.
 	runtime.GC()
-	for i, d := range loaders {
+	for i, w := range workers {
 		own := &tallies[i]
-		own.stage = &all
 		wg.Go(func() {
-			if err := d.run(ctx, own); err != nil {
-				if len(loaders) > 1 {
-					err = fmt.Errorf("connection %d: %w", i, err)
+			before, began := phase.Load(), time.Now()
+			for before != stopping {
+				n, err := w.do()
+				if err != nil {
+					cancel(fmt.Errorf("connection %d: %w", i, err))
+					return
 				}
-				cancel(err)
+				after, ended := phase.Load(), time.Now()
+				if before == measuring && after == measuring {
+					own.ops += n
+					own.hist.add(ended.Sub(began))
+					if !some.Load() {
+						some.Store(true)
+					}
+				}
+				before, began = after, ended
 			}
 		})
 	}
 	defer wg.Wait() // runs before cancel
-	defer all.phase.Store(int32(stopping))
+	defer phase.Store(stopping)
 
 	if err := sleep(ctx, tm.warm); err != nil {
 		return nil, err
@@ -157,9 +104,9 @@ func loadBy(ctx context.Context, t *target, tm timing, loaders []loader) (figure
 		return nil, err
 	}
 	began := time.Now()
-	all.phase.Store(int32(measuring))
+	phase.Store(measuring)
 	// A disk that stands still for a moment is no reason to have no figure at all.
-	for !all.some.Load() || time.Since(began) < tm.measure {
+	for !some.Load() || time.Since(began) < tm.measure {
 		if time.Since(began) > tm.measure+ioTimeout {
 			return nil, fmt.Errorf("no operation ended within %v", tm.measure+ioTimeout)
 		}
@@ -167,7 +114,7 @@ func loadBy(ctx context.Context, t *target, tm timing, loaders []loader) (figure
 			return nil, err
 		}
 	}
-	all.phase.Store(int32(stopping))
+	phase.Store(stopping)
 	elapsed := time.Since(began)
 	cpuAfter, err := cpuTime(t.pid)
 	if err != nil {

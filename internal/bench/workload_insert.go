@@ -93,7 +93,7 @@ func loadNumberedInserts(conns int, table, statement string, prepared bool, give
 	return func(ctx context.Context, e environment) (figures, error) {
 		return withEmpty(ctx, e, table, func() (figures, int64, error) {
 			var done atomic.Int64
-			fig, err := loadNumbersBy(loadTarget, conns, send, given, func(c *client) (uint64, error) {
+			fig, err := loadNumbers(conns, send, given, func(c *client) (uint64, error) {
 				done.Add(1)
 				return numberFromOK(c)
 			})(ctx, e)

@@ -18,18 +18,12 @@ type numberWorker struct {
 }
 
 func (w *numberWorker) do() (int, error) {
-	if err := w.send(); err != nil {
+	if err := w.c.send(w.packet); err != nil {
 		return 0, err
 	}
-	return 1, w.take()
-}
-
-func (w *numberWorker) send() error { return w.c.send(w.packet) }
-
-func (w *numberWorker) take() error {
 	v, err := w.receive(w.c)
 	w.numbers = append(w.numbers, v)
-	return err
+	return 1, err
 }
 
 func (w *numberWorker) close() error { return w.c.quit() }
@@ -41,14 +35,9 @@ func text(query string) request {
 	return func(*client) ([]byte, error) { return command(mysql.COM_QUERY, query), nil }
 }
 
-// loadNumbers measures statements that give numbers of one counter, and are no work for anybody beyond that: a crowd sends them. given holds all numbers that this counter gave
+// loadNumbers measures statements that give numbers of one counter. given holds all numbers that this counter gave
 // in this run.
 func loadNumbers(conns int, statement request, given *numberSet, receive func(c *client) (uint64, error)) runFunc {
-	return loadNumbersBy(loadCrowd, conns, statement, given, receive)
-}
-
-// loadNumbersBy is loadNumbers by another way to load a target.
-func loadNumbersBy(by func(ctx context.Context, t *target, tm timing, workers []worker) (figures, error), conns int, statement request, given *numberSet, receive func(c *client) (uint64, error)) runFunc {
 	return func(ctx context.Context, e environment) (figures, error) {
 		workers, err := startWorkers(ctx, conns, func(ctx context.Context, _ int) (worker, error) {
 			c, err := dialFor(ctx, e.target, e.timing)
@@ -70,7 +59,7 @@ func loadNumbersBy(by func(ctx context.Context, t *target, tm timing, workers []
 		if err != nil {
 			return nil, err
 		}
-		fig, err := by(ctx, e.target, e.timing, workers)
+		fig, err := loadTarget(ctx, e.target, e.timing, workers)
 		if err == nil {
 			err = given.addAll(numbersOf(workers))
 		}
