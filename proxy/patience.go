@@ -20,20 +20,29 @@ type patience struct {
 
 	mu          sync.Mutex // guards what follows
 	done        chan struct{}
+	follows     bool          // the end of Context calls interrupt
 	since       time.Duration // when the wait began, by clock
 	interrupted bool          // done is closed
-	detach      func() bool   // from Context
 }
 
-// Done begins a wait, unless it has begun.
+// Done begins a wait, unless it has begun. What a wait needs is kept for the next one, if nothing has ended it.
 func (p *patience) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.begun.Load() {
+		return p.done
+	}
+	p.since = clock()
+	p.begun.Store(true)
 	if p.done == nil {
 		p.done = make(chan struct{})
-		p.detach = context.AfterFunc(p.Context, p.interrupt)
-		p.since = clock()
-		p.begun.Store(true)
+	}
+	if !p.follows {
+		p.follows = true
+		context.AfterFunc(p.Context, p.interrupt)
+	}
+	if p.Context.Err() != nil {
+		p.interruptLocked() // it may have ended while nothing waited
 	}
 	return p.done
 }
@@ -52,7 +61,11 @@ func (p *patience) Err() error {
 func (p *patience) interrupt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.done != nil && !p.interrupted {
+	p.interruptLocked()
+}
+
+func (p *patience) interruptLocked() {
+	if p.begun.Load() && !p.interrupted {
 		p.interrupted = true
 		close(p.done)
 	}
@@ -66,12 +79,13 @@ func (p *patience) over(err error) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.detach()
 	p.waited += clock() - p.since
-	if err != nil && p.interrupted && p.Context.Err() == nil {
-		err = errInterrupted
+	if p.interrupted {
+		if err != nil && p.Context.Err() == nil {
+			err = errInterrupted
+		}
+		p.done, p.interrupted = nil, false
 	}
-	p.done, p.interrupted = nil, false
 	p.begun.Store(false)
 	return err
 }

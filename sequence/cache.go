@@ -76,6 +76,7 @@ type cache struct {
 	first  *waiter   // callers without a number, in the order they came
 	final  *waiter
 	queued int // how many they are
+	alarm  alarm
 
 	// What the reservations know; guarded by mu.
 	pace     pace
@@ -159,7 +160,8 @@ func (c *cache) takeRun(ctx context.Context, n uint64, patience time.Duration) (
 		defer c.mu.Unlock()
 		return 0, 0, c.unavailableLocked(0, errCrowded)
 	}
-	w := c.newWaiter(n)
+	w := c.newWaiter(n, patience)
+	begin := w.since
 	c.pushLocked(w)
 	if !c.order {
 		c.waits++
@@ -168,8 +170,7 @@ func (c *cache) takeRun(ctx context.Context, n uint64, patience time.Duration) (
 		c.flyLocked()
 	}
 	c.mu.Unlock()
-	begin := time.Now()
-	first, step, err = c.wait(ctx, w, patience)
+	first, step, err = c.wait(ctx, w)
 	c.score.ended(time.Since(begin), err)
 	return first, step, err
 }
@@ -409,6 +410,9 @@ func (c *cache) endLocked(err error) {
 	}
 	for c.first != nil {
 		c.finishLocked(c.first, 0, err)
+	}
+	if c.alarm.timer != nil {
+		c.alarm.timer.Stop() // nobody waits here any more
 	}
 }
 

@@ -153,12 +153,12 @@ func TestNumbersServedInTheMomentOfACancellationAreNotLost(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for number := range uint64(200) {
-		w := c.newWaiter(1)
+		w := c.newWaiter(1, time.Minute)
 		c.mu.Lock()
 		c.pushLocked(w)
 		c.finishLocked(w, number, nil)
 		c.mu.Unlock()
-		if got, _, err := c.wait(ctx, w, time.Minute); err != nil || got != number {
+		if got, _, err := c.wait(ctx, w); err != nil || got != number {
 			t.Fatalf("got %d, %v; want %d, which had been given already", got, err, number)
 		}
 	}

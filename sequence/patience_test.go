@@ -108,3 +108,36 @@ func TestCloseDoesNotWaitForALockedRow(t *testing.T) {
 		}
 	}
 }
+
+// One timer is for all who wait: each has to get its answer when its own patience is over, whatever that of the others is.
+func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, patience(time.Minute))
+	c, err := s.find(context.Background(), []byte("photos"), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.reserving.Lock() // no number comes until the end of the test
+	defer c.reserving.Unlock()
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for _, patience := range []time.Duration{1600, 100, 900, 100} {
+		patience *= time.Millisecond
+		wg.Go(func() {
+			_, err := c.take(context.Background(), 1, patience)
+			var unavailable *UnavailableError
+			if !errors.As(err, &unavailable) || unavailable.Waited < patience || unavailable.Waited > time.Since(begin) {
+				t.Errorf("got %#v, want an UnavailableError that says that it waited %v", err, patience)
+			}
+			if took := time.Since(begin); took < patience {
+				t.Errorf("a caller with a patience of %v was told after %v", patience, took)
+			}
+		})
+	}
+	wg.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.first != nil || c.queued != 0 {
+		t.Errorf("%d callers are waiting yet", c.queued)
+	}
+}

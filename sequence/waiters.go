@@ -8,46 +8,42 @@ import (
 // waiter is a caller that waits for n consecutive numbers. It is used again for another one when that has ended.
 type waiter struct {
 	n          uint64
-	joinTried  bool   // an exact cache has tried to complete the rest that it holds
-	batch      uint64 // of an ORDER sequence: the reservation that it may have numbers of
+	since      time.Time
+	deadline   time.Time // its patience is over then
+	joinTried  bool      // an exact cache has tried to complete the rest that it holds
+	batch      uint64    // of an ORDER sequence: the reservation that it may have numbers of
 	prev, next *waiter
 	done       bool // guarded by cache.mu: number, step and err are set, and it is off the list
 	number     uint64
 	step       uint64
 	err        error
 	ready      chan struct{} // has room for one: that it is done
-	patience   *time.Timer   // runs while it waits
 }
 
 // newWaiter is a waiter that is on no list.
-func (c *cache) newWaiter(n uint64) *waiter {
+func (c *cache) newWaiter(n uint64, patience time.Duration) *waiter {
 	w, ok := c.waiters.Get().(*waiter)
 	if !ok {
-		w = &waiter{ready: make(chan struct{}, 1), patience: time.NewTimer(time.Hour)}
+		w = &waiter{ready: make(chan struct{}, 1)}
 	}
-	w.n = n
+	w.n, w.since = n, time.Now()
+	w.deadline = w.since.Add(patience)
 	return w
 }
 
 // freeWaiter has w be used again. It is off the list, and nothing is in its channel.
 func (c *cache) freeWaiter(w *waiter) {
-	w.patience.Stop() // from go 1.23 on, nothing of it arrives after that
-	*w = waiter{ready: w.ready, patience: w.patience}
+	*w = waiter{ready: w.ready}
 	c.waiters.Put(w)
 }
 
-// wait blocks until w is served, ctx is done or patience has run out. w is nobody's any more then.
-func (c *cache) wait(ctx context.Context, w *waiter, patience time.Duration) (first, step uint64, err error) {
+// wait blocks until w is served, its patience is over or ctx is done. w is nobody's any more then.
+func (c *cache) wait(ctx context.Context, w *waiter) (first, step uint64, err error) {
 	defer c.freeWaiter(w)
-	begin := time.Now()
-	w.patience.Reset(patience)
-	var cause error
 	select {
 	case <-w.ready:
 		return w.number, w.step, w.err
 	case <-ctx.Done():
-		cause = context.Cause(ctx)
-	case <-w.patience.C:
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,13 +54,71 @@ func (c *cache) wait(ctx context.Context, w *waiter, patience time.Duration) (fi
 	c.removeLocked(w)
 	// The waiters behind this one may be satisfied with what it could not use.
 	c.serveLocked()
-	if cause == nil {
-		if cause = c.lastErr; cause == nil {
-			cause = c.owner.whyNot()
+	return 0, 0, context.Cause(ctx)
+}
+
+// alarm ends the waits of callers whose patience is over. It is one timer for all of them: a timer of his own for each caller of an ORDER
+// sequence is a good part of what a number costs. The cache's mu guards it.
+type alarm struct {
+	timer *time.Timer // calls impatient; nil until somebody waits
+	at    time.Time   // when it goes off, or zero: it is not set
+}
+
+// alarmRest is the least time from one look at those who wait to the next.
+const alarmRest = 5 * time.Millisecond
+
+// alarmLocked has impatient called at a time, unless that happens before.
+func (c *cache) alarmLocked(at time.Time) {
+	if a := &c.alarm; a.at.IsZero() || at.Before(a.at) {
+		a.at = at
+		if a.timer == nil {
+			a.timer = time.AfterFunc(time.Until(at), c.impatient)
+		} else {
+			a.timer.Reset(time.Until(at))
 		}
-		return 0, 0, c.unavailableLocked(time.Since(begin), cause)
 	}
-	return 0, 0, cause
+}
+
+// impatient tells those whose patience is over why they get no number.
+func (c *cache) impatient() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.alarm.at = time.Time{}
+	now := time.Now()
+	var next time.Time // that somebody's patience is over
+	var cause error
+	for w := c.first; w != nil; {
+		following := w.next
+		switch {
+		case w.deadline.After(now):
+			if next.IsZero() || w.deadline.Before(next) {
+				next = w.deadline
+			}
+		default:
+			if cause == nil {
+				cause = c.causeLocked()
+			}
+			c.finishLocked(w, 0, c.unavailableLocked(now.Sub(w.since), cause))
+		}
+		w = following
+	}
+	// Who waited behind them may be satisfied with what they could not use.
+	c.serveLocked()
+	if c.first == nil {
+		return
+	}
+	if soonest := now.Add(alarmRest); next.Before(soonest) {
+		next = soonest
+	}
+	c.alarmLocked(next)
+}
+
+// causeLocked is why there are no numbers.
+func (c *cache) causeLocked() error {
+	if c.lastErr != nil {
+		return c.lastErr
+	}
+	return c.owner.whyNot()
 }
 
 // serveLocked gives numbers to those who wait, first come first served, as far as they go.
@@ -95,6 +149,7 @@ func (c *cache) pushLocked(w *waiter) {
 		c.first = w
 	}
 	c.final = w
+	c.alarmLocked(w.deadline)
 	c.arrivedLocked()
 }
 
