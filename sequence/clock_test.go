@@ -101,3 +101,64 @@ func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 		}
 	}
 }
+
+// A sequence began again while the server's clock was ahead by hours, and that is lost: a backup of before is restored, or a replica takes over that had not heard of it. When it begins again once more,
+// all proxies give up what they hold, although that is earlier by the clock.
+func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) {
+	server := mysqltest.Start(t)
+	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 100})
+	const account = "proxies"
+	p.exec(t, "CREATE USER "+account+" IDENTIFIED BY ''")
+	p.exec(t, "GRANT ALL ON "+quote(p.schema)+".* TO "+account)
+	as := func(o *Options) { o.Servers[0].User = account }
+	a, b := p.open(t, as, steadySize(5), patience(30*time.Second)), p.open(t, as, steadySize(5), patience(30*time.Second))
+	again := func() {
+		t.Helper()
+		within(t, time.Minute, "the sequence begins again", func() bool {
+			_, err := a.Alter(t.Context(), []byte("photos"), down(1))
+			return err == nil
+		})
+	}
+	take := func() {
+		t.Helper()
+		h := newGivenEver()
+		for range 12 {
+			for _, s := range []*Sequences{a, b} {
+				h.add(t, "photos", mustTake(t, s, "photos", 1))
+			}
+		}
+	}
+	mustTake(t, a, "photos", 1)
+	mustTake(t, b, "photos", 1)
+	again()
+	take()
+	p.exec(t, "CREATE TABLE old_options AS SELECT * FROM sequence_options")
+	p.exec(t, "CREATE TABLE old_rows AS SELECT * FROM sequence")
+
+	jump(t, p, account, 3*time.Hour)
+	again()
+	take()
+	jump(t, p, account, 0)
+	p.exec(t, "UPDATE sequence JOIN old_rows AS o USING (name) SET sequence.id = o.id")
+	p.exec(t, "REPLACE INTO sequence_options SELECT * FROM old_options")
+	within(t, time.Minute, "both have seen that", func() bool {
+		var ahead int
+		err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE version > (SELECT version FROM sequence_options WHERE name = '')").Scan(&ahead)
+		return err == nil && ahead == 0
+	})
+	take()
+	for range 7 { // then it holds numbers above all that the other one has had
+		mustTake(t, b, "photos", 1)
+	}
+	settled(t, b, "photos")
+	again()
+	h := newGivenEver()
+	for _, s := range []*Sequences{a, b} {
+		for range 12 {
+			h.add(t, "photos", mustTake(t, s, "photos", 1))
+		}
+	}
+	if got := p.id(t, "photos"); got > 60 {
+		t.Errorf("the row is at %d, want one of a sequence that has begun again, and of which 24 numbers were taken", got)
+	}
+}

@@ -78,7 +78,8 @@ func (s *Sequences) leftChange(ctx context.Context) string {
 				return err
 			}
 			least, ok := ages[uuid]
-			if silent := time.Duration(age) * time.Microsecond; !ok || silent < least {
+			// A time that is still to come is of before the server's clock went back: nobody would end the change until then.
+			if silent := (time.Duration(age) * time.Microsecond).Abs(); !ok || silent < least {
 				ages[uuid] = silent
 			}
 		}

@@ -188,6 +188,30 @@ func TestAChangeThatIsLeftIsEndedByAnyProxy(t *testing.T) {
 	}
 }
 
+// The clocks of servers go back by hours while a change is open whose coordinator has died. It is ended all the same, and not only when it is again as late as it was.
+func TestAChangeThatIsLeftIsEndedAlthoughClocksWentBack(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	now := e.change(t, s, PlanChange{Block: 10})
+	if e.killedAt(t, e.toggled(now, 2), 4) || e.opened(t) == 0 {
+		t.Fatal("no change is left open")
+	}
+	for _, p := range e.places {
+		if _, err := p.db.Exec("UPDATE sequence_plan SET changed = changed + INTERVAL 3 HOUR WHERE state IN (" + openStates + ")"); err != nil && !hasCode(err, 1146) {
+			t.Fatal(err)
+		}
+	}
+	watcher := e.open(t)
+	if _, err := watcher.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if uuid, err := watcher.tend(t.Context()); uuid == "" || err != nil {
+		t.Fatalf("got %q, %v, want that the change was found and ended", uuid, err)
+	}
+	e.nothingIsLeft(t, h, "photos")
+}
+
 // A member dies frozen, in the middle of a change that is undone without it. When it is back it gives numbers, although nobody says anything.
 func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
