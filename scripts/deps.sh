@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Usage: scripts/deps.sh [server] [client] [cc] [haproxy] [tools] [python] [php]
 #                        [perl] [ruby] [java] [node] [django] [activerecord]
-#                        [sysbench] [galera]
+#                        [sysbench] [galera] [faketime]
 # Makes sure that the programs named are there: a MariaDB or MySQL server, its
 # command-line client, a C compiler (the race detector needs one) and HAProxy; and
 # what the tests with real clients run: mariadb-dump and its relatives, sysbench,
 # for each language the interpreter with its MySQL drivers, and object-relational
 # mappers (those of Node.js come by npm, from internal/clients/testdata/node); and the
-# library of Galera, for clusters of the system's own MariaDB.
+# library of Galera, for clusters of the system's own MariaDB, and libfaketime, by
+# which servers of the torture have clocks that jump.
 #
 # What is missing is installed when this runs as root on Debian or Ubuntu, and
 # said before; otherwise the one command to type is printed and the exit status
@@ -48,6 +49,8 @@ have() {
 	django) quiet /usr/bin/python3 -c 'import django' ;;
 	activerecord) quiet ruby -e 'require "active_record"' ;;
 	galera) [ -e /usr/lib/galera/libgalera_smm.so ] || [ -e /usr/lib64/galera-4/libgalera_smm.so ] || [ -e /usr/lib64/galera/libgalera_smm.so ] ;;
+	# Clocks jump on Linux only, see Go's internal/mysqld.
+	faketime) [ "$(uname -s)" != Linux ] || quiet compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' || [ -e /usr/lib64/faketime/libfaketimeMT.so.1 ] ;;
 	java) [ -e /usr/share/java/mariadb-java-client.jar ] && any javac ;;
 	node) any node && any npm ;;
 	*)
@@ -80,6 +83,7 @@ package() {
 	debian:node) echo nodejs npm ;;
 	debian:galera) echo galera-4 ;;
 	fedora:galera) echo galera ;;
+	debian:faketime | fedora:faketime) echo libfaketime ;;
 	fedora:tools) echo mariadb ;;
 	fedora:python) echo python3-PyMySQL python3-mysqlclient ;;
 	fedora:php) echo php-cli php-mysqlnd ;;

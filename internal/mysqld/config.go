@@ -32,6 +32,10 @@ type Config struct {
 	// "--sql-mode=ANSI".
 	ExtraArgs []string
 
+	// ClockLibrary, of [ClockLibrary], gives the server a wall clock of its
+	// own, which [Server.SetClock] sets. It begins as that of the machine.
+	ClockLibrary string
+
 	// StartTimeout bounds the wait for the first answer. 0 is 60 seconds: a
 	// slow disk and a crash recovery take their time.
 	StartTimeout time.Duration

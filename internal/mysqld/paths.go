@@ -20,6 +20,7 @@ type paths struct {
 	tmp     string
 	log     string
 	pidFile string
+	clock   string // how far the wall clock is ahead, with Config.ClockLibrary
 	socket  string
 	// socketDir is the short directory made for the socket when dir is too
 	// deep for one, else "".
@@ -38,6 +39,7 @@ func newPaths(dir string) (paths, error) {
 		tmp:     filepath.Join(abs, "tmp"),
 		log:     filepath.Join(abs, "error.log"),
 		pidFile: filepath.Join(abs, "mysqld.pid"),
+		clock:   filepath.Join(abs, "clock"),
 		socket:  filepath.Join(abs, "mysqld.sock"),
 	}
 	if err := os.MkdirAll(p.tmp, 0o700); err != nil {

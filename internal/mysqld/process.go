@@ -79,6 +79,7 @@ func (proc *process) run(started chan<- error) {
 	release := guardChild(proc.cmd.Process.Pid)
 	started <- nil
 	proc.err = proc.cmd.Wait()
+	removeClockRemains(proc.cmd.Process.Pid)
 	release()
 }
 

@@ -44,8 +44,12 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
+	if cfg.ClockLibrary != "" {
+		cfg.env = slices.Concat(cfg.env, clockEnv(cfg.ClockLibrary, p.clock))
+		err = p.writeClock(0)
+	}
 	s := &Server{cfg: cfg, paths: p, port: cfg.Port}
-	if !isInitialised(p.data) {
+	if err == nil && !isInitialised(p.data) {
 		err = Init(ctx, cfg.Binary, p.data)
 	}
 	if err == nil {

@@ -252,26 +252,43 @@ func (b *books) count(changes []change, moves []move) {
 // around is what happened about the time of a change.
 func (b *books) around(member int, c *change, moves []move) string {
 	const near = 3 * time.Second
+	changes := b.by[member][c.sequence]
+	at := 0
+	for &changes[at] != c {
+		at++
+	}
+	about := b.world.about(at, moves)
+	from, to := about.from.Add(-near), about.to.Add(near)
 	var lines []string
 	for i := range moves {
-		if m := &moves[i]; m.at.After(c.at.Add(-near)) && m.at.Before(c.at.Add(near)) && m.taken == 0 {
+		if m := &moves[i]; m.at.After(from) && m.at.Before(to) && m.taken == 0 {
 			lines = append(lines, fmt.Sprintf("    %s  %s", m.at.Format("15:04:05.000"), m.what))
 		}
 	}
 	lines = few(lines)
-	changes := b.by[member][c.sequence]
-	for i := range changes {
-		if &changes[i] != c {
-			continue
-		}
-		for _, other := range changes[max(0, i-2):min(len(changes), i+3)] {
-			lines = append(lines, "    "+other.String())
-		}
+	for _, other := range changes[max(0, at-2):min(len(changes), at+3)] {
+		lines = append(lines, "    "+other.String())
 	}
-	for _, f := range b.world.trouble.around(c.at.Add(-near), c.at.Add(near)) {
+	for _, f := range b.world.trouble.around(from, to) {
 		lines = append(lines, "    "+f)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// about is when a change of a row was made, by the moves that made the ones before and behind it: the clock of its server may jump.
+func (w *world) about(at int, moves []move) when {
+	around := when{w.clock.start, time.Now()}
+	before, behind := -1, -1
+	for i := range moves {
+		switch m := &moves[i]; {
+		case m.taken == 0:
+		case m.taken <= at && m.taken > before:
+			before, around.from = m.taken, m.at
+		case m.taken > at+1 && (behind < 0 || m.taken < behind):
+			behind, around.to = m.taken, m.at
+		}
+	}
+	return around
 }
 
 // memberAt is the sequence server that somebody calls so, -1 if there is none. The plan has one address for all proxies; a group is called by those of all nodes.

@@ -2,7 +2,7 @@
 // built, real database servers, and a network that is cut, slow, silent or in pieces (package network: toxiproxy), with clients that take keys in all the ways there are.
 //
 // The parts: estate.go says what the sequence servers are (group.go a primary with its replicas), world.go has all servers and processes, writers.go and kinds.go the clients, nemesis.go and
-// faults.go what happens to them (faults_admin.go: what people do; faults_disk.go; faults_group.go: fail-overs), history.go what every client received and when. When all is healed the checks look at the history
+// faults.go what happens to them (faults_admin.go: what people do; faults_disk.go; faults_group.go: fail-overs; faults_clock.go), history.go what every client received and when. When all is healed the checks look at the history
 // (check_*.go), and report.go prints one screen. run.go goes through that in order. A new fault is a function and a line in faults.go, a new way to take
 // keys the same in kinds.go.
 //
@@ -22,9 +22,12 @@
 // not before a proxy has adopted it: until then the windows that it has not heard of are known elsewhere only. Without the check of holder and ceiling (seqproxy_fault_holder) each of
 // the seeds that were tried finds a duplicate within seconds.
 //
-// Clocks do not jump here. No number depends on one: that keys do not come again rests on committed rows, and their order on the order in which a row moved. What a proxy measures it
-// measures by Go's monotonic clock, which no jump moves. The time of a server is used for the versions of changes, which never fall behind the last one; for how long a sequence has been frozen, of which a time
-// to come counts as over; for which proxies are told of as silent, which decides nothing but how long somebody waits for them; and for what people are told. What happens when these jump is scripted:
-// TestClocksThatJumpBreakNoPromise, TestFrozenSequenceContinuesWhereItWas and TestClockThatGoesBackIsHarmless in package sequence. To have other processes' clocks jump would take a library that is preloaded into them,
-// or a machine of their own.
+// The clocks of sequence servers jump by minutes to hours, forward and back, and right again some seconds later (faults_clock.go), whatever else happens: a server is killed meanwhile, a replica takes over, a
+// sequence begins again, a change of servers is under way. libfaketime, which is preloaded into the servers, gives them a wall clock of their own; the fault makes sure that each tells the time to which it was set. No number depends on
+// a clock, and no failure is explained by one that jumped. What depends on one is what a statement of an operator may meet: a change of servers that looks as if it had been left for hours may be undone
+// by another proxy, and is asked for again. Nothing here takes the time of a server for that of the run: what its binary log says of when a row moved is for people to read. Where the library is
+// missing no clock jumps, and the report says so. Nor do those of a Galera cluster, in whose logs is read when nodes took each other for dead, and of shards, which count nothing.
+//
+// The clocks of proxies do not jump. What a proxy measures it measures by Go's monotonic clock, which no jump moves; a time of day is in what it tells people, in its log among that, and in nothing that is compared or kept.
+// (libfaketime would not reach it either: it asks the kernel by itself.)
 package torture

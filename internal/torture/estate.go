@@ -61,6 +61,14 @@ func chooseEstate(name string, seed uint64, b mysqld.Binary) (e estate, remark s
 	return e, "", nil
 }
 
+// remarkOn adds to what is said of a run at its beginning and end.
+func (w *world) remarkOn(text string) {
+	if w.remark != "" {
+		w.remark += "\n"
+	}
+	w.remark += text
+}
+
 func (e estate) String() string {
 	switch {
 	case e.galera:

@@ -35,7 +35,7 @@ func (w *world) startGroup(ctx context.Context, b mysqld.Binary) error {
 	for i, s := range w.nodes {
 		s.group = g
 		args := append(mysqld.ReplicationArgs(b, i+1), "--read-only=ON")
-		starting.Go(func() error { return s.start(startCtx, b, w.dir, args...) })
+		starting.Go(func() error { return s.start(startCtx, w, args...) })
 	}
 	if err := starting.Wait(); err != nil {
 		return err

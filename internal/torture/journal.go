@@ -24,7 +24,7 @@ func journalArgs(b mysqld.Binary, id int) []string {
 
 // change is one of a counter's row, by one transaction.
 type change struct {
-	at            time.Time // in whole seconds
+	at            time.Time // in whole seconds, by the clock of the server, which may jump
 	sequence      string
 	made, deleted bool
 	before, after uint64
@@ -33,19 +33,13 @@ type change struct {
 }
 
 func (c *change) String() string {
-	return fmt.Sprintf("%s from %d to %d, by %.200s", c.at.Format("15:04:05"), c.before, c.after, strings.Join(strings.Fields(c.text), " "))
+	return fmt.Sprintf("%s (the server's clock) from %d to %d, by %.200s", c.at.Format("15:04:05"), c.before, c.after, strings.Join(strings.Fields(c.text), " "))
 }
 
 // journal is the way of all rows of one sequence server.
 type journal struct {
 	changes []change
-	tickets []ticketRow // of the ticket table, in the order in which they were written
-}
-
-// ticketRow is a number that a row of the ticket table had.
-type ticketRow struct {
-	at time.Time // in whole seconds
-	id uint64
+	tickets []uint64 // the numbers that rows of the ticket table had, in the order in which they were written
 }
 
 // journal reads what a server wrote down, since it was made. It has to be running. Where nodes replicate from each other each is asked for what it changed itself, since rows may
@@ -121,7 +115,7 @@ func (j *journal) add(at time.Time, done []rowChange, now split) split {
 			c.text = r.text
 		default:
 			if r.after != nil {
-				j.tickets = append(j.tickets, ticketRow{at, r.after[0].(uint64)})
+				j.tickets = append(j.tickets, r.after[0].(uint64))
 			}
 		}
 	}

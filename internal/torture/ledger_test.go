@@ -221,20 +221,27 @@ func TestAGapInTheTicketTableIsFound(t *testing.T) {
 	at := func(seconds int) time.Time { return c.start.Add(time.Duration(seconds) * time.Second) }
 	reserved := entry{Event: entryReserved, Sequence: ticketName, First: 1, Last: 10, Reserved: 10, Time: at(1)}
 	asked := entry{Event: entryAsked, Sequence: ticketName, Wanted: 5, Above: 10, Time: at(2)}
-	direct := op{kind: &kind{name: "direct", sequence: ticketTable}, proxy: -1, first: 16, n: 1, end: 3 * time.Second}
+	direct := op{kind: &kind{name: "direct", sequence: ticketTable}, proxy: -1, first: 16, n: 1, begin: 3 * time.Second, end: 3 * time.Second}
+	late := entry{Event: entryReserved, Sequence: ticketName, First: 17, Last: 20, Reserved: 4, Time: at(60)}
+	later := entry{Event: entryReserved, Sequence: ticketName, First: 24, Last: 24, Reserved: 1, Time: at(63)}
+	rest := entry{Event: entryReserved, Sequence: ticketName, First: 12, Last: 15, Reserved: 4, Time: at(3)}
 	for _, c := range []struct {
 		name    string
 		entries []entry
 		crash   bool
-		written []ticketRow
+		written []uint64
 		want    string
 	}{
-		{"all is known", []entry{reserved}, false, []ticketRow{{at(1), 1}, {at(1), 10}}, ""},
-		{"a killed process had asked for more", []entry{reserved, asked}, false, []ticketRow{{at(1), 10}, {at(3), 15}, {at(3), 16}}, ""},
-		{"more than it had asked for", []entry{reserved, asked}, false, []ticketRow{{at(1), 10}, {at(3), 17}}, "6 numbers from 11 to 17"},
-		{"nobody had asked", []entry{reserved}, false, []ticketRow{{at(1), 10}, {at(3), 16}}, "5 numbers from 11 to 15"},
-		{"somebody had asked long before", []entry{reserved, asked}, false, []ticketRow{{at(1), 10}, {at(90), 10}, {at(99), 15}}, "5 numbers from 11 to 15"},
-		{"what a crash of the server has undone", []entry{reserved}, true, []ticketRow{{at(1), 10}, {at(3), 11}, {at(3), 16}}, "4 numbers from 12 to 15"},
+		{"all is known", []entry{reserved}, false, []uint64{1, 10}, ""},
+		{"a killed process had asked for more", []entry{reserved, asked}, false, []uint64{10, 15, 16}, ""},
+		{"more than it had asked for", []entry{reserved, asked}, false, []uint64{10, 17}, "1 numbers from 17 to 17"},
+		{"not in the order in which they were written", []entry{reserved, asked}, false, []uint64{17, 10}, "1 numbers from 17 to 17"},
+		{"nobody had asked", []entry{reserved}, false, []uint64{10, 16}, "5 numbers from 11 to 15"},
+		{"of unwritten numbers nobody has to tell", []entry{reserved}, false, []uint64{10}, ""},
+		{"somebody had asked long before", []entry{reserved, rest, late, later, asked}, true, []uint64{16, 24}, "3 numbers from 21 to 23"},
+		{"what a crash of the server has undone", []entry{reserved, rest}, true, []uint64{10, 16}, ""},
+		{"and more", []entry{reserved}, true, []uint64{10, 16}, "5 numbers from 11 to 15"},
+		{"without a crash", []entry{reserved, rest}, false, []uint64{10, 16}, "1 numbers from 11 to 11"},
 		{"reserved twice", []entry{reserved, reserved}, false, nil, "reserved 1, which was somebody's"},
 	} {
 		w := &world{clock: clock{at(0)}, trouble: &trouble{clock: clock{at(0)}}, sequence: &server{name: "sequence0"}}

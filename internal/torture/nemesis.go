@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// atOnce bounds the faults that last at the same time.
+// atOnce bounds the faults that last at the same time, without those beside.
 const atOnce = 3
 
 // fault is something bad that happens. It heals itself before it returns.
@@ -20,6 +20,7 @@ type fault struct {
 	takes  time.Duration     // it is not begun so shortly before the end
 	where  func(*world) bool // it makes sense there only; nil: everywhere
 	alone  bool              // it needs everything to be well otherwise
+	beside bool              // it counts as nothing that is not well: others happen as if it did not
 	// run makes it happen to what it chooses, and returns errBusy if that suffers from another already. What else it returns is wrong with
 	// the proxy.
 	run func(ctx context.Context, n *nemesis, rng *rand.Rand) error
@@ -71,8 +72,11 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 			continue
 		}
 		places := 1
-		if f.alone {
+		switch {
+		case f.alone:
 			places = atOnce
+		case f.beside:
+			places = 0
 		}
 		for range places {
 			running <- struct{}{} // every fault ends

@@ -1,7 +1,6 @@
 package torture
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -22,19 +21,19 @@ const doubtful = 20 * time.Second
 
 // settleTickets is settle for the ticket table, whose counter is no row. Each of its numbers was reserved by a process that logged it, or given to a client of the server itself, or to a
 // row that a process made; and each that it wrote, too. What is left is bounded: by what was asked for about that time without an answer, and by one number for each
-// statement that a crash of the server may have undone, since AUTO_INCREMENT does not go back.
-func (b *books) settleTickets(written []ticketRow, ops []op) (wrong []string) {
+// statement that a crash of the server may have undone, since AUTO_INCREMENT does not go back. The time of a number is told by who has the ones beside it, not by the server, whose clock may jump.
+func (b *books) settleTickets(written []uint64, ops []op) (wrong []string) {
 	w := b.world
 	blame := func(format string, args ...any) {
 		wrong = append(wrong, "GAP: "+ticketName+": "+fmt.Sprintf(format, args...))
 	}
-	known := make(map[uint64]bool)
+	known := make(map[uint64]when)
 	var doubts []doubt
 	for i := range ops {
 		switch o := &ops[i]; {
 		case o.kind.sequence != ticketTable || o.proxy >= 0 || o.n == 0:
 		case o.first > 0:
-			known[o.first] = true
+			known[o.first] = when{w.clock.start.Add(o.begin), w.clock.start.Add(o.end)}
 		default:
 			doubts = append(doubts, doubt{o.String(), w.clock.start.Add(o.end), 1})
 		}
@@ -47,18 +46,22 @@ func (b *books) settleTickets(written []ticketRow, ops []op) (wrong []string) {
 			case entryAsked:
 				asked = &e
 			case entryReserved:
+				at := when{e.Time, e.Time}
+				if asked != nil {
+					at.from = asked.Time
+				}
 				asked = nil
 				for n := e.First; n <= e.Last; n++ {
-					if known[n] {
+					if _, twice := known[n]; twice {
 						blame("proxy %d, process %d reserved %d, which was somebody's", l.proxy, l.life, n)
 					}
-					known[n] = true
+					known[n] = at
 				}
 			case entryUnseen:
 				asked = nil
 				doubts = append(doubts, doubt{fmt.Sprintf("proxy %d, process %d may have reserved", l.proxy, l.life), e.Time, e.Unknown})
 			case entrySet:
-				known[e.At] = true
+				known[e.At] = when{e.Time, e.Time}
 			}
 		}
 		if asked != nil && !l.stopped {
@@ -69,23 +72,34 @@ func (b *books) settleTickets(written []ticketRow, ops []op) (wrong []string) {
 		doubts = append(doubts, doubt{"a crash of the server", at, uint64(len(w.proxies)) + 1}) // each proxy reserves one at a time; one client is there directly
 	}
 	wrong = append(wrong, b.balances(ticketName, b.receipts(ticketTable, ops), func(string, uint64) (split, bool) { return split{count: 1}, true })...)
-	slices.SortFunc(written, func(a, b ticketRow) int { return cmp.Compare(a.id, b.id) })
-	next := ticketRow{at: w.clock.start, id: 1}
-	for _, one := range written {
-		from := next
-		var gap []uint64
-		for ; next.id <= one.id; next.id++ {
-			if !known[next.id] {
-				gap = append(gap, next.id)
+	if len(written) == 0 {
+		return wrong
+	}
+	slices.SortStableFunc(doubts, func(a, b doubt) int { return a.at.Compare(b.at) }) // the first to be over are used first
+	before := when{from: w.clock.start}
+	for n, last := uint64(1), slices.Max(written); n <= last; n++ {
+		if at, ok := known[n]; ok {
+			before = at
+			continue
+		}
+		first, behind := n, when{to: time.Now()}
+		for ; n < last; n++ {
+			if _, ok := known[n+1]; ok {
+				break
 			}
 		}
-		if len(gap) > 0 && !cover(doubts, uint64(len(gap)), from.at, one.at) {
-			blame("%d numbers from %d to %d are nobody's, after %s and before %s", len(gap), gap[0], gap[len(gap)-1], from.at.Format("15:04:05"), one.at.Format("15:04:05"))
+		if at, ok := known[n+1]; ok {
+			behind = at
 		}
-		next.at = one.at
+		if !cover(doubts, n-first+1, before.from, behind.to) {
+			blame("%d numbers from %d to %d are nobody's, after %s and before %s", n-first+1, first, n, before.from.Format("15:04:05"), behind.to.Format("15:04:05"))
+		}
 	}
 	return wrong
 }
+
+// when is a time that is known in part: not before from, and not after to.
+type when struct{ from, to time.Time }
 
 // cover takes doubts that explain n numbers between two times, and reports whether there are enough. Each counts once.
 func cover(doubts []doubt, n uint64, from, to time.Time) bool {

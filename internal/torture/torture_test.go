@@ -85,6 +85,9 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 			if enough := map[bool]int{false: 10, true: 3}[c.estate == "galera"]; r.Faults() < enough { // of a cluster each takes long
 				t.Errorf("only %d faults were made", r.Faults())
 			}
+			if r.made[clockJumps] == 0 && c.estate != "galera" && mysqld.ClockLibrary() != "" {
+				t.Error("no clock jumped")
+			}
 			for name, requests := range r.Requests() {
 				if requests == 0 {
 					t.Errorf("%s: no request brought a key", name)

@@ -56,7 +56,8 @@ type server struct {
 type world struct {
 	opts     Options
 	estate   estate
-	remark   string // on the estate
+	remark   string // on what is not as it should be
+	clocks   string // the library by which the clocks of sequence servers jump; "" if they do not
 	dir      string
 	clock    clock
 	trouble  *trouble
@@ -100,6 +101,7 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 	if w.estate, w.remark, err = chooseEstate(o.Estate, o.Seed, o.Server); err != nil {
 		return w, err
 	}
+	w.chooseClocks()
 	for i := range w.estate.servers {
 		w.members = append(w.members, &server{name: fmt.Sprintf("sequence%d", i), added: i > 0, schema: schemaOfSequences})
 	}
@@ -134,7 +136,7 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 		starting.Go(func() error { return w.startGroup(startCtx, o.Server) })
 	}
 	for _, s := range alone {
-		starting.Go(func() error { return s.start(startCtx, o.Server, dir) })
+		starting.Go(func() error { return s.start(startCtx, w) })
 	}
 	if err := starting.Wait(); err != nil {
 		return w, err
@@ -175,19 +177,20 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 	return w, nil
 }
 
-func (s *server) start(ctx context.Context, binary mysqld.Binary, dir string, more ...string) (err error) {
+func (s *server) start(ctx context.Context, w *world, more ...string) (err error) {
+	binary := w.opts.Server
 	// A process is killed, never the machine: what was written is there without waiting for the disk.
 	unsynced := "--debug-no-sync"
 	if binary.Flavour == mysqld.MySQL {
 		unsynced = "--innodb-flush-method=nosync"
 	}
-	args := []string{unsynced}
+	cfg := mysqld.Config{Binary: binary, Dir: filepath.Join(w.dir, s.name), SkipNameResolve: true, ExtraArgs: []string{unsynced}}
 	if s.schema == schemaOfSequences {
-		args = append(args, journalArgs(binary, 1)...)
+		cfg.ExtraArgs = append(cfg.ExtraArgs, journalArgs(binary, 1)...)
+		cfg.ClockLibrary = w.clocks
 	}
-	s.Server, err = mysqld.Start(ctx, mysqld.Config{
-		Binary: binary, Dir: filepath.Join(dir, s.name), SkipNameResolve: true, ExtraArgs: append(args, more...),
-	})
+	cfg.ExtraArgs = append(cfg.ExtraArgs, more...)
+	s.Server, err = mysqld.Start(ctx, cfg)
 	if err != nil {
 		return err
 	}

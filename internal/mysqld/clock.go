@@ -1,0 +1,75 @@
+package mysqld
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// ClockEnv names the environment variable with the path of libfaketime, where it is not in one of the usual places. "off": it is not to be used.
+const ClockEnv = "SEQPROXY_TEST_FAKETIME"
+
+// ClockLibrary is the path of the library by which a server may have a clock of its own, "" if there is none: https://github.com/wolfcw/libfaketime
+func ClockLibrary() string {
+	if runtime.GOOS != "linux" {
+		return ""
+	}
+	named := os.Getenv(ClockEnv)
+	if named == "off" {
+		return ""
+	}
+	triplet := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
+	for _, place := range []string{named, filepath.Join("/usr/lib", triplet, "faketime/libfaketimeMT.so.1"), "/usr/lib64/faketime/libfaketimeMT.so.1"} {
+		if info, err := os.Stat(place); err == nil && info.Mode().IsRegular() {
+			return place
+		}
+	}
+	return ""
+}
+
+// clockEnv has the library read a server's clock from a file, anew in each second. Only the wall clock is another one: what a server measures by the monotonic
+// clock, and the times of files, stay as they are.
+func clockEnv(library, file string) []string {
+	preload := library
+	if others := os.Getenv("LD_PRELOAD"); others != "" {
+		preload += ":" + others
+	}
+	return []string{
+		"LD_PRELOAD=" + preload, "FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_CACHE_DURATION=0",
+		"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1",
+		"FAKETIME_FORCE_MONOTONIC_FIX=0", // which takes it for another one all the same: waits by it would end at once
+	}
+}
+
+// SetClock has the wall clock of a server with Config.ClockLibrary be ahead of that of the machine, or behind by a negative time, in whole seconds. The server sees it within two
+// seconds, and keeps it over Restart.
+func (s *Server) SetClock(ahead time.Duration) error {
+	if s.cfg.ClockLibrary == "" {
+		return fmt.Errorf("the server in %s has no clock of its own", s.paths.dir)
+	}
+	return s.paths.writeClock(ahead)
+}
+
+// writeClock replaces the file as a whole: it is read at any time.
+func (p paths) writeClock(ahead time.Duration) error {
+	sign := map[bool]string{true: "+"}[ahead >= 0]
+	next := p.clock + ".next"
+	err := os.WriteFile(next, []byte(sign+strconv.FormatInt(int64(ahead/time.Second), 10)+"\n"), 0o600)
+	if err == nil {
+		err = os.Rename(next, p.clock)
+	}
+	if err != nil {
+		return fmt.Errorf("set the clock: %w", err)
+	}
+	return nil
+}
+
+// removeClockRemains removes what the library leaves of a process that was killed: it makes it ready for children that share its clock.
+func removeClockRemains(pid int) {
+	for _, name := range []string{"sem.faketime_sem_", "faketime_shm_"} {
+		os.Remove(filepath.Join("/dev/shm", name+strconv.Itoa(pid))) //nolint:errcheck // one that ended in order has removed them itself
+	}
+}
