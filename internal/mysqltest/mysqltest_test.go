@@ -55,6 +55,27 @@ func TestEveryServerHasItsOwnData(t *testing.T) {
 	}
 }
 
+func TestStatisticsAreMadeOnlyWhenTheyAreAskedFor(t *testing.T) {
+	s := Shared(t)
+	db := s.DB(t, s.Schema(t))
+	var anew bool
+	if err := db.QueryRow("SELECT @@innodb_stats_auto_recalc").Scan(&anew); err != nil || anew {
+		t.Errorf("InnoDB makes statistics anew in the background: %v, %v", anew, err)
+	}
+	for _, statement := range []string{
+		"CREATE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO t VALUES (1), (2), (3), (4), (5), (6), (7)", "ANALYZE TABLE t",
+	} {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var different int
+	err := db.QueryRow("SELECT CARDINALITY FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 't'").Scan(&different)
+	if err != nil || different != 7 {
+		t.Errorf("after ANALYZE TABLE there are %d different ids, %v, want 7", different, err)
+	}
+}
+
 func TestASharedServerIsOneServerWithASchemaPerTest(t *testing.T) {
 	var names []string
 	for range 2 {
