@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
@@ -25,6 +26,9 @@ func (r *planRun) freezeMember(v *server) error {
 	err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 		if was.state != planProposed {
 			return nil // frozen already, by whoever began this
+		}
+		if err := v.refuseBehind(r.ctx, tx, r.plan.Number); err != nil {
+			return err
 		}
 		// First, so that nobody is waited for who waits for this.
 		if _, err := v.lockRows(r.ctx, tx); err != nil {
@@ -181,8 +185,13 @@ func (v *server) isFrozen(ctx context.Context, name string) (bool, error) {
 // refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within the transaction that would change them, after it has
 // locked its row: a row that was made meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the column.
 func (v *server) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
+	return v.refuseChange(ctx, tx, "")
+}
+
+// refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of.
+func (v *server) refuseChange(ctx context.Context, tx *sql.Tx, condition string) error {
 	var uuid string
-	err := tx.QueryRowContext(ctx, "SELECT `uuid` FROM "+v.table.plan+" WHERE `state` IN ('"+
+	err := tx.QueryRowContext(ctx, "SELECT `uuid` FROM "+v.table.plan+" WHERE "+condition+"`state` IN ('"+
 		strings.Join([]string{planFrozen, planDecided, planAborting}, "', '")+"') LIMIT 1 LOCK IN SHARE MODE").Scan(&uuid)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
@@ -191,6 +200,12 @@ func (v *server) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 		return fmt.Errorf("look whether the set of sequence servers is being changed: %w", err)
 	}
 	return errPlanChanging
+}
+
+// refuseBehind keeps a member whose rows a newer change has frozen from being brought to the plan of a number, or frozen for it: both give rows back that were frozen for
+// another change. That one goes by what the member had given by then, and brings it along at its end; if it is aborted, the next attempt is not refused.
+func (v *server) refuseBehind(ctx context.Context, tx *sql.Tx, number uint64) error {
+	return v.refuseChange(ctx, tx, "`number` > "+strconv.FormatUint(number, 10)+" AND ")
 }
 
 // errPlanChanging: the rows are frozen while the set of sequence servers is changed. It is an errFrozen.

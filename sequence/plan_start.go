@@ -38,8 +38,11 @@ func (h share) startSQL(end uint64) string {
 // bring makes a member obey a plan, or leave if it is none of it, in the transaction that has locked its row of the plan. Each row is set to the member's first position
 // above the floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
 func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs []defined) (brought bool, err error) {
-	was, _, err := v.membership(ctx, tx)
+	was, err := v.lockMembership(ctx, tx)
 	if err != nil || was.Plan >= p.Number {
+		return false, err
+	}
+	if err := v.refuseBehind(ctx, tx, p.Number); err != nil {
 		return false, err
 	}
 	if _, err := v.lockRows(ctx, tx); err != nil {
@@ -172,7 +175,7 @@ func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("read plan %d of table %s: %w", p.Number, v.table.plan, err)
 		}
-		if was, _, err = v.membership(ctx, tx); err != nil || was.Plan >= p.Number {
+		if was, err = v.lockMembership(ctx, tx); err != nil || was.Plan >= p.Number {
 			return err
 		}
 		for _, f := range floors {
