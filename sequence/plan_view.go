@@ -64,6 +64,9 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 	if len(failed) == len(probes) {
 		return nil, errors.Join(failed...)
 	}
+	if err := a.refuseOlder(number, probes); err != nil {
+		return nil, err
+	}
 	if number == 0 {
 		if len(a.opts.Servers) == 1 {
 			return a.adoptLocked(&Plan{}, nil)
@@ -111,6 +114,26 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 		}
 	}
 	return a.adoptLocked(plan, probes)
+}
+
+// refuseOlder keeps this process from going back to an older plan than it knows of, by which a member would give the numbers of others, while some members of the newer one cannot be
+// asked: those that can were restored from a backup, and take that plan over from one of the others. Where all say so all were restored, and there is no newer one any more.
+func (a *servers) refuseOlder(number uint64, probes []probe) error {
+	now := a.view.Load()
+	if !now.settled || number >= now.plan.Number {
+		return nil
+	}
+	var away []error
+	for i := range probes {
+		if probes[i].err != nil && slices.Contains(now.members, a.known[i]) {
+			away = append(away, probes[i].err)
+		}
+	}
+	if len(away) == 0 {
+		return nil
+	}
+	return fmt.Errorf("plan %d of the sequence servers is in force, and those that can be reached know plan %d at most, as after a restore from a backup: "+
+		"they give no numbers until one that knows it is back: %w", now.plan.Number, number, errors.Join(away...))
 }
 
 // probe asks servers for their plans.

@@ -1,0 +1,78 @@
+package sequence
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// memberTables are those that a backup of a member has, beside the list of proxies.
+var memberTables = []string{"sequence", "sequence_member", "sequence_options", "sequence_plan", "sequence_plan_start"}
+
+// backUp copies what a server has; restore brings it back.
+func (e *planEstate) backUp(t *testing.T, i int) (restore func()) {
+	t.Helper()
+	p := e.places[i]
+	for _, table := range memberTables {
+		p.exec(t, "CREATE TABLE backup_of_"+table+" AS SELECT * FROM "+table)
+	}
+	return func() {
+		t.Helper()
+		for _, table := range memberTables {
+			p.exec(t, "DELETE FROM "+table)
+			p.exec(t, "INSERT INTO "+table+" SELECT * FROM backup_of_"+table)
+		}
+	}
+}
+
+// One of two members is restored from a backup of an older plan, while the other one is away. A proxy that knows the newer plan does not go back to the older one, by which the restored member
+// would give the other's numbers.
+func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
+	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
+	admin := e.open(t)
+	e.change(t, admin, PlanChange{Add: e.addr(1)})
+	e.change(t, admin, PlanChange{Block: 10})
+	restore := e.backUp(t, 1)
+	now := e.change(t, admin, PlanChange{Block: 40})
+
+	s := e.open(t, steadySize(3), patience(time.Second))
+	h.add(t, "photos", mustTake(t, s, "photos", 1))
+	settled(t, s, "photos")
+	for range 4 { // other proxies are served by the first one
+		got, err := e.reserve(t, 0, "photos", 40)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.add(t, "photos", got...)
+	}
+	e.links[0].Cut()
+	restore()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		number, err := s.Take(t.Context(), []byte("photos"), 1)
+		if err == nil {
+			h.add(t, "photos", number) // from memory, or of the plan that it knows
+			if time.Now().Before(deadline) {
+				continue
+			}
+			t.Fatal("it goes on giving numbers")
+		}
+		t.Log(err)
+		if strings.Contains(err.Error(), "is in force") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got %v, want an error that tells of the plan in force", err)
+		}
+	}
+	if got := s.servers.view.Load().plan.Number; got != now.Number {
+		t.Errorf("it goes by plan %d, want %d", got, now.Number)
+	}
+	e.links[0].Mend()
+	eventually(t, "it gives numbers again", func() bool {
+		number, err := s.Take(t.Context(), []byte("photos"), 1)
+		if err == nil {
+			h.add(t, "photos", number)
+		}
+		return err == nil
+	})
+}
