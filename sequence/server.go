@@ -46,7 +46,8 @@ type server struct {
 	answered answered
 	trials   trials
 	lowest   lowest
-	unseen   atomic.Bool // that it still holds the sequences was not seen on other nodes, for ORDER
+	unseen   atomic.Bool   // that it still holds the sequences was not seen on other nodes, for ORDER
+	silence  time.Duration // see mostSilence
 	follow   following
 	rules    rules
 	ordered  orderedRows
@@ -86,6 +87,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	return &server{
 		opts: o, policy: opts, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
 		counters: counters, marks: marks, nodes: nodes{all: all},
+		silence:  mostSilence,
 		registry: newRegistry(), answered: answered{asking: make(chan struct{}, 1)}, void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead,
 		peer: func(int) *server { return nil },
 	}, nil
@@ -180,21 +182,28 @@ func (v *server) noteFailure(err error) {
 	v.failed, v.failedAt = err, time.Now()
 }
 
+// mostSilence is for how long the server keeps a connection that says nothing, and with it what that has locked: the machine of a proxy may vanish in the middle of a
+// transaction, or its network, and by itself a server notices that after hours. It is longer than the pool keeps a connection.
+const mostSilence = 90 * time.Second
+
 // session is what every connection is set to. Each setting keeps a number from being given twice or keeps a request short:
 // without autocommit a number would leave before its reservation is committed; without strict mode a value that does not fit is
 // cut to the column's maximum and given again and again. No statement depends on the isolation level: each commits by itself or
 // reads what it locks.
-var session = []string{
-	"SET SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
-		"SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0, SESSION sql_warnings = 0",
-	"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", // READ COMMITTED may not write where binlog_format is STATEMENT
-	"SET SESSION TRANSACTION READ WRITE",
+func session(silence time.Duration) []string {
+	return []string{
+		"SET SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
+			"SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0, SESSION sql_warnings = 0, " +
+			fmt.Sprintf("SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, %d) AS UNSIGNED)", int(silence.Seconds())),
+		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", // READ COMMITTED may not write where binlog_format is STATEMENT
+		"SET SESSION TRANSACTION READ WRITE",
+	}
 }
 
 // prepare sets the session of a new connection and checks what it is connected to.
 func (v *server) prepare(ctx context.Context, raw driver.Conn) error {
 	c := rawConn{raw}
-	for _, text := range session {
+	for _, text := range session(v.silence) {
 		if !sessionEnforced {
 			break
 		}

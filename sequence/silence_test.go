@@ -1,0 +1,65 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// The machine of a proxy vanishes, or its network, in the middle of a transaction that has locked a sequence: the server ends that when it has heard nothing for a while, and the others go on.
+func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	link := mysqltest.NewLink(t, p.server.Addr())
+	vanishes := p.open(t, steadySize(10), func(o *Options) { o.Servers[0].Addr = link.Addr() })
+	v := vanishes.servers.first()
+	v.silence = time.Second // before its first connection
+	h := newGivenEver()
+	h.add(t, "photos", mustTake(t, vanishes, "photos", 1))
+	settled(t, vanishes, "photos")
+
+	locked, mended, ended := make(chan error, 1), make(chan struct{}), make(chan error, 1)
+	back := errors.New("it is back")
+	go func() {
+		ended <- v.transactOnce(context.Background(), func(tx *sql.Tx) error {
+			var id uint64
+			locked <- tx.QueryRow("SELECT `id` FROM " + v.table.full + " WHERE `name` = 'photos' FOR UPDATE").Scan(&id)
+			<-mended
+			return back
+		})
+	}()
+	if err := <-locked; err != nil {
+		t.Fatal(err)
+	}
+	link.Silence()
+	other := p.open(t, steadySize(10), patience(time.Minute))
+	h.add(t, "photos", mustTake(t, other, "photos", 1))
+	link.Mend()
+	close(mended)
+	if err := <-ended; !errors.Is(err, back) {
+		t.Error(err)
+	}
+}
+
+// Every connection that reserves is one that the server ends after a while of silence, and none sooner than the server itself would.
+func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
+	for _, c := range []struct{ own, want int }{{28800, 90}, {70, 70}} {
+		p := newPlace(t).withTable(t, nil)
+		p.exec(t, "SET GLOBAL wait_timeout = ?", c.own)
+		defer p.exec(t, "SET GLOBAL wait_timeout = 28800")
+		conn, err := p.open(t).servers.first().conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got int
+		if err := conn.QueryRowContext(t.Context(), "SELECT @@SESSION.wait_timeout").Scan(&got); err != nil || got != c.want {
+			t.Errorf("where the server waits for %d seconds: got %d, %v, want %d", c.own, got, err, c.want)
+		}
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
