@@ -138,6 +138,77 @@ func (r *planRun) decidedFloors() ([]floorOf, error) {
 	return nil, &PlanError{Finding: fmt.Sprintf("change %s is decided, but no member that has its floors can be reached", r.plan.UUID), Remedy: "try again when they can"}
 }
 
+// endLeft ends a change that is open only on the server that is to be added: it failed while it was being added, so that the members have undone that without it, and
+// nobody asks it any more who looks for a change that is open.
+func (r *planRun) endLeft(now *Plan, add string) error {
+	if add == "" {
+		return nil
+	}
+	o, err := r.s.serverOptions(add)
+	if err != nil {
+		return err
+	}
+	v, away := r.server(o.Addr)
+	if away != nil {
+		return nil // which checkChange says
+	}
+	plans, err := v.plans(r.ctx, v.pool())
+	if err != nil {
+		return err
+	}
+	for i := range plans {
+		p := &plans[i]
+		if !p.open() || p.Number <= now.Number || !r.isOurs(p) {
+			continue
+		}
+		for _, m := range p.Previous {
+			if member, away := r.server(m.Address); away == nil {
+				known, ok, err := member.plan(r.ctx, member.pool(), p.Number)
+				if err != nil {
+					return err
+				}
+				if ok && known.UUID == p.UUID && known.State != planAborted {
+					return inProgress(&known) // they know a change before the server that is added does
+				}
+			}
+		}
+		if p.State == planProposed {
+			r.lefts = append(r.lefts, left{o.Addr, p})
+			if err := r.sweep(); err != nil {
+				return err
+			}
+			continue
+		}
+		other := &planRun{s: r.s, ctx: r.ctx, opened: r.opened, away: r.away}
+		voted, err := other.adoptChange(now, p)
+		if err == nil && voted == planDecided {
+			err = inProgress(p)
+		}
+		if err == nil {
+			err = other.voteAgainst()
+		}
+		if err != nil {
+			return fmt.Errorf("end change %s, which was left on %s: %w", p.UUID, o.Addr, err)
+		}
+	}
+	return nil
+}
+
+// isOurs reports whether a change was made from members that are known here.
+func (r *planRun) isOurs(p *Plan) bool {
+	for _, m := range p.Previous {
+		if !slices.ContainsFunc(r.s.servers.members(), func(v *server) bool { return v.opts.Addr == m.Address }) {
+			continue
+		}
+		if v, away := r.server(m.Address); away == nil {
+			if is, _, err := v.membership(r.ctx, v.pool()); err == nil && is.ID == m.ID {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // unfinished returns the plan in force itself if members that can be reached do not obey it yet.
 func (r *planRun) unfinished(now *Plan) *Plan {
 	for _, m := range slices.Concat(now.Members, now.Previous) {

@@ -26,6 +26,9 @@ func (r *planRun) change(change PlanChange) error {
 	if err := r.sweep(); err != nil {
 		return err
 	}
+	if err := r.endLeft(&now, change.Add); err != nil {
+		return err
+	}
 	if err := r.draft(&now, change); err != nil {
 		return err
 	}
