@@ -238,3 +238,42 @@ func (v *server) frozen(ctx context.Context, r *row) error {
 	v.log.Warn("frozen sequence continues", logfield.Sequence(r.name), zap.Uint64("above", r.saved))
 	return errRuleChanged // tried again at once
 }
+
+// thawLeft does that for sequences of which no proxy takes numbers: applications may count in their rows.
+func (s *Sequences) thawLeft(ctx context.Context) {
+	ctx, stop := context.WithTimeoutCause(ctx, followTimeout, errPatience) // which Close may wait for
+	defer stop()
+	w := s.servers.view.Load()
+	if w.several() {
+		return
+	}
+	if err := w.members[0].thawAll(ctx); err != nil {
+		s.log.Debug("frozen sequences not looked for", logfield.Err(err)) // most have no such table
+	}
+}
+
+// thawAll lets sequences continue that have been frozen for too long.
+func (v *server) thawAll(ctx context.Context) error {
+	rows, err := v.pool().QueryContext(ctx, "SELECT o.`name`, "+selectEntry(shapeFull)+" FROM "+v.table.options+" AS o WHERE o.`frozen_at` IS NOT NULL AND o.`name` <> ''")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	var left []row
+	for rows.Next() {
+		r := row{entry: noEntry()}
+		if err := rows.Scan(append([]any{&r.name}, r.fields()...)...); err != nil {
+			return err
+		}
+		left = append(left, r)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for i := range left {
+		if err := v.frozen(ctx, &left[i]); !errors.Is(err, errFrozen) && !errors.Is(err, errRuleChanged) {
+			return err
+		}
+	}
+	return nil
+}

@@ -366,3 +366,26 @@ func TestRestartsAtTheSameTimeEndInOne(t *testing.T) {
 		}
 	}
 }
+
+// Whoever restarts a sequence dies, and only applications that count in its row use it: it continues although no proxy is asked for a number of it.
+func TestASequenceThatWasLeftFrozenContinuesWithoutBeingAskedFor(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 41, "albums": 7, "tags": 0})
+	s, begun := p.open(t, steadySize(10)), time.Now()
+	for name, late := range map[string]bool{"photos": true, "albums": false} {
+		if _, err := s.servers.first().freeze(t.Context(), name, down(1)); err != nil {
+			t.Fatal(err)
+		}
+		if late {
+			p.exec(t, "UPDATE sequence_options SET frozen_at = frozen_at - INTERVAL 2 MINUTE WHERE name = ?", name)
+		}
+	}
+	s.tending = 1
+	mustTake(t, s, "tags", 1)
+	eventually(t, "it continues", func() bool { return p.id(t, "photos") == 41 })
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if id := p.id(t, "albums"); id == 7 && time.Since(begun) < thawAfter {
+		t.Error("a sequence continues that was frozen just now")
+	}
+}
