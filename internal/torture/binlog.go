@@ -50,9 +50,9 @@ var errTorn = errors.New("torn")
 
 // binlog reads one file.
 type binlog struct {
-	tables   func(schema, table string) bool // those that are wanted
-	commit   func(at uint32, done []rowChange)
-	origin   uint32 // the server whose own changes are wanted
+	tables   func(schema, table string) bool               // those that are wanted
+	commit   func(at uint32, xid uint64, done []rowChange) // xid is what the server calls the transaction, if it says
+	origin   uint32                                        // the server whose own changes are wanted
 	checksum int
 	maps     map[uint64]*tableMap
 	text     string // of the statement that comes
@@ -105,9 +105,9 @@ func (b *binlog) read(text []byte) error {
 func (b *binlog) event(at uint32, kind byte, c *cursor) error {
 	switch kind {
 	case eventGTID, eventAnonymous, eventGTIDMariaDB:
-		b.open = nil
+		b.open, b.text = nil, ""
 	case eventXID:
-		b.end(at)
+		b.end(at, c.number(8))
 	case eventQuery:
 		c.skip(8)
 		schema := int(c.number(1))
@@ -117,7 +117,7 @@ func (b *binlog) event(at uint32, kind byte, c *cursor) error {
 		case "BEGIN", "ROLLBACK":
 			b.open = nil
 		case "COMMIT":
-			b.end(at)
+			b.end(at, 0)
 		}
 	case eventAnnotateMariaDB:
 		b.text = string(c.rest)
@@ -133,9 +133,9 @@ func (b *binlog) event(at uint32, kind byte, c *cursor) error {
 }
 
 // end is that of a transaction.
-func (b *binlog) end(at uint32) {
+func (b *binlog) end(at uint32, xid uint64) {
 	if len(b.open) > 0 {
-		b.commit(at, b.open)
+		b.commit(at, xid, b.open)
 	}
 	b.open = nil
 }

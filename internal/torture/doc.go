@@ -14,7 +14,7 @@
 //
 // What is bounded only: of a reservation whose outcome nobody knows, and of the one at most that a killed process had asked for last of each sequence, how many numbers and above which is logged, and the change has to
 // fit that. Which of the numbers that a killed process had were given nobody knows but clients: all others of its ranges are the gap that the crash explains. Within a process the numbers that it passed over are counted,
-// not named. A row that is set may be set as high as the line says that tells why. Of a group by replication each node tells of its own changes; the nodes of a Galera cluster write down none, and gaps there are not looked for. A ticket table that counts by AUTO_INCREMENT has no row to follow (tickets.go): each of its
+// not named. A row that is set may be set as high as the line says that tells why. Of a group by replication each node tells of its own changes; of a Galera cluster each tells of all changes, and all nodes have to tell the same (cluster.go). A ticket table that counts by AUTO_INCREMENT has no row to follow (tickets.go): each of its
 // numbers is somebody's, or there is no more of them than were asked for about that time without an answer, and one for each statement that a crash of the server may have undone.
 //
 // A group (pair, group) has its primary killed, cut off with some of the proxies, or replaced in order, after its replicas have missed something or not. Whoever takes over lacks

@@ -13,7 +13,7 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// journalArgs have a server write down every change of a row, in what it has for replicas. id differs in each node of a group.
+// journalArgs have a server write down every change of a row, in what it has for replicas. id differs in each node of a group, and not in those of a cluster.
 func journalArgs(b mysqld.Binary, id int) []string {
 	args := []string{"--log-bin=journal", "--binlog-format=ROW", "--binlog-row-image=FULL", "--sync-binlog=0", fmt.Sprintf("--server-id=%d", id)}
 	if b.Flavour == mysqld.MySQL {
@@ -42,38 +42,63 @@ type journal struct {
 	tickets []uint64 // the numbers that rows of the ticket table had, in the order in which they were written
 }
 
-// journal reads what a server wrote down, since it was made. It has to be running. Where nodes replicate from each other each is asked for what it changed itself, since rows may
-// have gone apart.
-func (s *server) journal(ctx context.Context) (j journal, err error) {
+// transaction is what one did to rows.
+type transaction struct {
+	at   time.Time // in whole seconds
+	xid  uint64    // what the server calls it; the nodes of a cluster call it the same
+	file int       // of its log, from 0; it begins another when it starts
+	done []rowChange
+}
+
+// transactions reads what a server wrote down, since it was made. It has to be running. Where nodes replicate from each other each is asked for what it changed itself, since rows may
+// have gone apart; the nodes of a cluster have one id and are asked for all.
+func (s *server) transactions(ctx context.Context) (all []transaction, err error) {
 	var base string
 	var r binlog
 	if err := s.db.QueryRowContext(ctx, "SELECT IFNULL(@@log_bin_basename, ''), @@server_id").Scan(&base, &r.origin); err != nil {
-		return j, fmt.Errorf("%s: %w", s.name, err)
+		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
 	if base == "" {
-		return j, fmt.Errorf("%s writes no binary log", s.name)
+		return nil, fmt.Errorf("%s writes no binary log", s.name)
 	}
 	files, err := filepath.Glob(base + ".[0-9]*[0-9]") // beside them MariaDB 11.8 has indexes of GTIDs, .idx
 	if err != nil || len(files) == 0 {
-		return j, errors.Join(fmt.Errorf("%s: there is no %s.*", s.name, base), err)
+		return nil, errors.Join(fmt.Errorf("%s: there is no %s.*", s.name, base), err)
 	}
 	slices.Sort(files)
 	r.tables = func(schema, table string) bool {
 		return schema == schemaOfSequences && (table == "sequence" || table == "sequence_member" || table == ticketTable)
 	}
-	now := split{count: 1}
-	r.commit = func(at uint32, done []rowChange) { now = j.add(time.Unix(int64(at), 0), done, now) }
-	for _, path := range files {
+	var file int
+	r.commit = func(at uint32, xid uint64, done []rowChange) {
+		all = append(all, transaction{time.Unix(int64(at), 0), xid, file, done})
+	}
+	var path string
+	for file, path = range files {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return j, err
+			return nil, err
 		}
 		r.open = nil
 		if err := r.read(text); err != nil {
-			return j, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	return j, nil
+	return all, nil
+}
+
+// journal is the way of all rows by what a server wrote down itself.
+func (s *server) journal(ctx context.Context) (journal, error) {
+	all, err := s.transactions(ctx)
+	return journalOf(all), err
+}
+
+func journalOf(all []transaction) (j journal) {
+	now := split{count: 1}
+	for i := range all {
+		now = j.add(all[i].at, all[i].done, now)
+	}
+	return j
 }
 
 // add takes in a transaction of a server that has the numbers of a split, and returns which it has afterwards. Of each row only where it stood before and behind it counts.
@@ -127,8 +152,12 @@ func (j *journal) add(at time.Time, done []rowChange, now split) split {
 	return next
 }
 
-// journals are those of all members.
-func (w *world) journals(ctx context.Context) (all []journal, err error) {
+// journals are those of all members. What is wrong is what nodes of a cluster tell that does not go together.
+func (w *world) journals(ctx context.Context) (all []journal, wrong []string, err error) {
+	if w.galera() {
+		one, wrong, err := w.clusterJournal(ctx)
+		return []journal{one}, wrong, err
+	}
 	for _, m := range w.members {
 		nodes := []*server{m}
 		if len(w.nodes) > len(w.members) { // a group
@@ -142,12 +171,12 @@ func (w *world) journals(ctx context.Context) (all []journal, err error) {
 				return err
 			})
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			one.changes = append(slices.Clone(s.before), one.changes...)
 			whole.changes, whole.tickets = append(whole.changes, one.changes...), append(whole.tickets, one.tickets...)
 		}
 		all = append(all, whole)
 	}
-	return all, nil
+	return all, nil, nil
 }
