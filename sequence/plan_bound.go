@@ -74,11 +74,19 @@ func (v *server) bound(ctx context.Context, on execer, name string, plan uint64)
 	if bound, ok := v.bounds.get(plan, name); ok {
 		return bound, nil
 	}
-	err = on.QueryRowContext(ctx, "SELECT `own_bound` FROM "+v.table.start+" WHERE `plan` = ? AND `name` = ?", plan, name).Scan(&bound)
+	return v.readBound(ctx, on, name, plan)
+}
+
+// readBound is bound as it stands now: another process may have raised it. Before the member obeys the plan it may have to take back what it was told.
+func (v *server) readBound(ctx context.Context, on execer, name string, plan uint64) (bound uint64, err error) {
+	err = on.QueryRowContext(ctx, "SELECT f.`own_bound` FROM "+v.table.start+" AS f JOIN "+v.table.member+" AS m ON m.`one` = 1 AND m.`plan` = f.`plan` "+
+		"WHERE f.`plan` = ? AND f.`name` = ?", plan, name).Scan(&bound)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) && !isNoSuchText(err) {
 		return 0, fmt.Errorf("read the bound of sequence %q from table %s: %w", name, v.table.start, err)
 	}
-	v.bounds.learn(plan, name, bound)
+	if bound > 0 {
+		v.bounds.learn(plan, name, bound)
+	}
 	return bound, nil
 }
 
@@ -95,10 +103,18 @@ func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left ui
 	if !ok {
 		return 0, errNoRoom
 	}
+	before, _ := v.bounds.get(h.plan, name)
+	known, err := v.readBound(ctx, v.pool(), name, h.plan)
+	if err != nil {
+		return 0, err
+	}
+	left = v.left(name, &stored, min(known, stored.max))
+	if known > before && left >= n {
+		return 0, nil // somebody else has raised it
+	}
 	bound := boundAbove(max(position, stored.position()+width), stored.max, v.ahead)
 	if err := v.tellBound(ctx, v, h.plan, name, bound); err != nil {
-		known, _ := v.bounds.get(h.plan, name)
-		return v.left(name, &stored, min(known, stored.max)), err
+		return left, err
 	}
 	v.bounds.learn(h.plan, name, bound)
 	return 0, nil

@@ -35,8 +35,8 @@ func (a *servers) retell(ctx context.Context, w *view) error {
 	live, plan := w.live(), w.plan.Number
 	known, own := make([]map[string]uint64, len(live)), make([]map[string]uint64, len(live))
 	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
-		if known[i], err = v.boundsBy(ctx, "bound", plan); err == nil {
-			own[i], err = v.boundsBy(ctx, "own_bound", plan)
+		if known[i], err = v.boundsBy(ctx, v.pool(), "bound", plan); err == nil {
+			own[i], err = v.boundsBy(ctx, v.pool(), "own_bound", plan)
 		}
 		return err
 	})
@@ -78,9 +78,9 @@ func (a *servers) retell(ctx context.Context, w *view) error {
 }
 
 // boundsBy reads a column of bounds, by name. Names without one are left out.
-func (v *server) boundsBy(ctx context.Context, column string, plan uint64) (map[string]uint64, error) {
+func (v *server) boundsBy(ctx context.Context, on querier, column string, plan uint64) (map[string]uint64, error) {
 	all := make(map[string]uint64)
-	rows, err := v.pool().QueryContext(ctx, "SELECT `name`, `"+column+"` FROM "+v.table.start+" WHERE `plan` = ? AND `"+column+"` > 0 AND `name` <> ''", plan)
+	rows, err := on.QueryContext(ctx, "SELECT `name`, `"+column+"` FROM "+v.table.start+" WHERE `plan` = ? AND `"+column+"` > 0 AND `name` <> ''", plan)
 	if err != nil {
 		return nil, fmt.Errorf("read the bounds of table %s: %w", v.table.start, err)
 	}

@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -135,76 +134,5 @@ func (r *planRun) startMember(v *server, m Member, theirs []defined) error {
 		return fmt.Errorf("start plan %d on %s: %w", r.plan.Number, m.Address, err)
 	}
 	v.announce(r.ctx)
-	return nil
-}
-
-// catchUp brings a member that was away to the plan in force, before it gives a number: as the others have it, whatever it was told before. from is a member that
-// obeys the plan.
-func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
-	if err := v.needPlanTables(ctx); err != nil {
-		return err
-	}
-	if err := v.needOptions(ctx); err != nil {
-		return err
-	}
-	floors, complete, err := from.readFloors(ctx, p.Number)
-	if err != nil {
-		return err
-	}
-	if !complete {
-		floors = append(floors, floorOf{}) // the first plan of a new table has none
-	}
-	has, err := from.lookForOptions(ctx, from.pool())
-	if err != nil {
-		return err
-	}
-	theirs, err := from.definitions(ctx, from.pool(), has)
-	if err != nil {
-		return err
-	}
-	id, err := v.memberID(ctx, v.pool())
-	if err != nil {
-		return err
-	}
-	var was Membership
-	brought := false
-	err = v.transact(ctx, func(tx *sql.Tx) (err error) {
-		// What was written there of this plan, or under its number, is void: a majority has decided otherwise.
-		state := ""
-		err = tx.QueryRowContext(ctx, "SELECT `state` FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ? FOR UPDATE", p.Number, p.UUID).Scan(&state)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("read plan %d of table %s: %w", p.Number, v.table.plan, err)
-		}
-		if was, err = v.lockMembership(ctx, tx); err != nil || was.Plan >= p.Number {
-			return err
-		}
-		for _, f := range floors {
-			_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`, `own_bound`) VALUES (?, ?, ?, ?, ?)"+raiseFloor, p.Number, f.name, f.floor, f.bound, f.own)
-			if err != nil {
-				return fmt.Errorf("write the floors of plan %d: %w", p.Number, err)
-			}
-		}
-		if brought, err = v.bring(ctx, tx, p, id, theirs); err != nil || !brought {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", planAborted, p.Number)
-		if err != nil {
-			return fmt.Errorf("end older changes: %w", err)
-		}
-		if state != "" { // a coordinator may be at work there, and goes by what was promised
-			_, err := tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?", PlanInForce, p.Number)
-			return err
-		}
-		now := *p
-		now.State = PlanInForce
-		return v.savePlan(ctx, tx, &now)
-	})
-	if err != nil {
-		return fmt.Errorf("bring sequence server %s to plan %d: %w", v.name(), p.Number, err)
-	}
-	if brought {
-		v.log.Info("plan obeyed after an absence", zap.Uint64("plan", p.Number), zap.Uint64("plan_before", was.Plan))
-		v.announce(ctx)
-	}
 	return nil
 }

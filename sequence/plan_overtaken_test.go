@@ -1,0 +1,146 @@
+package sequence
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// overtake makes a change and has another proxy bring all members to the plan as soon as one of them obeys it: the coordinator finds that they do. before is
+// called in between.
+func (e *planEstate) overtake(t *testing.T, s, other *Sequences, change PlanChange, before func(plan uint64)) Plan {
+	t.Helper()
+	begun := false
+	s.planHook = func(step, _ string) error {
+		if step != PlanInForce || begun {
+			return nil
+		}
+		begun = true
+		plan := e.member(t, 0).Plan
+		before(plan)
+		if err := other.servers.reread(context.Background(), other.servers.view.Load()); err != nil {
+			t.Errorf("learn of plan %d: %v", plan, err)
+		}
+		for i := range e.places {
+			if m := e.member(t, i); m.Plan != plan {
+				t.Errorf("server %d obeys plan %d still, want %d", i, m.Plan, plan)
+			}
+		}
+		return nil
+	}
+	defer func() { s.planHook = nil }()
+	now := e.change(t, s, change)
+	if !begun {
+		t.Fatal("the coordinator was not overtaken")
+	}
+	return now
+}
+
+// A proxy comes to start a member before the coordinator does. What that member was told of how far it may go is known to the others, so it goes on when it is
+// left alone before anybody took a number there.
+func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
+	patient := patience(30 * time.Second)
+	s, other := e.open(t, steadySize(5), patient), e.open(t, patient)
+	boundsAhead(s, 400)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	e.overtake(t, s, other, PlanChange{Add: e.addr(2)}, func(plan uint64) {
+		v := other.servers.known[2]
+		if bound, err := v.bound(t.Context(), v.pool(), "photos", plan); err != nil || bound != 0 {
+			t.Errorf("the bound of a member that does not obey the plan yet is %d, %v, want none", bound, err)
+		}
+	})
+	for _, alone := range []int{1, 2} {
+		for i, l := range e.links {
+			if i != alone {
+				l.Cut()
+			}
+		}
+		left := e.open(t, steadySize(5), patient, e.first(alone))
+		boundsAhead(left, 400)
+		got, err := toTheBound(t, left, h, "photos")
+		wantText(t, err, "photos", "bound", "SEQPROXY REMOVE SEQUENCE SERVER")
+		if got == 0 {
+			t.Errorf("server %d alone gave no number, want some up to its bound", alone)
+		}
+		for i, l := range e.links {
+			if i != alone {
+				l.Mend()
+			}
+		}
+	}
+
+	// The others begin above what it gave.
+	e.links[2].Cut()
+	e.change(t, s, PlanChange{Remove: e.addr(2)})
+	takeAll(t, s, h, "photos", 1500)
+}
+
+// What a coordinator that died has told one member alone is nothing to go by, whoever brings that member to the plan: the others would begin below it.
+func TestAMemberThatIsBroughtToAPlanGoesByNoBoundThatNobodyElseKnows(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
+	patient := patience(30 * time.Second)
+	s, other := e.open(t, steadySize(5), patient), e.open(t, patient)
+	boundsAhead(s, 200)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	now := e.overtake(t, s, other, PlanChange{Add: e.addr(2)}, func(plan uint64) {
+		e.places[2].exec(t, "UPDATE sequence_plan_start SET bound = bound + 1000, own_bound = own_bound + 1000 WHERE plan = ? AND name = 'photos'", plan)
+		e.places[2].exec(t, "INSERT INTO sequence_plan_start (plan, name, bound, own_bound) VALUES (?, 'albums', 1000, 1000)", plan)
+	})
+	bound := func(i int, column, name string) (n uint64) {
+		t.Helper()
+		if err := e.places[i].db.QueryRow("SELECT "+column+" FROM sequence_plan_start WHERE plan = ? AND name = ?", now.Number, name).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if own, known := bound(2, "own_bound", "photos"), bound(0, "bound", "photos"); own == 0 || own > known {
+		t.Errorf("it goes up to %d by itself, and another member knows of %d", own, known)
+	}
+	if own := bound(2, "own_bound", "albums"); own != 0 {
+		t.Errorf("it goes up to %d with a sequence that no other member knows", own)
+	}
+
+	e.links[0].Cut()
+	e.links[1].Cut()
+	left := e.open(t, steadySize(5), patient, e.first(2))
+	if got, _ := toTheBound(t, left, h, "photos"); got == 0 {
+		t.Error("alone it gave no number, so this shows nothing")
+	}
+	e.links[0].Mend()
+	e.links[1].Mend()
+	e.links[2].Cut()
+	e.change(t, s, PlanChange{Remove: e.addr(2)})
+	takeAll(t, s, h, "photos", 1500)
+}
+
+// Another proxy has raised the bound since this one read it. That counts when nobody is left who could be told of a higher one.
+func TestABoundThatAnotherProxyRaisedCounts(t *testing.T) {
+	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
+	patient := patience(30 * time.Second)
+	s, other := e.open(t, steadySize(5), patient), e.open(t, steadySize(5), patient)
+	boundsAhead(s, 100)
+	boundsAhead(other, 5000)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+	takeAll(t, s, h, "photos", 40)
+	settled(t, s, "photos")
+	takeAll(t, other, h, "photos", 400)
+	settled(t, other, "photos")
+	e.links[1].Cut()
+	takeAll(t, s, h, "photos", 300)
+}
+
+// first configures a proxy with all servers, one of them first.
+func (e *planEstate) first(i int) func(*Options) {
+	return func(o *Options) {
+		o.Servers = []ServerOptions{e.options(i)}
+		for k := range e.links {
+			if k != i {
+				o.Servers = append(o.Servers, e.options(k))
+			}
+		}
+	}
+}
