@@ -101,6 +101,11 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 			}
 		}
 	}
+	// One that has left knows nothing of what was made since.
+	from := slices.IndexFunc(probes, func(o probe) bool { return o.Plan == number && o.Count > 0 })
+	if from < 0 {
+		from = slices.IndexFunc(probes, func(o probe) bool { return o.Plan == number })
+	}
 	for i := range probes {
 		p := &probes[i]
 		at := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID })
@@ -108,8 +113,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 			continue
 		}
 		// It was away when the plan was made.
-		from := a.known[slices.IndexFunc(probes, func(o probe) bool { return o.Plan == number })]
-		if err := a.known[i].catchUp(ctx, from, plan); err != nil {
+		if err := a.known[i].catchUp(ctx, a.known[from], plan); err != nil {
 			a.known[i].leaveOut(err)
 		}
 	}

@@ -1,0 +1,27 @@
+package sequence
+
+import (
+	"context"
+	"testing"
+)
+
+// A member that comes back learns what was made meanwhile, also where the first server that obeys the plan is one that has left.
+func TestAMemberThatComesBackLearnsNothingFromAServerThatHasLeft(t *testing.T) {
+	e := newPlanEstate(t, 4, map[string]uint64{"photos": 100})
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.change(t, s, PlanChange{Add: e.addr(3)})
+	e.links[3].Cut()
+	now := e.change(t, s, PlanChange{Remove: e.addr(0), Force: true, Margin: 1000})
+	mustCreate(t, s, CreateOptions{Name: "late"})
+	e.links[3].Mend()
+	fresh := e.open(t).servers
+	if err := fresh.reread(context.Background(), fresh.view.Load()); err != nil {
+		t.Fatal(err)
+	}
+	if m := e.member(t, 3); m.Plan != now.Number {
+		t.Errorf("it obeys plan %d, want %d", m.Plan, now.Number)
+	}
+	e.places[3].id(t, "late")
+}
