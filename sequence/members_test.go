@@ -123,13 +123,13 @@ func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
 			}
 			restarted.Store(true)
 			eventually(t, "numbers are given after all of it", func() bool { return after.Load() > 500 })
+			eventually(t, "the servers are close to each other", func() bool { // one may be left out for a moment once more
+				ids := f.ids(t, "photos")
+				return slices.Max(ids)-slices.Min(ids) <= 20*50*uint64(c.count)
+			})
 			stop.Store(true)
 			wg.Wait()
-			ids := f.ids(t, "photos")
-			if low, high := slices.Min(ids), slices.Max(ids); high-low > 20*50*uint64(c.count) {
-				t.Errorf("the servers are far from each other: %d", ids)
-			}
-			t.Logf("%d numbers, rows at %d", book.count(), ids)
+			t.Logf("%d numbers, rows at %d", book.count(), f.ids(t, "photos"))
 		})
 	}
 }
