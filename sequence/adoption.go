@@ -338,9 +338,10 @@ func above(n uint64) uint64 {
 	return n + 1
 }
 
-// lockCounters reads all counters; floor is their id.
+// lockCounters reads all counters; floor is their id. Those that the server finds by the empty name, as somebody may have made them by hand, have no place among the
+// guard's rows: those of that name say who is the holder.
 func (a *adoption) lockCounters(ctx context.Context, tx *sql.Tx) (all guardRows, err error) {
-	found, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+a.v.table.full+" FOR UPDATE")
+	found, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR), `name` = '' FROM "+a.v.table.full+" FOR UPDATE")
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", a.v.table.full, err)
 	}
@@ -348,10 +349,11 @@ func (a *adoption) lockCounters(ctx context.Context, tx *sql.Tx) (all guardRows,
 	for found.Next() {
 		var r guardRow
 		var id sql.NullString
-		if err := found.Scan(&r.name, &id); err != nil {
+		var empty bool
+		if err := found.Scan(&r.name, &id, &empty); err != nil {
 			return nil, err
 		}
-		if r.floor, err = strconv.ParseUint(id.String, 10, 64); err != nil || r.name == "" {
+		if r.floor, err = strconv.ParseUint(id.String, 10, 64); err != nil || empty {
 			continue // whoever reserves there is told
 		}
 		all = append(all, r)

@@ -2,7 +2,9 @@ package sequence
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"time"
 )
 
 // A name that the server takes for the empty one would be that of the rows which are about all sequences, such as the one that holds the plan in force.
@@ -38,4 +40,43 @@ func TestANameThatTheServerTakesForTheEmptyOneIsRefused(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Somebody has made such a row by hand in a group's table. The other sequences give numbers, and that one gives none.
+func TestARowThatTheServerTakesForTheEmptyNameKeepsNoGroupFromServing(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	empty := ""
+	for _, name := range []string{" ", "\u00ad"} {
+		if _, err := e.pools[0].Exec("INSERT INTO sequence (name) VALUES (?)", name); err != nil {
+			t.Fatal(err)
+		}
+		var found int
+		if err := e.pools[0].QueryRow("SELECT COUNT(*) FROM sequence WHERE name = ''").Scan(&found); err != nil {
+			t.Fatal(err)
+		}
+		if found > 0 {
+			empty = name
+			break
+		}
+	}
+	if empty == "" {
+		t.Fatal("the server takes none of the names for the empty one")
+	}
+	e.CatchUp(t, 1, 0)
+	all := &given{}
+	a := e.join(t, "a", all, patience(time.Minute))
+	for _, to := range []int{1, 0} {
+		a.take(t, "a", "photos", 25)
+		eventually(t, "it is refused", func() bool { // what comes before is of the fail-over
+			g, err := a.servers.first().reserve(t.Context(), empty, 1, 1)
+			if err == nil {
+				t.Fatalf("the row %q gives %d", empty, g.seg.Next())
+			}
+			return strings.Contains(err.Error(), "is empty to the server")
+		})
+		e.switchOver(t, 1-to, to)
+	}
+	a.take(t, "a", "photos", 25)
+	mustCreate(t, a.Sequences, CreateOptions{Name: "albums"})
+	mustTake(t, a.Sequences, "albums", 1)
 }

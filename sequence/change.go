@@ -292,11 +292,11 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 	return made, v.saveEntry(ctx, tx, name, &e)
 }
 
-// refuseEmpty makes sure that a row which was just made is not one that the server finds by the empty name, as blanks are in most collations: that name has
+// refuseEmpty makes sure that a row which was just made, or has no window yet, is not one that the server finds by the empty name, as blanks are in most collations: that name has
 // the rows about all sequences, in the tables beside.
-func (v *server) refuseEmpty(ctx context.Context, tx *sql.Tx, name string) error {
+func (v *server) refuseEmpty(ctx context.Context, on execer, name string) error {
 	var empty bool
-	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.table.full+" WHERE `name` = ? AND `name` = ''", name).Scan(&empty); err != nil {
+	if err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.table.full+" WHERE `name` = ? AND `name` = ''", name).Scan(&empty); err != nil {
 		return fmt.Errorf("look for the empty name in table %s: %w", v.table.full, err)
 	}
 	if empty {

@@ -122,6 +122,9 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64) error {
 		v.guard.learn(name, row.ceiling) // somebody else was faster
 		return nil
 	}
+	if err := v.refuseEmpty(ctx, conn, name); err != nil { // its row would be the claim
+		return err
+	}
 	claim := rows.holder()
 	term := claim.term
 	if err := v.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
