@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,20 +34,34 @@ type registry struct {
 	id   string
 	host string
 
-	mu     sync.Mutex  // held while the entry is made
+	making making
 	tried  atomic.Bool // the entry was made, or refused: numbers may be reserved
 	listed atomic.Bool // the entry was made
 	moved  atomic.Bool // on another node of the server, which may have lost the entry
-	last   time.Time   // guarded by mu; the last attempt
-	told   bool        // guarded by mu; the refusal was logged
+	last   time.Time   // guarded by making; the last attempt
+	told   bool        // guarded by making; the refusal was logged
 }
+
+// making is held while the entry is made. It is a lock for which nobody waits longer than for the entry: the server may not answer.
+type making chan struct{}
+
+func (m making) lock(ctx context.Context) error {
+	select {
+	case m <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for this proxy to be registered: %w", context.Cause(ctx))
+	}
+}
+
+func (m making) unlock() { <-m }
 
 func newRegistry() registry {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
-	return registry{id: rand.Text(), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
+	return registry{making: make(making, 1), id: rand.Text(), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
 }
 
 // Proxy is one that may hold numbers in memory.
@@ -74,8 +87,10 @@ func (v *server) enlist(ctx context.Context) error {
 	if g.tried.Load() {
 		return nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	if err := g.making.lock(ctx); err != nil {
+		return err
+	}
+	defer g.making.unlock()
 	if g.tried.Load() {
 		return nil
 	}
@@ -133,12 +148,14 @@ func (v *server) removeDead(ctx context.Context) error {
 func (v *server) beat(ctx context.Context, version uint64, sequences int, held uint64) (listed bool, err error) {
 	g := &v.registry
 	if !g.listed.Load() {
-		g.mu.Lock()
+		if err := g.making.lock(ctx); err != nil {
+			return true, err
+		}
 		again := g.tried.Load() && time.Since(g.last) > enlistAgain
 		if again {
 			g.tried.Store(false)
 		}
-		g.mu.Unlock()
+		g.making.unlock()
 		if again {
 			return true, v.enlist(ctx)
 		}
@@ -155,10 +172,12 @@ func (v *server) beat(ctx context.Context, version uint64, sequences int, held u
 			return true, err
 		}
 	}
-	g.mu.Lock()
+	if err := g.making.lock(ctx); err != nil {
+		return true, err
+	}
 	g.listed.Store(false)
 	g.tried.Store(false)
-	g.mu.Unlock()
+	g.making.unlock()
 	if g.moved.Swap(false) {
 		return true, v.enlist(ctx) // a fail-over lost it; a restart there since was obeyed just now
 	}

@@ -1,10 +1,14 @@
 package sequence
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A proxy that was killed is not waited for once another was started on its machine. One elsewhere may live.
@@ -67,5 +71,47 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	_ = child.Wait()
 	if !processIsDead(living) {
 		t.Error("a process that was killed is taken for living")
+	}
+}
+
+// The first reservations of a proxy wait for its entry. Where the server does not make it, each waits for as long as it may, and not for those before it, too.
+func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t)
+	v := s.servers.first()
+	conn, err := p.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for _, text := range []string{fmt.Sprintf(createProxies, "sequence_proxy"), "LOCK TABLES sequence_proxy WRITE"} {
+		if _, err := conn.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- v.enlist(first) }()
+	eventually(t, "the entry is being made", func() bool { return len(v.registry.making) == 1 })
+	hurry, stopHurry := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errPatience)
+	defer stopHurry()
+	if err := v.enlist(hurry); !errors.Is(err, errPatience) {
+		t.Errorf("who waits for another's attempt is told %v, want that his time is over", err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("the first attempt ended with %v before the table could be written to", err)
+	default:
+	}
+	stop()
+	if err := <-ended; err == nil || v.registry.listed.Load() {
+		t.Errorf("an attempt that was given up ended with %v", err)
+	}
+	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Fatal(err)
+	}
+	mustTake(t, s, "photos", 1)
+	if !v.registry.listed.Load() {
+		t.Error("numbers were reserved without an entry")
 	}
 }
