@@ -11,9 +11,9 @@ import (
 // served is kept.
 
 const (
-	gatherPeriod = 32               // landings, after which the ways are compared
+	gatherPeriod = 64               // landings, after which the ways are compared
 	gatherEvery  = 10               // periods from one trial of the other way to the next
-	gatherGain   = 1.1              // so much more must waiting bring
+	gatherGain   = 1.02             // so much more must waiting bring
 	gatherLate   = 4                // so many waits in vain, one after the other, end it
 	leastGather  = time.Millisecond // a shorter timer may last that long, too
 	mostGather   = 20 * time.Millisecond
@@ -85,7 +85,7 @@ func (c *cache) gatherLocked(begun time.Time) (most time.Duration) {
 	if !c.order || begun.IsZero() || c.served == 0 || all < 2 || !c.gathering.landed(c.reservedAt, c.served) {
 		return 0
 	}
-	target := all - all/4
+	target := all - all/16 // a few may have stopped asking
 	if c.queued >= target {
 		return 0
 	}

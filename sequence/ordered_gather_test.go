@@ -121,7 +121,7 @@ func TestTheWayThatServesMoreCallersIsKept(t *testing.T) {
 		}
 	}
 	step("the first period is followed by a trial", time.Millisecond, 8, false, true)
-	step("a trial that brings little more", 2*time.Millisecond, 17, false, false)
+	step("a trial that brings no more", 2*time.Millisecond, 16, false, false)
 	for range gatherEvery - 1 {
 		step("no trial yet", time.Millisecond, 8, false, false)
 	}
