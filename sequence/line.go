@@ -15,6 +15,7 @@ type line struct {
 
 	nodes *nodes // of a group, where numbers are reserved over it; else nil
 	apart bool   // its node has lost its cluster: this is nothing to keep
+	home  uint64 // the plan under which others were asked last whether this member is home; see stillHome
 }
 
 // driven is what the driver's connections can.

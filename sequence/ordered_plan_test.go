@@ -78,3 +78,50 @@ func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 	}
 	mustTake(t, b, "users", 1)
 }
+
+// The home of an ORDER sequence dies, is taken out, and comes back as it was. A proxy that has not heard of that gets no lower numbers there than others got since.
+func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
+	a, b := e.open(t, patience(30*time.Second)), e.open(t, patience(30*time.Second))
+	for _, i := range []int{1, 2} {
+		e.change(t, a, PlanChange{Add: e.addr(i)})
+	}
+	mustCreate(t, a, CreateOptions{Name: "photos", Order: true})
+	last := mustTake(t, b, "photos", 1)
+	old := b.servers.view.Load()
+	home := b.servers.home(old, "photos")
+	if home == nil {
+		t.Fatal("the sequence has no home")
+	}
+	places := make([]*share, len(old.members))
+	for i, v := range old.members {
+		places[i] = v.place.Load()
+	}
+	for i := range e.links {
+		if e.addr(i) == home.name() {
+			e.links[i].Cut() // which ends connections
+		}
+	}
+	e.change(t, a, PlanChange{Remove: home.name(), Force: true})
+	for i := range e.links {
+		e.links[i].Mend()
+	}
+	for range 5 {
+		if n := mustTake(t, a, "photos", 1); n <= last {
+			t.Fatalf("got %d after %d", n, last)
+		} else {
+			last = n
+		}
+		b.servers.changing.Lock()
+		b.servers.view.Store(old) // it has not looked yet
+		for i, v := range old.members {
+			v.place.Store(places[i])
+		}
+		b.servers.changing.Unlock()
+		if n := mustTake(t, b, "photos", 1); n <= last {
+			t.Fatalf("a proxy with the old view got %d after %d", n, last)
+		} else {
+			last = n
+		}
+	}
+}

@@ -199,6 +199,9 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 	if err == nil && stored.def.Order && t.upTo.guarded {
 		err = v.stillHolds(ctx)
 	}
+	if err == nil && stored.def.Order && h.shared() {
+		err = v.stillHome(ctx, conn, h)
+	}
 	if err == nil || errors.Is(err, errRuleChanged) {
 		v.traceReserved(name, t.numbers(last), t.floor)
 	} else {
