@@ -110,21 +110,24 @@ func (v *server) witness(ctx context.Context, name string) {
 	}
 	limited, stop := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer stop()
+	v.eachPeer(h, func(o *server) {
+		found, err := o.look(limited, name)
+		switch {
+		case err == nil && (found.frozen > 0 || found.id < o.seen.Load().max): // not where nothing is left
+			v.marks.raise(name, found.position())
+		case err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrUnfit):
+			v.lowest.forget() // unless it is left out by then, the next reservation asks it again
+		}
+	})
+}
+
+// eachPeer calls f for the other members that are not left out, at the same time, and waits for all of them.
+func (v *server) eachPeer(h share, f func(o *server)) {
 	var wg sync.WaitGroup
 	for position := range h.count {
-		o := v.peer(int(position))
-		if o == nil || o == v || o.away.Load() {
-			continue
+		if o := v.peer(int(position)); o != nil && o != v && !o.away.Load() {
+			wg.Go(func() { f(o) })
 		}
-		wg.Go(func() {
-			found, err := o.look(limited, name)
-			switch {
-			case err == nil && (found.frozen > 0 || found.id < o.seen.Load().max): // not where nothing is left
-				v.marks.raise(name, found.position())
-			case err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrUnfit):
-				v.lowest.forget() // unless it is left out by then, the next reservation asks it again
-			}
-		})
 	}
 	wg.Wait()
 }

@@ -13,7 +13,7 @@ const answeredFor = 2 * time.Second
 
 // answered is whether a sequence server answered when it was asked for just that.
 type answered struct {
-	asking chan struct{} // holds one while it is asked
+	asking turn // held while it is asked
 
 	mu  sync.Mutex
 	at  time.Time // guarded by mu; zero: it was not asked
@@ -115,12 +115,10 @@ func (v *server) answers(ctx context.Context) error {
 	if err, fresh := v.answered.last(); fresh {
 		return err
 	}
-	select {
-	case v.answered.asking <- struct{}{}:
-		defer func() { <-v.answered.asking }()
-	case <-ctx.Done():
+	if v.answered.asking.take(ctx) != nil {
 		return errPatience
 	}
+	defer v.answered.asking.end()
 	if err, fresh := v.answered.last(); fresh {
 		return err // somebody else has asked meanwhile
 	}

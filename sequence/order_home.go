@@ -26,23 +26,15 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
 	defer stop()
 	var mu sync.Mutex
 	heard, left := 0, false
-	var wg sync.WaitGroup
-	for position := range h.count {
-		o := v.peer(int(position))
-		if o == nil || o == v || o.away.Load() {
-			continue
+	v.eachPeer(h, func(o *server) {
+		is, _, err := o.membership(limited, o.pool())
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			heard++
+			left = left || is.Plan > h.plan
 		}
-		wg.Go(func() {
-			is, _, err := o.membership(limited, o.pool())
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				heard++
-				left = left || is.Plan > h.plan
-			}
-		})
-	}
-	wg.Wait()
+	})
 	if left {
 		return errPlan
 	}

@@ -34,7 +34,7 @@ type registry struct {
 	id   string
 	host string
 
-	making making
+	making turn        // held while the entry is made
 	tried  atomic.Bool // the entry was made, or refused: numbers may be reserved
 	listed atomic.Bool // the entry was made
 	moved  atomic.Bool // on another node of the server, which may have lost the entry
@@ -42,26 +42,12 @@ type registry struct {
 	told   bool        // guarded by making; the refusal was logged
 }
 
-// making is held while the entry is made. It is a lock for which nobody waits longer than for the entry: the server may not answer.
-type making chan struct{}
-
-func (m making) lock(ctx context.Context) error {
-	select {
-	case m <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for this proxy to be registered: %w", context.Cause(ctx))
-	}
-}
-
-func (m making) unlock() { <-m }
-
 func newRegistry() registry {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
-	return registry{making: make(making, 1), id: rand.Text(), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
+	return registry{making: newTurn(), id: rand.Text(), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
 }
 
 // Proxy is one that may hold numbers in memory.
@@ -87,10 +73,10 @@ func (v *server) enlist(ctx context.Context) error {
 	if g.tried.Load() {
 		return nil
 	}
-	if err := g.making.lock(ctx); err != nil {
-		return err
+	if err := g.making.take(ctx); err != nil {
+		return fmt.Errorf("wait for this proxy to be registered: %w", err)
 	}
-	defer g.making.unlock()
+	defer g.making.end()
 	if g.tried.Load() {
 		return nil
 	}
@@ -148,14 +134,14 @@ func (v *server) removeDead(ctx context.Context) error {
 func (v *server) beat(ctx context.Context, version uint64, sequences int, held uint64) (listed bool, err error) {
 	g := &v.registry
 	if !g.listed.Load() {
-		if err := g.making.lock(ctx); err != nil {
+		if err := g.making.take(ctx); err != nil {
 			return true, err
 		}
 		again := g.tried.Load() && time.Since(g.last) > enlistAgain
 		if again {
 			g.tried.Store(false)
 		}
-		g.making.unlock()
+		g.making.end()
 		if again {
 			return true, v.enlist(ctx)
 		}
@@ -172,12 +158,12 @@ func (v *server) beat(ctx context.Context, version uint64, sequences int, held u
 			return true, err
 		}
 	}
-	if err := g.making.lock(ctx); err != nil {
+	if err := g.making.take(ctx); err != nil {
 		return true, err
 	}
 	g.listed.Store(false)
 	g.tried.Store(false)
-	g.making.unlock()
+	g.making.end()
 	if g.moved.Swap(false) {
 		return true, v.enlist(ctx) // a fail-over lost it; a restart there since was obeyed just now
 	}

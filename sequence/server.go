@@ -88,7 +88,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 		opts: o, policy: opts, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
 		counters: counters, marks: marks, nodes: nodes{all: all},
 		silence:  mostSilence,
-		registry: newRegistry(), answered: answered{asking: make(chan struct{}, 1)}, void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead,
+		registry: newRegistry(), answered: answered{asking: newTurn()}, void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead,
 		peer: func(int) *server { return nil },
 	}, nil
 }

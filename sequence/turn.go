@@ -1,0 +1,20 @@
+package sequence
+
+import "context"
+
+// turn is a lock for what asks a server, which may not answer: nobody waits for it longer than for the answer.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+// take waits for the turn. If it is not nil, the error is the cause of the end of ctx.
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t turn) end() { <-t }
