@@ -3,7 +3,6 @@ package torture
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"regexp"
 	"strings"
 	"sync"
@@ -59,17 +58,9 @@ func TestAGapThatWasPlantedInAClusterIsFound(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer stop()
-	o := Options{Proxies: 2, Estate: "galera", Seqproxy: build(t, ""), Server: binary, cache: "5/0s", keysOnly: true}
-	w, err := newWorld(ctx, o, t.TempDir(), rand.New(rand.NewPCG(0, 0)))
-	defer func() {
-		if err := w.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &scenario{t: t, w: w, n: newNemesis(w)}
+	s, end := newScenario(ctx, t, "galera", build(t, ""))
+	defer end()
+	w := s.w
 	s.must(w.create(ctx, nil))
 	s.crash(0)
 	plant := func(node *server, texts ...string) {

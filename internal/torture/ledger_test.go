@@ -170,17 +170,9 @@ func TestWhatAProxySaysHasToBeWhatClientsReceived(t *testing.T) {
 
 // On real servers, with processes that are killed and a change of servers: what is there without a planted gap is explained, and one number more in a row is found.
 func TestAGapThatWasPlantedOnAServerIsFound(t *testing.T) {
-	o := Options{Proxies: 2, Estate: "block2", Seqproxy: build(t, ""), Server: serverBinary(t), cache: "5/0s", keysOnly: true}
-	w, err := newWorld(t.Context(), o, t.TempDir(), rand.New(rand.NewPCG(0, 0)))
-	defer func() {
-		if err := w.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &scenario{t: t, w: w, n: newNemesis(w)}
+	s, end := newScenario(t.Context(), t, "block2", build(t, ""))
+	defer end()
+	w := s.w
 	s.must(w.create(t.Context(), nil))
 	rng := rand.New(rand.NewPCG(0, 0))
 	for _, c := range []struct{ plant, want string }{

@@ -24,20 +24,28 @@ type scenario struct {
 	ops []op // guarded by mu
 }
 
-// play runs a scenario with a program and returns what the checks of the torture find.
-func play(t *testing.T, program string, script func(*scenario)) []string {
+// newScenario begins one with a program on an estate. end is to be called at its end.
+func newScenario(ctx context.Context, t *testing.T, estate, program string) (s *scenario, end func()) {
 	t.Helper()
-	o := Options{Proxies: 2, Estate: "one", Seqproxy: program, Server: serverBinary(t), cache: "5/0s", keysOnly: true}
-	w, err := newWorld(t.Context(), o, t.TempDir(), rand.New(rand.NewPCG(0, 0)))
-	defer func() {
+	o := Options{Proxies: 2, Estate: estate, Seqproxy: program, Server: serverBinary(t), cache: "5/0s", keysOnly: true}
+	w, err := newWorld(ctx, o, t.TempDir(), rand.New(rand.NewPCG(0, 0)))
+	end = func() {
 		if err := w.close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	}
 	if err != nil {
+		end()
 		t.Fatal(err)
 	}
-	s := &scenario{t: t, w: w, n: newNemesis(w)}
+	return &scenario{t: t, w: w, n: newNemesis(w)}, end
+}
+
+// play runs a scenario with a program and returns what the checks of the torture find.
+func play(t *testing.T, program string, script func(*scenario)) []string {
+	t.Helper()
+	s, end := newScenario(t.Context(), t, "one", program)
+	defer end()
 	script(s)
 	return duplicates(sequenceOps{"photos", pointers(s.ops)})
 }
