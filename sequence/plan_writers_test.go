@@ -1,0 +1,104 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// counted is what an application gets that adds to a row itself.
+func counted(ctx context.Context, conn *sql.Conn, step uint64) (uint64, error) {
+	result, err := conn.ExecContext(ctx, "UPDATE sequence SET id = LAST_INSERT_ID(id + ?) WHERE name = 'photos'", step)
+	if err != nil {
+		return 0, err
+	}
+	id, err := result.LastInsertId()
+	return uint64(id), err
+}
+
+// Applications count in the rows themselves while the set of servers changes: one after the other, in a transaction that is open when the freeze comes, and on a snapshot from before it. What
+// they got before is given by nobody again, and from the freeze on they get nothing.
+func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t, steadySize(5), patience(30*time.Second), func(o *Options) { o.DirectWriters = DirectWritersAuto })
+	e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
+	e.change(t, s, PlanChange{Interleave: InterleaveStep, WritersStep: 2})
+	takeAll(t, s, h, "photos", 20)
+	settled(t, s, "photos")
+
+	ctx := t.Context()
+	busy, open, before := e.places[0].naiveConn(t), e.places[1].naiveConn(t), e.places[0].naiveConn(t)
+	for _, text := range []string{"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT"} {
+		if _, err := before.ExecContext(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var applications sync.WaitGroup
+	var gotBusy []uint64
+	var end error
+	var over atomic.Bool
+	applications.Go(func() {
+		for end == nil && !over.Load() {
+			n, err := counted(ctx, busy, 2)
+			if err == nil {
+				gotBusy = append(gotBusy, n)
+			} else if !isConflict(err) {
+				end = err
+			}
+		}
+	})
+	var gotOpen uint64
+	waited := false
+	s.planHook = func(step, address string) error {
+		switch {
+		case step == planFrozen && address == e.addr(0): // the other one comes next
+			if _, err := open.ExecContext(ctx, "BEGIN"); err != nil {
+				t.Error(err)
+			}
+			var err error
+			if gotOpen, err = counted(ctx, open, 2); err != nil {
+				t.Error(err)
+			}
+			applications.Go(func() {
+				// information_schema.INNODB_TRX is not read anew where somebody asks more often than ten times a second.
+				for deadline := time.Now().Add(8 * time.Second); !waited && time.Now().Before(deadline); time.Sleep(150 * time.Millisecond) {
+					const waiting = "SELECT COUNT(*) > 0 FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE ?"
+					if err := e.places[1].db.QueryRow(waiting, "%"+e.places[1].schema+"%FOR UPDATE%").Scan(&waited); err != nil {
+						t.Error(err)
+						break
+					}
+				}
+				if _, err := open.ExecContext(ctx, "COMMIT"); err != nil {
+					t.Error(err)
+				}
+			})
+		case step == planFrozen && address == e.addr(1):
+			if n, err := counted(ctx, before, 2); !hasCode(err, 1690) && !hasCode(err, 1020) { // the second where a snapshot is all that may be changed
+				t.Errorf("on a snapshot from before the freeze: got %d, %v, want error 1690", n, err)
+			}
+			if _, err := before.ExecContext(ctx, "ROLLBACK"); err != nil {
+				t.Error(err)
+			}
+			e.wantFrozen(t, 0, "photos")
+			e.wantFrozen(t, 1, "photos")
+		}
+		return nil
+	}
+	now := e.change(t, s, PlanChange{Add: e.addr(2), WritersStep: 3})
+	s.planHook = nil
+	over.Store(true)
+	applications.Wait()
+	if !hasCode(end, 1690) || len(gotBusy) == 0 {
+		t.Errorf("the application that counts all the time got %d numbers, and then %v, want error 1690", len(gotBusy), end)
+	}
+	if !waited {
+		t.Error("the freeze did not wait for the transaction that was open")
+	}
+	h.add(t, "photos", gotBusy...)
+	h.add(t, "photos", gotOpen)
+	e.everyoneGives(t, h, now, "photos") // as an application does that counts by three from now on
+	takeAll(t, s, h, "photos", 100)
+}
