@@ -304,6 +304,41 @@ func TestCloseGivesBackOnlyWhereNobodyReservedAfter(t *testing.T) {
 	}
 }
 
+// Callers take numbers all the time while a proxy is closed: what is given back is what none of them has, and nothing of it is lost.
+func TestCloseGivesBackNothingThatACallerHas(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	var book ledger
+	last := uint64(0)
+	for round := range 5 {
+		s := p.open(t, stateIn(t.TempDir()), steadySize(50), patience(30*time.Second))
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				for {
+					n, err := s.Take(context.Background(), []byte("photos"), 1)
+					if err != nil {
+						if !errors.Is(err, ErrClosed) {
+							t.Errorf("got %v, want ErrClosed", err)
+						}
+						return
+					}
+					book.add(t, fmt.Sprint("round ", round), n, 1)
+				}
+			})
+		}
+		before := book.count()
+		eventually(t, "many numbers are given", func() bool { return book.count() > before+500 })
+		if err := s.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		callers.Wait()
+		if id := p.id(t, "photos"); id != uint64(book.count()) || id <= last {
+			t.Errorf("round %d: the row has %d after %d numbers, want all others given back", round, id, book.count())
+		}
+		last = p.id(t, "photos")
+	}
+}
+
 func TestCloseWithoutEverConnectingDoesNothing(t *testing.T) {
 	s, err := New(Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "app"}}})
 	if err != nil {
