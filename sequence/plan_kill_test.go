@@ -150,19 +150,21 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 					}
 					other := e.open(t)
 					ctx := context.Background()
-					if all, err := other.SequenceServers(ctx); err != nil {
+					all, err := other.SequenceServers(ctx)
+					if err != nil {
 						t.Fatal(err)
-					} else if all[0].Change == nil { // that was the last step
+					}
+					begun := all[0].Change
+					if begun == nil { // that was the last step
 						if now, err = other.plan(ctx); err != nil {
 							t.Fatal(err)
 						}
 						e.everyoneGives(t, h, now, "photos")
 						continue
 					}
-					if _, err := other.ChangePlan(ctx, change); err == nil || !strings.Contains(err.Error(), "in progress") {
+					if _, err := other.ChangePlan(ctx, change); err == nil || !strings.Contains(err.Error(), "change "+begun.UUID+" from "+begun.Coordinator+" in progress") {
 						t.Fatalf("step %d: a second change: got %v", killAt, err)
 					}
-					var err error
 					if way == "abort" {
 						if now, err = other.AbortPlan(ctx); err == nil {
 							aborted++

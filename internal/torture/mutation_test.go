@@ -162,9 +162,10 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 	for tag, name := range map[string]string{
 		"seqproxy_fault_plan":   "TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice",
 		"seqproxy_fault_bound":  "TestAMemberThatIsAwayIsTakenOutByItsBound",
+		"seqproxy_fault_floor":  "TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber",
 		"seqproxy_fault_holder": "TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber",
 	} {
-		t.Run(tag, func(t *testing.T) {
+		t.Run(tag+" of several servers", func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			out, err := exec.CommandContext(ctx, "go", "test", "-count=5", "-tags", tag, "-run", "^"+name+"$", "seqproxy/sequence").CombinedOutput()
