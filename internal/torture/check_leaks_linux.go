@@ -20,13 +20,17 @@ const (
 	maxSequenceConns = 8
 	// maxThreads is far above what the runtime needs on any machine that runs this, and below what a leak of threads comes to.
 	maxThreads = 64
-	// maxGoroutines is what a proxy without clients has: listener, poller, followers, connections to the sequence server, TLS files.
-	maxGoroutines = 60
+	// maxGoroutines is what a proxy without clients has: listener, poller, followers, pools, TLS files. The one of each connection to a sequence server is not
+	// among them, as these connections are counted.
+	maxGoroutines = 40
+	// keptFor is longer than a proxy keeps a goroutine that has served a client for the next one.
+	keptFor = time.Second
 )
 
 // checkLeaks looks at the proxies after all clients have gone: no connection of theirs, or to a shard, may be left, nor a goroutine that serves one.
 // It ends the proxies: their goroutines are what they write on SIGQUIT.
 func checkLeaks(ctx context.Context, w *world) (wrong []string) {
+	time.Sleep(keptFor)
 	for _, p := range w.proxies {
 		err := eventually(ctx, healWithin, func() error { return w.leftovers(p) })
 		if err != nil {
@@ -138,7 +142,13 @@ func hexAddr(text string) string {
 	return net.JoinHostPort(net.IPv4(last[3], last[2], last[1], last[0]).String(), strconv.FormatUint(number, 10))
 }
 
-var goroutine = regexp.MustCompile(`(?m)^goroutine \d+ `)
+var (
+	goroutine = regexp.MustCompile(`(?m)^goroutine \d+ `)
+	madeBy    = regexp.MustCompile(`(?m)^created by (\S+)`)
+)
+
+// watcher is what made the goroutine that the driver has for each connection.
+const watcher = "github.com/go-sql-driver/mysql.(*mysqlConn).startWatcher"
 
 // goroutines looks at the stacks that a process wrote when it was ended by SIGQUIT.
 func goroutines(log string) error {
@@ -150,6 +160,7 @@ func goroutines(log string) error {
 	if len(starts) == 0 {
 		return fmt.Errorf("no stacks in %s", log)
 	}
+	made, sum := make(map[string]int), 0
 	for i, at := range starts {
 		end := len(text)
 		if i+1 < len(starts) {
@@ -159,9 +170,17 @@ func goroutines(log string) error {
 		if strings.Contains(stack, "proxy.(*session).") {
 			return fmt.Errorf("a goroutine serves a client that has gone:\n%s", stack)
 		}
+		by := "the runtime"
+		if found := madeBy.FindStringSubmatch(stack); found != nil {
+			by = found[1]
+		}
+		if by != watcher {
+			made[by]++
+			sum++
+		}
 	}
-	if len(starts) > maxGoroutines {
-		return fmt.Errorf("%d goroutines without a client, see %s", len(starts), log)
+	if sum > maxGoroutines {
+		return fmt.Errorf("%d goroutines without a client: %v", sum, made)
 	}
 	return nil
 }
