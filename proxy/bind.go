@@ -64,15 +64,17 @@ func (s *settings) bound() *bindings {
 }
 
 // awaitOwners waits at the first INSERT until it is known which columns own a sequence,
-// or the sequence server does not say so in time. Until it does an INSERT is an error where
+// or the sequence server does not say so in time; that counts among what the command has waited. Until it does an INSERT is an error where
 // there are several shards, whose servers could generate the same keys. With one shard
 // the configuration alone counts then.
 func (s *session) awaitOwners() error {
 	srv, sequences := s.srv, s.set.Sequences
+	if sequences.Owners() != nil {
+		return nil
+	}
+	begun := clock()
+	defer func() { s.patience.spend(clock() - begun) }()
 	srv.ownersAsked.Do(func() {
-		if sequences.Owners() != nil {
-			return
-		}
 		if _, err := sequences.LoadOwners(context.Background()); err != nil {
 			srv.ownersUnknown = fmt.Errorf("whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
 				"and INSERT and REPLACE wait for that where there are several shards: %w", err)

@@ -6,11 +6,17 @@ import (
 	"seqproxy/protocol"
 )
 
+// beginCommand forgets what is of the command before.
+func (s *session) beginCommand() {
+	s.entered, s.unreached = nil, false
+	s.patience.spent = 0
+}
+
 // command handles one command, given as its payload: it takes it into the batch,
 // or answers it. Errors that the client is told of are no errors here; what is
 // returned ends the session.
 func (s *session) command(payload []byte) error {
-	s.entered, s.unreached = nil, false
+	s.beginCommand()
 	if len(payload) == 0 {
 		return s.answerAlone(func() error { return unknownCommand() })
 	}

@@ -15,7 +15,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 	if size+protocol.HeaderSize <= protocol.BufferSize {
 		return false, nil
 	}
-	s.entered, s.unreached = nil, false
+	s.beginCommand()
 	s.number(b, 0)
 	s.packetNum = b[3] + 1
 	cmd := protocol.Command(b[protocol.HeaderSize])

@@ -17,6 +17,7 @@ type patience struct {
 
 	begun  atomic.Bool   // there may be a wait
 	waited time.Duration // in those that are over, since it was taken; only the session's goroutine touches it
+	spent  time.Duration // of that, what was waited for the sequence servers in the command that is handled; as waited
 
 	mu          sync.Mutex // guards what follows
 	done        chan struct{}
@@ -57,6 +58,17 @@ func (p *patience) Err() error {
 	return p.Context.Err()
 }
 
+// Waited is for how long the command that is handled has waited for the sequence servers, by which the sequences know how much of its time is left. Only the session's
+// goroutine calls it.
+func (p *patience) Waited() time.Duration {
+	if !p.begun.Load() {
+		return p.spent
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.spent + clock() - p.since
+}
+
 // interrupt ends the wait, if there is one, from whichever goroutine.
 func (p *patience) interrupt() {
 	p.mu.Lock()
@@ -79,7 +91,7 @@ func (p *patience) over(err error) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waited += clock() - p.since
+	p.spend(clock() - p.since)
 	if p.interrupted {
 		if err != nil && p.Context.Err() == nil {
 			err = errInterrupted
@@ -88,6 +100,12 @@ func (p *patience) over(err error) error {
 	}
 	p.begun.Store(false)
 	return err
+}
+
+// spend takes note of a wait for the sequence servers that is over.
+func (p *patience) spend(took time.Duration) {
+	p.waited += took
+	p.spent += took
 }
 
 // errInterrupted is what a statement gets that KILL QUERY has ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 func TestPatienceIsKeptFromOneWaitToTheNext(t *testing.T) {
@@ -55,4 +56,41 @@ func TestPatienceIsKeptFromOneWaitToTheNext(t *testing.T) {
 		t.Error("a wait of a session that has ended goes on")
 	}
 	_ = p.over(p.Err())
+}
+
+// What a command has waited for several things is one sum, the wait that goes on included.
+func TestPatienceAddsUpWhatACommandHasWaited(t *testing.T) {
+	p := &patience{Context: t.Context()}
+	if got := p.Waited(); got != 0 {
+		t.Errorf("before the first wait: %v", got)
+	}
+	atLeast := func(least time.Duration) {
+		t.Helper()
+		if got := p.Waited(); got < least {
+			t.Errorf("got %v, want at least %v", got, least)
+		}
+	}
+	p.Done()
+	time.Sleep(2 * time.Millisecond)
+	atLeast(2 * time.Millisecond)
+	if err := p.over(nil); err != nil {
+		t.Fatal(err)
+	}
+	after := p.Waited()
+	time.Sleep(2 * time.Millisecond)
+	if got := p.Waited(); got != after {
+		t.Errorf("while nothing waits it grows from %v to %v", after, got)
+	}
+	p.Done()
+	time.Sleep(2 * time.Millisecond)
+	atLeast(after + 2*time.Millisecond)
+	_ = p.over(nil)
+	p.spend(time.Hour)
+	atLeast(time.Hour + 4*time.Millisecond)
+	s := &session{}
+	s.patience.spend(time.Hour)
+	s.beginCommand()
+	if got := s.patience.Waited(); got != 0 {
+		t.Errorf("of the command before %v is left", got)
+	}
 }

@@ -60,8 +60,10 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 	defer s.srv.held.Add(-1)
 	timer := time.NewTimer(s.set.PauseTimeout)
 	defer timer.Stop()
+	spent := s.patience.spent
 	defer func() {
 		err = s.patience.over(err)
+		s.patience.spent = spent // it was no sequence server that the command waited for
 		s.unreached = err != nil
 	}()
 	for {

@@ -84,7 +84,9 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		return nil
 	}
 	a := c.s.servers
-	a.changing.Lock()
+	if err := a.changing.take(ctx); err != nil {
+		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
+	}
 	var trials []*server
 	var err error
 	for _, v := range a.known {
@@ -108,7 +110,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		trial.place.Store(v.place.Load())
 		trials = append(trials, trial)
 	}
-	a.changing.Unlock()
+	a.changing.end()
 	defer func() {
 		for _, trial := range trials {
 			_ = trial.close()
@@ -191,8 +193,8 @@ func (c *AccountChange) Apply() {
 		l.now.Store(next)
 	}
 	a := c.s.servers
-	a.changing.Lock()
-	defer a.changing.Unlock()
+	a.changing.await()
+	defer a.changing.end()
 	for _, v := range a.known {
 		if c.next[v.opts.login] != nil {
 			v.renew()

@@ -36,8 +36,10 @@ type adoption struct {
 
 // adopt makes the chosen node the holder of all sequences, unless it is that already as far as name is concerned, and in a term above another.
 func (v *server) adopt(ctx context.Context, name string, over uint64) error {
-	v.guard.adopting.Lock()
-	defer v.guard.adopting.Unlock()
+	if err := v.guard.adopting.take(ctx); err != nil {
+		return fmt.Errorf("wait for an adoption: %w", err)
+	}
+	defer v.guard.adopting.end()
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return err

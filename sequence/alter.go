@@ -98,15 +98,15 @@ func (r *row) altered() Altered {
 
 // alter changes the options of a sequence, and has this proxy obey them.
 func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, err error) {
-	c, err := s.find(r.ctx, name, s.patience())
+	c, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err != nil {
 		return row{}, err
 	}
 	// What is reserved here before the change is seen would be of no use, and leave a gap behind a restart.
-	if !c.lockReserving(r.ctx) {
-		return row{}, r.failed(c.name, context.Cause(r.ctx))
+	if err := c.reserving.take(r.ctx); err != nil {
+		return row{}, r.failed(c.name, err)
 	}
-	defer c.reserving.Unlock()
+	defer c.reserving.end()
 	changed, err = s.servers.alter(r.ctx, c.name, a)
 	if err != nil {
 		return row{}, r.failed(string(name), err)

@@ -19,7 +19,7 @@ import (
 //
 // Errors are those of Take. numbers is not kept, and may be in any order; 0 is no number.
 func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) error {
-	deadline := time.Now().Add(s.patience())
+	deadline := time.Now().Add(s.patience(ctx))
 	for again := true; ; again = false {
 		c, err := s.findOrCreate(ctx, name, deadline)
 		if err != nil {
@@ -47,13 +47,12 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 		return nil
 	}
 	// Nobody reserves in this proxy meanwhile, and what was reserved is in the caches.
-	if !c.reserveAlone(ctx, deadline) {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		return &UnavailableError{Sequence: c.name, Server: s.serverName(), Waited: s.patience(), Err: s.whyNot()}
+	r, stop := s.requestWithin(ctx, time.Until(deadline))
+	defer stop()
+	if err := c.reserving.take(r.ctx); err != nil {
+		return r.failed(c.name, err)
 	}
-	defer c.reserving.Unlock()
+	defer c.reserving.end()
 	if s.avoidHeld(caches, numbers, highest) {
 		return nil
 	}
@@ -61,8 +60,6 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 		return ErrClosed
 	}
 	defer s.tasks.Done()
-	r, stop := s.request(ctx)
-	defer stop()
 	if err := s.moveAbove(r.ctx, c, numbers, highest); err != nil {
 		return r.failed(c.name, err)
 	}
@@ -165,17 +162,6 @@ func (s *Sequences) avoidHeld(caches []*cache, numbers []uint64, highest uint64)
 	return highest <= top
 }
 
-// reserveAlone locks c.reserving. It reports false if that cannot be had in time.
-func (c *cache) reserveAlone(ctx context.Context, deadline time.Time) bool {
-	for pause := 50 * time.Microsecond; !c.reserving.TryLock(); pause = min(2*pause, 10*time.Millisecond) {
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return false
-		}
-		time.Sleep(pause)
-	}
-	return true
-}
-
 // cutOneLocked takes n out of what is held. Where that would leave too many pieces, what lies before it is given up.
 func (c *cache) cutOneLocked(n uint64) {
 	at := -1 // index in queue, or of none: cur
@@ -228,7 +214,7 @@ func (c *cache) skipLocked(n uint64) {
 
 // Step returns how far apart the numbers of a sequence are, its INCREMENT. Errors are those of Take.
 func (s *Sequences) Step(ctx context.Context, name []byte) (uint64, error) {
-	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience()))
+	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience(ctx)))
 	if err != nil {
 		return 0, err
 	}

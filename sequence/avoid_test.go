@@ -75,7 +75,7 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 		t.Fatal(known, err)
 	}
 	c := s.names.get([]byte("photos"))
-	c.reserving.Lock() // the reservation that a caller waits for stands behind this
+	c.reserving.await() // the reservation that a caller waits for stands behind this
 	taken := make(chan uint64)
 	for range 3 {
 		go func() {
@@ -89,7 +89,7 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 		return c.waits == 3
 	})
 	err := s.moveAbove(t.Context(), c, []uint64{101, 103}, 103)
-	c.reserving.Unlock()
+	c.reserving.end()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func (s *Sequences) TakeBlock(ctx context.Context, name []byte, n uint64) (Block
 		return Block{}, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
 	}
 	begin := time.Now()
-	deadline := begin.Add(s.patience())
+	deadline := begin.Add(s.patience(ctx))
 	for again := true; ; again = false {
 		c, err := s.findOrCreate(ctx, name, deadline)
 		if err != nil {
@@ -34,7 +34,7 @@ func (s *Sequences) TakeBlock(ctx context.Context, name []byte, n uint64) (Block
 		}
 		b := c.block()
 		b.N = n
-		if b.First, b.Step, err = c.takeRun(ctx, n, max(time.Until(deadline), 0)); err == nil {
+		if b.First, b.Step, err = c.takeRun(ctx, n, deadline); err == nil {
 			b.mixed = c.block().plan != b.plan // plans do not come again
 			return b, nil
 		}

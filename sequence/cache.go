@@ -58,7 +58,7 @@ type cache struct {
 	owner    *Sequences
 	reserver reserver
 	// reserving is held during a reservation: those of one counter must come back in order, whichever cache they are for.
-	reserving *sync.Mutex
+	reserving turn
 	exact     uint64        // guarded by mu; the typed CACHE n, or 0 for adaptive
 	replaced  atomic.Uint64 // how often CREATE OR REPLACE here made another sequence of it
 	waiters   sync.Pool     // those that nobody uses
@@ -117,7 +117,7 @@ type cache struct {
 // newCache makes the cache of a sequence whose row was read as found. It starts nothing.
 func newCache(owner *Sequences, found row) *cache {
 	c := &cache{
-		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: new(sync.Mutex),
+		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: newTurn(),
 		exact: found.exact, top: found.position(), max: found.max,
 		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order,
 		cover: coverOf(&found.def),
@@ -128,14 +128,14 @@ func newCache(owner *Sequences, found row) *cache {
 }
 
 // take is takeRun for callers that know the step or need no other number.
-func (c *cache) take(ctx context.Context, n uint64, patience time.Duration) (uint64, error) {
-	first, _, err := c.takeRun(ctx, n, patience)
+func (c *cache) take(ctx context.Context, n uint64) (uint64, error) {
+	first, _, err := c.takeRun(ctx, n, time.Time{})
 	return first, err
 }
 
-// takeRun returns the first of n consecutive numbers and the distance between them. It waits at most for patience or until ctx is
-// done; numbers in memory are handed out without looking at ctx.
-func (c *cache) takeRun(ctx context.Context, n uint64, patience time.Duration) (first, step uint64, err error) {
+// takeRun returns the first of n consecutive numbers and the distance between them. It waits at most until deadline, if that is not zero, and else for
+// the caller's patience, or until ctx is done; numbers in memory are handed out without looking at ctx.
+func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
 	c.mu.Lock()
 	if c.end == nil && c.first == nil {
 		// Callers that came earlier go first: otherwise single takes would starve a long run.
@@ -159,6 +159,10 @@ func (c *cache) takeRun(ctx context.Context, n uint64, patience time.Duration) (
 	if c.order && c.queued >= maxOrderedQueue {
 		defer c.mu.Unlock()
 		return 0, 0, c.unavailableLocked(0, errCrowded)
+	}
+	patience := c.owner.patience(ctx)
+	if !deadline.IsZero() {
+		patience = max(time.Until(deadline), 0)
 	}
 	w := c.newWaiter(n, patience)
 	begin := w.since
@@ -245,7 +249,7 @@ func (c *cache) fly() {
 		}
 		c.mu.Unlock()
 
-		c.reserving.Lock()
+		c.reserving.await()
 		c.mu.Lock()
 		generation := c.generation
 		var boarded time.Time
@@ -255,7 +259,7 @@ func (c *cache) fly() {
 		}
 		c.mu.Unlock()
 		if want == 0 { // everybody has gone
-			c.reserving.Unlock()
+			c.reserving.end()
 			continue
 		}
 		g, err := c.reserver.reserve(c.owner.ctx, c.name, want, need)
@@ -268,7 +272,7 @@ func (c *cache) fly() {
 				c.gaps[c.overtaken] += g.seg.Remaining()
 			}
 		}
-		c.reserving.Unlock() // only now: who holds it knows of every number that was reserved
+		c.reserving.end() // only now: who holds it knows of every number that was reserved
 		if err == nil {
 			most := c.gatherLocked(boarded)
 			hurry := !c.order || c.first == nil && most == 0

@@ -144,7 +144,7 @@ type request struct {
 
 // request begins a request. The caller calls stop at its end.
 func (s *Sequences) request(ctx context.Context) (r request, stop func()) {
-	return s.requestWithin(ctx, s.patience())
+	return s.requestWithin(ctx, s.patience(ctx))
 }
 
 // requestWithin is request for what may take longer.
@@ -388,8 +388,19 @@ func (v *server) transactOnce(ctx context.Context, f func(tx *sql.Tx) error) err
 	if err := f(tx); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
-	if err := tx.Commit(); err != nil {
+	if err := commit(ctx, tx); err != nil {
 		return fmt.Errorf("commit, whose outcome is unknown: %w", err)
 	}
+	return nil
+}
+
+// commit is tx.Commit for callers whose time is bounded: a server that cannot commit, as in a cluster that has lost its majority, may not answer, and Commit knows of no
+// context.
+func commit(ctx context.Context, tx *sql.Tx) error {
+	if _, err := tx.ExecContext(ctx, "COMMIT"); err != nil {
+		_ = tx.Rollback() // gives the connection back. What it says is not of the commit: above all not that nothing was done
+		return err
+	}
+	_ = tx.Commit() // nothing is left to commit
 	return nil
 }

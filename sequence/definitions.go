@@ -89,7 +89,7 @@ func (a *servers) editOnce(ctx context.Context, w *view, need int, f func(edits 
 		}
 	}
 	for i, e := range edits {
-		if err := e.Commit(); err != nil {
+		if err := commit(ctx, e.Tx); err != nil {
 			return fmt.Errorf("commit on %s, whose outcome is unknown, after %d of %d: %v", e.v.name(), i, len(edits), err)
 		}
 	}

@@ -21,7 +21,7 @@ const (
 // follower sees what others change: it asks for the version of the last change, and if that has moved, for the options that changed.
 type follower struct {
 	begun atomic.Bool
-	work  sync.Mutex // held during one round
+	work  turn // held during one round
 
 	started bool   // guarded by Sequences.mu; its goroutine runs
 	changes uint64 // guarded by Sequences.mu; rounds that brought a change
@@ -30,6 +30,13 @@ type follower struct {
 	newest map[string]uint64 // guarded by work; the version of what is obeyed of each sequence, where several servers tell
 	retold *view             // guarded by work; whose members know each other's bounds, as far as can be seen; see retell
 	owners atomic.Pointer[Owners]
+	known  chan struct{} // closed by tell, once there are owners
+	tell   func()
+}
+
+func newFollower() follower {
+	known := make(chan struct{})
+	return follower{work: newTurn(), known: known, tell: sync.OnceFunc(func() { close(known) })}
 }
 
 // following is what was heard from one sequence server, and told to it.
@@ -118,10 +125,10 @@ func (s *Sequences) seeChanges(ctx context.Context) {
 // refresh asks for changes and obeys them.
 func (s *Sequences) refresh(ctx context.Context) error {
 	f := &s.follow
-	if !lockWithin(ctx, &f.work) { // whoever has it may wait for a server that does not answer
-		return context.Cause(ctx)
+	if err := f.work.take(ctx); err != nil {
+		return err
 	}
-	defer f.work.Unlock()
+	defer f.work.end()
 	w, err := s.servers.ready(ctx)
 	if err != nil {
 		return err

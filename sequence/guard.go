@@ -41,7 +41,7 @@ var (
 
 // guard is what is remembered of the guard rows of the chosen node.
 type guard struct {
-	adopting sync.Mutex // held during an adoption
+	adopting turn // held during an adoption
 
 	mu       sync.Mutex
 	ceilings map[string]uint64   // guarded by mu; by the table's spelling. A ceiling only rises.

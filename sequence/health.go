@@ -66,7 +66,7 @@ func (s *Sequences) LastUsable() error {
 // UsableFor says why a sequence gives no number now; nil: numbers of it are in memory, or can be reserved as far as one can tell
 // without doing it. A name that is not known here yet is asked for. Errors are those of Known, ErrUnknown and ErrExhausted. name is not kept.
 func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
-	c, err := s.find(ctx, name, s.patience())
+	c, err := s.find(ctx, name, s.patience(ctx))
 	if err != nil {
 		return err
 	}

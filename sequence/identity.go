@@ -14,7 +14,7 @@ func (c *cache) identity() Identity { return Identity{c, c.replaced.Load()} }
 // Identify returns the identity of the sequence that name means. A name that is known here costs no I/O. name is not kept.
 // Errors: ErrUnknown, and those of Known.
 func (s *Sequences) Identify(ctx context.Context, name []byte) (Identity, error) {
-	c, err := s.find(ctx, name, s.patience())
+	c, err := s.find(ctx, name, s.patience(ctx))
 	if err != nil {
 		return Identity{}, err
 	}

@@ -39,7 +39,7 @@ type node struct {
 // nodes are those of one sequence server. Numbers are reserved on the chosen one.
 type nodes struct {
 	all     []*node
-	choose  sync.Mutex             // held while one is chosen
+	choose  turn                   // held while one is chosen
 	current atomic.Pointer[choice] // nil: none was found yet, or it failed
 	last    atomic.Pointer[choice] // the one before, for the log
 }
@@ -146,8 +146,10 @@ func (v *server) reach(ctx context.Context) (driver.Conn, error) {
 			return raw, err
 		}
 	}
-	v.nodes.choose.Lock()
-	defer v.nodes.choose.Unlock()
+	if err := v.nodes.choose.take(ctx); err != nil {
+		return nil, fmt.Errorf("wait for the choice of the node that can be written to: %w", err)
+	}
+	defer v.nodes.choose.end()
 	if next := v.nodes.current.Load(); next != nil && next != now { // somebody else was faster
 		return v.open1(ctx, next.node)
 	}

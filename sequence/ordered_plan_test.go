@@ -112,12 +112,12 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 		} else {
 			last = n
 		}
-		b.servers.changing.Lock()
+		b.servers.changing.await()
 		b.servers.view.Store(old) // it has not looked yet
 		for i, v := range old.members {
 			v.place.Store(places[i])
 		}
-		b.servers.changing.Unlock()
+		b.servers.changing.end()
 		if n := mustTake(t, b, "photos", 1); n <= last {
 			t.Fatalf("a proxy with the old view got %d after %d", n, last)
 		} else {

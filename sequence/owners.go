@@ -42,14 +42,22 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	if err := s.refresh(r.ctx); err != nil {
-		s.useKeptOwners()
-		if known := s.follow.owners.Load(); known != nil {
-			return known, nil
-		}
-		return nil, r.failed("", err)
+	answer := make(chan error, 1)
+	s.beside(func(ctx context.Context) { answer <- s.refresh(ctx) }) // after the owners are known it goes on, with a sign of life
+	var err error
+	select {
+	case <-s.follow.known:
+	case err = <-answer:
+	case <-r.ctx.Done():
+		err = context.Cause(r.ctx)
 	}
-	return s.follow.owners.Load(), nil
+	if err != nil {
+		s.useKeptOwners()
+	}
+	if known := s.follow.owners.Load(); known != nil {
+		return known, nil
+	}
+	return nil, r.failed("", err)
 }
 
 // publishOwners takes over what changed of the owners; afresh if the table was made again.
@@ -89,6 +97,7 @@ func (s *Sequences) publishOwners(afresh bool, changed []change) {
 		next.Generation = old.Generation + 1
 	}
 	f.owners.Store(next)
+	f.tell()
 	s.state.keepOwners(next)
 }
 
@@ -98,6 +107,7 @@ func (s *Sequences) useKeptOwners() {
 		return
 	}
 	if kept := s.state.keptOwners(); kept != nil && s.follow.owners.CompareAndSwap(nil, kept) {
+		s.follow.tell()
 		s.log.Warn("owned columns as known before", zap.Int("owners", len(kept.List)))
 	}
 }

@@ -2,10 +2,16 @@ package sequence
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"seqproxy/internal/mysqltest"
 )
 
 // locked keeps the row of photos, and the name albums, until the test ends.
@@ -61,8 +67,8 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 func TestWhoAsksForOwnersDoesNotWaitForAnotherThatDoes(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t, patience(50*time.Millisecond))
-	s.follow.work.Lock()
-	defer s.follow.work.Unlock()
+	s.follow.work.await()
+	defer s.follow.work.end()
 	answer := make(chan error, 1)
 	go func() {
 		_, err := s.LoadOwners(context.Background())
@@ -117,14 +123,14 @@ func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.reserving.Lock() // no number comes until the end of the test
-	defer c.reserving.Unlock()
+	c.reserving.await() // no number comes until the end of the test
+	defer c.reserving.end()
 	var wg sync.WaitGroup
 	begin := time.Now()
 	for _, patience := range []time.Duration{1600, 100, 900, 100} {
 		patience *= time.Millisecond
 		wg.Go(func() {
-			_, err := c.take(context.Background(), 1, patience)
+			_, _, err := c.takeRun(context.Background(), 1, time.Now().Add(patience))
 			var unavailable *UnavailableError
 			if !errors.As(err, &unavailable) || unavailable.Waited < patience || unavailable.Waited > time.Since(begin) {
 				t.Errorf("got %#v, want an UnavailableError that says that it waited %v", err, patience)
@@ -140,4 +146,165 @@ func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 	if c.first != nil || c.queued != 0 {
 		t.Errorf("%d callers are waiting yet", c.queued)
 	}
+}
+
+// late is the context of a caller who has waited already.
+type late struct {
+	context.Context
+	waited time.Duration
+}
+
+func (l late) Waited() time.Duration { return l.waited }
+
+// One statement may wait for several things: that its sequence is found, for how far its numbers are apart, for a number. All that together is what its caller waits.
+func TestWhatACallerHasWaitedBeforeCounts(t *testing.T) {
+	s, err := New(Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}}, AllocateTimeout: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	for waited, want := range map[time.Duration]time.Duration{
+		0: 3 * time.Second, time.Second: 2 * time.Second, 2900 * time.Millisecond: leastPatience, time.Minute: leastPatience,
+	} {
+		if got := s.patience(late{context.Background(), waited}); got != want {
+			t.Errorf("after %v: got %v, want %v", waited, got, want)
+		}
+	}
+	s.Tune(Tuning{AllocateTimeout: 100 * time.Millisecond})
+	if got := s.patience(late{context.Background(), time.Hour}); got != 100*time.Millisecond {
+		t.Errorf("the least time is %v, want no more than the whole of 100ms", got)
+	}
+}
+
+// Each kind of request counts it: with an hour of patience, of which nothing is left, all of them end soon.
+func TestNoRequestBeginsToWaitAnew(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	p.withOptions(t)
+	s, fresh := p.open(t, patience(time.Hour), steadySize(2)), p.open(t, patience(time.Hour)) // which knows no name yet
+	mustTake(t, s, "photos", 1)
+	conn, err := p.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }() // before the others are closed
+	if _, err := conn.ExecContext(t.Context(), "LOCK TABLES sequence WRITE, sequence_options WRITE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, name := late{t.Context(), time.Hour}, []byte("photos")
+	requests := map[string]func() error{
+		"Take":                 func() error { _, err := s.Take(ctx, name, 1000); return err },
+		"TakeBlock":            func() error { _, err := s.TakeBlock(ctx, name, 1000); return err },
+		"Advance":              func() error { _, err := s.Advance(ctx, name, 7); return err },
+		"Avoid":                func() error { return s.Avoid(ctx, name, []uint64{1 << 40}) },
+		"SetValue":             func() error { _, _, err := s.SetValue(ctx, name, 1<<41, true); return err },
+		"Flush":                func() error { return s.Flush(ctx, name) },
+		"Known":                func() error { _, err := fresh.Known(ctx, name); return err },
+		"Stored":               func() error { _, _, err := fresh.Stored(ctx, name); return err },
+		"Same":                 func() error { _, err := fresh.Same(ctx, name, []byte("albums")); return err },
+		"Identify":             func() error { _, err := fresh.Identify(ctx, name); return err },
+		"Step":                 func() error { _, err := fresh.Step(ctx, name); return err },
+		"LoadOwners":           func() error { _, err := fresh.LoadOwners(ctx); return err },
+		"Take, look-up first":  func() error { _, err := fresh.Take(ctx, name, 1); return err },
+		"Avoid, look-up first": func() error { return fresh.Avoid(ctx, name, []uint64{1}) },
+	}
+	answers := make(chan string, len(requests))
+	for what, f := range requests {
+		go func() {
+			if err := f(); !errors.As(err, new(*UnavailableError)) {
+				t.Errorf("%s: got %v, want an UnavailableError", what, err)
+			}
+			answers <- what
+		}()
+	}
+	over := time.After(30 * time.Second)
+	for len(requests) > 0 {
+		select {
+		case what := <-answers:
+			delete(requests, what)
+		case <-over:
+			t.Fatalf("waiting yet: %v", slices.Sorted(maps.Keys(requests)))
+		}
+	}
+}
+
+// Whoever chooses the node of a group, reads the plan or adopts a node may be asking a server that hangs. Those who want the same wait for as long as they may.
+func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
+	s, err := New(Options{Servers: []ServerOptions{
+		{Nodes: []Node{{Network: "tcp", Addr: "127.0.0.1:1"}, {Network: "tcp", Addr: "127.0.0.1:2"}}, Database: "none"},
+		{Addr: "127.0.0.1:3", Database: "none"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	v := s.servers.first()
+	for what, one := range map[string]struct {
+		turn turn
+		ask  func(ctx context.Context) error
+	}{
+		"the choice of a node": {v.nodes.choose, func(ctx context.Context) error { _, err := v.reach(ctx); return err }},
+		"an adoption":          {v.guard.adopting, func(ctx context.Context) error { return v.adopt(ctx, "photos", 0) }},
+		"the plan":             {s.servers.changing, func(ctx context.Context) error { _, err := s.servers.ready(ctx); return err }},
+		"another plan":         {s.servers.changing, func(ctx context.Context) error { return s.servers.reread(ctx, s.servers.view.Load()) }},
+		"a round":              {s.follow.work, s.refresh},
+	} {
+		one.turn.await()
+		ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errPatience)
+		answer := make(chan error, 1)
+		go func() { answer <- one.ask(ctx) }()
+		select {
+		case err := <-answer:
+			if !errors.Is(err, errPatience) {
+				t.Errorf("%s: got %v, want that the time is over", what, err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Errorf("%s: it waits for ever", what)
+		}
+		stop()
+		one.turn.end()
+	}
+}
+
+// A commit, too, ends with the time of whoever waits for it: a server may not be able to, such as a node of a cluster that has lost its majority.
+func TestACommitThatHangsEndsInTime(t *testing.T) {
+	server := mysqltest.Start(t)
+	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, func(o *Options) { o.Servers[0].IOTimeout = time.Hour })
+	mustTake(t, s, "photos", 1)
+	conn, err := p.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, stop := context.WithCancelCause(t.Context())
+	answer := make(chan error, 1)
+	committing := make(chan struct{})
+	go func() {
+		v := s.servers.first()
+		answer <- v.transactOnce(ctx, func(tx *sql.Tx) error {
+			defer close(committing)
+			_, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET id = id + 1000 WHERE name = 'photos'")
+			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK") // no commit gets beyond it
+			return errors.Join(err, errLock)
+		})
+	}()
+	<-committing
+	select {
+	case err := <-answer:
+		t.Fatalf("the transaction ended with %v, want that it waits", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	stop(errPatience)
+	select {
+	case err := <-answer:
+		if err == nil || errors.Is(err, driver.ErrBadConn) { // which means that nothing was done
+			t.Errorf("got %v, want an error of unknown outcome", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it waits for the server for ever")
+	}
+	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Fatal(err)
+	}
+	mustTake(t, s, "photos", 1)
 }

@@ -58,9 +58,11 @@ func (s *Sequences) leftChange(ctx context.Context) string {
 	defer stop()
 	a := s.servers
 	w := a.view.Load()
-	a.changing.Lock()
+	if a.changing.take(ctx) != nil {
+		return "" // the next look comes soon
+	}
 	known := slices.Clone(a.known) // one that leaves is no member any more
-	a.changing.Unlock()
+	a.changing.end()
 	var mu sync.Mutex
 	ages := make(map[string]time.Duration)
 	a.each(ctx, known, func(ctx context.Context, _ int, v *server) error {

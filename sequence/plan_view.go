@@ -20,8 +20,10 @@ func (a *servers) ready(ctx context.Context) (*view, error) {
 	if w := a.view.Load(); w.settled {
 		return w, nil
 	}
-	a.changing.Lock()
-	defer a.changing.Unlock()
+	if err := a.changing.take(ctx); err != nil {
+		return nil, fmt.Errorf("wait for the plan of the sequence servers: %w", err)
+	}
+	defer a.changing.end()
 	if w := a.view.Load(); w.settled {
 		return w, nil
 	}
@@ -30,8 +32,10 @@ func (a *servers) ready(ctx context.Context) (*view, error) {
 
 // reread asks the servers again which plan is in force, after one of them obeyed another one than that of old.
 func (a *servers) reread(ctx context.Context, old *view) error {
-	a.changing.Lock()
-	defer a.changing.Unlock()
+	if err := a.changing.take(ctx); err != nil {
+		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
+	}
+	defer a.changing.end()
 	if a.view.Load() != old {
 		return nil // somebody else did
 	}
@@ -340,7 +344,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 		}
 	}
 	for at, tx := range txs {
-		if err := tx.Commit(); err != nil {
+		if err := commit(ctx, tx); err != nil {
 			return nil, fmt.Errorf("commit the first plan on %s, whose outcome is unknown: %w", configured[order[at]].name(), err)
 		}
 	}

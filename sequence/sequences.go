@@ -60,7 +60,7 @@ func New(opts Options) (*Sequences, error) {
 		return nil, err
 	}
 	s := &Sequences{
-		opts: opts, log: opts.Logger, names: newNames(),
+		opts: opts, log: opts.Logger, names: newNames(), follow: newFollower(),
 		stopping: make(chan struct{}), caches: make(map[string]*cache), scores: newScores(),
 		tending: tendEvery, leftAfter: leftAfter,
 	}
@@ -93,7 +93,7 @@ func (s *Sequences) Take(ctx context.Context, name []byte, n uint64) (first uint
 // in between are nobody's.
 func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (first, step uint64, err error) {
 	if c := s.names.get(name); c != nil && n != 0 {
-		if first, step, err = c.takeRun(ctx, n, s.patience()); err == nil || !errors.Is(err, ErrUnknown) {
+		if first, step, err = c.takeRun(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
 			return first, step, err
 		}
 	}
@@ -113,9 +113,10 @@ func (s *Sequences) createUnknown(ctx context.Context, name []byte, deadline tim
 // yet. It is false if one of them does not exist. Errors are those of Known.
 func (s *Sequences) Same(ctx context.Context, a, b []byte) (bool, error) {
 	var caches [2]*cache
+	deadline := time.Now().Add(s.patience(ctx))
 	for i, name := range [2][]byte{a, b} {
 		var err error
-		if caches[i], err = s.find(ctx, name, s.patience()); errors.Is(err, ErrUnknown) {
+		if caches[i], err = s.find(ctx, name, time.Until(deadline)); errors.Is(err, ErrUnknown) {
 			return false, nil
 		} else if err != nil {
 			return false, err
@@ -127,7 +128,7 @@ func (s *Sequences) Same(ctx context.Context, a, b []byte) (bool, error) {
 // Known reports whether a sequence of that name exists. A yes is remembered until the sequence turns out to be gone, a no
 // for at most a second. It asks the server if need be, for at most the allocate timeout. name is not kept.
 func (s *Sequences) Known(ctx context.Context, name []byte) (bool, error) {
-	_, err := s.find(ctx, name, s.patience())
+	_, err := s.find(ctx, name, s.patience(ctx))
 	if errors.Is(err, ErrUnknown) {
 		return false, nil
 	}
@@ -136,7 +137,7 @@ func (s *Sequences) Known(ctx context.Context, name []byte) (bool, error) {
 
 // Stored returns the name of a sequence as the table spells it, and whether there is one. Errors are those of Known.
 func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, known bool, err error) {
-	c, err := s.find(ctx, name, s.patience())
+	c, err := s.find(ctx, name, s.patience(ctx))
 	if errors.Is(err, ErrUnknown) {
 		return "", false, nil
 	}
@@ -199,7 +200,8 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		return nil, ErrClosed
 	}
 	defer s.tasks.Done()
-	ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(), errPatience)
+	patience := s.patience(s.ctx)
+	ctx, stop := context.WithTimeoutCause(s.ctx, patience, errPatience)
 	defer stop()
 	begin := time.Now()
 	var found row
@@ -222,7 +224,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		if errors.Is(err, errPlanChanging) {
 			s.startFollowing() // who ends a change that was left; see tendPlans
 		}
-		if time.Since(begin)+backoff > s.patience() || !s.sleep(jitter(backoff)) {
+		if time.Since(begin)+backoff > patience || !s.sleep(jitter(backoff)) {
 			break
 		}
 	}
@@ -310,7 +312,7 @@ func (s *Sequences) spawn(f func()) {
 // beside is spawn for a server, whose callers may have less time than f. It has as much as one of them at most.
 func (s *Sequences) beside(f func(ctx context.Context)) {
 	s.spawn(func() {
-		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(), errPatience)
+		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(s.ctx), errPatience)
 		defer stop()
 		f(ctx)
 	})
@@ -385,8 +387,8 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 			continue
 		}
 		group.Go(func() error {
-			c.reserving.Lock() // held by no reservation any more; the caches of one row follow each other
-			defer c.reserving.Unlock()
+			c.reserving.await() // held by no reservation any more; the caches of one row follow each other
+			defer c.reserving.end()
 			done, err := c.reserver.giveBack(ctx, c.name, s.servers.marks.epoch(c.name), seg)
 			if done {
 				s.counters.returned.Add(seg.Remaining())

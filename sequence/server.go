@@ -86,7 +86,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	tuning.Store(opts.tuning())
 	return &server{
 		opts: o, policy: opts, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
-		counters: counters, marks: marks, nodes: nodes{all: all},
+		counters: counters, marks: marks, nodes: nodes{all: all, choose: newTurn()}, guard: guard{adopting: newTurn()},
 		silence:  mostSilence,
 		registry: newRegistry(), answered: answered{asking: newTurn()}, void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead,
 		peer: func(int) *server { return nil },

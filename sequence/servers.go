@@ -25,11 +25,11 @@ type servers struct {
 	ahead    uint64 // see boundAhead
 
 	view     atomic.Pointer[view]
-	tickets  *server    // that has the ticket tables: the first of the configuration, whatever the plan
-	changing sync.Mutex // held while another view is made
-	known    []*server  // guarded by changing: all that ever were in a view, and those of the configuration, which come first
-	closed   bool       // guarded by changing
-	warned   string     // guarded by changing: how the plan differed from the configuration when that was said
+	tickets  *server   // that has the ticket tables: the first of the configuration, whatever the plan
+	changing turn      // held while another view is made
+	known    []*server // guarded by changing: all that ever were in a view, and those of the configuration, which come first
+	closed   bool      // guarded by changing
+	warned   string    // guarded by changing: how the plan differed from the configuration when that was said
 
 	mu    sync.Mutex
 	turns map[string]int     // guarded by mu; the position whose turn it was last, by sequence
@@ -58,7 +58,7 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, log: opts.Logger, counters: counters, marks: newMarks(),
 		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]time.Time),
-		void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead,
+		void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead, changing: newTurn(),
 	}
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
@@ -132,8 +132,8 @@ func (a *servers) lastFailure() error {
 }
 
 func (a *servers) close() error {
-	a.changing.Lock()
-	defer a.changing.Unlock()
+	a.changing.await()
+	defer a.changing.end()
 	a.closed = true
 	var all []error
 	for _, member := range a.known {

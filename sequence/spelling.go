@@ -59,7 +59,7 @@ func (s *Sequences) InUTF8(ctx context.Context, charset string, name []byte) ([]
 		return nil, ErrClosed
 	}
 	defer s.tasks.Done()
-	ctx, stop := context.WithTimeoutCause(ctx, s.patience(), errPatience)
+	ctx, stop := context.WithTimeoutCause(ctx, s.patience(ctx), errPatience)
 	defer stop()
 	begin := time.Now()
 	text, err := s.servers.first().inUTF8(ctx, charset, name)

@@ -34,9 +34,9 @@ func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint
 	if n == 0 || n > MaxAdvance {
 		return 0, badOption("sequence %q: advanced by %d, want 1 to %d", name, n, MaxAdvance)
 	}
-	deadline := time.Now().Add(s.patience())
+	deadline := time.Now().Add(s.patience(ctx))
 	for again := true; ; again = false {
-		c, err := s.find(ctx, name, s.patience())
+		c, err := s.find(ctx, name, time.Until(deadline))
 		if err != nil {
 			return 0, err
 		}
@@ -50,7 +50,7 @@ func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint
 				return 0, err
 			}
 		}
-		first, step, err := from.takeRun(ctx, n/d, max(time.Until(deadline), 0))
+		first, step, err := from.takeRun(ctx, n/d, deadline)
 		switch {
 		case err == nil && step == d:
 			return first + n - d, nil

@@ -121,7 +121,7 @@ func (t *TicketTable) Replace(ctx context.Context, id, column, stub []byte) (Tic
 
 // take gives a number. What is wrong with the table itself, its end too, is for the server to say.
 func (t *TicketTable) take(ctx context.Context) (uint64, error) {
-	number, err := t.cache.take(ctx, 1, t.s.patience())
+	number, err := t.cache.take(ctx, 1)
 	var unfit *UnfitError
 	if errors.As(err, &unfit) && unfit.Table == t.full || errors.Is(err, ErrExhausted) {
 		err = ErrNoTicket

@@ -2,7 +2,7 @@ package sequence
 
 import "context"
 
-// turn is a lock for what asks a server, which may not answer: nobody waits for it longer than for the answer.
+// turn is a lock that is held while a server is asked, which may not answer: nobody waits for it longer than for the answer.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
@@ -16,5 +16,8 @@ func (t turn) take(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 }
+
+// await takes the turn however long that is, for those who must have it.
+func (t turn) await() { t <- struct{}{} }
 
 func (t turn) end() { <-t }

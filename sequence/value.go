@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -22,17 +20,17 @@ func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bo
 		return 0, false, ErrClosed
 	}
 	defer s.tasks.Done()
-	c, err := s.find(ctx, name, s.patience())
+	r, stop := s.request(ctx)
+	defer stop()
+	c, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err != nil {
 		return 0, false, err
 	}
-	r, stop := s.request(ctx)
-	defer stop()
 	// A reservation that is under way meanwhile would be of no use, and leave a gap behind n.
-	if !c.lockReserving(r.ctx) {
-		return 0, false, r.failed(c.name, context.Cause(r.ctx))
+	if err := c.reserving.take(r.ctx); err != nil {
+		return 0, false, r.failed(c.name, err)
 	}
-	defer c.reserving.Unlock()
+	defer c.reserving.end()
 	if ok, err = s.servers.setValue(r.ctx, c.name, n, used, c.next()); err != nil {
 		return 0, false, r.failed(c.name, err)
 	}
@@ -112,17 +110,17 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64, all bo
 		return false, ErrClosed
 	}
 	defer s.tasks.Done()
-	c, err := s.find(ctx, name, s.patience())
+	r, stop := s.request(ctx)
+	defer stop()
+	c, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err != nil {
 		return false, err
 	}
-	r, stop := s.request(ctx)
-	defer stop()
 	if all {
-		if !c.lockReserving(r.ctx) {
-			return false, r.failed(c.name, context.Cause(r.ctx))
+		if err := c.reserving.take(r.ctx); err != nil {
+			return false, r.failed(c.name, err)
 		}
-		defer c.reserving.Unlock()
+		defer c.reserving.end()
 	}
 	if raised, err = s.servers.raiseAbove(r.ctx, c.name, floor, all); err != nil {
 		return false, r.failed(c.name, err)
@@ -186,9 +184,11 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 		return ErrClosed
 	}
 	defer s.tasks.Done()
+	r, stop := s.request(ctx)
+	defer stop()
 	only := ""
 	if name != nil {
-		c, err := s.find(ctx, name, s.patience())
+		c, err := s.find(r.ctx, name, s.patience(r.ctx))
 		if table := s.ticketTableNamed(string(name)); table != nil && errors.Is(err, ErrUnknown) {
 			table.flush()
 			return nil
@@ -212,8 +212,6 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 			table.flush()
 		}
 	}
-	r, stop := s.request(ctx)
-	defer stop()
 	group, within := errgroup.WithContext(r.ctx)
 	group.SetLimit(s.opts.Servers[0].MaxConns)
 	for _, c := range caches {
@@ -228,10 +226,10 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 // flush gives up what c holds. While the upper end is given back nothing is reserved, so that what is reserved next may begin
 // at it again.
 func (s *Sequences) flush(ctx context.Context, c *cache) error {
-	if !c.lockReserving(ctx) {
-		return context.Cause(ctx)
+	if err := c.reserving.take(ctx); err != nil {
+		return err
 	}
-	defer c.reserving.Unlock()
+	defer c.reserving.end()
 	epoch := s.servers.marks.epoch(c.name)
 	seg := c.unused()
 	c.flush()
@@ -254,17 +252,4 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 		return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 	}
 	return nil
-}
-
-// lockReserving locks c.reserving. It reports false if ctx ends before it has it.
-func (c *cache) lockReserving(ctx context.Context) bool { return lockWithin(ctx, c.reserving) }
-
-// lockWithin locks what is held while a server is asked. It reports false if ctx ends before it has it.
-func lockWithin(ctx context.Context, mu *sync.Mutex) bool {
-	for wait := 50 * time.Microsecond; !mu.TryLock(); wait = min(2*wait, 10*time.Millisecond) {
-		if !pause(ctx, wait) {
-			return false
-		}
-	}
-	return true
 }
