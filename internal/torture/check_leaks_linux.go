@@ -20,6 +20,8 @@ const (
 	maxSequenceConns = 8
 	// maxThreads is far above what the runtime needs on any machine that runs this, and below what a leak of threads comes to.
 	maxThreads = 64
+	// maxFiles is far above what a proxy has open beside its TCP connections: state file and its lock, log, poller, timers.
+	maxFiles = 40
 	// maxGoroutines is what a proxy without clients has: listener, poller, followers, pools, TLS files. The one of each connection to a sequence server is not
 	// among them, as these connections are counted.
 	maxGoroutines = 40
@@ -58,9 +60,12 @@ func (w *world) leftovers(p *proxy) error {
 	if len(threads) > maxThreads {
 		return fmt.Errorf("%d threads", len(threads))
 	}
-	sockets, err := tcpSockets(proc)
+	sockets, all, err := tcpSockets(proc)
 	if err != nil {
 		return err
+	}
+	if others := all - len(sockets); others > maxFiles {
+		return fmt.Errorf("%d files are open beside %d TCP sockets", others, len(sockets))
 	}
 	sequences := 0
 	members := make(map[string]bool)
@@ -94,11 +99,11 @@ type socket struct {
 	listens       bool
 }
 
-// tcpSockets lists the open TCP sockets of the process whose directory proc is, by IPv4 and by what IPv6 has of it.
-func tcpSockets(proc string) ([]socket, error) {
+// tcpSockets lists the open TCP sockets of the process whose directory proc is, by IPv4 and by what IPv6 has of it, and counts all of its open files.
+func tcpSockets(proc string) (found []socket, files int, err error) {
 	descriptors, err := os.ReadDir(proc + "/fd")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	inodes := make(map[string]bool)
 	for _, d := range descriptors {
@@ -106,7 +111,6 @@ func tcpSockets(proc string) ([]socket, error) {
 			inodes[strings.Trim(to, "socket:[]")] = true
 		}
 	}
-	var all []socket
 	for _, table := range []string{"/net/tcp", "/net/tcp6"} {
 		f, err := os.Open(proc + table)
 		if err != nil {
@@ -119,15 +123,15 @@ func tcpSockets(proc string) ([]socket, error) {
 			if len(columns) < 10 || !inodes[columns[9]] {
 				continue
 			}
-			all = append(all, socket{local: hexAddr(columns[1]), remote: hexAddr(columns[2]), listens: columns[3] == "0A"})
+			found = append(found, socket{local: hexAddr(columns[1]), remote: hexAddr(columns[2]), listens: columns[3] == "0A"})
 		}
 		err = lines.Err()
 		_ = f.Close()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return all, nil
+	return found, len(descriptors), nil
 }
 
 // hexAddr reads "0100007F:0CEA", the address in the machine's (little-endian) order.

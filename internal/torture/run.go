@@ -209,7 +209,7 @@ func (w *world) healed(ctx context.Context, c *clients) (probes []op, wrong []st
 	n := newNemesis(w)
 	for _, p := range w.proxies {
 		for _, name := range w.sequences() {
-			if name == restored && p.number != 0 || name == ordered {
+			if name == restored && p.number != 0 {
 				continue
 			}
 			o, err := n.probe(ctx, p, name)

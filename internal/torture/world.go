@@ -174,6 +174,9 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 		}
 		w.proxies = append(w.proxies, p)
 	}
+	if !w.opts.keysOnly && !w.smallDisks() {
+		w.remarkOn("NO FULL DISKS: to make one for the state of each proxy takes Linux and root")
+	}
 	return w, nil
 }
 
