@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/sequence"
 )
 
 // patience is the context of what a session waits for in the proxy itself, a number
@@ -99,6 +101,11 @@ func (p *patience) over(err error) error {
 		p.done, p.interrupted = nil, false
 	}
 	p.begun.Store(false)
+	if late, ok := err.(*sequence.UnavailableError); ok {
+		told := *late // others may have been told of the same
+		told.Waited = max(told.Waited, p.spent)
+		err = &told
+	}
 	return err
 }
 

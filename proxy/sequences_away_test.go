@@ -2,6 +2,9 @@ package proxy_test
 
 import (
 	"encoding/binary"
+	"fmt"
+	"net"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -151,4 +154,31 @@ func TestSequencesThatAreNotKnownAreNotListedWithoutTheServer(t *testing.T) {
 			t.Errorf("%s: got %q, want the configured sequence server to be away", c, rows)
 		}
 	}
+}
+
+// A statement needs several things of the sequence server. Where it does not answer they have one time together, and the error tells of all that was waited.
+func TestAStatementWaitsOnceForAllThatItNeedsOfTheSequenceServer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	const limit = time.Second
+	e := newEnv(t, setup{
+		Backend: func(o *backend.Options) { o.Shards = o.Shards[:1] }, // with several shards an INSERT is an error after the first wait
+		Sequence: func(o *sequence.Options) {
+			o.Servers[0].Addr, o.AllocateTimeout = silent.Addr().String(), limit
+		},
+	})
+	conn := e.Conn(t, mysqltest.Shared(t).Schema(t), nil)
+	exec(t, conn, "CREATE TEMPORARY TABLE t (id BIGINT UNSIGNED)")
+	_, err = conn.ExecContext(t.Context(), "INSERT INTO t VALUES (NEXTVAL('photos'))") // whether a column of t is filled, and then the sequence
+	found := regexp.MustCompile(`\(waited (\S+)\)`).FindStringSubmatch(fmt.Sprint(err))
+	if found == nil {
+		t.Fatalf("got %v, want an error that tells how long was waited", err)
+	}
+	if waited, err := time.ParseDuration(found[1]); err != nil || waited < limit+limit/10 {
+		t.Errorf("told of %q, %v, want that of the second wait, too, beside the %v of the first", found[1], err, limit)
+	}
+	wantError(t, conn, 1105, "SELECT NEXTVAL('photos')", "photos", silent.Addr().String())
 }
