@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,8 +37,19 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if _, rows := table(t, c, "SHOW SEQUENCES LIKE 'two'"); rows[0][6] == "NULL" {
+	_, rows := table(t, c, "SHOW SEQUENCES LIKE 'two'")
+	if rows[0][6] == "NULL" {
 		t.Error("last_reserve is NULL after numbers were reserved")
+	}
+	if left, err := strconv.ParseFloat(rows[0][3], 64); err != nil || left <= 0 {
+		t.Errorf("seconds_left: got %s", rows[0][3])
+	}
+	// Seven at a time: with one proxy, the skew is how long they last.
+	if skew, err := strconv.ParseFloat(rows[0][7], 64); err != nil || skew <= 0 {
+		t.Errorf("order_skew: got %s", rows[0][7])
+	}
+	if _, rows := table(t, c, "SHOW SEQUENCES LIKE 'three'"); rows[0][3] != "NULL" || rows[0][7] != "NULL" {
+		t.Errorf("seconds_left and order_skew of a sequence that is not used: got %s and %s, want NULL", rows[0][3], rows[0][7])
 	}
 	for _, test := range []struct {
 		code uint16
