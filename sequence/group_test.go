@@ -158,7 +158,7 @@ func (m *member) wantLog(t *testing.T, text string) {
 func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	a, b := e.join(t, "a", all), e.join(t, "b", all)
+	a, b := e.join(t, "a", all, steadySize(40)), e.join(t, "b", all, steadySize(40)) // they reserve again and again after that
 	a.take(t, "a", "photos", 25)
 	b.take(t, "b", "photos", 25)
 	e.CatchUp(t, 1, 0)
@@ -167,6 +167,7 @@ func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumbe
 		a.take(t, "a", "photos", 15)
 		b.take(t, "b", "photos", 15)
 	}
+	e.wantBehind(t, 1, 0)
 	if err := e.Nodes[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
