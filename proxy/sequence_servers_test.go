@@ -62,3 +62,44 @@ func TestSequenceServersAreChangedBySQL(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A server is added and removed by SQL, and the list tells of each, by its columns.
+func TestTheListOfSequenceServersTellsOfThePlan(t *testing.T) {
+	second := mysqltest.Start(t)
+	e := newEnv(t, setup{
+		Sequence: func(o *sequence.Options) {
+			o.DirectWriters, o.CreateTable = sequence.DirectWritersNo, true
+			o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
+		},
+	})
+	c := e.Conn(t, "", nil)
+	exec(t, c, "CREATE SEQUENCE photos")
+	first := mysqltest.Shared(t).Addr()
+	given := make(map[string]bool)
+	for _, step := range []struct{ text, want string }{
+		{"SEQPROXY ADD SEQUENCE SERVER '" + second.Addr() + "'", "0 " + first + " 1 in force block 10000 NULL NULL; 1 " + second.Addr() + " 1 in force block 10000 NULL NULL"},
+		{"SEQPROXY CHANGE SEQUENCE SERVERS INTERLEAVE STEP", "0 " + first + " 2 in force step NULL NULL; 1 " + second.Addr() + " 2 in force step NULL NULL"},
+		{"SEQPROXY REMOVE SEQUENCE SERVER '" + first + "'", "0 " + second.Addr() + " 3 in force step NULL NULL"},
+		{"SEQPROXY ADD SEQUENCE SERVER '" + first + "'", "0 " + second.Addr() + " 4 in force step NULL NULL; 1 " + first + " 4 in force step NULL NULL"},
+	} {
+		exec(t, c, step.text)
+		_, rows := table(t, c, "SHOW SEQPROXY SEQUENCE SERVERS")
+		var all []string
+		for _, row := range rows {
+			if len(row[2]) != 36 {
+				t.Errorf("%s: got the id %q", step.text, row[2])
+			}
+			all = append(all, strings.Join([]string{row[0], row[1], row[3], row[4], row[5], row[6], row[7]}, " "))
+		}
+		if got := strings.Join(all, "; "); got != step.want {
+			t.Errorf("%s: got\n%s, want\n%s", step.text, got, step.want)
+		}
+		for range 20 {
+			number := value(t, c, "SELECT NEXTVAL('photos')")
+			if given[number] {
+				t.Errorf("%s: %s was given twice", step.text, number)
+			}
+			given[number] = true
+		}
+	}
+}
