@@ -126,6 +126,12 @@ func (n *node) close() error {
 // grouped reports whether the server has several nodes.
 func (v *server) grouped() bool { return len(v.nodes.all) > 1 }
 
+// clustered reports whether several of its nodes can be written to, which see what is committed on the others a little later.
+func (v *server) clustered() bool {
+	now := v.nodes.current.Load()
+	return now != nil && now.cluster != ""
+}
+
 // at is how findings call the node that is looked at.
 func (v *server) at() string {
 	if now := v.nodes.current.Load(); now != nil {

@@ -302,12 +302,20 @@ func (v *server) saveEntry(ctx context.Context, tx *sql.Tx, name string, e *entr
 	return v.writeEntry(ctx, tx, name, e)
 }
 
-// raiseVersion gives e the next version, and returns the number of the plan that is written beside it.
-func (v *server) raiseVersion(ctx context.Context, tx *sql.Tx, e *entry) (plan uint64, err error) {
-	_, err = tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`) VALUES ('', "+micros+") "+
+// moveVersion has all proxies look for changes within a second.
+func (v *server) moveVersion(ctx context.Context, on execer) error {
+	_, err := on.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`) VALUES ('', "+micros+") "+
 		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, "+micros+")")
 	if err != nil {
-		return 0, fmt.Errorf("raise the version: %w", err)
+		return fmt.Errorf("raise the version: %w", err)
+	}
+	return nil
+}
+
+// raiseVersion gives e the next version, and returns the number of the plan that is written beside it.
+func (v *server) raiseVersion(ctx context.Context, tx *sql.Tx, e *entry) (plan uint64, err error) {
+	if err := v.moveVersion(ctx, tx); err != nil {
+		return 0, err
 	}
 	if err := tx.QueryRowContext(ctx, "SELECT `version`, `saved` FROM "+v.table.options+" WHERE `name` = '' FOR UPDATE").Scan(&e.version, &plan); err != nil {
 		return 0, fmt.Errorf("read the version: %w", err)

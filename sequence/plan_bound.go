@@ -148,7 +148,7 @@ func (v *server) raiseBoundAhead(name string, h share, last, n, highest uint64) 
 // 0 if it is another's bound.
 func (v *server) saveBound(ctx context.Context, plan uint64, name string, bound, own uint64) error {
 	return v.transactForGood(ctx, func(tx *sql.Tx) error {
-		if err := v.refuseWhileChanging(ctx, tx); err != nil {
+		if err := v.refuseUnseen(ctx, tx); err != nil {
 			return err
 		}
 		return v.writeBound(ctx, tx, plan, name, bound, own)
@@ -273,25 +273,16 @@ func (r *planRun) ordersAway(away []string, cause error) error {
 	return nil
 }
 
-// boundsOf reads the bounds that a member knows of under the plan that it obeyed so far, as floors of the next one. It is frozen.
-func (v *server) boundsOf(ctx context.Context) (all []floorOf, err error) {
-	was, _, err := v.membership(ctx, v.pool())
+// boundsOf appends the bounds that a member knows of under the plan that it obeyed so far, as floors of the next one. It is frozen.
+func (v *server) boundsOf(ctx context.Context, on querier, all []floorOf) ([]floorOf, error) {
+	was, _, err := v.membership(ctx, on)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := v.pool().QueryContext(ctx, "SELECT `name`, `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `bound` > 0 AND `name` <> ''", was.Plan)
-	if err != nil {
-		return nil, fmt.Errorf("read the bounds of plan %d from %s: %w", was.Plan, v.name(), err)
+	if all, err = v.namesWith(ctx, on, all, "SELECT `name`, `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `bound` > 0 AND `name` <> ''", was.Plan); err != nil {
+		return nil, fmt.Errorf("read the bounds of plan %d: %w", was.Plan, err)
 	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var f floorOf
-		if err := rows.Scan(&f.name, &f.floor); err != nil {
-			return nil, fmt.Errorf("read the bounds of plan %d from %s: %w", was.Plan, v.name(), err)
-		}
-		all = append(all, f)
-	}
-	return all, rows.Err()
+	return all, nil
 }
 
 // setBounds sets the bounds of the new plan's floors. limits are where sequences end, as far as that is known.

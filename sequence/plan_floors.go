@@ -20,38 +20,56 @@ type floorOf struct {
 	own   uint64 // how far each member may go by itself; 0 where that was read from one of them, whose word others may not have
 }
 
-// gave reads what a frozen member gave at most of each name: what its rows held, and the tombstones of what was dropped.
-func (v *server) gave(ctx context.Context, plan uint64) (all []floorOf, err error) {
-	ask := []string{"SELECT `name`, `saved` FROM " + v.table.start + " WHERE `plan` = ? AND `saved` IS NOT NULL"}
-	args := [][]any{{plan}}
-	has, err := v.lookForOptions(ctx, v.pool())
+// errFreezeUnseen: the coordinator goes on with another node than that on which it has frozen the rows.
+var errFreezeUnseen = errors.New("it is not seen yet on this node that the rows are frozen")
+
+// gave reads what a frozen member gave at most of each name: what its rows held, the tombstones of what was dropped, and where a member is taken out by its bounds
+// those that are known here. A node of a cluster that has not heard of the freeze, which was
+// made on another one, is not asked.
+func (r *planRun) gave(v *server) (all []floorOf, err error) {
+	has, err := v.lookForOptions(r.ctx, v.pool())
 	if err != nil {
 		return nil, err
 	}
-	if has != shapeNone {
-		ask, args = append(ask, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''"), append(args, nil)
-	}
-	for i, text := range ask {
-		err := func() error {
-			rows, err := v.pool().QueryContext(ctx, text, args[i]...)
-			if err != nil {
+	err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
+		all = nil
+		if was.state == planProposed {
+			return errFreezeUnseen
+		}
+		if all, err = v.namesWith(r.ctx, tx, all, "SELECT `name`, `saved` FROM "+v.table.start+" WHERE `plan` = ? AND `saved` IS NOT NULL", r.plan.Number); err != nil {
+			return err
+		}
+		if has != shapeNone {
+			if all, err = v.namesWith(r.ctx, tx, all, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''"); err != nil {
 				return err
 			}
-			defer func() { _ = rows.Close() }()
-			for rows.Next() {
-				var f floorOf
-				if err := rows.Scan(&f.name, &f.floor); err != nil {
-					return err
-				}
-				all = append(all, f)
-			}
-			return rows.Err()
-		}()
-		if err != nil {
-			return nil, fmt.Errorf("read what %s gave: %w", v.name(), err)
 		}
+		if r.byBound {
+			all, err = v.boundsOf(r.ctx, tx, all)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what %s gave: %w", v.name(), err)
 	}
 	return all, nil
+}
+
+// namesWith appends floors that are read.
+func (v *server) namesWith(ctx context.Context, on querier, all []floorOf, text string, args ...any) ([]floorOf, error) {
+	rows, err := on.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var f floorOf
+		if err := rows.Scan(&f.name, &f.floor); err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, rows.Err()
 }
 
 // bounded adds what the operator said about members that cannot be asked. The empty name stands for those that no other member knows.
@@ -91,6 +109,10 @@ func (r *planRun) writeFloors(v *server, all []floorOf) error {
 		err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 			if was.state == PlanInForce {
 				return nil
+			}
+			// The row of the plan, too: so one node of a cluster refuses what comes after another coordinator has taken over on another node.
+			if err := r.touch(v, tx); err != nil {
+				return err
 			}
 			_, err := tx.ExecContext(r.ctx, text.String(), args...)
 			return err

@@ -53,6 +53,10 @@ func (r *planRun) freezeMember(v *server) error {
 		if err != nil {
 			return err
 		}
+		// Where the member is a cluster, a change of definitions on another node sees nothing of the locks here. It writes the version, too: so the cluster refuses the later one of both.
+		if err := v.moveVersion(r.ctx, tx); err != nil {
+			return err
+		}
 		return r.setState(r.ctx, v, tx, planFrozen, false)
 	})
 	if err != nil {
@@ -147,9 +151,7 @@ func (r *planRun) thawMember(v *server) error {
 
 // announce lets all proxies look again within a second. Whatever fails, they notice by themselves later.
 func (v *server) announce(ctx context.Context) {
-	_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`) VALUES ('', "+micros+") "+
-		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, "+micros+")")
-	if err != nil {
+	if err := v.moveVersion(ctx, v.pool()); err != nil {
 		v.log.Debug("change of plans not announced", logfield.Err(err))
 	}
 }
@@ -183,7 +185,8 @@ func (v *server) isFrozen(ctx context.Context, name string) (bool, error) {
 }
 
 // refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within the transaction that would change them, after it has
-// locked its row: a row that was made meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the column.
+// locked its row: a row that was made meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the column. On another node of a cluster it sees what was frozen
+// too late; so whoever asks this also writes the row about all sequences, which the freeze writes, too.
 func (v *server) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 	return v.refuseChange(ctx, tx, "")
 }
@@ -206,6 +209,19 @@ func (v *server) refuseChange(ctx context.Context, tx *sql.Tx, condition string)
 // another change. That one goes by what the member had given by then, and brings it along at its end; if it is aborted, the next attempt is not refused.
 func (v *server) refuseBehind(ctx context.Context, tx *sql.Tx, number uint64) error {
 	return v.refuseChange(ctx, tx, "`number` > "+strconv.FormatUint(number, 10)+" AND ")
+}
+
+// refuseUnseen is refuseWhileChanging for what moves no version: where the server is a cluster, a freeze on another node that is not seen here yet refuses this, or this the freeze, as both
+// write one row.
+func (v *server) refuseUnseen(ctx context.Context, tx *sql.Tx) error {
+	if err := v.refuseWhileChanging(ctx, tx); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `epoch`) VALUES ('', 1) ON DUPLICATE KEY UPDATE `epoch` = `epoch` + 1")
+	if err != nil {
+		return fmt.Errorf("write the row about all sequences of table %s: %w", v.table.options, err)
+	}
+	return nil
 }
 
 // errPlanChanging: the rows are frozen while the set of sequence servers is changed. It is an errFrozen.

@@ -71,6 +71,9 @@ func (r *planRun) detach(patience time.Duration) (end func()) {
 // decide does what comes before the decision, and it.
 func (r *planRun) decide() error {
 	r.letProxiesFill()
+	if err := r.did(planFilled, r.plan.Previous[0]); err != nil {
+		return err
+	}
 	if err := r.reachable(); err != nil {
 		return err
 	}
@@ -104,17 +107,11 @@ func (r *planRun) floors() error {
 		if err != nil {
 			continue
 		}
-		gave, err := v.gave(r.ctx, r.plan.Number)
+		gave, err := r.gave(v)
 		if err != nil {
 			return err
 		}
 		all = append(all, gave...)
-		if r.byBound {
-			if gave, err = v.boundsOf(r.ctx); err != nil {
-				return err
-			}
-			all = append(all, gave...)
-		}
 		last, err := v.limits(r.ctx, limits)
 		if err != nil {
 			return err
@@ -264,6 +261,9 @@ func (r *planRun) letProxiesFill() {
 	}
 	r.waitFilled(ctx)
 }
+
+// planFilled is the step after which rows are frozen.
+const planFilled = "caches filled"
 
 // planFill bounds the wait for proxies that fill their caches.
 const planFill = 2 * time.Second

@@ -285,7 +285,10 @@ func TestAChangeTellsHowFarItIs(t *testing.T) {
 				t.Fatalf("%s, after %q on %s: it is not among %+v", who, step, address, all)
 			}
 			want := step
-			if step == "floors" {
+			switch step {
+			case planFilled:
+				want = planProposed
+			case "floors":
 				want = planFrozen
 			}
 			if all[i].State != want {

@@ -167,6 +167,15 @@ func (r *planRun) setState(ctx context.Context, v *server, tx *sql.Tx, state str
 	return nil
 }
 
+// touch writes that the change goes on.
+func (r *planRun) touch(v *server, tx *sql.Tx) error {
+	_, err := tx.ExecContext(r.ctx, "UPDATE "+v.table.plan+" SET `changed` = GREATEST(TIMESTAMPADD(MICROSECOND, 1, `changed`), UTC_TIMESTAMP(6)) WHERE `number` = ?", r.plan.Number)
+	if err != nil {
+		return fmt.Errorf("write plan %d to %s: %w", r.plan.Number, v.name(), err)
+	}
+	return nil
+}
+
 // sameServers passes over servers that stand at the address of a member and are another one, set up in its place since: they know nothing of what that has voted for and given.
 func (r *planRun) sameServers() {
 	for _, m := range r.everyone() {
