@@ -102,20 +102,29 @@ func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, er
 	if err != nil {
 		return row{}, err
 	}
-	// What is reserved here before the change is seen would be of no use, and leave a gap behind a restart.
-	if err := c.reserving.take(r.ctx); err != nil {
-		return row{}, r.failed(c.name, err)
+	changed, err = s.alterHere(r.ctx, c, a)
+	if err == nil && a.Restart != nil {
+		err = s.passedForGood(r.ctx, &changed)
 	}
-	defer c.reserving.end()
-	changed, err = s.servers.alter(r.ctx, c.name, a)
 	if err != nil {
 		return row{}, r.failed(string(name), err)
 	}
 	if a.Cycle != nil && *a.Cycle {
 		s.warnOfCycle(changed.name)
 	}
-	s.seeChanges(r.ctx)
 	return changed, nil
+}
+
+func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (changed row, err error) {
+	// What is reserved here before the change is seen would be of no use, and leave a gap behind a restart.
+	if err := c.reserving.take(ctx); err != nil {
+		return row{}, err
+	}
+	defer c.reserving.end()
+	if changed, err = s.servers.alter(ctx, c.name, a); err == nil {
+		s.seeChanges(ctx)
+	}
+	return changed, err
 }
 
 // alter changes the options of a sequence, and raises its row if it is restarted.

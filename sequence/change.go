@@ -172,7 +172,7 @@ func (r request) failed(name string, err error) error {
 		if !errors.Is(cause, errPatience) {
 			return cause
 		}
-		if said := new(mysql.MySQLError); !errors.As(err, &said) {
+		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) {
 			err = s.whyNot() // the end of the wait itself says nothing
 		}
 	}

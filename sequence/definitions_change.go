@@ -212,8 +212,8 @@ func (a *servers) alterAll(ctx context.Context, w *view, name string, change Alt
 }
 
 // setValueAll is setValue for several members.
-func (a *servers) setValueAll(ctx context.Context, w *view, name string, n uint64, used bool, next uint64) (ok bool, err error) {
-	_, err = a.change(ctx, w, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
+func (a *servers) setValueAll(ctx context.Context, w *view, name string, n uint64, used bool, next uint64) (changed row, ok bool, err error) {
+	changed, err = a.change(ctx, w, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
 		past, after := n, n
 		if used {
 			after = n + min(1, math.MaxUint64-n)
@@ -234,19 +234,20 @@ func (a *servers) setValueAll(ctx context.Context, w *view, name string, n uint6
 		return past, true, nil
 	})
 	if err != nil {
-		return false, fmt.Errorf("set the value of sequence %q: %w", name, err)
+		return row{}, false, fmt.Errorf("set the value of sequence %q: %w", name, err)
 	}
 	if ok {
 		err = a.keepAbove(ctx, w, name, lastBefore(n, used))
 	}
-	return ok, err
+	return changed, ok, err
 }
 
 // raiseAll is raiseAbove for several members. Numbers that proxies have in memory are always given up: they may be ones that another
 // member gives later than this proxy's.
-func (a *servers) raiseAll(ctx context.Context, w *view, name string, floor uint64) (raised bool, err error) {
-	_, err = a.change(ctx, w, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
-		if floor > r.max {
+func (a *servers) raiseAll(ctx context.Context, w *view, name string, floor uint64) (changed row, raised bool, err error) {
+	beyond := false
+	changed, err = a.change(ctx, w, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
+		if beyond = floor > r.max; beyond {
 			return 0, false, nil
 		}
 		raised = slices.ContainsFunc(g.all, func(of held) bool { return of.id < floor })
@@ -257,10 +258,10 @@ func (a *servers) raiseAll(ctx context.Context, w *view, name string, floor uint
 		return floor, true, nil
 	})
 	if err != nil {
-		return false, fmt.Errorf("raise sequence %q: %w", name, err)
+		return row{}, false, fmt.Errorf("raise sequence %q: %w", name, err)
 	}
-	if raised {
-		err = a.keepAbove(ctx, w, name, floor)
+	if beyond {
+		return row{}, false, nil
 	}
-	return raised, err
+	return changed, raised, a.keepAbove(ctx, w, name, floor)
 }

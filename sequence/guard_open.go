@@ -228,7 +228,10 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 	if !v.guarded() {
 		return nil
 	}
-	err := v.openWindow(ctx, name, 1)
+	var err error
+	if ceiling, ok := v.guard.ceiling(name); !ok || ceiling < n {
+		err = v.openWindow(ctx, name, 1)
+	}
 	if errors.Is(err, errNoRoom) || errors.Is(err, errNotHolder) {
 		err = v.replicated(ctx, nil)
 	}

@@ -135,6 +135,11 @@ func (v *server) sight(ctx context.Context, n *node, where string, args []any, o
 // returns at once where there is one node, or a cluster that commits so. wrote is the node where that was, if it is known: from another
 // one that took over meanwhile nobody can tell.
 func (v *server) replicated(ctx context.Context, wrote *choice) error {
+	return v.shownOn(ctx, confirmations(len(v.nodes.all))-1, wrote)
+}
+
+// shownOn is replicated for so many other nodes.
+func (v *server) shownOn(ctx context.Context, need int, wrote *choice) error {
 	if !v.guarded() {
 		return nil
 	}
@@ -181,7 +186,7 @@ func (v *server) replicated(ctx context.Context, wrote *choice) error {
 	if mark.holder != now.identity {
 		return errNotHolder
 	}
-	_, err = v.awaitSeen(ctx, now, mark, confirmations(len(v.nodes.all))-1, " WHERE `name` = ''", nil, func(rows guardRows) bool {
+	_, err = v.awaitSeen(ctx, now, mark, need, " WHERE `name` = ''", nil, func(rows guardRows) bool {
 		top := rows.holder()
 		return top.holder == mark.holder && top.term == mark.term && top.wanted >= mark.wanted
 	})

@@ -38,16 +38,21 @@ func (e *HeldError) Error() string {
 		what = "is no ORDER sequence and gives numbers as before"
 	}
 	fmt.Fprintf(&text, "sequence %q %s, because proxies may hold numbers of it: ", e.Sequence, what)
+	e.list(&text)
+	return text.String()
+}
+
+// list writes which proxies those are.
+func (e *HeldError) list(text *strings.Builder) {
 	for i, p := range e.Proxies {
 		if i > 0 {
 			text.WriteString("; ")
 		}
-		fmt.Fprintf(&text, "%s, registered since %s, silent for %v", p.Host, p.Since.Format(time.DateTime), p.Silent.Round(100*time.Millisecond))
+		fmt.Fprintf(text, "%s, registered since %s, silent for %v", p.Host, p.Since.Format(time.DateTime), p.Silent.Round(100*time.Millisecond))
 		if p.Stale() {
-			fmt.Fprintf(&text, " (if it is gone for good: DELETE FROM %s WHERE id = '%s')", e.Table, p.ID)
+			fmt.Fprintf(text, " (if it is gone for good: DELETE FROM %s WHERE id = '%s')", e.Table, p.ID)
 		}
 	}
-	return text.String()
 }
 
 // restart has a sequence continue at a lower number.

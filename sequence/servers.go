@@ -254,30 +254,30 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 	return changed, err
 }
 
-func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (ok bool, err error) {
+func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (changed row, ok bool, err error) {
 	err = a.one(ctx, func(v *server) (err error) {
-		if ok, err = v.setValue(ctx, name, n, used, held); ok && err == nil {
+		if changed, ok, err = v.setValue(ctx, name, n, used, held); ok && err == nil {
 			err = v.keepAbove(ctx, name, lastBefore(n, used))
 		}
 		return err
 	}, func(w *view) (err error) {
-		ok, err = a.setValueAll(ctx, w, name, n, used, held)
+		changed, ok, err = a.setValueAll(ctx, w, name, n, used, held)
 		return err
 	})
-	return ok, err
+	return changed, ok, err
 }
 
-func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all bool) (raised bool, err error) {
+func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all bool) (changed row, raised bool, err error) {
 	err = a.one(ctx, func(v *server) (err error) {
-		if raised, err = v.raiseAbove(ctx, name, floor, all); raised && err == nil {
+		if changed, raised, err = v.raiseAbove(ctx, name, floor, all); err == nil && (raised || changed.name != "") {
 			err = v.keepAbove(ctx, name, floor)
 		}
 		return err
 	}, func(w *view) (err error) {
-		raised, err = a.raiseAll(ctx, w, name, floor)
+		changed, raised, err = a.raiseAll(ctx, w, name, floor)
 		return err
 	})
-	return raised, err
+	return changed, raised, err
 }
 
 // raiseTo moves the counters ahead to floor, where they are below: of those members that can be reached, and at least of one.

@@ -13,8 +13,8 @@ import (
 
 // SetValue has a sequence go on behind n, or at n itself if it was not used, as MariaDB's SETVAL does; it only raises. ok is false,
 // and nothing has changed, if this proxy has given n (or the number that would be next) already. Lower numbers that are in memory
-// are given up here at once, and by other proxies within a second. Errors are those of Drop, and a temporary one while the
-// sequence is being restarted.
+// are given up here at once, and by other proxies within a second, whatever fails over (see passedForGood). Errors are those of Drop, and a
+// temporary one while the sequence is being restarted.
 func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error) {
 	if !s.begin() {
 		return 0, false, ErrClosed
@@ -26,18 +26,26 @@ func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bo
 	if err != nil {
 		return 0, false, err
 	}
-	// A reservation that is under way meanwhile would be of no use, and leave a gap behind n.
-	if err := c.reserving.take(r.ctx); err != nil {
-		return 0, false, r.failed(c.name, err)
+	changed, ok, err := s.setValue(r.ctx, c, n, used)
+	if err == nil && ok {
+		err = s.passedForGood(r.ctx, &changed)
 	}
-	defer c.reserving.end()
-	if ok, err = s.servers.setValue(r.ctx, c.name, n, used, c.next()); err != nil {
+	if err != nil {
 		return 0, false, r.failed(c.name, err)
-	}
-	if ok {
-		s.seeChanges(r.ctx)
 	}
 	return n, ok, nil
+}
+
+func (s *Sequences) setValue(ctx context.Context, c *cache, n uint64, used bool) (changed row, ok bool, err error) {
+	// A reservation that is under way meanwhile would be of no use, and leave a gap behind n.
+	if err := c.reserving.take(ctx); err != nil {
+		return row{}, false, err
+	}
+	defer c.reserving.end()
+	if changed, ok, err = s.servers.setValue(ctx, c.name, n, used, c.next()); ok && err == nil {
+		s.seeChanges(ctx)
+	}
+	return changed, ok, err
 }
 
 // next is the number that the next take gives from memory, or 0.
@@ -51,9 +59,9 @@ func (c *cache) next() uint64 {
 }
 
 // setValue raises the row if need be, and says which numbers in memory are passed over. held is the next number in memory here, or 0.
-func (v *server) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (ok bool, err error) {
+func (v *server) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (changed row, ok bool, err error) {
 	if err := v.needOptions(ctx); err != nil {
-		return false, err
+		return row{}, false, err
 	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		ok = false
@@ -85,12 +93,14 @@ func (v *server) setValue(ctx context.Context, name string, n uint64, used bool,
 		}
 		ok = true
 		r.past = max(r.past, past)
-		return v.saveEntry(ctx, tx, r.name, &r.entry)
+		err = v.saveEntry(ctx, tx, r.name, &r.entry)
+		changed = r
+		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("set the value of sequence %q: %w", name, err)
+		return row{}, false, fmt.Errorf("set the value of sequence %q: %w", name, err)
 	}
-	return ok, nil
+	return changed, ok, nil
 }
 
 // lastBefore is the last number that a sequence does not give after SetValue.
@@ -116,40 +126,49 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64, all bo
 	if err != nil {
 		return false, err
 	}
-	if all {
-		if err := c.reserving.take(r.ctx); err != nil {
-			return false, r.failed(c.name, err)
-		}
-		defer c.reserving.end()
+	changed, raised, err := s.raise(r.ctx, c, floor, all)
+	if err == nil && changed.name != "" {
+		err = s.passedForGood(r.ctx, &changed)
 	}
-	if raised, err = s.servers.raiseAbove(r.ctx, c.name, floor, all); err != nil {
+	if err != nil {
 		return false, r.failed(c.name, err)
-	}
-	if all {
-		s.seeChanges(r.ctx)
 	}
 	return raised, nil
 }
 
-// raiseAbove raises a row to floor.
-func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all bool) (raised bool, err error) {
+func (s *Sequences) raise(ctx context.Context, c *cache, floor uint64, all bool) (changed row, raised bool, err error) {
+	if all {
+		if err := c.reserving.take(ctx); err != nil {
+			return row{}, false, err
+		}
+		defer c.reserving.end()
+	}
+	if changed, raised, err = s.servers.raiseAbove(ctx, c.name, floor, all); err == nil && all {
+		s.seeChanges(ctx)
+	}
+	return changed, raised, err
+}
+
+// raiseAbove raises a row to floor. With all it returns the row, unless floor is beyond its end: also where that was above already, as
+// after an attempt that was not answered.
+func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all bool) (changed row, raised bool, err error) {
 	found, err := v.find(ctx, name)
 	switch {
 	case err != nil:
-		return false, err
+		return row{}, false, err
 	case floor > found.max:
-		return false, nil
+		return row{}, false, nil
 	case !all:
 		v.traceSet(name, found.id, floor, setRaised)
 		result, err := v.pool().ExecContext(ctx, v.table.raise()+" AND CAST(`id` AS UNSIGNED) < CAST(? AS UNSIGNED)", floor, name, floor)
 		if err != nil {
-			return false, fmt.Errorf("raise sequence %q: %w", name, err)
+			return row{}, false, fmt.Errorf("raise sequence %q: %w", name, err)
 		}
 		n, err := result.RowsAffected()
-		return n > 0, err
+		return row{}, n > 0, err
 	}
 	if err := v.needOptions(ctx); err != nil {
-		return false, err
+		return row{}, false, err
 	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		raised = false
@@ -165,16 +184,17 @@ func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all 
 				return err
 			}
 		}
-		if r.past >= floor {
-			return nil
+		if r.past < floor {
+			r.past = floor
+			err = v.saveEntry(ctx, tx, r.name, &r.entry)
 		}
-		r.past = floor
-		return v.saveEntry(ctx, tx, r.name, &r.entry)
+		changed = r
+		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("raise sequence %q: %w", name, err)
+		return row{}, false, fmt.Errorf("raise sequence %q: %w", name, err)
 	}
-	return raised, nil
+	return changed, raised, nil
 }
 
 // Flush gives up the numbers that this proxy has in memory, of one sequence or ticket table (see ticketTableNamed) or, if name is nil,

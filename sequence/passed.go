@@ -1,0 +1,97 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// unheardError: after a fail-over proxies may go on to give numbers that a sequence was moved past.
+type unheardError struct {
+	row    *row
+	nodes  error // why a fail-over could lose that
+	silent error // why it is not known that all proxies obey already
+}
+
+func (e *unheardError) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "sequence %q goes on above %d, but a fail-over could hide from other proxies that lower numbers which they hold are void: %v; "+
+		"and not all proxies have confirmed that they gave those up: ", e.row.name, e.row.past, e.nodes)
+	var held *HeldError
+	if errors.As(e.silent, &held) {
+		held.list(&text)
+	} else {
+		text.WriteString(e.silent.Error())
+	}
+	return text.String()
+}
+
+// passedForGood makes sure that no proxy gives numbers up to r.past from memory any more once it can ask a sequence server again, whatever fails over: r is
+// a row as it was just written. The counter itself is above, see keepAbove, so nothing but `past` tells a proxy that has not asked yet that what it holds was used
+// by somebody else. If all nodes have it, whoever is promoted tells that. If all proxies obey it already, it does not matter who does. Where neither is known
+// a majority of the nodes has to have it, as of all else that must survive a fail-over.
+func (s *Sequences) passedForGood(ctx context.Context, r *row) error {
+	members := s.servers.members()
+	onAll, lost := s.servers.onNodes(ctx, members)
+	if !onAll || lost != nil {
+		wait := ctx
+		if until, ok := ctx.Deadline(); ok && lost == nil { // there is something to be asked after that
+			var stop context.CancelFunc
+			wait, stop = context.WithTimeoutCause(ctx, time.Until(until)/2, errPatience)
+			defer stop()
+		}
+		if silent := s.waitForProxies(wait, r.version); silent != nil && lost != nil {
+			var held *HeldError
+			if errors.As(silent, &held) {
+				held.Table = s.servers.first().table.proxies
+			}
+			return &unheardError{row: r, nodes: lost, silent: silent}
+		}
+	}
+	// Another node may have taken over since it was written, and have been asked instead.
+	return errors.Join(s.servers.each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.keepsPast(ctx, r) })...)
+}
+
+// onNodes waits for what was committed on groups among the members to be on their other nodes. all: it is on each of them; err: on no majority.
+func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err error) {
+	on := make([]bool, len(members))
+	failed := a.each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
+		on[i], err = v.onNodes(ctx)
+		return err
+	})
+	all = true
+	for _, each := range on {
+		all = all && each
+	}
+	return all, errors.Join(failed...)
+}
+
+// onNodes is that of one member. What is no group, or a cluster that commits on a majority, loses nothing.
+func (v *server) onNodes(ctx context.Context) (all bool, err error) {
+	others := len(v.nodes.all) - 1
+	if err = v.shownOn(ctx, others, nil); err == nil {
+		return true, nil
+	}
+	lost := new(seenError)
+	if !errors.As(err, &lost) {
+		return false, err
+	}
+	if lost.need = confirmations(others+1) - 1; lost.seen >= lost.need {
+		return false, nil
+	}
+	return false, err
+}
+
+// keepsPast makes sure that the node in use has r as it was written, or what came after.
+func (v *server) keepsPast(ctx context.Context, r *row) error {
+	if !v.guarded() {
+		return nil
+	}
+	stored, err := v.look(ctx, r.name)
+	if err == nil && (stored.version < r.version || stored.epoch == r.epoch && stored.past < r.past) {
+		err = fmt.Errorf("%s has taken over, and has not heard that sequence %q goes on above %d: try again", v.at(), r.name, r.past)
+	}
+	return err
+}

@@ -1,0 +1,175 @@
+package sequence
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// passOver are the statements that make lower numbers void wherever they are held. Each goes on above n.
+func passOver(ctx context.Context, s *Sequences) map[string]func(n uint64) error {
+	return map[string]func(n uint64) error{
+		"set": func(n uint64) error {
+			_, _, err := s.SetValue(ctx, []byte("set"), n, true)
+			return err
+		},
+		"repaired": func(n uint64) error {
+			_, err := s.Raise(ctx, []byte("repaired"), n, true)
+			return err
+		},
+		"restarted": func(n uint64) error {
+			next := n + 1
+			_, err := s.Alter(ctx, []byte("restarted"), Alteration{Restart: &next})
+			return err
+		},
+	}
+}
+
+// passed is an estate whose sequences two proxies hold numbers of, up to 2000.
+type passed struct {
+	*estate
+	a, b *member
+}
+
+func startPassed(t *testing.T, nodes int) *passed {
+	t.Helper()
+	e := startEstate(t, nodes, "set", "repaired", "restarted")
+	p := &passed{estate: e}
+	p.b = e.join(t, "b", &given{}, steadySize(1000), patience(30*time.Second))
+	p.a = e.join(t, "a", &given{}, steadySize(1000), patience(time.Minute))
+	for _, m := range []*member{p.b, p.a} {
+		for name := range passOver(t.Context(), m.Sequences) {
+			mustTake(t, m.Sequences, name, 1)
+			settled(t, m.Sequences, name)
+		}
+	}
+	for i := 1; i < nodes; i++ {
+		e.CatchUp(t, i, 0)
+	}
+	return p
+}
+
+// failOver makes a node the primary, and the one before is gone.
+func (p *passed) failOver(t *testing.T, to int) {
+	t.Helper()
+	if err := p.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.Promote(t, to)
+}
+
+// wantAbove waits until b holds nothing up to n, without taking any of it, and takes.
+func (p *passed) wantAbove(t *testing.T, name string, n uint64) {
+	t.Helper()
+	c := p.b.names.get([]byte(name))
+	within(t, 2*time.Minute, "the other proxy gives up what it holds of "+name, func() bool {
+		next := c.next()
+		return next == 0 || next > n
+	})
+	if got := mustTake(t, p.b.Sequences, name, 1); got <= n {
+		t.Errorf("%s: the other proxy gives %d, want a number above %d", name, got, n)
+	}
+}
+
+// A sequence is moved past numbers that another proxy holds and that somebody else has used. Before that proxy asks again, the primary is lost, and its replica
+// has not heard of it: the statement has said so, or the proxy hears of it from the replica.
+func TestNumbersThatAreVoidAreVoidAfterAFailOver(t *testing.T) {
+	p := startPassed(t, 2)
+	p.Cut(t, 1)
+	p.b.cut(0) // it asks nobody just now, and nobody expects it to confirm anything
+	p.Nodes[0].Exec(t, "UPDATE app.sequence_proxy SET heartbeat = heartbeat - INTERVAL 1 MINUTE WHERE id = '"+p.b.servers.first().registry.id+"'")
+	above := map[string]uint64{}
+	heard := true
+	for name, pass := range passOver(t.Context(), p.a.Sequences) {
+		above[name] = 5000
+		for range 2 { // the second time nothing is left to be moved
+			err := pass(above[name])
+			if err == nil {
+				heard = false // as nobody can have: the fail-over below tells
+				break
+			}
+			wantText(t, err, "fail-over")
+			if name == "restarted" {
+				above[name]++ // it is refused where it stands
+			}
+		}
+	}
+	if heard {
+		p.Mend(t, 1)
+		for name, pass := range passOver(t.Context(), p.a.Sequences) {
+			eventually(t, name+" is moved for good", func() bool {
+				above[name]++
+				err := pass(above[name])
+				if err != nil {
+					t.Log(name, err)
+				}
+				return err == nil
+			})
+		}
+	}
+	p.failOver(t, 1)
+	for name, n := range above {
+		p.wantAbove(t, name, n)
+	}
+}
+
+// Where no replica can be told, it is enough that all proxies have given up what they held.
+func TestNumbersThatAllProxiesGaveUpNeedNoReplica(t *testing.T) {
+	p := startPassed(t, 2)
+	p.Cut(t, 1)
+	for name, pass := range passOver(t.Context(), p.a.Sequences) {
+		p.b.links[0].Delay(100 * time.Millisecond)
+		if err := pass(5000); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if next := p.b.names.get([]byte(name)).next(); next != 0 && next <= 5000 {
+			t.Errorf("%s: the other proxy gives %d next, and a fail-over would leave it so", name, next)
+		}
+	}
+	p.failOver(t, 1)
+	for name := range passOver(t.Context(), p.a.Sequences) {
+		p.wantAbove(t, name, 5000)
+	}
+}
+
+// Of three nodes the one that lags may be promoted.
+func TestNumbersThatAreVoidAreVoidWhicheverNodeIsPromoted(t *testing.T) {
+	p := startPassed(t, 3)
+	p.Cut(t, 2)
+	p.b.cut(0)
+	back := time.AfterFunc(2*time.Second, p.b.links[0].Mend) // when the other replica has shown it for long
+	defer back.Stop()
+	if err := passOver(t.Context(), p.a.Sequences)["set"](5000); err != nil {
+		t.Fatal(err)
+	}
+	p.failOver(t, 2)
+	p.Follow(t, 1, 2)
+	p.wantAbove(t, "set", 5000)
+}
+
+// The node that took over is asked whether the others have what was written, and has not heard of it itself.
+func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
+	p := startPassed(t, 2)
+	if err := passOver(t.Context(), p.a.Sequences)["set"](3000); err != nil {
+		t.Fatal(err)
+	}
+	p.CatchUp(t, 1, 0)
+	p.Cut(t, 1)
+	changed, ok, err := p.a.setValue(t.Context(), p.a.names.get([]byte("set")), 5000, true)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	p.failOver(t, 1)
+	p.Nodes[1].Exec(t, "UPDATE app.sequence_options SET version = version + 1000000000000 WHERE name = ''") // as after a later change there, which all obey
+	within(t, 2*time.Minute, "the new primary says what it lacks", func() bool {
+		r, stop := p.a.requestWithin(t.Context(), time.Minute)
+		defer stop()
+		err := p.a.passedForGood(r.ctx, &changed)
+		if err == nil {
+			t.Fatal("it is said that all hear of it")
+		}
+		t.Log(err)
+		return strings.Contains(err.Error(), "has taken over")
+	})
+}
