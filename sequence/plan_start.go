@@ -66,7 +66,10 @@ func (v *server) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, 
 		if err := tx.QueryRowContext(ctx, "SELECT COUNT(`saved`) FROM "+v.table.start+" WHERE `plan` = ?", p.Number).Scan(&saved); err != nil {
 			return false, fmt.Errorf("read table %s: %w", v.table.start, err)
 		}
-		if saved == 0 {
+		if saved == 0 { // nobody has frozen it
+			if err := v.reportAbove(ctx, tx, p.Number); err != nil {
+				return false, err
+			}
 			if err := v.saveRows(ctx, tx, p.Number); err != nil {
 				return false, err
 			}
