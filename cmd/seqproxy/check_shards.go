@@ -177,6 +177,9 @@ func (k *connected) shardServer(f *inspect.Findings, s *inspect.Server) {
 		}
 		f.Wrong("settings", "it is read only, and statements of all kinds go to it", "or name the primary as the node", mend)
 	}
+	if option := s.StartedReadOnly(); option != "" {
+		f.Wrong("settings", "it was started with "+option+": nobody can write to InnoDB's tables, and statements of all kinds go to it", "start it without, or name the primary as the node")
+	}
 	mode := s.Variables["sql_mode"]
 	if !strings.Contains(mode, "STRICT_TRANS_TABLES") && !strings.Contains(mode, "STRICT_ALL_TABLES") {
 		f.Warn("settings", "sql_mode is not strict: a key above the maximum of its column is cut to that without an error", keepSetting+"; sessions that are there keep theirs",

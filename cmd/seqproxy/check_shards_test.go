@@ -195,3 +195,45 @@ address = "`+other.Addr()+`"
 		}
 	})
 }
+
+// Whatever read_only says, nobody can write to a shard that was started so.
+func TestCheckTellsOfAShardThatWasStartedReadOnly(t *testing.T) {
+	one, other := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
+	for _, s := range []*mysqltest.Server{one, other} {
+		s.Exec(t, "CREATE USER app@'%' IDENTIFIED BY 'hush-hush'", "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "GRANT "+allRights+" ON seqproxy.* TO seq@'%'")
+	}
+	file := write(t, "seqproxy.toml", `
+listen = "127.0.0.1:0"
+max_connections = 100
+[[user]]
+name = "app"
+password = "hush-hush"
+[[sequence.server]]
+address = "`+one.Addr()+`"
+user = "seq"
+password = "hush-hush"
+[[shard]]
+name = "other"
+[[shard.node]]
+address = "`+other.Addr()+`"
+`)
+	parts := []string{"shard other node " + other.Addr(), "settings: it was started with "}
+	starts := map[string]string{"--innodb-read-only": "innodb_read_only", "--innodb-force-recovery=1": "innodb_force_recovery"}
+	if one.IsMariaDB() {
+		starts = map[string]string{"--innodb-read-only": "innodb_read_only", "--innodb-force-recovery=6": "innodb_read_only"}
+	}
+	for option, name := range starts {
+		if err := other.RestartWith(option); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := checks(t, file); err == nil || len(r.finds(inspect.Wrong, append(parts, name)...)) != 1 {
+			t.Errorf("%s: got %v:\n%s", option, err, r.text())
+		}
+		if err := other.RestartWith(); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := checks(t, file); err != nil || len(r.finds(inspect.Wrong, parts...)) != 0 {
+			t.Errorf("after %s: got %v:\n%s", option, err, r.text())
+		}
+	}
+}

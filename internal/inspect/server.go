@@ -36,6 +36,7 @@ func quoteText(s string) string {
 // variables are asked for.
 var variables = []string{
 	"version", "version_comment", "hostname", "port", "server_id", "server_uuid", "datadir", "read_only", "super_read_only",
+	"innodb_read_only", "innodb_force_recovery",
 	"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "sql_mode", "max_connections", "connect_timeout", "wait_timeout",
 	"auto_increment_increment", "auto_increment_offset", "lower_case_table_names", "wsrep_on", "require_secure_transport",
 }
@@ -89,6 +90,18 @@ func (s *Server) Name() string {
 func (s *Server) IsOn(variable string) bool {
 	v := s.Variables[variable]
 	return v != "" && v != "0" && !strings.EqualFold(v, "OFF")
+}
+
+// StartedReadOnly is the option by which it was started so that nobody can write to a table of InnoDB there, whatever read_only says; "": none. MySQL takes no changes while it
+// recovers by force; MariaDB takes them, or says that innodb_read_only is on.
+func (s *Server) StartedReadOnly() string {
+	switch {
+	case s.IsOn("innodb_read_only"):
+		return "innodb_read_only"
+	case !s.MariaDB && s.IsOn("innodb_force_recovery"):
+		return "innodb_force_recovery"
+	}
+	return ""
 }
 
 // Number is a variable's number, 0 if it has none.
