@@ -1,8 +1,10 @@
 package sequence
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -179,31 +181,52 @@ func (r *planRun) nextNumber() error {
 	return nil
 }
 
-// checkSequences refuses sequences that several servers cannot count.
+// checkSequences refuses sequences that several servers cannot count. One that is made from now on is found when the rows are frozen.
 func (r *planRun) checkSequences() error {
 	for _, m := range r.everyone() {
 		v, err := r.server(m.Address)
 		if err != nil {
 			continue
 		}
-		all, err := v.definitions(r.ctx, v.pool(), shapeFull)
-		if err != nil {
+		if err := v.refuseSingles(r.ctx, v.pool()); err != nil {
 			return err
-		}
-		var names []string
-		for i := range all {
-			if d := &all[i]; d.live && (d.def.Increment > 1 || d.def.Cycle) {
-				names = append(names, d.name)
-			}
-		}
-		if len(names) > 0 {
-			return &PlanError{
-				Finding: "sequences with INCREMENT or CYCLE need a single sequence server: " + strings.Join(names[:min(len(names), 10)], ", "),
-				Remedy:  "ALTER SEQUENCE ... INCREMENT BY 1 NOCYCLE, or leave them to a proxy of their own",
-			}
 		}
 	}
 	return nil
+}
+
+// refuseSingles refuses sequences that this server alone can count. The table of options is full.
+func (v *server) refuseSingles(ctx context.Context, on querier) error {
+	const most = 10
+	names, err := v.namesOf(ctx, on, "SELECT s.`name` FROM "+v.table.full+" AS s JOIN "+v.table.options+" AS o ON o.`name` = s.`name` "+
+		"WHERE o.`name` <> '' AND (o.`increment` > 1 OR o.`cycle` <> 0) ORDER BY s.`name` LIMIT "+strconv.Itoa(most))
+	if err != nil {
+		return fmt.Errorf("look for sequences with INCREMENT or CYCLE on %s: %w", v.name(), err)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &PlanError{
+		Finding: "sequences with INCREMENT or CYCLE need a single sequence server: " + strings.Join(names, ", "),
+		Remedy:  "ALTER SEQUENCE ... INCREMENT BY 1 NOCYCLE, or leave them to a proxy of their own",
+	}
+}
+
+// namesOf reads names.
+func (v *server) namesOf(ctx context.Context, on querier, text string) (names []string, err error) {
+	rows, err := on.QueryContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
 }
 
 // checkWriters wants the operator's word about applications that count in the table themselves.

@@ -43,6 +43,11 @@ func (r *planRun) freezeMember(v *server) error {
 				return fmt.Errorf("look for sequences that are being restarted: %w", err)
 			}
 		}
+		if len(r.plan.Members) > 1 {
+			if err := v.refuseSingles(r.ctx, tx); err != nil {
+				return err // made since the change was begun
+			}
+		}
 		err := v.traceRows(r.ctx, tx, setHalted, func() error {
 			// What a member that left was frozen at is none of what it gave.
 			if err := v.restoreRows(r.ctx, tx, "<> ?", r.plan.Number); err != nil {

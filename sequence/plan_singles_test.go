@@ -1,0 +1,55 @@
+package sequence
+
+import (
+	"errors"
+	"testing"
+)
+
+// A sequence that one server alone can count is made, or becomes one, after a change to several servers has begun: the change is undone, and the sequence goes on as it was made.
+func TestASequenceThatSeveralServersCannotCountIsMadeWhileTheyBecomeSeveral(t *testing.T) {
+	five, cycle := uint64(5), true
+	for name, make := range map[string]func(t *testing.T, s *Sequences){
+		"created with INCREMENT": func(t *testing.T, s *Sequences) { mustCreate(t, s, CreateOptions{Name: "late", Increment: five}) },
+		"created with CYCLE": func(t *testing.T, s *Sequences) {
+			mustCreate(t, s, CreateOptions{Name: "late", Cycle: cycle, Max: 100})
+		},
+		"altered": func(t *testing.T, s *Sequences) {
+			mustCreate(t, s, CreateOptions{Name: "late"})
+			if _, err := s.Alter(t.Context(), []byte("late"), Alteration{Increment: &five}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
+			s, other := e.open(t), e.open(t)
+			takeAll(t, other, h, "photos", 10)
+			steps := 0
+			s.planHook = func(step, _ string) error {
+				if step == planFilled {
+					steps++
+					make(t, other)
+				}
+				return nil
+			}
+			_, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1)})
+			if refused := new(PlanError); steps != 1 || !errors.As(err, &refused) {
+				t.Errorf("after %d steps: got %v, want that the change is refused", steps, err)
+			}
+			wantText(t, err, "late", "need a single sequence server", "ALTER SEQUENCE")
+			s.planHook = nil
+			takeAll(t, other, h, "late", 10)
+			takeAll(t, s, h, "late", 10)
+			if now := e.nothingIsLeft(t, h, "photos"); now.Number != 0 {
+				t.Errorf("plan %d is in force", now.Number)
+			}
+			one, no := uint64(1), false
+			if _, err := other.Alter(t.Context(), []byte("late"), Alteration{Increment: &one, Cycle: &no}); err != nil {
+				t.Fatal(err)
+			}
+			e.change(t, s, PlanChange{Add: e.addr(1)})
+			takeAll(t, other, h, "late", 10)
+			takeAll(t, s, h, "late", 10)
+		})
+	}
+}
