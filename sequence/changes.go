@@ -16,15 +16,22 @@ type change struct {
 	row
 }
 
+// moment is the state of all options, as of one change.
+type moment struct {
+	version uint64 // of the change
+	stamp   uint64 // of the change, as another one may have its version after a fail-over that lost it
+}
+
 // hearing is what a server tells of changes.
 type hearing struct {
-	version uint64 // of the last one
+	moment         // of the last one
+	back    bool   // changes that were seen are lost: these are all that there are
 	plan    uint64 // that the server obeys
 	changed []change
 }
 
 // changes returns the version of the last change, and the options of all sequences that changed after seen, or of all.
-func (v *server) changes(ctx context.Context, seen uint64, all bool) (heard hearing, err error) {
+func (v *server) changes(ctx context.Context, seen moment, all bool) (heard hearing, err error) {
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return heard, err
@@ -34,23 +41,32 @@ func (v *server) changes(ctx context.Context, seen uint64, all bool) (heard hear
 	if err != nil || !has.versioned() {
 		return heard, err
 	}
-	err = conn.QueryRowContext(ctx, "SELECT `version`, `saved` FROM "+v.table.options+" WHERE `name` = ''").Scan(&heard.version, &heard.plan)
+	heard.moment, heard.plan, err = v.lastChange(ctx, conn)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
 		v.optionsSeen.Store(uint64(shapeNone))
 		return heard, nil
-	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
-		return heard, fmt.Errorf("read the version of %s: %w", v.table.options, err)
-	}
-	switch {
-	case all, heard.version < seen: // or the table was made again
-		seen = 0
-	case heard.version == seen:
+		return heard, err
+	case !all && heard.moment == seen:
 		return heard, nil
 	}
-	heard.changed, err = v.changedSince(ctx, conn, has, seen)
+	since := seen.version
+	heard.back = !all && heard.version <= seen.version // or the table was made again
+	if all || heard.back {
+		since = 0
+	}
+	heard.changed, err = v.changedSince(ctx, conn, has, since)
 	return heard, err
+}
+
+// lastChange reads which change was the last, and the plan that the server obeys.
+func (v *server) lastChange(ctx context.Context, conn *sql.Conn) (last moment, plan uint64, err error) {
+	err = conn.QueryRowContext(ctx, "SELECT `version`, `epoch`, `saved` FROM "+v.table.options+" WHERE `name` = ''").Scan(&last.version, &last.stamp, &plan)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return last, plan, fmt.Errorf("read the version of %s: %w", v.table.options, err)
+	}
+	return last, plan, nil
 }
 
 // changedSince reads the options with versions of at least since.

@@ -83,8 +83,9 @@ func (a *servers) editOnce(ctx context.Context, w *view, need int, f func(edits 
 	if err := f(edits, version); err != nil {
 		return err
 	}
+	stamp := newStamp()
 	for _, e := range edits {
-		if _, err := e.ExecContext(ctx, "UPDATE "+e.v.table.options+" SET `version` = GREATEST(`version`, ?) WHERE `name` = ''", version); err != nil {
+		if _, err := e.ExecContext(ctx, "UPDATE "+e.v.table.options+" SET `version` = GREATEST(`version`, ?), `epoch` = ? WHERE `name` = ''", version, stamp); err != nil {
 			return fmt.Errorf("raise the version on %s: %w", e.v.name(), err)
 		}
 	}

@@ -42,9 +42,9 @@ func newFollower() follower {
 // following is what was heard from one sequence server, and told to it.
 type following struct {
 	loaded bool      // guarded by follower.work; the options were read once
-	seen   uint64    // guarded by follower.work; the version up to which changes are obeyed
+	seen   moment    // guarded by follower.work; up to where changes are obeyed
 	beaten time.Time // guarded by follower.work; the last heartbeat
-	told   uint64    // guarded by follower.work; the version of the last heartbeat
+	told   moment    // guarded by follower.work; that of the last heartbeat which told it
 
 	failures int         // guarded by follower.work; since it answered
 	again    time.Time   // guarded by follower.work; when it is asked again after them
@@ -207,15 +207,15 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 			return errPlan
 		}
 	}
-	if !own.loaded || heard.version != own.seen {
-		s.obey(v, heard.version, heard.changed, w.several())
+	if !own.loaded || heard.moment != own.seen {
+		s.obey(v, heard, w.several())
 		s.fillFor(ctx, v)
 	}
 	if own.told == own.seen && time.Since(own.beaten) < heartbeatEvery {
 		return nil
 	}
 	sequences, held := s.holds()
-	listed, err := v.beat(ctx, own.seen, sequences, held)
+	told, listed, err := v.beat(ctx, own.seen, sequences, held)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,9 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 		s.log.Warn("proxy removed from the list")
 		s.voidAll()
 	}
-	own.told, own.beaten = own.seen, time.Now()
+	if own.beaten = time.Now(); told {
+		own.told = own.seen
+	}
 	return nil
 }
 
@@ -243,9 +245,10 @@ func (s *Sequences) holds() (sequences int, held uint64) {
 	return len(s.caches), held
 }
 
-// obey brings the caches and the owners in line with the changes up to version that a server tells. f.work is held.
-func (s *Sequences) obey(v *server, version uint64, changed []change, several bool) {
-	f := &s.follow
+// obey brings the caches and the owners in line with the changes that a server tells. f.work is held.
+func (s *Sequences) obey(v *server, heard hearing, several bool) {
+	f, changed := &s.follow, heard.changed
+	back := heard.back && !several // several tell of each other's changes
 	for i := range changed {
 		if c := &changed[i]; !c.gone {
 			v.rules.set(c.name, c.rule())
@@ -261,6 +264,13 @@ func (s *Sequences) obey(v *server, version uint64, changed []change, several bo
 	}
 	s.mu.Lock()
 	f.changes++
+	if back {
+		for name := range s.caches {
+			for _, cached := range s.cachesLocked(name) {
+				cached.unlearn()
+			}
+		}
+	}
 	for i := range changed {
 		c := &changed[i]
 		if c.gone {
@@ -268,6 +278,9 @@ func (s *Sequences) obey(v *server, version uint64, changed []change, several bo
 			continue
 		}
 		void := s.servers.marks.enter(c.name, c.epoch)
+		if !several && !void {
+			void = s.servers.marks.reenter(c.name, c.epoch)
+		}
 		for _, cached := range s.cachesLocked(c.name) {
 			if void {
 				cached.void(UnusedRestart)
@@ -277,8 +290,8 @@ func (s *Sequences) obey(v *server, version uint64, changed []change, several bo
 	}
 	s.mu.Unlock()
 	s.unknown.clear()
-	s.publishOwners(version < v.follow.seen && !several, changed)
-	v.follow.loaded, v.follow.seen = true, version
+	s.publishOwners(back, changed)
+	v.follow.loaded, v.follow.seen = true, heard.moment
 }
 
 // news are the changes that no other server has told of. One that lacks a row, as others have it, does not mean that the sequence was dropped.

@@ -44,6 +44,18 @@ func (m *marks) enter(name string, epoch uint64) bool {
 	return true
 }
 
+// reenter takes note that a sequence is in an earlier epoch than was known: a later one is lost, as by a fail-over. It reports whether that is so. What was reserved in
+// the lost one still counts, but what is held of it may be given again, as nobody knows by now whether the sequence has begun again since.
+func (m *marks) reenter(name string, epoch uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if epoch >= m.epochs[name] {
+		return false
+	}
+	m.epochs[name] = epoch
+	return true
+}
+
 // epoch is the one that name is in.
 func (m *marks) epoch(name string) uint64 {
 	m.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 //
 // Its first two columns are all that its older shape has: `cache` is the typed CACHE n, 0 if adaptive, and `floor` the last number given
 // before a DROP. The row whose name is empty belongs to no sequence: its `version` is that of the last change of any,
-// and its `saved` the plan that the server obeys.
+// its `saved` the plan that the server obeys, and its `epoch` a stamp of that change, by which it is told from one that was lost and had the same version.
 const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`floor` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`name`)) ENGINE=InnoDB"
 
@@ -289,9 +290,25 @@ const micros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 // saveEntry writes the options of a sequence under a new version, which the others see within a second. It is the last that
 // a transaction does: from here on changes of any sequence wait for its commit, so that versions are committed in their order.
 func (v *server) saveEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
-	plan, err := v.raiseVersion(ctx, tx, e)
+	return v.save(ctx, tx, name, e, false)
+}
+
+// saveAnew is saveEntry, and a new epoch begins. That is the version: so it is above the epochs of all changes that a proxy may have seen before this one.
+func (v *server) saveAnew(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
+	return v.save(ctx, tx, name, e, true)
+}
+
+func (v *server) save(ctx context.Context, tx *sql.Tx, name string, e *entry, anew bool) error {
+	told, err := v.highestTold(ctx, tx)
 	if err != nil {
 		return err
+	}
+	plan, err := v.raiseVersion(ctx, tx, e, max(told, e.epoch, v.marks.epoch(name)))
+	if err != nil {
+		return err
+	}
+	if anew {
+		e.epoch = e.version
 	}
 	if plan != v.share().plan {
 		return errPlan
@@ -312,16 +329,33 @@ func (v *server) moveVersion(ctx context.Context, on execer) error {
 	return nil
 }
 
-// raiseVersion gives e the next version, and returns the number of the plan that is written beside it.
-func (v *server) raiseVersion(ctx context.Context, tx *sql.Tx, e *entry) (plan uint64, err error) {
-	if err := v.moveVersion(ctx, tx); err != nil {
-		return 0, err
+// highestTold is the highest version that a proxy says it obeys: one that was lost, if only the other tables were restored from a backup.
+func (v *server) highestTold(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT IFNULL(MAX(`version`), 0) FROM "+v.table.proxies).Scan(&version)
+	if hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_TABLEACCESS_DENIED_ERROR) {
+		return 0, nil // nobody is waited for
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read table %s: %w", v.table.proxies, err)
+	}
+	return version, nil
+}
+
+// raiseVersion gives e the next version, which is above another, and returns the number of the plan that is written beside it.
+func (v *server) raiseVersion(ctx context.Context, tx *sql.Tx, e *entry, above uint64) (plan uint64, err error) {
+	_, err = tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`, `epoch`) VALUES ('', GREATEST(CAST(? AS UNSIGNED) + 1, "+micros+"), ?) "+
+		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `epoch` = VALUES(`epoch`)", above, newStamp())
+	if err != nil {
+		return 0, fmt.Errorf("raise the version: %w", err)
 	}
 	if err := tx.QueryRowContext(ctx, "SELECT `version`, `saved` FROM "+v.table.options+" WHERE `name` = '' FOR UPDATE").Scan(&e.version, &plan); err != nil {
 		return 0, fmt.Errorf("read the version: %w", err)
 	}
 	return plan, nil
 }
+
+// newStamp is that of a change.
+func newStamp() uint64 { return rand.Uint64() }
 
 // writeEntry writes the options of a sequence that has an entry, under the version that it has.
 func (v *server) writeEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {

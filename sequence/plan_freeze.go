@@ -222,7 +222,7 @@ func (v *server) refuseUnseen(ctx context.Context, tx *sql.Tx) error {
 	if err := v.refuseWhileChanging(ctx, tx); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `epoch`) VALUES ('', 1) ON DUPLICATE KEY UPDATE `epoch` = `epoch` + 1")
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `past`) VALUES ('', 1) ON DUPLICATE KEY UPDATE `past` = `past` + 1")
 	if err != nil {
 		return fmt.Errorf("write the row about all sequences of table %s: %w", v.table.options, err)
 	}

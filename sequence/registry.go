@@ -129,13 +129,14 @@ func (v *server) removeDead(ctx context.Context) error {
 	return nil
 }
 
-// beat tells the others that this process lives and what it obeys. It reports false if its entry is gone: then somebody believes that it
-// holds nothing.
-func (v *server) beat(ctx context.Context, version uint64, sequences int, held uint64) (listed bool, err error) {
+// beat tells the others that this process lives, and which changes it obeys. That is told only where they are the last ones: they may have been read on another node, or
+// before the table was restored, and be lost. There they say nothing about what is obeyed of the changes since. It reports as listed false if the entry is gone: then somebody
+// believes that this process holds nothing.
+func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint64) (told, listed bool, err error) {
 	g := &v.registry
 	if !g.listed.Load() {
 		if err := g.making.take(ctx); err != nil {
-			return true, err
+			return false, true, err
 		}
 		again := g.tried.Load() && time.Since(g.last) > enlistAgain
 		if again {
@@ -143,31 +144,56 @@ func (v *server) beat(ctx context.Context, version uint64, sequences int, held u
 		}
 		g.making.end()
 		if again {
-			return true, v.enlist(ctx)
+			return true, true, v.enlist(ctx)
 		}
-		return true, nil
+		return true, true, nil
 	}
-	result, err := v.pool().ExecContext(ctx, "UPDATE "+v.table.proxies+" SET `heartbeat` = UTC_TIMESTAMP(6), `version` = ?, `sequences` = ?, `held` = ? WHERE `id` = ?",
-		version, sequences, held, g.id)
-	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return true, fmt.Errorf("write the heartbeat: %w", err)
-	}
-	if err == nil {
-		if n, err := result.RowsAffected(); err != nil || n == 1 {
-			g.moved.Store(false)
-			return true, err
-		}
+	told, listed, err = v.beatOnce(ctx, seen, sequences, held)
+	if err != nil || listed {
+		return told, true, err
 	}
 	if err := g.making.take(ctx); err != nil {
-		return true, err
+		return false, true, err
 	}
 	g.listed.Store(false)
 	g.tried.Store(false)
 	g.making.end()
 	if g.moved.Swap(false) {
-		return true, v.enlist(ctx) // a fail-over lost it; a restart there since was obeyed just now
+		return false, true, v.enlist(ctx) // a fail-over lost it; a restart there since was obeyed just now
 	}
-	return false, nil
+	return false, false, nil
+}
+
+// beatOnce writes the heartbeat of an entry that was made. Both questions go to one server: a change that is made there in between has a higher version than what is told.
+func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held uint64) (told, listed bool, err error) {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return false, false, fmt.Errorf("write the heartbeat: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	if seen != (moment{}) {
+		last, _, err := v.lastChange(ctx, conn)
+		if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
+			return false, false, err
+		}
+		told = err == nil && last == seen
+	}
+	version, args := "", []any{sequences, held, v.registry.id}
+	if told {
+		version, args = "`version` = ?, ", append([]any{seen.version}, args...)
+	}
+	result, err := conn.ExecContext(ctx, "UPDATE "+v.table.proxies+" SET `heartbeat` = UTC_TIMESTAMP(6), "+version+"`sequences` = ?, `held` = ? WHERE `id` = ?", args...)
+	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, fmt.Errorf("write the heartbeat: %w", err)
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n == 1 {
+		v.registry.moved.Store(false)
+	}
+	return told, n == 1, err
 }
 
 // leave removes this process's entry: it holds nothing any more.

@@ -114,15 +114,11 @@ func (v *server) freeze(ctx context.Context, name string, a Alteration) (frozen 
 		if r.frozen == 0 {
 			r.saved, r.frozen = r.id, 1
 		}
-		// As with versions: an epoch never comes again, even if the table is lost, or a restart by a clock that was ahead.
-		if err := tx.QueryRowContext(ctx, "SELECT GREATEST(? + 1, "+micros+")", max(r.epoch, v.marks.epoch(r.name))).Scan(&r.epoch); err != nil {
-			return fmt.Errorf("choose the epoch: %w", err)
-		}
 		r.id = v.seen.Load().max
 		if err := v.setID(ctx, tx, &r, setFrozen); err != nil {
 			return err
 		}
-		if err := v.saveEntry(ctx, tx, r.name, &r.entry); err != nil {
+		if err := v.saveAnew(ctx, tx, r.name, &r.entry); err != nil {
 			return err
 		}
 		frozen = r

@@ -42,6 +42,13 @@ func (c *cache) wentBack(at uint64) {
 	c.reached = min(c.reached, at)
 }
 
+// unlearn has what is read of the options next count as news, since what is known may be of changes that are lost.
+func (c *cache) unlearn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version = 0
+}
+
 // revise brings the cache in line with the options as they are now, and gives up the numbers that do not conform.
 func (c *cache) revise(r *row) {
 	c.mu.Lock()

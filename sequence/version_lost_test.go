@@ -1,0 +1,256 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// ahead is by how much the clock of the old primary is wrong, in the unit of versions.
+const ahead = uint64(3 * time.Hour / time.Microsecond)
+
+// lossy is a group whose primary is about to be lost with all that the replica has not heard of. Its clock was ahead when the last
+// change that the replica knows was made.
+type lossy struct {
+	*estate
+	a, b    *member // b lives on, and holds numbers
+	version uint64  // that both nodes have
+	change  []func(*Options)
+}
+
+func newLossy(t *testing.T, change ...func(*Options)) *lossy {
+	t.Helper()
+	e := &lossy{estate: startEstate(t, 2, "photos", "users"), change: append(change, steadySize(10), patience(time.Minute))}
+	e.a, e.b = e.join(t, "a", &given{}, e.change...), e.join(t, "b", &given{}, e.change...)
+	cache := uint64(10)
+	for _, name := range []string{"photos", "users"} {
+		e.a.take(t, "a", name, 1)
+		if _, err := e.a.Alter(t.Context(), []byte(name), Alteration{Cache: &cache}); err != nil {
+			t.Fatal(err)
+		}
+		e.a.given, e.b.given = &given{}, &given{}
+	}
+	e.run(t, 0, "UPDATE sequence_options SET version = version + ? WHERE version > 0", ahead)
+	if err := e.pools[0].QueryRow("SELECT version FROM sequence_options WHERE name = ''").Scan(&e.version); err != nil {
+		t.Fatal(err)
+	}
+	mustTake(t, e.b.Sequences, "photos", 1)
+	settled(t, e.b.Sequences, "photos")
+	within(t, time.Minute, "both proxies have told what they obey", func() bool {
+		var told int
+		err := e.pools[0].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE version = ?", e.version).Scan(&told)
+		return err == nil && told == 2
+	})
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	return e
+}
+
+func (e *lossy) run(t *testing.T, node int, text string, args ...any) {
+	t.Helper()
+	if _, err := e.pools[node].Exec(text, args...); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// stopRounds has b see no change until the returned function is called.
+func (e *lossy) stopRounds() (goOn func()) {
+	e.b.follow.work.await()
+	return e.b.follow.work.end
+}
+
+// failOver ends the old primary, and returns a proxy that knows nothing of it.
+func (e *lossy) failOver(t *testing.T) *member {
+	t.Helper()
+	e.pools[0].SetMaxIdleConns(0) // the test's own connections end in order
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	fresh := e.join(t, "fresh", &given{}, e.change...)
+	within(t, time.Minute, "the new primary serves", func() bool {
+		_, err := fresh.Take(t.Context(), []byte("users"), 1)
+		return err == nil
+	})
+	return fresh
+}
+
+// begin has a sequence begin again, whatever is tried until then.
+func begin(t *testing.T, s *Sequences) error {
+	var err error
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline) && t.Context().Err() == nil; time.Sleep(50 * time.Millisecond) {
+		if _, err = s.Alter(t.Context(), []byte("photos"), down(1)); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// beginLater returns when the sequence is frozen, and tells when it begins again.
+func (e *lossy) beginLater(t *testing.T, fresh *member) <-chan error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- begin(t, fresh.Sequences) }()
+	within(t, time.Minute, "the sequence is frozen", func() bool {
+		var frozen int
+		err := e.pools[1].QueryRow("SELECT COUNT(*) FROM sequence_options WHERE frozen_at IS NOT NULL").Scan(&frozen)
+		return err == nil && frozen == 1
+	})
+	return done
+}
+
+// wantAnew takes of both after a restart: no number comes twice.
+func (e *lossy) wantAnew(t *testing.T, fresh *member) {
+	t.Helper()
+	h := newGivenEver()
+	for range 60 {
+		h.add(t, "photos", mustTake(t, fresh.Sequences, "photos", 1))
+	}
+	for range 5 {
+		h.add(t, "photos", mustTake(t, e.b.Sequences, "photos", 1))
+	}
+}
+
+// A proxy has just read on the old primary what was changed there last, and tells the new one that it obeys that. There a sequence begins again under a
+// lower version: it waits until the proxy has heard of that.
+func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
+	e := newLossy(t)
+	goOn := e.stopRounds()
+	defer func() { goOn() }()
+	v := e.b.servers.first()
+	cache := uint64(11)
+	if _, err := e.a.Alter(t.Context(), []byte("users"), Alteration{Cache: &cache}); err != nil {
+		t.Fatal(err)
+	}
+	heard, err := v.changes(t.Context(), v.follow.seen, false)
+	if err != nil || heard.version <= e.version {
+		t.Fatalf("read %+v, %v; want a version above %d", heard, err, e.version)
+	}
+	fresh := e.failOver(t)
+	done := e.beginLater(t, fresh)
+	within(t, time.Minute, "the proxy gives a sign of life to the new primary", func() bool {
+		return e.b.heed(t.Context(), e.b.servers.view.Load(), v, heard) == nil
+	})
+	select {
+	case err := <-done:
+		t.Errorf("the sequence began again before all proxies knew (%v)", err)
+	case <-time.After(3 * time.Second): // time enough to find it in most runs, if it is so
+		goOn()
+		goOn = func() {}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.wantAnew(t, fresh)
+}
+
+// A change of the old primary is lost, which a proxy obeys, and the next one of the new primary has the same version.
+func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
+	e := newLossy(t)
+	cache := uint64(11)
+	if _, err := e.a.Alter(t.Context(), []byte("users"), Alteration{Cache: &cache}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Minute, "the proxy obeys it", func() bool {
+		var version uint64
+		err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", e.b.servers.first().registry.id).Scan(&version)
+		return err == nil && version > e.version
+	})
+	goOn := e.stopRounds()
+	defer func() { goOn() }()
+	fresh := e.failOver(t)
+	done := e.beginLater(t, fresh)
+	goOn()
+	goOn = func() {}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	e.wantAnew(t, fresh)
+}
+
+// A sequence began again by a clock that was ahead, which is lost. It begins again once more, made by a proxy that knows nothing of that, or becomes an ORDER
+// sequence: who lives on from before holds no numbers of it any more.
+func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
+	for _, then := range []string{"it begins again", "it becomes an ORDER sequence"} {
+		t.Run(then, func(t *testing.T) {
+			e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
+			if err := begin(t, e.a.Sequences); err != nil {
+				t.Fatal(err)
+			}
+			e.run(t, 0, "UPDATE sequence_options SET epoch = epoch + ? WHERE name = 'photos'", 2*ahead)
+			e.run(t, 0, "UPDATE sequence_options SET version = version + ? WHERE name IN ('', 'photos')", 2*ahead)
+			within(t, time.Minute, "the proxy obeys it", func() bool {
+				var version uint64
+				err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", e.b.servers.first().registry.id).Scan(&version)
+				return err == nil && version > e.version+ahead
+			})
+			for range 25 {
+				mustTake(t, e.b.Sequences, "photos", 1)
+			}
+			settled(t, e.b.Sequences, "photos")
+			fresh := e.failOver(t)
+			if then == "it begins again" {
+				if err := begin(t, fresh.Sequences); err != nil {
+					t.Fatal(err)
+				}
+				e.wantAnew(t, fresh)
+				return
+			}
+			within(t, time.Minute, then, func() bool {
+				_, err := fresh.Alter(t.Context(), []byte("photos"), Alteration{Order: ref(true)})
+				return err == nil
+			})
+			last := uint64(0)
+			for range 10 {
+				for _, s := range []*Sequences{fresh.Sequences, e.b.Sequences} {
+					n := mustTake(t, s, "photos", 1)
+					if n <= last {
+						t.Errorf("got %d after %d", n, last)
+					}
+					last = n
+				}
+			}
+		})
+	}
+}
+
+// The tables of sequences are restored from a backup, and not that of the proxies, where one says that it obeys a change which is lost. It stands still: a sequence
+// does not begin again before it has heard of that.
+func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))
+	mustAlter(t, a, "photos", Alteration{Cache: ref(uint64(10))})
+	p.exec(t, "CREATE TABLE old_options AS SELECT * FROM sequence_options")
+	mustTake(t, b, "photos", 1)
+	settled(t, b, "photos")
+	p.exec(t, "UPDATE sequence_options SET version = version + ?", ahead)
+	within(t, time.Minute, "the proxy obeys it", func() bool {
+		var told int
+		err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy, sequence_options AS o WHERE o.name = '' AND sequence_proxy.version = o.version AND sequence_proxy.id = ?",
+			b.servers.first().registry.id).Scan(&told)
+		return err == nil && told == 1
+	})
+	b.follow.work.await()
+	p.exec(t, "REPLACE INTO sequence_options SELECT * FROM old_options")
+	limited, stop := context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("waited long enough"))
+	defer stop()
+	_, err := a.Alter(limited, []byte("photos"), down(1))
+	if err == nil {
+		t.Error("the sequence began again before all proxies knew")
+	}
+	h := newGivenEver()
+	if err == nil {
+		h.add(t, "photos", mustTake(t, b, "photos", 1))
+	}
+	b.follow.work.end()
+	if err != nil {
+		if err := begin(t, a); err != nil {
+			t.Fatal(err)
+		}
+		h.add(t, "photos", mustTake(t, b, "photos", 1))
+	}
+	for range 30 {
+		h.add(t, "photos", mustTake(t, a, "photos", 1))
+	}
+}
