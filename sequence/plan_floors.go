@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -17,7 +18,7 @@ type floorOf struct {
 	name  string
 	floor uint64
 	bound uint64 // of the next plan, see plan_bound.go
-	own   uint64 // how far each member may go by itself; 0 where that was read from one of them, whose word others may not have
+	own   uint64 // how far each member may go by itself; 0 where that was read from one of them, until others have its word
 }
 
 // errFreezeUnseen: the coordinator goes on with another node than that on which it has frozen the rows.
@@ -91,38 +92,75 @@ func (t planTerms) bounded(all []floorOf) []floorOf {
 const raiseFloor = " ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `bound` = GREATEST(`bound`, VALUES(`bound`)), " +
 	"`own_bound` = VALUES(`own_bound`)"
 
-// writeFloors writes floors to a member, where the higher stays. The empty name comes last: a member that has it has all.
-func (r *planRun) writeFloors(v *server, all []floorOf) error {
+// tellBounds is what an INSERT of a bound does on a member that obeys the plan already: its floors have done their work, and how far it may go it knows.
+const tellBounds = " ON DUPLICATE KEY UPDATE `bound` = GREATEST(`bound`, VALUES(`bound`))"
+
+// writeFloors writes floors to a member, where the higher stays. The empty name comes last: a member that has it has all. One that obeys the plan already takes the bounds only. It
+// reports whether the member knows those now.
+func (r *planRun) writeFloors(v *server, all []floorOf) (told bool, err error) {
+	told = true
 	for len(all) > 0 {
 		n := min(len(all), floorBatch)
 		var text strings.Builder
 		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`, `bound`, `own_bound`) VALUES ")
-		args := make([]any, 0, 5*n)
+		own := make([]any, 0, 5*n)
 		for i, f := range all[:n] {
 			if i > 0 {
 				text.WriteString(", ")
 			}
 			text.WriteString("(?, ?, ?, ?, ?)")
-			args = append(args, r.plan.Number, f.name, f.floor, f.bound, f.own)
+			own = append(own, r.plan.Number, f.name, f.floor, f.bound, f.own)
 		}
-		text.WriteString(raiseFloor)
 		err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
+			args, present := slices.Clone(own), raiseFloor
 			if was.state == PlanInForce {
-				return nil
+				takes, err := v.takesBounds(r.ctx, tx, r.plan.Number)
+				if told = told && takes; err != nil || !takes {
+					return err
+				}
+				present = tellBounds
+				for i := 4; i < len(args); i += 5 {
+					args[i] = 0
+				}
 			}
 			// The row of the plan, too: so one node of a cluster refuses what comes after another coordinator has taken over on another node.
 			if err := r.touch(v, tx); err != nil {
 				return err
 			}
-			_, err := tx.ExecContext(r.ctx, text.String(), args...)
+			_, err := tx.ExecContext(r.ctx, text.String()+present, args...)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("write the floors of plan %d to %s: %w", r.plan.Number, v.name(), err)
+			return false, fmt.Errorf("write the floors of plan %d to %s: %w", r.plan.Number, v.name(), err)
 		}
 		all = all[n:]
 	}
-	return nil
+	return told, nil
+}
+
+// takesBounds reports whether a member that obeyed a plan still does, and no further change has read what it knows: what it is told now would not count.
+func (v *server) takesBounds(ctx context.Context, tx *sql.Tx, plan uint64) (bool, error) {
+	err := v.refuseUnseen(ctx, tx)
+	if errors.Is(err, errPlanChanging) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	now, err := v.lockMembership(ctx, tx)
+	return now.Plan == plan, err
+}
+
+// ownFloors are floors with bounds by which a member goes by itself, if another one of the plan was told them.
+func (r *planRun) ownFloors(m Member, all []floorOf, told []Member) []floorOf {
+	if !slices.ContainsFunc(told, func(o Member) bool { return o.ID != m.ID }) {
+		return all
+	}
+	own := slices.Clone(all)
+	for i := range own {
+		own[i].own = own[i].bound
+	}
+	return own
 }
 
 // readFloors reads the floors of a plan from a member; false if it does not have all.

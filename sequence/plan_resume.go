@@ -37,20 +37,26 @@ func (r *planRun) finishDecided() error {
 	if err != nil {
 		return err
 	}
+	var told []Member
 	for _, m := range r.everyone() {
-		if v, err := r.server(m.Address); err == nil {
-			if err := r.writeFloors(v, floors); err != nil {
-				if r.isOver(err) {
-					return err
-				}
-				r.away[m.Address] = err
-			}
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		knows, err := r.writeFloors(v, floors)
+		switch {
+		case err != nil && r.isOver(err):
+			return err
+		case err != nil:
+			r.away[m.Address] = err
+		case knows && slices.ContainsFunc(r.plan.Members, func(o Member) bool { return o.ID == m.ID }):
+			told = append(told, m)
 		}
 	}
 	if err := r.vote(planDecided); err != nil {
 		return err
 	}
-	return r.begin(floors)
+	return r.begin(floors, told)
 }
 
 // abort undoes what another began.

@@ -51,7 +51,7 @@ func (r *planRun) finish() error {
 		}
 		return r.undo(err)
 	}
-	return r.begin(nil)
+	return r.begin(nil, nil)
 }
 
 // isOver reports whether an error means that this coordinator does no more, whatever is open.
@@ -122,7 +122,7 @@ func (r *planRun) floors() error {
 	setBounds(all, limits, end, r.s.servers.ahead)
 	for _, m := range r.everyone() {
 		if v, err := r.server(m.Address); err == nil {
-			if err := r.writeFloors(v, all); err != nil {
+			if _, err := r.writeFloors(v, all); err != nil {
 				return err
 			}
 			if err := r.did("floors", m); err != nil {
@@ -133,8 +133,9 @@ func (r *planRun) floors() error {
 	return nil
 }
 
-// begin starts the plan, which is decided, on all members that can be reached. floors are those that were decided, nil if all have them.
-func (r *planRun) begin(floors []floorOf) error {
+// begin starts the plan, which is decided, on all members that can be reached. floors are those that were decided, nil if all have them; told are the members of the plan that
+// know their bounds.
+func (r *planRun) begin(floors []floorOf, told []Member) error {
 	defer r.detach(planPatience)()
 	var theirs []defined
 	for _, m := range r.plan.Previous {
@@ -161,7 +162,7 @@ func (r *planRun) begin(floors []floorOf) error {
 		}
 		v, err := r.server(m.Address)
 		if err == nil && floors != nil {
-			err = r.writeFloors(v, floors)
+			_, err = r.writeFloors(v, r.ownFloors(m, floors, told))
 		}
 		if err == nil {
 			err = r.startMember(v, m, theirs)
