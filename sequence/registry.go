@@ -55,7 +55,7 @@ type Proxy struct {
 	ID        string
 	Host      string        // "web3, process 4711"
 	Since     time.Time     // when it registered, UTC by the sequence server's clock
-	Silent    time.Duration // since its last heartbeat
+	Silent    time.Duration // since its last heartbeat; below 0 where the server's clock went back after it
 	Version   uint64        // of the last change that it obeys
 	Sequences uint64        // that it has in use
 	Held      uint64        // numbers that it held at the heartbeat
@@ -65,6 +65,9 @@ type Proxy struct {
 
 // Stale reports whether it missed heartbeats: it is gone, or cut off.
 func (p *Proxy) Stale() bool { return p.Silent > staleAfter }
+
+// early reports whether its last heartbeat is of a time to come: the server's clock went back, and it has given none since.
+func (p *Proxy) early() bool { return p.Silent < -heartbeatEvery }
 
 // enlist registers this process before it reserves its first numbers, so that a restart that goes down waits for it. An account that may not
 // write there is told of in the log, and reserves all the same.

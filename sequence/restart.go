@@ -48,9 +48,16 @@ func (e *HeldError) list(text *strings.Builder) {
 		if i > 0 {
 			text.WriteString("; ")
 		}
-		fmt.Fprintf(text, "%s, registered since %s, silent for %v", p.Host, p.Since.Format(time.DateTime), p.Silent.Round(100*time.Millisecond))
-		if p.Stale() {
-			fmt.Fprintf(text, " (if it is gone for good: DELETE FROM %s WHERE id = '%s')", e.Table, p.ID)
+		fmt.Fprintf(text, "%s, registered since %s, ", p.Host, p.Since.Format(time.DateTime))
+		remove := fmt.Sprintf("if it is gone for good: DELETE FROM %s WHERE id = '%s'", e.Table, p.ID)
+		switch {
+		case p.early():
+			fmt.Fprintf(text, "whose last sign of life is %v in the future: the sequence server's clock went back since, and nobody can tell for how long it has been silent "+
+				"(set that clock right, and try again; %s)", -p.Silent.Round(100*time.Millisecond), remove)
+		case p.Stale():
+			fmt.Fprintf(text, "silent for %v (%s)", p.Silent.Round(100*time.Millisecond), remove)
+		default:
+			fmt.Fprintf(text, "which lives, or did %v ago, and has not confirmed that it gave them up (try again)", max(p.Silent, 0).Round(100*time.Millisecond))
 		}
 	}
 }

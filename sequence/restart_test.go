@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -159,6 +160,38 @@ func TestRestartWaitsForEveryRegisteredProxy(t *testing.T) {
 	}
 	if all, err := a.Proxies(context.Background()); err != nil || len(all) != 1 {
 		t.Errorf("got %+v, %v; want it registered again", all, err)
+	}
+}
+
+// The error about a proxy that may hold numbers says why that is believed, and names the way out.
+func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	a := p.open(t)
+	mustTake(t, a, "photos", 1)
+	remove := "DELETE FROM " + newTable(p.schema, "sequence").proxies + " WHERE id = 'other'"
+	for heartbeat, want := range map[string][]string{
+		"UTC_TIMESTAMP(6) + INTERVAL 3 HOUR":   {"in the future", "clock went back", "set that clock right", remove},
+		"UTC_TIMESTAMP(6) - INTERVAL 3 HOUR":   {"silent for 3h0m", remove},
+		"UTC_TIMESTAMP(6) - INTERVAL 1 SECOND": {"which lives, or did", "try again"}, // on a machine that is so busy that this is long ago it is silent, too
+	} {
+		p.exec(t, "REPLACE INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('other', 'web7, process 12', UTC_TIMESTAMP(), "+heartbeat+", 3)")
+		all, err := a.Proxies(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := &HeldError{Sequence: "photos", Table: newTable(p.schema, "sequence").proxies}
+		for i := range all {
+			if all[i].ID == "other" {
+				held.Proxies = append(held.Proxies, all[i])
+			}
+		}
+		if len(held.Proxies) == 1 && held.Proxies[0].Stale() && want[0] == "which lives, or did" {
+			continue
+		}
+		wantText(t, held, append(want, "web7, process 12")...)
+		if lives := want[0] == "which lives, or did"; lives && strings.Contains(held.Error(), "DELETE") {
+			t.Errorf("one that lives is to be removed: %v", held)
+		}
 	}
 }
 
