@@ -122,7 +122,7 @@ func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (chan
 	}
 	defer c.reserving.end()
 	if changed, err = s.servers.alter(ctx, c.name, a); err == nil {
-		s.seeChanges(ctx)
+		s.obeyOwn(ctx, &changed)
 	}
 	return changed, err
 }

@@ -122,6 +122,16 @@ func (s *Sequences) seeChanges(ctx context.Context) {
 	}
 }
 
+// obeyOwn is seeChanges after a row was changed here. What was passed over is given up whether or not the server answers any more.
+func (s *Sequences) obeyOwn(ctx context.Context, changed *row) {
+	s.mu.Lock()
+	for _, c := range s.cachesLocked(changed.name) {
+		c.pass(changed.past)
+	}
+	s.mu.Unlock()
+	s.seeChanges(ctx)
+}
+
 // refresh asks for changes and obeys them.
 func (s *Sequences) refresh(ctx context.Context) error {
 	f := &s.follow

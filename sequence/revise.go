@@ -68,10 +68,7 @@ func (c *cache) revise(r *row) {
 	c.orderLocked(r.def.Order)
 	c.limits = limitsOf(r)
 	c.cover = coverOf(&r.def)
-	if r.past > c.past {
-		c.overtakeLocked(UnusedRestart)
-		c.dropUpToLocked(r.past)
-	}
+	c.passLocked(r.past)
 	c.past, c.max, c.exact = r.past, r.max, r.exact
 	if c.max < c.highestLocked() {
 		c.dropAboveLocked(c.max)
@@ -82,6 +79,21 @@ func (c *cache) revise(r *row) {
 	c.replan(time.Now())
 	if c.given == 0 && c.held == 0 {
 		c.low = 0 // as in newCache
+	}
+}
+
+// pass gives up the numbers up to n, and those that a reservation in flight brings.
+func (c *cache) pass(n uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.passLocked(n)
+}
+
+func (c *cache) passLocked(n uint64) {
+	if n > c.past {
+		c.past = n
+		c.overtakeLocked(UnusedRestart)
+		c.dropUpToLocked(n)
 	}
 }
 

@@ -43,7 +43,7 @@ func (s *Sequences) setValue(ctx context.Context, c *cache, n uint64, used bool)
 	}
 	defer c.reserving.end()
 	if changed, ok, err = s.servers.setValue(ctx, c.name, n, used, c.next()); ok && err == nil {
-		s.seeChanges(ctx)
+		s.obeyOwn(ctx, &changed)
 	}
 	return changed, ok, err
 }
@@ -144,7 +144,7 @@ func (s *Sequences) raise(ctx context.Context, c *cache, floor uint64, all bool)
 		defer c.reserving.end()
 	}
 	if changed, raised, err = s.servers.raiseAbove(ctx, c.name, floor, all); err == nil && all {
-		s.seeChanges(ctx)
+		s.obeyOwn(ctx, &changed)
 	}
 	return changed, raised, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 )
 
 func TestSetValueOnlyRaises(t *testing.T) {
@@ -236,4 +237,23 @@ func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 	}
 	mustAlter(t, b, "photos", down(1))
 	eventually(t, "a hears of the restart", func() bool { return statsOf(t, a, "photos").Used == 0 })
+}
+
+// The server dies when it has committed that, before the proxy that asked for it has looked what was changed there.
+func TestWhatWasPassedOverIsGivenUpHereThoughTheServerAnswersNoMore(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"set": 0, "repaired": 0, "restarted": 0})
+	a := p.open(t, steadySize(1000), patience(30*time.Second))
+	for name, pass := range passOver(t.Context(), a) {
+		wantTaken(t, a, name, 1)
+		settled(t, a, name)
+		a.follow.work.await() // nobody looks
+		a.follow.begun.Store(false)
+		err := pass(5000)
+		next := a.names.get([]byte(name)).next()
+		a.follow.begun.Store(true)
+		a.follow.work.end()
+		if err != nil || next != 0 && next <= 5000 {
+			t.Errorf("%s: %v; goes on at %d, want above 5000", name, err, next)
+		}
+	}
 }
