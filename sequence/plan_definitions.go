@@ -4,22 +4,25 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 )
 
 // defined is what one member knows of a name: its options, or a tombstone.
 type defined struct {
 	name string
-	live bool // there is a row
+	live bool   // there is a row
+	id   uint64 // of the row; 0 if it is frozen
 	entry
 }
 
 // definitions reads all names that a member knows.
 func (v *server) definitions(ctx context.Context, on querier, has shape) (all []defined, err error) {
-	ask := []string{"SELECT s.`name`, 1, " + selectEntry(shapeNone) + " FROM " + v.table.full + " AS s"}
+	id := "IF(s.`id` > 0 AND s.`id` < " + strconv.FormatUint(v.seen.Load().max, 10) + ", s.`id`, 0), "
+	ask := []string{"SELECT s.`name`, 1, " + id + selectEntry(shapeNone) + " FROM " + v.table.full + " AS s"}
 	if has != shapeNone {
 		ask = []string{
-			"SELECT s.`name`, 1, " + selectEntry(has) + " FROM " + v.table.full + " AS s LEFT JOIN " + v.table.options + " AS o ON o.`name` = s.`name`",
-			"SELECT o.`name`, 0, " + selectEntry(has) + " FROM " + v.table.options + " AS o LEFT JOIN " + v.table.full + " AS s ON s.`name` = o.`name` " +
+			"SELECT s.`name`, 1, " + id + selectEntry(has) + " FROM " + v.table.full + " AS s LEFT JOIN " + v.table.options + " AS o ON o.`name` = s.`name`",
+			"SELECT o.`name`, 0, 0, " + selectEntry(has) + " FROM " + v.table.options + " AS o LEFT JOIN " + v.table.full + " AS s ON s.`name` = o.`name` " +
 				"WHERE s.`name` IS NULL AND o.`name` <> ''",
 		}
 	}
@@ -32,7 +35,7 @@ func (v *server) definitions(ctx context.Context, on querier, has shape) (all []
 			defer func() { _ = rows.Close() }()
 			for rows.Next() {
 				d := defined{entry: noEntry()}
-				if err := rows.Scan(append([]any{&d.name, &d.live}, d.fields()...)...); err != nil {
+				if err := rows.Scan(append([]any{&d.name, &d.live, &d.id}, d.fields()...)...); err != nil {
 					return err
 				}
 				all = append(all, d)
@@ -46,7 +49,7 @@ func (v *server) definitions(ctx context.Context, on querier, has shape) (all []
 	return all, nil
 }
 
-// newest keeps of each name what was defined last.
+// newest keeps of each name what was defined last, with the highest id.
 func newest(all []defined) []defined {
 	at := make(map[string]int, len(all))
 	kept := all[:0]
@@ -56,15 +59,18 @@ func newest(all []defined) []defined {
 		case !known:
 			at[d.name] = len(kept)
 			kept = append(kept, d)
+			continue
 		case d.version > kept[i].version, d.version == kept[i].version && d.live && !kept[i].live:
+			d.id = max(d.id, kept[i].id)
 			kept[i] = d
 		}
+		kept[i].id = max(d.id, kept[i].id)
 	}
 	return kept
 }
 
-// adoptDefinitions brings the names of a member in line with what the others know, in the transaction that starts it: rows that it lacks are made at 0, which
-// the start raises above the floors.
+// adoptDefinitions brings the names of a member in line with what the others know, in the transaction that starts it: rows that it lacks are made where they
+// stand there, or at 0 if they are frozen, which the start raises above the floors. Somebody may have made one by hand since those were read.
 func (v *server) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined) error {
 	mine, err := v.definitions(ctx, tx, shapeFull)
 	if err != nil {
@@ -81,7 +87,7 @@ func (v *server) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defi
 			continue
 		}
 		if d.live && !known.live {
-			if _, err := tx.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.full+" (`name`, `id`) VALUES (?, 0)", d.name); err != nil {
+			if _, err := tx.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", d.name, d.id); err != nil {
 				return fmt.Errorf("make the row of %q on %s: %w", d.name, v.name(), err)
 			}
 		}

@@ -37,6 +37,11 @@ func (r *planRun) gave(v *server) (all []floorOf, err error) {
 		if was.state == planProposed {
 			return errFreezeUnseen
 		}
+		if was.state == planFrozen {
+			if err := r.freezeLate(v, tx); err != nil {
+				return err
+			}
+		}
 		if all, err = v.namesWith(r.ctx, tx, all, "SELECT `name`, `saved` FROM "+v.table.start+" WHERE `plan` = ? AND `saved` IS NOT NULL", r.plan.Number); err != nil {
 			return err
 		}

@@ -93,6 +93,34 @@ func (v *server) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
 	return n, nil
 }
 
+// freezeLate freezes rows, too, that somebody made by hand since the others were frozen, or on another node of a cluster in the same moment.
+func (r *planRun) freezeLate(v *server, tx *sql.Tx) error {
+	if _, err := v.lockRows(r.ctx, tx); err != nil {
+		return err
+	}
+	names, err := v.namesOf(r.ctx, tx, "SELECT s.`name` FROM "+v.table.full+" AS s LEFT JOIN "+v.table.start+" AS f ON f.`plan` = "+strconv.FormatUint(r.plan.Number, 10)+
+		" AND f.`name` = s.`name` WHERE f.`saved` IS NULL")
+	if err != nil {
+		return fmt.Errorf("look for rows of %s that are not frozen: %w", v.table.full, err)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return v.traceRows(r.ctx, tx, setHalted, func() error {
+		for _, name := range names {
+			_, err := tx.ExecContext(r.ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+
+				"WHERE s.`name` = ? ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", r.plan.Number, name)
+			if err == nil {
+				_, err = tx.ExecContext(r.ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", v.seen.Load().max, name)
+			}
+			if err != nil {
+				return fmt.Errorf("freeze the row of %q, which was made meanwhile: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
 // saveRows saves and freezes the rows, which are locked.
 func (v *server) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+

@@ -1,0 +1,43 @@
+package sequence
+
+import (
+	"testing"
+)
+
+// An application makes a row by hand while the others are frozen, and numbers of it are given at once. The new server begins above them, and above what the row says was given.
+func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *testing.T) {
+	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
+	s, other := e.open(t), e.open(t)
+	takeAll(t, other, h, "photos", 10)
+	steps := 0
+	s.planHook = func(step, address string) error {
+		switch {
+		case step == planFrozen && address == e.addr(0):
+			e.places[0].exec(t, "INSERT INTO sequence VALUES ('late', 500)")
+			takeAll(t, other, h, "late", 50)
+			steps++
+		case step == "floors" && address == e.addr(0):
+			e.wantFrozen(t, 0, "late")
+			steps++
+		case step == planDecided:
+			e.places[0].exec(t, "INSERT INTO sequence VALUES ('later', 700)")
+			steps++
+		}
+		return nil
+	}
+	now := e.change(t, s, PlanChange{Add: e.addr(1)})
+	if steps != 3 {
+		t.Errorf("%d steps came, want 3", steps)
+	}
+	if stands := e.places[1].id(t, "late"); stands < h.high["late"] || h.high["late"] < 550 {
+		t.Errorf("the new server goes on above %d, and %d was given", stands, h.high["late"])
+	}
+	if stands := e.places[1].id(t, "later"); stands < 700 {
+		t.Errorf("the new server goes on above %d, and 700 was said to be given", stands)
+	}
+	for _, name := range []string{"photos", "late", "later"} {
+		takeAll(t, s, h, name, 50)
+		takeAll(t, other, h, name, 50)
+	}
+	e.everyoneGives(t, h, now, "photos", "late", "later")
+}
