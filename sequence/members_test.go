@@ -367,3 +367,55 @@ func TestARowThatGoesWrongAgainAndAgainIsNotMendedForEver(t *testing.T) {
 		mustTake(t, s, "photos", 1)
 	}
 }
+
+// Of three servers one is there, and it was away when a sequence was made. That is no reason to make it a second time.
+func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
+	f := newFleet(t, 3)
+	first := f.open(t, blocks(10), steadySize(10), patience(30*time.Second))
+	createOn(t, first, "photos")
+	f[2].kill(t)
+	eventually(t, "the sequence is made on the other two", func() bool {
+		_, err := first.Create(t.Context(), CreateOptions{Name: "late", IfNotExists: true})
+		return err == nil
+	})
+	last := uint64(0)
+	for range 50 {
+		last = mustTake(t, first, "late", 1)
+	}
+	f[0].kill(t)
+	f[1].kill(t)
+	f[2].restart(t)
+
+	maker := f.open(t, blocks(10), steadySize(10), patience(2*time.Second), func(o *Options) { o.CreateUnknown = true })
+	eventually(t, "the error says which servers are missing", func() bool {
+		n, err := maker.Take(t.Context(), []byte("late"), 1)
+		if !errors.As(err, new(*UnavailableError)) {
+			t.Fatalf("got %d, %v, want an UnavailableError", n, err)
+		}
+		for _, part := range []string{`sequence "late"`, "too few sequence servers can be reached", f[0].server.Addr() + ": ", f[1].server.Addr() + ": "} {
+			if !strings.Contains(err.Error(), part) {
+				t.Log(err) // on a busy machine it may be another cause at first
+				return false
+			}
+		}
+		return true
+	})
+	if known, err := maker.Known(t.Context(), []byte("late")); known || err == nil {
+		t.Errorf("asked whether it is known: got %v, %v, want an error", known, err)
+	}
+	var rows int
+	if err := f[2].db.QueryRow("SELECT COUNT(*) FROM sequence WHERE name = 'late'").Scan(&rows); err != nil || rows != 0 {
+		t.Errorf("the one that is there has %d such rows, %v, want none", rows, err)
+	}
+	f[0].restart(t)
+	f[1].restart(t)
+	for _, s := range []*Sequences{maker, first} {
+		eventually(t, "numbers go on", func() bool {
+			n, err := s.Take(t.Context(), []byte("late"), 1)
+			if err == nil && n <= last && s == maker {
+				t.Fatalf("got %d after %d", n, last)
+			}
+			return err == nil
+		})
+	}
+}

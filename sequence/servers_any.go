@@ -37,6 +37,19 @@ func (w *view) live() []*server {
 	return live
 }
 
+// notAsked says of each member that is not among those that are asked why it is not.
+func (w *view) notAsked(asked []*server) (why []error) {
+	for _, v := range w.members {
+		if slices.Contains(asked, v) {
+			continue
+		}
+		if err := v.unusable(); err != nil { // it may have been taken in meanwhile
+			why = append(why, fmt.Errorf("%s: %w", v.name(), err))
+		}
+	}
+	return why
+}
+
 // each calls f for members at the same time, each within tryTime if there are several, and returns the errors. i is the place in members.
 func (a *servers) each(ctx context.Context, members []*server, f func(ctx context.Context, i int, v *server) error) (failed []error) {
 	if len(members) == 1 {
@@ -63,10 +76,11 @@ func (a *servers) each(ctx context.Context, members []*server, f func(ctx contex
 // errLeftOut: what kept it from serving may be over, but that was not seen yet.
 var errLeftOut = errors.New("it is left out until it answers again")
 
-// leaveOut has a member not be asked until it answers the follower again.
+// leaveOut has a member not be asked until it answers the follower again, which has to run for that.
 func (v *server) leaveOut(err error) {
 	if v.away.CompareAndSwap(false, true) {
 		v.log.Warn("sequence server left out", logfield.Err(err))
+		v.used()
 	}
 }
 
@@ -340,7 +354,7 @@ func (a *servers) findMending(ctx context.Context, w *view, name string, most in
 	case merged == nil && len(unknown) == 0:
 		return row{}, errors.Join(failed...)
 	case merged == nil && len(unknown) < len(w.members)-majority(len(w.members))+1:
-		return row{}, fmt.Errorf("too few sequence servers can be reached to tell whether there is sequence %q: %w", name, errors.Join(failed...))
+		return row{}, fmt.Errorf("too few sequence servers can be reached to tell whether there is sequence %q: %w", name, errors.Join(append(failed, w.notAsked(live)...)...))
 	case merged == nil:
 		return row{}, unknown[0]
 	case !agree || len(unknown) > 0:
