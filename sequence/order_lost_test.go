@@ -1,0 +1,84 @@
+package sequence
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// isOrdered reads that on the node in use, once there is one.
+func (m *member) isOrdered(t *testing.T, name string) bool {
+	t.Helper()
+	var stored row
+	within(t, 2*time.Minute, name+" can be read", func() (ok bool) {
+		var err error
+		stored, err = m.servers.first().look(t.Context(), name)
+		return err == nil
+	})
+	return stored.def.Order
+}
+
+// The statement is answered when the replica has not heard of it, and the primary is lost.
+func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
+	p := &passed{estate: startEstate(t, 2, "photos", "users")}
+	a := p.join(t, "a", &given{}, patience(time.Minute))
+	lax := p.join(t, "lax", &given{}, patience(time.Minute), func(o *Options) { o.OrderWithoutReplica = true })
+	order := func(m *member, name string) error {
+		_, err := m.Alter(t.Context(), []byte(name), Alteration{Order: new(true)})
+		return err
+	}
+	becomes := func(m *member, name string) {
+		t.Helper()
+		eventually(t, name+" becomes an ORDER sequence", func() bool {
+			err := order(m, name)
+			if err != nil {
+				t.Log(err)
+			}
+			return err == nil
+		})
+	}
+	for _, m := range []*member{a, lax} {
+		m.take(t, "before", "photos", 1)
+	}
+	p.CatchUp(t, 1, 0)
+	p.Cut(t, 1)
+	refused := false
+	eventually(t, "it is said that a fail-over could lose that, unless the one below tells", func() bool {
+		err := order(a, "photos")
+		refused = err != nil && strings.Contains(err.Error(), "a fail-over could lose")
+		return refused || err == nil
+	})
+	if refused {
+		eventually(t, "it is no ORDER sequence", func() bool { return !a.isOrdered(t, "photos") })
+		becomes(lax, "users") // where numbers are given without replicas
+		p.Mend(t, 1)
+		becomes(a, "photos")
+	}
+	p.failOver(t, 1)
+	if !a.isOrdered(t, "photos") {
+		t.Error("a fail-over took back what was answered")
+	}
+}
+
+// The node that took over is asked whether the others have what was written, and has not heard of it itself.
+func TestThatASequenceIsOrderedIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
+	p := &passed{estate: startEstate(t, 2, "photos")}
+	a := p.join(t, "a", &given{}, patience(time.Minute), func(o *Options) { o.OrderWithoutReplica = true }) // of two nodes one is left
+	a.take(t, "a", "photos", 1)
+	p.CatchUp(t, 1, 0)
+	p.Cut(t, 1)
+	r, stop := a.requestWithin(t.Context(), time.Minute)
+	defer stop()
+	changed, err := a.alter(r, []byte("photos"), Alteration{Order: new(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.servers.orderedForGood(t.Context(), &changed); err != nil {
+		t.Fatal(err)
+	}
+	p.failOver(t, 1)
+	if a.isOrdered(t, "photos") {
+		t.Fatal("the replica knows what was written while it was cut off")
+	}
+	wantText(t, a.servers.orderedForGood(t.Context(), &changed), "has not become an ORDER sequence")
+}
