@@ -172,7 +172,7 @@ func (r request) failed(name string, err error) error {
 		if !errors.Is(cause, errPatience) {
 			return cause
 		}
-		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) {
+		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.Is(err, errOutcome) {
 			err = s.whyNot() // the end of the wait itself says nothing
 		}
 	}
@@ -353,7 +353,7 @@ func (v *server) transact(ctx context.Context, f func(tx *sql.Tx) error) error {
 	var conflict error
 	for attempt := 1; ; attempt++ {
 		err := v.transactOnce(ctx, f)
-		if conflict != nil && ctx.Err() != nil && err != nil {
+		if conflict != nil && ctx.Err() != nil && err != nil && !errors.Is(err, errOutcome) {
 			return conflict // what it waited for says more than that the wait ended
 		}
 		// ErrBadConn: nothing was done. The checks of the next connection say why, such as that the server is read only now.
@@ -390,10 +390,13 @@ func (v *server) transactOnce(ctx context.Context, f func(tx *sql.Tx) error) err
 		return errors.Join(err, tx.Rollback())
 	}
 	if err := commit(ctx, tx); err != nil {
-		return fmt.Errorf("commit, whose outcome is unknown: %w", err)
+		return fmt.Errorf("%w: %w", errOutcome, err)
 	}
 	return nil
 }
+
+// errOutcome: it is not known whether what was asked for was done.
+var errOutcome = errors.New("commit, whose outcome is unknown")
 
 // commit is tx.Commit for callers whose time is bounded: a server that cannot commit, as in a cluster that has lost its majority, may not answer, and Commit knows of no
 // context.

@@ -41,7 +41,7 @@ func (a *servers) edit(ctx context.Context, w *view, need int, f func(edits []ed
 	var conflict error
 	for attempt := 1; ; attempt++ {
 		err := a.editOnce(ctx, w, need, f)
-		if conflict != nil && ctx.Err() != nil && err != nil {
+		if conflict != nil && ctx.Err() != nil && err != nil && !errors.Is(err, errOutcome) {
 			return conflict
 		}
 		if !isConflict(err) && !errors.Is(err, driver.ErrBadConn) || attempt == maxAttempts {
@@ -91,7 +91,7 @@ func (a *servers) editOnce(ctx context.Context, w *view, need int, f func(edits 
 	}
 	for i, e := range edits {
 		if err := commit(ctx, e.Tx); err != nil {
-			return fmt.Errorf("commit on %s, whose outcome is unknown, after %d of %d: %v", e.v.name(), i, len(edits), err)
+			return fmt.Errorf("%w, on %s after %d of %d: %v", errOutcome, e.v.name(), i, len(edits), err)
 		}
 	}
 	return nil

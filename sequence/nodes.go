@@ -128,8 +128,8 @@ func (v *server) grouped() bool { return len(v.nodes.all) > 1 }
 
 // clustered reports whether several of its nodes can be written to, which see what is committed on the others a little later.
 func (v *server) clustered() bool {
-	now := v.nodes.current.Load()
-	return now != nil && now.cluster != ""
+	last := v.nodes.last.Load() // while another one is looked for, too
+	return last != nil && last.cluster != ""
 }
 
 // at is how findings call the node that is looked at.

@@ -51,9 +51,13 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 	case <-r.ctx.Done():
 		err = context.Cause(r.ctx)
 	}
-	if err != nil {
-		s.useKeptOwners()
+	if known := s.follow.owners.Load(); known != nil {
+		return known, nil
 	}
+	if err == nil {
+		err = s.whyNot() // of several servers none was asked just now, as they failed a moment ago
+	}
+	s.useKeptOwners()
 	if known := s.follow.owners.Load(); known != nil {
 		return known, nil
 	}

@@ -34,12 +34,17 @@ func (e *unheardError) Error() string {
 // a majority of the nodes has to have it, as of all else that must survive a fail-over.
 func (s *Sequences) passedForGood(ctx context.Context, r *row) error {
 	members := s.servers.members()
-	onAll, lost := s.servers.onNodes(ctx, members)
+	onAll, lost := func() (bool, error) {
+		// A replica that does not answer may take all the time, which what comes next needs, too.
+		asking, stop := halfOf(ctx)
+		defer stop()
+		return s.servers.onNodes(asking, members)
+	}()
 	if !onAll || lost != nil {
 		wait := ctx
-		if until, ok := ctx.Deadline(); ok && lost == nil { // there is something to be asked after that
+		if lost == nil { // there is something to be asked after that
 			var stop context.CancelFunc
-			wait, stop = context.WithTimeoutCause(ctx, time.Until(until)/2, errPatience)
+			wait, stop = halfOf(ctx)
 			defer stop()
 		}
 		if silent := s.waitForProxies(wait, r.version); silent != nil && lost != nil {
@@ -52,6 +57,15 @@ func (s *Sequences) passedForGood(ctx context.Context, r *row) error {
 	}
 	// Another node may have taken over since it was written, and have been asked instead.
 	return errors.Join(s.servers.each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.keepsPast(ctx, r) })...)
+}
+
+// halfOf ends when half of the time that is left of ctx is over.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	until, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, time.Until(until)/2, errPatience)
 }
 
 // onNodes waits for what was committed on groups among the members to be on their other nodes. all: it is on each of them; err: on no majority.

@@ -173,3 +173,19 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 		return strings.Contains(err.Error(), "has taken over")
 	})
 }
+
+// A replica of three is gone, and a caller has no more time than the search for what it knows would take.
+func TestNumbersAreMovedPastInLessTimeThanAReplicaIsWaitedFor(t *testing.T) {
+	p := startPassed(t, 3)
+	p.Cut(t, 2)
+	p.a.Tune(Tuning{AllocateTimeout: seenWithin * 9 / 10})
+	n := uint64(5000)
+	eventually(t, "a sequence is moved", func() bool {
+		n += 1000
+		err := passOver(t.Context(), p.a.Sequences)["set"](n)
+		if err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
+}

@@ -7,9 +7,13 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/mysqltest"
 )
@@ -307,4 +311,38 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustTake(t, s, "photos", 1)
+}
+
+// Whoever has waited for such a commit is told that what was asked for may have been done, even if an earlier attempt was in conflict with another transaction.
+func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
+	for _, conflicts := range []int{0, 1} {
+		s := p.open(t, func(o *Options) { o.Servers[0].IOTimeout = time.Hour })
+		mustTake(t, s, "photos", 1)
+		conn, err := p.db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		timed, stop := context.WithCancelCause(t.Context())
+		r, end := s.requestWithin(timed, time.Hour)
+		defer end()
+		attempt := 0
+		v := s.servers.first()
+		err = v.transact(r.ctx, func(tx *sql.Tx) error {
+			if attempt++; attempt <= conflicts {
+				return &mysql.MySQLError{Number: gomysql.ER_LOCK_DEADLOCK, Message: "Deadlock found"}
+			}
+			_, err := tx.ExecContext(r.ctx, "UPDATE "+v.table.full+" SET id = id + 1000 WHERE name = 'photos'")
+			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK") // no commit gets beyond it
+			time.AfterFunc(200*time.Millisecond, func() { stop(errPatience) })
+			return errors.Join(err, errLock)
+		})
+		if told := r.failed("photos", err); !errors.As(told, new(*UnavailableError)) || !strings.Contains(told.Error(), "outcome is unknown") {
+			t.Errorf("after %d conflicts got %v, want an error of unknown outcome", conflicts, told)
+		}
+		if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -345,7 +345,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 	}
 	for at, tx := range txs {
 		if err := commit(ctx, tx); err != nil {
-			return nil, fmt.Errorf("commit the first plan on %s, whose outcome is unknown: %w", configured[order[at]].name(), err)
+			return nil, fmt.Errorf("the first plan on %s: %w: %w", configured[order[at]].name(), errOutcome, err)
 		}
 	}
 	a.log.Info("first plan made", zap.String("change", plan.UUID), zap.String("interleave", plan.Interleave),

@@ -218,6 +218,46 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	}
 }
 
+// Several servers failed a moment ago, and are not asked again yet.
+func TestOwnersAreKeptWhileServersThatFailedAreLeftAlone(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
+	dir := t.TempDir()
+	first := e.open(t, stateIn(dir), patience(30*time.Second))
+	e.change(t, first, PlanChange{Add: e.addr(1)})
+	column := Column{Schema: "app", Table: "photos", Column: "id"}
+	mustAlter(t, first, "photos", Alteration{OwnedBy: &column})
+	if want, err := first.LoadOwners(context.Background()); err != nil || len(want.List) != 1 {
+		t.Fatalf("got %+v, %v", want, err)
+	}
+	eventually(t, "owners are kept", func() bool { kept := first.state.keptOwners(); return kept != nil && len(kept.List) == 1 })
+	cutOff(t, first)
+
+	both := func(o *Options) {
+		o.Servers, o.AllocateTimeout = []ServerOptions{e.options(0), e.options(1)}, 2*time.Second
+	}
+	forgetful, second := e.open(t, both), e.open(t, both, stateIn(dir))
+	for _, s := range []*Sequences{forgetful, second} {
+		eventually(t, "the plan is read", func() bool { _, err := s.servers.ready(t.Context()); return err == nil })
+	}
+	for _, l := range e.links {
+		l.Cut()
+	}
+	for _, s := range []*Sequences{forgetful, second} {
+		if err := s.refresh(t.Context()); err == nil {
+			t.Fatal("the servers answer")
+		}
+		for _, v := range s.servers.view.Load().members {
+			v.follow.again = time.Now().Add(time.Minute)
+		}
+	}
+	if got, err := forgetful.LoadOwners(t.Context()); err == nil || strings.Contains(err.Error(), "nil") {
+		t.Errorf("without the directory got %+v, %v; want an error that says why", got, err)
+	}
+	if got, err := second.LoadOwners(t.Context()); err != nil || len(got.List) != 1 || got.List[0].Column != column {
+		t.Errorf("got %+v, %v; want %+v", got, err, column)
+	}
+}
+
 // A mark that cannot be written stops reservations, with an error that says so; numbers in memory go on.
 func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
