@@ -105,6 +105,7 @@ type cache struct {
 	max        uint64        // the highest number that the sequence may give
 	dry        bool          // nothing is left beyond what is held: no prefetch until somebody asks again
 	resting    bool          // the server is unfit: no prefetch until the next take
+	idle       bool          // it is filled up as nothing was taken for a while
 	backoff    time.Duration // before the next attempt after a refusal; grows until a success
 	lastErr    error         // why the reservation in flight was last refused; nil after a success
 	failedAt   time.Time

@@ -95,3 +95,55 @@ func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
 		})
 	}
 }
+
+// In use a sequence may have half of its cache left before more is fetched. When it is idle it has all of it, for an outage that comes then.
+func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "albums": 0})
+	s := p.open(t, steadySize(10))
+	for want := uint64(1); want <= 4; want++ {
+		if n := mustTake(t, s, "photos", 1); n != want {
+			t.Fatalf("got %d, want %d", n, want)
+		}
+	}
+	if known, err := s.Known(t.Context(), []byte("albums")); !known || err != nil {
+		t.Fatal(known, err)
+	}
+	photos, albums := s.names.get([]byte("photos")), s.names.get([]byte("albums"))
+	held := func(c *cache) (n uint64, busy bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.held, c.flying
+	}
+	settled := func(c *cache) (n uint64) {
+		eventually(t, "no reservation", func() bool {
+			var busy bool
+			n, busy = held(c)
+			return !busy
+		})
+		return n
+	}
+	photos.keepUp(time.Now()) // sees that four were taken
+	if n := settled(photos); n != 6 {
+		t.Errorf("a sequence in use holds %d, want the 6 that are left", n)
+	}
+	photos.keepUp(time.Now().Add(idleAfter / 2))
+	if n := settled(photos); n != 6 {
+		t.Errorf("after half a minute it holds %d, want 6", n)
+	}
+	later := time.Now().Add(idleAfter)
+	photos.keepUp(later)
+	albums.keepUp(later)
+	if n := settled(photos); n != 16 {
+		t.Errorf("an idle sequence holds %d, want 16: no less than its cache of 10", n)
+	}
+	if n := settled(albums); n != 0 {
+		t.Errorf("one that was only asked about holds %d", n)
+	}
+	photos.keepUp(later.Add(2 * idleAfter))
+	if n := settled(photos); n != 16 || p.id(t, "photos") != 20 {
+		t.Errorf("filled up again it holds %d, and the row is at %d, want 16 and 20", n, p.id(t, "photos"))
+	}
+	if n := mustTake(t, s, "photos", 1); n != 5 {
+		t.Errorf("got %d, want 5", n)
+	}
+}

@@ -17,11 +17,19 @@ func (c *cache) demandLocked(now time.Time) (want, need uint64) {
 	switch {
 	case c.first != nil:
 		return max(c.size, c.first.n, min(c.wantedLocked(), c.leftLocked()/ceilingShare)), c.first.n
-	case c.held < c.low && !c.dry && !c.resting && len(c.queue) < maxQueued:
+	case (c.held < c.low || c.idle && c.held < c.wholeLocked()) && !c.dry && !c.resting && len(c.queue) < maxQueued:
 		return c.size, 1
 	}
+	c.idle = false
 	return 0, 0
 }
+
+// idleAfter is for how long no number must have been taken of a sequence that is filled up.
+const idleAfter = time.Minute
+
+// wholeLocked is how many numbers an idle sequence holds at least: the configured cache, where so many are reserved at a time. One in use may have half of that left
+// before more is fetched, so that it is not reserved for twice.
+func (c *cache) wholeLocked() uint64 { return min(c.pace.base, c.size) }
 
 // demandExactLocked is the demand under a typed CACHE n: never are more than n unused numbers in memory, apart from a
 // run that somebody waits for and that is longer than n by itself.
@@ -63,11 +71,18 @@ func (c *cache) replan(now time.Time) {
 	c.size = c.owner.servers.sized(c.size)
 }
 
-// keepUp fetches more where the rate has risen since the last reservation. While no number is taken, nothing is fetched.
+// keepUp fetches more where the rate has risen since the last reservation, and where a sequence was used and is idle now.
 func (c *cache) keepUp(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.end != nil || c.exact > 0 || c.order || c.given == c.measured || c.held == 0 {
+	if c.end != nil || c.exact > 0 || c.order || c.held == 0 {
+		return
+	}
+	if c.given == c.measured {
+		if now.Sub(c.pace.at) >= idleAfter && c.held < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
+			c.idle = true
+			c.flyLocked()
+		}
 		return
 	}
 	if c.replan(now); c.held < c.low && !c.flying && !c.dry && !c.resting {
