@@ -172,7 +172,7 @@ func (r request) failed(name string, err error) error {
 		if !errors.Is(cause, errPatience) {
 			return cause
 		}
-		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.Is(err, errOutcome) {
+		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.Is(err, errOutcome) && !errors.Is(err, errEnlisting) {
 			err = s.whyNot() // the end of the wait itself says nothing
 		}
 	}

@@ -21,7 +21,7 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 	if err != nil {
 		return Altered{}, err
 	}
-	if err = s.waitForProxies(ctx, changed.version); err == nil {
+	if err = s.waitForAll(ctx, changed.version); err == nil {
 		err = s.servers.orderedForGood(ctx, &changed)
 	}
 	if err == nil {

@@ -169,6 +169,7 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 
 // beatOnce writes the heartbeat of an entry that was made. Both questions go to one server: a change that is made there in between has a higher version than what is told.
 func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held uint64) (told, listed bool, err error) {
+	now := v.nodes.current.Load()
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return false, false, fmt.Errorf("write the heartbeat: %w", err)
@@ -195,6 +196,7 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 	n, err := result.RowsAffected()
 	if err == nil && n == 1 {
 		v.registry.moved.Store(false)
+		v.stays(now)
 	}
 	return told, n == 1, err
 }

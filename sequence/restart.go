@@ -75,7 +75,7 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	}
 	waited := err // of a commit whose outcome is unknown
 	if err == nil {
-		waited = s.waitForProxies(ctx, frozen.version)
+		waited = s.waitForAll(ctx, frozen.version)
 	}
 	if waited == nil {
 		var done row

@@ -40,14 +40,15 @@ type Sequences struct {
 	caches map[string]*cache // guarded by mu; by the table's spelling
 	steps  map[step]*cache   // guarded by mu; see Advance
 
-	ticketTables []*TicketTable                   // guarded by mu
-	cutting      sync.Mutex                       // held during a cut-over; taken before mu
-	planning     sync.Mutex                       // held while this process changes the set of sequence servers
-	planHook     func(step, address string) error // see planRun.did
-	tending      time.Duration                    // see tendEvery
-	leftAfter    time.Duration                    // see there
-	closed       bool                             // guarded by mu
-	gone         tally                            // guarded by mu; of caches that were dropped
+	ticketTables   []*TicketTable                   // guarded by mu
+	cutting        sync.Mutex                       // held during a cut-over; taken before mu
+	planning       sync.Mutex                       // held while this process changes the set of sequence servers
+	planHook       func(step, address string) error // see planRun.did
+	tending        time.Duration                    // see tendEvery
+	leftAfter      time.Duration                    // see there
+	enlistedWithin time.Duration                    // see there
+	closed         bool                             // guarded by mu
+	gone           tally                            // guarded by mu; of caches that were dropped
 
 	scores *scores
 }
@@ -62,7 +63,7 @@ func New(opts Options) (*Sequences, error) {
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(), follow: newFollower(),
 		stopping: make(chan struct{}), caches: make(map[string]*cache), scores: newScores(),
-		tending: tendEvery, leftAfter: leftAfter,
+		tending: tendEvery, leftAfter: leftAfter, enlistedWithin: enlistedWithin,
 	}
 	s.counters.scores = s.scores
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())

@@ -38,6 +38,8 @@ type server struct {
 	failed   error     // guarded by mu; why the last connection could not be made, nil if it could
 	failedAt time.Time // guarded by mu
 
+	tenure atomic.Pointer[tenure] // on which node signs of life are given
+
 	seen        atomic.Pointer[layout] // what the last check found; nil before the first
 	optionsSeen atomic.Uint64          // the shape of the options table, when it was last looked at
 

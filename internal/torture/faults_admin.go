@@ -14,8 +14,10 @@ import (
 func adminFaults() []fault {
 	return []fault{
 		{name: "RESTART ... FORCE while a proxy is stopped", weight: 1, takes: 17 * time.Second, where: (*world).plain, run: forceBesideStopped},
-		{name: "RESTART ... FORCE whose proxy is killed", weight: 1, takes: 3 * time.Second, alone: true, where: (*world).unplanned, run: forceKilled},
-		{name: "RESTART ... FORCE", weight: 1, takes: 2 * time.Second, alone: true, where: (*world).unplanned, run: force},
+		{name: "RESTART ... FORCE whose proxy is killed", weight: 1, takes: 3 * time.Second, alone: true, where: (*world).soonKnown, run: forceKilled},
+		{name: "RESTART ... FORCE", weight: 1, takes: 2 * time.Second, alone: true, where: (*world).soonKnown, run: force},
+		{name: "RESTART ... FORCE in a group whose proxy is killed", weight: 1, takes: 18 * time.Second, alone: true, where: (*world).lateKnown, run: forceKilled},
+		{name: "RESTART ... FORCE in a group", weight: 1, takes: 17 * time.Second, alone: true, where: (*world).lateKnown, run: force},
 		{name: "an old copy of a row is restored", weight: 2, where: (*world).plain, run: restoreRow},
 		{name: "ALTER SEQUENCE ... CACHE", weight: 1, run: alterCache},
 		{name: "a sequence server is removed and added again", weight: 1, takes: 6 * time.Second, alone: true, where: (*world).several, run: changeMembers},
@@ -24,6 +26,9 @@ func adminFaults() []fault {
 		{name: "FLUSH SEQUENCES", weight: 1, run: flush},
 	}
 }
+
+// restartWithin bounds the time until a sequence begins again: in a group a proxy that has known its primary for a moment waits ten seconds.
+const restartWithin = 2 * healWithin
 
 const restartText = "ALTER SEQUENCE " + restarted + " RESTART WITH 1 FORCE"
 
@@ -57,7 +62,7 @@ func (n *nemesis) knowEachOther(ctx context.Context) error {
 
 // restart tries until the sequence has begun again. since is when the first attempt began.
 func (n *nemesis) restart(ctx context.Context, p *proxy, since time.Duration) error {
-	err := eventually(ctx, healWithin, func() error { return n.world.admin(ctx, p, restartText) })
+	err := eventually(ctx, restartWithin, func() error { return n.world.admin(ctx, p, restartText) })
 	n.world.trouble.epoch(epochChange{begin: since, end: n.world.clock.now(), done: err == nil})
 	return err
 }
@@ -88,7 +93,7 @@ func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	}
 	// The numbers of the one that was killed are nobody's: the new one takes its entry away, as soon as it reserves.
 	b := n.someProxy(rng)
-	err = eventually(ctx, healWithin, func() error {
+	err = eventually(ctx, restartWithin, func() error {
 		// Frozen still: no number can be had, but it is asked for.
 		if _, err := n.takeOne(ctx, a, "videos"); err != nil {
 			return err

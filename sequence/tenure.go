@@ -1,0 +1,71 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A fail-over may lose that a proxy is registered, if it was so in the last moment. Until it has given a sign of life to the new primary, and so is registered there, too, nobody there knows
+// that it holds numbers. Every proxy that reaches the new primary has done that, and has heard of what was changed there, after this time: it is longer than any of them waits between two
+// questions, together with the question. One that does not reach it by then is not known of.
+const enlistedWithin = staleAfter
+
+// errEnlisting: a fail-over was a moment ago, or this process does not know that none was.
+var errEnlisting = errors.New("after a fail-over all proxies register again, and this proxy has not known the primary of the sequence server for long enough to say that all have: try again")
+
+// tenure is the time in which this process has known a node of a group as the one that is written to, without a break.
+type tenure struct {
+	node        *choice
+	since, last time.Time
+}
+
+// stays takes note of a sign of life that this process has just given to a node. One caller at a time.
+func (v *server) stays(now *choice) {
+	if now == nil || now != v.nodes.current.Load() {
+		return
+	}
+	next := tenure{node: now, since: time.Now(), last: time.Now()}
+	if t := v.tenure.Load(); t != nil && t.node == now && next.last.Sub(t.last) < staleAfter {
+		next.since = t.since
+	}
+	v.tenure.Store(&next)
+}
+
+// knownFor is for how long the node in use has been known, by signs of life, or by who asks again and again with the same seen.
+func (v *server) knownFor(seen map[*server]tenure) time.Duration {
+	now := v.nodes.current.Load()
+	if seen[v].node != now || now == nil {
+		seen[v] = tenure{node: now, since: time.Now()}
+	}
+	since := seen[v].since
+	if t := v.tenure.Load(); t != nil && t.node == now && time.Since(t.last) < staleAfter && t.since.Before(since) {
+		since = t.since
+	}
+	return time.Since(since)
+}
+
+// enlisted reports whether all proxies have had the time to be registered on the nodes in use, who asks again and again with the same seen.
+func (a *servers) enlisted(seen map[*server]tenure, within time.Duration) bool {
+	all := true
+	for _, v := range a.view.Load().live() {
+		all = (!v.guarded() || v.knownFor(seen) >= within) && all
+	}
+	return all
+}
+
+// waitForAll is waitForProxies, also for those whose registration a fail-over has lost.
+func (s *Sequences) waitForAll(ctx context.Context, version uint64) error {
+	seen := make(map[*server]tenure)
+	for s.servers.enlisted(seen, s.enlistedWithin); ; {
+		if err := s.waitForProxies(ctx, version); err != nil {
+			return err
+		}
+		if s.servers.enlisted(seen, s.enlistedWithin) { // still: the list was of these nodes
+			return nil
+		}
+		if !pause(ctx, followEvery) {
+			return errEnlisting
+		}
+	}
+}

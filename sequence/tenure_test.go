@@ -1,0 +1,84 @@
+package sequence
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A proxy registers with the primary, and takes numbers, when the replica does not hear of it any more. With the primary its entry is lost, and it comes to the new one
+// later than a statement that needs that nobody holds numbers.
+func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
+	e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
+	late := e.join(t, "late", &given{}, e.change...)
+	for _, name := range []string{"photos", "users"} {
+		mustTake(t, late.Sequences, name, 1)
+		settled(t, late.Sequences, name)
+	}
+	late.cut(0, 1)
+	fresh := e.failOver(t)
+	registered := func() bool {
+		var n int
+		err := e.pools[1].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", late.servers.first().registry.id).Scan(&n)
+		return err == nil && n == 1
+	}
+	if registered() {
+		t.Fatal("the new primary knows of the proxy")
+	}
+	fresh.enlistedWithin = time.Hour // a moment ago
+	for name, a := range map[string]Alteration{"photos": down(1), "users": {Order: new(true)}} {
+		within(t, 2*time.Minute, name+" is not changed, as other proxies may hold numbers", func() bool {
+			ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, errPatience)
+			defer stop()
+			_, err := fresh.Alter(ctx, []byte(name), a)
+			if err == nil {
+				t.Fatalf("%s is changed while a proxy holds numbers that lives", name)
+			}
+			t.Log(err)
+			return strings.Contains(err.Error(), errEnlisting.Error())
+		})
+	}
+	late.links[1].Mend()
+	within(t, 2*time.Minute, "the proxy registers again", registered)
+	fresh.enlistedWithin = 0 // it is long ago
+	if err := begin(t, fresh.Sequences); err != nil {
+		t.Fatal(err)
+	}
+	h := newGivenEver()
+	for range 60 {
+		h.add(t, "photos", mustTake(t, fresh.Sequences, "photos", 1))
+	}
+	for range 5 {
+		h.add(t, "photos", mustTake(t, late.Sequences, "photos", 1))
+	}
+}
+
+// Nobody waits where signs of life have been given to the same node for long, and a node that has taken over is known since then only.
+func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	a := e.join(t, "a", &given{}, patience(time.Minute))
+	a.take(t, "a", "photos", 1)
+	knows := func() bool { return a.servers.enlisted(make(map[*server]tenure), 3*time.Second) }
+	within(t, time.Minute, "the primary is known for long", knows)
+	e.CatchUp(t, 1, 0)
+	before := time.Now()
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	v := a.servers.first()
+	within(t, 2*time.Minute, "signs of life are given to the new one", func() bool {
+		now := v.tenure.Load()
+		return now.node.node == v.nodes.all[1]
+	})
+	if since := v.tenure.Load().since; since.Before(before) {
+		t.Errorf("the new primary is known since %v, and began after %v", since, before)
+	}
+	within(t, time.Minute, "the new one is known for long", knows)
+	alone := newPlace(t)
+	alone.withTable(t, nil)
+	if one := alone.open(t); !one.servers.enlisted(make(map[*server]tenure), time.Hour) {
+		t.Error("a single server is known from the beginning")
+	}
+}
