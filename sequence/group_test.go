@@ -325,6 +325,7 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	}
 	next("photos", 5_000_000_001)
 	one := uint64(1)
+	s.enlistedWithin = 0 // no other proxy is there
 	if _, err := s.Alter(ctx, []byte("photos"), Alteration{Restart: &one, Force: true}); err != nil {
 		t.Fatal(err)
 	}

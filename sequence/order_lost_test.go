@@ -38,6 +38,7 @@ func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 		})
 	}
 	for _, m := range []*member{a, lax} {
+		m.enlistedWithin = 0 // both are registered on both nodes
 		m.take(t, "before", "photos", 1)
 	}
 	p.CatchUp(t, 1, 0)
