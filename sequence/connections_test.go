@@ -1,8 +1,12 @@
 package sequence
 
 import (
+	"context"
+	"database/sql"
 	"testing"
 	"time"
+
+	"seqproxy/internal/mysqltest"
 )
 
 // Whoever reserves gives his connection back before he takes another: with as many callers as there are connections all would wait for ever.
@@ -24,5 +28,45 @@ func TestASequenceThatWasLeftFrozenGoesOnWithTheOnlyConnection(t *testing.T) {
 		if n := mustTake(t, s, "photos", 1); n < 2 || n > 1000 {
 			t.Errorf("ORDER %v: got %d, want a number above those that were given", order, n)
 		}
+	}
+}
+
+// A server that was started again, or that ends idle connections, has closed those that a proxy keeps. Its clean stop succeeds all the same, and leaves no gap.
+func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	link := mysqltest.NewLink(t, p.server.Addr())
+	const conns = 4
+	s := p.open(t, steadySize(20), func(o *Options) { o.Servers[0].Addr, o.Servers[0].MaxConns = link.Addr(), conns })
+	mustTake(t, s, "photos", 1)
+	s.follow.work.await() // nobody asks from here on, which would find out
+	defer s.follow.work.end()
+	pool := s.servers.first().pool()
+	var kept []*sql.Conn
+	for range conns {
+		conn, err := pool.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, conn)
+	}
+	for _, conn := range kept {
+		if err := conn.Close(); err != nil { // which gives it back
+			t.Fatal(err)
+		}
+	}
+	if idle := pool.Stats().Idle; idle != conns {
+		t.Fatalf("%d connections are kept, want %d", idle, conns)
+	}
+	link.Cut()
+	link.Mend()
+	if err := s.Close(context.Background()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if id := p.id(t, "photos"); id != 1 {
+		t.Errorf("the row is at %d, want 1: the numbers were given back", id)
+	}
+	var left int
+	if err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy").Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d proxies are registered, %v, want none", left, err)
 	}
 }

@@ -69,6 +69,12 @@ func (l *line) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 	return tx, err
 }
 
+// Close implements [driver.Conn]. It is no error if the server has closed the connection before, and cannot be told any more.
+func (l *line) Close() error {
+	_ = l.driven.Close()
+	return nil
+}
+
 // heed has another node be looked for, whatever the statement was, once the chosen one answers that it has lost its cluster.
 func (l *line) heed(err error) {
 	if !hasCode(err, wsrepNotReady) {
