@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -124,4 +125,42 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 			last = n
 		}
 	}
+}
+
+// A change of the servers is undone: nothing of an ORDER sequence is as it was meanwhile, when a proxy asked for a number and found it frozen.
+func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
+	s, other := e.open(t), e.open(t, patience(3*time.Second))
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	mustCreate(t, s, CreateOptions{Name: "photos", Order: true})
+	last := mustTake(t, other, "photos", 1)
+	home := other.servers.home(other.servers.view.Load(), "photos")
+	if home == nil {
+		t.Fatal("the sequence has no home")
+	}
+	asked := false
+	s.planHook = func(step, address string) error {
+		if step != planFrozen || address != home.name() {
+			return nil
+		}
+		asked = true
+		if n, err := other.Take(t.Context(), []byte("photos"), 1); err == nil {
+			t.Errorf("got %d while the rows are frozen", n)
+		}
+		return errors.New("the coordinator gives up")
+	}
+	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(2)}); err == nil || !asked {
+		t.Fatalf("the change: %v; the rows were frozen: %v", err, asked)
+	}
+	s.planHook = nil
+	if _, err := s.AbortPlan(t.Context()); err != nil && !errors.As(err, new(*PlanError)) { // there may be none any more
+		t.Fatal(err)
+	}
+	eventually(t, "a number", func() bool {
+		n, err := other.Take(t.Context(), []byte("photos"), 1)
+		if err == nil && n <= last {
+			t.Errorf("got %d after %d", n, last)
+		}
+		return err == nil
+	})
 }

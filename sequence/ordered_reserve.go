@@ -22,11 +22,11 @@ func (o *orderedRows) of(name string) (row, bool) {
 	return r, ok
 }
 
-// set takes note of a row that was read.
+// set takes note of a row that was read. One that is frozen goes on with the version that it has, if what it is frozen for is undone.
 func (o *orderedRows) set(r *row) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !r.def.Order {
+	if !r.def.Order || r.frozen > 0 {
 		delete(o.by, r.name)
 		return
 	}
