@@ -10,8 +10,11 @@ import (
 // takeBack undoes a reservation that cannot be remembered, so that nobody may have its numbers. If it cannot be undone they are a gap.
 func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg Segment) {
 	was := v.marks.lower(name, seg)
-	if done, _ := v.giveBack(ctx, name, epoch, seg); !done {
+	done, err := v.giveBack(ctx, name, epoch, seg)
+	if !done && !errors.Is(err, errOutcome) { // else the row may stand there, which is no row gone back
 		v.marks.restore(name, was)
+	}
+	if !done {
 		v.counters.lose(name, UnusedRefused, seg.Remaining())
 	}
 }
@@ -71,7 +74,8 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	if errors.Is(err, errTombstone) {
 		return false, nil
 	}
-	if done = done && err == nil; done && v.lowest.of(name, epoch, h.plan) == seg.Last() {
+	done = done && err == nil
+	if (done || errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.plan) == seg.Last() { // the row may stand there
 		v.lowest.set(name, epoch, h.plan, lowered)
 	}
 	return done, err

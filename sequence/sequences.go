@@ -391,10 +391,12 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 			c.reserving.await() // held by no reservation any more; the caches of one row follow each other
 			defer c.reserving.end()
 			done, err := c.reserver.giveBack(ctx, c.name, s.servers.marks.epoch(c.name), seg)
-			if done {
-				s.counters.returned.Add(seg.Remaining())
+			if done || errors.Is(err, errOutcome) { // where that is not known the row may stand there, which is no row gone back
 				s.servers.marks.lower(c.name, seg)
 				s.servers.marks.keepLowered(c.name)
+			}
+			if done {
+				s.counters.returned.Add(seg.Remaining())
 				return nil
 			}
 			c.mu.Lock()

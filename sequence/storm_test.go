@@ -99,12 +99,15 @@ func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
 	p.restart(t)
 	wg.Wait()
 	t.Logf("%d numbers were given", len(given))
-	if len(given) < 1000 {
+	if len(given) < 100 { // a busy machine gives a few hundred
 		t.Errorf("only %d numbers were given", len(given))
 	}
 	for i, s := range proxies {
 		if got := s.Stats(); got.Rewinds != 0 {
 			t.Errorf("proxy %d: %d reservations were taken for a row gone back", i, got.Rewinds)
+			for _, line := range logs.All() {
+				t.Log(line.Time.Format("05.000000"), line.Message, line.ContextMap())
+			}
 		}
 	}
 	if lines := logs.FilterMessage("changes by others not seen").Len(); lines > len(proxies) {

@@ -264,7 +264,12 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 		c.wentBack(seg.Next() - 1)
 		return nil
 	}
-	s.servers.marks.restore(c.name, mark)
+	if errors.Is(err, errOutcome) { // the row may stand there, which is no row gone back; and nobody has the numbers
+		s.servers.marks.keepLowered(c.name)
+		c.wentBack(seg.Next() - 1)
+	} else {
+		s.servers.marks.restore(c.name, mark)
+	}
 	c.mu.Lock()
 	c.gaps[UnusedFlush] += seg.Remaining()
 	c.mu.Unlock()

@@ -1,0 +1,60 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+	"testing"
+)
+
+// unheard gives back, but nobody hears of it: the connection breaks in the commit.
+type unheard struct{ reserver }
+
+func (u unheard) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
+	if done, err := u.reserver.giveBack(ctx, name, epoch, seg); !done || err != nil {
+		return done, err
+	}
+	return false, fmt.Errorf("%w: connection lost", errOutcome)
+}
+
+// A row that was lowered by us, as far as can be known, has not gone back: nobody is alarmed.
+func TestNumbersThatMayHaveBeenGivenBackAreNoRowGoneBack(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, steadySize(20))
+	mustTake(t, s, "photos", 1)
+	c := s.names.get([]byte("photos"))
+	sound := c.reserver
+	c.reserver = unheard{sound} // nothing is in flight
+	if err := s.Flush(t.Context(), []byte("photos")); err == nil {
+		t.Error("FLUSH succeeds though its outcome is unknown")
+	}
+	c.reserver = sound
+	if id := p.id(t, "photos"); id != 1 {
+		t.Fatalf("the row is at %d, want 1", id)
+	}
+	if n := mustTake(t, s, "photos", 1); n != 2 {
+		t.Errorf("got %d, want 2: numbers that nobody has", n)
+	}
+	if got := s.Stats(); got.Rewinds != 0 {
+		t.Errorf("%d reservations were taken for a row gone back", got.Rewinds)
+	}
+}
+
+// The same at the end of a process: the next one with its state directory goes on there.
+func TestNumbersThatMayHaveBeenGivenBackAtTheEndAreNoRowGoneBack(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	state := t.TempDir()
+	s := p.open(t, steadySize(20), func(o *Options) { o.StateDir = state })
+	mustTake(t, s, "photos", 1)
+	c := s.names.get([]byte("photos"))
+	c.reserver = unheard{c.reserver} // nothing is in flight
+	if err := s.Close(context.Background()); err == nil {
+		t.Error("Close succeeds though the outcome of giving back is unknown")
+	}
+	next := p.open(t, steadySize(20), func(o *Options) { o.StateDir = state })
+	if n := mustTake(t, next, "photos", 1); n != 2 {
+		t.Errorf("got %d, want 2: numbers that nobody has", n)
+	}
+	if got := next.Stats(); got.Rewinds != 0 {
+		t.Errorf("%d reservations were taken for a row gone back", got.Rewinds)
+	}
+}
