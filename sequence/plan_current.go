@@ -138,10 +138,11 @@ func (r *planRun) latest(all []told) (now Plan, open *Plan) {
 	for _, t := range all {
 		for i := range t.plans {
 			p := &t.plans[i]
+			passed := p.Number == now.Number && p.UUID != now.UUID
 			switch {
-			case !p.open(), p.Number < now.Number, p.Number == now.Number && p.UUID != now.UUID:
+			case !p.open(), p.Number < now.Number, passed && p.State != planProposed:
 				continue // left over on a member that was away
-			case hopeless(p, all):
+			case passed, hopeless(p, all):
 				r.lefts = append(r.lefts, left{t.address, p})
 				continue
 			}

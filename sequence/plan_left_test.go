@@ -81,6 +81,56 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 	}
 }
 
+// A coordinator dies when one member alone has its proposal. That one is cut off, and the others make another change of the same number. Whoever meets it afterwards goes by the
+// plan in force, in whatever order he asks the servers, and the proposal is taken back.
+func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
+	for what, meanwhile := range map[string]func(e *planEstate) PlanChange{
+		"the member is taken out": func(e *planEstate) PlanChange { return PlanChange{Remove: e.addr(0)} },
+		"it stays":                func(*planEstate) PlanChange { return PlanChange{Block: 20, Force: true, Margin: 1000} },
+	} {
+		t.Run(what, func(t *testing.T) {
+			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+			s := e.open(t)
+			e.change(t, s, PlanChange{Add: e.addr(1)})
+			e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+			e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(2)}), "photos")
+			if e.killedAt(t, PlanChange{Add: e.addr(3)}, 1) {
+				t.Fatal("the change was made")
+			}
+			proposed := func() (plan uint64) {
+				t.Helper()
+				if err := e.places[0].db.QueryRow("SELECT IFNULL(MAX(number), 0) FROM sequence_plan WHERE state = 'proposed'").Scan(&plan); err != nil {
+					t.Fatal(err)
+				}
+				return plan
+			}
+			left := proposed()
+			e.links[0].Cut()
+			without := func(o *Options) { o.Servers = []ServerOptions{e.options(1), e.options(2)} }
+			now := e.change(t, e.open(t, without, patience(30*time.Second)), meanwhile(e))
+			if left == 0 || now.Number != left {
+				t.Fatalf("plan %d is in force and plan %d was proposed, want one number", now.Number, left)
+			}
+			e.links[0].Mend()
+
+			last := func(o *Options) { o.Servers = []ServerOptions{e.options(1), e.options(2), e.options(0)} }
+			patient := patience(30 * time.Second)
+			for _, other := range []*Sequences{e.open(t, last, patient, steadySize(5)), e.open(t, patient, steadySize(5))} {
+				takeAll(t, other, h, "photos", 100)
+				if got := other.servers.view.Load().plan; got.UUID != now.UUID {
+					t.Errorf("the proxy goes by plan %s (%s) of %s, want %s of %s", got.UUID, got.State, addresses(got.Members), now.UUID, addresses(now.Members))
+				}
+			}
+			watcher := e.open(t)
+			watcher.leftAfter = 0
+			if _, err := watcher.tend(t.Context()); err != nil || proposed() != 0 {
+				t.Errorf("%v, and plan %d is proposed still, want none", err, proposed())
+			}
+			e.everyoneGives(t, h, e.change(t, s, e.toggled(now, 0)), "photos")
+		})
+	}
+}
+
 // A server is set up anew at the address of a member while a change is open: it cannot speak for what the other one has voted for.
 func TestAServerInThePlaceOfAMemberHasNoVote(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()

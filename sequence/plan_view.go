@@ -50,6 +50,16 @@ type probe struct {
 	err   error
 }
 
+// inForce is the plan that the server obeys; nil if it obeys none, or does not know it. It may know a proposal of the same number that another server obeys a plan of: nobody knew of the one
+// when the other was made.
+func (p *probe) inForce() *Plan {
+	at := slices.IndexFunc(p.plans, func(known Plan) bool { return known.Number == p.Plan && known.State == PlanInForce })
+	if at < 0 {
+		return nil
+	}
+	return &p.plans[at]
+}
+
 // readLocked asks all known servers which plan is in force, and takes it over. a.changing is held.
 func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 	if a.closed {
@@ -85,10 +95,8 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 		return a.adoptLocked(plan, probes)
 	}
 	for i := range probes {
-		for j := range probes[i].plans {
-			if probes[i].plans[j].Number == number {
-				plan = &probes[i].plans[j]
-			}
+		if p := probes[i].inForce(); p != nil && p.Number == number {
+			plan = p
 		}
 	}
 	if plan == nil || len(plan.Members) == 0 {

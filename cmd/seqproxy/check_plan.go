@@ -62,7 +62,7 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 	for i := range all {
 		for j := range all[i].Nodes {
 			for p := range all[i].Nodes[j].Plans {
-				if one := &all[i].Nodes[j].Plans[p]; one.Number == number {
+				if one := &all[i].Nodes[j].Plans[p]; one.Number == number && one.State == sequence.PlanInForce {
 					plan = one
 				}
 			}
