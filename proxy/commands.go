@@ -9,6 +9,7 @@ import (
 // beginCommand forgets what is of the command before.
 func (s *session) beginCommand() {
 	s.entered, s.unreached = nil, false
+	_ = s.patience.over(nil)
 	s.patience.spent = 0
 }
 

@@ -36,8 +36,9 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 		same := bytes.Equal(n.name, call.Name)
 		if !same {
 			var err error
-			if same, err = s.set.Sequences.Same(&s.patience, n.name, call.Name); err != nil {
-				return nil, s.patience.over(err)
+			same, err = s.set.Sequences.Same(&s.patience, n.name, call.Name)
+			if err = s.patience.over(err); err != nil {
+				return nil, err
 			}
 		}
 		if !same {

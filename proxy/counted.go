@@ -227,7 +227,8 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 	// Behind a stored function the servers do not tell it.
 	untold := id == 0 && n.routines && !tellsOfNoRows(rest)
 	if id != 0 || untold {
-		if of, err := s.set.Sequences.Identify(&s.patience, n.name); err == nil { // else it is gone
+		of, err := s.set.Sequences.Identify(&s.patience, n.name)
+		if err = s.patience.over(err); err == nil { // else it is gone
 			s.state.got.took(of, last+n.rest)
 		}
 		s.state.lastID = lastInsertID{holder: c}

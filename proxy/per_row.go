@@ -220,7 +220,7 @@ func (x *rowExchange) take(_, rows int) ([]uint64, error) {
 		rows = 1
 	}
 	numbers, err := x.takeRows(rows)
-	if err != nil && rows > 1 { // there may be some for the first of them
+	if err != nil && rows > 1 && !errors.Is(err, errInterrupted) { // there may be some for the first of them
 		x.few = true // and not another wait for each
 		numbers, err = x.takeRows(1)
 	}
