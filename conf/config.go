@@ -234,7 +234,8 @@ type Sequence struct {
 	// for how long the numbers in memory shall last at the measured rate; more than `cache`
 	// is reserved for that. `"0s"` keeps to `cache`
 	OutageCover Duration `toml:"outage_cover" reload:"now"`
-	// how long a statement waits for the sequence servers when no number is in memory, for all that it needs of them together
+	// how long a statement waits for the sequence servers when no number is in memory, for all that it needs of them together; one
+	// about sequences, as DROP, waits so long for each request
 	AllocateTimeout Duration `toml:"allocate_timeout" reload:"now"`
 	// a directory of this proxy alone, made if its parent is there, for
 	// [what it has to remember](operations.md#what-a-proxy-remembers); under systemd

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -288,7 +289,8 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	}
 	s.tally.becomes(KindAdmin)
 	s.disengage()
-	table, err := s.set.Admin.Execute(&s.patience, st, asker{s})
+	// Not with what the statement has waited: each sequence that it names has the time for itself.
+	table, err := s.set.Admin.Execute(struct{ context.Context }{&s.patience}, st, asker{s})
 	if err = s.patience.over(err); err == nil {
 		err = s.table(table, p)
 	}
