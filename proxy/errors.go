@@ -124,4 +124,8 @@ var (
 	// errKeysOnly is the answer to what needs a server when there is none.
 	errKeysOnly = notSupported("only keys are served here, no shard is configured: " +
 		"SELECT NEXTVAL('name'), SELECT LAST_INSERT_ID() and CREATE, DROP and SHOW SEQUENCES work; for all else add a [[shard]] to the configuration")
+	// errSharedRow is the answer to a ticket that would have to be left to one of several sequence servers.
+	errSharedRow = notSupported("the number behind this row is another sequence server's, as there are several; " +
+		"ask with SELECT NEXTVAL('name'), or with this statement where the session has no temporary table, is in no read-only transaction " +
+		"and has set nothing that keeps it from being answered here (docs: Ticket tables)")
 )

@@ -69,6 +69,9 @@ func (s *session) decide(r *route, sql []byte) error {
 			if _, _, served := s.ticketServed(t, sql, &then); served {
 				return s.routeTicket(r, t)
 			}
+			if err := s.mayLeaveToServer(t); err != nil {
+				return err
+			}
 		}
 	}
 	query, sql, err := s.beginFilling(sql, false)

@@ -109,9 +109,15 @@ func (s *session) ticketText(t *tableTicket, sql []byte) (handled bool, err erro
 	var then statement.Statement
 	rest, alone, served := s.ticketServed(t, sql, &then)
 	if !served {
-		return false, nil
+		if !alone && !s.severalAgreed() {
+			return false, nil // an error there
+		}
+		return false, s.mayLeaveToServer(t)
 	}
 	answer, handled, err := s.takeTicket(t, s.state.charset)
+	if !handled && err == nil {
+		err = s.mayLeaveToServer(t)
+	}
 	if !handled || err != nil {
 		return handled, err
 	}
@@ -137,13 +143,29 @@ func (s *session) ticketServed(t *tableTicket, sql []byte, then *statement.State
 	alone = len(bytes.Trim(rest, " \t\r\n;")) == 0
 	if !alone {
 		if !s.severalAgreed() {
-			return nil, false, false
+			return rest, alone, false
 		}
 		if then.Analyze(rest, s.state.mode); !s.asksForID(then) {
-			return nil, false, false
+			return rest, alone, false
 		}
 	}
 	return rest, alone, t.KeyParam < 0 && t.StepParam < 0 && s.ticketsServed()
+}
+
+// mayLeaveToServer says whether the server may answer a ticket that cannot be answered here. Where there are several sequence
+// servers the number behind a row is another one's, unless they take turns and it is passed over.
+func (s *session) mayLeaveToServer(t *tableTicket) error {
+	if t.table.Counter != nil || !s.set.Sequences.Several() {
+		return nil
+	}
+	turns := s.set.Sequences.Turns()
+	switch {
+	case turns == 1 || t.Kind != statement.TicketUpdate || t.Step == 0:
+		return errSharedRow
+	case t.Step%turns != 0:
+		return notSupported("%d sequence servers take turns, so what is added to a row has to be a multiple of %[1]d, not %d", turns, t.Step)
+	}
+	return nil
 }
 
 // asksForID says whether a statement is a SELECT of nothing but LAST_INSERT_ID(), once

@@ -55,25 +55,22 @@ func (s *session) prepareTicket(sql []byte, t *tableTicket) error {
 func (s *session) executeTicket(p *prepared, payload []byte) error {
 	e, err := p.cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
 	complete := err == nil && p.complete(&e)
-	if complete && !p.longSent && s.ticketsServed() {
-		if t, ok := p.boundTicket(&e); ok {
-			charset := p.charset
-			if t.KeyParam >= 0 {
-				charset = s.state.charset
-			}
-			if answer, handled, err := s.takeTicket(t, charset); handled || err != nil {
-				if err == nil {
-					err = s.beginImplied(&answer)
-				}
-				if err == nil {
-					s.answerTicket(&answer, 0)
-				}
+	ticket := p.ticket
+	if complete && !p.longSent {
+		if bound, ok := p.boundTicket(&e); ok {
+			ticket = bound
+			if handled, err := s.executeHere(p, bound); handled || err != nil {
 				return err
 			}
 		}
 	}
 	if p.conn == nil {
 		return s.noServer()
+	}
+	if complete {
+		if err := s.mayLeaveToServer(ticket); err != nil {
+			return err
+		}
 	}
 	if !complete { // the server says what is wrong
 		p.toServer(payload[1:])
@@ -82,6 +79,26 @@ func (s *session) executeTicket(p *prepared, payload []byte) error {
 	// The server may not have seen the types that were bound last; this binds them anew.
 	p.unbind(&e) // executeHidden takes it apart again
 	return s.executeHidden(p, payload)
+}
+
+// executeHere answers a prepared ticket, with its parameters' values, if that can be done here.
+func (s *session) executeHere(p *prepared, t *tableTicket) (handled bool, err error) {
+	if !s.ticketsServed() {
+		return false, nil
+	}
+	charset := p.charset
+	if t.KeyParam >= 0 {
+		charset = s.state.charset
+	}
+	answer, handled, err := s.takeTicket(t, charset)
+	if !handled || err != nil {
+		return handled, err
+	}
+	if err := s.beginImplied(&answer); err != nil {
+		return true, err
+	}
+	s.answerTicket(&answer, 0)
+	return true, nil
 }
 
 // boundTicket returns the ticket with the values of its parameters.

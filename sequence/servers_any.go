@@ -106,6 +106,9 @@ func (s *Sequences) Turns() uint64 {
 	return 1
 }
 
+// Several says whether there are several sequence servers, each of which gives a part of the numbers. It does no I/O.
+func (s *Sequences) Several() bool { return len(s.servers.view.Load().members) > 1 }
+
 // order returns the positions in the order in which they are asked for n numbers: while they fit in the block that was begun last, its
 // member comes first, and else the one whose turn it is.
 func (a *servers) order(w *view, name string, n uint64) []int {

@@ -1,0 +1,88 @@
+package proxy_test
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/mysqltest"
+	"seqproxy/proxy"
+	"seqproxy/sequence"
+)
+
+// Of several sequence servers each has a row of the sequence, and the numbers behind it are another one's. So no ticket that cannot be answered here
+// is left to one of them.
+func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
+	for _, interleave := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
+		t.Run(interleave, func(t *testing.T) {
+			server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
+			other := second.Schema(t)
+			var schema string
+			e := newEnv(t, setup{
+				Servers: []*mysqltest.Server{server},
+				Sequence: func(o *sequence.Options) {
+					schema = o.Servers[0].Database
+					o.Interleave, o.CreateTable = interleave, true
+					if interleave == sequence.InterleaveBlock {
+						o.Block = 10
+					}
+					o.Servers = append(o.Servers, sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: other})
+				},
+				Proxy: func(o *proxy.Options) { o.Tickets = []proxy.TicketTable{{Schema: schema, Table: "sequence"}} },
+			})
+			c, pinned := e.Conn(t, schema, nil), e.Conn(t, schema, nil)
+			exec(t, c, "CREATE SEQUENCE photos CACHE 1")
+			exec(t, pinned, "CREATE TEMPORARY TABLE notes (id INT)")
+
+			given := make(map[string]bool)
+			take := func(number string) {
+				t.Helper()
+				if given[number] {
+					t.Errorf("%s comes twice", number)
+				}
+				given[number] = true
+			}
+			ticket := func(c *sql.Conn, text string, args ...any) {
+				t.Helper()
+				if _, err := c.ExecContext(t.Context(), text, args...); err != nil {
+					t.Fatal(err)
+				}
+				take(value(t, c, "SELECT LAST_INSERT_ID()"))
+			}
+			ticket(c, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = 'photos'")
+			ticket(c, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = ?", "photos")
+
+			why := "another sequence server's"
+			wantError(t, pinned, 1235, "INSERT INTO sequence (name) VALUES ('photos') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 2)", why)
+			if interleave == sequence.InterleaveStep {
+				why = "a multiple of 2, not"
+			}
+			wantError(t, pinned, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", why)
+			wantError(t, pinned, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 3) WHERE name = 'photos'", why)
+			if r := explainRoute(t, pinned, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", false); r.Code != "1235" {
+				t.Errorf("EXPLAIN FORMAT=ROUTE: %+v, want error 1235", r)
+			}
+			prepared, err := pinned.PrepareContext(t.Context(), "UPDATE sequence SET id = LAST_INSERT_ID(id + ?) WHERE name = ?")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = prepared.Close() }()
+			var refused *mysql.MySQLError
+			if _, err := prepared.ExecContext(t.Context(), 1, "photos"); !errors.As(err, &refused) || refused.Number != 1235 {
+				t.Errorf("a prepared one: %v, want 1235", err)
+			}
+			if interleave == sequence.InterleaveStep { // passes over the other's
+				ticket(pinned, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = 'photos'")
+				if _, err := prepared.ExecContext(t.Context(), 2, "photos"); err != nil {
+					t.Fatal(err)
+				}
+				take(value(t, pinned, "SELECT LAST_INSERT_ID()"))
+			}
+			for range 50 {
+				take(value(t, c, "SELECT NEXTVAL('photos')"))
+			}
+		})
+	}
+}
