@@ -123,10 +123,18 @@ func (s *Sequences) AbortPlan(ctx context.Context) (Plan, error) {
 // planned runs f with what a coordinator needs.
 func (s *Sequences) planned(ctx context.Context, f func(*planRun) error) (Plan, error) {
 	if !s.planning.TryLock() {
-		return Plan{}, &PlanError{Finding: "this proxy is changing the set of sequence servers already", Remedy: "wait for it: SHOW SEQPROXY SEQUENCE SERVERS tells how far it is"}
+		return s.asCoordinator(ctx, (*planRun).refuseSecond)
 	}
 	defer s.planning.Unlock()
 	return s.asCoordinator(ctx, f)
+}
+
+// refuseSecond is the error for a second change in this process: as on any other proxy, once the first is written down.
+func (r *planRun) refuseSecond() error {
+	if _, open, err := r.current(); err == nil && open != nil {
+		return inProgress(open)
+	}
+	return &PlanError{Finding: "this proxy is changing the set of sequence servers already", Remedy: "wait for it: SHOW SEQPROXY SEQUENCE SERVERS tells how far it is"}
 }
 
 // asCoordinator is planned for who only looks.

@@ -268,6 +268,41 @@ func TestOfTwoAdminsExactlyOneGetsTheChange(t *testing.T) {
 	}
 }
 
+// Two admins use one proxy, and it may be ending a change by itself that was left. Who comes later is told which change that is.
+func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
+	s := e.open(t)
+	told := make(map[string]error) // by step
+	second := func(step, _ string) error {
+		if told[step] == nil {
+			_, told[step] = s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
+		}
+		return nil
+	}
+	want := func(p *Plan, steps ...string) {
+		t.Helper()
+		for _, step := range steps {
+			wantText(t, told[step], "change "+p.UUID+" from "+p.Coordinator+" in progress, since 2", "SEQPROXY RESUME PLAN")
+		}
+		clear(told)
+	}
+	s.planHook = second
+	now := e.change(t, s, PlanChange{Add: e.addr(1)})
+	want(&now, planProposed, planFilled, planFrozen, "floors", planDecided)
+	s.planHook = nil
+
+	if e.killedAt(t, PlanChange{Add: e.addr(2)}, 3) {
+		t.Fatal("the change was made")
+	}
+	s = e.open(t)
+	s.leftAfter, s.planHook = 0, second
+	uuid, err := s.tend(t.Context())
+	if err != nil || uuid == "" {
+		t.Fatalf("got %q, %v; want the change that was left", uuid, err)
+	}
+	want(&Plan{UUID: uuid, Coordinator: now.Coordinator}, planAborting)
+}
+
 func TestAServerThatIsAwayNeedsABound(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
