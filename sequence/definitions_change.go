@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 
@@ -109,7 +110,7 @@ func (a *servers) createAll(ctx context.Context, w *view, o CreateOptions, def D
 		made.unordered = def.Order && (g.best != nil || a.marks.of(g.name) > 0)
 		e.def.Order = def.Order && !made.unordered
 		if e.def.Order {
-			e.home = w.homeOf(g.name)
+			e.home = g.newHome()
 		}
 		for i := range g.all {
 			if err := g.all[i].write(ctx, &e, g.name, max(used, def.Start-1)); err != nil {
@@ -142,6 +143,13 @@ func (g *agreed) first(highest uint64) (first uint64) {
 	return first
 }
 
+// newHome chooses the home of a new ORDER sequence, among the members that are there.
+func (g *agreed) newHome() string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(g.name))
+	return g.all[h.Sum32()%uint32(len(g.all))].h.id
+}
+
 // dropAll is drop for several members.
 func (a *servers) dropAll(ctx context.Context, w *view, name string) (stored string, err error) {
 	err = a.edit(ctx, w, wholly, func(edits []edit, version uint64) error {
@@ -168,6 +176,7 @@ func (a *servers) alterAll(ctx context.Context, w *view, name string, change Alt
 		for i := range g.all {
 			limit = min(limit, g.all[i].v.seen.Load().max)
 		}
+		was := r.def.Order
 		change.apply(&r.def)
 		r.def = r.def.filled()
 		named := r.def
@@ -179,8 +188,8 @@ func (a *servers) alterAll(ctx context.Context, w *view, name string, change Alt
 		switch {
 		case !r.def.Order:
 			r.home = ""
-		case r.home == "":
-			r.home = w.homeOf(g.name)
+		case !was: // else others go on where its home is, chosen or not, until they hear of this
+			r.home = g.newHome()
 		}
 		if r.def.Order {
 			at = g.top // its home goes on above all others

@@ -164,3 +164,46 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 		return err == nil
 	})
 }
+
+// A sequence became an ORDER sequence when there was one server, so no home was chosen for it. Whatever is said of it since does not move it, in a moment in which other proxies have
+// not heard of that: they would get lower numbers where it was.
+func TestWhatIsSaidOfAnOrderSequenceDoesNotMoveItsHome(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
+	a, b := e.open(t, patience(30*time.Second)), e.open(t, patience(30*time.Second))
+	mustCreate(t, a, CreateOptions{Name: "albums", Order: true})
+	last := uint64(0)
+	next := func(s *Sequences, who string) {
+		t.Helper()
+		n := mustTake(t, s, "albums", 1)
+		if n <= last {
+			t.Errorf("%s got %d after %d", who, n, last)
+		}
+		last = n
+	}
+	for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}} {
+		e.change(t, a, change)
+		next(a, "a proxy")
+		next(b, "the other proxy")
+		func() {
+			b.follow.work.await()
+			defer b.follow.work.end()
+			mustAlter(t, a, "albums", Alteration{Comment: ref("of pictures")})
+			next(a, "the proxy that said it")
+			next(b, "one that has not heard of it")
+		}()
+	}
+}
+
+// CREATE needs more than half of the servers. The home is one of those.
+func TestTheHomeOfANewOrderSequenceIsAServerThatIsThere(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
+	s := e.open(t, patience(30*time.Second))
+	for _, i := range []int{1, 2} {
+		e.change(t, s, PlanChange{Add: e.addr(i)})
+	}
+	e.links[1].Cut()
+	for _, name := range []string{"albums", "likes", "videos"} {
+		mustCreate(t, s, CreateOptions{Name: name, Order: true})
+		mustTake(t, s, name, 1)
+	}
+}

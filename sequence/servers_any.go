@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -180,13 +179,6 @@ func (a *servers) nameFor(name string) string {
 		}
 	}
 	return a.name()
-}
-
-// homeOf chooses the home of a new ORDER sequence.
-func (w *view) homeOf(name string) string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
-	return w.plan.Members[h.Sum32()%uint32(len(w.plan.Members))].ID
 }
 
 // reserveAny reserves with the first member that can.
