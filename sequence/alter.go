@@ -29,6 +29,8 @@ type Alteration struct {
 	Restart *uint64
 	// Force lets Restart go down, see [Sequences.Alter].
 	Force bool
+
+	only uint64 // nothing is changed unless this is the version of the row; 0: whichever it is
 }
 
 // apply changes d.
@@ -63,7 +65,7 @@ type Altered struct {
 // gives up what it has in memory against the new options: those numbers are a gap.
 //
 // Order waits until every registered proxy has confirmed that it holds no numbers any more. If one does not confirm in time, the
-// sequence is none with ORDER, and the error is a *HeldError.
+// error is a *HeldError, and a sequence that was none with ORDER is none again, unless it was changed once more meanwhile.
 //
 // Restart with Force may go down. It freezes the sequence (nobody gets numbers of it, not even those who count in its row
 // themselves, and numbers in memory are void), waits until every proxy that is registered has confirmed that, and then lowers the
@@ -137,6 +139,11 @@ func (v *server) alter(ctx context.Context, name string, a Alteration) (changed 
 		if err != nil {
 			return err
 		}
+		if a.only != 0 && r.version != a.only {
+			changed = r
+			return nil
+		}
+		r.wasOrder = r.def.Order
 		if err := v.redefine(&r, &a); err != nil {
 			return err
 		}

@@ -85,7 +85,7 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	s.seeChanges(r.ctx)
 	if made.unordered {
 		if _, err := s.makeOrdered(ctx, []byte(o.Name), Alteration{Order: &o.Order}); err != nil {
-			return Created{}, fmt.Errorf("sequence %q was created, but without ORDER: %w", o.Name, err)
+			return Created{}, fmt.Errorf("sequence %q was created, but its ORDER is not confirmed: %w", o.Name, err)
 		}
 	}
 	return made, nil

@@ -176,7 +176,10 @@ func (a *servers) alterAll(ctx context.Context, w *view, name string, change Alt
 		for i := range g.all {
 			limit = min(limit, g.all[i].v.seen.Load().max)
 		}
-		was := r.def.Order
+		if change.only != 0 && r.version != change.only {
+			return 0, false, nil
+		}
+		r.wasOrder = r.def.Order
 		change.apply(&r.def)
 		r.def = r.def.filled()
 		named := r.def
@@ -188,7 +191,7 @@ func (a *servers) alterAll(ctx context.Context, w *view, name string, change Alt
 		switch {
 		case !r.def.Order:
 			r.home = ""
-		case !was: // else others go on where its home is, chosen or not, until they hear of this
+		case !r.wasOrder: // else others go on where its home is, chosen or not, until they hear of this
 			r.home = g.newHome()
 		}
 		if r.def.Order {

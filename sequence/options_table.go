@@ -68,7 +68,7 @@ type entry struct {
 	saved                      uint64
 	frozen                     int64 // for how many seconds the sequence has been frozen, begun ones included; 0: it is not
 	version                    uint64
-	home                       string // of an ORDER sequence: the id of the member that gives its numbers; empty: there is one member
+	home                       string // of an ORDER sequence: the id of the member that gives its numbers; empty: the first one, as there was one when it became that
 }
 
 func noEntry() entry {

@@ -10,7 +10,8 @@ import (
 
 // makeOrdered makes an ORDER sequence of one, and changes whatever else a says. As soon as the change is committed nobody reserves
 // numbers to hold them; but what other proxies hold already they give until they hear of it. So it returns when all have confirmed
-// that, and no fail-over can lose it. Before that the new order is not promised to anybody; if somebody does not confirm, it is taken back.
+// that, and no fail-over can lose it. Before that the new order is not promised to anybody; if somebody does not confirm, it is taken back
+// (see takeBackOrder).
 func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) (Altered, error) {
 	r, stop := s.requestWithin(ctx, restartPatience)
 	defer stop()
@@ -27,20 +28,38 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 	if err == nil {
 		return changed.altered(), nil
 	}
-	// The caller's patience may be over.
-	after, stopAfter := context.WithTimeoutCause(context.WithoutCancel(ctx), thawTimeout, errPatience)
-	defer stopAfter()
-	if _, err := s.servers.alter(after, changed.name, Alteration{Order: new(bool)}); err != nil {
-		s.log.Warn("order not confirmed by all",
-			logfield.Sequence(changed.name), logfield.Err(err))
-	}
-	s.seeChanges(after)
+	left := s.takeBackOrder(ctx, &changed)
 	var held *HeldError
 	if errors.As(err, &held) {
-		held.Sequence, held.Table, held.Order = changed.name, s.servers.first().table.proxies, true
+		held.Sequence, held.Table, held.Order = changed.name, s.servers.first().table.proxies, left
 		return Altered{}, held
 	}
 	return Altered{}, r.failed(string(name), err)
+}
+
+// takeBackOrder makes a sequence whose ORDER is not confirmed what it was before r was written, and says what it is then, for people. One that was changed again
+// since stays as it is: somebody may have been told that it is an ORDER sequence.
+func (s *Sequences) takeBackOrder(ctx context.Context, r *row) string {
+	// The caller's patience may be over.
+	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), thawTimeout, errPatience)
+	defer stop()
+	now, err := s.servers.alter(ctx, r.name, Alteration{Order: &r.wasOrder, only: r.version})
+	s.seeChanges(ctx)
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return "was dropped meanwhile"
+	case err != nil:
+		s.log.Warn("order not confirmed by all",
+			logfield.Sequence(r.name), logfield.Err(err))
+		return "may be an ORDER sequence"
+	case now.def.Order && r.wasOrder:
+		return "is an ORDER sequence, as before"
+	case now.def.Order:
+		return "is an ORDER sequence, as it was changed again meanwhile"
+	case r.wasOrder:
+		return "is no ORDER sequence any more, as it was changed again meanwhile"
+	}
+	return "is no ORDER sequence"
 }
 
 // orderedForGood makes sure that a sequence that was made an ORDER sequence, as r was written, stays one after a fail-over. Where such numbers are given without replicas
@@ -58,7 +77,7 @@ func (a *servers) orderedForGood(ctx context.Context, r *row) error {
 		// Another node may have taken over since it was written, and have been asked instead.
 		stored, err := v.look(ctx, r.name)
 		if err == nil && (!stored.def.Order || stored.version < r.version) {
-			err = fmt.Errorf("at %s sequence %q has not become an ORDER sequence: a fail-over has lost that, or somebody has changed it back; try again", v.at(), r.name)
+			err = fmt.Errorf("sequence %q is not the ORDER sequence that it was made at %s: a fail-over has lost that, or somebody has changed it since; try again", r.name, v.at())
 		}
 		return err
 	})...)

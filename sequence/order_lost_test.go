@@ -81,5 +81,5 @@ func TestThatASequenceIsOrderedIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	if a.isOrdered(t, "photos") {
 		t.Fatal("the replica knows what was written while it was cut off")
 	}
-	wantText(t, a.servers.orderedForGood(t.Context(), &changed), "has not become an ORDER sequence")
+	wantText(t, a.servers.orderedForGood(t.Context(), &changed), "is not the ORDER sequence that it was made")
 }

@@ -22,20 +22,20 @@ const (
 	thawAfter = time.Minute
 )
 
-// HeldError: a sequence was not restarted, or did not become an ORDER sequence, because proxies may still hold numbers of it. It
-// continues where it was.
+// HeldError: a sequence was not restarted and continues where it was, or is not confirmed as an ORDER sequence, because proxies may
+// still hold numbers of it.
 type HeldError struct {
 	Sequence string
 	Table    string // "`app`.`sequence_proxy`"
 	Proxies  []Proxy
-	Order    bool // it was to become an ORDER sequence
+	Order    string // what a sequence is after ALTER ... ORDER, for people; empty: it was to be restarted
 }
 
 func (e *HeldError) Error() string {
 	var text strings.Builder
 	what := "is not restarted and continues where it was"
-	if e.Order {
-		what = "is no ORDER sequence and gives numbers as before"
+	if e.Order != "" {
+		what = e.Order + ": ORDER is not confirmed"
 	}
 	fmt.Fprintf(&text, "sequence %q %s, because proxies may hold numbers of it: ", e.Sequence, what)
 	e.list(&text)

@@ -30,6 +30,7 @@ type row struct {
 	entry        // noEntry if it has none
 
 	changing bool // it is frozen because the set of sequence servers is changed
+	wasOrder bool // before the Alteration that it is the outcome of: it was an ORDER sequence
 }
 
 // position is the last number given, whether or not the sequence is frozen.

@@ -1,0 +1,96 @@
+package sequence
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// wantOrdered checks whether a sequence is an ORDER sequence.
+func wantOrdered(t *testing.T, s *Sequences, name string, want bool) {
+	t.Helper()
+	if def, _, err := s.Describe(t.Context(), []byte(name)); err != nil || def.Order != want {
+		t.Errorf("sequence %s: got ORDER %v, %v; want %v", name, def.Order, err, want)
+	}
+}
+
+// Whoever said ORDER leaves before that is confirmed. What somebody else has said of the sequence since may rest on it, and stays.
+func TestORDERThatIsNotConfirmedIsNotTakenBackFromUnderALaterStatement(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})
+	a, b := p.open(t), p.open(t)
+	mustTake(t, a, "photos", 1)
+	p.exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('mute', 'web7, process 12', UTC_TIMESTAMP(), UTC_TIMESTAMP() + INTERVAL 1 HOUR, 3)")
+	for _, name := range []string{"photos", "users"} {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		done := make(chan error)
+		go func() {
+			_, err := a.Alter(ctx, []byte(name), Alteration{Order: ref(true)})
+			done <- err
+		}()
+		eventually(t, "the change is made, and waits", func() bool {
+			def, _, err := b.Describe(t.Context(), []byte(name))
+			return err == nil && def.Order
+		})
+		if name == "photos" {
+			mustAlter(t, b, name, Alteration{Comment: ref("in order")})
+		}
+		leave()
+		if err := <-done; err == nil {
+			t.Error("ORDER is confirmed though a proxy is mute")
+		}
+		wantOrdered(t, b, name, name == "photos")
+	}
+}
+
+// What the error says of a sequence whose ORDER is not confirmed is what it is.
+func TestWhatIsLeftOfAnORDERThatIsNotConfirmed(t *testing.T) {
+	for _, servers := range []int{1, 2} {
+		f := newFleet(t, servers)
+		a, b := f.open(t, patience(30*time.Second)), f.open(t, patience(30*time.Second))
+		say := func(change Alteration) {
+			t.Helper()
+			if _, err := b.servers.alter(t.Context(), "photos", change); err != nil {
+				t.Fatal(err)
+			}
+		}
+		drop := func() {
+			if _, err := b.Drop(t.Context(), []byte("photos"), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []struct {
+			before    bool // it was an ORDER sequence
+			meanwhile func()
+			want      string
+			after     bool // it is one
+		}{
+			{false, func() {}, "is no ORDER sequence", false},
+			{true, func() {}, "is an ORDER sequence, as before", true},
+			{false, func() { say(Alteration{Cache: ref(uint64(5))}) }, "is an ORDER sequence, as it was changed again meanwhile", true},
+			{true, func() { say(Alteration{Cache: ref(uint64(6))}) }, "is an ORDER sequence, as before", true},
+			{false, func() { say(Alteration{Order: ref(true)}) }, "is an ORDER sequence, as it was changed again meanwhile", true},
+			{true, func() { say(Alteration{Order: ref(false)}) }, "is no ORDER sequence any more, as it was changed again meanwhile", false},
+			{false, func() { say(Alteration{Order: ref(false)}) }, "is no ORDER sequence", false},
+			{true, drop, "was dropped meanwhile", false},
+			{false, func() { closeNow(t, a) }, "may be an ORDER sequence", true},
+		} {
+			mustCreate(t, b, CreateOptions{Name: "photos", OrReplace: true})
+			say(Alteration{Order: &c.before})
+			r, stop := a.request(t.Context())
+			changed, err := a.alter(r, []byte("photos"), Alteration{Order: ref(true)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.meanwhile()
+			if got := a.takeBackOrder(r.ctx, &changed); got != c.want {
+				t.Errorf("%d servers, it was an ORDER sequence: %v; got %q, want %q", servers, c.before, got, c.want)
+			}
+			stop()
+			if c.want != "was dropped meanwhile" {
+				wantOrdered(t, b, "photos", c.after)
+			}
+			wantText(t, &HeldError{Sequence: "photos", Order: c.want}, `sequence "photos" `+c.want+": ORDER is not confirmed, because proxies may hold numbers of it: ")
+		}
+	}
+}
