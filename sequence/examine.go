@@ -160,7 +160,7 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 			found.Findings = append(found.Findings, finding)
 		}
 	}
-	exists, err := v.tableExists(ctx, c)
+	exists, _, err := v.tableExists(ctx, c)
 	switch {
 	case errors.Is(err, ErrUnfit):
 		found.Findings = append(found.Findings, err)

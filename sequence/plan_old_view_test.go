@@ -129,3 +129,40 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 		})
 	}
 }
+
+// Applications count on in steps in the moments in which a proxy that has not heard of the first change to steps finds that out: none of its attempts moves the row.
+func TestAProxyWithAnOldViewNeverMovesARowInWhichApplicationsCount(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
+	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto } // the table was there before
+	old := e.open(t, auto)
+	if _, err := old.Create(t.Context(), CreateOptions{Name: "capped", Max: 1 << 40}); err != nil {
+		t.Fatal(err)
+	}
+	v := old.servers.first()
+	if _, err := v.reserveOnce(t.Context(), "photos", 3); err != nil {
+		t.Fatal(err)
+	}
+	before := v.place.Load()
+	e.change(t, e.open(t, inSteps, auto), PlanChange{Add: e.addr(1), WritersStep: 2})
+
+	conn, ended := e.places[0].naiveConn(t), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range 200 {
+			v.place.Store(before) // it has not looked yet
+			if g, err := v.reserveOnce(context.Background(), "photos", 3); err == nil {
+				t.Errorf("it reserved %d to %d", g.seg.Next(), g.seg.Last())
+			}
+		}
+	}()
+	for counting := true; counting; {
+		select {
+		case <-ended:
+			counting = false
+		default:
+		}
+		if id, err := counted(t.Context(), conn, 2); err != nil || id%2 != 1 {
+			t.Fatalf("an application on the first of two servers, which gives odd numbers, got %d, %v", id, err)
+		}
+	}
+}

@@ -5,6 +5,17 @@ import (
 	"fmt"
 )
 
+// mayHaveWriters is directWriters as of the last connection: it does not ask.
+func (v *server) mayHaveWriters() bool {
+	switch v.tuning.Load().DirectWriters {
+	case DirectWritersYes:
+		return true
+	case DirectWritersNo:
+		return false
+	}
+	return !v.seen.Load().made
+}
+
 // directWriters reports whether applications must be taken to count in the table themselves.
 func (v *server) directWriters(ctx context.Context) (bool, error) {
 	switch v.tuning.Load().DirectWriters {

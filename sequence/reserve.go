@@ -296,6 +296,10 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 	if planned {
 		t.args = append([]any{h.plan, h.id}, t.args...)
 	}
+	if h.plan == 0 && planEnforced && v.mayHaveWriters() && v.options().versioned() {
+		// Who does not know of the first plan yet may not move the row even for a moment: between its numbers applications count on.
+		t.text, t.args = t.text+v.table.underPlan(), append(t.args, h.plan)
+	}
 	if upTo.guarded {
 		_, id, _ := v.table.taking(planned)
 		t.text, t.args = t.text+v.guardCondition(id), append(t.args, name, highest)
