@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"net"
 )
@@ -29,6 +30,15 @@ type driven interface {
 	driver.QueryerContext
 	driver.SessionResetter
 	driver.Validator
+}
+
+// lineOf is the line that a connection is, as long as it is the caller's.
+func lineOf(conn *sql.Conn) (own *line, err error) {
+	err = conn.Raw(func(raw any) error {
+		own = raw.(*line)
+		return nil
+	})
+	return own, err
 }
 
 // IsValid implements [driver.Validator]: a connection of an account that is used no more, or to a node that has lost its cluster, is closed when its

@@ -7,12 +7,47 @@ import (
 	"time"
 )
 
+// maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which says that another one is its home.
+const maxHomes = 3
+
+// askForHome takes note of what the members say now of a sequence's home, and has them agree on that.
+func (a *servers) askForHome(ctx context.Context, w *view, name string) error {
+	found, err := a.findAll(ctx, w, name)
+	if err != nil {
+		return err
+	}
+	found.name = name // its row may have been made again under another spelling than the one that numbers are reserved by
+	a.settleAt(&found)
+	return nil
+}
+
+// isHome makes sure that this one of several members is the home of an ORDER sequence, as its row says once numbers were reserved there: this process may not have heard of that
+// yet. The home is that of [servers.home].
+func (v *server) isHome(h share, home string) error {
+	if home == h.id {
+		return nil
+	}
+	if h.position != 0 {
+		return errNotHome
+	}
+	for position := range h.count {
+		switch o := v.peer(int(position)); {
+		case o == nil:
+		case o.share().plan != h.plan:
+			return errPlan
+		case o.share().id == home:
+			return errNotHome
+		}
+	}
+	return nil
+}
+
 // stillHome makes sure, after a reservation of an ORDER sequence on one of several members, that this one was not taken out while it was off: there it obeys the plan before still, and
 // the others may have given higher numbers by then. A member that is reached was frozen for that, which tells. To be off ends every connection; so each of them asks the others once
 // under each plan, until as many have answered as it takes for one to know of a newer one. Where they are away, too, the sequence goes on.
 func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
-	var own *line
-	if err := conn.Raw(func(raw any) error { own = raw.(*line); return nil }); err != nil {
+	own, err := lineOf(conn)
+	if err != nil {
 		return err
 	}
 	if own.home == h.plan {

@@ -1,6 +1,11 @@
 package sequence
 
-import "testing"
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
 
 // Numbers of the sequence before, which a proxy holds, do not come after those of the ORDER sequence that takes its name.
 func TestAnOrderSequenceOfSeveralServersIsMadeInPlaceOfOneWhoseNumbersAreHeld(t *testing.T) {
@@ -27,6 +32,75 @@ func TestAnOrderSequenceOfSeveralServersIsMadeInPlaceOfOneWhoseNumbersAreHeld(t 
 					last = n
 				}
 			}
+		}
+	}
+}
+
+// Who has not heard that a sequence is an ORDER sequence by now, or not where its home is, gives no number of another member: that would lie above those that others give later.
+func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
+	f := newFleet(t, 3)
+	a, b := f.open(t, blocks(10), patience(30*time.Second)), f.open(t, blocks(10), patience(30*time.Second))
+	createOn(t, a, "photos")
+	if _, err := a.Alter(t.Context(), []byte("photos"), Alteration{Cache: new(uint64(1))}); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		mustTake(t, a, "photos", 1)
+	}
+	settled(t, a, "photos")
+	a.follow.work.await() // it hears of nothing from now on
+	defer a.follow.work.end()
+	if _, err := b.servers.alter(t.Context(), "photos", Alteration{Order: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	home := b.servers.home(b.servers.view.Load(), "photos")
+	if home == nil {
+		t.Fatal("the sequence has no home")
+	}
+	last := uint64(0)
+	takes := func(what string) {
+		t.Helper()
+		for range 7 {
+			for who, s := range map[string]*Sequences{"a": a, "b": b} {
+				n := mustTake(t, s, "photos", 1)
+				if !home.share().owns(n) {
+					t.Errorf("%s: %s got %d, which is none of its home's", what, who, n)
+				}
+				if n <= last {
+					t.Errorf("%s: %s got %d after %d", what, who, n, last)
+				}
+				last = n
+			}
+		}
+	}
+	takes("it was no ORDER sequence before")
+	for _, other := range []string{"", "nobody", b.servers.members()[0].share().id, b.servers.members()[1].share().id, b.servers.members()[2].share().id} {
+		a.servers.mu.Lock()
+		if a.servers.homes["photos"] = other; other == "" {
+			delete(a.servers.homes, "photos") // as where it was read before, and that came late
+		}
+		a.servers.mu.Unlock()
+		takes("its home was said to be " + strconv.Quote(other))
+	}
+	if known := a.servers.home(a.servers.view.Load(), "photos"); known.name() != home.name() {
+		t.Errorf("a takes %v for its home at the end, want %v", known.name(), home.name())
+	}
+
+	// One that changed that died before it had told all: the newer word counts, and all have it.
+	at := b.servers.members()
+	i := slices.Index(at, home)
+	other := at[(i+1)%len(at)]
+	f[i].exec(t, "UPDATE sequence_options SET home = ?, version = version + 1 WHERE name = 'photos'", other.share().id)
+	if n := mustTake(t, a, "photos", 1); !other.share().owns(n) {
+		t.Errorf("a got %d, which is none of the new home's", n)
+	}
+	for i := range f {
+		var stored string
+		if err := f[i].db.QueryRow("SELECT home FROM sequence_options WHERE name = 'photos'").Scan(&stored); err != nil || stored != other.share().id {
+			t.Errorf("member %d says the home is %q, %v, want %q", i, stored, err, other.share().id)
 		}
 	}
 }

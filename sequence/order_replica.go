@@ -2,6 +2,8 @@ package sequence
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"math"
 )
@@ -9,13 +11,24 @@ import (
 // stillHolds makes sure, after an ORDER sequence's reservation in a group, that nobody else has given higher numbers before it. A node
 // that takes over gives some only after a majority of the nodes has shown that (see adoptions): so it has not, if a majority, this node
 // included, names this one as the holder afterwards. Of two nodes the other one may take over alone; so it has to be seen. A cluster
-// that commits on a majority has no need of all this.
-func (v *server) stillHolds(ctx context.Context) error {
-	now := v.nodes.current.Load()
-	if v.tuning.Load().OrderWithoutReplica || now == nil {
+// that commits on a majority has no need of all this. Another request may have found another node since: what is seen of that says nothing about
+// numbers that were reserved over a connection to this one.
+func (v *server) stillHolds(ctx context.Context, conn *sql.Conn) error {
+	if v.tuning.Load().OrderWithoutReplica {
 		return nil
 	}
-	_, err := v.awaitSeen(ctx, now, guardRow{holder: now.identity, term: math.MaxUint64}, confirmations(len(v.nodes.all))-1, " WHERE `name` = ''", nil, func(rows guardRows) bool {
+	own, err := lineOf(conn)
+	if err != nil {
+		return err
+	}
+	now := v.nodes.current.Load()
+	switch {
+	case now == nil:
+		return errUnchosen
+	case now.node != own.node:
+		return fmt.Errorf("%s is the node in use by now, in place of %s, and may have given higher numbers: %w", now.addr, own.node.addr, driver.ErrBadConn)
+	}
+	_, err = v.awaitSeen(ctx, now, guardRow{holder: now.identity, term: math.MaxUint64}, confirmations(len(v.nodes.all))-1, " WHERE `name` = ''", nil, func(rows guardRows) bool {
 		return rows.holder().holder == now.identity
 	})
 	v.unseen.Store(err != nil)

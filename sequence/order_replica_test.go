@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"database/sql"
 	"strings"
 	"testing"
 	"time"
@@ -138,4 +139,70 @@ func TestOrderedNumbersThatMustNotBeGivenAreToldAsGivenUp(t *testing.T) {
 		}
 	}
 	t.Error("nothing was told of the sequence at the end")
+}
+
+// Numbers were reserved on a primary that lives on alone, while another request has found the new one. That this one holds the sequences says nothing about them.
+func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
+	e := startEstate(t, 3)
+	m, fresh := e.join(t, "m", &given{}), e.join(t, "new", &given{})
+	mustCreate(t, m.Sequences, CreateOptions{Name: "photos", Order: true})
+	last := mustTake(t, m.Sequences, "photos", 1)
+	e.CatchUp(t, 1, 0)
+	e.CatchUp(t, 2, 0)
+	v := m.servers.first()
+	rule, h := v.rules.of("photos"), v.share()
+	ceiling, _ := v.guard.ceiling("photos")
+	known, ok := v.ordered.of("photos")
+	if ceiling <= last || !ok {
+		t.Fatalf("after %d its ceiling is %d, and its row is known: %v", last, ceiling, ok)
+	}
+	reserve := func(conn *sql.Conn) (uint64, error) {
+		t.Helper()
+		taking, err := v.taking("photos", 1, rule, h, limit{guarded: true, ceiling: ceiling})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := v.reserveAtOnce(t.Context(), conn, "photos", 1, taking, rule, h, known)
+		return g.seg.Last(), err
+	}
+	before, err := v.conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	if n, err := reserve(before); err != nil || n <= last {
+		t.Fatalf("while it is the primary: got %d after %d, %v", n, last, err)
+	}
+
+	fresh.cut(0)
+	e.Promote(t, 1)
+	e.Follow(t, 2, 1)
+	last = mustTake(t, fresh.Sequences, "photos", 1)
+	next := *fresh.servers.first().nodes.current.Load()
+	next.node = v.nodes.all[1]
+	v.settle(&next)
+	position := func() (id uint64) {
+		if err := e.pools[0].QueryRow("SELECT id FROM sequence WHERE name = 'photos'").Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	at := position()
+	n, err := reserve(before)
+	if err == nil {
+		t.Errorf("got %d after %d", n, last)
+	} else if !v.isMoved(err) {
+		t.Errorf("got %v, want an error upon which it is tried again", err)
+	}
+	if position() == at {
+		t.Error("nothing was reserved on the node before")
+	}
+	v.nodes.current.Store(nil)
+	if err := v.stillHolds(t.Context(), before); !v.isMoved(err) {
+		t.Errorf("while another one is looked for: got %v, want an error upon which it is tried again", err)
+	}
+	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
+	if n := mustTake(t, m.Sequences, "photos", 1); n <= last {
+		t.Errorf("at last: got %d after %d", n, last)
+	}
 }

@@ -132,6 +132,7 @@ var (
 	errFrozen      = errors.New("the sequence is frozen for a restart")
 	errLost        = errors.New("connection lost in a reservation, its numbers are never used")
 	errPlan        = errors.New("the plan of the sequence servers was changed meanwhile")
+	errNotHome     = errors.New("another sequence server is the home of this ORDER sequence by now")
 )
 
 // reserveOnce runs the one statement that takes n numbers, and then makes sure that it did what it said.
@@ -196,8 +197,11 @@ func (v *server) failedToTake(name string, err error, n, floor uint64) error {
 
 // granted is the outcome of a reservation that was verified with err.
 func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uint64, t take, rule rule, h share, last uint64, stored row, err error) (g grant, _ error) {
+	if err == nil && stored.def.Order && h.shared() {
+		err = v.isHome(h, stored.home)
+	}
 	if err == nil && stored.def.Order && t.upTo.guarded {
-		err = v.stillHolds(ctx)
+		err = v.stillHolds(ctx, conn)
 	}
 	if err == nil && stored.def.Order && h.shared() {
 		err = v.stillHome(ctx, conn, h)
@@ -217,7 +221,7 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 	}
 	if err != nil {
 		why := UnusedRefused
-		if errors.Is(err, errPlan) || errors.Is(err, errFrozen) {
+		if errors.Is(err, errPlan) || errors.Is(err, errFrozen) || errors.Is(err, errNotHome) {
 			why = UnusedAlter
 		}
 		v.counters.lose(name, why, h.whole(n))

@@ -181,17 +181,32 @@ func (a *servers) nameFor(name string) string {
 	return a.name()
 }
 
-// reserveAny reserves with the first member that can.
-func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (grant, error) {
+// reserveAny reserves with the home of an ORDER sequence, and else with the first member that can.
+func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (g grant, err error) {
 	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock {
 		if need > b {
 			return grant{}, needsOneServer("sequence %q: %d consecutive numbers do not fit in a block of %d; fewer rows in one statement do, "+
 				"or a plan with larger blocks", name, need, b)
 		}
 	}
-	if home := a.home(w, name); home != nil {
-		return a.reserveWith(ctx, w, home, name, want, need)
+	for range maxHomes {
+		if home := a.home(w, name); home != nil {
+			g, err = a.reserveWith(ctx, w, home, name, want, need)
+		} else {
+			g, err = a.reserveByTurn(ctx, w, name, want, need)
+		}
+		if !errors.Is(err, errNotHome) {
+			return g, err
+		}
+		if err := a.askForHome(ctx, w, name); err != nil {
+			return grant{}, err
+		}
 	}
+	return grant{}, err
+}
+
+// reserveByTurn reserves with the first member that can.
+func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want, need uint64) (grant, error) {
 	var exhausted, failed error
 	for _, position := range a.order(w, name, want) {
 		v := w.members[position]
@@ -222,7 +237,7 @@ func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, ne
 			v.leaveOut(err)
 			continue
 		case errors.Is(err, ErrUnknown), errors.Is(err, ErrSeveral), errors.Is(err, ErrBadOption), errors.Is(err, ErrClosed),
-			errors.As(err, &unfit) && unfit.own, ctx.Err() != nil:
+			errors.Is(err, errNotHome), errors.As(err, &unfit) && unfit.own, ctx.Err() != nil:
 			return grant{}, err
 		}
 		if !errors.Is(failed, errAtBound) { // which says more than that the others are away
