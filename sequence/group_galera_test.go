@@ -27,6 +27,13 @@ func startCluster(t *testing.T, names ...string) (*estate, *mysqltest.Cluster) {
 		statements = append(statements, "INSERT INTO app.sequence (name) VALUES ('"+name+"')")
 	}
 	c.Nodes[0].Exec(t, statements...)
+	for _, node := range c.Nodes[1:] {
+		eventually(t, "a node shows the sequences", func() bool {
+			var rows int
+			err := node.DB(t, "").QueryRow("SELECT COUNT(*) FROM app.sequence").Scan(&rows)
+			return err == nil && rows == len(names)
+		})
+	}
 	return e, c
 }
 
