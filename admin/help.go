@@ -31,8 +31,8 @@ var sequenceHelp = [][]any{
 	{"ALTER SEQUENCE [IF EXISTS] name option ...", byAdmins, "changes options, on all proxies"},
 	{"DROP SEQUENCE [IF EXISTS] name [, name ...]", byAdmins, "drops sequences; one that is made again goes on above its numbers"},
 	{"FLUSH SEQUENCES [name, ...]", byAdmins, "gives up the numbers in memory"},
-	{"CHECK SEQUENCE name [, name ...]", byAdmins, "compares sequences with the keys on every shard"},
-	{"REPAIR SEQUENCE name [, name ...]", byAdmins, "the same, and raises those that are behind"},
+	{"CHECK SEQUENCE name [, name ...]", byAdmins, "compares sequences with the keys of the columns that own them, on every shard"},
+	{"REPAIR SEQUENCE name", byAdmins, "the same, and raises it if it is behind"},
 }
 
 // helpRows lists all statements, those that change something last.

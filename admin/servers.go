@@ -106,7 +106,7 @@ func (s *Sequences) showServers(ctx context.Context) (*protocol.Table, error) {
 			interleave = "step"
 		}
 		if p := l.Change; p != nil {
-			change = fmt.Sprintf("%s from %s: plan %d is %s, begun %s", p.UUID, p.Coordinator, p.Number, p.State, p.Begun.Format(time.DateTime))
+			change = fmt.Sprintf("%s from %s: plan %d is %s, begun %s UTC", p.UUID, p.Coordinator, p.Number, p.State, p.Begun.Format(time.DateTime))
 		}
 		if l.Err != nil {
 			problem = l.Err.Error()

@@ -141,6 +141,6 @@ func (v *server) lift(ctx context.Context, name string, mark, gave uint64) error
 	mark = max(mark, v.marks.of(name))
 	v.log.Error("sequence row went back",
 		logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
-		zap.String("remedy", fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH 1 FORCE", quote(name))))
+		zap.String("remedy", "REPAIR SEQUENCE "+quote(name)))
 	return v.raiseTo(ctx, name, mark)
 }

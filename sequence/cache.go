@@ -362,7 +362,7 @@ func (c *cache) failLocked(err error) (pause time.Duration) {
 		// The row was deleted. What is left in memory stays unique, but the sequence is no more. Of a DROP the follower mostly tells
 		// first.
 		c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top),
-			zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)+"; to begin again: ALTER SEQUENCE "+quote(c.name)+" RESTART WITH 1 FORCE"))
+			zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)))
 		c.endLocked(err)
 		return 0
 	case errors.Is(err, ErrExhausted), errors.Is(err, ErrSeveral):

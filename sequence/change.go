@@ -396,7 +396,7 @@ func (v *server) transactOnce(ctx context.Context, f func(tx *sql.Tx) error) err
 }
 
 // errOutcome: it is not known whether what was asked for was done.
-var errOutcome = errors.New("commit, whose outcome is unknown")
+var errOutcome = errors.New("the commit's outcome is unknown: look whether it was done before you say it again")
 
 // commit is tx.Commit for callers whose time is bounded: a server that cannot commit, as in a cluster that has lost its majority, may not answer, and Commit knows of no
 // context.

@@ -99,7 +99,9 @@ func (v *server) readOnly() error {
 	if v.grouped() {
 		return fmt.Errorf("%s: %w", v.at(), errMoved) // another will be the primary
 	}
-	return v.unfit("", "it is read only", "SET GLOBAL read_only = 0, or name the primary as the sequence server")
+	// No statement: whoever has a replica that lags behind written to gives numbers again.
+	return v.unfit("", "it is read only", "name the primary as the sequence server; if this one has become it, first see that it lacks nothing that the old one had "+
+		"(docs: Backup and restore), then SET GLOBAL read_only = 0")
 }
 
 // startedReadOnly is the option by which a server was started so that nobody can write there, whatever read_only says; empty: none. MySQL takes no
@@ -143,7 +145,7 @@ func (v *server) checkTable(ctx context.Context, c rawConn) (made bool, err erro
 
 func (v *server) noTable() error {
 	return v.unfit(v.table.full, "it does not exist, or the user may not see it",
-		fmt.Sprintf(createTable, v.table.full)+", or set create_table = true; or GRANT SELECT, INSERT, UPDATE, DELETE on it")
+		fmt.Sprintf(createTable, v.table.full)+", or set create_table = true; or GRANT SELECT, INSERT, UPDATE, DELETE on its schema")
 }
 
 // tableExists says whether there is a table, and whether seqproxy made it, and refuses what does not keep a committed number.

@@ -91,7 +91,7 @@ func (a *servers) editOnce(ctx context.Context, w *view, need int, f func(edits 
 	}
 	for i, e := range edits {
 		if err := commit(ctx, e.Tx); err != nil {
-			return fmt.Errorf("%w, on %s after %d of %d: %v", errOutcome, e.v.name(), i, len(edits), err)
+			return fmt.Errorf("%w (on %s, after %d of %d): %v", errOutcome, e.v.name(), i, len(edits), err)
 		}
 	}
 	return nil

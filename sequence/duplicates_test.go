@@ -370,7 +370,10 @@ func TestReadOnlyServerIsRefusedUntilItIsWritable(t *testing.T) {
 	if !errors.Is(err, ErrUnfit) {
 		t.Fatalf("got %v, want ErrUnfit", err)
 	}
-	wantText(t, err, "read only", p.server.Addr())
+	wantText(t, err, "read only", p.server.Addr(), "name the primary", "first see that it lacks nothing")
+	if unfit := new(UnfitError); !errors.As(err, &unfit) || unfit.Statement() != "" {
+		t.Errorf("%v: got the statement %q, want none: a replica that lags behind must not be made writable by it", err, unfit.Statement())
+	}
 	if got := p.id(t, "photos"); got != 0 {
 		t.Errorf("the row of a read-only server moved to %d", got)
 	}

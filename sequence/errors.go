@@ -132,6 +132,20 @@ func needsOneServer(format string, args ...any) error {
 	return fmt.Errorf("%s: %w, and there are several", fmt.Sprintf(format, args...), ErrSeveral)
 }
 
+// blockError: a run of numbers is longer than a block. It is an ErrSeveral.
+type blockError struct {
+	name        string
+	need, block uint64
+}
+
+func (e *blockError) Error() string {
+	return fmt.Sprintf("sequence %q: %d consecutive numbers do not fit in a block of %d: take fewer rows in one statement, or larger blocks "+
+		"(SEQPROXY CHANGE SEQUENCE SERVERS BLOCK n)", e.name, e.need, e.block)
+}
+
+// Unwrap returns ErrSeveral.
+func (e *blockError) Unwrap() error { return ErrSeveral }
+
 // badOption builds an error that wraps ErrBadOption.
 func badOption(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBadOption, fmt.Sprintf(format, args...))

@@ -165,6 +165,8 @@ func TestAProcessTakesNumbersOnlyAboveAllThatItEverGot(t *testing.T) {
 	}
 	if _, err := s.Take(t.Context(), []byte("photos"), 11); !errors.Is(err, ErrSeveral) {
 		t.Errorf("a run that is longer than a block: got %v", err)
+	} else {
+		wantText(t, err, "do not fit in a block of 10", "SEQPROXY CHANGE SEQUENCE SERVERS BLOCK n")
 	}
 	mustTake(t, s, "photos", 10)
 }

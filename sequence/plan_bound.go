@@ -216,7 +216,7 @@ func (r *planRun) reachable() error {
 	}
 	for _, m := range r.plan.Members {
 		if slices.Contains(away, m.Address) {
-			return awayError(away, err)
+			return awayError(away, err, "")
 		}
 	}
 	for _, m := range r.plan.Previous {
@@ -233,7 +233,7 @@ func (r *planRun) reachable() error {
 			return r.ordersAway(away, err)
 		}
 	}
-	return awayError(away, err)
+	return awayError(away, err, "; or where no application counts in the tables itself: direct_writers = \"no\" under [sequence]")
 }
 
 // ordersAway makes sure that no ORDER sequence has its home among the members that are away, unless the operator says that those are off. Numbers that

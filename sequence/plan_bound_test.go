@@ -170,7 +170,7 @@ func TestAMemberWithDirectWritersHasNoBound(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(2), WritersStep: 3})
 	e.links[2].Cut()
 	_, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(2), WritersStep: 2})
-	wantText(t, err, e.addr(2), "FORCE ABOVE n")
+	wantText(t, err, e.addr(2), "FORCE ABOVE n", `direct_writers = "no"`)
 	e.change(t, s, PlanChange{Remove: e.addr(2), Force: true, Margin: 1000, WritersStep: 2})
 }
 

@@ -95,7 +95,7 @@ func inProgress(p *Plan) error {
 		return &PlanError{Finding: fmt.Sprintf("change %s from %s was made in the same moment", p.UUID, p.Coordinator), Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS"}
 	}
 	return &PlanError{
-		Finding: fmt.Sprintf("change %s from %s in progress, since %s: it is %s", p.UUID, p.Coordinator, p.Begun.Format(time.DateTime), p.State),
+		Finding: fmt.Sprintf("change %s from %s in progress, since %s UTC: it is %s", p.UUID, p.Coordinator, p.Begun.Format(time.DateTime), p.State),
 		Remedy:  "wait for it, or if it was left: SEQPROXY RESUME PLAN or SEQPROXY ABORT PLAN",
 	}
 }

@@ -117,7 +117,7 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 		want   string
 	}{
 		{PlanChange{Add: e.addr(1)}, "WITH DIRECT WRITERS STOPPED"},
-		{PlanChange{Add: e.addr(1), WritersStep: 2}, "nobody but seqproxy can count"},
+		{PlanChange{Add: e.addr(1), WritersStep: 2}, "SEQPROXY CHANGE SEQUENCE SERVERS INTERLEAVE STEP WITH DIRECT WRITERS STEP 1"},
 	} {
 		_, err := s.ChangePlan(context.Background(), test.change)
 		wantText(t, err, test.want)
@@ -155,11 +155,37 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	// They go on where steps come first: from one server to two and back.
+	alone := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
+	counted := alone.open(t, func(o *Options) { o.DirectWriters = DirectWritersAuto })
+	alone.change(t, counted, PlanChange{Interleave: InterleaveStep, WritersStep: 1})
+	alone.change(t, counted, PlanChange{Add: alone.addr(1), WritersStep: 2})
+	alone.change(t, counted, PlanChange{Interleave: InterleaveBlock, WritersStopped: true})
+	alone.change(t, counted, PlanChange{Remove: alone.addr(1), WritersStep: 1})
 	// One that seqproxy made has none.
 	made := newPlanEstate(t, 2, nil)
 	made.places[0].exec(t, "DROP TABLE sequence")
 	other := made.open(t, func(o *Options) { o.DirectWriters = DirectWritersAuto })
 	made.change(t, other, PlanChange{Add: made.addr(1)})
+}
+
+// No proxy would count by a plan whose blocks are larger than the largest of the configuration.
+func TestBlocksThatNoProxyCanCountByAreRefused(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 1234})
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	before, err := s.plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ChangePlan(t.Context(), PlanChange{Interleave: InterleaveBlock, Block: maxBlock + 1}); !errors.Is(err, ErrBadOption) {
+		t.Errorf("BLOCK %d: got %v, want ErrBadOption", uint64(maxBlock+1), err)
+	}
+	if now, err := s.plan(t.Context()); err != nil || now.Number != before.Number {
+		t.Errorf("got plan %d, %v, want %d still", now.Number, err, before.Number)
+	}
+	p, h := e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: maxBlock}), newGivenEver()
+	e.everyoneGives(t, h, p, "photos")
 }
 
 // A sequence that is made while one of the members is away begins above what the plan in force says of its name, or of all names that it does not know: on each member, also on

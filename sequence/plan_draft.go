@@ -39,8 +39,8 @@ func (r *planRun) draft(now *Plan, change PlanChange) error {
 	case p.Block == 0:
 		p.Block = r.s.opts.Block
 	}
-	if p.Block > 1<<40 {
-		return badOption("BLOCK %d, want at most %d", p.Block, uint64(1<<40))
+	if p.Block > maxBlock {
+		return badOption("BLOCK %d, want at most %d", p.Block, uint64(maxBlock))
 	}
 	members := slices.Clone(now.Members)
 	has := func(address string) int {
@@ -238,7 +238,8 @@ func (r *planRun) checkWriters(change PlanChange) error {
 	case change.WritersStopped:
 		return nil
 	case change.WritersStep != 0 && !stepped:
-		return badOption("WITH DIRECT WRITERS STEP %d: with interleave = \"block\" nobody but seqproxy can count in the table; stop them, or use INTERLEAVE STEP", change.WritersStep)
+		return badOption("WITH DIRECT WRITERS STEP %d: with interleave = \"block\" nobody but seqproxy can count in the table; stop them, or first say SEQPROXY CHANGE SEQUENCE SERVERS "+
+			"INTERLEAVE STEP WITH DIRECT WRITERS STEP %d", change.WritersStep, len(p.Previous))
 	case change.WritersStep != 0 && change.WritersStep != step:
 		return badOption("WITH DIRECT WRITERS STEP %d: with %d sequence servers the step is %d", change.WritersStep, len(p.Members), step)
 	case change.WritersStep != 0:
@@ -268,10 +269,11 @@ func (r *planRun) checkWriters(change PlanChange) error {
 	return nil
 }
 
-func awayError(away []string, err error) error {
+// awayError: or is what else can be done.
+func awayError(away []string, err error, or string) error {
 	return &PlanError{
 		Finding: "nobody knows which numbers a sequence server gave that cannot be reached: " + strings.Join(away, ", "),
 		Remedy: "bring it back; or make sure that it stays off, and say FORCE ABOVE n, a number above all that it can have given, " +
-			"or FORCE MARGIN n, how far it can be ahead of the others", Err: err,
+			"or FORCE MARGIN n, how far it can be ahead of the others" + or, Err: err,
 	}
 }

@@ -162,7 +162,7 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 						e.everyoneGives(t, h, now, "photos")
 						continue
 					}
-					if _, err := other.ChangePlan(ctx, change); err == nil || !strings.Contains(err.Error(), "change "+begun.UUID+" from "+begun.Coordinator+" in progress") {
+					if _, err := other.ChangePlan(ctx, change); err == nil || !strings.Contains(err.Error(), "change "+begun.UUID+" from "+begun.Coordinator+" in progress, since "+begun.Begun.Format(time.DateTime)+" UTC: ") {
 						t.Fatalf("step %d: a second change: got %v", killAt, err)
 					}
 					if way == "abort" {

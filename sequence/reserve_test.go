@@ -244,7 +244,7 @@ func TestRowThatGoesBackIsRaisedAndLogged(t *testing.T) {
 			if got := s.Stats().Rewinds; got != 1 {
 				t.Errorf("got %d rewinds counted, want 1", got)
 			}
-			if got := logs.FilterField(zap.String("remedy", "ALTER SEQUENCE `photos` RESTART WITH 1 FORCE")).Len(); got != 1 {
+			if got := logs.FilterField(zap.String("remedy", "REPAIR SEQUENCE `photos`")).Len(); got != 1 {
 				t.Errorf("got %d errors logged with the cure, want 1", got)
 			}
 			if got := logs.FilterField(zap.String("sequence", "photos")).Len(); got != 1 {

@@ -48,7 +48,7 @@ func (e *HeldError) list(text *strings.Builder) {
 		if i > 0 {
 			text.WriteString("; ")
 		}
-		fmt.Fprintf(text, "%s, registered since %s, ", p.Host, p.Since.Format(time.DateTime))
+		fmt.Fprintf(text, "%s, registered since %s UTC, ", p.Host, p.Since.Format(time.DateTime))
 		remove := fmt.Sprintf("if it is gone for good: DELETE FROM %s WHERE id = '%s'", e.Table, p.ID)
 		switch {
 		case p.early():

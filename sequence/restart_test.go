@@ -174,7 +174,7 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 		"UTC_TIMESTAMP(6) - INTERVAL 3 HOUR":   {"silent for 3h0m", remove},
 		"UTC_TIMESTAMP(6) - INTERVAL 1 SECOND": {"which lives, or did", "try again"}, // on a machine that is so busy that this is long ago it is silent, too
 	} {
-		p.exec(t, "REPLACE INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('other', 'web7, process 12', UTC_TIMESTAMP(), "+heartbeat+", 3)")
+		p.exec(t, "REPLACE INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('other', 'web7, process 12', '2031-02-03 04:05:06', "+heartbeat+", 3)")
 		all, err := a.Proxies(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -188,7 +188,7 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 		if len(held.Proxies) == 1 && held.Proxies[0].Stale() && want[0] == "which lives, or did" {
 			continue
 		}
-		wantText(t, held, append(want, "web7, process 12")...)
+		wantText(t, held, append(want, "web7, process 12, registered since 2031-02-03 04:05:06 UTC")...)
 		if lives := want[0] == "which lives, or did"; lives && strings.Contains(held.Error(), "DELETE") {
 			t.Errorf("one that lives is to be removed: %v", held)
 		}

@@ -26,12 +26,13 @@ const (
 	forChanges  = "CREATE, ALTER and DROP SEQUENCE"
 	forRegistry = "ALTER SEQUENCE ... RESTART ... FORCE and ... ORDER, which do not wait for proxies that are not registered"
 	forServers  = "several sequence servers"
+	forAdoption = "an adoption, behind which a group gives numbers"
 	forGroup    = "the ceilings of a group"
 	forStatus   = "seeing whether a node that can be written to replicates from another"
 	forTickets  = "the numbers of a ticket table"
 )
 
-// rights are those that the account needs on a node.
+// rights are those that the account needs on a node: one more than once, where it is for several things.
 func (s *Sequences) rights(v *server, found *ExaminedNode) (all []Right) {
 	exists := func(table string) bool {
 		return table == v.opts.Table && !found.Missing || slices.Contains(found.Beside, table)
@@ -48,13 +49,17 @@ func (s *Sequences) rights(v *server, found *ExaminedNode) (all []Right) {
 	add(NeedChanges, forChanges, table+optionsSuffix, "INSERT", "UPDATE")
 	add(NeedRegistry, forRegistry, table+proxySuffix, "SELECT", "INSERT", "UPDATE", "DELETE")
 	several := len(s.opts.Servers) > 1 || found.Membership.Plan != 0
-	if several {
+	if several { // each bound; a member that was away
+		add(NeedNumbers, forServers, table, "INSERT", "DELETE")
+		add(NeedNumbers, forServers, table+optionsSuffix, "INSERT", "UPDATE")
 		for _, suffix := range []string{memberSuffix, planSuffix, planStartSuffix} {
 			add(NeedNumbers, forServers, table+suffix, "SELECT", "INSERT", "UPDATE", "DELETE")
 		}
 	}
 	if v.grouped() {
 		add(NeedNumbers, forGroup, table+guardSuffix, "SELECT", "INSERT", "UPDATE", "DELETE")
+		add(NeedNumbers, forAdoption, table, "INSERT") // of what a fail-over has lost
+		add(NeedNumbers, forAdoption, table+optionsSuffix, "UPDATE")
 		if found.Cluster == "" {
 			all = append(all, Right{Privilege: "REPLICATION STATUS", Need: NeedRegistry, For: forStatus})
 		}

@@ -185,8 +185,7 @@ func (a *servers) nameFor(name string) string {
 func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (g grant, err error) {
 	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock {
 		if need > b {
-			return grant{}, needsOneServer("sequence %q: %d consecutive numbers do not fit in a block of %d; fewer rows in one statement do, "+
-				"or a plan with larger blocks", name, need, b)
+			return grant{}, &blockError{name: name, need: need, block: b}
 		}
 	}
 	for range maxHomes {

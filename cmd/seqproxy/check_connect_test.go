@@ -191,7 +191,7 @@ func TestCheckTellsOfEveryStateOfASequenceServerWithTheStatementThatMendsIt(t *t
 		},
 		{
 			name: "read only", set: []string{aTable, "SET GLOBAL read_only = 1"}, undo: []string{"SET GLOBAL read_only = 0"},
-			level: inspect.Wrong, parts: []string{"sequence server", "settings: it is read only"},
+			level: inspect.Wrong, parts: []string{"sequence server", "settings: it is read only"}, mend: []string{"SET GLOBAL read_only = 0"},
 		},
 		{
 			name: "connections that are closed soon", set: []string{aTable, "SET GLOBAL wait_timeout = 5"}, undo: []string{"SET GLOBAL wait_timeout = 28800"},

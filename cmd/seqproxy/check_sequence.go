@@ -177,7 +177,9 @@ func (k *connected) sequenceRights(f *inspect.Findings, at *conf.SequenceServer,
 		var names, uses []string
 		need, exists := sequence.NeedRegistry, true
 		for _, r := range rights {
-			names = append(names, privilegeName(r.Privilege, s))
+			if name := privilegeName(r.Privilege, s); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 			if !slices.Contains(uses, r.For) {
 				uses = append(uses, r.For)
 			}
@@ -292,7 +294,7 @@ func (k *connected) group(e *sequence.ExaminedServer, asked []askedNode) {
 		}
 		f.Wrong("nodes", unfit.Finding, unfit.Remedy, mend...)
 	case e.Err != nil:
-		f.Wrong("nodes", e.Err.Error(), "promote one of them")
+		f.Wrong("nodes", e.Err.Error(), "bring the primary back; promote another node only when the old one is off. If two parts of a cluster are primary, stop one")
 	default:
 		f.OK("nodes", "one of %d can be written to", len(e.Nodes))
 	}

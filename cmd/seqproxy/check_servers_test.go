@@ -82,6 +82,13 @@ func TestCheckTellsWhatIsWrongWithAGroup(t *testing.T) {
 	}
 	expect(inspect.OK, "nodes: one of 2 can be written to")
 
+	// What an adoption needs.
+	g.Nodes[0].Exec(t, "REVOKE INSERT ON seqproxy.* FROM seq@'%'")
+	g.CatchUp(t, 1, 0)
+	expect(inspect.Wrong, "lacks INSERT on `seqproxy`.`sequence`, ", "needed for CREATE, ALTER and DROP SEQUENCE, and for an adoption")
+	g.Nodes[0].Exec(t, "GRANT INSERT ON seqproxy.* TO seq@'%'")
+	g.CatchUp(t, 1, 0)
+
 	// A replica that was stopped.
 	g.Cut(t, 1)
 	stopped := []string{"sequence server " + g.Nodes[1].Addr(), "replicates from nobody"}
@@ -108,7 +115,11 @@ func TestCheckTellsWhatIsWrongWithAGroup(t *testing.T) {
 
 	// None.
 	g.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
-	expect(inspect.Wrong, "nodes: none of its nodes can be written to")
+	for _, f := range expect(inspect.Wrong, "nodes: none of its nodes can be written to") {
+		if len(f.Mend) > 0 || !strings.HasPrefix(f.Hint, "bring the primary back") {
+			t.Errorf("got %q and the hint %q, want that the primary is to be brought back", f.Mend, f.Hint)
+		}
+	}
 	g.Nodes[0].Exec(t, "SET GLOBAL read_only = 0")
 
 	// A primary that takes changes from elsewhere.

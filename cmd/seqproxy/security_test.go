@@ -278,6 +278,9 @@ password = "change me too"
 		r, _ := checks(t, file)
 		parts := []string{"sequence server " + one.Addr(), "rights: ", "lacks " + right[0] + " on `seqproxy`.`" + right[1] + "`, which"}
 		found := append(r.finds(inspect.Wrong, parts...), r.finds(inspect.Warning, parts...)...)
+		if writes := right[0] != "SELECT" && right[0]+" "+right[1] != "UPDATE sequence" && right[1] != "sequence_proxy"; len(found) == 1 && writes && !strings.Contains(found[0].Text, "several sequence servers") {
+			t.Errorf("without %s on %s check says %q, want that several sequence servers need it", right[0], right[1], found[0].Text)
+		}
 		if len(found) != 1 {
 			t.Errorf("without %s on %s check does not name it:\n%s", right[0], right[1], r.text())
 			one.Exec(t, fmt.Sprintf("GRANT %s ON seqproxy.%s TO 'seqproxy'@'%%'", right[0], right[1]))

@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	o := torture.Options{Progress: stderr}
 	fs := flag.NewFlagSet("torture", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.Uint64Var(&o.Seed, "seed", rand.Uint64N(1_000_000), "chooses the faults, their moments and their victims")
+	fs.Uint64Var(&o.Seed, "seed", rand.Uint64N(1_000_000), "chooses the faults and their victims")
 	fs.DurationVar(&o.Time, "time", 3*time.Minute, "how long faults are made")
 	fs.IntVar(&o.Proxies, "proxies", 3, "how many proxies there are")
 	fs.StringVar(&o.Estate, "estate", "", "what the sequence servers are: "+strings.Join(torture.Estates(), ", ")+" (default: the seed chooses)")
