@@ -223,8 +223,8 @@ type Credential struct {
 type Sequence struct {
 	// schema of the table
 	Database string `toml:"database" reload:"restart"`
-	// the table of the counters. Others, with `_options`, `_proxy` and `_guard` behind its
-	// name, are made when they are first needed
+	// the table of the counters. Others, with `_options`, `_proxy`, `_member`, `_plan`,
+	// `_plan_start` and `_guard` behind its name, are made when they are first needed
 	Table string `toml:"table" reload:"restart"`
 	// create schema and table where they are missing
 	CreateTable bool `toml:"create_table" reload:"now"`
@@ -248,8 +248,9 @@ type Sequence struct {
 	// may break in such a fail-over. Without effect on a single server, and on clusters
 	// that commit on a majority
 	OrderRequiresReplica bool `toml:"order_requires_replica" reload:"now"`
-	// `"strict"` refuses a server that does not flush at commit; `"relaxed"` takes it, and
-	// keys may repeat after its crash
+	// `"strict"` refuses a server with `innodb_flush_log_at_trx_commit` = 0 and warns of 2;
+	// `"relaxed"` takes both. Keys may repeat after a crash: with 0 of the server, with 2 of
+	// its machine
 	Durability Durability `toml:"durability" oneof:"strict,relaxed" reload:"restart"`
 	// whether applications count in the table themselves, for
 	// [changes of the set of sequence servers](sequence-servers.md#changing-their-number):
@@ -258,7 +259,8 @@ type Sequence struct {
 
 	// how [several servers](sequence-servers.md#several-servers) divide the numbers:
 	// `"block"` gives each a block in turn, `"step"` a number in turn. It counts at the
-	// first start with several; then what is written down in the servers does
+	// first start with several, or at the first SEQPROXY ADD SEQUENCE SERVER to one that
+	// counted alone; then what is written down in the servers does
 	Interleave Interleave `toml:"interleave" oneof:"block,step" reload:"restart"`
 	// how many numbers a block of `interleave` has, 1 to 10^12; it counts when that does
 	Block int64 `toml:"block" reload:"restart"`

@@ -36,6 +36,7 @@ type day struct {
 	dba       *sql.Conn         // at the admin address
 	page      map[string]string // command by question
 	left      map[string]bool   // questions that were not asked yet
+	below     string            // what stands below the questions
 
 	mu   sync.Mutex
 	keys map[uint64]bool // all that were given; guarded by mu
@@ -54,7 +55,8 @@ func startDay(t *testing.T) *day {
 	}
 	_, table, _ := strings.Cut(string(text), "\n## A DBA's questions\n")
 	_, table, found := strings.Cut(table, "| question | ask |\n|---|---|\n")
-	table, _, _ = strings.Cut(table, "\n\n")
+	table, below, _ := strings.Cut(table, "\n\n")
+	d.below, _, _ = strings.Cut(below, "\n\n")
 	if !found {
 		t.Fatal("docs/operations.md has no questions")
 	}
@@ -427,6 +429,12 @@ func (d *day) looks(t *testing.T) {
 	status := inquire(t, d.dba, false, "SHOW SEQPROXY STATUS")
 	want(t, "STATUS", status.find(t, "name", `client_connections{user="app"}`), map[string]string{"value": strconv.Itoa(apps)})
 	want(t, "STATUS", status.find(t, "name", "ready"), map[string]string{"value": "1"})
+	for name, value := range map[string]string{`sequence\_server\_node\_info%`: "1", `sequence\_plan\_number`: "0"} {
+		like := "LIKE '" + name + "'"
+		if got := inquire(t, d.dba, false, "SHOW SEQPROXY STATUS "+like); !strings.Contains(d.below, like) || len(got.rows) != 1 || got.rows[0]["value"] != value {
+			t.Errorf("%s, as the page has it: got %v, want one row with %s", like, got.rows, value)
+		}
+	}
 	if got := d.metric(t, `client_connections{user="app"}`); got != strconv.Itoa(apps) || apps != 2 {
 		t.Errorf("clients of app: got %d in SESSIONS, %s in /metrics, want 2", apps, got)
 	}
