@@ -254,7 +254,8 @@ type Sequence struct {
 	Durability Durability `toml:"durability" oneof:"strict,relaxed" reload:"restart"`
 	// whether applications count in the table themselves, for
 	// [changes of the set of sequence servers](sequence-servers.md#changing-their-number):
-	// `"yes"`, `"no"`, or `"auto"`, which is `"no"` where seqproxy made the table
+	// `"yes"`, `"no"`, or `"auto"`, which is `"no"` where seqproxy made the table,
+	// unless the plan in force was made `WITH DIRECT WRITERS STEP`
 	DirectWriters DirectWriters `toml:"direct_writers" oneof:"auto,yes,no" reload:"now"`
 
 	// how [several servers](sequence-servers.md#several-servers) divide the numbers:

@@ -72,7 +72,7 @@ type Options struct {
 	// OrderWithoutReplica lets ORDER sequences of a group give numbers while no majority of its nodes is seen: see order_replica.go.
 	OrderWithoutReplica bool
 	// DirectWriters says whether applications count in the table themselves, which matters when the set of sequence servers is changed: DirectWritersYes,
-	// DirectWritersNo, or DirectWritersAuto (also if empty), which is no where seqproxy made the table.
+	// DirectWritersNo, or DirectWritersAuto (also if empty), which is no where seqproxy made the table, unless the plan in force says otherwise.
 	DirectWriters string
 	// Durability is DurabilityStrict (also if empty) or DurabilityRelaxed.
 	Durability string

@@ -78,6 +78,11 @@ func (r *planRun) draft(now *Plan, change PlanChange) error {
 			members[i].Nodes = nodes
 		}
 	}
+	if change.WritersStopped || change.WritersStep != 0 {
+		for i := range members {
+			members[i].Direct = !change.WritersStopped
+		}
+	}
 	p.Members = members
 	return nil
 }
@@ -254,6 +259,10 @@ func (r *planRun) checkWriters(change PlanChange) error {
 		if err != nil {
 			return err
 		}
+		why := "since it was not made by seqproxy"
+		if m.Direct && v.tuning.Load().DirectWriters != DirectWritersNo {
+			direct, why = true, "as was said when the plan in force was made"
+		}
 		if !direct {
 			continue
 		}
@@ -262,7 +271,7 @@ func (r *planRun) checkWriters(change PlanChange) error {
 			remedy += fmt.Sprintf(", or prepare them to count by %d and say WITH DIRECT WRITERS STEP %d", step, step)
 		}
 		return &PlanError{
-			Finding: fmt.Sprintf("applications may count in the table %s of %s themselves (UPDATE ... LAST_INSERT_ID(id + 1)), since it was not made by seqproxy", v.table.full, m.Address),
+			Finding: fmt.Sprintf("applications may count in the table %s of %s themselves (UPDATE ... LAST_INSERT_ID(id + 1)), %s", v.table.full, m.Address, why),
 			Remedy:  remedy + "; where there are none: direct_writers = \"no\" under [sequence]",
 		}
 	}

@@ -46,6 +46,8 @@ type Member struct {
 	Address  string   `json:"address"`
 	Position int      `json:"position"`
 	Nodes    []string `json:"nodes,omitempty"` // all addresses, where there are several
+	// Direct: applications count in its table themselves, by the operator's word, whoever made it.
+	Direct bool `json:"direct,omitempty"`
 }
 
 // Membership is what a member says of itself: the plan that it obeys. A server without one obeys none.

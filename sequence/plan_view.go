@@ -193,6 +193,7 @@ func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
 		}
 		places[i] = &share{
 			plan: plan.Number, id: m.ID, position: uint64(i), count: uint64(len(plan.Members)), interleave: plan.Interleave, block: plan.Block,
+			direct: m.Direct,
 		}
 		if err := places[i].check(); err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -101,4 +102,57 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	h.add(t, "photos", gotOpen)
 	e.everyoneGives(t, h, now, "photos") // as an application does that counts by three from now on
 	takeAll(t, s, h, "photos", 100)
+}
+
+// Applications count on all members of a plan that was made for them, also on one whose table seqproxy has made: a wrong step there is refused, and each change wants the operator's
+// word, also when the server is gone that was there before seqproxy.
+func TestApplicationsThatCountAreRememberedWithThePlan(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto }
+	s := e.open(t, steadySize(5), patience(30*time.Second), auto, inSteps)
+	e.change(t, s, PlanChange{Add: e.addr(1), WritersStep: 2})
+	takeAll(t, s, h, "photos", 50)
+	settled(t, s, "photos")
+	e.places[1].exec(t, "UPDATE sequence SET id = id + 1 WHERE name = 'photos'")
+	var err error
+	eventually(t, "the wrong step is found", func() bool {
+		var n uint64
+		if n, err = s.Take(t.Context(), []byte("photos"), 1); err == nil {
+			h.add(t, "photos", n)
+		}
+		return errors.Is(err, ErrUnfit)
+	})
+	wantText(t, err, e.addr(1), "see that everybody adds 2")
+	e.places[1].exec(t, "UPDATE sequence SET id = id + 1 WHERE name = 'photos'")
+	eventually(t, "the right one is not", func() bool {
+		_, err := s.Take(t.Context(), []byte("photos"), 1)
+		return err == nil
+	})
+
+	// Another proxy finishes it.
+	died := e.open(t, auto)
+	died.planHook = func(step, address string) error {
+		if step == planDecided {
+			return &hookError{step, address}
+		}
+		return nil
+	}
+	if _, err := died.ChangePlan(t.Context(), PlanChange{Add: e.addr(2), WritersStep: 3}); err == nil {
+		t.Fatal("the coordinator did not die")
+	}
+	if _, err := s.ResumePlan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.change(t, s, PlanChange{Remove: e.addr(0), WritersStep: 2})
+	refused := func(change PlanChange) {
+		t.Helper()
+		_, err := s.ChangePlan(t.Context(), change)
+		wantText(t, err, "may count in the table", "as was said when the plan in force was made", "WITH DIRECT WRITERS STOPPED")
+	}
+	refused(PlanChange{Add: e.addr(0)})
+	refused(PlanChange{Remove: e.addr(2)})
+	e.change(t, s, PlanChange{Remove: e.addr(2), WritersStep: 1})
+	refused(PlanChange{Add: e.addr(2)})
+	e.change(t, s, PlanChange{Add: e.addr(2), WritersStopped: true})
+	e.everyoneGives(t, h, e.change(t, s, PlanChange{Remove: e.addr(2)}), "photos")
 }
