@@ -235,10 +235,12 @@ func (x *rowExchange) takeRows(rows int) ([]uint64, error) {
 	for len(x.asks) < n {
 		x.asks = append(x.asks, x.r.asks...)
 	}
+	spent := x.s.patience.spent
 	values, err := x.s.take(x.asks[:n])
 	if err != nil {
 		return nil, err
 	}
+	x.s.patience.spent = spent // the rows behind these have the time anew
 	x.numbers = x.numbers[:0]
 	for _, v := range values {
 		x.numbers = append(x.numbers, v.value)
