@@ -101,10 +101,14 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 	if err != nil && !near {
 		return nil // it has moved
 	}
+	c.mu.Lock()
 	if err != nil {
+		if errors.Is(err, ErrUnknown) {
+			c.goneLocked(err)
+		}
+		c.mu.Unlock()
 		return err
 	}
-	c.mu.Lock()
 	if c.generation == generation && c.end == nil {
 		// Those who wait must not be served with what is to be taken out.
 		first, final := c.first, c.final

@@ -82,6 +82,7 @@ type cache struct {
 	pace     pace
 	cover    time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
 	measured uint64        // given, when pace was last told
+	usedAt   time.Time     // when pace was last told of numbers given; not when somebody only looked
 	size     uint64        // of the next segment
 	rule     rule          // which numbers follow top
 	limits   limits        // where the numbers end
@@ -283,7 +284,7 @@ func (c *cache) fly() {
 			}
 			continue
 		}
-		pause := c.failLocked(err)
+		pause := c.failLocked(err, need)
 		c.mu.Unlock()
 		if pause > 0 {
 			c.owner.sleep(jitter(pause)) // cut short by closing, which the next round sees
@@ -352,26 +353,22 @@ func (c *cache) trimLocked(n uint64) {
 	}
 }
 
-// failLocked deals with a refused reservation and says how long to pause before the next attempt.
-func (c *cache) failLocked(err error) (pause time.Duration) {
+// failLocked deals with a refused reservation of at least need numbers and says how long to pause before the next attempt.
+func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	if c.end != nil {
 		return 0
 	}
 	switch {
 	case errors.Is(err, ErrUnknown):
-		// The row was deleted. What is left in memory stays unique, but the sequence is no more. Of a DROP the follower mostly tells
-		// first.
-		c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top),
-			zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)))
-		c.endLocked(err)
+		c.goneLocked(err)
 		return 0
 	case errors.Is(err, ErrExhausted), errors.Is(err, ErrSeveral):
-		// Only the first in line is told: the others may want fewer.
-		switch {
-		case c.first == nil:
+		// Only the first in line is told: the others may want fewer. So may he, if the one that it is about has gone.
+		switch w := c.first; {
+		case w == nil:
 			c.dry = true
-		case !c.order || c.first.batch == c.boarded:
-			c.finishLocked(c.first, 0, err)
+		case w.n >= need && (!c.order || w.batch == c.boarded):
+			c.finishLocked(w, 0, err)
 			c.serveLocked()
 		}
 		return 0
@@ -396,6 +393,17 @@ func (c *cache) failLocked(err error) (pause time.Duration) {
 		c.backoff = min(c.backoff, frozenBackoff) // it is short, and the end of it is wanted
 	}
 	return pause
+}
+
+// goneLocked ends the cache as its row was deleted. What is left in memory stays unique, but the sequence is no more. Of a DROP the follower
+// mostly tells first.
+func (c *cache) goneLocked(err error) {
+	if c.end != nil {
+		return
+	}
+	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top),
+		zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)))
+	c.endLocked(err)
 }
 
 // healedLocked notes that a reservation succeeded.

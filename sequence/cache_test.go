@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -489,6 +490,42 @@ func TestExhaustionIsToldToThoseWhoAskForTooMuchOnly(t *testing.T) {
 			t.Errorf("after the last number: got %v, want ErrExhausted", err)
 		}
 	})
+}
+
+func TestExhaustionIsNotToldToWhoCameAfterTheOneItIsAbout(t *testing.T) {
+	for _, order := range []bool{false, true} {
+		t.Run(fmt.Sprintf("order %v", order), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sc := &script{max: 50, order: order, hold: make(chan struct{})}
+				s, c := scripted(t, sc)
+				defer closeNow(t, s)
+				c.reserving.await() // until all of them wait: those of an ORDER sequence are one batch
+				ctx, leave := context.WithCancelCause(context.Background())
+				gone := errors.New("its client has gone")
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					if _, err := s.Take(ctx, []byte("photos"), 100); !errors.Is(err, gone) {
+						t.Errorf("100 of 50 numbers: got %v, want %v", err, gone)
+					}
+				})
+				synctest.Wait()
+				for range 2 {
+					wg.Go(func() {
+						if _, err := s.Take(context.Background(), []byte("photos"), 1); err != nil {
+							t.Errorf("1 of 50 numbers: got %v", err)
+						}
+					})
+				}
+				synctest.Wait()
+				c.reserving.end()
+				synctest.Wait()
+				leave(gone)
+				synctest.Wait()
+				close(sc.hold)
+				wg.Wait()
+			})
+		})
+	}
 }
 
 func TestNothingIsFetchedAheadOnceTheEndIsReached(t *testing.T) {

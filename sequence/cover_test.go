@@ -131,6 +131,9 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 		t.Errorf("after half a minute it holds %d, want 6", n)
 	}
 	later := time.Now().Add(idleAfter)
+	if _, err := s.List(t.Context()); err != nil { // who looks does not use it
+		t.Fatal(err)
+	}
 	photos.keepUp(later)
 	albums.keepUp(later)
 	if n := settled(photos); n != 16 {

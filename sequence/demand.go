@@ -59,6 +59,9 @@ func (c *cache) replan(now time.Time) {
 		c.pace.cover = c.cover
 	}
 	c.pace.observe(now, c.given-c.measured)
+	if c.given != c.measured || c.usedAt.IsZero() {
+		c.usedAt = now
+	}
 	c.measured = c.given
 	if c.exact > 0 {
 		c.size, c.low = c.exact, c.exact/2+1
@@ -79,7 +82,7 @@ func (c *cache) keepUp(now time.Time) {
 		return
 	}
 	if c.given == c.measured {
-		if now.Sub(c.pace.at) >= idleAfter && c.held < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
+		if now.Sub(c.usedAt) >= idleAfter && c.held < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
 			c.idle = true
 			c.flyLocked()
 		}

@@ -261,15 +261,16 @@ func (s *Sequences) adopt(name string, found row) (*cache, error) {
 	return c, nil
 }
 
-// forget drops a cache whose sequence is gone, and the spelling that led to it.
+// forget drops a cache whose sequence is gone, and the spelling that led to it. Other spellings may still lead there, so it is ended first.
 func (s *Sequences) forget(name []byte, c *cache) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c.shut(&NameError{Name: c.name, Err: ErrUnknown})
 	s.removeLocked(c)
 	s.names.drop(string(name), c)
 }
 
-// removeLocked takes c off the list and keeps its counts. s.mu is held.
+// removeLocked takes c, which has ended, off the list and keeps its counts: what is not on the list hears of no change. s.mu is held.
 func (s *Sequences) removeLocked(c *cache) {
 	if s.caches[c.name] == c {
 		delete(s.caches, c.name)

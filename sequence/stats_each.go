@@ -87,11 +87,15 @@ func (s *Sequences) BySequence() []SequenceStats {
 	now := time.Now()
 	by := make(map[*score]*SequenceStats)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, one := range s.scores.all() {
 		by[one] = one.stats()
 	}
 	count := func(c *cache) *SequenceStats {
 		st := by[c.score]
+		if st == nil { // a sequence was dropped that had the name of a ticket table
+			st = by[&s.scores.others]
+		}
 		st.count(c.tally())
 		return st
 	}
@@ -110,7 +114,6 @@ func (s *Sequences) BySequence() []SequenceStats {
 			t.cache.describe(st, now)
 		}
 	}
-	s.mu.Unlock()
 	all := make([]SequenceStats, 0, len(by))
 	for _, st := range by {
 		all = append(all, *st)

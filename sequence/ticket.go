@@ -46,11 +46,12 @@ func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint
 		}
 		from := c
 		if n > d && !c.ordered() {
-			if from, err = s.stepped(c, n/d); err != nil {
-				return 0, err
-			}
+			from, err = s.stepped(c, n/d)
 		}
-		first, step, err := from.takeRun(ctx, n/d, deadline)
+		var first, step uint64
+		if err == nil {
+			first, step, err = from.takeRun(ctx, n/d, deadline)
+		}
 		switch {
 		case err == nil && step == d:
 			return first + n - d, nil
@@ -90,12 +91,15 @@ func (s *Sequences) AdvanceOrCreate(ctx context.Context, name []byte, n uint64) 
 	}
 }
 
-// stepped returns the cache of a sequence for steps of n.
+// stepped returns the cache of a sequence for steps of n. ErrUnknown: c was dropped meanwhile, so that nobody would end it.
 func (s *Sequences) stepped(c *cache, n uint64) (*cache, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, ErrClosed
+	}
+	if s.caches[c.name] != c {
+		return nil, &NameError{Name: c.name, Err: ErrUnknown}
 	}
 	key := step{c, n}
 	if found := s.steps[key]; found != nil {

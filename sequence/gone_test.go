@@ -1,0 +1,106 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// Of a row that went by hand no proxy is told, so the one that finds out gives up all that it holds: a restart that others agree on later
+// would not reach it.
+func TestARowThatIsFoundGoneEndsItsNumbersUnderEverySpelling(t *testing.T) {
+	for name, find := range map[string]func(s *Sequences) error{
+		"by a number that somebody chose": func(s *Sequences) error {
+			return s.Avoid(context.Background(), []byte("photos"), []uint64{12})
+		},
+		"by steps": func(s *Sequences) (err error) {
+			for range 100 {
+				if _, err = s.Advance(context.Background(), []byte("photos"), 3); err != nil {
+					break
+				}
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+			s, other := p.open(t, steadySize(10)), p.open(t, steadySize(10))
+			wantTaken(t, s, "photos", 1)
+			wantTaken(t, s, "PHOTOS", 2)
+			settled(t, s, "photos")
+			p.exec(t, "DELETE FROM sequence")
+			if err := find(s); !errors.Is(err, ErrUnknown) {
+				t.Fatalf("without the row: got %v, want ErrUnknown", err)
+			}
+			p.exec(t, "INSERT INTO sequence (name, id) VALUES ('photos', 100)")
+			mustAlter(t, other, "photos", down(1))
+			wantTaken(t, other, "photos", 1, 2, 3, 4, 5)
+			if n := mustTake(t, s, "PHOTOS", 1); n <= 10 {
+				t.Errorf("after the other proxy reserved up to 10 got %d, want a higher one", n)
+			}
+		})
+	}
+}
+
+// A caller may have found a sequence in the moment before it was dropped.
+func TestStepsOfASequenceThatWasDroppedAreNotMade(t *testing.T) {
+	ctx := context.Background()
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, steadySize(10))
+	wantTaken(t, s, "photos", 1)
+	settled(t, s, "photos")
+	c := s.names.get([]byte("photos"))
+	if dropped, err := s.Drop(ctx, []byte("photos"), false); err != nil || !dropped {
+		t.Fatal(dropped, err)
+	}
+	if _, err := s.stepped(c, 3); !errors.Is(err, ErrUnknown) {
+		t.Errorf("steps of it: got %v, want ErrUnknown", err)
+	}
+	mustCreate(t, s, CreateOptions{Name: "photos"})
+	mustTake(t, s, "photos", 1)
+	if dropped, err := s.Drop(ctx, []byte("photos"), false); err != nil || !dropped {
+		t.Fatal(dropped, err)
+	}
+	s.BySequence() // would find counts of nobody
+}
+
+// Whoever wants steps looks again, then.
+func TestStepsOfASequenceThatWasMadeAgainMeanwhile(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, steadySize(10))
+	wantTaken(t, s, "photos", 1)
+	settled(t, s, "photos")
+	s.mu.Lock()
+	advanced := make(chan error)
+	go func() {
+		_, err := s.Advance(context.Background(), []byte("photos"), 3)
+		advanced <- err
+	}()
+	stacks := make([]byte, 1<<20)
+	eventually(t, "it has found the sequence", func() bool {
+		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ").stepped(")
+	})
+	s.endLocked("photos") // its row is there
+	s.mu.Unlock()
+	if err := <-advanced; err != nil {
+		t.Error(err)
+	}
+	if n := len(s.cachesOf(s.names.get([]byte("photos")))); n != 2 {
+		t.Errorf("got %d caches of the sequence, want 2: with that of the steps", n)
+	}
+}
+
+// A ticket table may be counted under the name of a sequence, which is gone then.
+func TestCountsOfACacheWhoseNameIsGone(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t)
+	mustTake(t, s, "photos", 1)
+	settled(t, s, "photos")
+	s.scores.drop("photos")
+	all := s.BySequence()
+	if len(all) != 1 || all[0].Name != Others || all[0].Given != 1 {
+		t.Errorf("got %+v, want one number given by others", all)
+	}
+}
