@@ -98,7 +98,8 @@ func (r *row) altered() Altered {
 	return Altered{Next: next, Cycle: r.def.Cycle}
 }
 
-// alter changes the options of a sequence, and has this proxy obey them.
+// alter changes the options of a sequence, and has this proxy obey them. If it returns the row with an error, they are changed, and a restart beside them is not
+// confirmed.
 func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, err error) {
 	c, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, er
 		err = s.passedForGood(r.ctx, &changed)
 	}
 	if err != nil {
-		return row{}, r.failed(string(name), err)
+		return changed, r.failed(string(name), err)
 	}
 	if a.Cycle != nil && *a.Cycle {
 		s.warnOfCycle(changed.name)

@@ -20,6 +20,9 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 
 	changed, err := s.alter(r, name, a)
 	if err != nil {
+		if changed.name != "" {
+			s.takeBackOrder(ctx, &changed)
+		}
 		return Altered{}, err
 	}
 	if err = s.waitForAll(ctx, changed.version); err == nil {

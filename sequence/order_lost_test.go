@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -82,4 +83,32 @@ func TestThatASequenceIsOrderedIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 		t.Fatal("the replica knows what was written while it was cut off")
 	}
 	wantText(t, a.servers.orderedForGood(t.Context(), &changed), "is not the ORDER sequence that it was made")
+}
+
+// What a statement says beside ORDER is not confirmed: it is no ORDER sequence then, either.
+func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
+	p := &passed{estate: startEstate(t, 2, "photos")}
+	a := p.join(t, "a", &given{}, patience(time.Minute))
+	a.take(t, "a", "photos", 1)
+	p.CatchUp(t, 1, 0)
+	p.Cut(t, 1)
+	const gone = "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)"
+	if _, err := p.pools[0].Exec(gone); err != nil {
+		t.Fatal(err)
+	}
+	to := uint64(100)
+	eventually(t, "it is no ORDER sequence after the error", func() bool {
+		to += 100
+		if _, err := a.servers.alter(t.Context(), "photos", Alteration{Order: ref(false)}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeoutCause(t.Context(), 4*time.Second, errPatience)
+		defer stop()
+		_, err := a.Alter(ctx, []byte("photos"), Alteration{Order: ref(true), Restart: &to})
+		if err == nil {
+			t.Fatal("it is confirmed, though a fail-over could lose it and a proxy is gone")
+		}
+		t.Log(err)
+		return strings.Contains(err.Error(), "a fail-over could ") && !a.isOrdered(t, "photos")
+	})
 }
