@@ -104,6 +104,38 @@ func TestServerWithAutocommitOffDoesNotRepeatNumbers(t *testing.T) {
 	}
 }
 
+// The end of a transaction begins another one, in which the next reservation would never be committed.
+func TestServerWithCompletionTypeChainDoesNotRepeatNumbers(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t, "--completion-type=CHAIN")).withTable(t, map[string]uint64{"old": 0})
+
+	var got [2]uint64
+	for i := range got {
+		conn := p.naiveConn(t, "BEGIN", "COMMIT")
+		got[i] = naive(t, conn, "old", 10)
+		if _, err := conn.ExecContext(t.Context(), "ROLLBACK AND NO CHAIN"); err != nil { // the client crashes
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+	}
+	if got[0] != got[1] {
+		t.Fatalf("the naive way got %d and %d, and so shows no duplicate", got[0], got[1])
+	}
+
+	s := p.open(t, func(o *Options) { o.Servers[0].MaxConns = 1 })
+	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 10})
+	mustTake(t, s, "photos", 1) // from here on all tables are there
+	if _, ok, err := s.SetValue(t.Context(), []byte("photos"), 100, true); !ok || err != nil {
+		t.Fatalf("SETVAL: %v, %v", ok, err)
+	}
+	first := mustTake(t, s, "photos", 1)
+	p.kill(t)
+	p.restart(t)
+	other := p.open(t)
+	if second := mustTake(t, other, "photos", 1); second <= first {
+		t.Errorf("after a crash another proxy got %d, want more than %d", second, first)
+	}
+}
+
 func TestRowThatVanishedDoesNotRepeatNumbers(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 

@@ -146,11 +146,6 @@ func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit f
 
 // examine makes the checks of a connection, and goes on where they would end.
 func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) error {
-	for _, text := range session(v.silence) {
-		if err := c.exec(ctx, text); err != nil {
-			return fmt.Errorf("set up session: %w", err)
-		}
-	}
 	findings, _, err := v.settings(ctx, c)
 	if err != nil {
 		return err

@@ -26,12 +26,18 @@ type estate struct {
 // startEstate has a table with rows of the names, all at 0, on all n nodes.
 func startEstate(t *testing.T, n int, names ...string) *estate {
 	t.Helper()
-	e := &estate{Group: mysqltest.StartGroup(t, n), schema: "app"}
+	return startEstateWith(t, n, nil, names...)
+}
+
+// startEstateWith is startEstate with options of the servers.
+func startEstateWith(t *testing.T, n int, args []string, names ...string) *estate {
+	t.Helper()
+	e := &estate{Group: mysqltest.StartGroup(t, n, args...), schema: "app"}
 	statements := []string{"CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence")}
 	for _, name := range names {
 		statements = append(statements, "INSERT INTO app.sequence (name) VALUES ('"+name+"')")
 	}
-	e.Nodes[0].Exec(t, statements...)
+	e.Nodes[0].Exec(t, append(statements, "COMMIT")...)
 	for i := range n {
 		if i > 0 {
 			e.CatchUp(t, i, 0)

@@ -98,6 +98,10 @@ func (n *node) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err // not a nil *line
 	}
+	// Above all each read is to see what is there by then, and not what was there at the first one.
+	if err := (rawConn{l}).setUp(ctx, mostSilence); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	return l, nil
 }
 

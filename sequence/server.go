@@ -188,30 +188,41 @@ func (v *server) noteFailure(err error) {
 // transaction, or its network, and by itself a server notices that after hours. It is longer than the pool keeps a connection.
 const mostSilence = 90 * time.Second
 
-// session is what every connection is set to. Each setting keeps a number from being given twice or keeps a request short:
-// without autocommit a number would leave before its reservation is committed; without strict mode a value that does not fit is
-// cut to the column's maximum and given again and again. No statement depends on the isolation level: each commits by itself or
-// reads what it locks.
+// session is what every connection is set to, whatever the server's own values are and its init_connect does. Each setting keeps a number from being given
+// twice or keeps a request short: without autocommit, or in a transaction that the end of another one has begun (completion_type), a number would leave before
+// its reservation is committed; without strict mode a value that does not fit is cut to the column's maximum and given again and again; with a limit, rows would be
+// missing from what is read; in another character set a name would be another one. No statement depends on the isolation level: each commits by itself or reads
+// what it locks. One comment is a statement to MariaDB alone, the other to MySQL alone.
 func session(silence time.Duration) []string {
 	return []string{
-		"SET SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
+		"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", // as the login asked for
+		"SET SESSION completion_type = 0, SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
 			"SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0, SESSION sql_warnings = 0, " +
+			"SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1, SESSION unique_checks = 1, SESSION foreign_key_checks = 1, " +
+			"/*M! SESSION max_statement_time = 0, */ /*!80000 SESSION max_execution_time = 0, */ " +
 			fmt.Sprintf("SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, %d) AS UNSIGNED)", int(silence.Seconds())),
-		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", // READ COMMITTED may not write where binlog_format is STATEMENT
-		"SET SESSION TRANSACTION READ WRITE",
+		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE", // READ COMMITTED may not write where binlog_format is STATEMENT
 	}
 }
 
-// prepare sets the session of a new connection and checks what it is connected to.
-func (v *server) prepare(ctx context.Context, raw driver.Conn) error {
-	c := rawConn{raw}
-	for _, text := range session(v.silence) {
+// setUp sets the session of a new connection.
+func (c rawConn) setUp(ctx context.Context, silence time.Duration) error {
+	for _, text := range session(silence) {
 		if !sessionEnforced {
 			break
 		}
 		if err := c.exec(ctx, text); err != nil {
 			return fmt.Errorf("set up session: %w", err)
 		}
+	}
+	return nil
+}
+
+// prepare sets the session of a new connection and checks what it is connected to.
+func (v *server) prepare(ctx context.Context, raw driver.Conn) error {
+	c := rawConn{raw}
+	if err := c.setUp(ctx, v.silence); err != nil {
+		return err
 	}
 	found, err := v.check(ctx, c)
 	if err != nil {
