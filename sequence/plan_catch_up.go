@@ -33,15 +33,22 @@ func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	theirs, err := from.definitions(ctx, from.pool(), has)
+	var theirs known
+	if theirs.definitions, err = from.definitions(ctx, from.pool(), has); err != nil {
+		return err
+	}
+	if theirs.proxies, err = from.proxies(ctx); isRefused(err) {
+		err = nil // see adoptProxies
+	}
 	if err != nil {
 		return err
 	}
+	v.needProxies(ctx)
 	id, err := v.memberID(ctx, v.pool())
 	if err != nil {
 		return err
 	}
-	known, err := v.boundsKnown(ctx, from, p)
+	bounds, err := v.boundsKnown(ctx, from, p)
 	if err != nil {
 		return err
 	}
@@ -62,7 +69,7 @@ func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
 			return err
 		}
 		for _, f := range floors {
-			f.own = min(own[f.name], known[f.name])
+			f.own = min(own[f.name], bounds[f.name])
 			_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`, `own_bound`) VALUES (?, ?, ?, ?, ?)"+raiseFloor, p.Number, f.name, f.floor, f.bound, f.own)
 			if err != nil {
 				return fmt.Errorf("write the floors of plan %d: %w", p.Number, err)

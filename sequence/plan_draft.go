@@ -150,6 +150,7 @@ func (r *planRun) prepareMember(v *server) error {
 	if err := v.needPlanTables(r.ctx); err != nil {
 		return err
 	}
+	v.needProxies(r.ctx)
 	return v.needOptions(r.ctx)
 }
 

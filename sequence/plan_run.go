@@ -137,7 +137,7 @@ func (r *planRun) floors() error {
 // know their bounds.
 func (r *planRun) begin(floors []floorOf, told []Member) error {
 	defer r.detach(planPatience)()
-	var theirs []defined
+	var theirs known
 	for _, m := range r.plan.Previous {
 		v, err := r.server(m.Address)
 		if err != nil {
@@ -151,9 +151,13 @@ func (r *planRun) begin(floors []floorOf, told []Member) error {
 		if err != nil {
 			return r.undone(err)
 		}
-		theirs = append(theirs, more...)
+		theirs.definitions = append(theirs.definitions, more...)
 	}
-	theirs = newest(theirs)
+	theirs.definitions = newest(theirs.definitions)
+	var err error
+	if theirs.proxies, err = r.proxies(); err != nil {
+		return r.undone(err)
+	}
 	started, away := 0, []string(nil)
 	var failed error
 	for _, m := range slices.Concat(r.plan.Members, r.plan.Previous) {

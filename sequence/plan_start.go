@@ -34,9 +34,15 @@ func (h share) startSQL(end uint64) string {
 	return "IF(" + floor + " > " + number(end-min(end, h.count)) + ", " + number(end) + ", " + at + ")"
 }
 
+// known is what other members of a plan know, which one that is started takes over.
+type known struct {
+	definitions []defined
+	proxies     []Proxy
+}
+
 // bring makes a member obey a plan, or leave if it is none of it, in the transaction that has locked its row of the plan. Each row is set to the member's first position
 // above the floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
-func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs []defined) (brought bool, err error) {
+func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs known) (brought bool, err error) {
 	was, err := v.lockMembership(ctx, tx)
 	if err != nil || was.Plan >= p.Number {
 		return false, err
@@ -48,9 +54,12 @@ func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, thei
 		return false, err
 	}
 	err = v.traceRows(ctx, tx, setBegun, func() (err error) {
-		brought, err = v.bringRows(ctx, tx, p, id, theirs)
+		brought, err = v.bringRows(ctx, tx, p, id, theirs.definitions)
 		return err
 	})
+	if _, stays := p.shareOf(id); stays && brought && err == nil {
+		err = v.adoptProxies(ctx, tx, p, &was, theirs.proxies)
+	}
 	return brought, err
 }
 
@@ -123,7 +132,7 @@ func (v *server) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error
 }
 
 // startMember has a member obey the plan, which is decided.
-func (r *planRun) startMember(v *server, m Member, theirs []defined) error {
+func (r *planRun) startMember(v *server, m Member, theirs known) error {
 	err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 		if was.state == PlanInForce {
 			return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,10 +30,11 @@ const (
 	enlistAgain    = time.Minute      // after a refusal
 )
 
-// registry is this process's entry among the proxies.
+// registry is this process's entry among the proxies of one server. With all members it has the same id.
 type registry struct {
-	id   string
-	host string
+	id       string
+	host     string
+	anywhere *atomic.Bool // this process has registered with any of them: then it does with all
 
 	making turn        // held while the entry is made
 	tried  atomic.Bool // the entry was made, or refused: numbers may be reserved
@@ -47,7 +49,7 @@ func newRegistry() registry {
 	if err != nil {
 		host = "unknown host"
 	}
-	return registry{making: newTurn(), id: rand.Text(), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
+	return registry{making: newTurn(), id: rand.Text(), anywhere: new(atomic.Bool), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
 }
 
 // Proxy is one that may hold numbers in memory.
@@ -110,8 +112,26 @@ func (v *server) enlist(ctx context.Context) error {
 			logfield.Err(err))
 	}
 	g.tried.Store(true)
+	g.anywhere.Store(true)
 	v.used()
 	return nil
+}
+
+// enlistAlso registers this process with a member that it has not used, if it is registered with another one: that one may be taken out. It reports whether there is an entry.
+func (v *server) enlistAlso(ctx context.Context) (listed bool, err error) {
+	g := &v.registry
+	if !g.anywhere.Load() {
+		return false, nil // it holds nothing
+	}
+	if err := g.making.take(ctx); err != nil {
+		return false, err
+	}
+	if g.tried.Load() && !g.listed.Load() && time.Since(g.last) > enlistAgain {
+		g.tried.Store(false)
+	}
+	g.making.end()
+	err = v.enlist(ctx)
+	return g.listed.Load(), err
 }
 
 // removeDead removes the entries of proxies that are known to be dead.
@@ -138,18 +158,9 @@ func (v *server) removeDead(ctx context.Context) error {
 func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint64) (told, listed bool, err error) {
 	g := &v.registry
 	if !g.listed.Load() {
-		if err := g.making.take(ctx); err != nil {
-			return false, true, err
+		if is, err := v.enlistAlso(ctx); err != nil || !is {
+			return err == nil, true, err
 		}
-		again := g.tried.Load() && time.Since(g.last) > enlistAgain
-		if again {
-			g.tried.Store(false)
-		}
-		g.making.end()
-		if again {
-			return true, true, v.enlist(ctx)
-		}
-		return true, true, nil
 	}
 	told, listed, err = v.beatOnce(ctx, seen, sequences, held)
 	if err != nil || listed {
@@ -201,15 +212,39 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 	return told, n == 1, err
 }
 
-// leave removes this process's entry: it holds nothing any more.
+// leave removes this process's entry: it holds nothing any more. One that it has not made itself may have been taken over from another member.
 func (v *server) leave(ctx context.Context) error {
-	if !v.registry.listed.Load() {
+	_, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", v.registry.id)
+	if err == nil || hasCode(err, gomysql.ER_NO_SUCH_TABLE) || !v.registry.listed.Load() && errors.As(err, new(*mysql.MySQLError)) {
 		return nil
 	}
-	if _, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", v.registry.id); err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return fmt.Errorf("remove this proxy from table %s, where ALTER SEQUENCE ... RESTART ... FORCE waits for it: %w", v.table.proxies, err)
+	return fmt.Errorf("remove this proxy from table %s, where ALTER SEQUENCE ... RESTART ... FORCE waits for it: %w", v.table.proxies, err)
+}
+
+// leave removes this process's entries, also those on members that it has not heard of yet: a plan that was started meanwhile has taken them over.
+func (a *servers) leave(ctx context.Context) (err error) {
+	if !a.registered.Load() {
+		return nil
 	}
-	return nil
+	for range maxPlanChanges {
+		w := a.view.Load()
+		err = errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.leave(ctx) })...)
+		if !a.isOutdated(ctx, w) || a.reread(ctx, w) != nil || a.view.Load() == w {
+			break
+		}
+	}
+	return err
+}
+
+// isOutdated reports whether a member obeys another plan.
+func (a *servers) isOutdated(ctx context.Context, w *view) bool {
+	other := make([]bool, len(w.members))
+	a.each(ctx, w.members, func(ctx context.Context, i int, v *server) error {
+		m, _, err := v.membership(ctx, v.pool())
+		other[i] = err == nil && m.Plan != w.plan.Number
+		return err
+	})
+	return slices.Contains(other, true)
 }
 
 // Proxies lists the proxies that are registered with the sequence server, in the order in which they came. Errors are those of List.
@@ -227,8 +262,10 @@ func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 	return all, nil
 }
 
-func (v *server) proxies(ctx context.Context) ([]Proxy, error) {
-	rows, err := v.pool().QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
+func (v *server) proxies(ctx context.Context) ([]Proxy, error) { return v.proxiesBy(ctx, v.pool()) }
+
+func (v *server) proxiesBy(ctx context.Context, on querier) ([]Proxy, error) {
+	rows, err := on.QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
 		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+v.table.proxies+" ORDER BY `since`, `id`")
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return nil, nil

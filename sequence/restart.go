@@ -28,6 +28,7 @@ type HeldError struct {
 	Sequence string
 	Table    string // "`app`.`sequence_proxy`"
 	Proxies  []Proxy
+	Several  bool   // each of several sequence servers has that table
 	Order    string // what a sequence is after ALTER ... ORDER, for people; empty: it was to be restarted
 }
 
@@ -50,6 +51,9 @@ func (e *HeldError) list(text *strings.Builder) {
 		}
 		fmt.Fprintf(text, "%s, registered since %s UTC, ", p.Host, p.Since.Format(time.DateTime))
 		remove := fmt.Sprintf("if it is gone for good: DELETE FROM %s WHERE id = '%s'", e.Table, p.ID)
+		if e.Several {
+			remove += ", on each sequence server"
+		}
 		switch {
 		case p.early():
 			fmt.Fprintf(text, "whose last sign of life is %v in the future: the sequence server's clock went back since, and nobody can tell for how long it has been silent "+
@@ -137,17 +141,24 @@ func (v *server) freeze(ctx context.Context, name string, a Alteration) (frozen 
 	return frozen, nil
 }
 
+// errUnlisted: a proxy may be registered with nobody but a sequence server that does not answer.
+var errUnlisted = errors.New("not all sequence servers say which proxies may hold numbers: try again when they are there, or take out the one that is not")
+
 // waitForProxies returns when every registered proxy obeys the version. If that takes too long it returns a *HeldError without the name.
 func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 	var late []Proxy
+	var unlisted error
 	for {
 		s.seeChanges(ctx)
-		all, err := s.servers.proxies(ctx)
+		all, err := s.servers.holders(ctx)
 		if err != nil && ctx.Err() == nil {
-			return err
+			if !s.servers.view.Load().several() {
+				return err
+			}
+			unlisted = fmt.Errorf("%w: %w", errUnlisted, err) // a member may come back
 		}
 		if err == nil {
-			late = late[:0]
+			late, unlisted = late[:0], nil
 			stale := 0
 			for _, p := range all {
 				if p.Version >= version {
@@ -162,12 +173,15 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 				return nil
 			}
 			if stale == len(late) {
-				return &HeldError{Proxies: late} // waiting does not help
+				return &HeldError{Proxies: late, Several: s.servers.view.Load().several()} // waiting does not help
 			}
 		}
 		if !pause(ctx, restartPoll) {
+			if unlisted != nil {
+				return unlisted
+			}
 			if len(late) > 0 && errors.Is(context.Cause(ctx), errPatience) {
-				return &HeldError{Proxies: late}
+				return &HeldError{Proxies: late, Several: s.servers.view.Load().several()}
 			}
 			return context.Cause(ctx)
 		}

@@ -189,6 +189,9 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 			continue
 		}
 		wantText(t, held, append(want, "web7, process 12, registered since 2031-02-03 04:05:06 UTC")...)
+		if held.Several = true; strings.Contains(held.Error(), "DELETE") {
+			wantText(t, held, remove+", on each sequence server")
+		}
 		if lives := want[0] == "which lives, or did"; lives && strings.Contains(held.Error(), "DELETE") {
 			t.Errorf("one that lives is to be removed: %v", held)
 		}

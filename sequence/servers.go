@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"sync"
@@ -23,6 +24,9 @@ type servers struct {
 	used     func()
 	spawn    func(f func(ctx context.Context))
 	ahead    uint64 // see boundAhead
+
+	id         string      // of this process among the proxies
+	registered atomic.Bool // see registry.anywhere
 
 	view     atomic.Pointer[view]
 	tickets  *server   // that has the ticket tables: the first of the configuration, whatever the plan
@@ -58,7 +62,7 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, log: opts.Logger, counters: counters, marks: newMarks(),
 		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]time.Time),
-		void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead, changing: newTurn(),
+		void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead, changing: newTurn(), id: rand.Text(),
 	}
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
@@ -79,6 +83,7 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	}
 	made.void, made.used, made.spawn = func(name string) { a.void(name) }, func() { a.used() }, func(f func(ctx context.Context)) { a.spawn(f) }
 	made.tuning = &a.tuning
+	made.registry.id, made.registry.anywhere = a.id, &a.registered
 	made.tellBound, made.peer, made.ahead = a.tellBound, a.peer, a.ahead
 	a.known = append(a.known, made)
 	return made, nil
@@ -309,25 +314,32 @@ func (a *servers) thaw(ctx context.Context, name string, epoch uint64) error {
 	return a.first().thaw(ctx, name, epoch)
 }
 
-// proxies lists those that are registered, in the order in which they came. Each is registered with every member that it has used.
+// proxies lists those that are registered, in the order in which they came, as far as members can be asked. Each is registered with every member that it knows of.
 func (a *servers) proxies(ctx context.Context) (all []Proxy, err error) {
 	w := a.view.Load()
-	if !w.several() {
-		return w.members[0].proxies(ctx)
-	}
-	lists := make([][]Proxy, len(w.members))
 	live := w.live()
-	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
-		lists[i], err = v.proxies(ctx)
-		return err
-	})
+	lists, failed := a.proxiesOf(ctx, live)
 	if len(failed) == len(live) {
 		return nil, errors.Join(failed...)
 	}
 	return mergeProxies(lists), nil
 }
 
-// leave removes this process's entry.
-func (a *servers) leave(ctx context.Context) error {
-	return errors.Join(a.each(ctx, a.members(), func(ctx context.Context, _ int, v *server) error { return v.leave(ctx) })...)
+// holders lists all that may hold numbers. One may be registered with any member alone, so all have to answer, also those that are left out.
+func (a *servers) holders(ctx context.Context) ([]Proxy, error) {
+	lists, failed := a.proxiesOf(ctx, a.members())
+	if len(failed) > 0 {
+		return nil, errors.Join(failed...)
+	}
+	return mergeProxies(lists), nil
+}
+
+// proxiesOf reads the lists of some members.
+func (a *servers) proxiesOf(ctx context.Context, members []*server) (lists [][]Proxy, failed []error) {
+	lists = make([][]Proxy, len(members))
+	failed = a.each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
+		lists[i], err = v.proxies(ctx)
+		return err
+	})
+	return lists, failed
 }

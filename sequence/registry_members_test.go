@@ -1,0 +1,317 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// registeredOn reports whether a proxy is among those of a sequence server.
+func registeredOn(t *testing.T, p place, s *Sequences) bool {
+	t.Helper()
+	var n int
+	err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", s.servers.id).Scan(&n)
+	if err != nil && !strings.Contains(err.Error(), "1146") {
+		t.Fatal(err)
+	}
+	return n == 1
+}
+
+// wantHeld makes a change that needs that nobody holds numbers, and wants it refused because of one proxy.
+func wantHeld(t *testing.T, s *Sequences, name string, a Alteration, by *Sequences) {
+	t.Helper()
+	ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, errPatience)
+	defer stop()
+	_, err := s.Alter(ctx, []byte(name), a)
+	var held *HeldError
+	switch {
+	case err == nil:
+		t.Errorf("%s is changed while a proxy holds numbers of it", name)
+	case errors.As(err, &held) && !slices.ContainsFunc(held.Proxies, func(p Proxy) bool { return p.ID == by.servers.id }):
+		t.Errorf("got %v, want an error about that proxy", err)
+	}
+}
+
+// alterAtLast makes a change as soon as all proxies confirm it, of which one may have been silent.
+func alterAtLast(t *testing.T, s *Sequences, name string, a Alteration) {
+	t.Helper()
+	within(t, 2*time.Minute, name+" is changed", func() bool {
+		_, err := s.Alter(t.Context(), []byte(name), a)
+		if err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
+}
+
+// A proxy that holds numbers hears nothing any more, while the sequence servers are others from one moment to the next. It is waited for all the same.
+func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		move func(t *testing.T, e *planEstate, a *Sequences)
+	}{
+		{"by changes", func(t *testing.T, e *planEstate, a *Sequences) {
+			e.change(t, a, PlanChange{Add: e.addr(1)})
+			e.change(t, a, PlanChange{Remove: e.addr(0)})
+		}},
+		{"by changes that others finish", func(t *testing.T, e *planEstate, a *Sequences) {
+			for _, c := range []PlanChange{{Add: e.addr(1)}, {Remove: e.addr(0)}} {
+				died := e.open(t)
+				died.planHook = func(step, address string) error {
+					if step == planDecided {
+						return &hookError{step, address}
+					}
+					return nil
+				}
+				if len(a.servers.members()) > 1 {
+					eventually(t, "the second coordinator knows both", func() bool {
+						w, err := died.servers.ready(t.Context())
+						return err == nil && (len(w.members) > 1 || died.refresh(t.Context()) == nil && len(died.servers.members()) > 1)
+					})
+				}
+				if _, err := died.ChangePlan(t.Context(), c); err == nil {
+					t.Fatal("the coordinator did not die")
+				}
+				if _, err := a.ResumePlan(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
+		{"where the new one was away at the start", func(t *testing.T, e *planEstate, a *Sequences) {
+			a.planHook = func(step, address string) error {
+				if step == planDecided {
+					e.links[1].Cut()
+				}
+				return nil
+			}
+			e.change(t, a, PlanChange{Add: e.addr(1)})
+			a.planHook = nil
+			if e.member(t, 1).Plan != 0 {
+				t.Fatal("it was started")
+			}
+			e.links[1].Mend()
+			eventually(t, "it is brought to the plan", func() bool {
+				_ = a.refresh(t.Context())
+				_, _ = a.Take(t.Context(), []byte("users"), 1)
+				return e.member(t, 1).Plan == 1
+			})
+			e.change(t, a, PlanChange{Remove: e.addr(0)})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := newPlanEstate(t, 2, map[string]uint64{"photos": 0, "users": 0})
+			a, b := e.open(t, steadySize(10), patience(30*time.Second)), e.open(t, steadySize(10), patience(30*time.Second))
+			for _, name := range []string{"photos", "users"} {
+				wantTaken(t, b, name, 1)
+				settled(t, b, name)
+			}
+			b.follow.work.await() // it hears nothing
+			hears := false
+			defer func() {
+				if !hears {
+					b.follow.work.end()
+				}
+			}()
+			c.move(t, e, a)
+			if !registeredOn(t, e.places[1], b) {
+				t.Error("the server does not know of the proxy")
+			}
+			wantHeld(t, a, "photos", down(1), b)
+			wantHeld(t, a, "users", Alteration{Order: new(true)}, b)
+			wantTaken(t, b, "photos", 2)
+			hears = true
+			b.follow.work.end()
+			alterAtLast(t, a, "photos", down(1))
+			alterAtLast(t, a, "users", Alteration{Order: new(true)})
+			h, last := newGivenEver(), uint64(0)
+			for range 30 {
+				for _, s := range []*Sequences{a, b} {
+					h.add(t, "photos", mustTake(t, s, "photos", 1))
+					n := mustTake(t, s, "users", 1)
+					if n <= last {
+						t.Errorf("got %d after %d", n, last)
+					}
+					last = n
+				}
+			}
+		})
+	}
+}
+
+// A proxy that takes no numbers any more is known to servers that are added, and confirms there what it obeys. When it stops in order nobody waits for it.
+func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
+	a, b, idle := e.open(t, steadySize(10), patience(30*time.Second)), e.open(t, steadySize(10)), e.open(t)
+	wantTaken(t, b, "photos", 1)
+	settled(t, b, "photos")
+	if known, err := idle.Known(t.Context(), []byte("photos")); !known || err != nil {
+		t.Fatal(known, err)
+	}
+	idle.startFollowing()
+	e.change(t, a, PlanChange{Add: e.addr(1)})
+	eventually(t, "it has entered itself", func() bool {
+		for _, v := range b.servers.members() {
+			if !v.registry.listed.Load() {
+				return false
+			}
+		}
+		return len(b.servers.members()) == 2
+	})
+	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
+	mustAlter(t, a, "photos", Alteration{Order: new(false)})
+	all, err := a.Proxies(t.Context())
+	if err != nil || len(all) != 1 || all[0].ID != b.servers.id {
+		t.Errorf("got %+v, %v; want the one proxy that has taken numbers, once", all, err)
+	}
+	settled(t, b, "photos")
+
+	b.follow.work.await() // it stops without hearing of the next
+	e.change(t, a, PlanChange{Add: e.addr(2)})
+	if !registeredOn(t, e.places[2], b) {
+		t.Error("the third server does not know of the proxy")
+	}
+	if err := b.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b.follow.work.end()
+	for i, p := range e.places {
+		if registeredOn(t, p, b) {
+			t.Errorf("server %d waits for a proxy that has stopped", i)
+		}
+	}
+	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
+}
+
+// What a server knew of proxies before it was taken out is of no use when it is added again.
+func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
+	a, b := e.open(t, patience(30*time.Second)), e.open(t, steadySize(10))
+	wantTaken(t, b, "photos", 1)
+	settled(t, b, "photos")
+	e.change(t, a, PlanChange{Add: e.addr(1)})
+	e.change(t, a, PlanChange{Remove: e.addr(0)})
+	eventually(t, "the proxy has heard of it", func() bool {
+		members := b.servers.members()
+		return len(members) == 1 && members[0].name() == e.addr(1)
+	})
+	b.follow.work.await()
+	e.places[0].exec(t, "UPDATE sequence_proxy SET version = 1 << 62")
+	e.places[0].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
+	e.change(t, a, PlanChange{Add: e.addr(0)})
+	if !registeredOn(t, e.places[0], b) {
+		t.Error("it does not know of the proxy")
+	}
+	wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
+	b.follow.work.end()
+	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
+	if all, err := a.Proxies(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("got %+v, %v; want the one that runs", all, err)
+	}
+}
+
+// A proxy may be registered with one server alone, that others have left out, or that goes away in the middle. Then it is not known who holds numbers.
+func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
+	f := newFleet(t, 2)
+	a, b := f.open(t, blocks(50), steadySize(20), patience(30*time.Second)), f.open(t, blocks(50), steadySize(20))
+	for _, name := range []string{"photos", "users"} {
+		createOn(t, a, name)
+		mustTake(t, b, name, 1)
+		settled(t, b, name)
+	}
+	b.follow.work.await()
+	only := b.servers.members()[1]
+	for i, v := range b.servers.members() {
+		switch there := registeredOn(t, f[i], b); {
+		case v == only && !there:
+			if err := v.enlist(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		case v != only && there:
+			f[i].exec(t, "DELETE FROM sequence_proxy") // it has not come so far
+		}
+	}
+	a.follow.work.await()
+	out := a.servers.members()[1]
+	out.follow.again = time.Now().Add(time.Hour)
+	out.leaveOut(errors.New("it was away"))
+	a.follow.work.end()
+	wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
+	b.follow.work.end()
+	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
+}
+
+// While a sequence server does not say who is registered there, nothing is promised that needs that nobody holds numbers.
+func TestNothingIsPromisedWhileAServerDoesNotSayWhoHoldsNumbers(t *testing.T) {
+	f := newFleet(t, 2)
+	a := f.open(t, blocks(50), steadySize(20), patience(time.Second))
+	createOn(t, a, "photos")
+	mustTake(t, a, "photos", 1)
+	settled(t, a, "photos")
+	conn, err := f[1].db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for _, text := range []string{fmt.Sprintf(createProxies, "sequence_proxy"), "LOCK TABLES sequence_proxy WRITE"} {
+		if _, err := conn.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within(t, 2*time.Minute, "it is said that not all servers answer", func() bool {
+		_, err := a.Alter(t.Context(), []byte("photos"), Alteration{Order: new(true)})
+		if err == nil {
+			t.Fatal("ORDER is promised")
+		}
+		t.Log(err)
+		return errors.Is(err, errUnlisted)
+	})
+	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Fatal(err)
+	}
+	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
+}
+
+// An account that may not write who holds numbers is enough for a change of the servers, as it is for numbers. The log says what it costs.
+func TestServersAreChangedWithoutTheRightToRegister(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
+	root := e.open(t)
+	mustTake(t, root, "photos", 1)
+	e.change(t, root, PlanChange{Add: e.addr(1)})
+	e.change(t, root, PlanChange{Remove: e.addr(1)})
+	e.places[1].exec(t, "DELETE FROM sequence_proxy")
+	name := fmt.Sprintf("u%08x", rand.Uint32())
+	e.places[1].exec(t, fmt.Sprintf("CREATE USER '%s'@'%%' IDENTIFIED BY 'hush-hush'", name))
+	t.Cleanup(func() { e.places[1].exec(t, fmt.Sprintf("DROP USER '%s'@'%%'", name)) })
+	for _, table := range []string{"sequence", "sequence_options", "sequence_member", "sequence_plan", "sequence_plan_start"} {
+		e.places[1].exec(t, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON `%s`.`%s` TO '%s'@'%%'", e.places[1].schema, table, name))
+	}
+	core, logs := observer.New(zap.WarnLevel)
+	s := e.open(t, func(o *Options) {
+		second := e.options(1)
+		second.User, second.Password = name, "hush-hush"
+		o.Logger, o.Servers = zap.New(core), append(o.Servers, second)
+	})
+	if w, err := s.servers.ready(t.Context()); err != nil || w.several() {
+		t.Fatalf("got %+v, %v; want the plan of one server", w, err)
+	}
+	if now := e.change(t, s, PlanChange{Add: e.addr(1)}); len(now.Members) != 2 {
+		t.Errorf("got %+v", now)
+	}
+	if m := e.member(t, 1); m.Count != 2 {
+		t.Errorf("the new one has not begun: %+v", m)
+	}
+	if logs.FilterMessage("proxies not taken over").Len() == 0 {
+		t.Errorf("the log does not say so: %+v", logs.All())
+	}
+	if registeredOn(t, e.places[1], root) {
+		t.Error("a table that the account may not use was written to")
+	}
+}
