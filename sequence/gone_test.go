@@ -5,7 +5,11 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // Of a row that went by hand no proxy is told, so the one that finds out gives up all that it holds: a restart that others agree on later
@@ -26,13 +30,18 @@ func TestARowThatIsFoundGoneEndsItsNumbersUnderEverySpelling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-			s, other := p.open(t, steadySize(10)), p.open(t, steadySize(10))
+			core, logs := observer.New(zap.WarnLevel)
+			s := p.open(t, steadySize(10), func(o *Options) { o.Logger = zap.New(core) })
+			other := p.open(t, steadySize(10))
 			wantTaken(t, s, "photos", 1)
 			wantTaken(t, s, "PHOTOS", 2)
 			settled(t, s, "photos")
 			p.exec(t, "DELETE FROM sequence")
 			if err := find(s); !errors.Is(err, ErrUnknown) {
 				t.Fatalf("without the row: got %v, want ErrUnknown", err)
+			}
+			if n := logs.FilterMessage("sequence row gone").Len(); n != 1 {
+				t.Errorf("the log has it %d times, want once", n)
 			}
 			p.exec(t, "INSERT INTO sequence (name, id) VALUES ('photos', 100)")
 			mustAlter(t, other, "photos", down(1))
@@ -73,7 +82,9 @@ func TestStepsOfASequenceThatWasMadeAgainMeanwhile(t *testing.T) {
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
 	s.mu.Lock()
-	advanced := make(chan error)
+	unlock := sync.OnceFunc(s.mu.Unlock)
+	defer unlock()
+	advanced := make(chan error, 1)
 	go func() {
 		_, err := s.Advance(context.Background(), []byte("photos"), 3)
 		advanced <- err
@@ -83,7 +94,7 @@ func TestStepsOfASequenceThatWasMadeAgainMeanwhile(t *testing.T) {
 		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ").stepped(")
 	})
 	s.endLocked("photos") // its row is there
-	s.mu.Unlock()
+	unlock()
 	if err := <-advanced; err != nil {
 		t.Error(err)
 	}
