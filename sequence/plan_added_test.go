@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 )
 
 // A server fails while it is being added. The members go on as before without it, and when it is back it can be added, although it has heard of the change last.
@@ -51,5 +52,46 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 				e.nothingIsLeft(t, h, "photos")
 			})
 		}
+	}
+}
+
+// A server served others once, who dropped sequences that have the names of some here. When it is added they stay, whether they have options or were made by hand, and numbers go on
+// above what was given on either side.
+func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t, steadySize(5), patience(30*time.Second))
+	mustCreate(t, s, CreateOptions{Name: "albums", Comment: "of photos"})
+	elsewhere := openWith(t, Options{Servers: []ServerOptions{e.options(1)}, CreateTable: true})
+	for _, name := range []string{"photos", "albums"} {
+		mustCreate(t, elsewhere, CreateOptions{Name: name, Start: 5000})
+		if got := mustTake(t, elsewhere, name, 1); got != 5000 {
+			t.Fatalf("got %d, want 5000", got)
+		}
+		if _, err := elsewhere.Drop(t.Context(), []byte(name), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := elsewhere.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}} {
+		now := e.change(t, s, change)
+		other := e.open(t, steadySize(5), patience(30*time.Second), e.first(1))
+		for _, name := range []string{"photos", "albums"} {
+			if known, err := other.Known(t.Context(), []byte(name)); !known || err != nil {
+				t.Errorf("after %+v: %s is known: %v, %v", change, name, known, err)
+			}
+			takeAll(t, other, h, name, 20)
+			takeAll(t, s, h, name, 20)
+			for n := range h.all[name] {
+				if n <= 5000 {
+					t.Errorf("after %+v: %s: %d was given, want none below what the server that was added gave", change, name, n)
+				}
+			}
+		}
+		if def, _, err := other.Describe(t.Context(), []byte("albums")); err != nil || def.Comment != "of photos" {
+			t.Errorf("after %+v: albums is described as %+v, %v", change, def, err)
+		}
+		e.everyoneGives(t, h, now, "photos", "albums")
 	}
 }

@@ -70,8 +70,9 @@ func newest(all []defined) []defined {
 }
 
 // adoptDefinitions brings the names of a member in line with what the others know, in the transaction that starts it: rows that it lacks are made where they
-// stand there, or at 0 if they are frozen, which the start raises above the floors. Somebody may have made one by hand since those were read.
-func (v *server) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined) error {
+// stand there, or at 0 if they are frozen, which the start raises above the floors. Somebody may have made one by hand since those were read. What is dropped is told by versions, but for a
+// member that is added: a tombstone that it has is that of another set of servers, or of an older one.
+func (v *server) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
 	mine, err := v.definitions(ctx, tx, shapeFull)
 	if err != nil {
 		return err
@@ -83,7 +84,8 @@ func (v *server) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defi
 	for i := range theirs {
 		d := &theirs[i]
 		known, have := own[d.name]
-		if have && (known.version > d.version || known.version == d.version && known.live == d.live) {
+		revived := added && d.live && !known.live
+		if have && !revived && (known.version > d.version || known.version == d.version && known.live == d.live) {
 			continue
 		}
 		if d.live && !known.live {

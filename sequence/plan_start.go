@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"go.uber.org/zap"
@@ -85,7 +86,8 @@ func (v *server) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, 
 		}
 		return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number})
 	}
-	if err := v.adoptDefinitions(ctx, tx, theirs); err != nil {
+	added := !slices.ContainsFunc(p.Previous, func(m Member) bool { return m.ID == id })
+	if err := v.adoptDefinitions(ctx, tx, theirs, added); err != nil {
 		return false, err
 	}
 	other, err := v.defaultFloor(ctx, tx, p.Number)
