@@ -260,12 +260,9 @@ func (a *servers) agree(ctx context.Context, edits []edit, name string) (*agreed
 	return g, nil
 }
 
-// deleted is the finding about a member whose row went other than by DROP SEQUENCE, or nil.
-func (g *agreed) deleted(of *held) error {
-	if !g.live || of.hasRow || !of.known || of.version != g.best.version {
-		return nil
-	}
-	return of.v.rowDeleted(g.name, g.top)
+// deleted reports whether the row of a member went other than by DROP SEQUENCE.
+func (g *agreed) deleted(of *held) bool {
+	return g.live && !of.hasRow && of.known && of.version == g.best.version
 }
 
 // settle brings all members in line with the newest of them.
@@ -279,7 +276,7 @@ func (g *agreed) settle(ctx context.Context, version uint64) error {
 	}
 	for i := range g.all {
 		of := &g.all[i]
-		if g.deleted(of) != nil || of.hasRow && of.version == to.version {
+		if g.deleted(of) || of.hasRow && of.version == to.version {
 			continue
 		}
 		at := of.id

@@ -22,8 +22,9 @@ func (a *servers) change(ctx context.Context, w *view, name string, f func(g *ag
 			return &NameError{Name: name, Err: ErrUnknown}
 		}
 		for i := range g.all {
-			if err := g.deleted(&g.all[i]); err != nil {
-				return err
+			if of := &g.all[i]; g.deleted(of) {
+				finding, err := of.v.rowDeleted(ctx, of.Tx, g.name, g.top)
+				return errors.Join(finding, err)
 			}
 		}
 		changed = g.merged()

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.uber.org/zap"
 )
@@ -36,15 +35,9 @@ type servers struct {
 	warned   string    // guarded by changing: how the plan differed from the configuration when that was said
 
 	mu    sync.Mutex
-	turns map[string]int     // guarded by mu; the position whose turn it was last, by sequence
-	homes map[string]string  // guarded by mu; the id of the home of each ORDER sequence
-	lacks map[lack]time.Time // guarded by mu; rows that members lack
-}
-
-// lack is a row that a member lacks and cannot be given. lacks says until when it is not asked for it.
-type lack struct {
-	v    *server
-	name string
+	turns map[string]int    // guarded by mu; the position whose turn it was last, by sequence
+	homes map[string]string // guarded by mu; the id of the home of each ORDER sequence
+	lacks map[lack]lacked   // guarded by mu; rows that members lack
 }
 
 // view is the members in use at one time. It is never changed.
@@ -61,7 +54,7 @@ func (w *view) several() bool { return w.plan.Number != 0 && len(w.members) > 1 
 func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, log: opts.Logger, counters: counters, marks: newMarks(),
-		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]time.Time),
+		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
 		void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead, changing: newTurn(), id: rand.Text(),
 	}
 	for _, o := range opts.Servers {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -267,47 +266,14 @@ func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name stri
 	if !errors.Is(err, ErrUnknown) {
 		return g, err
 	}
-	if _, err := a.findAll(ctx, w, name); err != nil {
+	found, err := a.findAll(ctx, w, name)
+	if err != nil {
 		return grant{}, err
 	}
 	if g, err = try(); !errors.Is(err, ErrUnknown) {
 		return g, err
 	}
-	finding := v.rowDeleted(name, a.marks.of(name))
-	v.log.Warn("sequence row missing on a server", logfield.Sequence(name), logfield.Err(finding))
-	a.mu.Lock()
-	a.lacks[lack{v, name}] = time.Now().Add(lackFor)
-	a.mu.Unlock()
-	return grant{}, fmt.Errorf("%w: %w", errLacks, finding)
-}
-
-// lackFor is for how long a member is not asked for a row that it lacks.
-const lackFor = 10 * time.Second
-
-// errLacks is what others may make up for.
-var errLacks = errors.New("one of the sequence servers cannot serve it")
-
-// lacking says that v was found to lack the row a moment ago.
-func (a *servers) lacking(v *server, name string) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	until, ok := a.lacks[lack{v, name}]
-	if !ok || time.Now().After(until) {
-		delete(a.lacks, lack{v, name})
-		return nil
-	}
-	return fmt.Errorf("%w: %w", errLacks, v.rowDeleted(name, a.marks.of(name)))
-}
-
-// rowDeleted is the finding about a row that went other than by DROP SEQUENCE. top is the highest number that is known to be reserved.
-func (v *server) rowDeleted(name string, top uint64) error {
-	rest, _ := v.share().rest(top)
-	return &UnfitError{
-		Server: v.name(), Table: v.table.full,
-		Finding: fmt.Sprintf("the row of sequence %q was deleted there, and nobody knows which numbers it gave", name),
-		Remedy: fmt.Sprintf("INSERT INTO %s (`name`, `id`) VALUES ('%s', %d) on %s, or a higher number if keys above it are in use", v.table.full,
-			strings.ReplaceAll(name, "'", "''"), rest, v.name()),
-	}
+	return grant{}, a.missing(ctx, v, name, &found)
 }
 
 // seen is what one member says of a name.

@@ -1,0 +1,77 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"seqproxy/internal/logfield"
+)
+
+// This file is what becomes of a row that somebody has deleted, other than by DROP SEQUENCE, on one of several members. It is not made again unasked, as applications that count in
+// the table themselves go by no bound.
+
+// lackFor is for how long a member is not asked for a row that it lacks.
+const lackFor = 10 * time.Second
+
+// errLacks is what others may make up for.
+var errLacks = errors.New("one of the sequence servers cannot serve it")
+
+// lack is a row that a member lacks and cannot be given.
+type lack struct {
+	v    *server
+	name string
+}
+
+// lacked is until when a member is not asked for a row, and why.
+type lacked struct {
+	until   time.Time
+	finding error
+}
+
+// missing is the error of a reservation of name with a member that lacks the row, of which others have found. It is not asked again for a while.
+func (a *servers) missing(ctx context.Context, v *server, name string, found *row) error {
+	ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+	defer stop()
+	finding, err := v.rowDeleted(ctx, v.pool(), name, max(a.marks.of(name), found.position(), found.past))
+	if err != nil {
+		return err
+	}
+	v.log.Warn("sequence row missing on a server", logfield.Sequence(name), logfield.Err(finding))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lacks[lack{v, name}] = lacked{time.Now().Add(lackFor), finding}
+	return fmt.Errorf("%w: %w", errLacks, finding)
+}
+
+// lacking says that v was found to lack the row a moment ago.
+func (a *servers) lacking(v *server, name string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known, ok := a.lacks[lack{v, name}]
+	if !ok || time.Now().After(known.until) {
+		delete(a.lacks, lack{v, name})
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errLacks, known.finding)
+}
+
+// rowDeleted is the finding about such a row. top is the highest number that is known to be reserved on any member. Other proxies may hold higher ones of this member, up to its bound;
+// and lower than where its plan began are those of plans before.
+func (v *server) rowDeleted(ctx context.Context, on execer, name string, top uint64) (finding, err error) {
+	var reached uint64
+	// Locking, as it may have been raised since the transaction began.
+	err = on.QueryRowContext(ctx, "SELECT IFNULL(MAX(GREATEST(`floor`, `own_bound`)), 0) FROM "+v.table.start+" WHERE `name` IN (?, '') LOCK IN SHARE MODE", name).Scan(&reached)
+	if err != nil {
+		return nil, fmt.Errorf("the row of sequence %q was deleted on %s; read how far it went from table %s: %w", name, v.name(), v.table.start, err)
+	}
+	rest, _ := v.share().rest(max(top, reached))
+	return &UnfitError{
+		Server: v.name(), Table: v.table.full,
+		Finding: fmt.Sprintf("the row of sequence %q was deleted there, and nobody knows which numbers it gave", name),
+		Remedy: fmt.Sprintf("INSERT INTO %s (`name`, `id`) VALUES ('%s', %d) on %s, above which no proxy has got numbers there, or a higher number if keys above it are in use; "+
+			"after FLUSH SEQUENCES on every proxy a lower one will do that is above all keys", v.table.full, strings.ReplaceAll(name, "'", "''"), rest, v.name()),
+	}, nil
+}

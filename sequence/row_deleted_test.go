@@ -1,0 +1,105 @@
+package sequence
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// insertOf is the statement that a finding about a row that was deleted by hand proposes.
+func insertOf(t *testing.T, err error) string {
+	t.Helper()
+	var unfit *UnfitError
+	if !errors.As(err, &unfit) {
+		t.Fatalf("got %v, want a finding", err)
+	}
+	statement, _, ok := strings.Cut(unfit.Remedy, " on "+unfit.Server)
+	if !ok || !strings.HasPrefix(statement, "INSERT INTO ") {
+		t.Fatalf("the remedy is %q", unfit.Remedy)
+	}
+	return statement
+}
+
+// Somebody deletes the row on one of several servers, whose numbers another proxy holds, and follows what is said to mend it: by the log, by an error, by both kinds of shares.
+func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
+	for name, kind := range map[string]func(*Options){"blocks": blocks(50), "steps": inSteps} {
+		for _, said := range []string{"at a reservation", "at a reservation again", "by a statement about the sequence"} {
+			t.Run(name+", "+said, func(t *testing.T) {
+				f := newFleet(t, 2)
+				open := func() *Sequences { return f.open(t, kind, steadySize(40), patience(30*time.Second)) }
+				holder, other := open(), open()
+				createOn(t, holder, "photos")
+				book := make(map[uint64]string)
+				got := func(who string, number uint64) {
+					t.Helper()
+					if before := book[number]; before != "" {
+						t.Fatalf("%s got %d, which %s got", who, number, before)
+					}
+					book[number] = who
+				}
+				take := func(who string, s *Sequences, n int) {
+					t.Helper()
+					for range n {
+						got(who, mustTake(t, s, "photos", 1))
+					}
+				}
+				take("other", other, 1)
+				settled(t, other, "photos")
+				v := holder.servers.members()[1]
+				for end := 0; ; end++ { // it holds numbers of the second one alone
+					take("holder", holder, 1)
+					settled(t, holder, "photos")
+					c := holder.names.get([]byte("photos"))
+					c.mu.Lock()
+					highest := c.highestLocked()
+					c.mu.Unlock()
+					if v.share().owns(highest) {
+						break
+					} else if end > 1000 {
+						t.Fatal("it gets none of them")
+					}
+				}
+				f[1].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+
+				late := open()
+				w, err := late.servers.ready(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				reserve := func() error {
+					_, err := late.servers.reserveWith(t.Context(), w, w.members[1], "photos", 5, 1)
+					return err
+				}
+				switch said {
+				case "at a reservation":
+					err = reserve()
+				case "at a reservation again":
+					if err = reserve(); err != nil {
+						err = late.servers.lacking(w.members[1], "photos")
+					}
+				default:
+					comment := "of people"
+					_, err = late.Alter(t.Context(), []byte("photos"), Alteration{Comment: &comment})
+				}
+				f[1].exec(t, insertOf(t, err))
+
+				last := open() // that has not seen that the row was away
+				if w, err = last.servers.ready(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for range 3 {
+					g, err := last.servers.reserveWith(t.Context(), w, w.members[1], "photos", 40, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for n, ok := g.seg.Take(1); ok; n, ok = g.seg.Take(1) {
+						got("last", n)
+					}
+				}
+				take("holder", holder, 300)
+				take("other", other, 300)
+			})
+		}
+	}
+}
