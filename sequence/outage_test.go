@@ -66,7 +66,7 @@ func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 // Every number that is in memory is given while the servers are dead, and as many as the rate says are there.
 func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"albums": 0})
-	s := p.open(t, cacheSize(10), patience(300*time.Millisecond))
+	s := p.open(t, cacheSize(10), patience(2*time.Second))
 	mustCreate(t, s, CreateOptions{Name: "photos", Cover: 20})
 	rates := map[string]float64{"photos": 100, "albums": 50}
 	covers := map[string]float64{"photos": 20, "albums": DefaultOutageCover.Seconds()}
@@ -107,7 +107,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 		}
 		_, err := s.Take(context.Background(), []byte(name), 1)
 		var away *UnavailableError
-		if !errors.As(err, &away) || away.Sequence != name || away.Waited < 300*time.Millisecond {
+		if !errors.As(err, &away) || away.Sequence != name || away.Waited < 2*time.Second {
 			t.Errorf("%s: got %v, want an UnavailableError of it after the allocate timeout", name, err)
 		}
 		wantText(t, err, name, p.server.Addr(), "connect")
