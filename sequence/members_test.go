@@ -421,3 +421,34 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 		})
 	}
 }
+
+// Two of three servers have given all their numbers while the third is away: the sequence has not run out, as that one may have some.
+func TestASequenceHasNotRunOutWhileAServerIsAway(t *testing.T) {
+	f := newFleet(t, 3)
+	s, h := f.open(t, blocks(10), steadySize(10), patience(2*time.Second)), newGivenEver()
+	mustCreate(t, s, CreateOptions{Name: "photos", Max: 390}) // the last block is the third's
+	h.add(t, "photos", mustTake(t, s, "photos", 1))
+	f[2].kill(t)
+	take := func() error {
+		n, err := s.Take(t.Context(), []byte("photos"), 1)
+		if err == nil {
+			h.add(t, "photos", n)
+		}
+		return err
+	}
+	var err error
+	given := false
+	eventually(t, "two servers have given all that they had", func() bool {
+		switch err = take(); {
+		case err == nil:
+			return false
+		case given || errors.Is(err, ErrExhausted):
+			return true
+		}
+		given = f[0].id(t, "photos") >= 370 && f[1].id(t, "photos") >= 380
+		return false
+	})
+	if !errors.As(err, new(*UnavailableError)) {
+		t.Errorf("after %d got %v, want an UnavailableError", h.high["photos"], err)
+	}
+}

@@ -213,6 +213,9 @@ func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want,
 			continue
 		}
 		if v.away.Load() && (failed != nil || exhausted != nil) && a.anyLive(w) {
+			if failed == nil { // it may have numbers left
+				failed = fmt.Errorf("%s: %w", v.name(), cmp.Or(v.unusable(), errLeftOut))
+			}
 			continue
 		}
 		g, err := a.reserveWith(ctx, w, v, name, want, need)
