@@ -49,6 +49,11 @@ func openSource(files *tlsfiles.Store, address conf.Address, login sourceLogin) 
 	cfg.User, cfg.Passwd = login.user, login.password.Reveal()
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = importTimeout, importTimeout, importTimeout
 	cfg.Logger = &mysql.NopLogger{}
+	// Whatever the server gives to new sessions: all rows are read, and names as they are.
+	cfg.Params = map[string]string{"sql_select_limit": "18446744073709551615", "sql_big_selects": "1", "sql_mode": "''"}
+	if err := cfg.Apply(mysql.Charset("utf8mb4", "utf8mb4_general_ci")); err != nil {
+		return nil, fmt.Errorf("source %s: %w", address, err)
+	}
 	if security != nil {
 		now := security.To(cfg.Addr).Security()
 		cfg.TLS, cfg.AllowFallbackToPlaintext = now.TLS, now.Optional

@@ -219,6 +219,21 @@ func TestCountersOfOtherServersAreImportedOverTLS(t *testing.T) {
 	}
 }
 
+// What the source gives to new sessions leaves no counter out, and changes no name.
+func TestAnImportReadsAllWhateverTheSourceGivesToNewSessions(t *testing.T) {
+	source := mysqltest.Start(t)
+	source.Exec(t, "CREATE SCHEMA leaf", "CREATE TABLE leaf.leaf_alloc (biz_tag CHAR(20) CHARACTER SET utf8mb4 PRIMARY KEY, max_id BIGINT, step INT)",
+		"INSERT INTO leaf.leaf_alloc VALUES ('größe', 101, 10), ('orders', 201, 10), ('users', 301, 10)",
+		"CREATE USER reader@'%' IDENTIFIED BY 'p'", "GRANT SELECT ON leaf.* TO reader@'%'",
+		"SET GLOBAL sql_select_limit = 2", "SET GLOBAL max_join_size = 1", "SET GLOBAL sql_mode = 'ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH'", "SET GLOBAL init_connect = 'SET NAMES latin1'")
+	s := mysqltest.Shared(t)
+	file, target := importInto(t, s)
+	begin(t, "import", "-config", file, "-from", "leaf", "-schema", "leaf", "-source", source.Addr(), "-user", "reader", "-password-file", write(t, "password", "p\n")).end(0)
+	if got, want := counters(t, s, target), "größe=101 orders=201 users=301"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestAnImportThatCannotBeSaysWhy(t *testing.T) {
 	s := mysqltest.Shared(t)
 	file, target := importInto(t, s)
