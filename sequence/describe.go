@@ -25,5 +25,5 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (Definition, Stat
 	}
 	def := found.def
 	def.Name = found.name
-	return def, State{Last: found.position(), Limit: found.max, Frozen: found.frozen > 0, Info: s.infoOf(&found, s.countProxies(r.ctx))}, nil
+	return def, State{Last: found.position(), Limit: found.max, Frozen: found.frozen > 0, Info: s.infoOf(&found, s.countProxies(r.ctx), s.steppedBy())}, nil
 }

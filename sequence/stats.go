@@ -162,9 +162,10 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 		return nil, err
 	}
 	proxies := s.countProxies(r.ctx)
+	steps := s.steppedBy()
 	all := make([]Info, 0, len(rows))
 	for i := range rows {
-		all = append(all, s.infoOf(&rows[i], proxies))
+		all = append(all, s.infoOf(&rows[i], proxies, steps))
 	}
 	sortInfos(all)
 	return all, nil
@@ -179,12 +180,13 @@ func (s *Sequences) listHere() []Info {
 	s.mu.Lock()
 	caches := slices.Collect(maps.Values(s.caches))
 	s.mu.Unlock()
+	steps := s.steppedBy()
 	all := make([]Info, 0, len(caches))
 	for _, c := range caches {
 		if c.ended() != nil {
 			continue
 		}
-		i := c.info(nil)
+		i := c.infoWith(nil, steps[c])
 		if !i.Order {
 			i.Skew = Never // it takes knowing how many proxies there are
 		}
@@ -203,10 +205,10 @@ func (s *Sequences) countProxies(ctx context.Context) int {
 	return max(len(all), 1)
 }
 
-// infoOf describes the sequence of a row.
-func (s *Sequences) infoOf(r *row, proxies int) Info {
+// infoOf describes the sequence of a row. steps are those of steppedBy.
+func (s *Sequences) infoOf(r *row, proxies int, steps map[*cache][]*cache) Info {
 	if c := s.names.get([]byte(r.name)); c != nil && c.ended() == nil {
-		i := c.info(r)
+		i := c.infoWith(r, steps[c])
 		if i.Skew < Never/time.Duration(proxies) {
 			i.Skew *= time.Duration(proxies)
 		} else {

@@ -107,7 +107,11 @@ func (s *Sequences) BySequence() []SequenceStats {
 		}
 	}
 	for _, c := range s.steps {
-		count(c)
+		if st := count(c); st.Name != Others {
+			stepped := SequenceStats{CachedFor: Never, Skew: Never, ToEnd: Never}
+			c.describe(&stepped, now)
+			st.fold(&stepped)
+		}
 	}
 	for _, t := range s.ticketTables {
 		if st := count(t.cache); st.Name != Others {

@@ -1,0 +1,63 @@
+package sequence
+
+import "time"
+
+// This file is how a sequence is described that is advanced by several numbers at once, too (Advance): those of each step are held apart, and the sequence
+// stands as all of them do together.
+
+// steppedBy returns the caches of steps, by the caches of their sequences. It does no I/O.
+func (s *Sequences) steppedBy() map[*cache][]*cache {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	by := make(map[*cache][]*cache)
+	for key, stepped := range s.steps {
+		by[key.of] = append(by[key.of], stepped)
+	}
+	return by
+}
+
+// infoWith is info of the sequence, whose steps have caches of their own.
+func (c *cache) infoWith(r *row, steps []*cache) Info {
+	i := c.info(r)
+	for _, stepped := range steps {
+		i.fold(stepped.info(r))
+	}
+	return i
+}
+
+// fold adds what the cache of a step holds.
+func (i *Info) fold(o Info) {
+	if i.Order || o.Order {
+		return // it is about to be given up
+	}
+	i.Cached += o.Cached
+	i.Rate += o.Rate
+	i.Cache = max(i.Cache, o.Cache)
+	i.Used = max(i.Used, o.Used)
+	i.ToEnd = min(i.ToEnd, o.ToEnd)
+	i.CachedFor = min(i.CachedFor, o.CachedFor) // those that wait first
+	i.Skew = greatestKnown(i.Skew, o.Skew)
+	if o.Reserved.After(i.Reserved) {
+		i.Reserved = o.Reserved
+	}
+}
+
+// fold is that of Info; o has no counts.
+func (st *SequenceStats) fold(o *SequenceStats) {
+	if st.Order || o.Order {
+		return
+	}
+	st.Size = max(st.Size, o.Size)
+	st.Used = max(st.Used, o.Used)
+	st.ToEnd = min(st.ToEnd, o.ToEnd)
+	st.CachedFor = min(st.CachedFor, o.CachedFor)
+	st.Skew = greatestKnown(st.Skew, o.Skew)
+}
+
+// greatestKnown is Never only if both are, as of what is not used.
+func greatestKnown(a, b time.Duration) time.Duration {
+	if a == Never || b == Never {
+		return min(a, b)
+	}
+	return max(a, b)
+}

@@ -1,0 +1,77 @@
+package sequence
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+)
+
+// A sequence that applications advance by several numbers at once is told of as one that is used number by number.
+func TestStatsOfASequenceThatIsAdvancedBySteps(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
+	s := p.open(t, steadySize(10), patience(30*time.Second))
+	mustCreate(t, s, CreateOptions{Name: "photos", Max: 1_000_000})
+	advance := func(n uint64) {
+		t.Helper()
+		for range 4 {
+			if _, err := s.Advance(t.Context(), []byte("photos"), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "the reservations end", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, c := range s.cachesLocked("photos") {
+				c.mu.Lock()
+				flying := c.flying
+				c.mu.Unlock()
+				if flying {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	// used compares how much was reserved with the row.
+	used := func(what string, percent float64) {
+		t.Helper()
+		if want := float64(p.id(t, "photos")) / 10_000; percent < want*0.999 || percent > want*1.001 {
+			t.Errorf("%s: %v %% are used, want %v", what, percent, want)
+		}
+	}
+	check := func() {
+		t.Helper()
+		st := statsOf(t, s, "photos")
+		if st.Held == 0 || st.Size < 10 || st.CachedFor == Never || st.CachedFor == 0 || st.Skew == Never || st.Skew == 0 || st.ToEnd == Never {
+			t.Errorf("got %+v, want what is held, and times", st)
+		}
+		used("the metrics", 100*st.Used)
+		all, err := s.List(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Fatalf("got %+v, %v, want one", all, err)
+		}
+		i := all[0]
+		if i.Cached != st.Held || i.Rate == 0 || i.Cache < 10 || i.CachedFor == Never || i.CachedFor == 0 || i.Skew == Never || i.Skew == 0 || i.ToEnd == Never || i.Reserved.IsZero() {
+			t.Errorf("got %+v, want %d numbers in memory, and times", i, st.Held)
+		}
+		used("the list", i.Used)
+	}
+	advance(3)
+	check()
+	advance(7)
+	check()
+	advance(1)
+	check()
+
+	at := p.id(t, "photos")
+	p.kill(t)
+	all, err := s.List(t.Context())
+	if !errors.As(err, new(*UnavailableError)) || len(all) != 1 {
+		t.Fatalf("without the server: got %+v, %v, want what is known here", all, err)
+	}
+	if i, st := all[0], statsOf(t, s, "photos"); i.Cached != st.Held || i.CachedFor == Never || i.Used < float64(at)/10_000*0.999 {
+		t.Errorf("without the server: got %+v, want %d numbers in memory and how long they last", i, st.Held)
+	}
+}
