@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -175,7 +176,10 @@ func (a *servers) probe(ctx context.Context, known []*server) []probe {
 // adoptLocked takes over a plan. Each member learns its place before anybody sees the plan. a.changing is held.
 func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
 	now := a.view.Load()
-	w := &view{settled: true, plan: *plan}
+	w := &view{settled: true, plan: *plan, lossy: now.lossy}
+	if now.settled && slices.ContainsFunc(now.members, (*server).guarded) {
+		w.lossy = time.Now()
+	}
 	if now.settled && now.plan.Number == plan.Number {
 		return now, nil
 	}
