@@ -18,6 +18,8 @@ type floorOf struct {
 	name  string
 	floor uint64
 	bound uint64 // of the next plan, see plan_bound.go
+	row   bool   // it is of a row that was frozen
+	lacks bool   // there is no row of it, though the member gave numbers: it counts if another one has it
 	own   uint64 // how far each member may go by itself; 0 where that was read from one of them, until others have its word
 }
 
@@ -45,6 +47,12 @@ func (r *planRun) gave(v *server) (all []floorOf, err error) {
 		if all, err = v.namesWith(r.ctx, tx, all, "SELECT `name`, `saved` FROM "+v.table.start+" WHERE `plan` = ? AND `saved` IS NOT NULL", r.plan.Number); err != nil {
 			return err
 		}
+		for i := range all {
+			all[i].row = true
+		}
+		if all, err = r.gaveWithoutRow(v, tx, all); err != nil {
+			return err
+		}
 		if has != shapeNone {
 			if all, err = v.namesWith(r.ctx, tx, all, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''"); err != nil {
 				return err
@@ -59,6 +67,32 @@ func (r *planRun) gave(v *server) (all []floorOf, err error) {
 		return nil, fmt.Errorf("read what %s gave: %w", v.name(), err)
 	}
 	return all, nil
+}
+
+// gaveWithoutRow appends how far a frozen member may have gone with names of which it has no row: somebody may have deleted that, whose numbers proxies hold.
+func (r *planRun) gaveWithoutRow(v *server, tx *sql.Tx, all []floorOf) ([]floorOf, error) {
+	was, _, err := v.membership(r.ctx, tx)
+	if err != nil || was.Count < 2 {
+		return all, err
+	}
+	rows := len(all)
+	all, err = v.namesWith(r.ctx, tx, all, "SELECT f.`name`, f.`own_bound` FROM "+v.table.start+" AS f LEFT JOIN "+v.table.start+" AS s ON s.`plan` = ? AND s.`name` = f.`name` AND s.`saved` IS NOT NULL "+
+		"WHERE f.`plan` = ? AND f.`own_bound` > 0 AND f.`name` <> '' AND s.`name` IS NULL", r.plan.Number, was.Plan)
+	for i := rows; i < len(all); i++ {
+		all[i].lacks = true
+	}
+	return all, err
+}
+
+// withoutDropped are those that count: of a name that no member has a row of, as after DROP SEQUENCE, its tombstones tell what was given.
+func withoutDropped(all []floorOf) []floorOf {
+	rows := make(map[string]bool)
+	for _, f := range all {
+		if f.row {
+			rows[folded(f.name)] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(f floorOf) bool { return f.lacks && !rows[folded(f.name)] })
 }
 
 // namesWith appends floors that are read.

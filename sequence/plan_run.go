@@ -118,7 +118,7 @@ func (r *planRun) floors() error {
 		}
 		end = min(end, last)
 	}
-	all = r.bounded(all)
+	all = r.bounded(withoutDropped(all))
 	setBounds(all, limits, end, r.s.servers.ahead)
 	for _, m := range r.everyone() {
 		if v, err := r.server(m.Address); err == nil {

@@ -103,3 +103,38 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 		}
 	}
 }
+
+// The row is not put back, and the next change of the servers begins above what proxies hold of it. What was dropped in order does not go that far.
+func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100, "albums": 0})
+	a, holder := e.open(t, steadySize(5), patience(30*time.Second)), e.open(t, steadySize(500), patience(30*time.Second))
+	e.change(t, a, PlanChange{Add: e.addr(1), Block: 1000})
+	if _, err := a.Drop(t.Context(), []byte("albums"), false); err != nil {
+		t.Fatal(err)
+	}
+	given := newGivenEver()
+	eventually(t, "it holds numbers of the second one", func() bool {
+		given.add(t, "photos", mustTake(t, holder, "photos", 1))
+		settled(t, holder, "photos")
+		c := holder.names.get([]byte("photos"))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return holder.servers.members()[1].share().owns(c.highestLocked())
+	})
+	e.places[1].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+	e.change(t, a, PlanChange{Add: e.addr(2)})
+	after := e.open(t, steadySize(500), patience(30*time.Second))
+	for range 3 {
+		first := mustTake(t, after, "photos", 400) // so that each member gives some
+		for n := range uint64(400) {
+			given.add(t, "photos", first+n)
+		}
+		settled(t, after, "photos")
+	}
+	for range 600 {
+		given.add(t, "photos", mustTake(t, holder, "photos", 1))
+	}
+	if made := createOn(t, a, "albums"); made.First > 10_000 {
+		t.Errorf("what was dropped begins again at %d", made.First)
+	}
+}
