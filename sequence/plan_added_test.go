@@ -95,3 +95,31 @@ func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 		e.everyoneGives(t, h, now, "photos", "albums")
 	}
 }
+
+// A server is taken out, set up anew, and added again, and knows nothing of the proxies that were registered with it before. What they hold stays as good as it was.
+func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
+	s, holder := e.open(t, patience(30*time.Second)), e.open(t, steadySize(1000), patience(30*time.Second))
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	told := func() bool { // what it obeys
+		var n int
+		err := e.places[1].db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ? AND version > 0", holder.servers.id).Scan(&n)
+		return err == nil && n == 1
+	}
+	first := mustTake(t, holder, "photos", 1)
+	eventually(t, "the proxy is registered with the second server", told)
+	now := e.change(t, s, PlanChange{Remove: e.addr(1)})
+	eventually(t, "it knows that this one has left", func() bool { return holder.servers.view.Load().plan.Number == now.Number })
+	for _, table := range []string{"sequence_plan", "sequence_plan_start", "sequence_member", "sequence_options", "sequence_proxy", "sequence"} {
+		e.places[1].exec(t, "DROP TABLE "+table)
+	}
+	now = e.change(t, s, PlanChange{Add: e.addr(1)})
+	eventually(t, "it is registered with the new one", told)
+	if next := mustTake(t, holder, "photos", 1); next != first+1 {
+		t.Errorf("got %d after %d, want the next one from memory", next, first)
+	}
+	h := newGivenEver()
+	takeAll(t, holder, h, "photos", 5000)
+	takeAll(t, s, h, "photos", 100)
+	e.everyoneGives(t, h, now, "photos")
+}
