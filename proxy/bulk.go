@@ -42,6 +42,11 @@ func (s *session) executeBulk(payload []byte) error {
 		if err := s.stillBound(&p.inserts); err != nil {
 			return s.dropLongData(p.conn, p, err)
 		}
+		if p.ticket != nil && p.own == nil {
+			if err := s.mayLeaveToServer(p.ticket); err != nil {
+				return s.dropLongData(p.conn, p, err)
+			}
+		}
 	}
 	switch {
 	case p == nil:

@@ -69,7 +69,7 @@ func (s *session) executeTicket(p *prepared, payload []byte) error {
 	}
 	if complete {
 		if err := s.mayLeaveToServer(ticket); err != nil {
-			return err
+			return s.dropLongData(p.conn, p, err)
 		}
 	}
 	if !complete { // the server says what is wrong

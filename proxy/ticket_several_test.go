@@ -2,12 +2,14 @@ package proxy_test
 
 import (
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
 )
@@ -72,6 +74,25 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			var refused *mysql.MySQLError
 			if _, err := prepared.ExecContext(t.Context(), 1, "photos"); !errors.As(err, &refused) || refused.Number != 1235 {
 				t.Errorf("a prepared one: %v, want 1235", err)
+			}
+			w := e.Wire(t, e.addr, wireLogin{Schema: schema, Capabilities: protocol.BulkOperations})
+			w.query("CREATE TEMPORARY TABLE notes (id INT)")
+			answer := w.do(protocol.ComStmtPrepare, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?")
+			id := string(answer[5:9])
+			refusedBy := func(what string, answer []byte) {
+				t.Helper()
+				if answer[4] != 0xff || binary.LittleEndian.Uint16(answer[5:]) != 1235 {
+					t.Errorf("%s: got %q, want 1235", what, answer)
+				}
+			}
+			execute := func(types, value string) []byte {
+				return w.do(protocol.ComStmtExecute, id+"\x00\x01\x00\x00\x00"+"\x00\x01"+types+value)
+			}
+			w.send(packet(command(protocol.ComStmtLongData, id+"\x00\x00photos")))
+			refusedBy("with long data", execute("\xfc\x00", ""))
+			refusedBy("after long data", execute("\xfd\x00", "\x06photos"))
+			if hello, _ := e.Shards.Routes().Greeting(); hello.Capabilities.Has(protocol.BulkOperations) {
+				refusedBy("in bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, bulkText("photos"), bulkText("photos"))))
 			}
 			if interleave == sequence.InterleaveStep { // passes over the other's
 				ticket(pinned, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = 'photos'")
