@@ -137,6 +137,9 @@ func (r *planRun) checkChange(change PlanChange) error {
 			break
 		}
 	}
+	if _, err := r.proxies(); err != nil { // which the start needs, when nothing can be undone any more
+		return err
+	}
 	if len(p.Members) > 1 {
 		if err := r.checkSequences(); err != nil {
 			return err
@@ -249,7 +252,7 @@ func (r *planRun) checkWriters(change PlanChange) error {
 	case change.WritersStep != 0 && change.WritersStep != step:
 		return badOption("WITH DIRECT WRITERS STEP %d: with %d sequence servers the step is %d", change.WritersStep, len(p.Members), step)
 	case change.WritersStep != 0:
-		return nil
+		return r.writersKnown()
 	}
 	for _, m := range p.Previous {
 		v, err := r.server(m.Address)
@@ -280,6 +283,28 @@ func (r *planRun) checkWriters(change PlanChange) error {
 }
 
 // awayError: or is what else can be done.
+// writersKnown makes sure, before there is a plan that says so, that proxies know of applications that count in the table: they take care of these in the moments in which they have not heard of the
+// first plan yet (see taking).
+func (r *planRun) writersKnown() error {
+	for _, m := range r.plan.Previous {
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		if is, _, err := v.membership(r.ctx, v.pool()); err != nil || is.Plan > 0 {
+			return err
+		}
+		if direct, err := v.directWriters(r.ctx); err != nil || direct {
+			return err
+		}
+		return &PlanError{
+			Finding: fmt.Sprintf("seqproxy made the table %s of %s, and proxies take it that no application counts there", v.table.full, m.Address),
+			Remedy:  "set direct_writers = \"yes\" under [sequence] of every proxy and reload them, and then say this again",
+		}
+	}
+	return nil
+}
+
 func awayError(away []string, err error, or string) error {
 	return &PlanError{
 		Finding: "nobody knows which numbers a sequence server gave that cannot be reached: " + strings.Join(away, ", "),

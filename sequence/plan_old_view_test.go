@@ -135,9 +135,6 @@ func TestAProxyWithAnOldViewNeverMovesARowInWhichApplicationsCount(t *testing.T)
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto } // the table was there before
 	old := e.open(t, auto)
-	if _, err := old.Create(t.Context(), CreateOptions{Name: "capped", Max: 1 << 40}); err != nil {
-		t.Fatal(err)
-	}
 	v := old.servers.first()
 	if _, err := v.reserveOnce(t.Context(), "photos", 3); err != nil {
 		t.Fatal(err)

@@ -90,6 +90,8 @@ type planTables struct {
 	member string // "`app`.`sequence_member`"
 	plan   string // "`app`.`sequence_plan`"
 	start  string // "`app`.`sequence_plan_start`"
+
+	memberThere string // SQL that says whether there is the first of them
 }
 
 func newPlanTables(database, name string) planTables {
@@ -97,6 +99,8 @@ func newPlanTables(database, name string) planTables {
 		member: quote(database) + "." + quote(name+memberSuffix),
 		plan:   quote(database) + "." + quote(name+planSuffix),
 		start:  quote(database) + "." + quote(name+planStartSuffix),
+
+		memberThere: "EXISTS (SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = " + literal(database) + " AND TABLE_NAME = " + literal(name+memberSuffix) + ")",
 	}
 }
 

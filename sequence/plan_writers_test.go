@@ -156,3 +156,45 @@ func TestApplicationsThatCountAreRememberedWithThePlan(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(2), WritersStopped: true})
 	e.everyoneGives(t, h, e.change(t, s, PlanChange{Remove: e.addr(2)}), "photos")
 }
+
+// Proxies that have not heard of the first plan yet take care of applications only where they know of these.
+func TestTheFirstPlanWithApplicationsThatCountWantsProxiesToKnowOfThem(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
+	e.places[0].exec(t, "ALTER TABLE sequence COMMENT='"+madeHere+"'")
+	s := e.open(t, inSteps, func(o *Options) { o.DirectWriters = DirectWritersAuto })
+	_, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1), WritersStep: 2})
+	wantText(t, err, "no application counts there", `direct_writers = "yes"`)
+	s.Tune(Tuning{DirectWriters: DirectWritersYes})
+	e.change(t, s, PlanChange{Add: e.addr(1), WritersStep: 2})
+}
+
+// What a first change left that was undone, and its tables if somebody drops them, stops no numbers where applications may count.
+func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
+	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto }
+	s, other := e.open(t, auto, steadySize(1)), e.open(t, auto, steadySize(1))
+	h := newGivenEver()
+	takes := func() {
+		t.Helper()
+		for _, proxy := range []*Sequences{s, other, s, other} {
+			h.add(t, "photos", mustTake(t, proxy, "photos", 1))
+		}
+	}
+	takes()
+	s.planHook = func(step, _ string) error {
+		if step == planFrozen {
+			return errors.New("the coordinator gives up")
+		}
+		return nil
+	}
+	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1), WritersStopped: true}); err == nil {
+		t.Fatal("the change succeeded")
+	}
+	s.planHook = nil
+	if _, err := s.AbortPlan(t.Context()); err != nil && !errors.As(err, new(*PlanError)) { // there may be none any more
+		t.Fatal(err)
+	}
+	takes()
+	e.places[0].exec(t, "DROP TABLE sequence_member")
+	takes()
+}

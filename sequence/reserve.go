@@ -187,6 +187,9 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 
 // failedToTake is the error of a statement that should have taken so many numbers above a floor.
 func (v *server) failedToTake(name string, err error, n, floor uint64) error {
+	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		v.memberSeen.Store(false) // somebody dropped it; the next attempt looks again
+	}
 	if !isUnknownOutcome(err) {
 		return err
 	}
@@ -300,9 +303,9 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 	if planned {
 		t.args = append([]any{h.plan, h.id}, t.args...)
 	}
-	if h.plan == 0 && planEnforced && v.mayHaveWriters() && v.options().versioned() {
+	if h.plan == 0 && planEnforced && v.mayHaveWriters() {
 		// Who does not know of the first plan yet may not move the row even for a moment: between its numbers applications count on.
-		t.text, t.args = t.text+v.table.underPlan(), append(t.args, h.plan)
+		t.text += v.table.withoutPlan(v.memberSeen.Load())
 	}
 	if upTo.guarded {
 		_, id, _ := v.table.taking(planned)

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type server struct {
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
 	seen        atomic.Pointer[layout] // what the last check found; nil before the first
+	memberSeen  atomic.Bool            // the table of what it is in a plan was seen; see table.withoutPlan
 	optionsSeen atomic.Uint64          // the shape of the options table, when it was last looked at
 
 	place    atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
@@ -207,13 +209,11 @@ func session(silence time.Duration) []string {
 
 // setUp sets the session of a new connection.
 func (c rawConn) setUp(ctx context.Context, silence time.Duration) error {
-	for _, text := range session(silence) {
-		if !sessionEnforced {
-			break
-		}
-		if err := c.exec(ctx, text); err != nil {
-			return fmt.Errorf("set up session: %w", err)
-		}
+	if !sessionEnforced {
+		return nil
+	}
+	if err := c.exec(ctx, strings.Join(session(silence), "; ")); err != nil { // one round trip: somebody waits for it
+		return fmt.Errorf("set up session: %w", err)
 	}
 	return nil
 }

@@ -107,6 +107,14 @@ func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, aff
 			return err
 		}
 	}
+	if h.plan == 0 && !v.memberSeen.Load() && v.mayHaveWriters() {
+		if _, is, err := v.membership(ctx, conn); err != nil {
+			return err
+		} else if is {
+			v.memberSeen.Store(true) // so the next attempt asks for the plan itself
+			return errPlan
+		}
+	}
 	switch {
 	case stored.plan != h.plan:
 		return errPlan
