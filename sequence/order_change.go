@@ -23,6 +23,9 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 		if changed.name != "" {
 			s.takeBackOrder(ctx, &changed)
 		}
+		if errors.Is(err, errOutcome) {
+			err = fmt.Errorf("%w; ORDER may be said again in any case, and only then do all confirm it", err)
+		}
 		return Altered{}, err
 	}
 	if err = s.waitForAll(ctx, changed.version); err == nil {

@@ -35,7 +35,7 @@ func (r *planRun) proxies() ([]Proxy, error) {
 // proxiesOf lists those of one server. What one knows that left by an older plan does not count: the others have taken that over, and it was not told since who has gone.
 func (r *planRun) proxiesOf(v *server) ([]Proxy, error) {
 	is, _, err := v.membership(r.ctx, v.pool())
-	if err != nil || is.left() && is.Plan < r.plan.Number {
+	if err != nil || is.Plan < r.plan.Number && is.leftBefore(&r.plan) {
 		return nil, err
 	}
 	list, err := v.proxies(r.ctx)
@@ -46,8 +46,10 @@ func (r *planRun) proxiesOf(v *server) ([]Proxy, error) {
 	return list, err
 }
 
-// left reports whether a server was a member, and was taken out.
-func (m *Membership) left() bool { return m.Plan > 0 && m.Count == 0 }
+// leftBefore reports whether a server was a member of an older plan, and was taken out before p, whether it has heard of that or was away.
+func (m *Membership) leftBefore(p *Plan) bool {
+	return m.Plan > 0 && !slices.ContainsFunc(p.Previous, func(o Member) bool { return o.ID == m.ID })
+}
 
 // needProxies makes the table of the proxies. Where that fails its first use says why.
 func (v *server) needProxies(ctx context.Context) {
@@ -68,7 +70,7 @@ func (v *server) adoptProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Mem
 }
 
 func (v *server) enter(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
-	if was.left() {
+	if was.leftBefore(p) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.proxies); err != nil {
 			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", v.name(), err)
 		}
@@ -102,7 +104,7 @@ func (v *server) notTakenOver(err error) {
 	v.log.Warn("proxies not taken over", zap.String("table", v.table.proxies), logfield.Err(err))
 }
 
-// isRefused reports whether the account may not use the table of the proxies, or may not make it.
+// isRefused reports whether the account may not use the table of the proxies, or may not make it, or whether that is another one.
 func isRefused(err error) bool {
-	return hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_DBACCESS_DENIED_ERROR)
+	return hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_DBACCESS_DENIED_ERROR)
 }

@@ -177,7 +177,7 @@ func (a *servers) probe(ctx context.Context, known []*server) []probe {
 func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
 	now := a.view.Load()
 	w := &view{settled: true, plan: *plan, lossy: now.lossy}
-	if now.settled && slices.ContainsFunc(now.members, (*server).guarded) {
+	if now.settled && slices.ContainsFunc(now.members, (*server).guarded) || slices.ContainsFunc(plan.Previous, func(m Member) bool { return len(m.Nodes) > 1 }) {
 		w.lossy = time.Now()
 	}
 	if now.settled && now.plan.Number == plan.Number {

@@ -192,28 +192,36 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 
 // What a server knew of proxies before it was taken out is of no use when it is added again.
 func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
-	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
-	a, b := e.open(t, patience(30*time.Second)), e.open(t, steadySize(10))
-	wantTaken(t, b, "photos", 1)
-	settled(t, b, "photos")
-	e.change(t, a, PlanChange{Add: e.addr(1)})
-	e.change(t, a, PlanChange{Remove: e.addr(0)})
-	eventually(t, "the proxy has heard of it", func() bool {
-		members := b.servers.members()
-		return len(members) == 1 && members[0].name() == e.addr(1)
-	})
-	b.follow.work.await()
-	e.places[0].exec(t, "UPDATE sequence_proxy SET version = 1 << 62")
-	e.places[0].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
-	e.change(t, a, PlanChange{Add: e.addr(0)})
-	if !registeredOn(t, e.places[0], b) {
-		t.Error("it does not know of the proxy")
-	}
-	wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
-	b.follow.work.end()
-	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
-	if all, err := a.Proxies(t.Context()); err != nil || len(all) != 1 {
-		t.Errorf("got %+v, %v; want the one that runs", all, err)
+	for _, away := range []bool{false, true} {
+		t.Run(fmt.Sprintf("away when it was taken out: %t", away), func(t *testing.T) {
+			e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
+			a, b := e.open(t, patience(30*time.Second)), e.open(t, steadySize(10))
+			wantTaken(t, b, "photos", 1)
+			settled(t, b, "photos")
+			e.change(t, a, PlanChange{Add: e.addr(1)})
+			was := e.member(t, 0)
+			e.change(t, a, PlanChange{Remove: e.addr(0)})
+			if away { // it has not heard of that
+				e.places[0].exec(t, fmt.Sprintf("UPDATE sequence_member SET plan = %d, count = %d", was.Plan, was.Count))
+			}
+			eventually(t, "the proxy has heard of it", func() bool {
+				members := b.servers.members()
+				return len(members) == 1 && members[0].name() == e.addr(1)
+			})
+			b.follow.work.await()
+			e.places[0].exec(t, "UPDATE sequence_proxy SET version = 1 << 62")
+			e.places[0].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
+			e.change(t, a, PlanChange{Add: e.addr(0)})
+			if !registeredOn(t, e.places[0], b) {
+				t.Error("it does not know of the proxy")
+			}
+			wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
+			b.follow.work.end()
+			alterAtLast(t, a, "photos", Alteration{Order: new(true)})
+			if all, err := a.Proxies(t.Context()); err != nil || len(all) != 1 {
+				t.Errorf("got %+v, %v; want the one that runs", all, err)
+			}
+		})
 	}
 }
 
@@ -314,4 +322,16 @@ func TestServersAreChangedWithoutTheRightToRegister(t *testing.T) {
 	if registeredOn(t, e.places[1], root) {
 		t.Error("a table that the account may not use was written to")
 	}
+}
+
+// A change that would find only after its decision that it cannot read who holds numbers is refused while nothing is frozen; a table of another shape is passed over.
+func TestATableOfTheProxiesOfAnotherShapeStopsNoChange(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
+	s := e.open(t)
+	mustTake(t, s, "photos", 1)
+	e.places[0].exec(t, "ALTER TABLE sequence_proxy DROP COLUMN process")
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.places[1].exec(t, "ALTER TABLE sequence_proxy DROP COLUMN process")
+	e.change(t, s, PlanChange{Remove: e.addr(0)})
+	mustTake(t, s, "photos", 100)
 }

@@ -152,7 +152,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 		s.seeChanges(ctx)
 		all, err := s.servers.holders(ctx)
 		if err != nil && ctx.Err() == nil {
-			if !s.servers.view.Load().several() {
+			if !s.servers.view.Load().several() || isRefused(err) {
 				return err
 			}
 			unlisted = fmt.Errorf("%w: %w", errUnlisted, err) // a member may come back
