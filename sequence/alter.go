@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
@@ -99,7 +100,7 @@ func (r *row) altered() Altered {
 }
 
 // alter changes the options of a sequence, and has this proxy obey them. If it returns the row with an error, they are changed, and a restart beside them is not
-// confirmed.
+// confirmed; or they may be, as the outcome is unknown.
 func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, err error) {
 	c, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (chan
 	return changed, err
 }
 
-// alter changes the options of a sequence, and raises its row if it is restarted.
+// alter changes the options of a sequence, and raises its row if it is restarted. Where the outcome is unknown it returns the row as it may be, too.
 func (v *server) alter(ctx context.Context, name string, a Alteration) (changed row, err error) {
 	if err := v.needOptions(ctx); err != nil {
 		return row{}, err
@@ -168,7 +169,10 @@ func (v *server) alter(ctx context.Context, name string, a Alteration) (changed 
 		return row{}, badOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
 	}
 	if err != nil {
-		return row{}, fmt.Errorf("alter sequence %q: %w", name, err)
+		if !errors.Is(err, errOutcome) {
+			changed = row{}
+		}
+		return changed, fmt.Errorf("alter sequence %q: %w", name, err)
 	}
 	return changed, nil
 }

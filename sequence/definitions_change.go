@@ -216,7 +216,10 @@ func (a *servers) alterAll(ctx context.Context, w *view, name string, change Alt
 		return row{}, badOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
 	}
 	if err != nil {
-		return row{}, fmt.Errorf("alter sequence %q: %w", name, err)
+		if !errors.Is(err, errOutcome) {
+			changed = row{}
+		}
+		return changed, fmt.Errorf("alter sequence %q: %w", name, err)
 	}
 	if change.Restart != nil {
 		err = a.keepAbove(ctx, w, changed.name, changed.past)

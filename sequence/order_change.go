@@ -21,10 +21,7 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 	changed, err := s.alter(r, name, a)
 	if err != nil {
 		if changed.name != "" {
-			s.takeBackOrder(ctx, &changed)
-		}
-		if errors.Is(err, errOutcome) {
-			err = fmt.Errorf("%w; ORDER may be said again in any case, and only then do all confirm it", err)
+			err = fmt.Errorf("%w; sequence %q %s", err, changed.name, s.takeBackOrder(ctx, &changed))
 		}
 		return Altered{}, err
 	}
