@@ -156,12 +156,12 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	if ceiling <= last || !ok {
 		t.Fatalf("after %d its ceiling is %d, and its row is known: %v", last, ceiling, ok)
 	}
+	taking, err := v.taking("photos", 1, rule, h, limit{guarded: true, ceiling: ceiling})
+	if err != nil {
+		t.Fatal(err)
+	}
 	reserve := func(conn *sql.Conn) (uint64, error) {
 		t.Helper()
-		taking, err := v.taking("photos", 1, rule, h, limit{guarded: true, ceiling: ceiling})
-		if err != nil {
-			t.Fatal(err)
-		}
 		g, err := v.reserveAtOnce(t.Context(), conn, "photos", 1, taking, rule, h, known)
 		return g.seg.Last(), err
 	}

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
 // How the numbers of a plan are divided among its members.
@@ -126,17 +129,48 @@ func (v *server) needPlanTables(ctx context.Context) error {
 	return nil
 }
 
+// errMemberMade: the next attempt asks the table of what the server is in a plan, by now.
+var errMemberMade = errors.New("the first table of a plan was made meanwhile")
+
+// needMember makes the table of what a server is in a plan before there is one, where the statements that take numbers ask for the plan, and each caller waits for such a
+// statement: only information_schema knows of a table that is not there, which takes the server as long as the rest of the statement. Without the right to make it nothing
+// is wrong.
+func (v *server) needMember(ctx context.Context) {
+	if v.share().plan != 0 || v.memberSeen.Load() || !v.mayHaveWriters() {
+		return
+	}
+	conn, err := v.conn(ctx)
+	if err == nil {
+		err = createMissing(ctx, conn, v.table.member, fmt.Sprintf(createMember, v.table.member))
+		_ = conn.Close()
+	}
+	if err == nil {
+		v.memberSeen.Store(true)
+	} else {
+		v.log.Debug("table of the plan not made", zap.String("table", v.table.member), logfield.Err(err))
+	}
+}
+
 // createMissing makes a table unless it is there: where it is, the right to make it may have been taken away.
 func createMissing(ctx context.Context, on execer, table, create string) error {
-	var none int
-	err := on.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 0").Scan(&none)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+	there, err := hasTable(ctx, on, table)
+	if err == nil && !there {
 		_, err = on.ExecContext(ctx, create)
 	}
 	return err
+}
+
+// hasTable reports whether a table is there, which may be read.
+func hasTable(ctx context.Context, on execer, table string) (bool, error) {
+	var none int
+	err := on.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 0").Scan(&none)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return true, nil
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
+		return false, nil
+	}
+	return false, err
 }
 
 // querier is a connection, a transaction on one, or a pool.

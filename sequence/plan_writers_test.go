@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -197,4 +199,71 @@ func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 	takes()
 	e.places[0].exec(t, "DROP TABLE sequence_member")
 	takes()
+}
+
+// The first change may end between making the table and writing to it, for want of a right or of a coordinator that lives on.
+func TestNumbersGoOnWhereAnEmptyTableIsLeftOfAFirstChange(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, steadySize(1), func(o *Options) { o.DirectWriters = DirectWritersAuto })
+	mustTake(t, s, "photos", 1)
+	p.exec(t, fmt.Sprintf(createMember, "sequence_member"))
+	for range 3 {
+		mustTake(t, s, "photos", 1)
+	}
+	p.exec(t, "DROP TABLE sequence_member")
+	for range 3 {
+		mustTake(t, s, "photos", 1)
+	}
+}
+
+// Who takes numbers of an ORDER sequence waits for each statement, and information_schema is slow. Without the right to make the table it is asked all the same.
+func TestNumbersOfAnORDERSequenceDoNotWaitForInformationSchema(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})
+	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto }
+	asks := func(s *Sequences, name string) bool {
+		t.Helper()
+		mustTake(t, s, name, 1)
+		v := s.servers.first()
+		take, err := v.taking(name, 1, v.rules.of(name), v.share(), limit{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(take.text, "information_schema")
+	}
+	mustAlter(t, p.open(t), "photos", Alteration{Comment: ref("the tables of options and proxies are there")})
+	exists := func() (there bool) {
+		t.Helper()
+		if err := p.db.QueryRow("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = 'sequence_member'", p.schema).Scan(&there); err != nil {
+			t.Fatal(err)
+		}
+		return there
+	}
+
+	s := p.open(t, func(o *Options) { o.DirectWriters = DirectWritersNo })
+	mustAlter(t, s, "photos", Alteration{Order: ref(true)})
+	if asks(s, "photos") || exists() {
+		t.Errorf("where nobody else counts the table is made: %v", exists())
+	}
+	bound := p.open(t, auto, p.user(t, "SELECT, INSERT, UPDATE, DELETE"))
+	mustAlter(t, bound, "photos", Alteration{Order: ref(true)})
+	if !asks(bound, "photos") || exists() {
+		t.Errorf("without the right to make it the table is there: %v", exists())
+	}
+	other := p.open(t, auto, p.user(t, "SELECT, INSERT, UPDATE, DELETE"))
+	mustTake(t, other, "photos", 1)
+
+	s = p.open(t, auto)
+	mustCreate(t, s, CreateOptions{Name: "orders", Order: true})
+	for name, s := range map[string]*Sequences{"who made it": s, "who has been here": bound, "who comes now": other} {
+		if asks(s, "orders") {
+			t.Errorf("%s asks information_schema", name)
+		}
+	}
+	p.exec(t, "DROP TABLE sequence_member")
+	if _, err := s.Take(t.Context(), []byte("orders"), 1); err != nil {
+		t.Error(err)
+	}
+	if !asks(s, "orders") {
+		t.Error("without the table information_schema is not asked")
+	}
 }

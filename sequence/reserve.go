@@ -75,7 +75,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			if err = v.lift(ctx, name, max(back.mark, v.marks.of(name)), back.id); err == nil {
 				again, err = true, back
 			}
-		case errors.Is(err, errResidueMended):
+		case errors.Is(err, errResidueMended), errors.Is(err, errMemberMade):
 			again = true
 		case errors.Is(err, errAtBound):
 			left, failed := v.raiseBound(ctx, name, n)

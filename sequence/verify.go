@@ -108,11 +108,11 @@ func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, aff
 		}
 	}
 	if h.plan == 0 && !v.memberSeen.Load() && v.mayHaveWriters() {
-		if _, is, err := v.membership(ctx, conn); err != nil {
+		if there, err := hasTable(ctx, conn, v.table.member); err != nil {
 			return err
-		} else if is {
-			v.memberSeen.Store(true) // so the next attempt asks for the plan itself
-			return errPlan
+		} else if there { // with or without a plan
+			v.memberSeen.Store(true)
+			return errMemberMade
 		}
 	}
 	switch {
