@@ -122,7 +122,7 @@ func (s *session) ticketText(t *tableTicket, sql []byte) (handled bool, err erro
 		return handled, err
 	}
 	if !alone && !answer.moved {
-		return false, nil // which number follows is the server's to know
+		return false, s.mayLeaveToServer(t) // which number follows is the server's to know
 	}
 	if err := s.beginImplied(&answer); err != nil {
 		return true, err
@@ -155,10 +155,13 @@ func (s *session) ticketServed(t *tableTicket, sql []byte, then *statement.State
 // mayLeaveToServer says whether the server may answer a ticket that cannot be answered here. Where there are several sequence
 // servers the number behind a row is another one's, unless they take turns and it is passed over.
 func (s *session) mayLeaveToServer(t *tableTicket) error {
-	if t.table.Counter != nil || !s.set.Sequences.Several() {
+	if t.table.Counter != nil {
 		return nil
 	}
-	turns := s.set.Sequences.Turns()
+	several, turns, err := s.set.Sequences.Others(&s.patience)
+	if err = s.patience.over(err); err != nil || !several {
+		return err
+	}
 	switch {
 	case turns == 1 || t.Kind != statement.TicketUpdate || t.Step == 0:
 		return errSharedRow

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"database/sql"
 	"encoding/binary"
 	"errors"
@@ -56,6 +57,9 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			ticket(c, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = 'photos'")
 			ticket(c, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = ?", "photos")
 
+			several := e.Conn(t, schema, func(cfg *mysql.Config) { cfg.MultiStatements = true })
+			wantError(t, several, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'later'; SELECT LAST_INSERT_ID()", "") // somebody may have made it a moment ago
+
 			why := "another sequence server's"
 			wantError(t, pinned, 1235, "INSERT INTO sequence (name) VALUES ('photos') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 2)", why)
 			if interleave == sequence.InterleaveStep {
@@ -106,6 +110,42 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			for range 50 {
 				take(value(t, c, "SELECT NEXTVAL('photos')"))
 			}
+		})
+	}
+}
+
+// A proxy that was started with the first server alone, or has not heard of a change, does not take that for the only one.
+func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
+	for _, interleave := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
+		t.Run(interleave, func(t *testing.T) {
+			server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
+			other := second.Schema(t)
+			var o sequence.Options
+			e := newEnv(t, setup{
+				Servers: []*mysqltest.Server{server},
+				Sequence: func(own *sequence.Options) {
+					o = *own
+				},
+				Proxy: func(p *proxy.Options) {
+					p.Tickets = []proxy.TicketTable{{Schema: o.Servers[0].Database, Table: "sequence"}}
+				},
+			})
+			o.Interleave = interleave
+			if interleave == sequence.InterleaveBlock {
+				o.Block = 10
+			}
+			o.Servers = append(o.Servers[:1:1], sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: other})
+			all, err := sequence.New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = all.Close(context.Background()) })
+			if _, err := all.Create(t.Context(), sequence.CreateOptions{Name: "photos"}); err != nil {
+				t.Fatal(err)
+			}
+			c := e.Conn(t, o.Servers[0].Database, nil)
+			exec(t, c, "CREATE TEMPORARY TABLE notes (id INT)")
+			wantError(t, c, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", "")
 		})
 	}
 }

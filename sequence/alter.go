@@ -136,9 +136,6 @@ func (v *server) alter(ctx context.Context, name string, a Alteration) (changed 
 	if err := v.needOptions(ctx); err != nil {
 		return row{}, err
 	}
-	if a.Order != nil && *a.Order {
-		v.needMember(ctx)
-	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		r, err := v.lockSequence(ctx, tx, name)
 		if err != nil {

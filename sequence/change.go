@@ -200,9 +200,6 @@ func (v *server) create(ctx context.Context, o CreateOptions, def Definition) (C
 			return Created{}, err
 		}
 	}
-	if def.Order {
-		v.needMember(ctx)
-	}
 	var made Created
 	err = v.transact(ctx, func(tx *sql.Tx) (err error) {
 		made, err = v.createIn(ctx, tx, o.OrReplace, o.Floor, def)

@@ -195,7 +195,7 @@ func (v *server) settle(next *choice) {
 		return
 	}
 	v.guard.forget()
-	v.memberSeen.Store(false)
+	v.unheard.forgetMember()
 	v.optionsSeen.Store(0) // it may lack a table that the other had
 	fields := []zap.Field{logfield.Node(next.addr), zap.String("identity", next.identity)}
 	if next.cluster != "" {

@@ -47,7 +47,7 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	defer stop()
 	rows, err := conn.QueryContext(unwatched, text, append(t.args, name, name)...)
 	if err != nil {
-		return g, v.failedToTake(name, why(ctx, err), h.whole(n), t.floor)
+		return g, v.failedToTake(name, why(ctx, err), h.whole(n), &t)
 	}
 	defer func() { _ = rows.Close() }()
 	var affected int64
@@ -55,10 +55,10 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	var last uint64
 	var readOnly string
 	if !rows.Next() {
-		return g, v.failedToTake(name, why(ctx, noRow(rows)), h.whole(n), t.floor)
+		return g, v.failedToTake(name, why(ctx, noRow(rows)), h.whole(n), &t)
 	}
 	if err := rows.Scan(&affected, &warnings, &last, &readOnly); err != nil {
-		return g, v.failedToTake(name, why(ctx, err), h.whole(n), t.floor)
+		return g, v.failedToTake(name, why(ctx, err), h.whole(n), &t)
 	}
 	stored, err := v.readUnchanged(rows, known)
 	if closed := rows.Close(); err == nil {

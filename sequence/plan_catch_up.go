@@ -43,7 +43,9 @@ func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	v.needProxies(ctx)
+	if err := v.needProxies(ctx); err != nil {
+		return err
+	}
 	id, err := v.memberID(ctx, v.pool())
 	if err != nil {
 		return err

@@ -153,7 +153,9 @@ func (r *planRun) prepareMember(v *server) error {
 	if err := v.needPlanTables(r.ctx); err != nil {
 		return err
 	}
-	v.needProxies(r.ctx)
+	if err := v.needProxies(r.ctx); err != nil {
+		return err
+	}
 	return v.needOptions(r.ctx)
 }
 
@@ -282,7 +284,6 @@ func (r *planRun) checkWriters(change PlanChange) error {
 	return nil
 }
 
-// awayError: or is what else can be done.
 // writersKnown makes sure, before there is a plan that says so, that proxies know of applications that count in the table: they take care of these in the moments in which they have not heard of the
 // first plan yet (see taking).
 func (r *planRun) writersKnown() error {
@@ -305,6 +306,7 @@ func (r *planRun) writersKnown() error {
 	return nil
 }
 
+// awayError: or is what else can be done.
 func awayError(away []string, err error, or string) error {
 	return &PlanError{
 		Finding: "nobody knows which numbers a sequence server gave that cannot be reached: " + strings.Join(away, ", "),

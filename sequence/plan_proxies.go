@@ -51,11 +51,16 @@ func (m *Membership) leftBefore(p *Plan) bool {
 	return m.Plan > 0 && !slices.ContainsFunc(p.Previous, func(o Member) bool { return o.ID == m.ID })
 }
 
-// needProxies makes the table of the proxies. Where that fails its first use says why.
-func (v *server) needProxies(ctx context.Context) {
-	if err := createMissing(ctx, v.pool(), v.table.proxies, fmt.Sprintf(createProxies, v.table.proxies)); err != nil {
+// needProxies makes the table of the proxies. For want of a right its first use says why.
+func (v *server) needProxies(ctx context.Context) error {
+	err := createMissing(ctx, v.pool(), v.table.proxies, fmt.Sprintf(createProxies, v.table.proxies))
+	switch {
+	case isRefused(err):
 		v.log.Debug("table of the proxies not made", logfield.Err(err))
+	case err != nil:
+		return fmt.Errorf("create table %s on %s: %w", v.table.proxies, v.name(), err)
 	}
+	return nil
 }
 
 // adoptProxies enters proxies on a member that it does not know, in the transaction that starts a plan there. They have yet to tell it what they obey. was is what it was before. An account that may

@@ -10,9 +10,6 @@ import (
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-	"go.uber.org/zap"
-
-	"seqproxy/internal/logfield"
 )
 
 // How the numbers of a plan are divided among its members.
@@ -127,28 +124,6 @@ func (v *server) needPlanTables(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// errMemberMade: the next attempt asks the table of what the server is in a plan, by now.
-var errMemberMade = errors.New("the first table of a plan was made meanwhile")
-
-// needMember makes the table of what a server is in a plan before there is one, where the statements that take numbers ask for the plan, and each caller waits for such a
-// statement: only information_schema knows of a table that is not there, which takes the server as long as the rest of the statement. Without the right to make it nothing
-// is wrong.
-func (v *server) needMember(ctx context.Context) {
-	if v.share().plan != 0 || v.memberSeen.Load() || !v.mayHaveWriters() {
-		return
-	}
-	conn, err := v.conn(ctx)
-	if err == nil {
-		err = createMissing(ctx, conn, v.table.member, fmt.Sprintf(createMember, v.table.member))
-		_ = conn.Close()
-	}
-	if err == nil {
-		v.memberSeen.Store(true)
-	} else {
-		v.log.Debug("table of the plan not made", zap.String("table", v.table.member), logfield.Err(err))
-	}
 }
 
 // createMissing makes a table unless it is there: where it is, the right to make it may have been taken away.

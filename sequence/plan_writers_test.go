@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -216,54 +215,81 @@ func TestNumbersGoOnWhereAnEmptyTableIsLeftOfAFirstChange(t *testing.T) {
 	}
 }
 
-// Who takes numbers of an ORDER sequence waits for each statement, and information_schema is slow. Without the right to make the table it is asked all the same.
-func TestNumbersOfAnORDERSequenceDoNotWaitForInformationSchema(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})
+// What an account may read of the servers' tables does not decide whether it gets numbers, as long as there is no plan.
+func TestNumbersGoOnWhereTheTableOfAPlanMayNotBeRead(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto }
-	asks := func(s *Sequences, name string) bool {
-		t.Helper()
-		mustTake(t, s, name, 1)
-		v := s.servers.first()
-		take, err := v.taking(name, 1, v.rules.of(name), v.share(), limit{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Contains(take.text, "information_schema")
-	}
-	mustAlter(t, p.open(t), "photos", Alteration{Comment: ref("the tables of options and proxies are there")})
-	exists := func() (there bool) {
-		t.Helper()
-		if err := p.db.QueryRow("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = 'sequence_member'", p.schema).Scan(&there); err != nil {
-			t.Fatal(err)
-		}
-		return there
-	}
+	full := p.open(t, auto, steadySize(1))
+	mustAlter(t, full, "photos", Alteration{Comment: ref("the tables of options and proxies are there")})
+	mustTake(t, full, "photos", 1)
 
-	s := p.open(t, func(o *Options) { o.DirectWriters = DirectWritersNo })
-	mustAlter(t, s, "photos", Alteration{Order: ref(true)})
-	if asks(s, "photos") || exists() {
-		t.Errorf("where nobody else counts the table is made: %v", exists())
+	// As docs/security.md has it: rights on tables, and CREATE on the schema, which shows all tables in information_schema.
+	as := p.user(t, "CREATE")
+	var o Options
+	o.Servers = make([]ServerOptions, 1)
+	as(&o)
+	grant := func(what, table string) {
+		t.Helper()
+		p.exec(t, fmt.Sprintf("GRANT %s ON `%s`.%s TO '%s'@'%%'", what, p.schema, table, o.Servers[0].User))
 	}
-	bound := p.open(t, auto, p.user(t, "SELECT, INSERT, UPDATE, DELETE"))
-	mustAlter(t, bound, "photos", Alteration{Order: ref(true)})
-	if !asks(bound, "photos") || exists() {
-		t.Errorf("without the right to make it the table is there: %v", exists())
-	}
-	other := p.open(t, auto, p.user(t, "SELECT, INSERT, UPDATE, DELETE"))
-	mustTake(t, other, "photos", 1)
-
-	s = p.open(t, auto)
-	mustCreate(t, s, CreateOptions{Name: "orders", Order: true})
-	for name, s := range map[string]*Sequences{"who made it": s, "who has been here": bound, "who comes now": other} {
-		if asks(s, "orders") {
-			t.Errorf("%s asks information_schema", name)
+	grant("SELECT, UPDATE, INSERT", "sequence")
+	grant("SELECT, UPDATE, INSERT", "sequence_options")
+	grant("SELECT, INSERT, UPDATE, DELETE", "sequence_proxy")
+	few := p.open(t, auto, steadySize(1), as)
+	given := make(map[uint64]bool)
+	takes := func(when string) {
+		t.Helper()
+		for range 3 {
+			for who, s := range map[string]*Sequences{"few rights": few, "all rights": full} {
+				n, err := s.Take(t.Context(), []byte("photos"), 1)
+				if err != nil {
+					t.Fatalf("%s, %s: %v", when, who, err)
+				}
+				if given[n] {
+					t.Errorf("%s, %s: %d comes twice", when, who, n)
+				}
+				given[n] = true
+			}
+		}
+		for _, s := range []*Sequences{few, full} {
+			settled(t, s, "photos")
+			if n := s.Stats().Errors; n != 0 {
+				t.Errorf("%s: %d errors", when, n)
+			}
 		}
 	}
+	again := func() { // as a minute later
+		for _, s := range []*Sequences{few, full} {
+			u := &s.servers.first().unheard
+			u.mu.Lock()
+			u.refused = u.refused.Add(-askAgainAfter)
+			u.mu.Unlock()
+		}
+	}
+	takes("without the table")
+	p.exec(t, fmt.Sprintf(createMember, "sequence_member"))
+	takes("with a table that one of them sees, and may not read")
+	again()
+	takes("a minute later")
+	grant("SELECT", "sequence_member")
+	again()
+	takes("when it may read it")
+	p.exec(t, fmt.Sprintf("REVOKE SELECT ON `%s`.sequence_member FROM '%s'@'%%'", p.schema, o.Servers[0].User))
+	takes("when it may not any more")
 	p.exec(t, "DROP TABLE sequence_member")
-	if _, err := s.Take(t.Context(), []byte("orders"), 1); err != nil {
-		t.Error(err)
+	again()
+	takes("when it is dropped")
+	p.exec(t, "CREATE TABLE sequence_member (note text)")
+	takes("with another table of that name")
+
+	// Where the numbers end a statement changes no row, too.
+	p.exec(t, "DROP TABLE sequence_member")
+	again()
+	mustCreate(t, full, CreateOptions{Name: "few", Max: 3})
+	for range 3 {
+		mustTake(t, few, "few", 1)
 	}
-	if !asks(s, "orders") {
-		t.Error("without the table information_schema is not asked")
+	if _, err := few.Take(t.Context(), []byte("few"), 1); !errors.Is(err, ErrExhausted) {
+		t.Errorf("behind the last number: got %v, want ErrExhausted", err)
 	}
 }

@@ -75,7 +75,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			if err = v.lift(ctx, name, max(back.mark, v.marks.of(name)), back.id); err == nil {
 				again, err = true, back
 			}
-		case errors.Is(err, errResidueMended), errors.Is(err, errMemberMade):
+		case errors.Is(err, errResidueMended), errors.Is(err, errUnheard):
 			again = true
 		case errors.Is(err, errAtBound):
 			left, failed := v.raiseBound(ctx, name, n)
@@ -167,7 +167,7 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 		if g, ok := v.believed(name, n); ok && isUnknownOutcome(err) {
 			return g, nil
 		}
-		return g, v.failedToTake(name, err, h.whole(n), t.floor)
+		return g, v.failedToTake(name, err, h.whole(n), &t)
 	}
 	affected, err := result.RowsAffected()
 	if err != nil {
@@ -185,15 +185,15 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 	return v.granted(ctx, conn, name, n, t, rule, h, last, stored, err)
 }
 
-// failedToTake is the error of a statement that should have taken so many numbers above a floor.
-func (v *server) failedToTake(name string, err error, n, floor uint64) error {
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		v.memberSeen.Store(false) // somebody dropped it; the next attempt looks again
+// failedToTake is the error of a statement that should have taken so many numbers.
+func (v *server) failedToTake(name string, err error, n uint64, t *take) error {
+	if again := v.memberFailed(err, t.asked); again != nil {
+		return again
 	}
 	if !isUnknownOutcome(err) {
 		return err
 	}
-	v.traceUnknown(name, n, floor, err)
+	v.traceUnknown(name, n, t.floor, err)
 	v.counters.lose(name, UnusedUnknownCommit, n)
 	return fmt.Errorf("%w: %w", errLost, err)
 }
@@ -253,6 +253,7 @@ type take struct {
 	floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
 	upTo    limit
+	asked   asked                     // for a plan that nobody told of
 	full    error                     // why there is no room at the bound
 	numbers func(last uint64) Segment // those that end at last
 }
@@ -305,7 +306,9 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 	}
 	if h.plan == 0 && planEnforced && v.mayHaveWriters() {
 		// Who does not know of the first plan yet may not move the row even for a moment: between its numbers applications count on.
-		t.text += v.table.withoutPlan(v.memberSeen.Load())
+		var condition string
+		condition, t.asked = v.withoutPlan()
+		t.text += condition
 	}
 	if upTo.guarded {
 		_, id, _ := v.table.taking(planned)

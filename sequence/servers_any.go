@@ -104,8 +104,48 @@ func (s *Sequences) Turns() uint64 {
 	return 1
 }
 
-// Several says whether there are several sequence servers, each of which gives a part of the numbers. It does no I/O.
-func (s *Sequences) Several() bool { return len(s.servers.view.Load().members) > 1 }
+// Others says whether there are other sequence servers than that of the tickets, each of which gives a part of the numbers, and how far apart its own are: see Turns. Unless they are known to divide
+// the numbers in blocks, it asks that server, as the set may have been changed a moment ago, or before this process began. Errors: ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+func (s *Sequences) Others(ctx context.Context) (several bool, turns uint64, err error) {
+	if !s.begin() {
+		return false, 0, ErrClosed
+	}
+	defer s.tasks.Done()
+	known := func() bool { return len(s.servers.view.Load().members) > 1 }
+	if !known() || s.Turns() > 1 {
+		r, stop := s.request(ctx)
+		defer stop()
+		if err := s.servers.hearPlan(r.ctx); err != nil {
+			return false, 0, r.failed("", err)
+		}
+	}
+	if several = known(); several {
+		s.startFollowing() // so that it is heard when they are not any more
+	}
+	return several, s.Turns(), nil
+}
+
+// hearPlan asks the server of the tickets which plan it obeys, and takes that over if it is another one than here.
+func (a *servers) hearPlan(ctx context.Context) error {
+	w, err := a.ready(ctx)
+	if err != nil {
+		return err
+	}
+	conn, err := a.tickets.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	has, err := a.tickets.lookForOptions(ctx, conn)
+	if err != nil || !has.versioned() {
+		return err
+	}
+	_, plan, err := a.tickets.lastChange(ctx, conn)
+	if err != nil || plan == w.plan.Number {
+		return err
+	}
+	return a.reread(ctx, w)
+}
 
 // order returns the positions in the order in which they are asked for n numbers: while they fit in the block that was begun last, its
 // member comes first, and else the one whose turn it is.

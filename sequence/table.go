@@ -115,15 +115,6 @@ func (t table) underPlan() string {
 	return " AND IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0) = ?"
 }
 
-// withoutPlan has an UPDATE change nothing once the server obeys a plan. Before the first change of the servers there is no table that could tell, and afterwards
-// only plans write to it: nobody waits for anything else there.
-func (t table) withoutPlan(hasMember bool) string {
-	if hasMember {
-		return " AND IFNULL((SELECT m.`plan` FROM " + t.member + " AS m WHERE m.`one` = 1), 0) = 0"
-	}
-	return " AND NOT " + t.memberThere
-}
-
 // giveBack lowers a row to the first argument if nobody has reserved since it was set to the third. With a plan the arguments of taking
 // come first.
 func (t table) giveBack(planned bool) string {

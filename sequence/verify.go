@@ -107,13 +107,8 @@ func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, aff
 			return err
 		}
 	}
-	if h.plan == 0 && !v.memberSeen.Load() && v.mayHaveWriters() {
-		if there, err := hasTable(ctx, conn, v.table.member); err != nil {
-			return err
-		} else if there { // with or without a plan
-			v.memberSeen.Store(true)
-			return errMemberMade
-		}
+	if err := v.lookForMember(ctx, conn, t.asked); err != nil {
+		return err
 	}
 	switch {
 	case stored.plan != h.plan:

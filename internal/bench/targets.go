@@ -302,6 +302,7 @@ password = %[4]q
 
 [sequence]
 database = %[5]q
+direct_writers = "no"
 
 [[sequence.server]]
 address = %[2]q
