@@ -79,9 +79,8 @@ type sequencer interface {
 	Spelled(name []byte) (sequence.Identity, bool)
 	// Turns is how far apart the numbers of one sequence server are, where several take turns; else 1. It does no I/O.
 	Turns() uint64
-	// Others says whether there are several sequence servers, each of which gives a part of the numbers, and how far apart those of one
-	// are. It asks.
-	Others(ctx context.Context) (several bool, turns uint64, err error)
+	// Divided says whether several sequence servers divide the numbers, and how far apart those of one are. It asks them.
+	Divided(ctx context.Context) (several bool, turns uint64, err error)
 	// Schema is the schema of the sequence table.
 	Schema() string
 	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText

@@ -158,7 +158,7 @@ func (s *session) mayLeaveToServer(t *tableTicket) error {
 	if t.table.Counter != nil {
 		return nil
 	}
-	several, turns, err := s.set.Sequences.Others(&s.patience)
+	several, turns, err := s.set.Sequences.Divided(&s.patience)
 	if err = s.patience.over(err); err != nil || !several {
 		return err
 	}

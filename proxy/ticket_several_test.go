@@ -114,7 +114,7 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 	}
 }
 
-// A proxy that was started with the first server alone, or has not heard of a change, does not take that for the only one.
+// A proxy that was started with the first server alone does not take that for the only one.
 func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 	for _, interleave := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
 		t.Run(interleave, func(t *testing.T) {

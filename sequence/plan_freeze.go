@@ -221,14 +221,17 @@ func (v *server) isFrozen(ctx context.Context, name string) (bool, error) {
 // locked its row: a row that was made meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the column. On another node of a cluster it sees what was frozen
 // too late; so whoever asks this also writes the row about all sequences, which the freeze writes, too.
 func (v *server) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
-	return v.refuseChange(ctx, tx, "")
+	return v.refuseChange(ctx, tx, "", shared)
 }
 
-// refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of.
-func (v *server) refuseChange(ctx context.Context, tx *sql.Tx, condition string) error {
+// shared keeps what was read as it is until the transaction ends.
+const shared = " LOCK IN SHARE MODE"
+
+// refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of. locking may be shared.
+func (v *server) refuseChange(ctx context.Context, on execer, condition, locking string) error {
 	var uuid string
-	err := tx.QueryRowContext(ctx, "SELECT `uuid` FROM "+v.table.plan+" WHERE "+condition+"`state` IN ('"+
-		strings.Join([]string{planFrozen, planDecided, planAborting}, "', '")+"') LIMIT 1 LOCK IN SHARE MODE").Scan(&uuid)
+	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+v.table.plan+" WHERE "+condition+"`state` IN ('"+
+		strings.Join([]string{planFrozen, planDecided, planAborting}, "', '")+"') LIMIT 1"+locking).Scan(&uuid)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -241,7 +244,7 @@ func (v *server) refuseChange(ctx context.Context, tx *sql.Tx, condition string)
 // refuseBehind keeps a member whose rows a newer change has frozen from being brought to the plan of a number, or frozen for it: both give rows back that were frozen for
 // another change. That one goes by what the member had given by then, and brings it along at its end; if it is aborted, the next attempt is not refused.
 func (v *server) refuseBehind(ctx context.Context, tx *sql.Tx, number uint64) error {
-	return v.refuseChange(ctx, tx, "`number` > "+strconv.FormatUint(number, 10)+" AND ")
+	return v.refuseChange(ctx, tx, "`number` > "+strconv.FormatUint(number, 10)+" AND ", shared)
 }
 
 // refuseUnseen is refuseWhileChanging for what moves no version: where the server is a cluster, a freeze on another node that is not seen here yet refuses this, or this the freeze, as both

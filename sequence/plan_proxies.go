@@ -51,11 +51,11 @@ func (m *Membership) leftBefore(p *Plan) bool {
 	return m.Plan > 0 && !slices.ContainsFunc(p.Previous, func(o Member) bool { return o.ID == m.ID })
 }
 
-// needProxies makes the table of the proxies. For want of a right its first use says why.
+// needProxies makes the table of the proxies. For want of a right, or where it is broken, its first use says why.
 func (v *server) needProxies(ctx context.Context) error {
 	err := createMissing(ctx, v.pool(), v.table.proxies, fmt.Sprintf(createProxies, v.table.proxies))
 	switch {
-	case isRefused(err):
+	case isRefused(err), isBroken(err):
 		v.log.Debug("table of the proxies not made", logfield.Err(err))
 	case err != nil:
 		return fmt.Errorf("create table %s on %s: %w", v.table.proxies, v.name(), err)
@@ -109,7 +109,7 @@ func (v *server) notTakenOver(err error) {
 	v.log.Warn("proxies not taken over", zap.String("table", v.table.proxies), logfield.Err(err))
 }
 
-// isRefused reports whether the account may not use the table of the proxies, or may not make it, or whether that is another one.
+// isRefused reports whether the account may not use a table, or may not make it, or whether that is another one than ours.
 func isRefused(err error) bool {
 	return hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_DBACCESS_DENIED_ERROR)
 }

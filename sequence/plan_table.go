@@ -135,7 +135,7 @@ func createMissing(ctx context.Context, on execer, table, create string) error {
 	return err
 }
 
-// hasTable reports whether a table is there, which may be read.
+// hasTable reports whether a table is there. That it may not be read is an error.
 func hasTable(ctx context.Context, on execer, table string) (bool, error) {
 	var none int
 	err := on.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 0").Scan(&none)

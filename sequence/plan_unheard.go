@@ -74,7 +74,7 @@ func (v *server) lookForMember(ctx context.Context, conn *sql.Conn, a asked) err
 		return err
 	default:
 		v.unheard.mu.Lock()
-		v.unheard.there = true
+		v.unheard.there, v.unheard.told = true, false
 		v.unheard.mu.Unlock()
 	}
 	return errUnheard

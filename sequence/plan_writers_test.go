@@ -274,6 +274,9 @@ func TestNumbersGoOnWhereTheTableOfAPlanMayNotBeRead(t *testing.T) {
 	grant("SELECT", "sequence_member")
 	again()
 	takes("when it may read it")
+	if u := &few.servers.first().unheard; !u.there {
+		t.Error("it does not ask the table that it may read by now")
+	}
 	p.exec(t, fmt.Sprintf("REVOKE SELECT ON `%s`.sequence_member FROM '%s'@'%%'", p.schema, o.Servers[0].User))
 	takes("when it may not any more")
 	p.exec(t, "DROP TABLE sequence_member")

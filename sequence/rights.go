@@ -25,7 +25,6 @@ const (
 	forNumbers  = "giving numbers"
 	forChanges  = "CREATE, ALTER and DROP SEQUENCE"
 	forRegistry = "ALTER SEQUENCE ... RESTART ... FORCE and ... ORDER, which do not wait for proxies that are not registered"
-	forFirst    = "a first change of the sequence servers in which no number meets those of applications that count in the table"
 	forServers  = "several sequence servers"
 	forAdoption = "an adoption, behind which a group gives numbers"
 	forGroup    = "the ceilings of a group"
@@ -56,8 +55,6 @@ func (s *Sequences) rights(v *server, found *ExaminedNode) (all []Right) {
 		for _, suffix := range []string{memberSuffix, planSuffix, planStartSuffix} {
 			add(NeedNumbers, forServers, table+suffix, "SELECT", "INSERT", "UPDATE", "DELETE")
 		}
-	} else if exists(table + memberSuffix) {
-		add(NeedChanges, forFirst, table+memberSuffix, "SELECT")
 	}
 	if v.grouped() {
 		add(NeedNumbers, forGroup, table+guardSuffix, "SELECT", "INSERT", "UPDATE", "DELETE")

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/internal/logfield"
 )
 
@@ -104,47 +106,85 @@ func (s *Sequences) Turns() uint64 {
 	return 1
 }
 
-// Others says whether there are other sequence servers than that of the tickets, each of which gives a part of the numbers, and how far apart its own are: see Turns. Unless they are known to divide
-// the numbers in blocks, it asks that server, as the set may have been changed a moment ago, or before this process began. Errors: ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
-func (s *Sequences) Others(ctx context.Context) (several bool, turns uint64, err error) {
+// Divided says whether several sequence servers divide the numbers, and how far apart those of one are: see Turns. Unless they are known to divide them in blocks it asks, as the set of servers may have
+// been changed a moment ago, or before this process began; while it is changed it waits. Errors: ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, err error) {
 	if !s.begin() {
 		return false, 0, ErrClosed
 	}
 	defer s.tasks.Done()
-	known := func() bool { return len(s.servers.view.Load().members) > 1 }
-	if !known() || s.Turns() > 1 {
+	w := s.servers.view.Load()
+	if !w.settled || !w.several() || w.plan.Interleave == InterleaveStep {
 		r, stop := s.request(ctx)
 		defer stop()
-		if err := s.servers.hearPlan(r.ctx); err != nil {
+		for {
+			w, err = s.servers.hearPlan(r.ctx)
+			if !errors.Is(err, errPlanChanging) || !pause(r.ctx, jitter(followEvery/4)) {
+				break
+			}
+		}
+		if err != nil {
 			return false, 0, r.failed("", err)
 		}
 	}
-	if several = known(); several {
-		s.startFollowing() // so that it is heard when they are not any more
+	if !w.several() {
+		return false, 1, nil
 	}
-	return several, s.Turns(), nil
+	s.startFollowing() // so that it is heard when they are not any more
+	if w.plan.Interleave == InterleaveStep {
+		return true, uint64(len(w.members)), nil
+	}
+	return true, 1, nil
 }
 
-// hearPlan asks the server of the tickets which plan it obeys, and takes that over if it is another one than here.
-func (a *servers) hearPlan(ctx context.Context) error {
-	w, err := a.ready(ctx)
-	if err != nil {
-		return err
-	}
-	conn, err := a.tickets.conn(ctx)
+// hearPlan returns the members in use, once one of them has said that their plan is still in force.
+func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
+	err = a.under(ctx, func(now *view) error {
+		w = now
+		var failed error
+		for _, v := range now.live() {
+			try, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+			err := v.stillObeys(try, now.plan.Number)
+			stop()
+			if err == nil || errors.Is(err, errPlan) || errors.Is(err, errFrozen) || ctx.Err() != nil {
+				return err
+			}
+			failed = errors.Join(failed, err)
+		}
+		return failed
+	})
+	return w, err
+}
+
+// stillObeys makes sure that a server obeys a plan and none is about to begin there. It waits for nobody who changes that.
+func (v *server) stillObeys(ctx context.Context, plan uint64) error {
+	conn, err := v.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	has, err := a.tickets.lookForOptions(ctx, conn)
-	if err != nil || !has.versioned() {
+	// First, as the start of a plan ends the change in the same transaction.
+	if err := v.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
 		return err
 	}
-	_, plan, err := a.tickets.lastChange(ctx, conn)
-	if err != nil || plan == w.plan.Number {
+	has, err := v.lookForOptions(ctx, conn)
+	if err != nil {
 		return err
 	}
-	return a.reread(ctx, w)
+	obeyed := uint64(0)
+	if has.versioned() {
+		_, obeyed, err = v.lastChange(ctx, conn)
+	}
+	switch {
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
+		v.optionsSeen.Store(uint64(shapeNone))
+	case err != nil:
+		return err
+	}
+	if obeyed != plan {
+		return errPlan
+	}
+	return nil
 }
 
 // order returns the positions in the order in which they are asked for n numbers: while they fit in the block that was begun last, its

@@ -288,7 +288,7 @@ func openAccount(addr string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// seqproxyConfig is seqproxy with its defaults, one shard and the sequence table on the same server. The keys of one
+// seqproxyConfig is seqproxy with its defaults, but that no application is taken to count in the table, one shard and the sequence table on the same server. The keys of one
 // table are filled in.
 func seqproxyConfig(addr, backend string) string {
 	return fmt.Sprintf(`listen = %[1]q
