@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 )
 
@@ -32,10 +33,7 @@ var listening = regexp.MustCompile(`listening.*?"?address"?: ?"([^"]+)"`)
 func (e *env) startProcess(t testing.TB) *process {
 	t.Helper()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "seqproxy")
-	if out, err := osexec.Command("go", "build", "-o", program, "seqproxy/cmd/seqproxy").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	program := mysqltest.Program(t)
 	secret := filepath.Join(dir, "password")
 	writeFile(t, secret, e.Password+"\n")
 	p := &process{t: t, done: make(chan error, 1)}

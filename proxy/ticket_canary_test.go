@@ -104,7 +104,7 @@ func TestACanaryOfATicketApplicationNeverGetsANumberTwice(t *testing.T) {
 			listed += "[[ticket]]\ntable = \"keys." + table + engine + "\"\n"
 		}
 	}
-	binary := buildProxy(t)
+	binary := mysqltest.Program(t)
 	one := startProxyProcess(t, binary, server, "one", listed)
 	two := startProxyProcess(t, binary, server, "two", listed)
 

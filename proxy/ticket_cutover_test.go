@@ -44,7 +44,7 @@ func TestTicketTablesAreCutOverUnderTheirApplications(t *testing.T) {
 		{"a table of its own", "ids_photos", byInsertID("INSERT INTO ids_photosMyISAM VALUES (NULL)")},
 	}
 	shard := "[[shard]]\nname = \"main\"\n[[shard.node]]\naddress = \"" + server.Addr() + "\"\n"
-	binary := buildProxy(t)
+	binary := mysqltest.Program(t)
 	one, two := startProxyProcess(t, binary, server, "one", shard+cutOverTables), startProxyProcess(t, binary, server, "two", shard+cutOverTables)
 	back := startProxyProcess(t, binary, server, "back", shard+strings.NewReplacer("cut_over", "#", "per_stub", "#").Replace(cutOverTables))
 

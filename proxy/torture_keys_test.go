@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -20,18 +19,6 @@ import (
 	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 )
-
-// buildProxy builds the program under test.
-func buildProxy(t testing.TB) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "seqproxy")
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	if out, err := osexec.CommandContext(ctx, "go", "build", "-o", path, "seqproxy/cmd/seqproxy").CombinedOutput(); err != nil {
-		t.Fatalf("build the proxy: %v\n%s", err, out)
-	}
-	return path
-}
 
 // proxyProcess is a proxy in a process of its own, for keys only.
 type proxyProcess struct {
@@ -227,7 +214,7 @@ func checkNumbers(t testing.TB, perConnection [][]uint64) int {
 }
 
 func TestTwoProxyProcessesNeverGiveANumberTwice(t *testing.T) {
-	binary := buildProxy(t)
+	binary := mysqltest.Program(t)
 	t.Run("under load", func(t *testing.T) { underLoad(t, binary) })
 	t.Run("when a proxy is killed", func(t *testing.T) { whenAProxyIsKilled(t, binary) })
 	t.Run("when the sequence server is killed", func(t *testing.T) { whenTheServerIsKilled(t, binary) })

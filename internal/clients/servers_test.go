@@ -112,15 +112,11 @@ func (p *place) open(t *testing.T, addr, schema string, change func(*mysql.Confi
 // runs it in front of the server.
 func (p *place) startProxy(t *testing.T) {
 	t.Helper()
-	binary := filepath.Join(p.dir, "seqproxy")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", binary)
+	var flags []string
 	if raceDetector {
-		build.Args = append(build.Args, "-race")
+		flags = append(flags, "-race")
 	}
-	build.Args = append(build.Args, "seqproxy/cmd/seqproxy")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(build.Args, " "), err, out)
-	}
+	binary := mysqltest.Program(t, flags...)
 	cert, key := p.makeCertificate(t)
 	p.ca = cert
 	file := filepath.Join(p.dir, "seqproxy.toml")

@@ -1,4 +1,4 @@
-// Package mysqltest gives tests real private database servers.
+// Package mysqltest gives tests real private database servers, and the program under test.
 //
 // A package that uses it has
 //

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"seqproxy/internal/mysqld"
+	"seqproxy/internal/mysqltest"
 )
 
 func TestWhatNodesOfAClusterWroteDownHasToBeTheSame(t *testing.T) {
@@ -58,7 +59,7 @@ func TestAGapThatWasPlantedInAClusterIsFound(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer stop()
-	s, end := newScenario(ctx, t, "galera", build(t, ""))
+	s, end := newScenario(ctx, t, "galera", mysqltest.Program(t))
 	defer end()
 	w := s.w
 	s.must(w.create(ctx, nil))

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"seqproxy/internal/mysqltest"
 )
 
 // Server 1 of 3 has the blocks 11-20, 41-50, 71-80 ...
@@ -170,7 +172,7 @@ func TestWhatAProxySaysHasToBeWhatClientsReceived(t *testing.T) {
 
 // On real servers, with processes that are killed and a change of servers: what is there without a planted gap is explained, and one number more in a row is found.
 func TestAGapThatWasPlantedOnAServerIsFound(t *testing.T) {
-	s, end := newScenario(t.Context(), t, "block2", build(t, ""))
+	s, end := newScenario(t.Context(), t, "block2", mysqltest.Program(t))
 	defer end()
 	w := s.w
 	s.must(w.create(t.Context(), nil))

@@ -139,7 +139,7 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 	if os.Getenv(mysqltest.ServerEnv) != "" {
 		t.Skip("planted faults are looked for on one server, the system's own")
 	}
-	program := build(t, "")
+	program := mysqltest.Program(t)
 	for tag, script := range map[string]func(*scenario){
 		"seqproxy_fault_commit":  lostReservation,
 		"seqproxy_fault_session": uncommitted,
@@ -150,7 +150,7 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 			if found := play(t, program, script); len(found) > 0 {
 				t.Errorf("without the planted fault:\n%s", strings.Join(found, "\n"))
 			}
-			found := play(t, build(t, tag), script)
+			found := play(t, mysqltest.Program(t, "-tags="+tag), script)
 			if len(found) == 0 {
 				t.Error("no duplicate was found with the planted fault")
 			} else {

@@ -1,13 +1,10 @@
 package torture
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,18 +17,6 @@ import (
 var seed = flag.Uint64("seed", 1, "of TestNoKeyIsGivenTwiceWhateverBreaks; 0 chooses one")
 
 func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
-
-// build builds seqproxy, with tags.
-func build(t testing.TB, tags string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "seqproxy")
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	if out, err := exec.CommandContext(ctx, "go", "build", "-tags", tags, "-o", path, "seqproxy/cmd/seqproxy").CombinedOutput(); err != nil {
-		t.Fatalf("build the proxy: %v\n%s", err, out)
-	}
-	return path
-}
 
 // serverBinary is the server that the tests run on.
 func serverBinary(t testing.TB) mysqld.Binary {
@@ -49,7 +34,7 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 		*seed = rand.Uint64N(1_000_000)
 	}
 	t.Logf("seed %d", *seed)
-	program := build(t, "")
+	program := mysqltest.Program(t)
 	for _, c := range []struct {
 		estate string
 		time   time.Duration
