@@ -43,7 +43,7 @@ func (s *session) executeBulk(payload []byte) error {
 			return s.dropLongData(p.conn, p, err)
 		}
 		if p.ticket != nil && p.own == nil {
-			if err := s.mayLeaveToServer(p.ticket); err != nil {
+			if err := s.leavePreparedToServer(p, p.ticket); err != nil {
 				return s.dropLongData(p.conn, p, err)
 			}
 		}

@@ -79,7 +79,7 @@ type sequencer interface {
 	Spelled(name []byte) (sequence.Identity, bool)
 	// Turns is how far apart the numbers of one sequence server are, where several take turns; else 1. It does no I/O.
 	Turns() uint64
-	// Divided says whether several sequence servers divide the numbers, and how far apart those of one are. It asks them.
+	// Divided says whether several sequence servers divide the numbers, and by multiples of how many others may move a row of theirs; 1: by none. It asks them.
 	Divided(ctx context.Context) (several bool, turns uint64, err error)
 	// Schema is the schema of the sequence table.
 	Schema() string

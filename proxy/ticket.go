@@ -112,17 +112,17 @@ func (s *session) ticketText(t *tableTicket, sql []byte) (handled bool, err erro
 		if !alone && !s.severalAgreed() {
 			return false, nil // an error there
 		}
-		return false, s.mayLeaveToServer(t)
+		return false, s.leaveToServer(t)
 	}
 	answer, handled, err := s.takeTicket(t, s.state.charset)
 	if !handled && err == nil {
-		err = s.mayLeaveToServer(t)
+		err = s.leaveToServer(t)
 	}
 	if !handled || err != nil {
 		return handled, err
 	}
 	if !alone && !answer.moved {
-		return false, s.mayLeaveToServer(t) // which number follows is the server's to know
+		return false, s.leaveToServer(t) // which number follows is the server's to know
 	}
 	if err := s.beginImplied(&answer); err != nil {
 		return true, err
@@ -152,6 +152,17 @@ func (s *session) ticketServed(t *tableTicket, sql []byte, then *statement.State
 	return rest, alone, t.KeyParam < 0 && t.StepParam < 0 && s.ticketsServed()
 }
 
+// leaveToServer prepares for a ticket to be sent that cannot be answered here, if it may. While the shard is paused it waits first, as the set of sequence
+// servers may be changed meanwhile.
+func (s *session) leaveToServer(t *tableTicket) error {
+	if t.table.Counter == nil && s.routes.Default() != nil {
+		if _, err := s.attach(); err != nil {
+			return err
+		}
+	}
+	return s.mayLeaveToServer(t)
+}
+
 // mayLeaveToServer says whether the server may answer a ticket that cannot be answered here. Where there are several sequence
 // servers the number behind a row is another one's, unless they take turns and it is passed over.
 func (s *session) mayLeaveToServer(t *tableTicket) error {
@@ -163,6 +174,8 @@ func (s *session) mayLeaveToServer(t *tableTicket) error {
 		return err
 	}
 	switch {
+	case turns == 1 && s.set.Sequences.Turns() > 1:
+		return errOwnRow
 	case turns == 1 || t.Kind != statement.TicketUpdate || t.Step == 0:
 		return errSharedRow
 	case t.Step%turns != 0:

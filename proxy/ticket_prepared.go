@@ -68,7 +68,7 @@ func (s *session) executeTicket(p *prepared, payload []byte) error {
 		return s.noServer()
 	}
 	if complete {
-		if err := s.mayLeaveToServer(ticket); err != nil {
+		if err := s.leavePreparedToServer(p, ticket); err != nil {
 			return s.dropLongData(p.conn, p, err)
 		}
 	}
@@ -79,6 +79,16 @@ func (s *session) executeTicket(p *prepared, payload []byte) error {
 	// The server may not have seen the types that were bound last; this binds them anew.
 	p.unbind(&e) // executeHidden takes it apart again
 	return s.executeHidden(p, payload)
+}
+
+// leavePreparedToServer is leaveToServer for a ticket that was prepared there.
+func (s *session) leavePreparedToServer(p *prepared, t *tableTicket) error {
+	if t.table.Counter == nil {
+		if _, err := s.connOf(p); err != nil {
+			return err
+		}
+	}
+	return s.mayLeaveToServer(t)
 }
 
 // executeHere answers a prepared ticket, with its parameters' values, if that can be done here.

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -18,8 +19,16 @@ import (
 // Of several sequence servers each has a row of the sequence, and the numbers behind it are another one's. So no ticket that cannot be answered here
 // is left to one of them.
 func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
-	for _, interleave := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
-		t.Run(interleave, func(t *testing.T) {
+	for _, c := range []struct {
+		name, interleave, writers string
+		why                       string // for a multiple of 2
+	}{
+		{"blocks", sequence.InterleaveBlock, "", "another sequence server's"},
+		{"steps", sequence.InterleaveStep, "", ""},
+		{"steps of ours alone", sequence.InterleaveStep, sequence.DirectWritersNo, "direct_writers"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			interleave, writers, whyNot := c.interleave, c.writers, c.why
 			server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
 			other := second.Schema(t)
 			var schema string
@@ -27,7 +36,7 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 				Servers: []*mysqltest.Server{server},
 				Sequence: func(o *sequence.Options) {
 					schema = o.Servers[0].Database
-					o.Interleave, o.CreateTable = interleave, true
+					o.Interleave, o.CreateTable, o.DirectWriters = interleave, true, writers
 					if interleave == sequence.InterleaveBlock {
 						o.Block = 10
 					}
@@ -60,10 +69,12 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			several := e.Conn(t, schema, func(cfg *mysql.Config) { cfg.MultiStatements = true })
 			wantError(t, several, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'later'; SELECT LAST_INSERT_ID()", "") // somebody may have made it a moment ago
 
-			why := "another sequence server's"
+			why := cmp.Or(whyNot, "another sequence server's")
 			wantError(t, pinned, 1235, "INSERT INTO sequence (name) VALUES ('photos') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 2)", why)
-			if interleave == sequence.InterleaveStep {
+			if whyNot == "" {
 				why = "a multiple of 2, not"
+			} else {
+				wantError(t, pinned, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = 'photos'", why)
 			}
 			wantError(t, pinned, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", why)
 			wantError(t, pinned, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 3) WHERE name = 'photos'", why)
@@ -100,7 +111,7 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			if bulk != 0 {
 				refusedBy("in bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, bulkText("photos"), bulkText("photos"))))
 			}
-			if interleave == sequence.InterleaveStep { // passes over the other's
+			if whyNot == "" { // passes over the other's
 				ticket(pinned, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = 'photos'")
 				if _, err := prepared.ExecContext(t.Context(), 2, "photos"); err != nil {
 					t.Fatal(err)
@@ -147,5 +158,64 @@ func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 			exec(t, c, "CREATE TEMPORARY TABLE notes (id INT)")
 			wantError(t, c, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", "")
 		})
+	}
+}
+
+// What waits for a paused shard is asked about afterwards: a pause is when the set of sequence servers is changed.
+func TestATicketThatWaitedForAPauseIsNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
+	server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
+	var schema string
+	e := newEnv(t, setup{
+		Servers: []*mysqltest.Server{server},
+		Sequence: func(o *sequence.Options) {
+			schema = o.Servers[0].Database
+			o.DirectWriters, o.CreateTable = sequence.DirectWritersNo, true
+			o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
+		},
+		Proxy: func(p *proxy.Options) {
+			p.Tickets = []proxy.TicketTable{{Schema: schema, Table: "sequence"}}
+		},
+	})
+	const text, prepare = "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?"
+	admin := e.Conn(t, schema, nil)
+	exec(t, admin, "CREATE SEQUENCE photos CACHE 1")
+	hello, _ := e.Shards.Routes().Greeting() // MySQL has no bulk execution
+	bulk := hello.Capabilities & protocol.BulkOperations
+	connect := func() *wire {
+		w := e.Wire(t, e.addr, wireLogin{Schema: schema, Capabilities: bulk | protocol.MultiStatements})
+		w.query("CREATE TEMPORARY TABLE notes (id INT)")
+		return w
+	}
+	send := map[string]func(w *wire){
+		"a text":                 func(w *wire) { w.sendText(text) },
+		"a text with its SELECT": func(w *wire) { w.sendText(text + "; SELECT LAST_INSERT_ID()") },
+	}
+	waiting := make(map[string]*wire)
+	for what := range send {
+		waiting[what] = connect()
+	}
+	prepared := func(what string, use func(w *wire, id string)) {
+		w := connect()
+		answer := w.do(protocol.ComStmtPrepare, prepare)
+		id := string(answer[5:9])
+		waiting[what], send[what] = w, func(w *wire) { use(w, id) }
+	}
+	prepared("a prepared one", func(w *wire, id string) {
+		w.send(packet(command(protocol.ComStmtExecute, id+"\x00\x01\x00\x00\x00"+"\x00\x01\xfd\x00\x06photos")))
+	})
+	if bulk != 0 {
+		prepared("a prepared one, in bulk", func(w *wire, id string) {
+			w.send(packet(command(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, bulkText("photos")))))
+		})
+	}
+	e.pause(t, "")
+	for what, w := range waiting {
+		send[what](w)
+	}
+	e.awaitHeld(t, len(waiting))
+	exec(t, admin, "SEQPROXY ADD SEQUENCE SERVER '"+second.Addr()+"'")
+	e.resume(t, "")
+	for what, w := range waiting {
+		w.answerError(what, 1235, "another sequence server's")
 	}
 }

@@ -13,7 +13,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 			e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 			s := e.open(t, f)
 			mustTake(t, s, "photos", 1)
-			idle := e.open(t, f)
+			idle := e.open(t, f, withDirectWriters)
 			want := func(when string, asked *Sequences, several bool, turns uint64) {
 				t.Helper()
 				if interleave == InterleaveBlock {
@@ -31,15 +31,16 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 			}
 			want("one server", idle, false, 1)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
-			want("a second one was added", e.open(t, f), true, 2)
+			want("a second one was added", e.open(t, f, withDirectWriters), true, 2)
+			want("nobody else may move their rows", e.open(t, f), true, 1)
 			still()
 			want("a second one was added", idle, true, 2)
 			e.change(t, s, PlanChange{Add: e.addr(2)})
 			want("a third one was added", idle, true, 3)
-			want("a third one was added", e.open(t, f), true, 3)
+			want("a third one was added", e.open(t, f, withDirectWriters), true, 3)
 
 			e.change(t, s, PlanChange{Remove: e.addr(0)})
-			moved := e.open(t, f) // it is configured with one that is none of them any more
+			moved := e.open(t, f, withDirectWriters) // it is configured with one that is none of them any more
 			want("the first one was removed", moved, true, 2)
 			e.change(t, s, PlanChange{Remove: e.addr(2)})
 			moved.follow.work.await()
@@ -93,5 +94,72 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 	}
 	if several, _, err := idle.Divided(t.Context()); !several || err != nil {
 		t.Errorf("afterwards: got %v, %v", several, err)
+	}
+}
+
+func withDirectWriters(o *Options) { o.DirectWriters = DirectWritersYes }
+
+// A server that was away when it was taken out says what was true before. Those that are left know better, in whatever order they are asked.
+func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
+	there := e.otherSide(t)
+	s, asked := e.open(t, inSteps, patience(30*time.Second)), there.open(t, inSteps, withDirectWriters, patience(30*time.Second))
+	mustTake(t, s, "photos", 1)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, PlanChange{Add: e.addr(2)})
+	asked.follow.work.await() // it hears of nothing
+	t.Cleanup(asked.follow.work.end)
+	if _, turns, err := asked.Divided(t.Context()); turns != 3 || err != nil {
+		t.Fatalf("of three: got %d, %v", turns, err)
+	}
+	e.links[0].Cut()
+	e.change(t, s, PlanChange{Remove: e.addr(0)})
+	if several, turns, err := asked.Divided(t.Context()); !several || turns != 2 || err != nil {
+		t.Errorf("one was taken out that is back and has heard of nothing: got %v, %d, %v; want true, 2", several, turns, err)
+	}
+	there.links[1].Cut()
+	if several, turns, err := asked.Divided(t.Context()); !several || turns != 2 || err != nil {
+		t.Errorf("one of them is away: got %v, %d, %v; want true, 2", several, turns, err)
+	}
+	there.links[2].Cut()
+	time.AfterFunc(500*time.Millisecond, there.links[2].Mend)
+	if several, turns, err := asked.Divided(t.Context()); !several || turns != 2 || err != nil {
+		t.Errorf("all were away for a moment: got %v, %d, %v; want true, 2", several, turns, err)
+	}
+}
+
+// One server alone may take all the time that a request has: there is no other one to ask.
+func TestWhetherSeveralServersDivideTheNumbersIsAskedOfADistantServer(t *testing.T) {
+	e := newPlanEstate(t, 1, map[string]uint64{"photos": 0})
+	s := e.open(t, patience(6*time.Second))
+	e.links[0].Delay(200 * time.Millisecond)
+	if several, turns, err := s.Divided(t.Context()); several || turns != 1 || err != nil {
+		t.Errorf("got %v, %d, %v; want false, 1", several, turns, err)
+	}
+}
+
+// A change whose coordinator died is ended also by a proxy that gives no numbers, and is only asked about them.
+func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *testing.T) {
+	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
+	s := e.open(t)
+	mustTake(t, s, "photos", 1)
+	s.planHook = func(at, address string) error {
+		if at == planFrozen {
+			return &hookError{at, address}
+		}
+		return nil
+	}
+	var killed *hookError
+	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1)}); !errors.As(err, &killed) {
+		t.Fatalf("got %v, want the hook's end", err)
+	}
+	idle := e.open(t, patience(2*time.Second))
+	if several, _, err := idle.Divided(t.Context()); !errors.Is(err, errPlanChanging) {
+		t.Fatalf("got %v, %v; want errPlanChanging", several, err)
+	}
+	idle.mu.Lock()
+	defer idle.mu.Unlock()
+	if !idle.follow.started {
+		t.Error("nobody ends the change")
 	}
 }

@@ -51,11 +51,11 @@ func (m *Membership) leftBefore(p *Plan) bool {
 	return m.Plan > 0 && !slices.ContainsFunc(p.Previous, func(o Member) bool { return o.ID == m.ID })
 }
 
-// needProxies makes the table of the proxies. For want of a right, or where it is broken, its first use says why.
+// needProxies makes the table of the proxies. For want of a right its first use says why.
 func (v *server) needProxies(ctx context.Context) error {
 	err := createMissing(ctx, v.pool(), v.table.proxies, fmt.Sprintf(createProxies, v.table.proxies))
 	switch {
-	case isRefused(err), isBroken(err):
+	case isRefused(err):
 		v.log.Debug("table of the proxies not made", logfield.Err(err))
 	case err != nil:
 		return fmt.Errorf("create table %s on %s: %w", v.table.proxies, v.name(), err)

@@ -106,8 +106,9 @@ func (s *Sequences) Turns() uint64 {
 	return 1
 }
 
-// Divided says whether several sequence servers divide the numbers, and how far apart those of one are: see Turns. Unless they are known to divide them in blocks it asks, as the set of servers may have
-// been changed a moment ago, or before this process began; while it is changed it waits. Errors: ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+// Divided says whether several sequence servers divide the numbers, and by how many one may move a row of theirs without us: a multiple of turns, if that is more than 1. With DirectWritersNo nobody may, as a
+// member that is away is then taken out by what reservations said of it. Unless the servers are known to divide the numbers in blocks it asks them, as their set may have been changed a moment ago, or before this
+// process began. While it is changed, or none can be asked, it waits. Errors: ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, err error) {
 	if !s.begin() {
 		return false, 0, ErrClosed
@@ -117,9 +118,15 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 	if !w.settled || !w.several() || w.plan.Interleave == InterleaveStep {
 		r, stop := s.request(ctx)
 		defer stop()
-		for {
-			w, err = s.servers.hearPlan(r.ctx)
-			if !errors.Is(err, errPlanChanging) || !pause(r.ctx, jitter(followEvery/4)) {
+		for backoff := firstBackoff; ; backoff = min(2*backoff, followEvery/4) {
+			now, failed := s.servers.hearPlan(r.ctx)
+			if w = now; failed == nil || err == nil || r.ctx.Err() == nil { // an attempt that was cut off says less than the one before
+				err = failed
+			}
+			if errors.Is(failed, errPlanChanging) {
+				s.startFollowing() // who ends a change that was left; see tendPlans
+			}
+			if err == nil || errors.Is(err, ErrUnfit) || errors.Is(err, ErrClosed) || !pause(r.ctx, jitter(backoff)) {
 				break
 			}
 		}
@@ -131,27 +138,31 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 		return false, 1, nil
 	}
 	s.startFollowing() // so that it is heard when they are not any more
-	if w.plan.Interleave == InterleaveStep {
+	if w.plan.Interleave == InterleaveStep && s.servers.tuning.Load().DirectWriters != DirectWritersNo {
 		return true, uint64(len(w.members)), nil
 	}
 	return true, 1, nil
 }
 
-// hearPlan returns the members in use, once one of them has said that their plan is still in force.
+// hearPlan returns the members in use, once all of them that answer have said that their plan is still in force: one may have been away when the next one began.
 func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 	err = a.under(ctx, func(now *view) error {
 		w = now
-		var failed error
-		for _, v := range now.live() {
-			try, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
-			err := v.stillObeys(try, now.plan.Number)
-			stop()
-			if err == nil || errors.Is(err, errPlan) || errors.Is(err, errFrozen) || ctx.Err() != nil {
-				return err
-			}
-			failed = errors.Join(failed, err)
+		live := now.live()
+		heard := make([]error, len(live))
+		failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
+			heard[i] = v.stillObeys(ctx, now.plan.Number)
+			return heard[i]
+		})
+		if len(failed) == len(live) || slices.ContainsFunc(failed, func(err error) bool { return errors.Is(err, errPlan) || errors.Is(err, errFrozen) }) {
+			return errors.Join(failed...)
 		}
-		return failed
+		for i, err := range heard {
+			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnfit) && !isConflict(err) && !isMomentary(err) {
+				live[i].leaveOut(err)
+			}
+		}
+		return nil
 	})
 	return w, err
 }
