@@ -54,6 +54,9 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 			if err = s.stillBound(&p.inserts); err == nil {
 				c, err = s.connFor(p)
 			}
+			if err == nil && p.ticket != nil {
+				err = s.mayLeaveToServer(p.ticket)
+			}
 			if err != nil {
 				err = s.dropLongData(p.conn, p, err)
 			}

@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -42,7 +44,10 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 					}
 					o.Servers = append(o.Servers, sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: other})
 				},
-				Proxy: func(o *proxy.Options) { o.Tickets = []proxy.TicketTable{{Schema: schema, Table: "sequence"}} },
+				Proxy: func(o *proxy.Options) {
+					o.Tickets = []proxy.TicketTable{{Schema: schema, Table: "sequence"}}
+					o.MaxStatement = 100_000
+				},
 			})
 			c, pinned := e.Conn(t, schema, nil), e.Conn(t, schema, nil)
 			exec(t, c, "CREATE SEQUENCE photos CACHE 1")
@@ -105,11 +110,18 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			execute := func(types, value string) []byte {
 				return w.do(protocol.ComStmtExecute, id+"\x00\x01\x00\x00\x00"+"\x00\x01"+types+value)
 			}
+			for _, spaces := range []int{40_000, 120_000} {
+				name := string(protocol.AppendLenEncBytes(nil, "photos"+strings.Repeat(" ", spaces)))
+				refusedBy("with a long name", execute("\xfd\x00", name))
+			}
 			w.send(packet(command(protocol.ComStmtLongData, id+"\x00\x00photos")))
 			refusedBy("with long data", execute("\xfc\x00", ""))
 			refusedBy("after long data", execute("\xfd\x00", "\x06photos"))
 			if bulk != 0 {
 				refusedBy("in bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, bulkText("photos"), bulkText("photos"))))
+				for _, rows := range []int{5000, 20000} { // more than a buffer holds, and more than max_statement
+					refusedBy("in a long bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, slices.Repeat([]string{bulkText("photos")}, rows)...)))
+				}
 			}
 			if whyNot == "" { // passes over the other's
 				ticket(pinned, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = 'photos'")

@@ -131,7 +131,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *t
 // One server alone may take all the time that a request has: there is no other one to ask.
 func TestWhetherSeveralServersDivideTheNumbersIsAskedOfADistantServer(t *testing.T) {
 	e := newPlanEstate(t, 1, map[string]uint64{"photos": 0})
-	s := e.open(t, patience(6*time.Second))
+	s := e.open(t, patience(8*time.Second))
 	e.links[0].Delay(200 * time.Millisecond)
 	if several, turns, err := s.Divided(t.Context()); several || turns != 1 || err != nil {
 		t.Errorf("got %v, %d, %v; want false, 1", several, turns, err)
@@ -153,7 +153,7 @@ func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *t
 	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1)}); !errors.As(err, &killed) {
 		t.Fatalf("got %v, want the hook's end", err)
 	}
-	idle := e.open(t, patience(2*time.Second))
+	idle := e.open(t, patience(5*time.Second))
 	if several, _, err := idle.Divided(t.Context()); !errors.Is(err, errPlanChanging) {
 		t.Fatalf("got %v, %v; want errPlanChanging", several, err)
 	}
@@ -161,5 +161,26 @@ func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *t
 	defer idle.mu.Unlock()
 	if !idle.follow.started {
 		t.Error("nobody ends the change")
+	}
+}
+
+// The node that was the primary of a group says what was true before. A connection to it may be left from then.
+func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByThePrimaryBefore(t *testing.T) {
+	e := newGroupAndSingle(t)
+	idle := e.open(t)
+	if several, _, err := idle.Divided(t.Context()); several || err != nil {
+		t.Fatalf("one server: got %v, %v", several, err)
+	}
+	e.CatchUp(t, 1, 0)
+	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
+	e.Promote(t, 1)
+	e.Follow(t, 2, 1)
+	s := e.open(t)
+	e.take(t, s, 1)
+	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.link.Addr()}); err != nil {
+		t.Fatal(err)
+	}
+	if several, _, err := idle.Divided(t.Context()); !several || err != nil {
+		t.Errorf("a second one was added on the primary after: got %v, %v; want true", several, err)
 	}
 }

@@ -123,8 +123,8 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 			if w = now; failed == nil || err == nil || r.ctx.Err() == nil { // an attempt that was cut off says less than the one before
 				err = failed
 			}
-			if errors.Is(failed, errPlanChanging) {
-				s.startFollowing() // who ends a change that was left; see tendPlans
+			if errors.Is(failed, errPlanChanging) || errors.Is(failed, errPlan) {
+				s.startFollowing() // who ends a change that was left, see tendPlans, and leaves out a server that obeys another plan
 			}
 			if err == nil || errors.Is(err, ErrUnfit) || errors.Is(err, ErrClosed) || !pause(r.ctx, jitter(backoff)) {
 				break
@@ -149,18 +149,10 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 	err = a.under(ctx, func(now *view) error {
 		w = now
 		live := now.live()
-		heard := make([]error, len(live))
-		failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
-			heard[i] = v.stillObeys(ctx, now.plan.Number)
-			return heard[i]
-		})
-		if len(failed) == len(live) || slices.ContainsFunc(failed, func(err error) bool { return errors.Is(err, errPlan) || errors.Is(err, errFrozen) }) {
+		failed := a.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.stillObeys(ctx, now.plan.Number) })
+		otherwise := func(err error) bool { return errors.Is(err, errPlan) || errors.Is(err, errFrozen) }
+		if len(failed) == len(live) || ctx.Err() != nil || slices.ContainsFunc(failed, otherwise) {
 			return errors.Join(failed...)
-		}
-		for i, err := range heard {
-			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnfit) && !isConflict(err) && !isMomentary(err) {
-				live[i].leaveOut(err)
-			}
 		}
 		return nil
 	})
@@ -174,6 +166,12 @@ func (v *server) stillObeys(ctx context.Context, plan uint64) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	if err := v.writable(ctx, conn); err != nil {
+		if v.isMoved(err) {
+			v.moved()
+		}
+		return err
+	}
 	// First, as the start of a plan ends the change in the same transaction.
 	if err := v.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
 		return err
