@@ -51,8 +51,8 @@ func kinds() []*kind {
 		{name: "ticket, direct", sequence: "tickets", n: 1, shard: -1, proxy: -1, direct: true, writers: 1, take: ticket("UPDATE seqproxy.sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'tickets'")},
 		{name: "ticket table", sequence: "tickets64", n: 1, shard: -1, proxy: -1, writers: 1, take: ticket("REPLACE INTO seqproxy.tickets64 (stub) VALUES ('a')")},
 		{name: "ticket table, direct", sequence: "tickets64", n: 1, shard: -1, proxy: -1, direct: true, writers: 1, take: ticket("REPLACE INTO seqproxy.tickets64 (stub) VALUES ('b')")},
-		{name: "CACHE 20", sequence: "small", n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE small CACHE 20", writers: 2, take: value("SELECT NEXTVAL('small')")},
-		{name: "ORDER", sequence: ordered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE " + ordered + " ORDER", writers: 3, take: value("SELECT NEXTVAL('" + ordered + "')")},
+		{name: "CACHE 20", sequence: "small", n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS small CACHE 20", writers: 2, take: value("SELECT NEXTVAL('small')")},
+		{name: "ORDER", sequence: ordered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + ordered + " ORDER", writers: 3, take: value("SELECT NEXTVAL('" + ordered + "')")},
 		{name: "restarted", sequence: restarted, n: 1, shard: -1, proxy: -1, writers: 3, take: value("SELECT NEXTVAL('" + restarted + "')")},
 		{name: "restored", sequence: restored, n: 1, shard: -1, proxy: 0, writers: 1, take: value("SELECT NEXTVAL('" + restored + "')")},
 	}

@@ -161,7 +161,7 @@ func chosen(only *regexp.Regexp, w *world) (some []fault) {
 func (w *world) create(ctx context.Context, all []*kind) error {
 	if w.several() {
 		for _, name := range sharedSequences[:3] {
-			text := "CREATE SEQUENCE " + name
+			text := "CREATE SEQUENCE IF NOT EXISTS " + name
 			if err := eventually(ctx, healWithin, func() error { return w.admin(ctx, w.proxies[0], text) }); err != nil {
 				return err
 			}
@@ -174,7 +174,8 @@ func (w *world) create(ctx context.Context, all []*kind) error {
 	}
 	for _, k := range all {
 		if k.admin != "" {
-			if err := w.admin(ctx, w.proxies[0], k.admin); err != nil {
+			// On a busy machine three servers may take longer than allocate_timeout.
+			if err := eventually(ctx, healWithin, func() error { return w.admin(ctx, w.proxies[0], k.admin) }); err != nil {
 				return err
 			}
 		}
