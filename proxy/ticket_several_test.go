@@ -21,7 +21,7 @@ import (
 // Of several sequence servers each has a row of the sequence, and the numbers behind it are another one's. So no ticket that cannot be answered here
 // is left to one of them.
 func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
-	for _, c := range []struct {
+	for _, test := range []struct {
 		name, interleave, writers string
 		why                       string // for a multiple of 2
 	}{
@@ -29,8 +29,7 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 		{"steps", sequence.InterleaveStep, "", ""},
 		{"steps of ours alone", sequence.InterleaveStep, sequence.DirectWritersNo, "direct_writers"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			interleave, writers, whyNot := c.interleave, c.writers, c.why
+		t.Run(test.name, func(t *testing.T) {
 			server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
 			other := second.Schema(t)
 			var schema string
@@ -38,8 +37,8 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 				Servers: []*mysqltest.Server{server},
 				Sequence: func(o *sequence.Options) {
 					schema = o.Servers[0].Database
-					o.Interleave, o.CreateTable, o.DirectWriters = interleave, true, writers
-					if interleave == sequence.InterleaveBlock {
+					o.Interleave, o.CreateTable, o.DirectWriters = test.interleave, true, test.writers
+					if test.interleave == sequence.InterleaveBlock {
 						o.Block = 10
 					}
 					o.Servers = append(o.Servers, sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: other})
@@ -74,9 +73,9 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			several := e.Conn(t, schema, func(cfg *mysql.Config) { cfg.MultiStatements = true })
 			wantError(t, several, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'later'; SELECT LAST_INSERT_ID()", "") // somebody may have made it a moment ago
 
-			why := cmp.Or(whyNot, "another sequence server's")
+			why := cmp.Or(test.why, "another sequence server's")
 			wantError(t, pinned, 1235, "INSERT INTO sequence (name) VALUES ('photos') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 2)", why)
-			if whyNot == "" {
+			if test.why == "" {
 				why = "a multiple of 2, not"
 			} else {
 				wantError(t, pinned, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = 'photos'", why)
@@ -123,7 +122,7 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 					refusedBy("in a long bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, slices.Repeat([]string{bulkText("photos")}, rows)...)))
 				}
 			}
-			if whyNot == "" { // passes over the other's
+			if test.why == "" { // passes over the other's
 				ticket(pinned, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = 'photos'")
 				if _, err := prepared.ExecContext(t.Context(), 2, "photos"); err != nil {
 					t.Fatal(err)
@@ -188,7 +187,7 @@ func TestATicketThatWaitedForAPauseIsNotLeftToOneOfSeveralSequenceServers(t *tes
 			p.Tickets = []proxy.TicketTable{{Schema: schema, Table: "sequence"}}
 		},
 	})
-	const text, prepare = "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?"
+	const ticket, prepare = "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'", "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?"
 	admin := e.Conn(t, schema, nil)
 	exec(t, admin, "CREATE SEQUENCE photos CACHE 1")
 	hello, _ := e.Shards.Routes().Greeting() // MySQL has no bulk execution
@@ -198,36 +197,35 @@ func TestATicketThatWaitedForAPauseIsNotLeftToOneOfSeveralSequenceServers(t *tes
 		w.query("CREATE TEMPORARY TABLE notes (id INT)")
 		return w
 	}
-	send := map[string]func(w *wire){
-		"a text":                 func(w *wire) { w.sendText(text) },
-		"a text with its SELECT": func(w *wire) { w.sendText(text + "; SELECT LAST_INSERT_ID()") },
+	type waiting struct {
+		what string
+		w    *wire
+		send func()
 	}
-	waiting := make(map[string]*wire)
-	for what := range send {
-		waiting[what] = connect()
-	}
-	prepared := func(what string, use func(w *wire, id string)) {
+	var all []waiting
+	text := func(what, sql string) {
 		w := connect()
-		answer := w.do(protocol.ComStmtPrepare, prepare)
-		id := string(answer[5:9])
-		waiting[what], send[what] = w, func(w *wire) { use(w, id) }
+		all = append(all, waiting{what, w, func() { w.sendText(sql) }})
 	}
-	prepared("a prepared one", func(w *wire, id string) {
-		w.send(packet(command(protocol.ComStmtExecute, id+"\x00\x01\x00\x00\x00"+"\x00\x01\xfd\x00\x06photos")))
-	})
+	prepared := func(what string, cmd protocol.Command, behindID string) {
+		w := connect()
+		id := string(w.do(protocol.ComStmtPrepare, prepare)[5:9])
+		all = append(all, waiting{what, w, func() { w.send(packet(command(cmd, id+behindID))) }})
+	}
+	text("a text", ticket)
+	text("a text with its SELECT", ticket+"; SELECT LAST_INSERT_ID()")
+	prepared("a prepared one", protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+"\x00\x01\xfd\x00\x06photos")
 	if bulk != 0 {
-		prepared("a prepared one, in bulk", func(w *wire, id string) {
-			w.send(packet(command(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, bulkText("photos")))))
-		})
+		prepared("a prepared one, in bulk", protocol.ComStmtBulkExecute, bulkRows(0, typeString, bulkText("photos")))
 	}
 	e.pause(t, "")
-	for what, w := range waiting {
-		send[what](w)
+	for _, c := range all {
+		c.send()
 	}
-	e.awaitHeld(t, len(waiting))
+	e.awaitHeld(t, len(all))
 	exec(t, admin, "SEQPROXY ADD SEQUENCE SERVER '"+second.Addr()+"'")
 	e.resume(t, "")
-	for what, w := range waiting {
-		w.answerError(what, 1235, "another sequence server's")
+	for _, c := range all {
+		c.w.answerError(c.what, 1235, "another sequence server's")
 	}
 }
