@@ -71,7 +71,10 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 		done = true
 		return nil
 	})
-	if errors.Is(err, errTombstone) {
+	switch {
+	case errors.Is(err, errTombstone):
+		return false, nil
+	case v.isMoved(err) && !errors.Is(err, errOutcome): // nothing was done, and on the next node they are a gap
 		return false, nil
 	}
 	done = done && err == nil
