@@ -57,7 +57,8 @@ type cache struct {
 	name     string // as the table spells it
 	owner    *Sequences
 	reserver reserver
-	// reserving is held during a reservation: those of one counter must come back in order, whichever cache they are for.
+	// reserving is held during a reservation: those of one counter must come back in order, whichever cache they are for, or the later
+	// one would be taken for a row gone back. The next cache of the name has the same one.
 	reserving turn
 	exact     uint64        // guarded by mu; the typed CACHE n, or 0 for adaptive
 	replaced  atomic.Uint64 // how often CREATE OR REPLACE here made another sequence of it
@@ -255,7 +256,10 @@ func (c *cache) fly() {
 		c.mu.Lock()
 		generation := c.generation
 		var boarded time.Time
-		if c.order {
+		switch {
+		case c.end != nil: // the next cache of its name may be reserving
+			want = 0
+		case c.order:
 			want, need = c.boardLocked()
 			boarded = time.Now()
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,7 @@ type Sequences struct {
 	mu     sync.Mutex        // where it nests with a cache's mu, this one is taken first
 	caches map[string]*cache // guarded by mu; by the table's spelling
 	steps  map[step]*cache   // guarded by mu; see Advance
+	ending map[string]turn   // guarded by mu; of caches that have ended while they were reserving; see removeLocked
 
 	ticketTables   []*TicketTable                   // guarded by mu
 	cutting        sync.Mutex                       // held during a cut-over; taken before mu
@@ -62,7 +64,7 @@ func New(opts Options) (*Sequences, error) {
 	}
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(), follow: newFollower(),
-		stopping: make(chan struct{}), caches: make(map[string]*cache), scores: newScores(),
+		stopping: make(chan struct{}), caches: make(map[string]*cache), ending: make(map[string]turn), scores: newScores(),
 		tending: tendEvery, leftAfter: leftAfter, enlistedWithin: enlistedWithin,
 	}
 	s.counters.scores = s.scores
@@ -252,6 +254,10 @@ func (s *Sequences) adopt(name string, found row) (*cache, error) {
 	}
 	if c == nil {
 		c = newCache(s, found)
+		if held, ok := s.ending[found.name]; ok {
+			c.reserving = held
+			delete(s.ending, found.name)
+		}
 		s.caches[found.name] = c
 		s.names.put(found.name, c)
 	}
@@ -270,14 +276,20 @@ func (s *Sequences) forget(name []byte, c *cache) {
 	s.names.drop(string(name), c)
 }
 
-// removeLocked takes c, which has ended, off the list and keeps its counts: what is not on the list hears of no change. s.mu is held.
+// removeLocked takes c, which has ended, off the list and keeps its counts: what is not on the list hears of no change. A reservation of it
+// that is in flight is waited for by the next cache of that name. s.mu is held.
 func (s *Sequences) removeLocked(c *cache) {
 	if s.caches[c.name] == c {
 		delete(s.caches, c.name)
+		s.dropStepsLocked(c)
+		// Whoever takes this turn from here on sees that his cache has ended.
+		maps.DeleteFunc(s.ending, func(_ string, t turn) bool { return !t.held() })
+		if c.reserving.held() {
+			s.ending[c.name] = c.reserving
+		}
 		s.names.drop(c.name, c)
 		s.notices.drop(c.name)
 		s.bury(c)
-		s.dropStepsLocked(c)
 		s.scores.drop(c.name)
 	}
 }

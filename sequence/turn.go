@@ -21,3 +21,6 @@ func (t turn) take(ctx context.Context) error {
 func (t turn) await() { t <- struct{}{} }
 
 func (t turn) end() { <-t }
+
+// held reports whether somebody has the turn.
+func (t turn) held() bool { return len(t) > 0 }
