@@ -159,7 +159,8 @@ func chosen(only *regexp.Regexp, w *world) (some []fault) {
 
 // create makes the sequences that need more than a row.
 func (w *world) create(ctx context.Context, all []*kind) error {
-	// A CREATE was once seen to take longer than allocate_timeout on three servers that nothing had been done to; why is not known.
+	// It commits on each server in turn. Where the disk stalls, as beside another test that writes much, every commit there does, of whichever table, and together they
+	// may take longer than allocate_timeout.
 	create := func(text string) error {
 		return eventually(ctx, healWithin, func() error { return w.admin(ctx, w.proxies[0], text) })
 	}
