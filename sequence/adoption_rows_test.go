@@ -41,7 +41,9 @@ func TestASequenceThatIsFrozenDuringAFailOverGoesOnAfterTheNextOne(t *testing.T)
 			}
 			for range 3 {
 				a.take(t, "a", "photos", 25)
-				a.flush(t)
+				if err := a.Flush(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
 			}
 			var wanted, ceiling uint64
 			row := e.Nodes[1].DB(t, "app").QueryRow("SELECT MAX(wanted), MAX(ceiling) FROM sequence_guard WHERE name = 'photos'")
@@ -51,7 +53,9 @@ func TestASequenceThatIsFrozenDuringAFailOverGoesOnAfterTheNextOne(t *testing.T)
 			e.switchOver(t, 1, 0)
 			for range 3 {
 				a.take(t, "a", "photos", 25)
-				a.flush(t)
+				if err := a.Flush(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	}
@@ -64,21 +68,15 @@ func TestNumbersFromBeforeASwitchOverAreGivenUpWithoutAnError(t *testing.T) {
 	a := e.join(t, "a", all, steadySize(100)) // nothing is reserved meanwhile
 	a.take(t, "a", "photos", 5)
 	e.switchOver(t, 0, 1)
-	a.flush(t)
+	if err := a.Flush(t.Context(), nil); isFault(err) {
+		t.Errorf("FLUSH: %v", err)
+	}
 	a.take(t, "a", "photos", 5)
 	e.switchOver(t, 1, 0)
 	if err := a.Close(t.Context()); isFault(err) {
 		t.Errorf("Close: %v", err)
 	}
 	e.join(t, "b", all).take(t, "b", "photos", 25)
-}
-
-// flush has a proxy give up its numbers.
-func (m *member) flush(t *testing.T) {
-	t.Helper()
-	if err := m.Flush(t.Context(), nil); isFault(err) {
-		t.Fatalf("FLUSH: %v", err)
-	}
 }
 
 // isFault reports whether err is another one than that there was no primary, which is told for a moment after there was none.
