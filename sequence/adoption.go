@@ -52,23 +52,21 @@ func (v *server) adopt(ctx context.Context, name string, over uint64) error {
 	if err := v.writable(ctx, conn); err != nil {
 		return err
 	}
-	// The others are read before the node itself, which so has all that they have of it: another proxy may adopt it just now.
+	// The others are read before the node itself, which so has all that they have of it: another proxy may adopt it just now. And what the node knows is read
+	// before it is asked whether it may give numbers: what is prepared from then is of a time before any adoption, or there is nothing to do.
+	var own guardRows
 	var others []sighting
 	for _, sighted := range []bool{false, true} {
+		what := " WHERE `name` = ''"
 		if sighted {
-			others = v.sightAll(ctx, now)
+			others, what = v.sightAll(ctx, now), ""
 		}
-		claims, err := v.readGuard(ctx, conn, " WHERE `name` = ''")
-		if err != nil {
+		if own, err = v.readGuard(ctx, conn, what); err != nil {
 			return err
 		}
-		if ok, err := v.isAdmitted(ctx, conn, now, name); ok && claims.holder().term > over || err != nil {
+		if ok, err := v.isAdmitted(ctx, conn, now, name); ok && own.holder().term > over || err != nil {
 			return err // another proxy was faster
 		}
-	}
-	own, err := v.readGuard(ctx, conn, "")
-	if err != nil {
-		return err
 	}
 	a := &adoption{v: v, now: now, wanted: make(map[string]uint64)}
 	if err := a.prepare(own, others); err != nil {

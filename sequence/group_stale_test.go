@@ -157,3 +157,62 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 		}
 	}
 }
+
+// Two proxies find that one of two nodes is dead. The slow one has seen that the other node may not give numbers yet when the fast one makes it the holder. To make it the
+// holder once more the dead node would have to see that, and until then nobody would get a number.
+func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	first := e.join(t, "first", &given{})
+	first.take(t, "first", "photos", 5)
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.CatchUp(t, 1, 0)
+	a, slow := e.join(t, "a", &given{}), e.join(t, "slow", &given{}) // they reserve nothing
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	pool := e.pools[1]
+	var before string
+	if err := pool.QueryRow("SELECT `holder` FROM sequence_guard WHERE `name` = ''").Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	adopt := func(m *member) error { return m.servers.first().adopt(t.Context(), "photos", 0) }
+	for _, m := range []*member{a, slow} {
+		eventually(t, "it has found the survivor", func() bool { return adopt(m) == nil })
+	}
+	slow.links[1].Delay(2 * time.Millisecond)
+	var most time.Duration // that an adoption over the slow link takes
+	for after := time.Duration(0); after <= most; after += 2 * time.Millisecond {
+		if _, err := pool.Exec("DELETE FROM sequence_guard WHERE `holder` <> ?", before); err != nil {
+			t.Fatal(err)
+		}
+		begin, both := time.Now(), make(chan error, 2)
+		if most > 0 {
+			go func() {
+				time.Sleep(after)
+				both <- adopt(a)
+			}()
+		} else {
+			both <- nil
+		}
+		both <- adopt(slow)
+		for range 2 {
+			if err := <-both; err != nil {
+				t.Errorf("%s after the slow one: %v", after, err)
+			}
+		}
+		if most == 0 {
+			most = time.Since(begin)
+		}
+		var term, complete uint64
+		if err := pool.QueryRow("SELECT `term`, `ceiling` FROM sequence_guard WHERE `name` = '' ORDER BY `term` DESC LIMIT 1").Scan(&term, &complete); err != nil {
+			t.Fatal(err)
+		}
+		if term != 2 || complete != 1 {
+			t.Errorf("%s after the slow one: it is the holder in term %d, complete %d: want 2, and 1", after, term, complete)
+		}
+	}
+	t.Log("an adoption over the slow link takes", most)
+}
