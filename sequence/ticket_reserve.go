@@ -23,7 +23,7 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 		return grant{}, err
 	}
 	name, begin := t.cache.name, time.Now()
-	g, begun, err := t.reserveOnce(ctx, want)
+	g, lost, err := t.reserveOnce(ctx, want)
 	took, result := time.Since(begin), resultOf(err)
 	if err == nil {
 		if err = t.s.state.keepTicket(t.full, g.seg.Last()); err != nil {
@@ -37,12 +37,13 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	case g.seg.Remaining() > 0: // it cannot be remembered, or the table was not unlocked in order
 		v.traceVain(name, g.seg, UnusedRefused)
 		v.counters.lose(name, UnusedRefused, g.seg.Remaining())
-	case isConflict(err):
-		v.counters.retries.Add(1)
-	case begun && isUnknownOutcome(err) && !errors.Is(err, ErrExhausted) && !errors.Is(err, ErrUnfit):
+	case lost > 0:
 		result = ReservedUnknown
-		v.traceUnknown(name, want, 0, err)
-		v.counters.lose(name, UnusedUnknownCommit, want) // at most
+		v.traceUnknown(name, lost, 0, err)
+		v.counters.lose(name, UnusedUnknownCommit, lost)
+	}
+	if isConflict(err) {
+		v.counters.retries.Add(1)
 	}
 	v.counters.tried(name, &v.trials, result, took, 0)
 	if !errors.Is(err, ErrExhausted) {
@@ -56,14 +57,13 @@ func (t *TicketTable) giveBack(context.Context, string, uint64, Segment) (bool, 
 	return false, nil
 }
 
-// reserveOnce is one attempt. begun says that the table was locked for it.
-func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, begun bool, err error) {
+// reserveOnce is one attempt. lost is how many numbers one that fails has taken at most; they are nobody's then.
+func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, lost uint64, err error) {
 	err = t.locked(ctx, func(l *lockedTable, step uint64) (err error) {
-		begun = true
-		g, err = t.reserveLocked(ctx, l, step, want)
+		g, lost, err = t.reserveLocked(ctx, l, step, want)
 		return err
 	})
-	return g, begun, err
+	return g, lost, err
 }
 
 // locked looks at the table and calls f while it is locked. step is the distance between its numbers.
@@ -169,8 +169,8 @@ func (l *lockedTable) forget(ctx context.Context, id uint64) error {
 	return err
 }
 
-// reserveLocked reserves up to want numbers.
-func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, want uint64) (grant, error) {
+// reserveLocked reserves up to want numbers. It is several statements: whatever ends it between two of them, what the ones before took is lost.
+func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, want uint64) (g grant, lost uint64, err error) {
 	t.mu.Lock()
 	mark := t.mark
 	t.mu.Unlock()
@@ -182,28 +182,34 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 		t.s.log.Error("ticket counter went back", zap.String("table", t.full),
 			zap.Uint64("gave", first), zap.Uint64("given_before", mark))
 		v.traceSet(name, first, mark, setRaised)
-		if err = l.moveTo(ctx, mark); err == nil {
-			first, err = l.next(ctx)
+		if err = l.moveTo(ctx, mark); err != nil {
+			return grant{}, 0, err
 		}
+		first, err = l.next(ctx)
 	}
 	// The column's highest number is never given: some servers would give it again.
 	limit := l.max - min(l.max, step)
 	switch {
+	case errors.Is(err, ErrExhausted):
+		return grant{}, 0, err
 	case err != nil:
-		return grant{}, err
+		if isUnknownOutcome(err) {
+			lost = 1
+		}
+		return grant{}, lost, err
 	case first == 0 || first <= mark:
-		return grant{}, t.unfit(fmt.Sprintf("its counter stays at %d", first), "look for triggers on the table")
+		return grant{}, 0, t.unfit(fmt.Sprintf("its counter stays at %d", first), "look for triggers on the table")
 	case first > limit:
-		return grant{}, &NameError{Name: t.cache.name, Err: ErrExhausted}
+		return grant{}, 0, &NameError{Name: t.cache.name, Err: ErrExhausted}
 	}
 	n := min(want, (limit-first)/step+1)
 	last := first + (n-1)*step
 	if n > 1 {
 		if err := l.moveTo(ctx, last); err != nil {
-			return grant{}, err
+			return grant{}, n, err
 		}
 		if err := l.forget(ctx, first); err != nil {
-			return grant{}, err
+			return grant{}, n, err
 		}
 	}
 	t.mu.Lock()
@@ -211,5 +217,5 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 	t.mu.Unlock()
 	seg := steppedSegment(first, step, n)
 	v.traceReserved(name, seg, mark)
-	return grant{seg: seg, max: limit, rule: rule{step: step}}, nil
+	return grant{seg: seg, max: limit, rule: rule{step: step}}, 0, nil
 }

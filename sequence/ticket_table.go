@@ -243,6 +243,11 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 				continue
 			}
 			if err != nil {
+				if isUnknownOutcome(err) {
+					v := t.s.servers.tickets
+					v.traceUnknown(t.cache.name, 1, 0, err)
+					v.counters.lose(t.cache.name, UnusedUnknownCommit, 1)
+				}
 				return t.leave(r, err)
 			}
 			rows, err := result.RowsAffected()

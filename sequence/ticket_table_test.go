@@ -3,11 +3,17 @@ package sequence
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"seqproxy/internal/mysqltest"
 )
@@ -210,6 +216,112 @@ func TestTicketsSurviveKilledServersAndProxies(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// breaking is a connection that breaks after so many statements that write.
+type breaking struct {
+	driven
+	after atomic.Int64
+	link  *mysqltest.Link
+}
+
+func (b *breaking) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := b.driven.ExecContext(ctx, text, args)
+	if strings.HasPrefix(text, "REPLACE") || strings.HasPrefix(text, "INSERT") {
+		if b.after.Add(-1) == 0 {
+			b.link.Cut()
+			time.Sleep(20 * time.Millisecond) // until this side has heard of it: then the next statement is not even sent
+			b.link.Mend()
+		}
+	}
+	return result, err
+}
+
+// A reservation of tickets is several statements. Where the connection breaks between two of them, the numbers that are nobody's then are told of and counted.
+func TestWhatABrokenReservationOfTicketsHasTakenIsToldOf(t *testing.T) {
+	p := newPlace(t).withTickets(t)
+	link := mysqltest.NewLink(t, p.server.Addr())
+	core, logs := observer.New(zap.DebugLevel)
+	s := p.open(t, steadySize(100), func(o *Options) {
+		o.Servers[0].Addr, o.Servers[0].MaxConns, o.Logger = link.Addr(), 1, zap.New(core)
+	})
+	direct, err := p.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer direct.Close() //nolint:errcheck // the test is over
+	sum := func(event, field string) (n uint64) {
+		for _, line := range logs.FilterMessage(event).All() {
+			n += line.ContextMap()[field].(uint64)
+		}
+		return n
+	}
+	for _, app := range ticketApps() {
+		for _, after := range []int64{1, 2} { // after the first of them it is one number, but that is not known
+			if _, err := app.cached(s, p.schema); err != nil { // and there is a connection
+				t.Fatal(err)
+			}
+			s.TicketTable(p.schema, app.table).cache.flush()
+			begin, err := app.direct(direct)
+			if err != nil {
+				t.Fatal(err)
+			}
+			logs.TakeAll()
+			conn, err := s.servers.tickets.conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &breaking{link: link}
+			b.after.Store(after)
+			err = conn.Raw(func(raw any) error {
+				own := raw.(*line)
+				b.driven, own.driven = own.driven, b
+				return nil
+			})
+			if err := errors.Join(err, conn.Close()); err != nil {
+				t.Fatal(err)
+			}
+			for b.after.Load() > 0 {
+				if _, err := app.cached(s, p.schema); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, "all that was asked for has an end", func() bool {
+				return logs.FilterMessage("numbers asked for").Len() <= logs.FilterMessage("numbers reserved").Len()+logs.FilterMessage("numbers given up unseen").Len()
+			})
+			end, err := app.direct(direct)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gone := end - begin - 1 - sum("numbers reserved", "reserved")
+			if told := sum("numbers given up unseen", "outcome_unknown"); gone == 0 || told < gone || told != 100 {
+				t.Errorf("%s, broken after %d statements: %d of the %d numbers were reserved by nobody, told of %d, want 100", app.table, after, gone, end-begin-1, told)
+			}
+		}
+	}
+	counted := func() (n uint64) {
+		for _, st := range s.BySequence() {
+			n += st.Unused[UnusedUnknownCommit]
+		}
+		return n
+	}
+	lost := 200 * uint64(len(ticketApps()))
+	if n := counted(); n != lost {
+		t.Errorf("%d numbers are counted, want %d", n, lost)
+	}
+
+	// The first use of a stub takes a number for its row.
+	logs.TakeAll()
+	table := s.TicketTable(p.schema, "tickets64InnoDB")
+	table.flush()
+	link.LoseAnswers()
+	if _, err := table.Replace(t.Context(), nil, []byte("stub"), []byte("a")); err == nil {
+		t.Error("a stub got its row though no answer came")
+	}
+	link.Mend()
+	if told := sum("numbers given up unseen", "outcome_unknown"); told != 1 || counted() != lost+1 {
+		t.Errorf("told of %d numbers that the row of a stub may have, and counted %d: want 1", told, counted()-lost)
 	}
 }
 
