@@ -26,6 +26,7 @@ type adoption struct {
 	v        *server
 	now      *choice
 	previous guardRow
+	local    guardRow // the claim that counts on this node, as it was read
 	term     uint64
 	mine     uint64            // this node's own term so far
 	claimed  bool              // an earlier attempt, or another proxy's, has written the claim
@@ -45,6 +46,18 @@ func (v *server) adopt(ctx context.Context, name string, over uint64) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	for attempt := 1; ; attempt++ {
+		if err = v.adoptOnce(ctx, conn, name, over); !errors.Is(err, errOvertaken) || attempt == maxAttempts {
+			return err
+		}
+	}
+}
+
+// errOvertaken: what an adoption was prepared from is so no more.
+var errOvertaken = fmt.Errorf("another proxy adopts it at the same time: %w", errNotHolder)
+
+// adoptOnce is one attempt of adopt.
+func (v *server) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over uint64) (err error) {
 	now := v.nodes.current.Load()
 	if now == nil || now.cluster != "" {
 		return nil // the next attempt goes elsewhere
@@ -69,7 +82,7 @@ func (v *server) adopt(ctx context.Context, name string, over uint64) error {
 		}
 	}
 	a := &adoption{v: v, now: now, wanted: make(map[string]uint64)}
-	if err := a.prepare(own, others); err != nil {
+	if err := a.prepare(own, others, over); err != nil {
 		return fmt.Errorf("adopt node %s: %w", now.addr, err)
 	}
 	if err := a.run(ctx, conn); err != nil {
@@ -97,12 +110,12 @@ func (v *server) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, na
 	return err == nil, nil
 }
 
-// prepare looks at what the nodes know, and decides on the term and on how many nodes must show it.
-func (a *adoption) prepare(own guardRows, others []sighting) error {
+// prepare looks at what the nodes know, and decides on the term and on how many nodes must show it. over is a term of another node that somebody has seen.
+func (a *adoption) prepare(own guardRows, others []sighting, over uint64) error {
 	v, n := a.v, len(a.v.nodes.all)
 	a.collect(own)
 	mine := own.holder()
-	a.previous = mine
+	a.previous, a.local = mine, mine
 	if mine.holder == a.now.identity {
 		a.mine = mine.term
 	}
@@ -123,6 +136,9 @@ func (a *adoption) prepare(own guardRows, others []sighting) error {
 		}
 	}
 	switch {
+	case a.previous.term < over:
+		// What this node may still give is below its ceilings. A claim that is not seen would take that away.
+		return fmt.Errorf("another node was adopted after it, in term %d, and cannot be asked any more: %s", over, strings.Join(away, "; "))
 	case a.previous.term == 0 && len(away) > 0:
 		return fmt.Errorf("the first time all %d nodes of the sequence server must be there: %s", n, strings.Join(away, "; "))
 	case mine.term == 0 && elsewhere.term != 0:
@@ -197,7 +213,9 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 		if top := rows.holder(); top.holder == a.now.identity && top.ceiling == 1 && (top.term > a.mine || a.claimed && top.term == a.term) {
 			done = true // another proxy was faster
 			return nil
-		} else if a.claimed && top.term == a.term && top.holder == a.now.identity {
+		} else if top.holder != a.local.holder || top.term != a.local.term {
+			return errOvertaken // it may have been adopted, and another node after it
+		} else if a.claimed {
 			return nil
 		}
 		a.term = max(a.term, rows.holder().term+1)
@@ -236,7 +254,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 				return err
 			}
 			if top := rows.holder(); top.holder != a.now.identity || top.term != a.term {
-				return errNotHolder // another proxy began after this one; its term counts
+				return errOvertaken // another proxy began after this one; its term counts
 			} else if top.ceiling == 1 {
 				done = true // another proxy was faster
 				return nil

@@ -158,10 +158,11 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64) error {
 	return nil
 }
 
-// want writes how far the holder wants to go. A sequence that was made after the adoption gets its row here.
+// want writes how far the holder wants to go. A sequence that was made after the adoption gets its row here: from where it stands, as it may have been restarted
+// since position was read.
 func (v *server) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
 	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.guard+" (`name`, `holder`, `term`, `floor`) "+
-		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.self+
+		"SELECT s.`name`, g.`holder`, g.`term`, LEAST(CAST(? AS UNSIGNED), CAST(s.`id` AS UNSIGNED)) FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.self+
 		" AND g.`term` = ? AND g.`ceiling` = 1 WHERE s.`name` = ?", position, term, name)
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.self+
