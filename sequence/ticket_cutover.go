@@ -216,7 +216,7 @@ func (c *CutOver) cutLocked(ctx context.Context, l *lockedTable, step uint64) (D
 	}
 	// The table's own numbers end with first, and go on behind this one.
 	ahead := first + distance
-	if err := l.moveTo(ctx, ahead); err != nil {
+	if _, err := l.moveTo(ctx, ahead); err != nil {
 		return def, err
 	}
 	if err := l.forget(ctx, first); err != nil {
@@ -241,7 +241,8 @@ func (c *CutOver) keepAhead(ctx context.Context, l *lockedTable, def *Definition
 	}
 	c.table.s.log.Warn("ticket rows gone after the cut-over", zap.String("table", c.table.full),
 		zap.Uint64("above", def.Max))
-	return l.moveTo(ctx, def.Max+def.Increment)
+	_, err = l.moveTo(ctx, def.Max+def.Increment)
+	return err
 }
 
 // highestRow is the highest number that stands in the table, or 0.

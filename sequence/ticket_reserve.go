@@ -38,7 +38,9 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 		v.traceVain(name, g.seg, UnusedRefused)
 		v.counters.lose(name, UnusedRefused, g.seg.Remaining())
 	case lost > 0:
-		result = ReservedUnknown
+		if isUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn) {
+			result = ReservedUnknown
+		}
 		v.traceUnknown(name, lost, 0, err)
 		v.counters.lose(name, UnusedUnknownCommit, lost)
 	}
@@ -142,22 +144,22 @@ func (l *lockedTable) next(ctx context.Context) (uint64, error) {
 	return uint64(id), err
 }
 
-// moveTo writes a row with the number id, above which the counter is then.
-func (l *lockedTable) moveTo(ctx context.Context, id uint64) error {
+// moveTo writes a row with the number id, above which the counter is then. If it was not even sent the counter is where it was.
+func (l *lockedTable) moveTo(ctx context.Context, id uint64) (sent bool, err error) {
 	number := strconv.FormatUint(id, 10) // the driver takes no uint64 with the high bit
 	text, args := "INSERT INTO "+l.t.full+" ("+quote(l.id)+") VALUES (?)", []any{number}
 	if l.ticketLayout.stub != "" {
 		text, args = "REPLACE INTO "+l.t.full+" ("+quote(l.id)+", "+quote(l.ticketLayout.stub)+") VALUES (?, ?)", []any{number, l.stub}
 	}
 	if _, err := l.conn.ExecContext(ctx, text, args...); err != nil {
-		return err
+		return !errors.Is(err, driver.ErrBadConn), err
 	}
 	var there int
-	err := l.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+l.t.full+" WHERE "+quote(l.id)+" = ?", number).Scan(&there)
+	err = l.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+l.t.full+" WHERE "+quote(l.id)+" = ?", number).Scan(&there)
 	if err == nil && there != 1 {
 		err = l.t.unfit(fmt.Sprintf("a row written with the number %d is not there", id), "look for triggers on the table")
 	}
-	return err
+	return true, err
 }
 
 // forget deletes the row of a number that next has taken, where moveTo has not.
@@ -182,7 +184,7 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 		t.s.log.Error("ticket counter went back", zap.String("table", t.full),
 			zap.Uint64("gave", first), zap.Uint64("given_before", mark))
 		v.traceSet(name, first, mark, setRaised)
-		if err = l.moveTo(ctx, mark); err != nil {
+		if _, err = l.moveTo(ctx, mark); err != nil {
 			return grant{}, 0, err
 		}
 		first, err = l.next(ctx)
@@ -193,7 +195,7 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 	case errors.Is(err, ErrExhausted):
 		return grant{}, 0, err
 	case err != nil:
-		if isUnknownOutcome(err) {
+		if !errors.Is(err, driver.ErrBadConn) { // a counter does not go back where the statement is undone
 			lost = 1
 		}
 		return grant{}, lost, err
@@ -205,7 +207,9 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 	n := min(want, (limit-first)/step+1)
 	last := first + (n-1)*step
 	if n > 1 {
-		if err := l.moveTo(ctx, last); err != nil {
+		if sent, err := l.moveTo(ctx, last); err != nil && !sent {
+			return grant{}, 1, err
+		} else if err != nil {
 			return grant{}, n, err
 		}
 		if err := l.forget(ctx, first); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -238,16 +239,15 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 	err = t.onServer(ctx, t.cache.name, func(r request, conn *sql.Conn) error {
 		for attempt := 1; ; attempt++ {
 			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.full+" ("+quote(layout.stub)+") VALUES (?)", string(stub))
+			if err != nil && !errors.Is(err, driver.ErrBadConn) { // a counter does not go back where the statement is undone
+				t.s.servers.tickets.traceUnknownStub(t.cache.name, err)
+				t.s.servers.tickets.counters.lose(t.cache.name, UnusedUnknownCommit, 1)
+			}
 			if isConflict(err) && attempt < maxAttempts && pause(r.ctx, jitter(firstConflict<<attempt)) {
 				t.s.counters.retries.Add(1)
 				continue
 			}
 			if err != nil {
-				if isUnknownOutcome(err) {
-					v := t.s.servers.tickets
-					v.traceUnknown(t.cache.name, 1, 0, err)
-					v.counters.lose(t.cache.name, UnusedUnknownCommit, 1)
-				}
 				return t.leave(r, err)
 			}
 			rows, err := result.RowsAffected()

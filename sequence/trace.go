@@ -113,6 +113,11 @@ func (v *server) traceUnknown(name string, n, above uint64, why error) {
 	v.log.Debug("numbers given up unseen", logfield.Sequence(name), zap.Uint64("above", above), zap.Uint64("outcome_unknown", n), logfield.Err(why))
 }
 
+// traceUnknownStub is traceUnknown for the number of a stub's row, which is taken beside a reservation.
+func (v *server) traceUnknownStub(name string, why error) {
+	v.log.Debug("numbers of a stub given up unseen", logfield.Sequence(name), zap.Uint64("outcome_unknown", 1), logfield.Err(why))
+}
+
 // traceVain tells of numbers that were reserved, and come to no cache.
 func (v *server) traceVain(name string, seg Segment, why Unused) {
 	v.log.Debug("numbers reserved in vain", logfield.Sequence(name), zap.Uint64("first", seg.Next()), zap.Uint64("reserved_up_to", seg.Last()),

@@ -38,6 +38,7 @@ const (
 	entryAsked    = "numbers asked for"
 	entryReserved = "numbers reserved"
 	entryUnseen   = "numbers given up unseen"
+	entryStub     = "numbers of a stub given up unseen"
 	entryBack     = "numbers given back"
 	entryVain     = "numbers reserved in vain"
 	entrySum      = "numbers of a sequence"

@@ -60,6 +60,8 @@ func (b *books) settleTickets(written []uint64, ops []op) (wrong []string) {
 			case entryUnseen:
 				asked = nil
 				doubts = append(doubts, doubt{fmt.Sprintf("proxy %d, process %d may have reserved", l.proxy, l.life), e.Time, e.Unknown})
+			case entryStub: // beside a reservation, which goes on
+				doubts = append(doubts, doubt{fmt.Sprintf("proxy %d, process %d may have given a stub's row", l.proxy, l.life), e.Time, e.Unknown})
 			case entrySet:
 				known[e.At] = when{e.Time, e.Time}
 			}
