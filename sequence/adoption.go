@@ -35,8 +35,8 @@ type adoption struct {
 	wanted   map[string]uint64 // by each spelling of a name; the highest that any node that was read knows
 }
 
-// adopt makes the chosen node the holder of all sequences, unless it is that already as far as name is concerned, and in a term above another.
-func (v *server) adopt(ctx context.Context, name string, over uint64) error {
+// adopt makes the chosen node the holder of all sequences, unless it is that already as far as name is concerned, and no claim that somebody has seen on another node counts more.
+func (v *server) adopt(ctx context.Context, name string, over guardRow) error {
 	if err := v.guard.adopting.take(ctx); err != nil {
 		return fmt.Errorf("wait for an adoption: %w", err)
 	}
@@ -57,7 +57,7 @@ func (v *server) adopt(ctx context.Context, name string, over uint64) error {
 var errOvertaken = fmt.Errorf("another proxy adopts it at the same time: %w", errNotHolder)
 
 // adoptOnce is one attempt of adopt.
-func (v *server) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over uint64) (err error) {
+func (v *server) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over guardRow) (err error) {
 	now := v.nodes.current.Load()
 	if now == nil || now.cluster != "" {
 		return nil // the next attempt goes elsewhere
@@ -77,7 +77,7 @@ func (v *server) adoptOnce(ctx context.Context, conn *sql.Conn, name string, ove
 		if own, err = v.readGuard(ctx, conn, what); err != nil {
 			return err
 		}
-		if ok, err := v.isAdmitted(ctx, conn, now, name); ok && own.holder().term > over || err != nil {
+		if ok, err := v.isAdmitted(ctx, conn, now, name); ok && !over.over(own.holder()) || err != nil {
 			return err // another proxy was faster
 		}
 	}
@@ -110,8 +110,8 @@ func (v *server) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, na
 	return err == nil, nil
 }
 
-// prepare looks at what the nodes know, and decides on the term and on how many nodes must show it. over is a term of another node that somebody has seen.
-func (a *adoption) prepare(own guardRows, others []sighting, over uint64) error {
+// prepare looks at what the nodes know, and decides on the term and on how many nodes must show it. over is a claim that somebody has seen on another node.
+func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) error {
 	v, n := a.v, len(a.v.nodes.all)
 	a.collect(own)
 	mine := own.holder()
@@ -136,9 +136,9 @@ func (a *adoption) prepare(own guardRows, others []sighting, over uint64) error 
 		}
 	}
 	switch {
-	case a.previous.term < over:
+	case over.over(a.previous):
 		// What this node may still give is below its ceilings. A claim that is not seen would take that away.
-		return fmt.Errorf("another node was adopted after it, in term %d, and cannot be asked any more: %s", over, strings.Join(away, "; "))
+		return fmt.Errorf("%s was adopted after it, in term %d, and does not say so any more: %s", over.holder, over.term, strings.Join(away, "; "))
 	case a.previous.term == 0 && len(away) > 0:
 		return fmt.Errorf("the first time all %d nodes of the sequence server must be there: %s", n, strings.Join(away, "; "))
 	case mine.term == 0 && elsewhere.term != 0:

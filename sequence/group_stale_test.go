@@ -39,7 +39,7 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	err = v.adopt(t.Context(), "photos", 0)
+	err = v.adopt(t.Context(), "photos", guardRow{})
 	t.Log("between:", err)
 
 	var first, second uint64
@@ -107,7 +107,7 @@ func TestAnAdoptionLeavesRowsWhereTheStepsOfTheNodeHaveThem(t *testing.T) {
 		e.Follow(t, before, step.primary)
 		eventually(t, "it is adopted", func() bool {
 			v.moved()
-			err := v.adopt(t.Context(), "photos", 0)
+			err := v.adopt(t.Context(), "photos", guardRow{})
 			now := v.nodes.current.Load()
 			return err == nil && now != nil && now.node == v.nodes.all[step.primary]
 		})
@@ -159,6 +159,36 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 	}
 }
 
+// A proxy sees that the other one of two nodes was adopted after its own, which dies then. The other one is not adopted once more for that, as the dead node would have to see it.
+func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	a, b := e.join(t, "a", all), e.join(t, "b", all)
+	a.take(t, "a", "photos", 5)
+	e.CatchUp(t, 1, 0)
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	b.take(t, "b", "photos", 5)
+	v := b.servers.first()
+	claim := func() (top guardRow) {
+		rows, err := v.readGuard(t.Context(), v.pool(), " WHERE `name` = ''")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows.holder()
+	}
+	before := claim()
+	if err := v.adopt(t.Context(), "photos", before); err != nil { // what was seen there is this
+		t.Error(err)
+	}
+	if after := claim(); after != before || before.term != 2 || before.ceiling != 1 {
+		t.Errorf("it claims %+v, and claimed %+v", after, before)
+	}
+	b.take(t, "b", "photos", 200)
+}
+
 // Two proxies find that one of two nodes is dead. The slow one has seen that the other node may not give numbers yet when the fast one makes it the holder. To make it the
 // holder once more the dead node would have to see that, and until then nobody would get a number.
 func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
@@ -179,7 +209,7 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	if err := pool.QueryRow("SELECT `holder` FROM sequence_guard WHERE `name` = ''").Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	adopt := func(m *member) error { return m.servers.first().adopt(t.Context(), "photos", 0) }
+	adopt := func(m *member) error { return m.servers.first().adopt(t.Context(), "photos", guardRow{}) }
 	for _, m := range []*member{a, slow} {
 		eventually(t, "it has found the survivor", func() bool { return adopt(m) == nil })
 	}
@@ -236,7 +266,7 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := &adoption{v: v, now: now, wanted: make(map[string]uint64)}
-	if err := old.prepare(own, v.sightAll(t.Context(), now), 0); err != nil || old.need != 1 {
+	if err := old.prepare(own, v.sightAll(t.Context(), now), guardRow{}); err != nil || old.need != 1 {
 		t.Fatal(old.need, err)
 	}
 	// Meanwhile: adopted in term 2, the other node in term 3, which is why somebody claims this one in term 4.
@@ -265,7 +295,7 @@ func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := a.servers.first()
-	if err := v.adopt(t.Context(), "photos", 2); err == nil || !strings.Contains(err.Error(), "in term 2, and cannot be asked") {
+	if err := v.adopt(t.Context(), "photos", guardRow{holder: "the other one", term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
 		t.Errorf("got %v, want an error that says why", err)
 	}
 	a.take(t, "a", "photos", 500)

@@ -158,12 +158,12 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64) error {
 	return nil
 }
 
-// want writes how far the holder wants to go. A sequence that was made after the adoption gets its row here: from where it stands, as it may have been restarted
-// since position was read.
+// want writes how far the holder wants to go. A sequence that was made after the adoption gets its row here, unless it stands lower by now: then it was restarted since
+// position was read, and would be below its floor for ever.
 func (v *server) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
 	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.guard+" (`name`, `holder`, `term`, `floor`) "+
-		"SELECT s.`name`, g.`holder`, g.`term`, LEAST(CAST(? AS UNSIGNED), CAST(s.`id` AS UNSIGNED)) FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.self+
-		" AND g.`term` = ? AND g.`ceiling` = 1 WHERE s.`name` = ?", position, term, name)
+		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.self+
+		" AND g.`term` = ? AND g.`ceiling` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, term, name, position)
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.self+
 			" AND `term` = ?", end, name, term)
@@ -182,7 +182,7 @@ func (v *server) admit(ctx context.Context, name string, n, want, need uint64, r
 		v.moved()
 		return n, nil
 	case errors.Is(refused, errNotHolder):
-		return n, v.adoptOrMove(ctx, name, 0)
+		return n, v.adoptOrMove(ctx, name, guardRow{})
 	}
 	err := v.openWindow(ctx, name, n)
 	lost := new(seenError)
@@ -190,12 +190,12 @@ func (v *server) admit(ctx context.Context, name string, n, want, need uint64, r
 	case v.isMoved(err):
 		v.moved()
 		return n, nil
-	case errors.As(err, &lost) && lost.term != 0:
+	case errors.As(err, &lost) && lost.claim.term != 0:
 		// Another node was adopted after this one. If all nodes, looked at again, say that this is the primary after all, it is adopted anew.
 		v.moved()
-		return n, v.adoptOrMove(ctx, name, lost.term)
+		return n, v.adoptOrMove(ctx, name, lost.claim)
 	case errors.Is(err, errNotHolder):
-		return n, v.adoptOrMove(ctx, name, 0)
+		return n, v.adoptOrMove(ctx, name, guardRow{})
 	case errors.Is(err, errNoRoom):
 		return v.fit(ctx, name, want, need)
 	case errors.As(err, new(*seenError)):
@@ -214,7 +214,7 @@ func (v *server) admit(ctx context.Context, name string, n, want, need uint64, r
 }
 
 // adoptOrMove is adopt; where the node turns out to be read only, another is looked for.
-func (v *server) adoptOrMove(ctx context.Context, name string, over uint64) error {
+func (v *server) adoptOrMove(ctx context.Context, name string, over guardRow) error {
 	err := v.adopt(ctx, name, over)
 	if v.isMoved(err) {
 		v.moved()

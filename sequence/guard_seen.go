@@ -31,7 +31,7 @@ func addrsOf(seen []sighting) []string {
 type seenError struct {
 	need, seen int
 	missing    []sighting
-	term       uint64 // of an adoption that another node knows, and this one does not; 0: none
+	claim      guardRow // of an adoption that another node knows, and this one does not; its term is 0 if there is none
 }
 
 func (e *seenError) Error() string {
@@ -84,8 +84,8 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 	if len(seen) < need {
 		e := &seenError{need: need, seen: len(seen), missing: missing}
 		for _, s := range missing {
-			if top := s.rows.holder(); top.holder != now.identity && top.over(own) {
-				e.term = max(e.term, top.term)
+			if top := s.rows.holder(); top.holder != now.identity && top.over(own) && top.over(e.claim) {
+				e.claim = top
 			}
 		}
 		return seen, e
@@ -162,7 +162,7 @@ func (v *server) shownOn(ctx context.Context, need int, wrote *choice) error {
 		return err
 	} else if !ok {
 		_ = conn.Close() // an adoption takes others: with as many callers as there are connections they would wait for each other
-		if err := v.adopt(ctx, "", 0); err != nil {
+		if err := v.adopt(ctx, "", guardRow{}); err != nil {
 			return err
 		}
 		again, err := v.conn(ctx)

@@ -38,7 +38,7 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 		v.traceVain(name, g.seg, UnusedRefused)
 		v.counters.lose(name, UnusedRefused, g.seg.Remaining())
 	case lost > 0:
-		if isUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn) {
+		if (isUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn)) && !errors.Is(err, ErrUnfit) {
 			result = ReservedUnknown
 		}
 		v.traceUnknown(name, lost, 0, err)

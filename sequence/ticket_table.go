@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -239,7 +238,7 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 	err = t.onServer(ctx, t.cache.name, func(r request, conn *sql.Conn) error {
 		for attempt := 1; ; attempt++ {
 			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.full+" ("+quote(layout.stub)+") VALUES (?)", string(stub))
-			if err != nil && !errors.Is(err, driver.ErrBadConn) { // a counter does not go back where the statement is undone
+			if err != nil && (isUnknownOutcome(err) || isConflict(err)) { // a counter does not go back where the statement is undone
 				t.s.servers.tickets.traceUnknownStub(t.cache.name, err)
 				t.s.servers.tickets.counters.lose(t.cache.name, UnusedUnknownCommit, 1)
 			}
