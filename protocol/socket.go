@@ -1,12 +1,13 @@
 package protocol
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"seqproxy/internal/rawio"
 )
 
 // socket is a TCP or Unix connection with two things net.Conn does not give: a
@@ -41,13 +42,9 @@ type socket struct {
 }
 
 func newSocket(nc net.Conn) (*socket, error) {
-	sc, ok := nc.(syscall.Conn)
-	if !ok {
-		return nil, fmt.Errorf("connection of type %T has no socket", nc)
-	}
-	raw, err := sc.SyscallConn()
+	raw, err := rawio.SocketOf(nc)
 	if err != nil {
-		return nil, fmt.Errorf("get the socket of a connection: %w", err)
+		return nil, err
 	}
 	s := &socket{Conn: nc, raw: raw}
 	s.readFn, s.writeFn = s.tryRead, s.tryWrite
@@ -78,7 +75,7 @@ func (s *socket) readInto(to readBuffer) (int, error) {
 
 func (s *socket) tryRead(fd uintptr) bool {
 	for {
-		n, errno := rawRead(int(fd), s.readTo.take())
+		n, errno := rawio.Read(int(fd), s.readTo.take())
 		switch errno {
 		case 0:
 			s.readN, s.readErr = n, nil
@@ -115,7 +112,7 @@ func (s *socket) Write(b []byte) (int, error) {
 
 func (s *socket) tryWrite(fd uintptr) bool {
 	for len(s.out) > 0 {
-		n, errno := rawWrite(int(fd), s.out)
+		n, errno := rawio.Write(int(fd), s.out)
 		switch errno {
 		case 0:
 			s.out = s.out[n:]

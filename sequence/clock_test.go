@@ -15,6 +15,20 @@ import (
 func jump(t *testing.T, p place, account string, by time.Duration) {
 	t.Helper()
 	p.exec(t, fmt.Sprintf("SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + %d'", int64(by.Seconds())))
+	p.endConnections(t, account)
+}
+
+// endConnections has the server end all connections of an account. It may not have closed them yet.
+func (p place) endConnections(t *testing.T, account string) {
+	t.Helper()
+	for _, id := range p.connections(t, account) {
+		_, _ = p.db.Exec(fmt.Sprintf("KILL %d", id)) // it may have gone
+	}
+}
+
+// connections are what the server calls those of an account.
+func (p place) connections(t *testing.T, account string) (ids []uint64) {
+	t.Helper()
 	rows, err := p.db.Query("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = ?", account)
 	if err != nil {
 		t.Fatal(err)
@@ -25,11 +39,12 @@ func jump(t *testing.T, p place, account string, by time.Duration) {
 		if err := rows.Scan(&id); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = p.db.Exec(fmt.Sprintf("KILL %d", id)) // it may have gone
+		ids = append(ids, id)
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
+	return ids
 }
 
 // The sequence server's clock jumps by hours, to and fro, and two proxies see different ones. What is changed is obeyed all the same, numbers do not come again, and

@@ -4,13 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"net"
+
+	"seqproxy/internal/rawio"
 )
 
 // line is a connection, and the socket below it.
 type line struct {
 	driven
-	socket  net.Conn
+	socket  *rawio.Conn
 	node    *node
 	account *Account // that it was opened with
 
@@ -47,13 +48,16 @@ func (l *line) IsValid() bool {
 	return !l.apart && l.node.login.now.Load() == l.account && l.driven.IsValid()
 }
 
-// ResetSession implements [driver.SessionResetter]: a connection to another node than the chosen one is not used again. Where none is chosen that has one
-// looked for.
+// ResetSession implements [driver.SessionResetter]: a connection to another node than the chosen one is not used again, where none is chosen that has one
+// looked for; nor one that the server has closed meanwhile, which the driver sees on sockets of the net package only.
 func (l *line) ResetSession(ctx context.Context) error {
 	if l.nodes != nil {
 		if now := l.nodes.current.Load(); now == nil || now.node != l.node {
 			return driver.ErrBadConn
 		}
+	}
+	if l.socket.Silent() != nil {
+		return driver.ErrBadConn
 	}
 	return l.driven.ResetSession(ctx)
 }

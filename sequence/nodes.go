@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/internal/rawio"
 	"seqproxy/internal/tlsfiles"
 )
 
@@ -73,10 +74,16 @@ func (n *node) connect(ctx context.Context) (*line, error) {
 		mysql.RegisterServerPubKey(cfg.ServerPubKey, security.PublicKey)
 		defer mysql.DeregisterServerPubKey(cfg.ServerPubKey)
 	}
-	var socket net.Conn
-	cfg.DialFunc = func(ctx context.Context, network, addr string) (_ net.Conn, err error) {
-		socket, err = new(net.Dialer).DialContext(ctx, network, addr)
-		return socket, err
+	var socket *rawio.Conn
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		if socket, err = rawio.NewConn(nc); err != nil {
+			return nil, errors.Join(err, nc.Close())
+		}
+		return socket, nil
 	}
 	dialer, err := mysql.NewConnector(cfg)
 	if err != nil {

@@ -63,3 +63,21 @@ func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
 		}
 	}
 }
+
+// What the server has ended while nobody used it is not used again: no reservation of unknown outcome comes of that, and no caller hears of it.
+func TestAConnectionThatTheServerHasEndedMeanwhileIsNotUsed(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	const account = "proxies"
+	p.exec(t, "CREATE USER "+account+" IDENTIFIED BY ''")
+	defer p.exec(t, "DROP USER "+account)
+	p.exec(t, "GRANT ALL ON "+quote(p.schema)+".* TO "+account)
+	s := p.open(t, func(o *Options) { o.Servers[0].User = account })
+	mustCreate(t, s, CreateOptions{Name: "photos", Order: true}) // each number is a reservation
+	for want := uint64(1); want <= 20; want++ {
+		if got := mustTake(t, s, "photos", 1); got != want {
+			t.Fatalf("got %d, want %d", got, want)
+		}
+		p.endConnections(t, account)
+		within(t, 10*time.Second, "the server has ended the proxy's connections", func() bool { return len(p.connections(t, account)) == 0 })
+	}
+}

@@ -1,17 +1,17 @@
 //go:build !linux
 
-package protocol
+package rawio
 
 import "syscall"
 
-// rawRead and rawWrite are read(2) and write(2) on a socket that does not block.
-
-func rawRead(fd int, b []byte) (int, syscall.Errno) {
+// Read is read(2) on a socket that does not block.
+func Read(fd int, b []byte) (int, syscall.Errno) {
 	n, err := syscall.Read(fd, b)
 	return n, errnoOf(err)
 }
 
-func rawWrite(fd int, b []byte) (int, syscall.Errno) {
+// Write is write(2) on a socket that does not block.
+func Write(fd int, b []byte) (int, syscall.Errno) {
 	n, err := syscall.Write(fd, b)
 	return n, errnoOf(err)
 }

@@ -1,0 +1,227 @@
+package rawio
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pair is a connection of the net package, and its peer.
+func pair(t *testing.T, network string) (own, peer net.Conn) {
+	t.Helper()
+	address := "127.0.0.1:0"
+	if network == "unix" {
+		address = filepath.Join(t.TempDir(), "s")
+	}
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if own, err = net.Dial(network, l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if peer, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = own.Close(), peer.Close() })
+	return own, peer
+}
+
+// wrapped is pair, with a Conn for own.
+func wrapped(t *testing.T, network string) (own *Conn, peer net.Conn) {
+	t.Helper()
+	nc, peer := pair(t, network)
+	own, err := NewConn(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own, peer
+}
+
+// TestStreamsBothWaysAtOnce sends more than the kernel holds, in both directions, so that reads and writes have to wait.
+func TestStreamsBothWaysAtOnce(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			own, peer := wrapped(t, network)
+			sent := make([]byte, 32<<20)
+			_, _ = rand.Read(sent)
+			var all sync.WaitGroup
+			for _, way := range []struct{ from, to net.Conn }{{own, peer}, {peer, own}} {
+				all.Go(func() {
+					if n, err := way.from.Write(sent); n != len(sent) || err != nil {
+						t.Errorf("%T wrote %d of %d: %v", way.from, n, len(sent), err)
+					}
+				})
+				all.Go(func() {
+					time.Sleep(20 * time.Millisecond) // the writer fills the kernel's buffers meanwhile
+					got := make([]byte, len(sent))
+					if _, err := io.ReadFull(way.to, got); err != nil {
+						t.Errorf("%T read: %v", way.to, err)
+					}
+					if !bytes.Equal(got, sent) {
+						t.Errorf("%T read other bytes than were sent", way.to)
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}
+
+// TestFailsLikeTheNetPackage does the same thing to a connection of the net package and to a Conn, and compares the errors.
+func TestFailsLikeTheNetPackage(t *testing.T) {
+	long := make([]byte, 32<<20)
+	for name, do := range map[string]func(own, peer net.Conn) (int, error){
+		"read with a deadline": func(own, _ net.Conn) (int, error) {
+			_ = own.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+			return own.Read(make([]byte, 8))
+		},
+		"read after a deadline": func(own, peer net.Conn) (int, error) {
+			_ = own.SetReadDeadline(time.Unix(1, 0))
+			_, _ = peer.Write([]byte("x"))
+			return own.Read(make([]byte, 8))
+		},
+		"read nothing": func(own, _ net.Conn) (int, error) { return own.Read(nil) },
+		"read at the end": func(own, peer net.Conn) (int, error) {
+			_ = peer.Close()
+			return own.Read(make([]byte, 8))
+		},
+		"read after a reset": func(own, peer net.Conn) (int, error) {
+			_ = peer.(*net.TCPConn).SetLinger(0)
+			_ = peer.Close()
+			return own.Read(make([]byte, 8))
+		},
+		"read after close": func(own, _ net.Conn) (int, error) {
+			_ = own.Close()
+			return own.Read(make([]byte, 8))
+		},
+		"read while it is closed": func(own, _ net.Conn) (int, error) {
+			time.AfterFunc(20*time.Millisecond, func() { _ = own.Close() })
+			return own.Read(make([]byte, 8))
+		},
+		"write after close": func(own, _ net.Conn) (int, error) {
+			_ = own.Close()
+			return own.Write([]byte("x"))
+		},
+		"write after a reset": func(own, peer net.Conn) (int, error) {
+			_ = peer.(*net.TCPConn).SetLinger(0)
+			_ = peer.Close()
+			_, _ = own.Read(make([]byte, 8)) // the reset is there
+			return own.Write([]byte("x"))
+		},
+		"write after a deadline": func(own, _ net.Conn) (int, error) {
+			_ = own.SetWriteDeadline(time.Unix(1, 0))
+			return own.Write([]byte("x"))
+		},
+		"write with a deadline": func(own, _ net.Conn) (int, error) {
+			_ = own.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+			n, err := own.Write(long) // nobody reads
+			if n == 0 || n == len(long) {
+				return n, fmt.Errorf("wrote %d: %w", n, err)
+			}
+			return -1, err // how much the kernel took differs
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			type outcome struct {
+				n       int
+				err     error
+				text    string
+				timeout bool
+			}
+			run := func(wrap bool) (o outcome) {
+				own, peer := pair(t, "tcp")
+				ends := strings.NewReplacer(own.LocalAddr().String(), "OWN", own.RemoteAddr().String(), "PEER")
+				if wrap {
+					c, err := NewConn(own)
+					if err != nil {
+						t.Fatal(err)
+					}
+					own = c
+				}
+				o.n, o.err = do(own, peer)
+				o.text = ends.Replace(fmt.Sprint(o.err))
+				var ne net.Error
+				o.timeout = errors.As(o.err, &ne) && ne.Timeout()
+				return o
+			}
+			want, got := run(false), run(true)
+			if got.n != want.n || got.text != want.text || got.timeout != want.timeout {
+				t.Errorf("%d, %q, timeout %v\nwant %d, %q, timeout %v", got.n, got.text, got.timeout, want.n, want.text, want.timeout)
+			}
+			for _, target := range []error{io.EOF, net.ErrClosed, os.ErrDeadlineExceeded, syscall.ECONNRESET, syscall.EPIPE} {
+				if errors.Is(got.err, target) != errors.Is(want.err, target) {
+					t.Errorf("is %v: %v, want %v", target, errors.Is(got.err, target), errors.Is(want.err, target))
+				}
+			}
+		})
+	}
+}
+
+func TestSilent(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   func(own *Conn, peer net.Conn)
+		want string
+	}{
+		"nothing came":            {func(*Conn, net.Conn) {}, ""},
+		"after an old deadline":   {func(own *Conn, _ net.Conn) { _ = own.SetDeadline(time.Unix(1, 0)) }, ""},
+		"the peer has closed":     {func(_ *Conn, peer net.Conn) { _ = peer.Close() }, "EOF"},
+		"the peer has spoken":     {func(_ *Conn, peer net.Conn) { _, _ = peer.Write([]byte("x")) }, "unasked"},
+		"this end is closed":      {func(own *Conn, _ net.Conn) { _ = own.Close() }, "use of closed network connection"},
+		"the peer has reset":      {reset, "connection reset by peer"},
+		"all that came was read":  {answered, ""},
+		"what came was read, end": {func(own *Conn, peer net.Conn) { answered(own, peer); _ = peer.Close() }, "EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own, peer := wrapped(t, "tcp")
+			test.do(own, peer)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			for { // what the peer does takes a moment to arrive
+				err := own.Silent()
+				if err != nil && test.want != "" && strings.Contains(err.Error(), test.want) || err == nil && test.want == "" {
+					return
+				}
+				if err != nil || ctx.Err() != nil {
+					t.Fatalf("got %v, want %q", err, test.want)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+}
+
+func reset(_ *Conn, peer net.Conn) {
+	_ = peer.(*net.TCPConn).SetLinger(0)
+	_ = peer.Close()
+}
+
+// answered has the peer say something that is read.
+func answered(own *Conn, peer net.Conn) {
+	_, _ = peer.Write([]byte("x"))
+	_, _ = own.Read(make([]byte, 8))
+}
+
+func TestAConnectionWithoutASocketIsRefused(t *testing.T) {
+	own, peer := net.Pipe()
+	defer func() { _, _ = own.Close(), peer.Close() }()
+	if _, err := NewConn(own); err == nil || !strings.Contains(err.Error(), "*net.pipe") {
+		t.Error(err)
+	}
+}
