@@ -70,3 +70,40 @@ func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 		t.Errorf("%d proxies are registered, %v, want none", left, err)
 	}
 }
+
+// A caller leaves at the very moment at which his reservation succeeds, which closes the connection. Nobody else gets it, whose statement would end with an unknown outcome.
+func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t)
+	mustTake(t, s, "photos", 1)
+	s.follow.work.await() // nobody else takes a connection
+	defer s.follow.work.end()
+	ask := func(ctx context.Context, conn *sql.Conn) {
+		t.Helper()
+		if _, err := conn.ExecContext(ctx, "DO 1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 300 {
+		conn, err := s.servers.first().conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		unwatched, unwatch, err := closeWhenDone(ctx, conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask(unwatched, conn)
+		leave()
+		unwatch()
+		_ = conn.Close() // it may be closed
+		if conn, err = s.servers.first().conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ask(t.Context(), conn)
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync"
@@ -40,11 +41,11 @@ func (o *orderedRows) set(r *row) {
 // it in one text the questions that make sure of it. That they are two is because a SELECT from a table clears the number of warnings.
 func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string, n uint64, t take, used rule, h share, known row) (g grant, err error) {
 	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + v.table.unchanged()
-	unwatched, stop, err := closeWhenDone(ctx, conn)
+	unwatched, unwatch, err := closeWhenDone(ctx, conn)
 	if err != nil {
 		return g, err
 	}
-	defer stop()
+	defer unwatch()
 	rows, err := conn.QueryContext(unwatched, text, append(t.args, name, name)...)
 	if err != nil {
 		return g, v.failedToTake(name, why(ctx, err), h.whole(n), &t)
@@ -65,7 +66,7 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 		err = closed
 	}
 	if affected != 1 {
-		stop() // the connection may be another's soon
+		unwatch() // the connection may be another's soon
 		return g, v.notOneRow(ctx, conn, name, affected, used, h, &t)
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
@@ -128,14 +129,19 @@ func noRow(rows *sql.Rows) error {
 }
 
 // closeWhenDone has a connection closed when ctx is done, and returns a context that never is, for statements on it. The pool and the driver
-// would each have a goroutine watch every statement, which is a good part of what a short one costs. stop ends that.
-func closeWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Context, stop func() bool, err error) {
-	err = conn.Raw(func(raw any) error {
-		socket := raw.(*line).socket
-		stop = context.AfterFunc(ctx, func() { _ = socket.Close() })
-		return nil
-	})
-	return context.WithoutCancel(ctx), stop, err
+// would each have a goroutine watch every statement, which is a good part of what a short one costs. unwatch ends that, and must be called before the connection is given
+// back: where ctx was done at the last moment, nobody else gets it, whose statement the close would meet.
+func closeWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Context, unwatch func(), err error) {
+	own, err := lineOf(conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = own.socket.Close() })
+	return context.WithoutCancel(ctx), sync.OnceFunc(func() {
+		if !stop() {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it; an error says that it has
+		}
+	}), nil
 }
 
 // why is err, and what ended ctx if that did.
