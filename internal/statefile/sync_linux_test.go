@@ -1,0 +1,51 @@
+package statefile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// unflushed is how many pages of a file the system has not got to the disk yet.
+func unflushed(t *testing.T, f *os.File) uint64 {
+	t.Helper()
+	var all unix.CachestatRange // of no length: to the end
+	var pages unix.Cachestat_t
+	if err := unix.Cachestat(uint(f.Fd()), &all, &pages, 0); err != nil {
+		t.Skipf("this kernel does not tell what is on disk (cachestat, Linux 6.5): %v", err)
+	}
+	return pages.Dirty + pages.Writeback
+}
+
+// What other tests read back after a write comes from memory. A machine that loses its power has only what was flushed.
+func TestNothingIsLeftToTheSystemToWriteDown(t *testing.T) {
+	dir := t.TempDir()
+	control, err := os.Create(filepath.Join(dir, "control"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = control.Close() }()
+	if _, err := control.WriteString("not flushed\n"); err != nil {
+		t.Fatal(err)
+	}
+	if unflushed(t, control) == 0 {
+		t.Skip("the file system of the temporary directory does not tell what is on disk")
+	}
+	f, _ := open(t, dir)
+	check := func(when string) {
+		t.Helper()
+		f.writing.Lock()
+		defer f.writing.Unlock()
+		if n := unflushed(t, f.file); n != 0 {
+			t.Errorf("%s %d pages are not on disk", when, n)
+		}
+	}
+	check("written anew,")
+	for i := range 20 {
+		put(t, f, "photos", fmt.Sprint(i))
+		check("after a line was added,")
+	}
+}
