@@ -24,7 +24,7 @@ type Report struct {
 	Caches []string // of the proxies, "50/2s": [sequence] cache and outage_cover
 	Wrong  []string // what must not be, each with its evidence; none if all is well
 
-	took     time.Duration
+	asked    time.Duration  // for how long clients asked for keys, before the calm
 	made     map[string]int // faults by name
 	keys     map[string]uint64
 	requests map[string]int
@@ -104,7 +104,7 @@ func (r *Report) Write(out io.Writer) error {
 		fmt.Fprintf(&text, "%s\n", r.Remark)
 	}
 	fmt.Fprintln(&text)
-	perMinute := float64(r.Keys()) / max(r.took.Minutes(), 1e-9)
+	perMinute := float64(r.Keys()) / max(r.asked.Minutes(), 1e-9)
 	fmt.Fprintf(&text, "%d keys received, %.0f a minute; the longest request took %v\n", r.Keys(), perMinute, r.longest.Round(time.Millisecond))
 	for _, name := range slices.Sorted(maps.Keys(r.requests)) {
 		fmt.Fprintf(&text, "%9d  %s\n", r.keys[name], name)

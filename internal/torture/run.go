@@ -72,6 +72,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 		say("%s", w.remark)
 	}
 	say("%s, %d proxies (cache/cover %v), %s; clients start", w.estate, o.Proxies, w.caches, o.Server)
+	asking := time.Now()
 	clients := startClients(w, all, rng, o.Pause, nil)
 	err = eventually(ctx, healWithin, func() error {
 		if idle := clients.idle(0); len(idle) > 0 {
@@ -93,13 +94,14 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 		probes, wrong = w.healed(ctx, clients)
 	}
 	ops := append(clients.end(), probes...)
+	r.asked = time.Since(asking)
 	if err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, errors.New("interrupted")
 	}
-	r.made, r.took = n.made, time.Since(began)
+	r.made = n.made
 	r.count(ops)
 	r.wrong(append(wrong, n.wrong...)...)
 	if err := w.crashed(); err != nil {
