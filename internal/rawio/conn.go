@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Conn is a TCP or Unix connection. It does what the one below it does, errors and deadlines alike, but for the way to the kernel. All its methods may be
-// called at the same time.
+// Conn is a TCP or Unix connection. It does what the one below it does, with the same errors and deadlines, but for the way to the kernel. All its methods may be
+// called at the same time. Reads and writes of nothing do nothing, also on a closed one.
 type Conn struct {
 	net.Conn
 	raw syscall.RawConn

@@ -130,7 +130,7 @@ func TestFailsLikeTheNetPackage(t *testing.T) {
 			return own.Write([]byte("x"))
 		},
 		"write with a deadline": func(own, _ net.Conn) (int, error) {
-			_ = own.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+			_ = own.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
 			n, err := own.Write(long) // nobody reads
 			if n == 0 || n == len(long) {
 				return n, fmt.Errorf("wrote %d: %w", n, err)
