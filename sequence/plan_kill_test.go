@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,11 +15,29 @@ import (
 // coordinatorEnv holds what a process of its own is to do as coordinator.
 const coordinatorEnv = "SEQPROXY_TEST_COORDINATOR"
 
-// coordinator is a change that a process of its own makes.
+// coordinator is what a process of its own does as coordinator.
 type coordinator struct {
 	Servers []ServerOptions
+	Way     string // makeChange, resume or abort
 	Change  PlanChange
 	KillAt  int // after so many steps; 0: never
+}
+
+const (
+	makeChange = "change"
+	resume     = "resume"
+	abort      = "abort"
+)
+
+// do is ChangePlan, ResumePlan or AbortPlan.
+func (c *coordinator) do(ctx context.Context, s *Sequences) (Plan, error) {
+	switch c.Way {
+	case resume:
+		return s.ResumePlan(ctx)
+	case abort:
+		return s.AbortPlan(ctx)
+	}
+	return s.ChangePlan(ctx, c.Change)
 }
 
 // TestCoordinatorProcess is that process. It is no test by itself.
@@ -46,14 +63,14 @@ func TestCoordinatorProcess(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := s.ChangePlan(context.Background(), c.Change); err != nil {
+	if _, err := c.do(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // coordinate makes a change that ends after some steps: in a process of its own, by kill -9, or in this one, where nothing is undone either. It reports whether
 // the change came to its end before.
-func (e *planEstate) coordinate(t *testing.T, s *Sequences, change PlanChange, killAt int, process bool) (ended bool) {
+func (e *planEstate) coordinate(t *testing.T, change PlanChange, killAt int, process bool) (ended bool) {
 	t.Helper()
 	if !process {
 		steps, here := 0, e.open(t)
@@ -70,8 +87,17 @@ func (e *planEstate) coordinate(t *testing.T, s *Sequences, change PlanChange, k
 		}
 		return err == nil
 	}
-	c := coordinator{Change: change, KillAt: killAt}
-	for _, o := range s.opts.Servers {
+	return e.coordinateApart(t, coordinator{Way: makeChange, Change: change, KillAt: killAt})
+}
+
+// coordinateApart runs a coordinator in a process of its own. It reports whether it came to its end before it was to be killed.
+func (e *planEstate) coordinateApart(t *testing.T, c coordinator) (ended bool) {
+	t.Helper()
+	for i := range e.places {
+		o := e.options(i)
+		if err := o.setDefaults(); err != nil {
+			t.Fatal(err)
+		}
 		o.Security = nil
 		c.Servers = append(c.Servers, o)
 	}
@@ -114,12 +140,16 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process for each step")
 	}
-	for _, how := range []string{InterleaveBlock, InterleaveStep} {
-		t.Run(how, func(t *testing.T) {
+	for _, c := range []struct {
+		name, how string
+		stride    int  // each how-many-th step
+		recount   bool // it is changed how they count, not which servers they are
+	}{{InterleaveBlock, InterleaveBlock, 1, false}, {InterleaveStep, InterleaveStep, 4, false}, {"other blocks", InterleaveBlock, 3, true}} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 			s := e.open(t)
-			block := uint64(10)
+			how, stride, block := c.how, c.stride, uint64(10)
 			if how == InterleaveStep {
 				block = 0
 			}
@@ -127,23 +157,20 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 			now = e.change(t, s, PlanChange{Interleave: how, Block: block})
 			now = e.change(t, s, PlanChange{Add: e.addr(2)})
 			ended, resumed, aborted, sawFrozen := false, 0, 0, 0
-			stride, undecided := 1, true
-			if how == InterleaveStep {
-				stride = 4
-			}
+			undecided := true
 			for killAt := 1; !ended; killAt += stride {
 				if killAt > 60 {
 					t.Fatal("a change has no end")
 				}
-				for _, way := range []string{"resume", "abort"} {
-					if way == "abort" && !undecided {
+				for _, way := range []string{resume, abort} {
+					if way == abort && !undecided {
 						continue
 					}
-					change := PlanChange{Add: e.addr(3)}
-					if slices.ContainsFunc(now.Members, func(m Member) bool { return m.Address == e.addr(3) }) {
-						change = PlanChange{Remove: e.addr(3)}
+					change := e.toggled(now, 3)
+					if c.recount {
+						change = PlanChange{Interleave: how, Block: 30 - now.Block}
 					}
-					ended = e.coordinate(t, s, change, killAt, how == InterleaveBlock && way == "resume")
+					ended = e.coordinate(t, change, killAt, how == InterleaveBlock && way == resume)
 					sawFrozen += e.gives(t, h, "photos")
 					if ended {
 						break
@@ -165,7 +192,7 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 					if _, err := other.ChangePlan(ctx, change); err == nil || !strings.Contains(err.Error(), "change "+begun.UUID+" from "+begun.Coordinator+" in progress, since "+begun.Begun.Format(time.DateTime)+" UTC: ") {
 						t.Fatalf("step %d: a second change: got %v", killAt, err)
 					}
-					if way == "abort" {
+					if way == abort {
 						if now, err = other.AbortPlan(ctx); err == nil {
 							aborted++
 						} else if strings.Contains(err.Error(), "is decided") {
@@ -190,6 +217,64 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 				t.Errorf("resumed %d, aborted %d, saw %d rows frozen: the steps were not all met", resumed, aborted, sawFrozen)
 			}
 		})
+	}
+}
+
+// Who ends what a killed coordinator left may be killed, too, after every step of that. The next one ends it.
+func TestAKilledResumeOrAbortIsReplacedAfterEveryStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a process for each step")
+	}
+	for _, c := range []struct {
+		left, way string // after which step the first one is killed, and what the second does
+		steps     int    // after so many it is killed, at least
+	}{{planFrozen, resume, 15}, {planDecided, resume, 8}, {planFrozen, abort, 5}} {
+		t.Run(c.way+" after "+c.left, func(t *testing.T) {
+			t.Parallel()
+			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+			s := e.open(t)
+			e.change(t, s, PlanChange{Add: e.addr(1)})
+			e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
+			now := e.change(t, s, PlanChange{Add: e.addr(2)})
+			killed := 0
+			for killAt, ended := 1, false; !ended; killAt++ {
+				first := e.open(t)
+				first.planHook = func(step, address string) error {
+					if step == c.left {
+						return &hookError{step, address}
+					}
+					return nil
+				}
+				var end *hookError
+				if _, err := first.ChangePlan(t.Context(), e.toggled(now, 3)); !errors.As(err, &end) {
+					t.Fatalf("got %v, want that the first coordinator is killed", err)
+				}
+				e.gives(t, h, "photos")
+				if ended = e.coordinateApart(t, coordinator{Way: c.way, KillAt: killAt}); !ended {
+					killed++
+					e.gives(t, h, "photos")
+					e.end(t, [...]string{resume, abort}[killAt%2])
+				}
+				now = e.nothingIsLeft(t, h, "photos")
+			}
+			t.Logf("killed %d times", killed)
+			if killed < c.steps {
+				t.Errorf("killed %d times, want at least %d", killed, c.steps)
+			}
+		})
+	}
+}
+
+// end has another proxy end the change that was left, one way or the other, unless that was done but for the last word.
+func (e *planEstate) end(t *testing.T, way string) {
+	t.Helper()
+	c := coordinator{Way: way}
+	_, err := c.do(t.Context(), e.open(t))
+	if err != nil && way == abort && strings.Contains(err.Error(), "is decided") {
+		_, err = e.open(t).ResumePlan(t.Context())
+	}
+	if err != nil && !errors.Is(err, errNoChange) && (way != resume || !strings.Contains(err.Error(), "was being aborted, and is now")) {
+		t.Fatalf("%s: %v", way, err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // killedAt makes a change by a coordinator that ends after so many steps, as if it had been killed. It reports whether the change came to its end before.
 func (e *planEstate) killedAt(t *testing.T, change PlanChange, killAt int) (ended bool) {
 	t.Helper()
-	return e.coordinate(t, nil, change, killAt, false)
+	return e.coordinate(t, change, killAt, false)
 }
 
 // A coordinator dies when one member alone has its proposal. That member is cut off, others change the set of servers without it, and then it comes back.
