@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 )
 
@@ -13,7 +14,18 @@ import (
 // called at the same time. Reads and writes of nothing do nothing, also on a closed one.
 type Conn struct {
 	net.Conn
-	raw syscall.RawConn
+	raw    syscall.RawConn
+	reads  direction
+	writes direction
+}
+
+// direction is the state of the one read, or the one write, that is going on. It is kept, with the function that uses it, so that none allocates.
+type direction struct {
+	mu    sync.Mutex // held during a call, the rest is guarded by it
+	try   func(fd uintptr) bool
+	b     []byte // to read to, or that is still to be written
+	n     int    // bytes read
+	errno syscall.Errno
 }
 
 // NewConn takes over nc, which must have a socket.
@@ -22,7 +34,9 @@ func NewConn(nc net.Conn) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{Conn: nc, raw: raw}, nil
+	c := &Conn{Conn: nc, raw: raw}
+	c.reads.try, c.writes.try = c.reads.read, c.writes.write
+	return c, nil
 }
 
 // SocketOf is the socket of a TCP or Unix connection.
@@ -39,15 +53,17 @@ func SocketOf(nc net.Conn) (syscall.RawConn, error) {
 }
 
 // Read implements [net.Conn].
-func (c *Conn) Read(b []byte) (n int, err error) {
+func (c *Conn) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil // 0 bytes from the kernel are the end
 	}
-	var errno syscall.Errno
-	err = c.raw.Read(func(fd uintptr) bool {
-		n, errno = readOnce(fd, b)
-		return errno != syscall.EAGAIN
-	})
+	d := &c.reads
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.b = b
+	err := c.raw.Read(d.try)
+	n, errno := d.n, d.errno
+	d.b, d.n, d.errno = nil, 0, 0
 	switch err = c.failed("read", err, errno); {
 	case err != nil:
 		return 0, err
@@ -55,6 +71,12 @@ func (c *Conn) Read(b []byte) (n int, err error) {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+// read reads once. It reports whether there was something, or the end, or an error.
+func (d *direction) read(fd uintptr) bool {
+	d.n, d.errno = readOnce(fd, d.b)
+	return d.errno != syscall.EAGAIN
 }
 
 func readOnce(fd uintptr, b []byte) (n int, errno syscall.Errno) {
@@ -67,22 +89,32 @@ func readOnce(fd uintptr, b []byte) (n int, errno syscall.Errno) {
 
 // Write implements [net.Conn]: all of b, or an error.
 func (c *Conn) Write(b []byte) (int, error) {
-	rest := b
-	var errno syscall.Errno
-	err := c.raw.Write(func(fd uintptr) bool {
-		for len(rest) > 0 {
-			n := 0
-			switch n, errno = Write(int(fd), rest); errno {
-			case 0:
-				rest = rest[n:]
-			case syscall.EINTR:
-			default:
-				return errno != syscall.EAGAIN
-			}
+	d := &c.writes
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.b = b
+	err := c.raw.Write(d.try)
+	rest, errno := len(d.b), d.errno
+	d.b, d.errno = nil, 0
+	return len(b) - rest, c.failed("write", err, errno)
+}
+
+// write writes what there is room for. It reports whether that was all, or an error.
+func (d *direction) write(fd uintptr) bool {
+	for len(d.b) > 0 {
+		n, errno := Write(int(fd), d.b)
+		switch errno {
+		case 0:
+			d.b = d.b[n:]
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return false
+		default:
+			d.errno = errno
+			return true
 		}
-		return true
-	})
-	return len(b) - len(rest), c.failed("write", err, errno)
+	}
+	return true
 }
 
 // Silent makes sure that the peer has neither said anything nor closed while nobody read. It does not wait, whatever the deadlines are. What it reads is lost: after
@@ -108,7 +140,7 @@ func (c *Conn) failed(op string, err error, errno syscall.Errno) error {
 	switch {
 	case errors.As(err, &of):
 		err = of.Err // its op is "raw-read"
-	case err == nil && errno != 0:
+	case err == nil && errno != 0 && errno != syscall.EAGAIN:
 		err = os.NewSyscallError(op, errno)
 	}
 	if err == nil {
