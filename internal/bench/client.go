@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/internal/rawio"
 )
 
 // ioTimeout bounds every wait for a target: a target that hangs must end the cell, not the run.
@@ -31,7 +33,8 @@ type client struct {
 	plugin  string // the plugin that the login ended with
 }
 
-// dial opens a connection and logs in. bufferSize is the largest packet that can be received. When ctx ends, every
+// dial opens a connection and logs in. What the client takes of the CPUs the target does not have, so its sockets do not tell Go's scheduler of their system calls.
+// bufferSize is the largest packet that can be received. When ctx ends, every
 // read and write of the client fails.
 func dial(ctx context.Context, addr string, who account, bufferSize int) (*client, error) {
 	d := net.Dialer{Timeout: ioTimeout}
@@ -39,7 +42,11 @@ func dial(ctx context.Context, addr string, who account, bufferSize int) (*clien
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	c := &client{net: nc, buf: make([]byte, bufferSize)}
+	raw, err := rawio.NewConn(nc)
+	if err != nil {
+		return nil, errors.Join(err, nc.Close())
+	}
+	c := &client{net: raw, buf: make([]byte, bufferSize)}
 	if err := c.extend(ioTimeout); err != nil {
 		return nil, errors.Join(err, nc.Close())
 	}
