@@ -11,7 +11,7 @@ import (
 )
 
 // Conn is a TCP or Unix connection. It does what the one below it does, with the same errors and deadlines, but for the way to the kernel. All its methods may be
-// called at the same time. Reads and writes of nothing do nothing, also on a closed one.
+// called at the same time. A read of nothing does nothing, also on a closed one.
 type Conn struct {
 	net.Conn
 	raw    syscall.RawConn
@@ -136,15 +136,15 @@ func (c *Conn) Silent() error {
 
 // failed is the error that the net package would have: err is of the wait, errno of the system call.
 func (c *Conn) failed(op string, err error, errno syscall.Errno) error {
+	if err == nil && errno == 0 {
+		return nil // before anything is allocated
+	}
 	var of *net.OpError
 	switch {
+	case err == nil:
+		err = os.NewSyscallError(op, errno)
 	case errors.As(err, &of):
 		err = of.Err // its op is "raw-read"
-	case err == nil && errno != 0 && errno != syscall.EAGAIN:
-		err = os.NewSyscallError(op, errno)
-	}
-	if err == nil {
-		return nil
 	}
 	return &net.OpError{Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }

@@ -218,6 +218,29 @@ func answered(own *Conn, peer net.Conn) {
 	_, _ = own.Read(make([]byte, 8))
 }
 
+func TestReadingAndWritingAllocatesNothing(t *testing.T) {
+	nc, far := pair(t, "tcp")
+	own, err := NewConn(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := NewConn(far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 64)
+	if n := testing.AllocsPerRun(1000, func() {
+		if _, err := own.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(peer, b); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("a write and its read allocate %v times", n)
+	}
+}
+
 func TestAConnectionWithoutASocketIsRefused(t *testing.T) {
 	own, peer := net.Pipe()
 	defer func() { _, _ = own.Close(), peer.Close() }()
