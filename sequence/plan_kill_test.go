@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -220,24 +221,34 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 	}
 }
 
-// Who ends what a killed coordinator left may be killed, too, after every step of that. The next one ends it.
+// Who ends what a killed coordinator left may be killed, too, after every step of that. The next one ends it, one way or the other.
 func TestAKilledResumeOrAbortIsReplacedAfterEveryStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process for each step")
 	}
 	for _, c := range []struct {
-		left, way string // after which step the first one is killed, and what the second does
-		steps     int    // after so many it is killed, at least
-	}{{planFrozen, resume, 15}, {planDecided, resume, 8}, {planFrozen, abort, 5}} {
-		t.Run(c.way+" after "+c.left, func(t *testing.T) {
+		left, way, last string // after which step the first one is killed, what the second does, and who comes after him
+		steps           int    // after so many the second is killed, at least
+	}{
+		{planFrozen, resume, resume, 15},
+		{planFrozen, resume, abort, 15},
+		{planFrozen, abort, resume, 5},
+		{planFrozen, abort, abort, 5},
+		{planDecided, resume, resume, 8},
+		{planDecided, resume, abort, 8},
+	} {
+		t.Run(fmt.Sprintf("%s, %s, %s", c.left, c.way, c.last), func(t *testing.T) {
 			t.Parallel()
 			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 			s := e.open(t)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
 			e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 			now := e.change(t, s, PlanChange{Add: e.addr(2)})
-			killed := 0
+			killed, made, undone, sawFrozen := 0, 0, 0, 0
 			for killAt, ended := 1, false; !ended; killAt++ {
+				if killAt > 60 {
+					t.Fatal("it has no end")
+				}
 				first := e.open(t)
 				first.planHook = func(step, address string) error {
 					if step == c.left {
@@ -249,17 +260,40 @@ func TestAKilledResumeOrAbortIsReplacedAfterEveryStep(t *testing.T) {
 				if _, err := first.ChangePlan(t.Context(), e.toggled(now, 3)); !errors.As(err, &end) {
 					t.Fatalf("got %v, want that the first coordinator is killed", err)
 				}
-				e.gives(t, h, "photos")
+				sawFrozen += e.gives(t, h, "photos")
 				if ended = e.coordinateApart(t, coordinator{Way: c.way, KillAt: killAt}); !ended {
 					killed++
 					e.gives(t, h, "photos")
-					e.end(t, [...]string{resume, abort}[killAt%2])
+					e.end(t, c.last)
 				}
+				was := now
 				now = e.nothingIsLeft(t, h, "photos")
+				isMade := now.UUID != was.UUID
+				if isMade != (len(now.Members) != len(was.Members)) {
+					t.Fatalf("step %d: of %+v became %+v", killAt, was, now)
+				}
+				if isMade {
+					made++
+				} else {
+					undone++
+				}
+				if ended && isMade != (c.way == resume) {
+					t.Errorf("%s came to its end, and the change is made: %v", c.way, isMade)
+				}
 			}
-			t.Logf("killed %d times", killed)
-			if killed < c.steps {
-				t.Errorf("killed %d times, want at least %d", killed, c.steps)
+			t.Logf("killed %d times, change made %d times, undone %d times, rows seen frozen %d", killed, made, undone, sawFrozen)
+			if killed < c.steps || sawFrozen == 0 {
+				t.Errorf("killed %d times, saw %d rows frozen: the steps were not all met", killed, sawFrozen)
+			}
+			switch {
+			case c.left == planDecided && undone > 0:
+				t.Errorf("what was decided was undone %d times", undone)
+			case c.way == abort && made > 0: // the first of its steps is a vote for that
+				t.Errorf("what was being aborted was made %d times", made)
+			case c.way == resume && c.last == resume && undone > 0:
+				t.Errorf("what everybody resumed was undone %d times", undone)
+			case c.left == planFrozen && c.way == resume && c.last == abort && (made == 0 || undone == 0):
+				t.Errorf("made %d times and undone %d times: want that it depends on the step", made, undone)
 			}
 		})
 	}
