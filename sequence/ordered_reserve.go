@@ -67,7 +67,7 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	}
 	if affected != 1 {
 		unwatch() // the connection may be another's soon
-		return g, v.notOneRow(ctx, conn, name, affected, used, h, &t)
+		return g, why(ctx, v.notOneRow(ctx, conn, name, affected, used, h, &t))
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
 	if err == nil && !isOff(readOnly) {
