@@ -74,21 +74,17 @@ func (s *socket) readInto(to readBuffer) (int, error) {
 }
 
 func (s *socket) tryRead(fd uintptr) bool {
-	for {
-		n, errno := rawio.Read(int(fd), s.readTo.take())
-		switch errno {
-		case 0:
-			s.readN, s.readErr = n, nil
-			return true
-		case syscall.EINTR:
-		case syscall.EAGAIN:
-			s.readTo.give()
-			return false
-		default:
-			s.readN, s.readErr = 0, errno
-			return true
-		}
+	n, errno := rawio.Read(int(fd), s.readTo.take())
+	switch errno {
+	case 0:
+		s.readN, s.readErr = n, nil
+	case syscall.EAGAIN:
+		s.readTo.give()
+		return false
+	default:
+		s.readN, s.readErr = 0, errno
 	}
+	return true
 }
 
 // Write writes all of b or fails. When the peer does not take it, onBlocked is
@@ -116,7 +112,6 @@ func (s *socket) tryWrite(fd uintptr) bool {
 		switch errno {
 		case 0:
 			s.out = s.out[n:]
-		case syscall.EINTR:
 		case syscall.EAGAIN:
 			if s.closing.Load() {
 				s.writeErr = errno

@@ -75,13 +75,9 @@ func (n *node) connect(ctx context.Context) (*line, error) {
 		defer mysql.DeregisterServerPubKey(cfg.ServerPubKey)
 	}
 	var socket *rawio.Conn
-	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		if socket, err = rawio.NewConn(nc); err != nil {
-			return nil, errors.Join(err, nc.Close())
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (_ net.Conn, err error) {
+		if socket, err = rawio.Dial(ctx, new(net.Dialer), network, addr); err != nil {
+			return nil, err // not a nil *rawio.Conn
 		}
 		return socket, nil
 	}

@@ -37,16 +37,11 @@ type client struct {
 // bufferSize is the largest packet that can be received. When ctx ends, every
 // read and write of the client fails.
 func dial(ctx context.Context, addr string, who account, bufferSize int) (*client, error) {
-	d := net.Dialer{Timeout: ioTimeout}
-	nc, err := d.DialContext(ctx, "tcp", addr)
+	nc, err := rawio.Dial(ctx, &net.Dialer{Timeout: ioTimeout}, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	raw, err := rawio.NewConn(nc)
-	if err != nil {
-		return nil, errors.Join(err, nc.Close())
-	}
-	c := &client{net: raw, buf: make([]byte, bufferSize)}
+	c := &client{net: nc, buf: make([]byte, bufferSize)}
 	if err := c.extend(ioTimeout); err != nil {
 		return nil, errors.Join(err, nc.Close())
 	}

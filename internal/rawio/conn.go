@@ -1,6 +1,7 @@
 package rawio
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,8 +29,21 @@ type direction struct {
 	errno syscall.Errno
 }
 
-// NewConn takes over nc, which must have a socket.
-func NewConn(nc net.Conn) (*Conn, error) {
+// Dial connects over "tcp" or "unix".
+func Dial(ctx context.Context, d *net.Dialer, network, addr string) (*Conn, error) {
+	nc, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newConn(nc)
+	if err != nil {
+		return nil, errors.Join(err, nc.Close())
+	}
+	return c, nil
+}
+
+// newConn takes over nc, which must have a socket.
+func newConn(nc net.Conn) (*Conn, error) {
 	raw, err := SocketOf(nc)
 	if err != nil {
 		return nil, err
@@ -75,16 +89,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 
 // read reads once. It reports whether there was something, or the end, or an error.
 func (d *direction) read(fd uintptr) bool {
-	d.n, d.errno = readOnce(fd, d.b)
+	d.n, d.errno = Read(int(fd), d.b)
 	return d.errno != syscall.EAGAIN
-}
-
-func readOnce(fd uintptr, b []byte) (n int, errno syscall.Errno) {
-	for {
-		if n, errno = Read(int(fd), b); errno != syscall.EINTR {
-			return n, errno
-		}
-	}
 }
 
 // Write implements [net.Conn]: all of b, or an error.
@@ -106,7 +112,6 @@ func (d *direction) write(fd uintptr) bool {
 		switch errno {
 		case 0:
 			d.b = d.b[n:]
-		case syscall.EINTR:
 		case syscall.EAGAIN:
 			return false
 		default:
@@ -122,7 +127,7 @@ func (d *direction) write(fd uintptr) bool {
 func (c *Conn) Silent() error {
 	var n int
 	var errno syscall.Errno
-	err := c.raw.Control(func(fd uintptr) { n, errno = readOnce(fd, make([]byte, 1)) })
+	err := c.raw.Control(func(fd uintptr) { n, errno = Read(int(fd), make([]byte, 1)) })
 	switch {
 	case err == nil && errno == syscall.EAGAIN:
 		return nil

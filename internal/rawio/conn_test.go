@@ -47,7 +47,7 @@ func pair(t *testing.T, network string) (own, peer net.Conn) {
 func wrapped(t *testing.T, network string) (own *Conn, peer net.Conn) {
 	t.Helper()
 	nc, peer := pair(t, network)
-	own, err := NewConn(nc)
+	own, err := newConn(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestFailsLikeTheNetPackage(t *testing.T) {
 				own, peer := pair(t, "tcp")
 				ends := strings.NewReplacer(own.LocalAddr().String(), "OWN", own.RemoteAddr().String(), "PEER")
 				if wrap {
-					c, err := NewConn(own)
+					c, err := newConn(own)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -219,12 +219,8 @@ func answered(own *Conn, peer net.Conn) {
 }
 
 func TestReadingAndWritingAllocatesNothing(t *testing.T) {
-	nc, far := pair(t, "tcp")
-	own, err := NewConn(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := NewConn(far)
+	own, far := wrapped(t, "tcp")
+	peer, err := newConn(far)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +240,7 @@ func TestReadingAndWritingAllocatesNothing(t *testing.T) {
 func TestAConnectionWithoutASocketIsRefused(t *testing.T) {
 	own, peer := net.Pipe()
 	defer func() { _, _ = own.Close(), peer.Close() }()
-	if _, err := NewConn(own); err == nil || !strings.Contains(err.Error(), "*net.pipe") {
+	if _, err := newConn(own); err == nil || !strings.Contains(err.Error(), "*net.pipe") {
 		t.Error(err)
 	}
 }

@@ -4,14 +4,12 @@ package rawio
 
 import "syscall"
 
-// Read is read(2) on a socket that does not block.
-func Read(fd int, b []byte) (int, syscall.Errno) {
+func read(fd int, b []byte) (int, syscall.Errno) {
 	n, err := syscall.Read(fd, b)
 	return n, errnoOf(err)
 }
 
-// Write is write(2) on a socket that does not block.
-func Write(fd int, b []byte) (int, syscall.Errno) {
+func write(fd int, b []byte) (int, syscall.Errno) {
 	n, err := syscall.Write(fd, b)
 	return n, errnoOf(err)
 }
