@@ -3,8 +3,6 @@ package child
 
 import (
 	"bytes"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -65,13 +63,4 @@ func Tail(log string) string {
 	}
 	lines := bytes.Split(text, []byte("\n"))
 	return "; its last output:\n" + string(bytes.Join(lines[max(0, len(lines)-8):], []byte("\n")))
-}
-
-// FreeAddr returns a loopback address whose port was free a moment ago.
-func FreeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +18,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/child"
 )
 
 // GaleraEnv names the environment variable with the path of Galera's library, where it is not in one of the usual places.
@@ -103,7 +104,7 @@ func StartGalera(ctx context.Context, b Binary, library, dir string, n int, more
 	if err := os.WriteFile(filepath.Join(scripts, "wsrep_sst_local"), []byte(galeraTransfer), 0o700); err != nil { //nolint:gosec // the server runs it
 		return nil, err
 	}
-	ports, err := FreePorts(2 * n)
+	ports, err := child.FreePorts(2 * n)
 	if err != nil {
 		return nil, err
 	}
@@ -412,18 +413,4 @@ func copyGalera(from, to string) error {
 		return err
 	}
 	return os.WriteFile(state, []byte(strings.Replace(string(text), "safe_to_bootstrap: 1", "safe_to_bootstrap: 0", 1)), 0o600)
-}
-
-// FreePorts returns ports that nobody uses at present.
-func FreePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() //nolint:errcheck // it was only asked for its port
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-	}
-	return ports, nil
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
-	"net"
 	"syscall"
 	"time"
 
@@ -84,31 +82,4 @@ func answers(ctx context.Context, db *sql.DB) error {
 		return errors.New("it does not listen yet")
 	}
 	return err
-}
-
-// Ports to pick from lie below the ranges that Linux (32768-60999) and macOS
-// (49152-65535) take source ports from. A port inside them can be taken by any
-// outgoing connection while a server is down, and a client that keeps dialling
-// such a port on loopback can even connect to itself; Restart would then fail.
-const (
-	firstPort = 20000
-	lastPort  = 32000
-)
-
-// freePort returns a port on 127.0.0.1 that nobody listens on now.
-func freePort() (int, error) {
-	var last error
-	for range 100 {
-		port := firstPort + rand.IntN(lastPort-firstPort)
-		ln, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			last = err
-			continue
-		}
-		if err := ln.Close(); err != nil {
-			return 0, fmt.Errorf("free port: %w", err)
-		}
-		return port, nil
-	}
-	return 0, fmt.Errorf("no free port between %d and %d on 127.0.0.1: %w", firstPort, lastPort, last)
 }

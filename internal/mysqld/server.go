@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"seqproxy/internal/child"
 )
 
 // Server is a running private server. Its methods may be called from any
@@ -69,7 +71,7 @@ func (s *Server) startFirst(ctx context.Context) error {
 	}
 	for try := 1; ; try++ {
 		var err error
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = child.FreePort(); err != nil {
 			return err
 		}
 		if err = s.launch(ctx); !errors.Is(err, errPortInUse) || try == freePortTries {

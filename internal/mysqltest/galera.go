@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/internal/child"
 	"seqproxy/internal/mysqld"
 )
 
@@ -119,7 +120,7 @@ func StartGalera(t *testing.T, n int) *Cluster {
 // freePorts returns ports that nobody uses at present.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
-	ports, err := mysqld.FreePorts(n)
+	ports, err := child.FreePorts(n)
 	if err != nil {
 		t.Fatal(err)
 	}
