@@ -238,3 +238,30 @@ func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testin
 		}
 	}
 }
+
+// Rows of a column smaller than BIGINT UNSIGNED are frozen at its end, which an application that counts cannot pass with a strict sql_mode. The new servers' own
+// columns may be larger.
+func TestServersOfSmallerColumnsAreAddedAndRemoved(t *testing.T) {
+	for column, end := range map[string]uint64{"BIGINT": 1<<63 - 1, "INT UNSIGNED": 1<<32 - 1, "INT": 1<<31 - 1} {
+		t.Run(column, func(t *testing.T) {
+			e := newPlanEstate(t, 3, map[string]uint64{"photos": 1234, "albums": 0, "old": end})
+			e.places[0].exec(t, "ALTER TABLE sequence MODIFY id "+column+" NOT NULL")
+			s, h := e.open(t), newGivenEver()
+			e.everyoneGives(t, h, Plan{}, "photos")
+			for _, change := range []PlanChange{
+				{Add: e.addr(1)}, {Interleave: InterleaveStep}, {Interleave: InterleaveBlock, Block: 10}, {Add: e.addr(2)}, {Remove: e.addr(0)}, {Add: e.addr(0)},
+			} {
+				p := e.change(t, s, change)
+				e.everyoneGives(t, h, p, "photos", "albums")
+				for range 50 {
+					h.add(t, "photos", mustTake(t, s, "photos", 1))
+				}
+				old := mustTake(t, s, "old", 1) // by the larger columns
+				h.add(t, "old", old)
+				if old <= end {
+					t.Errorf("after %+v: %d of a sequence that stood at %d", change, old, end)
+				}
+			}
+		})
+	}
+}
