@@ -2,7 +2,9 @@ package sequence
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"testing"
 )
 
@@ -56,5 +58,43 @@ func TestNumbersThatMayHaveBeenGivenBackAtTheEndAreNoRowGoneBack(t *testing.T) {
 	}
 	if got := next.Stats(); got.Rewinds != 0 {
 		t.Errorf("%d reservations were taken for a row gone back", got.Rewinds)
+	}
+}
+
+// killed is a process that ends by itself, without a word, when its numbers are back in the row and before its mark is lowered: its state directory is left behind as
+// it is then.
+type killed struct {
+	reserver
+	state, left string
+}
+
+func (k killed) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
+	done, err := k.reserver.giveBack(ctx, name, epoch, seg)
+	return done, errors.Join(err, os.CopyFS(k.left, os.DirFS(k.state)))
+}
+
+// A mark is lowered after the numbers are back: who is killed in between leaves one that is too high. The next process skips what is below it, and gives nothing
+// again, where one that was too low would have let a restored backup through.
+func TestAProcessThatIsKilledBetweenGivingBackAndItsMarkLeavesAGap(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	state, left := t.TempDir(), t.TempDir()
+	s := p.open(t, steadySize(20), stateIn(state))
+	mustTake(t, s, "photos", 1)
+	settled(t, s, "photos")
+	reserved := p.id(t, "photos")
+	c := s.names.get([]byte("photos"))
+	c.reserver = killed{c.reserver, state, left} // nothing is in flight
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if id := p.id(t, "photos"); id != 1 {
+		t.Fatalf("the row is at %d, want 1", id)
+	}
+	next := p.open(t, steadySize(20), stateIn(left))
+	if n := mustTake(t, next, "photos", 1); n <= reserved {
+		t.Errorf("got %d, want a number above all that were ever reserved, which are up to %d", n, reserved)
+	}
+	if got := next.Stats(); got.Rewinds != 1 {
+		t.Errorf("%d reservations were taken for a row gone back, want 1", got.Rewinds)
 	}
 }
