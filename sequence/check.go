@@ -39,6 +39,11 @@ func (v *server) check(ctx context.Context, c rawConn) (*layout, error) {
 		return nil, err
 	}
 	found.made = made
+	if !v.grouped() && guardEnforced {
+		if err := v.checkLeftAlone(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	return found, nil
 }
 

@@ -422,3 +422,38 @@ func TestAReplicationGroupNeedsNoCeilingAndItsNextPrimaryServes(t *testing.T) {
 		t.Errorf("a replication group has %d tables of ceilings (%v), want none", tables, err)
 	}
 }
+
+// A replica that was promoted may be all that is left of a group, and be named alone before any proxy has adopted it: its counters are behind.
+func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	a := e.join(t, "a", all, steadySize(40))
+	a.take(t, "a", "photos", 25)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	a.take(t, "a", "photos", 300)
+	e.wantBehind(t, 1, 0)
+	cutOff(t, a.Sequences)
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	alone := func(o *Options) { o.Servers[0].Nodes = nil; o.Servers[0].Addr = e.Nodes[1].Addr() }
+	early := e.join(t, "early", all, alone)
+	if n, err := early.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) {
+		t.Fatalf("named alone before it was adopted: got %d, %v, want ErrUnfit", n, err)
+	} else {
+		wantText(t, err, "a group", "nodes", "DELETE FROM")
+	}
+	both := e.join(t, "both", all)
+	both.take(t, "both", "photos", 3)
+	both.wantLog(t, "sequences held by another node")
+	e.join(t, "later", all, alone).take(t, "later", "photos", 30)
+	eventually(t, "the one that was refused has numbers", func() bool {
+		n, err := early.Take(t.Context(), []byte("photos"), 1)
+		if err == nil {
+			all.add(t, "early", n)
+		}
+		return err == nil
+	})
+}

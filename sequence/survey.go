@@ -134,13 +134,8 @@ func (n *node) look(ctx context.Context) (s standing) {
 		startedReadOnly(cmp.Or(variables["innodb_read_only"], "OFF"), cmp.Or(variables["innodb_force_recovery"], "0"), variables["version"]) != ""
 	s.flush = variables["innodb_flush_log_at_trx_commit"]
 	s.place = fmt.Sprintf("%s:%s %s %s", variables["hostname"], variables["port"], variables["server_id"], variables["server_uuid"])
-	// Replicas must differ from their primary in this, or they are refused; and it stays when a server moves to another host, which must not
-	// make it another holder.
-	if variables["server_uuid"] != "" && !strings.Contains(variables["version"], "MariaDB") {
-		s.self, s.identity = "@@server_uuid", variables["server_uuid"]
-	} else {
-		s.self = "CONCAT('server_id ', @@server_id)"
-		s.identity = "server_id " + variables["server_id"]
+	s.self, s.identity = identityOf(variables)
+	if s.self != mysqlIdentity {
 		s.replica = "SLAVE"
 	}
 	switch {
@@ -153,6 +148,18 @@ func (n *node) look(ctx context.Context) (s standing) {
 		s.source = s.replicatesFrom(ctx, conn)
 	}
 	return s
+}
+
+// mysqlIdentity is the expression for what a MySQL server calls itself for life.
+const mysqlIdentity = "@@server_uuid"
+
+// identityOf is what a server with these variables calls itself for life, and the expression for it. Replicas must differ from their primary in this, or they are refused;
+// and it stays when a server moves to another host, which must not make it another holder.
+func identityOf(variables map[string]string) (self, identity string) {
+	if variables["server_uuid"] != "" && !strings.Contains(variables["version"], "MariaDB") {
+		return mysqlIdentity, variables["server_uuid"]
+	}
+	return "CONCAT('server_id ', @@server_id)", "server_id " + variables["server_id"]
 }
 
 // lookAtGalera: https://mariadb.com/kb/en/galera-cluster-status-variables/

@@ -1,0 +1,40 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+)
+
+// checkLeftAlone refuses a server without other nodes that was one of a group and was never adopted there since it became the primary: its counters may stand below
+// what the holder gave, and as it is alone now nobody would raise them above the windows.
+func (v *server) checkLeftAlone(ctx context.Context, c rawConn) error {
+	rows, err := c.query(ctx, "SELECT `holder`, `ceiling` FROM "+v.table.guard+" WHERE `name` = '' ORDER BY `term` DESC, `holder` DESC LIMIT 1")
+	switch {
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR):
+		return nil // in a group it would need to read that
+	case err != nil:
+		return fmt.Errorf("read table %s: %w", v.table.guard, err)
+	case len(rows) == 0:
+		return nil
+	}
+	holder, complete := rows[0][0], rows[0][1] == "1"
+	rows, err = c.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'version', 'wsrep_on', 'group_replication_group_name')")
+	if err != nil {
+		return fmt.Errorf("ask what the server calls itself: %w", err)
+	}
+	variables := make(map[string]string)
+	for _, row := range rows {
+		variables[row[0]] = row[1]
+	}
+	if variables["wsrep_on"] == "ON" || variables["group_replication_group_name"] != "" {
+		return nil // it has all that was committed
+	}
+	_, identity := identityOf(variables)
+	if holder == identity && complete {
+		return nil
+	}
+	return v.unfit(v.table.guard, fmt.Sprintf("it belongs to a group whose numbers were last given by %q, and is %q: what that one gave may not have arrived here, and would be given again", holder, identity),
+		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+v.table.guard)
+}
