@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
@@ -170,5 +171,43 @@ func TestANumberThatTheSequenceNeverGivesMovesNothing(t *testing.T) {
 		if got := p.id(t, name); got < want[0] || got > want[1] {
 			t.Errorf("%s: the counter is at %d, want it behind %d", name, got, want[0])
 		}
+	}
+}
+
+// avoiding has a number avoided while the segment that has it is being put back.
+type avoiding struct {
+	reserver
+	avoid func() error
+	got   error
+}
+
+func (a *avoiding) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
+	a.got = a.avoid()
+	return a.reserver.giveBack(ctx, name, epoch, seg)
+}
+
+// A number that is held by nobody any more, as it is about to be put back, is not taken for one that was given: whoever reserves next would give it.
+func TestANumberThatIsBeingPutBackIsNotTakenForGiven(t *testing.T) {
+	for name, end := range map[string]func(*Sequences) error{
+		"FLUSH": func(s *Sequences) error { return s.Flush(context.Background(), []byte("photos")) },
+		"Close": func(s *Sequences) error { return s.Close(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+			s := p.open(t, steadySize(20))
+			mustTake(t, s, "photos", 1)
+			settled(t, s, "photos")
+			c := s.names.get([]byte("photos"))
+			a := &avoiding{reserver: c.reserver, avoid: func() error {
+				return s.avoid(context.Background(), c, []uint64{10}, time.Now().Add(200*time.Millisecond))
+			}}
+			c.reserver = a // nothing is in flight
+			if err := end(s); err != nil {
+				t.Fatal(err)
+			}
+			if a.got == nil {
+				t.Errorf("10 is said to be avoided, and the row is at %d", p.id(t, "photos"))
+			}
+		})
 	}
 }

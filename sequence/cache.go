@@ -406,7 +406,7 @@ func (c *cache) goneLocked(err error) {
 		return
 	}
 	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top),
-		zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)))
+		zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)+" START WITH a number above those of all proxies, or OWNED BY the column of its keys"))
 	c.endLocked(err)
 }
 
@@ -447,10 +447,16 @@ func (c *cache) ended() error {
 	return c.end
 }
 
-// unused removes and returns the segment at the upper end of what is held: the only one that nobody has reserved after.
+// unused removes and returns the segment at the upper end of what is held: the only one that nobody has reserved after. It is about to be put back, so nothing is known
+// any more of how far the sequence has got: who avoids a number of it has to look at the row.
 func (c *cache) unused() Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.top, c.passed = 0, 0
+	return c.unusedLocked()
+}
+
+func (c *cache) unusedLocked() Segment {
 	tail := &c.cur
 	if n := len(c.queue); n > 0 {
 		tail = &c.queue[n-1]

@@ -35,6 +35,18 @@ func (c *cache) flush() {
 	c.reached = at
 }
 
+// flushUnused is flush, but for the segment at the upper end, which it returns as unused does. It is one step: in between somebody who avoids a number of that segment would
+// find it held by nobody, and below how far the sequence has got.
+func (c *cache) flushUnused() Segment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := c.positionLocked()
+	seg := c.unusedLocked()
+	c.voidLocked(UnusedFlush)
+	c.reached = at
+	return seg
+}
+
 // wentBack takes note that numbers above at were given back in a flush.
 func (c *cache) wentBack(at uint64) {
 	c.mu.Lock()

@@ -251,8 +251,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	}
 	defer c.reserving.end()
 	epoch := s.servers.marks.epoch(c.name)
-	seg := c.unused()
-	c.flush()
+	seg := c.flushUnused()
 	if seg.Remaining() == 0 {
 		return nil
 	}
