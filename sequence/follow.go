@@ -319,10 +319,14 @@ func (f *follower) news(changed []change) []change {
 	})
 }
 
-// void gives up all numbers in memory of one sequence.
-func (s *Sequences) void(name string) {
+// voidBefore makes the numbers that are held of a sequence void if epoch is a later one than was known. It is one step for all who ask for s.mu: a follower that finds the epoch
+// entered may say that nothing is held of the one before.
+func (s *Sequences) voidBefore(name string, epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.servers.marks.enter(name, epoch) {
+		return
+	}
 	for _, c := range s.cachesLocked(name) {
 		c.void(UnusedRestart)
 	}

@@ -56,6 +56,14 @@ func (m *marks) reenter(name string, epoch uint64) bool {
 	return true
 }
 
+// entered reports whether it is known that a sequence is in this epoch, or in a later one.
+func (m *marks) entered(name string, epoch uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.epochs[name]
+	return ok && epoch <= known
+}
+
 // epoch is the one that name is in.
 func (m *marks) epoch(name string) uint64 {
 	m.mu.Lock()

@@ -86,8 +86,8 @@ func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row,
 func (v *server) learn(r *row) {
 	v.rules.set(r.name, r.rule())
 	v.ordered.set(r)
-	if v.marks.enter(r.name, r.epoch) {
-		v.void(r.name)
+	if !v.marks.entered(r.name, r.epoch) {
+		v.voidBefore(r.name, r.epoch)
 	}
 }
 

@@ -77,7 +77,7 @@ func New(opts Options) (*Sequences, error) {
 		return nil, err
 	}
 	s.servers.marks.load(s.state)
-	s.servers.listen(s.void, s.startFollowing, s.beside)
+	s.servers.listen(s.voidBefore, s.startFollowing, s.beside)
 	s.reserver = s.servers
 	return s, nil
 }

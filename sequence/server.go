@@ -45,21 +45,21 @@ type server struct {
 	unheard     unheardPlan            // the first one, where nobody told of it
 	optionsSeen atomic.Uint64          // the shape of the options table, when it was last looked at
 
-	place    atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
-	away     atomic.Bool           // it is left out while others serve
-	answered answered
-	trials   trials
-	lowest   lowest
-	unseen   atomic.Bool   // that it still holds the sequences was not seen on other nodes, for ORDER
-	silence  time.Duration // see mostSilence
-	follow   following
-	rules    rules
-	ordered  orderedRows
-	bounds   bounds
-	ahead    uint64 // see boundAhead
-	registry registry
-	void     func(name string) // tells the cache of a sequence that all its numbers are void
-	used     func()            // tells that numbers are going to be reserved
+	place      atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
+	away       atomic.Bool           // it is left out while others serve
+	answered   answered
+	trials     trials
+	lowest     lowest
+	unseen     atomic.Bool   // that it still holds the sequences was not seen on other nodes, for ORDER
+	silence    time.Duration // see mostSilence
+	follow     following
+	rules      rules
+	ordered    orderedRows
+	bounds     bounds
+	ahead      uint64 // see boundAhead
+	registry   registry
+	voidBefore func(name string, epoch uint64) // has marks enter an epoch, and the caches of the sequence give up what they hold of the one before
+	used       func()                          // tells that numbers are going to be reserved
 	// spawn runs f beside its caller, which is a task itself. f has a time of its own: the caller may be done long before.
 	spawn func(f func(ctx context.Context))
 	// peer is the member at a position, of the plan or of those that are configured; nil: not known.
@@ -92,7 +92,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 		opts: o, policy: opts, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
 		counters: counters, marks: marks, nodes: nodes{all: all, choose: newTurn()}, guard: guard{adopting: newTurn()},
 		silence:  mostSilence,
-		registry: newRegistry(), answered: answered{asking: newTurn()}, void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead,
+		registry: newRegistry(), answered: answered{asking: newTurn()}, voidBefore: func(name string, epoch uint64) { marks.enter(name, epoch) }, used: func() {}, spawn: atOnce, ahead: boundAhead,
 		peer: func(int) *server { return nil },
 	}, nil
 }

@@ -15,15 +15,15 @@ import (
 // servers is where numbers come from and where definitions are kept: the sequence servers of the plan in force. Caches and [Sequences]
 // see them as one. It is safe for concurrent use.
 type servers struct {
-	opts     Options
-	tuning   atomic.Pointer[Tuning]
-	log      *zap.Logger
-	counters *counters
-	marks    *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
-	void     func(name string)
-	used     func()
-	spawn    func(f func(ctx context.Context))
-	ahead    uint64 // see boundAhead
+	opts       Options
+	tuning     atomic.Pointer[Tuning]
+	log        *zap.Logger
+	counters   *counters
+	marks      *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
+	voidBefore func(name string, epoch uint64)
+	used       func()
+	spawn      func(f func(ctx context.Context))
+	ahead      uint64 // see boundAhead
 
 	id         string      // of this process among the proxies
 	registered atomic.Bool // see registry.anywhere
@@ -58,8 +58,9 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, log: opts.Logger, counters: counters, marks: newMarks(),
 		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
-		void: func(string) {}, used: func() {}, spawn: atOnce, ahead: boundAhead, changing: newTurn(), id: rand.Text(),
+		used: func() {}, spawn: atOnce, ahead: boundAhead, changing: newTurn(), id: rand.Text(),
 	}
+	a.voidBefore = func(name string, epoch uint64) { a.marks.enter(name, epoch) }
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
 			return nil, err
@@ -77,7 +78,7 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	made.void, made.used, made.spawn = func(name string) { a.void(name) }, func() { a.used() }, func(f func(ctx context.Context)) { a.spawn(f) }
+	made.voidBefore, made.used, made.spawn = func(name string, epoch uint64) { a.voidBefore(name, epoch) }, func() { a.used() }, func(f func(ctx context.Context)) { a.spawn(f) }
 	made.tuning = &a.tuning
 	made.registry.id, made.registry.anywhere = a.id, &a.registered
 	made.tellBound, made.peer, made.ahead = a.tellBound, a.peer, a.ahead
@@ -85,10 +86,10 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	return made, nil
 }
 
-// listen says who is told that numbers in memory are void, and that numbers are going to be reserved, and who runs what goes on beside a
+// listen says who is told that a sequence may be in a new epoch, and that numbers are going to be reserved, and who runs what goes on beside a
 // reservation. It is called before any other use.
-func (a *servers) listen(void func(name string), used func(), spawn func(f func(ctx context.Context))) {
-	a.void, a.used, a.spawn = void, used, spawn
+func (a *servers) listen(voidBefore func(name string, epoch uint64), used func(), spawn func(f func(ctx context.Context))) {
+	a.voidBefore, a.used, a.spawn = voidBefore, used, spawn
 }
 
 // peer is the member at a position, nil if there is none.
