@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // orderedRows remembers what the rows of ORDER sequences were when they were last read, so that a reservation has to ask only
@@ -48,6 +50,9 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	defer unwatch()
 	rows, err := conn.QueryContext(unwatched, text, append(t.args, name, name)...)
 	if err != nil {
+		if hasCode(err, gomysql.ER_QUERY_INTERRUPTED) { // by KILL QUERY: perhaps of a question, behind the UPDATE
+			v.lost(name, h.whole(n), &t, err)
+		}
 		return g, v.failedToTake(name, why(ctx, err), h.whole(n), &t)
 	}
 	defer func() { _ = rows.Close() }()
@@ -56,7 +61,11 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	var last uint64
 	var readOnly string
 	if !rows.Next() {
-		return g, v.failedToTake(name, why(ctx, noRow(rows)), h.whole(n), &t)
+		err := why(ctx, noRow(rows))
+		if !isUnknownOutcome(err) { // the questions failed, but not the UPDATE
+			v.lost(name, h.whole(n), &t, err)
+		}
+		return g, v.failedToTake(name, err, h.whole(n), &t)
 	}
 	if err := rows.Scan(&affected, &warnings, &last, &readOnly); err != nil {
 		return g, v.failedToTake(name, why(ctx, err), h.whole(n), &t)

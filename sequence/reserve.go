@@ -193,9 +193,14 @@ func (v *server) failedToTake(name string, err error, n uint64, t *take) error {
 	if !isUnknownOutcome(err) {
 		return err
 	}
+	v.lost(name, n, t, err)
+	return fmt.Errorf("%w: %w", errLost, err)
+}
+
+// lost tells of n numbers that a statement may have taken, and that nobody gets.
+func (v *server) lost(name string, n uint64, t *take, err error) {
 	v.traceUnknown(name, n, t.floor, err)
 	v.counters.lose(name, UnusedUnknownCommit, n)
-	return fmt.Errorf("%w: %w", errLost, err)
 }
 
 // granted is the outcome of a reservation that was verified with err.
