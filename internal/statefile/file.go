@@ -193,8 +193,11 @@ func (f *File) write(records map[string]string) error {
 	switch {
 	case f.file == nil:
 		err = f.rewrite(records)
-	case f.size+int64(len(line)) > 2*f.needed+spare && f.rewrite(records) == nil:
+	case f.size+int64(len(line)) > 2*f.needed+spare:
 		// If that fails there may still be space to add a line.
+		if err = f.rewrite(records); err != nil && f.file != nil {
+			err = f.add(line, records)
+		}
 	default:
 		err = f.add(line, records)
 	}
