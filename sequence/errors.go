@@ -49,8 +49,9 @@ func (e *NameError) Error() string {
 // Cure says what to do about a row that was Deleted.
 func (e *NameError) Cure() string {
 	name := quote(e.Name)
-	return fmt.Sprintf("its row was deleted, and keys up to %d may be in use: CREATE SEQUENCE %s continues above them, and after that "+
-		"ALTER SEQUENCE %s RESTART WITH 1 FORCE begins again", e.Deleted, name, name)
+	return fmt.Sprintf("its row was deleted, and keys up to %d may be in use, or higher ones that other proxies gave: CREATE SEQUENCE %s continues above %d, "+
+		"with OWNED BY above the column's keys, too, and with START WITH n from there; after that ALTER SEQUENCE %s RESTART WITH 1 FORCE begins again",
+		e.Deleted, name, e.Deleted, name)
 }
 
 // Unwrap returns the sentinel.

@@ -44,7 +44,7 @@ func (e *seenError) Error() string {
 		}
 		fmt.Fprintf(&text, "%s%s: %v", sep, s.addr, s.err)
 	}
-	return text.String() + "; to mend it: have them replicate from the primary, or take nodes that are gone for good out of `nodes` of every proxy"
+	return text.String() + "; to mend it: have them replicate from the primary; nodes that are gone for good may be taken out of `nodes` of every proxy, but not before the log says that the present primary holds the sequences"
 }
 
 // awaitSeen waits until need other nodes show what was written under the claim own, and returns those. It reads where of their guard rows again and again.
