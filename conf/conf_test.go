@@ -294,6 +294,7 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[sequence]\ndatabase = '" + strings.Repeat("x", 65) + "'", `sequence.database: must be a name of at most 64 characters that does not end in a space, is "` + strings.Repeat("x", 65) + `"`},
 		{minimal + "[sequence]\ndurability = 'none'", `sequence.durability: must be "strict" or "relaxed", is "none"`},
 		{minimal + "[sequence]\ndirect_writers = 'some'", `sequence.direct_writers: must be "auto", "yes" or "no", is "some"`},
+		{minimal + "[sequence]\ndirect_writers = 1", "sequence.direct_writers: must be a string in quotes, true or false"},
 		{minimal + "[sequence]\nallocate_timeout = '0s'", "sequence.allocate_timeout: must be >= 1ms, is 0s"},
 		{"[[user]]\nname = 'a'", "sequence.server: one [[sequence.server]] is required: it holds the table that keys are reserved from"},
 		{minimal + "[[sequence.server]]\naddress = '127.0.0.1:3306'\nuser = 'u'", "sequence.server #2.address: \"127.0.0.1:3306\" is that of sequence.server #1, too"},
@@ -559,5 +560,19 @@ func TestValidateSeesLaterChanges(t *testing.T) {
 	c.MaxConnections = 0
 	if err := c.Validate(); err == nil || err.Error() != "f.toml: max_connections: must be >= 1, is 0" {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestDirectWritersAreAWordOrTrueOrFalse(t *testing.T) {
+	for text, want := range map[string]DirectWriters{
+		"true": DirectWritersYes, "false": DirectWritersNo, "'yes'": DirectWritersYes, "'auto'": DirectWritersAuto,
+	} {
+		cfg, err := Parse("f.toml", []byte(minimal+"[sequence]\ndirect_writers = "+text))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if got := cfg.Sequence.DirectWriters; got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
 	}
 }

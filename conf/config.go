@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -255,7 +256,7 @@ type Sequence struct {
 	// whether applications count in the table themselves, for
 	// [changes of the set of sequence servers](sequence-servers.md#changing-their-number):
 	// `"yes"`, `"no"`, or `"auto"`, which is `"no"` where seqproxy made the table,
-	// unless the plan in force was made `WITH DIRECT WRITERS STEP`
+	// unless the plan in force was made `WITH DIRECT WRITERS STEP`. `true` is `"yes"`, `false` is `"no"`
 	DirectWriters DirectWriters `toml:"direct_writers" oneof:"auto,yes,no" reload:"now"`
 
 	// how [several servers](sequence-servers.md#several-servers) divide the numbers:
@@ -300,6 +301,22 @@ const (
 	DirectWritersYes  DirectWriters = "yes"
 	DirectWritersNo   DirectWriters = "no"
 )
+
+// UnmarshalTOML takes true for "yes" and false for "no", too.
+func (d *DirectWriters) UnmarshalTOML(value any) error {
+	switch value := value.(type) {
+	case string:
+		*d = DirectWriters(value)
+	case bool:
+		*d = DirectWritersNo
+		if value {
+			*d = DirectWritersYes
+		}
+	default:
+		return errors.New("must be a string in quotes, true or false")
+	}
+	return nil
+}
 
 // SequenceServer is one [[sequence.server]]. In a loaded Config Database is never empty.
 type SequenceServer struct {
