@@ -53,7 +53,7 @@ func userRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
 		u := &cfg.Users[i]
 		listed[u.Name] = true
 		rows = append(rows, []any{
-			u.Name, right(u.Name), "proxy", sessions[u.Name], limit(u.MaxConnections), unlessEmpty(list(u.Sequences)), unlessEmpty(u.Schema), unlessEmpty(required(u)),
+			u.Name, right(u.Name), "proxy", sessions[u.Name], limit(u.MaxConnections), allowed(u.Sequences), unlessEmpty(u.Schema), unlessEmpty(required(u)),
 		})
 	}
 	var others []string
@@ -88,4 +88,12 @@ func required(u *conf.User) string {
 		all = append(all, "issuer "+u.CertificateIssuer)
 	}
 	return strings.Join(all, ", ")
+}
+
+// allowed are the sequences that a user may use: NULL for all, empty for none.
+func allowed(sequences []string) any {
+	if sequences == nil {
+		return nil
+	}
+	return list(sequences)
 }

@@ -45,6 +45,7 @@ name = "dba"
 password = "dba's"
 [[user]]
 name = "watch"
+sequences = []
 password = "w"
 [[user]]
 name = "app"
@@ -274,7 +275,7 @@ func TestTheProxyIsAskedByEveryClient(t *testing.T) {
 		"right": "", "checked_by": "proxy", "sessions": "1", "max_connections": "7", "sequences": "photos, video*", "schema": "album0", "requires": "NULL",
 	})
 	want(t, "USERS", users.find(t, "user", "dba"), map[string]string{"right": "admin", "sessions": "1", "max_connections": "NULL", "sequences": "NULL"})
-	want(t, "USERS", users.find(t, "user", "watch"), map[string]string{"right": "monitor", "sessions": "2"})
+	want(t, "USERS", users.find(t, "user", "watch"), map[string]string{"right": "monitor", "sessions": "2", "sequences": ""})
 
 	if config := inquire(t, text, false, "SHOW SEQPROXY CONFIG"); config.rows[0]["config"] != `listen = "127.0.0.1:0"` {
 		t.Errorf("CONFIG: got %q", config.rows[0])
