@@ -12,7 +12,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-.PHONY: help build run test servers test-matrix torture lint fmt docs check fuzz bench deps deps-test deps-clients deps-bench clean go-version
+.PHONY: help build run test servers test-matrix torture lint fmt docs check fuzz bench deps deps-test deps-torture deps-clients deps-bench clean go-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,7 +32,7 @@ servers: ## unpack MySQL 9 and MariaDB 11.8 into .servers, for test-matrix
 test-matrix: go-version deps-test ## all tests, on each server; MATRIX=all: none may be missing, =update: writes docs/compatibility.md
 	@GO='$(GO)' TESTPROCS='$(TESTPROCS)' TESTTIMEOUT='$(TESTTIMEOUT)' MATRIX='$(MATRIX)' scripts/test-matrix.sh
 
-torture: go-version deps-test ## break everything at random for 3 minutes and look for a key given twice; ARGS="-seed 7 -time 5m"
+torture: go-version deps-torture ## break everything at random for 3 minutes and look for a key given twice; ARGS="-seed 7 -time 5m"
 	$(GO) run -buildvcs=false ./internal/torture/cmd $(ARGS)
 
 lint: go-version ## formatting, go vet, staticcheck
@@ -60,6 +60,11 @@ deps-test:
 	@scripts/deps.sh server client cc
 
 # Some thirty packages: drivers of eight languages, mappers, and the tools of MariaDB.
+# Without them a seed may choose another estate, and no clock jumps: the report says so.
+deps-torture: deps-test
+	@scripts/deps.sh galera || echo "Galera's library cannot be had: no estate is a cluster"
+	@scripts/deps.sh faketime || echo "libfaketime cannot be had: no server's clock jumps"
+
 deps-clients: deps-test ## install the drivers and tools that the tests try; without one, its test is skipped
 	@scripts/deps.sh tools python php perl ruby java node django activerecord sysbench galera
 	@scripts/deps.sh faketime || echo "libfaketime cannot be had: no server's clock jumps in the tests"

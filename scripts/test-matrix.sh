@@ -8,8 +8,8 @@
 # docs/compatibility.md are compared with what the tests have seen; MATRIX=update
 # makes them anew. With AGAIN=5 a test that failed is run five times more by itself:
 # if all five pass it is UNSTEADY, which the last lines say with its name, else failed.
-# What a second run could hide is never run again: a data race, a panic, a key given
-# twice, a failure of the torture.
+# What a second run could hide is never run again (scripts/final.grep): a data race, a
+# panic, a key given twice or out of order, a failure of the torture.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -86,7 +86,7 @@ failures() {
 # again runs by themselves, $AGAIN times, the tests that failed in $log.
 again() {
 	[ "${AGAIN:-0}" -gt 0 ] || return
-	! grep -Eq 'DATA RACE|^panic:|^fatal error:|[Tt]wice|more than once|got .* again|[Dd]uplicate|linear|^FAIL.*(/torture|build failed|setup failed)' "$log" || return
+	! grep -Eqf scripts/final.grep "$log" || return
 	local package tests
 	while read -r package tests; do
 		[ -n "$tests" ] || return
@@ -136,4 +136,8 @@ if [ -n "$everything" ] && [ $status = 0 ] && { [ "${SEQPROXY_TEST_CLIENTS:-}" =
 fi
 
 printf '\n%s' "$summary"
+if [ -s "$SEQPROXY_MATRIX_OUT/unsteady" ]; then
+	printf '\nUNSTEADY, found once and not again:\n'
+	cat "$SEQPROXY_MATRIX_OUT/unsteady"
+fi
 exit $status

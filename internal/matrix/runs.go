@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,6 +50,19 @@ func (c Commands) Write(dir string) error { return write(dir, "command", c, c.Se
 
 // Write keeps c in a file of its own under dir.
 func (c Client) Write(dir string) error { return write(dir, "client", c, c.Client, c.Login, c.Server) }
+
+// Unsteady keeps what a test has found once and not again, for the end of the whole run. Without a directory it does nothing.
+func Unsteady(text string) error {
+	if Out() == "" {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(Out(), "unsteady"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("keep what was found once: %w", err)
+	}
+	_, err = f.WriteString(strings.TrimSpace(text) + "\n")
+	return errors.Join(err, f.Close())
+}
 
 func write(dir, kind string, what any, names ...string) error {
 	text, err := json.MarshalIndent(what, "", "\t")

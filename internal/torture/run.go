@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,7 +143,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 		r.made["a replica takes over that lacks numbers which were reserved"] += w.group.losses
 	}
 	r.wrong(checkFailures(ops, w)...)
-	r.wrong(checkKeys(append(ops, untold...), w.trouble.epochs)...)
+	r.wrong(checkKeys(slices.Concat(ops, untold, w.quiet.all()), w.trouble.epochs)...)
 	return r, nil
 }
 
