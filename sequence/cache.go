@@ -405,8 +405,8 @@ func (c *cache) goneLocked(err error) {
 	if c.end != nil {
 		return
 	}
-	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top),
-		zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)+" START WITH a number above those of all proxies, or OWNED BY the column of its keys"))
+	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.positionLocked()),
+		zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)+" OWNED BY the column of its keys, or START WITH a number above those of all proxies"))
 	c.endLocked(err)
 }
 

@@ -39,12 +39,7 @@ func (v *server) check(ctx context.Context, c rawConn) (*layout, error) {
 		return nil, err
 	}
 	found.made = made
-	if !v.grouped() && guardEnforced {
-		if err := v.checkLeftAlone(ctx, c); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
+	return found, v.checkLeftAlone(ctx, c)
 }
 
 func (v *server) unfit(table, finding, remedy string) error {

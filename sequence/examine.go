@@ -176,6 +176,12 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 		found.Maximum, found.NameType = layout.max, layout.nameType
 		v.seen.Store(layout)
 	}
+	switch err := v.checkLeftAlone(ctx, c); {
+	case errors.Is(err, ErrUnfit):
+		found.Findings = append(found.Findings, err)
+	case err != nil:
+		return err
+	}
 	return nil
 }
 

@@ -457,3 +457,32 @@ func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T
 		return err == nil
 	})
 }
+
+// One that was to become a group and never did has its own claim alone, and served alone before. Where another was the holder it may lack numbers.
+func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
+	variables := make(map[string]string)
+	for _, name := range []string{"version", "server_id", "server_uuid"} {
+		var value string
+		if err := p.db.QueryRow("SHOW GLOBAL VARIABLES LIKE '"+name+"'").Scan(&name, &value); err == nil {
+			variables[name] = value
+		}
+	}
+	_, identity := identityOf(variables)
+	p.exec(t, fmt.Sprintf(createGuard, "sequence_guard", "varchar(50)"))
+	p.exec(t, "INSERT INTO sequence_guard (name, holder, term, ceiling) VALUES ('', '"+identity+"', 2, 0)")
+	if n := mustTake(t, p.open(t), "photos", 1); n != 8 {
+		t.Errorf("got %d, want 8", n)
+	}
+	p.exec(t, "INSERT INTO sequence_guard (name, holder, term, ceiling) VALUES ('', 'another one', 1, 1)")
+	refused := p.open(t)
+	if n, err := refused.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) {
+		t.Errorf("another was the holder: got %d, %v, want ErrUnfit", n, err)
+	}
+	examined := refused.Examine(t.Context(), func(context.Context, int, int, Ask) {})
+	if found := examined[0].Nodes[0].Findings; len(found) != 1 || !strings.Contains(found[0].Error(), "sequence_guard") {
+		t.Errorf("the examination finds %v", found)
+	}
+	p.exec(t, "DELETE FROM sequence_guard")
+	mustTake(t, p.open(t), "photos", 1)
+}

@@ -8,9 +8,13 @@ import (
 )
 
 // checkLeftAlone refuses a server without other nodes that was one of a group and was never adopted there since it became the primary: its counters may stand below
-// what the holder gave, and as it is alone now nobody would raise them above the windows.
+// what the holder gave, and as it is alone now nobody would raise them above the windows. A former holder does not know that another was adopted while it was away, so
+// that one is not seen.
 func (v *server) checkLeftAlone(ctx context.Context, c rawConn) error {
-	rows, err := c.query(ctx, "SELECT `holder`, `ceiling` FROM "+v.table.guard+" WHERE `name` = '' ORDER BY `term` DESC, `holder` DESC LIMIT 1")
+	if v.grouped() || !guardEnforced {
+		return nil
+	}
+	rows, err := c.query(ctx, "SELECT `holder`, `ceiling` FROM "+v.table.guard+" WHERE `name` = '' ORDER BY `term` DESC, `holder` DESC")
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR):
 		return nil // in a group it would need to read that
@@ -19,7 +23,7 @@ func (v *server) checkLeftAlone(ctx context.Context, c rawConn) error {
 	case len(rows) == 0:
 		return nil
 	}
-	holder, complete := rows[0][0], rows[0][1] == "1"
+	holder, complete, first := rows[0][0], rows[0][1] == "1", len(rows) == 1
 	rows, err = c.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'version', 'wsrep_on', 'group_replication_group_name')")
 	if err != nil {
 		return fmt.Errorf("ask what the server calls itself: %w", err)
@@ -32,8 +36,11 @@ func (v *server) checkLeftAlone(ctx context.Context, c rawConn) error {
 		return nil // it has all that was committed
 	}
 	_, identity := identityOf(variables)
-	if holder == identity && complete {
+	switch {
+	case holder == identity && (complete || first): // before the first adoption it served alone, too
 		return nil
+	case holder == identity:
+		holder = "another"
 	}
 	return v.unfit(v.table.guard, fmt.Sprintf("it belongs to a group whose numbers were last given by %q, and is %q: what that one gave may not have arrived here, and would be given again", holder, identity),
 		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+v.table.guard)
