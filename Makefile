@@ -59,12 +59,12 @@ deps: ## install what `make run` needs beside Go: a MariaDB server and client
 deps-test:
 	@scripts/deps.sh server client cc
 
-# Some thirty packages: drivers of eight languages, mappers, and the tools of MariaDB.
 # Without them a seed may choose another estate, and no clock jumps: the report says so.
 deps-torture: deps-test
 	@scripts/deps.sh galera || echo "Galera's library cannot be had: no estate is a cluster"
 	@scripts/deps.sh faketime || echo "libfaketime cannot be had: no server's clock jumps"
 
+# Some thirty packages: drivers of eight languages, mappers, and the tools of MariaDB.
 deps-clients: deps-test ## install the drivers and tools that the tests try; without one, its test is skipped
 	@scripts/deps.sh tools python php perl ruby java node django activerecord sysbench galera
 	@scripts/deps.sh faketime || echo "libfaketime cannot be had: no server's clock jumps in the tests"
