@@ -201,7 +201,8 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 // A sequence whose restart died is recoverable at once by another restart, and by itself after a minute.
 func TestFrozenSequenceContinuesWhereItWas(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 40})
-	a := p.open(t, steadySize(10), patience(300*time.Millisecond))
+	a := p.open(t, steadySize(10))
+	hasty := late{context.Background(), time.Hour} // where what is wanted is the error
 	wantTaken(t, a, "photos", 41)
 	settled(t, a, "photos")
 	freeze := func() {
@@ -217,7 +218,7 @@ func TestFrozenSequenceContinuesWhereItWas(t *testing.T) {
 		}
 		var unavailable *UnavailableError
 		eventually(t, "nothing is given", func() bool {
-			_, err := a.Take(context.Background(), []byte("photos"), 1)
+			_, err := a.Take(hasty, []byte("photos"), 1)
 			return errors.As(err, &unavailable) && errors.Is(err, errFrozen)
 		})
 	}
