@@ -19,6 +19,7 @@ func adminFaults() []fault {
 		{name: "RESTART ... FORCE in a group whose proxy is killed", weight: 1, takes: 18 * time.Second, alone: true, where: (*world).lateKnown, run: forceKilled},
 		{name: "RESTART ... FORCE in a group", weight: 1, takes: 17 * time.Second, alone: true, where: (*world).lateKnown, run: force},
 		{name: "an old copy of a row is restored", weight: 2, where: (*world).plain, run: restoreRow},
+		{name: "an old copy of a row is restored while its proxy is dead", weight: 2, takes: 2 * time.Second, where: (*world).plain, run: restoreRowUnseen},
 		{name: "ALTER SEQUENCE ... CACHE", weight: 1, run: alterCache},
 		{name: "a sequence server is removed and added again", weight: 1, takes: 6 * time.Second, alone: true, where: (*world).several, run: changeMembers},
 		{name: "a dead sequence server is taken out", weight: 1, takes: 8 * time.Second, alone: true, where: (*world).several, run: removeDead},
@@ -147,26 +148,62 @@ func forceBesideStopped(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 
 // restoreRow sets a row back, as a backup that is restored does. The one proxy that gives numbers of it has to notice.
 func restoreRow(ctx context.Context, n *nemesis, _ *rand.Rand) error {
-	p, s := n.world.proxies[0], n.world.sequence
-	release, err := n.claim(proxyPart(0), s.part(), linkPart(0, s))
+	release, err := n.claim(proxyPart(0), n.world.sequence.part(), linkPart(0, n.world.sequence))
 	if err != nil {
 		return err
 	}
 	defer release()
-	ctx = context.WithoutCancel(ctx)
+	return n.setBack(context.WithoutCancel(ctx), func(set func() error) error { return set() })
+}
+
+// restoreRowUnseen is restoreRow while nobody is there who knows where the row was, but for the state file.
+func restoreRowUnseen(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	release, err := n.claim(n.world.sequence.part(), linkPart(0, n.world.sequence))
+	if err != nil {
+		return err
+	}
+	defer release()
+	heal, err := n.hurt("kill -9", proxyPart(0))
+	if err != nil {
+		return err
+	}
+	defer heal()
+	return n.setBack(context.WithoutCancel(ctx), func(set func() error) error {
+		p := n.world.proxies[0]
+		if err := p.crashed(); err != nil {
+			return err
+		}
+		if err := p.end(syscall.SIGKILL, 5*time.Second); err != nil {
+			return err
+		}
+		err := set()
+		sleep(ctx, between(rng, 0, 500*time.Millisecond))
+		return errors.Join(err, p.start(context.WithoutCancel(ctx)))
+	})
+}
+
+// setBack has the row of one sequence set back, when at sees fit, and looks whether its proxy raises it.
+func (n *nemesis) setBack(ctx context.Context, at func(set func() error) error) error {
+	p, s := n.world.proxies[0], n.world.sequence
 	// It has a number since it was started last, so it knows where the row was.
 	var given uint64
-	err = eventually(ctx, healWithin, func() (err error) {
+	err := eventually(ctx, healWithin, func() (err error) {
 		given, err = n.takeOne(ctx, p, restored)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if _, err := s.db.ExecContext(ctx, "UPDATE seqproxy.sequence SET id = id DIV 2 WHERE name = ?", restored); err != nil {
+	err = at(func() error {
+		_, err := s.db.ExecContext(ctx, "UPDATE seqproxy.sequence SET id = id DIV 2 WHERE name = ?", restored)
+		if err == nil {
+			n.world.quiet.set("an old copy of the row was restored", restored, func(c *change) bool { return !c.made && c.after == c.before/2 })
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	n.world.quiet.set("an old copy of the row was restored", restored, func(c *change) bool { return !c.made && c.after == c.before/2 })
 	return eventually(ctx, healWithin, func() error {
 		if err := n.world.admin(ctx, p, "FLUSH SEQUENCES "+restored); err != nil {
 			return err
