@@ -133,7 +133,7 @@ func (b *books) settle(name string, ops []op) (wrong []string) {
 	for i := range ops {
 		o := &ops[i]
 		if o.kind.sequence == name && o.proxy < 0 && o.n > 0 { // an application's own UPDATE
-			moves[0] = append(moves[0], taking(o.String()+": took", o.first > 0, w.clock.start.Add(o.end), o.first, o.first, 0, 1))
+			moves[o.member] = append(moves[o.member], taking(o.String()+": took", o.first > 0, w.clock.start.Add(o.end), o.first, o.first, 0, 1))
 		}
 	}
 	for _, m := range w.quiet.moves() {

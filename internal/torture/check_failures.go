@@ -29,7 +29,7 @@ func isNetwork(err error) bool {
 func (t *trouble) judge(o *op, w *world) string {
 	var own, shards, sequences []part
 	if o.proxy < 0 {
-		own = []part{w.sequence.part()}
+		own = []part{w.members[o.member].part()}
 	} else {
 		own = []part{proxyPart(o.proxy)}
 		sequences = w.sequenceParts(o.proxy)

@@ -81,8 +81,27 @@ func (e estate) String() string {
 	return "one sequence server"
 }
 
-// closed: nobody but seqproxy counts in the tables, and the proxies are told so. The others know then how far one has come that is dead.
-func (e estate) closed() bool { return e.name != "step3" }
+// stepped: applications count in the tables of several servers, in steps of their number.
+func (e estate) stepped() bool { return e.name == "step3" }
+
+// directWriters is what the proxies are told of such applications. Where there are none, they know how far a member has come that is dead.
+func (e estate) directWriters() string {
+	switch {
+	case e.stepped():
+		return "yes"
+	case e.servers > 1:
+		return "no"
+	}
+	return "auto"
+}
+
+// change is a statement that changes the set of sequence servers.
+func (e estate) change(text string) string {
+	if e.stepped() {
+		text += " WITH DIRECT WRITERS STOPPED"
+	}
+	return text
+}
 
 // plain: one server that is no group.
 func (w *world) plain() bool { return w.unplanned() && len(w.nodes) == 1 }
@@ -110,11 +129,13 @@ func (w *world) sequences() []string {
 
 // possible are the kinds that work there.
 func (w *world) possible(all []*kind) []*kind {
-	if w.plain() {
-		return all
-	}
 	return slices.DeleteFunc(all, func(k *kind) bool {
-		if w.estate.interleave == "step" && k.n > 1 {
+		switch {
+		case k.direct && k.stepped:
+			return !w.estate.stepped()
+		case w.plain():
+			return false
+		case w.estate.interleave == "step" && k.n > 1:
 			return true // how far they are apart changes with the number of servers
 		}
 		return k.direct || !slices.Contains(w.sequences(), k.sequence)

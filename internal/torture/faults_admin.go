@@ -251,11 +251,13 @@ func changeMembers(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		return err
 	}
 	defer release()
+	n.world.stepping.Lock()
+	defer n.world.stepping.Unlock()
 	ctx = context.WithoutCancel(ctx)
 	s, since := n.world.members[1+rng.IntN(len(n.world.members)-1)], n.world.clock.now()
 	for _, what := range []string{"REMOVE", "ADD"} {
 		text := fmt.Sprintf("SEQPROXY %s SEQUENCE SERVER '%s'", what, n.world.addressOf(s))
-		err := n.world.admin(ctx, n.someProxy(rng), text)
+		err := n.world.admin(ctx, n.someProxy(rng), n.world.estate.change(text))
 		if err != nil && n.clockJumped(since) { // another proxy may have taken the change for one that was left
 			return eventually(ctx, healWithin, func() error { return n.addAgain(ctx, n.someProxy(rng), s) })
 		}
@@ -268,7 +270,7 @@ func changeMembers(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 
 // addAgain has a sequence server be a member, whether or not it is one.
 func (n *nemesis) addAgain(ctx context.Context, p *proxy, s *server) error {
-	err := n.world.admin(ctx, p, fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s'", n.world.addressOf(s)))
+	err := n.world.admin(ctx, p, n.world.estate.change(fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s'", n.world.addressOf(s))))
 	if err != nil && strings.Contains(err.Error(), "is a member already") {
 		return nil
 	}
@@ -286,20 +288,22 @@ func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		return err
 	}
 	defer heal()
+	n.world.stepping.Lock()
+	defer n.world.stepping.Unlock()
 	ctx = context.WithoutCancel(ctx)
 	if err := s.Kill(); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))
 	switch {
-	case !n.world.estate.closed():
+	case n.world.estate.stepped():
 		text += " FORCE MARGIN 1000000" // applications could count there
 	case len(n.world.members) == 2:
 		text += " FORCE" // of two nobody else knows which one is to stay
 	}
 	p := n.someProxy(rng)
 	err = eventually(ctx, healWithin, func() error {
-		err := n.world.admin(ctx, p, text)
+		err := n.world.admin(ctx, p, n.world.estate.change(text))
 		if err != nil && strings.Contains(err.Error(), "is the home of ORDER sequence") && !strings.Contains(text, "FORCE") {
 			text += " FORCE" // it is off, which the proxy cannot know
 		}
@@ -318,11 +322,13 @@ func killCoordinator(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		return err
 	}
 	defer heal()
+	n.world.stepping.Lock()
+	defer n.world.stepping.Unlock()
 	ctx = context.WithoutCancel(ctx)
 	a, s := n.someProxy(rng), n.world.members[1+rng.IntN(len(n.world.members)-1)]
 	done := make(chan error, 1)
 	go func() {
-		done <- n.world.admin(ctx, a, fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s)))
+		done <- n.world.admin(ctx, a, n.world.estate.change(fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))))
 	}()
 	sleep(ctx, between(rng, 0, 600*time.Millisecond))
 	err = a.end(syscall.SIGKILL, 5*time.Second)

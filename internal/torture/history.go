@@ -12,7 +12,8 @@ type op struct {
 	kind   *kind
 	client int // the writer
 	conn   int // of all connections of the run
-	proxy  int // -1: the sequence server itself
+	proxy  int // -1: a sequence server itself
+	member int // which one, if it is one
 	life   int // which process of that proxy it was
 	shard  int // that the session has a connection to, -1 if none
 	begin  time.Duration

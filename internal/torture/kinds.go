@@ -14,7 +14,8 @@ type kind struct {
 	n        uint64 // keys at a time
 	shard    int    // where the session is at home, -1: it wants keys only
 	proxy    int    // -1: any; else this one only
-	direct   bool   // an application that goes to the sequence server itself
+	direct   bool   // an application that goes to a sequence server itself
+	stepped  bool   // and counts there in steps of their number
 	prepared bool   // parameters travel in prepared statements, not in the text
 	admin    string // run once on a proxy, makes the sequence
 	writers  int
@@ -51,6 +52,7 @@ func kinds() []*kind {
 		{name: "ticket, direct", sequence: "tickets", n: 1, shard: -1, proxy: -1, direct: true, writers: 1, take: ticket("UPDATE seqproxy.sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'tickets'")},
 		{name: "ticket table", sequence: "tickets64", n: 1, shard: -1, proxy: -1, writers: 1, take: ticket("REPLACE INTO seqproxy.tickets64 (stub) VALUES ('a')")},
 		{name: "ticket table, direct", sequence: "tickets64", n: 1, shard: -1, proxy: -1, direct: true, writers: 1, take: ticket("REPLACE INTO seqproxy.tickets64 (stub) VALUES ('b')")},
+		{name: "id + 3, direct", sequence: "photos", n: 1, shard: -1, proxy: -1, direct: true, stepped: true, writers: 2, take: ticket("UPDATE seqproxy.sequence SET id = LAST_INSERT_ID(id + 3) WHERE name = 'photos'")},
 		{name: "CACHE 20", sequence: "small", n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS small CACHE 20", writers: 2, take: value("SELECT NEXTVAL('small')")},
 		{name: "ORDER", sequence: ordered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + ordered + " ORDER", writers: 3, take: value("SELECT NEXTVAL('" + ordered + "')")},
 		{name: "restarted", sequence: restarted, n: 1, shard: -1, proxy: -1, writers: 3, take: value("SELECT NEXTVAL('" + restarted + "')")},

@@ -61,11 +61,12 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 			}
 			rng.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 			if i == 0 {
-				deck = longFirst(deck)
+				deck = oneOfEach(deck)
 			}
 		}
 		f := deck[0]
-		deck = append(deck[1:], n.again()...)
+		deck = deck[1:]
+		deck = slices.Insert(deck, min(len(deck), 3), n.again()...)
 		one := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
 		pause := time.Duration(rng.Int64N(int64(700 * time.Millisecond)))
 		if time.Until(until) < f.takes {
@@ -100,15 +101,15 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 	}
 }
 
-// longFirst has one of each fault that takes long come before the others, or it would never come.
-func longFirst(deck []fault) []fault {
+// oneOfEach has one of each fault come before the others, and those first that take long: or a short run would never see them.
+func oneOfEach(deck []fault) []fault {
 	seen := make(map[string]bool)
 	var first, others []fault
 	for _, f := range deck {
-		if f.takes > 0 && !seen[f.name] {
-			first = append(first, f)
-		} else {
+		if seen[f.name] {
 			others = append(others, f)
+		} else {
+			first = append(first, f)
 		}
 		seen[f.name] = true
 	}

@@ -26,6 +26,7 @@ type Report struct {
 
 	asked    time.Duration  // for how long clients asked for keys, before the calm
 	made     map[string]int // faults by name
+	possible []string       // the faults that there is time for
 	keys     map[string]uint64
 	requests map[string]int
 	failures map[string]int // by what was told

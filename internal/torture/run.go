@@ -86,7 +86,13 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	var wrong []string
 	if err == nil {
 		say("faults begin, for %v", o.Time)
-		n.rage(ctx, chosen(o.Only, w), o.Time, rng)
+		some := chosen(o.Only, w)
+		for _, f := range some {
+			if f.takes < o.Time {
+				r.possible = append(r.possible, f.name)
+			}
+		}
+		n.rage(ctx, some, o.Time, rng)
 		if err := w.together(ctx); err != nil {
 			clients.end()
 			return nil, err
@@ -175,7 +181,7 @@ func (w *world) create(ctx context.Context, all []*kind) error {
 		}
 	}
 	for _, s := range w.members[1:] {
-		if err := w.admin(ctx, w.proxies[0], "SEQPROXY ADD SEQUENCE SERVER '"+w.links[linkPart(0, s)].Addr()+"'"); err != nil {
+		if err := w.admin(ctx, w.proxies[0], w.estate.change("SEQPROXY ADD SEQUENCE SERVER '"+w.links[linkPart(0, s)].Addr()+"'")); err != nil {
 			return err
 		}
 	}

@@ -73,6 +73,7 @@ type world struct {
 	group    *group    // of a primary and replicas, else nil
 	disks    []string  // state directories that are small disks
 	quiet    quiet
+	stepping sync.RWMutex // held by applications while they count in steps, which the number of servers must not change meanwhile
 }
 
 // schemaOf is where the sequence table and the ticket tables are.
@@ -293,8 +294,7 @@ outage_cover = %q
 allocate_timeout = %q
 interleave = %q
 direct_writers = %q
-`, p.addr, schemaOfSequences, w.several(), p.state, cache, cover, allocateTimeout, cmp.Or(w.estate.interleave, "block"),
-		map[bool]string{true: "no", false: "auto"}[w.estate.interleave != "" && w.estate.closed()])
+`, p.addr, schemaOfSequences, w.several(), p.state, cache, cover, allocateTimeout, cmp.Or(w.estate.interleave, "block"), w.estate.directWriters())
 	where := make([]string, len(w.nodes))
 	for i, s := range w.nodes {
 		where[i] = fmt.Sprintf("%q", w.links[linkPart(p.number, s)].Addr())

@@ -92,7 +92,10 @@ func (c *clients) write(ctx context.Context, w *writer) {
 // session is the life of a connection.
 func (c *clients) session(ctx context.Context, w *writer) {
 	at := op{kind: w.kind, client: w.number, proxy: -1, shard: w.kind.shard, n: w.kind.n, conn: int(c.conns.Add(1))}
-	addr, schema := c.world.sequence.Addr(), ""
+	if w.kind.stepped {
+		at.member = w.rng.IntN(len(c.world.members))
+	}
+	addr, schema := c.world.members[at.member].Addr(), ""
 	var p *proxy
 	if !w.kind.direct {
 		at.proxy = w.kind.proxy
@@ -136,6 +139,10 @@ func (c *clients) session(ctx context.Context, w *writer) {
 
 // request takes keys once and reports whether the connection can be used further.
 func (c *clients) request(ctx context.Context, w *writer, conn *sql.Conn, at op) bool {
+	if w.kind.stepped {
+		c.world.stepping.RLock()
+		defer c.world.stepping.RUnlock()
+	}
 	at.tag = fmt.Sprintf("%d-%d", w.number, len(w.ops))
 	at.begin = c.world.clock.now()
 	got, err := w.kind.take(ctx, conn, at.tag)
