@@ -60,14 +60,19 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 		return ErrClosed
 	}
 	defer s.tasks.Done()
-	if err := s.moveAbove(r.ctx, c, numbers, highest); err != nil {
-		return r.failed(c.name, err)
+	for {
+		err := s.moveAbove(r.ctx, c, numbers, highest)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, errVoid):
+			return r.failed(c.name, err)
+		}
 	}
-	return nil
 }
 
 // moveAbove moves a counter above n, the highest of numbers, and where that is allowed holds the numbers behind: so those that follow n in an import are taken
-// out of memory. c.reserving is held.
+// out of memory. errVoid: the sequence may have begun again meanwhile, so that the counter may be below. c.reserving is held.
 func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n uint64) error {
 	c.mu.Lock()
 	err, top, size, generation := c.end, c.top, c.size, c.generation
@@ -84,15 +89,9 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 	}
 	near := hold && n-top <= size
 	if !near {
-		if err := s.servers.raiseTo(ctx, c.name, floor); err != nil {
+		if err := s.raiseCounter(ctx, c, floor, n, generation); err != nil {
 			return err
 		}
-		c.mu.Lock()
-		c.top = max(c.top, floor, n) // beyond the maximum there is nothing to go on with
-		if several {
-			c.passed = max(c.passed, floor, n)
-		}
-		c.mu.Unlock()
 	}
 	if !hold {
 		return nil
@@ -129,6 +128,27 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 	}
 	// Fewer were reserved than that, as few are left.
 	return s.servers.raiseTo(ctx, c.name, floor)
+}
+
+// raiseCounter moves the counter of c to floor, which is as good as to n, and notes that unless the generation is over: then it is errVoid.
+func (s *Sequences) raiseCounter(ctx context.Context, c *cache, floor, n, generation uint64) error {
+	err := s.servers.raiseTo(ctx, c.name, floor)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrUnknown):
+		c.goneLocked(err)
+		return err
+	case err != nil:
+		return err
+	case c.generation != generation:
+		return errVoid
+	}
+	c.top = max(c.top, floor, n) // beyond the maximum there is nothing to go on with
+	if s.servers.view.Load().several() {
+		c.passed = max(c.passed, floor, n)
+	}
+	return nil
 }
 
 // cachesOf returns the caches of c's counter, c first.
@@ -266,17 +286,17 @@ func (v *server) raiseTo(ctx context.Context, name string, floor uint64) error {
 		if n, err := result.RowsAffected(); err != nil || n > 0 {
 			return err
 		}
-		if has.versioned() {
-			if plan, err := v.planInForce(ctx); err != nil || plan != h.plan {
-				return errors.Join(err, errPlan)
-			}
-		}
-		// It stood above, or is frozen at the end of its column while the plan of the servers is changed: then nothing was raised.
-		if frozen, err := v.isFrozen(ctx, name); err != nil || !frozen {
+		// It stood above; or it is frozen at the end of its column, and may continue below.
+		stored, err := v.find(ctx, name)
+		switch {
+		case err != nil:
 			return err
-		}
-		if !pause(ctx, jitter(frozenBackoff)) {
-			return fmt.Errorf("raise the counter of %q to %d: %w", name, floor, errPlanChanging)
+		case stored.frozen > 0:
+			if err := v.frozen(ctx, &stored); !errors.Is(err, errRuleChanged) && !pause(ctx, jitter(frozenBackoff)) {
+				return fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
+			}
+		case stored.id >= floor:
+			return nil
 		}
 	}
 }

@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -188,25 +189,94 @@ func (a *avoiding) giveBack(ctx context.Context, name string, epoch uint64, seg 
 
 // A number that is held by nobody any more, as it is about to be put back, is not taken for one that was given: whoever reserves next would give it.
 func TestANumberThatIsBeingPutBackIsNotTakenForGiven(t *testing.T) {
-	for name, end := range map[string]func(*Sequences) error{
-		"FLUSH": func(s *Sequences) error { return s.Flush(context.Background(), []byte("photos")) },
-		"Close": func(s *Sequences) error { return s.Close(context.Background()) },
+	flush := func(s *Sequences) error { return s.Flush(context.Background(), []byte("photos")) }
+	for _, c := range []struct {
+		name    string
+		advance bool // a cache of whole steps is there that never had a number
+		end     func(*Sequences) error
+	}{
+		{"FLUSH", false, flush},
+		{"Close", false, func(s *Sequences) error { return s.Close(context.Background()) }},
+		{"FLUSH beside whole steps", true, flush},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 			s := p.open(t, steadySize(20))
+			mustAlter(t, s, "photos", Alteration{Max: ref(uint64(1000))})
 			mustTake(t, s, "photos", 1)
 			settled(t, s, "photos")
-			c := s.names.get([]byte("photos"))
-			a := &avoiding{reserver: c.reserver, avoid: func() error {
-				return s.avoid(context.Background(), c, []uint64{10}, time.Now().Add(200*time.Millisecond))
+			if c.advance {
+				if _, err := s.Advance(t.Context(), []byte("photos"), 5000); !errors.Is(err, ErrExhausted) {
+					t.Fatalf("advanced by more than there is: got %v, want ErrExhausted", err)
+				}
+			}
+			held := s.names.get([]byte("photos"))
+			a := &avoiding{reserver: held.reserver, avoid: func() error {
+				return s.avoid(context.Background(), held, []uint64{10}, time.Now().Add(200*time.Millisecond))
 			}}
-			c.reserver = a // nothing is in flight
-			if err := end(s); err != nil {
+			held.reserver = a // nothing is in flight
+			if err := c.end(s); err != nil {
 				t.Fatal(err)
 			}
 			if a.got == nil {
 				t.Errorf("10 is said to be avoided, and the row is at %d", p.id(t, "photos"))
+			}
+		})
+	}
+}
+
+// While a sequence is restarted its row stands at the end of the column, where nothing can be raised. What it stands at afterwards counts.
+func TestANumberThatSomebodyChoseWhileASequenceIsFrozenIsNotGivenAfterwards(t *testing.T) {
+	for name, end := range map[string]func(*server, row) error{
+		"it continues where it was": func(v *server, frozen row) error {
+			return v.thaw(context.Background(), frozen.name, frozen.epoch)
+		},
+		"it begins again": func(v *server, frozen row) error {
+			_, err := v.lower(context.Background(), frozen, down(1))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t).withTable(t, map[string]uint64{"photos": 4000})
+			s := p.open(t, steadySize(10))
+			wantTaken(t, s, "photos", 4001)
+			settled(t, s, "photos")
+			v := s.servers.first()
+			frozen, err := v.freeze(t.Context(), "photos", down(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			hasty := late{context.Background(), time.Hour}
+			eventually(t, "nothing is given", func() bool {
+				_, err := s.Take(hasty, []byte("photos"), 1)
+				return errors.Is(err, errFrozen)
+			})
+			chosen := []uint64{100_000}
+			if err := s.Avoid(hasty, []byte("photos"), chosen); !errors.Is(err, errFrozen) {
+				t.Errorf("avoided in a frozen sequence: got %v, want errFrozen", err)
+			}
+			avoided := make(chan error, 1)
+			go func() { avoided <- s.Avoid(context.Background(), []byte("photos"), chosen) }()
+			turn := s.names.get([]byte("photos")).reserving
+			eventually(t, "the counter is being moved", turn.held)
+			if err := end(v, frozen); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-avoided; err != nil {
+				t.Fatal(err)
+			}
+			if id := p.id(t, "photos"); id < chosen[0] {
+				t.Errorf("the row stands at %d after %d was chosen", id, chosen[0])
+			}
+			if got := mustTake(t, p.open(t), "photos", 1); got <= chosen[0] {
+				t.Errorf("another proxy: got %d after %d was chosen", got, chosen[0])
+			}
+			// A number from the new beginning may be held here by now; from the next one on the counter counts.
+			if err := s.Avoid(t.Context(), []byte("photos"), []uint64{5000}); err != nil {
+				t.Fatal(err)
+			}
+			if got := mustTake(t, s, "photos", 20); got <= chosen[0] {
+				t.Errorf("got 20 numbers from %d on after %d was chosen", got, chosen[0])
 			}
 		})
 	}

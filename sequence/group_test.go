@@ -297,6 +297,40 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 	}
 }
 
+// A row that was moved above a number which somebody chose has to stay there after a fail-over, or the number is given.
+func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	a := e.join(t, "a", all, steadySize(10), func(o *Options) { o.AllocateTimeout = 5 * time.Second })
+	a.take(t, "a", "photos", 25)
+	names := []string{"photos", "exact"}
+	mustCreate(t, a.Sequences, CreateOptions{Name: "exact", Cache: 5})
+	mustTake(t, a.Sequences, "exact", 1)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	for _, name := range names {
+		if err := a.Avoid(t.Context(), []byte(name), []uint64{1_000_000}); err == nil || !strings.Contains(err.Error(), "fail-over") {
+			t.Errorf("%s: moved where no replica has it: got %v, want an error about a fail-over", name, err)
+		}
+	}
+	e.Mend(t, 1)
+	for _, name := range names {
+		if err := a.Avoid(t.Context(), []byte(name), []uint64{2_000_000}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	fresh := e.join(t, "new", all)
+	for _, name := range names {
+		if got := mustTake(t, fresh.Sequences, name, 1); got <= 2_000_000 {
+			t.Errorf("%s: got %d after 2000000 was chosen", name, got)
+		}
+	}
+}
+
 func (e *estate) linkOf(m *member, i int) string { return m.links[i].Addr() }
 
 func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T) {
@@ -485,4 +519,21 @@ func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *tes
 	}
 	p.exec(t, "DELETE FROM sequence_guard")
 	mustTake(t, p.open(t), "photos", 1)
+}
+
+// Whoever has a table of that name for something else was never one of a group. One that cannot be read is told of.
+func TestATableNamedLikeThatOfAGroupStopsNothingUnlessItIsBroken(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
+	p.exec(t, "CREATE TABLE sequence_guard (x int)")
+	if n := mustTake(t, p.open(t), "photos", 1); n != 8 {
+		t.Errorf("got %d, want 8", n)
+	}
+	p.exec(t, "DROP TABLE sequence_guard")
+	p.exec(t, fmt.Sprintf(createGuard, "sequence_guard", "varchar(50)"))
+	p.exec(t, "ALTER TABLE sequence_guard DISCARD TABLESPACE")
+	n, err := p.open(t).Take(t.Context(), []byte("photos"), 1)
+	if !errors.Is(err, ErrUnfit) {
+		t.Fatalf("got %d, %v, want ErrUnfit", n, err)
+	}
+	wantText(t, err, "sequence_guard", "DROP TABLE")
 }

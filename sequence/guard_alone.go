@@ -16,8 +16,11 @@ func (v *server) checkLeftAlone(ctx context.Context, c rawConn) error {
 	}
 	rows, err := c.query(ctx, "SELECT `holder`, `ceiling` FROM "+v.table.guard+" WHERE `name` = '' ORDER BY `term` DESC, `holder` DESC")
 	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR):
-		return nil // in a group it would need to read that
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR):
+		return nil // in a group it would need to read that, and its own one
+	case isBroken(err):
+		return v.unfit(v.table.guard, fmt.Sprintf("it cannot be read: %v", err),
+			"restore it from a backup; or, if the server was never one of a group, or all rows were raised above what is in use (docs: Backup and restore), DROP TABLE "+v.table.guard)
 	case err != nil:
 		return fmt.Errorf("read table %s: %w", v.table.guard, err)
 	case len(rows) == 0:

@@ -110,5 +110,5 @@ func (v *server) memberRefused(err error) {
 // isBroken reports whether a table is there, but not what belongs to it in the storage engine.
 func isBroken(err error) bool {
 	const noSuchTableInEngine = 1932
-	return hasCode(err, noSuchTableInEngine, gomysql.ER_TABLESPACE_MISSING)
+	return hasCode(err, noSuchTableInEngine, gomysql.ER_TABLESPACE_MISSING, gomysql.ER_TABLESPACE_DISCARDED)
 }

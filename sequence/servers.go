@@ -282,10 +282,17 @@ func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all
 	return changed, raised, err
 }
 
-// raiseTo moves the counters ahead to floor, where they are below: of those members that can be reached, and at least of one.
+// raiseTo moves the counters ahead to floor, where they are below: of those members that can be reached, and at least of one. There they stay ahead after a fail-over, too.
 func (a *servers) raiseTo(ctx context.Context, name string, floor uint64) error {
-	return a.one(ctx, func(v *server) error { return v.raiseTo(ctx, name, floor) }, func(w *view) error {
-		failed := a.each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error { return v.raiseTo(ctx, name, floor) })
+	raise := func(ctx context.Context, v *server) error {
+		err := v.raiseTo(ctx, name, floor)
+		if err == nil {
+			err = v.keepAbove(ctx, name, floor)
+		}
+		return err
+	}
+	return a.one(ctx, func(v *server) error { return raise(ctx, v) }, func(w *view) error {
+		failed := a.each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error { return raise(ctx, v) })
 		if all := errors.Join(failed...); errors.Is(all, errPlan) || len(failed) > 0 && len(failed) == len(w.live()) {
 			return all
 		}
