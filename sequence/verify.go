@@ -84,7 +84,7 @@ func (v *server) obeys(ctx context.Context, conn *sql.Conn, h share) error {
 		return err
 	case !ok || m.ID != h.id:
 		return v.unfit(v.table.member, fmt.Sprintf("it is the member %q of a plan, where %q should be", m.ID, h.id),
-			"have its address lead to the server that was there, or make it a member with SEQPROXY ADD SEQUENCE SERVER")
+			"have its address lead to the server that was there; or stop this one, take out the member with SEQPROXY REMOVE SEQUENCE SERVER, and add this one then")
 	case m.Plan != h.plan:
 		return errPlan
 	}
