@@ -397,3 +397,44 @@ func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
 		t.Errorf("%d calls waited, of those for %d numbers in %d reservations", waits, end.Given-begin.Given, end.Reservations-begin.Reservations)
 	}
 }
+
+// A sequence that was hardly used is asked for 20,000 numbers at one moment, of a server that is 50 ms away. Nobody gets an error, and the segments grow at once: a reservation for each
+// thousand would be 20.
+func TestABurstIsServedByFewReservationsOfAFarServer(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	link := mysqltest.NewLink(t, p.server.Addr())
+	link.Delay(25 * time.Millisecond) // each way
+	s := p.open(t, func(o *Options) { o.Servers[0].Addr = link.Addr() })
+	mustTake(t, s, "photos", 1)
+	settled(t, s, "photos")
+	const clients, each = 200, 100
+	begin := s.Stats().Reservations
+	taken := make([][]uint64, clients)
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() {
+			for range each {
+				n, err := s.Take(context.Background(), []byte("photos"), 1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				taken[i] = append(taken[i], n)
+			}
+		})
+	}
+	wg.Wait()
+	served := s.Stats().Reservations - begin
+	seen := make(map[uint64]bool)
+	for _, numbers := range taken {
+		for k, n := range numbers {
+			if seen[n] || k > 0 && n <= numbers[k-1] {
+				t.Fatalf("%d was given twice, or after a higher one", n)
+			}
+			seen[n] = true
+		}
+	}
+	if served > 10 {
+		t.Errorf("%d numbers took %d reservations", len(seen), served)
+	}
+}
