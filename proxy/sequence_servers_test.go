@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -101,5 +102,64 @@ func TestTheListOfSequenceServersTellsOfThePlan(t *testing.T) {
 			}
 			given[number] = true
 		}
+	}
+}
+
+// One that is dead is taken out by the operator's word, on how far it has come and on the applications that count there.
+func TestADeadSequenceServerIsTakenOutBySQL(t *testing.T) {
+	second := mysqltest.Start(t)
+	e := newEnv(t, setup{
+		Sequence: func(o *sequence.Options) {
+			o.DirectWriters, o.CreateTable = sequence.DirectWritersYes, true
+			o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
+		},
+	})
+	c := e.Conn(t, "", nil)
+	exec(t, c, "CREATE SEQUENCE photos")
+	add, remove := "SEQPROXY ADD SEQUENCE SERVER '"+second.Addr()+"'", "SEQPROXY REMOVE SEQUENCE SERVER '"+second.Addr()+"'"
+	number := func() uint64 {
+		t.Helper()
+		n, err := strconv.ParseUint(value(t, c, "SELECT NEXTVAL('photos')"), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	wantError(t, c, 1105, add, "WITH DIRECT WRITERS STOPPED")
+	for _, round := range []struct {
+		before         []string
+		refused        string
+		removed        string
+		leastAdvantage uint64 // of the next number, over the last one
+	}{
+		{
+			[]string{add + " WITH DIRECT WRITERS STOPPED"},
+			remove + " WITH DIRECT WRITERS STOPPED", remove + " FORCE ABOVE 5000000000 WITH DIRECT WRITERS STOPPED", 4_900_000_000,
+		},
+		{
+			[]string{add + " WITH DIRECT WRITERS STOPPED", "SEQPROXY CHANGE SEQUENCE SERVERS INTERLEAVE STEP WITH DIRECT WRITERS STEP 2"},
+			remove + " FORCE WITH DIRECT WRITERS STEP 1", remove + " FORCE MARGIN 1000000 WITH DIRECT WRITERS STEP 1", 1_000_000,
+		},
+	} {
+		for _, text := range round.before {
+			exec(t, c, text)
+		}
+		last := number()
+		if err := second.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, c, 1105, round.refused, "FORCE")
+		exec(t, c, round.removed)
+		exec(t, c, "FLUSH SEQUENCES photos") // what was held before is given first
+		if next := number(); next < last+round.leastAdvantage {
+			t.Errorf("%s: got %d after %d", round.removed, next, last)
+		}
+		if err := second.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, rows := table(t, c, "SHOW SEQPROXY SEQUENCE SERVERS")
+	if len(rows) != 1 || rows[0][5] != "step" {
+		t.Errorf("there are %v", rows)
 	}
 }
