@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -160,6 +161,13 @@ func TestCheckComparesThePlanOfSeveralServersWithTheConfiguration(t *testing.T) 
 	other.Exec(t, "CREATE DATABASE seqproxy", strings.ReplaceAll(aTable, "SCHEMA", "seqproxy"), "INSERT INTO seqproxy.sequence VALUES ('photos', 9)")
 	expect(both, inspect.Wrong, "table: ", "which has counted alone")
 	expect(sequenceConfig(t, "interleave = 'step'", one.Addr(), other.Addr()), inspect.Wrong, "table: ", "others would give the same ones")
+	t.Run("the proxy itself says so at its start", func(t *testing.T) {
+		text, err := os.ReadFile(sequenceConfig(t, "interleave = 'step'", one.Addr(), other.Addr()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitInFile(t, startSubject(t, string(text)).log, "others would give the same ones")
+	})
 	one.Exec(t, "DELETE FROM seqproxy.sequence")
 	other.Exec(t, "DELETE FROM seqproxy.sequence")
 
