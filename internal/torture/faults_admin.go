@@ -24,6 +24,7 @@ func adminFaults() []fault {
 		{name: "a sequence server is removed and added again", weight: 1, takes: 6 * time.Second, alone: true, where: (*world).several, run: changeMembers},
 		{name: "a dead sequence server is taken out", weight: 1, takes: 8 * time.Second, alone: true, where: (*world).several, run: removeDead},
 		{name: "a change of sequence servers whose proxy is killed", weight: 2, takes: 5 * time.Second, alone: true, where: (*world).several, run: killCoordinator},
+		{name: "a sequence server is killed while their set is changed", weight: 2, takes: 7 * time.Second, alone: true, where: (*world).several, run: killMember},
 		{name: "FLUSH SEQUENCES", weight: 1, run: flush},
 	}
 }
@@ -339,6 +340,37 @@ func killCoordinator(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err != nil {
 		return err
 	}
+	return n.wholeAgain(ctx, rng, s)
+}
+
+// killMember kills one of the sequence servers, perhaps the one that is taken out, somewhere in the change.
+func killMember(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	s, victim := n.world.members[1+rng.IntN(len(n.world.members)-1)], n.world.members[rng.IntN(len(n.world.members))]
+	heal, err := n.hurt("a sequence server is killed while their set is changed", append(n.everywhere(), victim.part())...)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	n.world.stepping.Lock()
+	defer n.world.stepping.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	p, done := n.someProxy(rng), make(chan error, 1)
+	go func() {
+		done <- n.world.admin(ctx, p, n.world.estate.change(fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))))
+	}()
+	sleep(ctx, between(rng, 0, 600*time.Millisecond))
+	err = victim.Kill()
+	sleep(ctx, between(rng, 0, time.Second))
+	err = errors.Join(err, victim.Restart(ctx))
+	<-done // whatever it was
+	if err != nil {
+		return err
+	}
+	return n.wholeAgain(ctx, rng, s)
+}
+
+// wholeAgain ends a change that took a sequence server out, or began to, in one way or the other, and has that be a member.
+func (n *nemesis) wholeAgain(ctx context.Context, rng *rand.Rand, s *server) error {
 	return eventually(ctx, healWithin, func() error {
 		b := n.someProxy(rng)
 		err := n.world.admin(ctx, b, []string{"SEQPROXY RESUME PLAN", "SEQPROXY ABORT PLAN"}[rng.IntN(2)])
