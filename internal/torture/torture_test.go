@@ -43,8 +43,11 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 		time   time.Duration
 		wide   bool // a fault that is possible there has to be made, here or in another one
 	}{
-		{"one", 25 * time.Second, true}, {"block3", 18 * time.Second, true}, {"step3", 18 * time.Second, true},
-		{"group", 15 * time.Second, false}, {"galera", 12 * time.Second, false},
+		{"one", 25 * time.Second, true},
+		{"block3", 18 * time.Second, true},
+		{"step3", 18 * time.Second, true},
+		{"group", 15 * time.Second, false},
+		{"galera", 12 * time.Second, false},
 	} {
 		t.Run(c.estate, func(t *testing.T) {
 			binary := serverBinary(t)
