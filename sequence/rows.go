@@ -152,15 +152,6 @@ func (v *server) parseID(name string, id sql.NullString) (uint64, error) {
 	return n, nil
 }
 
-// planInForce reads which plan the server obeys. The table of options is there.
-func (v *server) planInForce(ctx context.Context) (plan uint64, err error) {
-	err = v.pool().QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.options+" WHERE `name` = ''").Scan(&plan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return plan, err
-}
-
 // list reads all rows.
 func (v *server) list(ctx context.Context) ([]row, error) {
 	conn, err := v.conn(ctx)
