@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
@@ -94,4 +96,39 @@ func (v *server) changedSince(ctx context.Context, conn *sql.Conn, has shape, si
 		all = append(all, c)
 	}
 	return all, rows.Err()
+}
+
+// namesAtOnce is how many names are asked about in one statement.
+const namesAtOnce = 500
+
+// respelled are those of names that the server takes for a sequence which is spelled otherwise there, with that spelling.
+func (v *server) respelled(ctx context.Context, names []string) (map[string]string, error) {
+	var others map[string]string
+	for some := range slices.Chunk(names, namesAtOnce) {
+		args := make([]any, len(some))
+		for i, name := range some {
+			args[i] = name
+		}
+		there, err := v.namesOf(ctx, v.pool(), "SELECT `name` FROM "+v.table.full+" WHERE `name` IN (?"+strings.Repeat(", ?", len(some)-1)+")", args...)
+		if err != nil {
+			return nil, fmt.Errorf("look how sequences are spelled: %w", err)
+		}
+		for _, name := range some {
+			if slices.Contains(there, name) {
+				continue
+			}
+			is, err := v.namesOf(ctx, v.pool(), "SELECT `name` FROM "+v.table.full+" WHERE `name` = ?", name)
+			if err != nil {
+				return nil, fmt.Errorf("look how sequence %q is spelled: %w", name, err)
+			}
+			if len(is) != 1 || is[0] == name { // it is gone, which others find out
+				continue
+			}
+			if others == nil {
+				others = make(map[string]string)
+			}
+			others[name] = is[0]
+		}
+	}
+	return others, nil
 }

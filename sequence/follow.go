@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -218,7 +219,11 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 		}
 	}
 	if !own.loaded || heard.moment != own.seen {
-		s.obey(v, heard, w.several())
+		respelled, err := s.respelled(ctx, v, heard)
+		if err != nil {
+			return err
+		}
+		s.obey(v, heard, respelled, w.several())
 		s.fillFor(ctx, v)
 	}
 	if own.told == own.seen && time.Since(own.beaten) < heartbeatEvery {
@@ -255,8 +260,19 @@ func (s *Sequences) holds() (sequences int, held uint64) {
 	return len(s.caches), held
 }
 
+// respelled are the names of caches that are the server's no more, as it spells that sequence otherwise by now: it was dropped and made again. The values are the new names.
+func (s *Sequences) respelled(ctx context.Context, v *server, heard hearing) (map[string]string, error) {
+	if len(heard.changed) == 0 {
+		return nil, nil
+	}
+	s.mu.Lock()
+	names := slices.Collect(maps.Keys(s.caches))
+	s.mu.Unlock()
+	return v.respelled(ctx, names)
+}
+
 // obey brings the caches and the owners in line with the changes that a server tells. f.work is held.
-func (s *Sequences) obey(v *server, heard hearing, several bool) {
+func (s *Sequences) obey(v *server, heard hearing, respelled map[string]string, several bool) {
 	f, changed := &s.follow, heard.changed
 	back := heard.back && !several // several tell of each other's changes
 	for i := range changed {
@@ -274,6 +290,10 @@ func (s *Sequences) obey(v *server, heard hearing, several bool) {
 	}
 	s.mu.Lock()
 	f.changes++
+	for was, is := range respelled { // before the changes, of which one may begin an epoch
+		s.servers.marks.rename(was, is)
+		s.endLocked(was)
+	}
 	if back {
 		for name := range s.caches {
 			for _, cached := range s.cachesLocked(name) {

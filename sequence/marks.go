@@ -131,6 +131,20 @@ func (m *marks) carry(from, to string) {
 	}
 }
 
+// rename is carry, after which from is nothing any more. Its epoch is that of to, unless that is known.
+func (m *marks) rename(from, to string) {
+	m.carry(from, to)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if epoch, ok := m.epochs[from]; ok {
+		if _, known := m.epochs[to]; !known {
+			m.epochs[to] = epoch
+		}
+	}
+	delete(m.high, from)
+	delete(m.epochs, from)
+}
+
 // like returns marked names that a server may take for name, other than name itself. They are candidates only.
 func (m *marks) like(name string) []string {
 	m.mu.Lock()

@@ -1,0 +1,52 @@
+package sequence
+
+import (
+	"context"
+	"testing"
+)
+
+// A proxy hears at one time that a sequence was dropped and made again in other letters, which the server takes for the same name. What it holds is the other one's.
+func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
+	for name, again := range map[string]string{"case": "photos", "an accent": "Phótos"} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t).withTable(t, map[string]uint64{"Photos": 0})
+			a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
+			mustTake(t, b, "Photos", 1)
+			settled(t, b, "Photos")
+			// From here on b hears nothing, until both are done.
+			work := b.follow.work
+			work.await()
+			if _, err := a.Drop(context.Background(), []byte("Photos"), false); err != nil {
+				t.Fatal(err)
+			}
+			mustCreate(t, a, CreateOptions{Name: again})
+			work.end()
+			mustAlter(t, a, again, Alteration{Order: ref(true)})
+			last := mustTake(t, a, again, 1)
+			if got := mustTake(t, b, "Photos", 1); got <= last {
+				t.Errorf("an ORDER sequence: got %d after %d", got, last)
+			}
+			mustAlter(t, a, again, Alteration{Order: ref(false)})
+			mustTake(t, b, "PHOTOS", 1)
+
+			// And once more, as something that gives its numbers again.
+			work.await()
+			if _, err := a.Drop(context.Background(), []byte(again), false); err != nil {
+				t.Fatal(err)
+			}
+			mustCreate(t, a, CreateOptions{Name: "PHOTOS"})
+			work.end()
+			mustAlter(t, a, "PHOTOS", down(1))
+			var book ledger
+			for range 60 {
+				book.add(t, "a", mustTake(t, a, "Photos", 1), 1)
+				book.add(t, "b", mustTake(t, b, "Photos", 1), 1)
+			}
+			for n := range book.given {
+				if n > 200 {
+					t.Fatalf("got %d after a restart with 1", n)
+				}
+			}
+		})
+	}
+}
