@@ -51,7 +51,8 @@ type Created struct {
 	First    uint64 // the first number that it will give
 	Raised   bool   // First is above Start: a dropped or replaced sequence of that name gave the numbers below, or Floor is above
 
-	unordered bool // it is not an ORDER sequence yet, because numbers of the one before may be held somewhere
+	above     uint64 // the rows stand there, or above; 0 if that is not to be kept
+	unordered bool   // it is not an ORDER sequence yet, because numbers of the one before may be held somewhere
 }
 
 // Create makes a sequence. If one of that name was dropped before, it continues above the dropped one's last number, because
@@ -185,7 +186,7 @@ func (v *server) create(ctx context.Context, o CreateOptions, def Definition) (C
 	switch {
 	case err == nil && o.IfNotExists:
 		first, _ := found.rule().next(found.position(), found.max)
-		return Created{Existed: true, First: first}, nil
+		return Created{Existed: true, First: first, above: found.position()}, nil // whoever made it may not know whether it stays
 	case err == nil && !o.OrReplace:
 		return Created{}, &NameError{Name: found.name, Err: ErrExists}
 	case err != nil && !errors.Is(err, ErrUnknown):
@@ -270,7 +271,7 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 	}
 	floor = max(floor, e.floor)
 	// Other proxies may still give numbers of the sequence before.
-	made.unordered = def.Order && (made.Replaced || e.floor > 0 || v.marks.of(name) > 0)
+	made.unordered = def.Order && (made.Replaced || e.floor > 0 || e.version > 0 || v.marks.of(name) > 0)
 	def.Order = def.Order && !made.unordered
 	// What is cached of the sequence before this one is given nowhere any more.
 	e.def, e.past, e.saved, e.frozen = def, max(e.past, floor), 0, 0
@@ -280,7 +281,7 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 	if made.First, ok = e.rule().next(max(floor, def.Start-1), highest); !ok {
 		return made, &NameError{Name: name, Err: ErrExhausted}
 	}
-	made.Raised = made.First > def.Start
+	made.above, made.Raised = made.First-1, made.First > def.Start
 	if made.Raised || made.Replaced {
 		v.traceSet(name, was, made.First-1, setCreated)
 		if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", made.First-1, name); err != nil {

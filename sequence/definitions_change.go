@@ -121,7 +121,7 @@ func (a *servers) createAll(ctx context.Context, w *view, o CreateOptions, def D
 		if made.First = g.first(def.limit(limit)); made.First == 0 {
 			return &NameError{Name: g.name, Err: ErrExhausted}
 		}
-		made.Raised = used >= def.Start
+		made.above, made.Raised = max(used, def.Start-1), used >= def.Start
 		return nil
 	})
 	return o.outcome(made, err)

@@ -53,7 +53,8 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return fmt.Errorf("read tombstone: %w", err)
 			}
-			if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.frozen > 0 {
+			// The home of an ORDER sequence goes on above all that was taken from the other members.
+			if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.frozen > 0 || e.def.Order && h.shared() {
 				return errTombstone
 			}
 			plan := uint64(0)

@@ -73,7 +73,8 @@ func (a *servers) orderedForGood(ctx context.Context, r *row) error {
 			return nil
 		}
 		if !v.tuning.Load().OrderWithoutReplica {
-			if err := v.replicated(ctx, nil); err != nil {
+			// All of them: an adoption brings over how far others have come, and not what they are.
+			if err := v.shownOn(ctx, len(v.nodes.all)-1, nil); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,8 @@ package sequence
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -60,18 +62,29 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
 	limited, stop := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer stop()
 	var mu sync.Mutex
-	heard, left := 0, false
+	heard, left, leaving := 0, false, false
 	v.eachPeer(h, func(o *server) {
-		is, _, err := o.membership(limited, o.pool())
+		is, ok, err := o.membership(limited, o.pool())
+		changing := false
+		if err == nil { // afterwards, as the start of a plan ends the change in the same transaction
+			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.plan, 10)+" AND `state` = '"+planDecided+"' AND ", ""); errors.Is(changed, errPlanChanging) {
+				changing = true
+			} else {
+				err = changed
+			}
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		if err == nil {
+		if err == nil && ok && is.ID == o.share().id { // not one that was set up anew
 			heard++
-			left = left || is.Plan > h.plan
+			left, leaving = left || is.Plan > h.plan, leaving || changing
 		}
 	})
-	if left {
+	switch {
+	case left:
 		return errPlan
+	case leaving:
+		return errPlanChanging // this one may be out of it
 	}
 	if heard >= majority(int(h.count))-1 { // the others that decided on a newer plan without this one are so many that one of them was heard
 		own.home = h.plan

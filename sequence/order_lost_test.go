@@ -112,3 +112,30 @@ func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
 		return strings.Contains(err.Error(), "a fail-over could ") && !a.isOrdered(t, "photos")
 	})
 }
+
+// Of three nodes one may lag, and be promoted: it does not hear from the others what they are, only how far they have come.
+func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
+	e := startEstate(t, 3, "photos")
+	a := e.join(t, "a", &given{}, patience(time.Minute))
+	a.enlistedWithin = 0
+	a.take(t, "a", "photos", 1)
+	e.CatchUp(t, 1, 0)
+	e.CatchUp(t, 2, 0)
+	e.Cut(t, 2)
+	ctx, stop := context.WithTimeoutCause(t.Context(), 5*time.Second, errPatience)
+	defer stop()
+	if _, err := a.Alter(ctx, []byte("photos"), Alteration{Order: ref(true)}); err == nil {
+		t.Error("it is an ORDER sequence, though the next primary may not know that")
+	}
+	e.Mend(t, 2)
+	mustAlter(t, a.Sequences, "photos", Alteration{Order: ref(true)})
+	e.Cut(t, 2)
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 2)
+	e.Follow(t, 1, 2)
+	if !a.isOrdered(t, "photos") {
+		t.Error("a fail-over took back what was answered")
+	}
+}

@@ -1,0 +1,66 @@
+package sequence
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The home of a new ORDER sequence stands above all that was taken from the others, and stays there although somebody gives numbers back before he hears of it.
+func TestNumbersAreNotGivenBackToTheHomeOfAnORDERSequence(t *testing.T) {
+	f := newFleet(t, 2)
+	a, b := f.open(t, inSteps, steadySize(50)), f.open(t, inSteps)
+	createOn(t, a, "photos")
+	mustTake(t, a, "photos", 1)
+	settled(t, a, "photos")
+	a.follow.work.await() // it hears nothing
+	if _, err := b.servers.alter(t.Context(), "photos", Alteration{Order: ref(true)}); err != nil {
+		t.Fatal(err)
+	}
+	before := f.ids(t, "photos")
+	err := a.Flush(t.Context(), []byte("photos"))
+	a.follow.work.end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := f.ids(t, "photos"); !slices.Equal(before, after) {
+		t.Errorf("the rows stood at %d, and stand at %d after FLUSH", before, after)
+	}
+}
+
+// A row that somebody deleted leaves no tombstone, and the numbers that others hold.
+func TestAnORDERSequenceInThePlaceOfADeletedRowWaitsForWhoHoldsNumbers(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	admin, holder := p.open(t), p.open(t, steadySize(50))
+	mustCreate(t, admin, CreateOptions{Name: "photos", Comment: "so that the options have it"})
+	mustTake(t, holder, "photos", 1)
+	settled(t, holder, "photos")
+	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+	fresh := p.open(t) // it knows of nothing that was there
+	made, err := fresh.servers.create(t.Context(), CreateOptions{Name: "photos"}, Definition{Name: "photos", Start: 5000, Increment: 1, Order: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !made.unordered {
+		t.Error("it is an ORDER sequence at once, while numbers of the one before are held")
+	}
+}
+
+// A member that was forced out while it was off may be back before its successors have begun: who voted for that knows of it.
+func TestAHomeGivesNothingWhileAnotherMemberHasDecidedOnALaterPlan(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.open(t)
+	createOn(t, a, "photos")
+	mustAlter(t, a, "photos", Alteration{Order: ref(true)})
+	mustTake(t, a, "photos", 1)
+	home := a.servers.home(a.servers.view.Load(), "photos")
+	other := (slices.Index(a.servers.members(), home) + 1) % len(f)
+	f[other].exec(t, "INSERT INTO sequence_plan SELECT number + 1, UUID(), 'decided', coordinator, begun, changed, interleave, block, members, previous, ballot, voted, forced, above, margin FROM sequence_plan")
+	home.pool().SetMaxIdleConns(0) // it was off
+	if n, err := a.Take(late{t.Context(), time.Hour}, []byte("photos"), 1); !errors.Is(err, errPlanChanging) {
+		t.Errorf("got %d, %v, want errPlanChanging", n, err)
+	}
+	f[other].exec(t, "DELETE FROM sequence_plan WHERE state = 'decided'")
+	mustTake(t, a, "photos", 1)
+}
