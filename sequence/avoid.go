@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,7 +122,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 	} else {
 		c.gaps[c.overtaken] += g.seg.Remaining()
 	}
-	above := c.top >= n
+	above := c.kept >= n
 	c.mu.Unlock()
 	if above {
 		return nil
@@ -145,6 +146,7 @@ func (s *Sequences) raiseCounter(ctx context.Context, c *cache, floor, n, genera
 		return errVoid
 	}
 	c.top = max(c.top, floor, n) // beyond the maximum there is nothing to go on with
+	c.kept = max(c.kept, floor, n)
 	if s.servers.view.Load().several() {
 		c.passed = max(c.passed, floor, n)
 	}
@@ -179,7 +181,7 @@ func (s *Sequences) avoidHeld(caches []*cache, numbers []uint64, highest uint64)
 		if several {
 			top = max(top, c.passed)
 		} else {
-			top = max(top, c.top)
+			top = max(top, c.kept)
 		}
 		c.mu.Unlock()
 	}
@@ -258,16 +260,33 @@ func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time
 	return c, err
 }
 
-// raiseTo moves a counter ahead to floor, should it be below.
+// raiseTo moves a counter ahead to floor, should it be below. One that is frozen it awaits.
 func (v *server) raiseTo(ctx context.Context, name string, floor uint64) error {
+	for {
+		low, err := v.tryRaise(ctx, name, floor)
+		if err != nil || low == nil {
+			return err
+		}
+		wait := firstConflict // it went on in this moment
+		if low.frozen > 0 {
+			err, wait = v.frozen(ctx, low), frozenBackoff
+		}
+		if !pause(ctx, jitter(wait)) {
+			return fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(err, context.Cause(ctx)))
+		}
+	}
+}
+
+// tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
+func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (low *row, err error) {
 	h := v.share()
 	floor, ok := h.rest(floor)
 	if !ok {
-		return &NameError{Name: name, Err: ErrExhausted}
+		return nil, &NameError{Name: name, Err: ErrExhausted}
 	}
 	has, err := v.lookForOptions(ctx, v.pool())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	text, args := v.table.raise(), []any{floor, name}
 	if has.versioned() { // by another plan the row may not stand there
@@ -281,22 +300,22 @@ func (v *server) raiseTo(ctx context.Context, name string, floor uint64) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
+			return nil, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
 		}
 		if n, err := result.RowsAffected(); err != nil || n > 0 {
-			return err
+			return nil, err
 		}
-		// It stood above; or it is frozen at the end of its column, and may continue below.
-		stored, err := v.find(ctx, name)
-		switch {
-		case err != nil:
-			return err
-		case stored.frozen > 0:
-			if err := v.frozen(ctx, &stored); !errors.Is(err, errRuleChanged) && !pause(ctx, jitter(frozenBackoff)) {
-				return fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
-			}
-		case stored.id >= floor:
-			return nil
-		}
+		break
 	}
+	// It stood above; or it is frozen at the end of its column, and may go on below.
+	stored, err := v.find(ctx, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case stored.plan != h.plan:
+		return nil, errPlan
+	case stored.frozen > 0 || stored.id < floor:
+		return &stored, nil
+	}
+	return nil, nil
 }

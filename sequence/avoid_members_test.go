@@ -46,3 +46,41 @@ func TestANumberThatSomebodyChoseIsGivenByNoneOfSeveralServers(t *testing.T) {
 		})
 	}
 }
+
+// A member that answers goes on giving numbers: where its row could not be moved the number is not avoided. One that is dead is passed over.
+func TestANumberThatSomebodyChoseIsNotGivenByAMemberThatWasHeldUp(t *testing.T) {
+	f := newFleet(t, 2)
+	a, b := f.open(t, steadySize(20)), f.open(t, steadySize(20))
+	createOn(t, a, "photos")
+	for _, s := range []*Sequences{a, b} {
+		mustTake(t, s, "photos", 1)
+		settled(t, s, "photos")
+	}
+	tx, err := f[1].db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("SELECT id FROM sequence WHERE name = 'photos' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	const chosen = 1_000_000
+	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{chosen}); err == nil {
+		t.Errorf("%d is said to be avoided, and the rows are at %d", chosen, f.ids(t, "photos"))
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{chosen}); err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range f.ids(t, "photos") {
+		if id < chosen {
+			t.Errorf("member %d is at %d", i, id)
+		}
+	}
+	f[1].kill(t)
+	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{2 * chosen}); err != nil {
+		t.Errorf("with one that is dead: %v", err)
+	}
+	f[1].restart(t)
+}

@@ -281,3 +281,32 @@ func TestANumberThatSomebodyChoseWhileASequenceIsFrozenIsNotGivenAfterwards(t *t
 		})
 	}
 }
+
+// A row that went back is not raised once it begins again on purpose.
+func TestARowThatIsFrozenForARestartIsNotLifted(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 40})
+	s := p.open(t)
+	wantTaken(t, s, "photos", 41)
+	settled(t, s, "photos")
+	v := s.servers.first()
+	frozen, err := v.freeze(t.Context(), "photos", down(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lifted := make(chan error, 1)
+	go func() { lifted <- v.lift(context.Background(), "photos", 5000, 0) }()
+	select {
+	case err := <-lifted:
+		if !errors.Is(err, errFrozen) {
+			t.Errorf("got %v, want errFrozen", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for the restart, and undoes it")
+	}
+	if _, err := v.lower(t.Context(), frozen, down(1)); err != nil {
+		t.Fatal(err)
+	}
+	if id := p.id(t, "photos"); id != 0 {
+		t.Errorf("the row stands at %d after a restart with 1", id)
+	}
+}

@@ -142,5 +142,12 @@ func (v *server) lift(ctx context.Context, name string, mark, gave uint64) error
 	v.log.Error("sequence row went back",
 		logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
 		zap.String("remedy", "REPAIR SEQUENCE "+quote(name)))
-	return v.raiseTo(ctx, name, mark)
+	low, err := v.tryRaise(ctx, name, mark)
+	switch {
+	case err != nil || low == nil:
+		return err
+	case low.frozen > 0: // if it begins again, it may do so below the mark
+		return v.frozen(ctx, low)
+	}
+	return errRuleChanged
 }

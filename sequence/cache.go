@@ -102,6 +102,7 @@ type cache struct {
 	overtaken  Unused        // why it moved last
 	avoided    uint64        // numbers, not held, that somebody was about to use of his own
 	top        uint64        // the highest number reserved
+	kept       uint64        // as far as top is known to stay, also after a fail-over: what was reserved or raised here, and not where the row was found
 	reached    uint64        // where the row stood when FLUSH SEQUENCES had top forgotten; 0 since the next reservation
 	passed     uint64        // where there are several servers: none of them gives a number up to this one any more, as they were moved there
 	max        uint64        // the highest number that the sequence may give
@@ -303,7 +304,7 @@ func jitter(d time.Duration) time.Duration {
 
 // installLocked adds a reserved segment behind what is held and serves those who wait.
 func (c *cache) installLocked(g grant) {
-	c.exact, c.max, c.top, c.reached = g.exact, g.max, g.seg.Last(), 0
+	c.exact, c.max, c.top, c.kept, c.reached = g.exact, g.max, g.seg.Last(), g.seg.Last(), 0
 	if g.rule.step != 0 {
 		c.rule, c.cycle = g.rule, g.cycle
 	}
@@ -452,7 +453,7 @@ func (c *cache) ended() error {
 func (c *cache) unused() Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.top, c.passed = 0, 0
+	c.top, c.kept, c.passed = 0, 0, 0
 	return c.unusedLocked()
 }
 

@@ -331,6 +331,70 @@ func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) 
 	}
 }
 
+// What one proxy has moved, and could not make sure of, another one finds in the row.
+func TestANumberIsNotAvoidedByARowThatNoReplicaHas(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	brief := func(o *Options) { o.AllocateTimeout = 3 * time.Second }
+	a := e.join(t, "a", all, brief)
+	a.take(t, "a", "photos", 25)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{1_000_000}); err == nil {
+		t.Error("avoided where no replica has it")
+	}
+	b := e.join(t, "b", all, brief)
+	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{999_999}); err == nil {
+		t.Error("avoided by a row that no replica has")
+	}
+}
+
+// Where a sequence begins, and what it gave before, is not lost in a fail-over.
+func TestWhatASequenceOfAGroupIsMadeAboveOutlivesAFailOver(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	a := e.join(t, "a", all, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	a.take(t, "a", "photos", 25)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	anew := CreateOptions{Name: "photos", OrReplace: true, Start: 5_000_001}
+	if _, err := a.Create(t.Context(), anew); err == nil || !strings.Contains(err.Error(), "fail-over") {
+		t.Errorf("made where no replica has it: got %v, want an error about a fail-over", err)
+	}
+	e.Mend(t, 1)
+	mustCreate(t, a.Sequences, anew)
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	if got := mustTake(t, e.join(t, "new", all).Sequences, "photos", 1); got <= 5_000_000 {
+		t.Errorf("got %d of a sequence that was made to begin at 5000001", got)
+	}
+}
+
+// At its end there is no room for a window, and one of three nodes may lag and be promoted.
+func TestThatASequenceOfAGroupIsAtItsEndOutlivesAFailOver(t *testing.T) {
+	e := startEstate(t, 3, "photos")
+	a := e.join(t, "a", &given{})
+	const end = 1_000_000
+	a.take(t, "a", "photos", 1)
+	mustAlter(t, a.Sequences, "photos", Alteration{Max: ref(uint64(end))})
+	e.CatchUp(t, 1, 0)
+	e.CatchUp(t, 2, 0)
+	e.Cut(t, 2)
+	if _, ok, err := a.SetValue(t.Context(), []byte("photos"), end, true); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 2)
+	e.Follow(t, 1, 2)
+	if got, err := e.join(t, "new", &given{}).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) {
+		t.Errorf("got %d, %v after the end was set as used, want ErrExhausted", got, err)
+	}
+}
+
 func (e *estate) linkOf(m *member, i int) string { return m.links[i].Addr() }
 
 func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T) {

@@ -68,7 +68,7 @@ func (v *server) width(name string, position, n uint64) (uint64, bool) {
 // openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody else did. errNoRoom: it has not so
 // many left.
 func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
-	err := v.tryWindow(ctx, name, n)
+	err := v.tryWindow(ctx, name, n, false)
 	g := &v.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,7 +86,8 @@ func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
 	return err
 }
 
-func (v *server) tryWindow(ctx context.Context, name string, n uint64) error {
+// tryWindow is openWindow that logs nothing. closed has a sequence that has not so many left get a window that ends where it stands: so nobody begins below after a fail-over.
+func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return err
@@ -116,7 +117,10 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64) error {
 	width, ok := v.width(name, position, n)
 	end := windowEnd(position, width, stored.max)
 	if !ok || end-min(position, end) < width {
-		return errNoRoom
+		if !closed {
+			return errNoRoom
+		}
+		width, end = 0, position
 	}
 	if row.ceiling >= position+width && !windowLow(position, width, row.ceiling, stored.max) {
 		v.guard.learn(name, row.ceiling) // somebody else was faster
@@ -233,7 +237,10 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 	if ceiling, ok := v.guard.ceiling(name); !ok || ceiling < n {
 		err = v.openWindow(ctx, name, 1)
 	}
-	if errors.Is(err, errNoRoom) || errors.Is(err, errNotHolder) {
+	if errors.Is(err, errNoRoom) {
+		err = v.tryWindow(ctx, name, 1, true)
+	}
+	if errors.Is(err, errNotHolder) {
 		err = v.replicated(ctx, nil)
 	}
 	var stored row

@@ -22,7 +22,7 @@ func (c *cache) void(why Unused) {
 func (c *cache) voidLocked(why Unused) {
 	c.discardLocked(why)
 	c.overtakeLocked(why)
-	c.top, c.passed = 0, 0 // the row may be lower now; the next reservation tells
+	c.top, c.kept, c.passed = 0, 0, 0 // the row may be lower now; the next reservation tells
 }
 
 // flush gives up all that is held, as somebody asked for it. The row stays where it is, unless [cache.wentBack] says something else, so

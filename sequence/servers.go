@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -223,10 +224,15 @@ func (a *servers) list(ctx context.Context) (all []row, err error) {
 
 func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (made Created, err error) {
 	err = a.one(ctx, func(v *server) (err error) {
-		made, err = v.create(ctx, o, def)
+		if made, err = v.create(ctx, o, def); err == nil && made.above > 0 {
+			err = v.keepAbove(ctx, o.Name, made.above)
+		}
 		return err
 	}, func(w *view) (err error) {
 		made, err = a.createAll(ctx, w, o, def)
+		if err == nil && made.above > 0 {
+			err = errors.Join(a.each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error { return v.keepAbove(ctx, o.Name, made.above) })...)
+		}
 		return err
 	})
 	return made, err
@@ -292,13 +298,37 @@ func (a *servers) raiseTo(ctx context.Context, name string, floor uint64) error 
 		return err
 	}
 	return a.one(ctx, func(v *server) error { return raise(ctx, v) }, func(w *view) error {
-		failed := a.each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error { return raise(ctx, v) })
-		if all := errors.Join(failed...); errors.Is(all, errPlan) || len(failed) > 0 && len(failed) == len(w.live()) {
-			return all
+		live := w.live()
+		errs := make([]error, len(live))
+		failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
+			errs[i] = raise(ctx, v)
+			return errs[i]
+		})
+		if len(failed) == len(live) {
+			return errors.Join(failed...)
+		}
+		if err := a.passOver(ctx, w, live, errs); err != nil {
+			return err
 		}
 		a.marks.raise(name, floor)
 		return nil
 	})
+}
+
+// passOver leaves those members out that failed and cannot be reached. The error is that of one that answers: it goes on giving numbers. One that lacks a row gives none of it.
+func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []error) error {
+	return errors.Join(a.each(ctx, live, func(within context.Context, i int, v *server) error {
+		if errs[i] == nil || errors.Is(errs[i], ErrUnknown) {
+			return nil
+		}
+		switch err := v.stillObeys(within, w.plan.Number); {
+		case err == nil || errors.Is(err, errPlan) || errors.Is(err, errFrozen) || ctx.Err() != nil:
+			return cmp.Or(err, errs[i])
+		default:
+			v.leaveOut(errs[i])
+			return nil
+		}
+	})...)
 }
 
 // freeze begins a restart that goes down, which needs a single server.
