@@ -280,13 +280,14 @@ func (v *server) raiseTo(ctx context.Context, name string, floor uint64) error {
 // tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
 func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (low *row, err error) {
 	h := v.share()
-	floor, ok := h.rest(floor)
-	if !ok {
-		return nil, &NameError{Name: name, Err: ErrExhausted}
-	}
-	has, err := v.lookForOptions(ctx, v.pool())
+	has, err := v.lookForOptions(ctx, v.pool()) // with this there was a connection, and so a check
 	if err != nil {
 		return nil, err
+	}
+	highest := v.seen.Load().max
+	floor, ok := h.rest(floor)
+	if !ok || floor > highest {
+		floor = highest // one of several of which none of the numbers left is
 	}
 	text, args := v.table.raise(), []any{floor, name}
 	if has.versioned() { // by another plan the row may not stand there

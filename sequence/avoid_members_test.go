@@ -1,7 +1,9 @@
 package sequence
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"testing"
 )
 
@@ -83,4 +85,28 @@ func TestANumberThatSomebodyChoseIsNotGivenByAMemberThatWasHeldUp(t *testing.T) 
 		t.Errorf("with one that is dead: %v", err)
 	}
 	f[1].restart(t)
+}
+
+// A key at the very end, as a sentinel is, leaves no number to those members whose turn does not come any more.
+func TestANumberAtTheEndThatSomebodyChoseIsAvoidedByEachOfSeveralServers(t *testing.T) {
+	for name, change := range map[string]func(*Options){"blocks": blocks(50), "steps": inSteps} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 3)
+			a := f.open(t, change, steadySize(20))
+			createOn(t, a, "photos")
+			mustTake(t, a, "photos", 1)
+			settled(t, a, "photos")
+			if err := a.Avoid(t.Context(), []byte("photos"), []uint64{math.MaxUint64 - 1}); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range f.ids(t, "photos") {
+				if id < math.MaxUint64-1 {
+					t.Errorf("a row stands at %d", id)
+				}
+			}
+			if n, err := f.open(t, change).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) {
+				t.Errorf("behind the end: got %d, %v, want ErrExhausted", n, err)
+			}
+		})
+	}
 }
