@@ -168,7 +168,7 @@ func (s *Sequences) cachesOf(c *cache) []*cache {
 
 // avoidHeld takes numbers out of what caches hold. It reports whether that is all there is to do: the highest is not above the counter.
 func (s *Sequences) avoidHeld(caches []*cache, numbers []uint64, highest uint64) bool {
-	top, several := uint64(0), s.servers.view.Load().several()
+	top, several, guarded := uint64(0), s.servers.view.Load().several(), s.servers.first().guarded()
 	for i, c := range caches {
 		c.mu.Lock()
 		for _, n := range numbers {
@@ -178,10 +178,13 @@ func (s *Sequences) avoidHeld(caches []*cache, numbers []uint64, highest uint64)
 				c.skipLocked(n)
 			}
 		}
-		if several {
+		switch {
+		case several:
 			top = max(top, c.passed)
-		} else {
+		case guarded:
 			top = max(top, c.kept)
+		default:
+			top = max(top, c.top)
 		}
 		c.mu.Unlock()
 	}

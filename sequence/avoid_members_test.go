@@ -110,3 +110,17 @@ func TestANumberAtTheEndThatSomebodyChoseIsAvoidedByEachOfSeveralServers(t *test
 		})
 	}
 }
+
+// A sequence that was ended so is dropped like any other.
+func TestASequenceWhoseLastNumberSomebodyChoseIsDropped(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.open(t, inSteps)
+	createOn(t, a, "photos")
+	mustTake(t, a, "photos", 1)
+	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{math.MaxUint64 - 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Drop(t.Context(), []byte("photos"), false); err != nil {
+		t.Error(err)
+	}
+}

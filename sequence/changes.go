@@ -99,36 +99,62 @@ func (v *server) changedSince(ctx context.Context, conn *sql.Conn, has shape, si
 }
 
 // namesAtOnce is how many names are asked about in one statement.
-const namesAtOnce = 500
+const namesAtOnce = 200
 
 // respelled are those of names that the server takes for a sequence which is spelled otherwise there, with that spelling.
 func (v *server) respelled(ctx context.Context, names []string) (map[string]string, error) {
-	var others map[string]string
+	others := make(map[string]string)
 	for some := range slices.Chunk(names, namesAtOnce) {
-		args := make([]any, len(some))
-		for i, name := range some {
-			args[i] = name
-		}
-		there, err := v.namesOf(ctx, v.pool(), "SELECT `name` FROM "+v.table.full+" WHERE `name` IN (?"+strings.Repeat(", ?", len(some)-1)+")", args...)
+		there, err := v.namesOf(ctx, v.pool(), "SELECT `name` FROM "+v.table.full+" WHERE `name` IN (?"+strings.Repeat(", ?", len(some)-1)+")", asArgs(some)...)
 		if err != nil {
 			return nil, fmt.Errorf("look how sequences are spelled: %w", err)
 		}
-		for _, name := range some {
-			if slices.Contains(there, name) {
-				continue
+		if lost := without(some, there); len(lost) > 0 {
+			if err := v.spellingsOf(ctx, lost, others); err != nil {
+				return nil, fmt.Errorf("look how sequences are spelled: %w", err)
 			}
-			is, err := v.namesOf(ctx, v.pool(), "SELECT `name` FROM "+v.table.full+" WHERE `name` = ?", name)
-			if err != nil {
-				return nil, fmt.Errorf("look how sequence %q is spelled: %w", name, err)
-			}
-			if len(is) != 1 || is[0] == name { // it is gone, which others find out
-				continue
-			}
-			if others == nil {
-				others = make(map[string]string)
-			}
-			others[name] = is[0]
 		}
 	}
 	return others, nil
+}
+
+// spellingsOf adds how the server spells names that have rows, to others.
+func (v *server) spellingsOf(ctx context.Context, names []string, others map[string]string) error {
+	parts := make([]string, len(names))
+	for i := range names {
+		parts[i] = fmt.Sprintf("SELECT %d, `name` FROM %s WHERE `name` = ?", i, v.table.full)
+	}
+	rows, err := v.pool().QueryContext(ctx, strings.Join(parts, " UNION ALL "), asArgs(names)...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var i int
+		var is string
+		if err := rows.Scan(&i, &is); err != nil {
+			return err
+		}
+		if is != names[i] { // else it was made a moment ago
+			others[names[i]] = is
+		}
+	}
+	return rows.Err()
+}
+
+// without returns those of names that are not in others.
+func without(names, others []string) []string {
+	known := make(map[string]bool, len(others))
+	for _, name := range others {
+		known[name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return known[name] })
+}
+
+func asArgs(names []string) []any {
+	args := make([]any, len(names))
+	for i, name := range names {
+		args[i] = name
+	}
+	return args
 }

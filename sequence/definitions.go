@@ -173,7 +173,7 @@ func (e edit) hold(ctx context.Context, name string) (held, error) {
 	switch {
 	case of.frozen > 0:
 		return of, errFrozen
-	case of.hasRow && e.h.inSteps() && !e.h.owns(of.id):
+	case of.hasRow && e.h.inSteps() && !e.h.owns(of.id) && of.id < v.seen.Load().max: // at its end it is nobody's
 		return of, v.wrongResidue(ctx, of.name, of.id, e.h)
 	}
 	return of, nil

@@ -601,3 +601,24 @@ func TestATableNamedLikeThatOfAGroupStopsNothingUnlessItIsBroken(t *testing.T) {
 	}
 	wantText(t, err, "sequence_guard", "DROP TABLE")
 }
+
+// What needs no new window needs no replica, also by a proxy that has not opened the present one.
+func TestASequenceBelowItsWindowIsFoundWithoutAReplica(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	a := e.join(t, "a", all)
+	a.take(t, "a", "photos", 25)
+	if _, _, err := a.SetValue(t.Context(), []byte("photos"), 60_000, true); err != nil { // the window is used but for the last of it
+		t.Fatal(err)
+	}
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	b := e.join(t, "b", all, func(o *Options) { o.AllocateTimeout = 5 * time.Second })
+	made, err := b.Create(t.Context(), CreateOptions{Name: "photos", IfNotExists: true})
+	if err != nil || !made.Existed {
+		t.Errorf("a sequence that is there: got %+v, %v", made, err)
+	}
+	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{50_000}); err != nil {
+		t.Errorf("a number below the row: %v", err)
+	}
+}

@@ -113,6 +113,9 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 		v.guard.drop(name)
 		return err
 	}
+	if row.ceiling > 0 {
+		v.guard.learn(name, row.ceiling)
+	}
 	position := stored.position()
 	width, ok := v.width(name, position, n)
 	end := windowEnd(position, width, stored.max)
@@ -123,8 +126,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 		width, end = 0, position
 	}
 	if row.ceiling >= position+width && !windowLow(position, width, row.ceiling, stored.max) {
-		v.guard.learn(name, row.ceiling) // somebody else was faster
-		return nil
+		return nil // somebody else was faster
 	}
 	if err := v.refuseEmpty(ctx, conn, name); err != nil { // its row would be the claim
 		return err
@@ -239,6 +241,11 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 	}
 	if errors.Is(err, errNoRoom) {
 		err = v.tryWindow(ctx, name, 1, true)
+	}
+	if lost := new(seenError); errors.As(err, &lost) && lost.claim.term == 0 {
+		if ceiling, ok := v.guard.ceiling(name); ok && ceiling >= n {
+			err = nil // it needed no new one, which was learnt only now
+		}
 	}
 	if errors.Is(err, errNotHolder) {
 		err = v.replicated(ctx, nil)

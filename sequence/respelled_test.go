@@ -2,7 +2,10 @@ package sequence
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"testing"
+	"time"
 )
 
 // A proxy hears at one time that a sequence was dropped and made again in other letters, which the server takes for the same name. What it holds is the other one's.
@@ -49,4 +52,35 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Thousands of rows that are gone, as from a server that was away, are asked about in few statements.
+func TestNamesWithoutARowAreAskedAboutTogether(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"Photos": 0, "exact": 0})
+	s := p.open(t)
+	mustTake(t, s, "exact", 1)
+	names := []string{"photos", "exact"}
+	for i := range 5000 {
+		names = append(names, fmt.Sprint("gone", i))
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	asked := p.questions(t)
+	others, err := s.servers.first().respelled(ctx, names)
+	if err != nil || !maps.Equal(others, map[string]string{"photos": "Photos"}) {
+		t.Errorf("got %v, %v", others, err)
+	}
+	if n := p.questions(t) - asked; n > 1000 {
+		t.Errorf("5002 names took %d statements", n)
+	}
+}
+
+// questions counts the statements of all connections to the server.
+func (p place) questions(t testing.TB) (n int) {
+	t.Helper()
+	var name string
+	if err := p.db.QueryRow("SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -231,7 +231,7 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (
 	}, func(w *view) (err error) {
 		made, err = a.createAll(ctx, w, o, def)
 		if err == nil && made.above > 0 {
-			err = errors.Join(a.each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error { return v.keepAbove(ctx, o.Name, made.above) })...)
+			err = a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.keepAbove(ctx, o.Name, made.above) })
 		}
 		return err
 	})
@@ -298,21 +298,26 @@ func (a *servers) raiseTo(ctx context.Context, name string, floor uint64) error 
 		return err
 	}
 	return a.one(ctx, func(v *server) error { return raise(ctx, v) }, func(w *view) error {
-		live := w.live()
-		errs := make([]error, len(live))
-		failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
-			errs[i] = raise(ctx, v)
-			return errs[i]
-		})
-		if len(failed) == len(live) {
-			return errors.Join(failed...)
-		}
-		if err := a.passOver(ctx, w, live, errs); err != nil {
+		if err := a.onLive(ctx, w, raise); err != nil {
 			return err
 		}
 		a.marks.raise(name, floor)
 		return nil
 	})
+}
+
+// onLive calls f for the members that are not left out. At least one has to succeed, and each that answers.
+func (a *servers) onLive(ctx context.Context, w *view, f func(ctx context.Context, v *server) error) error {
+	live := w.live()
+	errs := make([]error, len(live))
+	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
+		errs[i] = f(ctx, v)
+		return errs[i]
+	})
+	if len(failed) == len(live) {
+		return errors.Join(failed...)
+	}
+	return a.passOver(ctx, w, live, errs)
 }
 
 // passOver leaves those members out that failed and cannot be reached. The error is that of one that answers: it goes on giving numbers. One that lacks a row gives none of it.
