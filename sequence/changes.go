@@ -98,8 +98,11 @@ func (v *server) changedSince(ctx context.Context, conn *sql.Conn, has shape, si
 	return all, rows.Err()
 }
 
-// namesAtOnce is how many names are asked about in one statement.
-const namesAtOnce = 200
+// How many names are asked about in one statement: each round trip counts, as proxies that do not hear of changes in time are waited for.
+const (
+	namesAtOnce     = 10_000
+	spellingsAtOnce = 200 // which have no row under their own name
+)
 
 // respelled are those of names that the server takes for a sequence which is spelled otherwise there, with that spelling.
 func (v *server) respelled(ctx context.Context, names []string) (map[string]string, error) {
@@ -109,7 +112,7 @@ func (v *server) respelled(ctx context.Context, names []string) (map[string]stri
 		if err != nil {
 			return nil, fmt.Errorf("look how sequences are spelled: %w", err)
 		}
-		if lost := without(some, there); len(lost) > 0 {
+		for lost := range slices.Chunk(without(some, there), spellingsAtOnce) {
 			if err := v.spellingsOf(ctx, lost, others); err != nil {
 				return nil, fmt.Errorf("look how sequences are spelled: %w", err)
 			}
