@@ -118,7 +118,7 @@ func scripted(t *testing.T, sc *script, change ...func(*Options)) (*Sequences, *
 		t.Fatal(err)
 	}
 	s.reserver = sc
-	c, err := s.adopt("photos", row{name: "photos", id: sc.last, max: sc.max, exact: sc.exact, entry: entry{def: Definition{Order: sc.order}}})
+	c, err := s.adopt("photos", row{name: "photos", id: sc.last, max: sc.max, exact: sc.exact, entry: entry{def: Definition{Order: sc.order}}}, s.obeyed())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,9 @@ type hearing struct {
 	back    bool   // changes that were seen are lost: these are all that there are
 	plan    uint64 // that the server obeys
 	changed []change
+
+	// The names of caches that are the server's no more, as it spells that sequence otherwise by now: it was dropped and made again. The values are the new names.
+	respelled map[string]string
 }
 
 // changes returns the version of the last change, and the options of all sequences that changed after seen, or of all.

@@ -25,14 +25,15 @@ type follower struct {
 	work  turn // held during one round
 
 	started bool   // guarded by Sequences.mu; its goroutine runs
-	changes uint64 // guarded by Sequences.mu; rounds that brought a change
+	changes uint64 // guarded by Sequences.mu; rises when a change is heard, and when it is obeyed
 
-	byName map[string]Column // guarded by work; the owners that the options name
-	newest map[string]uint64 // guarded by work; the version of what is obeyed of each sequence, where several servers tell
-	retold *view             // guarded by work; whose members know each other's bounds, as far as can be seen; see retell
-	owners atomic.Pointer[Owners]
-	known  chan struct{} // closed by tell, once there are owners
-	tell   func()
+	obeying sync.Mutex        // held while what one server tells is obeyed
+	byName  map[string]Column // guarded by obeying; the owners that the options name
+	newest  map[string]uint64 // guarded by obeying; the version of what is obeyed of each sequence, where several servers tell
+	retold  *view             // guarded by work; whose members know each other's bounds, as far as can be seen; see retell
+	owners  atomic.Pointer[Owners]
+	known   chan struct{} // closed by tell, once there are owners
+	tell    func()
 }
 
 func newFollower() follower {
@@ -60,7 +61,7 @@ func (s *Sequences) startFollowing() {
 	s.followLocked()
 }
 
-// obeyed counts the rounds that brought a change.
+// obeyed rises with each change, before it is known which caches it is asked about, and when it is obeyed.
 func (s *Sequences) obeyed() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,16 +157,9 @@ func (s *Sequences) refresh(ctx context.Context) error {
 	if len(due) == 0 {
 		return nil
 	}
-	var obeying sync.Mutex // of what they tell, one after the other
 	errs := make([]error, len(due))
 	failed := s.servers.each(ctx, due, func(ctx context.Context, i int, v *server) error {
-		var heard hearing
-		if heard, errs[i] = v.changes(ctx, v.follow.seen, !v.follow.loaded); errs[i] != nil {
-			return errs[i]
-		}
-		obeying.Lock()
-		defer obeying.Unlock()
-		errs[i] = s.heed(ctx, w, v, heard)
+		errs[i] = s.refreshFrom(ctx, w, v)
 		return errs[i]
 	})
 	if ctx.Err() != nil {
@@ -194,13 +188,27 @@ func (s *Sequences) refresh(ctx context.Context) error {
 	return nil
 }
 
-// refreshFrom asks the only server.
+// refreshFrom asks one server. f.work is held.
 func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
-	heard, err := v.changes(ctx, v.follow.seen, !v.follow.loaded)
+	heard, err := s.hear(ctx, v)
 	if err != nil {
 		return err
 	}
 	return s.heed(ctx, w, v, heard)
+}
+
+// hear asks a server what has changed, and how it spells the sequences whose numbers are held here. f.work is held.
+func (s *Sequences) hear(ctx context.Context, v *server) (hearing, error) {
+	heard, err := v.changes(ctx, v.follow.seen, !v.follow.loaded)
+	if err != nil || len(heard.changed) == 0 {
+		return heard, err
+	}
+	s.mu.Lock()
+	s.follow.changes++ // a cache that is made from here on is not among these, and is of a row that is read from here on
+	names := slices.Collect(maps.Keys(s.caches))
+	s.mu.Unlock()
+	heard.respelled, err = v.respelled(ctx, names)
+	return heard, err
 }
 
 // heed obeys what a server has told, and tells it that. f.work is held.
@@ -209,7 +217,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 	if heard.plan != v.share().plan {
 		err := s.servers.reread(ctx, w)
 		if err == nil {
-			heard, err = v.changes(ctx, own.seen, !own.loaded)
+			heard, err = s.hear(ctx, v)
 		}
 		if err != nil {
 			return err
@@ -219,11 +227,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 		}
 	}
 	if !own.loaded || heard.moment != own.seen {
-		respelled, err := s.respelled(ctx, v, heard)
-		if err != nil {
-			return err
-		}
-		s.obey(v, heard, respelled, w.several())
+		s.obey(v, heard, w.several())
 		s.fillFor(ctx, v)
 	}
 	if own.told == own.seen && time.Since(own.beaten) < heartbeatEvery {
@@ -260,20 +264,11 @@ func (s *Sequences) holds() (sequences int, held uint64) {
 	return len(s.caches), held
 }
 
-// respelled are the names of caches that are the server's no more, as it spells that sequence otherwise by now: it was dropped and made again. The values are the new names.
-func (s *Sequences) respelled(ctx context.Context, v *server, heard hearing) (map[string]string, error) {
-	if len(heard.changed) == 0 {
-		return nil, nil
-	}
-	s.mu.Lock()
-	names := slices.Collect(maps.Keys(s.caches))
-	s.mu.Unlock()
-	return v.respelled(ctx, names)
-}
-
 // obey brings the caches and the owners in line with the changes that a server tells. f.work is held.
-func (s *Sequences) obey(v *server, heard hearing, respelled map[string]string, several bool) {
+func (s *Sequences) obey(v *server, heard hearing, several bool) {
 	f, changed := &s.follow, heard.changed
+	f.obeying.Lock()
+	defer f.obeying.Unlock()
 	back := heard.back && !several // several tell of each other's changes
 	for i := range changed {
 		if c := &changed[i]; !c.gone {
@@ -290,7 +285,7 @@ func (s *Sequences) obey(v *server, heard hearing, respelled map[string]string, 
 	}
 	s.mu.Lock()
 	f.changes++
-	for was, is := range respelled { // before the changes, of which one may begin an epoch
+	for was, is := range heard.respelled { // before the changes, of which one may begin an epoch
 		s.servers.marks.rename(was, is)
 		s.endLocked(was)
 	}
@@ -324,7 +319,7 @@ func (s *Sequences) obey(v *server, heard hearing, respelled map[string]string, 
 	v.follow.loaded, v.follow.seen = true, heard.moment
 }
 
-// news are the changes that no other server has told of. One that lacks a row, as others have it, does not mean that the sequence was dropped.
+// news are the changes that no other server has told of. f.obeying is held. One that lacks a row, as others have it, does not mean that the sequence was dropped.
 func (f *follower) news(changed []change) []change {
 	if f.newest == nil {
 		f.newest = make(map[string]uint64)

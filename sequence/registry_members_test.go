@@ -338,3 +338,33 @@ func TestATableOfTheProxiesOfAnotherShapeStopsNoChange(t *testing.T) {
 	e.change(t, s, PlanChange{Remove: e.addr(0)})
 	mustTake(t, s, "photos", 100)
 }
+
+// What one member cannot be told in time does not keep the others from telling, and being told.
+func TestAMemberThatIsHeldUpHoldsUpNoOther(t *testing.T) {
+	f := newFleet(t, 2)
+	a, b := f.open(t, steadySize(20)), f.open(t, steadySize(20))
+	createOn(t, a, "photos")
+	mustTake(t, a, "photos", 1)
+	eventually(t, "the proxy is registered with both", func() bool { return registeredOn(t, f[0], a) && registeredOn(t, f[1], a) })
+	tx, err := f[1].db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	var id string
+	if err := tx.QueryRow("SELECT id FROM sequence_proxy WHERE id = ? FOR UPDATE", a.servers.id).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	members := a.servers.members()
+	for i := range 12 {
+		mustAlter(t, b, "photos", Alteration{Comment: new(fmt.Sprint("no ", i))})
+		members[1].follow.hurry.Store(true)
+		a.seeChanges(t.Context())
+		if members[0].away.Load() {
+			t.Fatalf("round %d: the one that answers is left out", i)
+		}
+	}
+	if !members[1].away.Load() {
+		t.Error("the one that was held up is not left out")
+	}
+}

@@ -217,10 +217,16 @@ func (s *Sequences) lookUp(name string) (any, error) {
 			s.unknown.add(name, asked, generation)
 			return nil, err
 		}
-		if err == nil && s.obeyed() != changes && ctx.Err() == nil {
-			continue // what was found may be out of date, and its cache would not hear of the change again
+		if err == nil {
+			var c *cache
+			if c, err = s.adopt(name, found, changes); !errors.Is(err, errOutdated) {
+				return c, err
+			}
+			if ctx.Err() == nil {
+				continue
+			}
 		}
-		if err == nil || errors.Is(err, ErrUnfit) {
+		if errors.Is(err, ErrUnfit) {
 			break
 		}
 		s.counters.errors.Add(1)
@@ -231,21 +237,24 @@ func (s *Sequences) lookUp(name string) (any, error) {
 			break
 		}
 	}
-	switch {
-	case err == nil:
-		return s.adopt(name, found)
-	case errors.Is(err, ErrUnfit):
+	if errors.Is(err, ErrUnfit) {
 		return nil, fmt.Errorf("sequence %q: %w", name, err)
 	}
 	return nil, &UnavailableError{Sequence: name, Server: s.serverName(), Waited: time.Since(begin), Err: err}
 }
 
-// adopt returns the cache of a row that was found under name, making it if it is new.
-func (s *Sequences) adopt(name string, found row) (*cache, error) {
+// errOutdated: what was found may be, and its cache would not hear of the change again.
+var errOutdated = errors.New("options were changed each time while it was looked up")
+
+// adopt returns the cache of a row that was found under name, making it if it is new. changes is what obeyed said before; errOutdated: that has risen.
+func (s *Sequences) adopt(name string, found row, changes uint64) (*cache, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	switch {
+	case s.closed:
 		return nil, ErrClosed
+	case changes != s.follow.changes:
+		return nil, errOutdated
 	}
 	c := s.caches[found.name]
 	if c != nil && c.ended() != nil {

@@ -224,7 +224,11 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 		t.Fatalf("got %+v, %v; want %+v", got, err, want)
 	}
 	place.restart(t)
-	eventually(t, "the server is asked", func() bool { return second.obeyed() > 0 })
+	eventually(t, "the server is asked", func() bool {
+		second.follow.work.await()
+		defer second.follow.work.end()
+		return second.servers.first().follow.loaded
+	})
 	if now := second.Owners(); now != got {
 		t.Errorf("the same owners are told anew: %+v", now)
 	}
