@@ -173,7 +173,7 @@ func (r request) failed(name string, err error) error {
 		if !errors.Is(cause, errPatience) {
 			return cause
 		}
-		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.Is(err, errOutcome) && !errors.Is(err, errEnlisting) && !errors.Is(err, errUnlisted) {
+		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.As(err, new(*seenError)) && !errors.Is(err, errOutcome) && !errors.Is(err, errEnlisting) && !errors.Is(err, errUnlisted) {
 			err = s.whyNot() // the end of the wait itself says nothing
 		}
 	}

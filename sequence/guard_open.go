@@ -136,7 +136,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if err := v.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
 		return err
 	}
-	seen, err := v.awaitSeen(ctx, now, claim, confirmations(len(v.nodes.all))-1, ofSequence, []any{name}, func(rows guardRows) bool {
+	seen, err := v.awaitSeen(ctx, seenWithin, now, claim, confirmations(len(v.nodes.all))-1, ofSequence, []any{name}, func(rows guardRows) bool {
 		top, shown := rows.holder(), guardRow{}
 		shown, _ = rows.of(now.identity)
 		return top.holder == now.identity && top.term == term && shown.term == term && shown.wanted >= end

@@ -66,15 +66,15 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *row) string {
 }
 
 // orderedForGood makes sure that a sequence that was made an ORDER sequence, as r was written, stays one after a fail-over. Where such numbers are given without replicas
-// it is enough that no fail-over has lost that yet.
+// it is enough that no fail-over has lost that yet. A node may lag for as long as ctx has time.
 func (a *servers) orderedForGood(ctx context.Context, r *row) error {
-	return errors.Join(a.each(ctx, a.members(), func(ctx context.Context, _ int, v *server) error {
+	return errors.Join(patiently(ctx, a.members(), func(ctx context.Context, _ int, v *server) error {
 		if !v.guarded() {
 			return nil
 		}
 		if !v.tuning.Load().OrderWithoutReplica {
 			// All of them: an adoption brings over how far others have come, and not what they are.
-			if err := v.shownOn(ctx, len(v.nodes.all)-1, nil); err != nil {
+			if err := v.shownOn(ctx, restartPatience, len(v.nodes.all)-1, nil); err != nil {
 				return err
 			}
 		}

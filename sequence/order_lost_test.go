@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,9 @@ func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 	a := p.join(t, "a", &given{}, patience(time.Minute))
 	lax := p.join(t, "lax", &given{}, patience(time.Minute), func(o *Options) { o.OrderWithoutReplica = true })
 	order := func(m *member, name string) error {
-		_, err := m.Alter(t.Context(), []byte(name), Alteration{Order: new(true)})
+		ctx, stop := context.WithTimeoutCause(t.Context(), 4*time.Second, errPatience)
+		defer stop()
+		_, err := m.Alter(ctx, []byte(name), Alteration{Order: new(true)})
 		return err
 	}
 	becomes := func(m *member, name string) {
@@ -137,5 +140,41 @@ func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
 	e.Follow(t, 1, 2)
 	if !a.isOrdered(t, "photos") {
 		t.Error("a fail-over took back what was answered")
+	}
+}
+
+// A node that lags for seconds, as replicas do, is waited for.
+func TestANodeThatLagsIsWaitedForBeforeASequenceIsOrdered(t *testing.T) {
+	const name = "photos"
+	for _, beside := range []int{0, 1} {
+		t.Run(fmt.Sprintf("a group and %d more", beside), func(t *testing.T) {
+			e := startEstate(t, 2)
+			servers := []ServerOptions{{Nodes: []Node{{Addr: e.Nodes[0].Addr()}, {Addr: e.Nodes[1].Addr()}}, User: "root", Database: e.schema}}
+			for range beside {
+				servers = append(servers, newPlace(t).options().Servers...)
+			}
+			s := openWith(t, Options{Servers: servers}, func(o *Options) { o.CreateTable = true })
+			s.enlistedWithin = 0
+			mustCreate(t, s, CreateOptions{Name: name})
+			mustTake(t, s, name, 1)
+			e.CatchUp(t, 1, 0)
+			e.Cut(t, 1)
+			altered := make(chan error, 1)
+			go func() {
+				_, err := s.Alter(t.Context(), []byte(name), Alteration{Order: new(true)})
+				altered <- err
+			}()
+			select {
+			case err := <-altered:
+				t.Errorf("nothing was waited for: %v", err)
+				altered <- err
+			case <-time.After(2500 * time.Millisecond):
+			}
+			e.Mend(t, 1)
+			if err := <-altered; err != nil {
+				t.Error(err)
+			}
+			wantOrdered(t, s, name, true)
+		})
 	}
 }

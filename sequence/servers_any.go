@@ -53,6 +53,18 @@ func (w *view) notAsked(asked []*server) (why []error) {
 // each calls f for members at the same time, each within tryTime if there are several, and returns the errors. i is the place in members.
 func (a *servers) each(ctx context.Context, members []*server, f func(ctx context.Context, i int, v *server) error) (failed []error) {
 	if len(members) == 1 {
+		return patiently(ctx, members, f)
+	}
+	return patiently(ctx, members, func(ctx context.Context, i int, v *server) error {
+		ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+		defer stop()
+		return f(ctx, i, v)
+	})
+}
+
+// patiently is each for what may take as long as ctx has time.
+func patiently(ctx context.Context, members []*server, f func(ctx context.Context, i int, v *server) error) (failed []error) {
+	if len(members) == 1 {
 		if err := f(ctx, 0, members[0]); err != nil {
 			return []error{err}
 		}
@@ -62,8 +74,6 @@ func (a *servers) each(ctx context.Context, members []*server, f func(ctx contex
 	var wg sync.WaitGroup
 	for i, v := range members {
 		wg.Go(func() {
-			ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
-			defer stop()
 			if errs[i] = f(ctx, i, v); errs[i] != nil {
 				errs[i] = fmt.Errorf("%s: %w", v.name(), errs[i])
 			}
