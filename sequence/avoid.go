@@ -128,12 +128,12 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 		return nil
 	}
 	// Fewer were reserved than that, as few are left.
-	return s.servers.raiseTo(ctx, c.name, floor)
+	return s.raiseCounter(ctx, c, floor, n, generation)
 }
 
 // raiseCounter moves the counter of c to floor, which is as good as to n, and notes that unless the generation is over: then it is errVoid.
 func (s *Sequences) raiseCounter(ctx context.Context, c *cache, floor, n, generation uint64) error {
-	err := s.servers.raiseTo(ctx, c.name, floor)
+	kept, err := s.servers.raiseTo(ctx, c.name, floor)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -146,7 +146,7 @@ func (s *Sequences) raiseCounter(ctx context.Context, c *cache, floor, n, genera
 		return errVoid
 	}
 	c.top = max(c.top, floor, n) // beyond the maximum there is nothing to go on with
-	c.kept = max(c.kept, floor, n)
+	c.kept = max(c.kept, kept, n)
 	if s.servers.view.Load().several() {
 		c.passed = max(c.passed, floor, n)
 	}
@@ -263,29 +263,29 @@ func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time
 	return c, err
 }
 
-// raiseTo moves a counter ahead to floor, should it be below. One that is frozen it awaits.
-func (v *server) raiseTo(ctx context.Context, name string, floor uint64) error {
+// raiseTo moves a counter ahead to floor, should it be below, and returns where it is known to stand: there, or above. One that is frozen it awaits.
+func (v *server) raiseTo(ctx context.Context, name string, floor uint64) (at uint64, err error) {
 	for {
-		low, err := v.tryRaise(ctx, name, floor)
+		at, low, err := v.tryRaise(ctx, name, floor)
 		if err != nil || low == nil {
-			return err
+			return at, err
 		}
 		wait := firstConflict // it went on in this moment
 		if low.frozen > 0 {
 			err, wait = v.frozen(ctx, low), frozenBackoff
 		}
 		if !pause(ctx, jitter(wait)) {
-			return fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(err, context.Cause(ctx)))
+			return 0, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(err, context.Cause(ctx)))
 		}
 	}
 }
 
 // tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
-func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (low *row, err error) {
+func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (at uint64, low *row, err error) {
 	h := v.share()
 	has, err := v.lookForOptions(ctx, v.pool()) // with this there was a connection, and so a check
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	highest := v.seen.Load().max
 	floor, ok := h.rest(floor)
@@ -304,10 +304,10 @@ func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (low *
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
+			return 0, nil, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
 		}
 		if n, err := result.RowsAffected(); err != nil || n > 0 {
-			return nil, err
+			return floor, nil, err
 		}
 		break
 	}
@@ -315,11 +315,11 @@ func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (low *
 	stored, err := v.find(ctx, name)
 	switch {
 	case err != nil:
-		return nil, err
+		return 0, nil, err
 	case stored.plan != h.plan:
-		return nil, errPlan
+		return 0, nil, errPlan
 	case stored.frozen > 0 || stored.id < floor:
-		return &stored, nil
+		return 0, &stored, nil
 	}
-	return nil, nil
+	return stored.id, nil, nil
 }

@@ -622,3 +622,32 @@ func TestASequenceBelowItsWindowIsFoundWithoutAReplica(t *testing.T) {
 		t.Errorf("a number below the row: %v", err)
 	}
 }
+
+// The rows of an import that have keys already, below those that were given, cost nothing each.
+func TestChosenNumbersBelowTheRowOfAGroupCostOneQuestion(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	a := e.join(t, "a", all)
+	mustCreate(t, a.Sequences, CreateOptions{Name: "exact", Cache: 5})
+	fresh := e.join(t, "fresh", all)
+	for _, name := range []string{"photos", "exact"} {
+		mustTake(t, a.Sequences, name, 1)
+		if err := a.Avoid(t.Context(), []byte(name), []uint64{50_000}); err != nil {
+			t.Fatal(err)
+		}
+		avoid := func(n uint64) {
+			t.Helper()
+			if err := fresh.Avoid(t.Context(), []byte(name), []uint64{n}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		avoid(1000)
+		asked := questions(t, e.pools[0])
+		for n := range uint64(1000) {
+			avoid(40_000 + n)
+		}
+		if n := questions(t, e.pools[0]) - asked; n > 100 {
+			t.Errorf("%s: 1000 numbers took %d statements", name, n)
+		}
+	}
+}

@@ -262,3 +262,12 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 	}
 	return nil
 }
+
+// keptAbove is how far a sequence surely goes on above after a fail-over, if its row has come so far.
+func (v *server) keptAbove(name string) uint64 {
+	if !v.guarded() {
+		return math.MaxUint64
+	}
+	ceiling, _ := v.guard.ceiling(name)
+	return ceiling
+}

@@ -87,7 +87,10 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 			_, err := v.giveBack(context.Background(), "photos", 0, seg)
 			return err
 		}},
-		{"a number that somebody chose", func(v *server, _ Segment) error { return v.raiseTo(context.Background(), "photos", 5000) }},
+		{"a number that somebody chose", func(v *server, _ Segment) error {
+			_, err := v.raiseTo(context.Background(), "photos", 5000)
+			return err
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})

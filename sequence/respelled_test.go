@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"maps"
 	"testing"
@@ -65,21 +66,21 @@ func TestNamesWithoutARowAreAskedAboutTogether(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	asked := p.questions(t)
+	asked := questions(t, p.db)
 	others, err := s.servers.first().respelled(ctx, names)
 	if err != nil || !maps.Equal(others, map[string]string{"photos": "Photos"}) {
 		t.Errorf("got %v, %v", others, err)
 	}
-	if n := p.questions(t) - asked; n > 1000 {
+	if n := questions(t, p.db) - asked; n > 1000 {
 		t.Errorf("5002 names took %d statements", n)
 	}
 }
 
 // questions counts the statements of all connections to the server.
-func (p place) questions(t testing.TB) (n int) {
+func questions(t testing.TB, on *sql.DB) (n int) {
 	t.Helper()
 	var name string
-	if err := p.db.QueryRow("SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &n); err != nil {
+	if err := on.QueryRow("SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &n); err != nil {
 		t.Fatal(err)
 	}
 	return n

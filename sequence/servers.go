@@ -288,22 +288,27 @@ func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all
 	return changed, raised, err
 }
 
-// raiseTo moves the counters ahead to floor, where they are below: of those members that can be reached, and at least of one. There they stay ahead after a fail-over, too.
-func (a *servers) raiseTo(ctx context.Context, name string, floor uint64) error {
-	raise := func(ctx context.Context, v *server) error {
-		err := v.raiseTo(ctx, name, floor)
-		if err == nil {
+// raiseTo moves the counters ahead to floor, where they are below: of those members that can be reached, and at least of one. There they stay ahead after a fail-over, too: of kept, which is floor or above.
+func (a *servers) raiseTo(ctx context.Context, name string, floor uint64) (kept uint64, err error) {
+	raise := func(ctx context.Context, v *server) (at uint64, err error) {
+		if at, err = v.raiseTo(ctx, name, floor); err == nil {
 			err = v.keepAbove(ctx, name, floor)
 		}
-		return err
+		return at, err
 	}
-	return a.one(ctx, func(v *server) error { return raise(ctx, v) }, func(w *view) error {
-		if err := a.onLive(ctx, w, raise); err != nil {
+	err = a.one(ctx, func(v *server) error {
+		at, err := raise(ctx, v)
+		kept = max(floor, min(at, v.keptAbove(name)))
+		return err
+	}, func(w *view) error {
+		kept = floor
+		if err := a.onLive(ctx, w, func(ctx context.Context, v *server) error { _, err := raise(ctx, v); return err }); err != nil {
 			return err
 		}
 		a.marks.raise(name, floor)
 		return nil
 	})
+	return kept, err
 }
 
 // onLive calls f for the members that are not left out. At least one has to succeed, and each that answers.
