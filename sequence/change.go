@@ -55,6 +55,21 @@ type Created struct {
 	unordered bool   // it is not an ORDER sequence yet, because numbers of the one before may be held somewhere
 }
 
+// what says it for people.
+func (c *Created) what() string {
+	what := "was created"
+	switch {
+	case c.Existed:
+		what = "exists"
+	case c.Replaced:
+		what = "was replaced"
+	}
+	if c.unordered {
+		what += ", without ORDER"
+	}
+	return what
+}
+
 // Create makes a sequence. If one of that name was dropped before, it continues above the dropped one's last number, because
 // other proxies may still hold numbers of it; with Order it waits for those, as Alter does. Errors: ErrExists, ErrBadOption, ErrExhausted (the dropped one had reached the
 // maximum), ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
@@ -84,6 +99,11 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 		c.replaced.Add(1)
 	}
 	s.seeChanges(r.ctx)
+	if made.above > 0 {
+		if err := s.servers.keepMade(r.ctx, o.Name, made.above); err != nil {
+			return Created{}, fmt.Errorf("sequence %q %s, but a fail-over could undo that: %w", o.Name, made.what(), r.failed(o.Name, err))
+		}
+	}
 	if made.unordered {
 		if _, err := s.makeOrdered(ctx, []byte(o.Name), Alteration{Order: &o.Order}); err != nil {
 			return Created{}, fmt.Errorf("sequence %q was created, but its ORDER is not confirmed: %w", o.Name, err)

@@ -358,8 +358,17 @@ func TestWhatASequenceOfAGroupIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
 	anew := CreateOptions{Name: "photos", OrReplace: true, Start: 5_000_001}
-	if _, err := a.Create(t.Context(), anew); err == nil || !strings.Contains(err.Error(), "fail-over") {
-		t.Errorf("made where no replica has it: got %v, want an error about a fail-over", err)
+	_, err := a.Create(t.Context(), anew)
+	wantText(t, err, `sequence "photos" was replaced, but a fail-over could`)
+	if _, err := a.Take(t.Context(), []byte("users"), 1); !errors.Is(err, ErrUnknown) {
+		t.Fatal(err)
+	}
+	_, err = a.Create(t.Context(), CreateOptions{Name: "users", Start: 100, Order: true})
+	wantText(t, err, `sequence "users" was created, but a fail-over could`)
+	soon, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if got, err := a.Take(soon, []byte("users"), 1); err == nil || errors.Is(err, ErrUnknown) {
+		t.Errorf("what was created: got %d, %v", got, err)
 	}
 	e.Mend(t, 1)
 	mustCreate(t, a.Sequences, anew)

@@ -224,18 +224,19 @@ func (a *servers) list(ctx context.Context) (all []row, err error) {
 
 func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (made Created, err error) {
 	err = a.one(ctx, func(v *server) (err error) {
-		if made, err = v.create(ctx, o, def); err == nil && made.above > 0 {
-			err = v.keepAbove(ctx, o.Name, made.above)
-		}
+		made, err = v.create(ctx, o, def)
 		return err
 	}, func(w *view) (err error) {
 		made, err = a.createAll(ctx, w, o, def)
-		if err == nil && made.above > 0 {
-			err = a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.keepAbove(ctx, o.Name, made.above) })
-		}
 		return err
 	})
 	return made, err
+}
+
+// keepMade is keepAbove of those members that can be reached, for a sequence that was made to go on above n.
+func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
+	keep := func(ctx context.Context, v *server) error { return v.keepAbove(ctx, name, n) }
+	return a.one(ctx, func(v *server) error { return keep(ctx, v) }, func(w *view) error { return a.onLive(ctx, w, keep) })
 }
 
 func (a *servers) drop(ctx context.Context, name string) (stored string, err error) {
