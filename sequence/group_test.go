@@ -630,6 +630,9 @@ func TestASequenceBelowItsWindowIsFoundWithoutAReplica(t *testing.T) {
 	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{50_000}); err != nil {
 		t.Errorf("a number below the row: %v", err)
 	}
+	if waited := b.logs.FilterMessage("windows not raised").All(); len(waited) > 0 {
+		t.Errorf("a window was asked for: %v", waited)
+	}
 }
 
 // The rows of an import that have keys already, below those that were given, cost nothing each.

@@ -235,17 +235,12 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 	if !v.guarded() {
 		return nil
 	}
-	var err error
-	if ceiling, ok := v.guard.ceiling(name); !ok || ceiling < n {
+	err := v.belowCeiling(ctx, name, n)
+	if errors.Is(err, errNoWindow) {
 		err = v.openWindow(ctx, name, 1)
 	}
 	if errors.Is(err, errNoRoom) {
 		err = v.tryWindow(ctx, name, 1, true)
-	}
-	if lost := new(seenError); errors.As(err, &lost) && lost.claim.term == 0 {
-		if ceiling, ok := v.guard.ceiling(name); ok && ceiling >= n {
-			err = nil // it needed no new one, which was learnt only now
-		}
 	}
 	if errors.Is(err, errNotHolder) {
 		err = v.replicated(ctx, nil)
@@ -259,6 +254,22 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 	}
 	if err != nil {
 		return fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
+	}
+	return nil
+}
+
+// belowCeiling returns errNoWindow for a number that a sequence may not give yet.
+func (v *server) belowCeiling(ctx context.Context, name string, n uint64) error {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	switch to, err := v.limit(ctx, conn, name); {
+	case err != nil:
+		return err
+	case to.guarded && to.ceiling < n:
+		return errNoWindow
 	}
 	return nil
 }
