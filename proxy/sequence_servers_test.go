@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"database/sql"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,17 +65,24 @@ func TestSequenceServersAreChangedBySQL(t *testing.T) {
 	}
 }
 
-// A server is added and removed by SQL, and the list tells of each, by its columns.
-func TestTheListOfSequenceServersTellsOfThePlan(t *testing.T) {
-	second := mysqltest.Start(t)
+// beforeAddition has one sequence, photos, on one sequence server, and another server that can be added.
+func beforeAddition(t *testing.T, direct string) (c *sql.Conn, second *mysqltest.Server) {
+	t.Helper()
+	second = mysqltest.Start(t)
 	e := newEnv(t, setup{
 		Sequence: func(o *sequence.Options) {
-			o.DirectWriters, o.CreateTable = sequence.DirectWritersNo, true
+			o.DirectWriters, o.CreateTable = direct, true
 			o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
 		},
 	})
-	c := e.Conn(t, "", nil)
+	c = e.Conn(t, "", nil)
 	exec(t, c, "CREATE SEQUENCE photos")
+	return c, second
+}
+
+// A server is added and removed by SQL, and the list tells of each, by its columns.
+func TestTheListOfSequenceServersTellsOfThePlan(t *testing.T) {
+	c, second := beforeAddition(t, sequence.DirectWritersNo)
 	first := mysqltest.Shared(t).Addr()
 	given := make(map[string]bool)
 	for _, step := range []struct{ text, want string }{
@@ -107,15 +115,7 @@ func TestTheListOfSequenceServersTellsOfThePlan(t *testing.T) {
 
 // One that is dead is taken out by the operator's word, on how far it has come and on the applications that count there.
 func TestADeadSequenceServerIsTakenOutBySQL(t *testing.T) {
-	second := mysqltest.Start(t)
-	e := newEnv(t, setup{
-		Sequence: func(o *sequence.Options) {
-			o.DirectWriters, o.CreateTable = sequence.DirectWritersYes, true
-			o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
-		},
-	})
-	c := e.Conn(t, "", nil)
-	exec(t, c, "CREATE SEQUENCE photos")
+	c, second := beforeAddition(t, sequence.DirectWritersYes)
 	add, remove := "SEQPROXY ADD SEQUENCE SERVER '"+second.Addr()+"'", "SEQPROXY REMOVE SEQUENCE SERVER '"+second.Addr()+"'"
 	number := func() uint64 {
 		t.Helper()

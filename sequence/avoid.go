@@ -3,6 +3,7 @@ package sequence
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -296,20 +297,19 @@ func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (at ui
 	if has.versioned() { // by another plan the row may not stand there
 		text, args = text+v.table.underPlan(), append(args, h.plan)
 	}
-	for attempt := 1; ; {
+	var result sql.Result
+	for attempt := 1; ; attempt++ {
 		v.traceRaise(name, floor, setRaised)
-		result, err := v.pool().ExecContext(ctx, text, args...)
-		if isConflict(err) && attempt < maxAttempts && pause(ctx, jitter(firstConflict<<attempt)) {
-			attempt++
-			continue
+		result, err = v.pool().ExecContext(ctx, text, args...)
+		if !isConflict(err) || attempt == maxAttempts || !pause(ctx, jitter(firstConflict<<attempt)) {
+			break
 		}
-		if err != nil {
-			return 0, nil, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
-		}
-		if n, err := result.RowsAffected(); err != nil || n > 0 {
-			return floor, nil, err
-		}
-		break
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n > 0 {
+		return floor, nil, err
 	}
 	// It stood above; or it is frozen at the end of its column, and may go on below.
 	stored, err := v.find(ctx, name)

@@ -225,6 +225,20 @@ func TestANumberThatIsBeingPutBackIsNotTakenForGiven(t *testing.T) {
 	}
 }
 
+// frozenForRestart has a sequence of which numbers behind at were given, in the middle of a restart.
+func frozenForRestart(t *testing.T, at uint64) (p place, s *Sequences, frozen row) {
+	t.Helper()
+	p = newPlace(t).withTable(t, map[string]uint64{"photos": at})
+	s = p.open(t, steadySize(10))
+	wantTaken(t, s, "photos", at+1)
+	settled(t, s, "photos")
+	frozen, err := s.servers.first().freeze(t.Context(), "photos", down(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, s, frozen
+}
+
 // While a sequence is restarted its row stands at the end of the column, where nothing can be raised. What it stands at afterwards counts.
 func TestANumberThatSomebodyChoseWhileASequenceIsFrozenIsNotGivenAfterwards(t *testing.T) {
 	for name, end := range map[string]func(*server, row) error{
@@ -237,15 +251,7 @@ func TestANumberThatSomebodyChoseWhileASequenceIsFrozenIsNotGivenAfterwards(t *t
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t).withTable(t, map[string]uint64{"photos": 4000})
-			s := p.open(t, steadySize(10))
-			wantTaken(t, s, "photos", 4001)
-			settled(t, s, "photos")
-			v := s.servers.first()
-			frozen, err := v.freeze(t.Context(), "photos", down(1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			p, s, frozen := frozenForRestart(t, 4000)
 			hasty := late{context.Background(), time.Hour}
 			eventually(t, "nothing is given", func() bool {
 				_, err := s.Take(hasty, []byte("photos"), 1)
@@ -259,7 +265,7 @@ func TestANumberThatSomebodyChoseWhileASequenceIsFrozenIsNotGivenAfterwards(t *t
 			go func() { avoided <- s.Avoid(context.Background(), []byte("photos"), chosen) }()
 			turn := s.names.get([]byte("photos")).reserving
 			eventually(t, "the counter is being moved", turn.held)
-			if err := end(v, frozen); err != nil {
+			if err := end(s.servers.first(), frozen); err != nil {
 				t.Fatal(err)
 			}
 			if err := <-avoided; err != nil {
@@ -284,15 +290,8 @@ func TestANumberThatSomebodyChoseWhileASequenceIsFrozenIsNotGivenAfterwards(t *t
 
 // A row that went back is not raised once it begins again on purpose.
 func TestARowThatIsFrozenForARestartIsNotLifted(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 40})
-	s := p.open(t)
-	wantTaken(t, s, "photos", 41)
-	settled(t, s, "photos")
+	p, s, frozen := frozenForRestart(t, 40)
 	v := s.servers.first()
-	frozen, err := v.freeze(t.Context(), "photos", down(1))
-	if err != nil {
-		t.Fatal(err)
-	}
 	lifted := make(chan error, 1)
 	go func() { lifted <- v.lift(context.Background(), "photos", 5000, 0) }()
 	select {

@@ -323,45 +323,41 @@ func killCoordinator(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		return err
 	}
 	defer heal()
-	n.world.stepping.Lock()
-	defer n.world.stepping.Unlock()
-	ctx = context.WithoutCancel(ctx)
-	a, s := n.someProxy(rng), n.world.members[1+rng.IntN(len(n.world.members)-1)]
-	done := make(chan error, 1)
-	go func() {
-		done <- n.world.admin(ctx, a, n.world.estate.change(fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))))
-	}()
-	sleep(ctx, between(rng, 0, 600*time.Millisecond))
-	err = a.end(syscall.SIGKILL, 5*time.Second)
-	<-done // whatever it was
-	if err == nil {
-		err = a.start(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	return n.wholeAgain(ctx, rng, s)
+	a := n.someProxy(rng)
+	return n.breakChange(ctx, rng, a, func(ctx context.Context) error {
+		if err := a.end(syscall.SIGKILL, 5*time.Second); err != nil {
+			return err
+		}
+		return a.start(ctx)
+	})
 }
 
 // killMember kills one of the sequence servers, perhaps the one that is taken out, somewhere in the change.
 func killMember(ctx context.Context, n *nemesis, rng *rand.Rand) error {
-	s, victim := n.world.members[1+rng.IntN(len(n.world.members)-1)], n.world.members[rng.IntN(len(n.world.members))]
+	victim := n.world.members[rng.IntN(len(n.world.members))]
 	heal, err := n.hurt("a sequence server is killed while their set is changed", append(n.everywhere(), victim.part())...)
 	if err != nil {
 		return err
 	}
 	defer heal()
+	return n.breakChange(ctx, rng, n.someProxy(rng), func(ctx context.Context) error {
+		err := victim.Kill()
+		sleep(ctx, between(rng, 0, time.Second))
+		return errors.Join(err, victim.Restart(ctx))
+	})
+}
+
+// breakChange has a proxy take one of the sequence servers out, has something fail somewhere in between, and makes the set whole. Who calls it has hurt everything that this touches.
+func (n *nemesis) breakChange(ctx context.Context, rng *rand.Rand, p *proxy, fail func(ctx context.Context) error) error {
 	n.world.stepping.Lock()
 	defer n.world.stepping.Unlock()
 	ctx = context.WithoutCancel(ctx)
-	p, done := n.someProxy(rng), make(chan error, 1)
+	s, done := n.world.members[1+rng.IntN(len(n.world.members)-1)], make(chan error, 1)
 	go func() {
 		done <- n.world.admin(ctx, p, n.world.estate.change(fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))))
 	}()
 	sleep(ctx, between(rng, 0, 600*time.Millisecond))
-	err = victim.Kill()
-	sleep(ctx, between(rng, 0, time.Second))
-	err = errors.Join(err, victim.Restart(ctx))
+	err := fail(ctx)
 	<-done // whatever it was
 	if err != nil {
 		return err
