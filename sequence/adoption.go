@@ -234,7 +234,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 	if err != nil || done {
 		return err
 	}
-	seen, err := v.awaitSeen(ctx, seenWithin, a.now, guardRow{holder: a.now.identity, term: a.term}, a.need-1, "", nil, func(rows guardRows) bool {
+	seen, err := v.awaitSeen(ctx, a.now, guardRow{holder: a.now.identity, term: a.term}, a.need-1, "", nil, func(rows guardRows) bool {
 		top := rows.holder()
 		return top.holder == a.now.identity && top.term == a.term
 	})

@@ -80,6 +80,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 	err, top, size, generation := c.end, c.top, c.size, c.generation
 	// Of several servers the one that would give n has to be moved, whichever the next numbers come from.
 	several := s.servers.view.Load().several()
+	pinned := several || c.kept > 0
 	hold := !several && c.exact == 0 && len(c.queue) < maxQueued/2 && n < c.max
 	floor := min(n, c.max)
 	if c.exact == 0 && !hold {
@@ -90,12 +91,16 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 		return err
 	}
 	near := hold && n-top <= size
+	moved := false
 	if !near {
-		if err := s.raiseCounter(ctx, c, floor, n, generation); err != nil {
+		if moved, err = s.raiseCounter(ctx, c, floor, n, generation); err != nil {
 			return err
 		}
 	}
 	if !hold {
+		if !moved && !pinned {
+			s.pin(ctx, c, generation)
+		}
 		return nil
 	}
 	g, err := c.reserver.reserve(ctx, c.name, size, 1)
@@ -129,29 +134,47 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 		return nil
 	}
 	// Fewer were reserved than that, as few are left.
-	return s.raiseCounter(ctx, c, floor, n, generation)
+	_, err = s.raiseCounter(ctx, c, floor, n, generation)
+	return err
 }
 
-// raiseCounter moves the counter of c to floor, which is as good as to n, and notes that unless the generation is over: then it is errVoid.
-func (s *Sequences) raiseCounter(ctx context.Context, c *cache, floor, n, generation uint64) error {
-	kept, err := s.servers.raiseTo(ctx, c.name, floor)
+// raiseCounter moves the counter of c to floor, which is as good as to n, unless it is there, and notes that unless the generation is over: then it is errVoid.
+func (s *Sequences) raiseCounter(ctx context.Context, c *cache, floor, n, generation uint64) (moved bool, err error) {
+	moved, err = s.servers.raiseTo(ctx, c.name, floor)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case errors.Is(err, ErrUnknown):
 		c.goneLocked(err)
-		return err
+		return false, err
 	case err != nil:
-		return err
+		return false, err
 	case c.generation != generation:
-		return errVoid
+		return false, errVoid
 	}
 	c.top = max(c.top, floor, n) // beyond the maximum there is nothing to go on with
-	c.kept = max(c.kept, kept, n)
+	if moved {
+		c.kept = max(c.kept, floor, n)
+	}
 	if s.servers.view.Load().several() {
 		c.passed = max(c.passed, floor, n)
 	}
-	return nil
+	return moved, nil
+}
+
+// pin makes sure that the counter of c stays where it was found: others may put numbers back, but not below one that was reserved here, which nobody gets. Without it the
+// counter would be asked about for each old number that somebody chooses.
+func (s *Sequences) pin(ctx context.Context, c *cache, generation uint64) {
+	g, err := c.reserver.reserve(ctx, c.name, 1, 1)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gaps[UnusedChosen] += g.seg.Remaining()
+	if c.generation == generation {
+		c.top, c.kept = max(c.top, g.seg.Last()), max(c.kept, g.seg.Last())
+	}
 }
 
 // cachesOf returns the caches of c's counter, c first.
@@ -169,7 +192,7 @@ func (s *Sequences) cachesOf(c *cache) []*cache {
 
 // avoidHeld takes numbers out of what caches hold. It reports whether that is all there is to do: the highest is not above the counter.
 func (s *Sequences) avoidHeld(caches []*cache, numbers []uint64, highest uint64) bool {
-	top, several, guarded := uint64(0), s.servers.view.Load().several(), s.servers.first().guarded()
+	top, several := uint64(0), s.servers.view.Load().several()
 	for i, c := range caches {
 		c.mu.Lock()
 		for _, n := range numbers {
@@ -179,13 +202,10 @@ func (s *Sequences) avoidHeld(caches []*cache, numbers []uint64, highest uint64)
 				c.skipLocked(n)
 			}
 		}
-		switch {
-		case several:
+		if several {
 			top = max(top, c.passed)
-		case guarded:
+		} else {
 			top = max(top, c.kept)
-		default:
-			top = max(top, c.top)
 		}
 		c.mu.Unlock()
 	}
@@ -264,29 +284,29 @@ func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time
 	return c, err
 }
 
-// raiseTo moves a counter ahead to floor, should it be below, and returns where it is known to stand: there, or above. One that is frozen it awaits.
-func (v *server) raiseTo(ctx context.Context, name string, floor uint64) (at uint64, err error) {
+// raiseTo moves a counter ahead to floor, should it be below. One that is frozen it awaits.
+func (v *server) raiseTo(ctx context.Context, name string, floor uint64) (moved bool, err error) {
 	for {
-		at, low, err := v.tryRaise(ctx, name, floor)
+		moved, low, err := v.tryRaise(ctx, name, floor)
 		if err != nil || low == nil {
-			return at, err
+			return moved, err
 		}
 		wait := firstConflict // it went on in this moment
 		if low.frozen > 0 {
 			err, wait = v.frozen(ctx, low), frozenBackoff
 		}
 		if !pause(ctx, jitter(wait)) {
-			return 0, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(err, context.Cause(ctx)))
+			return false, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(err, context.Cause(ctx)))
 		}
 	}
 }
 
 // tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
-func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (at uint64, low *row, err error) {
+func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (moved bool, low *row, err error) {
 	h := v.share()
 	has, err := v.lookForOptions(ctx, v.pool()) // with this there was a connection, and so a check
 	if err != nil {
-		return 0, nil, err
+		return false, nil, err
 	}
 	highest := v.seen.Load().max
 	floor, ok := h.rest(floor)
@@ -306,20 +326,20 @@ func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (at ui
 		}
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
+		return false, nil, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
 	}
 	if n, err := result.RowsAffected(); err != nil || n > 0 {
-		return floor, nil, err
+		return err == nil, nil, err
 	}
 	// It stood above; or it is frozen at the end of its column, and may go on below.
 	stored, err := v.find(ctx, name)
 	switch {
 	case err != nil:
-		return 0, nil, err
+		return false, nil, err
 	case stored.plan != h.plan:
-		return 0, nil, errPlan
+		return false, nil, errPlan
 	case stored.frozen > 0 || stored.id < floor:
-		return 0, &stored, nil
+		return false, &stored, nil
 	}
-	return stored.id, nil, nil
+	return false, nil, nil
 }

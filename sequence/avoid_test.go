@@ -309,3 +309,37 @@ func TestARowThatIsFrozenForARestartIsNotLifted(t *testing.T) {
 		t.Errorf("the row stands at %d after a restart with 1", id)
 	}
 }
+
+// What a proxy found in the row may be put back by another one, and is not where the counter stands then.
+func TestANumberThatSomebodyChoseIsNotGivenAfterOthersHavePutNumbersBack(t *testing.T) {
+	for name, exact := range map[string]uint64{"measured": 0, "CACHE n": 20} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t).withTable(t, map[string]uint64{"photos": 4000})
+			holder, s := p.open(t, steadySize(1000)), p.open(t, steadySize(1000))
+			mustAlter(t, holder, "photos", Alteration{Cache: &exact})
+			mustTake(t, holder, "photos", 1)
+			settled(t, holder, "photos")
+			if _, err := s.Step(t.Context(), []byte("photos")); err != nil { // it is found, at what the other one has reserved
+				t.Fatal(err)
+			}
+			chosen := p.id(t, "photos") - 10
+			if exact > 0 { // a number that was given long ago
+				if err := s.Avoid(t.Context(), []byte("photos"), []uint64{1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := holder.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if exact == 0 && p.id(t, "photos") >= chosen {
+				t.Fatalf("nothing was put back: the row stands at %d", p.id(t, "photos"))
+			}
+			if err := s.Avoid(t.Context(), []byte("photos"), []uint64{chosen}); err != nil {
+				t.Fatal(err)
+			}
+			if id := p.id(t, "photos"); id < chosen {
+				t.Errorf("the row stands at %d after %d was chosen", id, chosen)
+			}
+		})
+	}
+}

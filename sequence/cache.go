@@ -102,7 +102,7 @@ type cache struct {
 	overtaken  Unused        // why it moved last
 	avoided    uint64        // numbers, not held, that somebody was about to use of his own
 	top        uint64        // the highest number reserved
-	kept       uint64        // as far as top is known to stay after a fail-over of a group: what was reserved or raised here, and not where the row was found
+	kept       uint64        // where the counter was reserved or raised to here: it does not go below, also in a fail-over, and not where the row was found: others may put numbers back
 	reached    uint64        // where the row stood when FLUSH SEQUENCES had top forgotten; 0 since the next reservation
 	passed     uint64        // where there are several servers: none of them gives a number up to this one any more, as they were moved there
 	max        uint64        // the highest number that the sequence may give

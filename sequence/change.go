@@ -57,17 +57,13 @@ type Created struct {
 
 // what says it for people.
 func (c *Created) what() string {
-	what := "was created"
 	switch {
 	case c.Existed:
-		what = "exists"
+		return "exists"
 	case c.Replaced:
-		what = "was replaced"
+		return "was replaced"
 	}
-	if c.unordered {
-		what += ", without ORDER"
-	}
-	return what
+	return "was created"
 }
 
 // Create makes a sequence. If one of that name was dropped before, it continues above the dropped one's last number, because
@@ -94,19 +90,27 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	if def.Cycle && !made.Existed {
 		s.warnOfCycle(o.Name)
 	}
+	var lost error
+	if made.above > 0 {
+		if lost = s.servers.keepMade(r.ctx, o.Name, made.above); lost != nil {
+			without := ""
+			if made.unordered {
+				without = ", without ORDER"
+			}
+			lost = fmt.Errorf("sequence %q %s%s, but a fail-over could undo that: %w", o.Name, made.what(), without, r.failed(o.Name, lost))
+		}
+	}
 	s.unknown.clear()
 	if c := s.names.get([]byte(o.Name)); c != nil && made.Replaced {
 		c.replaced.Add(1)
 	}
 	s.seeChanges(r.ctx)
-	if made.above > 0 {
-		if err := s.servers.keepMade(r.ctx, o.Name, made.above); err != nil {
-			return Created{}, fmt.Errorf("sequence %q %s, but a fail-over could undo that: %w", o.Name, made.what(), r.failed(o.Name, err))
-		}
+	if lost != nil {
+		return Created{}, lost
 	}
 	if made.unordered {
 		if _, err := s.makeOrdered(ctx, []byte(o.Name), Alteration{Order: &o.Order}); err != nil {
-			return Created{}, fmt.Errorf("sequence %q was created, but its ORDER is not confirmed: %w", o.Name, err)
+			return Created{}, fmt.Errorf("sequence %q %s, but its ORDER is not confirmed: %w", o.Name, made.what(), err)
 		}
 	}
 	return made, nil

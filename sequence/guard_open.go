@@ -136,7 +136,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if err := v.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
 		return err
 	}
-	seen, err := v.awaitSeen(ctx, seenWithin, now, claim, confirmations(len(v.nodes.all))-1, ofSequence, []any{name}, func(rows guardRows) bool {
+	seen, err := v.awaitSeen(ctx, now, claim, confirmations(len(v.nodes.all))-1, ofSequence, []any{name}, func(rows guardRows) bool {
 		top, shown := rows.holder(), guardRow{}
 		shown, _ = rows.of(now.identity)
 		return top.holder == now.identity && top.term == term && shown.term == term && shown.wanted >= end
@@ -250,7 +250,7 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 		stored, err = v.look(ctx, name)
 	}
 	if err == nil && stored.position() < min(n, v.seen.Load().max) {
-		err = fmt.Errorf("%s has taken over, and has the sequence at %d: try again", v.at(), stored.position())
+		err = fmt.Errorf("%s has the sequence at %d: it has taken over, or the sequence was set back meanwhile; try again", v.at(), stored.position())
 	}
 	if err != nil {
 		return fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
@@ -265,20 +265,9 @@ func (v *server) belowCeiling(ctx context.Context, name string, n uint64) error 
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	switch to, err := v.limit(ctx, conn, name); {
-	case err != nil:
-		return err
-	case to.guarded && to.ceiling < n:
-		return errNoWindow
+	to, err := v.limit(ctx, conn, name)
+	if err == nil && to.guarded && to.ceiling < n {
+		err = errNoWindow
 	}
-	return nil
-}
-
-// keptAbove is how far a sequence surely goes on above after a fail-over, if its row has come so far.
-func (v *server) keptAbove(name string) uint64 {
-	if !v.guarded() {
-		return math.MaxUint64
-	}
-	ceiling, _ := v.guard.ceiling(name)
-	return ceiling
+	return err
 }

@@ -3,12 +3,14 @@ package sequence
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
-// seenWithin bounds the wait for replicas to show what numbers wait for.
+// seenWithin bounds the wait for replicas to show what was written.
 const seenWithin = time.Second
 
 // sighting is a node other than the chosen one, and what it showed.
@@ -47,12 +49,18 @@ func (e *seenError) Error() string {
 	return text.String() + "; to mend it: have them replicate from the primary; nodes that are gone for good may be taken out of `nodes` of every proxy, but not before the log says that the present primary holds the sequences"
 }
 
-// awaitSeen waits until need other nodes show what was written under the claim own, no longer than within, and returns those. It reads where of their guard rows again and again.
-func (v *server) awaitSeen(ctx context.Context, within time.Duration, now *choice, own guardRow, need int, where string, args []any, ok func(guardRows) bool) (seen []sighting, err error) {
+// isLagging reports whether what was written may be seen yet: all nodes answer that lack it, and none of them has another holder.
+func isLagging(err error) bool {
+	lost := new(seenError)
+	return errors.As(err, &lost) && lost.claim.term == 0 && !slices.ContainsFunc(lost.missing, func(s sighting) bool { return s.err != errNotShown })
+}
+
+// awaitSeen waits until need other nodes show what was written under the claim own, and returns those. It reads where of their guard rows again and again.
+func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need int, where string, args []any, ok func(guardRows) bool) (seen []sighting, err error) {
 	if need <= 0 {
 		return nil, nil
 	}
-	ctx, stop := context.WithTimeout(ctx, within)
+	ctx, stop := context.WithTimeout(ctx, seenWithin)
 	defer stop()
 	var others []*node
 	for _, n := range v.nodes.all {
@@ -135,11 +143,11 @@ func (v *server) sight(ctx context.Context, n *node, where string, args []any, o
 // returns at once where there is one node, or a cluster that commits so. wrote is the node where that was, if it is known: from another
 // one that took over meanwhile nobody can tell.
 func (v *server) replicated(ctx context.Context, wrote *choice) error {
-	return v.shownOn(ctx, seenWithin, confirmations(len(v.nodes.all))-1, wrote)
+	return v.shownOn(ctx, 0, confirmations(len(v.nodes.all))-1, wrote)
 }
 
-// shownOn is replicated for so many other nodes, which may lag for so long.
-func (v *server) shownOn(ctx context.Context, within time.Duration, need int, wrote *choice) error {
+// shownOn is replicated for so many other nodes. Those that answer may lag for so long.
+func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote *choice) error {
 	if !v.guarded() {
 		return nil
 	}
@@ -187,10 +195,13 @@ func (v *server) shownOn(ctx context.Context, within time.Duration, need int, wr
 		return errNotHolder
 	}
 	_ = conn.Close() // others may need it meanwhile
-	_, err = v.awaitSeen(ctx, within, now, mark, need, " WHERE `name` = ''", nil, func(rows guardRows) bool {
-		top := rows.holder()
-		return top.holder == mark.holder && top.term == mark.term && top.wanted >= mark.wanted
-	})
+	begin := time.Now()
+	for again := true; again; again = isLagging(err) && time.Since(begin) < lag && ctx.Err() == nil {
+		_, err = v.awaitSeen(ctx, now, mark, need, " WHERE `name` = ''", nil, func(rows guardRows) bool {
+			top := rows.holder()
+			return top.holder == mark.holder && top.term == mark.term && top.wanted >= mark.wanted
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("a fail-over could lose what was written: %w", err)
 	}

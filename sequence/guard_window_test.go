@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"fmt"
 	"math"
 	"testing"
 )
@@ -42,5 +43,24 @@ func TestAdoptionsMeetWindowsAndEachOther(t *testing.T) {
 	}
 	if a := adoptions(2, true); a != 1 {
 		t.Errorf("of two nodes %d must show an adoption after the other one, want the new holder alone", a)
+	}
+}
+
+func TestOnlyNodesThatAnswerAreTakenForLagging(t *testing.T) {
+	behind, dead := sighting{err: errNotShown}, sighting{err: errNotAsked}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing is missing": {nil, false},
+		"another error":      {errNotHolder, false},
+		"one lags":           {fmt.Errorf("wrapped: %w", &seenError{missing: []sighting{behind}}), true},
+		"one is dead":        {&seenError{missing: []sighting{behind, dead}}, false},
+		"one is a stranger":  {&seenError{missing: []sighting{{err: errStranger}}}, false},
+		"another holder":     {&seenError{missing: []sighting{behind}, claim: guardRow{term: 2}}, false},
+	} {
+		if got := isLagging(c.err); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
 	}
 }

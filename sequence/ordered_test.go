@@ -309,7 +309,7 @@ func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
 	}
 	_, err = a.Create(ctx, CreateOptions{Name: "users", OrReplace: true, Order: true})
 	refused(err, "is no ORDER sequence: ")
-	wantText(t, err, "created, but its ORDER is not confirmed")
+	wantText(t, err, "was replaced, but its ORDER is not confirmed")
 	wantOrdered(t, a, "users", false)
 	if _, err := a.Drop(ctx, []byte("photos"), false); err != nil {
 		t.Fatal(err)

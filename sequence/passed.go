@@ -85,7 +85,7 @@ func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err
 // onNodes is that of one member. What is no group, or a cluster that commits on a majority, loses nothing.
 func (v *server) onNodes(ctx context.Context) (all bool, err error) {
 	others := len(v.nodes.all) - 1
-	if err = v.shownOn(ctx, seenWithin, others, nil); err == nil {
+	if err = v.shownOn(ctx, 0, others, nil); err == nil {
 		return true, nil
 	}
 	lost := new(seenError)

@@ -289,27 +289,27 @@ func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all
 	return changed, raised, err
 }
 
-// raiseTo moves the counters ahead to floor, where they are below: of those members that can be reached, and at least of one. There they stay ahead after a fail-over, too: of kept, which is floor or above.
-func (a *servers) raiseTo(ctx context.Context, name string, floor uint64) (kept uint64, err error) {
-	raise := func(ctx context.Context, v *server) (at uint64, err error) {
-		if at, err = v.raiseTo(ctx, name, floor); err == nil {
+// raiseTo moves the counters ahead to floor, where they are below: of those members that can be reached, and at least of one. There they stay ahead after a fail-over, too.
+// moved: there is one, and it was.
+func (a *servers) raiseTo(ctx context.Context, name string, floor uint64) (moved bool, err error) {
+	raise := func(ctx context.Context, v *server) (moved bool, err error) {
+		if moved, err = v.raiseTo(ctx, name, floor); err == nil {
 			err = v.keepAbove(ctx, name, floor)
 		}
-		return at, err
+		return moved, err
 	}
-	err = a.one(ctx, func(v *server) error {
-		at, err := raise(ctx, v)
-		kept = max(floor, min(at, v.keptAbove(name)))
+	err = a.one(ctx, func(v *server) (err error) {
+		moved, err = raise(ctx, v)
 		return err
 	}, func(w *view) error {
-		kept = floor
+		moved = false
 		if err := a.onLive(ctx, w, func(ctx context.Context, v *server) error { _, err := raise(ctx, v); return err }); err != nil {
 			return err
 		}
 		a.marks.raise(name, floor)
 		return nil
 	})
-	return kept, err
+	return moved, err
 }
 
 // onLive calls f for the members that are not left out. At least one has to succeed, and each that answers.
