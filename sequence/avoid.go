@@ -10,6 +10,11 @@ import (
 	"time"
 )
 
+const (
+	pinEvery    = 1000             // how many numbers lie between two pins at least, as each takes one
+	behindPause = 10 * time.Second // after a reservation behind a chosen number failed
+)
+
 // Avoid is told of numbers that somebody has chosen himself, before he uses them: they are not handed out any more, as AUTO_INCREMENT
 // does not give what an INSERT gave. What is in memory here is taken out of it; a number above the counter moves the counter there, unless it is above the sequence's maximum.
 // Nothing is known of what other proxies hold in memory, and of numbers that were handed out before.
@@ -80,8 +85,8 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 	err, top, size, generation := c.end, c.top, c.size, c.generation
 	// Of several servers the one that would give n has to be moved, whichever the next numbers come from.
 	several := s.servers.view.Load().several()
-	pinned := several || c.kept > 0
-	hold := !several && c.exact == 0 && len(c.queue) < maxQueued/2 && n < c.max
+	pinned := several || c.cycle || c.kept > 0 && n-c.kept < pinEvery || time.Now().Before(c.behindAgain)
+	hold := !several && c.exact == 0 && time.Now().After(c.behindAgain) && len(c.queue) < maxQueued/2 && n < c.max
 	floor := min(n, c.max)
 	if c.exact == 0 && !hold {
 		floor += min(size, c.max-floor)
@@ -99,15 +104,17 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 	}
 	if !hold {
 		if !moved && !pinned {
-			s.pin(ctx, c, generation)
+			return s.pin(ctx, c, n, generation)
 		}
 		return nil
 	}
 	g, err := c.reserver.reserve(ctx, c.name, size, 1)
+	c.mu.Lock()
 	if err != nil && !near {
+		c.behindAgain = time.Now().Add(behindPause)
+		c.mu.Unlock()
 		return nil // it has moved
 	}
-	c.mu.Lock()
 	if err != nil {
 		if errors.Is(err, ErrUnknown) {
 			c.goneLocked(err)
@@ -162,19 +169,24 @@ func (s *Sequences) raiseCounter(ctx context.Context, c *cache, floor, n, genera
 	return moved, nil
 }
 
-// pin makes sure that the counter of c stays where it was found: others may put numbers back, but not below one that was reserved here, which nobody gets. Without it the
-// counter would be asked about for each old number that somebody chooses.
-func (s *Sequences) pin(ctx context.Context, c *cache, generation uint64) {
+// pin makes sure that the counter of c, which was found above n, stays there: others may put numbers back, but not below one that was reserved here, which nobody gets. Without it the
+// counter would be asked about for each old number that somebody chooses; so it is no error where that fails. errVoid: the counter is below n by now.
+func (s *Sequences) pin(ctx context.Context, c *cache, n, generation uint64) error {
+	ctx, stop := context.WithTimeoutCause(ctx, s.servers.tryTime(), errPatience)
+	defer stop()
 	g, err := c.reserver.reserve(ctx, c.name, 1, 1)
-	if err != nil {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gaps[UnusedChosen] += g.seg.Remaining()
-	if c.generation == generation {
-		c.top, c.kept = max(c.top, g.seg.Last()), max(c.kept, g.seg.Last())
+	if err != nil {
+		c.behindAgain = time.Now().Add(behindPause)
+		return nil
 	}
+	c.gaps[UnusedChosen] += g.seg.Remaining()
+	if c.generation != generation || g.seg.Last() < n {
+		return errVoid
+	}
+	c.top, c.kept = max(c.top, g.seg.Last()), max(c.kept, g.seg.Last())
+	return nil
 }
 
 // cachesOf returns the caches of c's counter, c first.
@@ -286,17 +298,21 @@ func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time
 
 // raiseTo moves a counter ahead to floor, should it be below. One that is frozen it awaits.
 func (v *server) raiseTo(ctx context.Context, name string, floor uint64) (moved bool, err error) {
+	var frozen error
 	for {
 		moved, low, err := v.tryRaise(ctx, name, floor)
-		if err != nil || low == nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return false, cmp.Or(frozen, err) // an attempt that was cut off says less than the one before
+		case err != nil || low == nil:
 			return moved, err
 		}
-		wait := firstConflict // it went on in this moment
-		if low.frozen > 0 {
-			err, wait = v.frozen(ctx, low), frozenBackoff
+		wait := firstConflict
+		if frozen = nil; low.frozen > 0 { // else it went on in this moment
+			frozen, wait = v.frozen(ctx, low), frozenBackoff
 		}
 		if !pause(ctx, jitter(wait)) {
-			return false, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(err, context.Cause(ctx)))
+			return false, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(frozen, context.Cause(ctx)))
 		}
 	}
 }

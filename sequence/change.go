@@ -90,6 +90,7 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	if def.Cycle && !made.Existed {
 		s.warnOfCycle(o.Name)
 	}
+	s.unknown.clear()
 	var lost error
 	if made.above > 0 {
 		if lost = s.servers.keepMade(r.ctx, o.Name, made.above); lost != nil {
@@ -100,7 +101,6 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 			lost = fmt.Errorf("sequence %q %s%s, but a fail-over could undo that: %w", o.Name, made.what(), without, r.failed(o.Name, lost))
 		}
 	}
-	s.unknown.clear()
 	if c := s.names.get([]byte(o.Name)); c != nil && made.Replaced {
 		c.replaced.Add(1)
 	}

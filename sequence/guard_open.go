@@ -229,6 +229,9 @@ func (v *server) adoptOrMove(ctx context.Context, name string, over guardRow) er
 	return err
 }
 
+// errWentBelow: what was moved ahead is not there any more.
+var errWentBelow = errors.New("it has taken over, or the sequence was set back meanwhile; try again")
+
 // keepAbove makes sure that a sequence which was moved ahead, to go on above n, does so after a fail-over, too: either n is below a window that a majority of the
 // nodes has seen, above which the next holder begins, or they have the row itself.
 func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
@@ -250,7 +253,7 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 		stored, err = v.look(ctx, name)
 	}
 	if err == nil && stored.position() < min(n, v.seen.Load().max) {
-		err = fmt.Errorf("%s has the sequence at %d: it has taken over, or the sequence was set back meanwhile; try again", v.at(), stored.position())
+		err = fmt.Errorf("%s has the sequence at %d: %w", v.at(), stored.position(), errWentBelow)
 	}
 	if err != nil {
 		return fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)

@@ -195,12 +195,15 @@ func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote
 		return errNotHolder
 	}
 	_ = conn.Close() // others may need it meanwhile
-	begin := time.Now()
-	for again := true; again; again = isLagging(err) && time.Since(begin) < lag && ctx.Err() == nil {
-		_, err = v.awaitSeen(ctx, now, mark, need, " WHERE `name` = ''", nil, func(rows guardRows) bool {
+	for begin, again := time.Now(), true; again; {
+		_, failed := v.awaitSeen(ctx, now, mark, need, " WHERE `name` = ''", nil, func(rows guardRows) bool {
 			top := rows.holder()
 			return top.holder == mark.holder && top.term == mark.term && top.wanted >= mark.wanted
 		})
+		if failed == nil || err == nil || ctx.Err() == nil { // an attempt that was cut off says less than the one before
+			err = failed
+		}
+		again = isLagging(err) && time.Since(begin) < lag && ctx.Err() == nil
 	}
 	if err != nil {
 		return fmt.Errorf("a fail-over could lose what was written: %w", err)

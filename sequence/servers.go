@@ -293,8 +293,13 @@ func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all
 // moved: there is one, and it was.
 func (a *servers) raiseTo(ctx context.Context, name string, floor uint64) (moved bool, err error) {
 	raise := func(ctx context.Context, v *server) (moved bool, err error) {
-		if moved, err = v.raiseTo(ctx, name, floor); err == nil {
-			err = v.keepAbove(ctx, name, floor)
+		for range maxAttempts {
+			if moved, err = v.raiseTo(ctx, name, floor); err == nil {
+				err = v.keepAbove(ctx, name, floor)
+			}
+			if !errors.Is(err, errWentBelow) {
+				break
+			}
 		}
 		return moved, err
 	}
