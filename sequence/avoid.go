@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
+// When a counter is pinned; see [Sequences.pin].
 const (
-	pinEvery    = 1000             // how many numbers lie between two pins at least, as each takes one
-	behindPause = 10 * time.Second // after a reservation behind a chosen number failed
+	pinEvery = 1000             // how far n is above what is known, and below the end, at least
+	pinPause = 10 * time.Second // after a failure
 )
 
 // Avoid is told of numbers that somebody has chosen himself, before he uses them: they are not handed out any more, as AUTO_INCREMENT
 // does not give what an INSERT gave. What is in memory here is taken out of it; a number above the counter moves the counter there, unless it is above the sequence's maximum.
 // Nothing is known of what other proxies hold in memory, and of numbers that were handed out before.
 //
-// Where the counter is moved a segment behind it is reserved, unless the sequence has a typed CACHE n: so an import of a million rising
+// Where the counter is moved a segment behind it is reserved, unless the sequence has a typed CACHE n, or much is held: so an import of a million rising
 // numbers moves it every thousand.
 //
 // Of several sequence servers all that can be reached are moved, and by one segment more than the number, for those that follow.
@@ -85,8 +86,8 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 	err, top, size, generation := c.end, c.top, c.size, c.generation
 	// Of several servers the one that would give n has to be moved, whichever the next numbers come from.
 	several := s.servers.view.Load().several()
-	pinned := several || c.cycle || c.kept > 0 && n-c.kept < pinEvery || time.Now().Before(c.behindAgain)
-	hold := !several && c.exact == 0 && time.Now().After(c.behindAgain) && len(c.queue) < maxQueued/2 && n < c.max
+	pinned := several || c.cycle || c.max-min(n, c.max) < pinEvery || c.kept > 0 && n-c.kept < pinEvery || time.Now().Before(c.pinAgain)
+	hold := !several && c.exact == 0 && len(c.queue) < maxQueued/2 && n < c.max
 	floor := min(n, c.max)
 	if c.exact == 0 && !hold {
 		floor += min(size, c.max-floor)
@@ -109,12 +110,15 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 		return nil
 	}
 	g, err := c.reserver.reserve(ctx, c.name, size, 1)
-	c.mu.Lock()
-	if err != nil && !near {
-		c.behindAgain = time.Now().Add(behindPause)
-		c.mu.Unlock()
-		return nil // it has moved
+	switch {
+	case err == nil:
+	case !near:
+		return nil // the counter is at n, or above
+	case errors.Is(err, ErrExhausted): // others have come nearer to the end
+		_, err = s.raiseCounter(ctx, c, floor, n, generation)
+		return err
 	}
+	c.mu.Lock()
 	if err != nil {
 		if errors.Is(err, ErrUnknown) {
 			c.goneLocked(err)
@@ -170,7 +174,7 @@ func (s *Sequences) raiseCounter(ctx context.Context, c *cache, floor, n, genera
 }
 
 // pin makes sure that the counter of c, which was found above n, stays there: others may put numbers back, but not below one that was reserved here, which nobody gets. Without it the
-// counter would be asked about for each old number that somebody chooses; so it is no error where that fails. errVoid: the counter is below n by now.
+// counter would be asked about for each old number that somebody chooses; so it is no error where that fails. errVoid: the counter may be below n by now.
 func (s *Sequences) pin(ctx context.Context, c *cache, n, generation uint64) error {
 	ctx, stop := context.WithTimeoutCause(ctx, s.servers.tryTime(), errPatience)
 	defer stop()
@@ -178,7 +182,7 @@ func (s *Sequences) pin(ctx context.Context, c *cache, n, generation uint64) err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		c.behindAgain = time.Now().Add(behindPause)
+		c.pinAgain = time.Now().Add(pinPause)
 		return nil
 	}
 	c.gaps[UnusedChosen] += g.seg.Remaining()

@@ -343,3 +343,35 @@ func TestANumberThatSomebodyChoseIsNotGivenAfterOthersHavePutNumbersBack(t *test
 		})
 	}
 }
+
+// Where another proxy has come to the end meanwhile, nothing behind the chosen number can be reserved.
+func TestANumberThatSomebodyChoseBeforeTheEndIsAvoidedWhenOthersAreThere(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
+	mustAlter(t, a, "photos", Alteration{Max: ref(uint64(1000))})
+	mustTake(t, a, "photos", 1)
+	settled(t, a, "photos")
+	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{1000}); err != nil {
+		t.Fatal(err)
+	}
+	for n := uint64(1); n < 1000; n += 7 {
+		if err := a.Avoid(t.Context(), []byte("photos"), []uint64{n}); err != nil {
+			t.Fatalf("%d: %v", n, err)
+		}
+	}
+}
+
+// A chosen number of long ago does not have a sequence begin its next round.
+func TestANumberThatSomebodyChoseDoesNotTurnASequenceWithCycle(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	mustCreate(t, p.open(t), CreateOptions{Name: "photos", Cache: 5, Max: 5000, Cycle: true})
+	if err := p.open(t).Avoid(t.Context(), []byte("photos"), []uint64{5000}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.open(t).Avoid(t.Context(), []byte("photos"), []uint64{500}); err != nil {
+		t.Fatal(err)
+	}
+	if id := p.id(t, "photos"); id != 5000 {
+		t.Errorf("the row stands at %d", id)
+	}
+}

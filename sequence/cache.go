@@ -98,25 +98,25 @@ type cache struct {
 
 	gathering gathering // of an ORDER sequence; see ordered_gather.go
 
-	generation  uint64        // moves when a reservation that is in flight is void
-	overtaken   Unused        // why it moved last
-	avoided     uint64        // numbers, not held, that somebody was about to use of his own
-	top         uint64        // the highest number reserved
-	kept        uint64        // where the counter was reserved or raised to here: it does not go below, also in a fail-over, and not where the row was found: others may put numbers back
-	behindAgain time.Time     // no number behind a chosen one is reserved before, as that has failed
-	reached     uint64        // where the row stood when FLUSH SEQUENCES had top forgotten; 0 since the next reservation
-	passed      uint64        // where there are several servers: none of them gives a number up to this one any more, as they were moved there
-	max         uint64        // the highest number that the sequence may give
-	dry         bool          // nothing is left beyond what is held: no prefetch until somebody asks again
-	resting     bool          // the server is unfit: no prefetch until the next take
-	idle        bool          // it is filled up as nothing was taken for a while
-	backoff     time.Duration // before the next attempt after a refusal; grows until a success
-	lastErr     error         // why the reservation in flight was last refused; nil after a success
-	failedAt    time.Time
-	reservedAt  time.Time // zero: nothing was reserved yet
-	gaps        gaps      // of the numbers that were held
-	waits       uint64
-	fetches     uint64 // reservations begun while nobody waited
+	generation uint64        // moves when a reservation that is in flight is void
+	overtaken  Unused        // why it moved last
+	avoided    uint64        // numbers, not held, that somebody was about to use of his own
+	top        uint64        // the highest number reserved
+	kept       uint64        // where the counter was reserved or raised to here: it does not go below, also in a fail-over, and not where the row was found: others may put numbers back
+	pinAgain   time.Time     // the counter is not pinned before, as that has failed; see [Sequences.pin]
+	reached    uint64        // where the row stood when FLUSH SEQUENCES had top forgotten; 0 since the next reservation
+	passed     uint64        // where there are several servers: none of them gives a number up to this one any more, as they were moved there
+	max        uint64        // the highest number that the sequence may give
+	dry        bool          // nothing is left beyond what is held: no prefetch until somebody asks again
+	resting    bool          // the server is unfit: no prefetch until the next take
+	idle       bool          // it is filled up as nothing was taken for a while
+	backoff    time.Duration // before the next attempt after a refusal; grows until a success
+	lastErr    error         // why the reservation in flight was last refused; nil after a success
+	failedAt   time.Time
+	reservedAt time.Time // zero: nothing was reserved yet
+	gaps       gaps      // of the numbers that were held
+	waits      uint64
+	fetches    uint64 // reservations begun while nobody waited
 }
 
 // newCache makes the cache of a sequence whose row was read as found. It starts nothing.
@@ -124,7 +124,7 @@ func newCache(owner *Sequences, found row) *cache {
 	c := &cache{
 		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: newTurn(),
 		exact: found.exact, top: found.position(), max: found.max,
-		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order,
+		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order, cycle: found.def.Cycle,
 		cover: coverOf(&found.def),
 	}
 	c.replan(time.Now())

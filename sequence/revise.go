@@ -69,7 +69,7 @@ func (c *cache) revise(r *row) {
 		return
 	}
 	c.version = r.version
-	c.dry = false
+	c.dry, c.cycle = false, r.def.Cycle
 	if now := r.common(); !now.same(c.rule) {
 		c.overtakeLocked(UnusedAlter)
 		if now.max = c.rule.max; !now.same(c.rule) {
