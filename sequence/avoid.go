@@ -86,7 +86,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 	err, top, size, generation := c.end, c.top, c.size, c.generation
 	// Of several servers the one that would give n has to be moved, whichever the next numbers come from.
 	several := s.servers.view.Load().several()
-	pinned := several || c.cycle || c.max-min(n, c.max) < pinEvery || c.kept > 0 && n-c.kept < pinEvery || time.Now().Before(c.pinAgain)
+	pin := !several && c.worthPinningLocked(n)
 	hold := !several && c.exact == 0 && len(c.queue) < maxQueued/2 && n < c.max
 	floor := min(n, c.max)
 	if c.exact == 0 && !hold {
@@ -104,7 +104,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 		}
 	}
 	if !hold {
-		if !moved && !pinned {
+		if !moved && pin {
 			return s.pin(ctx, c, n, generation)
 		}
 		return nil
@@ -171,6 +171,17 @@ func (s *Sequences) raiseCounter(ctx context.Context, c *cache, floor, n, genera
 		c.passed = max(c.passed, floor, n)
 	}
 	return moved, nil
+}
+
+// worthPinningLocked reports whether the counter, if it is found above n, is to be pinned: each time takes a number, of which there are enough, and fewer questions are asked for it.
+func (c *cache) worthPinningLocked(n uint64) bool {
+	switch {
+	case c.cycle, time.Now().Before(c.pinAgain):
+		return false
+	case n >= c.max || c.max-n < pinEvery:
+		return false
+	}
+	return c.kept == 0 || n-c.kept >= pinEvery
 }
 
 // pin makes sure that the counter of c, which was found above n, stays there: others may put numbers back, but not below one that was reserved here, which nobody gets. Without it the

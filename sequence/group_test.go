@@ -47,6 +47,15 @@ func startEstateWith(t *testing.T, n int, args []string, names ...string) *estat
 	return e
 }
 
+// server is the group, named by its nodes.
+func (e *estate) server() ServerOptions {
+	o := ServerOptions{User: "root", Database: e.schema}
+	for _, addr := range e.Addrs() {
+		o.Nodes = append(o.Nodes, Node{Addr: addr})
+	}
+	return o
+}
+
 // member is a Sequences of the estate with links of its own.
 type member struct {
 	*Sequences

@@ -149,7 +149,7 @@ func TestANodeThatLagsIsWaitedForBeforeASequenceIsOrdered(t *testing.T) {
 	for _, beside := range []int{0, 1} {
 		t.Run(fmt.Sprintf("a group and %d more", beside), func(t *testing.T) {
 			e := startEstate(t, 2)
-			servers := []ServerOptions{{Nodes: []Node{{Addr: e.Nodes[0].Addr()}, {Addr: e.Nodes[1].Addr()}}, User: "root", Database: e.schema}}
+			servers := []ServerOptions{e.server()}
 			for range beside {
 				servers = append(servers, newPlace(t).options().Servers...)
 			}

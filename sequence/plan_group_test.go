@@ -14,7 +14,7 @@ func TestAGroupBecomesOneOfTwoMembersAndLeaves(t *testing.T) {
 	single := newPlace(t)
 	link := mysqltest.NewLink(t, single.server.Addr())
 	s, err := New(Options{
-		Servers:     []ServerOptions{{Nodes: []Node{{Addr: e.Nodes[0].Addr()}, {Addr: e.Nodes[1].Addr()}}, User: "root", Database: e.schema}},
+		Servers:     []ServerOptions{e.server()},
 		CreateTable: true, DirectWriters: DirectWritersNo, CacheSize: 7, OutageCover: time.Nanosecond, Block: 20, AllocateTimeout: 10 * time.Second,
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -52,6 +53,22 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A row that was read before a change was heard makes no cache: that one would be none of those which are brought in line.
+func TestNoCacheIsMadeOfARowThatWasFoundBeforeAChange(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})
+	s := p.open(t)
+	mustTake(t, s, "users", 1)
+	before := s.obeyed()
+	found, err := s.servers.find(t.Context(), "photos")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAlter(t, s, "photos", Alteration{Order: ref(true)})
+	if _, err := s.adopt("photos", found, before); !errors.Is(err, errOutdated) {
+		t.Errorf("got %v, want errOutdated", err)
 	}
 }
 

@@ -52,14 +52,15 @@ func (w *view) notAsked(asked []*server) (why []error) {
 
 // each calls f for members at the same time, each within tryTime if there are several, and returns the errors. i is the place in members.
 func (a *servers) each(ctx context.Context, members []*server, f func(ctx context.Context, i int, v *server) error) (failed []error) {
-	if len(members) == 1 {
-		return patiently(ctx, members, f)
+	one := f
+	if len(members) > 1 {
+		one = func(ctx context.Context, i int, v *server) error {
+			ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+			defer stop()
+			return f(ctx, i, v)
+		}
 	}
-	return patiently(ctx, members, func(ctx context.Context, i int, v *server) error {
-		ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
-		defer stop()
-		return f(ctx, i, v)
-	})
+	return patiently(ctx, members, one)
 }
 
 // patiently is each for what may take as long as ctx has time.
