@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Usage: scripts/test-matrix.sh [PACKAGE...]
-# Runs all tests (or those of the packages named), and those that talk to a database
-# server on each server, one after the other: the system's own, as `make test` does, and
-# those that scripts/servers.sh unpacked. Ends with one line per server, and with 1
-# if a test failed on one of them. A server that is not there is said, and is a
+# Runs all tests (or those of the packages named) with the race detector on the system's
+# own server. Then it runs what depends on the server on those that scripts/servers.sh
+# unpacked, without the race detector: a race does not depend on the server. See depend and
+# depend_in_sequence below. Packages that are named run whole on every server. Ends with one
+# line per server, and with 1 if a test failed on one of them. A server that is not there is said, and is a
 # failure with MATRIX=all. Where all servers and clients were tried, the tables of
 # docs/compatibility.md are compared with what the tests have seen; MATRIX=update
 # makes them anew. With AGAIN=5 a test that failed is run five times more by itself:
@@ -23,7 +24,18 @@ SEQPROXY_MATRIX_OUT=$(mktemp -d)
 # Packages whose tests start servers, and those that do the starting.
 packages=("$@")
 serverless=()
+named=("$@")
 everything=$([ ${#packages[@]} -gt 0 ] || echo yes)
+
+# depend lists the packages whose tests run on every server. What they test speaks to a server
+# in its own words: packets, texts, accounts, clients.
+depend=(./statement ./protocol ./backend ./proxy ./internal/clients ./internal/inspect ./internal/mysqld ./internal/mysqltest)
+
+# depend_in_sequence lists the files of sequence whose tests run on every server: how a server is
+# checked, how numbers are reserved on it, groups, the tables, and what its errors mean. The rest
+# is about members, caches and proxies, to which every server is the same.
+depend_in_sequence=(session reserve server_error deadlock read_only rights version_lost definition alter blank names
+	ticket_table ticket tombstone value group group_galera group_semi group_stale guard_window adoption_rows order_replica)
 if [ ${#packages[@]} -eq 0 ]; then
 	while read -r package kind; do
 		case $kind in
@@ -55,8 +67,8 @@ identify() {
 	esac
 }
 
-# run SERVER PROGRAM: the tests on the server program, or, if it is empty, on the
-# one that they find themselves.
+# run SERVER PROGRAM [depend]: the tests on the server program, or, if it is empty, on the
+# one that they find themselves; with depend only those that depend on the server.
 run() {
 	local name program=$2 took=$SECONDS
 	if ! name=$(identify "${program:-$(system_server)}"); then
@@ -65,15 +77,40 @@ run() {
 		return
 	fi
 	echo "== $name"
-	if SEQPROXY_TEST_SERVER=$program "${GO:-go}" test -race -timeout "${TESTTIMEOUT:-45m}" -p "${TESTPROCS:-2}" \
-		"${packages[@]}" </dev/null 2>&1 | tee "$log"; then
+	export SEQPROXY_TEST_SERVER=$program
+	if test_server "${3:-}"; then
 		report "$name" "ok, $((SECONDS - took)) s"
-	elif SEQPROXY_TEST_SERVER=$program again; then
+	elif again; then
 		report "$name" "ok, $((SECONDS - took)) s, but for what is UNSTEADY:$(failures "$log" | awk '{ printf " %s %s", $1, $2 }')"
 	else
 		report "$name" "FAILED, $((SECONDS - took)) s:$(awk '$1 == "FAIL" && NF > 1 { printf " %s", $2 }' "$log")"
 		status=1
 	fi
+}
+
+# test_server [depend] runs the tests on one server, and leaves the output in $log.
+test_server() {
+	if [ -z "$1" ] || [ ${#named[@]} -gt 0 ]; then
+		race=-race
+		go_test -p "${TESTPROCS:-2}" "${packages[@]}" 2>&1 | tee "$log"
+		return
+	fi
+	race=
+	local tests failed=0 other
+	tests=$(printf 'sequence/%s_test.go\n' "${depend_in_sequence[@]}" |
+		xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|')
+	go_test -p 1 -run "^($tests)\$" ./sequence >"$log.sequence" 2>&1 &
+	other=$!
+	go_test -p "$((${TESTPROCS:-2} > 1 ? ${TESTPROCS:-2} - 1 : 1))" "${depend[@]}" 2>&1 | tee "$log" || failed=1
+	wait "$other" || failed=1
+	tee -a "$log" <"$log.sequence"
+	rm "$log.sequence"
+	return "$failed"
+}
+
+# go_test ARGUMENT...: go test, with the race detector if $race says so.
+go_test() {
+	"${GO:-go}" test ${race:+"$race"} -timeout "${TESTTIMEOUT:-45m}" "$@" </dev/null
 }
 
 # failures LOG: "package Test|Test" for each package that failed, "package" alone where no test of it says so.
@@ -91,7 +128,7 @@ again() {
 	while read -r package tests; do
 		[ -n "$tests" ] || return
 		echo "== again, $AGAIN times: $package $tests"
-		"${GO:-go}" test -race -timeout "${TESTTIMEOUT:-45m}" -count "$AGAIN" -run "^($tests)\$" "$package" </dev/null || return
+		go_test -count "$AGAIN" -run "^($tests)\$" "$package" || return
 	done < <(failures "$log")
 }
 
@@ -103,7 +140,8 @@ system_server() {
 
 if [ -n "$everything" ]; then
 	echo "== without a server"
-	if SEQPROXY_MATRIX_OUT="" "${GO:-go}" test -race -p "${TESTPROCS:-2}" "${serverless[@]}" </dev/null; then
+	race=-race
+	if SEQPROXY_MATRIX_OUT="" go_test -p "${TESTPROCS:-2}" "${serverless[@]}"; then
 		report "without a server" ok
 	else
 		report "without a server" FAILED
@@ -113,7 +151,7 @@ fi
 run "the system's own" "${SEQPROXY_TEST_SERVER:-}"
 while read -r dir program name; do
 	if [ -e "$servers/$dir" ]; then
-		run "$name" "$servers/$dir/bin/$program"
+		run "$name" "$servers/$dir/bin/$program" depend
 		continue
 	fi
 	report "$name" "not unpacked: run make servers"
