@@ -93,6 +93,27 @@ func (h *Hello) Numbers() (major, minor int) {
 	return major, minor
 }
 
+// Number returns the server's version in one number, such as 101119 for 10.11.19, or 0 if the
+// greeting has none.
+func (h *Hello) Number() uint32 {
+	var n uint32
+	rest := h.TrueVersion()
+	for range 3 {
+		var part string
+		part, rest, _ = strings.Cut(rest, ".")
+		digits := 0
+		for digits < len(part) && part[digits] >= '0' && part[digits] <= '9' {
+			digits++
+		}
+		value, err := strconv.ParseUint(part[:digits], 10, 8)
+		if err != nil || value > 99 {
+			return 0
+		}
+		n = n*100 + uint32(value)
+	}
+	return n
+}
+
 // String returns the node's address as it is written in the configuration.
 func (n *Node) String() string {
 	if n.network == "unix" {

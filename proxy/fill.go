@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/binary"
+	"errors"
 	"slices"
 	"sort"
 
@@ -186,6 +187,9 @@ func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 	for i := range st.Tables {
 		t := &st.Tables[i]
 		b, err := s.binding(c, t)
+		if errors.Is(err, errUnread) {
+			return nil, s.unreadRows(sql)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -52,8 +52,11 @@ func (s *session) planQuery(c *backend.Conn, sql []byte, t *statement.TableRef, 
 		if key.Index < 0 {
 			return nil, nil
 		}
-		if item, err = s.emptyItem(c, &q, key, columns); item == nil || err != nil {
+		if item, err = s.emptyItem(c, &q, key, columns); err != nil {
 			return nil, err
+		}
+		if item == nil {
+			return nil, givesKey(&q, b, key.Index, columns)
 		}
 	}
 	switch {
@@ -76,6 +79,16 @@ func (s *session) planQuery(c *backend.Conn, sql []byte, t *statement.TableRef, 
 		}
 	}
 	return &filledQuery{binding: b, text: in.Spell(sql, &q, item, key, []byte(b.Sequence))}, nil
+}
+
+// givesKey refuses a query of no table whose key is no number: it may be NULL, and the server
+// would make the key. Of a column of another table the proxy takes it that it is a key.
+func givesKey(q *statement.InsertSelect, b *Binding, index, columns int) error {
+	item := q.KeyItem(index, columns)
+	if item == nil || item.Kind == statement.ValueNumber || q.From {
+		return nil
+	}
+	return refusedQuery(b, notSupported("a key that may be NULL or 0 is not supported there: write INSERT ... VALUES"))
 }
 
 // emptyItem returns the item of a query that is the key, if it is a literal in whose

@@ -44,7 +44,7 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 	}
 	name, err := s.nameInUTF8(t.Name, s.state.charset)
 	if err != nil {
-		return nil, nil // no name that the configuration could have
+		return nil, errUnread // MySQL takes some names that are no text for others
 	}
 	list := b.named(name)
 	if len(list) == 0 {
@@ -58,7 +58,7 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 	if t.Schema != nil {
 		in, err := s.nameInUTF8(t.Schema, s.state.charset)
 		if err != nil {
-			return nil, nil
+			return nil, errUnread
 		}
 		schema = string(in)
 	}

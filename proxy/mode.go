@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
@@ -57,6 +59,20 @@ func (s *session) readable(sql []byte) error {
 	return err
 }
 
+// meetServer attaches a connection if that tells which server reads the session's texts, and
+// reports whether it is known now. What is wrong is told when a statement needs the server.
+func (s *session) meetServer() bool {
+	if s.state.mode.Server.Known() || s.cur != nil || s.routes.Default() == nil || s.settle() != nil {
+		return false
+	}
+	_, err := s.attach()
+	return err == nil
+}
+
+// errOtherServer: a fail-over to another version came between reading a text and sending it.
+var errOtherServer = sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: the server of this shard has just changed to another version, which "+
+	"may read the version comments of this statement in another way: send it again")
+
 // askMode asks a server how it reads texts.
 func (s *session) askMode(c *backend.Conn) error {
 	row, err := s.ownRow(c, "SELECT @@character_set_client, @@sql_mode", 2, "the session's character set")
@@ -97,6 +113,7 @@ func (st *state) readByMode(sql []byte, mariaDB bool) bool {
 // startMode takes note of how a server reads the texts of a session that has just logged
 // in there with a collation, or was reset.
 func (st *state) startMode(h *backend.Hello, collation uint16) {
+	st.mode.Server = statement.Server{MariaDB: h.MariaDB, Version: h.Number()}
 	if st.sysvars["sql_mode"] == 0 { // else it was brought along
 		st.setSQLMode(h.SQLMode)
 		st.quotesUnknown = true

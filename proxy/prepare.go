@@ -28,6 +28,12 @@ func (s *session) prepare(sql []byte) error {
 	}()
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.mode)
+	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
+		s.srv.texts.Analyze(st, sql, s.state.mode)
+	}
+	if !s.atAdmin && s.mayBringRows(sql) {
+		return s.unreadRows(sql)
+	}
 	switch {
 	case s.atAdmin && s.asksForNumbers():
 		return s.noServer()

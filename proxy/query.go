@@ -27,6 +27,9 @@ func (s *session) query(sql []byte) error {
 	s.takes(sql, false)
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.mode)
+	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
+		s.srv.texts.Analyze(st, sql, s.state.mode)
+	}
 	if s.atAdmin {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
 	}
@@ -39,6 +42,9 @@ func (s *session) query(sql []byte) error {
 				return s.special(sql)
 			})
 		}
+	}
+	if s.mayBringRows(sql) {
+		return s.answerAlone(func() error { return s.unreadRows(sql) })
 	}
 	if len(st.Tables) > 0 && s.boundTables() {
 		return s.answerAlone(func() error { return s.filled(sql) })
@@ -191,6 +197,9 @@ func (s *session) attachWith(st *statement.Statement, t stmtTraits) (*backend.Co
 	c, err := s.attach()
 	if err != nil {
 		return nil, err
+	}
+	if !st.ReadFor(s.state.mode.Server) {
+		return nil, errOtherServer
 	}
 	if st.Kind == statement.ShowWarnings && s.state.lastOwn == ownNothing && s.state.lastConn != nil {
 		c = s.state.lastConn // a prepared statement's, even if another shard is current

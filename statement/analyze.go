@@ -26,10 +26,12 @@ type analyzer struct {
 
 	problem string // first reason why a NEXTVAL cannot be given a number
 	refusal string // why none in this statement can
-	index   int    // statements in front that are not empty
-	shifts  bool   // a statement before may have changed how texts are read
-	shifted bool   // a NEXTVAL stands behind one
-	rows    bool   // one of this statement is evaluated once per row of the result
+	// compound: BEGIN NOT ATOMIC, whose body is the affair of the server.
+	compound bool
+	index    int  // statements in front that are not empty
+	shifts   bool // a statement before may have changed how texts are read
+	shifted  bool // a NEXTVAL stands behind one
+	rows     bool // one of this statement is evaluated once per row of the result
 
 	first int // where the current statement begins
 
@@ -67,7 +69,7 @@ const (
 func (st *Statement) Analyze(sql []byte, mode Mode) {
 	st.reset(mode)
 	if mode.Charset >= Unsupported || len(sql) > math.MaxInt32 {
-		st.bad()
+		st.bad(sql)
 		return
 	}
 	var a analyzer // field by field: a literal is made elsewhere, and copied
@@ -94,7 +96,7 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 	}
 	switch {
 	case a.bad:
-		st.bad()
+		st.bad(sql)
 		return
 	case statements == 0:
 		st.Kind = Empty
@@ -108,6 +110,9 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 	}
 	if a.execs > 0 {
 		st.Words |= ExecutableComment
+	}
+	if a.byVersion {
+		st.Words |= ReadByVersion
 	}
 	if a.seenCond {
 		st.Words |= VersionedComment
@@ -163,9 +168,12 @@ func trim[T any](s []T, n int) []T {
 }
 
 // bad makes st the answer to a text that cannot be read: Other, no calls.
-func (st *Statement) bad() {
+func (st *Statement) bad(sql []byte) {
 	st.reset(st.mode)
 	st.Words = Opaque
+	if mayBringRows(sql) {
+		st.Words |= MayBringRows
+	}
 }
 
 // statement reads one statement up to its semicolon and reports whether there
@@ -238,9 +246,16 @@ func (a *analyzer) opaque() bool {
 // rest follows the text to its very end, taking semicolons for a part of it.
 func (a *analyzer) rest() bool {
 	a.st.Words |= Opaque
+	r := rowsBehind{}
 	for a.kind != tEOF {
+		if a.compound || !r.brings {
+			r.word(&a.lexer)
+		}
 		a.token()
 		a.advance()
+	}
+	if r.brings {
+		a.st.Words |= MayBringRows
 	}
 	a.finish()
 	return false

@@ -2,55 +2,62 @@ package statement
 
 import "bytes"
 
-// comment skips a comment, or enters an executable one.
+// comment skips a comment, or enters an executable one, as the server of the Mode does. Where
+// that is not known, and servers differ, the text is bad or in doubt.
 func (l *lexer) comment() {
-	body := l.pos + 2
-	if l.inExec && (bytes.HasPrefix(l.src[body:], []byte("!")) || bytes.HasPrefix(l.src[body:], []byte("M!"))) {
+	src, body := l.src, l.pos+2
+	mariaOnly := bytes.HasPrefix(src[body:], []byte("M!"))
+	server := l.mode.Server
+	if !mariaOnly && !bytes.HasPrefix(src[body:], []byte("!")) || mariaOnly && server.isMySQL() {
+		l.skipComment(body, false)
+		return
+	}
+	if l.inExec && !server.Known() {
 		l.fail() // servers differ about one executable comment in another
 		return
 	}
-	if !l.inExec && body < len(l.src) {
-		mariaOnly := l.src[body] == 'M' && body+1 < len(l.src) && l.src[body+1] == '!'
-		if mariaOnly {
-			body++
+	code := body + 1
+	if mariaOnly {
+		code++
+	}
+	version, digits := server.codeVersion(src[code:], l.mode.Charset)
+	l.byVersion = l.byVersion || digits > 0 && version > everyServerVersion || digits > 5 || mariaOnly
+	if digits > 0 && server.Known() && !server.runs(version, mariaOnly) {
+		l.skipComment(code+digits, true)
+		return
+	}
+	l.inExec = true
+	l.execs++
+	l.pos = code + digits
+	if !server.Known() && l.byVersion {
+		l.inCond, l.seenCond = true, true
+	}
+}
+
+// skipComment goes behind the comment whose text begins at i. One that is skipped for its
+// version may have comments inside, which have none.
+func (l *lexer) skipComment(i int, nested bool) {
+	for nested && i < len(l.src) {
+		open, end := bytes.Index(l.src[i:], []byte("/*")), bytes.Index(l.src[i:], []byte("*/"))
+		if open < 0 || end >= 0 && end < open {
+			break
 		}
-		if l.src[body] == '!' {
-			l.enterExecutable(body+1, mariaOnly)
+		inner := bytes.Index(l.src[i+open+2:], []byte("*/"))
+		if inner < 0 {
+			l.fail()
 			return
 		}
+		i += open + 2 + inner + 2
 	}
 	n := -1
-	if l.pos+2 <= len(l.src) {
-		n = bytes.Index(l.src[l.pos+2:], []byte("*/"))
+	if i <= len(l.src) {
+		n = bytes.Index(l.src[i:], []byte("*/"))
 	}
 	if n < 0 {
 		l.fail()
 		return
 	}
-	l.pos += 2 + n + 2
-}
-
-// everyServerVersion: code in a comment with a version up to this runs on every
-// server that the proxy can stand in front of. MariaDB skips versions from
-// 50700 to 99999, MySQL versions above its own.
-const everyServerVersion = 50699
-
-// enterExecutable goes into the executable comment whose text begins at i.
-func (l *lexer) enterExecutable(i int, mariaOnly bool) {
-	version, n := 0, 0
-	for n < 6 && i+n < len(l.src) && classes[l.src[i+n]] == cDigit {
-		version = version*10 + int(l.src[i+n]-'0')
-		n++
-	}
-	l.inExec = true
-	l.execs++
-	l.pos = i
-	if n >= 5 { // fewer digits are part of the code
-		l.pos = i + n
-	}
-	if mariaOnly || n >= 5 && version > everyServerVersion || n == 6 {
-		l.inCond, l.seenCond = true, true
-	}
+	l.pos = i + n + 2
 }
 
 // dashComment skips a comment that begins with two dashes; the server wants a
@@ -61,22 +68,23 @@ func (l *lexer) dashComment() bool {
 		return false
 	}
 	if i+2 < len(l.src) && l.src[i+2] > ' ' && l.src[i+2] != 0x7f {
-		return false
+		c := l.src[i+2]
+		if c < 0x80 || !l.mode.Charset.single() || l.mode.Charset.upper(c) != 's' && l.mode.Charset.upper(c) != 'c' {
+			return false
+		}
 	}
 	l.lineComment()
 	return true
 }
 
-// lineComment skips to the end of the line. A NUL ends it as well, and is an
-// error where it stands.
+// lineComment skips to the end of the line. A NUL ends it as well, and stays.
 func (l *lexer) lineComment() {
-	n := bytes.IndexByte(l.src[l.pos:], '\n')
-	if n < 0 {
-		n = len(l.src) - l.pos - 1
+	line := l.src[l.pos:]
+	if n := bytes.IndexByte(line, '\n'); n >= 0 {
+		line = line[:n+1]
 	}
-	if bytes.IndexByte(l.src[l.pos:l.pos+n+1], 0) >= 0 {
-		l.fail()
-		return
+	if n := bytes.IndexByte(line, 0); n >= 0 {
+		line = line[:n]
 	}
-	l.pos += n + 1
+	l.pos += len(line)
 }

@@ -77,7 +77,7 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 			counts = inList && c.Func == Nextval || counts
 			continue
 		}
-		if inList && depth == 0 && (l.is(',') || listEnds(l.kw)) {
+		if inList && depth == 0 && (l.is(',') || l.listEnds()) {
 			if counts && (prev.kind == tWord || prev.kind == tQuoted) { // an alias, perhaps
 				names = append(names, st.decode(prev))
 			}
@@ -156,8 +156,10 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 const maxReferred = 64
 
 // listEnds reports whether a word ends a select list.
-func listEnds(kw keyword) bool {
-	switch kw {
+func (l *lexer) listEnds() bool {
+	switch l.kw {
+	case kwReturning: // MySQL does not know it, and takes it for a name
+		return !l.mode.Server.isMySQL()
 	case kwFrom, kwWhere, kwGroup, kwHaving, kwOrder, kwLimit, kwUnion, kwExcept, kwIntersect, kwInto, kwOn, kwFor, kwLock, kwProcedure:
 		return true
 	}

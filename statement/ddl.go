@@ -12,6 +12,7 @@ func (a *analyzer) create() bool {
 			a.st.Words |= TemporaryTable
 			return a.relayed(CreateTemporaryTable)
 		}
+		a.tableOfQuery()
 	case kwDatabase, kwSchema:
 		return a.database(CreateDatabase)
 	case kwSequence:
@@ -20,6 +21,7 @@ func (a *analyzer) create() bool {
 		return a.view()
 	case kwProcedure, kwFunction, kwTrigger, kwEvent, kwPackage:
 		a.st.Kind = CreateStored
+		a.storedThenRows()
 		return a.opaque()
 	}
 	return a.relayedFromHere(OtherDDL)
@@ -37,6 +39,7 @@ func (a *analyzer) alter() bool {
 		return a.alterSequence()
 	case kwProcedure, kwFunction, kwEvent, kwPackage:
 		a.st.Kind = CreateStored
+		a.storedThenRows()
 		return a.opaque()
 	}
 	return a.relayedFromHere(OtherDDL)

@@ -410,6 +410,10 @@ func referenceCode(sql []byte, mode Mode) (code []bool, ok bool) {
 	}
 	hidden := false // in an executable comment that a server may skip
 	inside := false // in an executable comment
+	last := 0       // byte of code
+	ends := func(c int) bool {
+		return c >= 0x80 && mode.Charset.single() && (mode.Charset.upper(byte(c)) == 'c' || mode.Charset.upper(byte(c)) == 's')
+	}
 	for i := 0; i < len(sql); {
 		c := at(i)
 		switch {
@@ -449,12 +453,9 @@ func referenceCode(sql []byte, mode Mode) (code []bool, ok bool) {
 			if hidden && bytes.Contains(text, []byte("*/")) {
 				return code, false
 			}
-			i = j + 1
-		case c == '#', c == '-' && at(i+1) == '-' && (at(i+2) <= ' ' || at(i+2) == 0x7f):
-			for i < len(sql) && sql[i] != '\n' {
-				if sql[i] == 0 {
-					return code, false
-				}
+			i, last = j+1, '"'
+		case c == '#', c == '-' && at(i+1) == '-' && (at(i+2) <= ' ' || at(i+2) == 0x7f || ends(at(i+2))):
+			for i < len(sql) && sql[i] != '\n' && sql[i] != 0 {
 				i++
 			}
 		case c == '/' && at(i+1) == '*':
@@ -487,11 +488,19 @@ func referenceCode(sql []byte, mode Mode) (code []bool, ok bool) {
 		case c == '*' && at(i+1) == '/' && inside:
 			inside, hidden = false, false
 			i += 2
+		case c == 0 && (last == ';' || len(bytes.Trim(sql[i+1:], "; \t\n\v\f\r")) == 0):
+			return code, !inside
 		case c < ' ' && !isSpace(byte(c)), c == 0x7f, c == '[' && mode.Brackets:
 			return code, false
-		case c == 0xa0 && mode.Charset == Latin1, c >= 0x80 && mode.Charset == EightBit:
-			return code, false
+		case c >= 0x80 && mode.Charset.single() && mode.Charset.upper(byte(c)) != 'w':
+			if mode.Charset.upper(byte(c)) != 's' {
+				return code, false
+			}
+			i++
 		default:
+			if !isSpace(byte(c)) {
+				last = c
+			}
 			for n := char(i); n > 0; n-- {
 				code[i] = true
 				i++

@@ -253,7 +253,11 @@ func (a *analyzer) insert(k Kind) bool {
 		}
 	}
 	// The table's name, whatever word it is.
+	tables := len(st.Tables)
 	p, named := a.tableName(a.lexer, k)
+	if len(st.Tables) == tables {
+		st.Words |= MayBringRows
+	}
 	if !named {
 		return a.relayedFromHere(k)
 	}
@@ -286,6 +290,7 @@ func (a *analyzer) begin() bool {
 	if p.kind == tEOF || p.is(';') {
 		return a.relayed(Begin)
 	}
+	a.compound = true
 	return a.other()
 }
 
@@ -376,6 +381,8 @@ func (a *analyzer) load() bool {
 	switch {
 	case p.kw == kwXML:
 		name = "NEXTVAL in LOAD XML"
+	case p.kind == tWord && p.kw == kwNone: // LOAD INDEX INTO CACHE
+		return a.relayed(OtherDDL)
 	case p.kw != kwData:
 		return a.other()
 	}
@@ -385,7 +392,9 @@ func (a *analyzer) load() bool {
 	if p.kw == kwLocal {
 		a.st.Words |= LocalInfile
 	}
-	a.loadedTable()
+	if !a.loadedTable(Load) {
+		a.st.Words |= MayBringRows
+	}
 	return a.dml(Load, name)
 }
 

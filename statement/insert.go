@@ -246,6 +246,9 @@ func (in *Insertion) columnList() bool {
 func (in *Insertion) column() bool {
 	l := &in.l
 	c := InsertColumn{Start: l.start}
+	if l.is('.') { // MariaDB takes .t.a for t.a
+		in.next()
+	}
 	for {
 		if l.kind != tWord && l.kind != tQuoted {
 			return false

@@ -9,6 +9,8 @@ type InsertSelect struct {
 	Refusal string
 	// ListEnd is behind the last item of the select list.
 	ListEnd int
+	// From: the rows come from tables. FROM DUAL is none.
+	From bool
 
 	items []selectItem
 	outer [][2]int // parentheses around the whole query
@@ -63,6 +65,10 @@ func (in *Insertion) ReadSelect() InsertSelect {
 			}
 			q.outer = append(q.outer, [2]int{open[len(open)-1], l.start})
 			open = open[:len(open)-1]
+		case l.kw == kwFrom && depth == 0:
+			p := *l
+			p.next()
+			q.From = p.kw != kwDual
 		case len(q.outer) > 0:
 			q.Refusal = "a SELECT in parentheses with something behind them"
 			return q
@@ -92,7 +98,7 @@ func (in *Insertion) selectList(q *InsertSelect) bool {
 		var before, last lexer // the last two tokens
 		as := -1               // where AS stands
 		star, depth, tokens := false, 0, 0
-		for ; l.kind != tEOF && (depth > 0 || !l.is(',') && !l.is(';') && !l.is(')') && !listEnds(l.kw)); in.next() {
+		for ; l.kind != tEOF && (depth > 0 || !l.is(',') && !l.is(';') && !l.is(')') && !l.listEnds()); in.next() {
 			switch {
 			case l.is('('):
 				depth++

@@ -35,10 +35,12 @@ type lexer struct {
 
 	afterDot bool // the token before was a dot: no keyword can follow
 	inExec   bool // inside an executable comment
-	inCond   bool // inside one that not every server runs
+	inCond   bool // inside one of which it is not known whether the server runs it
 	execs    int  // executable comment borders passed so far
-	seenCond bool // a versioned comment was seen
-	bad      bool // unterminated or unreadable: nothing may be concluded
+	seenCond bool // such a comment was seen
+	// byVersion: a comment was read as the server of the Mode reads it, and others may not.
+	byVersion bool
+	bad       bool // unterminated or unreadable: nothing may be concluded
 }
 
 // class sorts bytes by what a token that starts with them can be.
@@ -136,6 +138,17 @@ func (l *lexer) next() {
 			l.pos++
 			continue
 		case cWord:
+			if c >= 0x80 && l.mode.Charset.single() {
+				switch l.mode.Charset.upper(c) {
+				case 's':
+					l.pos++
+					continue
+				case 'w':
+				default:
+					l.fail()
+					return
+				}
+			}
 			l.word()
 			return
 		case cDigit:
@@ -211,9 +224,13 @@ func (l *lexer) next() {
 				return
 			}
 		case cBad:
-			// A NUL or control character is a syntax error for every server.
-			l.fail()
-			return
+			// A control character is a syntax error for every server, and so is a NUL in most places.
+			if c != 0 || !l.endsAt(l.pos) {
+				l.fail()
+				return
+			}
+			l.pos = len(src)
+			continue
 		}
 		l.kind, l.ch = tPunct, c
 		l.pos++
@@ -259,11 +276,7 @@ func (l *lexer) word() {
 			i++
 		}
 	} else {
-		var ok bool
-		if i, ok = l.wordEnd(i); !ok {
-			l.fail()
-			return
-		}
+		i = l.wordEnd(i)
 	}
 	if n := i - l.start; n >= minKeyword && mayBeKeyword(l.src[l.start], l.src[l.start+1], n) && !l.afterDot {
 		if l.kw = lookupAt(l.src, l.start, i); i < len(l.src) && l.src[i] == '.' {
@@ -296,23 +309,41 @@ func (l *lexer) qualifies(dot int) {
 	}
 }
 
-// wordEnd is word's loop for the character sets where bytes from 0x80 need
-// care. It is false at a byte that may be a space or a letter.
-func (l *lexer) wordEnd(i int) (end int, ok bool) {
+// wordEnd is word's loop for the character sets where bytes from 0x80 need care.
+func (l *lexer) wordEnd(i int) int {
 	cs := l.mode.Charset
 	for i < len(l.src) && wordByte[l.src[i]] {
 		if l.src[i] >= 0x80 {
-			switch {
-			case cs == EightBit, cs == Latin1 && l.src[i] == 0xA0:
-				return i, false
-			case cs.multi():
+			if cs.multi() {
 				i += cs.mbLen(l.src, i)
 				continue
+			}
+			if cs.upper(l.src[i]) != 'w' {
+				break
 			}
 		}
 		i++
 	}
-	return i, true
+	return i
+}
+
+// endsAt reports whether the NUL at an offset ends the text. It does where nothing but white
+// space and semicolons is behind it, which servers drop before they read, and as the first
+// token behind a semicolon, where they take the NUL for the end of everything.
+func (l *lexer) endsAt(nul int) bool {
+	if l.kind == tPunct && l.ch == ';' {
+		return true
+	}
+	for i := nul + 1; i < len(l.src); i++ {
+		c := l.src[i]
+		if c >= 0x80 && l.mode.Charset.single() && l.mode.Charset.upper(c) == 's' {
+			continue
+		}
+		if c != ';' && classes[c] != cSpace {
+			return false
+		}
+	}
+	return true
 }
 
 // number reads a number; a word may begin with digits (1a), then it is one.

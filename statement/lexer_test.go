@@ -71,7 +71,10 @@ func TestTokensAreCutAsTheServerCutsThem(t *testing.T) {
 		{"/*!a /*!b*/", Mode{}, "w[a] !"},
 		{"/*!a /*M!b*/ */", Mode{}, "w[a] !"},
 		{"a -- \x00\nb", Mode{}, "w[a] !"},
-		{"a #\x00", Mode{}, "w[a] !"},
+		{"a #\x00", Mode{}, "w[a]"},
+		{"a #\x00b", Mode{}, "w[a] !"},
+		{"a;\x00b'", Mode{}, "w[a] p[;]"},
+		{"a \x00 ;;\n", Mode{}, "w[a]"},
 		{"a /*\x00*/ b", Mode{}, "w[a] w[b]"},
 		{"a*/b", Mode{}, "w[a] p[*] p[/] w[b]"},
 		{"'a", Mode{}, "s['a] !"},
@@ -89,15 +92,18 @@ func TestTokensAreCutAsTheServerCutsThem(t *testing.T) {
 		{"'a\x00b'", Mode{}, "s['a\x00b']"},
 		{"\xc3\xa9t\xc3\xa9 x", Mode{}, "w[\xc3\xa9t\xc3\xa9] w[x]"},
 		{"a\xa0b", Mode{}, "w[a\xa0b]"},
-		{"a\xa0b", Mode{Charset: Latin1}, "!"},
-		{"'\xa0' \xe9", Mode{Charset: Latin1}, "s['\xa0'] w[\xe9]"},
-		{"\xe9", Mode{Charset: EightBit}, "!"},
+		{"a\xa0b", Mode{Charset: CharsetByName("latin1")}, "w[a] w[b]"},
+		{"'\xa0' \xe9", Mode{Charset: CharsetByName("latin1")}, "s['\xa0'] w[\xe9]"},
+		{"\xe9 a\xbb", Mode{Charset: CharsetByName("cp1251")}, "w[\xe9] w[a] !"},
 		{"@\xc3\xa9.x", Mode{}, "u[@\xc3\xa9.x]"},
-		{"@a\xe9 @a\xa0", Mode{Charset: Latin1}, "u[@a\xe9] !"},
-		{"@a\xe9", Mode{Charset: EightBit}, "!"},
+		{"@a\xe9 @a\xa0b", Mode{Charset: CharsetByName("latin1")}, "u[@a\xe9] u[@a] w[b]"},
+		{"@a\xe9", Mode{Charset: CharsetByName("cp1251")}, "u[@a\xe9]"},
+		{"1 --\xa0 x", Mode{Charset: CharsetByName("latin1")}, "n[1]"},
+		{"1 --\x80 x", Mode{Charset: CharsetByName("cp1250")}, "n[1]"},
+		{"1 --\xe9", Mode{Charset: CharsetByName("latin1")}, "n[1] p[-] p[-] w[\xe9]"},
 		{"@a\xbf^.5from", Mode{Charset: GBK}, "!"},
 		{"@a\xbf`x`", Mode{Charset: SJIS}, "!"},
-		{"'\xe9' `\xe9`", Mode{Charset: EightBit}, "s['\xe9'] q[`\xe9`]"},
+		{"'\xe9' `\xe9`", Mode{Charset: CharsetByName("cp1251")}, "s['\xe9'] q[`\xe9`]"},
 
 		// 0xbf5c is one character in GBK, so the quote behind it ends the string.
 		{"'\xbf\\' or 1", Mode{Charset: GBK}, "s['\xbf\\'] w[or] n[1]"},
@@ -228,7 +234,7 @@ func TestModesChangeWhatIsCode(t *testing.T) {
 
 func TestCharsetsAreFoundByNameAndCollation(t *testing.T) {
 	for name, want := range map[string]Charset{
-		"utf8mb4": UTF8, "UTF8": UTF8, "binary": UTF8, "latin1": Latin1, "cp1251": EightBit, "gbk": GBK,
+		"utf8mb4": UTF8, "UTF8": UTF8, "binary": UTF8, "latin1": CharsetByName("latin1"), "cp1251": CharsetByName("CP1251"), "gbk": GBK,
 		"gb18030": GB18030, "Big5": Big5, "sjis": SJIS, "cp932": SJIS, "swe7": Unsupported, "utf16": Unsupported,
 		"": Unsupported, "klingon": Unsupported,
 	} {
@@ -237,8 +243,8 @@ func TestCharsetsAreFoundByNameAndCollation(t *testing.T) {
 		}
 	}
 	for id, want := range map[uint16]Charset{
-		45: UTF8, 255: UTF8, 33: UTF8, 224: UTF8, 63: UTF8, 309: UTF8, 2304: UTF8, 1069: UTF8, 8: Latin1, 28: GBK,
-		1052: GBK, 248: GB18030, 1: Big5, 13: SJIS, 95: SJIS, 51: EightBit, 10: Unsupported, 35: Unsupported,
+		45: UTF8, 255: UTF8, 33: UTF8, 224: UTF8, 63: UTF8, 309: UTF8, 2304: UTF8, 1069: UTF8, 8: CharsetByName("latin1"), 28: GBK,
+		1052: GBK, 248: GB18030, 1: Big5, 13: SJIS, 95: SJIS, 51: CharsetByName("cp1251"), 10: Unsupported, 35: Unsupported,
 		54: Unsupported, 640: Unsupported, 0: Unsupported, 9999: Unsupported,
 	} {
 		if got := CharsetByName(CharsetOfCollation(id)); got != want {

@@ -110,10 +110,16 @@ func (l *lexer) variable() {
 		default:
 			// The server reads this name byte by byte, whatever characters the
 			// bytes make, and ends it at the first that is no letter.
+		name:
 			for i < len(l.src) && (wordByte[l.src[i]] || l.src[i] == '.') {
-				if cs := l.mode.Charset; l.src[i] >= 0x80 && cs != UTF8 && (cs != Latin1 || l.src[i] == 0xA0) {
-					l.fail()
-					return
+				if cs := l.mode.Charset; l.src[i] >= 0x80 && cs != UTF8 {
+					if cs.multi() {
+						l.fail()
+						return
+					}
+					if cs.upper(l.src[i]) != 'w' {
+						break name
+					}
 				}
 				i++
 			}

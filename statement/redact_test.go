@@ -55,7 +55,9 @@ func TestRedact(t *testing.T) {
 		{sql: "select 1 \x00 'x'", want: NotUnderstood},
 		{sql: "select [a]", want: NotUnderstood, mode: Mode{Brackets: true}},
 		{sql: "select 1", want: NotUnderstood, mode: Mode{Charset: Unsupported}},
-		{sql: "select a\xe9 from t", want: NotUnderstood, mode: Mode{Charset: EightBit}},
+		{sql: "select a\xbb from t", want: NotUnderstood, mode: Mode{Charset: CharsetByName("cp1251")}},
+		{sql: "select 1;\x00 'secret'", want: "select ?;"},
+		{sql: "select 1 \x00", want: "select ?"},
 		{sql: "/*!99999 a 'b */ secret'", want: NotUnderstood},
 		{sql: "", want: ""},
 	} {

@@ -199,7 +199,7 @@ func TestLongColumnNamesAreCutAtACharacter(t *testing.T) {
 		{"y", UTF8, 255},
 		{"\xc3\xa9", UTF8, 8 + 2*247},
 		{"\xbf\\", GBK, 8 + 2*247},
-		{"\xe9", Latin1, 255},
+		{"\xe9", CharsetByName("latin1"), 255},
 	} {
 		sql := []byte("select concat('" + strings.Repeat(c.fill, 300) + "', nextval('a'))")
 		var st Statement

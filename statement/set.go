@@ -55,7 +55,7 @@ func (a *analyzer) setWhole(t Target, scope Scope) bool {
 		// The statement behind FOR may be anything.
 		a.st.Words |= Opaque
 		a.refusal = "NEXTVAL in SET STATEMENT ... FOR"
-		a.hiddenInsert()
+		a.behindFor()
 	}
 	a.prevEnd = a.end
 	as.Start, as.End, as.Literal = a.value(true)

@@ -15,6 +15,8 @@ type Mode struct {
 	Brackets bool
 	// Charset is the class of character_set_client.
 	Charset Charset
+	// Server is the one that reads the text.
+	Server Server
 }
 
 // Kind says what a text is, by its first words. A Kind never promises that the
@@ -107,13 +109,15 @@ const (
 	SystemSchema                        // information_schema or performance_schema is named
 	Chain                               // COMMIT or ROLLBACK AND CHAIN
 	Release                             // COMMIT or ROLLBACK ... RELEASE: the server closes the connection
-	VersionedComment                    // code that not every server runs: /*!50700 ... */ and above, /*M! ... */
+	VersionedComment                    // code that not every server runs, and it is not known which server it is
+	ReadByVersion                       // a comment that servers of other versions read in another way
 	ExecutableComment                   // code inside any executable comment
 	UnionWord                           // UNION, EXCEPT or INTERSECT
 	FromTable                           // a FROM clause other than FROM DUAL, at any depth
 	Opaque                              // a part of the text was not looked into
 	ChangesReading                      // later texts may be read in another way: SET of sql_mode or character sets, CALL, EXECUTE
 	CallsProcedure                      // CALL
+	MayBringRows                        // rows may come into a table that is not in Tables: see unread.go
 	SequenceStatement                   // CREATE SEQUENCE, SHOW SEQUENCES, SEQPROXY ...: see AboutSequences
 )
 
@@ -492,6 +496,11 @@ func (st *Statement) Plain() bool {
 	default:
 		return false
 	}
+}
+
+// ReadFor reports whether a server would read the text as it was read here.
+func (st *Statement) ReadFor(server Server) bool {
+	return st.Words&ReadByVersion == 0 || st.mode.Server == server || !st.mode.Server.Known()
 }
 
 // AboutSequences reports whether the text is one statement about sequences as things, or

@@ -6,6 +6,9 @@ import "bytes"
 // it is of, and records it. name is its first token, and last its last. It is false
 // if there is none.
 func (a *analyzer) tableName(name lexer, k Kind) (last lexer, named bool) {
+	if name.is('.') { // MariaDB takes .t for t
+		name.next()
+	}
 	if name.kind != tWord && name.kind != tQuoted {
 		return name, false
 	}
@@ -70,17 +73,93 @@ func (a *analyzer) hiddenInsert() {
 	a.tableName(p, Other)
 }
 
-// loadedTable looks ahead to the table of LOAD DATA and LOAD XML.
-func (a *analyzer) loadedTable() {
+// behindFor looks ahead to what SET STATEMENT ... FOR runs.
+func (a *analyzer) behindFor() {
+	p := a.lexer
+	for p.kw != kwFor && p.kind != tEOF && !p.is(';') {
+		p.next()
+	}
+	switch p.next(); p.kw {
+	case kwLoad:
+		if !a.loadedTable(Other) {
+			a.st.Words |= MayBringRows
+		}
+	case kwCreate:
+		for p.kw != kwTable && p.kind != tEOF && !p.is(';') {
+			p.next()
+		}
+		behind := *a
+		behind.lexer = p
+		behind.tableOfQuery()
+	case kwExecute, kwPrepare:
+		a.st.Words |= MayBringRows
+	default:
+		a.hiddenInsert()
+	}
+}
+
+// tableOfQuery looks ahead to the table that CREATE TABLE ... SELECT makes and puts rows into. The
+// current token is TABLE.
+func (a *analyzer) tableOfQuery() {
+	name := a.peek()
+	if name.kw == kwIf {
+		p := name // IF NOT EXISTS
+		for p.next(); p.kw == kwNot || p.kw == kwExists; p.next() {
+			name = p
+		}
+		if name.kw == kwExists {
+			name.next()
+		}
+	}
+	for p := name; p.kind != tEOF && !p.is(';'); p.next() {
+		switch p.kw {
+		case kwSelect, kwWith, kwTable, kwValues:
+			if p.start > name.start && queryBegins(p) {
+				a.tableName(name, Other)
+				return
+			}
+		}
+	}
+}
+
+// queryBegins reports whether a word in CREATE TABLE begins a query. TABLE, VALUES and WITH have
+// other meanings there: DATA DIRECTORY, VALUES LESS THAN, WITH PARSER, WITH SYSTEM VERSIONING.
+func queryBegins(p lexer) bool {
+	word := p.kw
+	p.next()
+	switch word {
+	case kwWith:
+		if p.kw == kwRecursive {
+			return true
+		}
+		if p.kind != tWord && p.kind != tQuoted {
+			return false
+		}
+		if p.next(); p.kw == kwAs {
+			return true
+		}
+		return p.is('(') && p.kind != tEOF
+	case kwTable:
+		return p.kind == tWord || p.kind == tQuoted
+	case kwValues:
+		return p.kind == tWord && equalsFolded(p.src[p.start:p.end], "row")
+	}
+	return true
+}
+
+// loadedTable looks ahead to the table of LOAD DATA and LOAD XML. It is false if there is none.
+func (a *analyzer) loadedTable(k Kind) bool {
 	p := a.lexer
 	for p.kind != tEOF && !p.is(';') {
 		into := p.kw == kwInto
 		if p.next(); into && p.kw == kwTable {
 			p.next()
-			a.tableName(p, Load)
-			return
+			tables := len(a.st.Tables)
+			a.tableName(p, k)
+			return len(a.st.Tables) > tables
 		}
 	}
+	return false
 }
 
 // insertOption reports whether a word may stand between INSERT and the table's name.

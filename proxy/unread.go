@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// This file keeps texts that the proxy has not read to their end, and that could put rows into
+// any table, from a shard whose columns are filled from sequences: the server would make the
+// keys itself.
+
+// boundHere reports whether a column on the current shard is filled from a sequence, or that is
+// not known yet.
+func (s *session) boundHere() bool {
+	if s.routes.Default() == nil {
+		return false
+	}
+	if s.awaitOwners() != nil {
+		return true
+	}
+	bound := s.set.bound()
+	if bound == nil {
+		return false
+	}
+	here := s.routes.ForSchema(s.state.schema)
+	for _, list := range bound.tables {
+		for i := range list {
+			if list[i].Schema == "" || s.routes.ForSchema(list[i].Schema) == here {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unreadRows answers a text that could bring rows in and is not read to its end, on a shard with
+// bound columns. The error is the server's if it does not take the text at all.
+func (s *session) unreadRows(sql []byte) error {
+	if err := s.awaitOwners(); err != nil {
+		return err
+	}
+	if !s.severalIn(sql) {
+		c, err := s.attach()
+		if err != nil {
+			return err
+		}
+		var refused *protocol.ServerError
+		if err := s.tryPrepare(c, sql); err != nil && !(errors.As(err, &refused) && refused.Code == mysql.ER_UNSUPPORTED_PS) {
+			return err
+		}
+	}
+	return errUnread
+}
+
+var errUnread = notSupported("a text that may insert rows and is not understood to its end is not supported where columns are filled from sequences (OWNED BY or [[bind]]): " +
+	"write INSERT, REPLACE or LOAD DATA as a statement of its own, without control characters and in utf8mb4")
+
+// severalIn reports whether a server may take a text for more than one statement.
+func (s *session) severalIn(sql []byte) bool {
+	return s.severalAgreed() && bytes.IndexByte(bytes.TrimRight(sql, "; \t\n\v\f\r\x00"), ';') >= 0
+}
+
+// mayBringRows reports whether the text just analysed could put rows into tables that are not
+// known, where that matters.
+func (s *session) mayBringRows(sql []byte) bool {
+	st := &s.stmt
+	if st.Words&statement.MayBringRows == 0 || st.Kind == statement.CreateStored && !s.severalIn(sql) {
+		return false
+	}
+	return s.boundHere()
+}

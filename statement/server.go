@@ -1,0 +1,50 @@
+package statement
+
+// Server says which server reads a text. Servers run the code in comments such as /*!80000 ... */
+// by their versions. The zero value is a server that is not known.
+type Server struct {
+	// MariaDB is set for MariaDB, whose rules are others than those of MySQL.
+	MariaDB bool
+	// Version is the version in one number, as in such comments: 101119 for 10.11.19.
+	Version uint32
+}
+
+// Known reports whether it is known which server it is.
+func (s Server) Known() bool { return s.Version != 0 }
+
+func (s Server) isMySQL() bool { return s.Known() && !s.MariaDB }
+
+// everyServerVersion: code in a comment with a version up to this runs on every
+// server that the proxy can stand in front of.
+const everyServerVersion = 50699
+
+// runs reports whether the server runs the code in a comment with a version. MariaDB skips
+// those of MySQL 5.7 to 9, of which it has not all features, unless the comment is its own.
+func (s Server) runs(version uint32, mariaOnly bool) bool {
+	if version > s.Version {
+		return false
+	}
+	return !s.MariaDB || mariaOnly || version <= everyServerVersion || version > 99999
+}
+
+// codeVersion reads the version at the beginning of an executable comment. digits is 0 where
+// there is none: then the digits, if any, are code. MySQL takes a sixth digit only in front
+// of white space, MariaDB always.
+func (s Server) codeVersion(code []byte, cs Charset) (version uint32, digits int) {
+	for digits < 6 && digits < len(code) && classes[code[digits]] == cDigit {
+		digits++
+	}
+	if digits < 5 {
+		return 0, 0
+	}
+	if digits == 6 && s.isMySQL() {
+		six := len(code) > 6 && (classes[code[6]] == cSpace || code[6] >= 0x80 && cs.single() && cs.upper(code[6]) == 's')
+		if !six {
+			digits = 5
+		}
+	}
+	for _, c := range code[:digits] {
+		version = version*10 + uint32(c-'0')
+	}
+	return version, digits
+}
