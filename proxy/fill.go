@@ -24,8 +24,6 @@ type filling struct {
 	// query is an INSERT ... SELECT, which is another text then; nil if it is none.
 	query *filledQuery
 	text  []byte // of splices
-	// mistakes are written for the numbers, which fail.
-	mistakes bool
 	// placeholders are written for the numbers, for people to read.
 	placeholders bool
 }
@@ -232,10 +230,10 @@ func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 func (s *session) planLoad(t *statement.TableRef, b *Binding) error {
 	in := s.insertion
 	read := in.ReadLoad(t)
-	if read && (len(in.Columns) == 0 || in.Column(s.sameColumn(b.Column)) >= 0) {
+	if read && in.LoadGives(s.sameColumn(b.Column)) {
 		return nil
 	}
-	return notSupported("LOAD DATA into %s without its column %s, which is filled from sequence %s, is not supported: take as many numbers with SELECT NEXTVAL('%s', n), "+
+	return notSupported("LOAD DATA or LOAD XML into %s without values for its column %s, which is filled from sequence %s, is not supported: take as many numbers with SELECT NEXTVAL('%s', n), "+
 		"and SET %s from them", b.Table, b.Column, b.Sequence, b.Sequence, b.Column)
 }
 

@@ -47,57 +47,7 @@ func TestKeysWithoutAutoIncrementAreFilledIn(t *testing.T) {
 			all,
 			"SELECT * FROM child",
 		}},
-		{"prepared as text", []string{
-			"PREPARE s FROM 'INSERT INTO photos (title, parent) VALUES (?, 1), (''b'', ?)'",
-			"SET @a = 'x', @b = 2",
-			"EXECUTE s USING @a, @b => INSERT INTO photos (title, parent, id) VALUES (@a, 1, LAST_INSERT_ID({p1})), ('b', @b, {p2})", left,
-			"EXECUTE s USING @b, @b => INSERT INTO photos (title, parent, id) VALUES (@b, 1, LAST_INSERT_ID({p1})), ('b', @b, {p2})", left,
-			"PREPARE t FROM 'REPLACE INTO photos VALUES (?, NULL, LAST_INSERT_ID())'", left,
-			"EXECUTE t USING @a => REPLACE INTO photos (title, parent, id) VALUES (@a, LAST_INSERT_ID(), LAST_INSERT_ID({p1}))", left,
-			"PREPARE u FROM 'INSERT INTO photos SET id = DEFAULT, parent = NEXTVAL(''other'')' => PREPARE u FROM 'INSERT INTO photos SET id = DEFAULT, parent = 1'",
-			"EXECUTE u => INSERT INTO photos SET id = LAST_INSERT_ID({p1}), parent = {o1}", left,
-			"PREPARE v FROM 'INSERT IGNORE INTO photos (id, title) VALUES (60, ''explicit''), (0, ''a'')'",
-			"EXECUTE v => INSERT IGNORE INTO photos (id, title) VALUES (60, 'explicit'), (LAST_INSERT_ID({p1}), 'a')", left,
-			"EXECUTE v => INSERT IGNORE INTO photos (id, title) VALUES (60, 'explicit'), (LAST_INSERT_ID({p1}), 'a')", "SHOW WARNINGS", left,
-			"PREPARE w FROM 'UPDATE photos SET parent = NEXTVAL(''photos'') WHERE title = ''explicit'' ' => PREPARE w FROM 'UPDATE photos SET parent = 1 WHERE title = ''explicit'' '",
-			"EXECUTE w => UPDATE photos SET parent = LAST_INSERT_ID({p1}) WHERE title = 'explicit'", left,
-			"PREPARE x FROM 'INSERT INTO child (photo) SELECT NEXTVAL(''photos'') FROM photos WHERE id = ?' => PREPARE x FROM 'INSERT INTO child (photo) SELECT 1 FROM photos WHERE id = ?'",
-			"SET @a = 60",
-			"EXECUTE x USING @a => INSERT INTO child (photo) SELECT LAST_INSERT_ID({p1}) FROM photos WHERE id = @a",
-			"DEALLOCATE PREPARE s", "EXECUTE s",
-			all,
-			"SELECT * FROM child",
-		}},
 	})
-	if o.Servers[0].IsMariaDB() {
-		o.run(t, []script{{"at once", []string{
-			"EXECUTE IMMEDIATE 'INSERT INTO photos (title) VALUES (''a'')' => INSERT INTO photos (title, id) VALUES ('a', LAST_INSERT_ID({p1}))", left,
-			"EXECUTE IMMEDIATE 'UPDATE photos SET parent = NEXTVAL(''photos'')' => UPDATE photos SET parent = LAST_INSERT_ID({p1})", left,
-			all,
-		}}})
-	}
-	// What is not seen runs into a mistake; a number that is in use is not given twice, and
-	// a table that changes is looked at anew.
-	o.fresh(t)
-	c := o.Conn(t, o.Schemas[0], nil)
-	direct := o.DirectConn(t, 0, o.Schemas[0], nil)
-	other := o.Servers[0].Schema(t)
-	exec(t, direct, "CREATE PROCEDURE unseen() EXECUTE s", "CREATE TABLE "+other+".photos (title TEXT)")
-	exec(t, c, `PREPARE s FROM 'INSERT INTO photos VALUES ("seen", NULL, 1)'`, "EXECUTE s",
-		`PREPARE o FROM 'INSERT INTO `+other+`.photos (title) VALUES ("no key")'`, "EXECUTE o")
-	exec(t, direct, fmt.Sprintf("INSERT INTO photos (id) VALUES (%d)", o.nextNumber(t, "photos")))
-	exec(t, c, "EXECUTE s")
-	exec(t, direct, "ALTER TABLE photos ADD COLUMN more INT FIRST, DROP COLUMN parent")
-	wantError(t, c, 1366, "EXECUTE s") // a title is no INT
-	exec(t, direct, "ALTER TABLE photos DROP COLUMN more", "ALTER TABLE photos ADD COLUMN more INT")
-	exec(t, c, "EXECUTE s")
-	exec(t, c, `PREPARE s FROM 'INSERT INTO photos (title) VALUES ("unseen")'`)
-	wantError(t, c, 1242, "CALL unseen()")
-	if got := value(t, c, "SELECT COUNT(id) FROM photos"); got != "4" {
-		t.Errorf("got %s rows, want 4", got)
-	}
-	wantError(t, c, 1235, "PREPARE s FROM 'INSERT INTO photos (id, title) VALUES (?, 1)'", "as a parameter")
-	wantError(t, c, 1235, "PREPARE s FROM 'INSERT INTO photos (title) SELECT 1 FROM child'", "PREPARE")
 }
 
 func TestWhatCannotBeFilledInIsRefused(t *testing.T) {

@@ -19,8 +19,6 @@ func (f *filling) appendSplices(k *filledKey) {
 	for j, r := range k.filled {
 		from := len(text)
 		switch {
-		case f.mistakes:
-			text = statement.AppendMistake(text)
 		case r.filling == statement.FillIfEmpty && j == k.leader:
 			text = append(text, "CAST("...)
 			text = f.appendLeader(text, first)

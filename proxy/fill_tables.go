@@ -65,28 +65,33 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 	return bindingOf(list, schema, string(name), c.Hello().FoldsTables), nil
 }
 
-// boundLong refuses a text too long to be analysed that begins with an INSERT into a
-// table with a bound column. sql is its beginning.
+// boundLong refuses a text too long to be analysed that may put rows into a table with a bound
+// column. sql is its beginning.
 func (s *session) boundLong(sql []byte) error {
-	t, ok := statement.BeginsInsert(sql, s.state.mode)
-	if !ok || s.routes.Default() == nil {
+	if !s.boundHere() {
 		return nil
 	}
 	if err := s.awaitOwners(); err != nil {
 		return err
 	}
-	bound := s.set.bound()
-	if bound == nil || len(bound.named(t.Name)) == 0 && ascii(t.Name) {
-		return nil
-	}
 	c, err := s.attach()
 	if err != nil {
 		return err
 	}
-	b, err := s.binding(c, &t)
-	if err != nil || b == nil {
-		return err
+	begins := statement.ReadBeginning(sql, s.state.mode)
+	if begins.Table != nil {
+		b, err := s.binding(c, begins.Table)
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			return notSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once",
+				b.Table, b.Column, b.Sequence, s.set.MaxStatement)
+		}
 	}
-	return notSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once",
-		b.Table, b.Column, b.Sequence, s.set.MaxStatement)
+	if !begins.Certain || s.severalAgreed() {
+		return notSupported("a text longer than max_statement = %d bytes, or 16 MB, that may insert rows where columns are filled from sequences (OWNED BY or [[bind]]) is not supported: "+
+			"send a shorter one, or begin with INSERT and turn multiple statements off (CLIENT_MULTI_STATEMENTS)", s.set.MaxStatement)
+	}
+	return nil
 }

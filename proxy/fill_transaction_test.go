@@ -42,12 +42,11 @@ func TestAfterSetTransactionNumbersAreGivenOnceItHasBegun(t *testing.T) {
 	o := newOracle(t, setup{}, filledTables...)
 	o.fresh(t)
 	c := o.Conn(t, o.Schemas[0], nil)
-	exec(t, c, "INSERT INTO photos (title) VALUES ('a')", "PREPARE s FROM 'INSERT INTO photos (id) VALUES (NEXTVAL(''photos''))'")
-	for _, change := range []string{"EXECUTE s", "UPDATE photos SET id = NEXTVAL('photos')"} {
-		exec(t, c, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
-		wantError(t, c, 1235, change, "START TRANSACTION")
-		exec(t, c, "START TRANSACTION", change, "COMMIT")
-	}
+	exec(t, c, "INSERT INTO photos (title) VALUES ('a')")
+	const change = "UPDATE photos SET id = NEXTVAL('photos')"
+	exec(t, c, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+	wantError(t, c, 1235, change, "START TRANSACTION")
+	exec(t, c, "START TRANSACTION", change, "COMMIT")
 }
 
 // Nor is what it asks a part of the transaction: rows are seen that others commit before the

@@ -107,7 +107,6 @@ func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 		{"expression", "SELECT NEXTVAL()"},
 		{"expression for the count", "SELECT NEXTVAL('photos', 5 + 5)"},
 		{"variable", "SELECT NEXTVAL(@x)"},
-		{"versioned comment", "SELECT /*!50700 NEXTVAL('photos') */"},
 	} {
 		for _, words := range []string{test.text, strings.ToLower(test.text)} {
 			_, err := c.ExecContext(context.Background(), words)

@@ -100,7 +100,6 @@ func (s *session) prepare(sql []byte) error {
 	}
 	if st.Kind == statement.Prepare || st.Kind == statement.Deallocate || st.Words&statement.SQLPrepare != 0 {
 		s.state.pin(PinSQLPrepare)
-		s.state.dynamic.doubt()
 	}
 	p := &prepared{
 		conn: c, shape: rows.traits(counts.traits(traitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket,

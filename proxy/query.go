@@ -125,12 +125,9 @@ func (s *session) special(sql []byte) error {
 			return s.showNotice()
 		}
 	case statement.Multi, statement.Other, statement.CreateStored:
-		if st.Kind == statement.Multi && st.Words&statement.SQLPrepare != 0 && s.state.dynamic.holdsNumbers() {
-			return notSupported("PREPARE, EXECUTE or DEALLOCATE among several statements, while a statement is prepared that has NEXTVAL: send them one by one")
-		}
 		return s.several(sql)
 	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
-		return s.dynamically(sql)
+		return s.preparesText(sql)
 	}
 	return s.single(sql)
 }

@@ -73,8 +73,7 @@ type state struct {
 	// option is the argument of the last COM_SET_OPTION.
 	option []byte
 
-	// dynamic are the statements that were prepared with PREPARE; nil if there are none.
-	dynamic *dynamicSet
+	texts preparedTexts // nil if there are none
 	// pins are reasons why the session cannot leave its connection.
 	pins pins
 	// nextTransaction: SET TRANSACTION was said for the next one only.
@@ -213,9 +212,6 @@ func (st *state) pinFor(kind statement.Kind, words statement.Words) {
 	}
 	if words&statement.Opaque != 0 { // also a SET behind a CREATE PROCEDURE
 		st.loseMode()
-	}
-	if st.dynamic != nil {
-		st.dynamic.ran(kind, words)
 	}
 	switch kind {
 	case statement.Other, statement.Call, statement.Multi, statement.ExecuteImmediate, statement.Execute, statement.XA:

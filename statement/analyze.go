@@ -28,6 +28,7 @@ type analyzer struct {
 	refusal string // why none in this statement can
 	// compound: BEGIN NOT ATOMIC, whose body is the affair of the server.
 	compound bool
+	prepares bool // a statement of the text is PREPARE or EXECUTE IMMEDIATE
 	index    int  // statements in front that are not empty
 	shifts   bool // a statement before may have changed how texts are read
 	shifted  bool // a NEXTVAL stands behind one
@@ -97,6 +98,9 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 	switch {
 	case a.bad:
 		st.bad(sql)
+		if a.wrong && a.index == 0 { // a server runs nothing of the text
+			st.Words &^= MayBringRows
+		}
 		return
 	case statements == 0:
 		st.Kind = Empty
@@ -104,6 +108,9 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		st.Kind = first
 	default:
 		st.Kind = Multi
+		if a.prepares {
+			st.Words |= MayBringRows
+		}
 		if a.shifted && readByMode(sql) {
 			a.note("NEXTVAL behind a statement that may change the meaning of quotes, backslashes or letters")
 		}

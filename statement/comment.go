@@ -44,7 +44,7 @@ func (l *lexer) skipComment(i int, nested bool) {
 		}
 		inner := bytes.Index(l.src[i+open+2:], []byte("*/"))
 		if inner < 0 {
-			l.fail()
+			l.mistake()
 			return
 		}
 		i += open + 2 + inner + 2
@@ -54,7 +54,7 @@ func (l *lexer) skipComment(i int, nested bool) {
 		n = bytes.Index(l.src[i:], []byte("*/"))
 	}
 	if n < 0 {
-		l.fail()
+		l.mistake()
 		return
 	}
 	l.pos = i + n + 2

@@ -400,7 +400,7 @@ func (a *analyzer) load() bool {
 
 // prepare reads PREPARE and EXECUTE IMMEDIATE, whose text is in a string.
 func (a *analyzer) prepare(k Kind, refusal string) bool {
-	a.st.Kind, a.calls, a.refusal = k, true, refusal
+	a.st.Kind, a.calls, a.refusal, a.prepares = k, true, refusal, true
 	p := a.lexer
 	for p.kind != tEOF && !p.is(';') {
 		p.next()

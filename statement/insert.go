@@ -36,6 +36,8 @@ type Insertion struct {
 	l      lexer
 	st     Statement // memory of decoded names
 	params int       // markers passed
+	listed int       // of ReadLoad: how many of Columns are of the file; the others are of SET
+	xml    bool      // of ReadLoad
 	values []InsertValue
 	text   []byte // of splices
 }
@@ -119,17 +121,18 @@ func (in *Insertion) Read(t *TableRef) bool {
 	return in.Source != InsertUnknown && !l.bad && !l.seenCond
 }
 
-// ReadLoad is Read for LOAD DATA and LOAD XML: Columns are those that it names, in the
-// list of what the file has, and behind SET.
+// ReadLoad is Read for LOAD DATA and LOAD XML. See LoadGives.
 func (in *Insertion) ReadLoad(t *TableRef) bool {
-	in.Source, in.Columns = InsertUnknown, in.Columns[:0]
+	in.Source, in.Columns, in.values, in.listed, in.xml = InsertUnknown, in.Columns[:0], in.values[:0], 0, false
 	l := &in.l
 	for l.end < t.End && l.kind != tEOF || l.pos == 0 {
+		in.xml = in.xml || l.start >= t.Begin && l.kw == kwXML
 		in.next()
 	}
 	if l.end != t.End {
 		return false
 	}
+	charset := false // SET of CHARACTER SET is the next
 	for in.next(); l.kind != tEOF && !l.is(';'); in.next() {
 		switch {
 		case in.isWord("partition"):
@@ -148,11 +151,33 @@ func (in *Insertion) ReadLoad(t *TableRef) bool {
 					return false
 				}
 			}
-		case l.kw == kwSet && len(in.Columns) > 0:
+			in.listed = len(in.Columns)
+		case l.kw == kwSet && !charset:
 			return in.assignments() && !l.bad && !l.seenCond
 		}
+		charset = l.kw == kwCharacter
 	}
 	return !l.bad && !l.seenCond
+}
+
+// LoadGives reports whether the file that ReadLoad has read of has values for a column, or SET
+// has: one that is a literal and empty is none. The elements of an XML file may have or leave
+// out what they like.
+func (in *Insertion) LoadGives(same func(name []byte) bool) bool {
+	for i, v := range in.values { // of SET
+		if same(in.Columns[in.listed+i].Name) {
+			switch v.Kind {
+			case ValueNull, ValueDefault, ValueZero, ValueText:
+				return false
+			}
+			return true
+		}
+	}
+	if in.xml {
+		return false
+	}
+	at := in.Column(same)
+	return in.listed == 0 && at < 0 || at >= 0 && at < in.listed
 }
 
 // Column returns the index of the column that same says is the one, or -1.

@@ -265,6 +265,7 @@ func TestTheColumnsThatLoadDataNames(t *testing.T) {
 		{"load data infile 'x' into table t (a b)", "unknown"},
 		{"load data infile 'x' into table t (a) set id", "unknown"},
 		{"load xml infile 'x' into table t rows identified by '<row>' (a)", "a"},
+		{"load data infile 'x' into table t character set utf8mb4 set d = 1", "d"},
 	} {
 		var st Statement
 		var in Insertion
@@ -280,6 +281,37 @@ func TestTheColumnsThatLoadDataNames(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.sql, got, c.want)
+		}
+	}
+}
+
+// Where the file has no values the server makes them.
+func TestWhetherALoadGivesAColumn(t *testing.T) {
+	for _, c := range []struct {
+		sql  string
+		want bool
+	}{
+		{"load data infile 'x' into table t", true},
+		{"load data infile 'x' into table t (a, id)", true},
+		{"load data infile 'x' into table t (a)", false},
+		{"load data infile 'x' into table t (a, @b) set id = @b", true},
+		{"load data infile 'x' into table t (a, id) set id = null", false},
+		{"load data infile 'x' into table t set id = 0", false},
+		{"load data infile 'x' into table t set id = default", false},
+		{"load data infile 'x' into table t set a = 1", true},
+		{"load data infile 'x' into table t character set latin1 set id = 0", false},
+		{"load xml infile 'x' into table t", false},
+		{"load xml infile 'x' into table t (id, a)", false},
+		{"load xml infile 'x' into table t (@id, a) set id = @id + 1", true},
+	} {
+		var st Statement
+		var in Insertion
+		st.Analyze([]byte(c.sql), Mode{})
+		in.ReadInserts([]byte(c.sql), Mode{})
+		if !in.ReadLoad(st.Table()) {
+			t.Errorf("%s: not read", c.sql)
+		} else if got := in.LoadGives(func(name []byte) bool { return string(name) == "id" }); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.sql, got, c.want)
 		}
 	}
 }

@@ -41,6 +41,7 @@ type lexer struct {
 	// byVersion: a comment was read as the server of the Mode reads it, and others may not.
 	byVersion bool
 	bad       bool // unterminated or unreadable: nothing may be concluded
+	wrong     bool // it is bad since no server takes it
 }
 
 // class sorts bytes by what a token that starts with them can be.
@@ -144,8 +145,11 @@ func (l *lexer) next() {
 					l.pos++
 					continue
 				case 'w':
-				default:
+				case '?':
 					l.fail()
+					return
+				default:
+					l.mistake()
 					return
 				}
 			}
@@ -226,7 +230,7 @@ func (l *lexer) next() {
 		case cBad:
 			// A control character is a syntax error for every server, and so is a NUL in most places.
 			if c != 0 || !l.endsAt(l.pos) {
-				l.fail()
+				l.mistake()
 				return
 			}
 			l.pos = len(src)
@@ -238,9 +242,15 @@ func (l *lexer) next() {
 		return
 	}
 	if l.inExec {
-		l.bad = true // an unterminated executable comment
+		l.bad, l.wrong = true, !l.inCond // an unterminated executable comment
 	}
 	l.kind, l.start, l.end = tEOF, len(l.src), len(l.src)
+}
+
+// mistake is fail for what no server takes.
+func (l *lexer) mistake() {
+	l.wrong = !l.bad && !l.seenCond
+	l.fail()
 }
 
 // fail ends the text: what follows cannot be read.

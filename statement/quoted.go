@@ -43,7 +43,7 @@ func (l *lexer) quoted(i int, quote byte, escapes bool) int {
 		}
 		i = closing + 2
 	}
-	l.bad = true
+	l.bad, l.wrong = true, !l.seenCond
 	return len(src)
 }
 
@@ -71,7 +71,7 @@ func (l *lexer) quotedMulti(i int, quote byte, escapes bool) int {
 			i++
 		}
 	}
-	l.bad = true
+	l.bad, l.wrong = true, !l.seenCond
 	return len(src)
 }
 

@@ -36,9 +36,6 @@ const (
 	// LastInsertID or LastInsertIDVariable as it was, or Value, and behind it the effect of
 	// AsLastInsertID for Bound.
 	AsLate
-	// AsMistake is an expression of the type that is an error when it is evaluated. It has
-	// no value.
-	AsMistake
 	// AsPrevious is the value with the column that the call has, which is one of
 	// LastInsertID or LastInsertIDVariable, and no effect.
 	AsPrevious
@@ -141,8 +138,6 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 			dst = append(dst, sql[c.Start:c.End]...)
 		}
 		return append(Substitution{Value: s.Bound}.value(append(dst, "+0*LAST_INSERT_ID("...)), "))"...)
-	case AsMistake:
-		return AppendMistake(dst)
 	case AsPrevious:
 		// What may be NULL for the server, may be then. A parameter may.
 		if c.Func == LastInsertID {
@@ -155,11 +150,6 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 	default:
 		return s.value(dst)
 	}
-}
-
-// AppendMistake appends what AsMistake is.
-func AppendMistake(dst []byte) []byte {
-	return append(dst, "LAST_INSERT_ID((SELECT 1 UNION SELECT 2))"...)
 }
 
 func (s Substitution) unsigned(dst []byte) []byte {

@@ -171,25 +171,40 @@ func insertOption(kw keyword) bool {
 	return false
 }
 
-// BeginsInsert returns the table of a text that begins with an INSERT or REPLACE, of
-// which sql is no more than the beginning. The names are in memory of their own.
-func BeginsInsert(sql []byte, mode Mode) (t TableRef, ok bool) {
+// Beginning is what the beginning of a text says of rows that the text puts into tables.
+type Beginning struct {
+	// Table is the table of an INSERT or REPLACE, nil if the text begins with something else. Its
+	// names are in memory of their own.
+	Table *TableRef
+	// Certain: the statement that the text begins with puts rows into no other table.
+	Certain bool
+}
+
+// ReadBeginning reads the first words of a text, of which sql is no more than the beginning.
+func ReadBeginning(sql []byte, mode Mode) (b Beginning) {
 	if mode.Charset >= Unsupported {
-		return t, false
+		return b
 	}
 	var st Statement
 	a := analyzer{lexer: lexer{src: sql, mode: mode}, st: &st}
-	a.next()
-	if a.kw != kwInsert && a.kw != kwReplace {
-		return t, false
+	for a.next(); a.is('('); a.next() {
+		// ((SELECT ...) UNION ...)
 	}
-	for a.next(); insertOption(a.kw); a.next() {
+	switch a.kw {
+	case kwSelect, kwUpdate, kwDelete, kwWith, kwValues, kwDo, kwCall, kwShow:
+		b.Certain = !a.seenCond
+	case kwSet:
+		a.next()
+		b.Certain = a.kw != kwStatement && !a.seenCond
+	case kwInsert, kwReplace:
+		for a.next(); insertOption(a.kw); a.next() {
+		}
+		a.tableName(a.lexer, Insert)
+		if len(st.Tables) > 0 {
+			t := st.Tables[0]
+			t.Schema, t.Name = bytes.Clone(t.Schema), bytes.Clone(t.Name)
+			b.Table, b.Certain = &t, t.Kind == Insert
+		}
 	}
-	a.tableName(a.lexer, Insert)
-	if len(st.Tables) == 0 {
-		return t, false
-	}
-	t = st.Tables[0]
-	t.Schema, t.Name = bytes.Clone(t.Schema), bytes.Clone(t.Name)
-	return t, true
+	return b
 }

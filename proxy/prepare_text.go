@@ -1,0 +1,185 @@
+package proxy
+
+import (
+	"encoding/hex"
+	"errors"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// Statements that are prepared as SQL text (PREPARE s FROM '...', EXECUTE IMMEDIATE) go to the
+// server as they are. Those that would take numbers are refused: the driver can prepare them.
+
+// maxTexts bounds the statements that a session has prepared as text and of which it remembers
+// the tables.
+const maxTexts = 256
+
+// preparedTexts are the tables of INSERTs that a session has prepared as text, by the names of the
+// statements in small letters. See stillBound.
+type preparedTexts map[string]insertsInto
+
+// preparesText handles PREPARE, EXECUTE, EXECUTE IMMEDIATE and DEALLOCATE PREPARE.
+func (s *session) preparesText(sql []byte) error {
+	if s.routes.Default() == nil {
+		return s.single(sql)
+	}
+	d, ok := statement.ReadDynamic(sql, s.state.mode)
+	switch kind := s.stmt.Kind; {
+	case kind == statement.Execute:
+		if in, inserts := s.state.texts[d.Name]; ok && inserts {
+			if err := s.stillBound(&in); err != nil {
+				return err
+			}
+		}
+		return s.single(sql)
+	case kind == statement.Deallocate:
+		err := s.single(sql)
+		if err == nil && s.cur != nil && s.cur.Answer.ErrCode == 0 {
+			delete(s.state.texts, d.Name)
+		}
+		return err
+	case !ok && s.boundHere():
+		return notSupported("this form of PREPARE or EXECUTE IMMEDIATE is not supported where columns are filled from sequences: " +
+			"put the text into a user variable first (SET @q = ...), or let the driver prepare it")
+	case !ok:
+		return s.single(sql)
+	}
+	inserts, err := s.mayPrepare(sql, &d)
+	if err != nil {
+		return err
+	}
+	s.stmt.Analyze(sql, s.state.mode)
+	if len(s.stmt.Calls) > 0 { // in USING
+		err = s.single(sql)
+	} else {
+		err = s.passOn(sql)
+	}
+	if err != nil || s.stmt.Kind != statement.Prepare {
+		return err
+	}
+	if s.cur == nil || s.cur.Answer.ErrCode != 0 || len(inserts.names) == 0 || len(s.state.texts) >= maxTexts {
+		delete(s.state.texts, d.Name) // if it failed the name is nobody's
+		return nil
+	}
+	if s.state.texts == nil {
+		s.state.texts = make(preparedTexts)
+	}
+	s.state.texts[d.Name] = inserts
+	return nil
+}
+
+// mayPrepare refuses a text inside another that takes numbers, or may bring rows in unread. It
+// returns the tables that the text puts rows into.
+func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in insertsInto, err error) {
+	text, mode := d.Text, s.state.mode
+	if d.Variable {
+		if text, err = s.variableText(sql, d); text == nil || err != nil {
+			return in, err
+		}
+		if !ascii(text) && !utf8Charset(s.state.charset) {
+			mode.Charset = statement.Unsupported
+		}
+	}
+	st := &s.stmt
+	st.Analyze(text, mode)
+	const where = "in a text prepared with PREPARE or EXECUTE IMMEDIATE"
+	if err := s.refuseInside(st, s.state.charset, where); err != nil {
+		return in, err
+	}
+	if s.mayBringRows(text) {
+		return in, errUnread
+	}
+	in = s.insertsOf()
+	if len(st.Tables) > 0 && s.boundTables() {
+		fills, err := s.fillsText(text)
+		if err != nil {
+			return in, err
+		}
+		if fills {
+			return in, notSupported("an INSERT into a table whose column is filled from a sequence, %s, is not supported: send it as a statement, or let the driver prepare it", where)
+		}
+	}
+	if len(st.Calls) == 0 && st.Refusal == "" {
+		return in, nil
+	}
+	if err := s.convertNames(st, s.state.charset); err != nil {
+		return in, err
+	}
+	plan, err := s.planCalls(st, false)
+	if err != nil {
+		return in, err
+	}
+	for i := range st.Calls {
+		switch st.Calls[i].Func {
+		case statement.Nextval, statement.Lastval, statement.Setval:
+			if plan.served[i] {
+				return in, notSupported("NEXTVAL, LASTVAL or SETVAL %s is not supported: send it as a statement, or let the driver prepare it", where)
+			}
+		}
+	}
+	return in, nil
+}
+
+// fillsText reports whether the text just analysed would be filled in.
+func (s *session) fillsText(text []byte) (bool, error) {
+	f, err := s.planFilling(text, false)
+	if f == nil || err != nil {
+		return false, err
+	}
+	t := s.stmt.Table()
+	if t == nil || len(f.keys) == 0 {
+		return true, nil
+	}
+	c, err := s.attach()
+	if err != nil {
+		return false, err
+	}
+	// The server says only when it runs the text that it has no such column.
+	of, err := s.columnsOfTable(c, text, t)
+	if err != nil {
+		return false, err
+	}
+	same := s.sameColumn(f.keys[0].binding.Column)
+	return containsName(of.names, same) || containsName(of.more, same), nil
+}
+
+// variableText returns the text in a user variable, nil where the server is to say what it makes
+// of it. To ask for it changes FOUND_ROWS(). So where no column is bound it is asked for only if
+// the server cannot prepare it, as none can with NEXTVAL('s') in it.
+func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error) {
+	c, err := s.attach()
+	if err != nil {
+		return nil, err
+	}
+	if !s.boundHere() {
+		if s.stmt.Kind == statement.ExecuteImmediate {
+			return nil, nil
+		}
+		s.state.pin(PinSQLPrepare)
+		var refused *protocol.ServerError
+		if _, err := s.ownQuery(c, string(sql)); err == nil || !errors.As(err, &refused) {
+			return nil, err
+		}
+	}
+	text, err := s.textOfVariable(c, sql[d.TextStart:d.TextEnd])
+	if err != nil || text == nil {
+		return nil, err
+	}
+	if s.state.modeUnknown || s.state.quotesUnknown {
+		if err := s.readable(text); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+// textOfVariable returns a user variable's value in UTF-8, nil for NULL.
+func (s *session) textOfVariable(c *backend.Conn, name []byte) ([]byte, error) {
+	row, err := s.ownRow(c, "SELECT HEX(CONVERT("+string(name)+" USING utf8mb4))", 1, "a user variable")
+	if err != nil || row[0] == nil {
+		return nil, err
+	}
+	return hex.DecodeString(string(row[0]))
+}

@@ -1,0 +1,175 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/proxy"
+)
+
+// tags are what stands in front of a statement, or behind it, and means nothing to any server. A
+// proxy that does not read them takes the statement for another.
+var tags = []struct{ before, behind string }{
+	{"/*!999999 x */ ", ""},
+	{"/*!99999 x /* y */ z' */", ""},
+	{"/* it's */", "/* `x */"},
+	{"-- x'\n", " -- '"},
+	{"#'\n", "#\x00"},
+	{"/*!999999 x */ /*!50000*/ ", "/*! */"},
+	{"", "\x00"},
+	{"", ";\x00"},
+	{"", " \x00 ;; "},
+	{"--\x01x\n", "-- \x00"},
+}
+
+// What is in front of a statement makes no difference to what the proxy does with it.
+func TestTagsAroundAStatementMeanNothing(t *testing.T) {
+	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) {
+		o.Bindings = []proxy.Binding{{Table: "t", Column: "id", Sequence: "photos"}}
+	}})
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE photos START WITH 1000")
+	for i, schema := range e.Schemas {
+		exec(t, e.DirectConn(t, i, schema, nil), "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(9))")
+	}
+	want := 1000
+	for i, tag := range tags {
+		in := func(text string) string { return tag.before + text + tag.behind }
+		for shard, schema := range e.Schemas {
+			exec(t, c, in("USE `"+schema+"`"))
+			for _, insert := range []string{"INSERT INTO t(a) VALUES ('b')", "REPLACE t SET a = 'b'", "INSERT INTO t SELECT NULL, 'b'"} {
+				exec(t, c, in(insert))
+				got := value(t, c, in("SELECT LAST_INSERT_ID()"))
+				if got != fmt.Sprint(want) {
+					t.Errorf("tag %d, shard %d: %q: got key %s, want %d", i, shard, in(insert), got, want)
+				}
+				want++
+			}
+		}
+		if got := value(t, c, in("SELECT NEXTVAL('photos')")); got != fmt.Sprint(want) {
+			t.Errorf("tag %d: NEXTVAL: got %s, want %d", i, got, want)
+		}
+		want++
+		name := fmt.Sprintf("s%d", i)
+		exec(t, c, in("CREATE SEQUENCE "+name))
+		if got := value(t, c, "SELECT NEXTVAL('"+name+"')"); got != "1" {
+			t.Errorf("tag %d: CREATE SEQUENCE: got %s, want 1", i, got)
+		}
+		exec(t, c, in("BEGIN"))
+		wantError(t, c, 1235, "USE `"+e.Schemas[0]+"`", "transaction")
+		exec(t, c, in("ROLLBACK"), in("SET @x = 7"), "USE `"+e.Schemas[0]+"`")
+		if got := value(t, c, in("SELECT @x")); got != "7" {
+			t.Errorf("tag %d: SET: got %s on the other shard, want 7", i, got)
+		}
+	}
+	for i, schema := range e.Schemas {
+		if got := value(t, e.DirectConn(t, i, schema, nil), "SELECT COUNT(*) FROM t WHERE id < 1000"); got != "0" {
+			t.Errorf("shard %d: the server made %s keys", i, got)
+		}
+	}
+}
+
+// Code in a comment is code for the servers that run it, and for no other.
+func TestCodeInACommentIsReadAsTheServerReadsIt(t *testing.T) {
+	o := newOracle(t, bound(filledPhotos), filledTables...)
+	o.fresh(t)
+	c := o.Conn(t, o.Schemas[0], nil)
+	direct := o.DirectConn(t, 0, o.Schemas[0], nil)
+	for _, comment := range []string{
+		"/*! 1, */", "/*!50000 1, */", "/*!50699 1, */", "/*!50700 1, */", "/*!80000 1, */", "/*!90000 1, */", "/*!99999 1, */", "/*!080000 1, */", "/*!100000 1, */",
+		"/*!100000,*/", "/*!101119 1, */", "/*!101120 1, */", "/*!110809 1, */", "/*!110810 1, */", "/*!120000 1, */", "/*!999999 1, */", "/*!1000001, */", "/*!5000001, */",
+		"/*M! 1, */", "/*M!50700 1, */", "/*M!100000 1, */", "/*M!999999 1, */", "/*! 1, /*! 1, */", "/*! 1, /*!999999 1, */ 1, */", "/*!999999 1, /* 1 */ 1, */",
+	} {
+		row := func(call string) string {
+			rows, err := c.QueryContext(t.Context(), fmt.Sprintf("SELECT %s %s AS n", comment, call))
+			if err != nil {
+				return "error"
+			}
+			defer rows.Close()
+			columns, _ := rows.Columns()
+			return fmt.Sprint(len(columns))
+		}
+		columns := "error"
+		if rows, err := direct.QueryContext(t.Context(), fmt.Sprintf("SELECT %s 5 AS n", comment)); err == nil {
+			names, _ := rows.Columns()
+			columns = fmt.Sprint(len(names))
+			rows.Close()
+		}
+		if got := row("5"); got != columns {
+			t.Errorf("%s: relayed: got %s columns, want %s", comment, got, columns)
+		}
+		if got := row("NEXTVAL('photos')"); got != columns {
+			t.Errorf("%s: with NEXTVAL: got %s columns, want %s", comment, got, columns)
+		}
+	}
+}
+
+// Where the proxy does not read a text to its end, and rows could come in, it is no server's.
+func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
+	o := newOracle(t, setup{Proxy: func(opts *proxy.Options) {
+		opts.Bindings, opts.MaxStatement = []proxy.Binding{filledPhotos}, 1<<16
+	}}, append([]string{"CREATE TABLE other (id BIGINT AUTO_INCREMENT PRIMARY KEY, title LONGTEXT)"}, filledTables...)...)
+	o.fresh(t)
+	one := o.Conn(t, o.Schemas[0], nil)
+	several := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
+	maria := o.Servers[0].IsMariaDB()
+	long := "('" + strings.Repeat("x", 1<<17) + "')"
+	refused := []string{
+		"CREATE TABLE IF NOT EXISTS photos (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT 'x' AS title",
+		"INSERT INTO photos (id, title) SELECT @nothing, 'x'",
+		"INSERT INTO photos (id, title) SELECT COALESCE(NULL), 'x' FROM DUAL",
+		"LOAD XML INFILE 'nowhere' INTO TABLE photos",
+		"LOAD DATA INFILE 'nowhere' INTO TABLE photos SET id = NULL",
+		"INSERT INTO photos (title) VALUES " + long,
+		"/*!999999 x */ INSERT INTO photos (title) VALUES " + long,
+		"ANALYZE INSERT INTO photos (title) VALUES " + long,
+	}
+	if maria {
+		refused = append(refused,
+			"SET STATEMENT max_statement_time = 9 FOR INSERT INTO photos (title) VALUES ('x')",
+			"SET STATEMENT max_statement_time = 9 FOR EXECUTE IMMEDIATE 'INSERT INTO photos (title) VALUES (1)'",
+			"SET STATEMENT max_statement_time = 9 FOR LOAD DATA INFILE 'nowhere' INTO TABLE photos (title)",
+			"IF 1 THEN INSERT INTO photos (title) VALUES ('x'); END IF",
+			"FOR i IN 1 .. 2 DO INSERT INTO photos (title) VALUES ('x'); END FOR",
+			"CREATE OR REPLACE TABLE photos (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT 'x' AS title",
+			"EXECUTE IMMEDIATE CONCAT('INSERT INTO photos (title) ', 'VALUES (1)')",
+		)
+	}
+	for _, text := range refused {
+		wantError(t, one, 1235, text)
+		wantError(t, several, 1235, text)
+	}
+	for _, text := range []string{
+		"CREATE PROCEDURE first() SELECT 1; INSERT INTO photos (title) VALUES ('x')",
+		"CREATE PROCEDURE first() BEGIN SELECT 1; END; INSERT INTO photos (title) SELECT CASE WHEN 1 THEN 'x' END",
+		"SET @q = 'INSERT INTO photos (title) VALUES (1)'; PREPARE s FROM @q; EXECUTE s",
+		"INSERT INTO other (title) VALUES " + long,
+		"SELECT 1, '" + strings.Repeat("x", 1<<17) + "'; INSERT INTO photos (title) VALUES (1)",
+	} {
+		wantError(t, several, 1235, text)
+	}
+	if got := value(t, one, "SELECT COUNT(*) FROM photos WHERE id > 2"); got != "0" {
+		t.Errorf("rows: got %s, want 0", got)
+	}
+	// What cannot bring rows into a bound table is the server's.
+	for _, text := range []string{
+		"INSERT INTO other (title) VALUES " + long,
+		"INSERT INTO other SELECT NULL, 'x'",
+		"CREATE TABLE made (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT 'x' AS title",
+		"CREATE TEMPORARY TABLE photos (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT 'x' AS title",
+		"DROP TEMPORARY TABLE photos",
+		"HELP 'INSERT'",
+	} {
+		exec(t, one, text)
+	}
+	for _, text := range []string{
+		"CREATE PROCEDURE second() BEGIN SELECT 1; INSERT INTO other (title) VALUES ('x'); END",
+		"CREATE TRIGGER third BEFORE INSERT ON other FOR EACH ROW SET NEW.title = 'y'; SELECT 1",
+		"SELECT 1; CALL second(); INSERT INTO other (title) VALUES (1)",
+	} {
+		exec(t, several, text)
+	}
+}
