@@ -113,7 +113,10 @@ func (st *state) readByMode(sql []byte, mariaDB bool) bool {
 // startMode takes note of how a server reads the texts of a session that has just logged
 // in there with a collation, or was reset.
 func (st *state) startMode(h *backend.Hello, collation uint16) {
-	st.mode.Server = statement.Server{MariaDB: h.MariaDB, Version: h.Number()}
+	st.mode.Server = statement.MySQL(h.Number())
+	if h.MariaDB {
+		st.mode.Server = statement.MariaDB(h.Number())
+	}
 	if st.sysvars["sql_mode"] == 0 { // else it was brought along
 		st.setSQLMode(h.SQLMode)
 		st.quotesUnknown = true

@@ -115,6 +115,24 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 			a.note("NEXTVAL behind a statement that may change the meaning of quotes, backslashes or letters")
 		}
 	}
+	if a.execs > 0 || a.byVersion {
+		a.comments()
+	}
+	if a.nextval > 0 {
+		st.Words |= HasNextval
+		st.Refusal = a.problem
+	}
+	if st.Words&(ConnectionID|SystemSchema) == ConnectionID|SystemSchema {
+		st.dropConnectionIDs()
+	}
+	if st.Kind == Select && len(st.Calls) > 0 && st.Refusal == "" {
+		st.selfContained(sql)
+	}
+}
+
+// comments takes note of what is in executable comments.
+func (a *analyzer) comments() {
+	st := a.st
 	if a.execs > 0 {
 		st.Words |= ExecutableComment
 	}
@@ -126,16 +144,6 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		if a.nextval > 0 && a.problem == "" {
 			a.problem = "NEXTVAL beside a versioned comment"
 		}
-	}
-	if a.nextval > 0 {
-		st.Words |= HasNextval
-		st.Refusal = a.problem
-	}
-	if st.Words&(ConnectionID|SystemSchema) == ConnectionID|SystemSchema {
-		st.dropConnectionIDs()
-	}
-	if st.Kind == Select && len(st.Calls) > 0 && st.Refusal == "" {
-		st.selfContained(sql)
 	}
 }
 

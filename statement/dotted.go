@@ -15,7 +15,7 @@ type dottedTokens struct {
 
 type dottedToken struct {
 	start, end   int
-	execs        int
+	execs        int32
 	schema, name lexer // schema.kind is tEOF if there is none
 	decoded      []byte
 }

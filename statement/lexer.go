@@ -36,12 +36,12 @@ type lexer struct {
 	afterDot bool // the token before was a dot: no keyword can follow
 	inExec   bool // inside an executable comment
 	inCond   bool // inside one of which it is not known whether the server runs it
-	execs    int  // executable comment borders passed so far
 	seenCond bool // such a comment was seen
+	bad      bool // unterminated or unreadable: nothing may be concluded
+	wrong    bool // it is bad since no server takes it
 	// byVersion: a comment was read as the server of the Mode reads it, and others may not.
 	byVersion bool
-	bad       bool // unterminated or unreadable: nothing may be concluded
-	wrong     bool // it is bad since no server takes it
+	execs     int32 // executable comment borders passed so far
 }
 
 // class sorts bytes by what a token that starts with them can be.
@@ -139,21 +139,9 @@ func (l *lexer) next() {
 			l.pos++
 			continue
 		case cWord:
-			if c >= 0x80 && l.mode.Charset.single() {
-				switch l.mode.Charset.upper(c) {
-				case 's':
-					l.pos++
-					continue
-				case 'w':
-				case '?':
-					l.fail()
-					return
-				default:
-					l.mistake()
-					return
-				}
+			if l.upper() {
+				continue
 			}
-			l.word()
 			return
 		case cDigit:
 			for i++; i < len(src) && classes[src[i]] == cDigit; i++ {
@@ -215,26 +203,11 @@ func (l *lexer) next() {
 				l.end = l.pos
 				return
 			}
-		case cBracket:
-			if l.mode.Brackets {
-				l.fail()
-				return
+		case cBracket, cBackslash, cBad:
+			if l.odd(k) {
+				continue
 			}
-		case cBackslash:
-			if l.pos+1 < len(src) && src[l.pos+1] == 'N' {
-				// MariaDB's NULL, whatever is glued to it. MySQL 8 knows it no more.
-				l.kind, l.end = tNumber, l.pos+2
-				l.pos = l.end
-				return
-			}
-		case cBad:
-			// A control character is a syntax error for every server, and so is a NUL in most places.
-			if c != 0 || !l.endsAt(l.pos) {
-				l.mistake()
-				return
-			}
-			l.pos = len(src)
-			continue
+			return
 		}
 		l.kind, l.ch = tPunct, c
 		l.pos++
@@ -245,6 +218,49 @@ func (l *lexer) next() {
 		l.bad, l.wrong = true, !l.inCond // an unterminated executable comment
 	}
 	l.kind, l.start, l.end = tEOF, len(l.src), len(l.src)
+}
+
+// upper reads a word where it is not UTF-8. It is true at white space, which it goes past.
+func (l *lexer) upper() (space bool) {
+	if c := l.src[l.pos]; c >= 0x80 && l.mode.Charset.single() {
+		switch l.mode.Charset.upper(c) {
+		case 's':
+			l.pos++
+			return true
+		case 'w':
+		case '?':
+			l.fail()
+			return false
+		default:
+			l.mistake()
+			return false
+		}
+	}
+	l.word()
+	return false
+}
+
+// odd reads what hardly any text has outside of quotes. It is true for a NUL that ends the text,
+// and goes there.
+func (l *lexer) odd(k class) (end bool) {
+	c := l.src[l.pos]
+	switch {
+	case k == cBracket && l.mode.Brackets:
+		l.fail()
+	case k == cBackslash && l.pos+1 < len(l.src) && l.src[l.pos+1] == 'N':
+		// MariaDB's NULL, whatever is glued to it. MySQL 8 knows it no more.
+		l.kind, l.end = tNumber, l.pos+2
+		l.pos = l.end
+	case k != cBad:
+		l.kind, l.ch, l.end = tPunct, c, l.pos+1
+		l.pos = l.end
+	case c == 0 && l.endsAt(l.pos):
+		l.pos = len(l.src)
+		return true
+	default: // a control character is a syntax error for every server, and so is a NUL elsewhere
+		l.mistake()
+	}
+	return false
 }
 
 // mistake is fail for what no server takes.
