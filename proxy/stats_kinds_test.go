@@ -162,10 +162,8 @@ func TestStatementsAreCountedHoweverTheyCome(t *testing.T) {
 	e.counted("executions of what is not prepared", map[string]uint64{"refused ": 1}, func() {
 		w.do(protocol.ComStmtExecute, "\x99\x00\x00\x00\x00\x01\x00\x00\x00")
 	})
-	e.counted("prepared as text", map[string]uint64{"rewrite s0": 4, "relay s0": 2}, func() {
+	e.counted("prepared as text", map[string]uint64{"refused ": 1, "relay s0": 2, "rewrite s0": 1}, func() {
 		w.query("PREPARE s FROM 'INSERT INTO photos VALUES (NEXTVAL(''photos''))'")
-		w.query("EXECUTE s")
-		w.query("EXECUTE s")
 		w.query("PREPARE r FROM 'SELECT 1'")
 		w.query("EXECUTE r")
 		w.query("SELECT CONNECTION_ID() FROM photos LIMIT 0") // with the number that the client knows
