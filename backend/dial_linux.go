@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"encoding/binary"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"seqproxy/internal/rawio"
 )
 
 // dialIP connects to an address that needs no look-up. It makes the system calls that
@@ -42,7 +45,7 @@ func dialIP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 		_ = unix.Close(fd)
 		return fail("connect", errno)
 	}
-	c := &ipConn{File: os.NewFile(uintptr(fd), "server"), to: to}
+	c := &ipConn{file: os.NewFile(uintptr(fd), "server"), to: to}
 	if err := c.connected(ctx); err != nil {
 		_ = c.Close()
 		return fail("connect", err)
@@ -76,10 +79,11 @@ func hasPeer(fd uintptr) bool {
 	return errno == 0
 }
 
-// ipConn is a TCP connection as a file that is waited for by the runtime's poller.
+// ipConn is a TCP connection as a file that is waited for by the runtime's poller. What it
+// does, and its errors, are those of a *net.TCPConn.
 type ipConn struct {
-	*os.File
-	to netip.AddrPort
+	file *os.File
+	to   netip.AddrPort
 }
 
 // connected waits until the connection is made, or ctx's deadline.
@@ -112,6 +116,49 @@ func (c *ipConn) connected(ctx context.Context) error {
 	return c.SetWriteDeadline(time.Time{})
 }
 
+// Read implements [net.Conn].
+func (c *ipConn) Read(b []byte) (int, error) {
+	n, err := c.file.Read(b)
+	if err == io.EOF {
+		return n, err
+	}
+	return n, c.failed("read", err)
+}
+
+// Write implements [net.Conn].
+func (c *ipConn) Write(b []byte) (int, error) {
+	n, err := c.file.Write(b)
+	return n, c.failed("write", err)
+}
+
+// SyscallConn implements [syscall.Conn].
+func (c *ipConn) SyscallConn() (syscall.RawConn, error) { return c.file.SyscallConn() }
+
+// Close implements [net.Conn].
+func (c *ipConn) Close() error { return c.failed("close", c.file.Close()) }
+
+// SetDeadline implements [net.Conn].
+func (c *ipConn) SetDeadline(t time.Time) error { return c.failed("set", c.file.SetDeadline(t)) }
+
+// SetReadDeadline implements [net.Conn].
+func (c *ipConn) SetReadDeadline(t time.Time) error {
+	return c.failed("set", c.file.SetReadDeadline(t))
+}
+
+// SetWriteDeadline implements [net.Conn].
+func (c *ipConn) SetWriteDeadline(t time.Time) error {
+	return c.failed("set", c.file.SetWriteDeadline(t))
+}
+
 // LocalAddr is not asked for and not looked up.
-func (c *ipConn) LocalAddr() net.Addr  { return &net.TCPAddr{} }
+func (c *ipConn) LocalAddr() net.Addr { return &net.TCPAddr{} }
+
+// RemoteAddr implements [net.Conn].
 func (c *ipConn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.to) }
+
+func (c *ipConn) failed(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return rawio.Error(op, c.RemoteAddr(), err)
+}

@@ -31,6 +31,7 @@ type socket struct {
 	// functions once made, so that neither allocates.
 	readFn   func(fd uintptr) bool
 	readTo   readBuffer
+	room     room // of Read
 	readN    int
 	readErr  error
 	writeFn  func(fd uintptr) bool
@@ -58,14 +59,32 @@ type readBuffer interface {
 	give()        // called before a wait, so that no buffer is held meanwhile
 }
 
+// Read implements [net.Conn], for TLS.
+func (s *socket) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil // 0 bytes from the kernel are the end
+	}
+	s.room = b
+	n, err := s.readInto(&s.room)
+	s.room = nil
+	return n, err
+}
+
+// room is a buffer that its owner keeps during a wait.
+type room []byte
+
+func (r *room) take() []byte { return *r }
+func (r *room) give()        {}
+
 // readInto waits until the socket is readable and reads once.
 func (s *socket) readInto(to readBuffer) (int, error) {
 	s.readTo = to
-	if err := s.raw.Read(s.readFn); err != nil {
-		return 0, err
+	err := s.raw.Read(s.readFn)
+	if err == nil {
+		err = s.readErr
 	}
-	if s.readErr != nil {
-		return 0, &net.OpError{Op: "read", Net: "socket", Addr: s.RemoteAddr(), Err: s.readErr}
+	if err != nil {
+		return 0, rawio.Error("read", s.RemoteAddr(), err)
 	}
 	if s.readN == 0 {
 		return 0, io.EOF
@@ -98,12 +117,15 @@ func (s *socket) Write(b []byte) (int, error) {
 			_ = s.SetWriteDeadline(time.Time{}) // fails only on a closed connection, which the next write reports
 		}
 	}
-	if err == nil && s.writeErr != nil {
-		err = &net.OpError{Op: "write", Net: "socket", Addr: s.RemoteAddr(), Err: s.writeErr}
+	if err == nil {
+		err = s.writeErr
 	}
 	n := len(b) - len(s.out)
 	s.out = nil
-	return n, err
+	if err != nil {
+		return n, rawio.Error("write", s.RemoteAddr(), err)
+	}
+	return n, nil
 }
 
 func (s *socket) tryWrite(fd uintptr) bool {

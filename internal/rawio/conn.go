@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"syscall"
 )
@@ -141,15 +140,13 @@ func (c *Conn) Silent() error {
 
 // failed is the error that the net package would have: err is of the wait, errno of the system call.
 func (c *Conn) failed(op string, err error, errno syscall.Errno) error {
-	if err == nil && errno == 0 {
-		return nil // before anything is allocated
-	}
-	var of *net.OpError
 	switch {
+	case err == nil && errno == 0:
+		return nil // before anything is allocated
 	case err == nil:
-		err = os.NewSyscallError(op, errno)
-	case errors.As(err, &of):
-		err = of.Err // its op is "raw-read"
+		err = errno
 	}
-	return &net.OpError{Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+	of := Error(op, c.RemoteAddr(), err)
+	of.Source = c.LocalAddr()
+	return of
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/net/nettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -242,5 +243,21 @@ func TestAConnectionWithoutASocketIsRefused(t *testing.T) {
 	defer func() { _, _ = own.Close(), peer.Close() }()
 	if _, err := newConn(own); err == nil || !strings.Contains(err.Error(), "*net.pipe") {
 		t.Error(err)
+	}
+}
+
+func TestAConnBehavesAsThoseOfTheNetPackage(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		for name, swap := range map[string]bool{"": false, " as peer": true} {
+			t.Run(network+name, func(t *testing.T) {
+				nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
+					c1, c2 = wrapped(t, network)
+					if swap {
+						c1, c2 = c2, c1
+					}
+					return c1, c2, func() { c1.Close(); c2.Close() }, nil
+				})
+			})
+		}
 	}
 }
