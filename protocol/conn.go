@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -30,6 +31,12 @@ type Conn struct {
 	aheadLimit int
 	writing    bool   // in writeRaw; TLS also writes by itself, for handshakes and alerts
 	stopAhead  func() // ends the reading ahead that a write began; nil if none did
+
+	deadline struct { // of reads
+		sync.Mutex
+		of       time.Time
+		endAhead bool // another one ends the reading ahead just now
+	}
 
 	received, sent uint64 // bytes since they were taken; those inside of TLS and compression
 
@@ -262,10 +269,16 @@ func (c *Conn) startReadAhead() {
 		if t.Stop() {
 			return
 		}
-		// The goroutine runs: end its read, wait for it, and allow reads again.
+		// The goroutine runs: end its read, wait for it, and allow reads as before.
+		c.deadline.Lock()
+		c.deadline.endAhead = true
 		_ = c.sock.SetReadDeadline(time.Unix(1, 0))
+		c.deadline.Unlock()
 		<-done
-		_ = c.sock.SetReadDeadline(time.Time{})
+		c.deadline.Lock()
+		c.deadline.endAhead = false
+		_ = c.sock.SetReadDeadline(c.deadline.of)
+		c.deadline.Unlock()
 	}
 }
 
@@ -425,11 +438,22 @@ func (c *Conn) RemoteAddr() net.Addr {
 // called from any goroutine; RemoteAddr only when no PROXY header is to come.
 func (c *Conn) PeerAddr() net.Addr { return c.sock.RemoteAddr() }
 
-// SetDeadline bounds reads and writes together, for the login.
-func (c *Conn) SetDeadline(t time.Time) error { return c.sock.SetDeadline(t) }
+// SetDeadline bounds reads and writes together. A write that runs into it ends the
+// connection: a part may have been written, and TLS writes no more.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.sock.SetWriteDeadline(t))
+}
 
-// SetReadDeadline bounds reads; a time in the past ends one that waits.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.sock.SetReadDeadline(t) }
+// SetReadDeadline bounds reads; a time in the past ends one that waits. The connection
+// goes on with a later one.
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	c.deadline.Lock()
+	defer c.deadline.Unlock()
+	if c.deadline.of = t; c.deadline.endAhead {
+		return nil // it is set in a moment
+	}
+	return c.sock.SetReadDeadline(t)
+}
 
 // Control runs f with the socket's descriptor, which stays open meanwhile. It may be
 // called from any goroutine; it fails once the socket is closed.
@@ -466,10 +490,13 @@ func (c *Conn) Abort() { _ = c.sock.Close() }
 
 // Close closes the socket at once; a TLS peer is told first if that does not wait.
 func (c *Conn) Close() error {
-	if c.tls != nil {
-		c.sock.closing.Store(true)
-		_ = c.sock.SetDeadline(time.Now().Add(time.Second)) // for a write that waits already
-		_ = c.tls.Close()
+	if c.tls == nil {
+		return c.sock.Close()
 	}
-	return c.sock.Close()
+	c.sock.closing.Store(true)
+	_ = c.sock.SetDeadline(time.Now().Add(time.Second))      // for a write that waits already
+	if err := c.tls.Close(); errors.Is(err, net.ErrClosed) { // it closes the socket, too
+		return err
+	}
+	return nil // though the peer may not have been told
 }

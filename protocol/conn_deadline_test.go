@@ -1,0 +1,103 @@
+package protocol
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// slowly is a connection whose writes arrive in pieces.
+type slowly struct {
+	net.Conn
+	piece int
+}
+
+func (s *slowly) Write(b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		var k int
+		k, err = s.Conn.Write(b[n:min(len(b), n+s.piece)])
+		n += k
+		time.Sleep(2 * time.Millisecond)
+	}
+	return n, err
+}
+
+// A wait may be ended wherever the stream has come to: in a packet, a record, a frame.
+func TestAReadGoesOnWhereADeadlineHasEndedIt(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		for _, kind := range []string{"plain", "TLS"} {
+			t.Run(network+" "+kind, func(t *testing.T) {
+				l := newLink(t, network, 0, 1<<20, false)
+				l.peer = &slowly{l.peer, 1500}
+				if kind == "TLS" {
+					l.overTLS(t)
+				}
+				want := randomBytes(200_000)
+				sent := make(chan error, 1)
+				go func() {
+					_, err := l.peer.Write(want)
+					sent <- err
+				}()
+				ended := 0
+				for len(l.Buffered()) < len(want) {
+					if err := l.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+						t.Fatal(err)
+					}
+					if err := l.Fill(); errors.Is(err, os.ErrDeadlineExceeded) {
+						ended++
+					} else if err != nil {
+						t.Fatalf("after %d bytes and %d deadlines: %v", len(l.Buffered()), ended, err)
+					}
+				}
+				if err := <-sent; err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(l.Buffered(), want) {
+					t.Error("the bytes are others than were sent")
+				}
+				if ended < 10 {
+					t.Errorf("only %d deadlines ended a read, which shows little", ended)
+				}
+			})
+		}
+	}
+}
+
+// The end of reading ahead is a deadline, too, which must not take back the caller's.
+func TestADeadlineOutlastsAWriteThatReadsAhead(t *testing.T) {
+	everyLink(t, 0, 1<<20, true, func(t *testing.T, l *link) {
+		for name, at := range map[string]func() error{
+			"set before the write": func() error { return l.SetReadDeadline(time.Now().Add(10 * readAheadDelay)) },
+			"set during the write": func() error {
+				time.AfterFunc(2*readAheadDelay, func() { _ = l.SetReadDeadline(time.Unix(1, 0)) }) // the read shows it
+				return nil
+			},
+		} {
+			if err := at(); err != nil {
+				t.Fatal(err)
+			}
+			const size = 4 << 20
+			got := make(chan error, 1)
+			time.AfterFunc(4*readAheadDelay, func() {
+				_, err := io.CopyN(io.Discard, l.peer, size)
+				got <- err
+			})
+			_, err := l.Write(make([]byte, size))
+			if err = errors.Join(err, <-got); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			within(t, 10*time.Second, name, func() {
+				if err := l.Fill(); !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%s: the read ends with %v, want its deadline's error", name, err)
+				}
+			})
+			if err := l.SetReadDeadline(time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
