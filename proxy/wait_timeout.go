@@ -119,11 +119,9 @@ func (s *session) ping(c *backend.Conn) error {
 	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
 		return err
 	}
-	if err := c.Command(protocol.ComPing, ""); err != nil {
-		return err
-	}
+	err := c.Command(protocol.ComPing, "")
 	c.Release()
-	return c.SetDeadline(time.Time{})
+	return errors.Join(err, c.SetDeadline(time.Time{})) // a server that refuses it may be used on
 }
 
 // pingAfter is for how long a connection may be left alone while its client is busy.
