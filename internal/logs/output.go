@@ -20,7 +20,7 @@ type output struct {
 	file   *os.File  // nil: none
 	closed bool
 	lost   uint64 // lines since the last that could be written
-	torn   bool   // the last that was written lacks its end
+	torn   bool   // the last line there lacks its end
 	told   bool   // stderr knows that the file cannot be written
 }
 
@@ -79,10 +79,24 @@ func (o *output) write(line []byte) {
 func (o *output) append(line []byte) (ok bool) {
 	n, err := o.to.Write(line)
 	if err != nil {
-		o.torn = n > 0
+		o.torn = n > 0 && !o.takeBack(n)
 		o.failed(err)
 	}
 	return err == nil
+}
+
+// takeBack takes the n bytes of a torn line off the end of the file. Where another has
+// written behind them they stay.
+func (o *output) takeBack(n int) (gone bool) {
+	if o.file == nil {
+		return false
+	}
+	end, err := o.file.Seek(0, io.SeekCurrent) // of the torn line
+	if err != nil {
+		return false
+	}
+	info, err := o.file.Stat()
+	return err == nil && info.Mode().IsRegular() && info.Size() == end && o.file.Truncate(end-int64(n)) == nil
 }
 
 // failed counts a lost line, and tells stderr of the first.
