@@ -19,13 +19,17 @@ const (
 	answerTimeout  = 30 * time.Second
 	idleTimeout    = time.Minute
 	maxHeader      = 16 << 10 // bytes
-	maxConnections = 128      // at one time; more wait to be accepted
+	maxConnections = 256      // at one time; more wait to be accepted
+
+	// For how long others may keep a place that somebody waits for.
+	crowdedSilence = 250 * time.Millisecond // before they have asked, and between two requests
+	crowdedAnswer  = readyPatience + 200*time.Millisecond
 )
 
 // Server answers over HTTP. Listen, Serve and Shutdown are called in this order.
 type Server struct {
 	http     http.Server
-	listener net.Listener
+	listener *limited
 	open     sync.WaitGroup // connections
 }
 
@@ -45,11 +49,15 @@ func NewServer(pages http.Handler, log *zap.Logger) *Server {
 	return s
 }
 
-// connState counts the connections. StateNew is told by Serve's goroutine, the others by that of the connection as it ends.
-func (s *Server) connState(_ net.Conn, state http.ConnState) {
+// connState counts the connections. StateNew is told by Serve's goroutine, the others by that of the connection.
+func (s *Server) connState(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		s.open.Add(1)
+	case http.StateActive:
+		s.listener.extend(c, crowdedAnswer)
+	case http.StateIdle:
+		s.listener.extend(c, crowdedSilence)
 	case http.StateClosed, http.StateHijacked:
 		s.open.Done()
 	}
@@ -86,30 +94,85 @@ func (s *Server) Shutdown(ctx context.Context) {
 	s.open.Wait()
 }
 
-// limited accepts a number of connections at one time.
+// limited holds a number of connections. Where all places are taken one more waits for that of a connection whose time is up. So
+// who asks at once is answered soon, whatever number of others say nothing, or do not read what they have asked for.
 type limited struct {
 	net.Listener
-	places chan struct{} // holds one for each open connection
+	places int
+	freed  chan struct{} // a place has become free
 	closed chan struct{}
 	once   sync.Once
+
+	mu    sync.Mutex
+	until map[*limitedConn]time.Time // when the time of each is up
 }
 
-func newLimited(l net.Listener, n int) *limited {
-	return &limited{Listener: l, places: make(chan struct{}, n), closed: make(chan struct{})}
+func newLimited(l net.Listener, places int) *limited {
+	return &limited{
+		Listener: l, places: places, freed: make(chan struct{}, 1), closed: make(chan struct{}), until: make(map[*limitedConn]time.Time),
+	}
 }
 
 func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
+	nc, err := l.Listener.Accept()
 	if err != nil {
-		<-l.places
 		return nil, err
 	}
-	return &limitedConn{Conn: c, places: l.places}, nil
+	c := &limitedConn{Conn: nc, of: l}
+	for wait := l.enter(c); wait > 0; wait = l.enter(c) {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-l.freed:
+		case <-l.closed:
+			timer.Stop()
+			return nil, errors.Join(net.ErrClosed, nc.Close())
+		}
+		timer.Stop()
+	}
+	return c, nil
+}
+
+// enter gives c a place, that of another whose time is up if no other is free. Otherwise it returns when to try again.
+func (l *limited) enter(c *limitedConn) (wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if len(l.until) >= l.places {
+		var first *limitedConn
+		for other, until := range l.until {
+			if first == nil || until.Before(l.until[first]) {
+				first = other
+			}
+		}
+		if wait = l.until[first].Sub(now); wait > 0 {
+			return wait
+		}
+		delete(l.until, first)
+		_ = first.Conn.Close() // its goroutine sees that
+	}
+	l.until[c] = now.Add(crowdedSilence)
+	return 0
+}
+
+// extend says how long a connection has from now on before it loses its place to another.
+func (l *limited) extend(nc net.Conn, by time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, ok := nc.(*limitedConn)
+	if _, has := l.until[c]; ok && has {
+		l.until[c] = time.Now().Add(by)
+	}
+}
+
+func (l *limited) leave(c *limitedConn) {
+	l.mu.Lock()
+	delete(l.until, c)
+	l.mu.Unlock()
+	select {
+	case l.freed <- struct{}{}:
+	default: // it is looked for already
+	}
 }
 
 func (l *limited) Close() error {
@@ -119,12 +182,10 @@ func (l *limited) Close() error {
 
 type limitedConn struct {
 	net.Conn
-	places chan struct{}
-	once   sync.Once
+	of *limited
 }
 
 func (c *limitedConn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(func() { <-c.places })
-	return err
+	c.of.leave(c)
+	return c.Conn.Close()
 }

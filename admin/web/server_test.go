@@ -3,9 +3,12 @@ package web_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -129,7 +132,13 @@ func TestShutdownInAHurryCutsAnswers(t *testing.T) {
 }
 
 func TestConnectionsAndHeadersAreBounded(t *testing.T) {
-	address, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	begun, release := make(chan struct{}), make(chan struct{})
+	address, _ := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/busy" {
+			close(begun)
+			<-release
+		}
+	}))
 	long := dial(t, address, "GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 32<<10)+"\r\n\r\n")
 	if got := statusLine(t, long); !strings.HasPrefix(got, "HTTP/1.1 431 ") {
 		t.Errorf("a header of 32 KiB: got %q, want 431", got)
@@ -138,31 +147,54 @@ func TestConnectionsAndHeadersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Connections that ask nothing hold all places; the next one waits for one of them to go.
-	const places = 128
+	// Connections that ask nothing more hold all places, one that is being answered, too. The next one gets a place at once that
+	// becomes free, else that of a silent one.
+	const places = 256
+	busy := dial(t, address, "GET /busy HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-begun
 	var silent []net.Conn
-	for i := range places {
+	for i := range places - 1 {
 		c := dial(t, address, request)
 		if got := statusLine(t, c); got != "HTTP/1.1 200 OK" { // it has its place
 			t.Fatalf("connection %d: got %q, want 200", i+1, got)
 		}
 		silent = append(silent, c)
 	}
-	waits := dial(t, address, request)
-	if err := waits.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := waits.Read(make([]byte, 1)); n > 0 || err == nil {
-		t.Fatalf("connection %d was answered while %d others were open", places+1, places)
-	}
 	if err := silent[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := waits.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
+	for i := range 2 {
+		if got := statusLine(t, dial(t, address, request)); got != "HTTP/1.1 200 OK" {
+			t.Errorf("%d more than there are places: got %q, want 200", i, got)
+		}
 	}
-	if got := statusLine(t, waits); got != "HTTP/1.1 200 OK" {
-		t.Errorf("when a place was free: got %q, want 200", got)
+	if _, err := io.Copy(io.Discard, silent[1]); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the one that was silent for longest keeps its place")
+	}
+	close(release)
+	if got := statusLine(t, busy); got != "HTTP/1.1 200 OK" {
+		t.Errorf("the one that was being answered: got %q, want 200", got)
+	}
+}
+
+// Those who say nothing, those who do not end what they ask, and those who do not read the answers, of which there are
+// many more than places.
+func TestWhoAsksIsAnsweredWhateverOthersDo(t *testing.T) {
+	long := strings.Repeat("x", 8<<20)
+	address, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			_, _ = io.WriteString(w, long)
+		}
+	}))
+	for _, text := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\nX: ", "GET /long HTTP/1.1\r\nHost: x\r\n\r\n"} {
+		t.Run(fmt.Sprintf("%.10q", text), func(t *testing.T) {
+			for range 300 {
+				dial(t, address, text)
+			}
+			if got := statusLine(t, dial(t, address, request)); got != "HTTP/1.1 200 OK" {
+				t.Errorf("got %q, want 200", got)
+			}
+		})
 	}
 }
 

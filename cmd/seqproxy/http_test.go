@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -235,4 +238,45 @@ func TestHTTPPortInUseIsToldAtOnceWithItsKey(t *testing.T) {
 	}
 	p.signal(syscall.SIGTERM)
 	p.end(0)
+}
+
+// Many more than there are places connect and say nothing, and come again when they are sent away.
+func TestHealthIsAnsweredWhateverOthersDo(t *testing.T) {
+	s := mysqltest.Shared(t)
+	p := begin(t, "-backend", s.Addr(), "-user", "root", "-listen", "127.0.0.1:0")
+	address := p.httpAddress()
+	var all sync.WaitGroup
+	defer all.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var came atomic.Int32
+	for range 600 {
+		all.Go(func() {
+			var d net.Dialer
+			for ctx.Err() == nil {
+				c, err := d.DialContext(ctx, "tcp", address)
+				if err != nil {
+					return
+				}
+				came.Add(1)
+				undo := context.AfterFunc(ctx, func() { c.Close() })
+				_, _ = c.Read(make([]byte, 1)) // until it is sent away
+				undo()
+				c.Close()
+			}
+		})
+	}
+	for deadline := time.Now().Add(patience); came.Load() < 600; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("only %d have come", came.Load())
+		}
+	}
+	for range 3 {
+		for _, args := range [][]string{{}, {"-ready"}} {
+			begin(t, append([]string{"health", "-http", address}, args...)...).end(0)
+		}
+	}
+	if status, body := get(t, address, "/metrics"); status != http.StatusOK || !strings.Contains(body, "\nseqproxy_ready 1\n") {
+		t.Errorf("/metrics: got %d and %d bytes", status, len(body))
+	}
 }
