@@ -84,7 +84,7 @@ func (a *Answer) Begin(shape Shape, caps Capability) {
 		a.phase = phaseOne
 	case ShapeRows, ShapeFields:
 		a.phase = phaseRows
-	case ShapeResult:
+	case ShapeResult, ShapeCursor:
 		a.phase = phaseFirst
 	default:
 		a.phase = phaseNever
@@ -202,7 +202,9 @@ func (a *Answer) packet(head []byte, size int) (ok bool) {
 		}
 		a.phase = phaseRows
 		a.outParams = a.Status.Has(OutParams | MoreResults)
-		if a.Status.Has(CursorExists) {
+		// The flag also tells of the cursors that a routine has opened. Its results are
+		// followed by more, at least by its OK; what a cursor was opened for is one result.
+		if a.shape == ShapeCursor && a.Status.Has(CursorExists) && !a.Status.Has(MoreResults) {
 			a.phase = phaseEnded // the rows come with COM_STMT_FETCH
 		}
 		return true
@@ -231,7 +233,7 @@ func (a *Answer) first(head []byte, size int) bool {
 		return a.err(head)
 	case headerLocalInfile:
 		a.wantsFile = true
-		return a.shape == ShapeResult
+		return true
 	}
 	n, follow, ok := ParseColumnCount(head[:min(size, len(head))], a.tellsMetadata)
 	if !ok || size > len(head) {
@@ -294,7 +296,7 @@ func (a *Answer) row(head []byte, size int) bool {
 	}
 	// MySQL says before a procedure's OUT parameters that more follows, and takes it
 	// back in the EOF behind them; the procedure's OK follows all the same.
-	if (a.Status.Has(MoreResults) || a.outParams) && a.shape == ShapeResult {
+	if (a.Status.Has(MoreResults) || a.outParams) && a.shape != ShapeRows && a.shape != ShapeFields {
 		a.phase, a.outParams = phaseFirst, false
 	}
 	return true

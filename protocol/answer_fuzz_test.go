@@ -34,9 +34,9 @@ func referenceWalk(shape Shape, caps Capability, b []byte) (w walked) {
 	case ShapeNone:
 	case ShapeOne:
 		r.single()
-	case ShapeResult:
+	case ShapeResult, ShapeCursor:
 		for more := true; more; {
-			more = r.result()
+			more = r.result(shape == ShapeCursor)
 		}
 	case ShapeRows, ShapeFields:
 		r.rows()
@@ -151,8 +151,8 @@ func (r *reference) single() {
 	}
 }
 
-// result reads one result and says whether another follows.
-func (r *reference) result() (more bool) {
+// result reads one result, perhaps of a cursor, and says whether another follows.
+func (r *reference) result(cursor bool) (more bool) {
 	head, size := r.head()
 	if size == 0 {
 		r.stop(Malformed)
@@ -203,7 +203,7 @@ func (r *reference) result() (more bool) {
 			r.stop(Malformed)
 		}
 		r.eofPacket(head)
-		if r.w.Status&0x40 != 0 {
+		if cursor && r.w.Status&0x48 == 0x40 {
 			return false
 		}
 		if r.w.Status&0x1008 == 0x1008 {

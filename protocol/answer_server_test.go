@@ -82,13 +82,14 @@ var pingPacket = []byte{1, 0, 0, 0, byte(ComPing)}
 // do runs a command; file is what is sent when the server asks for one.
 func (r *recorder) do(name string, cmd Command, argument, file string) record {
 	r.t.Helper()
-	command, _ := AppendPacket(nil, append([]byte{byte(cmd)}, argument...), 0)
+	payload := append([]byte{byte(cmd)}, argument...)
+	command, _ := AppendPacket(nil, payload, 0)
 	if file == "" {
 		command = append(command, pingPacket...)
 	}
 	r.send(command)
 
-	rec := record{name: name, shape: cmd.AnswerShape()}
+	rec := record{name: name, shape: AnswerTo(payload)}
 	var a Answer
 	a.Begin(rec.shape, r.caps)
 	for rec.walked.Event != Done {

@@ -281,7 +281,14 @@ func answerCases() []answerCase {
 		}
 		// A cursor: no rows behind the definitions.
 		cursor := auto | 0x40
-		add(kind+"a cursor", ShapeResult, caps, rows(3, Status(cursor), 0), []byte{1}, def, end(cursor, 0))
+		add(kind+"a cursor", ShapeCursor, caps, rows(3, Status(cursor), 0), []byte{1}, def, end(cursor, 0))
+		add(kind+"no cursor, though one was asked for", ShapeCursor, caps, rows(uint8(4+next), auto, 1), set(1, end(auto, 1), raw("\x00\x00\x07"))...)
+		if caps == classic { // a routine has opened one, whose flag stands in all that follows
+			routine := [][]byte{{1}, def, eofBytes(cursor|8, 0), raw("\x00\x00\x07"), eofBytes(cursor|8, 0), okBytes(0, cursor, 0, "")}
+			add("a cursor inside of a routine", ShapeResult, caps, rows(6, Status(cursor), 0), routine...)
+			add("a cursor inside of a routine, where one was asked for", ShapeCursor, caps, rows(6, Status(cursor), 0), routine...)
+			add("a cursor inside of a function", ShapeResult, caps, rows(5, Status(cursor), 0), []byte{1}, def, eofBytes(cursor, 0), raw("\x017"), eofBytes(cursor, 0))
+		}
 
 		// Rows alone, and definitions alone.
 		add(kind+"FETCH", ShapeRows, caps, done(3, Status(cursor), 0), raw("\x00\x00\x07"), raw("\x00\x00\x08"), end(cursor, 0))
@@ -474,8 +481,11 @@ func metadataCases() (cases []answerCase) {
 		add("no definitions", m, rows(3, auto), raw("\x01\x00"), row, ok)
 		add("no definitions and no row", m, rows(2, auto), raw("\x02\x00"), ok)
 		add("no definitions of 300 columns", m, rows(2, auto), raw("\xfc\x2c\x01\x00"), ok)
-		add("a cursor without definitions", c, rows(2, cursor), raw("\x01\x00"), eofBytes(cursor, 0))
-		add("a cursor without definitions", m, rows(2, cursor), raw("\x01\x00"), okBytes(0xfe, cursor, 0, ""))
+		add("a cursor inside of a function, without definitions", c, rows(4, cursor), raw("\x01\x00"), eofBytes(cursor, 0), row, eofBytes(cursor, 0))
+		for flags, end := range map[Capability][]byte{c: eofBytes(cursor, 0), m: okBytes(0xfe, cursor, 0, "")} {
+			add("a cursor without definitions", flags, rows(2, cursor), raw("\x01\x00"), end)
+			cases[len(cases)-1].shape = ShapeCursor
+		}
 		add("no definitions, then more", m, rows(6, auto), raw("\x01\x00"), row, okBytes(0xfe, auto|8, 0, ""), raw("\x01\x00"), row, ok)
 		add("ERR in place of rows", c, walked{Event: Done, PacketNum: 2, ErrCode: 1317, Rows: true}, raw("\x01\x00"), errBytes(1317))
 		for _, head := range []string{"\x01", "\x01\x01\x01", "\xfc\x2c\x01", "\x01\x00\x00"} {
@@ -492,6 +502,18 @@ func metadataCases() (cases []answerCase) {
 		}
 	}
 	return cases
+}
+
+func TestAnExecutionsFlagsSayWhetherACursorEndsItsAnswer(t *testing.T) {
+	for payload, want := range map[string]Shape{
+		"": ShapeUnknown, "\x0e": ShapeOne, "\x03\x01\x01\x01\x01\x01\x01": ShapeResult, "\x17": ShapeResult, "\x17\x01\x01\x01\x01": ShapeResult,
+		"\x17\x01\x01\x01\x01\x00": ShapeResult, "\x17\x00\x00\x00\x00\x01": ShapeCursor, "\x17\x01\x00\x00\x00\x09\x01": ShapeCursor,
+		"\x17\x01\x00\x00\x00\x06": ShapeResult, "\xfa\x01\x00\x00\x00\x01\x00": ShapeResult, "\x1c\x01\x00\x00\x00\x01\x00\x00\x00": ShapeRows,
+	} {
+		if got := AnswerTo([]byte(payload)); got != want {
+			t.Errorf("%x: got shape %d, want %d", payload, got, want)
+		}
+	}
 }
 
 // Checklist 13.

@@ -51,6 +51,9 @@ const (
 	ShapeOne
 	// ShapeResult is OK, ERR, LOCAL INFILE or a result set, perhaps more than one.
 	ShapeResult
+	// ShapeCursor is ShapeResult to an execution that has asked for a cursor: where the
+	// server has opened one, the answer ends behind the definitions.
+	ShapeCursor
 	// ShapeRows is a result set's rows without the head (COM_STMT_FETCH).
 	ShapeRows
 	// ShapeFields is column definitions up to a terminator (COM_FIELD_LIST).
@@ -59,7 +62,24 @@ const (
 	ShapePrepare
 )
 
-// AnswerShape returns what the server answers to c.
+// CursorReadOnly is the flag of COM_STMT_EXECUTE that asks for a cursor. The servers have
+// names for two more, which ask for nothing.
+const CursorReadOnly = 1
+
+// AnswerTo returns what the server answers to a command, of which payload holds the first
+// bytes: six of them if there are so many.
+func AnswerTo(payload []byte) Shape {
+	if len(payload) == 0 {
+		return ShapeUnknown
+	}
+	c := Command(payload[0])
+	if c == ComStmtExecute && len(payload) > 5 && payload[5]&CursorReadOnly != 0 {
+		return ShapeCursor
+	}
+	return c.AnswerShape()
+}
+
+// AnswerShape returns what the server answers to c, the flags of an execution apart.
 func (c Command) AnswerShape() Shape {
 	switch c {
 	case ComQuit, ComStmtClose, ComStmtLongData:

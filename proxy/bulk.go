@@ -59,7 +59,7 @@ func (s *session) executeBulk(payload []byte) error {
 		return s.executeBulkHidden(p, payload)
 	}
 	p.toServer(payload[1:])
-	return s.passExecution(p)
+	return s.passExecution(p, payload)
 }
 
 // bulkAgreed is the server's error if the session has not agreed on bulk executions,

@@ -47,7 +47,7 @@ func (s *session) execute(payload []byte) error {
 		}
 		s.state.lastOwn = ownNothing
 		p.longSent = false
-		return s.relay(protocol.ShapeResult, false)
+		return s.relay(protocol.AnswerTo(payload), false)
 	}
 	return s.answerAlone(func() error {
 		if p.kill != nil {
@@ -58,19 +58,19 @@ func (s *session) execute(payload []byte) error {
 		if p.use != "" {
 			return s.useSchema(p.use, p)
 		}
-		return s.passExecution(p)
+		return s.passExecution(p, payload)
 	})
 }
 
 // passExecution passes on the execution just parsed, of one row or many, and takes note
 // of what it did.
-func (s *session) passExecution(p *prepared) error {
+func (s *session) passExecution(p *prepared, payload []byte) error {
 	c, err := s.connFor(p)
 	if err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
 	p.longSent = false
-	s.enqueue(c, protocol.ShapeResult)
+	s.enqueue(c, protocol.AnswerTo(payload))
 	s.state.lastOwn = ownNothing
 	if err := s.settle(); err != nil {
 		return err

@@ -35,7 +35,7 @@ func (w *wire) inOneWrite(commands ...sent) (answers [][]byte) {
 	w.t.Helper()
 	steps := make([]piped, len(commands))
 	for i, c := range commands {
-		steps[i] = piped{command(c.cmd, c.arg), c.cmd.AnswerShape()}
+		steps[i] = piped{command(c.cmd, c.arg), protocol.AnswerTo(command(c.cmd, c.arg))}
 	}
 	answers = w.pipeline(steps)
 	for i, c := range commands {

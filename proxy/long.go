@@ -21,7 +21,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 	cmd := protocol.Command(b[protocol.HeaderSize])
 	var c *backend.Conn
 	var executed *prepared
-	shape := cmd.AnswerShape()
+	shape := protocol.AnswerTo(b[protocol.HeaderSize:])
 	switch cmd {
 	case protocol.ComStmtLongData:
 		p := s.preparedAs(binary.LittleEndian.Uint32(b[protocol.HeaderSize+1:]))

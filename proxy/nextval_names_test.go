@@ -125,9 +125,9 @@ func TestACursorOverAPreparedStatementWithNumbers(t *testing.T) {
 		return packet(b)
 	}
 	p.Proxy.send(withCursor(pp.id, args))
-	got := p.Proxy.receive(protocol.ShapeResult, nil)
+	got := p.Proxy.receive(protocol.ShapeCursor, nil)
 	p.Direct.send(withCursor(pp.directID, all))
-	compare(t, "execute with a cursor", got, p.Direct.receive(protocol.ShapeResult, nil))
+	compare(t, "execute with a cursor", got, p.Direct.receive(protocol.ShapeCursor, nil))
 	fetch := func(w *wire, id uint32) []byte {
 		return w.do(protocol.ComStmtFetch, string(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, id), 1)))
 	}

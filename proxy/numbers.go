@@ -237,7 +237,7 @@ func (s *session) splice(sql []byte, subs []statement.Substitution, splices []st
 // answer.
 func (s *session) sendOwn(c *backend.Conn) error {
 	s.state.lastOwn = ownNothing
-	return s.exchange(c, s.own, protocol.ShapeResult)
+	return s.exchange(c, s.own, protocol.AnswerTo(s.own[protocol.HeaderSize:]))
 }
 
 // substitutions says what stands in each call's place: in each statement the first

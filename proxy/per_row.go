@@ -423,13 +423,10 @@ func (s *session) executeRows(p *prepared, payload []byte) error {
 	return nil
 }
 
-// cursorFlags are those of COM_STMT_EXECUTE that ask for a cursor.
-const cursorFlags = 1 | 2 | 4
-
 // rowsExecutable is an error if the rows of an execution cannot get numbers.
 func (s *session) rowsExecutable(p *prepared, payload []byte) error {
 	switch {
-	case payload[5]&cursorFlags != 0:
+	case payload[5]&protocol.CursorReadOnly != 0:
 		return notSupported("NEXTVAL in SELECT ... FROM with a cursor is not supported: fetch all rows at once")
 	case len(p.rows.types) == 0 && s.mayOmitMetadata():
 		return notSupported("NEXTVAL in a prepared SELECT ... FROM with resultset_metadata = NONE is not supported")

@@ -116,6 +116,7 @@ func rowTables(server *mysqltest.Server) []string {
 		"INSERT INTO t SELECT seq, REPEAT('x', seq % 300), IF(seq % 3 = 0, NULL, REPEAT('\\0', seq % 7)), '2020-01-02 03:04:05.6', seq / 7, 2000, seq / 3, IF(seq % 2, '10:11:12', '00:00:00'), " +
 			"IF(seq % 5 = 0, NULL, seq % 77), 7, 0.5, 70, b'101', IF(seq % 4, '2001-02-03', NULL) FROM " + server.Numbers(1500),
 		"CREATE VIEW v AS SELECT id, a FROM t WHERE id < 40",
+		"CREATE FUNCTION with_cursor() RETURNS INT DETERMINISTIC READS SQL DATA BEGIN DECLARE c CURSOR FOR SELECT 1; OPEN c; RETURN 1; END",
 	}
 }
 
@@ -127,6 +128,7 @@ var rowTexts = []string{
 	"SELECT *, «NEXTVAL('photos')» FROM t ORDER BY id",
 	"SELECT «NEXTVAL('photos')», t.* FROM t ORDER BY id LIMIT 100",
 	"SELECT «NEXTVAL('photos')», t.* FROM t LIMIT 0",
+	"SELECT «NEXTVAL('photos')» AS n, id, x FROM t, (SELECT with_cursor() AS x) d ORDER BY id LIMIT 9",
 	"SELECT «NEXTVAL('photos')» FROM t WHERE id < 0",
 	"SELECT «NEXTVAL('photos')», COUNT(*), SUM(id) FROM t",
 	"SELECT «NEXTVAL('photos')», h, COUNT(*) FROM t GROUP BY h ORDER BY h",
@@ -232,9 +234,14 @@ func TestEachRowOfAPreparedSelectGetsANumberOfItsOwn(t *testing.T) {
 				args = append(args, integer(3, 20))
 			}
 			for i := range 3 {
+				execute := func(id uint32) string {
+					b := execution(id, args, i == 0)
+					b[5] = byte(2 * i) // flags that ask for nothing
+					return string(b[1:])
+				}
 				next := map[string]uint64{"photos": o.nextNumber(t, "photos"), "other": o.nextNumber(t, "other")}
-				want, _ := withNumbers(p.Direct.do(protocol.ComStmtExecute, string(execution(directID, args, i == 0)[1:])), true, sequences, next)
-				got := p.Proxy.do(protocol.ComStmtExecute, string(execution(id, args, i == 0)[1:]))
+				want, _ := withNumbers(p.Direct.do(protocol.ComStmtExecute, execute(directID)), true, sequences, next)
+				got := p.Proxy.do(protocol.ComStmtExecute, execute(id))
 				compare(t, "execute "+text, got, want)
 				o.sameNext(t, text, next)
 				p.query("SELECT FOUND_ROWS(), ROW_COUNT(), @@warning_count")

@@ -59,7 +59,7 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 	given := f.inserted(first)
 	s.client.Discard(s.parsed)
 	s.parsed = 0
-	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.ShapeResult}})
+	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(s.own[protocol.HeaderSize:])}})
 	if err == nil && given > 0 {
 		s.state.lastID.told(given)
 		s.state.lastID.inserted = true

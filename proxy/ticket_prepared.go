@@ -74,7 +74,7 @@ func (s *session) executeTicket(p *prepared, payload []byte) error {
 	}
 	if !complete { // the server says what is wrong
 		p.toServer(payload[1:])
-		return s.passExecution(p)
+		return s.passExecution(p, payload)
 	}
 	// The server may not have seen the types that were bound last; this binds them anew.
 	p.unbind(&e) // executeHidden takes it apart again

@@ -242,7 +242,7 @@ func (w *wire) do(cmd protocol.Command, argument string) []byte {
 
 func (w *wire) doFile(cmd protocol.Command, argument string, file []byte) []byte {
 	w.t.Helper()
-	shape := cmd.AnswerShape()
+	shape := protocol.AnswerTo(command(cmd, argument))
 	if shape == protocol.ShapeUnknown {
 		shape = protocol.ShapeOne
 	}
