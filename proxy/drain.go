@@ -129,8 +129,8 @@ func (s *session) leave() {
 		return
 	}
 	for {
-		payload, ok := s.nextCommand()
-		if !ok {
+		payload, ok, err := s.nextCommand()
+		if !ok || err != nil {
 			return
 		}
 		if len(payload) > 0 {

@@ -121,6 +121,7 @@ var (
 	errMalformed = sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet")
 	errTooLong   = sqlError(mysql.ER_NET_PACKET_TOO_LARGE, "08S01",
 		"Got a packet bigger than 'max_allowed_packet' bytes (seqproxy: max_statement)")
+	errOutOfOrder = sqlError(mysql.ER_NET_PACKETS_OUT_OF_ORDER, "08S01", "Got packets out of order")
 	// errKeysOnly is the answer to what needs a server when there is none.
 	errKeysOnly = notSupported("only keys are served here, no shard is configured: " +
 		"SELECT NEXTVAL('name'), SELECT LAST_INSERT_ID() and CREATE, DROP and SHOW SEQUENCES work; for all else add a [[shard]] to the configuration")

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/backend"
 	"seqproxy/protocol"
 )
@@ -398,6 +396,9 @@ func (s *session) passPackets(c *backend.Conn, writeErr *error) error {
 			}
 		}
 		s.number(s.client.Buffered(), s.packetNum)
+		if s.client.Buffered()[3] != s.packetNum {
+			return s.outOfOrder(s.packetNum)
+		}
 	}
 }
 
@@ -409,7 +410,7 @@ func (s *session) fillClient() error {
 	case errors.Is(err, io.EOF):
 		return errClientGone
 	case errors.Is(err, protocol.ErrFrameOrder): // of which alone the servers tell
-		s.refuse(sqlError(mysql.ER_NET_PACKETS_OUT_OF_ORDER, "08S01", "Got packets out of order"))
+		s.refuse(errOutOfOrder)
 		_ = s.flush() // the session ends either way
 		fallthrough
 	default:

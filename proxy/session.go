@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -148,7 +149,10 @@ func (s *session) commands() error {
 	s.tally.skip = uint8(s.serial % sampleEvery)
 	s.tally.begins(clock())
 	for {
-		payload, ok := s.nextCommand()
+		payload, ok, err := s.nextCommand()
+		if err != nil {
+			return s.outOfOrder(0)
+		}
 		if !ok {
 			// Everything that has come is understood: get the answers, then wait.
 			if err := s.settle(); err != nil {
@@ -162,7 +166,7 @@ func (s *session) commands() error {
 		if err := s.renew(payload); err != nil {
 			return err
 		}
-		err := s.command(payload)
+		err = s.command(payload)
 		s.handled(err)
 		if err != nil {
 			return err
@@ -180,20 +184,40 @@ func (s *session) commands() error {
 	}
 }
 
-// nextCommand returns the payload of the next command that has come whole.
-func (s *session) nextCommand() (payload []byte, ok bool) {
+// nextCommand returns the payload of the next command that has come whole. It is an error
+// if its packet has another number than that of a command; no more than the header has to
+// have come for that.
+func (s *session) nextCommand() (payload []byte, ok bool, err error) {
 	b := s.client.Buffered()[s.parsed:]
 	if len(b) < protocol.HeaderSize {
-		return nil, false
+		return nil, false, nil
+	}
+	s.number(b, 0)
+	if b[3] != 0 {
+		return nil, false, errPacketOrder
 	}
 	size := protocol.PayloadLen(b)
 	if size == protocol.MaxFragment || len(b) < protocol.HeaderSize+size {
-		return nil, false
+		return nil, false, nil
 	}
-	s.number(b, 0)
 	s.packetNum = b[3] + 1
 	s.parsed += protocol.HeaderSize + size
-	return b[protocol.HeaderSize : protocol.HeaderSize+size], true
+	return b[protocol.HeaderSize : protocol.HeaderSize+size], true, nil
+}
+
+// errPacketOrder is the end of a session whose client has sent a packet of a wrong number.
+var errPacketOrder = fmt.Errorf("%w: packets out of order", protocol.ErrMalformed)
+
+// outOfOrder ends the session as a server does, where a packet should have had number num.
+// What came before is answered first.
+func (s *session) outOfOrder(num uint8) error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	s.packetNum = num
+	s.refuse(errOutOfOrder)
+	_ = s.flush() // the session ends either way
+	return errPacketOrder
 }
 
 // await waits until more of the client's bytes are there. A command too long to
