@@ -45,9 +45,6 @@ func TestEveryCommandByteIsAnsweredAsByTheServer(t *testing.T) {
 					}
 					continue // such dialogues are for servers among themselves
 				}
-				if len(arg) < 4 && (cmd == protocol.ComStmtReset || cmd == protocol.ComStmtFetch) {
-					continue // MariaDB reads beyond the packet, MySQL finds it malformed, and so do we
-				}
 				if cmd == protocol.ComProcessKill && len(arg) > 4 && arg[3] == 0x7f {
 					continue // it may be somebody
 				}
@@ -55,6 +52,10 @@ func TestEveryCommandByteIsAnsweredAsByTheServer(t *testing.T) {
 				want, got := p.Direct.command(cmd, arg), p.Proxy.command(cmd, arg)
 				if cmd == protocol.ComStatistics || cmd == protocol.ComProcessInfo {
 					want, got = want[4:6], got[4:6] // figures that change
+				}
+				if len(arg) < 4 && (cmd == protocol.ComStmtReset || cmd == protocol.ComStmtFetch) {
+					// MariaDB reads the id beyond the packet.
+					want, got = statementNumber.ReplaceAll(want, nil), statementNumber.ReplaceAll(got, nil)
 				}
 				if len(got) > 4 && got[4] == 0xff { // a longer command's error has a higher number from the proxy: it is not read in pieces
 					compare(t, fmt.Sprintf("command %d with %d bytes %.20q", cmd, len(arg), arg), got[4:], want[4:])

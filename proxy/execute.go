@@ -162,11 +162,17 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 		least = 9 // and number of rows, for which MariaDB looks beyond the packet
 	}
 	if len(payload) < least {
-		// MySQL answers then even to what has no answer.
-		if cmd.AnswerShape() == protocol.ShapeNone && s.likeMariaDB() {
+		switch {
+		case !s.likeMariaDB(): // it answers then even to what has no answer
+			return s.answerAlone(s.malformed)
+		case cmd.AnswerShape() == protocol.ShapeNone:
 			return s.settle()
 		}
-		return s.answerAlone(s.malformed)
+		// MariaDB reads the id beyond the packet, where other commands may have stood. It is
+		// taken for unknown, also where the rest with zeros behind it is a statement's.
+		var id [4]byte
+		copy(id[:], payload[1:])
+		return s.answerAlone(func() error { return s.onOwnPrepared(cmd, binary.LittleEndian.Uint32(id[:]), nil, payload) })
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
