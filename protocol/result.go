@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // OK is what an OK packet says
@@ -73,15 +74,33 @@ func appendOK(b []byte, packetNum, header uint8, ok OK) []byte {
 	return b
 }
 
+// MaxErrorText is the longest text of an error, in bytes: servers cut theirs there, and
+// clients have no more room.
+const MaxErrorText = 511
+
+// CutErrorText returns the part of an error's text that is sent. It ends with a whole
+// character.
+func CutErrorText(text string) string {
+	if len(text) <= MaxErrorText {
+		return text
+	}
+	n := MaxErrorText
+	for n > MaxErrorText-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
 // AppendERR appends an ERR packet with its header. state has five characters; ""
-// leaves it out, as before the capabilities are agreed on.
+// leaves it out, as before the capabilities are agreed on. The message is cut at
+// MaxErrorText.
 func AppendERR(b []byte, packetNum uint8, code uint16, state, message string) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0, headerERR, byte(code), byte(code>>8))
 	if state != "" {
 		b = append(append(b, '#'), state...)
 	}
-	b = append(b, message...)
+	b = append(b, CutErrorText(message)...)
 	PutHeader(b[at:], len(b)-at-HeaderSize, packetNum)
 	return b
 }

@@ -492,3 +492,37 @@ func TestAWarningIsAddedToAnOKAndToNothingElse(t *testing.T) {
 		}
 	}
 }
+
+func TestAnErrorsTextEndsWithAWholeCharacter(t *testing.T) {
+	a := strings.Repeat("a", 520)
+	for _, c := range []struct {
+		text string
+		want int
+	}{
+		{"", 0},
+		{"a", 1},
+		{a[:510], 510},
+		{a[:511], 511},
+		{a[:512], 511},
+		{a, 511},
+		{a[:510] + "é", 510},
+		{a[:509] + "é", 511},
+		{a[:508] + "é" + a, 511},
+		{a[:510] + "€", 510},
+		{a[:509] + "€", 509},
+		{a[:508] + "€", 511},
+		{a[:510] + "😀", 510},
+		{a[:508] + "😀", 508},
+		{a[:507] + "😀" + a, 511},
+		{strings.Repeat("\x80", 600), 507}, // no characters: something has to give
+		{strings.Repeat("\xff", 600), 511},
+	} {
+		got := CutErrorText(c.text)
+		if len(got) != c.want || !strings.HasPrefix(c.text, got) {
+			t.Errorf("%.20q, %d bytes: got %d bytes, want the first %d", c.text, len(c.text), len(got), c.want)
+		}
+		if b := AppendERR(nil, 1, 1064, "42000", c.text); len(b) != HeaderSize+9+c.want || PayloadLen(b) != 9+c.want || !strings.HasSuffix(string(b), got) {
+			t.Errorf("%.20q, %d bytes: got a packet of %d bytes, want %d", c.text, len(c.text), len(b), HeaderSize+9+c.want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -34,8 +35,17 @@ func notSupported(format string, args ...any) *protocol.ServerError {
 	return sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: "+format, args...)
 }
 
-// forClient turns an error into what the client is told.
+// forClient turns an error into what the client is told, which is kept for SHOW WARNINGS.
 func forClient(err error) *protocol.ServerError {
+	e := asServerError(err)
+	if len(e.Message) > protocol.MaxErrorText {
+		e = &protocol.ServerError{Code: e.Code, State: e.State, Message: strings.Clone(protocol.CutErrorText(e.Message))}
+	}
+	return e
+}
+
+// asServerError is forClient with a message of any length.
+func asServerError(err error) *protocol.ServerError {
 	var told *protocol.ServerError
 	var name *sequence.NameError
 	switch {
