@@ -58,7 +58,9 @@ func tables(schema string) []string {
 		"CREATE TABLE big (id INT PRIMARY KEY, data LONGBLOB) ENGINE=InnoDB",
 		"CREATE TABLE words (n INT, word VARCHAR(20)) ENGINE=InnoDB",
 		"CREATE TABLE keyed (id BIGINT UNSIGNED PRIMARY KEY, login VARCHAR(100)) ENGINE=InnoDB",
-		"CREATE PROCEDURE two(IN n INT, OUT twice INT) BEGIN SELECT n; SELECT id, title FROM photos ORDER BY id LIMIT 2; SET twice = 2 * n; END",
+		// With a cursor that is open: what follows has the flag of one, and is none of the client's.
+		"CREATE PROCEDURE two(IN n INT, OUT twice INT) BEGIN DECLARE c CURSOR FOR SELECT id FROM photos; OPEN c; SELECT n;" +
+			" SELECT id, title FROM photos ORDER BY id LIMIT 2; SET twice = 2 * n; END",
 	}
 }
 
