@@ -81,6 +81,7 @@ var serverColumns = []protocol.Column{
 	text("interleave", 32, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("change", 512, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("error", 1024, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	text("warning", 1024, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
 // showServers lists the sequence servers. See docs/sequence-servers.md for the columns.
@@ -95,7 +96,7 @@ func (s *Sequences) showServers(ctx context.Context) (*protocol.Table, error) {
 	}
 	for i := range all {
 		l := &all[i]
-		var position, interleave, change, problem any
+		var position, interleave, change, problem, warning any
 		if l.Position >= 0 {
 			position = uint64(l.Position)
 		}
@@ -111,7 +112,10 @@ func (s *Sequences) showServers(ctx context.Context) (*protocol.Table, error) {
 		if l.Err != nil {
 			problem = l.Err.Error()
 		}
-		t.Rows = append(t.Rows, []any{position, l.Address, l.ID, l.Plan, l.State, interleave, change, problem})
+		if l.Warning != "" {
+			warning = l.Warning
+		}
+		t.Rows = append(t.Rows, []any{position, l.Address, l.ID, l.Plan, l.State, interleave, change, problem, warning})
 	}
 	return t, nil
 }

@@ -249,8 +249,9 @@ type Sequence struct {
 	// may break in such a fail-over. Without effect on a single server, and on clusters
 	// that commit on a majority
 	OrderRequiresReplica bool `toml:"order_requires_replica" reload:"now"`
-	// `"strict"` refuses a server with `innodb_flush_log_at_trx_commit` = 0 and warns of 2;
-	// `"relaxed"` takes both. Keys may repeat after a crash: with 0 of the server, with 2 of
+	// `"strict"` refuses a server with `innodb_flush_log_at_trx_commit` = 0 and warns of 2, and refuses a
+	// [cluster](sequence-servers.md#what-a-cluster-can-lose) of which no majority has 1;
+	// `"relaxed"` takes all. Keys may repeat after a crash: with 0 of the server, with 2 of
 	// its machine
 	Durability Durability `toml:"durability" oneof:"strict,relaxed" reload:"restart"`
 	// whether applications count in the table themselves, for

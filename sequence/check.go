@@ -49,12 +49,14 @@ func (v *server) unfit(table, finding, remedy string) error {
 // checkServer looks at the server alone; see settings.
 func (v *server) checkServer(ctx context.Context, c rawConn) error {
 	findings, flush, err := v.settings(ctx, c)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case len(findings) > 0:
+	}
+	if findings = append(findings, v.unflushed(flush)...); len(findings) > 0 {
 		return findings[0]
-	case (flush == "0" || flush == "2") && v.seen.Load() == nil: // said once, not at every connection
+	}
+	// Said once, not at every connection. Of the nodes of a cluster noteFlush says it.
+	if (flush == "0" || flush == "2") && v.seen.Load() == nil && !v.clustered() {
 		v.log.Warn("reservations not durable",
 			zap.String("value", flush), zap.String("remedy", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"))
 	}
@@ -87,11 +89,16 @@ func (v *server) settings(ctx context.Context, c rawConn) (findings []error, flu
 	} else if option := startedReadOnly(rows[0][4], rows[0][5], rows[0][6]); option != "" {
 		findings = append(findings, v.startedReadOnly(option))
 	}
-	if flush == "0" && v.policy.Durability != DurabilityRelaxed {
-		findings = append(findings, v.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
-			"SET GLOBAL innodb_flush_log_at_trx_commit = 1, or set durability = \"relaxed\" where keys may repeat"))
-	}
 	return findings, flush, nil
+}
+
+// unflushed is the finding about a server that loses commits when it crashes alone, without its machine; none for others.
+func (v *server) unflushed(flush string) []error {
+	if flush != "0" || v.policy.Durability == DurabilityRelaxed {
+		return nil
+	}
+	return []error{v.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
+		"SET GLOBAL innodb_flush_log_at_trx_commit = 1, or set durability = \"relaxed\" where keys may repeat")}
 }
 
 // readOnly is the finding about a server that is no primary, or no longer.

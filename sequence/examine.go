@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -32,7 +33,7 @@ type ExaminedNode struct {
 	Identity string // what the server calls itself for life
 	Place    string // differs between servers that run at the same time
 	ReadOnly bool
-	Cluster  string // the cluster that it commits in; empty: none
+	Cluster  string // the cluster that it commits in, or the replication group that it is a member of; empty: none
 	Source   string // whom it replicates from, if that runs and may be seen
 	Flush    string // innodb_flush_log_at_trx_commit
 	Missing  bool   // the table of the sequences is not there, or may not be seen
@@ -87,7 +88,7 @@ func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context,
 		tasks.Go(func() {
 			nodes.Wait()
 			if v.grouped() {
-				_, all[i].Err = v.chosen(standings)
+				_, all[i].Err = v.fitting(standings)
 			}
 		})
 	}
@@ -110,7 +111,8 @@ func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit f
 		return fail(err)
 	}
 	defer func() { _ = conn.Close() }()
-	found.Identity, found.Place, found.ReadOnly, found.Cluster, found.Flush = stands.identity, stands.place, stands.readOnly, stands.cluster, stands.flush
+	found.Identity, found.Place, found.ReadOnly, found.Flush = stands.identity, stands.place, stands.readOnly, stands.flush
+	found.Cluster = cmp.Or(stands.cluster, stands.group)
 	if found.Source = stands.source; stands.cluster == "" && stands.readOnly {
 		found.Source = stands.replicatesFrom(ctx, conn)
 	}
@@ -146,9 +148,12 @@ func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit f
 
 // examine makes the checks of a connection, and goes on where they would end.
 func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) error {
-	findings, _, err := v.settings(ctx, c)
+	findings, flush, err := v.settings(ctx, c)
 	if err != nil {
 		return err
+	}
+	if found.Cluster == "" || !v.grouped() { // else all of its nodes count together
+		findings = append(findings, v.unflushed(flush)...)
 	}
 	for _, finding := range findings {
 		if !errors.Is(finding, errMoved) { // of a group all but one are read only

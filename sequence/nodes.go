@@ -33,6 +33,8 @@ type node struct {
 	login *login
 	last  atomic.Pointer[way] // see way
 
+	unflushed atomic.Pointer[string] // of a node of a cluster: the settings by which it does not flush at commit; nil: not asked yet
+
 	open sync.Once // as with server.open
 	db   *sql.DB   // for looking at it, whether or not it is the one that is written to
 }
@@ -217,7 +219,20 @@ func (v *server) settle(next *choice) {
 
 // findWritable looks at all nodes and returns the one to reserve numbers on.
 func (v *server) findWritable(ctx context.Context) (*choice, error) {
-	return v.chosen(v.surveyUntil(ctx, func(heard []standing) bool { return isMajority(heard, len(v.nodes.all)) }))
+	all := v.surveyUntil(ctx, func(heard []standing) bool { return isMajority(heard, len(v.nodes.all)) && v.flushes(heard) == nil })
+	return v.fitting(all)
+}
+
+// fitting is the node to reserve numbers on, if the cluster that it is of keeps what it commits.
+func (v *server) fitting(all []standing) (*choice, error) {
+	next, err := v.chosen(all)
+	if err == nil && next.cluster != "" {
+		err = v.flushes(all)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return next, nil
 }
 
 // chosen is the node to reserve numbers on, by what all of them say.
@@ -254,7 +269,7 @@ func (v *server) chosen(all []standing) (*choice, error) {
 	now := v.nodes.last.Load()
 	for _, s := range writable { // all proxies write to the first of a cluster, which keeps conflicts away, and stay where they are
 		stays := now != nil && now.node == s.node
-		if best.donor && !s.donor || best.donor == s.donor && stays {
+		if ours, others := s.rank(v.policy), best.rank(v.policy); ours < others || ours == others && stays {
 			best = s
 		}
 	}

@@ -15,7 +15,8 @@ import (
 // What a sequence server must promise about a committed reservation.
 const (
 	// DurabilityStrict refuses a server that flushes its log once a second only
-	// (innodb_flush_log_at_trx_commit=0): its crash would take reservations back.
+	// (innodb_flush_log_at_trx_commit=0): its crash would take reservations back. So it does a cluster of which no majority of the nodes
+	// flushes at commit.
 	DurabilityStrict = "strict"
 	// DurabilityRelaxed accepts such a server. A crash of it can then repeat numbers; for tests and throw-away data.
 	DurabilityRelaxed = "relaxed"

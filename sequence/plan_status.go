@@ -16,6 +16,8 @@ type SequenceServer struct {
 	// "decided", "aborting".
 	State string
 	Err   error // why it is away
+	// Warning names the nodes of a cluster that do not flush at commit, as they were last asked; empty: none.
+	Warning string
 	// Interleave and Block are those of the plan in force; empty without one.
 	Interleave string
 	Block      uint64
@@ -65,6 +67,11 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 
 // state asks a server what it obeys.
 func (r *planRun) state(l *SequenceServer, now, open *Plan) {
+	for _, m := range r.s.servers.members() {
+		if m.opts.Addr == l.Address {
+			l.Warning = m.flushWarning()
+		}
+	}
 	v, err := r.server(l.Address)
 	var m Membership
 	if err == nil {

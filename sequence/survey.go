@@ -26,6 +26,7 @@ type standing struct {
 	place    string // differs between servers that run at the same time, whatever they call themselves
 	readOnly bool
 	flush    string // innodb_flush_log_at_trx_commit
+	binlog   string // sync_binlog, of a member of a replication group: it recovers by its binary log
 	cluster  string // of a member that may commit: which one, and in which configuration
 	group    string // the part of it that outlives configurations
 	index    string // its place in the configuration, if it has one
@@ -46,6 +47,17 @@ func (s *standing) unwritable() string {
 		return "it is read only"
 	}
 	return ""
+}
+
+// rank is lower for the better of two nodes that can be written to. One that does not flush at all is refused when a connection to it is made.
+func (s *standing) rank(policy Options) (rank int) {
+	if s.flush == "0" && policy.Durability != DurabilityRelaxed {
+		rank += 2
+	}
+	if s.donor {
+		rank++
+	}
+	return rank
 }
 
 // together reports whether two nodes are members of one cluster, in one configuration of it. There each has a place of its own.
@@ -124,7 +136,7 @@ func (n *node) look(ctx context.Context) (s standing) {
 	}
 	defer func() { _ = conn.Close() }()
 	variables, err := pairs(ctx, conn, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('hostname', 'port', 'server_id', 'server_uuid', 'version', "+
-		"'read_only', 'super_read_only', 'wsrep_on', 'group_replication_group_name', 'innodb_flush_log_at_trx_commit', "+
+		"'read_only', 'super_read_only', 'wsrep_on', 'group_replication_group_name', 'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', "+
 		"'innodb_read_only', 'innodb_force_recovery')")
 	if err != nil {
 		s.err = err
@@ -142,7 +154,9 @@ func (n *node) look(ctx context.Context) (s standing) {
 	case variables["wsrep_on"] == "ON":
 		s.err = s.lookAtGalera(ctx, conn)
 	case variables["group_replication_group_name"] != "":
-		s.err = s.lookAtGroup(ctx, conn, variables["group_replication_group_name"])
+		if s.err = s.lookAtGroup(ctx, conn, variables["group_replication_group_name"]); variables["log_bin"] == "ON" {
+			s.binlog = variables["sync_binlog"]
+		}
 	}
 	if s.err == nil && s.cluster == "" && !s.readOnly {
 		s.source = s.replicatesFrom(ctx, conn)
@@ -196,7 +210,7 @@ func (s *standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string
 	case state != "ONLINE" || 2*online <= members:
 		s.apart = fmt.Sprintf("it is not part of its replication group: state %s, %d of %d members online", state, online, members)
 	case role != "PRIMARY":
-		s.readOnly = true
+		s.readOnly, s.group = true, "replication group "+group
 	default:
 		s.group = "replication group " + group
 		s.cluster = s.group

@@ -115,7 +115,7 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 	default:
 		f.OK("table", "%s and those beside it are fit", table)
 	}
-	if n.Flush == "2" || n.Flush == "0" && k.cfg.Sequence.Durability == conf.DurabilityRelaxed {
+	if n.Flush == "2" || n.Flush == "0" && (k.cfg.Sequence.Durability == conf.DurabilityRelaxed || n.Cluster != "" && len(at.Nodes) > 0) {
 		f.Warn("settings", "innodb_flush_log_at_trx_commit is "+n.Flush+": a crash of the machine can take the last reservations back", keepSetting,
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	}

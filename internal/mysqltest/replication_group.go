@@ -27,7 +27,7 @@ func StartReplicationGroup(t *testing.T, n int) *Group {
 		seeds[i] = fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	for i := range n {
-		node := StartUnsynced(t, fmt.Sprintf("--server-id=%d", i+1), "--log-bin=binlog", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--sync-binlog=0",
+		node := StartUnsynced(t, fmt.Sprintf("--server-id=%d", i+1), "--log-bin=binlog", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--sync-binlog=1",
 			"--report-host=127.0.0.1", "--performance-schema=ON")
 		pool := node.DB(t, "")
 		if _, err := pool.Exec("INSTALL PLUGIN group_replication SONAME 'group_replication.so'"); err != nil {

@@ -1,0 +1,126 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+)
+
+// A commit of a cluster is in the memory of a majority of its nodes. When it is on the disk of each, that node's settings say. If all nodes
+// crash, and too few have written what they committed, the cluster begins again without the last reservations, and gives them again. So
+// numbers are reserved only while more than half of the nodes that answer flush at commit. A node that does not answer counts neither for
+// nor against that.
+
+// flushEvery is how often the nodes of a cluster are asked for it, apart from each choice of the one to write to.
+const flushEvery = 10 * time.Second
+
+const flushSetting, binlogSetting = "innodb_flush_log_at_trx_commit", "sync_binlog"
+
+// unflushed are the settings by which a node does not flush at commit, each with its value.
+func (s *standing) unflushed() (settings []string) {
+	if s.flush == "0" || s.flush == "2" { // MariaDB has 3, which flushes more than 1
+		settings = append(settings, flushSetting+" = "+s.flush)
+	}
+	if s.binlog != "" && s.binlog != "1" {
+		settings = append(settings, binlogSetting+" = "+s.binlog)
+	}
+	return settings
+}
+
+// flushStatement has a node with these settings flush at commit.
+func flushStatement(settings []string) string {
+	names := make([]string, len(settings))
+	for i, setting := range settings {
+		name, _, _ := strings.Cut(setting, " ")
+		names[i] = "GLOBAL " + name + " = 1"
+	}
+	return "SET " + strings.Join(names, ", ")
+}
+
+// flushes is nil if a cluster keeps what it commits, by what its nodes say: an UnfitError where too few of them flush at commit.
+func (v *server) flushes(all []standing) error {
+	var said, wrong []string
+	answered, flushing := 0, 0
+	for i := range all {
+		s := &all[i]
+		if s.err != nil {
+			said = append(said, s.node.addr+" does not answer")
+			continue
+		}
+		answered++
+		settings := s.unflushed()
+		if len(settings) == 0 {
+			flushing++
+			said = append(said, fmt.Sprintf("%s has %s = %s", s.node.addr, flushSetting, s.flush))
+			continue
+		}
+		said = append(said, s.node.addr+" has "+strings.Join(settings, " and "))
+		for _, setting := range settings {
+			if name, _, _ := strings.Cut(setting, " "); !slices.Contains(wrong, name) {
+				wrong = append(wrong, name)
+			}
+		}
+	}
+	if v.policy.Durability == DurabilityRelaxed || 2*flushing > answered || answered == 0 {
+		return nil
+	}
+	return &UnfitError{
+		Server: v.name(),
+		Finding: fmt.Sprintf("of the nodes of the cluster %d flush at commit, which is no majority (%s): a crash of all of them takes the last reservations back, "+
+			"and they would be given again", flushing, strings.Join(said, ", ")),
+		Remedy: flushStatement(wrong) + " there, or set durability = \"relaxed\" where keys may repeat",
+	}
+}
+
+// noteFlush keeps what nodes say, and logs it of each that does not flush at commit, once as long as it says the same.
+func (v *server) noteFlush(all []standing) {
+	for i := range all {
+		s := &all[i]
+		if s.err != nil {
+			continue
+		}
+		settings := s.unflushed()
+		now := strings.Join(settings, ", ")
+		if before := s.node.unflushed.Swap(&now); now != "" && (before == nil || *before != now) {
+			v.log.Warn("node of the cluster does not flush at commit", logfield.Node(s.node.addr), zap.String("value", now), zap.String("remedy", flushStatement(settings)))
+		}
+	}
+}
+
+// flushWarning is what SHOW tells of the nodes that do not flush at commit; empty: of none.
+func (v *server) flushWarning() string {
+	if !v.clustered() {
+		return ""
+	}
+	var all []string
+	for _, n := range v.nodes.all {
+		if settings := n.unflushed.Load(); settings != nil && *settings != "" {
+			all = append(all, fmt.Sprintf("%s does not flush at commit (%s): %s", n.addr, *settings, flushStatement(strings.Split(*settings, ", "))))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// watchFlush looks at the nodes of a cluster, if that is due, while nobody waits for it.
+func (v *server) watchFlush() {
+	if !v.clustered() || time.Since(v.follow.flushed) < flushEvery {
+		return
+	}
+	v.follow.flushed = time.Now()
+	v.spawn(v.lookAtFlush)
+}
+
+// lookAtFlush has nobody reserve numbers on a cluster any more that does not keep them. Whoever wants some looks at its nodes again.
+func (v *server) lookAtFlush(ctx context.Context) {
+	all := v.survey(ctx)
+	v.noteFlush(all)
+	if v.flushes(all) != nil {
+		v.moved()
+	}
+}
