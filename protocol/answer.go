@@ -52,6 +52,8 @@ type Answer struct {
 	Warnings uint16
 	// ErrCode is the code of the ERR that ended the answer; 0 if none did.
 	ErrCode uint16
+	// InsertID is the last insert id that an OK of the answer had; 0 if none had one.
+	InsertID uint64
 	// Rows says that the answer had a result set.
 	Rows bool
 	// PacketNum is the number of the last packet walked over.
@@ -304,9 +306,12 @@ func (a *Answer) row(head []byte, size int) bool {
 
 // ok reads the OK whose head this is, also one that stands for an EOF.
 func (a *Answer) ok(head []byte) bool {
-	status, warnings, ok := ParseOKStatus(head)
+	id, status, warnings, ok := parseOKHead(head)
 	if ok {
 		a.Status, a.Warnings = status, warnings
+		if id != 0 {
+			a.InsertID = id
+		}
 	}
 	return ok
 }

@@ -554,3 +554,32 @@ func BenchmarkWalk(b *testing.B) {
 		})
 	}
 }
+
+func TestAnAnswerTellsTheLastInsertIDOfItsOKs(t *testing.T) {
+	more := MoreResults
+	for _, test := range []struct {
+		oks  []OK
+		want uint64
+	}{
+		{[]OK{{}}, 0},
+		{[]OK{{AffectedRows: 3, InsertID: 7}}, 7},
+		{[]OK{{InsertID: 1<<64 - 1}}, 1<<64 - 1},
+		{[]OK{{Status: more, InsertID: 300}, {Status: more, InsertID: 70_000}, {AffectedRows: 1}}, 70_000},
+	} {
+		var b []byte
+		for i, ok := range test.oks {
+			b = AppendOK(b, uint8(i+1), ok)
+		}
+		var a Answer
+		for range 2 { // the next answer begins anew
+			a.Begin(ShapeResult, 0)
+			if n, ev := a.Walk(b); n != len(b) || ev != Done || a.InsertID != test.want {
+				t.Errorf("%+v: insert id %d after %d bytes and %v, want %d", test.oks, a.InsertID, n, ev, test.want)
+			}
+		}
+		a.Begin(ShapeResult, 0)
+		if a.InsertID != 0 {
+			t.Errorf("%+v: the insert id stays for the next answer", test.oks)
+		}
+	}
+}

@@ -20,21 +20,26 @@ type OK struct {
 // ParseOKStatus reads the status and the warning count of an OK packet, also of one that
 // stands for an EOF. payload may end behind them.
 func ParseOKStatus(payload []byte) (status Status, warnings uint16, ok bool) {
+	_, status, warnings, ok = parseOKHead(payload)
+	return status, warnings, ok
+}
+
+func parseOKHead(payload []byte) (insertID uint64, status Status, warnings uint16, ok bool) {
 	if len(payload) == 0 {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
 	b := payload[1:]
 	for range 2 { // affected rows, insert id
-		_, n, ok := ReadLenEncInt(b)
-		if !ok {
-			return 0, 0, false
+		var n int
+		if insertID, n, ok = ReadLenEncInt(b); !ok {
+			return 0, 0, 0, false
 		}
 		b = b[n:]
 	}
 	if len(b) < 4 {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
-	return Status(binary.LittleEndian.Uint16(b)), binary.LittleEndian.Uint16(b[2:]), true
+	return insertID, Status(binary.LittleEndian.Uint16(b)), binary.LittleEndian.Uint16(b[2:]), true
 }
 
 // AddWarning counts one warning more in an OK packet, in place. Of other packets, and

@@ -79,6 +79,7 @@ func (s *session) boundLong(sql []byte) error {
 		return err
 	}
 	begins := statement.ReadBeginning(sql, s.state.mode)
+	s.explained = begins.Table != nil
 	if begins.Table != nil {
 		b, err := s.binding(c, begins.Table)
 		if err != nil {

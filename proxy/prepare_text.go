@@ -16,9 +16,15 @@ import (
 // the tables.
 const maxTexts = 256
 
-// preparedTexts are the tables of INSERTs that a session has prepared as text, by the names of the
-// statements in small letters. See stillBound.
-type preparedTexts map[string]insertsInto
+// preparedTexts are the statements with tables that a session has prepared as text, by their names
+// in small letters.
+type preparedTexts map[string]preparedText
+
+// preparedText is such a statement.
+type preparedText struct {
+	inserts   insertsInto // see stillBound
+	explained bool        // see explainsID
+}
 
 // preparesText handles PREPARE, EXECUTE, EXECUTE IMMEDIATE and DEALLOCATE PREPARE.
 func (s *session) preparesText(sql []byte) error {
@@ -28,8 +34,9 @@ func (s *session) preparesText(sql []byte) error {
 	d, ok := statement.ReadDynamic(sql, s.state.mode)
 	switch kind := s.stmt.Kind; {
 	case kind == statement.Execute:
-		if in, inserts := s.state.texts[d.Name]; ok && inserts {
-			if err := s.stillBound(&in); err != nil {
+		if t, known := s.state.texts[d.Name]; ok && known {
+			s.explained = t.explained
+			if err := s.stillBound(&t.inserts); err != nil {
 				return err
 			}
 		}
@@ -46,10 +53,11 @@ func (s *session) preparesText(sql []byte) error {
 	case !ok:
 		return s.single(sql)
 	}
-	inserts, err := s.mayPrepare(sql, &d)
+	t, err := s.mayPrepare(sql, &d)
 	if err != nil {
 		return err
 	}
+	s.explained = t.explained
 	s.stmt.Analyze(sql, s.state.mode)
 	if len(s.stmt.Calls) > 0 { // in USING
 		err = s.single(sql)
@@ -59,20 +67,19 @@ func (s *session) preparesText(sql []byte) error {
 	if err != nil || s.stmt.Kind != statement.Prepare {
 		return err
 	}
-	if s.cur == nil || s.cur.Answer.ErrCode != 0 || len(inserts.names) == 0 || len(s.state.texts) >= maxTexts {
+	if s.cur == nil || s.cur.Answer.ErrCode != 0 || len(t.inserts.names) == 0 || len(s.state.texts) >= maxTexts {
 		delete(s.state.texts, d.Name) // if it failed the name is nobody's
 		return nil
 	}
 	if s.state.texts == nil {
 		s.state.texts = make(preparedTexts)
 	}
-	s.state.texts[d.Name] = inserts
+	s.state.texts[d.Name] = t
 	return nil
 }
 
-// mayPrepare refuses a text inside another that takes numbers, or may bring rows in unread. It
-// returns the tables that the text puts rows into.
-func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in insertsInto, err error) {
+// mayPrepare refuses a text inside another that takes numbers, or may bring rows in unread.
+func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText, err error) {
 	text, mode := d.Text, s.state.mode
 	if d.Variable {
 		if text, err = s.variableText(sql, d); text == nil || err != nil {
@@ -91,7 +98,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in insertsInto, 
 	if s.mayBringRows(text) {
 		return in, errUnread
 	}
-	in = s.insertsOf()
+	in.inserts, in.explained = s.insertsOf(), explainsID(st)
 	if len(st.Tables) > 0 && s.boundTables() {
 		fills, err := s.fillsText(text)
 		if err != nil {

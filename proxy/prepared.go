@@ -72,6 +72,7 @@ type stmtTraits struct {
 	movesLastID bool
 	readsLastID bool
 	readsLast   bool // reads what the last statement left
+	explained   bool // see explainsID
 	kind        statement.Kind
 	words       statement.Words
 }
@@ -159,6 +160,7 @@ func traitsOf(st *statement.Statement) stmtTraits {
 		// INTO leaves a row count that could not be kept if the id came later.
 		movesLastID: st.MayChangeLastInsertID() || st.Words&statement.Into != 0,
 		readsLast:   reads,
+		explained:   explainsID(st),
 		readsLastID: reads && readsLastID(st),
 	}
 }

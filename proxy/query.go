@@ -30,6 +30,7 @@ func (s *session) query(sql []byte) error {
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
 		s.srv.texts.Analyze(st, sql, s.state.mode)
 	}
+	s.explained = explainsID(st)
 	if s.atAdmin {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
 	}

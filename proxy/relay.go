@@ -23,6 +23,8 @@ type expected struct {
 	own   int  // bytes of it in session.ready; 0 for a server's
 	text  head // of the statement, if it is one
 	kind  Kind
+
+	unexplained bool // it is no statement of which an insert id is to be expected
 }
 
 // Bounds of what waits for its turn: bytes of our answers, and answers in all.
@@ -40,7 +42,7 @@ func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
 	s.sends(c, KindRelay)
 	s.batchConn = c
 	if shape != protocol.ShapeNone {
-		e := expected{shape: shape}
+		e := expected{shape: shape, unexplained: !s.explained}
 		if s.tally.kind != kindNone {
 			e.text, e.kind = s.slow.text, s.tally.kind
 		}
@@ -162,6 +164,9 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 				s.state.lastID.answered(c.Answer.Rows)
 				s.state.lastConn = c // not for commands without an answer: they leave nothing
 				s.noteError(c)
+				if e.unexplained && c.Answer.InsertID != 0 {
+					s.suspects(c, e)
+				}
 				s.slow.bytes = bytes
 				if awaited && s.timesAnswers() {
 					s.answered(c, e, bytes)
@@ -374,7 +379,7 @@ func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
 	if shape == protocol.ShapeNone {
 		return s.awaitAnswers(c, writeErr, nil)
 	}
-	return s.awaitAnswers(c, writeErr, []expected{{shape: shape}})
+	return s.awaitAnswers(c, writeErr, []expected{{shape: shape, unexplained: !s.explained}})
 }
 
 // skipCommand takes in and drops a command, all its packets.

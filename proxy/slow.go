@@ -74,9 +74,19 @@ func (r reading) redact(text []byte, cut bool) []byte {
 	return statement.Redact(nil, text, r.mode, cut)
 }
 
+// keepsTexts says whether texts are kept until they are answered: in case they are slow, or
+// have an insert id that they do not explain.
+func (s *session) keepsTexts() bool {
+	if s.set.SlowStatement > 0 {
+		return true
+	}
+	b := s.set.bindings.Load()
+	return b != nil && len(b.tables) > 0
+}
+
 // headOf copies the beginning of a text that is about to be prepared.
 func (s *session) headOf(sql []byte) textHead {
-	if s.set.SlowStatement == 0 {
+	if !s.keepsTexts() {
 		return textHead{}
 	}
 	n := min(len(sql), maxHead)
@@ -86,14 +96,15 @@ func (s *session) headOf(sql []byte) textHead {
 // takes takes note of a statement that begins to be handled. more says that text is only
 // its beginning.
 func (s *session) takes(text []byte, more bool) {
-	if s.set.SlowStatement > 0 {
+	if s.keepsTexts() {
 		s.takesHead(text, s.reading(), more)
 	}
 }
 
 // takesPrepared is takes for an execution.
 func (s *session) takesPrepared(p *prepared) {
-	if s.set.SlowStatement > 0 {
+	s.explained = p.shape.explained
+	if s.keepsTexts() {
 		s.takesHead(p.head.text, p.head.read, p.head.cut)
 	}
 }
@@ -180,14 +191,18 @@ func serverFields(shard *backend.Shard, c *backend.Conn, own uint16) (fields []z
 
 // logSlow logs a statement that took long.
 func (s *session) logSlow(took time.Duration, kind Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn, own uint16) {
-	redacted := []byte(statement.NotUnderstood)
-	if text.kept {
-		redacted = text.read.redact(s.slow.texts[text.from:text.to], text.cut)
-	}
 	name := kind.String()
 	if kind == kindPrepare {
 		name = "prepare"
 	}
 	s.log().Warn("slow statement", append(serverFields(shard, c, own), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),
-		zap.ByteString(logfield.NameStatement, redacted))...)
+		zap.ByteString(logfield.NameStatement, s.redacted(text)))...)
+}
+
+// redacted returns what may be told of a text that is kept, if it is.
+func (s *session) redacted(text head) []byte {
+	if !text.kept {
+		return []byte(statement.NotUnderstood)
+	}
+	return text.read.redact(s.slow.texts[text.from:text.to], text.cut)
 }

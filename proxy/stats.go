@@ -25,6 +25,8 @@ type Stats struct {
 	Disconnects  []Count // by reason, see EndReasons
 	AuthFailures []Count // by reason, see AuthReasons
 	Statements   []StatementCount
+	// SuspectIDs is how many answers had an insert id that their statement does not explain, where columns are bound.
+	SuspectIDs uint64
 
 	// Durations are those of statements, from when the last of the bytes that the client
 	// sent at a time were read to when all of them were answered.
@@ -121,6 +123,7 @@ type counters struct {
 	ends      [endReasons]atomic.Uint64
 	auth      [authReasons]atomic.Uint64
 	overheads histogram.Shared
+	suspects  atomic.Uint64
 }
 
 // epoch is where clock begins.
@@ -131,7 +134,7 @@ func clock() time.Duration { return time.Since(epoch) }
 
 // Stats returns what the server has done, and does.
 func (s *Server) Stats() Stats {
-	st := Stats{Since: s.counters.since, Overheads: s.counters.overheads.Read()}
+	st := Stats{Since: s.counters.since, Overheads: s.counters.overheads.Read(), SuspectIDs: s.counters.suspects.Load()}
 	for r := range s.counters.ends {
 		st.Disconnects = append(st.Disconnects, Count{endNames[r], s.counters.ends[r].Load()})
 	}

@@ -24,6 +24,8 @@ var (
 
 	statementsDesc = desc("", "statements_total",
 		"Statements, as text or as executions of prepared ones, by what became of them, and the shard that they went to.", "kind", "shard")
+	suspectsDesc = desc("", "suspect_insert_ids_total",
+		"Answers to statements that were passed on with an insert id which the statement does not explain, from servers of shards with bound columns.")
 	durationDesc = desc("statement", "duration_seconds",
 		"From when statements were read until they were answered. Those that a client sent in one go have the time of all of them.")
 	overheadDesc = desc("proxy", "overhead_seconds",
@@ -35,7 +37,7 @@ var (
 func (c proxyCollector) Describe(all chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
 		acceptedDesc, usersDesc, limitDesc, sessionsDesc, pinnedDesc, disconnectsDesc, authFailuresDesc, clientBytesDesc,
-		statementsDesc, durationDesc, overheadDesc, shardBytesDesc,
+		statementsDesc, suspectsDesc, durationDesc, overheadDesc, shardBytesDesc,
 	} {
 		all <- d
 	}
@@ -76,6 +78,7 @@ func (c proxyCollector) Collect(all chan<- prometheus.Metric) {
 	for _, s := range st.Statements {
 		counter(statementsDesc, s.N, s.Kind.String(), s.Shard)
 	}
+	counter(suspectsDesc, st.SuspectIDs)
 	all <- constHistogram(durationDesc, &st.Durations)
 	all <- constHistogram(overheadDesc, &st.Overheads)
 	for _, s := range st.Shards {
