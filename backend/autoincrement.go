@@ -1,0 +1,256 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"seqproxy/protocol"
+)
+
+// Lookers are the accounts of the configuration that can look at what is on a shard's servers; there may be none.
+func (r *Routes) Lookers(shard *Shard) (accounts []Credentials) {
+	access := shard.access.Load()
+	if access.creds != nil {
+		return []Credentials{*access.creds}
+	}
+	for _, account := range []Credentials{r.probe, access.probe} {
+		if account.User != "" && !slices.Contains(accounts, account) {
+			accounts = append(accounts, account)
+		}
+	}
+	return accounts
+}
+
+// Column is a column of tables. Without a schema it is that of every table of the name.
+type Column struct{ Schema, Table, Column string }
+
+// AutoIncrement is a table in which the server itself gives numbers to one of the columns that were asked for.
+type AutoIncrement struct {
+	Column        int // the index of that column
+	Shard         string
+	Schema, Table string
+	// Alter is the statement that takes AUTO_INCREMENT from the column and leaves all else of it; empty if the account may not see how the column is defined.
+	Alter string
+	// Referenced: MySQL takes that only without its checks of foreign keys, which say nothing of AUTO_INCREMENT.
+	Referenced bool
+
+	place string // differs between servers that run at the same time
+}
+
+// Statements take AUTO_INCREMENT from the column; none if Alter is not known.
+func (a *AutoIncrement) Statements() []string {
+	switch {
+	case a.Alter == "":
+		return nil
+	case a.Referenced:
+		return []string{"SET SESSION foreign_key_checks = 0", a.Alter, "SET SESSION foreign_key_checks = 1"}
+	}
+	return []string{a.Alter}
+}
+
+// Remedy is Statements in one text, or what to do where there are none.
+func (a *AutoIncrement) Remedy() string {
+	return cmp.Or(strings.Join(a.Statements(), "; "),
+		fmt.Sprintf("take AUTO_INCREMENT from the column in %s.%s; the account may not see how it is defined", a.Schema, a.Table))
+}
+
+// AutoIncrements returns the tables of columns that have AUTO_INCREMENT on more than one shard: these give the same numbers. creds are the accounts to look
+// with on a shard, or why there are none. Those that a server refuses, and what none of them may see, are passed over. An error is of shards that could not be asked.
+func (r *Routes) AutoIncrements(ctx context.Context, creds func(*Shard) ([]Credentials, error), columns []Column) ([]AutoIncrement, error) {
+	found, errs := make([][]AutoIncrement, len(r.shards)), make([]error, len(r.shards))
+	var tasks sync.WaitGroup
+	for i, shard := range r.shards {
+		tasks.Go(func() {
+			accounts, err := creds(shard)
+			for _, account := range accounts {
+				more, failed := r.autoIncrementsOn(ctx, shard, account, columns)
+				if failed != nil && !errors.As(failed, new(*protocol.ServerError)) {
+					err = failed
+				}
+				found[i] = append(found[i], more...)
+			}
+			errs[i] = err
+		})
+	}
+	tasks.Wait()
+	return r.OnSeveralShards(slices.Concat(found...)), errors.Join(errs...)
+}
+
+func (r *Routes) autoIncrementsOn(ctx context.Context, shard *Shard, account Credentials, columns []Column) ([]AutoIncrement, error) {
+	c, err := r.DialBeside(ctx, Place{shard: shard, node: shard.primary()}, account)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Quit()
+	defer context.AfterFunc(ctx, c.Abort)()
+	if err := c.SetDeadline(time.Now().Add(highestTimeout)); err != nil {
+		return nil, fmt.Errorf("shard %s: %w", shard.name, err)
+	}
+	ask := func(_ context.Context, text string) ([][]string, error) {
+		rows, err := c.Query(text)
+		all := make([][]string, len(rows))
+		for i, row := range rows {
+			for _, value := range row {
+				all[i] = append(all[i], string(value))
+			}
+		}
+		return all, err
+	}
+	found, err := FindAutoIncrements(ctx, ask, shard.name, columns)
+	if err != nil {
+		return nil, fmt.Errorf("shard %s: %w", shard.name, err)
+	}
+	return found, nil
+}
+
+// FindAutoIncrements returns the tables on a shard that ask reaches in which one of the columns has AUTO_INCREMENT. It changes the sql_mode of ask's session. See
+// OnSeveralShards.
+func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text string) ([][]string, error), shard string, columns []Column) (all []AutoIncrement, err error) {
+	// In other modes definitions are told without what only MySQL or MariaDB has.
+	if _, err := ask(ctx, "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1"); err != nil {
+		return nil, err
+	}
+	variables, err := ask(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('hostname', 'port', 'server_id', 'server_uuid', 'datadir', 'lower_case_table_names', 'version')")
+	if err != nil {
+		return nil, err
+	}
+	var place strings.Builder
+	folds, mariaDB := false, false
+	for _, v := range variables {
+		fmt.Fprintf(&place, "%s %s\n", v[0], v[1])
+		folds = folds || v[0] == "lower_case_table_names" && v[1] != "0"
+		mariaDB = mariaDB || v[0] == "version" && strings.Contains(v[1], "MariaDB")
+	}
+	for i, column := range columns {
+		where := "NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
+		if column.Schema != "" {
+			where = "= " + literal(column.Schema)
+		}
+		rows, err := ask(ctx, "SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME FROM information_schema.COLUMNS c "+
+			"JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE = 'BASE TABLE' "+
+			"WHERE c.TABLE_NAME = "+literal(column.Table)+" AND c.COLUMN_NAME = "+literal(column.Column)+" AND c.EXTRA LIKE '%auto_increment%' AND c.TABLE_SCHEMA "+where+
+			" ORDER BY 1, 2 LIMIT "+strconv.Itoa(maxOwningTables))
+		if err != nil {
+			return nil, fmt.Errorf("look for columns with AUTO_INCREMENT: %w", err)
+		}
+		for _, row := range rows {
+			if !folds && row[1] != column.Table {
+				continue // a name that only looks alike where they are compared
+			}
+			table := quoted([]byte(row[0])) + "." + quoted([]byte(row[1]))
+			found := AutoIncrement{Column: i, Shard: shard, Schema: row[0], Table: row[1], place: place.String()}
+			shown, err := ask(ctx, "SHOW CREATE TABLE "+table)
+			refused := new(protocol.ServerError)
+			switch {
+			case errors.As(err, &refused): // a right is missing
+			case err != nil:
+				return nil, err
+			case len(shown) == 1 && len(shown[0]) > 1:
+				definition, ok := withoutAutoIncrement(shown[0][1], row[2])
+				if !ok {
+					break
+				}
+				if _, invisible := without(definition, " INVISIBLE"); invisible && mariaDB { // it has to have a default there: one that nobody can use
+					definition += " DEFAULT 0 CHECK (" + quoted([]byte(row[2])) + " <> 0)"
+				}
+				found.Alter = "ALTER TABLE " + table + " MODIFY " + definition
+				if !mariaDB {
+					keys, err := ask(ctx, "SELECT 1 FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_SCHEMA = "+literal(row[0])+
+						" AND REFERENCED_TABLE_NAME = "+literal(row[1])+" AND REFERENCED_COLUMN_NAME = "+literal(row[2])+" LIMIT 1")
+					if err != nil {
+						return nil, err
+					}
+					found.Referenced = len(keys) > 0
+				}
+			}
+			all = append(all, found)
+		}
+	}
+	return all, nil
+}
+
+// withoutAutoIncrement takes a column's definition out of an answer to SHOW CREATE TABLE, and AUTO_INCREMENT out of that.
+func withoutAutoIncrement(create, column string) (definition string, ok bool) {
+	begin := "  " + quoted([]byte(column)) + " "
+	for line := range strings.Lines(create) { // a line break in a text is written as two letters
+		if strings.HasPrefix(line, begin) {
+			return without(strings.TrimSuffix(strings.TrimSpace(line), ","), " AUTO_INCREMENT")
+		}
+	}
+	return "", false
+}
+
+// without takes a word with the space in front of it out of a column's definition, where it stands outside of quotes.
+func without(definition, word string) (rest string, ok bool) {
+	for i := 0; i < len(definition); i++ {
+		switch c := definition[i]; c {
+		case '\'', '`':
+			for i++; i < len(definition) && definition[i] != c; i++ { // a doubled quote ends one and begins another
+				if definition[i] == '\\' && c == '\'' {
+					i++
+				}
+			}
+		case word[0]:
+			if rest, ok := strings.CutPrefix(definition[i:], word); ok && (rest == "" || rest[0] == ' ') {
+				return definition[:i] + rest, true
+			}
+		}
+	}
+	return "", false
+}
+
+// OnSeveralShards returns those of what FindAutoIncrements has found whose column has AUTO_INCREMENT on more than one shard, each table once. A server may be seen by
+// several shards, and several nodes of one shard have the same tables.
+func (r *Routes) OnSeveralShards(all []AutoIncrement) (several []AutoIncrement) {
+	type table struct {
+		column               int
+		place, schema, table string
+	}
+	rank := func(a *AutoIncrement) (rank int) { // of what several have seen of one table
+		if owner := r.ForSchema(a.Schema); owner != nil && owner.name == a.Shard {
+			rank += 2
+		}
+		if a.Alter != "" {
+			rank++
+		}
+		return rank
+	}
+	index := make(map[table]int)
+	var tables []AutoIncrement
+	for _, a := range all {
+		k := table{a.Column, a.place, a.Schema, a.Table}
+		switch i, ok := index[k]; {
+		case !ok:
+			index[k] = len(tables)
+			tables = append(tables, a)
+		case rank(&a) > rank(&tables[i]):
+			tables[i] = a
+		}
+	}
+	shards := make(map[int]map[string]bool) // by column
+	once := make(map[AutoIncrement]bool)
+	for _, a := range tables {
+		if shards[a.Column] == nil {
+			shards[a.Column] = make(map[string]bool)
+		}
+		shards[a.Column][a.Shard] = true
+	}
+	for _, a := range tables {
+		a.place = "" // of a node
+		if len(shards[a.Column]) > 1 && !once[a] {
+			once[a] = true
+			several = append(several, a)
+		}
+	}
+	slices.SortStableFunc(several, func(a, b AutoIncrement) int {
+		return cmp.Or(cmp.Compare(a.Column, b.Column), cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Schema, b.Schema))
+	})
+	return several
+}
