@@ -57,6 +57,7 @@ var showColumns = []protocol.Column{
 	fraction("used_percent", 2, mysql.NOT_NULL_FLAG),
 	text("runway", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("ordered", 3, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
+	text("warning", 1024, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
 // show lists the sequences that the caller may use. See docs/sequences.md for the columns.
@@ -72,6 +73,10 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by pro
 		var stop context.CancelFunc
 		asked, stop = context.WithTimeout(ctx, rightsPatience)
 		defer stop()
+	}
+	warnings, err := numbered(asked, by)
+	if err != nil && t.Warning == nil {
+		t.Warning = warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("whether bound columns have AUTO_INCREMENT is not known of all shards: %v", err))
 	}
 	for _, i := range all {
 		if ddl.HasPattern && !statement.Like(string(ddl.Pattern), i.Name) {
@@ -89,7 +94,7 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by pro
 			next = i.Next
 		}
 		t.Rows = append(t.Rows, []any{
-			i.Name, next, i.Cached, seconds(i.CachedFor), decimal(i.Rate, 1), i.Cache, since(i.Reserved), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order),
+			i.Name, next, i.Cached, seconds(i.CachedFor), decimal(i.Rate, 1), i.Cache, since(i.Reserved), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order), warnings[strings.ToLower(i.Name)],
 		})
 	}
 	return t, nil
@@ -98,6 +103,29 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by pro
 // rightsPatience bounds what a list takes for finding out, without a sequence server, what the caller may see: another spelling in its
 // rights could be told only by the server.
 const rightsPatience = time.Second
+
+// shardPatience bounds what a list takes for looking at the shards.
+const shardPatience = 2 * time.Second
+
+// numbered are the warnings of sequences whose columns the servers of several shards number, too: nil of others.
+func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
+	ctx, stop := context.WithTimeout(ctx, shardPatience)
+	defer stop()
+	all, err := by.Numbered(ctx)
+	warnings := make(map[string]any)
+	for i := range all {
+		n := &all[i]
+		name := strings.ToLower(n.Binding.Sequence) // which somebody may have spelled otherwise
+		text := fmt.Sprintf("%s has AUTO_INCREMENT on several shards, which give the same keys; on shard %s: %s", n.Name(), n.Shard, n.Remedy)
+		if i > 0 && all[i-1].Binding == n.Binding {
+			text = fmt.Sprintf("%s; on shard %s: %s", warnings[name], n.Shard, n.Remedy)
+		} else if before := warnings[name]; before != nil {
+			text = fmt.Sprintf("%s; %s", before, text)
+		}
+		warnings[name] = text
+	}
+	return warnings, err
+}
 
 // knownHere is the warning of a list for which no sequence server could be asked.
 func knownHere(what string, err error) *protocol.ServerError {

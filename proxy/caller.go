@@ -26,4 +26,7 @@ type Caller interface {
 	// Highest reads the greatest number in a column on every shard; without a schema of
 	// every table of the name. There may be no shard.
 	Highest(ctx context.Context, schema, table, column string) []backend.Highest
+	// Numbered looks which bound columns have AUTO_INCREMENT on more than one shard, as
+	// the user. An error is of shards that could not be asked.
+	Numbered(ctx context.Context) ([]Numbered, error)
 }
