@@ -42,6 +42,7 @@ type ExaminedNode struct {
 	Beside   []string
 	Older    bool // the table of the options lacks columns, which the next change of a sequence adds
 	Rights   []Right
+	Owners   []Owner // the columns that own sequences
 
 	Membership Membership // ID "": the server is no member of a plan
 	Plans      []Plan
@@ -231,6 +232,9 @@ func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *Exami
 	if slices.Contains(found.Beside, v.opts.Table+optionsSuffix) {
 		if has, err := v.optionsColumns(ctx, conn); err == nil { // else rights are missing, which is told as such
 			found.Older = has != shapeFull
+			if !found.Older && !found.Missing {
+				found.Owners = v.owners(ctx, conn)
+			}
 		}
 	}
 	if m, ok, err := v.membership(ctx, conn); err == nil && ok {
@@ -246,6 +250,19 @@ func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *Exami
 		}
 	}
 	return nil
+}
+
+// owners reads the columns that own sequences; none if they may not be seen.
+func (v *server) owners(ctx context.Context, conn *sql.Conn) (all []Owner) {
+	rows, err := texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+v.table.full+" AS s JOIN "+v.table.options+
+		" AS o ON o.`name` = s.`name` WHERE o.`owner_column` <> '' ORDER BY 1")
+	if err != nil {
+		return nil
+	}
+	for _, r := range rows {
+		all = append(all, Owner{Sequence: r[0], Column: Column{Schema: r[1], Table: r[2], Column: r[3]}})
+	}
+	return all
 }
 
 // examineFirstPlan looks at what would refuse the first plan, where several servers are configured and none is in force.

@@ -18,6 +18,7 @@ import (
 	"seqproxy/internal/inspect"
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
+	"seqproxy/proxy"
 	"seqproxy/sequence"
 )
 
@@ -30,6 +31,9 @@ type connected struct {
 	places []*inspect.Findings // in the order in which they are told
 	seen   []seen              // every server that answered
 	now    time.Time
+
+	bound     []proxy.Binding         // the columns of [[bind]] and those that own sequences
+	numbering []backend.AutoIncrement // those that are found with AUTO_INCREMENT
 }
 
 // seen is a server that answered.
@@ -41,6 +45,11 @@ type seen struct {
 // checkServers looks at all servers. ctx bounds it.
 func checkServers(ctx context.Context, cfg *conf.Config) ([]inspect.Finding, error) {
 	k := &connected{cfg: cfg, now: time.Now()}
+	for _, b := range cfg.Binds {
+		if schema, table, column, err := b.Column.Split(); err == nil { // else it was refused before
+			k.bindColumn(schema, table, column, b.Sequence)
+		}
+	}
 	if err := k.sequenceServers(ctx); err != nil {
 		return nil, err
 	}

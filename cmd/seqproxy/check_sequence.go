@@ -49,6 +49,9 @@ func (k *connected) sequenceServers(ctx context.Context) (err error) {
 			for name := range asked[i][j].sequences {
 				known[name] = true
 			}
+			for _, o := range found[i].Nodes[j].Owners {
+				k.bindColumn(o.Schema, o.Table, o.Column.Column, o.Sequence)
+			}
 		}
 		if len(found[i].Nodes) > 1 {
 			k.group(&found[i], asked[i])

@@ -55,11 +55,14 @@ func (k *connected) shards(ctx context.Context) error {
 	byNode := make(map[[2]string][]*loggedIn)
 	shards.Routes().Examine(ctx, accounts, func(e backend.Examined) {
 		l := &loggedIn{Examined: e}
+		var numbering []backend.AutoIncrement
 		if e.Err == nil && e.Ask != nil {
 			k.askShardNode(ctx, l)
+			numbering = k.askNumbering(ctx, l)
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		k.numbering = append(k.numbering, numbering...)
 		at := [2]string{e.Shard, e.Node}
 		byNode[at] = append(byNode[at], l)
 	})
@@ -74,6 +77,7 @@ func (k *connected) shards(ctx context.Context) error {
 	}
 	k.shardsTogether(nodes)
 	k.binds(nodes)
+	k.tellNumbering(shards.Routes())
 	return nil
 }
 

@@ -86,7 +86,10 @@ func start(ctx context.Context, cfg *conf.Config, load loader, out *logs.Log) (_
 	var life context.Context
 	life, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wg.Go(func() { r.prepareKeys(keys) })
-	r.wg.Go(func() { r.awaitSequences(life) })
+	r.wg.Go(func() {
+		r.awaitSequences(life)
+		r.tellNumbered(life)
+	})
 	r.wg.Go(func() { r.files.Watch(life) })
 	r.serveHTTP()
 	r.shards.Open(ctx)
