@@ -81,12 +81,9 @@ func TestAnInsertIDThatItsStatementDoesNotExplainIsASuspect(t *testing.T) {
 		{text: "EXECUTE hidden", want: "EXECUTE hidden"},
 		{text: "SELECT 's3cret'; EXECUTE hidden", want: "SELECT ?; EXECUTE hidden"},
 		{text: "EXECUTE hidden; SELECT 's3cret'", want: "EXECUTE hidden;..."},
-		{text: "CREATE TABLE made (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT 's3cret' AS title", want: "CREATE TABLE made (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT ? AS title"},
+		{text: "CREATE TABLE made (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT 's3cret' AS title"},
 		{text: "DROP TABLE made"},
-		{
-			text: "CREATE TABLE made (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT ? AS title", args: []any{"s3cret"},
-			want: "CREATE TABLE made (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT ? AS title",
-		},
+		{text: "CREATE TABLE made (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT ? AS title", args: []any{"s3cret"}},
 	} {
 		if test.mariaDB && !mariaDB {
 			continue
@@ -136,9 +133,7 @@ func TestALongInsertIntoAnotherTableIsNoSuspect(t *testing.T) {
 		t.Errorf("a long INSERT: got %q", got)
 	}
 	exec(t, c, "CALL into_photos()")
-	if got := e.suspects(t, c, "EXECUTE hidden "+long); len(got) != 1 || !strings.HasPrefix(got[0], "EXECUTE hidden") {
-		t.Errorf("a long text that has another one executed: got %q", got)
-	}
+	wantError(t, c, 1235, "EXECUTE hidden "+long)
 }
 
 func TestABulkExecutionIntoAnotherTableIsNoSuspect(t *testing.T) {

@@ -23,19 +23,7 @@ func (s *session) boundHere() bool {
 	if s.awaitOwners() != nil {
 		return true
 	}
-	bound := s.set.bound()
-	if bound == nil {
-		return false
-	}
-	here := s.routes.ForSchema(s.state.schema)
-	for _, list := range bound.tables {
-		for i := range list {
-			if list[i].Schema == "" || s.routes.ForSchema(list[i].Schema) == here {
-				return true
-			}
-		}
-	}
-	return false
+	return s.set.bound().bindsOn(s.routes.ForSchema(s.state.schema), s.routes)
 }
 
 // unreadRows answers a text that could bring rows in and is not read to its end, on a shard with
