@@ -37,6 +37,8 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(func() error { return s.executeHidden(p, payload) })
 	case p.rows != nil:
 		return s.answerAlone(func() error { return s.executeRows(p, payload) })
+	case p.looks != nil:
+		return s.answerAlone(func() error { return s.executeLooking(p, payload) })
 	}
 	p.toServer(payload[1:])
 	if p.shape.plain && p.conn == s.cur && !s.state.nextTransaction && !s.set.LastInsertIDExact {

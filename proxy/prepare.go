@@ -98,14 +98,18 @@ func (s *session) prepare(sql []byte) error {
 	if err != nil {
 		return err
 	}
+	looks, text, err := s.prepareLooking(c, text)
+	if err != nil {
+		return err
+	}
 	if st.Kind == statement.Prepare || st.Kind == statement.Deallocate || st.Words&statement.SQLPrepare != 0 {
 		s.state.pin(PinSQLPrepare)
 	}
 	p := &prepared{
-		conn: c, shape: rows.traits(counts.traits(traitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket,
+		conn: c, shape: rows.traits(counts.traits(traitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket, looks: looks,
 		inserts: inserts, mode: s.state.mode, charset: s.state.charset,
 	}
-	if len(hidden) > 0 || rows != nil || ticket != nil {
+	if len(hidden) > 0 || rows != nil || ticket != nil || looks != nil {
 		p.shape.plain = false
 	}
 	if st.Kind == statement.Set {
@@ -167,29 +171,9 @@ const prepareLimit = 1 << 20
 // prepareOn prepares text on c and passes the answer on, with the client's
 // statement id and without the hidden parameters.
 func (s *session) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
-	if err := s.flush(); err != nil {
-		return err
-	}
-	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
-	s.own = append(s.own, text...)
-	if len(s.own)-protocol.HeaderSize >= protocol.MaxFragment {
-		return errTooLong
-	}
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-	_, writeErr := c.Write(s.own)
-	a := prepareAnswer{s: s, c: c, p: p, num: s.packetNum}
-	begun := s.waits()
-	err := a.relay()
-	s.waited(begun)
+	a, err := s.askToPrepare(c, p, text)
 	if err != nil {
-		s.out = s.out[:0] // nothing of it was sent
-		return s.lost(c, err, false)
-	}
-	if writeErr != nil { // a server that closes has said why before
-		if err := s.flush(); err != nil {
-			return err
-		}
-		return s.lost(c, writeErr, true)
+		return err
 	}
 	if a.refused {
 		s.state.lastOwn = ownNothing // its error is the last; else a PREPARE leaves all as it is
@@ -197,14 +181,51 @@ func (s *session) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 	}
 	if err := s.prepared.add(p); err != nil {
 		s.out = s.out[:0]
-		c.SetPacketNum(0)
-		if closeErr := c.WritePacket(binary.LittleEndian.AppendUint32([]byte{byte(protocol.ComStmtClose)}, p.backendID)); closeErr != nil {
-			return s.lost(c, closeErr, false)
+		if closeErr := s.closeOn(c, p.backendID); closeErr != nil {
+			return closeErr
 		}
 		return err
 	}
 	binary.LittleEndian.PutUint32(s.out[a.idAt:], p.id)
 	c.Release()
+	return nil
+}
+
+// askToPrepare has c prepare text as p. The answer for the client is in s.out, with nothing else.
+func (s *session) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepareAnswer, error) {
+	a := prepareAnswer{s: s, c: c, p: p, num: s.packetNum}
+	if err := s.flush(); err != nil {
+		return a, err
+	}
+	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
+	s.own = append(s.own, text...)
+	if len(s.own)-protocol.HeaderSize >= protocol.MaxFragment {
+		return a, errTooLong
+	}
+	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+	_, writeErr := c.Write(s.own)
+	begun := s.waits()
+	err := a.relay()
+	s.waited(begun)
+	if err != nil {
+		s.out = s.out[:0] // nothing of it was sent
+		return a, s.lost(c, err, false)
+	}
+	if writeErr != nil { // a server that closes has said why before
+		if err := s.flush(); err != nil {
+			return a, err
+		}
+		return a, s.lost(c, writeErr, true)
+	}
+	return a, nil
+}
+
+// closeOn closes a statement that is prepared on c.
+func (s *session) closeOn(c *backend.Conn, id uint32) error {
+	c.SetPacketNum(0)
+	if err := c.WritePacket(binary.LittleEndian.AppendUint32([]byte{byte(protocol.ComStmtClose)}, id)); err != nil {
+		return s.lost(c, err, false)
+	}
 	return nil
 }
 

@@ -47,6 +47,7 @@ type prepared struct {
 	kill    *killPrepared // of a KILL
 	hidden  []hiddenParam // parameters that the proxy fills
 	ticket  *tableTicket  // that it is
+	looks   *looking      // for sequences; nil if it does not
 	key     *preparedKey  // the column that is filled in
 	inserts insertsInto
 	// emptied says which of the client's parameters go as NULL, for each row of a bulk

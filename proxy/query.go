@@ -129,6 +129,10 @@ func (s *session) special(sql []byte) error {
 		return s.several(sql)
 	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
 		return s.preparesText(sql)
+	case statement.Select, statement.Show:
+		if handled, err := s.lookForSequences(sql); handled || err != nil {
+			return err
+		}
 	}
 	return s.single(sql)
 }

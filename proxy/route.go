@@ -100,6 +100,11 @@ func (s *session) decide(r *route, sql []byte) error {
 			return err
 		}
 	}
+	if r.kind == KindRelay {
+		if err := s.routeLooking(r, sql); err != nil {
+			return err
+		}
+	}
 	if r.shard != nil && r.kind.sent() {
 		s.remarkOnSchemas(r, sql)
 	}
@@ -110,6 +115,26 @@ func (s *session) decide(r *route, sql []byte) error {
 		r.kind, r.note = KindOwn, "there is no shard: what drivers send when they connect is answered here, all else is an error"
 	}
 	return nil
+}
+
+// routeLooking is decide for a question by which programs look for sequences.
+func (s *session) routeLooking(r *route, sql []byte) error {
+	if !s.mayLookForSequences() {
+		return nil
+	}
+	q, ok := statement.ReadSequenceQuestion(sql, s.state.mode)
+	if !ok {
+		return nil
+	}
+	c, err := s.attach()
+	if err != nil {
+		return err
+	}
+	text, err := s.withSequences(c, q, sql, s.state.charset)
+	if err == nil && !bytes.Equal(text, sql) {
+		r.kind, r.text = KindRewrite, text
+	}
+	return err
 }
 
 // routeTicket is decide for a ticket.

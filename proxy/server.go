@@ -70,6 +70,10 @@ type sequencer interface {
 	Notice(name []byte) (text string, ok bool)
 	// Stored returns the name of a sequence as the table spells it, if there is one.
 	Stored(ctx context.Context, name []byte) (stored string, known bool, err error)
+	// Definitions returns what all sequences are. It asks.
+	Definitions(ctx context.Context) ([]sequence.Definition, error)
+	// Describe returns what a sequence is and where it stands. It asks.
+	Describe(ctx context.Context, name []byte) (sequence.Definition, sequence.State, error)
 	// SetValue has a sequence go on behind n, or at n if that is not used; ok is false if it
 	// is beyond that already.
 	SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error)

@@ -5,6 +5,7 @@ import "context"
 // State is where a sequence stands.
 type State struct {
 	Last   uint64 // the last number that anybody reserved
+	After  uint64 // the first that nobody has reserved; 0 if none is left
 	Limit  uint64 // the highest number that it may give: MAXVALUE, or the end of the id column
 	Frozen bool   // a restart is under way
 	Info          // as List has it
@@ -25,5 +26,9 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (Definition, Stat
 	}
 	def := found.def
 	def.Name = found.name
-	return def, State{Last: found.position(), Limit: found.max, Frozen: found.frozen > 0, Info: s.infoOf(&found, s.countProxies(r.ctx), s.steppedBy())}, nil
+	after, ok := found.rule().next(found.position(), found.max)
+	if !ok {
+		after = 0
+	}
+	return def, State{Last: found.position(), After: after, Limit: found.max, Frozen: found.frozen > 0, Info: s.infoOf(&found, s.countProxies(r.ctx), s.steppedBy())}, nil
 }

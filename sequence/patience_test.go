@@ -207,6 +207,7 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 		"Same":                 func() error { _, err := fresh.Same(ctx, name, []byte("albums")); return err },
 		"Identify":             func() error { _, err := fresh.Identify(ctx, name); return err },
 		"Step":                 func() error { _, err := fresh.Step(ctx, name); return err },
+		"Definitions":          func() error { _, err := fresh.Definitions(ctx); return err },
 		"LoadOwners":           func() error { _, err := fresh.LoadOwners(ctx); return err },
 		"Take, look-up first":  func() error { _, err := fresh.Take(ctx, name, 1); return err },
 		"Avoid, look-up first": func() error { return fresh.Avoid(ctx, name, []uint64{1}) },

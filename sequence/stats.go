@@ -171,6 +171,28 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 	return all, nil
 }
 
+// Definitions returns what the sequences of the table are, sorted by name as bytes. It asks the server, as List does; errors are those of List.
+func (s *Sequences) Definitions(ctx context.Context) ([]Definition, error) {
+	if !s.begin() {
+		return nil, ErrClosed
+	}
+	defer s.tasks.Done()
+	r, stop := s.request(ctx)
+	defer stop()
+	rows, err := s.servers.list(r.ctx)
+	if err != nil {
+		return nil, r.failed("", err)
+	}
+	all := make([]Definition, 0, len(rows))
+	for i := range rows {
+		d := rows[i].def
+		d.Name = rows[i].name
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
 func sortInfos(all []Info) {
 	slices.SortFunc(all, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
 }

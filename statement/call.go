@@ -65,6 +65,8 @@ func (a *analyzer) quotedCall() {
 		a.function(kw)
 	case kwInformationSchema, kwPerformanceSchema:
 		a.st.Words |= SystemSchema
+	case kwMinimumValue, kwNextNotCachedValue:
+		a.sequenceColumn()
 	case kwSessionVariables, kwSystemVariables:
 		a.st.Words |= ReadsLastInsertID | ReadsWarnings
 	}

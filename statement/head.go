@@ -358,6 +358,11 @@ func (a *analyzer) show() bool {
 	case kwSession, kwLocal:
 		p.next()
 	}
+	if p.spells("full") {
+		if p.next(); p.kw == kwTables {
+			a.st.Words |= LooksForSequences
+		}
+	}
 	if p.kw == kwVariables {
 		// identity, last_insert_id and warning_count are among them.
 		a.st.Words |= ReadsLastInsertID | ReadsWarnings

@@ -107,10 +107,12 @@ const (
 	kwLock
 	kwLowPriority
 	kwMaxvalue
+	kwMinimumValue
 	kwMinvalue
 	kwMod
 	kwNames
 	kwNext
+	kwNextNotCachedValue
 	kwNextval
 	kwNo
 	kwNoWriteToBinlog
@@ -241,8 +243,9 @@ var keywordText = [numKeywords]string{
 	kwIntersect: "intersect", kwInterval: "interval", kwInto: "into", kwIs: "is",
 	kwKill: "kill", kwLastInsertID: "last_insert_id", kwLastval: "lastval", kwLike: "like",
 	kwLimit: "limit", kwLoad: "load", kwLocal: "local", kwLock: "lock", kwLowPriority: "low_priority",
-	kwMaxvalue: "maxvalue", kwMinvalue: "minvalue", kwMod: "mod", kwNames: "names", kwNext: "next",
-	kwNextval: "nextval", kwNo: "no", kwNoWriteToBinlog: "no_write_to_binlog", kwNocache: "nocache",
+	kwMaxvalue: "maxvalue", kwMinimumValue: "minimum_value", kwMinvalue: "minvalue", kwMod: "mod", kwNames: "names", kwNext: "next",
+	kwNextNotCachedValue: "next_not_cached_value",
+	kwNextval:            "nextval", kwNo: "no", kwNoWriteToBinlog: "no_write_to_binlog", kwNocache: "nocache",
 	kwNocycle: "nocycle", kwNomaxvalue: "nomaxvalue", kwNominvalue: "nominvalue", kwNoorder: "noorder",
 	kwNot: "not", kwNull: "null", kwOn: "on", kwOpen: "open", kwOptimize: "optimize", kwOr: "or",
 	kwOrder: "order", kwOutfile: "outfile", kwOver: "over", kwPackage: "package",

@@ -268,6 +268,8 @@ func (a *analyzer) keyword() {
 		a.function(a.kw)
 	case kwInformationSchema, kwPerformanceSchema:
 		st.Words |= SystemSchema
+	case kwMinimumValue, kwNextNotCachedValue:
+		a.sequenceColumn()
 	case kwSessionVariables, kwSystemVariables:
 		st.Words |= ReadsLastInsertID | ReadsWarnings
 	}

@@ -119,6 +119,7 @@ const (
 	CallsProcedure                      // CALL
 	MayBringRows                        // rows may come into a table that is not in Tables: see unread.go
 	SequenceStatement                   // CREATE SEQUENCE, SHOW SEQUENCES, SEQPROXY ...: see AboutSequences
+	LooksForSequences                   // may be a question of ReadSequenceQuestion, as may be one with SystemSchema
 )
 
 // Func says which function a Call is.

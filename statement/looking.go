@@ -1,0 +1,231 @@
+package statement
+
+import (
+	"bytes"
+	"slices"
+)
+
+// SequenceQuestion is a question by which programs look for sequences as MariaDB shows them.
+// Only its shape is read: what holds of which row is the server's to say.
+type SequenceQuestion struct {
+	// Sources are where the text names what it asks, in order; at least one.
+	Sources []SequenceSource
+	// Named are the names in the text that may be columns, in capital letters, each once.
+	Named []string
+	// All is set if all columns may be asked for.
+	All bool
+	// End is where the condition of a SHOW ends.
+	End int
+}
+
+// SourceKind says what a SequenceSource names.
+type SourceKind uint8
+
+// The kinds.
+const (
+	// SourceTables is information_schema.TABLES, in a text with TABLE_TYPE and the string 'SEQUENCE'.
+	SourceTables SourceKind = iota
+	// SourceSequences is information_schema.SEQUENCES.
+	SourceSequences
+	// SourceShow is SHOW FULL TABLES [FROM schema] WHERE, in a text with the string 'SEQUENCE':
+	// all that stands in front of the condition, which ends at SequenceQuestion.End.
+	SourceShow
+	// SourceOne is a name behind FROM, in a text with the column next_not_cached_value, or minimum_value
+	// and start_value, which MariaDB's sequences have.
+	SourceOne
+)
+
+// SequenceSource is such a place.
+type SequenceSource struct {
+	Kind       SourceKind
+	Start, End int // sql[Start:End] is the name, without an alias
+	// Schema and Name are decoded, in the client's character set. Schema is empty for the
+	// current one. SourceShow has no Name; of the others it is what an alias is, if there is none.
+	Schema, Name []byte
+	Aliased      bool
+}
+
+// maxNames bounds the names that are read in a question, and the tables.
+const maxNames = 1000
+
+// ReadSequenceQuestion reads such a question. It is false for any other text. It allocates; it
+// is not for the data path.
+func ReadSequenceQuestion(sql []byte, mode Mode) (*SequenceQuestion, bool) {
+	if mode.Charset == Unsupported || len(sql) > maxQuestion {
+		return nil, false
+	}
+	r := questionReader{lexer: lexer{src: sql, mode: mode}}
+	ok := false
+	switch r.next(); r.kw {
+	case kwShow:
+		ok = r.show()
+	case kwSelect:
+		ok = r.query()
+	}
+	if !ok || r.bad || r.execs > 0 {
+		return nil, false
+	}
+	return &r.q, true
+}
+
+type questionReader struct {
+	lexer
+	st       Statement // decodes
+	q        SequenceQuestion
+	sequence bool // the string 'SEQUENCE' was seen
+	only     []SequenceSource
+}
+
+// sequenceColumn takes note of a column that MariaDB's sequences have.
+func (a *analyzer) sequenceColumn() {
+	if a.st.Kind == Select { // in other statements nobody looks for one
+		a.st.Words |= LooksForSequences
+	}
+}
+
+// spells says whether the current token is that word, in any letter case.
+func (l *lexer) spells(word string) bool {
+	return l.kind == tWord && bytes.EqualFold(l.src[l.start:l.end], []byte(word))
+}
+
+func (r *questionReader) isName() bool { return r.kind == tWord || r.kind == tQuoted }
+
+// isSystem says whether the current token is information_schema.
+func (r *questionReader) isSystem() bool {
+	return r.kw == kwInformationSchema || r.kind == tQuoted && bytes.EqualFold(r.st.decode(r.lexer), []byte("information_schema"))
+}
+
+func (r *questionReader) text() []byte { return bytes.Clone(r.st.decode(r.lexer)) }
+
+// show reads FULL TABLES [FROM | IN schema] WHERE condition.
+func (r *questionReader) show() bool {
+	source := SequenceSource{Kind: SourceShow, Start: r.start}
+	if r.next(); !r.spells("full") {
+		return false
+	}
+	if r.next(); r.kw != kwTables {
+		return false
+	}
+	if r.next(); r.kw == kwFrom || r.kw == kwIn {
+		if r.next(); !r.isName() {
+			return false
+		}
+		source.Schema = r.text()
+		r.next()
+	}
+	if r.kw != kwWhere {
+		return false
+	}
+	source.End = r.end
+	for r.next(); r.kind != tEOF && !r.is(';'); r.next() {
+		r.note()
+		r.q.End = r.end
+	}
+	r.q.Sources = []SequenceSource{source}
+	return r.sequence
+}
+
+// query reads what follows SELECT.
+func (r *questionReader) query() bool {
+	depth := 0
+	opens, from := true, false // whether * is a list here, and a table may follow
+	for r.next(); r.kind != tEOF; {
+		r.note()
+		switch {
+		case r.is('('):
+			depth++
+		case r.is(')'):
+			depth--
+		case r.is('*'):
+			r.q.All = r.q.All || opens
+		}
+		switch {
+		case r.isSystem():
+			if !r.view(from) {
+				return false
+			}
+			opens, from = false, false
+			continue
+		case r.kw == kwFrom && depth == 0:
+			r.next()
+			if opens, from = false, true; r.isName() && !r.isSystem() && !r.table() {
+				return false
+			}
+			continue
+		}
+		opens = !r.is('(') && !r.is(')') && r.kind != tNumber && r.kind != tString
+		from = r.kw == kwFrom || r.is(',') || r.spells("join")
+		r.next()
+	}
+	tables := slices.ContainsFunc(r.q.Sources, func(s SequenceSource) bool { return s.Kind == SourceTables })
+	switch {
+	case tables:
+		return r.sequence && r.names("TABLE_TYPE")
+	case len(r.q.Sources) == 0 && (r.names("NEXT_NOT_CACHED_VALUE") || r.names("MINIMUM_VALUE") && r.names("START_VALUE")):
+		r.q.Sources = r.only
+	}
+	return len(r.q.Sources) > 0
+}
+
+func (r *questionReader) names(column string) bool { return slices.Contains(r.q.Named, column) }
+
+// note takes note of the current token.
+func (r *questionReader) note() {
+	switch {
+	case r.kind == tString:
+		r.sequence = r.sequence || bytes.EqualFold(r.st.decode(r.lexer), []byte("sequence"))
+	case r.isName() && len(r.q.Named) < maxNames:
+		name := string(bytes.ToUpper(r.st.decode(r.lexer)))
+		if !slices.Contains(r.q.Named, name) {
+			r.q.Named = append(r.q.Named, name)
+		}
+	}
+}
+
+// view reads a name that begins with information_schema. It is false where a part of the text
+// would mean another thing if that name stood for another table: where it is a column's.
+func (r *questionReader) view(from bool) bool {
+	source := SequenceSource{Start: r.start, Schema: r.text()}
+	if r.next(); !r.is('.') {
+		return true
+	}
+	r.next()
+	switch name := r.st.decode(r.lexer); {
+	case !r.isName():
+		return true
+	case bytes.EqualFold(name, []byte("tables")):
+	case bytes.EqualFold(name, []byte("sequences")):
+		source.Kind = SourceSequences
+	default:
+		return true
+	}
+	source.Name, source.End = r.text(), r.end
+	r.next()
+	if !from || r.is('.') || r.is('(') {
+		return false
+	}
+	source.Aliased = r.alias()
+	r.q.Sources = append(r.q.Sources, source)
+	return true
+}
+
+// table reads the name of a table behind FROM.
+func (r *questionReader) table() bool {
+	source := SequenceSource{Kind: SourceOne, Start: r.start, End: r.end, Name: r.text()}
+	r.next()
+	if r.is('.') {
+		if r.next(); !r.isName() {
+			return false
+		}
+		source.Schema, source.Name, source.End = source.Name, r.text(), r.end
+		r.next()
+	}
+	source.Aliased = r.alias()
+	r.only = append(r.only, source)
+	return len(r.only) <= maxNames
+}
+
+// alias says whether an alias follows.
+func (r *questionReader) alias() bool {
+	return r.kw == kwAs || r.kind == tQuoted || r.kind == tWord && !reservedWord(r.src[r.start:r.end])
+}

@@ -1,0 +1,159 @@
+package statement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What SQLAlchemy, Hibernate, Vert.x, Frappe, migrators, mariadb-dump and people ask, and what only looks like it.
+func TestQuestionsAboutSequencesAreToldByTheirShape(t *testing.T) {
+	ansi := Mode{ANSIQuotes: true}
+	for _, c := range []struct {
+		sql  string
+		mode Mode
+		want string // each source as kind, text, schema, name and whether it has an alias; then the names with a line in them; "" is none
+	}{
+		{
+			"SELECT TABLE_NAME FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_TYPE='SEQUENCE' and TABLE_NAME='s' AND TABLE_SCHEMA='a'",
+			Mode{},
+			"0 <INFORMATION_SCHEMA.TABLES> INFORMATION_SCHEMA TABLES false [TABLE_NAME TABLE_TYPE TABLE_SCHEMA]",
+		},
+		{
+			"select table_name from information_schema.TABLES where table_schema=database() and table_type='SEQUENCE'",
+			Mode{},
+			"0 <information_schema.TABLES> information_schema TABLES false [TABLE_NAME TABLE_SCHEMA TABLE_TYPE]",
+		},
+		{
+			"SELECT 1 FROM `information_schema` . `tables` t WHERE t.table_type = \"sequence\" LIMIT 1;",
+			Mode{},
+			"0 <`information_schema` . `tables`> information_schema tables true [TABLE_TYPE]",
+		},
+		{
+			"SELECT COUNT(*) FROM information_schema.tables AS t WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SEQUENCE')",
+			Mode{},
+			"0 <information_schema.tables> information_schema tables true [TABLE_TYPE]",
+		},
+		{
+			"SELECT t.* FROM information_schema.tables t WHERE TABLE_TYPE LIKE 'SEQUENCE'",
+			Mode{},
+			"0 <information_schema.tables> information_schema tables true [TABLE_TYPE] all",
+		},
+		{
+			"SELECT * FROM \"information_schema\".\"TABLES\" WHERE \"TABLE_TYPE\"='SEQUENCE'", ansi,
+			"0 <\"information_schema\".\"TABLES\"> information_schema TABLES false [TABLE_TYPE] all",
+		},
+		{
+			"SELECT s.n FROM (SELECT TABLE_NAME AS n FROM information_schema.TABLES WHERE TABLE_TYPE = 'SEQUENCE') s",
+			Mode{},
+			"0 <information_schema.TABLES> information_schema TABLES false [TABLE_NAME TABLE_TYPE]",
+		},
+		{
+			"SELECT c.COLUMN_NAME FROM information_schema.COLUMNS c JOIN information_schema.TABLES t USING (TABLE_NAME) WHERE t.TABLE_TYPE='SEQUENCE'",
+			Mode{},
+			"0 <information_schema.TABLES> information_schema TABLES true [COLUMN_NAME TABLE_NAME TABLE_TYPE]",
+		},
+		{
+			"SELECT SEQUENCE_NAME FROM information_schema.SEQUENCES WHERE SEQUENCE_SCHEMA=?",
+			Mode{},
+			"1 <information_schema.SEQUENCES> information_schema SEQUENCES false [SEQUENCE_NAME SEQUENCE_SCHEMA]",
+		},
+		{"SHOW FULL TABLES WHERE Table_type = 'SEQUENCE'", Mode{}, "2 <SHOW FULL TABLES WHERE>   false [TABLE_TYPE]"},
+		{"show full tables in `a b` where Table_type = 'SEQUENCE' and Tables_in_a = 's';", Mode{}, "2 <show full tables in `a b` where> a b  false [TABLE_TYPE TABLES_IN_A]"},
+		{"SELECT next_not_cached_value FROM `s`", Mode{}, "3 <`s`>  s false [NEXT_NOT_CACHED_VALUE]"},
+		{
+			"SELECT 'x' as sequence_name, minimum_value, start_value FROM x UNION ALL SELECT 'y' as sequence_name, minimum_value, start_value FROM a.`y` q ",
+			Mode{},
+			"3 <x>  x false 3 <a.`y`> a y true [SEQUENCE_NAME MINIMUM_VALUE START_VALUE]",
+		},
+
+		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='a'", Mode{}, ""},
+		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='BASE TABLE'", Mode{}, ""},
+		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_NAME='sequence'", Mode{}, ""},
+		{"SELECT information_schema.TABLES.TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE'", Mode{}, ""},
+		{"SELECT TABLE_NAME FROM TABLES WHERE TABLE_TYPE='SEQUENCE'", Mode{}, ""},
+		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE' /*!50000 AND 1 */", Mode{}, ""},
+		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE", Mode{}, ""},
+		{"SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_NAME='SEQUENCE'", Mode{}, ""},
+		{"SHOW FULL TABLES", Mode{}, ""},
+		{"SHOW FULL TABLES LIKE 'SEQUENCE'", Mode{}, ""},
+		{"SHOW FULL TABLES WHERE Table_type = 'VIEW'", Mode{}, ""},
+		{"SHOW TABLES WHERE Tables_in_a = 'SEQUENCE'", Mode{}, ""},
+		{"SELECT value FROM s", Mode{}, ""},
+		{"SELECT minimum_value FROM limits", Mode{}, ""},
+		{"SELECT (SELECT next_not_cached_value FROM s)", Mode{}, ""},
+		{"UPDATE t SET minimum_value = 1", Mode{}, ""},
+		{"", Mode{}, ""},
+	} {
+		var got string
+		if q, ok := ReadSequenceQuestion([]byte(c.sql), c.mode); ok {
+			for _, s := range q.Sources {
+				got += fmt.Sprintf("%d <%s> %s %s %t ", s.Kind, c.sql[s.Start:s.End], s.Schema, s.Name, s.Aliased)
+			}
+			got += fmt.Sprint(slices.DeleteFunc(q.Named, func(n string) bool { return n == "INFORMATION_SCHEMA" || !strings.Contains(n, "_") }))
+			if q.All {
+				got += " all"
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.sql, got, c.want)
+		}
+	}
+	long := "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE'" + strings.Repeat(" ", maxQuestion)
+	if _, ok := ReadSequenceQuestion([]byte(long), Mode{}); ok {
+		t.Error("a text beyond the bound was read")
+	}
+}
+
+// What is none of these words costs no text a look.
+func TestTextsThatMayLookForSequencesHaveAWordForIt(t *testing.T) {
+	for sql, want := range map[string]Words{
+		"SELECT minimum_value FROM s":                      LooksForSequences,
+		"SELECT `next_not_cached_value` FROM s":            LooksForSequences,
+		"SHOW FULL TABLES":                                 LooksForSequences,
+		"SELECT TABLE_TYPE FROM information_schema.TABLES": SystemSchema,
+		"INSERT INTO t (minimum_value) VALUES (1)":         0,
+		"UPDATE t SET `next_not_cached_value` = 1":         0,
+		"SHOW TABLES":                   0,
+		"SHOW FULL COLUMNS FROM t":      0,
+		"SELECT 'minimum_value' FROM s": 0,
+	} {
+		var st Statement
+		st.Analyze([]byte(sql), Mode{})
+		if got := st.Words & (LooksForSequences | SystemSchema); got != want {
+			t.Errorf("%s: got %v, want %v", sql, got, want)
+		}
+		if plain := want == 0; st.Plain() != plain {
+			t.Errorf("%s: plain is %t, want %t", sql, !plain, plain)
+		}
+	}
+}
+
+func FuzzReadSequenceQuestion(f *testing.F) {
+	for _, sql := range []string{
+		"SELECT COUNT(*) FROM information_schema.tables AS t WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SEQUENCE')",
+		"SHOW FULL TABLES FROM `a` WHERE Table_type = 'SEQUENCE' -- x", "SELECT next_not_cached_value FROM `s`, t UNION ALL SELECT 1 FROM a.b",
+		"SELECT 1 FROM \"information_schema\" . SEQUENCES",
+	} {
+		f.Add([]byte(sql), byte(0))
+		f.Add([]byte(sql), byte(2))
+		f.Add([]byte(sql), byte(GBK)<<2)
+	}
+	f.Fuzz(func(t *testing.T, sql []byte, m byte) {
+		q, ok := ReadSequenceQuestion(sql, modeOf(m))
+		if !ok {
+			return
+		}
+		end := 0
+		for _, s := range q.Sources {
+			if s.Start < end || s.End <= s.Start || s.End > len(sql) || s.Kind != q.Sources[0].Kind && s.Kind > SourceSequences {
+				t.Fatalf("%q: a source of kind %d at [%d,%d) after %d", sql, s.Kind, s.Start, s.End, end)
+			}
+			end = s.End
+		}
+		if len(q.Sources) == 0 || q.Sources[0].Kind == SourceShow && (q.End <= end || q.End > len(sql)) {
+			t.Fatalf("%q: %d sources, and the end at %d", sql, len(q.Sources), q.End)
+		}
+	})
+}
