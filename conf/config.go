@@ -81,7 +81,7 @@ type Config struct {
 	LastInsertID LastInsertID `toml:"last_insert_id" oneof:"auto,exact" reload:"now"`
 	// NEXTVAL of a name that is no sequence: `"error"` is 4091; `"create"` creates it,
 	// whoever asks; `"relay"` sends the statement to the server as it is, for MariaDB's own
-	// sequences
+	// sequences, which CREATE SEQUENCE then makes as well
 	UnknownSequence UnknownSequence `toml:"unknown_sequence" oneof:"error,create,relay" reload:"now"`
 
 	Drain    Drain    `toml:"drain"`

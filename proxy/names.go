@@ -56,6 +56,10 @@ func latin1(c byte) rune {
 	return []rune(upper)[c-0x80]
 }
 
+// ofSequenceTable stands in SequenceDDL.Schemas for a name that had the schema of the sequence table in
+// front: it can be no server's.
+const ofSequenceTable = -1
+
 // convertNames is nameInUTF8 for every name in an analysed text, in place. Where
 // unknown names are left to the server, so are those that cannot be converted: they are
 // no name then.
@@ -84,7 +88,7 @@ func (s *session) convertNames(st *statement.Statement, charset string) error {
 	}
 	for i := range ddl.Names {
 		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == s.set.Sequences.Schema() {
-			ddl.Names[i] = ddl.Names[i][n+1:]
+			ddl.Names[i], ddl.Schemas[i] = ddl.Names[i][n+1:], ofSequenceTable
 		}
 		if err := s.convert(&ddl.Names[i], charset); err != nil {
 			return err

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -341,22 +342,36 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 	return notSupported("a statement about sequences %s is not supported: send it alone", where)
 }
 
-// concernsServer says whether a statement that MariaDB knows, too, is about a sequence
-// that is not served here, where those are left to the server.
+// concernsServer says whether a statement that MariaDB knows, too, is about a sequence that is not
+// served here and is left to the server: always where it only shows it, as dumps do, and otherwise
+// where the configuration says so.
 func (s *session) concernsServer(st *statement.Statement) (bool, error) {
-	if s.set.Unknown != UnknownRelay {
-		return false, nil
-	}
+	relays := s.set.Unknown == UnknownRelay
+	hasOwn := s.routes.Default() != nil && s.likeMariaDB()
 	switch st.Kind {
-	case statement.AlterSequence, statement.DropSequence, statement.ShowCreateSequence:
+	case statement.AlterSequence, statement.DropSequence:
+	case statement.CreateSequence:
+		relays = relays && hasOwn
+	case statement.ShowCreateSequence:
+		relays = relays || hasOwn
 	default:
 		return false, nil
 	}
+	if !relays || slices.Contains(st.Sequence.Schemas, ofSequenceTable) {
+		return false, nil
+	}
 	for _, name := range st.Sequence.Names {
-		known, err := s.set.Sequences.Known(&s.patience, name)
-		if err = s.patience.over(err); err != nil || !known {
-			return !known, err
+		known, err := s.knows(name)
+		if err != nil {
+			return false, err
 		}
+		if known {
+			continue
+		}
+		if st.Kind == statement.ShowCreateSequence && s.set.Unknown != UnknownRelay {
+			return s.sees(name)
+		}
+		return true, nil
 	}
 	return false, nil
 }

@@ -68,7 +68,7 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 		{1064, "ALTER SEQUENCE photos", "nothing"},
 		{1064, "ALTER SEQUENCE photos FORCE", "option"},
 		{4091, "ALTER SEQUENCE nobody CACHE 2", "nobody"},
-		{4091, "SHOW CREATE SEQUENCE nobody", "nobody"},
+		{4091, "SHOW CREATE SEQUENCE " + e.SequenceSchema + ".nobody", "nobody"},
 		{4091, "FLUSH SEQUENCES nobody", "nobody"},
 		{1235, "CREATE TEMPORARY SEQUENCE s", "TEMPORARY"},
 		{1064, "CREATE SEQUENCE s START", "START"},

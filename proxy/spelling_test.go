@@ -293,7 +293,7 @@ func TestNamesThatAreTheServersGoThereInEverySpelling(t *testing.T) {
 	if e.Servers[0].IsMariaDB() {
 		exec(t, d, "CREATE SEQUENCE theirs START WITH 100")
 	}
-	exec(t, c, "CREATE SEQUENCE ours START WITH 5")
+	exec(t, c, "CREATE SEQUENCE "+e.SequenceSchema+".ours START WITH 5")
 	for _, query := range []string{
 		"SELECT NEXT VALUE FOR theirs > 99 AS a", "SELECT NEXTVAL(theirs) > 99 AS a", "SELECT LASTVAL(theirs) > 0 AS a", "SELECT PREVIOUS VALUE FOR theirs > 0 AS a",
 		"SELECT SETVAL(theirs, 1000, 1, 1) > 0 AS a", "SELECT theirs.nextval", "SELECT next value FROM links", "SELECT NEXT 5 VALUES FROM theirs", "SELECT NEXT VALUE FROM theirs",
