@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Usage: scripts/deps.sh [server] [client] [cc] [haproxy] [tools] [python] [php]
 #                        [perl] [ruby] [java] [node] [django] [activerecord]
-#                        [sysbench] [galera] [faketime]
+#                        [sqlalchemy] [sysbench] [mydumper] [galera] [faketime]
 # Makes sure that the programs named are there: a MariaDB or MySQL server, its
 # command-line client, a C compiler (the race detector needs one) and HAProxy; and
-# what the tests with real clients run: mariadb-dump and its relatives, sysbench,
+# what the tests with real clients run: mariadb-dump and its relatives, sysbench, mydumper,
 # for each language the interpreter with its MySQL drivers, and object-relational
 # mappers (those of Node.js come by npm, from internal/clients/testdata/node); and the
 # library of Galera, for clusters of the system's own MariaDB, and libfaketime, by
@@ -39,7 +39,7 @@ have() {
 	server) any mariadbd mysqld ;;
 	client) any mariadb mysql ;;
 	cc) any "${CC:-cc}" gcc clang ;;
-	haproxy | sysbench) any "$1" ;;
+	haproxy | sysbench | mydumper) any "$1" ;;
 	tools) any mariadb-dump && any mariadb-slap && any mariadb-binlog ;;
 	# Debian's modules are made for Debian's Python, whichever stands first in PATH.
 	python) quiet /usr/bin/python3 -c 'import pymysql, MySQLdb' ;;
@@ -48,6 +48,7 @@ have() {
 	ruby) quiet ruby -e 'require "mysql2"' ;;
 	django) quiet /usr/bin/python3 -c 'import django' ;;
 	activerecord) quiet ruby -e 'require "active_record"' ;;
+	sqlalchemy) quiet /usr/bin/python3 -c 'import sqlalchemy, pytest' ;;
 	galera) [ -e /usr/lib/galera/libgalera_smm.so ] || [ -e /usr/lib64/galera-4/libgalera_smm.so ] || [ -e /usr/lib64/galera/libgalera_smm.so ] ;;
 	# Clocks jump on Linux only, see Go's internal/mysqld.
 	faketime) [ "$(uname -s)" != Linux ] || quiet compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' || [ -e /usr/lib64/faketime/libfaketimeMT.so.1 ] ;;
@@ -79,6 +80,7 @@ package() {
 	debian:ruby) echo ruby ruby-mysql2 ;;
 	debian:django) echo python3-django ;;
 	debian:activerecord) echo ruby-activerecord ;;
+	debian:sqlalchemy) echo python3-sqlalchemy python3-pytest ;;
 	debian:java) echo libmariadb-java default-jdk-headless ;;
 	debian:node) echo nodejs npm ;;
 	debian:galera) echo galera-4 ;;
@@ -91,12 +93,13 @@ package() {
 	fedora:ruby) echo rubygem-mysql2 ;;
 	fedora:django) echo python3-django ;;
 	fedora:activerecord) echo rubygem-activerecord ;;
+	fedora:sqlalchemy) echo python3-sqlalchemy python3-pytest ;;
 	fedora:java) echo mariadb-java-client java-latest-openjdk-devel ;;
 	fedora:node) echo nodejs-npm ;;
 	macos:tools) echo mariadb ;;
 	macos:php | macos:perl | macos:ruby | macos:node) echo "$2" ;;
 	macos:java) echo openjdk ;;
-	*:sysbench) echo sysbench ;;
+	*:sysbench | *:mydumper) echo "$2" ;;
 	esac
 }
 

@@ -105,6 +105,7 @@ var probes = map[string][]string{
 
 	"django/app.py":      {python, "-c", "import django, MySQLdb"},
 	"node/sequelize.mjs": {"test", "-d", "testdata/node/node_modules/sequelize"},
+	"sqlalchemy/app.py":  {python, "-c", "import sqlalchemy, pytest, pymysql, MySQLdb"},
 	"activerecord.rb":    {"ruby", "-e", "require 'active_record'; require 'mysql2'"},
 }
 
