@@ -17,7 +17,7 @@ type Config struct {
 	// TCP address for clients, `host:port`; the host may be empty for all addresses, port
 	// 0 picks a free one. `-listen` overrides it
 	Listen string `toml:"listen" reload:"restart"`
-	// users who may do everything: CREATE, ALTER, DROP, CHECK, REPAIR and FLUSH sequences,
+	// users who may do everything: CREATE, ALTER, DROP, CHECK, REPAIR, FLUSH and SETVAL of sequences,
 	// KILL any session of the proxy, and give every [statement to the
 	// proxy](operations.md#asking-the-proxy): RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS,
 	// changes of the sequence servers, `EXPLAIN FORMAT=ROUTE`; each is a `[[user]]`, or an account of the server with

@@ -80,6 +80,13 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 		}
 		return plan, refusedForm(st.Refusal)
 	}
+	for i := range st.Calls {
+		if plan.served[i] {
+			if err := s.maySet(askedBy(&st.Calls[i])); err != nil {
+				return plan, err
+			}
+		}
+	}
 	if err := setvalAlone(st, plan); err != nil {
 		return plan, err
 	}

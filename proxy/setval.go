@@ -2,9 +2,30 @@ package proxy
 
 import (
 	"fmt"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/statement"
 )
+
+// maySet is nil if a call is no SETVAL, or the user may set a sequence on: as with ALTER, only
+// admins may. A refusal is audited.
+func (s *session) maySet(a asked) error {
+	if a.fn != statement.Setval || s.user.Admin {
+		return nil
+	}
+	err := sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
+	name, value := "?", "?"
+	if a.name != nil {
+		name = quotedName(limit(string(a.name), maxNamed))
+	}
+	if a.set != nil && !a.set.Param && !a.set.Negative {
+		value = strconv.FormatUint(a.set.Value, 10)
+	}
+	s.audit("SETVAL("+name+", "+value+")", err)
+	return err
+}
 
 // takeInTurn is take for a text with SETVAL, which changes what the calls behind it give.
 func (s *session) takeInTurn(asks []asked) (values []number, err error) {
@@ -52,9 +73,7 @@ func (s *session) setval(name []byte, set *statement.SetvalArgs) (number, error)
 	}
 	value, ok, err := s.set.Sequences.SetValue(&s.patience, name, set.Value, !set.Unused)
 	err = s.patience.over(err)
-	if s.user.Admin { // as of the other statements with which admins change sequences
-		s.audit(fmt.Sprintf("SETVAL(%.64s, %d)", quotedName(string(name)), set.Value), err)
-	}
+	s.audit(fmt.Sprintf("SETVAL(%s, %d)", quotedName(limit(string(name), maxNamed)), set.Value), err)
 	if err != nil {
 		return number{}, err
 	}

@@ -69,6 +69,11 @@ func (s *session) take(asks []asked) (values []number, err error) {
 		set = set || asks[i].fn == statement.Setval
 	}
 	if set {
+		for i := range asks {
+			if err := s.maySet(asks[i]); err != nil { // a second time, where a parameter names it
+				return nil, err
+			}
+		}
 		return s.takeInTurn(asks)
 	}
 	if !last {
