@@ -18,8 +18,31 @@ func changes(st *statement.Statement) bool {
 	return st.Sequence.Problem == ""
 }
 
+// auditsEach says whether a statement, when it is carried out, is audited name by name: what
+// was done to one sequence is done, whatever becomes of the next.
+func auditsEach(st *statement.Statement) bool {
+	switch st.Kind {
+	case statement.DropSequence, statement.FlushSequences, statement.RepairSequence:
+		return true
+	}
+	return false
+}
+
+// describeOne is describe for one of the names of a statement; nil: for none.
+func describeOne(st *statement.Statement, name []byte) string {
+	one, ddl := *st, *st.Sequence
+	one.Sequence, ddl.Names = &ddl, nil
+	if name != nil {
+		ddl.Names = [][]byte{name}
+	}
+	return describe(&one)
+}
+
+// maxDescribed bounds what describe writes of a list of names.
+const maxDescribed = 512
+
 // describe writes a statement that changes something, for a log: anew, of what was understood,
-// without what a string in it says.
+// without what a string in it says. Of many names it writes the first.
 func describe(st *statement.Statement) string {
 	if st.Kind == statement.Seqproxy {
 		return st.Proxy.String()
@@ -51,6 +74,10 @@ func describe(st *statement.Statement) string {
 		b.WriteString("REPAIR SEQUENCE")
 	}
 	for i, name := range ddl.Names {
+		if b.Len() > maxDescribed {
+			fmt.Fprintf(&b, " and %d more", len(ddl.Names)-i)
+			break
+		}
 		if i > 0 {
 			b.WriteByte(',')
 		}
@@ -90,7 +117,7 @@ func describeOptions(b *strings.Builder, ddl *statement.SequenceDDL) {
 	case ddl.HasOwner && len(ddl.OwnerTable) == 0:
 		b.WriteString(" OWNED BY NONE")
 	case ddl.HasOwner:
-		b.WriteString(" OWNED BY " + columnName(ownerOf(ddl)))
+		fmt.Fprintf(b, " OWNED BY %.200s", columnName(ownerOf(ddl)))
 	}
 	if ddl.Restart {
 		b.WriteString(" RESTART")

@@ -82,14 +82,18 @@ func (c *checked) say(kind, format string, args ...any) {
 
 // check compares sequences with the columns that own them, on every shard, and raises
 // those that are behind if it is a repair.
-func (s *Sequences) check(ctx context.Context, ddl *statement.SequenceDDL, by proxy.Caller, repair bool) (*protocol.Table, error) {
-	t := &protocol.Table{Columns: checkColumns}
-	for _, name := range ddl.Names {
+func (s *Sequences) check(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
+	t, repair := &protocol.Table{Columns: checkColumns}, st.Kind == statement.RepairSequence
+	for _, name := range st.Sequence.Names {
 		c := &checked{t: t, name: string(name), op: "check"}
 		if repair {
 			c.op = "repair"
 		}
-		if err := s.checkOne(ctx, c, name, by, repair); err != nil {
+		err := s.checkOne(ctx, c, name, by, repair)
+		if repair {
+			by.Audit(describeOne(st, name), err)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -45,7 +45,16 @@ func NewSequences(e engine, c Control) *Sequences {
 // Execute runs an analysed statement about sequences. Errors are those of the engine and
 // of by, or a *protocol.ServerError.
 func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
-	table, err := s.execute(ctx, st, by)
+	err := permitted(st, by)
+	if err == nil {
+		err = refused(st.Sequence)
+	}
+	var table *protocol.Table
+	if err == nil {
+		if table, err = s.execute(ctx, st, by); auditsEach(st) {
+			return table, err
+		}
+	}
 	if changes(st) {
 		by.Audit(describe(st), err)
 	}
@@ -54,12 +63,6 @@ func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by pro
 
 func (s *Sequences) execute(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	ddl := st.Sequence
-	if err := permitted(st, by); err != nil {
-		return nil, err
-	}
-	if err := refused(ddl); err != nil {
-		return nil, err
-	}
 	switch st.Kind {
 	case statement.ShowSequences:
 		return s.show(ctx, ddl, by)
@@ -70,11 +73,11 @@ func (s *Sequences) execute(ctx context.Context, st *statement.Statement, by pro
 	case statement.AlterSequence:
 		return s.alter(ctx, ddl, by)
 	case statement.DropSequence:
-		return s.drop(ctx, ddl)
+		return s.drop(ctx, st, by)
 	case statement.FlushSequences:
-		return s.flush(ctx, ddl)
+		return s.flush(ctx, st, by)
 	case statement.CheckSequence, statement.RepairSequence:
-		return s.check(ctx, ddl, by, st.Kind == statement.RepairSequence)
+		return s.check(ctx, st, by)
 	case statement.Seqproxy:
 		return s.command(ctx, st.Proxy, by)
 	}
@@ -223,10 +226,12 @@ func alteration(ddl *statement.SequenceDDL) (a sequence.Alteration, err error) {
 
 // drop drops the sequences that exist. The others are named in one error, as with
 // tables.
-func (s *Sequences) drop(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
+func (s *Sequences) drop(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
+	ddl := st.Sequence
 	var unknown []string
 	for _, name := range ddl.Names {
 		dropped, err := s.engine.Drop(ctx, name, ddl.IfExists)
+		by.Audit(describeOne(st, name), err)
 		switch {
 		case errors.Is(err, sequence.ErrUnknown), err == nil && !dropped:
 			unknown = append(unknown, string(name))
@@ -245,13 +250,15 @@ func (s *Sequences) drop(ctx context.Context, ddl *statement.SequenceDDL) (*prot
 }
 
 // flush gives up the numbers in memory of sequences, or of all.
-func (s *Sequences) flush(ctx context.Context, ddl *statement.SequenceDDL) (*protocol.Table, error) {
-	names := ddl.Names
+func (s *Sequences) flush(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
+	names := st.Sequence.Names
 	if len(names) == 0 {
 		names = [][]byte{nil}
 	}
 	for _, name := range names {
-		if err := s.engine.Flush(ctx, name); err != nil {
+		err := s.engine.Flush(ctx, name)
+		by.Audit(describeOne(st, name), err)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -41,8 +41,13 @@ const (
 	NameStatement = "statement"
 )
 
-// EventAudit is the event of a change by an admin. Its lines are never left out.
-const EventAudit = "audit"
+// EventAudit is the event of a change by an admin, or of an attempt. Its lines are never left
+// out if their field NameOutcome says OutcomeDone.
+const (
+	EventAudit  = "audit"
+	NameOutcome = "outcome"
+	OutcomeDone = "done"
+)
 
 // Conn is a client's connection id.
 func Conn(id uint32) zap.Field { return zap.Uint32(NameConn, id) }

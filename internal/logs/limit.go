@@ -37,8 +37,8 @@ var subjects = []string{
 	logfield.NameStatement, "server", "table",
 }
 
-// limiter leaves lines out when there are too many alike. Lines of the event "audit" and of
-// level debug are never left out.
+// limiter leaves lines out when there are too many alike. Lines of level debug, and those of the
+// event "audit" that say what was done, are never left out.
 type limiter struct {
 	limits
 	seed  maphash.Seed
@@ -54,6 +54,7 @@ type limiter struct {
 type limitedEvent struct {
 	level         zapcore.Level
 	logger, event string
+	user          string // of audit lines: what one is refused hides nothing of another
 }
 
 type limitedLines struct {
@@ -68,7 +69,14 @@ func newLimiter(l limits, write func(zapcore.Entry, []zapcore.Field)) *limiter {
 
 // admits says whether a line is written. about are the fields of its logger.
 func (l *limiter) admits(e zapcore.Entry, about, fields []zapcore.Field) bool {
-	if e.Level < zapcore.InfoLevel || e.Message == logfield.EventAudit {
+	key := limitedEvent{level: e.Level, logger: e.LoggerName, event: e.Message}
+	if e.Message == logfield.EventAudit {
+		if outcome := text(logfield.NameOutcome, fields); outcome == logfield.OutcomeDone || outcome == "" {
+			return true
+		}
+		key.user = text(logfield.NameUser, about)
+	}
+	if e.Level < zapcore.InfoLevel {
 		return true
 	}
 	subject := l.subject(about, fields)
@@ -76,7 +84,6 @@ func (l *limiter) admits(e zapcore.Entry, about, fields []zapcore.Field) bool {
 	if e.Level >= zapcore.ErrorLevel {
 		equal, all = equal*errorShare, all*errorShare
 	}
-	key := limitedEvent{e.Level, e.LoggerName, e.Message}
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,6 +112,16 @@ func (l *limiter) admits(e zapcore.Entry, about, fields []zapcore.Field) bool {
 	lines.written++
 	lines.equal[subject]++
 	return true
+}
+
+// text is a field that is a string, or "".
+func text(name string, fields []zapcore.Field) string {
+	for i := range fields {
+		if fields[i].Key == name {
+			return fields[i].String
+		}
+	}
+	return ""
 }
 
 // subject is what a line is about, as a hash.
@@ -143,8 +160,11 @@ func (l *limiter) flushLocked() {
 	}
 	for key, lines := range l.events {
 		if lines.left > 0 {
-			l.write(zapcore.Entry{Level: key.level, Time: time.Now(), LoggerName: key.logger, Message: "lines left out"},
-				[]zapcore.Field{zap.String("of", key.event), zap.Uint64("lines", lines.left)})
+			fields := []zapcore.Field{zap.String("of", key.event), zap.Uint64("lines", lines.left)}
+			if key.user != "" {
+				fields = append(fields, logfield.User(key.user))
+			}
+			l.write(zapcore.Entry{Level: key.level, Time: time.Now(), LoggerName: key.logger, Message: "lines left out"}, fields)
 		}
 	}
 	clear(l.events)

@@ -156,3 +156,58 @@ func TestNoLineIsLostBetweenWindows(t *testing.T) {
 		t.Errorf("got %d lines and %d left out, want %d in all", lines["line"], left["warn  line"], writers*each)
 	}
 }
+
+// What was done is always written; what a user was refused is limited, and hides nothing of another.
+func TestRefusedChangesAreLimitedForEachUser(t *testing.T) {
+	l, path := openLimited(t, limits{window: time.Hour, equal: 3, event: 10})
+	audit := func(user, statement, outcome string) {
+		l.Logger().Named("proxy").With(logfield.User(user)).Info(logfield.EventAudit, zap.String("statement", statement), zap.String("outcome", outcome))
+	}
+	for i := range 1000 {
+		audit("app", fmt.Sprintf("DROP SEQUENCE s%d", i), "failed")
+		audit("web", "DROP SEQUENCE s", "failed")
+		audit("root", "FLUSH SEQUENCES", "done")
+	}
+	audit("root", "DROP SEQUENCE s", "failed")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	log := read(t, path)
+	for text, want := range map[string]int{
+		`"user":"app","statement":"DROP`: 10, `"user":"web","statement":"DROP`: 3, `"user":"root","statement":"DROP`: 1, `"outcome":"done"`: 1000,
+		`"of":"audit","lines":990,"user":"app"`: 1, `"of":"audit","lines":997,"user":"web"`: 1, `"lines left out"`: 2,
+	} {
+		if got := strings.Count(log, text); got != want {
+			t.Errorf("%s: got %d lines, want %d", text, got, want)
+		}
+	}
+}
+
+// No field is longer than a bound, whatever an error quotes.
+func TestTheTextsOfALineAreCut(t *testing.T) {
+	for _, json := range []bool{true, false} {
+		path := filepath.Join(t.TempDir(), "log")
+		l, err := Open(Options{Level: "info", JSON: json, Output: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		long := strings.Repeat("ä", 1<<20)
+		l.Logger().With(zap.String("sequence", long)).Info("long", zap.String("statement", long), logfield.Err(errors.New(long)), zap.String("why", "short"))
+		l.Logger().Info("panics", logfield.Err(brokenError{}))
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		line, _, _ := strings.Cut(read(t, path), "\n")
+		if len(line) > 3*maxField+1000 || strings.Count(line, "ä...") != 3 || !strings.Contains(line, "short") {
+			t.Errorf("a line of %d bytes: %.200q", len(line), line)
+		}
+		if !strings.Contains(read(t, path), "panics") {
+			t.Error("the line of an error that has no text is missing")
+		}
+	}
+}
+
+// brokenError has no text.
+type brokenError struct{}
+
+func (brokenError) Error() string { panic("no text") }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -109,6 +110,7 @@ func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	clone := *c
 	clone.encoder = c.encoder.Clone()
 	clone.about = slices.Clip(clone.about)
+	fields = cutFields(fields)
 	for i := range fields {
 		fields[i].AddTo(clone.encoder)
 		if slices.Contains(subjects, fields[i].Key) {
@@ -129,7 +131,38 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if !c.limit.admits(e, c.about, fields) {
 		return nil
 	}
-	return c.encode(e, fields)
+	return c.encode(e, cutFields(fields))
+}
+
+// maxField bounds a text in a line: what errors quote may be as long as a statement.
+const maxField = 4 << 10
+
+// cutFields returns the fields with no text longer than maxField. A stack is ours, and stays whole.
+func cutFields(fields []zapcore.Field) []zapcore.Field {
+	shared := true
+	for i, f := range fields {
+		var long string
+		switch f.Type {
+		case zapcore.StringType:
+			long = f.String
+		case zapcore.ErrorType:
+			long = errorText(f.Interface)
+		}
+		if len(long) <= maxField || f.Key == "stack" {
+			continue
+		}
+		if shared {
+			fields, shared = slices.Clone(fields), false
+		}
+		fields[i] = zap.String(f.Key, strings.ToValidUTF8(long[:maxField], "")+"...")
+	}
+	return fields
+}
+
+// errorText is an error's text; "" if that panics, which the encoder knows how to log.
+func errorText(err any) (text string) {
+	defer func() { _ = recover() }()
+	return err.(error).Error()
 }
 
 // encode writes a line.
