@@ -19,6 +19,8 @@ FROM scratch
 COPY --from=build /out/seqproxy /usr/bin/seqproxy
 # state_dir = "/var/lib/seqproxy". It must be a volume: what stands in it has to outlive the container.
 COPY --from=build --chown=65532:65532 /out/state /var/lib/seqproxy
+# From here on rather collect garbage than grow: twice statement_memory, and some for each client.
+ENV GOMEMLIMIT=2GiB
 USER 65532:65532
 VOLUME /var/lib/seqproxy
 EXPOSE 4306 4307 4308

@@ -85,6 +85,7 @@ login_timeout = "2s"
 write_timeout = "1h30m"
 pause_timeout = "7s"
 max_statement = "64KiB"
+statement_memory = "2MiB"
 max_connections = 7
 max_user_connections = 6
 max_logins = 5
@@ -162,7 +163,7 @@ address = "[fe80::1]:3306"
 		Listen: "[::1]:0", AdminUsers: []string{"a", "b"}, MonitorUsers: []string{"c"}, DefaultShard: "s1",
 		ConnectTimeout: Duration(time.Second), LoginTimeout: Duration(2 * time.Second),
 		WriteTimeout: Duration(90 * time.Minute), PauseTimeout: Duration(7 * time.Second), Drain: Drain{Grace: Duration(4 * time.Second)},
-		MaxStatement: 65536, MaxConnections: 7, MaxUserConnections: 6, MaxLogins: 5,
+		MaxStatement: 65536, StatementMemory: 2 << 20, MaxConnections: 7, MaxUserConnections: 6, MaxLogins: 5,
 		FailedLogins: 4, FailedLoginDelay: Duration(3 * time.Second), FailedLoginExempt: []Network{"127.0.0.1"},
 		ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
 		UnknownUser:       UnknownUserBackend,
@@ -246,6 +247,7 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[http]\nlisten = '4308'", `http.listen: must be host:port such as "127.0.0.1:4308", or empty, is "4308"`},
 		{minimal + "[http]\nlisten = 'localhost:4306'", `http.listen: must not be where clients connect (listen), is "localhost:4306"`},
 		{"login_timeout = '0s'" + minimal, "login_timeout: must be >= 1ms, is 0s"},
+		{"statement_memory = '1023KiB'" + minimal, "statement_memory: must be between 1MiB and 1024GiB, is 1023KiB"},
 		{"max_statement = '2GiB'" + minimal, "max_statement: must be between 1KiB and 1GiB, is 2GiB"},
 		{"max_connections = 0" + minimal, "max_connections: must be >= 1, is 0"},
 		{"max_user_connections = -1" + minimal, "max_user_connections: must be >= 0, is -1"},

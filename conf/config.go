@@ -47,6 +47,9 @@ type Config struct {
 
 	// statements up to this size are analysed, longer ones relayed as they are; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
+	// what statements above 64KiB that are held to be analysed may take in all sessions together, twice their
+	// size each. Further ones [wait](operations.md#memory) before they are read on; 1MiB to 1024GiB
+	StatementMemory Size `toml:"statement_memory" reload:"now"`
 	// clients at one time; one more gets error 1040
 	MaxConnections int `toml:"max_connections" reload:"new"`
 	// clients of one user at one time, those whom a server checks included; one more gets
@@ -404,7 +407,7 @@ func Default() *Config {
 		LoginTimeout:   Duration(10 * time.Second),
 		WriteTimeout:   Duration(time.Minute),
 		PauseTimeout:   Duration(time.Minute),
-		MaxStatement:   16 * MiB,
+		MaxStatement:   16 * MiB, StatementMemory: 512 * MiB,
 		MaxConnections: 10000,
 		MaxLogins:      500,
 

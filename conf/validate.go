@@ -61,6 +61,9 @@ func (c *Config) checkServing(p *checker) {
 	if c.MaxStatement < KiB || c.MaxStatement > GiB {
 		p.add("max_statement", "must be between 1KiB and 1GiB, is %s", c.MaxStatement)
 	}
+	if c.StatementMemory < MiB || c.StatementMemory > 1024*GiB {
+		p.add("statement_memory", "must be between 1MiB and 1024GiB, is %s", c.StatementMemory)
+	}
 	if c.MaxConnections < 1 {
 		p.add("max_connections", "must be >= 1, is %d", c.MaxConnections)
 	}

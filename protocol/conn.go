@@ -112,6 +112,20 @@ func (c *Conn) Fill() error {
 	return err
 }
 
+// Reserve makes room for n bytes, those that are buffered included: Fill reads so many and none
+// behind them, and does not grow the buffer for them.
+func (c *Conn) Reserve(n int) {
+	if n <= len(c.buf)-c.r {
+		return
+	}
+	to := make([]byte, n)
+	k := copy(to, c.Buffered())
+	if c.buf != nil {
+		giveBuffer(c.buf)
+	}
+	c.buf, c.r, c.w = to, 0, k
+}
+
 // makeRoom moves what is buffered to the start of the buffer, of a larger one if
 // it is more than half full.
 func (c *Conn) makeRoom() {

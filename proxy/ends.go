@@ -22,7 +22,7 @@ const (
 	endBackendGone                  // its server, or the connection to it
 	endAuth                         // the login was refused: see authReason
 	endMalformed                    // it does not speak the protocol, or its TLS handshake failed
-	endTimeout                      // too slow with its login, to read an answer, or idle for wait_timeout
+	endTimeout                      // too slow with its login, to read an answer, to send a statement, or idle for wait_timeout
 	endLimit                        // too many connections, logins, or failed logins
 	endDrain                        // the proxy shuts down
 	endKilled                       // KILL
@@ -102,7 +102,7 @@ func (s *session) endReason(err error) endReason {
 			return endAuth
 		}
 		return endMalformed
-	case errors.Is(err, errIdle):
+	case errors.Is(err, errIdle), errors.Is(err, errSlowClient):
 		return endTimeout
 	case errors.Is(err, errBackendGone), errors.Is(err, errBackendClosed), errors.As(err, &unreachable):
 		return endBackendGone

@@ -234,7 +234,8 @@ func (s *session) setValues(subs []statement.Substitution, values []number, prev
 // splice writes the command with the text in s.stmt rewritten, and splices in it, to s.own, but for its
 // header, and returns its size without that.
 func (s *session) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) int {
-	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+	s.own = slices.Grow(s.own[:0], len(s.attributes)+len(sql)+64*(1+len(subs))) // or a long text is copied many times
+	s.own = append(s.own, 0, 0, 0, 0, byte(protocol.ComQuery))
 	s.own = append(s.own, s.attributes...)
 	s.own = s.stmt.Splice(s.own, sql, subs, splices)
 	return len(s.own) - protocol.HeaderSize

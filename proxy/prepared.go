@@ -18,6 +18,7 @@ type preparedSet struct {
 	// latest is what the last COM_STMT_PREPARE prepared; nil if that failed, or the
 	// statement is gone.
 	latest *prepared
+	texts  int // bytes of the texts that are kept, see prepared.kept
 }
 
 // latestPrepared is MariaDB's id of the last statement prepared, for clients that
@@ -67,6 +68,9 @@ type prepared struct {
 	longArgs map[int][]byte // what came so for arguments of calls
 }
 
+// kept is how many bytes of its text are kept.
+func (p *prepared) kept() int { return len(p.own) + len(p.set) }
+
 // stmtTraits is what an execution needs to know of the statement's text.
 type stmtTraits struct {
 	plain       bool // may be sent with its neighbours
@@ -82,7 +86,14 @@ type stmtTraits struct {
 // server's, 16382 by default.
 const maxPrepared = 16382
 
+// maxPreparedTexts bounds the texts that a session's statements keep. A server keeps all, and
+// bounds their number for all sessions together.
+const maxPreparedTexts = 1 << 20
+
 func (ps *preparedSet) add(p *prepared) error {
+	if n := p.kept(); n > 0 && ps.texts+n > maxPreparedTexts {
+		return notSupported("statements that are answered here, or are SET, with more than %d bytes of text, prepared in one session, are not supported: send them as text", maxPreparedTexts)
+	}
 	if len(ps.byID) >= maxPrepared {
 		return sqlError(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000",
 			"Can't create more than max_prepared_stmt_count statements (current value: %d)", maxPrepared)
@@ -94,6 +105,7 @@ func (ps *preparedSet) add(p *prepared) error {
 		ps.lastID++
 		if _, taken := ps.byID[ps.lastID]; !taken && ps.lastID != 0 && ps.lastID != latestPrepared {
 			p.id = ps.lastID
+			ps.texts += p.kept()
 			ps.byID[p.id] = p
 			ps.latest = p
 			return nil
@@ -103,13 +115,16 @@ func (ps *preparedSet) add(p *prepared) error {
 
 // remove drops a statement that its client has closed.
 func (ps *preparedSet) remove(p *prepared) {
-	delete(ps.byID, p.id)
+	if ps.byID[p.id] == p {
+		delete(ps.byID, p.id)
+		ps.texts -= p.kept()
+	}
 	if ps.latest == p {
 		ps.latest = nil
 	}
 }
 
-func (ps *preparedSet) clear() { ps.byID, ps.latest = nil, nil }
+func (ps *preparedSet) clear() { ps.byID, ps.latest, ps.texts = nil, nil, 0 }
 
 // anyOn says whether a statement is prepared on a connection.
 func (ps *preparedSet) anyOn(c *backend.Conn) bool {

@@ -89,6 +89,9 @@ func (s *session) settle() error {
 	s.client.Discard(s.batched)
 	s.parsed -= s.batched
 	s.batched, s.unsent = 0, s.unsent[:0]
+	if s.share.relayed {
+		s.giveShare()
+	}
 	err := s.awaitAnswers(c, writeErr, s.inflight)
 	s.inflight, s.ready = s.inflight[:0], s.ready[:0]
 	return err

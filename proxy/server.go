@@ -164,6 +164,9 @@ type Options struct {
 	// SlowStatement is how long a statement takes at least that is logged for it; 0: none is.
 	SlowStatement time.Duration
 	MaxStatement  int // bytes up to which a statement is held and analysed
+	// StatementMemory is how many bytes statements above 64 KiB may take in all sessions; others
+	// wait. 0: any number.
+	StatementMemory int64
 
 	// Version is the proxy's own, which servers are told; "" leaves it out.
 	Version string
@@ -194,7 +197,8 @@ type Server struct {
 	waiting   chan *session // to goroutines that wait for a client
 	killer    *killer
 
-	failed *failedLogins
+	failed        *failedLogins
+	receivePeriod time.Duration // the constant of that name, but in tests
 
 	counters counters
 
@@ -224,7 +228,7 @@ const cachedTexts = 1024
 func New(opts Options) *Server {
 	s := &Server{
 		log: opts.Logger, sessions: make(map[uint32]*session), perUser: make(userCounts),
-		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: newFailedLogins(),
+		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: newFailedLogins(), receivePeriod: receivePeriod,
 		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
 		counters: counters{since: time.Now()},
@@ -421,6 +425,13 @@ func (s *Server) register(sess *session) bool {
 
 // MaxConnections is how many sessions there may be, beside those at the admin address.
 func (s *Server) MaxConnections() int { return s.settings.Load().MaxConnections }
+
+// StatementMemory is how much memory large statements may take, and take now, how many sessions
+// wait for some, and how many have since the start.
+func (s *Server) StatementMemory() (size, used, waiting, waits uint64) {
+	m := s.settings.Load().memory
+	return uint64(m.size), uint64(m.used.Load()), uint64(m.waiting.Load()), s.counters.memoryWaits.Load()
+}
 
 // fullLocked says whether there is no room for a further session.
 func (s *Server) fullLocked(sess *session) bool {

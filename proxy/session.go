@@ -96,9 +96,10 @@ type session struct {
 
 	// The client's buffer begins with commands that are taken into the batch,
 	// then commands that were parsed, then what was not looked at.
-	payload   []byte // of the command being handled; nil if it is not held whole
-	parsed    int    // bytes up to the end of the command being handled
-	batched   int    // bytes of the batch
+	share     memoryShare // for the command that is parsed, if it is a large one
+	payload   []byte      // of the command being handled; nil if it is not held whole
+	parsed    int         // bytes up to the end of the command being handled
+	batched   int         // bytes of the batch
 	batchConn *backend.Conn
 	inflight  []expected // the answers that the batch will have
 	ready     []byte     // those of ours among them
@@ -126,6 +127,7 @@ const (
 func (s *session) serve() {
 	defer s.cancel()
 	defer s.client.Close()
+	defer s.giveShare()
 	defer s.client.Drop()
 	defer s.closeBackends()
 
@@ -156,6 +158,11 @@ func (s *session) commands() error {
 		}
 		if !ok {
 			// Everything that has come is understood: get the answers, then wait.
+			if s.share.bytes > 0 {
+				s.share.relayed = true
+				s.payload = nil
+				s.trim()
+			}
 			if err := s.settle(); err != nil {
 				return err
 			}
@@ -177,6 +184,10 @@ func (s *session) commands() error {
 		}
 		s.client.Discard(s.parsed)
 		s.parsed = 0
+		if s.share.bytes > 0 {
+			s.trim()
+			s.giveShare()
+		}
 		if len(s.out) > maxWaiting {
 			if err := s.flush(); err != nil {
 				return err
@@ -238,6 +249,10 @@ func (s *session) await() error {
 		if handled, err := s.longCommand(b); handled || err != nil {
 			s.handled(err)
 			return err
+		}
+		if size := protocol.PayloadLen(b); size > largeStatement {
+			s.slowRound(clock())
+			return s.takeIn(size)
 		}
 	}
 	now := clock()

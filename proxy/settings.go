@@ -15,6 +15,7 @@ type settings struct {
 	oldPasswords bool         // some user has an old password
 	tickets      ticketTables // nil: there are none
 	logins       loginQueue   // nil: unbounded
+	memory       *statementMemory
 	failures     failureRules
 
 	bindings atomic.Pointer[bindings] // nil: see bound
@@ -35,6 +36,11 @@ func newSettings(opts Options, routes *backend.Routes, before *settings) *settin
 		s.logins = before.logins // whoever logs in now counts
 	} else {
 		s.logins = newLoginQueue(opts.MaxLogins)
+	}
+	if before != nil && before.StatementMemory == opts.StatementMemory {
+		s.memory = before.memory
+	} else {
+		s.memory = newStatementMemory(opts.StatementMemory) // what is held of the one before is beside it
 	}
 	return s
 }

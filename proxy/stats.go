@@ -124,6 +124,8 @@ type counters struct {
 	auth      [authReasons]atomic.Uint64
 	overheads histogram.Shared
 	suspects  atomic.Uint64
+	// memoryWaits are the large statements that have waited for memory.
+	memoryWaits atomic.Uint64
 }
 
 // epoch is where clock begins.

@@ -1,6 +1,32 @@
 package statement
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// maxWritten bounds a name as it is written: no name of a sequence, a table or a server is so long,
+// even if each of its bytes is escaped.
+const maxWritten = 4 << 10
+
+// decodeName is decode for a name of which many copies may be made. Of one that is longer than
+// any name it gives the beginning, which is still too long for one.
+func (st *Statement) decodeName(l lexer) []byte {
+	if l.end-l.start <= maxWritten {
+		return st.decode(l)
+	}
+	name := l.src[l.start : l.start+maxWritten]
+	if l.kind != tWord {
+		name = name[1:]
+	}
+	for range utf8.UTFMax { // no part of a character
+		if r, size := utf8.DecodeLastRune(name); r != utf8.RuneError || size != 1 {
+			break
+		}
+		name = name[:len(name)-1]
+	}
+	return name
+}
 
 // decode gives the meaning of the token at l: a word as it is, a quoted
 // identifier or string without quotes, doubled quotes and escapes. The result

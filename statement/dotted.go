@@ -49,7 +49,7 @@ func (a *analyzer) dottedCall() {
 		a.number()
 	}
 	if t.schema.kind != tEOF {
-		c.Form, c.Schema = FormQualified, a.st.decode(t.schema)
+		c.Form, c.Schema = FormQualified, a.st.decodeName(t.schema)
 	}
 	a.add(c)
 }
@@ -89,7 +89,7 @@ func findDotted(sql []byte, mode Mode, st *Statement) *dottedTokens {
 	l := lexer{src: sql, mode: mode}
 	l.next()
 	d.walk(l, func(t dottedToken) {
-		t.decoded = st.decode(t.name)
+		t.decoded = st.decodeName(t.name)
 		d.calls = append(d.calls, t)
 		for _, n := range names {
 			if bytes.Equal(n, t.decoded) {
@@ -110,7 +110,7 @@ func findDotted(sql []byte, mode Mode, st *Statement) *dottedTokens {
 	var scratch Statement
 	d.walk(l, nil, func(l lexer) {
 		scratch.arena = scratch.arena[:0]
-		name := scratch.decode(l)
+		name := scratch.decodeName(l)
 		for i, n := range names {
 			taken[i] = taken[i] || sameIdentifier(n, name)
 		}

@@ -188,7 +188,7 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 		if !a.plainString() {
 			return f.words + " needs an address in quotes, as in 'db2.example:3306'"
 		}
-		c.Address = a.st.decode(a.lexer)
+		c.Address = a.st.decodeName(a.lexer)
 		a.advance()
 	}
 	for !a.ended() {
@@ -275,7 +275,7 @@ func (a *analyzer) proxyExpected(options proxyOption) string {
 func (a *analyzer) proxyShard() (problem string) {
 	a.advance()
 	if a.kind == tWord || a.kind == tQuoted || a.plainString() {
-		a.st.Proxy.Shard = a.st.decode(a.lexer)
+		a.st.Proxy.Shard = a.st.decodeName(a.lexer)
 	}
 	if len(a.st.Proxy.Shard) == 0 {
 		return "SHARD needs the name of a shard"

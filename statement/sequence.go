@@ -341,7 +341,7 @@ func (a *analyzer) sequenceOwner() bool {
 		if a.kind != tWord && a.kind != tQuoted || n == len(parts) {
 			return false
 		}
-		parts[n] = a.st.decode(a.lexer)
+		parts[n] = a.st.decodeName(a.lexer)
 		n++
 		if a.advance(); !a.is('.') {
 			break
@@ -494,11 +494,11 @@ func (a *analyzer) sequenceName() bool {
 	if a.kind != tWord && a.kind != tQuoted && !a.plainString() {
 		return false
 	}
-	name, schema := st.decode(a.lexer), 0
+	name, schema := st.decodeName(a.lexer), 0
 	if p := a.peek(); a.kind != tString && p.is('.') {
 		if p.next(); p.kind == tWord || p.kind == tQuoted {
 			schema = len(name)
-			name = st.qualified(name, st.decode(p))
+			name = st.qualified(name, st.decodeName(p))
 			a.moveTo(p)
 		}
 	}

@@ -12,19 +12,19 @@ func (a *analyzer) named(c *FuncCall, q *lexer) bool {
 	switch {
 	case q.kind == tString && (a.src[q.start] == '\'' || a.src[q.start] == '"'):
 		q.next()
-		c.Form, c.Name = FormName, a.st.decode(name)
+		c.Form, c.Name = FormName, a.st.decodeName(name)
 		return true
 	case q.kind != tWord && q.kind != tQuoted:
 		return false
 	}
 	if q.next(); !q.is('.') {
-		c.Form, c.Name = FormName, a.st.decode(name)
+		c.Form, c.Name = FormName, a.st.decodeName(name)
 		return true
 	}
 	if q.next(); q.kind != tWord && q.kind != tQuoted {
 		return false
 	}
-	c.Form, c.Schema, c.Name = FormQualified, a.st.decode(name), a.st.decode(*q)
+	c.Form, c.Schema, c.Name = FormQualified, a.st.decodeName(name), a.st.decodeName(*q)
 	q.next()
 	return true
 }

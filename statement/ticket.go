@@ -382,7 +382,7 @@ func (m *ticketReader) key() bool {
 		m.t.KeyParam = m.param()
 		return true
 	case m.kind == tString && (m.src[m.start] == '\'' || m.src[m.start] == '"'):
-		m.t.Key = m.st.decode(m.lexer)
+		m.t.Key = m.st.decodeName(m.lexer)
 		m.next()
 		return m.kind != tString // 'pho' 'tos' is one string
 	}

@@ -26,7 +26,11 @@ var (
 		"Statements, as text or as executions of prepared ones, by what became of them, and the shard that they went to.", "kind", "shard")
 	suspectsDesc = desc("", "suspect_insert_ids_total",
 		"Answers to statements that were passed on with an insert id which the statement does not explain, from servers of shards with bound columns.")
-	durationDesc = desc("statement", "duration_seconds",
+	memoryDesc        = desc("statement", "memory_bytes", "Memory that statements above 64 KiB have a share of now, in all sessions.")
+	memoryLimitDesc   = desc("statement", "memory_limit_bytes", "How much that may be (statement_memory).")
+	memoryWaitingDesc = desc("statement", "memory_waiting", "Sessions that wait for such memory before they read on.")
+	memoryWaitsDesc   = desc("statement", "memory_waits_total", "Statements that have waited for such memory.")
+	durationDesc      = desc("statement", "duration_seconds",
 		"From when statements were read until they were answered. Those that a client sent in one go have the time of all of them.")
 	overheadDesc = desc("proxy", "overhead_seconds",
 		"The part of that, per statement, which was not spent waiting for a server or the client: of a sample of one in 31.")
@@ -37,7 +41,7 @@ var (
 func (c proxyCollector) Describe(all chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
 		acceptedDesc, usersDesc, limitDesc, sessionsDesc, pinnedDesc, disconnectsDesc, authFailuresDesc, clientBytesDesc,
-		statementsDesc, suspectsDesc, durationDesc, overheadDesc, shardBytesDesc,
+		statementsDesc, suspectsDesc, memoryDesc, memoryLimitDesc, memoryWaitingDesc, memoryWaitsDesc, durationDesc, overheadDesc, shardBytesDesc,
 	} {
 		all <- d
 	}
@@ -54,6 +58,11 @@ func (c proxyCollector) Collect(all chan<- prometheus.Metric) {
 	}
 	counter(acceptedDesc, st.Connections)
 	gauge(limitDesc, uint64(c.server.MaxConnections()))
+	size, used, waiting, waits := c.server.StatementMemory()
+	gauge(memoryDesc, used)
+	gauge(memoryLimitDesc, size)
+	gauge(memoryWaitingDesc, waiting)
+	counter(memoryWaitsDesc, waits)
 	users := make(map[string]uint64) // names that are no UTF-8 may become alike
 	for _, u := range st.Users {
 		users[label(u.Name)] += u.N

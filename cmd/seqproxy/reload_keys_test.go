@@ -403,6 +403,17 @@ func (c *changing) servingCases() []reloadCase {
 			},
 		},
 		{
+			keys: []string{"statement_memory"}, was: "2097152", is: "3145728",
+			before: part{top: "statement_memory = '2MiB'"}, after: part{top: "statement_memory = '3MiB'"},
+			look: func(t *testing.T, s *subject, running *sql.Conn) string {
+				if got := valueOf(running, "SELECT IF(NEXTVAL('photos') > 0, 'given', '') /* "+strings.Repeat("x", 1_500_000)+" */"); got != "given" {
+					t.Errorf("a large statement: got %s", got)
+				}
+				size, _, _, _ := s.server.StatementMemory()
+				return fmt.Sprint(size)
+			},
+		},
+		{
 			keys: []string{"compression"}, was: "offered", is: "not offered",
 			after: part{top: "compression = false"},
 			look: func(t *testing.T, s *subject, _ *sql.Conn) string {

@@ -167,6 +167,7 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, sequences *sequence.
 		SlowStatement:      cfg.Log.SlowStatement.D(),
 		PauseTimeout:       cfg.PauseTimeout.D(),
 		MaxStatement:       int(cfg.MaxStatement),
+		StatementMemory:    int64(cfg.StatementMemory),
 		Compression:        cfg.Compression,
 		AdminAddressOnly:   !cfg.Admin.DataPort,
 		Tickets:            ticketTables(cfg, sequences),

@@ -1,0 +1,273 @@
+package proxy_test
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+)
+
+// largeText is a statement of so many bytes, all of which say nothing behind the text.
+func largeText(text string, size int) []byte {
+	b := packet(append(command(protocol.ComQuery, text+" /*"), bytes.Repeat([]byte("x"), size-len(text)-6)...))
+	return append(b[:len(b)-2], "*/"...)
+}
+
+// withMemory sets how much large statements may take.
+func withMemory(bytes int64) func(*proxy.Options) {
+	return func(o *proxy.Options) { o.StatementMemory = bytes }
+}
+
+// awaitWaiting waits until so many sessions wait for memory.
+func (e *env) awaitWaiting(t testing.TB, n int) {
+	t.Helper()
+	var size, used, waiting uint64
+	if !eventually(t, fmt.Sprint(n, " sessions wait for memory"), func() bool {
+		size, used, waiting, _ = e.Proxy.StatementMemory()
+		return waiting == uint64(n) && used <= size
+	}) {
+		t.Fatalf("%d wait, and %d of %d bytes are taken", waiting, used, size)
+	}
+}
+
+// noMemoryTaken checks that every share came back.
+func (e *env) noMemoryTaken(t testing.TB) {
+	t.Helper()
+	eventually(t, "all memory is given back", func() bool {
+		_, used, waiting, _ := e.Proxy.StatementMemory()
+		return used == 0 && waiting == 0
+	})
+}
+
+// A hundred sessions send fifteen megabytes each at the same time, whole but for the last byte: the
+// proxy holds what it is allowed to, the rest waits in the connections, and all are answered.
+func TestLargeStatementsOfAllSessionsStayWithinTheirMemory(t *testing.T) {
+	const size, budget = 15 << 20, 64 << 20
+	e := newEnv(t, setup{Proxy: withMemory(budget)})
+	createSequence(t, e, "photos")
+	for name, test := range map[string]struct {
+		clients int // fewer where a server reads it all
+		text    []byte
+		code    uint16
+		error   string
+	}{
+		"relayed":   {clients: 30, text: largeText("SELECT 1", size)},
+		"rewritten": {clients: 30, text: largeText("SELECT NEXTVAL('photos') + 1", size)},
+		"answered":  {clients: 100, text: largeText("SELECT NEXTVAL('photos')", size)},
+		"a name":    {100, packet(command(protocol.ComQuery, "SELECT NEXTVAL('"+strings.Repeat("é", size/2)+"')")), 4091, "Unknown SEQUENCE: 'ééé"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, clients := test.text, test.clients
+			wires := make([]*wire, clients)
+			for i := range wires {
+				wires[i] = e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
+				if err := wires[i].SetDeadline(time.Time{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := heap()
+			var peak atomic.Uint64
+			stop, stopped := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(10 * time.Millisecond):
+						var m runtime.MemStats
+						runtime.ReadMemStats(&m)
+						peak.Store(max(peak.Load(), m.HeapAlloc))
+					}
+				}
+			}()
+			last, sent := make(chan struct{}), make(chan error, clients)
+			for _, w := range wires {
+				go func() {
+					_, err := w.Write(text[:len(text)-1])
+					<-last
+					if err == nil {
+						_, err = w.Write(text[len(text)-1:])
+					}
+					sent <- err
+				}()
+			}
+			e.awaitWaiting(t, clients-budget/(2*size))
+			if held := heap() - before; int64(held) > budget {
+				t.Errorf("%d MB are held while the statements wait, want at most %d", held>>20, budget>>20)
+			}
+			close(last)
+			for range wires {
+				if err := <-sent; err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, w := range wires {
+				answer, err := w.tryReceive(protocol.ShapeResult, nil)
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case test.code == 0 && answer[4] == 0xff:
+					t.Fatal(serverError(t, answer))
+				case test.code != 0:
+					if got := serverError(t, answer); got.Code != test.code || !strings.HasPrefix(got.Message, test.error) || len(got.Message) > 10_000 {
+						t.Fatalf("got %d, %.100q of %d bytes", got.Code, got.Message, len(got.Message))
+					}
+				}
+				w.Close()
+			}
+			close(stop)
+			<-stopped
+			// With what was dropped and not yet collected.
+			if top := int64(peak.Load()) - int64(before); top > 4*budget {
+				t.Errorf("the heap grew by %d MB, want at most %d", top>>20, 4*budget>>20)
+			}
+			e.noMemoryTaken(t)
+		})
+	}
+}
+
+// heap is what is in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A statement that was sent on holds nothing: it may wait for a lock of a session that sends a large one.
+func TestStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
+	const size = 8 << 20
+	e := newEnv(t, setup{Proxy: withMemory(2 * size)})
+	c := e.DirectConn(t, 0, e.Schemas[0], nil)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE=InnoDB", "INSERT INTO t VALUES (1, 0)")
+	holder := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	holder.query("BEGIN")
+	holder.query("UPDATE t SET n = 1")
+	text := largeText("UPDATE t SET n = n + 1", size)
+	before := heap()
+	var waiters [6]*wire
+	for i := range waiters {
+		waiters[i] = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+		waiters[i].send(text)
+	}
+	pool := e.Servers[0].DB(t, "")
+	eventually(t, "all wait for the lock", func() bool {
+		n := 0
+		if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE LEFT(info, 6) = 'UPDATE' AND user = ?", e.User).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == len(waiters)
+	})
+	e.noMemoryTaken(t)
+	if held := int64(heap()) - int64(before); held > 2*size {
+		t.Errorf("%d MB are held for statements that were sent", held>>20)
+	}
+	holder.send(text)
+	if answer := holder.receive(protocol.ShapeResult, nil); answer[4] != 0 {
+		t.Fatal(serverError(t, answer))
+	}
+	holder.query("COMMIT")
+	for _, w := range waiters {
+		if answer := w.receive(protocol.ShapeResult, nil); answer[4] != 0 {
+			t.Fatal(serverError(t, answer))
+		}
+	}
+	if got := value(t, c, "SELECT n FROM t"); got != "8" {
+		t.Errorf("n is %s, want 8", got)
+	}
+}
+
+// Whoever holds memory and sends nothing is ended, but only where somebody waits for it.
+func TestASlowClientDoesNotKeepMemoryFromOthers(t *testing.T) {
+	server, client := testTLS()
+	for name, l := range map[string]wireLogin{"plain": {Packing: notPacked}, "TLS": {TLS: client, Packing: notPacked}} {
+		t.Run(name, func(t *testing.T) {
+			const size = 1 << 20
+			e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.StatementMemory, o.TLS = 2*size, server }})
+			e.Proxy.SetReceivePeriod(20 * time.Millisecond)
+			text := largeText("SELECT 1", size)
+			slow, other := e.Wire(t, e.Addr(), l), e.Wire(t, e.Addr(), l)
+			slow.send(text[:size/2])
+			eventually(t, "the first has memory", func() bool { _, used, _, _ := e.Proxy.StatementMemory(); return used > 0 })
+			time.Sleep(100 * time.Millisecond) // in which nobody else wants it
+			slow.send(text[size/2 : size/2+1])
+			other.send(text)
+			if answer := other.receive(protocol.ShapeResult, nil); answer[4] == 0xff {
+				t.Error(serverError(t, answer))
+			}
+			if got := serverError(t, slow.receive(protocol.ShapeResult, nil)); got.Code != 1159 {
+				t.Errorf("the slow client: got %v, want 1159", got)
+			}
+			slow.ended()
+			// What comes bit by bit, and is not waited for, is taken.
+			for from := 0; from < len(text); from += size / 4 {
+				other.send(text[from:min(from+size/4, len(text))])
+			}
+			if answer := other.receive(protocol.ShapeResult, nil); answer[4] == 0xff {
+				t.Error(serverError(t, answer))
+			}
+			e.noMemoryTaken(t)
+		})
+	}
+}
+
+// A session that waits for memory ends with its client, and by KILL; others go on. The limit
+// may change meanwhile.
+func TestAWaitForMemoryEnds(t *testing.T) {
+	const size = 1 << 20
+	e := newEnv(t, setup{Proxy: withMemory(2 * size)})
+	text := largeText("SELECT 1", size)
+	begin := func() *wire {
+		w := e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
+		w.send(text[:100_000])
+		return w
+	}
+	first := begin()
+	eventually(t, "the first has memory", func() bool { _, used, _, _ := e.Proxy.StatementMemory(); return used > 0 })
+	gone, killed, stays := begin(), begin(), begin()
+	e.awaitWaiting(t, 3)
+	gone.Close()
+	e.awaitWaiting(t, 2)
+	exec(t, e.Conn(t, "", nil), "KILL "+killed.id())
+	killed.ended()
+	e.awaitWaiting(t, 1)
+	if _, _, _, waits := e.Proxy.StatementMemory(); waits != 3 {
+		t.Errorf("%d statements have waited, want 3", waits)
+	}
+	first.send(text[100_000:])
+	first.receive(protocol.ShapeResult, nil)
+	stays.send(text[100_000:])
+	stays.receive(protocol.ShapeResult, nil)
+	e.noMemoryTaken(t)
+}
+
+// Texts that statements keep while they are prepared are bounded for each session.
+func TestTheTextsOfPreparedStatementsAreBounded(t *testing.T) {
+	e := newEnv(t, setup{})
+	createSequence(t, e, "photos")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	for _, text := range []string{"SELECT NEXTVAL('photos')", "SET @x = 1", "SHOW SEQUENCES"} {
+		text := text + " /*" + strings.Repeat("x", 600_000) + "*/"
+		first := w.do(protocol.ComStmtPrepare, text)
+		if first[4] != 0 {
+			t.Fatal(serverError(t, first))
+		}
+		if got := serverError(t, w.do(protocol.ComStmtPrepare, text)); got.Code != 1235 {
+			t.Errorf("%.20s: got %v, want 1235", text, got)
+		}
+		w.send(packet(command(protocol.ComStmtClose, string(first[5:9]))))
+		again := w.do(protocol.ComStmtPrepare, text)
+		if again[4] != 0 {
+			t.Errorf("%.20s: after the first was closed: %v", text, serverError(t, again))
+		}
+		w.send(packet(command(protocol.ComStmtClose, string(again[5:9]))))
+	}
+}
