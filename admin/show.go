@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -69,7 +70,11 @@ func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by pro
 	t := &protocol.Table{Columns: showColumns}
 	asked := ctx
 	if away != nil {
-		t.Warning = knownHere("sequences", away)
+		told := away
+		if text, hidden := sequence.Public(away); hidden && !by.Monitor() {
+			told = errors.New(text)
+		}
+		t.Warning = knownHere("sequences", told)
 		var stop context.CancelFunc
 		asked, stop = context.WithTimeout(ctx, rightsPatience)
 		defer stop()

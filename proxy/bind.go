@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -76,8 +75,8 @@ func (s *session) awaitOwners() error {
 	defer func() { s.patience.spend(clock() - begun) }()
 	srv.ownersAsked.Do(func() {
 		if _, err := sequences.LoadOwners(context.Background()); err != nil {
-			srv.ownersUnknown = fmt.Errorf("whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
-				"and INSERT and REPLACE wait for that where there are several shards: %w", err)
+			srv.ownersUnknown = sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
+				"and INSERT and REPLACE wait for that where there are several shards: %s", strings.TrimPrefix(forClient(err).Message, "seqproxy: "))
 			srv.log.Warn("owned columns not known yet", logfield.Err(err))
 		}
 	})

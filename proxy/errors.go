@@ -35,16 +35,37 @@ func notSupported(format string, args ...any) *protocol.ServerError {
 	return sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: "+format, args...)
 }
 
-// forClient turns an error into what the client is told, which is kept for SHOW WARNINGS.
+// forClient turns an error into what the client is told, which is kept for SHOW WARNINGS: of the
+// sequence servers and the state file, which are none of its affairs, no addresses, paths and
+// settings.
 func forClient(err error) *protocol.ServerError {
-	e := asServerError(err)
-	if len(e.Message) > protocol.MaxErrorText {
-		e = &protocol.ServerError{Code: e.Code, State: e.State, Message: strings.Clone(protocol.CutErrorText(e.Message))}
+	if text, ok := hidden(err); ok {
+		return cut(sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %s", text))
 	}
-	return e
+	return inFull(err)
 }
 
-// asServerError is forClient with a message of any length.
+// hidden returns what forClient says in the place of an error's own text, if it does.
+func hidden(err error) (text string, ok bool) {
+	if errors.As(err, new(*protocol.ServerError)) || errors.As(err, new(*sequence.NameError)) || errors.Is(err, sequence.ErrClosed) ||
+		errors.Is(err, sequence.ErrSeveral) || errors.Is(err, sequence.ErrBadOption) {
+		return "", false
+	}
+	return sequence.Public(err)
+}
+
+// inFull is forClient for one who runs the proxy, and asks for what is his affair.
+func inFull(err error) *protocol.ServerError { return cut(asServerError(err)) }
+
+// cut returns e with a message that is no longer than what is sent of it.
+func cut(e *protocol.ServerError) *protocol.ServerError {
+	if len(e.Message) <= protocol.MaxErrorText {
+		return e
+	}
+	return &protocol.ServerError{Code: e.Code, State: e.State, Message: strings.Clone(protocol.CutErrorText(e.Message))}
+}
+
+// asServerError is inFull with a message of any length.
 func asServerError(err error) *protocol.ServerError {
 	var told *protocol.ServerError
 	var name *sequence.NameError

@@ -305,6 +305,8 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	table, err := s.set.Admin.Execute(struct{ context.Context }{&s.patience}, st, asker{s})
 	if err = s.patience.over(err); err == nil {
 		err = s.table(table, p)
+	} else if s.user.looks() && !ends(err) {
+		err = inFull(err)
 	}
 	if after := s.afterAnswer; after != nil {
 		s.afterAnswer = nil

@@ -344,6 +344,9 @@ func (s *session) reply(ok protocol.OK) {
 // refuse answers the command being handled with an error.
 func (s *session) refuse(err error) {
 	e := forClient(err)
+	if _, ok := hidden(err); ok {
+		s.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
+	}
 	s.state.lastOwn = ownError
 	s.state.lastError = e
 	s.slow.code = e.Code

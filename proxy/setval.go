@@ -75,7 +75,7 @@ func (s *session) setval(name []byte, set *statement.SetvalArgs) (number, error)
 	err = s.patience.over(err)
 	s.audit(fmt.Sprintf("SETVAL(%s, %d)", quotedName(limit(string(name), maxNamed)), set.Value), err)
 	if err != nil {
-		return number{}, err
+		return number{}, inFull(err) // to an admin
 	}
 	return number{value: value, null: !ok}, nil
 }

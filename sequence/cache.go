@@ -159,7 +159,7 @@ func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (firs
 	}
 	if c.flying && errors.Is(c.lastErr, ErrUnfit) {
 		defer c.mu.Unlock()
-		return 0, 0, c.lastErr // the reservation in flight pauses; the first take after that tries again
+		return 0, 0, &aboutError{c.name, c.lastErr} // the reservation in flight pauses; the first take after that tries again
 	}
 	if c.order && c.queued >= maxOrderedQueue {
 		defer c.mu.Unlock()
@@ -381,7 +381,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	case errors.Is(err, ErrUnfit):
 		// Waiting does not mend it, so nobody is made to; the operator reads why.
 		for c.first != nil {
-			c.finishLocked(c.first, 0, err)
+			c.finishLocked(c.first, 0, &aboutError{c.name, err})
 		}
 		c.resting = true
 	case c.order && errors.Is(err, errLost):

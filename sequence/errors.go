@@ -89,6 +89,50 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
+// aboutError is an error of one sequence.
+type aboutError struct {
+	name string
+	err  error
+}
+
+func (e *aboutError) Error() string { return fmt.Sprintf("sequence %q: %v", e.name, e.err) }
+
+// Unwrap returns the cause.
+func (e *aboutError) Unwrap() error { return e.err }
+
+// Public says of an error that is an ErrUnfit or an [*UnavailableError] what whoever asked for numbers may know: the sequence, and what
+// to do. Where its server is, how that is set up, and what is in the way, is for those who run the proxy. ok is false for other errors.
+func Public(err error) (text string, ok bool) {
+	var away *UnavailableError
+	var about *aboutError
+	switch {
+	case errors.As(err, &away):
+		text = "the sequence table"
+		if away.Sequence != "" {
+			text = fmt.Sprintf("sequence %q", away.Sequence)
+		}
+		switch {
+		case errors.Is(away.Err, errState):
+			text += ": no number is left in memory, and none is reserved while the proxy cannot write its state file"
+		case away.Ordered:
+			text += ": the home of this ORDER sequence is unavailable"
+		default:
+			text += ": its sequence server is unavailable"
+		}
+		if away.Waited > 0 {
+			text += fmt.Sprintf(" (waited %v)", away.Waited.Round(time.Millisecond))
+		}
+		return text + "; try again, the proxy's log says why", true
+	case errors.Is(err, ErrUnfit):
+		text = "the sequence table"
+		if errors.As(err, &about) {
+			text = fmt.Sprintf("sequence %q", about.name)
+		}
+		return text + ": its sequence server, or the table there, is unfit to give numbers; the proxy's log says what mends that", true
+	}
+	return "", false
+}
+
 // UnfitError names a finding on a sequence server that could make numbers repeat, and what mends it. It wraps ErrUnfit.
 type UnfitError struct {
 	Server  string // "10.0.0.5:3306"

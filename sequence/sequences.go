@@ -238,7 +238,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		}
 	}
 	if errors.Is(err, ErrUnfit) {
-		return nil, fmt.Errorf("sequence %q: %w", name, err)
+		return nil, &aboutError{name, err}
 	}
 	return nil, &UnavailableError{Sequence: name, Server: s.serverName(), Waited: time.Since(begin), Err: err}
 }

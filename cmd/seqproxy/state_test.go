@@ -68,11 +68,15 @@ state_dir = "state"
 		}
 		last = number
 	}
-	for _, part := range []string{`sequence "photos"`, "state file " + filepath.Join(dir, "state", "state") + " cannot be written", "file too large"} {
+	for _, part := range []string{`sequence "photos"`, "no number is left in memory", "cannot write its state file", "the proxy's log says why"} {
 		if !strings.Contains(failed, part) {
 			t.Errorf("got %q, want %q in it", failed, part)
 		}
 	}
+	if strings.Contains(failed, dir) {
+		t.Errorf("got %q, with the path of the state file", failed)
+	}
+	first.await("state file " + filepath.Join(dir, "state", "state") + " cannot be written")
 	if last < 10 {
 		t.Errorf("%d numbers were given from memory, want 10 or more", last)
 	}

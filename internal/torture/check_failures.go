@@ -70,9 +70,8 @@ func (t *trouble) judge(o *op, w *world) string {
 	}
 	switch said.Number {
 	case gomysql.ER_UNKNOWN_ERROR:
-		if !w.namesMember(said.Message, o.proxy) && !strings.Contains(said.Message, "state file "+w.proxies[o.proxy].state) ||
-			!namesSequence(said.Message, o.kind.sequence) {
-			return "ERROR that names not both the sequence, and the server or file"
+		if !saysWhy(said.Message) || !namesSequence(said.Message, o.kind.sequence) {
+			return "ERROR that names not both the sequence, and what is in the way"
 		}
 		if o.kind.sequence == restarted && t.restarting(o) {
 			return ""
@@ -117,7 +116,7 @@ func namesSequence(text, name string) bool {
 		func(part string) bool { return strings.Contains(text, part) })
 }
 
-// namesMember reports whether an error names a sequence server, by the address that the proxy knows.
-func (w *world) namesMember(text string, proxy int) bool {
-	return slices.ContainsFunc(w.nodes, func(s *server) bool { return strings.Contains(text, w.links[linkPart(proxy, s)].Addr()) })
+// saysWhy reports whether an error says what is in the way of a number. Which server that is stands in the proxy's log.
+func saysWhy(text string) bool {
+	return slices.ContainsFunc([]string{"sequence server", "ORDER sequence", "state file"}, func(why string) bool { return strings.Contains(text, why) })
 }

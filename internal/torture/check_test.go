@@ -2,7 +2,6 @@ package torture
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -70,8 +69,8 @@ func TestEveryFailureNeedsACause(t *testing.T) {
 		o.err = err
 		return o
 	}
-	away := &mysql.MySQLError{Number: 1105, Message: fmt.Sprintf("seqproxy: sequence %q: sequence server %s is unavailable", "photos", l.Addr())}
-	full := &mysql.MySQLError{Number: 1105, Message: `seqproxy: sequence "photos": no number is left in memory: state file /var/state0/state cannot be written`}
+	away := &mysql.MySQLError{Number: 1105, Message: `seqproxy: sequence "photos": its sequence server is unavailable (waited 3s); try again`}
+	full := &mysql.MySQLError{Number: 1105, Message: `seqproxy: sequence "photos": no number is left in memory, and none is reserved while the proxy cannot write its state file`}
 	long := took(10*time.Second, 17*time.Second, 1, 5, 1)
 	onShard := failed(mysql.ErrInvalidConn)
 	onShard.shard = 0
@@ -87,7 +86,7 @@ func TestEveryFailureNeedsACause(t *testing.T) {
 		{"full disk", failed(full), proxyPart(0), ""},
 		{"full disk of another proxy", failed(full), proxyPart(1), "without a cause"},
 		{"error that names nothing", failed(&mysql.MySQLError{Number: 1105, Message: "seqproxy: no"}), s.part(), "names not both"},
-		{"error before the owned columns were read", failed(&mysql.MySQLError{Number: 1105, Message: "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet: sequence server " + l.Addr()}), s.part(), ""},
+		{"error before the owned columns were read", failed(&mysql.MySQLError{Number: 1105, Message: "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet: the sequence table: its sequence server is unavailable"}), s.part(), ""},
 		{"other code", failed(&mysql.MySQLError{Number: 1064, Message: "syntax"}), s.part(), "UNEXPECTED"},
 		{"duplicate key", failed(&mysql.MySQLError{Number: 1062, Message: "duplicate"}), proxyPart(0), "UNEXPECTED"},
 		{"connection lost", failed(mysql.ErrInvalidConn), proxyPart(0), ""},
