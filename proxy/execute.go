@@ -165,7 +165,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 	}
 	if len(payload) < least {
 		switch {
-		case !s.likeMariaDB(): // it answers then even to what has no answer
+		case !s.likeMariaDB(): // MySQL answers then even to what has no answer
 			return s.answerAlone(s.malformed)
 		case cmd.AnswerShape() == protocol.ShapeNone:
 			return s.settle()
