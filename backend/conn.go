@@ -142,6 +142,9 @@ func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 		node.meet(nil)
 		return c, nil
 	}
+	if login.Relay != nil && login.Relay.IsFault(err) {
+		r.makeUp(ctx, target{shard, node, login.access})
+	}
 	var clients *protocol.RelayError
 	if errors.As(err, &clients) { // says nothing of the node
 		return nil, clients
@@ -275,22 +278,22 @@ func helloOf(g *protocol.Greeting) Hello {
 // askMode learns for c's node what its sessions start with, and for how long they may
 // be idle. probed says that c logged in with latin1, by which it shows whether that counts.
 func (c *Conn) askMode(probed bool) error {
-	rows, err := c.Query("SELECT @@global.sql_mode, @@global.init_connect, @@character_set_client, @@global.wait_timeout, @@global.interactive_timeout, @@lower_case_table_names")
+	rows, err := c.Query("SELECT @@global.sql_mode, @@global.init_connect, @@character_set_client, @@global.wait_timeout, @@global.interactive_timeout, @@global.connect_timeout, @@lower_case_table_names")
 	if err != nil {
 		return err
 	}
-	if len(rows) != 1 || len(rows[0]) != 6 {
+	if len(rows) != 1 || len(rows[0]) != 7 {
 		return errors.New("the server does not say what its sessions start with")
 	}
 	row := rows[0]
 	hello := *c.hello
 	hello.SQLMode, hello.InitConnect = string(row[0]), len(row[1]) > 0
 	hello.OwnCollation = probed && string(row[2]) != "latin1"
-	hello.FoldsTables = string(row[5]) != "0"
-	for i, timeout := range []*time.Duration{&hello.WaitTimeout, &hello.InteractiveTimeout} {
+	hello.FoldsTables = string(row[6]) != "0"
+	for i, timeout := range []*time.Duration{&hello.WaitTimeout, &hello.InteractiveTimeout, &hello.LoginPatience} {
 		seconds, err := strconv.ParseUint(string(row[3+i]), 10, 32)
 		if err != nil {
-			return fmt.Errorf("the server's wait_timeout or interactive_timeout: %w", err)
+			return fmt.Errorf("the server's wait_timeout, interactive_timeout or connect_timeout: %w", err)
 		}
 		*timeout = time.Duration(seconds) * time.Second
 	}

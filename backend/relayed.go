@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,6 +28,15 @@ func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
 		return err
 	}
 	return nil
+}
+
+// makeUp logs in to a server that has counted a client's login as a fault of the proxy's
+// host: a login that succeeds has the server forget what it has counted. Where no account
+// is known to log in with, it is the next client's that succeeds.
+func (r *Routes) makeUp(ctx context.Context, t target) {
+	if t.access.probeCredentials(r.probe).User != "" {
+		_ = r.probeNode(ctx, t) // what is wrong with the node is told elsewhere
+	}
 }
 
 // setWideCollation sets a collation that the login had no room for, if the server knows it.

@@ -63,6 +63,9 @@ type Hello struct {
 	// WaitTimeout and InteractiveTimeout are its global wait_timeout and
 	// interactive_timeout, asked for together with SQLMode. 0: it could not be asked.
 	WaitTimeout, InteractiveTimeout time.Duration
+	// LoginPatience is its connect_timeout: for how long it waits for each packet of a
+	// login. 0: it could not be asked.
+	LoginPatience time.Duration
 	// TellsSession: with SessionTrack its OK to every login tells of the session, as
 	// MariaDB's of 11.5 and later does, and not only that to a login with a schema.
 	TellsSession bool
@@ -251,7 +254,7 @@ func (n *Node) learn(h Hello) *Hello {
 		h.SQLMode, h.TellsSession = n.hello.SQLMode, n.hello.TellsSession
 		h.InitConnect, h.OwnCollation = n.hello.InitConnect, n.hello.OwnCollation
 		h.WaitTimeout, h.InteractiveTimeout = n.hello.WaitTimeout, n.hello.InteractiveTimeout
-		h.FoldsTables = n.hello.FoldsTables
+		h.FoldsTables, h.LoginPatience = n.hello.FoldsTables, n.hello.LoginPatience
 	}
 	if n.hello == nil || h != *n.hello {
 		changed := h // here: else every login would allocate one
@@ -284,6 +287,7 @@ func (n *Node) learnMode(told Hello) {
 	h := *n.hello // copies of the pointer may be read elsewhere
 	h.SQLMode, h.InitConnect, h.OwnCollation = told.SQLMode, told.InitConnect, told.OwnCollation
 	h.WaitTimeout, h.InteractiveTimeout, h.FoldsTables = told.WaitTimeout, told.InteractiveTimeout, told.FoldsTables
+	h.LoginPatience = told.LoginPatience
 	n.hello, n.modeKnown = &h, true
 	n.mu.Unlock()
 }

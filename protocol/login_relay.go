@@ -40,11 +40,20 @@ type RelayedLogin struct {
 	plugin         string // that the server asks by, "" before it has asked
 	salt           Salt   // of sha2 and sha256 passwords
 	answered       bool   // the client has answered the server's question
+	answers        int    // that the plugin has had from us
+	fault          bool   // the server may count a fault of our host, if it does not let the client in
+	empty          bool   // the client has no password: it says so once, and is not asked
 	password       []byte // of Keep
 }
 
 // Relay makes the login one that a server is to check.
-func (a *Attempt) Relay() *RelayedLogin { return &RelayedLogin{attempt: a} }
+//
+// A client that tells of no plugins has one kind of password, and an empty answer to the
+// greeting says that there is none. It need not be asked, and some could not be: a
+// balancer's check takes every packet that is no error for its welcome.
+func (a *Attempt) Relay() *RelayedLogin {
+	return &RelayedLogin{attempt: a, empty: !a.Hello.Capabilities.Has(PluginAuth) && len(a.answer) == 0}
+}
 
 // Password is what the client gave in clear or under RSA, and Keep kept; ok is false
 // where the server did not need it or it did not come by here.
@@ -58,7 +67,11 @@ func (r *RelayedLogin) PasswordUsed() bool { return r.attempt.Hello.PasswordUsed
 
 // RelayError says that a relayed login failed at the client's end, or was refused
 // here: nothing is wrong with the server.
-type RelayError struct{ Err error }
+type RelayError struct {
+	Err error
+	// Unsupported: the client did nothing wrong, but cannot be asked, or must not be.
+	Unsupported bool
+}
 
 func (e *RelayError) Error() string { return fmt.Sprintf("login checked by the server: %v", e.Err) }
 
@@ -167,10 +180,13 @@ func (r *RelayedLogin) nextFactor(payload []byte) error {
 
 // begin starts the dialogue of a plugin; payload is the server's packet that says so.
 func (r *RelayedLogin) begin(payload []byte, plugin string, data []byte) error {
+	r.plugin, r.answers = plugin, 0
 	if plugin != mysql.AUTH_NATIVE_PASSWORD && !r.attempt.Hello.Capabilities.Has(PluginAuth) {
 		return r.refusePlugin(plugin)
 	}
-	r.plugin = plugin
+	if r.empty {
+		return r.toServer(nil)
+	}
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD, mysql.AUTH_MARIADB_ED25519, pluginParsec:
 		return r.pass(payload)
@@ -223,19 +239,18 @@ func (r *RelayedLogin) pass(payload []byte) error {
 // tell passes on a packet that another of the server's follows.
 func (r *RelayedLogin) tell(payload []byte) error {
 	if err := r.attempt.pc.QueuePacket(payload); err != nil {
-		return &RelayError{fmt.Errorf("write auth data: %w", err)}
+		return &RelayError{Err: fmt.Errorf("write auth data: %w", err)}
 	}
 	return nil
 }
 
 // fromClient sends the client a packet and returns its answer, which is valid until
-// the client's next. Without one the server gets an empty answer, which ends its side
-// in order: a server blocks a host that breaks off too many logins, and that host
-// is the proxy for all clients.
+// the client's next, and has a form that the server's plugin takes. After an error the
+// server's side is ended.
 func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 	if err := r.attempt.pc.WritePacket(payload); err != nil {
 		r.breakOff()
-		return nil, &RelayError{fmt.Errorf("write auth data: %w", err)}
+		return nil, &RelayError{Err: fmt.Errorf("write auth data: %w", err)}
 	}
 	answer, err := r.attempt.login.read(r.attempt.pc, "answer to the server's challenge")
 	if err != nil {
@@ -245,11 +260,14 @@ func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 			err = gone
 		}
 		r.breakOff()
-		return nil, &RelayError{err}
+		return nil, &RelayError{Err: err}
 	}
 	r.attempt.Hello.Plugin = r.plugin
 	if !isEmptyAnswer(answer) {
 		r.attempt.Hello.PasswordUsed = true
+	}
+	if !r.fits(answer) {
+		return nil, r.refuseMisfit()
 	}
 	return answer, nil
 }
@@ -259,13 +277,7 @@ func (r *RelayedLogin) toServer(answer []byte) error {
 		return fmt.Errorf("write auth data: %w", err)
 	}
 	r.answered = true
+	r.answers++
+	r.fault = r.fault || r.plugin == pluginParsec && r.answers > 1
 	return nil
-}
-
-// breakOff ends the server's side of a dialogue that the client's side does not go on
-// with. It gives up where the server wants more than one answer.
-func (r *RelayedLogin) breakOff() {
-	if r.toServer(nil) == nil {
-		_, _ = r.ask() // its verdict, which changes nothing
-	}
 }

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"crypto/rsa"
+	"errors"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
@@ -143,6 +144,9 @@ func (r *RelayedLogin) give(password []byte, requestKey byte) error {
 		return err
 	}
 	answer, err := encryptPassword(password, r.salt, key)
+	if errors.Is(err, rsa.ErrMessageTooLong) { // no account has such a password
+		return r.refuseWrong()
+	}
 	if err != nil {
 		return err
 	}

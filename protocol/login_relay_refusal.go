@@ -14,7 +14,7 @@ import (
 func (r *RelayedLogin) Refuse(why string) error {
 	e := r.refusal(why)
 	_ = writeERR(r.attempt.pc, mysql.ER_ACCESS_DENIED_ERROR, "28000", e.message()) // the session ends either way
-	return &RelayError{e}
+	return &RelayError{Err: e}
 }
 
 func (r *RelayedLogin) refusal(why string) *AuthError {
@@ -54,7 +54,7 @@ func (r *RelayedLogin) refuseUnencrypted(given []byte) error {
 // one than it has always had. It is asked by that, though its answer in the response
 // was to another challenge: npm mysql, for one, takes the switch without having told.
 func (r *RelayedLogin) refusePlugin(plugin string) error {
-	err := &RelayError{refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
+	err := &RelayError{Unsupported: true, Err: refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
 		"Client does not support authentication protocol requested by server; consider upgrading MySQL client",
 		fmt.Errorf("the account of %.100q is checked by %s, which a client without plugin authentication does not have", r.attempt.Hello.User, plugin))}
 	r.breakOff()
@@ -68,7 +68,7 @@ func (r *RelayedLogin) refuseClear() error {
 		side = "the client"
 	}
 	message := fmt.Sprintf("seqproxy: the server asks for the password in clear (%s), which is passed on over TLS only, and the connection to %s has none", r.plugin, side)
-	err := &RelayError{refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004", message, errors.New(message))}
+	err := &RelayError{Unsupported: true, Err: refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004", message, errors.New(message))}
 	r.breakOff()
 	return err
 }

@@ -34,6 +34,7 @@ type legs struct {
 	serverKey            bool       // the proxy knows the server's RSA key
 	capabilities         Capability // in addition to loginCapabilities, on both sides
 	without              Capability // of the client's own
+	noAnswer             bool       // the client sends none with its response
 }
 
 const relayGreeting = loginCapabilities | SSL | MultiFactor
@@ -100,6 +101,9 @@ func startRelayed(t *testing.T, l legs, run func(client *Conn)) *relayed {
 		response := HandshakeResponse{
 			Capabilities: (loginCapabilities | l.capabilities) &^ l.without, User: "app", Database: "album0", AuthResponse: []byte("x"), Plugin: "mysql_native_password",
 		}
+		if l.noAnswer {
+			response.AuthResponse = nil
+		}
 		if l.clientTLS {
 			r.client.send(response.AppendSSLRequest(nil))
 			if err := clientEnd.StartTLSClient(clientTLS()); err != nil {
@@ -157,6 +161,14 @@ func (r *relayed) wantServer(want string) {
 	}
 }
 
+// wantWrong checks that the server gets an answer of a length that nobody has made.
+func (r *relayed) wantWrong(length int) {
+	r.t.Helper()
+	if got := r.server.receive(); len(got) != length || len(bytes.Trim(got, string(got[:1]))) == 0 {
+		r.t.Fatalf("the server gets %q, want %d random bytes", got, length)
+	}
+}
+
 // end waits for the end of the login and returns its error.
 func (r *relayed) end() error {
 	r.t.Helper()
@@ -182,11 +194,16 @@ func (r *relayed) wantRefused(reason string) {
 var (
 	loginOK = AppendOK(nil, 0, OK{Status: Autocommit})[HeaderSize:]
 	salt21  = append(bytes.Repeat([]byte("s"), SaltSize), 0)
+
+	// As long as those of mysql_native_password.
+	firstAnswer, secondAnswer = bytes.Repeat([]byte("1"), nativeAnswer), bytes.Repeat([]byte("2"), nativeAnswer)
 )
 
 func TestARelayedLoginIsTheServersQuestionAndTheClientsAnswer(t *testing.T) {
-	answer := strings.Repeat("an answer ", 26) // as long as one under RSA
-	for _, plugin := range []string{"mysql_native_password", "client_ed25519", "parsec", "caching_sha2_password", "sha256_password"} {
+	for plugin, lengths := range map[string][2]int{
+		"mysql_native_password": {20, 20}, "client_ed25519": {64, 64}, "parsec": {0, 96}, "caching_sha2_password": {32, 256}, "sha256_password": {256, 256},
+	} {
+		answer, another := strings.Repeat("a", lengths[0]), strings.Repeat("b", lengths[1])
 		t.Run(plugin, func(t *testing.T) {
 			r := startRelayed(t, legs{}, nil)
 			if r.asked.User != "app" || r.asked.Database != "album0" || r.asked.Plugin != noSuchPlugin || len(r.asked.AuthResponse) != 0 {
@@ -196,8 +213,8 @@ func TestARelayedLoginIsTheServersQuestionAndTheClientsAnswer(t *testing.T) {
 			r.wantClient(append(append([]byte("\xfe"+plugin), 0), salt21...), []byte(answer))
 			r.wantServer(answer)
 			r.server.send([]byte("\x50 some data of the plugin's"))
-			r.wantClient([]byte("\x50 some data of the plugin's"), []byte("another"))
-			r.wantServer("another")
+			r.wantClient([]byte("\x50 some data of the plugin's"), []byte(another))
+			r.wantServer(another)
 			if plugin == "caching_sha2_password" {
 				r.server.send([]byte{headerMoreData, sha2FastOK}) // and no answer to it
 			}
@@ -230,17 +247,17 @@ func TestARelayedLoginIsRefusedWithAPluginThatLooksAtTheProxy(t *testing.T) {
 		t.Run(plugin, func(t *testing.T) {
 			r := startRelayed(t, legs{clientTLS: true, serverTLS: true}, nil)
 			r.ask(plugin, salt21)
-			r.wantServer("") // ends the server's side in order
+			r.wantServer("\x00") // ends the server's side in order
 			r.server.send(loginOK)
 			r.wantRefused(plugin)
 		})
 		t.Run(plugin+" behind another", func(t *testing.T) {
 			r := startRelayed(t, legs{}, nil)
 			r.ask("mysql_native_password", salt21)
-			r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), []byte("an answer"))
-			r.wantServer("an answer")
+			r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), firstAnswer)
+			r.wantServer(string(firstAnswer))
 			r.ask(plugin, salt21)
-			r.wantServer("")
+			r.wantServer("\x00")
 			r.server.send(loginOK)
 			r.wantRefused(plugin)
 		})
@@ -273,11 +290,11 @@ func TestAFurtherFactorIsPassedOnWhereBothSidesKnowIt(t *testing.T) {
 		t.Error("the server was not told of several factors")
 	}
 	r.ask("mysql_native_password", salt21)
-	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), []byte("first"))
-	r.wantServer("first")
+	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), firstAnswer)
+	r.wantServer(string(firstAnswer))
 	r.server.send(next)
-	r.wantClient(next, []byte("second"))
-	r.wantServer("second")
+	r.wantClient(next, secondAnswer)
+	r.wantServer(string(secondAnswer))
 	r.server.send(loginOK)
 	r.client.wantOK()
 	if err := r.end(); err != nil {
@@ -286,7 +303,7 @@ func TestAFurtherFactorIsPassedOnWhereBothSidesKnowIt(t *testing.T) {
 	// The second factor may not be one that looks at the proxy either.
 	r = startRelayed(t, legs{capabilities: MultiFactor}, nil)
 	r.server.send([]byte("\x02auth_socket\x00"))
-	r.wantServer("")
+	r.wantServer("\x00")
 	r.server.send(loginOK)
 	r.wantRefused("auth_socket")
 
@@ -295,11 +312,11 @@ func TestAFurtherFactorIsPassedOnWhereBothSidesKnowIt(t *testing.T) {
 		t.Error("the server was told of several factors, which the client does not know")
 	}
 	r.ask("mysql_native_password", salt21)
-	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), []byte("first"))
-	r.wantServer("first")
+	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), firstAnswer)
+	r.wantServer(string(firstAnswer))
 	r.server.send([]byte("\x02auth_socket\x00"))
-	r.wantClient([]byte("\x02auth_socket\x00"), []byte("what?"))
-	r.wantServer("what?")
+	r.wantClient([]byte("\x02auth_socket\x00"), secondAnswer)
+	r.wantServer(string(secondAnswer))
 }
 
 func TestAPasswordInClearIsPassedOnOverTLSOnly(t *testing.T) {
@@ -309,7 +326,7 @@ func TestAPasswordInClearIsPassedOnOverTLSOnly(t *testing.T) {
 				r := startRelayed(t, l, nil)
 				r.ask(plugin, nil)
 				if !l.clientTLS || !l.serverTLS {
-					r.wantServer("")
+					r.wantServer("\x00")
 					r.server.send(loginOK)
 					r.client.wantERR(1251, "over TLS only")
 					var handshake *HandshakeError
@@ -422,7 +439,7 @@ func TestAPasswordUnderAnotherKeyIsRefused(t *testing.T) {
 	r.server.receive()
 	r.server.send([]byte{headerMoreData, sha2FullAuth})
 	r.wantClient([]byte{headerMoreData, sha2FullAuth}, bytes.Repeat([]byte("e"), 256))
-	r.wantServer("")
+	r.wantServer("\x00")
 	r.server.send(AppendERR(nil, 0, 1045, "28000", "no")[HeaderSize:])
 	r.wantRefused("RSA key")
 }
@@ -443,7 +460,7 @@ func TestAPasswordInClearWhereItMustBeEncryptedIsRefused(t *testing.T) {
 					r.client.receive()
 				}
 				r.client.send([]byte("secret\x00"))
-				r.wantServer("")
+				r.wantServer("\x00")
 				r.server.send(AppendERR(nil, 0, 1045, "28000", "no")[HeaderSize:])
 				r.wantRefused("in clear")
 			})
@@ -457,7 +474,7 @@ func TestTheServersErrorIsTheLoginsError(t *testing.T) {
 		if challenge {
 			r.ask("mysql_native_password", salt21)
 			r.client.receive()
-			r.client.send([]byte("wrong"))
+			r.client.send(firstAnswer)
 			r.server.receive()
 		}
 		r.server.send(AppendERR(nil, 0, 3118, "HY000", "Access denied for user 'app'@'host'. Account is locked.")[HeaderSize:])
@@ -475,7 +492,7 @@ func TestTheServersSideEndsInOrderWhenTheClientVanishes(t *testing.T) {
 	r.ask("mysql_native_password", salt21)
 	r.client.receive()
 	r.client.Close()
-	r.wantServer("")
+	r.wantWrong(nativeAnswer)
 	r.server.send(AppendERR(nil, 0, 1045, "28000", "no")[HeaderSize:])
 	var relay *RelayError
 	if err := r.end(); !errors.As(err, &relay) {
@@ -495,7 +512,11 @@ func TestWhoHangsUpBehindAnAnswerCountsAsRefused(t *testing.T) {
 			r.client.receive()
 		}
 		r.client.Close()
-		r.wantServer("")
+		if answers {
+			r.wantServer("\x00")
+		} else {
+			r.wantServer("\x01")
+		}
 		r.server.send(AppendERR(nil, 0, 1045, "28000", "no")[HeaderSize:])
 		var auth *AuthError
 		if err := r.end(); errors.As(err, &auth) != answers || answers && auth.Gone == nil {
@@ -509,8 +530,8 @@ func TestWhoHangsUpBehindAnAnswerCountsAsRefused(t *testing.T) {
 func TestAClientThatTellsOfNoPluginsIsAskedForItsNativePassword(t *testing.T) {
 	r := startRelayed(t, legs{without: PluginAuth}, nil)
 	r.ask("mysql_native_password", salt21)
-	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), []byte("an answer"))
-	r.wantServer("an answer")
+	r.wantClient(append([]byte("\xfemysql_native_password\x00"), salt21...), firstAnswer)
+	r.wantServer(string(firstAnswer))
 	r.server.send(loginOK)
 	if got := r.client.receive(); got[0] != headerOK {
 		t.Errorf("the client gets %q, want OK", got)
@@ -521,7 +542,7 @@ func TestAClientThatTellsOfNoPluginsIsAskedForItsNativePassword(t *testing.T) {
 
 	r = startRelayed(t, legs{without: PluginAuth}, nil)
 	r.ask("caching_sha2_password", salt21)
-	r.wantServer("")
+	r.wantServer("\x01")
 	r.server.send(loginOK) // which must not count
 	r.client.wantERR(1251, "does not support authentication protocol")
 	var relay *RelayError
@@ -534,5 +555,95 @@ func TestAServerWithoutPluginsIsNotAsked(t *testing.T) {
 	l := &RelayedLogin{attempt: &Attempt{}}
 	if err := l.respond(nil, &Greeting{Version: "5.1", Capabilities: Protocol41}, &HandshakeResponse{}); err == nil || !strings.Contains(err.Error(), "5.1") {
 		t.Errorf("got %v, want an error", err)
+	}
+}
+
+// What a server gets is either an answer in the form of its plugin or the end of the
+// dialogue by a wrong one. All else counts as a fault of the proxy's host.
+func TestAnAnswerOfNoFormIsRefusedAndNotPassedOn(t *testing.T) {
+	const native, ed25519, sha2 = "mysql_native_password", "client_ed25519", "caching_sha2_password"
+	repeat := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
+	for _, c := range []struct {
+		plugin  string
+		answers [][]byte // all but the last are of the plugin's form
+		code    uint16
+		wrong   int // the length of what ends the server's side
+	}{
+		{native, [][]byte{repeat(1)}, 1043, 20},
+		{native, [][]byte{{0}}, 1043, 20},
+		{native, [][]byte{repeat(19)}, 1043, 20},
+		{native, [][]byte{repeat(21)}, 1043, 20},
+		{native, [][]byte{repeat(10000)}, 1043, 20},
+		{ed25519, [][]byte{nil}, 1045, 64},
+		{ed25519, [][]byte{repeat(63)}, 1045, 64},
+		{"parsec", [][]byte{repeat(1)}, 1045, 1},
+		{"parsec", [][]byte{nil, repeat(95)}, 1045, 96},
+		{"parsec", [][]byte{nil, nil}, 1045, 96},
+		{sha2, [][]byte{repeat(1)}, 1045, 1},
+		{sha2, [][]byte{repeat(31)}, 1045, 1},
+		{sha2, [][]byte{repeat(32), nil}, 1045, 1},
+	} {
+		t.Run(fmt.Sprintf("%s/%d of %d bytes", c.plugin, len(c.answers), len(c.answers[len(c.answers)-1])), func(t *testing.T) {
+			r := startRelayed(t, legs{}, nil)
+			r.ask(c.plugin, salt21)
+			for i, answer := range c.answers {
+				if i > 0 {
+					r.wantServer(string(c.answers[i-1]))
+					r.server.send([]byte{headerMoreData, sha2FullAuth})
+				}
+				r.client.receive()
+				r.client.send(answer)
+			}
+			if c.wrong == 1 {
+				if got := r.server.receive(); len(got) != 1 || got[0] > 1 {
+					t.Errorf("the server gets %q, want one byte that is no password", got)
+				}
+			} else {
+				r.wantWrong(c.wrong)
+			}
+			r.server.send(AppendERR(nil, 0, 1045, "28000", "no")[HeaderSize:])
+			r.client.wantERR(c.code, "")
+			var relay *RelayError
+			if err := r.end(); !errors.As(err, &relay) || relay.Unsupported {
+				t.Errorf("got %v, want a *RelayError that is the client's fault", err)
+			}
+		})
+	}
+}
+
+// An account may have several plugins, of which a server asks for one after the other. One
+// without a password lets in even who does not want to come in.
+func TestTheServersSideEndsHoweverOftenItAsks(t *testing.T) {
+	r := startRelayed(t, legs{}, nil)
+	r.ask("mysql_native_password", salt21)
+	r.client.receive()
+	r.client.Close()
+	r.wantWrong(nativeAnswer)
+	r.ask("client_ed25519", salt21)
+	r.wantWrong(ed25519Answer)
+	r.ask("caching_sha2_password", salt21)
+	r.wantServer("\x01")
+	r.server.send([]byte{headerMoreData, sha2FullAuth})
+	r.wantServer("\x00")
+	r.server.send(loginOK)
+	r.wantServer(string([]byte{byte(ComQuit)}))
+	var relay *RelayError
+	if err := r.end(); !errors.As(err, &relay) {
+		t.Errorf("got %v, want a *RelayError", err)
+	}
+}
+
+// HAProxy's check sends no plugin and no password, and takes whatever is no error for a
+// welcome.
+func TestAClientWithoutPluginsAndPasswordIsNotAsked(t *testing.T) {
+	r := startRelayed(t, legs{without: PluginAuth, noAnswer: true}, nil)
+	r.ask("mysql_native_password", salt21)
+	r.wantServer("")
+	r.server.send(loginOK)
+	if got := r.client.receive(); got[0] != headerOK {
+		t.Errorf("the client gets %q, want OK", got)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
 	}
 }

@@ -72,6 +72,9 @@ func (s *session) logIn() error {
 // to the server.
 func (s *session) identify(attempt *protocol.Attempt) error {
 	attempt.Hello.User = unquotedUser(attempt.Hello.User)
+	if err := s.checkCharset(attempt.Hello.Collation); err != nil {
+		return err
+	}
 	if err := s.backOff(); err != nil {
 		return err
 	}
@@ -93,6 +96,20 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 		return fmt.Errorf("login at the admin address: %w", errOnlyAdmins)
 	}
 	return nil
+}
+
+// checkCharset refuses a login in a character set that no client may have, as every server
+// does. A server is not told of it: it counts that as a fault of the proxy's host.
+func (s *session) checkCharset(collation uint16) error {
+	s.state.setCollation(collation)
+	name := s.state.charset
+	if !noClientCharset(name) {
+		return nil
+	}
+	s.packetNum = s.client.PacketNum()
+	err := sqlError(mysql.ER_WRONG_VALUE_FOR_VAR, "42000", "Variable 'character_set_client' can't be set to the value of '%s'", name)
+	s.refuseLogin(err)
+	return fmt.Errorf("login: %w", err)
 }
 
 // introduce says that user is known, for others to read, or that it changes.
@@ -134,11 +151,6 @@ func (s *session) begin(schema string) error {
 		s.state.schema = s.user.Schema
 	}
 	s.state.setCollation(s.login.Collation)
-	if name := s.state.charset; noClientCharset(name) { // as every server says
-		err := sqlError(mysql.ER_WRONG_VALUE_FOR_VAR, "42000", "Variable 'character_set_client' can't be set to the value of '%s'", name)
-		s.refuseLogin(err)
-		return fmt.Errorf("login: %w", err)
-	}
 	if s.state.charset != "" && s.toldAtLogin() {
 		_, _ = s.attach() // what is wrong is told when a statement needs the server
 	} else if (s.state.schema != "" || s.state.charset == "") && s.routes.Default() != nil {

@@ -203,11 +203,8 @@ func (s *session) judged(err error) {
 	if err == nil && !f.some.Load() {
 		return
 	}
-	if err != nil {
-		var auth *protocol.AuthError // in this block: errors.As has it allocated
-		if !errors.As(err, &auth) {
-			return
-		}
+	if err != nil && !isFailure(err) {
+		return
 	}
 	p := rules.network(s.client.RemoteAddr())
 	switch {
@@ -217,4 +214,12 @@ func (s *session) judged(err error) {
 	case f.failed(rules, p, time.Now()):
 		s.srv.log.Warn("logins delayed", zap.Stringer("network", p))
 	}
+}
+
+// isFailure says whether a login failed by what the client has done: a password that was
+// refused, or a dialogue with the server that the client has not gone through with.
+func isFailure(err error) bool {
+	var auth *protocol.AuthError
+	var relayed *protocol.RelayError
+	return errors.As(err, &auth) || errors.As(err, &relayed) && !relayed.Unsupported
 }

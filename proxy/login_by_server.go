@@ -67,6 +67,9 @@ func (s *session) identifyByServer(attempt *protocol.Attempt) error {
 	}
 	login := s.backendLogin(schema)
 	login.Relay = relay
+	if err == nil {
+		err = s.boundDialogue(shard)
+	}
 	var c *backend.Conn
 	if err == nil {
 		c, err = s.dial(shard, login)
@@ -88,6 +91,20 @@ func (s *session) identifyByServer(attempt *protocol.Attempt) error {
 	s.packetNum = s.client.PacketNum()
 	s.refuseLogin(err)
 	return s.refusedByServer(&attempt.Hello, err)
+}
+
+// boundDialogue gives a client that a server is to check no more time than that server
+// has patience: a server that gives up first counts a failed connection of the proxy's
+// host.
+func (s *session) boundDialogue(shard *backend.Shard) error {
+	hello, _ := shard.Hello()
+	if hello.LoginPatience == 0 { // as servers come
+		hello.LoginPatience = 10 * time.Second
+	}
+	if patience := hello.LoginPatience * 4 / 5; patience < s.set.LoginTimeout {
+		return s.setDeadline(time.Now().Add(patience))
+	}
+	return nil
 }
 
 // becomeRelayed makes the session that of the user that the server has let in.

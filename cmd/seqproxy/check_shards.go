@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"seqproxy/backend"
 	"seqproxy/conf"
@@ -192,13 +191,6 @@ func (k *connected) shardServer(f *inspect.Findings, s *inspect.Server) {
 	if most := s.Number("max_connections"); most > 0 && most < uint64(k.cfg.MaxConnections) {
 		f.Warn("settings", fmt.Sprintf("max_connections is %d there, and the proxy lets %d clients in, each with a connection of its own: those beyond get error 1040", most, k.cfg.MaxConnections),
 			fmt.Sprintf("or max_connections = %d in the configuration of the proxy", max(1, most-min(most-1, 10))), fmt.Sprintf("SET GLOBAL max_connections = %d", k.cfg.MaxConnections+10))
-	}
-	if k.cfg.UnknownUser == conf.UnknownUserBackend {
-		if timeout := time.Duration(s.Number("connect_timeout")) * time.Second; timeout < k.cfg.LoginTimeout.D() {
-			seconds := int((k.cfg.LoginTimeout.D() + time.Second - 1) / time.Second)
-			f.Warn("settings", fmt.Sprintf("connect_timeout is %v there, and login_timeout %s: a client that is silent at its login counts as a failed connection of the proxy's host", timeout, k.cfg.LoginTimeout),
-				"or a shorter login_timeout", fmt.Sprintf("SET GLOBAL connect_timeout = %d", seconds))
-		}
 	}
 	if len(f.All) == before {
 		f.OK("settings", "as they should be")

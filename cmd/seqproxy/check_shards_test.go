@@ -53,10 +53,6 @@ func TestCheckTellsOfEveryStateOfAShardWithTheStatementThatMendsIt(t *testing.T)
 			level: inspect.Warning, parts: []string{"settings: max_connections is 50 there, and the proxy lets 100 clients in"},
 		},
 		{
-			name: "a server that gives up before the proxy", config: "unknown_user = 'backend'\n" + aShard, set: []string{"SET GLOBAL connect_timeout = 3"},
-			level: inspect.Warning, parts: []string{"settings: connect_timeout is 3s there, and login_timeout 10s"},
-		},
-		{
 			name: "no sequence for a column", config: aBind, set: []string{aTable, "CREATE TABLE SCHEMA.photos (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)"},
 			level: inspect.Wrong, parts: []string{"configuration: bind: ", `names "photos", which is no sequence`}, mend: []string{aRow},
 		},

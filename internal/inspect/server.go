@@ -37,7 +37,7 @@ func quoteText(s string) string {
 var variables = []string{
 	"version", "version_comment", "hostname", "port", "server_id", "server_uuid", "datadir", "read_only", "super_read_only",
 	"innodb_read_only", "innodb_force_recovery",
-	"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "sql_mode", "max_connections", "connect_timeout", "wait_timeout",
+	"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "sql_mode", "max_connections", "wait_timeout",
 	"auto_increment_increment", "auto_increment_offset", "lower_case_table_names", "wsrep_on", "require_secure_transport",
 }
 

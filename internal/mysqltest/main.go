@@ -48,7 +48,7 @@ func startShared() (*Server, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	s, err := start(dir, nil)
+	s, err := start(dir, false, nil)
 	if err != nil {
 		return nil, "", errors.Join(err, os.RemoveAll(dir))
 	}

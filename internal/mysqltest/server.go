@@ -41,7 +41,20 @@ var findBinary = sync.OnceValues(func() (mysqld.Binary, error) {
 // If the server dies other than by Kill or Stop, the test fails.
 func Start(t testing.TB, extraArgs ...string) *Server {
 	t.Helper()
-	s, err := start(t.TempDir(), extraArgs)
+	return startFor(t, false, extraArgs)
+}
+
+// StartCountingHosts is [Start] of a server that keeps account of what each host does wrong in
+// logins: performance_schema.host_cache has it. It blocks a host at --max-connect-errors, but
+// never 127.0.0.1.
+func StartCountingHosts(t testing.TB, extraArgs ...string) *Server {
+	t.Helper()
+	return startFor(t, true, append([]string{"--performance-schema=ON", "--host-cache-size=128"}, extraArgs...))
+}
+
+func startFor(t testing.TB, resolveNames bool, extraArgs []string) *Server {
+	t.Helper()
+	s, err := start(t.TempDir(), resolveNames, extraArgs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +90,7 @@ func StartUnsynced(t testing.TB, extraArgs ...string) *Server {
 }
 
 // start runs a server in dir on a copy of the template.
-func start(dir string, extraArgs []string) (*Server, error) {
+func start(dir string, resolveNames bool, extraArgs []string) (*Server, error) {
 	bin, err := findBinary()
 	if err != nil {
 		return nil, err
@@ -94,7 +107,7 @@ func start(dir string, extraArgs []string) (*Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
 	defer cancel()
-	s, err := mysqld.Start(ctx, mysqld.Config{Binary: bin, Dir: dir, SkipNameResolve: true, ExtraArgs: extraArgs})
+	s, err := mysqld.Start(ctx, mysqld.Config{Binary: bin, Dir: dir, SkipNameResolve: !resolveNames, ExtraArgs: extraArgs})
 	if err != nil {
 		return nil, err
 	}
