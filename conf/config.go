@@ -55,8 +55,9 @@ type Config struct {
 	// clients of one user at one time, those whom a server checks included; one more gets
 	// error 1203. 0 is any number
 	MaxUserConnections int `toml:"max_user_connections" reload:"new"`
-	// clients that log in at one time. Others wait before they are greeted, in the order in
-	// which they came, and get error 1040 at the end of `login_timeout`. 0 is any number
+	// clients that log in at one time, of one address four fifths of that. Others wait before
+	// they are greeted, and get error 1040 at the end of `login_timeout`;
+	// [more](operations.md#silent-clients). 0 is any number
 	MaxLogins int `toml:"max_logins" reload:"new"`
 
 	// how many failed logins of one address are answered at once;
@@ -64,7 +65,8 @@ type Config struct {
 	FailedLogins int `toml:"failed_logins" reload:"new"`
 	// the longest that such a login waits; never more than half of `login_timeout`
 	FailedLoginDelay Duration `toml:"failed_login_delay" reload:"new"`
-	// addresses and networks (`"127.0.0.1"`, `"10.0.0.0/8"`) whose logins are never delayed
+	// addresses and networks (`"127.0.0.1"`, `"10.0.0.0/8"`) whose logins are never delayed, and
+	// which have no share in `max_logins` but may take all of it
 	FailedLoginExempt []Network `toml:"failed_login_exempt" reload:"new"`
 
 	// addresses and networks (`"10.0.0.7"`, `"10.0.0.0/8"`) of balancers that tell the

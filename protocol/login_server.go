@@ -38,6 +38,9 @@ type ServerLogin struct {
 	// its client in a PROXY header; without one the login is refused. The greeting does
 	// not wait for it, since some balancers send it with the client's first packet only.
 	ProxyHeader bool
+	// Arrived, if set, is called when such a header was read: the client's address is known
+	// then. Its error is that of Receive, and the client is not answered.
+	Arrived func() error
 
 	// RSA is needed by clients without TLS that give a wrong password: they get an
 	// exchange under it, as from MySQL, before they are refused. With nil they are
@@ -118,6 +121,11 @@ func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 	}
 	if err := l.readProxyHeader(pc); err != nil {
 		return nil, err
+	}
+	if l.ProxyHeader && l.Arrived != nil {
+		if err := l.Arrived(); err != nil {
+			return nil, err
+		}
 	}
 	response, certificate, err := l.readResponse(pc, greeting.Capabilities)
 	if err != nil {

@@ -43,6 +43,10 @@ func (s *session) logIn() error {
 	l := s.greeting()
 	s.greetedMySQL = l.Version != noServerVersion && !strings.Contains(l.Version, "MariaDB")
 	l.ProxyHeader = !s.atAdmin && s.set.fromBalancer(s.client.RemoteAddr())
+	l.Arrived = func() error { // from now on it counts for the client's address, not for the balancer's
+		s.leaveLogin()
+		return s.enterLogin(until)
+	}
 	attempt, err := l.Receive(s.client)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return fmt.Errorf("%w: %w", errClientGone, err) // a balancer's check, most likely

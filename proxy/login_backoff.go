@@ -70,24 +70,28 @@ func newFailedLogins() *failedLogins {
 }
 
 // network is what failures of a client are counted for; not valid if they are not.
-func (r *failureRules) network(addr net.Addr) (p netip.Prefix) {
-	if r.free <= 0 {
-		return p
+func (r *failureRules) network(addr net.Addr) netip.Prefix {
+	p, exempt := r.source(addr)
+	if r.free <= 0 || exempt {
+		return netip.Prefix{}
 	}
+	return p
+}
+
+// source is the address that a client comes from, or its network, and whether that is
+// exempt; not valid if it is no address of a network.
+func (r *failureRules) source(addr net.Addr) (p netip.Prefix, exempt bool) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
-		return p
+		return p, false
 	}
 	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	if slices.ContainsFunc(r.exempt, func(p netip.Prefix) bool { return p.Contains(ip) }) {
-		return p
-	}
 	bits := 32
 	if ip.Is6() {
 		bits = 64
 	}
 	p, _ = ip.Prefix(bits)
-	return p
+	return p, slices.ContainsFunc(r.exempt, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // forget lets time make up for failures.

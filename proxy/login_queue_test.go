@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -53,4 +54,56 @@ func TestALoginThatWaitsForItsTurnEndsWithTheProxy(t *testing.T) {
 	if err := e.Shutdown(ctx); err != nil {
 		t.Error(err)
 	}
+}
+
+// Clients that connect and say nothing keep those of other addresses from nothing.
+func TestSilentClientsOfOneAddressDoNotKeepOthersOut(t *testing.T) {
+	const silentOnes = 60
+	few := func(o *proxy.Options) { o.MaxLogins, o.LoginTimeout = 20, time.Minute }
+	t.Run("direct", func(t *testing.T) {
+		e := newEnv(t, setup{Proxy: few})
+		for range silentOnes {
+			dialTCP(t, e.Addr())
+		}
+		e.awaitSessions(t, silentOnes)
+		for range 5 {
+			if _, err := e.loginFrom(t, "127.0.0.2", nil); err != nil {
+				t.Errorf("login from another address: %v", err)
+			}
+		}
+		if n := e.Proxy.Sessions(); n < silentOnes {
+			t.Errorf("%d of %d silent clients are left: the logins had to wait for them", n, silentOnes)
+		}
+	})
+	t.Run("behind a balancer", func(t *testing.T) {
+		e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+			few(o)
+			fromThisMachine(o)
+		}})
+		through := func(ctx context.Context, client string) (net.Conn, error) {
+			nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", e.Addr())
+			if err == nil {
+				_, err = fmt.Fprintf(nc, "PROXY TCP4 %s 127.0.0.1 56324 4306\r\n", client)
+			}
+			return nc, err
+		}
+		for range silentOnes {
+			nc, err := through(t.Context(), "192.0.2.7")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { nc.Close() })
+		}
+		e.awaitSessions(t, silentOnes)
+		config := e.config(e.Addr(), "", nil)
+		config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return through(ctx, "192.0.2.8") }
+		for range 5 {
+			if err := ping(t, config); err != nil {
+				t.Errorf("login from another address: %v", err)
+			}
+		}
+		if n := e.Proxy.Sessions(); n < silentOnes {
+			t.Errorf("%d of %d silent clients are left: the logins had to wait for them", n, silentOnes)
+		}
+	})
 }

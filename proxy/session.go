@@ -47,8 +47,9 @@ type session struct {
 	proof     string // that the login's OK has to bring
 	atAdmin   bool   // it came to the admin address
 	// queue is where it takes a place among those that log in, nil if it does not.
-	queue       loginQueue
-	changedUser bool // login is a COM_CHANGE_USER
+	queue       *loginQueue
+	place       *loginPlace // there
+	changedUser bool        // login is a COM_CHANGE_USER
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
 	greetedMySQL bool
 

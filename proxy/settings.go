@@ -14,7 +14,7 @@ type settings struct {
 	users        map[string]*User
 	oldPasswords bool         // some user has an old password
 	tickets      ticketTables // nil: there are none
-	logins       loginQueue   // nil: unbounded
+	logins       *loginQueue  // nil: unbounded
 	memory       *statementMemory
 	failures     failureRules
 
