@@ -34,6 +34,10 @@ type ServerLogin struct {
 	// same certificate to every client: its GetConfigForClient is not told of the hello.
 	Prove bool
 
+	// Old lets clients of before MySQL 4.1 log in that have no password, as MariaDB does:
+	// see Attempt.Old.
+	Old bool
+
 	// ProxyHeader says that the connection is a balancer's, which sends the address of
 	// its client in a PROXY header; without one the login is refused. The greeting does
 	// not wait for it, since some balancers send it with the client's first packet only.
@@ -131,12 +135,16 @@ func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 	if err != nil {
 		return nil, err
 	}
+	old := !response.Capabilities.Has(Protocol41)
+	if old {
+		pc = oldClientConn{pc}
+	}
 	if l.RequireTLS && !pc.IsTLS() && !overUnix(pc) {
 		return nil, refuse(pc, CodeTLSRequired, "HY000",
 			"Connections using insecure transport are prohibited while --require_secure_transport=ON.",
 			errors.New("the client came without TLS, which is demanded"))
 	}
-	if !response.Capabilities.Has(SecureConnection) {
+	if !response.Capabilities.Has(SecureConnection) && !old {
 		return nil, refuseMalformed(pc, fmt.Errorf("handshake response: %w", errOldClient))
 	}
 	compression, err := response.compression()
@@ -202,6 +210,9 @@ func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (response 
 		}
 	}
 	response, err = ParseHandshakeResponse(payload, offered)
+	if errors.Is(err, errOldClient) && l.Old {
+		response, err = parseOldResponse(payload)
+	}
 	if err != nil {
 		return nil, nil, refuseMalformed(pc, err)
 	}

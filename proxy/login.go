@@ -57,8 +57,12 @@ func (s *session) logIn() error {
 	if err != nil {
 		return err
 	}
+	s.oldClient = attempt.Old()
 	if err := s.identify(attempt); err != nil {
 		return err
+	}
+	if s.oldClient {
+		return s.serveOld()
 	}
 	if err := s.begin(s.login.Database); err != nil {
 		return err
@@ -221,7 +225,7 @@ func (s *settings) ownGreeting(id uint32) *protocol.ServerLogin {
 func (s *settings) greet(id uint32) *protocol.ServerLogin {
 	l := s.ownGreeting(id)
 	if hello, ok := s.routes.Greeting(); ok {
-		l.Version, l.Collation = hello.Version, hello.Collation
+		l.Version, l.Collation, l.Old = hello.Version, hello.Collation, hello.MariaDB
 		l.Capabilities = (protocol.Relayable | protocol.Compressing) & hello.Capabilities
 		l.Prove = s.TLS != nil && hello.ProvesCertificates()
 		if s.RelayLogins {
@@ -273,12 +277,16 @@ func (s *settings) verify(attempt *protocol.Attempt) (*User, error) {
 
 // refuseLogin answers the login with an error, and the session ends. What a server says
 // in place of its greeting (1040, 1129, 1130) has no SQLSTATE and goes on without one:
-// clients then make of it what they make of it direct.
+// clients then make of it what they make of it direct. Nor has any error to an old client.
 func (s *session) refuseLogin(err error) {
 	var told *protocol.ServerError
-	if errors.As(err, &told) && told.State == "" {
+	switch {
+	case s.oldClient:
+		e := forClient(err)
+		s.out = protocol.AppendERR(s.out, s.packetNum, e.Code, "", e.Message)
+	case errors.As(err, &told) && told.State == "":
 		s.out = protocol.AppendERR(s.out, s.packetNum, told.Code, "", told.Message)
-	} else {
+	default:
 		s.refuse(err)
 	}
 	_ = s.flush() // the session ends either way

@@ -50,6 +50,7 @@ type session struct {
 	queue       *loginQueue
 	place       *loginPlace // there
 	changedUser bool        // login is a COM_CHANGE_USER
+	oldClient   bool        // it speaks the protocol of before MySQL 4.1
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
 	greetedMySQL bool
 

@@ -1,0 +1,51 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// Clients of before MySQL 4.1. MariaDB lets them in by an account without a password, and
+// HAProxy's check by pre-41 is such a client. Their OK ends before the status, and their ERR
+// has no SQLSTATE.
+
+// OldOK is the payload of an OK to such a client.
+var OldOK = []byte{headerOK, 0, 0}
+
+// Old says whether the client is one of before MySQL 4.1, which can read no answer to a
+// statement that we give or pass on.
+func (a *Attempt) Old() bool { return !a.Hello.Capabilities.Has(Protocol41) }
+
+// parseOldResponse decodes the login of such a client, without a password and a schema. See
+// Protocol::HandshakeResponse320
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_response.html).
+func parseOldResponse(payload []byte) (*HandshakeResponse, error) {
+	const head = 2 + 3 // flags and the longest packet
+	if len(payload) <= head {
+		return nil, fmt.Errorf("handshake response: %w: %d bytes", ErrMalformed, len(payload))
+	}
+	user, rest, ok := bytes.Cut(payload[head:], []byte{0})
+	if !ok {
+		return nil, fmt.Errorf("handshake response: %w: user name has no end", ErrMalformed)
+	}
+	if len(bytes.TrimPrefix(rest, []byte{0})) > 0 { // a password of another kind, or a schema
+		return nil, fmt.Errorf("handshake response: %w", errOldClient)
+	}
+	return &HandshakeResponse{
+		MaxPacket: binary.LittleEndian.Uint32(append(bytes.Clone(payload[2:head]), 0)),
+		User:      string(user),
+	}, nil
+}
+
+// oldClientConn takes off answers to a login what an old client does not read.
+type oldClientConn struct{ ClientConn }
+
+const stateLength = len("#HY000")
+
+func (c oldClientConn) WritePacket(payload []byte) error {
+	if len(payload) >= 3+stateLength && payload[0] == headerERR && payload[3] == '#' {
+		payload = append(bytes.Clone(payload[:3]), payload[3+stateLength:]...)
+	}
+	return c.ClientConn.WritePacket(payload)
+}
