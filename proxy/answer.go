@@ -25,8 +25,12 @@ func (s *session) answerable(st *statement.Statement) bool {
 			if _, ok := s.state.lastID.known(); !ok {
 				return false
 			}
+		case statement.CallConnectionID:
+			if !s.clientID(st) {
+				return false
+			}
 		case statement.PseudoThreadID:
-			return false // it can be set; only the server knows
+			return false // a column of the server's
 		}
 	}
 	return true

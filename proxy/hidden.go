@@ -51,7 +51,7 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 
 // hides says whether what is put in a call's place is only known at each execution.
 func hides(call *statement.FuncCall, sub *statement.Substitution) bool {
-	return sub.Replacement != statement.Keep && call.Func != statement.CallConnectionID && call.Place != statement.PlaceNever &&
+	return sub.Replacement != statement.Keep && call.Func != statement.CallConnectionID && call.Func != statement.PseudoThreadID && call.Place != statement.PlaceNever &&
 		(call.Place != statement.PlaceRow || sub.Replacement == statement.AsLeading)
 }
 

@@ -71,7 +71,7 @@ func (s *session) planCalls(st *statement.Statement, prepared bool) (callPlan, e
 				doubtful = true
 			}
 		case statement.CallConnectionID, statement.PseudoThreadID:
-			plan.rewrite = plan.rewrite || s.replacesID(st, call)
+			plan.rewrite = plan.rewrite || s.clientID(st)
 		}
 	}
 	if st.Refusal != "" {
@@ -119,11 +119,10 @@ func (s *session) knownAtPrepare(st *statement.Statement, plan callPlan) error {
 	return nil
 }
 
-// replacesID says whether a call for the connection's id means the id that the
-// client knows. Next to the schemas that list a server's connections it is the
-// server's own.
-func (s *session) replacesID(st *statement.Statement, call *statement.FuncCall) bool {
-	return call.Func == statement.CallConnectionID && st.Words&statement.SystemSchema == 0
+// clientID says whether calls for the connection's id mean the one that the client knows. For
+// a server both are the variable pseudo_thread_id, which may be set.
+func (s *session) clientID(st *statement.Statement) bool {
+	return st.ClientID && !s.state.pinned(PinPseudoThreadID)
 }
 
 // rewrite sends a text with its calls replaced by their values. The first number is
@@ -284,8 +283,10 @@ func (s *session) substitutions(st *statement.Statement, plan callPlan, previous
 			if subs[i].Replacement = before; call.Item >= 0 {
 				subs[i].Replacement = statement.AsPrevious
 			}
-		case s.replacesID(st, call):
+		case call.Func == statement.CallConnectionID && s.clientID(st):
 			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: uint64(s.id)}
+		case call.Func == statement.PseudoThreadID && s.clientID(st):
+			subs[i] = statement.Substitution{Replacement: statement.AsPrevious, Value: uint64(s.id)}
 		}
 	}
 	return subs

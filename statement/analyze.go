@@ -122,9 +122,7 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		st.Words |= HasNextval
 		st.Refusal = a.problem
 	}
-	if st.Words&(ConnectionID|SystemSchema) == ConnectionID|SystemSchema {
-		st.dropConnectionIDs()
-	}
+	st.ClientID = st.Words&ConnectionID != 0 && st.standsAlone(sql)
 	if st.Kind == Select && len(st.Calls) > 0 && st.Refusal == "" {
 		st.selfContained(sql)
 	}
@@ -152,10 +150,10 @@ func (st *Statement) reset(mode Mode) {
 	st.Kind, st.Words, st.Params = Other, 0, 0
 	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
 	st.Tables = st.Tables[:0]
-	st.SelfContained, st.Refusal, st.Schema = false, "", nil
+	st.SelfContained, st.ClientID, st.Refusal, st.Schema = false, false, "", nil
 	if st.rare {
 		st.rare = false
-		st.Kill = KillTarget{}
+		st.Kill, st.Kills = KillTarget{}, st.Kills[:0]
 		st.Sequence, st.Proxy = nil, nil
 	}
 	st.mode = mode
@@ -168,7 +166,7 @@ func (st *Statement) Trim() {
 	st.rare = true
 	st.reset(st.mode)
 	st.Calls, st.Items, st.Assignments = trim(st.Calls, 4), trim(st.Items, 4), trim(st.Assignments, 4)
-	st.Tables = trim(st.Tables, 4)
+	st.Tables, st.Kills = trim(st.Tables, 4), trim(st.Kills, 1)
 	st.ddl = nil
 	st.levels, st.arena = trim(st.levels, 8), trim(st.arena, 64)
 }

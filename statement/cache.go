@@ -91,6 +91,7 @@ func (st *Statement) copy(from *Statement) {
 	st.Items = append(mine.Items[:0], from.Items...)
 	st.Assignments = append(mine.Assignments[:0], from.Assignments...)
 	st.Tables = append(mine.Tables[:0], from.Tables...)
+	st.Kills = append(mine.Kills[:0], from.Kills...)
 	st.ddl = mine.ddl
 	if from.Sequence != nil {
 		ddl := *from.Sequence

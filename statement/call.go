@@ -246,32 +246,6 @@ func (a *analyzer) expressionCall(c FuncCall, p lexer) {
 	a.muted = p.end
 }
 
-// dropConnectionIDs takes the connection id out of the calls: beside
-// information_schema and performance_schema the word is the server's own.
-func (st *Statement) dropConnectionIDs() {
-	calls := st.Calls[:0]
-	for _, c := range st.Calls {
-		if c.Func != CallConnectionID && c.Func != PseudoThreadID {
-			calls = append(calls, c)
-		}
-	}
-	st.Calls = calls
-	items := st.Items[:0]
-	for _, it := range st.Items {
-		it.FirstCall, it.EndCall = st.callsBetween(it.Start, it.End)
-		if it.FirstCall < it.EndCall {
-			items = append(items, it)
-		}
-	}
-	st.Items = items
-	for i := range st.Calls {
-		st.Calls[i].Item = -1
-	}
-	for i := range st.Items {
-		st.claim(i)
-	}
-}
-
 // CallAt returns the call that sql[start:end] is, or nil.
 func (st *Statement) CallAt(start, end int) *FuncCall {
 	first, after := st.callsBetween(start, end)

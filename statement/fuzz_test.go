@@ -81,6 +81,7 @@ func outcome(st *Statement) Statement {
 		out.Assignments[i].Name = append([]byte{}, out.Assignments[i].Name...)
 	}
 	out.Schema = append([]byte{}, st.Schema...)
+	out.Kills = append([]KillTarget{}, st.Kills...)
 	out.Tables = append([]TableRef{}, st.Tables...)
 	for i := range out.Tables {
 		out.Tables[i].Schema, out.Tables[i].Name = append([]byte{}, out.Tables[i].Schema...), append([]byte{}, out.Tables[i].Name...)

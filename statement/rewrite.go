@@ -37,7 +37,7 @@ const (
 	// AsLastInsertID for Bound.
 	AsLate
 	// AsPrevious is the value with the column that the call has, which is one of
-	// LastInsertID or LastInsertIDVariable, and no effect.
+	// LastInsertID, LastInsertIDVariable or PseudoThreadID, and no effect.
 	AsPrevious
 	// AsCounted counts from the connection's LAST_INSERT_ID() on, in steps of Step: each
 	// evaluation gives the next number and makes it LAST_INSERT_ID(). Where that is not one

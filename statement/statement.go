@@ -364,6 +364,9 @@ type KillTarget struct {
 	ID uint64
 	// Start and End bound the operand.
 	Start, End int
+	// Begin is where the statement begins. Results is the number of answers that come before
+	// its own, those of the statements in front; -1 if it cannot be said.
+	Begin, Results int
 }
 
 // Toggle is an option that is on or off.
@@ -444,6 +447,9 @@ type Statement struct {
 	// without aliases and FROM DUAL, so that it can be answered without a
 	// server. All names and aliases are ASCII.
 	SelfContained bool
+	// ClientID: CONNECTION_ID() and @@pseudo_thread_id mean the id that the client knows, as
+	// nothing in the text can know the server's for the connection.
+	ClientID bool
 	// Refusal is not empty if the text uses NEXTVAL in a way that cannot be
 	// rewritten; it names the form, for the client. Such a text must not be
 	// rewritten, and must not be sent on unless none of the names in Calls is
@@ -456,6 +462,8 @@ type Statement struct {
 	Schema []byte
 	// Kill is filled for Kill.
 	Kill KillTarget
+	// Kills are the KILLs of a number that are not the whole text, in order.
+	Kills []KillTarget
 	// Sequence is there with the word SequenceStatement, else nil. Of several statements in
 	// one text it has the names of all.
 	Sequence *SequenceDDL
@@ -468,7 +476,7 @@ type Statement struct {
 	// order; of UPDATE only where it names one table without alias and joins. See Table.
 	Tables []TableRef
 
-	rare   bool         // Kill, Sequence or Proxy is filled
+	rare   bool         // Kill, Kills, Sequence or Proxy is filled
 	ddl    *SequenceDDL // memory for Sequence
 	mode   Mode
 	levels []level
