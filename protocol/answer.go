@@ -56,6 +56,8 @@ type Answer struct {
 	InsertID uint64
 	// Rows says that the answer had a result set.
 	Rows bool
+	// Results counts the results of the answer that have ended, without an error.
+	Results int
 	// PacketNum is the number of the last packet walked over.
 	PacketNum uint8
 
@@ -226,6 +228,7 @@ func (a *Answer) first(head []byte, size int) bool {
 		if !a.ok(head) {
 			return false
 		}
+		a.Results++
 		if a.Status.Has(MoreResults) {
 			a.phase = phaseFirst
 		}
@@ -296,6 +299,7 @@ func (a *Answer) row(head []byte, size int) bool {
 	default:
 		return true
 	}
+	a.Results++
 	// MySQL says before a procedure's OUT parameters that more follows, and takes it
 	// back in the EOF behind them; the procedure's OK follows all the same.
 	if (a.Status.Has(MoreResults) || a.outParams) && a.shape != ShapeRows && a.shape != ShapeFields {

@@ -48,6 +48,9 @@ func (s *session) query(sql []byte) error {
 	if s.mayBringRows(sql) {
 		return s.answerAlone(func() error { return s.unreadRows(sql) })
 	}
+	if len(st.Kills) > 0 && s.routes.Default() != nil {
+		return s.answerAlone(func() error { return s.killsAmong(sql) })
+	}
 	if len(st.Tables) > 0 && s.boundTables() {
 		return s.answerAlone(func() error { return s.filled(sql) })
 	}
@@ -380,6 +383,9 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 
 // passOn relays the text just analysed as it is.
 func (s *session) passOn(sql []byte) error {
+	if s.replaced {
+		return s.rewrite(sql, callPlan{served: make([]bool, len(s.stmt.Calls))})
+	}
 	c, err := s.attachFor(&s.stmt)
 	if err != nil {
 		return err

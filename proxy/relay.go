@@ -160,6 +160,9 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
 			accepted += n
 			bytes += uint64(n)
+			if len(s.kills) > 0 {
+				s.killAfter(c.Answer.Results)
+			}
 			whole := !partly
 			partly = partly || n > 0
 			if ev == protocol.Done {

@@ -94,6 +94,9 @@ type session struct {
 	notice        *protocol.ServerError // a sequence of which it has taken numbers nears its end; nil: none does
 	own           []byte                // scratch: a command of our making
 
+	kills    []killInside // of the text being handled, still to be carried out
+	replaced bool         // its KILLs are not what the client sent
+
 	afterAnswer func() // runs when the answer to the command being handled is sent; nil: nothing does
 
 	// The client's buffer begins with commands that are taken into the batch,

@@ -501,11 +501,19 @@ func (a *analyzer) kill() bool {
 			}
 		}
 	}
+	execs := p.execs
 	p.next()
 	// Servers drop semicolons at the end; behind a comment they are of another statement.
 	alone := p.kind == tEOF || p.is(';') && len(bytes.Trim(p.src[p.start:], "; \t\r\n")) == 0
 	if t.Operand != KillOther && alone && !p.bad && !p.seenCond {
 		st.Kill = t
+	}
+	if t.Operand == KillNumber && (!alone || a.index > 0) && (p.kind == tEOF || p.is(';')) && !p.bad && !p.seenCond && execs == a.execs {
+		t.Begin, t.Results = a.first, a.index
+		if st.Words&(CallsProcedure|SQLPrepare|Opaque) != 0 { // of the statements in front
+			t.Results = -1
+		}
+		st.Kills = append(st.Kills, t)
 	}
 	return a.dml(Kill, "NEXTVAL in KILL")
 }
