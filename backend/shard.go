@@ -35,7 +35,7 @@ type Node struct {
 	unreachable time.Time // until when dials fail at once; see Dial
 	met         meeting   // the last attempt to connect
 	metSince    time.Time // since when attempts end as that one did
-	lastFailure meeting   // the last attempt that failed
+	lastFailure meeting   // the last attempt that failed, or connection that was lost
 	doubtful    bool      // a connection broke since the last attempt
 
 	refused atomic.Pointer[access] // that was not let in when the node was asked last; nil: it was

@@ -3,6 +3,7 @@ package backend
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,8 @@ type NodeStats struct {
 
 	Connects histogram.Histogram // how long those attempts took that ended with a login
 	Errors   []CodeCount         // in the order of their codes, OtherCodes last
-	// LastError is why the last attempt failed that did; "": none has.
+	// LastError is why the last attempt failed that did, or a connection was lost since; "":
+	// neither has happened.
 	LastError   string
 	LastErrorAt time.Time
 }
@@ -155,11 +157,12 @@ func codeOf(err error) uint16 {
 // CountError takes note of an error that the server has answered with.
 func (c *Conn) CountError(code uint16) { c.node.counts.errors.add(code) }
 
-// CountLost takes note that the connection broke while an answer was awaited.
-func (c *Conn) CountLost() {
+// CountLost takes note that the connection broke while an answer was awaited, and why.
+func (c *Conn) CountLost(cause error) {
 	c.node.counts.errors.add(CodeLost)
 	c.node.mu.Lock()
 	c.node.doubtful = true
+	c.node.lastFailure = meeting{at: time.Now(), err: fmt.Errorf("a connection was lost: %w", cause)}
 	c.node.mu.Unlock()
 }
 

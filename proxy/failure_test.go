@@ -138,14 +138,22 @@ func TestAServerThatDiesTakesTheSessionsOnItAlong(t *testing.T) {
 	if got := result.ended(); len(got) == 0 {
 		t.Error("nothing came of the result")
 	}
-	lost := serverError(t, busy.ended())
-	if lost.Code != erShardLost || !strings.Contains(lost.Message, "shard s1") || !strings.Contains(lost.Message, dies.Addr()) {
-		t.Errorf("busy: got %v, want %d naming shard and node", lost, erShardLost)
-	}
-	if got := idle.ended(); len(got) > 0 { // nor does the server
-		t.Errorf("idle: got %q, want nothing but the end", got)
+	for name, w := range map[string]*wire{"busy": busy, "idle": idle} {
+		if got := w.ended(); len(got) > 0 { // nor does the server say anything
+			t.Errorf("%s: got %q, want nothing but the end", name, got)
+		}
 	}
 	e.awaitSessions(t, 1)
+	// Who looks for the reason finds it.
+	reason := "shard s1, node " + dies.Addr()
+	if logged := e.Logs.FilterMessage("session ended with its backend connection").All(); len(logged) == 0 || !strings.Contains(fmt.Sprint(logged[0].ContextMap()["err"]), reason) {
+		t.Errorf("logged: got %v, want %q", logged, reason)
+	}
+	for _, n := range e.Shards.Stats() {
+		if lost := strings.Contains(n.LastError, "lost"); lost != (n.Shard == "s1") {
+			t.Errorf("last error of %s: got %q", n.Node, n.LastError)
+		}
+	}
 	_, err := driver.Exec("DO 1") // on a new connection: the driver has seen the end of the old one
 	checkError(t, "driver", err, erShardLost, "shard s1", dies.Addr())
 	if err := driver.Close(); err != nil {

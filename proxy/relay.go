@@ -234,8 +234,9 @@ func (s *session) pass(c *backend.Conn, n int) error {
 }
 
 // lost ends a session whose backend connection broke: what it held (transaction,
-// variables, locks) is gone, as after a lost connection to the server itself. The
-// client is told why if it is not in the middle of an answer.
+// variables, locks) is gone, as after a lost connection to the server itself. The client
+// gets no error, but the end of its connection, as from a server that is gone: drivers and
+// their pools know that, and make another one. The log says why.
 func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	c.Close()
 	s.forget(c)
@@ -246,14 +247,12 @@ func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 		return errKilled
 	}
 	if s.doom.Load() == notDoomed {
-		c.CountLost()
+		c.CountLost(cause)
 	}
 	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
-	if midAnswer {
-		return err
+	if !midAnswer {
+		_ = s.flush() // answers to commands before; the session ends either way
 	}
-	s.refuse(sqlError(erShardLost, "HY000", "seqproxy: lost connection to shard %s, node %s, during query", c.Shard().Name(), c.Node()))
-	_ = s.flush() // the session ends either way
 	return err
 }
 

@@ -103,6 +103,7 @@ var probes = map[string][]string{
 	"node/mysql.mjs":   {"test", "-d", "testdata/node/node_modules/mysql"},
 	"Connector.java":   {"test", "-e", connectorJar},
 
+	"lost/lost.py":       {python, "-c", "import sqlalchemy, pymysql, MySQLdb"},
 	"django/app.py":      {python, "-c", "import django, MySQLdb"},
 	"node/sequelize.mjs": {"test", "-d", "testdata/node/node_modules/sequelize"},
 	"sqlalchemy/app.py":  {python, "-c", "import sqlalchemy, pytest, pymysql, MySQLdb"},
