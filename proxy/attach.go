@@ -56,6 +56,7 @@ func (s *session) release(c *backend.Conn) {
 	if c == s.cur {
 		s.state.observe(c.Answer.Status, c.Hello().MariaDB)
 	}
+	s.noteEffect(c)
 }
 
 // open opens the session's connection to a shard, with the client's own framing.

@@ -8,7 +8,7 @@ import (
 
 // beginCommand forgets what is of the command before.
 func (s *session) beginCommand() {
-	s.entered, s.unreached, s.explained = nil, false, false
+	s.entered, s.unreached, s.explained, s.effect = nil, false, false, effect{}
 	_ = s.patience.over(nil)
 	s.patience.spent = 0
 }

@@ -150,7 +150,7 @@ func (s *session) prepareConn(c *backend.Conn, p *prepared) error {
 	if err := s.bring(c, p.shape); err != nil {
 		return err
 	}
-	s.state.pinFor(p.shape.kind, p.shape.words)
+	s.expects(effect{kind: p.shape.kind, words: p.shape.words, runs: p.shape.runs})
 	return nil
 }
 

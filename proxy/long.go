@@ -5,6 +5,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/statement"
 )
 
 // longCommand handles a command that is too long to be held whole; b is what has
@@ -78,7 +79,11 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		}
 		s.takes(text, true)
 		if err = s.boundLong(text); err == nil {
-			c, err = s.attachForUnread()
+			runs := statement.RunsFunctions
+			if statement.MayRunOthers(text, s.state.mode) {
+				runs = statement.RunsOthers
+			}
+			c, err = s.attachForUnread(runs)
 		}
 	default:
 		if held {
@@ -105,7 +110,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 
 // attachForUnread attaches a connection for a statement that is too long to be
 // analysed: it may be anything.
-func (s *session) attachForUnread() (*backend.Conn, error) {
+func (s *session) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
 	c, err := s.attach()
 	if err != nil {
 		return nil, err
@@ -113,6 +118,6 @@ func (s *session) attachForUnread() (*backend.Conn, error) {
 	if err := s.bringLastID(c, false); err != nil {
 		return nil, err
 	}
-	s.state.pin(PinOpaque)
+	s.expects(effect{kind: statement.Other, words: statement.Opaque, runs: runs})
 	return c, nil
 }

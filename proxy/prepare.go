@@ -102,9 +102,6 @@ func (s *session) prepare(sql []byte) error {
 	if err != nil {
 		return err
 	}
-	if st.Kind == statement.Prepare || st.Kind == statement.Deallocate || st.Words&statement.SQLPrepare != 0 {
-		s.state.pin(PinSQLPrepare)
-	}
 	p := &prepared{
 		conn: c, shape: rows.traits(counts.traits(traitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket, looks: looks,
 		inserts: inserts, mode: s.state.mode, charset: s.state.charset,

@@ -24,6 +24,7 @@ type preparedTexts map[string]preparedText
 type preparedText struct {
 	inserts   insertsInto // see stillBound
 	explained bool        // see explainsID
+	runs      statement.Runs
 }
 
 // preparesText handles PREPARE, EXECUTE, EXECUTE IMMEDIATE and DEALLOCATE PREPARE.
@@ -59,6 +60,9 @@ func (s *session) preparesText(sql []byte) error {
 	}
 	s.explained = t.explained
 	s.stmt.Analyze(sql, s.state.mode)
+	if s.stmt.Kind == statement.ExecuteImmediate {
+		s.stmt.Runs = t.runs
+	}
 	if len(s.stmt.Calls) > 0 { // in USING
 		err = s.single(sql)
 	} else {
@@ -83,7 +87,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 	text, mode := d.Text, s.state.mode
 	if d.Variable {
 		if text, err = s.variableText(sql, d); text == nil || err != nil {
-			return in, err
+			return preparedText{runs: statement.RunsOthers}, err
 		}
 		if !ascii(text) && !utf8Charset(s.state.charset) {
 			mode.Charset = statement.Unsupported
@@ -98,7 +102,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 	if s.mayBringRows(text) {
 		return in, errUnread
 	}
-	in.inserts, in.explained = s.insertsOf(), explainsID(st)
+	in.inserts, in.explained, in.runs = s.insertsOf(), explainsID(st), st.Runs
 	if len(st.Tables) > 0 && s.boundTables() {
 		fills, err := s.fillsText(text)
 		if err != nil {
@@ -164,7 +168,6 @@ func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error)
 		if s.stmt.Kind == statement.ExecuteImmediate {
 			return nil, nil
 		}
-		s.state.pin(PinSQLPrepare)
 		var refused *protocol.ServerError
 		if _, err := s.ownQuery(c, string(sql)); err == nil || !errors.As(err, &refused) {
 			return nil, err

@@ -80,6 +80,7 @@ type stmtTraits struct {
 	explained   bool // see explainsID
 	kind        statement.Kind
 	words       statement.Words
+	runs        statement.Runs
 }
 
 // maxPrepared bounds a session's statements as max_prepared_stmt_count bounds a
@@ -171,7 +172,7 @@ func (p *prepared) toServer(id []byte) {
 func traitsOf(st *statement.Statement) stmtTraits {
 	reads := st.MayReadLastStatement()
 	return stmtTraits{
-		kind: st.Kind, words: st.Words,
+		kind: st.Kind, words: st.Words, runs: st.Runs,
 		plain: st.Plain(),
 		// INTO leaves a row count that could not be kept if the id came later.
 		movesLastID: st.MayChangeLastInsertID() || st.Words&statement.Into != 0,

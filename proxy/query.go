@@ -80,7 +80,7 @@ func (s *session) query(sql []byte) error {
 // unread passes on a text whose attributes are malformed, or of a kind that no client
 // sends: where it begins is the server's to say, most often with an error.
 func (s *session) unread() error {
-	c, err := s.attachForUnread()
+	c, err := s.attachForUnread(statement.RunsOthers)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (s *session) attachWith(st *statement.Statement, t stmtTraits) (*backend.Co
 	if err := s.bring(c, t); err != nil {
 		return nil, err
 	}
-	s.state.pinFor(st.Kind, st.Words)
+	s.expects(effect{kind: st.Kind, words: st.Words, runs: st.Runs, procedure: s.procedureOf(st)})
 	return c, nil
 }
 

@@ -170,6 +170,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 				s.state.lastID.answered(c.Answer.Rows)
 				s.state.lastConn = c // not for commands without an answer: they leave nothing
 				s.noteError(c)
+				s.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
 				if e.unexplained && c.Answer.InsertID != 0 {
 					s.suspects(c, e)
 				}

@@ -94,6 +94,7 @@ type session struct {
 	notice        *protocol.ServerError // a sequence of which it has taken numbers nears its end; nil: none does
 	own           []byte                // scratch: a command of our making
 
+	effect   effect       // of the statement being handled
 	kills    []killInside // of the text being handled, still to be carried out
 	replaced bool         // its KILLs are not what the client sent
 

@@ -190,8 +190,7 @@ func (st *state) pinned(why Pin) bool { return st.pins.has(why) }
 // unpin takes a reason back.
 func (st *state) unpin(why Pin) { st.pins &^= 1 << why }
 
-// pinFor remembers what a statement that is about to be relayed may leave on its
-// connection.
+// pinFor remembers what a statement that has run may have left on its connection.
 func (st *state) pinFor(kind statement.Kind, words statement.Words) {
 	for _, r := range [...]struct {
 		words statement.Words
@@ -217,6 +216,8 @@ func (st *state) pinFor(kind statement.Kind, words statement.Words) {
 	case statement.Other, statement.Call, statement.Multi, statement.ExecuteImmediate, statement.Execute, statement.XA:
 		st.pin(PinOpaque)
 		st.loseMode()
+	case statement.Begin: // gives up such locks
+		st.unpin(PinTableLock)
 	case statement.UnlockTables:
 		st.unpin(PinTableLock)
 		st.unpin(PinGlobalLock)

@@ -71,6 +71,9 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 	st.reset(mode)
 	if mode.Charset >= Unsupported || len(sql) > math.MaxInt32 {
 		st.bad(sql)
+		if len(sql) > math.MaxInt32 || MayRunOthers(sql, Mode{Charset: UTF8}) {
+			st.Runs = RunsOthers
+		}
 		return
 	}
 	var a analyzer // field by field: a literal is made elsewhere, and copied
@@ -101,6 +104,9 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		if a.wrong && a.index == 0 { // a server runs nothing of the text
 			st.Words &^= MayBringRows
 		}
+		if MayRunOthers(sql, mode) {
+			st.Runs = RunsOthers
+		}
 		return
 	case statements == 0:
 		st.Kind = Empty
@@ -122,6 +128,7 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		st.Words |= HasNextval
 		st.Refusal = a.problem
 	}
+	st.Runs = st.runs(sql, first)
 	st.ClientID = st.Words&ConnectionID != 0 && st.standsAlone(sql)
 	if st.Kind == Select && len(st.Calls) > 0 && st.Refusal == "" {
 		st.selfContained(sql)
@@ -151,6 +158,7 @@ func (st *Statement) reset(mode Mode) {
 	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
 	st.Tables = st.Tables[:0]
 	st.SelfContained, st.ClientID, st.Refusal, st.Schema = false, false, "", nil
+	st.Runs, st.ProcedureSchema, st.Procedure = RunsFunctions, nil, nil
 	if st.rare {
 		st.rare = false
 		st.Kill, st.Kills = KillTarget{}, st.Kills[:0]

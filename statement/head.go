@@ -376,8 +376,24 @@ func (a *analyzer) call() bool {
 	a.st.Words |= CallsProcedure
 	if p := a.peek(); p.kind == tWord || p.kind == tQuoted {
 		a.moveTo(p)
+		if a.index == 0 {
+			a.procedure(p)
+		}
 	}
 	return a.scan()
+}
+
+// procedure reads the name of the procedure that is called, which begins with p.
+func (a *analyzer) procedure(p lexer) {
+	dot := p
+	name := p
+	if dot.next(); dot.is('.') {
+		if dot.next(); dot.kind != tWord && dot.kind != tQuoted {
+			return
+		}
+		a.st.ProcedureSchema, name = a.st.decode(p), dot
+	}
+	a.st.Procedure = a.st.decode(name)
 }
 
 func (a *analyzer) load() bool {

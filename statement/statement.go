@@ -450,6 +450,11 @@ type Statement struct {
 	// ClientID: CONNECTION_ID() and @@pseudo_thread_id mean the id that the client knows, as
 	// nothing in the text can know the server's for the connection.
 	ClientID bool
+	// Runs is what the first statement may run beside itself.
+	Runs Runs
+	// Procedure is the name that a Call names last, decoded; ProcedureSchema is what stands in
+	// front of it, nil if nothing does. Valid as long as FuncCall.Name.
+	ProcedureSchema, Procedure []byte
 	// Refusal is not empty if the text uses NEXTVAL in a way that cannot be
 	// rewritten; it names the form, for the client. Such a text must not be
 	// rewritten, and must not be sent on unless none of the names in Calls is

@@ -1,0 +1,140 @@
+package proxy
+
+import (
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// effect is what the statement being handled may leave on its connection. It is taken note
+// of when the answer has come: what the server refused before it ran leaves nothing.
+type effect struct {
+	kind  statement.Kind // with words and runs as in statement.Statement
+	words statement.Words
+	runs  statement.Runs
+	// procedure is what a CALL names, "schema.name"; "": it is not known.
+	procedure string
+	// unknownProcedure: the server has answered that there is none of that name.
+	unknownProcedure bool
+	unlocks          bool // LOCK TABLES has failed after it had given up the locks of before
+	expected         bool // there is a statement
+	none             bool // its last answer proves that it has left nothing
+}
+
+// expects says what the statement that is about to be sent may leave.
+func (s *session) expects(e effect) {
+	e.expected = true
+	s.effect = e
+}
+
+// procedureOf is the procedure that a text calls first, as servers name it in an error.
+func (s *session) procedureOf(st *statement.Statement) string {
+	if st.Procedure == nil {
+		return ""
+	}
+	schema := s.state.schema
+	if st.ProcedureSchema != nil {
+		schema = string(st.ProcedureSchema)
+	}
+	return schema + "." + string(st.Procedure)
+}
+
+// noteRefusal looks at the end of an answer, of which whole says that it is all of it, for
+// what the code of an error does not tell.
+func (s *session) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
+	e := &s.effect
+	if e.procedure == "" || !whole || c.Answer.ErrCode != mysql.ER_SP_DOES_NOT_EXIST || len(answer) < protocol.HeaderSize {
+		return
+	}
+	message := protocol.ParseServerError(answer[protocol.HeaderSize:]).Error()
+	e.unknownProcedure = strings.Contains(strings.ToLower(message), strings.ToLower("PROCEDURE "+e.procedure+" does not exist"))
+}
+
+// noteEffect takes note of what the statement just answered on c has left. It may come again
+// for a statement that is sent again.
+func (s *session) noteEffect(c *backend.Conn) {
+	if !s.effect.expected {
+		return
+	}
+	e := s.effect
+	if code := c.Answer.ErrCode; code != 0 && !c.Answer.Rows && c.Answer.Results == 0 {
+		e = e.after(code, s.state.pins)
+	}
+	s.effect.none = !e.expected
+	if e.expected {
+		s.state.pinFor(e.kind, e.words)
+	}
+	if e.unlocks {
+		s.state.unpin(PinTableLock)
+	}
+}
+
+// after is what a statement may leave whose first answer is an error: the first statement
+// of the text has failed, and none behind it was run. Where nothing is expected any more
+// the error proves that there is nothing. In doubt there is.
+func (e effect) after(code uint16, pinned pins) effect {
+	nothing := effect{}
+	if e.runs == statement.RunsOthers {
+		switch {
+		case e.unknownProcedure:
+			return nothing
+		case e.kind == statement.Execute && code == mysql.ER_UNKNOWN_STMT_HANDLER && !pinned.has(PinSQLPrepare) && !pinned.has(PinOpaque):
+			return nothing // no statement was ever prepared
+		}
+		return e
+	}
+	if unparsed(code) || e.runs == statement.RunsItself && unresolved(code) {
+		return nothing
+	}
+	const state = statement.TemporaryTable | statement.UserLock | statement.TableLock | statement.GlobalLock | statement.HandlerOpen |
+		statement.SQLPrepare | statement.SetsUserVariable | statement.Opaque | statement.CallsProcedure
+	switch e.kind {
+	case statement.Multi:
+		if e.words&state == 0 {
+			return nothing
+		}
+	// What fails as a whole, whatever the reason. What its expressions do stays.
+	case statement.CreateTemporaryTable, statement.OtherDDL:
+		e.words &^= statement.TemporaryTable
+	case statement.LockTables:
+		e.words &^= statement.TableLock
+		e.unlocks = code == mysql.ER_NO_SUCH_TABLE || code == mysql.ER_BAD_DB_ERROR
+	case statement.Flush:
+		e.words &^= statement.GlobalLock
+	case statement.Handler:
+		e.words &^= statement.HandlerOpen
+	case statement.Prepare, statement.Deallocate:
+		e.words &^= statement.SQLPrepare
+	case statement.CreateStored, statement.XA, statement.UnlockTables:
+		return nothing
+	case statement.Set:
+		if e.words&(statement.UserLock|statement.ReadsUserVariable) == 0 { // else it may have @x := in it
+			e.words &^= statement.SetsUserVariable
+		}
+	}
+	return e
+}
+
+// unparsed says whether an error is one of those that servers raise while they read a text.
+func unparsed(code uint16) bool {
+	switch code {
+	case mysql.ER_PARSE_ERROR, mysql.ER_EMPTY_QUERY, mysql.ER_SYNTAX_ERROR, mysql.ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT:
+		return true
+	}
+	return false
+}
+
+// unresolved says whether an error is one of those that servers raise while they look for
+// what a text names.
+func unresolved(code uint16) bool {
+	switch code {
+	case mysql.ER_NO_DB_ERROR, mysql.ER_BAD_DB_ERROR, mysql.ER_BAD_FIELD_ERROR, mysql.ER_UNKNOWN_TABLE, mysql.ER_NO_SUCH_TABLE,
+		mysql.ER_SP_DOES_NOT_EXIST, mysql.ER_FUNC_INEXISTENT_NAME_COLLISION, mysql.ER_UNKNOWN_SYSTEM_VARIABLE:
+		return true
+	}
+	return false
+}
