@@ -166,7 +166,7 @@ func TestStatementsAreCountedHoweverTheyCome(t *testing.T) {
 		w.query("PREPARE s FROM 'INSERT INTO photos VALUES (NEXTVAL(''photos''))'")
 		w.query("PREPARE r FROM 'SELECT 1'")
 		w.query("EXECUTE r")
-		w.query("SELECT CONNECTION_ID() FROM photos LIMIT 0") // with the number that the client knows
+		w.query("SELECT CONNECTION_ID() + 0") // with the number that the client knows
 	})
 	if bulk.Has(protocol.BulkOperations) {
 		e.counted("in bulk", map[string]uint64{"relay s0": 1, "rewrite s0": 1}, func() {

@@ -154,15 +154,15 @@ func (a *analyzer) comments() {
 
 // reset empties st and keeps its memory.
 func (st *Statement) reset(mode Mode) {
-	st.Kind, st.Words, st.Params = Other, 0, 0
+	st.Kind, st.Words, st.Params, st.Runs = Other, 0, 0, RunsFunctions
 	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
 	st.Tables = st.Tables[:0]
 	st.SelfContained, st.ClientID, st.Refusal, st.Schema = false, false, "", nil
-	st.Runs, st.ProcedureSchema, st.Procedure = RunsFunctions, nil, nil
 	if st.rare {
 		st.rare = false
 		st.Kill, st.Kills = KillTarget{}, st.Kills[:0]
 		st.Sequence, st.Proxy = nil, nil
+		st.ProcedureSchema, st.Procedure = nil, nil
 	}
 	st.mode = mode
 	st.arena = st.arena[:0]

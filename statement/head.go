@@ -393,6 +393,7 @@ func (a *analyzer) procedure(p lexer) {
 		}
 		a.st.ProcedureSchema, name = a.st.decode(p), dot
 	}
+	a.st.rare = true
 	a.st.Procedure = a.st.decode(name)
 }
 

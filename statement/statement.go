@@ -481,7 +481,7 @@ type Statement struct {
 	// order; of UPDATE only where it names one table without alias and joins. See Table.
 	Tables []TableRef
 
-	rare   bool         // Kill, Kills, Sequence or Proxy is filled
+	rare   bool         // Kill, Kills, Procedure, Sequence or Proxy is filled
 	ddl    *SequenceDDL // memory for Sequence
 	mode   Mode
 	levels []level
