@@ -20,7 +20,7 @@ func TestSequenceServersAreChangedBySQL(t *testing.T) {
 	show := func() string {
 		t.Helper()
 		columns, rows := table(t, c, "SHOW SEQPROXY SEQUENCE SERVERS")
-		if got, want := strings.Join(columns, " "), "position server id plan state interleave change error"; got != want {
+		if got, want := strings.Join(columns, " "), "position server id plan state interleave change error warning"; got != want {
 			t.Errorf("columns: got %s, want %s", got, want)
 		}
 		var all []string

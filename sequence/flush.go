@@ -118,6 +118,8 @@ func (v *server) watchFlush() {
 
 // lookAtFlush has nobody reserve numbers on a cluster any more that does not keep them. Whoever wants some looks at its nodes again.
 func (v *server) lookAtFlush(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, flushEvery) // one at a time
+	defer stop()
 	all := v.survey(ctx)
 	v.noteFlush(all)
 	if v.flushes(all) != nil {
