@@ -43,7 +43,7 @@ func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
 		return false, err
 	}
 	text, err := s.withSequences(c, q, sql, s.state.charset)
-	if err != nil {
+	if err != nil || bytes.Equal(text, sql) {
 		return false, err
 	}
 	if c, err = s.attachFor(&s.stmt); err != nil {
@@ -349,6 +349,34 @@ func (s *session) sequenceAsTable(c *backend.Conn, source *statement.SequenceSou
 	return "", nil
 }
 
+// listedHere says whether the first name in ddl is no sequence's, but one's with the session's schema
+// in front, as a list shows it. It then becomes the sequence's.
+func (s *session) listedHere(ddl *statement.SequenceDDL) (bool, error) {
+	if len(ddl.Names) == 0 { // the text has an error
+		return false, nil
+	}
+	full, n := ddl.Names[0], ddl.Schemas[0]
+	if n <= 0 || string(full[:n]) != s.state.schema || s.routes.Default() == nil {
+		return false, nil
+	}
+	name := full[n+1:]
+	if known, err := s.knows(full); known || err != nil {
+		return false, err
+	}
+	if known, err := s.knows(name); !known || err != nil {
+		return false, err
+	}
+	c, err := s.attach()
+	if err != nil {
+		return false, err
+	}
+	if taken, err := s.hasSuchTable(c, backQuoted(full[:n])+"."+backQuoted(name)); taken || err != nil {
+		return false, err
+	}
+	ddl.Names[0], ddl.Schemas[0] = name, 0
+	return true, nil
+}
+
 // hasSuchTable says whether the server has a table with the columns of a sequence, or may have.
 func (s *session) hasSuchTable(c *backend.Conn, table string) (bool, error) {
 	rows, err := s.ownQuery(c, "SHOW COLUMNS FROM "+table+" WHERE Field IN ('minimum_value','next_not_cached_value')")
@@ -477,5 +505,8 @@ func (s *session) renewLooking(c *backend.Conn, p *prepared) (refused bool, err 
 	}
 	c.Release()
 	p.backendID, p.looks.text = fresh.backendID, text
+	if s.prepared.latest != p { // for the server it is p now
+		s.prepared.latest = nil
+	}
 	return false, nil
 }

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/mysqltest"
+	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
 )
@@ -231,8 +233,38 @@ func TestAPreparedQuestionSeesTheSequencesOfNow(t *testing.T) {
 		t.Fatalf("NEXTVAL: got %s, want 7", got)
 	}
 	checkNext("a number was taken", "8")
+	exec(t, other, "ALTER SEQUENCE b MAXVALUE 8")
+	if got := value(t, c, "SELECT NEXTVAL(b)"); got != "8" {
+		t.Fatalf("NEXTVAL: got %s, want 8", got)
+	}
+	checkNext("there is none left", "9")
 	if _, rows := table(t, c, "SHOW SESSION STATUS LIKE 'Com_stmt_close'"); rows[0][1] == "0" {
 		t.Error("no statement that was prepared before is closed on the server")
+	}
+}
+
+// MariaDB's clients may mean the last statement prepared by -1. A question that is prepared again in
+// between does not take its place.
+func TestAQuestionPreparedAgainIsNotTheLastOnePrepared(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].OnMariaDB(t, "MySQL knows no such id")
+	c := e.Conn(t, "", nil)
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	question := binary.LittleEndian.Uint32(w.do(protocol.ComStmtPrepare, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE' AND TABLE_SCHEMA=DATABASE()")[5:])
+	if w.do(protocol.ComStmtPrepare, "SELECT 'last'")[4] != 0 {
+		t.Fatal("the statement was not prepared")
+	}
+	const last = 1<<32 - 1
+	execute := func(id uint32) string {
+		return string(w.do(protocol.ComStmtExecute, string(execution(id, nil, false)[1:])))
+	}
+	if got := execute(last); !strings.Contains(got, "last") {
+		t.Errorf("the last statement prepared: got %q", got)
+	}
+	exec(t, c, "CREATE SEQUENCE photos")
+	execute(question)
+	if got := execute(last); !strings.Contains(got, "last") && serverError(t, []byte(got)).Code != 1243 {
+		t.Errorf("the last statement prepared, after another was prepared again: got %q", got)
 	}
 }
 
@@ -268,6 +300,13 @@ func TestASequenceIsShownInTheSchemasWhereItsNameMeansIt(t *testing.T) {
 	_, all := lookUp(t, e.Conn(t, "", nil), "text", "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE' ORDER BY TABLE_NAME, 1", nil)
 	q := e.SequenceSchema
 	check("without a schema", all, q+" .odd|"+q+" größe|"+q+" photos|elsewhere tags|"+e.Schemas[1]+" videos")
+
+	for name, want := range map[string]bool{"photos": true, e.Schemas[1] + ".photos": true, e.Schemas[1] + ".videos": true, q + ".photos": true, "elsewhere.tags": true, e.Schemas[0] + ".photos": false, "tags": false} {
+		var shown, text string
+		if err := c.QueryRowContext(t.Context(), "SHOW CREATE SEQUENCE "+name).Scan(&shown, &text); (err == nil) != want {
+			t.Errorf("SHOW CREATE SEQUENCE %s in %s: got %s, %v", name, e.Schemas[1], text, err)
+		}
+	}
 
 	latin1 := e.Conn(t, e.Schemas[0], nil)
 	exec(t, latin1, "SET NAMES latin1")

@@ -358,6 +358,9 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 	case statement.CreateSequence:
 		relays = relays && hasOwn
 	case statement.ShowCreateSequence:
+		if listed, err := s.listedHere(st.Sequence); listed || err != nil {
+			return false, err
+		}
 		relays = relays || hasOwn
 	default:
 		return false, nil
