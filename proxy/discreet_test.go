@@ -29,10 +29,14 @@ func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 		told    string // of a number
 		logged  string
 	}{
-		"down":    {1, func(t *testing.T, s []*mysqltest.Server, _ string) { killAll(t, s) }, "sequence server is unavailable", "refused"},
-		"two":     {2, func(t *testing.T, s []*mysqltest.Server, _ string) { killAll(t, s) }, "unavailable", "refused"},
-		"unfit":   {1, func(t *testing.T, s []*mysqltest.Server, _ string) { s[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 0") }, "is unfit", "innodb_flush_log_at_trx_commit"},
-		"a right": {1, func(t *testing.T, s []*mysqltest.Server, account string) { s[0].Exec(t, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+account) }, "is unfit", "the user may not"},
+		"down": {1, func(t *testing.T, s []*mysqltest.Server, _ string) { killAll(t, s) }, "sequence server is unavailable", "refused"},
+		"two":  {2, func(t *testing.T, s []*mysqltest.Server, _ string) { killAll(t, s) }, "unavailable", "refused"},
+		"unfit": {1, func(t *testing.T, s []*mysqltest.Server, _ string) {
+			s[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+		}, "is unfit", "innodb_flush_log_at_trx_commit"},
+		"a right": {1, func(t *testing.T, s []*mysqltest.Server, account string) {
+			s[0].Exec(t, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+account)
+		}, "is unfit", "the user may not"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers := []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t)}[:test.servers]
