@@ -55,7 +55,9 @@ func TestSetvalNeedsAnAdmin(t *testing.T) {
 		text string
 		args []any
 	}{
-		{"SELECT SETVAL(?, ?)", []any{"photos", 500000}}, {"SELECT SETVAL('photos', ?)", []any{500000}}, {"SELECT SETVAL(?, 500000, 0)", []any{"PHOTOS"}},
+		{"SELECT SETVAL(?, ?)", []any{"photos", 500000}},
+		{"SELECT SETVAL('photos', ?)", []any{500000}},
+		{"SELECT SETVAL(?, 500000, 0)", []any{"PHOTOS"}},
 		{"SELECT NEXTVAL(?), SETVAL(?, ?)", []any{"photos", "photos", 500000}},
 	} {
 		_, err := c.ExecContext(t.Context(), test.text, test.args...)
