@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"slices"
 
 	"seqproxy/backend"
@@ -78,6 +79,14 @@ func (s *session) boundLong(sql []byte) error {
 	if err != nil {
 		return err
 	}
+	if s.severalAgreed() {
+		if s.state.modeUnknown || s.state.quotesUnknown || s.state.escapesUnknown {
+			if err := s.askMode(c); err != nil {
+				return err
+			}
+		}
+		s.scan = &statement.Scan{Mode: s.state.mode}
+	}
 	begins := statement.ReadBeginning(sql, s.state.mode)
 	s.explained = begins.Table != nil
 	if begins.Table != nil {
@@ -90,9 +99,35 @@ func (s *session) boundLong(sql []byte) error {
 				b.Table, b.Column, b.Sequence, s.set.MaxStatement)
 		}
 	}
-	if !begins.Certain || s.severalAgreed() {
-		return notSupported("a text longer than max_statement = %d bytes, or 16 MB, that may insert rows where columns are filled from sequences (OWNED BY or [[bind]]) is not supported: "+
-			"send a shorter one, or begin with INSERT and turn multiple statements off (CLIENT_MULTI_STATEMENTS)", s.set.MaxStatement)
+	if !begins.Certain {
+		s.scan = nil
+		return s.errLongUnread()
 	}
 	return nil
+}
+
+// errLongUnread is the error for a text that is too long to be held and may put rows into tables
+// that are not known.
+func (s *session) errLongUnread() error {
+	return notSupported("a text longer than max_statement = %d bytes, or 16 MB, that may insert rows where columns are filled from sequences (OWNED BY or [[bind]]) is not supported: "+
+		"send a shorter one, or one statement that begins with INSERT, SELECT, UPDATE or DELETE", s.set.MaxStatement)
+}
+
+// errSecondStatement ends a session in which a text that was already on its way turns out to be
+// of several statements. The server never gets the end of it, and runs nothing.
+var errSecondStatement = errors.New("a long text of several statements, where columns are filled from sequences")
+
+// scanned follows the part of a long text that stands in a piece of its packets. At what may be a
+// second statement it closes c, and the rest of the text is only taken in. Not even COM_QUIT may
+// come behind the beginning then: it could be the end of the text.
+func (s *session) scanned(c *backend.Conn, piece []byte) error {
+	skip := min(s.scanFrom, len(piece))
+	s.scanFrom -= skip
+	if !s.scan.Next(piece[skip:]) {
+		return nil
+	}
+	s.scan = nil
+	s.forget(c)
+	c.Close()
+	return errSecondStatement
 }

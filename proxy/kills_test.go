@@ -9,7 +9,9 @@ import (
 	"seqproxy/proxy"
 )
 
-// Checklist 33. The oracle is the same text on a direct connection, whose KILL names a direct one.
+// The oracle is the same text on a direct connection, whose KILL names a direct one.
+//
+// Checklist 33.
 func TestAKillAmongSeveralStatementsEndsWhatADirectOneEnds(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	mariaDB := e.Servers[0].IsMariaDB()

@@ -17,6 +17,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		return false, nil
 	}
 	s.beginCommand()
+	s.scan = nil
 	s.number(b, 0)
 	s.packetNum = b[3] + 1
 	cmd := protocol.Command(b[protocol.HeaderSize])
@@ -73,9 +74,11 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		}
 		s.tally.kind = KindOwn
 		text := b[protocol.HeaderSize+1:]
+		s.scan, s.scanFrom = nil, protocol.HeaderSize+1
 		if s.login.Capabilities.Has(protocol.QueryAttributes) {
 			n, _ := protocol.CutAttributes(text)
 			text = text[n:]
+			s.scanFrom += n
 		}
 		s.takes(text, true)
 		if err = s.boundLong(text); err == nil {

@@ -358,6 +358,11 @@ func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err er
 	for {
 		b := s.client.Buffered()
 		b = b[:min(len(b), left)]
+		if s.scan != nil && c != nil {
+			if err := s.scanned(c, b); err != nil {
+				*writeErr = err
+			}
+		}
 		if *writeErr == nil && len(b) > 0 {
 			_, *writeErr = c.Write(b)
 		}
@@ -379,8 +384,15 @@ func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
 		return err
 	}
 	var writeErr error
-	if err := s.passPackets(c, &writeErr); err != nil {
+	err := s.passPackets(c, &writeErr)
+	s.scan = nil
+	if err != nil {
 		return err
+	}
+	if errors.Is(writeErr, errSecondStatement) {
+		s.refuse(s.errLongUnread())
+		_ = s.flush() // the session ends either way
+		return errSecondStatement
 	}
 	if shape == protocol.ShapeNone {
 		return s.awaitAnswers(c, writeErr, nil)
@@ -410,6 +422,7 @@ func (s *session) passPackets(c *backend.Conn, writeErr *error) error {
 		if s.client.Buffered()[3] != s.packetNum {
 			return s.outOfOrder(s.packetNum)
 		}
+		s.scanFrom = protocol.HeaderSize
 	}
 }
 

@@ -100,6 +100,11 @@ type session struct {
 
 	afterAnswer func() // runs when the answer to the command being handled is sent; nil: nothing does
 
+	// scan follows a text that is not held, nil if that need not be; scanFrom is how many bytes
+	// come before more of the text.
+	scan     *statement.Scan
+	scanFrom int
+
 	// The client's buffer begins with commands that are taken into the batch,
 	// then commands that were parsed, then what was not looked at.
 	share     memoryShare // for the command that is parsed, if it is a large one

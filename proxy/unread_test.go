@@ -146,10 +146,30 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 		"CREATE PROCEDURE first() SELECT 1; INSERT INTO photos (title) VALUES ('x')",
 		"CREATE PROCEDURE first() BEGIN SELECT 1; END; INSERT INTO photos (title) SELECT CASE WHEN 1 THEN 'x' END",
 		"SET @q = 'INSERT INTO photos (title) VALUES (1)'; PREPARE s FROM @q; EXECUTE s",
-		"INSERT INTO other (title) VALUES " + long,
-		"SELECT 1, '" + strings.Repeat("x", 1<<17) + "'; INSERT INTO photos (title) VALUES (1)",
 	} {
 		wantError(t, several, 1235, text)
+	}
+	// Of a long text the server has the beginning when the second statement is met.
+	for _, text := range []string{
+		"SELECT 1, '" + strings.Repeat("x", 1<<17) + "'; INSERT INTO photos (title) VALUES (1)",
+		"INSERT INTO other (title) VALUES " + long + "; INSERT INTO photos (title) VALUES (1)",
+		"INSERT INTO other (title) VALUES " + long + ";\nSET @a = 1",
+		"SELECT '" + strings.Repeat("x", 1<<25) + "'; INSERT INTO photos (title) VALUES (1)",
+	} {
+		c := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.MultiStatements, c.MaxAllowedPacket = true, 1<<30 })
+		wantError(t, c, 1235, text)
+		if err := c.PingContext(t.Context()); err == nil {
+			t.Errorf("%.40s...: the session goes on", text)
+		}
+	}
+	if got := value(t, one, "SELECT COUNT(*) FROM other"); got != "0" {
+		t.Errorf("rows of the first statements: got %s, want 0", got)
+	}
+	for _, text := range []string{
+		"INSERT INTO other (title) VALUES " + long + " ; ;",
+		"INSERT INTO other (title) VALUES ('" + strings.Repeat(";--\\'/*", 1<<21) + "')",
+	} {
+		exec(t, several, text)
 	}
 	if got := value(t, one, "SELECT COUNT(*) FROM photos WHERE id > 2"); got != "0" {
 		t.Errorf("rows: got %s, want 0", got)
