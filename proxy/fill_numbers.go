@@ -14,15 +14,15 @@ func (f *filling) appendSplices(k *filledKey) {
 	if k.listed {
 		dst = in.AppendList(dst, key)
 	}
-	const number, leader = len("18446744073709551615"), len("CAST(LAST_INSERT_ID() AS CHAR)")
+	const number, leader = len("18446744073709551615"), len(keyTextOpen+"LAST_INSERT_ID()"+keyTextEnd)
 	text := slices.Grow(f.text, len(k.filled)*(number+len("''"))+leader) // of all numbers, in one piece of memory
 	for j, r := range k.filled {
 		from := len(text)
 		switch {
 		case r.filling == statement.FillIfEmpty && j == k.leader:
-			text = append(text, "CAST("...)
+			text = append(text, keyTextOpen...)
 			text = f.appendLeader(text, first)
-			text = append(text, " AS CHAR)"...)
+			text = append(text, keyTextEnd...)
 		case r.filling == statement.FillIfEmpty:
 			text = append(text, '\'')
 			text = f.appendNumber(text, first)
@@ -45,6 +45,13 @@ func (f *filling) appendSplices(k *filledKey) {
 	}
 	f.splices, f.text = dst, text
 }
+
+// keyTextOpen and keyTextEnd make a string of a number that stands beside an expression of any
+// character set: the collation that is named prevails.
+const (
+	keyTextOpen = "CONVERT("
+	keyTextEnd  = " USING utf8mb4) COLLATE utf8mb4_bin"
+)
 
 // appendNumber writes a number, and appendLeader that which becomes LAST_INSERT_ID().
 func (f *filling) appendNumber(dst []byte, n uint64) []byte {

@@ -87,7 +87,7 @@ func (k *filledKey) hideKey(f *filling) (*preparedKey, []hiddenKey) {
 				statement.Splice{Start: row.Value.End, End: row.Value.End, Text: []byte(text)})
 		case statement.FillIfEmpty:
 			h.offset, h.params = row.Value.End, row.Value.Params+k.markersIn(r.row)
-			f.splices = in.AppendIfEmpty(f.splices, r.row, key, []byte("CAST("+text+" AS CHAR)"))
+			f.splices = in.AppendIfEmpty(f.splices, r.row, key, []byte(keyTextOpen+text+keyTextEnd))
 		default:
 			f.splices = in.AppendNumber(f.splices, r.row, key, []byte(text))
 		}

@@ -414,6 +414,8 @@ func (a *servers) findMending(ctx context.Context, w *view, name string, most in
 			}
 		case r.frozen == 0 && r.id >= live[i].seen.Load().max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
+		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id) && r.plan != r.share.plan:
+			return row{}, errPlan // whose numbers these are is not known before the plan is
 		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id):
 			err := live[i].mendResidue(ctx, r.name, r.id, r.share)
 			if errors.Is(err, errResidueMended) && most > 0 {
