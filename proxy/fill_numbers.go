@@ -14,7 +14,7 @@ func (f *filling) appendSplices(k *filledKey) {
 	if k.listed {
 		dst = in.AppendList(dst, key)
 	}
-	const number, leader = len("18446744073709551615"), len(keyTextOpen+"LAST_INSERT_ID()"+keyTextEnd)
+	const number, leader = len("18446744073709551615"), len(keyTextOpen + "LAST_INSERT_ID()" + keyTextEnd)
 	text := slices.Grow(f.text, len(k.filled)*(number+len("''"))+leader) // of all numbers, in one piece of memory
 	for j, r := range k.filled {
 		from := len(text)
