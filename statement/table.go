@@ -91,10 +91,16 @@ func (a *analyzer) behindFor() {
 		behind := *a
 		behind.lexer = p
 		behind.tableOfQuery()
-	case kwExecute, kwPrepare:
-		a.st.Words |= MayBringRows
-	default:
+	case kwInsert, kwReplace, kwAnalyze:
 		a.hiddenInsert()
+	case kwSelect, kwUpdate, kwDelete, kwWith, kwValues, kwTable:
+	default: // a block, another SET STATEMENT, a text that is prepared
+		for ; p.kind != tEOF; p.next() {
+			if p.bringsRows() {
+				a.st.Words |= MayBringRows
+				return
+			}
+		}
 	}
 }
 
