@@ -5,6 +5,10 @@ import "math"
 // maxDepth bounds the parentheses that are followed; deeper texts are Other.
 const maxDepth = 2048
 
+// maxCalls bounds the calls of a text that are recorded: each takes some twenty times the memory
+// that its text takes.
+const maxCalls = 100_000
+
 // maxNamesDepth bounds the depth at which select items are recorded: each is
 // read a second time for its alias, by every level around it.
 const maxNamesDepth = 16
@@ -28,6 +32,7 @@ type analyzer struct {
 	refusal string // why none in this statement can
 	// compound: BEGIN NOT ATOMIC, whose body is the affair of the server.
 	compound bool
+	tooMany  bool // there are more calls than maxCalls
 	prepares bool // a statement of the text is PREPARE or EXECUTE IMMEDIATE
 	index    int  // statements in front that are not empty
 	shifts   bool // a statement before may have changed how texts are read
@@ -120,6 +125,13 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		if a.shifted && readByMode(sql) {
 			a.note("NEXTVAL behind a statement that may change the meaning of quotes, backslashes or letters")
 		}
+	}
+	if a.tooMany {
+		if a.nextval == 0 {
+			st.bad(sql)
+			return
+		}
+		a.problem = "NEXTVAL beside so many calls: more than 100,000 in one text"
 	}
 	if a.execs > 0 || a.byVersion {
 		a.comments()

@@ -158,6 +158,10 @@ func (a *analyzer) add(c FuncCall) {
 	if a.ins.row > 0 {
 		c.Row = a.ins.row
 	}
+	if len(a.st.Calls) == maxCalls {
+		a.tooMany = true
+		return
+	}
 	a.st.Calls = append(a.st.Calls, c)
 }
 

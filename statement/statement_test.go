@@ -770,3 +770,28 @@ func TestDeepAndLongTextsAreReadInLinearTime(t *testing.T) {
 		t.Error("fifty thousand names: not refused")
 	}
 }
+
+func TestTheCallsOfATextAreBounded(t *testing.T) {
+	calls := strings.Repeat(", last_insert_id()", maxCalls)
+	for _, c := range []struct {
+		sql     string
+		refused bool
+		opaque  bool
+	}{
+		{"select nextval('a')" + calls[:len(calls)-len(", last_insert_id()")], false, false},
+		{"select nextval('a')" + calls, true, false},
+		{"select 1" + calls, false, false},
+		{"select last_insert_id()" + calls, false, true},
+	} {
+		st := analyze(c.sql)
+		if got := strings.Contains(st.Refusal, "100,000"); got != c.refused {
+			t.Errorf("%.40s...: refused %v (%q), want %v", c.sql, got, st.Refusal, c.refused)
+		}
+		if got := st.Words&Opaque != 0; got != c.opaque {
+			t.Errorf("%.40s...: opaque %v, want %v", c.sql, got, c.opaque)
+		}
+		if len(st.Calls) > maxCalls {
+			t.Errorf("%.40s...: got %d calls", c.sql, len(st.Calls))
+		}
+	}
+}
