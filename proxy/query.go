@@ -63,7 +63,7 @@ func (s *session) query(sql []byte) error {
 		s.state.lastOwn = ownNothing
 		return s.relay(protocol.ShapeResult, false)
 	}
-	if st.SelfContained && s.batched > 0 && !s.mayOmitMetadata() && st.Calls[0].Spelling != statement.AsSelectValue {
+	if st.SelfContained && s.batched > 0 && !s.mayOmitMetadata() {
 		plan, err := s.planCalls(st, false)
 		if err != nil || plan.own {
 			return s.answerInTurn(func() error {

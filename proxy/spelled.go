@@ -2,12 +2,7 @@ package proxy
 
 import (
 	"bytes"
-	"errors"
-	"strings"
-	"time"
 
-	"seqproxy/backend"
-	"seqproxy/protocol"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -43,14 +38,7 @@ func (s *session) serves(call *statement.FuncCall) (bool, error) {
 	if !relayed {
 		return true, nil // taking the number tells, or creates the sequence
 	}
-	known, err := s.knows(call.Name)
-	if known && call.Spelling == statement.AsSelectValue {
-		var column bool
-		if column, err = s.columnNext(call); column {
-			known = false
-		}
-	}
-	return known, err
+	return s.knows(call.Name)
 }
 
 // knows says whether there is a sequence of that name.
@@ -71,50 +59,4 @@ func (s *session) withoutPrefix(call *statement.FuncCall) error {
 		call.Name = call.Name[n:]
 	}
 	return err
-}
-
-// columnNext says whether SELECT NEXT VALUE FROM s may mean a column called next, which it
-// would be given the name value of. The answer is remembered for a moment.
-func (s *session) columnNext(call *statement.FuncCall) (bool, error) {
-	if s.routes.Default() == nil {
-		return false, nil
-	}
-	if !ascii(call.Name) {
-		return true, nil // in doubt
-	}
-	table := backQuoted(call.Name)
-	if call.Schema != nil {
-		table = backQuoted(call.Schema) + "." + table
-	}
-	if last := s.state.tableNext; last != nil && last.conn == s.cur && last.schema == s.state.schema && last.table == table && time.Now().Before(last.until) {
-		return last.column, nil
-	}
-	c, err := s.attach()
-	if err != nil {
-		return false, err
-	}
-	if c.Hello().MariaDB { // where these words are no column
-		return false, nil
-	}
-	rows, err := s.ownQuery(c, "SHOW COLUMNS FROM "+table+" LIKE 'next'")
-	var refused *protocol.ServerError // there is no such table
-	if err != nil && !errors.As(err, &refused) {
-		return false, err
-	}
-	column := len(rows) > 0 || err == nil && s.limitsRows()
-	s.state.tableNext = &nextColumn{conn: c, schema: s.state.schema, table: table, column: column, until: time.Now().Add(time.Second)}
-	return column, nil
-}
-
-// nextColumn is what columnNext found last.
-type nextColumn struct {
-	conn          *backend.Conn
-	schema, table string
-	column        bool
-	until         time.Time
-}
-
-// backQuoted writes a name as an identifier.
-func backQuoted(name []byte) string {
-	return "`" + strings.ReplaceAll(string(name), "`", "``") + "`"
 }

@@ -65,8 +65,6 @@ type state struct {
 	metadata bool
 	// waitTimeout is what wait_timeout was set to; 0: nothing, or unknownTimeout.
 	waitTimeout time.Duration
-	// tableNext is what SELECT NEXT VALUE FROM s was found to mean last, or nil.
-	tableNext *nextColumn
 	// got is the last number of each sequence.
 	got lastNumbers
 

@@ -176,8 +176,7 @@ const (
 type Spelling uint8
 
 // The spellings. AsColumn and AsSelectValue are also how a column is written: such a
-// call is one only if there is a sequence of that name, and AsSelectValue only if there is
-// no table of that name with a column `next` as well. AsColumn is found only where no
+// call is one only if there is a sequence of that name. AsColumn is found only where no
 // table, alias or schema of the text could be meant.
 const (
 	AsFunction    Spelling = iota // NEXTVAL(s), LASTVAL(s)
