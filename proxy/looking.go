@@ -245,7 +245,7 @@ func viewWith(c *backend.Conn, q *statement.SequenceQuestion, source *statement.
 	}
 	text := view(string(sql[source.Start:source.End]), columns, shown, c.Hello().MariaDB)
 	if !source.Aliased {
-		text += " AS " + backQuoted(source.Name)
+		text += " AS " + quotedName(string(source.Name))
 	}
 	return text
 }
@@ -295,12 +295,12 @@ func (s *session) showFrom(c *backend.Conn, source *statement.SequenceSource, ch
 		return "", "", nil
 	}
 	// The server says of which schemas it shows something.
-	if _, err := s.ownQuery(c, "SHOW TABLES FROM "+backQuoted([]byte(schema))+" LIKE ''"); errors.As(err, new(*protocol.ServerError)) {
+	if _, err := s.ownQuery(c, "SHOW TABLES FROM "+quotedName(schema)+" LIKE ''"); errors.As(err, new(*protocol.ServerError)) {
 		return "", "", nil
 	} else if err != nil {
 		return "", "", err
 	}
-	name := backQuoted([]byte("Tables_in_" + schema))
+	name := quotedName("Tables_in_" + schema)
 	before = fmt.Sprintf("SELECT * FROM (SELECT TABLE_NAME AS %s, TABLE_TYPE AS `Table_type` FROM %s AS t WHERE TABLE_SCHEMA=%s) AS t WHERE ",
 		name, view("information_schema.TABLES", tablesColumns[1:4], shown, c.Hello().MariaDB), quote(schema))
 	return before, " ORDER BY CAST(" + name + " AS BINARY)", nil
@@ -313,14 +313,14 @@ func (s *session) sequenceAsTable(c *backend.Conn, source *statement.SequenceSou
 	if err != nil {
 		return "", err
 	}
-	table := backQuoted(name)
+	table := quotedName(string(name))
 	names := [][]byte{name}
 	if len(source.Schema) > 0 {
 		schema, err := s.nameInUTF8(source.Schema, charset)
 		if err != nil {
 			return "", err
 		}
-		table = backQuoted(schema) + "." + table
+		table = quotedName(string(schema)) + "." + table
 		qualified := slices.Concat(schema, []byte("."), name)
 		switch string(schema) {
 		case s.set.Sequences.Schema():
@@ -370,7 +370,7 @@ func (s *session) listedHere(ddl *statement.SequenceDDL) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if taken, err := s.hasSuchTable(c, backQuoted(full[:n])+"."+backQuoted(name)); taken || err != nil {
+	if taken, err := s.hasSuchTable(c, quotedName(string(full[:n]))+"."+quotedName(string(name))); taken || err != nil {
 		return false, err
 	}
 	ddl.Names[0], ddl.Schemas[0] = name, 0
@@ -410,7 +410,7 @@ func (s *session) rowOf(source *statement.SequenceSource, name []byte) (string, 
 		" CAST(%d AS UNSIGNED) AS `cache_size`, CAST(%s AS UNSIGNED) AS `cycle_option`, CAST(0 AS SIGNED) AS `cycle_count`)",
 		bigint(after), bigint(d.Min), bigint(maxShown(&d)), bigint(d.Start), bigint(d.Increment), cache, zeroOne(d.Cycle))
 	if !source.Aliased {
-		text += " AS " + backQuoted(source.Name)
+		text += " AS " + quotedName(string(source.Name))
 	}
 	return text, nil
 }

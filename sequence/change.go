@@ -201,7 +201,7 @@ func (r request) failed(name string, err error) error {
 			err = s.whyNot() // the end of the wait itself says nothing
 		}
 	}
-	return &UnavailableError{Sequence: name, Server: s.serverName(), Waited: time.Since(r.begin), Err: err}
+	return &UnavailableError{Sequence: name, Server: s.serverName(), Waited: time.Since(r.begin), Err: withGrants(err, s.opts.Servers[0].Database)}
 }
 
 // create inserts the row and its options in one transaction.

@@ -152,7 +152,7 @@ func (v *server) checkTable(ctx context.Context, c rawConn) (made bool, err erro
 
 func (v *server) noTable() error {
 	return v.unfit(v.table.full, "it does not exist, or the user may not see it",
-		fmt.Sprintf(createTable, v.table.full)+", or set create_table = true; or GRANT SELECT, INSERT, UPDATE, DELETE on its schema")
+		fmt.Sprintf(createTable, v.table.full)+", or set create_table = true; or "+v.grants())
 }
 
 // tableExists says whether there is a table, and whether seqproxy made it, and refuses what does not keep a committed number.
@@ -187,8 +187,8 @@ func (v *server) createTable(ctx context.Context, c rawConn, create string) erro
 	switch {
 	case hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_ACCESS_DENIED_ERROR):
 		return v.unfit(v.table.full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
-			fmt.Sprintf("CREATE DATABASE %s, and GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %[1]s.* to the user; "+
-				"or name a schema where it may as `database` under [sequence] in a configuration file", quote(v.opts.Database)))
+			fmt.Sprintf("CREATE DATABASE %s, and %s; or name a schema where it may as `database` under [sequence] in a configuration file",
+				quote(v.opts.Database), v.grants()))
 	case err != nil:
 		return fmt.Errorf("create table %s: %w", v.table.full, err)
 	}

@@ -34,15 +34,14 @@ type ExaminedNode struct {
 	Place    string // differs between servers that run at the same time
 	ReadOnly bool
 	Cluster  string // the cluster that it commits in, or the replication group that it is a member of; empty: none
-	Source   string // whom it replicates from, if that runs and may be seen
-	Flush    string // innodb_flush_log_at_trx_commit
-	Missing  bool   // the table of the sequences is not there, or may not be seen
-	Maximum  uint64 // of the id column, 0 if it is not known
-	NameType string // of the name column, with character set and collation
-	Beside   []string
-	Older    bool // the table of the options lacks columns, which the next change of a sequence adds
-	Rights   []Right
-	Owners   []Owner // the columns that own sequences
+	Source   string // whom it replicates from, if that runs
+	// SourceErr says why Source could not be asked for.
+	SourceErr error
+	Flush     string  // innodb_flush_log_at_trx_commit
+	Missing   bool    // the table of the sequences is not there, or may not be seen
+	Maximum   uint64  // of the id column, 0 if it is not known
+	NameType  string  // of the name column, with character set and collation
+	Owners    []Owner // the columns that own sequences
 
 	Membership Membership // ID "": the server is no member of a plan
 	Plans      []Plan
@@ -114,8 +113,8 @@ func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit f
 	defer func() { _ = conn.Close() }()
 	found.Identity, found.Place, found.ReadOnly, found.Flush = stands.identity, stands.place, stands.readOnly, stands.flush
 	found.Cluster = cmp.Or(stands.cluster, stands.group)
-	if found.Source = stands.source; stands.cluster == "" && stands.readOnly {
-		found.Source = stands.replicatesFrom(ctx, conn)
+	if found.Source, found.SourceErr = stands.source, stands.sourceErr; stands.cluster == "" && stands.readOnly {
+		found.Source, found.SourceErr = stands.replicatesFrom(ctx, conn)
 	}
 	if stands.apart != "" {
 		found.Findings = append(found.Findings, errors.New(stands.apart))
@@ -137,7 +136,6 @@ func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit f
 			}
 		}
 	}
-	found.Rights = s.rights(v, &found)
 	for _, err := range found.Findings {
 		if unfit := new(UnfitError); errors.As(err, &unfit) {
 			unfit.Server = n.addr
@@ -215,7 +213,6 @@ func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *Exami
 	}
 	for _, r := range rows {
 		full := quote(v.opts.Database) + "." + quote(r[0])
-		found.Beside = append(found.Beside, r[0])
 		if !strings.EqualFold(r[1], "InnoDB") {
 			found.Findings = append(found.Findings, v.unfit(full, "its engine is "+r[1]+", which does not keep what was committed through a crash",
 				"ALTER TABLE "+full+" ENGINE=InnoDB"))
@@ -229,18 +226,23 @@ func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *Exami
 				nameType, v.table.full, found.NameType), "ALTER TABLE "+full+" MODIFY `name` "+found.NameType+" NOT NULL"))
 		}
 	}
-	if slices.Contains(found.Beside, v.opts.Table+optionsSuffix) {
-		if has, err := v.optionsColumns(ctx, conn); err == nil { // else rights are missing, which is told as such
-			found.Older = has != shapeFull
-			if !found.Older && !found.Missing {
-				found.Owners = v.owners(ctx, conn)
-			}
+	if !found.Missing {
+		if has, err := v.optionsColumns(ctx, conn); IsDenied(err) {
+			found.Findings = append(found.Findings, err)
+		} else if err == nil && has == shapeFull {
+			found.Owners = v.owners(ctx, conn)
 		}
 	}
-	if m, ok, err := v.membership(ctx, conn); err == nil && ok {
+	m, ok, err := v.membership(ctx, conn)
+	if IsDenied(err) && !found.Missing {
+		found.Findings = append(found.Findings, err)
+	}
+	if err == nil && ok {
 		found.Membership = m
 		said := new(mysql.MySQLError)
-		if found.Plans, err = v.plans(ctx, conn); err != nil && !errors.As(err, &said) { // else rights are missing, as above
+		if found.Plans, err = v.plans(ctx, conn); IsDenied(err) {
+			found.Findings = append(found.Findings, err)
+		} else if err != nil && !errors.As(err, &said) {
 			return err
 		}
 		for i := range found.Plans {

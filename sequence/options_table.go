@@ -171,8 +171,7 @@ func (v *server) lookForOptions(ctx context.Context, on execer) (shape, error) {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
 		return shapeNone, nil
 	case hasCode(err, gomysql.ER_TABLEACCESS_DENIED_ERROR):
-		return shapeNone, v.unfit(v.table.options, fmt.Sprintf("the user may not see whether it exists, and could overlook sequences that were dropped: %v", err),
-			fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %s.* to the user (SELECT and UPDATE are enough for one that only takes numbers)", quote(v.opts.Database)))
+		return shapeNone, v.unfit(v.table.options, fmt.Sprintf("the user may not see whether it exists, and could overlook sequences that were dropped: %v", err), v.grants())
 	}
 	return shapeNone, fmt.Errorf("look for table %s: %w", v.table.options, err)
 }

@@ -115,7 +115,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted) {
 				v.counters.errors.Add(1)
 			}
-			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, err)
+			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, withGrants(err, v.opts.Database))
 		}
 		if !pause(ctx, jitter(firstConflict<<attempt)) {
 			return grant{}, context.Cause(ctx)

@@ -62,13 +62,24 @@ func TestReservingNeedsOnlySelectAndUpdate(t *testing.T) {
 	if !errors.As(err, &unavailable) {
 		t.Errorf("CREATE without the right: got %v, want an UnavailableError", err)
 	}
-	wantText(t, err, "albums", "denied")
+	wantText(t, err, "albums", "denied", "; to mend it: GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `"+p.schema+"`.* TO the user")
 	if _, err = s.Drop(context.Background(), []byte("photos"), false); !errors.As(err, &unavailable) {
 		t.Errorf("DROP without the right: got %v, want an UnavailableError", err)
 	}
 	if got := mustTake(t, s, "photos", 1); got != 2 {
 		t.Errorf("after the refused DROP got %d, want 2", got)
 	}
+}
+
+func TestAReservationWithoutTheRightSaysWhatToGrant(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, p.user(t, "SELECT, INSERT"), patience(time.Second))
+	_, err := s.Take(context.Background(), []byte("photos"), 1)
+	var unavailable *UnavailableError
+	if !errors.As(err, &unavailable) {
+		t.Errorf("got %v, want an UnavailableError", err)
+	}
+	wantText(t, err, "photos", "UPDATE command denied", "; to mend it: GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `"+p.schema+"`.* TO the user")
 }
 
 func TestTableThatTheUserMayNotSeeIsToldAsSuch(t *testing.T) {
@@ -152,7 +163,7 @@ func TestSchemaThatMayNotBeCreatedIsToldWithWhatToGrant(t *testing.T) {
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("the refusal took %v; waiting does not help", took)
 	}
-	wantText(t, err, "denied", "CREATE DATABASE `"+p.schema+"`", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `"+p.schema+"`.*", "[sequence]", "configuration file")
+	wantText(t, err, "denied", "CREATE DATABASE `"+p.schema+"`", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `"+p.schema+"`.* TO the user", "[sequence]", "configuration file")
 
 	// With that it works.
 	p.exec(t, "CREATE DATABASE "+p.schema)

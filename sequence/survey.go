@@ -32,8 +32,10 @@ type standing struct {
 	index    string // its place in the configuration, if it has one
 	donor    bool   // it helps another node to join, or is kept from holding the others up, as for a backup: one that is in step is better
 	apart    string // why a member of a cluster may not commit
-	source   string // whom it replicates from, if that runs and may be seen
-	replica  string // the server's word for a replica
+	source   string // whom it replicates from, if that runs
+	// sourceErr says why source could not be asked for.
+	sourceErr error
+	replica   string // the server's word for a replica
 }
 
 // unwritable is why numbers cannot be reserved on the node; empty: they can.
@@ -159,7 +161,7 @@ func (n *node) look(ctx context.Context) (s standing) {
 		}
 	}
 	if s.err == nil && s.cluster == "" && !s.readOnly {
-		s.source = s.replicatesFrom(ctx, conn)
+		s.source, s.sourceErr = s.replicatesFrom(ctx, conn)
 	}
 	return s
 }
@@ -218,28 +220,28 @@ func (s *standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string
 	return nil
 }
 
-// replicatesFrom is the host that the node takes changes from, empty if it takes none or does not tell.
-func (s *standing) replicatesFrom(ctx context.Context, conn *sql.Conn) string {
+// replicatesFrom is the host that the node takes changes from, empty if it takes none. An error says that the account may not see it.
+func (s *standing) replicatesFrom(ctx context.Context, conn *sql.Conn) (string, error) {
 	text, source, threads := "SHOW REPLICA STATUS", "Source_Host", []string{"Replica_IO_Running", "Replica_SQL_Running"}
 	if s.replica == "SLAVE" {
 		text, source, threads = "SHOW ALL SLAVES STATUS", "Master_Host", []string{"Slave_IO_Running", "Slave_SQL_Running"}
 	}
 	rows, err := conn.QueryContext(ctx, text)
 	if err != nil {
-		return "" // a right is missing
+		return "", err
 	}
 	defer func() { _ = rows.Close() }()
 	columns, err := rows.Columns()
 	if err != nil {
-		return ""
+		return "", err
 	}
 	values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
 	for i := range values {
 		into[i] = &values[i]
 	}
 	for rows.Next() {
-		if rows.Scan(into...) != nil {
-			return ""
+		if err := rows.Scan(into...); err != nil {
+			return "", err
 		}
 		line := make(map[string]string, len(columns))
 		for i, column := range columns {
@@ -247,11 +249,11 @@ func (s *standing) replicatesFrom(ctx context.Context, conn *sql.Conn) string {
 		}
 		for _, thread := range threads {
 			if line[thread] != "No" && line[thread] != "" {
-				return line[source]
+				return line[source], nil
 			}
 		}
 	}
-	return ""
+	return "", rows.Err()
 }
 
 // pairs runs a SHOW statement whose rows are names and values.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	"seqproxy/conf"
@@ -97,14 +95,11 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 	}
 	f.OK("login", "as %s, %s", s.Account, over)
 	s.CheckVersion(f, k.now)
+	grants := sequence.Grants(at.Database, s.Account.String())
+	f.OK("rights", "not looked at: it needs those of %s", grants)
 	before := len(f.All)
-	k.sequenceRights(f, at, n, s)
-	if len(f.All) == before {
-		f.OK("rights", "%s has those that it needs", s.Account)
-	}
-	before = len(f.All)
 	for _, finding := range n.Findings {
-		tellUnfit(f, finding)
+		tellUnfit(f, finding, grants)
 	}
 	table := quoted(at.Database) + "." + quoted(k.cfg.Sequence.Table)
 	if n.Maximum > 0 && n.Maximum < 1<<63-1 {
@@ -114,7 +109,7 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 	switch {
 	case len(f.All) > before:
 	case n.Missing:
-		f.OK("table", "%s is not there, and will be made when it is first needed", table)
+		f.OK("table", "%s is not there, or the account may not see it; it will be made when it is first needed", table)
 	default:
 		f.OK("table", "%s and those beside it are fit", table)
 	}
@@ -138,10 +133,15 @@ const (
 	leastWaitTimeout = 60 // seconds; connections are used for a minute
 )
 
-// tellUnfit tells what keeps numbers from being reserved.
-func tellUnfit(f *inspect.Findings, finding error) {
+// tellUnfit tells what keeps numbers from being reserved. grants gives the account its rights.
+func tellUnfit(f *inspect.Findings, finding error, grants string) {
 	unfit := new(sequence.UnfitError)
-	if !errors.As(finding, &unfit) {
+	switch {
+	case errors.As(finding, &unfit):
+	case sequence.IsDenied(finding):
+		f.Wrong("rights", finding.Error(), "", grants)
+		return
+	default:
 		f.Wrong("cluster", finding.Error(), "see the server's own log")
 		return
 	}
@@ -160,105 +160,13 @@ func tellUnfit(f *inspect.Findings, finding error) {
 	f.Wrong(check, text, unfit.Remedy)
 }
 
-// sequenceRights tells which rights are missing, with the GRANT for each, and which are too many.
-func (k *connected) sequenceRights(f *inspect.Findings, at *conf.SequenceServer, n *sequence.ExaminedNode, s *inspect.Server) {
-	type where struct{ schema, table string }
-	missing := make(map[where][]sequence.Right)
-	var order []where
-	for _, r := range n.Rights {
-		if s.Rights.On(r.Schema, r.Table, r.Privilege) {
-			continue
-		}
-		w := where{r.Schema, r.Table}
-		if missing[w] == nil {
-			order = append(order, w)
-		}
-		missing[w] = append(missing[w], r)
-	}
-	for _, w := range order {
-		rights := missing[w]
-		var names, uses []string
-		need, exists := sequence.NeedRegistry, true
-		for _, r := range rights {
-			if name := privilegeName(r.Privilege, s); !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-			if !slices.Contains(uses, r.For) {
-				uses = append(uses, r.For)
-			}
-			need, exists = max(need, r.Need), exists && r.Exists
-		}
-		on := "*.*"
-		grantOn := on
-		switch {
-		case w.table != "":
-			on = quoted(w.schema) + "." + quoted(w.table)
-			if grantOn = on; !exists {
-				grantOn = schemaPattern(w.schema)
-			}
-		case w.schema != "":
-			on, grantOn = quoted(w.schema)+".*", schemaPattern(w.schema)
-		}
-		add := f.Warn
-		if need == sequence.NeedNumbers || need == sequence.NeedChanges && (len(k.cfg.AdminUsers) > 0 || k.cfg.UnknownSequence == conf.UnknownSequenceCreate) {
-			add = f.Wrong
-		}
-		privileges := strings.Join(names, ", ")
-		add("rights", fmt.Sprintf("%s lacks %s on %s, which is needed for %s", s.Account, privileges, on, strings.Join(uses, ", and for ")), "",
-			fmt.Sprintf("GRANT %s ON %s TO %s", privileges, grantOn, s.Account))
-	}
-	kill := killPrivilege(s)
-	kills := k.killsAs(at)
-	if kills && !s.Rights.On("", "", kill) && !s.Rights.On("", "", "SUPER") {
-		f.Warn("rights", fmt.Sprintf("%s lacks %s on *.*, which is needed for ending the statements of clients that went away", s.Account, kill), "",
-			fmt.Sprintf("GRANT %s ON *.* TO %s", kill, s.Account))
-	}
-	needed := []string{fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %s TO %s", schemaPattern(at.Database), s.Account)}
-	if kills {
-		needed = append(needed, fmt.Sprintf("GRANT %s ON *.* TO %s", kill, s.Account))
-	}
-	for _, r := range n.Rights {
-		switch {
-		case r.Schema == "":
-			needed = append(needed, fmt.Sprintf("GRANT %s ON *.* TO %s", privilegeName(r.Privilege, s), s.Account))
-		case r.Privilege == "LOCK TABLES":
-			if grant := fmt.Sprintf("GRANT SELECT, INSERT, DELETE, LOCK TABLES ON %s TO %s", schemaPattern(r.Schema), s.Account); !slices.Contains(needed, grant) {
-				needed = append(needed, grant)
-			}
-		}
-	}
-	s.CheckExcess(f, needed...)
-}
-
-// killsAs says whether statements of clients that went away may have to be ended by the account of a sequence server: the passwords of users
-// whom a server checks do not come by.
-func (k *connected) killsAs(at *conf.SequenceServer) bool {
-	return k.cfg.UnknownUser == conf.UnknownUserBackend && slices.ContainsFunc(k.cfg.Shards, func(s conf.Shard) bool {
-		return s.User == "" && slices.ContainsFunc(s.Addresses(), func(a conf.Address) bool { return slices.Contains(at.Addresses(), a) })
-	})
-}
-
-func killPrivilege(s *inspect.Server) string {
+// statusGrant lets the account see whether a server replicates from another.
+func statusGrant(s *inspect.Server) string {
+	privilege := "REPLICATION CLIENT"
 	if s.MariaDB {
-		return "CONNECTION ADMIN"
+		privilege = "SLAVE MONITOR"
 	}
-	return "CONNECTION_ADMIN"
-}
-
-// privilegeName is how the server calls a privilege.
-func privilegeName(privilege string, s *inspect.Server) string {
-	switch {
-	case privilege != "REPLICATION STATUS":
-		return privilege
-	case s.MariaDB:
-		return "SLAVE MONITOR"
-	}
-	return "REPLICATION CLIENT"
-}
-
-// schemaPattern is a schema's name as GRANT takes it, where _ and % stand for others.
-func schemaPattern(schema string) string {
-	return strings.NewReplacer("_", `\_`, "%", `\%`).Replace(quoted(schema)) + ".*"
+	return fmt.Sprintf("GRANT %s ON *.* TO %s", privilege, s.Account)
 }
 
 // group tells of the nodes of one sequence server together.
@@ -280,7 +188,12 @@ func (k *connected) group(e *sequence.ExaminedServer, asked []askedNode) {
 					"give each a server_id of its own in its configuration; with MySQL remove auto.cnf from the copied data directory")
 			}
 		}
-		if s := asked[i].server; s != nil && n.ReadOnly && n.Cluster == "" && n.Source == "" && s.Rights.On("", "", "REPLICATION STATUS") {
+		s := asked[i].server
+		switch {
+		case s == nil || n.Cluster != "":
+		case n.SourceErr != nil:
+			k.at("sequence server "+n.Addr).Warn("rights", fmt.Sprintf("whether it replicates from another cannot be seen: %v", n.SourceErr), "", statusGrant(s))
+		case n.ReadOnly && n.Source == "":
 			word := "REPLICA"
 			if s.MariaDB {
 				word = "SLAVE"

@@ -130,7 +130,6 @@ func (k *connected) shardNode(n *nodeOf) {
 		if n.server == nil {
 			n.server = l.server
 		}
-		l.server.CheckExcess(f, k.ownRights(n.shard, l)...)
 	}
 	if n.server != nil {
 		k.seen = append(k.seen, seen{n.server, n.where})
@@ -152,20 +151,6 @@ func (k *connected) shardLoginFailed(f *inspect.Findings, n *nodeOf, l *loggedIn
 		err = unreachable.Err
 	}
 	loginFailed(err, l.User, schema, key, add)
-}
-
-// ownRights are statements that leave an account what it seems to use, when what it has everywhere is taken away.
-func (k *connected) ownRights(shard *conf.Shard, l *loggedIn) (grants []string) {
-	for _, schema := range shard.Schemas {
-		grants = append(grants, fmt.Sprintf("GRANT ALL PRIVILEGES ON %s TO %s", schemaPattern(schema), l.server.Account))
-	}
-	for i := range k.cfg.Sequence.Servers {
-		at := &k.cfg.Sequence.Servers[i]
-		if at.User == l.User && slices.ContainsFunc(shard.Addresses(), func(a conf.Address) bool { return slices.Contains(at.Addresses(), a) }) {
-			grants = append(grants, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %s TO %s", schemaPattern(at.Database), l.server.Account))
-		}
-	}
-	return grants
 }
 
 // shardServer tells of a node's server.

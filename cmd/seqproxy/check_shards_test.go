@@ -37,10 +37,6 @@ func TestCheckTellsOfEveryStateOfAShardWithTheStatementThatMendsIt(t *testing.T)
 			level: inspect.Wrong, parts: []string{"login: as ", "denied"}, undo: []string{"DROP DATABASE SCHEMA_2"},
 		},
 		{
-			name: "a user of everything", config: aShard, set: []string{"GRANT ALL PRIVILEGES ON *.* TO `APP`@'%'"},
-			level: inspect.Warning, parts: []string{"shard photos node ", "rights: ", "far more rights"},
-		},
-		{
 			name: "a node that is read only", config: aShard, set: []string{"SET GLOBAL read_only = 1"}, undo: []string{"SET GLOBAL read_only = 0"},
 			level: inspect.Wrong, parts: []string{"shard photos node ", "settings: it is read only"},
 		},

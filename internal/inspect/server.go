@@ -17,7 +17,6 @@ type Server struct {
 	Version   string
 	MariaDB   bool
 	Variables map[string]string // of the server, by name in lower case
-	Rights    *Rights
 
 	// Ahead is how far its clock is ahead of this machine's, to within Doubt.
 	Ahead, Doubt time.Duration
@@ -71,9 +70,6 @@ func Read(ctx context.Context, ask Ask) (*Server, error) {
 	}
 	s.Version = strings.TrimPrefix(s.Variables["version"], "5.5.5-") // MariaDB's, for old replicas
 	s.MariaDB = strings.Contains(s.Version, "MariaDB") || strings.Contains(s.Variables["version_comment"], "MariaDB") || strings.Contains(s.Variables["version_comment"], "mariadb")
-	if s.Rights, err = readRights(ctx, ask, s.MariaDB); err != nil {
-		return nil, err
-	}
 	return s, nil
 }
 

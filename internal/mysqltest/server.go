@@ -225,23 +225,3 @@ func (s *Server) Client(t testing.TB) string {
 	}
 	return path
 }
-
-// DBAs is DB as another user, in no schema.
-func (s *Server) DBAs(t testing.TB, user, password string) *sql.DB {
-	t.Helper()
-	cfg := mysql.NewConfig()
-	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr = user, password, "tcp", s.Addr()
-	pool, err := sql.Open("mysql", cfg.FormatDSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Close(); err != nil {
-			t.Errorf("close the pool of %s: %v", s.Addr(), err)
-		}
-	})
-	if err := pool.Ping(); err != nil {
-		t.Fatalf("connect to %s as %s: %v", s.Addr(), user, err)
-	}
-	return pool
-}
