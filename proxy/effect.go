@@ -61,6 +61,12 @@ func (s *session) noteEffect(c *backend.Conn) {
 		return
 	}
 	e := s.effect
+	switch e.kind {
+	case statement.Multi, statement.Other, statement.CreateStored, statement.Execute, statement.ExecuteImmediate:
+		s.state.schemaUnknown = true
+	case statement.Set:
+		s.state.schemaUnknown = s.state.schemaUnknown || e.words&statement.Opaque != 0
+	}
 	if code := c.Answer.ErrCode; code != 0 && !c.Answer.Rows && c.Answer.Results == 0 {
 		e = e.after(code, s.state.pins)
 	}

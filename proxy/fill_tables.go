@@ -51,6 +51,13 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 	if len(list) == 0 {
 		return nil, nil
 	}
+	if t.Schema == nil && s.state.schemaUnknown && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
+		row, err := s.ownRow(c, "SELECT DATABASE()", 1, "the current schema")
+		if err != nil {
+			return nil, err
+		}
+		s.state.schema, s.state.schemaUnknown = string(row[0]), false
+	}
 	schema := s.state.schema
 	if t.Schema == nil && t.Statement > 0 && s.stmt.Schema != nil && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
 		return nil, notSupported("INSERT into %s behind a USE in one text, with a column that is filled from a sequence in one schema and not in others: "+

@@ -21,19 +21,23 @@ const largeStatement = 64 << 10
 // its whole share before it reads on, and gives it back before it takes another: so nobody who
 // holds a share waits for one. Until then the rest of the statement waits in the connection.
 type statementMemory struct {
-	size    int64
-	free    *semaphore.Weighted // in the order in which they came
+	size int64
+	free *semaphore.Weighted // in the order in which they came
+	// beyond is as much again, for sessions that hold locks of a server: who has the memory may
+	// wait for these.
+	beyond  *semaphore.Weighted
 	used    atomic.Int64
 	waiting atomic.Int64 // sessions
 }
 
 func newStatementMemory(size int64) *statementMemory {
-	return &statementMemory{size: size, free: semaphore.NewWeighted(size)}
+	return &statementMemory{size: size, free: semaphore.NewWeighted(size), beyond: semaphore.NewWeighted(size)}
 }
 
 // memoryShare is what a session holds of it.
 type memoryShare struct {
 	of    *statementMemory
+	from  *semaphore.Weighted
 	bytes int64
 	// relayed: nothing of the statement is needed once it is sent.
 	relayed bool
@@ -45,18 +49,27 @@ func (s *session) takeShare(size int) error {
 	s.giveShare() // there is none; who holds one must not wait
 	m := s.set.memory
 	n := min(2*int64(size), m.size)
-	if !m.free.TryAcquire(n) {
+	from := m.free
+	if !from.TryAcquire(n) {
 		s.srv.counters.memoryWaits.Add(1)
 		m.waiting.Add(1)
-		err := m.free.Acquire(s.ctx, n)
+		if s.holdsLocks() {
+			from = m.beyond
+		}
+		err := from.Acquire(s.ctx, n)
 		m.waiting.Add(-1)
 		if err != nil {
 			return fmt.Errorf("%w: waiting for memory: %w", errClientGone, err)
 		}
 	}
 	m.used.Add(n)
-	s.share = memoryShare{of: m, bytes: n}
+	s.share = memoryShare{of: m, from: from, bytes: n}
 	return nil
+}
+
+// holdsLocks reports whether the session may hold locks that others wait for.
+func (s *session) holdsLocks() bool {
+	return s.state.inTransaction() || s.state.pins.has(PinTableLock) || s.state.pins.has(PinGlobalLock) || s.state.pins.has(PinUserLock)
 }
 
 // giveShare gives the share back, if there is one, and the memory of the statement.
@@ -67,7 +80,7 @@ func (s *session) giveShare() {
 	s.payload = nil
 	s.client.Release()
 	s.share.of.used.Add(-s.share.bytes)
-	s.share.of.free.Release(s.share.bytes)
+	s.share.from.Release(s.share.bytes)
 	s.share = memoryShare{}
 }
 

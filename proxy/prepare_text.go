@@ -187,9 +187,14 @@ func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error)
 
 // textOfVariable returns a user variable's value in UTF-8, nil for NULL.
 func (s *session) textOfVariable(c *backend.Conn, name []byte) ([]byte, error) {
-	row, err := s.ownRow(c, "SELECT HEX(CONVERT("+string(name)+" USING utf8mb4))", 1, "a user variable")
-	if err != nil || row[0] == nil {
+	row, err := s.ownRow(c, "SELECT HEX(CONVERT("+string(name)+" USING utf8mb4)), "+string(name)+" IS NULL", 2, "a user variable")
+	switch {
+	case err != nil:
 		return nil, err
+	case row[0] == nil && string(row[1]) == "0" && s.boundHere():
+		return nil, errUnread // the server reads what cannot be converted
+	case row[0] == nil:
+		return nil, nil
 	}
 	return hex.DecodeString(string(row[0]))
 }

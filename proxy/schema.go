@@ -52,7 +52,7 @@ func (s *session) useSchema(schema string, p *prepared) error {
 	switch {
 	case c.Answer.ErrCode == 0:
 		s.current(c)
-		s.state.schema = schema
+		s.state.schema, s.state.schemaUnknown = schema, false
 	case opened: // the session stays where it was: nowhere
 		s.forget(c)
 		c.Quit()

@@ -14,8 +14,10 @@ import (
 // be brought along when the session goes on on another connection.
 type state struct {
 	schema string
-	status protocol.Status // of the last answer: IN_TRANS, AUTOCOMMIT, ...
-	mode   statement.Mode  // how the server reads the session's texts
+	// schemaUnknown: something that was not looked into may have said USE.
+	schemaUnknown bool
+	status        protocol.Status // of the last answer: IN_TRANS, AUTOCOMMIT, ...
+	mode          statement.Mode  // how the server reads the session's texts
 
 	// What a server does not tell by its status may have been changed by something that
 	// was not understood: modeUnknown says that of the character set, quotesUnknown of

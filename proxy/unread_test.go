@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/backend"
+	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
 )
 
@@ -117,7 +119,11 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 	several := o.Conn(t, o.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
 	maria := o.Servers[0].IsMariaDB()
 	long := "('" + strings.Repeat("x", 1<<17) + "')"
+	exec(t, one, "SET @half = CONCAT(_binary'INSERT INTO photos (title) VALUES (1) /* ', X'FF', _binary' */')")
+	wantError(t, one, 1235, "PREPARE s FROM @half")
 	refused := []string{
+		"INSERT INTO photos (id, title) VALUES (0.5, 'x')",
+		"INSERT INTO `" + o.Schemas[0] + "`" + strings.Repeat(" ", 1<<17) + ".photos (title) VALUES ('x')",
 		"CREATE TABLE IF NOT EXISTS photos (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT 'x' AS title",
 		"INSERT INTO photos (id, title) SELECT @nothing, 'x'",
 		"INSERT INTO photos (id, title) SELECT COALESCE(NULL), 'x' FROM DUAL",
@@ -137,6 +143,9 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 			"SET STATEMENT max_statement_time = 9 FOR ANALYZE INSERT INTO photos (title) VALUES ('x')",
 			"IF 1 THEN INSERT INTO photos (title) VALUES ('x'); END IF",
 			"FOR i IN 1 .. 2 DO INSERT INTO photos (title) VALUES ('x'); END FOR",
+			"CREATE OR REPLACE TABLE photos (id BIGINT AUTO_INCREMENT PRIMARY KEY, title TEXT) VALUES ('x')",
+			"SET STATEMENT max_statement_time = (SELECT 5) FOR INSERT INTO photos (title) VALUES ('x')",
+			"SET STATEMENT sql_mode = REPLACE('a', 'a', '') FOR INSERT INTO photos (title) VALUES ('x')",
 			"CREATE OR REPLACE TABLE photos (id BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT 'x' AS title",
 			"EXECUTE IMMEDIATE CONCAT('INSERT INTO photos (title) ', 'VALUES (1)')",
 		)
@@ -146,6 +155,9 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 		wantError(t, several, 1235, text)
 	}
 	for _, text := range []string{
+		"CREATE PROCEDURE first() BEGIN DO 1; END; INSERT INTO photos (title) VALUES ('x'); CREATE PROCEDURE last() BEGIN DO 1; END",
+		"HELP 'x'; INSERT INTO photos (title) VALUES ('x'); '",
+		"SET sql_mode = 'NO_BACKSLASH_ESCAPES'; SELECT '\\'; INSERT INTO photos (title) VALUES ('x') -- '",
 		"CREATE PROCEDURE first() SELECT 1; INSERT INTO photos (title) VALUES ('x')",
 		"CREATE PROCEDURE first() BEGIN SELECT 1; END; INSERT INTO photos (title) SELECT CASE WHEN 1 THEN 'x' END",
 		"SET @q = 'INSERT INTO photos (title) VALUES (1)'; PREPARE s FROM @q; EXECUTE s",
@@ -194,5 +206,53 @@ func TestATextThatIsNotReadBringsNoRowsIn(t *testing.T) {
 		"SELECT 1; CALL second(); INSERT INTO other (title) VALUES (1)",
 	} {
 		exec(t, several, text)
+	}
+}
+
+// A USE that the proxy has not seen makes no difference to which columns are bound.
+func TestAColumnIsBoundInTheSchemaThatIsCurrent(t *testing.T) {
+	server := mysqltest.Shared(t)
+	other := server.Schema(t)
+	e := newEnv(t, setup{
+		Proxy: func(o *proxy.Options) {
+			o.Bindings = []proxy.Binding{{Schema: other, Table: "t", Column: "id", Sequence: "photos"}}
+		},
+		Backend: func(o *backend.Options) { o.Shards[0].Schemas = append(o.Shards[0].Schemas, other) },
+	})
+	createSequence(t, e, "photos")
+	server.Exec(t, "CREATE TABLE "+other+".t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 1000")
+	hidden := []string{"USE " + other + "; SELECT nosuch", "HELP 'x'; USE " + other + "; SELECT nosuch", "CREATE PROCEDURE p() BEGIN DO 1; END; USE " + other}
+	if e.Servers[0].IsMariaDB() {
+		hidden = append(hidden, "EXECUTE IMMEDIATE 'USE "+other+"'", "SET STATEMENT max_statement_time = 9 FOR USE "+other)
+	}
+	for _, text := range hidden {
+		c := e.Conn(t, e.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
+		_ = runText(t.Context(), c, text)
+		if got := value(t, e.DirectConn(t, 0, other, nil), "SELECT COUNT(*) FROM t"); got != "0" {
+			t.Fatalf("%s: got %s rows", text, got)
+		}
+		_, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)")
+		if got := value(t, e.DirectConn(t, 0, other, nil), "SELECT COUNT(*) FROM t WHERE id >= 1000"); got != "0" {
+			t.Errorf("%s: the server made a key (%v)", text, err)
+		}
+		exec(t, e.DirectConn(t, 0, other, nil), "DELETE FROM t")
+	}
+}
+
+// Who holds a lock that the others wait for goes on, whatever memory they have.
+func TestMemoryIsNotWaitedForByWhoHoldsALock(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		o.StatementMemory, o.Bindings = 1<<20, []proxy.Binding{{Table: "t", Column: "id", Sequence: "photos"}}
+	}})
+	createSequence(t, e, "photos")
+	a, b := e.Conn(t, e.Schemas[0], nil), e.Conn(t, e.Schemas[0], nil)
+	exec(t, a, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT)", "LOCK TABLES t WRITE")
+	text := "INSERT INTO t (a) VALUES ('" + strings.Repeat("x", 900<<10) + "')"
+	waits := make(chan error, 1)
+	go func() { _, err := b.ExecContext(t.Context(), text); waits <- err }()
+	eventually(t, "the other has all memory", func() bool { _, used, _, _ := e.Proxy.StatementMemory(); return used == 1<<20 })
+	exec(t, a, text, "UNLOCK TABLES")
+	if err := <-waits; err != nil {
+		t.Error(err)
 	}
 }

@@ -106,7 +106,7 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 	switch {
 	case a.bad:
 		st.bad(sql)
-		if a.wrong && a.index == 0 { // a server runs nothing of the text
+		if a.wrong && !mayEndEarlier(sql, mode) { // a server runs nothing of the text
 			st.Words &^= MayBringRows
 		}
 		if MayRunOthers(sql, mode) {
@@ -119,7 +119,7 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		st.Kind = first
 	default:
 		st.Kind = Multi
-		if a.prepares {
+		if a.prepares || a.shifts && readByMode(sql) && mayBringRows(sql) {
 			st.Words |= MayBringRows
 		}
 		if a.shifted && readByMode(sql) {
@@ -145,6 +145,18 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 	if st.Kind == Select && len(st.Calls) > 0 && st.Refusal == "" {
 		st.selfContained(sql)
 	}
+}
+
+// mayEndEarlier reports whether a statement may end in front of the place where a text cannot be
+// read on.
+func mayEndEarlier(sql []byte, mode Mode) bool {
+	l := lexer{src: sql, mode: mode}
+	for l.next(); l.kind != tEOF; l.next() {
+		if l.is(';') {
+			return true
+		}
+	}
+	return false
 }
 
 // comments takes note of what is in executable comments.
@@ -279,15 +291,17 @@ func (a *analyzer) opaque() bool {
 // rest follows the text to its very end, taking semicolons for a part of it.
 func (a *analyzer) rest() bool {
 	a.st.Words |= Opaque
-	r := rowsBehind{}
+	var b blocks
 	for a.kind != tEOF {
-		if a.compound || !r.brings {
-			r.word(&a.lexer)
+		if a.compound {
+			b.token(&a.lexer)
+		} else {
+			b.brings = b.brings || a.bringsRows()
 		}
 		a.token()
 		a.advance()
 	}
-	if r.brings {
+	if b.brings {
 		a.st.Words |= MayBringRows
 	}
 	a.finish()

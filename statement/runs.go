@@ -30,7 +30,8 @@ func (st *Statement) runs(sql []byte, first Kind) Runs {
 	}
 	switch first {
 	case Select, Set, Do:
-		if st.Kind == first && !mayCallStored(sql, st.mode) {
+		// MariaDB evaluates one assignment before it looks for what the next one names.
+		if st.Kind == first && len(st.Assignments) < 2 && !mayCallStored(sql, st.mode) {
 			return RunsItself
 		}
 	}

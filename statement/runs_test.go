@@ -19,7 +19,7 @@ func TestWhatATextMayRunBesideItself(t *testing.T) {
 		},
 		RunsItself: {
 			"select get_lock(l, 1)", "do get_lock('l', nothing), release_lock('m')", "set @x = nothing", "select @x := (1 + nothing)", "select nothing into @x",
-			"set @x = upper(nothing), sql_mode = ''", "select is_free in (1, 2), @x := 1",
+			"set @x = upper(nothing)", "select is_free in (1, 2), @x := 1",
 		},
 	} {
 		for _, sql := range texts {

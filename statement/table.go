@@ -59,8 +59,10 @@ func (a *analyzer) updatedTable() {
 
 // hiddenInsert looks ahead to the table of an INSERT or REPLACE that is a part of a
 // statement of another kind, behind the current token.
-func (a *analyzer) hiddenInsert() {
-	p := a.lexer
+func (a *analyzer) hiddenInsert() { a.hiddenInsertAt(a.lexer) }
+
+// hiddenInsertAt is hiddenInsert from another token on.
+func (a *analyzer) hiddenInsertAt(p lexer) {
 	for p.kw != kwInsert && p.kw != kwReplace {
 		if p.kind == tEOF || p.is(';') || p.kw == kwSelect {
 			return
@@ -76,8 +78,13 @@ func (a *analyzer) hiddenInsert() {
 // behindFor looks ahead to what SET STATEMENT ... FOR runs.
 func (a *analyzer) behindFor() {
 	p := a.lexer
-	for p.kw != kwFor && p.kind != tEOF && !p.is(';') {
-		p.next()
+	for depth := 0; (p.kw != kwFor || depth > 0) && p.kind != tEOF && !p.is(';'); p.next() {
+		switch {
+		case p.is('('):
+			depth++
+		case p.is(')'):
+			depth--
+		}
 	}
 	switch p.next(); p.kw {
 	case kwLoad:
@@ -91,8 +98,8 @@ func (a *analyzer) behindFor() {
 		behind := *a
 		behind.lexer = p
 		behind.tableOfQuery()
-	case kwInsert, kwReplace, kwAnalyze:
-		a.hiddenInsert()
+	case kwInsert, kwReplace, kwAnalyze: // whose INSERT is the first behind it
+		a.hiddenInsertAt(p)
 	case kwSelect, kwUpdate, kwDelete, kwWith, kwValues, kwTable:
 	default: // a block, another SET STATEMENT, a text that is prepared
 		for ; p.kind != tEOF; p.next() {
@@ -148,7 +155,7 @@ func queryBegins(p lexer) bool {
 	case kwTable:
 		return p.kind == tWord || p.kind == tQuoted
 	case kwValues:
-		return p.kind == tWord && equalsFolded(p.src[p.start:p.end], "row")
+		return p.is('(') || p.kind == tWord && equalsFolded(p.src[p.start:p.end], "row")
 	}
 	return true
 }
@@ -205,8 +212,8 @@ func ReadBeginning(sql []byte, mode Mode) (b Beginning) {
 	case kwInsert, kwReplace:
 		for a.next(); insertOption(a.kw); a.next() {
 		}
-		a.tableName(a.lexer, Insert)
-		if len(st.Tables) > 0 {
+		last, _ := a.tableName(a.lexer, Insert)
+		if last.next(); len(st.Tables) > 0 && last.kind != tEOF { // else the name may go on
 			t := st.Tables[0]
 			t.Schema, t.Name = bytes.Clone(t.Schema), bytes.Clone(t.Name)
 			b.Table, b.Certain = &t, t.Kind == Insert

@@ -42,41 +42,75 @@ func mayBringRows(sql []byte) bool {
 	return false
 }
 
-// rowsBehind follows words of a text whose semicolons may be a part of a compound statement. It
-// knows whether one that brings rows stands where no END comes behind it that could close
-// such a statement around it.
-type rowsBehind struct {
+// blocks follows the words of a text in which semicolons may be a part of a block, and knows
+// whether another statement that brings rows stands behind it, outside of all blocks.
+type blocks struct {
 	brings bool
-	cases  int // CASE expressions and statements that are open
-	prev   keyword
+	depth  int  // of BEGIN, CASE, IF, LOOP, REPEAT, WHILE and FOR, which END closes
+	starts bool // the next word begins a statement
+	behind bool // a semicolon came outside of all blocks
+	prev   lexer
 }
 
-func (r *rowsBehind) word(l *lexer) {
-	switch {
-	case l.bringsRows():
-		r.brings = true
-	case l.kw == kwCase && r.prev != kwEnd:
-		r.cases++
-	case l.kw == kwEnd && r.cases > 0:
-		r.cases--
-	case l.kw == kwEnd:
-		r.brings = false
+func (b *blocks) token(l *lexer) {
+	starts := b.starts
+	b.starts = l.is(';') || l.is(':')
+	if b.depth == 0 && l.is(';') {
+		b.behind = true
 	}
-	r.prev = l.kw
+	if l.kind == tWord && !l.afterDot && b.prev.kw != kwAs {
+		switch word := l.src[l.start:l.end]; {
+		case l.kw == kwBegin:
+			if b.opens(l) {
+				b.depth++
+				b.starts = true
+			}
+		case l.kw == kwCase && b.prev.kw != kwEnd:
+			b.depth++
+		case starts && (l.kw == kwIf || l.kw == kwFor || isAnyOf(word, "loop", "repeat", "while")):
+			b.depth++
+			b.starts = true // behind LOOP and REPEAT
+		case l.kw == kwEnd:
+			b.depth = max(0, b.depth-1)
+		case l.kw == kwThen, l.kw == kwElse, l.kw == kwDo, isAnyOf(word, "loop", "repeat"):
+			b.starts = true
+		case b.behind && b.depth == 0 && l.bringsRows():
+			b.brings = true
+		}
+	}
+	b.prev = *l
+}
+
+// opens reports whether BEGIN opens a block, and is not a name.
+func (b *blocks) opens(l *lexer) bool {
+	p := *l
+	switch p.next(); {
+	case p.kind == tEOF, p.kw == kwFrom, p.kw == kwAs:
+		return false
+	case p.kind == tPunct:
+		return false
+	}
+	return true
+}
+
+func isAnyOf(word []byte, lower ...string) bool {
+	for _, w := range lower {
+		if equalsFolded(word, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // storedThenRows looks ahead, behind CREATE of something stored, for another statement in the same
 // text that brings rows. In the body that is the affair of the server.
 func (a *analyzer) storedThenRows() {
 	p := a.lexer
-	var r rowsBehind
-	for semicolon := false; p.kind != tEOF; p.next() {
-		if semicolon || !p.bringsRows() { // an event of a trigger, or the body itself
-			r.word(&p)
-		}
-		semicolon = p.is(';')
+	var b blocks
+	for ; p.kind != tEOF; p.next() {
+		b.token(&p)
 	}
-	if r.brings && !p.bad {
+	if b.brings || p.bad && b.behind && mayBringRows(a.src) {
 		a.st.Words |= MayBringRows
 	}
 }

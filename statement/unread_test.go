@@ -44,6 +44,21 @@ func TestWhichTextsCouldBringRowsIntoAnUnknownTable(t *testing.T) {
 		{"begin not atomic select 1; end; insert into t select case when 1 then 2 end", Mode{}, true},
 		{"create procedure p() select 1; insert into t values (1)", Mode{}, true},
 		{"create procedure p() begin case 1 when 1 then select 1; end case; end; replace into t values (1)", Mode{}, true},
+		{"create procedure p() begin do 1; end; insert into t values (1); create procedure q() begin do 1; end", Mode{}, true},
+		{"create procedure p() begin if 1 then select 1; insert into t values (1); end if; loop insert into t values (2); end loop; end", Mode{}, false},
+		{"create procedure p() select 1 as begin; insert into t values (1)", Mode{}, true},
+		{"create procedure p() do 1; insert into t values (1); '", Mode{}, true},
+		{"begin not atomic do 1; end; insert into t select 1 as end", Mode{}, true},
+		{"begin not atomic do 1; end; insert into t values (1); begin not atomic do 1; end", Mode{}, true},
+		{"begin not atomic for i in 1 .. 2 do insert into t values (1); end for; end; select 1", Mode{}, false},
+		{"help 'x'; insert into t values (1); '", Mode{}, true},
+		{"begin not atomic do 1; end; insert into t values (1); \x01", Mode{}, true},
+		{"set sql_mode = 'NO_BACKSLASH_ESCAPES'; select '\\'; insert into t values ('x') -- '", Mode{}, true},
+		{"set names gbk; select '\xbf\\'; insert into t values ('x') -- '", Mode{}, true},
+		{"set @x = 1; select '\\'; insert into t values ('x') -- '", Mode{}, false},
+		{"set statement a = (select 5) for insert into t values (1)", maria, false}, // its table is known
+		{"set statement a = substring('abc' from 4 for 1) for execute immediate 'x'", maria, true},
+		{"set statement a = 5 for set statement b = 6 for execute immediate 'x'", maria, true},
 		{"set statement a = 1 for execute immediate 'x'", maria, true},
 		{"set statement a = 1 for if 1 then select 1; insert into t values (1); end if", maria, true},
 		{"select 1; prepare s from @q; execute s", Mode{}, true},
@@ -53,6 +68,29 @@ func TestWhichTextsCouldBringRowsIntoAnUnknownTable(t *testing.T) {
 		st.Analyze([]byte(c.sql), c.mode)
 		if got := st.Words&MayBringRows != 0; got != c.want {
 			t.Errorf("%q: got %v, want %v", c.sql, got, c.want)
+		}
+	}
+}
+
+func TestTheTablesThatAreFoundBehindOtherWords(t *testing.T) {
+	for _, sql := range []string{
+		"set statement a = (select 5) for insert into t values (1)",
+		"set statement a = replace('a', 'a', '') for insert into t values (1)",
+		"set statement a = 1 for analyze replace into t values (1)",
+		"create or replace table t (id int) values ('x')",
+		"create table t (id int) as (values ('x'))",
+		"create table if not exists t select 1",
+		"create table t (id int) with c as (select 1) select * from c",
+	} {
+		var st Statement
+		st.Analyze([]byte(sql), Mode{Server: MariaDB(101119)})
+		if len(st.Tables) != 1 || string(st.Tables[0].Name) != "t" {
+			t.Errorf("%s: got %+v, want the table t", sql, st.Tables)
+		}
+	}
+	for sql, want := range map[string]bool{"insert into a": false, "insert into a   ": false, "insert into a.": false, "insert into a.t (": true, "insert into t values": true} {
+		if got := ReadBeginning([]byte(sql), Mode{}).Certain; got != want {
+			t.Errorf("%s: certain %v, want %v", sql, got, want)
 		}
 	}
 }

@@ -107,6 +107,9 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 		default:
 			s.simple = false
 		}
+		if l.is('/') || l.fractional() && l.start != s.first.start {
+			s.opaque = true // it may round to 0
+		}
 		if l.kind == tAssign || l.kw == kwSelect || l.kw == kwTable || l.kw == kwValues || l.kw == kwNext || l.kw == kwPrevious || l.changesType() {
 			s.opaque = true
 		}
@@ -120,6 +123,11 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 	v.EndParams = in.params
 	v.Kind, v.Number = s.classify(in)
 	return v, true
+}
+
+// fractional reports whether the token is a number that is written with a fraction or exponent.
+func (l *lexer) fractional() bool {
+	return l.kind == tNumber && bytes.ContainsAny(l.src[l.start:l.end], ".eE")
 }
 
 // changesType reports whether an expression with this token may be of a type that becomes
@@ -168,7 +176,7 @@ func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
 	f := &s.first
 	text := f.src[f.start:f.end]
 	if !s.simple {
-		if s.opaque {
+		if s.opaque || f.fractional() {
 			return ValueOpaque, 0
 		}
 		return ValueExpression, 0
@@ -218,6 +226,9 @@ func TextValue(text []byte) (ValueKind, uint64) {
 	text = bytes.Trim(text, " \t\r\n\v\f")
 	var s valueState
 	kind, n := s.number(text)
+	if kind == ValueOpaque {
+		return ValueText, 0
+	}
 	if kind == ValueExpression {
 		// What sql_mode allows of it is the number that it begins with.
 		kind = ValueText
@@ -251,10 +262,12 @@ func (s *valueState) number(text []byte) (ValueKind, uint64) {
 			return ValueExplicit, 0 // beyond every integer
 		case err != nil:
 			return ValueExpression, 0
-		case f < 0.75 && f != 0 && f >= 0.25:
-			return ValueExpression, 0 // a half: rounded as its type is
+		case f == 0.5:
+			return ValueOpaque, 0 // rounded as its type is
 		case f < 0.5:
 			return ValueZero, 0
+		case f < 0.75:
+			return ValueExplicit, 0
 		case f != math.Trunc(f) || f >= 1<<53:
 			return ValueExplicit, 0
 		}
