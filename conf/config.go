@@ -48,7 +48,8 @@ type Config struct {
 	// statements up to this size are analysed, longer ones relayed as they are; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
 	// what statements above 64KiB that are held to be analysed may take in all sessions together, twice their
-	// size each. Further ones [wait](operations.md#memory) before they are read on; 1MiB to 1024GiB
+	// size each. Further ones [wait](operations.md#memory) before they are read on. Sessions
+	// in a transaction or with a lock may take as much again; 1MiB to 1024GiB
 	StatementMemory Size `toml:"statement_memory" reload:"now"`
 	// clients at one time; one more gets error 1040
 	MaxConnections int `toml:"max_connections" reload:"new"`
