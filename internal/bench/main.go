@@ -45,6 +45,7 @@ type options struct {
 	targets  []string
 	sessions int
 	seqproxy string
+	before   string
 	server   string
 	binlog   bool
 	json     string
@@ -61,6 +62,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	targets := fs.String("targets", "direct,haproxy,seqproxy", "the targets to measure; \"relay\" is a bare relay in Go: what no proxy in Go can do better by much")
 	quick := fs.Bool("quick", false, "two short rounds and fewer sessions, for a first look: the figures are not to be judged by")
 	fs.StringVar(&o.seqproxy, "seqproxy", "", "the seqproxy binary to measure (default: build the one of this repository)")
+	fs.StringVar(&o.before, "before", "", "another seqproxy binary, of before a change, to measure in turn with it")
 	fs.StringVar(&o.server, "server", "", "the server binary to measure with (default: the MariaDB that is found); with a MySQL those workloads are left out that need MariaDB's sequences")
 	fs.BoolVar(&o.binlog, "binlog", false, "the server writes a binary log and flushes it at each commit, as one with replicas does; durable, but not MariaDB's default")
 	fs.StringVar(&o.json, "json", "", "also write the figures of every round to this file")
@@ -84,6 +86,9 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 		if !slices.Contains(allTargets, t) {
 			return o, fmt.Errorf("-targets: %q is not one of %s", t, strings.Join(allTargets, ", "))
 		}
+	}
+	if o.before != "" {
+		o.targets = append(o.targets, before)
 	}
 	var err error
 	if o.only, err = regexp.Compile(*only); err != nil {
@@ -164,7 +169,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 
 // newFleet finds or builds the programs.
 func newFleet(ctx context.Context, dir string, o options) (*fleet, error) {
-	f := &fleet{dir: dir, wanted: o.targets, seqproxy: o.seqproxy, binlog: o.binlog}
+	f := &fleet{dir: dir, wanted: o.targets, seqproxy: o.seqproxy, before: o.before, binlog: o.binlog}
 	var err error
 	if f.binary, err = mysqld.Find(o.server); err != nil {
 		return nil, err

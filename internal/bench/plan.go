@@ -100,13 +100,29 @@ func plan(sessions int) []workload {
 	big := bigResult{rows: 100_000, width: 1000}
 	slow := big
 	slow.slow = 100e6
-	return append(list,
+	list = append(list,
 		overTargets(workload{name: "bigresult", title: "100 MB result, read again until the time is over", kind: resultKind, conns: 1, fresh: true}, big.run),
 		overTargets(workload{name: "bigslow", title: "100 MB result read at 100 MB/s", kind: resultKind, conns: 1, fresh: true}, slow.run),
 		overTargets(workload{name: "rows1m", title: "1,000,000 rows of 100 bytes, read again until the time is over", kind: resultKind, conns: 1, fresh: true},
 			bigResult{rows: 1_000_000, width: 100}.run),
 		overTargets(workload{name: "idle", title: fmt.Sprintf("%d idle sessions, each after one SELECT 1", sessions), kind: idleKind, conns: sessions, fresh: true},
 			idleSessions(sessions)))
+	for i := range list {
+		list[i].contenders = withBefore(list[i].contenders)
+	}
+	return list
+}
+
+// withBefore adds the other build behind each contender that is measured with seqproxy.
+func withBefore(list []contender) []contender {
+	var all []contender
+	for _, c := range list {
+		all = append(all, c)
+		if c.target == seqproxy {
+			all = append(all, contender{c.name + ", before", before, c.run})
+		}
+	}
+	return all
 }
 
 // overTargets adds all targets as contenders with the same run.

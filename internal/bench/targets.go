@@ -24,6 +24,7 @@ const (
 	haproxy  = "haproxy"
 	relay    = "relay" // a bare relay in Go, see relay.go
 	seqproxy = "seqproxy"
+	before   = "before" // another build of seqproxy, see -before
 )
 
 // allTargets are in the order of the tables.
@@ -53,6 +54,7 @@ type fleet struct {
 	binlog   bool   // the server has one
 	haproxy  string // path of the program
 	seqproxy string // path of the program
+	before   string // path of another build of it, or ""
 
 	server    *mysqld.Server
 	admin     *sql.DB
@@ -79,7 +81,12 @@ func (f *fleet) start(ctx context.Context, threads int) error {
 		}
 	}
 	if slices.Contains(f.wanted, seqproxy) {
-		if err := f.startSeqproxy(ctx); err != nil {
+		if err := f.startSeqproxy(ctx, seqproxy, f.seqproxy); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(f.wanted, before) {
+		if err := f.startSeqproxy(ctx, before, f.before); err != nil {
 			return err
 		}
 	}
@@ -252,16 +259,17 @@ listen mysql
 `, addr, backend)
 }
 
-func (f *fleet) startSeqproxy(ctx context.Context) error {
+// startSeqproxy starts a build of seqproxy as the target of that name.
+func (f *fleet) startSeqproxy(ctx context.Context, name, binary string) error {
 	addr, err := child.FreeAddr()
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(f.dir, "seqproxy.toml")
+	path := filepath.Join(f.dir, name+".toml")
 	if err := os.WriteFile(path, []byte(seqproxyConfig(addr, f.server.Addr())), 0o600); err != nil {
 		return fmt.Errorf("configure seqproxy: %w", err)
 	}
-	if err := f.startProxy(ctx, seqproxy, addr, f.seqproxy, "-config", path); err != nil {
+	if err := f.startProxy(ctx, name, addr, binary, "-config", path); err != nil {
 		return err
 	}
 	return f.createOrdered(ctx, addr)
