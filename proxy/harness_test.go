@@ -44,7 +44,7 @@ type setup struct {
 	// Shards is how many shards there are; 0 means 1, noShards none.
 	Shards int
 	// Servers are used in place of the usual ones: the shared server for the first
-	// shard (and the sequences), one of the env's own for the second.
+	// shard (and the sequences), the second shared one for the second.
 	Servers []*mysqltest.Server
 	// AdminAddress has the proxy listen at one.
 	AdminAddress bool
@@ -127,7 +127,7 @@ func newEnv(t testing.TB, s setup) *env {
 	case s.Servers != nil:
 		e.Servers = s.Servers
 	case s.Shards == 2:
-		e.Servers = []*mysqltest.Server{mysqltest.Shared(t), mysqltest.Start(t)}
+		e.Servers = []*mysqltest.Server{mysqltest.Shared(t), mysqltest.SharedSecond(t)}
 	default:
 		e.Servers = []*mysqltest.Server{mysqltest.Shared(t)}
 	}

@@ -11,13 +11,18 @@ import (
 	"go.uber.org/goleak"
 )
 
-// shared is the one server of this test process.
+// shared are the servers of this test process.
 var shared struct {
 	mu      sync.Mutex
-	enabled bool    // Main runs, so somebody will stop it
-	server  *Server // nil until first asked for
-	dir     string
-	err     error // a failed start, for every later caller
+	enabled bool // Main runs, so somebody will stop them
+	servers [2]sharedServer
+}
+
+// sharedServer is a server that all tests of this process share.
+type sharedServer struct {
+	server *Server // nil until first asked for
+	dir    string
+	err    error // a failed start, for every later caller
 }
 
 // Shared returns the server that all tests of this process share. The first call
@@ -26,21 +31,33 @@ var shared struct {
 // fails with the end of its log.
 func Shared(t testing.TB) *Server {
 	t.Helper()
+	return sharedAt(t, 0)
+}
+
+// SharedSecond returns another such server, for tests that need two.
+func SharedSecond(t testing.TB) *Server {
+	t.Helper()
+	return sharedAt(t, 1)
+}
+
+func sharedAt(t testing.TB, i int) *Server {
+	t.Helper()
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if !shared.enabled {
-		t.Fatal("mysqltest.Shared needs in this package: func TestMain(m *testing.M) { mysqltest.Main(m) }")
+		t.Fatal("a shared server needs in this package: func TestMain(m *testing.M) { mysqltest.Main(m) }")
 	}
-	if shared.server == nil && shared.err == nil {
-		shared.server, shared.dir, shared.err = startShared()
+	s := &shared.servers[i]
+	if s.server == nil && s.err == nil {
+		s.server, s.dir, s.err = startShared()
 	}
-	if shared.err != nil {
-		t.Fatal(shared.err)
+	if s.err != nil {
+		t.Fatal(s.err)
 	}
-	if !shared.server.Running() {
-		t.Fatalf("the shared server is gone: %v", shared.server.Wait())
+	if !s.server.Running() {
+		t.Fatalf("a shared server is gone: %v", s.server.Wait())
 	}
-	return shared.server
+	return s.server
 }
 
 func startShared() (*Server, string, error) {
@@ -55,17 +72,21 @@ func startShared() (*Server, string, error) {
 	return s, dir, nil
 }
 
-// stopShared ends the shared server and removes its directory.
+// stopShared ends the shared servers and removes their directories.
 func stopShared() error {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	shared.enabled = false
-	if shared.server == nil {
-		return nil
+	var errs []error
+	for i := range shared.servers {
+		s := &shared.servers[i]
+		if s.server == nil {
+			continue
+		}
+		errs = append(errs, s.server.Crashed(), s.server.Stop(), os.RemoveAll(s.dir))
+		s.server = nil
 	}
-	err := errors.Join(shared.server.Crashed(), shared.server.Stop(), os.RemoveAll(shared.dir))
-	shared.server = nil
-	return err
+	return errors.Join(errs...)
 }
 
 // Option changes what Main does.
@@ -85,7 +106,7 @@ func CheckLeaks(opts ...goleak.Option) Option {
 	}
 }
 
-// Main runs the tests of a package and then stops the shared server. It is the
+// Main runs the tests of a package and then stops the shared servers. It is the
 // whole of a TestMain:
 //
 //	func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
