@@ -3,8 +3,8 @@
 
 GO       ?= go
 FUZZTIME ?= 60s
-# Packages that are tested at one time; each may run database servers.
-TESTPROCS ?= 2
+# Test programs that run at one time; each may run database servers.
+TESTPROCS ?= 4
 # What one package may take.
 TESTTIMEOUT ?= 45m
 
@@ -23,8 +23,8 @@ build: go-version ## build bin/seqproxy
 run: deps build ## try it: private servers, example shards, the proxy on 127.0.0.1:4306
 	bin/seqproxy playground $(ARGS)
 
-test: go-version deps-test ## all tests, also against real servers, with the race detector
-	$(GO) test -race -timeout $(TESTTIMEOUT) -p $(TESTPROCS) ./...
+test: go-version deps-test ## what a developer waits for, also against real servers; CI runs more
+	@GO='$(GO)' TESTPROCS='$(TESTPROCS)' TESTTIMEOUT='$(TESTTIMEOUT)' scripts/test.sh -short ./...
 
 servers: ## unpack MySQL 9 and MariaDB 11.8 into .servers, for test-matrix
 	@scripts/servers.sh

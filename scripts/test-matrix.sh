@@ -92,27 +92,12 @@ run() {
 test_server() {
 	if [ -z "$1" ] || [ ${#named[@]} -gt 0 ]; then
 		race=-race
-		go_test -p "${TESTPROCS:-2}" "${packages[@]}" 2>&1 | tee "$log"
+		scripts/test.sh -race "${packages[@]}" 2>&1 | tee "$log"
 		return
 	fi
-	# Most of these tests wait more than they compute. So those of proxy run in two halves, of
-	# which one goes on beside those of sequence.
 	race=
-	local tests failed=0 job jobs=()
-	tests=$(printf 'sequence/%s_test.go\n' "${depend_in_sequence[@]}" |
-		xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|')
-	go_test -p 1 -run "^($tests)\$" ./sequence >"$log.sequence" 2>&1 &
-	jobs+=($!)
-	go_test -p 1 -run '^TestA' ./proxy >"$log.proxy" 2>&1 &
-	jobs+=($!)
-	go_test -p 1 "${depend[@]}" 2>&1 | tee "$log" || failed=1
-	go_test -p 1 -skip '^TestA' ./proxy 2>&1 | tee -a "$log" || failed=1
-	for job in "${jobs[@]}"; do
-		wait "$job" || failed=1
-	done
-	cat "$log.sequence" "$log.proxy" | tee -a "$log"
-	rm "$log.sequence" "$log.proxy"
-	return "$failed"
+	SEQUENCE_FILES=$(printf 'sequence/%s_test.go ' "${depend_in_sequence[@]}") \
+		scripts/test.sh ./proxy ./sequence "${depend[@]}" 2>&1 | tee "$log"
 }
 
 # go_test ARGUMENT...: go test, with the race detector if $race says so.
@@ -147,8 +132,7 @@ system_server() {
 
 if [ -n "$everything" ]; then
 	echo "== without a server"
-	race=-race
-	if SEQPROXY_MATRIX_OUT="" go_test -p "${TESTPROCS:-2}" "${serverless[@]}"; then
+	if SEQPROXY_MATRIX_OUT="" scripts/test.sh -race "${serverless[@]}"; then
 		report "without a server" ok
 	else
 		report "without a server" FAILED
