@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/internal/planted"
 )
 
 // This file is how it is noticed that the row of a sequence has gone back: because of a restored backup, a server that lost its last second,
@@ -84,7 +85,7 @@ func (l *lowest) set(name string, epoch, plan, id uint64) {
 
 // lowestOf is the lowest id that the row of a sequence may have on this one of several servers, 0 if any.
 func (v *server) lowestOf(name string, h share) uint64 {
-	if !h.shared() || !floorEnforced {
+	if !h.shared() || planted.Fault(planted.Floor) {
 		return 0
 	}
 	return v.lowest.of(name, v.marks.epoch(name), h.plan)
@@ -101,7 +102,7 @@ func (v *server) reserved(name string, epoch uint64, g *grant) {
 // was away: its row may have gone back, as in a backup, from where this process never saw it. The others stand close to that, since nobody takes a number below what he got elsewhere.
 func (v *server) witness(ctx context.Context, name string) {
 	h := v.share()
-	if !h.shared() || !floorEnforced || !v.lowest.ask(name, h.plan) {
+	if !h.shared() || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.plan) {
 		return
 	}
 	patience := peerPatience

@@ -9,6 +9,8 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
+
+	"seqproxy/internal/planted"
 )
 
 // layout is what the checks found out about the table.
@@ -76,11 +78,11 @@ func (v *server) settings(ctx context.Context, c rawConn) (findings []error, flu
 	}
 	autocommit, mode, readOnly := rows[0][0], rows[0][1], rows[0][2]
 	flush = rows[0][3]
-	if autocommit != "1" && sessionEnforced {
+	if autocommit != "1" && !planted.Fault(planted.Session) {
 		findings = append(findings, v.unfit("", "autocommit stays off although it was switched on: numbers would leave before they are committed",
 			"connect to the server itself, not through something that drops SET"))
 	}
-	if !strings.Contains(mode, "STRICT_ALL_TABLES") && sessionEnforced {
+	if !strings.Contains(mode, "STRICT_ALL_TABLES") && !planted.Fault(planted.Session) {
 		findings = append(findings, v.unfit("", "sql_mode stays lax although it was set: a number above the column's maximum would be given again and again",
 			"connect to the server itself, not through something that drops SET"))
 	}

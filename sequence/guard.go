@@ -9,6 +9,8 @@ import (
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/internal/planted"
 )
 
 // A group whose replication may lose what was committed gives a number only below a ceiling that was seen on a second machine. Beside
@@ -80,7 +82,7 @@ func (g *guard) ceiling(name string) (uint64, bool) {
 
 // guarded reports whether numbers are given below a ceiling only: the server is a group, and no cluster that commits on a majority.
 func (v *server) guarded() bool {
-	if !guardEnforced || !v.grouped() {
+	if planted.Fault(planted.CeilingReplica) || !v.grouped() {
 		return false
 	}
 	now := v.nodes.current.Load()

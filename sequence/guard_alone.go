@@ -5,13 +5,15 @@ import (
 	"fmt"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/internal/planted"
 )
 
 // checkLeftAlone refuses a server without other nodes that was one of a group and was never adopted there since it became the primary: its counters may stand below
 // what the holder gave, and as it is alone now nobody would raise them above the windows. A former holder does not know that another was adopted while it was away, so
 // that one is not seen.
 func (v *server) checkLeftAlone(ctx context.Context, c rawConn) error {
-	if v.grouped() || !guardEnforced {
+	if v.grouped() || planted.Fault(planted.CeilingReplica) {
 		return nil
 	}
 	rows, err := c.query(ctx, "SELECT `holder`, `ceiling` FROM "+v.table.guard+" WHERE `name` = '' ORDER BY `term` DESC, `holder` DESC")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/internal/planted"
 )
 
 // Bounds of what one reservation does by itself before its caller's backoff takes over.
@@ -148,7 +150,7 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 	if err != nil {
 		return g, err
 	}
-	if h.shared() && boundEnforced {
+	if h.shared() && !planted.Fault(planted.CeilingMember) {
 		upTo.bounded = true
 		if upTo.bound, err = v.bound(ctx, conn, name, h.plan); err != nil {
 			return g, err
@@ -164,8 +166,9 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 	}
 	result, err := conn.ExecContext(ctx, t.text, t.args...)
 	if err != nil {
-		if g, ok := v.believed(name, n); ok && isUnknownOutcome(err) {
-			return g, nil
+		if planted.Fault(planted.Commit) && isUnknownOutcome(err) {
+			mark := v.marks.of(name)
+			return grant{seg: NewSegment(mark+1, mark+n), max: v.seen.Load().max, rule: v.rules.of(name)}, nil
 		}
 		return g, v.failedToTake(name, err, h.whole(n), &t)
 	}
@@ -277,9 +280,9 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 		highest, full = upTo.bound, errAtBound
 	}
 	t.full = full
-	planned := h.plan != 0 && planEnforced
+	planned := h.plan != 0 && !planted.Fault(planted.Plan)
 	ok := true
-	if h.shared() && floorEnforced {
+	if h.shared() && !planted.Fault(planted.Floor) {
 		t.floor = v.marks.of(name)
 	}
 	switch {
@@ -309,7 +312,7 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 	if planned {
 		t.args = append([]any{h.plan, h.id}, t.args...)
 	}
-	if h.plan == 0 && planEnforced && v.mayHaveWriters() {
+	if h.plan == 0 && !planted.Fault(planted.Plan) && v.mayHaveWriters() {
 		// Who does not know of the first plan yet may not move the row even for a moment: between its numbers applications count on.
 		var condition string
 		condition, t.asked = v.withoutPlan()

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
+
+	"seqproxy/internal/planted"
 )
 
 // retryDial is for how long a failed dial answers for the next ones too: an outage is not made worse by every sequence
@@ -209,7 +211,7 @@ func session(silence time.Duration) []string {
 
 // setUp sets the session of a new connection.
 func (c rawConn) setUp(ctx context.Context, silence time.Duration) error {
-	if !sessionEnforced {
+	if planted.Fault(planted.Session) {
 		return nil
 	}
 	if err := c.exec(ctx, strings.Join(session(silence), "; ")); err != nil { // one round trip: somebody waits for it

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 
 	"seqproxy/internal/mysqltest"
 	"seqproxy/internal/network"
+	"seqproxy/internal/planted"
 )
 
 // scenario is two proxies that only give keys, with five in a segment, and what clients got from them.
@@ -133,44 +135,79 @@ func restoredMeanwhile(s *scenario) {
 	s.take(0, 12)
 }
 
-// A test that cannot find a fault that is known to be there proves nothing. So each of the checks that keep numbers from being given twice is
-// taken out in turn, by a build tag, and something has to happen that it is for.
+// A trigger undoes most of each reservation.
+func undoneByATrigger(s *scenario) {
+	s.exec("CREATE TRIGGER seqproxy.undone BEFORE UPDATE ON seqproxy.sequence FOR EACH ROW SET NEW.id = OLD.id + 1")
+	for range 5 { // by turns: each proxy alone would notice that the row goes back
+		s.take(0, 1)
+		s.take(1, 1)
+	}
+}
+
+// scripts are what each fault of a single server is found by.
+var scripts = map[planted.Name]func(*scenario){
+	planted.Commit:  lostReservation,
+	planted.Session: uncommitted,
+	planted.Floor:   restoredBeside,
+	planted.Fsync:   restoredMeanwhile,
+	planted.Verify:  undoneByATrigger,
+}
+
+// Without a fault the scripts give no key twice.
+func TestNoFaultIsFoundWhereNoneIsPlanted(t *testing.T) {
+	program := mysqltest.Program(t)
+	for name, script := range scripts {
+		t.Run(string(name), func(t *testing.T) {
+			t.Setenv(planted.Variable, string(name)) // a normal build has no faults
+			if found := play(t, program, script); len(found) > 0 {
+				t.Errorf("without the planted fault:\n%s", strings.Join(found, "\n"))
+			}
+		})
+	}
+}
+
+// A test that cannot find a fault that is known to be there proves nothing. So each of the checks
+// that keep numbers from being given twice is taken out in turn, and something has to happen that
+// it is for.
 func TestEveryPlantedFaultIsFound(t *testing.T) {
 	if os.Getenv(mysqltest.ServerEnv) != "" {
 		t.Skip("planted faults are looked for on one server, the system's own")
 	}
-	program := mysqltest.Program(t)
-	for tag, script := range map[string]func(*scenario){
-		"seqproxy_fault_commit":  lostReservation,
-		"seqproxy_fault_session": uncommitted,
-		"seqproxy_fault_floor":   restoredBeside,
-		"seqproxy_fault_fsync":   restoredMeanwhile,
-	} {
-		t.Run(tag, func(t *testing.T) {
-			if found := play(t, program, script); len(found) > 0 {
-				t.Errorf("without the planted fault:\n%s", strings.Join(found, "\n"))
-			}
-			found := play(t, mysqltest.Program(t, "-tags="+tag), script)
-			if len(found) == 0 {
+	if testing.Short() {
+		t.Skip("CI runs it; TestNoFaultIsFoundWhereNoneIsPlanted runs the same scripts")
+	}
+	faulty := mysqltest.Program(t, "-tags="+planted.Tag)
+	for name, script := range scripts {
+		t.Run(string(name), func(t *testing.T) {
+			t.Setenv(planted.Variable, string(name))
+			if found := play(t, faulty, script); len(found) == 0 {
 				t.Error("no duplicate was found with the planted fault")
 			} else {
 				t.Log(found[0])
 			}
 		})
 	}
-	// These need several sequence servers, or a group: scripted tests that have to fail. Which of two proxies notices first that a row went back is chance; so there are some attempts.
-	for tag, name := range map[string]string{
-		"seqproxy_fault_plan":   "TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice",
-		"seqproxy_fault_bound":  "TestAMemberThatIsAwayIsTakenOutByItsBound",
-		"seqproxy_fault_floor":  "TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber",
-		"seqproxy_fault_holder": "TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber",
+	// These need several sequence servers, or a group: tests of sequence that have to fail. Which
+	// of two proxies notices first that a row went back is chance; so there are some attempts.
+	tests := filepath.Join(t.TempDir(), "sequence.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", planted.Tag, "-o", tests, "seqproxy/sequence")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", build, err, out)
+	}
+	for name, test := range map[planted.Name]string{
+		planted.Plan:           "TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice",
+		planted.CeilingMember:  "TestAMemberThatIsAwayIsTakenOutByItsBound",
+		planted.Floor:          "TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber",
+		planted.CeilingReplica: "TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber",
 	} {
-		t.Run(tag+" of several servers", func(t *testing.T) {
+		t.Run(string(name)+" of several servers", func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			out, err := exec.CommandContext(ctx, "go", "test", "-count=5", "-tags", tag, "-run", "^"+name+"$", "seqproxy/sequence").CombinedOutput()
+			cmd := exec.CommandContext(ctx, tests, "-test.count=5", "-test.failfast", "-test.run", "^"+test+"$")
+			cmd.Env = append(os.Environ(), planted.Variable+"="+string(name))
+			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "was given") {
-				t.Errorf("%s found no duplicate with the planted fault: %v\n%s", name, err, out)
+				t.Errorf("%s found no duplicate with the planted fault: %v\n%s", test, err, out)
 			}
 		})
 	}

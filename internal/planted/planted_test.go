@@ -1,0 +1,36 @@
+package planted_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"seqproxy/internal/planted"
+)
+
+var all = []planted.Name{
+	planted.Commit, planted.Session, planted.Floor, planted.Fsync, planted.Plan, planted.CeilingMember, planted.CeilingReplica, planted.Verify,
+}
+
+// The environment chooses a fault in a build with the tag, and in no other.
+func TestANormalBuildHasNoFaults(t *testing.T) {
+	if os.Getenv("SEQPROXY_TEST_FAULT_CHILD") != "" {
+		for _, f := range all {
+			if planted.Fault(f) {
+				os.Exit(3)
+			}
+		}
+		os.Exit(0)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		cmd := exec.CommandContext(t.Context(), program, "-test.run", "^TestANormalBuildHasNoFaults$")
+		cmd.Env = append(os.Environ(), "SEQPROXY_TEST_FAULT_CHILD=1", planted.Variable+"="+string(f))
+		if err := cmd.Run(); err != nil {
+			t.Errorf("%s=%s: got %v, want no fault", planted.Variable, f, err)
+		}
+	}
+}
