@@ -32,6 +32,9 @@ func serverBinary(t testing.TB) mysqld.Binary {
 
 // `make torture` goes on for longer.
 func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("CI runs it, and make torture")
+	}
 	if *seed == 0 {
 		*seed = rand.Uint64N(1_000_000)
 	}
