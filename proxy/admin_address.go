@@ -97,7 +97,7 @@ func (s *session) noServer() error {
 		return errKeysOnly
 	}
 	return notSupported("this is the admin address, where only SEQPROXY ..., SHOW SEQPROXY ..., EXPLAIN FORMAT=ROUTE and statements about sequences are answered "+
-		"(SHOW SEQPROXY HELP lists them), and simple questions about variables and metadata: for all else, and for data, connect to %s", s.srv.Addr())
+		"(SHOW SEQPROXY HELP lists them), and what drivers ask when they connect: for all else, as for data and to look around with a tool, connect to %s", s.srv.Addr())
 }
 
 // looks says whether a user may see all of the proxy.

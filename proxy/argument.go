@@ -150,32 +150,18 @@ func (s *session) fillIn(a *asked, from argument, argument func(i int) argumentV
 	return nil
 }
 
-// ownParam is the value of a parameter of a statement that is answered here, as text.
-type ownParam struct {
-	text string
-	null bool
-}
-
 // fillCalls fills in what the parameters of an execution tell of the calls of a statement
-// that is answered here. Where there are no calls it returns their values.
-func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte) ([]ownParam, error) {
+// that is answered here.
+func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte) error {
 	defer p.forgetLong()
 	e, err := s.cutExecution(p, payload, s.login.Capabilities.Has(protocol.QueryAttributes))
 	if errors.Is(err, errMalformed) {
-		return nil, s.malformed()
+		return s.malformed()
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	values := p.arguments(&e)
-	if len(st.Calls) == 0 {
-		params := make([]ownParam, p.params)
-		for i := range params {
-			v := values(i)
-			params[i] = ownParam{v.string(), v.null}
-		}
-		return params, nil
-	}
 	for i := range st.Calls {
 		call := &st.Calls[i]
 		from := argumentOf(call)
@@ -184,14 +170,14 @@ func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte
 		}
 		a := askedBy(call)
 		if err := s.fillIn(&a, from, values); err != nil {
-			return nil, err
+			return err
 		}
 		if from.name > 0 {
 			call.Form = statement.FormName
 		}
 		call.Name, call.Count, call.Set = a.name, a.count, a.set
 	}
-	return nil, nil
+	return nil
 }
 
 // cutExecution takes an execution apart of which all values must be there.
@@ -231,21 +217,6 @@ func (v *argumentValue) text() ([]byte, bool) {
 		text, _, _ = protocol.ReadLenEncBytes(text)
 	}
 	return text, len(text) > 0 && len(text) < maxArgument
-}
-
-// string is text, and a whole number in digits. What is neither is empty.
-func (v *argumentValue) string() string {
-	if text, ok := v.text(); ok {
-		return string(text)
-	}
-	n, negative, ok := v.integer()
-	switch {
-	case !ok:
-		return ""
-	case negative:
-		return strconv.FormatInt(int64(n), 10)
-	}
-	return strconv.FormatUint(n, 10)
 }
 
 // integer reads a whole number, also in digits; n says nothing if it is negative.

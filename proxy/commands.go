@@ -56,8 +56,8 @@ func (s *session) command(payload []byte) error {
 	case protocol.ComFieldList, protocol.ComStatistics, protocol.ComProcessInfo, protocol.ComRefresh,
 		protocol.ComDebug, protocol.ComShutdown:
 		s.state.lastOwn = ownNothing
-		if s.routes.Default() == nil && (cmd == protocol.ComStatistics || cmd == protocol.ComProcessInfo) {
-			return s.answerAlone(func() error { return s.tellOfItself(cmd) })
+		if s.routes.Default() == nil && cmd == protocol.ComStatistics {
+			return s.answerAlone(s.statistics)
 		}
 		return s.relay(cmd.AnswerShape(), true)
 	case protocol.ComProcessKill:

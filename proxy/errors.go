@@ -155,7 +155,8 @@ var (
 	errOutOfOrder = sqlError(mysql.ER_NET_PACKETS_OUT_OF_ORDER, "08S01", "Got packets out of order")
 	// errKeysOnly is the answer to what needs a server when there is none.
 	errKeysOnly = notSupported("only keys are served here, no shard is configured: " +
-		"SELECT NEXTVAL('name'), SELECT LAST_INSERT_ID() and CREATE, DROP and SHOW SEQUENCES work; for all else add a [[shard]] to the configuration")
+		"SELECT NEXTVAL('name'), SELECT LAST_INSERT_ID(), statements about sequences, and what drivers ask when they connect work; " +
+		"for all else connect to the database server, or add it as a [[shard]] to the configuration")
 	// errSharedRow is the answer to a ticket that would have to be left to one of several sequence servers.
 	errSharedRow = notSupported("the number behind this row is another sequence server's, as there are several; " + askForTicket)
 	// errOwnRow is the answer where that server's row may be moved by reservations alone.

@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -11,13 +14,13 @@ import (
 	"seqproxy/statement"
 )
 
-// withoutServer answers a text when there is no shard: what drivers and tools send
-// when they connect works, anything else is an error that says so.
-func (s *session) withoutServer(sql []byte) error { return s.ownAnswerTo(sql, nil, nullParam) }
+// withoutServer answers a text when there is no shard: what drivers and command-line clients send when
+// they connect works, anything else is an error that says so.
+func (s *session) withoutServer(sql []byte) error { return s.ownAnswerTo(sql, nil) }
 
 // ownAnswerTo is withoutServer for the text just analysed, p being the prepared statement that is
-// executed with it, nil for a text, and param giving the values of its parameters.
-func (s *session) ownAnswerTo(sql []byte, p *prepared, param func(i int) (string, bool)) error {
+// executed with it, nil for a text.
+func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
 	st, mode := &s.stmt, s.state.mode
 	if p != nil {
 		mode = p.mode
@@ -33,8 +36,8 @@ func (s *session) ownAnswerTo(sql []byte, p *prepared, param func(i int) (string
 		return nil
 	case statement.ShowWarnings:
 		return s.warningsWithoutServer(p)
-	case statement.Show, statement.Select:
-		t, _, err := s.questionTable(sql, mode, param)
+	case statement.Select:
+		t, err := s.simpleTable(sql, mode)
 		if err != nil {
 			return err
 		}
@@ -42,22 +45,6 @@ func (s *session) ownAnswerTo(sql []byte, p *prepared, param func(i int) (string
 	}
 	return s.noServer()
 }
-
-// questionTable answers a SELECT or SHOW that needs no server, of whose parameters param
-// gives the values, and returns how many these are.
-func (s *session) questionTable(sql []byte, mode statement.Mode, param func(i int) (string, bool)) (t *protocol.Table, params int, err error) {
-	if parts, all, ok := statement.SimpleUnion(sql, mode); ok {
-		t, err := s.simpleUnion(parts, all)
-		return t, 0, err
-	}
-	if t, params, ok, err := s.metadata(sql, mode, param); ok {
-		return t, params, err
-	}
-	return nil, 0, s.noServer()
-}
-
-// nullParam is for a text, which has no parameters, and for one whose values are not known yet.
-func nullParam(int) (string, bool) { return "", false }
 
 // done answers OK for a statement of which the proxy is the whole truth.
 func (s *session) done() {
@@ -103,12 +90,14 @@ func (s *session) setWithoutServer(st *statement.Statement, sql []byte) error {
 		value := string(sql[a.Start:a.End])
 		switch a.Target {
 		case statement.SessionVariable:
-			s.state.tell(string(a.Name), value)
+			s.state.setHere(string(a.Name), value)
 		case statement.Names:
-			s.state.tellNames(strings.Fields(value))
+			s.state.setNamesHere(strings.Fields(value))
+		case statement.CharacterSet:
+			s.state.setNamesHere(nil)
 		case statement.Transaction:
 			if a.Scope == statement.ScopeSession {
-				s.state.tellTransaction(strings.Join(strings.Fields(strings.ToUpper(string(sql))), " "))
+				s.state.setTransactionHere(strings.Join(strings.Fields(strings.ToUpper(string(sql))), " "))
 			}
 		}
 	}
@@ -116,67 +105,92 @@ func (s *session) setWithoutServer(st *statement.Statement, sql []byte) error {
 	return nil
 }
 
-// tell remembers what a variable was set to, where it is read back as it was typed.
-// There is no server that would know the others: they are not told any more.
-func (st *state) tell(name, value string) {
-	delete(st.told, name)
-	_, number := simpleNumbers[name]
-	_, err := strconv.ParseUint(value, 10, 64)
-	switch {
-	case isDefault(value):
+// hereName is the name of a system variable in state.here: that which all servers had first.
+func hereName(name string) string {
+	switch name {
+	case "transaction_isolation":
+		return "tx_isolation"
+	case "transaction_read_only":
+		return "tx_read_only"
+	}
+	return name
+}
+
+// setHere takes note of what a SET gives a system variable, where it is read back as it was typed.
+func (st *state) setHere(typed, value string) {
+	name := hereName(typed)
+	if isDefault(value) {
+		delete(st.here, name)
 		delete(st.sysvars, name)
-	case number && err == nil, name == "time_zone" && value != unquote(value):
-		st.told = withEntry(st.told, name, unquote(value))
-	case name == "tx_isolation", name == "transaction_isolation":
-		st.tellTransaction(strings.ReplaceAll(strings.ToUpper(unquote(value)), "-", " "))
-	case name == "tx_read_only", name == "transaction_read_only":
-		switch strings.ToUpper(unquote(value)) {
-		case "ON", "TRUE":
-			st.tellTransaction("READ ONLY")
-		case "OFF", "FALSE":
-			st.tellTransaction("READ WRITE")
-		}
+		delete(st.sysvars, typed)
+		return
+	}
+	usual, asked := askedVariables[name]
+	if !asked {
+		return
+	}
+	st.keepHere(name, nil)
+	word := strings.ToUpper(unquote(value))
+	_, number := usual.(uint64)
+	n, err := strconv.ParseUint(value, 10, 64)
+	switch {
+	case number && err == nil:
+		st.keepHere(name, n)
+	case name == "tx_read_only" && (word == "ON" || word == "TRUE"):
+		st.keepHere(name, uint64(1))
+	case name == "tx_read_only" && (word == "OFF" || word == "FALSE"):
+		st.keepHere(name, uint64(0))
+	case name == "tx_isolation" && slices.Contains(isolationLevels, strings.ReplaceAll(word, "-", " ")):
+		st.keepHere(name, word)
+	case name == "time_zone" && value != unquote(value):
+		st.keepHere(name, unquote(value))
 	}
 }
 
-// tellNames is tell for SET NAMES charset [COLLATE collation].
-func (st *state) tellNames(words []string) {
-	for _, name := range [...]string{"character_set_client", "character_set_connection", "character_set_results"} {
-		delete(st.told, name)
-		if len(words) > 0 && statement.CharsetByName(unquote(words[0])) != statement.Unsupported {
-			st.told = withEntry(st.told, name, strings.ToLower(unquote(words[0])))
-		}
+// keepHere keeps the value of a variable; nil is one that only a server would know.
+func (st *state) keepHere(name string, value any) {
+	if st.here == nil {
+		st.here = make(map[string]any)
 	}
-	delete(st.told, "collation_connection")
+	st.here[name] = value
+}
+
+// setNamesHere is setHere for SET NAMES charset [COLLATE collation], and without words for another SET
+// of these variables.
+func (st *state) setNamesHere(words []string) {
+	var charset, collation any
+	if len(words) > 0 && statement.CharsetByName(unquote(words[0])) != statement.Unsupported {
+		charset = strings.ToLower(unquote(words[0]))
+	}
 	if len(words) == 3 {
-		st.told = withEntry(st.told, "collation_connection", strings.ToLower(unquote(words[2])))
+		collation = strings.ToLower(unquote(words[2]))
 	}
+	for _, name := range [...]string{"character_set_client", "character_set_connection", "character_set_results"} {
+		st.keepHere(name, charset)
+	}
+	st.keepHere("collation_connection", collation)
 }
 
-// tellTransaction is tell for SET SESSION TRANSACTION, in capital letters with
-// single spaces.
-func (st *state) tellTransaction(sql string) {
-	for word, value := range map[string]string{"READ ONLY": "1", "READ WRITE": "0"} {
+var isolationLevels = []string{"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
+
+// setTransactionHere is setHere for SET SESSION TRANSACTION, in capital letters with single spaces. What
+// it does not name stays.
+func (st *state) setTransactionHere(sql string) {
+	for _, name := range [...]string{"tx_isolation", "tx_read_only"} {
+		if _, is := st.here[name]; !is {
+			st.keepHere(name, askedVariables[name])
+		}
+	}
+	for word, value := range map[string]uint64{"READ ONLY": 1, "READ WRITE": 0} {
 		if strings.Contains(sql, word) {
-			st.told = withEntry(st.told, "tx_read_only", value)
-			st.told["transaction_read_only"] = value
+			st.keepHere("tx_read_only", value)
 		}
 	}
-	for _, level := range [...]string{"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
+	for _, level := range isolationLevels {
 		if strings.Contains(sql, level) {
-			value := strings.ReplaceAll(level, " ", "-")
-			st.told = withEntry(st.told, "tx_isolation", value)
-			st.told["transaction_isolation"] = value
+			st.keepHere("tx_isolation", strings.ReplaceAll(level, " ", "-"))
 		}
 	}
-}
-
-func withEntry(m map[string]string, key, value string) map[string]string {
-	if m == nil {
-		m = make(map[string]string)
-	}
-	m[key] = value
-	return m
 }
 
 func (s *session) setAutocommit(value string) {
@@ -202,12 +216,12 @@ func (s *session) prepareWithoutServer(sql []byte, ticket *tableTicket) error {
 	switch st.Kind {
 	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
 		return s.prepareOwn(sql, nil, 0)
-	case statement.Show, statement.Select:
-		t, params, err := s.questionTable(sql, s.state.mode, nullParam)
+	case statement.Select:
+		t, err := s.simpleTable(sql, s.state.mode)
 		if err != nil {
 			return err
 		}
-		return s.prepareOwn(sql, t.Columns, params)
+		return s.prepareOwn(sql, t.Columns, 0)
 	case statement.ShowWarnings:
 		return s.prepareOwn(sql, warningColumns, 0)
 	}
@@ -221,13 +235,10 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 	if err := s.convertNames(st, p.charset); err != nil {
 		return err
 	}
-	param := nullParam
 	if p.params > 0 {
-		values, err := s.fillCalls(st, p, payload)
-		if err != nil {
+		if err := s.fillCalls(st, p, payload); err != nil {
 			return err
 		}
-		param = func(i int) (string, bool) { return values[i].text, !values[i].null }
 	}
 	if st.AboutSequences() {
 		return s.administerHere(st, p)
@@ -249,5 +260,18 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 			}
 		}
 	}
-	return s.ownAnswerTo(p.own, p, param)
+	return s.ownAnswerTo(p.own, p)
+}
+
+// statistics answers COM_STATISTICS, which the status of command-line clients shows, where there is no server.
+func (s *session) statistics() error {
+	stats := s.srv.Stats()
+	var statements uint64
+	for _, c := range stats.Statements {
+		statements += c.N
+	}
+	up := time.Since(stats.Since).Seconds()
+	text := fmt.Sprintf("Uptime: %.0f  Threads: %d  Questions: %d  Queries per second avg: %.3f", up, s.srv.Sessions(), statements, float64(statements)/max(up, 1))
+	s.out, _ = protocol.AppendPacket(s.out, []byte(text), s.packetNum)
+	return nil
 }

@@ -69,7 +69,7 @@ func TestWithoutAShardKeysAreServedAndAllElseIsAClearError(t *testing.T) {
 		{protocol.ComSetOption, "\x00\x00", true},
 		{protocol.ComFieldList, "t\x00", false},
 		{protocol.ComStatistics, "", true},
-		{protocol.ComProcessInfo, "", true},
+		{protocol.ComProcessInfo, "", false},
 		{protocol.ComRefresh, "\x01", false},
 		{protocol.ComStmtPrepare, "SELECT * FROM t", false},
 		{protocol.ComQuery, "", false},

@@ -51,8 +51,9 @@ type state struct {
 	// names is the version at which SET NAMES set the variables of setByNames, if
 	// none of them was set alone since.
 	names int
-	// told are those of sysvars whose values are known without a server.
-	told map[string]string
+	// here are system variables that were set where there is no server, by hereName; nil is a value
+	// that only a server would know.
+	here map[string]any
 	// synced is the version that each connection has.
 	synced []known
 

@@ -54,8 +54,6 @@ func FuzzAnalyze(f *testing.F) {
 			t.Errorf("plain, but %s with %d calls", kindNames[st.Kind], len(st.Calls))
 		}
 		SimpleSelect(sql, mode)
-		ReadMetadata(sql, mode)
-		SimpleUnion(sql, mode)
 		SchemasNamed(sql, mode)
 	})
 }

@@ -45,8 +45,12 @@ type SequenceSource struct {
 	Aliased      bool
 }
 
-// maxNames bounds the names that are read in a question, and the tables.
-const maxNames = 1000
+// A question is read whole, with more memory than its text has: one that is longer, or has more
+// names or tables in it, than programs ask is none.
+const (
+	maxQuestion = 64 << 10 // bytes
+	maxNames    = 1000
+)
 
 // ReadSequenceQuestion reads such a question. It is false for any other text. It allocates; it
 // is not for the data path.

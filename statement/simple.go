@@ -28,67 +28,26 @@ type SimpleItem struct {
 	Column string
 }
 
+// maxItems is how many items are read at most: an answer is made whole.
+const maxItems = 1000
+
 // SimpleSelect reads a SELECT that consists of nothing but system variables,
 // literals and functions without arguments, with or without aliases, FROM DUAL
 // and a LIMIT that leaves its one row: what drivers send when they connect. It
 // is false for any other text. It allocates; it is not for the data path.
 func SimpleSelect(sql []byte, mode Mode) ([]SimpleItem, bool) {
-	rows, _, ok := SimpleUnion(sql, mode)
-	if !ok || len(rows) > 1 {
-		return nil, false
-	}
-	return rows[0], true
-}
-
-// SimpleUnion is SimpleSelect for several such, of as many items each, with UNION between
-// them, or UNION ALL: then all is set, and equal rows are as many in the result.
-func SimpleUnion(sql []byte, mode Mode) (rows [][]SimpleItem, all, ok bool) {
 	if mode.Charset == Unsupported || len(sql) > maxQuestion {
-		return nil, false, false
+		return nil, false
 	}
 	s := simpleReader{lexer: lexer{src: sql, mode: mode}}
-	s.next()
-	for {
-		items, ok := s.row()
-		if !ok || len(items) > maxItems || len(rows) == maxUnion || len(rows) > 0 && len(items) != len(rows[0]) {
-			return nil, false, false
-		}
-		rows = append(rows, items)
-		if s.kw != kwUnion {
-			break
-		}
-		s.next()
-		each := s.kw == kwAll
-		if each {
-			s.next()
-		}
-		if len(rows) > 1 && each != all {
-			return nil, false, false
-		}
-		all = each
-	}
-	if s.kw == kwLimit && len(rows) == 1 {
-		s.next()
-		if n, ok := parseUint(sql[s.start:s.end]); s.kind != tNumber || !ok || n == 0 {
-			return nil, false, false
-		}
-		s.next()
-	}
-	for s.is(';') {
-		s.next()
-	}
-	return rows, all, s.kind == tEOF && !s.bad && s.execs == 0
-}
-
-// row reads SELECT with its items, and FROM DUAL.
-func (s *simpleReader) row() (items []SimpleItem, ok bool) {
-	if s.kw != kwSelect {
+	if s.next(); s.kw != kwSelect {
 		return nil, false
 	}
+	var items []SimpleItem
 	for {
 		s.next()
 		it, ok := s.item()
-		if !ok {
+		if !ok || len(items) == maxItems {
 			return nil, false
 		}
 		items = append(items, it)
@@ -101,6 +60,19 @@ func (s *simpleReader) row() (items []SimpleItem, ok bool) {
 			return nil, false
 		}
 		s.next()
+	}
+	if s.kw == kwLimit {
+		s.next()
+		if n, ok := parseUint(sql[s.start:s.end]); s.kind != tNumber || !ok || n == 0 {
+			return nil, false
+		}
+		s.next()
+	}
+	for s.is(';') {
+		s.next()
+	}
+	if s.kind != tEOF || s.bad || s.execs > 0 {
+		return nil, false
 	}
 	return items, true
 }
@@ -165,7 +137,7 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 			}
 			end = s.end
 			s.next()
-		} else if !withoutParentheses(it.Name) {
+		} else if it.Name != "current_user" {
 			return it, false
 		}
 	default:
@@ -175,15 +147,6 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 		it.Column = string(s.st.columnName(s.src[start:end]))
 	}
 	return it, s.alias(&it)
-}
-
-// withoutParentheses says whether a function may be called so.
-func withoutParentheses(name string) bool {
-	switch name {
-	case "current_user", "current_timestamp", "localtime", "localtimestamp", "utc_timestamp":
-		return true
-	}
-	return false
 }
 
 // alias reads [[AS] alias].

@@ -32,7 +32,7 @@ func TestDriversAskTheProxyAtTheAdminAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "text devel\nagain devel\nstatus draining 0.0\nsession " + user + "\nbrowsed 0 anything\n"
+	const want = "text devel\nagain devel\nstatus draining 0.0\nsession " + user + "\nschema anything\n"
 	for _, a := range askers {
 		t.Run(a.name, func(t *testing.T) {
 			if what := missing(a.name, a.interpreter, a.probe); what != "" {

@@ -14,25 +14,17 @@ public class Asking {
                 System.out.println("status " + r.getString("name") + " " + r.getDouble("value"));
             }
             System.out.println("session " + first(s.executeQuery("SHOW SEQPROXY SESSIONS")).getString("user"));
-            DatabaseMetaData m = c.getMetaData();
-            ResultSet[] all = {
-                m.getCatalogs(), m.getSchemas(), m.getTables("gallery", null, "%", null), m.getColumns("gallery", null, "photos", "%"),
-                m.getPrimaryKeys("gallery", null, "photos"), m.getIndexInfo("gallery", null, "photos", false, true), m.getProcedures("gallery", null, "%"),
-                m.getProcedureColumns("gallery", null, "%", "%"), m.getFunctions("gallery", null, "%"), m.getTablePrivileges("gallery", null, "%"),
-                m.getColumnPrivileges("gallery", null, "photos", "%"), m.getExportedKeys("gallery", null, "photos"),
-                m.getFunctionColumns("gallery", null, "%", "%"), m.getImportedKeys("gallery", null, "photos"), m.getUDTs("gallery", null, "%", null),
-                m.getBestRowIdentifier("gallery", null, "photos", 0, true), m.getVersionColumns("gallery", null, "photos"), m.getSuperTables("gallery", null, "%"),
-            };
-            int rows = 0;
-            for (ResultSet r : all) {
-                while (r.next()) {
-                    rows++;
-                }
+            // What pools do with a connection.
+            c.setReadOnly(true);
+            c.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+            if (!c.isReadOnly() || c.getTransactionIsolation() != Connection.TRANSACTION_READ_COMMITTED || c.getMetaData().getDatabaseProductVersion().isEmpty()) {
+                throw new SQLException("not as it was set");
             }
-            if (!m.getTableTypes().next()) {
-                throw new SQLException("no types of tables");
-            }
-            System.out.println("browsed " + rows + " " + c.getCatalog());
+            c.setReadOnly(false);
+            c.setAutoCommit(false);
+            c.commit();
+            c.setAutoCommit(true);
+            System.out.println("schema " + c.getCatalog());
             if (!c.isValid(10)) {
                 throw new SQLException("not valid");
             }

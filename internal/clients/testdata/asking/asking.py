@@ -14,13 +14,9 @@ for how in ("text", "again"):
 cur.execute("SHOW SEQPROXY STATUS LIKE %s", ("drain%",))
 print("status", *cur.fetchone())
 cur.execute("SHOW SEQPROXY SESSIONS")
-print("session", [r[1] for r in cur.fetchall() if r[3] == "admin"][0])
-rows = 0
-for sql, args in (("SHOW DATABASES", None), ("SHOW FULL TABLES", None), ("SHOW TABLE STATUS LIKE %s", ("p%",)), ("SHOW PROCEDURE STATUS", None),
-                  ("SELECT * FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s ORDER BY ORDINAL_POSITION", ("gallery",))):
-    rows += cur.execute(sql, args)
-cur.execute("SELECT DATABASE(), @@version, NOW()")
-print("browsed", rows, cur.fetchone()[0])
+print("session", cur.fetchone()[1])
+cur.execute("SELECT DATABASE(), @@version")
+print("schema", cur.fetchone()[0])
 c.show_warnings()
 c.ping()
 c.commit()

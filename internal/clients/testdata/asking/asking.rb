@@ -8,7 +8,5 @@ puts "again #{c.prepare('SHOW SEQPROXY VERSION').execute.first['version']}"
 r = c.prepare("SHOW SEQPROXY STATUS LIKE 'drain%'").execute.first
 puts "status #{r['name']} #{r['value']}"
 puts "session #{c.query('SHOW SEQPROXY SESSIONS').first['user']}"
-n = ['SHOW DATABASES', 'SHOW FULL TABLES', 'SHOW TRIGGERS'].sum { |sql| c.query(sql).count }
-n += c.prepare('SELECT * FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ?').execute('gallery').count
-puts "browsed #{n} #{c.prepare('SELECT DATABASE() AS db, NOW() AS now').execute.first['db']}"
+puts "schema #{c.prepare('SELECT DATABASE() AS db').execute.first['db']}"
 c.ping or abort 'ping'

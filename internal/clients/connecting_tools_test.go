@@ -12,22 +12,8 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// browsing is what people do in a command-line client; \# reads the names of all tables and
-// columns, as the client does by itself where it completes words.
-const browsing = `\s
-\#
-SHOW DATABASES;
-USE gallery
-\#
-SHOW TABLES;
-SHOW FULL PROCESSLIST;
-SHOW VARIABLES LIKE 'version%';
-SHOW WARNINGS;
-SELECT 'the end' AS here;
-`
-
-// TestCommandLineClientsAndToolsBrowseAtTheAdminAddress does so with every server down.
-func TestCommandLineClientsAndToolsBrowseAtTheAdminAddress(t *testing.T) {
+// TestCommandLineClientsAndToolsConnectToTheAdminAddress does so with every server down.
+func TestCommandLineClientsAndToolsConnectToTheAdminAddress(t *testing.T) {
 	p := start(t)
 	tools := map[string]string{}
 	for _, name := range []string{"admin", "show"} {
@@ -57,7 +43,7 @@ func TestCommandLineClientsAndToolsBrowseAtTheAdminAddress(t *testing.T) {
 			}
 			for _, schema := range []string{"", "anything"} {
 				args := slices.Concat([]string{"--no-defaults", "--auto-rehash", "--table", "-vvv", "-h", host, "-P", port, "-u", user, "-p" + password, "-D", schema}, plain)
-				out, errs, err := output(ctx, t, p, target{}, browsing, append([]string{path}, args...)...)
+				out, errs, err := output(ctx, t, p, target{}, byHand, append([]string{path}, args...)...)
 				told := strings.Join(slices.DeleteFunc(strings.Split(string(errs), "\n"), func(line string) bool { return strings.HasPrefix(line, ownWarning) }), "")
 				if err != nil || told != "" || strings.Contains(string(out), "ERROR") {
 					t.Errorf("%v: %s\n%s", err, told, out)
@@ -75,17 +61,14 @@ func TestCommandLineClientsAndToolsBrowseAtTheAdminAddress(t *testing.T) {
 		for _, c := range []struct {
 			tool, want string
 			args       []string
+			refused    bool
 		}{
-			{"admin", "mysqld is alive", []string{"ping"}},
-			{"admin", `^Uptime: \d+ +Threads: \d+ +Questions: \d+`, []string{"status"}},
-			{"admin", `\| ` + user + ` +\| 127\.0\.0\.1`, []string{"processlist"}},
-			{"admin", `\| ` + user + ` +\| 127\.0\.0\.1`, []string{"processlist", "--verbose"}},
-			{"admin", `Threads_connected`, []string{"extended-status"}},
-			{"admin", `wait_timeout`, []string{"variables"}},
-			{"admin", `Server version`, []string{"version"}},
-			{"show", `Databases`, nil},
-			{"show", `Database: gallery`, []string{"gallery"}},
-			{"show", `Database: gallery`, []string{"--verbose", "gallery"}},
+			{"admin", "mysqld is alive", []string{"ping"}, false},
+			{"admin", `^Uptime: \d+ +Threads: \d+ +Questions: \d+`, []string{"status"}, false},
+			{"admin", `Server version`, []string{"version"}, false},
+			{"admin", `SHOW SEQPROXY HELP`, []string{"processlist"}, true},
+			{"admin", `SHOW SEQPROXY HELP`, []string{"variables"}, true},
+			{"show", `SHOW SEQPROXY HELP`, nil, true},
 		} {
 			args := slices.Concat([]string{tools[c.tool], "--no-defaults", "--protocol=tcp", "-h" + host, "-P" + port, "-u" + user, "-p" + password}, c.args)
 			if mysql {
@@ -94,7 +77,7 @@ func TestCommandLineClientsAndToolsBrowseAtTheAdminAddress(t *testing.T) {
 				args = append(args, "--skip-ssl")
 			}
 			out, errs, err := output(ctx, t, p, target{}, "", args...)
-			if err != nil || !regexp.MustCompile(c.want).Match(out) {
+			if (err != nil) != c.refused || !regexp.MustCompile(c.want).Match(append(out, errs...)) {
 				t.Errorf("%s %v: %v: %s\n%s", c.tool, c.args, err, errs, out)
 			}
 		}

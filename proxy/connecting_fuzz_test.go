@@ -12,16 +12,12 @@ import (
 // answer, and no fault of the proxy, which would end the session.
 func FuzzQuestion(f *testing.F) {
 	e := newEnv(f, setup{AdminAddress: true, Proxy: withWatcher})
-	for _, statements := range asked {
-		for _, text := range statements {
-			f.Add(text)
-		}
+	for _, a := range readAsked(f) {
+		f.Add(a.statement)
 	}
 	for _, text := range []string{
-		"SHOW PROCESSLIST LIKE 'x'", "SHOW VARIABLES WHERE Variable_name IN (?, 'x') AND NOT (Value <> ? OR Value LIKE 'a%')", "SELECT 1 UNION ALL SELECT NULL", "SELECT NOW(), @@port, NULL, 'x'",
-		"SELECT COUNT(*) FROM information_schema.TABLES t RIGHT JOIN mysql.x ON 1 WHERE a = ?", "SELECT 1 FROM information_schema.TABLES UNION SELECT 2 FROM mysql.user WHERE 1=0",
-		"SELECT *, c.* FROM information_schema.CHARACTER_SETS AS c WHERE MAXLEN = ?", "SHOW GRANTS LIKE 'x'", "SHOW STATUS WHERE 1=0",
-		"SELECT ID x, p.* FROM information_schema.PROCESSLIST p ORDER BY x DESC, p.DB, 3 LIMIT ?, 18446744073709551615", "SELECT COUNT(*) FROM information_schema.PROCESSLIST",
+		"SHOW PROCESSLIST LIKE 'x'", "SELECT 1 UNION ALL SELECT NULL", "SELECT @@port, NULL, 'x', @@global.time_zone", "SELECT ?", "SHOW SEQUENCES LIKE 'x%'", "SHOW SEQPROXY STATUS LIKE 'a_b'",
+		"SET NAMES utf8mb4 COLLATE utf8mb4_bin", "SET SESSION TRANSACTION READ ONLY, ISOLATION LEVEL SERIALIZABLE", "SET tx_isolation = @x", "SELECT 1 FROM DUAL LIMIT 2",
 	} {
 		f.Add(text)
 	}
