@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"time"
 )
@@ -426,15 +425,6 @@ func (p *prefixed) Read(b []byte) (int, error) {
 
 // IsTLS says whether the stream is encrypted.
 func (c *Conn) IsTLS() bool { return c.tls != nil }
-
-// Cipher names the cipher and the version of TLS, "" and "" without it.
-func (c *Conn) Cipher() (cipher, version string) {
-	if c.tls == nil {
-		return "", ""
-	}
-	state := c.tls.ConnectionState()
-	return tls.CipherSuiteName(state.CipherSuite), strings.Replace(tls.VersionName(state.Version), "TLS ", "TLSv", 1)
-}
 
 // LocalAddr returns the address that the peer has connected to.
 func (c *Conn) LocalAddr() net.Addr { return c.sock.LocalAddr() }

@@ -116,13 +116,16 @@ func hereName(name string) string {
 	return name
 }
 
+// otherName is the other name of what hereName names, if it has one.
+func otherName(name string) string { return strings.Replace(name, "tx_", "transaction_", 1) }
+
 // setHere takes note of what a SET gives a system variable, where it is read back as it was typed.
-func (st *state) setHere(typed, value string) {
-	name := hereName(typed)
+func (st *state) setHere(name, value string) {
+	name = hereName(name)
 	if isDefault(value) {
 		delete(st.here, name)
 		delete(st.sysvars, name)
-		delete(st.sysvars, typed)
+		delete(st.sysvars, otherName(name))
 		return
 	}
 	usual, asked := askedVariables[name]

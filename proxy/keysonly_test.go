@@ -139,6 +139,14 @@ func TestWhatClientsSendWhenTheyConnectWorksWithoutAShard(t *testing.T) {
 		{"SET tx_read_only = ON", "@@tx_read_only", "1"},
 		{"SET SESSION TRANSACTION READ WRITE", "@@session.tx_read_only", "0"},
 		{"SET wait_timeout = @@wait_timeout + 1", "@@session.wait_timeout", ""},
+		{"SET @nothing = 1", "@@global.wait_timeout", "28800"},
+		{"SET transaction_isolation = @nothing", "@@tx_isolation", ""},
+		{"SET @nothing = 1", "@@session.transaction_isolation", ""},
+		{"SET tx_isolation = DEFAULT", "@@transaction_isolation", "REPEATABLE-READ"},
+		{"SET SESSION TRANSACTION READ ONLY", "@@transaction_isolation", "REPEATABLE-READ"},
+		{"SET @nothing = 1", "@@transaction_read_only", "1"},
+		{"SET CHARACTER SET latin1", "@@character_set_client", ""},
+		{"SET NAMES utf8", "@@character_set_results", "utf8"},
 	} {
 		if got := w.query(c.set); got[4] == 0xff {
 			t.Errorf("%s: %v", c.set, serverError(t, got))

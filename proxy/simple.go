@@ -132,7 +132,7 @@ func (s *session) simpleVariable(it *statement.SimpleItem) (value any, ok bool) 
 	} else {
 		value, ok = askedVariables[name]
 	}
-	return value, ok && s.state.sysvars[name] == 0 && s.state.sysvars[it.Name] == 0 // as long as no server was there that it was set on
+	return value, ok && s.state.sysvars[name] == 0 && s.state.sysvars[otherName(name)] == 0 // else it was set while there was a server
 }
 
 func (s *session) simpleFunction(name string) (value any, ok bool) {

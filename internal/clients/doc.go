@@ -17,6 +17,10 @@
 // tables. They are run with AUTO_INCREMENT, with NEXTVAL and with keys that the proxy
 // fills in, and in each step what a program takes the rows for must be what they are.
 //
+// Each client also connects where no server is behind the proxy: where only keys are
+// served, and at the admin address. What it asks then has to be in the list
+// proxy/testdata/connecting.txt, by which the proxy's tests go.
+//
 // What the machine lacks is skipped and named, unless the environment says that
 // nothing may be skipped (CI=true or SEQPROXY_TEST_CLIENTS=all). `make deps-clients`
 // installs everything.
