@@ -13,7 +13,7 @@ import (
 // told where there is no server to ask: the defaults of MySQL 8 and MariaDB 10.11. testdata/connecting.txt
 // says who asks.
 var askedVariables = map[string]any{
-	"auto_increment_increment": uint64(1),
+	stepVariable:               uint64(1),
 	"character_set_client":     "utf8mb4",
 	"character_set_connection": "utf8mb4",
 	"character_set_database":   "utf8mb4",
@@ -109,28 +109,29 @@ func (s *session) simpleValue(it *statement.SimpleItem) (value any, ok bool) {
 
 func (s *session) simpleVariable(it *statement.SimpleItem) (value any, ok bool) {
 	name := hereName(it.Name)
+	value, ok = askedVariables[name]
 	switch {
 	case name == "version":
 		return s.version(), true
 	case name == "version_comment" && s.atAdmin:
 		return "seqproxy, admin address", true
-	case it.Global:
-		value, ok = askedVariables[name]
+	case name == stepVariable:
+		value = s.set.Sequences.Turns() // see takeTurns
+	}
+	if it.Global {
 		return value, ok
-	case name == "autocommit" && s.status().Has(protocol.Autocommit):
-		return uint64(1), true
-	case name == "autocommit":
+	}
+	switch name {
+	case "autocommit":
+		if s.status().Has(protocol.Autocommit) {
+			return uint64(1), true
+		}
 		return uint64(0), true
-	case name == "last_insert_id", name == "identity":
+	case "last_insert_id", "identity":
 		return s.state.lastID.known()
 	}
-	if value, ok = s.state.here[name]; ok {
-		return value, value != nil
-	}
-	if name == "auto_increment_increment" {
-		value, ok = s.set.Sequences.Turns(), true // see takeTurns
-	} else {
-		value, ok = askedVariables[name]
+	if set, is := s.state.here[name]; is {
+		return set, set != nil
 	}
 	return value, ok && s.state.sysvars[name] == 0 && s.state.sysvars[otherName(name)] == 0 // else it was set while there was a server
 }
