@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -20,6 +21,7 @@ type effect struct {
 	procedure string
 	// unknownProcedure: the server has answered that there is none of that name.
 	unknownProcedure bool
+	unparsed         bool // the error is one that the server has raised while it read the text
 	unlocks          bool // LOCK TABLES has failed after it had given up the locks of before
 	expected         bool // there is a statement
 	none             bool // its last answer proves that it has left nothing
@@ -47,11 +49,16 @@ func (s *session) procedureOf(st *statement.Statement) string {
 // what the code of an error does not tell.
 func (s *session) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
 	e := &s.effect
-	if e.procedure == "" || !whole || c.Answer.ErrCode != mysql.ER_SP_DOES_NOT_EXIST || len(answer) < protocol.HeaderSize {
+	if c.Answer.ErrCode == 0 || !e.expected || !whole || len(answer) < protocol.HeaderSize {
 		return
 	}
-	message := protocol.ParseServerError(answer[protocol.HeaderSize:]).Error()
-	e.unknownProcedure = strings.Contains(strings.ToLower(message), strings.ToLower("PROCEDURE "+e.procedure+" does not exist"))
+	var refused *protocol.ServerError
+	if !errors.As(protocol.ParseServerError(answer[protocol.HeaderSize:]), &refused) {
+		return
+	}
+	e.unparsed = isUnparsed(refused)
+	e.unknownProcedure = e.procedure != "" && refused.Code == mysql.ER_SP_DOES_NOT_EXIST &&
+		strings.Contains(strings.ToLower(refused.Message), strings.ToLower("PROCEDURE "+e.procedure+" does not exist"))
 }
 
 // noteEffect takes note of what the statement just answered on c has left. It may come again
@@ -93,7 +100,7 @@ func (e effect) after(code uint16, pinned pins) effect {
 		}
 		return e
 	}
-	if unparsed(code) || e.runs == statement.RunsItself && unresolved(code) {
+	if e.unparsed || e.runs == statement.RunsItself && (unparsed[code] != "" || unresolved(code)) {
 		return nothing
 	}
 	const state = statement.TemporaryTable | statement.UserLock | statement.TableLock | statement.GlobalLock | statement.HandlerOpen |
@@ -125,13 +132,20 @@ func (e effect) after(code uint16, pinned pins) effect {
 	return e
 }
 
-// unparsed says whether an error is one of those that servers raise while they read a text.
-func unparsed(code uint16) bool {
-	switch code {
-	case mysql.ER_PARSE_ERROR, mysql.ER_EMPTY_QUERY, mysql.ER_SYNTAX_ERROR, mysql.ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT:
-		return true
-	}
-	return false
+// unparsed are the errors that servers raise while they read a text, each with the beginning of its
+// message. Routines and triggers can raise any error of their own by SIGNAL: the code alone proves
+// something only where none runs. A message in another language is taken for one of theirs.
+var unparsed = map[uint16]string{
+	mysql.ER_PARSE_ERROR:                    "You have an error in your SQL syntax",
+	mysql.ER_SYNTAX_ERROR:                   "You have an error in your SQL syntax",
+	mysql.ER_EMPTY_QUERY:                    "Query was empty",
+	mysql.ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT: "Incorrect parameter count in the call to native function",
+}
+
+// isUnparsed says whether a server has raised an error while it read a text.
+func isUnparsed(e *protocol.ServerError) bool {
+	begin, ok := unparsed[e.Code]
+	return ok && strings.HasPrefix(e.Message, begin)
 }
 
 // unresolved says whether an error is one of those that servers raise while they look for

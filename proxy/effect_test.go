@@ -115,7 +115,15 @@ func TestAStatementThatFailedMayHaveDoneSomething(t *testing.T) {
 	exec(t, e.DirectConn(t, 0, e.Schemas[0], nil), "CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)",
 		"CREATE PROCEDURE fails() BEGIN SET @x = 1; SIGNAL SQLSTATE '42000' SET MYSQL_ERRNO = 1064, MESSAGE_TEXT = 'You have an error in your SQL syntax'; END",
 		"CREATE PROCEDURE calls() BEGIN SET @x = 1; CALL nosuch(); END", "CREATE PROCEDURE types() BEGIN SET @x = 1; PREPARE p FROM 'SELEC 1'; END",
-		"CREATE FUNCTION broken() RETURNS INT READS SQL DATA RETURN (SELECT gone FROM u)", "ALTER TABLE u ADD gone INT", "ALTER TABLE u DROP gone")
+		"CREATE FUNCTION broken() RETURNS INT READS SQL DATA RETURN (SELECT gone FROM u)", "ALTER TABLE u ADD gone INT", "ALTER TABLE u DROP gone",
+		// Errors of the parser's, raised by who is no parser.
+		"CREATE FUNCTION signals(code INT) RETURNS INT DETERMINISTIC BEGIN"+
+			" CASE code WHEN 1064 THEN SIGNAL SQLSTATE '42000' SET MYSQL_ERRNO = 1064, MESSAGE_TEXT = 'no such album';"+
+			" WHEN 1065 THEN SIGNAL SQLSTATE '42000' SET MYSQL_ERRNO = 1065, MESSAGE_TEXT = 'nothing to ask for';"+
+			" WHEN 1149 THEN SIGNAL SQLSTATE '42000' SET MYSQL_ERRNO = 1149, MESSAGE_TEXT = 'bad name';"+
+			" WHEN 1582 THEN SIGNAL SQLSTATE '42000' SET MYSQL_ERRNO = 1582, MESSAGE_TEXT = 'too few photos';"+
+			" ELSE RETURN 1; END CASE; END",
+		"CREATE VIEW seen AS SELECT signals(1064) AS a", "CREATE TABLE triggers (a INT)", "CREATE TRIGGER raises BEFORE INSERT ON triggers FOR EACH ROW SET NEW.a = signals(1064)")
 	for _, c := range []struct {
 		texts   []string // the last one fails
 		pins    string
@@ -130,6 +138,16 @@ func TestAStatementThatFailedMayHaveDoneSomething(t *testing.T) {
 		{texts: []string{"CALL fails(); SELECT 1"}, pins: "opaque"},
 		{texts: []string{"SELECT GET_LOCK('mine', 5), broken()"}, pins: "user_lock"},
 		{texts: []string{"SELECT GET_LOCK('mine', 5), (SELECT 1 UNION SELECT 2)"}, pins: "user_lock"},
+		{texts: []string{"SELECT GET_LOCK('mine', 5), signals(1064)"}, pins: "user_lock"},
+		{texts: []string{"SELECT GET_LOCK('mine', 5), signals(1065)"}, pins: "user_lock"},
+		{texts: []string{"SELECT GET_LOCK('mine', 5) + signals(1149)"}, pins: "user_lock"},
+		{texts: []string{"SELECT GET_LOCK('mine', 5), " + e.Schemas[0] + ".signals (1582)"}, pins: "user_lock"},
+		{texts: []string{"SELECT GET_LOCK('mine', 5), `signals`(1064); SELECT 1"}, pins: "user_lock, opaque"},
+		{texts: []string{"SELECT GET_LOCK('mine', 5), a FROM seen"}, pins: "user_lock"},
+		{texts: []string{"SELECT @x := 1, signals(1064)"}, pins: "user_variable"},
+		{texts: []string{"INSERT INTO triggers VALUES (GET_LOCK('mine', 5))"}, pins: "user_lock"},
+		{texts: []string{"CREATE TEMPORARY TABLE mine AS SELECT GET_LOCK('mine', 5), signals(1064)"}, pins: "user_lock"},
+		{texts: []string{"SET @x = GET_LOCK('mine', 5) + signals(1064)"}, pins: "user_lock, user_variable"},
 		{texts: []string{"SELECT @x := 1, broken()"}, pins: "user_variable"},
 		{texts: []string{"BEGIN NOT ATOMIC SET @x = 1; EXECUTE IMMEDIATE 'SELEC'; END"}, pins: "opaque", mariaDB: true},
 		{texts: []string{"IF 1 THEN SET @x = 1; CALL fails(); END IF"}, pins: "opaque", mariaDB: true},

@@ -124,7 +124,7 @@ func (s *session) remedyFor(e *protocol.ServerError, f *filling) remedy {
 	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
 		s.srv.columns.forget()
 		switch {
-		case f.columnsCached:
+		case f.columnsCached && f.words&notTwice == 0: // it may be the error of a trigger, too
 			return newColumns
 		case k.added && e.Code == mysql.ER_BAD_FIELD_ERROR:
 			return notTheTable
