@@ -18,37 +18,36 @@ type analyzer struct {
 	lexer
 	st *Statement
 
-	depth   int     // current level: st.levels[depth]
-	empty   bool    // which has no token yet
-	prev    keyword // keyword of the token before, kwNone if it was none
-	prevEnd int     // where the token before ended
-
-	calls   bool // calls are recorded in this kind of statement
-	table   bool // within CREATE TABLE: only NEXTVAL('s') is recorded
-	nextval int  // NEXTVALs seen
-	muted   int  // calls before this offset belong to another call's argument
+	depth   int // current level: st.levels[depth]
+	prevEnd int // where the token before ended
+	nextval int // NEXTVALs seen
+	muted   int // calls before this offset belong to another call's argument
+	index   int // statements in front that are not empty
+	first   int // where the current statement begins
+	groups  int // where the last word begins that may make several groups of one
+	setTo   int // arguments of a SETVAL were looked through up to here
 
 	problem string // first reason why a NEXTVAL cannot be given a number
 	refusal string // why none in this statement can
+
+	ins    insertState
+	dotted *dottedTokens // nil until one is looked for
+
+	empty bool    // the current level has no token yet
+	prev  keyword // keyword of the token before, kwNone if it was none
+	part  part
+
+	calls bool // calls are recorded in this kind of statement
+	table bool // within CREATE TABLE: only NEXTVAL('s') is recorded
 	// compound: BEGIN NOT ATOMIC, whose body is the affair of the server.
 	compound bool
 	tooMany  bool // there are more calls than maxCalls
 	prepares bool // a statement of the text is PREPARE or EXECUTE IMMEDIATE
-	index    int  // statements in front that are not empty
 	shifts   bool // a statement before may have changed how texts are read
 	shifted  bool // a NEXTVAL stands behind one
 	rows     bool // one of this statement is evaluated once per row of the result
-
-	first int // where the current statement begins
-
-	ins  insertState
-	part part
-
-	targets bool          // of an UPDATE or DELETE, the part that names tables
-	grouped bool          // a GROUP BY came
-	groups  int           // where the last word begins that may make several groups of one
-	setTo   int           // arguments of a SETVAL were looked through up to here
-	dotted  *dottedTokens // nil until one is looked for
+	targets  bool // of an UPDATE or DELETE, the part that names tables
+	grouped  bool // a GROUP BY came
 }
 
 // insertState is what an INSERT or REPLACE has shown of itself.
@@ -74,11 +73,9 @@ const (
 // until st's slices are large enough.
 func (st *Statement) Analyze(sql []byte, mode Mode) {
 	st.reset(mode)
+	st.resetRare()
 	if mode.Charset >= Unsupported || len(sql) > math.MaxInt32 {
-		st.bad(sql)
-		if len(sql) > math.MaxInt32 || MayRunOthers(sql, Mode{Charset: UTF8}) {
-			st.Runs = RunsOthers
-		}
+		st.unreadable(sql)
 		return
 	}
 	var a analyzer // field by field: a literal is made elsewhere, and copied
@@ -105,13 +102,7 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 	}
 	switch {
 	case a.bad:
-		st.bad(sql)
-		if a.wrong && !mayEndEarlier(sql, mode) { // a server runs nothing of the text
-			st.Words &^= MayBringRows
-		}
-		if MayRunOthers(sql, mode) {
-			st.Runs = RunsOthers
-		}
+		a.unread(sql, mode)
 		return
 	case statements == 0:
 		st.Kind = Empty
@@ -140,10 +131,31 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		st.Words |= HasNextval
 		st.Refusal = a.problem
 	}
-	st.Runs = st.runs(sql, first)
-	st.ClientID = st.Words&ConnectionID != 0 && st.standsAlone(sql)
+	if first == Other || first > Values || st.Words&(UserLock|SetsUserVariable|ConnectionID) != 0 { // else what reset says is so
+		st.Runs = st.runs(sql, first)
+		st.ClientID = st.Words&ConnectionID != 0 && st.standsAlone(sql)
+	}
 	if st.Kind == Select && len(st.Calls) > 0 && st.Refusal == "" {
 		st.selfContained(sql)
+	}
+}
+
+// unreadable is Analyze of a text that is too long, or in a character set that is not known.
+func (st *Statement) unreadable(sql []byte) {
+	st.bad(sql)
+	if len(sql) > math.MaxInt32 || MayRunOthers(sql, Mode{Charset: UTF8}) {
+		st.Runs = RunsOthers
+	}
+}
+
+// unread ends Analyze of a text that cannot be read to its end.
+func (a *analyzer) unread(sql []byte, mode Mode) {
+	a.st.bad(sql)
+	if a.wrong && !mayEndEarlier(sql, mode) { // a server runs nothing of the text
+		a.st.Words &^= MayBringRows
+	}
+	if MayRunOthers(sql, mode) {
+		a.st.Runs = RunsOthers
 	}
 }
 
@@ -176,20 +188,26 @@ func (a *analyzer) comments() {
 	}
 }
 
-// reset empties st and keeps its memory.
+// reset empties st, but for what resetRare does, and keeps its memory. It is short enough to be
+// inlined.
 func (st *Statement) reset(mode Mode) {
 	st.Kind, st.Words, st.Params, st.Runs = Other, 0, 0, RunsFunctions
 	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
 	st.Tables = st.Tables[:0]
 	st.SelfContained, st.ClientID, st.Refusal, st.Schema = false, false, "", nil
-	if st.rare {
-		st.rare = false
-		st.Kill, st.Kills = KillTarget{}, st.Kills[:0]
-		st.Sequence, st.Proxy = nil, nil
-		st.ProcedureSchema, st.Procedure = nil, nil
-	}
 	st.mode = mode
 	st.arena = st.arena[:0]
+}
+
+// resetRare is reset for what few texts fill.
+func (st *Statement) resetRare() {
+	if !st.rare {
+		return
+	}
+	st.rare = false
+	st.Kill, st.Kills = KillTarget{}, st.Kills[:0]
+	st.Sequence, st.Proxy = nil, nil
+	st.ProcedureSchema, st.Procedure = nil, nil
 }
 
 // Trim drops what st found and all memory beyond a small bound, for a Statement
@@ -197,6 +215,7 @@ func (st *Statement) reset(mode Mode) {
 func (st *Statement) Trim() {
 	st.rare = true
 	st.reset(st.mode)
+	st.resetRare()
 	st.Calls, st.Items, st.Assignments = trim(st.Calls, 4), trim(st.Items, 4), trim(st.Assignments, 4)
 	st.Tables, st.Kills = trim(st.Tables, 4), trim(st.Kills, 1)
 	st.ddl = nil
@@ -215,6 +234,7 @@ func trim[T any](s []T, n int) []T {
 // bad makes st the answer to a text that cannot be read: Other, no calls.
 func (st *Statement) bad(sql []byte) {
 	st.reset(st.mode)
+	st.resetRare()
 	st.Words = Opaque
 	if mayBringRows(sql) {
 		st.Words |= MayBringRows
@@ -255,10 +275,17 @@ func (a *analyzer) scan() bool {
 		a.advance()
 		switch a.kind {
 		case tWord:
-			if a.kw == kwNone && !a.afterDot && !a.grouped { // token has nothing to do
-				a.empty = false
-				continue
+			// What token does, at once.
+			if a.kw != kwNone {
+				a.keyword()
+			} else if a.afterDot || a.grouped {
+				a.token()
 			}
+			a.empty = false
+			continue
+		case tNumber, tString: // token has nothing to do
+			a.empty = false
+			continue
 		case tEOF:
 			a.finish()
 			return false

@@ -14,7 +14,7 @@ func modeOf(b byte) Mode {
 		NoBackslashEscapes: b&1 != 0,
 		ANSIQuotes:         b&2 != 0,
 		Charset:            Charset(b >> 2 % 8),
-		Brackets:           b&32 != 0,
+		Reader:             Reader{Brackets: b&32 != 0},
 	}
 }
 

@@ -99,13 +99,13 @@ func (l *lexer) next() {
 	l.afterDot = l.kind == tPunct && l.ch == '.'
 	l.kw = kwNone
 	src := l.src
-	for i := l.pos; i < len(src); i = l.pos {
+	for i := l.pos; uint(i) < uint(len(src)); i = l.pos { // unsigned: no further check of bounds
 		c := src[i]
 		if c == ' ' && i+1 < len(src) {
 			i++
 			c = src[i]
 		}
-		l.start, l.pos = i, i
+		l.start = i
 		k := classes[c]
 		// Most tokens of most texts are words, of which this is word's common case, or one byte.
 		// They come in front of the switch, whose jump is more often mispredicted.
@@ -119,6 +119,7 @@ func (l *lexer) next() {
 			n := i - l.start
 			if n < minKeyword {
 				if i < len(src) && src[i] == '\'' {
+					l.pos = l.start
 					l.word()
 					return
 				}
@@ -134,6 +135,7 @@ func (l *lexer) next() {
 			l.kind, l.ch, l.end, l.pos = tPunct, c, i+1, i+1
 			return
 		}
+		l.pos = i
 		switch k {
 		case cSpace:
 			l.pos++

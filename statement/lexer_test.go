@@ -219,8 +219,8 @@ func TestModesChangeWhatIsCode(t *testing.T) {
 		{"select '\xbf\\', nextval('a') -- '", Mode{Charset: GBK}, "N1[nextval('a')]a/0/0"},
 		{"select '\xbf\\', nextval('a') -- '", Mode{}, ""},
 		{"select nextval('a')", Mode{Charset: Unsupported}, ""},
-		{"select [it's], nextval('a') -- '", Mode{Brackets: true}, ""},
-		{"select '[', nextval('a')", Mode{Brackets: true}, "N1[nextval('a')]a/0/0"},
+		{"select [it's], nextval('a') -- '", Mode{Reader: Reader{Brackets: true}}, ""},
+		{"select '[', nextval('a')", Mode{Reader: Reader{Brackets: true}}, "N1[nextval('a')]a/0/0"},
 		{"select nextval('\xbf\\')", Mode{Charset: GBK}, "N1[nextval('\xbf\\')]\xbf\\/0/0"},
 		{"select nextval('\xbf\\''')", Mode{Charset: GBK}, "N1[nextval('\xbf\\''')]\xbf\\'/0/0"},
 	} {

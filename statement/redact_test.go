@@ -53,7 +53,7 @@ func TestRedact(t *testing.T) {
 		{sql: "select /* secret", want: NotUnderstood},
 		{sql: "select `secret", want: NotUnderstood},
 		{sql: "select 1 \x00 'x'", want: NotUnderstood},
-		{sql: "select [a]", want: NotUnderstood, mode: Mode{Brackets: true}},
+		{sql: "select [a]", want: NotUnderstood, mode: Mode{Reader: Reader{Brackets: true}}},
 		{sql: "select 1", want: NotUnderstood, mode: Mode{Charset: Unsupported}},
 		{sql: "select a\xbb from t", want: NotUnderstood, mode: Mode{Charset: CharsetByName("cp1251")}},
 		{sql: "select 1;\x00 'secret'", want: "select ?;"},

@@ -38,7 +38,7 @@ func TestAScanFindsASecondStatement(t *testing.T) {
 		{"select '\\\xbf'; select 1", gbk, true},
 		{"select '\xbf'; select 1", gbk, true},
 		{"select \xbf; select 1", gbk, true},
-		{"select [;]", Mode{Brackets: true}, true},
+		{"select [;]", Mode{Reader: Reader{Brackets: true}}, true},
 		{"select 1 --\xa0; x", Mode{Charset: CharsetByName("latin1")}, false},
 	} {
 		for size := 1; size <= len(c.sql); size += 5 {

@@ -2,7 +2,8 @@ package statement
 
 // Mode is the part of a session's state that changes how the server reads a
 // SQL text. It must be the state at the moment the text reaches the server.
-// The zero value is a default session in utf8mb4.
+// The zero value is a default session in utf8mb4. It has no more than four fields, which the
+// compiler keeps in registers.
 type Mode struct {
 	// NoBackslashEscapes: sql_mode contains NO_BACKSLASH_ESCAPES, so that a
 	// backslash in a string is an ordinary character.
@@ -10,11 +11,16 @@ type Mode struct {
 	// ANSIQuotes: sql_mode contains ANSI_QUOTES (or ANSI, ORACLE, ... which
 	// include it), so that "x" is an identifier.
 	ANSIQuotes bool
+	// Charset is the class of character_set_client.
+	Charset Charset
+	Reader
+}
+
+// Reader is who reads a text.
+type Reader struct {
 	// Brackets: sql_mode contains MSSQL, so that MariaDB takes [x] for an
 	// identifier. A text with a bracket is Other then.
 	Brackets bool
-	// Charset is the class of character_set_client.
-	Charset Charset
 	// Server is the one that reads the text.
 	Server Server
 }
