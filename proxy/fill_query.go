@@ -28,6 +28,9 @@ func (s *session) planQuery(c *backend.Conn, sql []byte, t *statement.TableRef, 
 	q := in.ReadSelect()
 	missing := key.Index < 0 && !in.NeedsColumns()
 	if !missing && q.Refusal != "" && !q.Listed() {
+		if q.Values {
+			return nil, refusedQuery(b, notSupported("VALUES in parentheses is not supported there: write it without them"))
+		}
 		return nil, nil
 	}
 	// What is remembered of the columns is not good enough: a number that the server counts

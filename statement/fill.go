@@ -174,14 +174,19 @@ func (in *Insertion) apart(text []byte, at int) []byte {
 	return text
 }
 
-// AppendIfEmpty appends what makes row i's key value, should it be NULL or 0. value
+// AppendIfEmpty appends what makes row i's key value, should it be NULL, or become 0 in the
+// column: an integer that is made of 0.4 is 0. A DECIMAL has the digits of every key. value
 // is an expression whose type is that of a string: of two numbers the server would
 // make one of their common type, which may be inexact.
 func (in *Insertion) AppendIfEmpty(dst []Splice, i int, k *Key, value []byte) []Splice {
 	v := &in.Rows[i].Value
-	open, closing := "IFNULL(NULLIF((", "), 0), "
-	if k.ZeroStays {
-		open, closing = "IFNULL((", "), "
+	open, closing := "IFNULL((", "), "
+	switch {
+	case k.ZeroStays:
+	case v.EndParams > v.Params: // markers cannot stand twice
+		open, closing = "IFNULL(NULLIF(CAST((", ") AS DECIMAL(65)), 0), "
+	default: // of a variable above 2^63 MariaDB makes another DECIMAL: it is for the comparison alone
+		open, closing = "IFNULL(IF(CAST(("+string(in.l.src[v.Start:v.End])+") AS DECIMAL(65)) = 0, NULL, (", ")), "
 	}
 	return append(dst, Splice{v.Start, v.Start, []byte(open)},
 		Splice{v.End, v.End, append(append([]byte(closing), value...), ')')})

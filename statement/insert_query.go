@@ -11,6 +11,8 @@ type InsertSelect struct {
 	ListEnd int
 	// From: the rows come from tables. FROM DUAL is none.
 	From bool
+	// Values: the query is VALUES in parentheses.
+	Values bool
 
 	items []selectItem
 	outer [][2]int // parentheses around the whole query
@@ -35,7 +37,7 @@ func (in *Insertion) ReadSelect() InsertSelect {
 	for depth := 0; l.kw == kwWith || depth > 0 || l.kind != tEOF && l.kw != kwSelect; in.next() {
 		switch {
 		case l.kind == tEOF, l.is(';'), l.kw == kwTable && depth == 0, (l.kw == kwValues || l.kw == kwValue) && depth == 0:
-			q.Refusal = "another query than SELECT"
+			q.Refusal, q.Values = "another query than SELECT", l.kw == kwValues || l.kw == kwValue
 			return q
 		case l.is('('):
 			depth++
