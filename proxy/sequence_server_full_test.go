@@ -1,0 +1,57 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"seqproxy/internal/mysqltest"
+	"seqproxy/sequence"
+)
+
+// A sequence server that lets nobody in is away like one that is down: numbers come from memory, an
+// error names the sequence that has none, and all goes on by itself when there is room again.
+func TestASequenceServerWithoutConnectionsToGive(t *testing.T) {
+	numbers := mysqltest.Start(t, "--max-connections=10", "--connect-timeout=100") // what only connects stays so long
+	e := newEnv(t, setup{Sequence: func(o *sequence.Options) {
+		o.Servers[0] = sequence.ServerOptions{Addr: numbers.Addr(), User: "root", Database: numbers.Schema(t)}
+		o.AllocateTimeout = 300 * time.Millisecond
+	}})
+	createSequence(t, e, "photos")
+	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "albums", Cache: 1}); err != nil {
+		t.Fatal(err)
+	}
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "SELECT NEXTVAL('photos')", "SELECT NEXTVAL('albums')")
+
+	own, err := numbers.DB(t, "").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	var full []func()
+	eventually(t, "the proxy has no connection there, and gets none", func() bool {
+		full = append(full, exhaust(t, numbers.Addr()))
+		ids := value(t, own, "SELECT IFNULL(GROUP_CONCAT(id), '') FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()")
+		for id := range strings.SplitSeq(ids, ",") {
+			_, _ = own.ExecContext(t.Context(), "KILL "+id) // it may have gone
+		}
+		return ids == ""
+	})
+	for range 50 {
+		exec(t, c, "SELECT NEXTVAL('photos')", "SELECT 1", "DO NEXTVAL('photos')")
+	}
+	for range 3 {
+		wantError(t, c, 1105, "SELECT NEXTVAL('albums', 1000)", "albums", "unavailable")
+	}
+	if err := e.tryLogin(t, e.Addr(), e.Schemas[0], nil); err != nil {
+		t.Errorf("a login: %v", err)
+	}
+	for _, release := range full {
+		release()
+	}
+	eventually(t, "numbers of albums", func() bool { return run(t.Context(), c, "text", "SELECT NEXTVAL('albums', 1000)") == nil })
+	if got, want := value(t, c, "SELECT NEXTVAL('photos')"), "102"; got != want {
+		t.Errorf("behind it: got %s, want %s", got, want)
+	}
+}
