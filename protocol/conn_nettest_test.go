@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"crypto/tls"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -129,9 +131,10 @@ func TestAConnBehavesAsThoseOfPackageNet(t *testing.T) {
 	}
 }
 
-// goesOnAfterAWrite are the tests that write on after a write has run into its deadline.
-// That cannot be where a part of a record or frame may have been written: crypto/tls over
-// package net's own connections fails them, too, and nobody may write on.
+// goesOnAfterAWrite are the three tests that write on after a write has run into its deadline. A
+// stream of records or frames cannot do so: a part of one may have been written, and the peer could
+// not tell where the next begins. So crypto/tls keeps the error of such a write for ever, over
+// package net's own connections as over ours: see the test below. Here nobody writes on after it.
 const goesOnAfterAWrite = "///^(PastTimeout|FutureTimeout|ConcurrentMethods)$"
 
 func TestAConnOfRecordsBehavesAsThoseOfPackageNet(t *testing.T) {
@@ -149,5 +152,38 @@ func TestAConnOfRecordsBehavesAsThoseOfPackageNet(t *testing.T) {
 	for packing, how := range packings {
 		t.Run(string(packing), func(t *testing.T) { testStreams(t, "tcp", false, how) })
 		t.Run("TLS and "+string(packing), func(t *testing.T) { testStreams(t, "tcp", true, how) })
+	}
+}
+
+// crypto/tls over a connection of package net's own ends the same three tests in the same way:
+// after a write that ran into its deadline it writes no more.
+func TestTLSItselfDoesNotWriteOnAfterADeadline(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, server := tls.Client(near, clientTLS()), tls.Server(far, serverTLS())
+	defer func() { near.Close(); far.Close() }()
+	shaken := make(chan error, 1)
+	go func() { shaken <- client.Handshake() }()
+	if err := errors.Join(server.Handshake(), <-shaken); err != nil {
+		t.Fatal(err)
+	}
+	for _, deadline := range []time.Time{time.Unix(1, 0), {}} {
+		if err := client.SetWriteDeadline(deadline); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("with deadline %v: got %v, want the error of the deadline", deadline, err)
+		}
 	}
 }
