@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -28,26 +27,8 @@ func TestAKillAmongSeveralStatementsEndsWhatADirectOneEnds(t *testing.T) {
 			continue
 		}
 		t.Run(text, func(t *testing.T) {
-			var answers, ends [2]string
-			for i, addr := range []string{e.Servers[0].Addr(), e.Addr()} {
-				statement := fmt.Sprintf("SELECT GET_LOCK('held', 100) /* %d */", i)
-				target := e.waiter(t, addr, statement, e.Schemas[0])
-				killer := e.Wire(t, addr, wireLogin{Schema: e.Schemas[0]})
-				answers[i] = ids.ReplaceAllString(string(killer.query(strings.ReplaceAll(text, "%s", target.id()))), "n")
-				if strings.Contains(strings.ToUpper(text), "QUERY") {
-					ends[i] = ids.ReplaceAllString(string(target.receive(protocol.ShapeResult, nil)), "n")
-					target.ping("KILL QUERY")
-				} else {
-					ends[i] = string(target.ended())
-				}
-				e.awaitNoStatement(t, e.Servers[0], statement)
-			}
-			if answers[1] != answers[0] {
-				t.Errorf("the killer got %q, want %q as direct", answers[1], answers[0])
-			}
-			if ends[1] != ends[0] {
-				t.Errorf("the killed got %q, want %q as direct", ends[1], ends[0])
-			}
+			e.killsAsDirect(t, func(killer *wire, id string) []byte { return killer.query(strings.ReplaceAll(text, "%s", id)) },
+				strings.Contains(strings.ToUpper(text), "QUERY"))
 		})
 	}
 }
