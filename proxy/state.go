@@ -116,7 +116,7 @@ const statusOfSession = protocol.InTransaction | protocol.InReadOnlyTrans | prot
 func (st *state) reset() {
 	*st = state{
 		schema: st.schema, status: protocol.Autocommit,
-		mode: statement.Mode{Charset: st.mode.Charset, Reader: statement.Reader{Server: st.mode.Server}}, charset: st.charset,
+		mode: statement.Mode{Charset: st.mode.Charset, Server: st.mode.Server}, charset: st.charset,
 		quotesUnknown: true,
 	}
 }

@@ -32,7 +32,7 @@ func TestACacheSaysWhatAnalyzeSays(t *testing.T) {
 	}
 	for range 4 { // read, read and kept, found, found
 		for _, text := range texts {
-			for _, mode := range []Mode{{}, {ANSIQuotes: true}} {
+			for _, mode := range []Mode{{}, {SQLMode: SQLMode{ANSIQuotes: true}}} {
 				var want, got Statement
 				want.Analyze([]byte(text+pad), mode)
 				c.Analyze(&got, []byte(text+pad), mode)

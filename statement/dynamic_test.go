@@ -49,7 +49,7 @@ func TestDynamicStatementsAreTakenApart(t *testing.T) {
 }
 
 func TestALiteralMeansItsText(t *testing.T) {
-	for _, mode := range []Mode{{}, {NoBackslashEscapes: true}, {ANSIQuotes: true}, {Charset: CharsetByName("latin1")}} {
+	for _, mode := range []Mode{{}, {SQLMode: SQLMode{NoBackslashEscapes: true}}, {SQLMode: SQLMode{ANSIQuotes: true}}, {Charset: CharsetByName("latin1")}} {
 		for _, text := range []string{"", "it's", `\`, `\\'`, `a\%b\_`, "a\nb\x00c\"`", "\xe4\xdf", "select '\\''", "\\Z\\n"} {
 			literal, ok := AppendLiteral(nil, []byte(text), mode)
 			if !ok {

@@ -11,10 +11,8 @@ import (
 // modes are the modes that fuzzing goes through, by one byte.
 func modeOf(b byte) Mode {
 	return Mode{
-		NoBackslashEscapes: b&1 != 0,
-		ANSIQuotes:         b&2 != 0,
-		Charset:            Charset(b >> 2 % 8),
-		Reader:             Reader{Brackets: b&32 != 0},
+		SQLMode: SQLMode{NoBackslashEscapes: b&1 != 0, ANSIQuotes: b&2 != 0, Brackets: b&32 != 0},
+		Charset: Charset(b >> 2 % 8),
 	}
 }
 

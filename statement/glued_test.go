@@ -53,9 +53,11 @@ func newGlued(t *testing.T, sqlMode, charset string) *glued {
 		}
 	}
 	return &glued{conn: conn, mariaDB: mariaDB, mode: statement.Mode{
-		NoBackslashEscapes: strings.Contains(sqlMode, "NO_BACKSLASH_ESCAPES"),
-		ANSIQuotes:         strings.Contains(sqlMode, "ANSI_QUOTES") || strings.Contains(sqlMode, "ORACLE"),
-		Charset:            statement.CharsetByName(charset),
+		SQLMode: statement.SQLMode{
+			NoBackslashEscapes: strings.Contains(sqlMode, "NO_BACKSLASH_ESCAPES"),
+			ANSIQuotes:         strings.Contains(sqlMode, "ANSI_QUOTES") || strings.Contains(sqlMode, "ORACLE"),
+		},
+		Charset: statement.CharsetByName(charset),
 	}}
 }
 

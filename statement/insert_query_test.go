@@ -99,7 +99,7 @@ func FuzzInsertSelect(f *testing.F) {
 		f.Add(sql, false)
 	}
 	f.Fuzz(func(t *testing.T, sql string, ansi bool) {
-		mode := Mode{ANSIQuotes: ansi}
+		mode := Mode{SQLMode: SQLMode{ANSIQuotes: ansi}}
 		text, _ := spelledOut(sql, mode)
 		if text == "" {
 			return

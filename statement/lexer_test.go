@@ -22,7 +22,7 @@ func tokens(sql string, mode Mode) string {
 }
 
 func TestTokensAreCutAsTheServerCutsThem(t *testing.T) {
-	ansi, raw := Mode{ANSIQuotes: true}, Mode{NoBackslashEscapes: true}
+	ansi, raw := Mode{SQLMode: SQLMode{ANSIQuotes: true}}, Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}
 	for _, c := range []struct {
 		sql  string
 		mode Mode
@@ -118,7 +118,7 @@ func TestTokensAreCutAsTheServerCutsThem(t *testing.T) {
 		{"'\x810\x810\\' x'", Mode{Charset: GB18030}, "s['\x810\x810\\' x']"},
 		{"'\x81\\' x", Mode{Charset: GB18030}, "s['\x81\\'] w[x]"},
 		{"'\\\xbf\\' x", Mode{Charset: GBK}, "s['\\\xbf\\' x] !"},
-		{"'\xbf\\' x", Mode{Charset: GBK, NoBackslashEscapes: true}, "s['\xbf\\'] w[x]"},
+		{"'\xbf\\' x", Mode{SQLMode: SQLMode{NoBackslashEscapes: true}, Charset: GBK}, "s['\xbf\\'] w[x]"},
 	} {
 		if got := tokens(c.sql, c.mode); got != c.want {
 			t.Errorf("%q %+v:\n got %q\nwant %q", c.sql, c.mode, got, c.want)
@@ -210,17 +210,17 @@ func TestModesChangeWhatIsCode(t *testing.T) {
 		want string
 	}{
 		{`select 'a\', nextval('a') -- '`, Mode{}, ""},
-		{`select 'a\', nextval('a') -- '`, Mode{NoBackslashEscapes: true}, "N1[nextval('a')]a/0/0"},
+		{`select 'a\', nextval('a') -- '`, Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}, "N1[nextval('a')]a/0/0"},
 		{`select "a\", nextval('a') -- "`, Mode{}, ""},
-		{`select "a\", nextval('a') -- "`, Mode{ANSIQuotes: true}, "N1[nextval('a')]a/0/0"},
-		{`select nextval("a\b")`, Mode{ANSIQuotes: true}, `N1[nextval("a\b")]a\b/0/0`},
-		{`select "last_insert_id"()`, Mode{ANSIQuotes: true}, `L0["last_insert_id"()]/0/0`},
-		{`select "nextval"('a')`, Mode{ANSIQuotes: true}, ""},
+		{`select "a\", nextval('a') -- "`, Mode{SQLMode: SQLMode{ANSIQuotes: true}}, "N1[nextval('a')]a/0/0"},
+		{`select nextval("a\b")`, Mode{SQLMode: SQLMode{ANSIQuotes: true}}, `N1[nextval("a\b")]a\b/0/0`},
+		{`select "last_insert_id"()`, Mode{SQLMode: SQLMode{ANSIQuotes: true}}, `L0["last_insert_id"()]/0/0`},
+		{`select "nextval"('a')`, Mode{SQLMode: SQLMode{ANSIQuotes: true}}, ""},
 		{"select '\xbf\\', nextval('a') -- '", Mode{Charset: GBK}, "N1[nextval('a')]a/0/0"},
 		{"select '\xbf\\', nextval('a') -- '", Mode{}, ""},
 		{"select nextval('a')", Mode{Charset: Unsupported}, ""},
-		{"select [it's], nextval('a') -- '", Mode{Reader: Reader{Brackets: true}}, ""},
-		{"select '[', nextval('a')", Mode{Reader: Reader{Brackets: true}}, "N1[nextval('a')]a/0/0"},
+		{"select [it's], nextval('a') -- '", Mode{SQLMode: SQLMode{Brackets: true}}, ""},
+		{"select '[', nextval('a')", Mode{SQLMode: SQLMode{Brackets: true}}, "N1[nextval('a')]a/0/0"},
 		{"select nextval('\xbf\\')", Mode{Charset: GBK}, "N1[nextval('\xbf\\')]\xbf\\/0/0"},
 		{"select nextval('\xbf\\''')", Mode{Charset: GBK}, "N1[nextval('\xbf\\''')]\xbf\\'/0/0"},
 	} {

@@ -9,7 +9,7 @@ import (
 
 // What SQLAlchemy, Hibernate, Vert.x, Frappe, migrators, mariadb-dump and people ask, and what only looks like it.
 func TestQuestionsAboutSequencesAreToldByTheirShape(t *testing.T) {
-	ansi := Mode{ANSIQuotes: true}
+	ansi := Mode{SQLMode: SQLMode{ANSIQuotes: true}}
 	for _, c := range []struct {
 		sql  string
 		mode Mode

@@ -218,8 +218,8 @@ func TestEscapesInNamesAreDecoded(t *testing.T) {
 	}{
 		{`select nextval('\0\b\n\r\t\Z\%\_\'\"\\\x')`, Mode{}, "\x00\b\n\r\t\x1a\\%\\_'\"\\x"},
 		{`select nextval("a""b\"c")`, Mode{}, `a"b"c`},
-		{`select nextval('a\n''b')`, Mode{NoBackslashEscapes: true}, `a\n'b`},
-		{"select nextval(\"a\\n\"\"b\")", Mode{ANSIQuotes: true}, `a\n"b`},
+		{`select nextval('a\n''b')`, Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}, `a\n'b`},
+		{"select nextval(\"a\\n\"\"b\")", Mode{SQLMode: SQLMode{ANSIQuotes: true}}, `a\n"b`},
 		{"select nextval(`a\\n``b`)", Mode{}, "a\\n`b"},
 		{"select nextval('')", Mode{}, ""},
 	} {

@@ -21,8 +21,8 @@ func TestAScanFindsASecondStatement(t *testing.T) {
 		{"select 1;-- x", Mode{}, true}, // nothing, in truth
 		{"select 'it''s;', `a;``b`, \"c;\"", Mode{}, false},
 		{`select '\';', "\";"`, Mode{}, false},
-		{`select '\'; select 1`, Mode{NoBackslashEscapes: true}, true},
-		{`select "\"; select 1`, Mode{ANSIQuotes: true}, true},
+		{`select '\'; select 1`, Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}, true},
+		{`select "\"; select 1`, Mode{SQLMode: SQLMode{ANSIQuotes: true}}, true},
 		{"select 1 -- ; select 2\n; select 3", Mode{}, true},
 		{"select 1 -- ; select 2", Mode{}, false},
 		{"select 1 --; select 2", Mode{}, true},
@@ -38,7 +38,7 @@ func TestAScanFindsASecondStatement(t *testing.T) {
 		{"select '\\\xbf'; select 1", gbk, true},
 		{"select '\xbf'; select 1", gbk, true},
 		{"select \xbf; select 1", gbk, true},
-		{"select [;]", Mode{Reader: Reader{Brackets: true}}, true},
+		{"select [;]", Mode{SQLMode: SQLMode{Brackets: true}}, true},
 		{"select 1 --\xa0; x", Mode{Charset: CharsetByName("latin1")}, false},
 	} {
 		for size := 1; size <= len(c.sql); size += 5 {
@@ -63,7 +63,7 @@ func FuzzScan(f *testing.F) {
 	}
 	sets := []Charset{UTF8, GBK, GB18030, Big5, SJIS, CharsetByName("latin1"), CharsetByName("cp1250")}
 	f.Fuzz(func(t *testing.T, sql []byte, m uint8) {
-		mode := Mode{NoBackslashEscapes: m&1 != 0, ANSIQuotes: m&2 != 0, Charset: sets[int(m>>2)%len(sets)]}
+		mode := Mode{SQLMode: SQLMode{NoBackslashEscapes: m&1 != 0, ANSIQuotes: m&2 != 0}, Charset: sets[int(m>>2)%len(sets)]}
 		l := lexer{src: sql, mode: mode}
 		second := false
 		for ended := false; l.kind != tEOF || l.pos == 0; {

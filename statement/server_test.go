@@ -228,7 +228,7 @@ func TestTheServerAcceptsWhatIsSelfContained(t *testing.T) {
 			for _, form := range []string{"select connection_id() %s", "select connection_id() as %s", "select connection_id() %s from dual"} {
 				q := fmt.Sprintf(form, w)
 				var st statement.Statement
-				st.Analyze([]byte(q), statement.Mode{ANSIQuotes: sqlMode == "ORACLE"})
+				st.Analyze([]byte(q), statement.Mode{SQLMode: statement.SQLMode{ANSIQuotes: sqlMode == "ORACLE"}})
 				if !st.SelfContained {
 					continue
 				}
@@ -256,7 +256,7 @@ func TestCallsAreWhatTheServerCalls(t *testing.T) {
 		if _, err := conn.ExecContext(context.Background(), "set sql_mode = '"+mode+"'"); err != nil {
 			t.Fatal(err)
 		}
-		m := statement.Mode{ANSIQuotes: strings.Contains(mode, "ANSI"), NoBackslashEscapes: strings.Contains(mode, "BACKSLASH")}
+		m := statement.Mode{SQLMode: statement.SQLMode{ANSIQuotes: strings.Contains(mode, "ANSI"), NoBackslashEscapes: strings.Contains(mode, "BACKSLASH")}}
 		for _, q := range []string{
 			"select concat(last_insert_id(), '')",
 			"select concat(last_insert_id ( ), '')",

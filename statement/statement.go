@@ -2,27 +2,27 @@ package statement
 
 // Mode is the part of a session's state that changes how the server reads a
 // SQL text. It must be the state at the moment the text reaches the server.
-// The zero value is a default session in utf8mb4. It has no more than four fields, which the
-// compiler keeps in registers.
+// The zero value is a default session in utf8mb4. It has no more than four fields and
+// eight bytes: so the compiler keeps it in registers, and lexers are cheap to copy.
 type Mode struct {
-	// NoBackslashEscapes: sql_mode contains NO_BACKSLASH_ESCAPES, so that a
-	// backslash in a string is an ordinary character.
-	NoBackslashEscapes bool
-	// ANSIQuotes: sql_mode contains ANSI_QUOTES (or ANSI, ORACLE, ... which
-	// include it), so that "x" is an identifier.
-	ANSIQuotes bool
+	SQLMode
 	// Charset is the class of character_set_client.
 	Charset Charset
-	Reader
-}
-
-// Reader is who reads a text.
-type Reader struct {
-	// Brackets: sql_mode contains MSSQL, so that MariaDB takes [x] for an
-	// identifier. A text with a bracket is Other then.
-	Brackets bool
 	// Server is the one that reads the text.
 	Server Server
+}
+
+// SQLMode is what sql_mode says of reading.
+type SQLMode struct {
+	// NoBackslashEscapes: it contains NO_BACKSLASH_ESCAPES, so that a
+	// backslash in a string is an ordinary character.
+	NoBackslashEscapes bool
+	// ANSIQuotes: it contains ANSI_QUOTES (or ANSI, ORACLE, ... which
+	// include it), so that "x" is an identifier.
+	ANSIQuotes bool
+	// Brackets: it contains MSSQL, so that MariaDB takes [x] for an
+	// identifier. A text with a bracket is Other then.
+	Brackets bool
 }
 
 // Kind says what a text is, by its first words. A Kind never promises that the

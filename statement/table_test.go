@@ -21,7 +21,7 @@ func tablesOf(st *Statement, sql string) string {
 }
 
 func TestTheTableThatAStatementChanges(t *testing.T) {
-	ansi, noEscapes := Mode{ANSIQuotes: true}, Mode{NoBackslashEscapes: true}
+	ansi, noEscapes := Mode{SQLMode: SQLMode{ANSIQuotes: true}}, Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}
 	for _, c := range []struct {
 		sql  string
 		mode Mode

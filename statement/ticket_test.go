@@ -143,11 +143,11 @@ func TestIdiomsOfTicketServersAreRecognised(t *testing.T) {
 
 func TestATicketIsReadInTheSessionsMode(t *testing.T) {
 	double := []byte(`REPLACE INTO tickets64 (stub) VALUES ("a")`)
-	if _, ok := MatchTicket(double, Mode{ANSIQuotes: true}); ok {
+	if _, ok := MatchTicket(double, Mode{SQLMode: SQLMode{ANSIQuotes: true}}); ok {
 		t.Errorf("%s with ANSI_QUOTES: it is a ticket, but \"a\" is a column", double)
 	}
 	backslash := []byte(`REPLACE INTO tickets64 (stub) VALUES ('\')`)
-	if m, ok := MatchTicket(backslash, Mode{NoBackslashEscapes: true}); !ok || string(m.Key) != `\` {
+	if m, ok := MatchTicket(backslash, Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}); !ok || string(m.Key) != `\` {
 		t.Errorf("%s with NO_BACKSLASH_ESCAPES: got %q, %v, want the key \\", backslash, m.Key, ok)
 	}
 	if _, ok := MatchTicket(backslash, Mode{}); ok {

@@ -3,7 +3,7 @@ package statement
 import "testing"
 
 func TestWhichTextsCouldBringRowsIntoAnUnknownTable(t *testing.T) {
-	maria := Mode{Reader: Reader{Server: MariaDB(101119)}}
+	maria := Mode{Server: MariaDB(101119)}
 	for _, c := range []struct {
 		sql  string
 		mode Mode
@@ -62,7 +62,7 @@ func TestWhichTextsCouldBringRowsIntoAnUnknownTable(t *testing.T) {
 		{"set statement a = 1 for execute immediate 'x'", maria, true},
 		{"set statement a = 1 for if 1 then select 1; insert into t values (1); end if", maria, true},
 		{"select 1; prepare s from @q; execute s", Mode{}, true},
-		{"insert into t values ([a])", Mode{Reader: Reader{Brackets: true}}, true},
+		{"insert into t values ([a])", Mode{SQLMode: SQLMode{Brackets: true}}, true},
 	} {
 		var st Statement
 		st.Analyze([]byte(c.sql), c.mode)
@@ -83,7 +83,7 @@ func TestTheTablesThatAreFoundBehindOtherWords(t *testing.T) {
 		"create table t (id int) with c as (select 1) select * from c",
 	} {
 		var st Statement
-		st.Analyze([]byte(sql), Mode{Reader: Reader{Server: MariaDB(101119)}})
+		st.Analyze([]byte(sql), Mode{Server: MariaDB(101119)})
 		if len(st.Tables) != 1 || string(st.Tables[0].Name) != "t" {
 			t.Errorf("%s: got %+v, want the table t", sql, st.Tables)
 		}
