@@ -84,8 +84,8 @@ func GaleraLibrary(b Binary) string {
 
 // StartGalera starts a cluster of n nodes in dir, each in GaleraNodeDir; data that is found in that of the first is what all begin with. library is that of
 // [GaleraLibrary]. Each node may be killed and restarted, as long as a majority is left: it hears from the others what it has missed. After an error nothing
-// runs. The nodes are to be killed at the end: in order they would wait for each other. more are options of all of them.
-func StartGalera(ctx context.Context, b Binary, library, dir string, n int, more ...string) (nodes []*Server, err error) {
+// runs. The nodes are to be killed at the end: in order they would wait for each other.
+func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nodes []*Server, err error) {
 	defer func() {
 		if err != nil {
 			for _, node := range nodes {
@@ -117,7 +117,7 @@ func StartGalera(ctx context.Context, b Binary, library, dir string, n int, more
 		cfg := Config{
 			Binary: b, Dir: GaleraNodeDir(dir, i), SkipNameResolve: true,
 			env: []string{"PATH=" + scripts + string(os.PathListSeparator) + os.Getenv("PATH")},
-			ExtraArgs: append([]string{
+			ExtraArgs: []string{
 				"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--innodb-flush-log-at-trx-commit=1", "--debug-no-sync",
 				"--loose-plugin-wsrep-provider=OFF", // since MariaDB 11 a plugin has variables for options of the library, but not for all, see SetGalera
 				"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-name=" + filepath.Base(dir),
@@ -125,7 +125,7 @@ func StartGalera(ctx context.Context, b Binary, library, dir string, n int, more
 				"--wsrep-cluster-address=gcomm://" + strings.Join(members, ","), "--wsrep-sst-method=local",
 				fmt.Sprintf("--wsrep-provider-options=base_host=127.0.0.1;base_port=%d;gmcast.listen_addr=tcp://%s;ist.recv_addr=127.0.0.1:%d;"+
 					"gcache.size=16M;"+galeraHaste, ports[2*i], members[i], ports[2*i+1]),
-			}, more...),
+			},
 			startArgs: func(ctx context.Context, p paths, args []string) ([]string, error) {
 				if i == 0 && !formed.Load() {
 					return []string{"--wsrep-new-cluster"}, nil

@@ -144,8 +144,7 @@ func (w *world) possible(all []*kind) []*kind {
 
 // startGalera starts the nodes of a cluster.
 func (w *world) startGalera(ctx context.Context, b mysqld.Binary) error {
-	args := append(journalArgs(b, 1), "--log-slave-updates=ON") // each writes down what all commit
-	nodes, err := mysqld.StartGalera(ctx, b, mysqld.GaleraLibrary(b), filepath.Join(w.dir, "galera"), galeraNodes, args...)
+	nodes, err := mysqld.StartGalera(ctx, b, mysqld.GaleraLibrary(b), filepath.Join(w.dir, "galera"), galeraNodes)
 	if err != nil {
 		return err
 	}

@@ -284,11 +284,6 @@ func (g *group) rebuild(ctx context.Context, s *server) error {
 	if err := s.exec(ctx, stop...); err != nil {
 		return err
 	}
-	told, err := s.journal(ctx) // which is thrown away, too
-	if err != nil {
-		return err
-	}
-	s.before = append(s.before, told.changes...)
 	if err := s.unlogged(ctx, texts...); err != nil {
 		return err
 	}

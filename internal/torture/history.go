@@ -1,8 +1,6 @@
 package torture
 
 import (
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -77,31 +75,6 @@ func (t *trouble) over(w *window) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w.end = t.clock.now()
-}
-
-// begun is when faults of a part began.
-func (t *trouble) begun(p part) (all []time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, w := range t.windows {
-		if slices.Contains(w.parts, p) {
-			all = append(all, t.clock.start.Add(w.begin))
-		}
-	}
-	return all
-}
-
-// around are the faults of a time.
-func (t *trouble) around(begin, end time.Time) (found []string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, w := range t.windows {
-		from, to := t.clock.start.Add(w.begin), t.clock.start.Add(w.end)
-		if from.Before(end) && (w.end == 0 || to.After(begin)) {
-			found = append(found, fmt.Sprintf("%s to %s  %s %v", from.Format("15:04:05.000"), to.Format("15:04:05.000"), w.fault, w.parts))
-		}
-	}
-	return found
 }
 
 func (t *trouble) epoch(e epochChange) {

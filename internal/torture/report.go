@@ -31,7 +31,6 @@ type Report struct {
 	requests map[string]int
 	failures map[string]int // by what was told
 	longest  time.Duration
-	accounts accounts
 }
 
 func (r *Report) wrong(found ...string) { r.Wrong = append(r.Wrong, found...) }
@@ -39,7 +38,7 @@ func (r *Report) wrong(found ...string) { r.Wrong = append(r.Wrong, found...) }
 // late are findings that a machine too busy for all these processes can make, too: something took longer than it should.
 var late = []string{"ERROR without a cause", "CONNECTION LOST without a cause", "HANG", "NOT HEALED"}
 
-// OnlyLate reports whether nothing was found but what took too long. Such a run may be repeated; a key that came twice, a wrong order or answer, a gap
+// OnlyLate reports whether nothing was found but what took too long. Such a run may be repeated; a key that came twice, a wrong order or answer
 // and a leak never are a matter of time.
 func (r *Report) OnlyLate() bool {
 	return !slices.ContainsFunc(r.Wrong, func(found string) bool {
@@ -112,11 +111,8 @@ func (r *Report) Write(out io.Writer) error {
 	}
 	fmt.Fprintf(&text, "\n%d faults\n%s", r.Faults(), inColumns(r.made))
 	fmt.Fprintf(&text, "\nwhat clients were told instead of a key\n%s", inColumns(r.failures))
-	a := &r.accounts
-	fmt.Fprintf(&text, "\ngaps: rows changed %d times, %d by a reservation that was logged, %d by one of unknown outcome, %d down again, %d otherwise; %d processes, %d killed\n",
-		a.changes, a.reserved, a.unseen, a.back, a.others, a.processes, a.killed)
 	if len(r.Wrong) == 0 {
-		fmt.Fprintf(&text, "\nno key twice, order kept, no gap unexplained, every failure clean, everything healed, nothing leaked\n")
+		fmt.Fprintf(&text, "\nno key twice, order kept, every failure clean, everything healed, nothing leaked\n")
 	} else {
 		fmt.Fprintf(&text, "\nWRONG (seed %d):\n", r.Seed)
 		for _, w := range r.Wrong {

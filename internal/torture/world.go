@@ -49,7 +49,6 @@ type server struct {
 	group   *group           // whose node it is, if there is one
 	schema  string           // of the shard's tables, or of the sequence table
 	db      *sql.DB
-	before  []change // of rows, that it has no log of any more
 }
 
 // world is the installation that is tortured.
@@ -190,7 +189,6 @@ func (s *server) start(ctx context.Context, w *world, more ...string) (err error
 	}
 	cfg := mysqld.Config{Binary: binary, Dir: filepath.Join(w.dir, s.name), SkipNameResolve: true, ExtraArgs: []string{unsynced}}
 	if s.schema == schemaOfSequences {
-		cfg.ExtraArgs = append(cfg.ExtraArgs, journalArgs(binary, 1)...)
 		cfg.ClockLibrary = w.clocks
 	}
 	cfg.ExtraArgs = append(cfg.ExtraArgs, more...)
@@ -250,7 +248,6 @@ func (w *world) define(ctx context.Context) error {
 			continue
 		}
 		texts = append(texts, "INSERT INTO seqproxy.sequence VALUES ('"+name+"', 0)")
-		w.quiet.set("its row was made", name, func(c *change) bool { return c.made && c.after == 0 })
 	}
 	for _, text := range texts {
 		if _, err := w.sequence.db.ExecContext(ctx, text); err != nil {
@@ -344,36 +341,7 @@ func (w *world) admin(ctx context.Context, p *proxy, texts ...string) error {
 	return nil
 }
 
-// rows are the counters as the table of each member has them, without those of ticket tables.
-func (w *world) rows(ctx context.Context) (all []map[string]uint64, err error) {
-	for _, s := range w.members {
-		nodes := []*server{s}
-		switch {
-		case w.galera():
-			nodes = w.nodes
-		case w.grouped():
-			nodes = []*server{w.group.primary}
-		}
-		var one map[string]uint64
-		err := eventually(ctx, backWithin, func() (err error) {
-			for _, s := range nodes {
-				if one, err = s.rows(ctx); err == nil {
-					return nil
-				}
-			}
-			return err
-		})
-		if err != nil && w.galera() {
-			return nil, fmt.Errorf("%w: %w", errApart, err)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
-		}
-		all = append(all, one)
-	}
-	return all, nil
-}
-
+// rows are the counters as the table has them, without those of ticket tables.
 func (s *server) rows(ctx context.Context) (map[string]uint64, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT name, id FROM seqproxy.sequence")
 	if err != nil {
