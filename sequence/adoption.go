@@ -316,7 +316,6 @@ func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
 			}
 		}
 		if begin != c.floor {
-			v.traceSet(c.name, c.floor, begin, setAdopted)
 			if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", begin, c.name); err != nil {
 				return 0, fmt.Errorf("raise the row of sequence %q to %d: %w", c.name, begin, err)
 			}
@@ -427,7 +426,6 @@ func (a *adoption) restore(ctx context.Context, tx *sql.Tx, name string) error {
 	case err == nil:
 		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.options+" SET `floor` = GREATEST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ?", id, name)
 	case errors.Is(err, sql.ErrNoRows), hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
-		v.traceSet(name, 0, id, setAdopted)
 		_, err = tx.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, id)
 	}
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-	"go.uber.org/zap"
 )
 
 // Alteration says what to change; nil leaves an option as it is.
@@ -152,7 +151,7 @@ func (v *server) alter(ctx context.Context, name string, a Alteration) (changed 
 		if r.frozen > 0 {
 			// Whoever froze it finds that out and gives up.
 			r.id, r.frozen, r.saved = r.saved, 0, 0
-			if err := v.setID(ctx, tx, &r, setThawed); err != nil {
+			if err := v.setID(ctx, tx, &r); err != nil {
 				return err
 			}
 		}
@@ -202,7 +201,7 @@ func (v *server) restartAbove(ctx context.Context, tx *sql.Tx, r *row, first uin
 			"ALTER SEQUENCE %s RESTART WITH %d FORCE does that, when every proxy has given up what it holds", r.name, first, floor, quote(r.name), first)
 	}
 	r.id, r.anchor, r.past = first-1, first, max(r.past, first-1)
-	return v.setID(ctx, tx, r, setRestart)
+	return v.setID(ctx, tx, r)
 }
 
 // restartAt checks the number that a sequence shall continue at.
@@ -217,14 +216,7 @@ func restartAt(r *row, first uint64) (uint64, error) {
 }
 
 // setID writes the id of a row that is locked.
-func (v *server) setID(ctx context.Context, tx *sql.Tx, r *row, why string) error {
-	if v.log.Core().Enabled(zap.DebugLevel) {
-		var was uint64
-		if err := tx.QueryRowContext(ctx, "SELECT CAST(`id` AS UNSIGNED) FROM "+v.table.full+" WHERE `name` = ?", r.name).Scan(&was); err != nil {
-			return fmt.Errorf("read the row: %w", err)
-		}
-		v.traceSet(r.name, was, r.id, why)
-	}
+func (v *server) setID(ctx context.Context, tx *sql.Tx, r *row) error {
 	if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", r.id, r.name); err != nil {
 		return fmt.Errorf("write the row: %w", err)
 	}
@@ -251,7 +243,7 @@ func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint
 		if left = found.left(r.id, r.max); left < need {
 			return nil // it never has so many: nothing is saved
 		}
-		if err := v.setID(ctx, tx, &r, setCycle); err != nil {
+		if err := v.setID(ctx, tx, &r); err != nil {
 			return err
 		}
 		return v.saveEntry(ctx, tx, r.name, &r.entry)

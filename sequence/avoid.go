@@ -137,7 +137,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n
 		c.first, c.final = first, final
 		c.serveLocked()
 	} else {
-		c.gaps[c.overtaken] += g.seg.Remaining()
+		c.missLocked(c.overtaken, g.seg.Remaining())
 	}
 	above := c.kept >= n
 	c.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Sequences) pin(ctx context.Context, c *cache, n, generation uint64) err
 		c.pinAgain = time.Now().Add(pinPause)
 		return nil
 	}
-	c.gaps[UnusedChosen] += g.seg.Remaining()
+	c.missLocked(UnusedChosen, g.seg.Remaining())
 	if c.generation != generation || g.seg.Last() < n {
 		return errVoid
 	}
@@ -350,7 +350,6 @@ func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (moved
 	}
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
-		v.traceRaise(name, floor, setRaised)
 		result, err = v.pool().ExecContext(ctx, text, args...)
 		if !isConflict(err) || attempt == maxAttempts || !pause(ctx, jitter(firstConflict<<attempt)) {
 			break

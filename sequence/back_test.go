@@ -85,7 +85,7 @@ func TestNumbersGivenBackToOneOfSeveralServersAreNoRewind(t *testing.T) {
 			}
 		}
 	}
-	if got := s.Stats(); got.Rewinds != 0 || got.Returned == 0 {
-		t.Errorf("got %d rewinds and %d numbers given back, want none and some", got.Rewinds, got.Returned)
+	if got := s.Stats(); got.Rewinds != 0 || got.Unused[UnusedReturned] == 0 {
+		t.Errorf("got %d rewinds and %d numbers given back, want none and some", got.Rewinds, got.Unused[UnusedReturned])
 	}
 }

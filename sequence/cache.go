@@ -114,7 +114,8 @@ type cache struct {
 	lastErr    error         // why the reservation in flight was last refused; nil after a success
 	failedAt   time.Time
 	reservedAt time.Time // zero: nothing was reserved yet
-	gaps       gaps      // of the numbers that were held
+	reserved   uint64    // numbers that came since the cache was made: those that are held, given and, in gaps, unused
+	gaps       UnusedCounts
 	waits      uint64
 	fetches    uint64 // reservations begun while nobody waited
 }
@@ -231,6 +232,26 @@ func (c *cache) discardLocked(why Unused) {
 	c.held, c.cur, c.queue = 0, Segment{}, c.queue[:0]
 }
 
+// missLocked counts numbers that came, and that are not held.
+func (c *cache) missLocked(why Unused, n uint64) {
+	c.reserved += n
+	c.gaps[why] += n
+}
+
+// giveUp counts numbers that are held no more.
+func (c *cache) giveUp(why Unused, n uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gaps[why] += n
+}
+
+// empty gives up what could not be given back.
+func (c *cache) empty() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.discardLocked(UnusedFlush)
+}
+
 // flyLocked starts the goroutine that reserves until nothing is wanted. The caller has checked that none is in flight.
 func (c *cache) flyLocked() {
 	c.flying = true
@@ -277,7 +298,7 @@ func (c *cache) fly() {
 			if c.generation == generation {
 				c.installLocked(g)
 			} else {
-				c.gaps[c.overtaken] += g.seg.Remaining()
+				c.missLocked(c.overtaken, g.seg.Remaining())
 			}
 		}
 		c.reserving.end() // only now: who holds it knows of every number that was reserved
@@ -305,6 +326,7 @@ func jitter(d time.Duration) time.Duration {
 
 // installLocked adds a reserved segment behind what is held and serves those who wait.
 func (c *cache) installLocked(g grant) {
+	c.reserved += g.seg.Remaining()
 	c.exact, c.max, c.top, c.kept, c.reached = g.exact, g.max, g.seg.Last(), g.seg.Last(), 0
 	if g.rule.step != 0 {
 		c.rule, c.cycle = g.rule, g.cycle

@@ -130,6 +130,7 @@ func closeNow(t *testing.T, s *Sequences) {
 	if err := s.Close(context.Background()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
+	checkSums(t, s)
 }
 
 func (c *cache) heldNow() uint64 { return c.tally().held }
@@ -280,8 +281,8 @@ func TestRunCrossesIntoTheNextSegmentOnlyIfItAdjoins(t *testing.T) {
 					t.Errorf("a run of 4 begins at %d, want %d", got, c.first)
 				}
 				checkHeld(t, cache)
-				if got := cache.tally().gaps.sum(); got != c.skipped {
-					t.Errorf("got %d numbers skipped, want %d", got, c.skipped)
+				if got := cache.tally().gaps; got.Sum() != c.skipped {
+					t.Errorf("got %d numbers skipped, want %d", got.Sum(), c.skipped)
 				}
 				if got := mustTake(t, s, "photos", 1); got != c.next {
 					t.Errorf("got %d after the run, want %d", got, c.next)

@@ -253,7 +253,7 @@ func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
 // createIn is create's transaction.
 func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used uint64, def Definition) (Created, error) {
 	made := Created{}
-	floor, name, was := max(used, v.marks.of(def.Name)), def.Name, def.Start-1
+	floor, name := max(used, v.marks.of(def.Name)), def.Name
 	e := noEntry()
 	if replace {
 		old, err := v.lockSequence(ctx, tx, name)
@@ -262,7 +262,7 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 		}
 		if err == nil {
 			made.Replaced = true
-			e, name, was = old.entry, old.name, old.id
+			e, name = old.entry, old.name
 			floor = max(floor, old.position(), v.marks.of(name))
 		}
 	}
@@ -270,7 +270,6 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 	if !made.Replaced {
 		// The row comes first, and keeps every other CREATE and DROP of the name out until the commit: a tombstone that is
 		// looked for before may be written, in a table that did not even exist, between the look and the insert.
-		v.traceSet(name, 0, def.Start-1, setCreated)
 		if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, def.Start-1); err != nil {
 			return made, err
 		}
@@ -307,7 +306,6 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 	}
 	made.above, made.Raised = made.First-1, made.First > def.Start
 	if made.Raised || made.Replaced {
-		v.traceSet(name, was, made.First-1, setCreated)
 		if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", made.First-1, name); err != nil {
 			return made, fmt.Errorf("raise the row above its tombstone: %w", err)
 		}
@@ -358,7 +356,6 @@ func (v *server) drop(ctx context.Context, name string) (stored string, err erro
 		if err != nil {
 			return err
 		}
-		v.traceSet(locked.name, locked.id, 0, setDropped)
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.full+" WHERE `name` = ?", name); err != nil {
 			return fmt.Errorf("delete the row: %w", err)
 		}

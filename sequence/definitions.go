@@ -190,10 +190,8 @@ func (of *held) write(ctx context.Context, to *entry, name string, at uint64) er
 	var err error
 	switch {
 	case !of.hasRow:
-		v.traceSet(name, 0, id, setBrought)
 		_, err = of.ExecContext(ctx, "INSERT INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, id)
 	case id != of.id:
-		v.traceSet(of.name, of.id, id, setBrought)
 		_, err = of.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", id, of.name)
 	}
 	if err != nil {
@@ -304,7 +302,6 @@ func (g *agreed) bury(ctx context.Context, version uint64) error {
 			continue
 		}
 		if of.hasRow {
-			of.v.traceSet(of.name, of.id, 0, setDropped)
 			if _, err := of.ExecContext(ctx, "DELETE FROM "+of.v.table.full+" WHERE `name` = ?", of.name); err != nil {
 				return fmt.Errorf("delete the row on %s: %w", of.v.name(), err)
 			}

@@ -14,14 +14,11 @@ func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg Se
 	if !done && !errors.Is(err, errOutcome) { // else the row may stand there, which is no row gone back
 		v.marks.restore(name, was)
 	}
-	if !done {
-		v.counters.lose(name, UnusedRefused, seg.Remaining())
-	}
+	v.counters.lose(name, returnedOr(UnusedRefused, done), seg.Remaining())
 }
 
 // giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did.
 func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (done bool, err error) {
-	defer func() { v.traceBack(name, seg, done, err) }()
 	h := v.share()
 	if seg.plan != h.plan || h.shared() && !h.owns(seg.Last()) {
 		return false, nil
@@ -34,7 +31,6 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	if h.plan != 0 {
 		args = append([]any{h.plan, h.id}, args...)
 	}
-	v.traceSet(name, seg.Last(), lowered, setBack)
 	err = v.transactOnce(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, v.table.giveBack(h.plan != 0), args...)
 		if err != nil {

@@ -107,8 +107,26 @@ func openWith(t testing.TB, o Options, change ...func(*Options)) *Sequences {
 		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 		defer stop()
 		_ = s.Close(ctx) // the server may have been killed
+		checkSums(t, s)
+		if held := s.Stats().Held; held != 0 {
+			t.Errorf("%d numbers are held behind the end", held)
+		}
 	})
 	return s
+}
+
+// checkSums fails the test if the numbers that were reserved are not those that were given, are held, or are unused for a reason.
+func checkSums(t testing.TB, s *Sequences) {
+	t.Helper()
+	if st := s.Stats(); st.Given+st.Held+st.Unused.Sum() != st.Reserved {
+		t.Errorf("%d numbers were reserved, of which %d were given, %d are held, and these unused: %v", st.Reserved, st.Given, st.Held, st.Unused)
+	}
+	for _, st := range s.BySequence() {
+		if st.Given-st.Back+st.Held+st.Unused.Sum() != st.Reserved {
+			t.Errorf("%s: %d numbers were reserved, of which %d were given (%d of them put back), %d are held, and these unused: %v",
+				st.Name, st.Reserved, st.Given, st.Back, st.Held, st.Unused)
+		}
+	}
 }
 
 func cacheSize(n uint64) func(*Options) { return func(o *Options) { o.CacheSize = n } }

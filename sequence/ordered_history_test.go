@@ -111,7 +111,7 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	var lost, skipped uint64
 	for i, s := range proxies {
 		stats := s.Stats()
-		lost, skipped = lost+stats.Lost, skipped+stats.Skipped
+		lost, skipped = lost+stats.Unused[UnusedUnknownCommit], skipped+stats.Unused[UnusedCallerGone]
 		if stats.Held != 0 || stats.Rewinds != 0 {
 			t.Errorf("proxy %d: got %+v, want nothing held and no rewind", i, stats)
 		}

@@ -51,7 +51,7 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	rows, err := conn.QueryContext(unwatched, text, append(t.args, name, name)...)
 	if err != nil {
 		if hasCode(err, gomysql.ER_QUERY_INTERRUPTED) { // by KILL QUERY: perhaps of a question, behind the UPDATE
-			v.lost(name, h.whole(n), &t, err)
+			v.counters.lose(name, UnusedUnknownCommit, h.whole(n))
 		}
 		return g, v.failedToTake(name, why(ctx, err), h.whole(n), &t)
 	}
@@ -63,7 +63,7 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	if !rows.Next() {
 		err := why(ctx, noRow(rows))
 		if !isUnknownOutcome(err) { // the questions failed, but not the UPDATE
-			v.lost(name, h.whole(n), &t, err)
+			v.counters.lose(name, UnusedUnknownCommit, h.whole(n))
 		}
 		return g, v.failedToTake(name, err, h.whole(n), &t)
 	}

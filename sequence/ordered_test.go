@@ -55,7 +55,7 @@ func TestOrderedNumbersGoToThoseWhoWaitedWhenTheUPDATEWasSent(t *testing.T) {
 		}
 		sc.hold <- struct{}{}
 		synctest.Wait()
-		if got := s.Stats(); got.Skipped != 5 || got.Held != 0 {
+		if got := s.Stats(); got.Unused[UnusedCallerGone] != 5 || got.Held != 0 {
 			t.Errorf("got %+v, want the 5 numbers skipped, and none held", got)
 		}
 		last := takeLater(ctx, s, 2)

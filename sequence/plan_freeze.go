@@ -48,14 +48,11 @@ func (r *planRun) freezeMember(v *server) error {
 				return err // made since the change was begun
 			}
 		}
-		err := v.traceRows(r.ctx, tx, setHalted, func() error {
-			// What a member that left was frozen at is none of what it gave.
-			if err := v.restoreRows(r.ctx, tx, "<> ?", r.plan.Number); err != nil {
-				return err
-			}
-			return v.saveRows(r.ctx, tx, r.plan.Number)
-		})
-		if err != nil {
+		// What a member that left was frozen at is none of what it gave.
+		if err := v.restoreRows(r.ctx, tx, "<> ?", r.plan.Number); err != nil {
+			return err
+		}
+		if err := v.saveRows(r.ctx, tx, r.plan.Number); err != nil {
 			return err
 		}
 		// Where the member is a cluster, a change of definitions on another node sees nothing of the locks here. It writes the version, too: so the cluster refuses the later one of both.
@@ -103,22 +100,17 @@ func (r *planRun) freezeLate(v *server, tx *sql.Tx) error {
 	if err != nil {
 		return fmt.Errorf("look for rows of %s that are not frozen: %w", v.table.full, err)
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	return v.traceRows(r.ctx, tx, setHalted, func() error {
-		for _, name := range names {
-			_, err := tx.ExecContext(r.ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+
-				"WHERE s.`name` = ? ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", r.plan.Number, name)
-			if err == nil {
-				_, err = tx.ExecContext(r.ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", v.seen.Load().max, name)
-			}
-			if err != nil {
-				return fmt.Errorf("freeze the row of %q, which was made meanwhile: %w", name, err)
-			}
+	for _, name := range names {
+		_, err := tx.ExecContext(r.ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+
+			"WHERE s.`name` = ? ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", r.plan.Number, name)
+		if err == nil {
+			_, err = tx.ExecContext(r.ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", v.seen.Load().max, name)
 		}
-		return nil
-	})
+		if err != nil {
+			return fmt.Errorf("freeze the row of %q, which was made meanwhile: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // saveRows saves and freezes the rows, which are locked.
@@ -165,8 +157,7 @@ func (r *planRun) thawMember(v *server) error {
 			return err
 		}
 		if m.Plan == 0 || m.Count > 0 { // not one that has left, which stays frozen
-			err := v.traceRows(ctx, tx, setThawed, func() error { return v.restoreRows(ctx, tx, "= ?", r.plan.Number) })
-			if err != nil {
+			if err := v.restoreRows(ctx, tx, "= ?", r.plan.Number); err != nil {
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", r.plan.Number); err != nil {

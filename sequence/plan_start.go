@@ -54,10 +54,7 @@ func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, thei
 	if _, err := v.lockRows(ctx, tx); err != nil {
 		return false, err
 	}
-	err = v.traceRows(ctx, tx, setBegun, func() (err error) {
-		brought, err = v.bringRows(ctx, tx, p, id, theirs.definitions)
-		return err
-	})
+	brought, err = v.bringRows(ctx, tx, p, id, theirs.definitions)
 	if _, stays := p.shareOf(id); stays && brought && err == nil {
 		err = v.adoptProxies(ctx, tx, p, &was, theirs.proxies)
 	}

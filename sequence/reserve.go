@@ -8,7 +8,9 @@ import (
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
 
+	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
 )
 
@@ -22,12 +24,12 @@ const (
 func (v *server) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
 	if err := v.marks.state.ready(); err != nil {
 		v.counters.errors.Add(1)
-		v.counters.tried(name, &v.trials, ReservedError, 0, 0)
+		v.counters.tried(name, &v.trials, ReservedError, 0)
 		return grant{}, err
 	}
 	begin := time.Now()
 	if err := v.enlist(ctx); err != nil {
-		v.counters.tried(name, &v.trials, resultOf(err), time.Since(begin), 0)
+		v.counters.tried(name, &v.trials, resultOf(err), time.Since(begin))
 		return grant{}, err
 	}
 	v.witness(ctx, name)
@@ -45,20 +47,17 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			case ok || g.cycle && mark != 0:
 				if err = v.marks.keep(name); err != nil {
 					result = ReservedError
-					v.traceVain(name, g.seg, UnusedRefused)
 					v.takeBack(ctx, name, epoch, g.seg)
 					break
 				}
 				v.reserved(name, epoch, &g)
-				v.counters.tried(name, &v.trials, ReservedOK, took, g.seg.Remaining())
+				v.counters.tried(name, &v.trials, ReservedOK, took)
 				return g, nil
 			case mark == 0:
-				v.traceVain(name, g.seg, UnusedRestart)
-				v.counters.lose(name, UnusedRestart, n)
+				v.counters.lose(name, UnusedRestart, g.seg.Remaining())
 				result, again, err = ReservedChanged, true, errVoid
 			default:
-				v.traceVain(name, g.seg, UnusedRewind)
-				v.counters.score(name).lose(UnusedRewind, g.seg.Remaining())
+				v.counters.lose(name, UnusedRewind, g.seg.Remaining())
 				result = ReservedRewind
 				if err = v.lift(ctx, name, mark, g.seg.Next()); err == nil {
 					again, err = true, fmt.Errorf("the row keeps going back below %d", mark)
@@ -67,11 +66,9 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 		case errors.Is(err, errRuleChanged):
 			again = true
 			if g.seg.Remaining() > 0 {
-				v.traceVain(name, g.seg, UnusedAlter)
 				// Those numbers were given to nobody. If they cannot be given back either they are a gap.
-				if done, _ := v.giveBack(ctx, name, epoch, g.seg); !done {
-					v.counters.lose(name, UnusedAlter, n)
-				}
+				done, _ := v.giveBack(ctx, name, epoch, g.seg)
+				v.counters.lose(name, returnedOr(UnusedAlter, done), g.seg.Remaining())
 			}
 		case errors.As(err, &back):
 			if err = v.lift(ctx, name, max(back.mark, v.marks.of(name)), back.id); err == nil {
@@ -112,7 +109,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 		if !again {
 			result = lastResult(result, err)
 		}
-		v.counters.tried(name, &v.trials, result, took, 0)
+		v.counters.tried(name, &v.trials, result, took)
 		if !again {
 			if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted) {
 				v.counters.errors.Add(1)
@@ -160,7 +157,6 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 	if err != nil {
 		return g, err
 	}
-	v.traceAsked(name, h.whole(n), t.floor)
 	if known, ok := v.ordered.of(name); ok {
 		return v.reserveAtOnce(ctx, conn, name, n, t, rule, h, known)
 	}
@@ -196,14 +192,8 @@ func (v *server) failedToTake(name string, err error, n uint64, t *take) error {
 	if !isUnknownOutcome(err) {
 		return err
 	}
-	v.lost(name, n, t, err)
-	return fmt.Errorf("%w: %w", errLost, err)
-}
-
-// lost tells of n numbers that a statement may have taken, and that nobody gets.
-func (v *server) lost(name string, n uint64, t *take, err error) {
-	v.traceUnknown(name, n, t.floor, err)
 	v.counters.lose(name, UnusedUnknownCommit, n)
+	return fmt.Errorf("%w: %w", errLost, err)
 }
 
 // granted is the outcome of a reservation that was verified with err.
@@ -218,16 +208,13 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 		err = v.stillHome(ctx, conn, h)
 	}
 	if err == nil || errors.Is(err, errRuleChanged) {
-		v.traceReserved(name, t.numbers(last), t.floor)
-	} else {
-		v.traceUnknown(name, h.whole(n), t.floor, err)
+		v.logReserved(name, t.numbers(last), t.floor)
 	}
 	if errors.Is(err, errRuleChanged) {
 		return grant{seg: t.numbers(last)}, err
 	}
 	if errors.Is(err, errPlan) && !h.shared() && rule.step == 1 {
 		// That row counts by another plan now, by which it may not stay between the numbers of two members.
-		v.traceSet(name, last, last-n, setBack)
 		_, _ = conn.ExecContext(ctx, v.table.giveBack(false), last-n, name, last)
 	}
 	if err != nil {
@@ -240,7 +227,6 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 	}
 	g = grant{seg: t.numbers(last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order, version: stored.version}
 	if first := g.seg.Next(); h.shared() && (first <= t.floor || !h.owns(first) || !h.owns(last)) {
-		v.traceVain(name, g.seg, UnusedRefused)
 		v.counters.lose(name, UnusedRefused, h.whole(n))
 		return g, v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", name, first, last), "look for triggers on the table")
 	}
@@ -251,6 +237,12 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 		v.raiseBoundAhead(name, h, last, n, stored.max)
 	}
 	return g, nil
+}
+
+// logReserved tells of numbers whose reservation is known to be stored, on the level debug. A crash between this and their use makes them a gap.
+func (v *server) logReserved(name string, seg Segment, above uint64) {
+	v.log.Debug("numbers reserved", logfield.Sequence(name), zap.Uint64("plan", seg.plan), zap.Uint64("above", above),
+		zap.Uint64("first", seg.Next()), zap.Uint64("reserved_up_to", seg.Last()), zap.Uint64("reserved", seg.Remaining()))
 }
 
 // take is a statement that takes numbers.

@@ -219,7 +219,7 @@ func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
 	if first := <-answer; first <= lostUpTo {
 		t.Errorf("got %d, want more than %d: the lost range may not be used", first, lostUpTo)
 	}
-	if got := s.Stats().Lost; got < held+50 {
+	if got := s.Stats().Unused[UnusedUnknownCommit]; got < held+50 {
 		t.Errorf("got %d numbers counted as lost, want %d or more", got, held+50)
 	}
 }
@@ -276,7 +276,7 @@ func TestCloseGivesBackOnlyWhereNobodyReservedAfter(t *testing.T) {
 			t.Errorf("after Close the row of %q is at %d, want %d", name, got, want)
 		}
 	}
-	if got := s.Stats().Returned; got != 97 {
+	if got := s.Stats().Unused[UnusedReturned]; got != 97 {
 		t.Errorf("got %d numbers counted as returned, want 97", got)
 	}
 	// Nothing is lost, nothing is given twice.
@@ -377,8 +377,8 @@ func TestLockedRowIsWaitedForAndRetried(t *testing.T) {
 	if err := <-answer; err != nil {
 		t.Error(err)
 	}
-	if got := s.Stats().Lost; got != 0 {
-		t.Errorf("%d numbers are counted as lost, want 0: the server undid the statement", got)
+	if got := s.Stats().Unused; got.Sum() != 0 {
+		t.Errorf("numbers are counted as unused: %v, want none: the server undid the statement", got)
 	}
 }
 

@@ -48,7 +48,6 @@ func (v *server) mendResidue(ctx context.Context, name string, id uint64, h shar
 	if err != nil || direct || !ok || rest > v.seen.Load().max || h.plan == 0 {
 		return errors.Join(finding, err)
 	}
-	v.traceSet(name, id, rest, setResidue)
 	result, err := v.pool().ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ? AND `id` = ?"+v.table.underPlan(), rest, name, id, h.plan)
 	if err != nil {
 		return errors.Join(finding, err)

@@ -126,7 +126,7 @@ func (v *server) freeze(ctx context.Context, name string, a Alteration) (frozen 
 			r.saved, r.frozen = r.id, 1
 		}
 		r.id = v.seen.Load().max
-		if err := v.setID(ctx, tx, &r, setFrozen); err != nil {
+		if err := v.setID(ctx, tx, &r); err != nil {
 			return err
 		}
 		if err := v.saveAnew(ctx, tx, r.name, &r.entry); err != nil {
@@ -209,7 +209,7 @@ func (v *server) lower(ctx context.Context, frozen row, a Alteration) (done row,
 			return err
 		}
 		r.id, r.anchor, r.floor, r.past, r.saved, r.frozen = first-1, first, 0, 0, 0, 0
-		if err := v.setID(ctx, tx, &r, setRestart); err != nil {
+		if err := v.setID(ctx, tx, &r); err != nil {
 			return err
 		}
 		done = r
@@ -235,7 +235,7 @@ func (v *server) thaw(ctx context.Context, name string, epoch uint64) error {
 			return nil
 		}
 		r.id, r.saved, r.frozen = r.saved, 0, 0
-		if err := v.setID(ctx, tx, &r, setThawed); err != nil {
+		if err := v.setID(ctx, tx, &r); err != nil {
 			return err
 		}
 		return v.saveEntry(ctx, tx, r.name, &r.entry)

@@ -86,8 +86,8 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 	} {
 		cache := held(NewSegment(10, 12), NewSegment(20, 22))
 		cache.revise(changedRow(c.change))
-		if got := cache.tally(); got.held != uint64(len(c.want)) || got.gaps.sum() != 6-got.held {
-			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.held, got.gaps.sum(), len(c.want), 6-len(c.want))
+		if got := cache.tally(); got.held != uint64(len(c.want)) || got.gaps.Sum() != 6-got.held {
+			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.held, got.gaps.Sum(), len(c.want), 6-len(c.want))
 		}
 		for _, want := range c.want {
 			if got, ok := cache.takeLocked(1); !ok || got != want {

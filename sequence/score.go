@@ -25,9 +25,8 @@ type score struct {
 	unserved atomic.Uint64 // of them, those that ended without a number, and not by their callers
 
 	attempts [results]atomic.Uint64 // to reserve numbers
-	reserved atomic.Uint64          // numbers
 	rewinds  atomic.Uint64
-	lost     [unusedReasons]atomic.Uint64 // numbers that no cache has seen
+	lost     lost
 
 	mu   sync.Mutex
 	gone tally // guarded by mu; of caches that were dropped
@@ -105,17 +104,6 @@ func lastResult(result Result, err error) Result {
 		return resultOf(err)
 	}
 	return result
-}
-
-// lose counts numbers that were reserved, or may have been, and that no cache has seen.
-func (l *score) lose(why Unused, n uint64) { l.lost[why].Add(n) }
-
-// lostSum is how many numbers no cache has seen.
-func (l *score) lostSum() (n uint64) {
-	for i := range l.lost {
-		n += l.lost[i].Load()
-	}
-	return n
 }
 
 // ended counts a wait for numbers.

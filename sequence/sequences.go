@@ -396,6 +396,9 @@ func (s *Sequences) Close(ctx context.Context) error {
 	}
 	s.cancel(ErrClosed)
 	<-idle // quick now: every task runs under s.ctx
+	for _, c := range caches {
+		c.empty()
+	}
 	return errors.Join(err, s.servers.close(), s.state.close())
 }
 
@@ -418,12 +421,10 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 				s.servers.marks.keepLowered(c.name)
 			}
 			if done {
-				s.counters.returned.Add(seg.Remaining())
+				c.giveUp(UnusedReturned, seg.Remaining())
 				return nil
 			}
-			c.mu.Lock()
-			c.gaps[UnusedFlush] += seg.Remaining()
-			c.mu.Unlock()
+			c.giveUp(UnusedFlush, seg.Remaining())
 			if err != nil {
 				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 			}
@@ -438,7 +439,8 @@ func (s *Sequences) serverName() string { return s.servers.name() }
 
 // counters are what the server part counts, and what no cache owns.
 type counters struct {
-	reservations, reserved, retries, errors, lost, rewinds, returned atomic.Uint64
+	reservations, retries, errors, rewinds atomic.Uint64
+	lost                                   lost // of all sequences
 
 	scores *scores
 }
@@ -446,22 +448,19 @@ type counters struct {
 // score is that of a sequence which a cache was made of.
 func (c *counters) score(name string) *score { return c.scores.find(name) }
 
-// tried counts an attempt to reserve numbers on a server, n of which are there.
-func (c *counters) tried(name string, on *trials, result Result, took time.Duration, n uint64) {
-	one := c.score(name)
-	one.attempts[result].Add(1)
+// tried counts an attempt to reserve numbers on a server.
+func (c *counters) tried(name string, on *trials, result Result, took time.Duration) {
+	c.score(name).attempts[result].Add(1)
 	on.durations[result].Add(took)
 	if result == ReservedOK {
-		one.reserved.Add(n)
 		c.reservations.Add(1)
-		c.reserved.Add(n)
 	}
 }
 
 // lose counts numbers that were reserved, or may have been, and that no cache has seen.
 func (c *counters) lose(name string, why Unused, n uint64) {
-	c.lost.Add(n)
-	c.score(name).lose(why, n)
+	c.lost[why].Add(n)
+	c.score(name).lost[why].Add(n)
 }
 
 // wentBack counts a row that has gone back on a server.

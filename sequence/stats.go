@@ -10,21 +10,19 @@ import (
 	"time"
 )
 
-// Stats counts since New. Numbers are gaps only if they are Skipped or Lost, or in memory at a crash.
+// Stats counts since New. Reserved is Given, Held and Unused together, but for numbers that are being given back. Only what is Unused, and what is in memory at a crash, can be a gap.
 type Stats struct {
 	Sequences    int    // known here
 	Held         uint64 // numbers in memory, not given yet
 	Given        uint64 // numbers handed out
-	Reserved     uint64 // numbers reserved
+	Reserved     uint64 // numbers reserved, also those of which that is not known
+	Unused       UnusedCounts
 	Reservations uint64 // segments reserved
 	Prefetches   uint64 // reservations begun while nobody waited
 	Waits        uint64 // takes that found nothing in memory
 	Retries      uint64 // reservations repeated after a deadlock or lock timeout
 	Errors       uint64 // requests to the sequence server that failed
-	Skipped      uint64 // numbers given up that were held here, or came too late: because a run did not fit, the options were changed ...
-	Lost         uint64 // numbers whose reservation had an unknown outcome, or could not be made sure of, never used
 	Rewinds      uint64 // reservations refused because the row had gone back
-	Returned     uint64 // numbers given back by Close
 }
 
 // Info is one sequence as it is seen from here.
@@ -59,11 +57,12 @@ func inSeconds(n, rate float64) time.Duration {
 
 // tally is the part of Stats that each cache counts for itself.
 type tally struct {
-	held, given, back, waits, fetches uint64
-	gaps                              gaps
+	reserved, held, given, back, waits, fetches uint64
+	gaps                                        UnusedCounts
 }
 
 func (t *tally) add(o *tally) {
+	t.reserved += o.reserved
 	t.given += o.given
 	t.back += o.back
 	t.gaps.add(&o.gaps)
@@ -75,7 +74,7 @@ func (t *tally) add(o *tally) {
 func (c *cache) tally() tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return tally{held: c.held, given: c.given, back: c.back, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
+	return tally{reserved: c.reserved, held: c.held, given: c.given, back: c.back, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
 }
 
 // info describes the cache. r is its row, nil if that was not read.
@@ -136,12 +135,12 @@ func (s *Sequences) Stats() Stats {
 		sum.add(&t)
 		sum.held += t.held
 	}
+	lost := s.counters.lost.read()
+	sum.gaps.add(&lost)
 	return Stats{
 		Sequences: len(s.caches),
-		Held:      sum.held, Given: sum.given, Skipped: sum.gaps.sum(), Waits: sum.waits, Prefetches: sum.fetches,
-		Reserved: s.counters.reserved.Load(), Reservations: s.counters.reservations.Load(),
-		Retries: s.counters.retries.Load(), Errors: s.counters.errors.Load(), Lost: s.counters.lost.Load(),
-		Rewinds: s.counters.rewinds.Load(), Returned: s.counters.returned.Load(),
+		Held:      sum.held, Given: sum.given, Reserved: sum.reserved + lost.Sum(), Unused: sum.gaps, Waits: sum.waits, Prefetches: sum.fetches,
+		Reservations: s.counters.reservations.Load(), Retries: s.counters.retries.Load(), Errors: s.counters.errors.Load(), Rewinds: s.counters.rewinds.Load(),
 	}
 }
 

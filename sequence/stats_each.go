@@ -16,8 +16,8 @@ type SequenceStats struct {
 	Held     uint64 // numbers in memory
 	Given    uint64 // also those that were put back
 	Back     uint64 // numbers that were put back, since the statement that took them did not use them
-	Reserved uint64 // numbers
-	Unused   [unusedReasons]uint64
+	Reserved uint64 // numbers; as in Stats, and Given-Back in the place of Given
+	Unused   UnusedCounts
 	Attempts [results]uint64 // to reserve
 	Rewinds  uint64          // times that its row was found to have gone back
 
@@ -131,16 +131,15 @@ func (s *Sequences) BySequence() []SequenceStats {
 // stats are what it has counted.
 func (o *score) stats() *SequenceStats {
 	st := &SequenceStats{
-		Name: o.name, Reserved: o.reserved.Load(), Rewinds: o.rewinds.Load(),
+		Name: o.name, Rewinds: o.rewinds.Load(),
 		Waits: o.waits.Load(), Waited: time.Duration(o.waited.Load()), Unserved: o.unserved.Load(),
 		CachedFor: Never, Skew: Never, ToEnd: Never,
 	}
 	for i := range st.Attempts {
 		st.Attempts[i] = o.attempts[i].Load()
 	}
-	for i := range st.Unused {
-		st.Unused[i] = o.lost[i].Load()
-	}
+	st.Unused = o.lost.read()
+	st.Reserved = st.Unused.Sum()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	st.count(o.gone)
@@ -149,12 +148,11 @@ func (o *score) stats() *SequenceStats {
 
 // count adds what one of its caches has counted.
 func (st *SequenceStats) count(t tally) {
+	st.Reserved += t.reserved
 	st.Held += t.held
 	st.Given += t.given + t.back
 	st.Back += t.back
-	for i, n := range t.gaps {
-		st.Unused[i] += n
-	}
+	st.Unused.add(&t.gaps)
 }
 
 // describe tells how the sequence stands. Unlike info it changes nothing.

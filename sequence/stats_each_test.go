@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,6 +107,7 @@ func TestWhyNumbersAreNotUsedIsCounted(t *testing.T) {
 			p.exec(t, "UPDATE sequence SET id = id + 1 WHERE name = ?", name) // what is held cannot be given back
 			return s.Flush(ctx, []byte(name))
 		}},
+		{UnusedReturned, func(name string) error { return s.Flush(ctx, []byte(name)) }},
 		{UnusedRewind, func(name string) error {
 			p.exec(t, "UPDATE sequence SET id = 0 WHERE name = ?", name)
 			mustTake(t, s, name, 30)
@@ -124,24 +126,16 @@ func TestWhyNumbersAreNotUsedIsCounted(t *testing.T) {
 		if st.Unused[c.why] == 0 {
 			t.Errorf("%v: got %v", c.why, st.Unused)
 		}
-		sum := st.Held + st.Given - st.Back
-		for why, n := range st.Unused {
-			if Unused(why) != UnusedRewind { // given before, and not reserved again by this count
-				sum += n
-			}
-		}
-		if returned := s.Stats().Returned; sum+returned < st.Reserved {
-			t.Errorf("%v: %d numbers were reserved, and %d are told of (%+v)", c.why, st.Reserved, sum, st)
-		}
+		checkSums(t, s)
 	}
 	createOn(t, s, "dropped")
 	mustTake(t, s, "dropped", 1)
 	settled(t, s, "dropped")
-	before := s.Stats().Skipped
+	before := s.Stats().Unused[UnusedDrop]
 	if _, err := s.Drop(ctx, []byte("dropped"), false); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Stats().Skipped - before; got != 9 {
+	if got := s.Stats().Unused[UnusedDrop] - before; got != 9 {
 		t.Errorf("a dropped sequence: got %d numbers passed over, want 9", got)
 	}
 }
@@ -284,4 +278,46 @@ func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 	skewed("CACHE makes it smaller", 2, 0, 50)
 	closeNow(t, b)
 	skewed("a proxy has left", 1, 0, 50)
+}
+
+// Callers take numbers and put some back, and the sequence is changed, while its counters are read.
+func TestCountersAddUpAtAnyMoment(t *testing.T) {
+	sc := &script{}
+	for i := range uint64(5000) {
+		sc.gaps = append(sc.gaps, i%3) // others reserve, too
+	}
+	s, c := scripted(t, sc, steadySize(20))
+	defer closeNow(t, s)
+	var callers sync.WaitGroup
+	for i := range uint64(4) {
+		callers.Go(func() {
+			for k := range 300 {
+				b, err := s.TakeBlock(context.Background(), []byte("photos"), 1+i)
+				if err != nil {
+					t.Errorf("TakeBlock: %v", err)
+					return
+				}
+				if k%5 == 0 {
+					s.PutBack(b, i/2)
+				}
+				if k%100 == 99 {
+					c.void(UnusedRestart)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { callers.Wait(); close(done) }()
+	for {
+		select {
+		case <-done:
+			st := statsOf(t, s, "photos")
+			if st.Given == 0 || st.Back == 0 || st.Unused[UnusedRun] == 0 || st.Unused[UnusedRestart] == 0 {
+				t.Errorf("that shows little: %+v", st)
+			}
+			return
+		default:
+		}
+		checkSums(t, s)
+	}
 }

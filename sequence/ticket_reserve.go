@@ -32,22 +32,20 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	}
 	switch {
 	case err == nil:
-		v.counters.tried(name, &v.trials, ReservedOK, took, g.seg.Remaining())
+		v.counters.tried(name, &v.trials, ReservedOK, took)
 		return g, nil
 	case g.seg.Remaining() > 0: // it cannot be remembered, or the table was not unlocked in order
-		v.traceVain(name, g.seg, UnusedRefused)
 		v.counters.lose(name, UnusedRefused, g.seg.Remaining())
 	case lost > 0:
 		if (isUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn)) && !errors.Is(err, ErrUnfit) {
 			result = ReservedUnknown
 		}
-		v.traceUnknown(name, lost, 0, err)
 		v.counters.lose(name, UnusedUnknownCommit, lost)
 	}
 	if isConflict(err) {
 		v.counters.retries.Add(1)
 	}
-	v.counters.tried(name, &v.trials, result, took, 0)
+	v.counters.tried(name, &v.trials, result, took)
 	if !errors.Is(err, ErrExhausted) {
 		v.counters.errors.Add(1)
 	}
@@ -177,13 +175,11 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 	mark := t.mark
 	t.mu.Unlock()
 	v, name := t.s.servers.tickets, t.cache.name
-	v.traceAsked(name, want, mark)
 	first, err := l.next(ctx)
 	if err == nil && first <= mark {
 		t.s.counters.wentBack(t.cache.name, &t.s.servers.tickets.trials)
 		t.s.log.Error("ticket counter went back", zap.String("table", t.full),
 			zap.Uint64("gave", first), zap.Uint64("given_before", mark))
-		v.traceSet(name, first, mark, setRaised)
 		if _, err = l.moveTo(ctx, mark); err != nil {
 			return grant{}, 0, err
 		}
@@ -220,6 +216,6 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, w
 	t.mark = last
 	t.mu.Unlock()
 	seg := steppedSegment(first, step, n)
-	v.traceReserved(name, seg, mark)
+	v.logReserved(name, seg, mark)
 	return grant{seg: seg, max: limit, rule: rule{step: step}}, 0, nil
 }

@@ -239,7 +239,6 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 		for attempt := 1; ; attempt++ {
 			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.full+" ("+quote(layout.stub)+") VALUES (?)", string(stub))
 			if err != nil && (isUnknownOutcome(err) || isConflict(err)) { // a counter does not go back where the statement is undone
-				t.s.servers.tickets.traceUnknownStub(t.cache.name, err)
 				t.s.servers.tickets.counters.lose(t.cache.name, UnusedUnknownCommit, 1)
 			}
 			if isConflict(err) && attempt < maxAttempts && pause(r.ctx, jitter(firstConflict<<attempt)) {
@@ -251,9 +250,6 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 			}
 			rows, err := result.RowsAffected()
 			had = rows > 1
-			if id, failed := result.LastInsertId(); failed == nil {
-				t.s.servers.tickets.traceRaise(t.cache.name, uint64(id), setStub)
-			}
 			return err
 		}
 	})

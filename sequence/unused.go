@@ -1,6 +1,8 @@
 package sequence
 
-// Unused says why numbers that were reserved here are given to nobody: a gap.
+import "sync/atomic"
+
+// Unused says why numbers that were reserved here, or may have been, are given to nobody by this process.
 type Unused uint8
 
 // The reasons.
@@ -27,38 +29,50 @@ const (
 	UnusedRewind
 	// UnusedRefused: the reservation was committed, but could not be made sure of, or remembered.
 	UnusedRefused
+	// UnusedReturned: they were given back to the row, from which they are reserved again. It is no gap.
+	UnusedReturned
 
 	unusedReasons
 )
 
 var unusedNames = [unusedReasons]string{
-	"restart", "alter", "drop", "flush", "run", "cache", "chosen", "caller_gone", "unknown_commit", "rewind", "refused",
+	"restart", "alter", "drop", "flush", "run", "cache", "chosen", "caller_gone", "unknown_commit", "rewind", "refused", "returned",
 }
 
 // String is the reason in a word, as metrics have it.
 func (u Unused) String() string { return unusedNames[u] }
 
-// UnusedReasons are all of them.
-func UnusedReasons() []Unused {
-	all := make([]Unused, unusedReasons)
-	for i := range all {
-		all[i] = Unused(i)
+// returnedOr is UnusedReturned for numbers that were given back, and else why.
+func returnedOr(why Unused, done bool) Unused {
+	if done {
+		return UnusedReturned
 	}
-	return all
+	return why
 }
 
-// gaps counts numbers by why they are not used.
-type gaps [unusedReasons]uint64
+// UnusedCounts are numbers by why they are not used.
+type UnusedCounts [unusedReasons]uint64
 
-func (g *gaps) add(o *gaps) {
-	for i, n := range o {
-		g[i] += n
-	}
-}
-
-func (g gaps) sum() (n uint64) {
-	for _, of := range g {
+// Sum is how many they are together.
+func (u *UnusedCounts) Sum() (n uint64) {
+	for _, of := range u {
 		n += of
 	}
 	return n
+}
+
+func (u *UnusedCounts) add(o *UnusedCounts) {
+	for i, n := range o {
+		u[i] += n
+	}
+}
+
+// lost counts numbers that were reserved, or may have been, and that no cache has seen. It is safe for concurrent use.
+type lost [unusedReasons]atomic.Uint64
+
+func (l *lost) read() (counts UnusedCounts) {
+	for i := range l {
+		counts[i] = l[i].Load()
+	}
+	return counts
 }

@@ -87,7 +87,7 @@ func (v *server) setValue(ctx context.Context, name string, n uint64, used bool,
 		past = min(past, v.seen.Load().max)
 		if past > r.id {
 			r.id, r.anchor = past, max(n, 1)
-			if err := v.setID(ctx, tx, &r, setValueOf); err != nil {
+			if err := v.setID(ctx, tx, &r); err != nil {
 				return err
 			}
 		}
@@ -159,7 +159,6 @@ func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all 
 	case floor > found.max:
 		return row{}, false, nil
 	case !all:
-		v.traceSet(name, found.id, floor, setRaised)
 		result, err := v.pool().ExecContext(ctx, v.table.raise()+" AND CAST(`id` AS UNSIGNED) < CAST(? AS UNSIGNED)", floor, name, floor)
 		if err != nil {
 			return row{}, false, fmt.Errorf("raise sequence %q: %w", name, err)
@@ -180,7 +179,7 @@ func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all 
 			return errFrozen
 		case r.id < floor:
 			raised, r.id = true, floor
-			if err := v.setID(ctx, tx, &r, setRaised); err != nil {
+			if err := v.setID(ctx, tx, &r); err != nil {
 				return err
 			}
 		}
@@ -258,7 +257,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	mark := s.servers.marks.lower(c.name, seg)
 	done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
 	if done {
-		s.counters.returned.Add(seg.Remaining())
+		c.giveUp(UnusedReturned, seg.Remaining())
 		s.servers.marks.keepLowered(c.name)
 		c.wentBack(seg.Next() - 1)
 		return nil
@@ -269,9 +268,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	} else {
 		s.servers.marks.restore(c.name, mark)
 	}
-	c.mu.Lock()
-	c.gaps[UnusedFlush] += seg.Remaining()
-	c.mu.Unlock()
+	c.giveUp(UnusedFlush, seg.Remaining())
 	if err != nil {
 		return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 	}

@@ -13,8 +13,8 @@ import (
 var (
 	givenDesc    = desc("sequence", "numbers_given_total", "Numbers given, those included that were put back.", "sequence")
 	backDesc     = desc("sequence", "numbers_put_back_total", "Numbers that the statement which took them did not use, and that are given again.", "sequence")
-	reservedDesc = desc("sequence", "numbers_reserved_total", "Numbers reserved in the sequence table.", "sequence")
-	unusedDesc   = desc("sequence", "numbers_unused_total", "Numbers that were reserved and are given to nobody, by why: a gap.", "sequence", "reason")
+	reservedDesc = desc("sequence", "numbers_reserved_total", "Numbers reserved in the sequence table, or perhaps reserved: those given and not put back, cached and unused.", "sequence")
+	unusedDesc   = desc("sequence", "numbers_unused_total", "Numbers that were reserved, or perhaps, and that this process gives to nobody, by why. A gap, but for those returned.", "sequence", "reason")
 	cachedDesc   = desc("sequence", "cached_numbers", "Numbers in memory.", "sequence")
 	sizeDesc     = desc("sequence", "cache_size", "Numbers that are reserved at once now. Not of ORDER sequences.", "sequence")
 	coverDesc    = desc("sequence", "cover_seconds", "How long the numbers in memory last at the rate of now; +Inf if none is taken. Not of ORDER sequences.", "sequence")

@@ -3,6 +3,8 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,26 @@ func TestSequenceMetrics(t *testing.T) {
 	} {
 		if strings.Contains(got, unwanted) {
 			t.Errorf("%s is told", unwanted)
+		}
+	}
+	for _, name := range []string{"photos", "strict", "unused"} {
+		sum := func(metric string) (sum float64) {
+			found := regexp.MustCompile(`(?m)^seqproxy_sequence_`+metric+`{.*sequence="`+name+`"} (.*)$`).FindAllStringSubmatch(got, -1)
+			if found == nil {
+				t.Errorf("%s of %s is not told", metric, name)
+			}
+			for _, one := range found {
+				value, err := strconv.ParseFloat(one[1], 64)
+				if err != nil {
+					t.Error(err)
+				}
+				sum += value
+			}
+			return sum
+		}
+		parts := sum("numbers_given_total") - sum("numbers_put_back_total") + sum("cached_numbers") + sum("numbers_unused_total")
+		if reserved := sum("numbers_reserved_total"); reserved != parts || (reserved == 0) != (name == "unused") {
+			t.Errorf("%s: %v numbers are reserved, and %v are given, cached or unused", name, reserved, parts)
 		}
 	}
 	if t.Failed() {

@@ -207,9 +207,9 @@ func (r *running) stop() error {
 	r.stopHTTP(r.ending.now)
 	r.wg.Wait()
 	count := r.sequences.Stats()
-	r.sequences.Account()
-	r.log.Info("stopped", zap.Uint64("reserved", count.Reserved), zap.Uint64("given", count.Given), zap.Uint64("given_back", count.Returned),
-		zap.Uint64("passed_over", count.Skipped), zap.Uint64("outcome_unknown", count.Lost))
+	returned, unknown := count.Unused[sequence.UnusedReturned], count.Unused[sequence.UnusedUnknownCommit]
+	r.log.Info("stopped", zap.Uint64("reserved", count.Reserved), zap.Uint64("given", count.Given), zap.Uint64("given_back", returned),
+		zap.Uint64("passed_over", count.Unused.Sum()-returned-unknown), zap.Uint64("outcome_unknown", unknown))
 	return r.serveErr
 }
 
