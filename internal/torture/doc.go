@@ -6,6 +6,9 @@
 // (check_*.go), and report.go prints one screen. run.go goes through that in order. A new fault is a function and a line in faults.go, a new way to take
 // keys the same in kinds.go.
 //
+// Each process counts its numbers, and says at its end in order what became of those that it reserved (check_counts.go). The counters have to add up, and to be what clients received. Of a process
+// that was killed all is unknown that no client has: the numbers in its cache, mostly. The time of the faults is followed by one in which no proxy is killed (calm.go), so that each proxy says it.
+//
 // A group (pair, group) has its primary killed, cut off with some of the proxies, or replaced in order, after its replicas have missed something or not. Whoever takes over lacks
 // numbers that were given (the report counts how often), and the old primary goes on giving some. What has strayed from the new primary is set up anew with a copy of that, though
 // not before a proxy has adopted it: until then the windows that it has not heard of are known elsewhere only. Without the check of holder and ceiling (the fault ceiling-replica) each of

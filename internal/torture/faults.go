@@ -250,17 +250,13 @@ func (n *nemesis) everywhere() (parts []part) {
 
 // takeOne takes a number as a client does, without a place in the history.
 func (n *nemesis) takeOne(ctx context.Context, p *proxy, sequence string) (number uint64, err error) {
-	o, err := n.ask(ctx, p, sequence)
+	o, err := n.probe(ctx, p, sequence)
 	n.world.quiet.took(o)
 	return o.first, err
 }
 
-// probe is a takeOne that goes into the history.
+// probe is a takeOne for the history.
 func (n *nemesis) probe(ctx context.Context, p *proxy, sequence string) (op, error) {
-	return n.ask(ctx, p, sequence)
-}
-
-func (n *nemesis) ask(ctx context.Context, p *proxy, sequence string) (op, error) {
 	w := n.world
 	_, life := p.current()
 	o := op{kind: &kind{name: "probe", sequence: sequence, n: 1}, client: -1, conn: -int(w.probes.Add(1)), proxy: p.number, life: life, shard: -1, n: 1, begin: w.clock.now()}

@@ -26,11 +26,11 @@ type scenario struct {
 	ops []op // guarded by mu
 }
 
-// newScenario begins one with a program on an estate. end is to be called at its end.
-func newScenario(ctx context.Context, t *testing.T, estate, program string) (s *scenario, end func()) {
+// newScenario begins one with a program on one sequence server. end is to be called at its end.
+func newScenario(t *testing.T, program string) (s *scenario, end func()) {
 	t.Helper()
-	o := Options{Proxies: 2, Estate: estate, Seqproxy: program, Server: serverBinary(t), cache: "5/0s", keysOnly: true}
-	w, err := newWorld(ctx, o, t.TempDir(), rand.New(rand.NewPCG(0, 0)))
+	o := Options{Proxies: 2, Estate: "one", Seqproxy: program, Server: serverBinary(t), cache: "5/0s", keysOnly: true}
+	w, err := newWorld(t.Context(), o, t.TempDir(), rand.New(rand.NewPCG(0, 0)))
 	end = func() {
 		if err := w.close(); err != nil {
 			t.Error(err)
@@ -46,7 +46,7 @@ func newScenario(ctx context.Context, t *testing.T, estate, program string) (s *
 // play runs a scenario with a program and returns what the checks of the torture find.
 func play(t *testing.T, program string, script func(*scenario)) []string {
 	t.Helper()
-	s, end := newScenario(t.Context(), t, "one", program)
+	s, end := newScenario(t, program)
 	defer end()
 	script(s)
 	return duplicates(sequenceOps{"photos", pointers(s.ops)})

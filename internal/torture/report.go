@@ -31,6 +31,7 @@ type Report struct {
 	requests map[string]int
 	failures map[string]int // by what was told
 	longest  time.Duration
+	sums     sums
 }
 
 func (r *Report) wrong(found ...string) { r.Wrong = append(r.Wrong, found...) }
@@ -38,8 +39,8 @@ func (r *Report) wrong(found ...string) { r.Wrong = append(r.Wrong, found...) }
 // late are findings that a machine too busy for all these processes can make, too: something took longer than it should.
 var late = []string{"ERROR without a cause", "CONNECTION LOST without a cause", "HANG", "NOT HEALED"}
 
-// OnlyLate reports whether nothing was found but what took too long. Such a run may be repeated; a key that came twice, a wrong order or answer
-// and a leak never are a matter of time.
+// OnlyLate reports whether nothing was found but what took too long. Such a run may be repeated; a key that came twice, a wrong order or answer,
+// counters that do not add up and a leak never are a matter of time.
 func (r *Report) OnlyLate() bool {
 	return !slices.ContainsFunc(r.Wrong, func(found string) bool {
 		return !slices.ContainsFunc(late, func(kind string) bool { return strings.HasPrefix(found, kind) })
@@ -111,8 +112,11 @@ func (r *Report) Write(out io.Writer) error {
 	}
 	fmt.Fprintf(&text, "\n%d faults\n%s", r.Faults(), inColumns(r.made))
 	fmt.Fprintf(&text, "\nwhat clients were told instead of a key\n%s", inColumns(r.failures))
+	s := &r.sums
+	fmt.Fprintf(&text, "\n%d processes of proxies, %d killed; the others reserved %d numbers: %d given, %d given back, %d passed over, %d of unknown outcome; of the killed ones' nobody has %d\n",
+		s.processes, s.killed, s.counted.Reserved, s.counted.Given, s.counted.Returned, s.counted.Passed, s.counted.Unknown, s.rest)
 	if len(r.Wrong) == 0 {
-		fmt.Fprintf(&text, "\nno key twice, order kept, every failure clean, everything healed, nothing leaked\n")
+		fmt.Fprintf(&text, "\nno key twice, order kept, all counters add up, every failure clean, everything healed, nothing leaked\n")
 	} else {
 		fmt.Fprintf(&text, "\nWRONG (seed %d):\n", r.Seed)
 		for _, w := range r.Wrong {

@@ -122,6 +122,10 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	}
 	r.wrong(wrong...)
 	ops = append(ops, calm...)
+	if r.sums, wrong, err = w.checkCounts(slices.Concat(ops, w.quiet.all())); err != nil {
+		return nil, err
+	}
+	r.wrong(wrong...)
 	untold, wrong, err := checkRows(ctx, w, ops)
 	if err != nil {
 		return nil, err
