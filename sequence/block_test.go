@@ -81,7 +81,7 @@ func TestABlockIsPutBackOnlyWhereNothingHasHappenedSince(t *testing.T) {
 			c.void(UnusedRestart)
 			c.mu.Lock()
 			c.cur = NewSegment(101, 200) // as if all of them were reserved anew
-			c.held = 100
+			c.held, c.reserved = 100, c.reserved+100
 			c.mu.Unlock()
 		}, false},
 		{"another plan", 0, func(_ *testing.T, _ *Sequences, c *cache) {

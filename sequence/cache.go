@@ -114,8 +114,10 @@ type cache struct {
 	lastErr    error         // why the reservation in flight was last refused; nil after a success
 	failedAt   time.Time
 	reservedAt time.Time // zero: nothing was reserved yet
-	reserved   uint64    // numbers that came since the cache was made: those that are held, given and, in gaps, unused
+	reserved   uint64    // numbers that came since the cache was made: those that are held, leaving, given and, in gaps, unused
+	leaving    uint64    // numbers that are held no more, and are being given back
 	gaps       UnusedCounts
+	buried     bool // its counts are kept elsewhere
 	waits      uint64
 	fetches    uint64 // reservations begun while nobody waited
 }
@@ -234,22 +236,46 @@ func (c *cache) discardLocked(why Unused) {
 
 // missLocked counts numbers that came, and that are not held.
 func (c *cache) missLocked(why Unused, n uint64) {
+	if c.buried {
+		c.owner.counters.lose(c.name, why, n)
+		return
+	}
 	c.reserved += n
 	c.gaps[why] += n
 }
 
-// giveUp counts numbers that are held no more.
-func (c *cache) giveUp(why Unused, n uint64) {
+// settle counts n numbers that were to be given back, unless the cache was dropped meanwhile, and they are counted.
+func (c *cache) settle(why Unused, n uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settleLocked(why, min(n, c.leaving))
+}
+
+func (c *cache) settleLocked(why Unused, n uint64) {
+	c.leaving -= n
 	c.gaps[why] += n
 }
 
-// empty gives up what could not be given back.
-func (c *cache) empty() {
+// empty gives up all that is in memory, of a cache that has ended.
+func (c *cache) empty(why Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.discardLocked(UnusedFlush)
+	c.emptyLocked(why)
+}
+
+func (c *cache) emptyLocked(why Unused) {
+	c.settleLocked(why, c.leaving)
+	c.discardLocked(why)
+}
+
+// bury is empty for a cache that was dropped, and returns its counts. A reservation in flight is counted as [counters.lose] does.
+func (c *cache) bury() tally {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.emptyLocked(UnusedDrop)
+	c.overtakeLocked(UnusedDrop)
+	c.buried = true
+	return c.tallyLocked()
 }
 
 // flyLocked starts the goroutine that reserves until nothing is wanted. The caller has checked that none is in flight.
@@ -487,6 +513,7 @@ func (c *cache) unusedLocked() Segment {
 	}
 	s := *tail
 	c.held -= s.Remaining()
+	c.leaving += s.Remaining()
 	*tail = Segment{}
 	return s
 }

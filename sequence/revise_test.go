@@ -40,6 +40,9 @@ func TestReservationInFlightIsVoidAfterAChange(t *testing.T) {
 				if n := <-got; n != 11 {
 					t.Errorf("got %d, want 11 of the next reservation", n)
 				}
+				if st := s.Stats(); st.Unused.Sum() != 10 || st.Reserved < 11 {
+					t.Errorf("%d numbers are counted as reserved, and these as unused: %v; want 10 of them", st.Reserved, st.Unused)
+				}
 				close(sc.hold)
 			})
 		})

@@ -305,8 +305,7 @@ func (s *Sequences) removeLocked(c *cache) {
 
 // bury keeps the counts of a cache that was dropped. s.mu is held.
 func (s *Sequences) bury(c *cache) {
-	t := c.tally()
-	t.gaps[UnusedDrop] += t.held
+	t := c.bury()
 	s.gone.add(&t)
 	c.score.bury(&t)
 }
@@ -397,7 +396,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	s.cancel(ErrClosed)
 	<-idle // quick now: every task runs under s.ctx
 	for _, c := range caches {
-		c.empty()
+		c.empty(UnusedFlush)
 	}
 	return errors.Join(err, s.servers.close(), s.state.close())
 }
@@ -421,10 +420,10 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 				s.servers.marks.keepLowered(c.name)
 			}
 			if done {
-				c.giveUp(UnusedReturned, seg.Remaining())
+				c.settle(UnusedReturned, seg.Remaining())
 				return nil
 			}
-			c.giveUp(UnusedFlush, seg.Remaining())
+			c.settle(UnusedFlush, seg.Remaining())
 			if err != nil {
 				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 			}

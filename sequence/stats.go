@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Stats counts since New. Reserved is Given, Held and Unused together, but for numbers that are being given back. Only what is Unused, and what is in memory at a crash, can be a gap.
+// Stats counts since New. Reserved is Given, Held and Unused together. Only what is Unused, and what is in memory at a crash, can be a gap.
 type Stats struct {
 	Sequences    int    // known here
-	Held         uint64 // numbers in memory, not given yet
+	Held         uint64 // numbers in memory, not given yet, also while they are given back
 	Given        uint64 // numbers handed out
 	Reserved     uint64 // numbers reserved, also those of which that is not known
 	Unused       UnusedCounts
@@ -63,18 +63,22 @@ type tally struct {
 
 func (t *tally) add(o *tally) {
 	t.reserved += o.reserved
+	t.held += o.held
 	t.given += o.given
 	t.back += o.back
 	t.gaps.add(&o.gaps)
 	t.waits += o.waits
 	t.fetches += o.fetches
-	// held is not kept: what a dropped sequence held is not in memory any more
 }
 
 func (c *cache) tally() tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return tally{reserved: c.reserved, held: c.held, given: c.given, back: c.back, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
+	return c.tallyLocked()
+}
+
+func (c *cache) tallyLocked() tally {
+	return tally{reserved: c.reserved, held: c.held + c.leaving, given: c.given, back: c.back, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
 }
 
 // info describes the cache. r is its row, nil if that was not read.
@@ -123,17 +127,14 @@ func (s *Sequences) Stats() Stats {
 	for _, c := range s.caches {
 		t := c.tally()
 		sum.add(&t)
-		sum.held += t.held
 	}
 	for _, c := range s.steps {
 		t := c.tally()
 		sum.add(&t)
-		sum.held += t.held
 	}
 	for _, table := range s.ticketTables {
 		t := table.cache.tally()
 		sum.add(&t)
-		sum.held += t.held
 	}
 	lost := s.counters.lost.read()
 	sum.gaps.add(&lost)

@@ -321,3 +321,49 @@ func TestCountersAddUpAtAnyMoment(t *testing.T) {
 		checkSums(t, s)
 	}
 }
+
+// A reservation whose numbers come to no cache is counted as reserved, and as unused.
+func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s, other := p.open(t, steadySize(10)), p.open(t)
+	mustTake(t, s, "photos", 1)
+	settled(t, s, "photos")
+	v, before := s.servers.first(), s.Stats()
+	more := func(what string, why Unused, want uint64) {
+		t.Helper()
+		after := s.Stats()
+		if n, reserved := after.Unused[why]-before.Unused[why], after.Reserved-before.Reserved; n != want || reserved != want {
+			t.Errorf("%s: %d more numbers are counted as reserved, and %d as unused, %v; want %d", what, reserved, n, why, want)
+		}
+		before = after
+	}
+	// As where the state file cannot be written.
+	take := func() grant {
+		t.Helper()
+		g, err := v.reserveOnce(t.Context(), "photos", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	g := take()
+	v.takeBack(t.Context(), "photos", v.marks.epoch("photos"), g.seg)
+	more("a reservation that is undone", UnusedReturned, 10)
+	g = take()
+	mustTake(t, other, "photos", 1)
+	settled(t, other, "photos")
+	v.takeBack(t.Context(), "photos", v.marks.epoch("photos"), g.seg)
+	more("a reservation that cannot be undone", UnusedRefused, 10)
+
+	// Another proxy has changed the rule, and this one has not heard of it.
+	two := uint64(2)
+	if _, err := other.Alter(t.Context(), []byte("photos"), Alteration{Increment: &two}); err != nil {
+		t.Fatal(err)
+	}
+	before = s.Stats()
+	v.rules.set("photos", rule{step: 1})
+	if g, err := v.reserve(t.Context(), "photos", 10, 1); err != nil || g.rule.step != 2 {
+		t.Fatalf("got numbers by %+v, %v; want the new rule", g.rule, err)
+	}
+	more("a changed rule", UnusedReturned, 10)
+}

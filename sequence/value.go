@@ -257,7 +257,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	mark := s.servers.marks.lower(c.name, seg)
 	done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
 	if done {
-		c.giveUp(UnusedReturned, seg.Remaining())
+		c.settle(UnusedReturned, seg.Remaining())
 		s.servers.marks.keepLowered(c.name)
 		c.wentBack(seg.Next() - 1)
 		return nil
@@ -268,7 +268,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	} else {
 		s.servers.marks.restore(c.name, mark)
 	}
-	c.giveUp(UnusedFlush, seg.Remaining())
+	c.settle(UnusedFlush, seg.Remaining())
 	if err != nil {
 		return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 	}
