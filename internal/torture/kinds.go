@@ -65,8 +65,6 @@ const (
 	ordered   = "ordered"
 	restarted = "again" // begins again by ALTER SEQUENCE ... RESTART ... FORCE
 	restored  = "lone"  // its row is set back; one proxy alone gives its numbers
-
-	ticketTable = "tickets64" // no sequence, but a table that counts by AUTO_INCREMENT
 )
 
 // value takes a number as the result of a query.
