@@ -56,19 +56,18 @@ func (n *counted) substitute(subs []statement.Substitution, served []bool) {
 
 // takeBlock takes a block of n.size numbers and has c count from it.
 func (s *session) takeBlock(c *backend.Conn, n *counted) error {
-	b, err := s.set.Sequences.TakeBlock(&s.patience, n.name, n.size*n.count)
+	first, step, err := s.set.Sequences.TakeRun(&s.patience, n.name, n.size*n.count)
 	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.size > 1 { // there may be enough for the rows
 		n.limited = s.patience.over(err)
 		n.size = max(n.size/blockGrowth, 1)
-		b, err = s.set.Sequences.TakeBlock(&s.patience, n.name, n.size*n.count)
+		first, step, err = s.set.Sequences.TakeRun(&s.patience, n.name, n.size*n.count)
 	}
 	if err = s.patience.over(err); err != nil {
 		return err
 	}
 	s.noteEnd(n.name)
-	n.block = b
-	n.rest = (n.count - 1) * b.Step
-	n.first, n.step = b.First, b.Step*n.count
+	n.rest = (n.count - 1) * step
+	n.first, n.step = first, step*n.count
 	n.last = n.first + (n.size-1)*n.step
 	if n.first < n.step { // there is no number a step before it
 		if n.size == 1 {
@@ -98,23 +97,6 @@ func (s *session) takeBlock(c *backend.Conn, n *counted) error {
 	}
 	l.rows = true // what the server says of rows is true
 	return nil
-}
-
-// putBack gives back what the statement has left of its block, given the end of its OK
-// packet. id is the packet's insert id, which is the last number that the server has
-// counted off if given is true: each evaluation rises. Where a stored function has run, or
-// the server may have generated a value, the packet does not say that for certain.
-func (s *session) putBack(n *counted, rest []byte, id uint64, given bool) {
-	used := uint64(0)
-	switch {
-	case n.routines && (n.auto || !given), n.own:
-		return
-	case given:
-		used = (id-n.block.First)/n.block.Step + n.count
-	case id != 0 || !tellsOfNoRows(rest):
-		return
-	}
-	s.set.Sequences.PutBack(n.block, used)
 }
 
 // tellsOfNoRows says whether an OK packet, from its status flags on, has the text that

@@ -124,8 +124,7 @@ func (s *session) countable(c *backend.Conn, n *counted) error {
 		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is supported in InnoDB's tables alone, not in the view or table %s: "+
 			"a statement that fails must leave nothing", n.table.name)
 	}
-	n.auto = bytes.Contains(rows[0][1], []byte(" AUTO_INCREMENT"))
-	n.own = n.insert && n.auto && !s.givesAuto(n, rows[0][1])
+	n.own = n.insert && bytes.Contains(rows[0][1], []byte(" AUTO_INCREMENT")) && !s.givesAuto(n, rows[0][1])
 	return s.noTriggers(c, &n.table)
 }
 

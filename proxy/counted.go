@@ -9,7 +9,6 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
@@ -22,8 +21,7 @@ import (
 // evaluation checks that its number is one of the block, and the whole statement fails if
 // it is not (statement.AsCounted). The block is this statement's alone and each
 // evaluation rises, however often the server evaluates the call for a row, so no two rows
-// have one number, wherever it began. What may come of it is a gap. What is left of the
-// block is put back, where the answer tells for certain which number was the last.
+// have one number, wherever it began. What is left of the block is a gap.
 //
 // A block that is too small makes the statement fail as a whole, and it is sent again
 // with a larger one. So it may be done only where a statement that fails leaves nothing:
@@ -36,8 +34,7 @@ type counted struct {
 	calls    uint64 // in a row
 	count    uint64 // of numbers that a call takes, its value being the first of them
 	size     uint64 // of the next block, in values
-	auto     bool   // the table has an AUTO_INCREMENT column
-	own      bool   // and may generate values for it
+	own      bool   // the table has an AUTO_INCREMENT column, and may generate values for it
 	insert   bool
 	given    statement.Given // columns that are numbered as a whole
 	updates  bool            // ON DUPLICATE KEY UPDATE
@@ -46,7 +43,6 @@ type counted struct {
 	table    countedTable
 
 	// The block.
-	block             sequence.Block
 	first, last, step uint64 // values
 	rest              uint64 // from a value to the last number that is taken with it
 	limited           error  // why the block could not be larger
@@ -219,7 +215,6 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 		given = !n.updates && id == n.first+(affected*n.calls-1)*n.step
 	}
 	rest := payload[1+k+size:]
-	s.putBack(n, rest, id, given)
 	last := n.last
 	if given {
 		last = id

@@ -21,12 +21,11 @@ var sourceTables = append([]string{
 	"INSERT INTO pair VALUES ('x', NULL), ('y', 12), ('z', NULL)",
 }, filledTables...)
 
-// The first block of numbers that the server counts off. The rest is not given again, which
-// would make the next number depend on the rows: see keepsBlocks.
+// The first block of numbers that the server counts off. The rest of it is a gap.
 func counting(sql string) string { return given(1000, sql) }
 
-// keepsBlocks has the sequence photos take no numbers back: it may hold one.
-func keepsBlocks(t testing.TB, o *oracle) {
+// uncached has nothing of the sequence photos in memory: its row says which number is next.
+func uncached(t testing.TB, o *oracle) {
 	t.Helper()
 	one := uint64(1)
 	if _, err := o.Sequences.Alter(t.Context(), []byte("photos"), sequence.Alteration{Cache: &one}); err != nil {
@@ -36,7 +35,7 @@ func keepsBlocks(t testing.TB, o *oracle) {
 
 func TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), sourceTables...)
-	keepsBlocks(t, o)
+	uncached(t, o)
 	const all = "SELECT * FROM photos ORDER BY id"
 	scripts := []script{
 		{"where the column is left out", []string{
@@ -165,7 +164,7 @@ func TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould(t *testing.T) {
 func TestKeysOfPreparedInsertSelectAreFilledIn(t *testing.T) {
 	const long, text = uint8(mysql.MYSQL_TYPE_LONGLONG), uint8(mysql.MYSQL_TYPE_VAR_STRING)
 	o := newOracle(t, bound(filledPhotos), sourceTables...)
-	keepsBlocks(t, o)
+	uncached(t, o)
 	for _, c := range []struct {
 		sql        string
 		executions [][]argument
@@ -268,7 +267,7 @@ func TestInsertSelectWhoseKeysCannotBeFilledInIsRefused(t *testing.T) {
 // Columns that somebody else adds, moves and drops do not get a number of another's.
 func TestKeysOfInsertSelectStandInTheirColumn(t *testing.T) {
 	o := newOracle(t, bound(filledPhotos), sourceTables...)
-	keepsBlocks(t, o)
+	uncached(t, o)
 	o.fresh(t)
 	c, direct := o.Conn(t, o.Schemas[0], nil), o.DirectConn(t, 0, o.Schemas[0], nil)
 	insert := func() { exec(t, c, "INSERT INTO photos SELECT NULL, title, 7, NULL FROM src") }
@@ -348,32 +347,6 @@ func TestKeysOfInsertSelectAreThoseOfTheirSequenceAlone(t *testing.T) {
 	}
 	if got := value(t, c, "SELECT CONCAT_WS(' ', COUNT(*), SUM(holes), SUM(first = 'i')) FROM "+batches); got != "48 0 48" {
 		t.Errorf("statements, holes in their numbers, and those whose first row has the first: got %s", got)
-	}
-}
-
-func TestWhatAFilledInsertSelectLeavesOfItsBlockIsGivenAgain(t *testing.T) {
-	o := newOracle(t, bound(filledPhotos), sourceTables...)
-	o.fresh(t)
-	c := o.Conn(t, o.Schemas[0], nil)
-	for _, step := range []struct {
-		text string
-		n    uint64
-	}{
-		{"INSERT INTO photos (title) SELECT title FROM src", 9},
-		{"INSERT INTO photos (title) SELECT title FROM src WHERE id > 50", 0},
-		{"REPLACE INTO photos (title, id) SELECT title, NULL FROM src WHERE id < 4", 3},
-		{"SET auto_increment_increment = 3", 0},
-		{"INSERT INTO photos (title) SELECT title FROM src", 27},
-	} {
-		next := o.nextNumber(t, "photos") + step.n
-		exec(t, c, step.text)
-		if got := o.nextNumber(t, "photos"); got != next {
-			t.Errorf("%s: the next number: got %d, want %d", step.text, got, next)
-		}
-	}
-	exec(t, c, "INSERT INTO photos (title) VALUES ('x')")
-	if got := value(t, c, "SELECT COUNT(DISTINCT id) FROM photos WHERE id > 2"); got != "22" {
-		t.Errorf("got %s keys, want 22", got)
 	}
 }
 

@@ -58,10 +58,6 @@ const (
 type sequencer interface {
 	// TakeRun returns n consecutive numbers: first, first+step ...
 	TakeRun(ctx context.Context, name []byte, n uint64) (first, step uint64, err error)
-	// TakeBlock takes n consecutive numbers, of which PutBack puts back all but the first
-	// used ones, where that can be done.
-	TakeBlock(ctx context.Context, name []byte, n uint64) (sequence.Block, error)
-	PutBack(b sequence.Block, used uint64) bool
 	// Known says whether a sequence of that name is served.
 	Known(ctx context.Context, name []byte) (bool, error)
 	// Same says whether two names are spellings of one sequence.

@@ -245,9 +245,6 @@ func (c *cache) cutOneLocked(n uint64) {
 	whole := &c.cur
 	for !whole.has(n) {
 		if at++; at >= len(c.queue) {
-			if n <= c.top { // it may be one that is about to be put back
-				c.avoided++
-			}
 			return
 		}
 		whole = &c.queue[at]

@@ -70,8 +70,7 @@ type cache struct {
 	queue  []Segment // segments behind cur, rising, adjoining neither cur nor each other
 	held   uint64    // numbers in cur and queue
 	low    uint64    // below this many held, the next segment is fetched
-	given  uint64    // numbers handed out since the cache was made, and not put back
-	back   uint64    // numbers put back since then
+	given  uint64    // numbers handed out since the cache was made
 	end    error     // not nil: gives nothing any more
 	flying bool      // a reservation is in flight; its goroutine clears this
 	first  *waiter   // callers without a number, in the order they came
@@ -100,7 +99,6 @@ type cache struct {
 
 	generation uint64        // moves when a reservation that is in flight is void
 	overtaken  Unused        // why it moved last
-	avoided    uint64        // numbers, not held, that somebody was about to use of his own
 	top        uint64        // the highest number reserved
 	kept       uint64        // where the counter was reserved or raised to here: it does not go below, also in a fail-over, and not where the row was found: others may put numbers back
 	pinAgain   time.Time     // the counter is not pinned before, as that has failed; see [Sequences.pin]

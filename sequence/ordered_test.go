@@ -259,9 +259,6 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 		if id := p.id(t, "photos"); id < uint64(4+round) || id > uint64(8+round) {
 			t.Errorf("after a restart at %d the row is at %d", 3+round, id)
 		}
-		if block, err := a.TakeBlock(ctx, []byte("photos"), 10); err != nil || a.PutBack(block, 4) {
-			t.Errorf("numbers of %+v (%v) were put back, to be given later", block, err)
-		}
 
 		mustAlter(t, a, "photos", order(false))
 		mustTake(t, a, "photos", 1)

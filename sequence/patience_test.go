@@ -197,7 +197,6 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 	ctx, name := late{t.Context(), time.Hour}, []byte("photos")
 	requests := map[string]func() error{
 		"Take":                 func() error { _, err := s.Take(ctx, name, 1000); return err },
-		"TakeBlock":            func() error { _, err := s.TakeBlock(ctx, name, 1000); return err },
 		"Advance":              func() error { _, err := s.Advance(ctx, name, 7); return err },
 		"Avoid":                func() error { return s.Avoid(ctx, name, []uint64{1 << 40}) },
 		"SetValue":             func() error { _, _, err := s.SetValue(ctx, name, 1<<41, true); return err },

@@ -117,24 +117,6 @@ func (s *Segment) drop(n uint64) {
 	s.next, s.left = s.at(n), s.left-n
 }
 
-// PutBack makes the n numbers first, first+step ... those that leave next, if they end one step before those that would: so it
-// undoes the last Take, or the end of it. It reports whether it did. They must have come out of s.
-func (s *Segment) PutBack(first, step, n uint64) bool {
-	if n == 0 || step == 0 || s.step != step {
-		return false
-	}
-	next := first + n*step
-	if s.run != 0 && (next-1)%s.run == 0 {
-		next += s.jump - 1 // a border follows; the number behind it is another server's
-	}
-	if next != s.next {
-		return false
-	}
-	s.next = first
-	s.left += n
-	return true
-}
-
 // Join appends o if it begins one step after s ends, so that a run of numbers may cross the border, or if s is empty.
 // It reports whether o is now part of s; if not, s is unchanged.
 func (s *Segment) Join(o Segment) bool {

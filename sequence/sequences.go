@@ -100,8 +100,24 @@ func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (first, 
 			return first, step, err
 		}
 	}
-	b, err := s.TakeBlock(ctx, name, n) // the name is not known here, or its row is gone: then it may have been made again since
-	return b.First, b.Step, err
+	if n == 0 {
+		return 0, 0, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
+	}
+	begin := time.Now()
+	deadline := begin.Add(s.patience(ctx))
+	for again := true; ; again = false {
+		c, err := s.findOrCreate(ctx, name, deadline)
+		if err != nil {
+			if unserved(err) { // nobody knows whether there is such a sequence, so it is one of the others
+				s.scores.find(string(name)).ended(time.Since(begin), err)
+			}
+			return 0, 0, err
+		}
+		if first, step, err = c.takeRun(ctx, n, deadline); err == nil || !again || !errors.Is(err, ErrUnknown) {
+			return first, step, err
+		}
+		s.forget(name, c) // the row it was made for is gone; look once whether there is a new one
+	}
 }
 
 // createUnknown makes a sequence that somebody waits for until deadline.

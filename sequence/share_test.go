@@ -117,17 +117,6 @@ func checkSegment(t *testing.T, random *rand.Rand, s Segment, all []uint64) {
 			all = all[skip:]
 			continue
 		}
-		if back := random.Uint64N(n + 1); back > 0 {
-			undone := s
-			if !undone.PutBack(first+n-back, 1, back) || undone.Next() != first+n-back || undone.Remaining() != s.Remaining()+back {
-				t.Fatalf("%+v: %d of %d from %d are not put back: %+v", s, back, n, first, undone)
-			}
-			if back < n && s.left > 0 {
-				if undone = s; undone.PutBack(first, 1, n-back) {
-					t.Fatalf("%+v: %d from %d were put back although %d follow", s, n-back, first, back)
-				}
-			}
-		}
 		all = all[n:]
 	}
 	if s = whole; len(numbers) > 3 {

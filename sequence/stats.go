@@ -57,15 +57,14 @@ func inSeconds(n, rate float64) time.Duration {
 
 // tally is the part of Stats that each cache counts for itself.
 type tally struct {
-	reserved, held, given, back, waits, fetches uint64
-	gaps                                        UnusedCounts
+	reserved, held, given, waits, fetches uint64
+	gaps                                  UnusedCounts
 }
 
 func (t *tally) add(o *tally) {
 	t.reserved += o.reserved
 	t.held += o.held
 	t.given += o.given
-	t.back += o.back
 	t.gaps.add(&o.gaps)
 	t.waits += o.waits
 	t.fetches += o.fetches
@@ -78,7 +77,7 @@ func (c *cache) tally() tally {
 }
 
 func (c *cache) tallyLocked() tally {
-	return tally{reserved: c.reserved, held: c.held + c.leaving, given: c.given, back: c.back, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
+	return tally{reserved: c.reserved, held: c.held + c.leaving, given: c.given, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
 }
 
 // info describes the cache. r is its row, nil if that was not read.

@@ -14,9 +14,8 @@ type SequenceStats struct {
 	Name string // as the table spells it; of a ticket table "schema.table"
 
 	Held     uint64 // numbers in memory
-	Given    uint64 // also those that were put back
-	Back     uint64 // numbers that were put back, since the statement that took them did not use them
-	Reserved uint64 // numbers; as in Stats, and Given-Back in the place of Given
+	Given    uint64 // numbers handed out
+	Reserved uint64 // numbers; as in Stats
 	Unused   UnusedCounts
 	Attempts [results]uint64 // to reserve
 	Rewinds  uint64          // times that its row was found to have gone back
@@ -150,8 +149,7 @@ func (o *score) stats() *SequenceStats {
 func (st *SequenceStats) count(t tally) {
 	st.Reserved += t.reserved
 	st.Held += t.held
-	st.Given += t.given + t.back
-	st.Back += t.back
+	st.Given += t.given
 	st.Unused.add(&t.gaps)
 }
 

@@ -30,17 +30,11 @@ func TestStatsOfOneSequence(t *testing.T) {
 	for range 4 {
 		mustTake(t, s, "photos", 1)
 	}
-	b, err := s.TakeBlock(t.Context(), []byte("photos"), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !s.PutBack(b, 1) {
-		t.Fatal("nothing was put back")
-	}
+	mustTake(t, s, "photos", 3)
 	settled(t, s, "photos")
 	st := statsOf(t, s, "photos")
-	if st.Given != 7 || st.Back != 2 || st.Held+5 != st.Reserved || st.Reserved != p.id(t, "photos") {
-		t.Errorf("got %d given, %d put back, %d held, %d reserved, want 7, 2 and as many reserved as the row has, %d", st.Given, st.Back, st.Held, st.Reserved, p.id(t, "photos"))
+	if st.Given != 7 || st.Held+7 != st.Reserved || st.Reserved != p.id(t, "photos") {
+		t.Errorf("got %d given, %d held, %d reserved, want 7 and as many reserved as the row has, %d", st.Given, st.Held, st.Reserved, p.id(t, "photos"))
 	}
 	if st.Waits != 1 || st.Waited <= 0 || st.Unserved != 0 || st.Attempts[ReservedOK] != st.Reserved/10 {
 		t.Errorf("got %d waits of %v, %d of them for nothing, and %v attempts, want one wait, and one good attempt for 10 numbers", st.Waits, st.Waited, st.Unserved, st.Attempts)
@@ -280,7 +274,7 @@ func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 	skewed("a proxy has left", 1, 0, 50)
 }
 
-// Callers take numbers and put some back, and the sequence is changed, while its counters are read.
+// Callers take numbers, and the sequence is changed, while its counters are read.
 func TestCountersAddUpAtAnyMoment(t *testing.T) {
 	sc := &script{}
 	for i := range uint64(5000) {
@@ -292,13 +286,9 @@ func TestCountersAddUpAtAnyMoment(t *testing.T) {
 	for i := range uint64(4) {
 		callers.Go(func() {
 			for k := range 300 {
-				b, err := s.TakeBlock(context.Background(), []byte("photos"), 1+i)
-				if err != nil {
-					t.Errorf("TakeBlock: %v", err)
+				if _, _, err := s.TakeRun(context.Background(), []byte("photos"), 1+i); err != nil {
+					t.Errorf("TakeRun: %v", err)
 					return
-				}
-				if k%5 == 0 {
-					s.PutBack(b, i/2)
 				}
 				if k%100 == 99 {
 					c.void(UnusedRestart)
@@ -312,7 +302,7 @@ func TestCountersAddUpAtAnyMoment(t *testing.T) {
 		select {
 		case <-done:
 			st := statsOf(t, s, "photos")
-			if st.Given == 0 || st.Back == 0 || st.Unused[UnusedRun] == 0 || st.Unused[UnusedRestart] == 0 {
+			if st.Given == 0 || st.Unused[UnusedRun] == 0 || st.Unused[UnusedRestart] == 0 {
 				t.Errorf("that shows little: %+v", st)
 			}
 			return

@@ -11,9 +11,8 @@ import (
 // The metrics of sequences. At most [sequence.MaxNamed] are told by name; what others count is told together as [sequence.Others], without
 // what cannot be added up.
 var (
-	givenDesc    = desc("sequence", "numbers_given_total", "Numbers given, those included that were put back.", "sequence")
-	backDesc     = desc("sequence", "numbers_put_back_total", "Numbers that the statement which took them did not use, and that are given again.", "sequence")
-	reservedDesc = desc("sequence", "numbers_reserved_total", "Numbers reserved in the sequence table, or perhaps reserved: those given and not put back, cached and unused.", "sequence")
+	givenDesc    = desc("sequence", "numbers_given_total", "Numbers given, also those that a statement did not use in the end.", "sequence")
+	reservedDesc = desc("sequence", "numbers_reserved_total", "Numbers reserved in the sequence table, or perhaps reserved: those given, cached and unused.", "sequence")
 	unusedDesc   = desc("sequence", "numbers_unused_total", "Numbers that were reserved, or perhaps, and that this process gives to nobody, by why. A gap, but for those returned.", "sequence", "reason")
 	cachedDesc   = desc("sequence", "cached_numbers", "Numbers in memory.", "sequence")
 	sizeDesc     = desc("sequence", "cache_size", "Numbers that are reserved at once now. Not of ORDER sequences.", "sequence")
@@ -45,7 +44,7 @@ type sequenceCollector struct{ *sequence.Sequences }
 // Describe implements [prometheus.Collector].
 func (sequenceCollector) Describe(all chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		givenDesc, backDesc, reservedDesc, unusedDesc, cachedDesc, sizeDesc, coverDesc, skewDesc, waitDesc, unservedDesc, attemptsDesc,
+		givenDesc, reservedDesc, unusedDesc, cachedDesc, sizeDesc, coverDesc, skewDesc, waitDesc, unservedDesc, attemptsDesc,
 		usedDesc, endDesc, rewindsDesc, epochDesc, homeDesc, knownDesc, serverUpDesc, serverNodeDesc, serverTimesDesc, serverRewindsDesc, planDesc, stateDesc,
 	} {
 		all <- d
@@ -87,7 +86,6 @@ func collectSequence(all chan<- prometheus.Metric, st *sequence.SequenceStats, n
 		all <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, name)
 	}
 	counter(givenDesc, st.Given)
-	counter(backDesc, st.Back)
 	counter(reservedDesc, st.Reserved)
 	for reason, n := range st.Unused {
 		counter(unusedDesc, n, sequence.Unused(reason).String())

@@ -93,7 +93,7 @@ func (n *numbered) agrees(names ...string) {
 // lost for the last three reasons were in no cache, and do not count as reserved.
 func (all series) disagreeOn(name string) string {
 	sum := all.of(name).family("sequence_numbers_unused_total").sum()
-	for what, sign := range map[string]float64{"given": 1, "back": -1, "cached": 1, "unused unknown_commit": -1, "unused rewind": -1, "unused refused": -1} {
+	for what, sign := range map[string]float64{"given": 1, "cached": 1, "unused unknown_commit": -1, "unused rewind": -1, "unused refused": -1} {
 		value, there := all[line(name, what)]
 		if !there {
 			return line(name, what) + " is not told\n"
@@ -160,7 +160,7 @@ func (n *numbered) awaitUpdate() {
 
 // counts are the metrics of a sequence that are whole numbers.
 var counts = []string{
-	"sequence_numbers_given_total", "sequence_numbers_put_back_total", "sequence_numbers_reserved_total", "sequence_numbers_unused_total", "sequence_cached_numbers",
+	"sequence_numbers_given_total", "sequence_numbers_reserved_total", "sequence_numbers_unused_total", "sequence_cached_numbers",
 	"sequence_wait_seconds_count", "sequence_waits_failed_total", "sequence_reservations_total", "sequence_rewinds_total", "sequence_epoch", "sequence_server_rewinds_total",
 }
 
@@ -168,7 +168,7 @@ var counts = []string{
 func line(sequence, what string) string {
 	what, value, labelled := strings.Cut(what, " ")
 	name := map[string]string{
-		"given": "numbers_given_total", "back": "numbers_put_back_total", "reserved": "numbers_reserved_total", "unused": "numbers_unused_total",
+		"given": "numbers_given_total", "reserved": "numbers_reserved_total", "unused": "numbers_unused_total",
 		"cached": "cached_numbers", "waits": "wait_seconds_count", "failed": "waits_failed_total", "reservations": "reservations_total", "rewinds": "rewinds_total",
 	}[what]
 	if labelled {
