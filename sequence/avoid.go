@@ -10,20 +10,12 @@ import (
 	"time"
 )
 
-// When a counter is pinned; see [Sequences.pin].
-const (
-	pinEvery = 1000             // how far n is above what is known, and below the end, at least
-	pinPause = 10 * time.Second // after a failure
-)
-
-// Avoid is told of numbers that somebody has chosen himself, before he uses them: they are not handed out any more, as AUTO_INCREMENT
-// does not give what an INSERT gave. What is in memory here is taken out of it; a number above the counter moves the counter there, unless it is above the sequence's maximum.
-// Nothing is known of what other proxies hold in memory, and of numbers that were handed out before.
+// Avoid is called before somebody uses numbers that he has chosen himself. They are not given any more. What is in memory here is
+// taken out of it. A number that is above all that this proxy has reserved, or moved the counter to, moves the counter there, and a
+// segment further: so an import of rising numbers moves it once for a segment. A sequence with a typed CACHE n is moved no further.
 //
-// Where the counter is moved a segment behind it is reserved, unless the sequence has a typed CACHE n, or much is held: so an import of a million rising
-// numbers moves it every thousand.
-//
-// Of several sequence servers all that can be reached are moved, and by one segment more than the number, for those that follow.
+// Numbers that other proxies have in memory are not known here. A number above the sequence's maximum changes nothing. Of several
+// sequence servers all that can be reached are moved.
 //
 // Errors are those of Take. numbers is not kept, and may be in any order; 0 is no number.
 func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) error {
@@ -51,17 +43,17 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 		}
 	}
 	caches := s.cachesOf(c)
-	if s.avoidHeld(caches, numbers, highest) {
+	if highest <= takeOut(caches, numbers) {
 		return nil
 	}
-	// Nobody reserves in this proxy meanwhile, and what was reserved is in the caches.
+	// While this is held no reservation is in flight: the caches have all that was reserved here.
 	r, stop := s.requestWithin(ctx, time.Until(deadline))
 	defer stop()
 	if err := c.reserving.take(r.ctx); err != nil {
 		return r.failed(c.name, err)
 	}
 	defer c.reserving.end()
-	if s.avoidHeld(caches, numbers, highest) {
+	if highest <= takeOut(caches, numbers) {
 		return nil
 	}
 	if !s.begin() {
@@ -69,7 +61,7 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 	}
 	defer s.tasks.Done()
 	for {
-		err := s.moveAbove(r.ctx, c, numbers, highest)
+		err := s.moveAbove(r.ctx, c, highest)
 		switch {
 		case err == nil:
 			return nil
@@ -77,131 +69,6 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 			return r.failed(c.name, err)
 		}
 	}
-}
-
-// moveAbove moves a counter above n, the highest of numbers, and where that is allowed holds the numbers behind: so those that follow n in an import are taken
-// out of memory. errVoid: the sequence may have begun again meanwhile, so that the counter may be below. c.reserving is held.
-func (s *Sequences) moveAbove(ctx context.Context, c *cache, numbers []uint64, n uint64) error {
-	c.mu.Lock()
-	err, top, size, generation := c.end, c.top, c.size, c.generation
-	// Of several servers the one that would give n has to be moved, whichever the next numbers come from.
-	several := s.servers.view.Load().several()
-	pin := !several && c.worthPinningLocked(n)
-	hold := !several && c.exact == 0 && len(c.queue) < maxQueued/2 && n < c.max
-	floor := min(n, c.max)
-	if c.exact == 0 && !hold {
-		floor += min(size, c.max-floor)
-	}
-	c.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	near := hold && n-top <= size
-	moved := false
-	if !near {
-		if moved, err = s.raiseCounter(ctx, c, floor, n, generation); err != nil {
-			return err
-		}
-	}
-	if !hold {
-		if !moved && pin {
-			return s.pin(ctx, c, n, generation)
-		}
-		return nil
-	}
-	g, err := c.reserver.reserve(ctx, c.name, size, 1)
-	switch {
-	case err == nil:
-	case !near:
-		return nil // the counter is at n, or above
-	case errors.Is(err, ErrExhausted): // others have come nearer to the end
-		_, err = s.raiseCounter(ctx, c, floor, n, generation)
-		return err
-	}
-	c.mu.Lock()
-	if err != nil {
-		if errors.Is(err, ErrUnknown) {
-			c.goneLocked(err)
-		}
-		c.mu.Unlock()
-		return err
-	}
-	if c.generation == generation && c.end == nil {
-		// Those who wait must not be served with what is to be taken out.
-		first, final := c.first, c.final
-		c.first, c.final = nil, nil
-		c.installLocked(g)
-		for _, n := range numbers {
-			c.cutOneLocked(n)
-		}
-		c.first, c.final = first, final
-		c.serveLocked()
-	} else {
-		c.missLocked(c.overtaken, g.seg.Remaining())
-	}
-	above := c.kept >= n
-	c.mu.Unlock()
-	if above {
-		return nil
-	}
-	// Fewer were reserved than that, as few are left.
-	_, err = s.raiseCounter(ctx, c, floor, n, generation)
-	return err
-}
-
-// raiseCounter moves the counter of c to floor, which is as good as to n, unless it is there, and notes that unless the generation is over: then it is errVoid.
-func (s *Sequences) raiseCounter(ctx context.Context, c *cache, floor, n, generation uint64) (moved bool, err error) {
-	moved, err = s.servers.raiseTo(ctx, c.name, floor)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case errors.Is(err, ErrUnknown):
-		c.goneLocked(err)
-		return false, err
-	case err != nil:
-		return false, err
-	case c.generation != generation:
-		return false, errVoid
-	}
-	c.top = max(c.top, floor, n) // beyond the maximum there is nothing to go on with
-	if moved {
-		c.kept = max(c.kept, floor, n)
-	}
-	if s.servers.view.Load().several() {
-		c.passed = max(c.passed, floor, n)
-	}
-	return moved, nil
-}
-
-// worthPinningLocked reports whether the counter, if it is found above n, is to be pinned: each time takes a number, of which there are enough, and fewer questions are asked for it.
-func (c *cache) worthPinningLocked(n uint64) bool {
-	switch {
-	case c.cycle, time.Now().Before(c.pinAgain):
-		return false
-	case n >= c.max || c.max-n < pinEvery:
-		return false
-	}
-	return c.kept == 0 || n-c.kept >= pinEvery
-}
-
-// pin makes sure that the counter of c, which was found above n, stays there: others may put numbers back, but not below one that was reserved here, which nobody gets. Without it the
-// counter would be asked about for each old number that somebody chooses; so it is no error where that fails. errVoid: the counter may be below n by now.
-func (s *Sequences) pin(ctx context.Context, c *cache, n, generation uint64) error {
-	ctx, stop := context.WithTimeoutCause(ctx, s.servers.tryTime(), errPatience)
-	defer stop()
-	g, err := c.reserver.reserve(ctx, c.name, 1, 1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		c.pinAgain = time.Now().Add(pinPause)
-		return nil
-	}
-	c.missLocked(UnusedChosen, g.seg.Remaining())
-	if c.generation != generation || g.seg.Last() < n {
-		return errVoid
-	}
-	c.top, c.kept = max(c.top, g.seg.Last()), max(c.kept, g.seg.Last())
-	return nil
 }
 
 // cachesOf returns the caches of c's counter, c first.
@@ -217,56 +84,55 @@ func (s *Sequences) cachesOf(c *cache) []*cache {
 	return all
 }
 
-// avoidHeld takes numbers out of what caches hold. It reports whether that is all there is to do: the highest is not above the counter.
-func (s *Sequences) avoidHeld(caches []*cache, numbers []uint64, highest uint64) bool {
-	top, several := uint64(0), s.servers.view.Load().several()
+// takeOut takes numbers out of what the caches of a counter hold, and returns how far the counter is spent. It looks at that twice. What
+// one cache reserves while another one is looked at counts the next time, and so does what is put back meanwhile.
+func takeOut(caches []*cache, numbers []uint64) uint64 {
+	before, spent := uint64(0), uint64(0)
+	for _, c := range caches {
+		c.mu.Lock()
+		before = max(before, c.spent)
+		c.mu.Unlock()
+	}
 	for i, c := range caches {
 		c.mu.Lock()
 		for _, n := range numbers {
-			if i == 0 {
-				c.cutOneLocked(n)
-			} else {
-				c.skipLocked(n)
+			switch {
+			case !c.holdsLocked(n):
+			case i == 0:
+				c.cutLocked(n)
+			default:
+				c.discardLocked(UnusedChosen) // its numbers are good in whole steps only
 			}
 		}
-		if several {
-			top = max(top, c.passed)
-		} else {
-			top = max(top, c.kept)
-		}
+		spent = max(spent, c.spent)
 		c.mu.Unlock()
 	}
-	return highest <= top
+	return min(before, spent)
 }
 
-// cutOneLocked takes n out of what is held. Where that would leave too many pieces, what lies before it is given up.
-func (c *cache) cutOneLocked(n uint64) {
-	at := -1 // index in queue, or of none: cur
+func (c *cache) holdsLocked(n uint64) bool {
+	return c.cur.has(n) || slices.ContainsFunc(c.queue, func(s Segment) bool { return s.has(n) })
+}
+
+// cutLocked takes n, which is held, out of what is held. Where that would leave too many pieces, the numbers of its segment that
+// lie before it are given up.
+func (c *cache) cutLocked(n uint64) {
+	at := slices.IndexFunc(c.queue, func(s Segment) bool { return s.has(n) })
 	whole := &c.cur
-	for !whole.has(n) {
-		if at++; at >= len(c.queue) {
-			return
-		}
+	if at >= 0 {
 		whole = &c.queue[at]
 	}
-	behind := *whole
-	before := whole.upTo(n) // with n
-	behind.drop(before)
-	before--
-	c.held--
-	c.gaps[UnusedChosen]++
-	if before > 0 && behind.Remaining() > 0 && len(c.queue) >= maxQueued {
-		c.held -= before
-		c.gaps[UnusedChosen] += before
-		before = 0
+	before, behind := whole.around(n)
+	lost := uint64(1)
+	if before.Remaining() > 0 && behind.Remaining() > 0 && len(c.queue) >= maxQueued {
+		lost += before.Remaining()
+		before = Segment{}
 	}
-	switch {
-	case before == 0:
+	c.held -= lost
+	c.gaps[UnusedChosen] += lost
+	if *whole = before; before.Remaining() == 0 {
 		*whole = behind
-	case behind.Remaining() == 0:
-		whole.Trim(before)
-	default:
-		whole.Trim(before)
+	} else if behind.Remaining() > 0 {
 		c.queue = slices.Insert(c.queue, at+1, behind)
 	}
 	c.queue = slices.DeleteFunc(c.queue, func(s Segment) bool { return s.Remaining() == 0 })
@@ -275,15 +141,32 @@ func (c *cache) cutOneLocked(n uint64) {
 	}
 }
 
-// skipLocked is cutOneLocked for a cache of whole steps: it gives up everything up to n, if n is held.
-func (c *cache) skipLocked(n uint64) {
-	held := c.cur.has(n)
-	for i := range c.queue {
-		held = held || c.queue[i].has(n)
+// moveAbove moves a counter to n and a segment further. errVoid: the sequence may have begun again meanwhile, and the counter may be
+// below. c.reserving is held.
+func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
+	c.mu.Lock()
+	err, generation, end, floor := c.end, c.generation, c.max, n
+	if step := max(c.rule.step, 1); c.exact == 0 {
+		floor += min(c.size, (end-min(n, end))/ceilingShare/step) * step // near the end of the sequence less than a segment
 	}
-	if held {
-		c.discardLocked(UnusedChosen)
+	c.mu.Unlock()
+	if err != nil {
+		return err
 	}
+	at, err := s.servers.raiseTo(ctx, c.name, n, floor, end)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrUnknown):
+		c.goneLocked(err)
+		return err
+	case err != nil:
+		return err
+	case c.generation != generation:
+		return errVoid
+	}
+	c.top, c.spent = max(c.top, at), max(c.spent, at)
+	return nil
 }
 
 // Step returns how far apart the numbers of a sequence are, its INCREMENT. Errors are those of Take.
@@ -308,40 +191,45 @@ func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time
 	return c, err
 }
 
-// raiseTo moves a counter ahead to floor, should it be below. One that is frozen it awaits.
-func (v *server) raiseTo(ctx context.Context, name string, floor uint64) (moved bool, err error) {
+// raiseTo moves a counter ahead to floor, and at least one number, unless it stands at end. at is where it stands then, or below: nobody
+// puts numbers back from there. One that is frozen it awaits.
+func (v *server) raiseTo(ctx context.Context, name string, floor, end uint64) (at uint64, err error) {
 	var frozen error
 	for {
-		moved, low, err := v.tryRaise(ctx, name, floor)
+		at, low, err := v.tryRaise(ctx, name, floor, end)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return false, cmp.Or(frozen, err) // an attempt that was cut off says less than the one before
+			return 0, cmp.Or(frozen, err) // an attempt that was cut off says less than the one before
 		case err != nil || low == nil:
-			return moved, err
+			return at, err
 		}
 		wait := firstConflict
 		if frozen = nil; low.frozen > 0 { // else it went on in this moment
 			frozen, wait = v.frozen(ctx, low), frozenBackoff
 		}
 		if !pause(ctx, jitter(wait)) {
-			return false, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(frozen, context.Cause(ctx)))
+			return 0, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(frozen, context.Cause(ctx)))
 		}
 	}
 }
 
 // tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
-func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (moved bool, low *row, err error) {
+func (v *server) tryRaise(ctx context.Context, name string, floor, end uint64) (at uint64, low *row, err error) {
 	h := v.share()
 	has, err := v.lookForOptions(ctx, v.pool()) // with this there was a connection, and so a check
 	if err != nil {
-		return false, nil, err
+		return 0, nil, err
 	}
 	highest := v.seen.Load().max
 	floor, ok := h.rest(floor)
 	if !ok || floor > highest {
 		floor = highest // one of several of which none of the numbers left is
 	}
-	text, args := v.table.raise(), []any{floor, name}
+	more := uint64(1)
+	if h.inSteps() {
+		more = 0 // the row keeps its residue
+	}
+	text, args := v.table.raise(), []any{more, floor, name, max(floor, min(end, highest))}
 	if has.versioned() { // by another plan the row may not stand there
 		text, args = text+v.table.underPlan(), append(args, h.plan)
 	}
@@ -353,20 +241,23 @@ func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (moved
 		}
 	}
 	if err != nil {
-		return false, nil, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
+		return 0, nil, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
 	}
-	if n, err := result.RowsAffected(); err != nil || n > 0 {
-		return err == nil, nil, err
+	if n, err := result.RowsAffected(); err != nil {
+		return 0, nil, err
+	} else if n > 0 {
+		id, err := result.LastInsertId() // the packet's 64 bits in an int64
+		return uint64(id), nil, err
 	}
 	// It stood above; or it is frozen at the end of its column, and may go on below.
 	stored, err := v.find(ctx, name)
 	switch {
 	case err != nil:
-		return false, nil, err
+		return 0, nil, err
 	case stored.plan != h.plan:
-		return false, nil, errPlan
+		return 0, nil, errPlan
 	case stored.frozen > 0 || stored.id < floor:
-		return false, &stored, nil
+		return 0, &stored, nil
 	}
-	return false, nil, nil
+	return floor, nil, nil
 }

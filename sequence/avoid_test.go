@@ -90,7 +90,7 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 		defer c.mu.Unlock()
 		return c.waits == 3
 	})
-	err := s.moveAbove(t.Context(), c, []uint64{101, 103}, 103)
+	err := s.moveAbove(t.Context(), c, 103)
 	c.reserving.end()
 	if err != nil {
 		t.Fatal(err)
@@ -317,12 +317,14 @@ func TestANumberThatSomebodyChoseIsNotGivenAfterOthersHavePutNumbersBack(t *test
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 4000})
 			holder, s := p.open(t, steadySize(1000)), p.open(t, steadySize(1000))
 			mustAlter(t, holder, "photos", Alteration{Cache: &exact})
-			mustTake(t, holder, "photos", 1)
-			settled(t, holder, "photos")
+			for range 40 { // so what it has in memory is of reservations that were made with CACHE n
+				mustTake(t, holder, "photos", 1)
+				settled(t, holder, "photos")
+			}
 			if _, err := s.Step(t.Context(), []byte("photos")); err != nil { // it is found, at what the other one has reserved
 				t.Fatal(err)
 			}
-			chosen := p.id(t, "photos") - 10
+			chosen := p.id(t, "photos") - 5
 			if exact > 0 { // a number that was given long ago
 				if err := s.Avoid(t.Context(), []byte("photos"), []uint64{1}); err != nil {
 					t.Fatal(err)
@@ -359,6 +361,17 @@ func TestANumberThatSomebodyChoseBeforeTheEndIsAvoidedWhenOthersAreThere(t *test
 			t.Fatalf("%d: %v", n, err)
 		}
 	}
+}
+
+// Near the end of a sequence, a number that somebody chose does not use up the numbers behind it.
+func TestANumberThatSomebodyChoseNearTheEndLeavesTheRest(t *testing.T) {
+	p := newPlace(t).withTable(t, nil)
+	s := p.open(t, steadySize(100))
+	mustCreate(t, s, CreateOptions{Name: "photos", Max: 1000})
+	if err := s.Avoid(t.Context(), []byte("photos"), []uint64{998}); err != nil {
+		t.Fatal(err)
+	}
+	wantTaken(t, s, "photos", 999, 1000)
 }
 
 // A chosen number of long ago does not have a sequence begin its next round.

@@ -33,6 +33,7 @@ type grant struct {
 	cycle bool   // the sequence begins again at its end
 
 	order   bool   // the sequence is an ORDER sequence
+	shared  bool   // other sequence servers give numbers of it, too
 	version uint64 // of the options that say all this
 }
 
@@ -99,11 +100,8 @@ type cache struct {
 
 	generation uint64        // moves when a reservation that is in flight is void
 	overtaken  Unused        // why it moved last
-	top        uint64        // the highest number reserved
-	kept       uint64        // where the counter was reserved or raised to here: it does not go below, also in a fail-over, and not where the row was found: others may put numbers back
-	pinAgain   time.Time     // the counter is not pinned before, as that has failed; see [Sequences.pin]
-	reached    uint64        // where the row stood when FLUSH SEQUENCES had top forgotten; 0 since the next reservation
-	passed     uint64        // where there are several servers: none of them gives a number up to this one any more, as they were moved there
+	top        uint64        // the highest number reserved, or where the row was found
+	spent      uint64        // no server gives a number up to this one any more, but to who has it in memory: this proxy has reserved up to it, or moved the counter there
 	max        uint64        // the highest number that the sequence may give
 	dry        bool          // nothing is left beyond what is held: no prefetch until somebody asks again
 	resting    bool          // the server is unfit: no prefetch until the next take
@@ -351,7 +349,10 @@ func jitter(d time.Duration) time.Duration {
 // installLocked adds a reserved segment behind what is held and serves those who wait.
 func (c *cache) installLocked(g grant) {
 	c.reserved += g.seg.Remaining()
-	c.exact, c.max, c.top, c.kept, c.reached = g.exact, g.max, g.seg.Last(), g.seg.Last(), 0
+	c.exact, c.max, c.top = g.exact, g.max, g.seg.Last()
+	if !g.shared {
+		c.spent = c.top
+	}
 	if g.rule.step != 0 {
 		c.rule, c.cycle = g.rule, g.cycle
 	}
@@ -453,7 +454,7 @@ func (c *cache) goneLocked(err error) {
 	if c.end != nil {
 		return
 	}
-	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.positionLocked()),
+	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top),
 		zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)+" OWNED BY the column of its keys, or START WITH a number above those of all proxies"))
 	c.endLocked(err)
 }
@@ -495,12 +496,12 @@ func (c *cache) ended() error {
 	return c.end
 }
 
-// unused removes and returns the segment at the upper end of what is held: the only one that nobody has reserved after. It is about to be put back, so nothing is known
-// any more of how far the sequence has got: who avoids a number of it has to look at the row.
+// unused removes and returns the segment at the upper end of what is held: the only one that nobody has reserved after. It is about to
+// be put back, so its numbers are not spent any more.
 func (c *cache) unused() Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.top, c.kept, c.passed = 0, 0, 0
+	c.spent = 0
 	return c.unusedLocked()
 }
 
@@ -515,6 +516,3 @@ func (c *cache) unusedLocked() Segment {
 	*tail = Segment{}
 	return s
 }
-
-// positionLocked is how far the sequence has got, as far as is known here.
-func (c *cache) positionLocked() uint64 { return max(c.top, c.reached) }

@@ -79,7 +79,7 @@ func (c *cache) secondsToEndLocked(now time.Time) float64 {
 
 // secondsToEndAt is secondsToEndLocked where numbers are taken here at a rate.
 func (c *cache) secondsToEndAt(now time.Time, taken float64) float64 {
-	at := c.positionLocked()
+	at := c.top
 	if c.limits.end <= at {
 		return 0
 	}

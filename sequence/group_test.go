@@ -340,6 +340,52 @@ func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) 
 	}
 }
 
+// Before a group has given any number it has no ceiling: then a replica has to have the row itself.
+func TestANumberThatSomebodyChoseBeforeAGroupGaveAnyIsOnAReplica(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	if known, err := a.Known(t.Context(), []byte("photos")); !known || err != nil {
+		t.Fatal(known, err)
+	}
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{500}); err == nil {
+		t.Error("avoided where no replica has it")
+	}
+	e.Mend(t, 1)
+	if err := a.Avoid(t.Context(), []byte("photos"), []uint64{500}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A row above the ceiling gives nothing until a replica is there again. So somebody's own number does not move it there, and what is
+// left below the ceiling is still given.
+func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	all := &given{}
+	a := e.join(t, "a", all, steadySize(10), func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	a.take(t, "a", "photos", 25)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	ceiling, ok := a.servers.first().guard.ceiling("photos")
+	if !ok {
+		t.Fatal("there is no ceiling")
+	}
+	b := e.join(t, "b", all, steadySize(1000), func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{ceiling + 1}); err == nil {
+		t.Error("avoided above the ceiling, where no replica has it")
+	}
+	a.take(t, "a", "photos", 40)
+	chosen := ceiling - 100
+	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{chosen}); err != nil {
+		t.Errorf("a number below the ceiling: %v", err)
+	}
+	a.take(t, "a", "photos", 40)
+	if got := mustTake(t, e.join(t, "new", all).Sequences, "photos", 1); got <= chosen || got > ceiling {
+		t.Errorf("got %d, want a number above %d, below the ceiling %d", got, chosen, ceiling)
+	}
+}
+
 // What one proxy has moved, and could not make sure of, another one finds in the row.
 func TestANumberIsNotAvoidedByARowThatNoReplicaHas(t *testing.T) {
 	e := startEstate(t, 2, "photos")

@@ -261,6 +261,25 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 	return nil
 }
 
+// openTo makes sure that a sequence may be moved to n, and returns how far it may be moved: to floor, or to n alone where the ceiling is
+// below floor. Above the ceiling it would give nothing to anybody until other nodes answer.
+func (v *server) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
+	if !v.guarded() || v.belowCeiling(ctx, name, floor) == nil {
+		return floor, nil
+	}
+	if err := v.belowCeiling(ctx, name, n); !errors.Is(err, errNoWindow) {
+		return n, nil // of any other error keepAbove tells
+	}
+	stored, err := v.look(ctx, name)
+	if err == nil && stored.position() < n {
+		err = v.openWindow(ctx, name, (n-stored.position())/max(stored.rule().step, 1)+2)
+	}
+	if err != nil && !errors.Is(err, errNoRoom) {
+		return 0, fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
+	}
+	return n, nil
+}
+
 // belowCeiling returns errNoWindow for a number that a sequence may not give yet.
 func (v *server) belowCeiling(ctx context.Context, name string, n uint64) error {
 	conn, err := v.conn(ctx)

@@ -88,7 +88,7 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 			return err
 		}},
 		{"a number that somebody chose", func(v *server, _ Segment) error {
-			_, err := v.raiseTo(context.Background(), "photos", 5000)
+			_, err := v.raiseTo(context.Background(), "photos", 5000, 1<<40)
 			return err
 		}},
 	} {

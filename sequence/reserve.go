@@ -225,7 +225,7 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 		v.counters.lose(name, why, h.whole(n))
 		return g, err
 	}
-	g = grant{seg: t.numbers(last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order, version: stored.version}
+	g = grant{seg: t.numbers(last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order, shared: h.shared(), version: stored.version}
 	if first := g.seg.Next(); h.shared() && (first <= t.floor || !h.owns(first) || !h.owns(last)) {
 		v.counters.lose(name, UnusedRefused, h.whole(n))
 		return g, v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", name, first, last), "look for triggers on the table")

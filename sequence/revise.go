@@ -16,13 +16,13 @@ func (c *cache) void(why Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voidLocked(why)
-	c.reached = 0
+	c.top = 0 // the next reservation tells
 }
 
 func (c *cache) voidLocked(why Unused) {
 	c.discardLocked(why)
 	c.overtakeLocked(why)
-	c.top, c.kept, c.passed = 0, 0, 0 // the row may be lower now; the next reservation tells
+	c.spent = 0 // the row may be lower now
 }
 
 // flush gives up all that is held, as somebody asked for it. The row stays where it is, unless [cache.wentBack] says something else, so
@@ -30,20 +30,16 @@ func (c *cache) voidLocked(why Unused) {
 func (c *cache) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := c.positionLocked()
 	c.voidLocked(UnusedFlush)
-	c.reached = at
 }
 
-// flushUnused is flush, but for the segment at the upper end, which it returns as unused does. It is one step: in between somebody who avoids a number of that segment would
-// find it held by nobody, and below how far the sequence has got.
+// flushUnused is flush, but for the segment at the upper end, which it returns as unused does. It is one step: in between a number of
+// that segment would be held by nobody, and spent.
 func (c *cache) flushUnused() Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := c.positionLocked()
 	seg := c.unusedLocked()
 	c.voidLocked(UnusedFlush)
-	c.reached = at
 	return seg
 }
 
@@ -51,7 +47,7 @@ func (c *cache) flushUnused() Segment {
 func (c *cache) wentBack(at uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reached = min(c.reached, at)
+	c.top = min(c.top, at)
 }
 
 // unlearn has what is read of the options next count as news, since what is known may be of changes that are lost.

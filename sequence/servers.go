@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -289,32 +290,48 @@ func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all
 	return changed, raised, err
 }
 
-// raiseTo moves the counters ahead to floor, where they are below: of those members that can be reached, and at least of one. There they stay ahead after a fail-over, too.
-// moved: there is one, and it was.
-func (a *servers) raiseTo(ctx context.Context, name string, floor uint64) (moved bool, err error) {
-	raise := func(ctx context.Context, v *server) (moved bool, err error) {
+// raiseTo moves the counters ahead to floor, which is n or above: of those members that can be reached, and at least of one. at is n or
+// above, and none of them gives a number up to there any more, after a fail-over neither.
+func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
+	raise := func(ctx context.Context, v *server) (at uint64, err error) {
 		for range maxAttempts {
-			if moved, err = v.raiseTo(ctx, name, floor); err == nil {
-				err = v.keepAbove(ctx, name, floor)
+			var to uint64
+			if to, err = v.openTo(ctx, name, n, floor); err == nil {
+				at, err = v.raiseTo(ctx, name, to, end)
+			}
+			if err == nil {
+				err = v.keepAbove(ctx, name, n)
 			}
 			if !errors.Is(err, errWentBelow) {
 				break
 			}
 		}
-		return moved, err
+		if ceiling, ok := v.guard.ceiling(name); ok && v.guarded() {
+			at = min(at, max(ceiling, n)) // above the ceiling a fail-over may lose it
+		}
+		return at, err
 	}
 	err = a.one(ctx, func(v *server) (err error) {
-		moved, err = raise(ctx, v)
+		at, err = raise(ctx, v)
 		return err
 	}, func(w *view) error {
-		moved = false
-		if err := a.onLive(ctx, w, func(ctx context.Context, v *server) error { _, err := raise(ctx, v); return err }); err != nil {
+		var mu sync.Mutex
+		at = math.MaxUint64
+		err := a.onLive(ctx, w, func(ctx context.Context, v *server) error {
+			to, err := raise(ctx, v)
+			if err == nil {
+				mu.Lock()
+				at = min(at, to)
+				mu.Unlock()
+			}
 			return err
+		})
+		if err == nil {
+			a.marks.raise(name, floor)
 		}
-		a.marks.raise(name, floor)
-		return nil
+		return err
 	})
-	return moved, err
+	return at, err
 }
 
 // onLive calls f for the members that are not left out. At least one has to succeed, and each that answers.

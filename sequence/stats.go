@@ -96,7 +96,7 @@ func (c *cache) info(r *row) Info {
 	if i.Next = c.cur.Next(); i.Next == 0 && len(c.queue) > 0 {
 		i.Next = c.queue[0].Next()
 	}
-	highest := c.positionLocked()
+	highest := c.top
 	if r != nil {
 		if highest = max(highest, r.position()); c.cycle {
 			highest = r.position()

@@ -160,7 +160,7 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 	pace := c.pace // a copy
 	pace.observe(now, c.given-min(c.measured, c.given))
 	rate := pace.rate()
-	st.Order, st.Cycle, st.Used = c.order, c.cycle, c.limits.used(c.positionLocked())/100
+	st.Order, st.Cycle, st.Used = c.order, c.cycle, c.limits.used(c.top)/100
 	if !c.cycle {
 		if seconds := c.secondsToEndAt(now, rate); seconds < Never.Seconds() {
 			st.ToEnd = time.Duration(seconds * float64(time.Second))

@@ -117,8 +117,7 @@ func (s *Sequences) stepped(c *cache, n uint64) (*cache, error) {
 	made := newCache(s, row{name: c.name})
 	made.reserver, made.reserving = wholeSteps{c.reserver, n}, c.reserving
 	c.mu.Lock()
-	// top is what this cache has got itself: whoever avoids a number goes by it.
-	made.reached, made.max, made.exact = c.positionLocked(), c.max, c.exact
+	made.top, made.max, made.exact = c.top, c.max, c.exact
 	made.rule, made.limits, made.cycle, made.past, made.version = c.rule, c.limits, c.cycle, c.past, c.version
 	made.cover = c.cover
 	made.order = c.order
