@@ -17,10 +17,7 @@ import (
 
 // command runs a statement to the proxy itself.
 func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand, by proxy.Caller) (*protocol.Table, error) {
-	change := sequence.PlanChange{
-		Interleave: c.Interleave, Block: c.Block.Value, Force: c.Force, Above: c.Above.Value, Margin: c.Margin.Value,
-		WritersStopped: c.WritersStopped, WritersStep: c.WritersStep.Value,
-	}
+	change := sequence.PlanChange{Force: c.Force, Above: c.Above.Value, WritersStopped: c.WritersStopped}
 	if v, ok := views[c.Verb]; ok {
 		if s.proxy == nil {
 			return nil, notSupported("this statement")
@@ -31,22 +28,21 @@ func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand, by p
 	case statement.ShowSequenceServers:
 		return s.showServers(ctx)
 	case statement.AddSequenceServer, statement.RemoveSequenceServer:
-		nodes := strings.Split(string(c.Address), ",") // several of a group
-		for i := range nodes {
-			nodes[i] = strings.TrimSpace(nodes[i])
-			if host, port, err := net.SplitHostPort(nodes[i]); err != nil || host == "" || port == "" {
-				return nil, &protocol.ServerError{
-					Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000",
-					Message: fmt.Sprintf("seqproxy: sequence server '%s': want 'host:port', or 'host:port, host:port' for the nodes of a group", nodes[i]),
-				}
+		address := string(c.Address)
+		if strings.Contains(address, ",") {
+			return nil, &protocol.ServerError{
+				Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000",
+				Message: "seqproxy: a group is not supported as one of several sequence servers: name the one address of a single server",
 			}
 		}
-		address := strings.Join(nodes, ",")
+		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
+			return nil, &protocol.ServerError{
+				Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000", Message: fmt.Sprintf("seqproxy: sequence server '%s': want 'host:port'", address),
+			}
+		}
 		if change.Add = address; c.Verb == statement.RemoveSequenceServer {
 			change.Add, change.Remove = "", address
 		}
-		return planned(s.engine.ChangePlan(ctx, change))
-	case statement.ChangeSequenceServers:
 		return planned(s.engine.ChangePlan(ctx, change))
 	case statement.ResumePlan:
 		return planned(s.engine.ResumePlan(ctx))

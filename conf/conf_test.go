@@ -131,7 +131,7 @@ allocate_timeout = "250ms"
 durability = "relaxed"
 interleave = "step"
 block = 77
-direct_writers = "yes"
+direct_writers = false
 order_requires_replica = false
 [[sequence.server]]
 address = "unix:/run/s.sock"
@@ -177,7 +177,7 @@ address = "[fe80::1]:3306"
 		},
 		Sequence: Sequence{
 			Database: "d", Table: "t", CreateTable: false, Cache: 5, OutageCover: 0,
-			AllocateTimeout: Duration(250 * time.Millisecond), Durability: DurabilityRelaxed, Interleave: InterleaveStep, Block: 77, DirectWriters: DirectWritersYes,
+			AllocateTimeout: Duration(250 * time.Millisecond), Durability: DurabilityRelaxed, Interleave: InterleaveStep, Block: 77,
 			Servers: []SequenceServer{{
 				Address: "unix:/run/s.sock", User: "u", Database: "other",
 				Credential: Credential{Password: NewSecret("from env"), PasswordEnv: "CONF_TEST_PASSWORD"},
@@ -295,8 +295,7 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[sequence]\ntable = '" + strings.Repeat("x", 57) + "'", `sequence.table: must be at most 56 characters, since a table <table>_options stands beside it, is "` + strings.Repeat("x", 57) + `"`},
 		{minimal + "[sequence]\ndatabase = '" + strings.Repeat("x", 65) + "'", `sequence.database: must be a name of at most 64 characters that does not end in a space, is "` + strings.Repeat("x", 65) + `"`},
 		{minimal + "[sequence]\ndurability = 'none'", `sequence.durability: must be "strict" or "relaxed", is "none"`},
-		{minimal + "[sequence]\ndirect_writers = 'some'", `sequence.direct_writers: must be "auto", "yes" or "no", is "some"`},
-		{minimal + "[sequence]\ndirect_writers = 1", "sequence.direct_writers: must be a string in quotes, true or false"},
+		{minimal + "[sequence]\ndirect_writers = 1", "sequence.direct_writers: must be of type boolean, is of type integer"},
 		{minimal + "[sequence]\nallocate_timeout = '0s'", "sequence.allocate_timeout: must be >= 1ms, is 0s"},
 		{"[[user]]\nname = 'a'", "sequence.server: one [[sequence.server]] is required: it holds the table that keys are reserved from"},
 		{minimal + "[[sequence.server]]\naddress = '127.0.0.1:3306'\nuser = 'u'", "sequence.server #2.address: \"127.0.0.1:3306\" is that of sequence.server #1, too"},
@@ -562,19 +561,5 @@ func TestValidateSeesLaterChanges(t *testing.T) {
 	c.MaxConnections = 0
 	if err := c.Validate(); err == nil || err.Error() != "f.toml: max_connections: must be >= 1, is 0" {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestDirectWritersAreAWordOrTrueOrFalse(t *testing.T) {
-	for text, want := range map[string]DirectWriters{
-		"true": DirectWritersYes, "false": DirectWritersNo, "'yes'": DirectWritersYes, "'auto'": DirectWritersAuto,
-	} {
-		cfg, err := Parse("f.toml", []byte(minimal+"[sequence]\ndirect_writers = "+text))
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		if got := cfg.Sequence.DirectWriters; got != want {
-			t.Errorf("%s: got %q, want %q", text, got, want)
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package conf
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -262,14 +261,14 @@ type Sequence struct {
 	Durability Durability `toml:"durability" oneof:"strict,relaxed" reload:"restart"`
 	// whether applications count in the table themselves, for
 	// [changes of the set of sequence servers](sequence-servers.md#changing-their-number):
-	// `"yes"`, `"no"`, or `"auto"`, which is `"no"` where seqproxy made the table,
-	// unless the plan in force was made `WITH DIRECT WRITERS STEP`. `true` is `"yes"`, `false` is `"no"`
-	DirectWriters DirectWriters `toml:"direct_writers" oneof:"auto,yes,no" reload:"now"`
+	// `true` has an admin say that they are stopped
+	DirectWriters bool `toml:"direct_writers" reload:"now"`
 
 	// how [several servers](sequence-servers.md#several-servers) divide the numbers:
-	// `"block"` gives each a block in turn, `"step"` a number in turn. It counts at the
-	// first start with several, or at the first SEQPROXY ADD SEQUENCE SERVER to one that
-	// counted alone; then what is written down in the servers does
+	// `"block"` gives each a block in turn, `"step"` a number in turn. It counts when
+	// SEQPROXY ADD SEQUENCE SERVER is said of one that counts alone, and `"step"` at the
+	// first start with several whose rows stand so; then what is written down in the
+	// servers counts
 	Interleave Interleave `toml:"interleave" oneof:"block,step" reload:"restart"`
 	// how many numbers a block of `interleave` has, 1 to 10^12; it counts when that does
 	Block int64 `toml:"block" reload:"restart"`
@@ -297,33 +296,6 @@ const (
 	// DurabilityRelaxed takes any server, for trying things out.
 	DurabilityRelaxed Durability = "relaxed"
 )
-
-// DirectWriters is a value of the key sequence.direct_writers.
-type DirectWriters string
-
-// The values of sequence.direct_writers.
-const (
-	// DirectWritersAuto assumes them where the table was there before seqproxy.
-	DirectWritersAuto DirectWriters = "auto"
-	DirectWritersYes  DirectWriters = "yes"
-	DirectWritersNo   DirectWriters = "no"
-)
-
-// UnmarshalTOML takes true for "yes" and false for "no", too.
-func (d *DirectWriters) UnmarshalTOML(value any) error {
-	switch value := value.(type) {
-	case string:
-		*d = DirectWriters(value)
-	case bool:
-		*d = DirectWritersNo
-		if value {
-			*d = DirectWritersYes
-		}
-	default:
-		return errors.New("must be a string in quotes, true or false")
-	}
-	return nil
-}
 
 // SequenceServer is one [[sequence.server]]. In a loaded Config Database is never empty.
 type SequenceServer struct {
@@ -436,7 +408,7 @@ func Default() *Config {
 			OrderRequiresReplica: true,
 			AllocateTimeout:      Duration(3 * time.Second),
 			Durability:           DurabilityStrict,
-			DirectWriters:        DirectWritersAuto,
+			DirectWriters:        true,
 			Interleave:           InterleaveBlock,
 			Block:                10_000,
 		},

@@ -238,7 +238,6 @@ func (c *Config) checkSequence(p *checker) {
 	}
 	checkPositive(p, "sequence.allocate_timeout", s.AllocateTimeout)
 	checkOneOf(p, "sequence.durability", s.Durability, DurabilityStrict, DurabilityRelaxed)
-	checkOneOf(p, "sequence.direct_writers", s.DirectWriters, DirectWritersAuto, DirectWritersYes, DirectWritersNo)
 
 	checkOneOf(p, "sequence.interleave", s.Interleave, InterleaveBlock, InterleaveStep)
 	if s.Block < 1 || s.Block > maxBlock {
@@ -255,6 +254,9 @@ func (c *Config) checkSequence(p *checker) {
 	for i, server := range s.Servers {
 		key := sequenceServerKey(i)
 		c.checkSequenceNodes(p, key, &server)
+		if len(server.Nodes) > 1 && len(s.Servers) > 1 {
+			p.add(key+".nodes", "must not be there beside another [[sequence.server]]: keep one group, or have several servers of one address each")
+		}
 		for _, address := range server.Addresses() {
 			if other, ok := seen[address]; ok && other != key && address != "" {
 				p.add(key+".address", "%q is that of %s, too", address, other)

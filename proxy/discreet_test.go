@@ -58,6 +58,7 @@ func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 					for _, s := range servers {
 						o.Servers = append(o.Servers, sequence.ServerOptions{Addr: s.Addr(), User: "numbers", Password: "n", Database: "numbers"})
 					}
+					divide(t, *o)
 					o.AllocateTimeout = 300 * time.Millisecond
 				},
 			})

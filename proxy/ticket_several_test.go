@@ -18,30 +18,51 @@ import (
 	"seqproxy/sequence"
 )
 
+// divide adds all sequence servers to the first one, as an operator does.
+func divide(t *testing.T, o sequence.Options) {
+	t.Helper()
+	others := o.Servers[1:]
+	o.Servers = o.Servers[:1]
+	s, err := sequence.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range others {
+		if _, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: other.Addr, WritersStopped: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Of several sequence servers each has a row of the sequence, and the numbers behind it are another one's. So no ticket that cannot be answered here
 // is left to one of them.
 func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 	for _, test := range []struct {
-		name, interleave, writers string
-		why                       string // for a multiple of 2
+		name, interleave string
+		alone            bool   // nobody else counts
+		why              string // for a multiple of 2
 	}{
-		{"blocks", sequence.InterleaveBlock, "", "another sequence server's"},
-		{"steps", sequence.InterleaveStep, "", ""},
-		{"steps of ours alone", sequence.InterleaveStep, sequence.DirectWritersNo, "direct_writers"},
+		{"blocks", sequence.InterleaveBlock, false, "another sequence server's"},
+		{"steps", sequence.InterleaveStep, false, ""},
+		{"steps of ours alone", sequence.InterleaveStep, true, "direct_writers"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
-			other := second.Schema(t)
 			var schema string
 			e := newEnv(t, setup{
 				Servers: []*mysqltest.Server{server},
 				Sequence: func(o *sequence.Options) {
 					schema = o.Servers[0].Database
-					o.Interleave, o.CreateTable, o.DirectWriters = test.interleave, true, test.writers
+					o.Interleave, o.CreateTable, o.NoDirectWriters = test.interleave, true, test.alone
+					o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
+					o.Servers = append(o.Servers, sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: schema})
 					if test.interleave == sequence.InterleaveBlock {
 						o.Block = 10
+						divide(t, *o)
 					}
-					o.Servers = append(o.Servers, sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: other})
 				},
 				Proxy: func(o *proxy.Options) {
 					o.Tickets = []proxy.TicketTable{{Schema: schema, Table: "sequence"}}
@@ -141,7 +162,6 @@ func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 	for _, interleave := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
 		t.Run(interleave, func(t *testing.T) {
 			server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
-			other := second.Schema(t)
 			var o sequence.Options
 			e := newEnv(t, setup{
 				Servers: []*mysqltest.Server{server},
@@ -152,11 +172,13 @@ func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 					p.Tickets = []proxy.TicketTable{{Schema: o.Servers[0].Database, Table: "sequence"}}
 				},
 			})
-			o.Interleave = interleave
+			o.Interleave, o.CreateTable = interleave, true
+			o.Servers = append(o.Servers[:1:1], sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: o.Servers[0].Database})
+			o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
 			if interleave == sequence.InterleaveBlock {
 				o.Block = 10
+				divide(t, o)
 			}
-			o.Servers = append(o.Servers[:1:1], sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: other})
 			all, err := sequence.New(o)
 			if err != nil {
 				t.Fatal(err)
@@ -180,7 +202,7 @@ func TestATicketThatWaitedForAPauseIsNotLeftToOneOfSeveralSequenceServers(t *tes
 		Servers: []*mysqltest.Server{server},
 		Sequence: func(o *sequence.Options) {
 			schema = o.Servers[0].Database
-			o.DirectWriters, o.CreateTable = sequence.DirectWritersNo, true
+			o.NoDirectWriters, o.CreateTable = true, true
 			o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
 		},
 		Proxy: func(p *proxy.Options) {

@@ -294,12 +294,6 @@ func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// As the server says it: this process may not have heard of a change of plans.
-	m, _, err := v.membership(ctx, tx)
-	if err != nil {
-		return 0, err
-	}
-	h := share{plan: m.Plan, id: m.ID, count: uint64(m.Count), position: uint64(m.Position), interleave: m.Interleave, block: m.Block}
 	highest := v.seen.Load().max
 	windows, lost, err := a.windows(ctx, tx, counters)
 	if err != nil {
@@ -311,9 +305,6 @@ func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
 		begin, wanted := c.floor, windows[c.name]
 		if wanted > 0 {
 			begin = max(begin, min(above(wanted), highest))
-			if rest, ok := h.rest(begin); ok {
-				begin = rest
-			}
 		}
 		if begin != c.floor {
 			v.traceSet(c.name, c.floor, begin, setAdopted)
@@ -324,10 +315,7 @@ func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
 		r := guardRow{name: c.name, wanted: max(begin, wanted), floor: begin}
 		if frozen {
 			// Where it stands says nothing about what was given, nor about what may be.
-			r.floor = highest
-			if rest, ok := h.rest(above(wanted)); ok {
-				r.floor = min(rest, highest)
-			}
+			r.floor = min(above(wanted), highest)
 			begin, c.floor, r.wanted = r.floor, r.floor, max(r.floor, wanted)
 			if err := a.raiseSaved(ctx, tx, c.name, r.floor); err != nil {
 				return 0, err

@@ -219,8 +219,7 @@ func (v *server) create(ctx context.Context, o CreateOptions, def Definition) (C
 	if err := def.check(v.seen.Load().max); err != nil {
 		return Created{}, err
 	}
-	// In a cluster each CREATE writes a row that a freeze on another node writes, too: see freezeMember.
-	if err == nil || !def.plain() || v.clustered() || v.options().versioned() && v.options() != shapeFull {
+	if err == nil || !def.plain() || v.options().versioned() && v.options() != shapeFull {
 		if err := v.needOptions(ctx); err != nil {
 			return Created{}, err
 		}

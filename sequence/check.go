@@ -18,11 +18,7 @@ type layout struct {
 	max      uint64 // the highest number of the id column
 	idType   string // type of the id column
 	nameType string // type, charset and collation of the name column, as CREATE TABLE takes them
-	made     bool   // by seqproxy; see madeHere
 }
-
-// madeHere is the comment of a table that seqproxy made. In one that was there before applications may count themselves.
-const madeHere = "made by seqproxy"
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
@@ -32,15 +28,13 @@ func (v *server) check(ctx context.Context, c rawConn) (*layout, error) {
 	if err := v.checkServer(ctx, c); err != nil {
 		return nil, err
 	}
-	made, err := v.checkTable(ctx, c)
-	if err != nil {
+	if err := v.checkTable(ctx, c); err != nil {
 		return nil, err
 	}
 	found, err := v.checkColumns(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	found.made = made
 	return found, v.checkLeftAlone(ctx, c)
 }
 
@@ -135,21 +129,21 @@ func (v *server) startedReadOnly(option string) error {
 // isOff understands a variable that is a number on some servers and a word on others.
 func isOff(value string) bool { return value == "0" || value == "OFF" }
 
-// checkTable creates the table if that is allowed, and refuses what does not keep a committed number. made says whether seqproxy made it.
-func (v *server) checkTable(ctx context.Context, c rawConn) (made bool, err error) {
-	exists, made, err := v.tableExists(ctx, c)
+// checkTable creates the table if that is allowed, and refuses what does not keep a committed number.
+func (v *server) checkTable(ctx context.Context, c rawConn) error {
+	exists, err := v.tableExists(ctx, c)
 	if err != nil || exists {
-		return made, err
+		return err
 	}
 	if v.tuning.Load().CreateTable {
-		if err := v.createTable(ctx, c, fmt.Sprintf(createTable, v.table.full)+" COMMENT='"+madeHere+"'"); err != nil {
-			return false, err
+		if err := v.createTable(ctx, c, fmt.Sprintf(createTable, v.table.full)); err != nil {
+			return err
 		}
-		if exists, made, err = v.tableExists(ctx, c); err != nil || exists {
-			return made, err
+		if exists, err = v.tableExists(ctx, c); err != nil || exists {
+			return err
 		}
 	}
-	return false, v.noTable()
+	return v.noTable()
 }
 
 func (v *server) noTable() error {
@@ -157,23 +151,23 @@ func (v *server) noTable() error {
 		fmt.Sprintf(createTable, v.table.full)+", or set create_table = true; or "+v.grants())
 }
 
-// tableExists says whether there is a table, and whether seqproxy made it, and refuses what does not keep a committed number.
-func (v *server) tableExists(ctx context.Context, c rawConn) (exists, made bool, err error) {
-	rows, err := c.query(ctx, fmt.Sprintf("SELECT TABLE_TYPE, ENGINE, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+// tableExists says whether there is a table, and refuses what does not keep a committed number.
+func (v *server) tableExists(ctx context.Context, c rawConn) (exists bool, err error) {
+	rows, err := c.query(ctx, fmt.Sprintf("SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
 		literal(v.opts.Database), literal(v.opts.Table)))
 	if err != nil {
-		return false, false, fmt.Errorf("look for table %s: %w", v.table.full, err)
+		return false, fmt.Errorf("look for table %s: %w", v.table.full, err)
 	}
 	switch {
 	case len(rows) == 0:
-		return false, false, nil
+		return false, nil
 	case rows[0][0] != "BASE TABLE":
-		return true, false, v.unfit(v.table.full, "it is a "+rows[0][0]+", not a table", "name the table behind it")
+		return true, v.unfit(v.table.full, "it is a "+rows[0][0]+", not a table", "name the table behind it")
 	case !strings.EqualFold(rows[0][1], "InnoDB"):
-		return true, false, v.unfit(v.table.full, "its engine is "+rows[0][1]+", which does not keep what was committed through a crash",
+		return true, v.unfit(v.table.full, "its engine is "+rows[0][1]+", which does not keep what was committed through a crash",
 			"ALTER TABLE "+v.table.full+" ENGINE=InnoDB")
 	}
-	return true, rows[0][2] == madeHere, nil
+	return true, nil
 }
 
 // createTable creates the table, and its schema if that is missing too. Rights on the schema alone are enough where the schema is

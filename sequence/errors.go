@@ -184,12 +184,25 @@ type blockError struct {
 }
 
 func (e *blockError) Error() string {
-	return fmt.Sprintf("sequence %q: %d consecutive numbers do not fit in a block of %d: take fewer rows in one statement, or larger blocks "+
-		"(SEQPROXY CHANGE SEQUENCE SERVERS BLOCK n)", e.name, e.need, e.block)
+	return fmt.Sprintf("sequence %q: %d consecutive numbers do not fit in a block of %d: take fewer rows in one statement, or larger blocks, "+
+		"for which all sequence servers but one are removed and added again with another sequence.block", e.name, e.need, e.block)
 }
 
 // Unwrap returns ErrSeveral.
 func (e *blockError) Unwrap() error { return ErrSeveral }
+
+// groupError: a server that is a group would be one of several. It is an ErrSeveral.
+type groupError struct{ name string }
+
+func (e *groupError) Error() string {
+	return fmt.Sprintf("sequence server %s is a group of nodes, and those that divide the numbers are single servers: %s", e.name, groupWayOut)
+}
+
+// Unwrap returns ErrSeveral.
+func (e *groupError) Unwrap() error { return ErrSeveral }
+
+// groupWayOut is what else can be done.
+const groupWayOut = "keep the one group, to which nodes can be added; or have several servers of one address each"
 
 // badOption builds an error that wraps ErrBadOption.
 func badOption(format string, args ...any) error {

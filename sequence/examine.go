@@ -159,7 +159,7 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 			found.Findings = append(found.Findings, finding)
 		}
 	}
-	exists, _, err := v.tableExists(ctx, c)
+	exists, err := v.tableExists(ctx, c)
 	switch {
 	case errors.Is(err, ErrUnfit):
 		found.Findings = append(found.Findings, err)
@@ -269,12 +269,12 @@ func (v *server) owners(ctx context.Context, conn *sql.Conn) (all []Owner) {
 
 // examineFirstPlan looks at what would refuse the first plan, where several servers are configured and none is in force.
 func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) {
-	if len(all) == 1 || slices.ContainsFunc(all, func(e ExaminedServer) bool {
+	if len(all) == 1 || s.opts.Interleave != InterleaveStep || slices.ContainsFunc(all, func(e ExaminedServer) bool {
 		return slices.ContainsFunc(e.Nodes, func(n ExaminedNode) bool { return n.Err != nil || n.Missing || n.Membership.Plan != 0 })
 	}) {
 		return
 	}
-	plan := &Plan{Interleave: s.opts.Interleave, Block: s.opts.Block, Members: make([]Member, len(all))}
+	plan := &Plan{Interleave: InterleaveStep, Members: make([]Member, len(all))}
 	var tasks sync.WaitGroup
 	for i := range all {
 		v := s.servers.known[i]
@@ -287,7 +287,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 				conn, err := v.nodes.all[j].pool().Conn(ctx)
 				if err == nil {
 					defer func() { _ = conn.Close() }()
-					err = v.fitsPlan(ctx, conn, plan, i, "", firstPlanWayOut)
+					err = v.fitsPlan(ctx, conn, plan, i, "")
 				}
 				if unfit := new(UnfitError); errors.As(err, &unfit) {
 					unfit.Server = node.Addr

@@ -86,41 +86,6 @@ func TestWhatANodeHadAloneThatAnotherTookOverFromIsNotSaidToBeKept(t *testing.T)
 	}
 }
 
-// A node is adopted by the plan that it obeys, also by a proxy that has not heard of that.
-func TestAnAdoptionLeavesRowsWhereTheStepsOfTheNodeHaveThem(t *testing.T) {
-	e := startEstate(t, 2, "photos")
-	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 5 * time.Second })
-	a.take(t, "a", "photos", 5)
-	v := a.servers.first()
-	if err := v.needPlanTables(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []struct{ position, primary int }{{1, 1}, {0, 0}} {
-		m := Membership{ID: "00000000-0000-0000-0000-000000000001", Plan: 1, Position: step.position, Count: 2, Interleave: InterleaveStep}
-		if err := v.saveMembership(t.Context(), v.pool(), m); err != nil {
-			t.Fatal(err)
-		}
-		before := 1 - step.primary
-		e.CatchUp(t, step.primary, before)
-		e.Nodes[before].Exec(t, "SET GLOBAL read_only = 1")
-		e.Promote(t, step.primary)
-		e.Follow(t, before, step.primary)
-		eventually(t, "it is adopted", func() bool {
-			v.moved()
-			err := v.adopt(t.Context(), "photos", guardRow{})
-			now := v.nodes.current.Load()
-			return err == nil && now != nil && now.node == v.nodes.all[step.primary]
-		})
-		var id uint64
-		if err := e.pools[step.primary].QueryRow("SELECT id FROM sequence WHERE name = 'photos'").Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		if h := (share{count: 2, position: uint64(step.position), interleave: InterleaveStep}); !h.owns(id) || id < 1000 {
-			t.Errorf("server %d of 2 begins at %d", step.position+1, id)
-		}
-	}
-}
-
 // Two proxies find a group that nobody has used yet. One has seen no holder on the primary when the other makes it that, and finds it on the replicas: that is no primary from elsewhere.
 func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 	e := startEstate(t, 3, "photos")

@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -209,22 +208,4 @@ func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote
 		return fmt.Errorf("a fail-over could lose what was written: %w", err)
 	}
 	return nil
-}
-
-// transactForGood is transact for what must survive a fail-over, and does when it returns.
-func (v *server) transactForGood(ctx context.Context, f func(tx *sql.Tx) error) error {
-	var wrote *choice
-	err := v.transact(ctx, func(tx *sql.Tx) error {
-		if wrote = nil; v.guarded() {
-			wrote = v.nodes.current.Load()
-			if err := v.leadsTo(ctx, tx, wrote); err != nil {
-				return err
-			}
-		}
-		return f(tx)
-	})
-	if err != nil {
-		return err
-	}
-	return v.replicated(ctx, wrote)
 }

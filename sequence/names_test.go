@@ -267,6 +267,7 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no server":            {},
 		"two servers":          {Servers: []ServerOptions{good, good}},
+		"a group of several":   {Servers: []ServerOptions{good, {Database: "app", Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}},
 		"no address":           {Servers: []ServerOptions{{Database: "app"}}},
 		"no database":          {Servers: []ServerOptions{{Addr: "127.0.0.1:3306"}}},
 		"network":              {Servers: []ServerOptions{{Network: "udp", Addr: "127.0.0.1:3306", Database: "app"}}},

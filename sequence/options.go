@@ -22,13 +22,6 @@ const (
 	DurabilityRelaxed = "relaxed"
 )
 
-// Whether applications count in the table themselves.
-const (
-	DirectWritersAuto = "auto"
-	DirectWritersYes  = "yes"
-	DirectWritersNo   = "no"
-)
-
 // Defaults of [Options].
 const (
 	DefaultCacheSize       = 1000
@@ -49,12 +42,12 @@ const (
 
 // Options says where the sequences live and how they are cached. Zero values mean the default that each field names.
 type Options struct {
-	// Servers are the sequence servers. Where there are several, and no plan is in force among them, the first plan is made of them; after
-	// that the plan counts, and this is where it is looked for.
+	// Servers are the sequence servers. Where there are several, a plan is in force among them, and counts: this is where it is looked for. With
+	// InterleaveStep, where none is in force, the first plan is made of them, if their rows stand as that has them.
 	Servers []ServerOptions
-	// Interleave says how the first plan of several servers divides the numbers: InterleaveBlock (also if empty) or InterleaveStep.
+	// Interleave says how a single server and the one that is added to it divide the numbers: InterleaveBlock (also if empty) or InterleaveStep.
 	Interleave string
-	// Block is how many numbers a block of the first plan has; 0 means 10,000.
+	// Block is how many numbers a block has then; 0 means 10,000.
 	Block uint64
 	// CacheSize is how many numbers are reserved at once while a sequence is used little; 0 means 1000.
 	CacheSize uint64
@@ -72,9 +65,8 @@ type Options struct {
 	StateDir string
 	// OrderWithoutReplica lets ORDER sequences of a group give numbers while no majority of its nodes is seen: see order_replica.go.
 	OrderWithoutReplica bool
-	// DirectWriters says whether applications count in the table themselves, which matters when the set of sequence servers is changed: DirectWritersYes,
-	// DirectWritersNo, or DirectWritersAuto (also if empty), which is no where seqproxy made the table, unless the plan in force says otherwise.
-	DirectWriters string
+	// NoDirectWriters: no application counts in the table itself, which matters when the set of sequence servers is changed.
+	NoDirectWriters bool
 	// Durability is DurabilityStrict (also if empty) or DurabilityRelaxed.
 	Durability string
 	// Logger may be nil.
@@ -118,6 +110,9 @@ func (o Options) withDefaults() (Options, error) {
 				return o, badOption("servers: %s is named twice", other.Addr)
 			}
 		}
+		if len(o.Servers) > 1 && len(o.Servers[i].Nodes) > 1 {
+			return o, badOption("servers: %v", &groupError{o.Servers[i].Addr})
+		}
 		if len(o.Servers) > 1 && utf8.RuneCountInString(o.Servers[i].Table+planStartSuffix) > maxIdentifier {
 			return o, badOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
 				o.Servers[i].Table, maxIdentifier-len(planStartSuffix), planStartSuffix)
@@ -153,13 +148,6 @@ func (o Options) withDefaults() (Options, error) {
 	case DurabilityStrict, DurabilityRelaxed:
 	default:
 		return o, badOption("durability %q: want %q or %q", o.Durability, DurabilityStrict, DurabilityRelaxed)
-	}
-	switch o.DirectWriters {
-	case "":
-		o.DirectWriters = DirectWritersAuto
-	case DirectWritersAuto, DirectWritersYes, DirectWritersNo:
-	default:
-		return o, badOption("direct writers %q: want %q, %q or %q", o.DirectWriters, DirectWritersAuto, DirectWritersYes, DirectWritersNo)
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()

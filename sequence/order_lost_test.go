@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -146,35 +145,27 @@ func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
 // A node that lags for seconds, as replicas do, is waited for.
 func TestANodeThatLagsIsWaitedForBeforeASequenceIsOrdered(t *testing.T) {
 	const name = "photos"
-	for _, beside := range []int{0, 1} {
-		t.Run(fmt.Sprintf("a group and %d more", beside), func(t *testing.T) {
-			e := startEstate(t, 2)
-			servers := []ServerOptions{e.server()}
-			for range beside {
-				servers = append(servers, newPlace(t).options().Servers...)
-			}
-			s := openWith(t, Options{Servers: servers}, func(o *Options) { o.CreateTable = true })
-			s.enlistedWithin = 0
-			mustCreate(t, s, CreateOptions{Name: name})
-			mustTake(t, s, name, 1)
-			e.CatchUp(t, 1, 0)
-			e.Cut(t, 1)
-			altered := make(chan error, 1)
-			go func() {
-				_, err := s.Alter(t.Context(), []byte(name), Alteration{Order: new(true)})
-				altered <- err
-			}()
-			select {
-			case err := <-altered:
-				t.Errorf("nothing was waited for: %v", err)
-				altered <- err
-			case <-time.After(2500 * time.Millisecond):
-			}
-			e.Mend(t, 1)
-			if err := <-altered; err != nil {
-				t.Error(err)
-			}
-			wantOrdered(t, s, name, true)
-		})
+	e := startEstate(t, 2)
+	s := openWith(t, Options{Servers: []ServerOptions{e.server()}, CreateTable: true})
+	s.enlistedWithin = 0
+	mustCreate(t, s, CreateOptions{Name: name})
+	mustTake(t, s, name, 1)
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	altered := make(chan error, 1)
+	go func() {
+		_, err := s.Alter(t.Context(), []byte(name), Alteration{Order: new(true)})
+		altered <- err
+	}()
+	select {
+	case err := <-altered:
+		t.Errorf("nothing was waited for: %v", err)
+		altered <- err
+	case <-time.After(2500 * time.Millisecond):
 	}
+	e.Mend(t, 1)
+	if err := <-altered; err != nil {
+		t.Error(err)
+	}
+	wantOrdered(t, s, name, true)
 }

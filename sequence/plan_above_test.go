@@ -23,7 +23,6 @@ func TestNumbersAboveWhatTheOperatorSaidAreTold(t *testing.T) {
 			core, logs := observer.New(zap.ErrorLevel)
 			s := e.open(t, func(o *Options) { o.Logger = zap.New(core) })
 			e.change(t, s, PlanChange{Add: e.addr(1)})
-			e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 			now := e.change(t, s, PlanChange{Add: e.addr(2)})
 			e.everyoneGives(t, h, now, "photos", "quiet")
 			e.links[1].Cut()

@@ -5,17 +5,16 @@ import (
 	"testing"
 )
 
-// newBehind is an estate of three, of which the last one was away when the plan in force was made, and is back: it obeys the one before.
+// newBehind is an estate of three, and a fourth that was added, of which the third was away when the plan in force was made, and is back: it obeys the one before.
 func newBehind(t *testing.T) (e *planEstate, h *givenEver, s *Sequences, now Plan) {
 	t.Helper()
-	e, h = newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	e, h = newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s = e.open(t)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	now = e.change(t, s, PlanChange{Add: e.addr(2)})
 	e.everyoneGives(t, h, now, "photos")
 	e.links[2].Cut()
-	now = e.change(t, s, PlanChange{Block: 20, Force: true, Margin: 30})
+	now = e.change(t, s, PlanChange{Add: e.addr(3), Force: true, Above: h.high["photos"] + 30})
 	e.links[2].Mend()
 	if m := e.member(t, 2); m.Plan >= now.Number {
 		t.Fatalf("it obeys plan %d although it was away when plan %d was made", m.Plan, now.Number)
@@ -49,7 +48,7 @@ func TestAMemberThatIsFrozenIsNotBroughtToAnOlderPlan(t *testing.T) {
 				}
 				return nil
 			}
-			now := e.change(t, s, PlanChange{Block: 10})
+			now := e.change(t, s, PlanChange{Remove: e.addr(3)})
 			if !met {
 				t.Fatal("the step never came")
 			}
@@ -88,7 +87,7 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	if err != nil || was.Plan >= older.Number {
 		t.Fatalf("got %+v, %v", was, err)
 	}
-	now := e.change(t, s, PlanChange{Block: 10})
+	now := e.change(t, s, PlanChange{Remove: e.addr(3)})
 	if err := v.savePlanFloor(ctx, slept, older.Number, "", 0); err != nil { // as it does next
 		t.Fatal(err)
 	}

@@ -147,8 +147,8 @@ func (v *server) raiseBoundAhead(name string, h share, last, n, highest uint64) 
 // saveBound writes a bound of a sequence down on this member, if it obeys the plan and none is being made. own is how far this one itself may go with it:
 // 0 if it is another's bound.
 func (v *server) saveBound(ctx context.Context, plan uint64, name string, bound, own uint64) error {
-	return v.transactForGood(ctx, func(tx *sql.Tx) error {
-		if err := v.refuseUnseen(ctx, tx); err != nil {
+	return v.transact(ctx, func(tx *sql.Tx) error {
+		if err := v.refuseWhileChanging(ctx, tx); err != nil {
 			return err
 		}
 		return v.writeBound(ctx, tx, plan, name, bound, own)
@@ -211,7 +211,7 @@ func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name st
 // members are away that are taken out, from their bounds. Applications that count in the table themselves know of no bound.
 func (r *planRun) reachable() error {
 	away, err := r.awayOf(r.plan.Previous)
-	if len(away) == 0 || r.forced && (r.above > 0 || r.margin > 0) {
+	if len(away) == 0 || r.forced && r.above > 0 {
 		return nil
 	}
 	for _, m := range r.plan.Members {
@@ -228,12 +228,12 @@ func (r *planRun) reachable() error {
 		if failed != nil {
 			return failed
 		}
-		if was.Interleave == InterleaveBlock || v.tuning.Load().DirectWriters == DirectWritersNo {
+		if was.Interleave == InterleaveBlock || v.tuning.Load().NoDirectWriters {
 			r.byBound = true
 			return r.ordersAway(away, err)
 		}
 	}
-	return awayError(away, err, "; or where no application counts in the tables itself: direct_writers = \"no\" under [sequence]")
+	return awayError(away, err, "; or where no application counts in the tables itself: direct_writers = false under [sequence]")
 }
 
 // ordersAway makes sure that no ORDER sequence has its home among the members that are away, unless the operator says that those are off. Numbers that

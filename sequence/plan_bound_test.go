@@ -62,7 +62,6 @@ func TestAMemberThatIsAwayIsTakenOutByItsBound(t *testing.T) {
 	boundsAhead(s, 400)
 	boundsAhead(other, 400)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	mustCreate(t, s, CreateOptions{Name: "albums"})
 	mustCreate(t, s, CreateOptions{Name: "small", Max: 1000})
@@ -107,7 +106,6 @@ func TestABoundIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	s := e.open(t, steadySize(5), patience(30*time.Second))
 	boundsAhead(s, 300)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	takeAll(t, s, h, "photos", 1500)
 	e.links[1].Cut()
 	got, err := toTheBound(t, s, h, "photos")
@@ -140,7 +138,6 @@ func TestABoundIsRaisedAheadOfNeed(t *testing.T) {
 	s := e.open(t, steadySize(5), patience(30*time.Second))
 	boundsAhead(s, 10_000)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	mustTake(t, s, "photos", 1)
 	v, plan := s.servers.members()[0], s.servers.view.Load().plan.Number
 	before, err := v.bound(context.Background(), v.pool(), "photos", plan)
@@ -163,15 +160,21 @@ func TestABoundIsRaisedAheadOfNeed(t *testing.T) {
 // Applications that count in the table themselves know of no bound.
 func TestAMemberWithDirectWritersHasNoBound(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
-	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto }
-	s := e.open(t, auto)
-	e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
-	e.change(t, s, PlanChange{Interleave: InterleaveStep, WritersStep: 2})
-	e.change(t, s, PlanChange{Add: e.addr(2), WritersStep: 3})
+	s := e.open(t, inSteps, withDirectWriters)
+	stopped := PlanChange{WritersStopped: true}
+	add := func(i int) {
+		c := stopped
+		c.Add = e.addr(i)
+		e.change(t, s, c)
+	}
+	add(1)
+	add(2)
 	e.links[2].Cut()
-	_, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(2), WritersStep: 2})
-	wantText(t, err, e.addr(2), "FORCE ABOVE n", `direct_writers = "no"`)
-	e.change(t, s, PlanChange{Remove: e.addr(2), Force: true, Margin: 1000, WritersStep: 2})
+	stopped.Remove = e.addr(2)
+	_, err := s.ChangePlan(context.Background(), stopped)
+	wantText(t, err, e.addr(2), "FORCE ABOVE n", "direct_writers = false")
+	stopped.Force, stopped.Above = true, 1000
+	e.change(t, s, stopped)
 }
 
 func TestWhereABoundIsSet(t *testing.T) {
@@ -196,7 +199,6 @@ func TestAMemberDoesNotGoByTheBoundOfAnother(t *testing.T) {
 	s := e.open(t, steadySize(5), patience(30*time.Second))
 	boundsAhead(s, 200)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	takeAll(t, s, h, "photos", 60)
 
@@ -233,7 +235,6 @@ func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
 	there := e.otherSide(t)
 	s := e.open(t, steadySize(5), patience(30*time.Second))
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	mustCreate(t, s, CreateOptions{Name: "albums"})
 	for _, p := range e.places[1:] { // as if it had died after the first commit
@@ -300,7 +301,6 @@ func TestABoundOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	s := e.open(t, steadySize(5), patience(30*time.Second))
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	mustTake(t, s, "photos", 1)
 

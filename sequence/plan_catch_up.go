@@ -111,7 +111,7 @@ func (v *server) boundsKnown(ctx context.Context, from *server, p *Plan) (known 
 	}
 	limited, stop := context.WithTimeoutCause(ctx, peerPatience, errPatience)
 	defer stop()
-	err = from.transactForGood(limited, func(tx *sql.Tx) error {
+	err = from.transact(limited, func(tx *sql.Tx) error {
 		known = nil
 		is, _, err := from.membership(limited, tx)
 		if err != nil {

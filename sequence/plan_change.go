@@ -41,21 +41,16 @@ const (
 	planUndo = 15 * time.Second
 )
 
-// PlanChange says how the set of sequence servers is to change. Of Add, Remove, and Interleave with Block only one is given.
+// PlanChange says how the set of sequence servers is to change: by one that is added, or one that is removed.
 type PlanChange struct {
-	Add        string // "10.0.0.5:3306", or all nodes of a group: "10.0.0.5:3306,10.0.0.6:3306"
-	Remove     string
-	Interleave string // InterleaveBlock or InterleaveStep; empty: as before
-	Block      uint64 // 0: as before
-	// Force goes on although members so far cannot be reached, which the operator must have switched off: numbers that they give from now
-	// on would be given again. One of Above and Margin then says where the numbers go on: above Above in all sequences, or Margin above
-	// the highest that the others know of each. A removed member has no vote.
-	Force         bool
-	Above, Margin uint64
-	// WritersStopped is the operator's word that applications which count in the table themselves do so no more; WritersStep that they do it
-	// by this step from now on, and fail until they do.
+	Add    string // "10.0.0.5:3306"
+	Remove string
+	// Force goes on although members so far cannot be reached. The operator must have switched them off: numbers that they give from now
+	// on would be given again. All sequences then go on above Above, if that is not 0. A removed member has no vote.
+	Force bool
+	Above uint64
+	// WritersStopped is the operator's word that no application counts in the tables until the change has ended.
 	WritersStopped bool
-	WritersStep    uint64
 }
 
 // PlanError says why the set of sequence servers was not changed, or was left in the middle of a change, and what to do.
@@ -100,7 +95,7 @@ func inProgress(p *Plan) error {
 	}
 }
 
-// ChangePlan changes the set of sequence servers, or how they divide the numbers, and returns the plan that is in force then. Meanwhile callers are served
+// ChangePlan changes the set of sequence servers, and returns the plan that is in force then. Meanwhile callers are served
 // from memory; whoever needs a reservation waits. It takes a second or two.
 //
 // Errors: *PlanError, ErrBadOption, ErrUnfit, ErrClosed, ctx's cause, or those of a server. Whatever fails before the change is decided is undone as far as
@@ -174,8 +169,8 @@ type planRun struct {
 
 // planTerms are what the operator said about the numbers of members that cannot be reached.
 type planTerms struct {
-	forced        bool
-	above, margin uint64
+	forced bool
+	above  uint64
 }
 
 func (r *planRun) close() {
@@ -202,27 +197,17 @@ func (r *planRun) server(address string) (*server, error) {
 	return r.opened[address], nil
 }
 
-// serverOptions is the way to a server: as it is configured, or like the first one that is. Of a group the addresses are separated by commas.
+// serverOptions is the way to a server: as it is configured, or like the first one that is.
 func (s *Sequences) serverOptions(address string) (ServerOptions, error) {
-	nodes := nodesOf(address)
 	for _, o := range s.opts.Servers {
-		if o.Addr == address || slices.ContainsFunc(o.nodes(), func(n Node) bool { return slices.Contains(nodes, n.Addr) }) {
+		if slices.ContainsFunc(o.nodes(), func(n Node) bool { return n.Addr == address }) || o.Addr == address {
 			return o, nil
 		}
 	}
 	o := s.opts.Servers[0]
 	o.Network, o.Addr, o.Nodes = "tcp", address, nil
-	if len(nodes) > 1 {
-		o.Addr = ""
-		for _, n := range nodes {
-			o.Nodes = append(o.Nodes, Node{Network: "tcp", Addr: n})
-		}
-	}
 	return o, o.setDefaults()
 }
-
-// nodesOf are the addresses that a member is called by.
-func nodesOf(address string) []string { return strings.Split(address, ",") }
 
 // voters are those of the change.
 func (r *planRun) voters() []Member {

@@ -11,14 +11,13 @@ func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
 	for _, how := range []string{InterleaveBlock, InterleaveStep} {
 		t.Run(how, func(t *testing.T) {
 			e := newPlanEstate(t, 4, map[string]uint64{"photos": 1234, "albums": 0, "old": 1<<64 - 1})
-			s, h := e.open(t), newGivenEver()
+			s, h := e.open(t, func(o *Options) { o.Interleave = how }), newGivenEver()
 			e.everyoneGives(t, h, Plan{}, "photos")
 			for _, step := range []struct {
 				change  PlanChange
 				members []int
 			}{
 				{PlanChange{Add: e.addr(1)}, []int{0, 1}},
-				{PlanChange{Interleave: how, Block: 10}, []int{0, 1}},
 				{PlanChange{Add: e.addr(2)}, []int{0, 1, 2}},
 				{PlanChange{Add: e.addr(3)}, []int{0, 1, 2, 3}},
 				{PlanChange{Remove: e.addr(0)}, []int{1, 2, 3}},
@@ -27,9 +26,6 @@ func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
 				{PlanChange{Remove: e.addr(2)}, []int{1, 0}},
 				{PlanChange{Remove: e.addr(1)}, []int{0}},
 			} {
-				if how == InterleaveStep {
-					step.change.Block = 0
-				}
 				p := e.change(t, s, step.change)
 				if len(p.Members) != len(step.members) {
 					t.Fatalf("after %+v: got members %+v", step.change, p.Members)
@@ -111,23 +107,17 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 
 func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
-	s := e.open(t, func(o *Options) { o.DirectWriters = DirectWritersAuto }) // the table was there before
-	for _, test := range []struct {
-		change PlanChange
-		want   string
-	}{
-		{PlanChange{Add: e.addr(1)}, "WITH DIRECT WRITERS STOPPED"},
-		{PlanChange{Add: e.addr(1), WritersStep: 2}, "SEQPROXY CHANGE SEQUENCE SERVERS INTERLEAVE STEP WITH DIRECT WRITERS STEP 1"},
-	} {
-		_, err := s.ChangePlan(context.Background(), test.change)
-		wantText(t, err, test.want)
+	s := e.open(t, inSteps, withDirectWriters)
+	refused := func(change PlanChange, want ...string) {
+		t.Helper()
+		_, err := s.ChangePlan(context.Background(), change)
+		wantText(t, err, append(want, "may count in the table", "WITH DIRECT WRITERS STOPPED", "direct_writers = false")...)
 	}
-	e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
-	_, err := s.ChangePlan(context.Background(), PlanChange{Interleave: InterleaveStep})
-	wantText(t, err, "count by 2 and say WITH DIRECT WRITERS STEP 2")
-	_, err = s.ChangePlan(context.Background(), PlanChange{Interleave: InterleaveStep, WritersStep: 3})
-	wantText(t, err, "the step is 2")
-	p := e.change(t, s, PlanChange{Interleave: InterleaveStep, WritersStep: 2})
+	refused(PlanChange{Add: e.addr(1)}, "id + 1", "count by 2")
+	p := e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
+	if p.Interleave != InterleaveStep {
+		t.Errorf("got %+v", p)
+	}
 	// From now on both are right who count by two: applications, in the servers' rows, and proxies.
 	h := newGivenEver()
 	for range 20 {
@@ -140,52 +130,39 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 		}
 		h.add(t, "photos", mustTake(t, s, "photos", 1))
 	}
-	if p.Interleave != InterleaveStep {
-		t.Errorf("got %+v", p)
-	}
+	refused(PlanChange{Remove: e.addr(1)}, "id + 2", "count by 1")
 	// The configuration says it, too, and counts at once.
-	for _, say := range []struct {
-		writers string
-		refused bool
-	}{{DirectWritersYes, true}, {"", true}, {DirectWritersNo, false}} {
-		s.Tune(Tuning{DirectWriters: say.writers})
-		if _, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)}); say.refused {
-			wantText(t, err, "WITH DIRECT WRITERS STOPPED")
-		} else if err != nil {
+	for _, none := range []bool{false, true} {
+		s.Tune(Tuning{NoDirectWriters: none})
+		if change := (PlanChange{Add: e.addr(2)}); !none {
+			refused(change, "id + 2", "count by 3")
+		} else if _, err := s.ChangePlan(context.Background(), change); err != nil {
 			t.Error(err)
 		}
 	}
-	// They go on where steps come first: from one server to two and back.
-	alone := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
-	counted := alone.open(t, func(o *Options) { o.DirectWriters = DirectWritersAuto })
-	alone.change(t, counted, PlanChange{Interleave: InterleaveStep, WritersStep: 1})
-	alone.change(t, counted, PlanChange{Add: alone.addr(1), WritersStep: 2})
-	alone.change(t, counted, PlanChange{Interleave: InterleaveBlock, WritersStopped: true})
-	alone.change(t, counted, PlanChange{Remove: alone.addr(1), WritersStep: 1})
-	// One that seqproxy made has none.
-	made := newPlanEstate(t, 2, nil)
-	made.places[0].exec(t, "DROP TABLE sequence")
-	other := made.open(t, func(o *Options) { o.DirectWriters = DirectWritersAuto })
-	made.change(t, other, PlanChange{Add: made.addr(1)})
+	// Where the numbers are divided in blocks nobody else can count.
+	blocked := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
+	admin := blocked.open(t, withDirectWriters)
+	blocked.change(t, admin, PlanChange{Add: blocked.addr(1), WritersStopped: true})
+	blocked.change(t, admin, PlanChange{Add: blocked.addr(2)})
+	blocked.change(t, admin, PlanChange{Remove: blocked.addr(0)})
+	blocked.change(t, admin, PlanChange{Remove: blocked.addr(2)})
+	_, err := admin.ChangePlan(t.Context(), PlanChange{Add: blocked.addr(2)}) // one that is alone counts for everybody
+	wantText(t, err, "WITH DIRECT WRITERS STOPPED")
 }
 
-// No proxy would count by a plan whose blocks are larger than the largest of the configuration.
-func TestBlocksThatNoProxyCanCountByAreRefused(t *testing.T) {
-	e := newPlanEstate(t, 2, map[string]uint64{"photos": 1234})
-	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	before, err := s.plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
+// How the numbers are divided is said when a second server is added to the only one, whatever the plan before said.
+func TestTheOnlyServerAndTheOneThatIsAddedDivideTheNumbersAsConfigured(t *testing.T) {
+	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 1234}), newGivenEver()
+	for _, how := range []func(*Options){blocks(maxBlock), inSteps, blocks(10), inSteps} {
+		s := e.open(t, how)
+		p := e.change(t, s, PlanChange{Add: e.addr(1)})
+		if want := s.opts.Block; p.Interleave != s.opts.Interleave || p.Interleave == InterleaveBlock && p.Block != want || p.Interleave == InterleaveStep && p.Block != 0 {
+			t.Errorf("got %s and %d, want %s and %d", p.Interleave, p.Block, s.opts.Interleave, want)
+		}
+		e.everyoneGives(t, h, p, "photos")
+		e.everyoneGives(t, h, e.change(t, s, PlanChange{Remove: e.addr(1)}), "photos")
 	}
-	if _, err := s.ChangePlan(t.Context(), PlanChange{Interleave: InterleaveBlock, Block: maxBlock + 1}); !errors.Is(err, ErrBadOption) {
-		t.Errorf("BLOCK %d: got %v, want ErrBadOption", uint64(maxBlock+1), err)
-	}
-	if now, err := s.plan(t.Context()); err != nil || now.Number != before.Number {
-		t.Errorf("got plan %d, %v, want %d still", now.Number, err, before.Number)
-	}
-	p, h := e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: maxBlock}), newGivenEver()
-	e.everyoneGives(t, h, p, "photos")
 }
 
 // A sequence that is made while one of the members is away begins above what the plan in force says of its name, or of all names that it does not know: on each member, also on
@@ -197,7 +174,6 @@ func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testin
 		t.Fatal(err)
 	}
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	e.change(t, s, PlanChange{Add: e.addr(3)})
 	e.links[3].Cut()
@@ -248,9 +224,7 @@ func TestServersOfSmallerColumnsAreAddedAndRemoved(t *testing.T) {
 			e.places[0].exec(t, "ALTER TABLE sequence MODIFY id "+column+" NOT NULL")
 			s, h := e.open(t), newGivenEver()
 			e.everyoneGives(t, h, Plan{}, "photos")
-			for _, change := range []PlanChange{
-				{Add: e.addr(1)}, {Interleave: InterleaveStep}, {Interleave: InterleaveBlock, Block: 10}, {Add: e.addr(2)}, {Remove: e.addr(0)}, {Add: e.addr(0)},
-			} {
+			for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}, {Add: e.addr(0)}} {
 				p := e.change(t, s, change)
 				e.everyoneGives(t, h, p, "photos", "albums")
 				for range 50 {

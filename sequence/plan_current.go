@@ -186,7 +186,7 @@ func (r *planRun) sweep() error {
 		if err != nil {
 			continue
 		}
-		err = v.transactForGood(r.ctx, func(tx *sql.Tx) error {
+		err = v.transact(r.ctx, func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(r.ctx, "DELETE FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ? AND `state` = ?", l.plan.Number, l.plan.UUID, planProposed)
 			return err
 		})

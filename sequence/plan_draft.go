@@ -10,11 +10,11 @@ import (
 
 // draft makes the plan that a change leads to.
 func (r *planRun) draft(now *Plan, change PlanChange) error {
-	r.forced, r.above, r.margin, r.base = change.Force, change.Above, change.Margin, now.Number
+	r.forced, r.above, r.base = change.Force, change.Above, now.Number
 	if now.Number == 0 {
 		servers := r.s.servers.members()
 		if len(servers) != 1 {
-			return &PlanError{Finding: "the configured sequence servers have no plan yet", Remedy: "it is made when all of them can be reached"}
+			return r.s.servers.errNoPlan()
 		}
 		now.Members = []Member{{Address: servers[0].opts.Addr}}
 	}
@@ -23,28 +23,19 @@ func (r *planRun) draft(now *Plan, change PlanChange) error {
 		Interleave: now.Interleave, Block: now.Block, Previous: now.Members,
 	}
 	p := &r.plan
-	if p.Interleave == "" {
-		p.Interleave = r.s.opts.Interleave
+	if len(now.Members) == 1 { // which has all numbers, whatever was said before
+		if p.Interleave, p.Block = r.s.opts.Interleave, r.s.opts.Block; p.Interleave == InterleaveStep {
+			p.Block = 0
+		}
 	}
-	if change.Interleave != "" {
-		p.Interleave = change.Interleave
-	}
-	switch {
-	case p.Interleave == InterleaveStep && change.Block != 0:
-		return badOption("BLOCK %d: a plan with steps has no blocks", change.Block)
-	case p.Interleave == InterleaveStep:
-		p.Block = 0
-	case change.Block != 0:
-		p.Block = change.Block
-	case p.Block == 0:
-		p.Block = r.s.opts.Block
-	}
-	if p.Block > maxBlock {
-		return badOption("BLOCK %d, want at most %d", p.Block, uint64(maxBlock))
+	for _, v := range r.s.servers.members() {
+		if v.grouped() {
+			return &groupError{v.name()}
+		}
 	}
 	members := slices.Clone(now.Members)
 	has := func(address string) int {
-		return slices.IndexFunc(members, func(m Member) bool { return m.Address == address || slices.Contains(m.Nodes, address) })
+		return slices.IndexFunc(members, func(m Member) bool { return m.Address == address })
 	}
 	switch {
 	case change.Add != "":
@@ -52,7 +43,7 @@ func (r *planRun) draft(now *Plan, change PlanChange) error {
 		if err != nil {
 			return err
 		}
-		change.Add = o.Addr // of a group that is configured: all its nodes
+		change.Add = o.Addr
 		if has(change.Add) >= 0 {
 			return badOption("sequence server %s is a member already", change.Add)
 		}
@@ -69,19 +60,9 @@ func (r *planRun) draft(now *Plan, change PlanChange) error {
 			return badOption("sequence server %s is the only one", change.Remove)
 		}
 		members = slices.Delete(members, i, i+1)
-	case p.Interleave == now.Interleave && p.Block == now.Block:
-		return badOption("the plan in force has that interleave and block already")
 	}
 	for i := range members {
 		members[i].Position = i
-		if nodes := nodesOf(members[i].Address); len(nodes) > 1 {
-			members[i].Nodes = nodes
-		}
-	}
-	if change.WritersStopped || change.WritersStep != 0 {
-		for i := range members {
-			members[i].Direct = !change.WritersStopped
-		}
 	}
 	p.Members = members
 	return nil
@@ -240,77 +221,27 @@ func (v *server) namesOf(ctx context.Context, on querier, text string, args ...a
 	return names, rows.Err()
 }
 
-// checkWriters wants the operator's word about applications that count in the table themselves.
+// checkWriters wants the operator's word that no application counts in the tables meanwhile. Where several servers divide the numbers in blocks none can.
 func (r *planRun) checkWriters(change PlanChange) error {
 	p := &r.plan
-	stepped := p.Interleave == InterleaveStep || len(p.Members) == 1
-	step := uint64(len(p.Members))
-	switch {
-	case change.WritersStopped:
+	if change.WritersStopped || r.s.servers.tuning.Load().NoDirectWriters || len(p.Previous) > 1 && p.Interleave == InterleaveBlock {
 		return nil
-	case change.WritersStep != 0 && !stepped:
-		return badOption("WITH DIRECT WRITERS STEP %d: with interleave = \"block\" nobody but seqproxy can count in the table; stop them, or first say SEQPROXY CHANGE SEQUENCE SERVERS "+
-			"INTERLEAVE STEP WITH DIRECT WRITERS STEP %d", change.WritersStep, len(p.Previous))
-	case change.WritersStep != 0 && change.WritersStep != step:
-		return badOption("WITH DIRECT WRITERS STEP %d: with %d sequence servers the step is %d", change.WritersStep, len(p.Members), step)
-	case change.WritersStep != 0:
-		return r.writersKnown()
 	}
-	for _, m := range p.Previous {
-		v, err := r.server(m.Address)
-		if err != nil {
-			continue
-		}
-		direct, err := v.directWriters(r.ctx)
-		if err != nil {
-			return err
-		}
-		why := "since it was not made by seqproxy"
-		if m.Direct && v.tuning.Load().DirectWriters != DirectWritersNo {
-			direct, why = true, "as was said when the plan in force was made"
-		}
-		if !direct {
-			continue
-		}
-		remedy := "stop them and say WITH DIRECT WRITERS STOPPED"
-		if stepped {
-			remedy += fmt.Sprintf(", or prepare them to count by %d and say WITH DIRECT WRITERS STEP %d", step, step)
-		}
-		return &PlanError{
-			Finding: fmt.Sprintf("applications may count in the table %s of %s themselves (UPDATE ... LAST_INSERT_ID(id + 1)), %s", v.table.full, m.Address, why),
-			Remedy:  remedy + "; where there are none: direct_writers = \"no\" under [sequence]",
-		}
+	v := r.s.servers.first()
+	then := ""
+	if p.Interleave == InterleaveStep || len(p.Members) == 1 {
+		then = fmt.Sprintf("; afterwards they may go on, and count by %d", len(p.Members))
 	}
-	return nil
-}
-
-// writersKnown makes sure, before there is a plan that says so, that proxies know of applications that count in the table: they take care of these in the moments in which they have not heard of the
-// first plan yet (see taking).
-func (r *planRun) writersKnown() error {
-	for _, m := range r.plan.Previous {
-		v, err := r.server(m.Address)
-		if err != nil {
-			continue
-		}
-		if is, _, err := v.membership(r.ctx, v.pool()); err != nil || is.Plan > 0 {
-			return err
-		}
-		if direct, err := v.directWriters(r.ctx); err != nil || direct {
-			return err
-		}
-		return &PlanError{
-			Finding: fmt.Sprintf("seqproxy made the table %s of %s, and proxies take it that no application counts there", v.table.full, m.Address),
-			Remedy:  "set direct_writers = \"yes\" under [sequence] of every proxy and reload them, and then say this again",
-		}
+	return &PlanError{
+		Finding: fmt.Sprintf("applications may count in the table %s themselves (UPDATE ... LAST_INSERT_ID(id + %d))", v.table.full, len(p.Previous)),
+		Remedy:  "stop them and say WITH DIRECT WRITERS STOPPED" + then + "; where there are none: direct_writers = false under [sequence]",
 	}
-	return nil
 }
 
 // awayError: or is what else can be done.
 func awayError(away []string, err error, or string) error {
 	return &PlanError{
 		Finding: "nobody knows which numbers a sequence server gave that cannot be reached: " + strings.Join(away, ", "),
-		Remedy: "bring it back; or make sure that it stays off, and say FORCE ABOVE n, a number above all that it can have given, " +
-			"or FORCE MARGIN n, how far it can be ahead of the others" + or, Err: err,
+		Remedy:  "bring it back; or make sure that it stays off, and say FORCE ABOVE n, a number above all that it can have given" + or, Err: err,
 	}
 }

@@ -43,7 +43,7 @@ func (e *planEstate) options(i int) ServerOptions {
 // open makes a proxy that is configured with the first of them, and knows the way to the others.
 func (e *planEstate) open(t testing.TB, change ...func(*Options)) *Sequences {
 	t.Helper()
-	o := Options{Servers: []ServerOptions{e.options(0)}, CreateTable: true, DirectWriters: DirectWritersNo}
+	o := Options{Servers: []ServerOptions{e.options(0)}, CreateTable: true, NoDirectWriters: true, Block: 10}
 	for _, f := range change {
 		f(&o)
 	}

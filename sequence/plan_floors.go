@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 )
@@ -23,12 +22,11 @@ type floorOf struct {
 	own   uint64 // how far each member may go by itself; 0 where that was read from one of them, until others have its word
 }
 
-// errFreezeUnseen: the coordinator goes on with another node than that on which it has frozen the rows.
-var errFreezeUnseen = errors.New("it is not seen yet on this node that the rows are frozen")
+// errNotFrozen: the member does not know any more that its rows were frozen.
+var errNotFrozen = errors.New("its rows are not frozen")
 
 // gave reads what a frozen member gave at most of each name: what its rows held, the tombstones of what was dropped, and where a member is taken out by its bounds
-// those that are known here. A node of a cluster that has not heard of the freeze, which was
-// made on another one, is not asked.
+// those that are known here.
 func (r *planRun) gave(v *server) (all []floorOf, err error) {
 	has, err := v.lookForOptions(r.ctx, v.pool())
 	if err != nil {
@@ -37,7 +35,7 @@ func (r *planRun) gave(v *server) (all []floorOf, err error) {
 	err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 		all = nil
 		if was.state == planProposed {
-			return errFreezeUnseen
+			return errNotFrozen
 		}
 		if was.state == planFrozen {
 			if err := r.freezeLate(v, tx); err != nil {
@@ -115,15 +113,9 @@ func (v *server) namesWith(ctx context.Context, on querier, all []floorOf, text 
 // bounded adds what the operator said about members that cannot be asked. The empty name stands for those that no other member knows.
 func (t planTerms) bounded(all []floorOf) []floorOf {
 	for i := range all {
-		f := &all[i].floor
-		if *f > math.MaxUint64-t.margin {
-			*f = math.MaxUint64
-		} else {
-			*f += t.margin
-		}
-		*f = max(*f, t.above)
+		all[i].floor = max(all[i].floor, t.above)
 	}
-	return append(all, floorOf{floor: max(t.above, t.margin)})
+	return append(all, floorOf{floor: t.above})
 }
 
 // raiseFloor is what an INSERT of a floor and a bound does where the name has some: the higher stay. How far the member may go by itself is what was said
@@ -162,7 +154,6 @@ func (r *planRun) writeFloors(v *server, all []floorOf) (told bool, err error) {
 					args[i] = 0
 				}
 			}
-			// The row of the plan, too: so one node of a cluster refuses what comes after another coordinator has taken over on another node.
 			if err := r.touch(v, tx); err != nil {
 				return err
 			}
@@ -179,7 +170,7 @@ func (r *planRun) writeFloors(v *server, all []floorOf) (told bool, err error) {
 
 // takesBounds reports whether a member that obeyed a plan still does, and no further change has read what it knows: what it is told now would not count.
 func (v *server) takesBounds(ctx context.Context, tx *sql.Tx, plan uint64) (bool, error) {
-	err := v.refuseUnseen(ctx, tx)
+	err := v.refuseWhileChanging(ctx, tx)
 	if errors.Is(err, errPlanChanging) {
 		return false, nil
 	}

@@ -58,10 +58,6 @@ func (r *planRun) freezeMember(v *server) error {
 		if err != nil {
 			return err
 		}
-		// Where the member is a cluster, a change of definitions on another node sees nothing of the locks here. It writes the version, too: so the cluster refuses the later one of both.
-		if err := v.moveVersion(r.ctx, tx); err != nil {
-			return err
-		}
 		return r.setState(r.ctx, v, tx, planFrozen, false)
 	})
 	if err != nil {
@@ -93,7 +89,7 @@ func (v *server) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
 	return n, nil
 }
 
-// freezeLate freezes rows, too, that somebody made by hand since the others were frozen, or on another node of a cluster in the same moment.
+// freezeLate freezes rows, too, that somebody made by hand since the others were frozen.
 func (r *planRun) freezeLate(v *server, tx *sql.Tx) error {
 	if _, err := v.lockRows(r.ctx, tx); err != nil {
 		return err
@@ -218,8 +214,7 @@ func (v *server) isFrozen(ctx context.Context, name string) (bool, error) {
 }
 
 // refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within the transaction that would change them, after it has
-// locked its row: a row that was made meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the column. On another node of a cluster it sees what was frozen
-// too late; so whoever asks this also writes the row about all sequences, which the freeze writes, too.
+// locked its row: a row that was made meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the column.
 func (v *server) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 	return v.refuseChange(ctx, tx, "", shared)
 }
@@ -245,19 +240,6 @@ func (v *server) refuseChange(ctx context.Context, on execer, condition, locking
 // another change. That one goes by what the member had given by then, and brings it along at its end; if it is aborted, the next attempt is not refused.
 func (v *server) refuseBehind(ctx context.Context, tx *sql.Tx, number uint64) error {
 	return v.refuseChange(ctx, tx, "`number` > "+strconv.FormatUint(number, 10)+" AND ", shared)
-}
-
-// refuseUnseen is refuseWhileChanging for what moves no version: where the server is a cluster, a freeze on another node that is not seen here yet refuses this, or this the freeze, as both
-// write one row.
-func (v *server) refuseUnseen(ctx context.Context, tx *sql.Tx) error {
-	if err := v.refuseWhileChanging(ctx, tx); err != nil {
-		return err
-	}
-	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `past`) VALUES ('', 1) ON DUPLICATE KEY UPDATE `past` = `past` + 1")
-	if err != nil {
-		return fmt.Errorf("write the row about all sequences of table %s: %w", v.table.options, err)
-	}
-	return nil
 }
 
 // errPlanChanging: the rows are frozen while the set of sequence servers is changed. It is an errFrozen.

@@ -2,58 +2,43 @@ package sequence
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
-
-	"seqproxy/internal/mysqltest"
 )
 
-// A group is one member; where a row stands above its ceiling after a change, a window is opened there.
-func TestAGroupBecomesOneOfTwoMembersAndLeaves(t *testing.T) {
-	e := startEstate(t, 2, "photos")
-	single := newPlace(t)
-	link := mysqltest.NewLink(t, single.server.Addr())
-	s, err := New(Options{
-		Servers:     []ServerOptions{e.server()},
-		CreateTable: true, DirectWriters: DirectWritersNo, CacheSize: 7, OutageCover: time.Nanosecond, Block: 20, AllocateTimeout: 10 * time.Second,
-	})
+// A group stays the only sequence server, and a member of a plan that becomes a group gives no number.
+func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
+	e, other := startEstate(t, 2, "photos"), newPlace(t)
+	m := e.join(t, "a", &given{}, func(o *Options) { o.NoDirectWriters = true })
+	m.take(t, "a", "photos", 5)
+	_, err := m.ChangePlan(t.Context(), PlanChange{Add: other.server.Addr()})
+	if !errors.Is(err, ErrSeveral) {
+		t.Errorf("a server beside the group: got %v, want ErrSeveral", err)
+	}
+	wantText(t, err, "is a group", groupWayOut)
+	m.take(t, "a", "photos", 5)
+
+	// Two servers divided the numbers, and the first one was made a group since.
+	v, ctx := m.servers.first(), context.Background()
+	if err := v.needPlanTables(ctx); err != nil {
+		t.Fatal(err)
+	}
+	id, err := v.memberID(ctx, v.pool())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
-	defer func() { _ = s.Close(ctx) }()
-	o := ServerOptions{Addr: link.Addr(), User: "root", Database: single.schema}
-	if err := o.setDefaults(); err != nil {
+	p := &Plan{
+		Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: 10,
+		Members: []Member{{ID: id, Address: e.Nodes[0].Addr()}, {ID: "b", Address: other.server.Addr(), Position: 1}},
+	}
+	if err := errors.Join(v.savePlan(ctx, v.pool(), p), v.saveMembership(ctx, v.pool(), p.membership(0))); err != nil {
 		t.Fatal(err)
 	}
-	s.opts.Servers = append(s.opts.Servers, o)
-	if _, err := s.servers.addLocked(o); err != nil {
-		t.Fatal(err)
+	fresh := e.join(t, "b", &given{}, func(o *Options) { o.AllocateTimeout = 2 * time.Second })
+	n, err := fresh.Take(t.Context(), []byte("photos"), 1)
+	if !errors.Is(err, ErrUnfit) {
+		t.Errorf("a group that is a member: got %d, %v, want ErrUnfit", n, err)
 	}
-	h := newGivenEver()
-	take := func() {
-		t.Helper()
-		for range 100 {
-			h.add(t, "photos", mustTake(t, s, "photos", 1))
-		}
-	}
-	take()
-	for _, change := range []PlanChange{{Add: link.Addr()}, {Remove: e.Nodes[1].Addr()}, {Add: e.Nodes[0].Addr()}, {Remove: link.Addr()}} {
-		p, err := s.ChangePlan(ctx, change)
-		if err != nil {
-			t.Fatalf("%+v: %v", change, err)
-		}
-		take()
-		if change.Remove == e.Nodes[1].Addr() { // the group may have lost in a fail-over who was registered there
-			for within, want := range map[time.Duration]bool{time.Hour: false, 0: true} {
-				if got := s.servers.enlisted(make(map[*server]tenure), within); got != want {
-					t.Errorf("%v after the group has left, all proxies are registered: %v, want %v", within, got, want)
-				}
-			}
-		}
-		t.Logf("plan %d: %s", p.Number, addresses(p.Members))
-	}
-	if h.high["photos"] < 500 {
-		t.Errorf("500 numbers were given, the highest is %d", h.high["photos"])
-	}
+	wantText(t, err, "it is a group", groupWayOut)
 }

@@ -20,7 +20,6 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	now := e.change(t, s, PlanChange{Add: e.addr(2)})
 	e.everyoneGives(t, h, now, "photos")
 	ctx := context.Background()
@@ -86,13 +85,12 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	for what, meanwhile := range map[string]func(e *planEstate) PlanChange{
 		"the member is taken out": func(e *planEstate) PlanChange { return PlanChange{Remove: e.addr(0)} },
-		"it stays":                func(*planEstate) PlanChange { return PlanChange{Block: 20, Force: true, Margin: 1000} },
+		"it stays":                func(e *planEstate) PlanChange { return PlanChange{Add: e.addr(3), Force: true, Above: 5000} },
 	} {
 		t.Run(what, func(t *testing.T) {
 			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 			s := e.open(t)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
-			e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 			e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(2)}), "photos")
 			if e.killedAt(t, PlanChange{Add: e.addr(3)}, 1) {
 				t.Fatal("the change was made")
@@ -136,7 +134,6 @@ func TestAServerInThePlaceOfAMemberHasNoVote(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	now := e.change(t, s, PlanChange{Add: e.addr(2)})
 	e.everyoneGives(t, h, now, "photos")
 
@@ -175,7 +172,6 @@ func TestAChangeFromAnotherPlanThanTheOneInForceIsNotResumed(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	if e.killedAt(t, PlanChange{Add: e.addr(3)}, 1) {
 		t.Fatal("the change was made")
 	}
@@ -207,7 +203,7 @@ func TestServersThatStandStillAreAskedTogether(t *testing.T) {
 	}
 	patient := e.options(0)
 	patient.DialTimeout, patient.IOTimeout = time.Minute, time.Minute
-	other := openWith(t, Options{Servers: []ServerOptions{patient}, DirectWriters: DirectWritersNo})
+	other := openWith(t, Options{Servers: []ServerOptions{patient}, NoDirectWriters: true})
 	other.opts.Servers[0].Database = e.places[0].schema
 	for _, l := range e.links[1:] {
 		l.Hold()

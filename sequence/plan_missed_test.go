@@ -13,7 +13,7 @@ func TestAMemberThatComesBackLearnsNothingFromAServerThatHasLeft(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	e.change(t, s, PlanChange{Add: e.addr(3)})
 	e.links[3].Cut()
-	now := e.change(t, s, PlanChange{Remove: e.addr(0), Force: true, Margin: 1000})
+	now := e.change(t, s, PlanChange{Remove: e.addr(0), Force: true, Above: 5000})
 	mustCreate(t, s, CreateOptions{Name: "late"})
 	e.links[3].Mend()
 	fresh := e.open(t).servers

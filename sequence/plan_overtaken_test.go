@@ -44,7 +44,6 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 	s, other := e.open(t, steadySize(5), patient), e.open(t, patient)
 	boundsAhead(s, 400)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	e.overtake(t, s, other, PlanChange{Add: e.addr(2)}, func(plan uint64) {
 		v := other.servers.known[2]
 		if bound, err := v.bound(t.Context(), v.pool(), "photos", plan); err != nil || bound != 0 {
@@ -84,7 +83,6 @@ func TestAMemberThatIsBroughtToAPlanGoesByNoBoundThatNobodyElseKnows(t *testing.
 	s, other := e.open(t, steadySize(5), patient), e.open(t, patient)
 	boundsAhead(s, 200)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	now := e.overtake(t, s, other, PlanChange{Add: e.addr(2)}, func(plan uint64) {
 		e.places[2].exec(t, "UPDATE sequence_plan_start SET bound = bound + 1000, own_bound = own_bound + 1000 WHERE plan = ? AND name = 'photos'", plan)
 		e.places[2].exec(t, "INSERT INTO sequence_plan_start (plan, name, bound, own_bound) VALUES (?, 'albums', 1000, 1000)", plan)
@@ -124,7 +122,6 @@ func TestABoundThatAnotherProxyRaisedCounts(t *testing.T) {
 	boundsAhead(s, 100)
 	boundsAhead(other, 5000)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 	takeAll(t, s, h, "photos", 40)
 	settled(t, s, "photos")
 	takeAll(t, other, h, "photos", 400)

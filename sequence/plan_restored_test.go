@@ -28,12 +28,13 @@ func (e *planEstate) backUp(t *testing.T, i int) (restore func()) {
 // One of two members is restored from a backup of an older plan, while the other one is away. A proxy that knows the newer plan does not go back to the older one, by which the restored member
 // would give the other's numbers.
 func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
-	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	admin := e.open(t)
 	e.change(t, admin, PlanChange{Add: e.addr(1)})
-	e.change(t, admin, PlanChange{Block: 10})
+	e.change(t, admin, PlanChange{Add: e.addr(2)})
 	restore := e.backUp(t, 1)
-	now := e.change(t, admin, PlanChange{Block: 40})
+	now := e.change(t, admin, PlanChange{Remove: e.addr(2)})
+	e.links[2].Cut() // which is gone for good
 
 	s := e.open(t, steadySize(3), patience(time.Second))
 	h.add(t, "photos", mustTake(t, s, "photos", 1))

@@ -116,8 +116,8 @@ func (r *planRun) readTerms() error {
 		if err != nil {
 			continue
 		}
-		err = v.pool().QueryRowContext(r.ctx, "SELECT `forced`, `above`, `margin` FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ?", r.plan.Number, r.plan.UUID).
-			Scan(&r.forced, &r.above, &r.margin)
+		err = v.pool().QueryRowContext(r.ctx, "SELECT `forced`, `above` FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ?", r.plan.Number, r.plan.UUID).
+			Scan(&r.forced, &r.above)
 		if err == nil {
 			return nil
 		}

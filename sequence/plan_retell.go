@@ -57,8 +57,8 @@ func (a *servers) retell(ctx context.Context, w *view) error {
 		}
 		names := slices.Sorted(maps.Keys(lacks)) // in the order in which others lock them, too
 		for some := range slices.Chunk(names, retellBatch) {
-			err := v.transactForGood(ctx, func(tx *sql.Tx) error {
-				if err := v.refuseUnseen(ctx, tx); err != nil {
+			err := v.transact(ctx, func(tx *sql.Tx) error {
+				if err := v.refuseWhileChanging(ctx, tx); err != nil {
 					return err
 				}
 				for _, name := range some {

@@ -19,7 +19,6 @@ func TestAMemberThatWasRestoredLearnsTheBoundsOfTheOthersAgain(t *testing.T) {
 				boundsAhead(p, 1_000_000) // so that none is raised by what is taken later
 			}
 			e.change(t, before, PlanChange{Add: e.addr(1)})
-			e.change(t, before, PlanChange{Interleave: InterleaveBlock, Block: 10})
 			takeAll(t, before, h, name, 40)
 			backed := []string{"sequence", "sequence_plan_start"}
 			for _, table := range backed {

@@ -40,14 +40,11 @@ type Plan struct {
 // PlanInForce is the State of a plan whose change has ended.
 const PlanInForce = "in force"
 
-// Member is a sequence server of a plan: one address, or several nodes that hold the same rows.
+// Member is a sequence server of a plan.
 type Member struct {
-	ID       string   `json:"id"` // uuid, for life
-	Address  string   `json:"address"`
-	Position int      `json:"position"`
-	Nodes    []string `json:"nodes,omitempty"` // all addresses, where there are several
-	// Direct: applications count in its table themselves, by the operator's word, whoever made it.
-	Direct bool `json:"direct,omitempty"`
+	ID       string `json:"id"` // uuid, for life
+	Address  string `json:"address"`
+	Position int    `json:"position"`
 }
 
 // Membership is what a member says of itself: the plan that it obeys. A server without one obeys none.
@@ -70,7 +67,7 @@ const (
 		"`begun` datetime(6) NOT NULL, `changed` datetime(6) NOT NULL, `interleave` varchar(8) CHARACTER SET ascii NOT NULL, " +
 		"`block` bigint unsigned NOT NULL, `members` text CHARACTER SET utf8mb4 NOT NULL, `previous` text CHARACTER SET utf8mb4 NOT NULL, " +
 		"`ballot` bigint unsigned NOT NULL DEFAULT 0, `voted` bigint unsigned NOT NULL DEFAULT 0, " + // see ballots in plan_vote.go
-		"`forced` tinyint NOT NULL DEFAULT 0, `above` bigint unsigned NOT NULL DEFAULT 0, `margin` bigint unsigned NOT NULL DEFAULT 0, " + // see PlanChange
+		"`forced` tinyint NOT NULL DEFAULT 0, `above` bigint unsigned NOT NULL DEFAULT 0, " + // see PlanChange
 		"PRIMARY KEY (`number`)) ENGINE=InnoDB"
 	createPlanStart = "CREATE TABLE IF NOT EXISTS %s (`plan` bigint unsigned NOT NULL, `name` %s NOT NULL, `floor` bigint unsigned NOT NULL DEFAULT 0, " +
 		"`saved` bigint unsigned DEFAULT NULL, " + // what the row held when it was frozen for the plan; NULL: it is not

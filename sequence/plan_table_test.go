@@ -43,7 +43,7 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	plan := Plan{
 		Number: 7, UUID: id, State: PlanInForce, Coordinator: "web1, process 12", Interleave: InterleaveBlock, Block: 10_000,
 		Begun:    time.Date(2031, 2, 3, 4, 5, 6, 789_012_000, time.UTC),
-		Members:  []Member{{ID: id, Address: "10.0.0.1:3306"}, {ID: "b", Address: "10.0.0.2:3306", Position: 1, Nodes: []string{"10.0.0.2:3306", "10.0.0.3:3306"}}},
+		Members:  []Member{{ID: id, Address: "10.0.0.1:3306"}, {ID: "b", Address: "10.0.0.2:3306", Position: 1}},
 		Previous: []Member{{ID: id, Address: "10.0.0.1:3306"}},
 	}
 	for _, state := range []string{"begun", PlanInForce} {

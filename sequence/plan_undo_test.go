@@ -39,13 +39,8 @@ func TestAChangeWhoseAdminLeavesIsMadeOrUndone(t *testing.T) {
 	for _, how := range []string{InterleaveBlock, InterleaveStep} {
 		t.Run(how, func(t *testing.T) {
 			e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
-			s := e.open(t)
+			s := e.open(t, func(o *Options) { o.Interleave = how })
 			now := e.change(t, s, PlanChange{Add: e.addr(1)})
-			if how == InterleaveStep {
-				now = e.change(t, s, PlanChange{Interleave: how})
-			} else {
-				now = e.change(t, s, PlanChange{Block: 10})
-			}
 			gone := errors.New("the connection was cut")
 			made, undone := 0, 0
 			for leaveAt, left := 1, true; left; leaveAt++ {
@@ -93,7 +88,6 @@ func TestAProposalThatIsTakenBackInTheMiddleLeavesNobodyFrozen(t *testing.T) {
 			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 			s := e.open(t)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
-			e.change(t, s, PlanChange{Interleave: InterleaveBlock, Block: 10})
 			now := e.change(t, s, PlanChange{Add: e.addr(2)})
 			e.everyoneGives(t, h, now, "photos")
 			other := e.open(t)
@@ -156,8 +150,7 @@ func (e *planEstate) opened(t *testing.T) (n int) {
 func TestAChangeThatIsLeftIsEndedByAnyProxy(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	now := e.change(t, s, PlanChange{Block: 10})
+	now := e.change(t, s, PlanChange{Add: e.addr(1)})
 	made, undone := 0, 0
 	ctx := context.Background()
 	for killAt, ended := 1, false; !ended; killAt++ {
@@ -192,8 +185,7 @@ func TestAChangeThatIsLeftIsEndedByAnyProxy(t *testing.T) {
 func TestAChangeThatIsLeftIsEndedAlthoughClocksWentBack(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	now := e.change(t, s, PlanChange{Block: 10})
+	now := e.change(t, s, PlanChange{Add: e.addr(1)})
 	if e.killedAt(t, e.toggled(now, 2), 4) || e.opened(t) == 0 {
 		t.Fatal("no change is left open")
 	}
@@ -217,7 +209,6 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Block: 10})
 	now := e.change(t, s, PlanChange{Add: e.addr(2)})
 	s.planHook = func(step, address string) error {
 		if step == planFrozen && address == e.addr(1) {
@@ -238,7 +229,7 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	}
 	e.wantFrozen(t, 1, "photos")
 	e.links[1].Mend()
-	watcher, err := New(Options{Servers: []ServerOptions{e.options(0)}, DirectWriters: DirectWritersNo})
+	watcher, err := New(Options{Servers: []ServerOptions{e.options(0)}, NoDirectWriters: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -176,10 +175,7 @@ func (a *servers) probe(ctx context.Context, known []*server) []probe {
 // adoptLocked takes over a plan. Each member learns its place before anybody sees the plan. a.changing is held.
 func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
 	now := a.view.Load()
-	w := &view{settled: true, plan: *plan, lossy: now.lossy}
-	if now.settled && slices.ContainsFunc(now.members, (*server).guarded) || slices.ContainsFunc(plan.Previous, func(m Member) bool { return len(m.Nodes) > 1 }) {
-		w.lossy = time.Now()
-	}
+	w := &view{settled: true, plan: *plan}
 	if now.settled && now.plan.Number == plan.Number {
 		return now, nil
 	}
@@ -195,9 +191,11 @@ func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(plan.Members) > 1 && v.grouped() {
+			return nil, &UnfitError{Server: v.name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: groupWayOut}
+		}
 		places[i] = &share{
 			plan: plan.Number, id: m.ID, position: uint64(i), count: uint64(len(plan.Members)), interleave: plan.Interleave, block: plan.Block,
-			direct: m.Direct,
 		}
 		if err := places[i].check(); err != nil {
 			return nil, err
@@ -231,41 +229,17 @@ func (a *servers) serverLocked(m Member, probes []probe) (*server, error) {
 	if i := slices.IndexFunc(probes, func(p probe) bool { return p.ID == m.ID }); i >= 0 {
 		return a.known[i], nil
 	}
-	addresses := m.Nodes
-	if len(addresses) == 0 {
-		addresses = []string{m.Address}
-	}
 	for _, v := range a.known {
-		for _, n := range v.opts.nodes() {
-			if slices.Contains(addresses, n.Addr) {
-				return v, nil
-			}
+		if slices.ContainsFunc(v.opts.nodes(), func(n Node) bool { return n.Addr == m.Address }) {
+			return v, nil
 		}
 	}
 	o := a.opts.Servers[0]
-	o.Addr, o.Nodes = "", nil
-	for _, address := range addresses {
-		network := "tcp"
-		if strings.HasPrefix(address, "/") {
-			network = "unix"
-		}
-		o.Nodes = append(o.Nodes, Node{Network: network, Addr: address})
-	}
-	if len(o.Nodes) == 1 {
-		o.Network, o.Addr, o.Nodes = o.Nodes[0].Network, o.Nodes[0].Addr, nil
-	} else if err := o.setNodes(); err != nil {
-		return nil, err
+	o.Network, o.Addr, o.Nodes = "tcp", m.Address, nil
+	if strings.HasPrefix(m.Address, "/") {
+		o.Network = "unix"
 	}
 	return a.addLocked(o)
-}
-
-// member is a server as plans have it.
-func (v *server) member(id string, position int) Member {
-	m := Member{ID: id, Address: v.opts.Addr, Position: position}
-	for _, n := range v.opts.Nodes {
-		m.Nodes = append(m.Nodes, n.Addr)
-	}
-	return m
 }
 
 // warnLocked says once how the plan differs from the configuration. a.changing is held.
@@ -290,21 +264,26 @@ func (a *servers) warnLocked(w *view) {
 		zap.Strings("only_in_plan", missing), zap.Strings("only_in_config", more))
 }
 
-const firstPlanWayOut = "start with the one server that has the rows, then SEQPROXY ADD SEQUENCE SERVER for each of the others"
+// errNoPlan is the finding where several servers are configured that do not divide the numbers yet. Which of them counts is not guessed.
+func (a *servers) errNoPlan() error {
+	return &UnfitError{
+		Server: a.name(), Finding: "several are configured that do not divide the numbers yet",
+		Remedy: "configure the one that has the rows, or any one of them if none has, start with that, and say SEQPROXY ADD SEQUENCE SERVER for each of the others; " +
+			"then all may be configured",
+	}
+}
 
-// firstPlanLocked makes the first plan of the servers that are configured. a.changing is held.
+// firstPlanLocked makes the first plan of the servers that are configured, whose rows show that they count in steps. a.changing is held.
 func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, error) {
 	for i := range probes {
 		if probes[i].err != nil {
-			return nil, fmt.Errorf("no plan of the sequence servers is in force, and to make the first one all must be reached: %w", probes[i].err)
+			return nil, fmt.Errorf("no plan is in force on the sequence servers that can be reached, but all must say so: %w", probes[i].err)
 		}
 	}
-	plan := &Plan{
-		Number: 1, State: PlanInForce, Coordinator: newRegistry().host, Interleave: a.opts.Interleave, Block: a.opts.Block,
+	if a.opts.Interleave != InterleaveStep {
+		return nil, a.errNoPlan()
 	}
-	if plan.Interleave == InterleaveStep {
-		plan.Block = 0
-	}
+	plan := &Plan{Number: 1, State: PlanInForce, Coordinator: newRegistry().host, Interleave: InterleaveStep}
 	configured := a.known[:len(probes)]
 	order := make([]int, 0, len(configured))
 	for i, v := range configured {
@@ -319,7 +298,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 			return nil, v.unfit(v.table.member, "it is the server that is configured as "+configured[at].name()+", too", "name each sequence server once; if it is a copy of the other, "+
 				"DELETE FROM "+v.table.member)
 		}
-		plan.Members = append(plan.Members, v.member(id, i))
+		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
 		order = append(order, i)
 	}
 	// Whoever else makes a first plan with any of these servers locks in the same order.
@@ -341,7 +320,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 			return nil, fmt.Errorf("begin on %s: %w", v.name(), err)
 		}
 		txs = append(txs, tx)
-		if err := v.mayJoin(ctx, tx, plan, i, firstPlanWayOut); err != nil {
+		if err := v.mayJoin(ctx, tx, plan, i); err != nil {
 			return nil, err
 		}
 		if plan.UUID == "" {
@@ -361,8 +340,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 			return nil, fmt.Errorf("the first plan on %s: %w: %w", configured[order[at]].name(), errOutcome, err)
 		}
 	}
-	a.log.Info("first plan made", zap.String("change", plan.UUID), zap.String("interleave", plan.Interleave),
-		zap.Uint64("block", plan.Block), zap.String("servers", namesOf(configured)))
+	a.log.Info("first plan made", zap.String("change", plan.UUID), zap.String("servers", namesOf(configured)))
 	return plan, nil
 }
 
@@ -376,7 +354,7 @@ func (p *Plan) membership(position int) Membership {
 // joinFirstPlan makes a server a member of the first plan, which was decided already.
 func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, position int) error {
 	return v.transact(ctx, func(tx *sql.Tx) error {
-		err := v.mayJoin(ctx, tx, plan, position, "SEQPROXY REMOVE SEQUENCE SERVER, and add it again")
+		err := v.mayJoin(ctx, tx, plan, position)
 		if err != nil {
 			if errors.Is(err, errPlan) {
 				return nil // somebody else was faster
@@ -391,7 +369,7 @@ func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, posi
 }
 
 // mayJoin locks a server's place in plans and its counters, and makes sure that it can be a member of the first one.
-func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, plan *Plan, position int, wayOut string) error {
+func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, plan *Plan, position int) error {
 	var before uint64
 	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 FOR UPDATE").Scan(&before)
 	if err != nil {
@@ -400,17 +378,17 @@ func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, plan *Plan, position i
 	if before != 0 {
 		return errPlan
 	}
-	return v.fitsPlan(ctx, tx, plan, position, " FOR UPDATE", wayOut)
+	return v.fitsPlan(ctx, tx, plan, position, " FOR UPDATE")
 }
 
 // fitsPlan makes sure that a server's counters are such that it can be the member at a position of the first plan. locking may be " FOR UPDATE".
-func (v *server) fitsPlan(ctx context.Context, on querier, plan *Plan, position int, locking, wayOut string) error {
+func (v *server) fitsPlan(ctx context.Context, on querier, plan *Plan, position int, locking string) error {
 	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+locking)
 	if err != nil {
 		return fmt.Errorf("read table %s on %s: %w", v.table.full, v.name(), err)
 	}
 	defer func() { _ = rows.Close() }()
-	h := share{position: uint64(position), count: uint64(len(plan.Members)), interleave: plan.Interleave, block: plan.Block}
+	h := share{position: uint64(position), count: uint64(len(plan.Members)), interleave: plan.Interleave}
 	for rows.Next() {
 		var name string
 		var text sql.NullString
@@ -421,8 +399,6 @@ func (v *server) fitsPlan(ctx context.Context, on querier, plan *Plan, position 
 		switch {
 		case err != nil:
 			return err
-		case h.inBlocks():
-			return v.unfit(v.table.full, fmt.Sprintf("it has sequence %q already, which has counted alone", name), wayOut)
 		case !h.owns(id):
 			return v.wrongResidue(ctx, name, id, h)
 		}

@@ -33,8 +33,8 @@ func (v *server) insertPlan(ctx context.Context, on execer, r *planRun) (other *
 	// A plan that this one does not know of may have been made since it was drafted, and even have ended.
 	const unknown = " WHERE `number` > ? AND `number` <= ? AND `uuid` <> ? AND `state` <> '" + planAborted + "'"
 	result, err := on.ExecContext(ctx, "INSERT INTO "+v.table.plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, "+
-		"`ballot`, `forced`, `above`, `margin`) SELECT ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), ?, ?, ?, ?, ?, ?, ?, ? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM "+
-		v.table.plan+unknown+")", p.Number, p.UUID, planProposed, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), r.ballot, r.forced, r.above, r.margin,
+		"`ballot`, `forced`, `above`) SELECT ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), ?, ?, ?, ?, ?, ?, ? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM "+
+		v.table.plan+unknown+")", p.Number, p.UUID, planProposed, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), r.ballot, r.forced, r.above,
 		r.base, uint64(math.MaxUint64), p.UUID)
 	if err == nil {
 		if n, err := result.RowsAffected(); err != nil || n == 1 {
@@ -71,9 +71,6 @@ func (r *planRun) propose() error {
 		})
 		if err == nil && other != nil {
 			err = inProgress(other)
-		}
-		if err == nil {
-			err = v.replicated(r.ctx, nil) // should it be lost all the same, no step finds it
 		}
 		if err != nil {
 			return errors.Join(err, r.withdraw())
@@ -140,7 +137,7 @@ func (v *server) promised(ctx context.Context, tx *sql.Tx, p *Plan) (was promise
 
 // fenced runs a step on a member, in one transaction, unless another coordinator has taken over.
 func (r *planRun) fenced(ctx context.Context, v *server, step func(tx *sql.Tx, was promise) error) error {
-	return v.transactForGood(ctx, func(tx *sql.Tx) error { // a fail-over must not take the step back
+	return v.transact(ctx, func(tx *sql.Tx) error {
 		was, ok, err := v.promised(ctx, tx, &r.plan)
 		switch {
 		case err != nil:
@@ -216,7 +213,7 @@ func (r *planRun) takeOver() (vote string, err error) {
 		}
 		var was promise
 		if err = r.prepareMember(v); err == nil {
-			err = v.transactForGood(r.ctx, func(tx *sql.Tx) error {
+			err = v.transact(r.ctx, func(tx *sql.Tx) error {
 				known, ok, err := v.promised(r.ctx, tx, &r.plan)
 				if err != nil {
 					return err

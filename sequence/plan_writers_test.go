@@ -25,9 +25,8 @@ func counted(ctx context.Context, conn *sql.Conn, step uint64) (uint64, error) {
 // they got before is given by nobody again, and from the freeze on they get nothing.
 func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
-	s := e.open(t, steadySize(5), patience(30*time.Second), func(o *Options) { o.DirectWriters = DirectWritersAuto })
+	s := e.open(t, steadySize(5), patience(30*time.Second), withDirectWriters, inSteps)
 	e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
-	e.change(t, s, PlanChange{Interleave: InterleaveStep, WritersStep: 2})
 	takeAll(t, s, h, "photos", 20)
 	settled(t, s, "photos")
 
@@ -89,7 +88,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 		}
 		return nil
 	}
-	now := e.change(t, s, PlanChange{Add: e.addr(2), WritersStep: 3})
+	now := e.change(t, s, PlanChange{Add: e.addr(2), WritersStopped: true})
 	s.planHook = nil
 	over.Store(true)
 	applications.Wait()
@@ -105,75 +104,36 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	takeAll(t, s, h, "photos", 100)
 }
 
-// Applications count on all members of a plan that was made for them, also on one whose table seqproxy has made: a wrong step there is refused, and each change wants the operator's
-// word, also when the server is gone that was there before seqproxy.
-func TestApplicationsThatCountAreRememberedWithThePlan(t *testing.T) {
-	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
-	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto }
-	s := e.open(t, steadySize(5), patience(30*time.Second), auto, inSteps)
-	e.change(t, s, PlanChange{Add: e.addr(1), WritersStep: 2})
-	takeAll(t, s, h, "photos", 50)
-	settled(t, s, "photos")
-	e.places[1].exec(t, "UPDATE sequence SET id = id + 1 WHERE name = 'photos'")
-	var err error
-	eventually(t, "the wrong step is found", func() bool {
-		var n uint64
-		if n, err = s.Take(t.Context(), []byte("photos"), 1); err == nil {
-			h.add(t, "photos", n)
-		}
-		return errors.Is(err, ErrUnfit)
-	})
-	wantText(t, err, e.addr(1), "see that everybody adds 2")
-	e.places[1].exec(t, "UPDATE sequence SET id = id + 1 WHERE name = 'photos'")
-	eventually(t, "the right one is not", func() bool {
-		_, err := s.Take(t.Context(), []byte("photos"), 1)
-		return err == nil
-	})
-
-	// Another proxy finishes it.
-	died := e.open(t, auto)
-	died.planHook = func(step, address string) error {
-		if step == planDecided {
-			return &hookError{step, address}
-		}
-		return nil
+// The step of an application is checked in each reservation, on each member.
+func TestAnApplicationThatCountsByTheWrongStepIsFound(t *testing.T) {
+	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t, steadySize(5), patience(30*time.Second), withDirectWriters, inSteps)
+	e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
+	for i, p := range e.places {
+		takeAll(t, s, h, "photos", 50)
+		settled(t, s, "photos")
+		p.exec(t, "UPDATE sequence SET id = id + 1 WHERE name = 'photos'")
+		var err error
+		eventually(t, "the wrong step is found", func() bool {
+			var n uint64
+			if n, err = s.Take(t.Context(), []byte("photos"), 1); err == nil {
+				h.add(t, "photos", n)
+			}
+			return errors.Is(err, ErrUnfit)
+		})
+		wantText(t, err, e.addr(i), "see that everybody adds 2")
+		p.exec(t, "UPDATE sequence SET id = id + 1 WHERE name = 'photos'")
+		eventually(t, "the right one is not", func() bool {
+			_, err := s.Take(t.Context(), []byte("photos"), 1)
+			return err == nil
+		})
 	}
-	if _, err := died.ChangePlan(t.Context(), PlanChange{Add: e.addr(2), WritersStep: 3}); err == nil {
-		t.Fatal("the coordinator did not die")
-	}
-	if _, err := s.ResumePlan(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	e.change(t, s, PlanChange{Remove: e.addr(0), WritersStep: 2})
-	refused := func(change PlanChange) {
-		t.Helper()
-		_, err := s.ChangePlan(t.Context(), change)
-		wantText(t, err, "may count in the table", "as was said when the plan in force was made", "WITH DIRECT WRITERS STOPPED")
-	}
-	refused(PlanChange{Add: e.addr(0)})
-	refused(PlanChange{Remove: e.addr(2)})
-	e.change(t, s, PlanChange{Remove: e.addr(2), WritersStep: 1})
-	refused(PlanChange{Add: e.addr(2)})
-	e.change(t, s, PlanChange{Add: e.addr(2), WritersStopped: true})
-	e.everyoneGives(t, h, e.change(t, s, PlanChange{Remove: e.addr(2)}), "photos")
-}
-
-// Proxies that have not heard of the first plan yet take care of applications only where they know of these.
-func TestTheFirstPlanWithApplicationsThatCountWantsProxiesToKnowOfThem(t *testing.T) {
-	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
-	e.places[0].exec(t, "ALTER TABLE sequence COMMENT='"+madeHere+"'")
-	s := e.open(t, inSteps, func(o *Options) { o.DirectWriters = DirectWritersAuto })
-	_, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1), WritersStep: 2})
-	wantText(t, err, "no application counts there", `direct_writers = "yes"`)
-	s.Tune(Tuning{DirectWriters: DirectWritersYes})
-	e.change(t, s, PlanChange{Add: e.addr(1), WritersStep: 2})
 }
 
 // What a first change left that was undone, and its tables if somebody drops them, stops no numbers where applications may count.
 func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
-	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto }
-	s, other := e.open(t, auto, steadySize(1)), e.open(t, auto, steadySize(1))
+	s, other := e.open(t, withDirectWriters, steadySize(1)), e.open(t, withDirectWriters, steadySize(1))
 	h := newGivenEver()
 	takes := func() {
 		t.Helper()
@@ -203,7 +163,7 @@ func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 // The first change may end between making the table and writing to it, for want of a right or of a coordinator that lives on.
 func TestNumbersGoOnWhereAnEmptyTableIsLeftOfAFirstChange(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, steadySize(1), func(o *Options) { o.DirectWriters = DirectWritersAuto })
+	s := p.open(t, steadySize(1))
 	mustTake(t, s, "photos", 1)
 	p.exec(t, fmt.Sprintf(createMember, "sequence_member"))
 	for range 3 {
@@ -218,8 +178,7 @@ func TestNumbersGoOnWhereAnEmptyTableIsLeftOfAFirstChange(t *testing.T) {
 // What an account may read of the servers' tables does not decide whether it gets numbers, as long as there is no plan.
 func TestNumbersGoOnWhereTheTableOfAPlanMayNotBeRead(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	auto := func(o *Options) { o.DirectWriters = DirectWritersAuto }
-	full := p.open(t, auto, steadySize(1))
+	full := p.open(t, steadySize(1))
 	mustAlter(t, full, "photos", Alteration{Comment: ref("the tables of options and proxies are there")})
 	mustTake(t, full, "photos", 1)
 
@@ -235,7 +194,7 @@ func TestNumbersGoOnWhereTheTableOfAPlanMayNotBeRead(t *testing.T) {
 	grant("SELECT, UPDATE, INSERT", "sequence")
 	grant("SELECT, UPDATE, INSERT", "sequence_options")
 	grant("SELECT, INSERT, UPDATE, DELETE", "sequence_proxy")
-	few := p.open(t, auto, steadySize(1), as)
+	few := p.open(t, steadySize(1), as)
 	given := make(map[uint64]bool)
 	takes := func(when string) {
 		t.Helper()

@@ -77,7 +77,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			if err = v.lift(ctx, name, max(back.mark, v.marks.of(name)), back.id); err == nil {
 				again, err = true, back
 			}
-		case errors.Is(err, errResidueMended), errors.Is(err, errUnheard):
+		case errors.Is(err, errUnheard):
 			again = true
 		case errors.Is(err, errAtBound):
 			left, failed := v.raiseBound(ctx, name, n)
@@ -312,7 +312,7 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 	if planned {
 		t.args = append([]any{h.plan, h.id}, t.args...)
 	}
-	if h.plan == 0 && !planted.Fault(planted.Plan) && v.mayHaveWriters() {
+	if h.plan == 0 && !planted.Fault(planted.Plan) && !v.tuning.Load().NoDirectWriters {
 		// Who does not know of the first plan yet may not move the row even for a moment: between its numbers applications count on.
 		var condition string
 		condition, t.asked = v.withoutPlan()

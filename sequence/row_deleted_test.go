@@ -108,7 +108,7 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100, "albums": 0})
 	a, holder := e.open(t, steadySize(5), patience(30*time.Second)), e.open(t, steadySize(500), patience(30*time.Second))
-	e.change(t, a, PlanChange{Add: e.addr(1), Block: 1000})
+	e.change(t, a, PlanChange{Add: e.addr(1)})
 	if _, err := a.Drop(t.Context(), []byte("albums"), false); err != nil {
 		t.Fatal(err)
 	}

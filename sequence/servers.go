@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.uber.org/zap"
 )
@@ -47,8 +46,6 @@ type view struct {
 	settled bool      // the servers were asked which plan there is; without several of them they need not be
 	plan    Plan      // Number 0: there is none, and one server
 	members []*server // by position, at least one
-
-	lossy time.Time // when this process heard of the plan, if there was a group before: see enlisted
 }
 
 // several reports whether numbers are divided among members.

@@ -117,7 +117,7 @@ func (s *Sequences) Turns() uint64 {
 	return 1
 }
 
-// Divided says whether several sequence servers divide the numbers, and by how many one may move a row of theirs without us: a multiple of turns, if that is more than 1. With DirectWritersNo nobody may, as a
+// Divided says whether several sequence servers divide the numbers, and by how many one may move a row of theirs without us: a multiple of turns, if that is more than 1. With NoDirectWriters nobody may, as a
 // member that is away is then taken out by what reservations said of it. Unless the servers are known to divide the numbers in blocks it asks them, as their set may have been changed a moment ago, or before this
 // process began. While it is changed, or none can be asked, it waits. Errors: ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, err error) {
@@ -149,7 +149,7 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 		return false, 1, nil
 	}
 	s.startFollowing() // so that it is heard when they are not any more
-	if w.plan.Interleave == InterleaveStep && s.servers.tuning.Load().DirectWriters != DirectWritersNo {
+	if w.plan.Interleave == InterleaveStep && !s.servers.tuning.Load().NoDirectWriters {
 		return true, uint64(len(w.members)), nil
 	}
 	return true, 1, nil
@@ -387,12 +387,6 @@ type seen struct {
 
 // findAll asks all members that can be reached, makes them agree, and returns the row as it is for all of them: its id is the highest.
 func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error) {
-	return a.findMending(ctx, w, name, len(w.members))
-}
-
-// findMending is findAll that mends so many rows at most, each of which stands at another member's number: who asks again goes on. More of them than there are members are
-// made anew by somebody all the time.
-func (a *servers) findMending(ctx context.Context, w *view, name string, most int) (row, error) {
 	live := w.live()
 	all := make([]seen, len(live))
 	a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
@@ -417,11 +411,7 @@ func (a *servers) findMending(ctx context.Context, w *view, name string, most in
 		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id) && r.plan != r.share.plan:
 			return row{}, errPlan // whose numbers these are is not known before the plan is
 		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id):
-			err := live[i].mendResidue(ctx, r.name, r.id, r.share)
-			if errors.Is(err, errResidueMended) && most > 0 {
-				return a.findMending(ctx, w, name, most-1)
-			}
-			return row{}, err
+			return row{}, live[i].wrongResidue(ctx, r.name, r.id, r.share)
 		case merged == nil:
 			merged = r
 			agree = agree && r.version != 0

@@ -112,7 +112,7 @@ func TestValuesOfTheServerForNewSessionsDoNotMatterWhenServersChange(t *testing.
 	}
 	e.places[0].withTable(t, map[string]uint64{"photos": 7, "albums": 0, "users": 0})
 	s, h := e.open(t), newGivenEver()
-	for _, change := range []PlanChange{{Add: e.addr(1)}, {Interleave: InterleaveStep}, {Remove: e.addr(0)}} {
+	for _, change := range []PlanChange{{Add: e.addr(1)}, {Remove: e.addr(0)}} {
 		for _, name := range []string{"photos", "albums", "users"} {
 			h.add(t, name, mustTake(t, s, name, 1))
 		}

@@ -16,7 +16,6 @@ type share struct {
 	position   uint64 // of this one, from 0
 	interleave string
 	block      uint64 // numbers in a block, with InterleaveBlock
-	direct     bool   // see Member
 }
 
 // alone is the share of a server without a plan.

@@ -12,7 +12,7 @@ import (
 const enlistedWithin = staleAfter
 
 // errEnlisting: a fail-over was a moment ago, or this process does not know that none was.
-var errEnlisting = errors.New("after a fail-over, or a change of the sequence servers, of which one was a group, all proxies register again, and this proxy has not known the primary, or that change, for long enough to say that all have: try again")
+var errEnlisting = errors.New("after a fail-over all proxies register again, and this proxy has not known the primary for long enough to say that all have: try again")
 
 // tenure is the time in which this process has known a node of a group as the one that is written to, without a break.
 type tenure struct {
@@ -45,12 +45,10 @@ func (v *server) knownFor(seen map[*server]tenure) time.Duration {
 	return time.Since(since)
 }
 
-// enlisted reports whether all proxies have had the time to be registered on the nodes in use, who asks again and again with the same seen. What a plan has taken over from a group
-// may lack those that a fail-over there had lost just before.
+// enlisted reports whether all proxies have had the time to be registered on the nodes in use, who asks again and again with the same seen.
 func (a *servers) enlisted(seen map[*server]tenure, within time.Duration) bool {
-	w := a.view.Load()
-	all := time.Since(w.lossy) >= within
-	for _, v := range w.live() {
+	all := true
+	for _, v := range a.view.Load().live() {
 		all = (!v.guarded() || v.knownFor(seen) >= within) && all
 	}
 	return all

@@ -15,14 +15,14 @@ type Tuning struct {
 
 	CreateTable         bool
 	OrderWithoutReplica bool
-	DirectWriters       string
+	NoDirectWriters     bool
 }
 
 // tuning is the tuning in options with their defaults filled in.
 func (o *Options) tuning() *Tuning {
 	return &Tuning{
 		CacheSize: o.CacheSize, OutageCover: o.OutageCover, AllocateTimeout: o.AllocateTimeout, CreateUnknown: o.CreateUnknown,
-		CreateTable: o.CreateTable, OrderWithoutReplica: o.OrderWithoutReplica, DirectWriters: o.DirectWriters,
+		CreateTable: o.CreateTable, OrderWithoutReplica: o.OrderWithoutReplica, NoDirectWriters: o.NoDirectWriters,
 	}
 }
 
@@ -32,7 +32,6 @@ func (s *Sequences) Tune(t Tuning) {
 	t.CacheSize = cmp.Or(t.CacheSize, DefaultCacheSize)
 	t.OutageCover = cmp.Or(t.OutageCover, DefaultOutageCover)
 	t.AllocateTimeout = cmp.Or(t.AllocateTimeout, DefaultAllocateTimeout)
-	t.DirectWriters = cmp.Or(t.DirectWriters, DirectWritersAuto)
 	s.tuning.Store(&t)
 }
 

@@ -125,7 +125,7 @@ func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, aff
 		return &lowRow{stored.id, v.lowestOf(name, h)}
 	case h.inSteps() && !h.owns(stored.id) && stored.id < v.seen.Load().max:
 		_ = conn.Close()
-		return v.mendResidue(ctx, name, stored.id, h)
+		return v.wrongResidue(ctx, name, stored.id, h)
 	case !used.same(stored.rule()):
 		return errRuleChanged
 	case errors.Is(t.full, errAtBound) && stored.id >= t.bound:

@@ -15,28 +15,27 @@ type ProxyVerb uint8
 
 // The verbs.
 const (
-	ShowSequenceServers   ProxyVerb = iota + 1 // SHOW SEQPROXY SEQUENCE SERVERS
-	AddSequenceServer                          // SEQPROXY ADD SEQUENCE SERVER 'host:port'
-	RemoveSequenceServer                       // SEQPROXY REMOVE SEQUENCE SERVER 'host:port'
-	ChangeSequenceServers                      // SEQPROXY CHANGE SEQUENCE SERVERS [INTERLEAVE block|step] [BLOCK n]
-	ResumePlan                                 // SEQPROXY RESUME PLAN
-	AbortPlan                                  // SEQPROXY ABORT PLAN
-	ReloadConfig                               // SEQPROXY RELOAD [TLS]
-	PauseShard                                 // SEQPROXY PAUSE [SHARD s]
-	ResumeShard                                // SEQPROXY RESUME [SHARD s]
-	ShutdownProxy                              // SEQPROXY SHUTDOWN [WAIT_FOR_CLIENTS | IMMEDIATE]
-	FlushLogs                                  // SEQPROXY FLUSH LOGS
-	ShowHelp                                   // SHOW SEQPROXY HELP
-	ShowVersion                                // SHOW SEQPROXY VERSION
-	ShowStatus                                 // SHOW SEQPROXY STATUS [LIKE 'pattern']
-	ShowVariables                              // SHOW SEQPROXY VARIABLES [LIKE 'pattern']
-	ShowSessions                               // SHOW SEQPROXY SESSIONS
-	ShowNodes                                  // SHOW SEQPROXY NODES
-	ShowShards                                 // SHOW SEQPROXY SHARDS
-	ShowPools                                  // SHOW SEQPROXY POOLS
-	ShowUsers                                  // SHOW SEQPROXY USERS
-	ShowConfig                                 // SHOW SEQPROXY CONFIG
-	ShowConfigDiff                             // SHOW SEQPROXY CONFIG DIFF
+	ShowSequenceServers  ProxyVerb = iota + 1 // SHOW SEQPROXY SEQUENCE SERVERS
+	AddSequenceServer                         // SEQPROXY ADD SEQUENCE SERVER 'host:port'
+	RemoveSequenceServer                      // SEQPROXY REMOVE SEQUENCE SERVER 'host:port'
+	ResumePlan                                // SEQPROXY RESUME PLAN
+	AbortPlan                                 // SEQPROXY ABORT PLAN
+	ReloadConfig                              // SEQPROXY RELOAD [TLS]
+	PauseShard                                // SEQPROXY PAUSE [SHARD s]
+	ResumeShard                               // SEQPROXY RESUME [SHARD s]
+	ShutdownProxy                             // SEQPROXY SHUTDOWN [WAIT_FOR_CLIENTS | IMMEDIATE]
+	FlushLogs                                 // SEQPROXY FLUSH LOGS
+	ShowHelp                                  // SHOW SEQPROXY HELP
+	ShowVersion                               // SHOW SEQPROXY VERSION
+	ShowStatus                                // SHOW SEQPROXY STATUS [LIKE 'pattern']
+	ShowVariables                             // SHOW SEQPROXY VARIABLES [LIKE 'pattern']
+	ShowSessions                              // SHOW SEQPROXY SESSIONS
+	ShowNodes                                 // SHOW SEQPROXY NODES
+	ShowShards                                // SHOW SEQPROXY SHARDS
+	ShowPools                                 // SHOW SEQPROXY POOLS
+	ShowUsers                                 // SHOW SEQPROXY USERS
+	ShowConfig                                // SHOW SEQPROXY CONFIG
+	ShowConfigDiff                            // SHOW SEQPROXY CONFIG DIFF
 )
 
 // ProxyCommand is what a statement of kind Seqproxy asks for. Verb is 0 if there is a Problem
@@ -51,17 +50,12 @@ type ProxyCommand struct {
 	// Pattern is that of LIKE, decoded as Address is.
 	HasPattern bool
 	Pattern    []byte
-	// Interleave is the word behind INTERLEAVE in lower case, "block" or "step", or "".
-	Interleave string
-	// Block is the number behind BLOCK.
-	Block SequenceNumber
-	// Force is FORCE, with at most one of ABOVE n and MARGIN n.
-	Force         bool
-	Above, Margin SequenceNumber
-	// WritersStopped is WITH DIRECT WRITERS STOPPED, WritersStep the number of WITH DIRECT
-	// WRITERS STEP n: the operator's word for what those do that count in the table themselves.
+	// Force is FORCE, which ABOVE n may follow.
+	Force bool
+	Above SequenceNumber
+	// WritersStopped is WITH DIRECT WRITERS STOPPED: the operator's word that nobody but
+	// seqproxy counts in the tables.
 	WritersStopped bool
-	WritersStep    SequenceNumber
 	// Shard is the name behind SHARD, decoded as Address is; empty: all shards.
 	Shard []byte
 	// Word is the one word that stands behind RELOAD or SHUTDOWN, in upper case, or "".
@@ -72,14 +66,13 @@ type ProxyCommand struct {
 type proxyOption uint8
 
 const (
-	proxyAddress    proxyOption = 1 << iota // 'host:port', which is required
-	proxyInterleave                         // INTERLEAVE block|step, BLOCK n; at least one
-	proxyForce                              // FORCE [ABOVE n | MARGIN n]
-	proxyWriters                            // WITH DIRECT WRITERS STOPPED | STEP n
-	proxyShard                              // SHARD name
-	proxyTLS                                // TLS
-	proxyStop                               // WAIT_FOR_CLIENTS | IMMEDIATE
-	proxyLike                               // LIKE 'pattern'
+	proxyAddress proxyOption = 1 << iota // 'host:port', which is required
+	proxyForce                           // FORCE [ABOVE n]
+	proxyWriters                         // WITH DIRECT WRITERS STOPPED
+	proxyShard                           // SHARD name
+	proxyTLS                             // TLS
+	proxyStop                            // WAIT_FOR_CLIENTS | IMMEDIATE
+	proxyLike                            // LIKE 'pattern'
 )
 
 // proxyForm is one form of a statement to the proxy.
@@ -110,7 +103,6 @@ var (
 	proxyForms = [...]proxyForm{
 		{AddSequenceServer, "ADD SEQUENCE SERVER", proxyAddress | proxyForce | proxyWriters, "has one more server give numbers"},
 		{RemoveSequenceServer, "REMOVE SEQUENCE SERVER", proxyAddress | proxyForce | proxyWriters, "has a server give numbers no more"},
-		{ChangeSequenceServers, "CHANGE SEQUENCE SERVERS", proxyInterleave | proxyForce | proxyWriters, "has the servers divide the numbers in another way"},
 		{ResumePlan, "RESUME PLAN", 0, "goes on with a change of the sequence servers that broke off"},
 		{AbortPlan, "ABORT PLAN", 0, "undoes such a change, as long as it is not decided"},
 		{ReloadConfig, "RELOAD", proxyTLS, "reads the configuration again, or only certificates and keys"},
@@ -200,7 +192,7 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 			}
 			problem = a.proxyForce()
 		case option&proxyWriters != 0 && a.kw == kwWith:
-			if c.WritersStopped || c.WritersStep.Given {
+			if c.WritersStopped {
 				return "WITH DIRECT WRITERS twice"
 			}
 			problem = a.proxyWriters()
@@ -211,19 +203,6 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 			}
 			c.HasPattern, c.Pattern = true, a.st.decode(a.lexer)
 			a.advance()
-		case option&proxyInterleave != 0 && a.word("interleave") && c.Interleave == "":
-			a.advance()
-			switch {
-			case a.word("block"):
-				c.Interleave = "block"
-			case a.word("step"):
-				c.Interleave = "step"
-			default:
-				return "INTERLEAVE, which is BLOCK or STEP"
-			}
-			a.advance()
-		case option&proxyInterleave != 0 && a.word("block") && !c.Block.Given:
-			problem = a.proxyNumber("BLOCK", &c.Block)
 		case option&proxyShard != 0 && a.word("shard") && len(c.Shard) == 0:
 			problem = a.proxyShard()
 		case option&proxyTLS != 0 && c.Word == "" && a.word("tls"), option&proxyStop != 0 && c.Word == "" && (a.word("wait_for_clients") || a.word("immediate")):
@@ -236,9 +215,6 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 			return problem
 		}
 	}
-	if f.options&proxyInterleave != 0 && c.Interleave == "" && !c.Block.Given {
-		return f.words + a.proxyExpected(f.options)
-	}
 	return ""
 }
 
@@ -248,10 +224,8 @@ var proxyOptionTexts = [...]struct {
 	text   string
 }{
 	{proxyLike, "LIKE 'pattern'"},
-	{proxyInterleave, "INTERLEAVE BLOCK | STEP"},
-	{proxyInterleave, "BLOCK n"},
-	{proxyForce, "FORCE [ABOVE n | MARGIN n]"},
-	{proxyWriters, "WITH DIRECT WRITERS STOPPED | STEP n"},
+	{proxyForce, "FORCE [ABOVE n]"},
+	{proxyWriters, "WITH DIRECT WRITERS STOPPED"},
 	{proxyShard, "SHARD name"},
 	{proxyTLS, "TLS"},
 	{proxyStop, "WAIT_FOR_CLIENTS | IMMEDIATE"},
@@ -284,37 +258,26 @@ func (a *analyzer) proxyShard() (problem string) {
 	return ""
 }
 
-// proxyForce reads FORCE [ABOVE n | MARGIN n].
+// proxyForce reads FORCE [ABOVE n].
 func (a *analyzer) proxyForce() (problem string) {
 	c := a.st.Proxy
 	c.Force = true
-	switch a.advance(); {
-	case a.word("above"):
+	if a.advance(); a.word("above") {
 		return a.proxyNumber("ABOVE", &c.Above)
-	case a.word("margin"):
-		return a.proxyNumber("MARGIN", &c.Margin)
 	}
 	return ""
 }
 
-// proxyWriters reads WITH DIRECT WRITERS STOPPED | STEP n.
+// proxyWriters reads WITH DIRECT WRITERS STOPPED.
 func (a *analyzer) proxyWriters() (problem string) {
-	const want = "WITH, behind which DIRECT WRITERS STOPPED or DIRECT WRITERS STEP n may follow"
-	c := a.st.Proxy
-	for _, word := range [...]string{"direct", "writers"} {
+	for _, word := range [...]string{"direct", "writers", "stopped"} {
 		if a.advance(); !a.word(word) {
-			return want
+			return "WITH, behind which DIRECT WRITERS STOPPED may follow"
 		}
 	}
-	switch a.advance(); {
-	case a.word("stopped"):
-		c.WritersStopped = true
-		a.advance()
-		return ""
-	case a.word("step"):
-		return a.proxyNumber("STEP", &c.WritersStep)
-	}
-	return want
+	a.st.Proxy.WritersStopped = true
+	a.advance()
+	return ""
 }
 
 // String writes the command without what may be nobody's to know, for a log.
@@ -338,22 +301,14 @@ func (c *ProxyCommand) String() string {
 			fmt.Fprintf(&b, " %s%.255s", o.words, o.text)
 		}
 	}
-	if c.Interleave != "" {
-		b.WriteString(" INTERLEAVE " + c.Interleave)
-	}
 	if c.Force {
 		b.WriteString(" FORCE")
 	}
+	if c.Above.Given {
+		fmt.Fprintf(&b, " ABOVE %d", c.Above.Value)
+	}
 	if c.WritersStopped {
 		b.WriteString(" WITH DIRECT WRITERS STOPPED")
-	}
-	for _, o := range [...]struct {
-		words  string
-		number SequenceNumber
-	}{{"BLOCK", c.Block}, {"ABOVE", c.Above}, {"MARGIN", c.Margin}, {"WITH DIRECT WRITERS STEP", c.WritersStep}} {
-		if o.number.Given {
-			fmt.Fprintf(&b, " %s %d", o.words, o.number.Value)
-		}
 	}
 	return b.String()
 }

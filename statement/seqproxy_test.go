@@ -19,18 +19,13 @@ func TestStatementsToTheProxyAreRead(t *testing.T) {
 		{"SEQPROXY ADD SEQUENCE SERVER 'db2:3306'", ProxyCommand{Verb: AddSequenceServer, Address: addr("db2:3306")}},
 		{"-- two\nseqproxy add sequence server \"[::1]:3306\" ;", ProxyCommand{Verb: AddSequenceServer, Address: addr("[::1]:3306")}},
 		{"seqproxy add sequence server 'a:1' with direct writers stopped", ProxyCommand{Verb: AddSequenceServer, Address: addr("a:1"), WritersStopped: true}},
-		{"seqproxy add sequence server 'a:1' with direct writers step 3 force", ProxyCommand{Verb: AddSequenceServer, Address: addr("a:1"), WritersStep: n(3), Force: true}},
+		{"seqproxy add sequence server 'a:1' with direct writers stopped force", ProxyCommand{Verb: AddSequenceServer, Address: addr("a:1"), WritersStopped: true, Force: true}},
 		{"seqproxy remove sequence server 'a:1'", ProxyCommand{Verb: RemoveSequenceServer, Address: addr("a:1")}},
 		{"seqproxy remove sequence server 'a:1' force", ProxyCommand{Verb: RemoveSequenceServer, Address: addr("a:1"), Force: true}},
 		{"seqproxy remove sequence server 'a:1' force above 18446744073709551615", ProxyCommand{Verb: RemoveSequenceServer, Address: addr("a:1"), Force: true, Above: n(1<<64 - 1)}},
-		{"seqproxy remove sequence server 'a:1' FORCE /* rows */ MARGIN 5000 WITH DIRECT WRITERS STOPPED", ProxyCommand{
-			Verb: RemoveSequenceServer, Address: addr("a:1"), Force: true, Margin: n(5000), WritersStopped: true,
+		{"seqproxy remove sequence server 'a:1' FORCE /* rows */ ABOVE 5000 WITH DIRECT WRITERS STOPPED", ProxyCommand{
+			Verb: RemoveSequenceServer, Address: addr("a:1"), Force: true, Above: n(5000), WritersStopped: true,
 		}},
-		{"seqproxy change sequence servers interleave STEP with direct writers step 2", ProxyCommand{Verb: ChangeSequenceServers, Interleave: "step", WritersStep: n(2)}},
-		{"seqproxy change sequence servers interleave block block 500 force above 7", ProxyCommand{
-			Verb: ChangeSequenceServers, Interleave: "block", Block: n(500), Force: true, Above: n(7),
-		}},
-		{"seqproxy change sequence servers block 500", ProxyCommand{Verb: ChangeSequenceServers, Block: n(500)}},
 		{"SHOW SEQPROXY HELP", ProxyCommand{Verb: ShowHelp, Show: true}},
 		{"show seqproxy version", ProxyCommand{Verb: ShowVersion, Show: true}},
 		{"show seqproxy status", ProxyCommand{Verb: ShowStatus, Show: true}},
@@ -76,53 +71,52 @@ func TestStatementsToTheProxyAreRead(t *testing.T) {
 
 // Whoever mistypes a word reads which there are, and no server sees the text.
 func TestAMistypedStatementToTheProxyListsTheWords(t *testing.T) {
-	const all = "what follows SEQPROXY; there is ADD SEQUENCE SERVER, REMOVE SEQUENCE SERVER, CHANGE SEQUENCE SERVERS, RESUME PLAN, ABORT PLAN, RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS"
+	const all = "what follows SEQPROXY; there is ADD SEQUENCE SERVER, REMOVE SEQUENCE SERVER, RESUME PLAN, ABORT PLAN, RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS"
 	const shows = "what follows SHOW SEQPROXY; there is HELP, VERSION, STATUS, VARIABLES, SESSIONS, NODES, SHARDS, POOLS, USERS, CONFIG DIFF, CONFIG, SEQUENCE SERVERS"
-	const force, writers = "FORCE [ABOVE n | MARGIN n]", "WITH DIRECT WRITERS STOPPED | STEP n"
+	const force, writers = "FORCE [ABOVE n]", "WITH DIRECT WRITERS STOPPED"
 	for sql, want := range map[string]string{
-		"seqproxy":                                                     all,
-		"seqproxy frobnicate":                                          all,
-		"seqproxy reload ssl":                                          "RELOAD, behind which may follow TLS",
-		"seqproxy reload tls tls":                                      "RELOAD, behind which may follow TLS",
-		"seqproxy pause photos0":                                       "PAUSE, behind which may follow SHARD name",
-		"seqproxy pause shard":                                         "SHARD needs the name of a shard",
-		"seqproxy pause shard ''":                                      "SHARD needs the name of a shard",
-		"seqproxy pause shard a b":                                     "PAUSE, behind which may follow SHARD name",
-		"seqproxy resume plans":                                        "RESUME, behind which may follow SHARD name",
-		"seqproxy shutdown now":                                        "SHUTDOWN, behind which may follow WAIT_FOR_CLIENTS | IMMEDIATE",
-		"seqproxy shutdown immediate immediate":                        "SHUTDOWN, behind which may follow WAIT_FOR_CLIENTS | IMMEDIATE",
-		"seqproxy flush":                                               all,
-		"seqproxy flush logs now":                                      "FLUSH LOGS, behind which nothing may follow",
-		"seqproxy 'add' sequence server 'a:1'":                         all,
-		"seqproxy `add` sequence server 'a:1'":                         all,
-		"seqproxy add sequence servers 'a:1'":                          all,
-		"show seqproxy":                                                shows,
-		"show seqproxy sequence server":                                shows,
-		"show seqproxy sequence servers like 'a'":                      "SEQUENCE SERVERS, behind which nothing may follow",
-		"show seqproxy confi":                                          shows,
-		"show seqproxy config of":                                      "CONFIG, behind which nothing may follow",
-		"show seqproxy sessions like 'a'":                              "SESSIONS, behind which nothing may follow",
-		"show seqproxy status like":                                    "LIKE needs a string",
-		"show seqproxy status like ?":                                  "LIKE needs a string",
-		"show seqproxy status where a = 1":                             "STATUS, behind which may follow LIKE 'pattern'",
-		"show seqproxy status like 'a' like 'b'":                       "STATUS, behind which may follow LIKE 'pattern'",
-		"seqproxy add sequence server":                                 "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
-		"seqproxy add sequence server db2":                             "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
-		"seqproxy add sequence server ?":                               "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
-		"seqproxy add sequence server 'a:1' soon":                      "ADD SEQUENCE SERVER, behind which may follow " + force + ", " + writers,
-		"seqproxy remove sequence server 'a:1' force above":            "ABOVE needs a whole number",
-		"seqproxy remove sequence server 'a:1' force above 1 margin 1": "REMOVE SEQUENCE SERVER, behind which may follow " + force + ", " + writers,
-		"seqproxy remove sequence server 'a:1' force above 1 force":    "FORCE twice",
-		"seqproxy remove sequence server 'a:1' force above -1":         "ABOVE needs a whole number",
-		"seqproxy remove sequence server 'a:1' force margin 18446744073709551616":                       "MARGIN needs a whole number",
-		"seqproxy remove sequence server 'a:1' with writers":                                            "WITH, behind which DIRECT WRITERS STOPPED or DIRECT WRITERS STEP n may follow",
-		"seqproxy remove sequence server 'a:1' with direct writers":                                     "WITH, behind which DIRECT WRITERS STOPPED or DIRECT WRITERS STEP n may follow",
-		"seqproxy remove sequence server 'a:1' with direct writers step":                                "STEP needs a whole number",
+		"seqproxy":                                                               all,
+		"seqproxy frobnicate":                                                    all,
+		"seqproxy reload ssl":                                                    "RELOAD, behind which may follow TLS",
+		"seqproxy reload tls tls":                                                "RELOAD, behind which may follow TLS",
+		"seqproxy pause photos0":                                                 "PAUSE, behind which may follow SHARD name",
+		"seqproxy pause shard":                                                   "SHARD needs the name of a shard",
+		"seqproxy pause shard ''":                                                "SHARD needs the name of a shard",
+		"seqproxy pause shard a b":                                               "PAUSE, behind which may follow SHARD name",
+		"seqproxy resume plans":                                                  "RESUME, behind which may follow SHARD name",
+		"seqproxy shutdown now":                                                  "SHUTDOWN, behind which may follow WAIT_FOR_CLIENTS | IMMEDIATE",
+		"seqproxy shutdown immediate immediate":                                  "SHUTDOWN, behind which may follow WAIT_FOR_CLIENTS | IMMEDIATE",
+		"seqproxy flush":                                                         all,
+		"seqproxy flush logs now":                                                "FLUSH LOGS, behind which nothing may follow",
+		"seqproxy 'add' sequence server 'a:1'":                                   all,
+		"seqproxy `add` sequence server 'a:1'":                                   all,
+		"seqproxy add sequence servers 'a:1'":                                    all,
+		"show seqproxy":                                                          shows,
+		"show seqproxy sequence server":                                          shows,
+		"show seqproxy sequence servers like 'a'":                                "SEQUENCE SERVERS, behind which nothing may follow",
+		"show seqproxy confi":                                                    shows,
+		"show seqproxy config of":                                                "CONFIG, behind which nothing may follow",
+		"show seqproxy sessions like 'a'":                                        "SESSIONS, behind which nothing may follow",
+		"show seqproxy status like":                                              "LIKE needs a string",
+		"show seqproxy status like ?":                                            "LIKE needs a string",
+		"show seqproxy status where a = 1":                                       "STATUS, behind which may follow LIKE 'pattern'",
+		"show seqproxy status like 'a' like 'b'":                                 "STATUS, behind which may follow LIKE 'pattern'",
+		"seqproxy add sequence server":                                           "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
+		"seqproxy add sequence server db2":                                       "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
+		"seqproxy add sequence server ?":                                         "ADD SEQUENCE SERVER needs an address in quotes, as in 'db2.example:3306'",
+		"seqproxy add sequence server 'a:1' soon":                                "ADD SEQUENCE SERVER, behind which may follow " + force + ", " + writers,
+		"seqproxy remove sequence server 'a:1' force above":                      "ABOVE needs a whole number",
+		"seqproxy remove sequence server 'a:1' force above 1 margin 1":           "REMOVE SEQUENCE SERVER, behind which may follow " + force + ", " + writers,
+		"seqproxy remove sequence server 'a:1' force above 1 force":              "FORCE twice",
+		"seqproxy remove sequence server 'a:1' force above -1":                   "ABOVE needs a whole number",
+		"seqproxy remove sequence server 'a:1' force above 18446744073709551616": "ABOVE needs a whole number",
+		"seqproxy remove sequence server 'a:1' force margin 1":                   "REMOVE SEQUENCE SERVER, behind which may follow " + force + ", " + writers,
+		"seqproxy remove sequence server 'a:1' with writers":                     "WITH, behind which DIRECT WRITERS STOPPED may follow",
+		"seqproxy remove sequence server 'a:1' with direct writers":              "WITH, behind which DIRECT WRITERS STOPPED may follow",
+		"seqproxy remove sequence server 'a:1' with direct writers step 2":       "WITH, behind which DIRECT WRITERS STOPPED may follow",
 		"seqproxy remove sequence server 'a:1' with direct writers stopped with direct writers stopped": "WITH DIRECT WRITERS twice",
-		"seqproxy change sequence servers":                                                              "CHANGE SEQUENCE SERVERS, behind which may follow INTERLEAVE BLOCK | STEP, BLOCK n, " + force + ", " + writers,
-		"seqproxy change sequence servers interleave":                                                   "INTERLEAVE, which is BLOCK or STEP",
-		"seqproxy change sequence servers block":                                                        "BLOCK needs a whole number",
-		"seqproxy resume plan now":                                                                      "RESUME PLAN, behind which nothing may follow",
+		"seqproxy change sequence servers interleave step":                                              all,
+		"seqproxy resume plan now": "RESUME PLAN, behind which nothing may follow",
 	} {
 		st := analyze(sql)
 		if st.Kind != Seqproxy || !st.AboutSequences() || st.Proxy.Verb != 0 || st.Sequence.Problem != want {
@@ -173,9 +167,6 @@ func TestEveryStatementToTheProxyIsListedAsItIsRead(t *testing.T) {
 			t.Errorf("%s: does not say what it does", p.Text)
 		}
 		plain := options.ReplaceAllString(p.Text, "")
-		if p.Verb == ChangeSequenceServers {
-			plain += " BLOCK 5"
-		}
 		st := analyze(plain)
 		if st.Kind != Seqproxy || st.Proxy.Verb != p.Verb || st.Proxy.Show != p.Show {
 			t.Errorf("%s: got %+v", plain, st.Proxy)

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"seqproxy/conf"
 	"seqproxy/internal/inspect"
 	"seqproxy/sequence"
 )
@@ -71,7 +71,7 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 	q := &k.cfg.Sequence
 	if number == 0 {
 		if len(all) > 1 {
-			f.OK("plan", "none is in force; the first start makes one of %d servers, interleave %s", len(all), q.Interleave)
+			k.noPlan(f, len(all))
 		}
 		return
 	}
@@ -84,12 +84,14 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 		return
 	}
 	before := len(f.All)
-	if string(q.Interleave) != plan.Interleave {
+	if len(plan.Members) == 1 {
+		// It has all numbers.
+	} else if string(q.Interleave) != plan.Interleave {
 		f.Warn("plan", fmt.Sprintf("sequence.interleave is %q, the plan in force divides by %q, and counts", q.Interleave, plan.Interleave),
-			fmt.Sprintf("interleave = %q, or SEQPROXY CHANGE SEQUENCE SERVERS INTERLEAVE %s", plan.Interleave, strings.ToUpper(string(q.Interleave))))
+			fmt.Sprintf("interleave = %q; to change it, remove all servers but one and add them again", plan.Interleave))
 	} else if plan.Interleave == sequence.InterleaveBlock && uint64(q.Block) != plan.Block {
 		f.Warn("plan", fmt.Sprintf("sequence.block is %d, the plan in force has blocks of %d, and counts", q.Block, plan.Block),
-			fmt.Sprintf("block = %d, or SEQPROXY CHANGE SEQUENCE SERVERS BLOCK %d", plan.Block, q.Block))
+			fmt.Sprintf("block = %d; to change it, remove all servers but one and add them again", plan.Block))
 	}
 	for _, m := range plan.Members {
 		if ids[m.ID] == "" && !slices.ContainsFunc(all, func(e sequence.ExaminedServer) bool { return e.Addr == m.Address }) {
@@ -113,4 +115,14 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 	if len(f.All) == before {
 		f.OK("plan", "%d is in force: %d servers, interleave %s", number, len(plan.Members), plan.Interleave)
 	}
+}
+
+// noPlan tells of several servers that do not divide the numbers yet.
+func (k *connected) noPlan(f *inspect.Findings, servers int) {
+	if k.cfg.Sequence.Interleave == conf.InterleaveStep {
+		f.OK("plan", "none is in force; the first start makes one of %d servers, which count in steps", servers)
+		return
+	}
+	f.Wrong("plan", fmt.Sprintf("none is in force, and %d sequence servers are configured", servers),
+		"configure the one that has the rows, or any one of them if none has, start with that, and say SEQPROXY ADD SEQUENCE SERVER for each of the others")
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"seqproxy/conf"
 	"seqproxy/internal/mysqld"
 	"seqproxy/sequence"
@@ -149,6 +151,9 @@ func startInFront(ctx context.Context, at addresses, logTo string, home home, ce
 	if err != nil {
 		return nil, err
 	}
+	if err := divideNumbers(ctx, cfg, log.Logger()); err != nil {
+		return nil, fmt.Errorf("divide the numbers among the sequence servers: %w", err)
+	}
 	r, err := start(ctx, cfg, func() (*conf.Config, error) { return cfg, nil }, log)
 	if err != nil {
 		return nil, err
@@ -157,6 +162,32 @@ func startInFront(ctx context.Context, at addresses, logTo string, home home, ce
 		return nil, errors.Join(fmt.Errorf("create the example sequence: %w", err), r.abandon(ctx))
 	}
 	return r, nil
+}
+
+// divideNumbers adds the further sequence servers to the first one, unless that was done in an earlier playground of the same home.
+func divideNumbers(ctx context.Context, cfg *conf.Config, log *zap.Logger) (err error) {
+	all := cfg.Sequence.Servers
+	if len(all) == 1 {
+		return nil
+	}
+	first := sequence.ServerOptions{User: all[0].User, Database: all[0].Database}
+	first.Network, first.Addr = all[0].Address.Split()
+	s, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{first}, CreateTable: true, NoDirectWriters: true, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	known, err := s.SequenceServers(ctx)
+	if err != nil || known[0].Plan > 0 {
+		return err
+	}
+	for _, other := range all[1:] {
+		_, address := other.Address.Split()
+		if _, err := s.ChangePlan(ctx, sequence.PlanChange{Add: address}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // playgroundConfig is the configuration that the playground runs with. The first servers, members of them, divide the numbers.

@@ -99,9 +99,9 @@ func (c *changing) sequenceCases() []reloadCase {
 		},
 		{
 			keys: []string{"sequence.direct_writers"}, was: "1105", is: "ok",
-			before: part{top: "admin_users = ['root']\nsequence.direct_writers = 'yes'\nsequence.table = 'divided'"},
-			after:  part{top: "admin_users = ['root']\nsequence.direct_writers = 'no'\nsequence.table = 'divided'"},
-			look:   as("root", "r", "SEQPROXY CHANGE SEQUENCE SERVERS INTERLEAVE STEP"),
+			before: part{top: "admin_users = ['root']\nsequence.direct_writers = true\nsequence.table = 'divided'"},
+			after:  part{top: "admin_users = ['root']\nsequence.direct_writers = false\nsequence.table = 'divided'"},
+			look:   as("root", "r", "SEQPROXY ADD SEQUENCE SERVER '"+c.other.Addr()+"'"),
 		},
 		{
 			keys: []string{"ticket.table"}, was: "by the server", is: "here",

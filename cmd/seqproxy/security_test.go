@@ -33,7 +33,7 @@ func documentedGrants(t *testing.T, flavour mysqld.Flavour, sections ...string) 
 	return all
 }
 
-// TestTheDocumentedRightsAreEnoughForMembersAndAGroup has a single server and a group as sequence servers, with exactly the rights of docs/security.md.
+// TestTheDocumentedRightsAreEnoughForMembersAndAGroup has a single server to which another one is added, and a group, with exactly the rights of docs/security.md.
 func TestTheDocumentedRightsAreEnoughForMembersAndAGroup(t *testing.T) {
 	single, added, g := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t), mysqltest.StartGroup(t, 2)
 	flavour := single.Flavour()
@@ -47,7 +47,7 @@ func TestTheDocumentedRightsAreEnoughForMembersAndAGroup(t *testing.T) {
 	single.Exec(t, "CREATE DATABASE ids", "CREATE TABLE ids.tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, stub CHAR(1) NOT NULL UNIQUE)",
 		"CREATE USER admin@'%' IDENTIFIED BY 'hush-hush'", "GRANT SELECT, INSERT, DELETE ON ids.* TO admin@'%'")
 	account := "user = 'seqproxy'\npassword = 'change me too'\n"
-	file := write(t, "seqproxy.toml", `
+	const begins = `
 listen = "127.0.0.1:0"
 http.listen = ""
 admin.listen = ""
@@ -58,16 +58,33 @@ max_connections = 100
 name = "admin"
 password = "hush-hush"
 [[sequence.server]]
-address = "`+single.Addr()+"\"\n"+account+`
-[[sequence.server]]
-nodes = ["`+strings.Join(g.Addrs(), `", "`)+"\"]\n"+account+`
-[[ticket]]
-table = "ids.tickets64"
+`
+	shard := `
 [[shard]]
 name = "photos"
 [[shard.node]]
-address = "`+single.Addr()+`"
-`)
+address = "` + single.Addr() + `"
+`
+	t.Run("members", func(t *testing.T) {
+		file := write(t, "seqproxy.toml", begins+"address = \""+single.Addr()+"\"\n"+account+"[[ticket]]\ntable = \"ids.tickets64\"\n"+shard)
+		rightsAreEnough(t, file, func(ask func(string) string) {
+			if got := ask("REPLACE INTO ids.tickets64 (stub) VALUES ('a'); SELECT LAST_INSERT_ID()"); got != "2\n" { // the first one went to the row of the stub
+				t.Errorf("a ticket: got %q, want 2", got)
+			}
+			for _, what := range []string{"ADD", "REMOVE", "ADD"} {
+				ask("SEQPROXY " + what + " SEQUENCE SERVER '" + added.Addr() + "' WITH DIRECT WRITERS STOPPED; SELECT NEXTVAL('photos')")
+			}
+		}, single, added)
+	})
+	t.Run("a group", func(t *testing.T) {
+		file := write(t, "seqproxy.toml", begins+"nodes = [\""+strings.Join(g.Addrs(), `", "`)+"\"]\n"+account+shard)
+		rightsAreEnough(t, file, func(func(string) string) {}, g.Nodes[0])
+	})
+}
+
+// rightsAreEnough runs statements about sequences, and more, in a proxy that enters itself on the servers.
+func rightsAreEnough(t *testing.T, file string, more func(ask func(string) string), servers ...*mysqltest.Server) {
+	t.Helper()
 	rightsAreFine := func(when string) {
 		t.Helper()
 		r, _ := checks(t, file)
@@ -96,24 +113,23 @@ address = "`+single.Addr()+`"
 	ask("CREATE OR REPLACE SEQUENCE old; DROP SEQUENCE old")
 	ask("CREATE SEQUENCE in_order ORDER; SELECT NEXTVAL('in_order'); ALTER SEQUENCE in_order NOORDER")
 	ask("FLUSH SEQUENCES; SHOW SEQUENCES; SHOW SEQPROXY SEQUENCE SERVERS; CHECK SEQUENCE photos")
-	if got := ask("REPLACE INTO ids.tickets64 (stub) VALUES ('a'); SELECT LAST_INSERT_ID()"); got != "2\n" { // the first one went to the row of the stub
-		t.Errorf("a ticket: got %q, want 2", got)
-	}
-	ask("SEQPROXY CHANGE SEQUENCE SERVERS BLOCK 500 WITH DIRECT WRITERS STOPPED; SELECT NEXTVAL('photos')")
-	ask("SEQPROXY ADD SEQUENCE SERVER '" + added.Addr() + "'; SELECT NEXTVAL('photos')")
-	ask("SEQPROXY REMOVE SEQUENCE SERVER '" + added.Addr() + "' WITH DIRECT WRITERS STOPPED; SELECT NEXTVAL('photos')")
+	more(ask)
 	// The servers take turns, and the proxy enters itself where it reserves.
 	for deadline := time.Now().Add(patience); ; {
 		ask("FLUSH SEQUENCES; SELECT NEXTVAL('photos')")
-		var entries [2]int
-		for i, s := range []*mysqltest.Server{single, g.Nodes[0]} {
-			_ = s.DB(t, "").QueryRow("SELECT COUNT(*) FROM seqproxy.sequence_proxy").Scan(&entries[i]) // it may not be there yet
+		entered := 0
+		for _, s := range servers {
+			var n int
+			_ = s.DB(t, "").QueryRow("SELECT COUNT(*) FROM seqproxy.sequence_proxy").Scan(&n) // it may not be there yet
+			if n == 1 {
+				entered++
+			}
 		}
-		if entries == [2]int{1, 1} {
+		if entered == len(servers) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("got %v proxies in the registries, want one in each", entries)
+			t.Fatalf("%d of %d registries have the proxy", entered, len(servers))
 		}
 	}
 	p.signal(syscall.SIGTERM)
@@ -168,7 +184,8 @@ func TestTheDocumentedRightsOnEachTable(t *testing.T) {
 	for _, s := range []*mysqltest.Server{one, other} {
 		s.Exec(t, documentedGrants(t, s.Flavour(), "The account for sequences")...)
 	}
-	file := write(t, "seqproxy.toml", `
+	const account = "user = \"seqproxy\"\npassword = \"change me too\"\n"
+	alone := `
 listen = "127.0.0.1:0"
 http.listen = ""
 admin.listen = ""
@@ -176,16 +193,15 @@ admin_users = ["admin"]
 [[user]]
 name = "admin"
 password = "hush-hush"
+[sequence]
+direct_writers = false
 [[sequence.server]]
-address = "`+one.Addr()+`"
-user = "seqproxy"
-password = "change me too"
+address = "` + one.Addr() + "\"\n" + account
+	first := write(t, "first.toml", alone)
+	file := write(t, "seqproxy.toml", alone+`
 [[sequence.server]]
-address = "`+other.Addr()+`"
-user = "seqproxy"
-password = "change me too"
-`)
-	use := func(statements ...string) {
+address = "`+other.Addr()+"\"\n"+account)
+	use := func(file string, statements ...string) {
 		t.Helper()
 		p := begin(t, "-config", file)
 		for _, sql := range statements {
@@ -199,7 +215,9 @@ password = "change me too"
 			t.Errorf("the log has a refusal:\n%s", p.stderr())
 		}
 	}
-	use("CREATE SEQUENCE first; SELECT NEXTVAL('first'); FLUSH SEQUENCES; SELECT NEXTVAL('first'); DROP SEQUENCE first") // makes all tables
+	add := "SEQPROXY ADD SEQUENCE SERVER '" + other.Addr() + "'"
+	use(first, add) // makes all tables
+	use(file, "CREATE SEQUENCE first; SELECT NEXTVAL('first'); FLUSH SEQUENCES; SELECT NEXTVAL('first'); DROP SEQUENCE first")
 	for _, s := range []*mysqltest.Server{one, other} {
 		s.Exec(t, "REVOKE ALL PRIVILEGES ON seqproxy.* FROM 'seqproxy'@'%'")
 		if got := query(t, s.Addr(), "root", "", "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'seqproxy'"); got != "6" {
@@ -211,8 +229,8 @@ password = "change me too"
 			s.Exec(t, fmt.Sprintf("GRANT %s ON seqproxy.%s TO 'seqproxy'@'%%'", r[0], r[1]))
 		}
 	}
-	use("CREATE SEQUENCE photos; SELECT NEXTVAL('photos')", "ALTER SEQUENCE photos MAXVALUE 1000000000; SELECT SETVAL('photos', 5000); SELECT NEXTVAL('photos')",
-		"CREATE OR REPLACE SEQUENCE photos; DROP SEQUENCE photos; CREATE SEQUENCE photos; SELECT NEXTVAL('photos')", "SEQPROXY CHANGE SEQUENCE SERVERS BLOCK 500; SELECT NEXTVAL('photos')",
+	use(file, "CREATE SEQUENCE photos; SELECT NEXTVAL('photos')", "ALTER SEQUENCE photos MAXVALUE 1000000000; SELECT SETVAL('photos', 5000); SELECT NEXTVAL('photos')",
+		"CREATE OR REPLACE SEQUENCE photos; DROP SEQUENCE photos; CREATE SEQUENCE photos; SELECT NEXTVAL('photos')", "SEQPROXY REMOVE SEQUENCE SERVER '"+other.Addr()+"'; SELECT NEXTVAL('photos')", add+"; SELECT NEXTVAL('photos')",
 		"SHOW SEQUENCES; SHOW SEQPROXY SEQUENCE SERVERS; FLUSH SEQUENCES")
 	if r, err := checks(t, file); err != nil || len(r.finds(inspect.Warning, "rights: ")) > 0 {
 		t.Errorf("with these rights: got %v:\n%s", err, r.text())

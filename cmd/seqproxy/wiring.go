@@ -30,7 +30,7 @@ func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (
 		StateDir:            q.StateDir,
 		OrderWithoutReplica: tuning.OrderWithoutReplica,
 		Durability:          string(q.Durability),
-		DirectWriters:       tuning.DirectWriters,
+		NoDirectWriters:     tuning.NoDirectWriters,
 		Logger:              log,
 		Interleave:          string(q.Interleave),
 		Block:               uint64(q.Block),
@@ -74,7 +74,7 @@ func sequenceTuning(cfg *conf.Config) sequence.Tuning {
 
 		CreateTable:         q.CreateTable,
 		OrderWithoutReplica: !q.OrderRequiresReplica,
-		DirectWriters:       string(q.DirectWriters),
+		NoDirectWriters:     !q.DirectWriters,
 	}
 }
 

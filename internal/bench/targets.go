@@ -310,7 +310,7 @@ password = %[4]q
 
 [sequence]
 database = %[5]q
-direct_writers = "no"
+direct_writers = false
 
 [[sequence.server]]
 address = %[2]q

@@ -85,15 +85,7 @@ func (e estate) String() string {
 func (e estate) stepped() bool { return e.name == "step3" }
 
 // directWriters is what the proxies are told of such applications. Where there are none, they know how far a member has come that is dead.
-func (e estate) directWriters() string {
-	switch {
-	case e.stepped():
-		return "yes"
-	case e.servers > 1:
-		return "no"
-	}
-	return "auto"
-}
+func (e estate) directWriters() bool { return e.servers == 1 || e.stepped() }
 
 // change is a statement that changes the set of sequence servers.
 func (e estate) change(text string) string {

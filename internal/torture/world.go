@@ -293,7 +293,7 @@ cache = %s
 outage_cover = %q
 allocate_timeout = %q
 interleave = %q
-direct_writers = %q
+direct_writers = %v
 `, p.addr, schemaOfSequences, w.several(), p.state, cache, cover, allocateTimeout, cmp.Or(w.estate.interleave, "block"), w.estate.directWriters())
 	where := make([]string, len(w.nodes))
 	for i, s := range w.nodes {
