@@ -26,8 +26,6 @@ type engine interface {
 	Raise(ctx context.Context, name []byte, floor uint64, all bool) (raised bool, err error)
 	SequenceServers(ctx context.Context) ([]sequence.SequenceServer, error)
 	ChangePlan(ctx context.Context, change sequence.PlanChange) (sequence.Plan, error)
-	ResumePlan(ctx context.Context) (sequence.Plan, error)
-	AbortPlan(ctx context.Context) (sequence.Plan, error)
 }
 
 // Sequences answers statements about sequences and about the proxy itself. It is safe for

@@ -44,10 +44,6 @@ func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand, by p
 			change.Add, change.Remove = "", address
 		}
 		return planned(s.engine.ChangePlan(ctx, change))
-	case statement.ResumePlan:
-		return planned(s.engine.ResumePlan(ctx))
-	case statement.AbortPlan:
-		return planned(s.engine.AbortPlan(ctx))
 	}
 	return s.control(ctx, c, by)
 }

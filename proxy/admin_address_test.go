@@ -243,14 +243,14 @@ func TestMonitorsSeeEverythingAndChangeNothing(t *testing.T) {
 		column(t, c, "SHOW SEQPROXY SEQUENCE SERVERS", true)
 		for _, sql := range []string{
 			"CREATE SEQUENCE albums", "ALTER SEQUENCE photos CACHE 5", "DROP SEQUENCE photos", "FLUSH SEQUENCES", "CHECK SEQUENCE photos",
-			"REPAIR SEQUENCE photos", "SEQPROXY ABORT PLAN",
+			"REPAIR SEQUENCE photos", "SEQPROXY ADD SEQUENCE SERVER 'db2:3306'",
 		} {
 			wantError(t, c, 1227, sql, "admin_users")
 		}
 	}
 	other := e.Conn(t, "", as(stranger))
 	wantError(t, other, 1227, "SHOW SEQPROXY SEQUENCE SERVERS", "monitor_users")
-	wantError(t, other, 1227, "SEQPROXY ABORT PLAN", "admin_users")
+	wantError(t, other, 1227, "SEQPROXY ADD SEQUENCE SERVER 'db2:3306'", "admin_users")
 }
 
 func TestAMonitorMayBeAnAccountOfTheServer(t *testing.T) {
@@ -270,7 +270,7 @@ func TestStatementsToTheProxyCanBeTurnedOffWhereClientsConnect(t *testing.T) {
 	c := e.Conn(t, "", nil)
 	exec(t, c, "CREATE SEQUENCE photos")
 	column(t, c, "SHOW SEQUENCES", true)
-	for _, sql := range []string{"SHOW SEQPROXY SEQUENCE SERVERS", "SEQPROXY ABORT PLAN", "SEQPROXY NONSENSE", "EXPLAIN FORMAT=ROUTE SELECT 1"} {
+	for _, sql := range []string{"SHOW SEQPROXY SEQUENCE SERVERS", "SEQPROXY ADD SEQUENCE SERVER 'db2:3306'", "SEQPROXY NONSENSE", "EXPLAIN FORMAT=ROUTE SELECT 1"} {
 		wantError(t, c, 1235, sql, e.AdminAddr(), "admin.data_port")
 	}
 	for _, sql := range []string{"SHOW SEQPROXY SEQUENCE SERVERS", "EXPLAIN FORMAT=ROUTE SELECT 1"} {

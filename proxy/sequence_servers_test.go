@@ -39,12 +39,11 @@ func TestSequenceServersAreChangedBySQL(t *testing.T) {
 		word string
 	}{
 		{1064, "SEQPROXY", "there is ADD SEQUENCE SERVER"},
-		{1064, "SEQPROXY ADD SERVER 'x:1'", "ABORT PLAN"},
+		{1064, "SEQPROXY ADD SERVER 'x:1'", "REMOVE SEQUENCE SERVER"},
 		{1064, "SHOW SEQPROXY NOTHING", "there is HELP, VERSION"},
 		{1210, "SEQPROXY ADD SEQUENCE SERVER 'nowhere'", "host:port"},
 		{1210, "SEQPROXY REMOVE SEQUENCE SERVER 'nowhere:1'", "no member"},
-		{1105, "SEQPROXY RESUME PLAN", "no change"},
-		{1105, "SEQPROXY ABORT PLAN", "no change"},
+		{1235, "SEQPROXY ADD SEQUENCE SERVER 'a:1, b:1'", "a group"},
 		{1105, "SEQPROXY ADD SEQUENCE SERVER '" + mysqltest.SilentListener(t).String() + "'", "cannot be added"},
 	} {
 		wantError(t, c, test.code, test.text, test.word)
@@ -54,11 +53,11 @@ func TestSequenceServersAreChangedBySQL(t *testing.T) {
 	if _, err := c.PrepareContext(t.Context(), "SHOW SEQPROXY SEQUENCE SERVERS"); err != nil {
 		t.Errorf("prepare: %v", err)
 	}
-	stmt, err := c.PrepareContext(t.Context(), "SEQPROXY RESUME PLAN")
+	stmt, err := c.PrepareContext(t.Context(), "SEQPROXY REMOVE SEQUENCE SERVER 'nowhere:1'")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stmt.Exec(); err == nil || !strings.Contains(err.Error(), "no change") {
+	if _, err := stmt.Exec(); err == nil || !strings.Contains(err.Error(), "no member") {
 		t.Errorf("prepared: got %v", err)
 	}
 	if got, want := show(), "0 0 in force NULL NULL"; got != want {

@@ -153,7 +153,7 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 		t.Fatalf("the change: %v; the rows were frozen: %v", err, asked)
 	}
 	s.planHook = nil
-	if _, err := s.AbortPlan(t.Context()); err != nil && !errors.As(err, new(*PlanError)) { // there may be none any more
+	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*PlanError)) { // there may be none any more
 		t.Fatal(err)
 	}
 	eventually(t, "a number", func() bool {

@@ -24,7 +24,7 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 					t.Fatal("the coordinator did not die")
 				}
 				s := e.open(t, steadySize(5), patience(30*time.Second))
-				now, err := s.ResumePlan(context.Background())
+				now, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(1)})
 				if err != nil || len(now.Members) != 2 {
 					t.Fatalf("got %+v, %v; want a plan of both", now, err)
 				}
@@ -70,7 +70,7 @@ func TestAMemberThatFinishesAChangeAloneGoesByNoBound(t *testing.T) {
 	}
 	e.links[1].Cut()
 	s := e.open(t, steadySize(5), patience(2*time.Second))
-	now, err := s.ResumePlan(context.Background())
+	now, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(1)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -316,7 +316,7 @@ func TestABoundOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 	}
 	e.links[2].Mend()
 	s.planHook = nil
-	now, err := s.ResumePlan(context.Background())
+	now, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(2)})
 	if err != nil {
 		t.Fatal(err)
 	}

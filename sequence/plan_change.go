@@ -91,28 +91,17 @@ func inProgress(p *Plan) error {
 	}
 	return &PlanError{
 		Finding: fmt.Sprintf("change %s from %s in progress, since %s UTC: it is %s", p.UUID, p.Coordinator, p.Begun.Format(time.DateTime), p.State),
-		Remedy:  "wait for it, or if it was left: SEQPROXY RESUME PLAN or SEQPROXY ABORT PLAN",
+		Remedy:  "wait for it; if its proxy died, any other one ends it within two minutes, or at once where the same is said to it",
 	}
 }
 
 // ChangePlan changes the set of sequence servers, and returns the plan that is in force then. Meanwhile callers are served
-// from memory; whoever needs a reservation waits. It takes a second or two.
+// from memory; whoever needs a reservation waits. It takes a second or two. Said again it goes on with a change that was left, as when its proxy was killed.
 //
 // Errors: *PlanError, ErrBadOption, ErrUnfit, ErrClosed, ctx's cause, or those of a server. Whatever fails before the change is decided is undone as far as
 // members can be reached.
 func (s *Sequences) ChangePlan(ctx context.Context, change PlanChange) (Plan, error) {
 	return s.planned(ctx, func(r *planRun) error { return r.change(change) })
-}
-
-// ResumePlan finishes a change that was left, as when its proxy was killed: it goes on if it was not decided yet, and is aborted if that was begun. It returns
-// the plan that is in force then. Errors are those of ChangePlan.
-func (s *Sequences) ResumePlan(ctx context.Context) (Plan, error) {
-	return s.planned(ctx, func(r *planRun) error { return r.resume() })
-}
-
-// AbortPlan undoes a change that was left and is not decided yet. It returns the plan that is in force. Errors are those of ChangePlan.
-func (s *Sequences) AbortPlan(ctx context.Context) (Plan, error) {
-	return s.planned(ctx, func(r *planRun) error { return r.abort() })
 }
 
 // planned runs f with what a coordinator needs.
@@ -163,8 +152,6 @@ type planRun struct {
 	opened map[string]*server // by address
 	away   map[string]error   // servers that cannot be reached, and why
 	lefts  []left             // see sweep
-
-	outdated bool // another plan than the change was drafted from is in force
 }
 
 // planTerms are what the operator said about the numbers of members that cannot be reached.

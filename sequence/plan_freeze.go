@@ -248,7 +248,7 @@ var errPlanChanging error = planChanging{}
 type planChanging struct{}
 
 func (planChanging) Error() string {
-	return "the set of sequence servers is being changed; if that was left: SEQPROXY RESUME PLAN or SEQPROXY ABORT PLAN"
+	return "the set of sequence servers is being changed; if its proxy died, another one ends that within two minutes, or at once where the same change is made again"
 }
 
 // Unwrap has it treated like a restart, which is short.

@@ -19,24 +19,20 @@ const coordinatorEnv = "SEQPROXY_TEST_COORDINATOR"
 // coordinator is what a process of its own does as coordinator.
 type coordinator struct {
 	Servers []ServerOptions
-	Way     string // makeChange, resume or abort
+	Way     string // makeChange, which goes on with one that was left, or end
 	Change  PlanChange
 	KillAt  int // after so many steps; 0: never
 }
 
 const (
 	makeChange = "change"
-	resume     = "resume"
-	abort      = "abort"
+	end        = "end" // what was left
 )
 
-// do is ChangePlan, ResumePlan or AbortPlan.
+// do is ChangePlan, or what a proxy does with a change that was left.
 func (c *coordinator) do(ctx context.Context, s *Sequences) (Plan, error) {
-	switch c.Way {
-	case resume:
-		return s.ResumePlan(ctx)
-	case abort:
-		return s.AbortPlan(ctx)
+	if c.Way == end {
+		return new(planEstate).endLeft(ctx, s)
 	}
 	return s.ChangePlan(ctx, c.Change)
 }
@@ -152,18 +148,14 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 			s := e.open(t, func(o *Options) { o.Interleave = how })
 			e.change(t, s, PlanChange{Add: e.addr(1)})
 			now := e.change(t, s, PlanChange{Add: e.addr(2)})
-			ended, resumed, aborted, sawFrozen := false, 0, 0, 0
-			undecided := true
+			ended, repeated, undone, sawFrozen := false, 0, 0, 0
 			for killAt := 1; !ended; killAt += stride {
 				if killAt > 60 {
 					t.Fatal("a change has no end")
 				}
-				for _, way := range []string{resume, abort} {
-					if way == abort && !undecided {
-						continue
-					}
+				for _, way := range []string{makeChange, end} {
 					change := e.toggled(now, 3)
-					ended = e.coordinate(t, change, killAt, how == InterleaveBlock && way == resume)
+					ended = e.coordinate(t, change, killAt, how == InterleaveBlock && way == makeChange)
 					sawFrozen += e.gives(t, h, "photos")
 					if ended {
 						break
@@ -182,39 +174,37 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 						e.everyoneGives(t, h, now, "photos")
 						continue
 					}
-					if _, err := other.ChangePlan(ctx, change); err == nil || !strings.Contains(err.Error(), "change "+begun.UUID+" from "+begun.Coordinator+" in progress, since "+begun.Begun.Format(time.DateTime)+" UTC: ") {
+					second := PlanChange{Remove: e.addr(2)}
+					if _, err := other.ChangePlan(ctx, second); err == nil || !strings.Contains(err.Error(), "change "+begun.UUID+" from "+begun.Coordinator+" in progress, since "+begun.Begun.Format(time.DateTime)+" UTC: ") {
 						t.Fatalf("step %d: a second change: got %v", killAt, err)
 					}
-					if way == abort {
-						if now, err = other.AbortPlan(ctx); err == nil {
-							aborted++
-						} else if strings.Contains(err.Error(), "is decided") {
-							undecided = false
-							now, err = other.ResumePlan(ctx)
+					was := now
+					if way == makeChange {
+						now, err = other.ChangePlan(ctx, change)
+						repeated++
+						if err == nil && len(now.Members) == len(was.Members) {
+							t.Errorf("step %d: the change was made again, and there are %+v", killAt, now.Members)
 						}
-					} else {
-						now, err = other.ResumePlan(ctx)
-						resumed++
+					} else if now, err = e.endLeft(ctx, other); err == nil && len(now.Members) == len(was.Members) {
+						undone++
 					}
 					if err != nil {
 						t.Fatalf("step %d, %s: %v", killAt, way, err)
 					}
 					e.everyoneGives(t, h, now, "photos")
-					if _, err := other.ResumePlan(ctx); err == nil || !strings.Contains(err.Error(), "no change") {
-						t.Fatalf("step %d, nothing is left: got %v", killAt, err)
-					}
+					e.nothingIsOpen(t, other)
 				}
 			}
-			t.Logf("resumed %d, aborted %d, rows seen frozen %d, highest %d of %d given", resumed, aborted, sawFrozen, h.high["photos"], len(h.all["photos"]))
-			if resumed < 15/stride || aborted < 8/stride || sawFrozen == 0 {
-				t.Errorf("resumed %d, aborted %d, saw %d rows frozen: the steps were not all met", resumed, aborted, sawFrozen)
+			t.Logf("made again %d, undone %d, rows seen frozen %d, highest %d of %d given", repeated, undone, sawFrozen, h.high["photos"], len(h.all["photos"]))
+			if repeated < 15/stride || undone < 8/stride || sawFrozen == 0 {
+				t.Errorf("made again %d, undone %d, saw %d rows frozen: the steps were not all met", repeated, undone, sawFrozen)
 			}
 		})
 	}
 }
 
-// Who ends what a killed coordinator left may be killed, too, after every step of that. The next one ends it, one way or the other.
-func TestAKilledResumeOrAbortIsReplacedAfterEveryStep(t *testing.T) {
+// Who ends what a killed coordinator left, or makes the same change again, may be killed, too, after every step of that. The next one ends it, or makes it.
+func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process for each step")
 	}
@@ -222,12 +212,12 @@ func TestAKilledResumeOrAbortIsReplacedAfterEveryStep(t *testing.T) {
 		left, way, last string // after which step the first one is killed, what the second does, and who comes after him
 		steps           int    // after so many the second is killed, at least
 	}{
-		{planFrozen, resume, resume, 15},
-		{planFrozen, resume, abort, 15},
-		{planFrozen, abort, resume, 5},
-		{planFrozen, abort, abort, 5},
-		{planDecided, resume, resume, 8},
-		{planDecided, resume, abort, 8},
+		{planFrozen, makeChange, makeChange, 20},
+		{planFrozen, makeChange, end, 20},
+		{planFrozen, end, makeChange, 5},
+		{planFrozen, end, end, 5},
+		{planDecided, makeChange, makeChange, 8},
+		{planDecided, end, end, 8},
 	} {
 		t.Run(fmt.Sprintf("%s, %s, %s", c.left, c.way, c.last), func(t *testing.T) {
 			t.Parallel()
@@ -247,15 +237,19 @@ func TestAKilledResumeOrAbortIsReplacedAfterEveryStep(t *testing.T) {
 					}
 					return nil
 				}
-				var end *hookError
-				if _, err := first.ChangePlan(t.Context(), e.toggled(now, 3)); !errors.As(err, &end) {
+				change := e.toggled(now, 3)
+				var died *hookError
+				if _, err := first.ChangePlan(t.Context(), change); !errors.As(err, &died) {
 					t.Fatalf("got %v, want that the first coordinator is killed", err)
 				}
 				sawFrozen += e.gives(t, h, "photos")
-				if ended = e.coordinateApart(t, coordinator{Way: c.way, KillAt: killAt}); !ended {
+				if ended = e.coordinateApart(t, coordinator{Way: c.way, Change: change, KillAt: killAt}); !ended {
 					killed++
 					e.gives(t, h, "photos")
-					e.end(t, c.last)
+					last := coordinator{Way: c.last, Change: change}
+					if _, err := last.do(t.Context(), e.open(t)); err != nil && !strings.Contains(err.Error(), "member") { // it was made
+						t.Fatalf("step %d: %v", killAt, err)
+					}
 				}
 				was := now
 				now = e.nothingIsLeft(t, h, "photos")
@@ -268,7 +262,7 @@ func TestAKilledResumeOrAbortIsReplacedAfterEveryStep(t *testing.T) {
 				} else {
 					undone++
 				}
-				if ended && isMade != (c.way == resume) {
+				if ended && isMade != (c.way == makeChange || c.left == planDecided) {
 					t.Errorf("%s came to its end, and the change is made: %v", c.way, isMade)
 				}
 			}
@@ -277,29 +271,16 @@ func TestAKilledResumeOrAbortIsReplacedAfterEveryStep(t *testing.T) {
 				t.Errorf("killed %d times, saw %d rows frozen: the steps were not all met", killed, sawFrozen)
 			}
 			switch {
+			case c.last == makeChange && undone > 1: // the one that came to its end may have been undone
+				t.Errorf("what was made again was undone %d times", undone)
 			case c.left == planDecided && undone > 0:
 				t.Errorf("what was decided was undone %d times", undone)
-			case c.way == abort && made > 0: // the first of its steps is a vote for that
-				t.Errorf("what was being aborted was made %d times", made)
-			case c.way == resume && c.last == resume && undone > 0:
-				t.Errorf("what everybody resumed was undone %d times", undone)
-			case c.left == planFrozen && c.way == resume && c.last == abort && (made == 0 || undone == 0):
+			case c.left == planFrozen && c.way == end && c.last == end && made > 0: // the first of its steps is a vote for that
+				t.Errorf("what was being undone was made %d times", made)
+			case c.left == planFrozen && c.way == makeChange && c.last == end && (made == 0 || undone == 0):
 				t.Errorf("made %d times and undone %d times: want that it depends on the step", made, undone)
 			}
 		})
-	}
-}
-
-// end has another proxy end the change that was left, one way or the other, unless that was done but for the last word.
-func (e *planEstate) end(t *testing.T, way string) {
-	t.Helper()
-	c := coordinator{Way: way}
-	_, err := c.do(t.Context(), e.open(t))
-	if err != nil && way == abort && strings.Contains(err.Error(), "is decided") {
-		_, err = e.open(t).ResumePlan(t.Context())
-	}
-	if err != nil && !errors.Is(err, errNoChange) && (way != resume || !strings.Contains(err.Error(), "was being aborted, and is now")) {
-		t.Fatalf("%s: %v", way, err)
 	}
 }
 
@@ -316,15 +297,15 @@ func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
 				if at == step && !slept {
 					slept = true
 					var err error
-					if now, err = other.ResumePlan(context.Background()); err != nil {
-						t.Errorf("resume: %v", err)
+					if now, err = other.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)}); err != nil {
+						t.Errorf("made again: %v", err)
 					}
 					e.everyoneGives(t, h, now, "photos")
 				}
 				return nil
 			}
 			_, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
-			if !slept || !errors.Is(err, errTakenOver) {
+			if !slept || !errors.Is(err, errTakenOver) && (step != planProposed || err == nil) { // it may meet the plan that the other one has made
 				t.Errorf("got %v, want that another has taken over", err)
 			}
 			if len(now.Members) != 3 {
@@ -392,7 +373,7 @@ func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 	want := func(p *Plan, steps ...string) {
 		t.Helper()
 		for _, step := range steps {
-			wantText(t, told[step], "change "+p.UUID+" from "+p.Coordinator+" in progress, since 2", "SEQPROXY RESUME PLAN")
+			wantText(t, told[step], "change "+p.UUID+" from "+p.Coordinator+" in progress, since 2", "wait for it")
 		}
 		clear(told)
 	}

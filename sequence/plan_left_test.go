@@ -52,17 +52,13 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 
 		other := e.open(t)
 		what := fmt.Sprintf("killed after step %d (%v)", killAt, killed)
-		for attempt := 1; ; attempt++ { // one of the two changes, or both, may be open, and what cannot be done is undone
-			_, err := other.ResumePlan(ctx)
-			if err != nil && strings.Contains(err.Error(), "no change") {
-				break
-			}
-			if attempt == 3 {
-				t.Fatalf("%s: RESUME PLAN: %v", what, err)
+		for range 2 { // one of the two changes, or both, may be open, and what cannot be done is undone
+			if now, err = e.endLeft(ctx, other); err != nil {
+				t.Fatalf("%s: %v", what, err)
 			}
 		}
-		if now, err = other.plan(ctx); err != nil {
-			t.Fatal(err)
+		if e.nothingIsOpen(t, other).Number != now.Number {
+			t.Fatalf("%s: two plans are in force", what)
 		}
 		if len(now.Members) == 2 {
 			now = e.change(t, other, PlanChange{Add: e.addr(0)})
@@ -85,14 +81,17 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	for what, meanwhile := range map[string]func(e *planEstate) PlanChange{
 		"the member is taken out": func(e *planEstate) PlanChange { return PlanChange{Remove: e.addr(0)} },
-		"it stays":                func(e *planEstate) PlanChange { return PlanChange{Add: e.addr(3), Force: true, Above: 5000} },
+		"it stays":                func(e *planEstate) PlanChange { return PlanChange{Remove: e.addr(3), Force: true, Above: 5000} },
 	} {
 		t.Run(what, func(t *testing.T) {
-			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+			e, h := newPlanEstate(t, 5, map[string]uint64{"photos": 100}), newGivenEver()
 			s := e.open(t)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
 			e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(2)}), "photos")
-			if e.killedAt(t, PlanChange{Add: e.addr(3)}, 1) {
+			if what == "it stays" {
+				e.change(t, s, PlanChange{Add: e.addr(3)})
+			}
+			if e.killedAt(t, PlanChange{Add: e.addr(4)}, 1) {
 				t.Fatal("the change was made")
 			}
 			proposed := func() (plan uint64) {
@@ -105,7 +104,12 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 			left := proposed()
 			e.links[0].Cut()
 			without := func(o *Options) { o.Servers = []ServerOptions{e.options(1), e.options(2)} }
-			now := e.change(t, e.open(t, without, patience(30*time.Second)), meanwhile(e))
+			cut, fourth := e.open(t, without, patience(30*time.Second)), e.options(3)
+			if err := fourth.setDefaults(); err != nil {
+				t.Fatal(err)
+			}
+			cut.opts.Servers = append(cut.opts.Servers, fourth)
+			now := e.change(t, cut, meanwhile(e))
 			if left == 0 || now.Number != left {
 				t.Fatalf("plan %d is in force and plan %d was proposed, want one number", now.Number, left)
 			}
@@ -156,14 +160,14 @@ func TestAServerInThePlaceOfAMemberHasNoVote(t *testing.T) {
 	}
 	e.links[2].Cut()
 	other := e.open(t)
-	for _, end := range []func(context.Context) (Plan, error){other.AbortPlan, other.ResumePlan} {
-		if p, err := end(context.Background()); err == nil || !strings.Contains(err.Error(), "another sequence server") {
+	for range 2 {
+		if p, err := e.endLeft(t.Context(), other); err == nil || !strings.Contains(err.Error(), "another sequence server") {
 			t.Errorf("got %+v, %v, want an error that tells of another sequence server", p, err)
 		}
 	}
 	e.links[2].Mend()
-	if _, err := other.AbortPlan(context.Background()); err == nil || !strings.Contains(err.Error(), "is decided") {
-		t.Errorf("got %v, want that it is decided", err)
+	if p, err := e.endLeft(t.Context(), other); err != nil || len(p.Members) != 4 {
+		t.Errorf("got %+v, %v, want that it is finished, as it is decided", p, err)
 	}
 }
 
@@ -181,11 +185,7 @@ func TestAChangeFromAnotherPlanThanTheOneInForceIsNotResumed(t *testing.T) {
 	e.places[0].exec(t, "UPDATE sequence_plan SET number = number + 100, state = 'proposed' WHERE state = 'aborted'")
 	other := e.open(t)
 	ctx := context.Background()
-	p, err := other.ResumePlan(ctx)
-	if err == nil || !strings.Contains(err.Error(), "aborted") {
-		t.Errorf("got %+v, %v, want that it is aborted", p, err)
-	}
-	now, err := other.plan(ctx)
+	now, err := e.endLeft(ctx, other)
 	if err != nil || len(now.Members) != 3 {
 		t.Fatalf("got %+v, %v", now, err)
 	}

@@ -7,27 +7,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// resume finishes what another began.
-func (r *planRun) resume() error {
-	voted, err := r.adopt()
+// end ends a change that another began: it finishes one that is decided, and undoes any other. The votes have it that all who do that come to the same.
+func (r *planRun) end(open *Plan) (made bool, err error) {
+	voted, err := r.adoptChange(open)
 	if err != nil {
-		return err
+		return false, err
 	}
-	switch {
-	case voted != planDecided && r.outdated: // members of the plan in force that it does not know of would go on
-		if err := r.voteAgainst(); err != nil {
-			return err
-		}
-		return &PlanError{Finding: fmt.Sprintf("change %s began before the plan that is in force, and is aborted", r.plan.UUID), Remedy: "make the change again"}
-	case voted == planAborting:
-		if err := r.voteAgainst(); err != nil {
-			return err
-		}
-		return &PlanError{Finding: fmt.Sprintf("change %s was being aborted, and is now", r.plan.UUID), Remedy: "the sequence servers are those that they were"}
-	case voted == planDecided:
-		return r.finishDecided()
+	if voted == planDecided {
+		return true, r.finishDecided()
 	}
-	return r.finish()
+	return false, r.voteAgainst()
 }
 
 // finishDecided finishes a change that this coordinator has taken over and that was voted for: it adopts the vote.
@@ -59,44 +48,9 @@ func (r *planRun) finishDecided() error {
 	return r.begin(floors, told)
 }
 
-// abort undoes what another began.
-func (r *planRun) abort() error {
-	voted, err := r.adopt()
-	if err != nil {
-		return err
-	}
-	if voted == planDecided {
-		return &PlanError{Finding: fmt.Sprintf("change %s is decided, and cannot be aborted any more", r.plan.UUID), Remedy: "SEQPROXY RESUME PLAN finishes it"}
-	}
-	if err := r.voteAgainst(); err != nil {
-		return err
-	}
-	now, _, err := r.current()
-	if err == nil {
-		r.plan = now
-	}
-	return err
-}
-
-// adopt takes over the change that is open, and returns what was voted for.
-func (r *planRun) adopt() (voted string, err error) {
-	now, open, err := r.current()
-	if err != nil {
-		return "", err
-	}
-	if err := r.sweep(); err != nil {
-		return "", err
-	}
-	if open == nil {
-		return "", errNoChange
-	}
-	return r.adoptChange(&now, open)
-}
-
-// adoptChange takes over a change that is open while now is in force.
-func (r *planRun) adoptChange(now, open *Plan) (voted string, err error) {
+// adoptChange takes over a change that is open.
+func (r *planRun) adoptChange(open *Plan) (voted string, err error) {
 	r.plan = *open
-	r.outdated = open.Number > now.Number && now.Number > 0 && !slices.EqualFunc(open.Previous, now.Members, func(x, y Member) bool { return x.ID == y.ID })
 	from := r.plan.Coordinator
 	r.plan.Coordinator = r.s.servers.first().registry.host
 	if err := r.readTerms(); err != nil {
@@ -186,7 +140,7 @@ func (r *planRun) endLeft(now *Plan, add string) error {
 			continue
 		}
 		other := &planRun{s: r.s, ctx: r.ctx, opened: r.opened, away: r.away}
-		voted, err := other.adoptChange(now, p)
+		voted, err := other.adoptChange(p)
 		if err == nil && voted == planDecided {
 			err = inProgress(p)
 		}
@@ -229,6 +183,3 @@ func (r *planRun) unfinished(now *Plan) *Plan {
 	}
 	return nil
 }
-
-// errNoChange: there is nothing to finish or to abort.
-var errNoChange error = &PlanError{Finding: "no change of the set of sequence servers is in progress"}

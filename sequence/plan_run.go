@@ -14,14 +14,26 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// change makes a new plan and puts it in force.
+// change makes a new plan and puts it in force. The same change that was begun before, by a coordinator that may have died, is ended first: then it is made already, or
+// undone and made anew.
 func (r *planRun) change(change PlanChange) error {
 	now, open, err := r.current()
 	if err != nil {
 		return err
 	}
 	if open != nil {
-		return inProgress(open)
+		if !open.makes(change) {
+			return inProgress(open)
+		}
+		if made, err := r.end(open); made || err != nil {
+			return err
+		}
+		if now, open, err = r.again(); err != nil {
+			return err
+		}
+		if open != nil {
+			return inProgress(open)
+		}
 	}
 	if err := r.sweep(); err != nil {
 		return err
@@ -40,11 +52,6 @@ func (r *planRun) change(change PlanChange) error {
 	}
 	r.s.log.Info("change of sequence servers begun", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number),
 		zap.String("from", addresses(r.plan.Previous)), zap.String("to", addresses(r.plan.Members)), zap.String("interleave", r.plan.Interleave))
-	return r.finish()
-}
-
-// finish freezes, decides and starts.
-func (r *planRun) finish() error {
 	if err := r.decide(); err != nil {
 		if r.isOver(err) {
 			return err
@@ -52,6 +59,30 @@ func (r *planRun) finish() error {
 		return r.undo(err)
 	}
 	return r.begin(nil, nil)
+}
+
+// again has r begin anew, after it has ended what another began.
+func (r *planRun) again() (now Plan, open *Plan, err error) {
+	for address := range r.away {
+		if v := r.opened[address]; v != nil {
+			_ = v.close() // it may be reached by now
+			delete(r.opened, address)
+		}
+	}
+	clear(r.away)
+	r.plan, r.planTerms, r.base, r.ballot, r.byBound = Plan{}, planTerms{}, 0, 0, false
+	return r.current()
+}
+
+// makes reports whether p is the plan that a change leads to.
+func (p *Plan) makes(change PlanChange) bool {
+	has := func(members []Member, address string) bool {
+		return slices.ContainsFunc(members, func(m Member) bool { return m.Address == address })
+	}
+	if change.Add != "" {
+		return has(p.Members, change.Add) && !has(p.Previous, change.Add)
+	}
+	return has(p.Previous, change.Remove) && !has(p.Members, change.Remove)
 }
 
 // isOver reports whether an error means that this coordinator does no more, whatever is open.
@@ -197,7 +228,7 @@ func (r *planRun) begin(floors []floorOf, told []Member) error {
 // undone is the error after the decision.
 func (r *planRun) undone(err error) error {
 	return &PlanError{
-		Finding: fmt.Sprintf("change %s is decided, but was not finished", r.plan.UUID), Remedy: "SEQPROXY RESUME PLAN finishes it", Err: err,
+		Finding: fmt.Sprintf("change %s is decided, but was not finished", r.plan.UUID), Remedy: "say the same again, or wait: a proxy finishes it", Err: err,
 	}
 }
 
@@ -217,7 +248,7 @@ func (r *planRun) undo(why error) error {
 		return why
 	}
 	return errors.Join(why, &PlanError{
-		Finding: fmt.Sprintf("change %s is neither done nor undone", r.plan.UUID), Remedy: "SEQPROXY RESUME PLAN or SEQPROXY ABORT PLAN ends it", Err: err,
+		Finding: fmt.Sprintf("change %s is neither done nor undone", r.plan.UUID), Remedy: "say the same again, or wait: a proxy ends it", Err: err,
 	})
 }
 
@@ -249,7 +280,7 @@ func (r *planRun) voteAgainst() error {
 	r.s.log.Warn("change of sequence servers aborted", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number), logfield.Err(failed))
 	if failed != nil {
 		return &PlanError{
-			Finding: fmt.Sprintf("change %s is aborted, but %s may stay frozen", r.plan.UUID, strings.Join(frozen, ", ")), Remedy: "SEQPROXY ABORT PLAN lets it go on", Err: failed,
+			Finding: fmt.Sprintf("change %s is aborted, but %s may stay frozen", r.plan.UUID, strings.Join(frozen, ", ")), Remedy: "a proxy lets it go on once it can be reached", Err: failed,
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// A change whose coordinator died leaves rows frozen, and a member that went away in the middle of one may come back frozen. Should nobody say RESUME PLAN or
-// ABORT PLAN, each proxy ends such a change after a while: one that is decided it finishes, any other it aborts. The votes have it that all of them, and an operator, come to the same.
+// A change whose coordinator died leaves rows frozen, and a member that went away in the middle of one may come back frozen. Should nobody make the change
+// again, each proxy ends it after a while: one that is decided it finishes, any other it aborts.
 
 const (
 	// tendEvery is how often a proxy looks for a change that was left.
@@ -107,12 +107,8 @@ func (r *planRun) tend(uuid string) error {
 		return r.sweep()
 	}
 	r.s.log.Warn("change of sequence servers left", zap.String("change", open.UUID), zap.String("from", open.Coordinator), zap.Uint64("plan", open.Number), zap.String("state", open.State))
-	voted, err := r.adoptChange(&now, open)
-	if err != nil {
+	if _, err := r.end(open); err != nil {
 		return fmt.Errorf("end change %s, which was left: %w", uuid, err)
 	}
-	if voted == planDecided {
-		return r.finishDecided()
-	}
-	return r.voteAgainst()
+	return nil
 }

@@ -14,16 +14,44 @@ import (
 // nothingIsLeft makes sure that no change is open, and that exactly the members of the plan in force give numbers.
 func (e *planEstate) nothingIsLeft(t *testing.T, h *givenEver, name string) Plan {
 	t.Helper()
-	other := e.open(t)
-	if _, err := other.ResumePlan(context.Background()); err == nil || !errors.Is(err, errNoChange) {
-		t.Fatalf("RESUME PLAN: got %v, want that nothing is left", err)
-	}
-	now, err := other.plan(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := e.nothingIsOpen(t, e.open(t))
 	e.everyoneGives(t, h, now, name)
 	return now
+}
+
+// nothingIsOpen is the plan in force, while no change is open.
+func (e *planEstate) nothingIsOpen(t *testing.T, other *Sequences) (now Plan) {
+	t.Helper()
+	_, err := other.asCoordinator(context.Background(), func(r *planRun) error {
+		var open *Plan
+		var err error
+		if now, open, err = r.current(); err == nil && open != nil {
+			err = inProgress(open)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("got %v, want that nothing is left", err)
+	}
+	return now
+}
+
+// endLeft has a proxy end the change that is open, as each does after a while, and returns the plan that is in force then.
+func (e *planEstate) endLeft(ctx context.Context, other *Sequences) (now Plan, err error) {
+	return other.planned(ctx, func(r *planRun) error {
+		_, open, err := r.current()
+		if err == nil && open != nil {
+			_, err = r.end(open)
+		}
+		var now Plan
+		if err == nil {
+			now, _, err = r.again()
+		}
+		if err == nil {
+			r.plan, err = now, r.sweep()
+		}
+		return err
+	})
 }
 
 // toggled is the change that adds a server to the members, or removes it.

@@ -152,7 +152,7 @@ func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 		t.Fatal("the change succeeded")
 	}
 	s.planHook = nil
-	if _, err := s.AbortPlan(t.Context()); err != nil && !errors.As(err, new(*PlanError)) { // there may be none any more
+	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*PlanError)) { // there may be none any more
 		t.Fatal(err)
 	}
 	takes()

@@ -80,7 +80,7 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 				if _, err := died.ChangePlan(t.Context(), c); err == nil {
 					t.Fatal("the coordinator did not die")
 				}
-				if _, err := a.ResumePlan(t.Context()); err != nil {
+				if _, err := a.ChangePlan(t.Context(), c); err != nil {
 					t.Fatal(err)
 				}
 			}

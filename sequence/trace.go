@@ -47,7 +47,6 @@ const (
 	setFrozen  = "frozen for a restart"
 	setHalted  = "frozen for a change of the sequence servers"
 	setRaised  = "numbers up to there are in use"
-	setResidue = "it stood at another server's number"
 	setRestart = "RESTART"
 	setStub    = "a stub gets its row"
 	setThawed  = "frozen no more"

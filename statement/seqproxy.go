@@ -18,8 +18,6 @@ const (
 	ShowSequenceServers  ProxyVerb = iota + 1 // SHOW SEQPROXY SEQUENCE SERVERS
 	AddSequenceServer                         // SEQPROXY ADD SEQUENCE SERVER 'host:port'
 	RemoveSequenceServer                      // SEQPROXY REMOVE SEQUENCE SERVER 'host:port'
-	ResumePlan                                // SEQPROXY RESUME PLAN
-	AbortPlan                                 // SEQPROXY ABORT PLAN
 	ReloadConfig                              // SEQPROXY RELOAD [TLS]
 	PauseShard                                // SEQPROXY PAUSE [SHARD s]
 	ResumeShard                               // SEQPROXY RESUME [SHARD s]
@@ -103,11 +101,9 @@ var (
 	proxyForms = [...]proxyForm{
 		{AddSequenceServer, "ADD SEQUENCE SERVER", proxyAddress | proxyForce | proxyWriters, "has one more server give numbers"},
 		{RemoveSequenceServer, "REMOVE SEQUENCE SERVER", proxyAddress | proxyForce | proxyWriters, "has a server give numbers no more"},
-		{ResumePlan, "RESUME PLAN", 0, "goes on with a change of the sequence servers that broke off"},
-		{AbortPlan, "ABORT PLAN", 0, "undoes such a change, as long as it is not decided"},
 		{ReloadConfig, "RELOAD", proxyTLS, "reads the configuration again, or only certificates and keys"},
 		{PauseShard, "PAUSE", proxyShard, "holds new statements for a shard back, or for all, and lets what runs end"},
-		{ResumeShard, "RESUME", proxyShard, "lets them go on"}, // behind RESUME PLAN, which begins with it
+		{ResumeShard, "RESUME", proxyShard, "lets them go on"},
 		{ShutdownProxy, "SHUTDOWN", proxyStop, "stops the proxy: when no transaction is open, when all clients have left, or at once"},
 		{FlushLogs, "FLUSH LOGS", 0, "opens the log file again"},
 	}

@@ -38,7 +38,6 @@ func TestStatementsToTheProxyAreRead(t *testing.T) {
 		{"show seqproxy users", ProxyCommand{Verb: ShowUsers, Show: true}},
 		{"show seqproxy config", ProxyCommand{Verb: ShowConfig, Show: true}},
 		{"show seqproxy config diff", ProxyCommand{Verb: ShowConfigDiff, Show: true}},
-		{"seqproxy resume plan", ProxyCommand{Verb: ResumePlan}},
 		{"seqproxy reload", ProxyCommand{Verb: ReloadConfig}},
 		{"SEQPROXY Reload /* now */ tls;", ProxyCommand{Verb: ReloadConfig, Word: "TLS"}},
 		{"seqproxy pause", ProxyCommand{Verb: PauseShard}},
@@ -51,7 +50,6 @@ func TestStatementsToTheProxyAreRead(t *testing.T) {
 		{"seqproxy shutdown Wait_For_Clients", ProxyCommand{Verb: ShutdownProxy, Word: "WAIT_FOR_CLIENTS"}},
 		{"seqproxy shutdown immediate;", ProxyCommand{Verb: ShutdownProxy, Word: "IMMEDIATE"}},
 		{"seqproxy flush logs", ProxyCommand{Verb: FlushLogs}},
-		{"SEQPROXY ABORT PLAN;", ProxyCommand{Verb: AbortPlan}},
 	} {
 		st := analyze(c.sql)
 		if st.Kind != Seqproxy || !st.AboutSequences() || st.Words != SequenceStatement || st.Sequence.Problem != "" {
@@ -71,7 +69,7 @@ func TestStatementsToTheProxyAreRead(t *testing.T) {
 
 // Whoever mistypes a word reads which there are, and no server sees the text.
 func TestAMistypedStatementToTheProxyListsTheWords(t *testing.T) {
-	const all = "what follows SEQPROXY; there is ADD SEQUENCE SERVER, REMOVE SEQUENCE SERVER, RESUME PLAN, ABORT PLAN, RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS"
+	const all = "what follows SEQPROXY; there is ADD SEQUENCE SERVER, REMOVE SEQUENCE SERVER, RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS"
 	const shows = "what follows SHOW SEQPROXY; there is HELP, VERSION, STATUS, VARIABLES, SESSIONS, NODES, SHARDS, POOLS, USERS, CONFIG DIFF, CONFIG, SEQUENCE SERVERS"
 	const force, writers = "FORCE [ABOVE n]", "WITH DIRECT WRITERS STOPPED"
 	for sql, want := range map[string]string{
@@ -116,7 +114,7 @@ func TestAMistypedStatementToTheProxyListsTheWords(t *testing.T) {
 		"seqproxy remove sequence server 'a:1' with direct writers step 2":       "WITH, behind which DIRECT WRITERS STOPPED may follow",
 		"seqproxy remove sequence server 'a:1' with direct writers stopped with direct writers stopped": "WITH DIRECT WRITERS twice",
 		"seqproxy change sequence servers interleave step":                                              all,
-		"seqproxy resume plan now": "RESUME PLAN, behind which nothing may follow",
+		"seqproxy resume plan now": "RESUME, behind which may follow SHARD name",
 	} {
 		st := analyze(sql)
 		if st.Kind != Seqproxy || !st.AboutSequences() || st.Proxy.Verb != 0 || st.Sequence.Problem != want {

@@ -278,6 +278,21 @@ func (n *nemesis) addAgain(ctx context.Context, p *proxy, s *server) error {
 	return err
 }
 
+// aboveAll is far above the numbers of all sequence servers, by what those have that are not dead.
+func (w *world) aboveAll(ctx context.Context, dead *server) (above uint64, err error) {
+	for _, s := range w.members {
+		if s == dead {
+			continue
+		}
+		var highest uint64
+		if err := s.db.QueryRowContext(ctx, "SELECT MAX(id) FROM seqproxy.sequence").Scan(&highest); err != nil {
+			return 0, err
+		}
+		above = max(above, highest+1_000_000)
+	}
+	return above, nil
+}
+
 // addressOf is how the plan calls a member that was added.
 func (w *world) addressOf(s *server) string { return w.links[linkPart(0, s)].Addr() }
 
@@ -298,7 +313,11 @@ func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	text := fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))
 	switch {
 	case n.world.estate.stepped():
-		text += " FORCE MARGIN 1000000" // applications could count there
+		above, err := n.world.aboveAll(ctx, s) // applications could count there
+		if err != nil {
+			return errors.Join(err, s.Restart(ctx))
+		}
+		text += fmt.Sprintf(" FORCE ABOVE %d", above)
 	case len(n.world.members) == 2:
 		text += " FORCE" // of two nobody else knows which one is to stay
 	}
@@ -365,14 +384,14 @@ func (n *nemesis) breakChange(ctx context.Context, rng *rand.Rand, p *proxy, fai
 	return n.wholeAgain(ctx, rng, s)
 }
 
-// wholeAgain ends a change that took a sequence server out, or began to, in one way or the other, and has that be a member.
+// wholeAgain ends a change that took a sequence server out, or began to, and has that be a member.
 func (n *nemesis) wholeAgain(ctx context.Context, rng *rand.Rand, s *server) error {
 	return eventually(ctx, healWithin, func() error {
-		b := n.someProxy(rng)
-		err := n.world.admin(ctx, b, []string{"SEQPROXY RESUME PLAN", "SEQPROXY ABORT PLAN"}[rng.IntN(2)])
-		if err != nil && !strings.Contains(err.Error(), "no change of the set of sequence servers is in progress") {
+		p := n.someProxy(rng)
+		err := n.world.admin(ctx, p, n.world.estate.change(fmt.Sprintf("SEQPROXY REMOVE SEQUENCE SERVER '%s'", n.world.addressOf(s))))
+		if err != nil && !strings.Contains(err.Error(), "is no member") {
 			return err
 		}
-		return n.addAgain(ctx, b, s)
+		return n.addAgain(ctx, p, s)
 	})
 }
