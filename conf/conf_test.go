@@ -309,6 +309,10 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "nodes = ['h:1', 'h:2']", "sequence.server #1.nodes: and address exclude each other: name every address in nodes"},
 		{"[[user]]\nname = 'a'\n[[sequence.server]]\nnodes = ['h:1', 'h:1']\nuser = 'u'", `sequence.server #1.nodes: must name each address once, names "h:1" twice`},
 		{"[[user]]\nname = 'a'\n[[sequence.server]]\nnodes = ['h:1', 'h']\nuser = 'u'", `sequence.server #1.nodes: must be host:port or unix:/path/to/socket, is "h"`},
+		{
+			minimal + "[[sequence.server]]\nnodes = ['h:1', 'h:2']\nuser = 'u'",
+			"sequence.server #2.nodes: must not be there beside another [[sequence.server]]: keep one group, or have several servers of one address each",
+		},
 		// shards
 		{minimal + "[[ticket]]", `ticket #1.table: is missing`},
 		{minimal + "[[ticket]]\ntable='tickets64'", `ticket["tickets64"].table: must be schema.table, is "tickets64"; only the table of the sequences, "sequence", may stand alone`},

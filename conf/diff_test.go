@@ -126,20 +126,20 @@ func TestSequenceServersStayAndTheirAccountsDoNot(t *testing.T) {
 	server := func(address, user, password string) string {
 		return fmt.Sprintf("[[sequence.server]]\n%s\nuser = %q\npassword = %q\n", address, user, password)
 	}
-	const a, b, c = "address = 'a:1'", "nodes = ['b:1', 'b:2']", "address = 'c:1'"
+	const a, b, c = "address = 'a:1'", "address = 'b:1'", "address = 'c:1'"
 	old := parse(t, "admin_users=['a']\n[[user]]\nname='a'\n"+server(a, "u", "1")+server(b, "v", "2"))
 	for _, test := range []struct {
 		now      string
 		accounts []string // in force
 		changes  []string
 	}{
-		{server(a, "u", "3") + server(b, "w", "2"), []string{"a:1 u 3", " w 2"}, []string{"sequence.server #1.password new", "sequence.server #2.user new"}},
-		{server(b, "v", "4") + server(a, "u", "1"), []string{"a:1 u 1", " v 4"}, []string{"sequence.server #2.password new"}},
-		{server(a, "u", "5") + server(c, "w", "6"), []string{"a:1 u 5", " v 2"}, []string{
-			"sequence.server #1.password new", "sequence.server #2.address restart", "sequence.server #2.nodes restart", "sequence.server #2.user restart", "sequence.server #2.password restart",
+		{server(a, "u", "3") + server(b, "w", "2"), []string{"a:1 u 3", "b:1 w 2"}, []string{"sequence.server #1.password new", "sequence.server #2.user new"}},
+		{server(b, "v", "4") + server(a, "u", "1"), []string{"a:1 u 1", "b:1 v 4"}, []string{"sequence.server #2.password new"}},
+		{server(a, "u", "5") + server(c, "w", "6"), []string{"a:1 u 5", "b:1 v 2"}, []string{
+			"sequence.server #1.password new", "sequence.server #2.address restart", "sequence.server #2.user restart", "sequence.server #2.password restart",
 		}},
-		{server(b, "v", "7"), []string{"a:1 u 1", " v 7"}, []string{"sequence.server #1 restart", "sequence.server #2.password new"}},
-		{server(a, "u", "1") + server(c, "w", "6") + server(b, "v", "8"), []string{"a:1 u 1", " v 8"}, []string{"sequence.server #2.password new", "sequence.server #2 restart"}},
+		{server(b, "v", "7"), []string{"a:1 u 1", "b:1 v 7"}, []string{"sequence.server #1 restart", "sequence.server #2.password new"}},
+		{server(a, "u", "1") + server(c, "w", "6") + server(b, "v", "8"), []string{"a:1 u 1", "b:1 v 8"}, []string{"sequence.server #2.password new", "sequence.server #2 restart"}},
 	} {
 		now := parse(t, "admin_users=['a']\n[[user]]\nname='a'\n"+test.now)
 		var changes, accounts []string

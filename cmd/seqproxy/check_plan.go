@@ -104,6 +104,9 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 			n := &all[i].Nodes[j]
 			switch {
 			case n.Err != nil || len(all[i].Nodes) > 1 && n.ReadOnly:
+			case len(all[i].Nodes) > 1 && len(plan.Members) > 1:
+				f.Wrong("plan", fmt.Sprintf("%s is a group, and one of %d servers of the plan in force: it gives no numbers", all[i].Addr, len(plan.Members)),
+					"one address in place of nodes; or remove the other servers before, and keep the group alone")
 			case !slices.ContainsFunc(plan.Members, func(m sequence.Member) bool { return m.ID == n.Membership.ID }):
 				f.Warn("plan", fmt.Sprintf("%s is no member of the plan in force, and gives no numbers", all[i].Addr),
 					fmt.Sprintf("SEQPROXY ADD SEQUENCE SERVER '%s', said to a proxy, or take it out of the configuration", all[i].Addr))
