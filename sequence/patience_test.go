@@ -234,15 +234,9 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 
 // Whoever chooses the node of a group, reads the plan or adopts a node may be asking a server that hangs. Those who want the same wait for as long as they may.
 func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
-	s, err := New(Options{Servers: []ServerOptions{
-		{Nodes: []Node{{Network: "tcp", Addr: "127.0.0.1:1"}, {Network: "tcp", Addr: "127.0.0.1:2"}}, Database: "none"},
-		{Addr: "127.0.0.1:3", Database: "none"},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close(context.Background()) }()
-	v := s.servers.first()
+	s := openWith(t, Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}, {Addr: "127.0.0.1:2", Database: "none"}}})
+	group := openWith(t, Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}, Database: "none"}}})
+	v := group.servers.first()
 	for what, one := range map[string]struct {
 		turn turn
 		ask  func(ctx context.Context) error
