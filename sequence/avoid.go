@@ -323,8 +323,8 @@ func (v *server) raiseTo(ctx context.Context, name string, floor uint64) (moved 
 			return moved, err
 		}
 		wait := firstConflict
-		if frozen = nil; low.frozen > 0 { // else it went on in this moment
-			frozen, wait = v.frozen(ctx, low), frozenBackoff
+		if frozen = nil; low.frozen { // else it went on in this moment
+			frozen, wait = errPlanChanging, frozenBackoff
 		}
 		if !pause(ctx, jitter(wait)) {
 			return false, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(frozen, context.Cause(ctx)))
@@ -369,7 +369,7 @@ func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (moved
 		return false, nil, err
 	case stored.plan != h.plan:
 		return false, nil, errPlan
-	case stored.frozen > 0 || stored.id < floor:
+	case stored.frozen || stored.id < floor:
 		return false, &stored, nil
 	}
 	return false, nil, nil

@@ -187,7 +187,7 @@ func (s *Sequences) requestWithin(ctx context.Context, patience time.Duration) (
 // failed turns the error of a request into what the caller is promised.
 func (r request) failed(name string, err error) error {
 	s := r.s
-	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, errFrozen, errThawed} {
+	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, errPlanChanging} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -298,7 +298,7 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 	made.unordered = def.Order && (made.Replaced || e.floor > 0 || e.version > 0 || v.marks.of(name) > 0)
 	def.Order = def.Order && !made.unordered
 	// What is cached of the sequence before this one is given nowhere any more.
-	e.def, e.past, e.saved, e.frozen = def, max(e.past, floor), 0, 0
+	e.def, e.past = def, max(e.past, floor)
 	e.anchor = def.Start
 	var ok bool
 	highest := def.limit(v.seen.Load().max)

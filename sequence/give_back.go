@@ -44,7 +44,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 			return err
 		}
 		// The row is locked now. It may be another sequence's, made above the tombstone of the one that seg is of.
-		// Or the sequence was restarted, or is frozen for that, or goes on above them because they are somebody's.
+		// Or the sequence was restarted, or goes on above them because they are somebody's.
 		if has, err := v.lookForOptions(ctx, tx); err != nil {
 			return err
 		} else if has != shapeNone {
@@ -54,7 +54,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 				return fmt.Errorf("read tombstone: %w", err)
 			}
 			// The home of an ORDER sequence goes on above all that was taken from the other members.
-			if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.frozen > 0 || e.def.Order && h.shared() {
+			if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.def.Order && h.shared() {
 				return errTombstone
 			}
 			plan := uint64(0)

@@ -38,8 +38,7 @@ var laterOptions = []string{
 	"`anchor` bigint unsigned NOT NULL DEFAULT 1", // the numbers are anchor + k * increment
 	"`past` bigint unsigned NOT NULL DEFAULT 0",   // numbers up to this one are not given from memory any more
 	"`epoch` bigint unsigned NOT NULL DEFAULT 0",  // moves when all numbers in memory are void
-	"`saved` bigint unsigned NOT NULL DEFAULT 0",  // while the sequence is frozen: the id of its row
-	"`frozen_at` datetime(6) DEFAULT NULL",        // not NULL: the sequence is frozen
+	"`saved` bigint unsigned NOT NULL DEFAULT 0",  // of the row without a name alone
 	"`version` bigint unsigned NOT NULL DEFAULT 0",
 	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0", // in seconds; 0: that of the configuration
 	"`ordered` tinyint NOT NULL DEFAULT 0",
@@ -65,8 +64,6 @@ func (s shape) versioned() bool { return s.has(versionColumn) }
 type entry struct {
 	def                        Definition // its Name is empty
 	floor, anchor, past, epoch uint64
-	saved                      uint64
-	frozen                     int64 // for how many seconds the sequence has been frozen, begun ones included; 0: it is not
 	version                    uint64
 	home                       string // of an ORDER sequence: the id of the member that gives its numbers; empty: the first one, as there was one when it became that
 }
@@ -109,31 +106,26 @@ var entryColumns = [...]entryColumn{
 	{"anchor", "1"},
 	{"past", "0"},
 	{"epoch", "0"},
-	{"saved", "0"},
 	{"version", "0"},
 	{"outage_cover", "0"},
 	{"ordered", "0"},
 	{"home", "''"},
 }
 
-// versionColumn is the place of `version` in entryColumns. The columns before it, and `frozen_at`, were added together with it.
-const versionColumn = 17
+// versionColumn is the place of `version` in entryColumns. The columns before it were added together with it.
+const versionColumn = 16
 
 // selectEntry lists the columns of an entry that may be missing.
 func selectEntry(has shape) string {
-	var text strings.Builder
+	var columns []string
 	for i, c := range entryColumns {
 		if has.has(i) {
-			fmt.Fprintf(&text, "IFNULL(o.`%s`, %s), ", c.name, c.absent)
+			columns = append(columns, fmt.Sprintf("IFNULL(o.`%s`, %s)", c.name, c.absent))
 		} else {
-			text.WriteString(c.absent + ", ")
+			columns = append(columns, c.absent)
 		}
 	}
-	if has.versioned() {
-		// A time that is still to come is of before the server's clock went back. It counts as one that is over, or nobody would let the sequence go on until then.
-		return text.String() + "IFNULL(ABS(TIMESTAMPDIFF(SECOND, o.`frozen_at`, UTC_TIMESTAMP(6))) + 1, 0)"
-	}
-	return text.String() + "0"
+	return strings.Join(columns, ", ")
 }
 
 // fields are where selectEntry's columns go.
@@ -141,8 +133,7 @@ func (e *entry) fields() []any {
 	d := &e.def
 	return []any{
 		&d.Cache, &e.floor, &d.Increment, &d.Min, &d.Max, &d.Start, &d.Cycle, &d.Comment, &d.OwnedBy.Schema, &d.OwnedBy.Table,
-		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.saved, &e.version, &d.Cover, &d.Order, &e.home,
-		&e.frozen,
+		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.version, &d.Cover, &d.Order, &e.home,
 	}
 }
 
@@ -359,15 +350,11 @@ func newStamp() uint64 { return rand.Uint64() }
 // writeEntry writes the options of a sequence that has an entry, under the version that it has.
 func (v *server) writeEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
 	d := &e.def
-	frozen := "NULL"
-	if e.frozen > 0 {
-		frozen = "UTC_TIMESTAMP(6)"
-	}
 	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
 		"`start` = ?, `cycle` = ?, `comment` = ?, `owner_schema` = ?, `owner_table` = ?, `owner_column` = ?, `owner_maximum` = ?, `json_safe` = ?, "+
-		"`anchor` = ?, `past` = ?, `epoch` = ?, `saved` = ?, `version` = ?, `outage_cover` = ?, `ordered` = ?, `home` = ?, `frozen_at` = "+frozen+" WHERE `name` = ?",
+		"`anchor` = ?, `past` = ?, `epoch` = ?, `version` = ?, `outage_cover` = ?, `ordered` = ?, `home` = ? WHERE `name` = ?",
 		name, d.Cache, e.floor, d.Increment, d.Min, d.Max, d.Start, d.Cycle, d.Comment, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column,
-		d.OwnerMax, d.JSONSafe, e.anchor, e.past, e.epoch, e.saved, e.version, d.Cover, d.Order, e.home, name)
+		d.OwnerMax, d.JSONSafe, e.anchor, e.past, e.epoch, e.version, d.Cover, d.Order, e.home, name)
 	if err != nil {
 		return fmt.Errorf("write options: %w", err)
 	}

@@ -195,7 +195,7 @@ func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name st
 	})
 	if len(failed) == len(others) {
 		all := errors.Join(failed...)
-		if errors.Is(all, errPlan) || errors.Is(all, errFrozen) {
+		if errors.Is(all, errPlan) || errors.Is(all, errPlanChanging) {
 			return all
 		}
 		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", errAtBound, all)

@@ -151,7 +151,7 @@ func TestASequenceThatIsMadeOnAnotherGaleraNodeWhileTheRowsAreFrozenGivesNoNumbe
 	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.single.server.Addr()}); err != nil {
 		t.Fatal(err)
 	}
-	if !errors.Is(made, errFrozen) {
+	if !errors.Is(made, errPlanChanging) {
 		t.Errorf("CREATE SEQUENCE while the rows are frozen: got %v, want that the set of servers is being changed", made)
 	}
 	if made != nil {
@@ -211,7 +211,7 @@ func TestABoundThatIsToldToAnotherGaleraNodeWhileTheRowsAreFrozenIsRefused(t *te
 	if _, err := s.ChangePlan(t.Context(), PlanChange{Block: 30}); err != nil {
 		t.Fatal(err)
 	}
-	if !errors.Is(told, errFrozen) {
+	if !errors.Is(told, errPlanChanging) {
 		t.Errorf("a bound that was told while the rows are frozen: got %v, want that the set of servers is being changed", told)
 	}
 	takeAll(t, elsewhere, e.h, "photos", 50)

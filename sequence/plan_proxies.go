@@ -85,7 +85,7 @@ func (v *server) enter(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership
 			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", v.name(), err)
 		}
 	}
-	own, err := v.proxiesBy(ctx, tx)
+	own, err := v.proxiesBy(ctx, tx, "")
 	if err != nil {
 		return err
 	}

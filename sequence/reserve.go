@@ -24,10 +24,6 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 		return grant{}, err
 	}
 	begin := time.Now()
-	if err := v.enlist(ctx); err != nil {
-		v.counters.tried(name, &v.trials, resultOf(err), time.Since(begin), 0)
-		return grant{}, err
-	}
 	v.witness(ctx, name)
 	n := want
 	var back *lowRow
@@ -75,7 +71,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			if err = v.lift(ctx, name, max(back.mark, v.marks.of(name)), back.id); err == nil {
 				again, err = true, back
 			}
-		case errors.Is(err, errResidueMended), errors.Is(err, errUnheard):
+		case errors.Is(err, errResidueMended), errors.Is(err, errUnheard), errors.Is(err, errUnregistered):
 			again = true
 		case errors.Is(err, errAtBound):
 			left, failed := v.raiseBound(ctx, name, n)
@@ -117,7 +113,11 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			}
 			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, withGrants(err, v.opts.Database))
 		}
-		if !pause(ctx, jitter(firstConflict<<attempt)) {
+		wait := firstConflict << attempt
+		if errors.Is(err, errUnregistered) {
+			wait = followEvery // the follower has to find out
+		}
+		if !pause(ctx, jitter(wait)) {
 			return grant{}, context.Cause(ctx)
 		}
 		begin = time.Now()
@@ -129,7 +129,6 @@ var (
 	errRuleChanged = errors.New("increment or maximum of the sequence were changed meanwhile")
 	errNoRoom      = errors.New("so many numbers are not left")
 	errVoid        = errors.New("the sequence was restarted meanwhile")
-	errFrozen      = errors.New("the sequence is frozen for a restart")
 	errLost        = errors.New("connection lost in a reservation, its numbers are never used")
 	errPlan        = errors.New("the plan of the sequence servers was changed meanwhile")
 	errNotHome     = errors.New("another sequence server is the home of this ORDER sequence by now")
@@ -137,6 +136,9 @@ var (
 
 // reserveOnce runs the one statement that takes n numbers, and then makes sure that it did what it said.
 func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g grant, err error) {
+	if err := v.enlist(ctx); err != nil {
+		return g, err
+	}
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return g, err
@@ -229,7 +231,7 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 	}
 	if err != nil {
 		why := UnusedRefused
-		if errors.Is(err, errPlan) || errors.Is(err, errFrozen) || errors.Is(err, errNotHome) {
+		if errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) || errors.Is(err, errNotHome) {
 			why = UnusedAlter
 		}
 		v.counters.lose(name, why, h.whole(n))
@@ -352,8 +354,8 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 		return need, err
 	}
 	v.learnAs(name, &stored)
-	if stored.frozen > 0 {
-		return need, v.frozen(ctx, &stored)
+	if stored.frozen {
+		return need, errPlanChanging
 	}
 	if stored.plan != v.share().plan {
 		return need, errPlan

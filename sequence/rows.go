@@ -61,7 +61,7 @@ func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row,
 	if err != nil {
 		return row{}, err
 	}
-	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(has), name))
+	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(has, v.registry.entry()), name))
 	if has != shapeNone && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 		if err := v.comparable(ctx, conn); err != nil {
 			return row{}, err
@@ -116,7 +116,7 @@ func (v *server) comparable(ctx context.Context, conn *sql.Conn) error {
 // scanRow reads what table.rows selects.
 func (v *server) scanRow(from interface{ Scan(...any) error }) (r row, err error) {
 	var id sql.NullString
-	if err := from.Scan(append([]any{&r.name, &id, &r.plan}, r.fields()...)...); err != nil {
+	if err := from.Scan(append([]any{&r.name, &id, &r.registered, &r.plan}, r.fields()...)...); err != nil {
 		return row{}, err
 	}
 	if r.id, err = v.parseID(r.name, id); err != nil {
@@ -163,7 +163,7 @@ func (v *server) list(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := conn.QueryContext(ctx, v.table.rows(has))
+	rows, err := conn.QueryContext(ctx, v.table.rows(has, v.registry.entry()))
 	if err != nil {
 		if has != shapeNone && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 			err = errors.Join(v.comparable(ctx, conn), err)

@@ -76,7 +76,7 @@ func resultOf(err error) Result {
 		return ReservedRewind
 	case errors.Is(err, errLost):
 		return ReservedUnknown
-	case errors.Is(err, errRuleChanged), errors.Is(err, errVoid), errors.Is(err, errPlan), errors.Is(err, errPlanChanging), errors.Is(err, errFrozen),
+	case errors.Is(err, errRuleChanged), errors.Is(err, errVoid), errors.Is(err, errPlan), errors.Is(err, errPlanChanging),
 		errors.Is(err, errNotHome), errors.Is(err, errUnheard):
 		return ReservedChanged
 	case isOutOfRange(err), errors.Is(err, errNoRoom), errors.Is(err, ErrExhausted):

@@ -161,7 +161,7 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 		w = now
 		live := now.live()
 		failed := a.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.stillObeys(ctx, now.plan.Number) })
-		otherwise := func(err error) bool { return errors.Is(err, errPlan) || errors.Is(err, errFrozen) }
+		otherwise := func(err error) bool { return errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) }
 		if len(failed) == len(live) || ctx.Err() != nil || slices.ContainsFunc(failed, otherwise) {
 			return errors.Join(failed...)
 		}
@@ -344,7 +344,7 @@ func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want,
 		if !errors.Is(failed, errAtBound) { // which says more than that the others are away
 			failed = err
 		}
-		if !errors.Is(err, errLacks) && !errors.Is(err, errAtBound) && !errors.Is(err, errFrozen) && !isConflict(err) && !isMomentary(err) {
+		if !errors.Is(err, errLacks) && !errors.Is(err, errAtBound) && !errors.Is(err, errPlanChanging) && !isConflict(err) && !isMomentary(err) {
 			v.leaveOut(err)
 		}
 	}
@@ -412,11 +412,11 @@ func (a *servers) findMending(ctx context.Context, w *view, name string, most in
 			if !errors.Is(err, ErrUnfit) && ctx.Err() == nil && len(live) > 1 {
 				live[i].leaveOut(err)
 			}
-		case r.frozen == 0 && r.id >= live[i].seen.Load().max:
+		case !r.frozen && r.id >= live[i].seen.Load().max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
-		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id) && r.plan != r.share.plan:
+		case r.share.inSteps() && !r.frozen && !r.share.owns(r.id) && r.plan != r.share.plan:
 			return row{}, errPlan // whose numbers these are is not known before the plan is
-		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id):
+		case r.share.inSteps() && !r.frozen && !r.share.owns(r.id):
 			err := live[i].mendResidue(ctx, r.name, r.id, r.share)
 			if errors.Is(err, errResidueMended) && most > 0 {
 				return a.findMending(ctx, w, name, most-1)
@@ -458,7 +458,7 @@ func mergeRows(x, y *row) *row {
 	}
 	merged := *x
 	if y.position() > merged.position() {
-		merged.id, merged.frozen = y.position(), 0
+		merged.id, merged.frozen = y.position(), false
 	}
 	merged.max = min(merged.max, y.max)
 	return &merged
