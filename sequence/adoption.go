@@ -195,9 +195,6 @@ func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
 
 func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 	v := a.v
-	if err := createMissing(ctx, conn, v.table.guard, fmt.Sprintf(createGuard, v.table.guard, v.seen.Load().nameType)); err != nil {
-		return fmt.Errorf("create table %s: %w", v.table.guard, err)
-	}
 	alone := a.need == 1
 	var sequences int
 	done := false

@@ -132,9 +132,6 @@ func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (chan
 
 // alter changes the options of a sequence, and raises its row if it is restarted. Where the outcome is unknown it returns the row as it may be, too.
 func (v *server) alter(ctx context.Context, name string, a Alteration) (changed row, err error) {
-	if err := v.needOptions(ctx); err != nil {
-		return row{}, err
-	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		r, err := v.lockSequence(ctx, tx, name)
 		if err != nil {

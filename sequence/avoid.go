@@ -335,19 +335,16 @@ func (v *server) raiseTo(ctx context.Context, name string, floor uint64) (moved 
 // tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
 func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (moved bool, low *row, err error) {
 	h := v.share()
-	has, err := v.lookForOptions(ctx, v.pool()) // with this there was a connection, and so a check
+	seen, err := v.checked(ctx)
 	if err != nil {
 		return false, nil, err
 	}
-	highest := v.seen.Load().max
+	highest := seen.max
 	floor, ok := h.rest(floor)
 	if !ok || floor > highest {
 		floor = highest // one of several of which none of the numbers left is
 	}
-	text, args := v.table.raise(), []any{floor, name}
-	if has.versioned() { // by another plan the row may not stand there
-		text, args = text+v.table.underPlan(), append(args, h.plan)
-	}
+	text, args := v.table.raise()+v.table.underPlan(), []any{floor, name, h.plan} // by another plan the row may not stand there
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
 		v.traceRaise(name, floor, setRaised)

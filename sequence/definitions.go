@@ -105,9 +105,6 @@ func (a *servers) beginEdit(ctx context.Context, w *view, v *server) (e edit, ve
 	}
 	try, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
 	defer stop()
-	if err := v.needOptions(try); err != nil {
-		return e, 0, err
-	}
 	db := v.pool()
 	if db == nil {
 		return e, 0, ErrClosed
@@ -161,7 +158,7 @@ func (e edit) hold(ctx context.Context, name string) (held, error) {
 			return of, err
 		}
 	}
-	err = e.QueryRowContext(ctx, "SELECT "+selectEntry(shapeFull)+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(of.fields()...)
+	err = e.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(of.fields()...)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return of, fmt.Errorf("read options on %s: %w", v.name(), err)
 	}

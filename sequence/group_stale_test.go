@@ -92,9 +92,6 @@ func TestAnAdoptionLeavesRowsWhereTheStepsOfTheNodeHaveThem(t *testing.T) {
 	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 5 * time.Second })
 	a.take(t, "a", "photos", 5)
 	v := a.servers.first()
-	if err := v.needPlanTables(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	for _, step := range []struct{ position, primary int }{{1, 1}, {0, 0}} {
 		m := Membership{ID: "00000000-0000-0000-0000-000000000001", Plan: 1, Position: step.position, Count: 2, Interleave: InterleaveStep}
 		if err := v.saveMembership(t.Context(), v.pool(), m); err != nil {

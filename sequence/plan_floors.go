@@ -30,10 +30,6 @@ var errFreezeUnseen = errors.New("it is not seen yet on this node that the rows 
 // those that are known here. A node of a cluster that has not heard of the freeze, which was
 // made on another one, is not asked.
 func (r *planRun) gave(v *server) (all []floorOf, err error) {
-	has, err := v.lookForOptions(r.ctx, v.pool())
-	if err != nil {
-		return nil, err
-	}
 	err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 		all = nil
 		if was.state == planProposed {
@@ -53,10 +49,8 @@ func (r *planRun) gave(v *server) (all []floorOf, err error) {
 		if all, err = r.gaveWithoutRow(v, tx, all); err != nil {
 			return err
 		}
-		if has != shapeNone {
-			if all, err = v.namesWith(r.ctx, tx, all, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''"); err != nil {
-				return err
-			}
+		if all, err = v.namesWith(r.ctx, tx, all, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''"); err != nil {
+			return err
 		}
 		if r.byBound {
 			all, err = v.boundsOf(r.ctx, tx, all)

@@ -238,7 +238,7 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	}
 	e.wantFrozen(t, 1, "photos")
 	e.links[1].Mend()
-	watcher, err := New(Options{Servers: []ServerOptions{e.options(0)}, DirectWriters: DirectWritersNo})
+	watcher, err := New(Options{Servers: []ServerOptions{e.options(0)}, CreateTable: true, DirectWriters: DirectWritersNo})
 	if err != nil {
 		t.Fatal(err)
 	}

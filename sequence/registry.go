@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
 
@@ -94,17 +93,8 @@ func (v *server) enlist(ctx context.Context) error {
 	if g.listed.Load() && !moved {
 		return nil
 	}
-	insert := func() error {
-		_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`) "+
-			"VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 0) ON DUPLICATE KEY UPDATE `heartbeat` = VALUES(`heartbeat`)", g.id, g.host, processName())
-		return err
-	}
-	err := insert()
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		if _, err = v.pool().ExecContext(ctx, fmt.Sprintf(createProxies, v.table.proxies)); err == nil {
-			err = insert()
-		}
-	}
+	_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`) "+
+		"VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 0) ON DUPLICATE KEY UPDATE `heartbeat` = VALUES(`heartbeat`)", g.id, g.host, processName())
 	switch {
 	case isRefused(err):
 		err = v.unfit(v.table.proxies, fmt.Sprintf("this proxy cannot enter itself there, and gives no numbers without that: %v", err), v.grants())
@@ -183,19 +173,16 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 	defer func() { _ = conn.Close() }()
 	if seen != (moment{}) {
 		last, _, err := v.lastChange(ctx, conn)
-		if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
+		if err != nil {
 			return false, false, err
 		}
-		told = err == nil && last == seen
+		told = last == seen
 	}
 	version, args := "", []any{sequences, held, v.registry.id}
 	if told {
 		version, args = "`version` = ?, ", append([]any{seen.version}, args...)
 	}
 	result, err := conn.ExecContext(ctx, "UPDATE "+v.table.proxies+" SET `heartbeat` = UTC_TIMESTAMP(6), "+version+"`sequences` = ?, `held` = ? WHERE `id` = ?", args...)
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return false, false, nil
-	}
 	if err != nil {
 		return false, false, fmt.Errorf("write the heartbeat: %w", err)
 	}
@@ -210,7 +197,7 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 // leave removes this process's entry: it holds nothing any more. One that it has not made itself may have been taken over from another member.
 func (v *server) leave(ctx context.Context) error {
 	_, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", v.registry.id)
-	if err == nil || hasCode(err, gomysql.ER_NO_SUCH_TABLE) || !v.registry.listed.Load() && errors.As(err, new(*mysql.MySQLError)) {
+	if err == nil || !v.registry.listed.Load() && errors.As(err, new(*mysql.MySQLError)) {
 		return nil
 	}
 	return fmt.Errorf("remove this proxy from table %s, which keeps ALTER SEQUENCE ... RESTART ... FORCE from being done: %w", v.table.proxies, err)
@@ -263,9 +250,6 @@ func (v *server) proxies(ctx context.Context) ([]Proxy, error) { return v.proxie
 func (v *server) proxiesBy(ctx context.Context, on querier, locking string) ([]Proxy, error) {
 	rows, err := on.QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
 		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+v.table.proxies+" ORDER BY `since`, `id`"+locking)
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", v.table.proxies, err)
 	}

@@ -58,9 +58,6 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 // restart lowers a row in one transaction, in which no other proxy is registered. The row comes first: whoever reserves waits for it, or has reserved before, and so was registered before. tenured reports
 // whether all proxies have had the time to register with the node in use. Where the outcome is unknown it returns the row as it may be, too.
 func (v *server) restart(ctx context.Context, name string, a Alteration, tenured func() bool) (done row, was uint64, err error) {
-	if err := v.needOptions(ctx); err != nil {
-		return row{}, 0, err
-	}
 	if err := v.removeDead(ctx); err != nil {
 		return row{}, 0, err
 	}

@@ -181,17 +181,13 @@ func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 
 // An account that may not write the list of proxies gives no numbers.
 func TestAnAccountThatMayNotRegisterGivesNoNumbers(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
-	mustAlter(t, p.open(t), "photos", Alteration{Cache: ref(uint64(5))}) // which makes the tables
+	p := newPlace(t).withAll(t, map[string]uint64{"photos": 7})
 	at := p.id(t, "photos")
-	account := "reader" + p.schema
-	p.exec(t, "CREATE USER "+account+" IDENTIFIED BY ''")
-	t.Cleanup(func() { p.exec(t, "DROP USER "+account) })
-	p.exec(t, "GRANT SELECT ON "+quote(p.schema)+".* TO "+account)
+	as := p.user(t, "SELECT")
 	for _, table := range []string{"sequence", "sequence_options"} {
-		p.exec(t, "GRANT INSERT, UPDATE, DELETE ON "+quote(p.schema)+"."+table+" TO "+account)
+		p.grant(t, as, "INSERT, UPDATE, DELETE", table)
 	}
-	s := p.open(t, func(o *Options) { o.Servers[0].User = account })
+	s := p.open(t, as)
 	_, err := s.Take(t.Context(), []byte("photos"), 1)
 	if !errors.Is(err, ErrUnfit) {
 		t.Errorf("got %v, want ErrUnfit", err)

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/internal/logfield"
 )
 
@@ -187,18 +185,8 @@ func (v *server) stillObeys(ctx context.Context, plan uint64) error {
 	if err := v.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
 		return err
 	}
-	has, err := v.lookForOptions(ctx, conn)
+	_, obeyed, err := v.lastChange(ctx, conn)
 	if err != nil {
-		return err
-	}
-	obeyed := uint64(0)
-	if has.versioned() {
-		_, obeyed, err = v.lastChange(ctx, conn)
-	}
-	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
-		v.optionsSeen.Store(uint64(shapeNone))
-	case err != nil:
 		return err
 	}
 	if obeyed != plan {

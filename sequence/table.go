@@ -113,7 +113,7 @@ func (t table) raise() string {
 	return "UPDATE " + t.full + " SET `id` = GREATEST(CAST(`id` AS UNSIGNED), CAST(? AS UNSIGNED)) WHERE `name` = ?"
 }
 
-// underPlan has an UPDATE of one row change nothing while the server obeys another plan than the argument. The table of options is there.
+// underPlan has an UPDATE of one row change nothing while the server obeys another plan than the argument.
 func (t table) underPlan() string {
 	return " AND IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0) = ?"
 }
@@ -128,26 +128,17 @@ func (t table) giveBack(planned bool) string {
 }
 
 // rows selects name, id (as text, so that a negative one is seen), whether a proxy is registered, of which the id may be empty, the plan in force and options of all rows.
-func (t table) rows(has shape, proxy string) string {
-	plan := "0, "
-	if has.versioned() {
-		plan = "IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0), "
-	}
+func (t table) rows(proxy string) string {
 	registered := "0, "
 	if proxy != "" {
 		registered = "EXISTS (SELECT 1 FROM " + t.proxies + " AS r WHERE r.`id` = '" + proxy + "'), "
 	}
-	text := "SELECT s.`name`, CAST(s.`id` AS CHAR), " + registered + plan + selectEntry(has) + " FROM " + t.full + " AS s"
-	if has == shapeNone {
-		return text
-	}
-	return text + " LEFT JOIN " + t.options + " AS o ON o.`name` = s.`name`"
+	return "SELECT s.`name`, CAST(s.`id` AS CHAR), " + registered + "IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0), " + entryOf +
+		" FROM " + t.full + " AS s LEFT JOIN " + t.options + " AS o ON o.`name` = s.`name`"
 }
 
 // one selects like rows the row that a name means.
-func (t table) one(has shape, proxy string) string {
-	return t.rows(has, proxy) + " WHERE s.`name` = ?"
-}
+func (t table) one(proxy string) string { return t.rows(proxy) + " WHERE s.`name` = ?" }
 
 // quote makes an identifier of s.
 func quote(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }

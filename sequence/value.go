@@ -59,9 +59,6 @@ func (c *cache) next() uint64 {
 
 // setValue raises the row if need be, and says which numbers in memory are passed over. held is the next number in memory here, or 0.
 func (v *server) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (changed row, ok bool, err error) {
-	if err := v.needOptions(ctx); err != nil {
-		return row{}, false, err
-	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		ok = false
 		r, err := v.lockSequence(ctx, tx, name)
@@ -162,9 +159,6 @@ func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all 
 		}
 		n, err := result.RowsAffected()
 		return row{}, n > 0, err
-	}
-	if err := v.needOptions(ctx); err != nil {
-		return row{}, false, err
 	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		raised = false
