@@ -323,8 +323,8 @@ func (v *server) raiseTo(ctx context.Context, name string, floor uint64) (moved 
 			return moved, err
 		}
 		wait := firstConflict
-		if frozen = nil; low.frozen > 0 { // else it went on in this moment
-			frozen, wait = v.frozen(ctx, low), frozenBackoff
+		if frozen = nil; low.frozen { // else it went on in this moment
+			frozen, wait = errPlanChanging, frozenBackoff
 		}
 		if !pause(ctx, jitter(wait)) {
 			return false, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(frozen, context.Cause(ctx)))
@@ -335,19 +335,16 @@ func (v *server) raiseTo(ctx context.Context, name string, floor uint64) (moved 
 // tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
 func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (moved bool, low *row, err error) {
 	h := v.share()
-	has, err := v.lookForOptions(ctx, v.pool()) // with this there was a connection, and so a check
+	seen, err := v.checked(ctx)
 	if err != nil {
 		return false, nil, err
 	}
-	highest := v.seen.Load().max
+	highest := seen.max
 	floor, ok := h.rest(floor)
 	if !ok || floor > highest {
 		floor = highest // one of several of which none of the numbers left is
 	}
-	text, args := v.table.raise(), []any{floor, name}
-	if has.versioned() { // by another plan the row may not stand there
-		text, args = text+v.table.underPlan(), append(args, h.plan)
-	}
+	text, args := v.table.raise()+v.table.underPlan(), []any{floor, name, h.plan} // by another plan the row may not stand there
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
 		v.traceRaise(name, floor, setRaised)
@@ -369,7 +366,7 @@ func (v *server) tryRaise(ctx context.Context, name string, floor uint64) (moved
 		return false, nil, err
 	case stored.plan != h.plan:
 		return false, nil, errPlan
-	case stored.frozen > 0 || stored.id < floor:
+	case stored.frozen || stored.id < floor:
 		return false, &stored, nil
 	}
 	return false, nil, nil

@@ -44,7 +44,6 @@ const (
 	setCreated = "CREATE SEQUENCE"
 	setCycle   = "the end was reached, and CYCLE"
 	setDropped = "DROP SEQUENCE"
-	setFrozen  = "frozen for a restart"
 	setHalted  = "frozen for a change of the sequence servers"
 	setRaised  = "numbers up to there are in use"
 	setRestart = "RESTART"
