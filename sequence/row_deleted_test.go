@@ -107,7 +107,7 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 // The row is not put back, and the next change of the servers begins above what proxies hold of it. What was dropped in order does not go that far.
 func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100, "albums": 0})
-	a, holder := e.open(t, steadySize(5), patience(30*time.Second)), e.open(t, steadySize(500), patience(30*time.Second))
+	a, holder := e.open(t, blocks(1000), steadySize(5), patience(30*time.Second)), e.open(t, steadySize(500), patience(30*time.Second))
 	e.change(t, a, PlanChange{Add: e.addr(1)})
 	if _, err := a.Drop(t.Context(), []byte("albums"), false); err != nil {
 		t.Fatal(err)
