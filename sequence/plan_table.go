@@ -87,7 +87,6 @@ type planTables struct {
 	member string // "`app`.`sequence_member`"
 	plan   string // "`app`.`sequence_plan`"
 	start  string // "`app`.`sequence_plan_start`"
-
 }
 
 func newPlanTables(database, name string) planTables {
