@@ -97,19 +97,6 @@ func newPlanTables(database, name string) planTables {
 	}
 }
 
-// hasTable reports whether a table is there. That it may not be read is an error.
-func hasTable(ctx context.Context, on execer, table string) (bool, error) {
-	var none int
-	err := on.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 0").Scan(&none)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return true, nil
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
-		return false, nil
-	}
-	return false, err
-}
-
 // querier is a connection, a transaction on one, or a pool.
 type querier interface {
 	execer
