@@ -230,9 +230,9 @@ type Sequence struct {
 	// schema of the table
 	Database string `toml:"database" reload:"restart"`
 	// the table of the counters. Others, with `_options`, `_proxy`, `_member`, `_plan`,
-	// `_plan_start` and `_guard` behind its name, are made when they are first needed
+	// `_plan_start` and `_guard` behind its name, stand beside it
 	Table string `toml:"table" reload:"restart"`
-	// create schema and table where they are missing
+	// create schema and tables where they are missing; `seqproxy schema` prints the statements
 	CreateTable bool `toml:"create_table" reload:"now"`
 
 	// how many numbers are reserved at a time, at least; 1 to 10^12

@@ -195,9 +195,6 @@ func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
 
 func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 	v := a.v
-	if err := createMissing(ctx, conn, v.table.guard, fmt.Sprintf(createGuard, v.table.guard, v.seen.Load().nameType)); err != nil {
-		return fmt.Errorf("create table %s: %w", v.table.guard, err)
-	}
 	alone := a.need == 1
 	var sequences int
 	done := false
@@ -366,16 +363,11 @@ func (a *adoption) lockCounters(ctx context.Context, tx *sql.Tx) (all guardRows,
 	return all, found.Err()
 }
 
-// raiseSaved has a sequence that is frozen, for a restart or a change of plans, continue above the windows, too.
+// raiseSaved has a sequence that is frozen, for a change of plans, continue above the windows, too.
 func (a *adoption) raiseSaved(ctx context.Context, tx *sql.Tx, name string, floor uint64) error {
 	_, err := tx.ExecContext(ctx, "UPDATE "+a.v.table.start+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `saved` IS NOT NULL", floor, name)
 	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
 		return fmt.Errorf("write table %s: %w", a.v.table.start, err)
-	}
-	_, err = tx.ExecContext(ctx, "UPDATE "+a.v.table.options+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `frozen_at` IS NOT NULL",
-		floor, name)
-	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
-		return fmt.Errorf("write table %s: %w", a.v.table.options, err)
 	}
 	return nil
 }

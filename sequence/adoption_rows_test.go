@@ -19,48 +19,6 @@ func (e *estate) switchOver(t *testing.T, from, to int) {
 	}
 }
 
-// A sequence stands at the end of its column while it is frozen. A node that takes over then must not take that for what may have been given: it would
-// give numbers without a ceiling, and the next one would begin above, where none are left.
-func TestASequenceThatIsFrozenDuringAFailOverGoesOnAfterTheNextOne(t *testing.T) {
-	for how, n := range map[string]int{"alone": 2, "confirmed": 3} {
-		t.Run(how, func(t *testing.T) {
-			e := startEstate(t, n, "photos", "quiet")
-			all, quiet := &given{}, &given{}
-			a := e.join(t, "a", all)
-			a.take(t, "a", "photos", 25)
-			v := a.servers.first()
-			frozen, err := v.freeze(t.Context(), "photos", down(1)) // and then whoever restarts it dies
-			if err != nil {
-				t.Fatal(err)
-			}
-			e.switchOver(t, 0, 1)
-			a.takeOf(t, "a", "quiet", quiet)
-			a.wantLog(t, "sequences held by another node")
-			if err := v.thaw(t.Context(), "photos", frozen.epoch); err != nil {
-				t.Fatal(err)
-			}
-			for range 3 {
-				a.take(t, "a", "photos", 25)
-				if err := a.Flush(t.Context(), nil); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var wanted, ceiling uint64
-			row := e.Nodes[1].DB(t, "app").QueryRow("SELECT MAX(wanted), MAX(ceiling) FROM sequence_guard WHERE name = 'photos'")
-			if err := row.Scan(&wanted, &ceiling); err != nil || wanted > 1<<40 || ceiling > wanted {
-				t.Errorf("the new holder wants numbers up to %d, and may give those up to %d (%v): want a window above what was given", wanted, ceiling, err)
-			}
-			e.switchOver(t, 1, 0)
-			for range 3 {
-				a.take(t, "a", "photos", 25)
-				if err := a.Flush(t.Context(), nil); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // Numbers that were in memory before the primary changed are a gap after it: FLUSH has done what it does, and the proxy's end is no failure.
 func TestNumbersFromBeforeASwitchOverAreGivenUpWithoutAnError(t *testing.T) {
 	e := startEstate(t, 2, "photos")

@@ -67,12 +67,11 @@ type Altered struct {
 // Order waits until every registered proxy has confirmed that it holds no numbers any more. If one does not confirm in time, the
 // error is a *HeldError, and a sequence that was none with ORDER is none again, unless it was changed once more meanwhile.
 //
-// Restart with Force may go down. It freezes the sequence (nobody gets numbers of it, not even those who count in its row
-// themselves, and numbers in memory are void), waits until every proxy that is registered has confirmed that, and then lowers the
-// row. If one does not confirm in time, the sequence continues where it was and the error is a *HeldError that names the
-// proxy. If this process dies in between, the sequence stays frozen for a minute and then continues where it was.
+// Restart with Force may go down. While another proxy is registered, also one that is silent, the sequence continues where it was and the
+// error is a *RegisteredError that names the others. In a group that is not known before this proxy has known the primary for a while, for
+// which it waits.
 //
-// Errors: ErrUnknown, ErrBadOption, *HeldError, ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+// Errors: ErrUnknown, ErrBadOption, *HeldError, *RegisteredError, ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Altered, error) {
 	if !s.begin() {
 		return Altered{}, ErrClosed
@@ -132,9 +131,6 @@ func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (chan
 
 // alter changes the options of a sequence, and raises its row if it is restarted. Where the outcome is unknown it returns the row as it may be, too.
 func (v *server) alter(ctx context.Context, name string, a Alteration) (changed row, err error) {
-	if err := v.needOptions(ctx); err != nil {
-		return row{}, err
-	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		r, err := v.lockSequence(ctx, tx, name)
 		if err != nil {
@@ -147,13 +143,6 @@ func (v *server) alter(ctx context.Context, name string, a Alteration) (changed 
 		r.wasOrder = r.def.Order
 		if err := v.redefine(&r, &a); err != nil {
 			return err
-		}
-		if r.frozen > 0 {
-			// Whoever froze it finds that out and gives up.
-			r.id, r.frozen, r.saved = r.saved, 0, 0
-			if err := v.setID(ctx, tx, &r); err != nil {
-				return err
-			}
 		}
 		if a.Restart != nil {
 			if err := v.restartAbove(ctx, tx, &r, *a.Restart); err != nil {
@@ -198,7 +187,7 @@ func (v *server) restartAbove(ctx context.Context, tx *sql.Tx, r *row, first uin
 	floor := max(r.id, v.marks.of(r.name))
 	if first <= floor {
 		return badOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers. "+
-			"ALTER SEQUENCE %s RESTART WITH %d FORCE does that, when every proxy has given up what it holds", r.name, first, floor, quote(r.name), first)
+			"ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", r.name, first, floor, quote(r.name), first)
 	}
 	r.id, r.anchor, r.past = first-1, first, max(r.past, first-1)
 	return v.setID(ctx, tx, r)
@@ -230,9 +219,6 @@ func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint
 		r, err := v.lockSequence(ctx, tx, name)
 		if err != nil {
 			return err
-		}
-		if r.frozen > 0 {
-			return errFrozen
 		}
 		found = r.rule()
 		if left = found.left(r.id, r.max); left >= need || !r.def.Cycle {

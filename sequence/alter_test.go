@@ -174,31 +174,6 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 	})
 }
 
-func TestOlderOptionsTableIsAddedToWhenItIsFirstNeeded(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 6, "albums": 3})
-	p.withOptions(t)
-	p.exec(t, "INSERT INTO sequence_options VALUES ('photos', 2, 0), ('gone', 0, 30)")
-	a, b := p.open(t), p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"))
-	wantTaken(t, a, "photos", 7)
-	if got := mustTake(t, b, "photos", 1); got < 8 || got > 10 {
-		t.Errorf("got %d, want one that is not far off, because of CACHE 2", got)
-	}
-	if made := mustCreate(t, a, CreateOptions{Name: "gone"}); made.First != 31 {
-		t.Errorf("above an old tombstone: %+v, want 31", made)
-	}
-	_, err := b.Alter(context.Background(), []byte("albums"), Alteration{Increment: ref(uint64(5))})
-	if !errors.Is(err, ErrUnfit) {
-		t.Errorf("without ALTER: got %v, want ErrUnfit", err)
-	}
-	wantText(t, err, "GRANT ALTER")
-	mustAlter(t, a, "albums", Alteration{Increment: ref(uint64(5))})
-	wantTaken(t, b, "albums", 6, 11)
-	mustAlter(t, b, "albums", Alteration{Comment: ref("it's ours \u4e2d")})
-	if def, _, err := a.Describe(context.Background(), []byte("photos")); err != nil || def.Cache != 2 {
-		t.Errorf("Describe = %+v, %v; want CACHE 2 kept", def, err)
-	}
-}
-
 // What repeats is the whole cycle, whoever takes.
 func TestTwoProxiesGoRoundTogether(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)

@@ -204,8 +204,8 @@ func (v *server) raiseTo(ctx context.Context, name string, floor, end uint64) (a
 			return at, err
 		}
 		wait := firstConflict
-		if frozen = nil; low.frozen > 0 { // else it went on in this moment
-			frozen, wait = v.frozen(ctx, low), frozenBackoff
+		if frozen = nil; low.frozen { // else it went on in this moment
+			frozen, wait = errPlanChanging, frozenBackoff
 		}
 		if !pause(ctx, jitter(wait)) {
 			return 0, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(frozen, context.Cause(ctx)))
@@ -216,11 +216,11 @@ func (v *server) raiseTo(ctx context.Context, name string, floor, end uint64) (a
 // tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
 func (v *server) tryRaise(ctx context.Context, name string, floor, end uint64) (at uint64, low *row, err error) {
 	h := v.share()
-	has, err := v.lookForOptions(ctx, v.pool()) // with this there was a connection, and so a check
+	seen, err := v.checked(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
-	highest := v.seen.Load().max
+	highest := seen.max
 	floor, ok := h.rest(floor)
 	if !ok || floor > highest {
 		floor = highest // one of several of which none of the numbers left is
@@ -229,10 +229,8 @@ func (v *server) tryRaise(ctx context.Context, name string, floor, end uint64) (
 	if h.inSteps() {
 		more = 0 // the row keeps its residue
 	}
-	text, args := v.table.raise(), []any{more, floor, name, max(floor, min(end, highest))}
-	if has.versioned() { // by another plan the row may not stand there
-		text, args = text+v.table.underPlan(), append(args, h.plan)
-	}
+	// By another plan the row may not stand there.
+	text, args := v.table.raise()+v.table.underPlan(), []any{more, floor, name, max(floor, min(end, highest)), h.plan}
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
 		result, err = v.pool().ExecContext(ctx, text, args...)
@@ -256,7 +254,7 @@ func (v *server) tryRaise(ctx context.Context, name string, floor, end uint64) (
 		return 0, nil, err
 	case stored.plan != h.plan:
 		return 0, nil, errPlan
-	case stored.frozen > 0 || stored.id < floor:
+	case stored.frozen || stored.id < floor:
 		return 0, &stored, nil
 	}
 	return floor, nil, nil

@@ -114,7 +114,7 @@ func (v *server) witness(ctx context.Context, name string) {
 	v.eachPeer(h, func(o *server) {
 		found, err := o.look(limited, name)
 		switch {
-		case err == nil && (found.frozen > 0 || found.id < o.seen.Load().max): // not where nothing is left
+		case err == nil && (found.frozen || found.id < o.seen.Load().max): // not where nothing is left
 			v.marks.raise(name, found.position())
 		case err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrUnfit):
 			v.lowest.forget() // unless it is left out by then, the next reservation asks it again
@@ -147,8 +147,8 @@ func (v *server) lift(ctx context.Context, name string, mark, gave uint64) error
 	switch {
 	case err != nil || low == nil:
 		return err
-	case low.frozen > 0: // if it begins again, it may do so below the mark
-		return v.frozen(ctx, low)
+	case low.frozen:
+		return errPlanChanging
 	}
 	return errRuleChanged
 }

@@ -18,7 +18,7 @@ const (
 	firstBackoff = 10 * time.Millisecond
 	lastBackoff  = time.Second
 
-	frozenBackoff = 100 * time.Millisecond // the longest while the sequence is being restarted
+	frozenBackoff = 100 * time.Millisecond // the longest while the set of sequence servers is changed
 )
 
 // maxQueued bounds the segments that wait behind the current one without adjoining it.
@@ -442,7 +442,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	c.lastErr = err
 	pause = max(c.backoff, firstBackoff)
 	c.backoff = min(2*pause, lastBackoff)
-	if errors.Is(err, errFrozen) {
+	if errors.Is(err, errPlanChanging) {
 		c.backoff = min(c.backoff, frozenBackoff) // it is short, and the end of it is wanted
 	}
 	return pause

@@ -187,7 +187,7 @@ func (s *Sequences) requestWithin(ctx context.Context, patience time.Duration) (
 // failed turns the error of a request into what the caller is promised.
 func (r request) failed(name string, err error) error {
 	s := r.s
-	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, errFrozen, errThawed} {
+	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, errPlanChanging} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -218,11 +218,6 @@ func (v *server) create(ctx context.Context, o CreateOptions, def Definition) (C
 	}
 	if err := def.check(v.seen.Load().max); err != nil {
 		return Created{}, err
-	}
-	if err == nil || !def.plain() || v.options().versioned() && v.options() != shapeFull {
-		if err := v.needOptions(ctx); err != nil {
-			return Created{}, err
-		}
 	}
 	var made Created
 	err = v.transact(ctx, func(tx *sql.Tx) (err error) {
@@ -265,10 +260,9 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 			floor = max(floor, old.position(), v.marks.of(name))
 		}
 	}
-	has := shapeFull
 	if !made.Replaced {
 		// The row comes first, and keeps every other CREATE and DROP of the name out until the commit: a tombstone that is
-		// looked for before may be written, in a table that did not even exist, between the look and the insert.
+		// looked for before may be written between the look and the insert.
 		if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, def.Start-1); err != nil {
 			return made, err
 		}
@@ -278,16 +272,7 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 		if err := v.refuseWhileChanging(ctx, tx); err != nil {
 			return made, err
 		}
-		var err error
-		if has, err = v.lookForOptions(ctx, tx); err != nil {
-			return made, err
-		}
-		if has == shapeFull {
-			err = v.lockEntry(ctx, tx, name, &e)
-		} else if has != shapeNone {
-			err = v.oldTombstone(ctx, tx, name, &e)
-		}
-		if err != nil {
+		if err := v.lockEntry(ctx, tx, name, &e); err != nil {
 			return made, err
 		}
 	}
@@ -296,7 +281,7 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 	made.unordered = def.Order && (made.Replaced || e.floor > 0 || e.version > 0 || v.marks.of(name) > 0)
 	def.Order = def.Order && !made.unordered
 	// What is cached of the sequence before this one is given nowhere any more.
-	e.def, e.past, e.saved, e.frozen = def, max(e.past, floor), 0, 0
+	e.def, e.past = def, max(e.past, floor)
 	e.anchor = def.Start
 	var ok bool
 	highest := def.limit(v.seen.Load().max)
@@ -308,9 +293,6 @@ func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used ui
 		if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", made.First-1, name); err != nil {
 			return made, fmt.Errorf("raise the row above its tombstone: %w", err)
 		}
-	}
-	if has != shapeFull {
-		return made, nil
 	}
 	return made, v.saveEntry(ctx, tx, name, &e)
 }
@@ -328,25 +310,10 @@ func (v *server) refuseEmpty(ctx context.Context, on execer, name string) error 
 	return nil
 }
 
-// oldTombstone reads the tombstone of an options table in its older shape, and writes that there are no options.
-func (v *server) oldTombstone(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
-	if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `cache` = 0", name); err != nil {
-		return fmt.Errorf("write options: %w", err)
-	}
-	err := tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ? FOR UPDATE", name).Scan(&e.floor)
-	if err != nil {
-		return fmt.Errorf("read tombstone: %w", err)
-	}
-	return nil
-}
-
 // drop deletes the row and leaves its tombstone, in one transaction. It returns the name as it was stored.
 func (v *server) drop(ctx context.Context, name string) (stored string, err error) {
 	found, err := v.find(ctx, name)
 	if err != nil {
-		return "", err
-	}
-	if err := v.needOptions(ctx); err != nil {
 		return "", err
 	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // change is the options of a sequence, and its row unless that is gone.
@@ -42,15 +40,8 @@ func (v *server) changes(ctx context.Context, seen moment, all bool) (heard hear
 		return heard, err
 	}
 	defer func() { _ = conn.Close() }()
-	has, err := v.lookForOptions(ctx, conn)
-	if err != nil || !has.versioned() {
-		return heard, err
-	}
 	heard.moment, heard.plan, err = v.lastChange(ctx, conn)
 	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
-		v.optionsSeen.Store(uint64(shapeNone))
-		return heard, nil
 	case err != nil:
 		return heard, err
 	case !all && heard.moment == seen:
@@ -61,7 +52,7 @@ func (v *server) changes(ctx context.Context, seen moment, all bool) (heard hear
 	if all || heard.back {
 		since = 0
 	}
-	heard.changed, err = v.changedSince(ctx, conn, has, since)
+	heard.changed, err = v.changedSince(ctx, conn, since)
 	return heard, err
 }
 
@@ -75,8 +66,8 @@ func (v *server) lastChange(ctx context.Context, conn *sql.Conn) (last moment, p
 }
 
 // changedSince reads the options with versions of at least since.
-func (v *server) changedSince(ctx context.Context, conn *sql.Conn, has shape, since uint64) ([]change, error) {
-	rows, err := conn.QueryContext(ctx, "SELECT o.`name`, s.`name`, CAST(s.`id` AS CHAR), "+selectEntry(has)+" FROM "+v.table.options+" AS o LEFT JOIN "+
+func (v *server) changedSince(ctx context.Context, conn *sql.Conn, since uint64) ([]change, error) {
+	rows, err := conn.QueryContext(ctx, "SELECT o.`name`, s.`name`, CAST(s.`id` AS CHAR), "+entryOf+" FROM "+v.table.options+" AS o LEFT JOIN "+
 		v.table.full+" AS s ON s.`name` = o.`name` WHERE o.`version` >= ? AND o.`name` <> ''", since)
 	if err != nil {
 		return nil, fmt.Errorf("read changes of %s: %w", v.table.options, err)

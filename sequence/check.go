@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/internal/planted"
@@ -28,14 +27,23 @@ func (v *server) check(ctx context.Context, c rawConn) (*layout, error) {
 	if err := v.checkServer(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := v.checkTable(ctx, c); err != nil {
-		return nil, err
-	}
-	found, err := v.checkColumns(ctx, c)
+	found, err := v.checkTables(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	return found, v.checkLeftAlone(ctx, c)
+}
+
+// checked is what the last check found out, of a connection that is made for that if there was none.
+func (v *server) checked(ctx context.Context) (*layout, error) {
+	if seen := v.seen.Load(); seen != nil {
+		return seen, nil
+	}
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.seen.Load(), conn.Close()
 }
 
 func (v *server) unfit(table, finding, remedy string) error {
@@ -129,70 +137,7 @@ func (v *server) startedReadOnly(option string) error {
 // isOff understands a variable that is a number on some servers and a word on others.
 func isOff(value string) bool { return value == "0" || value == "OFF" }
 
-// checkTable creates the table if that is allowed, and refuses what does not keep a committed number.
-func (v *server) checkTable(ctx context.Context, c rawConn) error {
-	exists, err := v.tableExists(ctx, c)
-	if err != nil || exists {
-		return err
-	}
-	if v.tuning.Load().CreateTable {
-		if err := v.createTable(ctx, c, fmt.Sprintf(createTable, v.table.full)); err != nil {
-			return err
-		}
-		if exists, err = v.tableExists(ctx, c); err != nil || exists {
-			return err
-		}
-	}
-	return v.noTable()
-}
-
-func (v *server) noTable() error {
-	return v.unfit(v.table.full, "it does not exist, or the user may not see it",
-		fmt.Sprintf(createTable, v.table.full)+", or set create_table = true; or "+v.grants())
-}
-
-// tableExists says whether there is a table, and refuses what does not keep a committed number.
-func (v *server) tableExists(ctx context.Context, c rawConn) (exists bool, err error) {
-	rows, err := c.query(ctx, fmt.Sprintf("SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-		literal(v.opts.Database), literal(v.opts.Table)))
-	if err != nil {
-		return false, fmt.Errorf("look for table %s: %w", v.table.full, err)
-	}
-	switch {
-	case len(rows) == 0:
-		return false, nil
-	case rows[0][0] != "BASE TABLE":
-		return true, v.unfit(v.table.full, "it is a "+rows[0][0]+", not a table", "name the table behind it")
-	case !strings.EqualFold(rows[0][1], "InnoDB"):
-		return true, v.unfit(v.table.full, "its engine is "+rows[0][1]+", which does not keep what was committed through a crash",
-			"ALTER TABLE "+v.table.full+" ENGINE=InnoDB")
-	}
-	return true, nil
-}
-
-// createTable creates the table, and its schema if that is missing too. Rights on the schema alone are enough where the schema is
-// there.
-func (v *server) createTable(ctx context.Context, c rawConn, create string) error {
-	err := c.exec(ctx, create)
-	if hasCode(err, gomysql.ER_BAD_DB_ERROR) {
-		if err = c.exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(v.opts.Database)); err == nil {
-			v.log.Info("schema created", zap.String("schema", v.opts.Database))
-			err = c.exec(ctx, create)
-		}
-	}
-	switch {
-	case hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_ACCESS_DENIED_ERROR):
-		return v.unfit(v.table.full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
-			fmt.Sprintf("CREATE DATABASE %s, and %s; or name a schema where it may as `database` under [sequence] in a configuration file",
-				quote(v.opts.Database), v.grants()))
-	case err != nil:
-		return fmt.Errorf("create table %s: %w", v.table.full, err)
-	}
-	v.log.Info("sequence table created", zap.String("table", v.table.full))
-	return nil
-}
-
-// checkColumns looks at the two columns and at the key.
+// checkColumns looks at the two columns and at the key, and at the columns of the tables beside.
 func (v *server) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
 	found, findings, err := v.columns(ctx, c)
 	if err == nil && len(findings) > 0 {
@@ -208,22 +153,25 @@ func (v *server) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
 	return found, nil
 }
 
-// columns reads the two columns and the key, and returns all that is wrong with them.
+// columns reads the columns and the key, and returns all that is wrong with them.
 func (v *server) columns(ctx context.Context, c rawConn) (found *layout, findings []error, err error) {
 	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(v.opts.Database), literal(v.opts.Table))
-	rows, err := c.query(ctx, "SELECT LOWER(COLUMN_NAME), COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') "+
-		"FROM information_schema.COLUMNS WHERE "+where)
+	rows, err := c.query(ctx, "SELECT TABLE_NAME, LOWER(COLUMN_NAME), COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') "+
+		"FROM information_schema.COLUMNS WHERE "+v.inTables())
 	if err != nil {
 		return nil, nil, fmt.Errorf("read columns of %s: %w", v.table.full, err)
 	}
 	columns := make(map[string][]string, len(rows))
 	for _, r := range rows {
-		columns[r[0]] = r[1:]
+		if strings.EqualFold(r[0], v.opts.Table) {
+			columns[r[1]] = r[2:]
+		}
 	}
 	id, name := columns["id"], columns["name"]
 	if id == nil || name == nil {
 		return nil, []error{v.unfit(v.table.full, "it has no columns `name` and `id`", "name a table like: "+fmt.Sprintf(createTable, v.table.full))}, nil
 	}
+	findings = v.lacking(rows)
 	found = &layout{nameType: name[0], idType: id[0]}
 	if name[1] != "" {
 		found.nameType += " CHARACTER SET " + name[1] + " COLLATE " + name[2]

@@ -1,8 +1,6 @@
 package sequence
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,40 +30,6 @@ func TestCoverOfASequenceGoesBeforeTheConfiguredOne(t *testing.T) {
 			t.Errorf("with the configured cover %d numbers are held, want %d or more", held, 900*rate)
 		}
 	})
-}
-
-// Whatever columns the table beside has, what it says is obeyed; those that are missing are added when they are needed.
-func TestOptionsTableOfAnEarlierVersionIsObeyedAndAddedTo(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"albums": 3})
-	first := p.open(t)
-	mustAlter(t, first, "albums", Alteration{OwnedBy: &Column{Table: "albums", Column: "id"}})
-	mustCreate(t, first, CreateOptions{Name: "gone", Comment: "x"})
-	wantTaken(t, first, "gone", 1)
-	if _, err := first.Drop(context.Background(), []byte("gone"), false); err != nil {
-		t.Fatal(err)
-	}
-	p.exec(t, "ALTER TABLE sequence_options DROP outage_cover")
-
-	a, b := p.open(t), p.open(t)
-	if owners, err := b.LoadOwners(context.Background()); err != nil || len(owners.List) != 1 || owners.List[0].Table != "albums" {
-		t.Errorf("owners are %+v, %v; want albums.id", owners, err)
-	}
-	if made := mustCreate(t, b, CreateOptions{Name: "gone"}); !made.Raised {
-		t.Errorf("made again: %+v, want it above its tombstone", made)
-	}
-	mustAlter(t, a, "albums", Alteration{Cover: ref(uint64(60))})
-	for _, s := range []*Sequences{a, b} {
-		if def, _, err := s.Describe(context.Background(), []byte("albums")); err != nil || def.Cover != 60 || def.OwnedBy.Table != "albums" {
-			t.Errorf("Describe = %+v, %v; want the cover of 60 and the owner", def, err)
-		}
-	}
-	mustTake(t, b, "albums", 1)
-	if got := b.names.get([]byte("albums")).pace.cover; got != time.Minute {
-		t.Errorf("the cover in use is %v, want 1m", got)
-	}
-	if _, err := a.Alter(context.Background(), []byte("albums"), Alteration{Cover: ref(uint64(maxCover + 1))}); !errors.Is(err, ErrBadOption) {
-		t.Errorf("more than a week: got %v, want ErrBadOption", err)
-	}
 }
 
 // How much of the cover is held how soon after a steady use began, at any moment from then on: what docs/operations.md says. A short cover is

@@ -95,13 +95,6 @@ func (d *Definition) check(columnMax uint64) error {
 	return nil
 }
 
-// plain reports whether d says nothing that needs the options table.
-func (d *Definition) plain() bool {
-	rest := *d
-	rest.Name = ""
-	return rest == Definition{Increment: 1, Min: 1, Start: 1}
-}
-
 // rule says which numbers follow the row's id, the last number given to anyone: anchor + k*step, up to max. It is pure.
 //
 // Whoever counts in the same row by steps of one (an application of old) moves the id between two of these numbers; the next one is

@@ -67,7 +67,7 @@ func (a *servers) editOnce(ctx context.Context, w *view, need int, f func(edits 
 	for _, v := range w.members {
 		begun, newest, err := a.beginEdit(ctx, w, v)
 		if err != nil {
-			if errors.Is(err, errPlan) || errors.Is(err, errFrozen) || isConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
+			if errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) || isConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
 				return err
 			}
 			missing = append(missing, fmt.Errorf("sequence server %s is not reached: %w", v.name(), err))
@@ -105,9 +105,6 @@ func (a *servers) beginEdit(ctx context.Context, w *view, v *server) (e edit, ve
 	}
 	try, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
 	defer stop()
-	if err := v.needOptions(try); err != nil {
-		return e, 0, err
-	}
 	db := v.pool()
 	if db == nil {
 		return e, 0, ErrClosed
@@ -161,7 +158,7 @@ func (e edit) hold(ctx context.Context, name string) (held, error) {
 			return of, err
 		}
 	}
-	err = e.QueryRowContext(ctx, "SELECT "+selectEntry(shapeFull)+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(of.fields()...)
+	err = e.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(of.fields()...)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return of, fmt.Errorf("read options on %s: %w", v.name(), err)
 	}
@@ -170,10 +167,7 @@ func (e edit) hold(ctx context.Context, name string) (held, error) {
 		return of, err
 	}
 	v.complete(&of.row)
-	switch {
-	case of.frozen > 0:
-		return of, errFrozen
-	case of.hasRow && e.h.inSteps() && !e.h.owns(of.id) && of.id < v.seen.Load().max: // at its end it is nobody's
+	if of.hasRow && e.h.inSteps() && !e.h.owns(of.id) && of.id < v.seen.Load().max { // at its end it is nobody's
 		return of, v.wrongResidue(ctx, of.name, of.id, e.h)
 	}
 	return of, nil

@@ -7,7 +7,7 @@ type State struct {
 	Last   uint64 // the last number that anybody reserved
 	After  uint64 // the first that nobody has reserved; 0 if none is left
 	Limit  uint64 // the highest number that it may give: MAXVALUE, or the end of the id column
-	Frozen bool   // a restart is under way
+	Frozen bool   // the set of sequence servers is being changed
 	Info          // as List has it
 }
 
@@ -30,5 +30,5 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (Definition, Stat
 	if !ok {
 		after = 0
 	}
-	return def, State{Last: found.position(), After: after, Limit: found.max, Frozen: found.frozen > 0, Info: s.infoOf(&found, s.countProxies(r.ctx), s.steppedBy())}, nil
+	return def, State{Last: found.position(), After: after, Limit: found.max, Frozen: found.frozen, Info: s.infoOf(&found, s.countProxies(r.ctx), s.steppedBy())}, nil
 }

@@ -299,7 +299,6 @@ func TestUnfitTablesAreRefusedWithTheStatementThatMendsThem(t *testing.T) {
 			"",
 			[]string{"VIEW"},
 		},
-		{"missing", "", false, createTable, []string{"does not exist", "CREATE TABLE", "create_table"}},
 		{
 			"NULL", "CREATE TABLE sequence (name varchar(50) PRIMARY KEY, id bigint unsigned) ENGINE=InnoDB; ", true,
 			"UPDATE %s SET `id` = 7",
@@ -361,9 +360,6 @@ func TestServerThatBecomesReadOnlyIsRefusedOnOpenConnections(t *testing.T) {
 	} {
 		s := p.open(t, as, steadySize(2), patience(time.Minute), func(o *Options) { o.Servers[0].MaxConns = 1 })
 		last := mustTake(t, s, name, 1)
-		if err := s.servers.first().needOptions(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		settled(t, s, name)
 		p.exec(t, "SET GLOBAL read_only = 1")
 		begin := time.Now()

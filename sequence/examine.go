@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/go-sql-driver/mysql"
@@ -39,6 +38,7 @@ type ExaminedNode struct {
 	SourceErr error
 	Flush     string  // innodb_flush_log_at_trx_commit
 	Missing   bool    // the table of the sequences is not there, or may not be seen
+	Lacking   int     // how many tables are not there, that one included
 	Maximum   uint64  // of the id column, 0 if it is not known
 	NameType  string  // of the name column, with character set and collation
 	Owners    []Owner // the columns that own sequences
@@ -159,16 +159,14 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 			found.Findings = append(found.Findings, finding)
 		}
 	}
-	exists, err := v.tableExists(ctx, c)
-	switch {
-	case errors.Is(err, ErrUnfit):
-		found.Findings = append(found.Findings, err)
-	case err != nil:
+	tables, findings, err := v.lookForTables(ctx, c)
+	if err != nil {
 		return err
-	case !exists:
-		if found.Missing = true; !v.tuning.Load().CreateTable {
-			found.Findings = append(found.Findings, v.noTable())
-		}
+	}
+	found.Findings = append(found.Findings, findings...)
+	found.Lacking, found.Missing = len(tables.missing), tables.lacksFirst(v)
+	if found.Missing {
+		found.Findings = append(found.Findings, v.eachMissing(tables.missing, plainNameType)...)
 		return nil
 	}
 	layout, findings, err := v.columns(ctx, c)
@@ -178,6 +176,7 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 	found.Findings = append(found.Findings, findings...)
 	if layout != nil {
 		found.Maximum, found.NameType = layout.max, layout.nameType
+		found.Findings = append(found.Findings, v.eachMissing(tables.missing, layout.nameType)...)
 		v.seen.Store(layout)
 	}
 	switch err := v.checkLeftAlone(ctx, c); {
@@ -189,48 +188,27 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 	return nil
 }
 
-// beside are the names of the tables beside the first one.
-func (v *server) beside() []string {
-	all := []string{v.opts.Table + optionsSuffix, v.opts.Table + proxySuffix, v.opts.Table + memberSuffix, v.opts.Table + planSuffix, v.opts.Table + planStartSuffix}
-	if v.grouped() {
-		all = append(all, v.opts.Table+guardSuffix)
-	}
-	return all
-}
-
 // examineBeside looks at the tables beside the first one, as far as they are there and may be seen.
 func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *ExaminedNode) error {
-	names := v.beside()
-	list := make([]string, len(names))
-	for i, name := range names {
-		list[i] = literal(name)
-	}
-	rows, err := texts(ctx, conn, "SELECT t.TABLE_NAME, IFNULL(t.ENGINE, t.TABLE_TYPE), IFNULL(c.COLUMN_TYPE, ''), IFNULL(c.CHARACTER_SET_NAME, ''), IFNULL(c.COLLATION_NAME, '') "+
-		"FROM information_schema.TABLES t LEFT JOIN information_schema.COLUMNS c ON c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME AND c.COLUMN_NAME = 'name' "+
-		"WHERE t.TABLE_SCHEMA = "+literal(v.opts.Database)+" AND t.TABLE_NAME IN ("+strings.Join(list, ", ")+") ORDER BY 1")
+	rows, err := texts(ctx, conn, "SELECT TABLE_NAME, COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') FROM information_schema.COLUMNS "+
+		"WHERE "+v.inTables()+" AND COLUMN_NAME = 'name' ORDER BY 1")
 	if err != nil {
 		return fmt.Errorf("look for the tables beside %s: %w", v.table.full, err)
 	}
 	for _, r := range rows {
 		full := quote(v.opts.Database) + "." + quote(r[0])
-		if !strings.EqualFold(r[1], "InnoDB") {
-			found.Findings = append(found.Findings, v.unfit(full, "its engine is "+r[1]+", which does not keep what was committed through a crash",
-				"ALTER TABLE "+full+" ENGINE=InnoDB"))
+		nameType := r[1]
+		if r[2] != "" {
+			nameType += " CHARACTER SET " + r[2] + " COLLATE " + r[3]
 		}
-		nameType := r[2]
-		if r[3] != "" {
-			nameType += " CHARACTER SET " + r[3] + " COLLATE " + r[4]
-		}
-		if r[2] != "" && found.NameType != "" && nameType != found.NameType {
+		if found.NameType != "" && nameType != found.NameType {
 			found.Findings = append(found.Findings, v.unfit(full, fmt.Sprintf("its column `name` is %s, that of %s is %s, so a name may mean different rows in them",
 				nameType, v.table.full, found.NameType), "ALTER TABLE "+full+" MODIFY `name` "+found.NameType+" NOT NULL"))
 		}
 	}
 	if !found.Missing {
-		if has, err := v.optionsColumns(ctx, conn); IsDenied(err) {
+		if found.Owners, err = v.owners(ctx, conn); IsDenied(err) {
 			found.Findings = append(found.Findings, err)
-		} else if err == nil && has == shapeFull {
-			found.Owners = v.owners(ctx, conn)
 		}
 	}
 	m, ok, err := v.membership(ctx, conn)
@@ -254,17 +232,17 @@ func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *Exami
 	return nil
 }
 
-// owners reads the columns that own sequences; none if they may not be seen.
-func (v *server) owners(ctx context.Context, conn *sql.Conn) (all []Owner) {
+// owners reads the columns that own sequences.
+func (v *server) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
 	rows, err := texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+v.table.full+" AS s JOIN "+v.table.options+
 		" AS o ON o.`name` = s.`name` WHERE o.`owner_column` <> '' ORDER BY 1")
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	for _, r := range rows {
 		all = append(all, Owner{Sequence: r[0], Column: Column{Schema: r[1], Table: r[2], Column: r[3]}})
 	}
-	return all
+	return all, nil
 }
 
 // examineFirstPlan looks at what would refuse the first plan, where several servers are configured and none is in force.

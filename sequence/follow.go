@@ -233,7 +233,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 		s.obey(v, heard, w.several())
 		s.fillFor(ctx, v)
 	}
-	if own.told == own.seen && time.Since(own.beaten) < heartbeatEvery {
+	if own.told == own.seen && time.Since(own.beaten) < heartbeatEvery && !v.registry.missing.Swap(false) {
 		return nil
 	}
 	sequences, held := s.holds()

@@ -40,30 +40,24 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 			return err
 		}
 		// The row is locked now. It may be another sequence's, made above the tombstone of the one that seg is of.
-		// Or the sequence was restarted, or is frozen for that, or goes on above them because they are somebody's.
-		if has, err := v.lookForOptions(ctx, tx); err != nil {
-			return err
-		} else if has != shapeNone {
-			e := noEntry()
-			err := tx.QueryRowContext(ctx, "SELECT "+selectEntry(has)+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) {
-				return fmt.Errorf("read tombstone: %w", err)
-			}
-			// The home of an ORDER sequence goes on above all that was taken from the other members.
-			if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.frozen > 0 || e.def.Order && h.shared() {
-				return errTombstone
-			}
-			plan := uint64(0)
-			if has.versioned() {
-				// A change of plans locks the row first, so this is up to date.
-				err := tx.QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.options+" WHERE `name` = ''").Scan(&plan)
-				if err != nil && !errors.Is(err, sql.ErrNoRows) {
-					return fmt.Errorf("read the plan in force: %w", err)
-				}
-			}
-			if plan != seg.plan {
-				return errTombstone
-			}
+		// Or the sequence was restarted, or goes on above them because they are somebody's.
+		e := noEntry()
+		err = tx.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("read tombstone: %w", err)
+		}
+		// The home of an ORDER sequence goes on above all that was taken from the other members.
+		if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.def.Order && h.shared() {
+			return errTombstone
+		}
+		// A change of plans locks the row first, so this is up to date.
+		plan := uint64(0)
+		err = tx.QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.options+" WHERE `name` = ''").Scan(&plan)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("read the plan in force: %w", err)
+		}
+		if plan != seg.plan {
+			return errTombstone
 		}
 		done = true
 		return nil

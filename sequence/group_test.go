@@ -80,7 +80,7 @@ func (e *estate) join(t *testing.T, who string, all *given, change ...func(*Opti
 		m.links = append(m.links, link)
 		server.Nodes = append(server.Nodes, Node{Addr: link.Addr()})
 	}
-	o := Options{Servers: []ServerOptions{server}, Logger: zap.New(core), CacheSize: 10, AllocateTimeout: 15 * time.Second}
+	o := Options{Servers: []ServerOptions{server}, CreateTable: true, Logger: zap.New(core), CacheSize: 10, AllocateTimeout: 15 * time.Second}
 	for _, f := range change {
 		f(&o)
 	}
@@ -649,12 +649,14 @@ func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *tes
 	mustTake(t, p.open(t), "photos", 1)
 }
 
-// Whoever has a table of that name for something else was never one of a group. One that cannot be read is told of.
-func TestATableNamedLikeThatOfAGroupStopsNothingUnlessItIsBroken(t *testing.T) {
+// A table of that name that is for something else is told of, and so is one that cannot be read.
+func TestATableNamedLikeThatOfAGroupIsToldOf(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 	p.exec(t, "CREATE TABLE sequence_guard (x int)")
-	if n := mustTake(t, p.open(t), "photos", 1); n != 8 {
-		t.Errorf("got %d, want 8", n)
+	if n, err := p.open(t).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) {
+		t.Errorf("got %d, %v, want ErrUnfit", n, err)
+	} else {
+		wantText(t, err, "sequence_guard", "lacks the columns name, holder, term")
 	}
 	p.exec(t, "DROP TABLE sequence_guard")
 	p.exec(t, fmt.Sprintf(createGuard, "sequence_guard", "varchar(50)"))

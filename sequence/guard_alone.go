@@ -50,3 +50,9 @@ func (v *server) checkLeftAlone(ctx context.Context, c rawConn) error {
 	return v.unfit(v.table.guard, fmt.Sprintf("it belongs to a group whose numbers were last given by %q, and is %q: what that one gave may not have arrived here, and would be given again", holder, identity),
 		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+v.table.guard)
 }
+
+// isBroken reports whether a table is there, but not what belongs to it in the storage engine.
+func isBroken(err error) bool {
+	const noSuchTableInEngine = 1932
+	return hasCode(err, noSuchTableInEngine, gomysql.ER_TABLESPACE_MISSING, gomysql.ER_TABLESPACE_DISCARDED)
+}

@@ -50,6 +50,18 @@ func (p place) trailing() string {
 	return ""
 }
 
+// withAll makes all tables, as they are made by hand, with rows name -> last number given.
+func (p place) withAll(t testing.TB, rows map[string]uint64) place {
+	t.Helper()
+	for _, text := range Schema(p.schema, "sequence") {
+		p.exec(t, text)
+	}
+	return p.withTable(t, rows)
+}
+
+// forbidden has a proxy make no table.
+func forbidden(o *Options) { o.CreateTable = false }
+
 func (p place) exec(t testing.TB, text string, args ...any) {
 	t.Helper()
 	if _, err := p.db.Exec(text, args...); err != nil {
@@ -96,6 +108,7 @@ func (p place) open(t testing.TB, change ...func(*Options)) *Sequences {
 // openWith is open with the options of any servers.
 func openWith(t testing.TB, o Options, change ...func(*Options)) *Sequences {
 	t.Helper()
+	o.CreateTable = true
 	for _, f := range change {
 		f(&o)
 	}

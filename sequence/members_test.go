@@ -60,9 +60,6 @@ func (f fleet) divide(t testing.TB, s *Sequences) {
 	ctx := context.Background()
 	plan := &Plan{Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: s.opts.Block}
 	for i, v := range s.servers.known {
-		if err := v.needPlanTables(ctx); err != nil {
-			t.Fatal(err)
-		}
 		id, err := v.memberID(ctx, v.pool())
 		if err != nil {
 			t.Fatal(err)

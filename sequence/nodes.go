@@ -200,8 +200,6 @@ func (v *server) settle(next *choice) {
 		return
 	}
 	v.guard.forget()
-	v.unheard.forgetMember()
-	v.optionsSeen.Store(0) // it may lack a table that the other had
 	fields := []zap.Field{logfield.Node(next.addr), zap.String("identity", next.identity)}
 	if next.cluster != "" {
 		fields = append(fields, zap.String("cluster", next.cluster))

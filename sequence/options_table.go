@@ -6,67 +6,41 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
-
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-	"go.uber.org/zap"
 )
 
 // createOptions makes the table beside the first one, for what `name` and `id` cannot say. Its name column copies the type and the
 // collation of the first table's, so that both compare alike.
 //
-// Its first two columns are all that its older shape has: `cache` is the typed CACHE n, 0 if adaptive, and `floor` the last number given
-// before a DROP. The row whose name is empty belongs to no sequence: its `version` is that of the last change of any,
+// `cache` is the typed CACHE n, 0 if adaptive, and `floor` the last number given before a DROP. The row whose name is empty belongs to no sequence: its `version` is that of the last change of any,
 // its `saved` the plan that the server obeys, and its `epoch` a stamp of that change, by which it is told from one that was lost and had the same version.
 const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
-	"`floor` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`name`)) ENGINE=InnoDB"
-
-// laterOptions are the columns that the older shape lacks.
-var laterOptions = []string{
-	"`increment` bigint unsigned NOT NULL DEFAULT 1",
-	"`minimum` bigint unsigned NOT NULL DEFAULT 1",
-	"`maximum` bigint unsigned NOT NULL DEFAULT 0", // 0: none
-	"`start` bigint unsigned NOT NULL DEFAULT 1",
-	"`cycle` tinyint NOT NULL DEFAULT 0",
-	"`comment` varchar(2048) CHARACTER SET utf8mb4 NOT NULL DEFAULT ''",
-	"`owner_schema` varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ''",
-	"`owner_table` varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ''",
-	"`owner_column` varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ''",
-	"`owner_maximum` bigint unsigned NOT NULL DEFAULT 0", // 0: not known
-	"`json_safe` tinyint NOT NULL DEFAULT 0",
-	"`anchor` bigint unsigned NOT NULL DEFAULT 1", // the numbers are anchor + k * increment
-	"`past` bigint unsigned NOT NULL DEFAULT 0",   // numbers up to this one are not given from memory any more
-	"`epoch` bigint unsigned NOT NULL DEFAULT 0",  // moves when all numbers in memory are void
-	"`saved` bigint unsigned NOT NULL DEFAULT 0",  // while the sequence is frozen: the id of its row
-	"`frozen_at` datetime(6) DEFAULT NULL",        // not NULL: the sequence is frozen
-	"`version` bigint unsigned NOT NULL DEFAULT 0",
-	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0", // in seconds; 0: that of the configuration
-	"`ordered` tinyint NOT NULL DEFAULT 0",
-	"`home` char(36) CHARACTER SET ascii NOT NULL DEFAULT ''", // of an ORDER sequence: the member that gives its numbers; '': the only one
-	"KEY `version` (`version`)",
-}
-
-// shape is what is known of the options table: a bit for each of entryColumns that it has, from the lowest on.
-type shape uint64
-
-const (
-	shapeNone shape = 0                        // there is none
-	shapeFull shape = 1<<len(entryColumns) - 1 // it has all of them
-)
-
-// has reports whether there is the column i of entryColumns.
-func (s shape) has(i int) bool { return s&(1<<i) != 0 }
-
-// versioned reports whether changes can be told by their version: the table is full, or but for columns that came later.
-func (s shape) versioned() bool { return s.has(versionColumn) }
+	"`floor` bigint unsigned NOT NULL DEFAULT 0, " +
+	"`increment` bigint unsigned NOT NULL DEFAULT 1, " +
+	"`minimum` bigint unsigned NOT NULL DEFAULT 1, " +
+	"`maximum` bigint unsigned NOT NULL DEFAULT 0, " + // 0: none
+	"`start` bigint unsigned NOT NULL DEFAULT 1, " +
+	"`cycle` tinyint NOT NULL DEFAULT 0, " +
+	"`comment` varchar(2048) CHARACTER SET utf8mb4 NOT NULL DEFAULT '', " +
+	"`owner_schema` varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '', " +
+	"`owner_table` varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '', " +
+	"`owner_column` varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '', " +
+	"`owner_maximum` bigint unsigned NOT NULL DEFAULT 0, " + // 0: not known
+	"`json_safe` tinyint NOT NULL DEFAULT 0, " +
+	"`anchor` bigint unsigned NOT NULL DEFAULT 1, " + // the numbers are anchor + k * increment
+	"`past` bigint unsigned NOT NULL DEFAULT 0, " + // numbers up to this one are not given from memory any more
+	"`epoch` bigint unsigned NOT NULL DEFAULT 0, " + // moves when all numbers in memory are void
+	"`saved` bigint unsigned NOT NULL DEFAULT 0, " + // of the row without a name alone
+	"`version` bigint unsigned NOT NULL DEFAULT 0, " +
+	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0, " + // in seconds; 0: that of the configuration
+	"`ordered` tinyint NOT NULL DEFAULT 0, " +
+	"`home` char(36) CHARACTER SET ascii NOT NULL DEFAULT '', " + // of an ORDER sequence: the member that gives its numbers; '': the only one
+	"PRIMARY KEY (`name`), KEY `version` (`version`)) ENGINE=InnoDB"
 
 // entry is one row of the options table; that of a sequence without one is like noEntry.
 type entry struct {
 	def                        Definition // its Name is empty
 	floor, anchor, past, epoch uint64
-	saved                      uint64
-	frozen                     int64 // for how many seconds the sequence has been frozen, begun ones included; 0: it is not
 	version                    uint64
 	home                       string // of an ORDER sequence: the id of the member that gives its numbers; empty: the first one, as there was one when it became that
 }
@@ -109,40 +83,27 @@ var entryColumns = [...]entryColumn{
 	{"anchor", "1"},
 	{"past", "0"},
 	{"epoch", "0"},
-	{"saved", "0"},
 	{"version", "0"},
 	{"outage_cover", "0"},
 	{"ordered", "0"},
 	{"home", "''"},
 }
 
-// versionColumn is the place of `version` in entryColumns. The columns before it, and `frozen_at`, were added together with it.
-const versionColumn = 17
-
-// selectEntry lists the columns of an entry that may be missing.
-func selectEntry(has shape) string {
-	var text strings.Builder
+// entryOf selects an entry that may be missing.
+var entryOf = func() string {
+	columns := make([]string, len(entryColumns))
 	for i, c := range entryColumns {
-		if has.has(i) {
-			fmt.Fprintf(&text, "IFNULL(o.`%s`, %s), ", c.name, c.absent)
-		} else {
-			text.WriteString(c.absent + ", ")
-		}
+		columns[i] = fmt.Sprintf("IFNULL(o.`%s`, %s)", c.name, c.absent)
 	}
-	if has.versioned() {
-		// A time that is still to come is of before the server's clock went back. It counts as one that is over, or nobody would let the sequence go on until then.
-		return text.String() + "IFNULL(ABS(TIMESTAMPDIFF(SECOND, o.`frozen_at`, UTC_TIMESTAMP(6))) + 1, 0)"
-	}
-	return text.String() + "0"
-}
+	return strings.Join(columns, ", ")
+}()
 
 // fields are where selectEntry's columns go.
 func (e *entry) fields() []any {
 	d := &e.def
 	return []any{
 		&d.Cache, &e.floor, &d.Increment, &d.Min, &d.Max, &d.Start, &d.Cycle, &d.Comment, &d.OwnedBy.Schema, &d.OwnedBy.Table,
-		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.saved, &e.version, &d.Cover, &d.Order, &e.home,
-		&e.frozen,
+		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.version, &d.Cover, &d.Order, &e.home,
 	}
 }
 
@@ -153,100 +114,7 @@ type execer interface {
 	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
 }
 
-// options is what was last seen of the options table.
-func (v *server) options() shape { return shape(v.optionsSeen.Load()) }
-
-// lookForOptions says what options table there is. Only a full one is remembered: another proxy creates the table, or adds to it,
-// when that is first needed, and from that moment on a typed CACHE n or a tombstone must not be overlooked.
-func (v *server) lookForOptions(ctx context.Context, on execer) (shape, error) {
-	if v.options() == shapeFull {
-		return shapeFull, nil
-	}
-	// The table itself is asked: information_schema hides what the user may not see.
-	has, err := v.optionsColumns(ctx, on)
-	switch {
-	case err == nil:
-		v.optionsSeen.Store(uint64(has))
-		return has, nil
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
-		return shapeNone, nil
-	case hasCode(err, gomysql.ER_TABLEACCESS_DENIED_ERROR):
-		return shapeNone, v.unfit(v.table.options, fmt.Sprintf("the user may not see whether it exists, and could overlook sequences that were dropped: %v", err), v.grants())
-	}
-	return shapeNone, fmt.Errorf("look for table %s: %w", v.table.options, err)
-}
-
-// optionsColumns says which columns the options table has.
-func (v *server) optionsColumns(ctx context.Context, on execer) (has shape, err error) {
-	rows, err := on.QueryContext(ctx, "SELECT * FROM "+v.table.options+" LIMIT 0")
-	if err != nil {
-		return shapeNone, err
-	}
-	defer func() { _ = rows.Close() }()
-	names, err := rows.Columns()
-	if err != nil {
-		return shapeNone, err
-	}
-	for i, c := range entryColumns {
-		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, c.name) }) {
-			has |= 1 << i
-		}
-	}
-	return has, rows.Err()
-}
-
-// missing are those of laterOptions that a table of the given shape lacks.
-func (s shape) missing() []string {
-	return slices.DeleteFunc(slices.Clone(laterOptions), func(definition string) bool {
-		_, name, _ := strings.Cut(definition, "`")
-		name, _, _ = strings.Cut(name, "`")
-		i := slices.IndexFunc(entryColumns[:], func(c entryColumn) bool { return c.name == name })
-		if i < 0 || strings.HasPrefix(definition, "KEY") { // those that came with the version
-			return s.versioned()
-		}
-		return s.has(i)
-	})
-}
-
-// needOptions makes the options table, or adds what an older one lacks. It is DDL, which commits, so it comes before a transaction.
-func (v *server) needOptions(ctx context.Context) error {
-	conn, err := v.conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	has, err := v.lookForOptions(ctx, conn)
-	if err != nil {
-		return err
-	}
-	if has == shapeNone {
-		text := fmt.Sprintf(createOptions, v.table.options, v.seen.Load().nameType)
-		text = strings.Replace(text, "PRIMARY KEY", strings.Join(laterOptions, ", ")+", PRIMARY KEY", 1)
-		if _, err := conn.ExecContext(ctx, text); err != nil {
-			return fmt.Errorf("create table %s: %w", v.table.options, err)
-		}
-		if has, err = v.lookForOptions(ctx, conn); err != nil {
-			return err // or an older proxy was faster
-		}
-	}
-	if has != shapeFull {
-		_, err := conn.ExecContext(ctx, "ALTER TABLE "+v.table.options+" ADD "+strings.Join(has.missing(), ", ADD "))
-		switch {
-		case hasCode(err, gomysql.ER_DUP_FIELDNAME): // another proxy was faster
-		case hasCode(err, gomysql.ER_TABLEACCESS_DENIED_ERROR):
-			return v.unfit(v.table.options, fmt.Sprintf("it was made by an older seqproxy and lacks columns, which the user may not add: %v", err),
-				fmt.Sprintf("GRANT ALTER ON %s.* to the user until a sequence has been changed once", quote(v.opts.Database)))
-		case err != nil:
-			return fmt.Errorf("add columns to table %s: %w", v.table.options, err)
-		default:
-			v.log.Info("options table extended", zap.String("table", v.table.options))
-		}
-	}
-	v.optionsSeen.Store(uint64(shapeFull))
-	return nil
-}
-
-// lockSequence locks the row that name means, and then its options, which are written if there are none. The table must be full.
+// lockSequence locks the row that name means, and then its options, which are written if there are none.
 func (v *server) lockSequence(ctx context.Context, tx *sql.Tx, name string) (row, error) {
 	r := row{entry: noEntry()}
 	var id sql.NullString
@@ -276,7 +144,7 @@ func (v *server) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entr
 	if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `floor` = `floor`", name); err != nil {
 		return fmt.Errorf("lock options: %w", err)
 	}
-	err := tx.QueryRowContext(ctx, "SELECT "+selectEntry(shapeFull)+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
+	err := tx.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
 	if err != nil {
 		return fmt.Errorf("read options: %w", err)
 	}
@@ -331,9 +199,6 @@ func (v *server) moveVersion(ctx context.Context, on execer) error {
 // highestTold is the highest version that a proxy says it obeys: one that was lost, if only the other tables were restored from a backup.
 func (v *server) highestTold(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT IFNULL(MAX(`version`), 0) FROM "+v.table.proxies).Scan(&version)
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_TABLEACCESS_DENIED_ERROR) {
-		return 0, nil // nobody is waited for
-	}
 	if err != nil {
 		return 0, fmt.Errorf("read table %s: %w", v.table.proxies, err)
 	}
@@ -359,15 +224,11 @@ func newStamp() uint64 { return rand.Uint64() }
 // writeEntry writes the options of a sequence that has an entry, under the version that it has.
 func (v *server) writeEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
 	d := &e.def
-	frozen := "NULL"
-	if e.frozen > 0 {
-		frozen = "UTC_TIMESTAMP(6)"
-	}
 	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
 		"`start` = ?, `cycle` = ?, `comment` = ?, `owner_schema` = ?, `owner_table` = ?, `owner_column` = ?, `owner_maximum` = ?, `json_safe` = ?, "+
-		"`anchor` = ?, `past` = ?, `epoch` = ?, `saved` = ?, `version` = ?, `outage_cover` = ?, `ordered` = ?, `home` = ?, `frozen_at` = "+frozen+" WHERE `name` = ?",
+		"`anchor` = ?, `past` = ?, `epoch` = ?, `version` = ?, `outage_cover` = ?, `ordered` = ?, `home` = ? WHERE `name` = ?",
 		name, d.Cache, e.floor, d.Increment, d.Min, d.Max, d.Start, d.Cycle, d.Comment, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column,
-		d.OwnerMax, d.JSONSafe, e.anchor, e.past, e.epoch, e.saved, e.version, d.Cover, d.Order, e.home, name)
+		d.OwnerMax, d.JSONSafe, e.anchor, e.past, e.epoch, e.version, d.Cover, d.Order, e.home, name)
 	if err != nil {
 		return fmt.Errorf("write options: %w", err)
 	}

@@ -65,21 +65,21 @@ func TestCallersWhoComeBackAtOnceShareAnUPDATE(t *testing.T) {
 			t.Errorf("8 callers got %d numbers in 10 s, want 5000", got.numbers)
 		}
 
-		// They go on, but take their time between: nobody waits for them any more, but for a trial now and then.
+		// They go on, but take their time between: to wait for them costs a part of an UPDATE.
 		got = askAgain(t, s, 8, 40*time.Millisecond, 20*time.Second)
-		if mean := got.waited / time.Duration(got.numbers); mean > 2*slowUPDATE || got.longest > 2*slowUPDATE+mostGather {
+		if mean := got.waited / time.Duration(got.numbers); mean > 2*slowUPDATE || got.longest > 2*slowUPDATE+gatherTime(slowUPDATE) {
 			t.Errorf("callers who do not come back at once waited for %v on average and %v at most", mean, got.longest)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.gathering.on || c.gathering.target != 0 {
+		if c.gathering.target != 0 {
 			t.Errorf("they are waited for: %+v", &c.gathering)
 		}
 	})
 }
 
-// Where every number is another caller's, a wait for those who were served would bring nothing and cost them time.
-func TestNobodyIsWaitedForWhereOthersCome(t *testing.T) {
+// Where every number is another caller's, a wait for those who were served brings nothing, and costs little.
+func TestTheWaitCostsLittleWhereOthersCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := withSlowUPDATE(t)
 		defer closeNow(t, s)
@@ -92,68 +92,20 @@ func TestNobodyIsWaitedForWhereOthersCome(t *testing.T) {
 		wg.Wait()
 		mean := all.waited / time.Duration(all.numbers)
 		t.Logf("%v each, %v at most", mean, all.longest)
-		// Half an UPDATE for the one that is on its way, and one.
-		if mean < slowUPDATE || mean > 17*time.Millisecond {
+		// Half an UPDATE for the one that is on its way, half a wait, and one.
+		if mean < slowUPDATE || mean > slowUPDATE*3/2+gatherTime(slowUPDATE) {
 			t.Errorf("a caller waited for %v on average, want about %v", mean, slowUPDATE*3/2)
 		}
 	})
 }
 
-func TestTheWayThatServesMoreCallersIsKept(t *testing.T) {
-	now := time.Now()
-	var g gathering
-	// period has batches land, and returns how many of them were to be waited for.
-	period := func(each time.Duration, callers int) (waits int) {
-		for range gatherPeriod {
-			now = now.Add(each)
-			if g.landed(now, callers) {
-				waits++
-			}
-		}
-		return waits
-	}
-	g.landed(now, 8)
-	step := func(what string, each time.Duration, callers int, on, trying bool) {
-		t.Helper()
-		period(each, callers)
-		if g.on != on || g.trying != trying {
-			t.Fatalf("%s: got on %v, trying %v; want %v, %v", what, g.on, g.trying, on, trying)
+func TestABatchWaitsWhereAnUpdateIsDear(t *testing.T) {
+	const ms = time.Millisecond
+	for took, want := range map[time.Duration]time.Duration{
+		0: 0, ms: 0, 2*ms - 1: 0, 2 * ms: ms, 4 * ms: ms, 8 * ms: 2 * ms, 80 * ms: 20 * ms, time.Second: 20 * ms,
+	} {
+		if got := gatherTime(took); got != want {
+			t.Errorf("after an UPDATE of %v: got %v, want %v", took, got, want)
 		}
 	}
-	step("the first period is followed by a trial", time.Millisecond, 8, false, true)
-	step("a trial that brings no more", 2*time.Millisecond, 16, false, false)
-	for range gatherEvery - 1 {
-		step("no trial yet", time.Millisecond, 8, false, false)
-	}
-	step("the next trial", time.Millisecond, 8, false, true)
-	step("a trial that brings more", 2*time.Millisecond, 18, true, false)
-	for range gatherEvery - 1 {
-		if waits := period(2*time.Millisecond, 18); waits != gatherPeriod {
-			t.Fatalf("%d of %d batches waited, want all", waits, gatherPeriod)
-		}
-	}
-	step("a trial of the other way", 2*time.Millisecond, 18, true, true)
-	step("it brings less", time.Millisecond, 8, true, false)
-	for range gatherEvery {
-		period(2*time.Millisecond, 18)
-	}
-	step("it brings as much", time.Millisecond, 9, false, false)
-
-	g.on = true
-	for range gatherLate - 1 {
-		g.ended(true)
-	}
-	g.ended(false)
-	for range gatherLate {
-		if !g.on {
-			t.Fatal("it ended too early")
-		}
-		g.ended(true)
-	}
-	if g.on {
-		t.Error("waits in vain go on")
-	}
-	now = now.Add(2 * gatherPause)
-	g.landed(now, 8)
-	step("after a pause a trial comes soon", time.Millisecond, 8, false, true)
 }

@@ -29,7 +29,7 @@ func (o *orderedRows) of(name string) (row, bool) {
 func (o *orderedRows) set(r *row) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !r.def.Order || r.frozen > 0 {
+	if !r.def.Order || r.frozen {
 		delete(o.by, r.name)
 		return
 	}
@@ -48,7 +48,7 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 		return g, err
 	}
 	defer unwatch()
-	rows, err := conn.QueryContext(unwatched, text, append(t.args, name, name)...)
+	rows, err := conn.QueryContext(unwatched, text, append(t.args, name, name, v.registry.id)...)
 	if err != nil {
 		if hasCode(err, gomysql.ER_QUERY_INTERRUPTED) { // by KILL QUERY: perhaps of a question, behind the UPDATE
 			v.counters.lose(name, UnusedUnknownCommit, h.whole(n))
@@ -98,11 +98,11 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 // errChanged: a row is not as it was, but for its id.
 var errChanged = errors.New("the sequence was changed meanwhile")
 
-// unchanged asks for the id of a row, the version of its options and the plan in force: three rows found by their keys, where a join would
-// have the server think about it. Without one of them there is no answer. Its arguments are the name, twice.
+// unchanged asks for the id of a row, the version of its options and the plan in force, of a proxy that is registered: four rows found by their keys, where a join would
+// have the server think about it. Without one of them there is no answer. Its arguments are the name, twice, and the proxy's id.
 func (t table) unchanged() string {
-	return "SELECT CAST(s.`id` AS CHAR), o.`version`, p.`saved` FROM " + t.full + " AS s, " + t.options + " AS o, " + t.options + " AS p " +
-		"WHERE s.`name` = ? AND o.`name` = ? AND p.`name` = ''"
+	return "SELECT CAST(s.`id` AS CHAR), o.`version`, p.`saved` FROM " + t.full + " AS s, " + t.options + " AS o, " + t.options + " AS p, " + t.proxies + " AS r " +
+		"WHERE s.`name` = ? AND o.`name` = ? AND p.`name` = '' AND r.`id` = ?"
 }
 
 // readUnchanged reads the next result, which is that of table.unchanged.
@@ -121,6 +121,7 @@ func (v *server) readUnchanged(rows *sql.Rows, known row) (row, error) {
 	if version != known.version || plan != known.plan || version == 0 {
 		return row{}, errChanged
 	}
+	known.registered = true
 	var err error
 	if known.id, err = v.parseID(known.name, id); err != nil {
 		return row{}, err

@@ -195,7 +195,7 @@ func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name st
 	})
 	if len(failed) == len(others) {
 		all := errors.Join(failed...)
-		if errors.Is(all, errPlan) || errors.Is(all, errFrozen) {
+		if errors.Is(all, errPlan) || errors.Is(all, errPlanChanging) {
 			return all
 		}
 		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", errAtBound, all)
@@ -247,11 +247,7 @@ func (r *planRun) ordersAway(away []string, cause error) error {
 		if err != nil {
 			continue
 		}
-		has, err := v.lookForOptions(r.ctx, v.pool())
-		if err != nil {
-			return err
-		}
-		all, err := v.definitions(r.ctx, v.pool(), has)
+		all, err := v.definitions(r.ctx, v.pool())
 		if err != nil {
 			return err
 		}
@@ -303,11 +299,7 @@ func setBounds(all []floorOf, limits map[string]uint64, end, ahead uint64) {
 
 // limits reads where the sequences end that a member knows, and adds them where they are lower than what is known.
 func (v *server) limits(ctx context.Context, into map[string]uint64) (end uint64, err error) {
-	has, err := v.lookForOptions(ctx, v.pool())
-	if err != nil {
-		return 0, err
-	}
-	all, err := v.definitions(ctx, v.pool(), has)
+	all, err := v.definitions(ctx, v.pool())
 	if err != nil {
 		return 0, err
 	}

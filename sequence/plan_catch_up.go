@@ -16,12 +16,6 @@ import (
 // catchUp brings a member that was away to the plan in force, before it gives a number: as the others have it, whatever it was told before. from is a member that
 // obeys the plan.
 func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
-	if err := v.needPlanTables(ctx); err != nil {
-		return err
-	}
-	if err := v.needOptions(ctx); err != nil {
-		return err
-	}
 	floors, complete, err := from.readFloors(ctx, p.Number)
 	if err != nil {
 		return err
@@ -29,21 +23,11 @@ func (v *server) catchUp(ctx context.Context, from *server, p *Plan) error {
 	if !complete {
 		floors = append(floors, floorOf{}) // the first plan of a new table has none
 	}
-	has, err := from.lookForOptions(ctx, from.pool())
-	if err != nil {
-		return err
-	}
 	var theirs known
-	if theirs.definitions, err = from.definitions(ctx, from.pool(), has); err != nil {
+	if theirs.definitions, err = from.definitions(ctx, from.pool()); err != nil {
 		return err
 	}
-	if theirs.proxies, err = from.proxies(ctx); isRefused(err) {
-		err = nil // see adoptProxies
-	}
-	if err != nil {
-		return err
-	}
-	if err := v.needProxies(ctx); err != nil {
+	if theirs.proxies, err = from.proxies(ctx); err != nil {
 		return err
 	}
 	id, err := v.memberID(ctx, v.pool())

@@ -16,15 +16,16 @@ type defined struct {
 }
 
 // definitions reads all names that a member knows.
-func (v *server) definitions(ctx context.Context, on querier, has shape) (all []defined, err error) {
-	id := "IF(s.`id` > 0 AND s.`id` < " + strconv.FormatUint(v.seen.Load().max, 10) + ", s.`id`, 0), "
-	ask := []string{"SELECT s.`name`, 1, " + id + selectEntry(shapeNone) + " FROM " + v.table.full + " AS s"}
-	if has != shapeNone {
-		ask = []string{
-			"SELECT s.`name`, 1, " + id + selectEntry(has) + " FROM " + v.table.full + " AS s LEFT JOIN " + v.table.options + " AS o ON o.`name` = s.`name`",
-			"SELECT o.`name`, 0, 0, " + selectEntry(has) + " FROM " + v.table.options + " AS o LEFT JOIN " + v.table.full + " AS s ON s.`name` = o.`name` " +
-				"WHERE s.`name` IS NULL AND o.`name` <> ''",
-		}
+func (v *server) definitions(ctx context.Context, on querier) (all []defined, err error) {
+	seen, err := v.checked(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id := "IF(s.`id` > 0 AND s.`id` < " + strconv.FormatUint(seen.max, 10) + ", s.`id`, 0), "
+	ask := []string{
+		"SELECT s.`name`, 1, " + id + entryOf + " FROM " + v.table.full + " AS s LEFT JOIN " + v.table.options + " AS o ON o.`name` = s.`name`",
+		"SELECT o.`name`, 0, 0, " + entryOf + " FROM " + v.table.options + " AS o LEFT JOIN " + v.table.full + " AS s ON s.`name` = o.`name` " +
+			"WHERE s.`name` IS NULL AND o.`name` <> ''",
 	}
 	for _, text := range ask {
 		err := func() error {
@@ -73,7 +74,7 @@ func newest(all []defined) []defined {
 // stand there, or at 0 if they are frozen, which the start raises above the floors. Somebody may have made one by hand since those were read. What is dropped is told by versions, but for a
 // member that is added: a tombstone that it has is that of another set of servers, or of an older one.
 func (v *server) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
-	mine, err := v.definitions(ctx, tx, shapeFull)
+	mine, err := v.definitions(ctx, tx)
 	if err != nil {
 		return err
 	}

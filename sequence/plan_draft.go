@@ -82,9 +82,6 @@ func (r *planRun) checkChange(change PlanChange) error {
 	for _, list := range [][]Member{p.Previous, p.Members} {
 		for i := range list {
 			if v, err := r.server(list[i].Address); err == nil {
-				if err := r.prepareMember(v); err != nil {
-					return err
-				}
 				id, err := v.memberID(r.ctx, v.pool())
 				if err != nil {
 					return err
@@ -127,17 +124,6 @@ func (r *planRun) checkChange(change PlanChange) error {
 		}
 	}
 	return r.checkWriters(change)
-}
-
-// prepareMember makes the tables that a member needs.
-func (r *planRun) prepareMember(v *server) error {
-	if err := v.needPlanTables(r.ctx); err != nil {
-		return err
-	}
-	if err := v.needProxies(r.ctx); err != nil {
-		return err
-	}
-	return v.needOptions(r.ctx)
 }
 
 // nextNumber makes the number of the plan one that no server has seen. A server that comes from elsewhere is refused.

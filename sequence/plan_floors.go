@@ -28,10 +28,6 @@ var errNotFrozen = errors.New("its rows are not frozen")
 // gave reads what a frozen member gave at most of each name: what its rows held, the tombstones of what was dropped, and where a member is taken out by its bounds
 // those that are known here.
 func (r *planRun) gave(v *server) (all []floorOf, err error) {
-	has, err := v.lookForOptions(r.ctx, v.pool())
-	if err != nil {
-		return nil, err
-	}
 	err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 		all = nil
 		if was.state == planProposed {
@@ -51,10 +47,8 @@ func (r *planRun) gave(v *server) (all []floorOf, err error) {
 		if all, err = r.gaveWithoutRow(v, tx, all); err != nil {
 			return err
 		}
-		if has != shapeNone {
-			if all, err = v.namesWith(r.ctx, tx, all, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''"); err != nil {
-				return err
-			}
+		if all, err = v.namesWith(r.ctx, tx, all, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''"); err != nil {
+			return err
 		}
 		if r.byBound {
 			all, err = v.boundsOf(r.ctx, tx, all)

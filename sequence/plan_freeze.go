@@ -13,17 +13,10 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// errRestarting: a row is frozen already, for a restart, and what it held is saved elsewhere.
-var errRestarting = errors.New("is being restarted: try again when that is over")
-
 // freezeMember freezes all rows of a member and saves what they held, in one transaction. The end of the column stops everybody, on whatever snapshot he
 // reads: a number added to it is error 1690, for applications that count in the table as for proxies that know of no plan.
 func (r *planRun) freezeMember(v *server) error {
-	has, err := v.lookForOptions(r.ctx, v.pool())
-	if err != nil {
-		return err
-	}
-	err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
+	err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 		if was.state != planProposed {
 			return nil // frozen already, by whoever began this
 		}
@@ -34,15 +27,6 @@ func (r *planRun) freezeMember(v *server) error {
 		if _, err := v.lockRows(r.ctx, tx); err != nil {
 			return err
 		}
-		if has.versioned() {
-			var name string
-			err := tx.QueryRowContext(r.ctx, "SELECT `name` FROM "+v.table.options+" WHERE `frozen_at` IS NOT NULL LIMIT 1").Scan(&name)
-			if err == nil {
-				return fmt.Errorf("sequence %q %w", name, errRestarting)
-			} else if !errors.Is(err, sql.ErrNoRows) {
-				return fmt.Errorf("look for sequences that are being restarted: %w", err)
-			}
-		}
 		if len(r.plan.Members) > 1 {
 			if err := v.refuseSingles(r.ctx, tx); err != nil {
 				return err // made since the change was begun
@@ -50,9 +34,6 @@ func (r *planRun) freezeMember(v *server) error {
 		}
 		// What a member that left was frozen at is none of what it gave.
 		if err := v.restoreRows(r.ctx, tx, "<> ?", r.plan.Number); err != nil {
-			return err
-		}
-		if err := v.saveRows(r.ctx, tx, r.plan.Number); err != nil {
 			return err
 		}
 		return r.setState(r.ctx, v, tx, planFrozen, false)
@@ -178,17 +159,17 @@ func (v *server) announce(ctx context.Context) {
 
 // frozenForPlan looks at a row whose id is the highest of its column: it may be exhausted, or frozen by a change of plans. Then it is a row frozen where it stood.
 func (v *server) frozenForPlan(ctx context.Context, on execer, r *row) error {
-	if r.frozen > 0 || r.id < v.seen.Load().max {
+	if r.frozen || r.id < v.seen.Load().max {
 		return nil
 	}
-	err := on.QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL ORDER BY `plan` DESC LIMIT 1", r.name).Scan(&r.saved)
+	err := on.QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL ORDER BY `plan` DESC LIMIT 1", r.name).Scan(&r.before)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
 		return fmt.Errorf("read what the row of %q held when it was frozen: %w", r.name, err)
 	}
-	r.frozen, r.changing = 1, true
+	r.frozen = true
 	return nil
 }
 
@@ -201,7 +182,7 @@ func (v *server) isFrozen(ctx context.Context, name string) (bool, error) {
 	defer func() { _ = conn.Close() }()
 	r := row{name: name, id: v.seen.Load().max, entry: noEntry()}
 	err = v.frozenForPlan(ctx, conn, &r)
-	return r.frozen > 0, err
+	return r.frozen, err
 }
 
 // refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within the transaction that would change them, after it has
@@ -233,14 +214,5 @@ func (v *server) refuseBehind(ctx context.Context, tx *sql.Tx, number uint64) er
 	return v.refuseChange(ctx, tx, "`number` > "+strconv.FormatUint(number, 10)+" AND ", shared)
 }
 
-// errPlanChanging: the rows are frozen while the set of sequence servers is changed. It is an errFrozen.
-var errPlanChanging error = planChanging{}
-
-type planChanging struct{}
-
-func (planChanging) Error() string {
-	return "the set of sequence servers is being changed; if its proxy died, another one ends that within two minutes, or at once where the same change is made again"
-}
-
-// Unwrap has it treated like a restart, which is short.
-func (planChanging) Unwrap() error { return errFrozen }
+// errPlanChanging: the rows are frozen while the set of sequence servers is changed.
+var errPlanChanging = errors.New("the set of sequence servers is being changed; if its proxy died, another one ends that within two minutes, or at once where the same change is made again")

@@ -21,9 +21,6 @@ func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 
 	// Two servers divided the numbers, and the first one was made a group since.
 	v, ctx := m.servers.first(), context.Background()
-	if err := v.needPlanTables(ctx); err != nil {
-		t.Fatal(err)
-	}
 	id, err := v.memberID(ctx, v.pool())
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,6 @@ import (
 	"slices"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-	"go.uber.org/zap"
-
-	"seqproxy/internal/logfield"
 )
 
 // This file is how a plan keeps known who may hold numbers. A proxy registers with a member before it reserves there, and a frozen member gives no numbers: so who is registered with the members so far, once
@@ -38,12 +35,7 @@ func (r *planRun) proxiesOf(v *server) ([]Proxy, error) {
 	if err != nil || is.Plan < r.plan.Number && is.leftBefore(&r.plan) {
 		return nil, err
 	}
-	list, err := v.proxies(r.ctx)
-	if isRefused(err) {
-		v.notTakenOver(err)
-		return nil, nil
-	}
-	return list, err
+	return v.proxies(r.ctx)
 }
 
 // leftBefore reports whether a server was a member of an older plan, and was taken out before p, whether it has heard of that or was away.
@@ -51,30 +43,8 @@ func (m *Membership) leftBefore(p *Plan) bool {
 	return m.Plan > 0 && !slices.ContainsFunc(p.Previous, func(o Member) bool { return o.ID == m.ID })
 }
 
-// needProxies makes the table of the proxies. For want of a right its first use says why.
-func (v *server) needProxies(ctx context.Context) error {
-	err := createMissing(ctx, v.pool(), v.table.proxies, fmt.Sprintf(createProxies, v.table.proxies))
-	switch {
-	case isRefused(err):
-		v.log.Debug("table of the proxies not made", logfield.Err(err))
-	case err != nil:
-		return fmt.Errorf("create table %s on %s: %w", v.table.proxies, v.name(), err)
-	}
-	return nil
-}
-
-// adoptProxies enters proxies on a member that it does not know, in the transaction that starts a plan there. They have yet to tell it what they obey. was is what it was before. An account that may
-// not write there is told of in the log, as by enlist.
+// adoptProxies enters proxies on a member that it does not know, in the transaction that starts a plan there. They have yet to tell it what they obey. was is what it was before.
 func (v *server) adoptProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
-	err := v.enter(ctx, tx, p, was, theirs)
-	if isRefused(err) {
-		v.notTakenOver(err)
-		return nil
-	}
-	return err
-}
-
-func (v *server) enter(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
 	if was.leftBefore(p) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.proxies); err != nil {
 			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", v.name(), err)
@@ -85,7 +55,7 @@ func (v *server) enter(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership
 			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", v.name(), err)
 		}
 	}
-	own, err := v.proxiesBy(ctx, tx)
+	own, err := v.proxiesBy(ctx, tx, "")
 	if err != nil {
 		return err
 	}
@@ -102,11 +72,6 @@ func (v *server) enter(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership
 		}
 	}
 	return nil
-}
-
-// notTakenOver says that a plan goes on without knowing all proxies.
-func (v *server) notTakenOver(err error) {
-	v.log.Warn("proxies not taken over", zap.String("table", v.table.proxies), logfield.Err(err))
 }
 
 // isRefused reports whether the account may not use a table, or may not make it, or whether that is another one than ours.

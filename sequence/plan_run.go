@@ -174,11 +174,7 @@ func (r *planRun) begin(floors []floorOf, told []Member) error {
 		if err != nil {
 			continue
 		}
-		has, err := v.lookForOptions(r.ctx, v.pool())
-		if err != nil {
-			return r.undone(err)
-		}
-		more, err := v.definitions(r.ctx, v.pool(), has)
+		more, err := v.definitions(r.ctx, v.pool())
 		if err != nil {
 			return r.undone(err)
 		}

@@ -87,8 +87,6 @@ type planTables struct {
 	member string // "`app`.`sequence_member`"
 	plan   string // "`app`.`sequence_plan`"
 	start  string // "`app`.`sequence_plan_start`"
-
-	memberThere string // SQL that says whether there is the first of them
 }
 
 func newPlanTables(database, name string) planTables {
@@ -96,53 +94,7 @@ func newPlanTables(database, name string) planTables {
 		member: quote(database) + "." + quote(name+memberSuffix),
 		plan:   quote(database) + "." + quote(name+planSuffix),
 		start:  quote(database) + "." + quote(name+planStartSuffix),
-
-		memberThere: "EXISTS (SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = " + literal(database) + " AND TABLE_NAME = " + literal(name+memberSuffix) + ")",
 	}
-}
-
-// needPlanTables makes the tables of the plan where they are missing, and that of the options. It is DDL, which commits.
-func (v *server) needPlanTables(ctx context.Context) error {
-	if err := v.needOptions(ctx); err != nil {
-		return err
-	}
-	conn, err := v.conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	for _, t := range []struct{ table, create string }{
-		{v.table.member, fmt.Sprintf(createMember, v.table.member)},
-		{v.table.plan, fmt.Sprintf(createPlan, v.table.plan)},
-		{v.table.start, fmt.Sprintf(createPlanStart, v.table.start, v.seen.Load().nameType)},
-	} {
-		if err := createMissing(ctx, conn, t.table, t.create); err != nil {
-			return fmt.Errorf("create a table of the plan on %s: %w", v.name(), err)
-		}
-	}
-	return nil
-}
-
-// createMissing makes a table unless it is there: where it is, the right to make it may have been taken away.
-func createMissing(ctx context.Context, on execer, table, create string) error {
-	there, err := hasTable(ctx, on, table)
-	if err == nil && !there {
-		_, err = on.ExecContext(ctx, create)
-	}
-	return err
-}
-
-// hasTable reports whether a table is there. That it may not be read is an error.
-func hasTable(ctx context.Context, on execer, table string) (bool, error) {
-	var none int
-	err := on.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 0").Scan(&none)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return true, nil
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
-		return false, nil
-	}
-	return false, err
 }
 
 // querier is a connection, a transaction on one, or a pool.

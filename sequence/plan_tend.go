@@ -30,7 +30,6 @@ var openStates = "'" + strings.Join([]string{planProposed, planFrozen, planDecid
 func (s *Sequences) tendPlans() {
 	said := ""
 	for s.sleep(jitter(s.tending)) {
-		s.thawLeft(s.ctx)
 		uuid, err := s.tend(s.ctx)
 		if err == nil {
 			said = ""

@@ -257,7 +257,7 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	}
 	e.wantFrozen(t, 1, "photos")
 	e.links[1].Mend()
-	watcher, err := New(Options{Servers: []ServerOptions{e.options(0)}, NoDirectWriters: true})
+	watcher, err := New(Options{Servers: []ServerOptions{e.options(0)}, CreateTable: true, NoDirectWriters: true})
 	if err != nil {
 		t.Fatal(err)
 	}

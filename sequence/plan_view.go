@@ -287,9 +287,6 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 	configured := a.known[:len(probes)]
 	order := make([]int, 0, len(configured))
 	for i, v := range configured {
-		if err := v.needPlanTables(ctx); err != nil {
-			return nil, err
-		}
 		id, err := v.memberID(ctx, v.pool())
 		if err != nil {
 			return nil, err

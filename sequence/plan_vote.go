@@ -212,27 +212,25 @@ func (r *planRun) takeOver() (vote string, err error) {
 			continue
 		}
 		var was promise
-		if err = r.prepareMember(v); err == nil {
-			err = v.transact(r.ctx, func(tx *sql.Tx) error {
-				known, ok, err := v.promised(r.ctx, tx, &r.plan)
-				if err != nil {
-					return err
-				}
-				if was = known; !ok {
-					other, err := v.insertPlan(r.ctx, tx, r)
-					if err == nil && other != nil {
-						err = errOtherPlan
-					}
-					return err
-				}
-				if known.ballot >= r.ballot {
-					return errTakenOver
-				}
-				_, err = tx.ExecContext(r.ctx, "UPDATE "+v.table.plan+" SET `ballot` = ?, `coordinator` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?",
-					r.ballot, r.plan.Coordinator, r.plan.Number)
+		err = v.transact(r.ctx, func(tx *sql.Tx) error {
+			known, ok, err := v.promised(r.ctx, tx, &r.plan)
+			if err != nil {
 				return err
-			})
-		}
+			}
+			if was = known; !ok {
+				other, err := v.insertPlan(r.ctx, tx, r)
+				if err == nil && other != nil {
+					err = errOtherPlan
+				}
+				return err
+			}
+			if known.ballot >= r.ballot {
+				return errTakenOver
+			}
+			_, err = tx.ExecContext(r.ctx, "UPDATE "+v.table.plan+" SET `ballot` = ?, `coordinator` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?",
+				r.ballot, r.plan.Coordinator, r.plan.Number)
+			return err
+		})
 		switch {
 		case errors.Is(err, errTakenOver):
 			return "", fmt.Errorf("take over the change on %s: %w", m.Address, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -130,7 +129,7 @@ func TestAnApplicationThatCountsByTheWrongStepIsFound(t *testing.T) {
 	}
 }
 
-// What a first change left that was undone, and its tables if somebody drops them, stops no numbers where applications may count.
+// What a first change left that was undone stops no numbers where applications may count.
 func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	s, other := e.open(t, withDirectWriters, steadySize(1)), e.open(t, withDirectWriters, steadySize(1))
@@ -156,102 +155,4 @@ func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	takes()
-	e.places[0].exec(t, "DROP TABLE sequence_member")
-	takes()
-}
-
-// The first change may end between making the table and writing to it, for want of a right or of a coordinator that lives on.
-func TestNumbersGoOnWhereAnEmptyTableIsLeftOfAFirstChange(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, steadySize(1))
-	mustTake(t, s, "photos", 1)
-	p.exec(t, fmt.Sprintf(createMember, "sequence_member"))
-	for range 3 {
-		mustTake(t, s, "photos", 1)
-	}
-	p.exec(t, "DROP TABLE sequence_member")
-	for range 3 {
-		mustTake(t, s, "photos", 1)
-	}
-}
-
-// What an account may read of the servers' tables does not decide whether it gets numbers, as long as there is no plan.
-func TestNumbersGoOnWhereTheTableOfAPlanMayNotBeRead(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	full := p.open(t, steadySize(1))
-	mustAlter(t, full, "photos", Alteration{Comment: ref("the tables of options and proxies are there")})
-	mustTake(t, full, "photos", 1)
-
-	// As docs/security.md has it: rights on tables, and CREATE on the schema, which shows all tables in information_schema.
-	as := p.user(t, "CREATE")
-	var o Options
-	o.Servers = make([]ServerOptions, 1)
-	as(&o)
-	grant := func(what, table string) {
-		t.Helper()
-		p.exec(t, fmt.Sprintf("GRANT %s ON `%s`.%s TO '%s'@'%%'", what, p.schema, table, o.Servers[0].User))
-	}
-	grant("SELECT, UPDATE, INSERT", "sequence")
-	grant("SELECT, UPDATE, INSERT", "sequence_options")
-	grant("SELECT, INSERT, UPDATE, DELETE", "sequence_proxy")
-	few := p.open(t, steadySize(1), as)
-	given := make(map[uint64]bool)
-	takes := func(when string) {
-		t.Helper()
-		for range 3 {
-			for who, s := range map[string]*Sequences{"few rights": few, "all rights": full} {
-				n, err := s.Take(t.Context(), []byte("photos"), 1)
-				if err != nil {
-					t.Fatalf("%s, %s: %v", when, who, err)
-				}
-				if given[n] {
-					t.Errorf("%s, %s: %d comes twice", when, who, n)
-				}
-				given[n] = true
-			}
-		}
-		for _, s := range []*Sequences{few, full} {
-			settled(t, s, "photos")
-			if n := s.Stats().Errors; n != 0 {
-				t.Errorf("%s: %d errors", when, n)
-			}
-		}
-	}
-	again := func() { // as a minute later
-		for _, s := range []*Sequences{few, full} {
-			u := &s.servers.first().unheard
-			u.mu.Lock()
-			u.refused = u.refused.Add(-askAgainAfter)
-			u.mu.Unlock()
-		}
-	}
-	takes("without the table")
-	p.exec(t, fmt.Sprintf(createMember, "sequence_member"))
-	takes("with a table that one of them sees, and may not read")
-	again()
-	takes("a minute later")
-	grant("SELECT", "sequence_member")
-	again()
-	takes("when it may read it")
-	if u := &few.servers.first().unheard; !u.there {
-		t.Error("it does not ask the table that it may read by now")
-	}
-	p.exec(t, fmt.Sprintf("REVOKE SELECT ON `%s`.sequence_member FROM '%s'@'%%'", p.schema, o.Servers[0].User))
-	takes("when it may not any more")
-	p.exec(t, "DROP TABLE sequence_member")
-	again()
-	takes("when it is dropped")
-	p.exec(t, "CREATE TABLE sequence_member (note text)")
-	takes("with another table of that name")
-
-	// Where the numbers end a statement changes no row, too.
-	p.exec(t, "DROP TABLE sequence_member")
-	again()
-	mustCreate(t, full, CreateOptions{Name: "few", Max: 3})
-	for range 3 {
-		mustTake(t, few, "few", 1)
-	}
-	if _, err := few.Take(t.Context(), []byte("few"), 1); !errors.Is(err, ErrExhausted) {
-		t.Errorf("behind the last number: got %v, want ErrExhausted", err)
-	}
 }

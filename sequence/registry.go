@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
 
@@ -27,7 +26,6 @@ const createProxies = "CREATE TABLE IF NOT EXISTS %s (`id` char(26) CHARACTER SE
 const (
 	heartbeatEvery = 2 * time.Second
 	staleAfter     = 10 * time.Second // without a heartbeat a proxy is not expected to answer
-	enlistAgain    = time.Minute      // after a refusal
 )
 
 // registry is this process's entry among the proxies of one server. With all members it has the same id.
@@ -36,12 +34,10 @@ type registry struct {
 	host     string
 	anywhere *atomic.Bool // this process has registered with any of them: then it does with all
 
-	making turn        // held while the entry is made
-	tried  atomic.Bool // the entry was made, or refused: numbers may be reserved
-	listed atomic.Bool // the entry was made
-	moved  atomic.Bool // on another node of the server, which may have lost the entry
-	last   time.Time   // guarded by making; the last attempt
-	told   bool        // guarded by making; the refusal was logged
+	making  turn        // held while the entry is made
+	listed  atomic.Bool // the entry was made: numbers may be reserved
+	missing atomic.Bool // a reservation found no entry
+	moved   atomic.Bool // on another node of the server, which may have lost the entry
 }
 
 func newRegistry() registry {
@@ -50,6 +46,14 @@ func newRegistry() registry {
 		host = "unknown host"
 	}
 	return registry{making: newTurn(), id: rand.Text(), anywhere: new(atomic.Bool), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
+}
+
+// entry is the id of the entry, empty before it was made.
+func (g *registry) entry() string {
+	if g.listed.Load() {
+		return g.id
+	}
+	return ""
 }
 
 // Proxy is one that may hold numbers in memory.
@@ -71,67 +75,45 @@ func (p *Proxy) Stale() bool { return p.Silent > staleAfter }
 // early reports whether its last heartbeat is of a time to come: the server's clock went back, and it has given none since.
 func (p *Proxy) early() bool { return p.Silent < -heartbeatEvery }
 
-// enlist registers this process before it reserves its first numbers, so that a restart that goes down waits for it. An account that may not
-// write there is told of in the log, and reserves all the same.
+// errUnregistered: the server does not know this process, so what it has just reserved is given to nobody.
+var errUnregistered = errors.New("the entry of this proxy in the list of proxies is gone")
+
+// enlist registers this process before it reserves its first numbers, so that others know who may hold some. Without an entry it reserves nothing. A fail-over may have lost the entry: then it is
+// made again at once.
 func (v *server) enlist(ctx context.Context) error {
 	g := &v.registry
-	if g.tried.Load() {
+	if g.listed.Load() && !g.moved.Load() {
 		return nil
 	}
 	if err := g.making.take(ctx); err != nil {
 		return fmt.Errorf("wait for this proxy to be registered: %w", err)
 	}
 	defer g.making.end()
-	if g.tried.Load() {
+	moved := g.moved.Swap(false)
+	if g.listed.Load() && !moved {
 		return nil
 	}
-	g.last = time.Now()
-	insert := func() error {
-		_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`) "+
-			"VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 0) ON DUPLICATE KEY UPDATE `heartbeat` = VALUES(`heartbeat`)", g.id, g.host, processName())
+	_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`) "+
+		"VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 0) ON DUPLICATE KEY UPDATE `heartbeat` = VALUES(`heartbeat`)", g.id, g.host, processName())
+	switch {
+	case isRefused(err):
+		err = v.unfit(v.table.proxies, fmt.Sprintf("this proxy cannot enter itself there, and gives no numbers without that: %v", err), v.grants())
+	case err != nil:
+		err = fmt.Errorf("register this proxy: %w", err)
+	}
+	if err != nil {
+		if moved {
+			g.moved.Store(true)
+		}
 		return err
 	}
-	err := insert()
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		if _, err = v.pool().ExecContext(ctx, fmt.Sprintf(createProxies, v.table.proxies)); err == nil {
-			err = insert()
-		}
+	g.listed.Store(true)
+	if err := v.removeDead(ctx); err != nil {
+		v.log.Warn("dead proxies not removed", zap.String("table", v.table.proxies), logfield.Err(err))
 	}
-	said := new(mysql.MySQLError)
-	switch {
-	case err == nil:
-		g.listed.Store(true)
-		if err := v.removeDead(ctx); err != nil {
-			v.log.Warn("dead proxies not removed", zap.String("table", v.table.proxies), logfield.Err(err))
-		}
-	case !errors.As(err, &said) || isConflict(err):
-		return fmt.Errorf("register this proxy: %w", err)
-	case !g.told:
-		g.told = true
-		v.log.Warn("proxy not registered", zap.String("table", v.table.proxies),
-			logfield.Err(err))
-	}
-	g.tried.Store(true)
 	g.anywhere.Store(true)
 	v.used()
 	return nil
-}
-
-// enlistAlso registers this process with a member that it has not used, if it is registered with another one: that one may be taken out. It reports whether there is an entry.
-func (v *server) enlistAlso(ctx context.Context) (listed bool, err error) {
-	g := &v.registry
-	if !g.anywhere.Load() {
-		return false, nil // it holds nothing
-	}
-	if err := g.making.take(ctx); err != nil {
-		return false, err
-	}
-	if g.tried.Load() && !g.listed.Load() && time.Since(g.last) > enlistAgain {
-		g.tried.Store(false)
-	}
-	g.making.end()
-	err = v.enlist(ctx)
-	return g.listed.Load(), err
 }
 
 // removeDead removes the entries of proxies that are known to be dead.
@@ -158,8 +140,12 @@ func (v *server) removeDead(ctx context.Context) error {
 func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint64) (told, listed bool, err error) {
 	g := &v.registry
 	if !g.listed.Load() {
-		if is, err := v.enlistAlso(ctx); err != nil || !is {
-			return err == nil, true, err
+		if !g.anywhere.Load() {
+			return true, true, nil // it holds nothing
+		}
+		// A member that it has not used. The one that it has may be taken out.
+		if err := v.enlist(ctx); err != nil {
+			return false, true, err
 		}
 	}
 	told, listed, err = v.beatOnce(ctx, seen, sequences, held)
@@ -170,7 +156,6 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 		return false, true, err
 	}
 	g.listed.Store(false)
-	g.tried.Store(false)
 	g.making.end()
 	if g.moved.Swap(false) {
 		return false, true, v.enlist(ctx) // a fail-over lost it; a restart there since was obeyed just now
@@ -188,19 +173,16 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 	defer func() { _ = conn.Close() }()
 	if seen != (moment{}) {
 		last, _, err := v.lastChange(ctx, conn)
-		if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
+		if err != nil {
 			return false, false, err
 		}
-		told = err == nil && last == seen
+		told = last == seen
 	}
 	version, args := "", []any{sequences, held, v.registry.id}
 	if told {
 		version, args = "`version` = ?, ", append([]any{seen.version}, args...)
 	}
 	result, err := conn.ExecContext(ctx, "UPDATE "+v.table.proxies+" SET `heartbeat` = UTC_TIMESTAMP(6), "+version+"`sequences` = ?, `held` = ? WHERE `id` = ?", args...)
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return false, false, nil
-	}
 	if err != nil {
 		return false, false, fmt.Errorf("write the heartbeat: %w", err)
 	}
@@ -215,10 +197,10 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 // leave removes this process's entry: it holds nothing any more. One that it has not made itself may have been taken over from another member.
 func (v *server) leave(ctx context.Context) error {
 	_, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", v.registry.id)
-	if err == nil || hasCode(err, gomysql.ER_NO_SUCH_TABLE) || !v.registry.listed.Load() && errors.As(err, new(*mysql.MySQLError)) {
+	if err == nil || !v.registry.listed.Load() && errors.As(err, new(*mysql.MySQLError)) {
 		return nil
 	}
-	return fmt.Errorf("remove this proxy from table %s, where ALTER SEQUENCE ... RESTART ... FORCE waits for it: %w", v.table.proxies, err)
+	return fmt.Errorf("remove this proxy from table %s, which keeps ALTER SEQUENCE ... RESTART ... FORCE from being done: %w", v.table.proxies, err)
 }
 
 // leave removes this process's entries, also those on members that it has not heard of yet: a plan that was started meanwhile has taken them over.
@@ -262,14 +244,12 @@ func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 	return all, nil
 }
 
-func (v *server) proxies(ctx context.Context) ([]Proxy, error) { return v.proxiesBy(ctx, v.pool()) }
+func (v *server) proxies(ctx context.Context) ([]Proxy, error) { return v.proxiesBy(ctx, v.pool(), "") }
 
-func (v *server) proxiesBy(ctx context.Context, on querier) ([]Proxy, error) {
+// proxiesBy is proxies on a connection. locking stands behind the question.
+func (v *server) proxiesBy(ctx context.Context, on querier, locking string) ([]Proxy, error) {
 	rows, err := on.QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
-		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+v.table.proxies+" ORDER BY `since`, `id`")
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return nil, nil
-	}
+		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+v.table.proxies+" ORDER BY `since`, `id`"+locking)
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", v.table.proxies, err)
 	}

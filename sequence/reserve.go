@@ -28,10 +28,6 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 		return grant{}, err
 	}
 	begin := time.Now()
-	if err := v.enlist(ctx); err != nil {
-		v.counters.tried(name, &v.trials, resultOf(err), time.Since(begin))
-		return grant{}, err
-	}
 	v.witness(ctx, name)
 	n := want
 	var back *lowRow
@@ -74,7 +70,7 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			if err = v.lift(ctx, name, max(back.mark, v.marks.of(name)), back.id); err == nil {
 				again, err = true, back
 			}
-		case errors.Is(err, errUnheard):
+		case errors.Is(err, errUnregistered):
 			again = true
 		case errors.Is(err, errAtBound):
 			left, failed := v.raiseBound(ctx, name, n)
@@ -116,7 +112,11 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			}
 			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, withGrants(err, v.opts.Database))
 		}
-		if !pause(ctx, jitter(firstConflict<<attempt)) {
+		wait := firstConflict << attempt
+		if errors.Is(err, errUnregistered) {
+			wait = followEvery // the follower has to find out
+		}
+		if !pause(ctx, jitter(wait)) {
 			return grant{}, context.Cause(ctx)
 		}
 		begin = time.Now()
@@ -128,7 +128,6 @@ var (
 	errRuleChanged = errors.New("increment or maximum of the sequence were changed meanwhile")
 	errNoRoom      = errors.New("so many numbers are not left")
 	errVoid        = errors.New("the sequence was restarted meanwhile")
-	errFrozen      = errors.New("the sequence is frozen for a restart")
 	errLost        = errors.New("connection lost in a reservation, its numbers are never used")
 	errPlan        = errors.New("the plan of the sequence servers was changed meanwhile")
 	errNotHome     = errors.New("another sequence server is the home of this ORDER sequence by now")
@@ -136,6 +135,9 @@ var (
 
 // reserveOnce runs the one statement that takes n numbers, and then makes sure that it did what it said.
 func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g grant, err error) {
+	if err := v.enlist(ctx); err != nil {
+		return g, err
+	}
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return g, err
@@ -186,9 +188,6 @@ func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g gran
 
 // failedToTake is the error of a statement that should have taken so many numbers.
 func (v *server) failedToTake(name string, err error, n uint64, t *take) error {
-	if again := v.memberFailed(err, t.asked); again != nil {
-		return again
-	}
 	if !isUnknownOutcome(err) {
 		return err
 	}
@@ -213,13 +212,9 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 	if errors.Is(err, errRuleChanged) {
 		return grant{seg: t.numbers(last)}, err
 	}
-	if errors.Is(err, errPlan) && !h.shared() && rule.step == 1 {
-		// That row counts by another plan now, by which it may not stay between the numbers of two members.
-		_, _ = conn.ExecContext(ctx, v.table.giveBack(false), last-n, name, last)
-	}
 	if err != nil {
 		why := UnusedRefused
-		if errors.Is(err, errPlan) || errors.Is(err, errFrozen) || errors.Is(err, errNotHome) {
+		if errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) || errors.Is(err, errNotHome) {
 			why = UnusedAlter
 		}
 		v.counters.lose(name, why, h.whole(n))
@@ -253,7 +248,6 @@ type take struct {
 	floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
 	upTo    limit
-	asked   asked                     // for a plan that nobody told of
 	full    error                     // why there is no room at the bound
 	numbers func(last uint64) Segment // those that end at last
 }
@@ -304,11 +298,9 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 	if planned {
 		t.args = append([]any{h.plan, h.id}, t.args...)
 	}
-	if h.plan == 0 && !planted.Fault(planted.Plan) && !v.tuning.Load().NoDirectWriters {
-		// Who does not know of the first plan yet may not move the row even for a moment: between its numbers applications count on.
-		var condition string
-		condition, t.asked = v.withoutPlan()
-		t.text += condition
+	if h.plan == 0 && !planted.Fault(planted.Plan) {
+		// Who does not know of the first plan yet may not move the row even for a moment: between its numbers applications may count on.
+		t.text += v.table.withoutPlan()
 	}
 	if upTo.guarded {
 		_, id, _ := v.table.taking(planned)
@@ -347,8 +339,8 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 		return need, err
 	}
 	v.learnAs(name, &stored)
-	if stored.frozen > 0 {
-		return need, v.frozen(ctx, &stored)
+	if stored.frozen {
+		return need, errPlanChanging
 	}
 	if stored.plan != v.share().plan {
 		return need, errPlan

@@ -41,7 +41,8 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			}
 			mustCreate(t, a, CreateOptions{Name: "PHOTOS"})
 			work.end()
-			mustAlter(t, a, "PHOTOS", down(1))
+			beginAgain(t, p.db, a, "PHOTOS", 1)
+			eventually(t, "the other proxy has heard of it", func() bool { return b.servers.marks.epoch("PHOTOS") == a.servers.marks.epoch("PHOTOS") })
 			var book ledger
 			for range 60 {
 				book.add(t, "a", mustTake(t, a, "Photos", 1), 1)

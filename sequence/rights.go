@@ -8,8 +8,15 @@ import (
 
 // Grants is the statement that gives an account of a sequence server the rights that it needs on
 // the schema of the tables. account is written as GRANT takes it.
-func Grants(schema, account string) string {
-	return fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON %s.* TO %s", quote(schema), account)
+func Grants(schema, account string) string { return grantText(rights+", CREATE", schema, account) }
+
+// GrantsOnTables is Grants for an account that does not create the tables.
+func GrantsOnTables(schema, account string) string { return grantText(rights, schema, account) }
+
+const rights = "SELECT, INSERT, UPDATE, DELETE"
+
+func grantText(rights, schema, account string) string {
+	return fmt.Sprintf("GRANT %s ON %s.* TO %s", rights, quote(schema), account)
 }
 
 // grants is that statement in a message to somebody who knows the account.

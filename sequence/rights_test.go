@@ -23,6 +23,14 @@ func (p place) user(t testing.TB, rights string) func(*Options) {
 	return func(o *Options) { o.Servers[0].User, o.Servers[0].Password = name, "hush-hush" }
 }
 
+// grant gives an account of user rights on one table.
+func (p place) grant(t testing.TB, as func(*Options), rights, table string) {
+	t.Helper()
+	o := Options{Servers: make([]ServerOptions, 1)}
+	as(&o)
+	p.exec(t, fmt.Sprintf("GRANT %s ON `%s`.%s TO '%s'@'%%'", rights, p.schema, table, o.Servers[0].User))
+}
+
 func TestOrdinaryRightsAndOneConnectionAreEnough(t *testing.T) {
 	p := newPlace(t)
 	s := p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), steadySize(4), func(o *Options) {
@@ -52,8 +60,10 @@ func TestOrdinaryRightsAndOneConnectionAreEnough(t *testing.T) {
 }
 
 func TestReservingNeedsOnlySelectAndUpdate(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, p.user(t, "SELECT, UPDATE"))
+	p := newPlace(t).withAll(t, map[string]uint64{"photos": 0})
+	as := p.user(t, "SELECT, UPDATE")
+	p.grant(t, as, "INSERT, DELETE", "sequence_proxy")
+	s := p.open(t, as)
 	if got := mustTake(t, s, "photos", 1); got != 1 {
 		t.Errorf("got %d, want 1", got)
 	}
@@ -72,8 +82,10 @@ func TestReservingNeedsOnlySelectAndUpdate(t *testing.T) {
 }
 
 func TestAReservationWithoutTheRightSaysWhatToGrant(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, p.user(t, "SELECT, INSERT"), patience(time.Second))
+	p := newPlace(t).withAll(t, map[string]uint64{"photos": 0})
+	as := p.user(t, "SELECT, INSERT")
+	p.grant(t, as, "UPDATE, DELETE", "sequence_proxy")
+	s := p.open(t, as, patience(time.Second))
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
 	var unavailable *UnavailableError
 	if !errors.As(err, &unavailable) {
@@ -125,23 +137,36 @@ func TestOptionsTableThatVanishesIsNoticed(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t, steadySize(10))
 	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 2})
-	last := mustTake(t, s, "photos", 1)
+	h := newGivenEver()
+	take := func(s *Sequences, n int) error {
+		for range n {
+			n, err := s.Take(t.Context(), []byte("photos"), 1)
+			if err != nil {
+				return err
+			}
+			h.add(t, "photos", n)
+		}
+		return nil
+	}
+	if err := take(s, 1); err != nil {
+		t.Fatal(err)
+	}
 	settled(t, s, "photos")
 	p.exec(t, "DROP TABLE sequence_options")
-	for range 50 {
-		n := mustTake(t, s, "photos", 1)
-		if n <= last {
-			t.Fatalf("got %d after %d", n, last)
-		}
-		last = n
+	if err := take(s, 100_000); err == nil {
+		t.Error("numbers are given for ever although the table of options is gone")
 	}
+	if err := take(p.open(t), 20); err != nil { // which makes it again
+		t.Error(err)
+	}
+	eventually(t, "the first proxy goes on", func() bool { return take(s, 20) == nil })
 }
 
 func TestSchemaIsCreatedWithItsTable(t *testing.T) {
 	p := newPlace(t)
 	p.exec(t, "DROP DATABASE "+p.schema)
-	forbidden := p.open(t, patience(time.Second))
-	if _, err := forbidden.List(context.Background()); !errors.Is(err, ErrUnfit) {
+	without := p.open(t, patience(time.Second), forbidden)
+	if _, err := without.List(context.Background()); !errors.Is(err, ErrUnfit) {
 		t.Errorf("without create_table: got %v, want ErrUnfit", err)
 	}
 	s := p.open(t, func(o *Options) { o.CreateTable = true })
@@ -184,10 +209,7 @@ func TestTombstonesAreNotOverlookedForWantOfRights(t *testing.T) {
 	}
 
 	as := p.user(t, "")
-	var o Options
-	o.Servers = make([]ServerOptions, 1)
-	as(&o)
-	p.exec(t, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON `%s`.sequence TO '%s'@'%%'", p.schema, o.Servers[0].User))
+	p.grant(t, as, "SELECT, INSERT, UPDATE, DELETE", "sequence")
 	b := p.open(t, as, patience(time.Second))
 	if _, err := b.Create(context.Background(), CreateOptions{Name: "photos"}); err == nil {
 		if again := mustTake(t, b, "photos", 1); again <= given {

@@ -42,9 +42,9 @@ func (v *server) look(ctx context.Context, name string) (row, error) {
 }
 
 // deleted returns the mark of a sequence that has no row any more, 0 if it was dropped: then there is a tombstone.
-func (v *server) deleted(ctx context.Context, conn *sql.Conn, name string, has shape) uint64 {
+func (v *server) deleted(ctx context.Context, conn *sql.Conn, name string) uint64 {
 	mark := v.marks.of(name)
-	if mark == 0 || has == shapeNone {
+	if mark == 0 {
 		return mark
 	}
 	var floor uint64
@@ -57,21 +57,14 @@ func (v *server) deleted(ctx context.Context, conn *sql.Conn, name string, has s
 
 // readRow is find on a connection.
 func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row, error) {
-	has, err := v.lookForOptions(ctx, conn)
-	if err != nil {
-		return row{}, err
-	}
-	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(has), name))
-	if has != shapeNone && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(v.registry.entry()), name))
+	if hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 		if err := v.comparable(ctx, conn); err != nil {
 			return row{}, err
 		}
 	}
 	if errors.Is(err, sql.ErrNoRows) || isNoSuchText(err) {
-		return row{}, &NameError{Name: name, Err: ErrUnknown, Deleted: v.deleted(ctx, conn, name, has)}
-	}
-	if has != shapeNone && hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
-		v.optionsSeen.Store(uint64(shapeNone)) // somebody dropped it, or put an old one in its place; the next attempt looks again
+		return row{}, &NameError{Name: name, Err: ErrUnknown, Deleted: v.deleted(ctx, conn, name)}
 	}
 	if err == nil {
 		err = v.frozenForPlan(ctx, conn, &found)
@@ -116,7 +109,7 @@ func (v *server) comparable(ctx context.Context, conn *sql.Conn) error {
 // scanRow reads what table.rows selects.
 func (v *server) scanRow(from interface{ Scan(...any) error }) (r row, err error) {
 	var id sql.NullString
-	if err := from.Scan(append([]any{&r.name, &id, &r.plan}, r.fields()...)...); err != nil {
+	if err := from.Scan(append([]any{&r.name, &id, &r.registered, &r.plan}, r.fields()...)...); err != nil {
 		return row{}, err
 	}
 	if r.id, err = v.parseID(r.name, id); err != nil {
@@ -159,13 +152,9 @@ func (v *server) list(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	has, err := v.lookForOptions(ctx, conn)
+	rows, err := conn.QueryContext(ctx, v.table.rows(v.registry.entry()))
 	if err != nil {
-		return nil, err
-	}
-	rows, err := conn.QueryContext(ctx, v.table.rows(has))
-	if err != nil {
-		if has != shapeNone && hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+		if hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 			err = errors.Join(v.comparable(ctx, conn), err)
 		}
 		return nil, err

@@ -75,8 +75,8 @@ func resultOf(err error) Result {
 		return ReservedRewind
 	case errors.Is(err, errLost):
 		return ReservedUnknown
-	case errors.Is(err, errRuleChanged), errors.Is(err, errVoid), errors.Is(err, errPlan), errors.Is(err, errPlanChanging), errors.Is(err, errFrozen),
-		errors.Is(err, errNotHome), errors.Is(err, errUnheard):
+	case errors.Is(err, errRuleChanged), errors.Is(err, errVoid), errors.Is(err, errPlan), errors.Is(err, errPlanChanging),
+		errors.Is(err, errNotHome):
 		return ReservedChanged
 	case isOutOfRange(err), errors.Is(err, errNoRoom), errors.Is(err, ErrExhausted):
 		return ReservedEnd

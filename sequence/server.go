@@ -43,9 +43,7 @@ type server struct {
 
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
-	seen        atomic.Pointer[layout] // what the last check found; nil before the first
-	unheard     unheardPlan            // the first one, where nobody told of it
-	optionsSeen atomic.Uint64          // the shape of the options table, when it was last looked at
+	seen atomic.Pointer[layout] // what the last check found; nil before the first
 
 	place      atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
 	away       atomic.Bool           // it is left out while others serve

@@ -352,7 +352,7 @@ func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []
 			return nil
 		}
 		switch err := v.stillObeys(within, w.plan.Number); {
-		case err == nil || errors.Is(err, errPlan) || errors.Is(err, errFrozen) || ctx.Err() != nil:
+		case err == nil || errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) || ctx.Err() != nil:
 			return cmp.Or(err, errs[i])
 		default:
 			v.leaveOut(errs[i])
@@ -361,21 +361,13 @@ func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []
 	})...)
 }
 
-// freeze begins a restart that goes down, which needs a single server.
-func (a *servers) freeze(ctx context.Context, name string, change Alteration) (frozen row, err error) {
+// restart lowers a sequence, which needs a single server.
+func (a *servers) restart(ctx context.Context, name string, change Alteration, tenured func() bool) (done row, was uint64, err error) {
 	err = a.one(ctx, func(v *server) (err error) {
-		frozen, err = v.freeze(ctx, name, change)
+		done, was, err = v.restart(ctx, name, change, tenured)
 		return err
 	}, func(*view) error { return needsOneServer("sequence %q: RESTART ... FORCE", name) })
-	return frozen, err
-}
-
-func (a *servers) lower(ctx context.Context, frozen row, change Alteration) (done row, err error) {
-	return a.first().lower(ctx, frozen, change)
-}
-
-func (a *servers) thaw(ctx context.Context, name string, epoch uint64) error {
-	return a.first().thaw(ctx, name, epoch)
+	return done, was, err
 }
 
 // proxies lists those that are registered, in the order in which they came, as far as members can be asked. Each is registered with every member that it knows of.

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/internal/logfield"
 )
 
@@ -161,7 +159,7 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 		w = now
 		live := now.live()
 		failed := a.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.stillObeys(ctx, now.plan.Number) })
-		otherwise := func(err error) bool { return errors.Is(err, errPlan) || errors.Is(err, errFrozen) }
+		otherwise := func(err error) bool { return errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) }
 		if len(failed) == len(live) || ctx.Err() != nil || slices.ContainsFunc(failed, otherwise) {
 			return errors.Join(failed...)
 		}
@@ -187,18 +185,8 @@ func (v *server) stillObeys(ctx context.Context, plan uint64) error {
 	if err := v.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
 		return err
 	}
-	has, err := v.lookForOptions(ctx, conn)
+	_, obeyed, err := v.lastChange(ctx, conn)
 	if err != nil {
-		return err
-	}
-	obeyed := uint64(0)
-	if has.versioned() {
-		_, obeyed, err = v.lastChange(ctx, conn)
-	}
-	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
-		v.optionsSeen.Store(uint64(shapeNone))
-	case err != nil:
 		return err
 	}
 	if obeyed != plan {
@@ -344,7 +332,7 @@ func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want,
 		if !errors.Is(failed, errAtBound) { // which says more than that the others are away
 			failed = err
 		}
-		if !errors.Is(err, errLacks) && !errors.Is(err, errAtBound) && !errors.Is(err, errFrozen) && !isConflict(err) && !isMomentary(err) {
+		if !errors.Is(err, errLacks) && !errors.Is(err, errAtBound) && !errors.Is(err, errPlanChanging) && !isConflict(err) && !isMomentary(err) {
 			v.leaveOut(err)
 		}
 	}
@@ -406,11 +394,11 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 			if !errors.Is(err, ErrUnfit) && ctx.Err() == nil && len(live) > 1 {
 				live[i].leaveOut(err)
 			}
-		case r.frozen == 0 && r.id >= live[i].seen.Load().max:
+		case !r.frozen && r.id >= live[i].seen.Load().max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
-		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id) && r.plan != r.share.plan:
+		case r.share.inSteps() && !r.frozen && !r.share.owns(r.id) && r.plan != r.share.plan:
 			return row{}, errPlan // whose numbers these are is not known before the plan is
-		case r.share.inSteps() && r.frozen == 0 && !r.share.owns(r.id):
+		case r.share.inSteps() && !r.frozen && !r.share.owns(r.id):
 			return row{}, live[i].wrongResidue(ctx, r.name, r.id, r.share)
 		case merged == nil:
 			merged = r
@@ -448,7 +436,7 @@ func mergeRows(x, y *row) *row {
 	}
 	merged := *x
 	if y.position() > merged.position() {
-		merged.id, merged.frozen = y.position(), 0
+		merged.id, merged.frozen = y.position(), false
 	}
 	merged.max = min(merged.max, y.max)
 	return &merged

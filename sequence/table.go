@@ -29,14 +29,17 @@ type row struct {
 	share share  // of the server, as this process believes
 	entry        // noEntry if it has none
 
-	changing bool // it is frozen because the set of sequence servers is changed
-	wasOrder bool // before the Alteration that it is the outcome of: it was an ORDER sequence
+	registered bool // this process was when it was read: else what it has just reserved may be anybody's
+
+	frozen   bool   // because the set of sequence servers is changed
+	before   uint64 // what its id was then
+	wasOrder bool   // before the Alteration that it is the outcome of: it was an ORDER sequence
 }
 
 // position is the last number given, whether or not the sequence is frozen.
 func (r *row) position() uint64 {
-	if r.frozen > 0 {
-		return r.saved
+	if r.frozen {
+		return r.before
 	}
 	return r.id
 }
@@ -112,9 +115,14 @@ func (t table) raise() string {
 		" WHERE `name` = ? AND CAST(`id` AS UNSIGNED) < CAST(? AS UNSIGNED)"
 }
 
-// underPlan has an UPDATE of one row change nothing while the server obeys another plan than the argument. The table of options is there.
+// underPlan has an UPDATE of one row change nothing while the server obeys another plan than the argument.
 func (t table) underPlan() string {
 	return " AND IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0) = ?"
+}
+
+// withoutPlan has an UPDATE of one row change nothing once the server obeys a plan.
+func (t table) withoutPlan() string {
+	return " AND IFNULL((SELECT m.`plan` FROM " + t.member + " AS m WHERE m.`one` = 1), 0) = 0"
 }
 
 // giveBack lowers a row to the first argument if nobody has reserved since it was set to the third. With a plan the arguments of taking
@@ -126,23 +134,18 @@ func (t table) giveBack(planned bool) string {
 	return "UPDATE " + t.full + " SET `id` = ? WHERE `name` = ? AND `id` = ?"
 }
 
-// rows selects name, id (as text, so that a negative one is seen), the plan in force and options of all rows.
-func (t table) rows(has shape) string {
-	plan := "0, "
-	if has.versioned() {
-		plan = "IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0), "
+// rows selects name, id (as text, so that a negative one is seen), whether a proxy is registered, of which the id may be empty, the plan in force and options of all rows.
+func (t table) rows(proxy string) string {
+	registered := "0, "
+	if proxy != "" {
+		registered = "EXISTS (SELECT 1 FROM " + t.proxies + " AS r WHERE r.`id` = '" + proxy + "'), "
 	}
-	text := "SELECT s.`name`, CAST(s.`id` AS CHAR), " + plan + selectEntry(has) + " FROM " + t.full + " AS s"
-	if has == shapeNone {
-		return text
-	}
-	return text + " LEFT JOIN " + t.options + " AS o ON o.`name` = s.`name`"
+	return "SELECT s.`name`, CAST(s.`id` AS CHAR), " + registered + "IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0), " + entryOf +
+		" FROM " + t.full + " AS s LEFT JOIN " + t.options + " AS o ON o.`name` = s.`name`"
 }
 
 // one selects like rows the row that a name means.
-func (t table) one(has shape) string {
-	return t.rows(has) + " WHERE s.`name` = ?"
-}
+func (t table) one(proxy string) string { return t.rows(proxy) + " WHERE s.`name` = ?" }
 
 // quote makes an identifier of s.
 func quote(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }

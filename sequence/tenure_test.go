@@ -42,9 +42,9 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	late.links[1].Mend()
 	within(t, 2*time.Minute, "the proxy registers again", registered)
 	fresh.enlistedWithin = 0 // it is long ago
-	if err := begin(t, fresh.Sequences); err != nil {
-		t.Fatal(err)
-	}
+	wantRefused(t, fresh.Sequences, "photos", late.servers.id, e.a.servers.id, e.b.servers.id)
+	beginAgain(t, e.pools[1], fresh.Sequences, "photos", 1)
+	within(t, time.Minute, "the other proxy has heard of it", func() bool { return late.names.get([]byte("photos")).tally().held == 0 })
 	h := newGivenEver()
 	for range 60 {
 		h.add(t, "photos", mustTake(t, fresh.Sequences, "photos", 1))

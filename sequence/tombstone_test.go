@@ -11,7 +11,7 @@ import (
 // withOptions makes the table beside the table, as a proxy would.
 func (p place) withOptions(t testing.TB) {
 	t.Helper()
-	p.exec(t, fmt.Sprintf(createOptions, "`sequence_options`", "varchar(50)")) // in the older shape
+	p.exec(t, fmt.Sprintf(createOptions, "`sequence_options`", "varchar(50)"))
 }
 
 // lockWait waits until a statement in the place's schema waits for a lock.
@@ -26,46 +26,35 @@ func (p place) lockWait(t testing.TB) {
 	})
 }
 
-// Another proxy may create the sequence, give numbers and drop it while a CREATE is under way, and the tombstone that it
-// leaves may even be in a table that did not exist when the CREATE began.
+// Another proxy may create the sequence, give numbers and drop it while a CREATE is under way.
 func TestSequenceMadeAndDroppedElsewhereDuringACreateIsNotRepeated(t *testing.T) {
-	for name, before := range map[string]bool{"options table there": true, "options table made meanwhile": false} {
-		t.Run(name, func(t *testing.T) {
-			p := newPlace(t).withTable(t, nil)
-			s := p.open(t)
-			if before {
-				p.withOptions(t)
-			}
-			tx, err := p.db.Begin()
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = tx.Rollback() })
-			other := func(text string) {
-				t.Helper()
-				if _, err := tx.Exec(text); err != nil {
-					t.Fatalf("%s: %v", text, err)
-				}
-			}
-			other("INSERT INTO sequence VALUES ('photos', 20)")
-			made := make(chan Created, 1)
-			go func() { made <- mustCreate(t, s, CreateOptions{Name: "photos", Start: 5}) }()
-			p.lockWait(t)
-			if !before {
-				p.withOptions(t)
-			}
-			other("INSERT INTO sequence_options (name, floor) VALUES ('photos', 20)")
-			other("DELETE FROM sequence")
-			if err := tx.Commit(); err != nil {
-				t.Fatal(err)
-			}
-			if got := <-made; got.First != 21 || !got.Raised {
-				t.Errorf("Create says %+v, want it raised to 21", got)
-			}
-			if got := mustTake(t, s, "photos", 1); got != 21 {
-				t.Errorf("got %d, want 21: those below were given elsewhere", got)
-			}
-		})
+	p := newPlace(t).withAll(t, nil)
+	s := p.open(t)
+	tx, err := p.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	other := func(text string) {
+		t.Helper()
+		if _, err := tx.Exec(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	other("INSERT INTO sequence VALUES ('photos', 20)")
+	made := make(chan Created, 1)
+	go func() { made <- mustCreate(t, s, CreateOptions{Name: "photos", Start: 5}) }()
+	p.lockWait(t)
+	other("INSERT INTO sequence_options (name, floor) VALUES ('photos', 20)")
+	other("DELETE FROM sequence")
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-made; got.First != 21 || !got.Raised {
+		t.Errorf("Create says %+v, want it raised to 21", got)
+	}
+	if got := mustTake(t, s, "photos", 1); got != 21 {
+		t.Errorf("got %d, want 21: those below were given elsewhere", got)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestCallersWaitAsLongAsTheTuningSays(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, func(o *Options) { o.AllocateTimeout = time.Hour })
 	p.exec(t, "LOCK TABLES sequence WRITE") // until the end of the connection
-	s.Tune(Tuning{AllocateTimeout: 50 * time.Millisecond})
+	s.Tune(Tuning{AllocateTimeout: 50 * time.Millisecond, CreateTable: true})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var unavailable *UnavailableError
@@ -55,7 +55,7 @@ func TestCallersWaitAsLongAsTheTuningSays(t *testing.T) {
 
 func TestTheTableIsMadeIfTheTuningSaysSo(t *testing.T) {
 	p := newPlace(t)
-	s := p.open(t, patience(30*time.Second))
+	s := p.open(t, patience(30*time.Second), forbidden)
 	_, err := s.Create(t.Context(), CreateOptions{Name: "photos"})
 	if wantText(t, err, "does not exist", "create_table = true"); !errors.Is(err, ErrUnfit) {
 		t.Errorf("got %v, want that the table is missing", err)

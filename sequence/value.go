@@ -13,8 +13,7 @@ import (
 
 // SetValue has a sequence go on behind n, or at n itself if it was not used, as MariaDB's SETVAL does; it only raises. ok is false,
 // and nothing has changed, if this proxy has given n (or the number that would be next) already. Lower numbers that are in memory
-// are given up here at once, and by other proxies within a second, whatever fails over (see passedForGood). Errors are those of Drop, and a
-// temporary one while the sequence is being restarted.
+// are given up here at once, and by other proxies within a second, whatever fails over (see passedForGood). Errors are those of Drop.
 func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error) {
 	if !s.begin() {
 		return 0, false, ErrClosed
@@ -60,17 +59,11 @@ func (c *cache) next() uint64 {
 
 // setValue raises the row if need be, and says which numbers in memory are passed over. held is the next number in memory here, or 0.
 func (v *server) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (changed row, ok bool, err error) {
-	if err := v.needOptions(ctx); err != nil {
-		return row{}, false, err
-	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		ok = false
 		r, err := v.lockSequence(ctx, tx, name)
 		if err != nil {
 			return err
-		}
-		if r.frozen > 0 {
-			return errFrozen
 		}
 		past, next := n, n
 		if used {
@@ -166,17 +159,12 @@ func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all 
 		n, err := result.RowsAffected()
 		return row{}, n > 0, err
 	}
-	if err := v.needOptions(ctx); err != nil {
-		return row{}, false, err
-	}
 	err = v.transact(ctx, func(tx *sql.Tx) error {
 		raised = false
 		r, err := v.lockSequence(ctx, tx, name)
 		switch {
 		case err != nil:
 			return err
-		case r.frozen > 0:
-			return errFrozen
 		case r.id < floor:
 			raised, r.id = true, floor
 			if err := v.setID(ctx, tx, &r); err != nil {

@@ -132,7 +132,7 @@ func TestNothingIsGivenBackIntoAnotherEpoch(t *testing.T) {
 	settled(t, a, "photos")
 	epoch := a.servers.first().marks.epoch("photos")
 	old := a.names.get([]byte("photos")).unused()
-	mustAlter(t, b, "photos", down(1))
+	beginAgain(t, p.db, b, "photos", 1)
 	wantTaken(t, b, "photos", 1)
 	settled(t, b, "photos")
 	if got := p.id(t, "photos"); got != old.Last() {
@@ -235,7 +235,7 @@ func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 	if st := statsOf(t, a, "photos"); st.Used != 1 || st.ToEnd != 0 {
 		t.Errorf("after FLUSH of what has run out got %v used and %v to the end, want 1 and none", st.Used, st.ToEnd)
 	}
-	mustAlter(t, b, "photos", down(1))
+	beginAgain(t, p.db, b, "photos", 1)
 	eventually(t, "a hears of the restart", func() bool { return statsOf(t, a, "photos").Used == 0 })
 }
 

@@ -51,8 +51,11 @@ func (v *server) judge(ctx context.Context, conn *sql.Conn, name string, told, l
 	switch {
 	case stored.plan != h.plan && !planted.Fault(planted.Plan):
 		return last, row{}, errPlan
-	case stored.frozen > 0:
-		return 0, row{}, errFrozen
+	case stored.frozen:
+		return 0, row{}, errPlanChanging
+	case !stored.registered:
+		v.registry.missing.Store(true) // the next sign of life finds that out, gives up what is held, and has it made again
+		return 0, row{}, errUnregistered
 	case !used.same(stored.rule()) && last >= width && (told == 0 || told == last):
 		return last, row{}, errRuleChanged // the next attempt goes by the new one, which readRow has learnt
 
@@ -112,15 +115,11 @@ func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, aff
 			return err
 		}
 	}
-	if err := v.lookForMember(ctx, conn, t.asked); err != nil {
-		return err
-	}
 	switch {
 	case stored.plan != h.plan:
 		return errPlan
-	case stored.frozen > 0:
-		_ = conn.Close()
-		return v.frozen(ctx, &stored)
+	case stored.frozen:
+		return errPlanChanging
 	case stored.id < v.lowestOf(name, h):
 		return &lowRow{stored.id, v.lowestOf(name, h)}
 	case h.inSteps() && !h.owns(stored.id) && stored.id < v.seen.Load().max:

@@ -77,28 +77,43 @@ func (e *lossy) failOver(t *testing.T) *member {
 	return fresh
 }
 
-// begin has a sequence begin again, whatever is tried until then.
-func begin(t *testing.T, s *Sequences) error {
+// confirmOrder makes a sequence an ORDER sequence, whatever is tried until then.
+func confirmOrder(t *testing.T, s *Sequences) error {
 	var err error
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline) && t.Context().Err() == nil; time.Sleep(50 * time.Millisecond) {
-		if _, err = s.Alter(t.Context(), []byte("photos"), down(1)); err == nil {
+		if _, err = s.Alter(t.Context(), []byte("photos"), Alteration{Order: ref(true)}); err == nil {
 			return nil
 		}
 	}
 	return err
 }
 
-// beginLater returns when the sequence is frozen, and tells when it begins again.
-func (e *lossy) beginLater(t *testing.T, fresh *member) <-chan error {
+// orderLater returns when the sequence is changed, and tells when its ORDER is confirmed.
+func (e *lossy) orderLater(t *testing.T, fresh *member) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
-	go func() { done <- begin(t, fresh.Sequences) }()
-	within(t, time.Minute, "the sequence is frozen", func() bool {
-		var frozen int
-		err := e.pools[1].QueryRow("SELECT COUNT(*) FROM sequence_options WHERE frozen_at IS NOT NULL").Scan(&frozen)
-		return err == nil && frozen == 1
+	go func() { done <- confirmOrder(t, fresh.Sequences) }()
+	within(t, time.Minute, "the sequence is changed", func() bool {
+		var ordered int
+		err := e.pools[1].QueryRow("SELECT COUNT(*) FROM sequence_options WHERE ordered").Scan(&ordered)
+		return err == nil && ordered == 1
 	})
 	return done
+}
+
+// wantOrdered takes of both an ORDER sequence: each number is above all before it.
+func (e *lossy) wantOrdered(t *testing.T, fresh *member) {
+	t.Helper()
+	last := uint64(0)
+	for range 10 {
+		for _, s := range []*Sequences{fresh.Sequences, e.b.Sequences} {
+			n := mustTake(t, s, "photos", 1)
+			if n <= last {
+				t.Errorf("got %d after %d", n, last)
+			}
+			last = n
+		}
+	}
 }
 
 // wantAnew takes of both after a restart: no number comes twice.
@@ -113,10 +128,10 @@ func (e *lossy) wantAnew(t *testing.T, fresh *member) {
 	}
 }
 
-// A proxy has just read on the old primary what was changed there last, and tells the new one that it obeys that. There a sequence begins again under a
-// lower version: it waits until the proxy has heard of that.
+// A proxy has just read on the old primary what was changed there last, and tells the new one that it obeys that. There a sequence becomes an ORDER sequence under a
+// lower version: that waits until the proxy has heard of that.
 func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
-	e := newLossy(t)
+	e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
 	goOn := e.stopRounds()
 	defer func() { goOn() }()
 	v := e.b.servers.first()
@@ -129,13 +144,13 @@ func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
 		t.Fatalf("read %+v, %v; want a version above %d", heard, err, e.version)
 	}
 	fresh := e.failOver(t)
-	done := e.beginLater(t, fresh)
+	done := e.orderLater(t, fresh)
 	within(t, time.Minute, "the proxy gives a sign of life to the new primary", func() bool {
 		return e.b.heed(t.Context(), e.b.servers.view.Load(), v, heard) == nil
 	})
 	select {
 	case err := <-done:
-		t.Errorf("the sequence began again before all proxies knew (%v)", err)
+		t.Errorf("ORDER was confirmed before all proxies knew (%v)", err)
 	case <-time.After(3 * time.Second): // time enough to find it in most runs, if it is so
 		goOn()
 		goOn = func() {}
@@ -143,12 +158,12 @@ func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e.wantAnew(t, fresh)
+	e.wantOrdered(t, fresh)
 }
 
 // A change of the old primary is lost, which a proxy obeys, and the next one of the new primary has the same version.
 func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
-	e := newLossy(t)
+	e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
 	cache := uint64(11)
 	if _, err := e.a.Alter(t.Context(), []byte("users"), Alteration{Cache: &cache}); err != nil {
 		t.Fatal(err)
@@ -161,13 +176,13 @@ func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
 	goOn := e.stopRounds()
 	defer func() { goOn() }()
 	fresh := e.failOver(t)
-	done := e.beginLater(t, fresh)
+	done := e.orderLater(t, fresh)
 	goOn()
 	goOn = func() {}
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	e.wantAnew(t, fresh)
+	e.wantOrdered(t, fresh)
 }
 
 // A sequence began again by a clock that was ahead, which is lost. It begins again once more, made by a proxy that knows nothing of that, or becomes an ORDER
@@ -176,9 +191,7 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 	for _, then := range []string{"it begins again", "it becomes an ORDER sequence"} {
 		t.Run(then, func(t *testing.T) {
 			e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
-			if err := begin(t, e.a.Sequences); err != nil {
-				t.Fatal(err)
-			}
+			beginAgain(t, e.pools[0], e.a.Sequences, "photos", 1)
 			e.run(t, 0, "UPDATE sequence_options SET epoch = epoch + ? WHERE name = 'photos'", 2*ahead)
 			e.run(t, 0, "UPDATE sequence_options SET version = version + ? WHERE name IN ('', 'photos')", 2*ahead)
 			within(t, time.Minute, "the proxy obeys it", func() bool {
@@ -192,32 +205,21 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 			settled(t, e.b.Sequences, "photos")
 			fresh := e.failOver(t)
 			if then == "it begins again" {
-				if err := begin(t, fresh.Sequences); err != nil {
-					t.Fatal(err)
-				}
+				beginAgain(t, e.pools[1], fresh.Sequences, "photos", 1)
+				within(t, time.Minute, "the other proxy has heard of it", func() bool { return e.b.names.get([]byte("photos")).tally().held == 0 })
 				e.wantAnew(t, fresh)
 				return
 			}
-			within(t, time.Minute, then, func() bool {
-				_, err := fresh.Alter(t.Context(), []byte("photos"), Alteration{Order: ref(true)})
-				return err == nil
-			})
-			last := uint64(0)
-			for range 10 {
-				for _, s := range []*Sequences{fresh.Sequences, e.b.Sequences} {
-					n := mustTake(t, s, "photos", 1)
-					if n <= last {
-						t.Errorf("got %d after %d", n, last)
-					}
-					last = n
-				}
+			if err := confirmOrder(t, fresh.Sequences); err != nil {
+				t.Fatal(err)
 			}
+			e.wantOrdered(t, fresh)
 		})
 	}
 }
 
-// The tables of sequences are restored from a backup, and not that of the proxies, where one says that it obeys a change which is lost. It stands still: a sequence
-// does not begin again before it has heard of that.
+// The tables of sequences are restored from a backup, and not that of the proxies, where one says that it obeys a change which is lost. It stands still: ORDER
+// is not confirmed before it has heard of that.
 func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))
@@ -236,22 +238,15 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 	p.exec(t, "REPLACE INTO sequence_options SELECT * FROM old_options")
 	limited, stop := context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("waited long enough"))
 	defer stop()
-	_, err := a.Alter(limited, []byte("photos"), down(1))
-	if err == nil {
-		t.Error("the sequence began again before all proxies knew")
-	}
-	h := newGivenEver()
-	if err == nil {
-		h.add(t, "photos", mustTake(t, b, "photos", 1))
+	if _, err := a.Alter(limited, []byte("photos"), Alteration{Order: ref(true)}); err == nil {
+		t.Error("ORDER was confirmed before all proxies knew")
 	}
 	b.follow.work.end()
-	if err != nil {
-		if err := begin(t, a); err != nil {
-			t.Fatal(err)
-		}
-		h.add(t, "photos", mustTake(t, b, "photos", 1))
+	if err := confirmOrder(t, a); err != nil {
+		t.Fatal(err)
 	}
-	for range 30 {
-		h.add(t, "photos", mustTake(t, a, "photos", 1))
+	last := mustTake(t, a, "photos", 1)
+	if n := mustTake(t, b, "photos", 1); n <= last {
+		t.Errorf("got %d after %d", n, last)
 	}
 }

@@ -108,8 +108,8 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 	}
 	switch {
 	case len(f.All) > before:
-	case n.Missing:
-		f.OK("table", "%s is not there, or the account may not see it; it will be made when it is first needed", table)
+	case n.Lacking > 0:
+		f.OK("table", "%s or one of those beside it is not there, or the account may not see it; what is missing is made when a proxy first connects", table)
 	default:
 		f.OK("table", "%s and those beside it are fit", table)
 	}

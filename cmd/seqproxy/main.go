@@ -35,6 +35,7 @@ Usage:
   seqproxy import -config FILE -from KIND -schema NAME [-dry-run]
                                         make sequences of the counters of Leaf, Vitess, MyCat or of ticket tables
   seqproxy playground [flags]           start two private servers and a proxy in front, to try things out
+  seqproxy schema [-config FILE]        print the statements that create the tables of a sequence server
   seqproxy version                      print version, commit and Go version
 
 "seqproxy COMMAND -h" lists the flags of a command. -flag and --flag are the same.
@@ -96,6 +97,8 @@ func (p *program) run(ctx context.Context, args []string) error {
 		return p.importCounters(ctx, args[1:])
 	case "playground":
 		return p.playground(ctx, args[1:])
+	case "schema":
+		return p.schema(args[1:])
 	case "version", "-version", "--version":
 		if err := plainCommand("version", args[1:], p.out); err != nil {
 			return err

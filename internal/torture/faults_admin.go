@@ -13,7 +13,7 @@ import (
 // adminFaults are what people do to the sequences while keys are taken, at the worst moment.
 func adminFaults() []fault {
 	return []fault{
-		{name: "RESTART ... FORCE while a proxy is stopped", weight: 1, takes: 17 * time.Second, where: (*world).plain, run: forceBesideStopped},
+		{name: "RESTART ... FORCE while a proxy is stopped", weight: 1, takes: 2 * time.Second, where: (*world).plain, run: forceBesideStopped},
 		{name: "RESTART ... FORCE whose proxy is killed", weight: 1, takes: 3 * time.Second, alone: true, where: (*world).soonKnown, run: forceKilled},
 		{name: "RESTART ... FORCE", weight: 1, takes: 2 * time.Second, alone: true, where: (*world).soonKnown, run: force},
 		{name: "RESTART ... FORCE in a group whose proxy is killed", weight: 1, takes: 18 * time.Second, alone: true, where: (*world).lateKnown, run: forceKilled},
@@ -34,76 +34,63 @@ const restartWithin = 2 * healWithin
 
 const restartText = "ALTER SEQUENCE " + restarted + " RESTART WITH 1 FORCE"
 
-// force has a sequence begin again, with all proxies there.
+// force has a sequence begin again, while no other proxy runs.
 func force(ctx context.Context, n *nemesis, rng *rand.Rand) error {
-	release, err := n.claim(n.everywhere()...)
+	heal, err := n.hurt("RESTART beside no other proxy", n.everywhere()...)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer heal()
+	p := n.someProxy(rng)
 	ctx = context.WithoutCancel(ctx)
-	if err := n.knowEachOther(ctx); err != nil {
-		return err
-	}
-	return n.restart(ctx, n.someProxy(rng), n.world.clock.now())
+	return n.besideNobody(ctx, p, func() error { return n.restart(ctx, p, n.world.clock.now()) })
 }
 
-// knowEachOther lets every proxy reserve numbers, which removes the entries of those that were killed.
-func (n *nemesis) knowEachOther(ctx context.Context) error {
-	for _, p := range n.world.proxies {
-		err := eventually(ctx, healWithin, func() error {
-			_, err := n.takeOne(ctx, p, restarted)
-			return err
-		})
-		if err != nil {
+// besideNobody ends all proxies but one, in order, while f runs.
+func (n *nemesis) besideNobody(ctx context.Context, p *proxy, f func() error) (err error) {
+	for _, other := range n.world.proxies {
+		if other == p {
+			continue
+		}
+		if err := errors.Join(other.crashed(), other.end(syscall.SIGTERM, endsWithin)); err != nil {
 			return err
 		}
+		defer func() { err = errors.Join(err, other.start(ctx)) }()
 	}
-	return nil
+	return f()
 }
 
-// restart tries until the sequence has begun again. since is when the first attempt began.
+// restart tries until the sequence has begun again. since is when the first attempt began. It removes the entries of proxies that were killed.
 func (n *nemesis) restart(ctx context.Context, p *proxy, since time.Duration) error {
 	err := eventually(ctx, restartWithin, func() error { return n.world.admin(ctx, p, restartText) })
 	n.world.trouble.epoch(epochChange{begin: since, end: n.world.clock.now(), done: err == nil})
 	return err
 }
 
-// forceKilled kills the proxy that has a sequence begin again, somewhere in between.
+// forceKilled kills the proxy that has a sequence begin again, somewhere in between. The new one takes its entry away.
 func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	heal, err := n.hurt("RESTART whose proxy is killed", n.everywhere()...)
 	if err != nil {
 		return err
 	}
 	defer heal()
+	p := n.someProxy(rng)
 	ctx = context.WithoutCancel(ctx)
-	if err := n.knowEachOther(ctx); err != nil {
-		return err
-	}
-	a := n.someProxy(rng)
-	since := n.world.clock.now()
-	done := make(chan error, 1)
-	go func() { done <- n.world.admin(ctx, a, restartText) }()
-	sleep(ctx, between(rng, 0, 700*time.Millisecond))
-	err = a.end(syscall.SIGKILL, 5*time.Second)
-	<-done // whatever it was
-	if err != nil {
-		return err
-	}
-	if err := a.start(ctx); err != nil {
-		return err
-	}
-	// The numbers of the one that was killed are nobody's: the new one takes its entry away, as soon as it reserves.
-	b := n.someProxy(rng)
-	err = eventually(ctx, restartWithin, func() error {
-		// Frozen still: no number can be had, but it is asked for.
-		if _, err := n.takeOne(ctx, a, "videos"); err != nil {
+	return n.besideNobody(ctx, p, func() error {
+		since := n.world.clock.now()
+		done := make(chan error, 1)
+		go func() { done <- n.world.admin(ctx, p, restartText) }()
+		sleep(ctx, between(rng, 0, 50*time.Millisecond))
+		err := p.end(syscall.SIGKILL, 5*time.Second)
+		<-done // whatever it was
+		if err == nil {
+			err = p.start(ctx)
+		}
+		if err != nil {
 			return err
 		}
-		return n.world.admin(ctx, b, restartText)
+		return n.restart(ctx, p, since)
 	})
-	n.world.trouble.epoch(epochChange{begin: since, end: n.world.clock.now(), done: err == nil})
-	return err
 }
 
 // forceBesideStopped has a sequence begin again while a proxy that holds numbers of it does not run. It has to be named, and the sequence to go

@@ -1,0 +1,114 @@
+package sequence
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shown are all columns of the place's tables as the server has them, by table.
+func (p place) shown(t *testing.T) map[string]string {
+	t.Helper()
+	rows, err := p.db.Query("SELECT c.TABLE_NAME, CONCAT_WS(' ', c.COLUMN_NAME, c.COLUMN_TYPE, IFNULL(c.COLLATION_NAME, 'none'), IFNULL(c.COLUMN_DEFAULT, 'NULL'), c.IS_NULLABLE, c.COLUMN_KEY, t.ENGINE, t.TABLE_COMMENT) "+
+		"FROM information_schema.COLUMNS AS c JOIN information_schema.TABLES AS t USING (TABLE_SCHEMA, TABLE_NAME) WHERE c.TABLE_SCHEMA = ? ORDER BY c.TABLE_NAME, c.ORDINAL_POSITION", p.schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	all := make(map[string]string)
+	for rows.Next() {
+		var table, column string
+		if err := rows.Scan(&table, &column); err != nil {
+			t.Fatal(err)
+		}
+		all[table] += column + "\n"
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// What a proxy makes when it first connects are the tables that Schema prints, all of them.
+func TestAllTablesAreMadeTogetherAsTheyArePrinted(t *testing.T) {
+	byHand, made := newPlace(t).withAll(t, nil), newPlace(t)
+	s := made.open(t)
+	if _, err := s.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	printed, got := byHand.shown(t), made.shown(t)
+	want := []string{"sequence", "sequence_guard", "sequence_member", "sequence_options", "sequence_plan", "sequence_plan_start", "sequence_proxy"}
+	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, want) {
+		t.Errorf("got tables %q, want %q", names, want)
+	}
+	if !maps.Equal(printed, got) {
+		t.Errorf("by hand there are %q, a proxy makes %q", printed, got)
+	}
+	if again := byHand.withAll(t, nil).shown(t); !maps.Equal(again, printed) { // and once more does no harm
+		t.Errorf("made again: got %q, want %q", again, printed)
+	}
+	mustCreate(t, byHand.open(t, forbidden), CreateOptions{Name: "photos"})
+}
+
+// Beside a table that people have already the names are of its type, so that both compare alike.
+func TestTheTablesBesideGoByTheNamesOfTheFirst(t *testing.T) {
+	p := newPlace(t)
+	p.exec(t, "CREATE TABLE sequence (name varchar(80) CHARACTER SET latin1 PRIMARY KEY, id BIGINT UNSIGNED NOT NULL) ENGINE=InnoDB")
+	mustCreate(t, p.open(t), CreateOptions{Name: "photos", Comment: "x"})
+	var n int
+	err := p.db.QueryRow("SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND COLUMN_NAME = 'name' AND COLUMN_TYPE = 'varchar(80)' AND CHARACTER_SET_NAME = 'latin1'", p.schema).Scan(&n)
+	if err != nil || n != 4 {
+		t.Errorf("got %d such columns, %v; want 4", n, err)
+	}
+}
+
+// Where tables are missing that may not be made, nothing is given, and the error says which and names the way out.
+func TestMissingTablesThatMayNotBeMadeAreToldWithTheWayOut(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
+	for name, change := range map[string]func(*Options){
+		"create_table = false": forbidden, "no right": p.user(t, "SELECT, INSERT, UPDATE, DELETE"),
+	} {
+		_, err := p.open(t, change).Take(t.Context(), []byte("photos"), 1)
+		if !errors.Is(err, ErrUnfit) {
+			t.Errorf("%s: got %v, want ErrUnfit", name, err)
+		}
+		wantText(t, err, "sequence_options", "seqproxy schema", "GRANT")
+	}
+	if id := p.id(t, "photos"); id != 7 {
+		t.Errorf("the row stands at %d", id)
+	}
+	p.withAll(t, nil)
+	mustTake(t, p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE")), "photos", 1)
+	for i := range besides {
+		p.exec(t, "DROP TABLE sequence"+besides[i].suffix)
+		_, err := p.open(t, forbidden).Take(t.Context(), []byte("photos"), 1)
+		wantText(t, err, "sequence"+besides[i].suffix, "seqproxy schema")
+		p.withAll(t, nil)
+	}
+}
+
+// A table beside that keeps nothing through a crash, or is for something else, is refused.
+func TestATableBesideThatIsNotOursIsRefused(t *testing.T) {
+	for i := range besides {
+		name := "sequence" + besides[i].suffix
+		for make, want := range map[string]string{
+			"CREATE TABLE " + name + " (x int) ENGINE=InnoDB": "lacks the columns " + strings.Join(besides[i].columns(), ", "),
+			strings.Replace(strings.Replace(besides[i].statement("", "sequence", plainNameType), "``.", "", 1), "ENGINE=InnoDB", "ENGINE=MyISAM", 1): "engine is MyISAM",
+			"CREATE VIEW " + name + " AS SELECT 1 AS x": "it is a VIEW",
+		} {
+			p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
+			p.exec(t, make)
+			_, err := p.open(t).Take(t.Context(), []byte("photos"), 1)
+			if !errors.Is(err, ErrUnfit) {
+				t.Errorf("%s: got %v, want ErrUnfit", make, err)
+			}
+			wantText(t, err, name, want)
+			examined := p.open(t).Examine(t.Context(), nil)
+			if found := examined[0].Nodes[0].Findings; len(found) == 0 || !strings.Contains(found[0].Error(), want) {
+				t.Errorf("%s: the examination finds %v", make, found)
+			}
+		}
+	}
+}
