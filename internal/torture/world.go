@@ -284,14 +284,13 @@ level = "debug"
 name = "root"
 [sequence]
 database = %q
-create_table = %v
 state_dir = %q
 cache = %s
 outage_cover = %q
 allocate_timeout = %q
 interleave = %q
 direct_writers = %v
-`, p.addr, schemaOfSequences, w.several(), p.state, cache, cover, allocateTimeout, cmp.Or(w.estate.interleave, "block"), w.estate.directWriters())
+`, p.addr, schemaOfSequences, p.state, cache, cover, allocateTimeout, cmp.Or(w.estate.interleave, "block"), w.estate.directWriters())
 	where := make([]string, len(w.nodes))
 	for i, s := range w.nodes {
 		where[i] = fmt.Sprintf("%q", w.links[linkPart(p.number, s)].Addr())
