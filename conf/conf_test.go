@@ -142,8 +142,6 @@ database = "other"
 table = "other.t"
 [[ticket]]
 table = "flickr.tickets64"
-cut_over = "tickets"
-per_stub = true
 [[shard]]
 name = "s0"
 schemas = ["x", "y"]
@@ -183,7 +181,7 @@ address = "[fe80::1]:3306"
 				Credential: Credential{Password: NewSecret("from env"), PasswordEnv: "CONF_TEST_PASSWORD"},
 			}},
 		},
-		Tickets: []Ticket{{Table: "other.t"}, {Table: "flickr.tickets64", CutOver: "tickets", PerStub: true}},
+		Tickets: []Ticket{{Table: "other.t"}, {Table: "flickr.tickets64"}},
 		Shards: []Shard{
 			{
 				Name: "s0", Schemas: []string{"x", "y"}, User: "su",
@@ -317,10 +315,6 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[[ticket]]", `ticket #1.table: is missing`},
 		{minimal + "[[ticket]]\ntable='tickets64'", `ticket["tickets64"].table: must be schema.table, is "tickets64"; only the table of the sequences, "sequence", may stand alone`},
 		{minimal + "[[ticket]]\ntable='.tickets64'", `ticket[".tickets64"].table: must be schema.table, is ".tickets64"; only the table of the sequences, "sequence", may stand alone`},
-		{minimal + "[[ticket]]\ntable='f.t'\nper_stub=true", `ticket["f.t"].per_stub: needs cut_over: the table itself has one counter for all stubs`},
-		{minimal + "[[ticket]]\ntable='sequence'\ncut_over='x'", `ticket["sequence"].cut_over: must be left out for the table of the sequences, whose rows are the sequences, is "x"`},
-		{minimal + "[[ticket]]\ntable='f.t'\ncut_over='x'\n[[ticket]]\ntable='f.u'\ncut_over='x'", `ticket["f.u"].cut_over: must be the sequence of one table, "x" is that of two`},
-		{minimal + "[[ticket]]\ntable='f.t'\ncut_over='" + strings.Repeat("x", 41) + "'", `ticket["f.t"].cut_over: must be at most 40 characters, is "` + strings.Repeat("x", 41) + `"`},
 		{minimal + "[[ticket]]\ntable='flickr.'", `ticket["flickr."].table: must not be empty`},
 		{minimal + "[[ticket]]\ntable='seqproxy.sequence'\n[[ticket]]\ntable='sequence'", `ticket["sequence"].table: must be given once, is there twice`},
 		{minimal + shards, "default_shard: is missing; with more than one [[shard]] it must be one of a, b"},

@@ -327,11 +327,6 @@ type Ticket struct {
 	// required; `schema.table` on the sequence server: the table of the sequences, which may
 	// stand without its schema, or one with an AUTO_INCREMENT column
 	Table string `toml:"table" reload:"now"`
-	// the sequence that gives the numbers of a table with an AUTO_INCREMENT column,
-	// [after a cut-over](tickets.md#cut-over); without it the column is the counter
-	CutOver string `toml:"cut_over" reload:"now"`
-	// after a cut-over each stub has a sequence of its own, `<cut_over>:<stub>`
-	PerStub bool `toml:"per_stub" reload:"now"`
 }
 
 // Names splits Table. schema is "" where it does not name it.

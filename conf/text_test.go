@@ -37,7 +37,6 @@ nodes = ["h:1", "h:2"]
 user = "u"
 [[ticket]]
 table = "flickr.tickets64"
-cut_over = "tickets"
 [[bind]]
 column = "photos.id"
 sequence = "photos"

@@ -1,13 +1,8 @@
 package conf
 
-import "unicode/utf8"
-
-// maxCutOver leaves room for a stub in the names of sequences, of 50 characters.
-const maxCutOver = 40
-
 // checkTickets checks the tables of [[ticket]].
 func (c *Config) checkTickets(p *checker) {
-	seen, sequences := make(map[string]bool), make(map[string]bool)
+	seen := make(map[string]bool)
 	for i, ticket := range c.Tickets {
 		key := elementKey("ticket", i, ticket.Table)
 		schema, table := ticket.Names()
@@ -27,17 +22,6 @@ func (c *Config) checkTickets(p *checker) {
 			p.add(key+".table", "must be given once, is there twice")
 		}
 		seen[schema+"."+table] = true
-		switch {
-		case ticket.CutOver != "" && c.IsSequenceTable(schema, table):
-			p.add(key+".cut_over", "must be left out for the table of the sequences, whose rows are the sequences, is %q", ticket.CutOver)
-		case utf8.RuneCountInString(ticket.CutOver) > maxCutOver:
-			p.add(key+".cut_over", "must be at most %d characters, is %q", maxCutOver, ticket.CutOver)
-		case sequences[ticket.CutOver]:
-			p.add(key+".cut_over", "must be the sequence of one table, %q is that of two", ticket.CutOver)
-		case ticket.PerStub && ticket.CutOver == "":
-			p.add(key+".per_stub", "needs cut_over: the table itself has one counter for all stubs")
-		}
-		sequences[ticket.CutOver] = ticket.CutOver != ""
 	}
 }
 

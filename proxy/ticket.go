@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -20,17 +19,9 @@ type TicketTable struct {
 	Schema, Table string
 	// Counter gives the numbers of a table with an AUTO_INCREMENT column; nil: the table
 	// has a row for each sequence.
-	Counter TicketCounter
+	Counter *sequence.TicketTable
 	// Name is what the rights of users call such a counter.
 	Name string
-}
-
-// TicketCounter is a table with an AUTO_INCREMENT column. *sequence.TicketTable implements it.
-type TicketCounter interface {
-	// Replace takes a number as REPLACE INTO table (column) VALUES (stub) does.
-	Replace(ctx context.Context, id, column, stub []byte) (sequence.Ticket, error)
-	// Insert takes a number as INSERT INTO table (id) VALUES (NULL) does.
-	Insert(ctx context.Context, id []byte) (sequence.Ticket, error)
 }
 
 // ticketTables are those tables, by name.

@@ -427,6 +427,34 @@ func TestTicketsHeedTheUsersRights(t *testing.T) {
 	wantError(t, c, 1227, "INSERT INTO ids VALUES (NULL)", "ids")
 }
 
+// TestFlushSequencesMeansTicketTables: what was in memory is a gap.
+func TestFlushSequencesMeansTicketTables(t *testing.T) {
+	var schema string
+	e := newEnv(t, setup{
+		Sequence: func(o *sequence.Options) { schema, o.CacheSize = o.Servers[0].Database, 100 },
+		Proxy: func(o *proxy.Options) {
+			o.Tickets = []proxy.TicketTable{
+				{Schema: schema, Table: "tickets64", Name: "tickets64", Counter: o.Sequences.(*sequence.Sequences).TicketTable(schema, "tickets64")},
+			}
+		},
+	})
+	e.Servers[0].Exec(t, "USE "+schema, fmt.Sprintf(ticketSQL[0], "InnoDB"), "RENAME TABLE tickets64InnoDB TO tickets64")
+	c := e.Conn(t, schema, nil)
+	last := int64(0)
+	for _, flush := range []string{"DO 0", "FLUSH SEQUENCES tickets64", "FLUSH SEQUENCES " + schema + ".tickets64", "FLUSH SEQUENCES"} {
+		exec(t, c, flush)
+		r, err := c.ExecContext(t.Context(), "REPLACE INTO tickets64 (stub) VALUES ('a')")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := r.LastInsertId()
+		if last != 0 && id < last+100 {
+			t.Errorf("after %s got %d, want more than the segment of %d", flush, id, last)
+		}
+		last = id
+	}
+}
+
 // TestTicketsWithoutAServer: a proxy for keys alone, whose sequence server goes away.
 func TestTicketsWithoutAServer(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)

@@ -57,7 +57,7 @@ type ExaminedServer struct {
 }
 
 // Examine looks at all sequence servers of the configuration at the same time. visit, if not nil, is called for each node with which that was possible, with
-// a connection of the account, from several goroutines. tickets are the tables that TicketTable and CutOver were asked for. It works without anything
+// a connection of the account, from several goroutines. tickets are the tables that TicketTable was asked for. It works without anything
 // else of s, which is not asked for numbers.
 func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context, server, node int, ask Ask)) []ExaminedServer {
 	if !s.begin() {

@@ -43,7 +43,6 @@ type Sequences struct {
 	ending map[string]turn   // guarded by mu; of caches that have ended while they were reserving; see removeLocked
 
 	ticketTables   []*TicketTable                   // guarded by mu
-	cutting        sync.Mutex                       // held during a cut-over; taken before mu
 	planning       sync.Mutex                       // held while this process changes the set of sequence servers
 	planHook       func(step, address string) error // see planRun.did
 	tending        time.Duration                    // see tendEvery

@@ -163,19 +163,14 @@ func (t *TicketTable) look(ctx context.Context) (*ticketLayout, error) {
 		t.failed, t.failedAt = err, time.Now()
 		return layout, err
 	})
-	return await[*ticketLayout](ctx, answer)
-}
-
-// await returns what is made once for all callers that wait at the same time.
-func await[T any](ctx context.Context, answer <-chan singleflight.Result) (made T, err error) {
 	select {
 	case r := <-answer:
 		if r.Err != nil {
-			return made, r.Err
+			return nil, r.Err
 		}
-		return r.Val.(T), nil
+		return r.Val.(*ticketLayout), nil
 	case <-ctx.Done():
-		return made, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -235,7 +230,7 @@ func (t *TicketTable) hasStub(stub []byte) bool {
 // applications that go to the table themselves is no reason to leave the statement to the server: its number would be above those in
 // memory, which come next.
 func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []byte) (had bool, err error) {
-	err = t.onServer(ctx, t.cache.name, func(r request, conn *sql.Conn) error {
+	err = t.onServer(ctx, func(r request, conn *sql.Conn) error {
 		for attempt := 1; ; attempt++ {
 			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.full+" ("+quote(layout.stub)+") VALUES (?)", string(stub))
 			if err != nil && (isUnknownOutcome(err) || isConflict(err)) { // a counter does not go back where the statement is undone
@@ -260,8 +255,8 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 	return had, nil
 }
 
-// onServer runs f on a connection to the sequence server, as a task that Close waits for. name is what an error is about.
-func (t *TicketTable) onServer(ctx context.Context, name string, f func(r request, conn *sql.Conn) error) error {
+// onServer runs f on a connection to the sequence server, as a task that Close waits for.
+func (t *TicketTable) onServer(ctx context.Context, f func(r request, conn *sql.Conn) error) error {
 	if !t.s.begin() {
 		return ErrClosed
 	}
@@ -270,7 +265,7 @@ func (t *TicketTable) onServer(ctx context.Context, name string, f func(r reques
 	defer stop()
 	conn, err := t.s.servers.tickets.conn(r.ctx)
 	if err != nil {
-		return r.failed(name, err)
+		return r.failed(t.cache.name, err)
 	}
 	defer func() { _ = conn.Close() }()
 	return f(r, conn)

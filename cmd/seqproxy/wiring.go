@@ -232,13 +232,9 @@ func ticketTables(cfg *conf.Config, sequences *sequence.Sequences) (tables []pro
 	for _, ticket := range cfg.Tickets {
 		schema, table := ticket.Names()
 		if !cfg.IsSequenceTable(schema, table) {
-			t := proxy.TicketTable{Schema: schema, Table: table, Name: ticket.Table}
-			if ticket.CutOver == "" {
-				t.Counter = sequences.TicketTable(schema, table)
-			} else {
-				t.Name, t.Counter = ticket.CutOver, sequences.CutOver(schema, table, ticket.CutOver, ticket.PerStub)
-			}
-			tables = append(tables, t)
+			tables = append(tables, proxy.TicketTable{
+				Schema: schema, Table: table, Name: ticket.Table, Counter: sequences.TicketTable(schema, table),
+			})
 			continue
 		}
 		schema = cfg.Sequence.Servers[0].Database
