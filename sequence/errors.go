@@ -135,7 +135,7 @@ func Public(err error) (text string, ok bool) {
 
 // UnfitError names a finding on a sequence server that could make numbers repeat, and what mends it. It wraps ErrUnfit.
 type UnfitError struct {
-	Server  string // "10.0.0.5:3306"
+	Server  string // "10.0.0.5:3306"; empty if the finding is about a table of another server, which the caller names
 	Table   string // "`app`.`sequence`", or empty if the finding is about the server
 	Finding string
 	Remedy  string // a statement or setting that mends it
@@ -147,11 +147,14 @@ type UnfitError struct {
 }
 
 func (e *UnfitError) Error() string {
-	where := e.Server
-	if e.Table != "" {
-		where += " table " + e.Table
+	where := "sequence server " + e.Server + " table " + e.Table
+	switch "" {
+	case e.Table:
+		where = "sequence server " + e.Server
+	case e.Server:
+		where = "table " + e.Table
 	}
-	return fmt.Sprintf("sequence server %s: %s; to mend it: %s", where, e.Finding, e.Remedy)
+	return fmt.Sprintf("%s: %s; to mend it: %s", where, e.Finding, e.Remedy)
 }
 
 // Statement is the SQL statement that the Remedy begins with, to be run on the server; "" if it begins with something else.

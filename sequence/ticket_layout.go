@@ -6,17 +6,37 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 )
 
 // ticketLayout is what a look at a ticket table found.
 type ticketLayout struct {
-	id            string // the AUTO_INCREMENT column
-	max           uint64 // its highest number
-	stub          string // the other column, which is unique; "" if there is none
-	columns       int
-	transactional bool
+	id      string // the AUTO_INCREMENT column
+	max     uint64 // its highest number
+	stub    string // the other column, which is unique; "" if there is none
+	columns int
+	engine  string
+}
+
+// transactional says whether the table takes part in transactions, and keeps what it has counted through a crash.
+func (l *ticketLayout) transactional() bool { return strings.EqualFold(l.engine, "InnoDB") }
+
+// ticketRef is a ticket table on a server. Whoever reserves numbers of it, or imports it, looks at it and locks it alike.
+type ticketRef struct {
+	database, name string
+	full           string        // "`flickr`.`tickets64`"
+	at             func() string // how errors call the server; "" is not at all
+	patience       time.Duration // for UNLOCK TABLES, whatever ended before
+}
+
+func newTicketRef(database, name string, at func() string, patience time.Duration) ticketRef {
+	return ticketRef{database: database, name: name, full: quote(database) + "." + quote(name), at: at, patience: patience}
+}
+
+func (t *ticketRef) unfit(finding, remedy string) error {
+	return &UnfitError{Server: t.at(), Table: t.full, Finding: finding, Remedy: remedy}
 }
 
 // inspect looks at the table. What keeps it from being served is an *UnfitError.
@@ -29,11 +49,21 @@ func (t *TicketTable) inspect(ctx context.Context) (*ticketLayout, error) {
 	return t.inspectOn(ctx, conn)
 }
 
-func (t *TicketTable) unfit(finding, remedy string) error {
-	return t.s.servers.tickets.unfit(t.full, finding, remedy)
+func (t *TicketTable) inspectOn(ctx context.Context, conn *sql.Conn) (*ticketLayout, error) {
+	l, err := t.readLayout(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	if !l.transactional() && t.layout.Load() == nil {
+		t.s.log.Warn("ticket table not durable", zap.String("table", t.full), zap.String("engine", l.engine),
+			zap.String("remedy", "ALTER TABLE "+t.full+" ENGINE=InnoDB"))
+	}
+	t.layout.Store(l)
+	return l, nil
 }
 
-func (t *TicketTable) inspectOn(ctx context.Context, conn *sql.Conn) (*ticketLayout, error) {
+// readLayout looks at the table. What keeps it from being served is an *UnfitError.
+func (t *ticketRef) readLayout(ctx context.Context, conn *sql.Conn) (*ticketLayout, error) {
 	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(t.database), literal(t.name))
 	tables, err := texts(ctx, conn, "SELECT TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+where)
 	if err != nil {
@@ -75,17 +105,12 @@ func (t *TicketTable) inspectOn(ctx context.Context, conn *sql.Conn) (*ticketLay
 	if fmt.Sprint(len(unique)) != keys[0][0] {
 		return nil, t.unfit("it has a unique key of several columns, or of a part of one", "drop the key, or leave the table to the server")
 	}
-	l.transactional = strings.EqualFold(engine, "InnoDB")
-	if !l.transactional && t.layout.Load() == nil {
-		t.s.log.Warn("ticket table not durable", zap.String("table", t.full), zap.String("engine", engine),
-			zap.String("remedy", "ALTER TABLE "+t.full+" ENGINE=InnoDB"))
-	}
-	t.layout.Store(l)
+	l.engine = engine
 	return l, nil
 }
 
 // read understands the columns: name, type, extra, and whether a new row must give a value.
-func (t *TicketTable) read(columns, unique [][]string) (*ticketLayout, error) {
+func (t *ticketRef) read(columns, unique [][]string) (*ticketLayout, error) {
 	isUnique := func(column string) bool {
 		return slices.ContainsFunc(unique, func(u []string) bool { return u[0] == column })
 	}

@@ -59,81 +59,76 @@ func (t *TicketTable) giveBack(context.Context, string, uint64, Segment) (bool, 
 
 // reserveOnce is one attempt. lost is how many numbers one that fails has taken at most; they are nobody's then.
 func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, lost uint64, err error) {
-	err = t.locked(ctx, func(l *lockedTable, step uint64) (err error) {
-		g, lost, err = t.reserveLocked(ctx, l, step, want)
-		return err
-	})
-	return g, lost, err
-}
-
-// locked looks at the table and calls f while it is locked. step is the distance between its numbers.
-func (t *TicketTable) locked(ctx context.Context, f func(l *lockedTable, step uint64) error) (err error) {
 	conn, err := t.s.servers.tickets.conn(ctx)
 	if err != nil {
-		return err
+		return grant{}, 0, err
 	}
 	defer func() { _ = conn.Close() }()
 	layout, err := t.inspectOn(ctx, conn)
 	if err != nil {
-		return err
+		return grant{}, 0, err
 	}
-	step, err := t.step(ctx, conn)
+	l, err := t.lock(ctx, conn, layout)
 	if err != nil {
-		return err
+		return grant{}, 0, err
 	}
-	if _, err = conn.ExecContext(ctx, "LOCK TABLES "+t.full+" WRITE"); err != nil {
-		if hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR) {
-			err = t.unfit(fmt.Sprintf("the user may not lock it: %v", err), "GRANT SELECT, INSERT, DELETE, LOCK TABLES on its schema to the user")
-		}
-		return err
-	}
-	defer func() { err = errors.Join(err, t.unlock(ctx, conn)) }()
+	defer func() { err = errors.Join(err, l.unlock(ctx)) }()
 	t.mu.Lock()
-	l := &lockedTable{t: t, conn: conn, ticketLayout: layout, stub: string(t.stub)}
+	l.stub = string(t.stub)
 	t.mu.Unlock()
-	return f(l, step)
-}
-
-// step has the session count as the server's new sessions do, and returns the distance between its numbers.
-func (t *TicketTable) step(ctx context.Context, conn *sql.Conn) (step uint64, err error) {
-	// A wait for the table keeps direct applications waiting behind it, so it is short.
-	if _, err := conn.ExecContext(ctx, "SET SESSION auto_increment_increment = @@GLOBAL.auto_increment_increment, "+
-		"SESSION auto_increment_offset = @@GLOBAL.auto_increment_offset, SESSION lock_wait_timeout = 2"); err != nil {
-		return 0, fmt.Errorf("set up session: %w", err)
-	}
-	err = conn.QueryRowContext(ctx, "SELECT @@SESSION.auto_increment_increment").Scan(&step)
-	return step, err
-}
-
-// unlock gives up the lock, with the connection if need be.
-func (t *TicketTable) unlock(ctx context.Context, conn *sql.Conn) error {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), t.s.servers.tickets.opts.IOTimeout)
-	defer stop()
-	_, err := conn.ExecContext(ctx, "UNLOCK TABLES")
-	if err == nil {
-		return nil
-	}
-	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
-	return fmt.Errorf("unlock %s: %w", t.full, err)
+	return t.reserveLocked(ctx, l, want)
 }
 
 // lockedTable is a ticket table that is locked for writing on a connection.
 type lockedTable struct {
-	t    *TicketTable
-	conn *sql.Conn
+	*ticketRef
 	*ticketLayout
+	conn *sql.Conn
+	step uint64 // the distance between the table's numbers
 	stub string // a stub that there is
+}
+
+// lock locks the table for writing. The session counts as the server's new sessions do. A wait for the table keeps direct applications
+// waiting behind it, so it is short, and ends as a conflict.
+func (t *ticketRef) lock(ctx context.Context, conn *sql.Conn, layout *ticketLayout) (*lockedTable, error) {
+	l := &lockedTable{ticketRef: t, ticketLayout: layout, conn: conn}
+	if _, err := conn.ExecContext(ctx, "SET SESSION auto_increment_increment = @@GLOBAL.auto_increment_increment, "+
+		"SESSION auto_increment_offset = @@GLOBAL.auto_increment_offset, SESSION lock_wait_timeout = 2"); err != nil {
+		return nil, fmt.Errorf("set up session: %w", err)
+	}
+	if err := conn.QueryRowContext(ctx, "SELECT @@SESSION.auto_increment_increment").Scan(&l.step); err != nil {
+		return nil, err
+	}
+	if _, err := conn.ExecContext(ctx, "LOCK TABLES "+t.full+" WRITE"); err != nil {
+		if hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR) {
+			err = t.unfit(fmt.Sprintf("the user may not lock it: %v", err), "GRANT SELECT, INSERT, DELETE, LOCK TABLES on its schema to the user")
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+// unlock gives up the lock, with the connection if need be.
+func (l *lockedTable) unlock(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), l.patience)
+	defer stop()
+	_, err := l.conn.ExecContext(ctx, "UNLOCK TABLES")
+	if err == nil {
+		return nil
+	}
+	_ = l.conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
+	return fmt.Errorf("unlock %s: %w", l.full, err)
 }
 
 // next takes the table's next number, as applications do.
 func (l *lockedTable) next(ctx context.Context) (uint64, error) {
-	text, args := "INSERT INTO "+l.t.full+" ("+quote(l.id)+") VALUES (NULL)", []any(nil)
+	text, args := "INSERT INTO "+l.full+" ("+quote(l.id)+") VALUES (NULL)", []any(nil)
 	if l.ticketLayout.stub != "" {
-		text, args = "REPLACE INTO "+l.t.full+" ("+quote(l.ticketLayout.stub)+") VALUES (?)", []any{l.stub}
+		text, args = "REPLACE INTO "+l.full+" ("+quote(l.ticketLayout.stub)+") VALUES (?)", []any{l.stub}
 	}
 	result, err := l.conn.ExecContext(ctx, text, args...)
 	if hasCode(err, gomysql.ER_AUTOINC_READ_FAILED, gomysql.ER_DUP_ENTRY, gomysql.ER_WARN_DATA_OUT_OF_RANGE, counterAtEndMariaDB) {
-		return 0, &NameError{Name: l.t.cache.name, Err: ErrExhausted}
+		return 0, &NameError{Name: l.database + "." + l.name, Err: ErrExhausted}
 	}
 	if err != nil {
 		return 0, err
@@ -145,17 +140,17 @@ func (l *lockedTable) next(ctx context.Context) (uint64, error) {
 // moveTo writes a row with the number id, above which the counter is then. If it was not even sent the counter is where it was.
 func (l *lockedTable) moveTo(ctx context.Context, id uint64) (sent bool, err error) {
 	number := strconv.FormatUint(id, 10) // the driver takes no uint64 with the high bit
-	text, args := "INSERT INTO "+l.t.full+" ("+quote(l.id)+") VALUES (?)", []any{number}
+	text, args := "INSERT INTO "+l.full+" ("+quote(l.id)+") VALUES (?)", []any{number}
 	if l.ticketLayout.stub != "" {
-		text, args = "REPLACE INTO "+l.t.full+" ("+quote(l.id)+", "+quote(l.ticketLayout.stub)+") VALUES (?, ?)", []any{number, l.stub}
+		text, args = "REPLACE INTO "+l.full+" ("+quote(l.id)+", "+quote(l.ticketLayout.stub)+") VALUES (?, ?)", []any{number, l.stub}
 	}
 	if _, err := l.conn.ExecContext(ctx, text, args...); err != nil {
 		return !errors.Is(err, driver.ErrBadConn), err
 	}
 	var there int
-	err = l.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+l.t.full+" WHERE "+quote(l.id)+" = ?", number).Scan(&there)
+	err = l.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+l.full+" WHERE "+quote(l.id)+" = ?", number).Scan(&there)
 	if err == nil && there != 1 {
-		err = l.t.unfit(fmt.Sprintf("a row written with the number %d is not there", id), "look for triggers on the table")
+		err = l.unfit(fmt.Sprintf("a row written with the number %d is not there", id), "look for triggers on the table")
 	}
 	return true, err
 }
@@ -165,16 +160,16 @@ func (l *lockedTable) forget(ctx context.Context, id uint64) error {
 	if l.ticketLayout.stub != "" {
 		return nil
 	}
-	_, err := l.conn.ExecContext(ctx, "DELETE FROM "+l.t.full+" WHERE "+quote(l.id)+" = ?", strconv.FormatUint(id, 10))
+	_, err := l.conn.ExecContext(ctx, "DELETE FROM "+l.full+" WHERE "+quote(l.id)+" = ?", strconv.FormatUint(id, 10))
 	return err
 }
 
 // reserveLocked reserves up to want numbers. It is several statements: whatever ends it between two of them, what the ones before took is lost.
-func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, step, want uint64) (g grant, lost uint64, err error) {
+func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, want uint64) (g grant, lost uint64, err error) {
 	t.mu.Lock()
 	mark := t.mark
 	t.mu.Unlock()
-	v, name := t.s.servers.tickets, t.cache.name
+	v, name, step := t.s.servers.tickets, t.cache.name, l.step
 	first, err := l.next(ctx)
 	if err == nil && first <= mark {
 		t.s.counters.wentBack(t.cache.name, &t.s.servers.tickets.trials)

@@ -32,12 +32,11 @@ const warnAgain = time.Minute
 // REPLACE renews, or one that gets a row for each number. The counter stays the table's own, so whoever goes there directly never
 // gets the same number. It is safe for concurrent use.
 type TicketTable struct {
-	s              *Sequences
-	database, name string
-	full           string // "`flickr`.`tickets64`"
-	cache          *cache
-	looks          singleflight.Group
-	layout         atomic.Pointer[ticketLayout] // nil before the first look
+	ticketRef
+	s      *Sequences
+	cache  *cache
+	looks  singleflight.Group
+	layout atomic.Pointer[ticketLayout] // nil before the first look
 
 	mu       sync.Mutex
 	stubs    map[string]bool // guarded by mu; whose rows are there
@@ -64,7 +63,8 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 			return t
 		}
 	}
-	t := &TicketTable{s: s, database: database, name: name, full: quote(database) + "." + quote(name)}
+	v := s.servers.tickets
+	t := &TicketTable{s: s, ticketRef: newTicketRef(database, name, v.at, v.opts.IOTimeout)}
 	t.mark = s.state.ticketMark(t.full)
 	t.cache = newCache(s, row{name: database + "." + name})
 	t.cache.reserver = t
@@ -109,7 +109,7 @@ func (t *TicketTable) Replace(ctx context.Context, id, column, stub []byte) (Tic
 	if layout.stub == "" || !named(id, layout.id) || !named(column, layout.stub) {
 		return Ticket{}, ErrNoTicket
 	}
-	ticket := Ticket{Replaced: true, Transactional: layout.transactional}
+	ticket := Ticket{Replaced: true, Transactional: layout.transactional()}
 	if !t.hasStub(stub) {
 		if ticket.Replaced, err = t.touch(ctx, layout, stub); err != nil {
 			return Ticket{}, err
@@ -140,7 +140,7 @@ func (t *TicketTable) Insert(ctx context.Context, id []byte) (Ticket, error) {
 		return Ticket{}, ErrNoTicket
 	}
 	number, err := t.take(ctx)
-	return Ticket{Number: number, Transactional: layout.transactional}, err
+	return Ticket{Number: number, Transactional: layout.transactional()}, err
 }
 
 // named says whether a column that a statement may name is the one of that name.

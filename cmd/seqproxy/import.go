@@ -54,6 +54,9 @@ type counter struct {
 	from  string // "app.leaf_alloc"
 	next  uint64 // the next number that nobody has got
 	cache uint64 // CACHE, 0 for adaptive
+
+	schema, table string // of a table that counts
+	lossy         string // why a crash of its server could take it back
 }
 
 // importCounters makes sequences of the counters of another system. It only ever
@@ -76,11 +79,11 @@ func (p *program) importCounters(ctx context.Context, args []string) error {
 		return err
 	}
 	files := tlsfiles.NewStore(zap.NewNop())
-	address, login, err := c.origin(cfg)
+	addresses, login, err := c.origin(cfg)
 	if err != nil {
 		return err
 	}
-	source, err := openSource(files, address, login)
+	source, address, err := openWritable(ctx, files, addresses, login)
 	if err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func (p *program) importCounters(ctx context.Context, args []string) error {
 		defer cancel()
 		_ = sequences.Close(ctx) // nothing was taken, so there is nothing to give back
 	}()
-	return p.makeSequences(ctx, c, sequences, counters)
+	return p.makeSequences(ctx, c, sequences, source, counters)
 }
 
 // tlsModes are the values of -tls.
@@ -139,43 +142,53 @@ func (c *importCommand) check() (reader, error) {
 	return read, nil
 }
 
-// origin is the server that holds the counters.
-func (c *importCommand) origin(cfg *conf.Config) (conf.Address, sourceLogin, error) {
+// origin is the server that holds the counters, or the nodes of the group.
+func (c *importCommand) origin(cfg *conf.Config) ([]conf.Address, sourceLogin, error) {
 	server := &cfg.Sequence.Servers[0]
 	if c.source == "" {
-		return server.Addresses()[0], sourceLogin{server.User, server.Password, server.Security}, nil
+		return server.Addresses(), sourceLogin{server.User, server.Password, server.Security}, nil
 	}
 	login := sourceLogin{user: c.user, security: conf.Security{Mode: tlsfiles.Mode(c.tls), CAFile: c.caFile}}
 	switch {
 	case c.passwordFile != "":
 		password, _, err := conf.ReadPasswordFile(c.passwordFile)
 		if err != nil {
-			return "", login, fmt.Errorf("-password-file: %w", err)
+			return nil, login, fmt.Errorf("-password-file: %w", err)
 		}
 		login.password = password
 	case c.passwordEnv != "":
 		password, ok := os.LookupEnv(c.passwordEnv)
 		if !ok {
-			return "", login, usagef("-password-env: the environment variable %s is not set", c.passwordEnv)
+			return nil, login, usagef("-password-env: the environment variable %s is not set", c.passwordEnv)
 		}
 		login.password = conf.NewSecret(password)
 	}
-	return conf.Address(c.source), login, nil
+	return []conf.Address{conf.Address(c.source)}, login, nil
 }
 
 // makeSequences makes a sequence of each counter and prints what it did. One that
 // cannot be made stops none of the others.
-func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences *sequence.Sequences, counters []counter) error {
+func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences *sequence.Sequences, source *source, counters []counter) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "SEQUENCE\tNEXT\tCACHE\tFROM\t")
 	var done importCount
 	var failures []error
+	var lossy []string
 	for i := range counters {
 		n := &counters[i]
 		if c.adaptive {
 			n.cache = 0
 		}
-		what, err := done.make(ctx, sequences, n, c.dryRun)
+		var what string
+		var err error
+		if c.from == "ticket" {
+			what, err = done.takeOver(ctx, c, sequences, source, n)
+			if n.lossy != "" {
+				lossy = append(lossy, n.from+": "+n.lossy)
+			}
+		} else {
+			what, err = done.make(ctx, sequences, n, c.dryRun)
+		}
 		if err != nil {
 			what = "FAILED"
 			failures = append(failures, fmt.Errorf("sequence %s of %s: %w", n.name, n.from, err))
@@ -190,6 +203,9 @@ func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences
 	would := ""
 	if c.dryRun {
 		would = "to be "
+	}
+	for _, why := range lossy {
+		p.say("%s, so a crash of its server may take the counter back: import it again after one, before anybody takes a number of it\n", why)
 	}
 	p.say("\n%d %screated, %d %sraised, %d there already, %d failed\n", done.created, would, done.raised, would, done.stayed, len(failures))
 	if c.dryRun {
@@ -208,7 +224,7 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 	if n.next == 0 {
 		n.next = 1
 	}
-	at, exists, err := nextOf(ctx, sequences, n.name)
+	at, limit, exists, err := nextOf(ctx, sequences, n.name)
 	if err != nil {
 		return "", err
 	}
@@ -228,23 +244,69 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 			}
 			return "created", nil
 		}
-		if at, _, err = nextOf(ctx, sequences, n.name); err != nil { // made by somebody else just now
+		if at, limit, _, err = nextOf(ctx, sequences, n.name); err != nil { // made by somebody else just now
 			return "", err
 		}
 	}
 	switch {
-	case at == 0 || at >= n.next:
-		d.stayed++
-		return "is there already" + atNext(at), nil
-	case dry:
+	case at != 0 && n.next-1 > limit:
+		return "", fmt.Errorf("it is there already and ends at %d, below %d: ALTER SEQUENCE with a higher MAXVALUE", limit, n.next)
+	case dry && at != 0 && at < n.next:
 		d.raised++
 		return "would be raised" + fromNext(at), nil
+	case !dry && at != 0:
+		// Proxies may have lower numbers in memory, also where the row is above.
+		if _, err := sequences.Raise(ctx, []byte(n.name), n.next-1, true); err != nil {
+			return "", err
+		}
 	}
-	if _, err := sequences.Raise(ctx, []byte(n.name), n.next-1, true); err != nil {
+	if at != 0 && at < n.next {
+		d.raised++
+		return "raised" + fromNext(at), nil
+	}
+	d.stayed++
+	return "is there already" + atNext(at), nil
+}
+
+// takeOver makes the sequence of a ticket table, whose own counter goes on above the
+// sequence's end from then on, or says what it would do.
+func (d *importCount) takeOver(ctx context.Context, c *importCommand, sequences *sequence.Sequences, source *source, n *counter) (what string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, importTimeout)
+	defer cancel()
+	conn, err := source.db.Conn(ctx)
+	if err != nil {
+		return "", tlsfiles.Explain(err)
+	}
+	defer func() { _ = conn.Close() }()
+	from := quoteName(n.schema, n.table)
+	if c.source != "" {
+		from += " at " + c.source
+	}
+	done, err := sequences.ImportTickets(ctx, conn, sequence.TicketImport{
+		Database: n.schema, Table: n.table, From: from, Sequence: n.name, DryRun: c.dryRun, Next: n.next,
+	})
+	n.next, n.lossy = done.Next, done.Lossy
+	if unfit := new(sequence.UnfitError); errors.As(err, &unfit) && unfit.Server == "" {
+		return "", fmt.Errorf("%w (-from table makes a sequence of such a table, and does not raise its counter)", err)
+	}
+	if err != nil {
 		return "", err
 	}
-	d.raised++
-	return "raised" + fromNext(at), nil
+	would := ""
+	if c.dryRun {
+		would = "would be "
+	}
+	above := fmt.Sprintf("; the table goes on above %d", done.Last)
+	switch {
+	case done.Created:
+		d.created++
+		return would + "created" + above, nil
+	case done.Raised:
+		d.raised++
+		return would + "raised" + above, nil
+	}
+	d.stayed++
+	return "is there already" + atNext(done.Next) + above, nil
 }
 
 func atNext(n uint64) string {
@@ -256,13 +318,13 @@ func atNext(n uint64) string {
 
 func fromNext(n uint64) string { return fmt.Sprintf(" from %d", n) }
 
-// nextOf is the next number of a sequence, 0 if none is left.
-func nextOf(ctx context.Context, sequences *sequence.Sequences, name string) (next uint64, exists bool, err error) {
+// nextOf is the next number of a sequence, 0 if none is left, and where it ends.
+func nextOf(ctx context.Context, sequences *sequence.Sequences, name string) (next, limit uint64, exists bool, err error) {
 	_, state, err := sequences.Describe(ctx, []byte(name))
 	if errors.Is(err, sequence.ErrUnknown) {
-		return 0, false, nil
+		return 0, 0, false, nil
 	}
-	return state.Next, err == nil, err
+	return state.Next, state.Limit, err == nil, err
 }
 
 // importKinds lists the kinds for messages.

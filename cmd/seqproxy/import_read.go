@@ -71,6 +71,29 @@ func openSource(files *tlsfiles.Store, address conf.Address, login sourceLogin) 
 	return &source{db}, nil
 }
 
+// openWritable opens the one of several addresses that can be written to: the other nodes
+// of a group may lag behind. One alone is opened whatever it is.
+func openWritable(ctx context.Context, files *tlsfiles.Store, addresses []conf.Address, login sourceLogin) (*source, conf.Address, error) {
+	var failures []error
+	for _, address := range addresses {
+		s, err := openSource(files, address, login)
+		if err != nil || len(addresses) == 1 {
+			return s, address, err
+		}
+		var readOnly string
+		_, err = s.one(ctx, []any{&readOnly}, "SELECT @@GLOBAL.read_only")
+		if err == nil && (readOnly == "0" || readOnly == "OFF") {
+			return s, address, nil
+		}
+		s.close()
+		if err == nil {
+			err = errors.New("it is read only")
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", address, err))
+	}
+	return nil, "", errors.Join(failures...)
+}
+
 func (s *source) close() { _ = s.db.Close() }
 
 // rows reads all rows of a query, whose columns scan to what row returns.
@@ -217,7 +240,7 @@ func readTables(ctx context.Context, s *source, schema string, tables []string) 
 			}
 		}
 		seen[c.table] = true
-		n := counter{name: name, from: schema + "." + c.table}
+		n := counter{name: name, from: schema + "." + c.table, schema: schema, table: c.table}
 		if _, err := s.one(ctx, []any{&n.next}, "SELECT IFNULL(AUTO_INCREMENT, 1) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", schema, c.table); err != nil {
 			return nil, fmt.Errorf("%s: %w", n.from, err)
 		}
