@@ -490,6 +490,47 @@ func TestAnImportIsRefusedWhereItCouldRepeatNumbers(t *testing.T) {
 	}
 }
 
+// Several sequence servers divide the numbers below the table's counter. Steps they cannot divide.
+func TestATicketTableBecomesASequenceOfSeveralServers(t *testing.T) {
+	f := newFleet(t, 3)
+	s := f.open(t, blocks(10), steadySize(10))
+	for _, app := range killedApps() {
+		p := f[0].withTickets(t)
+		given := newNumbers(t)
+		c, err := p.db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close() //nolint:errcheck // the test is over
+		direct := func() (uint64, error) { return app.direct(c) }
+		given.take("direct, before", 5, direct)
+		done := mustImport(t, p, s, importOf(p, app.table, app.table))
+		given.take("sequence", 50, func() (uint64, error) { return s.Take(context.Background(), []byte(app.table), 1) })
+		if id := given.take("direct, after", 5, direct); !done.Created || id <= done.Last {
+			t.Errorf("got %d after %+v, want a number above the end of a new sequence", id, done)
+		}
+		p.exec(t, "TRUNCATE "+app.table)
+		if done := mustImport(t, p, s, importOf(p, app.table, app.table)); !done.Raised {
+			t.Errorf("after TRUNCATE: got %+v, want that it was raised", done)
+		}
+		given.take("sequence", 50, func() (uint64, error) { return s.Take(context.Background(), []byte(app.table), 1) })
+		p.exec(t, "DROP TABLE tickets64InnoDB, tickets64MyISAM, id_tempInnoDB, id_tempMyISAM, ids_photosInnoDB, ids_photosMyISAM")
+	}
+
+	other := placeOn(t, mysqltest.StartUnsynced(t, "--auto-increment-increment=2"))
+	other.exec(t, "CREATE TABLE ids (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
+	if done, err := importInto(other, s, importOf(other, "ids", "odd")); !errors.Is(err, ErrSeveral) {
+		t.Errorf("a table that counts by two: got %+v, %v, want ErrSeveral", done, err)
+	}
+	result, err := other.db.Exec("INSERT INTO ids VALUES (NULL)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, _ := result.LastInsertId(); id != 3 {
+		t.Errorf("a table that was refused gives %d, want 3", id)
+	}
+}
+
 // A wait for the table is short, because direct applications wait behind it. An import tries again.
 func TestAnImportWaitsForATableThatIsLocked(t *testing.T) {
 	p := newPlace(t).withTickets(t)

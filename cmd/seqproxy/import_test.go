@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"seqproxy/internal/mysqltest"
 )
@@ -235,6 +237,65 @@ func TestCountersOfOtherServersAreImportedOverTLS(t *testing.T) {
 	}
 }
 
+// A sequence that is there gives nothing that the counter gave, also where its row is above and a proxy has lower numbers in memory.
+func TestAnImportRaisesWhatAProxyHasInMemory(t *testing.T) {
+	server := mysqltest.Shared(t)
+	file, _ := importInto(t, server)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startSubject(t, "listen = \"127.0.0.1:0\"\nadmin.listen = \"\"\nhttp.listen = \"\"\nadmin_users = [\"app\"]\n"+string(text))
+	c := s.mustConnect(t, "app", "p")
+	must(t, c, "CREATE SEQUENCE orders CACHE 1000", "CREATE SEQUENCE short MAXVALUE 50", "SELECT NEXTVAL('orders')")
+	source := server.Schema(t)
+	server.Exec(t, "USE "+source, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128), max_id BIGINT, step INT)",
+		"INSERT INTO leaf_alloc VALUES ('orders', 500, 10), ('short', 60, 10)")
+	for range 2 {
+		p := begin(t, "import", "-config", file, "-from", "leaf", "-schema", source)
+		p.end(1)
+		if !strings.Contains(p.stdout(), "0 created, 0 raised, 1 there already, 1 failed") || !strings.Contains(p.stderr(), "ends at 50, below 60") {
+			t.Errorf("got %s and %s, want that one is above and one ends below", p.stdout(), p.stderr())
+		}
+	}
+	for ; ; time.Sleep(10 * time.Millisecond) {
+		n, err := strconv.ParseUint(valueOf(c, "SELECT NEXTVAL('orders')"), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n >= 500 {
+			break
+		}
+		if n >= 400 { // one by one it is not there yet
+			t.Fatalf("the proxy gives %d, though %s.leaf_alloc gave the numbers below 500", n, source)
+		}
+	}
+}
+
+// The replica lags behind: its counter would be too low, and a lock there keeps nobody out.
+func TestAnImportFromAGroupGoesToItsPrimary(t *testing.T) {
+	g := mysqltest.StartGroup(t, 2)
+	file, target := importInto(t, g.Nodes[0])
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("address = %q", g.Nodes[0].Addr())
+	nodes := fmt.Sprintf("nodes = [%q, %q]", g.Nodes[1].Addr(), g.Nodes[0].Addr())
+	file = write(t, "group.toml", strings.Replace(string(text), address, nodes, 1))
+	g.Nodes[0].Exec(t, "CREATE SCHEMA tickets", "CREATE TABLE tickets.ids (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
+		"INSERT INTO tickets.ids VALUES (NULL), (NULL), (NULL)")
+	begin(t, "import", "-config", file, "-from", "ticket", "-schema", "tickets", "-table", "ids").end(0)
+	if got := counters(t, g.Nodes[0], target); got != "ids=5" {
+		t.Errorf("got %s, want ids=5", got)
+	}
+	p := begin(t, "import", "-config", file, "-from", "ticket", "-schema", "tickets", "-table", "ids", "-source", g.Nodes[1].Addr(), "-user", "root")
+	p.end(1)
+	if !strings.Contains(p.stderr(), "read only: name the primary") {
+		t.Errorf("from the replica: got %s", p.stderr())
+	}
+}
+
 // What the source gives to new sessions leaves no counter out, and changes no name.
 func TestAnImportReadsAllWhateverTheSourceGivesToNewSessions(t *testing.T) {
 	source := mysqltest.Start(t)
@@ -256,6 +317,7 @@ func TestAnImportThatCannotBeSaysWhy(t *testing.T) {
 	schema := s.Schema(t)
 	s.Exec(t, "USE "+schema, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128), max_id BIGINT, step INT)",
 		"INSERT INTO leaf_alloc VALUES ('ok', 5, 1), ('"+strings.Repeat("x", 51)+"', 5, 1), ('too', 7, 2)",
+		"CREATE TABLE loud (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TRIGGER t BEFORE INSERT ON loud FOR EACH ROW SET @a = 1",
 		"CREATE TABLE behind (biz_tag VARCHAR(128), max_id BIGINT, step INT)", "INSERT INTO behind VALUES ('b', -5, 1)",
 		"CREATE TABLE empty_seq (id INT, next_id BIGINT, cache BIGINT) COMMENT 'Vitess_Sequence'")
 	for args, test := range map[string]struct {
@@ -280,6 +342,8 @@ func TestAnImportThatCannotBeSaysWhy(t *testing.T) {
 		"-config FILE -from vitess -schema SCHEMA":                                                 {1, "empty_seq has no row with id = 0"},
 		"-config FILE -from vitess -schema mysql":                                                  {1, `holds no counter of the kind "vitess"`},
 		"-config FILE -from ticket -schema SCHEMA -table leaf_alloc":                               {1, "leaf_alloc is no table with an AUTO_INCREMENT"},
+		"-config FILE -from ticket -schema SCHEMA -table loud":                                     {1, "`loud`: it has a trigger, t, "},
+		"-config FILE -from ticket -schema SCHEMA -table loud -dry-run":                            {1, "(-from table makes a sequence of such a table, and does not raise its counter)"},
 		"-config FILE -from leaf -schema SCHEMA":                                                   {1, strings.Repeat("x", 51)},
 	} {
 		text := strings.NewReplacer("FILE", file, "SCHEMA", schema, "ADDRESS", s.Addr()).Replace("import " + args)
