@@ -196,9 +196,11 @@ func (s *Sequences) limitOfNew(ctx context.Context, o *CreateOptions) (limit uin
 
 // carryOut locks the table and makes the import.
 func (m *ticketImport) carryOut(ctx context.Context, table *ticketRef, conn *sql.Conn, layout *ticketLayout) (done TicketsImported, err error) {
-	l, err := table.lock(ctx, conn, layout)
-	for wait := importAgain; isConflict(err) && pause(ctx, jitter(wait)); wait = min(2*wait, time.Second) {
-		l, err = table.lock(ctx, conn, layout)
+	waiting, stop := halfOf(ctx) // the rest of the time is for what comes next
+	defer stop()
+	l, err := table.lock(waiting, conn, layout)
+	for wait := importAgain; isConflict(err) && pause(waiting, jitter(wait)); wait = min(2*wait, time.Second) {
+		l, err = table.lock(waiting, conn, layout)
 	}
 	if err != nil {
 		return done, fmt.Errorf("lock %s: %w", table.full, err)
