@@ -178,9 +178,11 @@ func TestServerThatFlushesOncePerSecondIsRefused(t *testing.T) {
 	p.withTable(t, map[string]uint64{"old": 0, "photos": 0})
 	p.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	p.exec(t, "UPDATE sequence SET id = id + 1") // on disk
+	relaxed := p.open(t, steadySize(10), func(o *Options) { o.Durability = DurabilityRelaxed })
+	mustTake(t, relaxed, "photos", 1) // it is registered, which is on disk
+	settled(t, relaxed, "photos")
 	p.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
 
-	relaxed := p.open(t, steadySize(10), func(o *Options) { o.Durability = DurabilityRelaxed })
 	before := mustTake(t, relaxed, "photos", 10)
 	settled(t, relaxed, "photos")
 	first := naive(t, p.naiveConn(t), "old", 10)
