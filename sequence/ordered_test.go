@@ -254,6 +254,13 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 		mustAlter(t, b, "photos", Alteration{Restart: ref(p.id(t, "photos") + 10)})
 		next(a)
 		beginAgain(t, p.db, b, "photos", uint64(3+round))
+		eventually(t, "the other one is registered again", func() bool {
+			var proxies int
+			if err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy").Scan(&proxies); err != nil {
+				t.Fatal(err)
+			}
+			return proxies == 2
+		})
 		next(b)
 		next(a)
 		if id := p.id(t, "photos"); id < uint64(4+round) || id > uint64(8+round) {
