@@ -11,8 +11,8 @@ import (
 )
 
 // Avoid is called before somebody uses numbers that he has chosen himself. They are not given any more. What is in memory here is
-// taken out of it. A number that is above all that this proxy has reserved, or moved the counter to, moves the counter there, and a
-// segment further: so an import of rising numbers moves it once for a segment. A sequence with a typed CACHE n is moved no further.
+// taken out of it. A number that is above all that this proxy has reserved, or moved the counter to, moves the counter on by one number;
+// where the counter is below it, there and a segment further: so an import of rising numbers moves it once for a segment. A sequence with a typed CACHE n is moved no further.
 //
 // Numbers that other proxies have in memory are not known here. A number above the sequence's maximum changes nothing. Of several
 // sequence servers all that can be reached are moved.
@@ -191,12 +191,12 @@ func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time
 	return c, err
 }
 
-// raiseTo moves a counter ahead to floor, and at least one number, unless it stands at end. at is where it stands then, or below: nobody
-// puts numbers back from there. One that is frozen it awaits.
-func (v *server) raiseTo(ctx context.Context, name string, floor, end uint64) (at uint64, err error) {
+// raiseTo moves a counter that is below n to floor, and any other by one number, unless it stands at end. at is where it stands then, or
+// below: nobody puts numbers back from there. One that is frozen it awaits.
+func (v *server) raiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
 	var frozen error
 	for {
-		at, low, err := v.tryRaise(ctx, name, floor, end)
+		at, low, err := v.tryRaise(ctx, name, n, floor, end)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return 0, cmp.Or(frozen, err) // an attempt that was cut off says less than the one before
@@ -214,7 +214,7 @@ func (v *server) raiseTo(ctx context.Context, name string, floor, end uint64) (a
 }
 
 // tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
-func (v *server) tryRaise(ctx context.Context, name string, floor, end uint64) (at uint64, low *row, err error) {
+func (v *server) tryRaise(ctx context.Context, name string, n, floor, end uint64) (at uint64, low *row, err error) {
 	h := v.share()
 	seen, err := v.checked(ctx)
 	if err != nil {
@@ -227,10 +227,10 @@ func (v *server) tryRaise(ctx context.Context, name string, floor, end uint64) (
 	}
 	more := uint64(1)
 	if h.inSteps() {
-		more = 0 // the row keeps its residue
+		more = h.count // the row keeps its residue
 	}
 	// By another plan the row may not stand there.
-	text, args := v.table.raise()+v.table.underPlan(), []any{more, floor, name, max(floor, min(end, highest)), h.plan}
+	text, args := v.table.raise()+v.table.underPlan(), []any{more, n, floor, name, max(floor, min(end, highest)), h.plan}
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
 		result, err = v.pool().ExecContext(ctx, text, args...)
@@ -254,8 +254,8 @@ func (v *server) tryRaise(ctx context.Context, name string, floor, end uint64) (
 		return 0, nil, err
 	case stored.plan != h.plan:
 		return 0, nil, errPlan
-	case stored.frozen || stored.id < floor:
+	case stored.frozen || stored.id < n:
 		return 0, &stored, nil
 	}
-	return floor, nil, nil
+	return min(stored.id, floor), nil, nil
 }

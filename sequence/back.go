@@ -143,7 +143,7 @@ func (v *server) lift(ctx context.Context, name string, mark, gave uint64) error
 	v.log.Error("sequence row went back",
 		logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
 		zap.String("remedy", "REPAIR SEQUENCE "+quote(name)))
-	_, low, err := v.tryRaise(ctx, name, mark, 0)
+	_, low, err := v.tryRaise(ctx, name, mark, mark, 0)
 	switch {
 	case err != nil || low == nil:
 		return err

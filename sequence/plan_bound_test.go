@@ -144,7 +144,7 @@ func TestABoundIsRaisedAheadOfNeed(t *testing.T) {
 	if err != nil || before == 0 {
 		t.Fatalf("its bound is %d, %v", before, err)
 	}
-	if _, err := v.raiseTo(context.Background(), "photos", before-3000, before); err != nil {
+	if _, err := v.raiseTo(context.Background(), "photos", before-3000, before-3000, before); err != nil {
 		t.Fatal(err)
 	}
 	// Far from the bound still.

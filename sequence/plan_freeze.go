@@ -36,6 +36,9 @@ func (r *planRun) freezeMember(v *server) error {
 		if err := v.restoreRows(r.ctx, tx, "<> ?", r.plan.Number); err != nil {
 			return err
 		}
+		if err := v.saveRows(r.ctx, tx, r.plan.Number); err != nil {
+			return err
+		}
 		return r.setState(r.ctx, v, tx, planFrozen, false)
 	})
 	if err != nil {

@@ -53,7 +53,7 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 			return err
 		}},
 		{"a number that somebody chose", func(v *server, _ Segment) error {
-			_, err := v.raiseTo(context.Background(), "photos", 5000, 1<<40)
+			_, err := v.raiseTo(context.Background(), "photos", 5000, 5000, 1<<40)
 			return err
 		}},
 	} {

@@ -294,7 +294,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 		for range maxAttempts {
 			var to uint64
 			if to, err = v.openTo(ctx, name, n, floor); err == nil {
-				at, err = v.raiseTo(ctx, name, to, end)
+				at, err = v.raiseTo(ctx, name, n, to, end)
 			}
 			if err == nil {
 				err = v.keepAbove(ctx, name, n)
@@ -324,7 +324,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 			return err
 		})
 		if err == nil {
-			a.marks.raise(name, floor)
+			a.marks.raise(name, at)
 		}
 		return err
 	})
