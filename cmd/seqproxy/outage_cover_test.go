@@ -89,7 +89,15 @@ outage_cover = %q
 allocate_timeout = "1s"
 %s
 `, cover, rest)
-	for _, s := range o.servers {
+	for i, s := range o.servers {
+		if i > 0 {
+			first := begin(t, "-config", write(t, "divided.toml", text))
+			if output, err := client(t, first.address(), "dba", "", append(plain(t), "-e", "SEQPROXY ADD SEQUENCE SERVER '"+s.Addr()+"' WITH DIRECT WRITERS STOPPED")...); err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+			first.signal(syscall.SIGTERM)
+			first.end(0)
+		}
 		text += sequencesAt(s.Addr())
 	}
 	o.asked = &asked{file: write(t, "seqproxy.toml", text)}
