@@ -43,7 +43,8 @@ type server struct {
 
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
-	seen atomic.Pointer[layout] // what the last check found; nil before the first
+	seen   atomic.Pointer[layout] // what the last check found; nil before the first
+	making turn                   // of tables that are missing
 
 	place      atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
 	away       atomic.Bool           // it is left out while others serve
@@ -90,7 +91,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	tuning.Store(opts.tuning())
 	return &server{
 		opts: o, policy: opts, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
-		counters: counters, marks: marks, nodes: nodes{all: all, choose: newTurn()}, guard: guard{adopting: newTurn()},
+		counters: counters, marks: marks, nodes: nodes{all: all, choose: newTurn()}, making: newTurn(), guard: guard{adopting: newTurn()},
 		silence:  mostSilence,
 		registry: newRegistry(), answered: answered{asking: newTurn()}, voidBefore: func(name string, epoch uint64) { marks.enter(name, epoch) }, used: func() {}, spawn: atOnce, ahead: boundAhead,
 		peer: func(int) *server { return nil },

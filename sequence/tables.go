@@ -145,18 +145,33 @@ func (v *server) eachMissing(missing []string, nameType string) (findings []erro
 	return findings
 }
 
-// checkTables creates the tables that are missing if that is allowed, and looks at their columns.
-func (v *server) checkTables(ctx context.Context, c rawConn) (*layout, error) {
+// soundTables is lookForTables that ends with the first finding.
+func (v *server) soundTables(ctx context.Context, c rawConn) (tables, error) {
 	found, findings, err := v.lookForTables(ctx, c)
 	if err == nil && len(findings) > 0 {
 		err = findings[0]
 	}
+	return found, err
+}
+
+// checkTables creates the tables that are missing if that is allowed, and looks at their columns.
+func (v *server) checkTables(ctx context.Context, c rawConn) (*layout, error) {
+	found, err := v.soundTables(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	create := v.tuning.Load().CreateTable
-	if len(found.missing) > 0 && !create {
-		return nil, v.tablesMissing(found.missing)
+	if len(found.missing) > 0 {
+		if !v.tuning.Load().CreateTable {
+			return nil, v.tablesMissing(found.missing)
+		}
+		// Another connection may make them.
+		if err := v.making.take(ctx); err != nil {
+			return nil, err
+		}
+		defer v.making.end()
+		if found, err = v.soundTables(ctx, c); err != nil {
+			return nil, err
+		}
 	}
 	if found.lacksFirst(v) {
 		if err := v.createOne(ctx, c, v.opts.Table, createFirst(v.opts.Database, v.opts.Table)); err != nil {
