@@ -24,10 +24,16 @@ test_part() {
 			awk -v part="$part" -v parts="$parts" 'NR % parts == part - 1' | paste -sd '|'))\$")
 	fi
 	log=$("${GO:-go}" test -p 1 -timeout "${TESTTIMEOUT:-45m}" "${@:4}" "${run[@]}" "$package" </dev/null 2>&1) || status=1
+	# One at a time: a line in the middle of another's would hide which test failed.
+	until mkdir "$printing" 2>/dev/null; do sleep 0.05; done
 	echo "$log"
+	rmdir "$printing"
 	return "$status"
 }
 export -f test_part
+export printing
+printing=$(mktemp -d)/printing
+trap 'rm -rf "${printing%/printing}"' EXIT
 
 "${GO:-go}" list "$@" | awk '
 	BEGIN {
