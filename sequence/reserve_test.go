@@ -150,7 +150,7 @@ func TestProxyStartsWhileItsServerIsDown(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 0})
 	p.kill(t)
-	s := p.open(t, patience(100*time.Millisecond))
+	s := p.open(t, patience(500*time.Millisecond))
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
 	var unavailable *UnavailableError
 	if !errors.As(err, &unavailable) {

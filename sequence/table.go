@@ -113,7 +113,7 @@ func (t table) reserveInBlocks(h share, floor, n uint64) string {
 func (t table) raise() string {
 	const id = "CAST(`id` AS UNSIGNED)"
 	return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(GREATEST(" + id + " + CAST(? AS UNSIGNED), IF(" + id +
-		" < CAST(? AS UNSIGNED), CAST(? AS UNSIGNED), 0))) WHERE `name` = ? AND " + id + " < CAST(? AS UNSIGNED)"
+		" < CAST(? AS UNSIGNED), CAST(? AS UNSIGNED), CAST(0 AS UNSIGNED)))) WHERE `name` = ? AND " + id + " < CAST(? AS UNSIGNED)"
 }
 
 // underPlan has an UPDATE of one row change nothing while the server obeys another plan than the argument.
