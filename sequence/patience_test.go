@@ -55,7 +55,7 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 			begin := time.Now()
 			err := f()
 			var unavailable *UnavailableError
-			if !errors.As(err, &unavailable) || unavailable.Waited < limit-100*time.Millisecond {
+			if !errors.As(err, &unavailable) || unavailable.Waited < 2*time.Second {
 				t.Errorf("%s: got %v, want an UnavailableError that says how long it waited", what, err)
 			}
 			wantText(t, err, "1205")
