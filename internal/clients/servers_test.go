@@ -55,6 +55,9 @@ type place struct {
 // with nothing in its log that is an error.
 func start(t *testing.T) *place {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("clients of other languages are for CI; without -short they are tried here")
+	}
 	args := []string{"--max-allowed-packet=64M", "--local-infile=1", "--server-id=1", "--log-bin=binlog"}
 	p := &place{server: mysqltest.Start(t, args...), dir: t.TempDir()}
 	p.server.Exec(t, "SET GLOBAL log_bin_trust_function_creators = 1")

@@ -84,6 +84,9 @@ func (c *Cluster) set(t testing.TB, i, isolate int) {
 // may be killed and restarted while a majority is left.
 func StartGalera(t *testing.T, n int) *Cluster {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a Galera cluster is for CI; without -short it is started here")
+	}
 	bin, err := findBinary()
 	if err != nil {
 		t.Fatal(err)
