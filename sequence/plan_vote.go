@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/internal/planted"
 )
 
 // How one of several coordinators decides, once for all: this is the single-decree agreement of Lamport's "Paxos Made Simple" (2001), with the members so far
@@ -144,7 +146,7 @@ func (r *planRun) fenced(ctx context.Context, v *server, step func(tx *sql.Tx, w
 			return err
 		case !ok:
 			return errSwept
-		case was.ballot != r.ballot:
+		case was.ballot != r.ballot && !planted.Fault(planted.Ballot):
 			return errTakenOver
 		}
 		return step(tx, was)

@@ -27,6 +27,10 @@ const (
 	CeilingReplica Name = "ceiling-replica"
 	// Verify: a reservation is not read back.
 	Verify Name = "verify"
+	// Ballot: a step of a change of members is taken although another coordinator has taken over.
+	Ballot Name = "ballot"
+	// Freeze: the ids of a member stay where they are while the set of members is changed.
+	Freeze Name = "freeze"
 )
 
 // Variable names the environment variable that chooses the fault.

@@ -10,6 +10,7 @@ import (
 
 var all = []planted.Name{
 	planted.Commit, planted.Session, planted.Floor, planted.Fsync, planted.Plan, planted.CeilingMember, planted.CeilingReplica, planted.Verify,
+	planted.Ballot, planted.Freeze,
 }
 
 // The environment chooses a fault in a build with the tag, and in no other.

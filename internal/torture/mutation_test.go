@@ -199,6 +199,8 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 		planted.CeilingMember:  "TestAMemberThatIsAwayIsTakenOutByItsBound",
 		planted.Floor:          "TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber",
 		planted.CeilingReplica: "TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber",
+		planted.Ballot:         "TestACoordinatorThatWasReplacedTakesNoStep",
+		planted.Freeze:         "TestApplicationsThatCountWhileTheRowsAreFrozen",
 	} {
 		t.Run(string(name)+" of several servers", func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

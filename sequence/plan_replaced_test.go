@@ -1,0 +1,63 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// A coordinator stands still before it decides. Another one takes over and aborts the change, and in the middle of that the first one goes on. It comes too late for any step: one member
+// would obey the new plan while another goes on under the one so far.
+func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(1)}), "photos")
+
+	elder := e.open(t)
+	stands, goOn := make(chan bool), make(chan bool)
+	defer close(goOn)
+	elder.planHook = func(step, address string) error {
+		if step == "floors" && address == e.addr(2) || step == PlanInForce && address == e.addr(0) {
+			select {
+			case stands <- true:
+				<-goOn
+			case <-goOn: // the test has failed
+			}
+		}
+		return nil
+	}
+	var ended error
+	go func() {
+		_, ended = elder.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
+		close(stands)
+	}()
+	<-stands
+	started, other := false, e.open(t)
+	other.planHook = func(step, address string) error {
+		if step == planAborting && address == e.addr(1) { // both members have voted
+			goOn <- true
+			started = <-stands // false: the first coordinator has ended
+		}
+		return nil
+	}
+	if now, err := e.endLeft(t.Context(), other); err != nil || len(now.Members) != 2 {
+		t.Errorf("the change was aborted, and became %+v, %v", now, err)
+	}
+	if started {
+		t.Error("a member obeys a plan that was aborted")
+	}
+	for range 10 {
+		for i := range e.places {
+			if got, err := e.reserve(t, i, "photos", 3); err == nil {
+				h.add(t, "photos", got...)
+			}
+		}
+	}
+	if started {
+		goOn <- true
+		<-stands
+	}
+	if !errors.Is(ended, errTakenOver) {
+		t.Errorf("the coordinator that was replaced ended with %v, want %v", ended, errTakenOver)
+	}
+}
