@@ -203,9 +203,9 @@ func (v *server) raiseTo(ctx context.Context, name string, n, floor, end uint64)
 		case err != nil || low == nil:
 			return at, err
 		}
-		wait := firstConflict
+		wait := v.timing.conflict
 		if frozen = nil; low.frozen { // else it went on in this moment
-			frozen, wait = errPlanChanging, frozenBackoff
+			frozen, wait = errPlanChanging, v.timing.frozenBackoff
 		}
 		if !pause(ctx, jitter(wait)) {
 			return 0, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(frozen, context.Cause(ctx)))
@@ -234,7 +234,7 @@ func (v *server) tryRaise(ctx context.Context, name string, n, floor, end uint64
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
 		result, err = v.pool().ExecContext(ctx, text, args...)
-		if !isConflict(err) || attempt == maxAttempts || !pause(ctx, jitter(firstConflict<<attempt)) {
+		if !isConflict(err) || attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
 			break
 		}
 	}

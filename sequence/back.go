@@ -105,7 +105,7 @@ func (v *server) witness(ctx context.Context, name string) {
 	if !h.shared() || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.plan) {
 		return
 	}
-	patience := peerPatience
+	patience := v.timing.peer
 	if end, ok := ctx.Deadline(); ok {
 		patience = time.Until(end) / 2 // one that stands still does not keep this one from serving
 	}

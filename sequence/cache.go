@@ -13,14 +13,6 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// Backoff of a reservation that failed, doubling from first to last.
-const (
-	firstBackoff = 10 * time.Millisecond
-	lastBackoff  = time.Second
-
-	frozenBackoff = 100 * time.Millisecond // the longest while the set of sequence servers is changed
-)
-
 // maxQueued bounds the segments that wait behind the current one without adjoining it.
 const maxQueued = 64
 
@@ -440,10 +432,10 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 			zap.Uint64("left", c.held), logfield.Err(err))
 	}
 	c.lastErr = err
-	pause = max(c.backoff, firstBackoff)
-	c.backoff = min(2*pause, lastBackoff)
+	pause = max(c.backoff, c.owner.timing.firstBackoff)
+	c.backoff = min(2*pause, c.owner.timing.lastBackoff)
 	if errors.Is(err, errPlanChanging) {
-		c.backoff = min(c.backoff, frozenBackoff) // it is short, and the end of it is wanted
+		c.backoff = min(c.backoff, c.owner.timing.frozenBackoff) // it is short, and the end of it is wanted
 	}
 	return pause
 }

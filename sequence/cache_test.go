@@ -392,7 +392,7 @@ func TestOutageIsToldAfterAllocateTimeoutAndHealsByItself(t *testing.T) {
 			t.Errorf("got %d attempts in an hour, want about one in 0.5 to 1 second", calls)
 		}
 		sc.set(func() { sc.down = nil })
-		time.Sleep(lastBackoff + time.Millisecond)
+		time.Sleep(standardTiming().lastBackoff + time.Millisecond)
 		synctest.Wait()
 		if held := cache.heldNow(); held != 1000 {
 			t.Errorf("%d numbers are held after the outage, want 1000 without anybody asking", held)
@@ -421,7 +421,7 @@ func TestUnfitServerIsToldAtOnce(t *testing.T) {
 			t.Errorf("101 takes in one moment cost %d attempts, want 1", calls)
 		}
 		sc.set(func() { sc.down = nil })
-		time.Sleep(lastBackoff)
+		time.Sleep(standardTiming().lastBackoff)
 		if got := mustTake(t, s, "photos", 1); got != 1 {
 			t.Errorf("mended, got %d, want 1", got)
 		}
@@ -448,13 +448,13 @@ func TestUnfitServerIsNotAskedAheadWhileNobodyTakes(t *testing.T) {
 			if cache.heldNow() < 10 {
 				break
 			}
-			time.Sleep(lastBackoff / 100)
+			time.Sleep(standardTiming().lastBackoff / 100)
 		}
 		if calls := len(sc.calls()) - before; calls > 12 {
 			t.Errorf("got %d attempts in a second of use, want few", calls)
 		}
 		sc.set(func() { sc.down = nil })
-		time.Sleep(lastBackoff)
+		time.Sleep(standardTiming().lastBackoff)
 		mustTake(t, s, "photos", 1) // from memory
 		synctest.Wait()
 		if held := cache.heldNow(); held < 1000 {

@@ -355,7 +355,7 @@ func (v *server) transact(ctx context.Context, f func(tx *sql.Tx) error) error {
 		}
 		conflict = err
 		v.counters.retries.Add(1)
-		if !pause(ctx, jitter(firstConflict<<attempt)) {
+		if !pause(ctx, jitter(v.timing.conflict<<attempt)) {
 			return conflict
 		}
 	}

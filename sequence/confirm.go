@@ -8,13 +8,6 @@ import (
 	"time"
 )
 
-// Bounds of the wait for other proxies, as ALTER SEQUENCE ... ORDER has it.
-const (
-	confirmPatience = 15 * time.Second // a caller's context may be shorter
-	confirmPoll     = 50 * time.Millisecond
-	undoTimeout     = 3 * time.Second
-)
-
 // HeldError: a sequence is not confirmed as an ORDER sequence, because proxies may still hold numbers of it.
 type HeldError struct {
 	Sequence string
@@ -94,7 +87,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 				return &HeldError{Proxies: late, Several: s.servers.view.Load().several()} // waiting does not help
 			}
 		}
-		if !pause(ctx, confirmPoll) {
+		if !pause(ctx, s.timing.confirmPoll) {
 			if unlisted != nil {
 				return unlisted
 			}

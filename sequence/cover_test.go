@@ -90,11 +90,11 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 	if n := settled(photos); n != 6 {
 		t.Errorf("a sequence in use holds %d, want the 6 that are left", n)
 	}
-	photos.keepUp(time.Now().Add(idleAfter / 2))
+	photos.keepUp(time.Now().Add(s.timing.idle / 2))
 	if n := settled(photos); n != 6 {
 		t.Errorf("after half a minute it holds %d, want 6", n)
 	}
-	later := time.Now().Add(idleAfter)
+	later := time.Now().Add(s.timing.idle)
 	if _, err := s.List(t.Context()); err != nil { // who looks does not use it
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 	if n := settled(albums); n != 0 {
 		t.Errorf("one that was only asked about holds %d", n)
 	}
-	photos.keepUp(later.Add(2 * idleAfter))
+	photos.keepUp(later.Add(2 * s.timing.idle))
 	if n := settled(photos); n != 16 || p.id(t, "photos") != 20 {
 		t.Errorf("filled up again it holds %d, and the row is at %d, want 16 and 20", n, p.id(t, "photos"))
 	}

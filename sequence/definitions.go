@@ -49,7 +49,7 @@ func (a *servers) edit(ctx context.Context, w *view, need int, f func(edits []ed
 		}
 		conflict = err
 		a.counters.retries.Add(1)
-		if !pause(ctx, jitter(firstConflict<<attempt)) {
+		if !pause(ctx, jitter(a.timing.conflict<<attempt)) {
 			return conflict
 		}
 	}

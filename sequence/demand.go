@@ -24,9 +24,6 @@ func (c *cache) demandLocked(now time.Time) (want, need uint64) {
 	return 0, 0
 }
 
-// idleAfter is for how long no number must have been taken of a sequence that is filled up.
-const idleAfter = time.Minute
-
 // wholeLocked is how many numbers an idle sequence holds at least: the configured cache, where so many are reserved at a time. One in use may have half of that left
 // before more is fetched, so that it is not reserved for twice.
 func (c *cache) wholeLocked() uint64 { return min(c.pace.base, c.size) }
@@ -82,7 +79,7 @@ func (c *cache) keepUp(now time.Time) {
 		return
 	}
 	if c.given == c.measured {
-		if now.Sub(c.usedAt) >= idleAfter && c.held < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
+		if now.Sub(c.usedAt) >= c.owner.timing.idle && c.held < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
 			c.idle = true
 			c.flyLocked()
 		}

@@ -17,9 +17,6 @@ import (
 // numbers are reserved only while more than half of the nodes that answer flush at commit. A node that does not answer counts neither for
 // nor against that.
 
-// flushEvery is how often the nodes of a cluster are asked for it, apart from each choice of the one to write to.
-const flushEvery = 10 * time.Second
-
 const flushSetting, binlogSetting = "innodb_flush_log_at_trx_commit", "sync_binlog"
 
 // unflushed are the settings by which a node does not flush at commit, each with its value.
@@ -109,7 +106,7 @@ func (v *server) flushWarning() string {
 
 // watchFlush looks at the nodes of a cluster, if that is due, while nobody waits for it.
 func (v *server) watchFlush() {
-	if !v.clustered() || time.Since(v.follow.flushed) < flushEvery {
+	if !v.clustered() || time.Since(v.follow.flushed) < v.timing.flush {
 		return
 	}
 	v.follow.flushed = time.Now()
@@ -118,7 +115,7 @@ func (v *server) watchFlush() {
 
 // lookAtFlush has nobody reserve numbers on a cluster any more that does not keep them. Whoever wants some looks at its nodes again.
 func (v *server) lookAtFlush(ctx context.Context) {
-	ctx, stop := context.WithTimeout(ctx, flushEvery) // one at a time
+	ctx, stop := context.WithTimeout(ctx, v.timing.flush) // one at a time
 	defer stop()
 	all := v.survey(ctx)
 	v.noteFlush(all)

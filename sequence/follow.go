@@ -12,13 +12,6 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// How often changes are asked for, and how rarely while the server does not answer.
-const (
-	followEvery   = 300 * time.Millisecond
-	followRarely  = 5 * time.Second
-	followTimeout = 2 * time.Second
-)
-
 // follower sees what others change: it asks for the version of the last change, and if that has moved, for the options that changed.
 type follower struct {
 	begun atomic.Bool
@@ -93,7 +86,7 @@ func (s *Sequences) followChanges() {
 		}
 	})
 	failing := false
-	for wait := followEvery; s.sleep(jitter(wait)); {
+	for wait := s.timing.follow; s.sleep(jitter(wait)); {
 		err := s.round(ctx)
 		if ctx.Err() != nil {
 			return
@@ -102,10 +95,10 @@ func (s *Sequences) followChanges() {
 			if failing {
 				s.log.Info("changes by others seen again")
 			}
-			wait, failing = followEvery, false
+			wait, failing = s.timing.follow, false
 			continue
 		}
-		if wait = min(2*wait, followRarely); !failing && wait == followRarely {
+		if wait = min(2*wait, s.timing.followRarely); !failing && wait == s.timing.followRarely {
 			failing = true
 			s.log.Warn("changes by others not seen", logfield.Err(err))
 		}
@@ -114,7 +107,7 @@ func (s *Sequences) followChanges() {
 
 // round asks once, and gives a sign of life when it is due.
 func (s *Sequences) round(ctx context.Context) error {
-	ctx, stop := context.WithTimeoutCause(ctx, followTimeout, errPatience)
+	ctx, stop := context.WithTimeoutCause(ctx, s.timing.round, errPatience)
 	defer stop()
 	return s.refresh(ctx)
 }
@@ -174,7 +167,7 @@ func (s *Sequences) refresh(ctx context.Context) error {
 			continue
 		}
 		v.follow.failures++
-		v.follow.again = time.Now().Add(jitter(min(followEvery<<min(v.follow.failures, 4), followRarely)))
+		v.follow.again = time.Now().Add(jitter(min(s.timing.follow<<min(v.follow.failures, 4), s.timing.followRarely)))
 		v.leaveOut(errs[i])
 	}
 	if len(failed) == len(due) {
@@ -233,7 +226,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 		s.obey(v, heard, w.several())
 		s.fillFor(ctx, v)
 	}
-	if own.told == own.seen && time.Since(own.beaten) < heartbeatEvery && !v.registry.missing.Swap(false) {
+	if own.told == own.seen && time.Since(own.beaten) < s.timing.beat && !v.registry.missing.Swap(false) {
 		return nil
 	}
 	sequences, held := s.holds()

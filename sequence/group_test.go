@@ -81,6 +81,7 @@ func (e *estate) join(t *testing.T, who string, all *given, change ...func(*Opti
 		server.Nodes = append(server.Nodes, Node{Addr: link.Addr()})
 	}
 	o := Options{Servers: []ServerOptions{server}, CreateTable: true, Logger: zap.New(core), CacheSize: 10, AllocateTimeout: 15 * time.Second}
+	quick(&o)
 	for _, f := range change {
 		f(&o)
 	}
@@ -493,7 +494,7 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	}
 	next("photos", 5_000_000_001)
 	one := uint64(1)
-	s.enlistedWithin = 0 // no other proxy is there
+	s.timing.tenure = 0 // no other proxy is there
 	if _, err := s.Alter(ctx, []byte("photos"), Alteration{Restart: &one, Force: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
@@ -28,12 +27,6 @@ const createGuard = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `holder`
 	"`floor` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`name`, `holder`)) ENGINE=InnoDB"
 
 const guardSuffix = "_guard"
-
-// How long to wait before looking at a replica again, doubling from first to last.
-const (
-	firstSeenPause = time.Millisecond
-	lastSeenPause  = 50 * time.Millisecond
-)
 
 // Errors of one attempt to reserve in a group.
 var (

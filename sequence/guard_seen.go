@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// seenWithin bounds the wait for replicas to show what was written.
-const seenWithin = time.Second
-
 // sighting is a node other than the chosen one, and what it showed.
 type sighting struct {
 	addr     string
@@ -59,7 +56,7 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 	if need <= 0 {
 		return nil, nil
 	}
-	ctx, stop := context.WithTimeout(ctx, seenWithin)
+	ctx, stop := context.WithTimeout(ctx, v.timing.shown)
 	defer stop()
 	var others []*node
 	for _, n := range v.nodes.all {
@@ -104,7 +101,7 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 func (v *server) sight(ctx context.Context, n *node, where string, args []any, ok func(guardRows) bool) sighting {
 	s := sighting{addr: n.addr, err: errNotAsked}
 	writable := false
-	for wait := firstSeenPause; ; wait = min(2*wait, lastSeenPause) {
+	for wait := v.timing.firstLook; ; wait = min(2*wait, v.timing.lastLook) {
 		if s.identity == "" {
 			if found := n.look(ctx); found.err != nil {
 				s.err = found.err

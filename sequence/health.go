@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// answeredFor is for how long it is believed whether a sequence server answers.
-const answeredFor = 2 * time.Second
-
 // answered is whether a sequence server answered when it was asked for just that.
 type answered struct {
 	asking turn // held while it is asked
@@ -20,10 +17,10 @@ type answered struct {
 	err error     // guarded by mu
 }
 
-func (a *answered) last() (err error, fresh bool) {
+func (a *answered) last(within time.Duration) (err error, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.err, !a.at.IsZero() && time.Since(a.at) < answeredFor
+	return a.err, !a.at.IsZero() && time.Since(a.at) < within
 }
 
 // Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers. It asks one at most every two seconds, whoever
@@ -112,14 +109,14 @@ func (c *cache) givesNow() (held bool, err error) {
 
 // answers says why the server cannot be reserved from; nil: it answered when it was asked last.
 func (v *server) answers(ctx context.Context) error {
-	if err, fresh := v.answered.last(); fresh {
+	if err, fresh := v.answered.last(v.timing.answered); fresh {
 		return err
 	}
 	if v.answered.asking.take(ctx) != nil {
 		return errPatience
 	}
 	defer v.answered.asking.end()
-	if err, fresh := v.answered.last(); fresh {
+	if err, fresh := v.answered.last(v.timing.answered); fresh {
 		return err // somebody else has asked meanwhile
 	}
 	err := v.ping(ctx)

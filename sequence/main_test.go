@@ -109,6 +109,7 @@ func (p place) open(t testing.TB, change ...func(*Options)) *Sequences {
 func openWith(t testing.TB, o Options, change ...func(*Options)) *Sequences {
 	t.Helper()
 	o.CreateTable = true
+	quick(&o)
 	for _, f := range change {
 		f(&o)
 	}

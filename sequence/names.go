@@ -12,7 +12,6 @@ const (
 	nameShards   = 64
 	maxAliases   = 64   // per shard: spellings that differ from the table's
 	maxUnknown   = 4096 // names that were not found
-	unknownFor   = time.Second
 	maxNameBytes = 1024 // longer than any column that people make for names
 )
 
@@ -105,7 +104,7 @@ func (s *nameShard) load() map[string]*cache {
 }
 
 // unknownNames remembers for a moment which names were not found, so that a client that keeps asking for a missing
-// sequence does not become a load on the server. A row inserted by anybody is seen within unknownFor.
+// sequence does not become a load on the server. A row inserted by anybody is seen within timing.unknown.
 type unknownNames struct {
 	mu     sync.Mutex
 	until  map[string]time.Time
@@ -126,9 +125,9 @@ func (u *unknownNames) generation() uint64 {
 	return u.clears
 }
 
-// add remembers name, unless a sequence was made here since the server was asked: it may be that one. now and asked are the
-// time and the generation of when it was asked, not when it answered.
-func (u *unknownNames) add(name string, now time.Time, asked uint64) {
+// add remembers name until a time, unless a sequence was made here since the server was asked: it may be that one. asked is the
+// generation of when it was asked, not when it answered.
+func (u *unknownNames) add(name string, until time.Time, asked uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.clears != asked {
@@ -137,7 +136,7 @@ func (u *unknownNames) add(name string, now time.Time, asked uint64) {
 	if u.until == nil || len(u.until) >= maxUnknown {
 		u.until = make(map[string]time.Time)
 	}
-	u.until[name] = now.Add(unknownFor)
+	u.until[name] = until
 }
 
 // clear forgets all: only the server could tell which spellings a new sequence answers to.

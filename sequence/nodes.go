@@ -28,10 +28,11 @@ type Node struct {
 
 // node is the way to one of a server's nodes.
 type node struct {
-	addr  string
-	dial  *mysql.Config // all but the account
-	login *login
-	last  atomic.Pointer[way] // see way
+	addr   string
+	dial   *mysql.Config // all but the account
+	login  *login
+	timing *timing
+	last   atomic.Pointer[way] // see way
 
 	unflushed atomic.Pointer[string] // of a node of a cluster: the settings by which it does not flush at commit; nil: not asked yet
 
@@ -56,10 +57,10 @@ type choice struct {
 }
 
 // newNode does no I/O. cfg has what is the same for all nodes.
-func newNode(cfg *mysql.Config, network, addr string, login *login) *node {
+func newNode(cfg *mysql.Config, network, addr string, login *login, timing *timing) *node {
 	cfg = cfg.Clone()
 	cfg.Net, cfg.Addr = network, addr
-	return &node{addr: addr, dial: cfg, login: login}
+	return &node{addr: addr, dial: cfg, login: login, timing: timing}
 }
 
 // connect dials and logs in, with the account, the certificates and keys of this moment.
@@ -104,7 +105,7 @@ func (n *node) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err // not a nil *line
 	}
 	// Above all each read is to see what is there by then, and not what was there at the first one.
-	if err := (rawConn{l}).setUp(ctx, mostSilence); err != nil {
+	if err := (rawConn{l}).setUp(ctx, n.timing.silence); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
@@ -119,7 +120,7 @@ func (n *node) pool() *sql.DB {
 		n.db = sql.OpenDB(n)
 		n.db.SetMaxOpenConns(lookers)
 		n.db.SetMaxIdleConns(idleLookers)
-		n.db.SetConnMaxLifetime(lookerLife)
+		n.db.SetConnMaxLifetime(n.timing.lookLife)
 	})
 	return n.db
 }

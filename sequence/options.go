@@ -71,6 +71,8 @@ type Options struct {
 	Durability string
 	// Logger may be nil.
 	Logger *zap.Logger
+
+	timing *timing // nil: standardTiming
 }
 
 // ServerOptions is the way to one sequence server.
@@ -151,6 +153,14 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
+	}
+	clocks := standardTiming()
+	if o.timing != nil {
+		clocks = *o.timing
+	}
+	o.timing = &clocks // its own
+	if err := o.timing.check(); err != nil {
+		return o, badOption("%v", err)
 	}
 	return o, nil
 }

@@ -13,7 +13,7 @@ import (
 // that, and no fail-over can lose it. Before that the new order is not promised to anybody; if somebody does not confirm, it is taken back
 // (see takeBackOrder).
 func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) (Altered, error) {
-	r, stop := s.requestWithin(ctx, confirmPatience)
+	r, stop := s.requestWithin(ctx, s.timing.confirm)
 	defer stop()
 	ctx = r.ctx
 	s.startFollowing()
@@ -44,7 +44,7 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 // since stays as it is: somebody may have been told that it is an ORDER sequence.
 func (s *Sequences) takeBackOrder(ctx context.Context, r *row) string {
 	// The caller's patience may be over.
-	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTimeout, errPatience)
+	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), s.timing.takeBack, errPatience)
 	defer stop()
 	now, err := s.servers.alter(ctx, r.name, Alteration{Order: &r.wasOrder, only: r.version})
 	s.seeChanges(ctx)
@@ -74,7 +74,7 @@ func (a *servers) orderedForGood(ctx context.Context, r *row) error {
 		}
 		if !v.tuning.Load().OrderWithoutReplica {
 			// All of them: an adoption brings over how far others have come, and not what they are.
-			if err := v.shownOn(ctx, confirmPatience, len(v.nodes.all)-1, nil); err != nil {
+			if err := v.shownOn(ctx, a.timing.confirm, len(v.nodes.all)-1, nil); err != nil {
 				return err
 			}
 		}

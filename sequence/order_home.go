@@ -55,7 +55,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
 	if own.home == h.plan {
 		return nil
 	}
-	patience := peerPatience
+	patience := v.timing.peer
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(end)/2)
 	}

@@ -41,7 +41,7 @@ func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 		})
 	}
 	for _, m := range []*member{a, lax} {
-		m.enlistedWithin = 0 // both are registered on both nodes
+		m.timing.tenure = 0 // both are registered on both nodes
 		m.take(t, "before", "photos", 1)
 	}
 	p.CatchUp(t, 1, 0)
@@ -119,7 +119,7 @@ func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
 func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
-	a.enlistedWithin = 0
+	a.timing.tenure = 0
 	a.take(t, "a", "photos", 1)
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
@@ -147,7 +147,7 @@ func TestANodeThatLagsIsWaitedForBeforeASequenceIsOrdered(t *testing.T) {
 	const name = "photos"
 	e := startEstate(t, 2)
 	s := openWith(t, Options{Servers: []ServerOptions{e.server()}, CreateTable: true})
-	s.enlistedWithin = 0
+	s.timing.tenure = 0
 	mustCreate(t, s, CreateOptions{Name: name})
 	mustTake(t, s, name, 1)
 	e.CatchUp(t, 1, 0)

@@ -84,7 +84,7 @@ func TestUnknownOutcomeIsAnErrorToItsBatchOnly(t *testing.T) {
 		batch := []<-chan taken{takeLater(ctx, s, 1)}
 		sc.hold <- struct{}{} // refused: nothing was reserved, so it is tried again with all who wait now
 		batch = append(batch, takeLater(ctx, s, 1))
-		time.Sleep(lastBackoff)
+		time.Sleep(standardTiming().lastBackoff)
 		synctest.Wait()
 		later := takeLater(ctx, s, 4)
 		sc.hold <- struct{}{} // lost

@@ -55,7 +55,7 @@ func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 			}
 			wantText(t, err, `sequence "photos"`, "seq.example:3306", "connection refused")
 			sc.set(func() { sc.down = nil })
-			time.Sleep(lastBackoff + time.Second)
+			time.Sleep(standardTiming().lastBackoff + time.Second)
 			if waits := second(); waits > 0 {
 				t.Errorf("%d calls waited after the outage", waits)
 			}

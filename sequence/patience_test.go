@@ -168,7 +168,7 @@ func TestWhatACallerHasWaitedBeforeCounts(t *testing.T) {
 	}
 	defer func() { _ = s.Close(context.Background()) }()
 	for waited, want := range map[time.Duration]time.Duration{
-		0: 3 * time.Second, time.Second: 2 * time.Second, 2900 * time.Millisecond: leastPatience, time.Minute: leastPatience,
+		0: 3 * time.Second, time.Second: 2 * time.Second, 2900 * time.Millisecond: s.timing.leastPatience, time.Minute: s.timing.leastPatience,
 	} {
 		if got := s.patience(late{context.Background(), waited}); got != want {
 			t.Errorf("after %v: got %v, want %v", waited, got, want)

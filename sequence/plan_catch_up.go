@@ -93,7 +93,7 @@ func (v *server) boundsKnown(ctx context.Context, from *server, p *Plan) (known 
 	if err != nil || len(told) == 0 {
 		return nil, err
 	}
-	limited, stop := context.WithTimeoutCause(ctx, peerPatience, errPatience)
+	limited, stop := context.WithTimeoutCause(ctx, v.timing.peer, errPatience)
 	defer stop()
 	err = from.transact(limited, func(tx *sql.Tx) error {
 		known = nil

@@ -34,13 +34,6 @@ const (
 // open reports whether a change in that state has yet to be finished on the member that says so.
 func (p *Plan) open() bool { return p.State != PlanInForce && p.State != planAborted }
 
-const (
-	// planPatience bounds a change, the waits for members that do not answer included.
-	planPatience = 30 * time.Second
-	// planUndo bounds what is done after that, or after the caller went away, to leave nothing frozen: longer than one member that is silent takes.
-	planUndo = 15 * time.Second
-)
-
 // PlanChange says how the set of sequence servers is to change: by one that is added, or one that is removed.
 type PlanChange struct {
 	Add    string // "10.0.0.5:3306"
@@ -127,7 +120,7 @@ func (s *Sequences) asCoordinator(ctx context.Context, f func(*planRun) error) (
 		return Plan{}, ErrClosed
 	}
 	defer s.tasks.Done()
-	within, stop := s.requestWithin(ctx, planPatience)
+	within, stop := s.requestWithin(ctx, s.timing.change)
 	defer stop()
 	r := &planRun{s: s, ctx: within.ctx, opened: make(map[string]*server), away: make(map[string]error)}
 	defer r.close()

@@ -44,6 +44,7 @@ func (e *planEstate) options(i int) ServerOptions {
 func (e *planEstate) open(t testing.TB, change ...func(*Options)) *Sequences {
 	t.Helper()
 	o := Options{Servers: []ServerOptions{e.options(0)}, CreateTable: true, NoDirectWriters: true, Block: 10}
+	quick(&o)
 	for _, f := range change {
 		f(&o)
 	}

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// fillPoll is how often a coordinator asks whether all proxies have filled their caches.
-const fillPoll = 50 * time.Millisecond
-
 // waitFilled returns when every registered proxy has seen what was announced, and filled its caches, or when ctx is done. Who is silent for long is not waited for.
 func (r *planRun) waitFilled(ctx context.Context) {
 	for _, m := range r.plan.Previous {
@@ -29,7 +26,7 @@ func (r *planRun) waitFilled(ctx context.Context) {
 			for i := range all {
 				waiting = waiting || all[i].Version < version && !all[i].Stale()
 			}
-			if !waiting || !pause(ctx, fillPoll) {
+			if !waiting || !pause(ctx, r.s.timing.fillPoll) {
 				break
 			}
 		}
@@ -55,7 +52,7 @@ func (s *Sequences) fillFor(ctx context.Context, v *server) {
 		}
 		return more
 	}
-	for filling() && pause(ctx, fillPoll/10) {
+	for filling() && pause(ctx, s.timing.fillPoll/10) {
 	}
 }
 

@@ -387,7 +387,7 @@ func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 		t.Fatal("the change was made")
 	}
 	s = e.open(t)
-	s.leftAfter, s.planHook = 0, second
+	s.timing.abandoned, s.planHook = 0, second
 	uuid, err := s.tend(t.Context())
 	if err != nil || uuid == "" {
 		t.Fatalf("got %q, %v; want the change that was left", uuid, err)

@@ -124,7 +124,7 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 				}
 			}
 			watcher := e.open(t)
-			watcher.leftAfter = 0
+			watcher.timing.abandoned = 0
 			if _, err := watcher.tend(t.Context()); err != nil || proposed() != 0 {
 				t.Errorf("%v, and plan %d is proposed still, want none", err, proposed())
 			}

@@ -21,7 +21,7 @@ func (r *planRun) end(open *Plan) (made bool, err error) {
 
 // finishDecided finishes a change that this coordinator has taken over and that was voted for: it adopts the vote.
 func (r *planRun) finishDecided() error {
-	defer r.detach(planPatience)()
+	defer r.detach(r.s.timing.change)()
 	floors, err := r.decidedFloors()
 	if err != nil {
 		return err

@@ -167,7 +167,7 @@ func (r *planRun) floors() error {
 // begin starts the plan, which is decided, on all members that can be reached. floors are those that were decided, nil if all have them; told are the members of the plan that
 // know their bounds.
 func (r *planRun) begin(floors []floorOf, told []Member) error {
-	defer r.detach(planPatience)()
+	defer r.detach(r.s.timing.change)()
 	var theirs known
 	for _, m := range r.plan.Previous {
 		v, err := r.server(m.Address)
@@ -231,7 +231,7 @@ func (r *planRun) undone(err error) error {
 // undo aborts a change that failed before it was known to be decided, and returns why it failed. This coordinator votes against it under a new ballot, as another one would: it may have voted
 // for it under the old one. Should it find that the change is decided, it finishes it.
 func (r *planRun) undo(why error) error {
-	defer r.detach(planUndo)()
+	defer r.detach(r.s.timing.undo)()
 	voted, err := r.takeOver()
 	if err == nil && voted == planDecided {
 		r.s.log.Info("change of sequence servers decided all the same", zap.String("change", r.plan.UUID), logfield.Err(why))
@@ -251,7 +251,7 @@ func (r *planRun) undo(why error) error {
 // voteAgainst has a majority vote against the change, and only then lets the members go on as before: one of them could otherwise give numbers, while a majority that
 // knows nothing of that decides.
 func (r *planRun) voteAgainst() error {
-	defer r.detach(planUndo)()
+	defer r.detach(r.s.timing.undo)()
 	if err := r.vote(planAborting); err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (r *planRun) voteAgainst() error {
 
 // letProxiesFill tells all proxies that rows are going to be frozen, and waits a little for them to fill their caches.
 func (r *planRun) letProxiesFill() {
-	ctx, stop := context.WithTimeoutCause(r.ctx, planFill, errPatience)
+	ctx, stop := context.WithTimeoutCause(r.ctx, r.s.timing.fill, errPatience)
 	defer stop()
 	for _, m := range r.plan.Previous {
 		if v, err := r.server(m.Address); err == nil {
@@ -296,6 +296,3 @@ func (r *planRun) letProxiesFill() {
 
 // planFilled is the step after which rows are frozen.
 const planFilled = "caches filled"
-
-// planFill bounds the wait for proxies that fill their caches.
-const planFill = 2 * time.Second

@@ -16,20 +16,13 @@ import (
 // A change whose coordinator died leaves rows frozen, and a member that went away in the middle of one may come back frozen. Should nobody make the change
 // again, each proxy ends it after a while: one that is decided it finishes, any other it aborts.
 
-const (
-	// tendEvery is how often a proxy looks for a change that was left.
-	tendEvery = 30 * time.Second
-	// leftAfter is for how long nothing must have happened to it: longer than any coordinator that lives is silent.
-	leftAfter = 90 * time.Second
-)
-
 // openStates are those in which a change has yet to be ended on a member, as SQL has them.
 var openStates = "'" + strings.Join([]string{planProposed, planFrozen, planDecided, planAborting}, "', '") + "'"
 
 // tendPlans runs until Close.
 func (s *Sequences) tendPlans() {
 	said := ""
-	for s.sleep(jitter(s.tending)) {
+	for s.sleep(jitter(s.timing.tend)) {
 		uuid, err := s.tend(s.ctx)
 		if err == nil {
 			said = ""
@@ -53,7 +46,7 @@ func (s *Sequences) tend(ctx context.Context) (uuid string, err error) {
 
 // leftChange is the uuid of a change that is open on a server, and to which nothing happened for long on any that can be asked.
 func (s *Sequences) leftChange(ctx context.Context) string {
-	ctx, stop := context.WithTimeoutCause(ctx, followTimeout, errPatience) // which Close may wait for
+	ctx, stop := context.WithTimeoutCause(ctx, s.timing.round, errPatience) // which Close may wait for
 	defer stop()
 	a := s.servers
 	w := a.view.Load()
@@ -88,7 +81,7 @@ func (s *Sequences) leftChange(ctx context.Context) string {
 		return rows.Err()
 	})
 	for uuid, age := range ages {
-		if age >= s.leftAfter {
+		if age >= s.timing.abandoned {
 			return uuid
 		}
 	}

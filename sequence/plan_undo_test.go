@@ -193,7 +193,7 @@ func TestAChangeThatIsLeftIsEndedByAnyProxy(t *testing.T) {
 		if uuid, err := watcher.tend(ctx); uuid != "" || err != nil || e.opened(t) != open {
 			t.Fatalf("step %d: a change of a moment ago was touched: %q, %v, %d open before and %d now", killAt, uuid, err, open, e.opened(t))
 		}
-		watcher.leftAfter = 0
+		watcher.timing.abandoned = 0
 		if uuid, err := watcher.tend(ctx); uuid == "" && e.opened(t) > 0 || err != nil {
 			t.Fatalf("step %d: %q, %v", killAt, uuid, err)
 		}
@@ -276,7 +276,7 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	watcher.leftAfter, watcher.tending = 0, 1 // at once
+	watcher.timing.abandoned, watcher.timing.tend = 0, 1 // at once
 	h.add(t, "photos", mustTake(t, watcher, "photos", 1))
 	eventually(t, "it is frozen no more", func() bool { return e.opened(t) == 0 })
 	if after := e.nothingIsLeft(t, h, "photos"); after.Number != now.Number {

@@ -92,7 +92,7 @@ func (r *planRun) propose() error {
 
 // withdraw takes a proposal back that has no majority.
 func (r *planRun) withdraw() error {
-	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(r.ctx), planUndo, errPatience)
+	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(r.ctx), r.s.timing.undo, errPatience)
 	defer stop()
 	var all []error
 	for _, m := range r.everyone() {

@@ -23,11 +23,6 @@ const createProxies = "CREATE TABLE IF NOT EXISTS %s (`id` char(26) CHARACTER SE
 	"`since` datetime(6) NOT NULL, `heartbeat` datetime(6) NOT NULL, `version` bigint unsigned NOT NULL, " +
 	"`sequences` int unsigned NOT NULL DEFAULT 0, `held` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`id`)) ENGINE=InnoDB"
 
-const (
-	heartbeatEvery = 2 * time.Second
-	staleAfter     = 10 * time.Second // without a heartbeat a proxy is not expected to answer
-)
-
 // registry is this process's entry among the proxies of one server. With all members it has the same id.
 type registry struct {
 	id       string
@@ -67,13 +62,14 @@ type Proxy struct {
 	Held      uint64        // numbers that it held at the heartbeat
 
 	process string // processName of it
+	timing  *timing
 }
 
 // Stale reports whether it missed heartbeats: it is gone, or cut off.
-func (p *Proxy) Stale() bool { return p.Silent > staleAfter }
+func (p *Proxy) Stale() bool { return p.Silent > p.timing.stale }
 
 // early reports whether its last heartbeat is of a time to come: the server's clock went back, and it has given none since.
-func (p *Proxy) early() bool { return p.Silent < -heartbeatEvery }
+func (p *Proxy) early() bool { return p.Silent < -p.timing.beat }
 
 // errUnregistered: the server does not know this process, so what it has just reserved is given to nobody.
 var errUnregistered = errors.New("the entry of this proxy in the list of proxies is gone")
@@ -256,7 +252,7 @@ func (v *server) proxiesBy(ctx context.Context, on querier, locking string) ([]P
 	defer func() { _ = rows.Close() }()
 	var all []Proxy
 	for rows.Next() {
-		var p Proxy
+		p := Proxy{timing: v.timing}
 		var since, silent int64
 		if err := rows.Scan(&p.ID, &p.Host, &p.process, &since, &silent, &p.Version, &p.Sequences, &p.Held); err != nil {
 			return nil, fmt.Errorf("read table %s: %w", v.table.proxies, err)

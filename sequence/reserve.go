@@ -14,11 +14,8 @@ import (
 	"seqproxy/internal/planted"
 )
 
-// Bounds of what one reservation does by itself before its caller's backoff takes over.
-const (
-	maxAttempts   = 6
-	firstConflict = 5 * time.Millisecond
-)
+// maxAttempts bounds what one reservation does by itself before its caller's backoff takes over.
+const maxAttempts = 6
 
 // reserve implements [reserver] on the table.
 func (v *server) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
@@ -112,9 +109,9 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			}
 			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, withGrants(err, v.opts.Database))
 		}
-		wait := firstConflict << attempt
+		wait := v.timing.conflict << attempt
 		if errors.Is(err, errUnregistered) {
-			wait = followEvery // the follower has to find out
+			wait = v.timing.follow // the follower has to find out
 		}
 		if !pause(ctx, jitter(wait)) {
 			return grant{}, context.Cause(ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // wrongResidue is the finding about a row that another member's numbers would follow. The row of that one is named with it, if it can be asked.
@@ -12,7 +11,7 @@ func (v *server) wrongResidue(ctx context.Context, name string, id uint64, h sha
 	rest, _ := h.rest(id)
 	other := ""
 	if o := v.peer(int((id%h.count + h.count - 1) % h.count)); o != nil && o != v {
-		ctx, stop := context.WithTimeout(ctx, peerPatience)
+		ctx, stop := context.WithTimeout(ctx, v.timing.peer)
 		defer stop()
 		if found, err := o.look(ctx, name); err == nil {
 			other = fmt.Sprintf(" (those are the numbers of %s, where it is %d)", o.name(), found.position())
@@ -26,6 +25,3 @@ func (v *server) wrongResidue(ctx context.Context, name string, id uint64, h sha
 			strings.ReplaceAll(name, "'", "''"), id, v.name()),
 	}
 }
-
-// peerPatience bounds the look at another member for the text of an error.
-const peerPatience = time.Second

@@ -28,17 +28,17 @@ func (e *RegisteredError) Error() string {
 
 // restart has a sequence continue at a lower number, if no other proxy is registered: one that is not gives no numbers.
 func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Altered, error) {
-	r, stop := s.requestWithin(ctx, confirmPatience)
+	r, stop := s.requestWithin(ctx, s.timing.confirm)
 	defer stop()
 	s.startFollowing()
 
 	seen := make(map[*server]tenure)
-	for !s.servers.enlisted(seen, s.enlistedWithin) {
-		if !pause(r.ctx, followEvery) {
+	for !s.servers.enlisted(seen) {
+		if !pause(r.ctx, s.timing.follow) {
 			return Altered{}, r.failed(name, errEnlisting)
 		}
 	}
-	done, was, err := s.servers.restart(r.ctx, name, a, func() bool { return s.servers.enlisted(seen, s.enlistedWithin) })
+	done, was, err := s.servers.restart(r.ctx, name, a, func() bool { return s.servers.enlisted(seen) })
 	if err != nil {
 		if errors.Is(err, errOutcome) && done.name != "" {
 			s.voidBefore(done.name, done.epoch) // it may have begun again

@@ -13,9 +13,6 @@ import (
 // This file is what becomes of a row that somebody has deleted, other than by DROP SEQUENCE, on one of several members. It is not made again unasked, as applications that count in
 // the table themselves go by no bound.
 
-// lackFor is for how long a member is not asked for a row that it lacks.
-const lackFor = 10 * time.Second
-
 // errLacks is what others may make up for.
 var errLacks = errors.New("one of the sequence servers cannot serve it")
 
@@ -42,7 +39,7 @@ func (a *servers) missing(ctx context.Context, v *server, name string, found *ro
 	v.log.Warn("sequence row missing on a server", logfield.Sequence(name), logfield.Err(finding))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lacks[lack{v, name}] = lacked{time.Now().Add(lackFor), finding}
+	a.lacks[lack{v, name}] = lacked{time.Now().Add(a.timing.lack), finding}
 	return fmt.Errorf("%w: %w", errLacks, finding)
 }
 

@@ -18,6 +18,7 @@ import (
 // sequence server does, and again after an outage, without being told.
 type Sequences struct {
 	opts     Options
+	timing   *timing                 // shared with servers
 	tuning   *atomic.Pointer[Tuning] // shared with servers
 	log      *zap.Logger
 	servers  *servers
@@ -42,14 +43,11 @@ type Sequences struct {
 	steps  map[step]*cache   // guarded by mu; see Advance
 	ending map[string]turn   // guarded by mu; of caches that have ended while they were reserving; see removeLocked
 
-	ticketTables   []*TicketTable                   // guarded by mu
-	planning       sync.Mutex                       // held while this process changes the set of sequence servers
-	planHook       func(step, address string) error // see planRun.did
-	tending        time.Duration                    // see tendEvery
-	leftAfter      time.Duration                    // see there
-	enlistedWithin time.Duration                    // see there
-	closed         bool                             // guarded by mu
-	gone           tally                            // guarded by mu; of caches that were dropped
+	ticketTables []*TicketTable                   // guarded by mu
+	planning     sync.Mutex                       // held while this process changes the set of sequence servers
+	planHook     func(step, address string) error // see planRun.did
+	closed       bool                             // guarded by mu
+	gone         tally                            // guarded by mu; of caches that were dropped
 
 	scores *scores
 }
@@ -64,7 +62,7 @@ func New(opts Options) (*Sequences, error) {
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(), follow: newFollower(),
 		stopping: make(chan struct{}), caches: make(map[string]*cache), ending: make(map[string]turn), scores: newScores(),
-		tending: tendEvery, leftAfter: leftAfter, enlistedWithin: enlistedWithin,
+		timing: opts.timing,
 	}
 	s.counters.scores = s.scores
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -224,12 +222,12 @@ func (s *Sequences) lookUp(name string) (any, error) {
 	begin := time.Now()
 	var found row
 	var err error
-	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+	for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.lastBackoff) {
 		changes := s.obeyed()
 		asked, generation := time.Now(), s.unknown.generation()
 		found, err = s.servers.find(ctx, name)
 		if errors.Is(err, ErrUnknown) {
-			s.unknown.add(name, asked, generation)
+			s.unknown.add(name, asked.Add(s.timing.unknown), generation)
 			return nil, err
 		}
 		if err == nil {

@@ -17,15 +17,12 @@ import (
 	"seqproxy/internal/planted"
 )
 
-// retryDial is for how long a failed dial answers for the next ones too: an outage is not made worse by every sequence
-// knocking at once.
-const retryDial = 50 * time.Millisecond
-
 // server is one sequence server: its connections, its checks and the SQL that runs there. All sessions are our own, never
 // a client's, so that a reservation cannot be part of a client's transaction.
 type server struct {
 	opts     ServerOptions
 	policy   Options
+	timing   *timing
 	tuning   *atomic.Pointer[Tuning] // in place of what of it is in policy
 	log      *zap.Logger
 	table    table
@@ -51,8 +48,7 @@ type server struct {
 	answered   answered
 	trials     trials
 	lowest     lowest
-	unseen     atomic.Bool   // that it still holds the sequences was not seen on other nodes, for ORDER
-	silence    time.Duration // see mostSilence
+	unseen     atomic.Bool // that it still holds the sequences was not seen on other nodes, for ORDER
 	follow     following
 	rules      rules
 	ordered    orderedRows
@@ -81,7 +77,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	cfg.Logger = &mysql.NopLogger{} // every error is returned too
 	var all []*node
 	for _, one := range o.nodes() {
-		n := newNode(cfg, one.Network, one.Addr, o.loginInUse())
+		n := newNode(cfg, one.Network, one.Addr, o.loginInUse(), opts.timing)
 		if _, err := mysql.NewConnector(n.dial); err != nil {
 			return nil, badOption("sequence server %s: %v", one.Addr, err)
 		}
@@ -92,8 +88,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	return &server{
 		opts: o, policy: opts, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
 		counters: counters, marks: marks, nodes: nodes{all: all, choose: newTurn()}, making: newTurn(), guard: guard{adopting: newTurn()},
-		silence:  mostSilence,
-		registry: newRegistry(), answered: answered{asking: newTurn()}, voidBefore: func(name string, epoch uint64) { marks.enter(name, epoch) }, used: func() {}, spawn: atOnce, ahead: boundAhead,
+		registry: newRegistry(), timing: opts.timing, answered: answered{asking: newTurn()}, voidBefore: func(name string, epoch uint64) { marks.enter(name, epoch) }, used: func() {}, spawn: atOnce, ahead: boundAhead,
 		peer: func(int) *server { return nil },
 	}, nil
 }
@@ -115,8 +110,8 @@ func (v *server) pool() *sql.DB {
 		v.db = sql.OpenDB(v)
 		v.db.SetMaxOpenConns(v.opts.MaxConns)
 		v.db.SetMaxIdleConns(v.opts.MaxConns)
-		v.db.SetConnMaxIdleTime(5 * time.Minute)
-		v.db.SetConnMaxLifetime(time.Minute) // so a setting or table changed later is checked again soon
+		v.db.SetConnMaxIdleTime(v.timing.connIdle)
+		v.db.SetConnMaxLifetime(v.timing.connLife)
 	})
 	return v.db
 }
@@ -165,7 +160,7 @@ func (v *server) Driver() driver.Driver { return mysql.MySQLDriver{} }
 func (v *server) recentFailure() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if time.Since(v.failedAt) < retryDial {
+	if time.Since(v.failedAt) < v.timing.redial {
 		return v.failed
 	}
 	return nil
@@ -186,10 +181,6 @@ func (v *server) noteFailure(err error) {
 	defer v.mu.Unlock()
 	v.failed, v.failedAt = err, time.Now()
 }
-
-// mostSilence is for how long the server keeps a connection that says nothing, and with it what that has locked: the machine of a proxy may vanish in the middle of a
-// transaction, or its network, and by itself a server notices that after hours. It is longer than the pool keeps a connection.
-const mostSilence = 90 * time.Second
 
 // session is what every connection is set to, whatever the server's own values are and its init_connect does. Each setting keeps a number from being given
 // twice or keeps a request short: without autocommit, or in a transaction that the end of another one has begun (completion_type), a number would leave before
@@ -222,7 +213,7 @@ func (c rawConn) setUp(ctx context.Context, silence time.Duration) error {
 // prepare sets the session of a new connection and checks what it is connected to.
 func (v *server) prepare(ctx context.Context, raw driver.Conn) error {
 	c := rawConn{raw}
-	if err := c.setUp(ctx, v.silence); err != nil {
+	if err := c.setUp(ctx, v.timing.silence); err != nil {
 		return err
 	}
 	found, err := v.check(ctx, c)

@@ -17,6 +17,7 @@ import (
 // see them as one. It is safe for concurrent use.
 type servers struct {
 	opts       Options
+	timing     *timing
 	tuning     atomic.Pointer[Tuning]
 	log        *zap.Logger
 	counters   *counters
@@ -55,7 +56,7 @@ func (w *view) several() bool { return w.plan.Number != 0 && len(w.members) > 1 
 // newServers does no I/O.
 func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
-		opts: opts, log: opts.Logger, counters: counters, marks: newMarks(),
+		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: newMarks(),
 		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
 		used: func() {}, spawn: atOnce, ahead: boundAhead, changing: newTurn(), id: rand.Text(),
 	}

@@ -15,11 +15,10 @@ import (
 
 // This file is how several members serve what any of them can.
 
-// shortestTry is the least time that one member gets before the next one is asked.
-const shortestTry = 200 * time.Millisecond
-
 // tryTime is how long one member may take: no caller shall wait for a dead one until his patience is over.
-func (a *servers) tryTime() time.Duration { return max(a.tuning.Load().AllocateTimeout/4, shortestTry) }
+func (a *servers) tryTime() time.Duration {
+	return max(a.tuning.Load().AllocateTimeout/4, a.timing.shortestTry)
+}
 
 // live are the members that are not left out; all of them if each is.
 func (w *view) live() []*server {
@@ -127,7 +126,7 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 	if !w.settled || !w.several() || w.plan.Interleave == InterleaveStep {
 		r, stop := s.request(ctx)
 		defer stop()
-		for backoff := firstBackoff; ; backoff = min(2*backoff, followEvery/4) {
+		for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.follow/4) {
 			now, failed := s.servers.hearPlan(r.ctx)
 			if w = now; failed == nil || err == nil || r.ctx.Err() == nil { // an attempt that was cut off says less than the one before
 				err = failed

@@ -37,7 +37,7 @@ func TestReservationsAreSpreadAndADeadServerIsAskedMoreRarely(t *testing.T) {
 		takeAll(t, s, h, "photos", 1)
 		s.follow.work.await()
 		defer s.follow.work.end()
-		return dead.away.Load() && time.Until(dead.follow.again) > 3*followEvery
+		return dead.away.Load() && time.Until(dead.follow.again) > 3*s.timing.follow
 	})
 	before := reserved()[1]
 	spread("each of the others has many reservations", 0, 2)

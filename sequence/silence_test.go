@@ -16,7 +16,7 @@ func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 	link := mysqltest.NewLink(t, p.server.Addr())
 	vanishes := p.open(t, steadySize(10), func(o *Options) { o.Servers[0].Addr = link.Addr() })
 	v := vanishes.servers.first()
-	v.silence = time.Second // before its first connection
+	v.timing.silence = time.Second // before its first connection
 	h := newGivenEver()
 	h.add(t, "photos", mustTake(t, vanishes, "photos", 1))
 	settled(t, vanishes, "photos")

@@ -192,7 +192,7 @@ func (v *server) unusable() error {
 	if err := v.lastFailure(); err != nil {
 		return err
 	}
-	if err, fresh := v.answered.last(); fresh && err != nil {
+	if err, fresh := v.answered.last(v.timing.answered); fresh && err != nil {
 		return err
 	}
 	if v.away.Load() {

@@ -13,8 +13,6 @@ import (
 const (
 	lookers     = 2 // connections per node
 	idleLookers = 1
-	lookerLife  = time.Minute
-	lateAnswers = 250 * time.Millisecond // for nodes that the choice does not wait for
 )
 
 // standing is what a node says of itself.
@@ -98,7 +96,7 @@ func (v *server) surveyUntil(ctx context.Context, enough func(heard []standing) 
 		case i := <-answers:
 			left--
 			if heard = append(heard, all[i]); over == nil && left > 0 && enough(heard) {
-				timer := time.NewTimer(lateAnswers)
+				timer := time.NewTimer(v.timing.late)
 				defer timer.Stop()
 				over = timer.C
 			}

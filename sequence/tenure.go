@@ -6,11 +6,6 @@ import (
 	"time"
 )
 
-// A fail-over may lose that a proxy is registered, if it was so in the last moment. Until it has given a sign of life to the new primary, and so is registered there, too, nobody there knows
-// that it holds numbers. Every proxy that reaches the new primary has done that, and has heard of what was changed there, after this time: it is longer than any of them waits between two
-// questions, together with the question. One that does not reach it by then is not known of.
-const enlistedWithin = staleAfter
-
 // errEnlisting: a fail-over was a moment ago, or this process does not know that none was.
 var errEnlisting = errors.New("after a fail-over all proxies register again, and this proxy has not known the primary for long enough to say that all have: try again")
 
@@ -26,7 +21,7 @@ func (v *server) stays(now *choice) {
 		return
 	}
 	next := tenure{node: now, since: time.Now(), last: time.Now()}
-	if t := v.tenure.Load(); t != nil && t.node == now && next.last.Sub(t.last) < staleAfter {
+	if t := v.tenure.Load(); t != nil && t.node == now && next.last.Sub(t.last) < v.timing.stale {
 		next.since = t.since
 	}
 	v.tenure.Store(&next)
@@ -39,17 +34,17 @@ func (v *server) knownFor(seen map[*server]tenure) time.Duration {
 		seen[v] = tenure{node: now, since: time.Now()}
 	}
 	since := seen[v].since
-	if t := v.tenure.Load(); t != nil && t.node == now && time.Since(t.last) < staleAfter && t.since.Before(since) {
+	if t := v.tenure.Load(); t != nil && t.node == now && time.Since(t.last) < v.timing.stale && t.since.Before(since) {
 		since = t.since
 	}
 	return time.Since(since)
 }
 
-// enlisted reports whether all proxies have had the time to be registered on the nodes in use, who asks again and again with the same seen.
-func (a *servers) enlisted(seen map[*server]tenure, within time.Duration) bool {
+// enlisted reports whether all proxies have had the time to be registered on the nodes in use (see timing.tenure), who asks again and again with the same seen.
+func (a *servers) enlisted(seen map[*server]tenure) bool {
 	all := true
 	for _, v := range a.view.Load().live() {
-		all = (!v.guarded() || v.knownFor(seen) >= within) && all
+		all = (!v.guarded() || v.knownFor(seen) >= a.timing.tenure) && all
 	}
 	return all
 }
@@ -57,14 +52,14 @@ func (a *servers) enlisted(seen map[*server]tenure, within time.Duration) bool {
 // waitForAll is waitForProxies, also for those whose registration a fail-over has lost.
 func (s *Sequences) waitForAll(ctx context.Context, version uint64) error {
 	seen := make(map[*server]tenure)
-	for s.servers.enlisted(seen, s.enlistedWithin); ; {
+	for s.servers.enlisted(seen); ; {
 		if err := s.waitForProxies(ctx, version); err != nil {
 			return err
 		}
-		if s.servers.enlisted(seen, s.enlistedWithin) { // still: the list was of these nodes
+		if s.servers.enlisted(seen) { // still: the list was of these nodes
 			return nil
 		}
-		if !pause(ctx, followEvery) {
+		if !pause(ctx, s.timing.follow) {
 			return errEnlisting
 		}
 	}

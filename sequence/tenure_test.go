@@ -26,7 +26,7 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	if registered() {
 		t.Fatal("the new primary knows of the proxy")
 	}
-	fresh.enlistedWithin = time.Hour // a moment ago
+	fresh.timing.tenure = time.Hour // a moment ago
 	for name, a := range map[string]Alteration{"photos": down(1), "users": {Order: new(true)}} {
 		within(t, 2*time.Minute, name+" is not changed, as other proxies may hold numbers", func() bool {
 			ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, errPatience)
@@ -41,7 +41,7 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	}
 	late.links[1].Mend()
 	within(t, 2*time.Minute, "the proxy registers again", registered)
-	fresh.enlistedWithin = 0 // it is long ago
+	fresh.timing.tenure = 0 // it is long ago
 	wantRefused(t, fresh.Sequences, "photos", late.servers.id, e.a.servers.id, e.b.servers.id)
 	beginAgain(t, e.pools[1], fresh.Sequences, "photos", 1)
 	within(t, time.Minute, "the other proxy has heard of it", func() bool { return late.names.get([]byte("photos")).tally().held == 0 })
@@ -59,7 +59,7 @@ func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 1)
-	knows := func() bool { return a.servers.enlisted(make(map[*server]tenure), 3*time.Second) }
+	knows := func() bool { return a.servers.enlisted(make(map[*server]tenure)) }
 	within(t, time.Minute, "the primary is known for long", knows)
 	e.CatchUp(t, 1, 0)
 	before := time.Now()
@@ -78,7 +78,8 @@ func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 	within(t, time.Minute, "the new one is known for long", knows)
 	alone := newPlace(t)
 	alone.withTable(t, nil)
-	if one := alone.open(t); !one.servers.enlisted(make(map[*server]tenure), time.Hour) {
+	one := alone.open(t)
+	if one.timing.tenure = time.Hour; !one.servers.enlisted(make(map[*server]tenure)) {
 		t.Error("a single server is known from the beginning")
 	}
 }

@@ -17,9 +17,6 @@ const importDistance = 1 << 40
 // importRoom is how many numbers must remain on each side, at least.
 const importRoom = 1000
 
-// importAgain is the first pause before a table is locked again that somebody else had locked.
-const importAgain = 100 * time.Millisecond
-
 // TicketImport names a ticket table, on any server, whose counter is to become a sequence.
 type TicketImport struct {
 	Database, Table string
@@ -60,7 +57,7 @@ type TicketsImported struct {
 func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketImport) (done TicketsImported, err error) {
 	nameless := func() string { return "" }
 	table := newTicketRef(o.Database, o.Table, nameless, s.opts.Servers[0].IOTimeout)
-	lossy, err := setUpSource(ctx, conn)
+	lossy, err := setUpSource(ctx, conn, s.timing.silence)
 	if err != nil {
 		return done, err
 	}
@@ -87,8 +84,8 @@ func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketI
 
 // setUpSource sets the session of a connection to a server that may be none of the sequence servers. lossy
 // says why the server could lose what it has committed.
-func setUpSource(ctx context.Context, conn *sql.Conn) (lossy string, err error) {
-	for _, text := range session(mostSilence) {
+func setUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lossy string, err error) {
+	for _, text := range session(silence) {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
 			return "", fmt.Errorf("set up session: %w", err)
 		}
@@ -199,7 +196,7 @@ func (m *ticketImport) carryOut(ctx context.Context, table *ticketRef, conn *sql
 	waiting, stop := halfOf(ctx) // the rest of the time is for what comes next
 	defer stop()
 	l, err := table.lock(waiting, conn, layout)
-	for wait := importAgain; isConflict(err) && pause(waiting, jitter(wait)); wait = min(2*wait, time.Second) {
+	for wait := m.s.timing.importAgain; isConflict(err) && pause(waiting, jitter(wait)); wait = min(2*wait, time.Second) {
 		l, err = table.lock(waiting, conn, layout)
 	}
 	if err != nil {

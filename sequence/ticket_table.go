@@ -22,12 +22,6 @@ var ErrNoTicket = errors.New("this is no ticket that is served here")
 // maxStubs bounds the stubs of a table that are remembered.
 const maxStubs = 4096
 
-// lookAgain is for how long a look at a table that failed answers for the next ones too.
-const lookAgain = time.Second
-
-// warnAgain is how rarely it is said that a table is not served.
-const warnAgain = time.Minute
-
 // TicketTable gives the numbers of a table whose AUTO_INCREMENT column is a counter: Flickr's, with a row for each stub that
 // REPLACE renews, or one that gets a row for each number. The counter stays the table's own, so whoever goes there directly never
 // gets the same number. It is safe for concurrent use.
@@ -177,7 +171,7 @@ func (t *TicketTable) look(ctx context.Context) (*ticketLayout, error) {
 func (t *TicketTable) recentFailure() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Since(t.failedAt) < lookAgain {
+	if time.Since(t.failedAt) < t.s.timing.ticketAgain {
 		return t.failed
 	}
 	return nil
@@ -204,7 +198,7 @@ func (t *TicketTable) leave(r request, err error) error {
 	var unfit *UnfitError
 	if errors.As(err, &unfit) && unfit.Table == t.full {
 		t.mu.Lock()
-		due := time.Since(t.warnedAt) >= warnAgain
+		due := time.Since(t.warnedAt) >= t.s.timing.warnAgain
 		if due {
 			t.warnedAt = time.Now()
 		}
@@ -236,7 +230,7 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 			if err != nil && (isUnknownOutcome(err) || isConflict(err)) { // a counter does not go back where the statement is undone
 				t.s.servers.tickets.counters.lose(t.cache.name, UnusedUnknownCommit, 1)
 			}
-			if isConflict(err) && attempt < maxAttempts && pause(r.ctx, jitter(firstConflict<<attempt)) {
+			if isConflict(err) && attempt < maxAttempts && pause(r.ctx, jitter(t.s.timing.conflict<<attempt)) {
 				t.s.counters.retries.Add(1)
 				continue
 			}

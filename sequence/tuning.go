@@ -35,15 +35,11 @@ func (s *Sequences) Tune(t Tuning) {
 	s.tuning.Store(&t)
 }
 
-// leastPatience is how long a caller waits who has waited for other things before, and so long that nothing is left of the allocate timeout: what comes at once
-// shall not fail because of that.
-const leastPatience = 200 * time.Millisecond
-
 // patience is how long a caller waits with ctx: for the allocate timeout, all that he waits for in one request together. See [Options.AllocateTimeout].
 func (s *Sequences) patience(ctx context.Context) time.Duration {
 	limit := s.tuning.Load().AllocateTimeout
 	if caller, ok := ctx.(interface{ Waited() time.Duration }); ok {
-		return max(limit-caller.Waited(), min(limit, leastPatience))
+		return max(limit-caller.Waited(), min(limit, s.timing.leastPatience))
 	}
 	return limit
 }

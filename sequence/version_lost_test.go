@@ -69,7 +69,7 @@ func (e *lossy) failOver(t *testing.T) *member {
 	}
 	e.Promote(t, 1)
 	fresh := e.join(t, "fresh", &given{}, e.change...)
-	fresh.enlistedWithin = 0 // both others are registered on the replica
+	fresh.timing.tenure = 0 // both others are registered on the replica
 	within(t, time.Minute, "the new primary serves", func() bool {
 		_, err := fresh.Take(t.Context(), []byte("users"), 1)
 		return err == nil

@@ -64,9 +64,6 @@ type alarm struct {
 	at    time.Time   // when it goes off, or zero: it is not set
 }
 
-// alarmRest is the least time from one look at those who wait to the next.
-const alarmRest = 5 * time.Millisecond
-
 // alarmLocked has impatient called at a time, unless that happens before.
 func (c *cache) alarmLocked(at time.Time) {
 	if a := &c.alarm; a.at.IsZero() || at.Before(a.at) {
@@ -107,7 +104,7 @@ func (c *cache) impatient() {
 	if c.first == nil {
 		return
 	}
-	if soonest := now.Add(alarmRest); next.Before(soonest) {
+	if soonest := now.Add(c.owner.timing.alarmRest); next.Before(soonest) {
 		next = soonest
 	}
 	c.alarmLocked(next)

@@ -1,0 +1,129 @@
+package sequence
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// timing is every clock of a process: how often it asks, for how long it waits, and after which silence it believes what. It is never changed once something runs. Rules about rates and sizes are
+// beside what they are about (size.go, exhaustion.go, ordered_gather.go).
+type timing struct {
+	// What others change is asked for each follow. Where a server does not answer that grows to followRarely. One question, with the heartbeat, takes round at most.
+	follow, followRarely, round time.Duration
+
+	// A proxy says each beat that it lives. After stale without that nobody waits for it.
+	beat, stale time.Duration
+	// tenure is for how long the primary of a group must be known before everybody is believed to be registered there: a fail-over may lose that a proxy is, if it was so in the last moment, and
+	// until it has given a sign of life to the new primary nobody there knows that it has numbers. One that does not reach it by then is not known of.
+	tenure time.Duration
+
+	// A change of members takes change at most, the waits for members that do not answer included, and again so long once it is decided. What is done after that, or after the caller went
+	// away, to leave nothing frozen, takes undo.
+	change, undo time.Duration
+	// fill bounds the wait for proxies that fill their caches before a change. They are looked at each fillPoll.
+	fill, fillPoll time.Duration
+	// Each tend a proxy looks for a change whose coordinator died: one to which nothing happened for abandoned.
+	tend, abandoned time.Duration
+
+	// ALTER ... ORDER and RESTART ... FORCE wait so long for other proxies, which are asked each confirmPoll. A caller's context may be shorter. To take ORDER back takes takeBack at most.
+	confirm, confirmPoll, takeBack time.Duration
+
+	// shown bounds the wait for replicas to show what was written. They are looked at after firstLook, and ever more rarely up to lastLook.
+	shown, firstLook, lastLook time.Duration
+	// late is for how long a choice of a node waits for others once it has heard enough.
+	late time.Duration
+	// flush is how often the nodes of a cluster are asked whether they flush at commit, apart from each choice of the one to write to.
+	flush time.Duration
+
+	// silence is for how long a server keeps a connection that says nothing, and with it what that has locked: the machine of a proxy may vanish in the middle of a transaction, or its network,
+	// and by itself a server notices that after hours. In whole seconds.
+	silence time.Duration
+	// A connection lives for connLife, so that a setting or a table that was changed is checked again soon. One to look at a node lives for lookLife. Unused ones are closed after connIdle.
+	connLife, lookLife, connIdle time.Duration
+	// redial is for how long a failed dial answers for the next ones too: an outage is not made worse by every sequence knocking at once.
+	redial time.Duration
+
+	// A reservation that failed is tried again after firstBackoff, doubling up to lastBackoff, or up to frozenBackoff while the members are changed.
+	firstBackoff, lastBackoff, frozenBackoff time.Duration
+	// conflict is the first pause, doubling with each attempt, after a deadlock or the like.
+	conflict time.Duration
+	// A member gets shortestTry at least before the next one is asked.
+	shortestTry time.Duration
+	// leastPatience is how long a caller waits who has waited for other things before, and so long that nothing remains of the allocate timeout: what comes at once shall not fail because of that.
+	leastPatience time.Duration
+	// alarmRest is the least time from one look at those who wait to the next.
+	alarmRest time.Duration
+	// peer bounds the questions to other members beside a reservation on one.
+	peer time.Duration
+
+	// answered is for how long it is believed whether a server answers.
+	answered time.Duration
+	// unknown is for how long a name that was not found is not asked for again.
+	unknown time.Duration
+	// lack is for how long a member is not asked for a row that it lacks.
+	lack time.Duration
+	// idle is for how long no number must have been taken of a sequence that is filled up.
+	idle time.Duration
+	// A look at a ticket table that failed answers for the next ones for ticketAgain. That a table is not served is said each warnAgain.
+	ticketAgain, warnAgain time.Duration
+	// importAgain is the first pause before a table is locked again that somebody else had locked.
+	importAgain time.Duration
+}
+
+// standardTiming is that of every process but those of tests.
+func standardTiming() timing {
+	return timing{
+		follow: 300 * time.Millisecond, followRarely: 5 * time.Second, round: 2 * time.Second,
+		beat: 2 * time.Second, stale: 10 * time.Second, tenure: 10 * time.Second,
+		change: 30 * time.Second, undo: 15 * time.Second, fill: 2 * time.Second, fillPoll: 50 * time.Millisecond,
+		tend: 30 * time.Second, abandoned: 90 * time.Second,
+		confirm: 15 * time.Second, confirmPoll: 50 * time.Millisecond, takeBack: 3 * time.Second,
+		shown: time.Second, firstLook: time.Millisecond, lastLook: 50 * time.Millisecond, late: 250 * time.Millisecond, flush: 10 * time.Second,
+		silence: 90 * time.Second, connLife: time.Minute, lookLife: time.Minute, connIdle: 5 * time.Minute, redial: 50 * time.Millisecond,
+		firstBackoff: 10 * time.Millisecond, lastBackoff: time.Second, frozenBackoff: 100 * time.Millisecond, conflict: 5 * time.Millisecond,
+		shortestTry: 200 * time.Millisecond, leastPatience: 200 * time.Millisecond, alarmRest: 5 * time.Millisecond, peer: time.Second,
+		answered: 2 * time.Second, unknown: time.Second, lack: 10 * time.Second, idle: time.Minute,
+		ticketAgain: time.Second, warnAgain: time.Minute, importAgain: 100 * time.Millisecond,
+	}
+}
+
+// check says which of the rules that safety or progress needs do not hold.
+func (t *timing) check() error {
+	var broken []error
+	fields := reflect.ValueOf(t).Elem()
+	for i := range fields.NumField() {
+		if d := time.Duration(fields.Field(i).Int()); d <= 0 {
+			broken = append(broken, fmt.Errorf("timing: %s is %v, want more than 0", fields.Type().Field(i).Name, d))
+		}
+	}
+	for _, rule := range []struct {
+		less, more time.Duration
+		text       string
+	}{
+		{2*t.beat + t.follow + t.round, t.stale, "stale: a proxy that lives may lose one heartbeat, and the next one takes a question"},
+		{t.followRarely + t.round, t.tenure, "tenure: by then every proxy has asked the new primary, also one that asks rarely as the old one was away"},
+		{t.beat + t.follow + t.round, t.tenure, "tenure: by then every proxy has given the new primary a sign of life"},
+		{t.tenure + t.follow, t.confirm, "confirm: who makes an ORDER sequence or restarts one after a fail-over waits for tenure"},
+		{2*t.change + t.undo, t.abandoned, "abandoned: a coordinator that lives has ended by then, also one that decided late"},
+		{t.round, t.change, "change: a coordinator has the time to ask a member that does not answer"},
+		{2*t.follow + t.fillPoll, t.fill, "fill: proxies hear in that time that they are to fill their caches"},
+		{t.fill, t.change, "change: the wait for caches is a part of it"},
+		{t.takeBack, t.undo, "undo: to go back is longer than one question that takes long"},
+		{t.connLife, t.silence, "silence: the server ends no connection that the pool would use"},
+		{t.lookLife, t.silence, "silence: the server ends no connection that looks at a node"},
+		{time.Second - 1, t.silence, "silence: it is told to the server in whole seconds"},
+		{t.follow - 1, t.followRarely, "followRarely: it is the longest pause, and follow is the first"},
+		{t.lastLook, t.shown, "shown: replicas are looked at more than once"},
+		{t.firstLook - 1, t.lastLook, "lastLook: it is the longest pause, and firstLook is the first"},
+		{t.firstBackoff - 1, t.frozenBackoff, "frozenBackoff: it is the longest pause, and firstBackoff is the first"},
+		{t.frozenBackoff - 1, t.lastBackoff, "lastBackoff: the end of a change is short, and wanted sooner than that of an outage"},
+		{t.confirmPoll, t.confirm, "confirm: proxies are asked more than once"},
+	} {
+		if rule.more <= rule.less {
+			broken = append(broken, fmt.Errorf("timing: %s: got %v, want more than %v", rule.text, rule.more, rule.less))
+		}
+	}
+	return errors.Join(broken...)
+}

@@ -1,0 +1,46 @@
+package sequence
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// quick has a proxy of a test ask and give up sooner. What bounds the answer of a server stays, as a busy machine needs it.
+func quick(o *Options) {
+	t := standardTiming()
+	t.follow, t.followRarely = 100*time.Millisecond, time.Second
+	t.beat, t.stale, t.tenure = 500*time.Millisecond, 5*time.Second, 4*time.Second
+	t.flush = 2 * time.Second
+	t.lack = 2 * time.Second
+	o.timing = &t
+}
+
+func TestTheClocksKeepTheirRules(t *testing.T) {
+	usual := standardTiming()
+	if err := usual.check(); err != nil {
+		t.Error(err)
+	}
+	var o Options
+	quick(&o)
+	if err := o.timing.check(); err != nil {
+		t.Error(err)
+	}
+	for what, breakIt := range map[string]func(*timing){
+		"stale: ": func(t *timing) { t.stale = 2*t.beat + t.follow + t.round }, "tenure: ": func(t *timing) { t.tenure = t.followRarely },
+		"confirm: ": func(t *timing) { t.confirm = t.tenure }, "abandoned: ": func(t *timing) { t.abandoned = 2 * t.change },
+		"change: ": func(t *timing) { t.change = time.Second }, "fill: ": func(t *timing) { t.fill = t.follow },
+		"undo: ": func(t *timing) { t.undo = t.takeBack }, "silence: ": func(t *timing) { t.silence = t.connLife },
+		"followRarely: ": func(t *timing) { t.followRarely = t.follow - 1 }, "shown: ": func(t *timing) { t.shown = t.lastLook },
+		"lastLook: ": func(t *timing) { t.lastLook = t.firstLook - 1 }, "lastBackoff: ": func(t *timing) { t.lastBackoff = t.frozenBackoff - 1 },
+		"frozenBackoff: ": func(t *timing) { t.frozenBackoff = t.firstBackoff - 1 }, "peer is 0s": func(t *timing) { t.peer = 0 },
+	} {
+		broken := standardTiming()
+		breakIt(&broken)
+		o := Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}}, timing: &broken}
+		if _, err := New(o); !errors.Is(err, ErrBadOption) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s got %v, want an error about it", what, err)
+		}
+	}
+}
