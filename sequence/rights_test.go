@@ -134,8 +134,8 @@ func TestServerIsReachedByItsSocket(t *testing.T) {
 }
 
 func TestOptionsTableThatVanishesIsNoticed(t *testing.T) {
-	p := newPlace(t).withTable(t, nil)
-	s := p.open(t, steadySize(10))
+	p := newPlace(t).withAll(t, nil)
+	s := p.open(t, steadySize(10), patience(time.Second), forbidden) // else its next connection makes the table again
 	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 2})
 	h := newGivenEver()
 	take := func(s *Sequences, n int) error {
