@@ -97,14 +97,14 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 		}
 		late, fast := e.join(t, "late", all), e.join(t, "fast", all)
 		for _, i := range []int{1, 2} {
-			late.links[i].Delay(30 * time.Millisecond)
+			late.links[i].Delay(10 * time.Millisecond)
 		}
 		done := make(chan error, 1)
 		go func() {
 			_, err := late.Take(t.Context(), []byte("photos"), 1)
 			done <- err
 		}()
-		time.Sleep(time.Duration(round) * 100 * time.Millisecond) // at some time it is just between
+		time.Sleep(time.Duration(round) * 33 * time.Millisecond) // at some time it is just between
 		fast.take(t, "fast", "photos", 1)
 		if err := <-done; err != nil {
 			t.Errorf("round %d: %v", round, err)

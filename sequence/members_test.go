@@ -438,7 +438,7 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 // Two of three servers have given all their numbers while the third is away: the sequence has not run out, as that one may have some.
 func TestASequenceHasNotRunOutWhileAServerIsAway(t *testing.T) {
 	f := newFleet(t, 3)
-	s, h := f.open(t, blocks(10), steadySize(10), patience(2*time.Second)), newGivenEver()
+	s, h := f.open(t, blocks(10), steadySize(10), patience(time.Second)), newGivenEver()
 	mustCreate(t, s, CreateOptions{Name: "photos", Max: 390}) // the last block is the third's
 	h.add(t, "photos", mustTake(t, s, "photos", 1))
 	f[2].kill(t)

@@ -26,6 +26,7 @@ func newBehind(t *testing.T) (e *planEstate, h *givenEver, s *Sequences, now Pla
 func TestAMemberThatIsFrozenIsNotBroughtToAnOlderPlan(t *testing.T) {
 	for _, step := range []string{planFrozen, "floors", planDecided} {
 		t.Run(step, func(t *testing.T) {
+			t.Parallel()
 			e, h, s, older := newBehind(t)
 			met := false
 			s.planHook = func(at, address string) error {

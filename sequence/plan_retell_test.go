@@ -10,6 +10,7 @@ func TestAMemberThatWasRestoredLearnsTheBoundsOfTheOthersAgain(t *testing.T) {
 	const name = "photos"
 	for _, how := range []string{"while it is away", "unnoticed, but for its rows"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			e, h := newPlanEstate(t, 2, map[string]uint64{name: 0}), newGivenEver()
 			there := e.otherSide(t)
 			patient := patience(30 * time.Second)
