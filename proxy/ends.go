@@ -35,9 +35,6 @@ var endNames = [endReasons]string{
 	endTimeout: "timeout", endLimit: "limit", endDrain: "drain", endKilled: "killed", endError: "error",
 }
 
-// EndReasons are the reasons that Stats.Disconnects has.
-func EndReasons() []string { return endNames[:] }
-
 // authReason is why a login, or a change of user, was refused.
 type authReason uint8
 
@@ -55,9 +52,6 @@ var authNames = [authReasons]string{
 	authPassword: "password", authUnknownUser: "unknown_user", authRequirement: "requirement", authByServer: "server", authRelay: "relay",
 	authNotAdmin: "not_admin",
 }
-
-// AuthReasons are the reasons that Stats.AuthFailures has.
-func AuthReasons() []string { return authNames[:] }
 
 // countEnd counts the session's end, and why.
 func (s *session) countEnd(err error) {

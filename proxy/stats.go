@@ -22,8 +22,8 @@ type Stats struct {
 	Users    []Count            // sessions by user, after the login: at most MaxUsers, then OtherUsers
 	Pinned   []Count            // sessions by Pin; one session may count for several
 
-	Disconnects  []Count // by reason, see EndReasons
-	AuthFailures []Count // by reason, see AuthReasons
+	Disconnects  []Count // by reason, all of them
+	AuthFailures []Count // by reason, all of them
 	Statements   []StatementCount
 	// SuspectIDs is how many answers had an insert id that their statement does not explain, where columns are bound.
 	SuspectIDs uint64

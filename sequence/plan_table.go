@@ -250,12 +250,3 @@ func (v *server) planFloor(ctx context.Context, on execer, plan uint64, name str
 	}
 	return floor, nil
 }
-
-// savePlanFloor writes it.
-func (v *server) savePlanFloor(ctx context.Context, on execer, plan uint64, name string, floor uint64) error {
-	_, err := on.ExecContext(ctx, "REPLACE INTO "+v.table.start+" (`plan`, `name`, `floor`) VALUES (?, ?, ?)", plan, name, floor)
-	if err != nil {
-		return fmt.Errorf("write table %s: %w", v.table.start, err)
-	}
-	return nil
-}

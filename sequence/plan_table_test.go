@@ -1,6 +1,8 @@
 package sequence
 
 import (
+	"context"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -71,4 +73,13 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	if _, _, err := v.plan(ctx, conn, 7); err == nil {
 		t.Error("a plan whose positions have a gap was read")
 	}
+}
+
+// savePlanFloor writes a floor of a plan.
+func (v *server) savePlanFloor(ctx context.Context, on execer, plan uint64, name string, floor uint64) error {
+	_, err := on.ExecContext(ctx, "REPLACE INTO "+v.table.start+" (`plan`, `name`, `floor`) VALUES (?, ?, ?)", plan, name, floor)
+	if err != nil {
+		return fmt.Errorf("write table %s: %w", v.table.start, err)
+	}
+	return nil
 }

@@ -74,20 +74,3 @@ func ReadDynamic(sql []byte, mode Mode) (d Dynamic, ok bool) {
 func equalsFolded(word []byte, folded string) bool {
 	return len(word) == len(folded) && equalFolded(word, folded)
 }
-
-// AppendLiteral appends text, which is in the client's character set, as a string literal
-// that means it in this mode. It is false for what cannot be written so: a text that is not
-// ASCII in a character set whose letters may end with a quote or backslash.
-func AppendLiteral(dst, text []byte, mode Mode) ([]byte, bool) {
-	dst = append(dst, '\'')
-	for _, c := range text {
-		switch {
-		case c >= 0x80 && mode.Charset.multi():
-			return dst, false
-		case c == '\'', c == '\\' && !mode.NoBackslashEscapes:
-			dst = append(dst, c)
-		}
-		dst = append(dst, c)
-	}
-	return append(dst, '\''), true
-}

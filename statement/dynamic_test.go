@@ -47,28 +47,3 @@ func TestDynamicStatementsAreTakenApart(t *testing.T) {
 		}
 	}
 }
-
-func TestALiteralMeansItsText(t *testing.T) {
-	for _, mode := range []Mode{{}, {SQLMode: SQLMode{NoBackslashEscapes: true}}, {SQLMode: SQLMode{ANSIQuotes: true}}, {Charset: CharsetByName("latin1")}} {
-		for _, text := range []string{"", "it's", `\`, `\\'`, `a\%b\_`, "a\nb\x00c\"`", "\xe4\xdf", "select '\\''", "\\Z\\n"} {
-			literal, ok := AppendLiteral(nil, []byte(text), mode)
-			if !ok {
-				t.Fatalf("%q: refused", text)
-			}
-			l := lexer{src: literal, mode: mode}
-			l.next()
-			var st Statement
-			if got := string(st.decode(l)); l.kind != tString || l.end != len(literal) || got != text {
-				t.Errorf("%q in %+v: %s means %q", text, mode, literal, got)
-			}
-		}
-	}
-	for _, cs := range []Charset{GBK, GB18030, Big5, SJIS} {
-		if _, ok := AppendLiteral(nil, []byte("\x81\x5c"), Mode{Charset: cs}); ok {
-			t.Errorf("charset %d: a text that is not ASCII was written", cs)
-		}
-		if literal, ok := AppendLiteral(nil, []byte(`a\'`), Mode{Charset: cs}); !ok || string(literal) != `'a\\'''` {
-			t.Errorf("charset %d: got %s", cs, literal)
-		}
-	}
-}
