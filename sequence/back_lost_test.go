@@ -60,6 +60,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 	}{{"blocks", blocks(10)}, {"steps", inSteps}} {
 		for _, knows := range []string{"it has seen the row", "it has not", "it has, before the backup, and the member was away"} {
 			t.Run(c.name+", "+knows, func(t *testing.T) {
+				t.Parallel()
 				f := newFleet(t, 2)
 				var book ledger
 				lives, died := f.open(t, c.divide, steadySize(10), patience(2*time.Minute)), f.open(t, c.divide, steadySize(10), patience(2*time.Minute))

@@ -153,7 +153,7 @@ func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *t
 	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1)}); !errors.As(err, &killed) {
 		t.Fatalf("got %v, want the hook's end", err)
 	}
-	idle := e.open(t, patience(5*time.Second))
+	idle := e.open(t, patience(2*time.Second))
 	if several, _, err := idle.Divided(t.Context()); !errors.Is(err, errPlanChanging) {
 		t.Fatalf("got %v, %v; want errPlanChanging", several, err)
 	}

@@ -180,7 +180,7 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	}
 	slow.links[1].Delay(3 * time.Millisecond)
 	took := time.Duration(1)
-	for after := time.Duration(0); after < took; after += 2 * time.Millisecond { // until the slow one is done before the other begins
+	for after := time.Duration(0); after < took; after += max(2*time.Millisecond, took/30) { // until the slow one is done before the other begins
 		if _, err := pool.Exec("DELETE FROM sequence_guard WHERE `holder` <> ?", before); err != nil {
 			t.Fatal(err)
 		}

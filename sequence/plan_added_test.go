@@ -15,6 +15,7 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 			withdrawn bool // the members know nothing of the change any more
 		}{{planProposed, false}, {planProposed, true}, {planFrozen, false}} {
 			t.Run(fmt.Sprintf("%d members, %s, withdrawn %v", members, c.step, c.withdrawn), func(t *testing.T) {
+				t.Parallel()
 				e, h := newPlanEstate(t, members+1, map[string]uint64{"photos": 100}), newGivenEver()
 				s, now := e.open(t), Plan{}
 				for i := 1; i < members; i++ {

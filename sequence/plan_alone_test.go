@@ -12,6 +12,7 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 	for _, step := range []string{planDecided, PlanInForce} {
 		for alone := range 2 {
 			t.Run(step+", "+[]string{"the first", "the second"}[alone], func(t *testing.T) {
+				t.Parallel()
 				e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
 				died := e.open(t, steadySize(5))
 				died.planHook = func(at, address string) error {

@@ -10,6 +10,7 @@ import (
 func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
 	for _, how := range []string{InterleaveBlock, InterleaveStep} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			e := newPlanEstate(t, 4, map[string]uint64{"photos": 1234, "albums": 0, "old": 1<<64 - 1})
 			s, h := e.open(t, func(o *Options) { o.Interleave = how }), newGivenEver()
 			e.everyoneGives(t, h, Plan{}, "photos")

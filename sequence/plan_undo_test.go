@@ -113,6 +113,7 @@ func TestAProposalThatIsTakenBackInTheMiddleLeavesNobodyFrozen(t *testing.T) {
 	for _, c := range []struct{ step, at, swept int }{{0, 2, 0}, {1, 0, 1}, {1, 0, 2}, {1, 1, 2}} {
 		step := []string{planProposed, planFrozen}[c.step]
 		t.Run(step, func(t *testing.T) {
+			t.Parallel()
 			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 			s := e.open(t)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
