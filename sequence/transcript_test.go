@@ -313,6 +313,20 @@ func recordChange(t *testing.T, r *recorder) {
 	}
 	s.servers.turns["photos"] = 1
 	r.take(s, "a number of the only server", 1, 1235)
+	// Between the first member that obeys and the last one the follower may meet the plan, and bring it to the others, or not.
+	var obey map[string]bool
+	s.planHook = func(step, address string) (err error) {
+		switch {
+		case step == planDecided && obey == nil:
+			obey, err = make(map[string]bool), s.follow.work.take(t.Context())
+		case step == PlanInForce && obey != nil:
+			if obey[address] = true; len(obey) == 2 {
+				obey = nil
+				s.follow.work.end()
+			}
+		}
+		return err
+	}
 	change := func(title string, c PlanChange) {
 		r.do(title, func(ctx context.Context) error { _, err := s.ChangePlan(ctx, c); return err })
 	}

@@ -16,10 +16,13 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts anew instead of comparing them")
 
-// SystemServer skips a test on any server but the system's MariaDB: others are asked the same in other words.
+// IsSystemServer reports whether s is the system's MariaDB, whose transcripts the files have.
+func IsSystemServer(s *mysqltest.Server) bool { return s.IsMariaDB() && os.Getenv(mysqltest.ServerEnv) == "" }
+
+// SystemServer skips a test on any other server.
 func SystemServer(t *testing.T, s *mysqltest.Server) {
 	t.Helper()
-	if !s.IsMariaDB() || os.Getenv(mysqltest.ServerEnv) != "" {
+	if !IsSystemServer(s) {
 		t.Skip("the transcripts are those of the system's MariaDB: other servers are asked for some things in other words")
 	}
 }
