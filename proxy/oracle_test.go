@@ -46,6 +46,8 @@ type oracle struct {
 	*env
 	// setup is run direct before each run of a script, in the schema emptied.
 	setup []string
+	taps  *shardTaps // nil: no transcripts are made
+	raw   [][]byte   // the answers of the last run by packets
 }
 
 // firstNumbers are where the oracle's sequences start.
@@ -57,13 +59,14 @@ func newOracle(t *testing.T, s setup, prepare ...string) *oracle {
 		// Scripts commit a lot and crash nothing: the disk need not be waited for.
 		s.Servers = []*mysqltest.Server{mysqltest.StartUnsynced(t)}
 	}
+	taps := tapShards(t, &s)
 	e := newEnv(t, s)
 	for name, start := range firstNumbers {
 		if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: name, Start: start}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return &oracle{e, prepare}
+	return &oracle{env: e, setup: prepare, taps: taps}
 }
 
 var (
@@ -148,8 +151,10 @@ func (o *oracle) run(t *testing.T, scripts []script, only ...string) {
 		{"go-sql-driver", o.runDriver},
 		{"command-line client", o.runCLI},
 	}
-	for _, s := range scripts {
+	test := t.Name()
+	for i, s := range scripts {
 		t.Run(s.name, func(t *testing.T) {
+			o.beginScript(t, i)
 			for _, c := range clients {
 				if len(only) > 0 && !slices.Contains(only, c.name) {
 					continue
@@ -157,7 +162,14 @@ func (o *oracle) run(t *testing.T, scripts []script, only ...string) {
 				t.Run(c.name, func(t *testing.T) {
 					steps := o.compile(t, s.steps)
 					o.fresh(t)
+					transcribed := o.taps != nil && c.name == clients[0].name
+					if transcribed {
+						o.taps.begin()
+					}
 					got := c.run(t, true, steps)
+					if transcribed {
+						o.transcribe(t, fileName(test, s.name), steps, o.taps.take(t))
+					}
 					o.fresh(t)
 					want := c.run(t, false, steps)
 					o.compareRuns(t, steps, got, want)
@@ -214,6 +226,7 @@ func (o *oracle) runPackets(t *testing.T, proxied bool, steps []scriptStep, caps
 	w := o.Wire(t, addr, wireLogin{Schema: o.Schemas[0], Capabilities: caps})
 	defer w.quit()
 	var answers []string
+	o.raw = nil
 	for _, s := range steps {
 		if s.silent {
 			if !proxied {
@@ -227,7 +240,8 @@ func (o *oracle) runPackets(t *testing.T, proxied bool, steps []scriptStep, caps
 		}
 		// No ping in between: a status that it would reset would not be seen.
 		w.send(packet(command(protocol.ComQuery, text)))
-		answers = append(answers, describe(w.receive(protocol.ShapeResult, nil)))
+		answer := w.receive(protocol.ShapeResult, nil)
+		o.raw, answers = append(o.raw, answer), append(answers, describe(answer))
 	}
 	return answers
 }

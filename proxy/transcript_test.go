@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/internal/transcript"
 	"seqproxy/protocol"
 )
@@ -23,10 +22,9 @@ type shardTaps struct {
 	taps []*transcript.Tap
 
 	mu   sync.Mutex
-	seen []shardPacket     // guarded by mu
-	mine map[[2]int]bool   // guarded by mu; connections that were logged in to with a schema, as clients' are
-	open map[[2]int]bool   // guarded by mu; of them, those that have not ended
-	id   map[[2]int]string // guarded by mu; the greeting's number of a connection
+	seen []shardPacket   // guarded by mu
+	mine map[[2]int]bool // guarded by mu; connections that were logged in to with a schema, as clients' are
+	open map[[2]int]bool // guarded by mu; of them, those that have not ended
 }
 
 type shardPacket struct {
@@ -67,7 +65,16 @@ func (r *shardTaps) see(shard int, p transcript.Packet) {
 	}
 }
 
-// take returns what was seen, when all sessions have ended.
+// begin has what comes from now on be seen, on new connections.
+func (r *shardTaps) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = nil
+	clear(r.mine)
+	clear(r.open)
+}
+
+// take returns what was seen since begin, when those sessions have ended.
 func (r *shardTaps) take(t testing.TB) []shardPacket {
 	t.Helper()
 	eventually(t, "the sessions' connections to the shards have ended", func() bool {
@@ -77,32 +84,34 @@ func (r *shardTaps) take(t testing.TB) []shardPacket {
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	seen := r.seen
-	r.seen = nil
-	return seen
+	return r.seen
 }
 
 // transcribe writes down what a client sent and got, and what the shards got and sent.
-func (o *oracle) transcribe(t testing.TB, name string, steps []scriptStep, answers []string, shards []shardPacket) {
+func (o *oracle) transcribe(t testing.TB, name string, steps []scriptStep, shards []shardPacket) {
 	t.Helper()
 	var out strings.Builder
 	out.WriteString("== client\n")
-	for _, s := range steps {
-		if !s.silent && len(answers) > 0 {
-			fmt.Fprintf(&out, "> 0 Query %s\n", o.shortened([]byte(s.proxied)))
-			for raw := answers[0]; len(raw) >= protocol.HeaderSize; {
-				n := protocol.HeaderSize + protocol.PayloadLen([]byte(raw))
-				fmt.Fprintf(&out, "< %d %s\n", raw[3], o.shortened([]byte(raw[protocol.HeaderSize:n])))
-				raw = raw[n:]
-			}
-			answers = answers[1:]
-		}
+	steps = slices.DeleteFunc(slices.Clone(steps), func(s scriptStep) bool { return s.silent })
+	got := make(map[string]bool) // answers
+	for i, raw := range o.raw {
+		fmt.Fprintf(&out, "> 0 Query %s\n", o.shortened([]byte(steps[i].proxied)))
+		answer := o.lines(raw)
+		got[answer] = true
+		out.WriteString(answer)
 	}
 	slices.SortStableFunc(shards, func(a, b shardPacket) int { return cmp.Or(cmp.Compare(a.shard, b.shard), cmp.Compare(a.Conn, b.Conn)) })
-	conns, last := 0, [2]int{-1, -1}
-	loggedIn := false
+	conns, last, loggedIn, answer := 0, [2]int{-1, -1}, false, ""
+	endAnswer := func() {
+		if got[answer] {
+			answer = "< an answer that the client got\n"
+		}
+		out.WriteString(answer)
+		answer = ""
+	}
 	for _, p := range shards {
 		if conn := [2]int{p.shard, p.Conn}; conn != last {
+			endAnswer()
 			conns++
 			last, loggedIn = conn, false
 			fmt.Fprintf(&out, "== connection %d to shard %d, logged in\n", conns, p.shard)
@@ -110,21 +119,32 @@ func (o *oracle) transcribe(t testing.TB, name string, steps []scriptStep, answe
 		switch payload := p.Payload(); {
 		case !loggedIn:
 			loggedIn = !p.FromClient && payload[0] == 0
-		case p.FromClient && p.Num() == 0:
+		case !p.FromClient:
+			answer += o.lines(p.Raw)
+		case p.Num() == 0:
+			endAnswer()
 			fmt.Fprintf(&out, "> 0 %s %s\n", commandName(payload[0]), o.shortened(payload[1:]))
-		case p.FromClient:
-			fmt.Fprintf(&out, "> %d %s\n", p.Num(), o.shortened(payload))
 		default:
-			fmt.Fprintf(&out, "< %d %s\n", p.Num(), o.shortened(payload))
+			endAnswer()
+			fmt.Fprintf(&out, "> %d %s\n", p.Num(), o.shortened(payload))
 		}
 	}
+	endAnswer()
 	transcript.Compare(t, name, out.String())
 }
 
-var (
-	notInNames = regexp.MustCompile(`[^A-Za-z0-9]+`)
-	plainText  = regexp.MustCompile(`^[ -~\n\t]+$`)
-)
+// lines writes down packets of an answer.
+func (o *oracle) lines(raw []byte) string {
+	var out strings.Builder
+	for len(raw) > 0 {
+		payload := raw[protocol.HeaderSize:][:protocol.PayloadLen(raw)]
+		fmt.Fprintf(&out, "< %d %s\n", raw[3], o.shortened(payload))
+		raw = raw[protocol.HeaderSize+len(payload):]
+	}
+	return out.String()
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
 func fileName(parts ...string) string {
 	for i, part := range parts {
@@ -141,7 +161,7 @@ func commandName(c byte) string {
 	return cmp.Or(names[protocol.Command(c)], fmt.Sprint("command ", c))
 }
 
-// shortened writes a payload as text or in hex, without the random names of the test. Of a long one it has the beginning and a hash.
+// shortened writes a payload as text, without the random names of the test. Of a long one it has the beginning and a hash.
 func (o *oracle) shortened(payload []byte) string {
 	payload = bytes.ReplaceAll(payload, []byte(o.Schemas[0]), []byte("t_0000000000000000"))
 	payload = bytes.ReplaceAll(payload, []byte(o.User), []byte("u_00000000"))
@@ -151,10 +171,15 @@ func (o *oracle) shortened(payload []byte) string {
 		rest = fmt.Sprintf(" ... %d bytes, %x", len(payload), sha256.Sum256(payload))[:60]
 		payload = payload[:most/2]
 	}
-	if plainText.Match(payload) {
-		return fmt.Sprintf("%q", payload) + rest
-	}
-	return fmt.Sprintf("%x %q", payload, payload) + rest
+	return fmt.Sprintf("%q", payload) + rest
 }
 
-var _ = mysqltest.ServerEnv
+// beginScript has a script begin at numbers of its own, whatever ran before.
+func (o *oracle) beginScript(t testing.TB, i int) {
+	t.Helper()
+	for name, start := range firstNumbers {
+		if _, err := o.Sequences.Raise(t.Context(), []byte(name), start+uint64(i)*10_000-1, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
