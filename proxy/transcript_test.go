@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
 	"seqproxy/internal/transcript"
@@ -28,9 +31,11 @@ type shardTaps struct {
 }
 
 type shardPacket struct {
-	shard int
+	shard int // or clientSide
 	transcript.Packet
 }
+
+const clientSide = -1
 
 // tapShards puts taps before the shards of s, if packets can be told apart there and the transcripts are of such a server.
 func tapShards(t *testing.T, s *setup) *shardTaps {
@@ -60,7 +65,7 @@ func (r *shardTaps) see(shard int, p transcript.Packet) {
 	case p.FromClient && p.Num() == 1 && !r.mine[conn] && bytes.Contains(p.Raw, []byte("t_")): // its login, with a schema
 		r.mine[conn], r.open[conn] = true, true
 	}
-	if p.Raw != nil && r.mine[conn] {
+	if p.Raw != nil {
 		r.seen = append(r.seen, shardPacket{shard, p})
 	}
 }
@@ -84,7 +89,7 @@ func (r *shardTaps) take(t testing.TB) []shardPacket {
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.seen
+	return slices.DeleteFunc(r.seen, func(p shardPacket) bool { return !r.mine[[2]int{p.shard, p.Conn}] })
 }
 
 // transcribe writes down what a client sent and got, and what the shards got and sent.
@@ -100,8 +105,14 @@ func (o *oracle) transcribe(t testing.TB, name string, steps []scriptStep, shard
 		got[answer] = true
 		out.WriteString(answer)
 	}
+	o.writeShards(&out, shards, got)
+	transcript.Compare(t, name, out.String())
+}
+
+// writeShards writes down what passed on connections. got are answers that stand above; nil: with the logins.
+func (o *oracle) writeShards(out *strings.Builder, shards []shardPacket, got map[string]bool) {
 	slices.SortStableFunc(shards, func(a, b shardPacket) int { return cmp.Or(cmp.Compare(a.shard, b.shard), cmp.Compare(a.Conn, b.Conn)) })
-	conns, last, loggedIn, answer := 0, [2]int{-1, -1}, false, ""
+	conns, last, loggedIn, answer := 0, [2]int{-2, 0}, false, ""
 	endAnswer := func() {
 		if got[answer] {
 			answer = "< an answer that the client got\n"
@@ -114,23 +125,32 @@ func (o *oracle) transcribe(t testing.TB, name string, steps []scriptStep, shard
 			endAnswer()
 			conns++
 			last, loggedIn = conn, false
-			fmt.Fprintf(&out, "== connection %d to shard %d, logged in\n", conns, p.shard)
+			switch {
+			case got != nil:
+				fmt.Fprintf(out, "== connection %d to shard %d, logged in\n", conns, p.shard)
+			case p.shard == clientSide:
+				out.WriteString("== client\n")
+			default:
+				fmt.Fprintf(out, "== connection %d to shard %d\n", conns, p.shard)
+			}
 		}
 		switch payload := p.Payload(); {
 		case !loggedIn:
 			loggedIn = !p.FromClient && payload[0] == 0
+			if got == nil {
+				out.WriteString(o.loginLine(p.Packet))
+			}
 		case !p.FromClient:
 			answer += o.lines(p.Raw)
 		case p.Num() == 0:
 			endAnswer()
-			fmt.Fprintf(&out, "> 0 %s %s\n", commandName(payload[0]), o.shortened(payload[1:]))
+			fmt.Fprintf(out, "> 0 %s %s\n", commandName(payload[0]), o.shortened(payload[1:]))
 		default:
 			endAnswer()
-			fmt.Fprintf(&out, "> %d %s\n", p.Num(), o.shortened(payload))
+			fmt.Fprintf(out, "> %d %s\n", p.Num(), o.shortened(payload))
 		}
 	}
 	endAnswer()
-	transcript.Compare(t, name, out.String())
 }
 
 // lines writes down packets of an answer.
@@ -143,6 +163,9 @@ func (o *oracle) lines(raw []byte) string {
 	}
 	return out.String()
 }
+
+// randomID is the proxy's number of a session, which begins anywhere.
+var randomID = regexp.MustCompile(`(_proxy_connection_id\\n)\d{10}`)
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
@@ -182,4 +205,68 @@ func (o *oracle) beginScript(t testing.TB, i int) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// loginLine writes down a packet of a login, without what is random in it.
+func (o *oracle) loginLine(p transcript.Packet) string {
+	payload := p.Payload()
+	direction := "<"
+	if p.FromClient {
+		direction = ">"
+	}
+	line := ""
+	switch at := bytes.Index(payload, []byte(o.Schemas[0])); {
+	case !p.FromClient && p.Num() == 0:
+		rest := payload[bytes.IndexByte(payload, 0)+13:]
+		line = fmt.Sprintf("greeting, protocol %d, capabilities %x, collation %d, status %x, more capabilities %x", payload[0], rest[1:3], rest[3], rest[4:6], rest[6:8])
+	case p.FromClient && at > 0:
+		line = fmt.Sprintf("login, capabilities %x, most %x, collation %d, more capabilities %x, then %s", payload[:4], payload[4:8], payload[8], payload[28:32], randomID.ReplaceAllString(o.shortened(payload[at:]), `$1<id>`))
+	case !p.FromClient && payload[0] == 0:
+		line = o.shortened(payload)
+	default:
+		line = fmt.Sprintf("%d bytes", len(payload))
+	}
+	return fmt.Sprintf("%s %d %s\n", direction, p.Num(), line)
+}
+
+// What logins and prepared statements look like. The scripts are texts of clients that are logged in.
+func TestTranscripts(t *testing.T) {
+	o := newOracle(t, setup{}, photosTables...)
+	if o.taps == nil {
+		t.Skip("the transcripts are those of the system's MariaDB, whose connections are not compressed")
+	}
+	o.fresh(t)
+	var mu sync.Mutex
+	var client []shardPacket
+	tap := transcript.NewTap(t, o.Addr(), func(p transcript.Packet) {
+		mu.Lock()
+		defer mu.Unlock()
+		if p.Raw != nil {
+			client = append(client, shardPacket{clientSide, p})
+		}
+	})
+	o.taps.begin()
+	w := o.Wire(t, tap.Addr(), wireLogin{Schema: o.Schemas[0], Capabilities: allFraming &^ (protocol.DeprecateEOF | protocol.SessionTrack)})
+	for _, text := range []string{
+		"INSERT INTO photos (id, title) VALUES (NEXTVAL('photos'), ?)", "SELECT NEXTVAL('photos'), ?", "SELECT title FROM photos WHERE id = ?",
+	} {
+		prepared := w.do(protocol.ComStmtPrepare, text)
+		id := binary.LittleEndian.Uint32(prepared[protocol.HeaderSize+1:])
+		for i := range 2 {
+			w.send(packet(execution(id, []argument{integer(gomysql.MYSQL_TYPE_LONGLONG, 1001)}, i == 0)))
+			w.receive(protocol.ShapeResult, nil)
+		}
+		w.send(packet(command(protocol.ComStmtClose, string(binary.LittleEndian.AppendUint32(nil, id)))))
+	}
+	w.do(protocol.ComInitDB, o.Schemas[0])
+	w.do(protocol.ComResetConn, "")
+	w.query(left)
+	w.quit()
+	shards := o.taps.take(t)
+	mu.Lock()
+	defer mu.Unlock()
+	var out strings.Builder
+	o.writeShards(&out, client, nil)
+	o.writeShards(&out, shards, nil)
+	transcript.Compare(t, "login_and_prepared", out.String())
 }
