@@ -122,7 +122,7 @@ func (r *recorder) see(proxy, server, conn string, p transcript.Packet) {
 	r.busy = time.Now()
 }
 
-// open makes a proxy of a name.
+// proxy makes a proxy of a name.
 func (r *recorder) proxy(name string, o Options, change ...func(*Options)) *Sequences {
 	r.t.Helper()
 	for i := range o.Servers {

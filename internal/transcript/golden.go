@@ -17,7 +17,9 @@ import (
 var update = flag.Bool("update", false, "write the transcripts anew instead of comparing them")
 
 // IsSystemServer reports whether s is the system's MariaDB, whose transcripts the files have.
-func IsSystemServer(s *mysqltest.Server) bool { return s.IsMariaDB() && os.Getenv(mysqltest.ServerEnv) == "" }
+func IsSystemServer(s *mysqltest.Server) bool {
+	return s.IsMariaDB() && os.Getenv(mysqltest.ServerEnv) == ""
+}
 
 // SystemServer skips a test on any other server.
 func SystemServer(t *testing.T, s *mysqltest.Server) {
@@ -32,7 +34,7 @@ func Compare(t testing.TB, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "transcripts", name+".txt")
 	if *update {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 		return
