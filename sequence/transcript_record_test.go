@@ -24,6 +24,7 @@ type recorder struct {
 	mu      sync.Mutex
 	said    []*said               // guarded by mu; in this step
 	open    map[string]*said      // guarded by mu; by connection, what has no answer yet
+	live    map[string]int        // guarded by mu; connections to a server
 	checked map[string]bool       // guarded by mu; connections that are for numbers, not for looking at a node
 	rounds  map[string]int        // guarded by mu; by proxy, how often it has asked for changes in this step
 	busy    time.Time             // guarded by mu; when something other than a periodic question was sent last
@@ -43,7 +44,8 @@ var periodic = regexp.MustCompile("^(SELECT `version`, `epoch`, `saved` FROM |UP
 var asksForChanges = regexp.MustCompile("^SELECT `version`, `epoch`, `saved` FROM ")
 
 // What a proxy asks when it hears of a change: by whom, the one that made it or the one that follows, is by chance.
-var hears = regexp.MustCompile("^(SELECT o.`name`, s.`name`, |SELECT `name` FROM \\S+ WHERE `name` IN |SELECT COUNT\\(\\*\\) FROM \\S+ WHERE `state` = 'proposed'|SELECT `id`, `plan`, `position`, |SELECT `number`, `uuid`, .* ORDER BY `number`)")
+var hears = regexp.MustCompile("^(SELECT o.`name`, s.`name`, |SELECT `name` FROM \\S+ WHERE `name` IN |SELECT COUNT\\(\\*\\) FROM \\S+ WHERE `state` = 'proposed'|SELECT `id`, `plan`, `position`, |SELECT `number`, `uuid`, .* ORDER BY `number`|" +
+	"SELECT `name`, `(own_)?bound` FROM )")
 
 // What is asked of each new connection. It is shown once.
 var connecting = regexp.MustCompile("^(SET NAMES |SELECT @@autocommit, |SELECT .* FROM information_schema\\.|CREATE TABLE IF NOT EXISTS |SELECT `holder`, `ceiling` FROM |SHOW )")
@@ -53,7 +55,7 @@ var inHex = regexp.MustCompile("X'[0-9A-F]*'")
 
 func newRecorder(t *testing.T) *recorder {
 	r := &recorder{
-		t: t, shown: make(map[string]bool), open: make(map[string]*said), checked: make(map[string]bool),
+		t: t, shown: make(map[string]bool), open: make(map[string]*said), live: make(map[string]int), checked: make(map[string]bool),
 		rounds: make(map[string]int), proxies: make(map[string]*Sequences),
 	}
 	n := &r.names
@@ -84,7 +86,11 @@ func (r *recorder) see(proxy, server, conn string, p transcript.Packet) {
 	defer r.mu.Unlock()
 	if p.Raw == nil { // its end
 		delete(r.open, conn)
+		r.live[server]--
 		return
+	}
+	if !p.FromClient && p.Num() == 0 { // the greeting
+		r.live[server]++
 	}
 	payload := p.Payload()
 	if !p.FromClient {
@@ -168,6 +174,16 @@ func (r *recorder) step(title string, f func()) {
 	r.said = nil
 	r.mu.Unlock()
 	r.write(title, all)
+}
+
+// lost waits until a server that was killed is known to be gone: else something may be sent there yet.
+func (r *recorder) lost(server string) {
+	r.t.Helper()
+	eventually(r.t, "connections to "+server+" have ended", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.live[server] <= 0
+	})
 }
 
 // write writes a step down.

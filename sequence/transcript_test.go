@@ -103,6 +103,14 @@ func recordConnecting(t *testing.T, r *recorder) {
 	made := r.place().withAll(t, nil)
 	c := r.proxy("C", made.options(), made.user(t, "SELECT, INSERT, UPDATE, DELETE"), forbidden)
 	r.do("to tables that were made by hand, by such an account", c.Usable)
+	d := r.proxy("D", made.options(), forbidden)
+	r.step("seqproxy check -connect", func() {
+		for _, server := range d.Examine(t.Context(), nil) {
+			if server.Err != nil {
+				t.Error(server.Err)
+			}
+		}
+	})
 }
 
 func recordAgain(t *testing.T, r *recorder) {
@@ -288,15 +296,18 @@ func recordBlocks(t *testing.T, r *recorder) {
 	r.do("SETVAL(photos, 500)", func(ctx context.Context) error { _, _, err := s.SetValue(ctx, photos, 500, true); return err })
 	r.do("a key that the client chose", func(ctx context.Context) error { return s.Avoid(ctx, photos, []uint64{5000}) })
 	r.do("the sequence servers", func(ctx context.Context) error { _, err := s.SequenceServers(ctx); return err })
-	r.do("DROP SEQUENCE", func(ctx context.Context) error { _, err := s.Drop(ctx, photos, false); return err })
+	r.step("CREATE SEQUENCE, of another one", func() { createOn(t, s, "albums") })
+	// Of one that is in memory the first server that tells of it decides what the others are asked.
+	r.do("DROP SEQUENCE", func(ctx context.Context) error { _, err := s.Drop(ctx, []byte("albums"), false); return err })
 }
 
 func recordSteps(t *testing.T, r *recorder) {
-	_, s := r.several(2, func(i int) map[string]uint64 { return map[string]uint64{"photos": uint64(i + 1)} }, inSteps)
-	r.take(s, "the first number", 1, 3)
-	r.step("numbers of the other member", func() { mustTake(t, s, "photos", 8) })
-	r.step("and of the first one again", func() { mustTake(t, s, "photos", 8) })
-	r.do("the ticket UPDATE by 2", func(ctx context.Context) error { _, err := s.Advance(ctx, photos, 2); return err })
+	_, s := r.several(3, func(i int) map[string]uint64 { return map[string]uint64{"photos": uint64(i + 1)} }, inSteps)
+	r.take(s, "the first number", 1, 4)
+	for _, which := range []string{"second", "third", "first"} {
+		r.step("numbers of the "+which+" member", func() { mustTake(t, s, "photos", 8) })
+	}
+	r.do("the ticket UPDATE by 3", func(ctx context.Context) error { _, err := s.Advance(ctx, photos, 3); return err })
 }
 
 func recordChange(t *testing.T, r *recorder) {
@@ -344,11 +355,14 @@ func recordGroup(t *testing.T, r *recorder) {
 	r.step("the first number: S1 is made the holder, and the first ceiling is recorded on S2", func() { mustTake(t, s, "photos", 1) })
 	r.step("numbers below the ceiling", func() { mustTake(t, s, "photos", 9) })
 	r.step("numbers above the ceiling", func() { mustTake(t, s, "photos", 2000) })
+	r.do("SETVAL above the ceiling", func(ctx context.Context) error { _, _, err := s.SetValue(ctx, photos, 300_000, true); return err })
+	r.alter(s, "ALTER SEQUENCE COMMENT", Alteration{Comment: ref("of a group")})
 	e.CatchUp(t, 1, 0)
 	r.step("S1 is lost, and S2 is the primary", func() {
 		if err := e.Nodes[0].Kill(); err != nil {
 			t.Fatal(err)
 		}
+		r.lost("S1")
 		e.Promote(t, 1)
 		mustTake(t, s, "photos", 3000)
 	})
