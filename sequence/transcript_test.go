@@ -115,9 +115,9 @@ func recordConnecting(t *testing.T, r *recorder) {
 
 func recordAgain(t *testing.T, r *recorder) {
 	_, s := r.single(map[string]uint64{"photos": 0})
-	s.tending = 100 * time.Millisecond
+	s.timing.tend = 100 * time.Millisecond
 	r.take(s, "a proxy takes its first number", 1, 1)
-	r.step(everything, func() { time.Sleep(2*heartbeatEvery + followEvery) })
+	r.step(everything, func() { time.Sleep(2*s.timing.beat + s.timing.follow) })
 	r.do("the proxy ends", s.Close)
 }
 
