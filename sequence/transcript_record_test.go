@@ -20,6 +20,8 @@ type recorder struct {
 	shown map[string]bool // what new connections ask was written down
 	asks  bool            // what new connections ask is written down, once
 	out   strings.Builder
+	// A proxy may have registered already, or not: that is not written down.
+	registered bool
 
 	mu      sync.Mutex
 	said    []*said               // guarded by mu; in this step
@@ -43,9 +45,11 @@ var periodic = regexp.MustCompile("^(SELECT `version`, `epoch`, `saved` FROM |UP
 // asksForChanges is the question that begins each round.
 var asksForChanges = regexp.MustCompile("^SELECT `version`, `epoch`, `saved` FROM ")
 
-// What a proxy asks when it hears of a change: by whom, the one that made it or the one that follows, is by chance.
+// What a proxy does at some moment of a step: by whom, the one that made a change or the one that follows, is by chance. It hears of a change, and registers itself.
 var hears = regexp.MustCompile("^(SELECT o.`name`, s.`name`, |SELECT `name` FROM \\S+ WHERE `name` IN |SELECT COUNT\\(\\*\\) FROM \\S+ WHERE `state` = 'proposed'|SELECT `id`, `plan`, `position`, |SELECT `number`, `uuid`, .* ORDER BY `number`|" +
-	"SELECT `name`, `(own_)?bound` FROM )")
+	"SELECT `name`, `(own_)?bound` FROM |INSERT INTO \\S+`sequence_proxy` \\(`id`, `host`, `process`, `since`, `heartbeat`, `version`\\) |SELECT `id`, `host`, `process`, )")
+
+var registering = regexp.MustCompile("^(INSERT INTO \\S+`sequence_proxy` |SELECT `id`, `host`, `process`, )")
 
 // What is asked of each new connection. It is shown once.
 var connecting = regexp.MustCompile("^(SET NAMES |SELECT @@autocommit, |SELECT .* FROM information_schema\\.|CREATE TABLE IF NOT EXISTS |SELECT `holder`, `ceiling` FROM |SHOW )")
@@ -160,6 +164,11 @@ func (r *recorder) step(title string, f func()) {
 	clear(r.rounds)
 	r.mu.Unlock()
 	eventually(r.t, title+": all is quiet", func() bool {
+		for _, s := range r.proxies {
+			if s.reservesNow() {
+				return false
+			}
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for name, s := range r.proxies {
@@ -167,7 +176,7 @@ func (r *recorder) step(title string, f func()) {
 				return false
 			}
 		}
-		return len(r.open) == 0 && time.Since(r.busy) > 100*time.Millisecond
+		return len(r.open) == 0 && time.Since(r.busy) > 200*time.Millisecond
 	})
 	r.mu.Lock()
 	all := r.said
@@ -203,6 +212,7 @@ func (r *recorder) write(title string, all []*said) {
 		}
 		switch {
 		case periodic.MatchString(text) && title != everything:
+		case r.registered && registering.MatchString(text):
 		case connecting.MatchString(text):
 			if (r.asks || looks) && !r.shown[from+line] {
 				r.shown[from+line] = true
@@ -228,7 +238,7 @@ func (r *recorder) write(title string, all []*said) {
 			fmt.Fprintln(&r.out, r.names.Apply(line))
 		}
 		if len(heard[from]) > 0 {
-			fmt.Fprintf(&r.out, "-- %s, to hear what was changed\n", from)
+			fmt.Fprintf(&r.out, "-- %s, at some moment\n", from)
 			slices.Sort(heard[from])
 			for _, line := range heard[from] {
 				fmt.Fprintln(&r.out, r.names.Apply(line))
@@ -248,6 +258,21 @@ func sortedKeys(maps ...map[string][]string) (keys []string) {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// reservesNow says whether a reservation is in flight.
+func (s *Sequences) reservesNow() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.caches {
+		c.mu.Lock()
+		flying := c.flying
+		c.mu.Unlock()
+		if flying {
+			return true
+		}
+	}
+	return false
 }
 
 // isOpen says whether Close was not called yet.
