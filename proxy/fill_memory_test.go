@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
@@ -38,7 +39,10 @@ func TestAnInsertThatIsFilledInAllocatesNothing(t *testing.T) {
 		w.Discard(len(w.Buffered()))
 	}
 	before := o.nextNumber(t, "photos")
-	got := testing.AllocsPerRun(400, insert)
+	got := math.Inf(1)
+	for range 8 { // sequences are asked meanwhile for what others changed
+		got = min(got, testing.AllocsPerRun(50, insert))
+	}
 	if after := o.nextNumber(t, "photos"); after < before+400 {
 		t.Fatalf("the sequence went from %d to %d: the keys were not filled in", before, after)
 	}
@@ -70,9 +74,7 @@ func TestALongTextThatIsFilledInLeavesNoMemoryBehind(t *testing.T) {
 		before := held()
 		w.query(text)
 		w.query("DO 1")
-		if after := held(); after > before+4<<20 {
-			t.Errorf("%.60s...: %d bytes more are held than before", text, after-before)
-		}
+		eventually(t, "the memory is free again", func() bool { return held() <= before+4<<20 })
 	}
 	runtime.KeepAlive(w)
 }

@@ -50,6 +50,7 @@ type setup struct {
 	AdminAddress bool
 	// Proxy, Backend and Sequence may change the options that the parts get.
 	Proxy    func(*proxy.Options)
+	Before   func(*proxy.Server) // before it serves
 	Backend  func(*backend.Options)
 	Sequence func(*sequence.Options)
 }
@@ -186,6 +187,9 @@ func newEnv(t testing.TB, s setup) *env {
 	}
 	e.back, e.opts = back, opts
 	e.Proxy = proxy.New(opts)
+	if s.Before != nil {
+		s.Before(e.Proxy)
+	}
 	if err := e.Proxy.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}

@@ -191,8 +191,10 @@ func TestASlowClientDoesNotKeepMemoryFromOthers(t *testing.T) {
 	for name, l := range map[string]wireLogin{"plain": {Packing: notPacked}, "TLS": {TLS: client, Packing: notPacked}} {
 		t.Run(name, func(t *testing.T) {
 			const size = 1 << 20
-			e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.StatementMemory, o.TLS = 2*size, server }})
-			e.Proxy.SetReceivePeriod(20 * time.Millisecond)
+			e := newEnv(t, setup{
+				Proxy:  func(o *proxy.Options) { o.StatementMemory, o.TLS = 2*size, server },
+				Before: func(s *proxy.Server) { s.SetReceivePeriod(20 * time.Millisecond) },
+			})
 			text := largeText("SELECT 1", size)
 			slow, other := e.Wire(t, e.Addr(), l), e.Wire(t, e.Addr(), l)
 			slow.send(text[:size/2])
