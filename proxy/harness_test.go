@@ -48,6 +48,8 @@ type setup struct {
 	Servers []*mysqltest.Server
 	// AdminAddress has the proxy listen at one.
 	AdminAddress bool
+	// Bare has nothing of the test stand between the proxy and the shards: memory is measured.
+	Bare bool
 	// Proxy, Backend and Sequence may change the options that the parts get.
 	Proxy    func(*proxy.Options)
 	Before   func(*proxy.Server) // before it serves

@@ -25,6 +25,7 @@ type shardTaps struct {
 	taps []*transcript.Tap
 
 	mu   sync.Mutex
+	on   bool            // guarded by mu; between begin and take
 	seen []shardPacket   // guarded by mu
 	mine map[[2]int]bool // guarded by mu; connections that were logged in to with a schema, as clients' are
 	open map[[2]int]bool // guarded by mu; of them, those that have not ended
@@ -40,7 +41,7 @@ const clientSide = -1
 // tapShards puts taps before the shards of s, if packets can be told apart there and the transcripts are of such a server.
 func tapShards(t *testing.T, s *setup) *shardTaps {
 	t.Helper()
-	if s.Backend != nil || os.Getenv("SEQPROXY_TEST_PACKING") != "" || !transcript.IsSystemServer(s.Servers[0]) {
+	if s.Bare || s.Backend != nil || os.Getenv("SEQPROXY_TEST_PACKING") != "" || !transcript.IsSystemServer(s.Servers[0]) {
 		return nil
 	}
 	r := &shardTaps{mine: make(map[[2]int]bool), open: make(map[[2]int]bool)}
@@ -65,7 +66,7 @@ func (r *shardTaps) see(shard int, p transcript.Packet) {
 	case p.FromClient && p.Num() == 1 && !r.mine[conn] && bytes.Contains(p.Raw, []byte("t_")): // its login, with a schema
 		r.mine[conn], r.open[conn] = true, true
 	}
-	if p.Raw != nil {
+	if p.Raw != nil && r.on {
 		r.seen = append(r.seen, shardPacket{shard, p})
 	}
 }
@@ -74,7 +75,7 @@ func (r *shardTaps) see(shard int, p transcript.Packet) {
 func (r *shardTaps) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen = nil
+	r.on, r.seen = true, nil
 	clear(r.mine)
 	clear(r.open)
 }
@@ -89,6 +90,7 @@ func (r *shardTaps) take(t testing.TB) []shardPacket {
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.on = false
 	return slices.DeleteFunc(r.seen, func(p shardPacket) bool { return !r.mine[[2]int{p.shard, p.Conn}] })
 }
 
