@@ -207,6 +207,11 @@ func (f *fleet) load(ctx context.Context) error {
 		pointInsert(),
 		"CREATE TABLE bench.sequence (name varchar(50) NOT NULL, id bigint(20) unsigned NOT NULL DEFAULT '0', PRIMARY KEY (name)) ENGINE=InnoDB",
 		"INSERT INTO bench.sequence VALUES ('photos', 0), ('idiom', 0)",
+		// Another build may have other tables beside the sequences. Its numbers are others, too: keys go into one table.
+		"CREATE DATABASE bench_before",
+		"GRANT ALL ON bench_before.* TO bench@'%'",
+		"CREATE TABLE bench_before.sequence LIKE bench.sequence",
+		"INSERT INTO bench_before.sequence VALUES ('photos', 1000000000000)",
 		"CREATE TABLE bench.photos (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100) NOT NULL) ENGINE=InnoDB",
 		"CREATE TABLE bench.filled LIKE bench.photos",
 	}
@@ -266,22 +271,30 @@ func (f *fleet) startSeqproxy(ctx context.Context, name, binary string) error {
 		return err
 	}
 	path := filepath.Join(f.dir, name+".toml")
-	if err := os.WriteFile(path, []byte(seqproxyConfig(addr, f.server.Addr())), 0o600); err != nil {
+	schema := benchAccount.schema
+	if name == before {
+		schema += "_before"
+	}
+	if err := os.WriteFile(path, []byte(seqproxyConfig(addr, f.server.Addr(), schema)), 0o600); err != nil {
 		return fmt.Errorf("configure seqproxy: %w", err)
 	}
 	if err := f.startProxy(ctx, name, addr, binary, "-config", path); err != nil {
 		return err
 	}
-	return f.createOrdered(ctx, addr)
+	start := 1
+	if name == before {
+		start = 1_000_000_000_000
+	}
+	return f.createOrdered(ctx, addr, start)
 }
 
 // createOrdered makes the ORDER sequence, which the server itself cannot.
-func (f *fleet) createOrdered(ctx context.Context, addr string) error {
+func (f *fleet) createOrdered(ctx context.Context, addr string, start int) error {
 	db, err := openAccount(addr)
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "CREATE SEQUENCE IF NOT EXISTS ordered ORDER")
+	_, err = db.ExecContext(ctx, fmt.Sprintf("CREATE SEQUENCE IF NOT EXISTS ordered START WITH %d ORDER", start))
 	return errors.Join(err, db.Close())
 }
 
@@ -296,9 +309,9 @@ func openAccount(addr string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// seqproxyConfig is seqproxy with its defaults, but that no application is taken to count in the table, one shard and the sequence table on the same server. The keys of one
+// seqproxyConfig is seqproxy with its defaults, but that no application is taken to count in the table, one shard and the sequence table, in schema, on the same server. The keys of one
 // table are filled in.
-func seqproxyConfig(addr, backend string) string {
+func seqproxyConfig(addr, backend, schema string) string {
 	return fmt.Sprintf(`listen = %[1]q
 http.listen = "127.0.0.1:0"
 admin.listen = ""
@@ -309,7 +322,7 @@ name = %[3]q
 password = %[4]q
 
 [sequence]
-database = %[5]q
+database = %[6]q
 direct_writers = false
 
 [[sequence.server]]
@@ -326,7 +339,7 @@ address = %[2]q
 [[bind]]
 column = "%[5]s.filled.id"
 sequence = "photos"
-`, addr, backend, benchAccount.user, benchAccount.password, benchAccount.schema)
+`, addr, backend, benchAccount.user, benchAccount.password, benchAccount.schema, schema)
 }
 
 func (f *fleet) startProxy(ctx context.Context, name, addr, path string, args ...string) error {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestGeneratedConfigurationOfSeqproxyIsValid(t *testing.T) {
-	c, err := conf.Parse("seqproxy.toml", []byte(seqproxyConfig("127.0.0.1:4306", "127.0.0.1:3306")))
+	c, err := conf.Parse("seqproxy.toml", []byte(seqproxyConfig("127.0.0.1:4306", "127.0.0.1:3306", benchAccount.schema)))
 	if err != nil {
 		t.Fatal(err)
 	}
