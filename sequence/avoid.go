@@ -11,8 +11,9 @@ import (
 )
 
 // Avoid is called before somebody uses numbers that he has chosen himself. They are not given any more. What is in memory here is
-// taken out of it. A number that is above all that this proxy has reserved, or moved the counter to, moves the counter on by one number;
-// where the counter is below it, there and a segment further: so an import of rising numbers moves it once for a segment. A sequence with a typed CACHE n is moved no further.
+// taken out of it. A number above all that this proxy has reserved, or moved the counter to, moves the counter. A counter below the
+// number goes to it and a segment further, so an import of rising numbers moves it once for a segment. With a typed CACHE n it goes to
+// the number alone. Any other counter goes on by one number, in steps by one step, so that nobody puts numbers back below it.
 //
 // Numbers that other proxies have in memory are not known here. A number above the sequence's maximum changes nothing. Of several
 // sequence servers all that can be reached are moved.
@@ -191,8 +192,8 @@ func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time
 	return c, err
 }
 
-// raiseTo moves a counter that is below n to floor, and any other by one number, unless it stands at end. at is where it stands then, or
-// below: nobody puts numbers back from there. One that is frozen it awaits.
+// raiseTo moves a counter below n to floor, and any other on by one number, in steps by one step, unless it stands at end. at is where it
+// stands then, or below. Nobody puts numbers back from there. It waits for a frozen one.
 func (v *server) raiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
 	var frozen error
 	for {
@@ -254,8 +255,8 @@ func (v *server) tryRaise(ctx context.Context, name string, n, floor, end uint64
 		return 0, nil, err
 	case stored.plan != h.plan:
 		return 0, nil, errPlan
-	case stored.frozen || stored.id < n:
+	case stored.frozen || stored.id < floor:
 		return 0, &stored, nil
 	}
-	return min(stored.id, floor), nil, nil
+	return floor, nil, nil
 }
