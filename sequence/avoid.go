@@ -231,7 +231,7 @@ func (v *server) tryRaise(ctx context.Context, name string, n, floor, end uint64
 		more = h.count // the row keeps its residue
 	}
 	// By another plan the row may not stand there.
-	text, args := v.table.raise()+v.table.underPlan(), []any{more, n, floor, name, max(floor, min(end, highest)), h.plan}
+	text, args := v.table.raise()+v.table.underPlan(), []any{n, floor, more, name, max(floor, min(end, highest)), h.plan}
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
 		result, err = v.pool().ExecContext(ctx, text, args...)

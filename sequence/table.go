@@ -108,12 +108,12 @@ func (t table) reserveInBlocks(h share, floor, n uint64) string {
 	return head + h.reserveBlocks(g, n) + tail + " AND CAST(" + id + " AS UNSIGNED) < CAST(? AS UNSIGNED)"
 }
 
-// raise lifts a row by the first argument, or to the third where it is below the second, while it is below the fifth. The fourth is its
-// name. Without the casts a signed column and a large number would be compared as DECIMAL.
+// raise sets a row that is below the first argument to the second, and moves any other on by the third, while it is below the fifth. The
+// fourth is its name. Without the casts a signed column and a large number would be compared as DECIMAL.
 func (t table) raise() string {
 	const id = "CAST(`id` AS UNSIGNED)"
-	return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(GREATEST(" + id + " + CAST(? AS UNSIGNED), IF(" + id +
-		" < CAST(? AS UNSIGNED), CAST(? AS UNSIGNED), CAST(0 AS UNSIGNED)))) WHERE `name` = ? AND " + id + " < CAST(? AS UNSIGNED)"
+	return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(IF(" + id + " < CAST(? AS UNSIGNED), CAST(? AS UNSIGNED), " + id +
+		" + CAST(? AS UNSIGNED))) WHERE `name` = ? AND " + id + " < CAST(? AS UNSIGNED)"
 }
 
 // underPlan has an UPDATE of one row change nothing while the server obeys another plan than the argument.

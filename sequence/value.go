@@ -152,7 +152,7 @@ func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all 
 	case floor > found.max:
 		return row{}, false, nil
 	case !all:
-		result, err := v.pool().ExecContext(ctx, v.table.raise(), 0, floor, floor, name, floor)
+		result, err := v.pool().ExecContext(ctx, v.table.raise(), floor, floor, 0, name, floor)
 		if err != nil {
 			return row{}, false, fmt.Errorf("raise sequence %q: %w", name, err)
 		}
