@@ -44,7 +44,7 @@ func listProxies(text *strings.Builder, proxies []Proxy, table string, several b
 		case p.early():
 			fmt.Fprintf(text, "whose last sign of life is %v in the future: the sequence server's clock went back since, and nobody can tell for how long it has been silent "+
 				"(set that clock right, and try again; %s)", -p.Silent.Round(100*time.Millisecond), remove)
-		case p.Stale():
+		case p.stale():
 			fmt.Fprintf(text, "silent for %v (%s)", p.Silent.Round(100*time.Millisecond), remove)
 		default:
 			fmt.Fprintf(text, "which lives, or did %v ago, %s", max(p.Silent, 0).Round(100*time.Millisecond), lives)
@@ -76,7 +76,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 					continue
 				}
 				late = append(late, p)
-				if p.Stale() {
+				if p.stale() {
 					stale++
 				}
 			}

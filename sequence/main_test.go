@@ -187,13 +187,15 @@ func settled(t testing.TB, s *Sequences, name string) {
 	t.Helper()
 	eventually(t, "reservation of "+name+" ends", func() bool {
 		c := s.names.get([]byte(name))
-		if c == nil {
-			return false
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return !c.flying
+		return c != nil && !c.reservesNow()
 	})
+}
+
+// reservesNow says whether a reservation is in flight.
+func (c *cache) reservesNow() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.flying
 }
 
 // wantText fails unless err's text has every part.

@@ -157,11 +157,7 @@ func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
 		taken <- err
 	}()
 	c := s.names.get([]byte("photos"))
-	eventually(t, "a reservation is on its way", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.flying
-	})
+	eventually(t, "a reservation is on its way", c.reservesNow)
 	time.Sleep(10 * time.Millisecond) // it is sent, mostly
 	closed := make(chan error, 1)
 	go func() {

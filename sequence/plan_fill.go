@@ -24,7 +24,7 @@ func (r *planRun) waitFilled(ctx context.Context) {
 			}
 			waiting := false
 			for i := range all {
-				waiting = waiting || all[i].Version < version && !all[i].Stale()
+				waiting = waiting || all[i].Version < version && !all[i].stale()
 			}
 			if !waiting || !pause(ctx, r.s.timing.fillPoll) {
 				break

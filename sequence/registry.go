@@ -65,8 +65,8 @@ type Proxy struct {
 	timing  *timing
 }
 
-// Stale reports whether it missed heartbeats: it is gone, or cut off.
-func (p *Proxy) Stale() bool { return p.Silent > p.timing.stale }
+// stale reports whether it missed heartbeats: it is gone, or cut off.
+func (p *Proxy) stale() bool { return p.Silent > p.timing.stale }
 
 // early reports whether its last heartbeat is of a time to come: the server's clock went back, and it has given none since.
 func (p *Proxy) early() bool { return p.Silent < -p.timing.beat }

@@ -52,7 +52,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	left := make(map[string]bool)
 	for _, one := range all {
 		left[one.ID] = true
-		if one.Silent < 0 || one.Stale() {
+		if one.Silent < 0 || one.stale() {
 			t.Errorf("got %+v, want one that was heard of just now", one)
 		}
 	}

@@ -298,7 +298,7 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 				held.Proxies = append(held.Proxies, all[i])
 			}
 		}
-		if len(held.Proxies) == 1 && held.Proxies[0].Stale() && want[0] == "which lives, or did" {
+		if len(held.Proxies) == 1 && held.Proxies[0].stale() && want[0] == "which lives, or did" {
 			continue
 		}
 		wantText(t, held, append(want, "web7, process 12, registered since 2031-02-03 04:05:06 UTC")...)

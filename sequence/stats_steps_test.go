@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,15 +24,7 @@ func TestStatsOfASequenceThatIsAdvancedBySteps(t *testing.T) {
 		eventually(t, "the reservations end", func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			for _, c := range s.cachesLocked("photos") {
-				c.mu.Lock()
-				flying := c.flying
-				c.mu.Unlock()
-				if flying {
-					return false
-				}
-			}
-			return true
+			return !slices.ContainsFunc(s.cachesLocked("photos"), (*cache).reservesNow)
 		})
 	}
 	// used compares how much was reserved with the row.

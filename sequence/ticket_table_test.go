@@ -296,11 +296,7 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 				}
 				return b.after.Load() <= 0
 			})
-			eventually(t, "no reservation is in flight", func() bool {
-				cached.mu.Lock()
-				defer cached.mu.Unlock()
-				return !cached.flying
-			})
+			eventually(t, "no reservation is in flight", func() bool { return !cached.reservesNow() })
 			end, err := app.direct(direct)
 			if err != nil {
 				t.Fatal(err)

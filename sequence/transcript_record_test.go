@@ -3,6 +3,7 @@ package sequence
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -229,7 +230,9 @@ func (r *recorder) write(title string, all []*said) {
 			streams[from] = append(streams[from], line)
 		}
 	}
-	for _, from := range sortedKeys(streams, heard) {
+	froms := slices.AppendSeq(slices.Collect(maps.Keys(streams)), maps.Keys(heard))
+	slices.Sort(froms)
+	for _, from := range slices.Compact(froms) {
 		if title == everything {
 			slices.Sort(streams[from])
 		}
@@ -250,25 +253,12 @@ func (r *recorder) write(title string, all []*said) {
 
 var anyVersion = regexp.MustCompile(`>= \S+`)
 
-func sortedKeys(maps ...map[string][]string) (keys []string) {
-	for _, m := range maps {
-		for key := range m {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
-}
-
 // reservesNow says whether a reservation is in flight.
 func (s *Sequences) reservesNow() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.caches {
-		c.mu.Lock()
-		flying := c.flying
-		c.mu.Unlock()
-		if flying {
+		if c.reservesNow() {
 			return true
 		}
 	}

@@ -33,6 +33,13 @@ var allTargets = []string{direct, haproxy, relay, seqproxy}
 // startTimeout bounds the wait for a proxy to listen.
 const startTimeout = 20 * time.Second
 
+// The build of before may have other tables beside its sequences, so it has a schema of its own. The keys of both builds go into one table,
+// so its sequences begin far above the others.
+const (
+	beforeSchema = "bench_before"
+	beforeFirst  = 1_000_000_000_000
+)
+
 // benchAccount exists on the private server and in seqproxy's configuration.
 var benchAccount = account{user: "bench", password: "loopback-only", schema: "bench"}
 
@@ -207,11 +214,10 @@ func (f *fleet) load(ctx context.Context) error {
 		pointInsert(),
 		"CREATE TABLE bench.sequence (name varchar(50) NOT NULL, id bigint(20) unsigned NOT NULL DEFAULT '0', PRIMARY KEY (name)) ENGINE=InnoDB",
 		"INSERT INTO bench.sequence VALUES ('photos', 0), ('idiom', 0)",
-		// Another build may have other tables beside the sequences. Its numbers are others, too: keys go into one table.
-		"CREATE DATABASE bench_before",
-		"GRANT ALL ON bench_before.* TO bench@'%'",
-		"CREATE TABLE bench_before.sequence LIKE bench.sequence",
-		"INSERT INTO bench_before.sequence VALUES ('photos', 1000000000000)",
+		"CREATE DATABASE " + beforeSchema,
+		"GRANT ALL ON " + beforeSchema + ".* TO bench@'%'",
+		"CREATE TABLE " + beforeSchema + ".sequence LIKE bench.sequence",
+		fmt.Sprintf("INSERT INTO %s.sequence VALUES ('photos', %d)", beforeSchema, beforeFirst),
 		"CREATE TABLE bench.photos (id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(100) NOT NULL) ENGINE=InnoDB",
 		"CREATE TABLE bench.filled LIKE bench.photos",
 	}
@@ -271,9 +277,9 @@ func (f *fleet) startSeqproxy(ctx context.Context, name, binary string) error {
 		return err
 	}
 	path := filepath.Join(f.dir, name+".toml")
-	schema := benchAccount.schema
+	schema, first := benchAccount.schema, 1
 	if name == before {
-		schema += "_before"
+		schema, first = beforeSchema, beforeFirst
 	}
 	if err := os.WriteFile(path, []byte(seqproxyConfig(addr, f.server.Addr(), schema)), 0o600); err != nil {
 		return fmt.Errorf("configure seqproxy: %w", err)
@@ -281,20 +287,16 @@ func (f *fleet) startSeqproxy(ctx context.Context, name, binary string) error {
 	if err := f.startProxy(ctx, name, addr, binary, "-config", path); err != nil {
 		return err
 	}
-	start := 1
-	if name == before {
-		start = 1_000_000_000_000
-	}
-	return f.createOrdered(ctx, addr, start)
+	return f.createOrdered(ctx, addr, first)
 }
 
-// createOrdered makes the ORDER sequence, which the server itself cannot.
-func (f *fleet) createOrdered(ctx context.Context, addr string, start int) error {
+// createOrdered makes the ORDER sequence, which begins with first. The server itself cannot.
+func (f *fleet) createOrdered(ctx context.Context, addr string, first int) error {
 	db, err := openAccount(addr)
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, fmt.Sprintf("CREATE SEQUENCE IF NOT EXISTS ordered START WITH %d ORDER", start))
+	_, err = db.ExecContext(ctx, fmt.Sprintf("CREATE SEQUENCE IF NOT EXISTS ordered START WITH %d ORDER", first))
 	return errors.Join(err, db.Close())
 }
 
