@@ -30,7 +30,8 @@ func wantTaken(t testing.TB, s *Sequences, name string, want ...uint64) {
 
 func TestSequencesGoByTheirDefinition(t *testing.T) {
 	p := newPlace(t)
-	s := p.open(t, func(o *Options) { o.CreateTable = true })
+	// Who hears of a new round while it reserves numbers of it leaves them unused, so nothing is heard here.
+	s := p.open(t, seldomHearing)
 	const top = 1<<64 - 1
 	for i, c := range []struct {
 		o    CreateOptions

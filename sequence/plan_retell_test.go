@@ -25,8 +25,8 @@ func TestAMemberThatWasRestoredLearnsTheBoundsOfTheOthersAgain(t *testing.T) {
 			for _, table := range backed {
 				e.places[0].exec(t, "CREATE TABLE backup_"+table+" AS SELECT * FROM "+table)
 			}
-			takeAll(t, s, h, name, 2000)
 			takeAll(t, other, h, name, 100)
+			takeAll(t, s, h, name, 2000) // last: who lives knows how far the member had gone
 
 			away := how == "while it is away"
 			if away {

@@ -17,6 +17,13 @@ func quick(o *Options) {
 	o.timing = &t
 }
 
+// seldomHearing has a proxy not hear of changes within a few seconds, apart from those that it makes itself.
+func seldomHearing(o *Options) {
+	t := o.timing
+	t.follow, t.followRarely = 4*time.Second, 4*time.Second
+	t.fill, t.stale, t.tenure = 10*time.Second, 15*time.Second, 10*time.Second
+}
+
 func TestTheClocksKeepTheirRules(t *testing.T) {
 	usual := standardTiming()
 	if err := usual.check(); err != nil {
