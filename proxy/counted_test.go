@@ -9,10 +9,10 @@ import (
 	"sync"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/sequence"
 	"seqproxy/statement"
+	"seqproxy/test/mysqltest"
 )
 
 // countedTables are a source of 1200 rows and tables to be filled from it.

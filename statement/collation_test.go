@@ -3,8 +3,8 @@ package statement_test
 import (
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/statement"
+	"seqproxy/test/mysqltest"
 )
 
 func TestEveryCollationOfTheServerIsOfTheCharacterSetThatItSays(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/statement"
+	"seqproxy/test/mysqltest"
 )
 
 var seed = flag.Uint64("seed", 0, "seed of the random texts; 0 for another one each time")

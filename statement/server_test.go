@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/statement"
+	"seqproxy/test/mysqltest"
 )
 
 func TestMain(m *testing.M) { mysqltest.Main(m) }

@@ -1,4 +1,4 @@
-// Command cmd tortures seqproxy: see package seqproxy/internal/torture. It exits with 1 if something is wrong.
+// Command cmd tortures seqproxy: see package seqproxy/test/torture. It exits with 1 if something is wrong.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"seqproxy/internal/mysqld"
-	"seqproxy/internal/torture"
+	"seqproxy/test/torture"
 )
 
 func main() {

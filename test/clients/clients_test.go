@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/matrix"
 	"seqproxy/internal/mysqld"
+	"seqproxy/test/matrix"
 )
 
 // The sizes of the big value: above what fits into one packet, and, for the further

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"seqproxy/internal/network"
+	"seqproxy/test/network"
 )
 
 // faults are all that can happen. New ones go here.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/matrix"
 	"seqproxy/internal/mysqld"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/matrix"
+	"seqproxy/test/mysqltest"
 )
 
 // The default is the same always, so that a change does not fail by the faults of another day; make torture looks for those.
@@ -84,7 +84,7 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 			}
 			t.Log(screen.String())
 			if len(r.Wrong) > 0 {
-				t.Errorf("%d things are wrong; go test ./internal/torture -run Whatever -args -seed %d, or make torture ARGS='-estate %s -seed %d'", len(r.Wrong), *seed, c.estate, *seed)
+				t.Errorf("%d things are wrong; go test ./test/torture -run Whatever -args -seed %d, or make torture ARGS='-estate %s -seed %d'", len(r.Wrong), *seed, c.estate, *seed)
 			}
 			if enough := map[bool]int{false: 10, true: 3}[c.estate == "galera"]; r.Faults() < enough { // of a cluster each takes long
 				t.Errorf("only %d faults were made", r.Faults())

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"seqproxy/internal/network"
+	"seqproxy/test/network"
 )
 
 // calmly has fresh proxies give keys for a time in which servers are killed and cut off, but no proxy dies with numbers in memory. Then they end in order, and say what became of all that they

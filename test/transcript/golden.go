@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 var update = flag.Bool("update", false, "write the transcripts anew instead of comparing them")

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"seqproxy/internal/network"
+	"seqproxy/test/network"
 )
 
 // groupFaults are what happens to a primary and its replicas.

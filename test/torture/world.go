@@ -21,7 +21,7 @@ import (
 
 	"seqproxy/internal/child"
 	"seqproxy/internal/mysqld"
-	"seqproxy/internal/network"
+	"seqproxy/test/network"
 )
 
 // allocateTimeout is that of the proxies: no client waits longer for a key.

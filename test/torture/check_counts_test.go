@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 func TestCountersThatDoNotAddUpAreFound(t *testing.T) {

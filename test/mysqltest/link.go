@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/network"
+	"seqproxy/test/network"
 )
 
 // Link is one way to a server that can be cut while the server lives, as a network is: connections end, and new ones are refused.

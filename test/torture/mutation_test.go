@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
-	"seqproxy/internal/network"
 	"seqproxy/internal/planted"
+	"seqproxy/test/mysqltest"
+	"seqproxy/test/network"
 )
 
 // scenario is two proxies that only give keys, with five in a segment, and what clients got from them.

@@ -39,7 +39,7 @@ func TestAFailureThatASecondRunCouldHideIsNotRunAgain(t *testing.T) {
 		"    ticket_canary_test.go:160: b gave 41, below 60 of before",
 		"    plan_late_test.go:33: the second goes on above 41, and 60 was given",
 		"    ordered_history_test.go:120: not in the order of time: a: 41; and then b: 40",
-		"FAIL	seqproxy/internal/torture	67.001s",
+		"FAIL	seqproxy/test/torture	67.001s",
 	} {
 		if !final(line) {
 			t.Errorf("may be run again: %s", line)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/internal/network"
+	"seqproxy/test/network"
 )
 
 // took is a request on proxy 0 that brought n numbers.

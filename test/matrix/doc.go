@@ -3,11 +3,11 @@
 // written by hand.
 //
 // Where the environment variable SEQPROXY_MATRIX_OUT names a directory, the tests of
-// the packages proxy and internal/clients leave files there, on whichever server they
+// the packages proxy and test/clients leave files there, on whichever server they
 // run. `make test-matrix` has them do so on each server, and then compares; with
 // MATRIX=update it makes the tables, by
 //
-//	SEQPROXY_MATRIX_OUT=DIR go test ./internal/matrix -run TestThePage -update
+//	SEQPROXY_MATRIX_OUT=DIR go test ./test/matrix -run TestThePage -update
 //
 // Every run of the proxy's tests compares the column of its server.
 //
