@@ -28,7 +28,7 @@ var mayImport = []struct{ from, to string }{
 	{"conf/docs/cmd", "conf/docs"},
 	{"conf/docs", "conf"},
 	{"admin/web", "backend internal/histogram internal/logfield proxy sequence"},
-	{"admin", "backend conf protocol proxy sequence statement"},
+	{"admin", "backend protocol proxy sequence statement"},
 	{"conf", "internal/tlsfiles"},
 	{"proxy", "backend internal/histogram internal/logfield protocol sequence statement"},
 	{"statement", ""},
