@@ -323,7 +323,7 @@ func (a *analyzer) rest() bool {
 		if a.compound {
 			b.token(&a.lexer)
 		} else {
-			b.brings = b.brings || a.bringsRows()
+			b.brings = b.brings || bringsRows(&a.lexer)
 		}
 		a.token()
 		a.advance()
@@ -391,8 +391,6 @@ func (a *analyzer) peek() lexer {
 	p.next()
 	return p
 }
-
-func (l *lexer) is(ch byte) bool { return l.kind == tPunct && l.ch == ch }
 
 // finish closes what is open at the end of a statement.
 func (a *analyzer) finish() {

@@ -41,14 +41,14 @@ func (a *analyzer) function(kw keyword) {
 		}
 	case kwNextval:
 		// NEXTVAL(s) in CREATE TABLE is MariaDB's own; it takes no string.
-		if a.calls || a.table && p.stringFollows() {
+		if a.calls || a.table && stringFollows(p) {
 			a.sequenceCall(p)
 		}
 	}
 }
 
 // stringFollows reports whether a string is the token behind l.
-func (l lexer) stringFollows() bool {
+func stringFollows(l lexer) bool {
 	l.next()
 	return l.kind == tString
 }
@@ -104,23 +104,6 @@ func (a *analyzer) systemVariable() {
 	default:
 		a.moveTo(p)
 	}
-}
-
-// isVariableName reports whether l can be the name behind an @@ that ended at
-// end: glued to it, and not in double quotes even under ANSI_QUOTES.
-func (l *lexer) isVariableName(end int) bool {
-	return l.start == end && (l.kind == tWord || l.kind == tQuoted && l.src[l.start] == '`')
-}
-
-// lookupName finds the keyword that a name is, quoted or not.
-func (l *lexer) lookupName() keyword {
-	if l.kind == tQuoted {
-		if l.end-l.start < 2 {
-			return kwNone
-		}
-		return lookup(l.src[l.start+1 : l.end-1])
-	}
-	return lookup(l.src[l.start:l.end])
 }
 
 // moveTo makes to the current position. The token there counts as no keyword.

@@ -21,7 +21,7 @@ func (st *Statement) standsAlone(sql []byte) bool {
 		case l.is(';'):
 			begins = true
 		case l.is('('):
-			if !begins && !before.knowsNoThread(&l) {
+			if !begins && !knowsNoThread(&before, &l) {
 				return false
 			}
 		case begins:
@@ -39,7 +39,7 @@ func (st *Statement) standsAlone(sql []byte) bool {
 // knowsNoThread reports whether what l stands in front of the parenthesis p is no function, or
 // one that the server evaluates without the thread's id. A function with the name of a
 // server's own may be a stored one where a space stands between.
-func (l *lexer) knowsNoThread(p *lexer) bool {
+func knowsNoThread(l, p *lexer) bool {
 	switch l.kind {
 	case tQuoted:
 		return !l.afterDot && l.lookupName() == kwConnectionID

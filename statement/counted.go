@@ -53,7 +53,7 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 		if refers && st.refersToNumber(names, &l, &prev) {
 			return text, errReferred
 		}
-		if refers && depth == 0 && l.kind == tWord && l.severalGroupings() {
+		if refers && depth == 0 && l.kind == tWord && severalGroupings(&l) {
 			return text, "NEXTVAL in INSERT ... SELECT ... WITH ROLLUP, which repeats values," // MariaDB repeats values there
 		}
 		if calls < len(st.Calls) && l.start == st.Calls[calls].Start {
@@ -77,20 +77,20 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 			counts = inList && c.Func == Nextval || counts
 			continue
 		}
-		if inList && depth == 0 && (l.is(',') || l.listEnds()) {
+		if inList && depth == 0 && (l.is(',') || listEnds(&l)) {
 			if counts && (prev.kind == tWord || prev.kind == tQuoted) { // an alias, perhaps
-				names = append(names, st.decode(prev))
+				names = append(names, st.arena.decode(prev))
 			}
 			inList, counts = l.is(','), false
 		}
 		switch {
 		case l.is('('):
-			text.Routines = text.Routines || inRows && l.mayCallRoutine(&prev)
+			text.Routines = text.Routines || inRows && mayCallRoutine(&l, &prev)
 			tuple := values && depth == 0
 			if tuple {
 				rows++
 			}
-			if depth++; !tuple && folded == 0 && (prev.kind == tWord || prev.kind == tQuoted) && !prev.looksEachTime() {
+			if depth++; !tuple && folded == 0 && (prev.kind == tWord || prev.kind == tQuoted) && !looksEachTime(&prev) {
 				folded = depth
 			}
 		case l.is(')'):
@@ -98,7 +98,7 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 				folded = 0
 			}
 			depth--
-		case l.kw == kwIgnore && !l.indexFollows():
+		case l.kw == kwIgnore && !indexFollows(l):
 			return text, "NEXTVAL for each row with IGNORE, which would keep rows that there is no number for,"
 		case l.kw == kwReturning:
 			return text, "NEXTVAL for each row with RETURNING, whose rows may be sent before it fails for want of numbers,"
@@ -156,7 +156,7 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 const maxReferred = 64
 
 // listEnds reports whether a word ends a select list.
-func (l *lexer) listEnds() bool {
+func listEnds(l *lexer) bool {
 	switch l.kw {
 	case kwReturning: // MySQL does not know it, and takes it for a name
 		return !l.mode.Server.isMySQL()
@@ -177,7 +177,7 @@ func (st *Statement) refersToNumber(names [][]byte, l, prev *lexer) bool {
 	case l.kind != tWord && l.kind != tQuoted || l.afterDot:
 		return false
 	}
-	name := st.decode(*l)
+	name := st.arena.decode(*l)
 	for _, own := range names {
 		if sameIdentifier(own, name) || !ascii(own) {
 			return true
@@ -187,9 +187,9 @@ func (st *Statement) refersToNumber(names [][]byte, l, prev *lexer) bool {
 }
 
 // severalGroupings reports whether a word behind GROUP BY makes sums of sums.
-func (l *lexer) severalGroupings() bool {
+func severalGroupings(l *lexer) bool {
 	for _, word := range [...]string{"rollup", "cube", "grouping"} {
-		if w := l.src[l.start:l.end]; len(w) == len(word) && equalFolded(w, word) {
+		if w := l.src[l.start:l.end]; equalFold(w, word) {
 			return true
 		}
 	}
@@ -197,8 +197,8 @@ func (l *lexer) severalGroupings() bool {
 }
 
 // indexFollows reports whether the word is that of an index hint: IGNORE INDEX (i).
-func (l lexer) indexFollows() bool {
+func indexFollows(l lexer) bool {
 	l.next()
 	w := l.src[l.start:l.end]
-	return l.kind == tWord && (len(w) == 5 && equalFolded(w, "index") || len(w) == 3 && equalFolded(w, "key"))
+	return l.kind == tWord && (equalFold(w, "index") || equalFold(w, "key"))
 }

@@ -72,7 +72,7 @@ func (a *analyzer) viewOption() bool {
 		return false
 	}
 	for _, option := range [...]string{"undefined", "merge", "temptable", "invoker"} {
-		if w := a.src[a.start:a.end]; len(w) == len(option) && equalFolded(w, option) {
+		if w := a.src[a.start:a.end]; equalFold(w, option) {
 			return true
 		}
 	}
@@ -150,7 +150,7 @@ func (a *analyzer) database(k Kind) bool {
 		switch {
 		case k == AlterDatabase && p.kind == tWord && a.databaseOption(p):
 		default:
-			a.st.Schema = a.st.decode(p)
+			a.st.Schema = a.st.arena.decode(p)
 			a.moveTo(p)
 		}
 	}

@@ -9,11 +9,15 @@ import (
 // even if each of its bytes is escaped.
 const maxWritten = 4 << 10
 
+// arena has the names and strings that do not mean what stands in the text. What it gives is valid
+// until its owner empties it. The zero value is ready for use.
+type arena []byte
+
 // decodeName is decode for a name of which many copies may be made. Of one that is longer than
 // any name it gives the beginning, which is still too long for one.
-func (st *Statement) decodeName(l lexer) []byte {
+func (a *arena) decodeName(l lexer) []byte {
 	if l.end-l.start <= maxWritten {
-		return st.decode(l)
+		return a.decode(l)
 	}
 	name := l.src[l.start : l.start+maxWritten]
 	if l.kind != tWord {
@@ -31,7 +35,7 @@ func (st *Statement) decodeName(l lexer) []byte {
 // decode gives the meaning of the token at l: a word as it is, a quoted
 // identifier or string without quotes, doubled quotes and escapes. The result
 // aliases the text where it can and the arena where it must.
-func (st *Statement) decode(l lexer) []byte {
+func (a *arena) decode(l lexer) []byte {
 	raw := l.src[l.start:l.end]
 	if l.kind == tUserVar && len(raw) > 0 {
 		raw = raw[1:]
@@ -48,26 +52,26 @@ func (st *Statement) decode(l lexer) []byte {
 	if bytes.IndexByte(inner, quote) < 0 && (!escapes || bytes.IndexByte(inner, '\\') < 0) {
 		return inner
 	}
-	from := len(st.arena)
+	from := len(*a)
 	cs := l.mode.Charset
 	for i := 0; i < len(inner); i++ {
 		c := inner[i]
 		switch {
 		case c >= 0x80 && cs.multi():
 			n := cs.mbLen(inner, i)
-			st.arena = append(st.arena, inner[i:i+n]...)
+			*a = append(*a, inner[i:i+n]...)
 			i += n - 1
 		case c == quote: // doubled
-			st.arena = append(st.arena, quote)
+			*a = append(*a, quote)
 			i++
 		case c == '\\' && escapes && i+1 < len(inner):
 			i++
-			st.arena = appendUnescaped(st.arena, inner[i])
+			*a = appendUnescaped(*a, inner[i])
 		default:
-			st.arena = append(st.arena, c)
+			*a = append(*a, c)
 		}
 	}
-	return st.arena[from:len(st.arena):len(st.arena)]
+	return (*a)[from:len(*a):len(*a)]
 }
 
 // appendUnescaped appends what a backslash and c mean in a string literal.
@@ -93,26 +97,26 @@ func appendUnescaped(dst []byte, c byte) []byte {
 }
 
 // qualified joins schema and name as "schema.name".
-func (st *Statement) qualified(schema, name []byte) []byte {
-	from := len(st.arena)
-	st.arena = append(st.arena, schema...)
-	st.arena = append(st.arena, '.')
-	st.arena = append(st.arena, name...)
-	return st.arena[from:len(st.arena):len(st.arena)]
+func (a *arena) qualified(schema, name []byte) []byte {
+	from := len(*a)
+	*a = append(*a, schema...)
+	*a = append(*a, '.')
+	*a = append(*a, name...)
+	return (*a)[from:len(*a):len(*a)]
 }
 
 // lowered gives name with ASCII letters in lower case.
-func (st *Statement) lowered(name []byte) []byte {
+func (a *arena) lowered(name []byte) []byte {
 	for _, c := range name {
 		if c >= 'A' && c <= 'Z' {
-			from := len(st.arena)
+			from := len(*a)
 			for _, c := range name {
 				if c >= 'A' && c <= 'Z' {
 					c |= 0x20
 				}
-				st.arena = append(st.arena, c)
+				*a = append(*a, c)
 			}
-			return st.arena[from:len(st.arena):len(st.arena)]
+			return (*a)[from:len(*a):len(*a)]
 		}
 	}
 	return name

@@ -24,11 +24,11 @@ type dottedToken struct {
 // sequence, where no column could stand.
 func (a *analyzer) dottedCall() {
 	word := a.src[a.start:a.end]
-	if !a.calls || !equalFolded(word, "nextval") && !equalFolded(word, "currval") || a.start < a.muted || !a.expressionHere() {
+	if !a.calls || !equalFold(word, "nextval") && !equalFold(word, "currval") || a.start < a.muted || !a.expressionHere() {
 		return
 	}
 	if a.dotted == nil {
-		a.dotted = findDotted(a.src, a.mode, a.st)
+		a.dotted = findDotted(a.src, a.mode, &a.st.arena)
 	}
 	d := a.dotted
 	for d.next < len(d.calls) && d.calls[d.next].end < a.end {
@@ -42,14 +42,14 @@ func (a *analyzer) dottedCall() {
 		return
 	}
 	c := FuncCall{Func: Nextval, Form: FormName, Spelling: AsColumn, Start: t.start, End: t.end, Name: t.decoded, Count: 1}
-	if equalFolded(word, "currval") {
+	if equalFold(word, "currval") {
 		c.Func, c.Count = Lastval, 0
 		a.st.Words |= SequenceFunction
 	} else {
 		a.number()
 	}
 	if t.schema.kind != tEOF {
-		c.Form, c.Schema = FormQualified, a.st.decodeName(t.schema)
+		c.Form, c.Schema = FormQualified, a.st.arena.decodeName(t.schema)
 	}
 	a.add(c)
 }
@@ -83,13 +83,13 @@ func (a *analyzer) expressionHere() bool {
 }
 
 // findDotted reads a text for dottedTokens. It allocates: such texts are rare.
-func findDotted(sql []byte, mode Mode, st *Statement) *dottedTokens {
+func findDotted(sql []byte, mode Mode, decoded *arena) *dottedTokens {
 	d := &dottedTokens{}
 	var names [][]byte // in front of .NEXTVAL
 	l := lexer{src: sql, mode: mode}
 	l.next()
 	d.walk(l, func(t dottedToken) {
-		t.decoded = st.decodeName(t.name)
+		t.decoded = decoded.decodeName(t.name)
 		d.calls = append(d.calls, t)
 		for _, n := range names {
 			if bytes.Equal(n, t.decoded) {
@@ -107,9 +107,9 @@ func findDotted(sql []byte, mode Mode, st *Statement) *dottedTokens {
 		return d
 	}
 	taken := make([]bool, len(names))
-	var scratch Statement
+	var scratch arena
 	d.walk(l, nil, func(l lexer) {
-		scratch.arena = scratch.arena[:0]
+		scratch = scratch[:0]
 		name := scratch.decodeName(l)
 		for i, n := range names {
 			taken[i] = taken[i] || sameIdentifier(n, name)
@@ -219,12 +219,12 @@ func namesTable(l *lexer) bool {
 	case kwFrom, kwInto, kwUpdate, kwTable, kwStraightJoin:
 		return true
 	}
-	return l.kind == tWord && !l.afterDot && foldedWord(l.src[l.start:l.end], "join")
+	return l.kind == tWord && !l.afterDot && equalFold(l.src[l.start:l.end], "join")
 }
 
 func isDottedWord(l *lexer) bool {
 	word := l.src[l.start:l.end]
-	return foldedWord(word, "nextval") || foldedWord(word, "currval")
+	return equalFold(word, "nextval") || equalFold(word, "currval")
 }
 
 func notReserved(l *lexer) bool {

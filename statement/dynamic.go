@@ -28,7 +28,7 @@ func ReadDynamic(sql []byte, mode Mode) (d Dynamic, ok bool) {
 		}
 		l.next()
 	}
-	var st Statement // for decoding
+	var names arena
 	if kind == kwExecute && l.kw == kwImmediate {
 		l.next()
 		kind = kwImmediate
@@ -36,7 +36,7 @@ func ReadDynamic(sql []byte, mode Mode) (d Dynamic, ok bool) {
 		if l.kind != tWord && l.kind != tQuoted {
 			return d, false
 		}
-		d.Name, d.NameStart, d.NameEnd = string(st.lowered(st.decode(l))), l.start, l.end
+		d.Name, d.NameStart, d.NameEnd = string(names.lowered(names.decode(l))), l.start, l.end
 		l.next()
 	}
 	switch kind {
@@ -52,14 +52,14 @@ func ReadDynamic(sql []byte, mode Mode) (d Dynamic, ok bool) {
 		case l.kind == tUserVar:
 			d.Variable = true
 		case l.kind == tString && (sql[l.start] == '\'' || sql[l.start] == '"'):
-			d.Text = append([]byte{}, st.decode(l)...)
+			d.Text = append([]byte{}, names.decode(l)...)
 		default:
 			return d, false
 		}
 		l.next()
 	}
 	switch {
-	case (kind == kwExecute || kind == kwImmediate) && l.kind == tWord && equalsFolded(l.src[l.start:l.end], "using"):
+	case (kind == kwExecute || kind == kwImmediate) && l.kind == tWord && equalFold(l.src[l.start:l.end], "using"):
 		for l.kind != tEOF {
 			l.next()
 		}
@@ -69,8 +69,4 @@ func ReadDynamic(sql []byte, mode Mode) (d Dynamic, ok bool) {
 		}
 	}
 	return d, l.kind == tEOF && !l.bad && l.execs == 0
-}
-
-func equalsFolded(word []byte, folded string) bool {
-	return len(word) == len(folded) && equalFolded(word, folded)
 }

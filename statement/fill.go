@@ -104,7 +104,7 @@ func (in *Insertion) Complete(n int) bool {
 func (in *Insertion) Clone() *Insertion {
 	c := *in
 	c.Rows, c.Columns, c.values = slices.Clone(in.Rows), slices.Clone(in.Columns), nil
-	c.st, c.text = Statement{}, nil
+	c.arena, c.text = nil, nil
 	return &c
 }
 
@@ -168,7 +168,7 @@ func (in *Insertion) AppendNumber(dst []Splice, i int, k *Key, value []byte) []S
 // apart makes text a token of its own in front of what stands at offset at: a word may
 // be glued to a string, '0'ON, but not to a number.
 func (in *Insertion) apart(text []byte, at int) []byte {
-	if src := in.l.src; at < len(src) && wordByte[src[at]] {
+	if src := in.l.src; at < len(src) && inWord(src[at]) {
 		text = append(text, ' ')
 	}
 	return text

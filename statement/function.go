@@ -4,7 +4,7 @@ package statement
 // function of which it is known that the servers evaluate its arguments for each row. Many
 // others keep what they have made of one that looks constant, as LAST_INSERT_ID(n) does:
 // ExtractValue() a document, JSON_SET() a path, a deterministic function its result.
-func (l *lexer) looksEachTime() bool {
+func looksEachTime(l *lexer) bool {
 	if l.kind != tWord || l.afterDot {
 		return false
 	}
@@ -13,7 +13,7 @@ func (l *lexer) looksEachTime() bool {
 		"if", "ifnull", "coalesce", "nullif", "concat", "cast", "convert", "lpad", "rpad", "greatest", "least", "hex",
 		"and", "or", "xor", "not", "when", "then", "else", "case", "div", "mod", "binary", "between",
 	} {
-		if len(w) == len(name) && equalFolded(w, name) {
+		if equalFold(w, name) {
 			return true
 		}
 	}
@@ -23,11 +23,11 @@ func (l *lexer) looksEachTime() bool {
 // mayCallRoutine reports whether what stands in front of a parenthesis, the token prev, may
 // be the name of a stored function. One that has the name of the server's own is called
 // with its schema only, or where a space stands between.
-func (l *lexer) mayCallRoutine(prev *lexer) bool {
+func mayCallRoutine(l, prev *lexer) bool {
 	switch {
 	case prev.kind == tQuoted:
 		return true
-	case prev.kind != tWord || prev.looksEachTime():
+	case prev.kind != tWord || looksEachTime(prev):
 		return false
 	case prev.afterDot:
 		return true
@@ -44,7 +44,7 @@ func (l *lexer) mayCallRoutine(prev *lexer) bool {
 		"count", "max", "min", "sum", "avg", "upper", "lower", "concat_ws", "left", "right", "substr", "substring", "trim", "length",
 		"char_length", "replace", "round", "floor", "abs", "date", "now", "date_format", "unix_timestamp", "from_unixtime", "row_number",
 	} {
-		if len(w) == len(name) && equalFolded(w, name) {
+		if equalFold(w, name) {
 			return false
 		}
 	}

@@ -138,7 +138,7 @@ func checkDotted(t *testing.T, sql []byte, st *Statement) {
 			if l.next(); l.kind == tEOF {
 				break
 			}
-			if l.kind != tWord && l.kind != tQuoted || !bytes.EqualFold(new(Statement).decode(l), c.Name) {
+			if l.kind != tWord && l.kind != tQuoted || !bytes.EqualFold(new(arena).decode(l), c.Name) {
 				continue
 			}
 			after := l
@@ -193,7 +193,7 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 		if rest, ok = through(rest, sql[from:c.Start]); !ok {
 			t.Fatalf("%q -> %q: the text before call %d is not there", sql, got, i)
 		}
-		if c.Start > 0 && wordByte[sql[c.Start-1]] {
+		if c.Start > 0 && inWord(sql[c.Start-1]) {
 			rest, _ = bytes.CutPrefix(rest, []byte(" "))
 		}
 		rest, ok = bytes.CutPrefix(rest, subs[i].append(nil, &st.Calls[i], sql))

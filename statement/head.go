@@ -276,7 +276,7 @@ func (a *analyzer) use() bool {
 	if p.kind != tEOF && !p.is(';') {
 		return a.other()
 	}
-	a.st.Schema = a.st.decode(name)
+	a.st.Schema = a.st.arena.decode(name)
 	a.moveTo(name)
 	return a.relayed(Use)
 }
@@ -391,10 +391,10 @@ func (a *analyzer) procedure(p lexer) {
 		if dot.next(); dot.kind != tWord && dot.kind != tQuoted {
 			return
 		}
-		a.st.ProcedureSchema, name = a.st.decode(p), dot
+		a.st.ProcedureSchema, name = a.st.arena.decode(p), dot
 	}
 	a.st.rare = true
-	a.st.Procedure = a.st.decode(name)
+	a.st.Procedure = a.st.arena.decode(name)
 }
 
 func (a *analyzer) load() bool {
@@ -435,10 +435,10 @@ func (a *analyzer) prepare(k Kind, refusal string) bool {
 
 // namesSequence reports whether the text in the string token p calls NEXTVAL.
 func (a *analyzer) namesSequence(p lexer) bool {
-	if classes[p.src[p.start]] == cWord {
+	if beginsWord(p.src[p.start]) {
 		p.start++ // N'...'
 	}
-	text := lexer{src: a.st.decode(p), mode: a.mode}
+	text := lexer{src: a.st.arena.decode(p), mode: a.mode}
 	for text.next(); text.kind != tEOF; text.next() {
 		next := text
 		if next.next(); text.kw == kwNextval && next.is('(') {
@@ -533,20 +533,4 @@ func (a *analyzer) kill() bool {
 		st.Kills = append(st.Kills, t)
 	}
 	return a.dml(Kill, "NEXTVAL in KILL")
-}
-
-// parseUint reads a decimal number that fits in 64 bits.
-func parseUint(digits []byte) (uint64, bool) {
-	var n uint64
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		d := uint64(c - '0')
-		if n > (1<<64-1-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, len(digits) > 0
 }

@@ -34,10 +34,10 @@ type Insertion struct {
 	AliasEnd int
 
 	l      lexer
-	st     Statement // memory of decoded names
-	params int       // markers passed
-	listed int       // of ReadLoad: how many of Columns are of the file; the others are of SET
-	xml    bool      // of ReadLoad
+	arena  arena
+	params int  // markers passed
+	listed int  // of ReadLoad: how many of Columns are of the file; the others are of SET
+	xml    bool // of ReadLoad
 	values []InsertValue
 	text   []byte // of splices
 }
@@ -67,7 +67,7 @@ type InsertRow struct {
 func (in *Insertion) ReadInserts(sql []byte, mode Mode) {
 	in.l = lexer{src: sql, mode: mode}
 	in.params = 0
-	in.st.reset(mode)
+	in.arena = in.arena[:0]
 	in.values, in.text = in.values[:0], in.text[:0]
 }
 
@@ -216,7 +216,7 @@ func (in *Insertion) next() {
 // isWord reports whether the current token is a word that has no keyword.
 func (in *Insertion) isWord(lower string) bool {
 	l := &in.l
-	return l.kind == tWord && l.end-l.start == len(lower) && equalFolded(l.src[l.start:l.end], lower)
+	return l.kind == tWord && equalFold(l.src[l.start:l.end], lower)
 }
 
 // queryFollows reports whether the parenthesis at the current token opens a query.
@@ -278,7 +278,7 @@ func (in *Insertion) column() bool {
 		if l.kind != tWord && l.kind != tQuoted {
 			return false
 		}
-		c.Name, c.End = in.st.decode(*l), l.end
+		c.Name, c.End = in.arena.decode(*l), l.end
 		if in.next(); !l.is('.') {
 			in.Columns = append(in.Columns, c)
 			return true
@@ -389,5 +389,5 @@ func (in *Insertion) Trim() {
 	in.Columns, in.Rows, in.values = trim(in.Columns, 32), trim(in.Rows, 16), trim(in.values, 16)
 	in.text = trim(in.text, 1<<10)
 	in.l.src = nil
-	in.st.Trim()
+	in.arena = trim(in.arena, 64)
 }

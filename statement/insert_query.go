@@ -100,7 +100,7 @@ func (in *Insertion) selectList(q *InsertSelect) bool {
 		var before, last lexer // the last two tokens
 		as := -1               // where AS stands
 		star, depth, tokens := false, 0, 0
-		for ; l.kind != tEOF && (depth > 0 || !l.is(',') && !l.is(';') && !l.is(')') && !l.listEnds()); in.next() {
+		for ; l.kind != tEOF && (depth > 0 || !l.is(',') && !l.is(';') && !l.is(')') && !listEnds(l)); in.next() {
 			switch {
 			case l.is('('):
 				depth++
@@ -140,7 +140,6 @@ func (in *Insertion) selectList(q *InsertSelect) bool {
 // literal says what src[start:end] is as a value.
 func (in *Insertion) literal(start, end int) InsertValue {
 	part := Insertion{l: lexer{src: in.l.src[:end], mode: in.l.mode, pos: start}}
-	part.st.reset(in.l.mode)
 	part.l.next()
 	v, ok := part.value(false)
 	if !ok || part.l.kind != tEOF {

@@ -74,7 +74,7 @@ func (st *Statement) alias(l lexer, it *Item) bool {
 		if depth == 0 && l.kw == kwAs {
 			it.End, it.HasAlias = last.end, true
 			l.next()
-			it.Alias = st.decode(l)
+			it.Alias = st.arena.decode(l)
 			return true
 		}
 		switch {
@@ -115,7 +115,7 @@ func (st *Statement) alias(l lexer, it *Item) bool {
 		return true
 	}
 	it.End, it.HasAlias = before.end, true
-	it.Alias = st.decode(last)
+	it.Alias = st.arena.decode(last)
 	return true
 }
 
@@ -146,7 +146,7 @@ func operandEnd(l *lexer) bool {
 // intervalUnit reports whether w is a unit of INTERVAL: DAY, DAY_HOUR, ...
 func intervalUnit(w []byte) bool {
 	for _, unit := range [...]string{"microsecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year"} {
-		if len(w) >= len(unit) && equalFolded(w[len(w)-len(unit):], unit) &&
+		if len(w) >= len(unit) && equalFold(w[len(w)-len(unit):], unit) &&
 			(len(w) == len(unit) || w[len(w)-len(unit)-1] == '_') {
 			return true
 		}

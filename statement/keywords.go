@@ -365,6 +365,12 @@ func lookupAt(src []byte, start, end int) keyword {
 	}
 }
 
+// equalFold reports whether word is folded, which is in lower case with 0x7f for each '_', in any
+// letter case.
+func equalFold(word []byte, folded string) bool {
+	return len(word) == len(folded) && equalFolded(word, folded)
+}
+
 func equalFolded(word []byte, folded string) bool {
 	for i := 0; i < len(folded) && i < len(word); i++ {
 		if fold(word[i]) != folded[i] {

@@ -43,7 +43,7 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 				if source == kwNone {
 					return 0, 0, false
 				}
-				alone = l.standsAlone(&before, source, depth) && equals < 2
+				alone = standsAlone(&l, &before, source, depth) && equals < 2
 			}
 			switch {
 			case reads:
@@ -89,7 +89,7 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 
 // standsAlone reports whether a call, at whose end l is, is a whole value of VALUES or of
 // SET; before is the token in front of it.
-func (l *lexer) standsAlone(before *lexer, source keyword, depth int) bool {
+func standsAlone(l, before *lexer, source keyword, depth int) bool {
 	behind := *l
 	behind.next()
 	if source == kwSet {

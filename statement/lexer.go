@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 )
@@ -93,6 +94,15 @@ func init() {
 		classes[b] = k
 	}
 }
+
+// beginsWord reports whether a word may begin with c.
+func beginsWord(c byte) bool { return classes[c] == cWord }
+
+// inWord reports whether c may stand in a word.
+func inWord(c byte) bool { return wordByte[c] }
+
+// isDigit reports whether c is a decimal digit.
+func isDigit(c byte) bool { return classes[c] == cDigit }
 
 // next reads one token. After a bad text and at the end it gives tEOF for ever.
 func (l *lexer) next() {
@@ -441,4 +451,45 @@ func isNumberWord(w []byte) bool {
 		}
 	}
 	return true
+}
+
+// parseUint reads a decimal number that fits in 64 bits.
+func parseUint(digits []byte) (uint64, bool) {
+	var n uint64
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		d := uint64(c - '0')
+		if n > (1<<64-1-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, len(digits) > 0
+}
+
+// is reports whether the current token is one byte, ch.
+func (l *lexer) is(ch byte) bool { return l.kind == tPunct && l.ch == ch }
+
+// isVariableName reports whether l can be the name behind an @@ that ended at
+// end: glued to it, and not in double quotes even under ANSI_QUOTES.
+func (l *lexer) isVariableName(end int) bool {
+	return l.start == end && (l.kind == tWord || l.kind == tQuoted && l.src[l.start] == '`')
+}
+
+// lookupName finds the keyword that a name is, quoted or not.
+func (l *lexer) lookupName() keyword {
+	if l.kind == tQuoted {
+		if l.end-l.start < 2 {
+			return kwNone
+		}
+		return lookup(l.src[l.start+1 : l.end-1])
+	}
+	return lookup(l.src[l.start:l.end])
+}
+
+// spells says whether the current token is that word, in any letter case.
+func (l *lexer) spells(word string) bool {
+	return l.kind == tWord && bytes.EqualFold(l.src[l.start:l.end], []byte(word))
 }

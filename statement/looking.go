@@ -74,7 +74,7 @@ func ReadSequenceQuestion(sql []byte, mode Mode) (*SequenceQuestion, bool) {
 
 type questionReader struct {
 	lexer
-	st       Statement // decodes
+	arena    arena
 	q        SequenceQuestion
 	sequence bool // the string 'SEQUENCE' was seen
 	only     []SequenceSource
@@ -87,19 +87,14 @@ func (a *analyzer) sequenceColumn() {
 	}
 }
 
-// spells says whether the current token is that word, in any letter case.
-func (l *lexer) spells(word string) bool {
-	return l.kind == tWord && bytes.EqualFold(l.src[l.start:l.end], []byte(word))
-}
-
 func (r *questionReader) isName() bool { return r.kind == tWord || r.kind == tQuoted }
 
 // isSystem says whether the current token is information_schema.
 func (r *questionReader) isSystem() bool {
-	return r.kw == kwInformationSchema || r.kind == tQuoted && bytes.EqualFold(r.st.decode(r.lexer), []byte("information_schema"))
+	return r.kw == kwInformationSchema || r.kind == tQuoted && bytes.EqualFold(r.arena.decode(r.lexer), []byte("information_schema"))
 }
 
-func (r *questionReader) text() []byte { return bytes.Clone(r.st.decode(r.lexer)) }
+func (r *questionReader) text() []byte { return bytes.Clone(r.arena.decode(r.lexer)) }
 
 // show reads FULL TABLES [FROM | IN schema] WHERE condition.
 func (r *questionReader) show() bool {
@@ -177,9 +172,9 @@ func (r *questionReader) names(column string) bool { return slices.Contains(r.q.
 func (r *questionReader) note() {
 	switch {
 	case r.kind == tString:
-		r.sequence = r.sequence || bytes.EqualFold(r.st.decode(r.lexer), []byte("sequence"))
+		r.sequence = r.sequence || bytes.EqualFold(r.arena.decode(r.lexer), []byte("sequence"))
 	case r.isName() && len(r.q.Named) < maxNames:
-		name := string(bytes.ToUpper(r.st.decode(r.lexer)))
+		name := string(bytes.ToUpper(r.arena.decode(r.lexer)))
 		if !slices.Contains(r.q.Named, name) {
 			r.q.Named = append(r.q.Named, name)
 		}
@@ -194,7 +189,7 @@ func (r *questionReader) view(from bool) bool {
 		return true
 	}
 	r.next()
-	switch name := r.st.decode(r.lexer); {
+	switch name := r.arena.decode(r.lexer); {
 	case !r.isName():
 		return true
 	case bytes.EqualFold(name, []byte("tables")):

@@ -100,7 +100,7 @@ func (a *analyzer) placeUnion(lv *level) {
 func (a *analyzer) grouping() {
 	word := a.src[a.start:a.end]
 	for _, several := range [...]string{"rollup", "cube", "grouping", "sets"} {
-		if foldedWord(word, several) {
+		if equalFold(word, several) {
 			a.groups = a.start
 		}
 	}

@@ -277,7 +277,7 @@ func (a *analyzer) keyword() {
 
 // dual looks at what follows FROM: FROM DUAL is no table.
 func (a *analyzer) dual(lv *level) {
-	if i := a.pos + 1; i < len(a.src) && a.src[a.pos] == ' ' && a.src[i]|0x20 != 'd' && classes[a.src[i]] == cWord {
+	if i := a.pos + 1; i < len(a.src) && a.src[a.pos] == ' ' && a.src[i]|0x20 != 'd' && beginsWord(a.src[i]) {
 		a.st.Words |= FromTable // most tables, without a look ahead
 		lv.from = true
 		return

@@ -152,7 +152,7 @@ func (r *redactor) token() {
 		r.before()
 		r.dst = append(r.dst, w...)
 		if r.kind == tWord {
-			r.stopped = isWord(w, "identified") || r.administers && endsIn(w, "password") // what follows is secret, in quotes or not
+			r.stopped = equalFold(w, "identified") || r.administers && endsIn(w, "password") // what follows is secret, in quotes or not
 			if r.kw == kwValues || r.kw == kwValue {
 				r.values = r.depth
 			}
@@ -174,10 +174,8 @@ func touchesRows(kw keyword) bool {
 	return false
 }
 
-func isWord(w []byte, folded string) bool { return len(w) == len(folded) && equalFolded(w, folded) }
-
 func endsIn(w []byte, folded string) bool {
-	return len(w) >= len(folded) && equalFolded(w[len(w)-len(folded):], folded)
+	return len(w) >= len(folded) && equalFold(w[len(w)-len(folded):], folded)
 }
 
 func notASCII(w []byte) bool {
@@ -193,11 +191,11 @@ func notASCII(w []byte) bool {
 // for a name.
 func isPlainName(w []byte) bool {
 	for _, c := range w {
-		if c >= 0x80 || !wordByte[c] && c != '-' && c != '.' {
+		if c >= 0x80 || !inWord(c) && c != '-' && c != '.' {
 			return false
 		}
 	}
-	return len(w) > 0 && classes[w[0]] != cDigit
+	return len(w) > 0 && !isDigit(w[0])
 }
 
 // literal writes a ? for the token at hand, or for a list of them.

@@ -90,7 +90,7 @@ func (st *Statement) appendCall(dst, sql []byte, subs []Substitution, i, item, f
 		return dst, item, from
 	}
 	dst = append(dst, sql[from:c.Start]...)
-	if c.Start > 0 && wordByte[sql[c.Start-1]] {
+	if c.Start > 0 && inWord(sql[c.Start-1]) {
 		dst = append(dst, ' ') // SELECT@@identity
 	}
 	return s.append(dst, c, sql), item, c.End
@@ -197,7 +197,7 @@ func replaced(subs []Substitution) bool {
 // MariaDB shows it in such a name: a question mark for a character beyond the
 // basic plane, \x00 for a NUL. A name cut off behind a space gets no alias.
 func (st *Statement) appendAlias(dst, text []byte) []byte {
-	name := st.columnName(text)
+	name := columnName(text, st.mode.Charset)
 	if len(name) == 0 || name[len(name)-1] == ' ' {
 		return dst
 	}
@@ -239,16 +239,15 @@ func (st *Statement) ColumnName(sql []byte, it Item) []byte {
 	if it.HasAlias || it.named {
 		return it.Alias
 	}
-	return st.columnName(sql[it.Start:it.End])
+	return columnName(sql[it.Start:it.End], st.mode.Charset)
 }
 
 // columnName cuts text to the length of a name.
-func (st *Statement) columnName(text []byte) []byte {
+func columnName(text []byte, cs Charset) []byte {
 	if len(text) <= maxName {
 		return text
 	}
 	chars, i := 0, 0
-	cs := st.mode.Charset
 	for i < len(text) && chars < maxName {
 		n := 1
 		switch {

@@ -90,7 +90,7 @@ func (r *rowReader) token(prev *lexer) {
 		r.outermost(prev)
 	}
 	if r.part == inReferences && (r.kind == tWord || r.kind == tQuoted) && !r.afterDot {
-		r.reference(r.st.decode(r.lexer))
+		r.reference(r.st.arena.decode(r.lexer))
 	}
 }
 

@@ -47,7 +47,7 @@ func MayRunOthers(sql []byte, mode Mode) bool {
 	case l.execs > 0 || l.seenCond || l.bad:
 		return true
 	case l.kind == tQuoted, l.is('<'): // a label
-		return l.hasEnd()
+		return hasEnd(l)
 	case l.kind != tWord:
 		return false
 	}
@@ -58,18 +58,18 @@ func MayRunOthers(sql []byte, mode Mode) bool {
 	case l.kw == kwCall, l.kw == kwExecute, l.kw == kwSet && p.kw == kwStatement:
 		return true
 	case p.is(':'):
-		return p.hasEnd()
+		return hasEnd(p)
 	}
 	for _, name := range [...]string{"begin", "declare", "if", "case", "loop", "while", "repeat", "for"} {
 		if strings.EqualFold(string(w), name) {
-			return p.hasEnd()
+			return hasEnd(p)
 		}
 	}
 	return false
 }
 
 // hasEnd reports whether the word END, which every block has, follows.
-func (l lexer) hasEnd() bool {
+func hasEnd(l lexer) bool {
 	for l.kind != tEOF {
 		if l.kw == kwEnd {
 			return true
@@ -128,7 +128,7 @@ func mayCallStored(sql []byte, mode Mode) bool {
 				continue
 			}
 		}
-		if l.mayCallRoutine(&before) {
+		if mayCallRoutine(&l, &before) {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ const maxNamed = 100
 // behind FROM, JOIN, INTO, UPDATE and TABLE, each once, in the client's character set. It
 // allocates; it is not for the data path.
 func SchemasNamed(sql []byte, mode Mode) (names []string) {
-	var st Statement // for decoding names
+	var decoded arena
 	l := lexer{src: sql, mode: mode}
 	behind := false // the token before is such a word
 	for l.next(); l.kind != tEOF && len(names) < maxNamed; {
@@ -22,7 +22,7 @@ func SchemasNamed(sql []byte, mode Mode) (names []string) {
 				behind = false
 				continue
 			}
-			if name := string(st.decode(schema)); !slices.Contains(names, name) {
+			if name := string(decoded.decode(schema)); !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

@@ -176,7 +176,7 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 		if !a.plainString() {
 			return f.words + " needs an address in quotes, as in 'db2.example:3306'"
 		}
-		c.Address = a.st.decodeName(a.lexer)
+		c.Address = a.st.arena.decodeName(a.lexer)
 		a.advance()
 	}
 	for !a.ended() {
@@ -197,7 +197,7 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 			if !a.plainString() {
 				return "LIKE needs a string"
 			}
-			c.HasPattern, c.Pattern = true, a.st.decode(a.lexer)
+			c.HasPattern, c.Pattern = true, a.st.arena.decode(a.lexer)
 			a.advance()
 		case option&proxyShard != 0 && a.word("shard") && len(c.Shard) == 0:
 			problem = a.proxyShard()
@@ -245,7 +245,7 @@ func (a *analyzer) proxyExpected(options proxyOption) string {
 func (a *analyzer) proxyShard() (problem string) {
 	a.advance()
 	if a.kind == tWord || a.kind == tQuoted || a.plainString() {
-		a.st.Proxy.Shard = a.st.decodeName(a.lexer)
+		a.st.Proxy.Shard = a.st.arena.decodeName(a.lexer)
 	}
 	if len(a.st.Proxy.Shard) == 0 {
 		return "SHARD needs the name of a shard"

@@ -63,7 +63,7 @@ func (a *analyzer) showSequences() bool {
 		if !a.plainString() {
 			return a.sequenceProblem("LIKE needs a string")
 		}
-		s.HasPattern, s.Pattern = true, a.st.decode(a.lexer)
+		s.HasPattern, s.Pattern = true, a.st.arena.decode(a.lexer)
 		a.advance()
 	case kwWhere:
 		a.unsupported("SHOW SEQUENCES WHERE")
@@ -207,7 +207,7 @@ func (a *analyzer) sequenceOption() bool {
 		if a.kind != tWord && a.kind != tQuoted && !a.plainString() {
 			return false
 		}
-		if name := a.st.decode(a.lexer); !bytes.EqualFold(name, []byte("innodb")) {
+		if name := a.st.arena.decode(a.lexer); !bytes.EqualFold(name, []byte("innodb")) {
 			a.unsupported("an ENGINE other than InnoDB")
 		}
 		a.advance()
@@ -216,7 +216,7 @@ func (a *analyzer) sequenceOption() bool {
 		if !a.plainString() {
 			return false
 		}
-		s.HasComment, s.Comment = true, a.st.decode(a.lexer)
+		s.HasComment, s.Comment = true, a.st.arena.decode(a.lexer)
 		a.advance()
 	default:
 		return false
@@ -341,7 +341,7 @@ func (a *analyzer) sequenceOwner() bool {
 		if a.kind != tWord && a.kind != tQuoted || n == len(parts) {
 			return false
 		}
-		parts[n] = a.st.decodeName(a.lexer)
+		parts[n] = a.st.arena.decodeName(a.lexer)
 		n++
 		if a.advance(); !a.is('.') {
 			break
@@ -494,11 +494,11 @@ func (a *analyzer) sequenceName() bool {
 	if a.kind != tWord && a.kind != tQuoted && !a.plainString() {
 		return false
 	}
-	name, schema := st.decodeName(a.lexer), 0
+	name, schema := st.arena.decodeName(a.lexer), 0
 	if p := a.peek(); a.kind != tString && p.is('.') {
 		if p.next(); p.kind == tWord || p.kind == tQuoted {
 			schema = len(name)
-			name = st.qualified(name, st.decodeName(p))
+			name = st.arena.qualified(name, st.arena.decodeName(p))
 			a.moveTo(p)
 		}
 	}

@@ -75,7 +75,7 @@ func (a *analyzer) assignment(sticky *Target) (done, more bool) {
 	switch {
 	case a.kind == tUserVar:
 		as.Target = UserVariable
-		as.Name = st.lowered(st.decode(a.lexer))
+		as.Name = st.arena.lowered(st.arena.decode(a.lexer))
 		a.advance()
 		a.assignValue(&as)
 	case a.kind == tSysVar:
@@ -182,16 +182,16 @@ func (a *analyzer) variableName(as *Assignment) {
 		}
 		return
 	}
-	name := a.st.decode(a.lexer)
+	name := a.st.arena.decode(a.lexer)
 	a.advance()
 	if a.is('.') { // a key cache's or a component's variable
 		if p := a.peek(); p.kind == tWord || p.kind == tQuoted {
-			name = a.st.qualified(name, a.st.decode(p))
+			name = a.st.arena.qualified(name, a.st.arena.decode(p))
 			a.moveTo(p)
 			a.advance()
 		}
 	}
-	as.Name = a.st.lowered(name)
+	as.Name = a.st.arena.lowered(name)
 	a.assignValue(as)
 }
 

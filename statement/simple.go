@@ -79,10 +79,10 @@ func SimpleSelect(sql []byte, mode Mode) ([]SimpleItem, bool) {
 
 type simpleReader struct {
 	lexer
-	st Statement // for decoding names
+	arena arena
 }
 
-func (s *simpleReader) text() string { return string(s.st.decode(s.lexer)) }
+func (s *simpleReader) text() string { return string(s.arena.decode(s.lexer)) }
 
 // item reads one item that begins at the current token, and its alias.
 func (s *simpleReader) item() (SimpleItem, bool) {
@@ -144,7 +144,7 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 		return it, false
 	}
 	if it.Column == "" {
-		it.Column = string(s.st.columnName(s.src[start:end]))
+		it.Column = string(columnName(s.src[start:end], s.mode.Charset))
 	}
 	return it, s.alias(&it)
 }

@@ -12,19 +12,19 @@ func (a *analyzer) named(c *FuncCall, q *lexer) bool {
 	switch {
 	case q.kind == tString && (a.src[q.start] == '\'' || a.src[q.start] == '"'):
 		q.next()
-		c.Form, c.Name = FormName, a.st.decodeName(name)
+		c.Form, c.Name = FormName, a.st.arena.decodeName(name)
 		return true
 	case q.kind != tWord && q.kind != tQuoted:
 		return false
 	}
 	if q.next(); !q.is('.') {
-		c.Form, c.Name = FormName, a.st.decodeName(name)
+		c.Form, c.Name = FormName, a.st.arena.decodeName(name)
 		return true
 	}
 	if q.next(); q.kind != tWord && q.kind != tQuoted {
 		return false
 	}
-	c.Form, c.Schema, c.Name = FormQualified, a.st.decodeName(name), a.st.decodeName(*q)
+	c.Form, c.Schema, c.Name = FormQualified, a.st.arena.decodeName(name), a.st.arena.decodeName(*q)
 	q.next()
 	return true
 }
@@ -195,9 +195,5 @@ func (a *analyzer) alone() bool {
 // SYSTEM_TIME a table.
 func sequenceWord(l *lexer) bool {
 	word := l.src[l.start:l.end]
-	return !reservedWord(word) && !foldedWord(word, "share") && !foldedWord(word, "system\x7ftime") // as fold makes it
-}
-
-func foldedWord(word []byte, folded string) bool {
-	return len(word) == len(folded) && equalFolded(word, folded)
+	return !reservedWord(word) && !equalFold(word, "share") && !equalFold(word, "system\x7ftime") // as fold makes it
 }

@@ -490,7 +490,7 @@ type Statement struct {
 	ddl    *SequenceDDL // memory for Sequence
 	mode   Mode
 	levels []level
-	arena  []byte
+	arena  arena
 }
 
 // Table returns the table of a text that is one INSERT, REPLACE, UPDATE or LOAD, or nil

@@ -34,9 +34,9 @@ func (a *analyzer) tableName(name lexer, k Kind) (last lexer, named bool) {
 		t.Kind = Other
 	}
 	if parts == 2 {
-		t.Schema = a.st.decode(first)
+		t.Schema = a.st.arena.decode(first)
 	}
-	t.Name, t.End = a.st.decode(name), name.end
+	t.Name, t.End = a.st.arena.decode(name), name.end
 	a.st.Tables = append(a.st.Tables, t)
 	return name, true
 }
@@ -103,7 +103,7 @@ func (a *analyzer) behindFor() {
 	case kwSelect, kwUpdate, kwDelete, kwWith, kwValues, kwTable:
 	default: // a block, another SET STATEMENT, a text that is prepared
 		for ; p.kind != tEOF; p.next() {
-			if p.bringsRows() {
+			if bringsRows(&p) {
 				a.st.Words |= MayBringRows
 				return
 			}
@@ -155,7 +155,7 @@ func queryBegins(p lexer) bool {
 	case kwTable:
 		return p.kind == tWord || p.kind == tQuoted
 	case kwValues:
-		return p.is('(') || p.kind == tWord && equalsFolded(p.src[p.start:p.end], "row")
+		return p.is('(') || p.kind == tWord && equalFold(p.src[p.start:p.end], "row")
 	}
 	return true
 }

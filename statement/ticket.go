@@ -73,9 +73,9 @@ func MatchTicket(sql []byte, mode Mode) (t Ticket, ok bool) {
 type ticketReader struct {
 	lexer
 	t      Ticket
-	st     Statement // for decoding names
-	params int       // parameter markers so far
-	alias  []byte    // of the table
+	arena  arena
+	params int    // parameter markers so far
+	alias  []byte // of the table
 }
 
 // update reads UPDATE table [[AS] alias] SET id = LAST_INSERT_ID(id + k) WHERE name = key
@@ -96,7 +96,7 @@ func (m *ticketReader) update() bool {
 		if m.kind != tWord && m.kind != tQuoted {
 			return false
 		}
-		m.alias = m.st.decode(m.lexer)
+		m.alias = m.arena.decode(m.lexer)
 		m.next()
 	}
 	if !m.word(kwSet) || !m.assignment() || !m.word(kwWhere) {
@@ -334,7 +334,7 @@ func (m *ticketReader) table() bool {
 	if m.kind != tWord && m.kind != tQuoted || m.kind == tWord && reservedWord(m.src[m.start:m.end]) { // IGNORE and its like
 		return false
 	}
-	m.t.Table = m.st.decode(m.lexer)
+	m.t.Table = m.arena.decode(m.lexer)
 	if m.next(); !m.is('.') {
 		return true
 	}
@@ -342,7 +342,7 @@ func (m *ticketReader) table() bool {
 	if m.kind != tWord && m.kind != tQuoted {
 		return false
 	}
-	m.t.Schema, m.t.Table = m.t.Table, m.st.decode(m.lexer)
+	m.t.Schema, m.t.Table = m.t.Table, m.arena.decode(m.lexer)
 	m.next()
 	return true
 }
@@ -355,7 +355,7 @@ func (m *ticketReader) column() (name []byte, ok bool) {
 		if n == len(parts) || m.kind != tWord && m.kind != tQuoted {
 			return nil, false
 		}
-		parts[n] = m.st.decode(m.lexer)
+		parts[n] = m.arena.decode(m.lexer)
 		n++
 		if m.next(); !m.is('.') {
 			break
@@ -382,7 +382,7 @@ func (m *ticketReader) key() bool {
 		m.t.KeyParam = m.param()
 		return true
 	case m.kind == tString && (m.src[m.start] == '\'' || m.src[m.start] == '"'):
-		m.t.Key = m.st.decodeName(m.lexer)
+		m.t.Key = m.arena.decodeName(m.lexer)
 		m.next()
 		return m.kind != tString // 'pho' 'tos' is one string
 	}

@@ -6,16 +6,17 @@ import "bytes"
 // Analyze does not read to their end, and have a word of the list below. Where a column is filled
 // from a sequence, such a text must not reach a server: it would number the rows itself.
 
-// bringsRows lists the words without which no statement puts rows into a table whose keys the
+// rowWords are the words without which no statement puts rows into a table whose keys the
 // server makes. CREATE TABLE ... SELECT is in Statement.Tables, as INSERT, REPLACE and LOAD are
 // where they are understood. EXECUTE and PREPARE run a text that is not in this one.
-var bringsRows = [...]keyword{kwInsert, kwReplace, kwLoad, kwExecute, kwPrepare}
+var rowWords = [...]keyword{kwInsert, kwReplace, kwLoad, kwExecute, kwPrepare}
 
-func (l *lexer) bringsRows() bool {
+// bringsRows reports whether the token is one of these words, and puts rows into a table.
+func bringsRows(l *lexer) bool {
 	if l.kind != tWord {
 		return false
 	}
-	for _, kw := range bringsRows {
+	for _, kw := range rowWords {
 		if l.kw == kw {
 			if kw != kwInsert && kw != kwReplace {
 				return true
@@ -32,7 +33,7 @@ func (l *lexer) bringsRows() bool {
 // into words.
 func mayBringRows(sql []byte) bool {
 	for i := 0; i < len(sql); i++ {
-		for _, kw := range bringsRows {
+		for _, kw := range rowWords {
 			word := keywordText[kw]
 			if sql[i]|0x20 == word[0] && len(sql)-i >= len(word) && bytes.EqualFold(sql[i:i+len(word)], []byte(word)) {
 				return true
@@ -74,7 +75,7 @@ func (b *blocks) token(l *lexer) {
 			b.depth = max(0, b.depth-1)
 		case l.kw == kwThen, l.kw == kwElse, l.kw == kwDo, isAnyOf(word, "loop", "repeat"):
 			b.starts = true
-		case b.behind && b.depth == 0 && l.bringsRows():
+		case b.behind && b.depth == 0 && bringsRows(l):
 			b.brings = true
 		}
 	}
@@ -95,7 +96,7 @@ func (b *blocks) opens(l *lexer) bool {
 
 func isAnyOf(word []byte, lower ...string) bool {
 	for _, w := range lower {
-		if equalsFolded(word, w) {
+		if equalFold(word, w) {
 			return true
 		}
 	}

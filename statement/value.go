@@ -107,10 +107,10 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 		default:
 			s.simple = false
 		}
-		if l.is('/') || l.fractional() && l.start != s.first.start {
+		if l.is('/') || fractional(l) && l.start != s.first.start {
 			s.opaque = true // it may round to 0
 		}
-		if l.kind == tAssign || l.kw == kwSelect || l.kw == kwTable || l.kw == kwValues || l.kw == kwNext || l.kw == kwPrevious || l.changesType() {
+		if l.kind == tAssign || l.kw == kwSelect || l.kw == kwTable || l.kw == kwValues || l.kw == kwNext || l.kw == kwPrevious || changesType(l) {
 			s.opaque = true
 		}
 		s.tokens++
@@ -126,18 +126,18 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 }
 
 // fractional reports whether the token is a number that is written with a fraction or exponent.
-func (l *lexer) fractional() bool {
+func fractional(l *lexer) bool {
 	return l.kind == tNumber && bytes.ContainsAny(l.src[l.start:l.end], ".eE")
 }
 
 // changesType reports whether an expression with this token may be of a type that becomes
 // another number on its way through IFNULL(), where it is a string: 0x3F2 is 1010, and as a
 // string 1; DATE '2020-01-01' is 20200101, and 2020. A column may be a date.
-func (l *lexer) changesType() bool {
+func changesType(l *lexer) bool {
 	text := l.src[l.start:l.end]
 	switch l.kind {
 	case tNumber:
-		return len(text) > 1 && text[0] == '0' && classes[text[1]] != cDigit && text[1]|0x20 != 'e' && text[1] != '.'
+		return len(text) > 1 && text[0] == '0' && !isDigit(text[1]) && text[1]|0x20 != 'e' && text[1] != '.'
 	case tString:
 		return text[0]|0x20 == 'x' || text[0]|0x20 == 'b'
 	case tQuoted:
@@ -147,7 +147,7 @@ func (l *lexer) changesType() bool {
 			"null", "default", "true", "false", "unknown", "and", "or", "xor", "not", "is", "in", "like", "between", "div", "mod",
 			"case", "when", "then", "else", "end",
 		} {
-			if len(text) == len(word) && equalFolded(text, word) {
+			if equalFold(text, word) {
 				return false
 			}
 		}
@@ -176,7 +176,7 @@ func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
 	f := &s.first
 	text := f.src[f.start:f.end]
 	if !s.simple {
-		if s.opaque || f.fractional() {
+		if s.opaque || fractional(f) {
 			return ValueOpaque, 0
 		}
 		return ValueExpression, 0
@@ -213,7 +213,7 @@ func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
 		if text[0] != '\'' && text[0] != '"' || s.signs > 0 || s.opened > 0 {
 			break // N'5', x'35'
 		}
-		return TextValue(in.st.decode(*f))
+		return TextValue(in.arena.decode(*f))
 	}
 	if s.opaque {
 		return ValueOpaque, 0
@@ -253,7 +253,7 @@ func (s *valueState) number(text []byte) (ValueKind, uint64) {
 	}
 	n, whole := parseUint(text)
 	if !whole {
-		if len(text) == 0 || classes[text[0]] != cDigit && text[0] != '.' || isNumberWord(text) {
+		if len(text) == 0 || !isDigit(text[0]) && text[0] != '.' || isNumberWord(text) {
 			return ValueExpression, 0 // 0x1F, b'1'
 		}
 		f, err := strconv.ParseFloat(string(text), 64)
@@ -288,7 +288,7 @@ func leadingNumber(text []byte) []byte {
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
 		i = 1
 	}
-	for dot := false; i < len(text) && (classes[text[i]] == cDigit || text[i] == '.' && !dot); i++ {
+	for dot := false; i < len(text) && (isDigit(text[i]) || text[i] == '.' && !dot); i++ {
 		dot = dot || text[i] == '.'
 	}
 	return text[:i]
