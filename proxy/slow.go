@@ -8,6 +8,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // Bounds of what a session keeps of texts, for the log of slow statements, until they are
@@ -49,7 +50,7 @@ type textHead struct {
 
 // reading is how a session's texts are to be read at one moment, and what is not known of it.
 type reading struct {
-	mode                                       statement.Mode
+	mode                                       lex.Mode
 	modeUnknown, quotesUnknown, escapesUnknown bool
 	mariaDB                                    bool
 }

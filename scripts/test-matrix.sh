@@ -29,7 +29,7 @@ everything=$([ ${#packages[@]} -gt 0 ] || echo yes)
 
 # depend lists the packages whose tests run on every server, beside proxy. What they test speaks
 # to a server in its own words: packets, texts, accounts, clients.
-depend=(./statement ./protocol ./backend ./test/clients ./internal/inspect ./internal/mysqld ./test/mysqltest)
+depend=(./statement ./statement/lex ./protocol ./backend ./test/clients ./internal/inspect ./internal/mysqld ./test/mysqltest)
 
 # depend_in_sequence lists the files of sequence whose tests run on every server: how a server is
 # checked, how numbers are reserved on it, groups, the tables, and what its errors mean. The rest

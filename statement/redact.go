@@ -1,5 +1,9 @@
 package statement
 
+import (
+	"seqproxy/statement/lex"
+)
+
 // Redacted is how long a redacted text may be in bytes, but for its last word.
 const Redacted = 1 << 10
 
@@ -13,15 +17,15 @@ const NotUnderstood = "(not understood)"
 // only the beginning of the text.
 //
 // What is left are keywords, names, operators, and words in the place of a name.
-func Redact(dst, sql []byte, mode Mode, cut bool) []byte {
-	if mode.Charset == Unsupported {
+func Redact(dst, sql []byte, mode lex.Mode, cut bool) []byte {
+	if mode.Charset == lex.Unsupported {
 		return append(dst, NotUnderstood...)
 	}
-	r := redactor{lexer: lexer{src: sql, mode: mode}, dst: dst, begin: len(dst), cut: cut, first: true, values: -1}
+	r := redactor{Lexer: lex.Lexer{Src: sql, Mode: mode}, dst: dst, begin: len(dst), cut: cut, first: true, values: -1}
 	for r.step() {
 		r.token()
 	}
-	if r.malformed || r.bad && (!cut || len(r.dst) == r.begin) {
+	if r.malformed || r.Bad && (!cut || len(r.dst) == r.begin) {
 		return append(r.dst[:r.begin], NotUnderstood...)
 	}
 	r.hold()
@@ -36,7 +40,7 @@ func Redact(dst, sql []byte, mode Mode, cut bool) []byte {
 
 // redactor is one run of Redact. The lexer's token is the one at hand.
 type redactor struct {
-	lexer
+	lex.Lexer
 	dst   []byte
 	begin int // of what is written, in dst
 	cut   bool
@@ -46,9 +50,9 @@ type redactor struct {
 	gap       bool // white space or a comment stands before the token
 
 	// The token before.
-	last   tokenKind
+	last   lex.Kind
 	lastCh byte
-	lastKw keyword
+	lastKw lex.Keyword
 
 	first       bool // the token is the first of a statement
 	administers bool // the statement does more than to read and write rows
@@ -94,28 +98,28 @@ func (r *redactor) step() bool {
 	if r.stopped || r.malformed {
 		return false
 	}
-	last, lastEnd := r.kind, r.end
-	introduces := last == tWord && r.src[r.start] == '_' // _utf8mb4 or its like
-	quotedBefore := last == tString || last == tQuoted || last == tUserVar && endsQuoted(r.src[r.start:r.end])
-	r.last, r.lastCh, r.lastKw = last, r.ch, r.kw
-	r.next()
-	r.gap = r.start > lastEnd
+	last, lastEnd := r.Kind, r.End
+	introduces := last == lex.Word && r.Src[r.Start] == '_' // _utf8mb4 or its like
+	quotedBefore := last == lex.String || last == lex.Quoted || last == lex.UserVar && endsQuoted(r.Src[r.Start:r.End])
+	r.last, r.lastCh, r.lastKw = last, r.Ch, r.Kw
+	r.Next()
+	r.gap = r.Start > lastEnd
 	switch {
-	case r.bad, r.kind == tEOF:
+	case r.Bad, r.Kind == lex.EOF:
 		return false
-	case r.cut && r.end == len(r.src), len(r.dst)-r.begin >= Redacted: // the token may go on
+	case r.cut && r.End == len(r.Src), len(r.dst)-r.begin >= Redacted: // the token may go on
 		r.stopped = true
 		return false
 	}
-	if r.gap || last == tEOF {
+	if r.gap || last == lex.EOF {
 		return true
 	}
 	// it's: whoever does not double a quote has the server, and us, take what stands between
 	// two literals for the literals.
-	switch r.kind {
-	case tString:
-		r.malformed = last == tNumber || last == tQuoted || last == tUserVar || last == tWord && r.lastKw == kwNone && !introduces
-	case tWord, tNumber, tQuoted:
+	switch r.Kind {
+	case lex.String:
+		r.malformed = last == lex.Number || last == lex.Quoted || last == lex.UserVar || last == lex.Word && r.lastKw == lex.KwNone && !introduces
+	case lex.Word, lex.Number, lex.Quoted:
 		r.malformed = quotedBefore
 	}
 	return !r.malformed
@@ -128,32 +132,32 @@ func endsQuoted(w []byte) bool {
 
 // token writes the token at hand.
 func (r *redactor) token() {
-	if r.first && r.kind != tPunct {
-		r.first, r.administers = false, !touchesRows(r.kw)
+	if r.first && r.Kind != lex.Punct {
+		r.first, r.administers = false, !touchesRows(r.Kw)
 	}
-	switch w := r.src[r.start:r.end]; {
-	case r.kind == tPunct:
+	switch w := r.Src[r.Start:r.End]; {
+	case r.Kind == lex.Punct:
 		r.punct()
-	case r.kind == tString, r.kind == tNumber, len(w) > longestName:
+	case r.Kind == lex.String, r.Kind == lex.Number, len(w) > longestName:
 		r.literal()
-	case r.kind == tQuoted && w[0] == '"' && !isPlainName(w[1:len(w)-1]):
+	case r.Kind == lex.Quoted && w[0] == '"' && !isPlainName(w[1:len(w)-1]):
 		r.literal() // who writes that means a string, whatever the server takes it for
-	case r.kind == tUserVar && (endsQuoted(w) && w[len(w)-1] != '`' || notASCII(w)): // bob@'host'
+	case r.Kind == lex.UserVar && (endsQuoted(w) && w[len(w)-1] != '`' || notASCII(w)): // bob@'host'
 		r.before()
 		r.dst = append(r.dst, "@?"...)
-	case r.kind == tWord && (w[0] >= '0' && w[0] <= '9' || notASCII(w)):
+	case r.Kind == lex.Word && (w[0] >= '0' && w[0] <= '9' || notASCII(w)):
 		// A number with something glued to it, a word in quotes that are not ASCII's, or
 		// only a name: all of them are rare.
 		r.literal()
-	case r.kind == tWord && w[0] == '$': // what MySQL has between $$ and $$ is a text
+	case r.Kind == lex.Word && w[0] == '$': // what MySQL has between $$ and $$ is a text
 		r.before()
 		r.stopped = true
 	default:
 		r.before()
 		r.dst = append(r.dst, w...)
-		if r.kind == tWord {
-			r.stopped = equalFold(w, "identified") || r.administers && endsIn(w, "password") // what follows is secret, in quotes or not
-			if r.kw == kwValues || r.kw == kwValue {
+		if r.Kind == lex.Word {
+			r.stopped = lex.EqualFold(w, "identified") || r.administers && endsIn(w, "password") // what follows is secret, in quotes or not
+			if r.Kw == lex.KwValues || r.Kw == lex.KwValue {
 				r.values = r.depth
 			}
 		}
@@ -165,17 +169,17 @@ const longestName = 300
 
 // touchesRows says whether a statement that begins with kw does no more than to read and
 // write rows.
-func touchesRows(kw keyword) bool {
+func touchesRows(kw lex.Keyword) bool {
 	switch kw {
-	case kwSelect, kwInsert, kwUpdate, kwDelete, kwReplace, kwWith, kwValues, kwDo, kwExplain, kwDescribe, kwDesc,
-		kwBegin, kwStart, kwCommit, kwRollback, kwShow:
+	case lex.KwSelect, lex.KwInsert, lex.KwUpdate, lex.KwDelete, lex.KwReplace, lex.KwWith, lex.KwValues, lex.KwDo, lex.KwExplain, lex.KwDescribe, lex.KwDesc,
+		lex.KwBegin, lex.KwStart, lex.KwCommit, lex.KwRollback, lex.KwShow:
 		return true
 	}
 	return false
 }
 
 func endsIn(w []byte, folded string) bool {
-	return len(w) >= len(folded) && equalFold(w[len(w)-len(folded):], folded)
+	return len(w) >= len(folded) && lex.EqualFold(w[len(w)-len(folded):], folded)
 }
 
 func notASCII(w []byte) bool {
@@ -191,11 +195,11 @@ func notASCII(w []byte) bool {
 // for a name.
 func isPlainName(w []byte) bool {
 	for _, c := range w {
-		if c >= 0x80 || !inWord(c) && c != '-' && c != '.' {
+		if c >= 0x80 || !lex.InWord(c) && c != '-' && c != '.' {
 			return false
 		}
 	}
-	return len(w) > 0 && !isDigit(w[0])
+	return len(w) > 0 && !lex.IsDigit(w[0])
 }
 
 // literal writes a ? for the token at hand, or for a list of them.
@@ -207,10 +211,10 @@ func (r *redactor) literal() {
 	case manyComma:
 		r.list = many
 	default:
-		if r.kind == tString && r.last == tString { // 'a' 'b' is one
+		if r.Kind == lex.String && r.last == lex.String { // 'a' 'b' is one
 			return
 		}
-		r.lists = r.last == tPunct && r.lastCh == '(' || r.sign != 0 && r.lists
+		r.lists = r.last == lex.Punct && r.lastCh == '(' || r.sign != 0 && r.lists
 		gap := r.gap
 		if r.sign != 0 {
 			gap = r.signGap
@@ -252,11 +256,11 @@ func (r *redactor) space(gap bool) {
 
 // punct writes one byte.
 func (r *redactor) punct() {
-	switch c := r.ch; {
+	switch c := r.Ch; {
 	case c == '?':
 		r.literal()
 	case c == ',' && r.sign == 0 && (r.list.comma() || r.rows.comma()):
-	case c == '(' && r.rows != noList && r.last == tPunct && r.lastCh == ',':
+	case c == '(' && r.rows != noList && r.last == lex.Punct && r.lastCh == ',':
 		r.skipRow()
 	case c == '(':
 		r.before()
@@ -274,7 +278,7 @@ func (r *redactor) punct() {
 		}
 	case (c == '-' || c == '+') && r.sign == 0 && r.signs():
 		r.sign, r.signGap = c, r.gap
-		r.lists = r.lists && r.last == tPunct && r.lastCh == '(' || r.list != noList && r.lists
+		r.lists = r.lists && r.last == lex.Punct && r.lastCh == '(' || r.list != noList && r.lists
 	case c == ';':
 		r.before()
 		r.dst = append(r.dst, c)
@@ -289,12 +293,12 @@ func (r *redactor) punct() {
 // signs says whether the - or + at hand is the sign of what follows.
 func (r *redactor) signs() bool {
 	switch r.last {
-	case tPunct:
+	case lex.Punct:
 		return r.lastCh != ')' && r.lastCh != '?' && r.lastCh != '-' && r.lastCh != '+'
-	case tAssign:
+	case lex.Assign:
 		return true
-	case tWord:
-		return r.lastKw != kwNone
+	case lex.Word:
+		return r.lastKw != lex.KwNone
 	}
 	return false
 }
@@ -307,9 +311,9 @@ func (r *redactor) skipRow() {
 	r.rows = many
 	for depth := 1; depth > 0 && r.step(); {
 		switch {
-		case r.is('('):
+		case r.Is('('):
 			depth++
-		case r.is(')'):
+		case r.Is(')'):
 			depth--
 		}
 	}

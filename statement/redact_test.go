@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"seqproxy/test/texts"
+
+	"seqproxy/statement/lex"
 )
 
 func TestRedact(t *testing.T) {
 	for _, test := range []struct {
 		sql, want string
-		mode      Mode
+		mode      lex.Mode
 	}{
 		{sql: "SELECT id,  name\n FROM photos WHERE id = 12345 AND x='it''s' -- c\n LIMIT 5", want: "SELECT id, name FROM photos WHERE id = ? AND x=? LIMIT ?"},
 		{sql: "select * from t where id in (1, 2,3 ) and b not in ('a','b') or c in (1)", want: "select * from t where id in (?, ...) and b not in (?, ...) or c in (?)"},
@@ -26,11 +30,11 @@ func TestRedact(t *testing.T) {
 		{sql: "SET @a = 'x', @'b c' = 5, @`d` := \"e\"", want: "SET @a = ?, @? = ?, @`d` := ?"},
 		{sql: "/* secret */ select /*! 1 */ + /*!50000 'x' */ # y\n from /**/ t", want: "select ? + ? from t"},
 		{sql: `select "secret"`, want: "select ?"},
-		{sql: `select "name", "a.b", "a secret", "1"`, want: `select "name", "a.b", ?, ...`, mode: Mode{SQLMode: SQLMode{ANSIQuotes: true}}},
+		{sql: `select "name", "a.b", "a secret", "1"`, want: `select "name", "a.b", ?, ...`, mode: lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: true}}},
 		{sql: `select 'a\'b', 'c'`, want: "select ?, ..."},
-		{sql: `select 'a\', 'c'`, want: "select ?, ...", mode: Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}},
-		{sql: "select '\xbf\\', 'b'", want: "select ?, ...", mode: Mode{Charset: GBK}},
-		{sql: "select '\x81\\', 'b'", want: "select ?, ...", mode: Mode{Charset: SJIS}},
+		{sql: `select 'a\', 'c'`, want: "select ?, ...", mode: lex.Mode{SQLMode: lex.SQLMode{NoBackslashEscapes: true}}},
+		{sql: "select '\xbf\\', 'b'", want: "select ?, ...", mode: lex.Mode{Charset: lex.GBK}},
+		{sql: "select '\x81\\', 'b'", want: "select ?, ...", mode: lex.Mode{Charset: lex.SJIS}},
 		{sql: "select a from t where b = \u201csecret\u201d", want: "select a from t where b = ?"},
 		{sql: "select ?, ? from t where a = ? and b in (?,?,?)", want: "select ?, ... from t where a = ? and b in (?, ...)"},
 
@@ -53,9 +57,9 @@ func TestRedact(t *testing.T) {
 		{sql: "select /* secret", want: NotUnderstood},
 		{sql: "select `secret", want: NotUnderstood},
 		{sql: "select 1 \x00 'x'", want: NotUnderstood},
-		{sql: "select [a]", want: NotUnderstood, mode: Mode{SQLMode: SQLMode{Brackets: true}}},
-		{sql: "select 1", want: NotUnderstood, mode: Mode{Charset: Unsupported}},
-		{sql: "select a\xbb from t", want: NotUnderstood, mode: Mode{Charset: CharsetByName("cp1251")}},
+		{sql: "select [a]", want: NotUnderstood, mode: lex.Mode{SQLMode: lex.SQLMode{Brackets: true}}},
+		{sql: "select 1", want: NotUnderstood, mode: lex.Mode{Charset: lex.Unsupported}},
+		{sql: "select a\xbb from t", want: NotUnderstood, mode: lex.Mode{Charset: lex.CharsetByName("cp1251")}},
 		{sql: "select 1;\x00 'secret'", want: "select ?;"},
 		{sql: "select 1 \x00", want: "select ?"},
 		{sql: "/*!99999 a 'b */ secret'", want: NotUnderstood},
@@ -76,9 +80,9 @@ func TestRedact(t *testing.T) {
 func TestRedactTheBeginningOfAText(t *testing.T) {
 	const secret = "secret"
 	sql := "SELECT a, 'secret1', x'736563726574', \"secret\", b /* secret */ FROM t -- secret\n WHERE c IN ('secret', 'secret2') AND d = 'it''s secret' AND e = 1"
-	whole := string(Redact(nil, []byte(sql), Mode{}, false))
+	whole := string(Redact(nil, []byte(sql), lex.Mode{}, false))
 	for n := range len(sql) {
-		got := string(Redact(nil, []byte(sql[:n]), Mode{}, true))
+		got := string(Redact(nil, []byte(sql[:n]), lex.Mode{}, true))
 		if strings.Contains(strings.ToLower(got), secret) {
 			t.Errorf("cut at %d: %q holds the secret", n, got)
 		}
@@ -99,11 +103,11 @@ func TestRedactIsBounded(t *testing.T) {
 		"long name": "SELECT " + strings.Repeat("a", 1e6) + ", `" + strings.Repeat("b", 1e6) + "`",
 		"nested":    "SELECT " + strings.Repeat("(", 1e6),
 	} {
-		if got := Redact(nil, []byte(sql), Mode{}, false); len(got) > Redacted+longestName+10 {
+		if got := Redact(nil, []byte(sql), lex.Mode{}, false); len(got) > Redacted+longestName+10 {
 			t.Errorf("%s: got %d bytes", name, len(got))
 		}
 	}
-	if got, want := string(Redact(nil, []byte("INSERT INTO t VALUES (1, 2)"+strings.Repeat(", (3, 'x')", 1e5)+" ON DUPLICATE KEY UPDATE a = 1"), Mode{}, false)),
+	if got, want := string(Redact(nil, []byte("INSERT INTO t VALUES (1, 2)"+strings.Repeat(", (3, 'x')", 1e5)+" ON DUPLICATE KEY UPDATE a = 1"), lex.Mode{}, false)),
 		"INSERT INTO t VALUES (?, ...), ... ON DUPLICATE KEY UPDATE a = ?"; got != want {
 		t.Errorf("many rows: got %q, want %q", got, want)
 	}
@@ -116,7 +120,7 @@ const marker = "qzxwvkj"
 // itself, and uses nothing of the lexer's.
 type writer struct {
 	choices []byte // what to choose next; at its end the first of everything
-	mode    Mode
+	mode    lex.Mode
 	out     bytes.Buffer
 	depth   int
 }
@@ -138,11 +142,11 @@ func (w *writer) payload(quote byte) string {
 		s.WriteString(awkward[w.choose(len(awkward))])
 		s.WriteString(marker)
 	}
-	if w.choose(3) == 0 && w.mode.Charset.multi() {
-		s.WriteString(map[Charset]string{GBK: "\xbf\\", GB18030: "\xbf\\", Big5: "\xa4\\", SJIS: "\x83\\"}[w.mode.Charset]) // one character
+	if w.choose(3) == 0 && w.mode.Charset.Multi() {
+		s.WriteString(map[lex.Charset]string{lex.GBK: "\xbf\\", lex.GB18030: "\xbf\\", lex.Big5: "\xa4\\", lex.SJIS: "\x83\\"}[w.mode.Charset]) // one character
 	}
 	text := s.String()
-	if w.mode.Charset != UTF8 {
+	if w.mode.Charset != lex.UTF8 {
 		text = strings.ReplaceAll(text, "é", "e")
 	}
 	// Every quote doubled, which is right for both kinds.
@@ -298,7 +302,7 @@ func FuzzRedact(f *testing.F) {
 		}
 		f.Add(seed, byte(i), uint16(0), []byte(nil))
 	}
-	for i, sql := range corpus {
+	for i, sql := range texts.Corpus {
 		f.Add([]byte(nil), byte(i), uint16(5), []byte(sql))
 	}
 	f.Fuzz(func(t *testing.T, choices []byte, m byte, cut uint16, junk []byte) {
@@ -315,7 +319,7 @@ func FuzzRedact(f *testing.F) {
 			}
 			return got
 		}
-		if got := check(sql, false); got == NotUnderstood && mode.Charset != Unsupported {
+		if got := check(sql, false); got == NotUnderstood && mode.Charset != lex.Unsupported {
 			t.Errorf("in %+v a text is not understood: %q", mode, sql)
 		}
 		check(sql[:int(cut)%(len(sql)+1)], true)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"seqproxy/statement/lex"
 )
 
 // Replacement says what stands in a call's place.
@@ -90,7 +92,7 @@ func (st *Statement) appendCall(dst, sql []byte, subs []Substitution, i, item, f
 		return dst, item, from
 	}
 	dst = append(dst, sql[from:c.Start]...)
-	if c.Start > 0 && inWord(sql[c.Start-1]) {
+	if c.Start > 0 && lex.InWord(sql[c.Start-1]) {
 		dst = append(dst, ' ') // SELECT@@identity
 	}
 	return s.append(dst, c, sql), item, c.End
@@ -206,14 +208,14 @@ func (st *Statement) appendAlias(dst, text []byte) []byte {
 	cs := st.mode.Charset
 	for i := 0; i < len(name); i++ {
 		switch c := name[i]; {
-		case c >= 0x80 && cs.multi():
-			n := cs.mbLen(name, i)
-			if i+n == len(name) && n == 1 && cs.mbLen([]byte{c, '`'}, 0) > 1 {
+		case c >= 0x80 && cs.Multi():
+			n := cs.CharLen(name, i)
+			if i+n == len(name) && n == 1 && cs.CharLen([]byte{c, '`'}, 0) > 1 {
 				return dst[:before] // half a character, which would take the quote in
 			}
 			dst = append(dst, name[i:i+n]...)
 			i += n - 1
-		case c >= 0x80 && cs == UTF8:
+		case c >= 0x80 && cs == lex.UTF8:
 			r, n := utf8.DecodeRune(name[i:])
 			if r > 0xffff {
 				dst = append(dst, '?')
@@ -243,7 +245,7 @@ func (st *Statement) ColumnName(sql []byte, it Item) []byte {
 }
 
 // columnName cuts text to the length of a name.
-func columnName(text []byte, cs Charset) []byte {
+func columnName(text []byte, cs lex.Charset) []byte {
 	if len(text) <= maxName {
 		return text
 	}
@@ -251,9 +253,9 @@ func columnName(text []byte, cs Charset) []byte {
 	for i < len(text) && chars < maxName {
 		n := 1
 		switch {
-		case cs.multi():
-			n = cs.mbLen(text, i)
-		case cs == UTF8 && text[i] >= 0x80:
+		case cs.Multi():
+			n = cs.CharLen(text, i)
+		case cs == lex.UTF8 && text[i] >= 0x80:
 			_, n = utf8.DecodeRune(text[i:])
 		}
 		i += n

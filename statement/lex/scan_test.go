@@ -1,4 +1,4 @@
-package statement
+package lex
 
 import (
 	"bytes"
@@ -64,20 +64,20 @@ func FuzzScan(f *testing.F) {
 	sets := []Charset{UTF8, GBK, GB18030, Big5, SJIS, CharsetByName("latin1"), CharsetByName("cp1250")}
 	f.Fuzz(func(t *testing.T, sql []byte, m uint8) {
 		mode := Mode{SQLMode: SQLMode{NoBackslashEscapes: m&1 != 0, ANSIQuotes: m&2 != 0}, Charset: sets[int(m>>2)%len(sets)]}
-		l := lexer{src: sql, mode: mode}
+		l := Lexer{Src: sql, Mode: mode}
 		second := false
-		for ended := false; l.kind != tEOF || l.pos == 0; {
-			l.next()
-			if l.is(';') {
+		for ended := false; l.Kind != EOF || l.Pos == 0; {
+			l.Next()
+			if l.Is(';') {
 				ended = true
-			} else if ended && l.kind != tEOF {
+			} else if ended && l.Kind != EOF {
 				second = true
 			}
-			if l.pos == 0 {
+			if l.Pos == 0 {
 				break
 			}
 		}
-		if l.bad {
+		if l.Bad {
 			return
 		}
 		scan := Scan{Mode: mode}

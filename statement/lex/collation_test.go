@@ -1,9 +1,9 @@
-package statement_test
+package lex_test
 
 import (
 	"testing"
 
-	"seqproxy/statement"
+	"seqproxy/statement/lex"
 	"seqproxy/test/mysqltest"
 )
 
@@ -26,7 +26,7 @@ func TestEveryCollationOfTheServerIsOfTheCharacterSetThatItSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen[id] = true
-		if got := statement.CharsetOfCollation(id); got != want {
+		if got := lex.CharsetOfCollation(id); got != want {
 			t.Errorf("collation %d: got %q, want %q", id, got, want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestEveryCollationOfTheServerIsOfTheCharacterSetThatItSays(t *testing.T) {
 		t.Fatalf("the server has %d collations only", len(seen))
 	}
 	for id := range uint16(4096) {
-		if statement.EverywhereCollation(id) && !seen[id] {
+		if lex.EverywhereCollation(id) && !seen[id] {
 			t.Errorf("collation %d is taken for one of every server's, this one lacks it", id)
 		}
 	}
@@ -45,10 +45,10 @@ func TestEveryCollationOfTheServerIsOfTheCharacterSetThatItSays(t *testing.T) {
 
 func TestIdsOfNoCollationHaveNoCharacterSet(t *testing.T) {
 	for _, id := range []uint16{0, 17, 125, 191, 272, 560, 1024, 4000, 65535} {
-		if got := statement.CharsetOfCollation(id); got != "" {
+		if got := lex.CharsetOfCollation(id); got != "" {
 			t.Errorf("collation %d: got %q, want none", id, got)
 		}
-		if statement.CharsetByName(statement.CharsetOfCollation(id)) != statement.Unsupported {
+		if lex.CharsetByName(lex.CharsetOfCollation(id)) != lex.Unsupported {
 			t.Errorf("collation %d: its texts are read", id)
 		}
 	}

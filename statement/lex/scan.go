@@ -1,4 +1,4 @@
-package statement
+package lex
 
 // Scan follows a text that nobody holds, piece by piece, and finds out whether there may be a
 // second statement in it. It knows quotes and comments and nothing else. The zero value with a
@@ -46,7 +46,7 @@ func (s *Scan) next(c byte) {
 	cs := s.Mode.Charset
 	if lead := s.lead; lead != 0 {
 		s.lead = 0
-		if cs.mbLen([]byte{lead, c}, 0) == 2 {
+		if cs.CharLen([]byte{lead, c}, 0) == 2 {
 			if s.state == scanEscape { // the backslash has hidden the first byte alone
 				s.state = scanQuoted
 				s.next(c)
@@ -54,7 +54,7 @@ func (s *Scan) next(c byte) {
 			return
 		}
 	}
-	if c >= 0x80 && cs.multi() {
+	if c >= 0x80 && cs.Multi() {
 		switch s.state {
 		case scanCode, scanQuoted:
 			s.lead = c
@@ -148,7 +148,7 @@ func (s *Scan) code(c byte) {
 	case '[':
 		s.second = s.Mode.Brackets
 	default:
-		if c >= 0x80 && s.Mode.Charset.multi() {
+		if c >= 0x80 && s.Mode.Charset.Multi() {
 			s.lead = c
 		}
 	}

@@ -1,4 +1,4 @@
-package statement
+package lex
 
 import "strings"
 
@@ -104,8 +104,8 @@ var upperBytes = [...]struct{ name, classes string }{
 		"................................................................"},
 }
 
-// multi reports whether a second byte can be mistaken for ASCII.
-func (c Charset) multi() bool { return c >= GBK && c <= SJIS }
+// Multi reports whether a second byte can be mistaken for ASCII.
+func (c Charset) Multi() bool { return c >= GBK && c <= SJIS }
 
 // single reports whether each byte is a character.
 func (c Charset) single() bool { return c >= singleByte && c < Unsupported }
@@ -113,10 +113,10 @@ func (c Charset) single() bool { return c >= singleByte && c < Unsupported }
 // upper says what a byte from 0x80 on is in a single-byte set: see upperBytes.
 func (c Charset) upper(b byte) byte { return upperBytes[c-singleByte].classes[b-0x80] }
 
-// mbLen returns the length in bytes of the multi-byte character at s[i:], or 1
-// if there is none. Only for charsets with multi() true. The ranges are those
+// CharLen returns the length in bytes of the multi-byte character at s[i:], or 1
+// if there is none. Only for charsets with Multi() true. The ranges are those
 // of the server's ismbchar functions (strings/ctype-gbk.c and its siblings).
-func (c Charset) mbLen(s []byte, i int) int {
+func (c Charset) CharLen(s []byte, i int) int {
 	if i+1 >= len(s) || s[i] < 0x81 {
 		return 1
 	}

@@ -1,4 +1,4 @@
-package statement
+package lex
 
 import (
 	"bytes"
@@ -9,18 +9,18 @@ import (
 // even if each of its bytes is escaped.
 const maxWritten = 4 << 10
 
-// arena has the names and strings that do not mean what stands in the text. What it gives is valid
+// Arena has the names and strings that do not mean what stands in the text. What it gives is valid
 // until its owner empties it. The zero value is ready for use.
-type arena []byte
+type Arena []byte
 
-// decodeName is decode for a name of which many copies may be made. Of one that is longer than
+// DecodeName is Decode for a name of which many copies may be made. Of one that is longer than
 // any name it gives the beginning, which is still too long for one.
-func (a *arena) decodeName(l lexer) []byte {
-	if l.end-l.start <= maxWritten {
-		return a.decode(l)
+func (a *Arena) DecodeName(l *Lexer) []byte {
+	if l.End-l.Start <= maxWritten {
+		return a.Decode(l)
 	}
-	name := l.src[l.start : l.start+maxWritten]
-	if l.kind != tWord {
+	name := l.Src[l.Start : l.Start+maxWritten]
+	if l.Kind != Word {
 		name = name[1:]
 	}
 	for range utf8.UTFMax { // no part of a character
@@ -32,12 +32,12 @@ func (a *arena) decodeName(l lexer) []byte {
 	return name
 }
 
-// decode gives the meaning of the token at l: a word as it is, a quoted
+// Decode gives the meaning of the token at l: a word as it is, a quoted
 // identifier or string without quotes, doubled quotes and escapes. The result
 // aliases the text where it can and the arena where it must.
-func (a *arena) decode(l lexer) []byte {
-	raw := l.src[l.start:l.end]
-	if l.kind == tUserVar && len(raw) > 0 {
+func (a *Arena) Decode(l *Lexer) []byte {
+	raw := l.Src[l.Start:l.End]
+	if l.Kind == UserVar && len(raw) > 0 {
 		raw = raw[1:]
 	}
 	if len(raw) < 2 {
@@ -47,18 +47,18 @@ func (a *arena) decode(l lexer) []byte {
 	if quote != '\'' && quote != '"' && quote != '`' {
 		return raw
 	}
-	escapes := quote != '`' && !l.mode.NoBackslashEscapes && (quote == '\'' || !l.mode.ANSIQuotes)
+	escapes := quote != '`' && !l.Mode.NoBackslashEscapes && (quote == '\'' || !l.Mode.ANSIQuotes)
 	inner := raw[1 : len(raw)-1]
 	if bytes.IndexByte(inner, quote) < 0 && (!escapes || bytes.IndexByte(inner, '\\') < 0) {
 		return inner
 	}
 	from := len(*a)
-	cs := l.mode.Charset
+	cs := l.Mode.Charset
 	for i := 0; i < len(inner); i++ {
 		c := inner[i]
 		switch {
-		case c >= 0x80 && cs.multi():
-			n := cs.mbLen(inner, i)
+		case c >= 0x80 && cs.Multi():
+			n := cs.CharLen(inner, i)
 			*a = append(*a, inner[i:i+n]...)
 			i += n - 1
 		case c == quote: // doubled
@@ -96,8 +96,8 @@ func appendUnescaped(dst []byte, c byte) []byte {
 	}
 }
 
-// qualified joins schema and name as "schema.name".
-func (a *arena) qualified(schema, name []byte) []byte {
+// Qualified joins schema and name as "schema.name".
+func (a *Arena) Qualified(schema, name []byte) []byte {
 	from := len(*a)
 	*a = append(*a, schema...)
 	*a = append(*a, '.')
@@ -105,8 +105,8 @@ func (a *arena) qualified(schema, name []byte) []byte {
 	return (*a)[from:len(*a):len(*a)]
 }
 
-// lowered gives name with ASCII letters in lower case.
-func (a *arena) lowered(name []byte) []byte {
+// Lowered gives name with ASCII letters in lower case.
+func (a *Arena) Lowered(name []byte) []byte {
 	for _, c := range name {
 		if c >= 'A' && c <= 'Z' {
 			from := len(*a)

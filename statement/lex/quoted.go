@@ -1,12 +1,12 @@
-package statement
+package lex
 
 import "bytes"
 
 // quoted returns the offset after the quote that closes the string whose text
 // begins at i. A doubled quote is a quote. The text is bad if there is no end.
-func (l *lexer) quoted(i int, quote byte, escapes bool) int {
-	src := l.src
-	if l.mode.Charset.multi() {
+func (l *Lexer) quoted(i int, quote byte, escapes bool) int {
+	src := l.Src
+	if l.Mode.Charset.Multi() {
 		return l.quotedMulti(i, quote, escapes)
 	}
 	for near := i + 32; i < len(src) && i < near; {
@@ -43,18 +43,18 @@ func (l *lexer) quoted(i int, quote byte, escapes bool) int {
 		}
 		i = closing + 2
 	}
-	l.bad, l.wrong = true, !l.seenCond
+	l.Bad, l.Wrong = true, !l.SeenCond
 	return len(src)
 }
 
 // quotedMulti is quoted for character sets whose second bytes may look like a
 // backslash or a quote.
-func (l *lexer) quotedMulti(i int, quote byte, escapes bool) int {
-	src, cs := l.src, l.mode.Charset
+func (l *Lexer) quotedMulti(i int, quote byte, escapes bool) int {
+	src, cs := l.Src, l.Mode.Charset
 	for i < len(src) {
 		switch c := src[i]; {
 		case c >= 0x80:
-			i += cs.mbLen(src, i)
+			i += cs.CharLen(src, i)
 		case c == quote:
 			if i+1 >= len(src) || src[i+1] != quote {
 				return l.closed(i + 1)
@@ -71,53 +71,53 @@ func (l *lexer) quotedMulti(i int, quote byte, escapes bool) int {
 			i++
 		}
 	}
-	l.bad, l.wrong = true, !l.seenCond
+	l.Bad, l.Wrong = true, !l.SeenCond
 	return len(src)
 }
 
 // closed looks once more at a string inside a versioned comment: a server that
 // skips the comment ends it at the first */, quoted or not.
-func (l *lexer) closed(end int) int {
-	if l.inCond && bytes.Contains(l.src[l.start:end], []byte("*/")) {
-		l.bad = true
+func (l *Lexer) closed(end int) int {
+	if l.inCond && bytes.Contains(l.Src[l.Start:end], []byte("*/")) {
+		l.Bad = true
 	}
 	return end
 }
 
 // quotedIdentifier reads `x` or, under ANSI_QUOTES, "x".
-func (l *lexer) quotedIdentifier(quote byte) {
-	l.kind = tQuoted
-	l.pos = l.quoted(l.pos+1, quote, false)
-	l.end = l.pos
-	if bytes.IndexByte(l.src[l.start:l.end], 0) >= 0 {
-		l.bad = true
+func (l *Lexer) quotedIdentifier(quote byte) {
+	l.Kind = Quoted
+	l.Pos = l.quoted(l.Pos+1, quote, false)
+	l.End = l.Pos
+	if bytes.IndexByte(l.Src[l.Start:l.End], 0) >= 0 {
+		l.Bad = true
 	}
 }
 
 // variable reads @x and @@.
-func (l *lexer) variable() {
-	i := l.pos + 1
-	l.kind = tUserVar
-	if i < len(l.src) {
-		switch c := l.src[i]; {
+func (l *Lexer) variable() {
+	i := l.Pos + 1
+	l.Kind = UserVar
+	if i < len(l.Src) {
+		switch c := l.Src[i]; {
 		case c == '@':
-			l.kind = tSysVar
+			l.Kind = SysVar
 			i++
-		case c == '\'' || c == '"' && !l.mode.ANSIQuotes:
-			i = l.quoted(i+1, c, !l.mode.NoBackslashEscapes)
+		case c == '\'' || c == '"' && !l.Mode.ANSIQuotes:
+			i = l.quoted(i+1, c, !l.Mode.NoBackslashEscapes)
 		case c == '`' || c == '"':
 			i = l.quoted(i+1, c, false)
 		default:
 			// The server reads this name byte by byte, whatever characters the
 			// bytes make, and ends it at the first that is no letter.
 		name:
-			for i < len(l.src) && (wordByte[l.src[i]] || l.src[i] == '.') {
-				if cs := l.mode.Charset; l.src[i] >= 0x80 && cs != UTF8 {
-					if cs.multi() {
-						l.fail()
+			for i < len(l.Src) && (wordByte[l.Src[i]] || l.Src[i] == '.') {
+				if cs := l.Mode.Charset; l.Src[i] >= 0x80 && cs != UTF8 {
+					if cs.Multi() {
+						l.Fail()
 						return
 					}
-					if cs.upper(l.src[i]) != 'w' {
+					if cs.upper(l.Src[i]) != 'w' {
 						break name
 					}
 				}
@@ -125,5 +125,5 @@ func (l *lexer) variable() {
 			}
 		}
 	}
-	l.end, l.pos = i, i
+	l.End, l.Pos = i, i
 }

@@ -1,4 +1,4 @@
-package statement
+package lex
 
 import "strings"
 
@@ -43,8 +43,8 @@ var reserved = func() map[string]struct{} {
 	return set
 }()
 
-// reservedWord reports whether w is reserved, in any letter case.
-func reservedWord(w []byte) bool {
+// Reserved reports whether w is reserved, in any letter case.
+func Reserved(w []byte) bool {
 	var lower [32]byte
 	if len(w) > len(lower) {
 		return false

@@ -1,7 +1,8 @@
-package statement
+// Package texts has statements in SQL for the tests of all that read them.
+package texts
 
-// corpus seeds the fuzz targets and the tests that hold for every text.
-var corpus = []string{
+// Corpus seeds the fuzz targets and the tests that hold for every text.
+var Corpus = []string{
 	"",
 	"select 1",
 	"000000e00..0",

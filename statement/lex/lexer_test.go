@@ -1,4 +1,4 @@
-package statement
+package lex
 
 import (
 	"encoding/binary"
@@ -9,13 +9,13 @@ import (
 
 // tokens gives all tokens of a text, and "!" at the end if it is bad.
 func tokens(sql string, mode Mode) string {
-	l := lexer{src: []byte(sql), mode: mode}
+	l := Lexer{Src: []byte(sql), Mode: mode}
 	var parts []string
-	for l.next(); l.kind != tEOF; l.next() {
-		letter := "ewqsnupav"[l.kind]
-		parts = append(parts, fmt.Sprintf("%c[%s]", letter, sql[l.start:l.end]))
+	for l.Next(); l.Kind != EOF; l.Next() {
+		letter := "ewqsnupav"[l.Kind]
+		parts = append(parts, fmt.Sprintf("%c[%s]", letter, sql[l.Start:l.End]))
 	}
-	if l.bad {
+	if l.Bad {
 		parts = append(parts, "!")
 	}
 	return strings.Join(parts, " ")
@@ -127,7 +127,7 @@ func TestTokensAreCutAsTheServerCutsThem(t *testing.T) {
 }
 
 func TestEveryKeywordIsFoundInAnyCaseAndNothingElse(t *testing.T) {
-	for kw := kwNone + 1; kw < numKeywords; kw++ {
+	for kw := KwNone + 1; kw < numKeywords; kw++ {
 		text := keywordText[kw]
 		if text == "" {
 			t.Fatalf("keyword %d has no text", kw)
@@ -136,7 +136,7 @@ func TestEveryKeywordIsFoundInAnyCaseAndNothingElse(t *testing.T) {
 			t.Errorf("keyword %q: its length is outside of the bounds", text)
 		}
 		for _, w := range []string{text, strings.ToUpper(text), strings.ToUpper(text[:1]) + text[1:]} {
-			if got := lookup([]byte(w)); got != kw {
+			if got := Lookup([]byte(w)); got != kw {
 				t.Errorf("%q: got keyword %d, want %d", w, got, kw)
 			}
 			within := []byte("x " + w + " and more")
@@ -145,7 +145,7 @@ func TestEveryKeywordIsFoundInAnyCaseAndNothingElse(t *testing.T) {
 			}
 		}
 		for _, w := range []string{text + "x", text[:len(text)-1] + "\x00", "$" + text, text[1:] + "9"} {
-			if got := lookup([]byte(w)); got != kwNone {
+			if got := Lookup([]byte(w)); got != KwNone {
 				t.Errorf("%q: got keyword %q, want none", w, keywordText[got])
 			}
 		}
@@ -172,62 +172,32 @@ func TestEightBytesOfAWordAreReadAsOneByOne(t *testing.T) {
 func TestAKeywordWithADotAndANameBehindItIsNone(t *testing.T) {
 	for _, c := range []struct {
 		sql  string
-		want keyword // of the last word that is one
+		want Keyword // of the last word that is one
 	}{
-		{"union.x", kwNone},
-		{"union.`x`", kwUnion},
-		{"union. x", kwUnion},
-		{"union .x", kwUnion},
-		{"union.5", kwNone},
-		{"union.*", kwUnion},
-		{"union.", kwUnion},
-		{"from.\xc3\xa9", kwNone},
-		{"x.union", kwNone},
-		{"@@session.x", kwSession},
-		{"information_schema.x", kwInformationSchema},
-		{"performance_schema.x", kwPerformanceSchema},
+		{"union.x", KwNone},
+		{"union.`x`", KwUnion},
+		{"union. x", KwUnion},
+		{"union .x", KwUnion},
+		{"union.5", KwNone},
+		{"union.*", KwUnion},
+		{"union.", KwUnion},
+		{"from.\xc3\xa9", KwNone},
+		{"x.union", KwNone},
+		{"@@session.x", KwSession},
+		{"information_schema.x", KwInformationSchema},
+		{"performance_schema.x", KwPerformanceSchema},
 	} {
 		for _, charset := range []Charset{UTF8, GBK} {
-			l := lexer{src: []byte(c.sql), mode: Mode{Charset: charset}}
-			got := kwNone
-			for l.next(); l.kind != tEOF; l.next() {
-				if l.kw != kwNone {
-					got = l.kw
+			l := Lexer{Src: []byte(c.sql), Mode: Mode{Charset: charset}}
+			got := KwNone
+			for l.Next(); l.Kind != EOF; l.Next() {
+				if l.Kw != KwNone {
+					got = l.Kw
 				}
 			}
 			if got != c.want {
 				t.Errorf("%q charset %d: got keyword %q, want %q", c.sql, charset, keywordText[got], keywordText[c.want])
 			}
-		}
-	}
-}
-
-// Checklist 28.
-func TestModesChangeWhatIsCode(t *testing.T) {
-	for _, c := range []struct {
-		sql  string
-		mode Mode
-		want string
-	}{
-		{`select 'a\', nextval('a') -- '`, Mode{}, ""},
-		{`select 'a\', nextval('a') -- '`, Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}, "N1[nextval('a')]a/0/0"},
-		{`select "a\", nextval('a') -- "`, Mode{}, ""},
-		{`select "a\", nextval('a') -- "`, Mode{SQLMode: SQLMode{ANSIQuotes: true}}, "N1[nextval('a')]a/0/0"},
-		{`select nextval("a\b")`, Mode{SQLMode: SQLMode{ANSIQuotes: true}}, `N1[nextval("a\b")]a\b/0/0`},
-		{`select "last_insert_id"()`, Mode{SQLMode: SQLMode{ANSIQuotes: true}}, `L0["last_insert_id"()]/0/0`},
-		{`select "nextval"('a')`, Mode{SQLMode: SQLMode{ANSIQuotes: true}}, ""},
-		{"select '\xbf\\', nextval('a') -- '", Mode{Charset: GBK}, "N1[nextval('a')]a/0/0"},
-		{"select '\xbf\\', nextval('a') -- '", Mode{}, ""},
-		{"select nextval('a')", Mode{Charset: Unsupported}, ""},
-		{"select [it's], nextval('a') -- '", Mode{SQLMode: SQLMode{Brackets: true}}, ""},
-		{"select '[', nextval('a')", Mode{SQLMode: SQLMode{Brackets: true}}, "N1[nextval('a')]a/0/0"},
-		{"select nextval('\xbf\\')", Mode{Charset: GBK}, "N1[nextval('\xbf\\')]\xbf\\/0/0"},
-		{"select nextval('\xbf\\''')", Mode{Charset: GBK}, "N1[nextval('\xbf\\''')]\xbf\\'/0/0"},
-	} {
-		var st Statement
-		st.Analyze([]byte(c.sql), c.mode)
-		if got := describe(c.sql, &st); got != c.want {
-			t.Errorf("%q %+v:\n got %q\nwant %q", c.sql, c.mode, got, c.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package statement
+package lex
 
 // Server says which server reads a text. Servers run the code in comments such as /*!80000 ... */
 // by their versions. The zero value is a server that is not known. It is small, since the lexer
@@ -24,7 +24,7 @@ func (s Server) Known() bool { return s != 0 }
 
 func (s Server) isMariaDB() bool { return s&mariaDB != 0 }
 
-func (s Server) isMySQL() bool { return s != 0 && s&mariaDB == 0 }
+func (s Server) IsMySQL() bool { return s != 0 && s&mariaDB == 0 }
 
 // everyServerVersion: code in a comment with a version up to this runs on every
 // server that the proxy can stand in front of.
@@ -49,7 +49,7 @@ func (s Server) codeVersion(code []byte, cs Charset) (version uint32, digits int
 	if digits < 5 {
 		return 0, 0
 	}
-	if digits == 6 && s.isMySQL() {
+	if digits == 6 && s.IsMySQL() {
 		six := len(code) > 6 && (classes[code[6]] == cSpace || code[6] >= 0x80 && cs.single() && cs.upper(code[6]) == 's')
 		if !six {
 			digits = 5

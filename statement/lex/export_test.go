@@ -1,4 +1,4 @@
-package statement
+package lex
 
 // UpperBytes are what the upper bytes of single-byte character sets are, by their names.
 func UpperBytes() map[string]string {
