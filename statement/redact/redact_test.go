@@ -1,4 +1,4 @@
-package statement
+package redact
 
 import (
 	"bytes"
@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/test/texts"
-
 	"seqproxy/statement/lex"
+	"seqproxy/test/texts"
 )
 
 func TestRedact(t *testing.T) {
@@ -66,10 +65,10 @@ func TestRedact(t *testing.T) {
 		{sql: "", want: ""},
 	} {
 		before := []byte(test.sql)
-		if got := string(Redact(nil, []byte(test.sql), test.mode, false)); got != test.want {
+		if got := string(Append(nil, []byte(test.sql), test.mode, false)); got != test.want {
 			t.Errorf("%q in %+v:\ngot  %q\nwant %q", test.sql, test.mode, got, test.want)
 		}
-		if got := string(Redact([]byte("kept "), before, test.mode, false)); got != "kept "+test.want || string(before) != test.sql {
+		if got := string(Append([]byte("kept "), before, test.mode, false)); got != "kept "+test.want || string(before) != test.sql {
 			t.Errorf("behind other bytes: got %q, want %q; the text became %q", got, "kept "+test.want, before)
 		}
 	}
@@ -80,9 +79,9 @@ func TestRedact(t *testing.T) {
 func TestRedactTheBeginningOfAText(t *testing.T) {
 	const secret = "secret"
 	sql := "SELECT a, 'secret1', x'736563726574', \"secret\", b /* secret */ FROM t -- secret\n WHERE c IN ('secret', 'secret2') AND d = 'it''s secret' AND e = 1"
-	whole := string(Redact(nil, []byte(sql), lex.Mode{}, false))
+	whole := string(Append(nil, []byte(sql), lex.Mode{}, false))
 	for n := range len(sql) {
-		got := string(Redact(nil, []byte(sql[:n]), lex.Mode{}, true))
+		got := string(Append(nil, []byte(sql[:n]), lex.Mode{}, true))
 		if strings.Contains(strings.ToLower(got), secret) {
 			t.Errorf("cut at %d: %q holds the secret", n, got)
 		}
@@ -103,11 +102,11 @@ func TestRedactIsBounded(t *testing.T) {
 		"long name": "SELECT " + strings.Repeat("a", 1e6) + ", `" + strings.Repeat("b", 1e6) + "`",
 		"nested":    "SELECT " + strings.Repeat("(", 1e6),
 	} {
-		if got := Redact(nil, []byte(sql), lex.Mode{}, false); len(got) > Redacted+longestName+10 {
+		if got := Append(nil, []byte(sql), lex.Mode{}, false); len(got) > Longest+longestName+10 {
 			t.Errorf("%s: got %d bytes", name, len(got))
 		}
 	}
-	if got, want := string(Redact(nil, []byte("INSERT INTO t VALUES (1, 2)"+strings.Repeat(", (3, 'x')", 1e5)+" ON DUPLICATE KEY UPDATE a = 1"), lex.Mode{}, false)),
+	if got, want := string(Append(nil, []byte("INSERT INTO t VALUES (1, 2)"+strings.Repeat(", (3, 'x')", 1e5)+" ON DUPLICATE KEY UPDATE a = 1"), lex.Mode{}, false)),
 		"INSERT INTO t VALUES (?, ...), ... ON DUPLICATE KEY UPDATE a = ?"; got != want {
 		t.Errorf("many rows: got %q, want %q", got, want)
 	}
@@ -311,7 +310,7 @@ func FuzzRedact(f *testing.F) {
 		w.statement()
 		sql := w.out.Bytes()
 		check := func(sql []byte, cut bool) string {
-			got := string(Redact(nil, sql, mode, cut))
+			got := string(Append(nil, sql, mode, cut))
 			for _, form := range []string{marker, fmt.Sprintf("%x", marker), "918273645"} {
 				if strings.Contains(strings.ToLower(got), form) {
 					t.Fatalf("in %+v of %q there is left %q", mode, sql, got)
@@ -327,7 +326,7 @@ func FuzzRedact(f *testing.F) {
 		for _, text := range [][]byte{append(bytes.Clone(sql), junk...), junk} {
 			before := bytes.Clone(text)
 			for _, cut := range []bool{false, true} {
-				if got := Redact(nil, text, modeOf(m), cut); len(got) > Redacted+longestName+10 {
+				if got := Append(nil, text, modeOf(m), cut); len(got) > Longest+longestName+10 {
 					t.Errorf("%q becomes %d bytes", text, len(got))
 				}
 			}
@@ -336,4 +335,11 @@ func FuzzRedact(f *testing.F) {
 			}
 		}
 	})
+}
+
+func modeOf(b byte) lex.Mode {
+	return lex.Mode{
+		SQLMode: lex.SQLMode{NoBackslashEscapes: b&1 != 0, ANSIQuotes: b&2 != 0, Brackets: b&32 != 0},
+		Charset: lex.Charset(b >> 2 % 8),
+	}
 }

@@ -1,23 +1,21 @@
-package statement
+package redact
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
-// Redacted is how long a redacted text may be in bytes, but for its last word.
-const Redacted = 1 << 10
+// Longest is how long a redacted text may be in bytes, but for its last word.
+const Longest = 1 << 10
 
 // NotUnderstood stands for a text that cannot be read, and therefore not be redacted.
 const NotUnderstood = "(not understood)"
 
-// Redact appends sql to dst without anything that may be a secret: a ? for each literal, no
-// comments, and no more than Redacted bytes. Of literals one behind the other, and of rows,
+// Append appends sql to dst without anything that may be a secret: a ? for each literal, no
+// comments, and no more than Longest bytes. Of literals one behind the other, and of rows,
 // only the first is there. What cannot be read for certain, because it is unterminated,
 // malformed or in a character set that is not known, is replaced whole. If cut is set sql is
 // only the beginning of the text.
 //
 // What is left are keywords, names, operators, and words in the place of a name.
-func Redact(dst, sql []byte, mode lex.Mode, cut bool) []byte {
+func Append(dst, sql []byte, mode lex.Mode, cut bool) []byte {
 	if mode.Charset == lex.Unsupported {
 		return append(dst, NotUnderstood...)
 	}
@@ -38,7 +36,7 @@ func Redact(dst, sql []byte, mode lex.Mode, cut bool) []byte {
 	return r.dst
 }
 
-// redactor is one run of Redact. The lexer's token is the one at hand.
+// redactor is one run of Append. The lexer's token is the one at hand.
 type redactor struct {
 	lex.Lexer
 	dst   []byte
@@ -107,7 +105,7 @@ func (r *redactor) step() bool {
 	switch {
 	case r.Bad, r.Kind == lex.EOF:
 		return false
-	case r.cut && r.End == len(r.Src), len(r.dst)-r.begin >= Redacted: // the token may go on
+	case r.cut && r.End == len(r.Src), len(r.dst)-r.begin >= Longest: // the token may go on
 		r.stopped = true
 		return false
 	}
