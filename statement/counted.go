@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // CountedText is what the text of a statement tells whose numbers the server counts off.
 type CountedText struct {

@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // create reads CREATE: the words before the object's kind, and what is needed
 // of what follows.

@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // Dynamic is a statement about a prepared statement as text: PREPARE, EXECUTE, EXECUTE
 // IMMEDIATE, DEALLOCATE PREPARE or DROP PREPARE.

@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // looksEachTime reports whether a word in front of a parenthesis is an operator, or a
 // function of which it is known that the servers evaluate its arguments for each row. Many

@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // InsertSource says where an INSERT or REPLACE takes its rows from.
 type InsertSource uint8

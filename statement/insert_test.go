@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"seqproxy/test/texts"
-
 	"seqproxy/statement/lex"
 )
 

@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // addItem records the select item that l is about to read, to its end, whose
 // first call is Calls[first]. Select options in front of the first item are

@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // Late looks closely at statement index of a text of several, in which numbers are taken
 // and LAST_INSERT_ID() is read: where the first number, of the call leader, can be made

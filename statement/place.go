@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // place says of a NEXTVAL what is known when it is read. What the SELECT around it turns
 // out to be is told by endSelect, which comes later.

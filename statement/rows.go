@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // RowColumn is a column of a result whose value is another number in each row.
 type RowColumn struct {

@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // maxName is how many characters of a select item become its column's name
 // (MAX_ALIAS_NAME less one). Longer aliases are the server's business.

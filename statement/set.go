@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // set reads SET (https://dev.mysql.com/doc/refman/en/set-variable.html and
 // MariaDB's additions).

@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // What stands for NEXTVAL, LASTVAL and SETVAL in other products, and what follows a name.
 

@@ -1,8 +1,6 @@
 package statement
 
-import (
-	"seqproxy/statement/lex"
-)
+import "seqproxy/statement/lex"
 
 // Kind says what a text is, by its first words. A Kind never promises that the
 // server will accept the text.
