@@ -33,7 +33,7 @@ test-matrix: go-version deps-test ## all tests, on each server; MATRIX=all: none
 	@GO='$(GO)' TESTPROCS='$(TESTPROCS)' TESTTIMEOUT='$(TESTTIMEOUT)' MATRIX='$(MATRIX)' scripts/test-matrix.sh
 
 torture: go-version deps-torture ## break everything at random for 3 minutes and look for a key given twice; ARGS="-seed 7 -time 5m"
-	$(GO) run -buildvcs=false ./internal/torture/cmd $(ARGS)
+	$(GO) run -buildvcs=false ./test/torture/cmd $(ARGS)
 
 lint: go-version ## formatting, go vet, staticcheck
 	@scripts/lint.sh
@@ -50,7 +50,7 @@ fuzz: go-version ## every fuzz target for FUZZTIME (60s); FUZZ=name for one
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(FUZZ)
 
 bench: deps-bench build ## compare with a direct connection and with HAProxy
-	$(GO) run -buildvcs=false ./internal/bench $(ARGS)
+	$(GO) run -buildvcs=false ./test/bench $(ARGS)
 
 deps: ## install what `make run` needs beside Go: a MariaDB server and client
 	@scripts/deps.sh server client
@@ -68,7 +68,7 @@ deps-torture: deps-test
 deps-clients: deps-test ## install the drivers and tools that the tests try; without one, its test is skipped
 	@scripts/deps.sh tools python php perl ruby java node django activerecord sqlalchemy sysbench mydumper galera
 	@scripts/deps.sh faketime || echo "libfaketime cannot be had: no server's clock jumps in the tests"
-	@cd internal/clients/testdata/node && cmp -s package-lock.json node_modules/installed-lock.json || \
+	@cd test/clients/testdata/node && cmp -s package-lock.json node_modules/installed-lock.json || \
 		{ npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/installed-lock.json; }
 	@scripts/promtool.sh || test $$? -eq 3
 

@@ -1,18 +1,47 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/conf"
 	"seqproxy/protocol"
 	"seqproxy/statement"
 )
 
-// applies says from when on a change of a key counts, in the words of docs/config.md.
-var applies = map[conf.When]string{conf.WhenNow: "at once", conf.WhenNew: "new sessions", conf.WhenRestart: "restart"}
+// Configuration is what SHOW SEQPROXY tells of a configuration. What it returns is only read.
+type Configuration interface {
+	// Variables are all keys of the file, in its order.
+	Variables() []Variable
+	// Lines are the file that says the same.
+	Lines() []string
+	// Changes reads the file, as a reload would, and returns what differs there. The error is
+	// ErrNoFile where there is none.
+	Changes() ([]Change, error)
+	// Users are those that it names.
+	Users() Users
+	// Shards are those that it names.
+	Shards() []Shard
+}
+
+// Variable is a key of the file.
+type Variable struct {
+	Key     string // `max_connections`, `user["app"].schema`
+	Value   string // as the file would have it; a password is redacted
+	Default string // likewise; "" is none
+	Counts  string // from when on a change counts
+}
+
+// Change is a key whose value in the file is not the one in force.
+type Change struct {
+	Key      string
+	Old, New string // as the file would have them; "" is none
+	Counts   string // from when on the new one counts
+}
+
+// ErrNoFile is the error of a proxy that was started without a file.
+var ErrNoFile = errors.New("no file")
 
 var variableColumns = []protocol.Column{
 	word("name", 160),
@@ -21,16 +50,9 @@ var variableColumns = []protocol.Column{
 	word("change_counts", 16),
 }
 
-// element is what tells the elements of a list apart in the name of a key.
-var element = regexp.MustCompile(`\["(?:[^"\\]|\\.)*"\]| #[0-9]+`)
-
 func variableRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
-	defaults := make(map[string]string)
-	for _, k := range conf.Keys() {
-		defaults[k.Name] = k.Default
-	}
-	for _, s := range conf.Settings(c.Config()) {
-		rows = append(rows, []any{s.Key, s.Value, unlessEmpty(defaults[element.ReplaceAllString(s.Key, "")]), applies[s.When]})
+	for _, v := range c.Configuration().Variables() {
+		rows = append(rows, []any{v.Key, v.Value, unlessEmpty(v.Default), v.Counts})
 	}
 	return rows, nil
 }
@@ -38,7 +60,7 @@ func variableRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error)
 var configColumns = []protocol.Column{word("config", 1024)}
 
 func configRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
-	for _, line := range conf.Lines(c.Config()) {
+	for _, line := range c.Configuration().Lines() {
 		rows = append(rows, []any{line})
 	}
 	return rows, nil
@@ -53,19 +75,19 @@ var diffColumns = []protocol.Column{
 
 // diffRows tells what a reload would find changed in the file.
 func diffRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
-	if c.Config().File() == "" {
+	changes, err := c.Configuration().Changes()
+	switch {
+	case errors.Is(err, ErrNoFile):
 		return nil, &protocol.ServerError{
 			Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000", Message: "seqproxy: SHOW SEQPROXY CONFIG DIFF needs a file, and this proxy was started without one",
 		}
-	}
-	changes, err := c.ConfigDiff()
-	if err != nil {
+	case err != nil:
 		return nil, &protocol.ServerError{
 			Code: mysql.ER_UNKNOWN_ERROR, State: "HY000", Message: fmt.Sprintf("seqproxy: the file cannot be used as it is: %v", err),
 		}
 	}
 	for _, d := range changes {
-		rows = append(rows, []any{d.Key, unlessEmpty(d.Old), unlessEmpty(d.New), applies[d.When]})
+		rows = append(rows, []any{d.Key, unlessEmpty(d.Old), unlessEmpty(d.New), d.Counts})
 	}
 	return rows, nil
 }

@@ -62,9 +62,18 @@ var shardColumns = []protocol.Column{
 	number("sent_bytes", mysql.NOT_NULL_FLAG),
 }
 
+// Shard is a shard of the configuration.
+type Shard struct {
+	Name    string
+	Default bool
+	Schemas []string
+	Nodes   []string // their addresses
+	User    string   // whose account it uses for every client; "" is the client's own
+}
+
 // shardRows lists the shards of the configuration. See docs/operations.md for the columns.
 func shardRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
-	cfg, server := c.Config(), c.Server()
+	server := c.Server()
 	sessions := make(map[string]uint64)
 	for _, s := range server.SessionList() {
 		for _, shard := range s.Shards {
@@ -81,14 +90,9 @@ func shardRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
 			paused[s.Name()] = p.Since()
 		}
 	}
-	for i := range cfg.Shards {
-		s := &cfg.Shards[i]
-		var nodes []string
-		for _, a := range s.Addresses() {
-			nodes = append(nodes, string(a))
-		}
+	for _, s := range c.Configuration().Shards() {
 		rows = append(rows, []any{
-			s.Name, yes(s.Name == cfg.DefaultShard), unlessEmpty(list(s.Schemas)), list(nodes), unlessEmpty(s.User),
+			s.Name, yes(s.Default), unlessEmpty(list(s.Schemas)), list(s.Nodes), unlessEmpty(s.User),
 			since(paused[s.Name]), sessions[s.Name], received[s.Name], sent[s.Name],
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"seqproxy/proxy"
 	"seqproxy/sequence"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // told is an engine that answers CREATE as it is told: what the real one says is shown in its own tests.
@@ -34,7 +35,7 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 		"sequence begins at 21": {Raised: true, First: 21},
 	} {
 		var st statement.Statement
-		st.Analyze([]byte("CREATE SEQUENCE photos"), statement.Mode{})
+		st.Analyze([]byte("CREATE SEQUENCE photos"), lex.Mode{})
 		table, err := NewSequences(told{made: made}, nil).Execute(t.Context(), &st, root{})
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +67,7 @@ func TestShutdownIsAskedForAfterTheAnswer(t *testing.T) {
 		"SEQPROXY SHUTDOWN": Drain, "SEQPROXY SHUTDOWN WAIT_FOR_CLIENTS": WaitForClients, "SEQPROXY SHUTDOWN IMMEDIATE": Immediate,
 	} {
 		var st statement.Statement
-		st.Analyze([]byte(sql), statement.Mode{})
+		st.Analyze([]byte(sql), lex.Mode{})
 		control, by := new(stopping), new(later)
 		if _, err := NewSequences(nil, control).Execute(t.Context(), &st, by); err != nil || len(control.asked) > 0 {
 			t.Fatalf("%s: got %v, and %v was asked for before the answer", sql, err, control.asked)

@@ -2,11 +2,9 @@ package admin
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/conf"
 	"seqproxy/protocol"
 	"seqproxy/statement"
 )
@@ -22,17 +20,33 @@ var userColumns = []protocol.Column{
 	maybe("requires", 1024),
 }
 
+// Users are the users that a configuration names.
+type Users struct {
+	Checked          []User   // by the proxy, in the order of the file
+	Admins, Monitors []string // who has these rights, whoever checks the password
+	MaxConnections   int      // of each user without a limit of its own; 0 is any number
+}
+
+// User is one whose password the proxy checks.
+type User struct {
+	Name           string
+	MaxConnections int      // 0: that of Users
+	Sequences      []string // which it may use; nil is all
+	Schema         string   // of a login that names none
+	Requires       []string // what a login must have beside the password
+}
+
 // userRows lists the users of the configuration, and whoever else is connected or has
 // rights. See docs/operations.md for the columns.
 func userRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
-	cfg := c.Config()
+	users := c.Configuration().Users()
 	sessions := make(map[string]uint64)
 	for _, u := range c.Server().Stats().Users {
 		sessions[u.Name] = u.N
 	}
 	limit := func(n int) any {
 		if n == 0 {
-			n = cfg.MaxUserConnections
+			n = users.MaxConnections
 		}
 		if n == 0 {
 			return nil
@@ -41,23 +55,22 @@ func userRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
 	}
 	right := func(name string) string {
 		switch {
-		case cfg.IsAdmin(name):
+		case slices.Contains(users.Admins, name):
 			return "admin"
-		case cfg.IsMonitor(name):
+		case slices.Contains(users.Monitors, name):
 			return "monitor"
 		}
 		return ""
 	}
 	listed := make(map[string]bool)
-	for i := range cfg.Users {
-		u := &cfg.Users[i]
+	for _, u := range users.Checked {
 		listed[u.Name] = true
 		rows = append(rows, []any{
-			u.Name, right(u.Name), "proxy", sessions[u.Name], limit(u.MaxConnections), allowed(u.Sequences), unlessEmpty(u.Schema), unlessEmpty(required(u)),
+			u.Name, right(u.Name), "proxy", sessions[u.Name], limit(u.MaxConnections), allowed(u.Sequences), unlessEmpty(u.Schema), unlessEmpty(list(u.Requires)),
 		})
 	}
 	var others []string
-	for _, names := range [][]string{cfg.AdminUsers, cfg.MonitorUsers} {
+	for _, names := range [][]string{users.Admins, users.Monitors} {
 		others = append(others, names...)
 	}
 	for name := range sessions {
@@ -70,24 +83,6 @@ func userRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
 		}
 	}
 	return rows, nil
-}
-
-// required is what a user's logins must have beside the password.
-func required(u *conf.User) string {
-	var all []string
-	if u.RequireTLS {
-		all = append(all, "TLS")
-	}
-	if u.NeedsCertificate() {
-		all = append(all, "certificate")
-	}
-	if u.CertificateSubject != "" {
-		all = append(all, "subject "+u.CertificateSubject)
-	}
-	if u.CertificateIssuer != "" {
-		all = append(all, "issuer "+u.CertificateIssuer)
-	}
-	return strings.Join(all, ", ")
 }
 
 // allowed are the sequences that a user may use: NULL for all, empty for none.

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seqproxy/backend"
-	"seqproxy/conf"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/statement"
@@ -17,10 +16,8 @@ import (
 
 // Overview is what SHOW SEQPROXY tells of. What it returns is only read.
 type Overview interface {
-	// Config is the configuration in force.
-	Config() *conf.Config
-	// ConfigDiff reads the configuration, as a reload would, and returns what differs there.
-	ConfigDiff() ([]conf.Change, error)
+	// Configuration is the one in force.
+	Configuration() Configuration
 	// Program is the version and the commit of what runs.
 	Program() (version, commit string)
 	// Server and Shards are the parts that are asked what they do.

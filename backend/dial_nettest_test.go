@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/net/nettest"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
+	"seqproxy/test/mysqltest"
 )
 
 // dialled is a connection by dialIP, and its peer.

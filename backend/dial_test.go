@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 func TestDialIPMakesAConnectionLikeAnyOther(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/internal/tlsfiles"
+	"seqproxy/test/mysqltest"
 )
 
 // shardText is a configuration with a shard at address that has these lines.

@@ -15,6 +15,19 @@ const (
 	WhenRestart When = "restart"
 )
 
+// Words are those for it in docs/config.md and in statements; "" of what is none of the values.
+func (w When) Words() string {
+	switch w {
+	case WhenNow:
+		return "at once"
+	case WhenNew:
+		return "new sessions"
+	case WhenRestart:
+		return "restart"
+	}
+	return ""
+}
+
 // within is when a key counts of an element that itself counts at outer.
 func (w When) within(outer When) When {
 	if outer == WhenRestart {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // What ends an answer, for each command that runs a statement, each flag of an execution

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // recorder sends commands to a real server and records what comes back, to where

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // FuzzFrames reads any bytes as a client's compressed stream: what comes out is what a

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // framePair is a Conn that compresses and, at the other end, a client that makes and

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // randomPackets makes a stream of commands: packets of many lengths, some of which

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // numbered makes packets of the given length, numbered from first on.

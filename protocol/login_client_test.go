@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // query sends a statement that has no rows and returns the answer.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // shows is TLS with a certificate.

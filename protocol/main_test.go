@@ -3,7 +3,7 @@ package protocol
 import (
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }

@@ -19,7 +19,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/mysqld"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // resultServer answers statements with this package's encoder, for real clients to

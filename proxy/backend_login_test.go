@@ -8,9 +8,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 func TestAShardIsLoggedInToAsTheClientUnlessItNamesCredentials(t *testing.T) {

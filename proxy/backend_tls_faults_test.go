@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/internal/tlsfiles"
+	"seqproxy/test/mysqltest"
 )
 
 // greeter passes a server's greeting on and answers whatever comes then with what it

@@ -18,10 +18,10 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // secured makes the settings of connections to servers.

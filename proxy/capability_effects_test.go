@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
+	"seqproxy/test/mysqltest"
 )
 
 // What flags do to a session rather than to bytes.

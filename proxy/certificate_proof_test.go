@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // MariaDB's client since 11.4 trusts a certificate that nobody has signed if the

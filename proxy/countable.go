@@ -11,6 +11,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // planCounted looks at what the text alone tells.
@@ -78,7 +79,7 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 	}
 	t := st.Table()
 	n.table = countedTable{text: string(sql[t.Start:t.End]), schema: string(t.Schema), name: t.Name}
-	if n.table.schema != "" && !isASCII(t.Schema) && s.state.mode.Charset != statement.UTF8 {
+	if n.table.schema != "" && !isASCII(t.Schema) && s.state.mode.Charset != lex.UTF8 {
 		return nil, refusedForm("NEXTVAL for each row of a table whose schema's name is not in UTF-8")
 	}
 	return n, nil
@@ -88,7 +89,7 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 func (s *session) keepCounted(n *counted) error {
 	n.name, n.table.name = bytes.Clone(n.name), bytes.Clone(n.table.name)
 	if n.table.schema == "" && s.state.schema != "" { // else the server has an error of its own
-		if !isASCII([]byte(s.state.schema)) && s.state.mode.Charset != statement.UTF8 {
+		if !isASCII([]byte(s.state.schema)) && s.state.mode.Charset != lex.UTF8 {
 			return refusedForm("NEXTVAL for each row, prepared in a schema whose name is not in UTF-8")
 		}
 		n.table.schema = s.state.schema

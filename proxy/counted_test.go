@@ -9,10 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/sequence"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
+	"seqproxy/test/mysqltest"
 )
 
 // countedTables are a source of 1200 rows and tables to be filled from it.
@@ -334,7 +335,7 @@ func TestAStatementThatCountsFromElsewhereFailsWhole(t *testing.T) {
 		"INSERT INTO dst (id) SELECT COALESCE(NEXTVAL('s'), 0) FROM src WHERE id <= 20",
 	} {
 		var st statement.Statement
-		st.Analyze([]byte(text), statement.Mode{})
+		st.Analyze([]byte(text), lex.Mode{})
 		const lo, hi = 1000, 1019 // the block is 1001 to 1020
 		rewritten := string(st.Rewrite(nil, []byte(text), []statement.Substitution{{Replacement: statement.AsCounted, Value: lo, Bound: hi, Step: 1}}))
 		for _, mode := range []string{"", "NO_UNSIGNED_SUBTRACTION", "STRICT_ALL_TABLES"} {

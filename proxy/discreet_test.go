@@ -12,9 +12,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // indiscreet is what no client is told: addresses, accounts with their hosts, paths, settings.

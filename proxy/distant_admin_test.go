@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // The sequence server is healthy, and so far away that a statement about many sequences takes longer than allocate_timeout.

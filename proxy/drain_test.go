@@ -18,9 +18,9 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // drain shuts the proxy down in the background, with so much time for its sessions.

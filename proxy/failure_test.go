@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // erShardLost is what clients get for a server that is gone.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
+	"seqproxy/test/mysqltest"
 )
 
 // Checklist 19.

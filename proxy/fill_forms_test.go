@@ -12,9 +12,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/errgroup"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // Without AUTO_INCREMENT on the column there is no direct run that would leave it out:

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // What owns sequences is known from the state directory while the sequence server is away: tables without a bound column take rows, and no

@@ -6,6 +6,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // This file says which tables of a text have a bound column.
@@ -92,7 +93,7 @@ func (s *session) boundLong(sql []byte) error {
 				return err
 			}
 		}
-		s.scan = &statement.Scan{Mode: s.state.mode}
+		s.scan = &lex.Scan{Mode: s.state.mode}
 	}
 	begins := statement.ReadBeginning(sql, s.state.mode)
 	s.explained = begins.Table != nil

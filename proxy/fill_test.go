@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // bound is a setup whose proxy fills columns from sequences.

@@ -30,10 +30,10 @@ import (
 
 	"seqproxy/admin"
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }

@@ -12,6 +12,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/sequence"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // withoutServer answers a text when there is no shard: what drivers and command-line clients send when
@@ -162,7 +163,7 @@ func (st *state) keepHere(name string, value any) {
 // of these variables.
 func (st *state) setNamesHere(words []string) {
 	var charset, collation any
-	if len(words) > 0 && statement.CharsetByName(unquote(words[0])) != statement.Unsupported {
+	if len(words) > 0 && lex.CharsetByName(unquote(words[0])) != lex.Unsupported {
 		charset = strings.ToLower(unquote(words[0]))
 	}
 	if len(words) == 3 {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // twoShards is an oracle whose second shard has the same tables.

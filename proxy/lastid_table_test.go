@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // What an INSERT leaves behind shows on two surfaces, which differ: the insert id of the

@@ -17,9 +17,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap/zapcore"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // fromThisMachine is where the tests' balancers are.

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // byServer lets the proxy know no user: all are checked by the server.

@@ -9,9 +9,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // Each user has the same demands at the proxy and on the server, so that a client

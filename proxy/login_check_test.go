@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // mysqlCheck is what HAProxy 2.6 sends for "option mysql-check user NAME": a login without

@@ -16,9 +16,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // otherHost is where relayFromOtherHost connects from: servers never count 127.0.0.1.

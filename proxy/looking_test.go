@@ -12,10 +12,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // looked are questions by which programs look for sequences, and the answers when there are the

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/matrix"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/matrix"
+	"seqproxy/test/mysqltest"
 )
 
 // side is one of the two connections on which a row of the matrix is tried.

@@ -10,6 +10,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // readable asks the server how it reads texts, if that is not known and this text is
@@ -18,7 +19,7 @@ import (
 // not if it may ask for a number: that no server can give.
 func (s *session) readable(sql []byte) error {
 	st := &s.state
-	if st.mode.Charset == statement.Unsupported { // the text before was passed on unread
+	if st.mode.Charset == lex.Unsupported { // the text before was passed on unread
 		st.loseMode()
 	}
 	if !st.modeUnknown && !st.escapesUnknown && bytes.IndexByte(sql, '"') < 0 && !(st.mode.ANSIQuotes && bytes.IndexByte(sql, '[') >= 0) {
@@ -37,7 +38,7 @@ func (s *session) readable(sql []byte) error {
 	lower := bytes.ToLower(sql)
 	number := bytes.Contains(lower, []byte("nextval"))
 	if !number && readsLastStatement(lower) {
-		s.state.mode.Charset = statement.Unsupported
+		s.state.mode.Charset = lex.Unsupported
 		return nil
 	}
 	if err := s.settle(); err != nil {
@@ -53,7 +54,7 @@ func (s *session) readable(sql []byte) error {
 	case err == nil && number:
 		return s.undisturbed(sql)
 	case errors.As(err, &refused) && !number: // it may take the text all the same
-		s.state.mode.Charset = statement.Unsupported
+		s.state.mode.Charset = lex.Unsupported
 		return nil
 	}
 	return err
@@ -81,7 +82,7 @@ func (s *session) askMode(c *backend.Conn) error {
 	}
 	s.state.modeUnknown, s.state.quotesUnknown, s.state.escapesUnknown = false, false, false
 	s.state.charset = string(row[0])
-	s.state.mode.Charset = statement.CharsetByName(s.state.charset)
+	s.state.mode.Charset = lex.CharsetByName(s.state.charset)
 	s.state.setSQLMode(string(row[1]))
 	return nil
 }
@@ -113,9 +114,9 @@ func (st *state) readByMode(sql []byte, mariaDB bool) bool {
 // startMode takes note of how a server reads the texts of a session that has just logged
 // in there with a collation, or was reset.
 func (st *state) startMode(h *backend.Hello, collation uint16) {
-	st.mode.Server = statement.MySQL(h.Number())
+	st.mode.Server = lex.MySQL(h.Number())
 	if h.MariaDB {
-		st.mode.Server = statement.MariaDB(h.Number())
+		st.mode.Server = lex.MariaDB(h.Number())
 	}
 	if st.sysvars["sql_mode"] == 0 { // else it was brought along
 		st.setSQLMode(h.SQLMode)
@@ -136,7 +137,7 @@ func hasCollation(h *backend.Hello, id uint16) bool {
 	switch {
 	case h.OwnCollation:
 		return false
-	case statement.EverywhereCollation(id):
+	case lex.EverywhereCollation(id):
 		return true
 	case h.MariaDB: // has gained many, one after the other
 		return false
@@ -158,8 +159,8 @@ func noClientCharset(name string) bool {
 
 // setCollation takes note of the character set that a login has asked for.
 func (st *state) setCollation(id uint16) {
-	st.charset = statement.CharsetOfCollation(id)
-	st.mode.Charset = statement.CharsetByName(st.charset)
+	st.charset = lex.CharsetOfCollation(id)
+	st.mode.Charset = lex.CharsetByName(st.charset)
 	if st.charset == "" { // every server takes its own default
 		st.askMode()
 	}

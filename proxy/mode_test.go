@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 func createSequence(t testing.TB, e *env, name string) {

@@ -1,8 +1,6 @@
 package proxy_test
 
-import (
-	"testing"
-)
+import "testing"
 
 func TestAnInsertWithNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)

@@ -15,9 +15,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // NEXTVAL('s') means LAST_INSERT_ID(n). A script is run twice in the same schema of

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/history"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/history"
+	"seqproxy/test/mysqltest"
 )
 
 // Two proxies give numbers of an ORDER sequence, in every way there is, to many connections, and their server is killed. Whoever asks after

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // The sequence server dies while rows pass: those that there are numbers for come, then

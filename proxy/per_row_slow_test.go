@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // A result whose numbers are reserved piece by piece at a distant server has the time anew for each piece: all the waits together are longer.

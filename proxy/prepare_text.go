@@ -7,6 +7,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // Statements that are prepared as SQL text (PREPARE s FROM '...', EXECUTE IMMEDIATE) go to the
@@ -90,7 +91,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 			return preparedText{runs: statement.RunsOthers}, err
 		}
 		if !ascii(text) && !utf8Charset(s.state.charset) {
-			mode.Charset = statement.Unsupported
+			mode.Charset = lex.Unsupported
 		}
 	}
 	st := &s.stmt

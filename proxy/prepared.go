@@ -8,6 +8,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // preparedSet is a session's prepared statements, by the ids that its client
@@ -34,7 +35,7 @@ type prepared struct {
 	// columns are those of own that the client was last sent the definitions of.
 	columns []protocol.Column
 	// mode is how the text was read when it was prepared, and is to be read later.
-	mode    statement.Mode
+	mode    lex.Mode
 	charset string // the name of what mode.Charset is the class of
 	head    textHead
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // attributePair is a pair that has agreed on query attributes, in a schema with a

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // moved is a proxy whose one shard is about to get another node: that of the second

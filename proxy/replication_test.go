@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // replica is a server that replicates from an address.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
+	"seqproxy/test/mysqltest"
 )
 
 // returningTexts are statements whose RETURNING has a number for each row. «calls» are

@@ -18,10 +18,10 @@ import (
 	"seqproxy/admin"
 	"seqproxy/backend"
 	"seqproxy/internal/logs"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // marked is in every password and literal of the test below, and in nothing else. It has no

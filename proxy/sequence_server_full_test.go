@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // A sequence server that lets nobody in is away like one that is down: numbers come from memory, an

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 func TestSequenceServersAreChangedBySQL(t *testing.T) {

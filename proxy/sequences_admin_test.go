@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 func TestSequencesAreLookedAfterBySQL(t *testing.T) {

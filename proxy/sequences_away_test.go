@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // The lists that a DBA needs in an outage are there in it, with a warning that tells of it.

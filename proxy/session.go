@@ -17,6 +17,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // session is one client's connection and its state. Its goroutine is the only
@@ -102,7 +103,7 @@ type session struct {
 
 	// scan follows a text that is not held, nil if that need not be; scanFrom is how many bytes
 	// come before more of the text.
-	scan     *statement.Scan
+	scan     *lex.Scan
 	scanFrom int
 
 	// The client's buffer begins with commands that are taken into the batch,

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // askedVariables are those that drivers and command-line clients ask for when they connect, with what they are
@@ -55,7 +56,7 @@ func textColumn(name string, chars uint32) protocol.Column {
 
 // simpleTable answers a SELECT of system variables, literals and functions without
 // arguments. Of any other it is an error.
-func (s *session) simpleTable(sql []byte, mode statement.Mode) (*protocol.Table, error) {
+func (s *session) simpleTable(sql []byte, mode lex.Mode) (*protocol.Table, error) {
 	items, ok := statement.SimpleSelect(sql, mode)
 	if !ok {
 		return nil, s.noServer()

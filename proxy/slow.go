@@ -7,13 +7,14 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
-	"seqproxy/statement"
+	"seqproxy/statement/lex"
+	"seqproxy/statement/redact"
 )
 
 // Bounds of what a session keeps of texts, for the log of slow statements, until they are
 // answered: of one, and of all that its client has sent at a time.
 const (
-	maxHead  = statement.Redacted
+	maxHead  = redact.Longest
 	maxHeads = 4 * maxHead
 )
 
@@ -49,7 +50,7 @@ type textHead struct {
 
 // reading is how a session's texts are to be read at one moment, and what is not known of it.
 type reading struct {
-	mode                                       statement.Mode
+	mode                                       lex.Mode
 	modeUnknown, quotesUnknown, escapesUnknown bool
 	mariaDB                                    bool
 }
@@ -68,10 +69,10 @@ func (r reading) redact(text []byte, cut bool) []byte {
 	if r.modeUnknown || r.quotesUnknown || r.escapesUnknown {
 		st := state{mode: r.mode, modeUnknown: r.modeUnknown, escapesUnknown: r.escapesUnknown}
 		if st.readByMode(text, r.mariaDB) {
-			return []byte(statement.NotUnderstood)
+			return []byte(redact.NotUnderstood)
 		}
 	}
-	return statement.Redact(nil, text, r.mode, cut)
+	return redact.Append(nil, text, r.mode, cut)
 }
 
 // keepsTexts says whether texts are kept until they are answered: in case they are slow, or
@@ -202,7 +203,7 @@ func (s *session) logSlow(took time.Duration, kind Kind, text head, bytes uint64
 // redacted returns what may be told of a text that is kept, if it is.
 func (s *session) redacted(text head) []byte {
 	if !text.kept {
-		return []byte(statement.NotUnderstood)
+		return []byte(redact.NotUnderstood)
 	}
 	return text.read.redact(s.slow.texts[text.from:text.to], text.cut)
 }

@@ -13,7 +13,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
-	"seqproxy/statement"
+	"seqproxy/statement/redact"
 )
 
 // slowEnough is a limit that SLEEP(0.3) reaches.
@@ -174,7 +174,7 @@ func TestTextsThatAreNotHeldWholeAreLoggedByTheirBeginning(t *testing.T) {
 	w.query(`SELECT 1 AS "quoted", 'a'`)
 	e.slowLines(t, `SELECT ? AS "quoted", ?`)
 	for _, line := range e.Logs.FilterMessage("slow statement").All() {
-		if text := line.ContextMap()["statement"].(string); len(text) > statement.Redacted+400 {
+		if text := line.ContextMap()["statement"].(string); len(text) > redact.Longest+400 {
 			t.Errorf("a text of %d bytes: %s", len(text), text)
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // readings are texts that are read in more than one way, as sql_mode and character set say:

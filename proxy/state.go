@@ -8,6 +8,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
 )
 
 // state is everything a session has that is not a connection: what would have to
@@ -17,7 +18,7 @@ type state struct {
 	// schemaUnknown: something that was not looked into may have said USE.
 	schemaUnknown bool
 	status        protocol.Status // of the last answer: IN_TRANS, AUTOCOMMIT, ...
-	mode          statement.Mode  // how the server reads the session's texts
+	mode          lex.Mode        // how the server reads the session's texts
 
 	// What a server does not tell by its status may have been changed by something that
 	// was not understood: modeUnknown says that of the character set, quotesUnknown of
@@ -116,7 +117,7 @@ const statusOfSession = protocol.InTransaction | protocol.InReadOnlyTrans | prot
 func (st *state) reset() {
 	*st = state{
 		schema: st.schema, status: protocol.Autocommit,
-		mode: statement.Mode{Charset: st.mode.Charset, Server: st.mode.Server}, charset: st.charset,
+		mode: lex.Mode{Charset: st.mode.Charset, Server: st.mode.Server}, charset: st.charset,
 		quotesUnknown: true,
 	}
 }
@@ -350,9 +351,9 @@ func (st *state) setSystem(name, value string, literal bool) {
 }
 
 func (st *state) setCharset(name string) {
-	st.charset, st.mode.Charset = strings.ToLower(name), statement.CharsetByName(name)
+	st.charset, st.mode.Charset = strings.ToLower(name), lex.CharsetByName(name)
 	st.modeUnknown = false
-	if st.mode.Charset == statement.Unsupported { // DEFAULT, a number, an expression
+	if st.mode.Charset == lex.Unsupported { // DEFAULT, a number, an expression
 		st.loseMode()
 	}
 }
@@ -369,8 +370,8 @@ func (st *state) loseMode() {
 // askMode is loseMode where it is certain that nothing else was lost.
 func (st *state) askMode() {
 	st.modeUnknown = true
-	if st.mode.Charset == statement.Unsupported {
-		st.mode.Charset, st.charset = statement.UTF8, ""
+	if st.mode.Charset == lex.Unsupported {
+		st.mode.Charset, st.charset = lex.UTF8, ""
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // What a view, trigger, routine or event calls NEXTVAL, the server calls: a sequence of

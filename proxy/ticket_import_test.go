@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // importing is ticket tables that become sequences under applications: `keys`.<table> becomes the sequence of that name.

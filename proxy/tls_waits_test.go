@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // blocked is for how long a stream is held up: much longer than a write is blocked before

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
+	"seqproxy/test/mysqltest"
 )
 
 // proxyProcess is a proxy in a process of its own, for keys only.

@@ -16,8 +16,8 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
-	"seqproxy/internal/transcript"
 	"seqproxy/protocol"
+	"seqproxy/test/transcript"
 )
 
 // shardTaps show what passes between a proxy and its shards.

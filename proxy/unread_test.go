@@ -8,8 +8,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // tags are what stands in front of a statement, or behind it, and means nothing to any server. A

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/test/mysqltest"
 )
 
 // refusal logs in and returns the error that the server answers with.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
+	"seqproxy/test/mysqltest"
 )
 
 // packingLogin makes a login ask for compression, which protocol.ClientLogin does not.

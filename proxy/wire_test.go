@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
+	"seqproxy/test/mysqltest"
 )
 
 // allFraming is every flag that changes what bytes mean and that MariaDB offers.

@@ -6,7 +6,7 @@
 # command-line client, a C compiler (the race detector needs one) and HAProxy; and
 # what the tests with real clients run: mariadb-dump and its relatives, sysbench, mydumper,
 # for each language the interpreter with its MySQL drivers, and object-relational
-# mappers (those of Node.js come by npm, from internal/clients/testdata/node); and the
+# mappers (those of Node.js come by npm, from test/clients/testdata/node); and the
 # library of Galera, for clusters of the system's own MariaDB, and libfaketime, by
 # which servers of the torture have clocks that jump.
 #

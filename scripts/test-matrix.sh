@@ -29,7 +29,7 @@ everything=$([ ${#packages[@]} -gt 0 ] || echo yes)
 
 # depend lists the packages whose tests run on every server, beside proxy. What they test speaks
 # to a server in its own words: packets, texts, accounts, clients.
-depend=(./statement ./protocol ./backend ./internal/clients ./internal/inspect ./internal/mysqld ./internal/mysqltest)
+depend=(./statement ./statement/lex ./protocol ./backend ./test/clients ./internal/inspect ./internal/mysqld ./test/mysqltest)
 
 # depend_in_sequence lists the files of sequence whose tests run on every server: how a server is
 # checked, how numbers are reserved on it, groups, the tables, and what its errors mean. The rest
@@ -43,7 +43,7 @@ if [ ${#packages[@]} -eq 0 ]; then
 		*) serverless+=("$package") ;;
 		esac
 	done < <("${GO:-go}" list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
-		awk '{ print $1, /internal\/mysqltest/ || $1 ~ /internal\/mysqld$/ ? "server" : "none" }')
+		awk '{ print $1, /test\/mysqltest/ || $1 ~ /internal\/mysqld$/ ? "server" : "none" }')
 fi
 
 log=$(mktemp)
@@ -156,7 +156,7 @@ LIST
 if [ -n "$everything" ] && [ $status = 0 ] && { [ "${SEQPROXY_TEST_CLIENTS:-}" = all ] || [ "${CI:-}" = true ]; }; then
 	update=
 	[ "${MATRIX:-}" != update ] || update=-update
-	if "${GO:-go}" test -count=1 ./internal/matrix -run 'TestThePage' ${update:+"$update"}; then
+	if "${GO:-go}" test -count=1 ./test/matrix -run 'TestThePage' ${update:+"$update"}; then
 		report compatibility.md "tells what the tests have seen"
 	else
 		report compatibility.md "FAILED: tells something else; MATRIX=update makes its tables"

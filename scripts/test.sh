@@ -38,7 +38,7 @@ trap 'rm -rf "${printing%/printing}"' EXIT
 "${GO:-go}" list "$@" | awk '
 	BEGIN {
 		parts["seqproxy/proxy"] = 4; parts["seqproxy/sequence"] = 4; parts["seqproxy/cmd/seqproxy"] = 2
-		first["seqproxy/internal/torture"] = 1
+		first["seqproxy/test/torture"] = 1
 	}
 	{ n = parts[$1] ? parts[$1] : 1; for (i = 1; i <= n; i++) print (n > 1 || first[$1] ? 0 : 1), $1, i, n }' |
 	sort -s -n -k 1,1 | cut -d ' ' -f 2- |

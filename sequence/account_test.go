@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // addAccounts makes accounts that may do everything; their password is p.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // The benchmarks take from memory: enough numbers are reserved first, so that the server is out of the picture.

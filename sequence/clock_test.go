@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // jump sets the clock that the proxies' next connections see, and ends those that they have: init_connect does that to an account without

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // A server that was started again, or that ends idle connections, has closed those that a proxy keeps. Its clean stop succeeds all the same, and leaves no gap.

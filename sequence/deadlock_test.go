@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // Somebody else's transaction and a reservation wait for each other, and the server ends the reservation: it is made again, and the caller gets his

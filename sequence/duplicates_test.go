@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // The tests of this file show, for each protective setting, the duplicate that happens without it, and then that it does not

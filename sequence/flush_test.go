@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // A node that does not answer counts neither for nor against the others.

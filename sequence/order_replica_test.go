@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"seqproxy/internal/history"
+	"seqproxy/test/history"
 )
 
 // An old primary that is cut off and lives on could give numbers behind those of the new one; where the replica has to be seen, it gives none.

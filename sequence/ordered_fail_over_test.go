@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/history"
+	"seqproxy/test/history"
 )
 
 // Callers of two proxies take numbers of an ORDER sequence all the time, while the primary of its home is replaced: in order, after it was killed, and

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/history"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/history"
+	"seqproxy/test/mysqltest"
 )
 
 // recordTakes has callers take numbers of "photos" at every proxy until ctx ends, some of them runs, and some with hardly any patience.

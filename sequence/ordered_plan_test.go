@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/history"
+	"seqproxy/test/history"
 )
 
 // When sequence servers are added and removed, its own home at last, an ORDER sequence goes on in the order of time. The error names its home

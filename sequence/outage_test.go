@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // slow makes each reservation of a script take a while.

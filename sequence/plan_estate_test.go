@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // planEstate is several sequence servers: schemas of one server, each behind a link of its own that can be cut.

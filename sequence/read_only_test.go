@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // readOnlyStart is a way to start a server that lets nobody write, whatever his rights are.

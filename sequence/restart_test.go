@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 func down(n uint64) Alteration { return Alteration{Restart: ref(n), Force: true} }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // user makes an account with rights in the place's schema and returns what logs in as it.

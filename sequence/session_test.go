@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // hostileValues are those that a server may give to each new session and that would change what our statements do, or keep them from it. init_connect is for accounts

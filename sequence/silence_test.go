@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // The machine of a proxy vanishes, or its network, in the middle of a transaction that has locked a sequence: the server ends that when it has heard nothing for a while, and the others go on.

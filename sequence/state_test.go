@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/internal/statefile"
+	"seqproxy/test/mysqltest"
 )
 
 func stateIn(dir string) func(*Options) { return func(o *Options) { o.StateDir = dir } }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/transcript"
+	"seqproxy/test/transcript"
 )
 
 // recorder writes down what proxies send to sequence servers, step by step. Each proxy has one connection to a server for its work: so all that it does there stands in one order.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
-	"seqproxy/internal/transcript"
+	"seqproxy/test/mysqltest"
+	"seqproxy/test/transcript"
 )
 
 // everything is the title of the step that shows periodic questions.

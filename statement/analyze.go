@@ -1,6 +1,10 @@
 package statement
 
-import "math"
+import (
+	"math"
+
+	"seqproxy/statement/lex"
+)
 
 // maxDepth bounds the parentheses that are followed; deeper texts are Other.
 const maxDepth = 2048
@@ -15,7 +19,7 @@ const maxNamesDepth = 16
 
 // analyzer is the state of one Analyze. It lives on the stack.
 type analyzer struct {
-	lexer
+	lex.Lexer
 	st *Statement
 
 	depth   int // current level: st.levels[depth]
@@ -33,8 +37,8 @@ type analyzer struct {
 	ins    insertState
 	dotted *dottedTokens // nil until one is looked for
 
-	empty bool    // the current level has no token yet
-	prev  keyword // keyword of the token before, kwNone if it was none
+	empty bool        // the current level has no token yet
+	prev  lex.Keyword // keyword of the token before, KwNone if it was none
 	part  part
 
 	calls bool // calls are recorded in this kind of statement
@@ -71,18 +75,18 @@ const (
 // Analyze finds out what sql asks for, and overwrites st. It keeps a reference
 // to sql in the slices that it fills, does not change it, and allocates only
 // until st's slices are large enough.
-func (st *Statement) Analyze(sql []byte, mode Mode) {
+func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 	st.reset(mode)
 	st.resetRare()
-	if mode.Charset >= Unsupported || len(sql) > math.MaxInt32 {
+	if mode.Charset >= lex.Unsupported || len(sql) > math.MaxInt32 {
 		st.unreadable(sql)
 		return
 	}
 	var a analyzer // field by field: a literal is made elsewhere, and copied
-	a.src, a.mode, a.st = sql, mode, st
+	a.Src, a.Mode, a.st = sql, mode, st
 	statements := 0
 	first := Empty
-	for a.pos < len(sql) || statements == 0 {
+	for a.Pos < len(sql) || statements == 0 {
 		st.Kind = Empty
 		a.index = statements
 		assigned := len(st.Assignments)
@@ -96,12 +100,12 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 			a.shifts = true
 			st.Words |= ChangesReading
 		}
-		if a.bad || !more {
+		if a.Bad || !more {
 			break
 		}
 	}
 	switch {
-	case a.bad:
+	case a.Bad:
 		a.unread(sql, mode)
 		return
 	case statements == 0:
@@ -124,7 +128,7 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 		}
 		a.problem = "NEXTVAL beside so many calls: more than 100,000 in one text"
 	}
-	if a.execs > 0 || a.byVersion {
+	if a.Execs > 0 || a.ByVersion {
 		a.comments()
 	}
 	if a.nextval > 0 {
@@ -143,15 +147,15 @@ func (st *Statement) Analyze(sql []byte, mode Mode) {
 // unreadable is Analyze of a text that is too long, or in a character set that is not known.
 func (st *Statement) unreadable(sql []byte) {
 	st.bad(sql)
-	if len(sql) > math.MaxInt32 || MayRunOthers(sql, Mode{Charset: UTF8}) {
+	if len(sql) > math.MaxInt32 || MayRunOthers(sql, lex.Mode{Charset: lex.UTF8}) {
 		st.Runs = RunsOthers
 	}
 }
 
 // unread ends Analyze of a text that cannot be read to its end.
-func (a *analyzer) unread(sql []byte, mode Mode) {
+func (a *analyzer) unread(sql []byte, mode lex.Mode) {
 	a.st.bad(sql)
-	if a.wrong && !mayEndEarlier(sql, mode) { // a server runs nothing of the text
+	if a.Wrong && !mayEndEarlier(sql, mode) { // a server runs nothing of the text
 		a.st.Words &^= MayBringRows
 	}
 	if MayRunOthers(sql, mode) {
@@ -161,10 +165,10 @@ func (a *analyzer) unread(sql []byte, mode Mode) {
 
 // mayEndEarlier reports whether a statement may end in front of the place where a text cannot be
 // read on.
-func mayEndEarlier(sql []byte, mode Mode) bool {
-	l := lexer{src: sql, mode: mode}
-	for l.next(); l.kind != tEOF; l.next() {
-		if l.is(';') {
+func mayEndEarlier(sql []byte, mode lex.Mode) bool {
+	l := lex.Lexer{Src: sql, Mode: mode}
+	for l.Next(); l.Kind != lex.EOF; l.Next() {
+		if l.Is(';') {
 			return true
 		}
 	}
@@ -174,13 +178,13 @@ func mayEndEarlier(sql []byte, mode Mode) bool {
 // comments takes note of what is in executable comments.
 func (a *analyzer) comments() {
 	st := a.st
-	if a.execs > 0 {
+	if a.Execs > 0 {
 		st.Words |= ExecutableComment
 	}
-	if a.byVersion {
+	if a.ByVersion {
 		st.Words |= ReadByVersion
 	}
-	if a.seenCond {
+	if a.SeenCond {
 		st.Words |= VersionedComment
 		if a.nextval > 0 && a.problem == "" {
 			a.problem = "NEXTVAL beside a versioned comment"
@@ -190,7 +194,7 @@ func (a *analyzer) comments() {
 
 // reset empties st, but for what resetRare does, and keeps its memory. It is short enough to be
 // inlined.
-func (st *Statement) reset(mode Mode) {
+func (st *Statement) reset(mode lex.Mode) {
 	st.Kind, st.Words, st.Params, st.Runs = Other, 0, 0, RunsFunctions
 	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
 	st.Tables = st.Tables[:0]
@@ -244,8 +248,8 @@ func (st *Statement) bad(sql []byte) {
 // statement reads one statement up to its semicolon and reports whether there
 // was one.
 func (a *analyzer) statement() bool {
-	if a.pos > 0 { // else all of it is new
-		a.depth, a.prev, a.calls, a.table, a.muted = 0, kwNone, false, false, 0
+	if a.Pos > 0 { // else all of it is new
+		a.depth, a.prev, a.calls, a.table, a.muted = 0, lex.KwNone, false, false, 0
 		a.ins, a.part, a.refusal, a.targets = insertState{}, partMain, "", false
 		a.rows, a.grouped, a.groups, a.setTo = false, false, 0, 0
 	}
@@ -257,14 +261,14 @@ func (a *analyzer) statement() bool {
 	*top = level{}
 	top.calls, top.numbers = int32(len(a.st.Calls)), int32(a.nextval)
 	top.names, top.top = true, true
-	a.next()
-	if a.kind == tEOF {
+	a.Next()
+	if a.Kind == lex.EOF {
 		return false
 	}
-	if a.kind == tPunct && a.ch == ';' {
+	if a.Kind == lex.Punct && a.Ch == ';' {
 		return true
 	}
-	a.first = a.start
+	a.first = a.Start
 	return a.head()
 }
 
@@ -273,24 +277,24 @@ func (a *analyzer) statement() bool {
 func (a *analyzer) scan() bool {
 	for {
 		a.advance()
-		switch a.kind {
-		case tWord:
+		switch a.Kind {
+		case lex.Word:
 			// What token does, at once.
-			if a.kw != kwNone {
+			if a.Kw != lex.KwNone {
 				a.keyword()
-			} else if a.afterDot || a.grouped {
+			} else if a.AfterDot || a.grouped {
 				a.token()
 			}
 			a.empty = false
 			continue
-		case tNumber, tString: // token has nothing to do
+		case lex.Number, lex.String: // token has nothing to do
 			a.empty = false
 			continue
-		case tEOF:
+		case lex.EOF:
 			a.finish()
 			return false
-		case tPunct:
-			if a.ch == ';' && a.depth == 0 {
+		case lex.Punct:
+			if a.Ch == ';' && a.depth == 0 {
 				a.finish()
 				return true
 			}
@@ -301,17 +305,17 @@ func (a *analyzer) scan() bool {
 
 // advance moves to the next token and remembers the one before.
 func (a *analyzer) advance() {
-	a.prev, a.prevEnd = a.kw, a.end
-	a.next()
+	a.prev, a.prevEnd = a.Kw, a.End
+	a.Next()
 }
 
 // opaque passes over the rest of the text unread, for bodies whose semicolons
 // are their own.
 func (a *analyzer) opaque() bool {
 	a.st.Words |= Opaque
-	a.pos = len(a.src)
-	a.inExec = false
-	a.kind = tEOF
+	a.Pos = len(a.Src)
+	a.InExec = false
+	a.Kind = lex.EOF
 	return false
 }
 
@@ -319,11 +323,11 @@ func (a *analyzer) opaque() bool {
 func (a *analyzer) rest() bool {
 	a.st.Words |= Opaque
 	var b blocks
-	for a.kind != tEOF {
+	for a.Kind != lex.EOF {
 		if a.compound {
-			b.token(&a.lexer)
+			b.token(&a.Lexer)
 		} else {
-			b.brings = b.brings || a.bringsRows()
+			b.brings = b.brings || bringsRows(&a.Lexer)
 		}
 		a.token()
 		a.advance()
@@ -386,13 +390,11 @@ func readByMode(sql []byte) bool {
 }
 
 // peek reads the token after the current one without moving on.
-func (a *analyzer) peek() lexer {
-	p := a.lexer
-	p.next()
+func (a *analyzer) peek() lex.Lexer {
+	p := a.Lexer
+	p.Next()
 	return p
 }
-
-func (l *lexer) is(ch byte) bool { return l.kind == tPunct && l.ch == ch }
 
 // finish closes what is open at the end of a statement.
 func (a *analyzer) finish() {

@@ -3,6 +3,8 @@ package statement
 import (
 	"strings"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 var benchTexts = []struct{ name, sql string }{
@@ -20,7 +22,7 @@ func BenchmarkAnalyze(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(sql)))
 			for b.Loop() {
-				st.Analyze(sql, Mode{})
+				st.Analyze(sql, lex.Mode{})
 			}
 		})
 	}
@@ -37,7 +39,7 @@ func BenchmarkRewrite(b *testing.B) {
 	known := Known{Taken: []Taken{{First: 1001}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		st.Analyze(sql, Mode{})
+		st.Analyze(sql, lex.Mode{})
 		needs = st.Needs(needs[:0], nil)
 		subs = st.Substitutions(subs[:0], needs, nil, known)
 		out = st.Rewrite(out[:0], sql, subs)
@@ -64,7 +66,7 @@ func TestASteadyStatementAllocatesNothing(t *testing.T) {
 	for _, text := range texts {
 		sql := []byte(text)
 		work := func() {
-			st.Analyze(sql, Mode{})
+			st.Analyze(sql, lex.Mode{})
 			needs = st.Needs(needs[:0], nil)
 			subs = st.Substitutions(subs[:0], needs, nil, known)
 			out = st.Rewrite(out[:0], sql, subs)

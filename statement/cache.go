@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"seqproxy/statement/lex"
 )
 
 // Texts that a Cache remembers. To read a shorter one costs about as much as to look it
@@ -41,7 +43,7 @@ type cachePart struct {
 // analysed is a text and what it asks. Nobody changes it.
 type analysed struct {
 	sql  []byte
-	mode Mode
+	mode lex.Mode
 	st   Statement
 }
 
@@ -57,7 +59,7 @@ func NewCache(texts int) *Cache {
 
 // Analyze does what st.Analyze does. The slices of st may refer to memory of the Cache
 // instead of sql; they must not be written through, but their elements may be replaced.
-func (c *Cache) Analyze(st *Statement, sql []byte, mode Mode) {
+func (c *Cache) Analyze(st *Statement, sql []byte, mode lex.Mode) {
 	if len(sql) < minCached || len(sql) > maxCached {
 		st.Analyze(sql, mode)
 		return

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 // fields is what st says, without its memory.
@@ -32,7 +34,7 @@ func TestACacheSaysWhatAnalyzeSays(t *testing.T) {
 	}
 	for range 4 { // read, read and kept, found, found
 		for _, text := range texts {
-			for _, mode := range []Mode{{}, {SQLMode: SQLMode{ANSIQuotes: true}}} {
+			for _, mode := range []lex.Mode{{}, {SQLMode: lex.SQLMode{ANSIQuotes: true}}} {
 				var want, got Statement
 				want.Analyze([]byte(text+pad), mode)
 				c.Analyze(&got, []byte(text+pad), mode)
@@ -51,7 +53,7 @@ func TestACacheKeepsNothingOfItsCallers(t *testing.T) {
 	sql := []byte(text)
 	for range 3 {
 		copy(sql, text)
-		c.Analyze(&st, sql, Mode{})
+		c.Analyze(&st, sql, lex.Mode{})
 		if name := string(st.Calls[0].Name); name != "photos" {
 			t.Fatalf("got the name %q, want photos", name)
 		}
@@ -59,7 +61,7 @@ func TestACacheKeepsNothingOfItsCallers(t *testing.T) {
 		clear(sql)
 		st.Calls[0].Name = []byte("another")
 		st.Items[0].Alias = nil
-		st.Analyze([]byte("SELECT NEXTVAL('videos') AS `c``d`"), Mode{})
+		st.Analyze([]byte("SELECT NEXTVAL('videos') AS `c``d`"), lex.Mode{})
 	}
 }
 
@@ -102,8 +104,8 @@ func TestACacheForgetsWhatIsSeldomAsked(t *testing.T) {
 	var st Statement
 	for i := range 1000 {
 		sql := []byte(fmt.Sprintf("SELECT %0*d", minCached, i))
-		c.Analyze(&st, sql, Mode{})
-		c.Analyze(&st, sql, Mode{})
+		c.Analyze(&st, sql, lex.Mode{})
+		c.Analyze(&st, sql, lex.Mode{})
 	}
 	kept := 0
 	for i := range c.parts {
@@ -123,7 +125,7 @@ func TestACacheIsSharedBySessions(t *testing.T) {
 			for i := range 2000 {
 				n := i % 40
 				sql := []byte(fmt.Sprintf("SELECT NEXTVAL('s%02d'), '%s'", n, strings.Repeat("x", minCached)))
-				c.Analyze(&st, sql, Mode{})
+				c.Analyze(&st, sql, lex.Mode{})
 				if want := fmt.Sprintf("s%02d", n); len(st.Calls) != 1 || string(st.Calls[0].Name) != want {
 					t.Errorf("got %+v, want one call for %s", st.Calls, want)
 					return
@@ -148,7 +150,7 @@ func BenchmarkSeenBefore(b *testing.B) {
 		sql := []byte(text.sql)
 		for _, way := range []struct {
 			name    string
-			analyze func(st *Statement, sql []byte, mode Mode)
+			analyze func(st *Statement, sql []byte, mode lex.Mode)
 		}{
 			{"analyzed", (*Statement).Analyze},
 			{"cached", c.Analyze},
@@ -157,7 +159,7 @@ func BenchmarkSeenBefore(b *testing.B) {
 				var st Statement
 				b.ReportAllocs()
 				for b.Loop() {
-					way.analyze(&st, sql, Mode{})
+					way.analyze(&st, sql, lex.Mode{})
 				}
 			})
 		}
@@ -170,7 +172,7 @@ func BenchmarkSeenBefore(b *testing.B) {
 			for at, n := len(sql)-8, i; at < len(sql); at, n = at+1, n>>4 {
 				sql[at] = 'a' + byte(n&15)
 			}
-			c.Analyze(&st, sql, Mode{})
+			c.Analyze(&st, sql, lex.Mode{})
 		}
 	})
 }

@@ -1,73 +1,77 @@
 package statement
 
-import "sort"
+import (
+	"sort"
+
+	"seqproxy/statement/lex"
+)
 
 // function takes a function's name into account, if a parenthesis follows:
 // both servers allow white space and comments between the two for all of these
 // functions, with and without IGNORE_SPACE.
-func (a *analyzer) function(kw keyword) {
-	if a.prev == kwWith || a.prev == kwRecursive {
+func (a *analyzer) function(kw lex.Keyword) {
+	if a.prev == lex.KwWith || a.prev == lex.KwRecursive {
 		return // the name of a common table expression
 	}
 	p := a.peek()
-	if !p.is('(') {
+	if !p.Is('(') {
 		return
 	}
 	st := a.st
 	switch kw {
-	case kwRowCount:
+	case lex.KwRowCount:
 		st.Words |= ReadsRowCount
-	case kwFoundRows:
+	case lex.KwFoundRows:
 		st.Words |= ReadsFoundRows
-	case kwGetLock, kwReleaseLock, kwReleaseAllLocks, kwServiceGetReadLocks, kwServiceGetWriteLocks,
-		kwServiceReleaseLocks:
+	case lex.KwGetLock, lex.KwReleaseLock, lex.KwReleaseAllLocks, lex.KwServiceGetReadLocks, lex.KwServiceGetWriteLocks,
+		lex.KwServiceReleaseLocks:
 		st.Words |= UserLock
-	case kwLastval, kwSetval:
+	case lex.KwLastval, lex.KwSetval:
 		st.Words |= SequenceFunction
 		if a.calls {
 			a.valueCall(kw, p)
 		}
-	case kwLastInsertID:
-		if p.next(); !p.is(')') {
+	case lex.KwLastInsertID:
+		if p.Next(); !p.Is(')') {
 			st.Words |= SetsLastInsertID
 			return
 		}
 		st.Words |= ReadsLastInsertID
 		a.record(LastInsertID, p)
-	case kwConnectionID:
-		if p.next(); p.is(')') {
+	case lex.KwConnectionID:
+		if p.Next(); p.Is(')') {
 			st.Words |= ConnectionID
 			a.record(CallConnectionID, p)
 		}
-	case kwNextval:
+	case lex.KwNextval:
 		// NEXTVAL(s) in CREATE TABLE is MariaDB's own; it takes no string.
-		if a.calls || a.table && p.stringFollows() {
+		if a.calls || a.table && stringFollows(p) {
 			a.sequenceCall(p)
 		}
 	}
 }
 
 // stringFollows reports whether a string is the token behind l.
-func (l lexer) stringFollows() bool {
-	l.next()
-	return l.kind == tString
+func stringFollows(l lex.Lexer) bool {
+	l.Next()
+	return l.Kind == lex.String
 }
 
 // quotedCall looks at a back-quoted name: the servers take `last_insert_id`()
 // for their own function. `nextval`() is a stored function on all of them.
 func (a *analyzer) quotedCall() {
-	if a.afterDot || a.end-a.start < minKeyword+2 {
+	if a.AfterDot {
 		return
 	}
-	switch kw := lookup(a.src[a.start+1 : a.end-1]); kw {
-	case kwLastInsertID, kwConnectionID, kwRowCount, kwFoundRows, kwGetLock, kwReleaseLock, kwReleaseAllLocks,
-		kwServiceGetReadLocks, kwServiceGetWriteLocks, kwServiceReleaseLocks:
+	switch kw := a.NameKeyword(); kw {
+	case lex.KwLastInsertID, lex.KwConnectionID, lex.KwRowCount, lex.KwFoundRows, lex.KwGetLock, lex.KwReleaseLock, lex.KwReleaseAllLocks,
+		lex.KwServiceGetReadLocks, lex.KwServiceGetWriteLocks, lex.KwServiceReleaseLocks:
 		a.function(kw)
-	case kwInformationSchema, kwPerformanceSchema:
+	case lex.KwInformationSchema, lex.KwPerformanceSchema:
 		a.st.Words |= SystemSchema
-	case kwMinimumValue, kwNextNotCachedValue:
+	case lex.KwMinimumValue, lex.KwNextNotCachedValue:
 		a.sequenceColumn()
-	case kwSessionVariables, kwSystemVariables:
+	case lex.KwSessionVariables, lex.KwSystemVariables:
 		a.st.Words |= ReadsLastInsertID | ReadsWarnings
 	}
 }
@@ -75,30 +79,30 @@ func (a *analyzer) quotedCall() {
 // systemVariable reads the name after @@ and goes past it.
 func (a *analyzer) systemVariable() {
 	p := a.peek()
-	if !p.isVariableName(a.end) {
+	if !p.IsVariableName(a.End) {
 		return
 	}
-	name := p.lookupName()
-	scope := kwNone
+	name := p.NameKeyword()
+	scope := lex.KwNone
 	q := p
-	if q.next(); q.is('.') {
-		if q.next(); q.kind == tWord || q.kind == tQuoted {
-			scope, name = name, q.lookupName()
+	if q.Next(); q.Is('.') {
+		if q.Next(); q.Kind == lex.Word || q.Kind == lex.Quoted {
+			scope, name = name, q.NameKeyword()
 			p = q
 		}
 	}
-	if scope != kwNone && scope != kwSession && scope != kwLocal {
+	if scope != lex.KwNone && scope != lex.KwSession && scope != lex.KwLocal {
 		a.moveTo(p)
 		return
 	}
 	switch name {
-	case kwLastInsertID, kwIdentity:
+	case lex.KwLastInsertID, lex.KwIdentity:
 		a.st.Words |= ReadsLastInsertID
 		a.record(LastInsertIDVariable, p)
-	case kwWarningCount, kwErrorCount:
+	case lex.KwWarningCount, lex.KwErrorCount:
 		a.st.Words |= ReadsWarnings
 		a.moveTo(p)
-	case kwPseudoThreadID:
+	case lex.KwPseudoThreadID:
 		a.st.Words |= ConnectionID
 		a.record(PseudoThreadID, p)
 	default:
@@ -106,35 +110,18 @@ func (a *analyzer) systemVariable() {
 	}
 }
 
-// isVariableName reports whether l can be the name behind an @@ that ended at
-// end: glued to it, and not in double quotes even under ANSI_QUOTES.
-func (l *lexer) isVariableName(end int) bool {
-	return l.start == end && (l.kind == tWord || l.kind == tQuoted && l.src[l.start] == '`')
-}
-
-// lookupName finds the keyword that a name is, quoted or not.
-func (l *lexer) lookupName() keyword {
-	if l.kind == tQuoted {
-		if l.end-l.start < 2 {
-			return kwNone
-		}
-		return lookup(l.src[l.start+1 : l.end-1])
-	}
-	return lookup(l.src[l.start:l.end])
-}
-
 // moveTo makes to the current position. The token there counts as no keyword.
-func (a *analyzer) moveTo(to lexer) {
-	a.lexer = to
-	a.kw = kwNone
+func (a *analyzer) moveTo(to lex.Lexer) {
+	a.Lexer = to
+	a.Kw = lex.KwNone
 }
 
 // record adds a call that begins at the current token and ends with to, and
 // goes there.
-func (a *analyzer) record(f Func, to lexer) {
-	if a.calls && a.st.Kind != Explain && a.start >= a.muted {
-		if a.execs == to.execs {
-			a.add(FuncCall{Func: f, Start: a.start, End: to.end})
+func (a *analyzer) record(f Func, to lex.Lexer) {
+	if a.calls && a.st.Kind != Explain && a.Start >= a.muted {
+		if a.Execs == to.Execs {
+			a.add(FuncCall{Func: f, Start: a.Start, End: to.End})
 		} else {
 			a.note("NEXTVAL beside a call across a comment's border")
 		}
@@ -166,35 +153,35 @@ func (a *analyzer) add(c FuncCall) {
 }
 
 // sequenceCall reads a NEXTVAL whose opening parenthesis is p.
-func (a *analyzer) sequenceCall(p lexer) {
+func (a *analyzer) sequenceCall(p lex.Lexer) {
 	a.number()
-	if a.start < a.muted {
+	if a.Start < a.muted {
 		return
 	}
-	c := FuncCall{Func: Nextval, Start: a.start, Count: 1}
+	c := FuncCall{Func: Nextval, Start: a.Start, Count: 1}
 	q := p
-	q.next()
+	q.Next()
 	form := FormNone
 	switch {
-	case q.is('?'):
+	case q.Is('?'):
 		form = FormParam
-		q.next()
+		q.Next()
 		a.count(&c, &q)
 	case a.named(&c, &q):
 		form = c.Form
 		a.count(&c, &q)
-	case q.kind == tUserVar:
+	case q.Kind == lex.UserVar:
 		form = FormUserVariable
-		q.next()
+		q.Next()
 	}
-	if form == FormNone || !q.is(')') {
+	if form == FormNone || !q.Is(')') {
 		a.expressionCall(c, p)
 		return
 	}
-	if q.execs != a.execs {
+	if q.Execs != a.Execs {
 		a.note("NEXTVAL across a comment's border")
 	}
-	c.Form, c.End = form, q.end
+	c.Form, c.End = form, q.End
 	if form == FormUserVariable {
 		a.note("NEXTVAL(@variable)")
 		a.st.Words |= ReadsUserVariable
@@ -205,15 +192,15 @@ func (a *analyzer) sequenceCall(p lexer) {
 }
 
 // count reads what may follow the name at q: a comma and the count of numbers.
-func (a *analyzer) count(c *FuncCall, q *lexer) {
-	if !q.is(',') {
+func (a *analyzer) count(c *FuncCall, q *lex.Lexer) {
+	if !q.Is(',') {
 		return
 	}
-	q.next()
-	switch n, ok := parseUint(a.src[q.start:q.end]); {
-	case q.is('?'):
+	q.Next()
+	switch n, ok := lex.ParseUint(a.Src[q.Start:q.End]); {
+	case q.Is('?'):
 		c.Count = 0
-	case q.kind != tNumber:
+	case q.Kind != lex.Number:
 		return // which is an expression, or nothing
 	default:
 		if !ok || n == 0 || n > MaxCount {
@@ -222,21 +209,21 @@ func (a *analyzer) count(c *FuncCall, q *lexer) {
 		}
 		c.Count = n
 	}
-	q.next()
+	q.Next()
 }
 
 // expressionCall records a NEXTVAL whose argument is no name, and leaves the
 // argument to be read as everything else.
-func (a *analyzer) expressionCall(c FuncCall, p lexer) {
+func (a *analyzer) expressionCall(c FuncCall, p lex.Lexer) {
 	depth, comma := 1, false
-	for depth > 0 && p.kind != tEOF {
-		p.next()
+	for depth > 0 && p.Kind != lex.EOF {
+		p.Next()
 		switch {
-		case p.is('('):
+		case p.Is('('):
 			depth++
-		case p.is(')'):
+		case p.Is(')'):
 			depth--
-		case p.is(',') && depth == 1:
+		case p.Is(',') && depth == 1:
 			comma = true
 		}
 	}
@@ -245,9 +232,9 @@ func (a *analyzer) expressionCall(c FuncCall, p lexer) {
 	} else {
 		a.note("NEXTVAL(expression)")
 	}
-	c.Form, c.Name, c.Schema, c.Count, c.End = FormExpression, nil, nil, 1, p.end
+	c.Form, c.Name, c.Schema, c.Count, c.End = FormExpression, nil, nil, 1, p.End
 	a.add(c)
-	a.muted = p.end
+	a.muted = p.End
 }
 
 // CallAt returns the call that sql[start:end] is, or nil.

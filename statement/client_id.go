@@ -1,6 +1,10 @@
 package statement
 
-import "strings"
+import (
+	"strings"
+
+	"seqproxy/statement/lex"
+)
 
 // standsAlone reports whether nothing in the text can know the thread id that the server
 // has for the connection: it consists of SELECTs without a table, and of nothing else than
@@ -12,25 +16,25 @@ func (st *Statement) standsAlone(sql []byte) bool {
 	if st.Kind != Select && st.Kind != Multi || st.Words&more != 0 {
 		return false
 	}
-	l := lexer{src: sql, mode: st.mode}
-	before := lexer{kind: tPunct, ch: ';'}
+	l := lex.Lexer{Src: sql, Mode: st.mode}
+	before := lex.Lexer{Kind: lex.Punct, Ch: ';'}
 	for begins := true; ; before = l {
-		switch l.next(); {
-		case l.kind == tEOF:
-			return !l.bad
-		case l.is(';'):
+		switch l.Next(); {
+		case l.Kind == lex.EOF:
+			return !l.Bad
+		case l.Is(';'):
 			begins = true
-		case l.is('('):
-			if !begins && !before.knowsNoThread(&l) {
+		case l.Is('('):
+			if !begins && !knowsNoThread(&before, &l) {
 				return false
 			}
 		case begins:
-			if l.kw != kwSelect {
+			if l.Kw != lex.KwSelect {
 				return false
 			}
 			begins = false
-		case l.afterDot:
-		case l.kw == kwSelect, l.kw == kwTable, l.kw == kwValues, l.kw == kwWith:
+		case l.AfterDot:
+		case l.Kw == lex.KwSelect, l.Kw == lex.KwTable, l.Kw == lex.KwValues, l.Kw == lex.KwWith:
 			return false // a query inside
 		}
 	}
@@ -39,23 +43,23 @@ func (st *Statement) standsAlone(sql []byte) bool {
 // knowsNoThread reports whether what l stands in front of the parenthesis p is no function, or
 // one that the server evaluates without the thread's id. A function with the name of a
 // server's own may be a stored one where a space stands between.
-func (l *lexer) knowsNoThread(p *lexer) bool {
-	switch l.kind {
-	case tQuoted:
-		return !l.afterDot && l.lookupName() == kwConnectionID
-	case tWord:
+func knowsNoThread(l, p *lex.Lexer) bool {
+	switch l.Kind {
+	case lex.Quoted:
+		return !l.AfterDot && l.NameKeyword() == lex.KwConnectionID
+	case lex.Word:
 	default:
 		return true
 	}
-	if l.afterDot {
+	if l.AfterDot {
 		return false
 	}
-	switch l.kw {
-	case kwConnectionID, kwNextval, kwLastval, kwSetval, kwLastInsertID, kwRowCount, kwFoundRows,
-		kwSelect, kwAnd, kwOr, kwXor, kwNot, kwIn, kwCase, kwWhen, kwThen, kwElse, kwDiv, kwMod, kwBetween, kwLike, kwIs:
+	switch l.Kw {
+	case lex.KwConnectionID, lex.KwNextval, lex.KwLastval, lex.KwSetval, lex.KwLastInsertID, lex.KwRowCount, lex.KwFoundRows,
+		lex.KwSelect, lex.KwAnd, lex.KwOr, lex.KwXor, lex.KwNot, lex.KwIn, lex.KwCase, lex.KwWhen, lex.KwThen, lex.KwElse, lex.KwDiv, lex.KwMod, lex.KwBetween, lex.KwLike, lex.KwIs:
 		return true
 	}
-	w := l.src[l.start:l.end]
+	w := l.Src[l.Start:l.End]
 	for _, name := range [...]string{
 		"version", "database", "schema", "user", "current_user", "session_user", "system_user", "current_role",
 		"now", "current_timestamp", "localtime", "localtimestamp", "utc_timestamp", "curdate", "curtime", "unix_timestamp",
@@ -63,7 +67,7 @@ func (l *lexer) knowsNoThread(p *lexer) bool {
 		"greatest", "least",
 	} {
 		if strings.EqualFold(string(w), name) {
-			return l.end == p.start
+			return l.End == p.Start
 		}
 	}
 	return false

@@ -1,6 +1,10 @@
 package statement
 
-import "testing"
+import (
+	"testing"
+
+	"seqproxy/statement/lex"
+)
 
 // A wrong true tells two ids for one connection; a wrong false the server's to a client
 // that was greeted with another.
@@ -15,7 +19,7 @@ func TestTheClientsIDIsMeantWhereNothingKnowsTheServers(t *testing.T) {
 		"select connection_id() 'get_lock(', 1 `is_used_lock`",
 	} {
 		var st Statement
-		if st.Analyze([]byte(sql), Mode{}); !st.ClientID {
+		if st.Analyze([]byte(sql), lex.Mode{}); !st.ClientID {
 			t.Errorf("%s: got the server's id", sql)
 		}
 	}
@@ -34,7 +38,7 @@ func TestTheClientsIDIsMeantWhereNothingKnowsTheServers(t *testing.T) {
 		"explain select connection_id()", "select connection_id(); create procedure p() select 1",
 	} {
 		var st Statement
-		if st.Analyze([]byte(sql), Mode{}); st.ClientID {
+		if st.Analyze([]byte(sql), lex.Mode{}); st.ClientID {
 			t.Errorf("%s: got the client's id", sql)
 		}
 	}

@@ -1,5 +1,7 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // CountedText is what the text of a statement tells whose numbers the server counts off.
 type CountedText struct {
 	// Limit is the most rows that it says it has, 0 if it does not.
@@ -36,7 +38,7 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 	case st.Words&(ReadsRowCount|ReadsFoundRows|ReadsWarnings) != 0:
 		return text, "NEXTVAL for each row beside ROW_COUNT(), FOUND_ROWS() or counts of warnings, which taking the numbers changes,"
 	}
-	l := lexer{src: sql, mode: st.mode}
+	l := lex.Lexer{Src: sql, Mode: st.mode}
 	depth, calls := 0, 0
 	folded := 0 // how deep the function's parentheses are whose arguments a server may look at once
 	inSet := st.Kind != Update
@@ -47,16 +49,16 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 	var names [][]byte                                // of such items
 	for {
 		prev := l
-		if l.next(); l.kind == tEOF {
+		if l.Next(); l.Kind == lex.EOF {
 			break
 		}
 		if refers && st.refersToNumber(names, &l, &prev) {
 			return text, errReferred
 		}
-		if refers && depth == 0 && l.kind == tWord && l.severalGroupings() {
+		if refers && depth == 0 && l.Kind == lex.Word && severalGroupings(&l) {
 			return text, "NEXTVAL in INSERT ... SELECT ... WITH ROLLUP, which repeats values," // MariaDB repeats values there
 		}
-		if calls < len(st.Calls) && l.start == st.Calls[calls].Start {
+		if calls < len(st.Calls) && l.Start == st.Calls[calls].Start {
 			c := &st.Calls[calls]
 			if c.Func == Nextval && !inSet {
 				return text, "NEXTVAL in WHERE, ORDER BY or LIMIT of UPDATE, where it would be another number for each row that is looked at,"
@@ -71,73 +73,73 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 			if c.Func == Nextval && folded > 0 {
 				return text, "NEXTVAL for each row in arguments of functions other than IF, IFNULL, COALESCE, CONCAT, CAST and their like, which may be evaluated once for all rows,"
 			}
-			l.pos, l.kind, l.kw = c.End, tPunct, kwNone
-			l.ch = ')'
+			l.Pos, l.Kind, l.Kw = c.End, lex.Punct, lex.KwNone
+			l.Ch = ')'
 			calls++
 			counts = inList && c.Func == Nextval || counts
 			continue
 		}
-		if inList && depth == 0 && (l.is(',') || l.listEnds()) {
-			if counts && (prev.kind == tWord || prev.kind == tQuoted) { // an alias, perhaps
-				names = append(names, st.decode(prev))
+		if inList && depth == 0 && (l.Is(',') || listEnds(&l)) {
+			if counts && (prev.Kind == lex.Word || prev.Kind == lex.Quoted) { // an alias, perhaps
+				names = append(names, st.arena.Decode(&prev))
 			}
-			inList, counts = l.is(','), false
+			inList, counts = l.Is(','), false
 		}
 		switch {
-		case l.is('('):
-			text.Routines = text.Routines || inRows && l.mayCallRoutine(&prev)
+		case l.Is('('):
+			text.Routines = text.Routines || inRows && mayCallRoutine(&l, &prev)
 			tuple := values && depth == 0
 			if tuple {
 				rows++
 			}
-			if depth++; !tuple && folded == 0 && (prev.kind == tWord || prev.kind == tQuoted) && !prev.looksEachTime() {
+			if depth++; !tuple && folded == 0 && (prev.Kind == lex.Word || prev.Kind == lex.Quoted) && !looksEachTime(&prev) {
 				folded = depth
 			}
-		case l.is(')'):
+		case l.Is(')'):
 			if depth == folded {
 				folded = 0
 			}
 			depth--
-		case l.kw == kwIgnore && !l.indexFollows():
+		case l.Kw == lex.KwIgnore && !indexFollows(l):
 			return text, "NEXTVAL for each row with IGNORE, which would keep rows that there is no number for,"
-		case l.kw == kwReturning:
+		case l.Kw == lex.KwReturning:
 			return text, "NEXTVAL for each row with RETURNING, whose rows may be sent before it fails for want of numbers,"
 		case depth > 0:
 		// The servers take what is counted for a constant there.
-		case l.kw == kwDistinct, l.kw == kwDistinctRow:
+		case l.Kw == lex.KwDistinct, l.Kw == lex.KwDistinctRow:
 			return text, "NEXTVAL in INSERT ... SELECT DISTINCT, where servers take it for a constant,"
-		case l.kw == kwSQLBufferResult:
+		case l.Kw == lex.KwSQLBufferResult:
 			return text, "NEXTVAL in INSERT ... SELECT SQL_BUFFER_RESULT, where it is evaluated for rows that go nowhere," // evaluated for rows that go nowhere
-		case l.kw == kwGroup, l.kw == kwHaving, l.kw == kwOrder:
+		case l.Kw == lex.KwGroup, l.Kw == lex.KwHaving, l.Kw == lex.KwOrder:
 			refers = st.Kind != Update
 			if st.Kind == Update {
 				inSet = false
 			}
-		case l.kw == kwSelect:
+		case l.Kw == lex.KwSelect:
 			refers, inList, inRows = false, true, true
-		case l.kw == kwOn:
+		case l.Kw == lex.KwOn:
 			refers = false
 			if p := l; !text.Updates {
-				p.next()
-				values, text.Updates = values && p.kw != kwDuplicate, p.kw == kwDuplicate
+				p.Next()
+				values, text.Updates = values && p.Kw != lex.KwDuplicate, p.Kw == lex.KwDuplicate
 			}
-		case st.Kind != Update && (l.kw == kwValues || l.kw == kwValue) && !inRows:
+		case st.Kind != Update && (l.Kw == lex.KwValues || l.Kw == lex.KwValue) && !inRows:
 			values, inRows = true, true
-		case st.Kind == Update && l.kw == kwSet:
+		case st.Kind == Update && l.Kw == lex.KwSet:
 			inSet = true
-		case st.Kind == Update && l.kw == kwWhere:
+		case st.Kind == Update && l.Kw == lex.KwWhere:
 			inSet = false
-		case l.kw == kwUnion, l.kw == kwExcept, l.kw == kwIntersect:
+		case l.Kw == lex.KwUnion, l.Kw == lex.KwExcept, l.Kw == lex.KwIntersect:
 			limited, text.Limit = true, 0
-		case l.kw == kwLimit:
+		case l.Kw == lex.KwLimit:
 			refers, inSet = false, inSet && st.Kind != Update
 			if p := l; !limited {
-				p.next()
-				n, ok := parseUint(p.src[p.start:p.end])
-				if p.kind == tNumber && ok {
+				p.Next()
+				n, ok := lex.ParseUint(p.Src[p.Start:p.End])
+				if p.Kind == lex.Number && ok {
 					text.Limit = n
 				}
-				if p.next(); p.is(',') || p.kw != kwNone { // an offset, ROWS EXAMINED
+				if p.Next(); p.Is(',') || p.Kw != lex.KwNone { // an offset, ROWS EXAMINED
 					text.Limit = 0
 				}
 			}
@@ -146,7 +148,7 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 	if rows > 0 {
 		text.Numbers += rows * each
 	}
-	if l.bad || calls != len(st.Calls) {
+	if l.Bad || calls != len(st.Calls) {
 		return text, "NEXTVAL for each row"
 	}
 	return text, ""
@@ -156,11 +158,11 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 const maxReferred = 64
 
 // listEnds reports whether a word ends a select list.
-func (l *lexer) listEnds() bool {
-	switch l.kw {
-	case kwReturning: // MySQL does not know it, and takes it for a name
-		return !l.mode.Server.isMySQL()
-	case kwFrom, kwWhere, kwGroup, kwHaving, kwOrder, kwLimit, kwUnion, kwExcept, kwIntersect, kwInto, kwOn, kwFor, kwLock, kwProcedure:
+func listEnds(l *lex.Lexer) bool {
+	switch l.Kw {
+	case lex.KwReturning: // MySQL does not know it, and takes it for a name
+		return !l.Mode.Server.IsMySQL()
+	case lex.KwFrom, lex.KwWhere, lex.KwGroup, lex.KwHaving, lex.KwOrder, lex.KwLimit, lex.KwUnion, lex.KwExcept, lex.KwIntersect, lex.KwInto, lex.KwOn, lex.KwFor, lex.KwLock, lex.KwProcedure:
 		return true
 	}
 	return false
@@ -168,16 +170,16 @@ func (l *lexer) listEnds() bool {
 
 // refersToNumber reports whether the token of a GROUP BY, HAVING or ORDER BY may mean an
 // item with a NEXTVAL, by one of names or by its number.
-func (st *Statement) refersToNumber(names [][]byte, l, prev *lexer) bool {
+func (st *Statement) refersToNumber(names [][]byte, l, prev *lex.Lexer) bool {
 	switch {
 	case len(names) > maxReferred:
 		return true
-	case (l.kind == tNumber || l.is('?')) && (prev.kw == kwBy || prev.is(',')):
+	case (l.Kind == lex.Number || l.Is('?')) && (prev.Kw == lex.KwBy || prev.Is(',')):
 		return true
-	case l.kind != tWord && l.kind != tQuoted || l.afterDot:
+	case l.Kind != lex.Word && l.Kind != lex.Quoted || l.AfterDot:
 		return false
 	}
-	name := st.decode(*l)
+	name := st.arena.Decode(l)
 	for _, own := range names {
 		if sameIdentifier(own, name) || !ascii(own) {
 			return true
@@ -187,9 +189,9 @@ func (st *Statement) refersToNumber(names [][]byte, l, prev *lexer) bool {
 }
 
 // severalGroupings reports whether a word behind GROUP BY makes sums of sums.
-func (l *lexer) severalGroupings() bool {
+func severalGroupings(l *lex.Lexer) bool {
 	for _, word := range [...]string{"rollup", "cube", "grouping"} {
-		if w := l.src[l.start:l.end]; len(w) == len(word) && equalFolded(w, word) {
+		if w := l.Src[l.Start:l.End]; lex.EqualFold(w, word) {
 			return true
 		}
 	}
@@ -197,8 +199,8 @@ func (l *lexer) severalGroupings() bool {
 }
 
 // indexFollows reports whether the word is that of an index hint: IGNORE INDEX (i).
-func (l lexer) indexFollows() bool {
-	l.next()
-	w := l.src[l.start:l.end]
-	return l.kind == tWord && (len(w) == 5 && equalFolded(w, "index") || len(w) == 3 && equalFolded(w, "key"))
+func indexFollows(l lex.Lexer) bool {
+	l.Next()
+	w := l.Src[l.Start:l.End]
+	return l.Kind == lex.Word && (lex.EqualFold(w, "index") || lex.EqualFold(w, "key"))
 }

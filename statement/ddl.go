@@ -1,11 +1,13 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // create reads CREATE: the words before the object's kind, and what is needed
 // of what follows.
 func (a *analyzer) create() bool {
 	orReplace, temporary := a.qualifiers()
-	switch a.kw {
-	case kwTable:
+	switch a.Kw {
+	case lex.KwTable:
 		a.table = true
 		a.refusal = "NEXTVAL in CREATE TABLE"
 		if temporary {
@@ -13,13 +15,13 @@ func (a *analyzer) create() bool {
 			return a.relayed(CreateTemporaryTable)
 		}
 		a.tableOfQuery()
-	case kwDatabase, kwSchema:
+	case lex.KwDatabase, lex.KwSchema:
 		return a.database(CreateDatabase)
-	case kwSequence:
+	case lex.KwSequence:
 		return a.createSequence(orReplace, temporary)
-	case kwView:
+	case lex.KwView:
 		return a.view()
-	case kwProcedure, kwFunction, kwTrigger, kwEvent, kwPackage:
+	case lex.KwProcedure, lex.KwFunction, lex.KwTrigger, lex.KwEvent, lex.KwPackage:
 		a.st.Kind = CreateStored
 		a.storedThenRows()
 		return a.opaque()
@@ -30,14 +32,14 @@ func (a *analyzer) create() bool {
 // alter reads ALTER.
 func (a *analyzer) alter() bool {
 	a.qualifiers()
-	switch a.kw {
-	case kwDatabase, kwSchema:
+	switch a.Kw {
+	case lex.KwDatabase, lex.KwSchema:
 		return a.database(AlterDatabase)
-	case kwView:
+	case lex.KwView:
 		return a.view()
-	case kwSequence:
+	case lex.KwSequence:
 		return a.alterSequence()
-	case kwProcedure, kwFunction, kwEvent, kwPackage:
+	case lex.KwProcedure, lex.KwFunction, lex.KwEvent, lex.KwPackage:
 		a.st.Kind = CreateStored
 		a.storedThenRows()
 		return a.opaque()
@@ -50,15 +52,15 @@ func (a *analyzer) qualifiers() (orReplace, temporary bool) {
 	for {
 		a.advance()
 		switch {
-		case a.kw == kwOr:
-			if a.advance(); a.kw == kwReplace {
+		case a.Kw == lex.KwOr:
+			if a.advance(); a.Kw == lex.KwReplace {
 				orReplace = true
 			}
-		case a.kw == kwTemporary:
+		case a.Kw == lex.KwTemporary:
 			temporary = true
-		case a.kw == kwDefiner:
+		case a.Kw == lex.KwDefiner:
 			a.definer()
-		case a.kw == kwAlgorithm, a.kw == kwSQL, a.kw == kwSecurity, a.kw == kwAggregate, a.is('='), a.viewOption():
+		case a.Kw == lex.KwAlgorithm, a.Kw == lex.KwSQL, a.Kw == lex.KwSecurity, a.Kw == lex.KwAggregate, a.Is('='), a.viewOption():
 		default:
 			return orReplace, temporary
 		}
@@ -68,11 +70,11 @@ func (a *analyzer) qualifiers() (orReplace, temporary bool) {
 // viewOption reports whether the current word is a value of ALGORITHM or SQL
 // SECURITY.
 func (a *analyzer) viewOption() bool {
-	if a.kind != tWord || a.kw != kwNone {
+	if a.Kind != lex.Word || a.Kw != lex.KwNone {
 		return false
 	}
 	for _, option := range [...]string{"undefined", "merge", "temptable", "invoker"} {
-		if w := a.src[a.start:a.end]; len(w) == len(option) && equalFolded(w, option) {
+		if w := a.Src[a.Start:a.End]; lex.EqualFold(w, option) {
 			return true
 		}
 	}
@@ -83,15 +85,15 @@ func (a *analyzer) viewOption() bool {
 // taken for one.
 func (a *analyzer) definer() {
 	p := a.peek()
-	if !p.is('=') {
+	if !p.Is('=') {
 		return
 	}
 	a.moveTo(p)
-	p.next()
-	if p.kind == tWord || p.kind == tQuoted || p.kind == tString {
+	p.Next()
+	if p.Kind == lex.Word || p.Kind == lex.Quoted || p.Kind == lex.String {
 		a.moveTo(p)
 		// 'u'@'h' lexes as a string and a user variable; user() as parentheses.
-		for p.next(); p.kind == tUserVar || p.is('(') || p.is(')'); p.next() {
+		for p.Next(); p.Kind == lex.UserVar || p.Is('(') || p.Is(')'); p.Next() {
 			a.moveTo(p)
 		}
 	}
@@ -102,13 +104,13 @@ func (a *analyzer) definer() {
 func (a *analyzer) view() bool {
 	a.st.Kind = CreateStored
 	for {
-		if a.advance(); a.kind == tEOF {
+		if a.advance(); a.Kind == lex.EOF {
 			return false
 		}
-		if a.is(';') {
+		if a.Is(';') {
 			return true
 		}
-		if a.is('?') {
+		if a.Is('?') {
 			a.st.Params++
 		}
 	}
@@ -116,18 +118,18 @@ func (a *analyzer) view() bool {
 
 func (a *analyzer) drop() bool {
 	a.advance()
-	temporary := a.kw == kwTemporary
+	temporary := a.Kw == lex.KwTemporary
 	if temporary {
 		a.st.Words |= TemporaryTable
 		a.advance()
 	}
-	switch a.kw {
-	case kwPrepare:
+	switch a.Kw {
+	case lex.KwPrepare:
 		a.st.Words |= SQLPrepare
 		return a.relayed(Deallocate)
-	case kwDatabase, kwSchema:
+	case lex.KwDatabase, lex.KwSchema:
 		return a.database(DropDatabase)
-	case kwSequence:
+	case lex.KwSequence:
 		return a.dropSequence(temporary)
 	}
 	return a.relayedFromHere(OtherDDL)
@@ -137,20 +139,20 @@ func (a *analyzer) drop() bool {
 // DATABASE may leave the name out.
 func (a *analyzer) database(k Kind) bool {
 	p := a.peek()
-	if p.kw == kwIf {
+	if p.Kw == lex.KwIf {
 		q := p
-		for q.next(); q.kw == kwNot || q.kw == kwExists; q.next() {
+		for q.Next(); q.Kw == lex.KwNot || q.Kw == lex.KwExists; q.Next() {
 			p = q
 		}
-		if p.kw == kwExists {
-			p.next()
+		if p.Kw == lex.KwExists {
+			p.Next()
 		}
 	}
-	if p.kind == tWord || p.kind == tQuoted {
+	if p.Kind == lex.Word || p.Kind == lex.Quoted {
 		switch {
-		case k == AlterDatabase && p.kind == tWord && a.databaseOption(p):
+		case k == AlterDatabase && p.Kind == lex.Word && a.databaseOption(p):
 		default:
-			a.st.Schema = a.st.decode(p)
+			a.st.Schema = a.st.arena.Decode(&p)
 			a.moveTo(p)
 		}
 	}
@@ -159,20 +161,20 @@ func (a *analyzer) database(k Kind) bool {
 
 // databaseOption reports whether p begins an option of ALTER DATABASE, whose
 // name was left out.
-func (a *analyzer) databaseOption(p lexer) bool {
-	switch p.kw {
-	case kwCharacter, kwCharset, kwCollate, kwDefault, kwComment:
+func (a *analyzer) databaseOption(p lex.Lexer) bool {
+	switch p.Kw {
+	case lex.KwCharacter, lex.KwCharset, lex.KwCollate, lex.KwDefault, lex.KwComment:
 	default:
 		return false
 	}
-	first := p.kw
-	p.next()
+	first := p.Kw
+	p.Next()
 	switch first {
-	case kwCharacter:
-		return p.kw == kwSet
-	case kwDefault:
+	case lex.KwCharacter:
+		return p.Kw == lex.KwSet
+	case lex.KwDefault:
 		return true // reserved
 	default:
-		return p.is('=') || p.kind == tWord || p.kind == tString
+		return p.Is('=') || p.Kind == lex.Word || p.Kind == lex.String
 	}
 }

@@ -1,6 +1,10 @@
 package statement
 
-import "bytes"
+import (
+	"bytes"
+
+	"seqproxy/statement/lex"
+)
 
 // maxDotted bounds the different names in front of .NEXTVAL and .CURRVAL in a text.
 const maxDotted = 8
@@ -16,40 +20,40 @@ type dottedTokens struct {
 type dottedToken struct {
 	start, end   int
 	execs        int32
-	schema, name lexer // schema.kind is tEOF if there is none
+	schema, name lex.Lexer // schema.Kind is EOF if there is none
 	decoded      []byte
 }
 
 // dottedCall looks at a word of seven letters behind a dot: NEXTVAL or CURRVAL of a
 // sequence, where no column could stand.
 func (a *analyzer) dottedCall() {
-	word := a.src[a.start:a.end]
-	if !a.calls || !equalFolded(word, "nextval") && !equalFolded(word, "currval") || a.start < a.muted || !a.expressionHere() {
+	word := a.Src[a.Start:a.End]
+	if !a.calls || !lex.EqualFold(word, "nextval") && !lex.EqualFold(word, "currval") || a.Start < a.muted || !a.expressionHere() {
 		return
 	}
 	if a.dotted == nil {
-		a.dotted = findDotted(a.src, a.mode, a.st)
+		a.dotted = findDotted(a.Src, a.Mode, &a.st.arena)
 	}
 	d := a.dotted
-	for d.next < len(d.calls) && d.calls[d.next].end < a.end {
+	for d.next < len(d.calls) && d.calls[d.next].end < a.End {
 		d.next++
 	}
-	if d.next == len(d.calls) || d.calls[d.next].end != a.end {
+	if d.next == len(d.calls) || d.calls[d.next].end != a.End {
 		return
 	}
 	t := &d.calls[d.next]
-	if t.execs != a.execs {
+	if t.execs != a.Execs {
 		return
 	}
 	c := FuncCall{Func: Nextval, Form: FormName, Spelling: AsColumn, Start: t.start, End: t.end, Name: t.decoded, Count: 1}
-	if equalFolded(word, "currval") {
+	if lex.EqualFold(word, "currval") {
 		c.Func, c.Count = Lastval, 0
 		a.st.Words |= SequenceFunction
 	} else {
 		a.number()
 	}
-	if t.schema.kind != tEOF {
-		c.Form, c.Schema = FormQualified, a.st.decodeName(t.schema)
+	if t.schema.Kind != lex.EOF {
+		c.Form, c.Schema = FormQualified, a.st.arena.DecodeName(&t.schema)
 	}
 	a.add(c)
 }
@@ -83,13 +87,13 @@ func (a *analyzer) expressionHere() bool {
 }
 
 // findDotted reads a text for dottedTokens. It allocates: such texts are rare.
-func findDotted(sql []byte, mode Mode, st *Statement) *dottedTokens {
+func findDotted(sql []byte, mode lex.Mode, decoded *lex.Arena) *dottedTokens {
 	d := &dottedTokens{}
 	var names [][]byte // in front of .NEXTVAL
-	l := lexer{src: sql, mode: mode}
-	l.next()
+	l := lex.Lexer{Src: sql, Mode: mode}
+	l.Next()
 	d.walk(l, func(t dottedToken) {
-		t.decoded = st.decodeName(t.name)
+		t.decoded = decoded.DecodeName(&t.name)
 		d.calls = append(d.calls, t)
 		for _, n := range names {
 			if bytes.Equal(n, t.decoded) {
@@ -107,10 +111,10 @@ func findDotted(sql []byte, mode Mode, st *Statement) *dottedTokens {
 		return d
 	}
 	taken := make([]bool, len(names))
-	var scratch Statement
-	d.walk(l, nil, func(l lexer) {
-		scratch.arena = scratch.arena[:0]
-		name := scratch.decodeName(l)
+	var scratch lex.Arena
+	d.walk(l, nil, func(l lex.Lexer) {
+		scratch = scratch[:0]
+		name := scratch.DecodeName(&l)
 		for i, n := range names {
 			taken[i] = taken[i] || sameIdentifier(n, name)
 		}
@@ -129,26 +133,26 @@ func findDotted(sql []byte, mode Mode, st *Statement) *dottedTokens {
 
 // walk goes through the tokens from l on: found is told of each that can be a
 // dottedToken, other of every identifier that is no part of one. Either may be nil.
-func (d *dottedTokens) walk(l lexer, found func(dottedToken), other func(lexer)) {
-	identifier := func(l *lexer) bool { return l.kind == tWord || l.kind == tQuoted }
-	for l.kind != tEOF {
+func (d *dottedTokens) walk(l lex.Lexer, found func(dottedToken), other func(lex.Lexer)) {
+	identifier := func(l *lex.Lexer) bool { return l.Kind == lex.Word || l.Kind == lex.Quoted }
+	for l.Kind != lex.EOF {
 		if !identifier(&l) {
-			system := l.kind == tSysVar
-			if l.next(); system && identifier(&l) { // @@s.nextval
-				l.next()
+			system := l.Kind == lex.SysVar
+			if l.Next(); system && identifier(&l) { // @@s.nextval
+				l.Next()
 			}
 			continue
 		}
 		table := namesTable(&l)
 		if table {
-			if l.next(); !identifier(&l) {
+			if l.Next(); !identifier(&l) {
 				continue
 			}
 		}
 		// A chain of names with dots between.
-		var chain [4]lexer
+		var chain [4]lex.Lexer
 		n := 0
-		before := l.afterDot
+		before := l.AfterDot
 		for {
 			if n < len(chain) {
 				chain[n] = l
@@ -156,20 +160,20 @@ func (d *dottedTokens) walk(l lexer, found func(dottedToken), other func(lexer))
 				other(l)
 			}
 			n++
-			l.next()
-			if !l.is('.') {
+			l.Next()
+			if !l.Is('.') {
 				break
 			}
-			if l.next(); !identifier(&l) {
+			if l.Next(); !identifier(&l) {
 				n = len(chain) // nothing that ends with a dot is one
 				break
 			}
 		}
-		if last := chain[max(0, min(n, 3)-1)]; !table && (n == 2 || n == 3) && !before && !l.is('(') && last.kind == tWord && isDottedWord(&last) &&
-			chain[n-2].execs == last.execs && chain[0].execs == last.execs && notReserved(&chain[0]) {
+		if last := chain[max(0, min(n, 3)-1)]; !table && (n == 2 || n == 3) && !before && !l.Is('(') && last.Kind == lex.Word && isDottedWord(&last) &&
+			chain[n-2].Execs == last.Execs && chain[0].Execs == last.Execs && notReserved(&chain[0]) {
 			switch {
 			case found != nil:
-				t := dottedToken{start: chain[0].start, end: last.end, execs: last.execs, name: chain[n-2]}
+				t := dottedToken{start: chain[0].Start, end: last.End, execs: last.Execs, name: chain[n-2]}
 				if n == 3 {
 					t.schema = chain[0]
 				}
@@ -187,8 +191,8 @@ func (d *dottedTokens) walk(l lexer, found func(dottedToken), other func(lexer))
 			}
 		}
 		if n == 1 && !before && namesSequenceNext(&chain[0], &l) {
-			for identifier(&l) || l.is('.') {
-				l.next()
+			for identifier(&l) || l.Is('.') {
+				l.Next()
 			}
 		}
 	}
@@ -196,39 +200,39 @@ func (d *dottedTokens) walk(l lexer, found func(dottedToken), other func(lexer))
 
 // namesSequenceNext reports whether the name of a sequence follows a word, as in NEXTVAL(s)
 // and NEXT VALUE FOR s, and goes there. next is what stands behind the word.
-func namesSequenceNext(word, next *lexer) bool {
-	switch word.kw {
-	case kwNextval, kwLastval, kwSetval:
-		if !next.is('(') {
+func namesSequenceNext(word, next *lex.Lexer) bool {
+	switch word.Kw {
+	case lex.KwNextval, lex.KwLastval, lex.KwSetval:
+		if !next.Is('(') {
 			return false
 		}
-	case kwValue:
-		if next.kw != kwFor {
+	case lex.KwValue:
+		if next.Kw != lex.KwFor {
 			return false
 		}
 	default:
 		return false
 	}
-	next.next()
+	next.Next()
 	return true
 }
 
 // namesTable reports whether the name of a table, or of nothing, follows l.
-func namesTable(l *lexer) bool {
-	switch l.kw {
-	case kwFrom, kwInto, kwUpdate, kwTable, kwStraightJoin:
+func namesTable(l *lex.Lexer) bool {
+	switch l.Kw {
+	case lex.KwFrom, lex.KwInto, lex.KwUpdate, lex.KwTable, lex.KwStraightJoin:
 		return true
 	}
-	return l.kind == tWord && !l.afterDot && foldedWord(l.src[l.start:l.end], "join")
+	return l.Kind == lex.Word && !l.AfterDot && lex.EqualFold(l.Src[l.Start:l.End], "join")
 }
 
-func isDottedWord(l *lexer) bool {
-	word := l.src[l.start:l.end]
-	return foldedWord(word, "nextval") || foldedWord(word, "currval")
+func isDottedWord(l *lex.Lexer) bool {
+	word := l.Src[l.Start:l.End]
+	return lex.EqualFold(word, "nextval") || lex.EqualFold(word, "currval")
 }
 
-func notReserved(l *lexer) bool {
-	return l.kind == tQuoted || !reservedWord(l.src[l.start:l.end])
+func notReserved(l *lex.Lexer) bool {
+	return l.Kind == lex.Quoted || !lex.Reserved(l.Src[l.Start:l.End])
 }
 
 // sameIdentifier reports whether a server could take two identifiers for the same. What

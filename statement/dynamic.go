@@ -1,5 +1,7 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // Dynamic is a statement about a prepared statement as text: PREPARE, EXECUTE, EXECUTE
 // IMMEDIATE, DEALLOCATE PREPARE or DROP PREPARE.
 type Dynamic struct {
@@ -17,60 +19,56 @@ type Dynamic struct {
 // ReadDynamic reads a text that Analyze found to be of such a kind. It is false if the text
 // is not exactly of a form that every server takes: the server then says what it means. It
 // allocates; it is not for the data path.
-func ReadDynamic(sql []byte, mode Mode) (d Dynamic, ok bool) {
-	l := lexer{src: sql, mode: mode}
-	l.next()
-	kind := l.kw
-	l.next()
-	if kind == kwDeallocate || kind == kwDrop {
-		if l.kw != kwPrepare {
+func ReadDynamic(sql []byte, mode lex.Mode) (d Dynamic, ok bool) {
+	l := lex.Lexer{Src: sql, Mode: mode}
+	l.Next()
+	kind := l.Kw
+	l.Next()
+	if kind == lex.KwDeallocate || kind == lex.KwDrop {
+		if l.Kw != lex.KwPrepare {
 			return d, false
 		}
-		l.next()
+		l.Next()
 	}
-	var st Statement // for decoding
-	if kind == kwExecute && l.kw == kwImmediate {
-		l.next()
-		kind = kwImmediate
+	var names lex.Arena
+	if kind == lex.KwExecute && l.Kw == lex.KwImmediate {
+		l.Next()
+		kind = lex.KwImmediate
 	} else {
-		if l.kind != tWord && l.kind != tQuoted {
+		if l.Kind != lex.Word && l.Kind != lex.Quoted {
 			return d, false
 		}
-		d.Name, d.NameStart, d.NameEnd = string(st.lowered(st.decode(l))), l.start, l.end
-		l.next()
+		d.Name, d.NameStart, d.NameEnd = string(names.Lowered(names.Decode(&l))), l.Start, l.End
+		l.Next()
 	}
 	switch kind {
-	case kwPrepare:
-		if l.kw != kwFrom {
+	case lex.KwPrepare:
+		if l.Kw != lex.KwFrom {
 			return d, false
 		}
-		l.next()
+		l.Next()
 		fallthrough
-	case kwImmediate:
-		d.TextStart, d.TextEnd = l.start, l.end
+	case lex.KwImmediate:
+		d.TextStart, d.TextEnd = l.Start, l.End
 		switch {
-		case l.kind == tUserVar:
+		case l.Kind == lex.UserVar:
 			d.Variable = true
-		case l.kind == tString && (sql[l.start] == '\'' || sql[l.start] == '"'):
-			d.Text = append([]byte{}, st.decode(l)...)
+		case l.Kind == lex.String && (sql[l.Start] == '\'' || sql[l.Start] == '"'):
+			d.Text = append([]byte{}, names.Decode(&l)...)
 		default:
 			return d, false
 		}
-		l.next()
+		l.Next()
 	}
 	switch {
-	case (kind == kwExecute || kind == kwImmediate) && l.kind == tWord && equalsFolded(l.src[l.start:l.end], "using"):
-		for l.kind != tEOF {
-			l.next()
+	case (kind == lex.KwExecute || kind == lex.KwImmediate) && l.Kind == lex.Word && lex.EqualFold(l.Src[l.Start:l.End], "using"):
+		for l.Kind != lex.EOF {
+			l.Next()
 		}
 	default:
-		for l.is(';') {
-			l.next()
+		for l.Is(';') {
+			l.Next()
 		}
 	}
-	return d, l.kind == tEOF && !l.bad && l.execs == 0
-}
-
-func equalsFolded(word []byte, folded string) bool {
-	return len(word) == len(folded) && equalFolded(word, folded)
+	return d, l.Kind == lex.EOF && !l.Bad && l.Execs == 0
 }

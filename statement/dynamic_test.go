@@ -3,6 +3,8 @@ package statement
 import (
 	"fmt"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 func TestDynamicStatementsAreTakenApart(t *testing.T) {
@@ -30,7 +32,7 @@ func TestDynamicStatementsAreTakenApart(t *testing.T) {
 		{"DEALLOCATE s", ""},
 	} {
 		got := ""
-		if d, ok := ReadDynamic([]byte(c.sql), Mode{}); ok {
+		if d, ok := ReadDynamic([]byte(c.sql), lex.Mode{}); ok {
 			got = fmt.Sprintf("%q", d.Name)
 			if d.NameEnd > 0 {
 				got += " " + c.sql[d.NameStart:d.NameEnd]

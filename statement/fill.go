@@ -3,6 +3,8 @@ package statement
 import (
 	"slices"
 	"strconv"
+
+	"seqproxy/statement/lex"
 )
 
 // Splice puts Text in the place of sql[Start:End].
@@ -43,9 +45,9 @@ func (in *Insertion) NeedsColumns() bool {
 	}
 	p := in.l
 	if in.Source == InsertValues {
-		if p.next(); p.is('(') {
-			p.next()
-			return !p.is(')') // INSERT INTO t VALUES () is the defaults of all
+		if p.Next(); p.Is('(') {
+			p.Next()
+			return !p.Is(')') // INSERT INTO t VALUES () is the defaults of all
 		}
 	}
 	return in.Source != InsertSet
@@ -104,7 +106,7 @@ func (in *Insertion) Complete(n int) bool {
 func (in *Insertion) Clone() *Insertion {
 	c := *in
 	c.Rows, c.Columns, c.values = slices.Clone(in.Rows), slices.Clone(in.Columns), nil
-	c.st, c.text = Statement{}, nil
+	c.arena, c.text = nil, nil
 	return &c
 }
 
@@ -168,7 +170,7 @@ func (in *Insertion) AppendNumber(dst []Splice, i int, k *Key, value []byte) []S
 // apart makes text a token of its own in front of what stands at offset at: a word may
 // be glued to a string, '0'ON, but not to a number.
 func (in *Insertion) apart(text []byte, at int) []byte {
-	if src := in.l.src; at < len(src) && wordByte[src[at]] {
+	if src := in.l.Src; at < len(src) && lex.InWord(src[at]) {
 		text = append(text, ' ')
 	}
 	return text
@@ -186,7 +188,7 @@ func (in *Insertion) AppendIfEmpty(dst []Splice, i int, k *Key, value []byte) []
 	case v.EndParams > v.Params: // markers cannot stand twice
 		open, closing = "IFNULL(NULLIF(CAST((", ") AS DECIMAL(65)), 0), "
 	default: // of a variable above 2^63 MariaDB makes another DECIMAL: it is for the comparison alone
-		open, closing = "IFNULL(IF(CAST(("+string(in.l.src[v.Start:v.End])+") AS DECIMAL(65)) = 0, NULL, (", ")), "
+		open, closing = "IFNULL(IF(CAST(("+string(in.l.Src[v.Start:v.End])+") AS DECIMAL(65)) = 0, NULL, (", ")), "
 	}
 	return append(dst, Splice{v.Start, v.Start, []byte(open)},
 		Splice{v.End, v.End, append(append([]byte(closing), value...), ')')})
@@ -194,11 +196,11 @@ func (in *Insertion) AppendIfEmpty(dst []Splice, i int, k *Key, value []byte) []
 
 // appendName appends a name in back-quotes.
 func (in *Insertion) appendName(dst, name []byte) []byte {
-	cs := in.l.mode.Charset
+	cs := in.l.Mode.Charset
 	dst = append(dst, '`')
 	for i := 0; i < len(name); i++ {
-		if cs.multi() {
-			if n := cs.mbLen(name, i); n > 1 {
+		if cs.Multi() {
+			if n := cs.CharLen(name, i); n > 1 {
 				dst = append(dst, name[i:i+n]...)
 				i += n - 1
 				continue

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 // fillAll puts the numbers from 9000000 on into every row whose key is empty, and returns
 // the text, with how many there were; false if the text is not one that can be filled.
-func fillAll(sql []byte, mode Mode, st *Statement, in *Insertion, columns [][]byte) (filled []byte, numbers int, ok bool) {
+func fillAll(sql []byte, mode lex.Mode, st *Statement, in *Insertion, columns [][]byte) (filled []byte, numbers int, ok bool) {
 	st.Analyze(sql, mode)
 	t := st.Table()
 	if t == nil || t.Kind != Insert && t.Kind != Replace {
@@ -68,7 +70,7 @@ func FuzzFill(f *testing.F) {
 		for m := range 4 {
 			f.Add([]byte(sql), byte(m))
 		}
-		f.Add([]byte(sql), byte(GBK)<<2)
+		f.Add([]byte(sql), byte(lex.GBK)<<2)
 	}
 	columns := [][]byte{[]byte("a"), []byte("Id"), []byte("b`c"), []byte("d")}
 	var st, again Statement
@@ -132,7 +134,7 @@ func TestWhatIsWrittenIntoAnInsert(t *testing.T) {
 	} {
 		var st Statement
 		var in Insertion
-		got, _, ok := fillAll([]byte(c.sql), Mode{}, &st, &in, columns)
+		got, _, ok := fillAll([]byte(c.sql), lex.Mode{}, &st, &in, columns)
 		if !ok || string(got) != c.want {
 			t.Errorf("%s: got %q, want %q", c.sql, got, c.want)
 		}
@@ -154,7 +156,7 @@ func BenchmarkFill(b *testing.B) {
 			b.SetBytes(int64(len(sql)))
 			b.ReportAllocs()
 			for b.Loop() {
-				fillAll(sql, Mode{}, &st, &in, nil)
+				fillAll(sql, lex.Mode{}, &st, &in, nil)
 			}
 		})
 	}

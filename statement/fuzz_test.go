@@ -3,16 +3,18 @@ package statement
 import (
 	"bytes"
 	"reflect"
-	"regexp"
 	"slices"
 	"testing"
+
+	"seqproxy/test/texts"
+	"seqproxy/statement/lex"
 )
 
 // modes are the modes that fuzzing goes through, by one byte.
-func modeOf(b byte) Mode {
-	return Mode{
-		SQLMode: SQLMode{NoBackslashEscapes: b&1 != 0, ANSIQuotes: b&2 != 0, Brackets: b&32 != 0},
-		Charset: Charset(b >> 2 % 8),
+func modeOf(b byte) lex.Mode {
+	return lex.Mode{
+		SQLMode: lex.SQLMode{NoBackslashEscapes: b&1 != 0, ANSIQuotes: b&2 != 0, Brackets: b&32 != 0},
+		Charset: lex.Charset(b >> 2 % 8),
 	}
 }
 
@@ -21,10 +23,10 @@ func modeOf(b byte) Mode {
 // replaces calls changes nothing outside of them, and a reused Statement finds
 // the same as a fresh one.
 func FuzzAnalyze(f *testing.F) {
-	for _, sql := range corpus {
+	for _, sql := range texts.Corpus {
 		f.Add([]byte(sql), byte(0))
 		f.Add([]byte(sql), byte(2))
-		f.Add([]byte(sql), byte(GBK)<<2)
+		f.Add([]byte(sql), byte(lex.GBK)<<2)
 	}
 	var used Statement
 	f.Fuzz(func(t *testing.T, sql []byte, m byte) {
@@ -132,27 +134,27 @@ func checkDotted(t *testing.T, sql []byte, st *Statement) {
 		if c.Spelling != AsColumn || !ascii(c.Name) || len(c.Name) == 0 {
 			continue
 		}
-		var before [3]lexer // tokens
-		for l := (lexer{src: sql, mode: st.mode}); ; {
+		var before [3]lex.Lexer // tokens
+		for l := (lex.Lexer{Src: sql, Mode: st.mode}); ; {
 			before[2], before[1], before[0] = before[1], before[0], l
-			if l.next(); l.kind == tEOF {
+			if l.Next(); l.Kind == lex.EOF {
 				break
 			}
-			if l.kind != tWord && l.kind != tQuoted || !bytes.EqualFold(new(Statement).decode(l), c.Name) {
+			if l.Kind != lex.Word && l.Kind != lex.Quoted || !bytes.EqualFold(new(lex.Arena).Decode(&l), c.Name) {
 				continue
 			}
 			after := l
-			if after.next(); after.is('.') {
-				if after.next(); isDottedWord(&after) && after.kind == tWord {
+			if after.Next(); after.Is('.') {
+				if after.Next(); isDottedWord(&after) && after.Kind == lex.Word {
 					continue
 				}
 			}
-			if isDottedWord(&l) && before[0].is('.') { // of a sequence that is called so
+			if isDottedWord(&l) && before[0].Is('.') { // of a sequence that is called so
 				continue
 			}
-			function := before[0].is('(') || before[0].is('.') && before[2].is('(') || before[0].kw == kwFor || before[0].is('.') && before[2].kw == kwFor
+			function := before[0].Is('(') || before[0].Is('.') && before[2].Is('(') || before[0].Kw == lex.KwFor || before[0].Is('.') && before[2].Kw == lex.KwFor
 			if !function {
-				t.Fatalf("%q: %q is taken for a sequence, and is at %d, too", sql, c.Name, l.start)
+				t.Fatalf("%q: %q is taken for a sequence, and is at %d, too", sql, c.Name, l.Start)
 			}
 		}
 	}
@@ -193,7 +195,7 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 		if rest, ok = through(rest, sql[from:c.Start]); !ok {
 			t.Fatalf("%q -> %q: the text before call %d is not there", sql, got, i)
 		}
-		if c.Start > 0 && wordByte[sql[c.Start-1]] {
+		if c.Start > 0 && lex.InWord(sql[c.Start-1]) {
 			rest, _ = bytes.CutPrefix(rest, []byte(" "))
 		}
 		rest, ok = bytes.CutPrefix(rest, subs[i].append(nil, &st.Calls[i], sql))
@@ -228,13 +230,13 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 	}
 	at := 0
 	for _, h := range hidden { // each is the marker of its number
-		for l := (lexer{src: got, mode: st.mode}); ; {
-			if l.next(); l.kind == tEOF {
+		for l := (lex.Lexer{Src: got, Mode: st.mode}); ; {
+			if l.Next(); l.Kind == lex.EOF {
 				t.Fatalf("%q -> %q: there is no parameter %d", sql, got, h)
 			}
-			if l.is('?') {
+			if l.Is('?') {
 				if at++; at > h {
-					before, after := got[:l.start], got[l.end:]
+					before, after := got[:l.Start], got[l.End:]
 					if !bytes.HasSuffix(before, []byte("(")) || len(after) == 0 || after[0] != ')' && after[0] != ' ' && after[0] != '|' {
 						t.Fatalf("%q -> %q: parameter %d is none of the proxy's", sql, got, h)
 					}
@@ -294,229 +296,4 @@ func skipAlias(text []byte) ([]byte, bool) {
 func skipAliasAtEnd(text []byte) []byte {
 	rest, _ := skipAlias(text)
 	return rest
-}
-
-// FuzzLexer compares what is string, comment or identifier with a reference
-// that goes byte by byte and asks the lexer for nothing but where a word begins.
-func FuzzLexer(f *testing.F) {
-	for _, sql := range corpus {
-		f.Add([]byte(sql), byte(0))
-		f.Add([]byte(sql), byte(1))
-		f.Add([]byte(sql), byte(2))
-		f.Add([]byte(sql), byte(GBK)<<2)
-		f.Add([]byte(sql), byte(SJIS)<<2)
-	}
-	f.Fuzz(func(t *testing.T, sql []byte, m byte) {
-		mode := modeOf(m)
-		if mode.Charset == Unsupported {
-			return
-		}
-		want, wantOK := referenceCode(sql, mode)
-		got := make([]bool, len(sql))
-		l := lexer{src: sql, mode: mode}
-		end := 0
-		for l.next(); l.kind != tEOF; l.next() {
-			if l.start < end || l.end <= l.start || l.end > len(sql) {
-				t.Fatalf("%q: token at [%d,%d) after %d", sql, l.start, l.end, end)
-			}
-			end = l.end
-			text := l.kind == tString || l.kind == tQuoted || l.kind == tUserVar
-			for i := l.start; i < l.end; i++ {
-				got[i] = !text
-			}
-			if text {
-				// The letters in front of a string and @ are code in the reference.
-				for i := l.start; i < l.end && !isQuote(sql[i]); i++ {
-					got[i] = true
-				}
-			}
-		}
-		if l.bad == wantOK && !(l.bad && unreadable(sql[end:], mode)) {
-			t.Fatalf("%q %+v: got bad %v, want ok %v", sql, mode, l.bad, wantOK)
-		}
-		if l.bad {
-			return
-		}
-		for i := range sql {
-			if isSpace(sql[i]) {
-				continue // the reference calls space in code code
-			}
-			if got[i] != want[i] {
-				t.Fatalf("%q %+v: byte %d (%q): got code %v, want %v", sql, mode, i, sql[i], got[i], want[i])
-			}
-		}
-	})
-}
-
-// noExponent is a number whose exponent may lack its digits.
-var noExponent = regexp.MustCompile(`\.[0-9]*[eE]`)
-
-// unreadable reports whether there is in text what the lexer gives up at though
-// it is neither string nor comment: a number such as 1.e, or a user variable
-// whose multi-byte characters may have punctuation in them.
-func unreadable(text []byte, mode Mode) bool {
-	for i, c := range text {
-		if c != '@' || !mode.Charset.multi() {
-			continue
-		}
-		for i++; i < len(text) && (wordByte[text[i]] || text[i] == '.'); i++ {
-			if text[i] >= 0x80 {
-				return true
-			}
-		}
-	}
-	return noExponent.Match(text)
-}
-
-func isQuote(c byte) bool { return c == '\'' || c == '"' || c == '`' }
-func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
-
-// referenceCode marks the bytes that are code: outside of quotes, comments and
-// the marks of executable comments. ok is false if the text cannot be read.
-func referenceCode(sql []byte, mode Mode) (code []bool, ok bool) {
-	code = make([]bool, len(sql))
-	at := func(i int) int {
-		if i < len(sql) {
-			return int(sql[i])
-		}
-		return -1
-	}
-	// char is the length of the character at i, as the server sees it.
-	char := func(i int) int {
-		a, b := at(i), at(i+1)
-		in := func(x, lo, hi int) bool { return x >= lo && x <= hi }
-		tail := in(b, 0x40, 0x7e) || in(b, 0x80, 0xfe)
-		two := false
-		switch mode.Charset {
-		case GBK:
-			two = in(a, 0x81, 0xfe) && tail
-		case GB18030:
-			if in(a, 0x81, 0xfe) && in(b, 0x30, 0x39) && in(at(i+2), 0x81, 0xfe) && in(at(i+3), 0x30, 0x39) {
-				return 4
-			}
-			two = in(a, 0x81, 0xfe) && tail
-		case Big5:
-			two = in(a, 0xa1, 0xf9) && (in(b, 0x40, 0x7e) || in(b, 0xa1, 0xfe))
-		case SJIS:
-			two = (in(a, 0x81, 0x9f) || in(a, 0xe0, 0xfc)) && (in(b, 0x40, 0x7e) || in(b, 0x80, 0xfc))
-		}
-		if two {
-			return 2
-		}
-		return 1
-	}
-	hidden := false // in an executable comment that a server may skip
-	inside := false // in an executable comment
-	last := 0       // byte of code
-	ends := func(c int) bool {
-		return c >= 0x80 && mode.Charset.single() && (mode.Charset.upper(byte(c)) == 'c' || mode.Charset.upper(byte(c)) == 's')
-	}
-	for i := 0; i < len(sql); {
-		c := at(i)
-		switch {
-		case c == '\'' || c == '"' || c == '`':
-			escapes := c != '`' && !mode.NoBackslashEscapes && (c == '\'' || !mode.ANSIQuotes)
-			// x'..' and b'..' know no escapes, if they stand alone.
-			if c == '\'' && i > 0 && bytes.IndexByte([]byte("xXbB"), sql[i-1]) >= 0 && prefixAlone(sql, code, i-1, mode) {
-				escapes = false
-			}
-			j := i + 1
-			for {
-				if j >= len(sql) {
-					return code, false
-				}
-				if n := char(j); n > 1 {
-					j += n
-					continue
-				}
-				if escapes && sql[j] == '\\' {
-					j += 2
-					continue
-				}
-				if at(j) == c {
-					if at(j+1) != c {
-						break
-					}
-					j++
-				}
-				j++
-			}
-			text := sql[i : j+1]
-			identifier := c == '`' || c == '"' && mode.ANSIQuotes
-			afterAt := i > 0 && code[i-1] && sql[i-1] == '@'
-			if identifier && !afterAt && bytes.IndexByte(text, 0) >= 0 {
-				return code, false
-			}
-			if hidden && bytes.Contains(text, []byte("*/")) {
-				return code, false
-			}
-			i, last = j+1, '"'
-		case c == '#', c == '-' && at(i+1) == '-' && (at(i+2) <= ' ' || at(i+2) == 0x7f || ends(at(i+2))):
-			for i < len(sql) && sql[i] != '\n' && sql[i] != 0 {
-				i++
-			}
-		case c == '/' && at(i+1) == '*':
-			maria := at(i+2) == 'M' && at(i+3) == '!'
-			if inside && (at(i+2) == '!' || maria) {
-				return code, false
-			}
-			if !inside && (at(i+2) == '!' || maria) {
-				i += 3
-				if maria {
-					i++
-				}
-				digits, version := 0, 0
-				for digits < 6 && at(i+digits) >= '0' && at(i+digits) <= '9' {
-					version = version*10 + at(i+digits) - '0'
-					digits++
-				}
-				if digits >= 5 {
-					i += digits
-				}
-				inside = true
-				hidden = maria || digits == 6 || digits == 5 && version > 50699
-				continue
-			}
-			n := bytes.Index(sql[i+2:], []byte("*/"))
-			if n < 0 {
-				return code, false
-			}
-			i += n + 4
-		case c == '*' && at(i+1) == '/' && inside:
-			inside, hidden = false, false
-			i += 2
-		case c == 0 && (last == ';' || len(bytes.Trim(sql[i+1:], "; \t\n\v\f\r")) == 0):
-			return code, !inside
-		case c < ' ' && !isSpace(byte(c)), c == 0x7f, c == '[' && mode.Brackets:
-			return code, false
-		case c >= 0x80 && mode.Charset.single() && mode.Charset.upper(byte(c)) != 'w':
-			if mode.Charset.upper(byte(c)) != 's' {
-				return code, false
-			}
-			i++
-		default:
-			if !isSpace(byte(c)) {
-				last = c
-			}
-			for n := char(i); n > 0; n-- {
-				code[i] = true
-				i++
-			}
-		}
-	}
-	return code, !inside
-}
-
-// prefixAlone reports whether the letter at i is a word of its own.
-func prefixAlone(sql []byte, code []bool, i int, mode Mode) bool {
-	if !code[i] {
-		return false
-	}
-	l := lexer{src: sql[:i+1], mode: mode}
-	for l.next(); l.kind != tEOF; l.next() {
-		if l.end == i+1 {
-			return l.kind == tWord && l.start == i
-		}
-	}
-	return false
 }

@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
+	"seqproxy/test/mysqltest"
 )
 
 var seed = flag.Uint64("seed", 0, "seed of the random texts; 0 for another one each time")
@@ -24,7 +25,7 @@ var seed = flag.Uint64("seed", 0, "seed of the random texts; 0 for another one e
 type glued struct {
 	conn    *sql.Conn
 	mariaDB bool
-	mode    statement.Mode
+	mode    lex.Mode
 }
 
 // newGlued opens a session with this sql_mode and character set.
@@ -52,12 +53,12 @@ func newGlued(t *testing.T, sqlMode, charset string) *glued {
 			t.Fatalf("%s: %v", q, err)
 		}
 	}
-	return &glued{conn: conn, mariaDB: mariaDB, mode: statement.Mode{
-		SQLMode: statement.SQLMode{
+	return &glued{conn: conn, mariaDB: mariaDB, mode: lex.Mode{
+		SQLMode: lex.SQLMode{
 			NoBackslashEscapes: strings.Contains(sqlMode, "NO_BACKSLASH_ESCAPES"),
 			ANSIQuotes:         strings.Contains(sqlMode, "ANSI_QUOTES") || strings.Contains(sqlMode, "ORACLE"),
 		},
-		Charset: statement.CharsetByName(charset),
+		Charset: lex.CharsetByName(charset),
 	}}
 }
 

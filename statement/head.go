@@ -3,6 +3,8 @@ package statement
 import (
 	"bytes"
 	"strings"
+
+	"seqproxy/statement/lex"
 )
 
 // head reads the first words of a statement, sets its kind and reads the rest.
@@ -11,142 +13,142 @@ import (
 func (a *analyzer) head() bool {
 	st := a.st
 	switch {
-	case a.kind == tWord:
-	case a.is('('):
+	case a.Kind == lex.Word:
+	case a.Is('('):
 		return a.parenthesised()
 	default:
 		return a.other()
 	}
-	switch a.kw {
-	case kwSelect:
+	switch a.Kw {
+	case lex.KwSelect:
 		return a.dml(Select, "")
-	case kwTable:
+	case lex.KwTable:
 		return a.dml(Select, "NEXTVAL with TABLE")
-	case kwInsert:
+	case lex.KwInsert:
 		return a.insert(Insert)
-	case kwReplace:
+	case lex.KwReplace:
 		return a.insert(Replace)
-	case kwUpdate:
+	case lex.KwUpdate:
 		a.updatedTable()
 		a.targets = true
 		return a.dml(Update, "")
-	case kwDelete:
+	case lex.KwDelete:
 		a.targets = true
 		return a.dml(Delete, "")
-	case kwWith:
+	case lex.KwWith:
 		return a.dml(With, "")
-	case kwValues:
+	case lex.KwValues:
 		return a.values()
-	case kwSet:
+	case lex.KwSet:
 		return a.set()
-	case kwUse:
+	case lex.KwUse:
 		return a.use()
-	case kwBegin:
+	case lex.KwBegin:
 		return a.begin()
-	case kwStart:
-		if a.advance(); a.kw == kwTransaction {
+	case lex.KwStart:
+		if a.advance(); a.Kw == lex.KwTransaction {
 			return a.relayed(Begin)
 		}
 		return a.other()
-	case kwCommit:
+	case lex.KwCommit:
 		return a.endTransaction(Commit)
-	case kwRollback:
+	case lex.KwRollback:
 		return a.endTransaction(Rollback)
-	case kwSavepoint:
+	case lex.KwSavepoint:
 		return a.relayed(Savepoint)
-	case kwRelease:
-		if a.advance(); a.kw == kwSavepoint {
+	case lex.KwRelease:
+		if a.advance(); a.Kw == lex.KwSavepoint {
 			return a.relayed(Savepoint)
 		}
 		return a.other()
-	case kwShow:
+	case lex.KwShow:
 		return a.show()
-	case kwGet:
-		if a.advance(); a.kw == kwCurrent || a.kw == kwStacked {
+	case lex.KwGet:
+		if a.advance(); a.Kw == lex.KwCurrent || a.Kw == lex.KwStacked {
 			a.advance()
 		}
-		if a.kw == kwDiagnostics {
+		if a.Kw == lex.KwDiagnostics {
 			st.Words |= ReadsWarnings | SetsUserVariable
 			return a.relayed(GetDiagnostics)
 		}
 		return a.other()
-	case kwExplain, kwDescribe, kwDesc:
+	case lex.KwExplain, lex.KwDescribe, lex.KwDesc:
 		if a.explainRoute() {
 			return false
 		}
 		a.explained()
 		return a.relayed(Explain)
-	case kwAnalyze:
-		if a.advance(); a.kw == kwTable || a.kw == kwLocal || a.kw == kwNoWriteToBinlog {
+	case lex.KwAnalyze:
+		if a.advance(); a.Kw == lex.KwTable || a.Kw == lex.KwLocal || a.Kw == lex.KwNoWriteToBinlog {
 			return a.relayed(OtherDDL)
 		}
 		a.explained()
 		a.refusal = refusalInAnalyze
 		a.hiddenInsert() // MariaDB's ANALYZE runs the statement
 		return a.relayedFromHere(Explain)
-	case kwCall:
+	case lex.KwCall:
 		return a.call()
-	case kwDo:
+	case lex.KwDo:
 		return a.dml(Do, "")
-	case kwLoad:
+	case lex.KwLoad:
 		return a.load()
-	case kwPrepare:
+	case lex.KwPrepare:
 		st.Words |= SQLPrepare
 		return a.prepare(Prepare, "NEXTVAL in PREPARE ... FROM")
-	case kwExecute:
+	case lex.KwExecute:
 		st.Words |= SQLPrepare
-		if p := a.peek(); p.kw == kwImmediate {
+		if p := a.peek(); p.Kw == lex.KwImmediate {
 			return a.prepare(ExecuteImmediate, "NEXTVAL in EXECUTE IMMEDIATE")
 		}
 		return a.dml(Execute, "")
-	case kwDeallocate:
+	case lex.KwDeallocate:
 		st.Words |= SQLPrepare
 		return a.relayed(Deallocate)
-	case kwHandler:
+	case lex.KwHandler:
 		return a.handler()
-	case kwLock:
-		if a.advance(); a.kw == kwTable || a.kw == kwTables {
+	case lex.KwLock:
+		if a.advance(); a.Kw == lex.KwTable || a.Kw == lex.KwTables {
 			st.Words |= TableLock
 			return a.relayed(LockTables)
 		}
 		st.Words |= GlobalLock
 		return a.other()
-	case kwUnlock:
-		if a.advance(); a.kw == kwTable || a.kw == kwTables {
+	case lex.KwUnlock:
+		if a.advance(); a.Kw == lex.KwTable || a.Kw == lex.KwTables {
 			return a.relayed(UnlockTables)
 		}
 		return a.other()
-	case kwBackup:
+	case lex.KwBackup:
 		st.Words |= GlobalLock
 		return a.other()
-	case kwFlush:
+	case lex.KwFlush:
 		return a.flush()
-	case kwKill:
+	case lex.KwKill:
 		return a.kill()
-	case kwXA:
+	case lex.KwXA:
 		return a.relayed(XA)
-	case kwCreate:
+	case lex.KwCreate:
 		return a.create()
-	case kwAlter:
+	case lex.KwAlter:
 		return a.alter()
-	case kwDrop:
+	case lex.KwDrop:
 		return a.drop()
-	case kwCheck, kwRepair:
-		if p := a.peek(); p.kw == kwSequence {
+	case lex.KwCheck, lex.KwRepair:
+		if p := a.peek(); p.Kw == lex.KwSequence {
 			k := CheckSequence
-			if a.kw == kwRepair {
+			if a.Kw == lex.KwRepair {
 				k = RepairSequence
 			}
 			a.advance()
 			return a.namedSequences(k)
 		}
 		return a.relayed(OtherDDL)
-	case kwSeqproxy:
-		if p := a.peek(); p.is(':') { // the label of a compound statement
+	case lex.KwSeqproxy:
+		if p := a.peek(); p.Is(':') { // the label of a compound statement
 			return a.other()
 		}
 		return a.proxyStatement("SEQPROXY", proxyForms[:])
-	case kwRename, kwTruncate, kwGrant, kwRevoke, kwOptimize, kwChecksum, kwCache:
+	case lex.KwRename, lex.KwTruncate, lex.KwGrant, lex.KwRevoke, lex.KwOptimize, lex.KwChecksum, lex.KwCache:
 		return a.relayed(OtherDDL)
 	}
 	return a.other()
@@ -185,20 +187,20 @@ func (a *analyzer) explained() {
 // explainRoute reads FORMAT = ROUTE after EXPLAIN, the current token, which no server knows, and
 // passes over what stands behind it.
 func (a *analyzer) explainRoute() bool {
-	p := a.lexer
+	p := a.Lexer
 	word := func(want string) bool {
-		p.next()
-		return p.kind == tWord && strings.EqualFold(string(p.src[p.start:p.end]), want)
+		p.Next()
+		return p.Kind == lex.Word && strings.EqualFold(string(p.Src[p.Start:p.End]), want)
 	}
-	if a.kw != kwExplain || a.inExec || !word("format") {
+	if a.Kw != lex.KwExplain || a.InExec || !word("format") {
 		return false
 	}
-	if p.next(); !p.is('=') || !word("route") || p.inExec {
+	if p.Next(); !p.Is('=') || !word("route") || p.InExec {
 		return false
 	}
-	a.st.Kind, a.st.Explained = ExplainRoute, p.end
-	a.lexer = p
-	a.empty, a.pos, a.kind = false, len(a.src), tEOF
+	a.st.Kind, a.st.Explained = ExplainRoute, p.End
+	a.Lexer = p
+	a.empty, a.Pos, a.Kind = false, len(a.Src), lex.EOF
 	return true
 }
 
@@ -206,9 +208,9 @@ func (a *analyzer) explainRoute() bool {
 func (a *analyzer) relayedFromHere(k Kind) bool {
 	a.st.Kind = k
 	a.empty = false
-	if a.kind == tEOF || a.is(';') {
+	if a.Kind == lex.EOF || a.Is(';') {
 		a.finish()
-		return a.kind != tEOF
+		return a.Kind != lex.EOF
 	}
 	a.token()
 	return a.scan()
@@ -223,18 +225,18 @@ func (a *analyzer) other() bool {
 
 // parenthesised reads a statement that begins with parentheses: a query.
 func (a *analyzer) parenthesised() bool {
-	p := a.lexer
-	for p.is('(') {
-		p.next()
+	p := a.Lexer
+	for p.Is('(') {
+		p.Next()
 	}
-	switch p.kw {
-	case kwSelect:
+	switch p.Kw {
+	case lex.KwSelect:
 		return a.dml(Select, "")
-	case kwTable:
+	case lex.KwTable:
 		return a.dml(Select, "NEXTVAL with TABLE")
-	case kwWith:
+	case lex.KwWith:
 		return a.dml(With, "")
-	case kwValues:
+	case lex.KwValues:
 		return a.dml(Values, "NEXTVAL in VALUES in parentheses")
 	}
 	return a.other()
@@ -248,13 +250,13 @@ func (a *analyzer) insert(k Kind) bool {
 	st.levels[0].names = false
 	a.empty = false
 	for {
-		if a.advance(); !insertOption(a.kw) {
+		if a.advance(); !insertOption(a.Kw) {
 			break
 		}
 	}
 	// The table's name, whatever word it is.
 	tables := len(st.Tables)
-	p, named := a.tableName(a.lexer, k)
+	p, named := a.tableName(a.Lexer, k)
 	if len(st.Tables) == tables {
 		st.Words |= MayBringRows
 	}
@@ -268,15 +270,15 @@ func (a *analyzer) insert(k Kind) bool {
 // use reads USE schema.
 func (a *analyzer) use() bool {
 	name := a.peek()
-	if name.kind != tWord && name.kind != tQuoted {
+	if name.Kind != lex.Word && name.Kind != lex.Quoted {
 		return a.other()
 	}
 	p := name
-	p.next()
-	if p.kind != tEOF && !p.is(';') {
+	p.Next()
+	if p.Kind != lex.EOF && !p.Is(';') {
 		return a.other()
 	}
-	a.st.Schema = a.st.decode(name)
+	a.st.Schema = a.st.arena.Decode(&name)
 	a.moveTo(name)
 	return a.relayed(Use)
 }
@@ -284,10 +286,10 @@ func (a *analyzer) use() bool {
 // begin reads BEGIN [WORK]. Any other BEGIN opens a compound statement.
 func (a *analyzer) begin() bool {
 	p := a.peek()
-	if p.kw == kwWork {
-		p.next()
+	if p.Kw == lex.KwWork {
+		p.Next()
 	}
-	if p.kind == tEOF || p.is(';') {
+	if p.Kind == lex.EOF || p.Is(';') {
 		return a.relayed(Begin)
 	}
 	a.compound = true
@@ -297,37 +299,37 @@ func (a *analyzer) begin() bool {
 // endTransaction reads what follows COMMIT and ROLLBACK.
 func (a *analyzer) endTransaction(k Kind) bool {
 	p := a.peek()
-	if p.kw == kwWork {
-		p.next()
+	if p.Kw == lex.KwWork {
+		p.Next()
 	}
-	if p.kw == kwTo && k == Rollback {
+	if p.Kw == lex.KwTo && k == Rollback {
 		return a.relayed(RollbackToSavepoint)
 	}
 	no := false
 	for {
-		switch p.kw {
-		case kwAnd, kwNo:
-			no = p.kw == kwNo
-			p.next()
+		switch p.Kw {
+		case lex.KwAnd, lex.KwNo:
+			no = p.Kw == lex.KwNo
+			p.Next()
 			continue
-		case kwChain:
+		case lex.KwChain:
 			if !no {
 				a.st.Words |= Chain
 			}
 			no = false
-			p.next()
+			p.Next()
 			continue
-		case kwRelease:
+		case lex.KwRelease:
 			if !no {
 				a.st.Words |= Release
 			}
 			no = false
-			p.next()
+			p.Next()
 			continue
 		}
 		break
 	}
-	if p.kind != tEOF && !p.is(';') {
+	if p.Kind != lex.EOF && !p.Is(';') {
 		return a.other()
 	}
 	return a.relayed(k)
@@ -336,34 +338,34 @@ func (a *analyzer) endTransaction(k Kind) bool {
 // show tells the kinds of SHOW apart.
 func (a *analyzer) show() bool {
 	p := a.peek()
-	switch p.kw {
-	case kwWarnings, kwErrors:
+	switch p.Kw {
+	case lex.KwWarnings, lex.KwErrors:
 		a.st.Words |= ReadsWarnings
 		return a.relayed(ShowWarnings)
-	case kwCount: // SHOW COUNT(*) WARNINGS
+	case lex.KwCount: // SHOW COUNT(*) WARNINGS
 		a.st.Words |= ReadsWarnings
 		return a.relayed(ShowWarnings)
-	case kwSequences:
+	case lex.KwSequences:
 		a.advance()
 		return a.showSequences()
-	case kwSeqproxy:
+	case lex.KwSeqproxy:
 		a.advance()
 		return a.proxyStatement("SHOW SEQPROXY", proxyShows[:])
-	case kwCreate:
-		if p.next(); p.kw == kwSequence {
+	case lex.KwCreate:
+		if p.Next(); p.Kw == lex.KwSequence {
 			a.moveTo(p)
 			return a.namedSequences(ShowCreateSequence)
 		}
 		return a.relayed(Show)
-	case kwSession, kwLocal:
-		p.next()
+	case lex.KwSession, lex.KwLocal:
+		p.Next()
 	}
-	if p.spells("full") {
-		if p.next(); p.kw == kwTables {
+	if p.Spells("full") {
+		if p.Next(); p.Kw == lex.KwTables {
 			a.st.Words |= LooksForSequences
 		}
 	}
-	if p.kw == kwVariables {
+	if p.Kw == lex.KwVariables {
 		// identity, last_insert_id and warning_count are among them.
 		a.st.Words |= ReadsLastInsertID | ReadsWarnings
 	}
@@ -374,7 +376,7 @@ func (a *analyzer) show() bool {
 func (a *analyzer) call() bool {
 	a.st.Kind, a.calls = Call, true
 	a.st.Words |= CallsProcedure
-	if p := a.peek(); p.kind == tWord || p.kind == tQuoted {
+	if p := a.peek(); p.Kind == lex.Word || p.Kind == lex.Quoted {
 		a.moveTo(p)
 		if a.index == 0 {
 			a.procedure(p)
@@ -384,34 +386,34 @@ func (a *analyzer) call() bool {
 }
 
 // procedure reads the name of the procedure that is called, which begins with p.
-func (a *analyzer) procedure(p lexer) {
+func (a *analyzer) procedure(p lex.Lexer) {
 	dot := p
 	name := p
-	if dot.next(); dot.is('.') {
-		if dot.next(); dot.kind != tWord && dot.kind != tQuoted {
+	if dot.Next(); dot.Is('.') {
+		if dot.Next(); dot.Kind != lex.Word && dot.Kind != lex.Quoted {
 			return
 		}
-		a.st.ProcedureSchema, name = a.st.decode(p), dot
+		a.st.ProcedureSchema, name = a.st.arena.Decode(&p), dot
 	}
 	a.st.rare = true
-	a.st.Procedure = a.st.decode(name)
+	a.st.Procedure = a.st.arena.Decode(&name)
 }
 
 func (a *analyzer) load() bool {
 	p := a.peek()
 	name := "NEXTVAL in LOAD DATA"
 	switch {
-	case p.kw == kwXML:
+	case p.Kw == lex.KwXML:
 		name = "NEXTVAL in LOAD XML"
-	case p.kind == tWord && p.kw == kwNone: // LOAD INDEX INTO CACHE
+	case p.Kind == lex.Word && p.Kw == lex.KwNone: // LOAD INDEX INTO CACHE
 		return a.relayed(OtherDDL)
-	case p.kw != kwData:
+	case p.Kw != lex.KwData:
 		return a.other()
 	}
-	for p.next(); p.kw == kwLowPriority || p.kind == tWord && p.kw == kwNone; p.next() {
+	for p.Next(); p.Kw == lex.KwLowPriority || p.Kind == lex.Word && p.Kw == lex.KwNone; p.Next() {
 		// [LOW_PRIORITY | CONCURRENT]
 	}
-	if p.kw == kwLocal {
+	if p.Kw == lex.KwLocal {
 		a.st.Words |= LocalInfile
 	}
 	if !a.loadedTable(Load) {
@@ -423,10 +425,10 @@ func (a *analyzer) load() bool {
 // prepare reads PREPARE and EXECUTE IMMEDIATE, whose text is in a string.
 func (a *analyzer) prepare(k Kind, refusal string) bool {
 	a.st.Kind, a.calls, a.refusal, a.prepares = k, true, refusal, true
-	p := a.lexer
-	for p.kind != tEOF && !p.is(';') {
-		p.next()
-		if p.kind == tString && a.namesSequence(p) {
+	p := a.Lexer
+	for p.Kind != lex.EOF && !p.Is(';') {
+		p.Next()
+		if p.Kind == lex.String && a.namesSequence(p) {
 			a.number()
 		}
 	}
@@ -434,18 +436,18 @@ func (a *analyzer) prepare(k Kind, refusal string) bool {
 }
 
 // namesSequence reports whether the text in the string token p calls NEXTVAL.
-func (a *analyzer) namesSequence(p lexer) bool {
-	if classes[p.src[p.start]] == cWord {
-		p.start++ // N'...'
+func (a *analyzer) namesSequence(p lex.Lexer) bool {
+	if lex.BeginsWord(p.Src[p.Start]) {
+		p.Start++ // N'...'
 	}
-	text := lexer{src: a.st.decode(p), mode: a.mode}
-	for text.next(); text.kind != tEOF; text.next() {
+	text := lex.Lexer{Src: a.st.arena.Decode(&p), Mode: a.Mode}
+	for text.Next(); text.Kind != lex.EOF; text.Next() {
 		next := text
-		if next.next(); text.kw == kwNextval && next.is('(') {
+		if next.Next(); text.Kw == lex.KwNextval && next.Is('(') {
 			return true
 		}
-		if text.kw == kwNext && (next.kw == kwValue || next.kind == tNumber) {
-			if next.next(); next.kw == kwFor || next.kw == kwValues {
+		if text.Kw == lex.KwNext && (next.Kw == lex.KwValue || next.Kind == lex.Number) {
+			if next.Next(); next.Kw == lex.KwFor || next.Kw == lex.KwValues {
 				return true
 			}
 		}
@@ -455,8 +457,8 @@ func (a *analyzer) namesSequence(p lexer) bool {
 
 func (a *analyzer) handler() bool {
 	p := a.peek() // table [. table] OPEN
-	for p.kind == tWord || p.kind == tQuoted || p.is('.') {
-		if p.next(); p.kw == kwOpen {
+	for p.Kind == lex.Word || p.Kind == lex.Quoted || p.Is('.') {
+		if p.Next(); p.Kw == lex.KwOpen {
 			a.st.Words |= HandlerOpen
 			break
 		}
@@ -466,14 +468,14 @@ func (a *analyzer) handler() bool {
 
 func (a *analyzer) flush() bool {
 	p := a.peek()
-	if p.kw == kwSequences {
+	if p.Kw == lex.KwSequences {
 		a.advance()
 		return a.namedSequences(FlushSequences)
 	}
-	for p.kind != tEOF && !p.is(';') {
-		with := p.kw
-		p.next()
-		if with == kwWith && p.kw == kwRead || with == kwFor && p.kw == kwExport {
+	for p.Kind != lex.EOF && !p.Is(';') {
+		with := p.Kw
+		p.Next()
+		if with == lex.KwWith && p.Kw == lex.KwRead || with == lex.KwFor && p.Kw == lex.KwExport {
 			a.st.Words |= GlobalLock
 		}
 	}
@@ -485,47 +487,47 @@ func (a *analyzer) kill() bool {
 	st := a.st
 	st.rare = true
 	p := a.peek()
-	t := KillTarget{Hard: p.kw == kwHard, Soft: p.kw == kwSoft}
+	t := KillTarget{Hard: p.Kw == lex.KwHard, Soft: p.Kw == lex.KwSoft}
 	if t.Hard || t.Soft {
-		p.next()
+		p.Next()
 	}
-	t.Query = p.kw == kwQuery
-	if t.Query || p.kw == kwConnection {
-		p.next()
+	t.Query = p.Kw == lex.KwQuery
+	if t.Query || p.Kw == lex.KwConnection {
+		p.Next()
 	}
-	t.Start, t.End = p.start, p.end
-	switch id, number := parseUint(p.src[p.start:p.end]); {
-	case p.kind == tNumber && number:
+	t.Start, t.End = p.Start, p.End
+	switch id, number := lex.ParseUint(p.Src[p.Start:p.End]); {
+	case p.Kind == lex.Number && number:
 		t.Operand, t.ID = KillNumber, id
-	case p.kind == tString:
-		if id, number = parseUint(p.src[p.start+1 : max(p.start+1, p.end-1)]); number {
+	case p.Kind == lex.String:
+		if id, number = lex.ParseUint(p.Src[p.Start+1 : max(p.Start+1, p.End-1)]); number {
 			t.Operand, t.ID = KillNumber, id
 		}
-	case p.is('-'):
+	case p.Is('-'):
 		// Connector/J reads the greeting's id as a signed number, and kills by that.
-		p.next()
-		if n, number := parseUint(p.src[p.start:p.end]); p.kind == tNumber && number && n > 0 && n <= 1<<31 {
-			t.Operand, t.ID, t.End = KillNumber, 1<<32-n, p.end
+		p.Next()
+		if n, number := lex.ParseUint(p.Src[p.Start:p.End]); p.Kind == lex.Number && number && n > 0 && n <= 1<<31 {
+			t.Operand, t.ID, t.End = KillNumber, 1<<32-n, p.End
 		}
-	case p.is('?'):
+	case p.Is('?'):
 		t.Operand = KillParam
-	case p.kind == tUserVar:
+	case p.Kind == lex.UserVar:
 		t.Operand = KillVariable
-	case p.kw == kwConnectionID:
-		if p.next(); p.is('(') {
-			if p.next(); p.is(')') {
-				t.Operand, t.End = KillSelf, p.end
+	case p.Kw == lex.KwConnectionID:
+		if p.Next(); p.Is('(') {
+			if p.Next(); p.Is(')') {
+				t.Operand, t.End = KillSelf, p.End
 			}
 		}
 	}
-	execs := p.execs
-	p.next()
+	execs := p.Execs
+	p.Next()
 	// Servers drop semicolons at the end; behind a comment they are of another statement.
-	alone := p.kind == tEOF || p.is(';') && len(bytes.Trim(p.src[p.start:], "; \t\r\n")) == 0
-	if t.Operand != KillOther && alone && !p.bad && !p.seenCond {
+	alone := p.Kind == lex.EOF || p.Is(';') && len(bytes.Trim(p.Src[p.Start:], "; \t\r\n")) == 0
+	if t.Operand != KillOther && alone && !p.Bad && !p.SeenCond {
 		st.Kill = t
 	}
-	if t.Operand == KillNumber && (!alone || a.index > 0) && (p.kind == tEOF || p.is(';')) && !p.bad && !p.seenCond && execs == a.execs {
+	if t.Operand == KillNumber && (!alone || a.index > 0) && (p.Kind == lex.EOF || p.Is(';')) && !p.Bad && !p.SeenCond && execs == a.Execs {
 		t.Begin, t.Results = a.first, a.index
 		if st.Words&(CallsProcedure|SQLPrepare|Opaque) != 0 { // of the statements in front
 			t.Results = -1
@@ -533,20 +535,4 @@ func (a *analyzer) kill() bool {
 		st.Kills = append(st.Kills, t)
 	}
 	return a.dml(Kill, "NEXTVAL in KILL")
-}
-
-// parseUint reads a decimal number that fits in 64 bits.
-func parseUint(digits []byte) (uint64, bool) {
-	var n uint64
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		d := uint64(c - '0')
-		if n > (1<<64-1-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, len(digits) > 0
 }

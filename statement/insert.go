@@ -1,5 +1,7 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // InsertSource says where an INSERT or REPLACE takes its rows from.
 type InsertSource uint8
 
@@ -33,11 +35,11 @@ type Insertion struct {
 	// VALUES (1, 2) AS new (a, b); 0 where there are none.
 	AliasEnd int
 
-	l      lexer
-	st     Statement // memory of decoded names
-	params int       // markers passed
-	listed int       // of ReadLoad: how many of Columns are of the file; the others are of SET
-	xml    bool      // of ReadLoad
+	l      lex.Lexer
+	arena  lex.Arena
+	params int  // markers passed
+	listed int  // of ReadLoad: how many of Columns are of the file; the others are of SET
+	xml    bool // of ReadLoad
 	values []InsertValue
 	text   []byte // of splices
 }
@@ -64,10 +66,10 @@ type InsertRow struct {
 
 // ReadInserts begins to read the INSERTs of a text. sql and mode must be those of
 // the Analyze that found the tables.
-func (in *Insertion) ReadInserts(sql []byte, mode Mode) {
-	in.l = lexer{src: sql, mode: mode}
+func (in *Insertion) ReadInserts(sql []byte, mode lex.Mode) {
+	in.l = lex.Lexer{Src: sql, Mode: mode}
 	in.params = 0
-	in.st.reset(mode)
+	in.arena = in.arena[:0]
 	in.values, in.text = in.values[:0], in.text[:0]
 }
 
@@ -79,85 +81,85 @@ func (in *Insertion) Read(t *TableRef) bool {
 	in.Ignore, in.OnDuplicate, in.Returning = false, false, false
 	in.Columns, in.Rows, in.values, in.AliasEnd = in.Columns[:0], in.Rows[:0], in.values[:0], 0
 	l := &in.l
-	for l.end < t.End && l.kind != tEOF || l.pos == 0 {
-		if l.start >= t.Begin && l.kw == kwIgnore && l.end <= t.Start {
+	for l.End < t.End && l.Kind != lex.EOF || l.Pos == 0 {
+		if l.Start >= t.Begin && l.Kw == lex.KwIgnore && l.End <= t.Start {
 			in.Ignore = true
 		}
 		in.next()
 	}
-	if l.end != t.End || l.bad {
+	if l.End != t.End || l.Bad {
 		return false
 	}
-	in.ListStart, in.ListEnd = l.end, l.end
+	in.ListStart, in.ListEnd = l.End, l.End
 	in.next()
 	if in.isWord("partition") {
-		if in.next(); !l.is('(') || !in.skipParentheses() {
+		if in.next(); !l.Is('(') || !in.skipParentheses() {
 			return false
 		}
-		in.ListStart, in.ListEnd = l.end, l.end
+		in.ListStart, in.ListEnd = l.End, l.End
 		in.next()
 	}
-	if l.is('(') && !in.queryFollows() {
+	if l.Is('(') && !in.queryFollows() {
 		if !in.columnList() {
 			return false
 		}
 		in.next()
 	}
-	switch l.kw {
-	case kwValues, kwValue:
+	switch l.Kw {
+	case lex.KwValues, lex.KwValue:
 		in.Source = InsertValues
-	case kwSet:
+	case lex.KwSet:
 		if len(in.Columns) > 0 || !in.assignments() {
 			return false
 		}
 		in.Source = InsertSet
-	case kwSelect, kwWith, kwTable:
+	case lex.KwSelect, lex.KwWith, lex.KwTable:
 		in.Source = InsertQuery
 	default:
-		if l.is('(') {
+		if l.Is('(') {
 			in.Source = InsertQuery
 		}
 	}
-	return in.Source != InsertUnknown && !l.bad && !l.seenCond
+	return in.Source != InsertUnknown && !l.Bad && !l.SeenCond
 }
 
 // ReadLoad is Read for LOAD DATA and LOAD XML. See LoadGives.
 func (in *Insertion) ReadLoad(t *TableRef) bool {
 	in.Source, in.Columns, in.values, in.listed, in.xml = InsertUnknown, in.Columns[:0], in.values[:0], 0, false
 	l := &in.l
-	for l.end < t.End && l.kind != tEOF || l.pos == 0 {
-		in.xml = in.xml || l.start >= t.Begin && l.kw == kwXML
+	for l.End < t.End && l.Kind != lex.EOF || l.Pos == 0 {
+		in.xml = in.xml || l.Start >= t.Begin && l.Kw == lex.KwXML
 		in.next()
 	}
-	if l.end != t.End {
+	if l.End != t.End {
 		return false
 	}
 	charset := false // SET of CHARACTER SET is the next
-	for in.next(); l.kind != tEOF && !l.is(';'); in.next() {
+	for in.next(); l.Kind != lex.EOF && !l.Is(';'); in.next() {
 		switch {
 		case in.isWord("partition"):
-			if in.next(); !l.is('(') || !in.skipParentheses() {
+			if in.next(); !l.Is('(') || !in.skipParentheses() {
 				return false
 			}
-		case l.is('('):
-			for !l.is(')') {
+		case l.Is('('):
+			for !l.Is(')') {
 				in.next()
-				if l.kind == tUserVar {
+				if l.Kind == lex.UserVar {
 					in.next()
-				} else if !l.is(')') && !in.column() {
+				} else if !l.Is(')') && !in.column() {
 					return false
 				}
-				if !l.is(',') && !l.is(')') {
+				if !l.Is(',') && !l.Is(')') {
 					return false
 				}
 			}
 			in.listed = len(in.Columns)
-		case l.kw == kwSet && !charset:
-			return in.assignments() && !l.bad && !l.seenCond
+		case l.Kw == lex.KwSet && !charset:
+			return in.assignments() && !l.Bad && !l.SeenCond
 		}
-		charset = l.kw == kwCharacter
+		charset = l.Kw == lex.KwCharacter
 	}
-	return !l.bad && !l.seenCond
+	return !l.Bad && !l.SeenCond
 }
 
 // LoadGives reports whether the file that ReadLoad has read of has values for a column, or SET
@@ -207,26 +209,26 @@ func (in *Insertion) ReadRows(key int) bool {
 }
 
 func (in *Insertion) next() {
-	if in.l.is('?') {
+	if in.l.Is('?') {
 		in.params++
 	}
-	in.l.next()
+	in.l.Next()
 }
 
 // isWord reports whether the current token is a word that has no keyword.
 func (in *Insertion) isWord(lower string) bool {
 	l := &in.l
-	return l.kind == tWord && l.end-l.start == len(lower) && equalFolded(l.src[l.start:l.end], lower)
+	return l.Kind == lex.Word && lex.EqualFold(l.Src[l.Start:l.End], lower)
 }
 
 // queryFollows reports whether the parenthesis at the current token opens a query.
 func (in *Insertion) queryFollows() bool {
 	p := in.l
-	for p.is('(') {
-		p.next()
+	for p.Is('(') {
+		p.Next()
 	}
-	switch p.kw {
-	case kwSelect, kwWith, kwTable, kwValues:
+	switch p.Kw {
+	case lex.KwSelect, lex.KwWith, lex.KwTable, lex.KwValues:
 		return true
 	}
 	return false
@@ -234,11 +236,11 @@ func (in *Insertion) queryFollows() bool {
 
 // skipParentheses goes from an opening parenthesis to the one that closes it.
 func (in *Insertion) skipParentheses() bool {
-	for depth := 0; in.l.kind != tEOF; in.next() {
+	for depth := 0; in.l.Kind != lex.EOF; in.next() {
 		switch {
-		case in.l.is('('):
+		case in.l.Is('('):
 			depth++
-		case in.l.is(')'):
+		case in.l.Is(')'):
 			if depth--; depth == 0 {
 				return true
 			}
@@ -250,16 +252,16 @@ func (in *Insertion) skipParentheses() bool {
 // columnList reads (a, t.b, ...) to its closing parenthesis.
 func (in *Insertion) columnList() bool {
 	l := &in.l
-	if in.next(); l.is(')') {
-		in.ListEnd = l.end
+	if in.next(); l.Is(')') {
+		in.ListEnd = l.End
 		return true
 	}
 	for in.column() {
-		if l.is(')') {
-			in.ListStart, in.ListEnd = l.start, l.start
+		if l.Is(')') {
+			in.ListStart, in.ListEnd = l.Start, l.Start
 			return true
 		}
-		if !l.is(',') {
+		if !l.Is(',') {
 			return false
 		}
 		in.next()
@@ -270,16 +272,16 @@ func (in *Insertion) columnList() bool {
 // column reads a column's name with what qualifies it, and goes behind it.
 func (in *Insertion) column() bool {
 	l := &in.l
-	c := InsertColumn{Start: l.start}
-	if l.is('.') { // MariaDB takes .t.a for t.a
+	c := InsertColumn{Start: l.Start}
+	if l.Is('.') { // MariaDB takes .t.a for t.a
 		in.next()
 	}
 	for {
-		if l.kind != tWord && l.kind != tQuoted {
+		if l.Kind != lex.Word && l.Kind != lex.Quoted {
 			return false
 		}
-		c.Name, c.End = in.st.decode(*l), l.end
-		if in.next(); !l.is('.') {
+		c.Name, c.End = in.arena.Decode(l), l.End
+		if in.next(); !l.Is('.') {
 			in.Columns = append(in.Columns, c)
 			return true
 		}
@@ -292,7 +294,7 @@ func (in *Insertion) assignments() bool {
 	l := &in.l
 	for {
 		in.next()
-		if !in.column() || l.kind != tAssign && !l.is('=') {
+		if !in.column() || l.Kind != lex.Assign && !l.Is('=') {
 			return false
 		}
 		in.next()
@@ -301,7 +303,7 @@ func (in *Insertion) assignments() bool {
 			return false
 		}
 		in.values = append(in.values, v)
-		if !l.is(',') {
+		if !l.Is(',') {
 			in.Rows = append(in.Rows, InsertRow{Values: len(in.Columns), End: v.End, Params: in.params, Value: InsertValue{Kind: ValueMissing}})
 			return true
 		}
@@ -316,14 +318,14 @@ func (in *Insertion) rows(key int) bool {
 		if in.isWord("row") {
 			in.next()
 		}
-		if !l.is('(') {
+		if !l.Is('(') {
 			return false
 		}
 		row := InsertRow{Value: InsertValue{Kind: ValueMissing}}
 		in.next()
-		for !l.is(')') {
+		for !l.Is(')') {
 			if row.Values > 0 {
-				if !l.is(',') {
+				if !l.Is(',') {
 					return false
 				}
 				in.next()
@@ -339,9 +341,9 @@ func (in *Insertion) rows(key int) bool {
 			}
 			row.Values++
 		}
-		row.End, row.Params = l.start, in.params
+		row.End, row.Params = l.Start, in.params
 		in.Rows = append(in.Rows, row)
-		if in.next(); !l.is(',') {
+		if in.next(); !l.Is(',') {
 			return true
 		}
 	}
@@ -350,44 +352,44 @@ func (in *Insertion) rows(key int) bool {
 // tail reads what follows the rows, to the end of the statement.
 func (in *Insertion) tail() bool {
 	l := &in.l
-	if l.kw == kwAs {
-		if in.next(); l.kind != tWord && l.kind != tQuoted {
+	if l.Kw == lex.KwAs {
+		if in.next(); l.Kind != lex.Word && l.Kind != lex.Quoted {
 			return false
 		}
-		if in.next(); l.is('(') {
+		if in.next(); l.Is('(') {
 			if !in.skipParentheses() {
 				return false
 			}
-			in.AliasEnd = l.start
+			in.AliasEnd = l.Start
 			in.next()
 		}
 	}
 	switch {
-	case l.kw == kwOn:
+	case l.Kw == lex.KwOn:
 		in.OnDuplicate = true
-	case l.kw == kwReturning:
+	case l.Kw == lex.KwReturning:
 		in.Returning = true
-	case l.kind == tEOF, l.is(';'):
+	case l.Kind == lex.EOF, l.Is(';'):
 	default:
 		return false
 	}
-	for depth := 0; l.kind != tEOF && (depth > 0 || !l.is(';')); in.next() {
+	for depth := 0; l.Kind != lex.EOF && (depth > 0 || !l.Is(';')); in.next() {
 		switch {
-		case l.is('('):
+		case l.Is('('):
 			depth++
-		case l.is(')'):
+		case l.Is(')'):
 			depth--
-		case l.kw == kwReturning && depth == 0:
+		case l.Kw == lex.KwReturning && depth == 0:
 			in.Returning = true
 		}
 	}
-	return !l.bad && !l.seenCond
+	return !l.Bad && !l.SeenCond
 }
 
 // Trim gives up memory beyond a small bound.
 func (in *Insertion) Trim() {
 	in.Columns, in.Rows, in.values = trim(in.Columns, 32), trim(in.Rows, 16), trim(in.values, 16)
 	in.text = trim(in.text, 1<<10)
-	in.l.src = nil
-	in.st.Trim()
+	in.l.Src = nil
+	in.arena = trim(in.arena, 64)
 }

@@ -1,6 +1,10 @@
 package statement
 
-import "slices"
+import (
+	"slices"
+
+	"seqproxy/statement/lex"
+)
 
 // InsertSelect is the outermost SELECT of an INSERT ... SELECT, as far as that matters to
 // the key of its rows.
@@ -31,17 +35,17 @@ func (in *Insertion) ReadSelect() InsertSelect {
 	var q InsertSelect
 	l := &in.l
 	var open []int
-	for ; l.is('('); in.next() {
-		open = append(open, l.start)
+	for ; l.Is('('); in.next() {
+		open = append(open, l.Start)
 	}
-	for depth := 0; l.kw == kwWith || depth > 0 || l.kind != tEOF && l.kw != kwSelect; in.next() {
+	for depth := 0; l.Kw == lex.KwWith || depth > 0 || l.Kind != lex.EOF && l.Kw != lex.KwSelect; in.next() {
 		switch {
-		case l.kind == tEOF, l.is(';'), l.kw == kwTable && depth == 0, (l.kw == kwValues || l.kw == kwValue) && depth == 0:
-			q.Refusal, q.Values = "another query than SELECT", l.kw == kwValues || l.kw == kwValue
+		case l.Kind == lex.EOF, l.Is(';'), l.Kw == lex.KwTable && depth == 0, (l.Kw == lex.KwValues || l.Kw == lex.KwValue) && depth == 0:
+			q.Refusal, q.Values = "another query than SELECT", l.Kw == lex.KwValues || l.Kw == lex.KwValue
 			return q
-		case l.is('('):
+		case l.Is('('):
 			depth++
-		case l.is(')'):
+		case l.Is(')'):
 			if depth--; depth < 0 {
 				q.Refusal = formOfSelect
 				return q
@@ -52,38 +56,38 @@ func (in *Insertion) ReadSelect() InsertSelect {
 		q.Refusal = formOfSelect
 		return q
 	}
-	for depth := 0; l.kind != tEOF && (depth > 0 || !l.is(';')); in.next() {
+	for depth := 0; l.Kind != lex.EOF && (depth > 0 || !l.Is(';')); in.next() {
 		switch {
-		case l.is('('):
+		case l.Is('('):
 			depth++
-		case l.is(')'):
+		case l.Is(')'):
 			if depth--; depth >= 0 {
 				continue
 			}
 			depth++
-			if len(open) == 0 || len(q.outer) > 0 && l.start < q.outer[len(q.outer)-1][1] {
+			if len(open) == 0 || len(q.outer) > 0 && l.Start < q.outer[len(q.outer)-1][1] {
 				q.Refusal = formOfSelect
 				return q
 			}
-			q.outer = append(q.outer, [2]int{open[len(open)-1], l.start})
+			q.outer = append(q.outer, [2]int{open[len(open)-1], l.Start})
 			open = open[:len(open)-1]
-		case l.kw == kwFrom && depth == 0:
+		case l.Kw == lex.KwFrom && depth == 0:
 			p := *l
-			p.next()
-			q.From = p.kw != kwDual
+			p.Next()
+			q.From = p.Kw != lex.KwDual
 		case len(q.outer) > 0:
 			q.Refusal = "a SELECT in parentheses with something behind them"
 			return q
 		case depth > 0:
-		case l.kw == kwUnion, l.kw == kwExcept, l.kw == kwIntersect:
+		case l.Kw == lex.KwUnion, l.Kw == lex.KwExcept, l.Kw == lex.KwIntersect:
 			q.Refusal = "UNION and its like"
 			return q
-		case l.kw == kwInto:
+		case l.Kw == lex.KwInto:
 			q.Refusal = "INTO"
 			return q
 		}
 	}
-	if l.bad || l.seenCond || len(open) > 0 {
+	if l.Bad || l.SeenCond || len(open) > 0 {
 		q.Refusal = formOfSelect
 	}
 	return q
@@ -92,24 +96,24 @@ func (in *Insertion) ReadSelect() InsertSelect {
 // selectList reads SELECT and its list, to the token behind.
 func (in *Insertion) selectList(q *InsertSelect) bool {
 	l := &in.l
-	for in.next(); l.kind == tWord && selectOption(l.kw); {
+	for in.next(); l.Kind == lex.Word && selectOption(l.Kw); {
 		in.next()
 	}
 	for {
-		start, params := l.start, in.params
-		var before, last lexer // the last two tokens
-		as := -1               // where AS stands
+		start, params := l.Start, in.params
+		var before, last lex.Lexer // the last two tokens
+		as := -1                   // where AS stands
 		star, depth, tokens := false, 0, 0
-		for ; l.kind != tEOF && (depth > 0 || !l.is(',') && !l.is(';') && !l.is(')') && !l.listEnds()); in.next() {
+		for ; l.Kind != lex.EOF && (depth > 0 || !l.Is(',') && !l.Is(';') && !l.Is(')') && !listEnds(l)); in.next() {
 			switch {
-			case l.is('('):
+			case l.Is('('):
 				depth++
-			case l.is(')'):
+			case l.Is(')'):
 				depth--
-			case depth == 0 && l.is('*') && (tokens == 0 || last.is('.')):
+			case depth == 0 && l.Is('*') && (tokens == 0 || last.Is('.')):
 				star = true
-			case depth == 0 && l.kw == kwAs && as < 0:
-				as = l.start
+			case depth == 0 && l.Kw == lex.KwAs && as < 0:
+				as = l.Start
 			}
 			tokens++
 			before, last = last, *l
@@ -122,15 +126,15 @@ func (in *Insertion) selectList(q *InsertSelect) bool {
 		case as > start:
 			item.value = in.literal(start, as)
 		default:
-			item.value = in.literal(start, last.end)
-			if tokens > 1 && (item.value.Kind == ValueExpression || item.value.Kind == ValueOpaque) && (last.kind == tWord || last.kind == tQuoted) {
-				item.value = in.literal(start, before.end) // an alias, perhaps
+			item.value = in.literal(start, last.End)
+			if tokens > 1 && (item.value.Kind == ValueExpression || item.value.Kind == ValueOpaque) && (last.Kind == lex.Word || last.Kind == lex.Quoted) {
+				item.value = in.literal(start, before.End) // an alias, perhaps
 			}
 		}
 		item.value.Params = params
 		q.items = append(q.items, item)
-		q.ListEnd = last.end
-		if !l.is(',') {
+		q.ListEnd = last.End
+		if !l.Is(',') {
 			return true
 		}
 		in.next()
@@ -139,11 +143,10 @@ func (in *Insertion) selectList(q *InsertSelect) bool {
 
 // literal says what src[start:end] is as a value.
 func (in *Insertion) literal(start, end int) InsertValue {
-	part := Insertion{l: lexer{src: in.l.src[:end], mode: in.l.mode, pos: start}}
-	part.st.reset(in.l.mode)
-	part.l.next()
+	part := Insertion{l: lex.Lexer{Src: in.l.Src[:end], Mode: in.l.Mode, Pos: start}}
+	part.l.Next()
 	v, ok := part.value(false)
-	if !ok || part.l.kind != tEOF {
+	if !ok || part.l.Kind != lex.EOF {
 		return InsertValue{Kind: ValueExpression, Start: start, End: end}
 	}
 	return v

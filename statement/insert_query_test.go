@@ -3,11 +3,13 @@ package statement
 import (
 	"bytes"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 // spelledOut writes an INSERT ... SELECT into t (id, title, parent, n) with the key
 // spelled out; what is no such text, or gives id other values, is "".
-func spelledOut(sql string, mode Mode) (text, refusal string) {
+func spelledOut(sql string, mode lex.Mode) (text, refusal string) {
 	var st Statement
 	var in Insertion
 	st.Analyze([]byte(sql), mode)
@@ -67,7 +69,7 @@ func TestInsertSelectIsSpelledOutWithItsKey(t *testing.T) {
 		{"INSERT INTO t SELECT * FROM b", ""},
 		{"INSERT INTO t TABLE b", ""},
 	} {
-		if got, refusal := spelledOut(test.sql, Mode{}); got != test.want || refusal != "" {
+		if got, refusal := spelledOut(test.sql, lex.Mode{}); got != test.want || refusal != "" {
 			t.Errorf("%s:\ngot  %s %s\nwant %s", test.sql, got, refusal, test.want)
 		}
 	}
@@ -85,7 +87,7 @@ func TestInsertSelectIsSpelledOutWithItsKey(t *testing.T) {
 		"INSERT INTO t (title) WITH c AS (SELECT 1) VALUES (1)",
 		"INSERT INTO t (id, title) SELECT NULL, a UNION ALL SELECT NULL, b",
 	} {
-		if got, refusal := spelledOut(sql, Mode{}); got != "" || refusal == "" {
+		if got, refusal := spelledOut(sql, lex.Mode{}); got != "" || refusal == "" {
 			t.Errorf("%s: got %q, refused %q, want a refusal", sql, got, refusal)
 		}
 	}
@@ -99,7 +101,7 @@ func FuzzInsertSelect(f *testing.F) {
 		f.Add(sql, false)
 	}
 	f.Fuzz(func(t *testing.T, sql string, ansi bool) {
-		mode := Mode{SQLMode: SQLMode{ANSIQuotes: ansi}}
+		mode := lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: ansi}}
 		text, _ := spelledOut(sql, mode)
 		if text == "" {
 			return

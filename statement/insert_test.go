@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"seqproxy/test/texts"
+	"seqproxy/statement/lex"
 )
 
 var valueNames = map[ValueKind]string{
@@ -15,7 +18,7 @@ var valueNames = map[ValueKind]string{
 // described writes what an Insertion says of the first statement of a text, asked for
 // the column id: source, flags, columns, what stands between ListStart and ListEnd, and
 // the rows, each with its value and the text from its End on.
-func described(sql string, mode Mode) string {
+func described(sql string, mode lex.Mode) string {
 	var st Statement
 	var in Insertion
 	st.Analyze([]byte(sql), mode)
@@ -115,7 +118,7 @@ func TestAnInsertIsReadClosely(t *testing.T) {
 		{"insert into t (a) values (1 /*! + 2 */)", "values a <1 missing|)>"},
 		{"insert into t", "unknown"},
 	} {
-		if got := described(c.sql, Mode{}); got != c.want {
+		if got := described(c.sql, lex.Mode{}); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.sql, got, c.want)
 		}
 	}
@@ -227,8 +230,8 @@ func TestWhatAnIntegerColumnMakesOfAValue(t *testing.T) {
 			sql := fmt.Sprintf(form, c.value)
 			var st Statement
 			var in Insertion
-			st.Analyze([]byte(sql), Mode{})
-			in.ReadInserts([]byte(sql), Mode{})
+			st.Analyze([]byte(sql), lex.Mode{})
+			in.ReadInserts([]byte(sql), lex.Mode{})
 			if !in.Read(&st.Tables[0]) || !in.ReadRows(in.Column(func(name []byte) bool { return string(name) == "id" })) {
 				t.Errorf("%s: not read", sql)
 				continue
@@ -249,8 +252,8 @@ func TestMarkersAreCountedInFrontOfValuesAndRowEnds(t *testing.T) {
 	const sql = "insert into t (a, id) values (?, ?), (concat(?, ?), null), (1, ?) on duplicate key update a = ?"
 	var st Statement
 	var in Insertion
-	st.Analyze([]byte(sql), Mode{})
-	in.ReadInserts([]byte(sql), Mode{})
+	st.Analyze([]byte(sql), lex.Mode{})
+	in.ReadInserts([]byte(sql), lex.Mode{})
 	if !in.Read(st.Table()) || !in.ReadRows(1) {
 		t.Fatal("not read")
 	}
@@ -276,8 +279,8 @@ func TestTheColumnsThatLoadDataNames(t *testing.T) {
 	} {
 		var st Statement
 		var in Insertion
-		st.Analyze([]byte(c.sql), Mode{})
-		in.ReadInserts([]byte(c.sql), Mode{})
+		st.Analyze([]byte(c.sql), lex.Mode{})
+		in.ReadInserts([]byte(c.sql), lex.Mode{})
 		got := "unknown"
 		if in.ReadLoad(st.Table()) {
 			var names []string
@@ -313,8 +316,8 @@ func TestWhetherALoadGivesAColumn(t *testing.T) {
 	} {
 		var st Statement
 		var in Insertion
-		st.Analyze([]byte(c.sql), Mode{})
-		in.ReadInserts([]byte(c.sql), Mode{})
+		st.Analyze([]byte(c.sql), lex.Mode{})
+		in.ReadInserts([]byte(c.sql), lex.Mode{})
 		if !in.ReadLoad(st.Table()) {
 			t.Errorf("%s: not read", c.sql)
 		} else if got := in.LoadGives(func(name []byte) bool { return string(name) == "id" }); got != c.want {
@@ -327,8 +330,8 @@ func TestTheInsertsOfATextAreReadInTurn(t *testing.T) {
 	const sql = "/* x */; insert into a (b) values (1); select 1; replace into c set d = 2; update x set y = 1; insert into e select 1; insert into f values (3),(4)"
 	var st Statement
 	var in Insertion
-	st.Analyze([]byte(sql), Mode{})
-	in.ReadInserts([]byte(sql), Mode{})
+	st.Analyze([]byte(sql), lex.Mode{})
+	in.ReadInserts([]byte(sql), lex.Mode{})
 	var got []string
 	for i := range st.Tables {
 		if st.Tables[i].Kind == Update {
@@ -347,7 +350,7 @@ func TestTheInsertsOfATextAreReadInTurn(t *testing.T) {
 // what is read of values is what stands there, and a value that is only passed ends where
 // one that is read does.
 func FuzzInsertion(f *testing.F) {
-	for _, sql := range corpus {
+	for _, sql := range texts.Corpus {
 		f.Add([]byte(sql), byte(0), byte(0))
 	}
 	for _, sql := range []string{

@@ -1,15 +1,17 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // addItem records the select item that l is about to read, to its end, whose
 // first call is Calls[first]. Select options in front of the first item are
 // passed over. An item that the border of an executable comment runs through
 // is left out: what the server takes for its name is the text without it.
-func (st *Statement) addItem(l lexer, first int) {
-	l.next()
-	for l.kind == tWord && selectOption(l.kw) {
-		l.next()
+func (st *Statement) addItem(l lex.Lexer, first int) {
+	l.Next()
+	for l.Kind == lex.Word && selectOption(l.Kw) {
+		l.Next()
 	}
-	it := Item{Start: l.start, End: len(l.src), FirstCall: first, EndCall: len(st.Calls)}
+	it := Item{Start: l.Start, End: len(l.Src), FirstCall: first, EndCall: len(st.Calls)}
 	if !st.alias(l, &it) || it.Start >= it.End {
 		return
 	}
@@ -36,10 +38,10 @@ func (st *Statement) claim(i int) {
 }
 
 // selectOption reports whether a word may stand between SELECT and the list.
-func selectOption(kw keyword) bool {
+func selectOption(kw lex.Keyword) bool {
 	switch kw {
-	case kwAll, kwDistinct, kwDistinctRow, kwHighPriority, kwStraightJoin, kwSQLSmallResult, kwSQLBigResult,
-		kwSQLBufferResult, kwSQLCache, kwSQLNoCache, kwSQLCalcFoundRows:
+	case lex.KwAll, lex.KwDistinct, lex.KwDistinctRow, lex.KwHighPriority, lex.KwStraightJoin, lex.KwSQLSmallResult, lex.KwSQLBigResult,
+		lex.KwSQLBufferResult, lex.KwSQLCache, lex.KwSQLNoCache, lex.KwSQLCalcFoundRows:
 		return true
 	}
 	return false
@@ -50,91 +52,91 @@ func selectOption(kw keyword) bool {
 // parentheses, or a last name or string that an operand stands before. In doubt
 // there is one: a missing alias changes a column's name, a second one would be
 // an error. It is false if the item is not one piece of text.
-func (st *Statement) alias(l lexer, it *Item) bool {
-	execs, depth, cases := l.execs, 0, 0
+func (st *Statement) alias(l lex.Lexer, it *Item) bool {
+	execs, depth, cases := l.Execs, 0, 0
 	interval := false
-	before, last := lexer{}, lexer{} // the tokens before, at depth 0 or closing it
+	before, last := lex.Lexer{}, lex.Lexer{} // the tokens before, at depth 0 or closing it
 	next := it.FirstCall
-	for ; l.kind != tEOF; l.next() {
-		if l.execs != execs {
+	for ; l.Kind != lex.EOF; l.Next() {
+		if l.Execs != execs {
 			return false
 		}
 		// A call of several words ends as one with parentheses does.
-		for next < it.EndCall && st.Calls[next].Start < l.start {
+		for next < it.EndCall && st.Calls[next].Start < l.Start {
 			next++
 		}
-		if next < it.EndCall && st.Calls[next].Start == l.start && st.Calls[next].Spelling != AsFunction {
-			l.pos, l.end = st.Calls[next].End, st.Calls[next].End
-			l.kind, l.ch, l.kw, l.afterDot = tPunct, ')', kwNone, false
+		if next < it.EndCall && st.Calls[next].Start == l.Start && st.Calls[next].Spelling != AsFunction {
+			l.Pos, l.End = st.Calls[next].End, st.Calls[next].End
+			l.Kind, l.Ch, l.Kw, l.AfterDot = lex.Punct, ')', lex.KwNone, false
 			if depth == 0 {
 				before, last = last, l
 			}
 			continue
 		}
-		if depth == 0 && l.kw == kwAs {
-			it.End, it.HasAlias = last.end, true
-			l.next()
-			it.Alias = st.decode(l)
+		if depth == 0 && l.Kw == lex.KwAs {
+			it.End, it.HasAlias = last.End, true
+			l.Next()
+			it.Alias = st.arena.Decode(&l)
 			return true
 		}
 		switch {
-		case l.is('('):
+		case l.Is('('):
 			depth++
 			continue
-		case l.is(')'):
+		case l.Is(')'):
 			if depth--; depth < 0 {
 				return false // more is closed than was opened: the server's error
 			}
 		case depth > 0:
 			continue
-		case l.kw == kwCase:
+		case l.Kw == lex.KwCase:
 			cases++
-		case l.kw == kwInterval:
+		case l.Kw == lex.KwInterval:
 			interval = true
-		case l.kw == kwEnd && cases > 0:
+		case l.Kw == lex.KwEnd && cases > 0:
 			cases--
-			l.kind, l.ch, l.kw = tPunct, ')', kwNone // closes, as a parenthesis does
+			l.Kind, l.Ch, l.Kw = lex.Punct, ')', lex.KwNone // closes, as a parenthesis does
 		}
 		before, last = last, l
 	}
 	if depth > 0 {
 		return false
 	}
-	it.End = last.end
-	if last.kind != tWord && last.kind != tQuoted && last.kind != tString {
+	it.End = last.End
+	if last.Kind != lex.Word && last.Kind != lex.Quoted && last.Kind != lex.String {
 		return true
 	}
-	if last.afterDot || !operandEnd(&before) || before.kind == tString && last.kind == tString {
+	if last.AfterDot || !operandEnd(&before) || before.Kind == lex.String && last.Kind == lex.String {
 		return true
 	}
-	switch last.kw {
-	case kwNull, kwTrue, kwFalse, kwUnknown:
+	switch last.Kw {
+	case lex.KwNull, lex.KwTrue, lex.KwFalse, lex.KwUnknown:
 		return true
 	}
-	if interval && last.kind == tWord && intervalUnit(last.src[last.start:last.end]) {
+	if interval && last.Kind == lex.Word && intervalUnit(last.Src[last.Start:last.End]) {
 		return true
 	}
-	it.End, it.HasAlias = before.end, true
-	it.Alias = st.decode(last)
+	it.End, it.HasAlias = before.End, true
+	it.Alias = st.arena.Decode(&last)
 	return true
 }
 
 // operandEnd reports whether an operand can end with l, so that a name behind
 // it is an alias.
-func operandEnd(l *lexer) bool {
-	switch l.kind {
-	case tQuoted, tString, tNumber, tUserVar:
+func operandEnd(l *lex.Lexer) bool {
+	switch l.Kind {
+	case lex.Quoted, lex.String, lex.Number, lex.UserVar:
 		return true
-	case tPunct:
-		return l.ch == ')' || l.ch == '?'
-	case tWord:
-		if !l.afterDot && l.src[l.start] == '_' {
+	case lex.Punct:
+		return l.Ch == ')' || l.Ch == '?'
+	case lex.Word:
+		if !l.AfterDot && l.Src[l.Start] == '_' {
 			return false // _utf8mb4 'x'
 		}
-		switch l.kw {
-		case kwAnd, kwOr, kwXor, kwNot, kwIs, kwLike, kwRegexp, kwRlike, kwDiv, kwMod, kwBetween, kwIn, kwCollate,
-			kwEscape, kwBinary, kwInterval, kwCase, kwWhen, kwThen, kwElse, kwExists, kwOver, kwAll, kwAny, kwSome,
-			kwDate, kwTime, kwTimestamp, kwSounds, kwDistinct:
+		switch l.Kw {
+		case lex.KwAnd, lex.KwOr, lex.KwXor, lex.KwNot, lex.KwIs, lex.KwLike, lex.KwRegexp, lex.KwRlike, lex.KwDiv, lex.KwMod, lex.KwBetween, lex.KwIn, lex.KwCollate,
+			lex.KwEscape, lex.KwBinary, lex.KwInterval, lex.KwCase, lex.KwWhen, lex.KwThen, lex.KwElse, lex.KwExists, lex.KwOver, lex.KwAll, lex.KwAny, lex.KwSome,
+			lex.KwDate, lex.KwTime, lex.KwTimestamp, lex.KwSounds, lex.KwDistinct:
 			return false
 		}
 		return true
@@ -146,7 +148,7 @@ func operandEnd(l *lexer) bool {
 // intervalUnit reports whether w is a unit of INTERVAL: DAY, DAY_HOUR, ...
 func intervalUnit(w []byte) bool {
 	for _, unit := range [...]string{"microsecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year"} {
-		if len(w) >= len(unit) && equalFolded(w[len(w)-len(unit):], unit) &&
+		if len(w) >= len(unit) && lex.EqualFold(w[len(w)-len(unit):], unit) &&
 			(len(w) == len(unit) || w[len(w)-len(unit)-1] == '_') {
 			return true
 		}

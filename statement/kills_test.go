@@ -3,6 +3,8 @@ package statement
 import (
 	"fmt"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 func TestKillsAmongSeveralStatements(t *testing.T) {
@@ -29,7 +31,7 @@ func TestKillsAmongSeveralStatements(t *testing.T) {
 		{"kill 5; select 'x", "[]"},
 	} {
 		var st Statement
-		st.Analyze([]byte(c.sql), Mode{})
+		st.Analyze([]byte(c.sql), lex.Mode{})
 		got := []string{}
 		for _, k := range st.Kills {
 			got = append(got, fmt.Sprintf("%s/%d/%d", c.sql[k.Begin:k.End], k.ID, k.Results))

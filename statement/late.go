@@ -1,5 +1,7 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // Late looks closely at statement index of a text of several, in which numbers are taken
 // and LAST_INSERT_ID() is read: where the first number, of the call leader, can be made
 // LAST_INSERT_ID() behind all that reads it. at is the call with that effect, which is
@@ -18,9 +20,9 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 	if t == nil {
 		return 0, 0, false
 	}
-	l := lexer{src: sql, mode: st.mode}
-	for l.end < t.End && l.kind != tEOF || l.pos == 0 {
-		l.next()
+	l := lex.Lexer{Src: sql, Mode: st.mode}
+	for l.End < t.End && l.Kind != lex.EOF || l.Pos == 0 {
+		l.Next()
 	}
 	next := 0 // of st.Calls
 	for next < len(st.Calls) && st.Calls[next].Start < t.End {
@@ -28,22 +30,22 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 	}
 	leader, at = -1, -1
 	read, readAlone, alone, leaderAlone := -1, false, false, false
-	depth, source := 0, kwNone
+	depth, source := 0, lex.KwNone
 	equals := 0 // in this assignment of SET
 	prev := l
-	for l.next(); l.kind != tEOF && (depth > 0 || !l.is(';')); l.next() {
-		if next < len(st.Calls) && l.start == st.Calls[next].Start {
+	for l.Next(); l.Kind != lex.EOF && (depth > 0 || !l.Is(';')); l.Next() {
+		if next < len(st.Calls) && l.Start == st.Calls[next].Start {
 			c := &st.Calls[next]
 			reads := c.Func == LastInsertID || c.Func == LastInsertIDVariable
 			before := prev
 			prev = l
-			prev.pos, prev.end, prev.kind, prev.ch, prev.kw = c.End, c.End, tPunct, ')', kwNone
+			prev.Pos, prev.End, prev.Kind, prev.Ch, prev.Kw = c.End, c.End, lex.Punct, ')', lex.KwNone
 			l = prev
 			if reads || numbers[next] {
-				if source == kwNone {
+				if source == lex.KwNone {
 					return 0, 0, false
 				}
-				alone = l.standsAlone(&before, source, depth) && equals < 2
+				alone = standsAlone(&l, &before, source, depth) && equals < 2
 			}
 			switch {
 			case reads:
@@ -58,26 +60,26 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 			continue
 		}
 		switch {
-		case l.is('('):
+		case l.Is('('):
 			depth++
-		case l.is(')'):
+		case l.Is(')'):
 			depth--
 		case depth > 0:
-		case l.is(','):
+		case l.Is(','):
 			equals = 0
-		case source == kwSet && (l.is('=') || l.kind == tAssign):
+		case source == lex.KwSet && (l.Is('=') || l.Kind == lex.Assign):
 			equals++
-		case source == kwNone && (l.kw == kwValues || l.kw == kwValue || l.kw == kwSet):
-			source = l.kw
-		case source == kwNone && (l.kw == kwSelect || l.kw == kwWith || l.kw == kwTable):
+		case source == lex.KwNone && (l.Kw == lex.KwValues || l.Kw == lex.KwValue || l.Kw == lex.KwSet):
+			source = l.Kw
+		case source == lex.KwNone && (l.Kw == lex.KwSelect || l.Kw == lex.KwWith || l.Kw == lex.KwTable):
 			return 0, 0, false
-		case l.kw == kwOn, l.kw == kwReturning:
-			source = kwNone // what stands here is evaluated as often as rows ask for it
+		case l.Kw == lex.KwOn, l.Kw == lex.KwReturning:
+			source = lex.KwNone // what stands here is evaluated as often as rows ask for it
 		}
 		prev = l
 	}
 	switch {
-	case l.bad || l.seenCond || leader < 0 || !leaderAlone:
+	case l.Bad || l.SeenCond || leader < 0 || !leaderAlone:
 		return 0, 0, false
 	case leader > read:
 		return leader, leader, true
@@ -89,12 +91,12 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 
 // standsAlone reports whether a call, at whose end l is, is a whole value of VALUES or of
 // SET; before is the token in front of it.
-func (l *lexer) standsAlone(before *lexer, source keyword, depth int) bool {
+func standsAlone(l, before *lex.Lexer, source lex.Keyword, depth int) bool {
 	behind := *l
-	behind.next()
-	if source == kwSet {
-		return depth == 0 && (before.is('=') || before.kind == tAssign) &&
-			(behind.is(',') || behind.is(';') || behind.kind == tEOF || behind.kw == kwOn || behind.kw == kwReturning || behind.kw == kwAs)
+	behind.Next()
+	if source == lex.KwSet {
+		return depth == 0 && (before.Is('=') || before.Kind == lex.Assign) &&
+			(behind.Is(',') || behind.Is(';') || behind.Kind == lex.EOF || behind.Kw == lex.KwOn || behind.Kw == lex.KwReturning || behind.Kw == lex.KwAs)
 	}
-	return depth == 1 && (before.is('(') || before.is(',')) && (behind.is(',') || behind.is(')'))
+	return depth == 1 && (before.Is('(') || before.Is(',')) && (behind.Is(',') || behind.Is(')'))
 }

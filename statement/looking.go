@@ -3,6 +3,8 @@ package statement
 import (
 	"bytes"
 	"slices"
+
+	"seqproxy/statement/lex"
 )
 
 // SequenceQuestion is a question by which programs look for sequences as MariaDB shows them.
@@ -54,27 +56,27 @@ const (
 
 // ReadSequenceQuestion reads such a question. It is false for any other text. It allocates; it
 // is not for the data path.
-func ReadSequenceQuestion(sql []byte, mode Mode) (*SequenceQuestion, bool) {
-	if mode.Charset == Unsupported || len(sql) > maxQuestion {
+func ReadSequenceQuestion(sql []byte, mode lex.Mode) (*SequenceQuestion, bool) {
+	if mode.Charset == lex.Unsupported || len(sql) > maxQuestion {
 		return nil, false
 	}
-	r := questionReader{lexer: lexer{src: sql, mode: mode}}
+	r := questionReader{Lexer: lex.Lexer{Src: sql, Mode: mode}}
 	ok := false
-	switch r.next(); r.kw {
-	case kwShow:
+	switch r.Next(); r.Kw {
+	case lex.KwShow:
 		ok = r.show()
-	case kwSelect:
+	case lex.KwSelect:
 		ok = r.query()
 	}
-	if !ok || r.bad || r.execs > 0 {
+	if !ok || r.Bad || r.Execs > 0 {
 		return nil, false
 	}
 	return &r.q, true
 }
 
 type questionReader struct {
-	lexer
-	st       Statement // decodes
+	lex.Lexer
+	arena    lex.Arena
 	q        SequenceQuestion
 	sequence bool // the string 'SEQUENCE' was seen
 	only     []SequenceSource
@@ -87,43 +89,38 @@ func (a *analyzer) sequenceColumn() {
 	}
 }
 
-// spells says whether the current token is that word, in any letter case.
-func (l *lexer) spells(word string) bool {
-	return l.kind == tWord && bytes.EqualFold(l.src[l.start:l.end], []byte(word))
-}
-
-func (r *questionReader) isName() bool { return r.kind == tWord || r.kind == tQuoted }
+func (r *questionReader) isName() bool { return r.Kind == lex.Word || r.Kind == lex.Quoted }
 
 // isSystem says whether the current token is information_schema.
 func (r *questionReader) isSystem() bool {
-	return r.kw == kwInformationSchema || r.kind == tQuoted && bytes.EqualFold(r.st.decode(r.lexer), []byte("information_schema"))
+	return r.Kw == lex.KwInformationSchema || r.Kind == lex.Quoted && bytes.EqualFold(r.arena.Decode(&r.Lexer), []byte("information_schema"))
 }
 
-func (r *questionReader) text() []byte { return bytes.Clone(r.st.decode(r.lexer)) }
+func (r *questionReader) text() []byte { return bytes.Clone(r.arena.Decode(&r.Lexer)) }
 
 // show reads FULL TABLES [FROM | IN schema] WHERE condition.
 func (r *questionReader) show() bool {
-	source := SequenceSource{Kind: SourceShow, Start: r.start}
-	if r.next(); !r.spells("full") {
+	source := SequenceSource{Kind: SourceShow, Start: r.Start}
+	if r.Next(); !r.Spells("full") {
 		return false
 	}
-	if r.next(); r.kw != kwTables {
+	if r.Next(); r.Kw != lex.KwTables {
 		return false
 	}
-	if r.next(); r.kw == kwFrom || r.kw == kwIn {
-		if r.next(); !r.isName() {
+	if r.Next(); r.Kw == lex.KwFrom || r.Kw == lex.KwIn {
+		if r.Next(); !r.isName() {
 			return false
 		}
 		source.Schema = r.text()
-		r.next()
+		r.Next()
 	}
-	if r.kw != kwWhere {
+	if r.Kw != lex.KwWhere {
 		return false
 	}
-	source.End = r.end
-	for r.next(); r.kind != tEOF && !r.is(';'); r.next() {
+	source.End = r.End
+	for r.Next(); r.Kind != lex.EOF && !r.Is(';'); r.Next() {
 		r.note()
-		r.q.End = r.end
+		r.q.End = r.End
 	}
 	r.q.Sources = []SequenceSource{source}
 	return r.sequence
@@ -133,14 +130,14 @@ func (r *questionReader) show() bool {
 func (r *questionReader) query() bool {
 	depth := 0
 	opens, from := true, false // whether * is a list here, and a table may follow
-	for r.next(); r.kind != tEOF; {
+	for r.Next(); r.Kind != lex.EOF; {
 		r.note()
 		switch {
-		case r.is('('):
+		case r.Is('('):
 			depth++
-		case r.is(')'):
+		case r.Is(')'):
 			depth--
-		case r.is('*'):
+		case r.Is('*'):
 			r.q.All = r.q.All || opens
 		}
 		switch {
@@ -150,16 +147,16 @@ func (r *questionReader) query() bool {
 			}
 			opens, from = false, false
 			continue
-		case r.kw == kwFrom && depth == 0:
-			r.next()
+		case r.Kw == lex.KwFrom && depth == 0:
+			r.Next()
 			if opens, from = false, true; r.isName() && !r.isSystem() && !r.table() {
 				return false
 			}
 			continue
 		}
-		opens = !r.is('(') && !r.is(')') && r.kind != tNumber && r.kind != tString
-		from = r.kw == kwFrom || r.is(',') || r.spells("join")
-		r.next()
+		opens = !r.Is('(') && !r.Is(')') && r.Kind != lex.Number && r.Kind != lex.String
+		from = r.Kw == lex.KwFrom || r.Is(',') || r.Spells("join")
+		r.Next()
 	}
 	tables := slices.ContainsFunc(r.q.Sources, func(s SequenceSource) bool { return s.Kind == SourceTables })
 	switch {
@@ -176,10 +173,10 @@ func (r *questionReader) names(column string) bool { return slices.Contains(r.q.
 // note takes note of the current token.
 func (r *questionReader) note() {
 	switch {
-	case r.kind == tString:
-		r.sequence = r.sequence || bytes.EqualFold(r.st.decode(r.lexer), []byte("sequence"))
+	case r.Kind == lex.String:
+		r.sequence = r.sequence || bytes.EqualFold(r.arena.Decode(&r.Lexer), []byte("sequence"))
 	case r.isName() && len(r.q.Named) < maxNames:
-		name := string(bytes.ToUpper(r.st.decode(r.lexer)))
+		name := string(bytes.ToUpper(r.arena.Decode(&r.Lexer)))
 		if !slices.Contains(r.q.Named, name) {
 			r.q.Named = append(r.q.Named, name)
 		}
@@ -189,12 +186,12 @@ func (r *questionReader) note() {
 // view reads a name that begins with information_schema. It is false where a part of the text
 // would mean another thing if that name stood for another table: where it is a column's.
 func (r *questionReader) view(from bool) bool {
-	source := SequenceSource{Start: r.start, Schema: r.text()}
-	if r.next(); !r.is('.') {
+	source := SequenceSource{Start: r.Start, Schema: r.text()}
+	if r.Next(); !r.Is('.') {
 		return true
 	}
-	r.next()
-	switch name := r.st.decode(r.lexer); {
+	r.Next()
+	switch name := r.arena.Decode(&r.Lexer); {
 	case !r.isName():
 		return true
 	case bytes.EqualFold(name, []byte("tables")):
@@ -203,9 +200,9 @@ func (r *questionReader) view(from bool) bool {
 	default:
 		return true
 	}
-	source.Name, source.End = r.text(), r.end
-	r.next()
-	if !from || r.is('.') || r.is('(') {
+	source.Name, source.End = r.text(), r.End
+	r.Next()
+	if !from || r.Is('.') || r.Is('(') {
 		return false
 	}
 	source.Aliased = r.alias()
@@ -215,14 +212,14 @@ func (r *questionReader) view(from bool) bool {
 
 // table reads the name of a table behind FROM.
 func (r *questionReader) table() bool {
-	source := SequenceSource{Kind: SourceOne, Start: r.start, End: r.end, Name: r.text()}
-	r.next()
-	if r.is('.') {
-		if r.next(); !r.isName() {
+	source := SequenceSource{Kind: SourceOne, Start: r.Start, End: r.End, Name: r.text()}
+	r.Next()
+	if r.Is('.') {
+		if r.Next(); !r.isName() {
 			return false
 		}
-		source.Schema, source.Name, source.End = source.Name, r.text(), r.end
-		r.next()
+		source.Schema, source.Name, source.End = source.Name, r.text(), r.End
+		r.Next()
 	}
 	source.Aliased = r.alias()
 	r.only = append(r.only, source)
@@ -231,5 +228,5 @@ func (r *questionReader) table() bool {
 
 // alias says whether an alias follows.
 func (r *questionReader) alias() bool {
-	return r.kw == kwAs || r.kind == tQuoted || r.kind == tWord && !reservedWord(r.src[r.start:r.end])
+	return r.Kw == lex.KwAs || r.Kind == lex.Quoted || r.Kind == lex.Word && !lex.Reserved(r.Src[r.Start:r.End])
 }

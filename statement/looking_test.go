@@ -5,39 +5,41 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 // What SQLAlchemy, Hibernate, Vert.x, Frappe, migrators, mariadb-dump and people ask, and what only looks like it.
 func TestQuestionsAboutSequencesAreToldByTheirShape(t *testing.T) {
-	ansi := Mode{SQLMode: SQLMode{ANSIQuotes: true}}
+	ansi := lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: true}}
 	for _, c := range []struct {
 		sql  string
-		mode Mode
+		mode lex.Mode
 		want string // each source as kind, text, schema, name and whether it has an alias; then the names with a line in them; "" is none
 	}{
 		{
 			"SELECT TABLE_NAME FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_TYPE='SEQUENCE' and TABLE_NAME='s' AND TABLE_SCHEMA='a'",
-			Mode{},
+			lex.Mode{},
 			"0 <INFORMATION_SCHEMA.TABLES> INFORMATION_SCHEMA TABLES false [TABLE_NAME TABLE_TYPE TABLE_SCHEMA]",
 		},
 		{
 			"select table_name from information_schema.TABLES where table_schema=database() and table_type='SEQUENCE'",
-			Mode{},
+			lex.Mode{},
 			"0 <information_schema.TABLES> information_schema TABLES false [TABLE_NAME TABLE_SCHEMA TABLE_TYPE]",
 		},
 		{
 			"SELECT 1 FROM `information_schema` . `tables` t WHERE t.table_type = \"sequence\" LIMIT 1;",
-			Mode{},
+			lex.Mode{},
 			"0 <`information_schema` . `tables`> information_schema tables true [TABLE_TYPE]",
 		},
 		{
 			"SELECT COUNT(*) FROM information_schema.tables AS t WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SEQUENCE')",
-			Mode{},
+			lex.Mode{},
 			"0 <information_schema.tables> information_schema tables true [TABLE_TYPE]",
 		},
 		{
 			"SELECT t.* FROM information_schema.tables t WHERE TABLE_TYPE LIKE 'SEQUENCE'",
-			Mode{},
+			lex.Mode{},
 			"0 <information_schema.tables> information_schema tables true [TABLE_TYPE] all",
 		},
 		{
@@ -46,45 +48,45 @@ func TestQuestionsAboutSequencesAreToldByTheirShape(t *testing.T) {
 		},
 		{
 			"SELECT s.n FROM (SELECT TABLE_NAME AS n FROM information_schema.TABLES WHERE TABLE_TYPE = 'SEQUENCE') s",
-			Mode{},
+			lex.Mode{},
 			"0 <information_schema.TABLES> information_schema TABLES false [TABLE_NAME TABLE_TYPE]",
 		},
 		{
 			"SELECT c.COLUMN_NAME FROM information_schema.COLUMNS c JOIN information_schema.TABLES t USING (TABLE_NAME) WHERE t.TABLE_TYPE='SEQUENCE'",
-			Mode{},
+			lex.Mode{},
 			"0 <information_schema.TABLES> information_schema TABLES true [COLUMN_NAME TABLE_NAME TABLE_TYPE]",
 		},
 		{
 			"SELECT SEQUENCE_NAME FROM information_schema.SEQUENCES WHERE SEQUENCE_SCHEMA=?",
-			Mode{},
+			lex.Mode{},
 			"1 <information_schema.SEQUENCES> information_schema SEQUENCES false [SEQUENCE_NAME SEQUENCE_SCHEMA]",
 		},
-		{"SHOW FULL TABLES WHERE Table_type = 'SEQUENCE'", Mode{}, "2 <SHOW FULL TABLES WHERE>   false [TABLE_TYPE]"},
-		{"show full tables in `a b` where Table_type = 'SEQUENCE' and Tables_in_a = 's';", Mode{}, "2 <show full tables in `a b` where> a b  false [TABLE_TYPE TABLES_IN_A]"},
-		{"SELECT next_not_cached_value FROM `s`", Mode{}, "3 <`s`>  s false [NEXT_NOT_CACHED_VALUE]"},
+		{"SHOW FULL TABLES WHERE Table_type = 'SEQUENCE'", lex.Mode{}, "2 <SHOW FULL TABLES WHERE>   false [TABLE_TYPE]"},
+		{"show full tables in `a b` where Table_type = 'SEQUENCE' and Tables_in_a = 's';", lex.Mode{}, "2 <show full tables in `a b` where> a b  false [TABLE_TYPE TABLES_IN_A]"},
+		{"SELECT next_not_cached_value FROM `s`", lex.Mode{}, "3 <`s`>  s false [NEXT_NOT_CACHED_VALUE]"},
 		{
 			"SELECT 'x' as sequence_name, minimum_value, start_value FROM x UNION ALL SELECT 'y' as sequence_name, minimum_value, start_value FROM a.`y` q ",
-			Mode{},
+			lex.Mode{},
 			"3 <x>  x false 3 <a.`y`> a y true [SEQUENCE_NAME MINIMUM_VALUE START_VALUE]",
 		},
 
-		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='a'", Mode{}, ""},
-		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='BASE TABLE'", Mode{}, ""},
-		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_NAME='sequence'", Mode{}, ""},
-		{"SELECT information_schema.TABLES.TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE'", Mode{}, ""},
-		{"SELECT TABLE_NAME FROM TABLES WHERE TABLE_TYPE='SEQUENCE'", Mode{}, ""},
-		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE' /*!50000 AND 1 */", Mode{}, ""},
-		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE", Mode{}, ""},
-		{"SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_NAME='SEQUENCE'", Mode{}, ""},
-		{"SHOW FULL TABLES", Mode{}, ""},
-		{"SHOW FULL TABLES LIKE 'SEQUENCE'", Mode{}, ""},
-		{"SHOW FULL TABLES WHERE Table_type = 'VIEW'", Mode{}, ""},
-		{"SHOW TABLES WHERE Tables_in_a = 'SEQUENCE'", Mode{}, ""},
-		{"SELECT value FROM s", Mode{}, ""},
-		{"SELECT minimum_value FROM limits", Mode{}, ""},
-		{"SELECT (SELECT next_not_cached_value FROM s)", Mode{}, ""},
-		{"UPDATE t SET minimum_value = 1", Mode{}, ""},
-		{"", Mode{}, ""},
+		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='a'", lex.Mode{}, ""},
+		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='BASE TABLE'", lex.Mode{}, ""},
+		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_NAME='sequence'", lex.Mode{}, ""},
+		{"SELECT information_schema.TABLES.TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE'", lex.Mode{}, ""},
+		{"SELECT TABLE_NAME FROM TABLES WHERE TABLE_TYPE='SEQUENCE'", lex.Mode{}, ""},
+		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE' /*!50000 AND 1 */", lex.Mode{}, ""},
+		{"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE", lex.Mode{}, ""},
+		{"SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_NAME='SEQUENCE'", lex.Mode{}, ""},
+		{"SHOW FULL TABLES", lex.Mode{}, ""},
+		{"SHOW FULL TABLES LIKE 'SEQUENCE'", lex.Mode{}, ""},
+		{"SHOW FULL TABLES WHERE Table_type = 'VIEW'", lex.Mode{}, ""},
+		{"SHOW TABLES WHERE Tables_in_a = 'SEQUENCE'", lex.Mode{}, ""},
+		{"SELECT value FROM s", lex.Mode{}, ""},
+		{"SELECT minimum_value FROM limits", lex.Mode{}, ""},
+		{"SELECT (SELECT next_not_cached_value FROM s)", lex.Mode{}, ""},
+		{"UPDATE t SET minimum_value = 1", lex.Mode{}, ""},
+		{"", lex.Mode{}, ""},
 	} {
 		var got string
 		if q, ok := ReadSequenceQuestion([]byte(c.sql), c.mode); ok {
@@ -101,7 +103,7 @@ func TestQuestionsAboutSequencesAreToldByTheirShape(t *testing.T) {
 		}
 	}
 	long := "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE'" + strings.Repeat(" ", maxQuestion)
-	if _, ok := ReadSequenceQuestion([]byte(long), Mode{}); ok {
+	if _, ok := ReadSequenceQuestion([]byte(long), lex.Mode{}); ok {
 		t.Error("a text beyond the bound was read")
 	}
 }
@@ -120,7 +122,7 @@ func TestTextsThatMayLookForSequencesHaveAWordForIt(t *testing.T) {
 		"SELECT 'minimum_value' FROM s": 0,
 	} {
 		var st Statement
-		st.Analyze([]byte(sql), Mode{})
+		st.Analyze([]byte(sql), lex.Mode{})
 		if got := st.Words & (LooksForSequences | SystemSchema); got != want {
 			t.Errorf("%s: got %v, want %v", sql, got, want)
 		}
@@ -138,7 +140,7 @@ func FuzzReadSequenceQuestion(f *testing.F) {
 	} {
 		f.Add([]byte(sql), byte(0))
 		f.Add([]byte(sql), byte(2))
-		f.Add([]byte(sql), byte(GBK)<<2)
+		f.Add([]byte(sql), byte(lex.GBK)<<2)
 	}
 	f.Fuzz(func(t *testing.T, sql []byte, m byte) {
 		q, ok := ReadSequenceQuestion(sql, modeOf(m))

@@ -1,5 +1,7 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // place says of a NEXTVAL what is known when it is read. What the SELECT around it turns
 // out to be is told by endSelect, which comes later.
 func (a *analyzer) place(c *FuncCall) {
@@ -98,10 +100,10 @@ func (a *analyzer) placeUnion(lv *level) {
 
 // grouping takes a word behind GROUP BY into account.
 func (a *analyzer) grouping() {
-	word := a.src[a.start:a.end]
+	word := a.Src[a.Start:a.End]
 	for _, several := range [...]string{"rollup", "cube", "grouping", "sets"} {
-		if foldedWord(word, several) {
-			a.groups = a.start
+		if lex.EqualFold(word, several) {
+			a.groups = a.Start
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 type insertFrom uint8
 
 const (
@@ -32,17 +34,17 @@ type level struct {
 
 // token takes the current token into account.
 func (a *analyzer) token() {
-	switch a.kind {
-	case tWord:
-		if a.kw != kwNone {
+	switch a.Kind {
+	case lex.Word:
+		if a.Kw != lex.KwNone {
 			a.keyword()
-		} else if a.afterDot && a.end-a.start == len("nextval") {
+		} else if a.AfterDot && a.End-a.Start == len("nextval") {
 			a.dottedCall()
 		} else if a.grouped {
 			a.grouping()
 		}
-	case tPunct:
-		switch a.ch {
+	case lex.Punct:
+		switch a.Ch {
 		case '(':
 			a.openLevel()
 			return
@@ -56,20 +58,20 @@ func (a *analyzer) token() {
 		case '?':
 			a.st.Params++
 		}
-	case tQuoted:
+	case lex.Quoted:
 		a.quotedCall()
-	case tUserVar:
+	case lex.UserVar:
 		switch {
-		case a.prev == kwInto:
+		case a.prev == lex.KwInto:
 			a.st.Words |= SetsUserVariable | Into
 		case a.st.Kind == Load: // a place for a field of the file
 			a.st.Words |= SetsUserVariable | ReadsUserVariable
 		default:
 			a.st.Words |= ReadsUserVariable
 		}
-	case tAssign:
+	case lex.Assign:
 		a.st.Words |= SetsUserVariable
-	case tSysVar:
+	case lex.SysVar:
 		a.systemVariable()
 	}
 	a.empty = false
@@ -78,9 +80,9 @@ func (a *analyzer) token() {
 func (a *analyzer) openLevel() {
 	parent := &a.st.levels[a.depth]
 	names := a.depth < maxNamesDepth &&
-		(parent.inFrom || parent.names && a.empty || parent.with && a.prev == kwAs)
+		(parent.inFrom || parent.names && a.empty || parent.with && a.prev == lex.KwAs)
 	if a.depth+1 >= maxDepth {
-		a.fail()
+		a.Fail()
 		return
 	}
 	top := parent.top && a.empty
@@ -136,14 +138,14 @@ func (a *analyzer) endList(lv *level) {
 
 // beginItem begins a select item behind the current token.
 func (a *analyzer) beginItem(lv *level) {
-	lv.itemStart, lv.itemCalls, lv.itemExec = int32(a.end), int32(len(a.st.Calls)), a.inExec
+	lv.itemStart, lv.itemCalls, lv.itemExec = int32(a.End), int32(len(a.st.Calls)), a.InExec
 }
 
 // endItem records the select item that ended before the current token, if it
 // has a call.
 func (a *analyzer) endItem(lv *level) {
 	if len(a.st.Calls) > int(lv.itemCalls) && lv.names {
-		l := lexer{src: a.src[:a.prevEnd], mode: a.mode, pos: int(lv.itemStart), inExec: lv.itemExec}
+		l := lex.Lexer{Src: a.Src[:a.prevEnd], Mode: a.Mode, Pos: int(lv.itemStart), InExec: lv.itemExec}
 		a.st.addItem(l, int(lv.itemCalls))
 	}
 }
@@ -152,42 +154,42 @@ func (a *analyzer) endItem(lv *level) {
 func (a *analyzer) keyword() {
 	st := a.st
 	lv := &st.levels[a.depth]
-	switch a.kw {
-	case kwSelect:
+	switch a.Kw {
+	case lex.KwSelect:
 		if lv.with {
 			a.mainQuery(lv)
 		}
 		lv.query, lv.inList = true, true
 		a.beginItem(lv)
 		a.insertSource(fromQuery)
-	case kwFrom:
+	case lex.KwFrom:
 		if lv.query {
 			a.endList(lv)
 			lv.inFrom = true
 			a.dual(lv)
 		}
-	case kwGroup:
+	case lex.KwGroup:
 		a.endList(lv)
-		lv.groupBy, lv.inFrom = int32(a.end), false
+		lv.groupBy, lv.inFrom = int32(a.End), false
 		a.grouped = true
-	case kwAnalyze:
+	case lex.KwAnalyze:
 		if a.st.Kind == Explain && a.depth == 0 {
 			a.refusal = refusalInAnalyze
 		}
-	case kwWhere, kwHaving, kwOrder, kwLimit, kwProcedure, kwLock, kwFetch:
+	case lex.KwWhere, lex.KwHaving, lex.KwOrder, lex.KwLimit, lex.KwProcedure, lex.KwLock, lex.KwFetch:
 		a.targets = a.targets && a.depth > 0
 		a.endList(lv)
 		lv.inFrom = false
-	case kwNext, kwPrevious:
+	case lex.KwNext, lex.KwPrevious:
 		if a.calls {
 			a.valueFor()
 		}
-	case kwFor:
-		if a.prev != kwValue { // NEXT VALUE FOR
+	case lex.KwFor:
+		if a.prev != lex.KwValue { // NEXT VALUE FOR
 			a.endList(lv)
 			lv.inFrom = false
 		}
-	case kwUnion, kwExcept, kwIntersect:
+	case lex.KwUnion, lex.KwExcept, lex.KwIntersect:
 		if lv.query || !a.empty {
 			a.endList(lv)
 			lv.union = true
@@ -196,17 +198,17 @@ func (a *analyzer) keyword() {
 			lv.names = false
 			st.Words |= UnionWord
 		}
-	case kwInto:
+	case lex.KwInto:
 		a.endList(lv)
 		lv.into = true
-	case kwDistinct, kwDistinctRow:
+	case lex.KwDistinct, lex.KwDistinctRow:
 		lv.distinct = lv.distinct || lv.inList
-	case kwOutfile, kwDumpfile:
-		if a.prev == kwInto {
+	case lex.KwOutfile, lex.KwDumpfile:
+		if a.prev == lex.KwInto {
 			st.Words |= Into
 		}
-	case kwWith:
-		a.groups = a.start // WITH ROLLUP
+	case lex.KwWith:
+		a.groups = a.Start // WITH ROLLUP
 		if a.empty || a.depth == 0 && a.ins.on && a.ins.source == fromNowhere {
 			lv.query, lv.with, lv.from = true, true, true
 			st.Words |= FromTable
@@ -214,38 +216,38 @@ func (a *analyzer) keyword() {
 		if a.depth == 0 {
 			a.insertSource(fromQuery)
 		}
-	case kwTable:
+	case lex.KwTable:
 		if a.depth == 0 && a.ins.on {
 			a.insertSource(fromQuery)
 		} else if a.empty {
 			lv.query, lv.from = true, true
 			st.Words |= FromTable
 		}
-	case kwValues, kwValue:
+	case lex.KwValues, lex.KwValue:
 		if a.depth == 0 {
 			a.insertSource(fromValues)
 		}
-		if a.kw == kwValue && (a.prev == kwNext || a.prev == kwPrevious) {
+		if a.Kw == lex.KwValue && (a.prev == lex.KwNext || a.prev == lex.KwPrevious) {
 			st.Words |= SequenceFunction
 		}
-	case kwSet:
+	case lex.KwSet:
 		if a.depth == 0 {
 			a.targets = false
 			a.insertSource(fromSet)
 		}
-	case kwOn:
+	case lex.KwOn:
 		if a.ins.on && a.depth == 0 {
-			if p := a.peek(); p.kw == kwDuplicate {
+			if p := a.peek(); p.Kw == lex.KwDuplicate {
 				a.endList(lv)
 				a.endSelect(lv)
 				a.part = partUpdate
 			}
 		}
-	case kwAs:
+	case lex.KwAs:
 		if a.ins.on && a.depth == 0 && a.ins.source == fromValues && a.part == partMain {
 			a.part = partAlias // its names are no tuple
 		}
-	case kwReturning:
+	case lex.KwReturning:
 		if a.depth == 0 {
 			a.endList(lv)
 			if a.ins.on {
@@ -257,45 +259,45 @@ func (a *analyzer) keyword() {
 				a.beginItem(lv)
 			}
 		}
-	case kwUpdate, kwDelete:
+	case lex.KwUpdate, lex.KwDelete:
 		if lv.with && a.depth == 0 {
 			a.refusal = "NEXTVAL in WITH ... UPDATE and WITH ... DELETE, where it is evaluated as often as the server likes,"
 		}
-	case kwSQLCalcFoundRows:
+	case lex.KwSQLCalcFoundRows:
 		st.Words |= CalcFoundRows
-	case kwNextval, kwLastInsertID, kwConnectionID, kwRowCount, kwFoundRows, kwGetLock, kwReleaseLock,
-		kwReleaseAllLocks, kwServiceGetReadLocks, kwServiceGetWriteLocks, kwServiceReleaseLocks, kwLastval, kwSetval:
-		a.function(a.kw)
-	case kwInformationSchema, kwPerformanceSchema:
+	case lex.KwNextval, lex.KwLastInsertID, lex.KwConnectionID, lex.KwRowCount, lex.KwFoundRows, lex.KwGetLock, lex.KwReleaseLock,
+		lex.KwReleaseAllLocks, lex.KwServiceGetReadLocks, lex.KwServiceGetWriteLocks, lex.KwServiceReleaseLocks, lex.KwLastval, lex.KwSetval:
+		a.function(a.Kw)
+	case lex.KwInformationSchema, lex.KwPerformanceSchema:
 		st.Words |= SystemSchema
-	case kwMinimumValue, kwNextNotCachedValue:
+	case lex.KwMinimumValue, lex.KwNextNotCachedValue:
 		a.sequenceColumn()
-	case kwSessionVariables, kwSystemVariables:
+	case lex.KwSessionVariables, lex.KwSystemVariables:
 		st.Words |= ReadsLastInsertID | ReadsWarnings
 	}
 }
 
 // dual looks at what follows FROM: FROM DUAL is no table.
 func (a *analyzer) dual(lv *level) {
-	if i := a.pos + 1; i < len(a.src) && a.src[a.pos] == ' ' && a.src[i]|0x20 != 'd' && classes[a.src[i]] == cWord {
+	if i := a.Pos + 1; i < len(a.Src) && a.Src[a.Pos] == ' ' && a.Src[i]|0x20 != 'd' && lex.BeginsWord(a.Src[i]) {
 		a.st.Words |= FromTable // most tables, without a look ahead
 		lv.from = true
 		return
 	}
 	p := a.peek()
-	if p.kw != kwDual {
+	if p.Kw != lex.KwDual {
 		a.st.Words |= FromTable
 		lv.from = true
 		return
 	}
-	p.next()
+	p.Next()
 	switch {
-	case p.kind == tEOF, p.is(';'), p.is(')'):
+	case p.Kind == lex.EOF, p.Is(';'), p.Is(')'):
 		return
-	case p.kind == tWord:
-		switch p.kw {
-		case kwWhere, kwGroup, kwHaving, kwOrder, kwLimit, kwProcedure, kwLock, kwFetch, kwFor, kwInto, kwUnion,
-			kwExcept, kwIntersect:
+	case p.Kind == lex.Word:
+		switch p.Kw {
+		case lex.KwWhere, lex.KwGroup, lex.KwHaving, lex.KwOrder, lex.KwLimit, lex.KwProcedure, lex.KwLock, lex.KwFetch, lex.KwFor, lex.KwInto, lex.KwUnion,
+			lex.KwExcept, lex.KwIntersect:
 			return
 		}
 	}

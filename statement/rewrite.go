@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"seqproxy/statement/lex"
 )
 
 // Replacement says what stands in a call's place.
@@ -90,7 +92,7 @@ func (st *Statement) appendCall(dst, sql []byte, subs []Substitution, i, item, f
 		return dst, item, from
 	}
 	dst = append(dst, sql[from:c.Start]...)
-	if c.Start > 0 && wordByte[sql[c.Start-1]] {
+	if c.Start > 0 && lex.InWord(sql[c.Start-1]) {
 		dst = append(dst, ' ') // SELECT@@identity
 	}
 	return s.append(dst, c, sql), item, c.End
@@ -197,7 +199,7 @@ func replaced(subs []Substitution) bool {
 // MariaDB shows it in such a name: a question mark for a character beyond the
 // basic plane, \x00 for a NUL. A name cut off behind a space gets no alias.
 func (st *Statement) appendAlias(dst, text []byte) []byte {
-	name := st.columnName(text)
+	name := columnName(text, st.mode.Charset)
 	if len(name) == 0 || name[len(name)-1] == ' ' {
 		return dst
 	}
@@ -206,14 +208,14 @@ func (st *Statement) appendAlias(dst, text []byte) []byte {
 	cs := st.mode.Charset
 	for i := 0; i < len(name); i++ {
 		switch c := name[i]; {
-		case c >= 0x80 && cs.multi():
-			n := cs.mbLen(name, i)
-			if i+n == len(name) && n == 1 && cs.mbLen([]byte{c, '`'}, 0) > 1 {
+		case c >= 0x80 && cs.Multi():
+			n := cs.CharLen(name, i)
+			if i+n == len(name) && n == 1 && cs.CharLen([]byte{c, '`'}, 0) > 1 {
 				return dst[:before] // half a character, which would take the quote in
 			}
 			dst = append(dst, name[i:i+n]...)
 			i += n - 1
-		case c >= 0x80 && cs == UTF8:
+		case c >= 0x80 && cs == lex.UTF8:
 			r, n := utf8.DecodeRune(name[i:])
 			if r > 0xffff {
 				dst = append(dst, '?')
@@ -239,22 +241,21 @@ func (st *Statement) ColumnName(sql []byte, it Item) []byte {
 	if it.HasAlias || it.named {
 		return it.Alias
 	}
-	return st.columnName(sql[it.Start:it.End])
+	return columnName(sql[it.Start:it.End], st.mode.Charset)
 }
 
 // columnName cuts text to the length of a name.
-func (st *Statement) columnName(text []byte) []byte {
+func columnName(text []byte, cs lex.Charset) []byte {
 	if len(text) <= maxName {
 		return text
 	}
 	chars, i := 0, 0
-	cs := st.mode.Charset
 	for i < len(text) && chars < maxName {
 		n := 1
 		switch {
-		case cs.multi():
-			n = cs.mbLen(text, i)
-		case cs == UTF8 && text[i] >= 0x80:
+		case cs.Multi():
+			n = cs.CharLen(text, i)
+		case cs == lex.UTF8 && text[i] >= 0x80:
 			_, n = utf8.DecodeRune(text[i:])
 		}
 		i += n

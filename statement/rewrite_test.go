@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"seqproxy/test/texts"
+	"seqproxy/statement/lex"
 )
 
 // fill analyses sql and replaces its calls: sequence "a" gives 1001, 1002, ...,
 // "b" 2001, ... Before, LAST_INSERT_ID() is 77; the connection is 2147483650.
-func fill(t *testing.T, sql string, mode Mode, params bool) (text string, needs []Need, hidden []int) {
+func fill(t *testing.T, sql string, mode lex.Mode, params bool) (text string, needs []Need, hidden []int) {
 	t.Helper()
 	var st Statement
 	st.Analyze([]byte(sql), mode)
@@ -119,7 +122,7 @@ func TestRewriteSplicesCallsAndTouchesNothingElse(t *testing.T) {
 		},
 		{"kill connection_id()", "kill CAST(2147483650 AS UNSIGNED)"},
 	} {
-		got, _, _ := fill(t, c.sql, Mode{}, false)
+		got, _, _ := fill(t, c.sql, lex.Mode{}, false)
 		if got != c.want {
 			t.Errorf("%q:\n got %s\nwant %s", c.sql, got, c.want)
 		}
@@ -130,7 +133,7 @@ func TestRewriteKeepsMultiByteCharactersWhole(t *testing.T) {
 	// The second byte of 0xbf5c is a backslash, that of 0xbf60 a backquote.
 	sql := "select concat('\xbf\x5c', `\xbf\x60`, nextval('a'))"
 	want := "select concat('\xbf\x5c', `\xbf\x60`, LAST_INSERT_ID(1001)) AS `concat('\xbf\x5c', ``\xbf\x60``, nextval('a'))`"
-	if got, _, _ := fill(t, sql, Mode{Charset: GBK}, false); got != want {
+	if got, _, _ := fill(t, sql, lex.Mode{Charset: lex.GBK}, false); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -138,7 +141,7 @@ func TestRewriteKeepsMultiByteCharactersWhole(t *testing.T) {
 func TestRewriteWithHiddenParameters(t *testing.T) {
 	sql := "insert into t values (?, nextval('a'), ?, nextval('a')), (last_insert_id(), ?, nextval('b'), ?)"
 	want := "insert into t values (?, LAST_INSERT_ID(?), ?, CAST(? AS UNSIGNED)), (CAST(? AS UNSIGNED), ?, CAST(? AS UNSIGNED), ?)"
-	got, needs, hidden := fill(t, sql, Mode{}, true)
+	got, needs, hidden := fill(t, sql, lex.Mode{}, true)
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -149,11 +152,11 @@ func TestRewriteWithHiddenParameters(t *testing.T) {
 		t.Errorf("got needs %+v, want a x 2, b x 1", needs)
 	}
 	var st Statement
-	st.Analyze([]byte(sql), Mode{})
+	st.Analyze([]byte(sql), lex.Mode{})
 	if st.Params != 4 {
 		t.Errorf("got %d parameters, want 4", st.Params)
 	}
-	st.Analyze([]byte(want), Mode{})
+	st.Analyze([]byte(want), lex.Mode{})
 	if st.Params != 8 {
 		t.Errorf("got %d parameters after rewriting, want 8", st.Params)
 	}
@@ -162,7 +165,7 @@ func TestRewriteWithHiddenParameters(t *testing.T) {
 func TestNeedsFollowTheCallersIdeaOfANameAndItsStep(t *testing.T) {
 	sql := []byte("insert into t values (nextval('a'), nextval('A'), nextval('a'))")
 	var st Statement
-	st.Analyze(sql, Mode{})
+	st.Analyze(sql, lex.Mode{})
 	needs := st.Needs(nil, bytes.Equal)
 	if len(needs) != 2 || needs[0].Count != 2 || needs[1].Count != 1 {
 		t.Fatalf("got needs %+v, want a x 2, A x 1", needs)
@@ -177,9 +180,9 @@ func TestNeedsFollowTheCallersIdeaOfANameAndItsStep(t *testing.T) {
 }
 
 func TestRewriteThatKeepsEverythingReturnsTheText(t *testing.T) {
-	for _, sql := range corpus {
+	for _, sql := range texts.Corpus {
 		var st Statement
-		st.Analyze([]byte(sql), Mode{})
+		st.Analyze([]byte(sql), lex.Mode{})
 		if got := st.Rewrite(nil, []byte(sql), make([]Substitution, len(st.Calls))); string(got) != sql {
 			t.Errorf("%q: got %q", sql, got)
 		}
@@ -189,17 +192,17 @@ func TestRewriteThatKeepsEverythingReturnsTheText(t *testing.T) {
 func TestLongColumnNamesAreCutAtACharacter(t *testing.T) {
 	for _, c := range []struct {
 		fill    string
-		charset Charset
+		charset lex.Charset
 		want    int // bytes of the name
 	}{
-		{"y", UTF8, 255},
-		{"\xc3\xa9", UTF8, 8 + 2*247},
-		{"\xbf\\", GBK, 8 + 2*247},
-		{"\xe9", CharsetByName("latin1"), 255},
+		{"y", lex.UTF8, 255},
+		{"\xc3\xa9", lex.UTF8, 8 + 2*247},
+		{"\xbf\\", lex.GBK, 8 + 2*247},
+		{"\xe9", lex.CharsetByName("latin1"), 255},
 	} {
 		sql := []byte("select concat('" + strings.Repeat(c.fill, 300) + "', nextval('a'))")
 		var st Statement
-		st.Analyze(sql, Mode{Charset: c.charset})
+		st.Analyze(sql, lex.Mode{Charset: c.charset})
 		if len(st.Items) != 1 {
 			t.Fatalf("%q: got %d items, want 1", c.fill, len(st.Items))
 		}
@@ -213,15 +216,15 @@ func TestLongColumnNamesAreCutAtACharacter(t *testing.T) {
 func TestEscapesInNamesAreDecoded(t *testing.T) {
 	for _, c := range []struct {
 		sql  string
-		mode Mode
+		mode lex.Mode
 		want string
 	}{
-		{`select nextval('\0\b\n\r\t\Z\%\_\'\"\\\x')`, Mode{}, "\x00\b\n\r\t\x1a\\%\\_'\"\\x"},
-		{`select nextval("a""b\"c")`, Mode{}, `a"b"c`},
-		{`select nextval('a\n''b')`, Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}, `a\n'b`},
-		{"select nextval(\"a\\n\"\"b\")", Mode{SQLMode: SQLMode{ANSIQuotes: true}}, `a\n"b`},
-		{"select nextval(`a\\n``b`)", Mode{}, "a\\n`b"},
-		{"select nextval('')", Mode{}, ""},
+		{`select nextval('\0\b\n\r\t\Z\%\_\'\"\\\x')`, lex.Mode{}, "\x00\b\n\r\t\x1a\\%\\_'\"\\x"},
+		{`select nextval("a""b\"c")`, lex.Mode{}, `a"b"c`},
+		{`select nextval('a\n''b')`, lex.Mode{SQLMode: lex.SQLMode{NoBackslashEscapes: true}}, `a\n'b`},
+		{"select nextval(\"a\\n\"\"b\")", lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: true}}, `a\n"b`},
+		{"select nextval(`a\\n``b`)", lex.Mode{}, "a\\n`b"},
+		{"select nextval('')", lex.Mode{}, ""},
 	} {
 		var st Statement
 		st.Analyze([]byte(c.sql), c.mode)

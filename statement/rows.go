@@ -1,5 +1,7 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // RowColumn is a column of a result whose value is another number in each row.
 type RowColumn struct {
 	// Call is the index of the NEXTVAL in Statement.Calls.
@@ -15,7 +17,7 @@ type RowColumn struct {
 // so, in the words of Statement.Refusal. It allocates; it is not for statements without
 // such calls.
 func (st *Statement) RowColumns(sql []byte) (columns []RowColumn, refusal string) {
-	r := rowReader{lexer: lexer{src: sql, mode: st.mode}, st: st, firstStar: -1, lastStar: -1}
+	r := rowReader{Lexer: lex.Lexer{Src: sql, Mode: st.mode}, st: st, firstStar: -1, lastStar: -1}
 	switch st.Kind {
 	case Select, With:
 	case Insert, Replace, Delete:
@@ -26,13 +28,13 @@ func (st *Statement) RowColumns(sql []byte) (columns []RowColumn, refusal string
 		return nil, "NEXTVAL in a multi-statement with SELECT ... FROM or RETURNING, of which one result gets no numbers,"
 	}
 	for r.refusal == "" {
-		prev := r.lexer
-		if r.next(); r.kind == tEOF {
+		prev := r.Lexer
+		if r.Next(); r.Kind == lex.EOF {
 			break
 		}
 		r.token(&prev)
 	}
-	if r.refusal == "" && (r.bad || len(r.columns) == 0 || r.calls != len(st.Calls)) {
+	if r.refusal == "" && (r.Bad || len(r.columns) == 0 || r.calls != len(st.Calls)) {
 		r.refusal = "NEXTVAL in SELECT ... FROM"
 	}
 	if r.refusal == "" {
@@ -43,7 +45,7 @@ func (st *Statement) RowColumns(sql []byte) (columns []RowColumn, refusal string
 
 // rowReader reads the outermost SELECT of a text.
 type rowReader struct {
-	lexer
+	lex.Lexer
 	st *Statement
 
 	part      rowPart
@@ -69,28 +71,28 @@ const (
 )
 
 // token takes the current token into account; prev is the one before.
-func (r *rowReader) token(prev *lexer) {
-	if r.calls < len(r.st.Calls) && r.start == r.st.Calls[r.calls].Start {
+func (r *rowReader) token(prev *lex.Lexer) {
+	if r.calls < len(r.st.Calls) && r.Start == r.st.Calls[r.calls].Start {
 		r.call()
 		return
 	}
 	switch {
-	case r.is('('):
-		if r.part == beforeList && prev.kind == tEOF && !r.returning {
+	case r.Is('('):
+		if r.part == beforeList && prev.Kind == lex.EOF && !r.returning {
 			r.refusal = "NEXTVAL in (SELECT ... FROM)"
 		}
 		r.depth++
 		r.empty = false
 		return
-	case r.is(')'):
+	case r.Is(')'):
 		r.depth--
 		return
 	}
 	if r.depth == 0 {
 		r.outermost(prev)
 	}
-	if r.part == inReferences && (r.kind == tWord || r.kind == tQuoted) && !r.afterDot {
-		r.reference(r.st.decode(r.lexer))
+	if r.part == inReferences && (r.Kind == lex.Word || r.Kind == lex.Quoted) && !r.AfterDot {
+		r.reference(r.st.arena.Decode(&r.Lexer))
 	}
 }
 
@@ -117,34 +119,34 @@ func (r *rowReader) call() {
 	}
 	r.calls++
 	r.empty = false
-	r.pos, r.end = c.End, c.End
-	r.kind, r.ch, r.kw = tPunct, ')', kwNone
+	r.Pos, r.End = c.End, c.End
+	r.Kind, r.Ch, r.Kw = lex.Punct, ')', lex.KwNone
 }
 
 // outermost takes a token outside of all parentheses into account.
-func (r *rowReader) outermost(prev *lexer) {
+func (r *rowReader) outermost(prev *lex.Lexer) {
 	if r.returning {
 		switch {
 		case r.part == inSelectList:
 			r.inList(prev)
-		case r.kw == kwReturning:
+		case r.Kw == lex.KwReturning:
 			r.part, r.empty = inSelectList, true
 		}
 		return
 	}
-	switch r.kw {
-	case kwSelect:
+	switch r.Kw {
+	case lex.KwSelect:
 		if r.part == beforeList {
 			r.part, r.empty = inSelectList, true
 			return
 		}
-	case kwUnion, kwExcept, kwIntersect:
+	case lex.KwUnion, lex.KwExcept, lex.KwIntersect:
 		r.refusal = "NEXTVAL in UNION, which compares rows before they have numbers,"
-	case kwInto:
+	case lex.KwInto:
 		r.refusal = "NEXTVAL in SELECT ... FROM ... INTO, whose rows do not come to the proxy,"
-	case kwProcedure:
+	case lex.KwProcedure:
 		r.refusal = "NEXTVAL in SELECT ... FROM ... PROCEDURE, whose rows are others,"
-	case kwDistinct, kwDistinctRow:
+	case lex.KwDistinct, lex.KwDistinctRow:
 		if r.part == inSelectList && r.empty && r.item == 0 {
 			r.refusal = "NEXTVAL in SELECT DISTINCT, which compares rows before they have numbers,"
 		}
@@ -157,23 +159,23 @@ func (r *rowReader) outermost(prev *lexer) {
 	}
 }
 
-func (r *rowReader) inList(prev *lexer) {
-	switch r.kw {
-	case kwFrom, kwWhere, kwLimit, kwLock, kwFetch, kwFor:
+func (r *rowReader) inList(prev *lex.Lexer) {
+	switch r.Kw {
+	case lex.KwFrom, lex.KwWhere, lex.KwLimit, lex.KwLock, lex.KwFetch, lex.KwFor:
 		r.part = inClauses
 		return
-	case kwGroup, kwHaving, kwOrder:
+	case lex.KwGroup, lex.KwHaving, lex.KwOrder:
 		r.part = inReferences
 		return
 	}
 	switch {
-	case r.is(','):
+	case r.Is(','):
 		r.item++
 		r.empty = true
 		return
-	case r.kind == tWord && selectOption(r.kw) && r.empty && r.item == 0:
+	case r.Kind == lex.Word && selectOption(r.Kw) && r.empty && r.item == 0:
 		return
-	case r.is('*') && (r.empty || prev.is('.')):
+	case r.Is('*') && (r.empty || prev.Is('.')):
 		if r.firstStar < 0 {
 			r.firstStar = r.item
 		}
@@ -182,25 +184,25 @@ func (r *rowReader) inList(prev *lexer) {
 	r.empty = false
 }
 
-func (r *rowReader) inClause(prev *lexer) {
-	switch r.kw {
-	case kwGroup, kwHaving, kwOrder:
+func (r *rowReader) inClause(prev *lex.Lexer) {
+	switch r.Kw {
+	case lex.KwGroup, lex.KwHaving, lex.KwOrder:
 		r.part = inReferences
 		return
-	case kwFrom, kwWhere, kwLimit, kwLock, kwFetch, kwFor:
+	case lex.KwFrom, lex.KwWhere, lex.KwLimit, lex.KwLock, lex.KwFetch, lex.KwFor:
 		r.part = inClauses
 		return
 	}
-	if r.part != inReferences || prev.kw != kwBy && !prev.is(',') {
+	if r.part != inReferences || prev.Kw != lex.KwBy && !prev.Is(',') {
 		return
 	}
 	switch {
-	case r.kind == tNumber:
-		n, ok := parseUint(r.src[r.start:r.end])
+	case r.Kind == lex.Number:
+		n, ok := lex.ParseUint(r.Src[r.Start:r.End])
 		if ok {
 			r.ordinals = append(r.ordinals, n)
 		}
-	case r.is('?'):
+	case r.Is('?'):
 		r.refusal = "NEXTVAL in SELECT ... FROM with ORDER BY ? or GROUP BY ?, which may mean its column,"
 	}
 }
@@ -212,7 +214,7 @@ const errReferred = "NEXTVAL in an item that ORDER BY, GROUP BY or HAVING refers
 // may be in many ways.
 func (r *rowReader) reference(name []byte) {
 	for _, c := range r.columns {
-		own := r.st.ColumnName(r.src, r.st.Items[r.st.Calls[c.Call].Item])
+		own := r.st.ColumnName(r.Src, r.st.Items[r.st.Calls[c.Call].Item])
 		if sameIdentifier(own, name) || !ascii(own) {
 			r.refusal = errReferred
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 func TestColumnsOfNumbersAreFoundInAResult(t *testing.T) {
@@ -48,7 +50,7 @@ func TestColumnsOfNumbersAreFoundInAResult(t *testing.T) {
 		{"INSERT INTO t VALUES (1), (2) RETURNING *, NEXTVAL('s'), *", "two *"},
 	} {
 		var st Statement
-		st.Analyze([]byte(test.sql), Mode{})
+		st.Analyze([]byte(test.sql), lex.Mode{})
 		columns, refusal := st.RowColumns([]byte(test.sql))
 		switch got := fmt.Sprint(columns); {
 		case test.want[0] == '[' && (refusal != "" || got != test.want):

@@ -1,6 +1,10 @@
 package statement
 
-import "strings"
+import (
+	"strings"
+
+	"seqproxy/statement/lex"
+)
 
 // Runs says what the first statement of a text may run beside itself, and so what its
 // failure proves.
@@ -40,95 +44,95 @@ func (st *Statement) runs(sql []byte, first Kind) Runs {
 
 // MayRunOthers reports whether a text that is not understood may be one that runs others,
 // judged by how it begins. Letters that are not ASCII need not be read for that.
-func MayRunOthers(sql []byte, mode Mode) bool {
-	l := lexer{src: sql, mode: mode}
-	l.next()
+func MayRunOthers(sql []byte, mode lex.Mode) bool {
+	l := lex.Lexer{Src: sql, Mode: mode}
+	l.Next()
 	switch {
-	case l.execs > 0 || l.seenCond || l.bad:
+	case l.Execs > 0 || l.SeenCond || l.Bad:
 		return true
-	case l.kind == tQuoted, l.is('<'): // a label
-		return l.hasEnd()
-	case l.kind != tWord:
+	case l.Kind == lex.Quoted, l.Is('<'): // a label
+		return hasEnd(l)
+	case l.Kind != lex.Word:
 		return false
 	}
-	w := l.src[l.start:l.end]
+	w := l.Src[l.Start:l.End]
 	p := l
-	p.next()
+	p.Next()
 	switch {
-	case l.kw == kwCall, l.kw == kwExecute, l.kw == kwSet && p.kw == kwStatement:
+	case l.Kw == lex.KwCall, l.Kw == lex.KwExecute, l.Kw == lex.KwSet && p.Kw == lex.KwStatement:
 		return true
-	case p.is(':'):
-		return p.hasEnd()
+	case p.Is(':'):
+		return hasEnd(p)
 	}
 	for _, name := range [...]string{"begin", "declare", "if", "case", "loop", "while", "repeat", "for"} {
 		if strings.EqualFold(string(w), name) {
-			return p.hasEnd()
+			return hasEnd(p)
 		}
 	}
 	return false
 }
 
 // hasEnd reports whether the word END, which every block has, follows.
-func (l lexer) hasEnd() bool {
-	for l.kind != tEOF {
-		if l.kw == kwEnd {
+func hasEnd(l lex.Lexer) bool {
+	for l.Kind != lex.EOF {
+		if l.Kw == lex.KwEnd {
 			return true
 		}
-		l.next()
+		l.Next()
 	}
-	return l.bad
+	return l.Bad
 }
 
 // isCall reports whether a text begins with a CALL that a server may take: of a name, with
 // nothing behind it or parentheses.
-func isCall(sql []byte, mode Mode) bool {
-	l := lexer{src: sql, mode: mode}
-	l.next()
+func isCall(sql []byte, mode lex.Mode) bool {
+	l := lex.Lexer{Src: sql, Mode: mode}
+	l.Next()
 	for {
-		if l.next(); l.kind != tWord && l.kind != tQuoted {
-			return l.bad
+		if l.Next(); l.Kind != lex.Word && l.Kind != lex.Quoted {
+			return l.Bad
 		}
 		dot := l
-		if dot.next(); !dot.is('.') {
+		if dot.Next(); !dot.Is('.') {
 			break
 		}
 		l = dot
 	}
-	l.next()
-	if l.is('(') {
-		for depth := 1; depth > 0 && l.kind != tEOF; {
-			switch l.next(); {
-			case l.is('('):
+	l.Next()
+	if l.Is('(') {
+		for depth := 1; depth > 0 && l.Kind != lex.EOF; {
+			switch l.Next(); {
+			case l.Is('('):
 				depth++
-			case l.is(')'):
+			case l.Is(')'):
 				depth--
 			}
 		}
-		if l.kind == tEOF {
-			return l.bad
+		if l.Kind == lex.EOF {
+			return l.Bad
 		}
-		l.next()
+		l.Next()
 	}
-	return l.kind == tEOF || l.is(';')
+	return l.Kind == lex.EOF || l.Is(';')
 }
 
 // mayCallStored reports whether a text may call a stored function.
-func mayCallStored(sql []byte, mode Mode) bool {
-	l := lexer{src: sql, mode: mode}
+func mayCallStored(sql []byte, mode lex.Mode) bool {
+	l := lex.Lexer{Src: sql, Mode: mode}
 	for before := l; ; before = l {
-		switch l.next(); {
-		case l.kind == tEOF:
-			return l.bad
-		case !l.is('('):
+		switch l.Next(); {
+		case l.Kind == lex.EOF:
+			return l.Bad
+		case !l.Is('('):
 			continue
 		}
-		switch before.kw {
-		case kwGetLock, kwReleaseLock, kwReleaseAllLocks, kwLastInsertID, kwConnectionID, kwRowCount, kwFoundRows, kwNextval:
-			if !before.afterDot {
+		switch before.Kw {
+		case lex.KwGetLock, lex.KwReleaseLock, lex.KwReleaseAllLocks, lex.KwLastInsertID, lex.KwConnectionID, lex.KwRowCount, lex.KwFoundRows, lex.KwNextval:
+			if !before.AfterDot {
 				continue
 			}
 		}
-		if l.mayCallRoutine(&before) {
+		if mayCallRoutine(&l, &before) {
 			return true
 		}
 	}

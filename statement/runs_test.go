@@ -1,6 +1,10 @@
 package statement
 
-import "testing"
+import (
+	"testing"
+
+	"seqproxy/statement/lex"
+)
 
 func TestWhatATextMayRunBesideItself(t *testing.T) {
 	for want, texts := range map[Runs][]string{
@@ -24,7 +28,7 @@ func TestWhatATextMayRunBesideItself(t *testing.T) {
 	} {
 		for _, sql := range texts {
 			var st Statement
-			if st.Analyze([]byte(sql), Mode{}); st.Runs != want {
+			if st.Analyze([]byte(sql), lex.Mode{}); st.Runs != want {
 				t.Errorf("%s: got %d, want %d", sql, st.Runs, want)
 			}
 		}
@@ -33,7 +37,7 @@ func TestWhatATextMayRunBesideItself(t *testing.T) {
 	for sql, want := range map[string]string{
 		"call p()": ".p", "call `d.b` . `P q`": "d.b.P q", "select 1; call p()": ".", "call": ".", "call d.p; call q": "d.p",
 	} {
-		if st.Analyze([]byte(sql), Mode{}); string(st.ProcedureSchema)+"."+string(st.Procedure) != want {
+		if st.Analyze([]byte(sql), lex.Mode{}); string(st.ProcedureSchema)+"."+string(st.Procedure) != want {
 			t.Errorf("%s: got %s . %s, want %s", sql, st.ProcedureSchema, st.Procedure, want)
 		}
 	}

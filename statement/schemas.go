@@ -3,6 +3,8 @@ package statement
 import (
 	"slices"
 	"strings"
+
+	"seqproxy/statement/lex"
 )
 
 // maxNamed bounds what SchemasNamed returns, since it looks through that for each name.
@@ -11,28 +13,28 @@ const maxNamed = 100
 // SchemasNamed returns the first schemas, maxNamed at most, that a text names before its tables:
 // behind FROM, JOIN, INTO, UPDATE and TABLE, each once, in the client's character set. It
 // allocates; it is not for the data path.
-func SchemasNamed(sql []byte, mode Mode) (names []string) {
-	var st Statement // for decoding names
-	l := lexer{src: sql, mode: mode}
+func SchemasNamed(sql []byte, mode lex.Mode) (names []string) {
+	var decoded lex.Arena
+	l := lex.Lexer{Src: sql, Mode: mode}
 	behind := false // the token before is such a word
-	for l.next(); l.kind != tEOF && len(names) < maxNamed; {
-		if behind && (l.kind == tWord || l.kind == tQuoted) {
+	for l.Next(); l.Kind != lex.EOF && len(names) < maxNamed; {
+		if behind && (l.Kind == lex.Word || l.Kind == lex.Quoted) {
 			schema := l
-			if l.next(); !l.is('.') {
+			if l.Next(); !l.Is('.') {
 				behind = false
 				continue
 			}
-			if name := string(st.decode(schema)); !slices.Contains(names, name) {
+			if name := string(decoded.Decode(&schema)); !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
-		switch l.kw {
-		case kwFrom, kwInto, kwUpdate, kwTable:
+		switch l.Kw {
+		case lex.KwFrom, lex.KwInto, lex.KwUpdate, lex.KwTable:
 			behind = true
 		default:
-			behind = l.kind == tWord && !l.afterDot && strings.EqualFold(string(l.src[l.start:l.end]), "join")
+			behind = l.Kind == lex.Word && !l.AfterDot && strings.EqualFold(string(l.Src[l.Start:l.End]), "join")
 		}
-		l.next()
+		l.Next()
 	}
 	return names
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 func TestSchemasNamedBeforeTables(t *testing.T) {
@@ -19,7 +21,7 @@ func TestSchemasNamedBeforeTables(t *testing.T) {
 		"SELECT x.from FROM":                                          nil,
 		"":                                                            nil,
 	} {
-		if got := SchemasNamed([]byte(sql), Mode{}); !slices.Equal(got, want) {
+		if got := SchemasNamed([]byte(sql), lex.Mode{}); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", sql, got, want)
 		}
 	}
@@ -30,7 +32,7 @@ func TestSoManySchemasAreNamedAtMost(t *testing.T) {
 	for i := range 10 * maxNamed {
 		fmt.Fprintf(&sql, "FROM s%d.t ", i)
 	}
-	if got := SchemasNamed([]byte(sql.String()), Mode{}); len(got) != maxNamed || got[0] != "s0" {
+	if got := SchemasNamed([]byte(sql.String()), lex.Mode{}); len(got) != maxNamed || got[0] != "s0" {
 		t.Errorf("got %d names from %q on, want the first %d", len(got), got[0], maxNamed)
 	}
 }

@@ -1,5 +1,7 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // maxName is how many characters of a select item become its column's name
 // (MAX_ALIAS_NAME less one). Longer aliases are the server's business.
 const maxName = 255
@@ -21,52 +23,52 @@ func (st *Statement) selfContained(sql []byte) {
 	if st.Params != params {
 		return
 	}
-	l := lexer{src: sql, mode: st.mode}
-	if l.next(); l.kw != kwSelect {
+	l := lex.Lexer{Src: sql, Mode: st.mode}
+	if l.Next(); l.Kw != lex.KwSelect {
 		return
 	}
 	for i := range st.Items {
 		it, c := &st.Items[i], &st.Calls[i]
-		if l.next(); l.start != c.Start || it.Func == 0 || c.Func == Nextval && c.Form != FormName && c.Form != FormQualified && c.Form != FormParam {
+		if l.Next(); l.Start != c.Start || it.Func == 0 || c.Func == Nextval && c.Form != FormName && c.Form != FormQualified && c.Form != FormParam {
 			return
 		}
 		if !plainName(sql[it.Start:it.End], false) {
 			return
 		}
-		l = lexer{src: sql, mode: st.mode, pos: c.End, kind: tPunct, ch: ')'}
-		l.next()
+		l = lex.Lexer{Src: sql, Mode: st.mode, Pos: c.End, Kind: lex.Punct, Ch: ')'}
+		l.Next()
 		if it.HasAlias {
-			explicit := l.kw == kwAs
+			explicit := l.Kw == lex.KwAs
 			if explicit {
-				l.next()
+				l.Next()
 			}
 			switch {
-			case l.kind == tWord && reservedWord(l.src[l.start:l.end]):
+			case l.Kind == lex.Word && lex.Reserved(l.Src[l.Start:l.End]):
 				return
-			case l.kind == tString && l.src[l.start] != '\'' && l.src[l.start] != '"':
+			case l.Kind == lex.String && l.Src[l.Start] != '\'' && l.Src[l.Start] != '"':
 				return // AS N'x' is an error
-			case l.kind != tWord && l.kind != tQuoted && l.kind != tString:
+			case l.Kind != lex.Word && l.Kind != lex.Quoted && l.Kind != lex.String:
 				return
 			}
 			if !plainName(it.Alias, true) {
 				return
 			}
-			l.next()
+			l.Next()
 		}
-		if i+1 < len(st.Items) && !l.is(',') {
+		if i+1 < len(st.Items) && !l.Is(',') {
 			return
 		}
 	}
-	if l.kw == kwFrom {
-		if l.next(); l.kw != kwDual {
+	if l.Kw == lex.KwFrom {
+		if l.Next(); l.Kw != lex.KwDual {
 			return
 		}
-		l.next()
+		l.Next()
 	}
-	for l.is(';') {
-		l.next()
+	for l.Is(';') {
+		l.Next()
 	}
-	st.SelfContained = l.kind == tEOF && !l.bad
+	st.SelfContained = l.Kind == lex.EOF && !l.Bad
 }
 
 // plainName reports whether a column may bear the name, without any rule of the

@@ -3,6 +3,8 @@ package statement
 import (
 	"fmt"
 	"strings"
+
+	"seqproxy/statement/lex"
 )
 
 // Statements to the proxy itself stand behind one reserved word, which no server knows:
@@ -145,17 +147,17 @@ func (a *analyzer) proxyStatement(begin string, forms []proxyForm) bool {
 	a.st.Proxy = &ProxyCommand{Show: begin != "SEQPROXY"}
 	for i := range forms {
 		f := &forms[i]
-		p, found := a.lexer, true
+		p, found := a.Lexer, true
 		for word := range strings.SplitSeq(f.words, " ") {
-			if found = p.kind == tWord && strings.EqualFold(string(p.src[p.start:p.end]), word); !found {
+			if found = p.Kind == lex.Word && strings.EqualFold(string(p.Src[p.Start:p.End]), word); !found {
 				break
 			}
-			p.next()
+			p.Next()
 		}
 		if !found {
 			continue
 		}
-		a.lexer = p
+		a.Lexer = p
 		if problem := a.proxyOptions(f); problem != "" {
 			return a.sequenceProblem(problem)
 		}
@@ -176,7 +178,7 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 		if !a.plainString() {
 			return f.words + " needs an address in quotes, as in 'db2.example:3306'"
 		}
-		c.Address = a.st.decodeName(a.lexer)
+		c.Address = a.st.arena.DecodeName(&a.Lexer)
 		a.advance()
 	}
 	for !a.ended() {
@@ -187,22 +189,22 @@ func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
 				return "FORCE twice"
 			}
 			problem = a.proxyForce()
-		case option&proxyWriters != 0 && a.kw == kwWith:
+		case option&proxyWriters != 0 && a.Kw == lex.KwWith:
 			if c.WritersStopped {
 				return "WITH DIRECT WRITERS twice"
 			}
 			problem = a.proxyWriters()
-		case option&proxyLike != 0 && a.kw == kwLike && !c.HasPattern:
+		case option&proxyLike != 0 && a.Kw == lex.KwLike && !c.HasPattern:
 			a.advance()
 			if !a.plainString() {
 				return "LIKE needs a string"
 			}
-			c.HasPattern, c.Pattern = true, a.st.decode(a.lexer)
+			c.HasPattern, c.Pattern = true, a.st.arena.Decode(&a.Lexer)
 			a.advance()
 		case option&proxyShard != 0 && a.word("shard") && len(c.Shard) == 0:
 			problem = a.proxyShard()
 		case option&proxyTLS != 0 && c.Word == "" && a.word("tls"), option&proxyStop != 0 && c.Word == "" && (a.word("wait_for_clients") || a.word("immediate")):
-			c.Word = strings.ToUpper(string(a.src[a.start:a.end]))
+			c.Word = strings.ToUpper(string(a.Src[a.Start:a.End]))
 			a.advance()
 		default:
 			return f.words + a.proxyExpected(option)
@@ -244,8 +246,8 @@ func (a *analyzer) proxyExpected(options proxyOption) string {
 // proxyShard reads the name behind SHARD, the current token.
 func (a *analyzer) proxyShard() (problem string) {
 	a.advance()
-	if a.kind == tWord || a.kind == tQuoted || a.plainString() {
-		a.st.Proxy.Shard = a.st.decodeName(a.lexer)
+	if a.Kind == lex.Word || a.Kind == lex.Quoted || a.plainString() {
+		a.st.Proxy.Shard = a.st.arena.DecodeName(&a.Lexer)
 	}
 	if len(a.st.Proxy.Shard) == 0 {
 		return "SHARD needs the name of a shard"
@@ -313,8 +315,8 @@ func (c *ProxyCommand) String() string {
 func (a *analyzer) proxyNumber(option string, to *SequenceNumber) (problem string) {
 	a.advance()
 	n, ok := uint64(0), false
-	if a.kind == tNumber {
-		n, ok = parseUint(a.src[a.start:a.end])
+	if a.Kind == lex.Number {
+		n, ok = lex.ParseUint(a.Src[a.Start:a.End])
 	}
 	if !ok {
 		return option + " needs a whole number"

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 func TestStatementsToTheProxyAreRead(t *testing.T) {
@@ -142,14 +144,14 @@ func TestARememberedStatementToTheProxyIsItsOwnersAlone(t *testing.T) {
 	sql := []byte("SEQPROXY REMOVE SEQUENCE SERVER 'db2.example:3306' FORCE ABOVE 7000000000")
 	var one, two Statement
 	for range 3 {
-		c.Analyze(&one, sql, Mode{})
+		c.Analyze(&one, sql, lex.Mode{})
 	}
-	c.Analyze(&two, sql, Mode{})
+	c.Analyze(&two, sql, lex.Mode{})
 	one.Proxy.Address = nil
 	if one.Proxy == two.Proxy || string(two.Proxy.Address) != "db2.example:3306" || two.Proxy.Above.Value != 7000000000 {
 		t.Errorf("got %+v and %+v", one.Proxy, two.Proxy)
 	}
-	if one.Analyze([]byte("select 1"), Mode{}); one.Proxy != nil {
+	if one.Analyze([]byte("select 1"), lex.Mode{}); one.Proxy != nil {
 		t.Error("the next statement has a command of the one before")
 	}
 }

@@ -1,6 +1,10 @@
 package statement
 
-import "bytes"
+import (
+	"bytes"
+
+	"seqproxy/statement/lex"
+)
 
 // Statements about sequences as things: MariaDB's
 // (https://mariadb.com/kb/en/create-sequence/, https://mariadb.com/kb/en/alter-sequence/)
@@ -57,18 +61,18 @@ func (a *analyzer) namedSequences(k Kind) bool {
 // showSequences reads [LIKE 'pattern'] after SHOW SEQUENCES.
 func (a *analyzer) showSequences() bool {
 	s := a.aboutSequence(ShowSequences)
-	switch a.kw {
-	case kwLike:
+	switch a.Kw {
+	case lex.KwLike:
 		a.advance()
 		if !a.plainString() {
 			return a.sequenceProblem("LIKE needs a string")
 		}
-		s.HasPattern, s.Pattern = true, a.st.decode(a.lexer)
+		s.HasPattern, s.Pattern = true, a.st.arena.Decode(&a.Lexer)
 		a.advance()
-	case kwWhere:
+	case lex.KwWhere:
 		a.unsupported("SHOW SEQUENCES WHERE")
 		return a.sequenceSkip()
-	case kwFrom, kwIn:
+	case lex.KwFrom, lex.KwIn:
 		a.unsupported("SHOW SEQUENCES FROM a schema")
 		return a.sequenceSkip()
 	}
@@ -96,7 +100,7 @@ func (st *Statement) newDDL() *SequenceDDL {
 	return st.ddl
 }
 
-func (a *analyzer) ended() bool { return a.kind == tEOF || a.is(';') }
+func (a *analyzer) ended() bool { return a.Kind == lex.EOF || a.Is(';') }
 
 // sequenceEnd wants the end of the statement.
 func (a *analyzer) sequenceEnd() bool {
@@ -104,22 +108,22 @@ func (a *analyzer) sequenceEnd() bool {
 		return a.sequenceProblem("more than the statement")
 	}
 	a.finish()
-	return a.kind != tEOF
+	return a.Kind != lex.EOF
 }
 
 // ifExists reads IF EXISTS, or IF NOT EXISTS.
 func (a *analyzer) ifExists(not bool) bool {
-	if a.kw != kwIf {
+	if a.Kw != lex.KwIf {
 		return false
 	}
 	p := a.peek()
 	if not {
-		if p.kw != kwNot {
+		if p.Kw != lex.KwNot {
 			return false
 		}
-		p.next()
+		p.Next()
 	}
-	if p.kw != kwExists {
+	if p.Kw != lex.KwExists {
 		return false // a sequence called "if"
 	}
 	a.moveTo(p)
@@ -130,7 +134,7 @@ func (a *analyzer) ifExists(not bool) bool {
 // word says whether the current token is a word, given in lower case, that is no
 // keyword elsewhere.
 func (a *analyzer) word(text string) bool {
-	return a.kind == tWord && bytes.EqualFold(a.src[a.start:a.end], []byte(text))
+	return a.Kind == lex.Word && bytes.EqualFold(a.Src[a.Start:a.End], []byte(text))
 }
 
 func (a *analyzer) sequenceOptions() bool {
@@ -140,7 +144,7 @@ func (a *analyzer) sequenceOptions() bool {
 		}
 	}
 	a.finish()
-	return a.kind != tEOF
+	return a.Kind != lex.EOF
 }
 
 // sequenceOption reads one option; false if it is none.
@@ -154,69 +158,69 @@ func (a *analyzer) sequenceOption() bool {
 	case a.word("outage_cover"):
 		return a.sequenceCover()
 	}
-	option := a.kw
+	option := a.Kw
 	a.advance()
 	switch option {
-	case kwStart:
-		a.optionally(kwWith)
+	case lex.KwStart:
+		a.optionally(lex.KwWith)
 		return a.sequenceNumber(&s.Start, "START")
-	case kwCache:
-		if a.equals(); a.kw == kwDefault {
+	case lex.KwCache:
+		if a.equals(); a.Kw == lex.KwDefault {
 			return a.sequenceDefault(&s.Cache, "CACHE")
 		}
 		return a.sequenceNumber(&s.Cache, "CACHE")
-	case kwIncrement:
-		a.optionally(kwBy)
+	case lex.KwIncrement:
+		a.optionally(lex.KwBy)
 		ok := a.sequenceNumber(&s.Increment, "INCREMENT")
 		if s.Increment.Given && s.Increment.Value == 0 && s.Problem == "" {
 			a.unsupported("INCREMENT 0, by which numbers follow auto_increment_increment,")
 		}
 		return ok
-	case kwMinvalue:
+	case lex.KwMinvalue:
 		a.equals()
 		ok := a.sequenceNumber(&s.Min, "MINVALUE")
 		if s.Min.Given && s.Min.Value == 0 && s.Problem == "" {
 			a.unsupported("MINVALUE 0, as 0 is no key,")
 		}
 		return ok
-	case kwMaxvalue:
+	case lex.KwMaxvalue:
 		a.equals()
 		return a.sequenceNumber(&s.Max, "MAXVALUE")
-	case kwNo:
+	case lex.KwNo:
 		return a.sequenceNo()
-	case kwNominvalue:
+	case lex.KwNominvalue:
 		return a.sequenceDefaulted(&s.Min, "MINVALUE")
-	case kwNomaxvalue:
+	case lex.KwNomaxvalue:
 		return a.sequenceDefaulted(&s.Max, "MAXVALUE")
-	case kwNocache:
+	case lex.KwNocache:
 		return a.sequenceGiven(&s.Cache, 0, "CACHE")
-	case kwCycle:
+	case lex.KwCycle:
 		return a.sequenceToggled(&s.Cycle, Yes, "CYCLE")
-	case kwNocycle:
+	case lex.KwNocycle:
 		return a.sequenceToggled(&s.Cycle, No, "CYCLE")
-	case kwOrder:
+	case lex.KwOrder:
 		return a.sequenceToggled(&s.Order, Yes, "ORDER")
-	case kwNoorder:
+	case lex.KwNoorder:
 		return a.sequenceToggled(&s.Order, No, "ORDER")
-	case kwRestart:
+	case lex.KwRestart:
 		return a.sequenceRestart()
-	case kwAs:
+	case lex.KwAs:
 		return a.sequenceType()
-	case kwEngine:
+	case lex.KwEngine:
 		a.equals()
-		if a.kind != tWord && a.kind != tQuoted && !a.plainString() {
+		if a.Kind != lex.Word && a.Kind != lex.Quoted && !a.plainString() {
 			return false
 		}
-		if name := a.st.decode(a.lexer); !bytes.EqualFold(name, []byte("innodb")) {
+		if name := a.st.arena.Decode(&a.Lexer); !bytes.EqualFold(name, []byte("innodb")) {
 			a.unsupported("an ENGINE other than InnoDB")
 		}
 		a.advance()
-	case kwComment:
+	case lex.KwComment:
 		a.equals()
 		if !a.plainString() {
 			return false
 		}
-		s.HasComment, s.Comment = true, a.st.decode(a.lexer)
+		s.HasComment, s.Comment = true, a.st.arena.Decode(&a.Lexer)
 		a.advance()
 	default:
 		return false
@@ -228,7 +232,7 @@ func (a *analyzer) sequenceOption() bool {
 func (a *analyzer) sequenceCover() bool {
 	s := a.st.Sequence
 	a.advance()
-	if a.equals(); a.kw == kwDefault {
+	if a.equals(); a.Kw == lex.KwDefault {
 		return a.sequenceDefault(&s.Cover, "OUTAGE_COVER")
 	}
 	ok := a.sequenceNumber(&s.Cover, "OUTAGE_COVER")
@@ -242,18 +246,18 @@ func (a *analyzer) sequenceCover() bool {
 func (a *analyzer) sequenceNo() bool {
 	s := a.st.Sequence
 	switch {
-	case a.kw == kwMinvalue:
+	case a.Kw == lex.KwMinvalue:
 		return a.sequenceDefault(&s.Min, "MINVALUE")
-	case a.kw == kwMaxvalue:
+	case a.Kw == lex.KwMaxvalue:
 		return a.sequenceDefault(&s.Max, "MAXVALUE")
-	case a.kw == kwCache:
+	case a.Kw == lex.KwCache:
 		a.advance()
 		return a.sequenceGiven(&s.Cache, 0, "CACHE")
-	case a.kw == kwCycle:
+	case a.Kw == lex.KwCycle:
 		return a.sequenceToggle(&s.Cycle, No, "CYCLE")
 	case a.word("json_safe"):
 		return a.sequenceToggle(&s.JSONSafe, No, "JSON_SAFE")
-	case a.kw == kwOrder:
+	case a.Kw == lex.KwOrder:
 		return a.sequenceToggle(&s.Order, No, "ORDER")
 	}
 	return false
@@ -269,8 +273,8 @@ func (a *analyzer) sequenceRestart() bool {
 		a.twice("RESTART")
 	}
 	s.Restart = true
-	if with := a.kw == kwWith || a.is('='); with || a.kind == tNumber || a.is('-') || a.is('+') {
-		a.optionally(kwWith)
+	if with := a.Kw == lex.KwWith || a.Is('='); with || a.Kind == lex.Number || a.Is('-') || a.Is('+') {
+		a.optionally(lex.KwWith)
 		if !a.sequenceNumber(&s.RestartWith, "RESTART") {
 			return false
 		}
@@ -326,24 +330,24 @@ func (a *analyzer) sequenceOwner() bool {
 	if s.HasOwner {
 		a.twice("OWNED BY")
 	}
-	if a.advance(); a.kw != kwBy {
+	if a.advance(); a.Kw != lex.KwBy {
 		return false
 	}
 	a.advance()
 	s.HasOwner = true
-	if p := a.peek(); a.word("none") && !p.is('.') {
+	if p := a.peek(); a.word("none") && !p.Is('.') {
 		a.advance()
 		return true
 	}
 	var parts [3][]byte
 	n := 0
 	for {
-		if a.kind != tWord && a.kind != tQuoted || n == len(parts) {
+		if a.Kind != lex.Word && a.Kind != lex.Quoted || n == len(parts) {
 			return false
 		}
-		parts[n] = a.st.decodeName(a.lexer)
+		parts[n] = a.st.arena.DecodeName(&a.Lexer)
 		n++
-		if a.advance(); !a.is('.') {
+		if a.advance(); !a.Is('.') {
 			break
 		}
 		a.advance()
@@ -361,20 +365,20 @@ func (a *analyzer) sequenceOwner() bool {
 
 // sequenceNumber reads an option's number, which must not be negative.
 func (a *analyzer) sequenceNumber(value *SequenceNumber, option string) bool {
-	if a.is('-') {
+	if a.Is('-') {
 		a.unsupported(option + " with a negative number")
-		if a.advance(); a.kind != tNumber {
+		if a.advance(); a.Kind != lex.Number {
 			return false
 		}
 		a.advance()
 		return true
 	}
-	if a.is('+') {
+	if a.Is('+') {
 		a.advance()
 	}
 	n, ok := uint64(0), false
-	if a.kind == tNumber {
-		n, ok = parseUint(a.src[a.start:a.end])
+	if a.Kind == lex.Number {
+		n, ok = lex.ParseUint(a.Src[a.Start:a.End])
 	}
 	if !ok {
 		a.sequenceError(option + " needs a whole number")
@@ -421,8 +425,8 @@ func (a *analyzer) sequenceToggled(value *Toggle, to Toggle, option string) bool
 }
 
 // optionally goes past a word or an equals sign.
-func (a *analyzer) optionally(kw keyword) {
-	if a.kw == kw {
+func (a *analyzer) optionally(kw lex.Keyword) {
+	if a.Kw == kw {
 		a.advance()
 	} else {
 		a.equals()
@@ -430,7 +434,7 @@ func (a *analyzer) optionally(kw keyword) {
 }
 
 func (a *analyzer) equals() {
-	if a.is('=') {
+	if a.Is('=') {
 		a.advance()
 	}
 }
@@ -463,7 +467,7 @@ func (a *analyzer) sequenceProblem(problem string) bool {
 func (a *analyzer) sequenceSkip() bool {
 	if a.ended() {
 		a.finish()
-		return a.kind != tEOF
+		return a.Kind != lex.EOF
 	}
 	return a.scan()
 }
@@ -474,7 +478,7 @@ func (a *analyzer) sequenceNames() bool {
 		if !a.sequenceName() {
 			return a.sequenceProblem("a sequence name is missing")
 		}
-		if !a.is(',') {
+		if !a.Is(',') {
 			break
 		}
 		a.advance()
@@ -491,14 +495,14 @@ func (a *analyzer) sequenceNames() bool {
 // sequenceName reads a name, quoted in any way or not, and goes past it.
 func (a *analyzer) sequenceName() bool {
 	st := a.st
-	if a.kind != tWord && a.kind != tQuoted && !a.plainString() {
+	if a.Kind != lex.Word && a.Kind != lex.Quoted && !a.plainString() {
 		return false
 	}
-	name, schema := st.decodeName(a.lexer), 0
-	if p := a.peek(); a.kind != tString && p.is('.') {
-		if p.next(); p.kind == tWord || p.kind == tQuoted {
+	name, schema := st.arena.DecodeName(&a.Lexer), 0
+	if p := a.peek(); a.Kind != lex.String && p.Is('.') {
+		if p.Next(); p.Kind == lex.Word || p.Kind == lex.Quoted {
 			schema = len(name)
-			name = st.qualified(name, st.decodeName(p))
+			name = st.arena.Qualified(name, st.arena.DecodeName(&p))
 			a.moveTo(p)
 		}
 	}
@@ -509,5 +513,5 @@ func (a *analyzer) sequenceName() bool {
 }
 
 func (a *analyzer) plainString() bool {
-	return a.kind == tString && (a.src[a.start] == '\'' || a.src[a.start] == '"')
+	return a.Kind == lex.String && (a.Src[a.Start] == '\'' || a.Src[a.Start] == '"')
 }

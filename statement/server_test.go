@@ -12,8 +12,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/statement"
+	"seqproxy/statement/lex"
+	"seqproxy/test/mysqltest"
 )
 
 func TestMain(m *testing.M) { mysqltest.Main(m) }
@@ -121,7 +122,7 @@ func TestRewrittenQueriesKeepTheirColumnNames(t *testing.T) {
 			continue
 		}
 		var st statement.Statement
-		st.Analyze([]byte(q), statement.Mode{})
+		st.Analyze([]byte(q), lex.Mode{})
 		if st.Refusal != "" {
 			t.Errorf("%s: refused: %s", q, st.Refusal)
 			continue
@@ -168,7 +169,7 @@ func TestSelfContainedColumnsAreNamedAsTheServerNamesThem(t *testing.T) {
 			continue
 		}
 		var st statement.Statement
-		st.Analyze([]byte(q), statement.Mode{})
+		st.Analyze([]byte(q), lex.Mode{})
 		if !st.SelfContained {
 			t.Errorf("%s: not self-contained", q)
 			continue
@@ -228,7 +229,7 @@ func TestTheServerAcceptsWhatIsSelfContained(t *testing.T) {
 			for _, form := range []string{"select connection_id() %s", "select connection_id() as %s", "select connection_id() %s from dual"} {
 				q := fmt.Sprintf(form, w)
 				var st statement.Statement
-				st.Analyze([]byte(q), statement.Mode{SQLMode: statement.SQLMode{ANSIQuotes: sqlMode == "ORACLE"}})
+				st.Analyze([]byte(q), lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: sqlMode == "ORACLE"}})
 				if !st.SelfContained {
 					continue
 				}
@@ -256,7 +257,7 @@ func TestCallsAreWhatTheServerCalls(t *testing.T) {
 		if _, err := conn.ExecContext(context.Background(), "set sql_mode = '"+mode+"'"); err != nil {
 			t.Fatal(err)
 		}
-		m := statement.Mode{SQLMode: statement.SQLMode{ANSIQuotes: strings.Contains(mode, "ANSI"), NoBackslashEscapes: strings.Contains(mode, "BACKSLASH")}}
+		m := lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: strings.Contains(mode, "ANSI"), NoBackslashEscapes: strings.Contains(mode, "BACKSLASH")}}
 		for _, q := range []string{
 			"select concat(last_insert_id(), '')",
 			"select concat(last_insert_id ( ), '')",
@@ -322,7 +323,7 @@ func TestLoadDataSetsTheUserVariablesItNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var st statement.Statement
-	st.Analyze([]byte(load), statement.Mode{})
+	st.Analyze([]byte(load), lex.Mode{})
 	if got, want := st.Words&statement.SetsUserVariable != 0, x.Valid; got != want || !want {
 		t.Errorf("%s: found a user variable set: %v, but the server says @x is %+v", load, got, x)
 	}
@@ -350,7 +351,7 @@ func TestNextvalInCreateTableIsRefusedWhereTheServerHasNone(t *testing.T) {
 		"create or replace table t (a int) as values (nextval('s'))",
 	} {
 		var st statement.Statement
-		st.Analyze([]byte(q), statement.Mode{})
+		st.Analyze([]byte(q), lex.Mode{})
 		if _, err := db.Exec(q); (err != nil) != (st.Refusal != "") {
 			t.Errorf("%s: got refusal %q, but the server says %v", q, st.Refusal, err)
 		}
@@ -376,43 +377,8 @@ func TestNoServerKnowsAStatementToTheProxy(t *testing.T) {
 			}
 		}
 		var st statement.Statement
-		if st.Analyze([]byte(text), statement.Mode{}); st.Kind != statement.Seqproxy {
+		if st.Analyze([]byte(text), lex.Mode{}); st.Kind != statement.Seqproxy {
 			t.Errorf("%s: is not read as a statement to the proxy", text)
-		}
-	}
-}
-
-// TestServersReadTheBytesOfCharacterSetsAsWeDo asks a server what the upper bytes of each
-// single-byte character set are to its lexer.
-func TestServersReadTheBytesOfCharacterSetsAsWeDo(t *testing.T) {
-	server := mysqltest.Shared(t)
-	ctx := context.Background()
-	c, err := server.DB(t, "").Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	takes := func(query string) (value string, ok bool) {
-		return value, c.QueryRowContext(ctx, query).Scan(&value) == nil
-	}
-	for name, classes := range statement.UpperBytes() {
-		if _, err := c.ExecContext(ctx, "SET NAMES "+name); err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		for i, want := range []byte(classes) {
-			b := string([]byte{byte(0x80 + i)})
-			got := byte('.')
-			if _, space := takes("SELECT" + b + "1"); space {
-				got = 's'
-			} else if _, word := takes("SELECT 1 a" + b + "c"); word {
-				got = 'w'
-			} else if value, comment := takes("SELECT 1 --" + b + "1"); comment && value == "1" {
-				got = 'c'
-			}
-			if got != want && want != '?' {
-				t.Errorf("%s: byte %#x: the server says %c, and we %c", name, b, got, want)
-			}
 		}
 	}
 }

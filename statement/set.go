@@ -1,13 +1,15 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // set reads SET (https://dev.mysql.com/doc/refman/en/set-variable.html and
 // MariaDB's additions).
 func (a *analyzer) set() bool {
 	st := a.st
 	st.Kind, a.calls = Set, true
 	a.advance()
-	if a.kw == kwStatement {
-		if p := a.peek(); p.kind == tWord { // SET STATEMENT a = b FOR ...
+	if a.Kw == lex.KwStatement {
+		if p := a.peek(); p.Kind == lex.Word { // SET STATEMENT a = b FOR ...
 			return a.setWhole(StatementFor, ScopeNext)
 		}
 	}
@@ -27,20 +29,20 @@ func (a *analyzer) set() bool {
 // transactionScope reports whether the current token begins
 // [GLOBAL | SESSION | LOCAL] TRANSACTION, and goes to TRANSACTION.
 func (a *analyzer) transactionScope() (Scope, bool) {
-	if a.kw == kwTransaction {
+	if a.Kw == lex.KwTransaction {
 		p := a.peek() // SET transaction = ... does not exist
-		return ScopeNext, p.kind == tWord
+		return ScopeNext, p.Kind == lex.Word
 	}
 	scope := ScopeSession
-	switch a.kw {
-	case kwGlobal:
+	switch a.Kw {
+	case lex.KwGlobal:
 		scope = ScopeGlobal
-	case kwSession, kwLocal:
+	case lex.KwSession, lex.KwLocal:
 	default:
 		return 0, false
 	}
 	p := a.peek()
-	if p.kw != kwTransaction {
+	if p.Kw != lex.KwTransaction {
 		return 0, false
 	}
 	a.moveTo(p)
@@ -57,14 +59,14 @@ func (a *analyzer) setWhole(t Target, scope Scope) bool {
 		a.refusal = "NEXTVAL in SET STATEMENT ... FOR"
 		a.behindFor()
 	}
-	a.prevEnd = a.end
+	a.prevEnd = a.End
 	as.Start, as.End, as.Literal = a.value(true)
 	if t == StatementFor || t == Role || t == Password {
 		as.Literal = false
 	}
 	a.st.Assignments = append(a.st.Assignments, as)
 	a.finish()
-	return a.kind != tEOF
+	return a.Kind != lex.EOF
 }
 
 // assignment reads one element of SET, whose first token is the current one.
@@ -73,62 +75,62 @@ func (a *analyzer) assignment(sticky *Target) (done, more bool) {
 	st := a.st
 	as := Assignment{}
 	switch {
-	case a.kind == tUserVar:
+	case a.Kind == lex.UserVar:
 		as.Target = UserVariable
-		as.Name = st.lowered(st.decode(a.lexer))
+		as.Name = st.arena.Lowered(st.arena.Decode(&a.Lexer))
 		a.advance()
 		a.assignValue(&as)
-	case a.kind == tSysVar:
+	case a.Kind == lex.SysVar:
 		a.advance()
 		as.Target = SessionVariable
-		switch a.kw {
-		case kwGlobal, kwPersist, kwPersistOnly:
+		switch a.Kw {
+		case lex.KwGlobal, lex.KwPersist, lex.KwPersistOnly:
 			as.Target = GlobalVariable
 			a.scopeDot()
-		case kwSession, kwLocal:
+		case lex.KwSession, lex.KwLocal:
 			a.scopeDot()
 		}
 		a.variableName(&as)
-	case a.kind == tWord || a.kind == tQuoted:
+	case a.Kind == lex.Word || a.Kind == lex.Quoted:
 		next := a.peek()
-		assigned := next.is('=') || next.kind == tAssign || next.is('.')
+		assigned := next.Is('=') || next.Kind == lex.Assign || next.Is('.')
 		switch {
-		case assigned && a.kw != kwPassword:
+		case assigned && a.Kw != lex.KwPassword:
 			as.Target = *sticky
 			a.variableName(&as)
-		case a.kw == kwGlobal, a.kw == kwPersist, a.kw == kwPersistOnly:
+		case a.Kw == lex.KwGlobal, a.Kw == lex.KwPersist, a.Kw == lex.KwPersistOnly:
 			*sticky = GlobalVariable
 			as.Target = *sticky
 			a.advance()
 			a.variableName(&as)
-		case a.kw == kwSession, a.kw == kwLocal:
+		case a.Kw == lex.KwSession, a.Kw == lex.KwLocal:
 			*sticky = SessionVariable
 			as.Target = *sticky
 			a.advance()
 			a.variableName(&as)
-		case a.kw == kwNames:
+		case a.Kw == lex.KwNames:
 			as.Target = Names
 			as.Start, as.End, as.Literal = a.value(false)
-		case a.kw == kwCharset:
+		case a.Kw == lex.KwCharset:
 			as.Target = CharacterSet
 			as.Start, as.End, as.Literal = a.value(false)
-		case a.kw == kwCharacter && next.kw == kwSet:
+		case a.Kw == lex.KwCharacter && next.Kw == lex.KwSet:
 			as.Target = CharacterSet
 			a.advance()
 			as.Start, as.End, as.Literal = a.value(false)
-		case a.kw == kwPassword:
+		case a.Kw == lex.KwPassword:
 			as.Target = Password
 			as.Start, as.End, _ = a.value(false)
-		case a.kw == kwRole, a.kw == kwDefault && next.kw == kwRole:
+		case a.Kw == lex.KwRole, a.Kw == lex.KwDefault && next.Kw == lex.KwRole:
 			as.Target = Role
 			as.Start, as.End, _ = a.value(true)
 		default:
 			as.Start, as.End, _ = a.value(true)
 		}
 	default:
-		if a.kind == tEOF || a.is(';') {
+		if a.Kind == lex.EOF || a.Is(';') {
 			a.finish()
-			return true, a.kind != tEOF
+			return true, a.Kind != lex.EOF
 		}
 		a.token()
 		as.Start, as.End, _ = a.value(true)
@@ -138,11 +140,11 @@ func (a *analyzer) assignment(sticky *Target) (done, more bool) {
 	}
 	a.effect(&as)
 	st.Assignments = append(st.Assignments, as)
-	if a.is(',') && a.depth == 0 {
+	if a.Is(',') && a.depth == 0 {
 		return false, false
 	}
 	a.finish()
-	return true, a.kind != tEOF
+	return true, a.Kind != lex.EOF
 }
 
 // effect notes what an assignment does in Words.
@@ -155,8 +157,8 @@ func (a *analyzer) effect(as *Assignment) {
 			a.st.Words |= SetsUserVariable
 		}
 	case SessionVariable:
-		switch lookup(as.Name) {
-		case kwLastInsertID, kwIdentity, kwInsertID:
+		switch lex.Lookup(as.Name) {
+		case lex.KwLastInsertID, lex.KwIdentity, lex.KwInsertID:
 			a.st.Words |= SetsLastInsertID
 		}
 	case TargetUnknown:
@@ -167,39 +169,39 @@ func (a *analyzer) effect(as *Assignment) {
 // scopeDot goes past the dot behind a scope, to the variable's name.
 func (a *analyzer) scopeDot() {
 	a.advance()
-	if a.is('.') {
+	if a.Is('.') {
 		a.advance()
 	}
 }
 
 // variableName reads name [. name] and the value behind it.
 func (a *analyzer) variableName(as *Assignment) {
-	if a.kind != tWord && a.kind != tQuoted {
+	if a.Kind != lex.Word && a.Kind != lex.Quoted {
 		as.Target = TargetUnknown
-		if a.kind != tEOF && !a.is(';') && !a.is(',') {
+		if a.Kind != lex.EOF && !a.Is(';') && !a.Is(',') {
 			a.token()
 			as.Start, as.End, _ = a.value(true)
 		}
 		return
 	}
-	name := a.st.decode(a.lexer)
+	name := a.st.arena.Decode(&a.Lexer)
 	a.advance()
-	if a.is('.') { // a key cache's or a component's variable
-		if p := a.peek(); p.kind == tWord || p.kind == tQuoted {
-			name = a.st.qualified(name, a.st.decode(p))
+	if a.Is('.') { // a key cache's or a component's variable
+		if p := a.peek(); p.Kind == lex.Word || p.Kind == lex.Quoted {
+			name = a.st.arena.Qualified(name, a.st.arena.Decode(&p))
 			a.moveTo(p)
 			a.advance()
 		}
 	}
-	as.Name = a.st.lowered(name)
+	as.Name = a.st.arena.Lowered(name)
 	a.assignValue(as)
 }
 
 // assignValue reads = value, the current token being the sign.
 func (a *analyzer) assignValue(as *Assignment) {
-	if !a.is('=') && a.kind != tAssign {
+	if !a.Is('=') && a.Kind != lex.Assign {
 		as.Target = TargetUnknown
-		if a.kind != tEOF && !a.is(';') && !a.is(',') {
+		if a.Kind != lex.EOF && !a.Is(';') && !a.Is(',') {
 			a.token()
 			as.Start, as.End, _ = a.value(true)
 		}
@@ -226,37 +228,37 @@ func (a *analyzer) valueTokens(commas bool) (start, end int, literal, bare bool)
 	tokens, sign, strings := 0, false, 0
 	for {
 		a.advance()
-		if a.kind == tEOF || a.is(';') && a.depth == 0 || a.is(',') && a.depth == 0 && !commas {
+		if a.Kind == lex.EOF || a.Is(';') && a.depth == 0 || a.Is(',') && a.depth == 0 && !commas {
 			break
 		}
 		if start < 0 {
-			start = a.start
+			start = a.Start
 		}
 		switch {
-		case (a.is('-') || a.is('+')) && tokens == 0 && !sign:
+		case (a.Is('-') || a.Is('+')) && tokens == 0 && !sign:
 			sign = true
 			tokens--
-		case a.kind == tNumber && tokens == 0:
-		case a.kind == tString && (tokens == 0 || strings == tokens) && !sign:
+		case a.Kind == lex.Number && tokens == 0:
+		case a.Kind == lex.String && (tokens == 0 || strings == tokens) && !sign:
 			strings++
-		case a.kind == tWord && tokens == 0 && !sign:
-			switch a.kw {
-			case kwTrue, kwFalse, kwNull:
+		case a.Kind == lex.Word && tokens == 0 && !sign:
+			switch a.Kw {
+			case lex.KwTrue, lex.KwFalse, lex.KwNull:
 			default:
 				// COLLATE may follow the name of a character set.
 				bare = true
 			}
-		case (bare || strings > 0) && a.kw == kwCollate, a.prev == kwCollate && (a.kind == tWord || a.kind == tString):
+		case (bare || strings > 0) && a.Kw == lex.KwCollate, a.prev == lex.KwCollate && (a.Kind == lex.Word || a.Kind == lex.String):
 			tokens--
 		default:
 			literal = false
 		}
 		tokens++
 		a.token()
-		end = a.end
+		end = a.End
 	}
 	if start < 0 {
-		return a.start, a.start, false, false
+		return a.Start, a.Start, false, false
 	}
 	return start, end, literal && tokens == 1 || literal && strings == tokens && strings > 0, bare
 }

@@ -1,6 +1,10 @@
 package statement
 
-import "strings"
+import (
+	"strings"
+
+	"seqproxy/statement/lex"
+)
 
 // SimpleKind says what a SimpleItem is.
 type SimpleKind uint8
@@ -35,71 +39,71 @@ const maxItems = 1000
 // literals and functions without arguments, with or without aliases, FROM DUAL
 // and a LIMIT that leaves its one row: what drivers send when they connect. It
 // is false for any other text. It allocates; it is not for the data path.
-func SimpleSelect(sql []byte, mode Mode) ([]SimpleItem, bool) {
-	if mode.Charset == Unsupported || len(sql) > maxQuestion {
+func SimpleSelect(sql []byte, mode lex.Mode) ([]SimpleItem, bool) {
+	if mode.Charset == lex.Unsupported || len(sql) > maxQuestion {
 		return nil, false
 	}
-	s := simpleReader{lexer: lexer{src: sql, mode: mode}}
-	if s.next(); s.kw != kwSelect {
+	s := simpleReader{Lexer: lex.Lexer{Src: sql, Mode: mode}}
+	if s.Next(); s.Kw != lex.KwSelect {
 		return nil, false
 	}
 	var items []SimpleItem
 	for {
-		s.next()
+		s.Next()
 		it, ok := s.item()
 		if !ok || len(items) == maxItems {
 			return nil, false
 		}
 		items = append(items, it)
-		if !s.is(',') {
+		if !s.Is(',') {
 			break
 		}
 	}
-	if s.kw == kwFrom {
-		if s.next(); s.kw != kwDual {
+	if s.Kw == lex.KwFrom {
+		if s.Next(); s.Kw != lex.KwDual {
 			return nil, false
 		}
-		s.next()
+		s.Next()
 	}
-	if s.kw == kwLimit {
-		s.next()
-		if n, ok := parseUint(sql[s.start:s.end]); s.kind != tNumber || !ok || n == 0 {
+	if s.Kw == lex.KwLimit {
+		s.Next()
+		if n, ok := lex.ParseUint(sql[s.Start:s.End]); s.Kind != lex.Number || !ok || n == 0 {
 			return nil, false
 		}
-		s.next()
+		s.Next()
 	}
-	for s.is(';') {
-		s.next()
+	for s.Is(';') {
+		s.Next()
 	}
-	if s.kind != tEOF || s.bad || s.execs > 0 {
+	if s.Kind != lex.EOF || s.Bad || s.Execs > 0 {
 		return nil, false
 	}
 	return items, true
 }
 
 type simpleReader struct {
-	lexer
-	st Statement // for decoding names
+	lex.Lexer
+	arena lex.Arena
 }
 
-func (s *simpleReader) text() string { return string(s.st.decode(s.lexer)) }
+func (s *simpleReader) text() string { return string(s.arena.Decode(&s.Lexer)) }
 
 // item reads one item that begins at the current token, and its alias.
 func (s *simpleReader) item() (SimpleItem, bool) {
 	var it SimpleItem
-	start, end := s.start, s.end
+	start, end := s.Start, s.End
 	switch {
-	case s.kind == tSysVar:
+	case s.Kind == lex.SysVar:
 		it.Kind = SimpleVariable
-		s.next()
-		if !s.isVariableName(end) {
+		s.Next()
+		if !s.IsVariableName(end) {
 			return it, false
 		}
-		it.Name, end = s.text(), s.end
-		if s.next(); s.is('.') {
+		it.Name, end = s.text(), s.End
+		if s.Next(); s.Is('.') {
 			scope := strings.ToLower(it.Name)
-			s.next()
-			if s.kind != tWord && s.kind != tQuoted {
+			s.Next()
+			if s.Kind != lex.Word && s.Kind != lex.Quoted {
 				return it, false
 			}
 			switch scope {
@@ -111,32 +115,32 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 			default:
 				it.Name += "." + s.text()
 			}
-			end = s.end
-			s.next()
+			end = s.End
+			s.Next()
 		}
 		it.Name = strings.ToLower(it.Name)
-	case s.kind == tNumber && s.src[s.start] != '\\': // not \N
-		it.Kind, it.Value = SimpleNumber, string(s.src[s.start:s.end])
-		s.next()
-	case s.kind == tString && (s.src[s.start] == '\'' || s.src[s.start] == '"'):
+	case s.Kind == lex.Number && s.Src[s.Start] != '\\': // not \N
+		it.Kind, it.Value = SimpleNumber, string(s.Src[s.Start:s.End])
+		s.Next()
+	case s.Kind == lex.String && (s.Src[s.Start] == '\'' || s.Src[s.Start] == '"'):
 		it.Kind, it.Value = SimpleString, s.text()
 		it.Column = it.Value // a string's column is named by its text
-		s.next()
-		if s.kind == tString {
+		s.Next()
+		if s.Kind == lex.String {
 			return it, false // adjacent strings, or an alias: rare enough
 		}
-	case s.kw == kwNull, s.kw == kwTrue, s.kw == kwFalse:
-		it.Kind, it.Value = SimpleWord, strings.ToLower(string(s.src[s.start:s.end]))
+	case s.Kw == lex.KwNull, s.Kw == lex.KwTrue, s.Kw == lex.KwFalse:
+		it.Kind, it.Value = SimpleWord, strings.ToLower(string(s.Src[s.Start:s.End]))
 		it.Column = strings.ToUpper(it.Value) // whatever case it was typed in
-		s.next()
-	case s.kind == tWord:
-		it.Kind, it.Name = SimpleFunction, strings.ToLower(string(s.src[s.start:s.end]))
-		if s.next(); s.is('(') {
-			if s.next(); !s.is(')') {
+		s.Next()
+	case s.Kind == lex.Word:
+		it.Kind, it.Name = SimpleFunction, strings.ToLower(string(s.Src[s.Start:s.End]))
+		if s.Next(); s.Is('(') {
+			if s.Next(); !s.Is(')') {
 				return it, false
 			}
-			end = s.end
-			s.next()
+			end = s.End
+			s.Next()
 		} else if it.Name != "current_user" {
 			return it, false
 		}
@@ -144,22 +148,22 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 		return it, false
 	}
 	if it.Column == "" {
-		it.Column = string(s.st.columnName(s.src[start:end]))
+		it.Column = string(columnName(s.Src[start:end], s.Mode.Charset))
 	}
 	return it, s.alias(&it)
 }
 
 // alias reads [[AS] alias].
 func (s *simpleReader) alias(it *SimpleItem) bool {
-	as := s.kw == kwAs
+	as := s.Kw == lex.KwAs
 	if as {
-		s.next()
+		s.Next()
 	}
 	switch {
-	case s.kind == tWord && !reservedWord(s.src[s.start:s.end]), s.kind == tQuoted,
-		s.kind == tString && (s.src[s.start] == '\'' || s.src[s.start] == '"'):
+	case s.Kind == lex.Word && !lex.Reserved(s.Src[s.Start:s.End]), s.Kind == lex.Quoted,
+		s.Kind == lex.String && (s.Src[s.Start] == '\'' || s.Src[s.Start] == '"'):
 		it.Column = s.text()
-		s.next()
+		s.Next()
 		return true
 	default:
 		return !as

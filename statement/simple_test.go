@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 func TestSimpleSelectReadsWhatDriversSend(t *testing.T) {
@@ -74,7 +76,7 @@ func TestSimpleSelectReadsWhatDriversSend(t *testing.T) {
 		{"show tables", nil},
 		{"", nil},
 	} {
-		got, ok := SimpleSelect([]byte(c.sql), Mode{})
+		got, ok := SimpleSelect([]byte(c.sql), lex.Mode{})
 		if ok != (c.want != nil) || !slices.Equal(got, c.want) {
 			t.Errorf("%q:\n got %+v %v\nwant %+v", c.sql, got, ok, c.want)
 		}
@@ -88,10 +90,10 @@ func TestAQuestionIsOfASizeThatDriversAsk(t *testing.T) {
 		"items": func(n int) string { return "SELECT " + strings.Repeat("1,", n-1) + "1" },
 	}
 	for what, n := range map[string]int{"bytes": maxQuestion, "items": maxItems} {
-		if _, ok := SimpleSelect([]byte(most[what](n)), Mode{}); !ok {
+		if _, ok := SimpleSelect([]byte(most[what](n)), lex.Mode{}); !ok {
 			t.Errorf("%d %s: got none", n, what)
 		}
-		if _, ok := SimpleSelect([]byte(most[what](n+1)), Mode{}); ok {
+		if _, ok := SimpleSelect([]byte(most[what](n+1)), lex.Mode{}); ok {
 			t.Errorf("%d %s: is taken", n+1, what)
 		}
 	}

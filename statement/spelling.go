@@ -1,5 +1,7 @@
 package statement
 
+import "seqproxy/statement/lex"
+
 // What stands for NEXTVAL, LASTVAL and SETVAL in other products, and what follows a name.
 
 // columnNextval is the name of the column of Vitess's SELECT NEXT VALUE. Read-only.
@@ -7,65 +9,65 @@ var columnNextval = []byte("nextval")
 
 // named reads a sequence's name at q, [schema .] name, and goes behind it. It fills in
 // c's form and names.
-func (a *analyzer) named(c *FuncCall, q *lexer) bool {
+func (a *analyzer) named(c *FuncCall, q *lex.Lexer) bool {
 	name := *q
 	switch {
-	case q.kind == tString && (a.src[q.start] == '\'' || a.src[q.start] == '"'):
-		q.next()
-		c.Form, c.Name = FormName, a.st.decodeName(name)
+	case q.Kind == lex.String && (a.Src[q.Start] == '\'' || a.Src[q.Start] == '"'):
+		q.Next()
+		c.Form, c.Name = FormName, a.st.arena.DecodeName(&name)
 		return true
-	case q.kind != tWord && q.kind != tQuoted:
+	case q.Kind != lex.Word && q.Kind != lex.Quoted:
 		return false
 	}
-	if q.next(); !q.is('.') {
-		c.Form, c.Name = FormName, a.st.decodeName(name)
+	if q.Next(); !q.Is('.') {
+		c.Form, c.Name = FormName, a.st.arena.DecodeName(&name)
 		return true
 	}
-	if q.next(); q.kind != tWord && q.kind != tQuoted {
+	if q.Next(); q.Kind != lex.Word && q.Kind != lex.Quoted {
 		return false
 	}
-	c.Form, c.Schema, c.Name = FormQualified, a.st.decodeName(name), a.st.decodeName(*q)
-	q.next()
+	c.Form, c.Schema, c.Name = FormQualified, a.st.arena.DecodeName(&name), a.st.arena.DecodeName(q)
+	q.Next()
 	return true
 }
 
 // valueCall reads a LASTVAL or SETVAL whose opening parenthesis is p. What has no name
 // in it, or other things behind that, is left to the server.
-func (a *analyzer) valueCall(kw keyword, p lexer) {
-	if a.start < a.muted || kw == kwSetval && a.start < a.setTo { // what was looked through is not again
+func (a *analyzer) valueCall(kw lex.Keyword, p lex.Lexer) {
+	if a.Start < a.muted || kw == lex.KwSetval && a.Start < a.setTo { // what was looked through is not again
 		return
 	}
-	c := FuncCall{Func: Lastval, Start: a.start}
+	c := FuncCall{Func: Lastval, Start: a.Start}
 	q := p
-	if q.next(); q.is('?') {
+	if q.Next(); q.Is('?') {
 		c.Form = FormParam
-		q.next()
+		q.Next()
 	} else if !a.named(&c, &q) {
 		return
 	}
-	if kw == kwSetval {
+	if kw == lex.KwSetval {
 		c.Func, c.Set = Setval, setvalArgs(&q)
 	}
-	whole := q.is(')')
-	for depth := 1; !whole && kw == kwSetval; q.next() {
+	whole := q.Is(')')
+	for depth := 1; !whole && kw == lex.KwSetval; q.Next() {
 		switch {
-		case q.is('('):
+		case q.Is('('):
 			depth++
-		case q.is(')'):
+		case q.Is(')'):
 			depth--
 		}
-		if depth == 0 || q.kind == tEOF {
+		if depth == 0 || q.Kind == lex.EOF {
 			c.Set = nil
 			break
 		}
 	}
-	if kw == kwSetval {
-		a.setTo = q.end
+	if kw == lex.KwSetval {
+		a.setTo = q.End
 	}
-	if !q.is(')') || q.execs != a.execs {
+	if !q.Is(')') || q.Execs != a.Execs {
 		return
 	}
-	c.End = q.end
+	c.End = q.End
 	a.add(c)
 	if a.muted = c.End; whole {
 		a.st.Params += c.Markers()
@@ -75,75 +77,75 @@ func (a *analyzer) valueCall(kw keyword, p lexer) {
 
 // setvalArgs reads what follows the name of a SETVAL: , n [, is_used [, round]]. It is
 // nil if that is something else than literals, which MariaDB does not take either.
-func setvalArgs(q *lexer) *SetvalArgs {
+func setvalArgs(q *lex.Lexer) *SetvalArgs {
 	var args SetvalArgs
-	if !q.is(',') {
+	if !q.Is(',') {
 		return nil
 	}
-	q.next()
-	if args.Negative = q.is('-'); args.Negative || q.is('+') {
-		q.next()
+	q.Next()
+	if args.Negative = q.Is('-'); args.Negative || q.Is('+') {
+		q.Next()
 	}
 	var ok bool
-	if args.Param = q.is('?') && !args.Negative; !args.Param {
-		if args.Value, ok = parseUint(q.src[q.start:q.end]); q.kind != tNumber || !ok {
+	if args.Param = q.Is('?') && !args.Negative; !args.Param {
+		if args.Value, ok = lex.ParseUint(q.Src[q.Start:q.End]); q.Kind != lex.Number || !ok {
 			return nil
 		}
 	}
-	if q.next(); !q.is(',') {
+	if q.Next(); !q.Is(',') {
 		return &args
 	}
-	q.next()
-	switch used, number := parseUint(q.src[q.start:q.end]); {
-	case q.kw == kwTrue:
-	case q.kw == kwFalse:
+	q.Next()
+	switch used, number := lex.ParseUint(q.Src[q.Start:q.End]); {
+	case q.Kw == lex.KwTrue:
+	case q.Kw == lex.KwFalse:
 		args.Unused = true
-	case q.kind == tNumber && number:
+	case q.Kind == lex.Number && number:
 		args.Unused = used == 0
 	default:
 		return nil
 	}
-	if q.next(); !q.is(',') {
+	if q.Next(); !q.Is(',') {
 		return &args
 	}
-	q.next()
-	if args.Round, ok = parseUint(q.src[q.start:q.end]); q.kind != tNumber || !ok {
+	q.Next()
+	if args.Round, ok = lex.ParseUint(q.Src[q.Start:q.End]); q.Kind != lex.Number || !ok {
 		return nil
 	}
-	q.next()
+	q.Next()
 	return &args
 }
 
 // valueFor looks at a NEXT or PREVIOUS that may begin NEXT VALUE FOR s, PREVIOUS VALUE
 // FOR s, SELECT NEXT VALUE FROM s or SELECT NEXT n VALUES FROM s.
 func (a *analyzer) valueFor() {
-	c := FuncCall{Func: Nextval, Start: a.start, Count: 1, Spelling: AsValueFor}
-	if a.kw == kwPrevious {
+	c := FuncCall{Func: Nextval, Start: a.Start, Count: 1, Spelling: AsValueFor}
+	if a.Kw == lex.KwPrevious {
 		c.Func, c.Count = Lastval, 0
 	}
 	q := a.peek()
 	switch {
-	case q.kw == kwValue:
-		q.next()
+	case q.Kw == lex.KwValue:
+		q.Next()
 		switch {
-		case q.kw == kwFor:
-		case q.kw == kwFrom && c.Func == Nextval && a.alone():
+		case q.Kw == lex.KwFor:
+		case q.Kw == lex.KwFrom && c.Func == Nextval && a.alone():
 			c.Spelling = AsSelectValue
 		default:
 			return
 		}
-	case c.Func == Nextval && a.alone() && (q.kind == tNumber || q.is('?')):
+	case c.Func == Nextval && a.alone() && (q.Kind == lex.Number || q.Is('?')):
 		count := q
-		if q.next(); q.kw != kwValues {
+		if q.Next(); q.Kw != lex.KwValues {
 			return
 		}
-		if q.next(); q.kw != kwFrom && q.kw != kwFor {
+		if q.Next(); q.Kw != lex.KwFrom && q.Kw != lex.KwFor {
 			return
 		}
 		c.Spelling = AsSelectCount
-		n, ok := parseUint(a.src[count.start:count.end])
+		n, ok := lex.ParseUint(a.Src[count.Start:count.End])
 		switch {
-		case count.is('?'):
+		case count.Is('?'):
 		case !ok || n == 0 || n > MaxCount:
 			a.note("NEXT VALUES of no numbers, or of more than 1000000,")
 			n = 1
@@ -152,28 +154,28 @@ func (a *analyzer) valueFor() {
 	default:
 		return
 	}
-	if q.next(); q.kind == tString || q.kind == tWord && !sequenceWord(&q) || !a.named(&c, &q) {
+	if q.Next(); q.Kind == lex.String || q.Kind == lex.Word && !sequenceWord(&q) || !a.named(&c, &q) {
 		return
 	}
-	if c.Spelling >= AsSelectValue && q.kind != tEOF && !q.is(';') {
+	if c.Spelling >= AsSelectValue && q.Kind != lex.EOF && !q.Is(';') {
 		return
 	}
 	a.finishCall(&c, q)
 }
 
 // finishCall adds a call that ends before q, and goes to its last token.
-func (a *analyzer) finishCall(c *FuncCall, q lexer) {
-	last := a.lexer
-	for l := last; l.start < q.start && l.kind != tEOF; l.next() {
+func (a *analyzer) finishCall(c *FuncCall, q lex.Lexer) {
+	last := a.Lexer
+	for l := last; l.Start < q.Start && l.Kind != lex.EOF; l.Next() {
 		last = l
 	}
-	c.End = last.end
+	c.End = last.End
 	if c.Func == Nextval {
 		a.number()
-		if last.execs != a.execs {
+		if last.Execs != a.Execs {
 			a.note("NEXTVAL across a comment's border")
 		}
-	} else if a.st.Words |= SequenceFunction; last.execs != a.execs {
+	} else if a.st.Words |= SequenceFunction; last.Execs != a.Execs {
 		return
 	}
 	if c.Start >= a.muted {
@@ -186,18 +188,14 @@ func (a *analyzer) finishCall(c *FuncCall, q lexer) {
 // alone reports whether the current token is the first behind the SELECT of a statement
 // that is one SELECT: with a name and nothing more behind, that is Vitess's.
 func (a *analyzer) alone() bool {
-	return a.depth == 0 && a.prev == kwSelect && a.st.Kind == Select && !a.ins.on && a.st.levels[0].query &&
-		a.st.Words&UnionWord == 0 && !a.inExec
+	return a.depth == 0 && a.prev == lex.KwSelect && a.st.Kind == Select && !a.ins.on && a.st.levels[0].query &&
+		a.st.Words&UnionWord == 0 && !a.InExec
 }
 
 // sequenceWord reports whether an unquoted word behind FOR or FROM may be a sequence's
 // name: SELECT next value FOR UPDATE and FOR SHARE read a column, FROM next value FOR
 // SYSTEM_TIME a table.
-func sequenceWord(l *lexer) bool {
-	word := l.src[l.start:l.end]
-	return !reservedWord(word) && !foldedWord(word, "share") && !foldedWord(word, "system\x7ftime") // as fold makes it
-}
-
-func foldedWord(word []byte, folded string) bool {
-	return len(word) == len(folded) && equalFolded(word, folded)
+func sequenceWord(l *lex.Lexer) bool {
+	word := l.Src[l.Start:l.End]
+	return !lex.Reserved(word) && !lex.EqualFold(word, "share") && !lex.EqualFold(word, "system\x7ftime") // as fold makes it
 }

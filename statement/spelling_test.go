@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 // spelled gives the calls of a text in one line: kind, spelling, text, name, count and
@@ -159,7 +161,7 @@ func TestASpellingOfSeveralWordsIsAnItem(t *testing.T) {
 		{"select next 5 values from s", "select LAST_INSERT_ID(1001) AS `nextval`"},
 		{"select nextval(s, 5) + 1", "select LAST_INSERT_ID(1001) + 1 AS `nextval(s, 5) + 1`"},
 	} {
-		if got, _, _ := fill(t, c.sql, Mode{}, false); got != c.want {
+		if got, _, _ := fill(t, c.sql, lex.Mode{}, false); got != c.want {
 			t.Errorf("%q:\n got %s\nwant %s", c.sql, got, c.want)
 		}
 	}

@@ -1,29 +1,6 @@
 package statement
 
-// Mode is the part of a session's state that changes how the server reads a
-// SQL text. It must be the state at the moment the text reaches the server.
-// The zero value is a default session in utf8mb4. It has no more than four fields and
-// eight bytes: so the compiler keeps it in registers, and lexers are cheap to copy.
-type Mode struct {
-	SQLMode
-	// Charset is the class of character_set_client.
-	Charset Charset
-	// Server is the one that reads the text.
-	Server Server
-}
-
-// SQLMode is what sql_mode says of reading.
-type SQLMode struct {
-	// NoBackslashEscapes: it contains NO_BACKSLASH_ESCAPES, so that a
-	// backslash in a string is an ordinary character.
-	NoBackslashEscapes bool
-	// ANSIQuotes: it contains ANSI_QUOTES (or ANSI, ORACLE, ... which
-	// include it), so that "x" is an identifier.
-	ANSIQuotes bool
-	// Brackets: it contains MSSQL, so that MariaDB takes [x] for an
-	// identifier. A text with a bracket is Other then.
-	Brackets bool
-}
+import "seqproxy/statement/lex"
 
 // Kind says what a text is, by its first words. A Kind never promises that the
 // server will accept the text.
@@ -488,9 +465,9 @@ type Statement struct {
 
 	rare   bool         // Kill, Kills, Procedure, Sequence or Proxy is filled
 	ddl    *SequenceDDL // memory for Sequence
-	mode   Mode
+	mode   lex.Mode
 	levels []level
-	arena  []byte
+	arena  lex.Arena
 }
 
 // Table returns the table of a text that is one INSERT, REPLACE, UPDATE or LOAD, or nil
@@ -518,7 +495,7 @@ func (st *Statement) Plain() bool {
 }
 
 // ReadFor reports whether a server would read the text as it was read here.
-func (st *Statement) ReadFor(server Server) bool {
+func (st *Statement) ReadFor(server lex.Server) bool {
 	return st.Words&ReadByVersion == 0 || st.mode.Server == server || !st.mode.Server.Known()
 }
 

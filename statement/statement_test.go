@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 // analyze is Analyze in the default mode with a fresh Statement.
 func analyze(sql string) *Statement {
 	var st Statement
-	st.Analyze([]byte(sql), Mode{})
+	st.Analyze([]byte(sql), lex.Mode{})
 	return &st
 }
 
@@ -712,7 +714,7 @@ func TestTrimForgetsTheTextAndKeepsWorking(t *testing.T) {
 	var st Statement
 	big := []byte("insert into t values " + strings.Repeat("(nextval('it''s'), ((((((((((1)))))))))),", 500) + "(1)")
 	for range 2 {
-		st.Analyze(big, Mode{})
+		st.Analyze(big, lex.Mode{})
 		if got := len(st.Calls); got != 500 {
 			t.Fatalf("got %d calls, want 500", got)
 		}
@@ -722,7 +724,7 @@ func TestTrimForgetsTheTextAndKeepsWorking(t *testing.T) {
 				kindNames[st.Kind], len(st.Calls), cap(st.Calls), cap(st.levels), cap(st.arena))
 		}
 	}
-	st.Analyze([]byte("select nextval('a')"), Mode{})
+	st.Analyze([]byte("select nextval('a')"), lex.Mode{})
 	if !st.SelfContained {
 		t.Error("after Trim: not self-contained")
 	}
@@ -752,20 +754,20 @@ func TestDeepAndLongTextsAreReadInLinearTime(t *testing.T) {
 		"flush and strings": "flush " + strings.Repeat("'x' ", 200000),
 	} {
 		var st Statement
-		st.Analyze([]byte(sql), Mode{})
+		st.Analyze([]byte(sql), lex.Mode{})
 		if st.Kind == Empty {
 			t.Errorf("%s: got kind Empty", name)
 		}
 	}
 	var st Statement
-	st.Analyze([]byte("insert into t values "+strings.Repeat("(nextval('s')),", 200000)), Mode{})
+	st.Analyze([]byte("insert into t values "+strings.Repeat("(nextval('s')),", 200000)), lex.Mode{})
 	for i := range st.Calls {
 		if c := &st.Calls[i]; st.CallAt(c.Start, c.End) != c || st.CallAt(c.Start-1, c.End) != nil || st.CallAt(c.Start, c.End+1) != nil {
 			t.Fatalf("call %d is not found where it stands, or elsewhere too", i)
 		}
 	}
 	counted := []byte("insert into t select " + strings.Repeat("nextval('s') abcde,", 50000) + "1 from u order by " + strings.Repeat("x,", 50000) + "y")
-	st.Analyze(counted, Mode{})
+	st.Analyze(counted, lex.Mode{})
 	if _, refusal := st.Counted(counted); refusal == "" {
 		t.Error("fifty thousand names: not refused")
 	}

@@ -1,25 +1,29 @@
 package statement
 
-import "bytes"
+import (
+	"bytes"
+
+	"seqproxy/statement/lex"
+)
 
 // tableName reads the name of the table that a statement changes, whatever words
 // it is of, and records it. name is its first token, and last its last. It is false
 // if there is none.
-func (a *analyzer) tableName(name lexer, k Kind) (last lexer, named bool) {
-	if name.is('.') { // MariaDB takes .t for t
-		name.next()
+func (a *analyzer) tableName(name lex.Lexer, k Kind) (last lex.Lexer, named bool) {
+	if name.Is('.') { // MariaDB takes .t for t
+		name.Next()
 	}
-	if name.kind != tWord && name.kind != tQuoted {
+	if name.Kind != lex.Word && name.Kind != lex.Quoted {
 		return name, false
 	}
-	t := TableRef{Kind: k, Statement: a.index, Begin: a.first, Start: name.start}
+	t := TableRef{Kind: k, Statement: a.index, Begin: a.first, Start: name.Start}
 	first, parts := name, 1
 	for {
 		p := name
-		if p.next(); !p.is('.') {
+		if p.Next(); !p.Is('.') {
 			break
 		}
-		if p.next(); p.kind != tWord && p.kind != tQuoted {
+		if p.Next(); p.Kind != lex.Word && p.Kind != lex.Quoted {
 			parts = 0 // the server's error
 			break
 		}
@@ -27,16 +31,16 @@ func (a *analyzer) tableName(name lexer, k Kind) (last lexer, named bool) {
 		parts++
 	}
 	// Of a name in three parts nobody knows what the first is.
-	if parts != 1 && parts != 2 || name.bad || name.seenCond && k == Update {
+	if parts != 1 && parts != 2 || name.Bad || name.SeenCond && k == Update {
 		return name, true
 	}
-	if name.seenCond {
+	if name.SeenCond {
 		t.Kind = Other
 	}
 	if parts == 2 {
-		t.Schema = a.st.decode(first)
+		t.Schema = a.st.arena.Decode(&first)
 	}
-	t.Name, t.End = a.st.decode(name), name.end
+	t.Name, t.End = a.st.arena.Decode(&name), name.End
 	a.st.Tables = append(a.st.Tables, t)
 	return name, true
 }
@@ -44,32 +48,32 @@ func (a *analyzer) tableName(name lexer, k Kind) (last lexer, named bool) {
 // updatedTable looks ahead to the table of UPDATE [LOW_PRIORITY] [IGNORE] t SET.
 func (a *analyzer) updatedTable() {
 	p := a.peek()
-	for p.kw == kwLowPriority || p.kw == kwIgnore {
-		p.next()
+	for p.Kw == lex.KwLowPriority || p.Kw == lex.KwIgnore {
+		p.Next()
 	}
 	before := len(a.st.Tables)
 	last, named := a.tableName(p, Update)
 	if !named || len(a.st.Tables) == before {
 		return
 	}
-	if last.next(); last.kw != kwSet || last.seenCond {
+	if last.Next(); last.Kw != lex.KwSet || last.SeenCond {
 		a.st.Tables = a.st.Tables[:before]
 	}
 }
 
 // hiddenInsert looks ahead to the table of an INSERT or REPLACE that is a part of a
 // statement of another kind, behind the current token.
-func (a *analyzer) hiddenInsert() { a.hiddenInsertAt(a.lexer) }
+func (a *analyzer) hiddenInsert() { a.hiddenInsertAt(a.Lexer) }
 
 // hiddenInsertAt is hiddenInsert from another token on.
-func (a *analyzer) hiddenInsertAt(p lexer) {
-	for p.kw != kwInsert && p.kw != kwReplace {
-		if p.kind == tEOF || p.is(';') || p.kw == kwSelect {
+func (a *analyzer) hiddenInsertAt(p lex.Lexer) {
+	for p.Kw != lex.KwInsert && p.Kw != lex.KwReplace {
+		if p.Kind == lex.EOF || p.Is(';') || p.Kw == lex.KwSelect {
 			return
 		}
-		p.next()
+		p.Next()
 	}
-	for p.next(); insertOption(p.kw); p.next() {
+	for p.Next(); insertOption(p.Kw); p.Next() {
 		// [LOW_PRIORITY | ...] [IGNORE] [INTO]
 	}
 	a.tableName(p, Other)
@@ -77,33 +81,33 @@ func (a *analyzer) hiddenInsertAt(p lexer) {
 
 // behindFor looks ahead to what SET STATEMENT ... FOR runs.
 func (a *analyzer) behindFor() {
-	p := a.lexer
-	for depth := 0; (p.kw != kwFor || depth > 0) && p.kind != tEOF && !p.is(';'); p.next() {
+	p := a.Lexer
+	for depth := 0; (p.Kw != lex.KwFor || depth > 0) && p.Kind != lex.EOF && !p.Is(';'); p.Next() {
 		switch {
-		case p.is('('):
+		case p.Is('('):
 			depth++
-		case p.is(')'):
+		case p.Is(')'):
 			depth--
 		}
 	}
-	switch p.next(); p.kw {
-	case kwLoad:
+	switch p.Next(); p.Kw {
+	case lex.KwLoad:
 		if !a.loadedTable(Other) {
 			a.st.Words |= MayBringRows
 		}
-	case kwCreate:
-		for p.kw != kwTable && p.kind != tEOF && !p.is(';') {
-			p.next()
+	case lex.KwCreate:
+		for p.Kw != lex.KwTable && p.Kind != lex.EOF && !p.Is(';') {
+			p.Next()
 		}
 		behind := *a
-		behind.lexer = p
+		behind.Lexer = p
 		behind.tableOfQuery()
-	case kwInsert, kwReplace, kwAnalyze: // whose INSERT is the first behind it
+	case lex.KwInsert, lex.KwReplace, lex.KwAnalyze: // whose INSERT is the first behind it
 		a.hiddenInsertAt(p)
-	case kwSelect, kwUpdate, kwDelete, kwWith, kwValues, kwTable:
+	case lex.KwSelect, lex.KwUpdate, lex.KwDelete, lex.KwWith, lex.KwValues, lex.KwTable:
 	default: // a block, another SET STATEMENT, a text that is prepared
-		for ; p.kind != tEOF; p.next() {
-			if p.bringsRows() {
+		for ; p.Kind != lex.EOF; p.Next() {
+			if bringsRows(&p) {
 				a.st.Words |= MayBringRows
 				return
 			}
@@ -115,19 +119,19 @@ func (a *analyzer) behindFor() {
 // current token is TABLE.
 func (a *analyzer) tableOfQuery() {
 	name := a.peek()
-	if name.kw == kwIf {
+	if name.Kw == lex.KwIf {
 		p := name // IF NOT EXISTS
-		for p.next(); p.kw == kwNot || p.kw == kwExists; p.next() {
+		for p.Next(); p.Kw == lex.KwNot || p.Kw == lex.KwExists; p.Next() {
 			name = p
 		}
-		if name.kw == kwExists {
-			name.next()
+		if name.Kw == lex.KwExists {
+			name.Next()
 		}
 	}
-	for p := name; p.kind != tEOF && !p.is(';'); p.next() {
-		switch p.kw {
-		case kwSelect, kwWith, kwTable, kwValues:
-			if p.start > name.start && queryBegins(p) {
+	for p := name; p.Kind != lex.EOF && !p.Is(';'); p.Next() {
+		switch p.Kw {
+		case lex.KwSelect, lex.KwWith, lex.KwTable, lex.KwValues:
+			if p.Start > name.Start && queryBegins(p) {
 				a.tableName(name, Other)
 				return
 			}
@@ -137,36 +141,36 @@ func (a *analyzer) tableOfQuery() {
 
 // queryBegins reports whether a word in CREATE TABLE begins a query. TABLE, VALUES and WITH have
 // other meanings there: DATA DIRECTORY, VALUES LESS THAN, WITH PARSER, WITH SYSTEM VERSIONING.
-func queryBegins(p lexer) bool {
-	word := p.kw
-	p.next()
+func queryBegins(p lex.Lexer) bool {
+	word := p.Kw
+	p.Next()
 	switch word {
-	case kwWith:
-		if p.kw == kwRecursive {
+	case lex.KwWith:
+		if p.Kw == lex.KwRecursive {
 			return true
 		}
-		if p.kind != tWord && p.kind != tQuoted {
+		if p.Kind != lex.Word && p.Kind != lex.Quoted {
 			return false
 		}
-		if p.next(); p.kw == kwAs {
+		if p.Next(); p.Kw == lex.KwAs {
 			return true
 		}
-		return p.is('(') && p.kind != tEOF
-	case kwTable:
-		return p.kind == tWord || p.kind == tQuoted
-	case kwValues:
-		return p.is('(') || p.kind == tWord && equalsFolded(p.src[p.start:p.end], "row")
+		return p.Is('(') && p.Kind != lex.EOF
+	case lex.KwTable:
+		return p.Kind == lex.Word || p.Kind == lex.Quoted
+	case lex.KwValues:
+		return p.Is('(') || p.Kind == lex.Word && lex.EqualFold(p.Src[p.Start:p.End], "row")
 	}
 	return true
 }
 
 // loadedTable looks ahead to the table of LOAD DATA and LOAD XML. It is false if there is none.
 func (a *analyzer) loadedTable(k Kind) bool {
-	p := a.lexer
-	for p.kind != tEOF && !p.is(';') {
-		into := p.kw == kwInto
-		if p.next(); into && p.kw == kwTable {
-			p.next()
+	p := a.Lexer
+	for p.Kind != lex.EOF && !p.Is(';') {
+		into := p.Kw == lex.KwInto
+		if p.Next(); into && p.Kw == lex.KwTable {
+			p.Next()
 			tables := len(a.st.Tables)
 			a.tableName(p, k)
 			return len(a.st.Tables) > tables
@@ -176,9 +180,9 @@ func (a *analyzer) loadedTable(k Kind) bool {
 }
 
 // insertOption reports whether a word may stand between INSERT and the table's name.
-func insertOption(kw keyword) bool {
+func insertOption(kw lex.Keyword) bool {
 	switch kw {
-	case kwLowPriority, kwHighPriority, kwDelayed, kwIgnore, kwInto:
+	case lex.KwLowPriority, lex.KwHighPriority, lex.KwDelayed, lex.KwIgnore, lex.KwInto:
 		return true
 	}
 	return false
@@ -194,26 +198,26 @@ type Beginning struct {
 }
 
 // ReadBeginning reads the first words of a text, of which sql is no more than the beginning.
-func ReadBeginning(sql []byte, mode Mode) (b Beginning) {
-	if mode.Charset >= Unsupported {
+func ReadBeginning(sql []byte, mode lex.Mode) (b Beginning) {
+	if mode.Charset >= lex.Unsupported {
 		return b
 	}
 	var st Statement
-	a := analyzer{lexer: lexer{src: sql, mode: mode}, st: &st}
-	for a.next(); a.is('('); a.next() {
+	a := analyzer{Lexer: lex.Lexer{Src: sql, Mode: mode}, st: &st}
+	for a.Next(); a.Is('('); a.Next() {
 		// ((SELECT ...) UNION ...)
 	}
-	switch a.kw {
-	case kwSelect, kwUpdate, kwDelete, kwWith, kwValues, kwDo, kwCall, kwShow:
-		b.Certain = !a.seenCond
-	case kwSet:
-		a.next()
-		b.Certain = a.kw != kwStatement && !a.seenCond
-	case kwInsert, kwReplace:
-		for a.next(); insertOption(a.kw); a.next() {
+	switch a.Kw {
+	case lex.KwSelect, lex.KwUpdate, lex.KwDelete, lex.KwWith, lex.KwValues, lex.KwDo, lex.KwCall, lex.KwShow:
+		b.Certain = !a.SeenCond
+	case lex.KwSet:
+		a.Next()
+		b.Certain = a.Kw != lex.KwStatement && !a.SeenCond
+	case lex.KwInsert, lex.KwReplace:
+		for a.Next(); insertOption(a.Kw); a.Next() {
 		}
-		last, _ := a.tableName(a.lexer, Insert)
-		if last.next(); len(st.Tables) > 0 && last.kind != tEOF { // else the name may go on
+		last, _ := a.tableName(a.Lexer, Insert)
+		if last.Next(); len(st.Tables) > 0 && last.Kind != lex.EOF { // else the name may go on
 			t := st.Tables[0]
 			t.Schema, t.Name = bytes.Clone(t.Schema), bytes.Clone(t.Name)
 			b.Table, b.Certain = &t, t.Kind == Insert

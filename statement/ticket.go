@@ -1,6 +1,10 @@
 package statement
 
-import "bytes"
+import (
+	"bytes"
+
+	"seqproxy/statement/lex"
+)
 
 // TicketKind says which idiom of a ticket server a statement is.
 type TicketKind uint8
@@ -49,65 +53,65 @@ type Ticket struct {
 // MatchTicket reads the first statement of a text as one of the idioms, in any usual
 // spelling of it. It is false for everything else, also for what may well mean the
 // same. It allocates only for names with escapes.
-func MatchTicket(sql []byte, mode Mode) (t Ticket, ok bool) {
-	if mode.Charset >= Unsupported {
+func MatchTicket(sql []byte, mode lex.Mode) (t Ticket, ok bool) {
+	if mode.Charset >= lex.Unsupported {
 		return t, false
 	}
-	m := ticketReader{lexer: lexer{src: sql, mode: mode}, t: Ticket{KeyParam: -1, StepParam: -1, Step: 1}}
-	m.next()
-	switch m.kw {
-	case kwUpdate:
+	m := ticketReader{Lexer: lex.Lexer{Src: sql, Mode: mode}, t: Ticket{KeyParam: -1, StepParam: -1, Step: 1}}
+	m.Next()
+	switch m.Kw {
+	case lex.KwUpdate:
 		ok = m.update()
-	case kwInsert:
+	case lex.KwInsert:
 		ok = m.insert(false)
-	case kwReplace:
+	case lex.KwReplace:
 		ok = m.insert(true)
 	}
-	if !ok || m.kind != tEOF && !m.is(';') || m.bad || m.execs > 0 || m.inExec {
+	if !ok || m.Kind != lex.EOF && !m.Is(';') || m.Bad || m.Execs > 0 || m.InExec {
 		return Ticket{}, false
 	}
-	m.t.End = m.end
+	m.t.End = m.End
 	return m.t, true
 }
 
 type ticketReader struct {
-	lexer
+	lex.Lexer
 	t      Ticket
-	st     Statement // for decoding names
-	params int       // parameter markers so far
-	alias  []byte    // of the table
+	arena  lex.Arena
+	params int    // parameter markers so far
+	alias  []byte // of the table
 }
 
 // update reads UPDATE table [[AS] alias] SET id = LAST_INSERT_ID(id + k) WHERE name = key
 // [LIMIT 1].
 func (m *ticketReader) update() bool {
 	m.t.Kind = TicketUpdate
-	m.next()
+	m.Next()
 	if !m.table() {
 		return false
 	}
-	if m.kw == kwAs {
-		m.next()
-		if m.kind != tWord && m.kind != tQuoted {
+	if m.Kw == lex.KwAs {
+		m.Next()
+		if m.Kind != lex.Word && m.Kind != lex.Quoted {
 			return false
 		}
 	}
-	if m.kw != kwSet {
-		if m.kind != tWord && m.kind != tQuoted {
+	if m.Kw != lex.KwSet {
+		if m.Kind != lex.Word && m.Kind != lex.Quoted {
 			return false
 		}
-		m.alias = m.st.decode(m.lexer)
-		m.next()
+		m.alias = m.arena.Decode(&m.Lexer)
+		m.Next()
 	}
-	if !m.word(kwSet) || !m.assignment() || !m.word(kwWhere) {
+	if !m.word(lex.KwSet) || !m.assignment() || !m.word(lex.KwWhere) {
 		return false
 	}
 	parenthesis := m.punct('(')
 	if !m.comparison() || parenthesis && !m.punct(')') {
 		return false
 	}
-	if m.kw == kwLimit {
-		m.next()
+	if m.Kw == lex.KwLimit {
+		m.Next()
 		if n, number := m.digits(); !number || n != 1 {
 			return false
 		}
@@ -134,7 +138,7 @@ func (m *ticketReader) comparison() bool {
 func (m *ticketReader) assignment() bool {
 	id, ok := m.column()
 	m.t.ID = id
-	if !ok || !m.punct('=') || !m.word(kwLastInsertID) || !m.punct('(') {
+	if !ok || !m.punct('=') || !m.word(lex.KwLastInsertID) || !m.punct('(') {
 		return false
 	}
 	parenthesis := m.punct('(')
@@ -158,7 +162,7 @@ func (m *ticketReader) sameID() bool {
 }
 
 func (m *ticketReader) step() bool {
-	if m.is('?') {
+	if m.Is('?') {
 		m.t.StepParam = m.param()
 		return true
 	}
@@ -180,9 +184,9 @@ const (
 
 // insert reads INSERT and REPLACE of one row.
 func (m *ticketReader) insert(replace bool) bool {
-	m.next()
-	if m.kw == kwInto {
-		m.next()
+	m.Next()
+	if m.Kw == lex.KwInto {
+		m.Next()
 	}
 	if !m.table() {
 		return false
@@ -191,8 +195,8 @@ func (m *ticketReader) insert(replace bool) bool {
 	var values [2]ticketValue
 	var numbers [2]uint64
 	named, given := 0, 0
-	if m.kw == kwSet {
-		for m.next(); ; m.next() {
+	if m.Kw == lex.KwSet {
+		for m.Next(); ; m.Next() {
 			if given == len(values) {
 				return false
 			}
@@ -205,13 +209,13 @@ func (m *ticketReader) insert(replace bool) bool {
 				return false
 			}
 			given++
-			if !m.is(',') {
+			if !m.Is(',') {
 				break
 			}
 		}
 		named = given
 	} else {
-		listed := m.is('(')
+		listed := m.Is('(')
 		if listed {
 			if !m.list(func() bool {
 				if named == len(columns) {
@@ -225,10 +229,10 @@ func (m *ticketReader) insert(replace bool) bool {
 				return false
 			}
 		}
-		if m.kw != kwValues && m.kw != kwValue {
+		if m.Kw != lex.KwValues && m.Kw != lex.KwValue {
 			return false
 		}
-		m.next()
+		m.Next()
 		if !m.list(func() bool {
 			if given == len(values) {
 				return false
@@ -277,10 +281,10 @@ func (m *ticketReader) classify(replace bool, columns [][]byte, values []ticketV
 		return !number
 	}
 	m.t.Kind = TicketUpsert
-	if !m.word(kwOn) || !m.word(kwDuplicate) || m.kind != tWord || !bytes.EqualFold(m.src[m.start:m.end], []byte("key")) {
+	if !m.word(lex.KwOn) || !m.word(lex.KwDuplicate) || m.Kind != lex.Word || !bytes.EqualFold(m.Src[m.Start:m.End], []byte("key")) {
 		return false
 	}
-	if m.next(); !m.word(kwUpdate) {
+	if m.Next(); !m.word(lex.KwUpdate) {
 		return false
 	}
 	id := m.t.ID
@@ -296,11 +300,11 @@ func (m *ticketReader) value() (v ticketValue, number uint64, ok bool) {
 	switch {
 	case m.key():
 		return valueKey, 0, true
-	case m.kw == kwNull, m.kw == kwDefault:
-		m.next()
+	case m.Kw == lex.KwNull, m.Kw == lex.KwDefault:
+		m.Next()
 		return valueNone, 0, true
-	case m.kw == kwLastInsertID:
-		m.next()
+	case m.Kw == lex.KwLastInsertID:
+		m.Next()
 		if !m.punct('(') {
 			return 0, 0, false
 		}
@@ -331,19 +335,19 @@ func (m *ticketReader) list(item func() bool) bool {
 
 // table reads the table's name.
 func (m *ticketReader) table() bool {
-	if m.kind != tWord && m.kind != tQuoted || m.kind == tWord && reservedWord(m.src[m.start:m.end]) { // IGNORE and its like
+	if m.Kind != lex.Word && m.Kind != lex.Quoted || m.Kind == lex.Word && lex.Reserved(m.Src[m.Start:m.End]) { // IGNORE and its like
 		return false
 	}
-	m.t.Table = m.st.decode(m.lexer)
-	if m.next(); !m.is('.') {
+	m.t.Table = m.arena.Decode(&m.Lexer)
+	if m.Next(); !m.Is('.') {
 		return true
 	}
-	m.next()
-	if m.kind != tWord && m.kind != tQuoted {
+	m.Next()
+	if m.Kind != lex.Word && m.Kind != lex.Quoted {
 		return false
 	}
-	m.t.Schema, m.t.Table = m.t.Table, m.st.decode(m.lexer)
-	m.next()
+	m.t.Schema, m.t.Table = m.t.Table, m.arena.Decode(&m.Lexer)
+	m.Next()
 	return true
 }
 
@@ -352,15 +356,15 @@ func (m *ticketReader) column() (name []byte, ok bool) {
 	var parts [3][]byte
 	n := 0
 	for {
-		if n == len(parts) || m.kind != tWord && m.kind != tQuoted {
+		if n == len(parts) || m.Kind != lex.Word && m.Kind != lex.Quoted {
 			return nil, false
 		}
-		parts[n] = m.st.decode(m.lexer)
+		parts[n] = m.arena.Decode(&m.Lexer)
 		n++
-		if m.next(); !m.is('.') {
+		if m.Next(); !m.Is('.') {
 			break
 		}
-		m.next()
+		m.Next()
 	}
 	switch {
 	case n == 1:
@@ -378,13 +382,13 @@ func (m *ticketReader) key() bool {
 	switch {
 	case m.t.Key != nil || m.t.KeyParam >= 0:
 		return false
-	case m.is('?'):
+	case m.Is('?'):
 		m.t.KeyParam = m.param()
 		return true
-	case m.kind == tString && (m.src[m.start] == '\'' || m.src[m.start] == '"'):
-		m.t.Key = m.st.decodeName(m.lexer)
-		m.next()
-		return m.kind != tString // 'pho' 'tos' is one string
+	case m.Kind == lex.String && (m.Src[m.Start] == '\'' || m.Src[m.Start] == '"'):
+		m.t.Key = m.arena.DecodeName(&m.Lexer)
+		m.Next()
+		return m.Kind != lex.String // 'pho' 'tos' is one string
 	}
 	return false
 }
@@ -392,34 +396,34 @@ func (m *ticketReader) key() bool {
 // param passes over a parameter marker and returns its index.
 func (m *ticketReader) param() int {
 	m.params++
-	m.next()
+	m.Next()
 	return m.params - 1
 }
 
 // number reads decimal digits.
 func (m *ticketReader) digits() (n uint64, ok bool) {
-	if m.kind != tNumber {
+	if m.Kind != lex.Number {
 		return 0, false
 	}
-	n, ok = parseUint(m.src[m.start:m.end])
-	m.next()
+	n, ok = lex.ParseUint(m.Src[m.Start:m.End])
+	m.Next()
 	return n, ok
 }
 
 // word passes over a keyword, if it is that.
-func (m *ticketReader) word(kw keyword) bool {
-	if m.kw != kw {
+func (m *ticketReader) word(kw lex.Keyword) bool {
+	if m.Kw != kw {
 		return false
 	}
-	m.next()
+	m.Next()
 	return true
 }
 
 // punct is word for a sign.
 func (m *ticketReader) punct(ch byte) bool {
-	if !m.is(ch) {
+	if !m.Is(ch) {
 		return false
 	}
-	m.next()
+	m.Next()
 	return true
 }

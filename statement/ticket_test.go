@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"seqproxy/statement/lex"
 )
 
 // show is what a test table says of a Ticket.
@@ -132,7 +134,7 @@ func TestIdiomsOfTicketServersAreRecognised(t *testing.T) {
 		{"DELETE FROM sequence", ""},
 	} {
 		got := ""
-		if m, ok := MatchTicket([]byte(c.sql), Mode{}); ok {
+		if m, ok := MatchTicket([]byte(c.sql), lex.Mode{}); ok {
 			got = m.show(c.sql)
 		}
 		if got != c.want {
@@ -143,17 +145,17 @@ func TestIdiomsOfTicketServersAreRecognised(t *testing.T) {
 
 func TestATicketIsReadInTheSessionsMode(t *testing.T) {
 	double := []byte(`REPLACE INTO tickets64 (stub) VALUES ("a")`)
-	if _, ok := MatchTicket(double, Mode{SQLMode: SQLMode{ANSIQuotes: true}}); ok {
+	if _, ok := MatchTicket(double, lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: true}}); ok {
 		t.Errorf("%s with ANSI_QUOTES: it is a ticket, but \"a\" is a column", double)
 	}
 	backslash := []byte(`REPLACE INTO tickets64 (stub) VALUES ('\')`)
-	if m, ok := MatchTicket(backslash, Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}); !ok || string(m.Key) != `\` {
+	if m, ok := MatchTicket(backslash, lex.Mode{SQLMode: lex.SQLMode{NoBackslashEscapes: true}}); !ok || string(m.Key) != `\` {
 		t.Errorf("%s with NO_BACKSLASH_ESCAPES: got %q, %v, want the key \\", backslash, m.Key, ok)
 	}
-	if _, ok := MatchTicket(backslash, Mode{}); ok {
+	if _, ok := MatchTicket(backslash, lex.Mode{}); ok {
 		t.Errorf("%s: it is a ticket, but the string does not end", backslash)
 	}
-	if _, ok := MatchTicket(backslash, Mode{Charset: Unsupported}); ok {
+	if _, ok := MatchTicket(backslash, lex.Mode{Charset: lex.Unsupported}); ok {
 		t.Errorf("%s in an unknown character set: it is a ticket", backslash)
 	}
 }
@@ -165,17 +167,17 @@ func FuzzMatchTicket(f *testing.F) {
 	f.Add("REPLACE INTO id_temp (table_name) value(\"tablename\") ; SELECT LAST_INSERT_ID() ;")
 	f.Add("INSERT INTO sequence (name, id) VALUES ('x', 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + ?)")
 	f.Fuzz(func(t *testing.T, sql string) {
-		m, ok := MatchTicket([]byte(sql), Mode{})
+		m, ok := MatchTicket([]byte(sql), lex.Mode{})
 		if !ok {
 			return
 		}
 		one := strings.TrimSuffix(sql[:m.End], ";")
 		var st Statement
-		st.Analyze([]byte(one), Mode{})
+		st.Analyze([]byte(one), lex.Mode{})
 		if st.Kind != Insert && st.Kind != Replace && st.Kind != Update {
 			t.Fatalf("%q is of kind %d", one, st.Kind)
 		}
-		again, ok := MatchTicket([]byte(one+"; SELECT 1"), Mode{})
+		again, ok := MatchTicket([]byte(one+"; SELECT 1"), lex.Mode{})
 		if !ok || string(again.Key) != string(m.Key) || again.Kind != m.Kind || again.Step != m.Step {
 			t.Fatalf("%q: with a statement behind it is another ticket", one)
 		}
@@ -192,7 +194,7 @@ func BenchmarkMatchTicket(b *testing.B) {
 			b.ReportAllocs()
 			text := []byte(sql)
 			for b.Loop() {
-				MatchTicket(text, Mode{})
+				MatchTicket(text, lex.Mode{})
 			}
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+
+	"seqproxy/statement/lex"
 )
 
 // ValueKind says what is known of a value in a row without asking a server.
@@ -36,8 +38,8 @@ type InsertValue struct {
 // valueState follows the tokens of one value.
 type valueState struct {
 	tokens int
-	first  lexer // the first token that is no parenthesis and no sign
-	signs  int   // in front of it
+	first  lex.Lexer // the first token that is no parenthesis and no sign
+	signs  int       // in front of it
 	minus  bool
 	simple bool // nothing but parentheses, signs and first so far
 	opaque bool
@@ -49,17 +51,17 @@ type valueState struct {
 func (in *Insertion) passValue() bool {
 	l := &in.l
 	depth, operand := 0, false
-	for ; l.kind != tEOF; in.next() {
+	for ; l.Kind != lex.EOF; in.next() {
 		switch {
-		case l.kind != tPunct:
+		case l.Kind != lex.Punct:
 			operand = true
-		case l.ch == '(':
+		case l.Ch == '(':
 			depth++
-		case depth == 0 && (l.ch == ',' || l.ch == ')' || l.ch == ';'):
+		case depth == 0 && (l.Ch == ',' || l.Ch == ')' || l.Ch == ';'):
 			return operand
-		case l.ch == ')':
+		case l.Ch == ')':
 			depth--
-		case l.ch != '-' && l.ch != '+':
+		case l.Ch != '-' && l.Ch != '+':
 			operand = true
 		}
 	}
@@ -70,54 +72,54 @@ func (in *Insertion) passValue() bool {
 // parenthesis ends it, too.
 func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 	l := &in.l
-	v = InsertValue{Start: l.start, Params: in.params}
+	v = InsertValue{Start: l.Start, Params: in.params}
 	s := valueState{simple: true}
 	depth := 0
-	before := tEOF // the kind of the token before
-	for ; l.kind != tEOF; in.next() {
+	before := lex.EOF // the kind of the token before
+	for ; l.Kind != lex.EOF; in.next() {
 		if depth == 0 {
-			if l.is(',') || l.is(';') || parenthesis && l.is(')') {
+			if l.Is(',') || l.Is(';') || parenthesis && l.Is(')') {
 				break
 			}
-			if !parenthesis && s.tokens > 0 && (l.kw == kwOn || l.kw == kwReturning || l.kw == kwAs) {
+			if !parenthesis && s.tokens > 0 && (l.Kw == lex.KwOn || l.Kw == lex.KwReturning || l.Kw == lex.KwAs) {
 				break
 			}
 		}
 		switch {
-		case l.is('('):
-			if s.first.kind == tEOF && s.signs == 0 {
+		case l.Is('('):
+			if s.first.Kind == lex.EOF && s.signs == 0 {
 				s.opened++
 			} else {
 				s.simple = false
 			}
 			// MOD( and IN( are functions, too, as far as this is concerned.
-			if s.tokens > 0 && (before == tWord || before == tQuoted) {
+			if s.tokens > 0 && (before == lex.Word || before == lex.Quoted) {
 				s.opaque = true
 			}
 			depth++
-		case l.is(')'):
+		case l.Is(')'):
 			if depth--; depth < 0 {
 				return v, false
 			}
-		case s.first.kind == tEOF && (l.is('-') || l.is('+')):
+		case s.first.Kind == lex.EOF && (l.Is('-') || l.Is('+')):
 			s.signs++
-			s.minus = s.minus != l.is('-')
-		case s.first.kind == tEOF:
+			s.minus = s.minus != l.Is('-')
+		case s.first.Kind == lex.EOF:
 			s.first = *l
 		default:
 			s.simple = false
 		}
-		if l.is('/') || l.fractional() && l.start != s.first.start {
+		if l.Is('/') || fractional(l) && l.Start != s.first.Start {
 			s.opaque = true // it may round to 0
 		}
-		if l.kind == tAssign || l.kw == kwSelect || l.kw == kwTable || l.kw == kwValues || l.kw == kwNext || l.kw == kwPrevious || l.changesType() {
+		if l.Kind == lex.Assign || l.Kw == lex.KwSelect || l.Kw == lex.KwTable || l.Kw == lex.KwValues || l.Kw == lex.KwNext || l.Kw == lex.KwPrevious || changesType(l) {
 			s.opaque = true
 		}
 		s.tokens++
-		v.End = l.end
-		before = l.kind
+		v.End = l.End
+		before = l.Kind
 	}
-	if s.tokens == 0 || depth != 0 || s.first.kind == tEOF && s.tokens > 0 {
+	if s.tokens == 0 || depth != 0 || s.first.Kind == lex.EOF && s.tokens > 0 {
 		return v, false
 	}
 	v.EndParams = in.params
@@ -126,28 +128,28 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 }
 
 // fractional reports whether the token is a number that is written with a fraction or exponent.
-func (l *lexer) fractional() bool {
-	return l.kind == tNumber && bytes.ContainsAny(l.src[l.start:l.end], ".eE")
+func fractional(l *lex.Lexer) bool {
+	return l.Kind == lex.Number && bytes.ContainsAny(l.Src[l.Start:l.End], ".eE")
 }
 
 // changesType reports whether an expression with this token may be of a type that becomes
 // another number on its way through IFNULL(), where it is a string: 0x3F2 is 1010, and as a
 // string 1; DATE '2020-01-01' is 20200101, and 2020. A column may be a date.
-func (l *lexer) changesType() bool {
-	text := l.src[l.start:l.end]
-	switch l.kind {
-	case tNumber:
-		return len(text) > 1 && text[0] == '0' && classes[text[1]] != cDigit && text[1]|0x20 != 'e' && text[1] != '.'
-	case tString:
+func changesType(l *lex.Lexer) bool {
+	text := l.Src[l.Start:l.End]
+	switch l.Kind {
+	case lex.Number:
+		return len(text) > 1 && text[0] == '0' && !lex.IsDigit(text[1]) && text[1]|0x20 != 'e' && text[1] != '.'
+	case lex.String:
 		return text[0]|0x20 == 'x' || text[0]|0x20 == 'b'
-	case tQuoted:
+	case lex.Quoted:
 		return true
-	case tWord:
+	case lex.Word:
 		for _, word := range [...]string{
 			"null", "default", "true", "false", "unknown", "and", "or", "xor", "not", "is", "in", "like", "between", "div", "mod",
 			"case", "when", "then", "else", "end",
 		} {
-			if len(text) == len(word) && equalFolded(text, word) {
+			if lex.EqualFold(text, word) {
 				return false
 			}
 		}
@@ -174,31 +176,31 @@ func baseNumber(text []byte) (n uint64, ok bool) {
 // classify says what a value is.
 func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
 	f := &s.first
-	text := f.src[f.start:f.end]
+	text := f.Src[f.Start:f.End]
 	if !s.simple {
-		if s.opaque || f.fractional() {
+		if s.opaque || fractional(f) {
 			return ValueOpaque, 0
 		}
 		return ValueExpression, 0
 	}
-	switch f.kind {
-	case tWord:
+	switch f.Kind {
+	case lex.Word:
 		switch {
 		case s.signs > 0: // -NULL is NULL, and -x anything
-		case f.kw == kwNull:
+		case f.Kw == lex.KwNull:
 			return ValueNull, 0
-		case f.kw == kwDefault && s.opened == 0:
+		case f.Kw == lex.KwDefault && s.opened == 0:
 			return ValueDefault, 0
-		case f.kw == kwTrue:
+		case f.Kw == lex.KwTrue:
 			return ValueNumber, 1
-		case f.kw == kwFalse:
+		case f.Kw == lex.KwFalse:
 			return ValueZero, 0
 		}
-	case tPunct:
-		if f.ch == '?' && s.tokens == 1 {
+	case lex.Punct:
+		if f.Ch == '?' && s.tokens == 1 {
 			return ValueParam, 0
 		}
-	case tNumber:
+	case lex.Number:
 		if text[0] == '\\' {
 			return ValueNull, 0
 		}
@@ -209,11 +211,11 @@ func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
 			return ValueOpaque, 0
 		}
 		return s.number(text)
-	case tString:
+	case lex.String:
 		if text[0] != '\'' && text[0] != '"' || s.signs > 0 || s.opened > 0 {
 			break // N'5', x'35'
 		}
-		return TextValue(in.st.decode(*f))
+		return TextValue(in.arena.Decode(f))
 	}
 	if s.opaque {
 		return ValueOpaque, 0
@@ -251,9 +253,9 @@ func (s *valueState) number(text []byte) (ValueKind, uint64) {
 		s.signs, s.minus = 1, text[0] == '-'
 		text = text[1:]
 	}
-	n, whole := parseUint(text)
+	n, whole := lex.ParseUint(text)
 	if !whole {
-		if len(text) == 0 || classes[text[0]] != cDigit && text[0] != '.' || isNumberWord(text) {
+		if len(text) == 0 || !lex.IsDigit(text[0]) && text[0] != '.' || lex.IsNumberWord(text) {
 			return ValueExpression, 0 // 0x1F, b'1'
 		}
 		f, err := strconv.ParseFloat(string(text), 64)
@@ -288,7 +290,7 @@ func leadingNumber(text []byte) []byte {
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
 		i = 1
 	}
-	for dot := false; i < len(text) && (classes[text[i]] == cDigit || text[i] == '.' && !dot); i++ {
+	for dot := false; i < len(text) && (lex.IsDigit(text[i]) || text[i] == '.' && !dot); i++ {
 		dot = dot || text[i] == '.'
 	}
 	return text[:i]

@@ -15,10 +15,10 @@ import (
 	"seqproxy/admin"
 	"seqproxy/admin/web"
 	"seqproxy/backend"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 // inFrontOf starts a proxy in front of a server, for its root, and returns its address and what it tells.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"seqproxy/admin/web"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
 )
 
 func TestSequenceMetrics(t *testing.T) {

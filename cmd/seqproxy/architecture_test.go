@@ -51,11 +51,11 @@ func TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram(t *testing.T) {
 		}
 		return string(out)
 	}
-	tests := regexp.MustCompile(`(?im)^(?:.*toxiproxy.*|.*/zerolog\b.*|.*/goleak\b.*|.*/porcupine\b.*|gorm\.io/.*|testing|seqproxy/internal/(?:network|mysqltest|torture|history|clients|matrix|bench)\b.*)$`)
+	tests := regexp.MustCompile(`(?im)^(?:.*toxiproxy.*|.*/zerolog\b.*|.*/goleak\b.*|.*/porcupine\b.*|gorm\.io/.*|testing|seqproxy/test/.*)$`)
 	if got := tests.FindAllString(list("seqproxy/cmd/seqproxy"), -1); len(got) > 0 {
 		t.Errorf("the program is built with %v, which are for tests", got)
 	}
-	if got := tests.FindAllString(list("seqproxy/internal/mysqltest"), -1); len(got) < 3 {
+	if got := tests.FindAllString(list("seqproxy/test/mysqltest"), -1); len(got) < 3 {
 		t.Errorf("found %v in mysqltest, want more: the test does not see them", got)
 	}
 }

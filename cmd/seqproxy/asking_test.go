@@ -15,8 +15,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/statement"
+	"seqproxy/test/mysqltest"
 )
 
 // asked is a proxy that is asked about itself: shard s works, nobody answers at shard gone.

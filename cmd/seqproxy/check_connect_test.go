@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"seqproxy/internal/inspect"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // checks runs check -connect in this process.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"seqproxy/internal/inspect"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // A column that is bound in the configuration, and one that owns a sequence, have AUTO_INCREMENT on two shards. The log of the start and check -connect name both with the

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"seqproxy/internal/inspect"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // sequenceConfig is a configuration with the given [[sequence.server]], "a" or "a,b" for a group, whose account is seq.

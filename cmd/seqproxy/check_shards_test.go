@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"seqproxy/internal/inspect"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // aBind is a column of the shard's that gets its numbers from a sequence.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"seqproxy/conf"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // dockerBuild is the build command of the Dockerfile.

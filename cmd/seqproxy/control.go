@@ -45,6 +45,9 @@ func (r *running) Shutdown(how admin.Shutdown) {
 	}
 }
 
+// Configuration is the one in force, as statements show it.
+func (r *running) Configuration() admin.Configuration { return shown{&r.reloading, r.Config()} }
+
 // Program is the version and the commit of what runs.
 func (r *running) Program() (string, string) { return version, commit }
 

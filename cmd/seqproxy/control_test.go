@@ -16,8 +16,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/internal/mysqltest"
 	"seqproxy/statement"
+	"seqproxy/test/mysqltest"
 )
 
 // controlled is a proxy with an admin, a user of the same server who is none, and a log

@@ -22,7 +22,7 @@ import (
 	"seqproxy/conf"
 	"seqproxy/internal/inspect"
 	"seqproxy/internal/mysqld"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 const deploy = "../../deploy/"

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // What go-sql-driver has to say of connections that broke must not come between the lines

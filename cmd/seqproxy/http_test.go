@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"seqproxy/admin/web"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // httpAddress returns where the proxy answers over HTTP, from its log.

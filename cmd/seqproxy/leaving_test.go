@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // A node that a reload has taken away is in SHOW SEQPROXY NODES and in the metrics until its

@@ -54,7 +54,7 @@ func readLogSource(t *testing.T) *logSource {
 		}
 		for _, name := range files {
 			folder := filepath.ToSlash(filepath.Dir(name))
-			if strings.HasSuffix(name, "_test.go") || slices.Contains([]string{"../../internal/torture", "../../internal/bench", "../../internal/mysqltest"}, folder) {
+			if strings.HasSuffix(name, "_test.go") || slices.Contains([]string{"../../test/torture", "../../test/bench", "../../test/mysqltest"}, folder) {
 				continue
 			}
 			file, err := parser.ParseFile(l.set, name, nil, parser.SkipObjectResolution)

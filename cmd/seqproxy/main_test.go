@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"seqproxy/internal/mysqld"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // asProgram is the environment variable that makes the test binary the program.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // TestMetricsOfAGroup: what is told of a sequence server that is a primary and its replica, when the replica cannot be reached, and when it is the

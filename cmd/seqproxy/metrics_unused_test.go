@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // numbered is a proxy with its sequences and a way to their table beside it.

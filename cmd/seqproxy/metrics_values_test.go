@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // series are the values that a proxy tells, by what stands before them in /metrics, without "seqproxy_".

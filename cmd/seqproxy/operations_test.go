@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // documentedSQL returns the statements of the sql blocks in a section of a page of

@@ -18,7 +18,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // coverEnv names the environment variable with the outage cover that TestKeysFlowForTheWholeCover tries, "15m". Where it is set the rate is

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // window is what a terminal shows of what a program writes, as far as `playground --demo` needs it.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 const ready = "Ctrl-C stops everything."

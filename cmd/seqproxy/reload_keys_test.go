@@ -18,7 +18,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/conf"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // changing is what a test of reloads has around it: servers with accounts, and files.

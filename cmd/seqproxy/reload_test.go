@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // overwrite puts the contents of one file into another.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // What is changed through one proxy holds for the other, and a restart that goes down needs nobody's help after one was killed.

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // inSandbox is the environment variable that names the file with the system calls that the program may use.

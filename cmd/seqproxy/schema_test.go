@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // What schema prints is enough for an account that may create nothing, and may be run again.

@@ -11,7 +11,7 @@ import (
 
 	"seqproxy/internal/inspect"
 	"seqproxy/internal/mysqld"
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // documentedGrants are the statements of docs/security.md that make the account for sequences on a server.

@@ -14,8 +14,8 @@ import (
 
 	"seqproxy/conf"
 	"seqproxy/internal/mysqld"
-	"seqproxy/internal/mysqltest"
 	"seqproxy/internal/tlsfiles"
+	"seqproxy/test/mysqltest"
 )
 
 // account makes an account with a password and rights on the shared server; rights

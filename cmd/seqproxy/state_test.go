@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // A proxy with a state directory through what it is for: a second one on it, a full disk, kill -9, and a backup that is restored meanwhile.

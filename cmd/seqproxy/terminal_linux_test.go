@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // openTerminal returns both ends of a pseudo terminal.

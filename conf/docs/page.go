@@ -55,7 +55,7 @@ func page(text, source string, keys []conf.Key) ([]byte, error) {
 		if strings.Contains(comment, "|") {
 			add(k, "a | in the comment would end the cell of docs/config.md")
 		}
-		if words[k.When] == "" {
+		if k.When.Words() == "" {
 			add(k, `needs a tag reload:"now", "new" or "restart", which says from when on a change counts; is %q`, k.When)
 		}
 		rows[table] = append(rows[table], row(k, comment))
@@ -93,9 +93,6 @@ const (
 	head    = "| key | type | default | a change counts | meaning |\n|---|---|---|---|---|\n"
 )
 
-// words are how the page calls the values of the tag reload.
-var words = map[conf.When]string{conf.WhenNow: "at once", conf.WhenNew: "new sessions", conf.WhenRestart: "restart"}
-
 func row(k conf.Key, comment string) string {
 	kind, standard := k.Type, ""
 	if len(k.OneOf) > 0 {
@@ -108,7 +105,7 @@ func row(k conf.Key, comment string) string {
 	if k.Default != "" {
 		standard = "`" + k.Default + "` "
 	}
-	return fmt.Sprintf("| `%s` | %s | %s| %s | %s |", k.Name, kind, standard, words[k.When], comment)
+	return fmt.Sprintf("| `%s` | %s | %s| %s | %s |", k.Name, kind, standard, k.When.Words(), comment)
 }
 
 // fieldComments are the comments above the fields of all structs in a folder, each on one

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 func TestMain(m *testing.M) { mysqltest.Main(m) }

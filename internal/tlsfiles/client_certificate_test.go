@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 // with is a client that shows a certificate to whoever asks.

@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"seqproxy/internal/mysqltest"
+	"seqproxy/test/mysqltest"
 )
 
 func serverWith(t *testing.T, c mysqltest.Certificate) *tls.Config {

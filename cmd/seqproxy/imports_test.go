@@ -1,0 +1,153 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mayImport says which packages of this module each package may import, in files that are no
+// tests. It begins at the top: a package imports none that stands above it.
+var mayImport = []struct{ from, to string }{
+	{"test/torture/cmd", "internal/mysqld test/torture"},
+	{"test/torture", "internal/child internal/mysqld test/network"},
+	{"test/bench", "internal/child internal/mysqld internal/rawio"},
+	{"test/transcript", "protocol test/mysqltest"},
+	{"test/mysqltest", "internal/child internal/mysqld test/network"},
+	{"test/clients", ""},
+	{"test/history", ""},
+	{"test/matrix", ""},
+	{"test/network", ""},
+	{"test/texts", ""},
+	{"cmd/seqproxy", "admin admin/web backend conf internal/demo internal/inspect internal/logfield internal/logs internal/mysqld internal/tlsfiles protocol proxy sequence"},
+	{"conf/docs/cmd", "conf/docs"},
+	{"conf/docs", "conf"},
+	{"admin/web", "backend internal/histogram internal/logfield proxy sequence"},
+	{"admin", "backend protocol proxy sequence statement"},
+	{"conf", "internal/tlsfiles"},
+	{"proxy", "backend internal/histogram internal/logfield protocol sequence statement statement/lex statement/redact"},
+	{"statement", "statement/lex"},
+	{"statement/redact", "statement/lex"},
+	{"statement/lex", ""},
+	{"sequence", "internal/histogram internal/logfield internal/planted internal/rawio internal/statefile internal/tlsfiles"},
+	{"backend", "internal/histogram internal/logfield internal/rawio internal/tlsfiles protocol"},
+	{"protocol", "internal/rawio"},
+	{"internal/demo", "internal/mysqld"},
+	{"internal/inspect", ""},
+	{"internal/logs", "internal/logfield"},
+	{"internal/mysqld", "internal/child"},
+	{"internal/statefile", "internal/logfield internal/planted"},
+	{"internal/tlsfiles", "internal/logfield"},
+	{"internal/child", ""},
+	{"internal/histogram", ""},
+	{"internal/logfield", ""},
+	{"internal/planted", ""},
+	{"internal/rawio", ""},
+}
+
+// TestTheArchitectureAllowsTheseImports reads every file of the module, for all systems and
+// tags. What is imported and what the table allows are the same.
+func TestTheArchitectureAllowsTheseImports(t *testing.T) {
+	found := packagesImported(t)
+	var above []string
+	for _, row := range mayImport {
+		allowed := strings.Fields(row.to)
+		got, ok := found[row.from]
+		if !ok {
+			t.Errorf("the table has %s, which is no package", row.from)
+		}
+		for _, name := range got {
+			if !slices.Contains(allowed, name) {
+				t.Errorf("%s imports %s, which the table does not allow", row.from, name)
+			}
+		}
+		above = append(above, row.from)
+		for _, name := range allowed {
+			if !slices.Contains(got, name) {
+				t.Errorf("the table allows %s to import %s, which it does not do", row.from, name)
+			}
+			if slices.Contains(above, name) {
+				t.Errorf("%s imports %s, which stands above it", row.from, name)
+			}
+		}
+		delete(found, row.from)
+	}
+	for name, to := range found {
+		t.Errorf("%s is not in the table: {%q, %q}", name, name, strings.Join(to, " "))
+	}
+}
+
+// TestThePageOfTheArchitectureHasTheTableOfImports compares docs/architecture.md with the table.
+func TestThePageOfTheArchitectureHasTheTableOfImports(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := "| package | may import |\n| --- | --- |\n"
+	for _, row := range mayImport {
+		to := "nothing"
+		if row.to != "" {
+			to = "`" + strings.ReplaceAll(row.to, " ", "`, `") + "`"
+		}
+		table += "| `" + row.from + "` | " + to + " |\n"
+	}
+	if !strings.Contains(string(page), "\n\n"+table+"\n") {
+		t.Errorf("the page has another table of imports; it should have\n%s", table)
+	}
+}
+
+// packagesImported returns, for each package of the module, the packages of the module that
+// its files import, without tests.
+func packagesImported(t *testing.T) map[string][]string {
+	t.Helper()
+	const root = "../.."
+	found := make(map[string][]string)
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root:
+			// tools is a module of its own.
+			if name := entry.Name(); strings.HasPrefix(name, ".") || name == "testdata" || name == "tools" {
+				return fs.SkipDir
+			}
+			return nil
+		case !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		from := filepath.ToSlash(folder)
+		to := found[from]
+		if !strings.HasSuffix(path, "_test.go") {
+			for _, spec := range file.Imports {
+				imported, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					return err
+				}
+				if name, ok := strings.CutPrefix(imported, "seqproxy/"); ok && !slices.Contains(to, name) {
+					to = append(to, name)
+				}
+			}
+		}
+		slices.Sort(to)
+		found[from] = to
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,290 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"seqproxy/test/network"
+)
+
+// faults are all that can happen. New ones go here.
+func faults() []fault {
+	return append([]fault{
+		{name: "kill -9 of a proxy", weight: 4, run: killProxy},
+		{name: "stop of a proxy in order", weight: 1, run: stopProxy},
+		{name: "SIGSTOP of a proxy", weight: 2, run: freezeProxy},
+		{name: "full disk of a proxy's state", weight: 2, takes: 3 * time.Second, where: (*world).smallDisks, run: fillDisk},
+		{name: "kill -9 of the sequence server", weight: 3, where: (*world).noGalera, run: killSequenceServer},
+		{name: "kill -9 of a Galera node", weight: 3, takes: 8 * time.Second, where: (*world).galera, run: killSequenceServer},
+		{name: "a Galera node leaves in order and comes back", weight: 1, takes: 3 * time.Second, where: (*world).galera, run: leaveCluster},
+		{name: "SIGSTOP of a Galera node", weight: 2, takes: 9 * time.Second, where: (*world).galera, run: freezeServer},
+		{name: "kill -9 of a shard", weight: 2, run: killShard},
+		{name: "SIGSTOP of the sequence server", weight: 1, where: (*world).noGalera, run: freezeServer},
+		{name: "connections are cut", weight: 3, run: cutLink},
+		{name: "nothing passes, half-open", weight: 2, run: weatherFault(steady(network.Silent), 6*time.Second)},
+		{name: "answers are swallowed", weight: 3, run: weatherFault(steady(network.Swallow), 2*time.Second)},
+		{name: "answers break off", weight: 2, run: weatherFault(cutShort, 2*time.Second)},
+		{name: "slow network", weight: 1, run: weatherFault(slow, 2*time.Second)},
+		{name: "narrow network", weight: 1, run: weatherFault(narrow, 2*time.Second)},
+		{name: "packets in pieces", weight: 1, run: weatherFault(sliced, 2*time.Second)},
+		{name: "connections are refused", weight: 1, run: weatherFault(steady(network.Refuse), 3*time.Second)},
+		{name: clockJumps, weight: 3, takes: 5 * time.Second, beside: true, where: (*world).clocksJump, run: jumpClock},
+	}, append(groupFaults(), adminFaults()...)...)
+}
+
+func (n *nemesis) someProxy(rng *rand.Rand) *proxy {
+	return n.world.proxies[rng.IntN(len(n.world.proxies))]
+}
+
+// someSequenceServer is any of them, or any node of the cluster.
+func (n *nemesis) someSequenceServer(rng *rand.Rand) *server {
+	return n.world.nodes[rng.IntN(len(n.world.nodes))]
+}
+
+func killProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	p := n.someProxy(rng)
+	heal, err := n.hurt("kill -9", proxyPart(p.number))
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := p.crashed(); err != nil {
+		return err
+	}
+	if err := p.end(syscall.SIGKILL, 5*time.Second); err != nil {
+		return err
+	}
+	sleep(ctx, between(rng, 0, time.Second))
+	return p.start(context.WithoutCancel(ctx))
+}
+
+// endsWithin is how long a proxy may take to stop in order: sessions, giving back, and a busy machine.
+const endsWithin = 15 * time.Second
+
+func stopProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	p := n.someProxy(rng)
+	heal, err := n.hurt("stop in order", proxyPart(p.number))
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := p.crashed(); err != nil {
+		return err
+	}
+	if err := p.end(syscall.SIGTERM, endsWithin); err != nil {
+		return err
+	}
+	return p.start(context.WithoutCancel(ctx))
+}
+
+func freezeProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	p := n.someProxy(rng)
+	heal, err := n.hurt("SIGSTOP", proxyPart(p.number))
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	sleep(ctx, between(rng, 200*time.Millisecond, 3*time.Second))
+	return p.signal(syscall.SIGCONT)
+}
+
+func killSequenceServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	return n.killServer(ctx, n.someSequenceServer(rng), rng)
+}
+
+func killShard(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	return n.killServer(ctx, n.world.shards[rng.IntN(len(n.world.shards))], rng)
+}
+
+func (n *nemesis) killServer(ctx context.Context, s *server, rng *rand.Rand) error {
+	heal, err := n.hurtServer(ctx, "kill -9", s)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := s.Kill(); err != nil {
+		return err
+	}
+	sleep(ctx, between(rng, 0, 2*time.Second))
+	return s.restart(context.WithoutCancel(ctx))
+}
+
+// backWithin is how long a node may take to hear from its cluster what it has missed, and the cluster to be whole.
+const backWithin = 2 * time.Minute
+
+// restart starts a server again, after it was stopped in order if it runs. A node ends by itself if the cluster does not let it in within half a minute, or the one
+// ends that it hears from: then whoever runs it starts it anew.
+func (s *server) restart(ctx context.Context) (err error) {
+	for range 3 {
+		if err = s.Restart(ctx); err == nil {
+			err = s.back(ctx)
+		}
+		if err == nil || !s.galera {
+			return err
+		}
+	}
+	return err
+}
+
+// leaveCluster stops a node in order, and starts it again.
+func leaveCluster(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	s := n.someSequenceServer(rng)
+	heal, err := n.hurtServer(ctx, "stop in order", s)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	return s.restart(context.WithoutCancel(ctx))
+}
+
+func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	s := n.someSequenceServer(rng)
+	heal, err := n.hurtServer(ctx, "SIGSTOP", s)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := s.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	longest := 6 * time.Second
+	if s.galera {
+		longest = 9 * time.Second // the others expel it after 5, and it has to come back
+	}
+	sleep(ctx, between(rng, 200*time.Millisecond, longest))
+	if err := s.signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := s.back(ctx); err != nil {
+		return s.restart(ctx)
+	}
+	return nil
+}
+
+// someLink is that to the sequence server in two cases of three: keys come from there.
+func (n *nemesis) someLink(rng *rand.Rand) (*network.Link, part) {
+	s := n.someSequenceServer(rng)
+	if rng.IntN(3) == 0 {
+		s = n.world.shards[rng.IntN(len(n.world.shards))]
+	}
+	name := linkPart(n.someProxy(rng).number, s)
+	return n.world.links[name], name
+}
+
+func cutLink(_ context.Context, n *nemesis, rng *rand.Rand) error {
+	l, name := n.someLink(rng)
+	heal, err := n.hurt("cut", name)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	l.Cut()
+	return nil
+}
+
+// weatherFault changes a link for at most a time. Connections then go on, or are cut.
+func weatherFault(choose func(*rand.Rand) network.Weather, longest time.Duration) func(context.Context, *nemesis, *rand.Rand) error {
+	return func(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+		l, name := n.someLink(rng)
+		heal, err := n.hurt("bad network", name)
+		if err != nil {
+			return err
+		}
+		defer heal()
+		l.Set(choose(rng))
+		sleep(ctx, between(rng, 200*time.Millisecond, longest))
+		if rng.IntN(2) == 0 {
+			l.Cut()
+		}
+		l.Set(network.Fair)
+		return nil
+	}
+}
+
+func steady(w network.Weather) func(*rand.Rand) network.Weather {
+	return func(*rand.Rand) network.Weather { return w }
+}
+
+func slow(rng *rand.Rand) network.Weather {
+	return network.Slow(between(rng, 5*time.Millisecond, 150*time.Millisecond))
+}
+
+// narrow is so that an answer takes from a few milliseconds to some hundreds.
+func narrow(rng *rand.Rand) network.Weather { return network.Narrow(1 + rng.IntN(10)) }
+
+// sliced cuts in packets' headers and in numbers, and has the pieces come one by one.
+func sliced(rng *rand.Rand) network.Weather {
+	return network.Sliced(1+rng.IntN(20), between(rng, 0, time.Millisecond))
+}
+
+// cutShort ends connections in the greeting, in the login, or some answers later.
+func cutShort(rng *rand.Rand) network.Weather { return network.CutShort(rng.IntN(400)) }
+
+// everywhere is what a statement that all proxies have to obey depends on.
+func (n *nemesis) everywhere() (parts []part) {
+	servers := []*server{n.world.sequence}
+	switch {
+	case n.world.galera():
+		servers, parts = n.world.nodes, []part{clusterPart}
+	case n.world.grouped():
+		servers, parts = n.world.nodes, []part{groupPart}
+	}
+	for _, s := range servers {
+		parts = append(parts, s.part())
+	}
+	for _, p := range n.world.proxies {
+		parts = append(parts, proxyPart(p.number))
+		for _, s := range servers {
+			parts = append(parts, linkPart(p.number, s))
+		}
+	}
+	return parts
+}
+
+// takeOne takes a number as a client does, without a place in the history.
+func (n *nemesis) takeOne(ctx context.Context, p *proxy, sequence string) (number uint64, err error) {
+	o, err := n.probe(ctx, p, sequence)
+	n.world.quiet.took(o)
+	return o.first, err
+}
+
+// probe is a takeOne for the history.
+func (n *nemesis) probe(ctx context.Context, p *proxy, sequence string) (op, error) {
+	w := n.world
+	_, life := p.current()
+	o := op{kind: &kind{name: "probe", sequence: sequence, n: 1}, client: -1, conn: -int(w.probes.Add(1)), proxy: p.number, life: life, shard: -1, n: 1, begin: w.clock.now()}
+	o.first, o.err = oneNumber(ctx, p, sequence)
+	o.end = w.clock.now()
+	return o, o.err
+}
+
+func oneNumber(ctx context.Context, p *proxy, sequence string) (number uint64, err error) {
+	db, err := open(p.addr, "", false)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close() //nolint:errcheck // the number is there
+	if err = db.QueryRowContext(ctx, "SELECT NEXTVAL('"+sequence+"')").Scan(&number); err != nil {
+		err = fmt.Errorf("proxy %d: a number of %s: %w", p.number, sequence, err)
+	}
+	return number, err
+}
+
+// eventually tries until there is no error, for at most a time, and returns the last one.
+func eventually(ctx context.Context, limit time.Duration, try func() error) error {
+	until := time.Now().Add(limit)
+	for {
+		err := try()
+		if err == nil || time.Now().After(until) {
+			return err
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+}

@@ -1,0 +1,216 @@
+package torture
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"seqproxy/internal/planted"
+	"seqproxy/test/mysqltest"
+	"seqproxy/test/network"
+)
+
+// scenario is two proxies that only give keys, with five in a segment, and what clients got from them.
+type scenario struct {
+	t   *testing.T
+	w   *world
+	n   *nemesis
+	mu  sync.Mutex
+	ops []op // guarded by mu
+}
+
+// newScenario begins one with a program on one sequence server. end is to be called at its end.
+func newScenario(t *testing.T, program string) (s *scenario, end func()) {
+	t.Helper()
+	o := Options{Proxies: 2, Estate: "one", Seqproxy: program, Server: serverBinary(t), cache: "5/0s", keysOnly: true}
+	w, err := newWorld(t.Context(), o, t.TempDir(), rand.New(rand.NewPCG(0, 0)))
+	end = func() {
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err != nil {
+		end()
+		t.Fatal(err)
+	}
+	return &scenario{t: t, w: w, n: newNemesis(w)}, end
+}
+
+// play runs a scenario with a program and returns what the checks of the torture find.
+func play(t *testing.T, program string, script func(*scenario)) []string {
+	t.Helper()
+	s, end := newScenario(t, program)
+	defer end()
+	script(s)
+	return duplicates(sequenceOps{"photos", pointers(s.ops)})
+}
+
+func pointers(ops []op) (all []*op) {
+	for i := range ops {
+		all = append(all, &ops[i])
+	}
+	return all
+}
+
+// take takes numbers one by one from a proxy; what fails brings none.
+func (s *scenario) take(proxy, count int) {
+	for range count {
+		o, err := s.n.probe(context.Background(), s.w.proxies[proxy], "photos")
+		if err != nil {
+			s.t.Log(&o)
+		} else {
+			s.mu.Lock()
+			s.ops = append(s.ops, o)
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *scenario) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scenario) exec(text string) {
+	s.t.Helper()
+	_, err := s.w.sequence.db.Exec(text)
+	s.must(err)
+}
+
+// crash kills a proxy and starts it again.
+func (s *scenario) crash(proxy int) {
+	s.t.Helper()
+	s.must(s.w.proxies[proxy].end(syscall.SIGKILL, 5*time.Second))
+	s.must(s.w.proxies[proxy].start(context.Background()))
+}
+
+// A request for numbers never arrives, and the connection is lost.
+func lostReservation(s *scenario) {
+	s.take(0, 3)
+	s.take(1, 3)
+	l := s.w.links[linkPart(0, s.w.sequence)]
+	l.Set(network.Silent)
+	var waiting sync.WaitGroup
+	waiting.Go(func() { s.take(0, 4) })
+	time.Sleep(300 * time.Millisecond)
+	l.Cut()
+	l.Set(network.Refuse)
+	waiting.Wait()
+	s.take(1, 12)
+	l.Set(network.Fair)
+}
+
+// The server does not commit by itself, and a proxy dies.
+func uncommitted(s *scenario) {
+	s.exec("SET GLOBAL autocommit = 0")
+	s.crash(0)
+	s.crash(1)
+	s.take(0, 3)
+	s.must(s.w.proxies[0].end(syscall.SIGKILL, 5*time.Second))
+	s.take(1, 5)
+}
+
+// An old copy of the table is restored beside a proxy that runs.
+func restoredBeside(s *scenario) {
+	s.take(0, 12)
+	s.exec("UPDATE seqproxy.sequence SET id = 2 WHERE name = 'photos'")
+	s.take(0, 12)
+}
+
+// The same while the proxy is dead.
+func restoredMeanwhile(s *scenario) {
+	s.take(0, 12)
+	s.must(s.w.proxies[0].end(syscall.SIGKILL, 5*time.Second))
+	s.exec("UPDATE seqproxy.sequence SET id = 2 WHERE name = 'photos'")
+	s.must(s.w.proxies[0].start(context.Background()))
+	s.take(0, 12)
+}
+
+// A trigger undoes most of each reservation.
+func undoneByATrigger(s *scenario) {
+	s.exec("CREATE TRIGGER seqproxy.undone BEFORE UPDATE ON seqproxy.sequence FOR EACH ROW SET NEW.id = OLD.id + 1")
+	for range 5 { // by turns: each proxy alone would notice that the row goes back
+		s.take(0, 1)
+		s.take(1, 1)
+	}
+}
+
+// scripts are what each fault of a single server is found by.
+var scripts = map[planted.Name]func(*scenario){
+	planted.Commit:  lostReservation,
+	planted.Session: uncommitted,
+	planted.Floor:   restoredBeside,
+	planted.Fsync:   restoredMeanwhile,
+	planted.Verify:  undoneByATrigger,
+}
+
+// Without a fault the scripts give no key twice.
+func TestNoFaultIsFoundWhereNoneIsPlanted(t *testing.T) {
+	program := mysqltest.Program(t)
+	for name, script := range scripts {
+		t.Run(string(name), func(t *testing.T) {
+			t.Setenv(planted.Variable, string(name)) // a normal build has no faults
+			if found := play(t, program, script); len(found) > 0 {
+				t.Errorf("without the planted fault:\n%s", strings.Join(found, "\n"))
+			}
+		})
+	}
+}
+
+// A test that cannot find a fault that is known to be there proves nothing. So each of the checks
+// that keep numbers from being given twice is taken out in turn, and something has to happen that
+// it is for.
+func TestEveryPlantedFaultIsFound(t *testing.T) {
+	if os.Getenv(mysqltest.ServerEnv) != "" {
+		t.Skip("planted faults are looked for on one server, the system's own")
+	}
+	if testing.Short() {
+		t.Skip("CI runs it; TestNoFaultIsFoundWhereNoneIsPlanted runs the same scripts")
+	}
+	faulty := mysqltest.Program(t, "-tags="+planted.Tag)
+	for name, script := range scripts {
+		t.Run(string(name), func(t *testing.T) {
+			t.Setenv(planted.Variable, string(name))
+			if found := play(t, faulty, script); len(found) == 0 {
+				t.Error("no duplicate was found with the planted fault")
+			} else {
+				t.Log(found[0])
+			}
+		})
+	}
+	// These need several sequence servers, or a group: tests of sequence that have to fail. Which
+	// of two proxies notices first that a row went back is chance; so there are some attempts.
+	tests := filepath.Join(t.TempDir(), "sequence.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", planted.Tag, "-o", tests, "seqproxy/sequence")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", build, err, out)
+	}
+	for name, test := range map[planted.Name]string{
+		planted.Plan:           "TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice",
+		planted.CeilingMember:  "TestAMemberThatIsAwayIsTakenOutByItsBound",
+		planted.Floor:          "TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber",
+		planted.CeilingReplica: "TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber",
+		planted.Ballot:         "TestACoordinatorThatWasReplacedTakesNoStep",
+		planted.Freeze:         "TestApplicationsThatCountWhileTheRowsAreFrozen",
+	} {
+		t.Run(string(name)+" of several servers", func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, tests, "-test.count=5", "-test.failfast", "-test.run", "^"+test+"$")
+			cmd.Env = append(os.Environ(), planted.Variable+"="+string(name))
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "was given") {
+				t.Errorf("%s found no duplicate with the planted fault: %v\n%s", test, err, out)
+			}
+		})
+	}
+}
