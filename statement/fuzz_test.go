@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"seqproxy/test/texts"
 	"seqproxy/statement/lex"
+	"seqproxy/test/texts"
 )
 
 // modes are the modes that fuzzing goes through, by one byte.

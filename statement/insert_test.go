@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/test/texts"
 	"seqproxy/statement/lex"
+	"seqproxy/test/texts"
 )
 
 var valueNames = map[ValueKind]string{
