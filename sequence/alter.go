@@ -141,6 +141,10 @@ func (v *server) alter(ctx context.Context, name string, a Alteration) (changed 
 			return nil
 		}
 		r.wasOrder = r.def.Order
+		save := v.saveEntry
+		if r.def.Cycle && a.Cycle != nil && !*a.Cycle {
+			save = v.saveAnew // what was reserved in rounds before says nothing any more of where the row may stand
+		}
 		if err := v.redefine(&r, &a); err != nil {
 			return err
 		}
@@ -149,7 +153,7 @@ func (v *server) alter(ctx context.Context, name string, a Alteration) (changed 
 				return err
 			}
 		}
-		err = v.saveEntry(ctx, tx, r.name, &r.entry)
+		err = save(ctx, tx, r.name, &r.entry)
 		changed = r
 		return err
 	})

@@ -202,7 +202,7 @@ func TestNumbersGoOnFromMemoryWhileTheServerIsDown(t *testing.T) {
 func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
-	s := p.open(t, steadySize(10), patience(5*time.Second), func(o *Options) { o.Servers[0].Addr = link.Addr() })
+	s := p.open(t, steadySize(10), patience(5*time.Second), seldomHearing, func(o *Options) { o.Servers[0].Addr = link.Addr() })
 	mustTake(t, s, "photos", 10)
 	settled(t, s, "photos")
 	mustTake(t, s, "photos", 10)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -95,6 +96,12 @@ func (v *server) restart(ctx context.Context, name string, a Alteration, tenured
 		return done, was, fmt.Errorf("restart sequence %q: %w", name, err)
 	}
 	return done, was, nil
+}
+
+// others reports whether another proxy is registered.
+func (v *server) others(ctx context.Context) (bool, error) {
+	all, err := v.proxies(ctx)
+	return slices.ContainsFunc(all, func(p Proxy) bool { return p.ID != v.registry.id }), err
 }
 
 // refuseOthers keeps others from registering until the transaction ends, and refuses it if one is.

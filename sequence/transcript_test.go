@@ -157,7 +157,9 @@ func recordNumbers(t *testing.T, r *recorder) {
 	r.do("the ticket UPDATE by 1", func(ctx context.Context) error { _, err := s.Advance(ctx, photos, 1); return err })
 	r.do("the ticket UPDATE by 3", func(ctx context.Context) error { _, err := s.Advance(ctx, photos, 3); return err })
 	r.step("the row was set back by hand: it is repaired", func() {
+		before := p.id(t, "photos")
 		p.exec(t, "UPDATE sequence SET id = 3 WHERE name = 'photos'")
+		eventually(t, "the row is raised", func() bool { return p.id(t, "photos") >= before })
 		mustTake(t, s, "photos", 40)
 	})
 	r.do("the proxy ends", s.Close)
