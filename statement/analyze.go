@@ -3,6 +3,7 @@ package statement
 import (
 	"math"
 
+	"seqproxy/statement/idiom"
 	"seqproxy/statement/lex"
 )
 
@@ -35,7 +36,7 @@ type analyzer struct {
 	refusal string // why none in this statement can
 
 	ins    insertState
-	dotted *dottedTokens // nil until one is looked for
+	dotted *idiom.Dotted // nil until one is looked for
 
 	empty bool        // the current level has no token yet
 	prev  lex.Keyword // keyword of the token before, KwNone if it was none

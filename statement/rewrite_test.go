@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/test/texts"
 	"seqproxy/statement/lex"
+	"seqproxy/test/texts"
 )
 
 // fill analyses sql and replaces its calls: sequence "a" gives 1001, 1002, ...,
