@@ -15,6 +15,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/sequence"
 	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 	"seqproxy/statement/idiom"
 )
 
@@ -352,7 +353,7 @@ func (s *session) sequenceAsTable(c *backend.Conn, source *idiom.SequenceSource,
 
 // listedHere says whether the first name in ddl is no sequence's, but one's with the session's schema
 // in front, as a list shows it. It then becomes the sequence's.
-func (s *session) listedHere(ddl *statement.SequenceDDL) (bool, error) {
+func (s *session) listedHere(ddl *ddl.Sequence) (bool, error) {
 	if len(ddl.Names) == 0 { // the text has an error
 		return false, nil
 	}

@@ -223,7 +223,7 @@ func (st *Statement) Trim() {
 	st.resetRare()
 	st.Calls, st.Items, st.Assignments = trim(st.Calls, 4), trim(st.Items, 4), trim(st.Assignments, 4)
 	st.Tables, st.Kills = trim(st.Tables, 4), trim(st.Kills, 1)
-	st.ddl = nil
+	st.sequence = nil
 	st.levels, st.arena = trim(st.levels, 8), trim(st.arena, 64)
 }
 

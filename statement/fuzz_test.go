@@ -56,11 +56,11 @@ func FuzzAnalyze(f *testing.F) {
 // outcome is what of a Statement a caller sees, without its memory.
 func outcome(st *Statement) Statement {
 	out := *st
-	out.levels, out.arena, out.ddl = nil, nil, nil
+	out.levels, out.arena, out.sequence = nil, nil, nil
 	if st.Sequence != nil {
-		ddl := *st.Sequence
-		ddl.Names, ddl.Schemas = append([][]byte{}, ddl.Names...), append([]int{}, ddl.Schemas...)
-		out.Sequence = &ddl
+		copied := *st.Sequence
+		copied.Names, copied.Schemas = append([][]byte{}, copied.Names...), append([]int{}, copied.Schemas...)
+		out.Sequence = &copied
 	}
 	out.Calls, out.Items, out.Assignments = append([]FuncCall{}, st.Calls...), append([]Item{}, st.Items...), append([]Assignment{}, st.Assignments...)
 	for i := range out.Calls {
