@@ -13,10 +13,10 @@ import (
 	"seqproxy/internal/planted"
 )
 
-// This file is how it is noticed that the row of a sequence has gone back: because of a restored backup, a server that lost its last second,
-// or somebody's UPDATE. A single server then gives numbers that this process had before, which [marks] tells. With several servers
-// none gives a number at or below the highest that this process got anywhere, so there the row is what tells: it is below what it was when this
-// process reserved there last.
+// This file is how it is noticed that the row of a sequence has gone back: because of a restored backup, a server that lost
+// its last second, or somebody's UPDATE. [marks] tells it of numbers that this process had before. What other proxies had
+// tells the row itself: the follower looks at it in each round, and nobody lowers it while another proxy is registered
+// (see giveBack). So a row that is lower than it was seen has gone back.
 
 // errWentBack: the row of a sequence has gone back.
 var errWentBack = errors.New("the row has gone back")
@@ -34,11 +34,16 @@ func (e *lowRow) Error() string {
 // Unwrap returns errWentBack.
 func (e *lowRow) Unwrap() error { return errWentBack }
 
-// lowest remembers, for one of several servers, below which id a row has gone back.
+// lowest remembers below which id a row of one server has gone back.
 type lowest struct {
 	mu    sync.Mutex
 	by    map[string]lowestID // guarded by mu; by the table's spelling
 	asked map[string]uint64   // guarded by mu; under which plan the other members were asked for their rows; see witness
+
+	lowering  int    // guarded by mu; rows that this process is lowering
+	lowerings uint64 // guarded by mu; rises with each of them
+
+	alarmed map[string]time.Time // guarded by mu; when it was said last that the row went back
 }
 
 // ask reports whether the other members are to be asked for their rows of a sequence under a plan, which is done once.
@@ -83,15 +88,135 @@ func (l *lowest) set(name string, epoch, plan, id uint64) {
 	l.by[name] = lowestID{epoch, plan, id}
 }
 
-// lowestOf is the lowest id that the row of a sequence may have on this one of several servers, 0 if any.
+// lower begins to lower a row. The returned function ends that.
+func (l *lowest) lower() (end func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lowering++
+	l.lowerings++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lowering--
+	}
+}
+
+// look begins a look at rows, for note. It returns the lowest id that each row may have.
+func (l *lowest) look(names []string) (begun uint64, by map[string]lowestID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	by = make(map[string]lowestID, len(names))
+	for _, name := range names {
+		by[name] = l.by[name]
+	}
+	if l.lowering > 0 {
+		return 0, by
+	}
+	return l.lowerings + 1, by
+}
+
+// note takes note of where a row stands, as a look found it. It does not know where one stands that this process may have
+// lowered since the look began.
+func (l *lowest) note(begun uint64, name string, is lowestID) (ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if begun != l.lowerings+1 || l.lowering > 0 {
+		return false
+	}
+	if l.by == nil {
+		l.by = make(map[string]lowestID)
+	}
+	if was := l.by[name]; was.epoch != is.epoch || was.plan != is.plan || was.id < is.id {
+		l.by[name] = is
+	}
+	return true
+}
+
+// alarm reports whether it is to be said that a row went back: once for some time, as the follower and several reservations may
+// meet it.
+func (l *lowest) alarm(name string, rest time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last, ok := l.alarmed[name]; ok && time.Since(last) < rest {
+		return false
+	}
+	if l.alarmed == nil {
+		l.alarmed = make(map[string]time.Time)
+	}
+	l.alarmed[name] = time.Now()
+	return true
+}
+
+// forgetRow has the row of a sequence stand anywhere.
+func (l *lowest) forgetRow(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.by, name)
+}
+
+// forgetRows is forgetRow for all.
+func (l *lowest) forgetRows() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.by)
+}
+
+// lowestOf is the lowest id that the row of a sequence may have, 0 if any.
 func (v *server) lowestOf(name string, h share) uint64 {
-	if !h.shared() || planted.Fault(planted.Floor) {
+	if planted.Fault(planted.Floor) {
 		return 0
 	}
 	return v.lowest.of(name, v.marks.epoch(name), h.plan)
 }
 
-// reserved takes note of a reservation in the given epoch.
+// watchRows notes how far the rows of sequences in use stand, and raises those that have gone back. The follower calls it
+// behind what has changed, so that new epochs and rules are known. Nothing depends on its errors: the next round looks again.
+func (s *Sequences) watchRows(ctx context.Context, v *server) {
+	s.mu.Lock()
+	names := make([]string, 0, min(len(s.caches), rowsAtOnce))
+	for name := range s.caches { // at random
+		if len(names) == rowsAtOnce {
+			break
+		}
+		names = append(names, name)
+	}
+	s.mu.Unlock()
+	if len(names) == 0 || planted.Fault(planted.Floor) {
+		return
+	}
+	begun, lowest := v.lowest.look(names)
+	rows, err := v.rowsOf(ctx, names)
+	if err != nil {
+		v.log.Debug("rows not looked at", logfield.Err(err))
+		return
+	}
+	h := v.share()
+	for i := range rows {
+		r := &rows[i]
+		switch {
+		case r.def.Cycle:
+			v.lowest.forgetRow(r.name)
+			continue
+		case r.plan != h.plan || r.epoch != v.marks.epoch(r.name) || r.id >= v.seen.Load().max: // at the end it may be frozen
+			continue
+		}
+		was := lowest[r.name]
+		if !v.lowest.note(begun, r.name, lowestID{r.epoch, r.plan, r.id}) || was.epoch != r.epoch || was.plan != r.plan || was.id <= r.id {
+			continue
+		}
+		if v.grouped() {
+			continue // a node that takes over is raised before it serves
+		}
+		if err := v.lift(ctx, r.name, was.id, r.id); err != nil {
+			v.log.Debug("row not raised", logfield.Sequence(r.name), logfield.Err(err))
+		}
+	}
+}
+
+// rowsAtOnce bounds what one look reads.
+const rowsAtOnce = 1000
+
+// reserved takes note of a reservation in the given epoch. A single server needs none: [marks] has it.
 func (v *server) reserved(name string, epoch uint64, g *grant) {
 	if h := v.share(); h.shared() && h.plan == g.seg.plan && !g.cycle {
 		v.lowest.set(name, epoch, h.plan, g.seg.Last())
@@ -135,14 +260,16 @@ func (v *server) eachPeer(h share, f func(o *server)) {
 
 // lift raises a row that has gone back to the mark. gave is what it gave, or where it stands.
 func (v *server) lift(ctx context.Context, name string, mark, gave uint64) error {
-	v.counters.wentBack(name, &v.trials)
 	v.follow.forgot.Store(true)
 	v.lowest.forget()
 	v.witness(ctx, name)
 	mark = max(mark, v.marks.of(name))
-	v.log.Error("sequence row went back",
-		logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
-		zap.String("remedy", "REPAIR SEQUENCE "+quote(name)))
+	if v.lowest.alarm(name, v.timing.alarm) {
+		v.counters.wentBack(name, &v.trials)
+		v.log.Error("sequence row went back",
+			logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
+			zap.String("remedy", "REPAIR SEQUENCE "+quote(name)))
+	}
 	_, low, err := v.tryRaise(ctx, name, mark, mark, 0)
 	switch {
 	case err != nil || low == nil:

@@ -190,7 +190,11 @@ func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
 	if err != nil {
 		return err
 	}
-	return s.heed(ctx, w, v, heard)
+	if err := s.heed(ctx, w, v, heard); err != nil {
+		return err
+	}
+	s.watchRows(ctx, v)
+	return nil
 }
 
 // hear asks a server what has changed, and how it spells the sequences whose numbers are held here. f.work is held.
@@ -237,6 +241,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 	if !listed {
 		s.log.Warn("proxy removed from the list")
 		s.voidAll()
+		v.lowest.forgetRows() // others may have lowered them
 	}
 	if own.beaten = time.Now(); told {
 		own.told = own.seen

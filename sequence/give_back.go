@@ -17,7 +17,8 @@ func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg Se
 	v.counters.lose(name, returnedOr(UnusedRefused, done), seg.Remaining())
 }
 
-// giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did.
+// giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did. It does not while another
+// proxy is registered: for that one a row that is lower than it was has gone back.
 func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (done bool, err error) {
 	h := v.share()
 	if seg.plan != h.plan || h.shared() && !h.owns(seg.Last()) {
@@ -31,6 +32,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	if h.plan != 0 {
 		args = append([]any{h.plan, h.id}, args...)
 	}
+	defer v.lowest.lower()()
 	err = v.transactOnce(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, v.table.giveBack(h.plan != 0), args...)
 		if err != nil {
@@ -59,17 +61,20 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 		if plan != seg.plan {
 			return errTombstone
 		}
+		if err := v.refuseOthers(ctx, tx, name); err != nil {
+			return err
+		}
 		done = true
 		return nil
 	})
 	switch {
-	case errors.Is(err, errTombstone):
+	case errors.Is(err, errTombstone), errors.As(err, new(*RegisteredError)):
 		return false, nil
 	case v.isMoved(err) && !errors.Is(err, errOutcome): // nothing was done, and on the next node they are a gap
 		return false, nil
 	}
 	done = done && err == nil
-	if (done || errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.plan) == seg.Last() { // the row may stand there
+	if (done || errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.plan) > lowered { // the row may stand there
 		v.lowest.set(name, epoch, h.plan, lowered)
 	}
 	return done, err

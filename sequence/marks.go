@@ -73,14 +73,15 @@ func (m *marks) epoch(name string) uint64 {
 	return m.epochs[name]
 }
 
-// admit records s, whose reservation began in the given epoch. It reports the mark that s violates, or 0 if the epoch is over.
-func (m *marks) admit(name string, epoch uint64, s Segment) (mark uint64, ok bool) {
+// admit records s, whose reservation began in the given epoch. The row was seen at low, if that is not 0. It reports the mark
+// that s violates, or 0 if the epoch is over.
+func (m *marks) admit(name string, epoch, low uint64, s Segment) (mark uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.epochs[name] != epoch {
 		return 0, false
 	}
-	if mark = m.high[name]; !planted.Fault(planted.Floor) && s.Next() <= mark {
+	if mark = max(m.high[name], low); !planted.Fault(planted.Floor) && s.Next() <= mark {
 		return mark, false
 	}
 	m.high[name] = s.Last()

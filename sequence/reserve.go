@@ -29,13 +29,13 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 	n := want
 	var back *lowRow
 	for attempt := 1; ; attempt++ {
-		epoch := v.marks.epoch(name)
+		epoch, low := v.marks.epoch(name), v.lowestOf(name, v.share()) // before: what is seen meanwhile may be its own
 		g, err := v.reserveOnce(ctx, name, n)
 		took := time.Since(begin)
 		result, again := resultOf(err), false
 		switch {
 		case err == nil:
-			mark, ok := v.marks.admit(name, epoch, g.seg)
+			mark, ok := v.marks.admit(name, epoch, low, g.seg)
 			switch {
 			case ok || g.cycle && mark != 0:
 				if err = v.marks.keep(name); err != nil {
@@ -303,7 +303,7 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 		_, id, _ := v.table.taking(planned)
 		t.text, t.args = t.text+v.guardCondition(id), append(t.args, name, highest)
 	}
-	if low := v.lowestOf(name, h); low > 0 {
+	if low := v.lowestOf(name, h); low > 0 && h.shared() { // of a single server the numbers tell
 		_, id, _ := v.table.taking(planned)
 		t.text, t.args = t.text+" AND CAST("+id+" AS UNSIGNED) >= CAST(? AS UNSIGNED)", append(t.args, low)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
@@ -143,6 +144,30 @@ func (v *server) parseID(name string, id sql.NullString) (uint64, error) {
 			"UPDATE "+v.table.full+" SET `id` = 0 or the last number given")
 	}
 	return n, nil
+}
+
+// rowsOf reads the rows of so many names, without those whose id is none. It does not say whether they are frozen.
+func (v *server) rowsOf(ctx context.Context, names []string) ([]row, error) {
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	rows, err := conn.QueryContext(ctx, v.table.rows("")+" WHERE s.`name` IN (?"+strings.Repeat(", ?", len(names)-1)+")", asArgs(names)...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var all []row
+	for rows.Next() {
+		switch r, err := v.scanRow(rows); {
+		case err == nil:
+			all = append(all, r)
+		case !errors.Is(err, ErrUnfit):
+			return nil, err
+		}
+	}
+	return all, rows.Err()
 }
 
 // list reads all rows.

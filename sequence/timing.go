@@ -55,6 +55,8 @@ type timing struct {
 	leastPatience time.Duration
 	// alarmRest is the least time from one look at those who wait to the next.
 	alarmRest time.Duration
+	// alarm is for how long it is not said again that the row of a sequence went back.
+	alarm time.Duration
 	// peer bounds the questions to other members beside a reservation on one.
 	peer time.Duration
 
@@ -83,7 +85,7 @@ func standardTiming() timing {
 		shown: time.Second, firstLook: time.Millisecond, lastLook: 50 * time.Millisecond, late: 250 * time.Millisecond, flush: 10 * time.Second,
 		silence: 90 * time.Second, connLife: time.Minute, lookLife: time.Minute, connIdle: 5 * time.Minute, redial: 50 * time.Millisecond,
 		firstBackoff: 10 * time.Millisecond, lastBackoff: time.Second, frozenBackoff: 100 * time.Millisecond, conflict: 5 * time.Millisecond,
-		shortestTry: 200 * time.Millisecond, leastPatience: 200 * time.Millisecond, alarmRest: 5 * time.Millisecond, peer: time.Second,
+		shortestTry: 200 * time.Millisecond, leastPatience: 200 * time.Millisecond, alarmRest: 5 * time.Millisecond, alarm: time.Second, peer: time.Second,
 		answered: 2 * time.Second, unknown: time.Second, lack: 10 * time.Second, idle: time.Minute,
 		ticketAgain: time.Second, warnAgain: time.Minute, importAgain: 100 * time.Millisecond,
 	}

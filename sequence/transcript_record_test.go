@@ -41,7 +41,7 @@ type said struct {
 }
 
 // What a proxy asks again and again, apart from what else it does. The transcript "again" has it, and no other.
-var periodic = regexp.MustCompile("^(SELECT `version`, `epoch`, `saved` FROM |UPDATE \\S+`sequence_proxy` SET `heartbeat`|SELECT `uuid`, TIMESTAMPDIFF)")
+var periodic = regexp.MustCompile("^(SELECT `version`, `epoch`, `saved` FROM |UPDATE \\S+`sequence_proxy` SET `heartbeat`|SELECT s\\.`name`, .* IN \\(|SELECT `uuid`, TIMESTAMPDIFF)")
 
 // asksForChanges is the question that begins each round.
 var asksForChanges = regexp.MustCompile("^SELECT `version`, `epoch`, `saved` FROM ")

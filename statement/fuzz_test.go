@@ -11,8 +11,6 @@ import (
 	"seqproxy/test/texts"
 )
 
-// modes are the modes that fuzzing goes through, by one byte.
-
 // FuzzAnalyze: no text makes Analyze or Rewrite panic, offsets are in order and
 // in range, a rewrite that keeps everything gives the text back, one that
 // replaces calls changes nothing outside of them, and a reused Statement finds

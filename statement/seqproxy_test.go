@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"seqproxy/statement/lex"
 	"seqproxy/statement/ddl"
+	"seqproxy/statement/lex"
 )
 
 func TestStatementsToTheProxyAreRead(t *testing.T) {

@@ -1,8 +1,8 @@
 package statement
 
 import (
-	"seqproxy/statement/lex"
 	"seqproxy/statement/ddl"
+	"seqproxy/statement/lex"
 )
 
 // sequence begins a statement of a kind about sequences, or to the proxy. The current token is the

@@ -1,8 +1,8 @@
 package statement
 
 import (
-	"seqproxy/statement/lex"
 	"seqproxy/statement/ddl"
+	"seqproxy/statement/lex"
 )
 
 // Kind says what a text is, by its first words. A Kind never promises that the

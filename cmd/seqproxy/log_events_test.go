@@ -379,16 +379,16 @@ func (l *logSource) add(event, level string, fields map[string]bool, at token.Po
 	}
 }
 
-// pageTable returns the rows of the first table in a section of docs/operations.md, without head.
+// pageTable returns the rows of the first table in a section of docs/log-events.md, without head.
 func pageTable(t *testing.T, section string) (rows [][]string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/log-events.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, ok := strings.Cut(string(page), "\n## "+section+"\n")
 	if !ok {
-		t.Fatalf("docs/operations.md has no section %q", section)
+		t.Fatalf("docs/log-events.md has no section %q", section)
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
 	_, text, _ = strings.Cut(text, "\n|---")
@@ -434,7 +434,7 @@ func TestEveryLogLineIsDocumented(t *testing.T) {
 			documented[event] = true
 			logged := source.events[event]
 			if logged == nil {
-				t.Errorf("docs/operations.md explains the event %q, which is not in the code", event)
+				t.Errorf("docs/log-events.md explains the event %q, which is not in the code", event)
 				continue
 			}
 			want := slices.Sorted(maps.Keys(logged.levels))
@@ -443,18 +443,18 @@ func TestEveryLogLineIsDocumented(t *testing.T) {
 				got = []string{levels[min(i, len(levels)-1)]}
 			}
 			if !slices.Equal(slices.Sorted(slices.Values(got)), want) {
-				t.Errorf("the level of %q is %q, docs/operations.md says %q", event, want, got)
+				t.Errorf("the level of %q is %q, docs/log-events.md says %q", event, want, got)
 			}
 			maps.Copy(fields, logged.fields)
 		}
 		got, want := slices.Sorted(slices.Values(quotedIn(row[2]))), slices.Sorted(maps.Keys(fields))
 		if !slices.Equal(got, want) {
-			t.Errorf("the fields of %s: docs/operations.md has\n%q, the code\n%q", row[0], got, want)
+			t.Errorf("the fields of %s: docs/log-events.md has\n%q, the code\n%q", row[0], got, want)
 		}
 	}
 	for event, logged := range source.events {
 		if !documented[event] {
-			t.Errorf("docs/operations.md does not explain the event %q of %v:\n| `%s` | %s | `%s` | |", event, logged.places, event,
+			t.Errorf("docs/log-events.md does not explain the event %q of %v:\n| `%s` | %s | `%s` | |", event, logged.places, event,
 				strings.Join(slices.Sorted(maps.Keys(logged.levels)), ", "), strings.Join(slices.Sorted(maps.Keys(logged.fields)), "`, `"))
 		}
 	}
@@ -472,13 +472,13 @@ func TestEveryLogFieldIsDocumented(t *testing.T) {
 		for _, name := range quotedIn(row[0]) {
 			documented[name] = true
 			if source.kinds[name] == nil {
-				t.Errorf("docs/operations.md explains the field %q, which is not in the code", name)
+				t.Errorf("docs/log-events.md explains the field %q, which is not in the code", name)
 			}
 		}
 	}
 	for name, kinds := range source.kinds {
 		if !documented[name] {
-			t.Errorf("docs/operations.md does not explain the field %q", name)
+			t.Errorf("docs/log-events.md does not explain the field %q", name)
 		}
 		types := make(map[string]bool)
 		for kind := range kinds {

@@ -1,6 +1,6 @@
 // Package logfield holds the names of what log lines say in fields, so that a field
 // with one meaning has one name in all of them. Fields that only one part of the proxy
-// has are named there; docs/operations.md lists all.
+// has are named there; docs/log-events.md lists all.
 package logfield
 
 import (
