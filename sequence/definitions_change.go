@@ -58,9 +58,10 @@ func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64)
 	return errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.keepAbove(ctx, name, n) })...)
 }
 
-// oneServerOnly refuses a definition whose numbers cannot be divided.
-func oneServerOnly(d *Definition) error {
+// dividable refuses a definition whose numbers several members cannot divide.
+func (w *view) dividable(d *Definition) error {
 	switch {
+	case !w.several():
 	case d.Increment > 1:
 		return needsOneServer("sequence %q: INCREMENT BY %d", d.Name, d.Increment)
 	case d.Cycle:
@@ -71,7 +72,7 @@ func oneServerOnly(d *Definition) error {
 
 // createAll is create for several members.
 func (a *servers) createAll(ctx context.Context, w *view, o CreateOptions, def Definition) (made Created, err error) {
-	if err := oneServerOnly(&def); err != nil {
+	if err := w.dividable(&def); err != nil {
 		return made, err
 	}
 	err = a.edit(ctx, w, majority(len(w.members)), func(edits []edit, version uint64) error {
@@ -185,7 +186,7 @@ func (a *servers) alterAll(ctx context.Context, w *view, name string, change Alt
 		r.def = r.def.filled()
 		named := r.def
 		named.Name = g.name
-		if err := errors.Join(oneServerOnly(&named), named.check(limit)); err != nil {
+		if err := errors.Join(w.dividable(&named), named.check(limit)); err != nil {
 			return 0, false, err
 		}
 		r.max = r.def.limit(limit)

@@ -175,10 +175,7 @@ func (a *servers) one(ctx context.Context, f func(v *server) error, several func
 
 // reserve implements [reserver].
 func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (g grant, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		g, err = v.reserve(ctx, name, want, need)
-		return err
-	}, func(w *view) (err error) {
+	err = a.under(ctx, func(w *view) (err error) {
 		g, err = a.reserveAny(ctx, w, name, want, need)
 		return err
 	})
@@ -197,26 +194,27 @@ func (a *servers) giveBack(ctx context.Context, name string, epoch uint64, seg S
 
 // find reads the row that name means. No such row is ErrUnknown.
 func (a *servers) find(ctx context.Context, name string) (found row, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		if found, err = v.find(ctx, name); err == nil {
-			a.settleAt(&found) // there may be several servers by the time that it matters
-		}
-		return err
-	}, func(w *view) (err error) {
+	err = a.under(ctx, func(w *view) (err error) {
 		found, err = a.findAll(ctx, w, name)
 		return err
 	})
 	return found, err
 }
 
-// list reads all rows.
+// list reads all rows, of the members that can be reached.
 func (a *servers) list(ctx context.Context) (all []row, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		all, err = v.list(ctx)
-		return err
-	}, func(w *view) (err error) {
-		all, err = a.listAll(ctx, w)
-		return err
+	err = a.under(ctx, func(w *view) error {
+		live := w.live()
+		lists := make([][]row, len(live))
+		failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
+			lists[i], err = v.list(ctx)
+			return err
+		})
+		if len(failed) == len(live) {
+			return errors.Join(failed...)
+		}
+		all = mergeLists(lists)
+		return nil
 	})
 	return all, err
 }
@@ -234,8 +232,9 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (
 
 // keepMade is keepAbove of those members that can be reached, for a sequence that was made to go on above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
-	keep := func(ctx context.Context, v *server) error { return v.keepAbove(ctx, name, n) }
-	return a.one(ctx, func(v *server) error { return keep(ctx, v) }, func(w *view) error { return a.onLive(ctx, w, keep) })
+	return a.under(ctx, func(w *view) error {
+		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.keepAbove(ctx, name, n) })
+	})
 }
 
 func (a *servers) drop(ctx context.Context, name string) (stored string, err error) {
@@ -309,10 +308,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 		}
 		return at, err
 	}
-	err = a.one(ctx, func(v *server) (err error) {
-		at, err = raise(ctx, v)
-		return err
-	}, func(w *view) error {
+	err = a.under(ctx, func(w *view) error {
 		var mu sync.Mutex
 		at = math.MaxUint64
 		err := a.onLive(ctx, w, func(ctx context.Context, v *server) error {
@@ -364,10 +360,13 @@ func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []
 
 // restart lowers a sequence, which needs a single server.
 func (a *servers) restart(ctx context.Context, name string, change Alteration, tenured func() bool) (done row, was uint64, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		done, was, err = v.restart(ctx, name, change, tenured)
+	err = a.under(ctx, func(w *view) (err error) {
+		if w.several() {
+			return needsOneServer("sequence %q: RESTART ... FORCE", name)
+		}
+		done, was, err = w.members[0].restart(ctx, name, change, tenured)
 		return err
-	}, func(*view) error { return needsOneServer("sequence %q: RESTART ... FORCE", name) })
+	})
 	return done, was, err
 }
 

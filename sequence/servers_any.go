@@ -267,8 +267,11 @@ func (a *servers) nameFor(name string) string {
 	return a.name()
 }
 
-// reserveAny reserves with the home of an ORDER sequence, and else with the first member that can.
+// reserveAny reserves with the only member, with the home of an ORDER sequence, and else with the first member that can.
 func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (g grant, err error) {
+	if !w.several() { // there is nobody to turn to if it takes long
+		return w.members[0].reserve(ctx, name, want, need)
+	}
 	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock {
 		if need > b {
 			return grant{}, &blockError{name: name, need: need, block: b}
@@ -372,16 +375,18 @@ type seen struct {
 	err error
 }
 
-// findAll asks all members that can be reached, makes them agree, and returns the row as it is for all of them: its id is the highest.
+// findAll asks all members that can be reached, makes them agree, and returns the row as it is for
+// all of them: its id is the highest. A row of the only member agrees with itself, also one that was
+// made by hand, and counts at the end of its column, where no other member goes on.
 func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error) {
 	live := w.live()
 	all := make([]seen, len(live))
-	a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
+	failed := slices.DeleteFunc(a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
 		all[i].row, all[i].err = v.look(ctx, name)
 		return all[i].err
-	})
+	}), func(err error) bool { return errors.Is(err, ErrUnknown) })
 	var merged *row
-	var unknown, failed []error
+	var unknown []error
 	agree := true
 	for i := range all {
 		r := &all[i].row
@@ -389,19 +394,18 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 		case errors.Is(err, ErrUnknown):
 			unknown = append(unknown, err)
 		case err != nil:
-			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), err))
 			if !errors.Is(err, ErrUnfit) && ctx.Err() == nil && len(live) > 1 {
 				live[i].leaveOut(err)
 			}
-		case !r.frozen && r.id >= live[i].seen.Load().max:
+		case w.several() && !r.frozen && r.id >= live[i].seen.Load().max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
-		case r.share.inSteps() && !r.frozen && !r.share.owns(r.id) && r.plan != r.share.plan:
+		case r.plan != r.share.plan && (!w.several() || r.share.inSteps() && !r.frozen && !r.share.owns(r.id)):
 			return row{}, errPlan // whose numbers these are is not known before the plan is
 		case r.share.inSteps() && !r.frozen && !r.share.owns(r.id):
 			return row{}, live[i].wrongResidue(ctx, r.name, r.id, r.share)
 		case merged == nil:
 			merged = r
-			agree = agree && r.version != 0
+			agree = r.version != 0 || !w.several()
 		default:
 			agree = agree && r.version == merged.version
 			merged = mergeRows(merged, r)
@@ -441,33 +445,21 @@ func mergeRows(x, y *row) *row {
 	return &merged
 }
 
-// listAll merges the lists of all members that can be reached.
-func (a *servers) listAll(ctx context.Context, w *view) ([]row, error) {
-	live := w.live()
-	lists := make([][]row, len(live))
-	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
-		lists[i], err = v.list(ctx)
-		return err
-	})
-	if len(failed) == len(live) {
-		return nil, errors.Join(failed...)
-	}
-	byName := make(map[string]*row)
+// mergeLists lists each row once.
+func mergeLists(lists [][]row) (all []row) {
+	byName := make(map[string]int)
 	for _, list := range lists {
 		for i := range list {
 			r := &list[i]
-			if known := byName[r.name]; known != nil {
-				byName[r.name] = mergeRows(known, r)
-			} else {
-				byName[r.name] = r
+			if at, known := byName[r.name]; known {
+				all[at] = *mergeRows(&all[at], r)
+				continue
 			}
+			byName[r.name] = len(all)
+			all = append(all, *r)
 		}
 	}
-	all := make([]row, 0, len(byName))
-	for _, r := range byName {
-		all = append(all, *r)
-	}
-	return all, nil
+	return all
 }
 
 // mergeProxies lists each once. It obeys what it told any member.
