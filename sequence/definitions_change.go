@@ -259,8 +259,7 @@ func (a *servers) setValueAll(ctx context.Context, w *view, name string, n uint6
 	return changed, ok, err
 }
 
-// raiseAll is raiseAbove for several members. Numbers that proxies have in memory are always given up: they may be ones that another
-// member gives later than this proxy's.
+// raiseAll is raiseAbove for several members.
 func (a *servers) raiseAll(ctx context.Context, w *view, name string, floor uint64) (changed row, raised bool, err error) {
 	beyond := false
 	changed, err = a.change(ctx, w, name, func(g *agreed, r *row) (at uint64, write bool, err error) {

@@ -274,9 +274,9 @@ func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool
 	return changed, ok, err
 }
 
-func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all bool) (changed row, raised bool, err error) {
+func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64) (changed row, raised bool, err error) {
 	err = a.one(ctx, func(v *server) (err error) {
-		if changed, raised, err = v.raiseAbove(ctx, name, floor, all); err == nil && (raised || changed.name != "") {
+		if changed, raised, err = v.raiseAbove(ctx, name, floor); err == nil && (raised || changed.name != "") {
 			err = v.keepAbove(ctx, name, floor)
 		}
 		return err

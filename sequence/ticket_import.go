@@ -209,7 +209,7 @@ func (m *ticketImport) carryOut(ctx context.Context, table *ticketRef, conn *sql
 		return done, errors.Join(err, l.forget(ctx, m.first))
 	}
 	if do.create == nil {
-		if _, err := m.s.Raise(ctx, []byte(m.Sequence), m.first, true); err != nil {
+		if _, err := m.s.Raise(ctx, []byte(m.Sequence), m.first); err != nil {
 			return done, fmt.Errorf("raise the sequence above what the table gave: %w", err)
 		}
 	}

@@ -177,8 +177,8 @@ func recordMoved(t *testing.T, r *recorder) {
 		return s.Avoid(ctx, photos, []uint64{604})
 	})
 	r.do("a key that the client chose, above the counter", func(ctx context.Context) error { return s.Avoid(ctx, photos, []uint64{5000}) })
-	r.do("the column holds higher keys", func(ctx context.Context) error { _, err := s.Raise(ctx, photos, 9000, true); return err })
-	r.do("the column holds lower keys", func(ctx context.Context) error { _, err := s.Raise(ctx, photos, 8000, false); return err })
+	r.do("the column holds higher keys", func(ctx context.Context) error { _, err := s.Raise(ctx, photos, 9000); return err })
+	r.do("the column holds lower keys", func(ctx context.Context) error { _, err := s.Raise(ctx, photos, 8000); return err })
 }
 
 func recordRestart(t *testing.T, r *recorder) {
