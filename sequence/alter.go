@@ -3,10 +3,7 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // Alteration says what to change; nil leaves an option as it is.
@@ -129,42 +126,6 @@ func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (chan
 	return changed, err
 }
 
-// alter changes the options of a sequence, and raises its row if it is restarted. Where the outcome is unknown it returns the row as it may be, too.
-func (v *server) alter(ctx context.Context, name string, a Alteration) (changed row, err error) {
-	err = v.transact(ctx, func(tx *sql.Tx) error {
-		r, err := v.lockSequence(ctx, tx, name)
-		if err != nil {
-			return err
-		}
-		if a.only != 0 && r.version != a.only {
-			changed = r
-			return nil
-		}
-		r.wasOrder = r.def.Order
-		if err := v.redefine(&r, &a); err != nil {
-			return err
-		}
-		if a.Restart != nil {
-			if err := v.restartAbove(ctx, tx, &r, *a.Restart); err != nil {
-				return err
-			}
-		}
-		err = v.saveEntry(ctx, tx, r.name, &r.entry)
-		changed = r
-		return err
-	})
-	if hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err) {
-		return row{}, badOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
-	}
-	if err != nil {
-		if !errors.Is(err, errOutcome) {
-			changed = row{}
-		}
-		return changed, fmt.Errorf("alter sequence %q: %w", name, err)
-	}
-	return changed, nil
-}
-
 // redefine changes a row's definition and what follows from it.
 func (v *server) redefine(r *row, a *Alteration) error {
 	a.apply(&r.def)
@@ -176,32 +137,6 @@ func (v *server) redefine(r *row, a *Alteration) error {
 	}
 	v.complete(r)
 	return nil
-}
-
-// restartAbove makes first, or the sequence's start if that is 0, the next number, if it is above all that were reserved.
-func (v *server) restartAbove(ctx context.Context, tx *sql.Tx, r *row, first uint64) error {
-	first, err := restartAt(r, first)
-	if err != nil {
-		return err
-	}
-	floor := max(r.id, v.marks.of(r.name))
-	if first <= floor {
-		return badOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers. "+
-			"ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", r.name, first, floor, quote(r.name), first)
-	}
-	r.id, r.anchor, r.past = first-1, first, max(r.past, first-1)
-	return v.setID(ctx, tx, r)
-}
-
-// restartAt checks the number that a sequence shall continue at.
-func restartAt(r *row, first uint64) (uint64, error) {
-	if first == 0 {
-		first = r.def.Start
-	}
-	if first < r.def.Min || first > r.max {
-		return 0, badOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", r.name, first, r.def.Min, r.max)
-	}
-	return first, nil
 }
 
 // setID writes the id of a row that is locked.

@@ -163,16 +163,6 @@ func (a *servers) under(ctx context.Context, f func(w *view) error) error {
 	}
 }
 
-// one calls f with the only member, or several if there are more.
-func (a *servers) one(ctx context.Context, f func(v *server) error, several func(w *view) error) error {
-	return a.under(ctx, func(w *view) error {
-		if w.several() {
-			return several(w)
-		}
-		return f(w.members[0])
-	})
-}
-
 // reserve implements [reserver].
 func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (g grant, err error) {
 	err = a.under(ctx, func(w *view) (err error) {
@@ -219,72 +209,11 @@ func (a *servers) list(ctx context.Context) (all []row, err error) {
 	return all, err
 }
 
-func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (made Created, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		made, err = v.create(ctx, o, def)
-		return err
-	}, func(w *view) (err error) {
-		made, err = a.createAll(ctx, w, o, def)
-		return err
-	})
-	return made, err
-}
-
 // keepMade is keepAbove of those members that can be reached, for a sequence that was made to go on above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 	return a.under(ctx, func(w *view) error {
 		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.keepAbove(ctx, name, n) })
 	})
-}
-
-func (a *servers) drop(ctx context.Context, name string) (stored string, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		stored, err = v.drop(ctx, name)
-		return err
-	}, func(w *view) (err error) {
-		stored, err = a.dropAll(ctx, w, name)
-		return err
-	})
-	return stored, err
-}
-
-func (a *servers) alter(ctx context.Context, name string, change Alteration) (changed row, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		if changed, err = v.alter(ctx, name, change); err == nil && change.Restart != nil {
-			err = v.keepAbove(ctx, changed.name, changed.id)
-		}
-		return err
-	}, func(w *view) (err error) {
-		changed, err = a.alterAll(ctx, w, name, change)
-		return err
-	})
-	return changed, err
-}
-
-func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (changed row, ok bool, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		if changed, ok, err = v.setValue(ctx, name, n, used, held); ok && err == nil {
-			err = v.keepAbove(ctx, name, lastBefore(n, used))
-		}
-		return err
-	}, func(w *view) (err error) {
-		changed, ok, err = a.setValueAll(ctx, w, name, n, used, held)
-		return err
-	})
-	return changed, ok, err
-}
-
-func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64) (changed row, raised bool, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		if changed, raised, err = v.raiseAbove(ctx, name, floor); err == nil && (raised || changed.name != "") {
-			err = v.keepAbove(ctx, name, floor)
-		}
-		return err
-	}, func(w *view) (err error) {
-		changed, raised, err = a.raiseAll(ctx, w, name, floor)
-		return err
-	})
-	return changed, raised, err
 }
 
 // raiseTo moves the counters ahead to floor, which is n or above: of those members that can be reached, and at least of one. at is n or

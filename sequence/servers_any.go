@@ -15,9 +15,10 @@ import (
 
 // This file is how several members serve what any of them can.
 
-// tryTime is how long one member may take: no caller shall wait for a dead one until his patience is over.
-func (a *servers) tryTime() time.Duration {
-	return max(a.tuning.Load().AllocateTimeout/4, a.timing.shortestTry)
+// tryTime is how long one of several members may take: no caller waits for a dead one until his
+// patience is over.
+func (v *server) tryTime() time.Duration {
+	return max(v.tuning.Load().AllocateTimeout/4, v.timing.shortestTry)
 }
 
 // live are the members that are not left out; all of them if each is.
@@ -52,7 +53,7 @@ func (a *servers) each(ctx context.Context, members []*server, f func(ctx contex
 	one := f
 	if len(members) > 1 {
 		one = func(ctx context.Context, i int, v *server) error {
-			ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+			ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
 			defer stop()
 			return f(ctx, i, v)
 		}
@@ -351,7 +352,7 @@ func (a *servers) anyLive(w *view) bool {
 // reserveWith reserves with one member. A row that it lacks is made.
 func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name string, want, need uint64) (grant, error) {
 	try := func() (grant, error) {
-		ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+		ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
 		defer stop()
 		return v.reserve(ctx, name, want, need)
 	}
@@ -419,7 +420,7 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 	case merged == nil:
 		return row{}, unknown[0]
 	case !agree || len(unknown) > 0:
-		found, err := a.reconcile(ctx, w, merged.name)
+		found, err := w.reconcile(ctx, merged.name)
 		if err != nil {
 			return row{}, err
 		}
