@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 )
 
@@ -126,48 +125,33 @@ func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (chan
 	return changed, err
 }
 
-// redefine changes a row's definition and what follows from it.
-func (v *server) redefine(r *row, a *Alteration) error {
-	a.apply(&r.def)
-	r.def = r.def.filled()
-	named := r.def
-	named.Name = r.name
-	if err := named.check(v.seen.Load().max); err != nil {
-		return err
-	}
-	v.complete(r)
-	return nil
-}
-
-// setID writes the id of a row that is locked.
-func (v *server) setID(ctx context.Context, tx *sql.Tx, r *row) error {
-	if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", r.id, r.name); err != nil {
+// lower sets the row of a single server, which gives numbers again then.
+func (of *held) lower(ctx context.Context, r *row) error {
+	if _, err := of.ExecContext(ctx, "UPDATE "+of.v.table.full+" SET `id` = ? WHERE `name` = ?", r.id, r.name); err != nil {
 		return fmt.Errorf("write the row: %w", err)
 	}
-	return v.lowered(ctx, tx, r.name, r.id)
+	if err := of.v.lowered(ctx, of.Tx, r.name, r.id); err != nil {
+		return err
+	}
+	return of.writeEntry(ctx, &r.entry, r.name)
 }
 
 // cycle lets a sequence that has come to its end begin again at its minimum, and says how many numbers are left then.
 func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint64, err error) {
 	var found rule
-	err = v.transact(ctx, func(tx *sql.Tx) error {
-		r, err := v.lockSequence(ctx, tx, name)
-		if err != nil {
-			return err
-		}
+	w := &view{plan: Plan{Number: v.share().plan}, members: []*server{v}}
+	err = w.amend(ctx, name, func(g *agreed) error {
+		r := g.merged()
 		found = r.rule()
 		if left = found.left(r.id, r.max); left >= need || !r.def.Cycle {
 			return nil // somebody else was faster
 		}
-		r.id, r.anchor = r.def.Min-1, r.def.Min
+		r.id, r.anchor, r.version = r.def.Min-1, r.def.Min, g.version
 		found = r.rule()
 		if left = found.left(r.id, r.max); left < need {
 			return nil // it never has so many: nothing is saved
 		}
-		if err := v.setID(ctx, tx, &r); err != nil {
-			return err
-		}
-		return v.saveEntry(ctx, tx, r.name, &r.entry)
+		return g.best.lower(ctx, &r)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("begin sequence %q again: %w", name, err)

@@ -287,18 +287,6 @@ func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []
 	})...)
 }
 
-// restart lowers a sequence, which needs a single server.
-func (a *servers) restart(ctx context.Context, name string, change Alteration, tenured func() bool) (done row, was uint64, err error) {
-	err = a.under(ctx, func(w *view) (err error) {
-		if w.several() {
-			return needsOneServer("sequence %q: RESTART ... FORCE", name)
-		}
-		done, was, err = w.members[0].restart(ctx, name, change, tenured)
-		return err
-	})
-	return done, was, err
-}
-
 // proxies lists those that are registered, in the order in which they came, as far as members can be asked. Each is registered with every member that it knows of.
 func (a *servers) proxies(ctx context.Context) (all []Proxy, err error) {
 	w := a.view.Load()
