@@ -260,10 +260,8 @@ func (a *servers) home(w *view, name string) *server {
 
 // nameFor is how errors call what gives the numbers of a sequence.
 func (a *servers) nameFor(name string) string {
-	if w := a.view.Load(); w.several() {
-		if home := a.home(w, name); home != nil {
-			return home.name()
-		}
+	if home := a.home(a.view.Load(), name); home != nil {
+		return home.name()
 	}
 	return a.name()
 }
