@@ -104,7 +104,8 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 	if err := f(g); err != nil {
 		return err
 	}
-	kept := slices.DeleteFunc(slices.Clone(edits), func(e *edit) bool { return e.made && !e.wrote }) // a row that was deleted there is not made again
+	// A row that was deleted there, and was made to lock it, is not kept: it would give numbers again.
+	kept := slices.DeleteFunc(slices.Clone(edits), func(e *edit) bool { return e.made && !e.wrote })
 	if slices.ContainsFunc(kept, func(e *edit) bool { return e.wrote }) {
 		stamp := newStamp()
 		for _, e := range kept {

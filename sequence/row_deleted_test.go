@@ -139,7 +139,8 @@ func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 	}
 }
 
-// The one server that tells of the sequence has come to the end of its column, so that CREATE begins to make what is missing on the other.
+// The one server that tells of the sequence has come to the end of its column, so that CREATE begins to
+// make what is missing on the other.
 func TestCreateIfNotExistsMakesNoRowAgainThatWasDeleted(t *testing.T) {
 	f := newFleet(t, 2)
 	s := f.open(t, blocks(50))

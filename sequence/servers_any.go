@@ -266,7 +266,8 @@ func (a *servers) nameFor(name string) string {
 	return a.name()
 }
 
-// reserveAny reserves with the only member, with the home of an ORDER sequence, and else with the first member that can.
+// reserveAny reserves with the only member, with the home of an ORDER sequence, and else with the first
+// member that can.
 func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (g grant, err error) {
 	if !w.several() { // there is nobody to turn to if it takes long
 		return w.members[0].reserve(ctx, name, want, need)
