@@ -196,8 +196,9 @@ func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
 }
 
 // hold locks what a member has of a name. Nothing is read without a lock before: it would be older than
-// what is locked then. The next version is above any that a proxy says it obeys, and any epoch that it
-// may have seen: the table of options alone may have been restored.
+// what is locked then. The next version is above any epoch that a proxy may have seen. On a single
+// server it is above what proxies say that they obey, too, as the table of options alone may have been
+// restored; of several members the others tell.
 func (e *edit) hold(ctx context.Context, name string) (of held, next uint64, err error) {
 	of = held{edit: e, row: row{name: name, entry: noEntry()}}
 	v := e.v
@@ -228,9 +229,11 @@ func (e *edit) hold(ctx context.Context, name string) (of held, next uint64, err
 			return of, 0, err
 		}
 	}
-	told, err := v.highestTold(ctx, e.Tx)
-	if err != nil {
-		return of, 0, err
+	told := uint64(0)
+	if !e.h.shared() {
+		if told, err = v.highestTold(ctx, e.Tx); err != nil {
+			return of, 0, err
+		}
 	}
 	v.complete(&of.row)
 	if of.hasRow && e.h.inSteps() && !e.h.owns(of.id) && of.id < v.seen.Load().max { // at its end it is nobody's

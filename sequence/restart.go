@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,7 +69,7 @@ func (a *servers) restart(ctx context.Context, name string, change Alteration, t
 		}
 		err := w.amend(ctx, name, func(g *agreed) error {
 			done = row{}
-			if err := g.best.refuseOthers(ctx, g.name); err != nil {
+			if err := g.best.v.refuseOthers(ctx, g.best.Tx, g.name); err != nil {
 				return err
 			}
 			if !tenured() { // another node has taken over meanwhile
@@ -101,19 +102,19 @@ func (a *servers) restart(ctx context.Context, name string, change Alteration, t
 }
 
 // refuseOthers keeps others from registering until the transaction ends, and refuses it if one is.
-func (e *edit) refuseOthers(ctx context.Context, name string) error {
-	all, err := e.v.proxiesBy(ctx, e.Tx, " FOR UPDATE")
+func (v *server) refuseOthers(ctx context.Context, tx *sql.Tx, name string) error {
+	all, err := v.proxiesBy(ctx, tx, " FOR UPDATE")
 	if err != nil {
 		return err
 	}
 	var others []Proxy
 	for _, p := range all {
-		if p.ID != e.v.registry.id {
+		if p.ID != v.registry.id {
 			others = append(others, p)
 		}
 	}
 	if len(others) > 0 {
-		return &RegisteredError{Sequence: name, Table: e.v.table.proxies, Proxies: others}
+		return &RegisteredError{Sequence: name, Table: v.table.proxies, Proxies: others}
 	}
 	return nil
 }
