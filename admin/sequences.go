@@ -24,7 +24,7 @@ type engine interface {
 	Describe(ctx context.Context, name []byte) (sequence.Definition, sequence.State, error)
 	List(ctx context.Context) ([]sequence.Info, error)
 	Flush(ctx context.Context, name []byte) error
-	Raise(ctx context.Context, name []byte, floor uint64, all bool) (raised bool, err error)
+	Raise(ctx context.Context, name []byte, floor uint64) (raised bool, err error)
 	SequenceServers(ctx context.Context) ([]sequence.SequenceServer, error)
 	ChangePlan(ctx context.Context, change sequence.PlanChange) (sequence.Plan, error)
 }
@@ -171,7 +171,7 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		}
 		*a.OwnerMax = keys.limit
 		// Before the column is filled from the sequence for the first time.
-		if _, err := s.engine.Raise(ctx, name, keys.floor, true); err != nil {
+		if _, err := s.engine.Raise(ctx, name, keys.floor); err != nil {
 			return s.altered(asked, err)
 		}
 	}
