@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"seqproxy/internal/mysqld"
+	"seqproxy/test/mysqltest"
+)
+
+var updatePages = flag.Bool("update", false, "write what the commands of the pages print into the pages")
+
+// session works through a section of a page as its reader would: it runs the SQL on the servers that the first line
+// of a block names, writes the configuration, and types the commands.
+type session struct {
+	t       *testing.T
+	dir     string
+	env     []string
+	servers map[string]*mysqltest.Server // by the names that the page has for them
+	proxy   *process
+	names   *strings.Replacer // from the page's addresses to those of the test
+	back    *strings.Replacer
+	ran     int // commands that printed what the page says, or were to
+}
+
+// newSession begins one with servers called db0, db1 and so on. password is what its reader types where a client asks.
+func newSession(t *testing.T, password string, servers ...*mysqltest.Server) *session {
+	t.Helper()
+	s := &session{t: t, dir: t.TempDir(), servers: make(map[string]*mysqltest.Server)}
+	for i, server := range servers {
+		s.servers[fmt.Sprintf("db%d", i)] = server
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := mysqld.FindClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{
+		"seqproxy": fmt.Sprintf("exec env %s=1 '%s' \"$@\"", asProgram, exe),
+		// The password comes from the environment.
+		"mariadb": fmt.Sprintf("for a; do shift; [ \"$a\" = -p ] || set -- \"$@\" \"$a\"; done\nexec '%s' --no-defaults %s \"$@\"", program, strings.Join(plain(t), " ")),
+	} {
+		path := filepath.Join(s.dir, "bin", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is to be run
+			t.Fatal(err)
+		}
+	}
+	s.env = []string{"PATH=" + filepath.Join(s.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + s.dir, "MYSQL_PWD=" + password}
+	s.rename("", "", "")
+	return s
+}
+
+// rename has the addresses of the page stand for those of the servers, and of the proxy where it listens.
+func (s *session) rename(address, admin, http string) {
+	pairs := []string{}
+	for name, server := range s.servers {
+		pairs = append(pairs, name+":3306", server.Addr())
+	}
+	for page, real := range map[string]string{"4306": address, "4307": admin, "4308": http} {
+		if real == "" {
+			continue
+		}
+		host, port, err := net.SplitHostPort(real)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		pairs = append(pairs, "-h 127.0.0.1 -P "+page, "-h "+host+" -P "+port, "127.0.0.1:"+page, real)
+	}
+	back := make([]string, len(pairs))
+	for i := 0; i < len(pairs); i += 2 {
+		back[i], back[i+1] = pairs[i+1], pairs[i]
+	}
+	back = append(back, "127.0.0.1:0", "127.0.0.1:4306")
+	s.names, s.back = strings.NewReplacer(pairs...), strings.NewReplacer(back...)
+}
+
+var block = regexp.MustCompile("(?ms)^```(sql|toml|console)\n(.*?)^```$")
+
+// follow works through a section, and writes it anew where that was asked for.
+func (s *session) follow(page, section string) {
+	s.t.Helper()
+	path := filepath.Join("..", "..", "docs", page)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), "\n## "+section+"\n")
+	rest, after, more := strings.Cut(rest, "\n## ")
+	if !found {
+		s.t.Fatalf("%s has no section %q", page, section)
+	}
+	done := block.ReplaceAllStringFunc(rest, func(b string) string {
+		m := block.FindStringSubmatch(b)
+		switch m[1] {
+		case "sql":
+			s.sql(m[2])
+		case "toml":
+			s.configure(m[2])
+		case "console":
+			return "```console\n" + s.console(m[2]) + "```"
+		}
+		return b
+	})
+	if !*updatePages {
+		return
+	}
+	if more {
+		done += "\n## "
+	}
+	if err := os.WriteFile(path, []byte(before+"\n## "+section+"\n"+done+after), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// sql runs a block on the servers of its first line, "-- on db0 and db1".
+func (s *session) sql(text string) {
+	s.t.Helper()
+	head, text, _ := strings.Cut(text, "\n")
+	ran := false
+	for name, server := range s.servers {
+		if !strings.HasPrefix(head, "-- on ") || !strings.Contains(head, name) {
+			continue
+		}
+		for statement := range strings.SplitSeq(text, ";\n") {
+			if statement != "" {
+				server.Exec(s.t, statement)
+			}
+		}
+		ran = true
+	}
+	if !ran {
+		s.t.Fatalf("%q names no server", head)
+	}
+}
+
+// configure writes seqproxy.toml, by which the proxy is in nobody's way.
+func (s *session) configure(text string) {
+	s.t.Helper()
+	listen, rest, _ := strings.Cut(s.names.Replace(text), "\n")
+	if !strings.HasPrefix(listen, "listen = ") {
+		s.t.Fatalf("the configuration begins with %q", listen)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "seqproxy.toml"), []byte(apart+rest), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// console types the commands of a block, and returns it with what they print.
+func (s *session) console(text string) string {
+	s.t.Helper()
+	var is strings.Builder
+	for _, entry := range strings.Split("\n"+text, "\n$ ")[1:] {
+		command, want, _ := strings.Cut(strings.TrimSuffix(entry, "\n")+"\n", "\n")
+		for strings.HasSuffix(command, `\`) {
+			var line string
+			line, want, _ = strings.Cut(want, "\n")
+			command += "\n" + line
+		}
+		got := s.back.Replace(s.run(command))
+		if got != want && !*updatePages {
+			s.t.Errorf("$ %s\ngot\n%swant\n%s", command, got, want)
+		}
+		s.ran++
+		is.WriteString("$ " + command + "\n" + got)
+	}
+	return is.String()
+}
+
+// run types a command. One that becomes the proxy goes on in a terminal of its own, in the place of the one before.
+func (s *session) run(command string) string {
+	s.t.Helper()
+	if strings.HasPrefix(command, "seqproxy -") {
+		s.begin(command)
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", s.names.Replace(command))
+	cmd.Dir, cmd.Env = s.dir, s.env
+	open, err := cmd.StdinPipe() // its end would end the program
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer open.Close() //nolint:errcheck // the command has ended
+	out, err := cmd.CombinedOutput()
+	if err != nil && len(out) == 0 {
+		s.t.Errorf("$ %s: %v", command, err)
+	}
+	return string(out)
+}
+
+func (s *session) begin(command string) {
+	s.t.Helper()
+	if s.proxy != nil {
+		s.proxy.signal(os.Interrupt)
+		s.proxy.end(0)
+	}
+	s.rename("", "", "")
+	words := strings.Fields(s.names.Replace(command))[1:]
+	for i, word := range words {
+		if strings.HasSuffix(word, ".toml") || strings.HasSuffix(word, ".password") {
+			words[i] = filepath.Join(s.dir, word)
+		}
+	}
+	s.proxy = begin(s.t, append(words, "-listen", "127.0.0.1:0", "-admin-listen", "127.0.0.1:0", "-http-listen", "127.0.0.1:0")...)
+	address := s.proxy.address()
+	s.rename(address, s.proxy.field("admin"), s.proxy.field("http"))
+}
+
+// field is a text in the log of the process.
+func (p *process) field(name string) string {
+	p.t.Helper()
+	_, rest, found := strings.Cut(p.stderr(), fmt.Sprintf("%q: \"", name))
+	text, _, _ := strings.Cut(rest, `"`)
+	if !found {
+		p.t.Fatalf("the log has no %s", name)
+	}
+	return text
+}
+
+func TestAReaderGetsStartedInFrontOfOneServer(t *testing.T) {
+	db := mysqltest.Start(t)
+	db.Exec(t, "CREATE DATABASE album", "CREATE TABLE album.photos (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, title VARCHAR(20))",
+		"INSERT INTO album.photos (title) VALUES ('sea'), ('sky')", "CREATE USER app@'%' IDENTIFIED BY 'change me'", "GRANT ALL ON album.* TO app@'%'")
+	s := newSession(t, "change me", db)
+	s.follow("getting-started.md", "In front of one server")
+	if s.ran < 5 {
+		t.Errorf("the page has %d commands, want more", s.ran)
+	}
+}
+
+func TestAReaderGetsStartedInFrontOfTwoShards(t *testing.T) {
+	servers := []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t)}
+	for i, db := range servers {
+		album := fmt.Sprintf("album%d", i)
+		db.Exec(t, "CREATE DATABASE "+album, "CREATE TABLE "+album+".photos (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, title VARCHAR(20))",
+			fmt.Sprintf("INSERT INTO %s.photos (id, title) VALUES (%d, 'sea')", album, 70+830*i), "CREATE USER app@'%' IDENTIFIED BY 'change me'", "GRANT ALL ON "+album+".* TO app@'%'")
+	}
+	s := newSession(t, "change me", servers...)
+	s.follow("getting-started.md", "In front of two shards")
+	if s.ran < 8 {
+		t.Errorf("the page has %d commands, want more", s.ran)
+	}
+}
