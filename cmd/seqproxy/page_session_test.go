@@ -98,10 +98,13 @@ func (s *session) follow(page, section string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(text), "\n## "+section+"\n")
-	rest, after, more := strings.Cut(rest, "\n## ")
-	if !found {
+	at := regexp.MustCompile("(?m)^#+ " + section + "\n").FindIndex(text)
+	if at == nil {
 		s.t.Fatalf("%s has no section %q", page, section)
+	}
+	before, rest, after := string(text[:at[1]]), string(text[at[1]:]), ""
+	if end := strings.Index(rest, "\n#"); end >= 0 {
+		rest, after = rest[:end], rest[end:]
 	}
 	done := block.ReplaceAllStringFunc(rest, func(b string) string {
 		m := block.FindStringSubmatch(b)
@@ -118,10 +121,7 @@ func (s *session) follow(page, section string) {
 	if !*updatePages {
 		return
 	}
-	if more {
-		done += "\n## "
-	}
-	if err := os.WriteFile(path, []byte(before+"\n## "+section+"\n"+done+after), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(before+done+after), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -252,6 +252,29 @@ func TestAReaderGetsStartedInFrontOfTwoShards(t *testing.T) {
 	}
 	s := newSession(t, "change me", servers...)
 	s.follow("getting-started.md", "In front of two shards")
+	if s.ran < 8 {
+		t.Errorf("the page has %d commands, want more", s.ran)
+	}
+}
+
+func TestAReaderAddsSequenceServersAndTakesALostOneOut(t *testing.T) {
+	var servers []*mysqltest.Server
+	for range 3 {
+		db := mysqltest.Start(t)
+		db.Exec(t, documentedGrants(t, db.Flavour(), "The account for sequences")...)
+		servers = append(servers, db)
+	}
+	s := newSession(t, "hush-hush", servers...)
+	for name, password := range map[string]string{"admin": "hush-hush", "sequence": "change me too"} {
+		if err := os.WriteFile(filepath.Join(s.dir, name+".password"), []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.follow("sequence-servers.md", "Changing their number")
+	if err := servers[2].Stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.follow("sequence-servers.md", "A member is gone for good")
 	if s.ran < 8 {
 		t.Errorf("the page has %d commands, want more", s.ran)
 	}
