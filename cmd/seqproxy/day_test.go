@@ -647,7 +647,7 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 // fits several lines, the values are added up.
 func (d *day) fires(t *testing.T, alert, line string, does func(float64) bool) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -665,7 +665,7 @@ func (d *day) fires(t *testing.T, alert, line string, does func(float64) bool) {
 		}
 	}
 	if !about || !strings.Contains(string(page), "`"+alert+"`") {
-		t.Errorf("the alert %s is not about %s, or is not in docs/metrics.md", alert, name)
+		t.Errorf("the alert %s is not about %s, or is not in docs/operations.md", alert, name)
 	}
 	_, all := get(t, d.http, "/metrics")
 	lines := regexp.MustCompile(`(?m)^seqproxy_`+name+`\{`+labels+` (.*)$`).FindAllStringSubmatch(all, -1)

@@ -175,7 +175,7 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	}
 	known := queried{told}
 	found := 0
-	_, described, _ := strings.Cut(page, "## Alerts")
+	_, described, _ := strings.Cut(repositoryFile(t, "docs/operations.md"), "\n## Alarms\n")
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
 			found++
@@ -194,7 +194,7 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 				t.Errorf("alert %s is in no test of testdata/alerts_test.yml", rule.Alert)
 			}
 			if !strings.Contains(described, "`"+rule.Alert+"`") {
-				t.Errorf("docs/metrics.md does not say what to do about %s", rule.Alert)
+				t.Errorf("docs/operations.md does not say what to do about %s", rule.Alert)
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile("`(Seqproxy\\w+)`").FindAllStringSubmatch(described, -1) {
 		if !strings.Contains(alerts, "alert: "+name[1]+"\n") {
-			t.Errorf("docs/metrics.md describes the alert %s, which is not in alerts.yml", name[1])
+			t.Errorf("docs/operations.md describes the alert %s, which is not in alerts.yml", name[1])
 		}
 	}
 
