@@ -68,7 +68,11 @@ func newSession(t *testing.T, password string, servers ...*mysqltest.Server) *se
 func (s *session) rename(address, admin, http string) {
 	pairs := []string{}
 	for name, server := range s.servers {
-		pairs = append(pairs, name+":3306", server.Addr())
+		host, port, err := net.SplitHostPort(server.Addr())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		pairs = append(pairs, "-h "+name+" -P 3306", "-h "+host+" -P "+port, name+":3306", server.Addr())
 	}
 	for page, real := range map[string]string{"4306": address, "4307": admin, "4308": http} {
 		if real == "" {
@@ -87,6 +91,9 @@ func (s *session) rename(address, admin, http string) {
 	back = append(back, "127.0.0.1:0", "127.0.0.1:4306")
 	s.names, s.back = strings.NewReplacer(pairs...), strings.NewReplacer(back...)
 }
+
+// trailing are spaces that pages leave out.
+var trailing = regexp.MustCompile(`(?m) +$`)
 
 var block = regexp.MustCompile("(?ms)^```(sql|toml|console)\n(.*?)^```$")
 
@@ -170,7 +177,7 @@ func (s *session) console(text string) string {
 			line, want, _ = strings.Cut(want, "\n")
 			command += "\n" + line
 		}
-		got := s.back.Replace(s.run(command))
+		got := trailing.ReplaceAllString(s.back.Replace(s.run(command)), "")
 		if got != want && !*updatePages {
 			s.t.Errorf("$ %s\ngot\n%swant\n%s", command, got, want)
 		}
@@ -277,5 +284,50 @@ func TestAReaderAddsSequenceServersAndTakesALostOneOut(t *testing.T) {
 	s.follow("sequence-servers.md", "A member is gone for good")
 	if s.ran < 8 {
 		t.Errorf("the page has %d commands, want more", s.ran)
+	}
+}
+
+// TestAReaderComesFromAnotherSourceOfKeys has the counters of all that the page tells of on one server.
+func TestAReaderComesFromAnotherSourceOfKeys(t *testing.T) {
+	db := mysqltest.Start(t)
+	db.OnMariaDB(t, "it has sequences of its own")
+	db.Exec(t, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (70)",
+		"CREATE SEQUENCE shop.orders_seq", "SELECT NEXTVAL(shop.orders_seq)",
+		"CREATE DATABASE flickr", "CREATE TABLE flickr.tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, stub CHAR(1) NOT NULL UNIQUE)",
+		"INSERT INTO flickr.tickets64 VALUES (7000, 'a')",
+		"CREATE DATABASE leaf", "CREATE TABLE leaf.leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL)",
+		"INSERT INTO leaf.leaf_alloc VALUES ('orders', 20001, 2000), ('users', 1, 100)",
+		"CREATE DATABASE tinyid", "CREATE TABLE tinyid.tiny_id_info (biz_type VARCHAR(63) PRIMARY KEY, begin_id BIGINT, max_id BIGINT, step INT, delta INT, remainder INT)",
+		"INSERT INTO tinyid.tiny_id_info VALUES ('photos', 1, 300000, 100000, 1, 0)",
+		"CREATE DATABASE mycat", "CREATE TABLE mycat.MYCAT_SEQUENCE (name VARCHAR(50) PRIMARY KEY, current_value INT NOT NULL, increment INT NOT NULL DEFAULT 100)",
+		"INSERT INTO mycat.MYCAT_SEQUENCE VALUES ('GLOBAL', 100000, 100)",
+		"CREATE DATABASE commerce", "CREATE TABLE commerce.orders_seq (id INT PRIMARY KEY, next_id BIGINT, cache BIGINT) COMMENT 'vitess_sequence'",
+		"INSERT INTO commerce.orders_seq VALUES (0, 1001, 100)",
+		"CREATE USER admin@'%' IDENTIFIED BY 'hush-hush'", "GRANT ALL ON *.* TO admin@'%'")
+	for section, least := range map[string]int{
+		"AUTO_INCREMENT per shard": 2, "Ticket tables": 1, "Leaf": 3, "tinyid": 1, "MyCat": 2, "Vitess": 2, "MariaDB's sequences": 1, "Check": 1,
+	} {
+		t.Run(section, func(t *testing.T) {
+			db.Exec(t, "DROP DATABASE IF EXISTS seqproxy")
+			s := newSession(t, "hush-hush", db)
+			if err := os.WriteFile(filepath.Join(s.dir, "seqproxy.toml"), []byte(apart+`
+admin_users = ["admin"]
+[[user]]
+name = "admin"
+password = "hush-hush"
+`+sequencesAt(db.Addr())+shardAt("main", db.Addr())), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.begin("seqproxy -config seqproxy.toml")
+			if section == "Check" {
+				query(t, s.proxy.address(), "admin", "hush-hush", "CREATE SEQUENCE orders", plain(t)...)
+			}
+			s.follow("coming-from.md", section)
+			if s.ran < least {
+				t.Errorf("the section has %d commands, want %d", s.ran, least)
+			}
+			s.proxy.signal(os.Interrupt)
+			s.proxy.end(0)
+		})
 	}
 }
