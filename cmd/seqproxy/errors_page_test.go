@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// errorSource is what the source says of the errors that clients are told.
+type errorSource struct {
+	t      *testing.T
+	codes  map[string]int    // of the names of constants, go-mysql's and the proxy's own
+	told   map[string]string // where an error is made, by "1105 | HY000"
+	quoted strings.Builder   // all strings of the source
+}
+
+var sqlState = regexp.MustCompile(`^(0[1-9A-Z]|[1-4][0-9A-Z]|HY|XA)[0-9A-Z]{3}$`)
+
+func readErrorSource(t *testing.T) *errorSource {
+	t.Helper()
+	s := &errorSource{t: t, codes: make(map[string]int), told: make(map[string]string)}
+	library, err := build.Import("github.com/go-mysql-org/go-mysql/mysql", ".", build.FindOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, pattern := range []string{library.Dir + "/*.go", "../../*/*.go", "../../*/*/*.go"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "../../test/") {
+				continue
+			}
+			file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.constants(file)
+			if !strings.HasPrefix(name, library.Dir) {
+				files = append(files, file)
+			}
+		}
+	}
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr: // f(code, "HY000", ...)
+				for i := 1; i < len(n.Args); i++ {
+					s.found(set, n.Args[i-1], n.Args[i])
+				}
+			case *ast.CompositeLit: // ServerError{Code: code, State: "HY000"}
+				fields := make(map[string]ast.Expr)
+				for _, e := range n.Elts {
+					if pair, ok := e.(*ast.KeyValueExpr); ok {
+						if key, ok := pair.Key.(*ast.Ident); ok {
+							fields[key.Name] = pair.Value
+						}
+					}
+				}
+				if fields["Code"] != nil && fields["State"] != nil {
+					s.found(set, fields["Code"], fields["State"])
+				}
+			case *ast.BasicLit:
+				if text, ok := literal(n); ok {
+					s.quoted.WriteString(text + "\n")
+				}
+			}
+			return true
+		})
+	}
+	return s
+}
+
+// constants reads numbers with names.
+func (s *errorSource) constants(file *ast.File) {
+	for _, d := range file.Decls {
+		decl, ok := d.(*ast.GenDecl)
+		if !ok || decl.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range decl.Specs {
+			v := spec.(*ast.ValueSpec) //nolint:forcetypeassert // a constant is nothing else
+			for i, value := range v.Values {
+				if code := s.code(value); code != 0 {
+					s.codes[v.Names[i].Name] = code
+				}
+			}
+		}
+	}
+}
+
+// code is the number that an expression stands for, 0 if that is not known before the program runs.
+func (s *errorSource) code(e ast.Expr) int {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		n, _ := strconv.Atoi(e.Value)
+		return n
+	case *ast.Ident:
+		return s.codes[e.Name]
+	case *ast.SelectorExpr:
+		return s.codes[e.Sel.Name]
+	}
+	return 0
+}
+
+// found notes an error, if code and state are those of one.
+func (s *errorSource) found(set *token.FileSet, code, state ast.Expr) {
+	text, ok := literal(state)
+	n := s.code(code)
+	if !ok || !sqlState.MatchString(text) || text == "01000" || n < 1000 { // a warning is none
+		return
+	}
+	s.told[fmt.Sprintf("%d | %s", n, text)] = set.Position(code.Pos()).String()
+}
+
+// errorRows returns the rows of all tables in a section of docs/errors.md.
+func errorRows(t *testing.T, section string) (rows [][]string) {
+	t.Helper()
+	_, text, found := strings.Cut(repositoryFile(t, "docs/errors.md"), "\n## "+section+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	if !found {
+		t.Fatalf("docs/errors.md has no section %q", section)
+	}
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if len(cells) < 3 || strings.Contains(line, "---") || strings.HasPrefix(line, "| error |") || strings.HasPrefix(line, "| text |") {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+// TestEveryErrorIsOnThePage compares the codes on the page with those in the source, both ways.
+func TestEveryErrorIsOnThePage(t *testing.T) {
+	source := readErrorSource(t)
+	if len(source.told) < 20 {
+		t.Errorf("found %d errors in the code, want more: the test does not see them", len(source.told))
+	}
+	documented := make(map[string]bool)
+	for _, row := range errorRows(t, "By number") {
+		if len(row) != 4 || row[2] == "" || row[3] == "" {
+			t.Errorf("%q: want an error, its state, its cause and its cure", row)
+			continue
+		}
+		documented[row[0]+" | "+row[1]] = true
+		if source.told[row[0]+" | "+row[1]] == "" {
+			t.Errorf("docs/errors.md has the error %s, state %s, which the code does not make", row[0], row[1])
+		}
+	}
+	for told, at := range source.told {
+		if !documented[told] {
+			t.Errorf("docs/errors.md does not have the error %s of %s", told, at)
+		}
+	}
+}
+
+// TestTheTextsOfErrorsAreThose of the program: each stands in a string of the source.
+func TestTheTextsOfErrorsAreThose(t *testing.T) {
+	source := readErrorSource(t)
+	rows := slices.Concat(errorRows(t, "Without a number"), errorRows(t, "About the sequence servers"))
+	for _, row := range rows {
+		if len(row) != 3 || row[1] == "" || row[2] == "" {
+			t.Errorf("%q: want a text, its cause and its cure", row)
+			continue
+		}
+		for _, text := range quotedIn(row[0]) {
+			if !strings.Contains(source.quoted.String(), text) {
+				t.Errorf("docs/errors.md has the text %q, which is not in the code", text)
+			}
+		}
+	}
+	if len(rows) < 20 {
+		t.Errorf("docs/errors.md has %d texts, want more", len(rows))
+	}
+}

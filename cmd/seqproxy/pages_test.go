@@ -1,0 +1,103 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// pages returns the documents of the repository with their texts, by their paths in it.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	const root = "../../"
+	all := make(map[string]string)
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		paths, err := filepath.Glob(root + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[strings.TrimPrefix(path, root)] = string(text)
+		}
+	}
+	if len(all) < 10 {
+		t.Fatalf("found %d pages, want more", len(all))
+	}
+	return all
+}
+
+var (
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+)
+
+// anchors returns what a link to a page can end in, as GitHub makes it of the headings.
+func anchors(page string) map[string]bool {
+	all := make(map[string]bool)
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+		name := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r > 127:
+				return r
+			}
+			return -1
+		}, strings.ToLower(m[1]))
+		all[name] = true
+	}
+	return all
+}
+
+func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
+	all := pages(t)
+	links := 0
+	for path, text := range all {
+		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			links++
+			to := filepath.Join(filepath.Dir(path), target)
+			if target == "" {
+				to = path
+			}
+			if _, err := os.Stat("../../" + to); err != nil {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			} else if page, is := all[to]; is && anchor != "" && !anchors(page)[anchor] {
+				t.Errorf("%s links to %s, and %s has no such heading", path, m[1], to)
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("found %d links, want more: the test does not see them", links)
+	}
+}
+
+// byHand are the pages whose lines a person breaks. Those of the others are made by programs, or have a table from end to end.
+var byHand = []string{
+	"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/coming-from.md", "docs/comparison.md", "docs/compatibility.md",
+	"docs/getting-started.md", "docs/glossary.md", "docs/operations.md", "docs/performance.md", "docs/security.md", "docs/sequence-servers.md", "docs/sequences.md", "docs/tickets.md",
+}
+
+// TestNoLineOfAPageIsTooLong leaves out blocks of code: what a command prints is as long as it is.
+func TestNoLineOfAPageIsTooLong(t *testing.T) {
+	const most = 120
+	all := pages(t)
+	for _, path := range byHand {
+		for line := range strings.Lines(fenced.ReplaceAllString(all[path], "")) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > most {
+				t.Errorf("%s has a line of %d characters, want %d at most: %.60s...", path, n, most, line)
+			}
+		}
+	}
+}
