@@ -37,6 +37,7 @@ Usage:
   seqproxy playground [flags]           start two private servers and a proxy in front, to try things out
   seqproxy schema [-config FILE]        print the statements that create the tables of a sequence server
   seqproxy version                      print version, commit and Go version
+  seqproxy help [COMMAND | TOPIC]       list the topics, or explain one: alarms, errors, restore and others
 
 "seqproxy COMMAND -h" lists the flags of a command. -flag and --flag are the same.
 `
@@ -109,8 +110,13 @@ func (p *program) run(ctx context.Context, args []string) error {
 		if len(args) > 1 && isCommand(args[1]) {
 			return p.run(ctx, []string{args[1], "-h"})
 		}
+		if len(args) > 1 && topic(args[1]) != "" {
+			p.say("%s", topic(args[1]))
+			return nil
+		}
 		p.say("%s\n", usage)
 		newProxyCommand().help(p.out)
+		listTopics(p.out)
 		return nil
 	}
 	return p.serve(ctx, args)
