@@ -29,7 +29,7 @@ test: go-version deps-test ## what a developer waits for, also against real serv
 servers: ## unpack MySQL 9 and MariaDB 11.8 into .servers, for test-matrix
 	@scripts/servers.sh
 
-test-matrix: go-version deps-test ## all tests, on each server; MATRIX=all: none may be missing, =update: writes docs/compatibility.md
+test-matrix: go-version deps-test ## all tests, on each server; MATRIX=all: none may be missing, =update: writes docs/compatibility-tables.md
 	@GO='$(GO)' TESTPROCS='$(TESTPROCS)' TESTTIMEOUT='$(TESTTIMEOUT)' MATRIX='$(MATRIX)' scripts/test-matrix.sh
 
 torture: go-version deps-torture ## break everything at random for 3 minutes and look for a key given twice; ARGS="-seed 7 -time 5m"

@@ -352,7 +352,7 @@ func capabilityRows() (rows []matrixRow) {
 }
 
 // TestTheCompatibilityTableIsWhatCommandsDo runs every command directly and through the
-// proxy, and compares what comes of it with the column of docs/compatibility.md for
+// proxy, and compares what comes of it with the column of docs/compatibility-tables.md for
 // this server. See package matrix for how the page is made.
 func TestTheCompatibilityTableIsWhatCommandsDo(t *testing.T) {
 	server := mysqltest.Start(t, "--log-bin=log", "--server-id=1", "--local-infile=1", "--max-allowed-packet=64M")
@@ -381,7 +381,7 @@ func TestTheCompatibilityTableIsWhatCommandsDo(t *testing.T) {
 		}
 		return // what is compared is to be made
 	}
-	text, err := os.ReadFile("../docs/compatibility.md")
+	text, err := os.ReadFile("../docs/compatibility-tables.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,11 +396,11 @@ func TestTheCompatibilityTableIsWhatCommandsDo(t *testing.T) {
 	}
 	for _, row := range run.Rows {
 		if got, ok := column[row.Name]; !ok || got != row.Cell {
-			t.Errorf("docs/compatibility.md says %q about %s on %s, this run %q", got, row.Name, run.Server, row.Cell)
+			t.Errorf("docs/compatibility-tables.md says %q about %s on %s, this run %q", got, row.Name, run.Server, row.Cell)
 		}
 	}
 	if len(column) != len(run.Rows) {
-		t.Errorf("docs/compatibility.md has %d commands, want the %d that were tried", len(column), len(run.Rows))
+		t.Errorf("docs/compatibility-tables.md has %d commands, want the %d that were tried", len(column), len(run.Rows))
 	}
 }
 

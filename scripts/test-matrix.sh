@@ -6,7 +6,7 @@
 # depend_in_sequence below. Packages that are named run whole on every server. Ends with one
 # line per server, and with 1 if a test failed on one of them. A server that is not there is said, and is a
 # failure with MATRIX=all. Where all servers and clients were tried, the tables of
-# docs/compatibility.md are compared with what the tests have seen; MATRIX=update
+# docs/compatibility-tables.md are compared with what the tests have seen; MATRIX=update
 # makes them anew. With AGAIN=5 a test that failed is run five times more by itself:
 # if all five pass it is UNSTEADY, which the last lines say with its name, else failed.
 # What a second run could hide is never run again (scripts/final.grep): a data race, a
@@ -157,9 +157,9 @@ if [ -n "$everything" ] && [ $status = 0 ] && { [ "${SEQPROXY_TEST_CLIENTS:-}" =
 	update=
 	[ "${MATRIX:-}" != update ] || update=-update
 	if "${GO:-go}" test -count=1 ./test/matrix -run 'TestThePage' ${update:+"$update"}; then
-		report compatibility.md "tells what the tests have seen"
+		report compatibility-tables.md "tells what the tests have seen"
 	else
-		report compatibility.md "FAILED: tells something else; MATRIX=update makes its tables"
+		report compatibility-tables.md "FAILED: tells something else; MATRIX=update makes its tables"
 		status=1
 	fi
 fi

@@ -188,7 +188,7 @@ func (c client) transcript(t *testing.T, to target, p *place, addr string) (tran
 	return got, errors.Join(failed, err)
 }
 
-// writeMatrix keeps what a run has shown, for docs/compatibility.md.
+// writeMatrix keeps what a run has shown, for docs/compatibility-tables.md.
 func writeMatrix(t *testing.T, p *place, got transcript, f faults, name, login string) {
 	t.Helper()
 	if matrix.Out() == "" {

@@ -1,4 +1,4 @@
-// Package matrix brings what tests have seen into docs/compatibility.md: which commands
+// Package matrix brings what tests have seen into docs/compatibility-tables.md: which commands
 // are answered as by each server, and which clients get in by which login. No cell is
 // written by hand.
 //

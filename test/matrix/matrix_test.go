@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const file = "../../docs/compatibility.md"
+const file = "../../docs/compatibility-tables.md"
 
 var update = flag.Bool("update", false, "make the tables of "+file+" from the runs in SEQPROXY_MATRIX_OUT")
 
