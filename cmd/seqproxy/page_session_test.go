@@ -110,7 +110,7 @@ func (s *session) follow(page, section string) {
 		s.t.Fatalf("%s has no section %q", page, section)
 	}
 	before, rest, after := string(text[:at[1]]), string(text[at[1]:]), ""
-	if end := strings.Index(rest, "\n#"); end >= 0 {
+	if end := strings.Index(rest, "\n##"); end >= 0 {
 		rest, after = rest[:end], rest[end:]
 	}
 	done := block.ReplaceAllStringFunc(rest, func(b string) string {
@@ -154,14 +154,18 @@ func (s *session) sql(text string) {
 	}
 }
 
-// configure writes seqproxy.toml, by which the proxy is in nobody's way.
+// configure writes seqproxy.toml, or the file that a first line names. By it the proxy is in nobody's way.
 func (s *session) configure(text string) {
 	s.t.Helper()
+	file := "seqproxy.toml"
+	if name, rest, found := strings.Cut(text, ".toml\n"); found && strings.HasPrefix(name, "# ") {
+		file, text = name[len("# "):]+".toml", rest
+	}
 	listen, rest, _ := strings.Cut(s.names.Replace(text), "\n")
 	if !strings.HasPrefix(listen, "listen = ") {
 		s.t.Fatalf("the configuration begins with %q", listen)
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "seqproxy.toml"), []byte(apart+rest), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(apart+rest), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -329,5 +333,56 @@ password = "hush-hush"
 			s.proxy.signal(os.Interrupt)
 			s.proxy.end(0)
 		})
+	}
+}
+
+// TestAReaderMakesSequencesAgain has the only sequence server gone, db0, with keys in use on the shard, db1.
+func TestAReaderMakesSequencesAgain(t *testing.T) {
+	servers := []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t), mysqltest.Start(t)}
+	for _, i := range []int{0, 2} {
+		servers[i].Exec(t, documentedGrants(t, servers[i].Flavour(), "The account for sequences")...)
+	}
+	servers[1].Exec(t, "CREATE DATABASE album", "CREATE TABLE album.photos (id BIGINT UNSIGNED PRIMARY KEY)",
+		"CREATE USER admin@'%' IDENTIFIED BY 'hush-hush'", "GRANT ALL ON album.* TO admin@'%'")
+	s := newSession(t, "hush-hush", servers...)
+	if err := os.WriteFile(filepath.Join(s.dir, "seqproxy.toml"), []byte(apart+fmt.Sprintf(`
+admin_users = ["admin"]
+[[user]]
+name = "admin"
+password = "hush-hush"
+[[sequence.server]]
+address = %q
+user = "seqproxy"
+password = "change me too"
+`, servers[0].Addr())+shardAt("main", servers[1].Addr())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.begin("seqproxy -config seqproxy.toml")
+	query(t, s.proxy.address(), "admin", "hush-hush", "CREATE SEQUENCE photos START WITH 900 OWNED BY album.photos.id; INSERT INTO album.photos VALUES (NEXTVAL('photos'))", plain(t)...)
+	if err := servers[0].Stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.follow("sequence-servers.md", "The only one is gone for good")
+	if s.ran != 5 {
+		t.Errorf("the page has %d commands, want 5", s.ran)
+	}
+}
+
+func TestAReaderHasTheSameSchemaOnTwoServers(t *testing.T) {
+	servers := []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t)}
+	servers[0].Exec(t, documentedGrants(t, servers[0].Flavour(), "The account for sequences")...)
+	for i, db := range servers {
+		db.Exec(t, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY)",
+			fmt.Sprintf("INSERT INTO shop.orders VALUES (%d)", 70+830*i), "CREATE USER app@'%' IDENTIFIED BY 'change me'", "GRANT ALL ON shop.* TO app@'%'")
+	}
+	s := newSession(t, "change me", servers...)
+	for name, password := range map[string]string{"app": "change me", "sequence": "change me too"} {
+		if err := os.WriteFile(filepath.Join(s.dir, name+".password"), []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.follow("getting-started.md", "Both servers have the same schema")
+	if s.ran != 5 {
+		t.Errorf("the page has %d commands, want 5", s.ran)
 	}
 }
