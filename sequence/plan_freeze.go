@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
@@ -19,10 +18,7 @@ import (
 func (r *planRun) freezeMember(v *server) error {
 	err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 		if was.state != planProposed {
-			return nil // frozen already, by whoever began this
-		}
-		if err := v.refuseBehind(r.ctx, tx, r.plan.Number); err != nil {
-			return err
+			return errTakenOver
 		}
 		// First, so that nobody is waited for who waits for this.
 		if _, err := v.lockRows(r.ctx, tx); err != nil {
@@ -40,7 +36,7 @@ func (r *planRun) freezeMember(v *server) error {
 		if err := v.saveRows(r.ctx, tx, r.plan.Number); err != nil {
 			return err
 		}
-		return r.setState(r.ctx, v, tx, planFrozen, false)
+		return v.setState(r.ctx, tx, r.plan.Number, planFrozen)
 	})
 	if err != nil {
 		return fmt.Errorf("freeze %s: %w", v.name(), err)
@@ -123,38 +119,49 @@ func (v *server) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan
 	return nil
 }
 
-// thawMember has a member go on as before, after a majority voted against the change.
-func (r *planRun) thawMember(v *server) error {
-	ctx := r.ctx
-	err := r.fenced(ctx, v, func(tx *sql.Tx, was promise) error {
-		switch was.state {
-		case planAborted:
-			return nil
-		case PlanInForce:
+// thawMember has a member go on as before, unless it has accepted the change and unaccepted is true. It reports whether it did now.
+func (r *planRun) thawMember(v *server, unaccepted bool) (thawed bool, err error) {
+	err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
+		thawed = false
+		switch {
+		case was.state == PlanInForce:
 			return fmt.Errorf("plan %d is in force there", r.plan.Number) // never: it was not decided
+		case was.state == planAborted:
+			thawed = unaccepted
+			return nil
+		case unaccepted && was.state == planAccepted:
+			return nil
 		}
-		if _, err := v.lockRows(ctx, tx); err != nil {
-			return err
-		}
-		m, _, err := v.membership(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if m.Plan == 0 || m.Count > 0 { // not one that has left, which stays frozen
-			if err := v.restoreRows(ctx, tx, "= ?", r.plan.Number); err != nil {
-				return err
-			}
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", r.plan.Number); err != nil {
-				return fmt.Errorf("remove the floors of plan %d: %w", r.plan.Number, err)
-			}
-		}
-		return r.setState(ctx, v, tx, planAborted, was.voted == 0)
+		thawed = true
+		return v.thaw(r.ctx, tx, r.plan.Number)
 	})
 	if err != nil {
-		return fmt.Errorf("let %s go on: %w", v.name(), err)
+		return false, fmt.Errorf("let %s go on: %w", v.name(), err)
 	}
-	v.announce(ctx)
-	return nil
+	if thawed {
+		v.announce(r.ctx)
+	}
+	return thawed, nil
+}
+
+// thaw has a member go on as before a change, in the transaction that has locked its row of that.
+func (v *server) thaw(ctx context.Context, tx *sql.Tx, number uint64) error {
+	if _, err := v.lockRows(ctx, tx); err != nil {
+		return err
+	}
+	m, err := v.lockMembership(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if m.Plan < number && (m.Plan == 0 || m.Count > 0) { // not one that has left, which stays frozen
+		if err := v.restoreRows(ctx, tx, "= ?", number); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", number); err != nil {
+			return fmt.Errorf("remove the floors of plan %d: %w", number, err)
+		}
+	}
+	return v.setState(ctx, tx, number, planAborted)
 }
 
 // announce lets all proxies look again within a second. Whatever fails, they notice by themselves later.
@@ -205,7 +212,7 @@ const shared = " LOCK IN SHARE MODE"
 func (v *server) refuseChange(ctx context.Context, on execer, condition, locking string) error {
 	var uuid string
 	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+v.table.plan+" WHERE "+condition+"`state` IN ('"+
-		strings.Join([]string{planFrozen, planDecided, planAborting}, "', '")+"') LIMIT 1"+locking).Scan(&uuid)
+		planFrozen+"', '"+planAccepted+"') LIMIT 1"+locking).Scan(&uuid)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -215,11 +222,6 @@ func (v *server) refuseChange(ctx context.Context, on execer, condition, locking
 	return errPlanChanging
 }
 
-// refuseBehind keeps a member whose rows a newer change has frozen from being brought to the plan of a number, or frozen for it: both give rows back that were frozen for
-// another change. That one goes by what the member had given by then, and brings it along at its end; if it is aborted, the next attempt is not refused.
-func (v *server) refuseBehind(ctx context.Context, tx *sql.Tx, number uint64) error {
-	return v.refuseChange(ctx, tx, "`number` > "+strconv.FormatUint(number, 10)+" AND ", shared)
-}
-
 // errPlanChanging: the rows are frozen while the set of sequence servers is changed.
-var errPlanChanging = errors.New("the set of sequence servers is being changed; if its proxy died, another one ends that within two minutes, or at once where the same change is made again")
+var errPlanChanging = errors.New("the set of sequence servers is being changed; if its proxy died, make the same change again on another one, which ends it: " +
+	"SHOW SEQPROXY SEQUENCE SERVERS tells which")
