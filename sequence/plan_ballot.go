@@ -279,37 +279,32 @@ func (r *planRun) accept() error {
 	return nil
 }
 
-// abort lets the members go on as before: first one that has not accepted, and so never will, and only then the others. One of them could otherwise give numbers
-// while the change is decided.
+// abort lets the members go on as before, after takeOver has found that the change is not decided: one that stays has not accepted it, and never will. Each that goes on
+// notes that, so that nobody who comes later takes the change for decided.
 func (r *planRun) abort() error {
 	defer r.detach(r.s.timing.undo)()
-	never := false
+	noted := false
 	var frozen []string
 	var failed error
-	for _, first := range []bool{true, false} {
-		for _, m := range r.everyone() {
-			v, err := r.server(m.Address)
-			if err != nil || first && !hasMember(r.staying(), m.ID) {
-				continue
-			}
-			thawed, err := r.thawMember(v, first)
-			switch {
-			case err != nil && r.isOver(err):
+	for _, m := range r.everyone() {
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		if err := r.thawMember(v); err != nil {
+			if r.isOver(err) {
 				return err
-			case err != nil && !first:
-				frozen, failed = append(frozen, m.Address), errors.Join(failed, err)
-			case err != nil:
-				failed = errors.Join(failed, err)
-			case thawed:
-				never = true
-				if err := r.did(planAborted, m); err != nil {
-					return err
-				}
 			}
+			frozen, failed = append(frozen, m.Address), errors.Join(failed, err)
+			continue
 		}
-		if !never {
-			return &PlanError{Finding: fmt.Sprintf("change %s is neither done nor undone", r.plan.UUID), Remedy: "say " + r.plan.statement() + " again", Err: failed}
+		noted = noted || hasMember(r.staying(), m.ID)
+		if err := r.did(planAborted, m); err != nil {
+			return err
 		}
+	}
+	if !noted {
+		return &PlanError{Finding: fmt.Sprintf("change %s is neither done nor undone", r.plan.UUID), Remedy: "say " + r.plan.statement() + " again", Err: failed}
 	}
 	r.s.log.Warn("change of sequence servers aborted", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number), logfield.Err(failed))
 	if len(frozen) > 0 {

@@ -20,7 +20,7 @@ import (
 //	accepted   a member that stays has accepted; once all have, the change is decided
 //	in force   the rows of a member are set to its first position above the floors, and the member obeys the plan
 //
-// Before it is decided a change can be aborted: it is, as soon as one of those that stay will never accept. Only then the rows get back what was saved.
+// Before it is decided a change can be aborted, once one of those that stay has promised to accept it no more. Only then the rows get back what was saved.
 // A coordinator that is killed leaves what another one ends, where the same is said again.
 
 // States of a plan on one member, besides [PlanInForce].

@@ -119,29 +119,22 @@ func (v *server) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan
 	return nil
 }
 
-// thawMember has a member go on as before, unless it has accepted the change and unaccepted is true. It reports whether it did now.
-func (r *planRun) thawMember(v *server, unaccepted bool) (thawed bool, err error) {
-	err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
-		thawed = false
-		switch {
-		case was.state == PlanInForce:
+// thawMember has a member go on as before.
+func (r *planRun) thawMember(v *server) error {
+	err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
+		switch was.state {
+		case planAborted:
+			return nil
+		case PlanInForce:
 			return fmt.Errorf("plan %d is in force there", r.plan.Number) // never: it was not decided
-		case was.state == planAborted:
-			thawed = unaccepted
-			return nil
-		case unaccepted && was.state == planAccepted:
-			return nil
 		}
-		thawed = true
 		return v.thaw(r.ctx, tx, r.plan.Number)
 	})
 	if err != nil {
-		return false, fmt.Errorf("let %s go on: %w", v.name(), err)
+		return fmt.Errorf("let %s go on: %w", v.name(), err)
 	}
-	if thawed {
-		v.announce(r.ctx)
-	}
-	return thawed, nil
+	v.announce(r.ctx)
+	return nil
 }
 
 // thaw has a member go on as before a change, in the transaction that has locked its row of that.
