@@ -194,6 +194,8 @@ func (r *planRun) takeOver() (decided bool, err error) {
 		case err != nil: // what is promised there, if anything is, nobody hears of
 			r.away[m.Address] = fmt.Errorf("take over the change: %w", err)
 			continue
+		case was.state == planOvertaken:
+			return false, errTakenOver
 		case was.state == PlanInForce:
 			decided = true
 		}
@@ -207,7 +209,7 @@ func (r *planRun) takeOver() (decided bool, err error) {
 			forgot = m.Address
 		}
 	}
-	names, why := r.awayOf(r.plan.Members)
+	names, why := r.awayOf(r.everyone())
 	switch {
 	case decided || accepted == len(staying):
 		return true, nil

@@ -29,10 +29,14 @@ const (
 	planFrozen   = "frozen"
 	planAccepted = "accepted"
 	planAborted  = "aborted" // this member never accepts it, and goes on as before
+	// planOvertaken: this member obeys a newer plan, and was not told what became of this change. Others can tell.
+	planOvertaken = "overtaken"
 )
 
 // open reports whether a change in that state has yet to be ended on the member that says so.
-func (p *Plan) open() bool { return p.State != PlanInForce && p.State != planAborted }
+func (p *Plan) open() bool {
+	return p.State == planProposed || p.State == planFrozen || p.State == planAccepted
+}
 
 // openStates are those, as SQL has them.
 const openStates = "'" + planProposed + "', '" + planFrozen + "', '" + planAccepted + "'"
@@ -74,7 +78,7 @@ func (e *PlanError) Unwrap() error { return e.Err }
 
 // errTakenOver is why a coordinator goes no further: it wrote nothing in that step.
 var errTakenOver error = &PlanError{
-	Finding: "another proxy has taken over the change, and ends it", Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS for what became of it",
+	Finding: "another proxy has taken over the change", Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS for what became of it; while it is in progress still, say the same again",
 }
 
 // inProgress is the error for a second change.

@@ -42,11 +42,6 @@ func (r *planRun) draft(now *Plan, change PlanChange) error {
 	}
 	switch {
 	case change.Add != "":
-		o, err := r.s.serverOptions(change.Add)
-		if err != nil {
-			return err
-		}
-		change.Add = o.Addr
 		if has(change.Add) >= 0 {
 			return badOption("sequence server %s is a member already", change.Add)
 		}

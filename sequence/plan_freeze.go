@@ -125,10 +125,12 @@ func (r *planRun) thawMember(v *server) error {
 		switch was.state {
 		case planAborted:
 			return nil
+		case planOvertaken:
+			return errTakenOver
 		case PlanInForce:
 			return fmt.Errorf("plan %d is in force there", r.plan.Number) // never: it was not decided
 		}
-		return v.thaw(r.ctx, tx, r.plan.Number)
+		return v.thaw(r.ctx, tx, &r.plan)
 	})
 	if err != nil {
 		return fmt.Errorf("let %s go on: %w", v.name(), err)
@@ -138,7 +140,7 @@ func (r *planRun) thawMember(v *server) error {
 }
 
 // thaw has a member go on as before a change, in the transaction that has locked its row of that.
-func (v *server) thaw(ctx context.Context, tx *sql.Tx, number uint64) error {
+func (v *server) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if _, err := v.lockRows(ctx, tx); err != nil {
 		return err
 	}
@@ -146,15 +148,15 @@ func (v *server) thaw(ctx context.Context, tx *sql.Tx, number uint64) error {
 	if err != nil {
 		return err
 	}
-	if m.Plan < number && (m.Plan == 0 || m.Count > 0) { // not one that has left, which stays frozen
-		if err := v.restoreRows(ctx, tx, "= ?", number); err != nil {
+	if m.Plan < p.Number && !m.leftBefore(p) { // one that has left stays frozen, whether it knows that or not
+		if err := v.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", number); err != nil {
-			return fmt.Errorf("remove the floors of plan %d: %w", number, err)
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", p.Number); err != nil {
+			return fmt.Errorf("remove the floors of plan %d: %w", p.Number, err)
 		}
 	}
-	return v.setState(ctx, tx, number, planAborted)
+	return v.setState(ctx, tx, p.Number, planAborted)
 }
 
 // announce lets all proxies look again within a second. Whatever fails, they notice by themselves later.
@@ -169,27 +171,41 @@ func (v *server) frozenForPlan(ctx context.Context, on execer, r *row) error {
 	if r.frozen || r.id < v.seen.Load().max {
 		return nil
 	}
-	err := on.QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL ORDER BY `plan` DESC LIMIT 1", r.name).Scan(&r.before)
+	var saved sql.NullString
+	var id string
+	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+v.table.start+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
+		v.table.full+" AS s WHERE s.`name` = ?", r.name).Scan(&id, &saved)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
 		return fmt.Errorf("read what the row of %q held when it was frozen: %w", r.name, err)
+	case !saved.Valid:
+		if id == strconv.FormatUint(r.id, 10) {
+			return nil
+		}
+		saved.String = id // the change has ended since it was read
 	}
-	r.frozen = true
-	return nil
+	r.before, err = strconv.ParseUint(saved.String, 10, 64)
+	r.frozen = err == nil
+	return err
 }
 
 // isFrozen reports whether a change of plans has frozen the row of a name.
-func (v *server) isFrozen(ctx context.Context, name string) (bool, error) {
+func (v *server) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = conn.Close() }()
-	r := row{name: name, id: v.seen.Load().max, entry: noEntry()}
-	err = v.frozenForPlan(ctx, conn, &r)
-	return r.frozen, err
+	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+v.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
+	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look whether the row of %q is frozen: %w", name, err)
+	}
+	return frozen, nil
 }
 
 // refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within the transaction that would change them, after it has

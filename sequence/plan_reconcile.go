@@ -36,7 +36,7 @@ func (v *server) obey(ctx context.Context, p *Plan, id string, from known) (brou
 		if brought, err = v.bring(ctx, tx, p, id, from); err != nil || !brought {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", planAborted, p.Number)
+		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", planOvertaken, p.Number)
 		if err != nil {
 			return fmt.Errorf("end older changes: %w", err)
 		}
@@ -97,7 +97,7 @@ func (v *server) letGo(ctx context.Context, p *Plan) error {
 		if err != nil || state == "" || !now.open() {
 			return err
 		}
-		return v.thaw(ctx, tx, p.Number)
+		return v.thaw(ctx, tx, p)
 	})
 	if err != nil {
 		return fmt.Errorf("let %s go on after change %s, which was aborted: %w", v.name(), p.UUID, err)
@@ -139,11 +139,7 @@ func (r *planRun) reconcile(now *Plan, add string) (brought bool, err error) {
 		ask = append(ask, r.s.servers.first().opts.Addr)
 	}
 	if add != "" {
-		o, err := r.s.serverOptions(add)
-		if err != nil {
-			return false, err
-		}
-		ask = append(ask, o.Addr)
+		ask = append(ask, add)
 	}
 	slices.Sort(ask)
 	all, _, err := r.plansOf(slices.Compact(ask))

@@ -17,6 +17,13 @@ import (
 // change makes a new plan and puts it in force. The same change that was begun before, by a coordinator that may have died, is ended first: then it is made already, or
 // undone and made anew.
 func (r *planRun) change(change PlanChange) error {
+	if change.Add != "" {
+		o, err := r.s.serverOptions(change.Add)
+		if err != nil {
+			return err
+		}
+		change.Add = o.Addr // with its port
+	}
 	now, open, err := r.current()
 	if err != nil {
 		return err
