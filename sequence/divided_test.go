@@ -71,7 +71,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 	waited := make(chan answer, 1)
 	asked := 0
 	s.planHook = func(at, _ string) error {
-		if at != planFrozen && at != planDecided {
+		if at != planFrozen && at != planAccepted {
 			return nil
 		}
 		if asked++; asked == 1 {

@@ -71,7 +71,6 @@ func (s *Sequences) followLocked() {
 	s.follow.started = true
 	s.follow.begun.Store(true)
 	s.spawn(s.followChanges)
-	s.spawn(s.tendPlans)
 }
 
 // followChanges runs until Close.
@@ -164,10 +163,11 @@ func (s *Sequences) refresh(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	back := false
 	for i, v := range due {
 		if errs[i] == nil {
 			v.follow.failures = 0
-			v.takeIn()
+			back = v.takeIn() || back
 			continue
 		}
 		v.follow.failures++
@@ -176,6 +176,11 @@ func (s *Sequences) refresh(ctx context.Context) error {
 	}
 	if len(failed) == len(due) {
 		return errors.Join(failed...)
+	}
+	if back {
+		if err := s.servers.settle(ctx); err != nil {
+			return err
+		}
 	}
 	if w == s.servers.view.Load() && f.isRetelling(w) {
 		if err := s.servers.retell(ctx, w); err != nil {

@@ -67,7 +67,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
 		is, ok, err := o.membership(limited, o.pool())
 		changing := false
 		if err == nil { // afterwards, as the start of a plan ends the change in the same transaction
-			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.plan, 10)+" AND `state` = '"+planDecided+"' AND ", ""); errors.Is(changed, errPlanChanging) {
+			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.plan, 10)+" AND `state` = '"+planAccepted+"' AND ", ""); errors.Is(changed, errPlanChanging) {
 				changing = true
 			} else {
 				err = changed
@@ -86,7 +86,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
 	case leaving:
 		return errPlanChanging // this one may be out of it
 	}
-	if heard >= majority(int(h.count))-1 { // the others that decided on a newer plan without this one are so many that one of them was heard
+	if heard > 0 { // no newer plan is decided without this one until all others have accepted it
 		own.home = h.plan
 	}
 	return ctx.Err()

@@ -207,39 +207,54 @@ func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name st
 	return nil
 }
 
-// reachable makes sure that the members so far can be reached, or that it is known how far those went that cannot: from the operator's word, or where only
-// members are away that are taken out, from their bounds. Applications that count in the table themselves know of no bound.
+// reachable makes sure that all members can be reached but for one that is removed, and that it is known how far that one went: from the operator's word, or from its
+// bounds. Applications that count in the table itself know of no bound.
 func (r *planRun) reachable() error {
-	away, err := r.awayOf(r.plan.Previous)
-	if len(away) == 0 || r.forced && r.above > 0 {
-		return nil
-	}
-	for _, m := range r.plan.Members {
-		if slices.Contains(away, m.Address) {
-			return awayError(away, err, "")
-		}
-	}
-	for _, m := range r.plan.Previous {
-		v, why := r.server(m.Address)
-		if why != nil {
+	for _, m := range r.everyone() {
+		_, err := r.server(m.Address)
+		if err == nil {
 			continue
 		}
-		was, _, failed := v.membership(r.ctx, v.pool())
-		if failed != nil {
-			return failed
+		if hasMember(r.plan.Members, m.ID) {
+			return &PlanError{
+				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but the one that is removed", m.Address),
+				Remedy:  "bring it back, or remove it first", Err: err,
+			}
 		}
-		if was.Interleave == InterleaveBlock || v.tuning.Load().NoDirectWriters {
-			r.byBound = true
-			return r.ordersAway(away, err)
+		if err := r.mayMiss(m, err); err != nil {
+			return err
 		}
 	}
-	return awayError(away, err, "; or where no application counts in the tables itself: direct_writers = false under [sequence]")
+	return nil
+}
+
+// mayMiss makes sure that a member can be removed that cannot be reached.
+func (r *planRun) mayMiss(m Member, why error) error {
+	if r.asked.Force && r.asked.Above > 0 {
+		return nil
+	}
+	blocks := r.plan.Interleave == InterleaveBlock
+	if len(r.plan.Previous) == 1 || !blocks && !r.s.servers.tuning.Load().NoDirectWriters {
+		return &PlanError{
+			Finding: "nobody knows which numbers " + m.Address + " gave, and it cannot be reached",
+			Remedy: "bring it back; or make sure that it stays off, and say FORCE ABOVE n, a number above all that it can have given" +
+				"; or where no application counts in the tables itself: direct_writers = false under [sequence]", Err: why,
+		}
+	}
+	if len(r.plan.Previous) == 2 && !r.asked.Force { // both would hold that the other one is gone
+		return &PlanError{
+			Finding: m.Address + " cannot be reached, and one member alone cannot tell whether the other was told to go on without it",
+			Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: why,
+		}
+	}
+	r.byBound = true
+	return r.ordersAway([]string{m.Address}, why)
 }
 
 // ordersAway makes sure that no ORDER sequence has its home among the members that are away, unless the operator says that those are off. Numbers that
 // one gives on are below those that its bound has others begin with: not the same, but in no order.
 func (r *planRun) ordersAway(away []string, cause error) error {
-	if r.forced {
+	if r.asked.Force {
 		return nil
 	}
 	for _, m := range r.plan.Previous {
@@ -293,7 +308,6 @@ func setBounds(all []floorOf, limits map[string]uint64, end, ahead uint64) {
 			highest = end
 		}
 		f.bound = boundAbove(f.floor, highest, ahead)
-		f.own = f.bound // no member starts before all that can be reached have it
 	}
 }
 

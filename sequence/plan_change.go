@@ -11,35 +11,42 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// The set of sequence servers is changed by a plan, in steps that each are one transaction on a member, so that a coordinator that is killed
-// between any two of them leaves something that another can resume:
+// The set of sequence servers is changed by a plan, in steps that each are one transaction on a member. All members must be there, but for one that is
+// removed; those that stay are asked to accept.
 //
-//	proposed   the plan is written down with its number on a majority of the members so far: there is no other change
-//	frozen     every row stands at the end of its column, so that nobody reserves, what it held is saved; on all members so far
-//	floors     the highest that any of them gave of each name is written down on all that can be reached, and on the new ones
-//	decided    a majority of the members so far votes for the plan, from then on it can only be finished
+//	proposed   the plan is written down on all of them: there is no other change
+//	frozen     every row stands at the end of its column, so that nobody reserves; what it held is saved
+//	floors     the highest that any of them gave of each name is written down on all
+//	accepted   a member that stays has accepted; once all have, the change is decided
 //	in force   the rows of a member are set to its first position above the floors, and the member obeys the plan
 //
-// Until it is decided a change can be aborted: a majority votes against it, and only then the rows get back what was saved.
+// Before it is decided a change can be aborted, once one of those that stay has promised to accept it no more. Only then the rows get back what was saved.
+// A coordinator that is killed leaves what another one ends, where the same is said again.
 
 // States of a plan on one member, besides [PlanInForce].
 const (
 	planProposed = "proposed"
 	planFrozen   = "frozen"
-	planDecided  = "decided"  // votes for the change
-	planAborting = "aborting" // votes against it, and is frozen still
-	planAborted  = "aborted"  // goes on as before
+	planAccepted = "accepted"
+	planAborted  = "aborted" // this member never accepts it, and goes on as before
+	// planOvertaken: this member obeys a newer plan, and was not told what became of this change. Others can tell.
+	planOvertaken = "overtaken"
 )
 
-// open reports whether a change in that state has yet to be finished on the member that says so.
-func (p *Plan) open() bool { return p.State != PlanInForce && p.State != planAborted }
+// open reports whether a change in that state has yet to be ended on the member that says so.
+func (p *Plan) open() bool {
+	return p.State == planProposed || p.State == planFrozen || p.State == planAccepted
+}
+
+// openStates are those, as SQL has them.
+const openStates = "'" + planProposed + "', '" + planFrozen + "', '" + planAccepted + "'"
 
 // PlanChange says how the set of sequence servers is to change: by one that is added, or one that is removed.
 type PlanChange struct {
 	Add    string // "10.0.0.5:3306"
 	Remove string
-	// Force goes on although members so far cannot be reached. The operator must have switched them off: numbers that they give from now
-	// on would be given again. All sequences then go on above Above, if that is not 0. A removed member has no vote.
+	// Force removes a member that cannot be reached although nobody knows how far it may go, or two are left. The operator must have switched it off:
+	// numbers that it gives from now on would be given again. All sequences then go on above Above, if that is not 0.
 	Force bool
 	Above uint64
 	// WritersStopped is the operator's word that no application counts in the tables until the change has ended.
@@ -69,13 +76,10 @@ func (e *PlanError) Error() string {
 // Unwrap returns the cause.
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// Why a coordinator goes no further: it wrote nothing in that step.
-var (
-	// errTakenOver: another coordinator has begun to finish the change, or to abort it.
-	errTakenOver error = &PlanError{Finding: "another proxy has taken over the change", Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS for what became of it"}
-	// errSwept: somebody who saw other proposals, which came and went, took this one for one that was left.
-	errSwept error = &PlanError{Finding: "the proposal was taken back by another statement about the sequence servers in the same moment", Remedy: "make the change again"}
-)
+// errTakenOver is why a coordinator goes no further: it wrote nothing in that step.
+var errTakenOver error = &PlanError{
+	Finding: "another proxy has taken over the change", Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS for what became of it; while it is in progress still, say the same again",
+}
 
 // inProgress is the error for a second change.
 func inProgress(p *Plan) error {
@@ -84,12 +88,32 @@ func inProgress(p *Plan) error {
 	}
 	return &PlanError{
 		Finding: fmt.Sprintf("change %s from %s in progress, since %s UTC: it is %s", p.UUID, p.Coordinator, p.Begun.Format(time.DateTime), p.State),
-		Remedy:  "wait for it; if its proxy died, any other one ends it within two minutes, or at once where the same is said to it",
+		Remedy:  "wait for it; if its proxy died, end it on any other one by " + p.statement(),
 	}
 }
 
+// statement is what an operator says to make the change that leads to p, and to end it.
+func (p *Plan) statement() string {
+	for _, m := range p.Members {
+		if !hasMember(p.Previous, m.ID) {
+			return "SEQPROXY ADD SEQUENCE SERVER '" + m.Address + "'"
+		}
+	}
+	for _, m := range p.Previous {
+		if !hasMember(p.Members, m.ID) {
+			return "SEQPROXY REMOVE SEQUENCE SERVER '" + m.Address + "'"
+		}
+	}
+	return "the statement that began it"
+}
+
+func hasMember(members []Member, id string) bool {
+	return slices.ContainsFunc(members, func(m Member) bool { return m.ID == id })
+}
+
 // ChangePlan changes the set of sequence servers, and returns the plan that is in force then. Meanwhile callers are served
-// from memory; whoever needs a reservation waits. It takes a second or two. Said again it goes on with a change that was left, as when its proxy was killed.
+// from memory; whoever needs a reservation waits. It takes a second or two. Said again it ends a change that was left, as when its proxy was killed, and
+// makes it unless it is made by that.
 //
 // Errors: *PlanError, ErrBadOption, ErrUnfit, ErrClosed, ctx's cause, or those of a server. Whatever fails before the change is decided is undone as far as
 // members can be reached.
@@ -133,10 +157,10 @@ func (s *Sequences) asCoordinator(ctx context.Context, f func(*planRun) error) (
 
 // planRun is one coordinator at work.
 type planRun struct {
-	s    *Sequences
-	ctx  context.Context
-	plan Plan // that the change leads to; the one in force where there is no change
-	planTerms
+	s      *Sequences
+	ctx    context.Context
+	asked  PlanChange
+	plan   Plan   // that the change leads to; the one in force where there is no change
 	base   uint64 // number of the plan in force that it was drafted from
 	ballot uint64 // under which this coordinator writes
 
@@ -144,13 +168,6 @@ type planRun struct {
 
 	opened map[string]*server // by address
 	away   map[string]error   // servers that cannot be reached, and why
-	lefts  []left             // see sweep
-}
-
-// planTerms are what the operator said about the numbers of members that cannot be reached.
-type planTerms struct {
-	forced bool
-	above  uint64
 }
 
 func (r *planRun) close() {
@@ -189,48 +206,28 @@ func (s *Sequences) serverOptions(address string) (ServerOptions, error) {
 	return o, o.setDefaults()
 }
 
-// voters are those of the change.
-func (r *planRun) voters() []Member {
-	p := r.plan
-	p.forced = r.forced
-	return p.voters()
-}
-
-// voters are the members whose majority decides: those so far, but for one that is removed by force.
-func (p *Plan) voters() []Member {
-	if !p.forced {
-		return p.Previous
-	}
-	var all []Member
-	for _, m := range p.Previous {
-		if slices.ContainsFunc(p.Members, func(o Member) bool { return o.ID == m.ID }) {
+// staying are the members that have to accept the change: those so far, but for one that is removed.
+func (r *planRun) staying() (all []Member) {
+	for _, m := range r.plan.Previous {
+		if hasMember(r.plan.Members, m.ID) {
 			all = append(all, m)
 		}
 	}
 	return all
 }
 
-// everyone are the members of the plan and of the one before, voters first.
+// everyone are the members of the plan and of the one before, first those that stay.
 func (r *planRun) everyone() []Member {
-	all := r.voters()
-	all = all[:len(all):len(all)]
+	all := r.staying()
 	for _, more := range [][]Member{r.plan.Previous, r.plan.Members} {
 		for _, m := range more {
-			if !slices.ContainsFunc(all, func(o Member) bool { return o.ID == m.ID }) {
+			if !hasMember(all, m.ID) {
 				all = append(all, m)
 			}
 		}
 	}
 	return all
 }
-
-// isVoter reports whether m has a vote.
-func (r *planRun) isVoter(m Member) bool {
-	return slices.ContainsFunc(r.voters(), func(o Member) bool { return o.ID == m.ID })
-}
-
-// majority is how many votes decide.
-func (r *planRun) majority() int { return len(r.voters())/2 + 1 }
 
 // awayOf names the members among some that cannot be reached.
 func (r *planRun) awayOf(members []Member) (names []string, err error) {
@@ -241,15 +238,6 @@ func (r *planRun) awayOf(members []Member) (names []string, err error) {
 		}
 	}
 	return names, err
-}
-
-// tooFew is the error where no majority can be had.
-func (r *planRun) tooFew(what string, have int) error {
-	_, err := r.awayOf(r.voters())
-	return &PlanError{
-		Finding: fmt.Sprintf("%s takes %d of the %d members so far, of which %d can be had", what, r.majority(), len(r.voters()), have),
-		Remedy:  "try again when more of them are there, or remove one that is gone for good by SEQPROXY REMOVE SEQUENCE SERVER ... FORCE", Err: err,
-	}
 }
 
 // addresses of members, for people.

@@ -2,28 +2,28 @@ package sequence
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 // This file is how a coordinator finds the plan in force, and the change that is open.
 
 // told is what one server knows of plans.
 type told struct {
+	Membership
 	address string
 	plans   []Plan
 }
 
-// left is a proposal that is known on a server and cannot become a change any more.
-type left struct {
-	address string
-	plan    *Plan
+// change returns a change by its uuid; nil if the server does not know it.
+func (t *told) change(uuid string) *Plan {
+	i := slices.IndexFunc(t.plans, func(p Plan) bool { return p.UUID == uuid })
+	if i < 0 {
+		return nil
+	}
+	return &t.plans[i]
 }
 
 // reach connects to servers, all at the same time.
@@ -82,7 +82,12 @@ func (r *planRun) plansOf(addresses []string) (all []told, why, err error) {
 	errs := make([]error, len(asked))
 	var wg sync.WaitGroup
 	for i, v := range asked {
-		wg.Go(func() { all[i].plans, errs[i] = v.plans(r.ctx, v.pool()) })
+		wg.Go(func() {
+			t := &all[i]
+			if t.Membership, _, errs[i] = v.membership(r.ctx, v.pool()); errs[i] == nil {
+				t.plans, errs[i] = v.plans(r.ctx, v.pool())
+			}
+		})
 	}
 	wg.Wait()
 	return all, why, errors.Join(errs...)
@@ -102,7 +107,7 @@ func (r *planRun) current() (now Plan, open *Plan, err error) {
 			return now, nil, err
 		}
 		all, why, asked = append(all, more...), errors.Join(why, away), append(asked, ask...)
-		now, open = r.latest(all)
+		now, open = latest(all)
 		ask = nil
 		known := slices.Concat(now.Members, now.Previous)
 		if open != nil {
@@ -117,84 +122,35 @@ func (r *planRun) current() (now Plan, open *Plan, err error) {
 	if len(all) == 0 {
 		return now, nil, &PlanError{Finding: "no sequence server can be reached", Err: why, unreached: true}
 	}
-	if open == nil && now.Number > 0 {
-		// Finished on some, but not on all that can be reached: that is a change in progress, too.
-		return now, r.unfinished(&now), nil
-	}
 	return now, open, nil
 }
 
-// latest is the plan in force, and the change that is open, by what servers have told. It takes note of proposals that are neither.
-func (r *planRun) latest(all []told) (now Plan, open *Plan) {
+// latest is the plan in force, and the change that is open, by what servers have told.
+func latest(all []told) (now Plan, open *Plan) {
 	for _, t := range all {
-		for i := range t.plans {
-			if p := &t.plans[i]; p.State == PlanInForce && p.Number > now.Number {
-				now = *p
+		for _, p := range t.plans {
+			if p.State == PlanInForce && p.Number > now.Number {
+				now = p
 			}
 		}
 	}
-	r.lefts = nil
 	most := 0
 	for _, t := range all {
 		for i := range t.plans {
 			p := &t.plans[i]
-			passed := p.Number == now.Number && p.UUID != now.UUID
-			switch {
-			case !p.open(), p.Number < now.Number, passed && p.State != planProposed:
-				continue // left over on a member that was away
-			case passed, hopeless(p, all):
-				r.lefts = append(r.lefts, left{t.address, p})
-				continue
+			if !p.open() || p.UUID == now.UUID || !p.follows(&now) || p.vetoed(all) {
+				continue // or it is left on a member that was away
 			}
-			known := 0
+			knows := 0
 			for _, o := range all {
-				if slices.ContainsFunc(o.plans, func(q Plan) bool { return q.UUID == p.UUID }) {
-					known++
+				if o.change(p.UUID) != nil {
+					knows++
 				}
 			}
-			if open == nil || p.Number > open.Number || p.Number == open.Number && known > most {
-				open, most = p, known
+			if open == nil || p.Number > open.Number || p.Number == open.Number && knows > most {
+				open, most = p, knows
 			}
 		}
 	}
 	return now, open
-}
-
-// hopeless reports whether a change is nowhere more than proposed, and so many of its voters have another plan under its number that it cannot get a majority: its coordinator died, or
-// was slower, and others that did not see it have gone on.
-func hopeless(p *Plan, all []told) bool {
-	voters := p.voters()
-	against := 0
-	for _, t := range all {
-		for i := range t.plans {
-			o := &t.plans[i]
-			switch {
-			case o.UUID == p.UUID && o.State != planProposed:
-				return false
-			case o.UUID != p.UUID && o.Number == p.Number && slices.ContainsFunc(voters, func(m Member) bool { return m.Address == t.address }):
-				against++
-			}
-		}
-	}
-	return len(voters)-against < len(voters)/2+1
-}
-
-// sweep takes proposals back that cannot become a change any more. Should the coordinator of one live, it finds that another has taken over.
-func (r *planRun) sweep() error {
-	for _, l := range r.lefts {
-		v, err := r.server(l.address)
-		if err != nil {
-			continue
-		}
-		err = v.transact(r.ctx, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(r.ctx, "DELETE FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ? AND `state` = ?", l.plan.Number, l.plan.UUID, planProposed)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("take back a proposal that was left on %s: %w", l.address, err)
-		}
-		r.s.log.Warn("proposal of sequence servers taken back", zap.String("change", l.plan.UUID), zap.String("from", l.plan.Coordinator), zap.Uint64("plan", l.plan.Number),
-			zap.String("server", l.address))
-	}
-	return nil
 }

@@ -10,7 +10,10 @@ import (
 
 // draft makes the plan that a change leads to.
 func (r *planRun) draft(now *Plan, change PlanChange) error {
-	r.forced, r.above, r.base = change.Force, change.Above, now.Number
+	r.asked, r.base = change, now.Number
+	if change.Add != "" && change.Force {
+		return badOption("FORCE is for SEQPROXY REMOVE SEQUENCE SERVER: a server is added while all members are there")
+	}
 	if now.Number == 0 {
 		servers := r.s.servers.members()
 		if len(servers) != 1 {
@@ -39,11 +42,6 @@ func (r *planRun) draft(now *Plan, change PlanChange) error {
 	}
 	switch {
 	case change.Add != "":
-		o, err := r.s.serverOptions(change.Add)
-		if err != nil {
-			return err
-		}
-		change.Add = o.Addr
 		if has(change.Add) >= 0 {
 			return badOption("sequence server %s is a member already", change.Add)
 		}
@@ -221,13 +219,5 @@ func (r *planRun) checkWriters(change PlanChange) error {
 	return &PlanError{
 		Finding: fmt.Sprintf("applications may count in the table %s themselves (UPDATE ... LAST_INSERT_ID(id + %d))", v.table.full, len(p.Previous)),
 		Remedy:  "stop them and say WITH DIRECT WRITERS STOPPED" + then + "; where there are none: direct_writers = false under [sequence]",
-	}
-}
-
-// awayError: or is what else can be done.
-func awayError(away []string, err error, or string) error {
-	return &PlanError{
-		Finding: "nobody knows which numbers a sequence server gave that cannot be reached: " + strings.Join(away, ", "),
-		Remedy:  "bring it back; or make sure that it stays off, and say FORCE ABOVE n, a number above all that it can have given" + or, Err: err,
 	}
 }

@@ -19,24 +19,18 @@ type floorOf struct {
 	bound uint64 // of the next plan, see plan_bound.go
 	row   bool   // it is of a row that was frozen
 	lacks bool   // there is no row of it, though the member gave numbers: it counts if another one has it
-	own   uint64 // how far each member may go by itself; 0 where that was read from one of them, until others have its word
 }
-
-// errNotFrozen: the member does not know any more that its rows were frozen.
-var errNotFrozen = errors.New("its rows are not frozen")
 
 // gave reads what a frozen member gave at most of each name: what its rows held, the tombstones of what was dropped, and where a member is taken out by its bounds
 // those that are known here.
 func (r *planRun) gave(v *server) (all []floorOf, err error) {
 	err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 		all = nil
-		if was.state == planProposed {
-			return errNotFrozen
+		if was.state != planFrozen {
+			return errTakenOver
 		}
-		if was.state == planFrozen {
-			if err := r.freezeLate(v, tx); err != nil {
-				return err
-			}
+		if err := r.freezeLate(v, tx); err != nil {
+			return err
 		}
 		if all, err = v.namesWith(r.ctx, tx, all, "SELECT `name`, `saved` FROM "+v.table.start+" WHERE `plan` = ? AND `saved` IS NOT NULL", r.plan.Number); err != nil {
 			return err
@@ -105,86 +99,38 @@ func (v *server) namesWith(ctx context.Context, on querier, all []floorOf, text 
 }
 
 // bounded adds what the operator said about members that cannot be asked. The empty name stands for those that no other member knows.
-func (t planTerms) bounded(all []floorOf) []floorOf {
+func (r *planRun) bounded(all []floorOf) []floorOf {
 	for i := range all {
-		all[i].floor = max(all[i].floor, t.above)
+		all[i].floor = max(all[i].floor, r.asked.Above)
 	}
-	return append(all, floorOf{floor: t.above})
+	return append(all, floorOf{floor: r.asked.Above})
 }
 
-// raiseFloor is what an INSERT of a floor and a bound does where the name has some: the higher stay. How far the member may go by itself is what was said
-// last: a coordinator that died may have told nobody else more than that.
-const raiseFloor = " ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `bound` = GREATEST(`bound`, VALUES(`bound`)), " +
-	"`own_bound` = VALUES(`own_bound`)"
-
-// tellBounds is what an INSERT of a bound does on a member that obeys the plan already: its floors have done their work, and how far it may go it knows.
-const tellBounds = " ON DUPLICATE KEY UPDATE `bound` = GREATEST(`bound`, VALUES(`bound`))"
-
-// writeFloors writes floors to a member, where the higher stays. The empty name comes last: a member that has it has all. One that obeys the plan already takes the bounds only. It
-// reports whether the member knows those now.
-func (r *planRun) writeFloors(v *server, all []floorOf) (told bool, err error) {
-	told = true
-	for len(all) > 0 {
-		n := min(len(all), floorBatch)
+// writeFloors writes floors and bounds to a member, where the higher stays, in the transaction of a step. own says that the member may go by the bounds itself: all others of
+// the plan have them before it obeys it.
+func (v *server) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all []floorOf, own bool) error {
+	for some := range slices.Chunk(all, floorBatch) {
 		var text strings.Builder
 		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`, `bound`, `own_bound`) VALUES ")
-		own := make([]any, 0, 5*n)
-		for i, f := range all[:n] {
+		args := make([]any, 0, 5*len(some))
+		for i, f := range some {
 			if i > 0 {
 				text.WriteString(", ")
 			}
 			text.WriteString("(?, ?, ?, ?, ?)")
-			own = append(own, r.plan.Number, f.name, f.floor, f.bound, f.own)
-		}
-		err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
-			args, present := slices.Clone(own), raiseFloor
-			if was.state == PlanInForce {
-				takes, err := v.takesBounds(r.ctx, tx, r.plan.Number)
-				if told = told && takes; err != nil || !takes {
-					return err
-				}
-				present = tellBounds
-				for i := 4; i < len(args); i += 5 {
-					args[i] = 0
-				}
+			goes := uint64(0)
+			if own {
+				goes = f.bound
 			}
-			if err := r.touch(v, tx); err != nil {
-				return err
-			}
-			_, err := tx.ExecContext(r.ctx, text.String()+present, args...)
-			return err
-		})
-		if err != nil {
-			return false, fmt.Errorf("write the floors of plan %d to %s: %w", r.plan.Number, v.name(), err)
+			args = append(args, plan, f.name, f.floor, f.bound, goes)
 		}
-		all = all[n:]
+		text.WriteString(" ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `bound` = GREATEST(`bound`, VALUES(`bound`)), " +
+			"`own_bound` = GREATEST(`own_bound`, VALUES(`own_bound`))")
+		if _, err := tx.ExecContext(ctx, text.String(), args...); err != nil {
+			return fmt.Errorf("write the floors of plan %d to %s: %w", plan, v.name(), err)
+		}
 	}
-	return told, nil
-}
-
-// takesBounds reports whether a member that obeyed a plan still does, and no further change has read what it knows: what it is told now would not count.
-func (v *server) takesBounds(ctx context.Context, tx *sql.Tx, plan uint64) (bool, error) {
-	err := v.refuseWhileChanging(ctx, tx)
-	if errors.Is(err, errPlanChanging) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	now, err := v.lockMembership(ctx, tx)
-	return now.Plan == plan, err
-}
-
-// ownFloors are floors with bounds by which a member goes by itself, if another one of the plan was told them.
-func (r *planRun) ownFloors(m Member, all []floorOf, told []Member) []floorOf {
-	if !slices.ContainsFunc(told, func(o Member) bool { return o.ID != m.ID }) {
-		return all
-	}
-	own := slices.Clone(all)
-	for i := range own {
-		own[i].own = own[i].bound
-	}
-	return own
+	return nil
 }
 
 // readFloors reads the floors of a plan from a member; false if it does not have all.

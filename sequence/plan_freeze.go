@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
@@ -19,10 +18,7 @@ import (
 func (r *planRun) freezeMember(v *server) error {
 	err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 		if was.state != planProposed {
-			return nil // frozen already, by whoever began this
-		}
-		if err := v.refuseBehind(r.ctx, tx, r.plan.Number); err != nil {
-			return err
+			return errTakenOver
 		}
 		// First, so that nobody is waited for who waits for this.
 		if _, err := v.lockRows(r.ctx, tx); err != nil {
@@ -40,7 +36,7 @@ func (r *planRun) freezeMember(v *server) error {
 		if err := v.saveRows(r.ctx, tx, r.plan.Number); err != nil {
 			return err
 		}
-		return r.setState(r.ctx, v, tx, planFrozen, false)
+		return v.setState(r.ctx, tx, r.plan.Number, planFrozen)
 	})
 	if err != nil {
 		return fmt.Errorf("freeze %s: %w", v.name(), err)
@@ -123,38 +119,44 @@ func (v *server) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan
 	return nil
 }
 
-// thawMember has a member go on as before, after a majority voted against the change.
+// thawMember has a member go on as before.
 func (r *planRun) thawMember(v *server) error {
-	ctx := r.ctx
-	err := r.fenced(ctx, v, func(tx *sql.Tx, was promise) error {
+	err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
 		switch was.state {
 		case planAborted:
 			return nil
+		case planOvertaken:
+			return errTakenOver
 		case PlanInForce:
 			return fmt.Errorf("plan %d is in force there", r.plan.Number) // never: it was not decided
 		}
-		if _, err := v.lockRows(ctx, tx); err != nil {
-			return err
-		}
-		m, _, err := v.membership(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if m.Plan == 0 || m.Count > 0 { // not one that has left, which stays frozen
-			if err := v.restoreRows(ctx, tx, "= ?", r.plan.Number); err != nil {
-				return err
-			}
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", r.plan.Number); err != nil {
-				return fmt.Errorf("remove the floors of plan %d: %w", r.plan.Number, err)
-			}
-		}
-		return r.setState(ctx, v, tx, planAborted, was.voted == 0)
+		return v.thaw(r.ctx, tx, &r.plan)
 	})
 	if err != nil {
 		return fmt.Errorf("let %s go on: %w", v.name(), err)
 	}
-	v.announce(ctx)
+	v.announce(r.ctx)
 	return nil
+}
+
+// thaw has a member go on as before a change, in the transaction that has locked its row of that.
+func (v *server) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
+	if _, err := v.lockRows(ctx, tx); err != nil {
+		return err
+	}
+	m, err := v.lockMembership(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if m.Plan < p.Number && !m.leftBefore(p) { // one that has left stays frozen, whether it knows that or not
+		if err := v.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", p.Number); err != nil {
+			return fmt.Errorf("remove the floors of plan %d: %w", p.Number, err)
+		}
+	}
+	return v.setState(ctx, tx, p.Number, planAborted)
 }
 
 // announce lets all proxies look again within a second. Whatever fails, they notice by themselves later.
@@ -169,27 +171,41 @@ func (v *server) frozenForPlan(ctx context.Context, on execer, r *row) error {
 	if r.frozen || r.id < v.seen.Load().max {
 		return nil
 	}
-	err := on.QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL ORDER BY `plan` DESC LIMIT 1", r.name).Scan(&r.before)
+	var saved sql.NullString
+	var id string
+	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+v.table.start+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
+		v.table.full+" AS s WHERE s.`name` = ?", r.name).Scan(&id, &saved)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
 		return fmt.Errorf("read what the row of %q held when it was frozen: %w", r.name, err)
+	case !saved.Valid:
+		if id == strconv.FormatUint(r.id, 10) {
+			return nil
+		}
+		saved.String = id // the change has ended since it was read
 	}
-	r.frozen = true
-	return nil
+	r.before, err = strconv.ParseUint(saved.String, 10, 64)
+	r.frozen = err == nil
+	return err
 }
 
 // isFrozen reports whether a change of plans has frozen the row of a name.
-func (v *server) isFrozen(ctx context.Context, name string) (bool, error) {
+func (v *server) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = conn.Close() }()
-	r := row{name: name, id: v.seen.Load().max, entry: noEntry()}
-	err = v.frozenForPlan(ctx, conn, &r)
-	return r.frozen, err
+	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+v.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
+	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look whether the row of %q is frozen: %w", name, err)
+	}
+	return frozen, nil
 }
 
 // refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within the transaction that would change them, after it has
@@ -205,7 +221,7 @@ const shared = " LOCK IN SHARE MODE"
 func (v *server) refuseChange(ctx context.Context, on execer, condition, locking string) error {
 	var uuid string
 	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+v.table.plan+" WHERE "+condition+"`state` IN ('"+
-		strings.Join([]string{planFrozen, planDecided, planAborting}, "', '")+"') LIMIT 1"+locking).Scan(&uuid)
+		planFrozen+"', '"+planAccepted+"') LIMIT 1"+locking).Scan(&uuid)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -215,11 +231,6 @@ func (v *server) refuseChange(ctx context.Context, on execer, condition, locking
 	return errPlanChanging
 }
 
-// refuseBehind keeps a member whose rows a newer change has frozen from being brought to the plan of a number, or frozen for it: both give rows back that were frozen for
-// another change. That one goes by what the member had given by then, and brings it along at its end; if it is aborted, the next attempt is not refused.
-func (v *server) refuseBehind(ctx context.Context, tx *sql.Tx, number uint64) error {
-	return v.refuseChange(ctx, tx, "`number` > "+strconv.FormatUint(number, 10)+" AND ", shared)
-}
-
 // errPlanChanging: the rows are frozen while the set of sequence servers is changed.
-var errPlanChanging = errors.New("the set of sequence servers is being changed; if its proxy died, another one ends that within two minutes, or at once where the same change is made again")
+var errPlanChanging = errors.New("the set of sequence servers is being changed; if its proxy died, make the same change again on another one, which ends it: " +
+	"SHOW SEQPROXY SEQUENCE SERVERS tells which")

@@ -19,7 +19,7 @@ func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *tes
 		case step == "floors" && address == e.addr(0):
 			e.wantFrozen(t, 0, "late")
 			steps++
-		case step == planDecided:
+		case step == planAccepted:
 			e.places[0].exec(t, "INSERT INTO sequence VALUES ('later', 700)")
 			steps++
 		}

@@ -12,10 +12,7 @@ func TestAMemberThatComesBackLearnsNothingFromAServerThatHasLeft(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	e.change(t, s, PlanChange{Add: e.addr(3)})
-	e.links[3].Cut()
-	now := e.change(t, s, PlanChange{Remove: e.addr(0), Force: true, Above: 5000})
-	mustCreate(t, s, CreateOptions{Name: "late"})
-	e.links[3].Mend()
+	now := e.changeWithout(t, s, PlanChange{Remove: e.addr(0)}, 3, func() { mustCreate(t, s, CreateOptions{Name: "late"}) })
 	fresh := e.open(t).servers
 	if err := fresh.reread(context.Background(), fresh.view.Load()); err != nil {
 		t.Fatal(err)

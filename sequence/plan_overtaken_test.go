@@ -76,44 +76,6 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 	takeAll(t, s, h, "photos", 1500)
 }
 
-// What a coordinator that died has told one member alone is nothing to go by, whoever brings that member to the plan: the others would begin below it.
-func TestAMemberThatIsBroughtToAPlanGoesByNoBoundThatNobodyElseKnows(t *testing.T) {
-	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
-	patient := patience(30 * time.Second)
-	s, other := e.open(t, steadySize(5), patient), e.open(t, patient)
-	boundsAhead(s, 200)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	now := e.overtake(t, s, other, PlanChange{Add: e.addr(2)}, func(plan uint64) {
-		e.places[2].exec(t, "UPDATE sequence_plan_start SET bound = bound + 1000, own_bound = own_bound + 1000 WHERE plan = ? AND name = 'photos'", plan)
-		e.places[2].exec(t, "INSERT INTO sequence_plan_start (plan, name, bound, own_bound) VALUES (?, 'albums', 1000, 1000)", plan)
-	})
-	bound := func(i int, column, name string) (n uint64) {
-		t.Helper()
-		if err := e.places[i].db.QueryRow("SELECT "+column+" FROM sequence_plan_start WHERE plan = ? AND name = ?", now.Number, name).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	if own, known := bound(2, "own_bound", "photos"), bound(0, "bound", "photos"); own == 0 || own > known {
-		t.Errorf("it goes up to %d by itself, and another member knows of %d", own, known)
-	}
-	if own := bound(2, "own_bound", "albums"); own != 0 {
-		t.Errorf("it goes up to %d with a sequence that no other member knows", own)
-	}
-
-	e.links[0].Cut()
-	e.links[1].Cut()
-	left := e.open(t, steadySize(5), patient, e.first(2))
-	if got, _ := toTheBound(t, left, h, "photos"); got == 0 {
-		t.Error("alone it gave no number, so this shows nothing")
-	}
-	e.links[0].Mend()
-	e.links[1].Mend()
-	e.links[2].Cut()
-	e.change(t, s, PlanChange{Remove: e.addr(2)})
-	takeAll(t, s, h, "photos", 1500)
-}
-
 // Another proxy has raised the bound since this one read it. That counts when nobody is left who could be told of a higher one.
 func TestABoundThatAnotherProxyRaisedCounts(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()

@@ -34,7 +34,7 @@ func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	<-stands
 	started, other := false, e.open(t)
 	other.planHook = func(step, address string) error {
-		if step == planAborting && address == e.addr(1) { // both members have voted
+		if step == planAborted && address == e.addr(0) { // from here on it cannot be decided
 			goOn <- true
 			started = <-stands // false: the first coordinator has ended
 		}

@@ -2,11 +2,11 @@ package sequence
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,6 +17,13 @@ import (
 // change makes a new plan and puts it in force. The same change that was begun before, by a coordinator that may have died, is ended first: then it is made already, or
 // undone and made anew.
 func (r *planRun) change(change PlanChange) error {
+	if change.Add != "" {
+		o, err := r.s.serverOptions(change.Add)
+		if err != nil {
+			return err
+		}
+		change.Add = o.Addr // with its port
+	}
 	now, open, err := r.current()
 	if err != nil {
 		return err
@@ -35,11 +42,13 @@ func (r *planRun) change(change PlanChange) error {
 			return inProgress(open)
 		}
 	}
-	if err := r.sweep(); err != nil {
+	brought, err := r.reconcile(&now, change.Add)
+	if err != nil {
 		return err
 	}
-	if err := r.endLeft(&now, change.Add); err != nil {
-		return err
+	if brought && now.makes(change) { // by a coordinator that died when it was decided
+		r.plan = now
+		return nil
 	}
 	if err := r.draft(&now, change); err != nil {
 		return err
@@ -58,7 +67,7 @@ func (r *planRun) change(change PlanChange) error {
 		}
 		return r.undo(err)
 	}
-	return r.begin(nil, nil)
+	return r.begin()
 }
 
 // again has r begin anew, after it has ended what another began.
@@ -70,8 +79,24 @@ func (r *planRun) again() (now Plan, open *Plan, err error) {
 		}
 	}
 	clear(r.away)
-	r.plan, r.planTerms, r.base, r.ballot, r.byBound = Plan{}, planTerms{}, 0, 0, false
+	r.plan, r.base, r.ballot, r.byBound = Plan{}, 0, 0, false
 	return r.current()
+}
+
+// end ends a change that another began: it finishes one that is decided, and undoes any other. All who do that come to the same.
+func (r *planRun) end(open *Plan) (made bool, err error) {
+	r.plan = *open
+	r.plan.Coordinator = r.s.servers.first().registry.host
+	decided, err := r.takeOver()
+	if err != nil {
+		return false, err
+	}
+	r.s.log.Warn("change of sequence servers taken over", zap.String("change", open.UUID), zap.String("from", open.Coordinator), zap.Uint64("plan", open.Number),
+		zap.Bool("decided", decided))
+	if decided {
+		return true, r.begin()
+	}
+	return false, r.abort()
 }
 
 // makes reports whether p is the plan that a change leads to.
@@ -126,7 +151,7 @@ func (r *planRun) decide() error {
 	if err := r.floors(); err != nil {
 		return err
 	}
-	return r.vote(planDecided)
+	return r.accept()
 }
 
 // floors reads what all members gave and writes it down on all.
@@ -152,61 +177,45 @@ func (r *planRun) floors() error {
 	all = r.bounded(withoutDropped(all))
 	setBounds(all, limits, end, r.s.servers.ahead)
 	for _, m := range r.everyone() {
-		if v, err := r.server(m.Address); err == nil {
-			if _, err := r.writeFloors(v, all); err != nil {
-				return err
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue // it is taken out
+		}
+		err = r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
+			if was.state != planFrozen {
+				return errTakenOver
 			}
-			if err := r.did("floors", m); err != nil {
-				return err
-			}
+			return v.writeFloors(r.ctx, tx, r.plan.Number, all, true)
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.did("floors", m); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// begin starts the plan, which is decided, on all members that can be reached. floors are those that were decided, nil if all have them; told are the members of the plan that
-// know their bounds.
-func (r *planRun) begin(floors []floorOf, told []Member) error {
+// begin starts the plan, which is decided, on all members that can be reached.
+func (r *planRun) begin() error {
 	defer r.detach(r.s.timing.change)()
-	var theirs known
-	for _, m := range r.plan.Previous {
-		v, err := r.server(m.Address)
-		if err != nil {
-			continue
-		}
-		more, err := v.definitions(r.ctx, v.pool())
-		if err != nil {
-			return r.undone(err)
-		}
-		theirs.definitions = append(theirs.definitions, more...)
-	}
-	theirs.definitions = newest(theirs.definitions)
-	var err error
-	if theirs.proxies, err = r.proxies(); err != nil {
+	from, err := r.decided()
+	if err != nil {
 		return r.undone(err)
 	}
 	started, away := 0, []string(nil)
 	var failed error
-	for _, m := range slices.Concat(r.plan.Members, r.plan.Previous) {
-		if slices.Contains(away, m.Address) {
-			continue
-		}
+	for _, m := range r.everyone() {
 		v, err := r.server(m.Address)
-		if err == nil && floors != nil {
-			_, err = r.writeFloors(v, r.ownFloors(m, floors, told))
-		}
 		if err == nil {
-			err = r.startMember(v, m, theirs)
+			_, err = v.obey(r.ctx, &r.plan, m.ID, from)
 		}
-		switch {
-		case err == nil:
-			started++
-		case r.isOver(err):
-			return err
-		default: // it obeys the plan when it is met again, as long as another one knows it
+		if err != nil { // it obeys the plan when it is met again, as long as another one knows it
 			away, failed = append(away, m.Address), errors.Join(failed, err)
 			continue
 		}
+		started++
 		if err := r.did(PlanInForce, m); err != nil {
 			return err
 		}
@@ -221,65 +230,65 @@ func (r *planRun) begin(floors []floorOf, told []Member) error {
 	return nil
 }
 
+// decided reads what a member that is brought to the decided plan takes over from others.
+func (r *planRun) decided() (from known, err error) {
+	for _, m := range r.plan.Previous {
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		more, err := v.definitions(r.ctx, v.pool())
+		if err != nil {
+			r.away[m.Address] = err // what it knows others know, too
+			continue
+		}
+		from.definitions = append(from.definitions, more...)
+	}
+	from.definitions = newest(from.definitions)
+	if from.proxies, err = r.proxies(); err != nil {
+		return known{}, err
+	}
+	for _, m := range r.staying() {
+		v, err := r.server(m.Address)
+		if err != nil {
+			continue
+		}
+		floors, complete, err := v.readFloors(r.ctx, r.plan.Number)
+		if err != nil {
+			return known{}, err
+		}
+		if complete {
+			from.floors = floors
+			return from, nil
+		}
+	}
+	return known{}, fmt.Errorf("no member that has the floors of plan %d can be reached", r.plan.Number)
+}
+
 // undone is the error after the decision.
 func (r *planRun) undone(err error) error {
 	return &PlanError{
-		Finding: fmt.Sprintf("change %s is decided, but was not finished", r.plan.UUID), Remedy: "say the same again, or wait: a proxy finishes it", Err: err,
+		Finding: fmt.Sprintf("change %s is decided, but was not finished", r.plan.UUID), Remedy: "say " + r.plan.statement() + " again", Err: err,
 	}
 }
 
-// undo aborts a change that failed before it was known to be decided, and returns why it failed. This coordinator votes against it under a new ballot, as another one would: it may have voted
-// for it under the old one. Should it find that the change is decided, it finishes it.
+// undo aborts a change that failed before it was known to be decided, and returns why it failed. Should it find that the change is decided, it finishes it.
 func (r *planRun) undo(why error) error {
 	defer r.detach(r.s.timing.undo)()
-	voted, err := r.takeOver()
-	if err == nil && voted == planDecided {
+	decided, err := r.takeOver()
+	if err == nil && decided {
 		r.s.log.Info("change of sequence servers decided all the same", zap.String("change", r.plan.UUID), logfield.Err(why))
-		return r.finishDecided()
+		return r.begin()
 	}
 	if err == nil {
-		err = r.voteAgainst()
+		err = r.abort()
 	}
 	if err == nil {
 		return why
 	}
 	return errors.Join(why, &PlanError{
-		Finding: fmt.Sprintf("change %s is neither done nor undone", r.plan.UUID), Remedy: "say the same again, or wait: a proxy ends it", Err: err,
+		Finding: fmt.Sprintf("change %s is neither done nor undone", r.plan.UUID), Remedy: "say " + r.plan.statement() + " again", Err: err,
 	})
-}
-
-// voteAgainst has a majority vote against the change, and only then lets the members go on as before: one of them could otherwise give numbers, while a majority that
-// knows nothing of that decides.
-func (r *planRun) voteAgainst() error {
-	defer r.detach(r.s.timing.undo)()
-	if err := r.vote(planAborting); err != nil {
-		return err
-	}
-	var frozen []string
-	var failed error
-	for _, m := range r.everyone() {
-		v, err := r.server(m.Address)
-		if err != nil {
-			continue
-		}
-		if err := r.thawMember(v); err != nil {
-			if r.isOver(err) {
-				return err
-			}
-			frozen, failed = append(frozen, m.Address), errors.Join(failed, err)
-			continue
-		}
-		if err := r.did(planAborted, m); err != nil {
-			return err
-		}
-	}
-	r.s.log.Warn("change of sequence servers aborted", zap.String("change", r.plan.UUID), zap.Uint64("plan", r.plan.Number), logfield.Err(failed))
-	if failed != nil {
-		return &PlanError{
-			Finding: fmt.Sprintf("change %s is aborted, but %s may stay frozen", r.plan.UUID, strings.Join(frozen, ", ")), Remedy: "a proxy lets it go on once it can be reached", Err: failed,
-		}
-	}
-	return nil
 }
 
 // letProxiesFill tells all proxies that rows are going to be frozen, and waits a little for them to fill their caches.

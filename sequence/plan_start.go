@@ -35,10 +35,11 @@ func (h share) startSQL(end uint64) string {
 	return "IF(" + floor + " > " + number(end-min(end, h.count)) + ", " + number(end) + ", " + at + ")"
 }
 
-// known is what other members of a plan know, which one that is started takes over.
+// known is what other members of a plan know, which one that is brought to it takes over.
 type known struct {
 	definitions []defined
 	proxies     []Proxy
+	floors      []floorOf
 }
 
 // bring makes a member obey a plan, or leave if it is none of it, in the transaction that has locked its row of the plan. Each row is set to the member's first position
@@ -46,9 +47,6 @@ type known struct {
 func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs known) (brought bool, err error) {
 	was, err := v.lockMembership(ctx, tx)
 	if err != nil || was.Plan >= p.Number {
-		return false, err
-	}
-	if err := v.refuseBehind(ctx, tx, p.Number); err != nil {
 		return false, err
 	}
 	if _, err := v.lockRows(ctx, tx); err != nil {
@@ -91,9 +89,6 @@ func (v *server) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, 
 	if err != nil {
 		return false, err
 	}
-	if err := v.reportAbove(ctx, tx, p.Number); err != nil {
-		return false, err
-	}
 	for _, text := range []string{
 		"INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`) SELECT " + strconv.FormatUint(p.Number, 10) + ", s.`name`, CAST(" + strconv.FormatUint(other, 10) + " AS UNSIGNED) FROM " +
 			v.table.full + " AS s ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`))",
@@ -128,22 +123,4 @@ func (v *server) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error
 			logfield.Sequence(name), zap.String("gave_up_to", id), zap.Uint64("bound", floor), zap.Uint64("plan", plan))
 	}
 	return rows.Err()
-}
-
-// startMember has a member obey the plan, which is decided.
-func (r *planRun) startMember(v *server, m Member, theirs known) error {
-	err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
-		if was.state == PlanInForce {
-			return nil
-		}
-		if _, err := v.bring(r.ctx, tx, &r.plan, m.ID, theirs); err != nil {
-			return err
-		}
-		return r.setState(r.ctx, v, tx, PlanInForce, false)
-	})
-	if err != nil {
-		return fmt.Errorf("start plan %d on %s: %w", r.plan.Number, m.Address, err)
-	}
-	v.announce(r.ctx)
-	return nil
 }

@@ -33,8 +33,6 @@ type Plan struct {
 	Block       uint64    // numbers in a block; 0 with InterleaveStep
 	Members     []Member  // by position
 	Previous    []Member  // of the plan before, by position
-
-	forced bool // while it is a change: see PlanChange.Force
 }
 
 // PlanInForce is the State of a plan whose change has ended.
@@ -66,8 +64,7 @@ const (
 		"`state` varchar(16) CHARACTER SET ascii NOT NULL, `coordinator` varchar(255) CHARACTER SET utf8mb4 NOT NULL, " +
 		"`begun` datetime(6) NOT NULL, `changed` datetime(6) NOT NULL, `interleave` varchar(8) CHARACTER SET ascii NOT NULL, " +
 		"`block` bigint unsigned NOT NULL, `members` text CHARACTER SET utf8mb4 NOT NULL, `previous` text CHARACTER SET utf8mb4 NOT NULL, " +
-		"`ballot` bigint unsigned NOT NULL DEFAULT 0, `voted` bigint unsigned NOT NULL DEFAULT 0, " + // see ballots in plan_vote.go
-		"`forced` tinyint NOT NULL DEFAULT 0, `above` bigint unsigned NOT NULL DEFAULT 0, " + // see PlanChange
+		"`ballot` bigint unsigned NOT NULL DEFAULT 0, " + // see plan_ballot.go
 		"PRIMARY KEY (`number`)) ENGINE=InnoDB"
 	createPlanStart = "CREATE TABLE IF NOT EXISTS %s (`plan` bigint unsigned NOT NULL, `name` %s NOT NULL, `floor` bigint unsigned NOT NULL DEFAULT 0, " +
 		"`saved` bigint unsigned DEFAULT NULL, " + // what the row held when it was frozen for the plan; NULL: it is not
@@ -156,7 +153,7 @@ func (v *server) memberID(ctx context.Context, on execer) (id string, err error)
 
 // planFields are selected for a plan.
 const planFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), " +
-	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`, `forced`"
+	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`"
 
 // plans reads all plans that this server knows, in the order of their numbers. Without the table there are none.
 func (v *server) plans(ctx context.Context, on querier) ([]Plan, error) {
@@ -194,7 +191,7 @@ func (v *server) plan(ctx context.Context, on execer, number uint64) (p Plan, ok
 func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
 	var begun, changed int64
 	var members, previous string
-	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &changed, &p.Interleave, &p.Block, &members, &previous, &p.forced); err != nil {
+	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &changed, &p.Interleave, &p.Block, &members, &previous); err != nil {
 		return Plan{}, err
 	}
 	p.Begun, p.Changed = time.UnixMicro(begun).UTC(), time.UnixMicro(changed).UTC()

@@ -125,10 +125,11 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 			continue
 		}
 		// It was away when the plan was made.
-		if err := a.known[i].catchUp(ctx, a.known[from], plan); err != nil {
+		if _, err := a.known[i].catchUp(ctx, a.known[from], plan); err != nil {
 			a.known[i].leaveOut(err)
 		}
 	}
+	a.letGo(ctx, probes)
 	return a.adoptLocked(plan, probes)
 }
 

@@ -62,7 +62,7 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 			for _, c := range []PlanChange{{Add: e.addr(1)}, {Remove: e.addr(0)}} {
 				died := e.open(t)
 				died.planHook = func(step, address string) error {
-					if step == planDecided {
+					if step == planAccepted {
 						return &hookError{step, address}
 					}
 					return nil
@@ -83,7 +83,7 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 		}},
 		{"where the new one was away at the start", func(t *testing.T, e *planEstate, a *Sequences) {
 			a.planHook = func(step, address string) error {
-				if step == planDecided {
+				if step == planAccepted {
 					e.links[1].Cut()
 				}
 				return nil

@@ -244,7 +244,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		}
 		s.counters.errors.Add(1)
 		if errors.Is(err, errPlanChanging) {
-			s.startFollowing() // who ends a change that was left; see tendPlans
+			s.startFollowing() // who hears when the change has ended
 		}
 		if time.Since(begin)+backoff > patience || !s.sleep(jitter(backoff)) {
 			break

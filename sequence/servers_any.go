@@ -93,13 +93,15 @@ func (v *server) leaveOut(err error) {
 	}
 }
 
-// takeIn undoes leaveOut.
-func (v *server) takeIn() {
-	if v.away.CompareAndSwap(true, false) {
+// takeIn undoes leaveOut, and reports whether the member was left out.
+func (v *server) takeIn() bool {
+	back := v.away.CompareAndSwap(true, false)
+	if back {
 		v.log.Info("sequence server taken in again")
 		v.follow.forgot.Store(true) // it may be a backup of itself
 		v.lowest.forget()
 	}
+	return back
 }
 
 // Turns is how far apart the numbers of one sequence server are: how many servers there are, if they take turns with InterleaveStep, else 1.
@@ -133,7 +135,7 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 				err = failed
 			}
 			if errors.Is(failed, errPlanChanging) || errors.Is(failed, errPlan) {
-				s.startFollowing() // who ends a change that was left, see tendPlans, and leaves out a server that obeys another plan
+				s.startFollowing() // who leaves out a server that obeys another plan
 			}
 			if err == nil || errors.Is(err, ErrUnfit) || errors.Is(err, ErrClosed) || !pause(r.ctx, jitter(backoff)) {
 				break

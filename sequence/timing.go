@@ -24,8 +24,6 @@ type timing struct {
 	change, undo time.Duration
 	// fill bounds the wait for proxies that fill their caches before a change. They are looked at each fillPoll.
 	fill, fillPoll time.Duration
-	// Each tend a proxy looks for a change whose coordinator died: one to which nothing happened for abandoned.
-	tend, abandoned time.Duration
 
 	// ALTER ... ORDER and RESTART ... FORCE wait so long for other proxies, which are asked each confirmPoll. A caller's context may be shorter. To take ORDER back takes takeBack at most.
 	confirm, confirmPoll, takeBack time.Duration
@@ -80,7 +78,6 @@ func standardTiming() timing {
 		follow: 300 * time.Millisecond, followRarely: 5 * time.Second, round: 2 * time.Second,
 		beat: 2 * time.Second, stale: 10 * time.Second, tenure: 10 * time.Second,
 		change: 30 * time.Second, undo: 15 * time.Second, fill: 2 * time.Second, fillPoll: 50 * time.Millisecond,
-		tend: 30 * time.Second, abandoned: 90 * time.Second,
 		confirm: 15 * time.Second, confirmPoll: 50 * time.Millisecond, takeBack: 3 * time.Second,
 		shown: time.Second, firstLook: time.Millisecond, lastLook: 50 * time.Millisecond, late: 250 * time.Millisecond, flush: 10 * time.Second,
 		silence: 90 * time.Second, connLife: time.Minute, lookLife: time.Minute, connIdle: 5 * time.Minute, redial: 50 * time.Millisecond,
@@ -108,7 +105,6 @@ func (t *timing) check() error {
 		{t.followRarely + t.round, t.tenure, "tenure: by then every proxy has asked the new primary, also one that asks rarely as the old one was away"},
 		{t.beat + t.follow + t.round, t.tenure, "tenure: by then every proxy has given the new primary a sign of life"},
 		{t.tenure + t.follow, t.confirm, "confirm: who makes an ORDER sequence or restarts one after a fail-over waits for tenure"},
-		{2*t.change + t.undo, t.abandoned, "abandoned: a coordinator that lives has ended by then, also one that decided late"},
 		{t.round, t.change, "change: a coordinator has the time to ask a member that does not answer"},
 		{2*t.follow + t.fillPoll, t.fill, "fill: proxies hear in that time that they are to fill their caches"},
 		{t.fill, t.change, "change: the wait for caches is a part of it"},

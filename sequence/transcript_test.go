@@ -115,7 +115,6 @@ func recordConnecting(t *testing.T, r *recorder) {
 
 func recordAgain(t *testing.T, r *recorder) {
 	_, s := r.single(map[string]uint64{"photos": 0})
-	s.timing.tend = 100 * time.Millisecond
 	r.take(s, "a proxy takes its first number", 1, 1)
 	r.step(everything, func() { time.Sleep(2*s.timing.beat + s.timing.follow) })
 	r.do("the proxy ends", s.Close)
@@ -331,7 +330,7 @@ func recordChange(t *testing.T, r *recorder) {
 	var obey map[string]bool
 	s.planHook = func(step, address string) (err error) {
 		switch {
-		case step == planDecided && obey == nil:
+		case step == planAccepted && obey == nil:
 			obey, err = make(map[string]bool), s.follow.work.take(t.Context())
 		case step == PlanInForce && obey != nil:
 			if obey[address] = true; len(obey) == 2 {

@@ -77,7 +77,7 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 	}
 	if change != nil && change.Number > number {
 		f.Wrong("plan", fmt.Sprintf("a change to plan %d is %s, begun by %s at %s UTC", change.Number, change.State, change.Coordinator, change.Begun.Format("2006-01-02 15:04:05")),
-			"wait for its end; if its proxy died, any other one that runs ends it within two minutes")
+			"wait for its end; if its proxy died, say the same SEQPROXY ADD or REMOVE SEQUENCE SERVER again, on any other one, which ends it")
 	}
 	if plan == nil {
 		f.Wrong("plan", fmt.Sprintf("plan %d is in force, but nobody knows it", number), "restore the table of the plans from another sequence server")

@@ -101,7 +101,7 @@ var (
 		{ShowSequenceServers, "SEQUENCE SERVERS", 0, "the servers that numbers are reserved from, and the plan"},
 	}
 	proxyForms = [...]proxyForm{
-		{AddSequenceServer, "ADD SEQUENCE SERVER", proxyAddress | proxyForce | proxyWriters, "has one more server give numbers"},
+		{AddSequenceServer, "ADD SEQUENCE SERVER", proxyAddress | proxyWriters, "has one more server give numbers"},
 		{RemoveSequenceServer, "REMOVE SEQUENCE SERVER", proxyAddress | proxyForce | proxyWriters, "has a server give numbers no more"},
 		{ReloadConfig, "RELOAD", proxyTLS, "reads the configuration again, or only certificates and keys"},
 		{PauseShard, "PAUSE", proxyShard, "holds new statements for a shard back, or for all, and lets what runs end"},

@@ -1,0 +1,202 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// cutAtDecision makes a change in which servers are lost when the last member has accepted.
+func (e *planEstate) cutAtDecision(t *testing.T, change PlanChange, last int, lost ...int) Plan {
+	t.Helper()
+	s := e.open(t)
+	s.planHook = func(step, address string) error {
+		if step == planAccepted && address == e.addr(last) {
+			for _, i := range lost {
+				e.links[i].Cut()
+			}
+		}
+		return nil
+	}
+	return e.change(t, s, change)
+}
+
+// A removed member is lost at the decision, and does not know that it has left. A change that would add it again is aborted: it stays frozen, as it would give the numbers of others.
+func TestAMemberThatWasRemovedStaysFrozenWhereItIsNotAddedAgain(t *testing.T) {
+	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(2)}), "photos")
+	e.cutAtDecision(t, PlanChange{Remove: e.addr(2)}, 1, 2)
+	e.wantFrozen(t, 2, "photos")
+	now := e.change(t, s, PlanChange{Add: e.addr(3)})
+	e.links[2].Mend()
+	e.wantFrozen(t, 2, "photos")
+
+	here := e.open(t)
+	here.planHook = func(step, address string) error {
+		if step == planFrozen && address == e.addr(2) {
+			return &hookError{step, address}
+		}
+		return nil
+	}
+	_, err := here.ChangePlan(t.Context(), PlanChange{Add: e.addr(2)})
+	var killed *hookError
+	if !errors.As(err, &killed) {
+		t.Fatalf("got %v", err)
+	}
+	p, err := e.endLeft(context.Background(), e.open(t))
+	if err != nil || p.Number != now.Number {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	e.wantFrozen(t, 2, "photos")
+	for range 3 {
+		for i := range e.places {
+			got, err := e.reserve(t, i, "photos", 10)
+			if err != nil {
+				continue
+			}
+			h.add(t, "photos", got...)
+		}
+	}
+}
+
+// A member is brought to a plan, and was never told that an older change, which it had accepted, was decided. That is no veto: one that this change removed stays frozen.
+func TestAMemberThatWasOvertakenVetoesNoOlderChange(t *testing.T) {
+	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	for i := 1; i < 4; i++ {
+		e.change(t, s, PlanChange{Add: e.addr(i)})
+	}
+	now, err := s.plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.everyoneGives(t, h, now, "photos")
+	e.cutAtDecision(t, PlanChange{Remove: e.addr(3)}, 2, 1, 3)
+	e.wantFrozen(t, 1, "photos")
+	e.wantFrozen(t, 3, "photos")
+	for range 4 { // under the plan without server 3
+		for _, i := range []int{0, 2} {
+			got, err := e.reserve(t, i, "photos", 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.add(t, "photos", got...)
+		}
+	}
+	admin := e.open(t)
+	e.change(t, admin, PlanChange{Remove: e.addr(1)})
+	e.links[1].Mend()
+	e.change(t, e.open(t), PlanChange{Add: e.addr(1)})
+	e.wantFrozen(t, 3, "photos")
+	e.links[3].Mend()
+	other := e.open(t)
+	e.met(t, other)
+	e.wantFrozen(t, 3, "photos")
+	for range 6 {
+		for i := range e.places {
+			got, err := e.reserve(t, i, "photos", 10)
+			if err != nil {
+				continue
+			}
+			h.add(t, "photos", got...)
+		}
+	}
+}
+
+// The same, for one who slept while he ended the older change.
+func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
+	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	for i := 1; i < 4; i++ {
+		e.change(t, s, PlanChange{Add: e.addr(i)})
+	}
+	now, err := s.plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.everyoneGives(t, h, now, "photos")
+	here := e.open(t)
+	here.planHook = func(step, address string) error {
+		if step == planAccepted && address == e.addr(2) {
+			return &hookError{step, address}
+		}
+		return nil
+	}
+	_, err = here.ChangePlan(t.Context(), PlanChange{Remove: e.addr(3)})
+	var killed *hookError
+	if !errors.As(err, &killed) {
+		t.Fatalf("got %v", err)
+	}
+	sleeper := e.open(t)
+	_, err = sleeper.planned(t.Context(), func(r *planRun) error {
+		_, open, err := r.current()
+		if err != nil || open == nil {
+			t.Fatalf("got %v, %v", open, err)
+		}
+		finisher := e.open(t)
+		finisher.planHook = func(step, address string) error {
+			if step == PlanInForce && address == e.addr(0) {
+				e.links[1].Cut()
+				e.links[3].Cut()
+			}
+			return nil
+		}
+		if _, err := e.endLeft(t.Context(), finisher); err == nil {
+			t.Log("the finisher reached all")
+		}
+		for range 4 { // under the plan without server 3
+			for _, i := range []int{0, 2} {
+				got, err := e.reserve(t, i, "photos", 10)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.add(t, "photos", got...)
+			}
+		}
+		e.change(t, e.open(t), PlanChange{Remove: e.addr(1)})
+		e.links[1].Mend()
+		e.change(t, e.open(t), PlanChange{Add: e.addr(1)})
+		e.links[0].Cut()
+		e.links[2].Cut()
+		e.links[3].Mend()
+		if _, err := r.end(open); !errors.Is(err, errTakenOver) {
+			t.Errorf("got %v, want errTakenOver", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.wantFrozen(t, 3, "photos")
+}
+
+// A member that stays has forgotten the change, as it was restored, and the one that is removed cannot be asked, which may know that it is decided: nobody goes on.
+func TestTheRemovedOneMayTellThatAChangeIsDecided(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	s := e.open(t)
+	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(2)}), "photos")
+	restore := e.backUp(t, 0)
+	e.cutAtDecision(t, PlanChange{Remove: e.addr(2)}, 1, 1)
+	for range 4 {
+		got, err := e.reserve(t, 0, "photos", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.add(t, "photos", got...)
+	}
+	restore()
+	e.links[2].Cut() // the operator has switched it off
+	e.links[1].Mend()
+	if _, err := e.endLeft(t.Context(), e.open(t)); err == nil {
+		t.Error("the change was ended")
+	}
+	e.wantFrozen(t, 1, "photos")
+	e.links[2].Mend()
+	p, err := e.endLeft(t.Context(), e.open(t))
+	if err != nil || len(p.Members) != 2 {
+		t.Fatalf("got %+v, %v; want that it is finished", p, err)
+	}
+}
