@@ -73,13 +73,14 @@ func (g *guard) ceiling(name string) (uint64, bool) {
 	return ceiling, ok
 }
 
-// guarded reports whether numbers are given below a ceiling only: the server is a group, and no cluster that commits on a majority.
-func (v *server) guarded() bool {
-	if planted.Fault(planted.CeilingReplica) || !v.grouped() {
-		return false
-	}
+// guarded reports whether numbers are given below a ceiling only: the server is a group.
+func (v *server) guarded() bool { return !planted.Fault(planted.CeilingReplica) && v.grouped() }
+
+// replicates reports whether a fail-over may lose what was committed: the server is a group, and no cluster that commits on a
+// majority.
+func (v *server) replicates() bool {
 	now := v.nodes.current.Load()
-	return now == nil || now.cluster == ""
+	return v.guarded() && (now == nil || now.cluster == "")
 }
 
 // guardRow is one row of the guard table.
@@ -183,7 +184,7 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 	if err != nil {
 		return limit{}, err
 	}
-	row, err := admitted(rows, now.identity, stored.position())
+	row, err := admitted(rows, now.holder, stored.position())
 	if err != nil {
 		return limit{}, err
 	}
@@ -201,7 +202,7 @@ func (v *server) guardCondition(id string) string {
 	if now == nil {
 		return " AND ? IS NULL AND ? IS NULL" // no connection was made yet: no row
 	}
-	return " AND EXISTS (SELECT 1 FROM " + v.table.guard + " AS g WHERE g.`name` = ? AND g.`holder` = " + now.self + " AND g.`ceiling` >= ? " +
+	return " AND EXISTS (SELECT 1 FROM " + v.table.guard + " AS g WHERE g.`name` = ? AND g.`holder` = " + now.holderSQL() + " AND g.`ceiling` >= ? " +
 		"AND g.`floor` <= CAST(" + id + " AS UNSIGNED) AND NOT EXISTS (SELECT 1 FROM " + v.table.guard + " AS h WHERE h.`name` = '' " +
 		"AND (h.`term` > g.`term` OR h.`term` = g.`term` AND h.`holder` > g.`holder`)))"
 }
@@ -217,7 +218,7 @@ func (v *server) refused(ctx context.Context, conn *sql.Conn, name string, store
 		return err
 	}
 	v.guard.drop(name)
-	row, err := admitted(rows, now.identity, stored.position())
+	row, err := admitted(rows, now.holder, stored.position())
 	if err == nil {
 		v.guard.learn(name, row.ceiling)
 		err = errNoWindow
@@ -230,16 +231,18 @@ var (
 	errSameServer = errors.New("it is one server with another of the addresses, or has its server_id or server_uuid")
 	errStranger   = errors.New("it does not show what was written on the primary, and can be written to itself: make it a replica of the primary, and read only")
 	errNotKept    = errors.New("innodb_flush_log_at_trx_commit is 0 there: its crash would lose what it shows")
+	errUnflushed  = errors.New("it does not flush at commit: its crash would lose what it shows")
+	errElsewhere  = errors.New("it is in another configuration of the cluster")
 	errNotAsked   = errors.New("it was not asked to the end")
 )
 
 // lowered has the holder's floor follow a counter that goes down on purpose.
 func (v *server) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
 	now := v.nodes.current.Load()
-	if !v.grouped() || now == nil || now.cluster != "" {
+	if !v.grouped() || now == nil {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.self, id, name)
+	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL(), id, name)
 	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return fmt.Errorf("write table %s: %w", v.table.guard, err)
 	}

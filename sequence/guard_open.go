@@ -32,7 +32,9 @@ func (v *server) openAhead(name string, last, n uint64) {
 		return
 	}
 	v.spawn(func(ctx context.Context) {
-		_ = v.openWindow(ctx, name, n) // logged; whoever reaches the ceiling is told again
+		if err := v.openWindow(ctx, name, n); v.isMoved(err) { // else logged; whoever reaches the ceiling is told again
+			v.moved()
+		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		delete(g.opening, name)
@@ -108,7 +110,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if err != nil {
 		return err
 	}
-	row, err := admitted(rows, now.identity, stored.position())
+	row, err := admitted(rows, now.holder, stored.position())
 	if err != nil {
 		v.guard.drop(name)
 		return err
@@ -128,6 +130,9 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if row.ceiling >= position+width && !windowLow(position, width, row.ceiling, stored.max) {
 		return nil // somebody else was faster
 	}
+	if err := v.sameTerm(ctx, now); err != nil { // of another one no other node would show it
+		return err
+	}
 	if err := v.refuseEmpty(ctx, conn, name); err != nil { // its row would be the claim
 		return err
 	}
@@ -138,13 +143,13 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	}
 	seen, err := v.awaitSeen(ctx, now, claim, confirmations(len(v.nodes.all))-1, ofSequence, []any{name}, func(rows guardRows) bool {
 		top, shown := rows.holder(), guardRow{}
-		shown, _ = rows.of(now.identity)
-		return top.holder == now.identity && top.term == term && shown.term == term && shown.wanted >= end
+		shown, _ = rows.of(now.holder)
+		return top.holder == now.holder && top.term == term && shown.term == term && shown.wanted >= end
 	})
 	if err != nil {
 		return fmt.Errorf("raise the ceiling of sequence %q, which is %d: %w", name, row.ceiling, err)
 	}
-	_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = GREATEST(`ceiling`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.self+
+	_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = GREATEST(`ceiling`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
 		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, term, end)
 	if err == nil {
 		rows, err = v.readGuard(ctx, conn, ofSequence, name)
@@ -152,7 +157,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if err != nil {
 		return err
 	}
-	if row, err = admitted(rows, now.identity, stored.position()); err != nil || row.ceiling < end {
+	if row, err = admitted(rows, now.holder, stored.position()); err != nil || row.ceiling < end {
 		return errors.Join(err, errNotHolder)
 	}
 	v.guard.learn(name, row.ceiling)
@@ -168,10 +173,10 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 // position was read, and would be below its floor for ever.
 func (v *server) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
 	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.guard+" (`name`, `holder`, `term`, `floor`) "+
-		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.self+
+		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.holderSQL()+
 		" AND g.`term` = ? AND g.`ceiling` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, term, name, position)
 	if err == nil {
-		_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.self+
+		_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
 			" AND `term` = ?", end, name, term)
 	}
 	if err != nil {

@@ -66,10 +66,10 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 	}
 	found := make(chan sighting)
 	for _, n := range others {
-		go func() { found <- v.sight(ctx, n, where, args, ok) }() // each is received below
+		go func() { found <- v.sight(ctx, now, n, where, args, ok) }() // each is received below
 	}
 	missing := []sighting{}
-	identities := map[string]bool{now.identity: true}
+	identities := map[string]bool{now.who: true}
 	for range others {
 		s := <-found
 		switch {
@@ -88,7 +88,7 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 	if len(seen) < need {
 		e := &seenError{need: need, seen: len(seen), missing: missing}
 		for _, s := range missing {
-			if top := s.rows.holder(); top.holder != now.identity && top.over(own) && top.over(e.claim) {
+			if top := s.rows.holder(); top.holder != now.holder && top.over(own) && top.over(e.claim) {
 				e.claim = top
 			}
 		}
@@ -98,18 +98,25 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 }
 
 // sight reads a node's guard rows until they are as wanted or ctx ends.
-func (v *server) sight(ctx context.Context, n *node, where string, args []any, ok func(guardRows) bool) sighting {
+func (v *server) sight(ctx context.Context, now *choice, n *node, where string, args []any, ok func(guardRows) bool) sighting {
 	s := sighting{addr: n.addr, err: errNotAsked}
 	writable := false
 	for wait := v.timing.firstLook; ; wait = min(2*wait, v.timing.lastLook) {
 		if s.identity == "" {
-			if found := n.look(ctx); found.err != nil {
+			switch found := n.look(ctx); {
+			case found.err != nil:
 				s.err = found.err
-			} else if s.identity = found.identity; found.flush == "0" && v.policy.Durability != DurabilityRelaxed {
+			case now.cluster != "" && found.holder() != now.holder:
+				s.err = errElsewhere // it may hear of this one in a moment
+			case now.cluster != "" && len(found.unflushed()) > 0 && v.policy.Durability != DurabilityRelaxed:
+				s.err = errUnflushed
+				return s
+			case found.flush == "0" && v.policy.Durability != DurabilityRelaxed:
 				s.err = errNotKept
 				return s
-			} else {
-				writable = found.unwritable() == ""
+			default:
+				s.identity = found.who()
+				writable = now.cluster == "" && found.unwritable() == ""
 			}
 		}
 		if s.identity != "" {
@@ -144,7 +151,7 @@ func (v *server) replicated(ctx context.Context, wrote *choice) error {
 
 // shownOn is replicated for so many other nodes. Those that answer may lag for so long.
 func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote *choice) error {
-	if !v.guarded() {
+	if !v.replicates() {
 		return nil
 	}
 	conn, err := v.conn(ctx)
@@ -179,7 +186,7 @@ func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote
 		}
 	}
 	// Replicas apply changes in the order of their commits, so one that shows this has all before it.
-	if _, err := conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = `wanted` + 1 WHERE `name` = '' AND `holder` = "+now.self); err != nil {
+	if _, err := conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = `wanted` + 1 WHERE `name` = '' AND `holder` = "+now.holderSQL()); err != nil {
 		return fmt.Errorf("write table %s: %w", v.table.guard, err)
 	}
 	rows, err := v.readGuard(ctx, conn, " WHERE `name` = ''")
@@ -187,7 +194,7 @@ func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote
 		return err
 	}
 	mark := rows.holder()
-	if mark.holder != now.identity {
+	if mark.holder != now.holder {
 		return errNotHolder
 	}
 	_ = conn.Close() // others may need it meanwhile

@@ -54,6 +54,17 @@ type choice struct {
 	identity string // what the server calls itself for life
 	self     string // the expression that evaluates to it
 	cluster  string // the cluster that it belongs to, which commits on a majority; empty: replication may lose what was committed
+	holder   string // what the guard's rows call who gives numbers by this node; see standing.holder
+	who      string // see standing.who
+}
+
+// holderSQL is the expression for the holder. A server that is no member of a cluster evaluates itself who it is. That the
+// configuration of a cluster is still this one each new connection makes sure: see sameTerm.
+func (c *choice) holderSQL() string {
+	if c.cluster != "" {
+		return literal(c.holder)
+	}
+	return c.self
 }
 
 // newNode does no I/O. cfg has what is the same for all nodes.
@@ -157,7 +168,7 @@ func (v *server) reach(ctx context.Context) (driver.Conn, error) {
 	}
 	now := v.nodes.current.Load()
 	if now != nil {
-		raw, err := v.open1(ctx, now.node)
+		raw, err := v.openSame(ctx, now)
 		if err == nil || ctx.Err() != nil {
 			return raw, err
 		}
@@ -176,6 +187,31 @@ func (v *server) reach(ctx context.Context) (driver.Conn, error) {
 	}
 	v.settle(next)
 	return v.open1(ctx, next.node)
+}
+
+// openSame connects to the node that was chosen, if that is what it was. A cluster may have crashed as a whole and begun again
+// from an older state, which is another configuration.
+func (v *server) openSame(ctx context.Context, now *choice) (driver.Conn, error) {
+	if err := v.sameTerm(ctx, now); err != nil {
+		return nil, err
+	}
+	return v.open1(ctx, now.node)
+}
+
+// sameTerm makes sure that the node of a cluster is in the configuration that it was chosen in. Its error is an errMoved.
+func (v *server) sameTerm(ctx context.Context, now *choice) error {
+	if now.cluster == "" {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, v.opts.DialTimeout)
+	defer stop()
+	switch found := now.look(ctx); {
+	case found.err != nil:
+		return found.err
+	case found.unwritable() != "" || found.holder() != now.holder:
+		return fmt.Errorf("%w, or its cluster is not %s any more", errMoved, now.holder)
+	}
+	return nil
 }
 
 // open1 connects to one node and prepares the connection.
@@ -197,7 +233,7 @@ func (v *server) open1(ctx context.Context, n *node) (driver.Conn, error) {
 func (v *server) settle(next *choice) {
 	before := v.nodes.last.Swap(next)
 	v.nodes.current.Store(next)
-	if before != nil && before.identity == next.identity && before.addr == next.addr && before.cluster == next.cluster {
+	if before != nil && before.identity == next.identity && before.addr == next.addr && before.holder == next.holder {
 		return
 	}
 	v.guard.forget()
@@ -272,7 +308,7 @@ func (v *server) chosen(all []standing) (*choice, error) {
 			best = s
 		}
 	}
-	return &choice{node: best.node, identity: best.identity, self: best.self, cluster: best.cluster}, nil
+	return &choice{node: best.node, identity: best.identity, self: best.self, cluster: best.cluster, holder: best.holder(), who: best.who()}, nil
 }
 
 // contradiction is why two nodes that can both be written to may not be so at once, nil if they may.

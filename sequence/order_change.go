@@ -69,7 +69,7 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *row) string {
 // it is enough that no fail-over has lost that yet. A node may lag for as long as ctx has time.
 func (a *servers) orderedForGood(ctx context.Context, r *row) error {
 	return errors.Join(patiently(ctx, a.members(), func(ctx context.Context, _ int, v *server) error {
-		if !v.guarded() {
+		if !v.replicates() {
 			return nil
 		}
 		if !v.tuning.Load().OrderWithoutReplica {

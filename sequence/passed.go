@@ -100,7 +100,7 @@ func (v *server) onNodes(ctx context.Context) (all bool, err error) {
 
 // keepsPast makes sure that the node in use has r as it was written, or what came after.
 func (v *server) keepsPast(ctx context.Context, r *row) error {
-	if !v.guarded() {
+	if !v.replicates() {
 		return nil
 	}
 	stored, err := v.look(ctx, r.name)

@@ -197,7 +197,7 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 	if err == nil && stored.def.Order && h.shared() {
 		err = v.isHome(h, stored.home)
 	}
-	if err == nil && stored.def.Order && t.upTo.guarded {
+	if err == nil && stored.def.Order && t.upTo.guarded && v.replicates() {
 		err = v.stillHolds(ctx, conn)
 	}
 	if err == nil && stored.def.Order && h.shared() {

@@ -26,6 +26,7 @@ type standing struct {
 	flush    string // innodb_flush_log_at_trx_commit
 	binlog   string // sync_binlog, of a member of a replication group: it recovers by its binary log
 	cluster  string // of a member that may commit: which one, and in which configuration
+	term     string // the configuration of the cluster that it is in, which holds the sequences; also of a member that may not commit
 	group    string // the part of it that outlives configurations
 	index    string // its place in the configuration, if it has one
 	donor    bool   // it helps another node to join, or is kept from holding the others up, as for a backup: one that is in step is better
@@ -71,6 +72,22 @@ func (s *standing) stands() string {
 		return s.cluster
 	}
 	return s.cluster + ", place " + s.index
+}
+
+// holder is what the guard's rows call who gives numbers by this node: in a cluster the configuration of it, else the server.
+func (s *standing) holder() string {
+	if s.term != "" {
+		return s.term
+	}
+	return s.identity
+}
+
+// who differs between the nodes of a group. The members of a cluster may share a server_id.
+func (s *standing) who() string {
+	if s.term != "" {
+		return s.place + " " + s.index
+	}
+	return s.identity
 }
 
 // survey looks at all nodes at once.
@@ -192,20 +209,34 @@ func (s *standing) lookAtGalera(ctx context.Context, conn *sql.Conn) error {
 	// Two halves that were both made primary by hand share the first only.
 	s.group = "Galera " + status["wsrep_cluster_state_uuid"]
 	s.cluster = fmt.Sprintf("%s, configuration %s of %s", s.group, status["wsrep_cluster_conf_id"], status["wsrep_cluster_size"])
+	// A cluster that is bootstrapped counts its configurations from 1 again. The position of each among all commits is never
+	// that of one that its tables know of already.
+	var view, at string
+	if err := conn.QueryRowContext(ctx, "SELECT `view_id`, `view_seqno` FROM `mysql`.`wsrep_cluster`").Scan(&view, &at); err != nil {
+		return fmt.Errorf("read the configuration of its cluster, for which the account needs SELECT on `mysql`.`wsrep_cluster`: %w", err)
+	}
+	if view != status["wsrep_cluster_conf_id"] {
+		s.apart = fmt.Sprintf("its Galera cluster is in configuration %s, and it has stored %s so far", status["wsrep_cluster_conf_id"], view)
+		s.cluster = ""
+		return nil
+	}
+	s.term = fmt.Sprintf("%s, configuration %s at %s", s.group, view, at)
 	s.index, s.donor = status["wsrep_local_index"], state == donor
 	return nil
 }
 
 // lookAtGroup: https://dev.mysql.com/doc/refman/8.4/en/performance-schema-replication-group-members-table.html
 func (s *standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string) error {
-	var state, role string
+	var state, role, view string
 	var online, members int
 	err := conn.QueryRowContext(ctx, "SELECT IFNULL(MAX(IF(MEMBER_ID = @@server_uuid, MEMBER_STATE, NULL)), 'OFFLINE'), "+
-		"IFNULL(MAX(IF(MEMBER_ID = @@server_uuid, MEMBER_ROLE, NULL)), ''), IFNULL(SUM(MEMBER_STATE = 'ONLINE'), 0), COUNT(*) "+
-		"FROM performance_schema.replication_group_members").Scan(&state, &role, &online, &members)
+		"IFNULL(MAX(IF(MEMBER_ID = @@server_uuid, MEMBER_ROLE, NULL)), ''), IFNULL(SUM(MEMBER_STATE = 'ONLINE'), 0), COUNT(*), "+
+		"IFNULL((SELECT MAX(VIEW_ID) FROM performance_schema.replication_group_member_stats WHERE MEMBER_ID = @@server_uuid), '') "+
+		"FROM performance_schema.replication_group_members").Scan(&state, &role, &online, &members, &view)
 	if err != nil {
 		return fmt.Errorf("read the members of its replication group: %w", err)
 	}
+	s.term = fmt.Sprintf("replication group %s, view %s", group, view)
 	switch {
 	case state != "ONLINE" || 2*online <= members:
 		s.apart = fmt.Sprintf("it is not part of its replication group: state %s, %d of %d members online", state, online, members)
