@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 // changes says whether a statement is one that changes something.
@@ -30,10 +31,10 @@ func auditsEach(st *statement.Statement) bool {
 
 // describeOne is describe for one of the names of a statement; nil: for none.
 func describeOne(st *statement.Statement, name []byte) string {
-	one, ddl := *st, *st.Sequence
-	one.Sequence, ddl.Names = &ddl, nil
+	one, asked := *st, *st.Sequence
+	one.Sequence, asked.Names = &asked, nil
 	if name != nil {
-		ddl.Names = [][]byte{name}
+		asked.Names = [][]byte{name}
 	}
 	return describe(&one)
 }
@@ -47,16 +48,16 @@ func describe(st *statement.Statement) string {
 	if st.Kind == statement.Seqproxy {
 		return st.Proxy.String()
 	}
-	ddl := st.Sequence
+	asked := st.Sequence
 	var b strings.Builder
 	switch st.Kind {
 	case statement.CreateSequence:
 		b.WriteString("CREATE ")
-		if ddl.OrReplace {
+		if asked.OrReplace {
 			b.WriteString("OR REPLACE ")
 		}
 		b.WriteString("SEQUENCE")
-		if ddl.IfExists {
+		if asked.IfExists {
 			b.WriteString(" IF NOT EXISTS")
 		}
 	case statement.AlterSequence, statement.DropSequence:
@@ -65,7 +66,7 @@ func describe(st *statement.Statement) string {
 			b.Reset()
 			b.WriteString("DROP SEQUENCE")
 		}
-		if ddl.IfExists {
+		if asked.IfExists {
 			b.WriteString(" IF EXISTS")
 		}
 	case statement.FlushSequences:
@@ -73,9 +74,9 @@ func describe(st *statement.Statement) string {
 	case statement.RepairSequence:
 		b.WriteString("REPAIR SEQUENCE")
 	}
-	for i, name := range ddl.Names {
+	for i, name := range asked.Names {
 		if b.Len() > maxDescribed {
-			fmt.Fprintf(&b, " and %d more", len(ddl.Names)-i)
+			fmt.Fprintf(&b, " and %d more", len(asked.Names)-i)
 			break
 		}
 		if i > 0 {
@@ -83,17 +84,17 @@ func describe(st *statement.Statement) string {
 		}
 		fmt.Fprintf(&b, " %s", quoteName(fmt.Sprintf("%.64s", name)))
 	}
-	describeOptions(&b, ddl)
+	describeOptions(&b, asked)
 	return b.String()
 }
 
 // describeOptions writes the options of CREATE and ALTER.
-func describeOptions(b *strings.Builder, ddl *statement.SequenceDDL) {
+func describeOptions(b *strings.Builder, asked *ddl.Sequence) {
 	for _, o := range [...]struct {
 		words  string
-		number statement.SequenceNumber
+		number ddl.Number
 	}{
-		{"START", ddl.Start}, {"INCREMENT", ddl.Increment}, {"MINVALUE", ddl.Min}, {"MAXVALUE", ddl.Max}, {"CACHE", ddl.Cache}, {"OUTAGE_COVER", ddl.Cover},
+		{"START", asked.Start}, {"INCREMENT", asked.Increment}, {"MINVALUE", asked.Min}, {"MAXVALUE", asked.Max}, {"CACHE", asked.Cache}, {"OUTAGE_COVER", asked.Cover},
 	} {
 		switch {
 		case o.number.Given:
@@ -104,31 +105,31 @@ func describeOptions(b *strings.Builder, ddl *statement.SequenceDDL) {
 	}
 	for _, o := range [...]struct {
 		words  string
-		toggle statement.Toggle
-	}{{"CYCLE", ddl.Cycle}, {"ORDER", ddl.Order}, {"JSON_SAFE", ddl.JSONSafe}} {
+		toggle ddl.Toggle
+	}{{"CYCLE", asked.Cycle}, {"ORDER", asked.Order}, {"JSON_SAFE", asked.JSONSafe}} {
 		switch o.toggle {
-		case statement.Yes:
+		case ddl.Yes:
 			b.WriteString(" " + o.words)
-		case statement.No:
+		case ddl.No:
 			b.WriteString(" NO " + o.words)
 		}
 	}
 	switch {
-	case ddl.HasOwner && len(ddl.OwnerTable) == 0:
+	case asked.HasOwner && len(asked.OwnerTable) == 0:
 		b.WriteString(" OWNED BY NONE")
-	case ddl.HasOwner:
-		fmt.Fprintf(b, " OWNED BY %.200s", columnName(ownerOf(ddl)))
+	case asked.HasOwner:
+		fmt.Fprintf(b, " OWNED BY %.200s", columnName(ownerOf(asked)))
 	}
-	if ddl.Restart {
+	if asked.Restart {
 		b.WriteString(" RESTART")
-		if ddl.RestartWith.Given {
-			fmt.Fprintf(b, " %d", ddl.RestartWith.Value)
+		if asked.RestartWith.Given {
+			fmt.Fprintf(b, " %d", asked.RestartWith.Value)
 		}
-		if ddl.Force {
+		if asked.Force {
 			b.WriteString(" FORCE")
 		}
 	}
-	if ddl.HasComment {
+	if asked.HasComment {
 		b.WriteString(" COMMENT ?")
 	}
 }

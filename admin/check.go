@@ -146,7 +146,7 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 	if repair && floor > 0 && !d.Cycle {
 		// Also where the counter is above: a proxy may hold numbers below that somebody
 		// else has used, and gives them up now.
-		raised, err := s.engine.Raise(ctx, name, floor, true)
+		raised, err := s.engine.Raise(ctx, name, floor)
 		if err != nil {
 			return err
 		}

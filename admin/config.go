@@ -7,7 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 // Configuration is what SHOW SEQPROXY tells of a configuration. What it returns is only read.
@@ -50,7 +50,7 @@ var variableColumns = []protocol.Column{
 	word("change_counts", 16),
 }
 
-func variableRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
+func variableRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	for _, v := range c.Configuration().Variables() {
 		rows = append(rows, []any{v.Key, v.Value, unlessEmpty(v.Default), v.Counts})
 	}
@@ -59,7 +59,7 @@ func variableRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error)
 
 var configColumns = []protocol.Column{word("config", 1024)}
 
-func configRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
+func configRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	for _, line := range c.Configuration().Lines() {
 		rows = append(rows, []any{line})
 	}
@@ -74,7 +74,7 @@ var diffColumns = []protocol.Column{
 }
 
 // diffRows tells what a reload would find changed in the file.
-func diffRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
+func diffRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	changes, err := c.Configuration().Changes()
 	switch {
 	case errors.Is(err, ErrNoFile):

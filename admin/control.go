@@ -9,7 +9,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 // Control is what statements may ask of the whole proxy. It must be safe for concurrent
@@ -44,9 +44,9 @@ const (
 )
 
 // control runs a statement that changes what the proxy does.
-func (s *Sequences) control(ctx context.Context, c *statement.ProxyCommand, by proxy.Caller) (*protocol.Table, error) {
+func (s *Sequences) control(ctx context.Context, c *ddl.ProxyCommand, by proxy.Caller) (*protocol.Table, error) {
 	switch c.Verb {
-	case statement.ReloadConfig:
+	case ddl.ReloadConfig:
 		changed, err := s.proxy.Reload(ctx, c.Word == "TLS")
 		if err != nil {
 			return nil, &protocol.ServerError{Code: mysql.ER_UNKNOWN_ERROR, State: "HY000", Message: fmt.Sprintf("seqproxy: reload: %v", err)}
@@ -55,14 +55,14 @@ func (s *Sequences) control(ctx context.Context, c *statement.ProxyCommand, by p
 			return done("nothing has changed"), nil
 		}
 		return done("changed: " + strings.Join(changed, ", ")), nil
-	case statement.FlushLogs:
+	case ddl.FlushLogs:
 		if err := s.proxy.FlushLogs(); err != nil {
 			return nil, &protocol.ServerError{Code: mysql.ER_UNKNOWN_ERROR, State: "HY000", Message: fmt.Sprintf("seqproxy: %v", err)}
 		}
 		return done(""), nil
-	case statement.PauseShard:
+	case ddl.PauseShard:
 		return s.pause(ctx, string(c.Shard), by)
-	case statement.ResumeShard:
+	case ddl.ResumeShard:
 		resumed, known := s.proxy.Resume(string(c.Shard))
 		switch {
 		case !known:
@@ -71,7 +71,7 @@ func (s *Sequences) control(ctx context.Context, c *statement.ProxyCommand, by p
 			return noted(mysql.ER_UNKNOWN_ERROR, "no such shard was paused"), nil
 		}
 		return done("resumed: " + strings.Join(resumed, ", ")), nil
-	case statement.ShutdownProxy:
+	case ddl.ShutdownProxy:
 		how := Drain
 		switch c.Word {
 		case "WAIT_FOR_CLIENTS":

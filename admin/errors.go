@@ -6,7 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 // Codes that go-mysql has no name for.
@@ -16,21 +16,21 @@ const (
 )
 
 // refused is the error for a statement that must not be executed.
-func refused(ddl *statement.SequenceDDL) error {
+func refused(asked *ddl.Sequence) error {
 	switch {
-	case ddl.Problem != "":
+	case asked.Problem != "":
 		return &protocol.ServerError{
 			Code: mysql.ER_PARSE_ERROR, State: "42000",
-			Message: fmt.Sprintf("You have an error in your SQL syntax near '%s'", ddl.Problem),
+			Message: fmt.Sprintf("You have an error in your SQL syntax near '%s'", asked.Problem),
 		}
-	case ddl.Unsupported != "":
-		return notSupported(ddl.Unsupported)
-	case ddl.Twice != "":
+	case asked.Unsupported != "":
+		return notSupported(asked.Unsupported)
+	case asked.Twice != "":
 		return &protocol.ServerError{
 			Code: mysql.ER_DUP_ARGUMENT, State: "HY000",
-			Message: fmt.Sprintf("Option '%s' used twice in statement", ddl.Twice),
+			Message: fmt.Sprintf("Option '%s' used twice in statement", asked.Twice),
 		}
-	case ddl.OrReplace && ddl.IfExists:
+	case asked.OrReplace && asked.IfExists:
 		return &protocol.ServerError{
 			Code: mysql.ER_WRONG_USAGE, State: "HY000", Message: "Incorrect usage of OR REPLACE and IF NOT EXISTS",
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 var helpColumns = []protocol.Column{
@@ -36,8 +36,8 @@ var sequenceHelp = [][]any{
 }
 
 // helpRows lists all statements, those that change something last.
-func helpRows(Overview, *statement.ProxyCommand) (rows [][]any, _ error) {
-	all := statement.ProxyStatements()
+func helpRows(Overview, *ddl.ProxyCommand) (rows [][]any, _ error) {
+	all := ddl.ProxyStatements()
 	list := func(show bool) {
 		right := byAdmins
 		if show {
@@ -65,7 +65,7 @@ var versionColumns = []protocol.Column{
 	fraction("uptime_seconds", 1, mysql.NOT_NULL_FLAG),
 }
 
-func versionRows(c Overview, _ *statement.ProxyCommand) ([][]any, error) {
+func versionRows(c Overview, _ *ddl.ProxyCommand) ([][]any, error) {
 	version, commit := c.Program()
 	return [][]any{{version, commit, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, since(c.Server().Stats().Since)}}, nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 var nodeColumns = []protocol.Column{
@@ -25,7 +25,7 @@ var nodeColumns = []protocol.Column{
 }
 
 // nodeRows lists the servers of the shards. See docs/operations.md for the columns.
-func nodeRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
+func nodeRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	for _, n := range c.Shards().Stats() {
 		role := "replica"
 		switch {
@@ -72,7 +72,7 @@ type Shard struct {
 }
 
 // shardRows lists the shards of the configuration. See docs/operations.md for the columns.
-func shardRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
+func shardRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	server := c.Server()
 	sessions := make(map[string]uint64)
 	for _, s := range server.SessionList() {

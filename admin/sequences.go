@@ -13,6 +13,7 @@ import (
 	"seqproxy/proxy"
 	"seqproxy/sequence"
 	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 // engine is what is administered. *sequence.Sequences implements it.
@@ -23,7 +24,7 @@ type engine interface {
 	Describe(ctx context.Context, name []byte) (sequence.Definition, sequence.State, error)
 	List(ctx context.Context) ([]sequence.Info, error)
 	Flush(ctx context.Context, name []byte) error
-	Raise(ctx context.Context, name []byte, floor uint64, all bool) (raised bool, err error)
+	Raise(ctx context.Context, name []byte, floor uint64) (raised bool, err error)
 	SequenceServers(ctx context.Context) ([]sequence.SequenceServer, error)
 	ChangePlan(ctx context.Context, change sequence.PlanChange) (sequence.Plan, error)
 }
@@ -60,16 +61,16 @@ func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by pro
 }
 
 func (s *Sequences) execute(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
-	ddl := st.Sequence
+	asked := st.Sequence
 	switch st.Kind {
 	case statement.ShowSequences:
-		return s.show(ctx, ddl, by)
+		return s.show(ctx, asked, by)
 	case statement.ShowCreateSequence:
-		return s.showCreate(ctx, ddl.Names[0], by)
+		return s.showCreate(ctx, asked.Names[0], by)
 	case statement.CreateSequence:
-		return s.create(ctx, ddl, by)
+		return s.create(ctx, asked, by)
 	case statement.AlterSequence:
-		return s.alter(ctx, ddl, by)
+		return s.alter(ctx, asked, by)
 	case statement.DropSequence:
 		return s.drop(ctx, st, by)
 	case statement.FlushSequences:
@@ -118,17 +119,17 @@ func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
 }
 
 // create makes a sequence, above the keys of the column that owns it.
-func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL, by proxy.Caller) (*protocol.Table, error) {
-	name := string(ddl.Names[0])
-	highest, err := bounds(name, ddl)
+func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
+	name := string(asked.Names[0])
+	highest, err := bounds(name, asked)
 	if err != nil {
 		return nil, err
 	}
 	o := sequence.CreateOptions{
-		Name: name, OrReplace: ddl.OrReplace, IfNotExists: ddl.IfExists,
-		Increment: ddl.Increment.Value, Min: ddl.Min.Value, Start: ddl.Start.Value, Max: deref(highest), Cache: deref(cacheOf(ddl)),
-		Cycle: ddl.Cycle == statement.Yes, Comment: string(ddl.Comment), OwnedBy: ownerOf(ddl), JSONSafe: ddl.JSONSafe == statement.Yes,
-		Cover: ddl.Cover.Value, Order: ddl.Order == statement.Yes,
+		Name: name, OrReplace: asked.OrReplace, IfNotExists: asked.IfExists,
+		Increment: asked.Increment.Value, Min: asked.Min.Value, Start: asked.Start.Value, Max: deref(highest), Cache: deref(cacheOf(asked)),
+		Cycle: asked.Cycle == ddl.Yes, Comment: string(asked.Comment), OwnedBy: ownerOf(asked), JSONSafe: asked.JSONSafe == ddl.Yes,
+		Cover: asked.Cover.Value, Order: asked.Order == ddl.Yes,
 	}
 	var keys owned
 	if !o.OwnedBy.IsZero() {
@@ -154,9 +155,9 @@ func (s *Sequences) create(ctx context.Context, ddl *statement.SequenceDDL, by p
 	return &protocol.Table{}, nil
 }
 
-func (s *Sequences) alter(ctx context.Context, ddl *statement.SequenceDDL, by proxy.Caller) (*protocol.Table, error) {
-	name := ddl.Names[0]
-	a, err := alteration(ddl)
+func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
+	name := asked.Names[0]
+	a, err := alteration(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -170,54 +171,54 @@ func (s *Sequences) alter(ctx context.Context, ddl *statement.SequenceDDL, by pr
 		}
 		*a.OwnerMax = keys.limit
 		// Before the column is filled from the sequence for the first time.
-		if _, err := s.engine.Raise(ctx, name, keys.floor, true); err != nil {
-			return s.altered(ddl, err)
+		if _, err := s.engine.Raise(ctx, name, keys.floor); err != nil {
+			return s.altered(asked, err)
 		}
 	}
 	done, err := s.engine.Alter(ctx, name, a)
 	switch {
 	case err != nil:
-		return s.altered(ddl, err)
+		return s.altered(asked, err)
 	case keys.floor != 0 && done.Next > keys.floor:
 		return noted(mysql.ER_UNKNOWN_ERROR, "sequence continues at %d: %s", done.Next, keys.where), nil
-	case ddl.Cycle == statement.Yes:
+	case asked.Cycle == ddl.Yes:
 		return cycleNote(), nil
-	case ddl.Restart:
+	case asked.Restart:
 		return &protocol.Table{OK: protocol.OK{Info: fmt.Sprintf("sequence continues at %d", done.Next)}}, nil
 	}
 	return &protocol.Table{}, nil
 }
 
 // altered is the outcome of an ALTER that failed.
-func (s *Sequences) altered(ddl *statement.SequenceDDL, err error) (*protocol.Table, error) {
-	if ddl.IfExists && errors.Is(err, sequence.ErrUnknown) {
-		return noted(erUnknownSequence, "Unknown SEQUENCE: '%s'", ddl.Names[0]), nil
+func (s *Sequences) altered(asked *ddl.Sequence, err error) (*protocol.Table, error) {
+	if asked.IfExists && errors.Is(err, sequence.ErrUnknown) {
+		return noted(erUnknownSequence, "Unknown SEQUENCE: '%s'", asked.Names[0]), nil
 	}
 	return nil, err
 }
 
 // alteration is what an ALTER changes, but for the column's limit.
-func alteration(ddl *statement.SequenceDDL) (a sequence.Alteration, err error) {
+func alteration(asked *ddl.Sequence) (a sequence.Alteration, err error) {
 	a = sequence.Alteration{
-		Increment: given(ddl.Increment), Min: given(ddl.Min), Start: given(ddl.Start), Cache: cacheOf(ddl), Cover: given(ddl.Cover),
-		Cycle: toggled(ddl.Cycle), JSONSafe: toggled(ddl.JSONSafe), Order: toggled(ddl.Order), Force: ddl.Force,
+		Increment: given(asked.Increment), Min: given(asked.Min), Start: given(asked.Start), Cache: cacheOf(asked), Cover: given(asked.Cover),
+		Cycle: toggled(asked.Cycle), JSONSafe: toggled(asked.JSONSafe), Order: toggled(asked.Order), Force: asked.Force,
 	}
-	if a.Max, err = bounds(string(ddl.Names[0]), ddl); err != nil {
+	if a.Max, err = bounds(string(asked.Names[0]), asked); err != nil {
 		return a, err
 	}
-	if ddl.Min.Default {
+	if asked.Min.Default {
 		*a.Min = 1
 	}
-	if ddl.HasComment {
-		text := string(ddl.Comment)
+	if asked.HasComment {
+		text := string(asked.Comment)
 		a.Comment = &text
 	}
-	if ddl.HasOwner {
-		owner := ownerOf(ddl)
+	if asked.HasOwner {
+		owner := ownerOf(asked)
 		a.OwnedBy = &owner
 	}
-	if ddl.Restart {
-		a.Restart = &ddl.RestartWith.Value // without a number 0, which is START
+	if asked.Restart {
+		a.Restart = &asked.RestartWith.Value // without a number 0, which is START
 	}
 	return a, nil
 }
@@ -225,10 +226,10 @@ func alteration(ddl *statement.SequenceDDL) (a sequence.Alteration, err error) {
 // drop drops the sequences that exist. The others are named in one error, as with
 // tables.
 func (s *Sequences) drop(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
-	ddl := st.Sequence
+	asked := st.Sequence
 	var unknown []string
-	for _, name := range ddl.Names {
-		dropped, err := s.engine.Drop(ctx, name, ddl.IfExists)
+	for _, name := range asked.Names {
+		dropped, err := s.engine.Drop(ctx, name, asked.IfExists)
 		by.Audit(describeOne(st, name), err)
 		switch {
 		case errors.Is(err, sequence.ErrUnknown), err == nil && !dropped:
@@ -241,7 +242,7 @@ func (s *Sequences) drop(ctx context.Context, st *statement.Statement, by proxy.
 	switch {
 	case names == "":
 		return &protocol.Table{}, nil
-	case ddl.IfExists:
+	case asked.IfExists:
 		return noted(erUnknownSequence, "Unknown SEQUENCE: '%s'", names), nil
 	}
 	return nil, &sequence.NameError{Name: names, Err: sequence.ErrUnknown}
@@ -279,9 +280,9 @@ func cycleNote() *protocol.Table {
 }
 
 // cacheOf is the option CACHE, nil if it is not given: 0 is adaptive, 1 what NOCACHE is here.
-func cacheOf(ddl *statement.SequenceDDL) *uint64 {
-	cache := given(ddl.Cache)
-	if ddl.Cache.Given {
+func cacheOf(asked *ddl.Sequence) *uint64 {
+	cache := given(asked.Cache)
+	if asked.Cache.Given {
 		*cache = max(*cache, 1)
 	}
 	return cache
@@ -289,18 +290,18 @@ func cacheOf(ddl *statement.SequenceDDL) *uint64 {
 
 // bounds checks the options of which 0 would mean something else to the engine, and
 // returns MAXVALUE, nil if it is not given: 0 is none.
-func bounds(name string, ddl *statement.SequenceDDL) (highest *uint64, err error) {
-	for _, n := range [...]statement.SequenceNumber{ddl.Start, ddl.Max, ddl.RestartWith} {
+func bounds(name string, asked *ddl.Sequence) (highest *uint64, err error) {
+	for _, n := range [...]ddl.Number{asked.Start, asked.Max, asked.RestartWith} {
 		if n.Given && n.Value == 0 {
 			return nil, conflicting(name)
 		}
 	}
-	highest = given(ddl.Max)
-	switch bound := ddl.TypeMax; {
+	highest = given(asked.Max)
+	switch bound := asked.TypeMax; {
 	case bound == 0:
-	case ddl.Max.Given && ddl.Max.Value > bound:
+	case asked.Max.Given && asked.Max.Value > bound:
 		return nil, conflicting(name)
-	case ddl.Max.Given:
+	case asked.Max.Given:
 	case bound == math.MaxUint64:
 		highest = new(uint64)
 	default:
@@ -310,18 +311,18 @@ func bounds(name string, ddl *statement.SequenceDDL) (highest *uint64, err error
 }
 
 // given is an option's number, nil if it is not given, 0 if it is to be the default.
-func given(n statement.SequenceNumber) *uint64 {
+func given(n ddl.Number) *uint64 {
 	if !n.Given && !n.Default {
 		return nil
 	}
 	return &n.Value
 }
 
-func toggled(t statement.Toggle) *bool {
-	if t == statement.NotSaid {
+func toggled(t ddl.Toggle) *bool {
+	if t == ddl.NotSaid {
 		return nil
 	}
-	on := t == statement.Yes
+	on := t == ddl.Yes
 	return &on
 }
 
@@ -332,6 +333,6 @@ func deref(n *uint64) uint64 {
 	return *n
 }
 
-func ownerOf(ddl *statement.SequenceDDL) sequence.Column {
-	return sequence.Column{Schema: string(ddl.OwnerSchema), Table: string(ddl.OwnerTable), Column: string(ddl.OwnerColumn)}
+func ownerOf(asked *ddl.Sequence) sequence.Column {
+	return sequence.Column{Schema: string(asked.OwnerSchema), Table: string(asked.OwnerTable), Column: string(asked.OwnerColumn)}
 }

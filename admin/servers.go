@@ -12,11 +12,11 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 // command runs a statement to the proxy itself.
-func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand, by proxy.Caller) (*protocol.Table, error) {
+func (s *Sequences) command(ctx context.Context, c *ddl.ProxyCommand, by proxy.Caller) (*protocol.Table, error) {
 	change := sequence.PlanChange{Force: c.Force, Above: c.Above.Value, WritersStopped: c.WritersStopped}
 	if v, ok := views[c.Verb]; ok {
 		if s.proxy == nil {
@@ -25,9 +25,9 @@ func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand, by p
 		return s.view(ctx, v, c)
 	}
 	switch c.Verb {
-	case statement.ShowSequenceServers:
+	case ddl.ShowSequenceServers:
 		return s.showServers(ctx)
-	case statement.AddSequenceServer, statement.RemoveSequenceServer:
+	case ddl.AddSequenceServer, ddl.RemoveSequenceServer:
 		address := string(c.Address)
 		if strings.Contains(address, ",") {
 			return nil, &protocol.ServerError{
@@ -40,7 +40,7 @@ func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand, by p
 				Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000", Message: fmt.Sprintf("seqproxy: sequence server '%s': want 'host:port'", address),
 			}
 		}
-		if change.Add = address; c.Verb == statement.RemoveSequenceServer {
+		if change.Add = address; c.Verb == ddl.RemoveSequenceServer {
 			change.Add, change.Remove = "", address
 		}
 		return planned(s.engine.ChangePlan(ctx, change))
@@ -49,8 +49,8 @@ func (s *Sequences) command(ctx context.Context, c *statement.ProxyCommand, by p
 }
 
 // commandColumns are those of the answer to a command, none for one that is answered with OK.
-func commandColumns(c *statement.ProxyCommand) []protocol.Column {
-	if c.Verb == statement.ShowSequenceServers {
+func commandColumns(c *ddl.ProxyCommand) []protocol.Column {
+	if c.Verb == ddl.ShowSequenceServers {
 		return serverColumns
 	}
 	return views[c.Verb].columns

@@ -8,7 +8,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 var sessionColumns = []protocol.Column{
@@ -28,7 +28,7 @@ var sessionColumns = []protocol.Column{
 }
 
 // sessionRows lists who is connected. See docs/operations.md for the columns.
-func sessionRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
+func sessionRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	for _, s := range c.Server().SessionList() {
 		address := "data"
 		if s.AtAdmin {
@@ -58,7 +58,7 @@ var poolColumns = []protocol.Column{
 
 // poolRows counts the sessions that have a connection to a shard's server, each one of its
 // own in this version.
-func poolRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
+func poolRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	type key struct{ shard, user string }
 	type pool struct{ sessions, busy, pinned uint64 }
 	pools := make(map[key]*pool)

@@ -14,6 +14,7 @@ import (
 	"seqproxy/proxy"
 	"seqproxy/sequence"
 	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 const (
@@ -62,7 +63,7 @@ var showColumns = []protocol.Column{
 }
 
 // show lists the sequences that the caller may use. See docs/sequences.md for the columns.
-func (s *Sequences) show(ctx context.Context, ddl *statement.SequenceDDL, by proxy.Caller) (*protocol.Table, error) {
+func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
 	all, away := s.engine.List(ctx)
 	if away != nil && len(all) == 0 {
 		return nil, away

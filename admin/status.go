@@ -10,7 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"seqproxy/protocol"
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 var statusColumns = []protocol.Column{
@@ -20,7 +20,7 @@ var statusColumns = []protocol.Column{
 
 // statusRows tells what /metrics tells, in names without the prefix: of a histogram how
 // much there was and the sum. The runtime's metrics are left out, but for the process'.
-func statusRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, err error) {
+func statusRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, err error) {
 	families, err := c.Metrics().Gather()
 	if err != nil {
 		return nil, fmt.Errorf("gather metrics: %w", err)

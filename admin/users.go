@@ -6,7 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 var userColumns = []protocol.Column{
@@ -38,7 +38,7 @@ type User struct {
 
 // userRows lists the users of the configuration, and whoever else is connected or has
 // rights. See docs/operations.md for the columns.
-func userRows(c Overview, _ *statement.ProxyCommand) (rows [][]any, _ error) {
+func userRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	users := c.Configuration().Users()
 	sessions := make(map[string]uint64)
 	for _, u := range c.Server().Stats().Users {

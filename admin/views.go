@@ -12,6 +12,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 )
 
 // Overview is what SHOW SEQPROXY tells of. What it returns is only read.
@@ -30,26 +31,26 @@ type Overview interface {
 // view is a table that SHOW SEQPROXY shows of the whole proxy.
 type view struct {
 	columns []protocol.Column
-	rows    func(o Overview, p *statement.ProxyCommand) ([][]any, error)
+	rows    func(o Overview, p *ddl.ProxyCommand) ([][]any, error)
 }
 
 // views are those of each word.
-var views = map[statement.ProxyVerb]view{
-	statement.ShowHelp:       {helpColumns, helpRows},
-	statement.ShowVersion:    {versionColumns, versionRows},
-	statement.ShowStatus:     {statusColumns, statusRows},
-	statement.ShowVariables:  {variableColumns, variableRows},
-	statement.ShowSessions:   {sessionColumns, sessionRows},
-	statement.ShowNodes:      {nodeColumns, nodeRows},
-	statement.ShowPools:      {poolColumns, poolRows},
-	statement.ShowUsers:      {userColumns, userRows},
-	statement.ShowShards:     {shardColumns, shardRows},
-	statement.ShowConfig:     {configColumns, configRows},
-	statement.ShowConfigDiff: {diffColumns, diffRows},
+var views = map[ddl.ProxyVerb]view{
+	ddl.ShowHelp:       {helpColumns, helpRows},
+	ddl.ShowVersion:    {versionColumns, versionRows},
+	ddl.ShowStatus:     {statusColumns, statusRows},
+	ddl.ShowVariables:  {variableColumns, variableRows},
+	ddl.ShowSessions:   {sessionColumns, sessionRows},
+	ddl.ShowNodes:      {nodeColumns, nodeRows},
+	ddl.ShowPools:      {poolColumns, poolRows},
+	ddl.ShowUsers:      {userColumns, userRows},
+	ddl.ShowShards:     {shardColumns, shardRows},
+	ddl.ShowConfig:     {configColumns, configRows},
+	ddl.ShowConfigDiff: {diffColumns, diffRows},
 }
 
 // view answers with one of them.
-func (s *Sequences) view(ctx context.Context, v view, p *statement.ProxyCommand) (*protocol.Table, error) {
+func (s *Sequences) view(ctx context.Context, v view, p *ddl.ProxyCommand) (*protocol.Table, error) {
 	rows, err := v.rows(s.proxy, p)
 	if err != nil {
 		return nil, err

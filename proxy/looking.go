@@ -15,6 +15,8 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/sequence"
 	"seqproxy/statement"
+	"seqproxy/statement/ddl"
+	"seqproxy/statement/idiom"
 )
 
 // Programs look for sequences where MariaDB shows them: as tables of the type SEQUENCE, and by
@@ -34,7 +36,7 @@ func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
 	if !s.mayLookForSequences() {
 		return false, nil
 	}
-	q, ok := statement.ReadSequenceQuestion(sql, s.state.mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, s.state.mode)
 	if !ok {
 		return false, nil
 	}
@@ -64,9 +66,9 @@ func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
 
 // withSequences returns the text of a question for the server of c, with the proxy's sequences in
 // it. It is the text itself where there is none to be written.
-func (s *session) withSequences(c *backend.Conn, q *statement.SequenceQuestion, sql []byte, charset string) (text []byte, err error) {
+func (s *session) withSequences(c *backend.Conn, q *idiom.SequenceQuestion, sql []byte, charset string) (text []byte, err error) {
 	var shown []shownSequence
-	if q.Sources[0].Kind != statement.SourceOne {
+	if q.Sources[0].Kind != idiom.SourceOne {
 		if shown, err = s.shownSequences(); len(shown) == 0 || err != nil {
 			return sql, err
 		}
@@ -76,9 +78,9 @@ func (s *session) withSequences(c *backend.Conn, q *statement.SequenceQuestion, 
 		source := &q.Sources[i]
 		var instead, behind string
 		switch source.Kind {
-		case statement.SourceShow:
+		case idiom.SourceShow:
 			instead, behind, err = s.showFrom(c, source, charset, shown)
-		case statement.SourceOne:
+		case idiom.SourceOne:
 			instead, err = s.sequenceAsTable(c, source, charset)
 		default:
 			instead = viewWith(c, q, source, sql, shown)
@@ -230,9 +232,9 @@ func maxShown(d *sequence.Definition) uint64 {
 
 // viewWith is a table of information_schema with sequences added, as far as the question names its
 // columns: of others the server would open every table.
-func viewWith(c *backend.Conn, q *statement.SequenceQuestion, source *statement.SequenceSource, sql []byte, shown []shownSequence) string {
+func viewWith(c *backend.Conn, q *idiom.SequenceQuestion, source *idiom.SequenceSource, sql []byte, shown []shownSequence) string {
 	columns := sequencesColumns
-	if source.Kind == statement.SourceTables {
+	if source.Kind == idiom.SourceTables {
 		if columns = tablesColumns; !c.Hello().MariaDB {
 			columns = columns[:tablesColumnsOfMySQL]
 		}
@@ -282,7 +284,7 @@ func view(table string, columns []viewColumn, shown []shownSequence, mariaDB boo
 
 // showFrom is what stands in front of and behind the condition of SHOW FULL TABLES ... WHERE, whose
 // rows are in the order of the names' bytes.
-func (s *session) showFrom(c *backend.Conn, source *statement.SequenceSource, charset string, shown []shownSequence) (before, behind string, err error) {
+func (s *session) showFrom(c *backend.Conn, source *idiom.SequenceSource, charset string, shown []shownSequence) (before, behind string, err error) {
 	schema := s.state.schema
 	if len(source.Schema) > 0 {
 		in, err := s.nameInUTF8(source.Schema, charset)
@@ -308,7 +310,7 @@ func (s *session) showFrom(c *backend.Conn, source *statement.SequenceSource, ch
 
 // sequenceAsTable is a sequence of the proxy as MariaDB's can be read, as a table of its own. It is
 // empty where another thing is meant: no sequence of the proxy, or a table with such columns.
-func (s *session) sequenceAsTable(c *backend.Conn, source *statement.SequenceSource, charset string) (string, error) {
+func (s *session) sequenceAsTable(c *backend.Conn, source *idiom.SequenceSource, charset string) (string, error) {
 	name, err := s.nameInUTF8(source.Name, charset)
 	if err != nil {
 		return "", err
@@ -351,7 +353,7 @@ func (s *session) sequenceAsTable(c *backend.Conn, source *statement.SequenceSou
 
 // listedHere says whether the first name in ddl is no sequence's, but one's with the session's schema
 // in front, as a list shows it. It then becomes the sequence's.
-func (s *session) listedHere(ddl *statement.SequenceDDL) (bool, error) {
+func (s *session) listedHere(ddl *ddl.Sequence) (bool, error) {
 	if len(ddl.Names) == 0 { // the text has an error
 		return false, nil
 	}
@@ -388,7 +390,7 @@ func (s *session) hasSuchTable(c *backend.Conn, table string) (bool, error) {
 }
 
 // rowOf is the row that a sequence is, with MariaDB's columns.
-func (s *session) rowOf(source *statement.SequenceSource, name []byte) (string, error) {
+func (s *session) rowOf(source *idiom.SequenceSource, name []byte) (string, error) {
 	d, state, err := s.set.Sequences.Describe(&s.patience, name)
 	if err = s.patience.over(err); err != nil {
 		return "", err
@@ -435,7 +437,7 @@ func (s *session) prepareLooking(c *backend.Conn, sql []byte) (looks *looking, t
 	if !s.mayLookForSequences() {
 		return nil, sql, nil
 	}
-	q, ok := statement.ReadSequenceQuestion(sql, s.state.mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, s.state.mode)
 	if !ok {
 		return nil, sql, nil
 	}
@@ -486,7 +488,7 @@ func (s *session) executeLooking(p *prepared, payload []byte) error {
 // renewLooking brings the text that the server has for a question up to date. If the server refuses
 // it, that is the client's answer.
 func (s *session) renewLooking(c *backend.Conn, p *prepared) (refused bool, err error) {
-	q, ok := statement.ReadSequenceQuestion(p.looks.question, p.mode)
+	q, ok := idiom.ReadSequenceQuestion(p.looks.question, p.mode)
 	if !ok {
 		return false, nil
 	}

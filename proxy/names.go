@@ -56,7 +56,7 @@ func latin1(c byte) rune {
 	return []rune(upper)[c-0x80]
 }
 
-// ofSequenceTable stands in SequenceDDL.Schemas for a name that had the schema of the sequence table in
+// ofSequenceTable stands in ddl.Sequence.Schemas for a name that had the schema of the sequence table in
 // front: it can be no server's.
 const ofSequenceTable = -1
 

@@ -11,6 +11,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
+	"seqproxy/statement/idiom"
 )
 
 // EXPLAIN FORMAT=ROUTE tells what would become of a statement here. It asks the same
@@ -122,7 +123,7 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 	if !s.mayLookForSequences() {
 		return nil
 	}
-	q, ok := statement.ReadSequenceQuestion(sql, s.state.mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, s.state.mode)
 	if !ok {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
-	"seqproxy/statement"
+	"seqproxy/statement/idiom"
 	"seqproxy/statement/lex"
 )
 
@@ -57,7 +57,7 @@ func textColumn(name string, chars uint32) protocol.Column {
 // simpleTable answers a SELECT of system variables, literals and functions without
 // arguments. Of any other it is an error.
 func (s *session) simpleTable(sql []byte, mode lex.Mode) (*protocol.Table, error) {
-	items, ok := statement.SimpleSelect(sql, mode)
+	items, ok := idiom.SimpleSelect(sql, mode)
 	if !ok {
 		return nil, s.noServer()
 	}
@@ -85,18 +85,18 @@ func (s *session) simpleTable(sql []byte, mode lex.Mode) (*protocol.Table, error
 	return t, nil
 }
 
-func (s *session) simpleValue(it *statement.SimpleItem) (value any, ok bool) {
+func (s *session) simpleValue(it *idiom.SimpleItem) (value any, ok bool) {
 	switch it.Kind {
-	case statement.SimpleVariable:
+	case idiom.SimpleVariable:
 		return s.simpleVariable(it)
-	case statement.SimpleFunction:
+	case idiom.SimpleFunction:
 		return s.simpleFunction(it.Name)
-	case statement.SimpleString:
+	case idiom.SimpleString:
 		return it.Value, true
-	case statement.SimpleNumber:
+	case idiom.SimpleNumber:
 		n, err := strconv.ParseUint(it.Value, 10, 64)
 		return n, err == nil
-	case statement.SimpleWord:
+	case idiom.SimpleWord:
 		switch it.Value {
 		case "true":
 			return uint64(1), true
@@ -108,7 +108,7 @@ func (s *session) simpleValue(it *statement.SimpleItem) (value any, ok bool) {
 	return nil, false
 }
 
-func (s *session) simpleVariable(it *statement.SimpleItem) (value any, ok bool) {
+func (s *session) simpleVariable(it *idiom.SimpleItem) (value any, ok bool) {
 	name := hereName(it.Name)
 	value, ok = askedVariables[name]
 	switch {

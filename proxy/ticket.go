@@ -11,6 +11,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/sequence"
 	"seqproxy/statement"
+	"seqproxy/statement/idiom"
 )
 
 // TicketTable is a table whose ticket idioms are answered here: see [statement.Ticket].
@@ -52,7 +53,7 @@ func (tables ticketTables) listed(schema, table []byte, current string) *TicketT
 
 // tableTicket is a ticket and the table that it is of.
 type tableTicket struct {
-	statement.Ticket
+	idiom.Ticket
 	table *TicketTable
 }
 
@@ -68,7 +69,7 @@ func (s *session) ticketIn(st *statement.Statement, sql []byte) *tableTicket {
 	if len(st.Tables) > 0 && s.set.tickets[string(st.Tables[0].Name)] == nil || len(st.Tables) == 0 && st.Kind != statement.Update {
 		return nil
 	}
-	t, ok := statement.MatchTicket(sql, s.state.mode)
+	t, ok := idiom.MatchTicket(sql, s.state.mode)
 	if !ok {
 		return nil
 	}
@@ -77,7 +78,7 @@ func (s *session) ticketIn(st *statement.Statement, sql []byte) *tableTicket {
 	case table == nil:
 		return nil
 	case table.Counter != nil:
-		ok = t.Kind == statement.TicketReplace || t.Kind == statement.TicketInsert
+		ok = t.Kind == idiom.TicketReplace || t.Kind == idiom.TicketInsert
 	default:
 		ok = isSequenceTicket(&t)
 	}
@@ -89,8 +90,8 @@ func (s *session) ticketIn(st *statement.Statement, sql []byte) *tableTicket {
 
 // isSequenceTicket says whether a ticket is one of the table that has a row for each
 // sequence, in its columns name and id.
-func isSequenceTicket(t *statement.Ticket) bool {
-	return (t.Kind == statement.TicketUpdate || t.Kind == statement.TicketUpsert) &&
+func isSequenceTicket(t *idiom.Ticket) bool {
+	return (t.Kind == idiom.TicketUpdate || t.Kind == idiom.TicketUpsert) &&
 		bytes.EqualFold(t.ID, []byte("id")) && bytes.EqualFold(t.Column, []byte("name"))
 }
 
@@ -167,7 +168,7 @@ func (s *session) mayLeaveToServer(t *tableTicket) error {
 	switch {
 	case turns == 1 && s.set.Sequences.Turns() > 1:
 		return errOwnRow
-	case turns == 1 || t.Kind != statement.TicketUpdate || t.Step == 0:
+	case turns == 1 || t.Kind != idiom.TicketUpdate || t.Step == 0:
 		return errSharedRow
 	case t.Step%turns != 0:
 		return notSupported("%d sequence servers take turns, so what is added to a row has to be a multiple of %[1]d, not %d", turns, t.Step)
@@ -250,7 +251,7 @@ func (s *session) takeCounted(t *tableTicket, stub []byte) (a ticketAnswer, err 
 		return a, err
 	}
 	var ticket sequence.Ticket
-	if t.Kind == statement.TicketReplace {
+	if t.Kind == idiom.TicketReplace {
 		ticket, err = t.table.Counter.Replace(&s.patience, t.ID, t.Column, stub)
 	} else {
 		ticket, err = t.table.Counter.Insert(&s.patience, t.ID)
@@ -268,7 +269,7 @@ func (s *session) takeOfRow(t *tableTicket, name []byte) (a ticketAnswer, err er
 		return a, err
 	}
 	a.transactional = true
-	if t.Kind == statement.TicketUpsert {
+	if t.Kind == idiom.TicketUpsert {
 		var created bool
 		a.id, created, err = s.set.Sequences.AdvanceOrCreate(&s.patience, name, t.Step)
 		if a.affected, a.moved = 2, true; created {
@@ -320,7 +321,7 @@ func (s *session) tellRowCount(sql []byte) (handled bool, err error) {
 	if s.state.lastChanged < 2 && s.routes.Default() != nil || s.limitsRows() {
 		return false, nil
 	}
-	items, ok := statement.SimpleSelect(sql, s.state.mode)
+	items, ok := idiom.SimpleSelect(sql, s.state.mode)
 	if !ok {
 		return false, nil
 	}
@@ -331,7 +332,7 @@ func (s *session) tellRowCount(sql []byte) (handled bool, err error) {
 		}
 		value := s.state.lastChanged
 		switch {
-		case items[i].Kind != statement.SimpleFunction:
+		case items[i].Kind != idiom.SimpleFunction:
 			return false, nil
 		case items[i].Name == "row_count":
 		case items[i].Name == "last_insert_id" && s.state.lastID.pending:

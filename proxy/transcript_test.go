@@ -203,7 +203,7 @@ func (o *oracle) shortened(payload []byte) string {
 func (o *oracle) beginScript(t testing.TB, i int) {
 	t.Helper()
 	for name, start := range firstNumbers {
-		if _, err := o.Sequences.Raise(t.Context(), []byte(name), start+uint64(i)*10_000-1, true); err != nil {
+		if _, err := o.Sequences.Raise(t.Context(), []byte(name), start+uint64(i)*10_000-1); err != nil {
 			t.Fatal(err)
 		}
 	}

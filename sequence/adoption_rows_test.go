@@ -82,7 +82,7 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 	above := uint64(1_000_000)
 	move := func() map[string]error {
 		_, _, set := a.SetValue(ctx, []byte("set"), above, true)
-		_, repaired := a.Raise(ctx, []byte("repaired"), above, true)
+		_, repaired := a.Raise(ctx, []byte("repaired"), above)
 		next := above + 1
 		_, restarted := a.Alter(ctx, []byte("restarted"), Alteration{Restart: &next})
 		_, _, near := a.SetValue(ctx, []byte("near"), 1000, true)

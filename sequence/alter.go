@@ -2,11 +2,7 @@ package sequence
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // Alteration says what to change; nil leaves an option as it is.
@@ -129,110 +125,33 @@ func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (chan
 	return changed, err
 }
 
-// alter changes the options of a sequence, and raises its row if it is restarted. Where the outcome is unknown it returns the row as it may be, too.
-func (v *server) alter(ctx context.Context, name string, a Alteration) (changed row, err error) {
-	err = v.transact(ctx, func(tx *sql.Tx) error {
-		r, err := v.lockSequence(ctx, tx, name)
-		if err != nil {
-			return err
-		}
-		if a.only != 0 && r.version != a.only {
-			changed = r
-			return nil
-		}
-		r.wasOrder = r.def.Order
-		if err := v.redefine(&r, &a); err != nil {
-			return err
-		}
-		if a.Restart != nil {
-			if err := v.restartAbove(ctx, tx, &r, *a.Restart); err != nil {
-				return err
-			}
-		}
-		err = v.saveEntry(ctx, tx, r.name, &r.entry)
-		changed = r
-		return err
-	})
-	if hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err) {
-		return row{}, badOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
-	}
-	if err != nil {
-		if !errors.Is(err, errOutcome) {
-			changed = row{}
-		}
-		return changed, fmt.Errorf("alter sequence %q: %w", name, err)
-	}
-	return changed, nil
-}
-
-// redefine changes a row's definition and what follows from it.
-func (v *server) redefine(r *row, a *Alteration) error {
-	a.apply(&r.def)
-	r.def = r.def.filled()
-	named := r.def
-	named.Name = r.name
-	if err := named.check(v.seen.Load().max); err != nil {
-		return err
-	}
-	v.complete(r)
-	return nil
-}
-
-// restartAbove makes first, or the sequence's start if that is 0, the next number, if it is above all that were reserved.
-func (v *server) restartAbove(ctx context.Context, tx *sql.Tx, r *row, first uint64) error {
-	first, err := restartAt(r, first)
-	if err != nil {
-		return err
-	}
-	floor := max(r.id, v.marks.of(r.name))
-	if first <= floor {
-		return badOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers. "+
-			"ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", r.name, first, floor, quote(r.name), first)
-	}
-	r.id, r.anchor, r.past = first-1, first, max(r.past, first-1)
-	return v.setID(ctx, tx, r)
-}
-
-// restartAt checks the number that a sequence shall continue at.
-func restartAt(r *row, first uint64) (uint64, error) {
-	if first == 0 {
-		first = r.def.Start
-	}
-	if first < r.def.Min || first > r.max {
-		return 0, badOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", r.name, first, r.def.Min, r.max)
-	}
-	return first, nil
-}
-
-// setID writes the id of a row that is locked.
-func (v *server) setID(ctx context.Context, tx *sql.Tx, r *row) error {
-	if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", r.id, r.name); err != nil {
+// lower sets the row of a single server, which gives numbers again then.
+func (of *held) lower(ctx context.Context, r *row) error {
+	if _, err := of.ExecContext(ctx, "UPDATE "+of.v.table.full+" SET `id` = ? WHERE `name` = ?", r.id, r.name); err != nil {
 		return fmt.Errorf("write the row: %w", err)
 	}
-	return v.lowered(ctx, tx, r.name, r.id)
+	if err := of.v.lowered(ctx, of.Tx, r.name, r.id); err != nil {
+		return err
+	}
+	return of.writeEntry(ctx, &r.entry, r.name)
 }
 
 // cycle lets a sequence that has come to its end begin again at its minimum, and says how many numbers are left then.
 func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint64, err error) {
 	var found rule
-	err = v.transact(ctx, func(tx *sql.Tx) error {
-		r, err := v.lockSequence(ctx, tx, name)
-		if err != nil {
-			return err
-		}
+	w := &view{plan: Plan{Number: v.share().plan}, members: []*server{v}}
+	err = w.amend(ctx, name, func(g *agreed) error {
+		r := g.merged()
 		found = r.rule()
 		if left = found.left(r.id, r.max); left >= need || !r.def.Cycle {
 			return nil // somebody else was faster
 		}
-		r.id, r.anchor = r.def.Min-1, r.def.Min
+		r.id, r.anchor, r.version = r.def.Min-1, r.def.Min, g.version
 		found = r.rule()
 		if left = found.left(r.id, r.max); left < need {
 			return nil // it never has so many: nothing is saved
 		}
-		if err := v.setID(ctx, tx, &r); err != nil {
-			return err
-		}
-		return v.saveEntry(ctx, tx, r.name, &r.entry)
+		return g.best.lower(ctx, &r)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("begin sequence %q again: %w", name, err)

@@ -15,8 +15,8 @@ import (
 
 // This file is how it is noticed that the row of a sequence has gone back: because of a restored backup, a server that lost
 // its last second, or somebody's UPDATE. [marks] tells it of numbers that this process had before. What other proxies had
-// tells the row itself: the follower looks at it in each round, and nobody lowers it while another proxy is registered
-// (see giveBack). So a row that is lower than it was seen has gone back.
+// tells the row itself: the follower looks at it in each round, and nobody lowers it within an epoch while another proxy is
+// registered (see giveBack). So a row that is lower than it was seen has gone back.
 
 // errWentBack: the row of a sequence has gone back.
 var errWentBack = errors.New("the row has gone back")
@@ -37,13 +37,13 @@ func (e *lowRow) Unwrap() error { return errWentBack }
 // lowest remembers below which id a row of one server has gone back.
 type lowest struct {
 	mu    sync.Mutex
-	by    map[string]lowestID // guarded by mu; by the table's spelling
+	by    map[string]lowestID // guarded by mu; by the table's spelling; where this process, on one of several servers, reserved last
 	asked map[string]uint64   // guarded by mu; under which plan the other members were asked for their rows; see witness
 
-	lowering  int    // guarded by mu; rows that this process is lowering
-	lowerings uint64 // guarded by mu; rises with each of them
-
-	alarmed map[string]time.Time // guarded by mu; when it was said last that the row went back
+	seen      map[string]lowestID  // guarded by mu; by the table's spelling; where the follower saw the row
+	lowering  int                  // guarded by mu; rows that this process is lowering
+	lowerings uint64               // guarded by mu; rises with each of them
+	alarmed   map[string]time.Time // guarded by mu; when it was said last that the row went back
 }
 
 // ask reports whether the other members are to be asked for their rows of a sequence under a plan, which is done once.
@@ -88,8 +88,8 @@ func (l *lowest) set(name string, epoch, plan, id uint64) {
 	l.by[name] = lowestID{epoch, plan, id}
 }
 
-// lower begins to lower a row. The returned function ends that.
-func (l *lowest) lower() (end func()) {
+// lower begins to lower the row of a sequence. The returned function ends that.
+func (l *lowest) lower(name string) (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lowering++
@@ -98,38 +98,62 @@ func (l *lowest) lower() (end func()) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.lowering--
+		delete(l.seen, name) // it may stand lower now
 	}
 }
 
-// look begins a look at rows, for note. It returns the lowest id that each row may have.
-func (l *lowest) look(names []string) (begun uint64, by map[string]lowestID) {
+// look begins a look at rows, for note.
+func (l *lowest) look() (begun uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	by = make(map[string]lowestID, len(names))
-	for _, name := range names {
-		by[name] = l.by[name]
-	}
 	if l.lowering > 0 {
-		return 0, by
+		return 0
 	}
-	return l.lowerings + 1, by
+	return l.lowerings + 1
 }
 
-// note takes note of where a row stands, as a look found it. It does not know where one stands that this process may have
-// lowered since the look began.
-func (l *lowest) note(begun uint64, name string, is lowestID) (ok bool) {
+// note takes note of where a row stands, as a look found it, and returns where it was seen before, 0 if that says nothing. It does
+// neither if this process may have lowered the row since the look began.
+// A process that is not registered keeps nothing: those who lower a row do not reckon with it.
+func (l *lowest) note(begun uint64, name string, is lowestID, registered bool) (before uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if begun != l.lowerings+1 || l.lowering > 0 {
-		return false
+	switch {
+	case begun != l.lowerings+1 || l.lowering > 0:
+		return 0, false
+	case !registered:
+		return 0, true
 	}
-	if l.by == nil {
-		l.by = make(map[string]lowestID)
+	was, ok := l.seen[name]
+	if ok && was.epoch == is.epoch && was.plan == is.plan && is.id <= was.id {
+		return was.id, true
 	}
-	if was := l.by[name]; was.epoch != is.epoch || was.plan != is.plan || was.id < is.id {
-		l.by[name] = is
+	if l.seen == nil {
+		l.seen = make(map[string]lowestID)
 	}
-	return true
+	l.seen[name] = is
+	return 0, true
+}
+
+// seenAt is where the follower saw a row, 0 if it did not. A reservation asks before it is sent: later the row may have been seen
+// where that has brought it.
+func (l *lowest) seenAt(name string, epoch, plan uint64) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seen := l.seen[name]; seen.epoch == epoch && seen.plan == plan && !planted.Fault(planted.Floor) {
+		return seen.id
+	}
+	return 0
+}
+
+// overlook forgets where the follower saw a row, or all rows if name is empty.
+func (l *lowest) overlook(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if name == "" {
+		clear(l.seen)
+	}
+	delete(l.seen, name)
 }
 
 // alarm reports whether it is to be said that a row went back: once for some time, as the follower and several reservations may
@@ -147,31 +171,18 @@ func (l *lowest) alarm(name string, rest time.Duration) bool {
 	return true
 }
 
-// forgetRow has the row of a sequence stand anywhere.
-func (l *lowest) forgetRow(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.by, name)
-}
-
-// forgetRows is forgetRow for all.
-func (l *lowest) forgetRows() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.by)
-}
-
-// lowestOf is the lowest id that the row of a sequence may have, 0 if any.
+// lowestOf is the lowest id that the row of a sequence may have on this one of several servers, 0 if any.
 func (v *server) lowestOf(name string, h share) uint64 {
-	if planted.Fault(planted.Floor) {
+	if !h.shared() || planted.Fault(planted.Floor) {
 		return 0
 	}
 	return v.lowest.of(name, v.marks.epoch(name), h.plan)
 }
 
-// watchRows notes how far the rows of sequences in use stand, and raises those that have gone back. The follower calls it
-// behind what has changed, so that new epochs and rules are known. Nothing depends on its errors: the next round looks again.
-func (s *Sequences) watchRows(ctx context.Context, v *server) {
+// watchRows notes how far the rows of sequences in use stand on the members, and raises those that have gone back. The follower
+// calls it behind what has changed, so that new epochs and rules are known. Nothing depends on its errors: the next round looks
+// again.
+func (s *Sequences) watchRows(ctx context.Context) {
 	s.mu.Lock()
 	names := make([]string, 0, min(len(s.caches), rowsAtOnce))
 	for name := range s.caches { // at random
@@ -184,7 +195,19 @@ func (s *Sequences) watchRows(ctx context.Context, v *server) {
 	if len(names) == 0 || planted.Fault(planted.Floor) {
 		return
 	}
-	begun, lowest := v.lowest.look(names)
+	_ = s.servers.each(ctx, s.servers.view.Load().live(), func(ctx context.Context, _ int, v *server) error {
+		v.watch(ctx, names)
+		return nil
+	})
+}
+
+// watch is watchRows on one server.
+func (v *server) watch(ctx context.Context, names []string) {
+	registered := v.registry.entry() != ""
+	begun, before := v.lowest.look(), make(map[string]mark, len(names))
+	for _, name := range names {
+		before[name] = v.marks.mark(name) // now: the row may be read before a reservation that is in flight
+	}
 	rows, err := v.rowsOf(ctx, names)
 	if err != nil {
 		v.log.Debug("rows not looked at", logfield.Err(err))
@@ -195,26 +218,26 @@ func (s *Sequences) watchRows(ctx context.Context, v *server) {
 		r := &rows[i]
 		switch {
 		case r.def.Cycle:
-			v.lowest.forgetRow(r.name)
+			v.lowest.overlook(r.name)
 			continue
-		case r.plan != h.plan || r.epoch != v.marks.epoch(r.name) || r.id >= v.seen.Load().max: // at the end it may be frozen
-			continue
-		}
-		was := lowest[r.name]
-		if !v.lowest.note(begun, r.name, lowestID{r.epoch, r.plan, r.id}) || was.epoch != r.epoch || was.plan != r.plan || was.id <= r.id {
+		case r.plan != h.plan || r.epoch != before[r.name].epoch || r.epoch != v.marks.epoch(r.name) || r.id >= v.seen.Load().max: // at the end it may be frozen
 			continue
 		}
-		if v.grouped() {
-			continue // a node that takes over is raised before it serves
+		low, ok := v.lowest.note(begun, r.name, lowestID{r.epoch, r.plan, r.id}, registered)
+		if !h.shared() {
+			low = max(low, before[r.name].high)
 		}
-		if err := v.lift(ctx, r.name, was.id, r.id); err != nil {
-			v.log.Debug("row not raised", logfield.Sequence(r.name), logfield.Err(err))
+		// In a group a node that takes over is raised before it serves, and may be seen before.
+		if ok && r.id < low && !v.grouped() {
+			if err := v.lift(ctx, r.name, low, r.id); err != nil {
+				v.log.Debug("row not raised", logfield.Sequence(r.name), logfield.Err(err))
+			}
 		}
 	}
 }
 
-// rowsAtOnce bounds what one look reads.
-const rowsAtOnce = 1000
+// rowsAtOnce bounds what one look reads. MariaDB makes a table of longer lists (in_predicate_conversion_threshold).
+const rowsAtOnce = 500
 
 // reserved takes note of a reservation in the given epoch. A single server needs none: [marks] has it.
 func (v *server) reserved(name string, epoch uint64, g *grant) {

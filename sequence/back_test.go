@@ -1,8 +1,10 @@
 package sequence
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -169,7 +171,7 @@ func (f fleet) seenBy(t *testing.T, s *Sequences) {
 	t.Helper()
 	eventually(t, "the rows are seen", func() bool {
 		for i, v := range s.servers.view.Load().members {
-			if v.lowest.of("photos", s.servers.marks.epoch("photos"), v.share().plan) < f[i].id(t, "photos") {
+			if v.lowest.seenAt("photos", s.servers.marks.epoch("photos"), v.share().plan) < f[i].id(t, "photos") {
 				return false
 			}
 		}
@@ -203,5 +205,85 @@ func TestNumbersAreGivenBackByTheOnlyProxyOnly(t *testing.T) {
 	}
 	if got, held := p.id(t, "photos"), at+20; got != held {
 		t.Errorf("the end of the only proxy left the row at %d, want %d", got, held)
+	}
+}
+
+// TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore has a row lose what a proxy reserved since it looked last, or before it
+// was started again. Another proxy takes numbers before that one does.
+func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
+			t.Parallel()
+			p, state := newPlace(t).withTable(t, map[string]uint64{"photos": 0}), stateIn(t.TempDir())
+			idle, other := p.open(t, steadySize(10), state), p.open(t, steadySize(10))
+			mustTake(t, idle, "photos", 1)
+			mustTake(t, other, "photos", 1)
+			for _, s := range []*Sequences{idle, other} {
+				settled(t, s, "photos")
+				fleet{p}.seenBy(t, s)
+			}
+			before := p.id(t, "photos")
+			if err := idle.follow.work.take(t.Context()); err != nil { // it does not look
+				t.Fatal(err)
+			}
+			for range 100 {
+				mustTake(t, idle, "photos", 1)
+			}
+			settled(t, idle, "photos")
+			given := p.id(t, "photos")
+			if restarted {
+				cutOff(t, idle)
+			}
+			p.exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", before)
+			idle.follow.work.end()
+			if restarted {
+				idle = p.open(t, steadySize(10), state)
+				idle.startFollowing()
+				if ok, err := idle.Known(t.Context(), []byte("photos")); !ok || err != nil {
+					t.Fatal(ok, err)
+				}
+			}
+			eventually(t, "the row is raised", func() bool { return p.id(t, "photos") >= given })
+		})
+	}
+}
+
+// TestARowThatIsLoweredOnPurposeHasNotGoneBack has a proxy that only looks see rows fall.
+func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s, watcher := p.open(t, steadySize(50)), p.open(t, steadySize(50))
+	mustTake(t, s, "photos", 1)
+	settled(t, s, "photos")
+	mustCreate(t, s, CreateOptions{Name: "days", Max: 100, Cycle: true, Cache: 10})
+	watcher.startFollowing()
+	for _, name := range []string{"photos", "days"} {
+		if ok, err := watcher.Known(t.Context(), []byte(name)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	v := watcher.servers.first()
+	for range 125 {
+		mustTake(t, s, "days", 1)
+	}
+	settled(t, s, "days")
+	time.Sleep(3 * v.timing.follow)              // it looks, and keeps nothing
+	if err := s.Close(t.Context()); err != nil { // it gives numbers of photos back
+		t.Fatal(err)
+	}
+	if id := p.id(t, "photos"); id != 1 {
+		t.Fatalf("the row is at %d, want 1", id)
+	}
+	if n := mustTake(t, watcher, "photos", 1); n != 2 {
+		t.Errorf("the next proxy got %d, want 2", n)
+	}
+	mustTake(t, watcher, "days", 1)
+	mustAlter(t, watcher, "days", Alteration{Cycle: ref(false)})
+	before := mustTake(t, watcher, "days", 1)
+	eventually(t, "it looks once more", func() bool { return v.lowest.seenAt("days", v.marks.epoch("days"), 0) > 0 })
+	if n := mustTake(t, watcher, "days", 20); n <= before || n > 80 {
+		t.Errorf("a sequence that repeats no more gives %d after %d", n, before)
+	}
+	if got := watcher.Stats().Rewinds; got != 0 {
+		t.Errorf("got %d rewinds counted, want none", got)
 	}
 }

@@ -204,27 +204,13 @@ func (r request) failed(name string, err error) error {
 	return &UnavailableError{Sequence: name, Server: s.serverName(), Waited: time.Since(r.begin), Err: withGrants(err, s.opts.Servers[0].Database)}
 }
 
-// create inserts the row and its options in one transaction.
-func (v *server) create(ctx context.Context, o CreateOptions, def Definition) (Created, error) {
-	found, err := v.find(ctx, o.Name)
-	switch {
-	case err == nil && o.IfNotExists:
-		first, _ := found.rule().next(found.position(), found.max)
-		return Created{Existed: true, First: first, above: found.position()}, nil // whoever made it may not know whether it stays
-	case err == nil && !o.OrReplace:
-		return Created{}, &NameError{Name: found.name, Err: ErrExists}
-	case err != nil && !errors.Is(err, ErrUnknown):
-		return Created{}, err
+// existing is the outcome where there is the sequence.
+func (o *CreateOptions) existing(r *row) (Created, error) {
+	if !o.IfNotExists {
+		return Created{}, &NameError{Name: r.name, Err: ErrExists}
 	}
-	if err := def.check(v.seen.Load().max); err != nil {
-		return Created{}, err
-	}
-	var made Created
-	err = v.transact(ctx, func(tx *sql.Tx) (err error) {
-		made, err = v.createIn(ctx, tx, o.OrReplace, o.Floor, def)
-		return err
-	})
-	return o.outcome(made, err)
+	first, _ := r.rule().next(r.position(), r.max)
+	return Created{Existed: true, First: first, above: r.position()}, nil // whoever made it may not know whether it stays
 }
 
 // outcome is that of a transaction that should have made the sequence.
@@ -244,59 +230,6 @@ func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
 	return made, nil
 }
 
-// createIn is create's transaction.
-func (v *server) createIn(ctx context.Context, tx *sql.Tx, replace bool, used uint64, def Definition) (Created, error) {
-	made := Created{}
-	floor, name := max(used, v.marks.of(def.Name)), def.Name
-	e := noEntry()
-	if replace {
-		old, err := v.lockSequence(ctx, tx, name)
-		if err != nil && !errors.Is(err, ErrUnknown) {
-			return made, err
-		}
-		if err == nil {
-			made.Replaced = true
-			e, name = old.entry, old.name
-			floor = max(floor, old.position(), v.marks.of(name))
-		}
-	}
-	if !made.Replaced {
-		// The row comes first, and keeps every other CREATE and DROP of the name out until the commit: a tombstone that is
-		// looked for before may be written between the look and the insert.
-		if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, def.Start-1); err != nil {
-			return made, err
-		}
-		if err := v.refuseEmpty(ctx, tx, name); err != nil {
-			return made, err
-		}
-		if err := v.refuseWhileChanging(ctx, tx); err != nil {
-			return made, err
-		}
-		if err := v.lockEntry(ctx, tx, name, &e); err != nil {
-			return made, err
-		}
-	}
-	floor = max(floor, e.floor)
-	// Other proxies may still give numbers of the sequence before.
-	made.unordered = def.Order && (made.Replaced || e.floor > 0 || e.version > 0 || v.marks.of(name) > 0)
-	def.Order = def.Order && !made.unordered
-	// What is cached of the sequence before this one is given nowhere any more.
-	e.def, e.past = def, max(e.past, floor)
-	e.anchor = def.Start
-	var ok bool
-	highest := def.limit(v.seen.Load().max)
-	if made.First, ok = e.rule().next(max(floor, def.Start-1), highest); !ok {
-		return made, &NameError{Name: name, Err: ErrExhausted}
-	}
-	made.above, made.Raised = made.First-1, made.First > def.Start
-	if made.Raised || made.Replaced {
-		if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", made.First-1, name); err != nil {
-			return made, fmt.Errorf("raise the row above its tombstone: %w", err)
-		}
-	}
-	return made, v.saveEntry(ctx, tx, name, &e)
-}
-
 // refuseEmpty makes sure that a row which was just made, or has no window yet, is not one that the server finds by the empty name, as blanks are in most collations: that name has
 // the rows about all sequences, in the tables beside.
 func (v *server) refuseEmpty(ctx context.Context, on execer, name string) error {
@@ -310,52 +243,34 @@ func (v *server) refuseEmpty(ctx context.Context, on execer, name string) error 
 	return nil
 }
 
-// drop deletes the row and leaves its tombstone, in one transaction. It returns the name as it was stored.
-func (v *server) drop(ctx context.Context, name string) (stored string, err error) {
-	found, err := v.find(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	err = v.transact(ctx, func(tx *sql.Tx) error {
-		// The lock keeps reservations out until the tombstone holds the very last number.
-		locked, err := v.lockSequence(ctx, tx, name)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.full+" WHERE `name` = ?", name); err != nil {
-			return fmt.Errorf("delete the row: %w", err)
-		}
-		tomb := noEntry()
-		tomb.floor = max(locked.position(), locked.floor, v.marks.of(found.name))
-		tomb.past, tomb.epoch = locked.past, locked.epoch
-		return v.saveEntry(ctx, tx, locked.name, &tomb)
-	})
-	if err != nil {
-		return "", fmt.Errorf("drop sequence %q: %w", name, err)
-	}
-	return found.name, nil
-}
-
 // transact runs f in a transaction, again if it conflicts with another or its connection turns out to be of no use.
 func (v *server) transact(ctx context.Context, f func(tx *sql.Tx) error) error {
+	return again(ctx, []*server{v}, func() error { return v.transactOnce(ctx, f) })
+}
+
+// again calls f, which writes on members, until it meets no other transaction and no connection that
+// turns out to be of no use, at most maxAttempts times.
+func again(ctx context.Context, members []*server, f func() error) error {
 	var conflict error
 	for attempt := 1; ; attempt++ {
-		err := v.transactOnce(ctx, f)
+		err := f()
 		if conflict != nil && ctx.Err() != nil && err != nil && !errors.Is(err, errOutcome) {
 			return conflict // what it waited for says more than that the wait ended
 		}
 		// ErrBadConn: nothing was done. The checks of the next connection say why, such as that the server is read only now.
-		if v.isMoved(err) {
-			v.moved() // the next attempt is on the node that can be written to by then
-		} else if !isConflict(err) && !errors.Is(err, driver.ErrBadConn) {
-			return err
+		retry := isConflict(err) || errors.Is(err, driver.ErrBadConn)
+		for _, v := range members {
+			if v.isMoved(err) {
+				v.moved() // the next attempt is on the node that can be written to by then
+				retry = true
+			}
 		}
-		if attempt == maxAttempts {
+		if !retry || attempt == maxAttempts {
 			return err
 		}
 		conflict = err
-		v.counters.retries.Add(1)
-		if !pause(ctx, jitter(v.timing.conflict<<attempt)) {
+		members[0].counters.retries.Add(1)
+		if !pause(ctx, jitter(members[0].timing.conflict<<attempt)) {
 			return conflict
 		}
 	}

@@ -3,187 +3,259 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
-// This file is how definitions are changed where there are several sequence servers. All members are locked, in the order of their
-// positions, then changed, then committed one after the other, under one version. Whoever dies in between leaves members that differ: the
-// entry with the higher version counts, also if it is a tombstone, and the others are brought in line by whoever looks for the sequence
-// next (reconcile). No row of a member ever goes down, and that alone keeps its numbers unique.
+// This file is how definitions are changed. The rows of all members are locked, in the order of their
+// positions, then changed, then committed one after the other, under one version. On each member the row
+// comes first: who waits for somebody else's lock on it has locked nothing that others need. A proxy
+// that dies in between leaves members that differ: the entry with the higher version counts, also if it
+// is a tombstone, and the next proxy that looks for the sequence brings the others in line (reconcile).
+// No row of one of several members goes down, and that alone keeps its numbers unique.
+
 // edit is a change of definitions under way on one member.
 type edit struct {
 	*sql.Tx
-	v *server
-	h share
+	conn  *sql.Conn
+	v     *server
+	h     share
+	made  bool // the row, for this
+	wrote bool // an entry
+}
+
+// end gives the connection back. What is not committed is undone.
+func (e *edit) end() {
+	_ = e.Rollback()
+	_ = e.conn.Close()
 }
 
 // held is what a member has of a name, locked.
 type held struct {
-	edit
+	*edit
 	row                // its id is 0 and its name empty if there is none
 	hasRow, known bool // there is a row, and an entry among the options
 	planFloor     uint64
 }
 
 // live reports whether the name is a sequence there, as far as this member knows.
-func (e *held) live() bool { return e.hasRow }
+func (of *held) live() bool { return of.hasRow }
 
-// wholly says that a change needs all members.
-const wholly = math.MaxInt
-
-// edit calls f while the definitions of at least need members are locked, with the version of the change, and commits. f may be called
-// again after a conflict.
-func (a *servers) edit(ctx context.Context, w *view, need int, f func(edits []edit, version uint64) error) error {
-	need = min(need, len(w.members))
-	var conflict error
-	for attempt := 1; ; attempt++ {
-		err := a.editOnce(ctx, w, need, f)
-		if conflict != nil && ctx.Err() != nil && err != nil && !errors.Is(err, errOutcome) {
-			return conflict
-		}
-		if !isConflict(err) && !errors.Is(err, driver.ErrBadConn) || attempt == maxAttempts {
-			return err
-		}
-		conflict = err
-		a.counters.retries.Add(1)
-		if !pause(ctx, jitter(a.timing.conflict<<attempt)) {
-			return conflict
-		}
+// given is the highest number that the member may have given of the name. The row of a single server
+// says that alone, as it may have gone below the others since, by CYCLE or RESTART ... FORCE.
+func (of *held) given() uint64 {
+	if of.hasRow && !of.h.shared() {
+		return of.id
 	}
+	return max(of.id, of.floor, of.planFloor)
 }
 
-func (a *servers) editOnce(ctx context.Context, w *view, need int, f func(edits []edit, version uint64) error) error {
-	var edits []edit
+// edit calls f with what at least need members have of a name, which is locked, and commits. On each
+// member it calls first before. f may be called again after a conflict.
+func (w *view) edit(ctx context.Context, need int, name string, first func(e *edit) error, f func(g *agreed) error) error {
+	return again(ctx, w.members, func() error { return w.editOnce(ctx, need, name, first, f) })
+}
+
+// amend is edit of all members, for a sequence that there is.
+func (w *view) amend(ctx context.Context, name string, f func(g *agreed) error) error {
+	return w.edit(ctx, len(w.members), name, func(*edit) error { return nil }, func(g *agreed) error {
+		if !g.live {
+			return &NameError{Name: name, Err: ErrUnknown}
+		}
+		return f(g)
+	})
+}
+
+func (w *view) editOnce(ctx context.Context, need int, name string, first func(e *edit) error, f func(g *agreed) error) error {
+	var edits []*edit
 	defer func() {
 		for _, e := range edits {
-			_ = e.Rollback() // of those that are not committed
+			e.end()
 		}
 	}()
-	version := uint64(0)
+	g := &agreed{name: name, marks: w.members[0].marks}
 	var missing []error
 	for _, v := range w.members {
-		begun, newest, err := a.beginEdit(ctx, w, v)
+		e, err := w.begin(ctx, v)
 		if err != nil {
-			if errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) || isConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
+			if !w.several() || errors.Is(err, errPlan) || isConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
 				return err
 			}
 			missing = append(missing, fmt.Errorf("sequence server %s is not reached: %w", v.name(), err))
 			continue
 		}
-		edits = append(edits, begun)
-		version = max(version, newest)
+		edits = append(edits, e)
+		if err := first(e); err != nil {
+			return err
+		}
+		of, next, err := e.hold(ctx, name)
+		if err != nil {
+			return err
+		}
+		g.all, g.version = append(g.all, of), max(g.version, next)
 	}
 	if len(edits) < need {
 		return fmt.Errorf("%d of %d sequence servers are needed for this, and %d can be reached; start the others, or take them out with "+
 			"SEQPROXY REMOVE SEQUENCE SERVER: %w", need, len(w.members), len(edits), errors.Join(missing...))
 	}
-	if err := f(edits, version); err != nil {
+	g.agree()
+	if err := f(g); err != nil {
 		return err
 	}
-	stamp := newStamp()
-	for _, e := range edits {
-		if _, err := e.ExecContext(ctx, "UPDATE "+e.v.table.options+" SET `version` = GREATEST(`version`, ?), `epoch` = ? WHERE `name` = ''", version, stamp); err != nil {
-			return fmt.Errorf("raise the version on %s: %w", e.v.name(), err)
+	// A row that was deleted there, and was made to lock it, is not kept: it would give numbers again.
+	kept := slices.DeleteFunc(slices.Clone(edits), func(e *edit) bool { return e.made && !e.wrote })
+	if slices.ContainsFunc(kept, func(e *edit) bool { return e.wrote }) {
+		stamp := newStamp()
+		for _, e := range kept {
+			if _, err := e.ExecContext(ctx, "UPDATE "+e.v.table.options+" SET `version` = GREATEST(`version`, ?), `epoch` = ? WHERE `name` = ''", g.version, stamp); err != nil {
+				return fmt.Errorf("raise the version on %s: %w", e.v.name(), err)
+			}
 		}
 	}
-	for i, e := range edits {
+	for i, e := range kept {
 		if err := commit(ctx, e.Tx); err != nil {
-			return fmt.Errorf("%w (on %s, after %d of %d): %v", errOutcome, e.v.name(), i, len(edits), err)
+			if len(kept) > 1 { // a conflict is not tried again: others may have committed
+				err = fmt.Errorf("on %s, after %d of %d: %v", e.v.name(), i, len(kept), err)
+			}
+			return fmt.Errorf("%w: %w", errOutcome, err)
 		}
 	}
 	return nil
 }
 
-// beginEdit locks the definitions of one member, and says which version is the next one there.
-func (a *servers) beginEdit(ctx context.Context, w *view, v *server) (e edit, version uint64, err error) {
+// begin begins the transaction on one member.
+func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 	h := v.share()
 	if h.plan != w.plan.Number {
-		return e, 0, errPlan
+		return nil, errPlan
 	}
-	try, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
-	defer stop()
-	db := v.pool()
-	if db == nil {
-		return e, 0, ErrClosed
-	}
-	conn, err := db.Conn(try) // bounded; what follows is by the caller's time, as a transaction ends with its context
+	conn, err := w.connect(ctx, v)
 	if err != nil {
-		return e, 0, err
+		return nil, err
 	}
-	err = conn.PingContext(try)
-	_ = conn.Close()
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
-		return e, 0, err
+		return nil, errors.Join(fmt.Errorf("begin: %w", err), conn.Close())
 	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return e, 0, err
-	}
-	e = edit{tx, v, h}
-	var plan uint64
-	if _, err = tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`) VALUES ('') ON DUPLICATE KEY UPDATE `version` = `version`"); err == nil {
-		err = tx.QueryRowContext(ctx, "SELECT GREATEST(`version` + 1, "+micros+"), `saved` FROM "+v.table.options+" WHERE `name` = '' FOR UPDATE").Scan(&version, &plan)
-	}
-	if err == nil && plan != h.plan {
-		err = errPlan
-	}
-	if err == nil {
-		err = v.refuseWhileChanging(ctx, tx)
-	}
-	if err != nil {
-		_ = tx.Rollback()
-		return edit{}, 0, err
-	}
-	return e, version, nil
+	return &edit{Tx: tx, conn: conn, v: v, h: h}, nil
 }
 
-// hold locks what a member has of a name.
-func (e edit) hold(ctx context.Context, name string) (held, error) {
-	of := held{edit: e, row: row{name: name, entry: noEntry()}}
+// connect attaches a connection to a member that can be written to. If there are others it takes
+// tryTime at most. What follows has the caller's time, as a transaction ends with its context.
+func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
+	if w.several() {
+		try, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
+		defer stop()
+		ctx = try
+	}
+	conn, err := v.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w.several() {
+		err = conn.PingContext(ctx)
+	}
+	if err == nil {
+		err = v.writable(ctx, conn)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// makeRow makes the row of a name, unless there is one, and locks it. To look for one that is missing
+// would lock the names around it, and two who make it would wait for each other.
+func (e *edit) makeRow(ctx context.Context, name string) error {
+	result, err := e.ExecContext(ctx, "INSERT INTO "+e.v.table.full+" (`name`, `id`) VALUES (?, 0) ON DUPLICATE KEY UPDATE `id` = `id`", name)
+	if err != nil {
+		return fmt.Errorf("make the row on %s: %w", e.v.name(), err)
+	}
+	n, err := result.RowsAffected()
+	e.made = n > 0
+	return err
+}
+
+// lockDefinitions keeps other changes of definitions, and those of the plan, from this member, and says
+// which version is the next one there.
+func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
+	var plan uint64
+	if _, err = e.ExecContext(ctx, "INSERT INTO "+e.v.table.options+" (`name`) VALUES ('') ON DUPLICATE KEY UPDATE `version` = `version`"); err == nil {
+		err = e.QueryRowContext(ctx, "SELECT GREATEST(`version` + 1, "+micros+"), `saved` FROM "+e.v.table.options+" WHERE `name` = '' FOR UPDATE").Scan(&next, &plan)
+	}
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("lock the options on %s: %w", e.v.name(), err)
+	case plan != e.h.plan:
+		return 0, errPlan
+	}
+	return next, e.v.refuseWhileChanging(ctx, e.Tx)
+}
+
+// hold locks what a member has of a name. Nothing is read without a lock before: it would be older than
+// what is locked then. The next version is above any epoch that a proxy may have seen. On a single
+// server it is above what proxies say that they obey, too, as the table of options alone may have been
+// restored; of several members the others tell.
+func (e *edit) hold(ctx context.Context, name string) (of held, next uint64, err error) {
+	of = held{edit: e, row: row{name: name, entry: noEntry()}}
 	v := e.v
 	var id sql.NullString
-	err := e.QueryRowContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&of.name, &id)
+	err = e.QueryRowContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&of.name, &id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case isNoSuchText(err):
-		return of, &NameError{Name: name, Err: ErrUnknown}
+		return of, 0, &NameError{Name: name, Err: ErrUnknown}
 	case err != nil:
-		return of, fmt.Errorf("lock the row on %s: %w", v.name(), err)
+		return of, 0, fmt.Errorf("lock the row on %s: %w", v.name(), err)
 	default:
-		of.hasRow = true
+		of.hasRow = !e.made
 		if of.id, err = v.parseID(of.name, id); err != nil {
-			return of, err
+			return of, 0, err
 		}
+	}
+	if next, err = e.lockDefinitions(ctx); err != nil {
+		return of, 0, err
 	}
 	err = e.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(of.fields()...)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return of, fmt.Errorf("read options on %s: %w", v.name(), err)
+		return of, 0, fmt.Errorf("read options on %s: %w", v.name(), err)
 	}
 	of.known = err == nil
-	if of.planFloor, err = v.planFloor(ctx, e, e.h.plan, name); err != nil {
-		return of, err
+	if e.h.plan != 0 {
+		if of.planFloor, err = v.planFloor(ctx, e, e.h.plan, name); err != nil {
+			return of, 0, err
+		}
+	}
+	told := uint64(0)
+	if !e.h.shared() {
+		if told, err = v.highestTold(ctx, e.Tx); err != nil {
+			return of, 0, err
+		}
 	}
 	v.complete(&of.row)
 	if of.hasRow && e.h.inSteps() && !e.h.owns(of.id) && of.id < v.seen.Load().max { // at its end it is nobody's
-		return of, v.wrongResidue(ctx, of.name, of.id, e.h)
+		return of, 0, v.wrongResidue(ctx, of.name, of.id, e.h)
 	}
-	return of, nil
+	return of, max(next, told+1, of.epoch+1, v.marks.epoch(of.name)+1), nil
 }
 
 // write makes the row and the entry of a name be those of to, with the id at or above at: never below what it is.
 func (of *held) write(ctx context.Context, to *entry, name string, at uint64) error {
 	v := of.v
-	at = max(at, of.id, of.floor, of.planFloor)
+	at = max(at, of.given())
+	if !of.hasRow {
+		at = max(at, to.def.Start-1)
+	}
 	id, ok := of.h.rest(at)
 	if !ok || id > v.seen.Load().max {
 		return &NameError{Name: name, Err: ErrExhausted}
 	}
 	var err error
 	switch {
-	case !of.hasRow:
+	case !of.hasRow && !of.made:
 		_, err = of.ExecContext(ctx, "INSERT INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, id)
 	case id != of.id:
 		_, err = of.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", id, of.name)
@@ -210,46 +282,41 @@ func (of *held) writeEntry(ctx context.Context, to *entry, name string) error {
 		}
 		of.known = true
 	}
-	of.entry = e
+	of.entry, of.wrote = e, true
 	return of.v.writeEntry(ctx, of.Tx, name, &e)
 }
 
 // agreed is what members have of a name, and what they should have.
 type agreed struct {
-	all  []held
-	name string // as it is stored
-	best *held  // of the highest version; nil: nobody has heard of the name
-	live bool   // there is a sequence of that name
-	top  uint64 // the highest id, or number that is not given any more for another reason
+	all     []held
+	marks   *marks
+	name    string // as it is stored
+	version uint64 // of the change
+	best    *held  // of the highest version; nil: nobody has heard of the name
+	live    bool   // there is a sequence of that name
+	top     uint64 // the highest id, or number that is not given any more for another reason
 }
 
-// agree locks what members have of a name.
-func (a *servers) agree(ctx context.Context, edits []edit, name string) (*agreed, error) {
-	g := &agreed{name: name, top: a.marks.of(name)}
-	for _, e := range edits {
-		of, err := e.hold(ctx, name)
-		if err != nil {
-			return nil, err
-		}
+// agree finds out what members should have.
+func (g *agreed) agree() {
+	g.top = g.marks.of(g.name)
+	for i := range g.all {
+		of := &g.all[i]
 		if of.hasRow {
 			g.name = of.name
 		}
-		g.all = append(g.all, of)
-		g.top = max(g.top, of.id, of.floor, of.planFloor)
-	}
-	for i := range g.all {
-		of := &g.all[i]
+		g.top = max(g.top, of.given())
 		switch {
 		case !of.hasRow && !of.known:
 		case g.best == nil, of.version > g.best.version, of.version == g.best.version && of.live() && !g.best.live():
 			g.best = of
 		}
 	}
+	g.top = max(g.top, g.marks.of(g.name))
 	g.live = g.best != nil && g.best.live()
-	if g.live {
-		g.top = max(g.top, g.best.past, g.best.def.Start-1)
+	if g.live && g.best.h.shared() {
+		g.top = max(g.top, g.best.past)
 	}
-	return g, nil
 }
 
 // deleted reports whether the row of a member went other than by DROP SEQUENCE.
@@ -257,14 +324,18 @@ func (g *agreed) deleted(of *held) bool {
 	return g.live && !of.hasRow && of.known && of.version == g.best.version
 }
 
-// settle brings all members in line with the newest of them.
-func (g *agreed) settle(ctx context.Context, version uint64) error {
+// settle brings all members in line with the newest of them. A single server is, also if its row was
+// made by hand.
+func (g *agreed) settle(ctx context.Context) error {
+	if !g.best.h.shared() {
+		return nil
+	}
 	if !g.live {
 		return g.bury(ctx, g.best.version)
 	}
 	to := g.best.entry
 	if to.version == 0 {
-		to.version = version // it was made by hand
+		to.version = g.version // it was made by hand
 	}
 	for i := range g.all {
 		of := &g.all[i]
@@ -287,9 +358,9 @@ func (g *agreed) bury(ctx context.Context, version uint64) error {
 	tomb := noEntry()
 	for i := range g.all {
 		of := &g.all[i]
-		tomb.past, tomb.epoch = max(tomb.past, of.past), max(tomb.epoch, of.epoch)
+		tomb.floor, tomb.past, tomb.epoch = max(tomb.floor, of.floor), max(tomb.past, of.past), max(tomb.epoch, of.epoch)
 	}
-	tomb.floor, tomb.version = g.top, version
+	tomb.floor, tomb.version = max(tomb.floor, g.top), version
 	for i := range g.all {
 		of := &g.all[i]
 		if !of.hasRow && of.known && of.version == version && of.floor >= tomb.floor {
@@ -307,6 +378,15 @@ func (g *agreed) bury(ctx context.Context, version uint64) error {
 	return nil
 }
 
+// highest is the highest number that the columns of all members hold.
+func (g *agreed) highest() uint64 {
+	highest := uint64(math.MaxUint64)
+	for i := range g.all {
+		highest = min(highest, g.all[i].v.seen.Load().max)
+	}
+	return highest
+}
+
 // merged is the row as it is for all members.
 func (g *agreed) merged() row {
 	r := g.best.row
@@ -320,16 +400,14 @@ func (g *agreed) merged() row {
 
 // reconcile makes members agree on a name that they have differently, and returns its row. ErrUnknown if the newest of them knows that it
 // was dropped.
-func (a *servers) reconcile(ctx context.Context, w *view, name string) (found row, err error) {
-	err = a.edit(ctx, w, 1, func(edits []edit, version uint64) error {
-		g, err := a.agree(ctx, edits, name)
-		if err != nil {
-			return err
-		}
+func (w *view) reconcile(ctx context.Context, name string) (found row, err error) {
+	// Some lack the row, and two who look for it would wait for each other to make it.
+	definitions := func(e *edit) error { _, err := e.lockDefinitions(ctx); return err }
+	err = w.edit(ctx, 1, name, definitions, func(g *agreed) error {
 		if g.best == nil {
 			return &NameError{Name: name, Err: ErrUnknown}
 		}
-		if err := g.settle(ctx, version); err != nil {
+		if err := g.settle(ctx); err != nil {
 			return err
 		}
 		found = g.merged()

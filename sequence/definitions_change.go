@@ -12,15 +12,8 @@ import (
 )
 
 // change agrees on a sequence that there is, calls f, and writes what f made of its definition and, if at is above, its rows.
-func (a *servers) change(ctx context.Context, w *view, name string, f func(g *agreed, r *row) (at uint64, write bool, err error)) (changed row, err error) {
-	err = a.edit(ctx, w, wholly, func(edits []edit, version uint64) error {
-		g, err := a.agree(ctx, edits, name)
-		if err != nil {
-			return err
-		}
-		if !g.live {
-			return &NameError{Name: name, Err: ErrUnknown}
-		}
+func (w *view) change(ctx context.Context, name string, f func(g *agreed, r *row) (at uint64, write bool, err error)) (changed row, err error) {
+	err = w.amend(ctx, name, func(g *agreed) error {
 		for i := range g.all {
 			if of := &g.all[i]; g.deleted(of) {
 				finding, err := of.v.rowDeleted(ctx, of.Tx, g.name, g.top)
@@ -28,15 +21,14 @@ func (a *servers) change(ctx context.Context, w *view, name string, f func(g *ag
 			}
 		}
 		changed = g.merged()
-		changed.id = g.top
 		at, write, err := f(g, &changed)
 		if err != nil {
 			return err
 		}
 		if !write {
-			return g.settle(ctx, version)
+			return g.settle(ctx)
 		}
-		changed.version = version
+		changed.version = g.version
 		for i := range g.all {
 			of := &g.all[i]
 			to := max(at, of.id)
@@ -58,9 +50,10 @@ func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64)
 	return errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.keepAbove(ctx, name, n) })...)
 }
 
-// oneServerOnly refuses a definition whose numbers cannot be divided.
-func oneServerOnly(d *Definition) error {
+// dividable refuses a definition whose numbers several members cannot divide.
+func (w *view) dividable(d *Definition) error {
 	switch {
+	case !w.several():
 	case d.Increment > 1:
 		return needsOneServer("sequence %q: INCREMENT BY %d", d.Name, d.Increment)
 	case d.Cycle:
@@ -69,73 +62,82 @@ func oneServerOnly(d *Definition) error {
 	return nil
 }
 
-// createAll is create for several members.
-func (a *servers) createAll(ctx context.Context, w *view, o CreateOptions, def Definition) (made Created, err error) {
-	if err := oneServerOnly(&def); err != nil {
+// create makes the rows and their options, on a majority of the members at least.
+func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (made Created, err error) {
+	err = a.under(ctx, func(w *view) error {
+		if err := w.dividable(&def); err != nil {
+			return err
+		}
+		found, err := a.findAll(ctx, w, o.Name)
+		switch {
+		case err == nil && (o.IfNotExists || !o.OrReplace):
+			made, err = o.existing(&found)
+			return err
+		case err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted):
+			return err
+		}
+		row := func(e *edit) error { return e.makeRow(ctx, o.Name) }
+		err = w.edit(ctx, majority(len(w.members)), o.Name, row, func(g *agreed) (err error) {
+			made, err = g.create(ctx, &o, def)
+			return err
+		})
+		made, err = o.outcome(made, err)
+		return err
+	})
+	return made, err
+}
+
+// create makes the rows and their options, unless there is the sequence.
+func (g *agreed) create(ctx context.Context, o *CreateOptions, def Definition) (made Created, err error) {
+	if g.live && (o.IfNotExists || !o.OrReplace) {
+		r := g.merged()
+		if made, err = o.existing(&r); err == nil {
+			err = g.settle(ctx)
+		}
 		return made, err
 	}
-	err = a.edit(ctx, w, majority(len(w.members)), func(edits []edit, version uint64) error {
-		made = Created{}
-		g, err := a.agree(ctx, edits, o.Name)
-		if err != nil {
-			return err
+	made.Replaced = g.live
+	limit := g.highest()
+	if err := def.check(limit); err != nil {
+		return made, err
+	}
+	used := max(g.top, o.Floor) // without what the definition before says of its start
+	e := noEntry()
+	for i := range g.all {
+		of := &g.all[i]
+		used, e.past, e.epoch = max(used, of.floor), max(e.past, of.past), max(e.epoch, of.epoch)
+	}
+	e.def, e.anchor, e.version, e.past = def, def.Start, g.version, max(e.past, used)
+	e.def.Name = ""
+	// Other proxies may still give numbers of the sequence before.
+	made.unordered = def.Order && (g.best != nil || g.marks.of(g.name) > 0)
+	e.def.Order = def.Order && !made.unordered
+	if e.def.Order {
+		e.home = g.newHome()
+	}
+	made.above, made.Raised = max(used, def.Start-1), used >= def.Start
+	for i := range g.all {
+		if err := g.all[i].write(ctx, &e, g.name, made.above); err != nil {
+			return made, err
 		}
-		switch {
-		case g.live && o.IfNotExists:
-			made = Created{Existed: true, First: g.first(g.merged().max)}
-			return g.settle(ctx, version)
-		case g.live && !o.OrReplace:
-			return &NameError{Name: g.name, Err: ErrExists}
-		}
-		made.Replaced = g.live
-		limit := uint64(math.MaxUint64)
-		for i := range g.all {
-			limit = min(limit, g.all[i].v.seen.Load().max)
-		}
-		if err := def.check(limit); err != nil {
-			return err
-		}
-		used := g.top // without what the definition before says of its start
-		used = max(used, o.Floor)
-		e := noEntry()
-		for i := range g.all {
-			of := &g.all[i]
-			e.past, e.epoch = max(e.past, of.past), max(e.epoch, of.epoch)
-		}
-		if g.best == nil && used == 0 {
-			e.past = 0
-		}
-		e.def, e.anchor, e.version, e.past = def, def.Start, version, max(e.past, used)
-		e.def.Name = ""
-		// Other proxies may still give numbers of the sequence before.
-		made.unordered = def.Order && (g.best != nil || a.marks.of(g.name) > 0)
-		e.def.Order = def.Order && !made.unordered
-		if e.def.Order {
-			e.home = g.newHome()
-		}
-		for i := range g.all {
-			if err := g.all[i].write(ctx, &e, g.name, max(used, def.Start-1)); err != nil {
-				return err
-			}
-		}
-		if made.First = g.first(def.limit(limit)); made.First == 0 {
-			return &NameError{Name: g.name, Err: ErrExhausted}
-		}
-		made.above, made.Raised = max(used, def.Start-1), used >= def.Start
-		return nil
-	})
-	return o.outcome(made, err)
+	}
+	if made.First = g.first(def.limit(limit)); made.First == 0 {
+		return made, &NameError{Name: g.name, Err: ErrExhausted}
+	}
+	return made, nil
 }
 
 // first is the lowest number that any member gives next; 0 if none is left.
 func (g *agreed) first(highest uint64) (first uint64) {
 	for i := range g.all {
 		of := &g.all[i]
-		next, ok := uint64(0), false
-		if h := of.h; h.inSteps() {
+		next, ok := of.rule().next(of.id, highest)
+		switch h := of.h; {
+		case h.inSteps():
 			next, ok = h.rule(rule{}, of.id).next(of.id, highest)
-		} else if end, fits := h.end(of.id, 0, 1); fits {
-			next, ok = end, end <= highest
+		case h.inBlocks():
+			next, ok = h.end(of.id, 0, 1)
+			ok = ok && next <= highest
 		}
 		if ok && (first == 0 || next < first) {
 			first = next
@@ -151,133 +153,164 @@ func (g *agreed) newHome() string {
 	return g.all[h.Sum32()%uint32(len(g.all))].h.id
 }
 
-// dropAll is drop for several members.
-func (a *servers) dropAll(ctx context.Context, w *view, name string) (stored string, err error) {
-	err = a.edit(ctx, w, wholly, func(edits []edit, version uint64) error {
-		g, err := a.agree(ctx, edits, name)
-		if err != nil {
+// drop deletes the rows and leaves their tombstone. It returns the name as it was stored.
+func (a *servers) drop(ctx context.Context, name string) (stored string, err error) {
+	err = a.under(ctx, func(w *view) error {
+		// A row that was made again under another spelling has the mark of the old one from then on.
+		if _, err := a.findAll(ctx, w, name); err != nil && !errors.Is(err, ErrExhausted) {
 			return err
 		}
-		if !g.live {
-			return &NameError{Name: name, Err: ErrUnknown}
+		err := w.amend(ctx, name, func(g *agreed) error {
+			stored = g.name
+			return g.bury(ctx, g.version)
+		})
+		if err != nil {
+			return fmt.Errorf("drop sequence %q: %w", name, err)
 		}
-		stored = g.name
-		return g.bury(ctx, version)
+		return nil
 	})
-	if err != nil {
-		return "", fmt.Errorf("drop sequence %q: %w", name, err)
-	}
-	return stored, nil
+	return stored, err
 }
 
-// alterAll is alter for several members.
-func (a *servers) alterAll(ctx context.Context, w *view, name string, change Alteration) (row, error) {
-	changed, err := a.change(ctx, w, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
-		limit := r.max
-		for i := range g.all {
-			limit = min(limit, g.all[i].v.seen.Load().max)
-		}
-		if change.only != 0 && r.version != change.only {
-			return 0, false, nil
-		}
-		r.wasOrder = r.def.Order
-		change.apply(&r.def)
-		r.def = r.def.filled()
-		named := r.def
-		named.Name = g.name
-		if err := errors.Join(oneServerOnly(&named), named.check(limit)); err != nil {
-			return 0, false, err
-		}
-		r.max = r.def.limit(limit)
-		switch {
-		case !r.def.Order:
-			r.home = ""
-		case !r.wasOrder: // else others go on where its home is, chosen or not, until they hear of this
-			r.home = g.newHome()
-		}
-		if r.def.Order {
-			at = g.top // its home goes on above all others
-		}
-		if change.Restart == nil {
-			return at, true, nil
-		}
-		first, err := restartAt(r, *change.Restart)
-		if err != nil {
-			return 0, false, err
-		}
-		if first <= g.top {
-			return 0, false, badOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved anywhere: it would repeat numbers",
-				g.name, first, g.top)
-		}
-		r.anchor, r.past = first, max(r.past, first-1)
-		return first - 1, true, nil
-	})
-	if hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err) {
-		return row{}, badOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
-	}
-	if err != nil {
-		if !errors.Is(err, errOutcome) {
+// alter changes the options of a sequence, and raises its rows if it is restarted. Where the outcome is
+// unknown it returns the row as it may be, too.
+func (a *servers) alter(ctx context.Context, name string, change Alteration) (changed row, err error) {
+	err = a.under(ctx, func(w *view) (err error) {
+		changed, err = w.change(ctx, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
+			if change.only != 0 && r.version != change.only {
+				return 0, false, nil
+			}
+			r.wasOrder = r.def.Order
+			repeated := r.def.Cycle
+			if err := g.redefine(w, r, &change); err != nil {
+				return 0, false, err
+			}
+			if repeated && !r.def.Cycle {
+				r.epoch = g.version // what was reserved in rounds before says nothing any more of where the row may stand
+			}
+			switch {
+			case !r.def.Order:
+				r.home = ""
+			case !r.wasOrder: // else others go on where its home is, chosen or not, until they hear of this
+				r.home = g.newHome()
+			}
+			if r.def.Order && w.several() {
+				at = g.top // its home goes on above all others
+			}
+			if change.Restart == nil {
+				return at, true, nil
+			}
+			first, err := restartAt(r, *change.Restart)
+			if err != nil {
+				return 0, false, err
+			}
+			if first <= g.top {
+				force := ""
+				if !w.several() {
+					force = fmt.Sprintf(". ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", quote(g.name), first)
+				}
+				return 0, false, badOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers%s",
+					g.name, first, g.top, force)
+			}
+			r.anchor, r.past = first, max(r.past, first-1)
+			return first - 1, true, nil
+		})
+		if hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err) {
 			changed = row{}
+			return badOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
 		}
-		return changed, fmt.Errorf("alter sequence %q: %w", name, err)
-	}
-	if change.Restart != nil {
-		err = a.keepAbove(ctx, w, changed.name, changed.past)
-	}
+		if err != nil {
+			if !errors.Is(err, errOutcome) {
+				changed = row{}
+			}
+			return fmt.Errorf("alter sequence %q: %w", name, err)
+		}
+		if change.Restart != nil {
+			err = a.keepAbove(ctx, w, changed.name, changed.past)
+		}
+		return err
+	})
 	return changed, err
 }
 
-// setValueAll is setValue for several members.
-func (a *servers) setValueAll(ctx context.Context, w *view, name string, n uint64, used bool, next uint64) (changed row, ok bool, err error) {
-	changed, err = a.change(ctx, w, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
-		past, after := n, n
-		if used {
-			after = n + min(1, math.MaxUint64-n)
-		} else if n > 0 {
-			past--
+// redefine changes a row's definition and what follows from it.
+func (g *agreed) redefine(w *view, r *row, change *Alteration) error {
+	change.apply(&r.def)
+	r.def = r.def.filled()
+	named := r.def
+	named.Name = g.name
+	highest := g.highest()
+	r.defined(highest)
+	return errors.Join(w.dividable(&named), named.check(highest))
+}
+
+// restartAt checks the number that a sequence shall continue at.
+func restartAt(r *row, first uint64) (uint64, error) {
+	if first == 0 {
+		first = r.def.Start
+	}
+	if first < r.def.Min || first > r.max {
+		return 0, badOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", r.name, first, r.def.Min, r.max)
+	}
+	return first, nil
+}
+
+// setValue raises the rows if need be, and says which numbers in memory are passed over. next is the
+// next number in memory here, or 0.
+func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, next uint64) (changed row, ok bool, err error) {
+	err = a.under(ctx, func(w *view) (err error) {
+		changed, err = w.change(ctx, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
+			past, after := min(lastBefore(n, used), g.highest()), n
+			if used {
+				after = n + min(r.rule().step, math.MaxUint64-n)
+			}
+			held := next
+			if held == 0 {
+				held = g.first(r.max)
+			}
+			if ok = held != 0 && after >= held; !ok {
+				return 0, false, nil // run out, or behind
+			}
+			if past > r.id {
+				r.anchor = max(n, 1)
+			}
+			r.past = max(r.past, past)
+			return past, true, nil
+		})
+		if err != nil {
+			return fmt.Errorf("set the value of sequence %q: %w", name, err)
 		}
-		held := next
-		if held == 0 {
-			held = g.first(r.max)
+		if ok {
+			err = a.keepAbove(ctx, w, name, lastBefore(n, used))
 		}
-		if ok = held != 0 && after >= held; !ok {
-			return 0, false, nil
-		}
-		for i := range g.all {
-			past = min(past, g.all[i].v.seen.Load().max)
-		}
-		r.past = max(r.past, past)
-		return past, true, nil
+		return err
 	})
-	if err != nil {
-		return row{}, false, fmt.Errorf("set the value of sequence %q: %w", name, err)
-	}
-	if ok {
-		err = a.keepAbove(ctx, w, name, lastBefore(n, used))
-	}
 	return changed, ok, err
 }
 
-// raiseAll is raiseAbove for several members. Numbers that proxies have in memory are always given up: they may be ones that another
-// member gives later than this proxy's.
-func (a *servers) raiseAll(ctx context.Context, w *view, name string, floor uint64) (changed row, raised bool, err error) {
-	beyond := false
-	changed, err = a.change(ctx, w, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
-		if beyond = floor > r.max; beyond {
-			return 0, false, nil
+// raiseAbove raises the rows to floor, and has the numbers up to there that are in memory given up. It
+// returns the row, unless floor is beyond its end: also where that was above already, as after an
+// attempt that was not answered.
+func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64) (changed row, raised bool, err error) {
+	err = a.under(ctx, func(w *view) (err error) {
+		beyond := false
+		changed, err = w.change(ctx, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
+			if beyond = floor > r.max; beyond {
+				return 0, false, nil
+			}
+			raised = slices.ContainsFunc(g.all, func(of held) bool { return of.id < floor })
+			write = raised || r.past < floor
+			r.past = max(r.past, floor)
+			return floor, write, nil
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("raise sequence %q: %w", name, err)
+		case beyond:
+			changed = row{}
+			return nil
 		}
-		raised = slices.ContainsFunc(g.all, func(of held) bool { return of.id < floor })
-		if !raised && r.past >= floor {
-			return 0, false, nil
-		}
-		r.past = max(r.past, floor)
-		return floor, true, nil
+		return a.keepAbove(ctx, w, name, floor)
 	})
-	if err != nil {
-		return row{}, false, fmt.Errorf("raise sequence %q: %w", name, err)
-	}
-	if beyond {
-		return row{}, false, nil
-	}
-	return changed, raised, a.keepAbove(ctx, w, name, floor)
+	return changed, raised, err
 }

@@ -109,7 +109,11 @@ func (s *Sequences) followChanges() {
 func (s *Sequences) round(ctx context.Context) error {
 	ctx, stop := context.WithTimeoutCause(ctx, s.timing.round, errPatience)
 	defer stop()
-	return s.refresh(ctx)
+	if err := s.refresh(ctx); err != nil {
+		return err
+	}
+	s.watchRows(ctx)
+	return nil
 }
 
 // seeChanges obeys at once what was changed here, if anything here depends on it. Whatever fails, the follower repeats.
@@ -190,11 +194,7 @@ func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
 	if err != nil {
 		return err
 	}
-	if err := s.heed(ctx, w, v, heard); err != nil {
-		return err
-	}
-	s.watchRows(ctx, v)
-	return nil
+	return s.heed(ctx, w, v, heard)
 }
 
 // hear asks a server what has changed, and how it spells the sequences whose numbers are held here. f.work is held.
@@ -241,7 +241,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 	if !listed {
 		s.log.Warn("proxy removed from the list")
 		s.voidAll()
-		v.lowest.forgetRows() // others may have lowered them
+		v.lowest.overlook("") // others may have lowered them
 	}
 	if own.beaten = time.Now(); told {
 		own.told = own.seen

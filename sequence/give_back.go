@@ -32,7 +32,15 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	if h.plan != 0 {
 		args = append([]any{h.plan, h.id}, args...)
 	}
-	defer v.lowest.lower()()
+	others, err := v.others(ctx)
+	switch {
+	case v.isMoved(err): // on the next node they are a gap
+		return false, nil
+	case err != nil || others:
+		return false, err
+	}
+	hit := false // the row stood there
+	defer v.lowest.lower(name)()
 	err = v.transactOnce(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, v.table.giveBack(h.plan != 0), args...)
 		if err != nil {
@@ -41,6 +49,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 		if n, err := result.RowsAffected(); err != nil || n != 1 {
 			return err
 		}
+		hit = true
 		// The row is locked now. It may be another sequence's, made above the tombstone of the one that seg is of.
 		// Or the sequence was restarted, or goes on above them because they are somebody's.
 		e := noEntry()
@@ -74,7 +83,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 		return false, nil
 	}
 	done = done && err == nil
-	if (done || errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.plan) > lowered { // the row may stand there
+	if (done || hit && errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.plan) == seg.Last() { // the row may stand there
 		v.lowest.set(name, epoch, h.plan, lowered)
 	}
 	return done, err

@@ -75,10 +75,7 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	}
 	defer s.tasks.Done()
 	w := s.servers.view.Load()
-	var home *server
-	if w.several() {
-		home = s.servers.home(w, c.name)
-	}
+	home := s.servers.home(w, c.name)
 	if home == nil {
 		if err = s.anyAnswers(ctx, w); err == nil {
 			return nil

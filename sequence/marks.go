@@ -88,8 +88,15 @@ func (m *marks) admit(name string, epoch, low uint64, s Segment) (mark uint64, o
 	return s.Last(), true
 }
 
-// mark is what lower has taken away.
+// mark is that of a sequence, in its epoch.
 type mark struct{ epoch, high uint64 }
+
+// mark returns that of name.
+func (m *marks) mark(name string) mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return mark{m.epochs[name], m.high[name]}
+}
 
 // lower makes the numbers of s, which are about to be given back and were given to nobody, as if they had not been reserved.
 func (m *marks) lower(name string, s Segment) mark {

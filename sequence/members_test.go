@@ -272,7 +272,7 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 	for _, s := range []*Sequences{a, b} {
 		eventually(t, "SETVAL holds", func() bool { return mustTake(t, s, "photos", 1) > 5000 })
 	}
-	if raised, err := a.Raise(ctx, []byte("photos"), 9000, true); !raised || err != nil {
+	if raised, err := a.Raise(ctx, []byte("photos"), 9000); !raised || err != nil {
 		t.Fatalf("Raise: %v %v", raised, err)
 	}
 	if got := mustTake(t, a, "photos", 1); got <= 9000 {
@@ -339,7 +339,7 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 	for range 20 {
 		mustTake(t, a, "albums", 50)
 	}
-	_, err := f.open(t).Raise(ctx, []byte("albums"), 10, true)
+	_, err := f.open(t).Raise(ctx, []byte("albums"), 10)
 	wantText(t, err, f[1].server.Addr(), "deleted", "INSERT INTO")
 }
 

@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -114,30 +113,6 @@ type execer interface {
 	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
 }
 
-// lockSequence locks the row that name means, and then its options, which are written if there are none.
-func (v *server) lockSequence(ctx context.Context, tx *sql.Tx, name string) (row, error) {
-	r := row{entry: noEntry()}
-	var id sql.NullString
-	err := tx.QueryRowContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&r.name, &id)
-	switch {
-	case errors.Is(err, sql.ErrNoRows), isNoSuchText(err):
-		return row{}, &NameError{Name: name, Err: ErrUnknown}
-	case err != nil:
-		return row{}, fmt.Errorf("lock the row: %w", err)
-	}
-	if r.id, err = v.parseID(r.name, id); err != nil {
-		return row{}, err
-	}
-	if err := v.refuseWhileChanging(ctx, tx); err != nil {
-		return row{}, err
-	}
-	if err := v.lockEntry(ctx, tx, r.name, &r.entry); err != nil {
-		return row{}, err
-	}
-	v.complete(&r)
-	return r, nil
-}
-
 // lockEntry locks and reads a sequence's options. To write first locks the row alone, where to look for one that is missing would
 // lock the names around it.
 func (v *server) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
@@ -154,42 +129,10 @@ func (v *server) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entr
 // micros is the server's clock. Versions and epochs never fall behind it, so that they go on rising should the table be lost.
 const micros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
-// saveEntry writes the options of a sequence under a new version, which the others see within a second. It is the last that
-// a transaction does: from here on changes of any sequence wait for its commit, so that versions are committed in their order.
-func (v *server) saveEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
-	return v.save(ctx, tx, name, e, false)
-}
-
-// saveAnew is saveEntry, and a new epoch begins. That is the version: so it is above the epochs of all changes that a proxy may have seen before this one.
-func (v *server) saveAnew(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
-	return v.save(ctx, tx, name, e, true)
-}
-
-func (v *server) save(ctx context.Context, tx *sql.Tx, name string, e *entry, anew bool) error {
-	told, err := v.highestTold(ctx, tx)
-	if err != nil {
-		return err
-	}
-	plan, err := v.raiseVersion(ctx, tx, e, max(told, e.epoch, v.marks.epoch(name)))
-	if err != nil {
-		return err
-	}
-	if anew {
-		e.epoch = e.version
-	}
-	if plan != v.share().plan {
-		return errPlan
-	}
-	if err := v.refuseWhileChanging(ctx, tx); err != nil {
-		return err
-	}
-	return v.writeEntry(ctx, tx, name, e)
-}
-
 // moveVersion has all proxies look for changes within a second.
 func (v *server) moveVersion(ctx context.Context, on execer) error {
-	_, err := on.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`) VALUES ('', "+micros+") "+
-		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, "+micros+")")
+	_, err := on.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`, `epoch`) VALUES ('', "+micros+", ?) "+
+		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `epoch` = VALUES(`epoch`)", newStamp())
 	if err != nil {
 		return fmt.Errorf("raise the version: %w", err)
 	}
@@ -203,19 +146,6 @@ func (v *server) highestTold(ctx context.Context, tx *sql.Tx) (version uint64, e
 		return 0, fmt.Errorf("read table %s: %w", v.table.proxies, err)
 	}
 	return version, nil
-}
-
-// raiseVersion gives e the next version, which is above another, and returns the number of the plan that is written beside it.
-func (v *server) raiseVersion(ctx context.Context, tx *sql.Tx, e *entry, above uint64) (plan uint64, err error) {
-	_, err = tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`, `epoch`) VALUES ('', GREATEST(CAST(? AS UNSIGNED) + 1, "+micros+"), ?) "+
-		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `epoch` = VALUES(`epoch`)", above, newStamp())
-	if err != nil {
-		return 0, fmt.Errorf("raise the version: %w", err)
-	}
-	if err := tx.QueryRowContext(ctx, "SELECT `version`, `saved` FROM "+v.table.options+" WHERE `name` = '' FOR UPDATE").Scan(&e.version, &plan); err != nil {
-		return 0, fmt.Errorf("read the version: %w", err)
-	}
-	return plan, nil
 }
 
 // newStamp is that of a change.

@@ -244,7 +244,7 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 			t.Fatalf("SETVAL: got %d, %v, %v", n, ok, err)
 		}
 		next(a)
-		if raised, err := a.Raise(ctx, []byte("photos"), p.id(t, "photos")+50, true); err != nil || !raised {
+		if raised, err := a.Raise(ctx, []byte("photos"), p.id(t, "photos")+50); err != nil || !raised {
 			t.Fatalf("REPAIR: got %v, %v", raised, err)
 		}
 		next(b)

@@ -15,7 +15,7 @@ func passOver(ctx context.Context, s *Sequences) map[string]func(n uint64) error
 			return err
 		},
 		"repaired": func(n uint64) error {
-			_, err := s.Raise(ctx, []byte("repaired"), n, true)
+			_, err := s.Raise(ctx, []byte("repaired"), n)
 			return err
 		},
 		"restarted": func(n uint64) error {

@@ -108,7 +108,7 @@ func (v *server) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defi
 			return err
 		}
 		// The proxies look at this member when its version moves. The entry keeps the one that they may have seen elsewhere.
-		if _, err := v.raiseVersion(ctx, tx, new(entry), 0); err != nil {
+		if err := v.moveVersion(ctx, tx); err != nil {
 			return err
 		}
 		if err := v.writeEntry(ctx, tx, d.name, &e); err != nil {

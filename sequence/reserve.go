@@ -29,7 +29,8 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 	n := want
 	var back *lowRow
 	for attempt := 1; ; attempt++ {
-		epoch, low := v.marks.epoch(name), v.lowestOf(name, v.share()) // before: what is seen meanwhile may be its own
+		epoch := v.marks.epoch(name)
+		low := v.lowest.seenAt(name, epoch, v.share().plan)
 		g, err := v.reserveOnce(ctx, name, n)
 		took := time.Since(begin)
 		result, again := resultOf(err), false
@@ -303,7 +304,7 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 		_, id, _ := v.table.taking(planned)
 		t.text, t.args = t.text+v.guardCondition(id), append(t.args, name, highest)
 	}
-	if low := v.lowestOf(name, h); low > 0 && h.shared() { // of a single server the numbers tell
+	if low := v.lowestOf(name, h); low > 0 {
 		_, id, _ := v.table.taking(planned)
 		t.text, t.args = t.text+" AND CAST("+id+" AS UNSIGNED) >= CAST(? AS UNSIGNED)", append(t.args, low)
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -55,46 +56,56 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	return Altered{Next: done.anchor, Cycle: done.def.Cycle}, nil
 }
 
-// restart lowers a row in one transaction, in which no other proxy is registered. The row comes first: whoever reserves waits for it, or has reserved before, and so was registered before. tenured reports
-// whether all proxies have had the time to register with the node in use. Where the outcome is unknown it returns the row as it may be, too.
-func (v *server) restart(ctx context.Context, name string, a Alteration, tenured func() bool) (done row, was uint64, err error) {
-	if err := v.removeDead(ctx); err != nil {
-		return row{}, 0, err
-	}
-	err = v.transact(ctx, func(tx *sql.Tx) error {
-		done = row{}
-		r, err := v.lockSequence(ctx, tx, name)
+// restart lowers the row of a single server in one transaction, in which no other proxy is registered. The
+// row comes first: who reserves waits for it, or has reserved before, and so was registered before.
+// tenured reports whether all proxies have had the time to register with the node in use. Where the
+// outcome is unknown it returns the row as it may be, too.
+func (a *servers) restart(ctx context.Context, name string, change Alteration, tenured func() bool) (done row, was uint64, err error) {
+	err = a.under(ctx, func(w *view) error {
+		if w.several() {
+			return needsOneServer("sequence %q: RESTART ... FORCE", name)
+		}
+		if err := w.members[0].removeDead(ctx); err != nil {
+			return err
+		}
+		err := w.amend(ctx, name, func(g *agreed) error {
+			done = row{}
+			if err := g.best.v.refuseOthers(ctx, g.best.Tx, g.name); err != nil {
+				return err
+			}
+			if !tenured() { // another node has taken over meanwhile
+				return errEnlisting
+			}
+			g.best.floor, g.best.past = 0, 0 // those who held numbers are gone
+			r := g.merged()
+			if err := g.redefine(w, &r, &change); err != nil {
+				return err
+			}
+			first, err := restartAt(&r, *change.Restart)
+			if err != nil {
+				return err
+			}
+			was = r.id
+			r.id, r.anchor = first-1, first
+			r.version, r.epoch = g.version, g.version // a new epoch begins
+			if err := g.best.lower(ctx, &r); err != nil {
+				return err
+			}
+			done = r
+			return nil
+		})
 		if err != nil {
-			return err
+			return fmt.Errorf("restart sequence %q: %w", name, err)
 		}
-		if err := v.refuseOthers(ctx, tx, r.name); err != nil {
-			return err
-		}
-		if !tenured() { // another node has taken over meanwhile
-			return errEnlisting
-		}
-		if err := v.redefine(&r, &a); err != nil {
-			return err
-		}
-		first, err := restartAt(&r, *a.Restart)
-		if err != nil {
-			return err
-		}
-		was = r.id
-		r.id, r.anchor, r.floor, r.past = first-1, first, 0, 0
-		if err := v.setID(ctx, tx, &r); err != nil {
-			return err
-		}
-		if err := v.saveAnew(ctx, tx, r.name, &r.entry); err != nil {
-			return err
-		}
-		done = r
 		return nil
 	})
-	if err != nil {
-		return done, was, fmt.Errorf("restart sequence %q: %w", name, err)
-	}
-	return done, was, nil
+	return done, was, err
+}
+
+// others reports whether another proxy is registered.
+func (v *server) others(ctx context.Context) (bool, error) {
+	all, err := v.proxies(ctx)
+	return slices.ContainsFunc(all, func(p Proxy) bool { return p.ID != v.registry.id }), err
 }
 
 // refuseOthers keeps others from registering until the transaction ends, and refuses it if one is.

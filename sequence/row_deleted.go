@@ -30,7 +30,7 @@ type lacked struct {
 
 // missing is the error of a reservation of name with a member that lacks the row, of which others have found. It is not asked again for a while.
 func (a *servers) missing(ctx context.Context, v *server, name string, found *row) error {
-	ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+	ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
 	defer stop()
 	finding, err := v.rowDeleted(ctx, v.pool(), name, max(a.marks.of(name), found.position(), found.past))
 	if err != nil {

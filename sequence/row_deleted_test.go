@@ -138,3 +138,21 @@ func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 		t.Errorf("what was dropped begins again at %d", made.First)
 	}
 }
+
+// The one server that tells of the sequence has come to the end of its column, so that CREATE begins to
+// make what is missing on the other.
+func TestCreateIfNotExistsMakesNoRowAgainThatWasDeleted(t *testing.T) {
+	f := newFleet(t, 2)
+	s := f.open(t, blocks(50))
+	createOn(t, s, "photos")
+	f[0].exec(t, "UPDATE sequence SET id = 18446744073709551615 WHERE name = 'photos'")
+	f[1].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+	made, err := s.Create(t.Context(), CreateOptions{Name: "photos", IfNotExists: true})
+	if err != nil || !made.Existed {
+		t.Errorf("got %+v, %v; want what exists", made, err)
+	}
+	var rows int
+	if err := f[1].db.QueryRow("SELECT COUNT(*) FROM sequence WHERE name = 'photos'").Scan(&rows); err != nil || rows != 0 {
+		t.Errorf("%d rows, %v; want none, as it could repeat what the deleted one gave", rows, err)
+	}
+}

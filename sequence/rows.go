@@ -122,8 +122,13 @@ func (v *server) scanRow(from interface{ Scan(...any) error }) (r row, err error
 
 // complete fills in what follows from the other fields.
 func (v *server) complete(r *row) {
-	r.max = r.def.limit(v.seen.Load().max) // there is a connection, so there was a check
 	r.share = v.share()
+	r.defined(v.seen.Load().max) // there is a connection, so there was a check
+}
+
+// defined fills in what follows from the definition where columns hold numbers up to highest.
+func (r *row) defined(highest uint64) {
+	r.max = r.def.limit(highest)
 	if r.exact = r.def.Cache; r.def.Order {
 		r.exact = 1
 	}

@@ -163,22 +163,9 @@ func (a *servers) under(ctx context.Context, f func(w *view) error) error {
 	}
 }
 
-// one calls f with the only member, or several if there are more.
-func (a *servers) one(ctx context.Context, f func(v *server) error, several func(w *view) error) error {
-	return a.under(ctx, func(w *view) error {
-		if w.several() {
-			return several(w)
-		}
-		return f(w.members[0])
-	})
-}
-
 // reserve implements [reserver].
 func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (g grant, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		g, err = v.reserve(ctx, name, want, need)
-		return err
-	}, func(w *view) (err error) {
+	err = a.under(ctx, func(w *view) (err error) {
 		g, err = a.reserveAny(ctx, w, name, want, need)
 		return err
 	})
@@ -197,95 +184,36 @@ func (a *servers) giveBack(ctx context.Context, name string, epoch uint64, seg S
 
 // find reads the row that name means. No such row is ErrUnknown.
 func (a *servers) find(ctx context.Context, name string) (found row, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		if found, err = v.find(ctx, name); err == nil {
-			a.settleAt(&found) // there may be several servers by the time that it matters
-		}
-		return err
-	}, func(w *view) (err error) {
+	err = a.under(ctx, func(w *view) (err error) {
 		found, err = a.findAll(ctx, w, name)
 		return err
 	})
 	return found, err
 }
 
-// list reads all rows.
+// list reads all rows, of the members that can be reached.
 func (a *servers) list(ctx context.Context) (all []row, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		all, err = v.list(ctx)
-		return err
-	}, func(w *view) (err error) {
-		all, err = a.listAll(ctx, w)
-		return err
+	err = a.under(ctx, func(w *view) error {
+		live := w.live()
+		lists := make([][]row, len(live))
+		failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
+			lists[i], err = v.list(ctx)
+			return err
+		})
+		if len(failed) == len(live) {
+			return errors.Join(failed...)
+		}
+		all = mergeLists(lists)
+		return nil
 	})
 	return all, err
 }
 
-func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (made Created, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		made, err = v.create(ctx, o, def)
-		return err
-	}, func(w *view) (err error) {
-		made, err = a.createAll(ctx, w, o, def)
-		return err
-	})
-	return made, err
-}
-
 // keepMade is keepAbove of those members that can be reached, for a sequence that was made to go on above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
-	keep := func(ctx context.Context, v *server) error { return v.keepAbove(ctx, name, n) }
-	return a.one(ctx, func(v *server) error { return keep(ctx, v) }, func(w *view) error { return a.onLive(ctx, w, keep) })
-}
-
-func (a *servers) drop(ctx context.Context, name string) (stored string, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		stored, err = v.drop(ctx, name)
-		return err
-	}, func(w *view) (err error) {
-		stored, err = a.dropAll(ctx, w, name)
-		return err
+	return a.under(ctx, func(w *view) error {
+		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.keepAbove(ctx, name, n) })
 	})
-	return stored, err
-}
-
-func (a *servers) alter(ctx context.Context, name string, change Alteration) (changed row, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		if changed, err = v.alter(ctx, name, change); err == nil && change.Restart != nil {
-			err = v.keepAbove(ctx, changed.name, changed.id)
-		}
-		return err
-	}, func(w *view) (err error) {
-		changed, err = a.alterAll(ctx, w, name, change)
-		return err
-	})
-	return changed, err
-}
-
-func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (changed row, ok bool, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		if changed, ok, err = v.setValue(ctx, name, n, used, held); ok && err == nil {
-			err = v.keepAbove(ctx, name, lastBefore(n, used))
-		}
-		return err
-	}, func(w *view) (err error) {
-		changed, ok, err = a.setValueAll(ctx, w, name, n, used, held)
-		return err
-	})
-	return changed, ok, err
-}
-
-func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64, all bool) (changed row, raised bool, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		if changed, raised, err = v.raiseAbove(ctx, name, floor, all); err == nil && (raised || changed.name != "") {
-			err = v.keepAbove(ctx, name, floor)
-		}
-		return err
-	}, func(w *view) (err error) {
-		changed, raised, err = a.raiseAll(ctx, w, name, floor)
-		return err
-	})
-	return changed, raised, err
 }
 
 // raiseTo moves the counters ahead to floor, which is n or above: of those members that can be reached, and at least of one. at is n or
@@ -309,10 +237,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 		}
 		return at, err
 	}
-	err = a.one(ctx, func(v *server) (err error) {
-		at, err = raise(ctx, v)
-		return err
-	}, func(w *view) error {
+	err = a.under(ctx, func(w *view) error {
 		var mu sync.Mutex
 		at = math.MaxUint64
 		err := a.onLive(ctx, w, func(ctx context.Context, v *server) error {
@@ -360,15 +285,6 @@ func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []
 			return nil
 		}
 	})...)
-}
-
-// restart lowers a sequence, which needs a single server.
-func (a *servers) restart(ctx context.Context, name string, change Alteration, tenured func() bool) (done row, was uint64, err error) {
-	err = a.one(ctx, func(v *server) (err error) {
-		done, was, err = v.restart(ctx, name, change, tenured)
-		return err
-	}, func(*view) error { return needsOneServer("sequence %q: RESTART ... FORCE", name) })
-	return done, was, err
 }
 
 // proxies lists those that are registered, in the order in which they came, as far as members can be asked. Each is registered with every member that it knows of.

@@ -15,9 +15,10 @@ import (
 
 // This file is how several members serve what any of them can.
 
-// tryTime is how long one member may take: no caller shall wait for a dead one until his patience is over.
-func (a *servers) tryTime() time.Duration {
-	return max(a.tuning.Load().AllocateTimeout/4, a.timing.shortestTry)
+// tryTime is how long one of several members may take: no caller waits for a dead one until his
+// patience is over.
+func (v *server) tryTime() time.Duration {
+	return max(v.tuning.Load().AllocateTimeout/4, v.timing.shortestTry)
 }
 
 // live are the members that are not left out; all of them if each is.
@@ -52,7 +53,7 @@ func (a *servers) each(ctx context.Context, members []*server, f func(ctx contex
 	one := f
 	if len(members) > 1 {
 		one = func(ctx context.Context, i int, v *server) error {
-			ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+			ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
 			defer stop()
 			return f(ctx, i, v)
 		}
@@ -259,16 +260,18 @@ func (a *servers) home(w *view, name string) *server {
 
 // nameFor is how errors call what gives the numbers of a sequence.
 func (a *servers) nameFor(name string) string {
-	if w := a.view.Load(); w.several() {
-		if home := a.home(w, name); home != nil {
-			return home.name()
-		}
+	if home := a.home(a.view.Load(), name); home != nil {
+		return home.name()
 	}
 	return a.name()
 }
 
-// reserveAny reserves with the home of an ORDER sequence, and else with the first member that can.
+// reserveAny reserves with the only member, with the home of an ORDER sequence, and else with the first
+// member that can.
 func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (g grant, err error) {
+	if !w.several() { // there is nobody to turn to if it takes long
+		return w.members[0].reserve(ctx, name, want, need)
+	}
 	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock {
 		if need > b {
 			return grant{}, &blockError{name: name, need: need, block: b}
@@ -348,7 +351,7 @@ func (a *servers) anyLive(w *view) bool {
 // reserveWith reserves with one member. A row that it lacks is made.
 func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name string, want, need uint64) (grant, error) {
 	try := func() (grant, error) {
-		ctx, stop := context.WithTimeoutCause(ctx, a.tryTime(), errPatience)
+		ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
 		defer stop()
 		return v.reserve(ctx, name, want, need)
 	}
@@ -372,16 +375,18 @@ type seen struct {
 	err error
 }
 
-// findAll asks all members that can be reached, makes them agree, and returns the row as it is for all of them: its id is the highest.
+// findAll asks all members that can be reached, makes them agree, and returns the row as it is for
+// all of them: its id is the highest. A row of the only member agrees with itself, also one that was
+// made by hand, and counts at the end of its column, where no other member goes on.
 func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error) {
 	live := w.live()
 	all := make([]seen, len(live))
-	a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
+	failed := slices.DeleteFunc(a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
 		all[i].row, all[i].err = v.look(ctx, name)
 		return all[i].err
-	})
+	}), func(err error) bool { return errors.Is(err, ErrUnknown) })
 	var merged *row
-	var unknown, failed []error
+	var unknown []error
 	agree := true
 	for i := range all {
 		r := &all[i].row
@@ -389,19 +394,18 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 		case errors.Is(err, ErrUnknown):
 			unknown = append(unknown, err)
 		case err != nil:
-			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), err))
 			if !errors.Is(err, ErrUnfit) && ctx.Err() == nil && len(live) > 1 {
 				live[i].leaveOut(err)
 			}
-		case !r.frozen && r.id >= live[i].seen.Load().max:
+		case w.several() && !r.frozen && r.id >= live[i].seen.Load().max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
-		case r.share.inSteps() && !r.frozen && !r.share.owns(r.id) && r.plan != r.share.plan:
+		case r.plan != r.share.plan && (!w.several() || r.share.inSteps() && !r.frozen && !r.share.owns(r.id)):
 			return row{}, errPlan // whose numbers these are is not known before the plan is
 		case r.share.inSteps() && !r.frozen && !r.share.owns(r.id):
 			return row{}, live[i].wrongResidue(ctx, r.name, r.id, r.share)
 		case merged == nil:
 			merged = r
-			agree = agree && r.version != 0
+			agree = r.version != 0 || !w.several()
 		default:
 			agree = agree && r.version == merged.version
 			merged = mergeRows(merged, r)
@@ -415,7 +419,7 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 	case merged == nil:
 		return row{}, unknown[0]
 	case !agree || len(unknown) > 0:
-		found, err := a.reconcile(ctx, w, merged.name)
+		found, err := w.reconcile(ctx, merged.name)
 		if err != nil {
 			return row{}, err
 		}
@@ -441,33 +445,21 @@ func mergeRows(x, y *row) *row {
 	return &merged
 }
 
-// listAll merges the lists of all members that can be reached.
-func (a *servers) listAll(ctx context.Context, w *view) ([]row, error) {
-	live := w.live()
-	lists := make([][]row, len(live))
-	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
-		lists[i], err = v.list(ctx)
-		return err
-	})
-	if len(failed) == len(live) {
-		return nil, errors.Join(failed...)
-	}
-	byName := make(map[string]*row)
+// mergeLists lists each row once.
+func mergeLists(lists [][]row) (all []row) {
+	byName := make(map[string]int)
 	for _, list := range lists {
 		for i := range list {
 			r := &list[i]
-			if known := byName[r.name]; known != nil {
-				byName[r.name] = mergeRows(known, r)
-			} else {
-				byName[r.name] = r
+			if at, known := byName[r.name]; known {
+				all[at] = *mergeRows(&all[at], r)
+				continue
 			}
+			byName[r.name] = len(all)
+			all = append(all, *r)
 		}
 	}
-	all := make([]row, 0, len(byName))
-	for _, r := range byName {
-		all = append(all, *r)
-	}
-	return all, nil
+	return all
 }
 
 // mergeProxies lists each once. It obeys what it told any member.

@@ -178,12 +178,7 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 // homeUp says whether the server that gives the numbers of an ORDER sequence can be used, as far as is known.
 func (a *servers) homeUp(name string) bool {
 	w := a.view.Load()
-	home := w.members[0]
-	if w.several() {
-		if at := a.home(w, name); at != nil {
-			home = at
-		}
-	}
+	home := cmp.Or(a.home(w, name), w.members[0])
 	return home.unusable() == nil && !home.unseen.Load()
 }
 

@@ -315,7 +315,7 @@ func TestCountersAddUpAtAnyMoment(t *testing.T) {
 // A reservation whose numbers come to no cache is counted as reserved, and as unused.
 func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	s, other := p.open(t, steadySize(10)), p.open(t)
+	s, other := p.open(t, steadySize(10), seldomHearing), p.open(t)
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
 	v, before := s.servers.first(), s.Stats()
@@ -355,5 +355,5 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	if g, err := v.reserve(t.Context(), "photos", 10, 1); err != nil || g.rule.step != 2 {
 		t.Fatalf("got numbers by %+v, %v; want the new rule", g.rule, err)
 	}
-	more("a changed rule", UnusedReturned, 10)
+	more("a changed rule", UnusedAlter, 10) // another proxy is registered
 }

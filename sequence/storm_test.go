@@ -72,7 +72,7 @@ func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
 				case option == 5:
 					_ = s.Flush(ctx, nil)
 				case option == 6:
-					_, _ = s.Raise(ctx, []byte("photos"), last+rand.Uint64N(100), rand.IntN(2) == 0)
+					_, _ = s.Raise(ctx, []byte("photos"), last+rand.Uint64N(100))
 				case option == 7:
 					_, _ = s.Create(ctx, CreateOptions{Name: "photos", OrReplace: true, Start: 1 + rand.Uint64N(last+1), Increment: 1 + rand.Uint64N(5)})
 				case rand.IntN(3) == 0:

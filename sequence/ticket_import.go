@@ -172,21 +172,15 @@ func (m *ticketImport) noRoom() error {
 
 // limitOfNew is the highest number of a new sequence. It refuses what several servers cannot have.
 func (s *Sequences) limitOfNew(ctx context.Context, o *CreateOptions) (limit uint64, err error) {
-	limit = math.MaxUint64
-	take := func(v *server) {
-		if seen := v.seen.Load(); seen != nil {
-			limit = min(limit, seen.max)
-		}
-	}
-	err = s.servers.one(ctx, func(v *server) error {
-		take(v)
-		return nil
-	}, func(w *view) error {
+	err = s.servers.under(ctx, func(w *view) error {
+		limit = math.MaxUint64
 		for _, v := range w.members {
-			take(v)
+			if seen := v.seen.Load(); seen != nil {
+				limit = min(limit, seen.max)
+			}
 		}
 		def := o.definition()
-		return oneServerOnly(&def)
+		return w.dividable(&def)
 	})
 	return limit, err
 }
@@ -215,7 +209,7 @@ func (m *ticketImport) carryOut(ctx context.Context, table *ticketRef, conn *sql
 		return done, errors.Join(err, l.forget(ctx, m.first))
 	}
 	if do.create == nil {
-		if _, err := m.s.Raise(ctx, []byte(m.Sequence), m.first, true); err != nil {
+		if _, err := m.s.Raise(ctx, []byte(m.Sequence), m.first); err != nil {
 			return done, fmt.Errorf("raise the sequence above what the table gave: %w", err)
 		}
 	}

@@ -2,10 +2,8 @@ package sequence
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -57,45 +55,6 @@ func (c *cache) next() uint64 {
 	return c.queue[0].Next()
 }
 
-// setValue raises the row if need be, and says which numbers in memory are passed over. held is the next number in memory here, or 0.
-func (v *server) setValue(ctx context.Context, name string, n uint64, used bool, held uint64) (changed row, ok bool, err error) {
-	err = v.transact(ctx, func(tx *sql.Tx) error {
-		ok = false
-		r, err := v.lockSequence(ctx, tx, name)
-		if err != nil {
-			return err
-		}
-		past, next := n, n
-		if used {
-			next = n + min(r.rule().step, math.MaxUint64-n)
-		} else if n > 0 {
-			past--
-		}
-		if held == 0 {
-			held, _ = r.rule().next(r.id, r.max)
-		}
-		if held == 0 || next < held {
-			return nil // run out, or behind
-		}
-		past = min(past, v.seen.Load().max)
-		if past > r.id {
-			r.id, r.anchor = past, max(n, 1)
-			if err := v.setID(ctx, tx, &r); err != nil {
-				return err
-			}
-		}
-		ok = true
-		r.past = max(r.past, past)
-		err = v.saveEntry(ctx, tx, r.name, &r.entry)
-		changed = r
-		return err
-	})
-	if err != nil {
-		return row{}, false, fmt.Errorf("set the value of sequence %q: %w", name, err)
-	}
-	return changed, ok, nil
-}
-
 // lastBefore is the last number that a sequence does not give after SetValue.
 func lastBefore(n uint64, used bool) uint64 {
 	if !used && n > 0 {
@@ -104,11 +63,11 @@ func lastBefore(n uint64, used bool) uint64 {
 	return n
 }
 
-// Raise has a sequence go on above floor, if it would not by itself: for numbers that are in use without having been given by it, as
-// a column may hold them. With all, lower numbers that proxies have in memory are given up too, as by SetValue. It reports
-// whether the counter was below. A floor above the sequence's maximum is nothing that it could give, and changes nothing. Errors are
-// those of SetValue.
-func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64, all bool) (raised bool, err error) {
+// Raise has a sequence go on above floor, if it would not by itself: for numbers that are in use
+// without having been given by it, as a column may hold them. Lower numbers that proxies have in memory
+// are given up, as by SetValue. It reports whether the counter was below. A floor above the sequence's
+// maximum is nothing that it could give, and changes nothing. Errors are those of SetValue.
+func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64) (raised bool, err error) {
 	if !s.begin() {
 		return false, ErrClosed
 	}
@@ -119,7 +78,7 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64, all bo
 	if err != nil {
 		return false, err
 	}
-	changed, raised, err := s.raise(r.ctx, c, floor, all)
+	changed, raised, err := s.raise(r.ctx, c, floor)
 	if err == nil && changed.name != "" {
 		err = s.passedForGood(r.ctx, &changed)
 	}
@@ -129,59 +88,15 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64, all bo
 	return raised, nil
 }
 
-func (s *Sequences) raise(ctx context.Context, c *cache, floor uint64, all bool) (changed row, raised bool, err error) {
-	if all {
-		if err := c.reserving.take(ctx); err != nil {
-			return row{}, false, err
-		}
-		defer c.reserving.end()
+func (s *Sequences) raise(ctx context.Context, c *cache, floor uint64) (changed row, raised bool, err error) {
+	if err := c.reserving.take(ctx); err != nil {
+		return row{}, false, err
 	}
-	if changed, raised, err = s.servers.raiseAbove(ctx, c.name, floor, all); err == nil && all {
+	defer c.reserving.end()
+	if changed, raised, err = s.servers.raiseAbove(ctx, c.name, floor); err == nil {
 		s.obeyOwn(ctx, &changed)
 	}
 	return changed, raised, err
-}
-
-// raiseAbove raises a row to floor. With all it returns the row, unless floor is beyond its end: also where that was above already, as
-// after an attempt that was not answered.
-func (v *server) raiseAbove(ctx context.Context, name string, floor uint64, all bool) (changed row, raised bool, err error) {
-	found, err := v.find(ctx, name)
-	switch {
-	case err != nil:
-		return row{}, false, err
-	case floor > found.max:
-		return row{}, false, nil
-	case !all:
-		result, err := v.pool().ExecContext(ctx, v.table.raise(), floor, floor, 0, name, floor)
-		if err != nil {
-			return row{}, false, fmt.Errorf("raise sequence %q: %w", name, err)
-		}
-		n, err := result.RowsAffected()
-		return row{}, n > 0, err
-	}
-	err = v.transact(ctx, func(tx *sql.Tx) error {
-		raised = false
-		r, err := v.lockSequence(ctx, tx, name)
-		switch {
-		case err != nil:
-			return err
-		case r.id < floor:
-			raised, r.id = true, floor
-			if err := v.setID(ctx, tx, &r); err != nil {
-				return err
-			}
-		}
-		if r.past < floor {
-			r.past = floor
-			err = v.saveEntry(ctx, tx, r.name, &r.entry)
-		}
-		changed = r
-		return err
-	})
-	if err != nil {
-		return row{}, false, fmt.Errorf("raise sequence %q: %w", name, err)
-	}
-	return changed, raised, nil
 }
 
 // Flush gives up the numbers that this proxy has in memory, of one sequence or ticket table (see ticketTableNamed) or, if name is nil,

@@ -120,7 +120,7 @@ func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, aff
 		return errPlan
 	case stored.frozen:
 		return errPlanChanging
-	case h.shared() && stored.id < v.lowestOf(name, h):
+	case stored.id < v.lowestOf(name, h):
 		return &lowRow{stored.id, v.lowestOf(name, h)}
 	case h.inSteps() && !h.owns(stored.id) && stored.id < v.seen.Load().max:
 		_ = conn.Close()

@@ -3,6 +3,7 @@ package statement
 import (
 	"math"
 
+	"seqproxy/statement/idiom"
 	"seqproxy/statement/lex"
 )
 
@@ -35,7 +36,7 @@ type analyzer struct {
 	refusal string // why none in this statement can
 
 	ins    insertState
-	dotted *dottedTokens // nil until one is looked for
+	dotted *idiom.Dotted // nil until one is looked for
 
 	empty bool        // the current level has no token yet
 	prev  lex.Keyword // keyword of the token before, KwNone if it was none
@@ -222,7 +223,7 @@ func (st *Statement) Trim() {
 	st.resetRare()
 	st.Calls, st.Items, st.Assignments = trim(st.Calls, 4), trim(st.Items, 4), trim(st.Assignments, 4)
 	st.Tables, st.Kills = trim(st.Tables, 4), trim(st.Kills, 1)
-	st.ddl = nil
+	st.sequence = nil
 	st.levels, st.arena = trim(st.levels, 8), trim(st.arena, 64)
 }
 

@@ -94,11 +94,11 @@ func (st *Statement) copy(from *Statement) {
 	st.Assignments = append(mine.Assignments[:0], from.Assignments...)
 	st.Tables = append(mine.Tables[:0], from.Tables...)
 	st.Kills = append(mine.Kills[:0], from.Kills...)
-	st.ddl = mine.ddl
+	st.sequence = mine.sequence
 	if from.Sequence != nil {
-		ddl := *from.Sequence
-		ddl.Names, ddl.Schemas = slices.Clone(ddl.Names), slices.Clone(ddl.Schemas)
-		st.Sequence = &ddl
+		copied := *from.Sequence
+		copied.Names, copied.Schemas = slices.Clone(copied.Names), slices.Clone(copied.Schemas)
+		st.Sequence = &copied
 	}
 	if from.Proxy != nil {
 		command := *from.Proxy

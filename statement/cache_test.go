@@ -13,7 +13,7 @@ import (
 // fields is what st says, without its memory.
 func fields(st *Statement) Statement {
 	said := *st
-	said.levels, said.arena, said.rare, said.ddl = nil, nil, false, nil
+	said.levels, said.arena, said.rare, said.sequence = nil, nil, false, nil
 	for _, slice := range []any{&said.Calls, &said.Items, &said.Assignments} {
 		if v := reflect.ValueOf(slice).Elem(); v.Len() == 0 {
 			v.SetZero()

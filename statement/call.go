@@ -252,3 +252,10 @@ func (st *Statement) callsBetween(start, end int) (first, after int) {
 	after = sort.Search(len(st.Calls), func(i int) bool { return st.Calls[i].End > end })
 	return first, after
 }
+
+// sequenceColumn takes note of a column that MariaDB's sequences have.
+func (a *analyzer) sequenceColumn() {
+	if a.st.Kind == Select { // in other statements nobody looks for one
+		a.st.Words |= LooksForSequences
+	}
+}

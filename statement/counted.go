@@ -181,7 +181,7 @@ func (st *Statement) refersToNumber(names [][]byte, l, prev *lex.Lexer) bool {
 	}
 	name := st.arena.Decode(l)
 	for _, own := range names {
-		if sameIdentifier(own, name) || !ascii(own) {
+		if lex.SameName(own, name) || !lex.ASCII(own) {
 			return true
 		}
 	}

@@ -6,8 +6,12 @@
 //
 // Start at Statement and its Analyze. Statement.Plan works out which numbers a
 // statement needs, Statement.Rewrite splices them in; everything else stays
-// byte for byte what the client sent. SimpleSelect reads the SELECTs that
-// drivers send when they connect.
+// byte for byte what the client sent.
+//
+// Below it are rooms that know nothing of a Statement: lex cuts a text into
+// tokens, ddl has the grammar of statements about sequences and to the proxy,
+// idiom knows texts of other products by their shape, redact makes texts fit for
+// a log.
 //
 // The package is pure: no network, no clock, no goroutines, no numbers of its
 // own.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"seqproxy/statement/lex"
+	"seqproxy/test/texts"
 )
 
 // fillAll puts the numbers from 9000000 on into every row whose key is empty, and returns
@@ -76,7 +77,7 @@ func FuzzFill(f *testing.F) {
 	var st, again Statement
 	var in, out Insertion
 	f.Fuzz(func(t *testing.T, sql []byte, m byte) {
-		mode := modeOf(m)
+		mode := texts.ModeOf(m)
 		filled, numbers, ok := fillAll(sql, mode, &st, &in, columns)
 		if !ok || numbers == 0 {
 			return

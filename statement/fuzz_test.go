@@ -6,17 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"seqproxy/statement/idiom"
 	"seqproxy/statement/lex"
 	"seqproxy/test/texts"
 )
-
-// modes are the modes that fuzzing goes through, by one byte.
-func modeOf(b byte) lex.Mode {
-	return lex.Mode{
-		SQLMode: lex.SQLMode{NoBackslashEscapes: b&1 != 0, ANSIQuotes: b&2 != 0, Brackets: b&32 != 0},
-		Charset: lex.Charset(b >> 2 % 8),
-	}
-}
 
 // FuzzAnalyze: no text makes Analyze or Rewrite panic, offsets are in order and
 // in range, a rewrite that keeps everything gives the text back, one that
@@ -30,7 +23,7 @@ func FuzzAnalyze(f *testing.F) {
 	}
 	var used Statement
 	f.Fuzz(func(t *testing.T, sql []byte, m byte) {
-		mode := modeOf(m)
+		mode := texts.ModeOf(m)
 		before := bytes.Clone(sql)
 		var st Statement
 		st.Analyze(sql, mode)
@@ -53,7 +46,7 @@ func FuzzAnalyze(f *testing.F) {
 		if st.Plain() && (len(st.Calls) > 0 || st.Kind == Other || st.Kind == Multi || st.Kind == Set) {
 			t.Errorf("plain, but %s with %d calls", kindNames[st.Kind], len(st.Calls))
 		}
-		SimpleSelect(sql, mode)
+		idiom.SimpleSelect(sql, mode)
 		SchemasNamed(sql, mode)
 	})
 }
@@ -61,11 +54,11 @@ func FuzzAnalyze(f *testing.F) {
 // outcome is what of a Statement a caller sees, without its memory.
 func outcome(st *Statement) Statement {
 	out := *st
-	out.levels, out.arena, out.ddl = nil, nil, nil
+	out.levels, out.arena, out.sequence = nil, nil, nil
 	if st.Sequence != nil {
-		ddl := *st.Sequence
-		ddl.Names, ddl.Schemas = append([][]byte{}, ddl.Names...), append([]int{}, ddl.Schemas...)
-		out.Sequence = &ddl
+		copied := *st.Sequence
+		copied.Names, copied.Schemas = append([][]byte{}, copied.Names...), append([]int{}, copied.Schemas...)
+		out.Sequence = &copied
 	}
 	out.Calls, out.Items, out.Assignments = append([]FuncCall{}, st.Calls...), append([]Item{}, st.Items...), append([]Assignment{}, st.Assignments...)
 	for i := range out.Calls {
@@ -129,9 +122,13 @@ func checkOffsets(t *testing.T, sql []byte, st *Statement) {
 // checkDotted: where s.NEXTVAL is taken for a sequence's, every other s in the text is in a
 // string or a comment, the name of a sequence in another call, or another word.
 func checkDotted(t *testing.T, sql []byte, st *Statement) {
+	isCall := func(l *lex.Lexer) bool {
+		word := l.Src[l.Start:l.End]
+		return lex.EqualFold(word, "nextval") || lex.EqualFold(word, "currval")
+	}
 	t.Helper()
 	for _, c := range st.Calls {
-		if c.Spelling != AsColumn || !ascii(c.Name) || len(c.Name) == 0 {
+		if c.Spelling != AsColumn || !lex.ASCII(c.Name) || len(c.Name) == 0 {
 			continue
 		}
 		var before [3]lex.Lexer // tokens
@@ -145,11 +142,11 @@ func checkDotted(t *testing.T, sql []byte, st *Statement) {
 			}
 			after := l
 			if after.Next(); after.Is('.') {
-				if after.Next(); isDottedWord(&after) && after.Kind == lex.Word {
+				if after.Next(); isCall(&after) && after.Kind == lex.Word {
 					continue
 				}
 			}
-			if isDottedWord(&l) && before[0].Is('.') { // of a sequence that is called so
+			if isCall(&l) && before[0].Is('.') { // of a sequence that is called so
 				continue
 			}
 			function := before[0].Is('(') || before[0].Is('.') && before[2].Is('(') || before[0].Kw == lex.KwFor || before[0].Is('.') && before[2].Kw == lex.KwFor

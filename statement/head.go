@@ -147,7 +147,7 @@ func (a *analyzer) head() bool {
 		if p := a.peek(); p.Is(':') { // the label of a compound statement
 			return a.other()
 		}
-		return a.proxyStatement("SEQPROXY", proxyForms[:])
+		return a.proxyStatement(false)
 	case lex.KwRename, lex.KwTruncate, lex.KwGrant, lex.KwRevoke, lex.KwOptimize, lex.KwChecksum, lex.KwCache:
 		return a.relayed(OtherDDL)
 	}
@@ -350,7 +350,7 @@ func (a *analyzer) show() bool {
 		return a.showSequences()
 	case lex.KwSeqproxy:
 		a.advance()
-		return a.proxyStatement("SHOW SEQPROXY", proxyShows[:])
+		return a.proxyStatement(true)
 	case lex.KwCreate:
 		if p.Next(); p.Kw == lex.KwSequence {
 			a.moveTo(p)

@@ -363,7 +363,7 @@ func FuzzInsertion(f *testing.F) {
 	}
 	var in, passing Insertion
 	f.Fuzz(func(t *testing.T, sql []byte, m, key byte) {
-		mode := modeOf(m)
+		mode := texts.ModeOf(m)
 		var st Statement
 		st.Analyze(sql, mode)
 		in.ReadInserts(sql, mode)

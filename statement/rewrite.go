@@ -199,7 +199,7 @@ func replaced(subs []Substitution) bool {
 // MariaDB shows it in such a name: a question mark for a character beyond the
 // basic plane, \x00 for a NUL. A name cut off behind a space gets no alias.
 func (st *Statement) appendAlias(dst, text []byte) []byte {
-	name := columnName(text, st.mode.Charset)
+	name := lex.ColumnName(text, st.mode.Charset)
 	if len(name) == 0 || name[len(name)-1] == ' ' {
 		return dst
 	}
@@ -241,27 +241,7 @@ func (st *Statement) ColumnName(sql []byte, it Item) []byte {
 	if it.HasAlias || it.named {
 		return it.Alias
 	}
-	return columnName(sql[it.Start:it.End], st.mode.Charset)
-}
-
-// columnName cuts text to the length of a name.
-func columnName(text []byte, cs lex.Charset) []byte {
-	if len(text) <= maxName {
-		return text
-	}
-	chars, i := 0, 0
-	for i < len(text) && chars < maxName {
-		n := 1
-		switch {
-		case cs.Multi():
-			n = cs.CharLen(text, i)
-		case cs == lex.UTF8 && text[i] >= 0x80:
-			_, n = utf8.DecodeRune(text[i:])
-		}
-		i += n
-		chars++
-	}
-	return text[:i]
+	return lex.ColumnName(sql[it.Start:it.End], st.mode.Charset)
 }
 
 // HiddenParams appends to dst, for every substitution that is a parameter, the

@@ -215,7 +215,7 @@ const errReferred = "NEXTVAL in an item that ORDER BY, GROUP BY or HAVING refers
 func (r *rowReader) reference(name []byte) {
 	for _, c := range r.columns {
 		own := r.st.ColumnName(r.Src, r.st.Items[r.st.Calls[c.Call].Item])
-		if sameIdentifier(own, name) || !ascii(own) {
+		if lex.SameName(own, name) || !lex.ASCII(own) {
 			r.refusal = errReferred
 		}
 	}

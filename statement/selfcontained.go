@@ -2,10 +2,6 @@ package statement
 
 import "seqproxy/statement/lex"
 
-// maxName is how many characters of a select item become its column's name
-// (MAX_ALIAS_NAME less one). Longer aliases are the server's business.
-const maxName = 255
-
 // selfContained sets SelfContained if sql is exactly
 //
 //	SELECT call [[AS] alias] {, call [[AS] alias]} [FROM DUAL] [;]
@@ -75,7 +71,7 @@ func (st *Statement) selfContained(sql []byte) {
 // server's applying: printable ASCII, no space at either end, not too long. An
 // alias may not be empty.
 func plainName(name []byte, alias bool) bool {
-	if len(name) > maxName || len(name) == 0 {
+	if len(name) > lex.MaxColumn || len(name) == 0 {
 		return false
 	}
 	if alias && (name[0] == ' ' || name[len(name)-1] == ' ') {

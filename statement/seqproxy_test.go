@@ -6,52 +6,53 @@ import (
 	"strings"
 	"testing"
 
+	"seqproxy/statement/ddl"
 	"seqproxy/statement/lex"
 )
 
 func TestStatementsToTheProxyAreRead(t *testing.T) {
-	n := func(v uint64) SequenceNumber { return SequenceNumber{Given: true, Value: v} }
+	n := func(v uint64) ddl.Number { return ddl.Number{Given: true, Value: v} }
 	addr := func(s string) []byte { return []byte(s) }
 	for _, c := range []struct {
 		sql  string
-		want ProxyCommand
+		want ddl.ProxyCommand
 	}{
-		{"SHOW SEQPROXY SEQUENCE SERVERS", ProxyCommand{Verb: ShowSequenceServers, Show: true}},
-		{"show /* now */ SeqProxy sequence # all\n servers;", ProxyCommand{Verb: ShowSequenceServers, Show: true}},
-		{"SEQPROXY ADD SEQUENCE SERVER 'db2:3306'", ProxyCommand{Verb: AddSequenceServer, Address: addr("db2:3306")}},
-		{"-- two\nseqproxy add sequence server \"[::1]:3306\" ;", ProxyCommand{Verb: AddSequenceServer, Address: addr("[::1]:3306")}},
-		{"seqproxy add sequence server 'a:1' with direct writers stopped", ProxyCommand{Verb: AddSequenceServer, Address: addr("a:1"), WritersStopped: true}},
-		{"seqproxy add sequence server 'a:1' with direct writers stopped force", ProxyCommand{Verb: AddSequenceServer, Address: addr("a:1"), WritersStopped: true, Force: true}},
-		{"seqproxy remove sequence server 'a:1'", ProxyCommand{Verb: RemoveSequenceServer, Address: addr("a:1")}},
-		{"seqproxy remove sequence server 'a:1' force", ProxyCommand{Verb: RemoveSequenceServer, Address: addr("a:1"), Force: true}},
-		{"seqproxy remove sequence server 'a:1' force above 18446744073709551615", ProxyCommand{Verb: RemoveSequenceServer, Address: addr("a:1"), Force: true, Above: n(1<<64 - 1)}},
-		{"seqproxy remove sequence server 'a:1' FORCE /* rows */ ABOVE 5000 WITH DIRECT WRITERS STOPPED", ProxyCommand{
-			Verb: RemoveSequenceServer, Address: addr("a:1"), Force: true, Above: n(5000), WritersStopped: true,
+		{"SHOW SEQPROXY SEQUENCE SERVERS", ddl.ProxyCommand{Verb: ddl.ShowSequenceServers, Show: true}},
+		{"show /* now */ SeqProxy sequence # all\n servers;", ddl.ProxyCommand{Verb: ddl.ShowSequenceServers, Show: true}},
+		{"SEQPROXY ADD SEQUENCE SERVER 'db2:3306'", ddl.ProxyCommand{Verb: ddl.AddSequenceServer, Address: addr("db2:3306")}},
+		{"-- two\nseqproxy add sequence server \"[::1]:3306\" ;", ddl.ProxyCommand{Verb: ddl.AddSequenceServer, Address: addr("[::1]:3306")}},
+		{"seqproxy add sequence server 'a:1' with direct writers stopped", ddl.ProxyCommand{Verb: ddl.AddSequenceServer, Address: addr("a:1"), WritersStopped: true}},
+		{"seqproxy add sequence server 'a:1' with direct writers stopped force", ddl.ProxyCommand{Verb: ddl.AddSequenceServer, Address: addr("a:1"), WritersStopped: true, Force: true}},
+		{"seqproxy remove sequence server 'a:1'", ddl.ProxyCommand{Verb: ddl.RemoveSequenceServer, Address: addr("a:1")}},
+		{"seqproxy remove sequence server 'a:1' force", ddl.ProxyCommand{Verb: ddl.RemoveSequenceServer, Address: addr("a:1"), Force: true}},
+		{"seqproxy remove sequence server 'a:1' force above 18446744073709551615", ddl.ProxyCommand{Verb: ddl.RemoveSequenceServer, Address: addr("a:1"), Force: true, Above: n(1<<64 - 1)}},
+		{"seqproxy remove sequence server 'a:1' FORCE /* rows */ ABOVE 5000 WITH DIRECT WRITERS STOPPED", ddl.ProxyCommand{
+			Verb: ddl.RemoveSequenceServer, Address: addr("a:1"), Force: true, Above: n(5000), WritersStopped: true,
 		}},
-		{"SHOW SEQPROXY HELP", ProxyCommand{Verb: ShowHelp, Show: true}},
-		{"show seqproxy version", ProxyCommand{Verb: ShowVersion, Show: true}},
-		{"show seqproxy status", ProxyCommand{Verb: ShowStatus, Show: true}},
-		{"show seqproxy status like 'a%'", ProxyCommand{Verb: ShowStatus, Show: true, HasPattern: true, Pattern: addr("a%")}},
-		{"show seqproxy variables LIKE '';", ProxyCommand{Verb: ShowVariables, Show: true, HasPattern: true, Pattern: addr("")}},
-		{"show seqproxy sessions", ProxyCommand{Verb: ShowSessions, Show: true}},
-		{"show seqproxy nodes", ProxyCommand{Verb: ShowNodes, Show: true}},
-		{"show seqproxy shards", ProxyCommand{Verb: ShowShards, Show: true}},
-		{"show seqproxy pools", ProxyCommand{Verb: ShowPools, Show: true}},
-		{"show seqproxy users", ProxyCommand{Verb: ShowUsers, Show: true}},
-		{"show seqproxy config", ProxyCommand{Verb: ShowConfig, Show: true}},
-		{"show seqproxy config diff", ProxyCommand{Verb: ShowConfigDiff, Show: true}},
-		{"seqproxy reload", ProxyCommand{Verb: ReloadConfig}},
-		{"SEQPROXY Reload /* now */ tls;", ProxyCommand{Verb: ReloadConfig, Word: "TLS"}},
-		{"seqproxy pause", ProxyCommand{Verb: PauseShard}},
-		{"seqproxy pause shard photos0", ProxyCommand{Verb: PauseShard, Shard: addr("photos0")}},
-		{"seqproxy pause shard 'a b'", ProxyCommand{Verb: PauseShard, Shard: addr("a b")}},
-		{"SEQPROXY RESUME;", ProxyCommand{Verb: ResumeShard}},
-		{"seqproxy resume shard `plan`", ProxyCommand{Verb: ResumeShard, Shard: addr("plan")}},
-		{"seqproxy resume shard plan", ProxyCommand{Verb: ResumeShard, Shard: addr("plan")}},
-		{"seqproxy shutdown", ProxyCommand{Verb: ShutdownProxy}},
-		{"seqproxy shutdown Wait_For_Clients", ProxyCommand{Verb: ShutdownProxy, Word: "WAIT_FOR_CLIENTS"}},
-		{"seqproxy shutdown immediate;", ProxyCommand{Verb: ShutdownProxy, Word: "IMMEDIATE"}},
-		{"seqproxy flush logs", ProxyCommand{Verb: FlushLogs}},
+		{"SHOW SEQPROXY HELP", ddl.ProxyCommand{Verb: ddl.ShowHelp, Show: true}},
+		{"show seqproxy version", ddl.ProxyCommand{Verb: ddl.ShowVersion, Show: true}},
+		{"show seqproxy status", ddl.ProxyCommand{Verb: ddl.ShowStatus, Show: true}},
+		{"show seqproxy status like 'a%'", ddl.ProxyCommand{Verb: ddl.ShowStatus, Show: true, HasPattern: true, Pattern: addr("a%")}},
+		{"show seqproxy variables LIKE '';", ddl.ProxyCommand{Verb: ddl.ShowVariables, Show: true, HasPattern: true, Pattern: addr("")}},
+		{"show seqproxy sessions", ddl.ProxyCommand{Verb: ddl.ShowSessions, Show: true}},
+		{"show seqproxy nodes", ddl.ProxyCommand{Verb: ddl.ShowNodes, Show: true}},
+		{"show seqproxy shards", ddl.ProxyCommand{Verb: ddl.ShowShards, Show: true}},
+		{"show seqproxy pools", ddl.ProxyCommand{Verb: ddl.ShowPools, Show: true}},
+		{"show seqproxy users", ddl.ProxyCommand{Verb: ddl.ShowUsers, Show: true}},
+		{"show seqproxy config", ddl.ProxyCommand{Verb: ddl.ShowConfig, Show: true}},
+		{"show seqproxy config diff", ddl.ProxyCommand{Verb: ddl.ShowConfigDiff, Show: true}},
+		{"seqproxy reload", ddl.ProxyCommand{Verb: ddl.ReloadConfig}},
+		{"SEQPROXY Reload /* now */ tls;", ddl.ProxyCommand{Verb: ddl.ReloadConfig, Word: "TLS"}},
+		{"seqproxy pause", ddl.ProxyCommand{Verb: ddl.PauseShard}},
+		{"seqproxy pause shard photos0", ddl.ProxyCommand{Verb: ddl.PauseShard, Shard: addr("photos0")}},
+		{"seqproxy pause shard 'a b'", ddl.ProxyCommand{Verb: ddl.PauseShard, Shard: addr("a b")}},
+		{"SEQPROXY RESUME;", ddl.ProxyCommand{Verb: ddl.ResumeShard}},
+		{"seqproxy resume shard `plan`", ddl.ProxyCommand{Verb: ddl.ResumeShard, Shard: addr("plan")}},
+		{"seqproxy resume shard plan", ddl.ProxyCommand{Verb: ddl.ResumeShard, Shard: addr("plan")}},
+		{"seqproxy shutdown", ddl.ProxyCommand{Verb: ddl.ShutdownProxy}},
+		{"seqproxy shutdown Wait_For_Clients", ddl.ProxyCommand{Verb: ddl.ShutdownProxy, Word: "WAIT_FOR_CLIENTS"}},
+		{"seqproxy shutdown immediate;", ddl.ProxyCommand{Verb: ddl.ShutdownProxy, Word: "IMMEDIATE"}},
+		{"seqproxy flush logs", ddl.ProxyCommand{Verb: ddl.FlushLogs}},
 	} {
 		st := analyze(c.sql)
 		if st.Kind != Seqproxy || !st.AboutSequences() || st.Words != SequenceStatement || st.Sequence.Problem != "" {
@@ -157,12 +158,10 @@ func TestARememberedStatementToTheProxyIsItsOwnersAlone(t *testing.T) {
 }
 
 func TestEveryStatementToTheProxyIsListedAsItIsRead(t *testing.T) {
-	all := ProxyStatements()
-	if len(all) != len(proxyShows)+len(proxyForms) {
-		t.Fatalf("got %d", len(all))
-	}
 	options := regexp.MustCompile(` \[.*`)
-	for _, p := range all {
+	listed := make(map[ddl.ProxyVerb]bool)
+	for _, p := range ddl.ProxyStatements() {
+		listed[p.Verb] = true
 		if p.Help == "" {
 			t.Errorf("%s: does not say what it does", p.Text)
 		}
@@ -170,6 +169,11 @@ func TestEveryStatementToTheProxyIsListedAsItIsRead(t *testing.T) {
 		st := analyze(plain)
 		if st.Kind != Seqproxy || st.Proxy.Verb != p.Verb || st.Proxy.Show != p.Show {
 			t.Errorf("%s: got %+v", plain, st.Proxy)
+		}
+	}
+	for verb := ddl.ShowSequenceServers; verb <= ddl.ShowConfigDiff; verb++ {
+		if !listed[verb] {
+			t.Errorf("verb %d is not listed", verb)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 	"seqproxy/statement/lex"
 	"seqproxy/test/mysqltest"
 )
@@ -363,7 +364,7 @@ func TestNextvalInCreateTableIsRefusedWhereTheServerHasNone(t *testing.T) {
 func TestNoServerKnowsAStatementToTheProxy(t *testing.T) {
 	db := mysqltest.Shared(t).DB(t, "")
 	texts := []string{"SEQPROXY", "SHOW SEQPROXY", "SEQPROXY 'x'", "SHOW SEQPROXY LIKE 'x'", "SHOW SEQPROXY FROM mysql", "SHOW SEQPROXY WHERE 1"}
-	for _, p := range statement.ProxyStatements() {
+	for _, p := range ddl.ProxyStatements() {
 		words, _, _ := strings.Cut(p.Text, " [")
 		texts = append(texts, words)
 	}

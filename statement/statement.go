@@ -1,6 +1,9 @@
 package statement
 
-import "seqproxy/statement/lex"
+import (
+	"seqproxy/statement/ddl"
+	"seqproxy/statement/lex"
+)
 
 // Kind says what a text is, by its first words. A Kind never promises that the
 // server will accept the text.
@@ -351,65 +354,6 @@ type KillTarget struct {
 	Begin, Results int
 }
 
-// Toggle is an option that is on or off.
-type Toggle uint8
-
-// The values of a Toggle.
-const (
-	NotSaid Toggle = iota
-	No
-	Yes
-)
-
-// SequenceNumber is an option with a number: at most one of Given and Default is set.
-type SequenceNumber struct {
-	Given   bool
-	Default bool // NO MINVALUE, NO MAXVALUE, CACHE DEFAULT: as if it had never been said
-	Value   uint64
-}
-
-// SequenceDDL is what a statement about sequences asks for. What it names is decoded,
-// in the client's character set, and valid as long as FuncCall.Name.
-type SequenceDDL struct {
-	// Names holds the one name of CREATE, ALTER, SHOW CREATE and REPAIR, and at least
-	// one for DROP and CHECK; none for SHOW, and for FLUSH of all. Qualified names
-	// appear as "db.s"; Schemas then has the length of "db", else 0.
-	Names   [][]byte
-	Schemas []int
-	// IfExists is IF NOT EXISTS for CREATE, and IF EXISTS for ALTER and DROP.
-	IfExists  bool
-	OrReplace bool
-	// Pattern is that of SHOW SEQUENCES LIKE; escaped wildcards are still escaped.
-	HasPattern bool
-	Pattern    []byte
-
-	// The options of CREATE and ALTER.
-	Increment, Min, Max, Start SequenceNumber
-	Cache                      SequenceNumber // NOCACHE is 0
-	Cover                      SequenceNumber // OUTAGE_COVER, in seconds
-	Cycle, JSONSafe, Order     Toggle
-	HasComment                 bool
-	Comment                    []byte
-	TypeMax                    uint64 // the greatest number of AS type; 0 without
-	// The owning column of OWNED BY; without a table OWNED BY NONE, without a schema
-	// a table of any.
-	HasOwner                             bool
-	OwnerSchema, OwnerTable, OwnerColumn []byte
-	// Restart is RESTART [WITH n] [FORCE] of ALTER.
-	Restart     bool
-	RestartWith SequenceNumber
-	Force       bool
-
-	// Unsupported names the first thing that MariaDB knows and that is not done here
-	// ("TEMPORARY", "INCREMENT with a negative number"), else "".
-	Unsupported string
-	// Twice names the first option that is given twice.
-	Twice string
-	// Problem says what is wrong with the statement, in words that fit behind
-	// "near"; else "". A statement with any of the three must not be executed.
-	Problem string
-}
-
 // Statement is what Analyze found out about one text. The zero value is ready
 // for use. A Statement belongs to one goroutine; its slices are overwritten by
 // the next Analyze.
@@ -453,21 +397,21 @@ type Statement struct {
 	Kills []KillTarget
 	// Sequence is there with the word SequenceStatement, else nil. Of several statements in
 	// one text it has the names of all.
-	Sequence *SequenceDDL
+	Sequence *ddl.Sequence
 	// Proxy is there with the kind Seqproxy, else nil; in a text of several it is that of the
 	// last such statement. What is wrong with the statement is Sequence.Problem.
-	Proxy *ProxyCommand
+	Proxy *ddl.ProxyCommand
 	// Explained is where the text begins, all the rest, that an ExplainRoute is about.
 	Explained int
 	// Tables are the tables that INSERT, REPLACE, LOAD DATA and UPDATE change, in
 	// order; of UPDATE only where it names one table without alias and joins. See Table.
 	Tables []TableRef
 
-	rare   bool         // Kill, Kills, Procedure, Sequence or Proxy is filled
-	ddl    *SequenceDDL // memory for Sequence
-	mode   lex.Mode
-	levels []level
-	arena  lex.Arena
+	rare     bool          // Kill, Kills, Procedure, Sequence or Proxy is filled
+	sequence *ddl.Sequence // memory for Sequence
+	mode     lex.Mode
+	levels   []level
+	arena    lex.Arena
 }
 
 // Table returns the table of a text that is one INSERT, REPLACE, UPDATE or LOAD, or nil

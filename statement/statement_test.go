@@ -797,3 +797,27 @@ func TestTheCallsOfATextAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// What is none of these words costs no text a look.
+func TestTextsThatMayLookForSequencesHaveAWordForIt(t *testing.T) {
+	for sql, want := range map[string]Words{
+		"SELECT minimum_value FROM s":                      LooksForSequences,
+		"SELECT `next_not_cached_value` FROM s":            LooksForSequences,
+		"SHOW FULL TABLES":                                 LooksForSequences,
+		"SELECT TABLE_TYPE FROM information_schema.TABLES": SystemSchema,
+		"INSERT INTO t (minimum_value) VALUES (1)":         0,
+		"UPDATE t SET `next_not_cached_value` = 1":         0,
+		"SHOW TABLES":                   0,
+		"SHOW FULL COLUMNS FROM t":      0,
+		"SELECT 'minimum_value' FROM s": 0,
+	} {
+		var st Statement
+		st.Analyze([]byte(sql), lex.Mode{})
+		if got := st.Words & (LooksForSequences | SystemSchema); got != want {
+			t.Errorf("%s: got %v, want %v", sql, got, want)
+		}
+		if plain := want == 0; st.Plain() != plain {
+			t.Errorf("%s: plain is %t, want %t", sql, !plain, plain)
+		}
+	}
+}

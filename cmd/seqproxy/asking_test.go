@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 	"seqproxy/test/mysqltest"
 )
 
@@ -181,7 +181,7 @@ func want(t *testing.T, what string, row map[string]string, wanted map[string]st
 
 // shows are all words behind SHOW SEQPROXY.
 func shows() (all []string) {
-	for _, p := range statement.ProxyStatements() {
+	for _, p := range ddl.ProxyStatements() {
 		if p.Show {
 			words, _, _ := strings.Cut(p.Text, " [")
 			all = append(all, words)
@@ -218,7 +218,7 @@ func TestTheProxyIsAskedByEveryClient(t *testing.T) {
 	}
 
 	help := inquire(t, text, true, "SHOW SEQPROXY HELP")
-	for _, p := range statement.ProxyStatements() {
+	for _, p := range ddl.ProxyStatements() {
 		want(t, "HELP", help.find(t, "statement", p.Text), map[string]string{"meaning": p.Help})
 	}
 	want(t, "VERSION", inquire(t, text, true, "SHOW SEQPROXY VERSION").rows[0], map[string]string{"version": "devel", "commit": "unknown"})
@@ -360,7 +360,7 @@ func TestEveryStatementToTheProxyIsDocumented(t *testing.T) {
 		}
 		pages.WriteString(strings.ReplaceAll(string(text), `\|`, "|")) // as it is written in tables
 	}
-	for _, p := range statement.ProxyStatements() {
+	for _, p := range ddl.ProxyStatements() {
 		if !strings.Contains(pages.String(), "\n| `"+p.Text+"` | ") {
 			t.Errorf("`%s` is in no table of docs/operations.md and docs/sequence-servers.md", p.Text)
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"seqproxy/statement"
+	"seqproxy/statement/ddl"
 	"seqproxy/test/mysqltest"
 )
 
@@ -403,8 +403,8 @@ func TestEveryChangeIsAudited(t *testing.T) {
 func TestEveryStatementToTheProxyThatChangesSomethingIsAudited(t *testing.T) {
 	c := startControlled(t, "")
 	var all []string
-	for _, p := range statement.ProxyStatements() {
-		if p.Show || p.Verb == statement.ShutdownProxy {
+	for _, p := range ddl.ProxyStatements() {
+		if p.Show || p.Verb == ddl.ShutdownProxy {
 			continue
 		}
 		words, _, _ := strings.Cut(p.Text, " [")

@@ -256,7 +256,7 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 		return "would be raised" + fromNext(at), nil
 	case !dry && at != 0:
 		// Proxies may have lower numbers in memory, also where the row is above.
-		if _, err := sequences.Raise(ctx, []byte(n.name), n.next-1, true); err != nil {
+		if _, err := sequences.Raise(ctx, []byte(n.name), n.next-1); err != nil {
 			return "", err
 		}
 	}

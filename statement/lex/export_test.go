@@ -8,3 +8,7 @@ func UpperBytes() map[string]string {
 	}
 	return all
 }
+
+// Single and Upper are what a character set's bytes are to the lexer.
+func (c Charset) Single() bool      { return c.single() }
+func (c Charset) Upper(b byte) byte { return c.upper(b) }

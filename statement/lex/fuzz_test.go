@@ -1,10 +1,11 @@
-package lex
+package lex_test
 
 import (
 	"bytes"
 	"regexp"
 	"testing"
 
+	"seqproxy/statement/lex"
 	"seqproxy/test/texts"
 )
 
@@ -15,24 +16,24 @@ func FuzzLexer(f *testing.F) {
 		f.Add([]byte(sql), byte(0))
 		f.Add([]byte(sql), byte(1))
 		f.Add([]byte(sql), byte(2))
-		f.Add([]byte(sql), byte(GBK)<<2)
-		f.Add([]byte(sql), byte(SJIS)<<2)
+		f.Add([]byte(sql), byte(lex.GBK)<<2)
+		f.Add([]byte(sql), byte(lex.SJIS)<<2)
 	}
 	f.Fuzz(func(t *testing.T, sql []byte, m byte) {
-		mode := modeOf(m)
-		if mode.Charset == Unsupported {
+		mode := texts.ModeOf(m)
+		if mode.Charset == lex.Unsupported {
 			return
 		}
 		want, wantOK := referenceCode(sql, mode)
 		got := make([]bool, len(sql))
-		l := Lexer{Src: sql, Mode: mode}
+		l := lex.Lexer{Src: sql, Mode: mode}
 		end := 0
-		for l.Next(); l.Kind != EOF; l.Next() {
+		for l.Next(); l.Kind != lex.EOF; l.Next() {
 			if l.Start < end || l.End <= l.Start || l.End > len(sql) {
 				t.Fatalf("%q: token at [%d,%d) after %d", sql, l.Start, l.End, end)
 			}
 			end = l.End
-			text := l.Kind == String || l.Kind == Quoted || l.Kind == UserVar
+			text := l.Kind == lex.String || l.Kind == lex.Quoted || l.Kind == lex.UserVar
 			for i := l.Start; i < l.End; i++ {
 				got[i] = !text
 			}
@@ -66,12 +67,12 @@ var noExponent = regexp.MustCompile(`\.[0-9]*[eE]`)
 // unreadable reports whether there is in text what the lexer gives up at though
 // it is neither string nor comment: a number such as 1.e, or a user variable
 // whose multi-byte characters may have punctuation in them.
-func unreadable(text []byte, mode Mode) bool {
+func unreadable(text []byte, mode lex.Mode) bool {
 	for i, c := range text {
 		if c != '@' || !mode.Charset.Multi() {
 			continue
 		}
-		for i++; i < len(text) && (wordByte[text[i]] || text[i] == '.'); i++ {
+		for i++; i < len(text) && (lex.InWord(text[i]) || text[i] == '.'); i++ {
 			if text[i] >= 0x80 {
 				return true
 			}
@@ -85,7 +86,7 @@ func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 // referenceCode marks the bytes that are code: outside of quotes, comments and
 // the marks of executable comments. ok is false if the text cannot be read.
-func referenceCode(sql []byte, mode Mode) (code []bool, ok bool) {
+func referenceCode(sql []byte, mode lex.Mode) (code []bool, ok bool) {
 	code = make([]bool, len(sql))
 	at := func(i int) int {
 		if i < len(sql) {
@@ -100,16 +101,16 @@ func referenceCode(sql []byte, mode Mode) (code []bool, ok bool) {
 		tail := in(b, 0x40, 0x7e) || in(b, 0x80, 0xfe)
 		two := false
 		switch mode.Charset {
-		case GBK:
+		case lex.GBK:
 			two = in(a, 0x81, 0xfe) && tail
-		case GB18030:
+		case lex.GB18030:
 			if in(a, 0x81, 0xfe) && in(b, 0x30, 0x39) && in(at(i+2), 0x81, 0xfe) && in(at(i+3), 0x30, 0x39) {
 				return 4
 			}
 			two = in(a, 0x81, 0xfe) && tail
-		case Big5:
+		case lex.Big5:
 			two = in(a, 0xa1, 0xf9) && (in(b, 0x40, 0x7e) || in(b, 0xa1, 0xfe))
-		case SJIS:
+		case lex.SJIS:
 			two = (in(a, 0x81, 0x9f) || in(a, 0xe0, 0xfc)) && (in(b, 0x40, 0x7e) || in(b, 0x80, 0xfc))
 		}
 		if two {
@@ -121,7 +122,7 @@ func referenceCode(sql []byte, mode Mode) (code []bool, ok bool) {
 	inside := false // in an executable comment
 	last := 0       // byte of code
 	ends := func(c int) bool {
-		return c >= 0x80 && mode.Charset.single() && (mode.Charset.upper(byte(c)) == 'c' || mode.Charset.upper(byte(c)) == 's')
+		return c >= 0x80 && mode.Charset.Single() && (mode.Charset.Upper(byte(c)) == 'c' || mode.Charset.Upper(byte(c)) == 's')
 	}
 	for i := 0; i < len(sql); {
 		c := at(i)
@@ -201,8 +202,8 @@ func referenceCode(sql []byte, mode Mode) (code []bool, ok bool) {
 			return code, !inside
 		case c < ' ' && !isSpace(byte(c)), c == 0x7f, c == '[' && mode.Brackets:
 			return code, false
-		case c >= 0x80 && mode.Charset.single() && mode.Charset.upper(byte(c)) != 'w':
-			if mode.Charset.upper(byte(c)) != 's' {
+		case c >= 0x80 && mode.Charset.Single() && mode.Charset.Upper(byte(c)) != 'w':
+			if mode.Charset.Upper(byte(c)) != 's' {
 				return code, false
 			}
 			i++
@@ -220,22 +221,15 @@ func referenceCode(sql []byte, mode Mode) (code []bool, ok bool) {
 }
 
 // prefixAlone reports whether the letter at i is a word of its own.
-func prefixAlone(sql []byte, code []bool, i int, mode Mode) bool {
+func prefixAlone(sql []byte, code []bool, i int, mode lex.Mode) bool {
 	if !code[i] {
 		return false
 	}
-	l := Lexer{Src: sql[:i+1], Mode: mode}
-	for l.Next(); l.Kind != EOF; l.Next() {
+	l := lex.Lexer{Src: sql[:i+1], Mode: mode}
+	for l.Next(); l.Kind != lex.EOF; l.Next() {
 		if l.End == i+1 {
-			return l.Kind == Word && l.Start == i
+			return l.Kind == lex.Word && l.Start == i
 		}
 	}
 	return false
-}
-
-func modeOf(b byte) Mode {
-	return Mode{
-		SQLMode: SQLMode{NoBackslashEscapes: b&1 != 0, ANSIQuotes: b&2 != 0, Brackets: b&32 != 0},
-		Charset: Charset(b >> 2 % 8),
-	}
 }

@@ -305,7 +305,7 @@ func FuzzRedact(f *testing.F) {
 		f.Add([]byte(nil), byte(i), uint16(5), []byte(sql))
 	}
 	f.Fuzz(func(t *testing.T, choices []byte, m byte, cut uint16, junk []byte) {
-		mode := modeOf(m &^ 32) // no brackets, in which nothing is known
+		mode := texts.ModeOf(m &^ 32) // no brackets, in which nothing is known
 		w := writer{choices: choices, mode: mode}
 		w.statement()
 		sql := w.out.Bytes()
@@ -326,7 +326,7 @@ func FuzzRedact(f *testing.F) {
 		for _, text := range [][]byte{append(bytes.Clone(sql), junk...), junk} {
 			before := bytes.Clone(text)
 			for _, cut := range []bool{false, true} {
-				if got := Append(nil, text, modeOf(m), cut); len(got) > Longest+longestName+10 {
+				if got := Append(nil, text, texts.ModeOf(m), cut); len(got) > Longest+longestName+10 {
 					t.Errorf("%q becomes %d bytes", text, len(got))
 				}
 			}
@@ -335,11 +335,4 @@ func FuzzRedact(f *testing.F) {
 			}
 		}
 	})
-}
-
-func modeOf(b byte) lex.Mode {
-	return lex.Mode{
-		SQLMode: lex.SQLMode{NoBackslashEscapes: b&1 != 0, ANSIQuotes: b&2 != 0, Brackets: b&32 != 0},
-		Charset: lex.Charset(b >> 2 % 8),
-	}
 }

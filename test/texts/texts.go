@@ -1,6 +1,16 @@
 // Package texts has statements in SQL for the tests of all that read them.
 package texts
 
+import "seqproxy/statement/lex"
+
+// ModeOf makes a Mode of a byte that a fuzz target draws.
+func ModeOf(b byte) lex.Mode {
+	return lex.Mode{
+		SQLMode: lex.SQLMode{NoBackslashEscapes: b&1 != 0, ANSIQuotes: b&2 != 0, Brackets: b&32 != 0},
+		Charset: lex.Charset(b >> 2 % 8),
+	}
+}
+
 // Corpus seeds the fuzz targets and the tests that hold for every text.
 var Corpus = []string{
 	"",

@@ -1,4 +1,4 @@
-package statement
+package ddl
 
 import (
 	"fmt"
@@ -45,14 +45,14 @@ type ProxyCommand struct {
 	// Show is set for SHOW SEQPROXY, which changes nothing.
 	Show bool
 	// Address is the 'host:port' of ADD and REMOVE, decoded, in the client's character
-	// set; valid as long as FuncCall.Name.
+	// set; valid as long as the Reader's Memory.
 	Address []byte
 	// Pattern is that of LIKE, decoded as Address is.
 	HasPattern bool
 	Pattern    []byte
 	// Force is FORCE, which ABOVE n may follow.
 	Force bool
-	Above SequenceNumber
+	Above Number
 	// WritersStopped is WITH DIRECT WRITERS STOPPED: the operator's word that nobody but
 	// seqproxy counts in the tables.
 	WritersStopped bool
@@ -141,13 +141,17 @@ func ProxyStatements() (all []ProxyStatement) {
 	return all
 }
 
-// proxyStatement reads what follows the word SEQPROXY, the current token.
-func (a *analyzer) proxyStatement(begin string, forms []proxyForm) bool {
-	a.aboutSequence(Seqproxy)
-	a.st.Proxy = &ProxyCommand{Show: begin != "SEQPROXY"}
+// Proxy reads what follows the word SEQPROXY, or with show what follows SHOW SEQPROXY. The Verb is 0
+// if that is nothing that there is.
+func (r *Reader) Proxy(show bool) *ProxyCommand {
+	begin, forms := "SEQPROXY", proxyForms[:]
+	if show {
+		begin, forms = "SHOW SEQPROXY", proxyShows[:]
+	}
+	c := &ProxyCommand{Show: show}
 	for i := range forms {
 		f := &forms[i]
-		p, found := a.Lexer, true
+		p, found := r.Lexer, true
 		for word := range strings.SplitSeq(f.words, " ") {
 			if found = p.Kind == lex.Word && strings.EqualFold(string(p.Src[p.Start:p.End]), word); !found {
 				break
@@ -157,57 +161,58 @@ func (a *analyzer) proxyStatement(begin string, forms []proxyForm) bool {
 		if !found {
 			continue
 		}
-		a.Lexer = p
-		if problem := a.proxyOptions(f); problem != "" {
-			return a.sequenceProblem(problem)
+		r.Lexer = p
+		if problem := r.proxyOptions(f, c); problem != "" {
+			r.error(problem)
+			return c
 		}
-		a.st.Proxy.Verb = f.verb
-		return a.sequenceEnd()
+		c.Verb = f.verb
+		return c
 	}
 	known := make([]string, len(forms))
 	for i := range forms {
 		known[i] = forms[i].words
 	}
-	return a.sequenceProblem("what follows " + begin + "; there is " + strings.Join(known, ", "))
+	r.error("what follows " + begin + "; there is " + strings.Join(known, ", "))
+	return c
 }
 
 // proxyOptions reads what follows the words of a form, and returns what is wrong with it.
-func (a *analyzer) proxyOptions(f *proxyForm) (problem string) {
-	c := a.st.Proxy
+func (r *Reader) proxyOptions(f *proxyForm, c *ProxyCommand) (problem string) {
 	if f.options&proxyAddress != 0 {
-		if !a.plainString() {
+		if !r.plainString() {
 			return f.words + " needs an address in quotes, as in 'db2.example:3306'"
 		}
-		c.Address = a.st.arena.DecodeName(&a.Lexer)
-		a.advance()
+		c.Address = r.Memory.DecodeName(&r.Lexer)
+		r.Next()
 	}
-	for !a.ended() {
+	for !r.ended() {
 		option := f.options
 		switch {
-		case option&proxyForce != 0 && a.word("force"):
+		case option&proxyForce != 0 && r.word("force"):
 			if c.Force {
 				return "FORCE twice"
 			}
-			problem = a.proxyForce()
-		case option&proxyWriters != 0 && a.Kw == lex.KwWith:
+			problem = r.proxyForce(c)
+		case option&proxyWriters != 0 && r.Kw == lex.KwWith:
 			if c.WritersStopped {
 				return "WITH DIRECT WRITERS twice"
 			}
-			problem = a.proxyWriters()
-		case option&proxyLike != 0 && a.Kw == lex.KwLike && !c.HasPattern:
-			a.advance()
-			if !a.plainString() {
+			problem = r.proxyWriters(c)
+		case option&proxyLike != 0 && r.Kw == lex.KwLike && !c.HasPattern:
+			r.Next()
+			if !r.plainString() {
 				return "LIKE needs a string"
 			}
-			c.HasPattern, c.Pattern = true, a.st.arena.Decode(&a.Lexer)
-			a.advance()
-		case option&proxyShard != 0 && a.word("shard") && len(c.Shard) == 0:
-			problem = a.proxyShard()
-		case option&proxyTLS != 0 && c.Word == "" && a.word("tls"), option&proxyStop != 0 && c.Word == "" && (a.word("wait_for_clients") || a.word("immediate")):
-			c.Word = strings.ToUpper(string(a.Src[a.Start:a.End]))
-			a.advance()
+			c.HasPattern, c.Pattern = true, r.Memory.Decode(&r.Lexer)
+			r.Next()
+		case option&proxyShard != 0 && r.word("shard") && len(c.Shard) == 0:
+			problem = r.proxyShard(c)
+		case option&proxyTLS != 0 && c.Word == "" && r.word("tls"), option&proxyStop != 0 && c.Word == "" && (r.word("wait_for_clients") || r.word("immediate")):
+			c.Word = strings.ToUpper(string(r.Src[r.Start:r.End]))
+			r.Next()
 		default:
-			return f.words + a.proxyExpected(option)
+			return f.words + proxyExpected(option)
 		}
 		if problem != "" {
 			return problem
@@ -230,7 +235,7 @@ var proxyOptionTexts = [...]struct {
 }
 
 // proxyExpected lists the options of a form.
-func (a *analyzer) proxyExpected(options proxyOption) string {
+func proxyExpected(options proxyOption) string {
 	var all []string
 	for _, o := range proxyOptionTexts {
 		if options&o.option != 0 {
@@ -244,37 +249,36 @@ func (a *analyzer) proxyExpected(options proxyOption) string {
 }
 
 // proxyShard reads the name behind SHARD, the current token.
-func (a *analyzer) proxyShard() (problem string) {
-	a.advance()
-	if a.Kind == lex.Word || a.Kind == lex.Quoted || a.plainString() {
-		a.st.Proxy.Shard = a.st.arena.DecodeName(&a.Lexer)
+func (r *Reader) proxyShard(c *ProxyCommand) (problem string) {
+	r.Next()
+	if r.Kind == lex.Word || r.Kind == lex.Quoted || r.plainString() {
+		c.Shard = r.Memory.DecodeName(&r.Lexer)
 	}
-	if len(a.st.Proxy.Shard) == 0 {
+	if len(c.Shard) == 0 {
 		return "SHARD needs the name of a shard"
 	}
-	a.advance()
+	r.Next()
 	return ""
 }
 
 // proxyForce reads FORCE [ABOVE n].
-func (a *analyzer) proxyForce() (problem string) {
-	c := a.st.Proxy
+func (r *Reader) proxyForce(c *ProxyCommand) (problem string) {
 	c.Force = true
-	if a.advance(); a.word("above") {
-		return a.proxyNumber("ABOVE", &c.Above)
+	if r.Next(); r.word("above") {
+		return r.proxyNumber("ABOVE", &c.Above)
 	}
 	return ""
 }
 
 // proxyWriters reads WITH DIRECT WRITERS STOPPED.
-func (a *analyzer) proxyWriters() (problem string) {
+func (r *Reader) proxyWriters(c *ProxyCommand) (problem string) {
 	for _, word := range [...]string{"direct", "writers", "stopped"} {
-		if a.advance(); !a.word(word) {
+		if r.Next(); !r.word(word) {
 			return "WITH, behind which DIRECT WRITERS STOPPED may follow"
 		}
 	}
-	a.st.Proxy.WritersStopped = true
-	a.advance()
+	c.WritersStopped = true
+	r.Next()
 	return ""
 }
 
@@ -312,16 +316,16 @@ func (c *ProxyCommand) String() string {
 }
 
 // proxyNumber reads the number behind an option, the current token.
-func (a *analyzer) proxyNumber(option string, to *SequenceNumber) (problem string) {
-	a.advance()
+func (r *Reader) proxyNumber(option string, to *Number) (problem string) {
+	r.Next()
 	n, ok := uint64(0), false
-	if a.Kind == lex.Number {
-		n, ok = lex.ParseUint(a.Src[a.Start:a.End])
+	if r.Kind == lex.Number {
+		n, ok = lex.ParseUint(r.Src[r.Start:r.End])
 	}
 	if !ok {
 		return option + " needs a whole number"
 	}
-	*to = SequenceNumber{Given: true, Value: n}
-	a.advance()
+	*to = Number{Given: true, Value: n}
+	r.Next()
 	return ""
 }

@@ -1,16 +1,18 @@
-package statement
+package idiom_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"seqproxy/statement"
+	"seqproxy/statement/idiom"
 	"seqproxy/statement/lex"
 )
 
 // show is what a test table says of a Ticket.
-func (t Ticket) show(sql string) string {
-	kinds := map[TicketKind]string{TicketUpdate: "update", TicketUpsert: "upsert", TicketReplace: "replace", TicketInsert: "insert"}
+func show(t idiom.Ticket, sql string) string {
+	kinds := map[idiom.TicketKind]string{idiom.TicketUpdate: "update", idiom.TicketUpsert: "upsert", idiom.TicketReplace: "replace", idiom.TicketInsert: "insert"}
 	table := string(t.Table)
 	if t.Schema != nil {
 		table = string(t.Schema) + "." + table
@@ -134,8 +136,8 @@ func TestIdiomsOfTicketServersAreRecognised(t *testing.T) {
 		{"DELETE FROM sequence", ""},
 	} {
 		got := ""
-		if m, ok := MatchTicket([]byte(c.sql), lex.Mode{}); ok {
-			got = m.show(c.sql)
+		if m, ok := idiom.MatchTicket([]byte(c.sql), lex.Mode{}); ok {
+			got = show(m, c.sql)
 		}
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.sql, got, c.want)
@@ -145,17 +147,17 @@ func TestIdiomsOfTicketServersAreRecognised(t *testing.T) {
 
 func TestATicketIsReadInTheSessionsMode(t *testing.T) {
 	double := []byte(`REPLACE INTO tickets64 (stub) VALUES ("a")`)
-	if _, ok := MatchTicket(double, lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: true}}); ok {
+	if _, ok := idiom.MatchTicket(double, lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: true}}); ok {
 		t.Errorf("%s with ANSI_QUOTES: it is a ticket, but \"a\" is a column", double)
 	}
 	backslash := []byte(`REPLACE INTO tickets64 (stub) VALUES ('\')`)
-	if m, ok := MatchTicket(backslash, lex.Mode{SQLMode: lex.SQLMode{NoBackslashEscapes: true}}); !ok || string(m.Key) != `\` {
+	if m, ok := idiom.MatchTicket(backslash, lex.Mode{SQLMode: lex.SQLMode{NoBackslashEscapes: true}}); !ok || string(m.Key) != `\` {
 		t.Errorf("%s with NO_BACKSLASH_ESCAPES: got %q, %v, want the key \\", backslash, m.Key, ok)
 	}
-	if _, ok := MatchTicket(backslash, lex.Mode{}); ok {
+	if _, ok := idiom.MatchTicket(backslash, lex.Mode{}); ok {
 		t.Errorf("%s: it is a ticket, but the string does not end", backslash)
 	}
-	if _, ok := MatchTicket(backslash, lex.Mode{Charset: lex.Unsupported}); ok {
+	if _, ok := idiom.MatchTicket(backslash, lex.Mode{Charset: lex.Unsupported}); ok {
 		t.Errorf("%s in an unknown character set: it is a ticket", backslash)
 	}
 }
@@ -167,17 +169,17 @@ func FuzzMatchTicket(f *testing.F) {
 	f.Add("REPLACE INTO id_temp (table_name) value(\"tablename\") ; SELECT LAST_INSERT_ID() ;")
 	f.Add("INSERT INTO sequence (name, id) VALUES ('x', 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + ?)")
 	f.Fuzz(func(t *testing.T, sql string) {
-		m, ok := MatchTicket([]byte(sql), lex.Mode{})
+		m, ok := idiom.MatchTicket([]byte(sql), lex.Mode{})
 		if !ok {
 			return
 		}
 		one := strings.TrimSuffix(sql[:m.End], ";")
-		var st Statement
+		var st statement.Statement
 		st.Analyze([]byte(one), lex.Mode{})
-		if st.Kind != Insert && st.Kind != Replace && st.Kind != Update {
+		if st.Kind != statement.Insert && st.Kind != statement.Replace && st.Kind != statement.Update {
 			t.Fatalf("%q is of kind %d", one, st.Kind)
 		}
-		again, ok := MatchTicket([]byte(one+"; SELECT 1"), lex.Mode{})
+		again, ok := idiom.MatchTicket([]byte(one+"; SELECT 1"), lex.Mode{})
 		if !ok || string(again.Key) != string(m.Key) || again.Kind != m.Kind || again.Step != m.Step {
 			t.Fatalf("%q: with a statement behind it is another ticket", one)
 		}
@@ -194,7 +196,7 @@ func BenchmarkMatchTicket(b *testing.B) {
 			b.ReportAllocs()
 			text := []byte(sql)
 			for b.Loop() {
-				MatchTicket(text, lex.Mode{})
+				idiom.MatchTicket(text, lex.Mode{})
 			}
 		})
 	}

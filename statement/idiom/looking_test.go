@@ -1,4 +1,4 @@
-package statement
+package idiom
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"seqproxy/statement/lex"
+	"seqproxy/test/texts"
 )
 
 // What SQLAlchemy, Hibernate, Vert.x, Frappe, migrators, mariadb-dump and people ask, and what only looks like it.
@@ -108,30 +109,6 @@ func TestQuestionsAboutSequencesAreToldByTheirShape(t *testing.T) {
 	}
 }
 
-// What is none of these words costs no text a look.
-func TestTextsThatMayLookForSequencesHaveAWordForIt(t *testing.T) {
-	for sql, want := range map[string]Words{
-		"SELECT minimum_value FROM s":                      LooksForSequences,
-		"SELECT `next_not_cached_value` FROM s":            LooksForSequences,
-		"SHOW FULL TABLES":                                 LooksForSequences,
-		"SELECT TABLE_TYPE FROM information_schema.TABLES": SystemSchema,
-		"INSERT INTO t (minimum_value) VALUES (1)":         0,
-		"UPDATE t SET `next_not_cached_value` = 1":         0,
-		"SHOW TABLES":                   0,
-		"SHOW FULL COLUMNS FROM t":      0,
-		"SELECT 'minimum_value' FROM s": 0,
-	} {
-		var st Statement
-		st.Analyze([]byte(sql), lex.Mode{})
-		if got := st.Words & (LooksForSequences | SystemSchema); got != want {
-			t.Errorf("%s: got %v, want %v", sql, got, want)
-		}
-		if plain := want == 0; st.Plain() != plain {
-			t.Errorf("%s: plain is %t, want %t", sql, !plain, plain)
-		}
-	}
-}
-
 func FuzzReadSequenceQuestion(f *testing.F) {
 	for _, sql := range []string{
 		"SELECT COUNT(*) FROM information_schema.tables AS t WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SEQUENCE')",
@@ -143,7 +120,7 @@ func FuzzReadSequenceQuestion(f *testing.F) {
 		f.Add([]byte(sql), byte(lex.GBK)<<2)
 	}
 	f.Fuzz(func(t *testing.T, sql []byte, m byte) {
-		q, ok := ReadSequenceQuestion(sql, modeOf(m))
+		q, ok := ReadSequenceQuestion(sql, texts.ModeOf(m))
 		if !ok {
 			return
 		}

@@ -1,4 +1,4 @@
-package statement
+package idiom
 
 import (
 	"bytes"
@@ -80,13 +80,6 @@ type questionReader struct {
 	q        SequenceQuestion
 	sequence bool // the string 'SEQUENCE' was seen
 	only     []SequenceSource
-}
-
-// sequenceColumn takes note of a column that MariaDB's sequences have.
-func (a *analyzer) sequenceColumn() {
-	if a.st.Kind == Select { // in other statements nobody looks for one
-		a.st.Words |= LooksForSequences
-	}
 }
 
 func (r *questionReader) isName() bool { return r.Kind == lex.Word || r.Kind == lex.Quoted }

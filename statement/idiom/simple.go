@@ -1,4 +1,4 @@
-package statement
+package idiom
 
 import (
 	"strings"
@@ -148,7 +148,7 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 		return it, false
 	}
 	if it.Column == "" {
-		it.Column = string(columnName(s.Src[start:end], s.Mode.Charset))
+		it.Column = string(lex.ColumnName(s.Src[start:end], s.Mode.Charset))
 	}
 	return it, s.alias(&it)
 }

@@ -1,0 +1,498 @@
+package ddl
+
+import (
+	"bytes"
+
+	"seqproxy/statement/lex"
+)
+
+// Statements about sequences as things: MariaDB's
+// (https://mariadb.com/kb/en/create-sequence/, https://mariadb.com/kb/en/alter-sequence/)
+// and some of our own. What MariaDB knows and seqproxy does not is Unsupported; what
+// nobody knows is a Problem.
+
+// Reader reads what follows the first words of a statement: the current token of its Lexer. It ends
+// at the end of the statement, or where it has noted in To what must not be executed.
+type Reader struct {
+	lex.Lexer
+	Memory *lex.Arena // of what is decoded
+	To     *Sequence  // which the statements of a text fill, one after the other
+
+	alters bool // the statement is ALTER SEQUENCE
+}
+
+// Create reads what follows CREATE ... SEQUENCE.
+func (r *Reader) Create(orReplace, temporary bool) {
+	r.To.OrReplace = orReplace
+	if temporary {
+		r.unsupported("TEMPORARY")
+	}
+	r.To.IfExists = r.ifExists(true)
+	if !r.name() {
+		r.error("a sequence name is missing")
+		return
+	}
+	r.options()
+}
+
+// Alter reads what follows ALTER SEQUENCE.
+func (r *Reader) Alter() {
+	r.alters = true
+	r.To.IfExists = r.ifExists(false)
+	if !r.name() {
+		r.error("a sequence name is missing")
+		return
+	}
+	if r.ended() {
+		r.error("nothing to alter")
+	}
+	r.options()
+}
+
+// Drop reads what follows DROP ... SEQUENCE.
+func (r *Reader) Drop(temporary bool) {
+	if temporary {
+		r.unsupported("TEMPORARY")
+	}
+	r.To.IfExists = r.ifExists(false)
+	r.list(false)
+}
+
+// Name reads the name that is all that follows SHOW CREATE SEQUENCE and REPAIR SEQUENCE.
+func (r *Reader) Name() { r.list(true) }
+
+// Names reads the names that are all that follows CHECK SEQUENCE.
+func (r *Reader) Names() { r.list(false) }
+
+// NamesIfAny reads the names that may follow FLUSH SEQUENCES.
+func (r *Reader) NamesIfAny() {
+	if !r.ended() {
+		r.list(false)
+	}
+}
+
+// Show reads [LIKE 'pattern'] after SHOW SEQUENCES.
+func (r *Reader) Show() {
+	switch r.Kw {
+	case lex.KwLike:
+		r.Next()
+		if !r.plainString() {
+			r.error("LIKE needs a string")
+			return
+		}
+		r.To.HasPattern, r.To.Pattern = true, r.Memory.Decode(&r.Lexer)
+		r.Next()
+	case lex.KwWhere:
+		r.unsupported("SHOW SEQUENCES WHERE")
+		return
+	case lex.KwFrom, lex.KwIn:
+		r.unsupported("SHOW SEQUENCES FROM a schema")
+		return
+	}
+	r.end()
+}
+
+// end wants the end of the statement.
+func (r *Reader) end() {
+	if !r.ended() {
+		r.error("more than the statement")
+	}
+}
+
+func (r *Reader) ended() bool { return r.Kind == lex.EOF || r.Is(';') }
+
+// peek reads the token after the current one without moving on.
+func (r *Reader) peek() lex.Lexer {
+	p := r.Lexer
+	p.Next()
+	return p
+}
+
+// ifExists reads IF EXISTS, or IF NOT EXISTS.
+func (r *Reader) ifExists(not bool) bool {
+	if r.Kw != lex.KwIf {
+		return false
+	}
+	p := r.peek()
+	if not {
+		if p.Kw != lex.KwNot {
+			return false
+		}
+		p.Next()
+	}
+	if p.Kw != lex.KwExists {
+		return false // a sequence called "if"
+	}
+	r.Lexer = p
+	r.Next()
+	return true
+}
+
+// word says whether the current token is a word, given in lower case, that is no
+// keyword elsewhere.
+func (r *Reader) word(text string) bool {
+	return r.Kind == lex.Word && bytes.EqualFold(r.Src[r.Start:r.End], []byte(text))
+}
+
+// options reads all options of CREATE and ALTER.
+func (r *Reader) options() {
+	for !r.ended() {
+		if !r.option() {
+			r.error("unknown option")
+			return
+		}
+	}
+}
+
+// option reads one option; false if it is none.
+func (r *Reader) option() bool {
+	s := r.To
+	switch {
+	case r.word("owned"):
+		return r.owner()
+	case r.word("json_safe"):
+		return r.toggle(&s.JSONSafe, Yes, "JSON_SAFE")
+	case r.word("outage_cover"):
+		return r.cover()
+	}
+	option := r.Kw
+	r.Next()
+	switch option {
+	case lex.KwStart:
+		r.optionally(lex.KwWith)
+		return r.number(&s.Start, "START")
+	case lex.KwCache:
+		if r.equals(); r.Kw == lex.KwDefault {
+			return r.toDefault(&s.Cache, "CACHE")
+		}
+		return r.number(&s.Cache, "CACHE")
+	case lex.KwIncrement:
+		r.optionally(lex.KwBy)
+		ok := r.number(&s.Increment, "INCREMENT")
+		if s.Increment.Given && s.Increment.Value == 0 && s.Problem == "" {
+			r.unsupported("INCREMENT 0, by which numbers follow auto_increment_increment,")
+		}
+		return ok
+	case lex.KwMinvalue:
+		r.equals()
+		ok := r.number(&s.Min, "MINVALUE")
+		if s.Min.Given && s.Min.Value == 0 && s.Problem == "" {
+			r.unsupported("MINVALUE 0, as 0 is no key,")
+		}
+		return ok
+	case lex.KwMaxvalue:
+		r.equals()
+		return r.number(&s.Max, "MAXVALUE")
+	case lex.KwNo:
+		return r.no()
+	case lex.KwNominvalue:
+		return r.defaulted(&s.Min, "MINVALUE")
+	case lex.KwNomaxvalue:
+		return r.defaulted(&s.Max, "MAXVALUE")
+	case lex.KwNocache:
+		return r.given(&s.Cache, 0, "CACHE")
+	case lex.KwCycle:
+		return r.toggled(&s.Cycle, Yes, "CYCLE")
+	case lex.KwNocycle:
+		return r.toggled(&s.Cycle, No, "CYCLE")
+	case lex.KwOrder:
+		return r.toggled(&s.Order, Yes, "ORDER")
+	case lex.KwNoorder:
+		return r.toggled(&s.Order, No, "ORDER")
+	case lex.KwRestart:
+		return r.restart()
+	case lex.KwAs:
+		return r.ofType()
+	case lex.KwEngine:
+		r.equals()
+		if r.Kind != lex.Word && r.Kind != lex.Quoted && !r.plainString() {
+			return false
+		}
+		if name := r.Memory.Decode(&r.Lexer); !bytes.EqualFold(name, []byte("innodb")) {
+			r.unsupported("an ENGINE other than InnoDB")
+		}
+		r.Next()
+	case lex.KwComment:
+		r.equals()
+		if !r.plainString() {
+			return false
+		}
+		s.HasComment, s.Comment = true, r.Memory.Decode(&r.Lexer)
+		r.Next()
+	default:
+		return false
+	}
+	return true
+}
+
+// cover reads [=] seconds, or DEFAULT, after OUTAGE_COVER.
+func (r *Reader) cover() bool {
+	s := r.To
+	r.Next()
+	if r.equals(); r.Kw == lex.KwDefault {
+		return r.toDefault(&s.Cover, "OUTAGE_COVER")
+	}
+	ok := r.number(&s.Cover, "OUTAGE_COVER")
+	if s.Cover.Given && s.Cover.Value == 0 && s.Problem == "" {
+		r.unsupported("OUTAGE_COVER 0, for which there is CACHE n,")
+	}
+	return ok
+}
+
+// no reads what follows NO.
+func (r *Reader) no() bool {
+	s := r.To
+	switch {
+	case r.Kw == lex.KwMinvalue:
+		return r.toDefault(&s.Min, "MINVALUE")
+	case r.Kw == lex.KwMaxvalue:
+		return r.toDefault(&s.Max, "MAXVALUE")
+	case r.Kw == lex.KwCache:
+		r.Next()
+		return r.given(&s.Cache, 0, "CACHE")
+	case r.Kw == lex.KwCycle:
+		return r.toggle(&s.Cycle, No, "CYCLE")
+	case r.word("json_safe"):
+		return r.toggle(&s.JSONSafe, No, "JSON_SAFE")
+	case r.Kw == lex.KwOrder:
+		return r.toggle(&s.Order, No, "ORDER")
+	}
+	return false
+}
+
+// restart reads [[WITH | =] n] [FORCE] after RESTART.
+func (r *Reader) restart() bool {
+	s := r.To
+	if !r.alters {
+		r.error("RESTART, which is an option of ALTER SEQUENCE")
+	}
+	if s.Restart {
+		r.twice("RESTART")
+	}
+	s.Restart = true
+	if with := r.Kw == lex.KwWith || r.Is('='); with || r.Kind == lex.Number || r.Is('-') || r.Is('+') {
+		r.optionally(lex.KwWith)
+		if !r.number(&s.RestartWith, "RESTART") {
+			return false
+		}
+	}
+	if r.word("force") {
+		s.Force = true
+		r.Next()
+	}
+	return true
+}
+
+// sequenceTypes are the types of AS, and the greatest numbers of each: signed, unsigned.
+var sequenceTypes = [...]struct {
+	name             string
+	signed, unsigned uint64
+}{
+	{"tinyint", 1<<7 - 1, 1<<8 - 1},
+	{"smallint", 1<<15 - 1, 1<<16 - 1},
+	{"mediumint", 1<<23 - 1, 1<<24 - 1},
+	{"int", 1<<31 - 1, 1<<32 - 1},
+	{"integer", 1<<31 - 1, 1<<32 - 1},
+	{"bigint", 1<<63 - 1, 1<<64 - 1},
+}
+
+// ofType reads type [SIGNED | UNSIGNED | ZEROFILL] after AS, which MariaDB knows
+// since 11.5.
+func (r *Reader) ofType() bool {
+	s := r.To
+	if s.TypeMax != 0 {
+		r.twice("AS")
+	}
+	for i := range sequenceTypes {
+		t := &sequenceTypes[i]
+		if !r.word(t.name) {
+			continue
+		}
+		s.TypeMax = t.signed
+		switch r.Next(); {
+		case r.word("unsigned"), r.word("zerofill"):
+			s.TypeMax = t.unsigned
+			r.Next()
+		case r.word("signed"):
+			r.Next()
+		}
+		return true
+	}
+	return false
+}
+
+// owner reads BY [schema.]table.column, or BY NONE, after OWNED.
+func (r *Reader) owner() bool {
+	s := r.To
+	if s.HasOwner {
+		r.twice("OWNED BY")
+	}
+	if r.Next(); r.Kw != lex.KwBy {
+		return false
+	}
+	r.Next()
+	s.HasOwner = true
+	if p := r.peek(); r.word("none") && !p.Is('.') {
+		r.Next()
+		return true
+	}
+	var parts [3][]byte
+	n := 0
+	for {
+		if r.Kind != lex.Word && r.Kind != lex.Quoted || n == len(parts) {
+			return false
+		}
+		parts[n] = r.Memory.DecodeName(&r.Lexer)
+		n++
+		if r.Next(); !r.Is('.') {
+			break
+		}
+		r.Next()
+	}
+	switch n {
+	case 2:
+		s.OwnerTable, s.OwnerColumn = parts[0], parts[1]
+	case 3:
+		s.OwnerSchema, s.OwnerTable, s.OwnerColumn = parts[0], parts[1], parts[2]
+	default:
+		r.error("OWNED BY needs a table and a column")
+	}
+	return true
+}
+
+// number reads an option's number, which must not be negative.
+func (r *Reader) number(value *Number, option string) bool {
+	if r.Is('-') {
+		r.unsupported(option + " with a negative number")
+		if r.Next(); r.Kind != lex.Number {
+			return false
+		}
+		r.Next()
+		return true
+	}
+	if r.Is('+') {
+		r.Next()
+	}
+	n, ok := uint64(0), false
+	if r.Kind == lex.Number {
+		n, ok = lex.ParseUint(r.Src[r.Start:r.End])
+	}
+	if !ok {
+		r.error(option + " needs a whole number")
+		return false
+	}
+	r.Next()
+	return r.given(value, n, option)
+}
+
+func (r *Reader) given(value *Number, n uint64, option string) bool {
+	if value.Given || value.Default {
+		r.twice(option)
+	}
+	*value = Number{Given: true, Value: n}
+	return true
+}
+
+// toDefault is defaulted for an option whose last word is the current token.
+func (r *Reader) toDefault(value *Number, option string) bool {
+	r.Next()
+	return r.defaulted(value, option)
+}
+
+func (r *Reader) defaulted(value *Number, option string) bool {
+	if value.Given || value.Default {
+		r.twice(option)
+	}
+	*value = Number{Default: true}
+	return true
+}
+
+// toggle is toggled for an option whose last word is the current token.
+func (r *Reader) toggle(value *Toggle, to Toggle, option string) bool {
+	r.Next()
+	return r.toggled(value, to, option)
+}
+
+func (r *Reader) toggled(value *Toggle, to Toggle, option string) bool {
+	if *value != NotSaid {
+		r.twice(option)
+	}
+	*value = to
+	return true
+}
+
+// optionally goes past a word or an equals sign.
+func (r *Reader) optionally(kw lex.Keyword) {
+	if r.Kw == kw {
+		r.Next()
+	} else {
+		r.equals()
+	}
+}
+
+func (r *Reader) equals() {
+	if r.Is('=') {
+		r.Next()
+	}
+}
+
+func (r *Reader) unsupported(option string) {
+	if r.To.Unsupported == "" {
+		r.To.Unsupported = option
+	}
+}
+
+func (r *Reader) twice(option string) {
+	if r.To.Twice == "" {
+		r.To.Twice = option
+	}
+}
+
+func (r *Reader) error(problem string) {
+	if r.To.Problem == "" {
+		r.To.Problem = problem
+	}
+}
+
+// list reads a list of names, or with one a single one, and wants the end behind it.
+func (r *Reader) list(one bool) {
+	for {
+		if !r.name() {
+			r.error("a sequence name is missing")
+			return
+		}
+		if !r.Is(',') {
+			break
+		}
+		r.Next()
+	}
+	switch {
+	case !r.ended():
+		r.error("more than names")
+	case one && len(r.To.Names) > 1:
+		r.error("more than one name")
+	}
+}
+
+// name reads a name, quoted in any way or not, and goes past it.
+func (r *Reader) name() bool {
+	if r.Kind != lex.Word && r.Kind != lex.Quoted && !r.plainString() {
+		return false
+	}
+	name, schema := r.Memory.DecodeName(&r.Lexer), 0
+	if p := r.peek(); r.Kind != lex.String && p.Is('.') {
+		if p.Next(); p.Kind == lex.Word || p.Kind == lex.Quoted {
+			schema = len(name)
+			name = r.Memory.Qualified(name, r.Memory.DecodeName(&p))
+			r.Lexer = p
+		}
+	}
+	r.To.Names = append(r.To.Names, name)
+	r.To.Schemas = append(r.To.Schemas, schema)
+	r.Next()
+	return true
+}
+
+func (r *Reader) plainString() bool {
+	return r.Kind == lex.String && (r.Src[r.Start] == '\'' || r.Src[r.Start] == '"')
+}

@@ -1,0 +1,60 @@
+package ddl
+
+// Toggle is an option that is on or off.
+type Toggle uint8
+
+// The values of a Toggle.
+const (
+	NotSaid Toggle = iota
+	No
+	Yes
+)
+
+// Number is an option with a number: at most one of Given and Default is set.
+type Number struct {
+	Given   bool
+	Default bool // NO MINVALUE, NO MAXVALUE, CACHE DEFAULT: as if it had never been said
+	Value   uint64
+}
+
+// Sequence is what a statement about sequences asks for. What it names is decoded,
+// in the client's character set, and valid as long as the Reader's Memory.
+type Sequence struct {
+	// Names holds the one name of CREATE, ALTER, SHOW CREATE and REPAIR, and at least
+	// one for DROP and CHECK; none for SHOW, and for FLUSH of all. Qualified names
+	// appear as "db.s"; Schemas then has the length of "db", else 0.
+	Names   [][]byte
+	Schemas []int
+	// IfExists is IF NOT EXISTS for CREATE, and IF EXISTS for ALTER and DROP.
+	IfExists  bool
+	OrReplace bool
+	// Pattern is that of SHOW SEQUENCES LIKE; escaped wildcards are still escaped.
+	HasPattern bool
+	Pattern    []byte
+
+	// The options of CREATE and ALTER.
+	Increment, Min, Max, Start Number
+	Cache                      Number // NOCACHE is 0
+	Cover                      Number // OUTAGE_COVER, in seconds
+	Cycle, JSONSafe, Order     Toggle
+	HasComment                 bool
+	Comment                    []byte
+	TypeMax                    uint64 // the greatest number of AS type; 0 without
+	// The owning column of OWNED BY; without a table OWNED BY NONE, without a schema
+	// a table of any.
+	HasOwner                             bool
+	OwnerSchema, OwnerTable, OwnerColumn []byte
+	// Restart is RESTART [WITH n] [FORCE] of ALTER.
+	Restart     bool
+	RestartWith Number
+	Force       bool
+
+	// Unsupported names the first thing that MariaDB knows and that is not done here
+	// ("TEMPORARY", "INCREMENT with a negative number"), else "".
+	Unsupported string
+	// Twice names the first option that is given twice.
+	Twice string
+	// Problem says what is wrong with the statement, in words that fit behind
+	// "near"; else "". A statement with any of the three must not be executed.
+	Problem string
+}

@@ -1,0 +1,45 @@
+package lex
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// MaxColumn is how many characters of a select item become its column's name
+// (MAX_ALIAS_NAME less one). Longer aliases are the server's business.
+const MaxColumn = 255
+
+// ColumnName cuts text to the length of a name.
+func ColumnName(text []byte, cs Charset) []byte {
+	if len(text) <= MaxColumn {
+		return text
+	}
+	chars, i := 0, 0
+	for i < len(text) && chars < MaxColumn {
+		n := 1
+		switch {
+		case cs.Multi():
+			n = cs.CharLen(text, i)
+		case cs == UTF8 && text[i] >= 0x80:
+			_, n = utf8.DecodeRune(text[i:])
+		}
+		i += n
+		chars++
+	}
+	return text[:i]
+}
+
+// SameName reports whether a server could take two identifiers for the same. What
+// it holds equal beyond ASCII is not known here.
+func SameName(a, b []byte) bool {
+	return bytes.EqualFold(a, b) || !ASCII(a) && !ASCII(b)
+}
+
+func ASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
