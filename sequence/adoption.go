@@ -429,6 +429,11 @@ func (a *adoption) write(ctx context.Context, tx *sql.Tx, rows guardRows) error 
 	if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.guard+" WHERE `name` <> '' AND `holder` = "+a.now.holderSQL()); err != nil {
 		return fmt.Errorf("write table %s: %w", v.table.guard, err)
 	}
+	if a.now.cluster != "" { // each of its configurations was a holder; this one begins above them
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.guard+" WHERE `term` < ?", a.term); err != nil {
+			return fmt.Errorf("write table %s: %w", v.table.guard, err)
+		}
+	}
 	for len(rows) > 0 {
 		batch := rows[:min(len(rows), guardBatch)]
 		rows = rows[len(batch):]

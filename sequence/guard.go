@@ -19,6 +19,9 @@ import (
 // (adoption.go): a new term, in which every sequence begins above all windows that any node has seen. An old primary that lives on
 // without its replicas opens no window any more and ends at its ceiling, below.
 //
+// Of a cluster that commits on a majority the holder is its present configuration, whichever node a proxy writes to. A crash of all
+// nodes may lose what was committed there, too, and the configuration that is bootstrapped then is another holder.
+//
 // Every holder has rows of its own, so that changes of an old primary which arrive late touch no row of the new one. If they touch the
 // counter, it is below the `floor` at which the holder began, and gives nothing.
 // createGuard makes the table. In a row without a name, `ceiling` is 1 once the adoption is complete.
