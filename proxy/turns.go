@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"seqproxy/backend"
@@ -19,10 +20,14 @@ func (s *session) takeTurns(c *backend.Conn) error {
 	if turns <= 1 {
 		return nil
 	}
-	if err := c.Command(protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns)); err != nil {
-		return fmt.Errorf("shard %s: set auto_increment_increment: %w", c.Shard().Name(), err)
+	err := c.Command(protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, new(*protocol.ServerError)):
+		return fmt.Errorf("shard %s: node %s: set auto_increment_increment: %w", c.Shard().Name(), c.Node(), err)
 	}
-	return nil
+	return &backend.UnreachableError{Shard: c.Shard().Name(), Node: c.Node(), Err: fmt.Errorf("set auto_increment_increment: %w", err)}
 }
 
 // keepTurns is takeTurns after the client has set the session's step to its default, which is that of the sequences, too.

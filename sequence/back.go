@@ -14,9 +14,9 @@ import (
 )
 
 // This file is how it is noticed that the row of a sequence has gone back: because of a restored backup, a server that lost
-// its last second, or somebody's UPDATE. [marks] tells it of numbers that this process had before. What other proxies had
-// tells the row itself: the follower looks at it in each round, and nobody lowers it within an epoch while another proxy is
-// registered (see giveBack). So a row that is lower than it was seen has gone back.
+// its last second, or somebody's UPDATE. [marks] knows the numbers that this process had. The row itself shows what other
+// proxies had: the follower looks at it in each round, and nobody lowers it within an epoch while another proxy is registered
+// (see giveBack). So a row that is lower than it was seen has gone back.
 
 // errWentBack: the row of a sequence has gone back.
 var errWentBack = errors.New("the row has gone back")
@@ -40,10 +40,9 @@ type lowest struct {
 	by    map[string]lowestID // guarded by mu; by the table's spelling; where this process, on one of several servers, reserved last
 	asked map[string]uint64   // guarded by mu; under which plan the other members were asked for their rows; see witness
 
-	seen      map[string]lowestID  // guarded by mu; by the table's spelling; where the follower saw the row
-	lowering  int                  // guarded by mu; rows that this process is lowering
-	lowerings uint64               // guarded by mu; rises with each of them
-	alarmed   map[string]time.Time // guarded by mu; when it was said last that the row went back
+	seen    map[string]lowestID  // guarded by mu; by the table's spelling; where the follower saw the row
+	lowered uint64               // guarded by mu; rises when this process begins to lower a row, and when it ends that
+	alarmed map[string]time.Time // guarded by mu; when it was said last that the row went back
 }
 
 // ask reports whether the other members are to be asked for their rows of a sequence under a plan, which is done once.
@@ -88,38 +87,29 @@ func (l *lowest) set(name string, epoch, plan, id uint64) {
 	l.by[name] = lowestID{epoch, plan, id}
 }
 
-// lower begins to lower the row of a sequence. The returned function ends that.
-func (l *lowest) lower(name string) (end func()) {
+// lower forgets where the row of a sequence was seen, before this process lowers it and again after that.
+func (l *lowest) lower(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lowering++
-	l.lowerings++
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.lowering--
-		delete(l.seen, name) // it may stand lower now
-	}
+	l.lowered++
+	delete(l.seen, name)
 }
 
 // look begins a look at rows, for note.
 func (l *lowest) look() (begun uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lowering > 0 {
-		return 0
-	}
-	return l.lowerings + 1
+	return l.lowered
 }
 
-// note takes note of where a row stands, as a look found it, and returns where it was seen before, 0 if that says nothing. It does
-// neither if this process may have lowered the row since the look began.
-// A process that is not registered keeps nothing: those who lower a row do not reckon with it.
+// note records where a row stands, as a look found it. It returns where the row was seen before, 0 if that is not known. ok is
+// false, and nothing is recorded, if this process may have lowered the row since the look began.
+// A process that is not registered records nothing: who lowers a row does not wait for it.
 func (l *lowest) note(begun uint64, name string, is lowestID, registered bool) (before uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case begun != l.lowerings+1 || l.lowering > 0:
+	case begun != l.lowered:
 		return 0, false
 	case !registered:
 		return 0, true
@@ -135,8 +125,8 @@ func (l *lowest) note(begun uint64, name string, is lowestID, registered bool) (
 	return 0, true
 }
 
-// seenAt is where the follower saw a row, 0 if it did not. A reservation asks before it is sent: later the row may have been seen
-// where that has brought it.
+// seenAt is where the follower saw a row, 0 if it did not. A reservation asks before it is sent: later the follower may see the
+// row where the reservation has moved it.
 func (l *lowest) seenAt(name string, epoch, plan uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,18 +136,22 @@ func (l *lowest) seenAt(name string, epoch, plan uint64) uint64 {
 	return 0
 }
 
-// overlook forgets where the follower saw a row, or all rows if name is empty.
+// overlook forgets where the follower saw a row.
 func (l *lowest) overlook(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if name == "" {
-		clear(l.seen)
-	}
 	delete(l.seen, name)
 }
 
-// alarm reports whether it is to be said that a row went back: once for some time, as the follower and several reservations may
-// meet it.
+// overlookAll forgets where the follower saw any row.
+func (l *lowest) overlookAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.seen)
+}
+
+// alarm reports whether to log that a row went back. The follower and several reservations may meet the same row, so it is logged
+// once in rest.
 func (l *lowest) alarm(name string, rest time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,9 +173,8 @@ func (v *server) lowestOf(name string, h share) uint64 {
 	return v.lowest.of(name, v.marks.epoch(name), h.plan)
 }
 
-// watchRows notes how far the rows of sequences in use stand on the members, and raises those that have gone back. The follower
-// calls it behind what has changed, so that new epochs and rules are known. Nothing depends on its errors: the next round looks
-// again.
+// watchRows records how far the rows of sequences in use stand on the members, and raises those that have gone back. The follower
+// calls it after it has applied changes, so that new epochs and rules are known. It returns no error: the next round looks again.
 func (s *Sequences) watchRows(ctx context.Context) {
 	s.mu.Lock()
 	names := make([]string, 0, min(len(s.caches), rowsAtOnce))

@@ -241,7 +241,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 	if !listed {
 		s.log.Warn("proxy removed from the list")
 		s.voidAll()
-		v.lowest.overlook("") // others may have lowered them
+		v.lowest.overlookAll() // others may have lowered rows
 	}
 	if own.beaten = time.Now(); told {
 		own.told = own.seen

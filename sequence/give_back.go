@@ -32,15 +32,17 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	if h.plan != 0 {
 		args = append([]any{h.plan, h.id}, args...)
 	}
-	others, err := v.others(ctx)
+	// Refused in the transaction, too. To ask before spares it, and the lock on the list, where several proxies are the rule.
+	others, err := v.others(ctx, v.pool(), "")
 	switch {
 	case v.isMoved(err): // on the next node they are a gap
 		return false, nil
-	case err != nil || others:
+	case err != nil || len(others) > 0:
 		return false, err
 	}
 	hit := false // the row stood there
-	defer v.lowest.lower(name)()
+	v.lowest.lower(name)
+	defer v.lowest.lower(name)
 	err = v.transactOnce(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, v.table.giveBack(h.plan != 0), args...)
 		if err != nil {

@@ -103,7 +103,7 @@ func (v *server) enlist(ctx context.Context) error {
 		}
 		return err
 	}
-	v.lowest.overlook("") // others may have lowered rows before
+	v.lowest.overlookAll() // others may have lowered rows before
 	g.listed.Store(true)
 	if err := v.removeDead(ctx); err != nil {
 		v.log.Warn("dead proxies not removed", zap.String("table", v.table.proxies), logfield.Err(err))

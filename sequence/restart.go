@@ -102,23 +102,17 @@ func (a *servers) restart(ctx context.Context, name string, change Alteration, t
 	return done, was, err
 }
 
-// others reports whether another proxy is registered.
-func (v *server) others(ctx context.Context) (bool, error) {
-	all, err := v.proxies(ctx)
-	return slices.ContainsFunc(all, func(p Proxy) bool { return p.ID != v.registry.id }), err
+// others are the other proxies that are registered. locking stands behind the question.
+func (v *server) others(ctx context.Context, on querier, locking string) ([]Proxy, error) {
+	all, err := v.proxiesBy(ctx, on, locking)
+	return slices.DeleteFunc(all, func(p Proxy) bool { return p.ID == v.registry.id }), err
 }
 
 // refuseOthers keeps others from registering until the transaction ends, and refuses it if one is.
 func (v *server) refuseOthers(ctx context.Context, tx *sql.Tx, name string) error {
-	all, err := v.proxiesBy(ctx, tx, " FOR UPDATE")
+	others, err := v.others(ctx, tx, " FOR UPDATE")
 	if err != nil {
 		return err
-	}
-	var others []Proxy
-	for _, p := range all {
-		if p.ID != v.registry.id {
-			others = append(others, p)
-		}
 	}
 	if len(others) > 0 {
 		return &RegisteredError{Sequence: name, Table: v.table.proxies, Proxies: others}
