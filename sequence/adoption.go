@@ -47,7 +47,8 @@ func (v *server) adopt(ctx context.Context, name string, over guardRow) error {
 	}
 	defer func() { _ = conn.Close() }()
 	for attempt := 1; ; attempt++ {
-		if err = v.adoptOnce(ctx, conn, name, over); !errors.Is(err, errOvertaken) || attempt == maxAttempts {
+		err = v.adoptOnce(ctx, conn, name, over)
+		if !errors.Is(err, errOvertaken) || attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
 			return err
 		}
 	}
@@ -61,9 +62,6 @@ func (v *server) adoptOnce(ctx context.Context, conn *sql.Conn, name string, ove
 	now := v.nodes.current.Load()
 	if now == nil {
 		return nil // the next attempt goes elsewhere
-	}
-	if err := v.sameTerm(ctx, now); err != nil {
-		return err
 	}
 	if err := v.writable(ctx, conn); err != nil {
 		return err
@@ -122,29 +120,41 @@ func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) erro
 	if mine.holder == a.now.holder {
 		a.mine = mine.term
 	}
-	elsewhere := guardRow{}
+	elsewhere, at, cluster := guardRow{}, "", a.now.cluster != ""
 	var away []string
+	var missing []sighting
+	identities := make(map[string]bool)
+	if !cluster {
+		identities[a.now.identity] = true
+	}
 	for _, s := range others {
-		if s.err != nil {
-			away = append(away, s.addr+": "+s.err.Error())
-			continue
+		if s.err == nil && identities[s.identity] {
+			s.err = errSameServer
 		}
-		if s.identity == a.now.who {
-			away = append(away, s.addr+": "+errSameServer.Error())
+		if s.err != nil {
+			away, missing = append(away, s.addr+": "+s.err.Error()), append(missing, s)
 			continue
 		}
 		a.collect(s.rows)
 		if top := s.rows.holder(); top.term != 0 && (a.previous.term == 0 || top.over(a.previous)) {
-			a.previous, elsewhere = top, top
+			if a.previous = top; !errors.Is(s.unfit, errElsewhere) {
+				elsewhere, at = top, s.addr
+			}
 		}
+		if s.unfit != nil {
+			s.err = s.unfit
+			missing = append(missing, s)
+			continue
+		}
+		identities[s.identity] = true
 	}
 	switch {
 	case over.over(a.previous):
 		// What this node may still give is below its ceilings. A claim that is not seen would take that away.
 		return fmt.Errorf("%s was adopted after it, in term %d, and does not say so any more: %s", over.holder, over.term, strings.Join(away, "; "))
-	case a.now.cluster != "" && mine.term == 0 && elsewhere.term != 0:
-		return errOvertaken // what one member has, this one has in a moment
-	case a.previous.term == 0 && len(away) > 0 && a.now.cluster == "":
+	case cluster && mine.term == 0 && elsewhere.term != 0:
+		return fmt.Errorf("%w: what %s has of table %s, it has in a moment, or is no copy", errOvertaken, at, v.table.guard)
+	case a.previous.term == 0 && len(away) > 0 && !cluster:
 		return fmt.Errorf("the first time all %d nodes of the sequence server must be there: %s", n, strings.Join(away, "; "))
 	case mine.term == 0 && elsewhere.term != 0:
 		return &UnfitError{
@@ -154,7 +164,12 @@ func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) erro
 		}
 	}
 	a.first = a.previous.term == 0
-	a.need = adoptions(n, !a.first && a.previous.holder != a.now.holder)
+	// In a cluster another holder was another configuration, perhaps of the same nodes.
+	a.need = adoptions(n, !cluster && !a.first && a.previous.holder != a.now.holder)
+	if cluster && len(identities) < a.need {
+		// A claim that too few nodes can show would end the ceilings of the holder before, and begin nothing.
+		return &seenError{cluster: true, need: a.need, seen: len(identities), missing: missing}
+	}
 	a.term = a.previous.term + 1
 	if a.previous == mine && mine.holder == a.now.holder && mine.ceiling == 0 {
 		a.term, a.claimed = mine.term, true
@@ -171,7 +186,7 @@ func (a *adoption) collect(rows guardRows) {
 	}
 }
 
-// sightAll reads all guard rows of the other nodes, once each.
+// sightAll reads all guard rows of the other nodes, once each; of a cluster those of all nodes, see awaitSeen.
 func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
 	patience := v.opts.DialTimeout
 	if now.cluster != "" {
@@ -182,13 +197,16 @@ func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
 	all := make(chan sighting)
 	others := 0
 	for _, n := range v.nodes.all {
-		if n == now.node {
+		if n == now.node && now.cluster == "" {
 			continue
 		}
 		others++
 		go func() { // received below
 			found := n.look(ctx)
 			s := sighting{addr: n.addr, identity: found.who(), err: found.err}
+			if now.cluster != "" {
+				s.unfit = v.noWitness(now, &found)
+			}
 			if s.err == nil {
 				s.rows, s.err = v.readGuard(ctx, n.pool(), "")
 			}
@@ -240,7 +258,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 	if err != nil || done {
 		return err
 	}
-	seen, err := v.awaitSeen(ctx, a.now, guardRow{holder: a.now.holder, term: a.term}, a.need-1, "", nil, func(rows guardRows) bool {
+	seen, err := v.awaitSeen(ctx, a.now, guardRow{holder: a.now.holder, term: a.term}, a.need, "", nil, func(rows guardRows) bool {
 		top := rows.holder()
 		return top.holder == a.now.holder && top.term == a.term
 	})

@@ -31,7 +31,7 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 	e.Promote(t, 1)
 	for _, s := range v.survey(t.Context()) {
 		if s.node == v.nodes.all[1] { // it has found the new one only
-			v.settle(&choice{node: s.node, identity: s.identity, self: s.self})
+			v.settle(&choice{node: s.node, identity: s.identity, self: s.self, holder: s.identity})
 		}
 	}
 	for _, conn := range conns { // what they were used for has ended

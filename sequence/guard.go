@@ -19,8 +19,9 @@ import (
 // (adoption.go): a new term, in which every sequence begins above all windows that any node has seen. An old primary that lives on
 // without its replicas opens no window any more and ends at its ceiling, below.
 //
-// Of a cluster that commits on a majority the holder is its present configuration, whichever node a proxy writes to. A crash of all
-// nodes may lose what was committed there, too, and the configuration that is bootstrapped then is another holder.
+// Of a cluster the holder is its present configuration, whichever node a proxy writes to. A crash of all nodes may lose what was
+// committed there, too, and the configuration that is bootstrapped then is another holder. After each reservation the node says that
+// it is in that configuration still, or the numbers are given to nobody.
 //
 // Every holder has rows of its own, so that changes of an old primary which arrive late touch no row of the new one. If they touch the
 // counter, it is below the `floor` at which the holder began, and gives nothing.
@@ -79,8 +80,8 @@ func (g *guard) ceiling(name string) (uint64, bool) {
 // guarded reports whether numbers are given below a ceiling only: the server is a group.
 func (v *server) guarded() bool { return !planted.Fault(planted.CeilingReplica) && v.grouped() }
 
-// replicates reports whether a fail-over may lose what was committed: the server is a group, and no cluster that commits on a
-// majority.
+// replicates reports whether two nodes may each take themselves for the one that is written to: the server is a group, and no
+// cluster, in which a majority agrees on each commit.
 func (v *server) replicates() bool {
 	now := v.nodes.current.Load()
 	return v.guarded() && (now == nil || now.cluster == "")
@@ -200,11 +201,7 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 
 // guardCondition is what a reservation that goes up to a ceiling adds to its WHERE (arguments name, ceiling); id is the row's there. The server itself
 // evaluates who it is: whatever the proxy believes, a node that is not the holder changes no row.
-func (v *server) guardCondition(id string) string {
-	now := v.nodes.current.Load()
-	if now == nil {
-		return " AND ? IS NULL AND ? IS NULL" // no connection was made yet: no row
-	}
+func (v *server) guardCondition(now *choice, id string) string {
 	return " AND EXISTS (SELECT 1 FROM " + v.table.guard + " AS g WHERE g.`name` = ? AND g.`holder` = " + now.holderSQL() + " AND g.`ceiling` >= ? " +
 		"AND g.`floor` <= CAST(" + id + " AS UNSIGNED) AND NOT EXISTS (SELECT 1 FROM " + v.table.guard + " AS h WHERE h.`name` = '' " +
 		"AND (h.`term` > g.`term` OR h.`term` = g.`term` AND h.`holder` > g.`holder`)))"

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/bits"
 
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
@@ -70,7 +71,14 @@ func (v *server) width(name string, position, n uint64) (uint64, bool) {
 // openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody else did. errNoRoom: it has not so
 // many left.
 func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
-	err := v.tryWindow(ctx, name, n, false)
+	var err error
+	for attempt := 1; ; attempt++ {
+		err = v.tryWindow(ctx, name, n, false)
+		// A lock wait is long already.
+		if !isConflict(err) || hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT) || attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
+			break
+		}
+	}
 	g := &v.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,9 +138,6 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if row.ceiling >= position+width && !windowLow(position, width, row.ceiling, stored.max) {
 		return nil // somebody else was faster
 	}
-	if err := v.sameTerm(ctx, now); err != nil { // of another one no other node would show it
-		return err
-	}
 	if err := v.refuseEmpty(ctx, conn, name); err != nil { // its row would be the claim
 		return err
 	}
@@ -141,7 +146,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if err := v.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
 		return err
 	}
-	seen, err := v.awaitSeen(ctx, now, claim, confirmations(len(v.nodes.all))-1, ofSequence, []any{name}, func(rows guardRows) bool {
+	seen, err := v.awaitSeen(ctx, now, claim, confirmations(len(v.nodes.all)), ofSequence, []any{name}, func(rows guardRows) bool {
 		top, shown := rows.holder(), guardRow{}
 		shown, _ = rows.of(now.holder)
 		return top.holder == now.holder && top.term == term && shown.term == term && shown.wanted >= end
@@ -234,6 +239,27 @@ func (v *server) adoptOrMove(ctx context.Context, name string, over guardRow) er
 	return err
 }
 
+// holding calls f, which needs the chosen node to be the holder, and again where it was not, or was not to be written to, or another
+// commit was first.
+func (v *server) holding(ctx context.Context, name string, f func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := f()
+		switch {
+		case v.isMoved(err):
+			v.moved()
+		case errors.Is(err, errNotHolder):
+			if failed := v.adoptOrMove(ctx, name, guardRow{}); failed != nil {
+				return failed
+			}
+		case !isConflict(err):
+			return err
+		}
+		if attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
+			return err
+		}
+	}
+}
+
 // errWentBelow: what was moved ahead is not there any more.
 var errWentBelow = errors.New("it has taken over, or the sequence was set back meanwhile; try again")
 
@@ -243,16 +269,16 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 	if !v.guarded() {
 		return nil
 	}
-	err := v.belowCeiling(ctx, name, n)
-	if errors.Is(err, errNoWindow) {
-		err = v.openWindow(ctx, name, 1)
-	}
-	if errors.Is(err, errNoRoom) {
-		err = v.tryWindow(ctx, name, 1, true)
-	}
-	if errors.Is(err, errNotHolder) {
-		err = v.replicated(ctx, nil)
-	}
+	err := v.holding(ctx, name, func() error {
+		err := v.belowCeiling(ctx, name, n)
+		if errors.Is(err, errNoWindow) {
+			err = v.openWindow(ctx, name, 1)
+		}
+		if errors.Is(err, errNoRoom) {
+			err = v.tryWindow(ctx, name, 1, true)
+		}
+		return err
+	})
 	var stored row
 	if err == nil {
 		stored, err = v.look(ctx, name)
@@ -269,7 +295,10 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 // openTo makes sure that a sequence may be moved to n, and returns how far it may be moved: to floor, or to n alone where the ceiling is
 // below floor. Above the ceiling it would give nothing to anybody until other nodes answer.
 func (v *server) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
-	if !v.guarded() || v.belowCeiling(ctx, name, floor) == nil {
+	if !v.guarded() {
+		return floor, nil
+	}
+	if err = v.holding(ctx, name, func() error { return v.belowCeiling(ctx, name, floor) }); err == nil {
 		return floor, nil
 	}
 	if err := v.belowCeiling(ctx, name, n); !errors.Is(err, errNoWindow) {
