@@ -20,7 +20,13 @@ import (
 // startCluster has a Galera cluster of three nodes with a table that has rows of the names, all at 0.
 func startCluster(t *testing.T, names ...string) (*estate, *mysqltest.Cluster) {
 	t.Helper()
-	c := mysqltest.StartGalera(t, 3)
+	return startClusterOf(t, 3, names...)
+}
+
+// startClusterOf is startCluster with n nodes.
+func startClusterOf(t *testing.T, n int, names ...string) (*estate, *mysqltest.Cluster) {
+	t.Helper()
+	c := mysqltest.StartGalera(t, n)
 	e := &estate{Group: &mysqltest.Group{Nodes: c.Nodes}, schema: "app"}
 	statements := []string{"CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence")}
 	for _, name := range names {
