@@ -602,8 +602,9 @@ func (e *estate) wantHolder(t *testing.T, node int, term uint64) {
 	t.Helper()
 	var all, complete int
 	var highest uint64
+	db := e.Nodes[node].DB(t, "app")
 	eventually(t, "the cluster has one holder", func() bool {
-		err := e.Nodes[node].DB(t, "app").QueryRow("SELECT COUNT(*), SUM(`ceiling`), MAX(`term`) FROM sequence_guard WHERE `name` = ''").Scan(&all, &complete, &highest)
+		err := db.QueryRow("SELECT COUNT(*), SUM(`ceiling`), MAX(`term`) FROM sequence_guard WHERE `name` = ''").Scan(&all, &complete, &highest)
 		return err == nil && all == 1 && complete == 1 && highest >= term
 	})
 }

@@ -123,6 +123,36 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	e.wantHolder(t, 0, 2)
 }
 
+// Whoever only reads finds the change by a new connection: who is registered may be lost with what was committed last.
+func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	a := e.join(t, "a", &given{}, patience(time.Minute))
+	a.take(t, "a", "photos", 5)
+	settled(t, a.Sequences, "photos")
+	v := a.servers.first()
+	before := v.nodes.current.Load()
+	if err := e.Nodes[2].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	db := e.Nodes[0].DB(t, "")
+	eventually(t, "the configuration changes", func() bool {
+		var now string
+		return db.QueryRow("SELECT "+galeraView).Scan(&now) == nil && now != before.holder
+	})
+	for _, idle := range []int{0, v.opts.MaxConns} { // all are closed
+		v.db.SetMaxIdleConns(idle)
+	}
+	if err := v.ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if now := v.nodes.current.Load(); now == nil || now.holder == before.holder {
+		t.Errorf("a connection was made under %s", before.holder)
+	}
+	if seen := make(map[*server]tenure); a.servers.enlisted(seen) {
+		t.Error("all proxies are said to be registered in a configuration that has just begun")
+	}
+}
+
 // The node that is written to does not flush any more, and one of the others shows nothing. The third is no majority.
 func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	e, _ := startCluster(t, "photos")
@@ -174,6 +204,10 @@ func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) 
 		t.Fatal(err)
 	}
 	cluster.AwaitWhole(t)
+	e.Nodes[0].Exec(t, "UPDATE app.sequence SET id = 5000000 WHERE name = 'albums'")
+	if err := a.servers.first().keepAbove(t.Context(), "albums", 5_000_000); err != nil { // over connections of the configuration before
+		t.Errorf("a sequence that stands above its ceiling: %v", err)
+	}
 	next := uint64(9_000_000)
 	if _, err := a.Alter(t.Context(), []byte("photos"), Alteration{Restart: &next}); err != nil {
 		t.Errorf("RESTART after a node came back: %v", err)
