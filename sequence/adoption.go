@@ -167,7 +167,8 @@ func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) erro
 	// In a cluster another holder was another configuration, perhaps of the same nodes.
 	a.need = adoptions(n, !cluster && !a.first && a.previous.holder != a.now.holder)
 	if cluster && len(identities) < a.need {
-		// A claim that too few nodes can show would end the ceilings of the holder before, and begin nothing.
+		// A claim that too few nodes can show would end the ceilings of the holder before, and
+		// begin nothing.
 		return &seenError{cluster: true, need: a.need, seen: len(identities), missing: missing}
 	}
 	a.term = a.previous.term + 1
@@ -186,7 +187,8 @@ func (a *adoption) collect(rows guardRows) {
 	}
 }
 
-// sightAll reads all guard rows of the other nodes, once each; of a cluster those of all nodes, see awaitSeen.
+// sightAll reads all guard rows of the other nodes, once each; of a cluster those of all nodes, see
+// awaitSeen.
 func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
 	patience := v.opts.DialTimeout
 	if now.cluster != "" {

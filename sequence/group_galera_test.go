@@ -146,8 +146,8 @@ func TestAGaleraClusterThatWasStoppedAndBootstrappedGoesOnAboveAllThatWasGiven(t
 	}
 }
 
-// All nodes and the proxy die at once, while two nodes lag. The cluster begins again with these. What the first node had committed
-// alone was given, and is lost.
+// All nodes and the proxy die at once, while two nodes lag. The cluster begins again with these.
+// What the first node had committed alone was given, and is lost.
 func TestAGaleraClusterThatLostItsLastSecondsGoesOnAboveItsCeiling(t *testing.T) {
 	e, cluster := startCluster(t, "photos")
 	all := &given{}

@@ -520,14 +520,14 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	if n, err := impatient.Take(ctx, []byte("unseen"), 1); err == nil || !strings.Contains(err.Error(), "replication") {
 		t.Errorf("got %d, %v; want an error that names replication", n, err)
 	}
-	if err := s.servers.first().replicated(ctx, nil); err == nil {
+	if err := s.servers.first().shownOn(ctx, 0, 2); err == nil {
 		t.Error("what no replica has is said to survive a fail-over")
 	}
 	e.Mend(t, 1)
 	if _, err := s.Take(ctx, []byte("unseen"), 1); err != nil {
 		t.Error(err)
 	}
-	if err := s.servers.first().replicated(ctx, nil); err != nil {
+	if err := s.servers.first().shownOn(ctx, 0, 2); err != nil {
 		t.Error(err)
 	}
 
@@ -564,7 +564,8 @@ func TestAReplicationGroupOutlivesItsPrimary(t *testing.T) {
 	a.wantLog(t, "sequence node changed")
 }
 
-// The next primary is in another view, which is another holder. Two of three members are enough to show that, and one is not.
+// The next primary is in another view, which is another holder. Two of three members are enough to
+// show that, and one is not.
 func TestAReplicationGroupHasAHolderForEachOfItsViews(t *testing.T) {
 	e := &estate{Group: mysqltest.StartReplicationGroup(t, 3), schema: "app"}
 	e.Nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")

@@ -19,9 +19,10 @@ import (
 // (adoption.go): a new term, in which every sequence begins above all windows that any node has seen. An old primary that lives on
 // without its replicas opens no window any more and ends at its ceiling, below.
 //
-// Of a cluster the holder is its present configuration, whichever node a proxy writes to. A crash of all nodes may lose what was
-// committed there, too, and the configuration that is bootstrapped then is another holder. After each reservation the node says that
-// it is in that configuration still, or the numbers are given to nobody.
+// Of a cluster the holder is its present configuration, whichever node a proxy writes to. A crash
+// of all nodes may lose what was committed there, too, and the configuration that is bootstrapped
+// then is another holder. After each reservation the node says that it is in that configuration
+// still, or the numbers are given to nobody.
 //
 // Every holder has rows of its own, so that changes of an old primary which arrive late touch no row of the new one. If they touch the
 // counter, it is below the `floor` at which the holder began, and gives nothing.
@@ -80,8 +81,8 @@ func (g *guard) ceiling(name string) (uint64, bool) {
 // guarded reports whether numbers are given below a ceiling only: the server is a group.
 func (v *server) guarded() bool { return !planted.Fault(planted.CeilingReplica) && v.grouped() }
 
-// replicates reports whether two nodes may each take themselves for the one that is written to: the server is a group, and no
-// cluster, in which a majority agrees on each commit.
+// replicates reports whether two nodes may each take themselves for the one that is written to: the
+// server is a group, and no cluster, in which a majority agrees on each commit.
 func (v *server) replicates() bool {
 	now := v.nodes.current.Load()
 	return v.guarded() && (now == nil || now.cluster == "")

@@ -239,8 +239,8 @@ func (v *server) adoptOrMove(ctx context.Context, name string, over guardRow) er
 	return err
 }
 
-// holding calls f, which needs the chosen node to be the holder, and again where it was not, or was not to be written to, or another
-// commit was first.
+// holding calls f, which needs the chosen node to be the holder, and again where it was not, or was
+// not to be written to, or another commit was first.
 func (v *server) holding(ctx context.Context, name string, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()

@@ -59,9 +59,10 @@ func isLagging(err error) bool {
 	return errors.As(err, &lost) && lost.claim.term == 0 && !slices.ContainsFunc(lost.missing, func(s sighting) bool { return s.err != errNotShown })
 }
 
-// awaitSeen waits until need nodes have what was written under the claim own, and returns those that were looked at. The chosen node
-// has it. In a cluster it is looked at as the others are: it may not flush, and the choice may be another by now than what was written
-// to. awaitSeen reads where of their guard rows again and again.
+// awaitSeen waits until need nodes have what was written under the claim own, and returns those
+// that were looked at. The chosen node has it. In a cluster it is looked at as the others are: it
+// may not flush, and the choice may be another by now than what was written to. awaitSeen reads
+// where of their guard rows again and again.
 func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need int, where string, args []any, ok func(guardRows) bool) (seen []sighting, err error) {
 	identities := make(map[string]bool)
 	if now.cluster == "" {
@@ -166,15 +167,10 @@ func (v *server) noWitness(now *choice, found *standing) error {
 	return nil
 }
 
-// replicated returns once what was committed on this server before the call survives a fail-over: a majority of the nodes has it. It
-// returns at once where there is one node. wrote is the node where that was, if it is known: from another
-// one that took over meanwhile nobody can tell.
-func (v *server) replicated(ctx context.Context, wrote *choice) error {
-	return v.shownOn(ctx, 0, confirmations(len(v.nodes.all)), wrote)
-}
-
-// shownOn is replicated for so many nodes. Those that answer may lag for so long.
-func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote *choice) error {
+// shownOn returns once need nodes have what was committed on this server before the call, the
+// chosen one included: a majority of them makes it survive a fail-over, or a crash of all nodes of
+// a cluster. Those that answer may lag for so long. Where there is one node, it returns at once.
+func (v *server) shownOn(ctx context.Context, lag time.Duration, need int) error {
 	if !v.guarded() {
 		return nil
 	}
@@ -189,9 +185,6 @@ func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote
 	}
 	if err := v.writable(ctx, conn); err != nil {
 		return err
-	}
-	if wrote != nil && wrote.holder != now.holder {
-		return fmt.Errorf("%s has taken over from %s, and may lack what was just written there: try again", now.addr, wrote.addr)
 	}
 	if ok, err := v.isAdmitted(ctx, conn, now, ""); err != nil {
 		return err

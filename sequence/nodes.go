@@ -58,8 +58,9 @@ type choice struct {
 	holder   string // what the guard's rows call who gives numbers by this node; see standing.holder
 }
 
-// holderSQL is the expression for the holder. A server that is no member of a cluster evaluates itself who it is. To read the
-// configuration of a cluster in a statement that writes would lock it. So leadsTo reads that afterwards.
+// holderSQL is the expression for the holder. A server that is no member of a cluster evaluates
+// itself who it is. To read the configuration of a cluster in a statement that writes would lock
+// it. So leadsTo reads that afterwards.
 func (c *choice) holderSQL() string {
 	if c.cluster != "" {
 		return literal(c.holder)
@@ -189,8 +190,8 @@ func (v *server) reach(ctx context.Context) (driver.Conn, error) {
 	return v.openChosen(ctx, next)
 }
 
-// openChosen connects to the node that was chosen, if that is what it was. A cluster may have crashed as a whole and begun again from an
-// older state, which is another configuration.
+// openChosen connects to the node that was chosen, if that is what it was. A cluster may have
+// crashed as a whole and begun again from an older state, which is another configuration.
 func (v *server) openChosen(ctx context.Context, now *choice) (driver.Conn, error) {
 	raw, err := v.open1(ctx, now.node)
 	if err != nil || now.cluster == "" {
@@ -345,9 +346,10 @@ func (v *server) writable(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// leadsTo makes sure that a connection leads to the node that was chosen, and not to one before. That may live on alone, and what is
-// written there is nothing that the new one knows. Of a cluster any node will do that is in the configuration of the choice: what is
-// committed before that is said, was committed in it. The error is a driver.ErrBadConn.
+// leadsTo makes sure that a connection leads to the node that was chosen, and not to one before.
+// That may live on alone, and what is written there is nothing that the new one knows. Of a cluster
+// any node will do that is in the configuration of the choice: what is committed before that is
+// said, was committed in it. The error is a driver.ErrBadConn.
 func (v *server) leadsTo(ctx context.Context, on execer, now *choice) error {
 	if now == nil {
 		return fmt.Errorf("%w: %w", errUnchosen, driver.ErrBadConn)

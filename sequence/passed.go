@@ -85,7 +85,7 @@ func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err
 // onNodes is that of one member. What is no group loses nothing.
 func (v *server) onNodes(ctx context.Context) (all bool, err error) {
 	n := len(v.nodes.all)
-	if err = v.shownOn(ctx, 0, n, nil); err == nil {
+	if err = v.shownOn(ctx, 0, n); err == nil {
 		return true, nil
 	}
 	lost := new(seenError)

@@ -34,8 +34,8 @@ func hasCode(err error, codes ...uint16) bool {
 	return errors.As(err, &said) && slices.Contains(codes, said.Number)
 }
 
-// isConflict: deadlock, lock wait timeout, MariaDB's "record has changed since last read", and what a replication group answers where a
-// commit on another member was first.
+// isConflict: deadlock, lock wait timeout, MariaDB's "record has changed since last read", and what
+// a replication group answers where a commit on another member was first.
 func isConflict(err error) bool {
 	return hasCode(err, gomysql.ER_LOCK_DEADLOCK, gomysql.ER_LOCK_WAIT_TIMEOUT, gomysql.ER_CHECKREAD, rolledBackAtCommit)
 }

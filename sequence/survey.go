@@ -77,7 +77,8 @@ func (s *standing) stands() string {
 	return s.cluster + ", place " + s.index
 }
 
-// holder is what the guard's rows call who gives numbers by this node: in a cluster the configuration of it, else the server.
+// holder is what the guard's rows call who gives numbers by this node: in a cluster the
+// configuration of it, else the server.
 func (s *standing) holder() string {
 	if s.term != "" {
 		return s.term
@@ -229,9 +230,10 @@ func (s *standing) lookAtGalera(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// These are the expressions for the configuration of a cluster that a node is in. A cluster that is bootstrapped counts its
-// configurations from 1 again. Galera's have a position among all commits, which is above that of any commit that its tables have.
-// Those of MySQL have a random part that each bootstrap makes anew.
+// These are the expressions for the configuration of a cluster that a node is in. A cluster that is
+// bootstrapped counts its configurations from 1 again. Galera's have a position among all commits,
+// which is above that of any commit that its tables have. Those of MySQL have a random part that
+// each bootstrap makes anew.
 const (
 	galeraViews = "`mysql`.`wsrep_cluster`" // one row
 	galeraView  = "(SELECT CONCAT('Galera ', `cluster_uuid`, ', configuration ', `view_id`, ' at ', `view_seqno`) FROM " + galeraViews + ")"

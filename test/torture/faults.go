@@ -147,8 +147,9 @@ func leaveCluster(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return s.restart(context.WithoutCancel(ctx))
 }
 
-// killCluster kills all nodes of the cluster within a second, and a proxy whose state is lost. One of the nodes may not have flushed for a
-// while. The cluster begins again with the node that has come furthest.
+// killCluster kills all nodes of the cluster within a second, and a proxy whose state is lost. One
+// of the nodes may not have flushed for a while. The cluster begins again with the node that has
+// come furthest.
 func killCluster(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
 	w, p := n.world, n.someProxy(rng)
 	heal, err := n.hurt("kill -9 of all nodes", n.everywhere()...)
