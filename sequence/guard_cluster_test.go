@@ -313,7 +313,7 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 	writer.Go(func() {
 		for ctx.Err() == nil {
 			_, _ = elsewhere.ExecContext(ctx, "UPDATE sequence_guard SET `floor` = 1 - `floor` WHERE `name` = 'photos' AND `floor` <= 1") // it may be forestalled, too
-			time.Sleep(time.Millisecond)
+			time.Sleep(15 * time.Millisecond)
 		}
 	})
 	v := a.servers.first()
