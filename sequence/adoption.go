@@ -47,7 +47,8 @@ func (v *server) adopt(ctx context.Context, name string, over guardRow) error {
 	}
 	defer func() { _ = conn.Close() }()
 	for attempt := 1; ; attempt++ {
-		if err = v.adoptOnce(ctx, conn, name, over); !errors.Is(err, errOvertaken) || attempt == maxAttempts {
+		err = v.adoptOnce(ctx, conn, name, over)
+		if !errors.Is(err, errOvertaken) || attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
 			return err
 		}
 	}
@@ -59,7 +60,7 @@ var errOvertaken = fmt.Errorf("another proxy adopts it at the same time: %w", er
 // adoptOnce is one attempt of adopt.
 func (v *server) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over guardRow) (err error) {
 	now := v.nodes.current.Load()
-	if now == nil || now.cluster != "" {
+	if now == nil {
 		return nil // the next attempt goes elsewhere
 	}
 	if err := v.writable(ctx, conn); err != nil {
@@ -106,7 +107,7 @@ func (v *server) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, na
 	if err != nil {
 		return false, err
 	}
-	_, err = admitted(rows, now.identity, position)
+	_, err = admitted(rows, now.holder, position)
 	return err == nil, nil
 }
 
@@ -116,30 +117,44 @@ func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) erro
 	a.collect(own)
 	mine := own.holder()
 	a.previous, a.local = mine, mine
-	if mine.holder == a.now.identity {
+	if mine.holder == a.now.holder {
 		a.mine = mine.term
 	}
-	elsewhere := guardRow{}
+	elsewhere, at, cluster := guardRow{}, "", a.now.cluster != ""
 	var away []string
+	var missing []sighting
+	identities := make(map[string]bool)
+	if !cluster {
+		identities[a.now.identity] = true
+	}
 	for _, s := range others {
-		if s.err != nil {
-			away = append(away, s.addr+": "+s.err.Error())
-			continue
+		if s.err == nil && identities[s.identity] {
+			s.err = errSameServer
 		}
-		if s.identity == a.now.identity {
-			away = append(away, s.addr+": "+errSameServer.Error())
+		if s.err != nil {
+			away, missing = append(away, s.addr+": "+s.err.Error()), append(missing, s)
 			continue
 		}
 		a.collect(s.rows)
 		if top := s.rows.holder(); top.term != 0 && (a.previous.term == 0 || top.over(a.previous)) {
-			a.previous, elsewhere = top, top
+			if a.previous = top; !errors.Is(s.unfit, errElsewhere) {
+				elsewhere, at = top, s.addr
+			}
 		}
+		if s.unfit != nil {
+			s.err = s.unfit
+			missing = append(missing, s)
+			continue
+		}
+		identities[s.identity] = true
 	}
 	switch {
 	case over.over(a.previous):
 		// What this node may still give is below its ceilings. A claim that is not seen would take that away.
 		return fmt.Errorf("%s was adopted after it, in term %d, and does not say so any more: %s", over.holder, over.term, strings.Join(away, "; "))
-	case a.previous.term == 0 && len(away) > 0:
+	case cluster && mine.term == 0 && elsewhere.term != 0:
+		return fmt.Errorf("%w: what %s has of table %s, it has in a moment, or is no copy", errOvertaken, at, v.table.guard)
+	case a.previous.term == 0 && len(away) > 0 && !cluster:
 		return fmt.Errorf("the first time all %d nodes of the sequence server must be there: %s", n, strings.Join(away, "; "))
 	case mine.term == 0 && elsewhere.term != 0:
 		return &UnfitError{
@@ -149,9 +164,15 @@ func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) erro
 		}
 	}
 	a.first = a.previous.term == 0
-	a.need = adoptions(n, !a.first && a.previous.holder != a.now.identity)
+	// In a cluster another holder was another configuration, perhaps of the same nodes.
+	a.need = adoptions(n, !cluster && !a.first && a.previous.holder != a.now.holder)
+	if cluster && len(identities) < a.need {
+		// A claim that too few nodes can show would end the ceilings of the holder before, and
+		// begin nothing.
+		return &seenError{cluster: true, need: a.need, seen: len(identities), missing: missing}
+	}
 	a.term = a.previous.term + 1
-	if a.previous == mine && mine.holder == a.now.identity && mine.ceiling == 0 {
+	if a.previous == mine && mine.holder == a.now.holder && mine.ceiling == 0 {
 		a.term, a.claimed = mine.term, true
 	}
 	return nil
@@ -166,20 +187,28 @@ func (a *adoption) collect(rows guardRows) {
 	}
 }
 
-// sightAll reads all guard rows of the other nodes, once each.
+// sightAll reads all guard rows of the other nodes, once each; of a cluster those of all nodes, see
+// awaitSeen.
 func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
-	ctx, stop := context.WithTimeout(ctx, v.opts.DialTimeout)
+	patience := v.opts.DialTimeout
+	if now.cluster != "" {
+		patience = min(patience, v.timing.shown) // this node has what they have, or a majority did not have it
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	all := make(chan sighting)
 	others := 0
 	for _, n := range v.nodes.all {
-		if n == now.node {
+		if n == now.node && now.cluster == "" {
 			continue
 		}
 		others++
 		go func() { // received below
 			found := n.look(ctx)
-			s := sighting{addr: n.addr, identity: found.identity, err: found.err}
+			s := sighting{addr: n.addr, identity: found.who(), err: found.err}
+			if now.cluster != "" {
+				s.unfit = v.noWitness(now, &found)
+			}
 			if s.err == nil {
 				s.rows, s.err = v.readGuard(ctx, n.pool(), "")
 			}
@@ -207,7 +236,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 			return err
 		}
 		a.collect(rows)
-		if top := rows.holder(); top.holder == a.now.identity && top.ceiling == 1 && (top.term > a.mine || a.claimed && top.term == a.term) {
+		if top := rows.holder(); top.holder == a.now.holder && top.ceiling == 1 && (top.term > a.mine || a.claimed && top.term == a.term) {
 			done = true // another proxy was faster
 			return nil
 		} else if top.holder != a.local.holder || top.term != a.local.term {
@@ -220,7 +249,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 		if alone {
 			complete = 1
 		}
-		if _, err := tx.ExecContext(ctx, "REPLACE INTO "+v.table.guard+" (`name`, `holder`, `term`, `ceiling`) VALUES ('', "+a.now.self+", ?, ?)", a.term, complete); err != nil {
+		if _, err := tx.ExecContext(ctx, "REPLACE INTO "+v.table.guard+" (`name`, `holder`, `term`, `ceiling`) VALUES ('', "+a.now.holderSQL()+", ?, ?)", a.term, complete); err != nil {
 			return fmt.Errorf("write table %s: %w", v.table.guard, err)
 		}
 		if alone {
@@ -231,9 +260,9 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 	if err != nil || done {
 		return err
 	}
-	seen, err := v.awaitSeen(ctx, a.now, guardRow{holder: a.now.identity, term: a.term}, a.need-1, "", nil, func(rows guardRows) bool {
+	seen, err := v.awaitSeen(ctx, a.now, guardRow{holder: a.now.holder, term: a.term}, a.need, "", nil, func(rows guardRows) bool {
 		top := rows.holder()
-		return top.holder == a.now.identity && top.term == a.term
+		return top.holder == a.now.holder && top.term == a.term
 	})
 	if err != nil {
 		return fmt.Errorf("term %d: %w", a.term, err)
@@ -250,7 +279,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 			if err != nil {
 				return err
 			}
-			if top := rows.holder(); top.holder != a.now.identity || top.term != a.term {
+			if top := rows.holder(); top.holder != a.now.holder || top.term != a.term {
 				return errOvertaken // another proxy began after this one; its term counts
 			} else if top.ceiling == 1 {
 				done = true // another proxy was faster
@@ -260,7 +289,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 			if sequences, err = a.install(ctx, tx); err != nil {
 				return err
 			}
-			_, err = tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = 1 WHERE `name` = '' AND `holder` = "+a.now.self+" AND `term` = ?", a.term)
+			_, err = tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = 1 WHERE `name` = '' AND `holder` = "+a.now.holderSQL()+" AND `term` = ?", a.term)
 			return err
 		})
 		if err != nil || done {
@@ -273,7 +302,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 
 func (a *adoption) log(sequences int, seen []sighting) {
 	fields := []zap.Field{
-		logfield.Node(a.now.addr), zap.String("holder", a.now.identity), zap.Uint64("term", a.term), zap.Int("sequences", sequences),
+		logfield.Node(a.now.addr), zap.String("holder", a.now.holder), zap.Uint64("term", a.term), zap.Int("sequences", sequences),
 		zap.Strings("seen_on", addrsOf(seen)),
 	}
 	if a.first {
@@ -417,8 +446,13 @@ func (a *adoption) restore(ctx context.Context, tx *sql.Tx, name string) error {
 // write replaces the holder's rows by those of the new term.
 func (a *adoption) write(ctx context.Context, tx *sql.Tx, rows guardRows) error {
 	v := a.v
-	if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.guard+" WHERE `name` <> '' AND `holder` = "+a.now.self); err != nil {
+	if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.guard+" WHERE `name` <> '' AND `holder` = "+a.now.holderSQL()); err != nil {
 		return fmt.Errorf("write table %s: %w", v.table.guard, err)
+	}
+	if a.now.cluster != "" { // each of its configurations was a holder; this one begins above them
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.guard+" WHERE `term` < ?", a.term); err != nil {
+			return fmt.Errorf("write table %s: %w", v.table.guard, err)
+		}
 	}
 	for len(rows) > 0 {
 		batch := rows[:min(len(rows), guardBatch)]
@@ -430,7 +464,7 @@ func (a *adoption) write(ctx context.Context, tx *sql.Tx, rows guardRows) error 
 			if i > 0 {
 				text.WriteString(", ")
 			}
-			text.WriteString("(?, " + a.now.self + ", ?, ?, ?, ?)")
+			text.WriteString("(?, " + a.now.holderSQL() + ", ?, ?, ?, ?)")
 			args = append(args, r.name, a.term, r.wanted, r.ceiling, r.floor)
 		}
 		if _, err := tx.ExecContext(ctx, text.String(), args...); err != nil {

@@ -19,6 +19,11 @@ import (
 // (adoption.go): a new term, in which every sequence begins above all windows that any node has seen. An old primary that lives on
 // without its replicas opens no window any more and ends at its ceiling, below.
 //
+// Of a cluster the holder is its present configuration, whichever node a proxy writes to. A crash
+// of all nodes may lose what was committed there, too, and the configuration that is bootstrapped
+// then is another holder. After each reservation the node says that it is in that configuration
+// still, or the numbers are given to nobody.
+//
 // Every holder has rows of its own, so that changes of an old primary which arrive late touch no row of the new one. If they touch the
 // counter, it is below the `floor` at which the holder began, and gives nothing.
 // createGuard makes the table. In a row without a name, `ceiling` is 1 once the adoption is complete.
@@ -73,13 +78,14 @@ func (g *guard) ceiling(name string) (uint64, bool) {
 	return ceiling, ok
 }
 
-// guarded reports whether numbers are given below a ceiling only: the server is a group, and no cluster that commits on a majority.
-func (v *server) guarded() bool {
-	if planted.Fault(planted.CeilingReplica) || !v.grouped() {
-		return false
-	}
+// guarded reports whether numbers are given below a ceiling only: the server is a group.
+func (v *server) guarded() bool { return !planted.Fault(planted.CeilingReplica) && v.grouped() }
+
+// replicates reports whether two nodes may each take themselves for the one that is written to: the
+// server is a group, and no cluster, in which a majority agrees on each commit.
+func (v *server) replicates() bool {
 	now := v.nodes.current.Load()
-	return now == nil || now.cluster == ""
+	return v.guarded() && (now == nil || now.cluster == "")
 }
 
 // guardRow is one row of the guard table.
@@ -183,7 +189,7 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 	if err != nil {
 		return limit{}, err
 	}
-	row, err := admitted(rows, now.identity, stored.position())
+	row, err := admitted(rows, now.holder, stored.position())
 	if err != nil {
 		return limit{}, err
 	}
@@ -196,12 +202,8 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 
 // guardCondition is what a reservation that goes up to a ceiling adds to its WHERE (arguments name, ceiling); id is the row's there. The server itself
 // evaluates who it is: whatever the proxy believes, a node that is not the holder changes no row.
-func (v *server) guardCondition(id string) string {
-	now := v.nodes.current.Load()
-	if now == nil {
-		return " AND ? IS NULL AND ? IS NULL" // no connection was made yet: no row
-	}
-	return " AND EXISTS (SELECT 1 FROM " + v.table.guard + " AS g WHERE g.`name` = ? AND g.`holder` = " + now.self + " AND g.`ceiling` >= ? " +
+func (v *server) guardCondition(now *choice, id string) string {
+	return " AND EXISTS (SELECT 1 FROM " + v.table.guard + " AS g WHERE g.`name` = ? AND g.`holder` = " + now.holderSQL() + " AND g.`ceiling` >= ? " +
 		"AND g.`floor` <= CAST(" + id + " AS UNSIGNED) AND NOT EXISTS (SELECT 1 FROM " + v.table.guard + " AS h WHERE h.`name` = '' " +
 		"AND (h.`term` > g.`term` OR h.`term` = g.`term` AND h.`holder` > g.`holder`)))"
 }
@@ -217,7 +219,7 @@ func (v *server) refused(ctx context.Context, conn *sql.Conn, name string, store
 		return err
 	}
 	v.guard.drop(name)
-	row, err := admitted(rows, now.identity, stored.position())
+	row, err := admitted(rows, now.holder, stored.position())
 	if err == nil {
 		v.guard.learn(name, row.ceiling)
 		err = errNoWindow
@@ -230,16 +232,18 @@ var (
 	errSameServer = errors.New("it is one server with another of the addresses, or has its server_id or server_uuid")
 	errStranger   = errors.New("it does not show what was written on the primary, and can be written to itself: make it a replica of the primary, and read only")
 	errNotKept    = errors.New("innodb_flush_log_at_trx_commit is 0 there: its crash would lose what it shows")
+	errUnflushed  = errors.New("it does not flush at commit: its crash would lose what it shows")
+	errElsewhere  = errors.New("it is in another configuration of the cluster")
 	errNotAsked   = errors.New("it was not asked to the end")
 )
 
 // lowered has the holder's floor follow a counter that goes down on purpose.
 func (v *server) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
 	now := v.nodes.current.Load()
-	if !v.grouped() || now == nil || now.cluster != "" {
+	if !v.grouped() || now == nil {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.self, id, name)
+	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL(), id, name)
 	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return fmt.Errorf("write table %s: %w", v.table.guard, err)
 	}

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -37,10 +38,20 @@ func (v *server) checkLeftAlone(ctx context.Context, c rawConn) error {
 	for _, row := range rows {
 		variables[row[0]] = row[1]
 	}
-	if variables["wsrep_on"] == "ON" || variables["group_replication_group_name"] != "" {
-		return nil // it has all that was committed
-	}
 	_, identity := identityOf(variables)
+	view, views := "", ""
+	switch {
+	case variables["wsrep_on"] == "ON":
+		view, views = galeraView, galeraViews
+	case variables["group_replication_group_name"] != "":
+		view, views = groupView, groupViews
+	}
+	if view != "" { // it may have been bootstrapped from an older state
+		if rows, err = c.query(ctx, "SELECT "+view); err != nil {
+			return unread(err, views)
+		}
+		identity = cmp.Or(rows[0][0], identity)
+	}
 	switch {
 	case holder == identity && (complete || first): // before the first adoption it served alone, too
 		return nil

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/bits"
 
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
@@ -32,7 +33,9 @@ func (v *server) openAhead(name string, last, n uint64) {
 		return
 	}
 	v.spawn(func(ctx context.Context) {
-		_ = v.openWindow(ctx, name, n) // logged; whoever reaches the ceiling is told again
+		if err := v.openWindow(ctx, name, n); v.isMoved(err) { // else logged; whoever reaches the ceiling is told again
+			v.moved()
+		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		delete(g.opening, name)
@@ -68,7 +71,14 @@ func (v *server) width(name string, position, n uint64) (uint64, bool) {
 // openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody else did. errNoRoom: it has not so
 // many left.
 func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
-	err := v.tryWindow(ctx, name, n, false)
+	var err error
+	for attempt := 1; ; attempt++ {
+		err = v.tryWindow(ctx, name, n, false)
+		// A lock wait is long already.
+		if !isConflict(err) || hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT) || attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
+			break
+		}
+	}
 	g := &v.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +118,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if err != nil {
 		return err
 	}
-	row, err := admitted(rows, now.identity, stored.position())
+	row, err := admitted(rows, now.holder, stored.position())
 	if err != nil {
 		v.guard.drop(name)
 		return err
@@ -136,15 +146,15 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if err := v.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
 		return err
 	}
-	seen, err := v.awaitSeen(ctx, now, claim, confirmations(len(v.nodes.all))-1, ofSequence, []any{name}, func(rows guardRows) bool {
+	seen, err := v.awaitSeen(ctx, now, claim, confirmations(len(v.nodes.all)), ofSequence, []any{name}, func(rows guardRows) bool {
 		top, shown := rows.holder(), guardRow{}
-		shown, _ = rows.of(now.identity)
-		return top.holder == now.identity && top.term == term && shown.term == term && shown.wanted >= end
+		shown, _ = rows.of(now.holder)
+		return top.holder == now.holder && top.term == term && shown.term == term && shown.wanted >= end
 	})
 	if err != nil {
 		return fmt.Errorf("raise the ceiling of sequence %q, which is %d: %w", name, row.ceiling, err)
 	}
-	_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = GREATEST(`ceiling`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.self+
+	_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = GREATEST(`ceiling`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
 		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, term, end)
 	if err == nil {
 		rows, err = v.readGuard(ctx, conn, ofSequence, name)
@@ -152,7 +162,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if err != nil {
 		return err
 	}
-	if row, err = admitted(rows, now.identity, stored.position()); err != nil || row.ceiling < end {
+	if row, err = admitted(rows, now.holder, stored.position()); err != nil || row.ceiling < end {
 		return errors.Join(err, errNotHolder)
 	}
 	v.guard.learn(name, row.ceiling)
@@ -168,10 +178,10 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 // position was read, and would be below its floor for ever.
 func (v *server) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
 	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.guard+" (`name`, `holder`, `term`, `floor`) "+
-		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.self+
+		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.holderSQL()+
 		" AND g.`term` = ? AND g.`ceiling` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, term, name, position)
 	if err == nil {
-		_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.self+
+		_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
 			" AND `term` = ?", end, name, term)
 	}
 	if err != nil {
@@ -229,6 +239,27 @@ func (v *server) adoptOrMove(ctx context.Context, name string, over guardRow) er
 	return err
 }
 
+// holding calls f, which needs the chosen node to be the holder, and again where it was not, or was
+// not to be written to, or another commit was first.
+func (v *server) holding(ctx context.Context, name string, f func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := f()
+		switch {
+		case v.isMoved(err):
+			v.moved()
+		case errors.Is(err, errNotHolder):
+			if failed := v.adoptOrMove(ctx, name, guardRow{}); failed != nil {
+				return failed
+			}
+		case !isConflict(err):
+			return err
+		}
+		if attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
+			return err
+		}
+	}
+}
+
 // errWentBelow: what was moved ahead is not there any more.
 var errWentBelow = errors.New("it has taken over, or the sequence was set back meanwhile; try again")
 
@@ -238,16 +269,16 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 	if !v.guarded() {
 		return nil
 	}
-	err := v.belowCeiling(ctx, name, n)
-	if errors.Is(err, errNoWindow) {
-		err = v.openWindow(ctx, name, 1)
-	}
-	if errors.Is(err, errNoRoom) {
-		err = v.tryWindow(ctx, name, 1, true)
-	}
-	if errors.Is(err, errNotHolder) {
-		err = v.replicated(ctx, nil)
-	}
+	err := v.holding(ctx, name, func() error {
+		err := v.belowCeiling(ctx, name, n)
+		if errors.Is(err, errNoWindow) {
+			err = v.openWindow(ctx, name, 1)
+		}
+		if errors.Is(err, errNoRoom) {
+			err = v.tryWindow(ctx, name, 1, true)
+		}
+		return err
+	})
 	var stored row
 	if err == nil {
 		stored, err = v.look(ctx, name)
@@ -264,7 +295,10 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 // openTo makes sure that a sequence may be moved to n, and returns how far it may be moved: to floor, or to n alone where the ceiling is
 // below floor. Above the ceiling it would give nothing to anybody until other nodes answer.
 func (v *server) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
-	if !v.guarded() || v.belowCeiling(ctx, name, floor) == nil {
+	if !v.guarded() {
+		return floor, nil
+	}
+	if err = v.holding(ctx, name, func() error { return v.belowCeiling(ctx, name, floor) }); err == nil {
 		return floor, nil
 	}
 	if err := v.belowCeiling(ctx, name, n); !errors.Is(err, errNoWindow) {

@@ -15,6 +15,7 @@ type sighting struct {
 	identity string
 	rows     guardRows
 	err      error // why it does not count
+	unfit    error // of a node of a cluster that answers: why it could show nothing
 }
 
 func addrsOf(seen []sighting) []string {
@@ -25,8 +26,9 @@ func addrsOf(seen []sighting) []string {
 	return addrs
 }
 
-// seenError: what was written is not seen on enough other nodes.
+// seenError: what was written is not seen on enough other nodes, or of a cluster on enough nodes.
 type seenError struct {
+	cluster    bool
 	need, seen int
 	missing    []sighting
 	claim      guardRow // of an adoption that another node knows, and this one does not; its term is 0 if there is none
@@ -34,7 +36,13 @@ type seenError struct {
 
 func (e *seenError) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "it is seen on %d other nodes of the sequence server, and must be on %d", e.seen, e.need)
+	nodes, remedy := "other nodes", "have them replicate from the primary; nodes that are gone for good may be taken out of `nodes` of every proxy, "+
+		"but not before the log says that the present primary holds the sequences"
+	if e.cluster {
+		nodes, remedy = "nodes", "have them be members of the cluster that are in step and flush at commit; nodes that are gone for good may be replaced in "+
+			"`nodes` of every proxy by others that have joined it (docs: Galera and group replication)"
+	}
+	fmt.Fprintf(&text, "it is seen on %d %s of the sequence server, and must be on %d", e.seen, nodes, e.need)
 	for i, s := range e.missing {
 		sep := "; "
 		if i == 0 {
@@ -42,7 +50,7 @@ func (e *seenError) Error() string {
 		}
 		fmt.Fprintf(&text, "%s%s: %v", sep, s.addr, s.err)
 	}
-	return text.String() + "; to mend it: have them replicate from the primary; nodes that are gone for good may be taken out of `nodes` of every proxy, but not before the log says that the present primary holds the sequences"
+	return text.String() + "; to mend it: " + remedy
 }
 
 // isLagging reports whether what was written may be seen yet: all nodes answer that lack it, and none of them has another holder.
@@ -51,8 +59,16 @@ func isLagging(err error) bool {
 	return errors.As(err, &lost) && lost.claim.term == 0 && !slices.ContainsFunc(lost.missing, func(s sighting) bool { return s.err != errNotShown })
 }
 
-// awaitSeen waits until need other nodes show what was written under the claim own, and returns those. It reads where of their guard rows again and again.
+// awaitSeen waits until need nodes have what was written under the claim own, and returns those
+// that were looked at. The chosen node has it. In a cluster it is looked at as the others are: it
+// may not flush, and the choice may be another by now than what was written to. awaitSeen reads
+// where of their guard rows again and again.
 func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need int, where string, args []any, ok func(guardRows) bool) (seen []sighting, err error) {
+	identities := make(map[string]bool)
+	if now.cluster == "" {
+		identities[now.identity] = true
+		need--
+	}
 	if need <= 0 {
 		return nil, nil
 	}
@@ -60,16 +76,15 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 	defer stop()
 	var others []*node
 	for _, n := range v.nodes.all {
-		if n != now.node {
+		if n != now.node || now.cluster != "" {
 			others = append(others, n)
 		}
 	}
 	found := make(chan sighting)
 	for _, n := range others {
-		go func() { found <- v.sight(ctx, n, where, args, ok) }() // each is received below
+		go func() { found <- v.sight(ctx, now, n, where, args, ok) }() // each is received below
 	}
 	missing := []sighting{}
-	identities := map[string]bool{now.identity: true}
 	for range others {
 		s := <-found
 		switch {
@@ -86,9 +101,9 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 		}
 	}
 	if len(seen) < need {
-		e := &seenError{need: need, seen: len(seen), missing: missing}
+		e := &seenError{cluster: now.cluster != "", need: need, seen: len(seen), missing: missing}
 		for _, s := range missing {
-			if top := s.rows.holder(); top.holder != now.identity && top.over(own) && top.over(e.claim) {
+			if top := s.rows.holder(); top.holder != now.holder && top.over(own) && top.over(e.claim) {
 				e.claim = top
 			}
 		}
@@ -98,18 +113,22 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 }
 
 // sight reads a node's guard rows until they are as wanted or ctx ends.
-func (v *server) sight(ctx context.Context, n *node, where string, args []any, ok func(guardRows) bool) sighting {
+func (v *server) sight(ctx context.Context, now *choice, n *node, where string, args []any, ok func(guardRows) bool) sighting {
 	s := sighting{addr: n.addr, err: errNotAsked}
 	writable := false
 	for wait := v.timing.firstLook; ; wait = min(2*wait, v.timing.lastLook) {
 		if s.identity == "" {
-			if found := n.look(ctx); found.err != nil {
+			switch found := n.look(ctx); {
+			case found.err != nil:
 				s.err = found.err
-			} else if s.identity = found.identity; found.flush == "0" && v.policy.Durability != DurabilityRelaxed {
+			case now.cluster != "" && v.noWitness(now, &found) != nil:
+				s.err = v.noWitness(now, &found) // it may hear of the configuration in a moment
+			case now.cluster == "" && found.flush == "0" && v.policy.Durability != DurabilityRelaxed:
 				s.err = errNotKept
 				return s
-			} else {
-				writable = found.unwritable() == ""
+			default:
+				s.identity = found.who()
+				writable = now.cluster == "" && found.unwritable() == ""
 			}
 		}
 		if s.identity != "" {
@@ -135,15 +154,23 @@ func (v *server) sight(ctx context.Context, n *node, where string, args []any, o
 	}
 }
 
-// replicated returns once what was committed on this server before the call survives a fail-over: a majority of the nodes has it. It
-// returns at once where there is one node, or a cluster that commits so. wrote is the node where that was, if it is known: from another
-// one that took over meanwhile nobody can tell.
-func (v *server) replicated(ctx context.Context, wrote *choice) error {
-	return v.shownOn(ctx, 0, confirmations(len(v.nodes.all))-1, wrote)
+// noWitness is why what a node of a cluster shows says nothing, nil if it counts.
+func (v *server) noWitness(now *choice, found *standing) error {
+	switch {
+	case found.apart != "":
+		return errors.New(found.apart)
+	case found.holder() != now.holder:
+		return errElsewhere
+	case len(found.unflushed()) > 0 && v.policy.Durability != DurabilityRelaxed:
+		return fmt.Errorf("%w (%s)", errUnflushed, flushStatement(found.unflushed()))
+	}
+	return nil
 }
 
-// shownOn is replicated for so many other nodes. Those that answer may lag for so long.
-func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote *choice) error {
+// shownOn returns once need nodes have what was committed on this server before the call, the
+// chosen one included: a majority of them makes it survive a fail-over, or a crash of all nodes of
+// a cluster. Those that answer may lag for so long. Where there is one node, it returns at once.
+func (v *server) shownOn(ctx context.Context, lag time.Duration, need int) error {
 	if !v.guarded() {
 		return nil
 	}
@@ -153,14 +180,11 @@ func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote
 	}
 	defer func() { _ = conn.Close() }()
 	now := v.nodes.current.Load()
-	if now == nil || now.cluster != "" {
-		return nil
+	if now == nil {
+		return errUnchosen
 	}
 	if err := v.writable(ctx, conn); err != nil {
 		return err
-	}
-	if wrote != nil && wrote.identity != now.identity {
-		return fmt.Errorf("%s has taken over from %s, and may lack what was just written there: try again", now.addr, wrote.addr)
 	}
 	if ok, err := v.isAdmitted(ctx, conn, now, ""); err != nil {
 		return err
@@ -179,7 +203,7 @@ func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote
 		}
 	}
 	// Replicas apply changes in the order of their commits, so one that shows this has all before it.
-	if _, err := conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = `wanted` + 1 WHERE `name` = '' AND `holder` = "+now.self); err != nil {
+	if _, err := conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = `wanted` + 1 WHERE `name` = '' AND `holder` = "+now.holderSQL()); err != nil {
 		return fmt.Errorf("write table %s: %w", v.table.guard, err)
 	}
 	rows, err := v.readGuard(ctx, conn, " WHERE `name` = ''")
@@ -187,7 +211,7 @@ func (v *server) shownOn(ctx context.Context, lag time.Duration, need int, wrote
 		return err
 	}
 	mark := rows.holder()
-	if mark.holder != now.identity {
+	if mark.holder != now.holder {
 		return errNotHolder
 	}
 	_ = conn.Close() // others may need it meanwhile

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -52,8 +53,19 @@ type nodes struct {
 type choice struct {
 	*node
 	identity string // what the server calls itself for life
-	self     string // the expression that evaluates to it
+	self     string // the expression that evaluates to holder
 	cluster  string // the cluster that it belongs to, which commits on a majority; empty: replication may lose what was committed
+	holder   string // what the guard's rows call who gives numbers by this node; see standing.holder
+}
+
+// holderSQL is the expression for the holder. A server that is no member of a cluster evaluates
+// itself who it is. To read the configuration of a cluster in a statement that writes would lock
+// it. So leadsTo reads that afterwards.
+func (c *choice) holderSQL() string {
+	if c.cluster != "" {
+		return literal(c.holder)
+	}
+	return c.self
 }
 
 // newNode does no I/O. cfg has what is the same for all nodes.
@@ -157,7 +169,7 @@ func (v *server) reach(ctx context.Context) (driver.Conn, error) {
 	}
 	now := v.nodes.current.Load()
 	if now != nil {
-		raw, err := v.open1(ctx, now.node)
+		raw, err := v.openChosen(ctx, now)
 		if err == nil || ctx.Err() != nil {
 			return raw, err
 		}
@@ -167,7 +179,7 @@ func (v *server) reach(ctx context.Context) (driver.Conn, error) {
 	}
 	defer v.nodes.choose.end()
 	if next := v.nodes.current.Load(); next != nil && next != now { // somebody else was faster
-		return v.open1(ctx, next.node)
+		return v.openChosen(ctx, next)
 	}
 	next, err := v.findWritable(ctx)
 	if err != nil {
@@ -175,7 +187,24 @@ func (v *server) reach(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	v.settle(next)
-	return v.open1(ctx, next.node)
+	return v.openChosen(ctx, next)
+}
+
+// openChosen connects to the node that was chosen, if that is what it was. A cluster may have
+// crashed as a whole and begun again from an older state, which is another configuration.
+func (v *server) openChosen(ctx context.Context, now *choice) (driver.Conn, error) {
+	raw, err := v.open1(ctx, now.node)
+	if err != nil || now.cluster == "" {
+		return raw, err
+	}
+	rows, err := (rawConn{raw}).query(ctx, "SELECT "+now.self)
+	if err == nil {
+		err = now.isStill(rows[0][0])
+	}
+	if err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	return raw, nil
 }
 
 // open1 connects to one node and prepares the connection.
@@ -197,7 +226,7 @@ func (v *server) open1(ctx context.Context, n *node) (driver.Conn, error) {
 func (v *server) settle(next *choice) {
 	before := v.nodes.last.Swap(next)
 	v.nodes.current.Store(next)
-	if before != nil && before.identity == next.identity && before.addr == next.addr && before.cluster == next.cluster {
+	if before != nil && before.identity == next.identity && before.addr == next.addr && before.holder == next.holder {
 		return
 	}
 	v.guard.forget()
@@ -272,7 +301,7 @@ func (v *server) chosen(all []standing) (*choice, error) {
 			best = s
 		}
 	}
-	return &choice{node: best.node, identity: best.identity, self: best.self, cluster: best.cluster}, nil
+	return &choice{node: best.node, identity: best.identity, self: cmp.Or(best.view, best.self), cluster: best.cluster, holder: best.holder()}, nil
 }
 
 // contradiction is why two nodes that can both be written to may not be so at once, nil if they may.
@@ -317,23 +346,30 @@ func (v *server) writable(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// leadsTo makes sure that a connection leads to the node that was chosen, and not to one before. That may live on alone, and what is
-// written there is nothing that the new one knows. Its error is a driver.ErrBadConn. Between the nodes of a cluster there is no difference.
+// leadsTo makes sure that a connection leads to the node that was chosen, and not to one before.
+// That may live on alone, and what is written there is nothing that the new one knows. Of a cluster
+// any node will do that is in the configuration of the choice: what is committed before that is
+// said, was committed in it. The error is a driver.ErrBadConn.
 func (v *server) leadsTo(ctx context.Context, on execer, now *choice) error {
 	if now == nil {
 		return fmt.Errorf("%w: %w", errUnchosen, driver.ErrBadConn)
 	}
-	if now.cluster != "" {
-		return nil
-	}
-	var identity string
-	if err := on.QueryRowContext(ctx, "SELECT "+now.self).Scan(&identity); err != nil {
+	var who sql.NullString
+	if err := on.QueryRowContext(ctx, "SELECT "+now.self).Scan(&who); err != nil {
 		return err
 	}
-	if identity != now.identity {
-		return fmt.Errorf("a connection leads to %s still, and not to %s at %s: %w", identity, now.identity, now.addr, driver.ErrBadConn)
+	return now.isStill(who.String)
+}
+
+// isStill is the error for a server that is not the one that was chosen, but calls itself who.
+func (c *choice) isStill(who string) error {
+	switch {
+	case who == c.holder:
+		return nil
+	case c.cluster != "":
+		return fmt.Errorf("%s is in %q by now, and not in %s: %w", c.addr, who, c.holder, driver.ErrBadConn)
 	}
-	return nil
+	return fmt.Errorf("a connection leads to %s still, and not to %s at %s: %w", who, c.holder, c.addr, driver.ErrBadConn)
 }
 
 // Errors of one attempt in a group. The next one is on another node, if there is one.

@@ -28,8 +28,8 @@ func (v *server) stillHolds(ctx context.Context, conn *sql.Conn) error {
 	case now.node != own.node:
 		return fmt.Errorf("%s is the node in use by now, in place of %s, and may have given higher numbers: %w", now.addr, own.node.addr, driver.ErrBadConn)
 	}
-	_, err = v.awaitSeen(ctx, now, guardRow{holder: now.identity, term: math.MaxUint64}, confirmations(len(v.nodes.all))-1, " WHERE `name` = ''", nil, func(rows guardRows) bool {
-		return rows.holder().holder == now.identity
+	_, err = v.awaitSeen(ctx, now, guardRow{holder: now.holder, term: math.MaxUint64}, confirmations(len(v.nodes.all)), " WHERE `name` = ''", nil, func(rows guardRows) bool {
+		return rows.holder().holder == now.holder
 	})
 	v.unseen.Store(err != nil)
 	if err != nil {

@@ -82,17 +82,20 @@ func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err
 	return all, errors.Join(failed...)
 }
 
-// onNodes is that of one member. What is no group, or a cluster that commits on a majority, loses nothing.
+// onNodes is that of one member. What is no group loses nothing.
 func (v *server) onNodes(ctx context.Context) (all bool, err error) {
-	others := len(v.nodes.all) - 1
-	if err = v.shownOn(ctx, 0, others, nil); err == nil {
+	n := len(v.nodes.all)
+	if err = v.shownOn(ctx, 0, n); err == nil {
 		return true, nil
 	}
 	lost := new(seenError)
 	if !errors.As(err, &lost) {
 		return false, err
 	}
-	if lost.need = confirmations(others+1) - 1; lost.seen >= lost.need {
+	if lost.need = confirmations(n); !lost.cluster {
+		lost.need-- // see awaitSeen
+	}
+	if lost.seen >= lost.need {
 		return false, nil
 	}
 	return false, err

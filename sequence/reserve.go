@@ -195,10 +195,13 @@ func (v *server) failedToTake(name string, err error, n uint64, t *take) error {
 
 // granted is the outcome of a reservation that was verified with err.
 func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uint64, t take, rule rule, h share, last uint64, stored row, err error) (g grant, _ error) {
+	if err == nil && t.node != nil && t.node.cluster != "" {
+		err = v.leadsTo(ctx, conn, t.node)
+	}
 	if err == nil && stored.def.Order && h.shared() {
 		err = v.isHome(h, stored.home)
 	}
-	if err == nil && stored.def.Order && t.upTo.guarded {
+	if err == nil && stored.def.Order && t.upTo.guarded && v.replicates() {
 		err = v.stillHolds(ctx, conn)
 	}
 	if err == nil && stored.def.Order && h.shared() {
@@ -246,6 +249,7 @@ type take struct {
 	floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
 	upTo    limit
+	node    *choice                   // whose ceiling it may go up to; nil: there is none
 	full    error                     // why there is no room at the bound
 	numbers func(last uint64) Segment // those that end at last
 }
@@ -301,8 +305,11 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 		t.text += v.table.withoutPlan()
 	}
 	if upTo.guarded {
+		if t.node = v.nodes.current.Load(); t.node == nil {
+			return t, errUnchosen
+		}
 		_, id, _ := v.table.taking(planned)
-		t.text, t.args = t.text+v.guardCondition(id), append(t.args, name, highest)
+		t.text, t.args = t.text+v.guardCondition(t.node, id), append(t.args, name, highest)
 	}
 	if low := v.lowestOf(name, h); low > 0 {
 		_, id, _ := v.table.taking(planned)

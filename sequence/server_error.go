@@ -14,6 +14,7 @@ const (
 	cannotConvert        = 3854 // a string, into another character set
 	cannotConvertMariaDB = 1977
 	counterAtEndMariaDB  = 167 // AUTO_INCREMENT
+	rolledBackAtCommit   = 3101
 )
 
 func isMomentary(err error) bool {
@@ -33,9 +34,10 @@ func hasCode(err error, codes ...uint16) bool {
 	return errors.As(err, &said) && slices.Contains(codes, said.Number)
 }
 
-// isConflict: deadlock, lock wait timeout, and MariaDB's "record has changed since last read".
+// isConflict: deadlock, lock wait timeout, MariaDB's "record has changed since last read", and what
+// a replication group answers where a commit on another member was first.
 func isConflict(err error) bool {
-	return hasCode(err, gomysql.ER_LOCK_DEADLOCK, gomysql.ER_LOCK_WAIT_TIMEOUT, gomysql.ER_CHECKREAD)
+	return hasCode(err, gomysql.ER_LOCK_DEADLOCK, gomysql.ER_LOCK_WAIT_TIMEOUT, gomysql.ER_CHECKREAD, rolledBackAtCommit)
 }
 
 // isOutOfRange: the number does not fit the column, or not 64 bits.

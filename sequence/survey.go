@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // Bounds of looking at nodes.
@@ -26,6 +28,8 @@ type standing struct {
 	flush    string // innodb_flush_log_at_trx_commit
 	binlog   string // sync_binlog, of a member of a replication group: it recovers by its binary log
 	cluster  string // of a member that may commit: which one, and in which configuration
+	view     string // the expression by which it says that, where it is a member of a cluster
+	term     string // the configuration of the cluster that it is in, which holds the sequences; also of a member that may not commit
 	group    string // the part of it that outlives configurations
 	index    string // its place in the configuration, if it has one
 	donor    bool   // it helps another node to join, or is kept from holding the others up, as for a backup: one that is in step is better
@@ -71,6 +75,23 @@ func (s *standing) stands() string {
 		return s.cluster
 	}
 	return s.cluster + ", place " + s.index
+}
+
+// holder is what the guard's rows call who gives numbers by this node: in a cluster the
+// configuration of it, else the server.
+func (s *standing) holder() string {
+	if s.term != "" {
+		return s.term
+	}
+	return s.identity
+}
+
+// who differs between the nodes of a group. The members of a cluster may share a server_id.
+func (s *standing) who() string {
+	if s.term != "" {
+		return s.place + " " + s.index
+	}
+	return s.identity
 }
 
 // survey looks at all nodes at once.
@@ -192,20 +213,56 @@ func (s *standing) lookAtGalera(ctx context.Context, conn *sql.Conn) error {
 	// Two halves that were both made primary by hand share the first only.
 	s.group = "Galera " + status["wsrep_cluster_state_uuid"]
 	s.cluster = fmt.Sprintf("%s, configuration %s of %s", s.group, status["wsrep_cluster_conf_id"], status["wsrep_cluster_size"])
-	s.index, s.donor = status["wsrep_local_index"], state == donor
+	var view string
+	err = conn.QueryRowContext(ctx, "SELECT `view_id`, "+galeraView+" FROM "+galeraViews).Scan(&view, &s.term)
+	switch {
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
+		return fmt.Errorf("its cluster does not store its configurations, as Galera does since version 4: upgrade it, or name one address in place of `nodes`: %w", err)
+	case err != nil:
+		return unread(err, galeraViews)
+	}
+	if view != status["wsrep_cluster_conf_id"] {
+		s.apart = fmt.Sprintf("its Galera cluster is in configuration %s, and it has stored %s so far", status["wsrep_cluster_conf_id"], view)
+		s.cluster, s.term = "", ""
+		return nil
+	}
+	s.view, s.index, s.donor = galeraView, status["wsrep_local_index"], state == donor
 	return nil
+}
+
+// These are the expressions for the configuration of a cluster that a node is in. A cluster that is
+// bootstrapped counts its configurations from 1 again. Galera's have a position among all commits,
+// which is above that of any commit that its tables have. Those of MySQL have a random part that
+// each bootstrap makes anew.
+const (
+	galeraViews = "`mysql`.`wsrep_cluster`" // one row
+	galeraView  = "(SELECT CONCAT('Galera ', `cluster_uuid`, ', configuration ', `view_id`, ' at ', `view_seqno`) FROM " + galeraViews + ")"
+
+	groupViews = "`performance_schema`.`replication_group_member_stats`"
+	groupView  = "(SELECT CONCAT('replication group ', @@group_replication_group_name, ', view ', MAX(`VIEW_ID`)) FROM " + groupViews +
+		" WHERE `MEMBER_ID` = @@server_uuid)"
+)
+
+// unread is the error of a member of a cluster whose configuration could not be read from tables.
+func unread(err error, tables string) error {
+	if IsDenied(err) {
+		return fmt.Errorf("read the configuration of its cluster: %w; to mend it: GRANT SELECT ON %s TO the user", err, tables)
+	}
+	return fmt.Errorf("read the configuration of its cluster: %w", err)
 }
 
 // lookAtGroup: https://dev.mysql.com/doc/refman/8.4/en/performance-schema-replication-group-members-table.html
 func (s *standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string) error {
 	var state, role string
+	var view sql.NullString
 	var online, members int
 	err := conn.QueryRowContext(ctx, "SELECT IFNULL(MAX(IF(MEMBER_ID = @@server_uuid, MEMBER_STATE, NULL)), 'OFFLINE'), "+
-		"IFNULL(MAX(IF(MEMBER_ID = @@server_uuid, MEMBER_ROLE, NULL)), ''), IFNULL(SUM(MEMBER_STATE = 'ONLINE'), 0), COUNT(*) "+
-		"FROM performance_schema.replication_group_members").Scan(&state, &role, &online, &members)
+		"IFNULL(MAX(IF(MEMBER_ID = @@server_uuid, MEMBER_ROLE, NULL)), ''), IFNULL(SUM(MEMBER_STATE = 'ONLINE'), 0), COUNT(*), "+
+		groupView+" FROM performance_schema.replication_group_members").Scan(&state, &role, &online, &members, &view)
 	if err != nil {
-		return fmt.Errorf("read the members of its replication group: %w", err)
+		return unread(err, groupViews+" and `performance_schema`.`replication_group_members`")
 	}
+	s.term, s.view = view.String, groupView
 	switch {
 	case state != "ONLINE" || 2*online <= members:
 		s.apart = fmt.Sprintf("it is not part of its replication group: state %s, %d of %d members online", state, online, members)

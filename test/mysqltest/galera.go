@@ -33,9 +33,15 @@ func (c *Cluster) AwaitWhole(t testing.TB) {
 // Bootstrap has the nodes, which are all down, form the cluster again.
 func (c *Cluster) Bootstrap(t testing.TB) {
 	t.Helper()
+	c.BootstrapFrom(t, 0)
+}
+
+// BootstrapFrom is Bootstrap without the nodes before the given one, which are lost.
+func (c *Cluster) BootstrapFrom(t testing.TB, first int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
 	defer cancel()
-	if err := mysqld.BootstrapCluster(ctx, c.all); err != nil {
+	if err := mysqld.BootstrapCluster(ctx, c.all[first:]); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
+	"seqproxy/internal/mysqld"
 	"seqproxy/test/network"
 )
 
@@ -21,6 +24,7 @@ func faults() []fault {
 		{name: "kill -9 of a Galera node", weight: 3, takes: 8 * time.Second, where: (*world).galera, run: killSequenceServer},
 		{name: "a Galera node leaves in order and comes back", weight: 1, takes: 3 * time.Second, where: (*world).galera, run: leaveCluster},
 		{name: "SIGSTOP of a Galera node", weight: 2, takes: 9 * time.Second, where: (*world).galera, run: freezeServer},
+		{name: "kill -9 of all Galera nodes and a proxy without its state", weight: 1, takes: 25 * time.Second, alone: true, where: (*world).galera, run: killCluster},
 		{name: "kill -9 of a shard", weight: 2, run: killShard},
 		{name: "SIGSTOP of the sequence server", weight: 1, where: (*world).noGalera, run: freezeServer},
 		{name: "connections are cut", weight: 3, run: cutLink},
@@ -141,6 +145,60 @@ func leaveCluster(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	}
 	defer heal()
 	return s.restart(context.WithoutCancel(ctx))
+}
+
+// killCluster kills all nodes of the cluster within a second, and a proxy whose state is lost. One
+// of the nodes may not have flushed for a while. The cluster begins again with the node that has
+// come furthest.
+func killCluster(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
+	w, p := n.world, n.someProxy(rng)
+	heal, err := n.hurt("kill -9 of all nodes", n.everywhere()...)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	limited, stop := context.WithTimeout(ctx, 2*time.Second)
+	defer stop()
+	if mysqld.AwaitCluster(limited, w.sequence.cluster) != nil {
+		return errBusy
+	}
+	if err := p.crashed(); err != nil {
+		return err
+	}
+	if flush := rng.IntN(3); flush != 1 {
+		s := n.someSequenceServer(rng)
+		if _, err := s.db.ExecContext(ctx, fmt.Sprintf("SET GLOBAL innodb_flush_log_at_trx_commit = %d", flush)); err != nil { // until it starts again
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	sleep(ctx, between(rng, 500*time.Millisecond, 2*time.Second))
+	kills := []func() error{func() error { return p.end(syscall.SIGKILL, 5*time.Second) }}
+	for _, s := range w.nodes {
+		kills = append(kills, s.Kill)
+	}
+	rng.Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
+	for _, kill := range kills {
+		if err := kill(); err != nil {
+			return err
+		}
+		sleep(ctx, between(rng, 0, 250*time.Millisecond))
+	}
+	files, err := filepath.Glob(filepath.Join(p.state, "*"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := os.RemoveAll(file); err != nil {
+			return err
+		}
+	}
+	ctx = context.WithoutCancel(ctx)
+	bounded, done := context.WithTimeout(ctx, backWithin)
+	defer done()
+	if err := mysqld.BootstrapCluster(bounded, w.sequence.cluster); err != nil {
+		return fmt.Errorf("%w: %w", errApart, err)
+	}
+	return p.start(ctx)
 }
 
 func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {

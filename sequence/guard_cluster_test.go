@@ -1,0 +1,340 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/test/mysqltest"
+)
+
+// holdUp has nodes apply nothing, while the others wait for none of them.
+func holdUp(t *testing.T, nodes ...*mysqltest.Server) (release func()) {
+	t.Helper()
+	var ends []func()
+	for _, node := range nodes {
+		conn, err := node.DB(t, "").Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"SET GLOBAL wsrep_desync = ON", "FLUSH TABLES WITH READ LOCK"} {
+			if _, err := conn.ExecContext(t.Context(), text); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+		ends = append(ends, func() {
+			_, err := conn.ExecContext(context.WithoutCancel(t.Context()), "UNLOCK TABLES")
+			if err := errors.Join(err, conn.Close()); err != nil {
+				t.Error(err)
+			}
+			node.Exec(t, "SET GLOBAL wsrep_desync = OFF")
+		})
+	}
+	release = sync.OnceFunc(func() {
+		for _, end := range ends {
+			end()
+		}
+	})
+	t.Cleanup(release)
+	return release
+}
+
+// Both nodes die, and one begins again alone. It has every window, and what it opened now it would
+// have alone.
+func TestOfTwoGaleraNodesOneAloneGivesNothing(t *testing.T) {
+	e, cluster := startClusterOf(t, 2, "photos")
+	all := &given{}
+	a := e.join(t, "a", all)
+	a.take(t, "a", "photos", 20)
+	a.cut(0, 1)
+	for _, node := range e.Nodes {
+		if err := node.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cluster.BootstrapFrom(t, 1)
+	b := e.join(t, "b", all, patience(3*time.Second))
+	number, err := b.Take(t.Context(), []byte("photos"), 1)
+	if err == nil {
+		t.Fatalf("got %d of a node that is alone", number)
+	}
+	wantText(t, err, "it is seen on 1 nodes of the sequence server, and must be on 2", e.linkOf(b, 0), "to mend it: have them be members of the cluster")
+	var claims int
+	if err := e.Nodes[1].DB(t, "app").QueryRow("SELECT COUNT(*) FROM sequence_guard WHERE `name` = ''").Scan(&claims); err != nil || claims != 1 {
+		t.Errorf("there are %d claims (%v), want that of the configuration before alone", claims, err)
+	}
+	if err := e.Nodes[0].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	cluster.AwaitWhole(t)
+	eventually(t, "numbers are given again", func() bool {
+		_, err := b.servers.first().reserve(t.Context(), "photos", 1, 1)
+		return err == nil
+	})
+	b.take(t, "b", "photos", 200)
+}
+
+// A connection outlives a change of the configuration. What is reserved over it then is given to
+// nobody before that configuration is the holder.
+func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *testing.T) {
+	e, _ := startCluster(t, "photos", "albums")
+	a := e.join(t, "a", &given{}, patience(time.Minute))
+	a.take(t, "a", "photos", 20)
+	settled(t, a.Sequences, "photos")
+	v := a.servers.first()
+	before := v.nodes.current.Load()
+	var stays [2]*sql.Conn
+	for i := range stays {
+		var err error
+		if stays[i], err = v.conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.leadsTo(t.Context(), stays[i], before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() { _ = stays[1].Close() }() // it is broken
+	lost := v.counters.lost[UnusedRefused].Load()
+	if err := e.Nodes[2].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the configuration changes", func() bool { return v.leadsTo(t.Context(), stays[0], before) != nil })
+	if err := v.writable(t.Context(), stays[1]); !v.isMoved(err) {
+		t.Errorf("of a connection to another configuration: %v, want an error by which another node is looked for", err)
+	}
+	if err := stays[0].Close(); err != nil { // others get it now
+		t.Fatal(err)
+	}
+	g, err := v.reserve(t.Context(), "photos", 10, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := v.nodes.current.Load()
+	if now == nil || now.holder == before.holder {
+		t.Errorf("%v was reserved under %s", g.seg, before.holder)
+	}
+	if now := v.counters.lost[UnusedRefused].Load(); now == lost {
+		t.Error("what was reserved over the connection before is not counted as lost")
+	}
+	e.wantHolder(t, 0, 2)
+}
+
+// Whoever only reads finds the change by a new connection: who is registered may be lost with what
+// was committed last.
+func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	a := e.join(t, "a", &given{}, patience(time.Minute))
+	a.take(t, "a", "photos", 5)
+	settled(t, a.Sequences, "photos")
+	v := a.servers.first()
+	before := v.nodes.current.Load()
+	if err := e.Nodes[2].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	db := e.Nodes[0].DB(t, "")
+	eventually(t, "the configuration changes", func() bool {
+		var now string
+		return db.QueryRow("SELECT "+galeraView).Scan(&now) == nil && now != before.holder
+	})
+	for _, idle := range []int{0, v.opts.MaxConns} { // all are closed
+		v.db.SetMaxIdleConns(idle)
+	}
+	if err := v.ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if now := v.nodes.current.Load(); now == nil || now.holder == before.holder {
+		t.Errorf("a connection was made under %s", before.holder)
+	}
+	if seen := make(map[*server]tenure); a.servers.enlisted(seen) {
+		t.Error("all proxies are said to be registered in a configuration that has just begun")
+	}
+}
+
+// The node that is written to does not flush any more, and one of the others shows nothing. The
+// third is no majority.
+func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	a := e.join(t, "a", &given{})
+	a.take(t, "a", "photos", 20)
+	v := a.servers.first()
+	e.Nodes[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+	holdUp(t, e.Nodes[2])
+	const many = 1 << 20
+	err := v.tryWindow(t.Context(), "photos", many, false)
+	lost := new(seenError)
+	if !errors.As(err, &lost) || lost.seen != 1 || lost.need != 2 {
+		t.Fatalf("got %v, want that it is seen on 1 and must be on 2", err)
+	}
+	wantText(t, err, errUnflushed.Error(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	e.Nodes[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	if err := v.tryWindow(t.Context(), "photos", many, false); err != nil {
+		t.Error(err)
+	}
+}
+
+// A sequence that is moved ahead after a node has left is below a window of the configuration that
+// there is then.
+func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) {
+	e, cluster := startCluster(t, "photos", "albums")
+	all := &given{}
+	a := e.join(t, "a", all, patience(time.Minute))
+	a.take(t, "a", "photos", 5)
+	a.takeOf(t, "a", "albums", &given{})
+	if err := e.Nodes[2].Stop(); err != nil {
+		t.Fatal(err)
+	}
+	const to = 7_000_000
+	if _, ok, err := a.SetValue(t.Context(), []byte("photos"), to, true); !ok || err != nil {
+		t.Errorf("SETVAL after a node has left: %v, %v", ok, err)
+	}
+	wanted := func() (wanted uint64) {
+		t.Helper()
+		err := e.Nodes[0].DB(t, "app").QueryRow("SELECT r.`ceiling` FROM sequence_guard AS r JOIN sequence_guard AS h ON h.`name` = '' AND h.`ceiling` = 1 AND r.`term` = h.`term` " +
+			"WHERE r.`name` = 'photos' AND CONCAT('Galera ', (SELECT CONCAT(cluster_uuid, ', configuration ', view_id, ' at ', view_seqno) FROM mysql.wsrep_cluster)) = h.`holder`").Scan(&wanted)
+		if err != nil {
+			t.Errorf("the ceiling of the present configuration: %v", err)
+		}
+		return wanted
+	}
+	if got := wanted(); got < to {
+		t.Errorf("the ceiling is %d, want %d at least", got, to)
+	}
+	if err := e.Nodes[2].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	cluster.AwaitWhole(t)
+	e.Nodes[0].Exec(t, "UPDATE app.sequence SET id = 5000000 WHERE name = 'albums'")
+	if err := a.servers.first().keepAbove(t.Context(), "albums", 5_000_000); err != nil { // over connections of the configuration before
+		t.Errorf("a sequence that stands above its ceiling: %v", err)
+	}
+	next := uint64(9_000_000)
+	if _, err := a.Alter(t.Context(), []byte("photos"), Alteration{Restart: &next}); err != nil {
+		t.Errorf("RESTART after a node came back: %v", err)
+	}
+	if got := wanted(); got+1 < next {
+		t.Errorf("the ceiling is %d, want %d at least", got, next-1)
+	}
+	a.take(t, "a", "photos", 50)
+}
+
+// What is committed in a cluster is in memory on all nodes. It survives a crash of all where a
+// majority shows it.
+func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	a := e.join(t, "a", &given{}, patience(time.Minute))
+	a.take(t, "a", "photos", 5)
+	v := a.servers.first()
+	if all, err := v.onNodes(t.Context()); !all || err != nil {
+		t.Errorf("with all nodes in step: %v, %v", all, err)
+	}
+	release := holdUp(t, e.Nodes[2])
+	if all, err := v.onNodes(t.Context()); all || err != nil {
+		t.Errorf("with one that lags: on all is %v, %v; want a majority", all, err)
+	}
+	holdUp(t, e.Nodes[1])
+	if all, err := v.onNodes(t.Context()); all || !errors.As(err, new(*seenError)) {
+		t.Errorf("with two that lag: %v, %v; want that no majority has it", all, err)
+	}
+	release()
+	if err := v.shownOn(t.Context(), 0, 2); err != nil {
+		t.Error(err)
+	}
+	// Who is registered may be lost with the rest.
+	v.moved()
+	if err := v.ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if seen := make(map[*server]tenure); a.servers.enlisted(seen) {
+		t.Error("all proxies are said to be registered with a choice that was just made")
+	}
+}
+
+// A node that lacks what the others have of ceilings is no copy of them. It is not asked for ever.
+func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	a := e.join(t, "a", &given{}, patience(3*time.Second))
+	a.take(t, "a", "photos", 5)
+	v := a.servers.first()
+	conn, err := e.Nodes[0].DB(t, "app").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()                           // both statements were answered
+	eventually(t, "the node alone has no ceilings", func() bool { // the cluster may have the rows in use
+		_, off := conn.ExecContext(t.Context(), "SET SESSION wsrep_on = OFF")
+		_, err := conn.ExecContext(t.Context(), "DELETE FROM sequence_guard")
+		return off == nil && err == nil
+	})
+	begin := time.Now()
+	err = v.adopt(t.Context(), "photos", guardRow{})
+	if !errors.Is(err, errOvertaken) {
+		t.Fatalf("got %v, want errOvertaken", err)
+	}
+	wantText(t, err, "of table `app`.`sequence_guard`, it has in a moment, or is no copy")
+	if took := time.Since(begin); took < v.timing.conflict<<maxAttempts/2 {
+		t.Errorf("six attempts took %v: what comes in a moment was not waited for", took)
+	}
+}
+
+// The account may not read in which configuration a node is.
+func TestARightToReadTheConfigurationOfAGaleraClusterIsNamed(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	e.Nodes[0].Exec(t, "CREATE USER poor@'%'", "GRANT ALL ON app.* TO poor@'%'", "GRANT SLAVE MONITOR ON *.* TO poor@'%'")
+	a := e.join(t, "a", &given{}, patience(3*time.Second), func(o *Options) { o.Servers[0].User = "poor" })
+	_, err := a.Take(t.Context(), []byte("photos"), 1)
+	if err == nil {
+		t.Fatal("numbers are given without knowing of which configuration")
+	}
+	wantText(t, err, "GRANT SELECT ON `mysql`.`wsrep_cluster`")
+	e.Nodes[0].Exec(t, "GRANT SELECT ON mysql.wsrep_cluster TO poor@'%'")
+	eventually(t, "numbers are given", func() bool {
+		_, err := a.Take(t.Context(), []byte("photos"), 1)
+		return err == nil
+	})
+}
+
+// Somebody writes the row of a ceiling on another node. Who raises it tries again.
+func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testing.T) {
+	e, _ := startCluster(t, "photos")
+	e.Nodes[0].Exec(t, "SET GLOBAL wsrep_retry_autocommit = 0") // or the server itself would try again
+	a := e.join(t, "a", &given{}, patience(time.Minute))
+	a.take(t, "a", "photos", 1)
+	settled(t, a.Sequences, "photos")
+	ctx, stop := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	defer stop()
+	elsewhere := e.Nodes[1].DB(t, "app")
+	writer.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = elsewhere.ExecContext(ctx, "UPDATE sequence_guard SET `floor` = 1 - `floor` WHERE `name` = 'photos' AND `floor` <= 1") // it may be forestalled, too
+			time.Sleep(15 * time.Millisecond)
+		}
+	})
+	v := a.servers.first()
+	met := 0
+	for n := uint64(1) << 20; n < 1<<50 && met < 3; n += n / 4 {
+		err := v.tryWindow(t.Context(), "photos", n, false)
+		if isConflict(err) {
+			met++
+			err = v.openWindow(t.Context(), "photos", n)
+		}
+		if err != nil {
+			t.Fatalf("a window for %d: %v", n, err)
+		}
+	}
+	if met == 0 {
+		t.Error("no window met another commit")
+	}
+}
+
+func TestACommitThatAnotherMemberForestalledIsAConflict(t *testing.T) {
+	if !isConflict(&mysql.MySQLError{Number: 3101, Message: "Plugin instructed the server to rollback the current transaction."}) {
+		t.Error("what a replication group answers is no conflict")
+	}
+}
