@@ -1,9 +1,8 @@
 package proxy
 
 import (
-	"slices"
-
 	"seqproxy/backend"
+	"seqproxy/statement/lex"
 )
 
 // attach returns the connection that the next command of the session runs on: that
@@ -37,13 +36,25 @@ func (s *session) attach() (*backend.Conn, error) {
 func (s *session) current(c *backend.Conn) {
 	first, hello := s.cur == nil, c.Hello()
 	if s.cur != c {
-		s.state.startMode(hello, s.login.Collation)
+		s.state.startMode(serverOf(hello), s.login.Collation)
 	}
 	s.cur = c
 	s.state.observe(c.Answer.Status, hello.MariaDB)
 	if first {
 		s.state.trustStatus(hello.MariaDB)
 		s.state.escapesUnknown = hello.InitConnect
+	}
+}
+
+// serverOf is what the session's state has to know of a server.
+func serverOf(h *backend.Hello) stateServer {
+	reads := lex.MySQL(h.Number())
+	if h.MariaDB {
+		reads = lex.MariaDB(h.Number())
+	}
+	major, _ := h.Numbers()
+	return stateServer{
+		Reads: reads, MariaDB: h.MariaDB, Major: major, SQLMode: h.SQLMode, InitConnect: h.InitConnect, OwnCollation: h.OwnCollation,
 	}
 }
 
@@ -109,12 +120,30 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 		s.conns = make(map[*backend.Shard]*backend.Conn, 1)
 	}
 	s.conns[shard] = c
+	s.lastTag++
+	c.Tag = s.lastTag
 	s.watchLocked(c)
-	s.state.knows(c, s.state.version)
+	s.state.knows(idOfConn(c), s.state.version)
 	if s.cur != nil { // what was set before must hold here too
-		s.state.knows(c, 0)
+		s.state.knows(idOfConn(c), 0)
 	}
 	return c, nil
+}
+
+// idOfConn is what the session's state calls a connection.
+func idOfConn(c *backend.Conn) connID { return connID(c.Tag) }
+
+// connBy is the connection that the session's state calls so; nil for 0.
+func (s *session) connBy(id connID) *backend.Conn {
+	if id == 0 {
+		return nil
+	}
+	for _, c := range s.conns {
+		if idOfConn(c) == id {
+			return c
+		}
+	}
+	return nil
 }
 
 // forget drops a connection that was closed.
@@ -122,15 +151,9 @@ func (s *session) forget(c *backend.Conn) {
 	s.mu.Lock()
 	delete(s.conns, c.Shard())
 	s.mu.Unlock()
-	s.state.synced = slices.DeleteFunc(s.state.synced, func(k known) bool { return k.conn == c })
+	s.state.forget(idOfConn(c))
 	if s.cur == c {
 		s.cur = nil
-	}
-	if s.state.lastConn == c {
-		s.state.lastConn = nil
-	}
-	if s.state.lastID.holder == c {
-		s.state.lastID.holder = nil
 	}
 	s.prepared.forget(c)
 	s.counted(c)
@@ -144,6 +167,7 @@ func (s *session) closeBackends() {
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.Quit()
+		s.state.forget(idOfConn(c))
 		s.counted(c)
 	}
 	s.cur = nil

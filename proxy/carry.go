@@ -16,7 +16,7 @@ const variables = "the session's variables"
 // values of system variables are asked from the current connection.
 func (s *session) carryVariables(c *backend.Conn) error {
 	st := &s.state
-	since := st.known(c)
+	since := st.known(idOfConn(c))
 	if len(st.option) > 0 {
 		if err := s.ownCommand(c, protocol.ComSetOption, string(st.option)); err != nil {
 			return err
@@ -42,7 +42,7 @@ func (s *session) carryVariables(c *backend.Conn) error {
 			return err
 		}
 	}
-	st.knows(c, st.version)
+	st.knows(idOfConn(c), st.version)
 	return nil
 }
 

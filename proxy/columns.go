@@ -169,8 +169,8 @@ func (s *session) sameColumn(column string) func(name []byte) bool {
 
 // insertModes is what a session has set for INSERTs.
 type insertModes struct {
-	conn              *backend.Conn // that was asked; nil: not yet, or something may have changed it since
-	version           int           // of the session's variables
+	conn              connID // that was asked; 0: not yet, or something may have changed it since
+	version           int    // of the session's variables
 	increment         uint64
 	zeroStays, strict bool
 }
@@ -179,7 +179,7 @@ type insertModes struct {
 func (s *session) insertModes(c *backend.Conn, words statement.Words) (insertModes, error) {
 	m := &s.state.inserts
 	version := max(s.state.sysvars["auto_increment_increment"], s.state.sysvars["sql_mode"])
-	if m.conn == c && m.version == version {
+	if m.conn == idOfConn(c) && m.version == version {
 		return *m, nil
 	}
 	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
@@ -193,7 +193,7 @@ func (s *session) insertModes(c *backend.Conn, words statement.Words) (insertMod
 	if _, err := fmt.Sscan(string(row[0]), &increment); err != nil || increment == 0 {
 		return *m, fmt.Errorf("shard %s: auto_increment_increment is %q", c.Shard().Name(), row[0])
 	}
-	*m = insertModes{conn: c, version: version, increment: increment}
+	*m = insertModes{conn: idOfConn(c), version: version, increment: increment}
 	for mode := range strings.SplitSeq(string(row[1]), ",") {
 		switch mode {
 		case "NO_AUTO_VALUE_ON_ZERO":

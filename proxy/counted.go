@@ -138,7 +138,7 @@ func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err 
 	c.Discard(size)
 	s.client.Discard(s.parsed)
 	s.parsed = 0
-	s.state.lastConn = c
+	s.state.lastConn = idOfConn(c)
 	if err := s.flush(); err != nil {
 		return false, s.abandon(c, err)
 	}
@@ -224,9 +224,9 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 	if id != 0 || untold {
 		of, err := s.set.Sequences.Identify(&s.patience, n.name)
 		if err = s.patience.over(err); err == nil { // else it is gone
-			s.state.got.took(of, last+n.rest)
+			s.got.took(of, last+n.rest)
 		}
-		s.state.lastID = lastInsertID{holder: c}
+		s.state.lastID = lastInsertID{holder: idOfConn(c)}
 	}
 	if n.insert && (given || untold) {
 		s.state.lastID.given(n.first)

@@ -175,6 +175,15 @@ func (st *state) setNamesHere(words []string) {
 	st.keepHere("collation_connection", collation)
 }
 
+// variableHere is what a variable is where there is no server, by hereName: what the session has set it to,
+// or the usual value, if that is known.
+func (st *state) variableHere(name string, usual any, known bool) (value any, ok bool) {
+	if set, is := st.here[name]; is {
+		return set, set != nil
+	}
+	return usual, known && st.sysvars[name] == 0 && st.sysvars[otherName(name)] == 0 // else it was set while there was a server
+}
+
 var isolationLevels = []string{"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
 
 // setTransactionHere is setHere for SET SESSION TRANSACTION, in capital letters with single spaces. What

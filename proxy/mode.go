@@ -111,18 +111,29 @@ func (st *state) readByMode(sql []byte, mariaDB bool) bool {
 	return false
 }
 
+// stateServer is what a server says of itself that tells how it reads the texts of a session.
+type stateServer struct {
+	Reads   lex.Server // as which it reads version comments
+	MariaDB bool
+	// SQLMode is its global sql_mode.
+	SQLMode string
+	// InitConnect: it has an init_connect, which may change what sessions start with.
+	InitConnect bool
+	// OwnCollation: it takes no notice of the collation that a login names.
+	OwnCollation bool
+	// Major is the first number of its version.
+	Major int
+}
+
 // startMode takes note of how a server reads the texts of a session that has just logged
 // in there with a collation, or was reset.
-func (st *state) startMode(h *backend.Hello, collation uint16) {
-	st.mode.Server = lex.MySQL(h.Number())
-	if h.MariaDB {
-		st.mode.Server = lex.MariaDB(h.Number())
-	}
+func (st *state) startMode(h stateServer, collation uint16) {
+	st.mode.Server = h.Reads
 	if st.sysvars["sql_mode"] == 0 { // else it was brought along
 		st.setSQLMode(h.SQLMode)
 		st.quotesUnknown = true
 	}
-	if st.sysvars["character_set_client"] == 0 && !hasCollation(h, collation) {
+	if st.sysvars["character_set_client"] == 0 && !h.hasCollation(collation) {
 		st.askMode()
 	}
 	if h.InitConnect {
@@ -133,7 +144,7 @@ func (st *state) startMode(h *backend.Hello, collation uint16) {
 
 // hasCollation says whether sessions that log in to a server with a collation's id have
 // it for certain. Ids that a server does not know stand for its default.
-func hasCollation(h *backend.Hello, id uint16) bool {
+func (h *stateServer) hasCollation(id uint16) bool {
 	switch {
 	case h.OwnCollation:
 		return false
@@ -144,8 +155,7 @@ func hasCollation(h *backend.Hello, id uint16) bool {
 	case id >= 248 && id <= 250: // gb18030, since MySQL 5.7
 		return true
 	}
-	major, _ := h.Numbers()
-	return id == 255 && major >= 8 // utf8mb4_0900_ai_ci
+	return id == 255 && h.Major >= 8 // utf8mb4_0900_ai_ci
 }
 
 // noClientCharset says whether a character set is one that no client can have.

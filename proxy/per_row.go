@@ -305,7 +305,7 @@ func (x *rowExchange) pass(b []byte) error {
 // ended takes note of what the statement has left.
 func (x *rowExchange) ended() error {
 	s, c := x.s, x.c
-	s.state.lastConn = c
+	s.state.lastConn = idOfConn(c)
 	s.noteError(c)
 	s.tellNotice(c, nil, false)
 	s.state.lastID.answered(c.Answer.Rows)

@@ -36,7 +36,7 @@ func (s *session) preparesText(sql []byte) error {
 	d, ok := statement.ReadDynamic(sql, s.state.mode)
 	switch kind := s.stmt.Kind; {
 	case kind == statement.Execute:
-		if t, known := s.state.texts[d.Name]; ok && known {
+		if t, known := s.texts[d.Name]; ok && known {
 			s.explained = t.explained
 			if err := s.stillBound(&t.inserts); err != nil {
 				return err
@@ -46,7 +46,7 @@ func (s *session) preparesText(sql []byte) error {
 	case kind == statement.Deallocate:
 		err := s.single(sql)
 		if err == nil && s.cur != nil && s.cur.Answer.ErrCode == 0 {
-			delete(s.state.texts, d.Name)
+			delete(s.texts, d.Name)
 		}
 		return err
 	case !ok && s.boundHere():
@@ -72,14 +72,14 @@ func (s *session) preparesText(sql []byte) error {
 	if err != nil || s.stmt.Kind != statement.Prepare {
 		return err
 	}
-	if s.cur == nil || s.cur.Answer.ErrCode != 0 || len(t.inserts.names) == 0 || len(s.state.texts) >= maxTexts {
-		delete(s.state.texts, d.Name) // if it failed the name is nobody's
+	if s.cur == nil || s.cur.Answer.ErrCode != 0 || len(t.inserts.names) == 0 || len(s.texts) >= maxTexts {
+		delete(s.texts, d.Name) // if it failed the name is nobody's
 		return nil
 	}
-	if s.state.texts == nil {
-		s.state.texts = make(preparedTexts)
+	if s.texts == nil {
+		s.texts = make(preparedTexts)
 	}
-	s.state.texts[d.Name] = t
+	s.texts[d.Name] = t
 	return nil
 }
 

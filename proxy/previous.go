@@ -19,7 +19,7 @@ func (s *session) askPrevious(words statement.Words) (uint64, error) {
 		return 0, notSupported("NEXTVAL, LAST_INSERT_ID() and what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
 			"in one statement is not supported: keep one of them in a variable first")
 	}
-	return s.askLastID(s.state.lastID.holder)
+	return s.askLastID(s.connBy(s.state.lastID.holder))
 }
 
 // previousFor is askPrevious where a text's first statement needs it.

@@ -92,7 +92,7 @@ func (s *session) unread() error {
 // bringBefore brings LAST_INSERT_ID() to the current connection before a statement
 // that may move it, if it is not there.
 func (s *session) bringBefore() error {
-	if s.cur != nil && s.state.lastID.holder == s.cur && !s.state.lastID.pending {
+	if s.cur != nil && s.state.lastID.holder == idOfConn(s.cur) && !s.state.lastID.pending {
 		return nil
 	}
 	if err := s.settle(); err != nil {
@@ -207,13 +207,13 @@ func (s *session) attachWith(st *statement.Statement, t stmtTraits) (*backend.Co
 	if !st.ReadFor(s.state.mode.Server) {
 		return nil, errOtherServer
 	}
-	if st.Kind == statement.ShowWarnings && s.state.lastOwn == ownNothing && s.state.lastConn != nil {
-		c = s.state.lastConn // a prepared statement's, even if another shard is current
+	if st.Kind == statement.ShowWarnings && s.state.lastOwn == ownNothing && s.state.lastConn != 0 {
+		c = s.connBy(s.state.lastConn) // a prepared statement's, even if another shard is current
 	}
 	if err := s.bring(c, t); err != nil {
 		return nil, err
 	}
-	s.expects(effect{kind: st.Kind, words: st.Words, runs: st.Runs, procedure: s.procedureOf(st)})
+	s.expects(effect{kind: st.Kind, words: st.Words, runs: st.Runs, procedure: s.state.procedureOf(st)})
 	return c, nil
 }
 
@@ -244,7 +244,7 @@ func (s *session) noteDone(c *backend.Conn, sql []byte) {
 	}
 	if s.stmt.Kind == statement.Set {
 		s.state.setVariables(&s.stmt, sql)
-		s.state.knows(c, s.state.version)
+		s.state.knows(idOfConn(c), s.state.version)
 	}
 }
 

@@ -168,7 +168,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			if ev == protocol.Done {
 				s.tellNotice(c, c.Buffered()[accepted-n:accepted], whole)
 				s.state.lastID.answered(c.Answer.Rows)
-				s.state.lastConn = c // not for commands without an answer: they leave nothing
+				s.state.lastConn = idOfConn(c) // not for commands without an answer: they leave nothing
 				s.noteError(c)
 				s.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
 				if e.unexplained && c.Answer.InsertID != 0 {

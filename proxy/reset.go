@@ -24,7 +24,7 @@ func (s *session) resetConnection() error {
 		}
 	}
 	if cur == nil {
-		s.state.reset()
+		s.resetState()
 		s.reply(protocol.OK{})
 		return nil
 	}
@@ -36,19 +36,25 @@ func (s *session) resetConnection() error {
 		if err := s.takeTurns(cur); err != nil {
 			return err
 		}
-		s.state.reset()
+		s.resetState()
 		hello := cur.Hello()
 		s.state.setCollation(s.login.Collation)
-		s.state.startMode(hello, s.login.Collation)
+		s.state.startMode(serverOf(hello), s.login.Collation)
 		if !hello.MariaDB { // the character set is the server's default, whatever the login said
 			s.state.askMode()
 		}
-		s.state.knows(cur, 0)
+		s.state.knows(idOfConn(cur), 0)
 		s.release(cur)
 		s.state.trustStatus(hello.MariaDB)
 		s.state.escapesUnknown = false
 	}
 	return nil
+}
+
+// resetState forgets what the client has set.
+func (s *session) resetState() {
+	s.state.reset()
+	s.texts, s.got = nil, nil
 }
 
 // resetInPlace resets a connection that could not be opened again, for want of a
@@ -88,7 +94,7 @@ func (s *session) changeUser(payload []byte) error {
 	salt := s.login.Salt
 	s.changedUser = true
 	s.state = state{}
-	s.state.reset()
+	s.resetState()
 	if err := s.identify(attempt); err != nil {
 		return err
 	}

@@ -63,7 +63,10 @@ type session struct {
 	connected time.Duration // when, by clock
 
 	state    state
+	lastTag  uint32 // of its connections to servers; see connID
 	prepared preparedSet
+	texts    preparedTexts // nil if there are none
+	got      lastNumbers   // the last number of each sequence
 
 	// engaged are the shards that the session uses, or has used; while it rests that counts
 	// only with a transaction open. entered are those of the command being handled. See enter.

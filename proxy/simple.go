@@ -131,10 +131,7 @@ func (s *session) simpleVariable(it *idiom.SimpleItem) (value any, ok bool) {
 	case "last_insert_id", "identity":
 		return s.state.lastID.known()
 	}
-	if set, is := s.state.here[name]; is {
-		return set, set != nil
-	}
-	return value, ok && s.state.sysvars[name] == 0 && s.state.sysvars[otherName(name)] == 0 // else it was set while there was a server
+	return s.state.variableHere(name, value, ok)
 }
 
 func (s *session) simpleFunction(name string) (value any, ok bool) {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
@@ -30,13 +29,11 @@ type state struct {
 	// charset is the name of character_set_client; "" if it is not known.
 	charset string
 
-	inserts insertModes
-
 	lastID lastInsertID
 	// lastOwn says whether the client's last statement was answered by the proxy,
 	// so that the server's warnings and row counts are not those of that statement.
 	lastOwn     ownKind
-	lastConn    *backend.Conn         // that the last relayed command ran on
+	lastConn    connID                // that the last relayed command ran on; 0: none
 	lastError   *protocol.ServerError // of ownError; of ownTableRows and ownTableAnswer the warning, if any
 	lastChanged uint64                // rows, of ownChange
 	notice      *protocol.ServerError // of ownNothing: a warning of ours beside the server's; nil: none
@@ -57,6 +54,8 @@ type state struct {
 	here map[string]any
 	// synced is the version that each connection has.
 	synced []known
+	// inserts is what a connection says of INSERTs.
+	inserts insertModes
 
 	// selectLimit: sql_select_limit was set, so even a SELECT of one row is the
 	// server's to answer.
@@ -69,22 +68,22 @@ type state struct {
 	metadata bool
 	// waitTimeout is what wait_timeout was set to; 0: nothing, or unknownTimeout.
 	waitTimeout time.Duration
-	// got is the last number of each sequence.
-	got lastNumbers
-
 	// option is the argument of the last COM_SET_OPTION.
 	option []byte
 
-	texts preparedTexts // nil if there are none
 	// pins are reasons why the session cannot leave its connection.
 	pins pins
 	// nextTransaction: SET TRANSACTION was said for the next one only.
 	nextTransaction bool
 }
 
+// connID is a connection of the session's to a server, by the number that the session gave it. 0 is
+// none.
+type connID uint32
+
 // known says that a connection has all that was set up to a version.
 type known struct {
-	conn    *backend.Conn
+	conn    connID
 	version int
 }
 
@@ -145,7 +144,7 @@ func (st *state) trustStatus(mariaDB bool) {
 }
 
 // knows takes note that a connection has all that was set up to a version.
-func (st *state) knows(c *backend.Conn, version int) {
+func (st *state) knows(c connID, version int) {
 	for i := range st.synced {
 		if st.synced[i].conn == c {
 			st.synced[i].version = version
@@ -156,7 +155,7 @@ func (st *state) knows(c *backend.Conn, version int) {
 }
 
 // known is the version that a connection has.
-func (st *state) known(c *backend.Conn) int {
+func (st *state) known(c connID) int {
 	for _, k := range st.synced {
 		if k.conn == c {
 			return k.version
@@ -164,6 +163,20 @@ func (st *state) known(c *backend.Conn) int {
 	}
 	return 0
 }
+
+// forget takes note that a connection is closed.
+func (st *state) forget(c connID) {
+	st.synced = slices.DeleteFunc(st.synced, func(k known) bool { return k.conn == c })
+	if st.lastConn == c {
+		st.lastConn = 0
+	}
+	if st.lastID.holder == c {
+		st.lastID.holder = 0
+	}
+}
+
+// needs says whether the session may read on a connection what it has left there.
+func (st *state) needs(c connID) bool { return st.lastID.holder == c || st.lastConn == c }
 
 // inTransaction says whether leaving the connection would leave a transaction.
 func (st *state) inTransaction() bool { return st.status.Has(protocol.InTransaction) }
@@ -271,7 +284,7 @@ func (st *state) setVariables(s *statement.Statement, text []byte) {
 			st.setCharset(unquote(name))
 		case statement.UserVariable:
 			name := string(a.Name)
-			if !ascii(a.Name) {
+			if !lex.ASCII(a.Name) {
 				// MariaDB converts `x` from the client's character set, but not x.
 				delete(st.uservars, name)
 				st.pin(PinVariableName)
@@ -363,7 +376,7 @@ func (st *state) setCharset(name string) {
 // here: see session.readable.
 func (st *state) loseMode() {
 	st.metadata, st.quotesUnknown, st.escapesUnknown = true, true, true
-	st.inserts.conn = nil
+	st.inserts.conn = 0
 	st.askMode()
 }
 

@@ -93,7 +93,7 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 	if idle := now.Sub(c.LastUse); idle < minPingAfter || idle < s.pingAfter(c) {
 		return nil
 	}
-	if s.state.lastOwn == ownNothing && s.state.lastConn == c {
+	if s.state.lastOwn == ownNothing && s.state.lastConn == idOfConn(c) {
 		return nil // the client may ask for its last statement's ROW_COUNT(), which a ping would change
 	}
 	err := s.ping(c)

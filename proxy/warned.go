@@ -54,7 +54,7 @@ func (s *session) tellNotice(c *backend.Conn, b []byte, whole bool) {
 // showNotice answers SHOW WARNINGS after a statement that the server answered and that
 // took numbers of a sequence which nears its end.
 func (s *session) showNotice() error {
-	c, notice := s.state.lastConn, s.state.notice
+	c, notice := s.connBy(s.state.lastConn), s.state.notice
 	rows, err := s.ownQuery(c, "SHOW WARNINGS")
 	if err != nil {
 		return err
