@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
 
@@ -22,7 +23,7 @@ func (s *session) answerable(st *statement.Statement) bool {
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.LastInsertID, statement.LastInsertIDVariable:
-			if _, ok := s.state.lastID.known(); !ok {
+			if _, ok := s.state.LastID.Known(); !ok {
 				return false
 			}
 		case statement.CallConnectionID:
@@ -54,7 +55,7 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 			r := protocol.NewResult(s.out, s.packetNum, form)
 			r.Columns(columns)
 			s.out = r.End()
-			s.state.lastOwn = ownRows
+			s.state.LastOwn = state.OwnRows
 			return nil
 		}
 	}
@@ -67,13 +68,13 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 		form.Warnings = 1
 	}
 	moved := false
-	before, _ := s.state.lastID.known()
+	before, _ := s.state.LastID.Known()
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.Nextval:
 			if !moved {
 				moved = true
-				s.state.lastID.given(values[i].value)
+				s.state.LastID.Given(values[i].value)
 			}
 		case statement.Lastval, statement.Setval:
 		case statement.CallConnectionID:
@@ -102,9 +103,9 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 	}
 	r.Row(row...)
 	s.out = r.End()
-	s.state.lastOwn, s.state.lastID.rows = ownRows, false
+	s.state.LastOwn, s.state.LastID.Rows = state.OwnRows, false
 	if warning != nil {
-		s.state.lastOwn, s.state.lastError = ownTableRows, warning
+		s.state.LastOwn, s.state.LastError = state.OwnTableRows, warning
 	}
 	return nil
 }
@@ -144,13 +145,13 @@ func (s *session) form(binary bool) (protocol.Form, error) {
 
 // mayOmitMetadata says whether resultset_metadata may be NONE, which the server knows.
 func (s *session) mayOmitMetadata() bool {
-	return s.state.metadata && s.login.Capabilities.Has(protocol.OptionalMetadata)
+	return s.state.Metadata && s.login.Capabilities.Has(protocol.OptionalMetadata)
 }
 
 // limitsRows says whether sql_select_limit is set. Without a server nothing heeds it:
 // it is what drivers send for a maximum of rows, and an answer of ours has one.
 func (s *session) limitsRows() bool {
-	return s.state.selectLimit && s.routes.Default() != nil
+	return s.state.SelectLimit && s.routes.Default() != nil
 }
 
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then

@@ -103,7 +103,7 @@ func (s *session) insertsOf() insertsInto {
 		if t.Kind == statement.Update {
 			continue
 		}
-		if name, err := s.nameInUTF8(t.Name, s.state.charset); err == nil { // else it is no name that could be bound
+		if name, err := s.nameInUTF8(t.Name, s.state.Charset); err == nil { // else it is no name that could be bound
 			in.names = append(in.names, bytes.Clone(name))
 		}
 	}
@@ -183,5 +183,5 @@ func utf8Charset(name string) bool {
 // writable says whether a name, in UTF-8, can stand in a text of the session as it is.
 // Where that takes a conversion it is false.
 func (s *session) writable(name string) bool {
-	return utf8Charset(s.state.charset) && utf8.ValidString(name) || ascii([]byte(name))
+	return utf8Charset(s.state.Charset) && utf8.ValidString(name) || ascii([]byte(name))
 }

@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
 
@@ -97,7 +98,7 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 			return errTooLong
 		}
 		protocol.PutHeader(s.own, size, 0)
-		s.state.lastOwn = ownNothing
+		s.state.LastOwn = state.OwnNothing
 		if again, err = s.exchangeCounted(c, n); err != nil {
 			return err
 		}
@@ -109,7 +110,7 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 // exchangeCounted is exchange for the statement in s.own. again says that it failed since
 // the block was too small, and that a larger one may help: the client has got nothing.
 func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err error) {
-	s.sends(c, KindRewrite)
+	s.tally.sends(c, KindRewrite)
 	if err := s.flush(); err != nil {
 		return false, err
 	}
@@ -138,7 +139,7 @@ func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err 
 	c.Discard(size)
 	s.client.Discard(s.parsed)
 	s.parsed = 0
-	s.state.lastConn = idOfConn(c)
+	s.state.LastConn = idOfConn(c)
 	if err := s.flush(); err != nil {
 		return false, s.abandon(c, err)
 	}
@@ -159,7 +160,7 @@ func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	for {
 		b := c.Buffered()
 		if len(b) < protocol.HeaderSize || len(b) < protocol.HeaderSize+protocol.PayloadLen(b) {
-			if err := s.fillFrom(c); err != nil {
+			if err := s.tally.fill(c); err != nil {
 				return nil, s.lost(c, err, partly)
 			}
 			continue
@@ -185,7 +186,7 @@ func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	if size, ev := c.Answer.Walk(whole); ev != protocol.Done || size != len(whole) {
 		return nil, s.lost(c, protocol.ErrMalformed, true)
 	}
-	s.noteError(c)
+	noteError(c)
 	return payload, nil
 }
 
@@ -226,11 +227,11 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 		if err = s.patience.over(err); err == nil { // else it is gone
 			s.got.took(of, last+n.rest)
 		}
-		s.state.lastID = lastInsertID{holder: idOfConn(c)}
+		s.state.LastID = state.LastInsertID{Holder: idOfConn(c)}
 	}
 	if n.insert && (given || untold) {
-		s.state.lastID.given(n.first)
-		s.state.lastID.rows = true
+		s.state.LastID.Given(n.first)
+		s.state.LastID.Rows = true
 	}
 	if !n.insert || !given {
 		b, _ = protocol.AppendPacket(b, payload, num)
@@ -295,7 +296,7 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 			return err
 		}
 		protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-		s.state.lastOwn = ownNothing
+		s.state.LastOwn = state.OwnNothing
 		if again, err = s.exchangeCounted(c, &n); err != nil {
 			return err
 		}

@@ -5,23 +5,24 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 )
 
 // expects says what the statement that is about to be sent may leave.
-func (s *session) expects(e effect) {
-	e.expected = true
+func (s *session) expects(e state.Effect) {
+	e.Expected = true
 	s.effect = e
 }
 
 // noteRefusal looks at the end of an answer, of which whole says that it is all of it, for
 // what the code of an error does not tell.
 func (s *session) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
-	if c.Answer.ErrCode == 0 || !s.effect.expected || !whole || len(answer) < protocol.HeaderSize {
+	if c.Answer.ErrCode == 0 || !s.effect.Expected || !whole || len(answer) < protocol.HeaderSize {
 		return
 	}
 	var refused *protocol.ServerError
 	if errors.As(protocol.ParseServerError(answer[protocol.HeaderSize:]), &refused) {
-		s.effect.refused(refused)
+		s.effect.Refused(refused)
 	}
 }
 
@@ -31,5 +32,5 @@ func (s *session) noteEffect(c *backend.Conn) {
 	if c.Answer.Rows || c.Answer.Results > 0 {
 		code = 0
 	}
-	s.state.left(&s.effect, code)
+	s.state.Left(s.effect, code)
 }

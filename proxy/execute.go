@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
 
@@ -41,13 +42,13 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(func() error { return s.executeLooking(p, payload) })
 	}
 	p.toServer(payload[1:])
-	if p.shape.plain && p.conn == s.cur && !s.state.nextTransaction && !s.set.LastInsertIDExact {
+	if p.shape.plain && p.conn == s.cur && !s.state.NextTransaction && !s.set.LastInsertIDExact {
 		if p.shape.movesLastID {
 			if err := s.bringBefore(); err != nil {
 				return s.tell(err)
 			}
 		}
-		s.state.lastOwn = ownNothing
+		s.state.LastOwn = state.OwnNothing
 		p.longSent = false
 		return s.relay(protocol.AnswerTo(payload), false)
 	}
@@ -73,7 +74,7 @@ func (s *session) passExecution(p *prepared, payload []byte) error {
 	}
 	p.longSent = false
 	s.enqueue(c, protocol.AnswerTo(payload))
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	if err := s.settle(); err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (s *session) noteExecuted(c *backend.Conn, p *prepared) {
 		return
 	}
 	if c.Answer.ErrCode == 0 {
-		s.state.transacted(p.shape.kind, p.shape.words)
+		s.state.Transacted(p.shape.kind, p.shape.words)
 	}
 }
 
@@ -106,10 +107,10 @@ func (s *session) connOf(p *prepared) (*backend.Conn, error) {
 		return p.conn, s.enter(s.cur.Shard())
 	}
 	switch there, here := p.conn.Shard().Name(), s.cur.Shard().Name(); {
-	case s.state.inTransaction():
+	case s.state.InTransaction():
 		return nil, notSupported("the statement was prepared on shard %s and cannot run inside a transaction on shard %s: COMMIT or ROLLBACK first",
 			there, here)
-	case !s.state.status.Has(protocol.Autocommit): // it would begin a transaction there
+	case !s.state.Status.Has(protocol.Autocommit): // it would begin a transaction there
 		return nil, notSupported("the statement was prepared on shard %s and cannot run from shard %s with autocommit = 0: USE a schema of shard %s first",
 			there, here, there)
 	case !p.shape.leavesNothing():
@@ -150,7 +151,7 @@ func (s *session) prepareConn(c *backend.Conn, p *prepared) error {
 	if err := s.bring(c, p.shape); err != nil {
 		return err
 	}
-	s.expects(effect{kind: p.shape.kind, words: p.shape.words, runs: p.shape.runs})
+	s.expects(state.Effect{Kind: p.shape.kind, Words: p.shape.words, Runs: p.shape.runs})
 	return nil
 }
 

@@ -192,7 +192,7 @@ func (s *session) keysOf(c *backend.Conn, p *prepared, argument func(at int) arg
 			if err != nil {
 				return nil, nil, err
 			}
-			empty = !modes.zeroStays && (kind == statement.ValueZero || !modes.strict)
+			empty = !modes.ZeroStays && (kind == statement.ValueZero || !modes.Strict)
 		case statement.ValueOpaque:
 			return nil, nil, notSupported("a value for %s.%s, which is filled from sequence %s, that was sent in pieces: send it with the execution",
 				k.binding.Table, k.binding.Column, k.binding.Sequence)
@@ -205,7 +205,7 @@ func (s *session) keysOf(c *backend.Conn, p *prepared, argument func(at int) arg
 // executeFilled sends the execution in s.own, a second time with new numbers if somebody
 // has used the one that it was given.
 func (s *session) executeFilled(c *backend.Conn, p *prepared, e *execution, attributes bool) error {
-	s.sends(c, KindRewrite) // it has parameters of ours in any case
+	s.tally.sends(c, KindRewrite) // it has parameters of ours in any case
 	r, err := s.sendFilled(c, p.filling)
 	if err == nil && r != noRemedy {
 		if err = s.fillHidden(c, p, e, attributes); err == nil {
@@ -251,7 +251,7 @@ func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit
 		if err != nil {
 			return 0, err
 		}
-		step = modes.increment
+		step = modes.Increment
 	}
 	first, err = s.takeKey(k.binding, append(explicit, k.explicit...), count, step)
 	if err != nil {

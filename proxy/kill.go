@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
 
@@ -127,7 +128,7 @@ func (s *session) processKill(payload []byte) error {
 			return s.killOwn(id, killWish{})
 		}
 	}
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	return s.relay(protocol.ComProcessKill.AnswerShape(), true)
 }
 
@@ -146,7 +147,7 @@ func (s *session) killOwn(id uint32, k killWish) error {
 	if err := s.killOther(target, k); err != nil {
 		return err
 	}
-	s.state.lastOwn = ownAnswer
+	s.state.LastOwn = state.OwnAnswer
 	s.reply(protocol.OK{})
 	return nil
 }

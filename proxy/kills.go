@@ -25,7 +25,7 @@ func (s *session) killsAmong(sql []byte) error {
 	defer func() { s.kills, s.replaced = nil, false }()
 	if s.replaced = text != nil; s.replaced {
 		sql = text
-		s.srv.texts.Analyze(&s.stmt, sql, s.state.mode)
+		s.srv.texts.Analyze(&s.stmt, sql, s.state.Mode)
 	}
 	if len(s.stmt.Tables) > 0 && s.boundTables() {
 		err = s.filled(sql)

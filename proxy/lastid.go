@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"seqproxy/backend"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
 
@@ -17,13 +18,13 @@ func (s *session) bring(c *backend.Conn, t stmtTraits) error {
 		}
 		return s.bringLastID(c, false)
 	}
-	if s.state.lastOwn == ownNothing {
-		if last := s.connBy(s.state.lastConn); last != nil && last != c && t.readsCounts() {
+	if s.state.LastOwn == state.OwnNothing {
+		if last := s.connBy(s.state.LastConn); last != nil && last != c && t.readsCounts() {
 			return notSupported("the last statement was prepared on shard %s and ran there: its row counts and warnings "+
 				"cannot be read on shard %s", last.Shard().Name(), c.Shard().Name())
 		}
 		// The proxy's own row was the last one if the server has sent none since.
-		stale := t.words&statement.ReadsFoundRows != 0 && s.state.lastID.pending && !s.state.lastID.rows
+		stale := t.words&statement.ReadsFoundRows != 0 && s.state.LastID.Pending && !s.state.LastID.Rows
 		if !id && !stale {
 			return nil
 		}
@@ -31,20 +32,20 @@ func (s *session) bring(c *backend.Conn, t stmtTraits) error {
 			return notSupported("the last statement's warnings and a LAST_INSERT_ID() that this server does not know yet cannot be read by one statement: " +
 				"read @@warning_count into a variable first")
 		}
-		if s.state.lastID.inserted && t.words&statement.ReadsFoundRows != 0 {
+		if s.state.LastID.Inserted && t.words&statement.ReadsFoundRows != 0 {
 			if t.words&statement.ReadsRowCount != 0 {
 				return notSupported("ROW_COUNT() and FOUND_ROWS() in one statement, right after an INSERT that might have changed or ignored its row " +
 					"and whose key was filled in: SELECT ROW_COUNT() alone first")
 			}
-			s.state.lastID.inserted = false // FOUND_ROWS() is what is to stay
+			s.state.LastID.Inserted = false // FOUND_ROWS() is what is to stay
 		}
 		// A statement that names LAST_INSERT_ID() and no more needs no more.
 		return s.bringLastID(c, t.readsCounts() || t.words&statement.ReadsLastInsertID == 0)
 	}
-	if s.state.lastOwn == ownChange && t.words&statement.ReadsRowCount != 0 && s.state.lastChanged > 1 {
+	if s.state.LastOwn == state.OwnChange && t.words&statement.ReadsRowCount != 0 && s.state.LastChanged > 1 {
 		return notSupported("ROW_COUNT() in this statement, right after a ticket that was taken here: SELECT ROW_COUNT() alone first")
 	}
-	brought := s.state.lastID.pending
+	brought := s.state.LastID.Pending
 	if id || brought {
 		if err := s.bringLastID(c, false); err != nil {
 			return err
@@ -58,8 +59,8 @@ func (s *session) bring(c *backend.Conn, t stmtTraits) error {
 // VARIABLES, which has the count among hundreds, shows none then.
 // FOUND_ROWS() in the statement makes a warning of its own there, which clears the others.
 func (s *session) losesWarnings(c *backend.Conn, t stmtTraits) bool {
-	l := &s.state.lastID
-	return l.travels(idOfConn(c)) && t.words&(statement.ReadsWarnings|statement.ReadsFoundRows) == statement.ReadsWarnings && t.kind != statement.Show && !c.Hello().MariaDB &&
+	l := &s.state.LastID
+	return l.Travels(idOfConn(c)) && t.words&(statement.ReadsWarnings|statement.ReadsFoundRows) == statement.ReadsWarnings && t.kind != statement.Show && !c.Hello().MariaDB &&
 		(c.Answer.Warnings > 0 || c.Answer.ErrCode != 0)
 }
 
@@ -69,17 +70,17 @@ func (s *session) losesWarnings(c *backend.Conn, t stmtTraits) bool {
 // packet, whose insert id is something else in half the cases. With keep, what the
 // last statement left on c is still there afterwards: its row counts and warnings.
 func (s *session) bringLastID(c *backend.Conn, keep bool) error {
-	l := &s.state.lastID
-	value := l.value
+	l := &s.state.LastID
+	value := l.Value
 	switch {
-	case l.pending:
-	case l.holder == idOfConn(c):
+	case l.Pending:
+	case l.Holder == idOfConn(c):
 		return nil
-	case l.holder == 0:
-		l.holder = idOfConn(c)
+	case l.Holder == 0:
+		l.Holder = idOfConn(c)
 		return nil
 	default:
-		holder := s.connBy(l.holder)
+		holder := s.connBy(l.Holder)
 		err := s.enterBoth(c.Shard(), holder.Shard())
 		if err == nil {
 			value, err = s.askLastID(holder)
@@ -89,11 +90,11 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 		}
 	}
 	counts := !c.Answer.Rows && c.Answer.ErrCode == 0
-	text, then := l.travel(value, keep, counts, c.Hello().MariaDB)
+	text, then := l.Travel(value, keep, counts, c.Hello().MariaDB)
 	if _, err := s.ownQuery(c, text); err != nil {
 		return err
 	}
-	*l = lastInsertID{holder: idOfConn(c)}
+	*l = state.LastInsertID{Holder: idOfConn(c)}
 	if then == "" {
 		return nil
 	}
@@ -114,18 +115,18 @@ func (s *session) askLastID(c *backend.Conn) (uint64, error) {
 // true when the proxy answered that statement itself. selected says that a SELECT of
 // ours, which is what the answer stood for, has just run on c.
 func (s *session) bringLastStatement(c *backend.Conn, selected bool) error {
-	switch s.state.lastOwn {
-	case ownNothing:
+	switch s.state.LastOwn {
+	case state.OwnNothing:
 		return nil
-	case ownRows:
+	case state.OwnRows:
 		if selected {
 			return nil
 		}
-	case ownError:
-		return s.raise(c, s.state.lastError)
-	case ownTableRows, ownTableAnswer:
+	case state.OwnError:
+		return s.raise(c, s.state.LastError)
+	case state.OwnTableRows, state.OwnTableAnswer:
 		return s.bringWarning(c)
 	}
-	_, err := s.ownQuery(c, s.state.standsFor())
+	_, err := s.ownQuery(c, s.state.StandsFor())
 	return err
 }

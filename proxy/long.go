@@ -5,6 +5,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
 
@@ -83,7 +84,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		s.takes(text, true)
 		if err = s.boundLong(text); err == nil {
 			runs := statement.RunsFunctions
-			if statement.MayRunOthers(text, s.state.mode) {
+			if statement.MayRunOthers(text, s.state.Mode) {
 				runs = statement.RunsOthers
 			}
 			c, err = s.attachForUnread(runs)
@@ -100,8 +101,8 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		}
 		return true, s.tell(err)
 	}
-	s.state.lastOwn = ownNothing
-	s.sends(c, KindRelay)
+	s.state.LastOwn = state.OwnNothing
+	s.tally.sends(c, KindRelay)
 	if err := s.passCommand(c, shape); err != nil {
 		return true, err
 	}
@@ -121,6 +122,6 @@ func (s *session) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
 	if err := s.bringLastID(c, false); err != nil {
 		return nil, err
 	}
-	s.expects(effect{kind: statement.Other, words: statement.Opaque, runs: runs})
+	s.expects(state.Effect{Kind: statement.Other, Words: statement.Opaque, Runs: runs})
 	return c, nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 )
 
 // largeStatement is the size above which a statement that is held whole takes a share of
@@ -69,7 +70,7 @@ func (s *session) takeShare(size int) error {
 
 // holdsLocks reports whether the session may hold locks that others wait for.
 func (s *session) holdsLocks() bool {
-	return s.state.inTransaction() || s.state.pins.has(PinTableLock) || s.state.pins.has(PinGlobalLock) || s.state.pins.has(PinUserLock)
+	return s.state.InTransaction() || s.state.Pins.Has(state.PinTableLock) || s.state.Pins.Has(state.PinGlobalLock) || s.state.Pins.Has(state.PinUserLock)
 }
 
 // giveShare gives the share back, if there is one, and the memory of the statement.

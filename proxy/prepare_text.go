@@ -33,7 +33,7 @@ func (s *session) preparesText(sql []byte) error {
 	if s.routes.Default() == nil {
 		return s.single(sql)
 	}
-	d, ok := statement.ReadDynamic(sql, s.state.mode)
+	d, ok := statement.ReadDynamic(sql, s.state.Mode)
 	switch kind := s.stmt.Kind; {
 	case kind == statement.Execute:
 		if t, known := s.texts[d.Name]; ok && known {
@@ -60,7 +60,7 @@ func (s *session) preparesText(sql []byte) error {
 		return err
 	}
 	s.explained = t.explained
-	s.stmt.Analyze(sql, s.state.mode)
+	s.stmt.Analyze(sql, s.state.Mode)
 	if s.stmt.Kind == statement.ExecuteImmediate {
 		s.stmt.Runs = t.runs
 	}
@@ -85,19 +85,19 @@ func (s *session) preparesText(sql []byte) error {
 
 // mayPrepare refuses a text inside another that takes numbers, or may bring rows in unread.
 func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText, err error) {
-	text, mode := d.Text, s.state.mode
+	text, mode := d.Text, s.state.Mode
 	if d.Variable {
 		if text, err = s.variableText(sql, d); text == nil || err != nil {
 			return preparedText{runs: statement.RunsOthers}, err
 		}
-		if !ascii(text) && !utf8Charset(s.state.charset) {
+		if !ascii(text) && !utf8Charset(s.state.Charset) {
 			mode.Charset = lex.Unsupported
 		}
 	}
 	st := &s.stmt
 	st.Analyze(text, mode)
 	const where = "in a text prepared with PREPARE or EXECUTE IMMEDIATE"
-	if err := s.refuseInside(st, s.state.charset, where); err != nil {
+	if err := s.refuseInside(st, s.state.Charset, where); err != nil {
 		return in, err
 	}
 	if s.mayBringRows(text) {
@@ -116,7 +116,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 	if len(st.Calls) == 0 && st.Refusal == "" {
 		return in, nil
 	}
-	if err := s.convertNames(st, s.state.charset); err != nil {
+	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return in, err
 	}
 	plan, err := s.planCalls(st, false)
@@ -178,7 +178,7 @@ func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error)
 	if err != nil || text == nil {
 		return nil, err
 	}
-	if s.state.modeUnknown || s.state.quotesUnknown {
+	if s.state.ModeUnknown || s.state.QuotesUnknown {
 		if err := s.readable(text); err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
 
@@ -20,16 +21,16 @@ func (s *session) query(sql []byte) error {
 		}
 		s.attributes, sql = sql[:n], sql[n:]
 	}
-	if s.state.modeUnknown || s.state.quotesUnknown {
+	if s.state.ModeUnknown || s.state.QuotesUnknown {
 		if err := s.readable(sql); err != nil {
 			return s.answerAlone(func() error { return err })
 		}
 	}
 	s.takes(sql, false)
 	st := &s.stmt
-	s.srv.texts.Analyze(st, sql, s.state.mode)
+	s.srv.texts.Analyze(st, sql, s.state.Mode)
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
-		s.srv.texts.Analyze(st, sql, s.state.mode)
+		s.srv.texts.Analyze(st, sql, s.state.Mode)
 	}
 	s.explained = explainsID(st)
 	if s.atAdmin {
@@ -54,13 +55,13 @@ func (s *session) query(sql []byte) error {
 	if len(st.Tables) > 0 && s.boundTables() {
 		return s.answerAlone(func() error { return s.filled(sql) })
 	}
-	if st.Plain() && !s.state.nextTransaction && !s.set.LastInsertIDExact && s.routes.Default() != nil {
+	if st.Plain() && !s.state.NextTransaction && !s.set.LastInsertIDExact && s.routes.Default() != nil {
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {
 				return s.tell(err)
 			}
 		}
-		s.state.lastOwn = ownNothing
+		s.state.LastOwn = state.OwnNothing
 		return s.relay(protocol.ShapeResult, false)
 	}
 	if st.SelfContained && s.batched > 0 && !s.mayOmitMetadata() {
@@ -84,7 +85,7 @@ func (s *session) unread() error {
 	if err != nil {
 		return err
 	}
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	s.enqueue(c, protocol.ShapeResult)
 	return s.settle()
 }
@@ -92,7 +93,7 @@ func (s *session) unread() error {
 // bringBefore brings LAST_INSERT_ID() to the current connection before a statement
 // that may move it, if it is not there.
 func (s *session) bringBefore() error {
-	if s.cur != nil && s.state.lastID.holder == idOfConn(s.cur) && !s.state.lastID.pending {
+	if s.cur != nil && s.state.LastID.Holder == idOfConn(s.cur) && !s.state.LastID.Pending {
 		return nil
 	}
 	if err := s.settle(); err != nil {
@@ -126,7 +127,7 @@ func (s *session) special(sql []byte) error {
 	case statement.ExplainRoute:
 		return s.explainRoute(sql, nil)
 	case statement.ShowWarnings:
-		if s.state.notice != nil && s.state.lastOwn == ownNothing && showsAllWarnings(sql) {
+		if s.state.Notice != nil && s.state.LastOwn == state.OwnNothing && showsAllWarnings(sql) {
 			return s.showNotice()
 		}
 	case statement.Multi, statement.Other, statement.CreateStored:
@@ -150,7 +151,7 @@ func (s *session) several(sql []byte) error {
 	}
 	schema, err := s.schemasInside(sql)
 	if err == nil {
-		err = s.refuseInside(&s.stmt, s.state.charset, "among several statements in one text")
+		err = s.refuseInside(&s.stmt, s.state.Charset, "among several statements in one text")
 	}
 	if err != nil {
 		return err
@@ -160,19 +161,19 @@ func (s *session) several(sql []byte) error {
 		return err
 	}
 	if schema != nil {
-		s.state.schema = string(schema)
+		s.state.Schema = string(schema)
 	}
 	if !defaultStep {
 		return nil
 	}
-	s.state.stepLost = true
+	s.state.StepLost = true
 	return s.keepTurns(s.cur)
 }
 
 // single handles a text that goes to the current shard, if to any.
 func (s *session) single(sql []byte) error {
 	st := &s.stmt
-	if s.state.lastOwn == ownChange && st.Words&statement.ReadsRowCount != 0 {
+	if s.state.LastOwn == state.OwnChange && st.Words&statement.ReadsRowCount != 0 {
 		if handled, err := s.tellRowCount(sql); handled {
 			return err
 		}
@@ -204,22 +205,22 @@ func (s *session) attachWith(st *statement.Statement, t stmtTraits) (*backend.Co
 	if err != nil {
 		return nil, err
 	}
-	if !st.ReadFor(s.state.mode.Server) {
+	if !st.ReadFor(s.state.Mode.Server) {
 		return nil, errOtherServer
 	}
-	if st.Kind == statement.ShowWarnings && s.state.lastOwn == ownNothing && s.state.lastConn != 0 {
-		c = s.connBy(s.state.lastConn) // a prepared statement's, even if another shard is current
+	if st.Kind == statement.ShowWarnings && s.state.LastOwn == state.OwnNothing && s.state.LastConn != 0 {
+		c = s.connBy(s.state.LastConn) // a prepared statement's, even if another shard is current
 	}
 	if err := s.bring(c, t); err != nil {
 		return nil, err
 	}
-	s.expects(effect{kind: st.Kind, words: st.Words, runs: st.Runs, procedure: s.state.procedureOf(st)})
+	s.expects(state.Effect{Kind: st.Kind, Words: st.Words, Runs: st.Runs, Procedure: s.state.ProcedureOf(st)})
 	return c, nil
 }
 
 // relayed settles the statement just enqueued and takes note of what it did.
 func (s *session) relayed(sql []byte, c *backend.Conn) error {
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	// What is needed afterwards must not lie in the buffer that the client fills.
 	var text []byte
 	if s.stmt.Kind == statement.Set {
@@ -238,13 +239,13 @@ func (s *session) noteDone(c *backend.Conn, sql []byte) {
 	if c.Answer.ErrCode != 0 {
 		return
 	}
-	s.state.transacted(s.stmt.Kind, s.stmt.Words)
+	s.state.Transacted(s.stmt.Kind, s.stmt.Words)
 	if changesTables(s.stmt.Kind) {
 		s.srv.columns.forget()
 	}
 	if s.stmt.Kind == statement.Set {
-		s.state.setVariables(&s.stmt, sql)
-		s.state.knows(idOfConn(c), s.state.version)
+		s.state.SetVariables(&s.stmt, sql)
+		s.state.Knows(idOfConn(c), s.state.Version)
 	}
 }
 
@@ -263,7 +264,7 @@ func (s *session) schemasInside(sql []byte) (used []byte, err error) {
 	}
 	var st statement.Statement
 	for part := range bytes.SplitSeq(sql, []byte(";")) {
-		st.Analyze(part, s.state.mode)
+		st.Analyze(part, s.state.Mode)
 		switch st.Kind {
 		case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
 			if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {
@@ -285,7 +286,7 @@ func errSchemaInside(schema []byte) error {
 // administer answers a statement about sequences as things.
 func (s *session) administer(sql []byte) error {
 	st := &s.stmt
-	if err := s.convertNames(st, s.state.charset); err != nil {
+	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return err
 	}
 	if relay, err := s.concernsServer(st); err != nil {
@@ -401,7 +402,7 @@ func (s *session) passOn(sql []byte) error {
 // true if nothing of it is the proxy's.
 func (s *session) keys(sql []byte) (passOn bool, err error) {
 	st := &s.stmt
-	if err := s.convertNames(st, s.state.charset); err != nil {
+	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return false, err
 	}
 	plan, err := s.planCalls(st, false)

@@ -39,7 +39,7 @@ type span struct{ from, to int }
 // enqueue takes the command just parsed into the batch that goes to the current
 // backend connection with the next settle.
 func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
-	s.sends(c, KindRelay)
+	s.tally.sends(c, KindRelay)
 	s.batchConn = c
 	if shape != protocol.ShapeNone {
 		e := expected{shape: shape, unexplained: !s.explained}
@@ -56,7 +56,7 @@ func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
 // session must not depend on them, so it waits all the same in a transaction, which
 // they may end.
 func (s *session) answerInTurn(handle func() error) error {
-	if s.batched == 0 || s.state.inTransaction() || !s.state.status.Has(protocol.Autocommit) ||
+	if s.batched == 0 || s.state.InTransaction() || !s.state.Status.Has(protocol.Autocommit) ||
 		len(s.ready) > maxWaiting || len(s.inflight) > maxInflight {
 		return s.answerAlone(handle)
 	}
@@ -116,7 +116,7 @@ func (s *session) batch() []byte {
 
 // exchange sends a command of the proxy's making and relays its answer.
 func (s *session) exchange(c *backend.Conn, command []byte, answer protocol.Shape) error {
-	s.sends(c, KindRewrite)
+	s.tally.sends(c, KindRewrite)
 	if err := s.flush(); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 	for i := range answers {
 		e := &answers[i]
 		if e.own > 0 { // behind what came before it, to be written with that
-			s.state.lastID.rows = false // those before it
+			s.state.LastID.Rows = false // those before it
 			s.out = append(s.out, c.Buffered()[:accepted]...)
 			c.Discard(accepted)
 			accepted = 0
@@ -167,9 +167,9 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			partly = partly || n > 0
 			if ev == protocol.Done {
 				s.tellNotice(c, c.Buffered()[accepted-n:accepted], whole)
-				s.state.lastID.answered(c.Answer.Rows)
-				s.state.lastConn = idOfConn(c) // not for commands without an answer: they leave nothing
-				s.noteError(c)
+				s.state.LastID.Answered(c.Answer.Rows)
+				s.state.LastConn = idOfConn(c) // not for commands without an answer: they leave nothing
+				noteError(c)
 				s.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
 				if e.unexplained && c.Answer.InsertID != 0 {
 					s.suspects(c, e)
@@ -186,9 +186,9 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			accepted = 0
 			switch ev {
 			case protocol.NeedMore:
-				s.tellLong(c)
+				s.tally.tellLong(s.client, c)
 				awaited = true
-				if err := s.fillFrom(c); err != nil {
+				if err := s.tally.fill(c); err != nil {
 					return s.lost(c, err, partly)
 				}
 			case protocol.WantsFile:
@@ -286,7 +286,7 @@ func (s *session) sendFile(c *backend.Conn) error {
 		return err
 	}
 	var writeErr error
-	defer s.waited(s.waits()) // for the client
+	defer s.tally.waited(s.tally.waits()) // for the client
 	continued := false
 	num := c.Answer.PacketNum + 1
 	for {
@@ -350,7 +350,7 @@ func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err er
 	if err := s.disarm(); err != nil {
 		return 0, err
 	}
-	defer s.waited(s.waits()) // for the client
+	defer s.tally.waited(s.tally.waits()) // for the client
 	header := s.client.Buffered()
 	size = protocol.PayloadLen(header)
 	s.packetNum = header[protocol.HeaderSize-1] + 1

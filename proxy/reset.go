@@ -5,6 +5,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 )
 
 // resetConnection makes the session like a new one of the same user: one
@@ -38,22 +39,22 @@ func (s *session) resetConnection() error {
 		}
 		s.resetState()
 		hello := cur.Hello()
-		s.state.setCollation(s.login.Collation)
-		s.state.startMode(serverOf(hello), s.login.Collation)
+		s.state.SetCollation(s.login.Collation)
+		s.state.StartMode(serverOf(hello), s.login.Collation)
 		if !hello.MariaDB { // the character set is the server's default, whatever the login said
-			s.state.askMode()
+			s.state.AskMode()
 		}
-		s.state.knows(idOfConn(cur), 0)
+		s.state.Knows(idOfConn(cur), 0)
 		s.release(cur)
-		s.state.trustStatus(hello.MariaDB)
-		s.state.escapesUnknown = false
+		s.state.TrustStatus(hello.MariaDB)
+		s.state.EscapesUnknown = false
 	}
 	return nil
 }
 
 // resetState forgets what the client has set.
 func (s *session) resetState() {
-	s.state.reset()
+	s.state.Reset()
 	s.texts, s.got = nil, nil
 }
 
@@ -93,7 +94,7 @@ func (s *session) changeUser(payload []byte) error {
 	s.introduce(false)
 	salt := s.login.Salt
 	s.changedUser = true
-	s.state = state{}
+	s.state = state.State{}
 	s.resetState()
 	if err := s.identify(attempt); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 	"seqproxy/statement/idiom"
 )
@@ -25,7 +26,7 @@ type route struct {
 	why       string         // it is that shard
 	sequences []string       // with how many numbers of each
 	text      []byte         // that the server would get in the place of the client's; nil: that
-	pins      pins           // that the session would have by it
+	pins      state.Pins     // that the session would have by it
 	refused   *protocol.ServerError
 	note      string
 }
@@ -60,7 +61,7 @@ func (s *session) explainRoute(sql []byte, p *prepared) error {
 // why it would be refused.
 func (s *session) decide(r *route, sql []byte) error {
 	st := &s.stmt
-	s.srv.texts.Analyze(st, sql, s.state.mode)
+	s.srv.texts.Analyze(st, sql, s.state.Mode)
 	if st.Kind == statement.Empty {
 		return sqlError(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
 	}
@@ -90,12 +91,12 @@ func (s *session) decide(r *route, sql []byte) error {
 			return err
 		}
 	}
-	var probe state
-	probe.pinFor(st.Kind, st.Words)
+	var probe state.State
+	probe.PinFor(st.Kind, st.Words)
 	if st.Kind == statement.Set {
-		probe.setVariables(st, sql)
+		probe.SetVariables(st, sql)
 	}
-	r.pins = probe.pins
+	r.pins = probe.Pins
 	if len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil {
 		if err := s.routeCalls(r, query, sql); err != nil {
 			return err
@@ -123,7 +124,7 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 	if !s.mayLookForSequences() {
 		return nil
 	}
-	q, ok := idiom.ReadSequenceQuestion(sql, s.state.mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, s.state.Mode)
 	if !ok {
 		return nil
 	}
@@ -131,7 +132,7 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 	if err != nil {
 		return err
 	}
-	text, err := s.withSequences(c, q, sql, s.state.charset)
+	text, err := s.withSequences(c, q, sql, s.state.Charset)
 	if err == nil && !bytes.Equal(text, sql) {
 		r.kind, r.text = KindRewrite, text
 	}
@@ -143,7 +144,7 @@ func (s *session) routeTicket(r *route, t *tableTicket) error {
 	name := []byte(t.table.Name)
 	if t.table.Counter == nil {
 		var err error
-		if name, err = s.nameInUTF8(t.Key, s.state.charset); err != nil {
+		if name, err = s.nameInUTF8(t.Key, s.state.Charset); err != nil {
 			return err
 		}
 	}
@@ -160,9 +161,9 @@ func (s *session) routeTicket(r *route, t *tableTicket) error {
 // session's own.
 func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, done bool, err error) {
 	st := &s.stmt
-	schema = s.state.schema
+	schema = s.state.Schema
 	if st.AboutSequences() {
-		if err := s.convertNames(st, s.state.charset); err != nil {
+		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return "", false, true, err
 		}
 		relay, err := s.concernsServer(st)
@@ -189,7 +190,7 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 		if _, err := s.schemasInside(sql); err != nil {
 			return "", false, true, err
 		}
-		if err := s.refuseInside(st, s.state.charset, "among several statements in one text"); err != nil {
+		if err := s.refuseInside(st, s.state.Charset, "among several statements in one text"); err != nil {
 			return "", false, true, err
 		}
 	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
@@ -219,8 +220,8 @@ func (s *session) routeTo(r *route, schema string) {
 // remarkOnSchemas tells of schemas in the text that another shard owns, which no statement
 // is routed by.
 func (s *session) remarkOnSchemas(r *route, sql []byte) {
-	for _, name := range statement.SchemasNamed(sql, s.state.mode) {
-		in, err := s.nameInUTF8([]byte(name), s.state.charset)
+	for _, name := range statement.SchemasNamed(sql, s.state.Mode) {
+		in, err := s.nameInUTF8([]byte(name), s.state.Charset)
 		if err != nil {
 			continue // it is no name here
 		}
@@ -239,7 +240,7 @@ func (s *session) remarkOnSchemas(r *route, sql []byte) {
 // routeCalls is decide for a text with calls, or with keys that are filled in.
 func (s *session) routeCalls(r *route, query *filledQuery, sql []byte) error {
 	st := &s.stmt
-	if err := s.convertNames(st, s.state.charset); err != nil {
+	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return err
 	}
 	plan, err := s.planCallsOf(query, false)
@@ -363,7 +364,7 @@ func (r *route) table() *protocol.Table {
 		code, state, message = uint64(r.refused.Code), r.refused.State, r.refused.Message
 	}
 	return &protocol.Table{Columns: routeColumns, Rows: [][]any{{
-		r.kind.String(), shard, orNull(r.why), node, orNull(strings.Join(r.sequences, ", ")), orNull(string(r.text)), orNull(r.pins.words()), code, state, orNull(message),
+		r.kind.String(), shard, orNull(r.why), node, orNull(strings.Join(r.sequences, ", ")), orNull(string(r.text)), orNull(r.pins.Words()), code, state, orNull(message),
 	}}}
 }
 

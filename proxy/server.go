@@ -320,12 +320,13 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
-	sess := &session{srv: s, set: set, client: client, user: nobody, atAdmin: atAdmin, told: new(told)}
+	sess := &session{srv: s, set: set, client: client, user: nobody, atAdmin: atAdmin}
+	sess.tally = tally{mu: &sess.mu, told: new(told)}
 	sess.routes = sess.routesIn(set)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.patience.Context = sess.ctx
 	sess.connected = clock()
-	sess.told.since = sess.connected
+	sess.tally.told.since = sess.connected
 	if !s.register(sess) {
 		s.countRefused(atAdmin)
 		_ = client.SetDeadline(time.Now().Add(time.Second))

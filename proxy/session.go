@@ -16,6 +16,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
 )
@@ -62,7 +63,7 @@ type session struct {
 
 	connected time.Duration // when, by clock
 
-	state    state
+	state    state.State
 	lastTag  uint32 // of its connections to servers; see connID
 	prepared preparedSet
 	texts    preparedTexts // nil if there are none
@@ -74,14 +75,13 @@ type session struct {
 	entered *backend.ShardSet
 
 	// One connection for each shard that was needed; cur is the current shard's.
-	mu            sync.Mutex // guards resting to told, and changes of conns, which others read
+	mu            sync.Mutex // guards resting to watcher, tally.told, and changes of conns, which others read
 	resting       bool       // waits for a command; false in the login
 	transacting   bool       // has a transaction open; valid while resting
 	busy          bool       // with a command; false in the login
 	backendClosed bool       // a server may have closed one of conns while it was idle
 	introduced    bool       // user does not change, and may be read under mu
 	watcher       *watcher   // has client and conns under watch; nil in a young session
-	told          *told      // apart, since the two together fill a size of memory badly
 	conns         map[*backend.Shard]*backend.Conn
 	cur           *backend.Conn
 
@@ -98,7 +98,7 @@ type session struct {
 	notice        *protocol.ServerError // a sequence of which it has taken numbers nears its end; nil: none does
 	own           []byte                // scratch: a command of our making
 
-	effect   effect       // of the statement being handled
+	effect   state.Effect // of the statement being handled
 	kills    []killInside // of the text being handled, still to be carried out
 	replaced bool         // its KILLs are not what the client sent
 
@@ -275,7 +275,7 @@ func (s *session) await() error {
 	if err := s.rested(now); err != nil {
 		return err
 	}
-	s.settleCounters()
+	s.tally.settle(&s.srv.mu, &s.srv.totals)
 	look, err := s.rest(now)
 	if err == nil && !look {
 		err = s.fillClient()
@@ -319,7 +319,7 @@ func (s *session) work(err error) (look bool, _ error) {
 	s.tally.begins(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.busy, s.resting, s.told.since = true, false, now
+	s.busy, s.resting, s.tally.told.since = true, false, now
 	switch {
 	case !s.drains() && !s.backendClosed:
 		return false, err
@@ -348,7 +348,7 @@ func (s *session) trim() {
 }
 
 // status is what answers of our own say of the session.
-func (s *session) status() protocol.Status { return s.state.status }
+func (s *session) status() protocol.Status { return s.state.Status }
 
 // reply answers the command being handled with OK.
 func (s *session) reply(ok protocol.OK) {
@@ -362,8 +362,8 @@ func (s *session) refuse(err error) {
 	if _, ok := hidden(err); ok {
 		s.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
 	}
-	s.state.lastOwn = ownError
-	s.state.lastError = e
+	s.state.LastOwn = state.OwnError
+	s.state.LastError = e
 	s.slow.code = e.Code
 	s.out = protocol.AppendERR(s.out, s.packetNum, e.Code, e.State, e.Message)
 }

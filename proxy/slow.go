@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
+	"seqproxy/proxy/state"
 	"seqproxy/statement/lex"
 	"seqproxy/statement/redact"
 )
@@ -58,7 +59,7 @@ type reading struct {
 func (s *session) reading() reading {
 	st := &s.state
 	return reading{
-		mode: st.mode, modeUnknown: st.modeUnknown, quotesUnknown: st.quotesUnknown, escapesUnknown: st.escapesUnknown,
+		mode: st.Mode, modeUnknown: st.ModeUnknown, quotesUnknown: st.QuotesUnknown, escapesUnknown: st.EscapesUnknown,
 		mariaDB: s.cur != nil && s.cur.Hello().MariaDB,
 	}
 }
@@ -67,8 +68,8 @@ func (s *session) reading() reading {
 // that is nothing.
 func (r reading) redact(text []byte, cut bool) []byte {
 	if r.modeUnknown || r.quotesUnknown || r.escapesUnknown {
-		st := state{mode: r.mode, modeUnknown: r.modeUnknown, escapesUnknown: r.escapesUnknown}
-		if st.readByMode(text, r.mariaDB) {
+		st := state.State{Mode: r.mode, ModeUnknown: r.modeUnknown, EscapesUnknown: r.escapesUnknown}
+		if st.ReadByMode(text, r.mariaDB) {
 			return []byte(redact.NotUnderstood)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/internal/histogram"
+	"seqproxy/proxy/state"
 )
 
 // Stats is what a Server has done since it was made, and what it does at one moment. It
@@ -85,6 +86,12 @@ func (s SessionState) String() string {
 	return [SessionStates]string{"login", "idle", "busy"}[s]
 }
 
+// Pin is a reason why a session keeps its connection.
+type Pin = state.Pin
+
+// PinTransaction is the most frequent one: a transaction is open.
+const PinTransaction = state.PinTransaction
+
 // SessionInfo is what one session is at one moment. But for State and Since it is from when
 // the client was last waited for.
 type SessionInfo struct {
@@ -98,7 +105,7 @@ type SessionInfo struct {
 	Since      time.Time // of State
 	Connected  time.Time
 	Statements uint64
-	Pins       []Pin
+	Pins       []state.Pin
 	// Received and Sent are bytes from and to the client.
 	Received, Sent uint64
 }
@@ -134,26 +141,44 @@ var epoch = time.Now()
 // clock is the time since epoch. It costs half of what time.Now does.
 func clock() time.Duration { return time.Since(epoch) }
 
-// Stats returns what the server has done, and does.
-func (s *Server) Stats() Stats {
-	st := Stats{Since: s.counters.since, Overheads: s.counters.overheads.Read(), SuspectIDs: s.counters.suspects.Load()}
-	for r := range s.counters.ends {
-		st.Disconnects = append(st.Disconnects, Count{endNames[r], s.counters.ends[r].Load()})
-	}
-	for r := range s.counters.auth {
-		st.AuthFailures = append(st.AuthFailures, Count{authNames[r], s.counters.auth[r].Load()})
-	}
-	var pinned [pinCount]uint64
-	users := make(map[string]uint64)
+// gathering is Stats in the making.
+type gathering struct {
+	stats  Stats
+	sum    totals
+	users  map[string]uint64
+	pinned [state.PinCount]uint64
+}
 
-	s.mu.Lock()
-	st.Connections = s.serial
-	sum := s.totals.clone()
-	for _, sess := range s.sessions {
-		sess.count(&st, &sum, users, &pinned)
+// gather begins with what is counted at once, whatever sessions do.
+func (c *counters) gather() *gathering {
+	g := &gathering{users: make(map[string]uint64)}
+	g.stats = Stats{Since: c.since, Overheads: c.overheads.Read(), SuspectIDs: c.suspects.Load()}
+	for r := range c.ends {
+		g.stats.Disconnects = append(g.stats.Disconnects, Count{endNames[r], c.ends[r].Load()})
 	}
-	s.mu.Unlock()
+	for r := range c.auth {
+		g.stats.AuthFailures = append(g.stats.AuthFailures, Count{authNames[r], c.auth[r].Load()})
+	}
+	return g
+}
 
+// add adds what a session has told. user is nil before the login.
+func (g *gathering) add(t *told, does SessionState, user *string) {
+	g.sum.add(t)
+	g.stats.Sessions[does]++
+	if user != nil {
+		g.users[strings.ToValidUTF8(*user, "?")]++ // a label of a metric has to be UTF-8
+	}
+	for p := range g.pinned {
+		if t.pins.Has(state.Pin(p)) {
+			g.pinned[p]++
+		}
+	}
+}
+
+// done returns what was gathered.
+func (g *gathering) done() Stats {
+	st, sum := &g.stats, &g.sum
 	st.Durations, st.Received, st.Sent = sum.durations, sum.received, sum.sent
 	for k := KindRefused; k < unsent; k++ {
 		st.Statements = append(st.Statements, StatementCount{k, "", sum.kinds[k]})
@@ -166,11 +191,24 @@ func (s *Server) Stats() Stats {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Shard, b.Shard))
 	})
 	slices.SortFunc(st.Shards, func(a, b ShardTraffic) int { return cmp.Compare(a.Shard, b.Shard) })
-	st.Users = boundedUsers(users)
-	for p, n := range pinned {
+	st.Users = boundedUsers(g.users)
+	for p, n := range g.pinned {
 		st.Pinned = append(st.Pinned, Count{Pin(p).String(), n})
 	}
-	return st
+	return *st
+}
+
+// Stats returns what the server has done, and does.
+func (s *Server) Stats() Stats {
+	g := s.counters.gather()
+	s.mu.Lock()
+	g.stats.Connections = s.serial
+	g.sum = s.totals.clone()
+	for _, sess := range s.sessions {
+		sess.count(g)
+	}
+	s.mu.Unlock()
+	return g.done()
 }
 
 // BusyNodes returns how many connections to each node sessions have that are busy with a
@@ -219,20 +257,14 @@ func boundedUsers(users map[string]uint64) []Count {
 }
 
 // count adds what the session has told, from outside; Server.mu is held.
-func (s *session) count(st *Stats, sum *totals, users map[string]uint64, pinned *[pinCount]uint64) {
+func (s *session) count(g *gathering) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum.add(s.told)
-	state := s.stateLocked()
-	st.Sessions[state]++
+	var user *string
 	if s.introduced {
-		users[strings.ToValidUTF8(s.user.Name, "?")]++ // a label of a metric has to be UTF-8
+		user = &s.user.Name
 	}
-	for p := range pinned {
-		if s.told.pins.has(Pin(p)) {
-			pinned[p]++
-		}
-	}
+	g.add(s.tally.told, s.stateLocked(), user)
 }
 
 func (s *session) stateLocked() SessionState {
@@ -265,10 +297,8 @@ func (s *Server) SessionList() []SessionInfo {
 func (s *session) info() SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := SessionInfo{
-		ID: s.id, AtAdmin: s.atAdmin, State: s.stateLocked(), Since: epoch.Add(s.told.since), Connected: epoch.Add(s.connected),
-		Statements: s.told.statements, Schema: s.told.schema, Pins: s.told.pins.list(), Received: s.told.received, Sent: s.told.sent,
-	}
+	i := s.tally.told.info()
+	i.ID, i.AtAdmin, i.State, i.Connected = s.id, s.atAdmin, s.stateLocked(), epoch.Add(s.connected)
 	if i.State == SessionLogin {
 		i.Client = s.client.PeerAddr().String()
 		return i
@@ -277,11 +307,24 @@ func (s *session) info() SessionInfo {
 	for shard := range s.conns {
 		i.Shards = append(i.Shards, shard.Name())
 	}
-	current := ""
-	if s.told.shard != nil {
-		current = s.told.shard.Name()
+	s.tally.told.sortShards(i.Shards)
+	return i
+}
+
+// info is what the session has told of itself.
+func (t *told) info() SessionInfo {
+	return SessionInfo{
+		Since: epoch.Add(t.since), Statements: t.statements, Schema: t.schema, Pins: t.pins.List(), Received: t.received, Sent: t.sent,
 	}
-	slices.SortFunc(i.Shards, func(a, b string) int {
+}
+
+// sortShards puts the current one first, and the others in the order of their names.
+func (t *told) sortShards(names []string) {
+	current := ""
+	if t.standing.shard != nil {
+		current = t.standing.shard.Name()
+	}
+	slices.SortFunc(names, func(a, b string) int {
 		if (a == current) != (b == current) {
 			if a == current {
 				return -1
@@ -290,7 +333,6 @@ func (s *session) info() SessionInfo {
 		}
 		return cmp.Compare(a, b)
 	})
-	return i
 }
 
 // clone returns a copy that may be added to.

@@ -17,21 +17,22 @@ func TestSettlingChangesNoSum(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := New(Options{Shards: shards})
-	s := &session{srv: srv, told: new(told)}
+	s := &session{srv: srv}
+	s.tally = tally{mu: &s.mu, told: new(told)}
 	srv.sessions = map[uint32]*session{1: s}
-	of := s.shardTally(shards.Routes().Default())
+	of := s.tally.shard(shards.Routes().Default())
 	of.relay, of.rewrite, of.received, of.sent = 5, 6, 7, 8
-	s.told.kinds[KindNextval], s.told.durations[3], s.told.durationSum, s.told.received, s.told.sent = 1, 2, time.Second, 3, 4
-	s.told.statements, s.told.unsettled = settleEvery, settleEvery-1
+	s.tally.told.kinds[KindNextval], s.tally.told.durations[3], s.tally.told.durationSum, s.tally.told.received, s.tally.told.sent = 1, 2, time.Second, 3, 4
+	s.tally.told.statements, s.tally.told.unsettled = settleEvery, settleEvery-1
 	before := srv.Stats()
-	s.settleCounters()
-	if s.told.kinds[KindNextval] == 0 {
+	s.tally.settle(&s.srv.mu, &s.srv.totals)
+	if s.tally.told.kinds[KindNextval] == 0 {
 		t.Error("settled though it is not much yet")
 	}
-	s.told.unsettled++
-	s.settleCounters()
-	if s.told.kinds[KindNextval] != 0 || s.told.durations[3] != 0 || s.told.unsettled != 0 || s.told.shards[0].relay != 0 || s.told.statements != settleEvery {
-		t.Errorf("settled: left %+v", *s.told)
+	s.tally.told.unsettled++
+	s.tally.settle(&s.srv.mu, &s.srv.totals)
+	if s.tally.told.kinds[KindNextval] != 0 || s.tally.told.durations[3] != 0 || s.tally.told.unsettled != 0 || s.tally.told.shards[0].relay != 0 || s.tally.told.statements != settleEvery {
+		t.Errorf("settled: left %+v", *s.tally.told)
 	}
 	if after := srv.Stats(); !reflect.DeepEqual(before, after) {
 		t.Errorf("got\n%+v, want\n%+v", after, before)
@@ -65,7 +66,8 @@ func BenchmarkCounting(b *testing.B) {
 		b.Fatal(err)
 	}
 	client, server := pipe(b), pipe(b)
-	s := &session{srv: New(Options{Shards: shards}), client: client, told: new(told)}
+	s := &session{srv: New(Options{Shards: shards}), client: client}
+	s.tally = tally{mu: &s.mu, told: new(told)}
 	of := shards.Routes().Default()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -74,7 +76,7 @@ func BenchmarkCounting(b *testing.B) {
 		s.tally.becomes(KindRelay)
 		s.tally.sentTo = of
 		s.handled(nil)
-		to := s.shardTally(of)
+		to := s.tally.shard(of)
 		to.newReceived += server.TakeReceived()
 		sent, _ := server.TakeSent()
 		to.newSent += sent

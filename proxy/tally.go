@@ -2,10 +2,13 @@ package proxy
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"seqproxy/backend"
 	"seqproxy/internal/histogram"
+	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 )
 
 // Kind is what became of a client's statement: a text, or an execution of a prepared one
@@ -40,6 +43,9 @@ func (k Kind) sent() bool { return k >= unsent }
 // counting needs no lock and no atomic operation. It is told where the session takes its
 // lock anyway, before it waits for its client.
 type tally struct {
+	mu   *sync.Mutex // the session's, which guards told
+	told *told       // apart, since the two together fill a size of memory badly
+
 	begun  time.Duration // when what the client sent last was read
 	mark   time.Duration // when the statement began that is in hand; see slow
 	round  uint32        // statements since then
@@ -50,13 +56,13 @@ type tally struct {
 	// Of one round in sampleEvery the overhead is measured.
 	sampled bool          // this is one
 	skip    uint8         // rounds until the next one
-	waited  time.Duration // in this one: for servers, or for the client
+	waiting time.Duration // in this one: for servers, or for the client
 }
 
 // sampleEvery is a prime, so that it does not fall in with the rounds of an application.
 const sampleEvery = 31
 
-// told is what a session has told of itself. session.mu guards it.
+// told is what a session has told of itself. tally.mu guards it.
 type told struct {
 	// Since settled.
 	kinds       [unsent]uint32
@@ -68,9 +74,7 @@ type told struct {
 	received, sent uint64       // bytes from and to the client
 	statements     uint64
 	since          time.Duration // of the session's state
-	schema         string
-	shard          *backend.Shard // the current one
-	pins           pins
+	standing
 }
 
 // shardTally is what a session has had done by a shard.
@@ -104,122 +108,129 @@ func (t *tally) refused() {
 }
 
 // sends takes note that the command in hand was sent to a server.
-func (s *session) sends(c *backend.Conn, k Kind) {
-	if s.tally.kind > kindPrepare {
-		s.tally.becomes(k)
-		s.tally.sentTo = c.Shard()
+func (t *tally) sends(c *backend.Conn, k Kind) {
+	if t.kind > kindPrepare {
+		t.becomes(k)
+		t.sentTo = c.Shard()
 	}
 }
 
-// handled counts the command that was in hand. An error is that of the session's end: then
-// it counts only if it was sent.
-func (s *session) handled(err error) {
-	t := &s.tally
-	k := t.kind
+// handled counts the command that was in hand, and returns what it was and which shard servers saw it
+// of: kindNone if it was no statement. An error is that of the session's end: then it counts only if it
+// was sent.
+func (t *tally) handled(err error) (k Kind, sentTo *backend.Shard) {
+	k, sentTo = t.kind, t.sentTo
 	if k == kindNone {
-		return
+		return k, nil
 	}
 	t.kind = kindNone
-	s.slow.kind, s.slow.sentTo = k, t.sentTo
 	switch {
 	case k == kindPrepare:
-		return
+		return k, sentTo
 	case k.sent():
-		of := s.shardTally(t.sentTo)
+		of := t.shard(sentTo)
 		if k == KindRelay {
 			of.newRelay++
 		} else {
 			of.newRewrite++
 		}
 	case err != nil:
-		return
+		return k, sentTo
 	default:
 		t.kinds[k]++
 	}
 	t.round++
+	return k, sentTo
 }
 
-// shardTally returns what is counted of a shard.
-func (s *session) shardTally(shard *backend.Shard) *shardTally {
-	shards := s.told.shards // its slice is only changed here
+// shard returns what is counted of a shard.
+func (t *tally) shard(shard *backend.Shard) *shardTally {
+	shards := t.told.shards // its slice is only changed here
 	for i := range shards {
 		if shards[i].shard == shard {
 			return &shards[i]
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.told.shards = append(s.told.shards, shardTally{shard: shard})
-	return &s.told.shards[len(s.told.shards)-1]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told.shards = append(t.told.shards, shardTally{shard: shard})
+	return &t.told.shards[len(t.told.shards)-1]
 }
 
-// dropTallies moves what is counted of shards that the session has done with to the
-// server's totals: each reload may bring others.
-func (s *session) dropTallies() {
-	past := func(t shardTally) bool { return s.conns[t.shard] == nil && !s.routes.Has(t.shard) }
-	if !slices.ContainsFunc(s.told.shards, past) {
+// drop moves what is counted of shards that the session has done with to the totals, which mu guards:
+// each reload may bring others.
+func (t *tally) drop(past func(*backend.Shard) bool, mu *sync.Mutex, sum *totals) {
+	if !slices.ContainsFunc(t.told.shards, func(of shardTally) bool { return past(of.shard) }) {
 		return
 	}
-	s.srv.mu.Lock()
-	defer s.srv.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.told.shards = slices.DeleteFunc(s.told.shards, func(t shardTally) bool {
-		if !past(t) {
+	mu.Lock()
+	defer mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told.shards = slices.DeleteFunc(t.told.shards, func(of shardTally) bool {
+		if !past(of.shard) {
 			return false
 		}
-		to := s.srv.totals.of(t.shard)
-		to.relay += uint64(t.relay) + uint64(t.newRelay)
-		to.rewrite += uint64(t.rewrite) + uint64(t.newRewrite)
-		to.received += t.received + t.newReceived
-		to.sent += t.sent + t.newSent
+		to := sum.of(of.shard)
+		to.relay += uint64(of.relay) + uint64(of.newRelay)
+		to.rewrite += uint64(of.rewrite) + uint64(of.newRewrite)
+		to.received += of.received + of.newReceived
+		to.sent += of.sent + of.newSent
 		return true
 	})
 }
 
 // counted takes note of the bytes that went over a backend connection.
-func (s *session) counted(c *backend.Conn) {
-	of := s.shardTally(c.Shard())
+func (t *tally) counted(c *backend.Conn) {
+	of := t.shard(c.Shard())
 	of.newReceived += c.TakeReceived()
 	sent, stalled := c.TakeSent()
 	of.newSent += sent
-	s.tally.waited += stalled
+	t.waiting += stalled
 }
 
-// fillFrom is c.Fill, which waits for the server.
-func (s *session) fillFrom(c *backend.Conn) error {
-	begun := s.waits()
+// fill is c.Fill, which waits for the server.
+func (t *tally) fill(c *backend.Conn) error {
+	begun := t.waits()
 	err := c.Fill()
-	s.waited(begun)
+	t.waited(begun)
 	return err
 }
 
 // waits is where a time begins that is not the proxy's own, and waited where it ends.
-func (s *session) waits() (begun time.Duration) {
-	if !s.tally.sampled {
+func (t *tally) waits() (begun time.Duration) {
+	if !t.sampled {
 		return 0
 	}
 	return clock()
 }
 
-func (s *session) waited(begun time.Duration) {
-	if s.tally.sampled {
-		s.tally.waited += clock() - begun
+func (t *tally) waited(begun time.Duration) {
+	if t.sampled {
+		t.waiting += clock() - begun
 	}
 }
 
 // begins takes note that commands of the client were read.
 func (t *tally) begins(now time.Duration) {
-	t.begun, t.mark, t.round, t.waited, t.sampled = now, now, 0, 0, t.skip == 0
+	t.begun, t.mark, t.round, t.waiting, t.sampled = now, now, 0, 0, t.skip == 0
 	if t.sampled {
 		t.skip = sampleEvery
 	}
 	t.skip--
 }
 
-// tellLocked tells what the session has done. Its state is what it is from now on.
-func (s *session) tellLocked(now time.Duration) {
-	t, to := &s.tally, s.told
+// standing is where a session is when it tells.
+type standing struct {
+	schema string
+	shard  *backend.Shard // the current one
+	pins   state.Pins
+}
+
+// tellLocked tells what the session has done. Its state is what it is from now on. waited is what it has
+// waited for in the proxy itself; overheads has room for what is not explained by a wait.
+func (t *tally) tellLocked(now time.Duration, client *protocol.Conn, at standing, waited time.Duration, overheads *histogram.Shared) {
+	to := t.told
 	for k, n := range t.kinds {
 		to.kinds[k] += n
 	}
@@ -232,8 +243,8 @@ func (s *session) tellLocked(now time.Duration) {
 		of.sent += of.newSent
 		of.newRelay, of.newRewrite, of.newReceived, of.newSent = 0, 0, 0, 0
 	}
-	received := s.client.TakeReceived()
-	sent, stalled := s.client.TakeSent()
+	received := client.TakeReceived()
+	sent, stalled := client.TakeSent()
 	to.received += received
 	to.sent += sent
 	if n := t.round; n > 0 {
@@ -243,61 +254,42 @@ func (s *session) tellLocked(now time.Duration) {
 		to.statements += uint64(n)
 		to.unsettled += n
 		if t.sampled {
-			s.srv.counters.overheads.Add(max(0, took-t.waited-s.patience.waited-stalled) / time.Duration(n))
+			overheads.Add(max(0, took-t.waiting-waited-stalled) / time.Duration(n))
 		}
 	}
-	t.round, t.begun, t.waited, s.patience.waited = 0, now, 0, 0
-	to.since = now
-	to.schema, to.pins, to.shard = s.state.schema, s.state.allPins(), nil
-	if s.cur != nil {
-		to.shard = s.cur.Shard()
-	}
-}
-
-// tellEnd tells what the session has done, to the server's totals; Server.mu is held.
-func (s *session) tellEnd() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tellLocked(clock())
-	s.srv.totals.add(s.told)
+	t.round, t.begun, t.waiting = 0, now, 0
+	to.since, to.standing = now, at
 }
 
 // tellEvery is how many bytes of an answer are told of at once, while it goes on.
 const tellEvery = 1 << 20
 
 // tellLong tells of an answer's bytes while it goes on, if they are many.
-func (s *session) tellLong(c *backend.Conn) {
-	if s.client.Sent() < tellEvery {
+func (t *tally) tellLong(client *protocol.Conn, c *backend.Conn) {
+	if client.Sent() < tellEvery {
 		return
 	}
 	received := c.TakeReceived()
-	sent, stalled := s.client.TakeSent()
-	s.tally.waited += stalled
-	of := s.shardTally(c.Shard())
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	sent, stalled := client.TakeSent()
+	t.waiting += stalled
+	of := t.shard(c.Shard())
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	of.received += received
-	s.told.sent += sent
+	t.told.sent += sent
 }
 
-// noteError takes note of the error that a server has answered with, if it has.
-func (s *session) noteError(c *backend.Conn) {
-	if code := c.Answer.ErrCode; code != 0 {
-		c.CountError(code)
-	}
-}
-
-// settleCounters moves counters of the session to the server's totals before they overflow.
-func (s *session) settleCounters() {
-	if s.told.unsettled < settleEvery {
+// settle moves counters of the session to the totals, which mu guards, before they overflow.
+func (t *tally) settle(mu *sync.Mutex, sum *totals) {
+	if t.told.unsettled < settleEvery {
 		return
 	}
-	s.srv.mu.Lock()
-	defer s.srv.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	to := s.told
-	s.srv.totals.addCounters(to)
+	mu.Lock()
+	defer mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	to := t.told
+	sum.addCounters(to)
 	to.kinds, to.unsettled, to.durations, to.durationSum = [unsent]uint32{}, 0, [histogram.Ranges]uint32{}, 0
 	for i := range to.shards {
 		to.shards[i].relay, to.shards[i].rewrite = 0, 0

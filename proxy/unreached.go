@@ -25,7 +25,7 @@ func (s *session) othersDepend() bool {
 	case protocol.ComQuery:
 		if sql, ok := s.textOf(s.payload); ok {
 			var st statement.Statement
-			st.Analyze(sql, s.state.mode)
+			st.Analyze(sql, s.state.Mode)
 			kind, words = st.Kind, st.Words
 		}
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:

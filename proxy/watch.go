@@ -208,7 +208,7 @@ func (s *session) missBackends() error {
 // needs says whether the session has left something on a connection to another shard
 // than the current one.
 func (s *session) needs(c *backend.Conn) bool {
-	return s.state.needs(idOfConn(c)) || s.prepared.anyOn(c)
+	return s.state.Needs(idOfConn(c)) || s.prepared.anyOn(c)
 }
 
 // followBackend ends a session with its idle backend connection. What the server has

@@ -1,4 +1,4 @@
-package proxy
+package state
 
 import (
 	"strings"
@@ -9,61 +9,58 @@ import (
 	"seqproxy/statement"
 )
 
-// effect is what the statement being handled may leave on its connection. It is taken note
+// Effect is what the statement being handled may leave on its connection. It is taken note
 // of when the answer has come: what the server refused before it ran leaves nothing.
-type effect struct {
-	kind  statement.Kind // with words and runs as in statement.Statement
-	words statement.Words
-	runs  statement.Runs
-	// procedure is what a CALL names, "schema.name"; "": it is not known.
-	procedure string
+type Effect struct {
+	Kind  statement.Kind // with words and runs as in statement.Statement
+	Words statement.Words
+	Runs  statement.Runs
+	// Procedure is what a CALL names, "schema.name"; "": it is not known.
+	Procedure string
 	// unknownProcedure: the server has answered that there is none of that name.
 	unknownProcedure bool
 	unparsed         bool // the error is one that the server has raised while it read the text
 	unlocks          bool // LOCK TABLES has failed after it had given up the locks of before
-	expected         bool // there is a statement
-	none             bool // its last answer proves that it has left nothing
+	Expected         bool // there is a statement
 }
 
-// procedureOf is the procedure that a text calls first, as servers name it in an error.
-func (st *state) procedureOf(s *statement.Statement) string {
+// ProcedureOf is the procedure that a text calls first, as servers name it in an error.
+func (st *State) ProcedureOf(s *statement.Statement) string {
 	if s.Procedure == nil {
 		return ""
 	}
-	schema := st.schema
+	schema := st.Schema
 	if s.ProcedureSchema != nil {
 		schema = string(s.ProcedureSchema)
 	}
 	return schema + "." + string(s.Procedure)
 }
 
-// refused takes note of what an error says of the statement beside its code.
-func (e *effect) refused(by *protocol.ServerError) {
+// Refused takes note of what an error says of the statement beside its code.
+func (e *Effect) Refused(by *protocol.ServerError) {
 	e.unparsed = isUnparsed(by)
-	e.unknownProcedure = e.procedure != "" && by.Code == mysql.ER_SP_DOES_NOT_EXIST &&
-		strings.Contains(strings.ToLower(by.Message), strings.ToLower("PROCEDURE "+e.procedure+" does not exist"))
+	e.unknownProcedure = e.Procedure != "" && by.Code == mysql.ER_SP_DOES_NOT_EXIST &&
+		strings.Contains(strings.ToLower(by.Message), strings.ToLower("PROCEDURE "+e.Procedure+" does not exist"))
 }
 
-// left takes note of what a statement has left that was just answered. code is that of its error where
+// Left takes note of what a statement has left that was just answered. code is that of its error where
 // the first thing that the server answered is one, else 0. It may come again for a statement that is
 // sent again.
-func (st *state) left(by *effect, code uint16) {
-	if !by.expected {
+func (st *State) Left(e Effect, code uint16) {
+	if !e.Expected {
 		return
 	}
-	e := *by
-	switch e.kind {
+	switch e.Kind {
 	case statement.Multi, statement.Other, statement.CreateStored, statement.Execute, statement.ExecuteImmediate:
-		st.schemaUnknown = true
+		st.SchemaUnknown = true
 	case statement.Set:
-		st.schemaUnknown = st.schemaUnknown || e.words&statement.Opaque != 0
+		st.SchemaUnknown = st.SchemaUnknown || e.Words&statement.Opaque != 0
 	}
 	if code != 0 {
-		e = e.after(code, st.pins)
+		e = e.after(code, st.Pins)
 	}
-	by.none = !e.expected
-	if e.expected {
-		st.pinFor(e.kind, e.words)
+	if e.Expected {
+		st.PinFor(e.Kind, e.Words)
 	}
 	if e.unlocks {
 		st.unpin(PinTableLock)
@@ -73,44 +70,44 @@ func (st *state) left(by *effect, code uint16) {
 // after is what a statement may leave whose first answer is an error: the first statement
 // of the text has failed, and none behind it was run. Where nothing is expected any more
 // the error proves that there is nothing. In doubt there is.
-func (e effect) after(code uint16, pinned pins) effect {
-	nothing := effect{}
-	if e.runs == statement.RunsOthers {
+func (e Effect) after(code uint16, pinned Pins) Effect {
+	nothing := Effect{}
+	if e.Runs == statement.RunsOthers {
 		switch {
 		case e.unknownProcedure:
 			return nothing
-		case e.kind == statement.Execute && code == mysql.ER_UNKNOWN_STMT_HANDLER && !pinned.has(PinSQLPrepare) && !pinned.has(PinOpaque):
+		case e.Kind == statement.Execute && code == mysql.ER_UNKNOWN_STMT_HANDLER && !pinned.Has(PinSQLPrepare) && !pinned.Has(PinOpaque):
 			return nothing // no statement was ever prepared
 		}
 		return e
 	}
-	if e.unparsed || e.runs == statement.RunsItself && (unparsed[code] != "" || unresolved(code)) {
+	if e.unparsed || e.Runs == statement.RunsItself && (unparsed[code] != "" || unresolved(code)) {
 		return nothing
 	}
 	const state = statement.TemporaryTable | statement.UserLock | statement.TableLock | statement.GlobalLock | statement.HandlerOpen |
 		statement.SQLPrepare | statement.SetsUserVariable | statement.Opaque | statement.CallsProcedure
-	switch e.kind {
+	switch e.Kind {
 	case statement.Multi:
-		if e.words&state == 0 {
+		if e.Words&state == 0 {
 			return nothing
 		}
 	// What fails as a whole, whatever the reason. What its expressions do stays.
 	case statement.CreateTemporaryTable, statement.OtherDDL:
-		e.words &^= statement.TemporaryTable
+		e.Words &^= statement.TemporaryTable
 	case statement.LockTables:
-		e.words &^= statement.TableLock
+		e.Words &^= statement.TableLock
 		e.unlocks = code == mysql.ER_NO_SUCH_TABLE || code == mysql.ER_BAD_DB_ERROR
 	case statement.Flush:
-		e.words &^= statement.GlobalLock
+		e.Words &^= statement.GlobalLock
 	case statement.Handler:
-		e.words &^= statement.HandlerOpen
+		e.Words &^= statement.HandlerOpen
 	case statement.Prepare, statement.Deallocate:
-		e.words &^= statement.SQLPrepare
+		e.Words &^= statement.SQLPrepare
 	case statement.CreateStored, statement.XA, statement.UnlockTables:
 		return nothing
 	case statement.Set:
-		if e.words&(statement.UserLock|statement.ReadsUserVariable) == 0 { // else it may have @x := in it
-			e.words &^= statement.SetsUserVariable
+		if e.Words&(statement.UserLock|statement.ReadsUserVariable) == 0 { // else it may have @x := in it
+			e.Words &^= statement.SetsUserVariable
 		}
 	}
 	return e
