@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -41,7 +42,7 @@ func (s *session) answerable(st *statement.Statement) bool {
 // LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
 // p is the prepared statement that is executed, nil for a text.
 func (s *session) answerSelect(st *statement.Statement, sql []byte, served []bool, p *prepared) error {
-	s.tally.becomes(kindOf(st))
+	s.tally.Becomes(kindOf(st))
 	form, err := s.form(p != nil)
 	if err != nil {
 		return err
@@ -111,14 +112,14 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 }
 
 // kindOf is the kind of a text that is answered here.
-func kindOf(st *statement.Statement) Kind {
-	kind := KindOwn
+func kindOf(st *statement.Statement) stats.Kind {
+	kind := stats.KindOwn
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.Nextval, statement.Lastval, statement.Setval:
-			return KindNextval
+			return stats.KindNextval
 		case statement.LastInsertID, statement.LastInsertIDVariable:
-			kind = KindLastInsertID
+			kind = stats.KindLastInsertID
 		}
 	}
 	return kind

@@ -64,7 +64,7 @@ func serverOf(h *backend.Hello) state.Server {
 func (s *session) release(c *backend.Conn) {
 	c.Release()
 	c.Used = true
-	s.tally.counted(c)
+	s.tally.Counted(c)
 	if c == s.cur {
 		s.state.Observe(c.Answer.Status, c.Hello().MariaDB)
 	}
@@ -99,9 +99,9 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 	if err := s.enter(shard); err != nil {
 		return nil, err
 	}
-	begun := s.tally.waits()
+	begun := s.tally.Waits()
 	c, err := s.routes.Dial(s.ctx, shard, login)
-	s.tally.waited(begun)
+	s.tally.Waited(begun)
 	if err != nil {
 		s.unreached = true
 		return nil, err
@@ -157,7 +157,7 @@ func (s *session) forget(c *backend.Conn) {
 		s.cur = nil
 	}
 	s.prepared.forget(c)
-	s.tally.counted(c)
+	s.tally.Counted(c)
 }
 
 // closeBackends ends every backend connection of the session.
@@ -169,7 +169,7 @@ func (s *session) closeBackends() {
 	for _, c := range conns {
 		c.Quit()
 		s.state.Forget(idOfConn(c))
-		s.tally.counted(c)
+		s.tally.Counted(c)
 	}
 	s.cur = nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -71,8 +72,8 @@ func (s *session) awaitOwners() error {
 	if sequences.Owners() != nil {
 		return nil
 	}
-	begun := clock()
-	defer func() { s.patience.spend(clock() - begun) }()
+	begun := stats.Clock()
+	defer func() { s.patience.spend(stats.Clock() - begun) }()
 	srv.ownersAsked.Do(func() {
 		if _, err := sequences.LoadOwners(context.Background()); err != nil {
 			srv.ownersUnknown = sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+

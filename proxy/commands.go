@@ -91,7 +91,7 @@ func (s *session) tell(err error) error {
 	if ends(err) {
 		return err
 	}
-	s.tally.refused()
+	s.tally.Refused()
 	s.refuse(err)
 	if s.unreached && s.othersDepend() && s.sentBehind() {
 		_ = s.flush() // the session ends either way

@@ -10,6 +10,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -110,7 +111,7 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 // exchangeCounted is exchange for the statement in s.own. again says that it failed since
 // the block was too small, and that a larger one may help: the client has got nothing.
 func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err error) {
-	s.tally.sends(c, KindRewrite)
+	s.tally.Sends(c, stats.KindRewrite)
 	if err := s.flush(); err != nil {
 		return false, err
 	}
@@ -160,7 +161,7 @@ func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	for {
 		b := c.Buffered()
 		if len(b) < protocol.HeaderSize || len(b) < protocol.HeaderSize+protocol.PayloadLen(b) {
-			if err := s.tally.fill(c); err != nil {
+			if err := s.tally.Fill(c); err != nil {
 				return nil, s.lost(c, err, partly)
 			}
 			continue

@@ -8,12 +8,13 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
 // execute handles COM_STMT_EXECUTE.
 func (s *session) execute(payload []byte) error {
-	s.tally.kind = KindOwn // until it is more
+	s.tally.Kind = stats.KindOwn // until it is more
 	if len(payload) < executeHead {
 		return s.answerAlone(s.malformed)
 	}

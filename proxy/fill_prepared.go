@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -205,7 +206,7 @@ func (s *session) keysOf(c *backend.Conn, p *prepared, argument func(at int) arg
 // executeFilled sends the execution in s.own, a second time with new numbers if somebody
 // has used the one that it was given.
 func (s *session) executeFilled(c *backend.Conn, p *prepared, e *execution, attributes bool) error {
-	s.tally.sends(c, KindRewrite) // it has parameters of ours in any case
+	s.tally.Sends(c, stats.KindRewrite) // it has parameters of ours in any case
 	r, err := s.sendFilled(c, p.filling)
 	if err == nil && r != noRemedy {
 		if err = s.fillHidden(c, p, e, attributes); err == nil {

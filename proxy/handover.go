@@ -53,7 +53,7 @@ func (s *session) handOver() error {
 		c.Abort()
 		ended <- err
 	}()
-	err = copyStream(s.client, c.Conn, func() { s.tally.tellLong(s.client, c) })
+	err = copyStream(s.client, c.Conn, func() { s.tally.TellLong(s.client, c) })
 	s.client.Abort()
 	<-ended
 	_ = s.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice

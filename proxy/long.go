@@ -6,6 +6,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -40,7 +41,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		}
 		return true, s.passCommand(p.conn, shape)
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
-		s.tally.kind = KindOwn
+		s.tally.Kind = stats.KindOwn
 		id := b[protocol.HeaderSize+1:]
 		p := s.preparedAs(binary.LittleEndian.Uint32(id))
 		if cmd == protocol.ComStmtBulkExecute {
@@ -73,7 +74,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		if held {
 			return false, nil
 		}
-		s.tally.kind = KindOwn
+		s.tally.Kind = stats.KindOwn
 		text := b[protocol.HeaderSize+1:]
 		s.scan, s.scanFrom = nil, protocol.HeaderSize+1
 		if s.login.Capabilities.Has(protocol.QueryAttributes) {
@@ -102,7 +103,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		return true, s.tell(err)
 	}
 	s.state.LastOwn = state.OwnNothing
-	s.tally.sends(c, KindRelay)
+	s.tally.Sends(c, stats.KindRelay)
 	if err := s.passCommand(c, shape); err != nil {
 		return true, err
 	}

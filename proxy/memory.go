@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 )
 
 // largeStatement is the size above which a statement that is held whole takes a share of
@@ -52,7 +53,7 @@ func (s *session) takeShare(size int) error {
 	n := min(2*int64(size), m.size)
 	from := m.free
 	if !from.TryAcquire(n) {
-		s.srv.counters.memoryWaits.Add(1)
+		s.srv.counters.MemoryWaits.Add(1)
 		m.waiting.Add(1)
 		if s.holdsLocks() {
 			from = m.beyond
@@ -111,7 +112,7 @@ func (s *session) takeIn(size int) error {
 		err := s.receive(whole, s.srv.receivePeriod)
 		switch {
 		case err == nil:
-			s.tally.begins(clock())
+			s.tally.Begins(stats.Clock())
 			return s.setDeadline(time.Time{})
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err

@@ -8,6 +8,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -180,7 +181,7 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 		return nil
 	}
 	if len(subs) > 0 {
-		s.tally.sends(c, KindRewrite)
+		s.tally.Sends(c, stats.KindRewrite)
 	}
 	switch r, err := s.sendFilled(c, plan.fill); {
 	case err != nil:

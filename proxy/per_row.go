@@ -11,6 +11,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -172,7 +173,7 @@ func (s *session) sendOwnRows(c *backend.Conn, r *rowNumbers, binary bool) error
 // exchangeRows is exchange for a statement whose rows get numbers. binary says that they
 // are those of an execution.
 func (s *session) exchangeRows(c *backend.Conn, command []byte, r *rowNumbers, binary bool) error {
-	s.tally.sends(c, KindRewrite)
+	s.tally.Sends(c, stats.KindRewrite)
 	if err := s.flush(); err != nil {
 		return err
 	}
@@ -277,8 +278,8 @@ func (x *rowExchange) relay() error {
 		case protocol.Done:
 			return x.ended()
 		case protocol.NeedMore:
-			s.tally.tellLong(s.client, c)
-			if err := s.tally.fill(c); err != nil {
+			s.tally.TellLong(s.client, c)
+			if err := s.tally.Fill(c); err != nil {
 				return s.lost(c, err, partly)
 			}
 		case protocol.Held:
@@ -376,7 +377,7 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 		default:
 			return killed, s.lost(c, protocol.ErrMalformed, true)
 		}
-		err := s.tally.fill(c)
+		err := s.tally.Fill(c)
 		if !killed && (errors.Is(err, os.ErrDeadlineExceeded) || err == nil && time.Now().After(until)) {
 			killed = true
 			if err := x.kill(); err != nil {

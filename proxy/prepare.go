@@ -8,13 +8,14 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
 // prepare handles COM_STMT_PREPARE.
 func (s *session) prepare(sql []byte) error {
 	s.prepared.latest = nil // until this one is prepared
-	s.tally.kind = kindPrepare
+	s.tally.Kind = stats.Prepare
 	if s.state.ModeUnknown || s.state.QuotesUnknown {
 		if err := s.readable(sql); err != nil {
 			return err
@@ -202,9 +203,9 @@ func (s *session) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepa
 	}
 	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
 	_, writeErr := c.Write(s.own)
-	begun := s.tally.waits()
+	begun := s.tally.Waits()
 	err := a.relay()
-	s.tally.waited(begun)
+	s.tally.Waited(begun)
 	if err != nil {
 		s.out = s.out[:0] // nothing of it was sent
 		return a, s.lost(c, err, false)

@@ -8,12 +8,13 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
 // query handles an SQL text, before which there may be attributes.
 func (s *session) query(sql []byte) error {
-	s.tally.kind = KindOwn // until it is more
+	s.tally.Kind = stats.KindOwn // until it is more
 	if s.login.Capabilities.Has(protocol.QueryAttributes) {
 		n, ok := protocol.CutAttributes(sql)
 		if !ok {
@@ -303,7 +304,7 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	if err := s.notHere(st); err != nil {
 		return err
 	}
-	s.tally.becomes(KindAdmin)
+	s.tally.Becomes(stats.KindAdmin)
 	s.disengage()
 	// Not with what the statement has waited: each sequence that it names has the time for itself.
 	table, err := s.set.Admin.Execute(struct{ context.Context }{&s.patience}, st, asker{s})

@@ -10,6 +10,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -35,9 +36,9 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 		return noRemedy, err
 	}
 	if f.fills() {
-		s.tally.sends(c, KindRewrite)
+		s.tally.Sends(c, stats.KindRewrite)
 	} else {
-		s.tally.sends(c, KindRelay)
+		s.tally.Sends(c, stats.KindRelay)
 	}
 	_, writeErr := c.Write(s.own)
 	var first []byte
@@ -86,7 +87,7 @@ func (s *session) firstPacket(c *backend.Conn) []byte {
 				return payload
 			}
 		}
-		if s.tally.fill(c) != nil {
+		if s.tally.Fill(c) != nil {
 			return nil // which whoever relays the answer meets, too
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 	"seqproxy/statement/idiom"
 )
@@ -21,7 +22,7 @@ import (
 
 // route is what would become of a statement.
 type route struct {
-	kind      Kind
+	kind      stats.Kind
 	shard     *backend.Shard // nil: it needs none
 	why       string         // it is that shard
 	sequences []string       // with how many numbers of each
@@ -46,13 +47,13 @@ func (s *session) explainRoute(sql []byte, p *prepared) error {
 			s.routes = noRoutes
 		}()
 	}
-	s.tally.becomes(KindAdmin)
+	s.tally.Becomes(stats.KindAdmin)
 	sql = bytes.Clone(bytes.TrimSpace(sql[s.stmt.Explained:]))
-	r := route{kind: KindRelay}
+	r := route{kind: stats.KindRelay}
 	if err := s.decide(&r, sql); ends(err) {
 		return err
 	} else if err != nil {
-		r.kind, r.refused, r.text = KindRefused, forClient(err), nil
+		r.kind, r.refused, r.text = stats.KindRefused, forClient(err), nil
 	}
 	return s.table(r.table(), p)
 }
@@ -102,19 +103,19 @@ func (s *session) decide(r *route, sql []byte) error {
 			return err
 		}
 	}
-	if r.kind == KindRelay {
+	if r.kind == stats.KindRelay {
 		if err := s.routeLooking(r, sql); err != nil {
 			return err
 		}
 	}
-	if r.shard != nil && r.kind.sent() {
+	if r.shard != nil && r.kind.Sent() {
 		s.remarkOnSchemas(r, sql)
 	}
-	if r.shard == nil && r.kind.sent() {
-		if r.kind == KindRewrite {
+	if r.shard == nil && r.kind.Sent() {
+		if r.kind == stats.KindRewrite {
 			return errKeysOnly
 		}
-		r.kind, r.note = KindOwn, "there is no shard: what drivers send when they connect is answered here, all else is an error"
+		r.kind, r.note = stats.KindOwn, "there is no shard: what drivers send when they connect is answered here, all else is an error"
 	}
 	return nil
 }
@@ -134,7 +135,7 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 	}
 	text, err := s.withSequences(c, q, sql, s.state.Charset)
 	if err == nil && !bytes.Equal(text, sql) {
-		r.kind, r.text = KindRewrite, text
+		r.kind, r.text = stats.KindRewrite, text
 	}
 	return err
 }
@@ -151,7 +152,7 @@ func (s *session) routeTicket(r *route, t *tableTicket) error {
 	if err := s.mayUse(name); err != nil {
 		return err
 	}
-	r.kind, r.note = KindNextval, "a ticket"
+	r.kind, r.note = stats.KindNextval, "a ticket"
 	r.addNumbers(name, max(t.Step, 1), false)
 	return nil
 }
@@ -170,12 +171,12 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 		if err != nil || relay {
 			return schema, false, false, err
 		}
-		r.kind = KindAdmin
+		r.kind = stats.KindAdmin
 		return "", false, true, s.notHere(st)
 	}
 	switch st.Kind {
 	case statement.ExplainRoute:
-		r.kind = KindAdmin
+		r.kind = stats.KindAdmin
 		return "", false, true, nil
 	case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
 		if len(st.Schema) > 0 && (st.Kind == statement.Use || s.elsewhere(string(st.Schema))) {
@@ -183,7 +184,7 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 		}
 	case statement.Kill:
 		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || isOwnID(st.Kill.ID)) {
-			r.kind = KindOwn
+			r.kind = stats.KindOwn
 			return "", false, true, nil
 		}
 	case statement.Multi, statement.Other, statement.CreateStored:
@@ -256,16 +257,16 @@ func (s *session) routeCalls(r *route, query *filledQuery, sql []byte) error {
 	r.numbersOf(st, plan)
 	switch {
 	case plan.own:
-		r.kind, r.shard, r.why, r.pins = KindLastInsertID, nil, "", 0
+		r.kind, r.shard, r.why, r.pins = stats.KindLastInsertID, nil, "", 0
 		if len(r.sequences) > 0 || !onlyIDs(st) {
-			r.kind = KindNextval
+			r.kind = stats.KindNextval
 		}
 	case plan.reads:
-		r.kind, r.note = KindRewrite, "statements behind the first read LAST_INSERT_ID(): the text depends on the numbers"
+		r.kind, r.note = stats.KindRewrite, "statements behind the first read LAST_INSERT_ID(): the text depends on the numbers"
 		_, err = lateIDs(st, sql, plan)
 		return err
 	case plan.rewrite:
-		r.kind, r.text = KindRewrite, s.placeholders(st, sql, plan)
+		r.kind, r.text = stats.KindRewrite, s.placeholders(st, sql, plan)
 	}
 	return nil
 }
@@ -355,7 +356,7 @@ func (r *route) table() *protocol.Table {
 	}
 	var shard, node, code, state any
 	message := r.note
-	if r.shard != nil && r.kind.sent() {
+	if r.shard != nil && r.kind.Sent() {
 		shard, node = r.shard.Name(), r.shard.Primary()
 	} else {
 		r.why, r.pins = "", 0

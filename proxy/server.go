@@ -19,6 +19,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -196,10 +197,10 @@ type Server struct {
 	failed        *failedLogins
 	receivePeriod time.Duration // the constant of that name, but in tests
 
-	counters counters
+	counters stats.Counters
 
 	mu       sync.Mutex // guards what follows
-	totals   totals
+	totals   stats.Totals
 	sessions map[uint32]*session
 	atAdmin  int // of the sessions
 	perUser  userCounts
@@ -227,7 +228,7 @@ func New(opts Options) *Server {
 		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: newFailedLogins(), receivePeriod: receivePeriod,
 		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
-		counters: counters{since: time.Now()},
+		counters: stats.Counters{Since: time.Now()},
 	}
 	s.settings.Store(newSettings(opts, opts.Shards.Routes(), nil))
 	return s
@@ -316,17 +317,16 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	set := s.settings.Load()
 	client, err := protocol.NewConn(nc, set.WriteTimeout, clientAhead)
 	if err != nil {
-		s.counters.ends[endError].Add(1)
+		s.counters.Ends[stats.EndError].Add(1)
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
 	sess := &session{srv: s, set: set, client: client, user: nobody, atAdmin: atAdmin}
-	sess.tally = tally{mu: &sess.mu, told: new(told)}
 	sess.routes = sess.routesIn(set)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.patience.Context = sess.ctx
-	sess.connected = clock()
-	sess.tally.told.since = sess.connected
+	sess.connected = stats.Clock()
+	sess.tally = stats.NewTally(&sess.mu, sess.connected)
 	if !s.register(sess) {
 		s.countRefused(atAdmin)
 		_ = client.SetDeadline(time.Now().Add(time.Second))
@@ -374,7 +374,7 @@ func (s *Server) serve(sess *session) {
 	defer s.unregister(sess)
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.counters.ends[endError].Add(1)
+			s.counters.Ends[stats.EndError].Add(1)
 			s.log.Error("session ended by a fault of the proxy",
 				logfield.Conn(sess.id), zap.Any("fault", fault), zap.Stack("stack"))
 		}
@@ -427,7 +427,7 @@ func (s *Server) MaxConnections() int { return s.settings.Load().MaxConnections 
 // wait for some, and how many have since the start.
 func (s *Server) StatementMemory() (size, used, waiting, waits uint64) {
 	m := s.settings.Load().memory
-	return uint64(m.size), uint64(m.used.Load()), uint64(m.waiting.Load()), s.counters.memoryWaits.Load()
+	return uint64(m.size), uint64(m.used.Load()), uint64(m.waiting.Load()), s.counters.MemoryWaits.Load()
 }
 
 // fullLocked says whether there is no room for a further session.

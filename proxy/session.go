@@ -17,6 +17,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
 )
@@ -58,7 +59,7 @@ type session struct {
 
 	patience patience // of waits in the proxy itself
 	idle     idleness
-	tally    tally
+	tally    stats.Tally
 	slow     slow
 
 	connected time.Duration // when, by clock
@@ -151,7 +152,7 @@ func (s *session) serve() {
 		if err = s.commands(); errors.Is(err, errShutdown) {
 			s.leave()
 		}
-		s.slowRound(clock())
+		s.slowRound(stats.Clock())
 	}
 	s.countEnd(err)
 	s.logEnd(err)
@@ -164,8 +165,7 @@ func (s *session) log() *zap.Logger {
 
 // commands is the loop from command to answer.
 func (s *session) commands() error {
-	s.tally.skip = uint8(s.serial % sampleEvery)
-	s.tally.begins(clock())
+	s.tally.Start(s.serial, stats.Clock())
 	for {
 		payload, ok, err := s.nextCommand()
 		if err != nil {
@@ -266,16 +266,16 @@ func (s *session) await() error {
 			return err
 		}
 		if size := protocol.PayloadLen(b); size > largeStatement {
-			s.slowRound(clock())
+			s.slowRound(stats.Clock())
 			return s.takeIn(size)
 		}
 	}
-	now := clock()
+	now := stats.Clock()
 	s.slowRound(now)
 	if err := s.rested(now); err != nil {
 		return err
 	}
-	s.tally.settle(&s.srv.mu, &s.srv.totals)
+	s.tally.Settle(&s.srv.mu, &s.srv.totals)
 	look, err := s.rest(now)
 	if err == nil && !look {
 		err = s.fillClient()
@@ -315,11 +315,11 @@ func (s *session) rest(now time.Duration) (look bool, err error) {
 // command, or to look after its backend connections. Reading more of a command must
 // not fail because of what came meanwhile.
 func (s *session) work(err error) (look bool, _ error) {
-	now := clock()
-	s.tally.begins(now)
+	now := stats.Clock()
+	s.tally.Begins(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.busy, s.resting, s.tally.told.since = true, false, now
+	s.busy, s.resting, s.tally.Told.Since = true, false, now
 	switch {
 	case !s.drains() && !s.backendClosed:
 		return false, err

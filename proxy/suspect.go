@@ -45,7 +45,7 @@ func (s *session) suspects(c *backend.Conn, e *expected) {
 	if !s.set.bound().bindsOn(c.Shard(), s.routes) {
 		return
 	}
-	s.srv.counters.suspects.Add(1)
+	s.srv.counters.Suspects.Add(1)
 	text := e.text
 	if !text.kept {
 		text = s.slow.text // it came alone

@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 	"seqproxy/statement/idiom"
@@ -306,7 +307,7 @@ func (s *session) beginImplied(a *ticketAnswer) error {
 
 // answerTicket answers with the OK of a ticket. more are flags beside the session's.
 func (s *session) answerTicket(a *ticketAnswer, more protocol.Status) {
-	s.tally.becomes(KindNextval)
+	s.tally.Becomes(stats.KindNextval)
 	if a.moved {
 		s.state.LastID.Told(a.id)
 	}

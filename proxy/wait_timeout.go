@@ -9,6 +9,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 )
 
 // A server closes a connection that has said nothing for wait_timeout (of an interactive
@@ -56,7 +57,7 @@ func (s *session) rested(at time.Duration) error {
 		c.Used, c.UsedBefore = false, true
 		return nil
 	}
-	now := epoch.Add(at)
+	now := stats.Epoch.Add(at)
 	for _, c := range s.conns {
 		if err := s.keep(c, now); err != nil {
 			return err
