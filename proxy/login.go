@@ -40,12 +40,12 @@ func (s *session) logIn() error {
 		}
 		return err
 	}
-	defer s.leaveLogin()
+	defer s.entry.Leave()
 	l := s.greeting()
 	s.greetedMySQL = l.Version != noServerVersion && !strings.Contains(l.Version, "MariaDB")
 	l.ProxyHeader = !s.atAdmin && s.set.fromBalancer(s.client.RemoteAddr())
 	l.Arrived = func() error { // from now on it counts for the client's address, not for the balancer's
-		s.leaveLogin()
+		s.entry.Leave()
 		return s.enterLogin(until)
 	}
 	attempt, err := l.Receive(s.client)

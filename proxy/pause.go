@@ -55,7 +55,7 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 	if err := s.flush(); err != nil { // the answers of our own to what came before
 		return err
 	}
-	s.leaveLogin() // others need not wait for it
+	s.entry.Leave() // others need not wait for it
 	s.srv.held.Add(1)
 	defer s.srv.held.Add(-1)
 	timer := time.NewTimer(s.set.PauseTimeout)

@@ -19,6 +19,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/login"
 	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
@@ -194,7 +195,7 @@ type Server struct {
 	waiting   chan *session // to goroutines that wait for a client
 	killer    *killer
 
-	failed        *failedLogins
+	failed        *login.Failures
 	receivePeriod time.Duration // the constant of that name, but in tests
 
 	counters stats.Counters
@@ -225,7 +226,7 @@ const cachedTexts = 1024
 func New(opts Options) *Server {
 	s := &Server{
 		log: opts.Logger, sessions: make(map[uint32]*session), perUser: make(userCounts),
-		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: newFailedLogins(), receivePeriod: receivePeriod,
+		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: login.NewFailures(), receivePeriod: receivePeriod,
 		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
 		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
 		counters: stats.Counters{Since: time.Now()},

@@ -16,6 +16,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/login"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -45,13 +46,11 @@ type session struct {
 	client *protocol.Conn
 	user   *User // shared; never nil, see nobody
 	// countedAs is the user whose sessions it is one of, nil if none. Server.mu guards it.
-	countedAs *User
-	login     protocol.ClientHello
-	proof     string // that the login's OK has to bring
-	atAdmin   bool   // it came to the admin address
-	// queue is where it takes a place among those that log in, nil if it does not.
-	queue       *loginQueue
-	place       *loginPlace // there
+	countedAs   *User
+	login       protocol.ClientHello
+	proof       string      // that the login's OK has to bring
+	atAdmin     bool        // it came to the admin address
+	entry       login.Entry // its place among those that log in
 	changedUser bool        // login is a COM_CHANGE_USER
 	oldClient   bool        // it speaks the protocol of before MySQL 4.1
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
