@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"seqproxy/proxy/kill"
 	"seqproxy/statement"
 )
 
@@ -13,7 +14,7 @@ import (
 type killInside struct {
 	results int // that have come before its turn, its own included
 	target  *session
-	wish    killWish
+	wish    kill.Wish
 }
 
 // killsAmong handles a text of several statements with KILLs of numbers among them.
@@ -66,13 +67,13 @@ func (s *session) replaceKills(sql []byte) (text []byte, err error) {
 
 // insteadOfKill is what the server gets in the place of a KILL; "" leaves that.
 func (s *session) insteadOfKill(k *statement.KillTarget) (string, error) {
-	id, wish := uint32(k.ID), wishOf(k)
+	id, wish := uint32(k.ID), kill.WishOf(k)
 	if id == s.id {
 		c, err := s.attach()
 		if err != nil {
 			return "", err
 		}
-		return wish.text(c.ID), nil
+		return wish.Text(c.ID), nil
 	}
 	target := s.srv.byConnectionID(id)
 	if target == nil {

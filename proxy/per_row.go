@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -398,8 +399,8 @@ func (x *rowExchange) kill() error {
 	if !known {
 		return nil
 	}
-	err := x.s.srv.killer.run(x.s.ctx, x.c.Place(), creds, protocol.ComQuery, "KILL QUERY "+strconv.FormatUint(uint64(x.c.Place().ID()), 10))
-	if isServerError(err) || errors.Is(err, errKillLogin) {
+	err := x.s.srv.killer.Run(x.s.ctx, x.c.Place(), creds, protocol.ComQuery, "KILL QUERY "+strconv.FormatUint(uint64(x.c.Place().ID()), 10))
+	if kill.IsServerError(err) || errors.Is(err, kill.ErrLogin) {
 		return nil
 	}
 	return err // an order that may still be carried out

@@ -262,7 +262,7 @@ func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 // before the answer. It returns err.
 func (s *session) abandon(c *backend.Conn, err error) error {
 	if creds, known := s.user.beside(c.Shard()); known && errors.Is(err, errClientGone) {
-		s.srv.killer.abandon(c.Place(), creds)
+		s.srv.killer.Abandon(c.Place(), creds)
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
@@ -193,7 +194,7 @@ type Server struct {
 	adminEnds atomic.Bool   // the same, both, at the admin address; changed under mu
 	stopping  chan struct{} // closed when draining begins
 	waiting   chan *session // to goroutines that wait for a client
-	killer    *killer
+	killer    *kill.Killer
 
 	failed        *login.Failures
 	receivePeriod time.Duration // the constant of that name, but in tests
@@ -228,7 +229,7 @@ func New(opts Options) *Server {
 		log: opts.Logger, sessions: make(map[uint32]*session), perUser: make(userCounts),
 		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: login.NewFailures(), receivePeriod: receivePeriod,
 		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
-		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
+		killer: kill.New(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
 		counters: stats.Counters{Since: time.Now()},
 	}
 	s.settings.Store(newSettings(opts, opts.Shards.Routes(), nil))
@@ -414,7 +415,7 @@ func (s *Server) register(sess *session) bool {
 			break
 		}
 	}
-	if canWatch && !s.watch.sweeping {
+	if kill.CanWatch && !s.watch.sweeping {
 		s.watch.sweeping = true
 		s.background.Go(s.sweep)
 	}
@@ -466,10 +467,10 @@ func (s *Server) stopWatching(ctx context.Context) {
 	on := s.watch.on
 	s.mu.Unlock()
 	if on != nil {
-		on.close()
+		on.Close()
 	}
 	s.background.Wait()
-	s.killer.close(ctx)
+	s.killer.Close(ctx)
 }
 
 // eachAt calls f with every session at the admin address, or with every other.

@@ -16,6 +16,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -75,13 +76,13 @@ type session struct {
 	entered *backend.ShardSet
 
 	// One connection for each shard that was needed; cur is the current shard's.
-	mu            sync.Mutex // guards resting to watcher, tally.told, and changes of conns, which others read
-	resting       bool       // waits for a command; false in the login
-	transacting   bool       // has a transaction open; valid while resting
-	busy          bool       // with a command; false in the login
-	backendClosed bool       // a server may have closed one of conns while it was idle
-	introduced    bool       // user does not change, and may be read under mu
-	watcher       *watcher   // has client and conns under watch; nil in a young session
+	mu            sync.Mutex    // guards resting to watcher, tally.told, and changes of conns, which others read
+	resting       bool          // waits for a command; false in the login
+	transacting   bool          // has a transaction open; valid while resting
+	busy          bool          // with a command; false in the login
+	backendClosed bool          // a server may have closed one of conns while it was idle
+	introduced    bool          // user does not change, and may be read under mu
+	watcher       *kill.Watcher // has client and conns under watch; nil in a young session
 	conns         map[*backend.Shard]*backend.Conn
 	cur           *backend.Conn
 

@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 )
@@ -97,7 +98,7 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 	err := s.ping(c)
 	var told *protocol.ServerError
 	switch refused := errors.As(err, &told); {
-	case err == nil, refused && !hungUp(c.Conn):
+	case err == nil, refused && !kill.HungUp(c.Conn):
 		c.LastUse = now
 		return nil
 	case c != s.cur && !s.needs(c):
