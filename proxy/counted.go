@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	planning "seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -59,9 +60,9 @@ type countedTable struct {
 
 // traits returns those of the statement as it is sent: what LAST_INSERT_ID() was is
 // brought by the statement that begins to count.
-func (n *counted) traits(t stmtTraits) stmtTraits {
+func (n *counted) traits(t planning.Traits) planning.Traits {
 	if n != nil {
-		t.movesLastID = false
+		t.MovesLastID = false
 	}
 	return t
 }
@@ -77,7 +78,7 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.attachWith(st, n.traits(traitsOf(st)))
+	c, err := s.attachWith(st, n.traits(planning.TraitsOf(st)))
 	if err != nil {
 		return err
 	}
@@ -274,7 +275,7 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 	var n counted
 	if err == nil {
 		n = *p.counts
-		err = s.stepKey(c, &n, p.shape.words)
+		err = s.stepKey(c, &n, p.shape.Words)
 	}
 	if err != nil {
 		if errors.Is(err, errMalformed) {

@@ -9,7 +9,6 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
-	"seqproxy/statement"
 )
 
 // execute handles COM_STMT_EXECUTE.
@@ -43,8 +42,8 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(func() error { return s.executeLooking(p, payload) })
 	}
 	p.toServer(payload[1:])
-	if p.shape.plain && p.conn == s.cur && !s.state.NextTransaction && !s.set.LastInsertIDExact {
-		if p.shape.movesLastID {
+	if p.shape.Plain && p.conn == s.cur && !s.state.NextTransaction && !s.set.LastInsertIDExact {
+		if p.shape.MovesLastID {
 			if err := s.bringBefore(); err != nil {
 				return s.tell(err)
 			}
@@ -97,7 +96,7 @@ func (s *session) noteExecuted(c *backend.Conn, p *prepared) {
 		return
 	}
 	if c.Answer.ErrCode == 0 {
-		s.state.Transacted(p.shape.kind, p.shape.words)
+		s.state.Transacted(p.shape.Kind, p.shape.Words)
 	}
 }
 
@@ -114,24 +113,11 @@ func (s *session) connOf(p *prepared) (*backend.Conn, error) {
 	case !s.state.Status.Has(protocol.Autocommit): // it would begin a transaction there
 		return nil, notSupported("the statement was prepared on shard %s and cannot run from shard %s with autocommit = 0: USE a schema of shard %s first",
 			there, here, there)
-	case !p.shape.leavesNothing():
+	case !p.shape.LeavesNothing():
 		return nil, notSupported("the statement was prepared on shard %s, where it changes the session, which is on shard %s now: USE a schema of shard %s first, or prepare it again",
 			there, here, there)
 	}
 	return s.connTo(p.conn.Shard())
-}
-
-// leavesNothing says whether a statement can run on a shard that the session is not
-// on: nothing of what it does is looked for later, rows and LAST_INSERT_ID() apart.
-func (t *stmtTraits) leavesNothing() bool {
-	const state = statement.TemporaryTable | statement.UserLock | statement.TableLock | statement.GlobalLock | statement.HandlerOpen |
-		statement.SQLPrepare | statement.SetsUserVariable | statement.SetsUserLiteral | statement.Opaque
-	switch t.kind {
-	case statement.Select, statement.Insert, statement.Replace, statement.Update, statement.Delete, statement.With,
-		statement.Values, statement.Show, statement.Explain, statement.Do, statement.OtherDDL, statement.CreateStored:
-		return t.words&state == 0
-	}
-	return false
 }
 
 // connFor is connOf for an execution: it makes true there what the statement may
@@ -152,7 +138,7 @@ func (s *session) prepareConn(c *backend.Conn, p *prepared) error {
 	if err := s.bring(c, p.shape); err != nil {
 		return err
 	}
-	s.expects(state.Effect{Kind: p.shape.kind, Words: p.shape.words, Runs: p.shape.runs})
+	s.expects(state.Effect{Kind: p.shape.Kind, Words: p.shape.Words, Runs: p.shape.Runs})
 	return nil
 }
 

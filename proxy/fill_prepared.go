@@ -189,7 +189,7 @@ func (s *session) keysOf(c *backend.Conn, p *prepared, argument func(at int) arg
 		case statement.ValueNumber:
 			explicit = append(explicit, n)
 		case statement.ValueZero, statement.ValueText:
-			modes, err := s.insertModes(c, p.shape.words)
+			modes, err := s.insertModes(c, p.shape.Words)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -221,7 +221,7 @@ func (s *session) executeFilled(c *backend.Conn, p *prepared, e *execution, attr
 // fills takes note of what an execution of one row of parameters is given.
 func (p *prepared) fills(first uint64, needed []bool) {
 	if p.filling == nil {
-		p.filling = &filling{words: p.shape.words, keys: make([]filledKey, 1)}
+		p.filling = &filling{words: p.shape.Words, keys: make([]filledKey, 1)}
 	}
 	p.filling.repeated = p.longSent // the data would have to be sent again
 	k := &p.filling.keys[0]
@@ -248,7 +248,7 @@ func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit
 	}
 	step := uint64(1)
 	if count > 1 {
-		modes, err := s.insertModes(c, p.shape.words)
+		modes, err := s.insertModes(c, p.shape.Words)
 		if err != nil {
 			return 0, err
 		}

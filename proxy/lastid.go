@@ -4,64 +4,35 @@ import (
 	"strconv"
 
 	"seqproxy/backend"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
-	"seqproxy/statement"
 )
 
 // bring makes true on c what a statement may look at: LAST_INSERT_ID(), and what the
 // session's last statement left (warnings, row counts), if the proxy answered that.
-func (s *session) bring(c *backend.Conn, t stmtTraits) error {
-	id := s.set.LastInsertIDExact || t.movesLastID || t.readsLastID
-	if !t.readsLast {
-		if !id {
-			return nil
-		}
-		return s.bringLastID(c, false)
+func (s *session) bring(c *backend.Conn, t plan.Traits) error {
+	b, refusal := plan.Bring(&t, &s.state, plan.Server{
+		Conn: idOfConn(c), MariaDB: c.Hello().MariaDB, Warned: c.Answer.Warnings > 0 || c.Answer.ErrCode != 0, Exact: s.set.LastInsertIDExact,
+	})
+	switch {
+	case refusal == plan.RanElsewhere:
+		return notSupported("the last statement was prepared on shard %s and ran there: its row counts and warnings "+
+			"cannot be read on shard %s", s.connBy(s.state.LastConn).Shard().Name(), c.Shard().Name())
+	case refusal != "":
+		return notSupported("%s", string(refusal))
 	}
-	if s.state.LastOwn == state.OwnNothing {
-		if last := s.connBy(s.state.LastConn); last != nil && last != c && t.readsCounts() {
-			return notSupported("the last statement was prepared on shard %s and ran there: its row counts and warnings "+
-				"cannot be read on shard %s", last.Shard().Name(), c.Shard().Name())
-		}
-		// The proxy's own row was the last one if the server has sent none since.
-		stale := t.words&statement.ReadsFoundRows != 0 && s.state.LastID.Pending && !s.state.LastID.Rows
-		if !id && !stale {
-			return nil
-		}
-		if s.losesWarnings(c, t) {
-			return notSupported("the last statement's warnings and a LAST_INSERT_ID() that this server does not know yet cannot be read by one statement: " +
-				"read @@warning_count into a variable first")
-		}
-		if s.state.LastID.Inserted && t.words&statement.ReadsFoundRows != 0 {
-			if t.words&statement.ReadsRowCount != 0 {
-				return notSupported("ROW_COUNT() and FOUND_ROWS() in one statement, right after an INSERT that might have changed or ignored its row " +
-					"and whose key was filled in: SELECT ROW_COUNT() alone first")
-			}
-			s.state.LastID.Inserted = false // FOUND_ROWS() is what is to stay
-		}
-		// A statement that names LAST_INSERT_ID() and no more needs no more.
-		return s.bringLastID(c, t.readsCounts() || t.words&statement.ReadsLastInsertID == 0)
+	if b.OverRow {
+		s.state.LastID.Inserted = false
 	}
-	if s.state.LastOwn == state.OwnChange && t.words&statement.ReadsRowCount != 0 && s.state.LastChanged > 1 {
-		return notSupported("ROW_COUNT() in this statement, right after a ticket that was taken here: SELECT ROW_COUNT() alone first")
-	}
-	brought := s.state.LastID.Pending
-	if id || brought {
-		if err := s.bringLastID(c, false); err != nil {
+	if b.ID {
+		if err := s.bringLastID(c, b.Keep); err != nil {
 			return err
 		}
 	}
-	return s.bringLastStatement(c, brought)
-}
-
-// losesWarnings says whether to bring LAST_INSERT_ID() to c would clear warnings that the
-// statement reads: MySQL has no statement that sets the one and keeps the other. SHOW
-// VARIABLES, which has the count among hundreds, shows none then.
-// FOUND_ROWS() in the statement makes a warning of its own there, which clears the others.
-func (s *session) losesWarnings(c *backend.Conn, t stmtTraits) bool {
-	l := &s.state.LastID
-	return l.Travels(idOfConn(c)) && t.words&(statement.ReadsWarnings|statement.ReadsFoundRows) == statement.ReadsWarnings && t.kind != statement.Show && !c.Hello().MariaDB &&
-		(c.Answer.Warnings > 0 || c.Answer.ErrCode != 0)
+	if !b.Last {
+		return nil
+	}
+	return s.bringLastStatement(c, b.Selected)
 }
 
 // bringLastID makes LAST_INSERT_ID() on c what it is for the session. It is called

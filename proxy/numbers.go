@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	planning "seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
@@ -142,7 +143,7 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.attachWith(st, plan.rows.traits(traitsOf(st)))
+	c, err := s.attachWith(st, plan.rows.traits(planning.TraitsOf(st)))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -125,9 +126,9 @@ func (r *rowNumbers) keep() *rowNumbers {
 
 // traits returns those of the statement as it is sent: what it asks the server for does
 // not move LAST_INSERT_ID() there.
-func (r *rowNumbers) traits(t stmtTraits) stmtTraits {
+func (r *rowNumbers) traits(t plan.Traits) plan.Traits {
 	if r != nil && !r.inserts {
-		t.movesLastID = false
+		t.MovesLastID = false
 	}
 	return t
 }

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -105,11 +106,11 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	p := &prepared{
-		conn: c, shape: rows.traits(counts.traits(traitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket, looks: looks,
+		conn: c, shape: rows.traits(counts.traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket, looks: looks,
 		inserts: inserts, mode: s.state.Mode, charset: s.state.Charset,
 	}
 	if len(hidden) > 0 || rows != nil || ticket != nil || looks != nil {
-		p.shape.plain = false
+		p.shape.Plain = false
 	}
 	if st.Kind == statement.Set {
 		p.set = append([]byte(nil), sql...)

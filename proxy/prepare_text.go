@@ -6,6 +6,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
 )
@@ -103,7 +104,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 	if s.mayBringRows(text) {
 		return in, errUnread
 	}
-	in.inserts, in.explained, in.runs = s.insertsOf(), explainsID(st), st.Runs
+	in.inserts, in.explained, in.runs = s.insertsOf(), plan.ExplainsID(st), st.Runs
 	if len(st.Tables) > 0 && s.boundTables() {
 		fills, err := s.fillsText(text)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -33,7 +34,7 @@ func (s *session) query(sql []byte) error {
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
 		s.srv.texts.Analyze(st, sql, s.state.Mode)
 	}
-	s.explained = explainsID(st)
+	s.explained = plan.ExplainsID(st)
 	if s.atAdmin {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
 	}
@@ -197,11 +198,11 @@ func (s *session) single(sql []byte) error {
 // attachFor attaches the connection for a statement that is relayed, with all that
 // the statement may look at made true there.
 func (s *session) attachFor(st *statement.Statement) (*backend.Conn, error) {
-	return s.attachWith(st, traitsOf(st))
+	return s.attachWith(st, plan.TraitsOf(st))
 }
 
 // attachWith is attachFor for a statement that is sent with other traits than its text's.
-func (s *session) attachWith(st *statement.Statement, t stmtTraits) (*backend.Conn, error) {
+func (s *session) attachWith(st *statement.Statement, t plan.Traits) (*backend.Conn, error) {
 	c, err := s.attach()
 	if err != nil {
 		return nil, err

@@ -106,7 +106,7 @@ func (s *session) takes(text []byte, more bool) {
 
 // takesPrepared is takes for an execution.
 func (s *session) takesPrepared(p *prepared) {
-	s.explained = p.shape.explained
+	s.explained = p.shape.Explained
 	if s.keepsTexts() {
 		s.takesHead(p.head.text, p.head.read, p.head.cut)
 	}
