@@ -25,7 +25,7 @@ type preparedTexts map[string]preparedText
 // preparedText is such a statement.
 type preparedText struct {
 	inserts   insertsInto // see stillBound
-	explained bool        // see explainsID
+	explained bool        // see plan.ExplainsID
 	runs      statement.Runs
 }
 

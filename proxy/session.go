@@ -90,7 +90,7 @@ type session struct {
 	insertion *statement.Insertion // a closer look at it; nil if none was ever taken
 	// columnsCached: the columns of a table were not asked for just now.
 	columnsCached bool
-	explained     bool                  // an insert id in the answer is to be expected, see explainsID
+	explained     bool                  // an insert id in the answer is to be expected, see plan.ExplainsID
 	fill          *filling              // what of it is filled in; nil: nothing
 	spareFill     *filling              // memory of fill; nil if there never was one
 	name          []byte                // scratch: of a sequence

@@ -15,8 +15,9 @@ type Entry struct {
 // In says whether the login has a place.
 func (e *Entry) In() bool { return e.queue != nil }
 
-// Enter waits for a place in a queue, nil if there is none to wait in, until a time, or until the proxy
-// stops or the client has gone. After an error the login has no place; else leave has to follow.
+// Enter waits for a place in a queue, nil if there is none to wait in, until a time, or until the
+// proxy stops or the client has gone. After an error the login has no place; else leave has to
+// follow.
 func (e *Entry) Enter(q *Queue, network netip.Prefix, all bool, until time.Time, stopping, gone <-chan struct{}) error {
 	if q == nil {
 		return nil

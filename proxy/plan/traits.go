@@ -45,8 +45,8 @@ func (t *Traits) readsCounts() bool {
 		t.Kind == statement.ShowWarnings || t.Kind == statement.GetDiagnostics
 }
 
-// ExplainsID says whether an insert id is to be expected of a statement: it says LAST_INSERT_ID(n), or it is known which tables it puts rows into. Those with
-// a bound column were looked at before.
+// ExplainsID says whether an insert id is to be expected of a statement: it says LAST_INSERT_ID(n),
+// or it is known which tables it puts rows into. Those with a bound column were looked at before.
 func ExplainsID(st *statement.Statement) bool {
 	hidden := statement.Opaque
 	switch {

@@ -8,7 +8,7 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// HereName is the name of a system variable in state.here: that which all servers had first.
+// HereName is the name of a system variable in State.here: that which all servers had first.
 func HereName(name string) string {
 	switch name {
 	case "transaction_isolation":
@@ -61,8 +61,8 @@ func (st *State) keepHere(name string, value any) {
 	st.here[name] = value
 }
 
-// SetNamesHere is setHere for SET NAMES charset [COLLATE collation], and without words for another SET
-// of these variables.
+// SetNamesHere is SetHere for SET NAMES charset [COLLATE collation], and without words for another
+// SET of these variables.
 func (st *State) SetNamesHere(words []string) {
 	var charset, collation any
 	if len(words) > 0 && lex.CharsetByName(Unquote(words[0])) != lex.Unsupported {
@@ -79,8 +79,8 @@ func (st *State) SetNamesHere(words []string) {
 
 var isolationLevels = []string{"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
 
-// SetTransactionHere is setHere for SET SESSION TRANSACTION, in capital letters with single spaces. What
-// it does not name stays.
+// SetTransactionHere is SetHere for SET SESSION TRANSACTION, in capital letters with single spaces.
+// What it does not name stays.
 func (st *State) SetTransactionHere(sql string) {
 	for _, name := range [...]string{"tx_isolation", "tx_read_only"} {
 		if _, is := st.here[name]; !is {
@@ -99,9 +99,9 @@ func (st *State) SetTransactionHere(sql string) {
 	}
 }
 
-// Asked are those that drivers and command-line clients ask for when they connect, with what they are
-// told where there is no server to ask: the defaults of MySQL 8 and MariaDB 10.11. testdata/connecting.txt
-// says who asks.
+// Asked are those that drivers and command-line clients ask for when they connect, with what they
+// are told where there is no server to ask: the defaults of MySQL 8 and MariaDB 10.11.
+// testdata/connecting.txt says who asks.
 var Asked = map[string]any{
 	StepVariable:               uint64(1),
 	"character_set_client":     "utf8mb4",
@@ -130,8 +130,8 @@ var Asked = map[string]any{
 	"wait_timeout":             uint64(28800),
 }
 
-// VariableHere is what a variable is where there is no server, by HereName: what the session has set it to,
-// or the usual value, if that is known.
+// VariableHere is what a variable is where there is no server, by HereName: what the session has
+// set it to, or the usual value, if that is known.
 func (st *State) VariableHere(name string, usual any, known bool) (value any, ok bool) {
 	if set, is := st.here[name]; is {
 		return set, set != nil

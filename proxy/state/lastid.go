@@ -46,15 +46,15 @@ func (l *LastInsertID) Known() (value uint64, ok bool) {
 // makes ROW_COUNT() 1. No client's variable is called so.
 const rowCountVariable = "@`seqproxy: row count`"
 
-// Travel is what makes LAST_INSERT_ID() on a server what it is for the session: the value in a text, and
-// what is to be run then to keep the rest ("": nothing). With keep, what the last statement left there
-// stays: its row counts and warnings; counts says that it left row counts, as one without rows and
-// without an error does.
+// Travel is what makes LAST_INSERT_ID() on a server what it is for the session: the value in a
+// text, and what is to be run then to keep the rest ("": nothing). With keep, what the last
+// statement left there stays: its row counts and warnings; counts says that it left row counts, as
+// one without rows and without an error does.
 //
-// Neither SELECT nor DO changes the warnings. SELECT makes FOUND_ROWS() 1, which it is if this pending
-// number was the last row sent, and ROW_COUNT() -1, which it is after rows and errors. DO leaves
-// FOUND_ROWS() as it is and makes ROW_COUNT() 0, which it is after other statements that do not move
-// LAST_INSERT_ID(). With MySQL that is SET, and either clears the warnings.
+// Neither SELECT nor DO changes the warnings. SELECT makes FOUND_ROWS() 1, which it is if this
+// pending number was the last row sent, and ROW_COUNT() -1, which it is after rows and errors. DO
+// leaves FOUND_ROWS() as it is and makes ROW_COUNT() 0, which it is after other statements that do
+// not move LAST_INSERT_ID(). With MySQL that is SET, and either clears the warnings.
 func (l *LastInsertID) Travel(value uint64, keep, counts, mariaDB bool) (text, then string) {
 	number := strconv.FormatUint(value, 10)
 	switch {
@@ -80,8 +80,9 @@ func (l *LastInsertID) Travels(to ConnID) bool {
 	return l.Pending || l.Holder != 0 && l.Holder != to
 }
 
-// StandsFor is a statement that leaves on a server what the session's last one would have left, which
-// was answered here; "" if it was not, or was an error, or is one that begins the warnings anew.
+// StandsFor is a statement that leaves on a server what the session's last one would have left,
+// which was answered here; "" if it was not, or was an error, or is one that begins the warnings
+// anew.
 func (st *State) StandsFor() string {
 	switch st.LastOwn {
 	case OwnRows:

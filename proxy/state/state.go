@@ -45,7 +45,7 @@ type State struct {
 	Sysvars map[string]int
 	// Uservars are the user variables that were set to a literal.
 	Uservars map[string]userVariable
-	// Names is the version at which SET NAMES set the variables of setByNames, if
+	// Names is the version at which SET NAMES set the variables of SetByNames, if
 	// none of them was set alone since.
 	Names int
 	// here are system variables that were set where there is no server, by HereName; nil is a value
@@ -59,7 +59,8 @@ type State struct {
 	// SelectLimit: sql_select_limit was set, so even a SELECT of one row is the
 	// server's to answer.
 	SelectLimit bool
-	// StepLost: auto_increment_increment was set to its default, which the server takes for its own.
+	// StepLost: auto_increment_increment was set to its default, which the server takes for its
+	// own.
 	StepLost bool
 	// ReadOnly: transactions to come are read-only, as far as the session has said.
 	ReadOnly bool

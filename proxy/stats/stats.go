@@ -24,7 +24,8 @@ type Stats struct {
 	Disconnects  []Count // by reason, all of them
 	AuthFailures []Count // by reason, all of them
 	Statements   []StatementCount
-	// SuspectIDs is how many answers had an insert id that their statement does not explain, where columns are bound.
+	// SuspectIDs is how many answers had an insert id that their statement does not explain, where
+	// columns are bound.
 	SuspectIDs uint64
 
 	// Durations are those of statements, from when the last of the bytes that the client

@@ -35,8 +35,8 @@ func NewTally(mu *sync.Mutex, now time.Duration) Tally {
 	return Tally{mu: mu, Told: &Told{Since: now}}
 }
 
-// Start begins the first round of a session, after its login. serial is its number: sessions that begin
-// together do not measure the same rounds.
+// Start begins the first round of a session, after its login. serial is its number: sessions that
+// begin together do not measure the same rounds.
 func (t *Tally) Start(serial uint64, now time.Duration) {
 	t.skip = uint8(serial % sampleEvery)
 	t.Begins(now)
@@ -83,9 +83,9 @@ func (t *Tally) Sends(c *backend.Conn, k Kind) {
 	}
 }
 
-// Handled counts the command that was in hand, and returns what it was and which shard servers saw it
-// of: NoStatement if it was no statement. An error is that of the session's end: then it counts only if it
-// was sent.
+// Handled counts the command that was in hand, and returns what it was and which shard servers saw
+// it of: NoStatement if it was no statement. An error is that of the session's end: then it counts
+// only if it was sent.
 func (t *Tally) Handled(err error) (k Kind, sentTo *backend.Shard) {
 	k, sentTo = t.Kind, t.sentTo
 	if k == NoStatement {
@@ -125,8 +125,8 @@ func (t *Tally) shard(shard *backend.Shard) *ofShard {
 	return &t.Told.shards[len(t.Told.shards)-1]
 }
 
-// Drop moves what is counted of shards that the session has done with to the totals, which mu guards:
-// each reload may bring others.
+// Drop moves what is counted of shards that the session has done with to the totals, which mu
+// guards: each reload may bring others.
 func (t *Tally) Drop(past func(*backend.Shard) bool, mu *sync.Mutex, sum *Totals) {
 	if !slices.ContainsFunc(t.Told.shards, func(of ofShard) bool { return past(of.shard) }) {
 		return
@@ -189,8 +189,8 @@ func (t *Tally) Begins(now time.Duration) {
 	t.skip--
 }
 
-// TellLocked tells what the session has done. Its state is what it is from now on. waited is what it has
-// waited for in the proxy itself; overheads has room for what is not explained by a wait.
+// TellLocked tells what the session has done. Its state is what it is from now on. waited is what
+// it has waited for in the proxy itself; overheads has room for what is not explained by a wait.
 func (t *Tally) TellLocked(now time.Duration, client *protocol.Conn, at Standing, waited time.Duration, overheads *histogram.Shared) {
 	to := t.Told
 	for k, n := range t.kinds {
