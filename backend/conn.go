@@ -50,6 +50,8 @@ type Conn struct {
 	Capabilities protocol.Capability
 	// ID is the server's own number of the connection.
 	ID uint32
+	// Tag is what the connection's owner calls it. The package does not use it.
+	Tag uint32
 	// LoginOK is what the server answered to the login, if it told of the session; else nil.
 	LoginOK []byte
 

@@ -7,6 +7,8 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -22,7 +24,7 @@ func (s *session) answerable(st *statement.Statement) bool {
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.LastInsertID, statement.LastInsertIDVariable:
-			if _, ok := s.state.lastID.known(); !ok {
+			if _, ok := s.state.LastID.Known(); !ok {
 				return false
 			}
 		case statement.CallConnectionID:
@@ -40,7 +42,7 @@ func (s *session) answerable(st *statement.Statement) bool {
 // LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
 // p is the prepared statement that is executed, nil for a text.
 func (s *session) answerSelect(st *statement.Statement, sql []byte, served []bool, p *prepared) error {
-	s.tally.becomes(kindOf(st))
+	s.tally.Becomes(kindOf(st))
 	form, err := s.form(p != nil)
 	if err != nil {
 		return err
@@ -54,7 +56,7 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 			r := protocol.NewResult(s.out, s.packetNum, form)
 			r.Columns(columns)
 			s.out = r.End()
-			s.state.lastOwn = ownRows
+			s.state.LastOwn = state.OwnRows
 			return nil
 		}
 	}
@@ -67,13 +69,13 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 		form.Warnings = 1
 	}
 	moved := false
-	before, _ := s.state.lastID.known()
+	before, _ := s.state.LastID.Known()
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.Nextval:
 			if !moved {
 				moved = true
-				s.state.lastID.given(values[i].value)
+				s.state.LastID.Given(values[i].value)
 			}
 		case statement.Lastval, statement.Setval:
 		case statement.CallConnectionID:
@@ -102,22 +104,22 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 	}
 	r.Row(row...)
 	s.out = r.End()
-	s.state.lastOwn, s.state.lastID.rows = ownRows, false
+	s.state.LastOwn, s.state.LastID.Rows = state.OwnRows, false
 	if warning != nil {
-		s.state.lastOwn, s.state.lastError = ownTableRows, warning
+		s.state.LastOwn, s.state.LastError = state.OwnTableRows, warning
 	}
 	return nil
 }
 
 // kindOf is the kind of a text that is answered here.
-func kindOf(st *statement.Statement) Kind {
-	kind := KindOwn
+func kindOf(st *statement.Statement) stats.Kind {
+	kind := stats.KindOwn
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.Nextval, statement.Lastval, statement.Setval:
-			return KindNextval
+			return stats.KindNextval
 		case statement.LastInsertID, statement.LastInsertIDVariable:
-			kind = KindLastInsertID
+			kind = stats.KindLastInsertID
 		}
 	}
 	return kind
@@ -144,13 +146,13 @@ func (s *session) form(binary bool) (protocol.Form, error) {
 
 // mayOmitMetadata says whether resultset_metadata may be NONE, which the server knows.
 func (s *session) mayOmitMetadata() bool {
-	return s.state.metadata && s.login.Capabilities.Has(protocol.OptionalMetadata)
+	return s.state.Metadata && s.login.Capabilities.Has(protocol.OptionalMetadata)
 }
 
 // limitsRows says whether sql_select_limit is set. Without a server nothing heeds it:
 // it is what drivers send for a maximum of rows, and an answer of ours has one.
 func (s *session) limitsRows() bool {
-	return s.state.selectLimit && s.routes.Default() != nil
+	return s.state.SelectLimit && s.routes.Default() != nil
 }
 
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then

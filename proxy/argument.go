@@ -127,7 +127,7 @@ func (s *session) fillIn(a *asked, from argument, argument func(i int) argumentV
 			return errArgument(a.fn)
 		}
 		var err error
-		if a.name, err = s.nameInUTF8(name, s.state.charset); err != nil {
+		if a.name, err = s.nameInUTF8(name, s.state.Charset); err != nil {
 			return err
 		}
 	}

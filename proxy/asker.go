@@ -23,7 +23,7 @@ func (a asker) Admin() bool { return a.s.user.Admin }
 func (a asker) Monitor() bool { return a.s.user.looks() }
 
 // NoBackslashEscapes says whether backslashes in the session's strings are characters.
-func (a asker) NoBackslashEscapes() bool { return a.s.state.mode.NoBackslashEscapes }
+func (a asker) NoBackslashEscapes() bool { return a.s.state.Mode.NoBackslashEscapes }
 
 // MayUse says whether the user may use a sequence.
 func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {

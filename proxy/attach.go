@@ -1,9 +1,9 @@
 package proxy
 
 import (
-	"slices"
-
 	"seqproxy/backend"
+	"seqproxy/proxy/state"
+	"seqproxy/statement/lex"
 )
 
 // attach returns the connection that the next command of the session runs on: that
@@ -18,14 +18,14 @@ func (s *session) attach() (*backend.Conn, error) {
 			return nil, err
 		}
 	}
-	shard, err := s.enterFor(s.state.schema)
+	shard, err := s.enterFor(s.state.Schema)
 	if err != nil {
 		return nil, err
 	}
 	if shard == nil {
 		return nil, s.noServer()
 	}
-	c, err := s.open(shard, s.state.schema)
+	c, err := s.open(shard, s.state.Schema)
 	if err != nil {
 		return nil, err
 	}
@@ -37,13 +37,25 @@ func (s *session) attach() (*backend.Conn, error) {
 func (s *session) current(c *backend.Conn) {
 	first, hello := s.cur == nil, c.Hello()
 	if s.cur != c {
-		s.state.startMode(hello, s.login.Collation)
+		s.state.StartMode(serverOf(hello), s.login.Collation)
 	}
 	s.cur = c
-	s.state.observe(c.Answer.Status, hello.MariaDB)
+	s.state.Observe(c.Answer.Status, hello.MariaDB)
 	if first {
-		s.state.trustStatus(hello.MariaDB)
-		s.state.escapesUnknown = hello.InitConnect
+		s.state.TrustStatus(hello.MariaDB)
+		s.state.EscapesUnknown = hello.InitConnect
+	}
+}
+
+// serverOf is what the session's state has to know of a server.
+func serverOf(h *backend.Hello) state.Server {
+	reads := lex.MySQL(h.Number())
+	if h.MariaDB {
+		reads = lex.MariaDB(h.Number())
+	}
+	major, _ := h.Numbers()
+	return state.Server{
+		Reads: reads, MariaDB: h.MariaDB, Major: major, SQLMode: h.SQLMode, InitConnect: h.InitConnect, OwnCollation: h.OwnCollation,
 	}
 }
 
@@ -52,9 +64,9 @@ func (s *session) current(c *backend.Conn) {
 func (s *session) release(c *backend.Conn) {
 	c.Release()
 	c.Used = true
-	s.counted(c)
+	s.tally.Counted(c)
 	if c == s.cur {
-		s.state.observe(c.Answer.Status, c.Hello().MariaDB)
+		s.state.Observe(c.Answer.Status, c.Hello().MariaDB)
 	}
 	s.noteEffect(c)
 }
@@ -87,9 +99,9 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 	if err := s.enter(shard); err != nil {
 		return nil, err
 	}
-	begun := s.waits()
+	begun := s.tally.Waits()
 	c, err := s.routes.Dial(s.ctx, shard, login)
-	s.waited(begun)
+	s.tally.Waited(begun)
 	if err != nil {
 		s.unreached = true
 		return nil, err
@@ -109,12 +121,30 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 		s.conns = make(map[*backend.Shard]*backend.Conn, 1)
 	}
 	s.conns[shard] = c
+	s.lastTag++
+	c.Tag = s.lastTag
 	s.watchLocked(c)
-	s.state.knows(c, s.state.version)
+	s.state.Knows(idOfConn(c), s.state.Version)
 	if s.cur != nil { // what was set before must hold here too
-		s.state.knows(c, 0)
+		s.state.Knows(idOfConn(c), 0)
 	}
 	return c, nil
+}
+
+// idOfConn is what the session's state calls a connection.
+func idOfConn(c *backend.Conn) state.ConnID { return state.ConnID(c.Tag) }
+
+// connBy is the connection that the session's state calls so; nil for 0.
+func (s *session) connBy(id state.ConnID) *backend.Conn {
+	if id == 0 {
+		return nil
+	}
+	for _, c := range s.conns {
+		if idOfConn(c) == id {
+			return c
+		}
+	}
+	return nil
 }
 
 // forget drops a connection that was closed.
@@ -122,18 +152,12 @@ func (s *session) forget(c *backend.Conn) {
 	s.mu.Lock()
 	delete(s.conns, c.Shard())
 	s.mu.Unlock()
-	s.state.synced = slices.DeleteFunc(s.state.synced, func(k known) bool { return k.conn == c })
+	s.state.Forget(idOfConn(c))
 	if s.cur == c {
 		s.cur = nil
 	}
-	if s.state.lastConn == c {
-		s.state.lastConn = nil
-	}
-	if s.state.lastID.holder == c {
-		s.state.lastID.holder = nil
-	}
 	s.prepared.forget(c)
-	s.counted(c)
+	s.tally.Counted(c)
 }
 
 // closeBackends ends every backend connection of the session.
@@ -144,7 +168,8 @@ func (s *session) closeBackends() {
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.Quit()
-		s.counted(c)
+		s.state.Forget(idOfConn(c))
+		s.tally.Counted(c)
 	}
 	s.cur = nil
 }
@@ -209,14 +234,14 @@ func (s *session) connBeside(shard *backend.Shard) (*backend.Conn, error) {
 // it can.
 func (s *session) mayLeaveFor(shard *backend.Shard) error {
 	switch {
-	case s.state.inTransaction():
+	case s.state.InTransaction():
 		return notSupported("the session cannot go to shard %s inside a transaction on shard %s: COMMIT or ROLLBACK first",
 			shard.Name(), s.cur.Shard().Name())
-	case s.state.nextTransaction:
+	case s.state.NextTransaction:
 		return notSupported("the session cannot go to shard %s between SET TRANSACTION and its transaction", shard.Name())
-	case s.state.pins != 0:
+	case s.state.Pins != 0:
 		return notSupported("the session cannot go from shard %s to shard %s and keep its state: %s (use another connection)",
-			s.cur.Shard().Name(), shard.Name(), s.state.pins.words())
+			s.cur.Shard().Name(), shard.Name(), s.state.Pins.Words())
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -71,8 +72,8 @@ func (s *session) awaitOwners() error {
 	if sequences.Owners() != nil {
 		return nil
 	}
-	begun := clock()
-	defer func() { s.patience.spend(clock() - begun) }()
+	begun := stats.Clock()
+	defer func() { s.patience.spend(stats.Clock() - begun) }()
 	srv.ownersAsked.Do(func() {
 		if _, err := sequences.LoadOwners(context.Background()); err != nil {
 			srv.ownersUnknown = sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
@@ -103,7 +104,7 @@ func (s *session) insertsOf() insertsInto {
 		if t.Kind == statement.Update {
 			continue
 		}
-		if name, err := s.nameInUTF8(t.Name, s.state.charset); err == nil { // else it is no name that could be bound
+		if name, err := s.nameInUTF8(t.Name, s.state.Charset); err == nil { // else it is no name that could be bound
 			in.names = append(in.names, bytes.Clone(name))
 		}
 	}
@@ -183,5 +184,5 @@ func utf8Charset(name string) bool {
 // writable says whether a name, in UTF-8, can stand in a text of the session as it is.
 // Where that takes a conversion it is false.
 func (s *session) writable(name string) bool {
-	return utf8Charset(s.state.charset) && utf8.ValidString(name) || ascii([]byte(name))
+	return utf8Charset(s.state.Charset) && utf8.ValidString(name) || ascii([]byte(name))
 }

@@ -75,8 +75,8 @@ func (s *session) takeBlock(c *backend.Conn, n *counted) error {
 		}
 		n.first += n.step
 	}
-	l := &s.state.lastID
-	if !l.pending {
+	l := &s.state.LastID
+	if !l.Pending {
 		if err := s.bringLastID(c, false); err != nil {
 			return err
 		}
@@ -86,16 +86,16 @@ func (s *session) takeBlock(c *backend.Conn, n *counted) error {
 	if err != nil {
 		return err
 	}
-	if !l.pending {
+	if !l.Pending {
 		previous, err := strconv.ParseUint(string(row[0]), 10, 64)
 		if err != nil {
 			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", c.Shard().Name(), err)
 		}
 		// It stays what it was unless the statement tells of another: the server's own is
 		// a number of nobody's now.
-		l.given(previous)
+		l.Given(previous)
 	}
-	l.rows = true // what the server says of rows is true
+	l.Rows = true // what the server says of rows is true
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/stats"
 )
 
 // MariaDB's COM_STMT_BULK_EXECUTE (https://mariadb.com/kb/en/com_stmt_bulk_execute/).
@@ -28,7 +29,7 @@ var errBulkArguments = sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect ar
 
 // executeBulk handles COM_STMT_BULK_EXECUTE: an execution with many rows of parameters.
 func (s *session) executeBulk(payload []byte) error {
-	s.tally.kind = KindOwn // until it is more
+	s.tally.Kind = stats.KindOwn // until it is more
 	if len(payload) < bulkHead && s.likeMariaDB() {
 		return errMalformed
 	}

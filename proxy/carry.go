@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 )
 
 // variables is what a server that does not answer as it should does not tell.
@@ -16,13 +17,13 @@ const variables = "the session's variables"
 // values of system variables are asked from the current connection.
 func (s *session) carryVariables(c *backend.Conn) error {
 	st := &s.state
-	since := st.known(c)
-	if len(st.option) > 0 {
-		if err := s.ownCommand(c, protocol.ComSetOption, string(st.option)); err != nil {
+	since := st.Known(idOfConn(c))
+	if len(st.Option) > 0 {
+		if err := s.ownCommand(c, protocol.ComSetOption, string(st.Option)); err != nil {
 			return err
 		}
 	}
-	if since == st.version {
+	if since == st.Version {
 		return nil
 	}
 	sets, err := s.systemSets(c, since)
@@ -42,7 +43,7 @@ func (s *session) carryVariables(c *backend.Conn) error {
 			return err
 		}
 	}
-	st.knows(c, st.version)
+	st.Knows(idOfConn(c), st.Version)
 	return nil
 }
 
@@ -50,10 +51,10 @@ func (s *session) carryVariables(c *backend.Conn) error {
 // version since, as c's server takes them. SET NAMES stays one: it alone gives results
 // the collation that clients are told.
 func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err error) {
-	named := s.state.names > since
+	named := s.state.Names > since
 	var names []string
-	for name, version := range s.state.sysvars {
-		if version > since && !(named && setByNames(name)) {
+	for name, version := range s.state.Sysvars {
+		if version > since && !(named && state.SetByNames(name)) {
 			names = append(names, isolationName(name, s.cur.Hello()))
 		}
 	}
@@ -83,12 +84,12 @@ func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err err
 // set, so that the current connection is asked for them.
 func (s *session) userSets(since int) (sets []string, err error) {
 	var names, ask []string
-	for name, v := range s.state.uservars {
+	for name, v := range s.state.Uservars {
 		quoted := "@`" + strings.ReplaceAll(name, "`", "``") + "`"
 		switch {
-		case v.version <= since:
-		case isNumber(v.literal):
-			sets = append(sets, quoted+" = "+v.literal)
+		case v.Version <= since:
+		case isNumber(v.Literal):
+			sets = append(sets, quoted+" = "+v.Literal)
 		default:
 			names = append(names, quoted)
 			ask = append(ask, "HEX("+quoted+"), CHARSET("+quoted+"), COLLATION("+quoted+")")

@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
 
@@ -81,7 +82,7 @@ func (s *session) keyAmong(of columnsOf, b *Binding, key *statement.Key) error {
 		if same(name) {
 			key.Index = i
 		}
-		if !ascii(name) && (!utf8Charset(s.state.charset) || !utf8.Valid(name)) {
+		if !ascii(name) && (!utf8Charset(s.state.Charset) || !utf8.Valid(name)) {
 			return notSupported("INSERT into %s without a list of columns, one of which is not ASCII, is not supported in this character set: name the columns", b.Table)
 		}
 	}
@@ -101,12 +102,12 @@ func (s *session) hasAuto(c *backend.Conn, sql []byte, t *statement.TableRef, b 
 
 // columnsOfTable returns what is known of a table's columns, and asks for it if need be.
 func (s *session) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef) (columnsOf, error) {
-	at := columnsKey{c.Shard(), s.state.schema, string(sql[t.Start:t.End])}
+	at := columnsKey{c.Shard(), s.state.Schema, string(sql[t.Start:t.End])}
 	if t.Schema != nil {
 		at.schema = ""
 	}
 	// A temporary table is this session's own.
-	temporary := s.state.pinned(PinTemporaryTable) || s.state.pinned(PinOpaque)
+	temporary := s.state.Pinned(state.PinTemporaryTable) || s.state.Pinned(state.PinOpaque)
 	if of, ok := s.srv.columns.get(at); ok && !temporary {
 		s.columnsCached = true
 		return of, nil
@@ -124,7 +125,7 @@ func (s *session) askColumns(c *backend.Conn, table string) (columnsOf, error) {
 	if s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
 		return of, errReadsLeft
 	}
-	if s.state.beforeTransaction() && !c.Hello().MariaDB { // on MySQL the question would be that transaction
+	if s.state.BeforeTransaction() && !c.Hello().MariaDB { // on MySQL the question would be that transaction
 		return of, errBeforeTransaction
 	}
 	rows, err := s.ownQuery(c, "SHOW COLUMNS FROM "+table)
@@ -162,24 +163,16 @@ func (s *session) sameColumn(column string) func(name []byte) bool {
 		if plain {
 			return len(name) == len(column) && strings.EqualFold(string(name), column)
 		}
-		in, err := s.nameInUTF8(name, s.state.charset)
+		in, err := s.nameInUTF8(name, s.state.Charset)
 		return err == nil && strings.EqualFold(string(in), column)
 	}
 }
 
-// insertModes is what a session has set for INSERTs.
-type insertModes struct {
-	conn              *backend.Conn // that was asked; nil: not yet, or something may have changed it since
-	version           int           // of the session's variables
-	increment         uint64
-	zeroStays, strict bool
-}
-
 // insertModes returns what the server does with keys in this session.
-func (s *session) insertModes(c *backend.Conn, words statement.Words) (insertModes, error) {
-	m := &s.state.inserts
-	version := max(s.state.sysvars["auto_increment_increment"], s.state.sysvars["sql_mode"])
-	if m.conn == c && m.version == version {
+func (s *session) insertModes(c *backend.Conn, words statement.Words) (state.InsertModes, error) {
+	m := &s.state.Inserts
+	version := max(s.state.Sysvars["auto_increment_increment"], s.state.Sysvars["sql_mode"])
+	if m.Conn == idOfConn(c) && m.Version == version {
 		return *m, nil
 	}
 	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
@@ -193,13 +186,13 @@ func (s *session) insertModes(c *backend.Conn, words statement.Words) (insertMod
 	if _, err := fmt.Sscan(string(row[0]), &increment); err != nil || increment == 0 {
 		return *m, fmt.Errorf("shard %s: auto_increment_increment is %q", c.Shard().Name(), row[0])
 	}
-	*m = insertModes{conn: c, version: version, increment: increment}
+	*m = state.InsertModes{Conn: idOfConn(c), Version: version, Increment: increment}
 	for mode := range strings.SplitSeq(string(row[1]), ",") {
 		switch mode {
 		case "NO_AUTO_VALUE_ON_ZERO":
-			m.zeroStays = true
+			m.ZeroStays = true
 		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES":
-			m.strict = true
+			m.Strict = true
 		}
 	}
 	return *m, nil

@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 )
 
 // beginCommand forgets what is of the command before.
 func (s *session) beginCommand() {
-	s.entered, s.unreached, s.explained, s.effect = nil, false, false, effect{}
+	s.entered, s.unreached, s.explained, s.effect = nil, false, false, state.Effect{}
 	_ = s.patience.over(nil)
 	s.patience.spent = 0
 }
@@ -36,7 +37,7 @@ func (s *session) command(payload []byte) error {
 		if s.cur == nil {
 			return s.answerAlone(func() error { s.reply(protocol.OK{}); return nil })
 		}
-		s.state.pinged()
+		s.state.Pinged()
 		return s.relay(protocol.ShapeOne, false)
 	case protocol.ComInitDB:
 		return s.answerAlone(func() error { return s.use(string(payload[1:])) })
@@ -55,7 +56,7 @@ func (s *session) command(payload []byte) error {
 		return s.answerAlone(func() error { return s.onSchema(string(payload[1:])) })
 	case protocol.ComFieldList, protocol.ComStatistics, protocol.ComProcessInfo, protocol.ComRefresh,
 		protocol.ComDebug, protocol.ComShutdown:
-		s.state.lastOwn = ownNothing
+		s.state.LastOwn = state.OwnNothing
 		if s.routes.Default() == nil && cmd == protocol.ComStatistics {
 			return s.answerAlone(s.statistics)
 		}
@@ -90,7 +91,7 @@ func (s *session) tell(err error) error {
 	if ends(err) {
 		return err
 	}
-	s.tally.refused()
+	s.tally.Refused()
 	s.refuse(err)
 	if s.unreached && s.othersDepend() && s.sentBehind() {
 		_ = s.flush() // the session ends either way
@@ -130,7 +131,7 @@ func (s *session) setOption(payload []byte) error {
 		return err
 	}
 	if s.cur != nil && s.cur.Answer.ErrCode == 0 {
-		s.state.option = option
+		s.state.Option = option
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 		return nil, refusedForm(refusal)
 	case s.fill != nil || plan.fill != nil:
 		return nil, refusedForm("NEXTVAL for each row of a table with a column that is filled, which the server would count, too,")
-	case s.state.beforeTransaction():
+	case s.state.BeforeTransaction():
 		return nil, notSupported("NEXTVAL for each row between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 	}
 	if err := s.knownAtPrepare(st, plan); err != nil { // though there may be no row
@@ -79,7 +79,7 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 	}
 	t := st.Table()
 	n.table = countedTable{text: string(sql[t.Start:t.End]), schema: string(t.Schema), name: t.Name}
-	if n.table.schema != "" && !isASCII(t.Schema) && s.state.mode.Charset != lex.UTF8 {
+	if n.table.schema != "" && !isASCII(t.Schema) && s.state.Mode.Charset != lex.UTF8 {
 		return nil, refusedForm("NEXTVAL for each row of a table whose schema's name is not in UTF-8")
 	}
 	return n, nil
@@ -88,12 +88,12 @@ func (s *session) planCounted(st *statement.Statement, sql []byte, plan callPlan
 // keepCounted makes n outlive the text, and the schema that is the current one.
 func (s *session) keepCounted(n *counted) error {
 	n.name, n.table.name = bytes.Clone(n.name), bytes.Clone(n.table.name)
-	if n.table.schema == "" && s.state.schema != "" { // else the server has an error of its own
-		if !isASCII([]byte(s.state.schema)) && s.state.mode.Charset != lex.UTF8 {
+	if n.table.schema == "" && s.state.Schema != "" { // else the server has an error of its own
+		if !isASCII([]byte(s.state.Schema)) && s.state.Mode.Charset != lex.UTF8 {
 			return refusedForm("NEXTVAL for each row, prepared in a schema whose name is not in UTF-8")
 		}
-		n.table.schema = s.state.schema
-		n.table.text = quotedName(s.state.schema) + "." + n.table.text
+		n.table.schema = s.state.Schema
+		n.table.text = quotedName(s.state.Schema) + "." + n.table.text
 	}
 	return nil
 }

@@ -9,6 +9,9 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	planning "seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -57,9 +60,9 @@ type countedTable struct {
 
 // traits returns those of the statement as it is sent: what LAST_INSERT_ID() was is
 // brought by the statement that begins to count.
-func (n *counted) traits(t stmtTraits) stmtTraits {
+func (n *counted) traits(t planning.Traits) planning.Traits {
 	if n != nil {
-		t.movesLastID = false
+		t.MovesLastID = false
 	}
 	return t
 }
@@ -75,7 +78,7 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.attachWith(st, n.traits(traitsOf(st)))
+	c, err := s.attachWith(st, n.traits(planning.TraitsOf(st)))
 	if err != nil {
 		return err
 	}
@@ -97,7 +100,7 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 			return errTooLong
 		}
 		protocol.PutHeader(s.own, size, 0)
-		s.state.lastOwn = ownNothing
+		s.state.LastOwn = state.OwnNothing
 		if again, err = s.exchangeCounted(c, n); err != nil {
 			return err
 		}
@@ -109,7 +112,7 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 // exchangeCounted is exchange for the statement in s.own. again says that it failed since
 // the block was too small, and that a larger one may help: the client has got nothing.
 func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err error) {
-	s.sends(c, KindRewrite)
+	s.tally.Sends(c, stats.KindRewrite)
 	if err := s.flush(); err != nil {
 		return false, err
 	}
@@ -138,7 +141,7 @@ func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err 
 	c.Discard(size)
 	s.client.Discard(s.parsed)
 	s.parsed = 0
-	s.state.lastConn = c
+	s.state.LastConn = idOfConn(c)
 	if err := s.flush(); err != nil {
 		return false, s.abandon(c, err)
 	}
@@ -159,7 +162,7 @@ func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	for {
 		b := c.Buffered()
 		if len(b) < protocol.HeaderSize || len(b) < protocol.HeaderSize+protocol.PayloadLen(b) {
-			if err := s.fillFrom(c); err != nil {
+			if err := s.tally.Fill(c); err != nil {
 				return nil, s.lost(c, err, partly)
 			}
 			continue
@@ -185,7 +188,7 @@ func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	if size, ev := c.Answer.Walk(whole); ev != protocol.Done || size != len(whole) {
 		return nil, s.lost(c, protocol.ErrMalformed, true)
 	}
-	s.noteError(c)
+	noteError(c)
 	return payload, nil
 }
 
@@ -224,13 +227,13 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 	if id != 0 || untold {
 		of, err := s.set.Sequences.Identify(&s.patience, n.name)
 		if err = s.patience.over(err); err == nil { // else it is gone
-			s.state.got.took(of, last+n.rest)
+			s.got.took(of, last+n.rest)
 		}
-		s.state.lastID = lastInsertID{holder: c}
+		s.state.LastID = state.LastInsertID{Holder: idOfConn(c)}
 	}
 	if n.insert && (given || untold) {
-		s.state.lastID.given(n.first)
-		s.state.lastID.rows = true
+		s.state.LastID.Given(n.first)
+		s.state.LastID.Rows = true
 	}
 	if !n.insert || !given {
 		b, _ = protocol.AppendPacket(b, payload, num)
@@ -272,7 +275,7 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 	var n counted
 	if err == nil {
 		n = *p.counts
-		err = s.stepKey(c, &n, p.shape.words)
+		err = s.stepKey(c, &n, p.shape.Words)
 	}
 	if err != nil {
 		if errors.Is(err, errMalformed) {
@@ -295,7 +298,7 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 			return err
 		}
 		protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-		s.state.lastOwn = ownNothing
+		s.state.LastOwn = state.OwnNothing
 		if again, err = s.exchangeCounted(c, &n); err != nil {
 			return err
 		}

@@ -105,7 +105,7 @@ func (s *session) drains() bool {
 
 // leaves says whether the session ends now: the server drains, and nothing is left that
 // the client could not begin anew elsewhere.
-func (s *session) leaves() bool { return s.drains() && !s.state.inTransaction() }
+func (s *session) leaves() bool { return s.drains() && !s.state.InTransaction() }
 
 // drain ends the wait for the next command, from outside. A session that is busy
 // sees the shutdown when it has done its work.

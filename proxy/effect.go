@@ -2,159 +2,35 @@ package proxy
 
 import (
 	"errors"
-	"strings"
-
-	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	"seqproxy/statement"
+	"seqproxy/proxy/state"
 )
 
-// effect is what the statement being handled may leave on its connection. It is taken note
-// of when the answer has come: what the server refused before it ran leaves nothing.
-type effect struct {
-	kind  statement.Kind // with words and runs as in statement.Statement
-	words statement.Words
-	runs  statement.Runs
-	// procedure is what a CALL names, "schema.name"; "": it is not known.
-	procedure string
-	// unknownProcedure: the server has answered that there is none of that name.
-	unknownProcedure bool
-	unparsed         bool // the error is one that the server has raised while it read the text
-	unlocks          bool // LOCK TABLES has failed after it had given up the locks of before
-	expected         bool // there is a statement
-	none             bool // its last answer proves that it has left nothing
-}
-
 // expects says what the statement that is about to be sent may leave.
-func (s *session) expects(e effect) {
-	e.expected = true
+func (s *session) expects(e state.Effect) {
+	e.Expected = true
 	s.effect = e
-}
-
-// procedureOf is the procedure that a text calls first, as servers name it in an error.
-func (s *session) procedureOf(st *statement.Statement) string {
-	if st.Procedure == nil {
-		return ""
-	}
-	schema := s.state.schema
-	if st.ProcedureSchema != nil {
-		schema = string(st.ProcedureSchema)
-	}
-	return schema + "." + string(st.Procedure)
 }
 
 // noteRefusal looks at the end of an answer, of which whole says that it is all of it, for
 // what the code of an error does not tell.
 func (s *session) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
-	e := &s.effect
-	if c.Answer.ErrCode == 0 || !e.expected || !whole || len(answer) < protocol.HeaderSize {
+	if c.Answer.ErrCode == 0 || !s.effect.Expected || !whole || len(answer) < protocol.HeaderSize {
 		return
 	}
 	var refused *protocol.ServerError
-	if !errors.As(protocol.ParseServerError(answer[protocol.HeaderSize:]), &refused) {
-		return
+	if errors.As(protocol.ParseServerError(answer[protocol.HeaderSize:]), &refused) {
+		s.effect.Refused(refused)
 	}
-	e.unparsed = isUnparsed(refused)
-	e.unknownProcedure = e.procedure != "" && refused.Code == mysql.ER_SP_DOES_NOT_EXIST &&
-		strings.Contains(strings.ToLower(refused.Message), strings.ToLower("PROCEDURE "+e.procedure+" does not exist"))
 }
 
-// noteEffect takes note of what the statement just answered on c has left. It may come again
-// for a statement that is sent again.
+// noteEffect takes note of what the statement just answered on c has left.
 func (s *session) noteEffect(c *backend.Conn) {
-	if !s.effect.expected {
-		return
+	code := c.Answer.ErrCode
+	if c.Answer.Rows || c.Answer.Results > 0 {
+		code = 0
 	}
-	e := s.effect
-	switch e.kind {
-	case statement.Multi, statement.Other, statement.CreateStored, statement.Execute, statement.ExecuteImmediate:
-		s.state.schemaUnknown = true
-	case statement.Set:
-		s.state.schemaUnknown = s.state.schemaUnknown || e.words&statement.Opaque != 0
-	}
-	if code := c.Answer.ErrCode; code != 0 && !c.Answer.Rows && c.Answer.Results == 0 {
-		e = e.after(code, s.state.pins)
-	}
-	s.effect.none = !e.expected
-	if e.expected {
-		s.state.pinFor(e.kind, e.words)
-	}
-	if e.unlocks {
-		s.state.unpin(PinTableLock)
-	}
-}
-
-// after is what a statement may leave whose first answer is an error: the first statement
-// of the text has failed, and none behind it was run. Where nothing is expected any more
-// the error proves that there is nothing. In doubt there is.
-func (e effect) after(code uint16, pinned pins) effect {
-	nothing := effect{}
-	if e.runs == statement.RunsOthers {
-		switch {
-		case e.unknownProcedure:
-			return nothing
-		case e.kind == statement.Execute && code == mysql.ER_UNKNOWN_STMT_HANDLER && !pinned.has(PinSQLPrepare) && !pinned.has(PinOpaque):
-			return nothing // no statement was ever prepared
-		}
-		return e
-	}
-	if e.unparsed || e.runs == statement.RunsItself && (unparsed[code] != "" || unresolved(code)) {
-		return nothing
-	}
-	const state = statement.TemporaryTable | statement.UserLock | statement.TableLock | statement.GlobalLock | statement.HandlerOpen |
-		statement.SQLPrepare | statement.SetsUserVariable | statement.Opaque | statement.CallsProcedure
-	switch e.kind {
-	case statement.Multi:
-		if e.words&state == 0 {
-			return nothing
-		}
-	// What fails as a whole, whatever the reason. What its expressions do stays.
-	case statement.CreateTemporaryTable, statement.OtherDDL:
-		e.words &^= statement.TemporaryTable
-	case statement.LockTables:
-		e.words &^= statement.TableLock
-		e.unlocks = code == mysql.ER_NO_SUCH_TABLE || code == mysql.ER_BAD_DB_ERROR
-	case statement.Flush:
-		e.words &^= statement.GlobalLock
-	case statement.Handler:
-		e.words &^= statement.HandlerOpen
-	case statement.Prepare, statement.Deallocate:
-		e.words &^= statement.SQLPrepare
-	case statement.CreateStored, statement.XA, statement.UnlockTables:
-		return nothing
-	case statement.Set:
-		if e.words&(statement.UserLock|statement.ReadsUserVariable) == 0 { // else it may have @x := in it
-			e.words &^= statement.SetsUserVariable
-		}
-	}
-	return e
-}
-
-// unparsed are the errors that servers raise while they read a text, each with the beginning of its
-// message. Routines and triggers can raise any error of their own by SIGNAL: the code alone proves
-// something only where none runs. A message in another language is taken for one of theirs.
-var unparsed = map[uint16]string{
-	mysql.ER_PARSE_ERROR:                    "You have an error in your SQL syntax",
-	mysql.ER_SYNTAX_ERROR:                   "You have an error in your SQL syntax",
-	mysql.ER_EMPTY_QUERY:                    "Query was empty",
-	mysql.ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT: "Incorrect parameter count in the call to native function",
-}
-
-// isUnparsed says whether a server has raised an error while it read a text.
-func isUnparsed(e *protocol.ServerError) bool {
-	begin, ok := unparsed[e.Code]
-	return ok && strings.HasPrefix(e.Message, begin)
-}
-
-// unresolved says whether an error is one of those that servers raise while they look for
-// what a text names.
-func unresolved(code uint16) bool {
-	switch code {
-	case mysql.ER_NO_DB_ERROR, mysql.ER_BAD_DB_ERROR, mysql.ER_BAD_FIELD_ERROR, mysql.ER_UNKNOWN_TABLE, mysql.ER_NO_SUCH_TABLE,
-		mysql.ER_SP_DOES_NOT_EXIST, mysql.ER_FUNC_INEXISTENT_NAME_COLLISION, mysql.ER_UNKNOWN_SYSTEM_VARIABLE:
-		return true
-	}
-	return false
+	s.state.Left(s.effect, code)
 }

@@ -7,12 +7,13 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	"seqproxy/statement"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 )
 
 // execute handles COM_STMT_EXECUTE.
 func (s *session) execute(payload []byte) error {
-	s.tally.kind = KindOwn // until it is more
+	s.tally.Kind = stats.KindOwn // until it is more
 	if len(payload) < executeHead {
 		return s.answerAlone(s.malformed)
 	}
@@ -41,13 +42,13 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(func() error { return s.executeLooking(p, payload) })
 	}
 	p.toServer(payload[1:])
-	if p.shape.plain && p.conn == s.cur && !s.state.nextTransaction && !s.set.LastInsertIDExact {
-		if p.shape.movesLastID {
+	if p.shape.Plain && p.conn == s.cur && !s.state.NextTransaction && !s.set.LastInsertIDExact {
+		if p.shape.MovesLastID {
 			if err := s.bringBefore(); err != nil {
 				return s.tell(err)
 			}
 		}
-		s.state.lastOwn = ownNothing
+		s.state.LastOwn = state.OwnNothing
 		p.longSent = false
 		return s.relay(protocol.AnswerTo(payload), false)
 	}
@@ -73,7 +74,7 @@ func (s *session) passExecution(p *prepared, payload []byte) error {
 	}
 	p.longSent = false
 	s.enqueue(c, protocol.AnswerTo(payload))
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	if err := s.settle(); err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (s *session) noteExecuted(c *backend.Conn, p *prepared) {
 		return
 	}
 	if c.Answer.ErrCode == 0 {
-		s.state.transacted(p.shape.kind, p.shape.words)
+		s.state.Transacted(p.shape.Kind, p.shape.Words)
 	}
 }
 
@@ -106,30 +107,17 @@ func (s *session) connOf(p *prepared) (*backend.Conn, error) {
 		return p.conn, s.enter(s.cur.Shard())
 	}
 	switch there, here := p.conn.Shard().Name(), s.cur.Shard().Name(); {
-	case s.state.inTransaction():
+	case s.state.InTransaction():
 		return nil, notSupported("the statement was prepared on shard %s and cannot run inside a transaction on shard %s: COMMIT or ROLLBACK first",
 			there, here)
-	case !s.state.status.Has(protocol.Autocommit): // it would begin a transaction there
+	case !s.state.Status.Has(protocol.Autocommit): // it would begin a transaction there
 		return nil, notSupported("the statement was prepared on shard %s and cannot run from shard %s with autocommit = 0: USE a schema of shard %s first",
 			there, here, there)
-	case !p.shape.leavesNothing():
+	case !p.shape.LeavesNothing():
 		return nil, notSupported("the statement was prepared on shard %s, where it changes the session, which is on shard %s now: USE a schema of shard %s first, or prepare it again",
 			there, here, there)
 	}
 	return s.connTo(p.conn.Shard())
-}
-
-// leavesNothing says whether a statement can run on a shard that the session is not
-// on: nothing of what it does is looked for later, rows and LAST_INSERT_ID() apart.
-func (t *stmtTraits) leavesNothing() bool {
-	const state = statement.TemporaryTable | statement.UserLock | statement.TableLock | statement.GlobalLock | statement.HandlerOpen |
-		statement.SQLPrepare | statement.SetsUserVariable | statement.SetsUserLiteral | statement.Opaque
-	switch t.kind {
-	case statement.Select, statement.Insert, statement.Replace, statement.Update, statement.Delete, statement.With,
-		statement.Values, statement.Show, statement.Explain, statement.Do, statement.OtherDDL, statement.CreateStored:
-		return t.words&state == 0
-	}
-	return false
 }
 
 // connFor is connOf for an execution: it makes true there what the statement may
@@ -150,7 +138,7 @@ func (s *session) prepareConn(c *backend.Conn, p *prepared) error {
 	if err := s.bring(c, p.shape); err != nil {
 		return err
 	}
-	s.expects(effect{kind: p.shape.kind, words: p.shape.words, runs: p.shape.runs})
+	s.expects(state.Effect{Kind: p.shape.Kind, Words: p.shape.Words, Runs: p.shape.Runs})
 	return nil
 }
 

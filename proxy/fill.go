@@ -157,7 +157,7 @@ func (s *session) beginFilling(sql []byte, prepared bool) (query *filledQuery, t
 		return nil, nil, err
 	}
 	if f != nil && f.query != nil {
-		s.stmt.Analyze(f.query.text, s.state.mode)
+		s.stmt.Analyze(f.query.text, s.state.Mode)
 		return f.query, f.query.text, nil
 	}
 	s.fill = f
@@ -181,7 +181,7 @@ func (s *session) planFilling(sql []byte, prepared bool) (*filling, error) {
 		s.insertion = new(statement.Insertion)
 	}
 	in := s.insertion
-	in.ReadInserts(sql, s.state.mode)
+	in.ReadInserts(sql, s.state.Mode)
 	for i := range st.Tables {
 		t := &st.Tables[i]
 		b, err := s.binding(c, t)
@@ -350,7 +350,7 @@ func (s *session) decideRows(c *backend.Conn, k *filledKey, prepared bool) error
 		if err != nil {
 			return err
 		}
-		key.ZeroStays, key.TextIsZero, k.step = modes.zeroStays, !modes.strict || in.Ignore, modes.increment
+		key.ZeroStays, key.TextIsZero, k.step = modes.ZeroStays, !modes.Strict || in.Ignore, modes.Increment
 	}
 	k.leader = -1
 	expressions := false

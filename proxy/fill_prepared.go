@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -188,11 +189,11 @@ func (s *session) keysOf(c *backend.Conn, p *prepared, argument func(at int) arg
 		case statement.ValueNumber:
 			explicit = append(explicit, n)
 		case statement.ValueZero, statement.ValueText:
-			modes, err := s.insertModes(c, p.shape.words)
+			modes, err := s.insertModes(c, p.shape.Words)
 			if err != nil {
 				return nil, nil, err
 			}
-			empty = !modes.zeroStays && (kind == statement.ValueZero || !modes.strict)
+			empty = !modes.ZeroStays && (kind == statement.ValueZero || !modes.Strict)
 		case statement.ValueOpaque:
 			return nil, nil, notSupported("a value for %s.%s, which is filled from sequence %s, that was sent in pieces: send it with the execution",
 				k.binding.Table, k.binding.Column, k.binding.Sequence)
@@ -205,7 +206,7 @@ func (s *session) keysOf(c *backend.Conn, p *prepared, argument func(at int) arg
 // executeFilled sends the execution in s.own, a second time with new numbers if somebody
 // has used the one that it was given.
 func (s *session) executeFilled(c *backend.Conn, p *prepared, e *execution, attributes bool) error {
-	s.sends(c, KindRewrite) // it has parameters of ours in any case
+	s.tally.Sends(c, stats.KindRewrite) // it has parameters of ours in any case
 	r, err := s.sendFilled(c, p.filling)
 	if err == nil && r != noRemedy {
 		if err = s.fillHidden(c, p, e, attributes); err == nil {
@@ -220,7 +221,7 @@ func (s *session) executeFilled(c *backend.Conn, p *prepared, e *execution, attr
 // fills takes note of what an execution of one row of parameters is given.
 func (p *prepared) fills(first uint64, needed []bool) {
 	if p.filling == nil {
-		p.filling = &filling{words: p.shape.words, keys: make([]filledKey, 1)}
+		p.filling = &filling{words: p.shape.Words, keys: make([]filledKey, 1)}
 	}
 	p.filling.repeated = p.longSent // the data would have to be sent again
 	k := &p.filling.keys[0]
@@ -247,11 +248,11 @@ func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit
 	}
 	step := uint64(1)
 	if count > 1 {
-		modes, err := s.insertModes(c, p.shape.words)
+		modes, err := s.insertModes(c, p.shape.Words)
 		if err != nil {
 			return 0, err
 		}
-		step = modes.increment
+		step = modes.Increment
 	}
 	first, err = s.takeKey(k.binding, append(explicit, k.explicit...), count, step)
 	if err != nil {

@@ -109,7 +109,7 @@ func (s *session) emptyItem(c *backend.Conn, q *statement.InsertSelect, key *sta
 		if err != nil {
 			return nil, err
 		}
-		key.ZeroStays, key.TextIsZero = modes.zeroStays, !modes.strict || s.insertion.Ignore
+		key.ZeroStays, key.TextIsZero = modes.ZeroStays, !modes.Strict || s.insertion.Ignore
 		if key.Fills(item.Kind) {
 			return item, nil
 		}
@@ -146,8 +146,8 @@ func (n *counted) refused(err error) error {
 // fillQuery handles the text.
 func (s *session) fillQuery(q *filledQuery) error {
 	st := &s.stmt
-	st.Analyze(q.text, s.state.mode)
-	if err := s.convertNames(st, s.state.charset); err != nil {
+	st.Analyze(q.text, s.state.Mode)
+	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return err
 	}
 	plan, err := s.planCallsOf(q, false)
@@ -193,10 +193,10 @@ func (s *session) stepKey(c *backend.Conn, n *counted, words statement.Words) er
 	if err = s.patience.over(err); err != nil {
 		return err
 	}
-	if modes.increment%apart != 0 {
-		return errApart(n.key, apart, modes.increment)
+	if modes.Increment%apart != 0 {
+		return errApart(n.key, apart, modes.Increment)
 	}
-	n.count = modes.increment / apart
+	n.count = modes.Increment / apart
 	n.size = min(n.size, n.most())
 	return nil
 }

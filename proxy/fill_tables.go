@@ -44,7 +44,7 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 	if b == nil || t.Kind == statement.Update {
 		return nil, nil
 	}
-	name, err := s.nameInUTF8(t.Name, s.state.charset)
+	name, err := s.nameInUTF8(t.Name, s.state.Charset)
 	if err != nil {
 		return nil, errUnread // MySQL takes some names that are no text for others
 	}
@@ -52,20 +52,20 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 	if len(list) == 0 {
 		return nil, nil
 	}
-	if t.Schema == nil && s.state.schemaUnknown && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
+	if t.Schema == nil && s.state.SchemaUnknown && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
 		row, err := s.ownRow(c, "SELECT DATABASE()", 1, "the current schema")
 		if err != nil {
 			return nil, err
 		}
-		s.state.schema, s.state.schemaUnknown = string(row[0]), false
+		s.state.Schema, s.state.SchemaUnknown = string(row[0]), false
 	}
-	schema := s.state.schema
+	schema := s.state.Schema
 	if t.Schema == nil && t.Statement > 0 && s.stmt.Schema != nil && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
 		return nil, notSupported("INSERT into %s behind a USE in one text, with a column that is filled from a sequence in one schema and not in others: "+
 			"write the schema in front of the name", name)
 	}
 	if t.Schema != nil {
-		in, err := s.nameInUTF8(t.Schema, s.state.charset)
+		in, err := s.nameInUTF8(t.Schema, s.state.Charset)
 		if err != nil {
 			return nil, errUnread
 		}
@@ -88,14 +88,14 @@ func (s *session) boundLong(sql []byte) error {
 		return err
 	}
 	if s.severalAgreed() {
-		if s.state.modeUnknown || s.state.quotesUnknown || s.state.escapesUnknown {
+		if s.state.ModeUnknown || s.state.QuotesUnknown || s.state.EscapesUnknown {
 			if err := s.askMode(c); err != nil {
 				return err
 			}
 		}
-		s.scan = &lex.Scan{Mode: s.state.mode}
+		s.scan = &lex.Scan{Mode: s.state.Mode}
 	}
-	begins := statement.ReadBeginning(sql, s.state.mode)
+	begins := statement.ReadBeginning(sql, s.state.Mode)
 	s.explained = begins.Table != nil
 	if begins.Table != nil {
 		b, err := s.binding(c, begins.Table)

@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 )
 
 // handOver relays a command whose answer never ends (replication) until one side
@@ -33,7 +34,7 @@ func (s *session) handOver() error {
 		}
 	}
 	if c.Buffered()[protocol.HeaderSize] == 0xff { // ERR; an event begins with 0
-		s.state.lastOwn = ownNothing
+		s.state.LastOwn = state.OwnNothing
 		err := s.relayAnswers(c, []expected{{shape: protocol.ShapeOne}})
 		switch c.Answer.ErrCode {
 		case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_UNKNOWN_COM_ERROR:
@@ -52,7 +53,7 @@ func (s *session) handOver() error {
 		c.Abort()
 		ended <- err
 	}()
-	err = copyStream(s.client, c.Conn, func() { s.tellLong(c) })
+	err = copyStream(s.client, c.Conn, func() { s.tally.TellLong(s.client, c) })
 	s.client.Abort()
 	<-ended
 	_ = s.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice

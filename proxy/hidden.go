@@ -157,7 +157,7 @@ func (s *session) dropLongData(c *backend.Conn, p *prepared, err error) error {
 func (s *session) previousHidden(p *prepared) (uint64, error) {
 	for i := range p.hidden {
 		if p.hidden[i].previous {
-			return s.askPrevious(p.shape.words)
+			return s.askPrevious(p.shape.Words)
 		}
 	}
 	return 0, nil

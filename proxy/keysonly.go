@@ -2,17 +2,15 @@ package proxy
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/sequence"
 	"seqproxy/statement"
-	"seqproxy/statement/lex"
 )
 
 // withoutServer answers a text when there is no shard: what drivers and command-line clients send when
@@ -22,7 +20,7 @@ func (s *session) withoutServer(sql []byte) error { return s.ownAnswerTo(sql, ni
 // ownAnswerTo is withoutServer for the text just analysed, p being the prepared statement that is
 // executed with it, nil for a text.
 func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
-	st, mode := &s.stmt, s.state.mode
+	st, mode := &s.stmt, s.state.Mode
 	if p != nil {
 		mode = p.mode
 	}
@@ -49,7 +47,7 @@ func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
 
 // done answers OK for a statement of which the proxy is the whole truth.
 func (s *session) done() {
-	s.state.lastOwn = ownAnswer
+	s.state.LastOwn = state.OwnAnswer
 	s.reply(protocol.OK{})
 }
 
@@ -63,9 +61,9 @@ func (s *session) table(t *protocol.Table, p *prepared) error {
 	if p != nil {
 		p.defines(&form, t.Columns)
 	}
-	s.state.lastOwn = ownAnswer
+	s.state.LastOwn = state.OwnAnswer
 	if len(t.Columns) > 0 {
-		s.state.lastOwn = ownRows
+		s.state.LastOwn = state.OwnRows
 	}
 	s.warn(&form, t.Warning)
 	s.out = t.Append(s.out, s.packetNum, form)
@@ -85,20 +83,20 @@ func (s *session) setWithoutServer(st *statement.Statement, sql []byte) error {
 			return s.noServer()
 		}
 	}
-	s.state.setVariables(st, sql)
+	s.state.SetVariables(st, sql)
 	for i := range st.Assignments {
 		a := &st.Assignments[i]
 		value := string(sql[a.Start:a.End])
 		switch a.Target {
 		case statement.SessionVariable:
-			s.state.setHere(string(a.Name), value)
+			s.state.SetHere(string(a.Name), value)
 		case statement.Names:
-			s.state.setNamesHere(strings.Fields(value))
+			s.state.SetNamesHere(strings.Fields(value))
 		case statement.CharacterSet:
-			s.state.setNamesHere(nil)
+			s.state.SetNamesHere(nil)
 		case statement.Transaction:
 			if a.Scope == statement.ScopeSession {
-				s.state.setTransactionHere(strings.Join(strings.Fields(strings.ToUpper(string(sql))), " "))
+				s.state.SetTransactionHere(strings.Join(strings.Fields(strings.ToUpper(string(sql))), " "))
 			}
 		}
 	}
@@ -106,103 +104,12 @@ func (s *session) setWithoutServer(st *statement.Statement, sql []byte) error {
 	return nil
 }
 
-// hereName is the name of a system variable in state.here: that which all servers had first.
-func hereName(name string) string {
-	switch name {
-	case "transaction_isolation":
-		return "tx_isolation"
-	case "transaction_read_only":
-		return "tx_read_only"
-	}
-	return name
-}
-
-// otherName is the other name of what hereName names, if it has one.
-func otherName(name string) string { return strings.Replace(name, "tx_", "transaction_", 1) }
-
-// setHere takes note of what a SET gives a system variable, where it is read back as it was typed.
-func (st *state) setHere(name, value string) {
-	name = hereName(name)
-	if isDefault(value) {
-		delete(st.here, name)
-		delete(st.sysvars, name)
-		delete(st.sysvars, otherName(name))
-		return
-	}
-	usual, asked := askedVariables[name]
-	if !asked {
-		return
-	}
-	st.keepHere(name, nil)
-	word := strings.ToUpper(unquote(value))
-	_, number := usual.(uint64)
-	n, err := strconv.ParseUint(value, 10, 64)
-	switch {
-	case number && err == nil:
-		st.keepHere(name, n)
-	case name == "tx_read_only" && (word == "ON" || word == "TRUE"):
-		st.keepHere(name, uint64(1))
-	case name == "tx_read_only" && (word == "OFF" || word == "FALSE"):
-		st.keepHere(name, uint64(0))
-	case name == "tx_isolation" && slices.Contains(isolationLevels, strings.ReplaceAll(word, "-", " ")):
-		st.keepHere(name, word)
-	case name == "time_zone" && value != unquote(value):
-		st.keepHere(name, unquote(value))
-	}
-}
-
-// keepHere keeps the value of a variable; nil is one that only a server would know.
-func (st *state) keepHere(name string, value any) {
-	if st.here == nil {
-		st.here = make(map[string]any)
-	}
-	st.here[name] = value
-}
-
-// setNamesHere is setHere for SET NAMES charset [COLLATE collation], and without words for another SET
-// of these variables.
-func (st *state) setNamesHere(words []string) {
-	var charset, collation any
-	if len(words) > 0 && lex.CharsetByName(unquote(words[0])) != lex.Unsupported {
-		charset = strings.ToLower(unquote(words[0]))
-	}
-	if len(words) == 3 {
-		collation = strings.ToLower(unquote(words[2]))
-	}
-	for _, name := range [...]string{"character_set_client", "character_set_connection", "character_set_results"} {
-		st.keepHere(name, charset)
-	}
-	st.keepHere("collation_connection", collation)
-}
-
-var isolationLevels = []string{"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
-
-// setTransactionHere is setHere for SET SESSION TRANSACTION, in capital letters with single spaces. What
-// it does not name stays.
-func (st *state) setTransactionHere(sql string) {
-	for _, name := range [...]string{"tx_isolation", "tx_read_only"} {
-		if _, is := st.here[name]; !is {
-			st.keepHere(name, askedVariables[name])
-		}
-	}
-	for word, value := range map[string]uint64{"READ ONLY": 1, "READ WRITE": 0} {
-		if strings.Contains(sql, word) {
-			st.keepHere("tx_read_only", value)
-		}
-	}
-	for _, level := range isolationLevels {
-		if strings.Contains(sql, level) {
-			st.keepHere("tx_isolation", strings.ReplaceAll(level, " ", "-"))
-		}
-	}
-}
-
 func (s *session) setAutocommit(value string) {
-	switch unquote(value) {
+	switch state.Unquote(value) {
 	case "0", "OFF", "off", "Off", "FALSE", "false", "False":
-		s.state.status &^= protocol.Autocommit
+		s.state.Status &^= protocol.Autocommit
 	default:
-		s.state.status |= protocol.Autocommit
+		s.state.Status |= protocol.Autocommit
 	}
 }
 
@@ -221,7 +128,7 @@ func (s *session) prepareWithoutServer(sql []byte, ticket *tableTicket) error {
 	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
 		return s.prepareOwn(sql, nil, 0)
 	case statement.Select:
-		t, err := s.simpleTable(sql, s.state.mode)
+		t, err := s.simpleTable(sql, s.state.Mode)
 		if err != nil {
 			return err
 		}

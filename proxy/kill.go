@@ -11,45 +11,10 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
-
-// killWish is what a KILL asks for, whatever way it came.
-type killWish struct {
-	query bool   // the statement is to end, not the connection
-	words string // before the id; "" for COM_PROCESS_KILL
-}
-
-func wishOf(t *statement.KillTarget) killWish {
-	words := "KILL "
-	switch {
-	case t.Hard:
-		words += "HARD "
-	case t.Soft:
-		words += "SOFT "
-	}
-	if t.Query {
-		words += "QUERY "
-	}
-	return killWish{query: t.Query, words: words}
-}
-
-// command is the wish as it is said to a server that knows the connection by id.
-func (k killWish) command(id uint32) (cmd protocol.Command, argument string) {
-	if k.words == "" {
-		return protocol.ComProcessKill, string(binary.LittleEndian.AppendUint32(nil, id))
-	}
-	return protocol.ComQuery, k.text(id)
-}
-
-// text is the wish as a statement, whatever way it came.
-func (k killWish) text(id uint32) string {
-	words := k.words
-	if words == "" {
-		words = "KILL "
-	}
-	return words + strconv.FormatUint(uint64(id), 10)
-}
 
 // Errors of a KILL, in the servers' words.
 func noSuchThread(id uint32) error {
@@ -86,7 +51,7 @@ func (s *session) kill(sql []byte) error {
 		id = uint64(s.id)
 	}
 	if isOwnID(id) {
-		return s.killOwn(uint32(id), wishOf(&st.Kill))
+		return s.killOwn(uint32(id), kill.WishOf(&st.Kill))
 	}
 	if s.routes.Default() == nil {
 		return s.withoutServer(sql)
@@ -107,32 +72,22 @@ func (s *session) userVariable(name string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return idOf(string(row[0])), nil
-}
-
-// idOf reads a connection id from a value's text: 0 if it is none.
-func idOf(text string) uint64 {
-	whole, fraction, _ := strings.Cut(text, ".")
-	id, err := strconv.ParseUint(whole, 10, 64)
-	if err != nil || strings.Trim(fraction, "0") != "" {
-		return 0
-	}
-	return id
+	return kill.ConnectionID(string(row[0])), nil
 }
 
 // processKill handles COM_PROCESS_KILL.
 func (s *session) processKill(payload []byte) error {
 	if len(payload) == 5 {
 		if id := binary.LittleEndian.Uint32(payload[1:]); isOwnID(uint64(id)) {
-			return s.killOwn(id, killWish{})
+			return s.killOwn(id, kill.Wish{})
 		}
 	}
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	return s.relay(protocol.ComProcessKill.AnswerShape(), true)
 }
 
 // killOwn carries out a KILL of an id that a proxy gave, and answers it.
-func (s *session) killOwn(id uint32, k killWish) error {
+func (s *session) killOwn(id uint32, k kill.Wish) error {
 	if id == s.id {
 		return s.killSelf(k)
 	}
@@ -146,16 +101,16 @@ func (s *session) killOwn(id uint32, k killWish) error {
 	if err := s.killOther(target, k); err != nil {
 		return err
 	}
-	s.state.lastOwn = ownAnswer
+	s.state.LastOwn = state.OwnAnswer
 	s.reply(protocol.OK{})
 	return nil
 }
 
 // killSelf carries out a KILL of the session by itself: on its own connection, whose
 // server then says and does what it does.
-func (s *session) killSelf(k killWish) error {
+func (s *session) killSelf(k kill.Wish) error {
 	if s.routes.Default() == nil {
-		if !k.query {
+		if !k.Query {
 			s.refuse(errInterrupted)
 			_ = s.flush() // the session ends either way
 			return errKilled
@@ -166,7 +121,7 @@ func (s *session) killSelf(k killWish) error {
 	if err != nil {
 		return err
 	}
-	cmd, argument := k.command(c.ID)
+	cmd, argument := k.Command(c.ID)
 	s.own = append(s.own[:0], 0, 0, 0, 0, byte(cmd))
 	if cmd == protocol.ComQuery && c.Capabilities.Has(protocol.QueryAttributes) {
 		s.own = append(s.own, protocol.NoAttributes...)
@@ -176,7 +131,7 @@ func (s *session) killSelf(k killWish) error {
 	if err := s.sendOwn(c); err != nil {
 		return err
 	}
-	if code := c.Answer.ErrCode; !k.query && (code == mysql.ER_QUERY_INTERRUPTED || code == erConnectionKilled) {
+	if code := c.Answer.ErrCode; !k.Query && (code == mysql.ER_QUERY_INTERRUPTED || code == erConnectionKilled) {
 		return errKilled
 	}
 	return nil
@@ -196,15 +151,15 @@ type killPlace struct {
 // killOther carries out a KILL of another session: on its servers, over connections
 // beside its own, which are busy. Only the statement that runs can be ended, so asking
 // each server for it ends no other.
-func (s *session) killOther(t *session, k killWish) (err error) {
+func (s *session) killOther(t *session, k kill.Wish) (err error) {
 	places, right := t.killPlaces(s)
 	if right != killOfOwn {
-		defer func() { s.audit(k.text(t.id), err) }()
+		defer func() { s.audit(k.Text(t.id), err) }()
 	}
 	if right == killDenied {
 		return notOwner(t.id)
 	}
-	if k.query {
+	if k.Query {
 		t.patience.interrupt()
 		return s.killOn(t, places, k)
 	}
@@ -212,7 +167,7 @@ func (s *session) killOther(t *session, k killWish) (err error) {
 	if err := s.killOn(t, places, k); err != nil {
 		// A server that does not take the words has done nothing. One that could not be told
 		// finds its connection closed.
-		if isServerError(err) && !errors.Is(err, errKillLogin) {
+		if kill.IsServerError(err) && !errors.Is(err, kill.ErrLogin) {
 			t.doom.CompareAndSwap(doomKilled, notDoomed)
 			return err
 		}
@@ -252,8 +207,8 @@ func (s *session) killPlaces(by *session) (places []killPlace, right killRight) 
 }
 
 // killOn tells the servers of all places. The error is a server's *protocol.ServerError
-// in terms of the session's id, or says why one could not be told, and is errKillLogin.
-func (s *session) killOn(t *session, places []killPlace, k killWish) error {
+// in terms of the session's id, or says why one could not be told, and is kill.ErrLogin.
+func (s *session) killOn(t *session, places []killPlace, k kill.Wish) error {
 	var first error
 	for _, p := range places {
 		if err := s.killAt(t, p, k); err != nil && first == nil {
@@ -263,33 +218,33 @@ func (s *session) killOn(t *session, places []killPlace, k killWish) error {
 	return first
 }
 
-func (s *session) killAt(t *session, p killPlace, k killWish) error {
-	cmd, argument := k.command(p.ID())
+func (s *session) killAt(t *session, p killPlace, k kill.Wish) error {
+	cmd, argument := k.Command(p.ID())
 	var err error
 	own := s.conns[p.Shard()]
 	switch {
 	case p.viaOwn && own != nil && own.Place().SameServer(p.Place):
 		err = own.Command(cmd, argument) // whose server knows who we are
 	case p.known:
-		err = s.srv.killer.run(s.ctx, p.Place, p.creds, cmd, argument)
+		err = s.srv.killer.Run(s.ctx, p.Place, p.creds, cmd, argument)
 	default:
-		return errors.Join(errKillLogin, notSupported("shard %s cannot be told to end a statement of %s, whose password only the server knows: "+
+		return errors.Join(kill.ErrLogin, notSupported("shard %s cannot be told to end a statement of %s, whose password only the server knows: "+
 			"give the shard a user and password of its own, or end the connection", p.Shard().Name(), p.user))
 	}
 	var refused *protocol.ServerError
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errKillLogin):
+	case errors.Is(err, kill.ErrLogin):
 		return err
 	case !errors.As(err, &refused):
-		return errors.Join(errKillLogin, sqlError(erShardLost, "HY000", "seqproxy: shard %s, node %s, does not answer a KILL: %v", p.Shard().Name(), p.Node(), err))
+		return errors.Join(kill.ErrLogin, sqlError(erShardLost, "HY000", "seqproxy: shard %s, node %s, does not answer a KILL: %v", p.Shard().Name(), p.Node(), err))
 	}
 	switch refused.Code {
 	case mysql.ER_NO_SUCH_THREAD:
 		return nil // it has just ended
 	case mysql.ER_KILL_DENIED_ERROR: // the shard's own account may not
-		return errors.Join(errKillLogin, notOwner(t.id))
+		return errors.Join(kill.ErrLogin, notOwner(t.id))
 	}
 	told := *refused
 	told.Message = strings.ReplaceAll(told.Message, strconv.FormatUint(uint64(p.ID()), 10), strconv.FormatUint(uint64(t.id), 10))
@@ -319,40 +274,12 @@ func (s *session) executeKill(p *prepared, payload []byte) (handled bool, err er
 			return false, err
 		}
 		if id = 0; p.params == 1 && !k.long && !e.params.IsNull(0) {
-			id = parameterID(p.types[0].Type, e.values)
+			id = kill.ParameterID(p.types[0].Type, e.values)
 		}
 		k.long = false
 	}
 	if !isOwnID(id) {
 		return false, nil
 	}
-	return true, s.killOwn(uint32(id), wishOf(&k.KillTarget))
-}
-
-// parameterID reads a connection id from the value of a parameter: 0 if it is none.
-func parameterID(typ uint16, b []byte) uint64 {
-	const unsigned = 0x8000
-	size, ok := protocol.BinaryValueSize(uint8(typ), b)
-	if !ok {
-		return 0
-	}
-	b = b[:size]
-	switch uint8(typ) {
-	case mysql.MYSQL_TYPE_LONGLONG:
-		return binary.LittleEndian.Uint64(b)
-	case mysql.MYSQL_TYPE_LONG:
-		if typ&unsigned != 0 { // without, it is no id of ours
-			return uint64(binary.LittleEndian.Uint32(b))
-		}
-	case mysql.MYSQL_TYPE_DOUBLE:
-		if f := math.Float64frombits(binary.LittleEndian.Uint64(b)); f == math.Trunc(f) && f > 0 && f <= math.MaxUint32 {
-			return uint64(f)
-		}
-	case mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_DECIMAL, mysql.MYSQL_TYPE_NEWDECIMAL,
-		mysql.MYSQL_TYPE_BLOB, mysql.MYSQL_TYPE_TINY_BLOB, mysql.MYSQL_TYPE_MEDIUM_BLOB, mysql.MYSQL_TYPE_LONG_BLOB:
-		if text, _, ok := protocol.ReadLenEncBytes(b); ok {
-			return idOf(string(text))
-		}
-	}
-	return 0
+	return true, s.killOwn(uint32(id), kill.WishOf(&k.KillTarget))
 }

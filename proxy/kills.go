@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"seqproxy/proxy/kill"
 	"seqproxy/statement"
 )
 
@@ -13,7 +14,7 @@ import (
 type killInside struct {
 	results int // that have come before its turn, its own included
 	target  *session
-	wish    killWish
+	wish    kill.Wish
 }
 
 // killsAmong handles a text of several statements with KILLs of numbers among them.
@@ -25,7 +26,7 @@ func (s *session) killsAmong(sql []byte) error {
 	defer func() { s.kills, s.replaced = nil, false }()
 	if s.replaced = text != nil; s.replaced {
 		sql = text
-		s.srv.texts.Analyze(&s.stmt, sql, s.state.mode)
+		s.srv.texts.Analyze(&s.stmt, sql, s.state.Mode)
 	}
 	if len(s.stmt.Tables) > 0 && s.boundTables() {
 		err = s.filled(sql)
@@ -66,13 +67,13 @@ func (s *session) replaceKills(sql []byte) (text []byte, err error) {
 
 // insteadOfKill is what the server gets in the place of a KILL; "" leaves that.
 func (s *session) insteadOfKill(k *statement.KillTarget) (string, error) {
-	id, wish := uint32(k.ID), wishOf(k)
+	id, wish := uint32(k.ID), kill.WishOf(k)
 	if id == s.id {
 		c, err := s.attach()
 		if err != nil {
 			return "", err
 		}
-		return wish.text(c.ID), nil
+		return wish.Text(c.ID), nil
 	}
 	target := s.srv.byConnectionID(id)
 	if target == nil {

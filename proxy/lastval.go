@@ -79,9 +79,9 @@ func (s *session) takeRun(name []byte, n uint64) (first, step uint64, err error)
 	switch {
 	case !known: // dropped since: nobody can ask for its last number
 	case ranOut:
-		s.state.got.forget(of)
+		s.got.forget(of)
 	default:
-		s.state.got.took(of, first+(n-1)*step)
+		s.got.took(of, first+(n-1)*step)
 	}
 	return first, step, err
 }
@@ -92,7 +92,7 @@ func (s *session) lastOf(name []byte) (number, error) {
 	if err = s.patience.over(err); err != nil {
 		return number{}, err
 	}
-	return s.state.got.get(of), nil
+	return s.got.get(of), nil
 }
 
 // lastBefore returns what the LASTVALs would give before the text.

@@ -5,5 +5,5 @@ func (s *Server) CountedShards(id uint32) int {
 	sess := s.byConnectionID(id)
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
-	return len(sess.told.shards)
+	return sess.tally.Told.CountedShards()
 }

@@ -17,6 +17,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 )
 
 // errLogin is a login, or a change of user, that a server has not let in.
@@ -24,7 +25,7 @@ var errLogin = errors.New("login")
 
 // logIn checks the client's login and answers it.
 func (s *session) logIn() error {
-	s.state.reset()
+	s.state.Reset()
 	until := time.Now().Add(s.set.LoginTimeout)
 	if err := s.setDeadline(until); err != nil {
 		return err
@@ -39,12 +40,12 @@ func (s *session) logIn() error {
 		}
 		return err
 	}
-	defer s.leaveLogin()
+	defer s.entry.Leave()
 	l := s.greeting()
 	s.greetedMySQL = l.Version != noServerVersion && !strings.Contains(l.Version, "MariaDB")
 	l.ProxyHeader = !s.atAdmin && s.set.fromBalancer(s.client.RemoteAddr())
 	l.Arrived = func() error { // from now on it counts for the client's address, not for the balancer's
-		s.leaveLogin()
+		s.entry.Leave()
 		return s.enterLogin(until)
 	}
 	attempt, err := l.Receive(s.client)
@@ -109,9 +110,9 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 // checkCharset refuses a login in a character set that no client may have, as every server
 // does. A server is not told of it: it counts that as a fault of the proxy's host.
 func (s *session) checkCharset(collation uint16) error {
-	s.state.setCollation(collation)
-	name := s.state.charset
-	if !noClientCharset(name) {
+	s.state.SetCollation(collation)
+	name := s.state.Charset
+	if !state.NoClientCharset(name) {
 		return nil
 	}
 	s.packetNum = s.client.PacketNum()
@@ -154,14 +155,14 @@ func (s *session) begin(schema string) error {
 		return err
 	}
 	s.introduce(true)
-	s.state.schema = schema
+	s.state.Schema = schema
 	if schema == "" {
-		s.state.schema = s.user.Schema
+		s.state.Schema = s.user.Schema
 	}
-	s.state.setCollation(s.login.Collation)
-	if s.state.charset != "" && s.toldAtLogin() {
+	s.state.SetCollation(s.login.Collation)
+	if s.state.Charset != "" && s.toldAtLogin() {
 		_, _ = s.attach() // what is wrong is told when a statement needs the server
-	} else if (s.state.schema != "" || s.state.charset == "") && s.routes.Default() != nil {
+	} else if (s.state.Schema != "" || s.state.Charset == "") && s.routes.Default() != nil {
 		_, err := s.attach()
 		var unreachable *backend.UnreachableError
 		switch {
@@ -189,7 +190,7 @@ func (s *session) begin(schema string) error {
 // toldAtLogin says whether the client expects of the login's OK what only the server
 // knows, though it names no schema.
 func (s *session) toldAtLogin() bool {
-	if s.state.schema != "" || !s.login.Capabilities.Has(protocol.SessionTrack) {
+	if s.state.Schema != "" || !s.login.Capabilities.Has(protocol.SessionTrack) {
 		return false
 	}
 	shard := s.routes.Default()

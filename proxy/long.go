@@ -5,6 +5,8 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -39,7 +41,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		}
 		return true, s.passCommand(p.conn, shape)
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
-		s.tally.kind = KindOwn
+		s.tally.Kind = stats.KindOwn
 		id := b[protocol.HeaderSize+1:]
 		p := s.preparedAs(binary.LittleEndian.Uint32(id))
 		if cmd == protocol.ComStmtBulkExecute {
@@ -72,7 +74,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		if held {
 			return false, nil
 		}
-		s.tally.kind = KindOwn
+		s.tally.Kind = stats.KindOwn
 		text := b[protocol.HeaderSize+1:]
 		s.scan, s.scanFrom = nil, protocol.HeaderSize+1
 		if s.login.Capabilities.Has(protocol.QueryAttributes) {
@@ -83,7 +85,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		s.takes(text, true)
 		if err = s.boundLong(text); err == nil {
 			runs := statement.RunsFunctions
-			if statement.MayRunOthers(text, s.state.mode) {
+			if statement.MayRunOthers(text, s.state.Mode) {
 				runs = statement.RunsOthers
 			}
 			c, err = s.attachForUnread(runs)
@@ -100,8 +102,8 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		}
 		return true, s.tell(err)
 	}
-	s.state.lastOwn = ownNothing
-	s.sends(c, KindRelay)
+	s.state.LastOwn = state.OwnNothing
+	s.tally.Sends(c, stats.KindRelay)
 	if err := s.passCommand(c, shape); err != nil {
 		return true, err
 	}
@@ -121,6 +123,6 @@ func (s *session) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
 	if err := s.bringLastID(c, false); err != nil {
 		return nil, err
 	}
-	s.expects(effect{kind: statement.Other, words: statement.Opaque, runs: runs})
+	s.expects(state.Effect{Kind: statement.Other, Words: statement.Opaque, Runs: runs})
 	return c, nil
 }

@@ -36,7 +36,7 @@ func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
 	if !s.mayLookForSequences() {
 		return false, nil
 	}
-	q, ok := idiom.ReadSequenceQuestion(sql, s.state.mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, s.state.Mode)
 	if !ok {
 		return false, nil
 	}
@@ -44,7 +44,7 @@ func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	text, err := s.withSequences(c, q, sql, s.state.charset)
+	text, err := s.withSequences(c, q, sql, s.state.Charset)
 	if err != nil || bytes.Equal(text, sql) {
 		return false, err
 	}
@@ -118,7 +118,7 @@ func (s *session) shownSequences() (all []shownSequence, err error) {
 	if err = s.patience.over(err); err != nil {
 		return nil, err
 	}
-	schemas := slices.Compact([]string{s.set.Sequences.Schema(), s.state.schema})
+	schemas := slices.Compact([]string{s.set.Sequences.Schema(), s.state.Schema})
 	seen := make(map[[2]string]bool)
 	show := func(schema, name string, d *sequence.Definition) {
 		if key := [2]string{schema, name}; schema != "" && !seen[key] {
@@ -285,7 +285,7 @@ func view(table string, columns []viewColumn, shown []shownSequence, mariaDB boo
 // showFrom is what stands in front of and behind the condition of SHOW FULL TABLES ... WHERE, whose
 // rows are in the order of the names' bytes.
 func (s *session) showFrom(c *backend.Conn, source *idiom.SequenceSource, charset string, shown []shownSequence) (before, behind string, err error) {
-	schema := s.state.schema
+	schema := s.state.Schema
 	if len(source.Schema) > 0 {
 		in, err := s.nameInUTF8(source.Schema, charset)
 		if err != nil {
@@ -326,7 +326,7 @@ func (s *session) sequenceAsTable(c *backend.Conn, source *idiom.SequenceSource,
 		qualified := slices.Concat(schema, []byte("."), name)
 		switch string(schema) {
 		case s.set.Sequences.Schema():
-		case s.state.schema: // where a list shows it
+		case s.state.Schema: // where a list shows it
 			names = [][]byte{qualified, name}
 		default:
 			names = [][]byte{qualified}
@@ -358,7 +358,7 @@ func (s *session) listedHere(ddl *ddl.Sequence) (bool, error) {
 		return false, nil
 	}
 	full, n := ddl.Names[0], ddl.Schemas[0]
-	if n <= 0 || string(full[:n]) != s.state.schema || s.routes.Default() == nil {
+	if n <= 0 || string(full[:n]) != s.state.Schema || s.routes.Default() == nil {
 		return false, nil
 	}
 	name := full[n+1:]
@@ -437,11 +437,11 @@ func (s *session) prepareLooking(c *backend.Conn, sql []byte) (looks *looking, t
 	if !s.mayLookForSequences() {
 		return nil, sql, nil
 	}
-	q, ok := idiom.ReadSequenceQuestion(sql, s.state.mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, s.state.Mode)
 	if !ok {
 		return nil, sql, nil
 	}
-	text, err = s.withSequences(c, q, sql, s.state.charset)
+	text, err = s.withSequences(c, q, sql, s.state.Charset)
 	return &looking{bytes.Clone(sql), bytes.Clone(text)}, text, err
 }
 

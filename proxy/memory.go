@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 )
 
 // largeStatement is the size above which a statement that is held whole takes a share of
@@ -51,7 +53,7 @@ func (s *session) takeShare(size int) error {
 	n := min(2*int64(size), m.size)
 	from := m.free
 	if !from.TryAcquire(n) {
-		s.srv.counters.memoryWaits.Add(1)
+		s.srv.counters.MemoryWaits.Add(1)
 		m.waiting.Add(1)
 		if s.holdsLocks() {
 			from = m.beyond
@@ -69,7 +71,7 @@ func (s *session) takeShare(size int) error {
 
 // holdsLocks reports whether the session may hold locks that others wait for.
 func (s *session) holdsLocks() bool {
-	return s.state.inTransaction() || s.state.pins.has(PinTableLock) || s.state.pins.has(PinGlobalLock) || s.state.pins.has(PinUserLock)
+	return s.state.InTransaction() || s.state.Pins.Has(state.PinTableLock) || s.state.Pins.Has(state.PinGlobalLock) || s.state.Pins.Has(state.PinUserLock)
 }
 
 // giveShare gives the share back, if there is one, and the memory of the statement.
@@ -110,7 +112,7 @@ func (s *session) takeIn(size int) error {
 		err := s.receive(whole, s.srv.receivePeriod)
 		switch {
 		case err == nil:
-			s.tally.begins(clock())
+			s.tally.Begins(stats.Clock())
 			return s.setDeadline(time.Time{})
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err

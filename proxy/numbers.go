@@ -7,6 +7,9 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	planning "seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -122,7 +125,7 @@ func (s *session) knownAtPrepare(st *statement.Statement, plan callPlan) error {
 // clientID says whether calls for the connection's id mean the one that the client knows. For
 // a server both are the variable pseudo_thread_id, which may be set.
 func (s *session) clientID(st *statement.Statement) bool {
-	return st.ClientID && !s.state.pinned(PinPseudoThreadID)
+	return st.ClientID && !s.state.Pinned(state.PinPseudoThreadID)
 }
 
 // rewrite sends a text with its calls replaced by their values. The first number is
@@ -140,7 +143,7 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.attachWith(st, plan.rows.traits(traitsOf(st)))
+	c, err := s.attachWith(st, plan.rows.traits(planning.TraitsOf(st)))
 	if err != nil {
 		return err
 	}
@@ -179,7 +182,7 @@ func (s *session) rewrite(sql []byte, plan callPlan) error {
 		return nil
 	}
 	if len(subs) > 0 {
-		s.sends(c, KindRewrite)
+		s.tally.Sends(c, stats.KindRewrite)
 	}
 	switch r, err := s.sendFilled(c, plan.fill); {
 	case err != nil:
@@ -243,7 +246,7 @@ func (s *session) splice(sql []byte, subs []statement.Substitution, splices []st
 // sendOwn sends the command in s.own, in the place of the client's, and relays the
 // answer.
 func (s *session) sendOwn(c *backend.Conn) error {
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	return s.exchange(c, s.own, protocol.AnswerTo(s.own[protocol.HeaderSize:]))
 }
 

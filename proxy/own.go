@@ -73,9 +73,9 @@ func (s *session) owned(c *backend.Conn, run func() error) error {
 	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
 		return s.lost(c, err, false)
 	}
-	begun := s.waits()
+	begun := s.tally.Waits()
 	err := run()
-	s.waited(begun)
+	s.tally.Waited(begun)
 	var refused *protocol.ServerError
 	if err != nil && !errors.As(err, &refused) {
 		return s.lost(c, err, false)

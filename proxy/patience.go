@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 )
 
@@ -35,7 +36,7 @@ func (p *patience) Done() <-chan struct{} {
 	if p.begun.Load() {
 		return p.done
 	}
-	p.since = clock()
+	p.since = stats.Clock()
 	p.begun.Store(true)
 	if p.done == nil {
 		p.done = make(chan struct{})
@@ -68,7 +69,7 @@ func (p *patience) Waited() time.Duration {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.spent + clock() - p.since
+	return p.spent + stats.Clock() - p.since
 }
 
 // interrupt ends the wait, if there is one, from whichever goroutine.
@@ -93,7 +94,7 @@ func (p *patience) over(err error) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spend(clock() - p.since)
+	p.spend(stats.Clock() - p.since)
 	if p.interrupted {
 		if err != nil && p.Context.Err() == nil {
 			err = errInterrupted

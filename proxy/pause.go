@@ -26,7 +26,7 @@ func (s *session) enter(shard *backend.Shard) error {
 		if err := s.settle(); err != nil { // it may begin a transaction, or end one
 			return err
 		}
-		if !s.state.inTransaction() {
+		if !s.state.InTransaction() {
 			if err := s.awaitResume(shard); err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 	if err := s.flush(); err != nil { // the answers of our own to what came before
 		return err
 	}
-	s.leaveLogin() // others need not wait for it
+	s.entry.Leave() // others need not wait for it
 	s.srv.held.Add(1)
 	defer s.srv.held.Add(-1)
 	timer := time.NewTimer(s.set.PauseTimeout)
@@ -89,14 +89,14 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 
 // disengage takes note that what the session does now needs no server. Nothing is in flight.
 func (s *session) disengage() {
-	if !s.state.inTransaction() {
+	if !s.state.InTransaction() {
 		s.engaged.Store(nil)
 	}
 }
 
 // restLocked takes note that the session waits for a command.
 func (s *session) restLocked() {
-	s.resting, s.transacting = true, s.state.inTransaction()
+	s.resting, s.transacting = true, s.state.InTransaction()
 	if s.engaged.Load().Many() { // of these it can be in a transaction on one alone
 		var one *backend.ShardSet
 		if s.cur != nil {

@@ -10,6 +10,10 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -122,9 +126,9 @@ func (r *rowNumbers) keep() *rowNumbers {
 
 // traits returns those of the statement as it is sent: what it asks the server for does
 // not move LAST_INSERT_ID() there.
-func (r *rowNumbers) traits(t stmtTraits) stmtTraits {
+func (r *rowNumbers) traits(t plan.Traits) plan.Traits {
 	if r != nil && !r.inserts {
-		t.movesLastID = false
+		t.MovesLastID = false
 	}
 	return t
 }
@@ -145,7 +149,7 @@ func (r *rowNumbers) define(definition []byte, caps protocol.Capability) error {
 // digitsInRows is an error if numbers come in another form than that of ASCII digits.
 // MariaDB converts them to character_set_results.
 func (s *session) digitsInRows() error {
-	if set := s.state.sysvars["character_set_results"]; set == 0 || set <= s.state.names || s.cur == nil {
+	if set := s.state.Sysvars["character_set_results"]; set == 0 || set <= s.state.Names || s.cur == nil {
 		return nil
 	}
 	row, err := s.ownRow(s.cur, "SELECT 1", 1, "a number")
@@ -164,14 +168,14 @@ func (s *session) sendOwnRows(c *backend.Conn, r *rowNumbers, binary bool) error
 	if r == nil {
 		return s.sendOwn(c)
 	}
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	return s.exchangeRows(c, s.own, r, binary)
 }
 
 // exchangeRows is exchange for a statement whose rows get numbers. binary says that they
 // are those of an execution.
 func (s *session) exchangeRows(c *backend.Conn, command []byte, r *rowNumbers, binary bool) error {
-	s.sends(c, KindRewrite)
+	s.tally.Sends(c, stats.KindRewrite)
 	if err := s.flush(); err != nil {
 		return err
 	}
@@ -276,8 +280,8 @@ func (x *rowExchange) relay() error {
 		case protocol.Done:
 			return x.ended()
 		case protocol.NeedMore:
-			s.tellLong(c)
-			if err := s.fillFrom(c); err != nil {
+			s.tally.TellLong(s.client, c)
+			if err := s.tally.Fill(c); err != nil {
 				return s.lost(c, err, partly)
 			}
 		case protocol.Held:
@@ -305,13 +309,13 @@ func (x *rowExchange) pass(b []byte) error {
 // ended takes note of what the statement has left.
 func (x *rowExchange) ended() error {
 	s, c := x.s, x.c
-	s.state.lastConn = c
-	s.noteError(c)
+	s.state.LastConn = idOfConn(c)
+	noteError(c)
 	s.tellNotice(c, nil, false)
-	s.state.lastID.answered(c.Answer.Rows)
+	s.state.LastID.Answered(c.Answer.Rows)
 	if x.given && !x.r.inserts { // as LAST_INSERT_ID(n) in each row would
-		s.state.lastID.given(x.last)
-		s.state.lastID.rows = true // the server has counted them
+		s.state.LastID.Given(x.last)
+		s.state.LastID.Rows = true // the server has counted them
 	}
 	if len(c.Buffered()) > 0 {
 		return s.lost(c, errors.New("the server said something that nobody asked for"), true)
@@ -375,7 +379,7 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 		default:
 			return killed, s.lost(c, protocol.ErrMalformed, true)
 		}
-		err := s.fillFrom(c)
+		err := s.tally.Fill(c)
 		if !killed && (errors.Is(err, os.ErrDeadlineExceeded) || err == nil && time.Now().After(until)) {
 			killed = true
 			if err := x.kill(); err != nil {
@@ -396,8 +400,8 @@ func (x *rowExchange) kill() error {
 	if !known {
 		return nil
 	}
-	err := x.s.srv.killer.run(x.s.ctx, x.c.Place(), creds, protocol.ComQuery, "KILL QUERY "+strconv.FormatUint(uint64(x.c.Place().ID()), 10))
-	if isServerError(err) || errors.Is(err, errKillLogin) {
+	err := x.s.srv.killer.Run(x.s.ctx, x.c.Place(), creds, protocol.ComQuery, "KILL QUERY "+strconv.FormatUint(uint64(x.c.Place().ID()), 10))
+	if kill.IsServerError(err) || errors.Is(err, kill.ErrLogin) {
 		return nil
 	}
 	return err // an order that may still be carried out
@@ -415,7 +419,7 @@ func (s *session) executeRows(p *prepared, payload []byte) error {
 		return s.dropLongData(p.conn, p, err)
 	}
 	p.longSent = false
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	if err := s.exchangeRows(c, s.client.Buffered()[:s.parsed], p.rows, true); err != nil {
 		return err
 	}

@@ -7,14 +7,17 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
 // prepare handles COM_STMT_PREPARE.
 func (s *session) prepare(sql []byte) error {
 	s.prepared.latest = nil // until this one is prepared
-	s.tally.kind = kindPrepare
-	if s.state.modeUnknown || s.state.quotesUnknown {
+	s.tally.Kind = stats.Prepare
+	if s.state.ModeUnknown || s.state.QuotesUnknown {
 		if err := s.readable(sql); err != nil {
 			return err
 		}
@@ -27,9 +30,9 @@ func (s *session) prepare(sql []byte) error {
 		}
 	}()
 	st := &s.stmt
-	s.srv.texts.Analyze(st, sql, s.state.mode)
+	s.srv.texts.Analyze(st, sql, s.state.Mode)
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
-		s.srv.texts.Analyze(st, sql, s.state.mode)
+		s.srv.texts.Analyze(st, sql, s.state.Mode)
 	}
 	if !s.atAdmin && s.mayBringRows(sql) {
 		return s.unreadRows(sql)
@@ -43,7 +46,7 @@ func (s *session) prepare(sql []byte) error {
 	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
 	case st.AboutSequences():
-		if err := s.convertNames(st, s.state.charset); err != nil {
+		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return err
 		}
 		if relay, err := s.concernsServer(st); err != nil {
@@ -61,7 +64,7 @@ func (s *session) prepare(sql []byte) error {
 	text, hidden, rows, key := sql, []hiddenParam(nil), (*rowNumbers)(nil), (*preparedKey)(nil)
 	var counts *counted
 	if s.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
-		if err := s.convertNames(st, s.state.charset); err != nil {
+		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return err
 		}
 		plan, err := s.planCallsOf(query, true)
@@ -103,11 +106,11 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	p := &prepared{
-		conn: c, shape: rows.traits(counts.traits(traitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket, looks: looks,
-		inserts: inserts, mode: s.state.mode, charset: s.state.charset,
+		conn: c, shape: rows.traits(counts.traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket, looks: looks,
+		inserts: inserts, mode: s.state.Mode, charset: s.state.Charset,
 	}
 	if len(hidden) > 0 || rows != nil || ticket != nil || looks != nil {
-		p.shape.plain = false
+		p.shape.Plain = false
 	}
 	if st.Kind == statement.Set {
 		p.set = append([]byte(nil), sql...)
@@ -138,7 +141,7 @@ func (s *session) prepareOwn(sql []byte, columns []protocol.Column, params int) 
 	if err != nil {
 		return err
 	}
-	p := &prepared{own: append([]byte(nil), sql...), columns: columns, params: params, mode: s.state.mode, charset: s.state.charset}
+	p := &prepared{own: append([]byte(nil), sql...), columns: columns, params: params, mode: s.state.Mode, charset: s.state.Charset}
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}
@@ -173,7 +176,7 @@ func (s *session) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 		return err
 	}
 	if a.refused {
-		s.state.lastOwn = ownNothing // its error is the last; else a PREPARE leaves all as it is
+		s.state.LastOwn = state.OwnNothing // its error is the last; else a PREPARE leaves all as it is
 		return nil
 	}
 	if err := s.prepared.add(p); err != nil {
@@ -201,9 +204,9 @@ func (s *session) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepa
 	}
 	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
 	_, writeErr := c.Write(s.own)
-	begun := s.waits()
+	begun := s.tally.Waits()
 	err := a.relay()
-	s.waited(begun)
+	s.tally.Waited(begun)
 	if err != nil {
 		s.out = s.out[:0] // nothing of it was sent
 		return a, s.lost(c, err, false)
@@ -246,7 +249,7 @@ func (a *prepareAnswer) relay() error {
 		a.refused = true
 		if len(b) > 2 {
 			a.c.Answer.Rows, a.c.Answer.ErrCode = false, binary.LittleEndian.Uint16(b[1:])
-			a.s.noteError(a.c)
+			noteError(a.c)
 		}
 		a.pass(b)
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
 )
@@ -24,7 +25,7 @@ type preparedTexts map[string]preparedText
 // preparedText is such a statement.
 type preparedText struct {
 	inserts   insertsInto // see stillBound
-	explained bool        // see explainsID
+	explained bool        // see plan.ExplainsID
 	runs      statement.Runs
 }
 
@@ -33,10 +34,10 @@ func (s *session) preparesText(sql []byte) error {
 	if s.routes.Default() == nil {
 		return s.single(sql)
 	}
-	d, ok := statement.ReadDynamic(sql, s.state.mode)
+	d, ok := statement.ReadDynamic(sql, s.state.Mode)
 	switch kind := s.stmt.Kind; {
 	case kind == statement.Execute:
-		if t, known := s.state.texts[d.Name]; ok && known {
+		if t, known := s.texts[d.Name]; ok && known {
 			s.explained = t.explained
 			if err := s.stillBound(&t.inserts); err != nil {
 				return err
@@ -46,7 +47,7 @@ func (s *session) preparesText(sql []byte) error {
 	case kind == statement.Deallocate:
 		err := s.single(sql)
 		if err == nil && s.cur != nil && s.cur.Answer.ErrCode == 0 {
-			delete(s.state.texts, d.Name)
+			delete(s.texts, d.Name)
 		}
 		return err
 	case !ok && s.boundHere():
@@ -60,7 +61,7 @@ func (s *session) preparesText(sql []byte) error {
 		return err
 	}
 	s.explained = t.explained
-	s.stmt.Analyze(sql, s.state.mode)
+	s.stmt.Analyze(sql, s.state.Mode)
 	if s.stmt.Kind == statement.ExecuteImmediate {
 		s.stmt.Runs = t.runs
 	}
@@ -72,38 +73,38 @@ func (s *session) preparesText(sql []byte) error {
 	if err != nil || s.stmt.Kind != statement.Prepare {
 		return err
 	}
-	if s.cur == nil || s.cur.Answer.ErrCode != 0 || len(t.inserts.names) == 0 || len(s.state.texts) >= maxTexts {
-		delete(s.state.texts, d.Name) // if it failed the name is nobody's
+	if s.cur == nil || s.cur.Answer.ErrCode != 0 || len(t.inserts.names) == 0 || len(s.texts) >= maxTexts {
+		delete(s.texts, d.Name) // if it failed the name is nobody's
 		return nil
 	}
-	if s.state.texts == nil {
-		s.state.texts = make(preparedTexts)
+	if s.texts == nil {
+		s.texts = make(preparedTexts)
 	}
-	s.state.texts[d.Name] = t
+	s.texts[d.Name] = t
 	return nil
 }
 
 // mayPrepare refuses a text inside another that takes numbers, or may bring rows in unread.
 func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText, err error) {
-	text, mode := d.Text, s.state.mode
+	text, mode := d.Text, s.state.Mode
 	if d.Variable {
 		if text, err = s.variableText(sql, d); text == nil || err != nil {
 			return preparedText{runs: statement.RunsOthers}, err
 		}
-		if !ascii(text) && !utf8Charset(s.state.charset) {
+		if !ascii(text) && !utf8Charset(s.state.Charset) {
 			mode.Charset = lex.Unsupported
 		}
 	}
 	st := &s.stmt
 	st.Analyze(text, mode)
 	const where = "in a text prepared with PREPARE or EXECUTE IMMEDIATE"
-	if err := s.refuseInside(st, s.state.charset, where); err != nil {
+	if err := s.refuseInside(st, s.state.Charset, where); err != nil {
 		return in, err
 	}
 	if s.mayBringRows(text) {
 		return in, errUnread
 	}
-	in.inserts, in.explained, in.runs = s.insertsOf(), explainsID(st), st.Runs
+	in.inserts, in.explained, in.runs = s.insertsOf(), plan.ExplainsID(st), st.Runs
 	if len(st.Tables) > 0 && s.boundTables() {
 		fills, err := s.fillsText(text)
 		if err != nil {
@@ -116,7 +117,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 	if len(st.Calls) == 0 && st.Refusal == "" {
 		return in, nil
 	}
-	if err := s.convertNames(st, s.state.charset); err != nil {
+	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return in, err
 	}
 	plan, err := s.planCalls(st, false)
@@ -178,7 +179,7 @@ func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error)
 	if err != nil || text == nil {
 		return nil, err
 	}
-	if s.state.modeUnknown || s.state.quotesUnknown {
+	if s.state.ModeUnknown || s.state.QuotesUnknown {
 		if err := s.readable(text); err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	"seqproxy/statement"
+	"seqproxy/proxy/plan"
 	"seqproxy/statement/lex"
 )
 
@@ -42,7 +42,7 @@ type prepared struct {
 	// A statement of a server has the connection that knows it, and its id there.
 	conn      *backend.Conn
 	backendID uint32
-	shape     stmtTraits
+	shape     plan.Traits
 	set       []byte // the text of a SET
 
 	use     string        // the schema of a USE
@@ -71,18 +71,6 @@ type prepared struct {
 
 // kept is how many bytes of its text are kept.
 func (p *prepared) kept() int { return len(p.own) + len(p.set) }
-
-// stmtTraits is what an execution needs to know of the statement's text.
-type stmtTraits struct {
-	plain       bool // may be sent with its neighbours
-	movesLastID bool
-	readsLastID bool
-	readsLast   bool // reads what the last statement left
-	explained   bool // see explainsID
-	kind        statement.Kind
-	words       statement.Words
-	runs        statement.Runs
-}
 
 // maxPrepared bounds a session's statements as max_prepared_stmt_count bounds a
 // server's, 16382 by default.
@@ -167,33 +155,4 @@ func (p *prepared) toServer(id []byte) {
 	if binary.LittleEndian.Uint32(id) != latestPrepared {
 		binary.LittleEndian.PutUint32(id, p.backendID)
 	}
-}
-
-// traitsOf takes what an execution needs from the analysed text.
-func traitsOf(st *statement.Statement) stmtTraits {
-	reads := st.MayReadLastStatement()
-	return stmtTraits{
-		kind: st.Kind, words: st.Words, runs: st.Runs,
-		plain: st.Plain(),
-		// INTO leaves a row count that could not be kept if the id came later.
-		movesLastID: st.MayChangeLastInsertID() || st.Words&statement.Into != 0,
-		readsLast:   reads,
-		explained:   explainsID(st),
-		readsLastID: reads && readsLastID(st),
-	}
-}
-
-// readsLastID says whether a statement that may read what the last one left reads,
-// or may read, LAST_INSERT_ID() and not just row counts or warnings.
-func readsLastID(st *statement.Statement) bool {
-	const others = statement.ReadsRowCount | statement.ReadsFoundRows | statement.ReadsWarnings
-	return st.Words&statement.ReadsLastInsertID != 0 || st.Words&others == 0 &&
-		st.Kind != statement.ShowWarnings && st.Kind != statement.GetDiagnostics
-}
-
-// readsCounts says whether the statement names the row counts or warnings that the
-// last one left.
-func (t *stmtTraits) readsCounts() bool {
-	return t.words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 ||
-		t.kind == statement.ShowWarnings || t.kind == statement.GetDiagnostics
 }

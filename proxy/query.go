@@ -7,12 +7,15 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
 // query handles an SQL text, before which there may be attributes.
 func (s *session) query(sql []byte) error {
-	s.tally.kind = KindOwn // until it is more
+	s.tally.Kind = stats.KindOwn // until it is more
 	if s.login.Capabilities.Has(protocol.QueryAttributes) {
 		n, ok := protocol.CutAttributes(sql)
 		if !ok {
@@ -20,18 +23,18 @@ func (s *session) query(sql []byte) error {
 		}
 		s.attributes, sql = sql[:n], sql[n:]
 	}
-	if s.state.modeUnknown || s.state.quotesUnknown {
+	if s.state.ModeUnknown || s.state.QuotesUnknown {
 		if err := s.readable(sql); err != nil {
 			return s.answerAlone(func() error { return err })
 		}
 	}
 	s.takes(sql, false)
 	st := &s.stmt
-	s.srv.texts.Analyze(st, sql, s.state.mode)
+	s.srv.texts.Analyze(st, sql, s.state.Mode)
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
-		s.srv.texts.Analyze(st, sql, s.state.mode)
+		s.srv.texts.Analyze(st, sql, s.state.Mode)
 	}
-	s.explained = explainsID(st)
+	s.explained = plan.ExplainsID(st)
 	if s.atAdmin {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
 	}
@@ -54,13 +57,13 @@ func (s *session) query(sql []byte) error {
 	if len(st.Tables) > 0 && s.boundTables() {
 		return s.answerAlone(func() error { return s.filled(sql) })
 	}
-	if st.Plain() && !s.state.nextTransaction && !s.set.LastInsertIDExact && s.routes.Default() != nil {
+	if st.Plain() && !s.state.NextTransaction && !s.set.LastInsertIDExact && s.routes.Default() != nil {
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {
 				return s.tell(err)
 			}
 		}
-		s.state.lastOwn = ownNothing
+		s.state.LastOwn = state.OwnNothing
 		return s.relay(protocol.ShapeResult, false)
 	}
 	if st.SelfContained && s.batched > 0 && !s.mayOmitMetadata() {
@@ -84,7 +87,7 @@ func (s *session) unread() error {
 	if err != nil {
 		return err
 	}
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	s.enqueue(c, protocol.ShapeResult)
 	return s.settle()
 }
@@ -92,7 +95,7 @@ func (s *session) unread() error {
 // bringBefore brings LAST_INSERT_ID() to the current connection before a statement
 // that may move it, if it is not there.
 func (s *session) bringBefore() error {
-	if s.cur != nil && s.state.lastID.holder == s.cur && !s.state.lastID.pending {
+	if s.cur != nil && s.state.LastID.Holder == idOfConn(s.cur) && !s.state.LastID.Pending {
 		return nil
 	}
 	if err := s.settle(); err != nil {
@@ -126,7 +129,7 @@ func (s *session) special(sql []byte) error {
 	case statement.ExplainRoute:
 		return s.explainRoute(sql, nil)
 	case statement.ShowWarnings:
-		if s.state.notice != nil && s.state.lastOwn == ownNothing && showsAllWarnings(sql) {
+		if s.state.Notice != nil && s.state.LastOwn == state.OwnNothing && showsAllWarnings(sql) {
 			return s.showNotice()
 		}
 	case statement.Multi, statement.Other, statement.CreateStored:
@@ -150,7 +153,7 @@ func (s *session) several(sql []byte) error {
 	}
 	schema, err := s.schemasInside(sql)
 	if err == nil {
-		err = s.refuseInside(&s.stmt, s.state.charset, "among several statements in one text")
+		err = s.refuseInside(&s.stmt, s.state.Charset, "among several statements in one text")
 	}
 	if err != nil {
 		return err
@@ -160,19 +163,19 @@ func (s *session) several(sql []byte) error {
 		return err
 	}
 	if schema != nil {
-		s.state.schema = string(schema)
+		s.state.Schema = string(schema)
 	}
 	if !defaultStep {
 		return nil
 	}
-	s.state.stepLost = true
+	s.state.StepLost = true
 	return s.keepTurns(s.cur)
 }
 
 // single handles a text that goes to the current shard, if to any.
 func (s *session) single(sql []byte) error {
 	st := &s.stmt
-	if s.state.lastOwn == ownChange && st.Words&statement.ReadsRowCount != 0 {
+	if s.state.LastOwn == state.OwnChange && st.Words&statement.ReadsRowCount != 0 {
 		if handled, err := s.tellRowCount(sql); handled {
 			return err
 		}
@@ -195,31 +198,31 @@ func (s *session) single(sql []byte) error {
 // attachFor attaches the connection for a statement that is relayed, with all that
 // the statement may look at made true there.
 func (s *session) attachFor(st *statement.Statement) (*backend.Conn, error) {
-	return s.attachWith(st, traitsOf(st))
+	return s.attachWith(st, plan.TraitsOf(st))
 }
 
 // attachWith is attachFor for a statement that is sent with other traits than its text's.
-func (s *session) attachWith(st *statement.Statement, t stmtTraits) (*backend.Conn, error) {
+func (s *session) attachWith(st *statement.Statement, t plan.Traits) (*backend.Conn, error) {
 	c, err := s.attach()
 	if err != nil {
 		return nil, err
 	}
-	if !st.ReadFor(s.state.mode.Server) {
+	if !st.ReadFor(s.state.Mode.Server) {
 		return nil, errOtherServer
 	}
-	if st.Kind == statement.ShowWarnings && s.state.lastOwn == ownNothing && s.state.lastConn != nil {
-		c = s.state.lastConn // a prepared statement's, even if another shard is current
+	if st.Kind == statement.ShowWarnings && s.state.LastOwn == state.OwnNothing && s.state.LastConn != 0 {
+		c = s.connBy(s.state.LastConn) // a prepared statement's, even if another shard is current
 	}
 	if err := s.bring(c, t); err != nil {
 		return nil, err
 	}
-	s.expects(effect{kind: st.Kind, words: st.Words, runs: st.Runs, procedure: s.procedureOf(st)})
+	s.expects(state.Effect{Kind: st.Kind, Words: st.Words, Runs: st.Runs, Procedure: s.state.ProcedureOf(st)})
 	return c, nil
 }
 
 // relayed settles the statement just enqueued and takes note of what it did.
 func (s *session) relayed(sql []byte, c *backend.Conn) error {
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	// What is needed afterwards must not lie in the buffer that the client fills.
 	var text []byte
 	if s.stmt.Kind == statement.Set {
@@ -238,13 +241,13 @@ func (s *session) noteDone(c *backend.Conn, sql []byte) {
 	if c.Answer.ErrCode != 0 {
 		return
 	}
-	s.state.transacted(s.stmt.Kind, s.stmt.Words)
+	s.state.Transacted(s.stmt.Kind, s.stmt.Words)
 	if changesTables(s.stmt.Kind) {
 		s.srv.columns.forget()
 	}
 	if s.stmt.Kind == statement.Set {
-		s.state.setVariables(&s.stmt, sql)
-		s.state.knows(c, s.state.version)
+		s.state.SetVariables(&s.stmt, sql)
+		s.state.Knows(idOfConn(c), s.state.Version)
 	}
 }
 
@@ -263,7 +266,7 @@ func (s *session) schemasInside(sql []byte) (used []byte, err error) {
 	}
 	var st statement.Statement
 	for part := range bytes.SplitSeq(sql, []byte(";")) {
-		st.Analyze(part, s.state.mode)
+		st.Analyze(part, s.state.Mode)
 		switch st.Kind {
 		case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
 			if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {
@@ -285,7 +288,7 @@ func errSchemaInside(schema []byte) error {
 // administer answers a statement about sequences as things.
 func (s *session) administer(sql []byte) error {
 	st := &s.stmt
-	if err := s.convertNames(st, s.state.charset); err != nil {
+	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return err
 	}
 	if relay, err := s.concernsServer(st); err != nil {
@@ -302,7 +305,7 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	if err := s.notHere(st); err != nil {
 		return err
 	}
-	s.tally.becomes(KindAdmin)
+	s.tally.Becomes(stats.KindAdmin)
 	s.disengage()
 	// Not with what the statement has waited: each sequence that it names has the time for itself.
 	table, err := s.set.Admin.Execute(struct{ context.Context }{&s.patience}, st, asker{s})
@@ -401,7 +404,7 @@ func (s *session) passOn(sql []byte) error {
 // true if nothing of it is the proxy's.
 func (s *session) keys(sql []byte) (passOn bool, err error) {
 	st := &s.stmt
-	if err := s.convertNames(st, s.state.charset); err != nil {
+	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return false, err
 	}
 	plan, err := s.planCalls(st, false)

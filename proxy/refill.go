@@ -9,6 +9,8 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -26,7 +28,7 @@ const (
 // answer, unless that is an error for which there is a remedy: the server has done
 // nothing then, and the command waits to be sent again. A text is repeated once.
 func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	if f == nil || f.several {
 		return noRemedy, s.sendOwn(c)
 	}
@@ -34,9 +36,9 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 		return noRemedy, err
 	}
 	if f.fills() {
-		s.sends(c, KindRewrite)
+		s.tally.Sends(c, stats.KindRewrite)
 	} else {
-		s.sends(c, KindRelay)
+		s.tally.Sends(c, stats.KindRelay)
 	}
 	_, writeErr := c.Write(s.own)
 	var first []byte
@@ -49,7 +51,7 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 			if r := s.remedyFor(e, f); r != noRemedy {
 				c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
 				n, _ := c.Answer.Walk(c.Buffered()[:protocol.HeaderSize+len(first)])
-				s.noteError(c)
+				noteError(c)
 				c.Discard(n)
 				s.release(c)
 				return r, nil
@@ -61,8 +63,8 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 	s.parsed = 0
 	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(s.own[protocol.HeaderSize:])}})
 	if err == nil && given > 0 {
-		s.state.lastID.told(given)
-		s.state.lastID.inserted = true
+		s.state.LastID.Told(given)
+		s.state.LastID.Inserted = true
 	}
 	return noRemedy, err
 }
@@ -85,7 +87,7 @@ func (s *session) firstPacket(c *backend.Conn) []byte {
 				return payload
 			}
 		}
-		if s.fillFrom(c) != nil {
+		if s.tally.Fill(c) != nil {
 			return nil // which whoever relays the answer meets, too
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/stats"
 )
 
 // Which side of a session failed. A client that went away is no event worth a
@@ -22,7 +23,7 @@ type expected struct {
 	shape protocol.Shape
 	own   int  // bytes of it in session.ready; 0 for a server's
 	text  head // of the statement, if it is one
-	kind  Kind
+	kind  stats.Kind
 
 	unexplained bool // it is no statement of which an insert id is to be expected
 }
@@ -39,12 +40,12 @@ type span struct{ from, to int }
 // enqueue takes the command just parsed into the batch that goes to the current
 // backend connection with the next settle.
 func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
-	s.sends(c, KindRelay)
+	s.tally.Sends(c, stats.KindRelay)
 	s.batchConn = c
 	if shape != protocol.ShapeNone {
 		e := expected{shape: shape, unexplained: !s.explained}
-		if s.tally.kind != kindNone {
-			e.text, e.kind = s.slow.text, s.tally.kind
+		if s.tally.Kind != stats.NoStatement {
+			e.text, e.kind = s.slow.text, s.tally.Kind
 		}
 		s.inflight = append(s.inflight, e)
 	}
@@ -56,7 +57,7 @@ func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
 // session must not depend on them, so it waits all the same in a transaction, which
 // they may end.
 func (s *session) answerInTurn(handle func() error) error {
-	if s.batched == 0 || s.state.inTransaction() || !s.state.status.Has(protocol.Autocommit) ||
+	if s.batched == 0 || s.state.InTransaction() || !s.state.Status.Has(protocol.Autocommit) ||
 		len(s.ready) > maxWaiting || len(s.inflight) > maxInflight {
 		return s.answerAlone(handle)
 	}
@@ -116,7 +117,7 @@ func (s *session) batch() []byte {
 
 // exchange sends a command of the proxy's making and relays its answer.
 func (s *session) exchange(c *backend.Conn, command []byte, answer protocol.Shape) error {
-	s.sends(c, KindRewrite)
+	s.tally.Sends(c, stats.KindRewrite)
 	if err := s.flush(); err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (s *session) exchange(c *backend.Conn, command []byte, answer protocol.Shap
 	// It took the place of the client's, behind which a file may come.
 	s.client.Discard(s.parsed)
 	s.parsed = 0
-	return s.awaitAnswers(c, writeErr, []expected{{shape: answer, text: s.slow.text, kind: s.tally.kind}})
+	return s.awaitAnswers(c, writeErr, []expected{{shape: answer, text: s.slow.text, kind: s.tally.Kind}})
 }
 
 // awaitAnswers relays the answers to what was written with writeErr.
@@ -145,7 +146,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 	for i := range answers {
 		e := &answers[i]
 		if e.own > 0 { // behind what came before it, to be written with that
-			s.state.lastID.rows = false // those before it
+			s.state.LastID.Rows = false // those before it
 			s.out = append(s.out, c.Buffered()[:accepted]...)
 			c.Discard(accepted)
 			accepted = 0
@@ -167,9 +168,9 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			partly = partly || n > 0
 			if ev == protocol.Done {
 				s.tellNotice(c, c.Buffered()[accepted-n:accepted], whole)
-				s.state.lastID.answered(c.Answer.Rows)
-				s.state.lastConn = c // not for commands without an answer: they leave nothing
-				s.noteError(c)
+				s.state.LastID.Answered(c.Answer.Rows)
+				s.state.LastConn = idOfConn(c) // not for commands without an answer: they leave nothing
+				noteError(c)
 				s.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
 				if e.unexplained && c.Answer.InsertID != 0 {
 					s.suspects(c, e)
@@ -186,9 +187,9 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			accepted = 0
 			switch ev {
 			case protocol.NeedMore:
-				s.tellLong(c)
+				s.tally.TellLong(s.client, c)
 				awaited = true
-				if err := s.fillFrom(c); err != nil {
+				if err := s.tally.Fill(c); err != nil {
 					return s.lost(c, err, partly)
 				}
 			case protocol.WantsFile:
@@ -261,7 +262,7 @@ func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 // before the answer. It returns err.
 func (s *session) abandon(c *backend.Conn, err error) error {
 	if creds, known := s.user.beside(c.Shard()); known && errors.Is(err, errClientGone) {
-		s.srv.killer.abandon(c.Place(), creds)
+		s.srv.killer.Abandon(c.Place(), creds)
 	}
 	return err
 }
@@ -286,7 +287,7 @@ func (s *session) sendFile(c *backend.Conn) error {
 		return err
 	}
 	var writeErr error
-	defer s.waited(s.waits()) // for the client
+	defer s.tally.Waited(s.tally.Waits()) // for the client
 	continued := false
 	num := c.Answer.PacketNum + 1
 	for {
@@ -350,7 +351,7 @@ func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err er
 	if err := s.disarm(); err != nil {
 		return 0, err
 	}
-	defer s.waited(s.waits()) // for the client
+	defer s.tally.Waited(s.tally.Waits()) // for the client
 	header := s.client.Buffered()
 	size = protocol.PayloadLen(header)
 	s.packetNum = header[protocol.HeaderSize-1] + 1

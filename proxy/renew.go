@@ -35,12 +35,12 @@ func (s *Server) Reload(opts Options, routes *backend.Routes) {
 func (s *session) renew(payload []byte) error {
 	s.payload = payload
 	now := s.srv.settings.Load()
-	if s.set == now && s.routes == s.routesIn(now) || s.batched > 0 || s.state.inTransaction() || s.state.nextTransaction {
+	if s.set == now && s.routes == s.routesIn(now) || s.batched > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
 	s.set = now
 	routes := s.routesIn(s.set)
-	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.schema))) {
+	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin
 	}
 	return s.follow(routes)
@@ -51,7 +51,7 @@ func paused(shard *backend.Shard) bool { return shard != nil && shard.Paused() !
 // outwait has a command that needs the current shard, if any, wait now while that is
 // paused: to which shard it belongs is decided afterwards.
 func (s *session) outwait() error {
-	if !paused(s.routes.ForSchema(s.state.schema)) {
+	if !paused(s.routes.ForSchema(s.state.Schema)) {
 		return nil
 	}
 	_, err := s.attach()
@@ -63,7 +63,7 @@ func (s *session) outwait() error {
 func (s *session) rejoin() error {
 	s.wasHeld = false
 	routes := s.routesIn(s.srv.settings.Load())
-	if s.routes == routes || s.batched > 0 || s.state.inTransaction() || s.state.nextTransaction {
+	if s.routes == routes || s.batched > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
 	return s.follow(routes)
@@ -97,7 +97,7 @@ func (s *session) follow(routes *backend.Routes) error {
 		s.dropTallies()
 		return nil
 	}
-	if s.state.pins != 0 || len(s.prepared.byID) > 0 {
+	if s.state.Pins != 0 || len(s.prepared.byID) > 0 {
 		s.logKept(routes)
 		return nil
 	}
@@ -127,7 +127,7 @@ func (s *session) logKept(routes *backend.Routes) {
 	}
 	s.keptFrom = routes
 	var names []string
-	for _, p := range s.state.pins.list() {
+	for _, p := range s.state.Pins.List() {
 		names = append(names, p.String())
 	}
 	if len(s.prepared.byID) > 0 {
@@ -138,7 +138,7 @@ func (s *session) logKept(routes *backend.Routes) {
 
 // isAt says whether routes lead to the connections that the session has.
 func (s *session) isAt(routes *backend.Routes) bool {
-	if s.cur != nil && routes.ForSchema(s.state.schema) != s.cur.Shard() {
+	if s.cur != nil && routes.ForSchema(s.state.Schema) != s.cur.Shard() {
 		return false
 	}
 	for shard := range s.conns {
@@ -160,7 +160,7 @@ func (s *session) readsBehind() bool {
 		return true
 	}
 	var st statement.Statement
-	st.Analyze(sql, s.state.mode)
+	st.Analyze(sql, s.state.Mode)
 	return st.MayReadLastStatement()
 }
 
@@ -184,7 +184,7 @@ func (s *session) textOf(payload []byte) (sql []byte, ok bool) {
 // has changed. It may wait for a shard that is paused, and sets wasHeld then.
 func (s *session) move() error {
 	if s.cur != nil {
-		shard := s.routes.ForSchema(s.state.schema)
+		shard := s.routes.ForSchema(s.state.Schema)
 		if shard == nil {
 			return errKeysOnly
 		}
@@ -195,11 +195,11 @@ func (s *session) move() error {
 		opened := c == nil
 		if opened {
 			var err error
-			if c, err = s.open(shard, s.state.schema); err != nil {
+			if c, err = s.open(shard, s.state.Schema); err != nil {
 				return err
 			}
-		} else if s.state.schema != "" {
-			if err := s.ownCommand(c, protocol.ComInitDB, s.state.schema); err != nil {
+		} else if s.state.Schema != "" {
+			if err := s.ownCommand(c, protocol.ComInitDB, s.state.Schema); err != nil {
 				return err
 			}
 		}
@@ -226,7 +226,7 @@ func (s *session) bringAll(c *backend.Conn) error {
 	if err := s.carryVariables(c); err != nil {
 		return err
 	}
-	if s.state.lastID.pending { // nowhere yet
+	if s.state.LastID.Pending { // nowhere yet
 		return nil
 	}
 	return s.bringLastID(c, false)

@@ -5,6 +5,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 )
 
 // resetConnection makes the session like a new one of the same user: one
@@ -24,7 +25,7 @@ func (s *session) resetConnection() error {
 		}
 	}
 	if cur == nil {
-		s.state.reset()
+		s.resetState()
 		s.reply(protocol.OK{})
 		return nil
 	}
@@ -36,19 +37,25 @@ func (s *session) resetConnection() error {
 		if err := s.takeTurns(cur); err != nil {
 			return err
 		}
-		s.state.reset()
+		s.resetState()
 		hello := cur.Hello()
-		s.state.setCollation(s.login.Collation)
-		s.state.startMode(hello, s.login.Collation)
+		s.state.SetCollation(s.login.Collation)
+		s.state.StartMode(serverOf(hello), s.login.Collation)
 		if !hello.MariaDB { // the character set is the server's default, whatever the login said
-			s.state.askMode()
+			s.state.AskMode()
 		}
-		s.state.knows(cur, 0)
+		s.state.Knows(idOfConn(cur), 0)
 		s.release(cur)
-		s.state.trustStatus(hello.MariaDB)
-		s.state.escapesUnknown = false
+		s.state.TrustStatus(hello.MariaDB)
+		s.state.EscapesUnknown = false
 	}
 	return nil
+}
+
+// resetState forgets what the client has set.
+func (s *session) resetState() {
+	s.state.Reset()
+	s.texts, s.got = nil, nil
 }
 
 // resetInPlace resets a connection that could not be opened again, for want of a
@@ -87,8 +94,8 @@ func (s *session) changeUser(payload []byte) error {
 	s.introduce(false)
 	salt := s.login.Salt
 	s.changedUser = true
-	s.state = state{}
-	s.state.reset()
+	s.state = state.State{}
+	s.resetState()
 	if err := s.identify(attempt); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 	"seqproxy/statement/idiom"
 )
@@ -20,12 +22,12 @@ import (
 
 // route is what would become of a statement.
 type route struct {
-	kind      Kind
+	kind      stats.Kind
 	shard     *backend.Shard // nil: it needs none
 	why       string         // it is that shard
 	sequences []string       // with how many numbers of each
 	text      []byte         // that the server would get in the place of the client's; nil: that
-	pins      pins           // that the session would have by it
+	pins      state.Pins     // that the session would have by it
 	refused   *protocol.ServerError
 	note      string
 }
@@ -45,13 +47,13 @@ func (s *session) explainRoute(sql []byte, p *prepared) error {
 			s.routes = noRoutes
 		}()
 	}
-	s.tally.becomes(KindAdmin)
+	s.tally.Becomes(stats.KindAdmin)
 	sql = bytes.Clone(bytes.TrimSpace(sql[s.stmt.Explained:]))
-	r := route{kind: KindRelay}
+	r := route{kind: stats.KindRelay}
 	if err := s.decide(&r, sql); ends(err) {
 		return err
 	} else if err != nil {
-		r.kind, r.refused, r.text = KindRefused, forClient(err), nil
+		r.kind, r.refused, r.text = stats.KindRefused, forClient(err), nil
 	}
 	return s.table(r.table(), p)
 }
@@ -60,7 +62,7 @@ func (s *session) explainRoute(sql []byte, p *prepared) error {
 // why it would be refused.
 func (s *session) decide(r *route, sql []byte) error {
 	st := &s.stmt
-	s.srv.texts.Analyze(st, sql, s.state.mode)
+	s.srv.texts.Analyze(st, sql, s.state.Mode)
 	if st.Kind == statement.Empty {
 		return sqlError(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
 	}
@@ -90,30 +92,30 @@ func (s *session) decide(r *route, sql []byte) error {
 			return err
 		}
 	}
-	var probe state
-	probe.pinFor(st.Kind, st.Words)
+	var probe state.State
+	probe.PinFor(st.Kind, st.Words)
 	if st.Kind == statement.Set {
-		probe.setVariables(st, sql)
+		probe.SetVariables(st, sql)
 	}
-	r.pins = probe.pins
+	r.pins = probe.Pins
 	if len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil {
 		if err := s.routeCalls(r, query, sql); err != nil {
 			return err
 		}
 	}
-	if r.kind == KindRelay {
+	if r.kind == stats.KindRelay {
 		if err := s.routeLooking(r, sql); err != nil {
 			return err
 		}
 	}
-	if r.shard != nil && r.kind.sent() {
+	if r.shard != nil && r.kind.Sent() {
 		s.remarkOnSchemas(r, sql)
 	}
-	if r.shard == nil && r.kind.sent() {
-		if r.kind == KindRewrite {
+	if r.shard == nil && r.kind.Sent() {
+		if r.kind == stats.KindRewrite {
 			return errKeysOnly
 		}
-		r.kind, r.note = KindOwn, "there is no shard: what drivers send when they connect is answered here, all else is an error"
+		r.kind, r.note = stats.KindOwn, "there is no shard: what drivers send when they connect is answered here, all else is an error"
 	}
 	return nil
 }
@@ -123,7 +125,7 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 	if !s.mayLookForSequences() {
 		return nil
 	}
-	q, ok := idiom.ReadSequenceQuestion(sql, s.state.mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, s.state.Mode)
 	if !ok {
 		return nil
 	}
@@ -131,9 +133,9 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 	if err != nil {
 		return err
 	}
-	text, err := s.withSequences(c, q, sql, s.state.charset)
+	text, err := s.withSequences(c, q, sql, s.state.Charset)
 	if err == nil && !bytes.Equal(text, sql) {
-		r.kind, r.text = KindRewrite, text
+		r.kind, r.text = stats.KindRewrite, text
 	}
 	return err
 }
@@ -143,14 +145,14 @@ func (s *session) routeTicket(r *route, t *tableTicket) error {
 	name := []byte(t.table.Name)
 	if t.table.Counter == nil {
 		var err error
-		if name, err = s.nameInUTF8(t.Key, s.state.charset); err != nil {
+		if name, err = s.nameInUTF8(t.Key, s.state.Charset); err != nil {
 			return err
 		}
 	}
 	if err := s.mayUse(name); err != nil {
 		return err
 	}
-	r.kind, r.note = KindNextval, "a ticket"
+	r.kind, r.note = stats.KindNextval, "a ticket"
 	r.addNumbers(name, max(t.Step, 1), false)
 	return nil
 }
@@ -160,21 +162,21 @@ func (s *session) routeTicket(r *route, t *tableTicket) error {
 // session's own.
 func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, done bool, err error) {
 	st := &s.stmt
-	schema = s.state.schema
+	schema = s.state.Schema
 	if st.AboutSequences() {
-		if err := s.convertNames(st, s.state.charset); err != nil {
+		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return "", false, true, err
 		}
 		relay, err := s.concernsServer(st)
 		if err != nil || relay {
 			return schema, false, false, err
 		}
-		r.kind = KindAdmin
+		r.kind = stats.KindAdmin
 		return "", false, true, s.notHere(st)
 	}
 	switch st.Kind {
 	case statement.ExplainRoute:
-		r.kind = KindAdmin
+		r.kind = stats.KindAdmin
 		return "", false, true, nil
 	case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
 		if len(st.Schema) > 0 && (st.Kind == statement.Use || s.elsewhere(string(st.Schema))) {
@@ -182,14 +184,14 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 		}
 	case statement.Kill:
 		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || isOwnID(st.Kill.ID)) {
-			r.kind = KindOwn
+			r.kind = stats.KindOwn
 			return "", false, true, nil
 		}
 	case statement.Multi, statement.Other, statement.CreateStored:
 		if _, err := s.schemasInside(sql); err != nil {
 			return "", false, true, err
 		}
-		if err := s.refuseInside(st, s.state.charset, "among several statements in one text"); err != nil {
+		if err := s.refuseInside(st, s.state.Charset, "among several statements in one text"); err != nil {
 			return "", false, true, err
 		}
 	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
@@ -219,8 +221,8 @@ func (s *session) routeTo(r *route, schema string) {
 // remarkOnSchemas tells of schemas in the text that another shard owns, which no statement
 // is routed by.
 func (s *session) remarkOnSchemas(r *route, sql []byte) {
-	for _, name := range statement.SchemasNamed(sql, s.state.mode) {
-		in, err := s.nameInUTF8([]byte(name), s.state.charset)
+	for _, name := range statement.SchemasNamed(sql, s.state.Mode) {
+		in, err := s.nameInUTF8([]byte(name), s.state.Charset)
 		if err != nil {
 			continue // it is no name here
 		}
@@ -239,7 +241,7 @@ func (s *session) remarkOnSchemas(r *route, sql []byte) {
 // routeCalls is decide for a text with calls, or with keys that are filled in.
 func (s *session) routeCalls(r *route, query *filledQuery, sql []byte) error {
 	st := &s.stmt
-	if err := s.convertNames(st, s.state.charset); err != nil {
+	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return err
 	}
 	plan, err := s.planCallsOf(query, false)
@@ -255,16 +257,16 @@ func (s *session) routeCalls(r *route, query *filledQuery, sql []byte) error {
 	r.numbersOf(st, plan)
 	switch {
 	case plan.own:
-		r.kind, r.shard, r.why, r.pins = KindLastInsertID, nil, "", 0
+		r.kind, r.shard, r.why, r.pins = stats.KindLastInsertID, nil, "", 0
 		if len(r.sequences) > 0 || !onlyIDs(st) {
-			r.kind = KindNextval
+			r.kind = stats.KindNextval
 		}
 	case plan.reads:
-		r.kind, r.note = KindRewrite, "statements behind the first read LAST_INSERT_ID(): the text depends on the numbers"
+		r.kind, r.note = stats.KindRewrite, "statements behind the first read LAST_INSERT_ID(): the text depends on the numbers"
 		_, err = lateIDs(st, sql, plan)
 		return err
 	case plan.rewrite:
-		r.kind, r.text = KindRewrite, s.placeholders(st, sql, plan)
+		r.kind, r.text = stats.KindRewrite, s.placeholders(st, sql, plan)
 	}
 	return nil
 }
@@ -354,7 +356,7 @@ func (r *route) table() *protocol.Table {
 	}
 	var shard, node, code, state any
 	message := r.note
-	if r.shard != nil && r.kind.sent() {
+	if r.shard != nil && r.kind.Sent() {
 		shard, node = r.shard.Name(), r.shard.Primary()
 	} else {
 		r.why, r.pins = "", 0
@@ -363,7 +365,7 @@ func (r *route) table() *protocol.Table {
 		code, state, message = uint64(r.refused.Code), r.refused.State, r.refused.Message
 	}
 	return &protocol.Table{Columns: routeColumns, Rows: [][]any{{
-		r.kind.String(), shard, orNull(r.why), node, orNull(strings.Join(r.sequences, ", ")), orNull(string(r.text)), orNull(r.pins.words()), code, state, orNull(message),
+		r.kind.String(), shard, orNull(r.why), node, orNull(strings.Join(r.sequences, ", ")), orNull(string(r.text)), orNull(r.pins.Words()), code, state, orNull(message),
 	}}}
 }
 

@@ -1,6 +1,9 @@
 package proxy
 
-import "seqproxy/protocol"
+import (
+	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+)
 
 // use makes a schema the current one, as COM_INIT_DB and USE do: the command just
 // parsed goes to the shard that owns the schema, with the session's state.
@@ -14,8 +17,8 @@ func (s *session) useSchema(schema string, p *prepared) error {
 		return err
 	}
 	if shard == nil { // only keys: there is nothing that could miss it
-		s.state.schema = schema
-		s.state.lastOwn = ownAnswer
+		s.state.Schema = schema
+		s.state.LastOwn = state.OwnAnswer
 		s.reply(protocol.OK{})
 		return nil
 	}
@@ -33,9 +36,9 @@ func (s *session) useSchema(schema string, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	if p != nil && p.conn != c {
-		if p.mode.Charset != s.state.mode.Charset && !ascii([]byte(schema)) {
+		if p.mode.Charset != s.state.Mode.Charset && !ascii([]byte(schema)) {
 			return notSupported("the schema of a prepared USE is on another shard, and the character set was another when its name was prepared: send it as text")
 		}
 		s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
@@ -52,7 +55,7 @@ func (s *session) useSchema(schema string, p *prepared) error {
 	switch {
 	case c.Answer.ErrCode == 0:
 		s.current(c)
-		s.state.schema, s.state.schemaUnknown = schema, false
+		s.state.Schema, s.state.SchemaUnknown = schema, false
 	case opened: // the session stays where it was: nowhere
 		s.forget(c)
 		c.Quit()
@@ -62,17 +65,17 @@ func (s *session) useSchema(schema string, p *prepared) error {
 
 // elsewhere says whether a schema is owned by another shard than the current one.
 func (s *session) elsewhere(schema string) bool {
-	return s.routes.ForSchema(schema) != s.routes.ForSchema(s.state.schema)
+	return s.routes.ForSchema(schema) != s.routes.ForSchema(s.state.Schema)
 }
 
 // onSchema relays the command just parsed, which creates, alters or drops a schema,
 // to the shard that owns it. The session stays where it is.
 func (s *session) onSchema(schema string) error {
 	c, err := s.connForSchema(schema)
-	s.state.lastOwn = ownNothing
+	s.state.LastOwn = state.OwnNothing
 	if s.elsewhere(schema) {
 		// What the statement leaves behind is not where the session will look for it.
-		s.state.lastOwn = ownAnswer
+		s.state.LastOwn = state.OwnAnswer
 	}
 	if err != nil {
 		return err

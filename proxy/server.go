@@ -19,6 +19,9 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/login"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -191,15 +194,15 @@ type Server struct {
 	adminEnds atomic.Bool   // the same, both, at the admin address; changed under mu
 	stopping  chan struct{} // closed when draining begins
 	waiting   chan *session // to goroutines that wait for a client
-	killer    *killer
+	killer    *kill.Killer
 
-	failed        *failedLogins
+	failed        *login.Failures
 	receivePeriod time.Duration // the constant of that name, but in tests
 
-	counters counters
+	counters stats.Counters
 
 	mu       sync.Mutex // guards what follows
-	totals   totals
+	totals   stats.Totals
 	sessions map[uint32]*session
 	atAdmin  int // of the sessions
 	perUser  userCounts
@@ -224,10 +227,10 @@ const cachedTexts = 1024
 func New(opts Options) *Server {
 	s := &Server{
 		log: opts.Logger, sessions: make(map[uint32]*session), perUser: make(userCounts),
-		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: newFailedLogins(), receivePeriod: receivePeriod,
+		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: login.NewFailures(), receivePeriod: receivePeriod,
 		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
-		killer: newKiller(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
-		counters: counters{since: time.Now()},
+		killer: kill.New(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
+		counters: stats.Counters{Since: time.Now()},
 	}
 	s.settings.Store(newSettings(opts, opts.Shards.Routes(), nil))
 	return s
@@ -316,16 +319,16 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	set := s.settings.Load()
 	client, err := protocol.NewConn(nc, set.WriteTimeout, clientAhead)
 	if err != nil {
-		s.counters.ends[endError].Add(1)
+		s.counters.Ends[stats.EndError].Add(1)
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
-	sess := &session{srv: s, set: set, client: client, user: nobody, atAdmin: atAdmin, told: new(told)}
+	sess := &session{srv: s, set: set, client: client, user: nobody, atAdmin: atAdmin}
 	sess.routes = sess.routesIn(set)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.patience.Context = sess.ctx
-	sess.connected = clock()
-	sess.told.since = sess.connected
+	sess.connected = stats.Clock()
+	sess.tally = stats.NewTally(&sess.mu, sess.connected)
 	if !s.register(sess) {
 		s.countRefused(atAdmin)
 		_ = client.SetDeadline(time.Now().Add(time.Second))
@@ -373,7 +376,7 @@ func (s *Server) serve(sess *session) {
 	defer s.unregister(sess)
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.counters.ends[endError].Add(1)
+			s.counters.Ends[stats.EndError].Add(1)
 			s.log.Error("session ended by a fault of the proxy",
 				logfield.Conn(sess.id), zap.Any("fault", fault), zap.Stack("stack"))
 		}
@@ -412,7 +415,7 @@ func (s *Server) register(sess *session) bool {
 			break
 		}
 	}
-	if canWatch && !s.watch.sweeping {
+	if kill.CanWatch && !s.watch.sweeping {
 		s.watch.sweeping = true
 		s.background.Go(s.sweep)
 	}
@@ -426,7 +429,7 @@ func (s *Server) MaxConnections() int { return s.settings.Load().MaxConnections 
 // wait for some, and how many have since the start.
 func (s *Server) StatementMemory() (size, used, waiting, waits uint64) {
 	m := s.settings.Load().memory
-	return uint64(m.size), uint64(m.used.Load()), uint64(m.waiting.Load()), s.counters.memoryWaits.Load()
+	return uint64(m.size), uint64(m.used.Load()), uint64(m.waiting.Load()), s.counters.MemoryWaits.Load()
 }
 
 // fullLocked says whether there is no room for a further session.
@@ -464,10 +467,10 @@ func (s *Server) stopWatching(ctx context.Context) {
 	on := s.watch.on
 	s.mu.Unlock()
 	if on != nil {
-		on.close()
+		on.Close()
 	}
 	s.background.Wait()
-	s.killer.close(ctx)
+	s.killer.Close(ctx)
 }
 
 // eachAt calls f with every session at the admin address, or with every other.

@@ -16,6 +16,10 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/login"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
 )
@@ -43,13 +47,11 @@ type session struct {
 	client *protocol.Conn
 	user   *User // shared; never nil, see nobody
 	// countedAs is the user whose sessions it is one of, nil if none. Server.mu guards it.
-	countedAs *User
-	login     protocol.ClientHello
-	proof     string // that the login's OK has to bring
-	atAdmin   bool   // it came to the admin address
-	// queue is where it takes a place among those that log in, nil if it does not.
-	queue       *loginQueue
-	place       *loginPlace // there
+	countedAs   *User
+	login       protocol.ClientHello
+	proof       string      // that the login's OK has to bring
+	atAdmin     bool        // it came to the admin address
+	entry       login.Entry // its place among those that log in
 	changedUser bool        // login is a COM_CHANGE_USER
 	oldClient   bool        // it speaks the protocol of before MySQL 4.1
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
@@ -57,13 +59,16 @@ type session struct {
 
 	patience patience // of waits in the proxy itself
 	idle     idleness
-	tally    tally
+	tally    stats.Tally
 	slow     slow
 
 	connected time.Duration // when, by clock
 
-	state    state
+	state    state.State
+	lastTag  uint32 // of its connections to servers; see connID
 	prepared preparedSet
+	texts    preparedTexts // nil if there are none
+	got      lastNumbers   // the last number of each sequence
 
 	// engaged are the shards that the session uses, or has used; while it rests that counts
 	// only with a transaction open. entered are those of the command being handled. See enter.
@@ -71,14 +76,13 @@ type session struct {
 	entered *backend.ShardSet
 
 	// One connection for each shard that was needed; cur is the current shard's.
-	mu            sync.Mutex // guards resting to told, and changes of conns, which others read
-	resting       bool       // waits for a command; false in the login
-	transacting   bool       // has a transaction open; valid while resting
-	busy          bool       // with a command; false in the login
-	backendClosed bool       // a server may have closed one of conns while it was idle
-	introduced    bool       // user does not change, and may be read under mu
-	watcher       *watcher   // has client and conns under watch; nil in a young session
-	told          *told      // apart, since the two together fill a size of memory badly
+	mu            sync.Mutex    // guards resting to watcher, tally.told, and changes of conns, which others read
+	resting       bool          // waits for a command; false in the login
+	transacting   bool          // has a transaction open; valid while resting
+	busy          bool          // with a command; false in the login
+	backendClosed bool          // a server may have closed one of conns while it was idle
+	introduced    bool          // user does not change, and may be read under mu
+	watcher       *kill.Watcher // has client and conns under watch; nil in a young session
 	conns         map[*backend.Shard]*backend.Conn
 	cur           *backend.Conn
 
@@ -86,7 +90,7 @@ type session struct {
 	insertion *statement.Insertion // a closer look at it; nil if none was ever taken
 	// columnsCached: the columns of a table were not asked for just now.
 	columnsCached bool
-	explained     bool                  // an insert id in the answer is to be expected, see explainsID
+	explained     bool                  // an insert id in the answer is to be expected, see plan.ExplainsID
 	fill          *filling              // what of it is filled in; nil: nothing
 	spareFill     *filling              // memory of fill; nil if there never was one
 	name          []byte                // scratch: of a sequence
@@ -95,7 +99,7 @@ type session struct {
 	notice        *protocol.ServerError // a sequence of which it has taken numbers nears its end; nil: none does
 	own           []byte                // scratch: a command of our making
 
-	effect   effect       // of the statement being handled
+	effect   state.Effect // of the statement being handled
 	kills    []killInside // of the text being handled, still to be carried out
 	replaced bool         // its KILLs are not what the client sent
 
@@ -148,7 +152,7 @@ func (s *session) serve() {
 		if err = s.commands(); errors.Is(err, errShutdown) {
 			s.leave()
 		}
-		s.slowRound(clock())
+		s.slowRound(stats.Clock())
 	}
 	s.countEnd(err)
 	s.logEnd(err)
@@ -161,8 +165,7 @@ func (s *session) log() *zap.Logger {
 
 // commands is the loop from command to answer.
 func (s *session) commands() error {
-	s.tally.skip = uint8(s.serial % sampleEvery)
-	s.tally.begins(clock())
+	s.tally.Start(s.serial, stats.Clock())
 	for {
 		payload, ok, err := s.nextCommand()
 		if err != nil {
@@ -263,16 +266,16 @@ func (s *session) await() error {
 			return err
 		}
 		if size := protocol.PayloadLen(b); size > largeStatement {
-			s.slowRound(clock())
+			s.slowRound(stats.Clock())
 			return s.takeIn(size)
 		}
 	}
-	now := clock()
+	now := stats.Clock()
 	s.slowRound(now)
 	if err := s.rested(now); err != nil {
 		return err
 	}
-	s.settleCounters()
+	s.tally.Settle(&s.srv.mu, &s.srv.totals)
 	look, err := s.rest(now)
 	if err == nil && !look {
 		err = s.fillClient()
@@ -312,11 +315,11 @@ func (s *session) rest(now time.Duration) (look bool, err error) {
 // command, or to look after its backend connections. Reading more of a command must
 // not fail because of what came meanwhile.
 func (s *session) work(err error) (look bool, _ error) {
-	now := clock()
-	s.tally.begins(now)
+	now := stats.Clock()
+	s.tally.Begins(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.busy, s.resting, s.told.since = true, false, now
+	s.busy, s.resting, s.tally.Told.Since = true, false, now
 	switch {
 	case !s.drains() && !s.backendClosed:
 		return false, err
@@ -345,7 +348,7 @@ func (s *session) trim() {
 }
 
 // status is what answers of our own say of the session.
-func (s *session) status() protocol.Status { return s.state.status }
+func (s *session) status() protocol.Status { return s.state.Status }
 
 // reply answers the command being handled with OK.
 func (s *session) reply(ok protocol.OK) {
@@ -359,8 +362,8 @@ func (s *session) refuse(err error) {
 	if _, ok := hidden(err); ok {
 		s.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
 	}
-	s.state.lastOwn = ownError
-	s.state.lastError = e
+	s.state.LastOwn = state.OwnError
+	s.state.LastError = e
 	s.slow.code = e.Code
 	s.out = protocol.AppendERR(s.out, s.packetNum, e.Code, e.State, e.Message)
 }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"seqproxy/backend"
+	"seqproxy/proxy/login"
 )
 
 // settings are what a reload changes, all at once: a server's are replaced, and never
@@ -14,9 +15,9 @@ type settings struct {
 	users        map[string]*User
 	oldPasswords bool         // some user has an old password
 	tickets      ticketTables // nil: there are none
-	logins       *loginQueue  // nil: unbounded
+	logins       *login.Queue // nil: unbounded
 	memory       *statementMemory
-	failures     failureRules
+	failures     login.Rules
 
 	bindings atomic.Pointer[bindings] // nil: see bound
 }
@@ -25,7 +26,7 @@ type settings struct {
 func newSettings(opts Options, routes *backend.Routes, before *settings) *settings {
 	s := &settings{
 		Options: opts, routes: routes, users: make(map[string]*User),
-		tickets: newTicketTables(opts.Tickets), failures: newFailureRules(&opts),
+		tickets: newTicketTables(opts.Tickets), failures: login.NewRules(opts.FailedLogins, min(opts.FailedLoginDelay, opts.LoginTimeout/2), opts.FailedLoginExempt),
 	}
 	for _, u := range opts.Users {
 		u.rights = newRights(u.Sequences)
@@ -35,7 +36,7 @@ func newSettings(opts Options, routes *backend.Routes, before *settings) *settin
 	if before != nil && before.MaxLogins == opts.MaxLogins {
 		s.logins = before.logins // whoever logs in now counts
 	} else {
-		s.logins = newLoginQueue(opts.MaxLogins)
+		s.logins = login.NewQueue(opts.MaxLogins)
 	}
 	if before != nil && before.StatementMemory == opts.StatementMemory {
 		s.memory = before.memory

@@ -6,40 +6,10 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement/idiom"
 	"seqproxy/statement/lex"
 )
-
-// askedVariables are those that drivers and command-line clients ask for when they connect, with what they are
-// told where there is no server to ask: the defaults of MySQL 8 and MariaDB 10.11. testdata/connecting.txt
-// says who asks.
-var askedVariables = map[string]any{
-	stepVariable:               uint64(1),
-	"character_set_client":     "utf8mb4",
-	"character_set_connection": "utf8mb4",
-	"character_set_database":   "utf8mb4",
-	"character_set_results":    "utf8mb4",
-	"character_set_server":     "utf8mb4",
-	"collation_connection":     "utf8mb4_general_ci",
-	"collation_server":         "utf8mb4_general_ci",
-	"init_connect":             "",
-	"interactive_timeout":      uint64(28800),
-	"license":                  "GPL",
-	"lower_case_table_names":   uint64(0),
-	"max_allowed_packet":       uint64(16 << 20),
-	"net_write_timeout":        uint64(60),
-	"performance_schema":       uint64(0),
-	"query_cache_size":         uint64(0),
-	"query_cache_type":         "OFF",
-	"sql_auto_is_null":         uint64(0),
-	"sql_mode":                 "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
-	"system_time_zone":         "UTC",
-	"time_zone":                "SYSTEM",
-	"tx_isolation":             "REPEATABLE-READ", // and transaction_isolation
-	"tx_read_only":             uint64(0),         // and transaction_read_only
-	"version_comment":          "seqproxy, keys only",
-	"wait_timeout":             uint64(28800),
-}
 
 // warningColumns are those of SHOW WARNINGS.
 var warningColumns = []protocol.Column{
@@ -109,14 +79,14 @@ func (s *session) simpleValue(it *idiom.SimpleItem) (value any, ok bool) {
 }
 
 func (s *session) simpleVariable(it *idiom.SimpleItem) (value any, ok bool) {
-	name := hereName(it.Name)
-	value, ok = askedVariables[name]
+	name := state.HereName(it.Name)
+	value, ok = state.Asked[name]
 	switch {
 	case name == "version":
 		return s.version(), true
 	case name == "version_comment" && s.atAdmin:
 		return "seqproxy, admin address", true
-	case name == stepVariable:
+	case name == state.StepVariable:
 		value = s.set.Sequences.Turns() // see takeTurns
 	}
 	if it.Global {
@@ -129,21 +99,18 @@ func (s *session) simpleVariable(it *idiom.SimpleItem) (value any, ok bool) {
 		}
 		return uint64(0), true
 	case "last_insert_id", "identity":
-		return s.state.lastID.known()
+		return s.state.LastID.Known()
 	}
-	if set, is := s.state.here[name]; is {
-		return set, set != nil
-	}
-	return value, ok && s.state.sysvars[name] == 0 && s.state.sysvars[otherName(name)] == 0 // else it was set while there was a server
+	return s.state.VariableHere(name, value, ok)
 }
 
 func (s *session) simpleFunction(name string) (value any, ok bool) {
 	switch name {
 	case "database", "schema":
-		if s.state.schema == "" {
+		if s.state.Schema == "" {
 			return nil, true
 		}
-		return s.state.schema, true
+		return s.state.Schema, true
 	case "version":
 		return s.version(), true
 	case "user", "current_user", "session_user", "system_user":
@@ -151,7 +118,7 @@ func (s *session) simpleFunction(name string) (value any, ok bool) {
 	case "connection_id":
 		return uint64(s.id), true
 	case "last_insert_id":
-		return s.state.lastID.known()
+		return s.state.LastID.Known()
 	}
 	return nil, false
 }

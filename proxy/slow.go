@@ -7,6 +7,8 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement/lex"
 	"seqproxy/statement/redact"
 )
@@ -26,7 +28,7 @@ const (
 type slow struct {
 	inHand bool           // a statement was taken and is not done with
 	text   head           // of the last that was taken
-	kind   Kind           // of the last that was handled
+	kind   stats.Kind     // of the last that was handled
 	sentTo *backend.Shard // that one, if servers see its kind
 	bytes  uint64         // of the last answer of a server
 	code   uint16         // of the error of the proxy's own that the last was answered with; 0 if with none
@@ -58,7 +60,7 @@ type reading struct {
 func (s *session) reading() reading {
 	st := &s.state
 	return reading{
-		mode: st.mode, modeUnknown: st.modeUnknown, quotesUnknown: st.quotesUnknown, escapesUnknown: st.escapesUnknown,
+		mode: st.Mode, modeUnknown: st.ModeUnknown, quotesUnknown: st.QuotesUnknown, escapesUnknown: st.EscapesUnknown,
 		mariaDB: s.cur != nil && s.cur.Hello().MariaDB,
 	}
 }
@@ -67,8 +69,8 @@ func (s *session) reading() reading {
 // that is nothing.
 func (r reading) redact(text []byte, cut bool) []byte {
 	if r.modeUnknown || r.quotesUnknown || r.escapesUnknown {
-		st := state{mode: r.mode, modeUnknown: r.modeUnknown, escapesUnknown: r.escapesUnknown}
-		if st.readByMode(text, r.mariaDB) {
+		st := state.State{Mode: r.mode, ModeUnknown: r.modeUnknown, EscapesUnknown: r.escapesUnknown}
+		if st.ReadByMode(text, r.mariaDB) {
 			return []byte(redact.NotUnderstood)
 		}
 	}
@@ -104,7 +106,7 @@ func (s *session) takes(text []byte, more bool) {
 
 // takesPrepared is takes for an execution.
 func (s *session) takesPrepared(p *prepared) {
-	s.explained = p.shape.explained
+	s.explained = p.shape.Explained
 	if s.keepsTexts() {
 		s.takesHead(p.head.text, p.head.read, p.head.cut)
 	}
@@ -126,8 +128,8 @@ func (s *session) takesHead(text []byte, read reading, more bool) {
 // timesAnswers says whether the client has sent more than one statement at a time, so that
 // the time of each is to be measured.
 func (s *session) timesAnswers() bool {
-	n := s.tally.round
-	if s.tally.kind != kindNone {
+	n := s.tally.Round
+	if s.tally.Kind != stats.NoStatement {
 		n++
 	}
 	return s.set.SlowStatement > 0 && (n > 1 || len(s.client.Buffered()) > s.parsed)
@@ -136,9 +138,9 @@ func (s *session) timesAnswers() bool {
 // answered takes note that a server has answered one of several statements, for which it
 // was waited.
 func (s *session) answered(c *backend.Conn, e *expected, bytes uint64) {
-	now := clock()
-	took := now - s.tally.mark
-	s.tally.mark = now
+	now := stats.Clock()
+	took := now - s.tally.Mark
+	s.tally.Mark = now
 	if e.text.kept && took >= s.set.SlowStatement {
 		s.logSlow(took, e.kind, e.text, bytes, c.Shard(), c, 0)
 	}
@@ -152,7 +154,7 @@ func (s *session) slowRound(now time.Duration) {
 		return
 	}
 	w.inHand = false
-	took := now - s.tally.mark
+	took := now - s.tally.Mark
 	if limit := s.set.SlowStatement; limit > 0 && took >= limit {
 		s.logLast(took)
 	}
@@ -165,7 +167,7 @@ func (s *session) slowRound(now time.Duration) {
 func (s *session) logLast(took time.Duration) {
 	w := &s.slow
 	shard := w.sentTo
-	if !w.kind.sent() {
+	if !w.kind.Sent() {
 		shard = nil
 	}
 	s.logSlow(took, w.kind, w.text, w.bytes, shard, s.conns[shard], w.code) // only this goroutine changes them
@@ -191,9 +193,9 @@ func serverFields(shard *backend.Shard, c *backend.Conn, own uint16) (fields []z
 }
 
 // logSlow logs a statement that took long.
-func (s *session) logSlow(took time.Duration, kind Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn, own uint16) {
+func (s *session) logSlow(took time.Duration, kind stats.Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn, own uint16) {
 	name := kind.String()
-	if kind == kindPrepare {
+	if kind == stats.Prepare {
 		name = "prepare"
 	}
 	s.log().Warn("slow statement", append(serverFields(shard, c, own), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),

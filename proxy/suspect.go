@@ -5,25 +5,11 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
-	"seqproxy/statement"
 )
 
 // A text that is passed on as it is may put a row into a table with a bound column without anybody here having seen it: then the server's AUTO_INCREMENT gives
 // the key, and may give it on another shard, too. What gives that away is the insert id in the server's OK. Where bound columns are, an insert id that the
 // statement does not explain is therefore logged and counted. It is a second line: the row is there by then.
-
-// explainsID says whether an insert id is to be expected of a statement: it says LAST_INSERT_ID(n), or it is known which tables it puts rows into. Those with
-// a bound column were looked at before.
-func explainsID(st *statement.Statement) bool {
-	hidden := statement.Opaque
-	switch {
-	case st.Kind == statement.Multi: // of which any may have given it
-		hidden |= statement.VersionedComment
-	case st.Kind == statement.Set && len(st.Tables) > 0: // SET STATEMENT ... FOR INSERT
-		hidden = 0
-	}
-	return st.Words&hidden == 0 && (len(st.Tables) > 0 || st.Words&statement.SetsLastInsertID != 0)
-}
 
 // bindsOn says whether any column may be bound on a shard.
 func (b *bindings) bindsOn(shard *backend.Shard, routes *backend.Routes) bool {
@@ -45,7 +31,7 @@ func (s *session) suspects(c *backend.Conn, e *expected) {
 	if !s.set.bound().bindsOn(c.Shard(), s.routes) {
 		return
 	}
-	s.srv.counters.suspects.Add(1)
+	s.srv.counters.Suspects.Add(1)
 	text := e.text
 	if !text.kept {
 		text = s.slow.text // it came alone

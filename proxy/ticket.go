@@ -9,6 +9,8 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 	"seqproxy/statement/idiom"
@@ -69,11 +71,11 @@ func (s *session) ticketIn(st *statement.Statement, sql []byte) *tableTicket {
 	if len(st.Tables) > 0 && s.set.tickets[string(st.Tables[0].Name)] == nil || len(st.Tables) == 0 && st.Kind != statement.Update {
 		return nil
 	}
-	t, ok := idiom.MatchTicket(sql, s.state.mode)
+	t, ok := idiom.MatchTicket(sql, s.state.Mode)
 	if !ok {
 		return nil
 	}
-	table := s.set.tickets.listed(t.Schema, t.Table, s.state.schema)
+	table := s.set.tickets.listed(t.Schema, t.Table, s.state.Schema)
 	switch {
 	case table == nil:
 		return nil
@@ -106,7 +108,7 @@ func (s *session) ticketText(t *tableTicket, sql []byte) (handled bool, err erro
 		}
 		return false, s.leaveToServer(t)
 	}
-	answer, handled, err := s.takeTicket(t, s.state.charset)
+	answer, handled, err := s.takeTicket(t, s.state.Charset)
 	if !handled && err == nil {
 		err = s.leaveToServer(t)
 	}
@@ -137,7 +139,7 @@ func (s *session) ticketServed(t *tableTicket, sql []byte, then *statement.State
 		if !s.severalAgreed() {
 			return rest, alone, false
 		}
-		if then.Analyze(rest, s.state.mode); !s.asksForID(then) {
+		if then.Analyze(rest, s.state.Mode); !s.asksForID(then) {
 			return rest, alone, false
 		}
 	}
@@ -189,8 +191,8 @@ func (s *session) asksForID(st *statement.Statement) bool {
 
 // severalAgreed says whether a text may be of several statements.
 func (s *session) severalAgreed() bool {
-	if len(s.state.option) == 2 { // of the last COM_SET_OPTION
-		return s.state.option[0] == 0 && s.state.option[1] == 0
+	if len(s.state.Option) == 2 { // of the last COM_SET_OPTION
+		return s.state.Option[0] == 0 && s.state.Option[1] == 0
 	}
 	return s.login.Capabilities.Has(protocol.MultiStatements)
 }
@@ -199,13 +201,13 @@ func (s *session) severalAgreed() bool {
 // ticket, and answer it as always. Where it is not, the server answers.
 func (s *session) ticketsServed() bool {
 	st := &s.state
-	if st.status.Has(protocol.InReadOnlyTrans) || st.readOnly && !st.inTransaction() || st.nextTransaction {
+	if st.Status.Has(protocol.InReadOnlyTrans) || st.ReadOnly && !st.InTransaction() || st.NextTransaction {
 		return false
 	}
-	if st.pinned(PinTemporaryTable) || st.pinned(PinTableLock) || st.pinned(PinGlobalLock) || st.pinned(PinInsertID) {
+	if st.Pinned(state.PinTemporaryTable) || st.Pinned(state.PinTableLock) || st.Pinned(state.PinGlobalLock) || st.Pinned(state.PinInsertID) {
 		return false
 	}
-	for name := range st.sysvars {
+	for name := range st.Sysvars {
 		switch {
 		case name == "auto_increment_increment", name == "auto_increment_offset",
 			strings.HasPrefix(name, "session_track_"):
@@ -289,7 +291,7 @@ func (s *session) takeOfRow(t *tableTicket, name []byte) (a ticketAnswer, err er
 // beginImplied begins the transaction that a server would begin with the statement,
 // where autocommit is off.
 func (s *session) beginImplied(a *ticketAnswer) error {
-	if !a.transactional || s.state.status.Has(protocol.Autocommit) || s.state.inTransaction() || s.routes.Default() == nil {
+	if !a.transactional || s.state.Status.Has(protocol.Autocommit) || s.state.InTransaction() || s.routes.Default() == nil {
 		return nil
 	}
 	c, err := s.attach()
@@ -299,17 +301,17 @@ func (s *session) beginImplied(a *ticketAnswer) error {
 	if _, err := s.ownQuery(c, "START TRANSACTION"); err != nil {
 		return err
 	}
-	s.state.observe(c.Answer.Status, c.Hello().MariaDB)
+	s.state.Observe(c.Answer.Status, c.Hello().MariaDB)
 	return nil
 }
 
 // answerTicket answers with the OK of a ticket. more are flags beside the session's.
 func (s *session) answerTicket(a *ticketAnswer, more protocol.Status) {
-	s.tally.becomes(KindNextval)
+	s.tally.Becomes(stats.KindNextval)
 	if a.moved {
-		s.state.lastID.told(a.id)
+		s.state.LastID.Told(a.id)
 	}
-	s.state.lastOwn, s.state.lastChanged = ownChange, a.affected
+	s.state.LastOwn, s.state.LastChanged = state.OwnChange, a.affected
 	s.out = protocol.AppendOK(s.out, s.packetNum, protocol.OK{
 		AffectedRows: a.affected, InsertID: a.id, Status: s.status() | more, Info: a.info,
 	})
@@ -318,10 +320,10 @@ func (s *session) answerTicket(a *ticketAnswer, more protocol.Status) {
 // tellRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
 // a ticket, where no server can be made to say it: 2 rows, the deleted one and the new one.
 func (s *session) tellRowCount(sql []byte) (handled bool, err error) {
-	if s.state.lastChanged < 2 && s.routes.Default() != nil || s.limitsRows() {
+	if s.state.LastChanged < 2 && s.routes.Default() != nil || s.limitsRows() {
 		return false, nil
 	}
-	items, ok := idiom.SimpleSelect(sql, s.state.mode)
+	items, ok := idiom.SimpleSelect(sql, s.state.Mode)
 	if !ok {
 		return false, nil
 	}
@@ -330,13 +332,13 @@ func (s *session) tellRowCount(sql []byte) (handled bool, err error) {
 		c := protocol.Column{
 			Name: items[i].Column, Charset: charsetBinary, Length: 21, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: flagNotNull | flagBinary,
 		}
-		value := s.state.lastChanged
+		value := s.state.LastChanged
 		switch {
 		case items[i].Kind != idiom.SimpleFunction:
 			return false, nil
 		case items[i].Name == "row_count":
-		case items[i].Name == "last_insert_id" && s.state.lastID.pending:
-			value = s.state.lastID.value
+		case items[i].Name == "last_insert_id" && s.state.LastID.Pending:
+			value = s.state.LastID.Value
 			c.Flags |= flagUnsigned
 		default:
 			return false, nil
@@ -347,6 +349,6 @@ func (s *session) tellRowCount(sql []byte) (handled bool, err error) {
 	if err := s.table(t, nil); err != nil {
 		return true, err
 	}
-	s.state.lastID.rows = false
+	s.state.LastID.Rows = false
 	return true, nil
 }

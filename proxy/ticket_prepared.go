@@ -33,7 +33,7 @@ func (s *session) prepareTicket(sql []byte, t *tableTicket) error {
 	if err != nil {
 		return err
 	}
-	p := &prepared{own: bytes.Clone(sql), ticket: t, mode: s.state.mode, charset: s.state.charset, params: s.stmt.Params}
+	p := &prepared{own: bytes.Clone(sql), ticket: t, mode: s.state.Mode, charset: s.state.Charset, params: s.stmt.Params}
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *session) executeHere(p *prepared, t *tableTicket) (handled bool, err er
 	}
 	charset := p.charset
 	if t.KeyParam >= 0 {
-		charset = s.state.charset
+		charset = s.state.Charset
 	}
 	answer, handled, err := s.takeTicket(t, charset)
 	if !handled || err != nil {

@@ -7,11 +7,9 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
-
-// stepVariable is how far apart the keys of a statement's rows are; see takeTurns.
-const stepVariable = "auto_increment_increment"
 
 // takeTurns tells a new connection that keys are as far apart as the numbers are where sequence servers take turns: drivers tell the
 // keys of further rows by that, and AUTO_INCREMENT goes by it.
@@ -34,10 +32,10 @@ func (s *session) takeTurns(c *backend.Conn) error {
 // The client has its answer: what the server refuses now ends the session, without another.
 func (s *session) keepTurns(c *backend.Conn) error {
 	turns := s.set.Sequences.Turns()
-	if lost := s.state.stepLost; !lost || turns <= 1 {
+	if lost := s.state.StepLost; !lost || turns <= 1 {
 		return nil
 	}
-	s.state.stepLost = false
+	s.state.StepLost = false
 	err := s.ownCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
 	if err == nil || ends(err) {
 		return err
@@ -53,13 +51,13 @@ func (s *session) defaultStepInside(sql []byte) (lost bool) {
 	}
 	var st statement.Statement
 	for part := range bytes.SplitSeq(sql, []byte(";")) {
-		st.Analyze(part, s.state.mode)
+		st.Analyze(part, s.state.Mode)
 		if st.Kind != statement.Set {
 			continue
 		}
 		for i := range st.Assignments {
-			if a := &st.Assignments[i]; a.Target == statement.SessionVariable && string(a.Name) == stepVariable {
-				lost = isDefault(string(part[a.Start:a.End]))
+			if a := &st.Assignments[i]; a.Target == statement.SessionVariable && string(a.Name) == state.StepVariable {
+				lost = state.IsDefault(string(part[a.Start:a.End]))
 			}
 		}
 	}

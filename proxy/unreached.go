@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
 
@@ -25,7 +26,7 @@ func (s *session) othersDepend() bool {
 	case protocol.ComQuery:
 		if sql, ok := s.textOf(s.payload); ok {
 			var st statement.Statement
-			st.Analyze(sql, s.state.mode)
+			st.Analyze(sql, s.state.Mode)
 			kind, words = st.Kind, st.Words
 		}
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
@@ -33,13 +34,13 @@ func (s *session) othersDepend() bool {
 			return false
 		}
 		if p := s.preparedAs(binary.LittleEndian.Uint32(s.payload[1:])); p != nil {
-			kind, words = p.shape.kind, p.shape.words
+			kind, words = p.shape.Kind, p.shape.Words
 		}
 	case protocol.ComStmtPrepare, protocol.ComPing, protocol.ComStatistics, protocol.ComFieldList, protocol.ComProcessInfo:
 		return false
 	}
-	shape := stmtTraits{kind: kind, words: words}
-	return !shape.leavesNothing()
+	shape := plan.Traits{Kind: kind, Words: words}
+	return !shape.LeavesNothing()
 }
 
 // sentBehind says whether the client is known to have sent on behind the command being handled: what is there before the

@@ -23,7 +23,7 @@ func (s *session) boundHere() bool {
 	if s.awaitOwners() != nil {
 		return true
 	}
-	return s.set.bound().bindsOn(s.routes.ForSchema(s.state.schema), s.routes)
+	return s.set.bound().bindsOn(s.routes.ForSchema(s.state.Schema), s.routes)
 }
 
 // unreadRows answers a text that could bring rows in and is not read to its end, on a shard with

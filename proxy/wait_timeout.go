@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 )
 
 // A server closes a connection that has said nothing for wait_timeout (of an interactive
@@ -39,8 +40,6 @@ const (
 	maxPingAfter = 30 * time.Second
 	// minPingAfter is that tenth of the shortest wait_timeout there is.
 	minPingAfter = 100 * time.Millisecond
-	// unknownTimeout is a wait_timeout that was set to what only the server knows.
-	unknownTimeout = -1
 )
 
 // errIdle is the end of a session whose client has said nothing for wait_timeout.
@@ -59,7 +58,7 @@ func (s *session) rested(at time.Duration) error {
 		c.Used, c.UsedBefore = false, true
 		return nil
 	}
-	now := epoch.Add(at)
+	now := stats.Epoch.Add(at)
 	for _, c := range s.conns {
 		if err := s.keep(c, now); err != nil {
 			return err
@@ -67,7 +66,7 @@ func (s *session) rested(at time.Duration) error {
 	}
 	s.idle.since = now
 	// An alarm that is set is early enough, unless wait_timeout may have become shorter.
-	if s.cur != nil || !s.idle.alarm.IsZero() && s.state.waitTimeout == 0 {
+	if s.cur != nil || !s.idle.alarm.IsZero() && s.state.WaitTimeout == 0 {
 		return nil
 	}
 	due := now.Add(s.clientTimeout())
@@ -93,13 +92,13 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 	if idle := now.Sub(c.LastUse); idle < minPingAfter || idle < s.pingAfter(c) {
 		return nil
 	}
-	if s.state.lastOwn == ownNothing && s.state.lastConn == c {
+	if s.state.LastOwn == state.OwnNothing && s.state.LastConn == idOfConn(c) {
 		return nil // the client may ask for its last statement's ROW_COUNT(), which a ping would change
 	}
 	err := s.ping(c)
 	var told *protocol.ServerError
 	switch refused := errors.As(err, &told); {
-	case err == nil, refused && !hungUp(c.Conn):
+	case err == nil, refused && !kill.HungUp(c.Conn):
 		c.LastUse = now
 		return nil
 	case c != s.cur && !s.needs(c):
@@ -126,11 +125,11 @@ func (s *session) ping(c *backend.Conn) error {
 
 // pingAfter is for how long a connection may be left alone while its client is busy.
 func (s *session) pingAfter(c *backend.Conn) time.Duration {
-	timeout := s.state.waitTimeout
+	timeout := s.state.WaitTimeout
 	switch timeout {
 	case 0:
 		timeout = s.timeoutAt(c.Hello())
-	case unknownTimeout:
+	case state.UnknownTimeout:
 		timeout = time.Second
 	}
 	return min(timeout/10, maxPingAfter)
@@ -138,8 +137,8 @@ func (s *session) pingAfter(c *backend.Conn) time.Duration {
 
 // clientTimeout is for how long the client of a session without a connection may say nothing.
 func (s *session) clientTimeout() time.Duration {
-	if s.state.waitTimeout > 0 {
-		return s.state.waitTimeout
+	if s.state.WaitTimeout > 0 {
+		return s.state.WaitTimeout
 	}
 	if shard := s.routes.Default(); shard != nil {
 		if hello, ok := shard.Hello(); ok {
@@ -193,14 +192,4 @@ func (s *session) disarm() error {
 		return nil
 	}
 	return s.setDeadline(time.Time{})
-}
-
-// timeoutOf reads the value of a SET wait_timeout.
-func timeoutOf(value string, literal bool) time.Duration {
-	const longest = 31536000 // of the servers: a year
-	seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
-	if err != nil || !literal {
-		return unknownTimeout
-	}
-	return time.Duration(min(max(seconds, 1), longest)) * time.Second
 }

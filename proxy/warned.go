@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/state"
 )
 
 // stateWarning is the SQLSTATE of a warning: SIGNAL with it leaves one, and is no error.
@@ -40,12 +41,12 @@ func (s *session) takeNotice() *protocol.ServerError {
 // tellNotice tells of it beside a server's answer, of which b holds what came last: an OK
 // that is all of the answer counts it, and SHOW WARNINGS has it.
 func (s *session) tellNotice(c *backend.Conn, b []byte, whole bool) {
-	s.state.notice = nil
+	s.state.Notice = nil
 	w := s.takeNotice()
 	if w == nil || c.Answer.ErrCode != 0 {
 		return
 	}
-	s.state.notice = w
+	s.state.Notice = w
 	if whole && len(b) > protocol.HeaderSize && len(b) == protocol.HeaderSize+protocol.PayloadLen(b) {
 		protocol.AddWarning(b[protocol.HeaderSize:])
 	}
@@ -54,7 +55,7 @@ func (s *session) tellNotice(c *backend.Conn, b []byte, whole bool) {
 // showNotice answers SHOW WARNINGS after a statement that the server answered and that
 // took numbers of a sequence which nears its end.
 func (s *session) showNotice() error {
-	c, notice := s.state.lastConn, s.state.notice
+	c, notice := s.connBy(s.state.LastConn), s.state.Notice
 	rows, err := s.ownQuery(c, "SHOW WARNINGS")
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (s *session) showNotice() error {
 	if err := s.table(t, nil); err != nil {
 		return err
 	}
-	s.state.lastOwn, s.state.notice = ownNothing, notice // SHOW WARNINGS leaves them
+	s.state.LastOwn, s.state.Notice = state.OwnNothing, notice // SHOW WARNINGS leaves them
 	return nil
 }
 
@@ -87,25 +88,25 @@ func (s *session) warn(form *protocol.Form, w *protocol.ServerError) {
 	if w != nil {
 		form.Warnings = 1
 	}
-	s.state.lastError = w
-	if s.state.lastOwn == ownRows {
-		s.state.lastOwn = ownTableRows
+	s.state.LastError = w
+	if s.state.LastOwn == state.OwnRows {
+		s.state.LastOwn = state.OwnTableRows
 	} else {
-		s.state.lastOwn = ownTableAnswer
+		s.state.LastOwn = state.OwnTableAnswer
 	}
 }
 
 // bringWarning makes c's warnings those of such a statement, and its ROW_COUNT().
 func (s *session) bringWarning(c *backend.Conn) error {
 	// A derived table makes both kinds of servers begin the warnings anew.
-	sql, rows := "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)", s.state.lastOwn == ownTableRows
+	sql, rows := "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)", s.state.LastOwn == state.OwnTableRows
 	if rows {
 		sql = "SELECT 1 FROM (SELECT 1) AS seqproxy LIMIT 1"
 	}
-	if _, err := s.ownQuery(c, sql); err != nil || s.state.lastError == nil {
+	if _, err := s.ownQuery(c, sql); err != nil || s.state.LastError == nil {
 		return err
 	}
-	if err := s.raise(c, s.state.lastError); err != nil || !rows {
+	if err := s.raise(c, s.state.LastError); err != nil || !rows {
 		return err
 	}
 	_, err := s.ownQuery(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and leaves the rest
@@ -114,12 +115,12 @@ func (s *session) bringWarning(c *backend.Conn) error {
 
 // warningsWithoutServer answers SHOW WARNINGS where there is no server to keep them.
 func (s *session) warningsWithoutServer(p *prepared) error {
-	before, last := s.state.lastOwn, s.state.lastError
+	before, last := s.state.LastOwn, s.state.LastError
 	t := &protocol.Table{Columns: warningColumns}
 	switch before {
-	case ownError:
+	case state.OwnError:
 		t.Rows = [][]any{{"Error", uint64(last.Code), last.Message}}
-	case ownTableRows, ownTableAnswer:
+	case state.OwnTableRows, state.OwnTableAnswer:
 		if last != nil {
 			t.Rows = [][]any{{"Warning", uint64(last.Code), last.Message}}
 		}
@@ -127,6 +128,6 @@ func (s *session) warningsWithoutServer(p *prepared) error {
 	if err := s.table(t, p); err != nil {
 		return err
 	}
-	s.state.lastOwn, s.state.lastError = before, last // SHOW WARNINGS leaves them
+	s.state.LastOwn, s.state.LastError = before, last // SHOW WARNINGS leaves them
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 )
 
 // A session reads one side at a time: while it waits for a server it does not see that
@@ -34,11 +35,11 @@ const (
 // watch is the server's part in watching: guarded by Server.mu, but for the
 // watcher itself.
 type watch struct {
-	on       *watcher // nil while no session is watched
-	failed   bool     // there is none to be had: that was logged
-	sweeping bool     // a sweep goes on
-	swept    uint64   // serial up to which sessions are watched
-	settled  uint64   // serial up to which they were there at the last sweep
+	on       *kill.Watcher // nil while no session is watched
+	failed   bool          // there is none to be had: that was logged
+	sweeping bool          // a sweep goes on
+	swept    uint64        // serial up to which sessions are watched
+	settled  uint64        // serial up to which they were there at the last sweep
 }
 
 // sweep puts sessions under watch as they come of age, until there is none that is
@@ -63,7 +64,7 @@ func (s *Server) sweep() {
 }
 
 // due returns the sessions that have come of age, and whether there are younger ones.
-func (s *Server) due() (on *watcher, due []*session, more bool) {
+func (s *Server) due() (on *kill.Watcher, due []*session, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for serial := s.watch.swept + 1; serial <= s.watch.settled; serial++ {
@@ -85,7 +86,7 @@ func (s *Server) due() (on *watcher, due []*session, more bool) {
 
 // watchLocked makes the watcher.
 func (s *Server) watchLocked() {
-	on, err := newWatcher()
+	on, err := kill.NewWatcher()
 	if err != nil {
 		s.watch.failed = true
 		s.log.Warn("lost clients not noticed", logfield.Err(err))
@@ -116,7 +117,7 @@ type departure struct {
 }
 
 // observe hands what the watcher sees to the sessions, until the watcher is closed.
-func (s *Server) observe(on *watcher) {
+func (s *Server) observe(on *kill.Watcher) {
 	var tokens []uint64
 	var gone []departure // in the order of their times
 	for {
@@ -125,7 +126,7 @@ func (s *Server) observe(on *watcher) {
 			until = gone[0].until
 		}
 		var err error
-		if tokens, err = on.wait(tokens[:0], until); err != nil {
+		if tokens, err = on.Wait(tokens[:0], until); err != nil {
 			if !errors.Is(err, os.ErrClosed) {
 				s.log.Error("lost clients not noticed any more", logfield.Err(err))
 			}
@@ -140,7 +141,7 @@ func (s *Server) observe(on *watcher) {
 			}
 		}
 		for len(gone) > 0 && !time.Now().Before(gone[0].until) {
-			if sess := s.bySerial(gone[0].serial); sess != nil && hungUp(sess.client) {
+			if sess := s.bySerial(gone[0].serial); sess != nil && kill.HungUp(sess.client) {
 				sess.vanish()
 			}
 			gone = gone[1:]
@@ -149,12 +150,12 @@ func (s *Server) observe(on *watcher) {
 }
 
 // watched puts the session's connections under watch, from outside.
-func (s *session) watched(on *watcher) {
+func (s *session) watched(on *kill.Watcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watcher = on
 	// What fails here was closed a moment ago.
-	_ = on.add(s.client, s.serial<<1|clientEnd)
+	_ = on.Add(s.client, s.serial<<1|clientEnd)
 	for _, c := range s.conns {
 		s.watchLocked(c)
 	}
@@ -163,7 +164,7 @@ func (s *session) watched(on *watcher) {
 // watchLocked puts a backend connection under watch if the session is.
 func (s *session) watchLocked(c *backend.Conn) {
 	if s.watcher != nil {
-		_ = s.watcher.add(c.Conn, s.serial<<1|backendEnd) // a connection that is closed is noticed when it is used
+		_ = s.watcher.Add(c.Conn, s.serial<<1|backendEnd) // a connection that is closed is noticed when it is used
 	}
 }
 
@@ -194,7 +195,7 @@ var errBackendClosed = errors.New("server closed the idle connection")
 func (s *session) missBackends() error {
 	for _, c := range s.conns {
 		switch {
-		case !hungUp(c.Conn):
+		case !kill.HungUp(c.Conn):
 		case c == s.cur:
 			return s.followBackend(c)
 		case !s.needs(c):
@@ -208,7 +209,7 @@ func (s *session) missBackends() error {
 // needs says whether the session has left something on a connection to another shard
 // than the current one.
 func (s *session) needs(c *backend.Conn) bool {
-	return s.state.lastID.holder == c || s.state.lastConn == c || s.prepared.anyOn(c)
+	return s.state.Needs(idOfConn(c)) || s.prepared.anyOn(c)
 }
 
 // followBackend ends a session with its idle backend connection. What the server has

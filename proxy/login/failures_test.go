@@ -1,4 +1,4 @@
-package proxy
+package login
 
 import (
 	"net"
@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-func rulesOf(free int) *failureRules {
-	r := newFailureRules(&Options{FailedLogins: free, FailedLoginDelay: 5 * time.Second, LoginTimeout: 20 * time.Second})
+func rulesOf(free int) *Rules {
+	r := NewRules(free, 5*time.Second, nil)
 	return &r
 }
 
 func TestFailedLoginsAreForgottenWithTime(t *testing.T) {
-	f, rules, now := newFailedLogins(), rulesOf(3), time.Unix(1_800_000_000, 0)
+	f, rules, now := NewFailures(), rulesOf(3), time.Unix(1_800_000_000, 0)
 	p := netip.MustParsePrefix("192.0.2.7/32")
 	delay := func() time.Duration {
-		d, done, _ := f.delay(rules, p, now)
+		d, done, _ := f.Delay(rules, p, now)
 		if done != nil {
 			done()
 		}
 		return d
 	}
 	for range 5 {
-		f.failed(rules, p, now)
+		f.Failed(rules, p, now)
 	}
 	for _, step := range []struct {
 		after time.Duration
@@ -43,7 +43,7 @@ func TestFailedLoginsAreForgottenWithTime(t *testing.T) {
 	}
 	// However many there were, an hour ends the delays, and they never exceed the longest.
 	for range 1000 {
-		f.failed(rules, p, now)
+		f.Failed(rules, p, now)
 	}
 	if got := delay(); got != 5*time.Second {
 		t.Errorf("after 1000 failures: got a delay of %s, want 5s", got)
@@ -54,7 +54,7 @@ func TestFailedLoginsAreForgottenWithTime(t *testing.T) {
 	// One failure a minute, as of a check with a wrong password, never leads to a delay.
 	for range 100 {
 		now = now.Add(time.Minute)
-		f.failed(rules, p, now)
+		f.Failed(rules, p, now)
 		if delay() != 0 {
 			t.Fatal("one failure a minute led to a delay")
 		}
@@ -62,9 +62,9 @@ func TestFailedLoginsAreForgottenWithTime(t *testing.T) {
 }
 
 func TestAddressesWithFailedLoginsAreBounded(t *testing.T) {
-	f, rules, now := newFailedLogins(), rulesOf(1), time.Now()
+	f, rules, now := NewFailures(), rulesOf(1), time.Now()
 	for i := range 3 * maxFailing {
-		f.failed(rules, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32), now)
+		f.Failed(rules, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32), now)
 	}
 	if got := f.by.Len(); got != maxFailing {
 		t.Errorf("got %d addresses remembered, want %d", got, maxFailing)
@@ -85,12 +85,12 @@ func TestAnAddressIsANetworkOf64BitsWithIPv6(t *testing.T) {
 		"2001:db8:1:3:3:4:5:6":   "2001:db8:1:3::/64",
 		"2001:db8:ffff:ffff::10": "2001:db8:ffff:ffff::/64",
 	} {
-		got := rules.network(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(addr), 99)))
+		got := rules.Network(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(addr), 99)))
 		if got.String() != want {
 			t.Errorf("%s: got %s, want %s", addr, got, want)
 		}
 	}
-	if got := rules.network(&net.UnixAddr{Name: "x", Net: "unix"}); got.IsValid() {
+	if got := rules.Network(&net.UnixAddr{Name: "x", Net: "unix"}); got.IsValid() {
 		t.Errorf("a Unix socket: got %s, want none", got)
 	}
 }

@@ -1,4 +1,4 @@
-package proxy
+package kill
 
 import (
 	"context"
@@ -15,33 +15,33 @@ import (
 	"seqproxy/protocol"
 )
 
-// killer has servers end statements and connections of sessions, over connections of
+// Killer has servers end statements and connections of sessions, over connections of
 // its own: a server reads nothing on the one that is busy. It is safe for concurrent
-// use; close waits for its goroutines.
-type killer struct {
+// use; Close waits for its goroutines.
+type Killer struct {
 	shards *backend.Shards
 	log    *zap.Logger
 
 	mu     sync.Mutex
-	lines  []*killLine // guarded by mu; a handful: one for each server that was needed
-	closed bool        // guarded by mu: nothing is taken any more
+	lines  []*line // guarded by mu; a handful: one for each server that was needed
+	closed bool    // guarded by mu: nothing is taken any more
 	wg     sync.WaitGroup
 	stop   chan struct{} // closed when what waits is to be dropped
 }
 
-// killLine is what waits for one server. One worker says it all, one after the other:
+// line is what waits for one server. One worker says it all, one after the other:
 // MariaDB needs 20 us to end one of many threads that SLEEP, and two seconds for each if
 // it is asked to end two at the same time.
-type killLine struct {
+type line struct {
 	place   backend.Place
-	urgent  []*killOrder // a client waits for the answer; guarded by killer.mu
-	waiting []*killOrder // guarded by killer.mu
-	working bool         // it has a worker; guarded by killer.mu
-	failing bool         // guarded by killer.mu: that has been logged
+	urgent  []*order // a client waits for the answer; guarded by Killer.mu
+	waiting []*order // guarded by Killer.mu
+	working bool     // it has a worker; guarded by Killer.mu
+	failing bool     // guarded by Killer.mu: that has been logged
 }
 
-// killOrder is a command about one connection of a server.
-type killOrder struct {
+// order is a command about one connection of a server.
+type order struct {
 	place backend.Place
 	creds backend.Credentials
 	cmd   protocol.Command
@@ -52,38 +52,39 @@ type killOrder struct {
 
 // Bounds of the killer's work.
 const (
-	killTimeout  = 5 * time.Second        // for a login, and for a KILL
-	killPatience = 10 * time.Second       // for a client's KILL with its turn
-	maxKills     = 1 << 14                // that wait for one server
-	killTries    = 6                      // while the server has no room for another login
-	killRetry    = 100 * time.Millisecond // before the second; doubles
+	timeout   = 5 * time.Second        // for a login, and for a KILL
+	patience  = 10 * time.Second       // for a client's KILL with its turn
+	maxOrders = 1 << 14                // that wait for one server
+	tries     = 6                      // while the server has no room for another login
+	retry     = 100 * time.Millisecond // before the second; doubles
 )
 
 var (
-	errKillsFull   = errors.New("too many connections wait to be ended")
-	errKillsClosed = errors.New("proxy is shutting down")
-	// errKillLogin is why an order was not given to the server at all.
-	errKillLogin = errors.New("no connection to say KILL on")
+	errFull   = errors.New("too many connections wait to be ended")
+	errClosed = errors.New("proxy is shutting down")
+	// ErrLogin is why an order was not given to the server at all.
+	ErrLogin = errors.New("no connection to say KILL on")
 )
 
-func newKiller(shards *backend.Shards, log *zap.Logger) *killer {
-	return &killer{shards: shards, log: log, stop: make(chan struct{})}
+// New makes a Killer. It does no I/O. Close has to follow.
+func New(shards *backend.Shards, log *zap.Logger) *Killer {
+	return &Killer{shards: shards, log: log, stop: make(chan struct{})}
 }
 
-// abandon ends a connection whose client is gone in the middle of an answer, and with
+// Abandon ends a connection whose client is gone in the middle of an answer, and with
 // it the statement. The proxy's own end may be closed already: the server notices that
 // only when it writes. It does not wait.
-func (k *killer) abandon(place backend.Place, creds backend.Credentials) {
-	k.put(&killOrder{place: place, creds: creds, cmd: protocol.ComQuery, arg: "KILL " + strconv.FormatUint(uint64(place.ID()), 10)})
+func (k *Killer) Abandon(place backend.Place, creds backend.Credentials) {
+	k.put(&order{place: place, creds: creds, cmd: protocol.ComQuery, arg: "KILL " + strconv.FormatUint(uint64(place.ID()), 10)})
 }
 
-// run gives a command to the server of place and waits for its answer. The error is a
-// *protocol.ServerError if the server refused the command, errKillLogin if it was not
+// Run gives a command to the server of place and waits for its answer. The error is a
+// *protocol.ServerError if the server refused the command, ErrLogin if it was not
 // given to it.
-func (k *killer) run(ctx context.Context, place backend.Place, creds backend.Credentials, cmd protocol.Command, arg string) error {
-	o := &killOrder{place: place, creds: creds, cmd: cmd, arg: arg, done: make(chan error, 1)}
+func (k *Killer) Run(ctx context.Context, place backend.Place, creds backend.Credentials, cmd protocol.Command, arg string) error {
+	o := &order{place: place, creds: creds, cmd: cmd, arg: arg, done: make(chan error, 1)}
 	k.put(o)
-	patience := time.NewTimer(killPatience)
+	patience := time.NewTimer(patience)
 	defer patience.Stop()
 	select {
 	case err := <-o.done:
@@ -96,20 +97,20 @@ func (k *killer) run(ctx context.Context, place backend.Place, creds backend.Cre
 }
 
 // put gives an order to the worker of its server.
-func (k *killer) put(o *killOrder) {
+func (k *Killer) put(o *order) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	line := k.lineLocked(o.place)
 	switch {
 	case k.closed:
-		o.ended(errKillsClosed)
+		o.ended(errClosed)
 		return
 	case o.done != nil:
 		line.urgent = append(line.urgent, o) // bounded by the sessions that wait
-	case len(line.waiting) < maxKills:
+	case len(line.waiting) < maxOrders:
 		line.waiting = append(line.waiting, o)
 	default:
-		k.failedLocked(line, errKillsFull)
+		k.failedLocked(line, errFull)
 		return
 	}
 	if !line.working {
@@ -118,22 +119,22 @@ func (k *killer) put(o *killOrder) {
 	}
 }
 
-func (k *killer) lineLocked(place backend.Place) *killLine {
+func (k *Killer) lineLocked(place backend.Place) *line {
 	for _, l := range k.lines {
 		if l.place.SameServer(place) {
 			return l
 		}
 	}
-	l := &killLine{place: place}
+	l := &line{place: place}
 	k.lines = append(k.lines, l)
 	return l
 }
 
 // next returns the next order for a line's worker, nil if that may end.
-func (k *killer) next(line *killLine) *killOrder {
+func (k *Killer) next(line *line) *order {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, queue := range []*[]*killOrder{&line.urgent, &line.waiting} {
+	for _, queue := range []*[]*order{&line.urgent, &line.waiting} {
 		if q := *queue; len(q) > 0 {
 			o := q[0]
 			q[0] = nil
@@ -148,7 +149,7 @@ func (k *killer) next(line *killLine) *killOrder {
 
 // work carries out orders until none waits. Those of one user that follow each other
 // share a connection.
-func (k *killer) work(line *killLine) {
+func (k *Killer) work(line *line) {
 	var c *backend.Conn
 	var as backend.Credentials
 	for {
@@ -166,7 +167,7 @@ func (k *killer) work(line *killLine) {
 			as = o.creds
 		}
 		if err == nil {
-			if err = k.kill(c, o); err != nil && !isServerError(err) {
+			if err = k.kill(c, o); err != nil && !IsServerError(err) {
 				c.Drop()
 				_ = c.Close()
 				c = nil
@@ -176,8 +177,8 @@ func (k *killer) work(line *killLine) {
 	}
 }
 
-func (k *killer) dial(o *killOrder) (*backend.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+func (k *Killer) dial(o *order) (*backend.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	for {
 		c, err := k.shards.Routes().DialBeside(ctx, o.place, o.creds)
@@ -185,13 +186,13 @@ func (k *killer) dial(o *killOrder) (*backend.Conn, error) {
 			return c, nil
 		}
 		// The room that is missing may be taken by those who are to be killed.
-		if o.tries++; !noRoom(err) || o.tries >= killTries || !k.pause(ctx, killRetry<<(o.tries-1)) {
-			return nil, errors.Join(errKillLogin, err)
+		if o.tries++; !noRoom(err) || o.tries >= tries || !k.pause(ctx, retry<<(o.tries-1)) {
+			return nil, errors.Join(ErrLogin, err)
 		}
 	}
 }
 
-func (k *killer) pause(ctx context.Context, d time.Duration) bool {
+func (k *Killer) pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -203,15 +204,15 @@ func (k *killer) pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-func (k *killer) kill(c *backend.Conn, o *killOrder) error {
-	if err := c.SetDeadline(time.Now().Add(killTimeout)); err != nil {
+func (k *Killer) kill(c *backend.Conn, o *order) error {
+	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	return c.Command(o.cmd, o.arg)
 }
 
 // finish tells who waits for it of an order's outcome, or the log.
-func (k *killer) finish(line *killLine, o *killOrder, err error) {
+func (k *Killer) finish(line *line, o *order, err error) {
 	if o.done != nil {
 		o.ended(err)
 		return
@@ -231,7 +232,7 @@ func (k *killer) finish(line *killLine, o *killOrder, err error) {
 }
 
 // failedLocked logs that statements go on without their clients: once.
-func (k *killer) failedLocked(line *killLine, err error) {
+func (k *Killer) failedLocked(line *line, err error) {
 	if line.failing {
 		return
 	}
@@ -239,19 +240,19 @@ func (k *killer) failedLocked(line *killLine, err error) {
 	k.log.Warn("statement of a lost client goes on", append(line.fields(), logfield.Err(err))...)
 }
 
-func (l *killLine) fields() []zap.Field {
+func (l *line) fields() []zap.Field {
 	return []zap.Field{logfield.Shard(l.place.Shard().Name()), logfield.Node(l.place.Node())}
 }
 
-func (o *killOrder) ended(err error) {
+func (o *order) ended(err error) {
 	if o.done != nil {
 		o.done <- err
 	}
 }
 
-// close takes no more orders, lets those that wait be carried out until ctx is done,
-// and waits for the workers: killTimeout longer at most.
-func (k *killer) close(ctx context.Context) {
+// Close takes no more orders, lets those that wait be carried out until ctx is done,
+// and waits for the workers: timeout longer at most.
+func (k *Killer) Close(ctx context.Context) {
 	k.mu.Lock()
 	k.closed = true
 	k.mu.Unlock()
@@ -269,7 +270,7 @@ func (k *killer) close(ctx context.Context) {
 	k.mu.Lock()
 	for _, line := range k.lines {
 		for _, o := range line.urgent {
-			o.ended(errKillsClosed)
+			o.ended(errClosed)
 		}
 		line.urgent, line.waiting = nil, nil
 	}
@@ -277,7 +278,7 @@ func (k *killer) close(ctx context.Context) {
 	<-ended
 }
 
-func isServerError(err error) bool {
+func IsServerError(err error) bool {
 	var refused *protocol.ServerError
 	return errors.As(err, &refused)
 }

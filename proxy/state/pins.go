@@ -1,6 +1,10 @@
-package proxy
+package state
 
-import "strings"
+import (
+	"strings"
+
+	"seqproxy/statement"
+)
 
 // Pin is a reason why a session cannot leave its connection: it has something there that
 // cannot be brought along to another. A session keeps its connections until it ends in any
@@ -25,10 +29,10 @@ const (
 	PinRandSeed
 	PinPseudoThreadID
 	PinOpaque
-	pinCount
+	PinCount
 )
 
-var pinWords = [pinCount]struct{ name, words string }{
+var pinWords = [PinCount]struct{ name, words string }{
 	PinTransaction:     {"transaction", "a transaction is open"},
 	PinNextTransaction: {"set_transaction", "SET TRANSACTION was said of the next transaction"},
 	PinTemporaryTable:  {"temporary_table", "a temporary table was created"},
@@ -53,37 +57,82 @@ func (p Pin) String() string { return pinWords[p].name }
 // Words returns the reason as users are told it.
 func (p Pin) Words() string { return pinWords[p].words }
 
-// pins is a set of them.
-type pins uint32
+// Pins is a set of them.
+type Pins uint32
 
-func (s pins) has(p Pin) bool { return s&(1<<p) != 0 }
+func (s Pins) Has(p Pin) bool { return s&(1<<p) != 0 }
 
-// list returns the set's elements; nil if there are none.
-func (s pins) list() (list []Pin) {
-	for p := range pinCount {
-		if s.has(p) {
+// List returns the set's elements; nil if there are none.
+func (s Pins) List() (list []Pin) {
+	for p := range PinCount {
+		if s.Has(p) {
 			list = append(list, p)
 		}
 	}
 	return list
 }
 
-func (s pins) words() string {
+func (s Pins) Words() string {
 	var all []string
-	for _, p := range s.list() {
+	for _, p := range s.List() {
 		all = append(all, p.Words())
 	}
 	return strings.Join(all, "; ")
 }
 
-// allPins are the pins with those that the status tells of.
-func (st *state) allPins() pins {
-	p := st.pins
-	if st.inTransaction() {
+// AllPins are the pins with those that the status tells of.
+func (st *State) AllPins() Pins {
+	p := st.Pins
+	if st.InTransaction() {
 		p |= 1 << PinTransaction
 	}
-	if st.nextTransaction {
+	if st.NextTransaction {
 		p |= 1 << PinNextTransaction
 	}
 	return p
+}
+
+// pin remembers why the session cannot leave its connection.
+func (st *State) pin(why Pin) { st.Pins |= 1 << why }
+
+// Pinned says whether it was remembered.
+func (st *State) Pinned(why Pin) bool { return st.Pins.Has(why) }
+
+// unpin takes a reason back.
+func (st *State) unpin(why Pin) { st.Pins &^= 1 << why }
+
+// PinFor remembers what a statement that has run may have left on its connection.
+func (st *State) PinFor(kind statement.Kind, words statement.Words) {
+	for _, r := range [...]struct {
+		words statement.Words
+		why   Pin
+	}{
+		{statement.TemporaryTable, PinTemporaryTable},
+		{statement.UserLock, PinUserLock},
+		{statement.TableLock, PinTableLock},
+		{statement.GlobalLock, PinGlobalLock},
+		{statement.HandlerOpen, PinHandler},
+		{statement.SQLPrepare, PinSQLPrepare},
+		{statement.SetsUserVariable, PinUserVariable},
+		{statement.Opaque, PinOpaque},
+	} {
+		if words&r.words != 0 {
+			st.pin(r.why)
+		}
+	}
+	if words&statement.Opaque != 0 { // also a SET behind a CREATE PROCEDURE
+		st.LoseMode()
+	}
+	switch kind {
+	case statement.Other, statement.Call, statement.Multi, statement.ExecuteImmediate, statement.Execute, statement.XA:
+		st.pin(PinOpaque)
+		st.LoseMode()
+	case statement.Begin: // gives up such locks
+		st.unpin(PinTableLock)
+	case statement.UnlockTables:
+		st.unpin(PinTableLock)
+		st.unpin(PinGlobalLock)
+	case statement.Commit, statement.Rollback:
+		st.NextTransaction = false
+	}
 }

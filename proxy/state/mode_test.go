@@ -1,4 +1,4 @@
-package proxy
+package state
 
 import "testing"
 
@@ -31,11 +31,11 @@ func TestAServersModeSaysWhatQuotesAndBracketsAre(t *testing.T) {
 		"PIPES_AS_CONCAT,ANSI_QUOTES,MSSQL":  {true, true},
 		"NO_BACKSLASH_ESCAPES,NO_ZERO_DATES": {},
 	} {
-		var st state
-		st.mode.ANSIQuotes, st.mode.Brackets = !want.quotes, !want.brackets
-		st.setSQLMode(mode)
-		if st.mode.ANSIQuotes != want.quotes || st.mode.Brackets != want.brackets {
-			t.Errorf("%s: got quotes %v, brackets %v, want %v", mode, st.mode.ANSIQuotes, st.mode.Brackets, want)
+		var st State
+		st.Mode.ANSIQuotes, st.Mode.Brackets = !want.quotes, !want.brackets
+		st.SetSQLMode(mode)
+		if st.Mode.ANSIQuotes != want.quotes || st.Mode.Brackets != want.brackets {
+			t.Errorf("%s: got quotes %v, brackets %v, want %v", mode, st.Mode.ANSIQuotes, st.Mode.Brackets, want)
 		}
 	}
 }

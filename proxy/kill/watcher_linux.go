@@ -1,4 +1,4 @@
-package proxy
+package kill
 
 import (
 	"errors"
@@ -13,20 +13,20 @@ import (
 	"seqproxy/protocol"
 )
 
-// canWatch says whether the end of a connection can be seen while nobody reads it.
-const canWatch = true
+// CanWatch says whether the end of a connection can be seen while nobody reads it.
+const CanWatch = true
 
-// watcher tells which of many connections were closed by their peers, also of those
+// Watcher tells which of many connections were closed by their peers, also of those
 // that nobody reads, and whatever of them has not been read. The runtime's poller
 // cannot do that: it wakes readers only.
-type watcher struct {
+type Watcher struct {
 	file   *os.File // the epoll descriptor; itself in the runtime's poller, so that a wait holds no thread
 	raw    syscall.RawConn
 	closed atomic.Bool
 	events [64]unix.EpollEvent
 }
 
-func newWatcher() (*watcher, error) {
+func NewWatcher() (*Watcher, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -36,7 +36,7 @@ func newWatcher() (*watcher, error) {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	w := &watcher{file: os.NewFile(uintptr(fd), "epoll")}
+	w := &Watcher{file: os.NewFile(uintptr(fd), "epoll")}
 	if w.raw, err = w.file.SyscallConn(); err != nil {
 		w.file.Close()
 		return nil, err
@@ -48,9 +48,9 @@ func newWatcher() (*watcher, error) {
 	return w, nil
 }
 
-// add has the end of c reported with a token: once, and also if it has come already.
+// Add has the end of c reported with a token: once, and also if it has come already.
 // Closing c takes it back, but for a report that is on its way.
-func (w *watcher) add(c *protocol.Conn, token uint64) error {
+func (w *Watcher) Add(c *protocol.Conn, token uint64) error {
 	var err error
 	watchErr := w.raw.Control(func(epoll uintptr) {
 		connErr := c.Control(func(fd uintptr) {
@@ -67,10 +67,10 @@ func (w *watcher) add(c *protocol.Conn, token uint64) error {
 	return err
 }
 
-// wait appends the tokens of connections that have ended to into. With none it waits
+// Wait appends the tokens of connections that have ended to into. With none it waits
 // until there are some, until the time (zero: for ever), or until close, which is
 // os.ErrClosed. Only one goroutine may wait.
-func (w *watcher) wait(into []uint64, until time.Time) ([]uint64, error) {
+func (w *Watcher) Wait(into []uint64, until time.Time) ([]uint64, error) {
 	if err := w.file.SetReadDeadline(until); err != nil {
 		return into, w.orClosed(err)
 	}
@@ -94,22 +94,22 @@ func (w *watcher) wait(into []uint64, until time.Time) ([]uint64, error) {
 	return into, nil
 }
 
-// close ends the wait.
-func (w *watcher) close() {
+// Close ends the wait.
+func (w *Watcher) Close() {
 	w.closed.Store(true)
 	_ = w.file.Close()
 }
 
 // orClosed returns os.ErrClosed for what a closed file makes of a wait.
-func (w *watcher) orClosed(err error) error {
+func (w *Watcher) orClosed(err error) error {
 	if w.closed.Load() {
 		return os.ErrClosed
 	}
 	return err
 }
 
-// hungUp says whether the peer has closed c, or will send nothing more.
-func hungUp(c *protocol.Conn) bool {
+// HungUp says whether the peer has closed c, or will send nothing more.
+func HungUp(c *protocol.Conn) bool {
 	gone := false
 	err := c.Control(func(fd uintptr) {
 		fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}

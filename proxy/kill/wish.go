@@ -1,0 +1,89 @@
+package kill
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// Wish is what a KILL asks for, whatever way it came.
+type Wish struct {
+	Query bool   // the statement is to end, not the connection
+	words string // before the id; "" for COM_PROCESS_KILL
+}
+
+// WishOf is what the text of a KILL asks for.
+func WishOf(t *statement.KillTarget) Wish {
+	words := "KILL "
+	switch {
+	case t.Hard:
+		words += "HARD "
+	case t.Soft:
+		words += "SOFT "
+	}
+	if t.Query {
+		words += "QUERY "
+	}
+	return Wish{Query: t.Query, words: words}
+}
+
+// Command is the wish as it is said to a server that knows the connection by id.
+func (k Wish) Command(id uint32) (cmd protocol.Command, argument string) {
+	if k.words == "" {
+		return protocol.ComProcessKill, string(binary.LittleEndian.AppendUint32(nil, id))
+	}
+	return protocol.ComQuery, k.Text(id)
+}
+
+// Text is the wish as a statement, whatever way it came.
+func (k Wish) Text(id uint32) string {
+	words := k.words
+	if words == "" {
+		words = "KILL "
+	}
+	return words + strconv.FormatUint(uint64(id), 10)
+}
+
+// ConnectionID reads a connection id from a value's text: 0 if it is none.
+func ConnectionID(text string) uint64 {
+	whole, fraction, _ := strings.Cut(text, ".")
+	id, err := strconv.ParseUint(whole, 10, 64)
+	if err != nil || strings.Trim(fraction, "0") != "" {
+		return 0
+	}
+	return id
+}
+
+// ParameterID reads a connection id from the value of a parameter: 0 if it is none.
+func ParameterID(typ uint16, b []byte) uint64 {
+	const unsigned = 0x8000
+	size, ok := protocol.BinaryValueSize(uint8(typ), b)
+	if !ok {
+		return 0
+	}
+	b = b[:size]
+	switch uint8(typ) {
+	case mysql.MYSQL_TYPE_LONGLONG:
+		return binary.LittleEndian.Uint64(b)
+	case mysql.MYSQL_TYPE_LONG:
+		if typ&unsigned != 0 { // without, it is no id of ours
+			return uint64(binary.LittleEndian.Uint32(b))
+		}
+	case mysql.MYSQL_TYPE_DOUBLE:
+		if f := math.Float64frombits(binary.LittleEndian.Uint64(b)); f == math.Trunc(f) && f > 0 && f <= math.MaxUint32 {
+			return uint64(f)
+		}
+	case mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_DECIMAL, mysql.MYSQL_TYPE_NEWDECIMAL,
+		mysql.MYSQL_TYPE_BLOB, mysql.MYSQL_TYPE_TINY_BLOB, mysql.MYSQL_TYPE_MEDIUM_BLOB, mysql.MYSQL_TYPE_LONG_BLOB:
+		if text, _, ok := protocol.ReadLenEncBytes(b); ok {
+			return ConnectionID(string(text))
+		}
+	}
+	return 0
+}

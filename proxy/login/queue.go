@@ -1,0 +1,131 @@
+package login
+
+import (
+	"container/list"
+	"net/netip"
+	"sync"
+)
+
+// Queue bounds how many clients log in at the same time: the others wait before they
+// are greeted. So neither their TLS handshakes nor the checks of their passwords take the
+// processor from those that are ahead, and from the sessions that run. It is nil where there
+// is no bound.
+//
+// Each address has a share of the places: it gets no further one while it has share
+// times as many as are free. So clients that connect and say nothing do not keep those of
+// other addresses out, and an address that is alone may use nearly all. A place that
+// becomes free goes to one address after the other, and in each to who came first.
+type Queue struct {
+	size int
+
+	mu      sync.Mutex // guards what follows
+	taken   int
+	sources map[netip.Prefix]*origin // those with places or with waiting clients
+	order   list.List                // *origin, those with waiting clients; the next one first
+}
+
+// share: with 4 an address that is alone gets four fifths of the places.
+const share = 4
+
+// origin is an address, or a network of IPv6, that clients come from.
+type origin struct {
+	network netip.Prefix
+	all     bool // it may take all places
+	taken   int
+	waiting list.List     // *place
+	in      *list.Element // of Queue.order; nil if nobody waits
+}
+
+// place is the place of one login, or what waits for one.
+type place struct {
+	source *origin
+	given  chan struct{} // closed when the place is given; nil if that was at once
+	in     *list.Element // of origin.waiting; nil once the place is given
+}
+
+func NewQueue(size int) *Queue {
+	if size <= 0 {
+		return nil
+	}
+	return &Queue{size: size, sources: make(map[netip.Prefix]*origin)}
+}
+
+// Enter takes a place, or waits for one: until given is closed.
+func (q *Queue) Enter(network netip.Prefix, all bool) *place {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	source := q.sources[network]
+	if source == nil {
+		source = &origin{network: network}
+		q.sources[network] = source
+	}
+	source.all = all
+	p := &place{source: source}
+	if source.in == nil && q.may(source) {
+		q.take(source)
+		return p
+	}
+	p.given = make(chan struct{})
+	p.in = source.waiting.PushBack(p)
+	if source.in == nil {
+		source.in = q.order.PushBack(source)
+	}
+	return p
+}
+
+// leave gives a place back, or gives up the wait for it.
+func (q *Queue) leave(p *place) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	source := p.source
+	if p.in != nil {
+		q.unwait(p)
+	} else {
+		q.taken--
+		source.taken--
+		q.giveFree()
+	}
+	if source.taken == 0 && source.in == nil {
+		delete(q.sources, source.network)
+	}
+}
+
+func (q *Queue) may(s *origin) bool {
+	free := q.size - q.taken
+	return free > 0 && (s.all || s.taken < share*free)
+}
+
+func (q *Queue) take(s *origin) {
+	q.taken++
+	s.taken++
+}
+
+// giveFree gives free places to who waits for one. It looks at few addresses that may not
+// have one: each of these has several.
+func (q *Queue) giveFree() {
+	for e := q.order.Front(); e != nil && q.taken < q.size; {
+		source, next := e.Value.(*origin), e.Next()
+		if q.may(source) {
+			p := source.waiting.Front().Value.(*place)
+			q.unwait(p)
+			q.take(source)
+			close(p.given)
+			if source.in != nil {
+				q.order.MoveToBack(source.in)
+			}
+			next = q.order.Front()
+		}
+		e = next
+	}
+}
+
+// unwait has a client wait no longer.
+func (q *Queue) unwait(p *place) {
+	s := p.source
+	s.waiting.Remove(p.in)
+	p.in = nil
+	if s.waiting.Len() == 0 {
+		q.order.Remove(s.in)
+		s.in = nil
+	}
+}

@@ -1,0 +1,88 @@
+package login
+
+import (
+	"net/netip"
+	"testing"
+)
+
+func has(p *place) bool {
+	if p.given == nil {
+		return true
+	}
+	select {
+	case <-p.given:
+		return true
+	default:
+		return false
+	}
+}
+
+func network(i int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}), 32)
+}
+
+// However many come from one address or from several, others find a place.
+func TestEachAddressHasAShareOfTheLogins(t *testing.T) {
+	for _, c := range []struct{ addresses, taken int }{{1, 400}, {2, 444}, {10, 488}, {100, 499}} {
+		q := NewQueue(500)
+		var places []*place
+		for range 500 {
+			for i := range c.addresses {
+				places = append(places, q.Enter(network(i), false))
+			}
+		}
+		if q.taken < c.taken-1 || q.taken > c.taken+1 {
+			t.Errorf("%d addresses: %d of 500 places are taken, want about %d", c.addresses, q.taken, c.taken)
+		}
+		if p := q.Enter(network(1000), false); !has(p) {
+			t.Errorf("%d addresses: another one has to wait", c.addresses)
+		}
+		for _, p := range places {
+			q.leave(p)
+		}
+		if q.taken != 1 || len(q.sources) != 1 || q.order.Len() != 0 {
+			t.Errorf("%d addresses: %d places and %d addresses are left of 1", c.addresses, q.taken, len(q.sources))
+		}
+	}
+}
+
+func TestAFreePlaceGoesToOneAddressAfterTheOther(t *testing.T) {
+	q := NewQueue(2)
+	first, second := q.Enter(network(0), true), q.Enter(network(0), true)
+	var many []*place
+	for range 5 {
+		many = append(many, q.Enter(network(1), false))
+	}
+	few := []*place{q.Enter(network(2), false), q.Enter(network(2), false)}
+	gone := many[1]
+	q.leave(gone) // it has not waited for long enough
+	if !has(first) || !has(second) || has(many[0]) || has(few[0]) {
+		t.Fatal("there are two places, and not for the first two")
+	}
+	for i, next := range []*place{many[0], few[0], many[2], few[1], many[3], many[4]} {
+		if has(next) {
+			t.Errorf("place %d is given too early", i)
+		}
+		before := []*place{first, second, many[0], few[0], many[2], few[1]}[i]
+		q.leave(before)
+		if !has(next) {
+			t.Errorf("place %d is not given", i)
+		}
+	}
+	if has(gone) {
+		t.Error("who has left got a place")
+	}
+}
+
+// An address that may have all places is not in the way of others that wait.
+func TestAnExemptAddressMayTakeAllPlaces(t *testing.T) {
+	q := NewQueue(10)
+	for range 10 {
+		if !has(q.Enter(network(0), true)) {
+			t.Fatal("a place that is free is not given")
+		}
+	}
+	if has(q.Enter(network(0), true)) || has(q.Enter(network(1), false)) {
+		t.Error("there are more places than there are")
+	}
+}

@@ -1,0 +1,78 @@
+package plan
+
+import (
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+)
+
+// Bringing is what has to be made true on a server before a statement that may look at it.
+type Bringing struct {
+	ID       bool // LAST_INSERT_ID()
+	Keep     bool // and what the last statement left there has to stay
+	OverRow  bool // but not the ROW_COUNT() of a row that was put in
+	Last     bool // what stands for a last statement that was answered by the proxy
+	Selected bool // after a SELECT that brings the id
+}
+
+// Server is what Bring has to know of the server that a statement goes to.
+type Server struct {
+	Conn    state.ConnID
+	MariaDB bool
+	Warned  bool // its last answer had warnings, or was an error
+	Exact   bool // LAST_INSERT_ID() has to be there before every statement
+}
+
+// Refusal is why a statement cannot have what it looks at; "": it can.
+type Refusal string
+
+// Those, as the client is told them.
+const (
+	// ranElsewhere: the last statement ran on another connection. The client is told where.
+	RanElsewhere  Refusal = "the last statement ran on another shard"
+	LosesWarnings Refusal = "the last statement's warnings and a LAST_INSERT_ID() that this server does not know yet cannot be read by one statement: " +
+		"read @@warning_count into a variable first"
+	TwoCounts Refusal = "ROW_COUNT() and FOUND_ROWS() in one statement, right after an INSERT that might have changed or ignored its row " +
+		"and whose key was filled in: SELECT ROW_COUNT() alone first"
+	CountOfTicket Refusal = "ROW_COUNT() in this statement, right after a ticket that was taken here: SELECT ROW_COUNT() alone first"
+)
+
+// Bring says what a statement with these traits needs where it goes to. It changes nothing.
+func Bring(t *Traits, st *state.State, on Server) (Bringing, Refusal) {
+	id := on.Exact || t.MovesLastID || t.readsLastID
+	if !t.readsLast {
+		return Bringing{ID: id}, ""
+	}
+	if st.LastOwn != state.OwnNothing {
+		if st.LastOwn == state.OwnChange && t.Words&statement.ReadsRowCount != 0 && st.LastChanged > 1 {
+			return Bringing{}, CountOfTicket
+		}
+		pending := st.LastID.Pending
+		return Bringing{ID: id || pending, Last: true, Selected: pending}, ""
+	}
+	if st.LastConn != 0 && st.LastConn != on.Conn && t.readsCounts() {
+		return Bringing{}, RanElsewhere
+	}
+	// The proxy's own row was the last one if the server has sent none since.
+	stale := t.Words&statement.ReadsFoundRows != 0 && st.LastID.Pending && !st.LastID.Rows
+	if !id && !stale {
+		return Bringing{}, ""
+	}
+	if t.losesWarnings(st, on) {
+		return Bringing{}, LosesWarnings
+	}
+	over := st.LastID.Inserted && t.Words&statement.ReadsFoundRows != 0 // FOUND_ROWS() is what is to stay
+	if over && t.Words&statement.ReadsRowCount != 0 {
+		return Bringing{}, TwoCounts
+	}
+	// A statement that names LAST_INSERT_ID() and no more needs no more.
+	return Bringing{ID: true, Keep: t.readsCounts() || t.Words&statement.ReadsLastInsertID == 0, OverRow: over}, ""
+}
+
+// losesWarnings says whether to bring LAST_INSERT_ID() to a server would clear warnings that the
+// statement reads: MySQL has no statement that sets the one and keeps the other. SHOW
+// VARIABLES, which has the count among hundreds, shows none then.
+// FOUND_ROWS() in the statement makes a warning of its own there, which clears the others.
+func (t *Traits) losesWarnings(st *state.State, on Server) bool {
+	return st.LastID.Travels(on.Conn) && t.Words&(statement.ReadsWarnings|statement.ReadsFoundRows) == statement.ReadsWarnings &&
+		t.Kind != statement.Show && !on.MariaDB && on.Warned
+}

@@ -1,0 +1,141 @@
+package state
+
+import (
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// Effect is what the statement being handled may leave on its connection. It is taken note
+// of when the answer has come: what the server refused before it ran leaves nothing.
+type Effect struct {
+	Kind  statement.Kind // with words and runs as in statement.Statement
+	Words statement.Words
+	Runs  statement.Runs
+	// Procedure is what a CALL names, "schema.name"; "": it is not known.
+	Procedure string
+	// unknownProcedure: the server has answered that there is none of that name.
+	unknownProcedure bool
+	unparsed         bool // the error is one that the server has raised while it read the text
+	unlocks          bool // LOCK TABLES has failed after it had given up the locks of before
+	Expected         bool // there is a statement
+}
+
+// ProcedureOf is the procedure that a text calls first, as servers name it in an error.
+func (st *State) ProcedureOf(s *statement.Statement) string {
+	if s.Procedure == nil {
+		return ""
+	}
+	schema := st.Schema
+	if s.ProcedureSchema != nil {
+		schema = string(s.ProcedureSchema)
+	}
+	return schema + "." + string(s.Procedure)
+}
+
+// Refused takes note of what an error says of the statement beside its code.
+func (e *Effect) Refused(by *protocol.ServerError) {
+	e.unparsed = isUnparsed(by)
+	e.unknownProcedure = e.Procedure != "" && by.Code == mysql.ER_SP_DOES_NOT_EXIST &&
+		strings.Contains(strings.ToLower(by.Message), strings.ToLower("PROCEDURE "+e.Procedure+" does not exist"))
+}
+
+// Left takes note of what a statement has left that was just answered. code is that of its error
+// where the first thing that the server answered is one, else 0. It may come again for a statement
+// that is sent again.
+func (st *State) Left(e Effect, code uint16) {
+	if !e.Expected {
+		return
+	}
+	switch e.Kind {
+	case statement.Multi, statement.Other, statement.CreateStored, statement.Execute, statement.ExecuteImmediate:
+		st.SchemaUnknown = true
+	case statement.Set:
+		st.SchemaUnknown = st.SchemaUnknown || e.Words&statement.Opaque != 0
+	}
+	if code != 0 {
+		e = e.after(code, st.Pins)
+	}
+	if e.Expected {
+		st.PinFor(e.Kind, e.Words)
+	}
+	if e.unlocks {
+		st.unpin(PinTableLock)
+	}
+}
+
+// after is what a statement may leave whose first answer is an error: the first statement
+// of the text has failed, and none behind it was run. Where nothing is expected any more
+// the error proves that there is nothing. In doubt there is.
+func (e Effect) after(code uint16, pinned Pins) Effect {
+	nothing := Effect{}
+	if e.Runs == statement.RunsOthers {
+		switch {
+		case e.unknownProcedure:
+			return nothing
+		case e.Kind == statement.Execute && code == mysql.ER_UNKNOWN_STMT_HANDLER && !pinned.Has(PinSQLPrepare) && !pinned.Has(PinOpaque):
+			return nothing // no statement was ever prepared
+		}
+		return e
+	}
+	if e.unparsed || e.Runs == statement.RunsItself && (unparsed[code] != "" || unresolved(code)) {
+		return nothing
+	}
+	const state = statement.TemporaryTable | statement.UserLock | statement.TableLock | statement.GlobalLock | statement.HandlerOpen |
+		statement.SQLPrepare | statement.SetsUserVariable | statement.Opaque | statement.CallsProcedure
+	switch e.Kind {
+	case statement.Multi:
+		if e.Words&state == 0 {
+			return nothing
+		}
+	// What fails as a whole, whatever the reason. What its expressions do stays.
+	case statement.CreateTemporaryTable, statement.OtherDDL:
+		e.Words &^= statement.TemporaryTable
+	case statement.LockTables:
+		e.Words &^= statement.TableLock
+		e.unlocks = code == mysql.ER_NO_SUCH_TABLE || code == mysql.ER_BAD_DB_ERROR
+	case statement.Flush:
+		e.Words &^= statement.GlobalLock
+	case statement.Handler:
+		e.Words &^= statement.HandlerOpen
+	case statement.Prepare, statement.Deallocate:
+		e.Words &^= statement.SQLPrepare
+	case statement.CreateStored, statement.XA, statement.UnlockTables:
+		return nothing
+	case statement.Set:
+		if e.Words&(statement.UserLock|statement.ReadsUserVariable) == 0 { // else it may have @x := in it
+			e.Words &^= statement.SetsUserVariable
+		}
+	}
+	return e
+}
+
+// unparsed are the errors that servers raise while they read a text, each with the beginning of its
+// message. Routines and triggers can raise any error of their own by SIGNAL: the code alone proves
+// something only where none runs. A message in another language is taken for one of theirs.
+var unparsed = map[uint16]string{
+	mysql.ER_PARSE_ERROR:                    "You have an error in your SQL syntax",
+	mysql.ER_SYNTAX_ERROR:                   "You have an error in your SQL syntax",
+	mysql.ER_EMPTY_QUERY:                    "Query was empty",
+	mysql.ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT: "Incorrect parameter count in the call to native function",
+}
+
+// isUnparsed says whether a server has raised an error while it read a text.
+func isUnparsed(e *protocol.ServerError) bool {
+	begin, ok := unparsed[e.Code]
+	return ok && strings.HasPrefix(e.Message, begin)
+}
+
+// unresolved says whether an error is one of those that servers raise while they look for
+// what a text names.
+func unresolved(code uint16) bool {
+	switch code {
+	case mysql.ER_NO_DB_ERROR, mysql.ER_BAD_DB_ERROR, mysql.ER_BAD_FIELD_ERROR, mysql.ER_UNKNOWN_TABLE, mysql.ER_NO_SUCH_TABLE,
+		mysql.ER_SP_DOES_NOT_EXIST, mysql.ER_FUNC_INEXISTENT_NAME_COLLISION, mysql.ER_UNKNOWN_SYSTEM_VARIABLE:
+		return true
+	}
+	return false
+}

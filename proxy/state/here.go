@@ -1,0 +1,140 @@
+package state
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"seqproxy/statement/lex"
+)
+
+// HereName is the name of a system variable in State.here: that which all servers had first.
+func HereName(name string) string {
+	switch name {
+	case "transaction_isolation":
+		return "tx_isolation"
+	case "transaction_read_only":
+		return "tx_read_only"
+	}
+	return name
+}
+
+// otherName is the other name of what HereName names, if it has one.
+func otherName(name string) string { return strings.Replace(name, "tx_", "transaction_", 1) }
+
+// SetHere takes note of what a SET gives a system variable, where it is read back as it was typed.
+func (st *State) SetHere(name, value string) {
+	name = HereName(name)
+	if IsDefault(value) {
+		delete(st.here, name)
+		delete(st.Sysvars, name)
+		delete(st.Sysvars, otherName(name))
+		return
+	}
+	usual, asked := Asked[name]
+	if !asked {
+		return
+	}
+	st.keepHere(name, nil)
+	word := strings.ToUpper(Unquote(value))
+	_, number := usual.(uint64)
+	n, err := strconv.ParseUint(value, 10, 64)
+	switch {
+	case number && err == nil:
+		st.keepHere(name, n)
+	case name == "tx_read_only" && (word == "ON" || word == "TRUE"):
+		st.keepHere(name, uint64(1))
+	case name == "tx_read_only" && (word == "OFF" || word == "FALSE"):
+		st.keepHere(name, uint64(0))
+	case name == "tx_isolation" && slices.Contains(isolationLevels, strings.ReplaceAll(word, "-", " ")):
+		st.keepHere(name, word)
+	case name == "time_zone" && value != Unquote(value):
+		st.keepHere(name, Unquote(value))
+	}
+}
+
+// keepHere keeps the value of a variable; nil is one that only a server would know.
+func (st *State) keepHere(name string, value any) {
+	if st.here == nil {
+		st.here = make(map[string]any)
+	}
+	st.here[name] = value
+}
+
+// SetNamesHere is SetHere for SET NAMES charset [COLLATE collation], and without words for another
+// SET of these variables.
+func (st *State) SetNamesHere(words []string) {
+	var charset, collation any
+	if len(words) > 0 && lex.CharsetByName(Unquote(words[0])) != lex.Unsupported {
+		charset = strings.ToLower(Unquote(words[0]))
+	}
+	if len(words) == 3 {
+		collation = strings.ToLower(Unquote(words[2]))
+	}
+	for _, name := range [...]string{"character_set_client", "character_set_connection", "character_set_results"} {
+		st.keepHere(name, charset)
+	}
+	st.keepHere("collation_connection", collation)
+}
+
+var isolationLevels = []string{"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
+
+// SetTransactionHere is SetHere for SET SESSION TRANSACTION, in capital letters with single spaces.
+// What it does not name stays.
+func (st *State) SetTransactionHere(sql string) {
+	for _, name := range [...]string{"tx_isolation", "tx_read_only"} {
+		if _, is := st.here[name]; !is {
+			st.keepHere(name, Asked[name])
+		}
+	}
+	for word, value := range map[string]uint64{"READ ONLY": 1, "READ WRITE": 0} {
+		if strings.Contains(sql, word) {
+			st.keepHere("tx_read_only", value)
+		}
+	}
+	for _, level := range isolationLevels {
+		if strings.Contains(sql, level) {
+			st.keepHere("tx_isolation", strings.ReplaceAll(level, " ", "-"))
+		}
+	}
+}
+
+// Asked are those that drivers and command-line clients ask for when they connect, with what they
+// are told where there is no server to ask: the defaults of MySQL 8 and MariaDB 10.11.
+// testdata/connecting.txt says who asks.
+var Asked = map[string]any{
+	StepVariable:               uint64(1),
+	"character_set_client":     "utf8mb4",
+	"character_set_connection": "utf8mb4",
+	"character_set_database":   "utf8mb4",
+	"character_set_results":    "utf8mb4",
+	"character_set_server":     "utf8mb4",
+	"collation_connection":     "utf8mb4_general_ci",
+	"collation_server":         "utf8mb4_general_ci",
+	"init_connect":             "",
+	"interactive_timeout":      uint64(28800),
+	"license":                  "GPL",
+	"lower_case_table_names":   uint64(0),
+	"max_allowed_packet":       uint64(16 << 20),
+	"net_write_timeout":        uint64(60),
+	"performance_schema":       uint64(0),
+	"query_cache_size":         uint64(0),
+	"query_cache_type":         "OFF",
+	"sql_auto_is_null":         uint64(0),
+	"sql_mode":                 "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
+	"system_time_zone":         "UTC",
+	"time_zone":                "SYSTEM",
+	"tx_isolation":             "REPEATABLE-READ", // and transaction_isolation
+	"tx_read_only":             uint64(0),         // and transaction_read_only
+	"version_comment":          "seqproxy, keys only",
+	"wait_timeout":             uint64(28800),
+}
+
+// VariableHere is what a variable is where there is no server, by HereName: what the session has
+// set it to, or the usual value, if that is known.
+func (st *State) VariableHere(name string, usual any, known bool) (value any, ok bool) {
+	if set, is := st.here[name]; is {
+		return set, set != nil
+	}
+	return usual, known && st.Sysvars[name] == 0 && st.Sysvars[otherName(name)] == 0 // else it was set while there was a server
+}

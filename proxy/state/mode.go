@@ -1,0 +1,168 @@
+package state
+
+import (
+	"bytes"
+	"strings"
+
+	"seqproxy/protocol"
+	"seqproxy/statement/lex"
+)
+
+// ReadByMode says whether a text may be read in more than one way: one with bytes
+// that are not ASCII, or with a sign of which the server does not tell by its status
+// what it means. Those are double quotes with MySQL; with MariaDB brackets, but only
+// beside ANSI_QUOTES, which MSSQL includes and of which it does tell.
+func (st *State) ReadByMode(sql []byte, mariaDB bool) bool {
+	for _, b := range sql {
+		if b >= 0x80 && st.ModeUnknown || b == '\\' && st.EscapesUnknown ||
+			b == '"' && (!mariaDB || st.EscapesUnknown) || b == '[' && mariaDB && (st.Mode.ANSIQuotes || st.EscapesUnknown) {
+			return true
+		}
+	}
+	return false
+}
+
+// Server is what a server says of itself that tells how it reads the texts of a session.
+type Server struct {
+	Reads   lex.Server // as which it reads version comments
+	MariaDB bool
+	// SQLMode is its global sql_mode.
+	SQLMode string
+	// InitConnect: it has an init_connect, which may change what sessions start with.
+	InitConnect bool
+	// OwnCollation: it takes no notice of the collation that a login names.
+	OwnCollation bool
+	// Major is the first number of its version.
+	Major int
+}
+
+// StartMode takes note of how a server reads the texts of a session that has just logged
+// in there with a collation, or was reset.
+func (st *State) StartMode(h Server, collation uint16) {
+	st.Mode.Server = h.Reads
+	if st.Sysvars["sql_mode"] == 0 { // else it was brought along
+		st.SetSQLMode(h.SQLMode)
+		st.QuotesUnknown = true
+	}
+	if st.Sysvars["character_set_client"] == 0 && !h.hasCollation(collation) {
+		st.AskMode()
+	}
+	if h.InitConnect {
+		st.EscapesUnknown, st.QuotesUnknown = true, true
+		st.AskMode()
+	}
+}
+
+// hasCollation says whether sessions that log in to a server with a collation's id have
+// it for certain. Ids that a server does not know stand for its default.
+func (h *Server) hasCollation(id uint16) bool {
+	switch {
+	case h.OwnCollation:
+		return false
+	case lex.EverywhereCollation(id):
+		return true
+	case h.MariaDB: // has gained many, one after the other
+		return false
+	case id >= 248 && id <= 250: // gb18030, since MySQL 5.7
+		return true
+	}
+	return id == 255 && h.Major >= 8 // utf8mb4_0900_ai_ci
+}
+
+// NoClientCharset says whether a character set is one that no client can have.
+func NoClientCharset(name string) bool {
+	switch name {
+	case "ucs2", "utf16", "utf16le", "utf32":
+		return true
+	}
+	return false
+}
+
+// SetCollation takes note of the character set that a login has asked for.
+func (st *State) SetCollation(id uint16) {
+	st.Charset = lex.CharsetOfCollation(id)
+	st.Mode.Charset = lex.CharsetByName(st.Charset)
+	if st.Charset == "" { // every server takes its own default
+		st.AskMode()
+	}
+}
+
+// ReadsLastStatement says whether a text in small letters may read what the last
+// statement left behind, judged without reading it: as it is mostly written.
+func ReadsLastStatement(lower []byte) bool {
+	for _, words := range [...]string{
+		"row_count(", "found_rows(", "show warnings", "show errors", "diagnostics", "@@error_count", "@@warning_count",
+	} {
+		if bytes.Contains(lower, []byte(words)) {
+			return true
+		}
+	}
+	return false
+}
+
+// SetSQLMode takes note of a sql_mode, a list of words.
+func (st *State) SetSQLMode(mode string) {
+	st.Mode.ANSIQuotes = impliesANSIQuotes(mode)
+	st.Mode.Brackets = hasMode(mode, "MSSQL")
+	st.Mode.NoBackslashEscapes = hasMode(mode, "NO_BACKSLASH_ESCAPES")
+}
+
+// plainMode returns the sql_mode that a literal names, if it is written so that no
+// other reading is possible: a bare word, or words between one pair of quotes. ok is
+// false for numbers, strings in pieces and those with escapes.
+func plainMode(literal string) (mode string, ok bool) {
+	mode = Unquote(literal)
+	bare := mode == literal
+	for i := range len(mode) {
+		switch c := mode[i] | 0x20; {
+		case c >= 'a' && c <= 'z', mode[i] == '_', mode[i] == ',' && !bare:
+		default:
+			return "", false
+		}
+	}
+	return mode, !bare || mode != "" && !strings.EqualFold(mode, "default")
+}
+
+// impliesANSIQuotes says whether a sql_mode makes "x" an identifier. The combined
+// modes are those of https://dev.mysql.com/doc/refman/5.7/en/sql-mode.html and
+// https://mariadb.com/kb/en/sql-mode/.
+func impliesANSIQuotes(mode string) bool {
+	return hasMode(mode, "ANSI_QUOTES", "ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL")
+}
+
+// hasMode says whether a sql_mode has one of some words, which are in capitals.
+func hasMode(mode string, words ...string) bool {
+	for has := range strings.SplitSeq(strings.ToUpper(mode), ",") {
+		for _, word := range words {
+			if strings.TrimSpace(has) == word {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TrustStatus takes the modes from the status, which is true at the start of a session.
+func (st *State) TrustStatus(mariaDB bool) {
+	st.Mode.NoBackslashEscapes = st.Status.Has(protocol.NoBackslashEscapes)
+	if mariaDB { // MySQL never sets the bit
+		st.Mode.ANSIQuotes = st.Status.Has(protocol.ANSIQuotes)
+	}
+}
+
+// LoseMode takes note that the mode may be another now. Until it is asked for, only
+// texts that are read in the same way in every mode are analysed in the one assumed
+// here: the session asks the server before it reads another.
+func (st *State) LoseMode() {
+	st.Metadata, st.QuotesUnknown, st.EscapesUnknown = true, true, true
+	st.Inserts.Conn = 0
+	st.AskMode()
+}
+
+// AskMode is loseMode where it is certain that nothing else was lost.
+func (st *State) AskMode() {
+	st.ModeUnknown = true
+	if st.Mode.Charset == lex.Unsupported {
+		st.Mode.Charset, st.Charset = lex.UTF8, ""
+	}
+}

@@ -1,0 +1,60 @@
+package stats
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/internal/histogram"
+	"seqproxy/proxy/state"
+)
+
+// Told is what a session has told of itself. The session's lock guards it.
+type Told struct {
+	// Since settled.
+	kinds       [unsent]uint32
+	unsettled   uint32 // statements
+	durations   [histogram.Ranges]uint32
+	durationSum time.Duration
+
+	shards         []ofShard // one for each that it had a connection to
+	Received, Sent uint64    // bytes from and to the client
+	Statements     uint64
+	Since          time.Duration // of the session's state
+	Standing
+}
+
+// Standing is where a session is when it tells.
+type Standing struct {
+	Schema string
+	Shard  *backend.Shard // the current one
+	Pins   state.Pins
+}
+
+// CountedShards is of how many shards the session counts apart what it does there.
+func (t *Told) CountedShards() int { return len(t.shards) }
+
+// Info is what the session has told of itself.
+func (t *Told) Info() SessionInfo {
+	return SessionInfo{
+		Since: Epoch.Add(t.Since), Statements: t.Statements, Schema: t.Schema, Pins: t.Pins.List(), Received: t.Received, Sent: t.Sent,
+	}
+}
+
+// SortShards puts the current one first, and the others in the order of their names.
+func (t *Told) SortShards(names []string) {
+	current := ""
+	if t.Standing.Shard != nil {
+		current = t.Standing.Shard.Name()
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if (a == current) != (b == current) {
+			if a == current {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a, b)
+	})
+}

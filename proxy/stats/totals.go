@@ -1,0 +1,100 @@
+package stats
+
+import (
+	"sync/atomic"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/internal/histogram"
+)
+
+// Totals are what the sessions have counted that have ended, or were relieved of large
+// numbers. The server's lock guards it.
+type Totals struct {
+	kinds          [unsent]uint64
+	shards         map[string]*shardTotals
+	durations      histogram.Histogram
+	received, sent uint64
+}
+
+type shardTotals struct {
+	relay, rewrite uint64
+	received, sent uint64
+}
+
+// Counters are those that sessions count with themselves, since that is seldom.
+type Counters struct {
+	Since     time.Time
+	Ends      [endReasons]atomic.Uint64
+	Auth      [authReasons]atomic.Uint64
+	Overheads histogram.Shared
+	Suspects  atomic.Uint64
+	// MemoryWaits are the large statements that have waited for memory.
+	MemoryWaits atomic.Uint64
+}
+
+// Gather begins with what is counted at once, whatever sessions do.
+func (c *Counters) Gather() *Gathering {
+	g := &Gathering{users: make(map[string]uint64)}
+	g.Stats = Stats{Since: c.Since, Overheads: c.Overheads.Read(), SuspectIDs: c.Suspects.Load()}
+	for r := range c.Ends {
+		g.Stats.Disconnects = append(g.Stats.Disconnects, Count{endNames[r], c.Ends[r].Load()})
+	}
+	for r := range c.Auth {
+		g.Stats.AuthFailures = append(g.Stats.AuthFailures, Count{authNames[r], c.Auth[r].Load()})
+	}
+	return g
+}
+
+// Clone returns a copy that may be added to.
+func (t *Totals) Clone() Totals {
+	c := *t
+	c.shards = make(map[string]*shardTotals, len(t.shards))
+	for name, shard := range t.shards {
+		of := *shard
+		c.shards[name] = &of
+	}
+	return c
+}
+
+// Add adds all that a session has told and not settled.
+func (t *Totals) Add(told *Told) {
+	t.addCounters(told)
+	t.received += told.Received
+	t.sent += told.Sent
+	for i := range told.shards {
+		of := &told.shards[i]
+		to := t.of(of.shard)
+		to.received += of.received
+		to.sent += of.sent
+	}
+}
+
+// addCounters is add for what a session settles in the course of its life.
+func (t *Totals) addCounters(told *Told) {
+	for k, n := range told.kinds {
+		t.kinds[k] += uint64(n)
+	}
+	for i, n := range told.durations {
+		t.durations.Counts[i] += uint64(n)
+	}
+	t.durations.Sum += told.durationSum
+	for i := range told.shards {
+		of := &told.shards[i]
+		to := t.of(of.shard)
+		to.relay += uint64(of.relay)
+		to.rewrite += uint64(of.rewrite)
+	}
+}
+
+func (t *Totals) of(shard *backend.Shard) *shardTotals {
+	if t.shards == nil {
+		t.shards = make(map[string]*shardTotals)
+	}
+	to := t.shards[shard.Name()]
+	if to == nil {
+		to = &shardTotals{}
+		t.shards[shard.Name()] = to
+	}
+	return to
+}
