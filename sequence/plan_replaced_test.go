@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A coordinator stands still before it decides. Another one takes over and aborts the change, and in the middle of that the first one goes on. It comes too late for any step: one member
+// A coordinator stands still before it decides. Another one takes over, and before it aborts the change the first one goes on. It comes too late for any step: one member
 // would obey the new plan while another goes on under the one so far.
 func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
@@ -33,15 +33,25 @@ func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	}()
 	<-stands
 	started, other := false, e.open(t)
-	other.planHook = func(step, address string) error {
-		if step == planAborted && address == e.addr(0) { // from here on it cannot be decided
-			goOn <- true
-			started = <-stands // false: the first coordinator has ended
+	_, err := other.planned(t.Context(), func(r *planRun) error {
+		_, open, err := r.current()
+		if err != nil || open == nil {
+			t.Fatalf("got %v, %v; want the change that is open", open, err)
 		}
-		return nil
-	}
-	if now, err := e.endLeft(t.Context(), other); err != nil || len(now.Members) != 2 {
-		t.Errorf("the change was aborted, and became %+v, %v", now, err)
+		r.plan = *open
+		if decided, err := r.takeOver(); decided || err != nil {
+			t.Fatalf("decided %v, %v", decided, err)
+		}
+		goOn <- true // from here on it cannot be decided
+		started = <-stands
+		if err := r.abort(); err != nil {
+			return err
+		}
+		r.plan, _, err = r.again()
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	if started {
 		t.Error("a member obeys a plan that was aborted")
