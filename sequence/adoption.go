@@ -48,7 +48,7 @@ func (v *server) adopt(ctx context.Context, name string, over guardRow) error {
 	defer func() { _ = conn.Close() }()
 	for attempt := 1; ; attempt++ {
 		err = v.adoptOnce(ctx, conn, name, over)
-		if !errors.Is(err, errOvertaken) || attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
+		if !errors.Is(err, errOvertaken) || !v.mayRetry(ctx, attempt) {
 			return err
 		}
 	}

@@ -235,7 +235,7 @@ func (v *server) tryRaise(ctx context.Context, name string, n, floor, end uint64
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
 		result, err = v.pool().ExecContext(ctx, text, args...)
-		if !isConflict(err) || attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
+		if !isConflict(err) || !v.mayRetry(ctx, attempt) {
 			break
 		}
 	}

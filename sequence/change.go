@@ -270,7 +270,7 @@ func again(ctx context.Context, members []*server, f func() error) error {
 		}
 		conflict = err
 		members[0].counters.retries.Add(1)
-		if !pause(ctx, jitter(members[0].timing.conflict<<attempt)) {
+		if !members[0].mayRetry(ctx, attempt) {
 			return conflict
 		}
 	}

@@ -75,7 +75,7 @@ func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
 	for attempt := 1; ; attempt++ {
 		err = v.tryWindow(ctx, name, n, false)
 		// A lock wait is long already.
-		if !isConflict(err) || hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT) || attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
+		if !isConflict(err) || hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT) || !v.mayRetry(ctx, attempt) {
 			break
 		}
 	}
@@ -254,7 +254,7 @@ func (v *server) holding(ctx context.Context, name string, f func() error) error
 		case !isConflict(err):
 			return err
 		}
-		if attempt == maxAttempts || !pause(ctx, jitter(v.timing.conflict<<attempt)) {
+		if !v.mayRetry(ctx, attempt) {
 			return err
 		}
 	}

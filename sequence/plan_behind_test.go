@@ -69,7 +69,7 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	if err := v.savePlanFloor(ctx, slept, older.Number, "", 0); err != nil { // as it does next
 		t.Fatal(err)
 	}
-	brought, err := v.bring(ctx, slept, &older, was.ID, known{})
+	brought, err := v.bring(ctx, slept, &older, was.ID, handover{})
 	if err != nil && !isConflict(err) { // MariaDB from 11.6.2 on refuses to lock what has changed since
 		t.Error(err)
 	}

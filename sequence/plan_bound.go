@@ -248,12 +248,12 @@ func (r *planRun) mayMiss(m Member, why error) error {
 		}
 	}
 	r.byBound = true
-	return r.ordersAway([]string{m.Address}, why)
+	return r.ordersAway(m, why)
 }
 
-// ordersAway makes sure that no ORDER sequence has its home among the members that are away, unless the operator says that those are off. Numbers that
-// one gives on are below those that its bound has others begin with: not the same, but in no order.
-func (r *planRun) ordersAway(away []string, cause error) error {
+// ordersAway makes sure that a member that is away is the home of no ORDER sequence, unless the operator says that it is off. Numbers that
+// it gives on are below those that its bound has others begin with: not the same, but in no order.
+func (r *planRun) ordersAway(away Member, cause error) error {
 	if r.asked.Force {
 		return nil
 	}
@@ -272,10 +272,10 @@ func (r *planRun) ordersAway(away []string, cause error) error {
 				continue
 			}
 			// As servers.home has it.
-			home := r.plan.Previous[max(0, slices.IndexFunc(r.plan.Previous, func(m Member) bool { return m.ID == d.home }))].Address
-			if slices.Contains(away, home) {
+			home := r.plan.Previous[max(0, slices.IndexFunc(r.plan.Previous, func(m Member) bool { return m.ID == d.home }))]
+			if home.ID == away.ID {
 				return &PlanError{
-					Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", home, d.name),
+					Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", home.Address, d.name),
 					Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: cause,
 				}
 			}

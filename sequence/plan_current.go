@@ -10,15 +10,15 @@ import (
 
 // This file is how a coordinator finds the plan in force, and the change that is open.
 
-// told is what one server knows of plans.
-type told struct {
+// report is what one server knows of plans.
+type report struct {
 	Membership
 	address string
 	plans   []Plan
 }
 
 // change returns a change by its uuid; nil if the server does not know it.
-func (t *told) change(uuid string) *Plan {
+func (t *report) change(uuid string) *Plan {
 	i := slices.IndexFunc(t.plans, func(p Plan) bool { return p.UUID == uuid })
 	if i < 0 {
 		return nil
@@ -67,7 +67,7 @@ func (r *planRun) reach(addresses ...string) {
 }
 
 // plansOf asks servers which plans they know, all at the same time. Those that cannot be reached are left out; why is the reason.
-func (r *planRun) plansOf(addresses []string) (all []told, why, err error) {
+func (r *planRun) plansOf(addresses []string) (all []report, why, err error) {
 	r.reach(addresses...)
 	var asked []*server
 	for _, address := range addresses {
@@ -77,7 +77,7 @@ func (r *planRun) plansOf(addresses []string) (all []told, why, err error) {
 			continue
 		}
 		asked = append(asked, v)
-		all = append(all, told{address: address})
+		all = append(all, report{address: address})
 	}
 	errs := make([]error, len(asked))
 	var wg sync.WaitGroup
@@ -96,7 +96,7 @@ func (r *planRun) plansOf(addresses []string) (all []told, why, err error) {
 // current reads the plan in force, and the change that is open if there is one, from all servers that are known here, and those that these know.
 func (r *planRun) current() (now Plan, open *Plan, err error) {
 	var why error
-	var all []told
+	var all []report
 	var ask, asked []string
 	for _, v := range r.s.servers.members() {
 		ask = append(ask, v.opts.Addr)
@@ -126,7 +126,7 @@ func (r *planRun) current() (now Plan, open *Plan, err error) {
 }
 
 // latest is the plan in force, and the change that is open, by what servers have told.
-func latest(all []told) (now Plan, open *Plan) {
+func latest(all []report) (now Plan, open *Plan) {
 	for _, t := range all {
 		for _, p := range t.plans {
 			if p.State == PlanInForce && p.Number > now.Number {

@@ -9,8 +9,9 @@ import (
 )
 
 // draft makes the plan that a change leads to.
-func (r *planRun) draft(now *Plan, change PlanChange) error {
-	r.asked, r.base = change, now.Number
+func (r *planRun) draft(now *Plan) error {
+	change := r.asked
+	r.base = now.Number
 	if change.Add != "" && change.Force {
 		return badOption("FORCE is for SEQPROXY REMOVE SEQUENCE SERVER: a server is added while all members are there")
 	}
@@ -67,8 +68,8 @@ func (r *planRun) draft(now *Plan, change PlanChange) error {
 }
 
 // checkChange refuses what cannot be done, and gets the servers ready.
-func (r *planRun) checkChange(change PlanChange) error {
-	p := &r.plan
+func (r *planRun) checkChange() error {
+	p, change := &r.plan, r.asked
 	if err := r.reachable(); err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (r *planRun) checkChange(change PlanChange) error {
 			return err
 		}
 	}
-	return r.checkWriters(change)
+	return r.checkWriters()
 }
 
 // nextNumber makes the number of the plan one that no server has seen. A server that comes from elsewhere is refused.
@@ -135,7 +136,7 @@ func (r *planRun) nextNumber() error {
 		if err != nil {
 			return err
 		}
-		old := slices.ContainsFunc(r.plan.Previous, func(o Member) bool { return o.ID == m.ID })
+		old := hasMember(r.plan.Previous, m.ID)
 		mine := old || len(plans) == 0
 		for i := range plans {
 			p := &plans[i]
@@ -143,9 +144,7 @@ func (r *planRun) nextNumber() error {
 			if p.Number > r.base && p.State != planAborted && old {
 				return inProgress(p)
 			}
-			mine = mine || slices.ContainsFunc(slices.Concat(p.Members, p.Previous), func(o Member) bool {
-				return slices.ContainsFunc(r.plan.Previous, func(known Member) bool { return known.ID == o.ID })
-			})
+			mine = mine || slices.ContainsFunc(slices.Concat(p.Members, p.Previous), func(o Member) bool { return hasMember(r.plan.Previous, o.ID) })
 		}
 		if !mine {
 			return &PlanError{
@@ -206,9 +205,9 @@ func (v *server) namesOf(ctx context.Context, on querier, text string, args ...a
 }
 
 // checkWriters wants the operator's word that no application counts in the tables meanwhile. Where several servers divide the numbers in blocks none can.
-func (r *planRun) checkWriters(change PlanChange) error {
+func (r *planRun) checkWriters() error {
 	p := &r.plan
-	if change.WritersStopped || r.s.servers.tuning.Load().NoDirectWriters || len(p.Previous) > 1 && p.Interleave == InterleaveBlock {
+	if r.asked.WritersStopped || r.s.servers.tuning.Load().NoDirectWriters || len(p.Previous) > 1 && p.Interleave == InterleaveBlock {
 		return nil
 	}
 	v := r.s.servers.first()

@@ -125,18 +125,7 @@ func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	now := e.change(t, s, PlanChange{Add: e.addr(2)})
 	e.everyoneGives(t, h, now, "photos")
-	here := e.open(t)
-	here.planHook = func(step, address string) error {
-		if step == planAccepted && address == e.addr(2) {
-			return &hookError{step, address}
-		}
-		return nil
-	}
-	_, err := here.ChangePlan(t.Context(), PlanChange{Add: e.addr(3)})
-	var killed *hookError
-	if !errors.As(err, &killed) {
-		t.Fatalf("got %v", err)
-	}
+	e.diesAfter(t, PlanChange{Add: e.addr(3)}, planAccepted, 2)
 	was := e.member(t, 1).ID
 	e.places[1].exec(t, "UPDATE sequence_member SET id = UUID()") // another server
 	other := e.open(t)
@@ -152,7 +141,7 @@ func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 	e.places[1].exec(t, "DELETE FROM sequence_plan_start WHERE plan > ?", now.Number)
 	e.places[1].exec(t, "DELETE FROM sequence_plan WHERE number > ?", now.Number)
 	e.links[2].Cut()
-	_, err = e.endLeft(t.Context(), e.open(t))
+	_, err := e.endLeft(t.Context(), e.open(t))
 	wantText(t, err, e.addr(1), "has forgotten the change", e.addr(2))
 	e.links[2].Mend()
 	if p, err := e.endLeft(t.Context(), e.open(t)); err != nil || p.Number != now.Number {

@@ -21,7 +21,7 @@ func (r *planRun) proxies() ([]Proxy, error) {
 			continue
 		}
 		list, err := r.proxiesOf(v)
-		if err != nil && slices.ContainsFunc(r.plan.Previous, func(o Member) bool { return o.ID == m.ID }) {
+		if err != nil && hasMember(r.plan.Previous, m.ID) {
 			return nil, err
 		}
 		lists = append(lists, list)
@@ -40,7 +40,7 @@ func (r *planRun) proxiesOf(v *server) ([]Proxy, error) {
 
 // leftBefore reports whether a server was a member of an older plan, and was taken out before p, whether it has heard of that or was away.
 func (m *Membership) leftBefore(p *Plan) bool {
-	return m.Plan > 0 && !slices.ContainsFunc(p.Previous, func(o Member) bool { return o.ID == m.ID })
+	return m.Plan > 0 && !hasMember(p.Previous, m.ID)
 }
 
 // adoptProxies enters proxies on a member that it does not know, in the transaction that starts a plan there. They have yet to tell it what they obey. was is what it was before.
@@ -49,7 +49,7 @@ func (v *server) adoptProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Mem
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.proxies); err != nil {
 			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", v.name(), err)
 		}
-	} else if !slices.ContainsFunc(p.Previous, func(m Member) bool { return m.ID == was.ID }) {
+	} else if !hasMember(p.Previous, was.ID) {
 		// What they told it does not compare with the versions of the others.
 		if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.proxies+" SET `version` = 0"); err != nil {
 			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", v.name(), err)

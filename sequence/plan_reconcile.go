@@ -17,7 +17,7 @@ import (
 
 // obey brings a member to a plan that is decided, before it gives a number under it: as the others have it, whatever it was told before. It reports whether the member obeyed
 // another one so far.
-func (v *server) obey(ctx context.Context, p *Plan, id string, from known) (brought bool, err error) {
+func (v *server) obey(ctx context.Context, p *Plan, id string, from handover) (brought bool, err error) {
 	var was Membership
 	err = v.transact(ctx, func(tx *sql.Tx) (err error) {
 		state, err := v.lockState(ctx, tx, p)
@@ -68,7 +68,7 @@ func (v *server) lockState(ctx context.Context, tx *sql.Tx, p *Plan) (state stri
 
 // catchUp brings a member that is behind to the plan in force. from is a member that obeys it.
 func (v *server) catchUp(ctx context.Context, from *server, p *Plan) (brought bool, err error) {
-	var theirs known
+	var theirs handover
 	var complete bool
 	if theirs.floors, complete, err = from.readFloors(ctx, p.Number); err != nil {
 		return false, err
@@ -108,16 +108,16 @@ func (v *server) letGo(ctx context.Context, p *Plan) error {
 }
 
 // vetoed reports whether a change was aborted by a member that stays, so that it is never decided. all is what servers know.
-func (p *Plan) vetoed(all []told) bool {
-	return slices.ContainsFunc(all, func(t told) bool {
+func (p *Plan) vetoed(all []report) bool {
+	return slices.ContainsFunc(all, func(t report) bool {
 		known := t.change(p.UUID)
 		return known != nil && known.State == planAborted && hasMember(p.Previous, t.ID) && hasMember(p.Members, t.ID)
 	})
 }
 
 // forgotten reports whether a member that stays does not know a change: it was taken back there.
-func (p *Plan) forgotten(all []told) bool {
-	return slices.ContainsFunc(all, func(t told) bool {
+func (p *Plan) forgotten(all []report) bool {
+	return slices.ContainsFunc(all, func(t report) bool {
 		return t.change(p.UUID) == nil && hasMember(p.Previous, t.ID) && hasMember(p.Members, t.ID)
 	})
 }
@@ -146,7 +146,7 @@ func (r *planRun) reconcile(now *Plan, add string) (brought bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	from := slices.IndexFunc(all, func(t told) bool { return now.Number > 0 && t.Plan == now.Number && t.Count > 0 })
+	from := slices.IndexFunc(all, func(t report) bool { return now.Number > 0 && t.Plan == now.Number && t.Count > 0 })
 	for _, t := range all {
 		v := r.opened[t.address]
 		if from >= 0 && t.Plan < now.Number && (hasMember(now.Members, t.ID) || hasMember(now.Previous, t.ID)) {
@@ -183,9 +183,9 @@ func (a *servers) settle(ctx context.Context) error {
 
 // letGo lets members go on that a change left frozen which came to nothing, as those that were asked tell. a.changing is held.
 func (a *servers) letGo(ctx context.Context, probes []probe) {
-	all := make([]told, len(probes))
+	all := make([]report, len(probes))
 	for i, p := range probes {
-		all[i] = told{Membership: p.Membership, plans: p.plans}
+		all[i] = report{Membership: p.Membership, plans: p.plans}
 	}
 	for i, t := range all {
 		for j := range t.plans {

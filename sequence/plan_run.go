@@ -24,6 +24,7 @@ func (r *planRun) change(change PlanChange) error {
 		}
 		change.Add = o.Addr // with its port
 	}
+	r.asked = change
 	now, open, err := r.current()
 	if err != nil {
 		return err
@@ -50,10 +51,10 @@ func (r *planRun) change(change PlanChange) error {
 		r.plan = now
 		return nil
 	}
-	if err := r.draft(&now, change); err != nil {
+	if err := r.draft(&now); err != nil {
 		return err
 	}
-	if err := r.checkChange(change); err != nil {
+	if err := r.checkChange(); err != nil {
 		return err
 	}
 	if err := r.propose(); err != nil {
@@ -231,7 +232,7 @@ func (r *planRun) begin() error {
 }
 
 // decided reads what a member that is brought to the decided plan takes over from others.
-func (r *planRun) decided() (from known, err error) {
+func (r *planRun) decided() (from handover, err error) {
 	for _, m := range r.plan.Previous {
 		v, err := r.server(m.Address)
 		if err != nil {
@@ -246,7 +247,7 @@ func (r *planRun) decided() (from known, err error) {
 	}
 	from.definitions = newest(from.definitions)
 	if from.proxies, err = r.proxies(); err != nil {
-		return known{}, err
+		return handover{}, err
 	}
 	for _, m := range r.staying() {
 		v, err := r.server(m.Address)
@@ -255,14 +256,14 @@ func (r *planRun) decided() (from known, err error) {
 		}
 		floors, complete, err := v.readFloors(r.ctx, r.plan.Number)
 		if err != nil {
-			return known{}, err
+			return handover{}, err
 		}
 		if complete {
 			from.floors = floors
 			return from, nil
 		}
 	}
-	return known{}, fmt.Errorf("no member that has the floors of plan %d can be reached", r.plan.Number)
+	return handover{}, fmt.Errorf("no member that has the floors of plan %d can be reached", r.plan.Number)
 }
 
 // undone is the error after the decision.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"go.uber.org/zap"
@@ -35,8 +34,8 @@ func (h share) startSQL(end uint64) string {
 	return "IF(" + floor + " > " + number(end-min(end, h.count)) + ", " + number(end) + ", " + at + ")"
 }
 
-// known is what other members of a plan know, which one that is brought to it takes over.
-type known struct {
+// handover is what other members of a plan know, which one that is brought to it takes over.
+type handover struct {
 	definitions []defined
 	proxies     []Proxy
 	floors      []floorOf
@@ -44,7 +43,7 @@ type known struct {
 
 // bring makes a member obey a plan, or leave if it is none of it, in the transaction that has locked its row of the plan. Each row is set to the member's first position
 // above the floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
-func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs known) (brought bool, err error) {
+func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs handover) (brought bool, err error) {
 	was, err := v.lockMembership(ctx, tx)
 	if err != nil || was.Plan >= p.Number {
 		return false, err
@@ -81,7 +80,7 @@ func (v *server) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, 
 		}
 		return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number})
 	}
-	added := !slices.ContainsFunc(p.Previous, func(m Member) bool { return m.ID == id })
+	added := !hasMember(p.Previous, id)
 	if err := v.adoptDefinitions(ctx, tx, theirs, added); err != nil {
 		return false, err
 	}

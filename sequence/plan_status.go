@@ -13,7 +13,7 @@ type SequenceServer struct {
 	Position int    // in the plan in force; -1: not a member
 	Plan     uint64 // number of the plan that it obeys; 0: none
 	// State is "in force", "away", "behind" (it obeys an older plan), "left", or where a change is in progress that server's state in it: "proposed", "frozen",
-	// "decided", "aborting".
+	// "accepted".
 	State string
 	Err   error // why it is away
 	// Warning names the nodes of a cluster that do not flush at commit, as they were last asked; empty: none.

@@ -21,6 +21,49 @@ func (e *planEstate) cutAtDecision(t *testing.T, change PlanChange, last int, lo
 	return e.change(t, s, change)
 }
 
+// diesAfter begins a change whose coordinator ends after a step on a server, as if it had been killed.
+func (e *planEstate) diesAfter(t *testing.T, change PlanChange, step string, i int) {
+	t.Helper()
+	s := e.open(t)
+	s.planHook = func(at, address string) error {
+		if at == step && address == e.addr(i) {
+			return &hookError{at, address}
+		}
+		return nil
+	}
+	_, err := s.ChangePlan(t.Context(), change)
+	var killed *hookError
+	if !errors.As(err, &killed) {
+		t.Fatalf("got %v, want that the coordinator ends", err)
+	}
+}
+
+// give has servers give numbers, which they must, so many times in turn.
+func (e *planEstate) give(t *testing.T, h *givenEver, times int, servers ...int) {
+	t.Helper()
+	for range times {
+		for _, i := range servers {
+			got, err := e.reserve(t, i, "photos", 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.add(t, "photos", got...)
+		}
+	}
+}
+
+// whoeverGives has all servers give numbers that do, so many times in turn.
+func (e *planEstate) whoeverGives(t *testing.T, h *givenEver, times int) {
+	t.Helper()
+	for range times {
+		for i := range e.places {
+			if got, err := e.reserve(t, i, "photos", 10); err == nil {
+				h.add(t, "photos", got...)
+			}
+		}
+	}
+}
+
 // A removed member is lost at the decision, and does not know that it has left. A change that would add it again is aborted: it stays frozen, as it would give the numbers of others.
 func TestAMemberThatWasRemovedStaysFrozenWhereItIsNotAddedAgain(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
@@ -33,32 +76,13 @@ func TestAMemberThatWasRemovedStaysFrozenWhereItIsNotAddedAgain(t *testing.T) {
 	e.links[2].Mend()
 	e.wantFrozen(t, 2, "photos")
 
-	here := e.open(t)
-	here.planHook = func(step, address string) error {
-		if step == planFrozen && address == e.addr(2) {
-			return &hookError{step, address}
-		}
-		return nil
-	}
-	_, err := here.ChangePlan(t.Context(), PlanChange{Add: e.addr(2)})
-	var killed *hookError
-	if !errors.As(err, &killed) {
-		t.Fatalf("got %v", err)
-	}
+	e.diesAfter(t, PlanChange{Add: e.addr(2)}, planFrozen, 2)
 	p, err := e.endLeft(context.Background(), e.open(t))
 	if err != nil || p.Number != now.Number {
 		t.Fatalf("got %+v, %v", p, err)
 	}
 	e.wantFrozen(t, 2, "photos")
-	for range 3 {
-		for i := range e.places {
-			got, err := e.reserve(t, i, "photos", 10)
-			if err != nil {
-				continue
-			}
-			h.add(t, "photos", got...)
-		}
-	}
+	e.whoeverGives(t, h, 3)
 }
 
 // A member is brought to a plan, and was never told that an older change, which it had accepted, was decided. That is no veto: one that this change removed stays frozen.
@@ -76,15 +100,7 @@ func TestAMemberThatWasOvertakenVetoesNoOlderChange(t *testing.T) {
 	e.cutAtDecision(t, PlanChange{Remove: e.addr(3)}, 2, 1, 3)
 	e.wantFrozen(t, 1, "photos")
 	e.wantFrozen(t, 3, "photos")
-	for range 4 { // under the plan without server 3
-		for _, i := range []int{0, 2} {
-			got, err := e.reserve(t, i, "photos", 10)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h.add(t, "photos", got...)
-		}
-	}
+	e.give(t, h, 4, 0, 2) // under the plan without server 3
 	admin := e.open(t)
 	e.change(t, admin, PlanChange{Remove: e.addr(1)})
 	e.links[1].Mend()
@@ -94,15 +110,7 @@ func TestAMemberThatWasOvertakenVetoesNoOlderChange(t *testing.T) {
 	other := e.open(t)
 	e.met(t, other)
 	e.wantFrozen(t, 3, "photos")
-	for range 6 {
-		for i := range e.places {
-			got, err := e.reserve(t, i, "photos", 10)
-			if err != nil {
-				continue
-			}
-			h.add(t, "photos", got...)
-		}
-	}
+	e.whoeverGives(t, h, 6)
 }
 
 // The same, for one who slept while he ended the older change.
@@ -117,18 +125,7 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.everyoneGives(t, h, now, "photos")
-	here := e.open(t)
-	here.planHook = func(step, address string) error {
-		if step == planAccepted && address == e.addr(2) {
-			return &hookError{step, address}
-		}
-		return nil
-	}
-	_, err = here.ChangePlan(t.Context(), PlanChange{Remove: e.addr(3)})
-	var killed *hookError
-	if !errors.As(err, &killed) {
-		t.Fatalf("got %v", err)
-	}
+	e.diesAfter(t, PlanChange{Remove: e.addr(3)}, planAccepted, 2)
 	sleeper := e.open(t)
 	_, err = sleeper.planned(t.Context(), func(r *planRun) error {
 		_, open, err := r.current()
@@ -146,15 +143,7 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 		if _, err := e.endLeft(t.Context(), finisher); err == nil {
 			t.Log("the finisher reached all")
 		}
-		for range 4 { // under the plan without server 3
-			for _, i := range []int{0, 2} {
-				got, err := e.reserve(t, i, "photos", 10)
-				if err != nil {
-					t.Fatal(err)
-				}
-				h.add(t, "photos", got...)
-			}
-		}
+		e.give(t, h, 4, 0, 2) // under the plan without server 3
 		e.change(t, e.open(t), PlanChange{Remove: e.addr(1)})
 		e.links[1].Mend()
 		e.change(t, e.open(t), PlanChange{Add: e.addr(1)})
@@ -180,13 +169,7 @@ func TestTheRemovedOneMayTellThatAChangeIsDecided(t *testing.T) {
 	e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(2)}), "photos")
 	restore := e.backUp(t, 0)
 	e.cutAtDecision(t, PlanChange{Remove: e.addr(2)}, 1, 1)
-	for range 4 {
-		got, err := e.reserve(t, 0, "photos", 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.add(t, "photos", got...)
-	}
+	e.give(t, h, 4, 0)
 	restore()
 	e.links[2].Cut() // the operator has switched it off
 	e.links[1].Mend()

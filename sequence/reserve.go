@@ -17,6 +17,11 @@ import (
 // maxAttempts bounds what one reservation does by itself before its caller's backoff takes over.
 const maxAttempts = 6
 
+// mayRetry waits before a further attempt, after the attempt-th has failed. It is false if that was the last one, or ctx is done.
+func (v *server) mayRetry(ctx context.Context, attempt int) bool {
+	return attempt < maxAttempts && pause(ctx, jitter(v.timing.conflict<<attempt))
+}
+
 // reserve implements [reserver] on the table.
 func (v *server) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
 	if err := v.marks.state.ready(); err != nil {

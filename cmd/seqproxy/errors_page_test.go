@@ -127,12 +127,7 @@ func (s *errorSource) found(set *token.FileSet, code, state ast.Expr) {
 // errorRows returns the rows of all tables in a section of docs/errors.md.
 func errorRows(t *testing.T, section string) (rows [][]string) {
 	t.Helper()
-	_, text, found := strings.Cut(repositoryFile(t, "docs/errors.md"), "\n## "+section+"\n")
-	text, _, _ = strings.Cut(text, "\n## ")
-	if !found {
-		t.Fatalf("docs/errors.md has no section %q", section)
-	}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(pageSection(t, "docs/errors.md", section)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
 		if len(cells) < 3 || strings.Contains(line, "---") || strings.HasPrefix(line, "| error |") || strings.HasPrefix(line, "| text |") {
 			continue

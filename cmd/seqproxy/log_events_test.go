@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -379,19 +378,21 @@ func (l *logSource) add(event, level string, fields map[string]bool, at token.Po
 	}
 }
 
+// pageSection returns the text below a heading of a page.
+func pageSection(t *testing.T, page, section string) string {
+	t.Helper()
+	_, text, ok := strings.Cut(repositoryFile(t, page), "\n## "+section+"\n")
+	if !ok {
+		t.Fatalf("%s has no section %q", page, section)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
 // pageTable returns the rows of the first table in a section of docs/log-events.md, without head.
 func pageTable(t *testing.T, section string) (rows [][]string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/log-events.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, ok := strings.Cut(string(page), "\n## "+section+"\n")
-	if !ok {
-		t.Fatalf("docs/log-events.md has no section %q", section)
-	}
-	text, _, _ = strings.Cut(text, "\n## ")
-	_, text, _ = strings.Cut(text, "\n|---")
+	_, text, _ := strings.Cut(pageSection(t, "docs/log-events.md", section), "\n|---")
 	for i, line := range slices.Collect(strings.Lines(text)) {
 		if i == 0 {
 			continue // the rest of the rule

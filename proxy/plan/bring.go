@@ -27,7 +27,7 @@ type Refusal string
 
 // Those, as the client is told them.
 const (
-	// ranElsewhere: the last statement ran on another connection. The client is told where.
+	// RanElsewhere: the last statement ran on another connection. The client is told where.
 	RanElsewhere  Refusal = "the last statement ran on another shard"
 	LosesWarnings Refusal = "the last statement's warnings and a LAST_INSERT_ID() that this server does not know yet cannot be read by one statement: " +
 		"read @@warning_count into a variable first"
