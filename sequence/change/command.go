@@ -200,9 +200,7 @@ func (c *Coordinator) begin() error {
 
 // handover reads what a member that is brought to the decided plan takes over from others.
 func (c *Coordinator) handover() (floors []Floor, known []Knowledge, err error) {
-	if known, err = c.knowledge(); err != nil {
-		return nil, nil, err
-	}
+	known = c.knowledge()
 	complete := false
 	err = c.each(c.plan.staying(), func(_ Member, s Store) (err error) {
 		if !complete {
@@ -216,21 +214,22 @@ func (c *Coordinator) handover() (floors []Floor, known []Knowledge, err error) 
 	return floors, known, err
 }
 
-// knowledge reads what the members know of definitions and proxies. A new one that does not
-// answer has what it knows itself.
-func (c *Coordinator) knowledge() (all []Knowledge, err error) {
-	err = c.each(c.plan.everyone(), func(m Member, s Store) error {
+// knowledge reads what the members know of definitions and proxies. Those that do not answer count
+// as away: what one knows others know, too.
+func (c *Coordinator) knowledge() (all []Knowledge) {
+	for _, m := range c.plan.everyone() {
+		s, err := c.Store(m.Address)
+		if err != nil {
+			continue
+		}
 		known, err := s.Knowledge(c.ctx, &c.plan)
 		if err != nil {
-			if HasMember(c.plan.Previous, m.ID) {
-				return err
-			}
-			return nil
+			c.away[m.Address] = err
+			continue
 		}
 		all = append(all, known)
-		return nil
-	})
-	return all, err
+	}
+	return all
 }
 
 // undone is the error after the decision.

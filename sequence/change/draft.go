@@ -31,7 +31,8 @@ func (c *Coordinator) draft(now *Plan) error {
 		return err
 	}
 	c.plan.UUID = newUUID()
-	if _, err := c.knowledge(); err != nil { // which the start needs, when nothing can be undone any more
+	c.knowledge() // which the start needs, when nothing can be undone any more
+	if err := c.reachable(); err != nil {
 		return err
 	}
 	if len(c.plan.Members) > 1 {
