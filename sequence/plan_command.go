@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -99,7 +100,7 @@ func (s *Sequences) changeConfig() change.Config {
 	t := &s.servers.first().table
 	config := change.Config{
 		Log: s.log, Host: s.servers.first().registry.host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.servers.ahead,
-		NoWriters: s.servers.tuning.Load().NoDirectWriters, FillTimeout: s.timing.fill,
+		NoWriters: s.servers.tuning.Load().NoDirectWriters, FillTimeout: s.timing.fill, Random: rand.Uint32,
 		Tables: change.Tables{First: t.full, Member: t.member, Plan: t.plan, Start: t.start},
 	}
 	for _, v := range s.servers.members() {

@@ -3,7 +3,6 @@ package change
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 
 	"go.uber.org/zap"
@@ -18,12 +17,14 @@ import (
 // what can be decided no more. He has nobody accept anything: he finishes, or aborts.
 
 // newBallot is above seen and nobody else's.
-func newBallot(seen uint64) uint64 { return (seen>>32+1)<<32 | uint64(rand.Uint32()) }
+func (c *Coordinator) newBallot(seen uint64) uint64 {
+	return (seen>>32+1)<<32 | uint64(c.config.Random())
+}
 
 // propose writes the plan down on all that can be reached, in one order for all coordinators, so
 // that of several at once exactly one gets it: whoever meets another's withdraws.
 func (c *Coordinator) propose() error {
-	c.ballot = newBallot(0)
+	c.ballot = c.newBallot(0)
 	return c.each(c.plan.everyone(), func(m Member, s Store) error {
 		other, err := s.Propose(c.ctx, &c.plan, c.base, c.ballot)
 		if err == nil && other != nil {
@@ -78,7 +79,7 @@ func (c *Coordinator) sameServers() (highest uint64) {
 // does not know how far it came. It returns whether that is decided: if not, one of those that
 // stay has not accepted, and never will. From then on the other one changes nothing.
 func (c *Coordinator) takeOver() (decided bool, err error) {
-	c.ballot, c.base = newBallot(c.sameServers()), c.plan.Number
+	c.ballot, c.base = c.newBallot(c.sameServers()), c.plan.Number
 	staying := c.plan.staying()
 	accepted, never, forgot := 0, false, ""
 	for _, m := range c.plan.everyone() {

@@ -20,6 +20,7 @@ type Config struct {
 	NoWriters   bool   // no application counts in the tables
 	Tables      Tables
 	FillTimeout time.Duration // how long caches may take to be filled
+	Random      func() uint32 // tells the ballots of two coordinators apart
 }
 
 // Tables are the quoted names of tables, for error texts.
