@@ -17,6 +17,7 @@ type Member struct {
 	Address string
 	change.Membership
 	Rows   map[string]uint64 // the last number given, by name
+	Homes  map[string]string // of ORDER sequences: id of the member that gives its numbers
 	Floors map[string]uint64 // what dropped sequences gave
 	Plans  map[uint64]*change.Plan
 	Starts map[Start]*Begin
@@ -37,7 +38,7 @@ type Begin struct {
 // NewMember is an empty server.
 func NewMember(address string) *Member {
 	return &Member{
-		Address: address, Membership: change.Membership{ID: "id-" + address}, Rows: make(map[string]uint64), Floors: make(map[string]uint64),
+		Address: address, Membership: change.Membership{ID: "id-" + address}, Rows: make(map[string]uint64), Homes: make(map[string]string), Floors: make(map[string]uint64),
 		Plans: make(map[uint64]*change.Plan), Starts: make(map[Start]*Begin),
 	}
 }
@@ -48,6 +49,8 @@ var (
 	errPlan      = errors.New("it obeys another plan")
 	errAtBound   = errors.New("the numbers would go above the bound")
 	errNoRow     = errors.New("no such sequence")
+	errRange     = errors.New("BIGINT UNSIGNED value is out of range")
+	errResidue   = errors.New("the row does not stand at a number of the member's")
 )
 
 func (m *Member) report() change.Report {
@@ -323,6 +326,7 @@ func (m *Member) follow(p *change.Plan, id string, known []change.Knowledge) {
 			}
 		}
 	}
+	owner := p.Owner(at)
 	other := m.begin(p.Number, "").Floor
 	for name, id := range m.Rows {
 		b := m.begin(p.Number, name)
@@ -331,6 +335,11 @@ func (m *Member) follow(p *change.Plan, id string, known []change.Knowledge) {
 		}
 		b.Floor = max(b.Floor, other, id)
 		m.Rows[name] = b.Floor
+		if p.Interleave == change.InterleaveStep { // a row always stands at a number of its own
+			for b.Floor > 0 && !owner(m.Rows[name]) {
+				m.Rows[name]++
+			}
+		}
 	}
 	for start, b := range m.Starts {
 		if start.Plan == p.Number {
@@ -377,18 +386,34 @@ func (m *Member) reserve(p *change.Plan, name string, floor, n uint64) (numbers 
 	case id == End:
 		return nil, 0, errFrozen
 	}
-	count, block := uint64(len(p.Members)), p.Block
+	owner := p.Owner(m.Position)
+	if p.Interleave == change.InterleaveStep && len(p.Members) > 1 && id > 0 && !owner(id) {
+		return nil, 0, errResidue
+	}
 	for x := max(id, floor) + 1; uint64(len(numbers)) < n; x++ {
-		if count < 2 || (x-1)/block%count == uint64(m.Position) {
+		if owner(x) {
 			numbers = append(numbers, x)
 		}
 	}
 	last := numbers[n-1]
-	if count > 1 {
+	if len(p.Members) > 1 {
 		if own := m.begin(p.Number, name).Own; own < last {
 			return nil, last, errAtBound
 		}
 	}
 	m.Rows[name] = last
 	return numbers, 0, nil
+}
+
+// Add is an application that counts in the table itself: UPDATE ... SET id = LAST_INSERT_ID(id + n).
+func (m *Member) Add(name string, n uint64) (number uint64, err error) {
+	id, ok := m.Rows[name]
+	switch {
+	case !ok:
+		return 0, errNoRow
+	case id > End-n:
+		return 0, errRange
+	}
+	m.Rows[name] = id + n
+	return id + n, nil
 }

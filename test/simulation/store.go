@@ -37,7 +37,8 @@ func (s Store) Report(context.Context) (t change.Report, err error) {
 func (s Store) Sequences(context.Context) (all []change.Sequence, err error) {
 	err = s.Actor.do(s.Member, "sequences", func() error {
 		for name := range s.Member.Rows {
-			all = append(all, change.Sequence{Name: name})
+			home, order := s.Member.Homes[name]
+			all = append(all, change.Sequence{Name: name, Order: order, Home: home})
 		}
 		return nil
 	})

@@ -24,8 +24,12 @@ type Faults struct {
 
 // World is some members, and all that was given.
 type World struct {
-	Members []*Member
-	Faults  Faults
+	Members    []*Member
+	Faults     Faults
+	Interleave string // of plans
+	// Writers has applications count in the rows themselves, unless the operator says that they do
+	// not.
+	Writers bool
 	// Random chooses what is left to chance.
 	Random *rand.Rand
 	// Seen is called after each step, with its name.
@@ -67,12 +71,15 @@ func (w *World) Steps() string {
 
 // NewWorld has n servers, of which the first some are members of plan 1, with a row of each name.
 // With one there is no plan.
-func NewWorld(n, members int, block uint64, names ...string) *World {
-	w := &World{given: make(map[number]giver), Random: rand.New(rand.NewPCG(1, 2))}
+func NewWorld(n, members int, interleave string, names ...string) *World {
+	w := &World{Interleave: interleave, given: make(map[number]giver), Random: rand.New(rand.NewPCG(1, 2))}
 	for i := range n {
 		w.Members = append(w.Members, NewMember(fmt.Sprintf("10.0.0.%d:3306", i+1)))
 	}
-	p := change.Plan{Number: 1, UUID: "first", State: change.InForce, Interleave: change.InterleaveBlock, Block: block}
+	p := change.Plan{Number: 1, UUID: "first", State: change.InForce, Interleave: interleave}
+	if interleave == change.InterleaveBlock {
+		p.Block = Block
+	}
 	for i, m := range w.Members[:members] {
 		p.Members = append(p.Members, change.Member{ID: m.ID, Address: m.Address, Position: i})
 	}
@@ -112,6 +119,8 @@ type Actor struct {
 	Unsent bool
 
 	Next   string // the step that it stands before
+	At     int    // the member of that
+	Asked  change.Change
 	steps  int
 	killed bool
 	yield  func(struct{}) bool
@@ -173,7 +182,7 @@ var (
 
 // do runs one step on a member.
 func (a *Actor) do(m *Member, what string, f func() error) error {
-	a.Next = what
+	a.Next, a.At = what, slices.Index(a.World.Members, m)
 	if a.killed || a.yield != nil && !a.yield(struct{}{}) {
 		a.killed = true
 		return errKilled
@@ -199,7 +208,7 @@ func (a *Actor) do(m *Member, what string, f func() error) error {
 // Change returns an actor that changes the set of members.
 func (w *World) Change(name string, asked change.Change, cut ...int) *Actor {
 	a := w.NewActor(name, func(a *Actor) error {
-		config := change.Config{Log: zap.NewNop(), Host: name, Interleave: change.InterleaveBlock, Block: Block, Ahead: Ahead, NoWriters: true, Random: w.Random.Uint32}
+		config := change.Config{Log: zap.NewNop(), Host: name, Interleave: w.Interleave, Block: Block, Ahead: Ahead, NoWriters: !w.Writers, Random: w.Random.Uint32}
 		for i, m := range w.Members {
 			if m.Count > 0 || i == 0 {
 				config.Known = append(config.Known, m.Address)
@@ -207,6 +216,7 @@ func (w *World) Change(name string, asked change.Change, cut ...int) *Actor {
 		}
 		return change.New(context.Background(), servers{a}, config).Change(asked)
 	})
+	a.Asked = asked
 	for _, i := range cut {
 		a.Cut[i] = true
 	}
