@@ -121,9 +121,6 @@ func (c *Coordinator) decide() error {
 	if err != nil {
 		return err
 	}
-	if err := c.reachable(); err != nil {
-		return err // one went in the middle
-	}
 	if err := c.setFloors(); err != nil {
 		return err
 	}
@@ -283,6 +280,9 @@ func (c *Coordinator) reconcile(now *Plan, add string) (brought bool, err error)
 		told[i] = all[i].Report
 	}
 	from := slices.IndexFunc(all, func(t reported) bool { return now.Number > 0 && t.Plan == now.Number && t.Count > 0 })
+	if from < 0 { // the one that has left may be all that obeys it by now
+		from = slices.IndexFunc(all, func(t reported) bool { return now.Number > 0 && t.Plan == now.Number })
+	}
 	for _, t := range all {
 		s := c.stores[t.address]
 		if from >= 0 && t.Plan < now.Number && (HasMember(now.Members, t.ID) || HasMember(now.Previous, t.ID)) {

@@ -139,6 +139,12 @@ func (c *Coordinator) number() error {
 			return err
 		}
 		old := HasMember(c.plan.Previous, m.ID)
+		if old && t.Plan != c.base { // what others gave before that is not among what it gave
+			return &Error{
+				Finding: fmt.Sprintf("sequence server %s obeys plan %d, and plan %d is in force", m.Address, t.Plan, c.base),
+				Remedy:  "have all members be reached, and say the same again",
+			}
+		}
 		mine := old || len(t.Plans) == 0
 		for i := range t.Plans {
 			p := &t.Plans[i]

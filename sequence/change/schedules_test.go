@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -195,6 +197,27 @@ func (s *scenario) schedules(steps int, faults simulation.Faults) (tried int, er
 			}
 		}
 	}
+	// The first is killed before its i-th step that writes. Then two end what it left, which reach
+	// some of the members each.
+	for i, more := 1, true; more; i++ {
+		for reach := range 1 << (2 * s.servers) {
+			for j, on := 1, true; on; j++ {
+				if !try(fmt.Sprintf("killed at write %d, ended by two who reach %b, switched at %d", i, reach, j), func(e *estate) {
+					first, second, third := e.coordinator(1), e.coordinator(2), e.coordinator(3)
+					for at := range s.servers {
+						second.Cut[at], third.Cut[at] = reach>>at&1 == 0, reach>>(s.servers+at)&1 == 0
+					}
+					more = runWrites(first, i)
+					first.Kill()
+					on = runWrites(second, j)
+					third.Run()
+					second.Run()
+				}) {
+					return tried, err
+				}
+			}
+		}
+	}
 	// The first is killed after i steps, and the second after j; a third may end it.
 	for i := range steps + 1 {
 		for j := range 2 * steps {
@@ -294,14 +317,23 @@ func (s *scenario) random(seed uint64, faults simulation.Faults) error {
 	return nil
 }
 
-const randomSchedules = 20_000
+// randomSchedules is how many are tried; see SEQPROXY_SCHEDULES in CONTRIBUTING.md.
+func randomSchedules(t *testing.T) uint64 {
+	t.Helper()
+	text := cmp.Or(os.Getenv("SEQPROXY_SCHEDULES"), "20000")
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		t.Fatalf("SEQPROXY_SCHEDULES=%s: %v", text, err)
+	}
+	return n
+}
 
 func TestRandomSchedules(t *testing.T) {
 	for i := range scenarios {
 		s := &scenarios[i]
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(randomSchedules / len(scenarios)) {
+			for seed := range randomSchedules(t) / uint64(len(scenarios)) {
 				if err := s.random(seed, simulation.Faults{}); err != nil {
 					t.Fatal(err)
 				}
