@@ -18,7 +18,7 @@ type Config struct {
 	Listen string `toml:"listen" reload:"restart"`
 	// users who may do everything: CREATE, ALTER, DROP, CHECK, REPAIR, FLUSH and SETVAL of sequences,
 	// KILL any session of the proxy, and give every [statement to the
-	// proxy](operations.md#asking-the-proxy): RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS,
+	// proxy](statements.md): RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS,
 	// changes of the sequence servers, `EXPLAIN FORMAT=ROUTE`; each is a `[[user]]`, or an account of the server with
 	// `unknown_user = "backend"`
 	AdminUsers []string `toml:"admin_users" reload:"new"`
@@ -27,7 +27,7 @@ type Config struct {
 	MonitorUsers []string `toml:"monitor_users" reload:"new"`
 	// a login by a user that is no `[[user]]`: `"refuse"` is error 1045; `"backend"` has the
 	// default shard's server check it, so that its accounts need no second list here, and
-	// needs no `[[user]]` at all. [What that means](operations.md#accounts-that-the-server-checks)
+	// needs no `[[user]]` at all. [What that means](security.md#accounts-that-the-server-checks)
 	UnknownUser UnknownUser `toml:"unknown_user" oneof:"refuse,backend" reload:"new"`
 	// shard of every schema that no shard owns; required with more than one shard,
 	// otherwise it is that one
@@ -47,7 +47,7 @@ type Config struct {
 	// statements up to this size are analysed, longer ones relayed as they are; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
 	// what statements above 64KiB that are held to be analysed may take in all sessions together, twice their
-	// size each. Further ones [wait](operations.md#memory) before they are read on. Sessions
+	// size each. Further ones [wait](operations.md#install) before they are read on. Sessions
 	// in a transaction or with a lock may take as much again; 1MiB to 1024GiB
 	StatementMemory Size `toml:"statement_memory" reload:"now"`
 	// clients at one time; one more gets error 1040
@@ -57,11 +57,11 @@ type Config struct {
 	MaxUserConnections int `toml:"max_user_connections" reload:"new"`
 	// clients that log in at one time, of one address four fifths of that. Others wait before
 	// they are greeted, and get error 1040 at the end of `login_timeout`;
-	// [more](operations.md#silent-clients). 0 is any number
+	// [more](security.md#guessed-passwords). 0 is any number
 	MaxLogins int `toml:"max_logins" reload:"new"`
 
 	// how many failed logins of one address are answered at once;
-	// [further ones wait](operations.md#guessed-passwords). 0 never delays
+	// [further ones wait](security.md#guessed-passwords). 0 never delays
 	FailedLogins int `toml:"failed_logins" reload:"new"`
 	// the longest that such a login waits; never more than half of `login_timeout`
 	FailedLoginDelay Duration `toml:"failed_login_delay" reload:"new"`
@@ -171,7 +171,7 @@ type Log struct {
 	// `"stderr"`, or a file that lines are appended to, in a directory that exists. At SIGUSR1
 	// and `SEQPROXY FLUSH LOGS` the file is opened again: for when it was moved away ([more](operations.md#log-files))
 	Output string `toml:"output" reload:"restart"`
-	// statements that take at least so long are logged, with a ? for each literal; 0 logs none ([more](operations.md#slow-statements))
+	// statements that take at least so long are logged, with a ? for each literal; 0 logs none ([more](operations.md#log-files))
 	SlowStatement Duration `toml:"slow_statement" reload:"now"`
 }
 
@@ -182,7 +182,7 @@ type User struct {
 	Name string `toml:"name" reload:"new"`
 	Credential
 	// a second password that lets in, too, while the password is being changed
-	// ([how](operations.md#changing-a-password))
+	// ([how](security.md#changing-a-password))
 	OldPassword Secret `toml:"old_password" reload:"new"`
 	// a file with the old password in one line
 	OldPasswordFile string `toml:"old_password_file" reload:"new"`

@@ -14,10 +14,10 @@ var errorTexts = []struct {
 }{
 	{"Keys", []errorEntry{
 		{4091, "42S02", "no sequence of that name", "`CREATE SEQUENCE name`; or `unknown_sequence = \"create\"`"},
-		{4084, "HY000", "the sequence is at its end", "widen the column, then `MAXVALUE` ([how](operations.md#alarms))"},
+		{4084, "HY000", "the sequence is at its end", "widen the column, then `MAXVALUE` ([how](alarms.md))"},
 		{4085, "HY000", "options contradict each other, or the column `id`", "the text names them"},
 		{1050, "42S01", "CREATE SEQUENCE of a name that there is", "IF NOT EXISTS, or another name"},
-		{1105, "HY000", "no number could be had; else see the text", "see its text under [Without a number](#without-a-number)"},
+		{1105, "HY000", "no number could be had, or as the text says", "see [Without a number](#without-a-number)"},
 		{1210, "HY000", "a value that cannot be, such as RESTART below a given number", "the text says what is allowed"},
 		{1225, "HY000", "an option twice", "leave one out"},
 		{1221, "HY000", "OR REPLACE and IF NOT EXISTS together", "leave one out"},
@@ -28,7 +28,7 @@ var errorTexts = []struct {
 		{1615, "HY000", "a column was bound since this statement was prepared", "prepare it again; drivers do"},
 	}},
 	{"Servers and shutdown", []errorEntry{
-		{1429, "HY000", "the shard's server cannot be reached, or the shard is paused", "bring it back ([more](operations.md#alarms)); `SEQPROXY RESUME`"},
+		{1429, "HY000", "the shard's server cannot be reached, or the shard is paused", "bring it back ([more](alarms.md)); `SEQPROXY RESUME`"},
 		{1053, "08S01", "the proxy stops; the statement was not carried out", "connect again, and repeat it"},
 		{1159, "08S01", "a large statement came too slowly while others wait for memory", "raise `statement_memory`"},
 		{4031, "HY000", "a session without a server was idle for `wait_timeout`", "connect again, as with MySQL"},
@@ -38,7 +38,7 @@ var errorTexts = []struct {
 		{1040, "08004", "`max_connections` clients, or `max_logins` log in", "raise it; the servers' limit, too"},
 		{1043, "08S01", "no login; or no PROXY header where one is due", "`proxy_protocol_from`, the balancer"},
 		{1130, "HY000", "a PROXY header from an unlisted address", "list it in `proxy_protocol_from`"},
-		{1129, "HY000", "too many failed logins from the address", "wait; find the program ([more](operations.md#logins))"},
+		{1129, "HY000", "too many failed logins from the address", "wait; find the program ([more](security.md#guessed-passwords))"},
 		{1203, "42000", "the user has as many connections as `max_user_connections`", "raise it, or close some"},
 		{1226, "42000", "as many as its own `max_connections`", "raise it in `[[user]]`"},
 		{1251, "08004", "the client does not know the account's login plugin", "a newer client, or another plugin"},
@@ -67,7 +67,7 @@ var wordTexts = []struct {
 	errors  []wordEntry
 }{
 	{"Without a number", []wordEntry{
-		{"its sequence server is unavailable", "it cannot be reached, and memory is empty", "bring it back ([more](operations.md#alarms))"},
+		{"its sequence server is unavailable", "it cannot be reached, and memory is empty", "bring it back ([more](alarms.md))"},
 		{"the home of this ORDER sequence is unavailable", "the one member that gives them is away", "bring it back, or take it out"},
 		{"while the proxy cannot write its state file", "the disk of `state_dir` is full or fails", "make room"},
 		{"is unfit to give numbers", "the server or table could repeat numbers", "the log has the statement that mends it"},

@@ -19,7 +19,7 @@ var helpTexts embed.FS
 
 // topics returns the texts of help by topic: those of the files, and the errors and events that the pages have, too.
 func topics() map[string]string {
-	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents()}
+	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "questions": helpOnQuestions()}
 	files, err := fs.ReadDir(helpTexts, "help")
 	if err != nil {
 		panic(err) // it is a part of the program
@@ -31,6 +31,7 @@ func topics() map[string]string {
 		}
 		all[strings.TrimSuffix(file.Name(), ".txt")] = string(text)
 	}
+	all["alarms"] += helpOnAlarms()
 	return all
 }
 
@@ -42,6 +43,23 @@ func listTopics() string {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		about, _, _ := strings.Cut(all[name], "\n")
 		_, _ = fmt.Fprintf(&out, "  %-9s %s\n", name, about)
+	}
+	return out.String()
+}
+
+func helpOnAlarms() string {
+	var out strings.Builder
+	for _, a := range alarmTexts {
+		writeEntry(&out, strings.Join(a.alerts, ", "), a.meaning+": "+a.do)
+	}
+	return out.String()
+}
+
+func helpOnQuestions() string {
+	var out strings.Builder
+	out.WriteString("what a DBA asks, and the command that answers\n\n")
+	for _, q := range questionTexts {
+		_, _ = fmt.Fprintf(&out, "  %s\n      %s\n", strings.ReplaceAll(q.question, "`", ""), q.ask)
 	}
 	return out.String()
 }
@@ -79,16 +97,29 @@ var (
 	markdownLink = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
 )
 
-// writeEntry writes a name and, set in, a text of the pages without its links, in lines of 80 columns.
+// writeEntry writes a name, and set in a text of the pages without its links. A long name has lines of its own.
 func writeEntry(out io.Writer, name, text string) {
-	line, width := "  "+name, 80
-	text = markdownLink.ReplaceAllString(linkToMore.ReplaceAllString(text, ""), "$1")
-	for word := range strings.FieldsSeq(strings.ReplaceAll(text, "`", "")) {
-		if len(line)+1+len(word) > width {
+	text = strings.ReplaceAll(markdownLink.ReplaceAllString(linkToMore.ReplaceAllString(text, ""), "$1"), "`", "")
+	if len(name) > 4 {
+		wrap(out, "  ", name)
+		wrap(out, "      ", text)
+		return
+	}
+	wrap(out, "  "+name+"  ", text)
+}
+
+// wrap writes words in lines of 80 columns. What stands before the first line is as many spaces before the others.
+func wrap(out io.Writer, before, text string) {
+	line, rest := before, strings.Repeat(" ", len(before))
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i > 0 && len(line)+1+len(word) > 80:
 			_, _ = fmt.Fprintln(out, line)
-			line = "     "
+			line = rest
+		case i > 0:
+			line += " "
 		}
-		line += " " + word
+		line += word
 	}
 	_, _ = fmt.Fprintln(out, line)
 }

@@ -263,7 +263,7 @@ func TestAReaderGetsStartedInFrontOfTwoShards(t *testing.T) {
 	}
 	s := newSession(t, "change me", servers...)
 	s.follow("getting-started.md", "In front of two shards")
-	if s.ran < 8 {
+	if s.ran < 7 {
 		t.Errorf("the page has %d commands, want more", s.ran)
 	}
 }
