@@ -7,7 +7,7 @@ var alarmTexts = []struct {
 }{
 	{
 		[]string{"SeqproxyKeysRunOut", "SeqproxyNoKeys", "SeqproxyReservationErrors", "SeqproxySequenceServerDown"},
-		"the sequence server cannot be used", "bring it back, nothing else; is it there, its column `error` says what mends it ([more](#keys-run-out))",
+		"the sequence server cannot be used", "bring it back, nothing else; if it is there, the column `error` says what mends it; if it is gone for good, `seqproxy help lost` ([more](#keys-run-out))",
 	},
 	{
 		[]string{"SeqproxyNodeDown"},
@@ -19,7 +19,7 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxySuspectInsertIDs"},
-		"a server may have given a key itself", "compare the keys of the table in the log line `insert id not explained` on the shards, [close the door](sequences.md#keys-that-a-server-gives-itself)",
+		"a server may have given a key itself", "the log line `insert id not explained` has the statement: compare the keys of its table on the shards ([more](sequences.md#keys-that-a-server-gives-itself))",
 	},
 	{
 		[]string{"SeqproxySequenceNearItsEnd", "SeqproxySequenceEndsSoon"},

@@ -50,7 +50,8 @@ func listTopics() string {
 func helpOnAlarms() string {
 	var out strings.Builder
 	for _, a := range alarmTexts {
-		writeEntry(&out, strings.Join(a.alerts, ", "), a.meaning+": "+a.do)
+		writeEntry(&out, strings.Join(a.alerts, ", "), a.meaning)
+		wrap(&out, "      do: ", withoutLinks(a.do))
 	}
 	return out.String()
 }
@@ -97,15 +98,19 @@ var (
 	markdownLink = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
 )
 
-// writeEntry writes a name, and set in a text of the pages without its links. A long name has lines of its own.
+// withoutLinks returns a text of the pages as a terminal has it.
+func withoutLinks(text string) string {
+	return strings.ReplaceAll(markdownLink.ReplaceAllString(linkToMore.ReplaceAllString(text, ""), "$1"), "`", "")
+}
+
+// writeEntry writes a name, and set in a text of the pages. A long name has lines of its own.
 func writeEntry(out io.Writer, name, text string) {
-	text = strings.ReplaceAll(markdownLink.ReplaceAllString(linkToMore.ReplaceAllString(text, ""), "$1"), "`", "")
 	if len(name) > 4 {
 		wrap(out, "  ", name)
-		wrap(out, "      ", text)
+		wrap(out, "      ", withoutLinks(text))
 		return
 	}
-	wrap(out, "  "+name+"  ", text)
+	wrap(out, "  "+name+"  ", withoutLinks(text))
 }
 
 // wrap writes words in lines of 80 columns. What stands before the first line is as many spaces before the others.
