@@ -438,7 +438,12 @@ func TestThePageOfLogEventsIsMadeOfTheCode(t *testing.T) {
 			}
 			maps.Copy(fields, logged.fields)
 		}
-		table += fmt.Sprintf("| %s| %s | %s| %s |\n", backQuote(text.events), strings.Join(levels, ", "), backQuote(slices.Sorted(maps.Keys(fields))), text.meaning)
+		who := ""
+		if fields["client"] && fields["conn"] && fields["user"] {
+			who = "session "
+			maps.DeleteFunc(fields, func(name string, _ bool) bool { return name == "client" || name == "conn" || name == "user" })
+		}
+		table += fmt.Sprintf("| %s| %s | %s%s| %s |\n", backQuote(text.events), strings.Join(levels, ", "), who, backQuote(slices.Sorted(maps.Keys(fields))), text.meaning)
 	}
 	for event, logged := range source.events {
 		if !documented[event] {
