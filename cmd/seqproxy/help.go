@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"seqproxy/admin"
 )
 
 // helpTexts are the short forms of the pages that an operator needs when the network is down: docs/operations.md
@@ -19,7 +21,7 @@ var helpTexts embed.FS
 
 // topics returns the texts of help by topic: those of the files, and the errors and events that the pages have, too.
 func topics() map[string]string {
-	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "questions": helpOnQuestions()}
+	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "questions": helpOnQuestions(), "statements": helpOnStatements()}
 	files, err := fs.ReadDir(helpTexts, "help")
 	if err != nil {
 		panic(err) // it is a part of the program
@@ -42,7 +44,7 @@ func listTopics() string {
 	all := topics()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		about, _, _ := strings.Cut(all[name], "\n")
-		_, _ = fmt.Fprintf(&out, "  %-9s %s\n", name, about)
+		_, _ = fmt.Fprintf(&out, "  %-10s %s\n", name, about)
 	}
 	return out.String()
 }
@@ -61,6 +63,16 @@ func helpOnQuestions() string {
 	out.WriteString("what a DBA asks, and the command that answers\n\n")
 	for _, q := range questionTexts {
 		_, _ = fmt.Fprintf(&out, "  %s\n      %s\n", strings.ReplaceAll(q.question, "`", ""), q.ask)
+	}
+	return out.String()
+}
+
+func helpOnStatements() string {
+	var out strings.Builder
+	out.WriteString("statements to the proxy itself, also with every server down\n\n")
+	out.WriteString("At the admin address: mariadb -h 127.0.0.1 -P 4307 -u ADMIN -p\n\n")
+	for _, s := range admin.Statements() {
+		writeEntry(&out, s[0], s[2])
 	}
 	return out.String()
 }

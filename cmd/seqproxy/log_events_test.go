@@ -440,7 +440,7 @@ func TestThePageOfLogEventsIsMadeOfTheCode(t *testing.T) {
 		}
 		who := ""
 		if fields["client"] && fields["conn"] && fields["user"] {
-			who = "session "
+			who = "session, "
 			maps.DeleteFunc(fields, func(name string, _ bool) bool { return name == "client" || name == "conn" || name == "user" })
 		}
 		table += fmt.Sprintf("| %s| %s | %s%s| %s |\n", backQuote(text.events), strings.Join(levels, ", "), who, backQuote(slices.Sorted(maps.Keys(fields))), text.meaning)
