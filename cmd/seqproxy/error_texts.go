@@ -78,6 +78,10 @@ var wordTexts = []struct {
 	}},
 	{"About the sequence servers", []wordEntry{
 		{"it is read only", "a replica, or a server that was made read only", "name the primary"},
+		{"none of its nodes can be written to", "the fail-over of a group is not done", "promote one"},
+		{"it can be written to and replicates from", "a node that was promoted is still a replica", "stop its replication"},
+		{"it can be written to and is no copy of the other nodes", "two primaries", "make one `read_only`, and a replica"},
+		{"has to be seen on other nodes for ORDER", "too few replicas follow", "attach one, or `order_requires_replica = false`"},
 		{"innodb_flush_log_at_trx_commit is 0", "a crash would take reservations back", "the SET in the text"},
 		{"it does not exist, or the user may not see it", "tables or rights are missing", "the GRANT, or `seqproxy schema`"},
 		{"this proxy cannot enter itself there", "no right to write `sequence_proxy`", "the GRANT in the text"},
