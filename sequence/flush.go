@@ -104,13 +104,13 @@ func (v *server) flushWarning() string {
 	return strings.Join(all, "; ")
 }
 
-// watchFlush looks at the nodes of a cluster, if that is due, while nobody waits for it.
-func (v *server) watchFlush() {
-	if !v.clustered() || time.Since(v.follow.flushed) < v.timing.flush {
-		return
+// flushDue reports whether it is time to look at the nodes of a cluster again. The caller then does. One caller at a time.
+func (v *server) flushDue() bool {
+	if !v.clustered() || time.Since(v.flushed) < v.timing.flush {
+		return false
 	}
-	v.follow.flushed = time.Now()
-	v.spawn(v.lookAtFlush)
+	v.flushed = time.Now()
+	return true
 }
 
 // lookAtFlush has nobody reserve numbers on a cluster any more that does not keep them. Whoever wants some looks at its nodes again.

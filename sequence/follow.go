@@ -41,8 +41,6 @@ type following struct {
 	beaten time.Time // guarded by follower.work; the last heartbeat
 	told   moment    // guarded by follower.work; that of the last heartbeat which told it
 
-	flushed time.Time // guarded by follower.work; when the nodes of a cluster were last asked how they flush
-
 	failures int         // guarded by follower.work; since it answered
 	again    time.Time   // guarded by follower.work; when it is asked again after them
 	hurry    atomic.Bool // it is asked again at once
@@ -194,7 +192,9 @@ func (s *Sequences) refresh(ctx context.Context) error {
 
 // refreshFrom asks one server. f.work is held.
 func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
-	v.watchFlush()
+	if v.flushDue() {
+		s.beside(v.lookAtFlush) // nobody waits for it
+	}
 	heard, err := s.hear(ctx, v)
 	if err != nil {
 		return err

@@ -44,24 +44,30 @@ type guard struct {
 	adopting turn // held during an adoption
 
 	mu       sync.Mutex
+	under    uint64              // guarded by mu; the node of the ceilings, as nodes.changes
 	ceilings map[string]uint64   // guarded by mu; by the table's spelling. A ceiling only rises.
 	opening  map[string]struct{} // guarded by mu; windows that are opened ahead of need
 	failing  bool                // guarded by mu; the last window could not be opened, which was logged
 }
 
-// forget is for another node.
+// forget is for another holder.
 func (g *guard) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ceilings = nil
 }
 
-func (g *guard) learn(name string, ceiling uint64) {
+// on forgets what is remembered of another node. g.mu is held.
+func (g *guard) on(node uint64) {
+	if g.under != node || g.ceilings == nil {
+		g.under, g.ceilings = node, make(map[string]uint64)
+	}
+}
+
+func (g *guard) learn(node uint64, name string, ceiling uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ceilings == nil {
-		g.ceilings = make(map[string]uint64)
-	}
+	g.on(node)
 	g.ceilings[name] = max(g.ceilings[name], ceiling)
 }
 
@@ -71,9 +77,11 @@ func (g *guard) drop(name string) {
 	delete(g.ceilings, name)
 }
 
-func (g *guard) ceiling(name string) (uint64, bool) {
+// ceiling is that of a sequence on a node.
+func (g *guard) ceiling(node uint64, name string) (uint64, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.on(node)
 	ceiling, ok := g.ceilings[name]
 	return ceiling, ok
 }
@@ -174,7 +182,7 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 	if !v.guarded() {
 		return limit{}, nil
 	}
-	if ceiling, ok := v.guard.ceiling(name); ok {
+	if ceiling, ok := v.guard.ceiling(v.nodes.changes.Load(), name); ok {
 		return limit{guarded: true, ceiling: ceiling}, nil
 	}
 	now := v.nodes.current.Load()
@@ -196,7 +204,7 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 	if row.ceiling == 0 {
 		return limit{}, errNoWindow
 	}
-	v.guard.learn(name, row.ceiling)
+	v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
 	return limit{guarded: true, ceiling: row.ceiling}, nil
 }
 
@@ -221,7 +229,7 @@ func (v *server) refused(ctx context.Context, conn *sql.Conn, name string, store
 	v.guard.drop(name)
 	row, err := admitted(rows, now.holder, stored.position())
 	if err == nil {
-		v.guard.learn(name, row.ceiling)
+		v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
 		err = errNoWindow
 	}
 	return err

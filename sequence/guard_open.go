@@ -16,7 +16,7 @@ import (
 
 // openAhead opens the next window of a sequence, of which n numbers that end at last were reserved, in the background if it is time.
 func (v *server) openAhead(name string, last, n uint64) {
-	ceiling, ok := v.guard.ceiling(name)
+	ceiling, ok := v.guard.ceiling(v.nodes.changes.Load(), name)
 	width, fits := v.width(name, last, n)
 	if !ok || !fits || !windowLow(last, width, ceiling, v.highest(name)) {
 		return
@@ -124,7 +124,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 		return err
 	}
 	if row.ceiling > 0 {
-		v.guard.learn(name, row.ceiling)
+		v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
 	}
 	position := stored.position()
 	width, ok := v.width(name, position, n)
@@ -165,7 +165,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if row, err = admitted(rows, now.holder, stored.position()); err != nil || row.ceiling < end {
 		return errors.Join(err, errNotHolder)
 	}
-	v.guard.learn(name, row.ceiling)
+	v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
 	if end-position == width {
 		return nil // near its end a sequence has a window for each reservation
 	}
@@ -220,7 +220,7 @@ func (v *server) admit(ctx context.Context, name string, n, want, need uint64, r
 		if again != nil {
 			return n, again
 		}
-		ceiling, _ := v.guard.ceiling(name)
+		ceiling, _ := v.guard.ceiling(v.nodes.changes.Load(), name)
 		left := v.left(name, &stored, min(ceiling, stored.max))
 		if left -= left % need; left >= need && left < n {
 			return left, nil

@@ -47,6 +47,7 @@ type nodes struct {
 	choose  turn                   // held while one is chosen
 	current atomic.Pointer[choice] // nil: none was found yet, or it failed
 	last    atomic.Pointer[choice] // the one before, for the log
+	changes atomic.Uint64          // rises when another node is chosen than the one before; what is remembered of a node counts under one of them
 }
 
 // choice is a node that can be written to, as it was found. It is never changed.
@@ -229,7 +230,6 @@ func (v *server) settle(next *choice) {
 	if before != nil && before.identity == next.identity && before.addr == next.addr && before.holder == next.holder {
 		return
 	}
-	v.guard.forget()
 	fields := []zap.Field{logfield.Node(next.addr), zap.String("identity", next.identity)}
 	if next.cluster != "" {
 		fields = append(fields, zap.String("cluster", next.cluster))
@@ -238,7 +238,7 @@ func (v *server) settle(next *choice) {
 		v.log.Info("sequence node chosen", fields...)
 		return
 	}
-	v.registry.moved.Store(true)
+	v.nodes.changes.Add(1)
 	v.log.Warn("sequence node changed", append(fields, zap.String("before", before.addr))...)
 	// Connections to the old one end now, or when they would be used next.
 	v.db.SetMaxIdleConns(0)

@@ -142,7 +142,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e.CatchUp(t, 2, 0)
 	v := m.servers.first()
 	rule, h := v.rules.of("photos"), v.share()
-	ceiling, _ := v.guard.ceiling("photos")
+	ceiling, _ := v.guard.ceiling(v.nodes.changes.Load(), "photos")
 	known, ok := v.ordered.of("photos")
 	if ceiling <= last || !ok {
 		t.Fatalf("after %d its ceiling is %d, and its row is known: %v", last, ceiling, ok)

@@ -29,10 +29,10 @@ type registry struct {
 	host     string
 	anywhere *atomic.Bool // this process has registered with any of them: then it does with all
 
-	making  turn        // held while the entry is made
-	listed  atomic.Bool // the entry was made: numbers may be reserved
-	missing atomic.Bool // a reservation found no entry
-	moved   atomic.Bool // on another node of the server, which may have lost the entry
+	making  turn          // held while the entry is made
+	listed  atomic.Bool   // the entry was made: numbers may be reserved
+	missing atomic.Bool   // a reservation found no entry
+	on      atomic.Uint64 // the node that has the entry, as nodes.changes. Another one may have lost it.
 }
 
 func newRegistry() registry {
@@ -78,15 +78,15 @@ var errUnregistered = errors.New("the entry of this proxy in the list of proxies
 // made again at once.
 func (v *server) enlist(ctx context.Context) error {
 	g := &v.registry
-	if g.listed.Load() && !g.moved.Load() {
+	if g.listed.Load() && g.on.Load() == v.nodes.changes.Load() {
 		return nil
 	}
 	if err := g.making.take(ctx); err != nil {
 		return fmt.Errorf("wait for this proxy to be registered: %w", err)
 	}
 	defer g.making.end()
-	moved := g.moved.Swap(false)
-	if g.listed.Load() && !moved {
+	node := v.nodes.changes.Load()
+	if g.listed.Load() && g.on.Load() == node {
 		return nil
 	}
 	_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`) "+
@@ -98,12 +98,10 @@ func (v *server) enlist(ctx context.Context) error {
 		err = fmt.Errorf("register this proxy: %w", err)
 	}
 	if err != nil {
-		if moved {
-			g.moved.Store(true)
-		}
 		return err
 	}
 	v.lowest.overlookAll() // others may have lowered rows before
+	g.on.Store(node)
 	g.listed.Store(true)
 	if err := v.removeDead(ctx); err != nil {
 		v.log.Warn("dead proxies not removed", zap.String("table", v.table.proxies), logfield.Err(err))
@@ -154,7 +152,7 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 	}
 	g.listed.Store(false)
 	g.making.end()
-	if g.moved.Swap(false) {
+	if g.on.Load() != v.nodes.changes.Load() {
 		return false, true, v.enlist(ctx) // a fail-over lost it; a restart there since was obeyed just now
 	}
 	return false, false, nil
@@ -168,6 +166,7 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 		return false, false, fmt.Errorf("write the heartbeat: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
+	node := v.nodes.changes.Load()
 	if seen != (moment{}) {
 		last, _, err := v.lastChange(ctx, conn)
 		if err != nil {
@@ -185,7 +184,7 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 	}
 	n, err := result.RowsAffected()
 	if err == nil && n == 1 {
-		v.registry.moved.Store(false)
+		v.registry.on.Store(node)
 		v.stays(now)
 	}
 	return told, n == 1, err

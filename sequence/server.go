@@ -38,7 +38,8 @@ type server struct {
 	failed   error     // guarded by mu; why the last connection could not be made, nil if it could
 	failedAt time.Time // guarded by mu
 
-	tenure atomic.Pointer[tenure] // on which node signs of life are given
+	tenure  atomic.Pointer[tenure] // on which node signs of life are given
+	flushed time.Time              // when the nodes of a cluster were last asked how they flush; see flushDue
 
 	seen   atomic.Pointer[layout] // what the last check found; nil before the first
 	making turn                   // of tables that are missing
