@@ -198,24 +198,24 @@ func (c *AccountChange) Apply() {
 	for _, v := range a.known {
 		if c.next[v.opts.login] != nil {
 			v.renew()
+			v.follow.hurry.Store(true) // the old account may have kept it from serving
 		}
 	}
 }
 
-// renew closes idle connections, and has the server be asked at once if the old account kept it from serving.
-func (v *server) renew() {
-	v.mu.Lock()
-	v.failed = nil
-	v.mu.Unlock()
-	v.follow.hurry.Store(true)
-	if db := v.pool(); db != nil {
+// renew closes idle connections, and forgets that the old account was refused.
+func (l *link) renew() {
+	l.mu.Lock()
+	l.failed = nil
+	l.mu.Unlock()
+	if db := l.pool(); db != nil {
 		db.SetMaxIdleConns(0)
-		db.SetMaxIdleConns(v.opts.MaxConns)
+		db.SetMaxIdleConns(l.opts.MaxConns)
 	}
-	if !v.grouped() {
+	if !l.grouped() {
 		return
 	}
-	for _, n := range v.nodes.all {
+	for _, n := range l.nodes.all {
 		if db := n.pool(); db != nil {
 			db.SetMaxIdleConns(0)
 			db.SetMaxIdleConns(idleLookers)

@@ -55,7 +55,7 @@ func (of *held) given() uint64 {
 // edit calls f with what at least need members have of a name, which is locked, and commits. On each
 // member it calls first before. f may be called again after a conflict.
 func (w *view) edit(ctx context.Context, need int, name string, first func(e *edit) error, f func(g *agreed) error) error {
-	return again(ctx, w.members, func() error { return w.editOnce(ctx, need, name, first, f) })
+	return again(ctx, w.links(), func() error { return w.editOnce(ctx, need, name, first, f) })
 }
 
 // amend is edit of all members, for a sequence that there is.

@@ -52,7 +52,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
 	if err != nil {
 		return err
 	}
-	if own.home == h.plan {
+	if own.noted == h.plan {
 		return nil
 	}
 	patience := v.timing.peer
@@ -87,7 +87,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
 		return errPlanChanging // this one may be out of it
 	}
 	if heard > 0 { // no newer plan is decided without this one until all others have accepted it
-		own.home = h.plan
+		own.noted = h.plan
 	}
 	return ctx.Err()
 }

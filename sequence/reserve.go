@@ -18,8 +18,8 @@ import (
 const maxAttempts = 6
 
 // mayRetry waits before a further attempt, after the attempt-th has failed. It is false if that was the last one, or ctx is done.
-func (v *server) mayRetry(ctx context.Context, attempt int) bool {
-	return attempt < maxAttempts && pause(ctx, jitter(v.timing.conflict<<attempt))
+func (l *link) mayRetry(ctx context.Context, attempt int) bool {
+	return attempt < maxAttempts && pause(ctx, jitter(l.timing.conflict<<attempt))
 }
 
 // reserve implements [reserver] on the table.

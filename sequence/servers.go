@@ -50,6 +50,15 @@ type view struct {
 	members []*server // by position, at least one
 }
 
+// links are those of the members.
+func (w *view) links() []*link {
+	all := make([]*link, len(w.members))
+	for i, v := range w.members {
+		all[i] = v.link
+	}
+	return all
+}
+
 // several reports whether numbers are divided among members.
 func (w *view) several() bool { return w.plan.Number != 0 && len(w.members) > 1 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // doubt is a finding about a row that somebody may just have changed, or dropped and made again.
-func (v *server) doubt(finding, remedy string) error {
-	return &UnfitError{Server: v.name(), Table: v.table.full, Finding: finding, Remedy: remedy, momentary: true}
+func (l *link) doubt(finding, remedy string) error {
+	return &UnfitError{Server: l.name(), Table: l.full, Finding: finding, Remedy: remedy, momentary: true}
 }
 
 // verify makes sure that a reservation was stored as such, without a warning, and returns its last number. told is the insert id of
@@ -73,15 +73,15 @@ func (v *server) judge(ctx context.Context, conn *sql.Conn, name string, told, l
 }
 
 // checkAgain repeats the checks of a connection and returns the highest number of the id column.
-func (v *server) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error) {
+func (l *link) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error) {
 	err := conn.Raw(func(raw any) error {
-		found, err := v.check(ctx, rawConn{raw.(driver.Conn)})
+		found, err := l.check(ctx, rawConn{raw.(driver.Conn)})
 		if err == nil {
-			v.seen.Store(found)
+			l.seen.Store(found)
 		}
 		return err
 	})
-	return v.seen.Load().max, err
+	return l.seen.Load().max, err
 }
 
 // obeys makes sure that the server is the member that it should be, and under the plan that this process believes in.
