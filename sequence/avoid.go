@@ -155,6 +155,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
 		return err
 	}
 	at, err := s.servers.raiseTo(ctx, c.name, n, floor, end)
+	s.takeNote()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

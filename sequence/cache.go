@@ -27,6 +27,16 @@ type grant struct {
 	order   bool   // the sequence is an ORDER sequence
 	shared  bool   // other sequence servers give numbers of it, too
 	version uint64 // of the options that say all this
+
+	due due
+}
+
+// due is what a reservation leaves to be done beside its caller: how far the server may go with the sequence is to be raised before that is needed.
+type due struct {
+	server *server // nil: there is nothing to do
+	n      uint64  // numbers that are reserved at a time
+	window bool    // the ceiling that its nodes know of
+	bound  bool    // the bound that other members know of
 }
 
 // reserver takes numbers out of durable storage, and puts back those that were not used.
@@ -306,6 +316,7 @@ func (c *cache) fly() {
 			continue
 		}
 		g, err := c.reserver.reserve(c.owner.ctx, c.name, want, need)
+		c.owner.takeNote()
 		c.mu.Lock()
 		if err == nil {
 			c.healedLocked()
@@ -317,6 +328,9 @@ func (c *cache) fly() {
 		}
 		c.reserving.end() // only now: who holds it knows of every number that was reserved
 		if err == nil {
+			if g.due.server != nil {
+				c.owner.beside(func(ctx context.Context) { c.owner.servers.goAhead(ctx, c.name, g.due) })
+			}
 			most := c.gatherLocked(boarded)
 			hurry := !c.order || c.first == nil && most == 0
 			c.mu.Unlock()

@@ -181,6 +181,7 @@ func (s *Sequences) requestWithin(ctx context.Context, patience time.Duration) (
 		stopTimer()
 		unhook()
 		cancel(nil)
+		s.takeNote()
 	}
 }
 

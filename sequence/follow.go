@@ -110,6 +110,7 @@ func (s *Sequences) round(ctx context.Context) error {
 		return err
 	}
 	s.watchRows(ctx)
+	s.takeNote()
 	return nil
 }
 
@@ -338,6 +339,34 @@ func (f *follower) news(changed []change) []change {
 		f.newest[c.option] = c.version
 		return false
 	})
+}
+
+// takeNote has the follower and the caches go by what was found out while servers were asked.
+func (s *Sequences) takeNote() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.voidBegunLocked()
+	if s.servers.inUse() {
+		s.followLocked()
+	}
+}
+
+// voidBegunLocked makes the numbers void that are held of sequences which were found to be in a new epoch. s.mu is held.
+func (s *Sequences) voidBegunLocked() {
+	for _, name := range s.servers.marks.takeBegun() {
+		for _, c := range s.cachesLocked(name) {
+			c.void(UnusedRestart)
+		}
+	}
+}
+
+// epoch is the one that a sequence is in, of which all is that its caches hold from then on, until a later one begins.
+func (s *Sequences) epoch(name string) uint64 {
+	epoch := s.servers.marks.epoch(name) // first: what is held may be of a later one, but not of one before
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.voidBegunLocked()
+	return epoch
 }
 
 // voidBefore makes the numbers that are held of a sequence void if epoch is a later one than was known. It is one step for all who ask for s.mu: a follower that finds the epoch

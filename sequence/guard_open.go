@@ -14,13 +14,15 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// openAhead opens the next window of a sequence, of which n numbers that end at last were reserved, in the background if it is time.
-func (v *server) openAhead(name string, last, n uint64) {
+// windowDue reports whether it is time to open the next window of a sequence, of which n numbers that end at last were reserved.
+func (v *server) windowDue(name string, last, n uint64) bool {
 	ceiling, ok := v.guard.ceiling(v.nodes.changes.Load(), name)
 	width, fits := v.width(name, last, n)
-	if !ok || !fits || !windowLow(last, width, ceiling, v.highest(name)) {
-		return
-	}
+	return ok && fits && windowLow(last, width, ceiling, v.highest(name))
+}
+
+// openNext opens the next window of a sequence that reserves n numbers at a time, unless somebody does.
+func (v *server) openNext(ctx context.Context, name string, n uint64) {
 	g := &v.guard
 	g.mu.Lock()
 	if g.opening == nil {
@@ -32,14 +34,12 @@ func (v *server) openAhead(name string, last, n uint64) {
 	if begun {
 		return
 	}
-	v.spawn(func(ctx context.Context) {
-		if err := v.openWindow(ctx, name, n); v.isMoved(err) { // else logged; whoever reaches the ceiling is told again
-			v.moved()
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.opening, name)
-	})
+	if err := v.openWindow(ctx, name, n); v.isMoved(err) { // else logged; whoever reaches the ceiling is told again
+		v.moved()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.opening, name)
 }
 
 // highest is the last number that a sequence may give, as far as it is known.

@@ -120,28 +120,29 @@ func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left ui
 	return 0, nil
 }
 
-// raiseBoundAhead raises it in the background if it is time, after numbers up to last were reserved.
-func (v *server) raiseBoundAhead(name string, h share, last, n, highest uint64) {
+// boundDue reports whether it is time to raise the bound, after numbers up to last were reserved.
+func (v *server) boundDue(name string, h share, last, highest uint64) bool {
 	bound, ok := v.bounds.get(h.plan, name)
-	if !ok || bound >= highest || bound-min(last, bound) > min(v.ahead, (highest-min(last, highest))/boundShare)/2 {
-		return
-	}
+	return ok && bound < highest && bound-min(last, bound) <= min(v.ahead, (highest-min(last, highest))/boundShare)/2
+}
+
+// raiseNext raises the bound for n numbers more, unless somebody does.
+func (v *server) raiseNext(ctx context.Context, name string, n uint64) {
 	b := &v.bounds
 	b.mu.Lock()
+	b.under(v.share().plan)
 	_, begun := b.raising[name]
 	b.raising[name] = struct{}{}
 	b.mu.Unlock()
 	if begun {
 		return
 	}
-	v.spawn(func(ctx context.Context) {
-		if _, err := v.raiseBound(ctx, name, n); err != nil {
-			v.log.Debug("bound not raised ahead", logfield.Sequence(name), logfield.Err(err)) // who reaches it is told
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.raising, name)
-	})
+	if _, err := v.raiseBound(ctx, name, n); err != nil {
+		v.log.Debug("bound not raised ahead", logfield.Sequence(name), logfield.Err(err)) // who reaches it is told
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.raising, name)
 }
 
 // saveBound writes a bound of a sequence down on this member, if it obeys the plan and none is being made. own is how far this one itself may go with it:

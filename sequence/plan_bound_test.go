@@ -148,9 +148,11 @@ func TestABoundIsRaisedAheadOfNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Far from the bound still.
-	if _, err := s.servers.reserveWith(context.Background(), s.servers.view.Load(), v, "photos", 5, 1); err != nil {
+	g, err := s.servers.reserveWith(context.Background(), s.servers.view.Load(), v, "photos", 5, 1)
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.servers.goAhead(context.Background(), "photos", g.due)
 	eventually(t, "the bound is raised", func() bool {
 		now, err := v.bound(context.Background(), v.pool(), "photos", plan)
 		return err == nil && now > before

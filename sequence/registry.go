@@ -107,7 +107,6 @@ func (v *server) enlist(ctx context.Context) error {
 		v.log.Warn("dead proxies not removed", zap.String("table", v.table.proxies), logfield.Err(err))
 	}
 	g.anywhere.Store(true)
-	v.used()
 	return nil
 }
 

@@ -231,11 +231,9 @@ func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uin
 		v.counters.lose(name, UnusedRefused, h.whole(n))
 		return g, v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", name, first, last), "look for triggers on the table")
 	}
-	if t.upTo.guarded {
-		v.openAhead(name, last, n)
-	}
-	if t.upTo.bounded {
-		v.raiseBoundAhead(name, h, last, n, stored.max)
+	g.due = due{n: n, window: t.upTo.guarded && v.windowDue(name, last, n), bound: t.upTo.bounded && v.boundDue(name, h, last, stored.max)}
+	if g.due.window || g.due.bound {
+		g.due.server = v
 	}
 	return g, nil
 }

@@ -76,13 +76,11 @@ func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row,
 	return found, err
 }
 
-// learn takes over what a row says about how to reserve, and makes numbers in memory void if a new epoch has begun.
+// learn takes over what a row says about how to reserve, and which epoch it is in.
 func (v *server) learn(r *row) {
 	v.rules.set(r.name, r.rule())
 	v.ordered.set(r)
-	if !v.marks.entered(r.name, r.epoch) {
-		v.voidBefore(r.name, r.epoch)
-	}
+	v.marks.learn(r.name, r.epoch)
 }
 
 // learnAs is learn for a row that is made again under another spelling than the one that numbers are reserved by.

@@ -15,21 +15,17 @@ type server struct {
 
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
-	place      atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
-	away       atomic.Bool           // it is left out while others serve
-	trials     trials
-	lowest     lowest
-	unseen     atomic.Bool // that it still holds the sequences was not seen on other nodes, for ORDER
-	follow     following
-	rules      rules
-	ordered    orderedRows
-	bounds     bounds
-	ahead      uint64 // see boundAhead
-	registry   registry
-	voidBefore func(name string, epoch uint64) // has marks enter an epoch, and the caches of the sequence give up what they hold of the one before
-	used       func()                          // tells that numbers are going to be reserved
-	// spawn runs f beside its caller, which is a task itself. f has a time of its own: the caller may be done long before.
-	spawn func(f func(ctx context.Context))
+	place    atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
+	away     atomic.Bool           // it is left out while others serve
+	trials   trials
+	lowest   lowest
+	unseen   atomic.Bool // that it still holds the sequences was not seen on other nodes, for ORDER
+	follow   following
+	rules    rules
+	ordered  orderedRows
+	bounds   bounds
+	ahead    uint64 // see boundAhead
+	registry registry
 	// peer is the member at a position, of the plan or of those that are configured; nil: not known.
 	peer func(position int) *server
 	// tellBound writes a bound down on other members and on this one.
@@ -44,7 +40,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	}
 	return &server{
 		link: to, table: newTable(o.Database, o.Table), counters: counters, marks: marks, guard: guard{adopting: newTurn()},
-		registry: newRegistry(), voidBefore: func(name string, epoch uint64) { marks.enter(name, epoch) }, used: func() {}, spawn: atOnce, ahead: boundAhead,
+		registry: newRegistry(), ahead: boundAhead,
 		peer: func(int) *server { return nil },
 	}, nil
 }

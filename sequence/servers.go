@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,16 +17,13 @@ import (
 // servers is where numbers come from and where definitions are kept: the sequence servers of the plan in force. Caches and [Sequences]
 // see them as one. It is safe for concurrent use.
 type servers struct {
-	opts       Options
-	timing     *timing
-	tuning     atomic.Pointer[Tuning]
-	log        *zap.Logger
-	counters   *counters
-	marks      *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
-	voidBefore func(name string, epoch uint64)
-	used       func()
-	spawn      func(f func(ctx context.Context))
-	ahead      uint64 // see boundAhead
+	opts     Options
+	timing   *timing
+	tuning   atomic.Pointer[Tuning]
+	log      *zap.Logger
+	counters *counters
+	marks    *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
+	ahead    uint64 // see boundAhead
 
 	id         string      // of this process among the proxies
 	registered atomic.Bool // see registry.anywhere
@@ -67,9 +65,8 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: newMarks(),
 		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
-		used: func() {}, spawn: atOnce, ahead: boundAhead, changing: newTurn(), id: rand.Text(),
+		ahead: boundAhead, changing: newTurn(), id: rand.Text(),
 	}
-	a.voidBefore = func(name string, epoch uint64) { a.marks.enter(name, epoch) }
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
 			return nil, err
@@ -87,7 +84,6 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	made.voidBefore, made.used, made.spawn = func(name string, epoch uint64) { a.voidBefore(name, epoch) }, func() { a.used() }, func(f func(ctx context.Context)) { a.spawn(f) }
 	made.tuning = &a.tuning
 	made.registry.id, made.registry.anywhere = a.id, &a.registered
 	made.tellBound, made.peer, made.ahead = a.tellBound, a.peer, a.ahead
@@ -95,10 +91,19 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	return made, nil
 }
 
-// listen says who is told that a sequence may be in a new epoch, and that numbers are going to be reserved, and who runs what goes on beside a
-// reservation. It is called before any other use.
-func (a *servers) listen(voidBefore func(name string, epoch uint64), used func(), spawn func(f func(ctx context.Context))) {
-	a.voidBefore, a.used, a.spawn = voidBefore, used, spawn
+// inUse reports whether numbers may be held, or a member has to be asked whether it serves again: then changes are to be followed.
+func (a *servers) inUse() bool {
+	return a.registered.Load() || slices.ContainsFunc(a.members(), func(v *server) bool { return v.away.Load() })
+}
+
+// goAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what fails here.
+func (a *servers) goAhead(ctx context.Context, name string, what due) {
+	if what.window {
+		what.server.openNext(ctx, name, what.n)
+	}
+	if what.bound {
+		what.server.raiseNext(ctx, name, what.n)
+	}
 }
 
 // peer is the member at a position, nil if there is none.
