@@ -55,7 +55,7 @@ func (v *server) adopt(ctx context.Context, name string, over guardRow) error {
 }
 
 // errOvertaken: what an adoption was prepared from is so no more.
-var errOvertaken = fmt.Errorf("another proxy adopts it at the same time: %w", errNotHolder)
+var errOvertaken = fmt.Errorf("another proxy adopts it at the same time: %w", outcomeNotHolder)
 
 // adoptOnce is one attempt of adopt.
 func (v *server) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over guardRow) (err error) {

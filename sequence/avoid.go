@@ -66,7 +66,7 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 		switch {
 		case err == nil:
 			return nil
-		case !errors.Is(err, errVoid):
+		case !errors.Is(err, outcomeRestarted):
 			return r.failed(c.name, err)
 		}
 	}
@@ -142,7 +142,7 @@ func (c *cache) cutLocked(n uint64) {
 	}
 }
 
-// moveAbove moves a counter to n and a segment further. errVoid: the sequence may have begun again meanwhile, and the counter may be
+// moveAbove moves a counter to n and a segment further. outcomeRestarted: the sequence may have begun again meanwhile, and the counter may be
 // below. c.reserving is held.
 func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
 	c.mu.Lock()
@@ -165,7 +165,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
 	case err != nil:
 		return err
 	case c.generation != generation:
-		return errVoid
+		return outcomeRestarted
 	}
 	c.top, c.spent = max(c.top, at), max(c.spent, at)
 	return nil
@@ -207,7 +207,7 @@ func (v *server) raiseTo(ctx context.Context, name string, n, floor, end uint64)
 		}
 		wait := v.timing.conflict
 		if frozen = nil; low.frozen { // else it went on in this moment
-			frozen, wait = errPlanChanging, v.timing.frozenBackoff
+			frozen, wait = outcomeFrozen, v.timing.frozenBackoff
 		}
 		if !pause(ctx, jitter(wait)) {
 			return 0, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(frozen, context.Cause(ctx)))
@@ -255,7 +255,7 @@ func (v *server) tryRaise(ctx context.Context, name string, n, floor, end uint64
 	case err != nil:
 		return 0, nil, err
 	case stored.plan != h.plan:
-		return 0, nil, errPlan
+		return 0, nil, outcomeOldPlan
 	case stored.frozen || stored.id < floor:
 		return 0, &stored, nil
 	}

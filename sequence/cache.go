@@ -437,7 +437,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 			c.finishLocked(c.first, 0, &aboutError{c.name, err})
 		}
 		c.resting = true
-	case c.order && errors.Is(err, errLost):
+	case c.order && errors.Is(err, outcomeUnknown):
 		c.strandLocked(err)
 	}
 	if c.lastErr == nil {
@@ -448,7 +448,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	c.lastErr = err
 	pause = max(c.backoff, c.owner.timing.firstBackoff)
 	c.backoff = min(2*pause, c.owner.timing.lastBackoff)
-	if errors.Is(err, errPlanChanging) {
+	if errors.Is(err, outcomeFrozen) {
 		c.backoff = min(c.backoff, c.owner.timing.frozenBackoff) // it is short, and the end of it is wanted
 	}
 	return pause

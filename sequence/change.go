@@ -188,7 +188,7 @@ func (s *Sequences) requestWithin(ctx context.Context, patience time.Duration) (
 // failed turns the error of a request into what the caller is promised.
 func (r request) failed(name string, err error) error {
 	s := r.s
-	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, errPlanChanging} {
+	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, outcomeFrozen} {
 		if errors.Is(err, known) {
 			return err
 		}

@@ -265,7 +265,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 				conn, err := v.nodes.all[j].pool().Conn(ctx)
 				if err == nil {
 					defer func() { _ = conn.Close() }()
-					err = v.fitsPlan(ctx, conn, plan, i, "")
+					err = v.fitsPlan(ctx, conn, s.servers.members(), plan, i, "")
 				}
 				if unfit := new(UnfitError); errors.As(err, &unfit) {
 					unfit.Server = node.Addr

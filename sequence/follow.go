@@ -229,7 +229,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 			return err
 		}
 		if now := s.servers.view.Load(); now == w && heard.plan != v.share().plan {
-			return errPlan
+			return outcomeOldPlan
 		}
 	}
 	if !own.loaded || heard.moment != own.seen {

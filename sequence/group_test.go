@@ -593,7 +593,7 @@ func TestAReplicationGroupHasAHolderForEachOfItsViews(t *testing.T) {
 	}
 	fresh := e.join(t, "fresh", all, patience(3*time.Second))
 	within(t, time.Minute, "a member that is left alone is no holder", func() bool {
-		_, err := fresh.servers.first().reserve(t.Context(), "photos", 1, 1)
+		_, err := fresh.servers.reserveOn(t.Context(), fresh.servers.first(), "photos", 1, 1)
 		return err != nil && strings.Contains(err.Error(), "of the sequence server, and must be on 2")
 	})
 }

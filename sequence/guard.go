@@ -33,12 +33,6 @@ const createGuard = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `holder`
 
 const guardSuffix = "_guard"
 
-// Errors of one attempt to reserve in a group.
-var (
-	errNotHolder = errors.New("this node of the sequence server was not adopted yet")
-	errNoWindow  = errors.New("the ceiling of the sequence is reached")
-)
-
 // guard is what is remembered of the guard rows of the chosen node.
 type guard struct {
 	adopting turn // held during an adoption
@@ -156,15 +150,15 @@ func (v *server) readGuard(ctx context.Context, on querier, where string, args .
 const ofSequence = " WHERE `name` IN ('', ?)"
 
 // admitted looks at the rows of a sequence, whose counter stands at position. It returns the row that says how far the node may go,
-// without a term if it has to be made yet, or errNotHolder.
+// without a term if it has to be made yet, or outcomeNotHolder.
 func admitted(rows guardRows, identity string, position uint64) (guardRow, error) {
 	top := rows.holder()
 	if top.term == 0 || top.holder != identity || top.ceiling == 0 {
-		return guardRow{}, errNotHolder
+		return guardRow{}, outcomeNotHolder
 	}
 	row, ok := rows.of(identity)
 	if ok && (row.term != top.term || position < row.floor) {
-		return guardRow{}, errNotHolder
+		return guardRow{}, outcomeNotHolder
 	}
 	return row, nil
 }
@@ -202,7 +196,7 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 		return limit{}, err
 	}
 	if row.ceiling == 0 {
-		return limit{}, errNoWindow
+		return limit{}, outcomeAtCeiling
 	}
 	v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
 	return limit{guarded: true, ceiling: row.ceiling}, nil
@@ -216,7 +210,7 @@ func (v *server) guardCondition(now *choice, id string) string {
 		"AND (h.`term` > g.`term` OR h.`term` = g.`term` AND h.`holder` > g.`holder`)))"
 }
 
-// refused explains why the condition kept a reservation from changing the row: errNotHolder or errNoWindow.
+// refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or outcomeAtCeiling.
 func (v *server) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) error {
 	now := v.nodes.current.Load()
 	if now == nil {
@@ -230,7 +224,7 @@ func (v *server) refused(ctx context.Context, conn *sql.Conn, name string, store
 	row, err := admitted(rows, now.holder, stored.position())
 	if err == nil {
 		v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
-		err = errNoWindow
+		err = outcomeAtCeiling
 	}
 	return err
 }

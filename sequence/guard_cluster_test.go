@@ -73,7 +73,7 @@ func TestOfTwoGaleraNodesOneAloneGivesNothing(t *testing.T) {
 	}
 	cluster.AwaitWhole(t)
 	eventually(t, "numbers are given again", func() bool {
-		_, err := b.servers.first().reserve(t.Context(), "photos", 1, 1)
+		_, err := b.servers.reserveOn(t.Context(), b.servers.first(), "photos", 1, 1)
 		return err == nil
 	})
 	b.take(t, "b", "photos", 200)
@@ -110,7 +110,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	if err := stays[0].Close(); err != nil { // others get it now
 		t.Fatal(err)
 	}
-	g, err := v.reserve(t.Context(), "photos", 10, 10)
+	g, err := a.servers.reserveOn(t.Context(), v, "photos", 10, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

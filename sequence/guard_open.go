@@ -68,7 +68,7 @@ func (v *server) width(name string, position, n uint64) (uint64, bool) {
 	return width, ok && hi == 0 && width >= rest && width <= math.MaxUint64-position
 }
 
-// openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody else did. errNoRoom: it has not so
+// openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody else did. outcomeNoRoom: it has not so
 // many left.
 func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
 	var err error
@@ -131,7 +131,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	end := windowEnd(position, width, stored.max)
 	if !ok || end-min(position, end) < width {
 		if !closed {
-			return errNoRoom
+			return outcomeNoRoom
 		}
 		width, end = 0, position
 	}
@@ -163,7 +163,7 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 		return err
 	}
 	if row, err = admitted(rows, now.holder, stored.position()); err != nil || row.ceiling < end {
-		return errors.Join(err, errNotHolder)
+		return errors.Join(err, outcomeNotHolder)
 	}
 	v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
 	if end-position == width {
@@ -190,16 +190,9 @@ func (v *server) want(ctx context.Context, conn *sql.Conn, now *choice, name str
 	return nil
 }
 
-// admit does what a refused reservation of n numbers needs before the next attempt, and says how many those should be of: want ideally,
-// need at least.
-func (v *server) admit(ctx context.Context, name string, n, want, need uint64, refused error) (uint64, error) {
-	switch {
-	case v.isMoved(refused):
-		v.moved()
-		return n, nil
-	case errors.Is(refused, errNotHolder):
-		return n, v.adoptOrMove(ctx, name, guardRow{})
-	}
+// raiseCeiling has the next attempt find room below the ceiling, and says how many numbers that asks for.
+func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint64, error) {
+	n, need := d.n, d.need
 	err := v.openWindow(ctx, name, n)
 	lost := new(seenError)
 	switch {
@@ -210,10 +203,10 @@ func (v *server) admit(ctx context.Context, name string, n, want, need uint64, r
 		// Another node was adopted after this one. If all nodes, looked at again, say that this is the primary after all, it is adopted anew.
 		v.moved()
 		return n, v.adoptOrMove(ctx, name, lost.claim)
-	case errors.Is(err, errNotHolder):
+	case errors.Is(err, outcomeNotHolder):
 		return n, v.adoptOrMove(ctx, name, guardRow{})
-	case errors.Is(err, errNoRoom):
-		return v.fit(ctx, name, want, need)
+	case errors.Is(err, outcomeNoRoom):
+		return v.fit(ctx, name, d.want, need)
 	case errors.As(err, new(*seenError)):
 		// What is left below the ceiling may be given.
 		stored, again := v.find(ctx, name)
@@ -247,7 +240,7 @@ func (v *server) holding(ctx context.Context, name string, f func() error) error
 		switch {
 		case v.isMoved(err):
 			v.moved()
-		case errors.Is(err, errNotHolder):
+		case errors.Is(err, outcomeNotHolder):
 			if failed := v.adoptOrMove(ctx, name, guardRow{}); failed != nil {
 				return failed
 			}
@@ -271,10 +264,10 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 	}
 	err := v.holding(ctx, name, func() error {
 		err := v.belowCeiling(ctx, name, n)
-		if errors.Is(err, errNoWindow) {
+		if errors.Is(err, outcomeAtCeiling) {
 			err = v.openWindow(ctx, name, 1)
 		}
-		if errors.Is(err, errNoRoom) {
+		if errors.Is(err, outcomeNoRoom) {
 			err = v.tryWindow(ctx, name, 1, true)
 		}
 		return err
@@ -301,20 +294,20 @@ func (v *server) openTo(ctx context.Context, name string, n, floor uint64) (to u
 	if err = v.holding(ctx, name, func() error { return v.belowCeiling(ctx, name, floor) }); err == nil {
 		return floor, nil
 	}
-	if err := v.belowCeiling(ctx, name, n); !errors.Is(err, errNoWindow) {
+	if err := v.belowCeiling(ctx, name, n); !errors.Is(err, outcomeAtCeiling) {
 		return n, nil // of any other error keepAbove tells
 	}
 	stored, err := v.look(ctx, name)
 	if err == nil && stored.position() < n {
 		err = v.openWindow(ctx, name, (n-stored.position())/max(stored.rule().step, 1)+2)
 	}
-	if err != nil && !errors.Is(err, errNoRoom) {
+	if err != nil && !errors.Is(err, outcomeNoRoom) {
 		return 0, fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
 	}
 	return n, nil
 }
 
-// belowCeiling returns errNoWindow for a number that a sequence may not give yet.
+// belowCeiling returns outcomeAtCeiling for a number that a sequence may not give yet.
 func (v *server) belowCeiling(ctx context.Context, name string, n uint64) error {
 	conn, err := v.conn(ctx)
 	if err != nil {
@@ -323,7 +316,7 @@ func (v *server) belowCeiling(ctx context.Context, name string, n uint64) error 
 	defer func() { _ = conn.Close() }()
 	to, err := v.limit(ctx, conn, name)
 	if err == nil && to.guarded && to.ceiling < n {
-		err = errNoWindow
+		err = outcomeAtCeiling
 	}
 	return err
 }

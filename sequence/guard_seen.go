@@ -212,7 +212,7 @@ func (v *server) shownOn(ctx context.Context, lag time.Duration, need int) error
 	}
 	mark := rows.holder()
 	if mark.holder != now.holder {
-		return errNotHolder
+		return outcomeNotHolder
 	}
 	_ = conn.Close() // others may need it meanwhile
 	for begin, again := time.Now(), true; again; {

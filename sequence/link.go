@@ -51,7 +51,7 @@ func newLink(opts Options, o ServerOptions, retries *atomic.Uint64) (*link, erro
 	cfg := mysql.NewConfig()
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
 	cfg.InterpolateParams = true // one round trip instead of three; safe because the connection's charset is utf8mb4
-	cfg.MultiStatements = true   // see reserveAtOnce; every text is our own
+	cfg.MultiStatements = true   // see takeAtOnce; every text is our own
 	cfg.ClientFoundRows = false  // affected rows must mean changed rows
 	cfg.RejectReadOnly = true    // such a refusal ends the connection, and the checks of the next one say what is wrong
 	cfg.ConnectionAttributes = "program_name:seqproxy"

@@ -141,20 +141,19 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
 	v := m.servers.first()
-	rule, h := v.rules.of("photos"), v.share()
 	ceiling, _ := v.guard.ceiling(v.nodes.changes.Load(), "photos")
 	known, ok := v.ordered.of("photos")
 	if ceiling <= last || !ok {
 		t.Fatalf("after %d its ceiling is %d, and its row is known: %v", last, ceiling, ok)
 	}
-	taking, err := v.taking("photos", 1, rule, h, limit{guarded: true, ceiling: ceiling})
-	if err != nil {
+	taking := take{name: "photos", n: 1, used: v.rules.of("photos"), share: v.share(), upTo: limit{guarded: true, ceiling: ceiling}}
+	if err := v.prepareTake(&taking); err != nil {
 		t.Fatal(err)
 	}
 	reserve := func(conn *sql.Conn) (uint64, error) {
 		t.Helper()
-		g, err := v.reserveAtOnce(t.Context(), conn, "photos", 1, taking, rule, h, known)
-		return g.seg.Last(), err
+		did := v.takeAtOnce(t.Context(), conn, &taking, known)
+		return did.grant.seg.Last(), did.err
 	}
 	before, err := v.conn(t.Context())
 	if err != nil {

@@ -39,21 +39,26 @@ func (o *orderedRows) set(r *row) {
 	o.by[r.name] = *r
 }
 
-// reserveAtOnce is reserveOnce in one round trip, for a caller who waits for each: the statement that takes the numbers, and behind
+// takeAtOnce is attempt in one round trip, for a caller who waits for each: the statement that takes the numbers, and behind
 // it in one text the questions that make sure of it. That they are two is because a SELECT from a table clears the number of warnings.
-func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string, n uint64, t take, used rule, h share, known row) (g grant, err error) {
+func (v *server) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known row) attempt {
 	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + v.table.unchanged()
 	unwatched, unwatch, err := closeWhenDone(ctx, conn)
 	if err != nil {
-		return g, err
+		return v.failedWith(err)
 	}
 	defer unwatch()
-	rows, err := conn.QueryContext(unwatched, text, append(t.args, name, name, v.registry.id)...)
-	if err != nil {
-		if hasCode(err, gomysql.ER_QUERY_INTERRUPTED) { // by KILL QUERY: perhaps of a question, behind the UPDATE
-			v.counters.lose(name, UnusedUnknownCommit, h.whole(n))
-		}
-		return g, v.failedToTake(name, why(ctx, err), h.whole(n), &t)
+	mayBeTaken := func(err error) attempt {
+		a := v.notTaken(t, why(ctx, err))
+		a.lost, a.why = t.share.whole(t.n), UnusedUnknownCommit
+		return a
+	}
+	rows, err := conn.QueryContext(unwatched, text, append(t.args, t.name, t.name, v.registry.id)...)
+	switch {
+	case hasCode(err, gomysql.ER_QUERY_INTERRUPTED): // by KILL QUERY: perhaps of a question, behind the UPDATE
+		return mayBeTaken(err)
+	case err != nil:
+		return v.notTaken(t, why(ctx, err))
 	}
 	defer func() { _ = rows.Close() }()
 	var affected int64
@@ -61,14 +66,10 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	var last uint64
 	var readOnly string
 	if !rows.Next() {
-		err := why(ctx, noRow(rows))
-		if !isUnknownOutcome(err) { // the questions failed, but not the UPDATE
-			v.counters.lose(name, UnusedUnknownCommit, h.whole(n))
-		}
-		return g, v.failedToTake(name, err, h.whole(n), &t)
+		return mayBeTaken(noRow(rows)) // the questions failed, but not the UPDATE
 	}
 	if err := rows.Scan(&affected, &warnings, &last, &readOnly); err != nil {
-		return g, v.failedToTake(name, why(ctx, err), h.whole(n), &t)
+		return v.notTaken(t, why(ctx, err))
 	}
 	stored, err := v.readUnchanged(rows, known)
 	if closed := rows.Close(); err == nil {
@@ -76,23 +77,26 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	}
 	if affected != 1 {
 		unwatch() // the connection may be another's soon
-		return g, why(ctx, v.notOneRow(ctx, conn, name, affected, used, h, &t))
+		a := v.notOneRow(ctx, conn, affected, t)
+		a.err = why(ctx, a.err)
+		return a
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
 	if err == nil && !isOff(readOnly) {
 		err = v.readOnly()
 	}
 	if errors.Is(err, errChanged) {
-		if stored, err = v.readRow(ctx, conn, name); err != nil {
+		if stored, err = v.readRow(ctx, conn, t.name); err != nil {
 			err = fmt.Errorf("read back: %w", err)
 		} else {
-			v.learnAs(name, &stored)
+			v.learnAs(t.name, &stored)
 		}
 	}
+	so := v.failedWith(err)
 	if err == nil {
-		last, stored, err = v.judge(ctx, conn, name, 0, last, t.width, warnings, used, h, stored)
+		so = v.judge(ctx, conn, t, 0, last, warnings, &stored)
 	}
-	return v.granted(ctx, conn, name, n, t, used, h, last, stored, err)
+	return v.granted(ctx, conn, t, last, &stored, so)
 }
 
 // errChanged: a row is not as it was, but for its id.

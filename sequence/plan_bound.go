@@ -30,9 +30,6 @@ const (
 	boundShare = 256
 )
 
-// errAtBound: the next numbers of the member are above what other members know.
-var errAtBound = errors.New("the numbers would go above the bound that the other sequence servers know of")
-
 // bounds is what is remembered of the bounds that a member wrote down, under one plan. They only rise.
 type bounds struct {
 	mu      sync.Mutex
@@ -90,9 +87,9 @@ func (v *server) readBound(ctx context.Context, on execer, name string, plan uin
 	return bound, nil
 }
 
-// raiseBound has n more numbers of a sequence be below its bound. It says how many of those that may be taken at once are below it as things stand, if
+// raiseBound has n more numbers of a sequence be below the bound of v. It says how many of those that may be taken at once are below it as things stand, if
 // it fails because no other member can be told.
-func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left uint64, err error) {
+func (a *servers) raiseBound(ctx context.Context, v *server, name string, n uint64) (left uint64, err error) {
 	h := v.share()
 	stored, err := v.find(ctx, name)
 	if err != nil {
@@ -101,7 +98,7 @@ func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left ui
 	position := max(stored.position(), v.marks.of(name))
 	width, ok := v.width(name, stored.position(), n)
 	if !ok {
-		return 0, errNoRoom
+		return 0, outcomeNoRoom
 	}
 	before, _ := v.bounds.get(h.plan, name)
 	known, err := v.readBound(ctx, v.pool(), name, h.plan)
@@ -112,8 +109,8 @@ func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left ui
 	if known > before && left >= n {
 		return 0, nil // somebody else has raised it
 	}
-	bound := boundAbove(max(position, stored.position()+width), stored.max, v.ahead)
-	if err := v.tellBound(ctx, v, h.plan, name, bound); err != nil {
+	bound := boundAbove(max(position, stored.position()+width), stored.max, a.ahead)
+	if err := a.tellBound(ctx, v, h.plan, name, bound); err != nil {
 		return left, err
 	}
 	v.bounds.learn(h.plan, name, bound)
@@ -121,13 +118,13 @@ func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left ui
 }
 
 // boundDue reports whether it is time to raise the bound, after numbers up to last were reserved.
-func (v *server) boundDue(name string, h share, last, highest uint64) bool {
+func (v *server) boundDue(name string, h share, last, highest, ahead uint64) bool {
 	bound, ok := v.bounds.get(h.plan, name)
-	return ok && bound < highest && bound-min(last, bound) <= min(v.ahead, (highest-min(last, highest))/boundShare)/2
+	return ok && bound < highest && bound-min(last, bound) <= min(ahead, (highest-min(last, highest))/boundShare)/2
 }
 
-// raiseNext raises the bound for n numbers more, unless somebody does.
-func (v *server) raiseNext(ctx context.Context, name string, n uint64) {
+// raiseNext raises the bound of v for n numbers more, unless somebody does.
+func (a *servers) raiseNext(ctx context.Context, v *server, name string, n uint64) {
 	b := &v.bounds
 	b.mu.Lock()
 	b.under(v.share().plan)
@@ -137,7 +134,7 @@ func (v *server) raiseNext(ctx context.Context, name string, n uint64) {
 	if begun {
 		return
 	}
-	if _, err := v.raiseBound(ctx, name, n); err != nil {
+	if _, err := a.raiseBound(ctx, v, name, n); err != nil {
 		v.log.Debug("bound not raised ahead", logfield.Sequence(name), logfield.Err(err)) // who reaches it is told
 	}
 	b.mu.Lock()
@@ -163,7 +160,7 @@ func (v *server) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name s
 		return fmt.Errorf("read table %s: %w", v.table.member, err)
 	}
 	if now != plan {
-		return errPlan
+		return outcomeOldPlan
 	}
 	// The floor of a name that the plan did not know is that of all such names.
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`, `own_bound`) SELECT d.`plan`, d.`name`, IFNULL(f.`floor`, 0), d.`bound`, d.`own` FROM "+
@@ -180,7 +177,7 @@ func (v *server) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name s
 func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name string, bound uint64) error {
 	w := a.view.Load()
 	if w.plan.Number != plan {
-		return errPlan
+		return outcomeOldPlan
 	}
 	isThis := func(o *server) bool { return o == v }
 	others := slices.DeleteFunc(slices.Clone(w.live()), isThis)
@@ -196,10 +193,10 @@ func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name st
 	})
 	if len(failed) == len(others) {
 		all := errors.Join(failed...)
-		if errors.Is(all, errPlan) || errors.Is(all, errPlanChanging) {
+		if errors.Is(all, outcomeOldPlan) || errors.Is(all, outcomeFrozen) {
 			return all
 		}
-		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", errAtBound, all)
+		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", outcomeAtBound, all)
 	}
 	if err := v.saveBound(ctx, plan, name, bound, bound); err != nil {
 		return err

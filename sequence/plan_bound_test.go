@@ -22,9 +22,6 @@ func (e *planEstate) otherSide(t *testing.T) *planEstate {
 // boundsAhead has a proxy set bounds at most n ahead.
 func boundsAhead(s *Sequences, n uint64) {
 	s.servers.ahead = n
-	for _, v := range s.servers.known {
-		v.ahead = n
-	}
 }
 
 // takeAll takes n numbers one by one.
@@ -47,7 +44,7 @@ func toTheBound(t *testing.T, s *Sequences, h *givenEver, name string) (got int,
 			got++
 		}
 		end = err
-		return errors.Is(err, errAtBound) || got > 1000
+		return errors.Is(err, outcomeAtBound) || got > 1000
 	})
 	return got, end
 }

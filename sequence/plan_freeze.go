@@ -228,9 +228,5 @@ func (v *server) refuseChange(ctx context.Context, on execer, condition, locking
 	case err != nil:
 		return fmt.Errorf("look whether the set of sequence servers is being changed: %w", err)
 	}
-	return errPlanChanging
+	return outcomeFrozen
 }
-
-// errPlanChanging: the rows are frozen while the set of sequence servers is changed.
-var errPlanChanging = errors.New("the set of sequence servers is being changed; if its proxy died, make the same change again on another one, which ends it: " +
-	"SHOW SEQPROXY SEQUENCE SERVERS tells which")

@@ -71,9 +71,6 @@ func (p *Proxy) stale() bool { return p.Silent > p.timing.stale }
 // early reports whether its last heartbeat is of a time to come: the server's clock went back, and it has given none since.
 func (p *Proxy) early() bool { return p.Silent < -p.timing.beat }
 
-// errUnregistered: the server does not know this process, so what it has just reserved is given to nobody.
-var errUnregistered = errors.New("the entry of this proxy in the list of proxies is gone")
-
 // enlist registers this process before it reserves its first numbers, so that others know who may hold some. Without an entry it reserves nothing. A fail-over may have lost the entry: then it is
 // made again at once.
 func (v *server) enlist(ctx context.Context) error {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
@@ -22,91 +21,46 @@ func (l *link) mayRetry(ctx context.Context, attempt int) bool {
 	return attempt < maxAttempts && pause(ctx, jitter(l.timing.conflict<<attempt))
 }
 
-// reserve implements [reserver] on the table.
-func (v *server) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
+// reserveOn reserves numbers on one of the members in use.
+func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
 	if err := v.marks.state.ready(); err != nil {
 		v.counters.errors.Add(1)
 		v.counters.tried(name, &v.trials, ReservedError, 0)
 		return grant{}, err
 	}
 	begin := time.Now()
-	v.witness(ctx, name)
+	a.witness(ctx, v, name)
 	n := want
-	var back *lowRow
-	for attempt := 1; ; attempt++ {
+	for number := 1; ; number++ {
 		epoch := v.marks.epoch(name)
 		low := v.lowest.seenAt(name, epoch, v.share().plan)
-		g, err := v.reserveOnce(ctx, name, n)
+		t := v.attempt(ctx, a.members(), name, n)
 		took := time.Since(begin)
-		result, again := resultOf(err), false
-		switch {
-		case err == nil:
-			mark, ok := v.marks.admit(name, epoch, low, g.seg)
-			switch {
-			case ok || g.cycle && mark != 0:
-				if err = v.marks.keep(name); err != nil {
-					result = ReservedError
-					v.takeBack(ctx, name, epoch, g.seg)
-					break
-				}
-				v.reserved(name, epoch, &g)
-				v.counters.tried(name, &v.trials, ReservedOK, took)
-				return g, nil
-			case mark == 0:
-				v.counters.lose(name, UnusedRestart, g.seg.Remaining())
-				result, again, err = ReservedChanged, true, errVoid
-			default:
-				v.counters.lose(name, UnusedRewind, g.seg.Remaining())
-				result = ReservedRewind
-				if err = v.lift(ctx, name, mark, g.seg.Next()); err == nil {
-					again, err = true, fmt.Errorf("the row keeps going back below %d", mark)
-				}
-			}
-		case errors.Is(err, errRuleChanged):
-			again = true
-			if g.seg.Remaining() > 0 {
-				// Those numbers were given to nobody. If they cannot be given back either they are a gap.
-				done, _ := v.giveBack(ctx, name, epoch, g.seg)
-				v.counters.lose(name, returnedOr(UnusedAlter, done), g.seg.Remaining())
-			}
-		case errors.As(err, &back):
-			if err = v.lift(ctx, name, max(back.mark, v.marks.of(name)), back.id); err == nil {
-				again, err = true, back
-			}
-		case errors.Is(err, errUnregistered):
-			again = true
-		case errors.Is(err, errAtBound):
-			left, failed := v.raiseBound(ctx, name, n)
-			switch err = failed; {
-			case failed == nil:
-				again, err = true, errAtBound
-			case errors.Is(failed, errNoRoom):
-				if n, err = v.fit(ctx, name, want, need); err == nil {
-					again, err = true, errors.New("the end of the sequence moves")
-				}
-			case left >= need && left-left%need < n:
-				n = left - left%need // what is below may be given
-				again = true
-			}
-		case isOutOfRange(err), errors.Is(err, errNoRoom):
-			if n, err = v.fit(ctx, name, want, need); err == nil {
-				again, err = true, errors.New("the end of the sequence moves")
-			}
-		case isConflict(err):
+		if t.lost > 0 {
+			v.counters.lose(name, t.why, t.lost)
+		}
+		if t.outcome == outcomeDone {
+			t = v.admit(ctx, name, epoch, low, t)
+		}
+		result := resultOf(t.outcome, t.err)
+		do, again := next(t.outcome, number)
+		if do == remedyGive {
+			v.counters.tried(name, &v.trials, result, took)
+			t.grant.due = a.due(v, name, n, &t)
+			return t.grant, nil
+		}
+		if isConflict(t.err) {
 			v.counters.retries.Add(1)
-			// A lock wait is long already. Whoever waits for the number should read why.
-			again = !hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT)
-		case isMomentary(err):
-			again = true
-		case errors.Is(err, errNotHolder), errors.Is(err, errNoWindow), v.isMoved(err):
-			refused := err
-			if n, err = v.admit(ctx, name, n, want, need, refused); err == nil {
-				again, err = true, refused
+		}
+		if do != remedyStop {
+			var failed error
+			if n, failed = a.remedy(ctx, v, name, epoch, demand{n, want, need}, do, &t); failed != nil {
+				again, t.err = false, failed
 			}
 		}
-		again = again && attempt < maxAttempts
+		err := t.err
 		if !again {
-			result = lastResult(result, err)
+			result = lastResult(result, v.outcomeOf(err), err)
 		}
 		v.counters.tried(name, &v.trials, result, took)
 		if !again {
@@ -115,9 +69,9 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 			}
 			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, withGrants(err, v.opts.Database))
 		}
-		wait := v.timing.conflict << attempt
-		if errors.Is(err, errUnregistered) {
-			wait = v.timing.follow // the follower has to find out
+		wait := v.timing.conflict << number
+		if do == remedyAwait {
+			wait = v.timing.follow
 		}
 		if !pause(ctx, jitter(wait)) {
 			return grant{}, context.Cause(ctx)
@@ -126,116 +80,222 @@ func (v *server) reserve(ctx context.Context, name string, want, need uint64) (g
 	}
 }
 
-// Errors of one attempt that the next may not have.
-var (
-	errRuleChanged = errors.New("increment or maximum of the sequence were changed meanwhile")
-	errNoRoom      = errors.New("so many numbers are not left")
-	errVoid        = errors.New("the sequence was restarted meanwhile")
-	errLost        = errors.New("connection lost in a reservation, its numbers are never used")
-	errPlan        = errors.New("the plan of the sequence servers was changed meanwhile")
-	errNotHome     = errors.New("another sequence server is the home of this ORDER sequence by now")
-)
+// next decides what comes after an attempt, and whether another one follows it, if the remedy works.
+func next(o outcome, number int) (do remedy, again bool) {
+	do = remedies[o]
+	return do, do != remedyGive && do != remedyStop && number < maxAttempts
+}
 
-// reserveOnce runs the one statement that takes n numbers, and then makes sure that it did what it said.
-func (v *server) reserveOnce(ctx context.Context, name string, n uint64) (g grant, err error) {
+// demand is how many numbers an attempt has asked for, and how many are wanted, and needed at least.
+type demand struct{ n, want, need uint64 }
+
+// errEndMoves: fewer numbers were asked for each time, and again not so many were left.
+var errEndMoves = errors.New("the end of the sequence moves")
+
+// remedy does what an attempt needs before the next one, and says how many numbers that asks for. t.err is told if there is none.
+func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint64, d demand, do remedy, t *attempt) (n uint64, err error) {
+	switch do {
+	case remedyPutBack:
+		if seg := t.grant.seg; seg.Remaining() > 0 {
+			// Those numbers were given to nobody. If they cannot be given back either they are a gap.
+			done, _ := v.giveBack(ctx, name, epoch, seg)
+			v.counters.lose(name, returnedOr(UnusedAlter, done), seg.Remaining())
+		}
+	case remedyAwait:
+		v.registry.missing.Store(true) // the next sign of life finds that out, gives up what is held, and has the entry made again
+	case remedyLift:
+		return d.n, a.lift(ctx, v, name, max(t.mark, v.marks.of(name)), t.row)
+	case remedyFit:
+		t.err = errEndMoves
+		return v.fit(ctx, name, d.want, d.need)
+	case remedyBound:
+		left, err := a.raiseBound(ctx, v, name, d.n)
+		switch {
+		case errors.Is(err, outcomeNoRoom):
+			t.err = errEndMoves
+			return v.fit(ctx, name, d.want, d.need)
+		case err != nil && left >= d.need && left-left%d.need < d.n:
+			t.err = err
+			return left - left%d.need, nil // what is below may be given
+		}
+		return d.n, err
+	case remedyCeiling:
+		return v.raiseCeiling(ctx, name, d)
+	case remedyHold:
+		return d.n, v.adoptOrMove(ctx, name, guardRow{})
+	case remedyMove:
+		v.moved()
+	}
+	return d.n, nil
+}
+
+// admit has the numbers of an attempt count as reserved by this process, if none was given before: the row was seen at low, or higher marks are kept.
+func (v *server) admit(ctx context.Context, name string, epoch, low uint64, t attempt) attempt {
+	seg := t.grant.seg
+	mark, ok := v.marks.admit(name, epoch, low, seg)
+	switch {
+	case ok || t.grant.cycle && mark != 0:
+		if err := v.marks.keep(name); err != nil {
+			v.takeBack(ctx, name, epoch, seg)
+			return attempt{outcome: outcomeRefused, err: err}
+		}
+		v.reserved(name, epoch, &t.grant)
+		return t
+	case mark == 0:
+		v.counters.lose(name, UnusedRestart, seg.Remaining())
+		return ended(outcomeRestarted)
+	}
+	v.counters.lose(name, UnusedRewind, seg.Remaining())
+	return attempt{outcome: outcomeWentBack, row: seg.Next(), mark: mark, err: fmt.Errorf("the row keeps going back below %d", mark)}
+}
+
+// due is what a reservation leaves to be done.
+func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
+	last, h := t.grant.seg.Last(), v.share()
+	d := due{
+		server: v, n: n,
+		window: t.upTo.guarded && v.windowDue(name, last, n),
+		bound:  t.upTo.bounded && v.boundDue(name, h, last, t.grant.max, a.ahead),
+	}
+	if !d.window && !d.bound {
+		return due{}
+	}
+	return d
+}
+
+// attempt is one attempt to reserve numbers, as it ended.
+type attempt struct {
+	outcome outcome
+	err     error // for whoever gets no number; nil with outcomeDone
+
+	// grant has the numbers with outcomeDone. With outcomeNewRule it may have numbers that went by the old one.
+	grant grant
+	upTo  limit // what kept them from going on
+
+	lost uint64 // numbers that are taken, or may be, and that nobody gives
+	why  Unused // nobody does
+
+	row, mark uint64 // with outcomeWentBack: what the row, or the first of its numbers, is, and what it was
+}
+
+// ended is an attempt of which the outcome says all.
+func ended(o outcome) attempt { return attempt{outcome: o, err: o} }
+
+// failedWith is an attempt that ended with an error.
+func (l *link) failedWith(err error) attempt { return attempt{outcome: l.outcomeOf(err), err: err} }
+
+// attempt runs the one statement that takes n numbers, and then makes sure that it did what it said. members are all, by position.
+func (v *server) attempt(ctx context.Context, members []*server, name string, n uint64) attempt {
 	if err := v.enlist(ctx); err != nil {
-		return g, err
+		return v.failedWith(err)
 	}
 	conn, err := v.conn(ctx)
 	if err != nil {
-		return g, err
+		return v.failedWith(err)
 	}
 	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
 
-	rule, h := v.rules.of(name), v.share()
-	upTo, err := v.limit(ctx, conn, name)
-	if err != nil {
-		return g, err
+	t := take{name: name, n: n, used: v.rules.of(name), share: v.share(), members: members}
+	if t.upTo, err = v.limit(ctx, conn, name); err != nil {
+		return v.failedWith(err)
 	}
-	if h.shared() && !planted.Fault(planted.CeilingMember) {
-		upTo.bounded = true
-		if upTo.bound, err = v.bound(ctx, conn, name, h.plan); err != nil {
-			return g, err
+	if t.share.shared() && !planted.Fault(planted.CeilingMember) {
+		t.upTo.bounded = true
+		if t.upTo.bound, err = v.bound(ctx, conn, name, t.share.plan); err != nil {
+			return v.failedWith(err)
 		}
 	}
-	t, err := v.taking(name, n, rule, h, upTo)
-	if err != nil {
-		return g, err
+	if err := v.prepareTake(&t); err != nil {
+		return v.failedWith(err)
 	}
 	if known, ok := v.ordered.of(name); ok {
-		return v.reserveAtOnce(ctx, conn, name, n, t, rule, h, known)
+		return v.takeAtOnce(ctx, conn, &t, known)
 	}
 	result, err := conn.ExecContext(ctx, t.text, t.args...)
 	if err != nil {
 		if planted.Fault(planted.Commit) && isUnknownOutcome(err) {
 			mark := v.marks.of(name)
-			return grant{seg: NewSegment(mark+1, mark+n), max: v.seen.Load().max, rule: v.rules.of(name)}, nil
+			return attempt{grant: grant{seg: NewSegment(mark+1, mark+n), max: v.seen.Load().max, rule: v.rules.of(name)}}
 		}
-		return g, v.failedToTake(name, err, h.whole(n), &t)
+		return v.notTaken(&t, err)
 	}
 	affected, err := result.RowsAffected()
 	if err != nil {
-		return g, err
+		return v.failedWith(err)
 	}
 	told, err := result.LastInsertId() // the packet's 64 bits in an int64
 	if err != nil {
-		return g, err
+		return v.failedWith(err)
 	}
 	if affected != 1 {
-		return g, v.notOneRow(ctx, conn, name, affected, rule, h, &t)
+		return v.notOneRow(ctx, conn, affected, &t)
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
-	last, stored, err := v.verify(ctx, conn, name, uint64(told), t.width, rule, h)
-	return v.granted(ctx, conn, name, n, t, rule, h, last, stored, err)
+	last, stored, so := v.verify(ctx, conn, &t, uint64(told))
+	return v.granted(ctx, conn, &t, last, &stored, so)
 }
 
-// failedToTake is the error of a statement that should have taken so many numbers.
-func (v *server) failedToTake(name string, err error, n uint64, t *take) error {
+// notTaken is the outcome of a statement that should have taken numbers, and failed.
+func (v *server) notTaken(t *take, err error) attempt {
 	if !isUnknownOutcome(err) {
-		return err
+		return v.failedWith(err)
 	}
-	v.counters.lose(name, UnusedUnknownCommit, n)
-	return fmt.Errorf("%w: %w", errLost, err)
+	return attempt{outcome: outcomeUnknown, err: fmt.Errorf("%w: %w", outcomeUnknown, err), lost: t.share.whole(t.n), why: UnusedUnknownCommit}
 }
 
-// granted is the outcome of a reservation that was verified with err.
-func (v *server) granted(ctx context.Context, conn *sql.Conn, name string, n uint64, t take, rule rule, h share, last uint64, stored row, err error) (g grant, _ error) {
-	if err == nil && t.node != nil && t.node.cluster != "" {
-		err = v.leadsTo(ctx, conn, t.node)
+// granted is the outcome of an attempt that has taken numbers, of which so says whether they are stored as they should be.
+func (v *server) granted(ctx context.Context, conn *sql.Conn, t *take, last uint64, stored *row, so attempt) attempt {
+	h := t.share
+	if so.outcome == outcomeDone {
+		so = v.mayGive(ctx, conn, t, stored)
 	}
-	if err == nil && stored.def.Order && h.shared() {
-		err = v.isHome(h, stored.home)
+	switch so.outcome {
+	case outcomeDone:
+	case outcomeNewRule:
+		v.logReserved(t.name, t.numbers(last), t.floor)
+		so.grant.seg = t.numbers(last)
+		return so
+	case outcomeOldPlan, outcomeFrozen, outcomeNotHome:
+		so.lost, so.why = h.whole(t.n), UnusedAlter
+		return so
+	default:
+		so.lost, so.why = h.whole(t.n), UnusedRefused
+		return so
 	}
-	if err == nil && stored.def.Order && t.upTo.guarded && v.replicates() {
-		err = v.stillHolds(ctx, conn)
-	}
-	if err == nil && stored.def.Order && h.shared() {
-		err = v.stillHome(ctx, conn, h)
-	}
-	if err == nil || errors.Is(err, errRuleChanged) {
-		v.logReserved(name, t.numbers(last), t.floor)
-	}
-	if errors.Is(err, errRuleChanged) {
-		return grant{seg: t.numbers(last)}, err
-	}
-	if err != nil {
-		why := UnusedRefused
-		if errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) || errors.Is(err, errNotHome) {
-			why = UnusedAlter
-		}
-		v.counters.lose(name, why, h.whole(n))
-		return g, err
-	}
-	g = grant{seg: t.numbers(last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order, shared: h.shared(), version: stored.version}
+	v.logReserved(t.name, t.numbers(last), t.floor)
+	g := grant{seg: t.numbers(last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order, shared: h.shared(), version: stored.version}
 	if first := g.seg.Next(); h.shared() && (first <= t.floor || !h.owns(first) || !h.owns(last)) {
-		v.counters.lose(name, UnusedRefused, h.whole(n))
-		return g, v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", name, first, last), "look for triggers on the table")
+		so = v.failedWith(v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.name, first, last), "look for triggers on the table"))
+		so.lost, so.why = h.whole(t.n), UnusedRefused
+		return so
 	}
-	g.due = due{n: n, window: t.upTo.guarded && v.windowDue(name, last, n), bound: t.upTo.bounded && v.boundDue(name, h, last, stored.max)}
-	if g.due.window || g.due.bound {
-		g.due.server = v
+	return attempt{grant: g, upTo: t.upTo}
+}
+
+// mayGive makes sure, after numbers were taken, that the server is still the one to give them.
+func (v *server) mayGive(ctx context.Context, conn *sql.Conn, t *take, stored *row) attempt {
+	if t.node != nil && t.node.cluster != "" {
+		if err := v.leadsTo(ctx, conn, t.node); err != nil {
+			return v.failedWith(err)
+		}
 	}
-	return g, nil
+	if !stored.def.Order {
+		return attempt{}
+	}
+	if t.share.shared() {
+		if o := v.isHome(t.members, t.share, stored.home); o != outcomeDone {
+			return ended(o)
+		}
+	}
+	if t.upTo.guarded && v.replicates() {
+		if err := v.stillHolds(ctx, conn); err != nil {
+			return v.failedWith(err)
+		}
+	}
+	if t.share.shared() {
+		return v.failedWith(v.stillHome(ctx, conn, t.members, t.share))
+	}
+	return attempt{}
 }
 
 // logReserved tells of numbers whose reservation is known to be stored, on the level debug. A crash between this and their use makes them a gap.
@@ -246,6 +306,12 @@ func (v *server) logReserved(name string, seg Segment, above uint64) {
 
 // take is a statement that takes numbers.
 type take struct {
+	name    string
+	n       uint64 // numbers
+	used    rule   // as this process knows it
+	share   share
+	members []*server // all, by position
+
 	text    string
 	args    []any
 	bound   uint64 // the id must be below it; 0: it does not matter
@@ -253,22 +319,22 @@ type take struct {
 	width   uint64 // from before the first number to the last
 	upTo    limit
 	node    *choice                   // whose ceiling it may go up to; nil: there is none
-	full    error                     // why there is no room at the bound
+	full    outcome                   // why there is no room at the bound
 	numbers func(last uint64) Segment // those that end at last
 }
 
-// taking is the statement that takes n numbers of a sequence, up to a limit.
-func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (t take, err error) {
-	t.upTo = upTo
-	highest, full := v.seen.Load().max, errNoRoom
+// prepareTake makes the statement.
+func (v *server) prepareTake(t *take) error {
+	name, n, rule, h, upTo := t.name, t.n, t.used, t.share, t.upTo
+	highest, full := v.seen.Load().max, outcomeNoRoom
 	if rule.max != 0 {
 		highest = min(highest, rule.max)
 	}
 	if upTo.guarded && upTo.ceiling < highest {
-		highest, full = upTo.ceiling, errNoWindow
+		highest, full = upTo.ceiling, outcomeAtCeiling
 	}
 	if upTo.bounded && upTo.bound < highest {
-		highest, full = upTo.bound, errAtBound
+		highest, full = upTo.bound, outcomeAtBound
 	}
 	t.full = full
 	planned := h.plan != 0 && !planted.Fault(planted.Plan)
@@ -278,7 +344,7 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 	}
 	switch {
 	case h.shared() && rule.step != 1:
-		return t, needsOneServer("sequence %q: INCREMENT BY %d", name, rule.step)
+		return needsOneServer("sequence %q: INCREMENT BY %d", name, rule.step)
 	case h.inBlocks():
 		t.bound, ok = h.bound(t.floor, n, highest)
 		t.bound++ // an id at the end of 64 bits never has room
@@ -298,7 +364,7 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 		t.text, t.args = v.table.reserve(planned), []any{n, name}
 	}
 	if !ok {
-		return t, full
+		return full
 	}
 	if planned {
 		t.args = append([]any{h.plan, h.id}, t.args...)
@@ -309,7 +375,7 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 	}
 	if upTo.guarded {
 		if t.node = v.nodes.current.Load(); t.node == nil {
-			return t, errUnchosen
+			return errUnchosen
 		}
 		_, id, _ := v.table.taking(planned)
 		t.text, t.args = t.text+v.guardCondition(t.node, id), append(t.args, name, highest)
@@ -326,7 +392,7 @@ func (v *server) taking(name string, n uint64, rule rule, h share, upTo limit) (
 			return seg
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // left is how many numbers this server has of a sequence, up to highest.
@@ -348,10 +414,10 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	}
 	v.learnAs(name, &stored)
 	if stored.frozen {
-		return need, errPlanChanging
+		return need, outcomeFrozen
 	}
 	if stored.plan != v.share().plan {
-		return need, errPlan
+		return need, outcomeOldPlan
 	}
 	if stored.id >= v.seen.Load().max {
 		if err := v.atEnd(ctx, name); !errors.Is(err, ErrExhausted) {

@@ -11,11 +11,11 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// find reads the row that name means. No such row is ErrUnknown, and a server that obeys another plan errPlan.
+// find reads the row that name means. No such row is ErrUnknown, and a server that obeys another plan outcomeOldPlan.
 func (v *server) find(ctx context.Context, name string) (row, error) {
 	found, err := v.look(ctx, name)
 	if err == nil && found.plan != found.share.plan {
-		return row{}, errPlan
+		return row{}, outcomeOldPlan
 	}
 	return found, err
 }

@@ -243,7 +243,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 			break
 		}
 		s.counters.errors.Add(1)
-		if errors.Is(err, errPlanChanging) {
+		if errors.Is(err, outcomeFrozen) {
 			s.startFollowing() // who hears when the change has ended
 		}
 		if time.Since(begin)+backoff > patience || !s.sleep(jitter(backoff)) {

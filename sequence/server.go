@@ -1,7 +1,6 @@
 package sequence
 
 import (
-	"context"
 	"sync/atomic"
 )
 
@@ -24,12 +23,7 @@ type server struct {
 	rules    rules
 	ordered  orderedRows
 	bounds   bounds
-	ahead    uint64 // see boundAhead
 	registry registry
-	// peer is the member at a position, of the plan or of those that are configured; nil: not known.
-	peer func(position int) *server
-	// tellBound writes a bound down on other members and on this one.
-	tellBound func(ctx context.Context, v *server, plan uint64, name string, bound uint64) error
 }
 
 // newServer does no I/O.
@@ -40,8 +34,7 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	}
 	return &server{
 		link: to, table: newTable(o.Database, o.Table), counters: counters, marks: marks, guard: guard{adopting: newTurn()},
-		registry: newRegistry(), ahead: boundAhead,
-		peer: func(int) *server { return nil },
+		registry: newRegistry(),
 	}, nil
 }
 

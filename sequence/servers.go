@@ -86,7 +86,6 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	}
 	made.tuning = &a.tuning
 	made.registry.id, made.registry.anywhere = a.id, &a.registered
-	made.tellBound, made.peer, made.ahead = a.tellBound, a.peer, a.ahead
 	a.known = append(a.known, made)
 	return made, nil
 }
@@ -102,16 +101,8 @@ func (a *servers) goAhead(ctx context.Context, name string, what due) {
 		what.server.openNext(ctx, name, what.n)
 	}
 	if what.bound {
-		what.server.raiseNext(ctx, name, what.n)
+		a.raiseNext(ctx, what.server, name, what.n)
 	}
-}
-
-// peer is the member at a position, nil if there is none.
-func (a *servers) peer(position int) *server {
-	if members := a.members(); position < len(members) {
-		return members[position]
-	}
-	return nil
 }
 
 // members are the servers in use, by position.
@@ -168,7 +159,7 @@ func (a *servers) under(ctx context.Context, f func(w *view) error) error {
 		if err != nil {
 			return err
 		}
-		if err = f(w); !errors.Is(err, errPlan) || attempt == maxPlanChanges {
+		if err = f(w); !errors.Is(err, outcomeOldPlan) || attempt == maxPlanChanges {
 			return err
 		}
 		if errRead := a.reread(ctx, w); errRead != nil {
@@ -292,7 +283,7 @@ func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []
 			return nil
 		}
 		switch err := v.stillObeys(within, w.plan.Number); {
-		case err == nil || errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) || ctx.Err() != nil:
+		case err == nil || errors.Is(err, outcomeOldPlan) || errors.Is(err, outcomeFrozen) || ctx.Err() != nil:
 			return cmp.Or(err, errs[i])
 		default:
 			v.leaveOut(errs[i])
