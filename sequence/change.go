@@ -233,10 +233,10 @@ func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
 
 // refuseEmpty makes sure that a row which was just made, or has no window yet, is not one that the server finds by the empty name, as blanks are in most collations: that name has
 // the rows about all sequences, in the tables beside.
-func (v *server) refuseEmpty(ctx context.Context, on execer, name string) error {
+func (st *store) refuseEmpty(ctx context.Context, on execer, name string) error {
 	var empty bool
-	if err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.table.full+" WHERE `name` = ? AND `name` = ''", name).Scan(&empty); err != nil {
-		return fmt.Errorf("look for the empty name in table %s: %w", v.table.full, err)
+	if err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+st.table.full+" WHERE `name` = ? AND `name` = ''", name).Scan(&empty); err != nil {
+		return fmt.Errorf("look for the empty name in table %s: %w", st.table.full, err)
 	}
 	if empty {
 		return badOption("sequence name %q is empty to the server, which compares its column `name` so", name)

@@ -233,8 +233,8 @@ func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *Exami
 }
 
 // owners reads the columns that own sequences.
-func (v *server) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
-	rows, err := texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+v.table.full+" AS s JOIN "+v.table.options+
+func (st *store) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
+	rows, err := texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+st.table.full+" AS s JOIN "+st.table.options+
 		" AS o ON o.`name` = s.`name` WHERE o.`owner_column` <> '' ORDER BY 1")
 	if err != nil {
 		return nil, err

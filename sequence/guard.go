@@ -128,19 +128,19 @@ func (rows guardRows) of(holder string) (guardRow, bool) {
 }
 
 // readGuard reads the rows of one sequence and all claims, or everything. Where there is no table there are no rows.
-func (v *server) readGuard(ctx context.Context, on querier, where string, args ...any) (all guardRows, err error) {
-	rows, err := on.QueryContext(ctx, "SELECT `name`, `holder`, `term`, `wanted`, `ceiling`, `floor` FROM "+v.table.guard+where, args...)
+func (st *store) readGuard(ctx context.Context, on querier, where string, args ...any) (all guardRows, err error) {
+	rows, err := on.QueryContext(ctx, "SELECT `name`, `holder`, `term`, `wanted`, `ceiling`, `floor` FROM "+st.table.guard+where, args...)
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_DB_ERROR) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", v.table.guard, err)
+		return nil, fmt.Errorf("read table %s: %w", st.table.guard, err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var r guardRow
 		if err := rows.Scan(&r.name, &r.holder, &r.term, &r.wanted, &r.ceiling, &r.floor); err != nil {
-			return nil, fmt.Errorf("read table %s: %w", v.table.guard, err)
+			return nil, fmt.Errorf("read table %s: %w", st.table.guard, err)
 		}
 		all = append(all, r)
 	}
@@ -204,29 +204,29 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 
 // guardCondition is what a reservation that goes up to a ceiling adds to its WHERE (arguments name, ceiling); id is the row's there. The server itself
 // evaluates who it is: whatever the proxy believes, a node that is not the holder changes no row.
-func (v *server) guardCondition(now *choice, id string) string {
-	return " AND EXISTS (SELECT 1 FROM " + v.table.guard + " AS g WHERE g.`name` = ? AND g.`holder` = " + now.holderSQL() + " AND g.`ceiling` >= ? " +
-		"AND g.`floor` <= CAST(" + id + " AS UNSIGNED) AND NOT EXISTS (SELECT 1 FROM " + v.table.guard + " AS h WHERE h.`name` = '' " +
+func (st *store) guardCondition(now *choice, id string) string {
+	return " AND EXISTS (SELECT 1 FROM " + st.table.guard + " AS g WHERE g.`name` = ? AND g.`holder` = " + now.holderSQL() + " AND g.`ceiling` >= ? " +
+		"AND g.`floor` <= CAST(" + id + " AS UNSIGNED) AND NOT EXISTS (SELECT 1 FROM " + st.table.guard + " AS h WHERE h.`name` = '' " +
 		"AND (h.`term` > g.`term` OR h.`term` = g.`term` AND h.`holder` > g.`holder`)))"
 }
 
 // refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or outcomeAtCeiling.
-func (v *server) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) error {
-	now := v.nodes.current.Load()
+func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) attempt {
+	now := st.nodes.current.Load()
 	if now == nil {
-		return errUnchosen
+		return st.failedWith(errUnchosen)
 	}
-	rows, err := v.readGuard(ctx, conn, ofSequence, name)
+	rows, err := st.readGuard(ctx, conn, ofSequence, name)
 	if err != nil {
-		return err
+		return st.failedWith(err)
 	}
-	v.guard.drop(name)
 	row, err := admitted(rows, now.holder, stored.position())
 	if err == nil {
-		v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
 		err = outcomeAtCeiling
 	}
-	return err
+	did := st.failedWith(err)
+	did.asked, did.ceiling = true, row.ceiling
+	return did
 }
 
 var (
@@ -240,14 +240,14 @@ var (
 )
 
 // lowered has the holder's floor follow a counter that goes down on purpose.
-func (v *server) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
-	now := v.nodes.current.Load()
-	if !v.grouped() || now == nil {
+func (st *store) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
+	now := st.nodes.current.Load()
+	if !st.grouped() || now == nil {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL(), id, name)
+	_, err := tx.ExecContext(ctx, "UPDATE "+st.table.guard+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL(), id, name)
 	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return fmt.Errorf("write table %s: %w", v.table.guard, err)
+		return fmt.Errorf("write table %s: %w", st.table.guard, err)
 	}
 	return nil
 }

@@ -43,22 +43,22 @@ func (v *server) openNext(ctx context.Context, name string, n uint64) {
 }
 
 // highest is the last number that a sequence may give, as far as it is known.
-func (v *server) highest(name string) uint64 {
-	highest := v.seen.Load().max
-	if r := v.rules.of(name); r.max != 0 {
+func (st *store) highest(name string) uint64 {
+	highest := st.seen.Load().max
+	if r := st.rules.of(name); r.max != 0 {
 		highest = min(highest, r.max)
 	}
 	return highest
 }
 
 // width is from position to the last of n numbers that are reserved next; false if they go beyond 64 bits.
-func (v *server) width(name string, position, n uint64) (uint64, bool) {
-	h, floor := v.share(), v.marks.of(name)
+func (st *store) width(name string, position, n uint64) (uint64, bool) {
+	h, floor := st.share(), st.marks.of(name)
 	if h.inBlocks() {
 		last, ok := h.end(position, floor, n)
 		return last - position, ok && last >= position
 	}
-	rule := v.rules.of(name)
+	rule := st.rules.of(name)
 	if h.inSteps() {
 		rule = h.rule(rule, floor)
 	}
@@ -176,16 +176,16 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 
 // want writes how far the holder wants to go. A sequence that was made after the adoption gets its row here, unless it stands lower by now: then it was restarted since
 // position was read, and would be below its floor for ever.
-func (v *server) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
-	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.guard+" (`name`, `holder`, `term`, `floor`) "+
-		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.holderSQL()+
+func (st *store) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
+	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+st.table.guard+" (`name`, `holder`, `term`, `floor`) "+
+		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+st.table.full+" AS s JOIN "+st.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.holderSQL()+
 		" AND g.`term` = ? AND g.`ceiling` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, term, name, position)
 	if err == nil {
-		_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
+		_, err = conn.ExecContext(ctx, "UPDATE "+st.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
 			" AND `term` = ?", end, name, term)
 	}
 	if err != nil {
-		return fmt.Errorf("write table %s: %w", v.table.guard, err)
+		return fmt.Errorf("write table %s: %w", st.table.guard, err)
 	}
 	return nil
 }

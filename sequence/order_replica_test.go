@@ -153,7 +153,10 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	reserve := func(conn *sql.Conn) (uint64, error) {
 		t.Helper()
 		did := v.takeAtOnce(t.Context(), conn, &taking, known)
-		return did.grant.seg.Last(), did.err
+		if did.outcome == outcomeDone {
+			did.err = v.mayGive(t.Context(), conn, nil, &taking, &did.stored)
+		}
+		return did.last, did.err
 	}
 	before, err := v.conn(t.Context())
 	if err != nil {

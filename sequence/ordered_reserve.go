@@ -39,26 +39,26 @@ func (o *orderedRows) set(r *row) {
 	o.by[r.name] = *r
 }
 
-// takeAtOnce is attempt in one round trip, for a caller who waits for each: the statement that takes the numbers, and behind
+// takeAtOnce is take in one round trip, for a caller who waits for each: the statement that takes the numbers, and behind
 // it in one text the questions that make sure of it. That they are two is because a SELECT from a table clears the number of warnings.
-func (v *server) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known row) attempt {
-	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + v.table.unchanged()
+func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known row) attempt {
+	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + st.table.unchanged()
 	unwatched, unwatch, err := closeWhenDone(ctx, conn)
 	if err != nil {
-		return v.failedWith(err)
+		return st.failedWith(err)
 	}
 	defer unwatch()
 	mayBeTaken := func(err error) attempt {
-		a := v.notTaken(t, why(ctx, err))
+		a := st.notTaken(t, why(ctx, err))
 		a.lost, a.why = t.share.whole(t.n), UnusedUnknownCommit
 		return a
 	}
-	rows, err := conn.QueryContext(unwatched, text, append(t.args, t.name, t.name, v.registry.id)...)
+	rows, err := conn.QueryContext(unwatched, text, append(t.args, t.name, t.name, st.registry.id)...)
 	switch {
 	case hasCode(err, gomysql.ER_QUERY_INTERRUPTED): // by KILL QUERY: perhaps of a question, behind the UPDATE
 		return mayBeTaken(err)
 	case err != nil:
-		return v.notTaken(t, why(ctx, err))
+		return st.notTaken(t, why(ctx, err))
 	}
 	defer func() { _ = rows.Close() }()
 	var affected int64
@@ -69,34 +69,33 @@ func (v *server) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known 
 		return mayBeTaken(noRow(rows)) // the questions failed, but not the UPDATE
 	}
 	if err := rows.Scan(&affected, &warnings, &last, &readOnly); err != nil {
-		return v.notTaken(t, why(ctx, err))
+		return st.notTaken(t, why(ctx, err))
 	}
-	stored, err := v.readUnchanged(rows, known)
+	stored, err := st.readUnchanged(rows, known)
 	if closed := rows.Close(); err == nil {
 		err = closed
 	}
 	if affected != 1 {
 		unwatch() // the connection may be another's soon
-		a := v.notOneRow(ctx, conn, affected, t)
+		a := st.notOneRow(ctx, conn, affected, t)
 		a.err = why(ctx, a.err)
 		return a
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
 	if err == nil && !isOff(readOnly) {
-		err = v.readOnly()
+		err = st.readOnly()
 	}
 	if errors.Is(err, errChanged) {
-		if stored, err = v.readRow(ctx, conn, t.name); err != nil {
+		if stored, err = st.readRow(ctx, conn, t.name); err != nil {
 			err = fmt.Errorf("read back: %w", err)
 		} else {
-			v.learnAs(t.name, &stored)
+			st.learnAs(t.name, &stored)
 		}
 	}
-	so := v.failedWith(err)
-	if err == nil {
-		so = v.judge(ctx, conn, t, 0, last, warnings, &stored)
+	if err != nil {
+		return st.unverified(err)
 	}
-	return v.granted(ctx, conn, t, last, &stored, so)
+	return st.judge(ctx, conn, t, 0, last, warnings, stored)
 }
 
 // errChanged: a row is not as it was, but for its id.
@@ -110,7 +109,7 @@ func (t table) unchanged() string {
 }
 
 // readUnchanged reads the next result, which is that of table.unchanged.
-func (v *server) readUnchanged(rows *sql.Rows, known row) (row, error) {
+func (st *store) readUnchanged(rows *sql.Rows, known row) (row, error) {
 	if !rows.NextResultSet() || !rows.Next() {
 		if err := rows.Err(); err != nil && isUnknownOutcome(err) {
 			return row{}, fmt.Errorf("read back: %w", err)
@@ -127,10 +126,10 @@ func (v *server) readUnchanged(rows *sql.Rows, known row) (row, error) {
 	}
 	known.registered = true
 	var err error
-	if known.id, err = v.parseID(known.name, id); err != nil {
+	if known.id, err = st.parseID(known.name, id); err != nil {
 		return row{}, err
 	}
-	v.complete(&known)
+	st.complete(&known)
 	return known, nil
 }
 

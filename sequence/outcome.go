@@ -42,6 +42,8 @@ const (
 	outcomeFrozen
 	// outcomeNotHome: another member gives the numbers of the ORDER sequence.
 	outcomeNotHome
+	// outcomeForeign: the row stands where another member's numbers follow.
+	outcomeForeign
 	// outcomeUnknown: the answer was lost. The numbers may be reserved, and nobody gives them.
 	outcomeUnknown
 	// outcomeRefused: for another reason, which the error says.
@@ -68,6 +70,7 @@ var outcomeTexts = [outcomes]string{
 	outcomeFrozen: "the set of sequence servers is being changed; if its proxy died, make the same change again on another one, which ends it: " +
 		"SHOW SEQPROXY SEQUENCE SERVERS tells which",
 	outcomeNotHome: "another sequence server is the home of this ORDER sequence by now",
+	outcomeForeign: "the row is of another sequence server",
 	outcomeUnknown: "connection lost in a reservation, its numbers are never used",
 	outcomeRefused: "it was refused",
 }
@@ -76,7 +79,7 @@ var outcomeTexts = [outcomes]string{
 func (o outcome) Error() string { return outcomeTexts[o] }
 
 // outcomeOf is the outcome of an attempt that ended with an error, or without one.
-func (l *link) outcomeOf(err error) outcome {
+func (st *store) outcomeOf(err error) outcome {
 	var is outcome
 	switch {
 	case err == nil:
@@ -91,7 +94,7 @@ func (l *link) outcomeOf(err error) outcome {
 		return outcomeConflict
 	case isMomentary(err):
 		return outcomeDoubtful
-	case l.isMoved(err):
+	case st.isMoved(err):
 		return outcomeMoved
 	}
 	return outcomeRefused
@@ -132,6 +135,7 @@ var remedies = [outcomes]remedy{
 	outcomeOldPlan:   remedyStop, // the type above asks which plan is in force
 	outcomeFrozen:    remedyStop, // it ends with the change
 	outcomeNotHome:   remedyStop, // the type above asks which member is
+	outcomeForeign:   remedyStop,
 	outcomeUnknown:   remedyStop, // the server may be gone
 	outcomeRefused:   remedyStop,
 }

@@ -38,6 +38,7 @@ func TestEachOutcomeOfAReservationHasARemedy(t *testing.T) {
 		outcomeOldPlan:   {remedyStop, false},
 		outcomeFrozen:    {remedyStop, false},
 		outcomeNotHome:   {remedyStop, false},
+		outcomeForeign:   {remedyStop, false},
 		outcomeUnknown:   {remedyStop, false},
 		outcomeRefused:   {remedyStop, false},
 	} {
@@ -55,7 +56,7 @@ func TestEachOutcomeOfAReservationHasARemedy(t *testing.T) {
 }
 
 func TestTheOutcomeOfAnErrorIsFound(t *testing.T) {
-	single, group := &link{}, &link{nodes: nodes{all: make([]*node, 3)}}
+	single, group := &store{link: &link{}}, &store{link: &link{nodes: nodes{all: make([]*node, 3)}}}
 	said := func(code uint16) error { return fmt.Errorf("reserve: %w", &mysql.MySQLError{Number: code}) }
 	for _, c := range []struct {
 		err             error

@@ -188,7 +188,7 @@ func (v *server) refuseSingles(ctx context.Context, on querier) error {
 }
 
 // namesOf reads names.
-func (v *server) namesOf(ctx context.Context, on querier, text string, args ...any) (names []string, err error) {
+func (st *store) namesOf(ctx context.Context, on querier, text string, args ...any) (names []string, err error) {
 	rows, err := on.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err

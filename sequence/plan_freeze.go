@@ -167,14 +167,14 @@ func (v *server) announce(ctx context.Context) {
 }
 
 // frozenForPlan looks at a row whose id is the highest of its column: it may be exhausted, or frozen by a change of plans. Then it is a row frozen where it stood.
-func (v *server) frozenForPlan(ctx context.Context, on execer, r *row) error {
-	if r.frozen || r.id < v.seen.Load().max {
+func (st *store) frozenForPlan(ctx context.Context, on execer, r *row) error {
+	if r.frozen || r.id < st.seen.Load().max {
 		return nil
 	}
 	var saved sql.NullString
 	var id string
-	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+v.table.start+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
-		v.table.full+" AS s WHERE s.`name` = ?", r.name).Scan(&id, &saved)
+	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+st.table.start+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
+		st.table.full+" AS s WHERE s.`name` = ?", r.name).Scan(&id, &saved)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -192,13 +192,13 @@ func (v *server) frozenForPlan(ctx context.Context, on execer, r *row) error {
 }
 
 // isFrozen reports whether a change of plans has frozen the row of a name.
-func (v *server) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
-	conn, err := v.conn(ctx)
+func (st *store) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
+	conn, err := st.conn(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = conn.Close() }()
-	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+v.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
+	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+st.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return false, nil
 	}
@@ -218,9 +218,9 @@ func (v *server) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 const shared = " LOCK IN SHARE MODE"
 
 // refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of. locking may be shared.
-func (v *server) refuseChange(ctx context.Context, on execer, condition, locking string) error {
+func (st *store) refuseChange(ctx context.Context, on execer, condition, locking string) error {
 	var uuid string
-	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+v.table.plan+" WHERE "+condition+"`state` IN ('"+
+	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+st.table.plan+" WHERE "+condition+"`state` IN ('"+
 		planFrozen+"', '"+planAccepted+"') LIMIT 1"+locking).Scan(&uuid)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):

@@ -101,8 +101,8 @@ type querier interface {
 }
 
 // membership reads what this server says of itself; false if it says nothing, or the table is not there.
-func (v *server) membership(ctx context.Context, on execer) (m Membership, ok bool, err error) {
-	return v.readMembership(ctx, on, "")
+func (st *store) membership(ctx context.Context, on execer) (m Membership, ok bool, err error) {
+	return st.readMembership(ctx, on, "")
 }
 
 // lockMembership is membership for who is about to write it, in a transaction: as it is now, whatever that has read before, and until its end.
@@ -111,14 +111,14 @@ func (v *server) lockMembership(ctx context.Context, tx *sql.Tx) (m Membership, 
 	return m, err
 }
 
-func (v *server) readMembership(ctx context.Context, on execer, locking string) (m Membership, ok bool, err error) {
-	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+v.table.member+" WHERE `one` = 1"+locking).
+func (st *store) readMembership(ctx context.Context, on execer, locking string) (m Membership, ok bool, err error) {
+	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+st.table.member+" WHERE `one` = 1"+locking).
 		Scan(&m.ID, &m.Plan, &m.Position, &m.Count, &m.Interleave, &m.Block)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return Membership{}, false, nil
 	case err != nil:
-		return Membership{}, false, fmt.Errorf("read table %s: %w", v.table.member, err)
+		return Membership{}, false, fmt.Errorf("read table %s: %w", st.table.member, err)
 	}
 	return m, true, nil
 }

@@ -108,8 +108,8 @@ func (v *server) enlist(ctx context.Context) error {
 }
 
 // removeDead removes the entries of proxies that are known to be dead.
-func (v *server) removeDead(ctx context.Context) error {
-	all, err := v.proxies(ctx)
+func (st *store) removeDead(ctx context.Context) error {
+	all, err := st.proxies(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,10 +117,10 @@ func (v *server) removeDead(ctx context.Context) error {
 		if !processIsDead(p.process) {
 			continue
 		}
-		if _, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", p.ID); err != nil {
+		if _, err := st.pool().ExecContext(ctx, "DELETE FROM "+st.table.proxies+" WHERE `id` = ?", p.ID); err != nil {
 			return err
 		}
-		v.log.Info("dead proxy removed", zap.String("proxy", p.Host), zap.Time("since", p.Since))
+		st.log.Info("dead proxy removed", zap.String("proxy", p.Host), zap.Time("since", p.Since))
 	}
 	return nil
 }
@@ -236,22 +236,24 @@ func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 	return all, nil
 }
 
-func (v *server) proxies(ctx context.Context) ([]Proxy, error) { return v.proxiesBy(ctx, v.pool(), "") }
+func (st *store) proxies(ctx context.Context) ([]Proxy, error) {
+	return st.proxiesBy(ctx, st.pool(), "")
+}
 
 // proxiesBy is proxies on a connection. locking stands behind the question.
-func (v *server) proxiesBy(ctx context.Context, on querier, locking string) ([]Proxy, error) {
+func (st *store) proxiesBy(ctx context.Context, on querier, locking string) ([]Proxy, error) {
 	rows, err := on.QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
-		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+v.table.proxies+" ORDER BY `since`, `id`"+locking)
+		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+st.table.proxies+" ORDER BY `since`, `id`"+locking)
 	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", v.table.proxies, err)
+		return nil, fmt.Errorf("read table %s: %w", st.table.proxies, err)
 	}
 	defer func() { _ = rows.Close() }()
 	var all []Proxy
 	for rows.Next() {
-		p := Proxy{timing: v.timing}
+		p := Proxy{timing: st.timing}
 		var since, silent int64
 		if err := rows.Scan(&p.ID, &p.Host, &p.process, &since, &silent, &p.Version, &p.Sequences, &p.Held); err != nil {
-			return nil, fmt.Errorf("read table %s: %w", v.table.proxies, err)
+			return nil, fmt.Errorf("read table %s: %w", st.table.proxies, err)
 		}
 		p.Since, p.Silent = time.UnixMicro(since).UTC(), time.Duration(silent)*time.Microsecond
 		all = append(all, p)

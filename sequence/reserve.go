@@ -36,6 +36,9 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 		low := v.lowest.seenAt(name, epoch, v.share().plan)
 		t := v.attempt(ctx, a.members(), name, n)
 		took := time.Since(begin)
+		if t.outcome == outcomeForeign {
+			t.err = v.wrongResidue(ctx, a.members(), name, t.row, v.share())
+		}
 		if t.lost > 0 {
 			v.counters.lose(name, t.why, t.lost)
 		}
@@ -172,19 +175,25 @@ type attempt struct {
 	grant grant
 	upTo  limit // what kept them from going on
 
+	taken  bool // the row has moved: whatever the outcome is, its numbers are used by nobody else
+	last   uint64
+	stored row // as it was read after that
+
 	lost uint64 // numbers that are taken, or may be, and that nobody gives
 	why  Unused // nobody does
 
-	row, mark uint64 // with outcomeWentBack: what the row, or the first of its numbers, is, and what it was
+	row, mark uint64 // with outcomeWentBack: what the row, or the first of its numbers, is, and what it was; with outcomeForeign: the row
+	asked     bool   // the guard's rows were read: they have ceiling
+	ceiling   uint64
 }
 
 // ended is an attempt of which the outcome says all.
 func ended(o outcome) attempt { return attempt{outcome: o, err: o} }
 
 // failedWith is an attempt that ended with an error.
-func (l *link) failedWith(err error) attempt { return attempt{outcome: l.outcomeOf(err), err: err} }
+func (st *store) failedWith(err error) attempt { return attempt{outcome: st.outcomeOf(err), err: err} }
 
-// attempt runs the one statement that takes n numbers, and then makes sure that it did what it said. members are all, by position.
+// attempt takes n numbers on a server that this process is registered with, and that may go so far. members are all, by position.
 func (v *server) attempt(ctx context.Context, members []*server, name string, n uint64) attempt {
 	if err := v.enlist(ctx); err != nil {
 		return v.failedWith(err)
@@ -195,7 +204,7 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	}
 	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
 
-	t := take{name: name, n: n, used: v.rules.of(name), share: v.share(), members: members}
+	t := take{name: name, n: n, used: v.rules.of(name), share: v.share()}
 	if t.upTo, err = v.limit(ctx, conn, name); err != nil {
 		return v.failedWith(err)
 	}
@@ -205,112 +214,136 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 			return v.failedWith(err)
 		}
 	}
-	if err := v.prepareTake(&t); err != nil {
-		return v.failedWith(err)
+	if t.share.shared() && !planted.Fault(planted.Floor) {
+		t.floor = v.marks.of(name)
 	}
-	if known, ok := v.ordered.of(name); ok {
-		return v.takeAtOnce(ctx, conn, &t, known)
-	}
-	result, err := conn.ExecContext(ctx, t.text, t.args...)
-	if err != nil {
-		if planted.Fault(planted.Commit) && isUnknownOutcome(err) {
-			mark := v.marks.of(name)
-			return attempt{grant: grant{seg: NewSegment(mark+1, mark+n), max: v.seen.Load().max, rule: v.rules.of(name)}}
+	t.epoch, t.low = v.marks.epoch(name), v.lowestOf(name, t.share)
+	did := v.take(ctx, conn, &t)
+	switch {
+	case did.asked:
+		v.guard.drop(name)
+		if did.outcome == outcomeAtCeiling {
+			v.guard.learn(v.nodes.changes.Load(), name, did.ceiling)
 		}
-		return v.notTaken(&t, err)
+	case did.taken && did.outcome == outcomeDone:
+		if err := v.mayGive(ctx, conn, members, &t, &did.stored); err != nil {
+			did.outcome, did.err = v.outcomeOf(err), err
+		}
 	}
-	affected, err := result.RowsAffected()
-	if err != nil {
-		return v.failedWith(err)
+	if did.taken {
+		v.granted(&t, &did)
 	}
-	told, err := result.LastInsertId() // the packet's 64 bits in an int64
-	if err != nil {
-		return v.failedWith(err)
-	}
-	if affected != 1 {
-		return v.notOneRow(ctx, conn, affected, &t)
-	}
-	// From here on the row has moved: whatever goes wrong, the range is not used.
-	last, stored, so := v.verify(ctx, conn, &t, uint64(told))
-	return v.granted(ctx, conn, &t, last, &stored, so)
+	return did
 }
 
-// notTaken is the outcome of a statement that should have taken numbers, and failed.
-func (v *server) notTaken(t *take, err error) attempt {
-	if !isUnknownOutcome(err) {
-		return v.failedWith(err)
-	}
-	return attempt{outcome: outcomeUnknown, err: fmt.Errorf("%w: %w", outcomeUnknown, err), lost: t.share.whole(t.n), why: UnusedUnknownCommit}
-}
-
-// granted is the outcome of an attempt that has taken numbers, of which so says whether they are stored as they should be.
-func (v *server) granted(ctx context.Context, conn *sql.Conn, t *take, last uint64, stored *row, so attempt) attempt {
-	h := t.share
-	if so.outcome == outcomeDone {
-		so = v.mayGive(ctx, conn, t, stored)
-	}
-	switch so.outcome {
+// granted makes a grant of numbers that were taken, if the outcome is that they may be given.
+func (v *server) granted(t *take, did *attempt) {
+	h, stored := t.share, &did.stored
+	switch did.outcome {
 	case outcomeDone:
 	case outcomeNewRule:
-		v.logReserved(t.name, t.numbers(last), t.floor)
-		so.grant.seg = t.numbers(last)
-		return so
+		v.logReserved(t.name, t.numbers(did.last), t.floor)
+		did.grant.seg = t.numbers(did.last)
+		return
 	case outcomeOldPlan, outcomeFrozen, outcomeNotHome:
-		so.lost, so.why = h.whole(t.n), UnusedAlter
-		return so
+		did.lost, did.why = h.whole(t.n), UnusedAlter
+		return
 	default:
-		so.lost, so.why = h.whole(t.n), UnusedRefused
-		return so
+		did.lost, did.why = h.whole(t.n), UnusedRefused
+		return
 	}
-	v.logReserved(t.name, t.numbers(last), t.floor)
-	g := grant{seg: t.numbers(last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order, shared: h.shared(), version: stored.version}
-	if first := g.seg.Next(); h.shared() && (first <= t.floor || !h.owns(first) || !h.owns(last)) {
-		so = v.failedWith(v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.name, first, last), "look for triggers on the table"))
-		so.lost, so.why = h.whole(t.n), UnusedRefused
-		return so
+	v.logReserved(t.name, t.numbers(did.last), t.floor)
+	g := grant{
+		seg: t.numbers(did.last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order,
+		shared: h.shared(), version: stored.version,
 	}
-	return attempt{grant: g, upTo: t.upTo}
+	if first := g.seg.Next(); h.shared() && (first <= t.floor || !h.owns(first) || !h.owns(did.last)) {
+		did.outcome = outcomeDoubtful
+		did.err = v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.name, first, did.last), "look for triggers on the table")
+		did.lost, did.why = h.whole(t.n), UnusedRefused
+		return
+	}
+	did.grant, did.upTo = g, t.upTo
 }
 
 // mayGive makes sure, after numbers were taken, that the server is still the one to give them.
-func (v *server) mayGive(ctx context.Context, conn *sql.Conn, t *take, stored *row) attempt {
+func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server, t *take, stored *row) error {
 	if t.node != nil && t.node.cluster != "" {
 		if err := v.leadsTo(ctx, conn, t.node); err != nil {
-			return v.failedWith(err)
+			return err
 		}
 	}
 	if !stored.def.Order {
-		return attempt{}
+		return nil
 	}
 	if t.share.shared() {
-		if o := v.isHome(t.members, t.share, stored.home); o != outcomeDone {
-			return ended(o)
+		if o := v.isHome(members, t.share, stored.home); o != outcomeDone {
+			return o
 		}
 	}
 	if t.upTo.guarded && v.replicates() {
 		if err := v.stillHolds(ctx, conn); err != nil {
-			return v.failedWith(err)
+			return err
 		}
 	}
 	if t.share.shared() {
-		return v.failedWith(v.stillHome(ctx, conn, t.members, t.share))
+		return v.stillHome(ctx, conn, members, t.share)
 	}
-	return attempt{}
+	return nil
+}
+
+// take runs the one statement that takes numbers, and then makes sure that it did what it said.
+func (st *store) take(ctx context.Context, conn *sql.Conn, t *take) attempt {
+	if err := st.prepareTake(t); err != nil {
+		return st.failedWith(err)
+	}
+	if known, ok := st.ordered.of(t.name); ok {
+		return st.takeAtOnce(ctx, conn, t, known)
+	}
+	result, err := conn.ExecContext(ctx, t.text, t.args...)
+	if err != nil {
+		if planted.Fault(planted.Commit) && isUnknownOutcome(err) {
+			mark := st.marks.of(t.name)
+			return attempt{grant: grant{seg: NewSegment(mark+1, mark+t.n), max: st.seen.Load().max, rule: st.rules.of(t.name)}}
+		}
+		return st.notTaken(t, err)
+	}
+	affected, err := result.RowsAffected()
+	if err != nil {
+		return st.failedWith(err)
+	}
+	told, err := result.LastInsertId() // the packet's 64 bits in an int64
+	if err != nil {
+		return st.failedWith(err)
+	}
+	if affected != 1 {
+		return st.notOneRow(ctx, conn, affected, t)
+	}
+	return st.verify(ctx, conn, t, uint64(told))
+}
+
+// notTaken is the outcome of a statement that should have taken numbers, and failed.
+func (st *store) notTaken(t *take, err error) attempt {
+	if !isUnknownOutcome(err) {
+		return st.failedWith(err)
+	}
+	return attempt{outcome: outcomeUnknown, err: fmt.Errorf("%w: %w", outcomeUnknown, err), lost: t.share.whole(t.n), why: UnusedUnknownCommit}
 }
 
 // logReserved tells of numbers whose reservation is known to be stored, on the level debug. A crash between this and their use makes them a gap.
-func (v *server) logReserved(name string, seg Segment, above uint64) {
-	v.log.Debug("numbers reserved", logfield.Sequence(name), zap.Uint64("plan", seg.plan), zap.Uint64("above", above),
+func (st *store) logReserved(name string, seg Segment, above uint64) {
+	st.log.Debug("numbers reserved", logfield.Sequence(name), zap.Uint64("plan", seg.plan), zap.Uint64("above", above),
 		zap.Uint64("first", seg.Next()), zap.Uint64("reserved_up_to", seg.Last()), zap.Uint64("reserved", seg.Remaining()))
 }
 
 // take is a statement that takes numbers.
 type take struct {
-	name    string
-	n       uint64 // numbers
-	used    rule   // as this process knows it
-	share   share
-	members []*server // all, by position
+	name  string
+	n     uint64 // numbers
+	used  rule   // as this process knows it
+	share share
+	epoch uint64 // of the sequence, as this process knows it
+	low   uint64 // its row is lower only if it has gone back; 0: that is not known
 
 	text    string
 	args    []any
@@ -324,9 +357,9 @@ type take struct {
 }
 
 // prepareTake makes the statement.
-func (v *server) prepareTake(t *take) error {
+func (st *store) prepareTake(t *take) error {
 	name, n, rule, h, upTo := t.name, t.n, t.used, t.share, t.upTo
-	highest, full := v.seen.Load().max, outcomeNoRoom
+	highest, full := st.seen.Load().max, outcomeNoRoom
 	if rule.max != 0 {
 		highest = min(highest, rule.max)
 	}
@@ -339,16 +372,13 @@ func (v *server) prepareTake(t *take) error {
 	t.full = full
 	planned := h.plan != 0 && !planted.Fault(planted.Plan)
 	ok := true
-	if h.shared() && !planted.Fault(planted.Floor) {
-		t.floor = v.marks.of(name)
-	}
 	switch {
 	case h.shared() && rule.step != 1:
 		return needsOneServer("sequence %q: INCREMENT BY %d", name, rule.step)
 	case h.inBlocks():
 		t.bound, ok = h.bound(t.floor, n, highest)
 		t.bound++ // an id at the end of 64 bits never has room
-		t.text, t.args = v.table.reserveInBlocks(h, t.floor, n), []any{name, t.bound}
+		t.text, t.args = st.table.reserveInBlocks(h, t.floor, n), []any{name, t.bound}
 		t.numbers = func(last uint64) Segment { return h.segment(last, n) }
 		if t.width = n; n > h.block {
 			t.width = h.block * ((h.blocks(n)-1)*h.count + 1)
@@ -356,12 +386,12 @@ func (v *server) prepareTake(t *take) error {
 	case h.inSteps():
 		rule = h.rule(rule, t.floor)
 		t.bound, ok = rule.room(n, highest)
-		t.text, t.args = v.table.reserveInSteps(), append(rule.arguments(name, n, t.bound), h.count, h.residue())
+		t.text, t.args = st.table.reserveInSteps(), append(rule.arguments(name, n, t.bound), h.count, h.residue())
 	case rule.step != 1 || rule.max != 0 || upTo.guarded:
 		t.bound, ok = rule.room(n, highest)
-		t.text, t.args = v.table.reserveByRule(planned), rule.arguments(name, n, t.bound)
+		t.text, t.args = st.table.reserveByRule(planned), rule.arguments(name, n, t.bound)
 	default:
-		t.text, t.args = v.table.reserve(planned), []any{n, name}
+		t.text, t.args = st.table.reserve(planned), []any{n, name}
 	}
 	if !ok {
 		return full
@@ -371,18 +401,18 @@ func (v *server) prepareTake(t *take) error {
 	}
 	if h.plan == 0 && !planted.Fault(planted.Plan) {
 		// Who does not know of the first plan yet may not move the row even for a moment: between its numbers applications may count on.
-		t.text += v.table.withoutPlan()
+		t.text += st.table.withoutPlan()
 	}
 	if upTo.guarded {
-		if t.node = v.nodes.current.Load(); t.node == nil {
+		if t.node = st.nodes.current.Load(); t.node == nil {
 			return errUnchosen
 		}
-		_, id, _ := v.table.taking(planned)
-		t.text, t.args = t.text+v.guardCondition(t.node, id), append(t.args, name, highest)
+		_, id, _ := st.table.taking(planned)
+		t.text, t.args = t.text+st.guardCondition(t.node, id), append(t.args, name, highest)
 	}
-	if low := v.lowestOf(name, h); low > 0 {
-		_, id, _ := v.table.taking(planned)
-		t.text, t.args = t.text+" AND CAST("+id+" AS UNSIGNED) >= CAST(? AS UNSIGNED)", append(t.args, low)
+	if t.low > 0 {
+		_, id, _ := st.table.taking(planned)
+		t.text, t.args = t.text+" AND CAST("+id+" AS UNSIGNED) >= CAST(? AS UNSIGNED)", append(t.args, t.low)
 	}
 	if t.numbers == nil {
 		t.width = (n-1)*rule.step + 1
@@ -396,12 +426,12 @@ func (v *server) prepareTake(t *take) error {
 }
 
 // left is how many numbers this server has of a sequence, up to highest.
-func (v *server) left(name string, stored *row, highest uint64) uint64 {
-	switch h := v.share(); {
+func (st *store) left(name string, stored *row, highest uint64) uint64 {
+	switch h := st.share(); {
 	case h.inBlocks():
-		return h.left(max(stored.id, v.marks.of(name)), highest)
+		return h.left(max(stored.id, st.marks.of(name)), highest)
 	case h.inSteps():
-		return h.rule(stored.rule(), v.marks.of(name)).left(max(stored.id, v.marks.of(name)), highest)
+		return h.rule(stored.rule(), st.marks.of(name)).left(max(stored.id, st.marks.of(name)), highest)
 	}
 	return stored.rule().left(stored.id, highest)
 }

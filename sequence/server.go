@@ -4,26 +4,20 @@ import (
 	"sync/atomic"
 )
 
-// server is one sequence server: the link to it, what is remembered of its tables, and the SQL that runs there.
+// server is one sequence server, as those know it who take numbers: its tables, and what keeps numbers from coming twice.
 type server struct {
-	*link
-	table    table
+	*store
 	counters *counters
-	marks    *marks // of all members
 	guard    guard
 
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
-	place    atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
-	away     atomic.Bool           // it is left out while others serve
-	trials   trials
-	lowest   lowest
-	unseen   atomic.Bool // that it still holds the sequences was not seen on other nodes, for ORDER
-	follow   following
-	rules    rules
-	ordered  orderedRows
-	bounds   bounds
-	registry registry
+	away   atomic.Bool // it is left out while others serve
+	trials trials
+	lowest lowest
+	unseen atomic.Bool // that it still holds the sequences was not seen on other nodes, for ORDER
+	follow following
+	bounds bounds
 }
 
 // newServer does no I/O.
@@ -33,15 +27,6 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 		return nil, err
 	}
 	return &server{
-		link: to, table: newTable(o.Database, o.Table), counters: counters, marks: marks, guard: guard{adopting: newTurn()},
-		registry: newRegistry(),
+		store: newStore(to, marks), counters: counters, guard: guard{adopting: newTurn()},
 	}, nil
-}
-
-// share is which numbers are the server's, in the plan that this process believes in.
-func (v *server) share() share {
-	if place := v.place.Load(); place != nil {
-		return *place
-	}
-	return alone
 }

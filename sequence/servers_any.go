@@ -170,23 +170,23 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 }
 
 // stillObeys makes sure that a server obeys a plan and none is about to begin there. It waits for nobody who changes that.
-func (v *server) stillObeys(ctx context.Context, plan uint64) error {
-	conn, err := v.conn(ctx)
+func (st *store) stillObeys(ctx context.Context, plan uint64) error {
+	conn, err := st.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := v.writable(ctx, conn); err != nil {
-		if v.isMoved(err) {
-			v.moved()
+	if err := st.writable(ctx, conn); err != nil {
+		if st.isMoved(err) {
+			st.moved()
 		}
 		return err
 	}
 	// First, as the start of a plan ends the change in the same transaction.
-	if err := v.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
+	if err := st.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
 		return err
 	}
-	_, obeyed, err := v.lastChange(ctx, conn)
+	_, obeyed, err := st.lastChange(ctx, conn)
 	if err != nil {
 		return err
 	}
