@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
@@ -35,7 +36,9 @@ const guardSuffix = "_guard"
 
 // guard is what is remembered of the guard rows of the chosen node.
 type guard struct {
-	adopting turn // held during an adoption
+	*store
+	adopting turn        // held during an adoption
+	unseen   atomic.Bool // that the node still holds the sequences was not seen on others, for ORDER
 
 	mu       sync.Mutex
 	under    uint64              // guarded by mu; the node of the ceilings, as nodes.changes
@@ -81,13 +84,13 @@ func (g *guard) ceiling(node uint64, name string) (uint64, bool) {
 }
 
 // guarded reports whether numbers are given below a ceiling only: the server is a group.
-func (v *server) guarded() bool { return !planted.Fault(planted.CeilingReplica) && v.grouped() }
+func (g *guard) guarded() bool { return !planted.Fault(planted.CeilingReplica) && g.grouped() }
 
 // replicates reports whether two nodes may each take themselves for the one that is written to: the
 // server is a group, and no cluster, in which a majority agrees on each commit.
-func (v *server) replicates() bool {
-	now := v.nodes.current.Load()
-	return v.guarded() && (now == nil || now.cluster == "")
+func (g *guard) replicates() bool {
+	now := g.nodes.current.Load()
+	return g.guarded() && (now == nil || now.cluster == "")
 }
 
 // guardRow is one row of the guard table.
@@ -172,22 +175,22 @@ type limit struct {
 }
 
 // limit returns that of a sequence.
-func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit, error) {
-	if !v.guarded() {
+func (g *guard) limit(ctx context.Context, conn *sql.Conn, name string) (limit, error) {
+	if !g.guarded() {
 		return limit{}, nil
 	}
-	if ceiling, ok := v.guard.ceiling(v.nodes.changes.Load(), name); ok {
+	if ceiling, ok := g.ceiling(g.nodes.changes.Load(), name); ok {
 		return limit{guarded: true, ceiling: ceiling}, nil
 	}
-	now := v.nodes.current.Load()
+	now := g.nodes.current.Load()
 	if now == nil {
 		return limit{}, errUnchosen
 	}
-	stored, err := v.readRow(ctx, conn, name)
+	stored, err := g.readRow(ctx, conn, name)
 	if err != nil {
 		return limit{}, err
 	}
-	rows, err := v.readGuard(ctx, conn, ofSequence, name)
+	rows, err := g.readGuard(ctx, conn, ofSequence, name)
 	if err != nil {
 		return limit{}, err
 	}
@@ -198,7 +201,7 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 	if row.ceiling == 0 {
 		return limit{}, outcomeAtCeiling
 	}
-	v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
+	g.learn(g.nodes.changes.Load(), name, row.ceiling)
 	return limit{guarded: true, ceiling: row.ceiling}, nil
 }
 

@@ -15,15 +15,14 @@ import (
 )
 
 // windowDue reports whether it is time to open the next window of a sequence, of which n numbers that end at last were reserved.
-func (v *server) windowDue(name string, last, n uint64) bool {
-	ceiling, ok := v.guard.ceiling(v.nodes.changes.Load(), name)
-	width, fits := v.width(name, last, n)
-	return ok && fits && windowLow(last, width, ceiling, v.highest(name))
+func (g *guard) windowDue(name string, last, n uint64) bool {
+	ceiling, ok := g.ceiling(g.nodes.changes.Load(), name)
+	width, fits := g.width(name, last, n)
+	return ok && fits && windowLow(last, width, ceiling, g.highest(name))
 }
 
 // openNext opens the next window of a sequence that reserves n numbers at a time, unless somebody does.
-func (v *server) openNext(ctx context.Context, name string, n uint64) {
-	g := &v.guard
+func (g *guard) openNext(ctx context.Context, name string, n uint64) {
 	g.mu.Lock()
 	if g.opening == nil {
 		g.opening = make(map[string]struct{})
@@ -34,8 +33,8 @@ func (v *server) openNext(ctx context.Context, name string, n uint64) {
 	if begun {
 		return
 	}
-	if err := v.openWindow(ctx, name, n); v.isMoved(err) { // else logged; whoever reaches the ceiling is told again
-		v.moved()
+	if err := g.openWindow(ctx, name, n); g.isMoved(err) { // else logged; whoever reaches the ceiling is told again
+		g.moved()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,25 +69,24 @@ func (st *store) width(name string, position, n uint64) (uint64, bool) {
 
 // openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody else did. outcomeNoRoom: it has not so
 // many left.
-func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
+func (g *guard) openWindow(ctx context.Context, name string, n uint64) error {
 	var err error
 	for attempt := 1; ; attempt++ {
-		err = v.tryWindow(ctx, name, n, false)
+		err = g.tryWindow(ctx, name, n, false)
 		// A lock wait is long already.
-		if !isConflict(err) || hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT) || !v.mayRetry(ctx, attempt) {
+		if !isConflict(err) || hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT) || !g.mayRetry(ctx, attempt) {
 			break
 		}
 	}
-	g := &v.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	lost := errors.As(err, new(*seenError))
 	switch {
 	case lost && !g.failing:
-		v.log.Warn("windows not raised", logfield.Sequence(name),
+		g.log.Warn("windows not raised", logfield.Sequence(name),
 			zap.Uint64("ceiling", g.ceilings[name]), logfield.Err(err))
 	case err == nil && g.failing:
-		v.log.Info("windows raised again", logfield.Sequence(name))
+		g.log.Info("windows raised again", logfield.Sequence(name))
 	}
 	if lost || err == nil {
 		g.failing = lost
@@ -97,37 +95,37 @@ func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
 }
 
 // tryWindow is openWindow that logs nothing. closed has a sequence that has not so many left get a window that ends where it stands: so nobody begins below after a fail-over.
-func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
-	conn, err := v.conn(ctx)
+func (g *guard) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
+	conn, err := g.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	now := v.nodes.current.Load()
+	now := g.nodes.current.Load()
 	if now == nil {
 		return errUnchosen
 	}
-	if err := v.writable(ctx, conn); err != nil {
+	if err := g.writable(ctx, conn); err != nil {
 		return err
 	}
-	stored, err := v.readRow(ctx, conn, name)
+	stored, err := g.readRow(ctx, conn, name)
 	if err != nil {
 		return err
 	}
-	rows, err := v.readGuard(ctx, conn, ofSequence, name)
+	rows, err := g.readGuard(ctx, conn, ofSequence, name)
 	if err != nil {
 		return err
 	}
 	row, err := admitted(rows, now.holder, stored.position())
 	if err != nil {
-		v.guard.drop(name)
+		g.drop(name)
 		return err
 	}
 	if row.ceiling > 0 {
-		v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
+		g.learn(g.nodes.changes.Load(), name, row.ceiling)
 	}
 	position := stored.position()
-	width, ok := v.width(name, position, n)
+	width, ok := g.width(name, position, n)
 	end := windowEnd(position, width, stored.max)
 	if !ok || end-min(position, end) < width {
 		if !closed {
@@ -138,15 +136,15 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if row.ceiling >= position+width && !windowLow(position, width, row.ceiling, stored.max) {
 		return nil // somebody else was faster
 	}
-	if err := v.refuseEmpty(ctx, conn, name); err != nil { // its row would be the claim
+	if err := g.refuseEmpty(ctx, conn, name); err != nil { // its row would be the claim
 		return err
 	}
 	claim := rows.holder()
 	term := claim.term
-	if err := v.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
+	if err := g.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
 		return err
 	}
-	seen, err := v.awaitSeen(ctx, now, claim, confirmations(len(v.nodes.all)), ofSequence, []any{name}, func(rows guardRows) bool {
+	seen, err := g.awaitSeen(ctx, now, claim, confirmations(len(g.nodes.all)), ofSequence, []any{name}, func(rows guardRows) bool {
 		top, shown := rows.holder(), guardRow{}
 		shown, _ = rows.of(now.holder)
 		return top.holder == now.holder && top.term == term && shown.term == term && shown.wanted >= end
@@ -154,10 +152,10 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if err != nil {
 		return fmt.Errorf("raise the ceiling of sequence %q, which is %d: %w", name, row.ceiling, err)
 	}
-	_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = GREATEST(`ceiling`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
+	_, err = conn.ExecContext(ctx, "UPDATE "+g.table.guard+" SET `ceiling` = GREATEST(`ceiling`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
 		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, term, end)
 	if err == nil {
-		rows, err = v.readGuard(ctx, conn, ofSequence, name)
+		rows, err = g.readGuard(ctx, conn, ofSequence, name)
 	}
 	if err != nil {
 		return err
@@ -165,11 +163,11 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if row, err = admitted(rows, now.holder, stored.position()); err != nil || row.ceiling < end {
 		return errors.Join(err, outcomeNotHolder)
 	}
-	v.guard.learn(v.nodes.changes.Load(), name, row.ceiling)
+	g.learn(g.nodes.changes.Load(), name, row.ceiling)
 	if end-position == width {
 		return nil // near its end a sequence has a window for each reservation
 	}
-	v.log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", row.ceiling),
+	g.log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", row.ceiling),
 		zap.Uint64("first", position), zap.Strings("seen_on", addrsOf(seen)))
 	return nil
 }
@@ -193,7 +191,7 @@ func (st *store) want(ctx context.Context, conn *sql.Conn, now *choice, name str
 // raiseCeiling has the next attempt find room below the ceiling, and says how many numbers that asks for.
 func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint64, error) {
 	n, need := d.n, d.need
-	err := v.openWindow(ctx, name, n)
+	err := v.guard.openWindow(ctx, name, n)
 	lost := new(seenError)
 	switch {
 	case v.isMoved(err):
@@ -202,9 +200,9 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 	case errors.As(err, &lost) && lost.claim.term != 0:
 		// Another node was adopted after this one. If all nodes, looked at again, say that this is the primary after all, it is adopted anew.
 		v.moved()
-		return n, v.adoptOrMove(ctx, name, lost.claim)
+		return n, v.guard.adoptOrMove(ctx, name, lost.claim)
 	case errors.Is(err, outcomeNotHolder):
-		return n, v.adoptOrMove(ctx, name, guardRow{})
+		return n, v.guard.adoptOrMove(ctx, name, guardRow{})
 	case errors.Is(err, outcomeNoRoom):
 		return v.fit(ctx, name, d.want, need)
 	case errors.As(err, new(*seenError)):
@@ -223,10 +221,10 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 }
 
 // adoptOrMove is adopt; where the node turns out to be read only, another is looked for.
-func (v *server) adoptOrMove(ctx context.Context, name string, over guardRow) error {
-	err := v.adopt(ctx, name, over)
-	if v.isMoved(err) {
-		v.moved()
+func (g *guard) adoptOrMove(ctx context.Context, name string, over guardRow) error {
+	err := g.adopt(ctx, name, over)
+	if g.isMoved(err) {
+		g.moved()
 		return nil
 	}
 	return err
@@ -234,20 +232,20 @@ func (v *server) adoptOrMove(ctx context.Context, name string, over guardRow) er
 
 // holding calls f, which needs the chosen node to be the holder, and again where it was not, or was
 // not to be written to, or another commit was first.
-func (v *server) holding(ctx context.Context, name string, f func() error) error {
+func (g *guard) holding(ctx context.Context, name string, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
 		switch {
-		case v.isMoved(err):
-			v.moved()
+		case g.isMoved(err):
+			g.moved()
 		case errors.Is(err, outcomeNotHolder):
-			if failed := v.adoptOrMove(ctx, name, guardRow{}); failed != nil {
+			if failed := g.adoptOrMove(ctx, name, guardRow{}); failed != nil {
 				return failed
 			}
 		case !isConflict(err):
 			return err
 		}
-		if !v.mayRetry(ctx, attempt) {
+		if !g.mayRetry(ctx, attempt) {
 			return err
 		}
 	}
@@ -258,26 +256,26 @@ var errWentBelow = errors.New("it has taken over, or the sequence was set back m
 
 // keepAbove makes sure that a sequence which was moved ahead, to go on above n, does so after a fail-over, too: either n is below a window that a majority of the
 // nodes has seen, above which the next holder begins, or they have the row itself.
-func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
-	if !v.guarded() {
+func (g *guard) keepAbove(ctx context.Context, name string, n uint64) error {
+	if !g.guarded() {
 		return nil
 	}
-	err := v.holding(ctx, name, func() error {
-		err := v.belowCeiling(ctx, name, n)
+	err := g.holding(ctx, name, func() error {
+		err := g.belowCeiling(ctx, name, n)
 		if errors.Is(err, outcomeAtCeiling) {
-			err = v.openWindow(ctx, name, 1)
+			err = g.openWindow(ctx, name, 1)
 		}
 		if errors.Is(err, outcomeNoRoom) {
-			err = v.tryWindow(ctx, name, 1, true)
+			err = g.tryWindow(ctx, name, 1, true)
 		}
 		return err
 	})
 	var stored row
 	if err == nil {
-		stored, err = v.look(ctx, name)
+		stored, err = g.look(ctx, name)
 	}
-	if err == nil && stored.position() < min(n, v.seen.Load().max) {
-		err = fmt.Errorf("%s has the sequence at %d: %w", v.at(), stored.position(), errWentBelow)
+	if err == nil && stored.position() < min(n, g.seen.Load().max) {
+		err = fmt.Errorf("%s has the sequence at %d: %w", g.at(), stored.position(), errWentBelow)
 	}
 	if err != nil {
 		return fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
@@ -287,19 +285,19 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 
 // openTo makes sure that a sequence may be moved to n, and returns how far it may be moved: to floor, or to n alone where the ceiling is
 // below floor. Above the ceiling it would give nothing to anybody until other nodes answer.
-func (v *server) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
-	if !v.guarded() {
+func (g *guard) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
+	if !g.guarded() {
 		return floor, nil
 	}
-	if err = v.holding(ctx, name, func() error { return v.belowCeiling(ctx, name, floor) }); err == nil {
+	if err = g.holding(ctx, name, func() error { return g.belowCeiling(ctx, name, floor) }); err == nil {
 		return floor, nil
 	}
-	if err := v.belowCeiling(ctx, name, n); !errors.Is(err, outcomeAtCeiling) {
+	if err := g.belowCeiling(ctx, name, n); !errors.Is(err, outcomeAtCeiling) {
 		return n, nil // of any other error keepAbove tells
 	}
-	stored, err := v.look(ctx, name)
+	stored, err := g.look(ctx, name)
 	if err == nil && stored.position() < n {
-		err = v.openWindow(ctx, name, (n-stored.position())/max(stored.rule().step, 1)+2)
+		err = g.openWindow(ctx, name, (n-stored.position())/max(stored.rule().step, 1)+2)
 	}
 	if err != nil && !errors.Is(err, outcomeNoRoom) {
 		return 0, fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
@@ -308,13 +306,13 @@ func (v *server) openTo(ctx context.Context, name string, n, floor uint64) (to u
 }
 
 // belowCeiling returns outcomeAtCeiling for a number that a sequence may not give yet.
-func (v *server) belowCeiling(ctx context.Context, name string, n uint64) error {
-	conn, err := v.conn(ctx)
+func (g *guard) belowCeiling(ctx context.Context, name string, n uint64) error {
+	conn, err := g.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	to, err := v.limit(ctx, conn, name)
+	to, err := g.limit(ctx, conn, name)
 	if err == nil && to.guarded && to.ceiling < n {
 		err = outcomeAtCeiling
 	}

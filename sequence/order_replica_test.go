@@ -191,7 +191,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 		t.Error("nothing was reserved on the node before")
 	}
 	v.nodes.current.Store(nil)
-	if err := v.stillHolds(t.Context(), before); !v.isMoved(err) {
+	if err := v.guard.stillHolds(t.Context(), before); !v.isMoved(err) {
 		t.Errorf("while another one is looked for: got %v, want an error upon which it is tried again", err)
 	}
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")

@@ -125,7 +125,7 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 	case remedyCeiling:
 		return v.raiseCeiling(ctx, name, d)
 	case remedyHold:
-		return d.n, v.adoptOrMove(ctx, name, guardRow{})
+		return d.n, v.guard.adoptOrMove(ctx, name, guardRow{})
 	case remedyMove:
 		v.moved()
 	}
@@ -157,7 +157,7 @@ func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
 	last, h := t.grant.seg.Last(), v.share()
 	d := due{
 		server: v, n: n,
-		window: t.upTo.guarded && v.windowDue(name, last, n),
+		window: t.upTo.guarded && v.guard.windowDue(name, last, n),
 		bound:  t.upTo.bounded && v.boundDue(name, h, last, t.grant.max, a.ahead),
 	}
 	if !d.window && !d.bound {
@@ -205,7 +205,7 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
 
 	t := take{name: name, n: n, used: v.rules.of(name), share: v.share()}
-	if t.upTo, err = v.limit(ctx, conn, name); err != nil {
+	if t.upTo, err = v.guard.limit(ctx, conn, name); err != nil {
 		return v.failedWith(err)
 	}
 	if t.share.shared() && !planted.Fault(planted.CeilingMember) {
@@ -281,8 +281,8 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 			return o
 		}
 	}
-	if t.upTo.guarded && v.replicates() {
-		if err := v.stillHolds(ctx, conn); err != nil {
+	if t.upTo.guarded && v.guard.replicates() {
+		if err := v.guard.stillHolds(ctx, conn); err != nil {
 			return err
 		}
 	}

@@ -8,14 +8,13 @@ import (
 type server struct {
 	*store
 	counters *counters
-	guard    guard
+	guard    *guard
 
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
 	away   atomic.Bool // it is left out while others serve
 	trials trials
 	lowest lowest
-	unseen atomic.Bool // that it still holds the sequences was not seen on other nodes, for ORDER
 	follow following
 	bounds bounds
 }
@@ -26,7 +25,8 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	if err != nil {
 		return nil, err
 	}
+	tables := newStore(to, marks)
 	return &server{
-		store: newStore(to, marks), counters: counters, guard: guard{adopting: newTurn()},
+		store: tables, counters: counters, guard: &guard{store: tables, adopting: newTurn()},
 	}, nil
 }

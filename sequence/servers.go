@@ -98,7 +98,7 @@ func (a *servers) inUse() bool {
 // goAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what fails here.
 func (a *servers) goAhead(ctx context.Context, name string, what due) {
 	if what.window {
-		what.server.openNext(ctx, name, what.n)
+		what.server.guard.openNext(ctx, name, what.n)
 	}
 	if what.bound {
 		a.raiseNext(ctx, what.server, name, what.n)
@@ -217,7 +217,7 @@ func (a *servers) list(ctx context.Context) (all []row, err error) {
 // keepMade is keepAbove of those members that can be reached, for a sequence that was made to go on above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 	return a.under(ctx, func(w *view) error {
-		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.keepAbove(ctx, name, n) })
+		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.guard.keepAbove(ctx, name, n) })
 	})
 }
 
@@ -227,17 +227,17 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 	raise := func(ctx context.Context, v *server) (at uint64, err error) {
 		for range maxAttempts {
 			var to uint64
-			if to, err = v.openTo(ctx, name, n, floor); err == nil {
+			if to, err = v.guard.openTo(ctx, name, n, floor); err == nil {
 				at, err = v.raiseTo(ctx, name, n, to, end)
 			}
 			if err == nil {
-				err = v.keepAbove(ctx, name, n)
+				err = v.guard.keepAbove(ctx, name, n)
 			}
 			if !errors.Is(err, errWentBelow) {
 				break
 			}
 		}
-		if ceiling, ok := v.guard.ceiling(v.nodes.changes.Load(), name); ok && v.guarded() {
+		if ceiling, ok := v.guard.ceiling(v.nodes.changes.Load(), name); ok && v.guard.guarded() {
 			at = min(at, max(ceiling, n)) // above the ceiling a fail-over may lose it
 		}
 		return at, err
