@@ -99,7 +99,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 			o.Addr = "" // as it is configured
 			err = errors.Join(err, o.setNodes())
 		}
-		policy := v.policy
+		policy := a.opts
 		policy.Logger = zap.NewNop()
 		trial, failed := newServer(policy, o, &counters{scores: newScores()}, newMarks())
 		if failed != nil {

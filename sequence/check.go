@@ -98,7 +98,7 @@ func (l *link) settings(ctx context.Context, c rawConn) (findings []error, flush
 
 // unflushed is the finding about a server that loses commits when it crashes alone, without its machine; none for others.
 func (l *link) unflushed(flush string) []error {
-	if flush != "0" || l.policy.Durability == DurabilityRelaxed {
+	if flush != "0" || l.relaxed {
 		return nil
 	}
 	return []error{l.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",

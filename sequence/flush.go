@@ -64,7 +64,7 @@ func (l *link) flushes(all []standing) error {
 			}
 		}
 	}
-	if l.policy.Durability == DurabilityRelaxed || 2*flushing > answered || answered == 0 {
+	if l.relaxed || 2*flushing > answered || answered == 0 {
 		return nil
 	}
 	return &UnfitError{

@@ -123,7 +123,7 @@ func (g *guard) sight(ctx context.Context, now *choice, n *node, where string, a
 				s.err = found.err
 			case now.cluster != "" && g.noWitness(now, &found) != nil:
 				s.err = g.noWitness(now, &found) // it may hear of the configuration in a moment
-			case now.cluster == "" && found.flush == "0" && g.policy.Durability != DurabilityRelaxed:
+			case now.cluster == "" && found.flush == "0" && !g.relaxed:
 				s.err = errNotKept
 				return s
 			default:
@@ -161,7 +161,7 @@ func (g *guard) noWitness(now *choice, found *standing) error {
 		return errors.New(found.apart)
 	case found.holder() != now.holder:
 		return errElsewhere
-	case len(found.unflushed()) > 0 && g.policy.Durability != DurabilityRelaxed:
+	case len(found.unflushed()) > 0 && !g.relaxed:
 		return fmt.Errorf("%w (%s)", errUnflushed, flushStatement(found.unflushed()))
 	}
 	return nil

@@ -22,9 +22,9 @@ import (
 // client's transaction.
 type link struct {
 	opts    ServerOptions
-	policy  Options
 	timing  *timing
-	tuning  *atomic.Pointer[Tuning] // in place of what of it is in policy
+	relaxed bool // keys may repeat after a crash
+	tuning  *atomic.Pointer[Tuning]
 	log     *zap.Logger
 	retries *atomic.Uint64 // counts what is tried again after a conflict
 
@@ -68,7 +68,7 @@ func newLink(opts Options, o ServerOptions, retries *atomic.Uint64) (*link, erro
 	tuning.Store(opts.tuning())
 	tables := newTable(o.Database, o.Table)
 	return &link{
-		opts: o, policy: opts, timing: opts.timing, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), retries: retries,
+		opts: o, relaxed: opts.Durability == DurabilityRelaxed, timing: opts.timing, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), retries: retries,
 		full: tables.full, guardTable: tables.guard,
 		nodes: nodes{all: all, choose: newTurn()}, answered: answered{asking: newTurn()}, making: newTurn(),
 	}, nil

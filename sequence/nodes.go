@@ -297,7 +297,7 @@ func (l *link) chosen(all []standing) (*choice, error) {
 	now := l.nodes.last.Load()
 	for _, s := range writable { // all proxies write to the first of a cluster, which keeps conflicts away, and stay where they are
 		stays := now != nil && now.node == s.node
-		if ours, others := s.rank(l.policy), best.rank(l.policy); ours < others || ours == others && stays {
+		if ours, others := s.rank(l.relaxed), best.rank(l.relaxed); ours < others || ours == others && stays {
 			best = s
 		}
 	}

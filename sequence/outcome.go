@@ -78,6 +78,33 @@ var outcomeTexts = [outcomes]string{
 // Error says what the outcome is, where there is no other error for it.
 func (o outcome) Error() string { return outcomeTexts[o] }
 
+// attempt is one attempt to reserve numbers, as it ended.
+type attempt struct {
+	outcome outcome
+	err     error // for whoever gets no number; nil with outcomeDone
+
+	// grant has the numbers with outcomeDone. With outcomeNewRule it may have numbers that went by the old one.
+	grant grant
+	upTo  limit // what kept them from going on
+
+	taken  bool // the row has moved: whatever the outcome is, its numbers are used by nobody else
+	last   uint64
+	stored row // as it was read after that
+
+	lost uint64 // numbers that are taken, or may be, and that nobody gives
+	why  Unused // nobody does
+
+	row, mark uint64 // with outcomeWentBack: what the row, or the first of its numbers, is, and what it was; with outcomeForeign: the row
+	asked     bool   // the guard's rows were read: they have ceiling
+	ceiling   uint64
+}
+
+// ended is an attempt of which the outcome says all.
+func ended(o outcome) attempt { return attempt{outcome: o, err: o} }
+
+// failedWith is an attempt that ended with an error.
+func (st *store) failedWith(err error) attempt { return attempt{outcome: st.outcomeOf(err), err: err} }
+
 // outcomeOf is the outcome of an attempt that ended with an error, or without one.
 func (st *store) outcomeOf(err error) outcome {
 	var is outcome

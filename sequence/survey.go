@@ -53,9 +53,9 @@ func (s *standing) unwritable() string {
 	return ""
 }
 
-// rank is lower for the better of two nodes that can be written to. One that does not flush at all is refused when a connection to it is made.
-func (s *standing) rank(policy Options) (rank int) {
-	if s.flush == "0" && policy.Durability != DurabilityRelaxed {
+// rank is lower for the better of two nodes that can be written to. One that does not flush at all is refused when a connection to it is made, unless relaxed.
+func (s *standing) rank(relaxed bool) (rank int) {
+	if s.flush == "0" && !relaxed {
 		rank += 2
 	}
 	if s.donor {
