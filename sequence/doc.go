@@ -4,9 +4,10 @@
 // `sequence` (name, id), and then handed out from memory. Start at [Sequences]: [New] makes it without any I/O,
 // [Sequences.Take] hands out numbers, [Sequences.Close] returns what was not used.
 //
-// The package is made of three parts, each with one reason to change: [Segment] is arithmetic without lock or
-// I/O; a cache per sequence owns concurrency and prefetch; the server owns the SQL, its connections and the checks
-// that keep a number from being given twice. It knows nothing of the protocol that clients speak.
+// The package is made of parts, each with one reason to change: [Segment] is arithmetic without lock or I/O; a cache
+// per sequence owns concurrency and prefetch; servers reserve on one of several members; a server keeps numbers from
+// being given twice, by its guard and by marks; a store has the SQL of its tables; a link has its connections and their
+// checks. What is below calls nothing above. It returns an outcome, or raises a number that the part above compares.
 //
 // What CREATE and ALTER SEQUENCE say stands in a table beside the first one (definition.go, options_table.go). Each change there has a
 // version. Every process asks for the last one three times a second, obeys it (follow.go, revise.go) and says so in its entry among

@@ -18,7 +18,7 @@ func (l *link) mayRetry(ctx context.Context, attempt int) bool {
 	return attempt < maxAttempts && pause(ctx, jitter(l.timing.conflict<<attempt))
 }
 
-// reserveOn reserves numbers on one of the members in use.
+// reserveOn reserves numbers on one of the members in use. Each attempt ends with an outcome, and each outcome has a remedy.
 func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
 	if err := v.marks.state.ready(); err != nil {
 		v.counters.errors.Add(1)
@@ -247,7 +247,7 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 		return nil
 	}
 	if t.share.shared() {
-		if o := v.isHome(members, t.share, stored.home); o != outcomeDone {
+		if o := isHome(members, t.share, stored.home); o != outcomeDone {
 			return o
 		}
 	}
