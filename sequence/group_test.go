@@ -368,7 +368,7 @@ func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T)
 	a.take(t, "a", "photos", 25)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
-	ceiling, ok := a.servers.first().guard.ceiling(a.servers.first().nodes.changes.Load(), "photos")
+	ceiling, ok := a.servers.first().guard.ceiling("photos")
 	if !ok {
 		t.Fatal("there is no ceiling")
 	}

@@ -34,7 +34,7 @@ const createGuard = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `holder`
 
 const guardSuffix = "_guard"
 
-// guard is what is remembered of the guard rows of the chosen node.
+// guard is how far the sequences of a group may go, by what its other nodes know: its rows, and what is remembered of those of the node in use.
 type guard struct {
 	*store
 	adopting turn        // held during an adoption
@@ -54,18 +54,19 @@ func (g *guard) forget() {
 	g.ceilings = nil
 }
 
-// on forgets what is remembered of another node. g.mu is held.
-func (g *guard) on(node uint64) {
-	if g.under != node || g.ceilings == nil {
+// ofNode is what is remembered of the node in use: that of another one is forgotten. g.mu is held.
+func (g *guard) ofNode() map[string]uint64 {
+	if node := g.nodes.changes.Load(); g.under != node || g.ceilings == nil {
 		g.under, g.ceilings = node, make(map[string]uint64)
 	}
+	return g.ceilings
 }
 
-func (g *guard) learn(node uint64, name string, ceiling uint64) {
+func (g *guard) learn(name string, ceiling uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.on(node)
-	g.ceilings[name] = max(g.ceilings[name], ceiling)
+	ceilings := g.ofNode()
+	ceilings[name] = max(ceilings[name], ceiling)
 }
 
 func (g *guard) drop(name string) {
@@ -74,12 +75,11 @@ func (g *guard) drop(name string) {
 	delete(g.ceilings, name)
 }
 
-// ceiling is that of a sequence on a node.
-func (g *guard) ceiling(node uint64, name string) (uint64, bool) {
+// ceiling is that of a sequence on the node in use.
+func (g *guard) ceiling(name string) (uint64, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.on(node)
-	ceiling, ok := g.ceilings[name]
+	ceiling, ok := g.ofNode()[name]
 	return ceiling, ok
 }
 
@@ -179,7 +179,7 @@ func (g *guard) limit(ctx context.Context, conn *sql.Conn, name string) (limit, 
 	if !g.guarded() {
 		return limit{}, nil
 	}
-	if ceiling, ok := g.ceiling(g.nodes.changes.Load(), name); ok {
+	if ceiling, ok := g.ceiling(name); ok {
 		return limit{guarded: true, ceiling: ceiling}, nil
 	}
 	now := g.nodes.current.Load()
@@ -201,7 +201,7 @@ func (g *guard) limit(ctx context.Context, conn *sql.Conn, name string) (limit, 
 	if row.ceiling == 0 {
 		return limit{}, outcomeAtCeiling
 	}
-	g.learn(g.nodes.changes.Load(), name, row.ceiling)
+	g.learn(name, row.ceiling)
 	return limit{guarded: true, ceiling: row.ceiling}, nil
 }
 

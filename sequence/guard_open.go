@@ -16,7 +16,7 @@ import (
 
 // windowDue reports whether it is time to open the next window of a sequence, of which n numbers that end at last were reserved.
 func (g *guard) windowDue(name string, last, n uint64) bool {
-	ceiling, ok := g.ceiling(g.nodes.changes.Load(), name)
+	ceiling, ok := g.ceiling(name)
 	width, fits := g.width(name, last, n)
 	return ok && fits && windowLow(last, width, ceiling, g.highest(name))
 }
@@ -122,7 +122,7 @@ func (g *guard) tryWindow(ctx context.Context, name string, n uint64, closed boo
 		return err
 	}
 	if row.ceiling > 0 {
-		g.learn(g.nodes.changes.Load(), name, row.ceiling)
+		g.learn(name, row.ceiling)
 	}
 	position := stored.position()
 	width, ok := g.width(name, position, n)
@@ -163,7 +163,7 @@ func (g *guard) tryWindow(ctx context.Context, name string, n uint64, closed boo
 	if row, err = admitted(rows, now.holder, stored.position()); err != nil || row.ceiling < end {
 		return errors.Join(err, outcomeNotHolder)
 	}
-	g.learn(g.nodes.changes.Load(), name, row.ceiling)
+	g.learn(name, row.ceiling)
 	if end-position == width {
 		return nil // near its end a sequence has a window for each reservation
 	}
@@ -211,7 +211,7 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 		if again != nil {
 			return n, again
 		}
-		ceiling, _ := v.guard.ceiling(v.nodes.changes.Load(), name)
+		ceiling, _ := v.guard.ceiling(name)
 		left := v.left(name, &stored, min(ceiling, stored.max))
 		if left -= left % need; left >= need && left < n {
 			return left, nil

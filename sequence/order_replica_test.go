@@ -141,7 +141,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
 	v := m.servers.first()
-	ceiling, _ := v.guard.ceiling(v.nodes.changes.Load(), "photos")
+	ceiling, _ := v.guard.ceiling("photos")
 	known, ok := v.ordered.of("photos")
 	if ceiling <= last || !ok {
 		t.Fatalf("after %d its ceiling is %d, and its row is known: %v", last, ceiling, ok)

@@ -193,7 +193,7 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	case did.asked:
 		v.guard.drop(name)
 		if did.outcome == outcomeAtCeiling {
-			v.guard.learn(v.nodes.changes.Load(), name, did.ceiling)
+			v.guard.learn(name, did.ceiling)
 		}
 	case did.taken && did.outcome == outcomeDone:
 		if err := v.mayGive(ctx, conn, members, &t, &did.stored); err != nil {

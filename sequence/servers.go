@@ -237,7 +237,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 				break
 			}
 		}
-		if ceiling, ok := v.guard.ceiling(v.nodes.changes.Load(), name); ok && v.guard.guarded() {
+		if ceiling, ok := v.guard.ceiling(name); ok && v.guard.guarded() {
 			at = min(at, max(ceiling, n)) // above the ceiling a fail-over may lose it
 		}
 		return at, err
