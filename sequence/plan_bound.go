@@ -136,7 +136,7 @@ func (a *servers) raiseNext(ctx context.Context, v *server, name string, n uint6
 
 // saveBound writes a bound of a sequence down on this member, if it obeys the plan and none is being made. own is how far this one itself may go with it:
 // 0 if it is another's bound.
-func (v *server) saveBound(ctx context.Context, plan uint64, name string, bound, own uint64) error {
+func (v *store) saveBound(ctx context.Context, plan uint64, name string, bound, own uint64) error {
 	return v.transact(ctx, func(tx *sql.Tx) error {
 		if err := v.refuseWhileChanging(ctx, tx); err != nil {
 			return err
@@ -146,7 +146,7 @@ func (v *server) saveBound(ctx context.Context, plan uint64, name string, bound,
 }
 
 // writeBound is the part of saveBound within a transaction that a change of plans waits for.
-func (v *server) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name string, bound, own uint64) error {
+func (v *store) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name string, bound, own uint64) error {
 	var now uint64
 	if err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 LOCK IN SHARE MODE").Scan(&now); err != nil {
 		return fmt.Errorf("read table %s: %w", v.table.member, err)

@@ -14,7 +14,7 @@ import (
 )
 
 // lockRows locks the table's rows, and the gaps between them, and counts them.
-func (v *server) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
+func (v *store) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" FOR UPDATE")
 	if err != nil {
 		return 0, fmt.Errorf("lock the rows of %s: %w", v.table.full, err)
@@ -37,7 +37,7 @@ func (v *server) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
 }
 
 // freezeLate freezes rows, too, that somebody made by hand since the others were frozen.
-func (v *server) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
+func (v *store) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if _, err := v.lockRows(ctx, tx); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (v *server) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
 }
 
 // saveRows saves and freezes the rows, which are locked.
-func (v *server) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
+func (v *store) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+
 		"ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", plan)
 	if err != nil {
@@ -76,7 +76,7 @@ func (v *server) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 }
 
 // restoreRows gives the rows back what was saved for a plan. One that does not stand at the end of its column any more was changed by hand, and stays.
-func (v *server) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
+func (v *store) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
 	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" AS s JOIN "+v.table.start+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
 		"WHERE f.`saved` IS NOT NULL AND s.`id` = ? AND f.`plan` "+where, v.seen.Load().max, plan)
 	if err == nil {
@@ -89,7 +89,7 @@ func (v *server) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan
 }
 
 // thaw has a member go on as before a change, in the transaction that has locked its row of that.
-func (v *server) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
+func (v *store) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if _, err := v.lockRows(ctx, tx); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (st *store) isFrozen(ctx context.Context, name string) (frozen bool, err er
 
 // refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within the transaction that would change them, after it has
 // locked its row: a row that was made meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the column.
-func (v *server) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
+func (v *store) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 	return v.refuseChange(ctx, tx, "", shared)
 }
 
