@@ -259,6 +259,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 func (s *Sequences) holds() (sequences int, held uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.voidBegunLocked() // the heartbeat says that nothing is held of them
 	now := time.Now()
 	for _, c := range s.caches {
 		c.keepUp(now)

@@ -37,7 +37,7 @@ type node struct {
 
 	unflushed atomic.Pointer[string] // of a node of a cluster: the settings by which it does not flush at commit; nil: not asked yet
 
-	open sync.Once // as with server.open
+	open sync.Once // as with link.open
 	db   *sql.DB   // for looking at it, whether or not it is the one that is written to
 }
 
