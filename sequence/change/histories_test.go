@@ -214,6 +214,78 @@ func TestHistories(t *testing.T) {
 			proxy(e) // which does not know what the other one gave
 			return e
 		}},
+		{"a removed member that was not told stays frozen where it is not added again", func(t *testing.T) *estate {
+			e := blocks(4, 3)
+			e.asked = change.Change{Add: address(2)}
+			far := proxy(e, 0, 1, 3)
+			p := proxy(e)
+			c := e.Change("removes", change.Change{Remove: address(2)})
+			if !until(c, "obey", 0) {
+				t.Fatal("it does not come so far")
+			}
+			c.Cut[2] = true
+			c.Run()
+			other := e.Change("adds another", change.Change{Add: address(3)}, 2)
+			other.Run()
+			if c.Err != nil || other.Err != nil {
+				t.Fatal(c.Err, other.Err)
+			}
+			c = e.Change("adds it again", e.asked)
+			if !until(c, "read what it gave", 0) {
+				t.Fatal("it does not come so far")
+			}
+			c.Kill()
+			ends := e.Change("ends that", change.Change{Add: address(2)})
+			if !until(ends, "propose", 0) {
+				t.Fatal("it does not come so far")
+			}
+			ends.Kill()
+			for range 20 {
+				if far.Take(2, name, 4) == nil {
+					t.Fatal("a member that was removed gives numbers")
+				}
+				p.TakeAll(name, 9)
+			}
+			return e
+		}},
+		{"a member that was overtaken is no veto", func(t *testing.T) *estate {
+			e := blocks(4, 4)
+			e.asked = change.Change{Add: address(1)}
+			far := proxy(e, 0, 1, 2)
+			p := proxy(e)
+			slept := e.Change("slept", change.Change{Remove: address(3)})
+			c := e.Change("removes", change.Change{Remove: address(3)})
+			if !until(c, "obey", 0) {
+				t.Fatal("it does not come so far")
+			}
+			c.Kill()
+			for slept.Steps() < 4 { // it has found the change open
+				slept.Resume()
+			}
+			c = e.Change("finishes", change.Change{Remove: address(3)}, 1, 3)
+			c.Cut[1], c.Cut[3] = false, false
+			if !until(c, "obey", 0) {
+				t.Fatal("it does not come so far")
+			}
+			c.Cut[1], c.Cut[3] = true, true
+			c.Run()
+			near := e.Change("removes another", change.Change{Remove: address(1)}, 1, 3)
+			near.Run()
+			again := e.Change("adds it again", e.asked, 3)
+			again.Run()
+			if c.Err != nil || near.Err != nil || again.Err != nil {
+				t.Fatal(c.Err, near.Err, again.Err)
+			}
+			slept.Cut[0], slept.Cut[2] = true, true
+			slept.Run()
+			for range 20 {
+				if far.Take(3, name, 4) == nil {
+					t.Fatal("a member that was removed gives numbers")
+				}
+				p.TakeAll(name, 9)
+			}
+			return e
+		}},
 		{"a member comes back frozen from a change that was aborted", func(t *testing.T) *estate {
 			e := blocks(4, 3)
 			e.asked = change.Change{Add: address(3)}

@@ -282,11 +282,13 @@ func (m *Member) obey(p *change.Plan, id string, floors []change.Floor, known []
 	if m.Plan >= p.Number {
 		return false, nil
 	}
-	if state != change.Frozen && state != change.Accepted {
-		m.writeFloors(p.Number, floors, false)
-	}
-	if m.Starts[Start{p.Number, ""}] == nil {
+	told := state == change.Frozen || state == change.Accepted
+	complete := m.Starts[Start{p.Number, ""}] != nil || !told && slices.ContainsFunc(floors, func(f change.Floor) bool { return f.Name == "" })
+	if change.HasMember(p.Members, id) && !complete {
 		return false, fmt.Errorf("%s does not have the floors of plan %d", m.Address, p.Number)
+	}
+	if !told {
+		m.writeFloors(p.Number, floors, false)
 	}
 	m.restore(func(plan uint64) bool { return plan != p.Number })
 	m.follow(p, id, known)
@@ -416,4 +418,22 @@ func (m *Member) Add(name string, n uint64) (number uint64, err error) {
 	}
 	m.Rows[name] = id + n
 	return id + n, nil
+}
+
+// Copy is a member that holds the same.
+func (m *Member) Copy() *Member {
+	c := NewMember(m.Address)
+	c.Membership = m.Membership
+	maps.Copy(c.Rows, m.Rows)
+	maps.Copy(c.Homes, m.Homes)
+	maps.Copy(c.Floors, m.Floors)
+	for number, p := range m.Plans {
+		own := *p
+		c.Plans[number] = &own
+	}
+	for at, b := range m.Starts {
+		own := *b
+		c.Starts[at] = &own
+	}
+	return c
 }

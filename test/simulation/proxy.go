@@ -20,7 +20,7 @@ type Proxy struct {
 
 // NewProxy returns a proxy that cannot reach some members.
 func (w *World) NewProxy(name string, cut ...int) *Proxy {
-	p := &Proxy{Actor: &Actor{World: w, Name: name, Cut: make(map[int]bool)}, Name: name, mark: make(map[string]uint64)}
+	p := &Proxy{Actor: w.Client(name), Name: name, mark: make(map[string]uint64)}
 	for _, i := range cut {
 		p.Actor.Cut[i] = true
 	}

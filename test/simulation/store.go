@@ -143,4 +143,17 @@ func (s Store) LetGo(_ context.Context, p *change.Plan) error {
 	})
 }
 
+// Record writes down how far a member may go with a name under a plan: this one, where own, or
+// another.
+func (s Store) Record(_ context.Context, plan uint64, name string, bound uint64, own bool) error {
+	return s.Actor.do(s.Member, "record", func() error { return s.Member.record(plan, name, bound, own, s.faults()) })
+}
+
 func (s Store) faults() *Faults { return &s.Actor.World.Faults }
+
+// Copy is a store of a world of its own, in which the member holds the same.
+func (s Store) Copy() Store {
+	w := NewWorld(1, 1, s.Actor.World.Interleave)
+	w.Members[0] = s.Member.Copy()
+	return Store{w.Client(s.Actor.Name), w.Members[0]}
+}

@@ -145,6 +145,11 @@ func (w *World) NewActor(name string, f func(*Actor) error) *Actor {
 	return a
 }
 
+// Client returns an actor whose steps are done at once.
+func (w *World) Client(name string) *Actor {
+	return &Actor{World: w, Name: name, Cut: make(map[int]bool)}
+}
+
 // Resume has it do one step, and reports whether there was one.
 func (a *Actor) Resume() bool {
 	if a.Ended {
