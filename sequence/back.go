@@ -222,8 +222,10 @@ func (v *server) reserved(name string, epoch uint64, g *grant) {
 	}
 }
 
-// witness has this process take no number of a sequence up to the highest row of the other members that can be reached. It asks them before its first reservation on v, and again when that one
-// was away: its row may have gone back, as in a backup, from where this process never saw it. The others stand close to that, since nobody takes a number below what he got elsewhere.
+// witness has this process take no number of a sequence up to the highest row of the other members
+// that can be reached. It asks them before its first reservation on v, and again when that one was
+// away: its row may have gone back, as in a backup, from where this process never saw it. The
+// others stand close to that, since nobody takes a number below what he got elsewhere.
 func (a *servers) witness(ctx context.Context, v *server, name string) {
 	h := v.share()
 	if !h.shared() || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.plan) {
@@ -246,7 +248,8 @@ func (a *servers) witness(ctx context.Context, v *server, name string) {
 	})
 }
 
-// eachOther calls f for the members other than v that are not left out, at the same time, and waits for all of them.
+// eachOther calls f for the members other than v that are not left out, at the same time, and waits
+// for all of them.
 func eachOther(members []*server, v *server, f func(o *server)) {
 	var wg sync.WaitGroup
 	for _, o := range members {

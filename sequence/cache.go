@@ -31,7 +31,8 @@ type grant struct {
 	due due
 }
 
-// due is what a reservation leaves to be done beside its caller: how far the server may go with the sequence is to be raised before that is needed.
+// due is what a reservation leaves to be done beside its caller: how far the server may go with the
+// sequence is to be raised before that is needed.
 type due struct {
 	server *server // nil: there is nothing to do
 	n      uint64  // numbers that are reserved at a time

@@ -249,8 +249,8 @@ func (l *link) transact(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return again(ctx, []*link{l}, func() error { return l.transactOnce(ctx, f) })
 }
 
-// again calls f, which writes on servers, until it meets no other transaction and no connection that
-// turns out to be of no use, at most maxAttempts times.
+// again calls f, which writes on servers, until it meets no other transaction and no connection
+// that turns out to be of no use, at most maxAttempts times.
 func again(ctx context.Context, links []*link, f func() error) error {
 	var conflict error
 	for attempt := 1; ; attempt++ {

@@ -104,7 +104,8 @@ func (l *link) flushWarning() string {
 	return strings.Join(all, "; ")
 }
 
-// flushDue reports whether it is time to look at the nodes of a cluster again. The caller then does. One caller at a time.
+// flushDue reports whether it is time to look at the nodes of a cluster again. The caller then
+// does. One caller at a time.
 func (l *link) flushDue() bool {
 	if !l.clustered() || time.Since(l.flushed) < l.timing.flush {
 		return false

@@ -352,7 +352,8 @@ func (s *Sequences) takeNote() {
 	}
 }
 
-// voidBegunLocked makes the numbers void that are held of sequences which were found to be in a new epoch. s.mu is held.
+// voidBegunLocked makes the numbers void that are held of sequences which were found to be in a new
+// epoch. s.mu is held.
 func (s *Sequences) voidBegunLocked() {
 	for _, name := range s.servers.marks.takeBegun() {
 		for _, c := range s.cachesLocked(name) {
@@ -361,7 +362,8 @@ func (s *Sequences) voidBegunLocked() {
 	}
 }
 
-// epoch is the one that a sequence is in, of which all is that its caches hold from then on, until a later one begins.
+// epoch is the one that a sequence is in, of which all is that its caches hold from then on, until
+// a later one begins.
 func (s *Sequences) epoch(name string) uint64 {
 	epoch := s.servers.marks.epoch(name) // first: what is held may be of a later one, but not of one before
 	s.mu.Lock()

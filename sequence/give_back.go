@@ -45,7 +45,8 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	return done, err
 }
 
-// putBack is the transaction of giveBack: it has the row stand at lowered. hit: the row stood at the end of seg.
+// putBack is the transaction of giveBack: it has the row stand at lowered. hit: the row stood at
+// the end of seg.
 func (st *store) putBack(ctx context.Context, h share, name string, epoch uint64, seg Segment, lowered uint64) (done, hit bool, err error) {
 	args := []any{lowered, name, seg.Last()}
 	if h.plan != 0 {

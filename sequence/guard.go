@@ -34,7 +34,8 @@ const createGuard = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `holder`
 
 const guardSuffix = "_guard"
 
-// guard is how far the sequences of a group may go, by what its other nodes know: its rows, and what is remembered of those of the node in use.
+// guard is how far the sequences of a group may go, by what its other nodes know: its rows, and
+// what is remembered of those of the node in use.
 type guard struct {
 	*store
 	adopting turn        // held during an adoption
@@ -152,8 +153,8 @@ func (st *store) readGuard(ctx context.Context, on querier, where string, args .
 
 const ofSequence = " WHERE `name` IN ('', ?)"
 
-// admitted looks at the rows of a sequence, whose counter stands at position. It returns the row that says how far the node may go,
-// without a term if it has to be made yet, or outcomeNotHolder.
+// admitted looks at the rows of a sequence, whose counter stands at position. It returns the row
+// that says how far the node may go, without a term if it has to be made yet, or outcomeNotHolder.
 func admitted(rows guardRows, identity string, position uint64) (guardRow, error) {
 	top := rows.holder()
 	if top.term == 0 || top.holder != identity || top.ceiling == 0 {
@@ -213,7 +214,8 @@ func (st *store) guardCondition(now *choice, id string) string {
 		"AND (h.`term` > g.`term` OR h.`term` = g.`term` AND h.`holder` > g.`holder`)))"
 }
 
-// refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or outcomeAtCeiling.
+// refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or
+// outcomeAtCeiling.
 func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) attempt {
 	now := st.nodes.current.Load()
 	if now == nil {

@@ -14,14 +14,16 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// windowDue reports whether it is time to open the next window of a sequence, of which n numbers that end at last were reserved.
+// windowDue reports whether it is time to open the next window of a sequence, of which n numbers
+// that end at last were reserved.
 func (g *guard) windowDue(name string, last, n uint64) bool {
 	ceiling, ok := g.ceiling(name)
 	width, fits := g.width(name, last, n)
 	return ok && fits && windowLow(last, width, ceiling, g.highest(name))
 }
 
-// openNext opens the next window of a sequence that reserves n numbers at a time, unless somebody does.
+// openNext opens the next window of a sequence that reserves n numbers at a time, unless somebody
+// does.
 func (g *guard) openNext(ctx context.Context, name string, n uint64) {
 	g.mu.Lock()
 	if g.opening == nil {
@@ -67,8 +69,8 @@ func (st *store) width(name string, position, n uint64) (uint64, bool) {
 	return width, ok && hi == 0 && width >= rest && width <= math.MaxUint64-position
 }
 
-// openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody else did. outcomeNoRoom: it has not so
-// many left.
+// openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody
+// else did. outcomeNoRoom: it has not so many left.
 func (g *guard) openWindow(ctx context.Context, name string, n uint64) error {
 	var err error
 	for attempt := 1; ; attempt++ {
@@ -188,7 +190,8 @@ func (st *store) want(ctx context.Context, conn *sql.Conn, now *choice, name str
 	return nil
 }
 
-// raiseCeiling has the next attempt find room below the ceiling, and says how many numbers that asks for.
+// raiseCeiling has the next attempt find room below the ceiling, and says how many numbers that
+// asks for.
 func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint64, error) {
 	n, need := d.n, d.need
 	err := v.guard.openWindow(ctx, name, n)

@@ -17,9 +17,9 @@ import (
 	"seqproxy/internal/planted"
 )
 
-// link is the way to one sequence server, which is an address or a group of nodes: its connections, and their checks. It knows
-// nothing of segments and of plans. All sessions are our own, never a client's, so that a reservation cannot be part of a
-// client's transaction.
+// link is the way to one sequence server, which is an address or a group of nodes: its connections,
+// and their checks. It knows nothing of segments and of plans. All sessions are our own, never a
+// client's, so that a reservation cannot be part of a client's transaction.
 type link struct {
 	opts    ServerOptions
 	timing  *timing
@@ -110,8 +110,9 @@ func (l *link) conn(ctx context.Context) (*sql.Conn, error) {
 	return db.Conn(ctx)
 }
 
-// Connect implements [driver.Connector]: it dials, sets the session and checks the server. Every connection is checked, not
-// the first alone: behind one address there may be another server after a fail-over.
+// Connect implements [driver.Connector]: it dials, sets the session and checks the server. Every
+// connection is checked, not the first alone: behind one address there may be another server after
+// a fail-over.
 func (l *link) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := l.recentFailure(); err != nil {
 		return nil, err
@@ -139,7 +140,8 @@ func (l *link) recentFailure() error {
 	return nil
 }
 
-// lastFailure is why there is no connection, or nil. It explains a wait that ended before its own attempt did.
+// lastFailure is why there is no connection, or nil. It explains a wait that ended before its own
+// attempt did.
 func (l *link) lastFailure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,11 +157,14 @@ func (l *link) noteFailure(err error) {
 	l.failed, l.failedAt = err, time.Now()
 }
 
-// session is what every connection is set to, whatever the server's own values are and its init_connect does. Each setting keeps a number from being given
-// twice or keeps a request short: without autocommit, or in a transaction that the end of another one has begun (completion_type), a number would leave before
-// its reservation is committed; without strict mode a value that does not fit is cut to the column's maximum and given again and again; with a limit, rows would be
-// missing from what is read; in another character set a name would be another one. No statement depends on the isolation level: each commits by itself or reads
-// what it locks. One comment is a statement to MariaDB alone, the other to MySQL alone.
+// session is what every connection is set to, whatever the server's own values are and its
+// init_connect does. Each setting keeps a number from being given twice or keeps a request short:
+// without autocommit, or in a transaction that the end of another one has begun (completion_type),
+// a number would leave before its reservation is committed; without strict mode a value that does
+// not fit is cut to the column's maximum and given again and again; with a limit, rows would be
+// missing from what is read; in another character set a name would be another one. No statement
+// depends on the isolation level: each commits by itself or reads what it locks. One comment is a
+// statement to MariaDB alone, the other to MySQL alone.
 func session(silence time.Duration) []string {
 	return []string{
 		"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", // as the login asked for
@@ -197,7 +202,8 @@ func (l *link) prepare(ctx context.Context, raw driver.Conn) error {
 	return nil
 }
 
-// rawConn runs the statements of a connection that the pool does not know yet. They have no arguments.
+// rawConn runs the statements of a connection that the pool does not know yet. They have no
+// arguments.
 type rawConn struct{ raw driver.Conn }
 
 func (c rawConn) exec(ctx context.Context, text string) error {

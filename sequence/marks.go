@@ -26,8 +26,8 @@ func newMarks() *marks {
 	return &marks{high: make(map[string]uint64), epochs: make(map[string]uint64), begun: make(map[string]bool), state: new(state)}
 }
 
-// learn takes note of a sequence's epoch, as its row has it. If a new one has begun, takeBegun tells whoever holds numbers of the
-// one before.
+// learn takes note of a sequence's epoch, as its row has it. If a new one has begun, takeBegun
+// tells whoever holds numbers of the one before.
 func (m *marks) learn(name string, epoch uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -36,8 +36,8 @@ func (m *marks) learn(name string, epoch uint64) {
 	}
 }
 
-// takeBegun returns the sequences in a new epoch that nobody has returned yet. The caller gives up what is held of them, before anybody may say that
-// nothing is.
+// takeBegun returns the sequences in a new epoch that nobody has returned yet. The caller gives up
+// what is held of them, before anybody may say that nothing is.
 func (m *marks) takeBegun() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,8 +25,9 @@ func (a *servers) askForHome(ctx context.Context, w *view, name string) error {
 	return nil
 }
 
-// isHome makes sure that the one of several members with the share h is the home of an ORDER sequence, as its row says once numbers were reserved there: this process may not have heard of that
-// yet. The home is that of [servers.home].
+// isHome makes sure that the one of several members with the share h is the home of an ORDER
+// sequence, as its row says once numbers were reserved there: this process may not have heard of
+// that yet. The home is that of [servers.home].
 func isHome(among []*server, h share, home string) outcome {
 	if home == h.id {
 		return outcomeDone

@@ -39,8 +39,9 @@ func (o *orderedRows) set(r *row) {
 	o.by[r.name] = *r
 }
 
-// takeAtOnce is take in one round trip, for a caller who waits for each: the statement that takes the numbers, and behind
-// it in one text the questions that make sure of it. That they are two is because a SELECT from a table clears the number of warnings.
+// takeAtOnce is take in one round trip, for a caller who waits for each: the statement that takes
+// the numbers, and behind it in one text the questions that make sure of it. That they are two is
+// because a SELECT from a table clears the number of warnings.
 func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known row) attempt {
 	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + st.table.unchanged()
 	unwatched, unwatch, err := closeWhenDone(ctx, conn)

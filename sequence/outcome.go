@@ -6,7 +6,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// outcome is how one attempt to reserve numbers on a server ended. It is an error, for what wraps one.
+// outcome is how one attempt to reserve numbers on a server ended. It is an error, too.
 type outcome uint8
 
 const (
@@ -14,23 +14,23 @@ const (
 	outcomeDone outcome = iota
 	// outcomeConflict: another transaction was first.
 	outcomeConflict
-	// outcomeLocked: another transaction has locked the row for so long that the server has given up.
+	// outcomeLocked: another transaction has the row, and the server has waited long enough.
 	outcomeLocked
 	// outcomeDoubtful: the row is not what it should be, or somebody changed it in the same moment.
 	outcomeDoubtful
-	// outcomeUnlisted: the server does not know this process. Another proxy may do as if nobody held numbers.
+	// outcomeUnlisted: the server does not know this process, so others do not wait for it.
 	outcomeUnlisted
 	// outcomeNewRule: the numbers go by another increment or maximum than this process knew.
 	outcomeNewRule
 	// outcomeRestarted: the sequence has begun again since.
 	outcomeRestarted
-	// outcomeWentBack: the row, or the numbers that came of it, are lower than this process has seen the row.
+	// outcomeWentBack: the row, or the numbers of it, are lower than this process saw it.
 	outcomeWentBack
 	// outcomeNoRoom: so many numbers are not left.
 	outcomeNoRoom
-	// outcomeAtCeiling: the numbers would go above the ceiling that other nodes of the group know of.
+	// outcomeAtCeiling: the numbers would go above what other nodes of the group know of.
 	outcomeAtCeiling
-	// outcomeAtBound: the numbers would go above the bound that other members know of.
+	// outcomeAtBound: the numbers would go above what other members know of.
 	outcomeAtBound
 	// outcomeNotHolder: the node of the group does not hold the sequences.
 	outcomeNotHolder
@@ -83,7 +83,8 @@ type attempt struct {
 	outcome outcome
 	err     error // for whoever gets no number; nil with outcomeDone
 
-	// grant has the numbers with outcomeDone. With outcomeNewRule it may have numbers that went by the old one.
+	// grant has the numbers with outcomeDone. With outcomeNewRule it may have numbers that went by
+	// the old one.
 	grant grant
 	upTo  limit // what kept them from going on
 

@@ -79,8 +79,9 @@ func (v *server) readBound(ctx context.Context, on execer, name string, plan uin
 	return bound, nil
 }
 
-// raiseBound has n more numbers of a sequence be below the bound of v. It says how many of those that may be taken at once are below it as things stand, if
-// it fails because no other member can be told.
+// raiseBound has n more numbers of a sequence be below the bound of v. It says how many of those
+// that may be taken at once are below it as things stand, if it fails because no other member can
+// be told.
 func (a *servers) raiseBound(ctx context.Context, v *server, name string, n uint64) (left uint64, err error) {
 	h := v.share()
 	stored, err := v.find(ctx, name)

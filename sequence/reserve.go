@@ -18,7 +18,8 @@ func (l *link) mayRetry(ctx context.Context, attempt int) bool {
 	return attempt < maxAttempts && pause(ctx, jitter(l.timing.conflict<<attempt))
 }
 
-// reserveOn reserves numbers on one of the members in use. Each attempt ends with an outcome, and each outcome has a remedy.
+// reserveOn reserves numbers on one of the members in use. Each attempt ends with an outcome, and
+// each outcome has a remedy.
 func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
 	if err := v.marks.state.ready(); err != nil {
 		v.counters.errors.Add(1)
@@ -80,24 +81,28 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 	}
 }
 
-// next decides what comes after an attempt, and whether another one follows it, if the remedy works.
+// next decides what comes after an attempt, and whether another one follows it, if the remedy
+// works.
 func next(o outcome, number int) (do remedy, again bool) {
 	do = remedies[o]
 	return do, do != remedyGive && do != remedyStop && number < maxAttempts
 }
 
-// demand is how many numbers an attempt has asked for, and how many are wanted, and needed at least.
+// demand is how many numbers an attempt has asked for, and how many are wanted, and needed at
+// least.
 type demand struct{ n, want, need uint64 }
 
 // errEndMoves: fewer numbers were asked for each time, and again not so many were left.
 var errEndMoves = errors.New("the end of the sequence moves")
 
-// remedy does what an attempt needs before the next one, and says how many numbers that asks for. t.err is told if there is none.
+// remedy does what an attempt needs before the next one, and says how many numbers that asks for.
+// t.err is told if there is none.
 func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint64, d demand, do remedy, t *attempt) (n uint64, err error) {
 	switch do {
 	case remedyPutBack:
 		if seg := t.grant.seg; seg.Remaining() > 0 {
-			// Those numbers were given to nobody. If they cannot be given back either they are a gap.
+			// Those numbers were given to nobody. If they cannot be given back either they are a
+			// gap.
 			done, _ := v.giveBack(ctx, name, epoch, seg)
 			v.counters.lose(name, returnedOr(UnusedAlter, done), seg.Remaining())
 		}
@@ -129,7 +134,8 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 	return d.n, nil
 }
 
-// admit has the numbers of an attempt count as reserved by this process, if none was given before: the row was seen at low, or higher marks are kept.
+// admit has the numbers of an attempt count as reserved by this process, if none was given before:
+// the row was seen at low, or higher marks are kept.
 func (v *server) admit(ctx context.Context, name string, epoch, low uint64, t attempt) attempt {
 	seg := t.grant.seg
 	mark, ok := v.marks.admit(name, epoch, low, seg)
@@ -163,7 +169,8 @@ func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
 	return d
 }
 
-// attempt takes n numbers on a server that this process is registered with, and that may go so far. members are all, by position.
+// attempt takes n numbers on a server that this process is registered with, and that may go so far.
+// members are all, by position.
 func (v *server) attempt(ctx context.Context, members []*server, name string, n uint64) attempt {
 	if err := v.enlist(ctx); err != nil {
 		return v.failedWith(err)

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// wrongResidue is the finding about a row that the numbers of another one of members would follow. The row of that one is named with it, if it can be asked.
+// wrongResidue is the finding about a row that the numbers of another one of members would follow.
+// The row of that one is named with it, if it can be asked.
 func (v *server) wrongResidue(ctx context.Context, members []*server, name string, id uint64, h share) error {
 	rest, _ := h.rest(id)
 	other := ""

@@ -11,7 +11,8 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// find reads the row that name means. No such row is ErrUnknown, and a server that obeys another plan outcomeOldPlan.
+// find reads the row that name means. No such row is ErrUnknown, and a server that obeys another
+// plan outcomeOldPlan.
 func (st *store) find(ctx context.Context, name string) (row, error) {
 	found, err := st.look(ctx, name)
 	if err == nil && found.plan != found.share.plan {

@@ -344,7 +344,8 @@ func (s *Sequences) spawn(f func()) {
 	}()
 }
 
-// beside is spawn for what servers need, whose callers may have less time than f. It has as much as one of them at most.
+// beside is spawn for what servers need, whose callers may have less time than f. It has as much as
+// one of them at most.
 func (s *Sequences) beside(f func(ctx context.Context)) {
 	s.spawn(func() {
 		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(s.ctx), errPatience)

@@ -4,7 +4,8 @@ import (
 	"sync/atomic"
 )
 
-// server is one sequence server, as those know it who take numbers: its tables, and what keeps numbers from coming twice.
+// server is one sequence server, as those know it who take numbers: its tables, and what keeps
+// numbers from coming twice.
 type server struct {
 	*store
 	counters *counters

@@ -90,12 +90,14 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	return made, nil
 }
 
-// inUse reports whether numbers may be held, or a member has to be asked whether it serves again: then changes are to be followed.
+// inUse reports whether numbers may be held, or a member has to be asked whether it serves again:
+// then changes are to be followed.
 func (a *servers) inUse() bool {
 	return a.registered.Load() || slices.ContainsFunc(a.members(), func(v *server) bool { return v.away.Load() })
 }
 
-// goAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what fails here.
+// goAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what
+// fails here.
 func (a *servers) goAhead(ctx context.Context, name string, what due) {
 	if what.window {
 		what.server.guard.openNext(ctx, name, what.n)

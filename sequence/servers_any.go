@@ -85,7 +85,8 @@ func patiently(ctx context.Context, members []*server, f func(ctx context.Contex
 // errLeftOut: what kept it from serving may be over, but that was not seen yet.
 var errLeftOut = errors.New("it is left out until it answers again")
 
-// leaveOut has a member not be asked until it answers the follower again, which has to run for that (see takeNote).
+// leaveOut has a member not be asked until it answers the follower again, which has to run for that
+// (see takeNote).
 func (v *server) leaveOut(err error) {
 	if v.away.CompareAndSwap(false, true) {
 		v.log.Warn("sequence server left out", logfield.Err(err))

@@ -2,8 +2,9 @@ package sequence
 
 import "sync/atomic"
 
-// store is the tables of one sequence server, over a link, and what this process has read there. It reads and writes rows, and decides
-// nothing: how an attempt to take numbers has ended is an outcome.
+// store is the tables of one sequence server, over a link, and what this process has read there. It
+// reads and writes rows, and decides nothing: how an attempt to take numbers has ended is an
+// outcome.
 type store struct {
 	*link
 	table    table

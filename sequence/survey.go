@@ -53,7 +53,8 @@ func (s *standing) unwritable() string {
 	return ""
 }
 
-// rank is lower for the better of two nodes that can be written to. One that does not flush at all is refused when a connection to it is made, unless relaxed.
+// rank is lower for the better of two nodes that can be written to. One that does not flush at all
+// is refused when a connection to it is made, unless relaxed.
 func (s *standing) rank(relaxed bool) (rank int) {
 	if s.flush == "0" && !relaxed {
 		rank += 2

@@ -75,7 +75,8 @@ func (st *store) prepareTake(t *take) error {
 		t.args = append([]any{h.plan, h.id}, t.args...)
 	}
 	if h.plan == 0 && !planted.Fault(planted.Plan) {
-		// Who does not know of the first plan yet may not move the row even for a moment: between its numbers applications may count on.
+		// Who does not know of the first plan yet may not move the row even for a moment: between
+		// its numbers applications may count on.
 		t.text += st.table.withoutPlan()
 	}
 	if upTo.guarded {
@@ -138,7 +139,8 @@ func (st *store) notTaken(t *take, err error) attempt {
 	return attempt{outcome: outcomeUnknown, err: fmt.Errorf("%w: %w", outcomeUnknown, err), lost: t.share.whole(t.n), why: UnusedUnknownCommit}
 }
 
-// logReserved tells of numbers whose reservation is known to be stored, on the level debug. A crash between this and their use makes them a gap.
+// logReserved tells of numbers whose reservation is known to be stored, on the level debug. A crash
+// between this and their use makes them a gap.
 func (st *store) logReserved(name string, seg Segment, above uint64) {
 	st.log.Debug("numbers reserved", logfield.Sequence(name), zap.Uint64("plan", seg.plan), zap.Uint64("above", above),
 		zap.Uint64("first", seg.Next()), zap.Uint64("reserved_up_to", seg.Last()), zap.Uint64("reserved", seg.Remaining()))

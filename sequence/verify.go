@@ -14,9 +14,9 @@ func (l *link) doubt(finding, remedy string) error {
 	return &UnfitError{Server: l.name(), Table: l.full, Finding: finding, Remedy: remedy, momentary: true}
 }
 
-// verify makes sure that numbers which were taken were stored as such, without a warning. told is the insert id of
-// the OK packet: the last number too, except that a server puts 0 there when the table has a trigger, while the function knows. width
-// is from before the first number to the last.
+// verify makes sure that numbers which were taken were stored as such, without a warning. told is
+// the insert id of the OK packet: the last number too, except that a server puts 0 there when the
+// table has a trigger, while the function knows. width is from before the first number to the last.
 func (st *store) verify(ctx context.Context, conn *sql.Conn, t *take, told uint64) attempt {
 	var warnings int
 	var last uint64
@@ -40,7 +40,8 @@ func (st *store) verify(ctx context.Context, conn *sql.Conn, t *take, told uint6
 	return st.judge(ctx, conn, t, told, last, warnings, stored)
 }
 
-// unverified is an attempt that has moved the row, of which nobody knows whether that is stored as it should be.
+// unverified is an attempt that has moved the row, of which nobody knows whether that is stored as
+// it should be.
 func (st *store) unverified(err error) attempt {
 	return attempt{taken: true, outcome: st.outcomeOf(err), err: err}
 }
