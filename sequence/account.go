@@ -99,7 +99,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 			o.Addr = "" // as it is configured
 			err = errors.Join(err, o.setNodes())
 		}
-		policy := v.policy
+		policy := a.opts
 		policy.Logger = zap.NewNop()
 		trial, failed := newServer(policy, o, &counters{scores: newScores()}, newMarks())
 		if failed != nil {
@@ -173,10 +173,10 @@ func (v *server) tryAccount(ctx context.Context) error {
 }
 
 // mayReserve makes sure that the account has the right to reserve numbers. The server looks at rights before it explains.
-func (v *server) mayReserve(ctx context.Context, raw driver.Conn) error {
-	text := "EXPLAIN UPDATE " + v.table.full + " SET `id` = `id` WHERE `name` = ''"
-	if v.share().plan != 0 {
-		text = "EXPLAIN UPDATE " + v.table.full + " AS s JOIN " + v.table.member + " AS m ON m.`one` = 1 SET s.`id` = s.`id` WHERE s.`name` = ''"
+func (st *store) mayReserve(ctx context.Context, raw driver.Conn) error {
+	text := "EXPLAIN UPDATE " + st.table.full + " SET `id` = `id` WHERE `name` = ''"
+	if st.share().plan != 0 {
+		text = "EXPLAIN UPDATE " + st.table.full + " AS s JOIN " + st.table.member + " AS m ON m.`one` = 1 SET s.`id` = s.`id` WHERE s.`name` = ''"
 	}
 	if _, err := (rawConn{raw}).query(ctx, text); err != nil {
 		return fmt.Errorf("the account may not reserve numbers: %w", err)
@@ -198,24 +198,24 @@ func (c *AccountChange) Apply() {
 	for _, v := range a.known {
 		if c.next[v.opts.login] != nil {
 			v.renew()
+			v.follow.hurry.Store(true) // the old account may have kept it from serving
 		}
 	}
 }
 
-// renew closes idle connections, and has the server be asked at once if the old account kept it from serving.
-func (v *server) renew() {
-	v.mu.Lock()
-	v.failed = nil
-	v.mu.Unlock()
-	v.follow.hurry.Store(true)
-	if db := v.pool(); db != nil {
+// renew closes idle connections, and forgets that the old account was refused.
+func (l *link) renew() {
+	l.mu.Lock()
+	l.failed = nil
+	l.mu.Unlock()
+	if db := l.pool(); db != nil {
 		db.SetMaxIdleConns(0)
-		db.SetMaxIdleConns(v.opts.MaxConns)
+		db.SetMaxIdleConns(l.opts.MaxConns)
 	}
-	if !v.grouped() {
+	if !l.grouped() {
 		return
 	}
-	for _, n := range v.nodes.all {
+	for _, n := range l.nodes.all {
 		if db := n.pool(); db != nil {
 			db.SetMaxIdleConns(0)
 			db.SetMaxIdleConns(idleLookers)

@@ -23,7 +23,7 @@ const guardBatch = 200
 // sequence begins above it. Where the new holder alone is enough both are one transaction, so that whoever knows of the claim knows of
 // its windows.
 type adoption struct {
-	v        *server
+	g        *guard
 	now      *choice
 	previous guardRow
 	local    guardRow // the claim that counts on this node, as it was read
@@ -36,34 +36,34 @@ type adoption struct {
 }
 
 // adopt makes the chosen node the holder of all sequences, unless it is that already as far as name is concerned, and no claim that somebody has seen on another node counts more.
-func (v *server) adopt(ctx context.Context, name string, over guardRow) error {
-	if err := v.guard.adopting.take(ctx); err != nil {
+func (g *guard) adopt(ctx context.Context, name string, over guardRow) error {
+	if err := g.adopting.take(ctx); err != nil {
 		return fmt.Errorf("wait for an adoption: %w", err)
 	}
-	defer v.guard.adopting.end()
-	conn, err := v.conn(ctx)
+	defer g.adopting.end()
+	conn, err := g.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
 	for attempt := 1; ; attempt++ {
-		err = v.adoptOnce(ctx, conn, name, over)
-		if !errors.Is(err, errOvertaken) || !v.mayRetry(ctx, attempt) {
+		err = g.adoptOnce(ctx, conn, name, over)
+		if !errors.Is(err, errOvertaken) || !g.mayRetry(ctx, attempt) {
 			return err
 		}
 	}
 }
 
 // errOvertaken: what an adoption was prepared from is so no more.
-var errOvertaken = fmt.Errorf("another proxy adopts it at the same time: %w", errNotHolder)
+var errOvertaken = fmt.Errorf("another proxy adopts it at the same time: %w", outcomeNotHolder)
 
 // adoptOnce is one attempt of adopt.
-func (v *server) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over guardRow) (err error) {
-	now := v.nodes.current.Load()
+func (g *guard) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over guardRow) (err error) {
+	now := g.nodes.current.Load()
 	if now == nil {
 		return nil // the next attempt goes elsewhere
 	}
-	if err := v.writable(ctx, conn); err != nil {
+	if err := g.writable(ctx, conn); err != nil {
 		return err
 	}
 	// The others are read before the node itself, which so has all that they have of it: another proxy may adopt it just now. And what the node knows is read
@@ -73,37 +73,37 @@ func (v *server) adoptOnce(ctx context.Context, conn *sql.Conn, name string, ove
 	for _, sighted := range []bool{false, true} {
 		what := " WHERE `name` = ''"
 		if sighted {
-			others, what = v.sightAll(ctx, now), ""
+			others, what = g.sightAll(ctx, now), ""
 		}
-		if own, err = v.readGuard(ctx, conn, what); err != nil {
+		if own, err = g.readGuard(ctx, conn, what); err != nil {
 			return err
 		}
-		if ok, err := v.isAdmitted(ctx, conn, now, name); ok && !over.over(own.holder()) || err != nil {
+		if ok, err := g.isAdmitted(ctx, conn, now, name); ok && !over.over(own.holder()) || err != nil {
 			return err // another proxy was faster
 		}
 	}
-	a := &adoption{v: v, now: now, wanted: make(map[string]uint64)}
+	a := &adoption{g: g, now: now, wanted: make(map[string]uint64)}
 	if err := a.prepare(own, others, over); err != nil {
 		return fmt.Errorf("adopt node %s: %w", now.addr, err)
 	}
 	if err := a.run(ctx, conn); err != nil {
 		return fmt.Errorf("adopt node %s: %w", now.addr, err)
 	}
-	v.guard.forget()
+	g.forget()
 	return nil
 }
 
 // isAdmitted reads whether the node may give numbers of a sequence, its ceiling apart; without a name whether it is the holder at all.
-func (v *server) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, name string) (bool, error) {
+func (g *guard) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, name string) (bool, error) {
 	position := uint64(math.MaxUint64)
 	if name != "" {
-		stored, err := v.readRow(ctx, conn, name)
+		stored, err := g.readRow(ctx, conn, name)
 		if err != nil {
 			return false, err
 		}
 		position = stored.position()
 	}
-	rows, err := v.readGuard(ctx, conn, ofSequence, name)
+	rows, err := g.readGuard(ctx, conn, ofSequence, name)
 	if err != nil {
 		return false, err
 	}
@@ -113,7 +113,7 @@ func (v *server) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, na
 
 // prepare looks at what the nodes know, and decides on the term and on how many nodes must show it. over is a claim that somebody has seen on another node.
 func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) error {
-	v, n := a.v, len(a.v.nodes.all)
+	g, n := a.g, len(a.g.nodes.all)
 	a.collect(own)
 	mine := own.holder()
 	a.previous, a.local = mine, mine
@@ -153,12 +153,12 @@ func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) erro
 		// What this node may still give is below its ceilings. A claim that is not seen would take that away.
 		return fmt.Errorf("%s was adopted after it, in term %d, and does not say so any more: %s", over.holder, over.term, strings.Join(away, "; "))
 	case cluster && mine.term == 0 && elsewhere.term != 0:
-		return fmt.Errorf("%w: what %s has of table %s, it has in a moment, or is no copy", errOvertaken, at, v.table.guard)
+		return fmt.Errorf("%w: what %s has of table %s, it has in a moment, or is no copy", errOvertaken, at, g.table.guard)
 	case a.previous.term == 0 && len(away) > 0 && !cluster:
 		return fmt.Errorf("the first time all %d nodes of the sequence server must be there: %s", n, strings.Join(away, "; "))
 	case mine.term == 0 && elsewhere.term != 0:
 		return &UnfitError{
-			Server: a.now.addr, Table: v.table.full,
+			Server: a.now.addr, Table: g.table.full,
 			Finding: fmt.Sprintf("it can be written to and is no copy of the other nodes, where %s holds the sequences", elsewhere.holder),
 			Remedy:  "make a node that replicated from the old primary the new one, or restore this one from a copy of it",
 		}
@@ -189,16 +189,16 @@ func (a *adoption) collect(rows guardRows) {
 
 // sightAll reads all guard rows of the other nodes, once each; of a cluster those of all nodes, see
 // awaitSeen.
-func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
-	patience := v.opts.DialTimeout
+func (g *guard) sightAll(ctx context.Context, now *choice) []sighting {
+	patience := g.opts.DialTimeout
 	if now.cluster != "" {
-		patience = min(patience, v.timing.shown) // this node has what they have, or a majority did not have it
+		patience = min(patience, g.timing.shown) // this node has what they have, or a majority did not have it
 	}
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	all := make(chan sighting)
 	others := 0
-	for _, n := range v.nodes.all {
+	for _, n := range g.nodes.all {
 		if n == now.node && now.cluster == "" {
 			continue
 		}
@@ -207,10 +207,10 @@ func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
 			found := n.look(ctx)
 			s := sighting{addr: n.addr, identity: found.who(), err: found.err}
 			if now.cluster != "" {
-				s.unfit = v.noWitness(now, &found)
+				s.unfit = g.noWitness(now, &found)
 			}
 			if s.err == nil {
-				s.rows, s.err = v.readGuard(ctx, n.pool(), "")
+				s.rows, s.err = g.readGuard(ctx, n.pool(), "")
 			}
 			all <- s
 		}()
@@ -223,15 +223,15 @@ func (v *server) sightAll(ctx context.Context, now *choice) []sighting {
 }
 
 func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
-	v := a.v
+	g := a.g
 	alone := a.need == 1
 	var sequences int
 	done := false
-	err := v.transact(ctx, func(tx *sql.Tx) (err error) {
-		if err := v.leadsTo(ctx, tx, a.now); err != nil {
+	err := g.transact(ctx, func(tx *sql.Tx) (err error) {
+		if err := g.leadsTo(ctx, tx, a.now); err != nil {
 			return err
 		}
-		rows, err := v.readGuard(ctx, tx, " FOR UPDATE")
+		rows, err := g.readGuard(ctx, tx, " FOR UPDATE")
 		if err != nil {
 			return err
 		}
@@ -249,8 +249,8 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 		if alone {
 			complete = 1
 		}
-		if _, err := tx.ExecContext(ctx, "REPLACE INTO "+v.table.guard+" (`name`, `holder`, `term`, `ceiling`) VALUES ('', "+a.now.holderSQL()+", ?, ?)", a.term, complete); err != nil {
-			return fmt.Errorf("write table %s: %w", v.table.guard, err)
+		if _, err := tx.ExecContext(ctx, "REPLACE INTO "+g.table.guard+" (`name`, `holder`, `term`, `ceiling`) VALUES ('', "+a.now.holderSQL()+", ?, ?)", a.term, complete); err != nil {
+			return fmt.Errorf("write table %s: %w", g.table.guard, err)
 		}
 		if alone {
 			sequences, err = a.install(ctx, tx)
@@ -260,7 +260,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 	if err != nil || done {
 		return err
 	}
-	seen, err := v.awaitSeen(ctx, a.now, guardRow{holder: a.now.holder, term: a.term}, a.need, "", nil, func(rows guardRows) bool {
+	seen, err := g.awaitSeen(ctx, a.now, guardRow{holder: a.now.holder, term: a.term}, a.need, "", nil, func(rows guardRows) bool {
 		top := rows.holder()
 		return top.holder == a.now.holder && top.term == a.term
 	})
@@ -271,11 +271,11 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 		for _, s := range seen {
 			a.collect(s.rows)
 		}
-		err := v.transact(ctx, func(tx *sql.Tx) error {
-			if err := v.leadsTo(ctx, tx, a.now); err != nil {
+		err := g.transact(ctx, func(tx *sql.Tx) error {
+			if err := g.leadsTo(ctx, tx, a.now); err != nil {
 				return err
 			}
-			rows, err := v.readGuard(ctx, tx, " FOR UPDATE")
+			rows, err := g.readGuard(ctx, tx, " FOR UPDATE")
 			if err != nil {
 				return err
 			}
@@ -289,7 +289,7 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 			if sequences, err = a.install(ctx, tx); err != nil {
 				return err
 			}
-			_, err = tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = 1 WHERE `name` = '' AND `holder` = "+a.now.holderSQL()+" AND `term` = ?", a.term)
+			_, err = tx.ExecContext(ctx, "UPDATE "+g.table.guard+" SET `ceiling` = 1 WHERE `name` = '' AND `holder` = "+a.now.holderSQL()+" AND `term` = ?", a.term)
 			return err
 		})
 		if err != nil || done {
@@ -306,21 +306,21 @@ func (a *adoption) log(sequences int, seen []sighting) {
 		zap.Strings("seen_on", addrsOf(seen)),
 	}
 	if a.first {
-		a.v.log.Info("sequences held by a node", fields...)
+		a.g.log.Info("sequences held by a node", fields...)
 		return
 	}
-	a.v.log.Warn("sequences held by another node",
+	a.g.log.Warn("sequences held by another node",
 		append(fields, zap.String("before", a.previous.holder))...)
 }
 
 // install writes where each sequence begins under this holder, and returns how many there are.
 func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
-	v := a.v
+	g := a.g
 	counters, err := a.lockCounters(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
-	highest := v.seen.Load().max
+	highest := g.seen.Load().max
 	windows, lost, err := a.windows(ctx, tx, counters)
 	if err != nil {
 		return 0, err
@@ -333,7 +333,7 @@ func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
 			begin = max(begin, min(above(wanted), highest))
 		}
 		if begin != c.floor {
-			if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", begin, c.name); err != nil {
+			if _, err := tx.ExecContext(ctx, "UPDATE "+g.table.full+" SET `id` = ? WHERE `name` = ?", begin, c.name); err != nil {
 				return 0, fmt.Errorf("raise the row of sequence %q to %d: %w", c.name, begin, err)
 			}
 		}
@@ -372,9 +372,9 @@ func above(n uint64) uint64 {
 // lockCounters reads all counters; floor is their id. Those that the server finds by the empty name, as somebody may have made them by hand, have no place among the
 // guard's rows: those of that name say who is the holder.
 func (a *adoption) lockCounters(ctx context.Context, tx *sql.Tx) (all guardRows, err error) {
-	found, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR), `name` = '' FROM "+a.v.table.full+" FOR UPDATE")
+	found, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR), `name` = '' FROM "+a.g.table.full+" FOR UPDATE")
 	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", a.v.table.full, err)
+		return nil, fmt.Errorf("read table %s: %w", a.g.table.full, err)
 	}
 	defer func() { _ = found.Close() }()
 	for found.Next() {
@@ -394,9 +394,9 @@ func (a *adoption) lockCounters(ctx context.Context, tx *sql.Tx) (all guardRows,
 
 // raiseSaved has a sequence that is frozen, for a change of plans, continue above the windows, too.
 func (a *adoption) raiseSaved(ctx context.Context, tx *sql.Tx, name string, floor uint64) error {
-	_, err := tx.ExecContext(ctx, "UPDATE "+a.v.table.start+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `saved` IS NOT NULL", floor, name)
+	_, err := tx.ExecContext(ctx, "UPDATE "+a.g.table.start+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `saved` IS NOT NULL", floor, name)
 	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
-		return fmt.Errorf("write table %s: %w", a.v.table.start, err)
+		return fmt.Errorf("write table %s: %w", a.g.table.start, err)
 	}
 	return nil
 }
@@ -413,7 +413,7 @@ func (a *adoption) windows(ctx context.Context, tx *sql.Tx, counters guardRows) 
 			continue
 		}
 		var stored string
-		err := tx.QueryRowContext(ctx, "SELECT `name` FROM "+a.v.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&stored)
+		err := tx.QueryRowContext(ctx, "SELECT `name` FROM "+a.g.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&stored)
 		switch {
 		case err == nil:
 			windows[stored] = max(windows[stored], wanted)
@@ -428,14 +428,14 @@ func (a *adoption) windows(ctx context.Context, tx *sql.Tx, counters guardRows) 
 
 // restore keeps the numbers of a lost sequence from being given again: by its tombstone, or by a row where it has none.
 func (a *adoption) restore(ctx context.Context, tx *sql.Tx, name string) error {
-	v, id := a.v, min(above(a.wanted[name]), a.v.seen.Load().max)
+	g, id := a.g, min(above(a.wanted[name]), a.g.seen.Load().max)
 	var floor uint64
-	err := tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ? FOR UPDATE", name).Scan(&floor)
+	err := tx.QueryRowContext(ctx, "SELECT `floor` FROM "+g.table.options+" WHERE `name` = ? FOR UPDATE", name).Scan(&floor)
 	switch {
 	case err == nil:
-		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.options+" SET `floor` = GREATEST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ?", id, name)
+		_, err = tx.ExecContext(ctx, "UPDATE "+g.table.options+" SET `floor` = GREATEST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ?", id, name)
 	case errors.Is(err, sql.ErrNoRows), hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
-		_, err = tx.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, id)
+		_, err = tx.ExecContext(ctx, "INSERT IGNORE INTO "+g.table.full+" (`name`, `id`) VALUES (?, ?)", name, id)
 	}
 	if err != nil {
 		return fmt.Errorf("keep the numbers of sequence %q, whose row is lost: %w", name, err)
@@ -445,20 +445,20 @@ func (a *adoption) restore(ctx context.Context, tx *sql.Tx, name string) error {
 
 // write replaces the holder's rows by those of the new term.
 func (a *adoption) write(ctx context.Context, tx *sql.Tx, rows guardRows) error {
-	v := a.v
-	if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.guard+" WHERE `name` <> '' AND `holder` = "+a.now.holderSQL()); err != nil {
-		return fmt.Errorf("write table %s: %w", v.table.guard, err)
+	g := a.g
+	if _, err := tx.ExecContext(ctx, "DELETE FROM "+g.table.guard+" WHERE `name` <> '' AND `holder` = "+a.now.holderSQL()); err != nil {
+		return fmt.Errorf("write table %s: %w", g.table.guard, err)
 	}
 	if a.now.cluster != "" { // each of its configurations was a holder; this one begins above them
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.guard+" WHERE `term` < ?", a.term); err != nil {
-			return fmt.Errorf("write table %s: %w", v.table.guard, err)
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+g.table.guard+" WHERE `term` < ?", a.term); err != nil {
+			return fmt.Errorf("write table %s: %w", g.table.guard, err)
 		}
 	}
 	for len(rows) > 0 {
 		batch := rows[:min(len(rows), guardBatch)]
 		rows = rows[len(batch):]
 		var text strings.Builder
-		text.WriteString("INSERT INTO " + v.table.guard + " (`name`, `holder`, `term`, `wanted`, `ceiling`, `floor`) VALUES ")
+		text.WriteString("INSERT INTO " + g.table.guard + " (`name`, `holder`, `term`, `wanted`, `ceiling`, `floor`) VALUES ")
 		args := make([]any, 0, 5*len(batch))
 		for i, r := range batch {
 			if i > 0 {
@@ -468,7 +468,7 @@ func (a *adoption) write(ctx context.Context, tx *sql.Tx, rows guardRows) error 
 			args = append(args, r.name, a.term, r.wanted, r.ceiling, r.floor)
 		}
 		if _, err := tx.ExecContext(ctx, text.String(), args...); err != nil {
-			return fmt.Errorf("write table %s: %w", v.table.guard, err)
+			return fmt.Errorf("write table %s: %w", g.table.guard, err)
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 		switch {
 		case err == nil:
 			return nil
-		case !errors.Is(err, errVoid):
+		case !errors.Is(err, outcomeRestarted):
 			return r.failed(c.name, err)
 		}
 	}
@@ -142,8 +142,8 @@ func (c *cache) cutLocked(n uint64) {
 	}
 }
 
-// moveAbove moves a counter to n and a segment further. errVoid: the sequence may have begun again meanwhile, and the counter may be
-// below. c.reserving is held.
+// moveAbove moves a counter to n and a segment further. outcomeRestarted: the sequence may have
+// begun again meanwhile, and the counter may be below. c.reserving is held.
 func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
 	c.mu.Lock()
 	err, generation, end, floor := c.end, c.generation, c.max, n
@@ -155,6 +155,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
 		return err
 	}
 	at, err := s.servers.raiseTo(ctx, c.name, n, floor, end)
+	s.takeNote()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -164,7 +165,7 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
 	case err != nil:
 		return err
 	case c.generation != generation:
-		return errVoid
+		return outcomeRestarted
 	}
 	c.top, c.spent = max(c.top, at), max(c.spent, at)
 	return nil
@@ -194,19 +195,19 @@ func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time
 
 // raiseTo moves a counter below n to floor, and any other on by one number, in steps by one step, unless it stands at end. at is where it
 // stands then, or below. Nobody puts numbers back from there. It waits for a frozen one.
-func (v *server) raiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
+func (st *store) raiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
 	var frozen error
 	for {
-		at, low, err := v.tryRaise(ctx, name, n, floor, end)
+		at, low, err := st.tryRaise(ctx, name, n, floor, end)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return 0, cmp.Or(frozen, err) // an attempt that was cut off says less than the one before
 		case err != nil || low == nil:
 			return at, err
 		}
-		wait := v.timing.conflict
+		wait := st.timing.conflict
 		if frozen = nil; low.frozen { // else it went on in this moment
-			frozen, wait = errPlanChanging, v.timing.frozenBackoff
+			frozen, wait = outcomeFrozen, st.timing.frozenBackoff
 		}
 		if !pause(ctx, jitter(wait)) {
 			return 0, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(frozen, context.Cause(ctx)))
@@ -215,9 +216,9 @@ func (v *server) raiseTo(ctx context.Context, name string, n, floor, end uint64)
 }
 
 // tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
-func (v *server) tryRaise(ctx context.Context, name string, n, floor, end uint64) (at uint64, low *row, err error) {
-	h := v.share()
-	seen, err := v.checked(ctx)
+func (st *store) tryRaise(ctx context.Context, name string, n, floor, end uint64) (at uint64, low *row, err error) {
+	h := st.share()
+	seen, err := st.checked(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -231,11 +232,11 @@ func (v *server) tryRaise(ctx context.Context, name string, n, floor, end uint64
 		more = h.count // the row keeps its residue
 	}
 	// By another plan the row may not stand there.
-	text, args := v.table.raise()+v.table.underPlan(), []any{n, floor, more, name, max(floor, min(end, highest)), h.plan}
+	text, args := st.table.raise()+st.table.underPlan(), []any{n, floor, more, name, max(floor, min(end, highest)), h.plan}
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
-		result, err = v.pool().ExecContext(ctx, text, args...)
-		if !isConflict(err) || !v.mayRetry(ctx, attempt) {
+		result, err = st.pool().ExecContext(ctx, text, args...)
+		if !isConflict(err) || !st.mayRetry(ctx, attempt) {
 			break
 		}
 	}
@@ -249,12 +250,12 @@ func (v *server) tryRaise(ctx context.Context, name string, n, floor, end uint64
 		return uint64(id), nil, err
 	}
 	// It stood above; or it is frozen at the end of its column, and may go on below.
-	stored, err := v.find(ctx, name)
+	stored, err := st.find(ctx, name)
 	switch {
 	case err != nil:
 		return 0, nil, err
 	case stored.plan != h.plan:
-		return 0, nil, errPlan
+		return 0, nil, outcomeOldPlan
 	case stored.frozen || stored.id < floor:
 		return 0, &stored, nil
 	}

@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -17,22 +16,6 @@ import (
 // its last second, or somebody's UPDATE. [marks] knows the numbers that this process had. The row itself shows what other
 // proxies had: the follower looks at it in each round, and nobody lowers it within an epoch while another proxy is registered
 // (see giveBack). So a row that is lower than it was seen has gone back.
-
-// errWentBack: the row of a sequence has gone back.
-var errWentBack = errors.New("the row has gone back")
-
-// lowRow is a row of one of several servers that has gone back. It is an errWentBack.
-type lowRow struct {
-	id   uint64 // of the row
-	mark uint64 // what it was
-}
-
-func (e *lowRow) Error() string {
-	return fmt.Sprintf("%v from %d to %d", errWentBack, e.mark, e.id)
-}
-
-// Unwrap returns errWentBack.
-func (e *lowRow) Unwrap() error { return errWentBack }
 
 // lowest remembers below which id a row of one server has gone back.
 type lowest struct {
@@ -189,13 +172,13 @@ func (s *Sequences) watchRows(ctx context.Context) {
 		return
 	}
 	_ = s.servers.each(ctx, s.servers.view.Load().live(), func(ctx context.Context, _ int, v *server) error {
-		v.watch(ctx, names)
+		s.servers.watch(ctx, v, names)
 		return nil
 	})
 }
 
 // watch is watchRows on one server.
-func (v *server) watch(ctx context.Context, names []string) {
+func (a *servers) watch(ctx context.Context, v *server, names []string) {
 	registered := v.registry.entry() != ""
 	begun, before := v.lowest.look(), make(map[string]mark, len(names))
 	for _, name := range names {
@@ -222,7 +205,7 @@ func (v *server) watch(ctx context.Context, names []string) {
 		}
 		// In a group a node that takes over is raised before it serves, and may be seen before.
 		if ok && r.id < low && !v.grouped() {
-			if err := v.lift(ctx, r.name, low, r.id); err != nil {
+			if err := a.lift(ctx, v, r.name, low, r.id); err != nil {
 				v.log.Debug("row not raised", logfield.Sequence(r.name), logfield.Err(err))
 			}
 		}
@@ -239,9 +222,11 @@ func (v *server) reserved(name string, epoch uint64, g *grant) {
 	}
 }
 
-// witness has this process take no number of a sequence up to the highest row of the other members that can be reached. It asks them before its first reservation on this one, and again when this one
-// was away: its row may have gone back, as in a backup, from where this process never saw it. The others stand close to that, since nobody takes a number below what he got elsewhere.
-func (v *server) witness(ctx context.Context, name string) {
+// witness has this process take no number of a sequence up to the highest row of the other members
+// that can be reached. It asks them before its first reservation on v, and again when that one was
+// away: its row may have gone back, as in a backup, from where this process never saw it. The
+// others stand close to that, since nobody takes a number below what he got elsewhere.
+func (a *servers) witness(ctx context.Context, v *server, name string) {
 	h := v.share()
 	if !h.shared() || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.plan) {
 		return
@@ -252,7 +237,7 @@ func (v *server) witness(ctx context.Context, name string) {
 	}
 	limited, stop := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer stop()
-	v.eachPeer(h, func(o *server) {
+	eachOther(a.members(), v, func(o *server) {
 		found, err := o.look(limited, name)
 		switch {
 		case err == nil && (found.frozen || found.id < o.seen.Load().max): // not where nothing is left
@@ -263,22 +248,23 @@ func (v *server) witness(ctx context.Context, name string) {
 	})
 }
 
-// eachPeer calls f for the other members that are not left out, at the same time, and waits for all of them.
-func (v *server) eachPeer(h share, f func(o *server)) {
+// eachOther calls f for the members other than v that are not left out, at the same time, and waits
+// for all of them.
+func eachOther(members []*server, v *server, f func(o *server)) {
 	var wg sync.WaitGroup
-	for position := range h.count {
-		if o := v.peer(int(position)); o != nil && o != v && !o.away.Load() {
+	for _, o := range members {
+		if o != v && !o.away.Load() {
 			wg.Go(func() { f(o) })
 		}
 	}
 	wg.Wait()
 }
 
-// lift raises a row that has gone back to the mark. gave is what it gave, or where it stands.
-func (v *server) lift(ctx context.Context, name string, mark, gave uint64) error {
+// lift raises a row of v that has gone back to the mark. gave is what it gave, or where it stands.
+func (a *servers) lift(ctx context.Context, v *server, name string, mark, gave uint64) error {
 	v.follow.forgot.Store(true)
 	v.lowest.forget()
-	v.witness(ctx, name)
+	a.witness(ctx, v, name)
 	mark = max(mark, v.marks.of(name))
 	if v.lowest.alarm(name, v.timing.alarm) {
 		v.counters.wentBack(name, &v.trials)
@@ -291,7 +277,7 @@ func (v *server) lift(ctx context.Context, name string, mark, gave uint64) error
 	case err != nil || low == nil:
 		return err
 	case low.frozen:
-		return errPlanChanging
+		return outcomeFrozen
 	}
-	return errRuleChanged
+	return outcomeNewRule
 }

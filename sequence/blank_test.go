@@ -68,7 +68,7 @@ func TestARowThatTheServerTakesForTheEmptyNameKeepsNoGroupFromServing(t *testing
 	for _, to := range []int{1, 0} {
 		a.take(t, "a", "photos", 25)
 		eventually(t, "it is refused", func() bool { // what comes before is of the fail-over
-			g, err := a.servers.first().reserve(t.Context(), empty, 1, 1)
+			g, err := a.servers.reserveOn(t.Context(), a.servers.first(), empty, 1, 1)
 			if err == nil {
 				t.Fatalf("the row %q gives %d", empty, g.seg.Next())
 			}

@@ -27,6 +27,17 @@ type grant struct {
 	order   bool   // the sequence is an ORDER sequence
 	shared  bool   // other sequence servers give numbers of it, too
 	version uint64 // of the options that say all this
+
+	due due
+}
+
+// due is what a reservation leaves to be done beside its caller: how far the server may go with the
+// sequence is to be raised before that is needed.
+type due struct {
+	server *server // nil: there is nothing to do
+	n      uint64  // numbers that are reserved at a time
+	window bool    // the ceiling that its nodes know of
+	bound  bool    // the bound that other members know of
 }
 
 // reserver takes numbers out of durable storage, and puts back those that were not used.
@@ -306,6 +317,7 @@ func (c *cache) fly() {
 			continue
 		}
 		g, err := c.reserver.reserve(c.owner.ctx, c.name, want, need)
+		c.owner.takeNote()
 		c.mu.Lock()
 		if err == nil {
 			c.healedLocked()
@@ -317,6 +329,9 @@ func (c *cache) fly() {
 		}
 		c.reserving.end() // only now: who holds it knows of every number that was reserved
 		if err == nil {
+			if g.due.server != nil {
+				c.owner.beside(func(ctx context.Context) { c.owner.servers.goAhead(ctx, c.name, g.due) })
+			}
 			most := c.gatherLocked(boarded)
 			hurry := !c.order || c.first == nil && most == 0
 			c.mu.Unlock()
@@ -423,7 +438,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 			c.finishLocked(c.first, 0, &aboutError{c.name, err})
 		}
 		c.resting = true
-	case c.order && errors.Is(err, errLost):
+	case c.order && errors.Is(err, outcomeUnknown):
 		c.strandLocked(err)
 	}
 	if c.lastErr == nil {
@@ -434,7 +449,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	c.lastErr = err
 	pause = max(c.backoff, c.owner.timing.firstBackoff)
 	c.backoff = min(2*pause, c.owner.timing.lastBackoff)
-	if errors.Is(err, errPlanChanging) {
+	if errors.Is(err, outcomeFrozen) {
 		c.backoff = min(c.backoff, c.owner.timing.frozenBackoff) // it is short, and the end of it is wanted
 	}
 	return pause

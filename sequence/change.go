@@ -181,13 +181,14 @@ func (s *Sequences) requestWithin(ctx context.Context, patience time.Duration) (
 		stopTimer()
 		unhook()
 		cancel(nil)
+		s.takeNote()
 	}
 }
 
 // failed turns the error of a request into what the caller is promised.
 func (r request) failed(name string, err error) error {
 	s := r.s
-	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, errPlanChanging} {
+	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, outcomeFrozen} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -232,10 +233,10 @@ func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
 
 // refuseEmpty makes sure that a row which was just made, or has no window yet, is not one that the server finds by the empty name, as blanks are in most collations: that name has
 // the rows about all sequences, in the tables beside.
-func (v *server) refuseEmpty(ctx context.Context, on execer, name string) error {
+func (st *store) refuseEmpty(ctx context.Context, on execer, name string) error {
 	var empty bool
-	if err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.table.full+" WHERE `name` = ? AND `name` = ''", name).Scan(&empty); err != nil {
-		return fmt.Errorf("look for the empty name in table %s: %w", v.table.full, err)
+	if err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+st.table.full+" WHERE `name` = ? AND `name` = ''", name).Scan(&empty); err != nil {
+		return fmt.Errorf("look for the empty name in table %s: %w", st.table.full, err)
 	}
 	if empty {
 		return badOption("sequence name %q is empty to the server, which compares its column `name` so", name)
@@ -244,13 +245,13 @@ func (v *server) refuseEmpty(ctx context.Context, on execer, name string) error 
 }
 
 // transact runs f in a transaction, again if it conflicts with another or its connection turns out to be of no use.
-func (v *server) transact(ctx context.Context, f func(tx *sql.Tx) error) error {
-	return again(ctx, []*server{v}, func() error { return v.transactOnce(ctx, f) })
+func (l *link) transact(ctx context.Context, f func(tx *sql.Tx) error) error {
+	return again(ctx, []*link{l}, func() error { return l.transactOnce(ctx, f) })
 }
 
-// again calls f, which writes on members, until it meets no other transaction and no connection that
-// turns out to be of no use, at most maxAttempts times.
-func again(ctx context.Context, members []*server, f func() error) error {
+// again calls f, which writes on servers, until it meets no other transaction and no connection
+// that turns out to be of no use, at most maxAttempts times.
+func again(ctx context.Context, links []*link, f func() error) error {
 	var conflict error
 	for attempt := 1; ; attempt++ {
 		err := f()
@@ -259,9 +260,9 @@ func again(ctx context.Context, members []*server, f func() error) error {
 		}
 		// ErrBadConn: nothing was done. The checks of the next connection say why, such as that the server is read only now.
 		retry := isConflict(err) || errors.Is(err, driver.ErrBadConn)
-		for _, v := range members {
-			if v.isMoved(err) {
-				v.moved() // the next attempt is on the node that can be written to by then
+		for _, l := range links {
+			if l.isMoved(err) {
+				l.moved() // the next attempt is on the node that can be written to by then
 				retry = true
 			}
 		}
@@ -269,20 +270,20 @@ func again(ctx context.Context, members []*server, f func() error) error {
 			return err
 		}
 		conflict = err
-		members[0].counters.retries.Add(1)
-		if !members[0].mayRetry(ctx, attempt) {
+		links[0].retries.Add(1)
+		if !links[0].mayRetry(ctx, attempt) {
 			return conflict
 		}
 	}
 }
 
-func (v *server) transactOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
-	conn, err := v.conn(ctx)
+func (l *link) transactOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
+	conn, err := l.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := v.writable(ctx, conn); err != nil {
+	if err := l.writable(ctx, conn); err != nil {
 		return err
 	}
 	tx, err := conn.BeginTx(ctx, nil)

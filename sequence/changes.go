@@ -34,13 +34,13 @@ type hearing struct {
 }
 
 // changes returns the version of the last change, and the options of all sequences that changed after seen, or of all.
-func (v *server) changes(ctx context.Context, seen moment, all bool) (heard hearing, err error) {
-	conn, err := v.conn(ctx)
+func (st *store) changes(ctx context.Context, seen moment, all bool) (heard hearing, err error) {
+	conn, err := st.conn(ctx)
 	if err != nil {
 		return heard, err
 	}
 	defer func() { _ = conn.Close() }()
-	heard.moment, heard.plan, err = v.lastChange(ctx, conn)
+	heard.moment, heard.plan, err = st.lastChange(ctx, conn)
 	switch {
 	case err != nil:
 		return heard, err
@@ -52,25 +52,25 @@ func (v *server) changes(ctx context.Context, seen moment, all bool) (heard hear
 	if all || heard.back {
 		since = 0
 	}
-	heard.changed, err = v.changedSince(ctx, conn, since)
+	heard.changed, err = st.changedSince(ctx, conn, since)
 	return heard, err
 }
 
 // lastChange reads which change was the last, and the plan that the server obeys.
-func (v *server) lastChange(ctx context.Context, conn *sql.Conn) (last moment, plan uint64, err error) {
-	err = conn.QueryRowContext(ctx, "SELECT `version`, `epoch`, `saved` FROM "+v.table.options+" WHERE `name` = ''").Scan(&last.version, &last.stamp, &plan)
+func (st *store) lastChange(ctx context.Context, conn *sql.Conn) (last moment, plan uint64, err error) {
+	err = conn.QueryRowContext(ctx, "SELECT `version`, `epoch`, `saved` FROM "+st.table.options+" WHERE `name` = ''").Scan(&last.version, &last.stamp, &plan)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return last, plan, fmt.Errorf("read the version of %s: %w", v.table.options, err)
+		return last, plan, fmt.Errorf("read the version of %s: %w", st.table.options, err)
 	}
 	return last, plan, nil
 }
 
 // changedSince reads the options with versions of at least since.
-func (v *server) changedSince(ctx context.Context, conn *sql.Conn, since uint64) ([]changedOptions, error) {
-	rows, err := conn.QueryContext(ctx, "SELECT o.`name`, s.`name`, CAST(s.`id` AS CHAR), "+entryOf+" FROM "+v.table.options+" AS o LEFT JOIN "+
-		v.table.full+" AS s ON s.`name` = o.`name` WHERE o.`version` >= ? AND o.`name` <> ''", since)
+func (st *store) changedSince(ctx context.Context, conn *sql.Conn, since uint64) ([]changedOptions, error) {
+	rows, err := conn.QueryContext(ctx, "SELECT o.`name`, s.`name`, CAST(s.`id` AS CHAR), "+entryOf+" FROM "+st.table.options+" AS o LEFT JOIN "+
+		st.table.full+" AS s ON s.`name` = o.`name` WHERE o.`version` >= ? AND o.`name` <> ''", since)
 	if err != nil {
-		return nil, fmt.Errorf("read changes of %s: %w", v.table.options, err)
+		return nil, fmt.Errorf("read changes of %s: %w", st.table.options, err)
 	}
 	defer func() { _ = rows.Close() }()
 	var all []changedOptions
@@ -78,15 +78,15 @@ func (v *server) changedSince(ctx context.Context, conn *sql.Conn, since uint64)
 		var c changedOptions
 		var name, id sql.NullString
 		if err := rows.Scan(append([]any{&c.option, &name, &id}, c.fields()...)...); err != nil {
-			return nil, fmt.Errorf("read changes of %s: %w", v.table.options, err)
+			return nil, fmt.Errorf("read changes of %s: %w", st.table.options, err)
 		}
 		if c.gone = !name.Valid; !c.gone {
 			c.name = name.String
-			if c.id, err = v.parseID(c.name, id); err != nil {
+			if c.id, err = st.parseID(c.name, id); err != nil {
 				continue // whoever takes of it is told
 			}
 		}
-		v.complete(&c.row)
+		st.complete(&c.row)
 		all = append(all, c)
 	}
 	return all, rows.Err()
@@ -99,15 +99,15 @@ const (
 )
 
 // respelled are those of names that the server takes for a sequence which is spelled otherwise there, with that spelling.
-func (v *server) respelled(ctx context.Context, names []string) (map[string]string, error) {
+func (st *store) respelled(ctx context.Context, names []string) (map[string]string, error) {
 	others := make(map[string]string)
 	for some := range slices.Chunk(names, namesAtOnce) {
-		there, err := v.namesOf(ctx, v.pool(), "SELECT `name` FROM "+v.table.full+" WHERE `name` IN (?"+strings.Repeat(", ?", len(some)-1)+")", asArgs(some)...)
+		there, err := st.namesOf(ctx, st.pool(), "SELECT `name` FROM "+st.table.full+" WHERE `name` IN (?"+strings.Repeat(", ?", len(some)-1)+")", asArgs(some)...)
 		if err != nil {
 			return nil, fmt.Errorf("look how sequences are spelled: %w", err)
 		}
 		for lost := range slices.Chunk(without(some, there), spellingsAtOnce) {
-			if err := v.spellingsOf(ctx, lost, others); err != nil {
+			if err := st.spellingsOf(ctx, lost, others); err != nil {
 				return nil, fmt.Errorf("look how sequences are spelled: %w", err)
 			}
 		}
@@ -116,12 +116,12 @@ func (v *server) respelled(ctx context.Context, names []string) (map[string]stri
 }
 
 // spellingsOf adds how the server spells names that have rows, to others.
-func (v *server) spellingsOf(ctx context.Context, names []string, others map[string]string) error {
+func (st *store) spellingsOf(ctx context.Context, names []string, others map[string]string) error {
 	parts := make([]string, len(names))
 	for i := range names {
-		parts[i] = fmt.Sprintf("SELECT %d, `name` FROM %s WHERE `name` = ?", i, v.table.full)
+		parts[i] = fmt.Sprintf("SELECT %d, `name` FROM %s WHERE `name` = ?", i, st.table.full)
 	}
-	rows, err := v.pool().QueryContext(ctx, strings.Join(parts, " UNION ALL "), asArgs(names)...)
+	rows, err := st.pool().QueryContext(ctx, strings.Join(parts, " UNION ALL "), asArgs(names)...)
 	if err != nil {
 		return err
 	}

@@ -23,45 +23,45 @@ func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
 // check looks at the server and the table behind a connection whose session is set up. What could make numbers repeat is an
 // *UnfitError.
-func (v *server) check(ctx context.Context, c rawConn) (*layout, error) {
-	if err := v.checkServer(ctx, c); err != nil {
+func (l *link) check(ctx context.Context, c rawConn) (*layout, error) {
+	if err := l.checkServer(ctx, c); err != nil {
 		return nil, err
 	}
-	found, err := v.checkTables(ctx, c)
+	found, err := l.checkTables(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return found, v.checkLeftAlone(ctx, c)
+	return found, l.checkLeftAlone(ctx, c)
 }
 
 // checked is what the last check found out, of a connection that is made for that if there was none.
-func (v *server) checked(ctx context.Context) (*layout, error) {
-	if seen := v.seen.Load(); seen != nil {
+func (l *link) checked(ctx context.Context) (*layout, error) {
+	if seen := l.seen.Load(); seen != nil {
 		return seen, nil
 	}
-	conn, err := v.conn(ctx)
+	conn, err := l.conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return v.seen.Load(), conn.Close()
+	return l.seen.Load(), conn.Close()
 }
 
-func (v *server) unfit(table, finding, remedy string) error {
-	return &UnfitError{Server: v.at(), Table: table, Finding: finding, Remedy: remedy}
+func (l *link) unfit(table, finding, remedy string) error {
+	return &UnfitError{Server: l.at(), Table: table, Finding: finding, Remedy: remedy}
 }
 
 // checkServer looks at the server alone; see settings.
-func (v *server) checkServer(ctx context.Context, c rawConn) error {
-	findings, flush, err := v.settings(ctx, c)
+func (l *link) checkServer(ctx context.Context, c rawConn) error {
+	findings, flush, err := l.settings(ctx, c)
 	if err != nil {
 		return err
 	}
-	if findings = append(findings, v.unflushed(flush)...); len(findings) > 0 {
+	if findings = append(findings, l.unflushed(flush)...); len(findings) > 0 {
 		return findings[0]
 	}
 	// Said once, not at every connection. Of the nodes of a cluster noteFlush says it.
-	if (flush == "0" || flush == "2") && v.seen.Load() == nil && !v.clustered() {
-		v.log.Warn("reservations not durable",
+	if (flush == "0" || flush == "2") && l.seen.Load() == nil && !l.clustered() {
+		l.log.Warn("reservations not durable",
 			zap.String("value", flush), zap.String("remedy", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"))
 	}
 	return nil
@@ -69,7 +69,7 @@ func (v *server) checkServer(ctx context.Context, c rawConn) error {
 
 // settings reads the session's settings back, because a proxy in between may have swallowed them, and looks at those that are
 // the operator's. It returns all that is wrong with them, and how the server flushes at commit.
-func (v *server) settings(ctx context.Context, c rawConn) (findings []error, flush string, err error) {
+func (l *link) settings(ctx context.Context, c rawConn) (findings []error, flush string, err error) {
 	rows, err := c.query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit, "+
 		"@@global.innodb_read_only, @@global.innodb_force_recovery, @@version")
 	if err != nil {
@@ -81,37 +81,37 @@ func (v *server) settings(ctx context.Context, c rawConn) (findings []error, flu
 	autocommit, mode, readOnly := rows[0][0], rows[0][1], rows[0][2]
 	flush = rows[0][3]
 	if autocommit != "1" && !planted.Fault(planted.Session) {
-		findings = append(findings, v.unfit("", "autocommit stays off although it was switched on: numbers would leave before they are committed",
+		findings = append(findings, l.unfit("", "autocommit stays off although it was switched on: numbers would leave before they are committed",
 			"connect to the server itself, not through something that drops SET"))
 	}
 	if !strings.Contains(mode, "STRICT_ALL_TABLES") && !planted.Fault(planted.Session) {
-		findings = append(findings, v.unfit("", "sql_mode stays lax although it was set: a number above the column's maximum would be given again and again",
+		findings = append(findings, l.unfit("", "sql_mode stays lax although it was set: a number above the column's maximum would be given again and again",
 			"connect to the server itself, not through something that drops SET"))
 	}
 	if !isOff(readOnly) {
-		findings = append(findings, v.readOnly())
+		findings = append(findings, l.readOnly())
 	} else if option := startedReadOnly(rows[0][4], rows[0][5], rows[0][6]); option != "" {
-		findings = append(findings, v.startedReadOnly(option))
+		findings = append(findings, l.startedReadOnly(option))
 	}
 	return findings, flush, nil
 }
 
 // unflushed is the finding about a server that loses commits when it crashes alone, without its machine; none for others.
-func (v *server) unflushed(flush string) []error {
-	if flush != "0" || v.policy.Durability == DurabilityRelaxed {
+func (l *link) unflushed(flush string) []error {
+	if flush != "0" || l.relaxed {
 		return nil
 	}
-	return []error{v.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
+	return []error{l.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
 		"SET GLOBAL innodb_flush_log_at_trx_commit = 1, or set durability = \"relaxed\" where keys may repeat")}
 }
 
 // readOnly is the finding about a server that is no primary, or no longer.
-func (v *server) readOnly() error {
-	if v.grouped() {
-		return fmt.Errorf("%s: %w", v.at(), errMoved) // another will be the primary
+func (l *link) readOnly() error {
+	if l.grouped() {
+		return fmt.Errorf("%s: %w", l.at(), errMoved) // another will be the primary
 	}
 	// No statement: whoever has a replica that lags behind written to gives numbers again.
-	return v.unfit("", "it is read only", "name the primary as the sequence server; if this one has become it, first see that it lacks nothing that the old one had "+
+	return l.unfit("", "it is read only", "name the primary as the sequence server; if this one has become it, first see that it lacks nothing that the old one had "+
 		"(docs: Backup and restore), then SET GLOBAL read_only = 0")
 }
 
@@ -127,68 +127,68 @@ func startedReadOnly(innodbReadOnly, forceRecovery, version string) string {
 	return ""
 }
 
-func (v *server) startedReadOnly(option string) error {
-	if v.grouped() {
-		return fmt.Errorf("%s: %w: %s", v.at(), errMoved, option)
+func (l *link) startedReadOnly(option string) error {
+	if l.grouped() {
+		return fmt.Errorf("%s: %w: %s", l.at(), errMoved, option)
 	}
-	return v.unfit("", "it is read only: it was started with "+option, "start it without, or name the primary as the sequence server")
+	return l.unfit("", "it is read only: it was started with "+option, "start it without, or name the primary as the sequence server")
 }
 
 // isOff understands a variable that is a number on some servers and a word on others.
 func isOff(value string) bool { return value == "0" || value == "OFF" }
 
 // checkColumns looks at the two columns and at the key, and at the columns of the tables beside.
-func (v *server) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
-	found, findings, err := v.columns(ctx, c)
+func (l *link) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
+	found, findings, err := l.columns(ctx, c)
 	if err == nil && len(findings) > 0 {
 		err = findings[0]
 	}
 	if err != nil {
 		return nil, err
 	}
-	if found.max != 1<<64-1 && v.seen.Load() == nil {
-		v.log.Warn("id column ends early", zap.String("table", v.table.full),
+	if found.max != 1<<64-1 && l.seen.Load() == nil {
+		l.log.Warn("id column ends early", zap.String("table", l.full),
 			zap.String("type", found.idType), zap.Uint64("maximum", found.max))
 	}
 	return found, nil
 }
 
 // columns reads the columns and the key, and returns all that is wrong with them.
-func (v *server) columns(ctx context.Context, c rawConn) (found *layout, findings []error, err error) {
-	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(v.opts.Database), literal(v.opts.Table))
+func (l *link) columns(ctx context.Context, c rawConn) (found *layout, findings []error, err error) {
+	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(l.opts.Database), literal(l.opts.Table))
 	rows, err := c.query(ctx, "SELECT TABLE_NAME, LOWER(COLUMN_NAME), COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') "+
-		"FROM information_schema.COLUMNS WHERE "+v.inTables())
+		"FROM information_schema.COLUMNS WHERE "+l.inTables())
 	if err != nil {
-		return nil, nil, fmt.Errorf("read columns of %s: %w", v.table.full, err)
+		return nil, nil, fmt.Errorf("read columns of %s: %w", l.full, err)
 	}
 	columns := make(map[string][]string, len(rows))
 	for _, r := range rows {
-		if strings.EqualFold(r[0], v.opts.Table) {
+		if strings.EqualFold(r[0], l.opts.Table) {
 			columns[r[1]] = r[2:]
 		}
 	}
 	id, name := columns["id"], columns["name"]
 	if id == nil || name == nil {
-		return nil, []error{v.unfit(v.table.full, "it has no columns `name` and `id`", "name a table like: "+fmt.Sprintf(createTable, v.table.full))}, nil
+		return nil, []error{l.unfit(l.full, "it has no columns `name` and `id`", "name a table like: "+fmt.Sprintf(createTable, l.full))}, nil
 	}
-	findings = v.lacking(rows)
+	findings = l.lacking(rows)
 	found = &layout{nameType: name[0], idType: id[0]}
 	if name[1] != "" {
 		found.nameType += " CHARACTER SET " + name[1] + " COLLATE " + name[2]
 	}
 	var ok bool
 	if found.max, ok = columnMax(id[0]); !ok {
-		findings = append(findings, v.unfit(v.table.full, "its column `id` is "+id[0]+", which does not count in whole numbers",
-			"ALTER TABLE "+v.table.full+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0"))
+		findings = append(findings, l.unfit(l.full, "its column `id` is "+id[0]+", which does not count in whole numbers",
+			"ALTER TABLE "+l.full+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0"))
 	}
 	keys, err := c.query(ctx, "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE "+where+
 		" GROUP BY INDEX_NAME HAVING COUNT(*) = 1 AND MAX(NON_UNIQUE) = 0 AND MAX(LOWER(COLUMN_NAME)) = 'name' AND MAX(IFNULL(SUB_PART, 0)) = 0")
 	if err != nil {
-		return nil, nil, fmt.Errorf("read keys of %s: %w", v.table.full, err)
+		return nil, nil, fmt.Errorf("read keys of %s: %w", l.full, err)
 	}
 	if len(keys) == 0 {
-		findings = append(findings, v.unfit(v.table.full, "no unique key is on `name` alone, so two rows could count for one sequence",
-			"ALTER TABLE "+v.table.full+" ADD PRIMARY KEY (`name`)"))
+		findings = append(findings, l.unfit(l.full, "no unique key is on `name` alone, so two rows could count for one sequence",
+			"ALTER TABLE "+l.full+" ADD PRIMARY KEY (`name`)"))
 	}
 	return found, findings, nil
 }

@@ -21,6 +21,7 @@ type edit struct {
 	*sql.Tx
 	conn  *sql.Conn
 	v     *server
+	among []*server // all members, by position
 	h     share
 	made  bool // the row, for this
 	wrote bool // an entry
@@ -55,7 +56,7 @@ func (of *held) given() uint64 {
 // edit calls f with what at least need members have of a name, which is locked, and commits. On each
 // member it calls first before. f may be called again after a conflict.
 func (w *view) edit(ctx context.Context, need int, name string, first func(e *edit) error, f func(g *agreed) error) error {
-	return again(ctx, w.members, func() error { return w.editOnce(ctx, need, name, first, f) })
+	return again(ctx, w.links(), func() error { return w.editOnce(ctx, need, name, first, f) })
 }
 
 // amend is edit of all members, for a sequence that there is.
@@ -80,7 +81,7 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 	for _, v := range w.members {
 		e, err := w.begin(ctx, v)
 		if err != nil {
-			if !w.several() || errors.Is(err, errPlan) || isConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
+			if !w.several() || errors.Is(err, outcomeOldPlan) || isConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
 				return err
 			}
 			missing = append(missing, fmt.Errorf("sequence server %s is not reached: %w", v.name(), err))
@@ -129,7 +130,7 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 	h := v.share()
 	if h.plan != w.plan.Number {
-		return nil, errPlan
+		return nil, outcomeOldPlan
 	}
 	conn, err := w.connect(ctx, v)
 	if err != nil {
@@ -139,7 +140,7 @@ func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("begin: %w", err), conn.Close())
 	}
-	return &edit{Tx: tx, conn: conn, v: v, h: h}, nil
+	return &edit{Tx: tx, conn: conn, v: v, among: w.members, h: h}, nil
 }
 
 // connect attaches a connection to a member that can be written to. If there are others it takes
@@ -190,7 +191,7 @@ func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
 	case err != nil:
 		return 0, fmt.Errorf("lock the options on %s: %w", e.v.name(), err)
 	case plan != e.h.plan:
-		return 0, errPlan
+		return 0, outcomeOldPlan
 	}
 	return next, e.v.refuseWhileChanging(ctx, e.Tx)
 }
@@ -237,7 +238,7 @@ func (e *edit) hold(ctx context.Context, name string) (of held, next uint64, err
 	}
 	v.complete(&of.row)
 	if of.hasRow && e.h.inSteps() && !e.h.owns(of.id) && of.id < v.seen.Load().max { // at its end it is nobody's
-		return of, 0, v.wrongResidue(ctx, of.name, of.id, e.h)
+		return of, 0, v.wrongResidue(ctx, e.among, of.name, of.id, e.h)
 	}
 	return of, max(next, told+1, of.epoch+1, v.marks.epoch(of.name)+1), nil
 }

@@ -82,8 +82,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 				waited <- answer{several, err}
 			}()
 		}
-		if several, _, err := idle.Divided(t.Context()); !errors.Is(err, errPlanChanging) {
-			t.Errorf("after %s: got %v, %v, want errPlanChanging", at, several, err)
+		if several, _, err := idle.Divided(t.Context()); !errors.Is(err, outcomeFrozen) {
+			t.Errorf("after %s: got %v, %v, want outcomeFrozen", at, several, err)
 		}
 		return nil
 	}
@@ -155,8 +155,8 @@ func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *t
 		t.Fatalf("got %v, want the hook's end", err)
 	}
 	idle := e.open(t, patience(2*time.Second))
-	if several, _, err := idle.Divided(t.Context()); !errors.Is(err, errPlanChanging) {
-		t.Fatalf("got %v, %v; want errPlanChanging", several, err)
+	if several, _, err := idle.Divided(t.Context()); !errors.Is(err, outcomeFrozen) {
+		t.Fatalf("got %v, %v; want outcomeFrozen", several, err)
 	}
 	idle.mu.Lock()
 	defer idle.mu.Unlock()

@@ -1,22 +1,28 @@
 // Package sequence gives out unique rising numbers by name.
 //
-// The numbers of a sequence are reserved in bulk, a segment at a time, from one row of the MySQL table
-// `sequence` (name, id), and then handed out from memory. Start at [Sequences]: [New] makes it without any I/O,
-// [Sequences.Take] hands out numbers, [Sequences.Close] returns what was not used.
+// The numbers of a sequence are reserved in bulk, a segment at a time, from one row of the MySQL
+// table `sequence` (name, id), and then handed out from memory. Start at [Sequences]: [New] makes
+// it without any I/O, [Sequences.Take] hands out numbers, [Sequences.Close] returns what was not
+// used.
 //
-// The package is made of three parts, each with one reason to change: [Segment] is arithmetic without lock or
-// I/O; a cache per sequence owns concurrency and prefetch; the server owns the SQL, its connections and the checks
-// that keep a number from being given twice. It knows nothing of the protocol that clients speak.
+// The package is made of parts, each with one reason to change: [Segment] is arithmetic without
+// lock or I/O; a cache per sequence owns concurrency and prefetch; servers reserve on one of
+// several members; a server keeps numbers from being given twice, by its guard and by marks; a
+// store has the SQL of its tables; a link has its connections and their checks. What is below calls
+// nothing above. It returns an outcome, or raises a number that the part above compares.
 //
-// What CREATE and ALTER SEQUENCE say stands in a table beside the first one (definition.go, options_table.go). Each change there has a
-// version. Every process asks for the last one three times a second, obeys it (follow.go, revise.go) and says so in its entry among
-// the proxies (registry.go), which is what a restart that goes down waits for (restart.go).
+// What CREATE and ALTER SEQUENCE say stands in a table beside the first one (definition.go,
+// options_table.go). Each change there has a version. Every process asks for the last one three
+// times a second, obeys it (follow.go, revise.go) and says so in its entry among the proxies
+// (registry.go), which is what a restart that goes down waits for (restart.go).
 //
-// Beyond that the files go together by their names: servers.go, servers_any.go and share.go have several servers divide the numbers;
-// plan*.go are which servers there are, and how that is changed; definitions*.go keep what is defined alike on all of them. nodes.go,
-// survey.go, guard*.go and adoption.go are a server that is a group. order*.go are the sequences that rise in the order of time, state.go is what
-// outlives the process, ticket*.go are counters of other shapes.
+// Beyond that the files go together by their names: servers.go, servers_any.go and share.go have
+// several servers divide the numbers; plan*.go are which servers there are, and how that is
+// changed; definitions*.go keep what is defined alike on all of them. nodes.go, survey.go,
+// guard*.go and adoption.go are a server that is a group. order*.go are the sequences that rise in
+// the order of time, state.go is what outlives the process, ticket*.go are counters of other
+// shapes.
 //
-// What a crash loses is the segment in memory (a gap); what it never makes is a duplicate, because a segment is
-// committed before its first number leaves.
+// What a crash loses is the segment in memory (a gap); what it never makes is a duplicate, because
+// a segment is committed before its first number leaves.
 package sequence

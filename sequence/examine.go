@@ -164,7 +164,7 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 		return err
 	}
 	found.Findings = append(found.Findings, findings...)
-	found.Lacking, found.Missing = len(tables.missing), tables.lacksFirst(v)
+	found.Lacking, found.Missing = len(tables.missing), tables.lacksFirst(v.link)
 	if found.Missing {
 		found.Findings = append(found.Findings, v.eachMissing(tables.missing, plainNameType)...)
 		return nil
@@ -233,8 +233,8 @@ func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *Exami
 }
 
 // owners reads the columns that own sequences.
-func (v *server) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
-	rows, err := texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+v.table.full+" AS s JOIN "+v.table.options+
+func (st *store) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
+	rows, err := texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+st.table.full+" AS s JOIN "+st.table.options+
 		" AS o ON o.`name` = s.`name` WHERE o.`owner_column` <> '' ORDER BY 1")
 	if err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 				conn, err := v.nodes.all[j].pool().Conn(ctx)
 				if err == nil {
 					defer func() { _ = conn.Close() }()
-					err = v.fitsPlan(ctx, conn, plan, i, "")
+					err = v.fitsPlan(ctx, conn, s.servers.members(), plan, i, "")
 				}
 				if unfit := new(UnfitError); errors.As(err, &unfit) {
 					unfit.Server = node.Addr

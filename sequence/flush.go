@@ -41,7 +41,7 @@ func flushStatement(settings []string) string {
 }
 
 // flushes is nil if a cluster keeps what it commits, by what its nodes say: an UnfitError where too few of them flush at commit.
-func (v *server) flushes(all []standing) error {
+func (l *link) flushes(all []standing) error {
 	var said, wrong []string
 	answered, flushing := 0, 0
 	for i := range all {
@@ -64,11 +64,11 @@ func (v *server) flushes(all []standing) error {
 			}
 		}
 	}
-	if v.policy.Durability == DurabilityRelaxed || 2*flushing > answered || answered == 0 {
+	if l.relaxed || 2*flushing > answered || answered == 0 {
 		return nil
 	}
 	return &UnfitError{
-		Server: v.name(),
+		Server: l.name(),
 		Finding: fmt.Sprintf("of the nodes of the cluster %d flush at commit, which is no majority (%s): a crash of all of them takes the last reservations back, "+
 			"and they would be given again", flushing, strings.Join(said, ", ")),
 		Remedy: flushStatement(wrong) + " there, or set durability = \"relaxed\" where keys may repeat",
@@ -76,7 +76,7 @@ func (v *server) flushes(all []standing) error {
 }
 
 // noteFlush keeps what nodes say, and logs it of each that does not flush at commit, once as long as it says the same.
-func (v *server) noteFlush(all []standing) {
+func (l *link) noteFlush(all []standing) {
 	for i := range all {
 		s := &all[i]
 		if s.err != nil {
@@ -85,18 +85,18 @@ func (v *server) noteFlush(all []standing) {
 		settings := s.unflushed()
 		now := strings.Join(settings, ", ")
 		if before := s.node.unflushed.Swap(&now); now != "" && (before == nil || *before != now) {
-			v.log.Warn("node of the cluster does not flush at commit", logfield.Node(s.node.addr), zap.String("value", now), zap.String("remedy", flushStatement(settings)))
+			l.log.Warn("node of the cluster does not flush at commit", logfield.Node(s.node.addr), zap.String("value", now), zap.String("remedy", flushStatement(settings)))
 		}
 	}
 }
 
 // flushWarning is what SHOW tells of the nodes that do not flush at commit; empty: of none.
-func (v *server) flushWarning() string {
-	if !v.clustered() {
+func (l *link) flushWarning() string {
+	if !l.clustered() {
 		return ""
 	}
 	var all []string
-	for _, n := range v.nodes.all {
+	for _, n := range l.nodes.all {
 		if settings := n.unflushed.Load(); settings != nil && *settings != "" {
 			all = append(all, fmt.Sprintf("%s does not flush at commit (%s): %s", n.addr, *settings, flushStatement(strings.Split(*settings, ", "))))
 		}
@@ -104,22 +104,23 @@ func (v *server) flushWarning() string {
 	return strings.Join(all, "; ")
 }
 
-// watchFlush looks at the nodes of a cluster, if that is due, while nobody waits for it.
-func (v *server) watchFlush() {
-	if !v.clustered() || time.Since(v.follow.flushed) < v.timing.flush {
-		return
+// flushDue reports whether it is time to look at the nodes of a cluster again. The caller then
+// does. One caller at a time.
+func (l *link) flushDue() bool {
+	if !l.clustered() || time.Since(l.flushed) < l.timing.flush {
+		return false
 	}
-	v.follow.flushed = time.Now()
-	v.spawn(v.lookAtFlush)
+	l.flushed = time.Now()
+	return true
 }
 
 // lookAtFlush has nobody reserve numbers on a cluster any more that does not keep them. Whoever wants some looks at its nodes again.
-func (v *server) lookAtFlush(ctx context.Context) {
-	ctx, stop := context.WithTimeout(ctx, v.timing.flush) // one at a time
+func (l *link) lookAtFlush(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, l.timing.flush) // one at a time
 	defer stop()
-	all := v.survey(ctx)
-	v.noteFlush(all)
-	if v.flushes(all) != nil {
-		v.moved()
+	all := l.survey(ctx)
+	l.noteFlush(all)
+	if l.flushes(all) != nil {
+		l.moved()
 	}
 }

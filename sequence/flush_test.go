@@ -99,7 +99,7 @@ func TestTheNodeThatIsWrittenToFlushesIfOneDoes(t *testing.T) {
 func (m *member) wantRefused(t *testing.T) (err error) {
 	t.Helper()
 	within(t, 2*time.Minute, "no numbers are reserved", func() bool {
-		_, err = m.servers.first().reserve(t.Context(), "photos", 1, 1)
+		_, err = m.servers.reserveOn(t.Context(), m.servers.first(), "photos", 1, 1)
 		return errors.Is(err, ErrUnfit)
 	})
 	return err
@@ -109,7 +109,7 @@ func (m *member) wantRefused(t *testing.T) (err error) {
 func (m *member) wantAgain(t *testing.T) {
 	t.Helper()
 	eventually(t, "numbers are reserved", func() bool {
-		_, err := m.servers.first().reserve(t.Context(), "photos", 1, 1)
+		_, err := m.servers.reserveOn(t.Context(), m.servers.first(), "photos", 1, 1)
 		return err == nil
 	})
 	m.take(t, "again", "photos", 20)

@@ -41,8 +41,6 @@ type following struct {
 	beaten time.Time // guarded by follower.work; the last heartbeat
 	told   moment    // guarded by follower.work; that of the last heartbeat which told it
 
-	flushed time.Time // guarded by follower.work; when the nodes of a cluster were last asked how they flush
-
 	failures int         // guarded by follower.work; since it answered
 	again    time.Time   // guarded by follower.work; when it is asked again after them
 	hurry    atomic.Bool // it is asked again at once
@@ -112,6 +110,7 @@ func (s *Sequences) round(ctx context.Context) error {
 		return err
 	}
 	s.watchRows(ctx)
+	s.takeNote()
 	return nil
 }
 
@@ -194,7 +193,9 @@ func (s *Sequences) refresh(ctx context.Context) error {
 
 // refreshFrom asks one server. f.work is held.
 func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
-	v.watchFlush()
+	if v.flushDue() {
+		s.beside(v.lookAtFlush) // nobody waits for it
+	}
 	heard, err := s.hear(ctx, v)
 	if err != nil {
 		return err
@@ -228,7 +229,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 			return err
 		}
 		if now := s.servers.view.Load(); now == w && heard.plan != v.share().plan {
-			return errPlan
+			return outcomeOldPlan
 		}
 	}
 	if !own.loaded || heard.moment != own.seen {
@@ -258,6 +259,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 func (s *Sequences) holds() (sequences int, held uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.voidBegunLocked() // the heartbeat says that nothing is held of them
 	now := time.Now()
 	for _, c := range s.caches {
 		c.keepUp(now)
@@ -338,6 +340,36 @@ func (f *follower) news(changed []changedOptions) []changedOptions {
 		f.newest[c.option] = c.version
 		return false
 	})
+}
+
+// takeNote has the follower and the caches go by what was found out while servers were asked.
+func (s *Sequences) takeNote() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.voidBegunLocked()
+	if s.servers.inUse() {
+		s.followLocked()
+	}
+}
+
+// voidBegunLocked makes the numbers void that are held of sequences which were found to be in a new
+// epoch. s.mu is held.
+func (s *Sequences) voidBegunLocked() {
+	for _, name := range s.servers.marks.takeBegun() {
+		for _, c := range s.cachesLocked(name) {
+			c.void(UnusedRestart)
+		}
+	}
+}
+
+// epoch is the one that a sequence is in, of which all is that its caches hold from then on, until
+// a later one begins.
+func (s *Sequences) epoch(name string) uint64 {
+	epoch := s.servers.marks.epoch(name) // first: what is held may be of a later one, but not of one before
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.voidBegunLocked()
+	return epoch
 }
 
 // voidBefore makes the numbers that are held of a sequence void if epoch is a later one than was known. It is one step for all who ask for s.mu: a follower that finds the epoch

@@ -28,10 +28,6 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	if h.inSteps() {
 		lowered = seg.Next() - h.count // the row keeps its residue
 	}
-	args := []any{lowered, name, seg.Last()}
-	if h.plan != 0 {
-		args = append([]any{h.plan, h.id}, args...)
-	}
 	// Refused in the transaction, too. To ask before spares it, and the lock on the list, where several proxies are the rule.
 	others, err := v.others(ctx, v.pool(), "")
 	switch {
@@ -40,11 +36,24 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	case err != nil || len(others) > 0:
 		return false, err
 	}
-	hit := false // the row stood there
 	v.lowest.lower(name)
 	defer v.lowest.lower(name)
-	err = v.transactOnce(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, v.table.giveBack(h.plan != 0), args...)
+	done, hit, err := v.putBack(ctx, h, name, epoch, seg, lowered)
+	if (done || hit && errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.plan) == seg.Last() { // the row may stand there
+		v.lowest.set(name, epoch, h.plan, lowered)
+	}
+	return done, err
+}
+
+// putBack is the transaction of giveBack: it has the row stand at lowered. hit: the row stood at
+// the end of seg.
+func (st *store) putBack(ctx context.Context, h share, name string, epoch uint64, seg Segment, lowered uint64) (done, hit bool, err error) {
+	args := []any{lowered, name, seg.Last()}
+	if h.plan != 0 {
+		args = append([]any{h.plan, h.id}, args...)
+	}
+	err = st.transactOnce(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, st.table.giveBack(h.plan != 0), args...)
 		if err != nil {
 			return err
 		}
@@ -55,7 +64,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 		// The row is locked now. It may be another sequence's, made above the tombstone of the one that seg is of.
 		// Or the sequence was restarted, or goes on above them because they are somebody's.
 		e := noEntry()
-		err = tx.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
+		err = tx.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+st.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("read tombstone: %w", err)
 		}
@@ -65,14 +74,14 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 		}
 		// A change of plans locks the row first, so this is up to date.
 		plan := uint64(0)
-		err = tx.QueryRowContext(ctx, "SELECT `saved` FROM "+v.table.options+" WHERE `name` = ''").Scan(&plan)
+		err = tx.QueryRowContext(ctx, "SELECT `saved` FROM "+st.table.options+" WHERE `name` = ''").Scan(&plan)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("read the plan in force: %w", err)
 		}
 		if plan != seg.plan {
 			return errTombstone
 		}
-		if err := v.refuseOthers(ctx, tx, name); err != nil {
+		if err := st.refuseOthers(ctx, tx, name); err != nil {
 			return err
 		}
 		done = true
@@ -80,15 +89,11 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	})
 	switch {
 	case errors.Is(err, errTombstone), errors.As(err, new(*RegisteredError)):
-		return false, nil
-	case v.isMoved(err) && !errors.Is(err, errOutcome): // nothing was done, and on the next node they are a gap
-		return false, nil
+		return false, hit, nil
+	case st.isMoved(err) && !errors.Is(err, errOutcome): // nothing was done, and on the next node they are a gap
+		return false, hit, nil
 	}
-	done = done && err == nil
-	if (done || hit && errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.plan) == seg.Last() { // the row may stand there
-		v.lowest.set(name, epoch, h.plan, lowered)
-	}
-	return done, err
+	return done && err == nil, hit, err
 }
 
 // errTombstone undoes a giving back: the sequence was dropped since, goes on above the numbers, or goes by another plan.

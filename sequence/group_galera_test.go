@@ -293,7 +293,7 @@ func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *tes
 	})
 	v := a.servers.first()
 	within(t, 2*time.Minute, "a reservation is refused at its commit and made again", func() bool {
-		g, err := v.reserve(t.Context(), "photos", 1, 1)
+		g, err := a.servers.reserveOn(t.Context(), v, "photos", 1, 1)
 		if err == nil {
 			a.given.add(t, "a", g.seg.Next())
 		} else if !isConflict(err) { // each of its attempts was

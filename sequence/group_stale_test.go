@@ -39,7 +39,7 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	err = v.adopt(t.Context(), "photos", guardRow{})
+	err = v.guard.adopt(t.Context(), "photos", guardRow{})
 	t.Log("between:", err)
 
 	var first, second uint64
@@ -117,7 +117,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 		return rows.holder()
 	}
 	before := claim()
-	if err := v.adopt(t.Context(), "photos", before); err != nil { // what was seen there is this
+	if err := v.guard.adopt(t.Context(), "photos", before); err != nil { // what was seen there is this
 		t.Error(err)
 	}
 	if after := claim(); after != before || before.term != 2 || before.ceiling != 1 {
@@ -146,7 +146,7 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	if err := pool.QueryRow("SELECT `holder` FROM sequence_guard WHERE `name` = ''").Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	adopt := func(m *member) error { return m.servers.first().adopt(t.Context(), "photos", guardRow{}) }
+	adopt := func(m *member) error { return m.servers.first().guard.adopt(t.Context(), "photos", guardRow{}) }
 	for _, m := range []*member{a, slow} {
 		eventually(t, "it has found the survivor", func() bool { return adopt(m) == nil })
 	}
@@ -202,8 +202,8 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := &adoption{v: v, now: now, wanted: make(map[string]uint64)}
-	if err := old.prepare(own, v.sightAll(t.Context(), now), guardRow{}); err != nil || old.need != 1 {
+	old := &adoption{g: v.guard, now: now, wanted: make(map[string]uint64)}
+	if err := old.prepare(own, v.guard.sightAll(t.Context(), now), guardRow{}); err != nil || old.need != 1 {
 		t.Fatal(old.need, err)
 	}
 	// Meanwhile: adopted in term 2, the other node in term 3, which is why somebody claims this one in term 4.
@@ -232,7 +232,7 @@ func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := a.servers.first()
-	if err := v.adopt(t.Context(), "photos", guardRow{holder: "the other one", term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
+	if err := v.guard.adopt(t.Context(), "photos", guardRow{holder: "the other one", term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
 		t.Errorf("got %v, want an error that says why", err)
 	}
 	a.take(t, "a", "photos", 500)
@@ -257,7 +257,7 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	if err := v.want(t.Context(), conn, now, "late", 1, 2000, 1000); err != nil { // it was at 1000
 		t.Fatal(err)
 	}
-	if ok, err := v.isAdmitted(t.Context(), conn, now, "late"); !ok || err != nil {
+	if ok, err := v.guard.isAdmitted(t.Context(), conn, now, "late"); !ok || err != nil {
 		t.Errorf("it gives no numbers of the sequence (%v)", err)
 	}
 }

@@ -520,14 +520,14 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	if n, err := impatient.Take(ctx, []byte("unseen"), 1); err == nil || !strings.Contains(err.Error(), "replication") {
 		t.Errorf("got %d, %v; want an error that names replication", n, err)
 	}
-	if err := s.servers.first().shownOn(ctx, 0, 2); err == nil {
+	if err := s.servers.first().guard.shownOn(ctx, 0, 2); err == nil {
 		t.Error("what no replica has is said to survive a fail-over")
 	}
 	e.Mend(t, 1)
 	if _, err := s.Take(ctx, []byte("unseen"), 1); err != nil {
 		t.Error(err)
 	}
-	if err := s.servers.first().shownOn(ctx, 0, 2); err != nil {
+	if err := s.servers.first().guard.shownOn(ctx, 0, 2); err != nil {
 		t.Error(err)
 	}
 
@@ -593,7 +593,7 @@ func TestAReplicationGroupHasAHolderForEachOfItsViews(t *testing.T) {
 	}
 	fresh := e.join(t, "fresh", all, patience(3*time.Second))
 	within(t, time.Minute, "a member that is left alone is no holder", func() bool {
-		_, err := fresh.servers.first().reserve(t.Context(), "photos", 1, 1)
+		_, err := fresh.servers.reserveOn(t.Context(), fresh.servers.first(), "photos", 1, 1)
 		return err != nil && strings.Contains(err.Error(), "of the sequence server, and must be on 2")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
@@ -33,36 +34,40 @@ const createGuard = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `holder`
 
 const guardSuffix = "_guard"
 
-// Errors of one attempt to reserve in a group.
-var (
-	errNotHolder = errors.New("this node of the sequence server was not adopted yet")
-	errNoWindow  = errors.New("the ceiling of the sequence is reached")
-)
-
-// guard is what is remembered of the guard rows of the chosen node.
+// guard is how far the sequences of a group may go, by what its other nodes know: its rows, and
+// what is remembered of those of the node in use.
 type guard struct {
-	adopting turn // held during an adoption
+	*store
+	adopting turn        // held during an adoption
+	unseen   atomic.Bool // that the node still holds the sequences was not seen on others, for ORDER
 
 	mu       sync.Mutex
+	under    uint64              // guarded by mu; the node of the ceilings, as nodes.changes
 	ceilings map[string]uint64   // guarded by mu; by the table's spelling. A ceiling only rises.
 	opening  map[string]struct{} // guarded by mu; windows that are opened ahead of need
 	failing  bool                // guarded by mu; the last window could not be opened, which was logged
 }
 
-// forget is for another node.
+// forget is for another holder.
 func (g *guard) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ceilings = nil
 }
 
+// ofNode is what is remembered of the node in use: that of another one is forgotten. g.mu is held.
+func (g *guard) ofNode() map[string]uint64 {
+	if node := g.nodes.changes.Load(); g.under != node || g.ceilings == nil {
+		g.under, g.ceilings = node, make(map[string]uint64)
+	}
+	return g.ceilings
+}
+
 func (g *guard) learn(name string, ceiling uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ceilings == nil {
-		g.ceilings = make(map[string]uint64)
-	}
-	g.ceilings[name] = max(g.ceilings[name], ceiling)
+	ceilings := g.ofNode()
+	ceilings[name] = max(ceilings[name], ceiling)
 }
 
 func (g *guard) drop(name string) {
@@ -71,21 +76,22 @@ func (g *guard) drop(name string) {
 	delete(g.ceilings, name)
 }
 
+// ceiling is that of a sequence on the node in use.
 func (g *guard) ceiling(name string) (uint64, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	ceiling, ok := g.ceilings[name]
+	ceiling, ok := g.ofNode()[name]
 	return ceiling, ok
 }
 
 // guarded reports whether numbers are given below a ceiling only: the server is a group.
-func (v *server) guarded() bool { return !planted.Fault(planted.CeilingReplica) && v.grouped() }
+func (g *guard) guarded() bool { return !planted.Fault(planted.CeilingReplica) && g.grouped() }
 
 // replicates reports whether two nodes may each take themselves for the one that is written to: the
 // server is a group, and no cluster, in which a majority agrees on each commit.
-func (v *server) replicates() bool {
-	now := v.nodes.current.Load()
-	return v.guarded() && (now == nil || now.cluster == "")
+func (g *guard) replicates() bool {
+	now := g.nodes.current.Load()
+	return g.guarded() && (now == nil || now.cluster == "")
 }
 
 // guardRow is one row of the guard table.
@@ -126,19 +132,19 @@ func (rows guardRows) of(holder string) (guardRow, bool) {
 }
 
 // readGuard reads the rows of one sequence and all claims, or everything. Where there is no table there are no rows.
-func (v *server) readGuard(ctx context.Context, on querier, where string, args ...any) (all guardRows, err error) {
-	rows, err := on.QueryContext(ctx, "SELECT `name`, `holder`, `term`, `wanted`, `ceiling`, `floor` FROM "+v.table.guard+where, args...)
+func (st *store) readGuard(ctx context.Context, on querier, where string, args ...any) (all guardRows, err error) {
+	rows, err := on.QueryContext(ctx, "SELECT `name`, `holder`, `term`, `wanted`, `ceiling`, `floor` FROM "+st.table.guard+where, args...)
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_DB_ERROR) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", v.table.guard, err)
+		return nil, fmt.Errorf("read table %s: %w", st.table.guard, err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var r guardRow
 		if err := rows.Scan(&r.name, &r.holder, &r.term, &r.wanted, &r.ceiling, &r.floor); err != nil {
-			return nil, fmt.Errorf("read table %s: %w", v.table.guard, err)
+			return nil, fmt.Errorf("read table %s: %w", st.table.guard, err)
 		}
 		all = append(all, r)
 	}
@@ -147,16 +153,16 @@ func (v *server) readGuard(ctx context.Context, on querier, where string, args .
 
 const ofSequence = " WHERE `name` IN ('', ?)"
 
-// admitted looks at the rows of a sequence, whose counter stands at position. It returns the row that says how far the node may go,
-// without a term if it has to be made yet, or errNotHolder.
+// admitted looks at the rows of a sequence, whose counter stands at position. It returns the row
+// that says how far the node may go, without a term if it has to be made yet, or outcomeNotHolder.
 func admitted(rows guardRows, identity string, position uint64) (guardRow, error) {
 	top := rows.holder()
 	if top.term == 0 || top.holder != identity || top.ceiling == 0 {
-		return guardRow{}, errNotHolder
+		return guardRow{}, outcomeNotHolder
 	}
 	row, ok := rows.of(identity)
 	if ok && (row.term != top.term || position < row.floor) {
-		return guardRow{}, errNotHolder
+		return guardRow{}, outcomeNotHolder
 	}
 	return row, nil
 }
@@ -170,22 +176,22 @@ type limit struct {
 }
 
 // limit returns that of a sequence.
-func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit, error) {
-	if !v.guarded() {
+func (g *guard) limit(ctx context.Context, conn *sql.Conn, name string) (limit, error) {
+	if !g.guarded() {
 		return limit{}, nil
 	}
-	if ceiling, ok := v.guard.ceiling(name); ok {
+	if ceiling, ok := g.ceiling(name); ok {
 		return limit{guarded: true, ceiling: ceiling}, nil
 	}
-	now := v.nodes.current.Load()
+	now := g.nodes.current.Load()
 	if now == nil {
 		return limit{}, errUnchosen
 	}
-	stored, err := v.readRow(ctx, conn, name)
+	stored, err := g.readRow(ctx, conn, name)
 	if err != nil {
 		return limit{}, err
 	}
-	rows, err := v.readGuard(ctx, conn, ofSequence, name)
+	rows, err := g.readGuard(ctx, conn, ofSequence, name)
 	if err != nil {
 		return limit{}, err
 	}
@@ -194,37 +200,38 @@ func (v *server) limit(ctx context.Context, conn *sql.Conn, name string) (limit,
 		return limit{}, err
 	}
 	if row.ceiling == 0 {
-		return limit{}, errNoWindow
+		return limit{}, outcomeAtCeiling
 	}
-	v.guard.learn(name, row.ceiling)
+	g.learn(name, row.ceiling)
 	return limit{guarded: true, ceiling: row.ceiling}, nil
 }
 
 // guardCondition is what a reservation that goes up to a ceiling adds to its WHERE (arguments name, ceiling); id is the row's there. The server itself
 // evaluates who it is: whatever the proxy believes, a node that is not the holder changes no row.
-func (v *server) guardCondition(now *choice, id string) string {
-	return " AND EXISTS (SELECT 1 FROM " + v.table.guard + " AS g WHERE g.`name` = ? AND g.`holder` = " + now.holderSQL() + " AND g.`ceiling` >= ? " +
-		"AND g.`floor` <= CAST(" + id + " AS UNSIGNED) AND NOT EXISTS (SELECT 1 FROM " + v.table.guard + " AS h WHERE h.`name` = '' " +
+func (st *store) guardCondition(now *choice, id string) string {
+	return " AND EXISTS (SELECT 1 FROM " + st.table.guard + " AS g WHERE g.`name` = ? AND g.`holder` = " + now.holderSQL() + " AND g.`ceiling` >= ? " +
+		"AND g.`floor` <= CAST(" + id + " AS UNSIGNED) AND NOT EXISTS (SELECT 1 FROM " + st.table.guard + " AS h WHERE h.`name` = '' " +
 		"AND (h.`term` > g.`term` OR h.`term` = g.`term` AND h.`holder` > g.`holder`)))"
 }
 
-// refused explains why the condition kept a reservation from changing the row: errNotHolder or errNoWindow.
-func (v *server) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) error {
-	now := v.nodes.current.Load()
+// refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or
+// outcomeAtCeiling.
+func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) attempt {
+	now := st.nodes.current.Load()
 	if now == nil {
-		return errUnchosen
+		return st.failedWith(errUnchosen)
 	}
-	rows, err := v.readGuard(ctx, conn, ofSequence, name)
+	rows, err := st.readGuard(ctx, conn, ofSequence, name)
 	if err != nil {
-		return err
+		return st.failedWith(err)
 	}
-	v.guard.drop(name)
 	row, err := admitted(rows, now.holder, stored.position())
 	if err == nil {
-		v.guard.learn(name, row.ceiling)
-		err = errNoWindow
+		err = outcomeAtCeiling
 	}
-	return err
+	did := st.failedWith(err)
+	did.asked, did.ceiling = true, row.ceiling
+	return did
 }
 
 var (
@@ -238,14 +245,14 @@ var (
 )
 
 // lowered has the holder's floor follow a counter that goes down on purpose.
-func (v *server) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
-	now := v.nodes.current.Load()
-	if !v.grouped() || now == nil {
+func (st *store) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
+	now := st.nodes.current.Load()
+	if !st.grouped() || now == nil {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL(), id, name)
+	_, err := tx.ExecContext(ctx, "UPDATE "+st.table.guard+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL(), id, name)
 	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return fmt.Errorf("write table %s: %w", v.table.guard, err)
+		return fmt.Errorf("write table %s: %w", st.table.guard, err)
 	}
 	return nil
 }

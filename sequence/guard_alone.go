@@ -13,19 +13,19 @@ import (
 // checkLeftAlone refuses a server without other nodes that was one of a group and was never adopted there since it became the primary: its counters may stand below
 // what the holder gave, and as it is alone now nobody would raise them above the windows. A former holder does not know that another was adopted while it was away, so
 // that one is not seen.
-func (v *server) checkLeftAlone(ctx context.Context, c rawConn) error {
-	if v.grouped() || planted.Fault(planted.CeilingReplica) {
+func (l *link) checkLeftAlone(ctx context.Context, c rawConn) error {
+	if l.grouped() || planted.Fault(planted.CeilingReplica) {
 		return nil
 	}
-	rows, err := c.query(ctx, "SELECT `holder`, `ceiling` FROM "+v.table.guard+" WHERE `name` = '' ORDER BY `term` DESC, `holder` DESC")
+	rows, err := c.query(ctx, "SELECT `holder`, `ceiling` FROM "+l.guardTable+" WHERE `name` = '' ORDER BY `term` DESC, `holder` DESC")
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR):
 		return nil // in a group it would need to read that, and its own one
 	case isBroken(err):
-		return v.unfit(v.table.guard, fmt.Sprintf("it cannot be read: %v", err),
-			"restore it from a backup; or, if the server was never one of a group, or all rows were raised above what is in use (docs: Backup and restore), DROP TABLE "+v.table.guard)
+		return l.unfit(l.guardTable, fmt.Sprintf("it cannot be read: %v", err),
+			"restore it from a backup; or, if the server was never one of a group, or all rows were raised above what is in use (docs: Backup and restore), DROP TABLE "+l.guardTable)
 	case err != nil:
-		return fmt.Errorf("read table %s: %w", v.table.guard, err)
+		return fmt.Errorf("read table %s: %w", l.guardTable, err)
 	case len(rows) == 0:
 		return nil
 	}
@@ -58,8 +58,8 @@ func (v *server) checkLeftAlone(ctx context.Context, c rawConn) error {
 	case holder == identity:
 		holder = "another"
 	}
-	return v.unfit(v.table.guard, fmt.Sprintf("it belongs to a group whose numbers were last given by %q, and is %q: what that one gave may not have arrived here, and would be given again", holder, identity),
-		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+v.table.guard)
+	return l.unfit(l.guardTable, fmt.Sprintf("it belongs to a group whose numbers were last given by %q, and is %q: what that one gave may not have arrived here, and would be given again", holder, identity),
+		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+l.guardTable)
 }
 
 // isBroken reports whether a table is there, but not what belongs to it in the storage engine.

@@ -73,7 +73,7 @@ func TestOfTwoGaleraNodesOneAloneGivesNothing(t *testing.T) {
 	}
 	cluster.AwaitWhole(t)
 	eventually(t, "numbers are given again", func() bool {
-		_, err := b.servers.first().reserve(t.Context(), "photos", 1, 1)
+		_, err := b.servers.reserveOn(t.Context(), b.servers.first(), "photos", 1, 1)
 		return err == nil
 	})
 	b.take(t, "b", "photos", 200)
@@ -110,7 +110,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	if err := stays[0].Close(); err != nil { // others get it now
 		t.Fatal(err)
 	}
-	g, err := v.reserve(t.Context(), "photos", 10, 10)
+	g, err := a.servers.reserveOn(t.Context(), v, "photos", 10, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,14 +165,14 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	e.Nodes[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
 	holdUp(t, e.Nodes[2])
 	const many = 1 << 20
-	err := v.tryWindow(t.Context(), "photos", many, false)
+	err := v.guard.tryWindow(t.Context(), "photos", many, false)
 	lost := new(seenError)
 	if !errors.As(err, &lost) || lost.seen != 1 || lost.need != 2 {
 		t.Fatalf("got %v, want that it is seen on 1 and must be on 2", err)
 	}
 	wantText(t, err, errUnflushed.Error(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	e.Nodes[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
-	if err := v.tryWindow(t.Context(), "photos", many, false); err != nil {
+	if err := v.guard.tryWindow(t.Context(), "photos", many, false); err != nil {
 		t.Error(err)
 	}
 }
@@ -209,7 +209,7 @@ func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) 
 	}
 	cluster.AwaitWhole(t)
 	e.Nodes[0].Exec(t, "UPDATE app.sequence SET id = 5000000 WHERE name = 'albums'")
-	if err := a.servers.first().keepAbove(t.Context(), "albums", 5_000_000); err != nil { // over connections of the configuration before
+	if err := a.servers.first().guard.keepAbove(t.Context(), "albums", 5_000_000); err != nil { // over connections of the configuration before
 		t.Errorf("a sequence that stands above its ceiling: %v", err)
 	}
 	next := uint64(9_000_000)
@@ -229,19 +229,19 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 5)
 	v := a.servers.first()
-	if all, err := v.onNodes(t.Context()); !all || err != nil {
+	if all, err := v.guard.onNodes(t.Context()); !all || err != nil {
 		t.Errorf("with all nodes in step: %v, %v", all, err)
 	}
 	release := holdUp(t, e.Nodes[2])
-	if all, err := v.onNodes(t.Context()); all || err != nil {
+	if all, err := v.guard.onNodes(t.Context()); all || err != nil {
 		t.Errorf("with one that lags: on all is %v, %v; want a majority", all, err)
 	}
 	holdUp(t, e.Nodes[1])
-	if all, err := v.onNodes(t.Context()); all || !errors.As(err, new(*seenError)) {
+	if all, err := v.guard.onNodes(t.Context()); all || !errors.As(err, new(*seenError)) {
 		t.Errorf("with two that lag: %v, %v; want that no majority has it", all, err)
 	}
 	release()
-	if err := v.shownOn(t.Context(), 0, 2); err != nil {
+	if err := v.guard.shownOn(t.Context(), 0, 2); err != nil {
 		t.Error(err)
 	}
 	// Who is registered may be lost with the rest.
@@ -271,7 +271,7 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 		return off == nil && err == nil
 	})
 	begin := time.Now()
-	err = v.adopt(t.Context(), "photos", guardRow{})
+	err = v.guard.adopt(t.Context(), "photos", guardRow{})
 	if !errors.Is(err, errOvertaken) {
 		t.Fatalf("got %v, want errOvertaken", err)
 	}
@@ -319,10 +319,10 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 	v := a.servers.first()
 	met := 0
 	for n := uint64(1) << 20; n < 1<<50 && met < 3; n += n / 4 {
-		err := v.tryWindow(t.Context(), "photos", n, false)
+		err := v.guard.tryWindow(t.Context(), "photos", n, false)
 		if isConflict(err) {
 			met++
-			err = v.openWindow(t.Context(), "photos", n)
+			err = v.guard.openWindow(t.Context(), "photos", n)
 		}
 		if err != nil {
 			t.Fatalf("a window for %d: %v", n, err)

@@ -14,14 +14,17 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// openAhead opens the next window of a sequence, of which n numbers that end at last were reserved, in the background if it is time.
-func (v *server) openAhead(name string, last, n uint64) {
-	ceiling, ok := v.guard.ceiling(name)
-	width, fits := v.width(name, last, n)
-	if !ok || !fits || !windowLow(last, width, ceiling, v.highest(name)) {
-		return
-	}
-	g := &v.guard
+// windowDue reports whether it is time to open the next window of a sequence, of which n numbers
+// that end at last were reserved.
+func (g *guard) windowDue(name string, last, n uint64) bool {
+	ceiling, ok := g.ceiling(name)
+	width, fits := g.width(name, last, n)
+	return ok && fits && windowLow(last, width, ceiling, g.highest(name))
+}
+
+// openNext opens the next window of a sequence that reserves n numbers at a time, unless somebody
+// does.
+func (g *guard) openNext(ctx context.Context, name string, n uint64) {
 	g.mu.Lock()
 	if g.opening == nil {
 		g.opening = make(map[string]struct{})
@@ -32,33 +35,31 @@ func (v *server) openAhead(name string, last, n uint64) {
 	if begun {
 		return
 	}
-	v.spawn(func(ctx context.Context) {
-		if err := v.openWindow(ctx, name, n); v.isMoved(err) { // else logged; whoever reaches the ceiling is told again
-			v.moved()
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.opening, name)
-	})
+	if err := g.openWindow(ctx, name, n); g.isMoved(err) { // else logged; whoever reaches the ceiling is told again
+		g.moved()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.opening, name)
 }
 
 // highest is the last number that a sequence may give, as far as it is known.
-func (v *server) highest(name string) uint64 {
-	highest := v.seen.Load().max
-	if r := v.rules.of(name); r.max != 0 {
+func (st *store) highest(name string) uint64 {
+	highest := st.seen.Load().max
+	if r := st.rules.of(name); r.max != 0 {
 		highest = min(highest, r.max)
 	}
 	return highest
 }
 
 // width is from position to the last of n numbers that are reserved next; false if they go beyond 64 bits.
-func (v *server) width(name string, position, n uint64) (uint64, bool) {
-	h, floor := v.share(), v.marks.of(name)
+func (st *store) width(name string, position, n uint64) (uint64, bool) {
+	h, floor := st.share(), st.marks.of(name)
 	if h.inBlocks() {
 		last, ok := h.end(position, floor, n)
 		return last - position, ok && last >= position
 	}
-	rule := v.rules.of(name)
+	rule := st.rules.of(name)
 	if h.inSteps() {
 		rule = h.rule(rule, floor)
 	}
@@ -68,27 +69,26 @@ func (v *server) width(name string, position, n uint64) (uint64, bool) {
 	return width, ok && hi == 0 && width >= rest && width <= math.MaxUint64-position
 }
 
-// openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody else did. errNoRoom: it has not so
-// many left.
-func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
+// openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody
+// else did. outcomeNoRoom: it has not so many left.
+func (g *guard) openWindow(ctx context.Context, name string, n uint64) error {
 	var err error
 	for attempt := 1; ; attempt++ {
-		err = v.tryWindow(ctx, name, n, false)
+		err = g.tryWindow(ctx, name, n, false)
 		// A lock wait is long already.
-		if !isConflict(err) || hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT) || !v.mayRetry(ctx, attempt) {
+		if !isConflict(err) || hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT) || !g.mayRetry(ctx, attempt) {
 			break
 		}
 	}
-	g := &v.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	lost := errors.As(err, new(*seenError))
 	switch {
 	case lost && !g.failing:
-		v.log.Warn("windows not raised", logfield.Sequence(name),
+		g.log.Warn("windows not raised", logfield.Sequence(name),
 			zap.Uint64("ceiling", g.ceilings[name]), logfield.Err(err))
 	case err == nil && g.failing:
-		v.log.Info("windows raised again", logfield.Sequence(name))
+		g.log.Info("windows raised again", logfield.Sequence(name))
 	}
 	if lost || err == nil {
 		g.failing = lost
@@ -97,56 +97,56 @@ func (v *server) openWindow(ctx context.Context, name string, n uint64) error {
 }
 
 // tryWindow is openWindow that logs nothing. closed has a sequence that has not so many left get a window that ends where it stands: so nobody begins below after a fail-over.
-func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
-	conn, err := v.conn(ctx)
+func (g *guard) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
+	conn, err := g.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	now := v.nodes.current.Load()
+	now := g.nodes.current.Load()
 	if now == nil {
 		return errUnchosen
 	}
-	if err := v.writable(ctx, conn); err != nil {
+	if err := g.writable(ctx, conn); err != nil {
 		return err
 	}
-	stored, err := v.readRow(ctx, conn, name)
+	stored, err := g.readRow(ctx, conn, name)
 	if err != nil {
 		return err
 	}
-	rows, err := v.readGuard(ctx, conn, ofSequence, name)
+	rows, err := g.readGuard(ctx, conn, ofSequence, name)
 	if err != nil {
 		return err
 	}
 	row, err := admitted(rows, now.holder, stored.position())
 	if err != nil {
-		v.guard.drop(name)
+		g.drop(name)
 		return err
 	}
 	if row.ceiling > 0 {
-		v.guard.learn(name, row.ceiling)
+		g.learn(name, row.ceiling)
 	}
 	position := stored.position()
-	width, ok := v.width(name, position, n)
+	width, ok := g.width(name, position, n)
 	end := windowEnd(position, width, stored.max)
 	if !ok || end-min(position, end) < width {
 		if !closed {
-			return errNoRoom
+			return outcomeNoRoom
 		}
 		width, end = 0, position
 	}
 	if row.ceiling >= position+width && !windowLow(position, width, row.ceiling, stored.max) {
 		return nil // somebody else was faster
 	}
-	if err := v.refuseEmpty(ctx, conn, name); err != nil { // its row would be the claim
+	if err := g.refuseEmpty(ctx, conn, name); err != nil { // its row would be the claim
 		return err
 	}
 	claim := rows.holder()
 	term := claim.term
-	if err := v.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
+	if err := g.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
 		return err
 	}
-	seen, err := v.awaitSeen(ctx, now, claim, confirmations(len(v.nodes.all)), ofSequence, []any{name}, func(rows guardRows) bool {
+	seen, err := g.awaitSeen(ctx, now, claim, confirmations(len(g.nodes.all)), ofSequence, []any{name}, func(rows guardRows) bool {
 		top, shown := rows.holder(), guardRow{}
 		shown, _ = rows.of(now.holder)
 		return top.holder == now.holder && top.term == term && shown.term == term && shown.wanted >= end
@@ -154,53 +154,47 @@ func (v *server) tryWindow(ctx context.Context, name string, n uint64, closed bo
 	if err != nil {
 		return fmt.Errorf("raise the ceiling of sequence %q, which is %d: %w", name, row.ceiling, err)
 	}
-	_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `ceiling` = GREATEST(`ceiling`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
+	_, err = conn.ExecContext(ctx, "UPDATE "+g.table.guard+" SET `ceiling` = GREATEST(`ceiling`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
 		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, term, end)
 	if err == nil {
-		rows, err = v.readGuard(ctx, conn, ofSequence, name)
+		rows, err = g.readGuard(ctx, conn, ofSequence, name)
 	}
 	if err != nil {
 		return err
 	}
 	if row, err = admitted(rows, now.holder, stored.position()); err != nil || row.ceiling < end {
-		return errors.Join(err, errNotHolder)
+		return errors.Join(err, outcomeNotHolder)
 	}
-	v.guard.learn(name, row.ceiling)
+	g.learn(name, row.ceiling)
 	if end-position == width {
 		return nil // near its end a sequence has a window for each reservation
 	}
-	v.log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", row.ceiling),
+	g.log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", row.ceiling),
 		zap.Uint64("first", position), zap.Strings("seen_on", addrsOf(seen)))
 	return nil
 }
 
 // want writes how far the holder wants to go. A sequence that was made after the adoption gets its row here, unless it stands lower by now: then it was restarted since
 // position was read, and would be below its floor for ever.
-func (v *server) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
-	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.guard+" (`name`, `holder`, `term`, `floor`) "+
-		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+v.table.full+" AS s JOIN "+v.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.holderSQL()+
+func (st *store) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
+	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+st.table.guard+" (`name`, `holder`, `term`, `floor`) "+
+		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+st.table.full+" AS s JOIN "+st.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.holderSQL()+
 		" AND g.`term` = ? AND g.`ceiling` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, term, name, position)
 	if err == nil {
-		_, err = conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
+		_, err = conn.ExecContext(ctx, "UPDATE "+st.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
 			" AND `term` = ?", end, name, term)
 	}
 	if err != nil {
-		return fmt.Errorf("write table %s: %w", v.table.guard, err)
+		return fmt.Errorf("write table %s: %w", st.table.guard, err)
 	}
 	return nil
 }
 
-// admit does what a refused reservation of n numbers needs before the next attempt, and says how many those should be of: want ideally,
-// need at least.
-func (v *server) admit(ctx context.Context, name string, n, want, need uint64, refused error) (uint64, error) {
-	switch {
-	case v.isMoved(refused):
-		v.moved()
-		return n, nil
-	case errors.Is(refused, errNotHolder):
-		return n, v.adoptOrMove(ctx, name, guardRow{})
-	}
-	err := v.openWindow(ctx, name, n)
+// raiseCeiling has the next attempt find room below the ceiling, and says how many numbers that
+// asks for.
+func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint64, error) {
+	n, need := d.n, d.need
+	err := v.guard.openWindow(ctx, name, n)
 	lost := new(seenError)
 	switch {
 	case v.isMoved(err):
@@ -209,11 +203,11 @@ func (v *server) admit(ctx context.Context, name string, n, want, need uint64, r
 	case errors.As(err, &lost) && lost.claim.term != 0:
 		// Another node was adopted after this one. If all nodes, looked at again, say that this is the primary after all, it is adopted anew.
 		v.moved()
-		return n, v.adoptOrMove(ctx, name, lost.claim)
-	case errors.Is(err, errNotHolder):
-		return n, v.adoptOrMove(ctx, name, guardRow{})
-	case errors.Is(err, errNoRoom):
-		return v.fit(ctx, name, want, need)
+		return n, v.guard.adoptOrMove(ctx, name, lost.claim)
+	case errors.Is(err, outcomeNotHolder):
+		return n, v.guard.adoptOrMove(ctx, name, guardRow{})
+	case errors.Is(err, outcomeNoRoom):
+		return v.fit(ctx, name, d.want, need)
 	case errors.As(err, new(*seenError)):
 		// What is left below the ceiling may be given.
 		stored, again := v.find(ctx, name)
@@ -230,10 +224,10 @@ func (v *server) admit(ctx context.Context, name string, n, want, need uint64, r
 }
 
 // adoptOrMove is adopt; where the node turns out to be read only, another is looked for.
-func (v *server) adoptOrMove(ctx context.Context, name string, over guardRow) error {
-	err := v.adopt(ctx, name, over)
-	if v.isMoved(err) {
-		v.moved()
+func (g *guard) adoptOrMove(ctx context.Context, name string, over guardRow) error {
+	err := g.adopt(ctx, name, over)
+	if g.isMoved(err) {
+		g.moved()
 		return nil
 	}
 	return err
@@ -241,20 +235,20 @@ func (v *server) adoptOrMove(ctx context.Context, name string, over guardRow) er
 
 // holding calls f, which needs the chosen node to be the holder, and again where it was not, or was
 // not to be written to, or another commit was first.
-func (v *server) holding(ctx context.Context, name string, f func() error) error {
+func (g *guard) holding(ctx context.Context, name string, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
 		switch {
-		case v.isMoved(err):
-			v.moved()
-		case errors.Is(err, errNotHolder):
-			if failed := v.adoptOrMove(ctx, name, guardRow{}); failed != nil {
+		case g.isMoved(err):
+			g.moved()
+		case errors.Is(err, outcomeNotHolder):
+			if failed := g.adoptOrMove(ctx, name, guardRow{}); failed != nil {
 				return failed
 			}
 		case !isConflict(err):
 			return err
 		}
-		if !v.mayRetry(ctx, attempt) {
+		if !g.mayRetry(ctx, attempt) {
 			return err
 		}
 	}
@@ -265,26 +259,26 @@ var errWentBelow = errors.New("it has taken over, or the sequence was set back m
 
 // keepAbove makes sure that a sequence which was moved ahead, to go on above n, does so after a fail-over, too: either n is below a window that a majority of the
 // nodes has seen, above which the next holder begins, or they have the row itself.
-func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
-	if !v.guarded() {
+func (g *guard) keepAbove(ctx context.Context, name string, n uint64) error {
+	if !g.guarded() {
 		return nil
 	}
-	err := v.holding(ctx, name, func() error {
-		err := v.belowCeiling(ctx, name, n)
-		if errors.Is(err, errNoWindow) {
-			err = v.openWindow(ctx, name, 1)
+	err := g.holding(ctx, name, func() error {
+		err := g.belowCeiling(ctx, name, n)
+		if errors.Is(err, outcomeAtCeiling) {
+			err = g.openWindow(ctx, name, 1)
 		}
-		if errors.Is(err, errNoRoom) {
-			err = v.tryWindow(ctx, name, 1, true)
+		if errors.Is(err, outcomeNoRoom) {
+			err = g.tryWindow(ctx, name, 1, true)
 		}
 		return err
 	})
 	var stored row
 	if err == nil {
-		stored, err = v.look(ctx, name)
+		stored, err = g.look(ctx, name)
 	}
-	if err == nil && stored.position() < min(n, v.seen.Load().max) {
-		err = fmt.Errorf("%s has the sequence at %d: %w", v.at(), stored.position(), errWentBelow)
+	if err == nil && stored.position() < min(n, g.seen.Load().max) {
+		err = fmt.Errorf("%s has the sequence at %d: %w", g.at(), stored.position(), errWentBelow)
 	}
 	if err != nil {
 		return fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
@@ -294,36 +288,36 @@ func (v *server) keepAbove(ctx context.Context, name string, n uint64) error {
 
 // openTo makes sure that a sequence may be moved to n, and returns how far it may be moved: to floor, or to n alone where the ceiling is
 // below floor. Above the ceiling it would give nothing to anybody until other nodes answer.
-func (v *server) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
-	if !v.guarded() {
+func (g *guard) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
+	if !g.guarded() {
 		return floor, nil
 	}
-	if err = v.holding(ctx, name, func() error { return v.belowCeiling(ctx, name, floor) }); err == nil {
+	if err = g.holding(ctx, name, func() error { return g.belowCeiling(ctx, name, floor) }); err == nil {
 		return floor, nil
 	}
-	if err := v.belowCeiling(ctx, name, n); !errors.Is(err, errNoWindow) {
+	if err := g.belowCeiling(ctx, name, n); !errors.Is(err, outcomeAtCeiling) {
 		return n, nil // of any other error keepAbove tells
 	}
-	stored, err := v.look(ctx, name)
+	stored, err := g.look(ctx, name)
 	if err == nil && stored.position() < n {
-		err = v.openWindow(ctx, name, (n-stored.position())/max(stored.rule().step, 1)+2)
+		err = g.openWindow(ctx, name, (n-stored.position())/max(stored.rule().step, 1)+2)
 	}
-	if err != nil && !errors.Is(err, errNoRoom) {
+	if err != nil && !errors.Is(err, outcomeNoRoom) {
 		return 0, fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
 	}
 	return n, nil
 }
 
-// belowCeiling returns errNoWindow for a number that a sequence may not give yet.
-func (v *server) belowCeiling(ctx context.Context, name string, n uint64) error {
-	conn, err := v.conn(ctx)
+// belowCeiling returns outcomeAtCeiling for a number that a sequence may not give yet.
+func (g *guard) belowCeiling(ctx context.Context, name string, n uint64) error {
+	conn, err := g.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	to, err := v.limit(ctx, conn, name)
+	to, err := g.limit(ctx, conn, name)
 	if err == nil && to.guarded && to.ceiling < n {
-		err = errNoWindow
+		err = outcomeAtCeiling
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func isLagging(err error) bool {
 // that were looked at. The chosen node has it. In a cluster it is looked at as the others are: it
 // may not flush, and the choice may be another by now than what was written to. awaitSeen reads
 // where of their guard rows again and again.
-func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need int, where string, args []any, ok func(guardRows) bool) (seen []sighting, err error) {
+func (g *guard) awaitSeen(ctx context.Context, now *choice, own guardRow, need int, where string, args []any, ok func(guardRows) bool) (seen []sighting, err error) {
 	identities := make(map[string]bool)
 	if now.cluster == "" {
 		identities[now.identity] = true
@@ -72,17 +72,17 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 	if need <= 0 {
 		return nil, nil
 	}
-	ctx, stop := context.WithTimeout(ctx, v.timing.shown)
+	ctx, stop := context.WithTimeout(ctx, g.timing.shown)
 	defer stop()
 	var others []*node
-	for _, n := range v.nodes.all {
+	for _, n := range g.nodes.all {
 		if n != now.node || now.cluster != "" {
 			others = append(others, n)
 		}
 	}
 	found := make(chan sighting)
 	for _, n := range others {
-		go func() { found <- v.sight(ctx, now, n, where, args, ok) }() // each is received below
+		go func() { found <- g.sight(ctx, now, n, where, args, ok) }() // each is received below
 	}
 	missing := []sighting{}
 	for range others {
@@ -113,17 +113,17 @@ func (v *server) awaitSeen(ctx context.Context, now *choice, own guardRow, need 
 }
 
 // sight reads a node's guard rows until they are as wanted or ctx ends.
-func (v *server) sight(ctx context.Context, now *choice, n *node, where string, args []any, ok func(guardRows) bool) sighting {
+func (g *guard) sight(ctx context.Context, now *choice, n *node, where string, args []any, ok func(guardRows) bool) sighting {
 	s := sighting{addr: n.addr, err: errNotAsked}
 	writable := false
-	for wait := v.timing.firstLook; ; wait = min(2*wait, v.timing.lastLook) {
+	for wait := g.timing.firstLook; ; wait = min(2*wait, g.timing.lastLook) {
 		if s.identity == "" {
 			switch found := n.look(ctx); {
 			case found.err != nil:
 				s.err = found.err
-			case now.cluster != "" && v.noWitness(now, &found) != nil:
-				s.err = v.noWitness(now, &found) // it may hear of the configuration in a moment
-			case now.cluster == "" && found.flush == "0" && v.policy.Durability != DurabilityRelaxed:
+			case now.cluster != "" && g.noWitness(now, &found) != nil:
+				s.err = g.noWitness(now, &found) // it may hear of the configuration in a moment
+			case now.cluster == "" && found.flush == "0" && !g.relaxed:
 				s.err = errNotKept
 				return s
 			default:
@@ -132,7 +132,7 @@ func (v *server) sight(ctx context.Context, now *choice, n *node, where string, 
 			}
 		}
 		if s.identity != "" {
-			rows, err := v.readGuard(ctx, n.pool(), where, args...)
+			rows, err := g.readGuard(ctx, n.pool(), where, args...)
 			if err == nil {
 				s.rows = rows
 			}
@@ -155,13 +155,13 @@ func (v *server) sight(ctx context.Context, now *choice, n *node, where string, 
 }
 
 // noWitness is why what a node of a cluster shows says nothing, nil if it counts.
-func (v *server) noWitness(now *choice, found *standing) error {
+func (g *guard) noWitness(now *choice, found *standing) error {
 	switch {
 	case found.apart != "":
 		return errors.New(found.apart)
 	case found.holder() != now.holder:
 		return errElsewhere
-	case len(found.unflushed()) > 0 && v.policy.Durability != DurabilityRelaxed:
+	case len(found.unflushed()) > 0 && !g.relaxed:
 		return fmt.Errorf("%w (%s)", errUnflushed, flushStatement(found.unflushed()))
 	}
 	return nil
@@ -170,53 +170,53 @@ func (v *server) noWitness(now *choice, found *standing) error {
 // shownOn returns once need nodes have what was committed on this server before the call, the
 // chosen one included: a majority of them makes it survive a fail-over, or a crash of all nodes of
 // a cluster. Those that answer may lag for so long. Where there is one node, it returns at once.
-func (v *server) shownOn(ctx context.Context, lag time.Duration, need int) error {
-	if !v.guarded() {
+func (g *guard) shownOn(ctx context.Context, lag time.Duration, need int) error {
+	if !g.guarded() {
 		return nil
 	}
-	conn, err := v.conn(ctx)
+	conn, err := g.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	now := v.nodes.current.Load()
+	now := g.nodes.current.Load()
 	if now == nil {
 		return errUnchosen
 	}
-	if err := v.writable(ctx, conn); err != nil {
+	if err := g.writable(ctx, conn); err != nil {
 		return err
 	}
-	if ok, err := v.isAdmitted(ctx, conn, now, ""); err != nil {
+	if ok, err := g.isAdmitted(ctx, conn, now, ""); err != nil {
 		return err
 	} else if !ok {
 		_ = conn.Close() // an adoption takes others: with as many callers as there are connections they would wait for each other
-		if err := v.adopt(ctx, "", guardRow{}); err != nil {
+		if err := g.adopt(ctx, "", guardRow{}); err != nil {
 			return err
 		}
-		again, err := v.conn(ctx)
+		again, err := g.conn(ctx)
 		if err != nil {
 			return err
 		}
 		conn = again
-		if err := v.leadsTo(ctx, conn, now); err != nil {
+		if err := g.leadsTo(ctx, conn, now); err != nil {
 			return err
 		}
 	}
 	// Replicas apply changes in the order of their commits, so one that shows this has all before it.
-	if _, err := conn.ExecContext(ctx, "UPDATE "+v.table.guard+" SET `wanted` = `wanted` + 1 WHERE `name` = '' AND `holder` = "+now.holderSQL()); err != nil {
-		return fmt.Errorf("write table %s: %w", v.table.guard, err)
+	if _, err := conn.ExecContext(ctx, "UPDATE "+g.table.guard+" SET `wanted` = `wanted` + 1 WHERE `name` = '' AND `holder` = "+now.holderSQL()); err != nil {
+		return fmt.Errorf("write table %s: %w", g.table.guard, err)
 	}
-	rows, err := v.readGuard(ctx, conn, " WHERE `name` = ''")
+	rows, err := g.readGuard(ctx, conn, " WHERE `name` = ''")
 	if err != nil {
 		return err
 	}
 	mark := rows.holder()
 	if mark.holder != now.holder {
-		return errNotHolder
+		return outcomeNotHolder
 	}
 	_ = conn.Close() // others may need it meanwhile
 	for begin, again := time.Now(), true; again; {
-		_, failed := v.awaitSeen(ctx, now, mark, need, " WHERE `name` = ''", nil, func(rows guardRows) bool {
+		_, failed := g.awaitSeen(ctx, now, mark, need, " WHERE `name` = ''", nil, func(rows guardRows) bool {
 			top := rows.holder()
 			return top.holder == mark.holder && top.term == mark.term && top.wanted >= mark.wanted
 		})

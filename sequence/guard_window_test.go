@@ -53,7 +53,7 @@ func TestOnlyNodesThatAnswerAreTakenForLagging(t *testing.T) {
 		want bool
 	}{
 		"nothing is missing": {nil, false},
-		"another error":      {errNotHolder, false},
+		"another error":      {outcomeNotHolder, false},
 		"one lags":           {fmt.Errorf("wrapped: %w", &seenError{missing: []sighting{behind}}), true},
 		"one is dead":        {&seenError{missing: []sighting{behind, dead}}, false},
 		"one is a stranger":  {&seenError{missing: []sighting{{err: errStranger}}}, false},

@@ -105,24 +105,24 @@ func (c *cache) givesNow() (held bool, err error) {
 }
 
 // answers says why the server cannot be reserved from; nil: it answered when it was asked last.
-func (v *server) answers(ctx context.Context) error {
-	if err, fresh := v.answered.last(v.timing.answered); fresh {
+func (l *link) answers(ctx context.Context) error {
+	if err, fresh := l.answered.last(l.timing.answered); fresh {
 		return err
 	}
-	if v.answered.asking.take(ctx) != nil {
+	if l.answered.asking.take(ctx) != nil {
 		return errPatience
 	}
-	defer v.answered.asking.end()
-	if err, fresh := v.answered.last(v.timing.answered); fresh {
+	defer l.answered.asking.end()
+	if err, fresh := l.answered.last(l.timing.answered); fresh {
 		return err // somebody else has asked meanwhile
 	}
-	err := v.ping(ctx)
+	err := l.ping(ctx)
 	if ctx.Err() != nil {
 		err = errPatience
 	}
-	v.answered.mu.Lock()
-	defer v.answered.mu.Unlock()
-	v.answered.at, v.answered.err = time.Now(), err
+	l.answered.mu.Lock()
+	defer l.answered.mu.Unlock()
+	l.answered.at, l.answered.err = time.Now(), err
 	return err
 }
 
@@ -130,17 +130,17 @@ func (v *server) answers(ctx context.Context) error {
 const maxPings = 3
 
 // ping connects, which checks the server, or asks over a connection that is there.
-func (v *server) ping(ctx context.Context) (err error) {
+func (l *link) ping(ctx context.Context) (err error) {
 	for range maxPings {
-		if err = v.pingOnce(ctx); !errors.Is(err, driver.ErrBadConn) && !hasCode(err, wsrepNotReady) {
+		if err = l.pingOnce(ctx); !errors.Is(err, driver.ErrBadConn) && !hasCode(err, wsrepNotReady) {
 			break
 		}
 	}
 	return err
 }
 
-func (v *server) pingOnce(ctx context.Context) error {
-	conn, err := v.conn(ctx)
+func (l *link) pingOnce(ctx context.Context) error {
+	conn, err := l.conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -148,12 +148,12 @@ func (v *server) pingOnce(ctx context.Context) error {
 	if err := conn.PingContext(ctx); err != nil {
 		return err
 	}
-	if err := v.writable(ctx, conn); err != nil {
+	if err := l.writable(ctx, conn); err != nil {
 		return err
 	}
-	if now := v.nodes.current.Load(); now == nil || now.cluster == "" {
+	if now := l.nodes.current.Load(); now == nil || now.cluster == "" {
 		return nil
 	}
-	_, err = conn.ExecContext(ctx, "SELECT 1 FROM "+v.table.full+" LIMIT 0") // a node that has lost its cluster answers what asks for no table
+	_, err = conn.ExecContext(ctx, "SELECT 1 FROM "+l.full+" LIMIT 0") // a node that has lost its cluster answers what asks for no table
 	return err
 }

@@ -17,7 +17,7 @@ type line struct {
 
 	nodes *nodes // of a group, where numbers are reserved over it; else nil
 	apart bool   // its node has lost its cluster: this is nothing to keep
-	home  uint64 // the plan under which others were asked last whether this member is home; see stillHome
+	noted uint64 // what its user has made sure of, and need not again; see stillHome
 }
 
 // driven is what the driver's connections can.

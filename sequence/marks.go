@@ -18,17 +18,45 @@ type marks struct {
 	mu     sync.Mutex
 	high   map[string]uint64 // guarded by mu; by the table's spelling
 	epochs map[string]uint64 // guarded by mu; by the table's spelling, of each sequence whose row was read
+	begun  map[string]bool   // guarded by mu; those that have begun again, of which the caches have not heard; see takeBegun
 	state  *state            // where they are kept
 }
 
 func newMarks() *marks {
-	return &marks{high: make(map[string]uint64), epochs: make(map[string]uint64), state: new(state)}
+	return &marks{high: make(map[string]uint64), epochs: make(map[string]uint64), begun: make(map[string]bool), state: new(state)}
 }
 
-// enter takes note of a sequence's epoch. It reports whether a new one has begun.
+// learn takes note of a sequence's epoch, as its row has it. If a new one has begun, takeBegun
+// tells whoever holds numbers of the one before.
+func (m *marks) learn(name string, epoch uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.enterLocked(name, epoch) {
+		m.begun[name] = true
+	}
+}
+
+// takeBegun returns the sequences in a new epoch that nobody has returned yet. The caller gives up
+// what is held of them, before anybody may say that nothing is.
+func (m *marks) takeBegun() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := slices.Collect(maps.Keys(m.begun))
+	clear(m.begun)
+	return names
+}
+
+// enter is learn for a caller who gives up what is held if it returns true: a new epoch has begun.
 func (m *marks) enter(name string, epoch uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	begun := m.begun[name]
+	delete(m.begun, name)
+	return m.enterLocked(name, epoch) || begun
+}
+
+// enterLocked reports whether a new epoch has begun. m.mu is held.
+func (m *marks) enterLocked(name string, epoch uint64) bool {
 	old, known := m.epochs[name]
 	if known && epoch <= old {
 		return false
@@ -56,14 +84,6 @@ func (m *marks) reenter(name string, epoch uint64) bool {
 	}
 	m.epochs[name] = epoch
 	return true
-}
-
-// entered reports whether it is known that a sequence is in this epoch, or in a later one.
-func (m *marks) entered(name string, epoch uint64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known, ok := m.epochs[name]
-	return ok && epoch <= known
 }
 
 // epoch is the one that name is in.

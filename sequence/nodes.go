@@ -37,7 +37,7 @@ type node struct {
 
 	unflushed atomic.Pointer[string] // of a node of a cluster: the settings by which it does not flush at commit; nil: not asked yet
 
-	open sync.Once // as with server.open
+	open sync.Once // as with link.open
 	db   *sql.DB   // for looking at it, whether or not it is the one that is written to
 }
 
@@ -47,6 +47,7 @@ type nodes struct {
 	choose  turn                   // held while one is chosen
 	current atomic.Pointer[choice] // nil: none was found yet, or it failed
 	last    atomic.Pointer[choice] // the one before, for the log
+	changes atomic.Uint64          // rises when another node is chosen than the one before; what is remembered of a node counts under one of them
 }
 
 // choice is a node that can be written to, as it was found. It is never changed.
@@ -146,54 +147,54 @@ func (n *node) close() error {
 }
 
 // grouped reports whether the server has several nodes.
-func (v *server) grouped() bool { return len(v.nodes.all) > 1 }
+func (l *link) grouped() bool { return len(l.nodes.all) > 1 }
 
 // clustered reports whether several of its nodes can be written to, which see what is committed on the others a little later.
-func (v *server) clustered() bool {
-	last := v.nodes.last.Load() // while another one is looked for, too
+func (l *link) clustered() bool {
+	last := l.nodes.last.Load() // while another one is looked for, too
 	return last != nil && last.cluster != ""
 }
 
 // at is how findings call the node that is looked at.
-func (v *server) at() string {
-	if now := v.nodes.current.Load(); now != nil {
+func (l *link) at() string {
+	if now := l.nodes.current.Load(); now != nil {
 		return now.addr
 	}
-	return v.name()
+	return l.name()
 }
 
 // reach connects to the node that numbers are reserved on and makes sure that it is fit for that.
-func (v *server) reach(ctx context.Context) (driver.Conn, error) {
-	if !v.grouped() {
-		return v.open1(ctx, v.nodes.all[0])
+func (l *link) reach(ctx context.Context) (driver.Conn, error) {
+	if !l.grouped() {
+		return l.open1(ctx, l.nodes.all[0])
 	}
-	now := v.nodes.current.Load()
+	now := l.nodes.current.Load()
 	if now != nil {
-		raw, err := v.openChosen(ctx, now)
+		raw, err := l.openChosen(ctx, now)
 		if err == nil || ctx.Err() != nil {
 			return raw, err
 		}
 	}
-	if err := v.nodes.choose.take(ctx); err != nil {
+	if err := l.nodes.choose.take(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the choice of the node that can be written to: %w", err)
 	}
-	defer v.nodes.choose.end()
-	if next := v.nodes.current.Load(); next != nil && next != now { // somebody else was faster
-		return v.openChosen(ctx, next)
+	defer l.nodes.choose.end()
+	if next := l.nodes.current.Load(); next != nil && next != now { // somebody else was faster
+		return l.openChosen(ctx, next)
 	}
-	next, err := v.findWritable(ctx)
+	next, err := l.findWritable(ctx)
 	if err != nil {
-		v.nodes.current.Store(nil)
+		l.nodes.current.Store(nil)
 		return nil, err
 	}
-	v.settle(next)
-	return v.openChosen(ctx, next)
+	l.settle(next)
+	return l.openChosen(ctx, next)
 }
 
 // openChosen connects to the node that was chosen, if that is what it was. A cluster may have
 // crashed as a whole and begun again from an older state, which is another configuration.
-func (v *server) openChosen(ctx context.Context, now *choice) (driver.Conn, error) {
-	raw, err := v.open1(ctx, now.node)
+func (l *link) openChosen(ctx context.Context, now *choice) (driver.Conn, error) {
+	raw, err := l.open1(ctx, now.node)
 	if err != nil || now.cluster == "" {
 		return raw, err
 	}
@@ -208,54 +209,53 @@ func (v *server) openChosen(ctx context.Context, now *choice) (driver.Conn, erro
 }
 
 // open1 connects to one node and prepares the connection.
-func (v *server) open1(ctx context.Context, n *node) (driver.Conn, error) {
+func (l *link) open1(ctx context.Context, n *node) (driver.Conn, error) {
 	raw, err := n.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if v.grouped() {
-		raw.nodes = &v.nodes
+	if l.grouped() {
+		raw.nodes = &l.nodes
 	}
-	if err := v.prepare(ctx, raw); err != nil {
+	if err := l.prepare(ctx, raw); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
 	return raw, nil
 }
 
 // settle has numbers reserved on a node from now on.
-func (v *server) settle(next *choice) {
-	before := v.nodes.last.Swap(next)
-	v.nodes.current.Store(next)
+func (l *link) settle(next *choice) {
+	before := l.nodes.last.Swap(next)
+	l.nodes.current.Store(next)
 	if before != nil && before.identity == next.identity && before.addr == next.addr && before.holder == next.holder {
 		return
 	}
-	v.guard.forget()
 	fields := []zap.Field{logfield.Node(next.addr), zap.String("identity", next.identity)}
 	if next.cluster != "" {
 		fields = append(fields, zap.String("cluster", next.cluster))
 	}
 	if before == nil {
-		v.log.Info("sequence node chosen", fields...)
+		l.log.Info("sequence node chosen", fields...)
 		return
 	}
-	v.registry.moved.Store(true)
-	v.log.Warn("sequence node changed", append(fields, zap.String("before", before.addr))...)
+	l.nodes.changes.Add(1)
+	l.log.Warn("sequence node changed", append(fields, zap.String("before", before.addr))...)
 	// Connections to the old one end now, or when they would be used next.
-	v.db.SetMaxIdleConns(0)
-	v.db.SetMaxIdleConns(v.opts.MaxConns)
+	l.db.SetMaxIdleConns(0)
+	l.db.SetMaxIdleConns(l.opts.MaxConns)
 }
 
 // findWritable looks at all nodes and returns the one to reserve numbers on.
-func (v *server) findWritable(ctx context.Context) (*choice, error) {
-	all := v.surveyUntil(ctx, func(heard []standing) bool { return isMajority(heard, len(v.nodes.all)) && v.flushes(heard) == nil })
-	return v.fitting(all)
+func (l *link) findWritable(ctx context.Context) (*choice, error) {
+	all := l.surveyUntil(ctx, func(heard []standing) bool { return isMajority(heard, len(l.nodes.all)) && l.flushes(heard) == nil })
+	return l.fitting(all)
 }
 
 // fitting is the node to reserve numbers on, if the cluster that it is of keeps what it commits.
-func (v *server) fitting(all []standing) (*choice, error) {
-	next, err := v.chosen(all)
+func (l *link) fitting(all []standing) (*choice, error) {
+	next, err := l.chosen(all)
 	if err == nil && next.cluster != "" {
-		err = v.flushes(all)
+		err = l.flushes(all)
 	}
 	if err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func (v *server) fitting(all []standing) (*choice, error) {
 }
 
 // chosen is the node to reserve numbers on, by what all of them say.
-func (v *server) chosen(all []standing) (*choice, error) {
+func (l *link) chosen(all []standing) (*choice, error) {
 	var writable []*standing
 	var why []string
 	for i := range all {
@@ -281,7 +281,7 @@ func (v *server) chosen(all []standing) (*choice, error) {
 	}
 	for i, s := range writable {
 		for _, other := range writable[:i] {
-			if err := v.contradiction(other, s); err != nil {
+			if err := l.contradiction(other, s); err != nil {
 				return nil, err
 			}
 		}
@@ -294,10 +294,10 @@ func (v *server) chosen(all []standing) (*choice, error) {
 			Remedy:  "STOP " + best.replica + " there, or make it read only if it is not the primary",
 		}
 	}
-	now := v.nodes.last.Load()
+	now := l.nodes.last.Load()
 	for _, s := range writable { // all proxies write to the first of a cluster, which keeps conflicts away, and stay where they are
 		stays := now != nil && now.node == s.node
-		if ours, others := s.rank(v.policy), best.rank(v.policy); ours < others || ours == others && stays {
+		if ours, others := s.rank(l.relaxed), best.rank(l.relaxed); ours < others || ours == others && stays {
 			best = s
 		}
 	}
@@ -305,7 +305,7 @@ func (v *server) chosen(all []standing) (*choice, error) {
 }
 
 // contradiction is why two nodes that can both be written to may not be so at once, nil if they may.
-func (v *server) contradiction(a, b *standing) error {
+func (l *link) contradiction(a, b *standing) error {
 	switch {
 	case a.place == b.place, a.together(b):
 		return nil // one server by two addresses, or members of one cluster
@@ -315,21 +315,21 @@ func (v *server) contradiction(a, b *standing) error {
 			a.node.addr, b.node.addr, a.stands(), b.stands())
 	}
 	return &UnfitError{
-		Server:  v.name(),
+		Server:  l.name(),
 		Finding: fmt.Sprintf("%s and %s can both be written to and are no cluster: each would give the numbers of the other", a.node.addr, b.node.addr),
 		Remedy:  "SET GLOBAL read_only = 1 on the one that is not the primary",
 	}
 }
 
 // isMoved: the node that numbers were reserved on cannot be written to any more.
-func (v *server) isMoved(err error) bool {
-	return v.grouped() && (errors.Is(err, errMoved) || errors.Is(err, errUnchosen) || errors.Is(err, driver.ErrBadConn) || hasCode(err, wsrepNotReady, gomysql.ER_OPTION_PREVENTS_STATEMENT, gomysql.ER_READ_ONLY_MODE))
+func (l *link) isMoved(err error) bool {
+	return l.grouped() && (errors.Is(err, errMoved) || errors.Is(err, errUnchosen) || errors.Is(err, driver.ErrBadConn) || hasCode(err, wsrepNotReady, gomysql.ER_OPTION_PREVENTS_STATEMENT, gomysql.ER_READ_ONLY_MODE))
 }
 
 // writable makes sure that a connection leads to the node that was chosen, and that this is not read only by now: an account with SUPER
 // writes there all the same.
-func (v *server) writable(ctx context.Context, conn *sql.Conn) error {
-	if !v.grouped() {
+func (l *link) writable(ctx context.Context, conn *sql.Conn) error {
+	if !l.grouped() {
 		return nil
 	}
 	var readOnly string
@@ -337,9 +337,9 @@ func (v *server) writable(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	if !isOff(readOnly) {
-		return v.readOnly()
+		return l.readOnly()
 	}
-	err := v.leadsTo(ctx, conn, v.nodes.current.Load())
+	err := l.leadsTo(ctx, conn, l.nodes.current.Load())
 	if errors.Is(err, driver.ErrBadConn) {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // nobody gets it again
 	}
@@ -350,7 +350,7 @@ func (v *server) writable(ctx context.Context, conn *sql.Conn) error {
 // That may live on alone, and what is written there is nothing that the new one knows. Of a cluster
 // any node will do that is in the configuration of the choice: what is committed before that is
 // said, was committed in it. The error is a driver.ErrBadConn.
-func (v *server) leadsTo(ctx context.Context, on execer, now *choice) error {
+func (l *link) leadsTo(ctx context.Context, on execer, now *choice) error {
 	if now == nil {
 		return fmt.Errorf("%w: %w", errUnchosen, driver.ErrBadConn)
 	}
@@ -382,8 +382,8 @@ var (
 const wsrepNotReady = gomysql.ER_UNKNOWN_COM_ERROR
 
 // moved has the writable node looked for again.
-func (v *server) moved() {
-	v.nodes.current.Store(nil)
-	v.db.SetMaxIdleConns(0)
-	v.db.SetMaxIdleConns(v.opts.MaxConns)
+func (l *link) moved() {
+	l.nodes.current.Store(nil)
+	l.db.SetMaxIdleConns(0)
+	l.db.SetMaxIdleConns(l.opts.MaxConns)
 }

@@ -115,11 +115,11 @@ type execer interface {
 
 // lockEntry locks and reads a sequence's options. To write first locks the row alone, where to look for one that is missing would
 // lock the names around it.
-func (v *server) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
-	if _, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `floor` = `floor`", name); err != nil {
+func (st *store) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
+	if _, err := tx.ExecContext(ctx, "INSERT INTO "+st.table.options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `floor` = `floor`", name); err != nil {
 		return fmt.Errorf("lock options: %w", err)
 	}
-	err := tx.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
+	err := tx.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+st.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
 	if err != nil {
 		return fmt.Errorf("read options: %w", err)
 	}
@@ -130,8 +130,8 @@ func (v *server) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entr
 const micros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
 // moveVersion has all proxies look for changes within a second.
-func (v *server) moveVersion(ctx context.Context, on execer) error {
-	_, err := on.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `version`, `epoch`) VALUES ('', "+micros+", ?) "+
+func (st *store) moveVersion(ctx context.Context, on execer) error {
+	_, err := on.ExecContext(ctx, "INSERT INTO "+st.table.options+" (`name`, `version`, `epoch`) VALUES ('', "+micros+", ?) "+
 		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `epoch` = VALUES(`epoch`)", newStamp())
 	if err != nil {
 		return fmt.Errorf("raise the version: %w", err)
@@ -140,10 +140,10 @@ func (v *server) moveVersion(ctx context.Context, on execer) error {
 }
 
 // highestTold is the highest version that a proxy says it obeys: one that was lost, if only the other tables were restored from a backup.
-func (v *server) highestTold(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT IFNULL(MAX(`version`), 0) FROM "+v.table.proxies).Scan(&version)
+func (st *store) highestTold(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT IFNULL(MAX(`version`), 0) FROM "+st.table.proxies).Scan(&version)
 	if err != nil {
-		return 0, fmt.Errorf("read table %s: %w", v.table.proxies, err)
+		return 0, fmt.Errorf("read table %s: %w", st.table.proxies, err)
 	}
 	return version, nil
 }
@@ -152,9 +152,9 @@ func (v *server) highestTold(ctx context.Context, tx *sql.Tx) (version uint64, e
 func newStamp() uint64 { return rand.Uint64() }
 
 // writeEntry writes the options of a sequence that has an entry, under the version that it has.
-func (v *server) writeEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
+func (st *store) writeEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
 	d := &e.def
-	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
+	_, err := tx.ExecContext(ctx, "UPDATE "+st.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
 		"`start` = ?, `cycle` = ?, `comment` = ?, `owner_schema` = ?, `owner_table` = ?, `owner_column` = ?, `owner_maximum` = ?, `json_safe` = ?, "+
 		"`anchor` = ?, `past` = ?, `epoch` = ?, `version` = ?, `outage_cover` = ?, `ordered` = ?, `home` = ? WHERE `name` = ?",
 		name, d.Cache, e.floor, d.Increment, d.Min, d.Max, d.Start, d.Cycle, d.Comment, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column,

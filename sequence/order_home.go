@@ -25,36 +25,36 @@ func (a *servers) askForHome(ctx context.Context, w *view, name string) error {
 	return nil
 }
 
-// isHome makes sure that this one of several members is the home of an ORDER sequence, as its row says once numbers were reserved there: this process may not have heard of that
-// yet. The home is that of [servers.home].
-func (v *server) isHome(h share, home string) error {
+// isHome makes sure that the one of several members with the share h is the home of an ORDER
+// sequence, as its row says once numbers were reserved there: this process may not have heard of
+// that yet. The home is that of [servers.home].
+func isHome(among []*server, h share, home string) outcome {
 	if home == h.id {
-		return nil
+		return outcomeDone
 	}
 	if h.position != 0 {
-		return errNotHome
+		return outcomeNotHome
 	}
-	for position := range h.count {
-		switch o := v.peer(int(position)); {
-		case o == nil:
+	for _, o := range among {
+		switch {
 		case o.share().plan != h.plan:
-			return errPlan
+			return outcomeOldPlan
 		case o.share().id == home:
-			return errNotHome
+			return outcomeNotHome
 		}
 	}
-	return nil
+	return outcomeDone
 }
 
 // stillHome makes sure, after a reservation of an ORDER sequence on one of several members, that this one was not taken out while it was off: there it obeys the plan before still, and
 // the others may have given higher numbers by then. A member that is reached was frozen for that, which tells. To be off ends every connection; so each of them asks the others once
 // under each plan, until as many have answered as it takes for one to know of a newer one. Where they are away, too, the sequence goes on.
-func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
+func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server, h share) error {
 	own, err := lineOf(conn)
 	if err != nil {
 		return err
 	}
-	if own.home == h.plan {
+	if own.noted == h.plan {
 		return nil
 	}
 	patience := v.timing.peer
@@ -65,11 +65,11 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
 	defer stop()
 	var mu sync.Mutex
 	heard, left, leaving := 0, false, false
-	v.eachPeer(h, func(o *server) {
+	eachOther(among, v, func(o *server) {
 		is, ok, err := o.membership(limited, o.pool())
 		changing := false
 		if err == nil { // afterwards, as the start of a plan ends the change in the same transaction
-			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, errPlanChanging) {
+			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, outcomeFrozen) {
 				changing = true
 			} else {
 				err = changed
@@ -84,12 +84,12 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
 	})
 	switch {
 	case left:
-		return errPlan
+		return outcomeOldPlan
 	case leaving:
-		return errPlanChanging // this one may be out of it
+		return outcomeFrozen // this one may be out of it
 	}
 	if heard > 0 { // no newer plan is decided without this one until all others have accepted it
-		own.home = h.plan
+		own.noted = h.plan
 	}
 	return ctx.Err()
 }

@@ -13,25 +13,25 @@ import (
 // included, names this one as the holder afterwards. Of two nodes the other one may take over alone; so it has to be seen. A cluster
 // that commits on a majority has no need of all this. Another request may have found another node since: what is seen of that says nothing about
 // numbers that were reserved over a connection to this one.
-func (v *server) stillHolds(ctx context.Context, conn *sql.Conn) error {
-	if v.tuning.Load().OrderWithoutReplica {
+func (g *guard) stillHolds(ctx context.Context, conn *sql.Conn) error {
+	if g.tuning.Load().OrderWithoutReplica {
 		return nil
 	}
 	own, err := lineOf(conn)
 	if err != nil {
 		return err
 	}
-	now := v.nodes.current.Load()
+	now := g.nodes.current.Load()
 	switch {
 	case now == nil:
 		return errUnchosen
 	case now.node != own.node:
 		return fmt.Errorf("%s is the node in use by now, in place of %s, and may have given higher numbers: %w", now.addr, own.node.addr, driver.ErrBadConn)
 	}
-	_, err = v.awaitSeen(ctx, now, guardRow{holder: now.holder, term: math.MaxUint64}, confirmations(len(v.nodes.all)), " WHERE `name` = ''", nil, func(rows guardRows) bool {
+	_, err = g.awaitSeen(ctx, now, guardRow{holder: now.holder, term: math.MaxUint64}, confirmations(len(g.nodes.all)), " WHERE `name` = ''", nil, func(rows guardRows) bool {
 		return rows.holder().holder == now.holder
 	})
-	v.unseen.Store(err != nil)
+	g.unseen.Store(err != nil)
 	if err != nil {
 		return fmt.Errorf("that %s still holds the sequences has to be seen on other nodes for ORDER (order_requires_replica): %w", now.addr, err)
 	}

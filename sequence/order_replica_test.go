@@ -141,20 +141,22 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
 	v := m.servers.first()
-	rule, h := v.rules.of("photos"), v.share()
 	ceiling, _ := v.guard.ceiling("photos")
 	known, ok := v.ordered.of("photos")
 	if ceiling <= last || !ok {
 		t.Fatalf("after %d its ceiling is %d, and its row is known: %v", last, ceiling, ok)
 	}
-	taking, err := v.taking("photos", 1, rule, h, limit{guarded: true, ceiling: ceiling})
-	if err != nil {
+	taking := take{name: "photos", n: 1, used: v.rules.of("photos"), share: v.share(), upTo: limit{guarded: true, ceiling: ceiling}}
+	if err := v.prepareTake(&taking); err != nil {
 		t.Fatal(err)
 	}
 	reserve := func(conn *sql.Conn) (uint64, error) {
 		t.Helper()
-		g, err := v.reserveAtOnce(t.Context(), conn, "photos", 1, taking, rule, h, known)
-		return g.seg.Last(), err
+		did := v.takeAtOnce(t.Context(), conn, &taking, known)
+		if did.outcome == outcomeDone {
+			did.err = v.mayGive(t.Context(), conn, nil, &taking, &did.stored)
+		}
+		return did.last, did.err
 	}
 	before, err := v.conn(t.Context())
 	if err != nil {
@@ -189,7 +191,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 		t.Error("nothing was reserved on the node before")
 	}
 	v.nodes.current.Store(nil)
-	if err := v.stillHolds(t.Context(), before); !v.isMoved(err) {
+	if err := v.guard.stillHolds(t.Context(), before); !v.isMoved(err) {
 		t.Errorf("while another one is looked for: got %v, want an error upon which it is tried again", err)
 	}
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")

@@ -39,21 +39,27 @@ func (o *orderedRows) set(r *row) {
 	o.by[r.name] = *r
 }
 
-// reserveAtOnce is reserveOnce in one round trip, for a caller who waits for each: the statement that takes the numbers, and behind
-// it in one text the questions that make sure of it. That they are two is because a SELECT from a table clears the number of warnings.
-func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string, n uint64, t take, used rule, h share, known row) (g grant, err error) {
-	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + v.table.unchanged()
+// takeAtOnce is take in one round trip, for a caller who waits for each: the statement that takes
+// the numbers, and behind it in one text the questions that make sure of it. That they are two is
+// because a SELECT from a table clears the number of warnings.
+func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known row) attempt {
+	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + st.table.unchanged()
 	unwatched, unwatch, err := closeWhenDone(ctx, conn)
 	if err != nil {
-		return g, err
+		return st.failedWith(err)
 	}
 	defer unwatch()
-	rows, err := conn.QueryContext(unwatched, text, append(t.args, name, name, v.registry.id)...)
-	if err != nil {
-		if hasCode(err, gomysql.ER_QUERY_INTERRUPTED) { // by KILL QUERY: perhaps of a question, behind the UPDATE
-			v.counters.lose(name, UnusedUnknownCommit, h.whole(n))
-		}
-		return g, v.failedToTake(name, why(ctx, err), h.whole(n), &t)
+	mayBeTaken := func(err error) attempt {
+		a := st.notTaken(t, why(ctx, err))
+		a.lost, a.why = t.share.whole(t.n), UnusedUnknownCommit
+		return a
+	}
+	rows, err := conn.QueryContext(unwatched, text, append(t.args, t.name, t.name, st.registry.id)...)
+	switch {
+	case hasCode(err, gomysql.ER_QUERY_INTERRUPTED): // by KILL QUERY: perhaps of a question, behind the UPDATE
+		return mayBeTaken(err)
+	case err != nil:
+		return st.notTaken(t, why(ctx, err))
 	}
 	defer func() { _ = rows.Close() }()
 	var affected int64
@@ -61,38 +67,36 @@ func (v *server) reserveAtOnce(ctx context.Context, conn *sql.Conn, name string,
 	var last uint64
 	var readOnly string
 	if !rows.Next() {
-		err := why(ctx, noRow(rows))
-		if !isUnknownOutcome(err) { // the questions failed, but not the UPDATE
-			v.counters.lose(name, UnusedUnknownCommit, h.whole(n))
-		}
-		return g, v.failedToTake(name, err, h.whole(n), &t)
+		return mayBeTaken(noRow(rows)) // the questions failed, but not the UPDATE
 	}
 	if err := rows.Scan(&affected, &warnings, &last, &readOnly); err != nil {
-		return g, v.failedToTake(name, why(ctx, err), h.whole(n), &t)
+		return st.notTaken(t, why(ctx, err))
 	}
-	stored, err := v.readUnchanged(rows, known)
+	stored, err := st.readUnchanged(rows, known)
 	if closed := rows.Close(); err == nil {
 		err = closed
 	}
 	if affected != 1 {
 		unwatch() // the connection may be another's soon
-		return g, why(ctx, v.notOneRow(ctx, conn, name, affected, used, h, &t))
+		a := st.notOneRow(ctx, conn, affected, t)
+		a.err = why(ctx, a.err)
+		return a
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
 	if err == nil && !isOff(readOnly) {
-		err = v.readOnly()
+		err = st.readOnly()
 	}
 	if errors.Is(err, errChanged) {
-		if stored, err = v.readRow(ctx, conn, name); err != nil {
+		if stored, err = st.readRow(ctx, conn, t.name); err != nil {
 			err = fmt.Errorf("read back: %w", err)
 		} else {
-			v.learnAs(name, &stored)
+			st.learnAs(t.name, &stored)
 		}
 	}
-	if err == nil {
-		last, stored, err = v.judge(ctx, conn, name, 0, last, t.width, warnings, used, h, stored)
+	if err != nil {
+		return st.unverified(err)
 	}
-	return v.granted(ctx, conn, name, n, t, used, h, last, stored, err)
+	return st.judge(ctx, conn, t, 0, last, warnings, stored)
 }
 
 // errChanged: a row is not as it was, but for its id.
@@ -106,7 +110,7 @@ func (t table) unchanged() string {
 }
 
 // readUnchanged reads the next result, which is that of table.unchanged.
-func (v *server) readUnchanged(rows *sql.Rows, known row) (row, error) {
+func (st *store) readUnchanged(rows *sql.Rows, known row) (row, error) {
 	if !rows.NextResultSet() || !rows.Next() {
 		if err := rows.Err(); err != nil && isUnknownOutcome(err) {
 			return row{}, fmt.Errorf("read back: %w", err)
@@ -123,10 +127,10 @@ func (v *server) readUnchanged(rows *sql.Rows, known row) (row, error) {
 	}
 	known.registered = true
 	var err error
-	if known.id, err = v.parseID(known.name, id); err != nil {
+	if known.id, err = st.parseID(known.name, id); err != nil {
 		return row{}, err
 	}
-	v.complete(&known)
+	st.complete(&known)
 	return known, nil
 }
 

@@ -56,7 +56,7 @@ func (s *Sequences) passedForGood(ctx context.Context, r *row) error {
 		}
 	}
 	// Another node may have taken over since it was written, and have been asked instead.
-	return errors.Join(s.servers.each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.keepsPast(ctx, r) })...)
+	return errors.Join(s.servers.each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.guard.keepsPast(ctx, r) })...)
 }
 
 // halfOf ends when half of the time that is left of ctx is over.
@@ -72,7 +72,7 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err error) {
 	on := make([]bool, len(members))
 	failed := a.each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
-		on[i], err = v.onNodes(ctx)
+		on[i], err = v.guard.onNodes(ctx)
 		return err
 	})
 	all = true
@@ -83,9 +83,9 @@ func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err
 }
 
 // onNodes is that of one member. What is no group loses nothing.
-func (v *server) onNodes(ctx context.Context) (all bool, err error) {
-	n := len(v.nodes.all)
-	if err = v.shownOn(ctx, 0, n); err == nil {
+func (g *guard) onNodes(ctx context.Context) (all bool, err error) {
+	n := len(g.nodes.all)
+	if err = g.shownOn(ctx, 0, n); err == nil {
 		return true, nil
 	}
 	lost := new(seenError)
@@ -102,13 +102,13 @@ func (v *server) onNodes(ctx context.Context) (all bool, err error) {
 }
 
 // keepsPast makes sure that the node in use has r as it was written, or what came after.
-func (v *server) keepsPast(ctx context.Context, r *row) error {
-	if !v.guarded() {
+func (g *guard) keepsPast(ctx context.Context, r *row) error {
+	if !g.guarded() {
 		return nil
 	}
-	stored, err := v.look(ctx, r.name)
+	stored, err := g.look(ctx, r.name)
 	if err == nil && (stored.version < r.version || stored.epoch == r.epoch && stored.past < r.past) {
-		err = fmt.Errorf("%s has taken over, and has not heard that sequence %q goes on above %d: try again", v.at(), r.name, r.past)
+		err = fmt.Errorf("%s has taken over, and has not heard that sequence %q goes on above %d: try again", g.at(), r.name, r.past)
 	}
 	return err
 }

@@ -28,9 +28,6 @@ const (
 	boundAhead = 1 << 36
 )
 
-// errAtBound: the next numbers of the member are above what other members know.
-var errAtBound = errors.New("the numbers would go above the bound that the other sequence servers know of")
-
 // bounds is what is remembered of the bounds that a member wrote down, under one plan. They only rise.
 type bounds struct {
 	mu      sync.Mutex
@@ -82,9 +79,10 @@ func (v *server) readBound(ctx context.Context, on execer, name string, plan uin
 	return bound, nil
 }
 
-// raiseBound has n more numbers of a sequence be below its bound. It says how many of those that may be taken at once are below it as things stand, if
-// it fails because no other member can be told.
-func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left uint64, err error) {
+// raiseBound has n more numbers of a sequence be below the bound of v. It says how many of those
+// that may be taken at once are below it as things stand, if it fails because no other member can
+// be told.
+func (a *servers) raiseBound(ctx context.Context, v *server, name string, n uint64) (left uint64, err error) {
 	h := v.share()
 	stored, err := v.find(ctx, name)
 	if err != nil {
@@ -93,7 +91,7 @@ func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left ui
 	position := max(stored.position(), v.marks.of(name))
 	width, ok := v.width(name, stored.position(), n)
 	if !ok {
-		return 0, errNoRoom
+		return 0, outcomeNoRoom
 	}
 	before, _ := v.bounds.get(h.plan, name)
 	known, err := v.readBound(ctx, v.pool(), name, h.plan)
@@ -104,41 +102,42 @@ func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left ui
 	if known > before && left >= n {
 		return 0, nil // somebody else has raised it
 	}
-	bound := change.BoundAbove(max(position, stored.position()+width), stored.max, v.ahead)
-	if err := v.tellBound(ctx, v, h.plan, name, bound); err != nil {
+	bound := change.BoundAbove(max(position, stored.position()+width), stored.max, a.ahead)
+	if err := a.tellBound(ctx, v, h.plan, name, bound); err != nil {
 		return left, err
 	}
 	v.bounds.learn(h.plan, name, bound)
 	return 0, nil
 }
 
-// raiseBoundAhead raises it in the background if it is time, after numbers up to last were reserved.
-func (v *server) raiseBoundAhead(name string, h share, last, n, highest uint64) {
+// boundDue reports whether it is time to raise the bound, after numbers up to last were reserved.
+func (v *server) boundDue(name string, h share, last, highest, ahead uint64) bool {
 	bound, ok := v.bounds.get(h.plan, name)
-	if !ok || bound >= highest || bound-min(last, bound) > (change.BoundAbove(last, highest, v.ahead)-min(last, highest))/2 {
-		return
-	}
+	return ok && bound < highest && bound-min(last, bound) <= (change.BoundAbove(last, highest, ahead)-min(last, highest))/2
+}
+
+// raiseNext raises the bound of v for n numbers more, unless somebody does.
+func (a *servers) raiseNext(ctx context.Context, v *server, name string, n uint64) {
 	b := &v.bounds
 	b.mu.Lock()
+	b.under(v.share().plan)
 	_, begun := b.raising[name]
 	b.raising[name] = struct{}{}
 	b.mu.Unlock()
 	if begun {
 		return
 	}
-	v.spawn(func(ctx context.Context) {
-		if _, err := v.raiseBound(ctx, name, n); err != nil {
-			v.log.Debug("bound not raised ahead", logfield.Sequence(name), logfield.Err(err)) // who reaches it is told
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.raising, name)
-	})
+	if _, err := a.raiseBound(ctx, v, name, n); err != nil {
+		v.log.Debug("bound not raised ahead", logfield.Sequence(name), logfield.Err(err)) // who reaches it is told
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.raising, name)
 }
 
 // saveBound writes a bound of a sequence down on this member, if it obeys the plan and none is being made. own is how far this one itself may go with it:
 // 0 if it is another's bound.
-func (v *server) saveBound(ctx context.Context, plan uint64, name string, bound, own uint64) error {
+func (v *store) saveBound(ctx context.Context, plan uint64, name string, bound, own uint64) error {
 	return v.transact(ctx, func(tx *sql.Tx) error {
 		if err := v.refuseWhileChanging(ctx, tx); err != nil {
 			return err
@@ -148,13 +147,13 @@ func (v *server) saveBound(ctx context.Context, plan uint64, name string, bound,
 }
 
 // writeBound is the part of saveBound within a transaction that a change of plans waits for.
-func (v *server) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name string, bound, own uint64) error {
+func (v *store) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name string, bound, own uint64) error {
 	var now uint64
 	if err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 LOCK IN SHARE MODE").Scan(&now); err != nil {
 		return fmt.Errorf("read table %s: %w", v.table.member, err)
 	}
 	if now != plan {
-		return errPlan
+		return outcomeOldPlan
 	}
 	// The floor of a name that the plan did not know is that of all such names.
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`, `own_bound`) SELECT d.`plan`, d.`name`, IFNULL(f.`floor`, 0), d.`bound`, d.`own` FROM "+
@@ -171,7 +170,7 @@ func (v *server) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name s
 func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name string, bound uint64) error {
 	w := a.view.Load()
 	if w.plan.Number != plan {
-		return errPlan
+		return outcomeOldPlan
 	}
 	isThis := func(o *server) bool { return o == v }
 	others := slices.DeleteFunc(slices.Clone(w.live()), isThis)
@@ -187,10 +186,10 @@ func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name st
 	})
 	if len(failed) == len(others) {
 		all := errors.Join(failed...)
-		if errors.Is(all, errPlan) || errors.Is(all, errPlanChanging) {
+		if errors.Is(all, outcomeOldPlan) || errors.Is(all, outcomeFrozen) {
 			return all
 		}
-		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", errAtBound, all)
+		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", outcomeAtBound, all)
 	}
 	if err := v.saveBound(ctx, plan, name, bound, bound); err != nil {
 		return err

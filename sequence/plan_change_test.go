@@ -67,7 +67,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 		}
 		_, err := s.Take(ctx, []byte("empty"), 1)
 		var away *UnavailableError
-		if !errors.As(err, &away) || !errors.Is(err, errPlanChanging) {
+		if !errors.As(err, &away) || !errors.Is(err, outcomeFrozen) {
 			t.Errorf("without numbers in memory: got %v, want that the sequence is frozen", err)
 		}
 		e.wantFrozen(t, 0, "photos")
@@ -83,7 +83,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 				return err
 			},
 		} {
-			if err := f(); !errors.Is(err, errPlanChanging) {
+			if err := f(); !errors.Is(err, outcomeFrozen) {
 				t.Errorf("a definition: got %v, want that it is frozen", err)
 			}
 		}

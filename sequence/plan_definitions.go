@@ -16,7 +16,7 @@ type defined struct {
 }
 
 // definitions reads all names that a member knows.
-func (v *server) definitions(ctx context.Context, on querier) (all []defined, err error) {
+func (v *store) definitions(ctx context.Context, on querier) (all []defined, err error) {
 	seen, err := v.checked(ctx)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func newest(all []defined) []defined {
 // adoptDefinitions brings the names of a member in line with what the others know, in the transaction that starts it: rows that it lacks are made where they
 // stand there, or at 0 if they are frozen, which the start raises above the floors. Somebody may have made one by hand since those were read. What is dropped is told by versions, but for a
 // member that is added: a tombstone that it has is that of another set of servers, or of an older one.
-func (v *server) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
+func (v *store) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
 	mine, err := v.definitions(ctx, tx)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 )
 
 // lockRows locks the table's rows, and the gaps between them, and counts them.
-func (v *server) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
+func (v *store) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" FOR UPDATE")
 	if err != nil {
 		return 0, fmt.Errorf("lock the rows of %s: %w", v.table.full, err)
@@ -37,7 +37,7 @@ func (v *server) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
 }
 
 // freezeLate freezes rows, too, that somebody made by hand since the others were frozen.
-func (v *server) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
+func (v *store) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if _, err := v.lockRows(ctx, tx); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (v *server) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
 }
 
 // saveRows saves and freezes the rows, which are locked.
-func (v *server) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
+func (v *store) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+
 		"ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", plan)
 	if err != nil {
@@ -76,7 +76,7 @@ func (v *server) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 }
 
 // restoreRows gives the rows back what was saved for a plan. One that does not stand at the end of its column any more was changed by hand, and stays.
-func (v *server) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
+func (v *store) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
 	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" AS s JOIN "+v.table.start+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
 		"WHERE f.`saved` IS NOT NULL AND s.`id` = ? AND f.`plan` "+where, v.seen.Load().max, plan)
 	if err == nil {
@@ -89,7 +89,7 @@ func (v *server) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan
 }
 
 // thaw has a member go on as before a change, in the transaction that has locked its row of that.
-func (v *server) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
+func (v *store) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if _, err := v.lockRows(ctx, tx); err != nil {
 		return err
 	}
@@ -109,14 +109,14 @@ func (v *server) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 }
 
 // frozenForPlan looks at a row whose id is the highest of its column: it may be exhausted, or frozen by a change of plans. Then it is a row frozen where it stood.
-func (v *server) frozenForPlan(ctx context.Context, on execer, r *row) error {
-	if r.frozen || r.id < v.seen.Load().max {
+func (st *store) frozenForPlan(ctx context.Context, on execer, r *row) error {
+	if r.frozen || r.id < st.seen.Load().max {
 		return nil
 	}
 	var saved sql.NullString
 	var id string
-	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+v.table.start+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
-		v.table.full+" AS s WHERE s.`name` = ?", r.name).Scan(&id, &saved)
+	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+st.table.start+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
+		st.table.full+" AS s WHERE s.`name` = ?", r.name).Scan(&id, &saved)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -134,13 +134,13 @@ func (v *server) frozenForPlan(ctx context.Context, on execer, r *row) error {
 }
 
 // isFrozen reports whether a change of plans has frozen the row of a name.
-func (v *server) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
-	conn, err := v.conn(ctx)
+func (st *store) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
+	conn, err := st.conn(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = conn.Close() }()
-	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+v.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
+	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+st.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return false, nil
 	}
@@ -152,7 +152,7 @@ func (v *server) isFrozen(ctx context.Context, name string) (frozen bool, err er
 
 // refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within the transaction that would change them, after it has
 // locked its row: a row that was made meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the column.
-func (v *server) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
+func (v *store) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 	return v.refuseChange(ctx, tx, "", shared)
 }
 
@@ -160,9 +160,9 @@ func (v *server) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 const shared = " LOCK IN SHARE MODE"
 
 // refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of. locking may be shared.
-func (v *server) refuseChange(ctx context.Context, on execer, condition, locking string) error {
+func (st *store) refuseChange(ctx context.Context, on execer, condition, locking string) error {
 	var uuid string
-	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+v.table.plan+" WHERE "+condition+"`state` IN ('"+
+	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+st.table.plan+" WHERE "+condition+"`state` IN ('"+
 		change.Frozen+"', '"+change.Accepted+"') LIMIT 1"+locking).Scan(&uuid)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
@@ -170,9 +170,5 @@ func (v *server) refuseChange(ctx context.Context, on execer, condition, locking
 	case err != nil:
 		return fmt.Errorf("look whether the set of sequence servers is being changed: %w", err)
 	}
-	return errPlanChanging
+	return outcomeFrozen
 }
-
-// errPlanChanging: the rows are frozen while the set of sequence servers is changed.
-var errPlanChanging = errors.New("the set of sequence servers is being changed; if its proxy died, make the same change again on another one, which ends it: " +
-	"SHOW SEQPROXY SEQUENCE SERVERS tells which")

@@ -33,7 +33,7 @@ func newModelled(t *testing.T, rows map[string]uint64) *modelled {
 	if _, err := s.List(t.Context()); err != nil { // the tables are made
 		t.Fatal(err)
 	}
-	m := &modelled{place: e.places[0], real: planStore{e.server(t, s, 0)}}
+	m := &modelled{place: e.places[0], real: planStore{e.server(t, s, 0).store}}
 	id, err := m.real.Identify(t.Context())
 	if err != nil {
 		t.Fatal(err)

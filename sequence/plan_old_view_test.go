@@ -19,7 +19,7 @@ func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
 
 	for range 3 {
 		v.place.Store(before) // it has not looked yet
-		g, err := v.reserveOnce(context.Background(), "photos", 30)
+		g, err := reserveOnce(context.Background(), v, "photos", 30)
 		if err == nil {
 			t.Logf("it reserved %d to %d", g.seg.Next(), g.seg.Last())
 		}
@@ -41,11 +41,11 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 		do   func(v *server, seg Segment) error
 	}{
 		{"a reservation", func(v *server, _ Segment) error {
-			_, err := v.reserveOnce(context.Background(), "photos", 3)
+			_, err := reserveOnce(context.Background(), v, "photos", 3)
 			return err
 		}},
 		{"a reservation of a sequence with a maximum", func(v *server, _ Segment) error {
-			_, err := v.reserveOnce(context.Background(), "capped", 3)
+			_, err := reserveOnce(context.Background(), v, "capped", 3)
 			return err
 		}},
 		{"numbers given back", func(v *server, seg Segment) error {
@@ -64,18 +64,18 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := old.servers.first()
-			g, err := v.reserveOnce(t.Context(), "photos", 4)
+			g, err := reserveOnce(t.Context(), v, "photos", 4)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if seg, err := v.reserveOnce(t.Context(), "photos", 3); err != nil || seg.seg.Last() != 7 {
+			if seg, err := reserveOnce(t.Context(), v, "photos", 3); err != nil || seg.seg.Last() != 7 {
 				t.Fatal(seg, err)
 			} else {
 				g = seg
 				_, _ = g.seg.Take(2) // 7 is left, and is where the first server of two may stand
 			}
 			_, found := v.find(t.Context(), "capped") // so its maximum is known
-			if _, err := v.reserveOnce(t.Context(), "capped", 7); found != nil || err != nil {
+			if _, err := reserveOnce(t.Context(), v, "capped", 7); found != nil || err != nil {
 				t.Fatal(found, err)
 			}
 			before := v.place.Load()
@@ -103,7 +103,7 @@ func TestAProxyWithAnOldViewNeverMovesARowInWhichApplicationsCount(t *testing.T)
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	old := e.open(t, withDirectWriters)
 	v := old.servers.first()
-	if _, err := v.reserveOnce(t.Context(), "photos", 3); err != nil {
+	if _, err := reserveOnce(t.Context(), v, "photos", 3); err != nil {
 		t.Fatal(err)
 	}
 	before := v.place.Load()
@@ -114,7 +114,7 @@ func TestAProxyWithAnOldViewNeverMovesARowInWhichApplicationsCount(t *testing.T)
 		defer close(ended)
 		for range 200 {
 			v.place.Store(before) // it has not looked yet
-			if g, err := v.reserveOnce(context.Background(), "photos", 3); err == nil {
+			if g, err := reserveOnce(context.Background(), v, "photos", 3); err == nil {
 				t.Errorf("it reserved %d to %d", g.seg.Next(), g.seg.Last())
 			}
 		}

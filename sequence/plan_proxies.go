@@ -15,7 +15,7 @@ import (
 // those are frozen, is everybody who holds numbers. Each member of the next plan knows them as of its start, also those that are paused or cut off and do not hear of it for long.
 
 // adoptProxies enters proxies on a member that it does not know, in the transaction that starts a plan there. They have yet to tell it what they obey. was is what it was before.
-func (v *server) adoptProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
+func (v *store) adoptProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
 	if was.LeftBefore(p) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.proxies); err != nil {
 			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", v.name(), err)

@@ -11,7 +11,7 @@ import (
 
 // catchUp brings a member that is behind to the plan in force. from is a member that obeys it.
 func (v *server) catchUp(ctx context.Context, from *server, p *Plan) (brought bool, err error) {
-	return change.CatchUp(ctx, planStore{v}, planStore{from}, p)
+	return change.CatchUp(ctx, planStore{v.store}, planStore{from.store}, p)
 }
 
 // settle lets members go on that are back, and that a change left frozen which came to nothing
@@ -30,7 +30,7 @@ func (a *servers) settle(ctx context.Context) error {
 func (a *servers) letGo(ctx context.Context, probes []probe) {
 	all, stores := make([]change.Report, len(probes)), make([]change.Store, len(probes))
 	for i, p := range probes {
-		all[i], stores[i] = p.Report, planStore{a.known[i]}
+		all[i], stores[i] = p.Report, planStore{a.known[i].store}
 	}
 	for i, err := range change.LetGo(ctx, stores, all) {
 		if err != nil {

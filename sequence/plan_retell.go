@@ -78,7 +78,7 @@ func (a *servers) retell(ctx context.Context, w *view) error {
 }
 
 // boundsBy reads a column of bounds, by name. Names without one are left out.
-func (v *server) boundsBy(ctx context.Context, on querier, column string, plan uint64) (map[string]uint64, error) {
+func (v *store) boundsBy(ctx context.Context, on querier, column string, plan uint64) (map[string]uint64, error) {
 	all := make(map[string]uint64)
 	rows, err := on.QueryContext(ctx, "SELECT `name`, `"+column+"` FROM "+v.table.start+" WHERE `plan` = ? AND `"+column+"` > 0 AND `name` <> ''", plan)
 	if err != nil {

@@ -37,7 +37,7 @@ func (h share) startSQL(end uint64) string {
 
 // bring makes a member obey a plan, or leave if it is none of it, in the transaction that has locked its row of the plan. Each row is set to the member's first position
 // above the floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
-func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs handover) (brought bool, err error) {
+func (v *store) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs handover) (brought bool, err error) {
 	was, err := v.lockMembership(ctx, tx)
 	if err != nil || was.Plan >= p.Number {
 		return false, err
@@ -53,7 +53,7 @@ func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, thei
 }
 
 // bringRows is bring for rows that are locked.
-func (v *server) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs []defined) (brought bool, err error) {
+func (v *store) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs []defined) (brought bool, err error) {
 	// What another change left frozen is what the member gave.
 	if err := v.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
 		return false, err
@@ -99,7 +99,7 @@ func (v *server) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, 
 }
 
 // reportAbove tells of rows that went on above the floors although the member was believed to be gone.
-func (v *server) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
+func (v *store) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+v.table.full+" AS s JOIN "+v.table.start+" AS f ON f.`name` = s.`name` "+
 		"WHERE f.`plan` = ? AND f.`saved` IS NULL AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)
 	if err != nil {

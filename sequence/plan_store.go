@@ -19,7 +19,7 @@ import (
 )
 
 // planStore is one server's tables as a change of members sees them: a [change.Store].
-type planStore struct{ v *server }
+type planStore struct{ v *store }
 
 // Close implements [change.Store].
 func (s planStore) Close() error { return s.v.close() }
@@ -35,7 +35,7 @@ func (s planStore) Report(ctx context.Context) (change.Report, error) {
 }
 
 // report is what this server knows of plans.
-func (v *server) report(ctx context.Context, on querier) (t change.Report, err error) {
+func (v *store) report(ctx context.Context, on querier) (t change.Report, err error) {
 	if t.Membership, _, err = v.membership(ctx, on); err == nil {
 		t.Plans, err = v.plans(ctx, on)
 	}
@@ -48,7 +48,7 @@ func (s planStore) Sequences(ctx context.Context) ([]change.Sequence, error) {
 }
 
 // sequencesOf lists what a change looks at of definitions.
-func (v *server) sequencesOf(ctx context.Context, on querier) (found []change.Sequence, err error) {
+func (v *store) sequencesOf(ctx context.Context, on querier) (found []change.Sequence, err error) {
 	all, err := v.definitions(ctx, on)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (s planStore) Propose(ctx context.Context, p *Plan, base, ballot uint64) (o
 
 // insertPlan writes a plan that a member does not know yet, under a ballot. It reports another
 // plan above base that the member has.
-func (v *server) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ballot uint64) (other *Plan, err error) {
+func (v *store) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ballot uint64) (other *Plan, err error) {
 	members, err := json.Marshal(p.Members)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (v *server) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ball
 
 // promised reads what a member has promised of a plan, and locks it. It is false if the member
 // does not know the plan. ErrTakenOver: the change was ended, and another was made.
-func (v *server) promised(ctx context.Context, tx *sql.Tx, p *Plan) (was change.Promise, ok bool, err error) {
+func (v *store) promised(ctx context.Context, tx *sql.Tx, p *Plan) (was change.Promise, ok bool, err error) {
 	var uuid string
 	err = tx.QueryRowContext(ctx, "SELECT `uuid`, `state`, `ballot` FROM "+v.table.plan+" WHERE `number` = ? FOR UPDATE", p.Number).Scan(&uuid, &was.State, &was.Ballot)
 	switch {
@@ -196,7 +196,7 @@ func (s planStore) Promise(ctx context.Context, p *Plan, base, ballot uint64) (w
 
 // fenced runs a step in one transaction where the plan is in one of some states, unless another
 // coordinator has taken over.
-func (v *server) fenced(ctx context.Context, p *Plan, ballot uint64, step func(tx *sql.Tx, state string) error) error {
+func (v *store) fenced(ctx context.Context, p *Plan, ballot uint64, step func(tx *sql.Tx, state string) error) error {
 	return v.transact(ctx, func(tx *sql.Tx) error {
 		was, ok, err := v.promised(ctx, tx, p)
 		switch {
@@ -212,7 +212,7 @@ func (v *server) fenced(ctx context.Context, p *Plan, ballot uint64, step func(t
 }
 
 // setState writes the state of a plan on a member within a step.
-func (v *server) setState(ctx context.Context, tx *sql.Tx, number uint64, state string) error {
+func (v *store) setState(ctx context.Context, tx *sql.Tx, number uint64, state string) error {
 	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?", state, number)
 	if err != nil {
 		return fmt.Errorf("write the state %q of plan %d to %s: %w", state, number, v.name(), err)
@@ -298,7 +298,7 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, recorded bo
 }
 
 // eachName calls f with each name that is read, and the number beside it.
-func (v *server) eachName(ctx context.Context, on querier, f func(name string, n uint64), text string, args ...any) error {
+func (v *store) eachName(ctx context.Context, on querier, f func(name string, n uint64), text string, args ...any) error {
 	rows, err := on.QueryContext(ctx, text, args...)
 	if err != nil {
 		return err
@@ -316,7 +316,7 @@ func (v *server) eachName(ctx context.Context, on querier, f func(name string, n
 }
 
 // namesOf reads names.
-func (v *server) namesOf(ctx context.Context, on querier, text string, args ...any) (names []string, err error) {
+func (v *store) namesOf(ctx context.Context, on querier, text string, args ...any) (names []string, err error) {
 	rows, err := on.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -333,7 +333,7 @@ func (v *server) namesOf(ctx context.Context, on querier, text string, args ...a
 }
 
 // ends reads where the sequences end that a member knows, by folded name.
-func (v *server) ends(ctx context.Context, on querier) (map[string]uint64, error) {
+func (v *store) ends(ctx context.Context, on querier) (map[string]uint64, error) {
 	all, err := v.definitions(ctx, on)
 	if err != nil {
 		return nil, err
@@ -364,7 +364,7 @@ const floorBatch = 500
 // writeFloors writes floors and bounds to a member, where the higher stays, in the transaction of
 // a step. own says that the member may go by the bounds itself: all others of the plan have them
 // before it obeys it.
-func (v *server) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all []change.Floor, own bool) error {
+func (v *store) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all []change.Floor, own bool) error {
 	for some := range slices.Chunk(all, floorBatch) {
 		var text strings.Builder
 		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`, `bound`, `own_bound`) VALUES ")
@@ -480,7 +480,7 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors []change
 const openStates = "'" + change.Proposed + "', '" + change.Frozen + "', '" + change.Accepted + "'"
 
 // lockState reads how far a change is on a member, and locks that; "" if the member does not know it.
-func (v *server) lockState(ctx context.Context, tx *sql.Tx, p *Plan) (state string, err error) {
+func (v *store) lockState(ctx context.Context, tx *sql.Tx, p *Plan) (state string, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT `state` FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ? FOR UPDATE", p.Number, p.UUID).Scan(&state)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", fmt.Errorf("read plan %d of table %s: %w", p.Number, v.table.plan, err)
@@ -508,14 +508,14 @@ func (s planStore) LetGo(ctx context.Context, p *Plan) error {
 }
 
 // announce lets all proxies look again within a second. Whatever fails, they notice by themselves later.
-func (v *server) announce(ctx context.Context) {
+func (v *store) announce(ctx context.Context) {
 	if err := v.moveVersion(ctx, v.pool()); err != nil {
 		v.log.Debug("change of plans not announced", logfield.Err(err))
 	}
 }
 
 // defaultFloor is the floor of the names that the others of a plan do not have.
-func (v *server) defaultFloor(ctx context.Context, tx *sql.Tx, plan uint64) (floor uint64, err error) {
+func (v *store) defaultFloor(ctx context.Context, tx *sql.Tx, plan uint64) (floor uint64, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.start+" WHERE `plan` = ? AND `name` = ''", plan).Scan(&floor)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("%s does not have the floors of plan %d", v.name(), plan)

@@ -58,24 +58,24 @@ type querier interface {
 }
 
 // membership reads what this server says of itself; false if it says nothing, or the table is not there.
-func (v *server) membership(ctx context.Context, on execer) (m Membership, ok bool, err error) {
-	return v.readMembership(ctx, on, "")
+func (st *store) membership(ctx context.Context, on execer) (m Membership, ok bool, err error) {
+	return st.readMembership(ctx, on, "")
 }
 
 // lockMembership is membership for who is about to write it, in a transaction: as it is now, whatever that has read before, and until its end.
-func (v *server) lockMembership(ctx context.Context, tx *sql.Tx) (m Membership, err error) {
+func (v *store) lockMembership(ctx context.Context, tx *sql.Tx) (m Membership, err error) {
 	m, _, err = v.readMembership(ctx, tx, " FOR UPDATE")
 	return m, err
 }
 
-func (v *server) readMembership(ctx context.Context, on execer, locking string) (m Membership, ok bool, err error) {
-	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+v.table.member+" WHERE `one` = 1"+locking).
+func (st *store) readMembership(ctx context.Context, on execer, locking string) (m Membership, ok bool, err error) {
+	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+st.table.member+" WHERE `one` = 1"+locking).
 		Scan(&m.ID, &m.Plan, &m.Position, &m.Count, &m.Interleave, &m.Block)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return Membership{}, false, nil
 	case err != nil:
-		return Membership{}, false, fmt.Errorf("read table %s: %w", v.table.member, err)
+		return Membership{}, false, fmt.Errorf("read table %s: %w", st.table.member, err)
 	}
 	return m, true, nil
 }
@@ -83,7 +83,7 @@ func (v *server) readMembership(ctx context.Context, on execer, locking string) 
 // saveMembership writes what this server is in a plan, in a transaction. The id of a server that has one stays. Every reservation sees
 // the number of the plan in the options table: whoever does not know that there are plans does not look into other tables, and may not
 // even have a right to.
-func (v *server) saveMembership(ctx context.Context, on execer, m Membership) error {
+func (v *store) saveMembership(ctx context.Context, on execer, m Membership) error {
 	_, err := on.ExecContext(ctx, "INSERT INTO "+v.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
 		"ON DUPLICATE KEY UPDATE `plan` = VALUES(`plan`), `position` = VALUES(`position`), `count` = VALUES(`count`), "+
 		"`interleave` = VALUES(`interleave`), `block` = VALUES(`block`)", m.ID, m.Plan, m.Position, m.Count, m.Interleave, m.Block)
@@ -98,7 +98,7 @@ func (v *server) saveMembership(ctx context.Context, on execer, m Membership) er
 }
 
 // memberID returns the id of this server, which it gets the first time that it is asked for. The tables of the plan must be there.
-func (v *server) memberID(ctx context.Context, on execer) (id string, err error) {
+func (v *store) memberID(ctx context.Context, on execer) (id string, err error) {
 	if _, err = on.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.member+" (`one`, `id`) VALUES (1, UUID())"); err == nil {
 		err = on.QueryRowContext(ctx, "SELECT `id` FROM "+v.table.member+" WHERE `one` = 1").Scan(&id)
 	}
@@ -113,7 +113,7 @@ const planFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICR
 	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`, `ballot`"
 
 // plans reads all plans that this server knows, in the order of their numbers. Without the table there are none.
-func (v *server) plans(ctx context.Context, on querier) ([]Plan, error) {
+func (v *store) plans(ctx context.Context, on querier) ([]Plan, error) {
 	rows, err := on.QueryContext(ctx, "SELECT "+planFields+" FROM "+v.table.plan+" ORDER BY `number`")
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return nil, nil
@@ -134,7 +134,7 @@ func (v *server) plans(ctx context.Context, on querier) ([]Plan, error) {
 }
 
 // plan reads one plan; false if this server does not know it.
-func (v *server) plan(ctx context.Context, on execer, number uint64) (p Plan, ok bool, err error) {
+func (v *store) plan(ctx context.Context, on execer, number uint64) (p Plan, ok bool, err error) {
 	p, err = scanPlan(on.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+v.table.plan+" WHERE `number` = ?", number))
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
@@ -159,7 +159,7 @@ func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
 }
 
 // savePlan writes a plan, whatever this server had under its number. Begun is the server's clock if it is zero, and so is Changed always.
-func (v *server) savePlan(ctx context.Context, on execer, p *Plan) error {
+func (v *store) savePlan(ctx context.Context, on execer, p *Plan) error {
 	members, err := json.Marshal(p.Members)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func readMembers(text string) (all []Member, err error) {
 
 // planFloor is the number that no member may give of a name under a plan, nor any below: that of the name, or of all that were not known when
 // the plan was made. It is 0 if the plan says nothing of it.
-func (v *server) planFloor(ctx context.Context, on execer, plan uint64, name string) (floor uint64, err error) {
+func (v *store) planFloor(ctx context.Context, on execer, plan uint64, name string) (floor uint64, err error) {
 	err = on.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.start+" WHERE `plan` = ? AND `name` IN (?, '') ORDER BY CHAR_LENGTH(`name`) DESC LIMIT 1", plan, name).Scan(&floor)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows), isNoSuchText(err):

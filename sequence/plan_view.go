@@ -86,7 +86,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 			return a.adoptLocked(&Plan{}, nil)
 		}
 		plan, err := a.firstPlanLocked(ctx, probes[:len(a.opts.Servers)])
-		if errors.Is(err, errPlan) && again {
+		if errors.Is(err, outcomeOldPlan) && again {
 			return a.readLocked(ctx, false) // somebody else was faster
 		}
 		if err != nil {
@@ -316,7 +316,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 			return nil, fmt.Errorf("begin on %s: %w", v.name(), err)
 		}
 		txs = append(txs, tx)
-		if err := v.mayJoin(ctx, tx, plan, i); err != nil {
+		if err := v.mayJoin(ctx, tx, a.members(), plan, i); err != nil {
 			return nil, err
 		}
 		if plan.UUID == "" {
@@ -350,9 +350,9 @@ func membershipAt(p *Plan, position int) Membership {
 // joinFirstPlan makes a server a member of the first plan, which was decided already.
 func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, position int) error {
 	return v.transact(ctx, func(tx *sql.Tx) error {
-		err := v.mayJoin(ctx, tx, plan, position)
+		err := v.mayJoin(ctx, tx, a.members(), plan, position)
 		if err != nil {
-			if errors.Is(err, errPlan) {
+			if errors.Is(err, outcomeOldPlan) {
 				return nil // somebody else was faster
 			}
 			return err
@@ -365,20 +365,20 @@ func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, posi
 }
 
 // mayJoin locks a server's place in plans and its counters, and makes sure that it can be a member of the first one.
-func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, plan *Plan, position int) error {
+func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, among []*server, plan *Plan, position int) error {
 	var before uint64
 	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 FOR UPDATE").Scan(&before)
 	if err != nil {
 		return fmt.Errorf("lock table %s on %s: %w", v.table.member, v.name(), err)
 	}
 	if before != 0 {
-		return errPlan
+		return outcomeOldPlan
 	}
-	return v.fitsPlan(ctx, tx, plan, position, " FOR UPDATE")
+	return v.fitsPlan(ctx, tx, among, plan, position, " FOR UPDATE")
 }
 
 // fitsPlan makes sure that a server's counters are such that it can be the member at a position of the first plan. locking may be " FOR UPDATE".
-func (v *server) fitsPlan(ctx context.Context, on querier, plan *Plan, position int, locking string) error {
+func (v *server) fitsPlan(ctx context.Context, on querier, among []*server, plan *Plan, position int, locking string) error {
 	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+locking)
 	if err != nil {
 		return fmt.Errorf("read table %s on %s: %w", v.table.full, v.name(), err)
@@ -396,7 +396,7 @@ func (v *server) fitsPlan(ctx context.Context, on querier, plan *Plan, position 
 		case err != nil:
 			return err
 		case !h.owns(id):
-			return v.wrongResidue(ctx, name, id, h)
+			return v.wrongResidue(ctx, among, name, id, h)
 		}
 	}
 	return rows.Err()

@@ -29,10 +29,10 @@ type registry struct {
 	host     string
 	anywhere *atomic.Bool // this process has registered with any of them: then it does with all
 
-	making  turn        // held while the entry is made
-	listed  atomic.Bool // the entry was made: numbers may be reserved
-	missing atomic.Bool // a reservation found no entry
-	moved   atomic.Bool // on another node of the server, which may have lost the entry
+	making  turn          // held while the entry is made
+	listed  atomic.Bool   // the entry was made: numbers may be reserved
+	missing atomic.Bool   // a reservation found no entry
+	on      atomic.Uint64 // the node that has the entry, as nodes.changes. Another one may have lost it.
 }
 
 func newRegistry() registry {
@@ -71,22 +71,19 @@ func (p *Proxy) stale() bool { return p.Silent > p.timing.stale }
 // early reports whether its last heartbeat is of a time to come: the server's clock went back, and it has given none since.
 func (p *Proxy) early() bool { return p.Silent < -p.timing.beat }
 
-// errUnregistered: the server does not know this process, so what it has just reserved is given to nobody.
-var errUnregistered = errors.New("the entry of this proxy in the list of proxies is gone")
-
 // enlist registers this process before it reserves its first numbers, so that others know who may hold some. Without an entry it reserves nothing. A fail-over may have lost the entry: then it is
 // made again at once.
 func (v *server) enlist(ctx context.Context) error {
 	g := &v.registry
-	if g.listed.Load() && !g.moved.Load() {
+	if g.listed.Load() && g.on.Load() == v.nodes.changes.Load() {
 		return nil
 	}
 	if err := g.making.take(ctx); err != nil {
 		return fmt.Errorf("wait for this proxy to be registered: %w", err)
 	}
 	defer g.making.end()
-	moved := g.moved.Swap(false)
-	if g.listed.Load() && !moved {
+	node := v.nodes.changes.Load()
+	if g.listed.Load() && g.on.Load() == node {
 		return nil
 	}
 	_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`) "+
@@ -98,24 +95,21 @@ func (v *server) enlist(ctx context.Context) error {
 		err = fmt.Errorf("register this proxy: %w", err)
 	}
 	if err != nil {
-		if moved {
-			g.moved.Store(true)
-		}
 		return err
 	}
 	v.lowest.overlookAll() // others may have lowered rows before
+	g.on.Store(node)
 	g.listed.Store(true)
 	if err := v.removeDead(ctx); err != nil {
 		v.log.Warn("dead proxies not removed", zap.String("table", v.table.proxies), logfield.Err(err))
 	}
 	g.anywhere.Store(true)
-	v.used()
 	return nil
 }
 
 // removeDead removes the entries of proxies that are known to be dead.
-func (v *server) removeDead(ctx context.Context) error {
-	all, err := v.proxies(ctx)
+func (st *store) removeDead(ctx context.Context) error {
+	all, err := st.proxies(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,10 +117,10 @@ func (v *server) removeDead(ctx context.Context) error {
 		if !processIsDead(p.process) {
 			continue
 		}
-		if _, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", p.ID); err != nil {
+		if _, err := st.pool().ExecContext(ctx, "DELETE FROM "+st.table.proxies+" WHERE `id` = ?", p.ID); err != nil {
 			return err
 		}
-		v.log.Info("dead proxy removed", zap.String("proxy", p.Host), zap.Time("since", p.Since))
+		st.log.Info("dead proxy removed", zap.String("proxy", p.Host), zap.Time("since", p.Since))
 	}
 	return nil
 }
@@ -154,7 +148,7 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 	}
 	g.listed.Store(false)
 	g.making.end()
-	if g.moved.Swap(false) {
+	if g.on.Load() != v.nodes.changes.Load() {
 		return false, true, v.enlist(ctx) // a fail-over lost it; a restart there since was obeyed just now
 	}
 	return false, false, nil
@@ -168,6 +162,7 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 		return false, false, fmt.Errorf("write the heartbeat: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
+	node := v.nodes.changes.Load()
 	if seen != (moment{}) {
 		last, _, err := v.lastChange(ctx, conn)
 		if err != nil {
@@ -185,7 +180,7 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 	}
 	n, err := result.RowsAffected()
 	if err == nil && n == 1 {
-		v.registry.moved.Store(false)
+		v.registry.on.Store(node)
 		v.stays(now)
 	}
 	return told, n == 1, err
@@ -241,22 +236,24 @@ func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 	return all, nil
 }
 
-func (v *server) proxies(ctx context.Context) ([]Proxy, error) { return v.proxiesBy(ctx, v.pool(), "") }
+func (st *store) proxies(ctx context.Context) ([]Proxy, error) {
+	return st.proxiesBy(ctx, st.pool(), "")
+}
 
 // proxiesBy is proxies on a connection. locking stands behind the question.
-func (v *server) proxiesBy(ctx context.Context, on querier, locking string) ([]Proxy, error) {
+func (st *store) proxiesBy(ctx context.Context, on querier, locking string) ([]Proxy, error) {
 	rows, err := on.QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
-		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+v.table.proxies+" ORDER BY `since`, `id`"+locking)
+		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+st.table.proxies+" ORDER BY `since`, `id`"+locking)
 	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", v.table.proxies, err)
+		return nil, fmt.Errorf("read table %s: %w", st.table.proxies, err)
 	}
 	defer func() { _ = rows.Close() }()
 	var all []Proxy
 	for rows.Next() {
-		p := Proxy{timing: v.timing}
+		p := Proxy{timing: st.timing}
 		var since, silent int64
 		if err := rows.Scan(&p.ID, &p.Host, &p.process, &since, &silent, &p.Version, &p.Sequences, &p.Held); err != nil {
-			return nil, fmt.Errorf("read table %s: %w", v.table.proxies, err)
+			return nil, fmt.Errorf("read table %s: %w", st.table.proxies, err)
 		}
 		p.Since, p.Silent = time.UnixMicro(since).UTC(), time.Duration(silent)*time.Microsecond
 		all = append(all, p)

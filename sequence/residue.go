@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// wrongResidue is the finding about a row that another member's numbers would follow. The row of that one is named with it, if it can be asked.
-func (v *server) wrongResidue(ctx context.Context, name string, id uint64, h share) error {
+// wrongResidue is the finding about a row that the numbers of another one of members would follow.
+// The row of that one is named with it, if it can be asked.
+func (v *server) wrongResidue(ctx context.Context, members []*server, name string, id uint64, h share) error {
 	rest, _ := h.rest(id)
 	other := ""
-	if o := v.peer(int((id%h.count + h.count - 1) % h.count)); o != nil && o != v {
+	if o := at(members, (id%h.count+h.count-1)%h.count); o != nil && o != v {
 		ctx, stop := context.WithTimeout(ctx, v.timing.peer)
 		defer stop()
 		if found, err := o.look(ctx, name); err == nil {
@@ -24,4 +25,12 @@ func (v *server) wrongResidue(ctx context.Context, name string, id uint64, h sha
 		Remedy: fmt.Sprintf("see that everybody adds %d, and UPDATE %s SET `id` = %d WHERE `name` = '%s' AND `id` = %d on %s", h.count, v.table.full, rest,
 			strings.ReplaceAll(name, "'", "''"), id, v.name()),
 	}
+}
+
+// at is the member at a position, nil if there is none.
+func at(members []*server, position uint64) *server {
+	if position < uint64(len(members)) {
+		return members[position]
+	}
+	return nil
 }

@@ -103,19 +103,19 @@ func (a *servers) restart(ctx context.Context, name string, change Alteration, t
 }
 
 // others are the other proxies that are registered. locking stands behind the question.
-func (v *server) others(ctx context.Context, on querier, locking string) ([]Proxy, error) {
-	all, err := v.proxiesBy(ctx, on, locking)
-	return slices.DeleteFunc(all, func(p Proxy) bool { return p.ID == v.registry.id }), err
+func (st *store) others(ctx context.Context, on querier, locking string) ([]Proxy, error) {
+	all, err := st.proxiesBy(ctx, on, locking)
+	return slices.DeleteFunc(all, func(p Proxy) bool { return p.ID == st.registry.id }), err
 }
 
 // refuseOthers keeps others from registering until the transaction ends, and refuses it if one is.
-func (v *server) refuseOthers(ctx context.Context, tx *sql.Tx, name string) error {
-	others, err := v.others(ctx, tx, " FOR UPDATE")
+func (st *store) refuseOthers(ctx context.Context, tx *sql.Tx, name string) error {
+	others, err := st.others(ctx, tx, " FOR UPDATE")
 	if err != nil {
 		return err
 	}
 	if len(others) > 0 {
-		return &RegisteredError{Sequence: name, Table: v.table.proxies, Proxies: others}
+		return &RegisteredError{Sequence: name, Table: st.table.proxies, Proxies: others}
 	}
 	return nil
 }

@@ -164,8 +164,8 @@ func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 			for range 2 { // once more, when it knows the ORDER sequence
 				s.follow.work.await() // so that no sign of life finds out
 				p.exec(t, "DELETE FROM sequence_proxy")
-				g, err := v.reserve(t.Context(), "photos", 5, 5)
-				if !errors.Is(err, errUnregistered) || g.seg.Remaining() > 0 {
+				g, err := s.servers.reserveOn(t.Context(), v, "photos", 5, 5)
+				if !errors.Is(err, outcomeUnlisted) || g.seg.Remaining() > 0 {
 					t.Errorf("got %+v, %v; want that the entry is gone", g, err)
 				}
 				s.follow.work.end()

@@ -20,7 +20,7 @@ func grantText(rights, schema, account string) string {
 }
 
 // grants is that statement in a message to somebody who knows the account.
-func (v *server) grants() string { return Grants(v.opts.Database, "the user") }
+func (l *link) grants() string { return Grants(l.opts.Database, "the user") }
 
 // IsDenied says that the account of a sequence server lacks a right. The error names it in the
 // server's words.

@@ -57,18 +57,18 @@ func (a *servers) lacking(v *server, name string) error {
 
 // rowDeleted is the finding about such a row. top is the highest number that is known to be reserved on any member. Other proxies may hold higher ones of this member, up to its bound;
 // and lower than where its plan began are those of plans before.
-func (v *server) rowDeleted(ctx context.Context, on execer, name string, top uint64) (finding, err error) {
+func (st *store) rowDeleted(ctx context.Context, on execer, name string, top uint64) (finding, err error) {
 	var reached uint64
 	// Locking, as it may have been raised since the transaction began.
-	err = on.QueryRowContext(ctx, "SELECT IFNULL(MAX(GREATEST(`floor`, `own_bound`)), 0) FROM "+v.table.start+" WHERE `name` IN (?, '') LOCK IN SHARE MODE", name).Scan(&reached)
+	err = on.QueryRowContext(ctx, "SELECT IFNULL(MAX(GREATEST(`floor`, `own_bound`)), 0) FROM "+st.table.start+" WHERE `name` IN (?, '') LOCK IN SHARE MODE", name).Scan(&reached)
 	if err != nil {
-		return nil, fmt.Errorf("the row of sequence %q was deleted on %s; read how far it went from table %s: %w", name, v.name(), v.table.start, err)
+		return nil, fmt.Errorf("the row of sequence %q was deleted on %s; read how far it went from table %s: %w", name, st.name(), st.table.start, err)
 	}
-	rest, _ := v.share().rest(max(top, reached))
+	rest, _ := st.share().rest(max(top, reached))
 	return &UnfitError{
-		Server: v.name(), Table: v.table.full,
+		Server: st.name(), Table: st.table.full,
 		Finding: fmt.Sprintf("the row of sequence %q was deleted there, and nobody knows which numbers it gave", name),
 		Remedy: fmt.Sprintf("INSERT INTO %s (`name`, `id`) VALUES ('%s', %d) on %s, above which no proxy has got numbers there, or a higher number if keys above it are in use; "+
-			"after FLUSH SEQUENCES on every proxy a lower one will do that is above all keys", v.table.full, strings.ReplaceAll(name, "'", "''"), rest, v.name()),
+			"after FLUSH SEQUENCES on every proxy a lower one will do that is above all keys", st.table.full, strings.ReplaceAll(name, "'", "''"), rest, st.name()),
 	}, nil
 }

@@ -11,30 +11,31 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// find reads the row that name means. No such row is ErrUnknown, and a server that obeys another plan errPlan.
-func (v *server) find(ctx context.Context, name string) (row, error) {
-	found, err := v.look(ctx, name)
+// find reads the row that name means. No such row is ErrUnknown, and a server that obeys another
+// plan outcomeOldPlan.
+func (st *store) find(ctx context.Context, name string) (row, error) {
+	found, err := st.look(ctx, name)
 	if err == nil && found.plan != found.share.plan {
-		return row{}, errPlan
+		return row{}, outcomeOldPlan
 	}
 	return found, err
 }
 
 // look is find whatever plan the server obeys.
-func (v *server) look(ctx context.Context, name string) (row, error) {
-	conn, err := v.conn(ctx)
+func (st *store) look(ctx context.Context, name string) (row, error) {
+	conn, err := st.conn(ctx)
 	if err != nil {
 		return row{}, err
 	}
 	defer func() { _ = conn.Close() }()
-	found, err := v.readRow(ctx, conn, name)
+	found, err := st.readRow(ctx, conn, name)
 	if err != nil {
 		return row{}, err
 	}
 	// A row made again under another spelling must not escape the mark of the old one.
-	for _, other := range v.marks.like(found.name) {
-		if same, err := v.readRow(ctx, conn, other); err == nil && same.name == found.name {
-			v.marks.carry(other, found.name)
+	for _, other := range st.marks.like(found.name) {
+		if same, err := st.readRow(ctx, conn, other); err == nil && same.name == found.name {
+			st.marks.carry(other, found.name)
 		} else if err != nil && !errors.Is(err, ErrUnknown) {
 			return row{}, err
 		}
@@ -43,13 +44,13 @@ func (v *server) look(ctx context.Context, name string) (row, error) {
 }
 
 // deleted returns the mark of a sequence that has no row any more, 0 if it was dropped: then there is a tombstone.
-func (v *server) deleted(ctx context.Context, conn *sql.Conn, name string) uint64 {
-	mark := v.marks.of(name)
+func (st *store) deleted(ctx context.Context, conn *sql.Conn, name string) uint64 {
+	mark := st.marks.of(name)
 	if mark == 0 {
 		return mark
 	}
 	var floor uint64
-	err := conn.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.options+" WHERE `name` = ?", name).Scan(&floor)
+	err := conn.QueryRowContext(ctx, "SELECT `floor` FROM "+st.table.options+" WHERE `name` = ?", name).Scan(&floor)
 	if err == nil && floor > 0 || err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0
 	}
@@ -57,73 +58,71 @@ func (v *server) deleted(ctx context.Context, conn *sql.Conn, name string) uint6
 }
 
 // readRow is find on a connection.
-func (v *server) readRow(ctx context.Context, conn *sql.Conn, name string) (row, error) {
-	found, err := v.scanRow(conn.QueryRowContext(ctx, v.table.one(v.registry.entry()), name))
+func (st *store) readRow(ctx context.Context, conn *sql.Conn, name string) (row, error) {
+	found, err := st.scanRow(conn.QueryRowContext(ctx, st.table.one(st.registry.entry()), name))
 	if hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
-		if err := v.comparable(ctx, conn); err != nil {
+		if err := st.comparable(ctx, conn); err != nil {
 			return row{}, err
 		}
 	}
 	if errors.Is(err, sql.ErrNoRows) || isNoSuchText(err) {
-		return row{}, &NameError{Name: name, Err: ErrUnknown, Deleted: v.deleted(ctx, conn, name)}
+		return row{}, &NameError{Name: name, Err: ErrUnknown, Deleted: st.deleted(ctx, conn, name)}
 	}
 	if err == nil {
-		err = v.frozenForPlan(ctx, conn, &found)
+		err = st.frozenForPlan(ctx, conn, &found)
 	}
 	if err == nil {
-		v.learn(&found)
+		st.learn(&found)
 	}
 	return found, err
 }
 
-// learn takes over what a row says about how to reserve, and makes numbers in memory void if a new epoch has begun.
-func (v *server) learn(r *row) {
-	v.rules.set(r.name, r.rule())
-	v.ordered.set(r)
-	if !v.marks.entered(r.name, r.epoch) {
-		v.voidBefore(r.name, r.epoch)
-	}
+// learn takes over what a row says about how to reserve, and which epoch it is in.
+func (st *store) learn(r *row) {
+	st.rules.set(r.name, r.rule())
+	st.ordered.set(r)
+	st.marks.learn(r.name, r.epoch)
 }
 
 // learnAs is learn for a row that is made again under another spelling than the one that numbers are reserved by.
-func (v *server) learnAs(name string, r *row) {
+func (st *store) learnAs(name string, r *row) {
 	if name != r.name {
 		renamed := *r
 		renamed.name = name
-		v.learn(&renamed)
+		st.learn(&renamed)
 	}
 }
 
 // comparable makes sure that the names of both tables can be compared, after a statement said of some text that it cannot.
-func (v *server) comparable(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+v.table.full+" AS s JOIN "+v.table.options+" AS o ON o.`name` = s.`name` LIMIT 0")
+func (st *store) comparable(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+st.table.full+" AS s JOIN "+st.table.options+" AS o ON o.`name` = s.`name` LIMIT 0")
 	if !hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 		return err
 	}
-	if _, err := v.checkAgain(ctx, conn); err != nil { // the column has been changed, perhaps since this connection was made
+	if _, err := st.checkAgain(ctx, conn); err != nil { // the column has been changed, perhaps since this connection was made
 		return err
 	}
-	return v.unfit(v.table.options, fmt.Sprintf("its column `name` compares differently from that of %s: %v", v.table.full, err),
-		"ALTER TABLE "+v.table.options+" MODIFY `name` "+v.seen.Load().nameType+" NOT NULL")
+	return st.unfit(st.table.options, fmt.Sprintf("its column `name` compares differently from that of %s: %v", st.table.full, err),
+		"ALTER TABLE "+st.table.options+" MODIFY `name` "+st.seen.Load().nameType+" NOT NULL")
 }
 
 // scanRow reads what table.rows selects.
-func (v *server) scanRow(from interface{ Scan(...any) error }) (r row, err error) {
+func (st *store) scanRow(from interface{ Scan(...any) error }) (r row, err error) {
 	var id sql.NullString
 	if err := from.Scan(append([]any{&r.name, &id, &r.registered, &r.plan}, r.fields()...)...); err != nil {
 		return row{}, err
 	}
-	if r.id, err = v.parseID(r.name, id); err != nil {
+	if r.id, err = st.parseID(r.name, id); err != nil {
 		return row{}, err
 	}
-	v.complete(&r)
+	st.complete(&r)
 	return r, nil
 }
 
 // complete fills in what follows from the other fields.
-func (v *server) complete(r *row) {
-	r.share = v.share()
-	r.defined(v.seen.Load().max) // there is a connection, so there was a check
+func (st *store) complete(r *row) {
+	r.share = st.share()
+	r.defined(st.seen.Load().max) // there is a connection, so there was a check
 }
 
 // defined fills in what follows from the definition where columns hold numbers up to highest.
@@ -138,34 +137,34 @@ func (r *row) defined(highest uint64) {
 func (r *row) common() rule { return r.share.common(r.rule()) }
 
 // parseID reads the id of a row.
-func (v *server) parseID(name string, id sql.NullString) (uint64, error) {
+func (st *store) parseID(name string, id sql.NullString) (uint64, error) {
 	if !id.Valid {
-		return 0, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is NULL", name),
-			"UPDATE "+v.table.full+" SET `id` = the last number given")
+		return 0, st.unfit(st.table.full, fmt.Sprintf("sequence %q: its id is NULL", name),
+			"UPDATE "+st.table.full+" SET `id` = the last number given")
 	}
 	n, err := strconv.ParseUint(id.String, 10, 64)
 	if err != nil {
-		return 0, v.unfit(v.table.full, fmt.Sprintf("sequence %q: its id is %s, which is not the last number given", name, id.String),
-			"UPDATE "+v.table.full+" SET `id` = 0 or the last number given")
+		return 0, st.unfit(st.table.full, fmt.Sprintf("sequence %q: its id is %s, which is not the last number given", name, id.String),
+			"UPDATE "+st.table.full+" SET `id` = 0 or the last number given")
 	}
 	return n, nil
 }
 
 // rowsOf reads the rows of so many names, without those whose id is none. It does not say whether they are frozen.
-func (v *server) rowsOf(ctx context.Context, names []string) ([]row, error) {
-	conn, err := v.conn(ctx)
+func (st *store) rowsOf(ctx context.Context, names []string) ([]row, error) {
+	conn, err := st.conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	rows, err := conn.QueryContext(ctx, v.table.rows("")+" WHERE s.`name` IN (?"+strings.Repeat(", ?", len(names)-1)+")", asArgs(names)...)
+	rows, err := conn.QueryContext(ctx, st.table.rows("")+" WHERE s.`name` IN (?"+strings.Repeat(", ?", len(names)-1)+")", asArgs(names)...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	var all []row
 	for rows.Next() {
-		switch r, err := v.scanRow(rows); {
+		switch r, err := st.scanRow(rows); {
 		case err == nil:
 			all = append(all, r)
 		case !errors.Is(err, ErrUnfit):
@@ -176,23 +175,23 @@ func (v *server) rowsOf(ctx context.Context, names []string) ([]row, error) {
 }
 
 // list reads all rows.
-func (v *server) list(ctx context.Context) ([]row, error) {
-	conn, err := v.conn(ctx)
+func (st *store) list(ctx context.Context) ([]row, error) {
+	conn, err := st.conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	rows, err := conn.QueryContext(ctx, v.table.rows(v.registry.entry()))
+	rows, err := conn.QueryContext(ctx, st.table.rows(st.registry.entry()))
 	if err != nil {
 		if hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
-			err = errors.Join(v.comparable(ctx, conn), err)
+			err = errors.Join(st.comparable(ctx, conn), err)
 		}
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	var all []row
 	for rows.Next() {
-		r, err := v.scanRow(rows)
+		r, err := st.scanRow(rows)
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +201,7 @@ func (v *server) list(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	for i := range all {
-		if err := v.frozenForPlan(ctx, conn, &all[i]); err != nil {
+		if err := st.frozenForPlan(ctx, conn, &all[i]); err != nil {
 			return nil, err
 		}
 	}

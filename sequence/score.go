@@ -66,27 +66,30 @@ var resultNames = [results]string{"ok", "conflict", "changed", "end", "no_row", 
 // String is the result in a word, as metrics have it.
 func (r Result) String() string { return resultNames[r] }
 
-// resultOf tells how an attempt ended by its error.
-func resultOf(err error) Result {
-	switch {
-	case err == nil:
+// resultOf is what is counted of an attempt.
+func resultOf(o outcome, err error) Result {
+	switch o {
+	case outcomeDone:
 		return ReservedOK
-	case errors.Is(err, errWentBack):
+	case outcomeWentBack:
 		return ReservedRewind
-	case errors.Is(err, errLost):
+	case outcomeUnknown:
 		return ReservedUnknown
-	case errors.Is(err, errRuleChanged), errors.Is(err, errVoid), errors.Is(err, errPlan), errors.Is(err, errPlanChanging),
-		errors.Is(err, errNotHome):
+	case outcomeNewRule, outcomeRestarted, outcomeOldPlan, outcomeFrozen, outcomeNotHome, outcomeDoubtful:
 		return ReservedChanged
-	case isOutOfRange(err), errors.Is(err, errNoRoom), errors.Is(err, ErrExhausted):
+	case outcomeNoRoom:
 		return ReservedEnd
-	case isConflict(err):
+	case outcomeConflict, outcomeLocked:
 		return ReservedConflict
-	case isMomentary(err):
-		return ReservedChanged
+	case outcomeNotHolder, outcomeAtCeiling:
+		return ReservedNoCeiling
+	}
+	switch {
+	case errors.Is(err, ErrExhausted):
+		return ReservedEnd
 	case errors.Is(err, ErrUnknown):
 		return ReservedNoRow
-	case errors.Is(err, errNotHolder), errors.Is(err, errNoWindow), errors.Is(err, errUnchosen):
+	case errors.Is(err, errUnchosen):
 		return ReservedNoCeiling
 	case errors.Is(err, ErrUnfit):
 		return ReservedUnfit
@@ -96,12 +99,12 @@ func resultOf(err error) Result {
 
 // lastResult is that of an attempt which no other follows by itself, as err is still there: then it was not somebody's change in that moment, and
 // the ceiling is not to be had.
-func lastResult(result Result, err error) Result {
+func lastResult(result Result, o outcome, err error) Result {
 	switch {
-	case isMomentary(err):
+	case o == outcomeDoubtful:
 		return ReservedUnfit
 	case result == ReservedNoCeiling:
-		return resultOf(err)
+		return resultOf(o, err)
 	}
 	return result
 }

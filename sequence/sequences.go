@@ -74,7 +74,6 @@ func New(opts Options) (*Sequences, error) {
 		return nil, err
 	}
 	s.servers.marks.load(s.state)
-	s.servers.listen(s.voidBefore, s.startFollowing, s.beside)
 	s.reserver = s.servers
 	return s, nil
 }
@@ -226,6 +225,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		changes := s.obeyed()
 		asked, generation := time.Now(), s.unknown.generation()
 		found, err = s.servers.find(ctx, name)
+		s.takeNote()
 		if errors.Is(err, ErrUnknown) {
 			s.unknown.add(name, asked.Add(s.timing.unknown), generation)
 			return nil, err
@@ -243,7 +243,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 			break
 		}
 		s.counters.errors.Add(1)
-		if errors.Is(err, errPlanChanging) {
+		if errors.Is(err, outcomeFrozen) {
 			s.startFollowing() // who hears when the change has ended
 		}
 		if time.Since(begin)+backoff > patience || !s.sleep(jitter(backoff)) {
@@ -344,7 +344,8 @@ func (s *Sequences) spawn(f func()) {
 	}()
 }
 
-// beside is spawn for a server, whose callers may have less time than f. It has as much as one of them at most.
+// beside is spawn for what servers need, whose callers may have less time than f. It has as much as
+// one of them at most.
 func (s *Sequences) beside(f func(ctx context.Context)) {
 	s.spawn(func() {
 		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(s.ctx), errPatience)
@@ -352,9 +353,6 @@ func (s *Sequences) beside(f func(ctx context.Context)) {
 		f(ctx)
 	})
 }
-
-// atOnce is for a server that no Sequences owns.
-func atOnce(f func(ctx context.Context)) { f(context.Background()) }
 
 // sleep waits for d and reports false if Close began meanwhile.
 func (s *Sequences) sleep(d time.Duration) bool {
@@ -420,6 +418,7 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(s.opts.Servers[0].MaxConns)
 	for _, c := range caches {
+		epoch := s.epoch(c.name)
 		seg := c.unused()
 		if seg.Remaining() == 0 {
 			continue
@@ -427,7 +426,7 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 		group.Go(func() error {
 			c.reserving.await() // held by no reservation any more; the caches of one row follow each other
 			defer c.reserving.end()
-			done, err := c.reserver.giveBack(ctx, c.name, s.servers.marks.epoch(c.name), seg)
+			done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
 			if done || errors.Is(err, errOutcome) { // where that is not known the row may stand there, which is no row gone back
 				s.servers.marks.lower(c.name, seg)
 				s.servers.marks.keepLowered(c.name)

@@ -1,263 +1,33 @@
 package sequence
 
 import (
-	"context"
-	"database/sql"
-	"database/sql/driver"
-	"errors"
-	"fmt"
-	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
-
-	"github.com/go-sql-driver/mysql"
-	"go.uber.org/zap"
-
-	"seqproxy/internal/planted"
 )
 
-// server is one sequence server: its connections, its checks and the SQL that runs there. All sessions are our own, never
-// a client's, so that a reservation cannot be part of a client's transaction.
+// server is one sequence server, as those know it who take numbers: its tables, and what keeps
+// numbers from coming twice.
 type server struct {
-	opts     ServerOptions
-	policy   Options
-	timing   *timing
-	tuning   *atomic.Pointer[Tuning] // in place of what of it is in policy
-	log      *zap.Logger
-	table    table
+	*store
 	counters *counters
-	marks    *marks // of all members
-	nodes    nodes
-	guard    guard
-
-	open sync.Once // sql.OpenDB starts a goroutine, so it is left to the first use
-	db   *sql.DB
-
-	mu       sync.Mutex
-	failed   error     // guarded by mu; why the last connection could not be made, nil if it could
-	failedAt time.Time // guarded by mu
+	guard    *guard
 
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
-	seen   atomic.Pointer[layout] // what the last check found; nil before the first
-	making turn                   // of tables that are missing
-
-	place      atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
-	away       atomic.Bool           // it is left out while others serve
-	answered   answered
-	trials     trials
-	lowest     lowest
-	unseen     atomic.Bool // that it still holds the sequences was not seen on other nodes, for ORDER
-	follow     following
-	rules      rules
-	ordered    orderedRows
-	bounds     bounds
-	ahead      uint64 // see boundAhead
-	registry   registry
-	voidBefore func(name string, epoch uint64) // has marks enter an epoch, and the caches of the sequence give up what they hold of the one before
-	used       func()                          // tells that numbers are going to be reserved
-	// spawn runs f beside its caller, which is a task itself. f has a time of its own: the caller may be done long before.
-	spawn func(f func(ctx context.Context))
-	// peer is the member at a position, of the plan or of those that are configured; nil: not known.
-	peer func(position int) *server
-	// tellBound writes a bound down on other members and on this one.
-	tellBound func(ctx context.Context, v *server, plan uint64, name string, bound uint64) error
+	away   atomic.Bool // it is left out while others serve
+	trials trials
+	lowest lowest
+	follow following
+	bounds bounds
 }
 
 // newServer does no I/O.
 func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) (*server, error) {
-	cfg := mysql.NewConfig()
-	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
-	cfg.InterpolateParams = true // one round trip instead of three; safe because the connection's charset is utf8mb4
-	cfg.MultiStatements = true   // see reserveAtOnce; every text is our own
-	cfg.ClientFoundRows = false  // affected rows must mean changed rows
-	cfg.RejectReadOnly = true    // such a refusal ends the connection, and the checks of the next one say what is wrong
-	cfg.ConnectionAttributes = "program_name:seqproxy"
-	cfg.Logger = &mysql.NopLogger{} // every error is returned too
-	var all []*node
-	for _, one := range o.nodes() {
-		n := newNode(cfg, one.Network, one.Addr, o.loginInUse(), opts.timing)
-		if _, err := mysql.NewConnector(n.dial); err != nil {
-			return nil, badOption("sequence server %s: %v", one.Addr, err)
-		}
-		all = append(all, n)
+	to, err := newLink(opts, o, &counters.retries)
+	if err != nil {
+		return nil, err
 	}
-	tuning := new(atomic.Pointer[Tuning]) // until whoever owns it has one
-	tuning.Store(opts.tuning())
+	tables := newStore(to, marks)
 	return &server{
-		opts: o, policy: opts, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), table: newTable(o.Database, o.Table),
-		counters: counters, marks: marks, nodes: nodes{all: all, choose: newTurn()}, making: newTurn(), guard: guard{adopting: newTurn()},
-		registry: newRegistry(), timing: opts.timing, answered: answered{asking: newTurn()}, voidBefore: func(name string, epoch uint64) { marks.enter(name, epoch) }, used: func() {}, spawn: atOnce, ahead: boundAhead,
-		peer: func(int) *server { return nil },
+		store: tables, counters: counters, guard: &guard{store: tables, adopting: newTurn()},
 	}, nil
-}
-
-// share is which numbers are the server's, in the plan that this process believes in.
-func (v *server) share() share {
-	if place := v.place.Load(); place != nil {
-		return *place
-	}
-	return alone
-}
-
-// name is how errors and logs call the server.
-func (v *server) name() string { return v.opts.Addr }
-
-// pool returns the connections.
-func (v *server) pool() *sql.DB {
-	v.open.Do(func() {
-		v.db = sql.OpenDB(v)
-		v.db.SetMaxOpenConns(v.opts.MaxConns)
-		v.db.SetMaxIdleConns(v.opts.MaxConns)
-		v.db.SetConnMaxIdleTime(v.timing.connIdle)
-		v.db.SetConnMaxLifetime(v.timing.connLife)
-	})
-	return v.db
-}
-
-func (v *server) close() error {
-	v.open.Do(func() {}) // no pool from now on
-	var all []error
-	if v.db != nil {
-		all = append(all, v.db.Close())
-	}
-	for _, n := range v.nodes.all {
-		all = append(all, n.close())
-	}
-	return errors.Join(all...)
-}
-
-// conn attaches a connection that has passed the checks.
-func (v *server) conn(ctx context.Context) (*sql.Conn, error) {
-	db := v.pool()
-	if db == nil {
-		return nil, ErrClosed
-	}
-	return db.Conn(ctx)
-}
-
-// Connect implements [driver.Connector]: it dials, sets the session and checks the server. Every connection is checked, not
-// the first alone: behind one address there may be another server after a fail-over.
-func (v *server) Connect(ctx context.Context) (driver.Conn, error) {
-	if err := v.recentFailure(); err != nil {
-		return nil, err
-	}
-	raw, err := v.reach(ctx)
-	if err != nil {
-		v.noteFailure(err)
-		return nil, err
-	}
-	v.mu.Lock()
-	v.failed = nil
-	v.mu.Unlock()
-	return raw, nil
-}
-
-// Driver implements [driver.Connector].
-func (v *server) Driver() driver.Driver { return mysql.MySQLDriver{} }
-
-func (v *server) recentFailure() error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if time.Since(v.failedAt) < v.timing.redial {
-		return v.failed
-	}
-	return nil
-}
-
-// lastFailure is why there is no connection, or nil. It explains a wait that ended before its own attempt did.
-func (v *server) lastFailure() error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.failed
-}
-
-func (v *server) noteFailure(err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return // says something about the caller
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.failed, v.failedAt = err, time.Now()
-}
-
-// session is what every connection is set to, whatever the server's own values are and its init_connect does. Each setting keeps a number from being given
-// twice or keeps a request short: without autocommit, or in a transaction that the end of another one has begun (completion_type), a number would leave before
-// its reservation is committed; without strict mode a value that does not fit is cut to the column's maximum and given again and again; with a limit, rows would be
-// missing from what is read; in another character set a name would be another one. No statement depends on the isolation level: each commits by itself or reads
-// what it locks. One comment is a statement to MariaDB alone, the other to MySQL alone.
-func session(silence time.Duration) []string {
-	return []string{
-		"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", // as the login asked for
-		"SET SESSION completion_type = 0, SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
-			"SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0, SESSION sql_warnings = 0, " +
-			"SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1, SESSION unique_checks = 1, SESSION foreign_key_checks = 1, " +
-			"/*M! SESSION max_statement_time = 0, */ /*!80000 SESSION max_execution_time = 0, */ " +
-			fmt.Sprintf("SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, %d) AS UNSIGNED)", int(silence.Seconds())),
-		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE", // READ COMMITTED may not write where binlog_format is STATEMENT
-	}
-}
-
-// setUp sets the session of a new connection.
-func (c rawConn) setUp(ctx context.Context, silence time.Duration) error {
-	if planted.Fault(planted.Session) {
-		return nil
-	}
-	if err := c.exec(ctx, strings.Join(session(silence), "; ")); err != nil { // one round trip: somebody waits for it
-		return fmt.Errorf("set up session: %w", err)
-	}
-	return nil
-}
-
-// prepare sets the session of a new connection and checks what it is connected to.
-func (v *server) prepare(ctx context.Context, raw driver.Conn) error {
-	c := rawConn{raw}
-	if err := c.setUp(ctx, v.timing.silence); err != nil {
-		return err
-	}
-	found, err := v.check(ctx, c)
-	if err != nil {
-		return err
-	}
-	v.seen.Store(found)
-	return nil
-}
-
-// rawConn runs the statements of a connection that the pool does not know yet. They have no arguments.
-type rawConn struct{ raw driver.Conn }
-
-func (c rawConn) exec(ctx context.Context, text string) error {
-	_, err := c.raw.(driver.ExecerContext).ExecContext(ctx, text, nil)
-	return err
-}
-
-// query returns all rows, each value as text; NULL is "".
-func (c rawConn) query(ctx context.Context, text string) ([][]string, error) {
-	rows, err := c.raw.(driver.QueryerContext).QueryContext(ctx, text, nil)
-	if err != nil {
-		return nil, err
-	}
-	var all [][]string
-	values := make([]driver.Value, len(rows.Columns()))
-	for {
-		if err = rows.Next(values); err != nil {
-			break
-		}
-		line := make([]string, len(values))
-		for i, value := range values {
-			switch value := value.(type) {
-			case nil:
-			case []byte:
-				line[i] = string(value)
-			default:
-				line[i] = fmt.Sprint(value)
-			}
-		}
-		all = append(all, line)
-	}
-	if errClose := rows.Close(); !isEnd(err) || errClose != nil {
-		return nil, errors.Join(err, errClose)
-	}
-	return all, nil
 }

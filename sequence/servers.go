@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,16 +17,13 @@ import (
 // servers is where numbers come from and where definitions are kept: the sequence servers of the plan in force. Caches and [Sequences]
 // see them as one. It is safe for concurrent use.
 type servers struct {
-	opts       Options
-	timing     *timing
-	tuning     atomic.Pointer[Tuning]
-	log        *zap.Logger
-	counters   *counters
-	marks      *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
-	voidBefore func(name string, epoch uint64)
-	used       func()
-	spawn      func(f func(ctx context.Context))
-	ahead      uint64 // see boundAhead
+	opts     Options
+	timing   *timing
+	tuning   atomic.Pointer[Tuning]
+	log      *zap.Logger
+	counters *counters
+	marks    *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
+	ahead    uint64 // see boundAhead
 
 	id         string      // of this process among the proxies
 	registered atomic.Bool // see registry.anywhere
@@ -50,6 +48,15 @@ type view struct {
 	members []*server // by position, at least one
 }
 
+// links are those of the members.
+func (w *view) links() []*link {
+	all := make([]*link, len(w.members))
+	for i, v := range w.members {
+		all[i] = v.link
+	}
+	return all
+}
+
 // several reports whether numbers are divided among members.
 func (w *view) several() bool { return w.plan.Number != 0 && len(w.members) > 1 }
 
@@ -58,9 +65,8 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: newMarks(),
 		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
-		used: func() {}, spawn: atOnce, ahead: boundAhead, changing: newTurn(), id: rand.Text(),
+		ahead: boundAhead, changing: newTurn(), id: rand.Text(),
 	}
-	a.voidBefore = func(name string, epoch uint64) { a.marks.enter(name, epoch) }
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
 			return nil, err
@@ -78,26 +84,27 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	made.voidBefore, made.used, made.spawn = func(name string, epoch uint64) { a.voidBefore(name, epoch) }, func() { a.used() }, func(f func(ctx context.Context)) { a.spawn(f) }
 	made.tuning = &a.tuning
 	made.registry.id, made.registry.anywhere = a.id, &a.registered
-	made.tellBound, made.peer, made.ahead = a.tellBound, a.peer, a.ahead
 	a.known = append(a.known, made)
 	return made, nil
 }
 
-// listen says who is told that a sequence may be in a new epoch, and that numbers are going to be reserved, and who runs what goes on beside a
-// reservation. It is called before any other use.
-func (a *servers) listen(voidBefore func(name string, epoch uint64), used func(), spawn func(f func(ctx context.Context))) {
-	a.voidBefore, a.used, a.spawn = voidBefore, used, spawn
+// inUse reports whether numbers may be held, or a member has to be asked whether it serves again:
+// then changes are to be followed.
+func (a *servers) inUse() bool {
+	return a.registered.Load() || slices.ContainsFunc(a.members(), func(v *server) bool { return v.away.Load() })
 }
 
-// peer is the member at a position, nil if there is none.
-func (a *servers) peer(position int) *server {
-	if members := a.members(); position < len(members) {
-		return members[position]
+// goAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what
+// fails here.
+func (a *servers) goAhead(ctx context.Context, name string, what due) {
+	if what.window {
+		what.server.guard.openNext(ctx, name, what.n)
 	}
-	return nil
+	if what.bound {
+		a.raiseNext(ctx, what.server, name, what.n)
+	}
 }
 
 // members are the servers in use, by position.
@@ -154,7 +161,7 @@ func (a *servers) under(ctx context.Context, f func(w *view) error) error {
 		if err != nil {
 			return err
 		}
-		if err = f(w); !errors.Is(err, errPlan) || attempt == maxPlanChanges {
+		if err = f(w); !errors.Is(err, outcomeOldPlan) || attempt == maxPlanChanges {
 			return err
 		}
 		if errRead := a.reread(ctx, w); errRead != nil {
@@ -212,7 +219,7 @@ func (a *servers) list(ctx context.Context) (all []row, err error) {
 // keepMade is keepAbove of those members that can be reached, for a sequence that was made to go on above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 	return a.under(ctx, func(w *view) error {
-		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.keepAbove(ctx, name, n) })
+		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.guard.keepAbove(ctx, name, n) })
 	})
 }
 
@@ -222,17 +229,17 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 	raise := func(ctx context.Context, v *server) (at uint64, err error) {
 		for range maxAttempts {
 			var to uint64
-			if to, err = v.openTo(ctx, name, n, floor); err == nil {
+			if to, err = v.guard.openTo(ctx, name, n, floor); err == nil {
 				at, err = v.raiseTo(ctx, name, n, to, end)
 			}
 			if err == nil {
-				err = v.keepAbove(ctx, name, n)
+				err = v.guard.keepAbove(ctx, name, n)
 			}
 			if !errors.Is(err, errWentBelow) {
 				break
 			}
 		}
-		if ceiling, ok := v.guard.ceiling(name); ok && v.guarded() {
+		if ceiling, ok := v.guard.ceiling(name); ok && v.guard.guarded() {
 			at = min(at, max(ceiling, n)) // above the ceiling a fail-over may lose it
 		}
 		return at, err
@@ -278,7 +285,7 @@ func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []
 			return nil
 		}
 		switch err := v.stillObeys(within, w.plan.Number); {
-		case err == nil || errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) || ctx.Err() != nil:
+		case err == nil || errors.Is(err, outcomeOldPlan) || errors.Is(err, outcomeFrozen) || ctx.Err() != nil:
 			return cmp.Or(err, errs[i])
 		default:
 			v.leaveOut(errs[i])

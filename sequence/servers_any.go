@@ -85,11 +85,11 @@ func patiently(ctx context.Context, members []*server, f func(ctx context.Contex
 // errLeftOut: what kept it from serving may be over, but that was not seen yet.
 var errLeftOut = errors.New("it is left out until it answers again")
 
-// leaveOut has a member not be asked until it answers the follower again, which has to run for that.
+// leaveOut has a member not be asked until it answers the follower again, which has to run for that
+// (see takeNote).
 func (v *server) leaveOut(err error) {
 	if v.away.CompareAndSwap(false, true) {
 		v.log.Warn("sequence server left out", logfield.Err(err))
-		v.used()
 	}
 }
 
@@ -134,7 +134,7 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 			if w = now; failed == nil || err == nil || r.ctx.Err() == nil { // an attempt that was cut off says less than the one before
 				err = failed
 			}
-			if errors.Is(failed, errPlanChanging) || errors.Is(failed, errPlan) {
+			if errors.Is(failed, outcomeFrozen) || errors.Is(failed, outcomeOldPlan) {
 				s.startFollowing() // who leaves out a server that obeys another plan
 			}
 			if err == nil || errors.Is(err, ErrUnfit) || errors.Is(err, ErrClosed) || !pause(r.ctx, jitter(backoff)) {
@@ -161,7 +161,7 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 		w = now
 		live := now.live()
 		failed := a.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.stillObeys(ctx, now.plan.Number) })
-		otherwise := func(err error) bool { return errors.Is(err, errPlan) || errors.Is(err, errPlanChanging) }
+		otherwise := func(err error) bool { return errors.Is(err, outcomeOldPlan) || errors.Is(err, outcomeFrozen) }
 		if len(failed) == len(live) || ctx.Err() != nil || slices.ContainsFunc(failed, otherwise) {
 			return errors.Join(failed...)
 		}
@@ -171,28 +171,28 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 }
 
 // stillObeys makes sure that a server obeys a plan and none is about to begin there. It waits for nobody who changes that.
-func (v *server) stillObeys(ctx context.Context, plan uint64) error {
-	conn, err := v.conn(ctx)
+func (st *store) stillObeys(ctx context.Context, plan uint64) error {
+	conn, err := st.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := v.writable(ctx, conn); err != nil {
-		if v.isMoved(err) {
-			v.moved()
+	if err := st.writable(ctx, conn); err != nil {
+		if st.isMoved(err) {
+			st.moved()
 		}
 		return err
 	}
 	// First, as the start of a plan ends the change in the same transaction.
-	if err := v.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
+	if err := st.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
 		return err
 	}
-	_, obeyed, err := v.lastChange(ctx, conn)
+	_, obeyed, err := st.lastChange(ctx, conn)
 	if err != nil {
 		return err
 	}
 	if obeyed != plan {
-		return errPlan
+		return outcomeOldPlan
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func (a *servers) nameFor(name string) string {
 // member that can.
 func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (g grant, err error) {
 	if !w.several() { // there is nobody to turn to if it takes long
-		return w.members[0].reserve(ctx, name, want, need)
+		return a.reserveOn(ctx, w.members[0], name, want, need)
 	}
 	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock {
 		if need > b {
@@ -285,7 +285,7 @@ func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, ne
 		} else {
 			g, err = a.reserveByTurn(ctx, w, name, want, need)
 		}
-		if !errors.Is(err, errNotHome) {
+		if !errors.Is(err, outcomeNotHome) {
 			return g, err
 		}
 		if err := a.askForHome(ctx, w, name); err != nil {
@@ -322,21 +322,21 @@ func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want,
 		case errors.Is(err, ErrExhausted):
 			exhausted = err
 			continue
-		case errors.Is(err, errPlan):
+		case errors.Is(err, outcomeOldPlan):
 			if v.share().plan != w.plan.Number || a.reread(ctx, w) != nil || a.view.Load() != w {
-				return grant{}, errPlan
+				return grant{}, outcomeOldPlan
 			}
 			failed = err // it obeys another plan than the one in force, and gives nothing
 			v.leaveOut(err)
 			continue
 		case errors.Is(err, ErrUnknown), errors.Is(err, ErrSeveral), errors.Is(err, ErrBadOption), errors.Is(err, ErrClosed),
-			errors.Is(err, errNotHome), errors.As(err, &unfit) && unfit.own, ctx.Err() != nil:
+			errors.Is(err, outcomeNotHome), errors.As(err, &unfit) && unfit.own, ctx.Err() != nil:
 			return grant{}, err
 		}
-		if !errors.Is(failed, errAtBound) { // which says more than that the others are away
+		if !errors.Is(failed, outcomeAtBound) { // which says more than that the others are away
 			failed = err
 		}
-		if !errors.Is(err, errLacks) && !errors.Is(err, errAtBound) && !errors.Is(err, errPlanChanging) && !isConflict(err) && !isMomentary(err) {
+		if !errors.Is(err, errLacks) && !errors.Is(err, outcomeAtBound) && !errors.Is(err, outcomeFrozen) && !isConflict(err) && !isMomentary(err) {
 			v.leaveOut(err)
 		}
 	}
@@ -355,7 +355,7 @@ func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name stri
 	try := func() (grant, error) {
 		ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
 		defer stop()
-		return v.reserve(ctx, name, want, need)
+		return a.reserveOn(ctx, v, name, want, need)
 	}
 	g, err := try()
 	if !errors.Is(err, ErrUnknown) {
@@ -402,9 +402,9 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 		case w.several() && !r.frozen && r.id >= live[i].seen.Load().max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
 		case r.plan != r.share.plan && (!w.several() || r.share.inSteps() && !r.frozen && !r.share.owns(r.id)):
-			return row{}, errPlan // whose numbers these are is not known before the plan is
+			return row{}, outcomeOldPlan // whose numbers these are is not known before the plan is
 		case r.share.inSteps() && !r.frozen && !r.share.owns(r.id):
-			return row{}, live[i].wrongResidue(ctx, r.name, r.id, r.share)
+			return row{}, live[i].wrongResidue(ctx, w.members, r.name, r.id, r.share)
 		case merged == nil:
 			merged = r
 			agree = r.version != 0 || !w.several()

@@ -74,8 +74,8 @@ func (s *Sequences) InUTF8(ctx context.Context, charset string, name []byte) ([]
 }
 
 // inUTF8 asks the server for a name in UTF-8.
-func (v *server) inUTF8(ctx context.Context, charset string, name []byte) (string, error) {
-	conn, err := v.conn(ctx)
+func (st *store) inUTF8(ctx context.Context, charset string, name []byte) (string, error) {
+	conn, err := st.conn(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -330,7 +330,7 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	// As where the state file cannot be written.
 	take := func() grant {
 		t.Helper()
-		g, err := v.reserveOnce(t.Context(), "photos", 10)
+		g, err := reserveOnce(t.Context(), v, "photos", 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +352,7 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	}
 	before = s.Stats()
 	v.rules.set("photos", rule{step: 1})
-	if g, err := v.reserve(t.Context(), "photos", 10, 1); err != nil || g.rule.step != 2 {
+	if g, err := s.servers.reserveOn(t.Context(), v, "photos", 10, 1); err != nil || g.rule.step != 2 {
 		t.Fatalf("got numbers by %+v, %v; want the new rule", g.rule, err)
 	}
 	more("a changed rule", UnusedAlter, 10) // another proxy is registered

@@ -53,9 +53,10 @@ func (s *standing) unwritable() string {
 	return ""
 }
 
-// rank is lower for the better of two nodes that can be written to. One that does not flush at all is refused when a connection to it is made.
-func (s *standing) rank(policy Options) (rank int) {
-	if s.flush == "0" && policy.Durability != DurabilityRelaxed {
+// rank is lower for the better of two nodes that can be written to. One that does not flush at all
+// is refused when a connection to it is made, unless relaxed.
+func (s *standing) rank(relaxed bool) (rank int) {
+	if s.flush == "0" && !relaxed {
 		rank += 2
 	}
 	if s.donor {
@@ -95,17 +96,17 @@ func (s *standing) who() string {
 }
 
 // survey looks at all nodes at once.
-func (v *server) survey(ctx context.Context) []standing {
-	return v.surveyUntil(ctx, func([]standing) bool { return false })
+func (l *link) survey(ctx context.Context) []standing {
+	return l.surveyUntil(ctx, func([]standing) bool { return false })
 }
 
 // surveyUntil is survey, but once enough is true of what was heard, the other nodes have only a moment left to answer: one may hang.
-func (v *server) surveyUntil(ctx context.Context, enough func(heard []standing) bool) []standing {
-	ctx, stop := context.WithTimeout(ctx, v.opts.DialTimeout)
+func (l *link) surveyUntil(ctx context.Context, enough func(heard []standing) bool) []standing {
+	ctx, stop := context.WithTimeout(ctx, l.opts.DialTimeout)
 	defer stop()
-	all, heard := make([]standing, len(v.nodes.all)), make([]standing, 0, len(v.nodes.all))
+	all, heard := make([]standing, len(l.nodes.all)), make([]standing, 0, len(l.nodes.all))
 	answers := make(chan int)
-	for i, n := range v.nodes.all {
+	for i, n := range l.nodes.all {
 		go func() { // received below
 			all[i] = n.look(ctx)
 			answers <- i
@@ -117,7 +118,7 @@ func (v *server) surveyUntil(ctx context.Context, enough func(heard []standing) 
 		case i := <-answers:
 			left--
 			if heard = append(heard, all[i]); over == nil && left > 0 && enough(heard) {
-				timer := time.NewTimer(v.timing.late)
+				timer := time.NewTimer(l.timing.late)
 				defer timer.Stop()
 				over = timer.C
 			}

@@ -24,7 +24,7 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	}
 	name, begin := t.cache.name, time.Now()
 	g, lost, err := t.reserveOnce(ctx, want)
-	took, result := time.Since(begin), resultOf(err)
+	took, result := time.Since(begin), resultOf(v.outcomeOf(err), err)
 	if err == nil {
 		if err = t.s.state.keepTicket(t.full, g.seg.Last()); err != nil {
 			result = ReservedError

@@ -152,7 +152,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 		return err
 	}
 	defer c.reserving.end()
-	epoch := s.servers.marks.epoch(c.name)
+	epoch := s.epoch(c.name)
 	seg := c.flushUnused()
 	if seg.Remaining() == 0 {
 		return nil

@@ -4,148 +4,156 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 
 	"seqproxy/internal/planted"
 )
 
 // doubt is a finding about a row that somebody may just have changed, or dropped and made again.
-func (v *server) doubt(finding, remedy string) error {
-	return &UnfitError{Server: v.name(), Table: v.table.full, Finding: finding, Remedy: remedy, momentary: true}
+func (l *link) doubt(finding, remedy string) error {
+	return &UnfitError{Server: l.name(), Table: l.full, Finding: finding, Remedy: remedy, momentary: true}
 }
 
-// verify makes sure that a reservation was stored as such, without a warning, and returns its last number. told is the insert id of
-// the OK packet: the last number too, except that a server puts 0 there when the table has a trigger, while the function knows. width
-// is from before the first number to the last. With errRuleChanged and errPlan the numbers were reserved, but are none that may be given.
-func (v *server) verify(ctx context.Context, conn *sql.Conn, name string, told, width uint64, used rule, h share) (last uint64, stored row, err error) {
+// verify makes sure that numbers which were taken were stored as such, without a warning. told is
+// the insert id of the OK packet: the last number too, except that a server puts 0 there when the
+// table has a trigger, while the function knows. width is from before the first number to the last.
+func (st *store) verify(ctx context.Context, conn *sql.Conn, t *take, told uint64) attempt {
 	var warnings int
+	var last uint64
 	var readOnly string
-	err = conn.QueryRowContext(ctx, "SELECT @@warning_count, LAST_INSERT_ID(), @@global.read_only").Scan(&warnings, &last, &readOnly)
+	err := conn.QueryRowContext(ctx, "SELECT @@warning_count, LAST_INSERT_ID(), @@global.read_only").Scan(&warnings, &last, &readOnly)
 	if err != nil {
-		return 0, row{}, fmt.Errorf("read warnings: %w", err)
+		return st.unverified(fmt.Errorf("read warnings: %w", err))
 	}
 	if !isOff(readOnly) {
 		// An account with SUPER writes there all the same, while another server may be the primary by now.
-		return 0, row{}, v.readOnly()
+		return st.unverified(st.readOnly())
 	}
-	if stored, err = v.readRow(ctx, conn, name); err != nil {
-		return 0, row{}, fmt.Errorf("read back: %w", err)
+	stored, err := st.readRow(ctx, conn, t.name)
+	if err != nil {
+		return st.unverified(fmt.Errorf("read back: %w", err))
 	}
-	v.learnAs(name, &stored)
+	st.learnAs(t.name, &stored)
 	if planted.Fault(planted.Verify) {
-		return last, stored, nil
+		return attempt{taken: true, last: last, stored: stored}
 	}
-	return v.judge(ctx, conn, name, told, last, width, warnings, used, h, stored)
+	return st.judge(ctx, conn, t, told, last, warnings, stored)
+}
+
+// unverified is an attempt that has moved the row, of which nobody knows whether that is stored as
+// it should be.
+func (st *store) unverified(err error) attempt {
+	return attempt{taken: true, outcome: st.outcomeOf(err), err: err}
 }
 
 // judge is the part of verify behind the questions: last is the insert id of the session, and stored the row behind that.
-func (v *server) judge(ctx context.Context, conn *sql.Conn, name string, told, last, width uint64, warnings int, used rule, h share, stored row) (_ uint64, _ row, err error) {
+func (st *store) judge(ctx context.Context, conn *sql.Conn, t *take, told, last uint64, warnings int, stored row) (did attempt) {
 	if last > stored.max {
 		// The column may have been widened since this connection was made.
-		if _, err = v.checkAgain(ctx, conn); err != nil {
-			return 0, row{}, err
+		if _, err := st.checkAgain(ctx, conn); err != nil {
+			return st.unverified(err)
 		}
-		v.complete(&stored)
+		st.complete(&stored)
 	}
+	defer func() { did.taken, did.last, did.stored = true, last, stored }()
 	switch {
-	case stored.plan != h.plan && !planted.Fault(planted.Plan):
-		return last, row{}, errPlan
+	case stored.plan != t.share.plan && !planted.Fault(planted.Plan):
+		return ended(outcomeOldPlan)
 	case stored.frozen:
-		return 0, row{}, errPlanChanging
+		return ended(outcomeFrozen)
 	case !stored.registered:
-		v.registry.missing.Store(true) // the next sign of life finds that out, gives up what is held, and has it made again
-		return 0, row{}, errUnregistered
-	case !used.same(stored.rule()) && last >= width && (told == 0 || told == last):
-		return last, row{}, errRuleChanged // the next attempt goes by the new one, which readRow has learnt
+		return ended(outcomeUnlisted)
+	case !t.used.same(stored.rule()) && last >= t.width && (told == 0 || told == last):
+		return ended(outcomeNewRule) // the next attempt goes by the new one, which readRow has learnt
 
 	case told != 0 && told != last:
-		return 0, row{}, v.doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", name, told, last),
-			"connect to the server itself, not through something that spreads statements over connections")
+		return st.failedWith(st.doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", t.name, told, last),
+			"connect to the server itself, not through something that spreads statements over connections"))
 	case warnings != 0:
-		return 0, row{}, v.doubt(fmt.Sprintf("reserving numbers of %q gave %d warning(s): the row may not hold what was asked for", name, warnings),
-			"look at triggers and column types of the table, then try the UPDATE by hand and SHOW WARNINGS")
-	case last < width || last > stored.max || stored.id < last && !stored.def.Cycle:
-		return 0, row{}, v.doubt(fmt.Sprintf("sequence %q: asked for numbers up to %d, the row holds %d", name, last, stored.id),
-			"look for triggers on the table, and for rows whose id is negative")
+		return st.failedWith(st.doubt(fmt.Sprintf("reserving numbers of %q gave %d warning(s): the row may not hold what was asked for", t.name, warnings),
+			"look at triggers and column types of the table, then try the UPDATE by hand and SHOW WARNINGS"))
+	case last < t.width || last > stored.max || stored.id < last && !stored.def.Cycle:
+		return st.failedWith(st.doubt(fmt.Sprintf("sequence %q: asked for numbers up to %d, the row holds %d", t.name, last, stored.id),
+			"look for triggers on the table, and for rows whose id is negative"))
 	}
-	return last, stored, nil
+	return attempt{}
 }
 
 // checkAgain repeats the checks of a connection and returns the highest number of the id column.
-func (v *server) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error) {
+func (l *link) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error) {
 	err := conn.Raw(func(raw any) error {
-		found, err := v.check(ctx, rawConn{raw.(driver.Conn)})
+		found, err := l.check(ctx, rawConn{raw.(driver.Conn)})
 		if err == nil {
-			v.seen.Store(found)
+			l.seen.Store(found)
 		}
 		return err
 	})
-	return v.seen.Load().max, err
+	return l.seen.Load().max, err
 }
 
 // obeys makes sure that the server is the member that it should be, and under the plan that this process believes in.
-func (v *server) obeys(ctx context.Context, conn *sql.Conn, h share) error {
-	m, ok, err := v.membership(ctx, conn)
+func (st *store) obeys(ctx context.Context, conn *sql.Conn, h share) error {
+	m, ok, err := st.membership(ctx, conn)
 	switch {
 	case err != nil:
 		return err
 	case !ok || m.ID != h.id:
-		return v.unfit(v.table.member, fmt.Sprintf("it is the member %q of a plan, where %q should be", m.ID, h.id),
+		return st.unfit(st.table.member, fmt.Sprintf("it is the member %q of a plan, where %q should be", m.ID, h.id),
 			"have its address lead to the server that was there; or stop this one, take out the member with SEQPROXY REMOVE SEQUENCE SERVER, and add this one then")
 	case m.Plan != h.plan:
-		return errPlan
+		return outcomeOldPlan
 	}
 	return nil
 }
 
-// notOneRow explains why a reservation changed no row, or several. It may give the connection back before it does something about that on another: with as many
-// callers as there are connections they would wait for each other.
-func (v *server) notOneRow(ctx context.Context, conn *sql.Conn, name string, affected int64, used rule, h share, t *take) error {
+// notOneRow explains why a statement that takes numbers changed no row, or several.
+func (st *store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, t *take) attempt {
+	name, h := t.name, t.share
 	if affected > 1 {
-		return v.unfit(v.table.full, fmt.Sprintf("%d rows are named %q", affected, name), "ALTER TABLE "+v.table.full+" ADD PRIMARY KEY (`name`)")
+		return st.failedWith(st.unfit(st.table.full, fmt.Sprintf("%d rows are named %q", affected, name), "ALTER TABLE "+st.table.full+" ADD PRIMARY KEY (`name`)"))
 	}
-	stored, err := v.readRow(ctx, conn, name)
+	stored, err := st.readRow(ctx, conn, name)
 	if err != nil {
-		return err // ErrUnknown: no such row
+		return st.failedWith(err) // ErrUnknown: no such row
 	}
-	v.learnAs(name, &stored)
+	st.learnAs(name, &stored)
 	if h.plan != 0 {
-		if err := v.obeys(ctx, conn, h); err != nil {
-			return err
+		if err := st.obeys(ctx, conn, h); err != nil {
+			return st.failedWith(err)
 		}
 	}
 	switch {
 	case stored.plan != h.plan:
-		return errPlan
+		return ended(outcomeOldPlan)
 	case stored.frozen:
-		return errPlanChanging
-	case stored.id < v.lowestOf(name, h):
-		return &lowRow{stored.id, v.lowestOf(name, h)}
-	case h.inSteps() && !h.owns(stored.id) && stored.id < v.seen.Load().max:
-		_ = conn.Close()
-		return v.wrongResidue(ctx, name, stored.id, h)
-	case !used.same(stored.rule()):
-		return errRuleChanged
-	case errors.Is(t.full, errAtBound) && stored.id >= t.bound:
-		return errAtBound
+		return ended(outcomeFrozen)
+	case stored.id < t.low && stored.epoch == t.epoch:
+		return attempt{outcome: outcomeWentBack, row: stored.id, mark: t.low, err: fmt.Errorf("%w from %d to %d", outcomeWentBack, t.low, stored.id)}
+	case h.inSteps() && !h.owns(stored.id) && stored.id < st.seen.Load().max:
+		a := ended(outcomeForeign)
+		a.row = stored.id
+		return a
+	case !t.used.same(stored.rule()):
+		return ended(outcomeNewRule)
+	case t.full == outcomeAtBound && stored.id >= t.bound:
+		return ended(outcomeAtBound)
 	case t.upTo.guarded:
-		return v.refused(ctx, conn, name, &stored)
+		return st.refused(ctx, conn, name, &stored)
 	case t.bound != 0 && stored.id >= t.bound:
-		return errNoRoom
+		return ended(outcomeNoRoom)
 	}
-	return v.doubt(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.id),
-		"look for triggers on the table, and for rows whose id is NULL")
+	return st.failedWith(st.doubt(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.id),
+		"look for triggers on the table, and for rows whose id is NULL"))
 }
 
 // atEnd says why a row is at the end of its column: the sequence has run out, or it is frozen while the plan is changed.
-func (v *server) atEnd(ctx context.Context, name string) error {
-	frozen, err := v.isFrozen(ctx, name)
+func (st *store) atEnd(ctx context.Context, name string) error {
+	frozen, err := st.isFrozen(ctx, name)
 	switch {
 	case err != nil:
 		return err
 	case frozen:
-		return errPlanChanging
+		return outcomeFrozen
 	}
 	return &NameError{Name: name, Err: ErrExhausted}
 }

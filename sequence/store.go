@@ -1,0 +1,29 @@
+package sequence
+
+import "sync/atomic"
+
+// store is the tables of one sequence server, over a link, and what this process has read there. It
+// reads and writes rows, and decides nothing: how an attempt to take numbers has ended is an
+// outcome.
+type store struct {
+	*link
+	table    table
+	registry registry
+	marks    *marks // of all members
+
+	place   atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
+	rules   rules
+	ordered orderedRows
+}
+
+func newStore(to *link, marks *marks) *store {
+	return &store{link: to, table: newTable(to.opts.Database, to.opts.Table), registry: newRegistry(), marks: marks}
+}
+
+// share is which numbers are the server's, in the plan that this process believes in.
+func (st *store) share() share {
+	if place := st.place.Load(); place != nil {
+		return *place
+	}
+	return alone
+}

@@ -1,0 +1,147 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+	"seqproxy/internal/planted"
+)
+
+// take is a statement that takes numbers.
+type take struct {
+	name  string
+	n     uint64 // numbers
+	used  rule   // as this process knows it
+	share share
+	epoch uint64 // of the sequence, as this process knows it
+	low   uint64 // its row is lower only if it has gone back; 0: that is not known
+
+	text    string
+	args    []any
+	bound   uint64 // the id must be below it; 0: it does not matter
+	floor   uint64 // no number is at or below it
+	width   uint64 // from before the first number to the last
+	upTo    limit
+	node    *choice                   // whose ceiling it may go up to; nil: there is none
+	full    outcome                   // why there is no room at the bound
+	numbers func(last uint64) Segment // those that end at last
+}
+
+// prepareTake makes the statement.
+func (st *store) prepareTake(t *take) error {
+	name, n, rule, h, upTo := t.name, t.n, t.used, t.share, t.upTo
+	highest, full := st.seen.Load().max, outcomeNoRoom
+	if rule.max != 0 {
+		highest = min(highest, rule.max)
+	}
+	if upTo.guarded && upTo.ceiling < highest {
+		highest, full = upTo.ceiling, outcomeAtCeiling
+	}
+	if upTo.bounded && upTo.bound < highest {
+		highest, full = upTo.bound, outcomeAtBound
+	}
+	t.full = full
+	planned := h.plan != 0 && !planted.Fault(planted.Plan)
+	ok := true
+	switch {
+	case h.shared() && rule.step != 1:
+		return needsOneServer("sequence %q: INCREMENT BY %d", name, rule.step)
+	case h.inBlocks():
+		t.bound, ok = h.bound(t.floor, n, highest)
+		t.bound++ // an id at the end of 64 bits never has room
+		t.text, t.args = st.table.reserveInBlocks(h, t.floor, n), []any{name, t.bound}
+		t.numbers = func(last uint64) Segment { return h.segment(last, n) }
+		if t.width = n; n > h.block {
+			t.width = h.block * ((h.blocks(n)-1)*h.count + 1)
+		}
+	case h.inSteps():
+		rule = h.rule(rule, t.floor)
+		t.bound, ok = rule.room(n, highest)
+		t.text, t.args = st.table.reserveInSteps(), append(rule.arguments(name, n, t.bound), h.count, h.residue())
+	case rule.step != 1 || rule.max != 0 || upTo.guarded:
+		t.bound, ok = rule.room(n, highest)
+		t.text, t.args = st.table.reserveByRule(planned), rule.arguments(name, n, t.bound)
+	default:
+		t.text, t.args = st.table.reserve(planned), []any{n, name}
+	}
+	if !ok {
+		return full
+	}
+	if planned {
+		t.args = append([]any{h.plan, h.id}, t.args...)
+	}
+	if h.plan == 0 && !planted.Fault(planted.Plan) {
+		// Who does not know of the first plan yet may not move the row even for a moment: between
+		// its numbers applications may count on.
+		t.text += st.table.withoutPlan()
+	}
+	if upTo.guarded {
+		if t.node = st.nodes.current.Load(); t.node == nil {
+			return errUnchosen
+		}
+		_, id, _ := st.table.taking(planned)
+		t.text, t.args = t.text+st.guardCondition(t.node, id), append(t.args, name, highest)
+	}
+	if t.low > 0 {
+		_, id, _ := st.table.taking(planned)
+		t.text, t.args = t.text+" AND CAST("+id+" AS UNSIGNED) >= CAST(? AS UNSIGNED)", append(t.args, t.low)
+	}
+	if t.numbers == nil {
+		t.width = (n-1)*rule.step + 1
+		t.numbers = func(last uint64) Segment {
+			seg := steppedSegment(last-(n-1)*rule.step, rule.step, n)
+			seg.plan = h.plan
+			return seg
+		}
+	}
+	return nil
+}
+
+// take runs the one statement that takes numbers, and then makes sure that it did what it said.
+func (st *store) take(ctx context.Context, conn *sql.Conn, t *take) attempt {
+	if err := st.prepareTake(t); err != nil {
+		return st.failedWith(err)
+	}
+	if known, ok := st.ordered.of(t.name); ok {
+		return st.takeAtOnce(ctx, conn, t, known)
+	}
+	result, err := conn.ExecContext(ctx, t.text, t.args...)
+	if err != nil {
+		if planted.Fault(planted.Commit) && isUnknownOutcome(err) {
+			mark := st.marks.of(t.name)
+			return attempt{grant: grant{seg: NewSegment(mark+1, mark+t.n), max: st.seen.Load().max, rule: st.rules.of(t.name)}}
+		}
+		return st.notTaken(t, err)
+	}
+	affected, err := result.RowsAffected()
+	if err != nil {
+		return st.failedWith(err)
+	}
+	told, err := result.LastInsertId() // the packet's 64 bits in an int64
+	if err != nil {
+		return st.failedWith(err)
+	}
+	if affected != 1 {
+		return st.notOneRow(ctx, conn, affected, t)
+	}
+	return st.verify(ctx, conn, t, uint64(told))
+}
+
+// notTaken is the outcome of a statement that should have taken numbers, and failed.
+func (st *store) notTaken(t *take, err error) attempt {
+	if !isUnknownOutcome(err) {
+		return st.failedWith(err)
+	}
+	return attempt{outcome: outcomeUnknown, err: fmt.Errorf("%w: %w", outcomeUnknown, err), lost: t.share.whole(t.n), why: UnusedUnknownCommit}
+}
+
+// logReserved tells of numbers whose reservation is known to be stored, on the level debug. A crash
+// between this and their use makes them a gap.
+func (st *store) logReserved(name string, seg Segment, above uint64) {
+	st.log.Debug("numbers reserved", logfield.Sequence(name), zap.Uint64("plan", seg.plan), zap.Uint64("above", above),
+		zap.Uint64("first", seg.Next()), zap.Uint64("reserved_up_to", seg.Last()), zap.Uint64("reserved", seg.Remaining()))
+}
