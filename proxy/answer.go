@@ -7,41 +7,16 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
-// answerable says whether the proxy answers an analysed text itself: a SELECT of
-// nothing but numbers and ids, all of them known here.
-func (s *session) answerable(st *statement.Statement) bool {
-	if !st.SelfContained {
-		return false
-	}
-	if s.login.Capabilities.Has(protocol.NoSchema) && s.routes.Default() != nil {
-		return false // MySQL warns of that flag at each statement, in its own words
-	}
-	for i := range st.Calls {
-		switch st.Calls[i].Func {
-		case statement.LastInsertID, statement.LastInsertIDVariable:
-			if _, ok := s.state.LastID.Known(); !ok {
-				return false
-			}
-		case statement.CallConnectionID:
-			if !s.clientID(st) {
-				return false
-			}
-		case statement.PseudoThreadID:
-			return false // a column of the server's
-		}
-	}
-	return true
-}
-
 // answerSelect answers such a text. What it stands for is the same SELECT with
 // LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
 // p is the prepared statement that is executed, nil for a text.
-func (s *session) answerSelect(st *statement.Statement, sql []byte, served []bool, p *prepared) error {
+func (s *session) answerSelect(st *statement.Statement, sql []byte, a *plan.Action, p *prepared) error {
 	s.tally.Becomes(kindOf(st))
 	form, err := s.form(p != nil)
 	if err != nil {
@@ -60,7 +35,7 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 			return nil
 		}
 	}
-	values, err := s.takeFor(st.Calls, served)
+	values, err := s.take(a.Slots)
 	if err != nil {
 		return err
 	}
@@ -149,11 +124,8 @@ func (s *session) mayOmitMetadata() bool {
 	return s.state.Metadata && s.login.Capabilities.Has(protocol.OptionalMetadata)
 }
 
-// limitsRows says whether sql_select_limit is set. Without a server nothing heeds it:
-// it is what drivers send for a maximum of rows, and an answer of ours has one.
-func (s *session) limitsRows() bool {
-	return s.state.SelectLimit && s.routes.Default() != nil
-}
+// limitsRows says whether sql_select_limit is set, and there is a server that heeds it.
+func (s *session) limitsRows() bool { return plan.LimitsRows(&s.state, s.routes.Default() != nil) }
 
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then
 // gives no row and evaluates nothing. With any other limit a row is one row.

@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/stats"
 )
 
@@ -101,13 +102,16 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 	if err := s.prepareConn(c, p); err != nil {
 		return err
 	}
-	asks := make([]asked, 0, len(rows)*len(p.hidden))
+	asks := make([]plan.Slot, 0, len(rows)*len(p.hidden))
 	for _, row := range rows {
 		asked, err := s.asksOf(p, p.argumentsInRow(row))
 		if err != nil {
 			return err
 		}
 		asks = append(asks, asked...)
+	}
+	if err := s.mayTake(asks); err != nil {
+		return err
 	}
 	values, err := s.take(asks)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
@@ -66,7 +67,7 @@ func (cc *columnCache) forget() {
 
 // tableColumns completes key with the columns of a table, of which a text names none.
 // Index is -1 if the bound one is not among them.
-func (s *session) tableColumns(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, key *statement.Key) error {
+func (s *session) tableColumns(c *backend.Conn, sql []byte, t *statement.TableRef, b *plan.Binding, key *statement.Key) error {
 	of, err := s.columnsOfTable(c, sql, t)
 	if err != nil {
 		return err
@@ -75,7 +76,7 @@ func (s *session) tableColumns(c *backend.Conn, sql []byte, t *statement.TableRe
 }
 
 // keyAmong completes key with the columns of a table.
-func (s *session) keyAmong(of columnsOf, b *Binding, key *statement.Key) error {
+func (s *session) keyAmong(of columnsOf, b *plan.Binding, key *statement.Key) error {
 	same := s.sameColumn(b.Column)
 	key.Index = -1
 	for i, name := range of.names {
@@ -91,7 +92,7 @@ func (s *session) keyAmong(of columnsOf, b *Binding, key *statement.Key) error {
 }
 
 // hasAuto says whether the bound column has AUTO_INCREMENT; no if that cannot be asked.
-func (s *session) hasAuto(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding) (bool, error) {
+func (s *session) hasAuto(c *backend.Conn, sql []byte, t *statement.TableRef, b *plan.Binding) (bool, error) {
 	of, err := s.columnsOfTable(c, sql, t)
 	var refused *protocol.ServerError
 	if err != nil && !errors.Is(err, errReadsLeft) && !errors.As(err, &refused) {

@@ -1,101 +1,26 @@
 package proxy
 
-import (
-	"slices"
-	"strconv"
+import "seqproxy/proxy/plan"
 
-	"seqproxy/statement"
-)
-
-// appendSplices appends to f.splices what writes the numbers from k.first on into the INSERT.
-func (f *filling) appendSplices(k *filledKey) {
-	in, key, first := k.insertion, &k.key, k.first
-	dst := slices.Grow(f.splices, len(k.filled)+2)
-	if k.listed {
-		dst = in.AppendList(dst, key)
-	}
-	const number, leader = len("18446744073709551615"), len(keyTextOpen + "LAST_INSERT_ID()" + keyTextEnd)
-	text := slices.Grow(f.text, len(k.filled)*(number+len("''"))+leader) // of all numbers, in one piece of memory
-	for j, r := range k.filled {
-		from := len(text)
-		switch {
-		case r.filling == statement.FillIfEmpty && j == k.leader:
-			text = append(text, keyTextOpen...)
-			text = f.appendLeader(text, first)
-			text = append(text, keyTextEnd...)
-		case r.filling == statement.FillIfEmpty:
-			text = append(text, '\'')
-			text = f.appendNumber(text, first)
-			text = append(text, '\'')
-		case j == k.leader && !k.plain:
-			text = f.appendLeader(text, first)
-		default:
-			text = f.appendNumber(text, first)
-		}
-		value := text[from:len(text):len(text)]
-		if r.filling == statement.FillIfEmpty {
-			dst = in.AppendIfEmpty(dst, r.row, key, value)
-		} else {
-			dst = in.AppendNumber(dst, r.row, key, value)
-		}
-		first += k.step
-	}
-	if k.added {
-		dst = in.AppendAlias(dst)
-	}
-	f.splices, f.text = dst, text
-}
-
-// keyTextOpen and keyTextEnd make a string of a number that stands beside an expression of any
-// character set: the collation that is named prevails.
-const (
-	keyTextOpen = "CONVERT("
-	keyTextEnd  = " USING utf8mb4) COLLATE utf8mb4_bin"
-)
-
-// appendNumber writes a number, and appendLeader that which becomes LAST_INSERT_ID().
-func (f *filling) appendNumber(dst []byte, n uint64) []byte {
-	if f.placeholders {
-		return append(dst, '?')
-	}
-	return strconv.AppendUint(dst, n, 10)
-}
-
-func (f *filling) appendLeader(dst []byte, n uint64) []byte {
-	if f.placeholders {
-		return append(dst, "LAST_INSERT_ID(?)"...)
-	}
-	return statement.AppendLastInsertID(dst, n)
-}
-
-// takeKeys takes the numbers of a text's keys and writes f.splices.
-func (s *session) takeKeys(f *filling) error {
+// takeKeys takes the numbers of a text's keys and writes f.Splices.
+func (s *session) takeKeys(f *plan.Filling) error {
 	if f == nil {
 		return nil
 	}
-	f.splices, f.text = f.splices[:0], f.text[:0]
-	for i := range f.keys {
-		k := &f.keys[i]
+	for i := range f.Keys {
+		k := &f.Keys[i]
 		var err error
-		if k.first, err = s.takeKey(k.binding, k.explicit, len(k.filled), k.step); err != nil {
+		if k.First, err = s.takeKey(k.Binding, k.Explicit, len(k.Filled), k.Step); err != nil {
 			return err
 		}
-		f.appendSplices(k)
 	}
+	f.Spell()
 	return nil
-}
-
-// spell writes f.splices without taking numbers.
-func (f *filling) spell() {
-	f.splices, f.text = f.splices[:0], f.text[:0]
-	for i := range f.keys {
-		f.appendSplices(&f.keys[i])
-	}
 }
 
 // takeKey takes count numbers, step apart, and returns the first; 0 of none. Those that
 // the statement gives itself are taken out of what is handed out.
-func (s *session) takeKey(b *Binding, explicit []uint64, count int, step uint64) (first uint64, err error) {
+func (s *session) takeKey(b *plan.Binding, explicit []uint64, count int, step uint64) (first uint64, err error) {
 	s.name = append(s.name[:0], b.Sequence...)
 	name := s.name
 	if len(explicit) > 0 {
@@ -133,7 +58,7 @@ func (s *session) takeKey(b *Binding, explicit []uint64, count int, step uint64)
 }
 
 // errApart refuses rows whose numbers cannot be step apart.
-func errApart(b *Binding, apart, step uint64) error {
+func errApart(b *plan.Binding, apart, step uint64) error {
 	return notSupported("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
 		"with auto_increment_increment = %d, by which drivers tell the keys of the other rows: set that to a multiple of the INCREMENT",
 		b.Table, b.Column, b.Sequence, apart, step)

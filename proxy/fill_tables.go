@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"seqproxy/backend"
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
 )
@@ -31,7 +32,7 @@ func (s *session) boundTables() bool {
 				return false
 			}
 		}
-		if len(bound.named(t.Name)) > 0 || !ascii(t.Name) {
+		if len(bound.tables.Named(t.Name)) > 0 || !ascii(t.Name) {
 			return true
 		}
 	}
@@ -39,7 +40,7 @@ func (s *session) boundTables() bool {
 }
 
 // binding returns what is bound in a table of the current shard, or nil.
-func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, error) {
+func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*plan.Binding, error) {
 	b := s.set.bound()
 	if b == nil || t.Kind == statement.Update {
 		return nil, nil
@@ -48,11 +49,11 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 	if err != nil {
 		return nil, errUnread // MySQL takes some names that are no text for others
 	}
-	list := b.named(name)
+	list := b.tables.Named(name)
 	if len(list) == 0 {
 		return nil, nil
 	}
-	if t.Schema == nil && s.state.SchemaUnknown && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
+	if t.Schema == nil && s.state.SchemaUnknown && slices.ContainsFunc(list, func(b plan.Binding) bool { return b.Schema != "" }) {
 		row, err := s.ownRow(c, "SELECT DATABASE()", 1, "the current schema")
 		if err != nil {
 			return nil, err
@@ -60,7 +61,7 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 		s.state.Schema, s.state.SchemaUnknown = string(row[0]), false
 	}
 	schema := s.state.Schema
-	if t.Schema == nil && t.Statement > 0 && s.stmt.Schema != nil && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
+	if t.Schema == nil && t.Statement > 0 && s.stmt.Schema != nil && slices.ContainsFunc(list, func(b plan.Binding) bool { return b.Schema != "" }) {
 		return nil, notSupported("INSERT into %s behind a USE in one text, with a column that is filled from a sequence in one schema and not in others: "+
 			"write the schema in front of the name", name)
 	}
@@ -71,7 +72,7 @@ func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, err
 		}
 		schema = string(in)
 	}
-	return bindingOf(list, schema, string(name), c.Hello().FoldsTables), nil
+	return plan.BindingOf(list, schema, string(name), c.Hello().FoldsTables), nil
 }
 
 // boundLong refuses a text too long to be analysed that may put rows into a table with a bound

@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/sequence"
 	"seqproxy/statement"
@@ -146,8 +147,10 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 	if err := s.convertNames(st, p.charset); err != nil {
 		return err
 	}
+	f := s.factsFor(plan.AtExecute)
+	f.Charset = p.charset
 	if p.params > 0 {
-		if err := s.fillCalls(st, p, payload); err != nil {
+		if err := s.fillCalls(st, p, payload, f); err != nil {
 			return err
 		}
 	}
@@ -158,16 +161,16 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 	case statement.ExplainRoute:
 		return s.explainRoute(p.own, p)
 	case statement.Select:
-		plan, err := s.planCalls(st, true)
+		a, err := s.plan(p.own)
 		if err != nil {
 			return err
 		}
-		if plan.own {
-			return s.answerSelect(st, p.own, plan.served, p)
+		if a.Do == plan.Reply {
+			return s.answerSelect(st, p.own, a, p)
 		}
-		for i, call := range st.Calls {
-			if call.Name != nil && !plan.served[i] { // dropped since, and no server has the text
-				return &sequence.NameError{Name: string(call.Name), Err: sequence.ErrUnknown}
+		for i := range a.Slots {
+			if slot := &a.Slots[i]; slot.Sequence != nil && !slot.Served() { // dropped since, and no server has the text
+				return &sequence.NameError{Name: string(slot.Sequence), Err: sequence.ErrUnknown}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -96,14 +97,14 @@ func (s *session) lastOf(name []byte) (number, error) {
 }
 
 // lastBefore returns what the LASTVALs would give before the text.
-func (s *session) lastBefore(asks []asked) ([]number, error) {
+func (s *session) lastBefore(asks []plan.Slot) ([]number, error) {
 	before := make([]number, len(asks))
 	for i := range asks {
-		if asks[i].name == nil || asks[i].fn != statement.Lastval {
+		if !asks[i].Takes() || asks[i].Func != statement.Lastval {
 			continue
 		}
 		var err error
-		if before[i], err = s.lastOf(asks[i].name); err != nil {
+		if before[i], err = s.lastOf(asks[i].Sequence); err != nil {
 			return nil, err
 		}
 	}
@@ -111,35 +112,22 @@ func (s *session) lastBefore(asks []asked) ([]number, error) {
 }
 
 // fillLast fills in the values of LASTVALs, each of which sees the numbers in front of it.
-func (s *session) fillLast(asks []asked, values, before []number) error {
+func (s *session) fillLast(asks []plan.Slot, values, before []number) error {
 	seen := make(map[sequence.Identity]uint64)
 	for i := range asks {
-		if asks[i].name == nil {
+		if !asks[i].Takes() {
 			continue
 		}
-		of, err := s.set.Sequences.Identify(&s.patience, asks[i].name)
+		of, err := s.set.Sequences.Identify(&s.patience, asks[i].Sequence)
 		if err = s.patience.over(err); err != nil {
 			return err
 		}
-		if asks[i].fn == statement.Nextval {
+		if asks[i].Func == statement.Nextval {
 			seen[of] = values[i].last
 			continue
 		}
 		if values[i] = before[i]; seen[of] != 0 {
 			values[i] = number{value: seen[of]}
-		}
-	}
-	return nil
-}
-
-// lastBesideRows refuses a LASTVAL beside a NEXTVAL that is evaluated once per row.
-func lastBesideRows(st *statement.Statement, plan callPlan) error {
-	if !plan.perRow {
-		return nil
-	}
-	for i := range st.Calls {
-		if st.Calls[i].Func == statement.Lastval && plan.served[i] {
-			return notSupported("LASTVAL beside a NEXTVAL that gives a number for each row is not supported: ask for it in another statement")
 		}
 	}
 	return nil

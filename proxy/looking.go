@@ -13,6 +13,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 	"seqproxy/statement/ddl"
@@ -247,7 +248,7 @@ func viewWith(c *backend.Conn, q *idiom.SequenceQuestion, source *idiom.Sequence
 	}
 	text := view(string(sql[source.Start:source.End]), columns, shown, c.Hello().MariaDB)
 	if !source.Aliased {
-		text += " AS " + quotedName(string(source.Name))
+		text += " AS " + plan.Quoted(string(source.Name))
 	}
 	return text
 }
@@ -297,12 +298,12 @@ func (s *session) showFrom(c *backend.Conn, source *idiom.SequenceSource, charse
 		return "", "", nil
 	}
 	// The server says of which schemas it shows something.
-	if _, err := s.ownQuery(c, "SHOW TABLES FROM "+quotedName(schema)+" LIKE ''"); errors.As(err, new(*protocol.ServerError)) {
+	if _, err := s.ownQuery(c, "SHOW TABLES FROM "+plan.Quoted(schema)+" LIKE ''"); errors.As(err, new(*protocol.ServerError)) {
 		return "", "", nil
 	} else if err != nil {
 		return "", "", err
 	}
-	name := quotedName("Tables_in_" + schema)
+	name := plan.Quoted("Tables_in_" + schema)
 	before = fmt.Sprintf("SELECT * FROM (SELECT TABLE_NAME AS %s, TABLE_TYPE AS `Table_type` FROM %s AS t WHERE TABLE_SCHEMA=%s) AS t WHERE ",
 		name, view("information_schema.TABLES", tablesColumns[1:4], shown, c.Hello().MariaDB), quote(schema))
 	return before, " ORDER BY CAST(" + name + " AS BINARY)", nil
@@ -315,14 +316,14 @@ func (s *session) sequenceAsTable(c *backend.Conn, source *idiom.SequenceSource,
 	if err != nil {
 		return "", err
 	}
-	table := quotedName(string(name))
+	table := plan.Quoted(string(name))
 	names := [][]byte{name}
 	if len(source.Schema) > 0 {
 		schema, err := s.nameInUTF8(source.Schema, charset)
 		if err != nil {
 			return "", err
 		}
-		table = quotedName(string(schema)) + "." + table
+		table = plan.Quoted(string(schema)) + "." + table
 		qualified := slices.Concat(schema, []byte("."), name)
 		switch string(schema) {
 		case s.set.Sequences.Schema():
@@ -372,7 +373,7 @@ func (s *session) listedHere(ddl *ddl.Sequence) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if taken, err := s.hasSuchTable(c, quotedName(string(full[:n]))+"."+quotedName(string(name))); taken || err != nil {
+	if taken, err := s.hasSuchTable(c, plan.Quoted(string(full[:n]))+"."+plan.Quoted(string(name))); taken || err != nil {
 		return false, err
 	}
 	ddl.Names[0], ddl.Schemas[0] = name, 0
@@ -412,7 +413,7 @@ func (s *session) rowOf(source *idiom.SequenceSource, name []byte) (string, erro
 		" CAST(%d AS UNSIGNED) AS `cache_size`, CAST(%s AS UNSIGNED) AS `cycle_option`, CAST(0 AS SIGNED) AS `cycle_count`)",
 		bigint(after), bigint(d.Min), bigint(maxShown(&d)), bigint(d.Start), bigint(d.Increment), cache, zeroOne(d.Cycle))
 	if !source.Aliased {
-		text += " AS " + quotedName(string(source.Name))
+		text += " AS " + plan.Quoted(string(source.Name))
 	}
 	return text, nil
 }

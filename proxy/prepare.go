@@ -67,21 +67,16 @@ func (s *session) prepare(sql []byte) error {
 		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return err
 		}
-		plan, err := s.planCallsOf(query, true)
-		if err == nil && plan.rewrite {
-			err = s.knownAtPrepare(st, plan)
+		a, err := s.planCallsOf(query, sql, plan.AtPrepare)
+		if err != nil {
+			return err
 		}
-		if err == nil && plan.perRow {
-			err = s.planFilled(st, sql, &plan)
-		}
-		switch {
-		case err != nil:
-			return query.refused(err)
-		case plan.own && onlyNumbers(st):
+		switch a.Do {
+		case plan.Reply:
 			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil), st.Params)
-		case plan.rewrite:
-			text, hidden, key = s.hideParams(st, sql, plan)
-			rows, counts = plan.rows.keep(), plan.counted
+		case plan.Rewrite, plan.PerRow, plan.Count:
+			text, hidden, key = s.hideParams(st, sql, a)
+			rows, counts = rowsOf(a).keep(), countsOf(a)
 		}
 	}
 	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
@@ -122,17 +117,6 @@ func (s *session) prepare(sql []byte) error {
 		p.kill = &killPrepared{KillTarget: k, variable: string(sql[k.Start:k.End])}
 	}
 	return s.prepareOn(c, p, text)
-}
-
-// onlyNumbers says whether a text that the proxy can answer asks for nothing that
-// may be a server's to know when it is executed.
-func onlyNumbers(st *statement.Statement) bool {
-	for i := range st.Calls {
-		if f := st.Calls[i].Func; f == statement.LastInsertID || f == statement.LastInsertIDVariable {
-			return false
-		}
-	}
-	return true
 }
 
 // prepareOwn answers COM_STMT_PREPARE for a statement with so many parameters that the proxy answers.

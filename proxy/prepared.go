@@ -55,7 +55,7 @@ type prepared struct {
 	// emptied says which of the client's parameters go as NULL, for each row of a bulk
 	// execution; of the last execution.
 	emptied []bool
-	filling *filling             // of the last execution, as far as it tells what to do about errors
+	filling *plan.Filling        // of the last execution, as far as it tells what to do about errors
 	rows    *rowNumbers          // columns that the proxy fills; nil if there are none
 	counts  *counted             // what the server counts off; nil if it counts nothing
 	place   []uint16             // the server's index of each of the client's parameters; nil without hidden ones

@@ -67,13 +67,13 @@ func (s *session) query(sql []byte) error {
 		return s.relay(protocol.ShapeResult, false)
 	}
 	if st.SelfContained && s.batched > 0 && !s.mayOmitMetadata() {
-		plan, err := s.planCalls(st, false)
-		if err != nil || plan.own {
+		a, err := s.planCalls(sql, plan.Now)
+		if err != nil || a.Do == plan.Reply {
 			return s.answerInTurn(func() error {
 				if err != nil {
 					return err
 				}
-				return s.answerSelect(st, sql, plan.served, nil)
+				return s.answerSelect(st, sql, a, nil)
 			})
 		}
 	}
@@ -390,7 +390,7 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 // passOn relays the text just analysed as it is.
 func (s *session) passOn(sql []byte) error {
 	if s.replaced {
-		return s.rewrite(sql, callPlan{served: make([]bool, len(s.stmt.Calls))})
+		return s.rewrite(sql, plan.Nothing(&s.stmt))
 	}
 	c, err := s.attachFor(&s.stmt)
 	if err != nil {
@@ -407,16 +407,17 @@ func (s *session) keys(sql []byte) (passOn bool, err error) {
 	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return false, err
 	}
-	plan, err := s.planCalls(st, false)
-	switch {
-	case err != nil:
+	a, err := s.planCalls(sql, plan.Now)
+	if err != nil {
 		return false, err
-	case plan.perRow:
-		return false, s.fillRows(sql, plan)
-	case plan.own:
-		return false, s.answerSelect(st, sql, plan.served, nil)
-	case plan.rewrite:
-		return false, s.rewrite(sql, plan)
+	}
+	switch a.Do {
+	case plan.Count:
+		return false, s.countRows(sql, a)
+	case plan.Reply:
+		return false, s.answerSelect(st, sql, a, nil)
+	case plan.Rewrite, plan.PerRow:
+		return false, s.rewrite(sql, a)
 	}
 	return true, nil
 }

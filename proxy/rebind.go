@@ -8,24 +8,25 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
 
 // hiddenParam is a parameter of a prepared statement that the client does not know
 // of: the proxy put it where a call stood, and gives it a value at each execution.
 type hiddenParam struct {
-	at       int  // the server's index of the parameter
-	asked         // of a sequence
-	previous bool // the value is the previous LAST_INSERT_ID()
-	block    blockPart
-	leads    bool // it is the first number of the first row that is returned
-	from     argument
+	at        int  // the server's index of the parameter
+	plan.Slot      // of a sequence
+	previous  bool // the value is the previous LAST_INSERT_ID()
+	block     blockPart
+	leads     bool // it is the first number of the first row that is returned
+	from      argument
 }
 
 // paramType is the type that the parameter is bound with. A LASTVAL is bound in digits:
 // where a number is, MariaDB makes the column one longer than LASTVAL's own.
 func (h *hiddenParam) paramType() uint16 {
-	if h.name != nil && h.fn != statement.Nextval {
+	if h.Sequence != nil && h.Func != statement.Nextval {
 		return uint16(mysql.MYSQL_TYPE_VAR_STRING)
 	}
 	return typeUnsignedBigint

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
 
@@ -31,7 +32,7 @@ func FuzzExecution(f *testing.F) {
 		}
 		for range 1 + places%4 { // at 0, 2, 4 ..., with the client's between and behind them
 			if at := 2 * len(p.hidden); at <= p.params-arguments+len(p.hidden) {
-				p.hidden = append(p.hidden, hiddenParam{at: at, asked: asked{fn: statement.Nextval, name: []byte("s"), count: 1}})
+				p.hidden = append(p.hidden, hiddenParam{at: at, Slot: plan.Slot{When: plan.Once, Func: statement.Nextval, Sequence: []byte("s"), Count: 1}})
 			}
 		}
 		if arguments > 0 {
@@ -40,7 +41,7 @@ func FuzzExecution(f *testing.F) {
 		p.placeParams(p.params - arguments + len(p.hidden))
 		values := make([]number, len(p.hidden))
 		if params&1 != 0 && len(p.hidden) > 0 { // a LASTVAL, which is NULL
-			p.hidden[0].fn, values[0].null = statement.Lastval, true
+			p.hidden[0].Func, values[0].null = statement.Lastval, true
 		}
 
 		if rows, err := p.cutBulk(payload); err == nil {

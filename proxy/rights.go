@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
+	"seqproxy/proxy/plan"
+	"seqproxy/statement"
 )
 
 // rights are the sequences that a user may take numbers of. nil: all of them.
@@ -37,20 +39,41 @@ func newRights(sequences []string) *rights {
 
 // mayUse is nil if the session's user may take numbers of a sequence, and look at it and
 // set it; else it is the error for the client. For a user who may use every sequence it
-// costs nothing. It is asked wherever numbers are taken.
+// costs nothing. Of a text with calls the plan asks; whatever else takes numbers asks here.
 func (s *session) mayUse(name []byte) error {
 	if s.user.rights == nil {
 		return nil
 	}
+	may, err := s.hasRight(name)
+	if err == nil && !may {
+		err = errNoRight(name)
+	}
+	return err
+}
+
+// hasRight is mayUse for a user who may use some sequences alone.
+func (s *session) hasRight(name []byte) (bool, error) {
 	may, err := s.user.rights.allow(&s.patience, s.set.Sequences, name)
-	if err = s.patience.over(err); err != nil {
-		return err
+	return may, s.patience.over(err)
+}
+
+// mayTake is what a plan asks of the user's rights, for a statement that was planned before: they
+// may be others since, and parameters may name the sequences.
+func (s *session) mayTake(asks []plan.Slot) error {
+	set := false
+	for i := range asks {
+		if !asks[i].Takes() {
+			continue
+		}
+		if err := s.mayUse(asks[i].Sequence); err != nil {
+			return err
+		}
+		set = set || asks[i].Func == statement.Setval
 	}
-	if !may {
-		return sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000",
-			"Access denied; you need the right to use the sequence '%s' for this operation", strings.ToValidUTF8(limit(string(name), maxNamed), "?"))
+	if !set || s.user.Admin {
+		return nil
 	}
-	return nil
+	return s.refuseSetval(&asks[slices.IndexFunc(asks, func(a plan.Slot) bool { return a.Func == statement.Setval })])
 }
 
 // maxNamed bounds the name in such an error.

@@ -21,6 +21,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
@@ -48,13 +49,13 @@ type User struct {
 var nobody = &User{}
 
 // UnknownSequence says what becomes of a NEXTVAL of a name that is not served.
-type UnknownSequence uint8
+type UnknownSequence = plan.Unknown
 
 // The policies for unknown names.
 const (
-	UnknownError  UnknownSequence = iota // 4091, as from MariaDB
-	UnknownCreate                        // the sequence is created
-	UnknownRelay                         // the statement goes to the server as it is
+	UnknownError  = plan.UnknownError
+	UnknownCreate = plan.UnknownCreate
+	UnknownRelay  = plan.UnknownRelay
 )
 
 // sequencer gives numbers. *sequence.Sequences implements it.

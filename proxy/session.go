@@ -18,6 +18,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -91,8 +92,9 @@ type session struct {
 	// columnsCached: the columns of a table were not asked for just now.
 	columnsCached bool
 	explained     bool                  // an insert id in the answer is to be expected, see plan.ExplainsID
-	fill          *filling              // what of it is filled in; nil: nothing
-	spareFill     *filling              // memory of fill; nil if there never was one
+	planner       *plan.Planner         // nil if nothing was ever planned
+	fill          *plan.Filling         // what of it is filled in; nil: nothing
+	spareFill     *plan.Filling         // memory of fill; nil if there never was one
 	name          []byte                // scratch: of a sequence
 	attributes    []byte                // before the text being handled, with QueryAttributes; in the client's buffer
 	out           []byte                // answers of our own, not yet written
@@ -336,10 +338,13 @@ func (s *session) work(err error) (look bool, _ error) {
 // trim gives up what an unusually large command left behind, before a wait.
 func (s *session) trim() {
 	s.stmt.Trim()
+	if s.planner != nil && !s.planner.Small() {
+		s.planner = nil
+	}
 	if s.insertion != nil {
 		s.insertion.Trim()
 	}
-	if s.spareFill != nil && !s.spareFill.trim() {
+	if s.spareFill != nil && !s.spareFill.Trim() {
 		s.spareFill = nil
 	}
 	if cap(s.own) > maxKept {

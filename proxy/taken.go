@@ -3,45 +3,17 @@ package proxy
 import (
 	"bytes"
 
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
 
-// asked is what a call asks of its sequence.
-type asked struct {
-	fn    statement.Func
-	name  []byte // nil: nothing is asked
-	count uint64 // of numbers
-	set   *statement.SetvalArgs
-}
-
-func askedBy(call *statement.FuncCall) asked {
-	return asked{fn: call.Func, name: call.Name, count: call.Count, set: call.Set}
-}
-
-// takeFor takes what the calls of a text ask for: values[i] is for call i where served[i].
-func (s *session) takeFor(calls []statement.FuncCall, served []bool) (values []number, err error) {
-	if len(calls) == 1 && served[0] && calls[0].Func == statement.Nextval && calls[0].Place == statement.PlaceOnce { // nearly always
-		return s.takeOne(askedBy(&calls[0]))
-	}
-	asks := make([]asked, len(calls))
-	for i := range calls {
-		if served[i] && calls[i].Place != statement.PlaceNever {
-			asks[i] = askedBy(&calls[i])
-		}
-	}
-	return s.take(asks)
-}
-
 // takeOne is take for one NEXTVAL.
-func (s *session) takeOne(a asked) ([]number, error) {
-	if err := s.mayUse(a.name); err != nil {
-		return nil, err
-	}
-	first, step, err := s.takeRun(a.name, a.count)
+func (s *session) takeOne(a *plan.Slot) ([]number, error) {
+	first, step, err := s.takeRun(a.Sequence, a.Count)
 	if err != nil {
 		return nil, err
 	}
-	return []number{{value: first, last: first + (a.count-1)*step}}, nil
+	return []number{{value: first, last: first + (a.Count-1)*step}}, nil
 }
 
 // number is the value of a call.
@@ -52,29 +24,20 @@ type number struct {
 }
 
 // take takes what is asked for: the values of asks, in order. The numbers of one
-// sequence are consecutive, however it is spelled.
-func (s *session) take(asks []asked) (values []number, err error) {
-	if len(asks) == 1 && asks[0].fn == statement.Nextval && asks[0].name != nil {
-		return s.takeOne(asks[0])
+// sequence are consecutive, however it is spelled. The user may use all of them.
+func (s *session) take(asks []plan.Slot) (values []number, err error) {
+	if len(asks) == 1 && asks[0].Func == statement.Nextval && asks[0].Takes() { // nearly always
+		return s.takeOne(&asks[0])
 	}
-	last, set := false, false
+	last := false
 	for i := range asks {
-		if asks[i].name == nil {
+		if !asks[i].Takes() {
 			continue
 		}
-		if err := s.mayUse(asks[i].name); err != nil {
-			return nil, err
+		if asks[i].Func == statement.Setval {
+			return s.takeInTurn(asks)
 		}
-		last = last || asks[i].fn == statement.Lastval
-		set = set || asks[i].fn == statement.Setval
-	}
-	if set {
-		for i := range asks {
-			if err := s.maySet(asks[i]); err != nil { // a second time, where a parameter names it
-				return nil, err
-			}
-		}
-		return s.takeInTurn(asks)
+		last = last || asks[i].Func == statement.Lastval
 	}
 	if !last {
 		return s.takeNext(asks)
@@ -90,21 +53,21 @@ func (s *session) take(asks []asked) (values []number, err error) {
 }
 
 // takeNext takes the numbers that NEXTVALs ask for.
-func (s *session) takeNext(asks []asked) (values []number, err error) {
+func (s *session) takeNext(asks []plan.Slot) (values []number, err error) {
 	values = make([]number, len(asks))
 	taken := make([]bool, len(asks))
 	for i := range asks {
-		name := asks[i].name
-		if name == nil || taken[i] || asks[i].fn != statement.Nextval {
+		if !asks[i].Takes() || taken[i] || asks[i].Func != statement.Nextval {
 			continue
 		}
+		name := asks[i].Sequence
 		var places []int // of the names that mean this sequence
 		total := uint64(0)
 		for j := i; j < len(asks); j++ {
-			other := asks[j].name
-			if other == nil || taken[j] || asks[j].fn != statement.Nextval {
+			if !asks[j].Takes() || taken[j] || asks[j].Func != statement.Nextval {
 				continue
 			}
+			other := asks[j].Sequence
 			same := bytes.Equal(other, name)
 			if !same {
 				var err error
@@ -114,7 +77,7 @@ func (s *session) takeNext(asks []asked) (values []number, err error) {
 			}
 			if same {
 				places = append(places, j)
-				total += asks[j].count
+				total += asks[j].Count
 			}
 		}
 		next, step, err := s.takeRun(name, total)
@@ -122,8 +85,8 @@ func (s *session) takeNext(asks []asked) (values []number, err error) {
 			return nil, err
 		}
 		for _, j := range places {
-			values[j].value, values[j].last, taken[j] = next, next+(asks[j].count-1)*step, true
-			next += asks[j].count * step
+			values[j].value, values[j].last, taken[j] = next, next+(asks[j].Count-1)*step, true
+			next += asks[j].Count * step
 		}
 	}
 	return values, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
@@ -127,7 +128,7 @@ func (s *session) ticketText(t *tableTicket, sql []byte) (handled bool, err erro
 	}
 	s.answerTicket(&answer, protocol.MoreResults)
 	s.packetNum++
-	return true, s.answerSelect(&then, rest, make([]bool, len(then.Calls)), nil)
+	return true, s.answerSelect(&then, rest, plan.Nothing(&then), nil)
 }
 
 // ticketServed says whether a text that is a ticket may be answered here. Behind it there

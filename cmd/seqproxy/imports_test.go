@@ -34,7 +34,7 @@ var mayImport = []struct{ from, to string }{
 	{"proxy", "backend internal/logfield protocol proxy/kill proxy/login proxy/plan proxy/state proxy/stats sequence statement statement/ddl statement/idiom statement/lex statement/redact"},
 	{"proxy/kill", "backend internal/logfield protocol statement"},
 	{"proxy/login", ""},
-	{"proxy/plan", "proxy/state statement"},
+	{"proxy/plan", "proxy/state statement statement/lex"},
 	{"proxy/stats", "backend internal/histogram protocol proxy/state"},
 	{"proxy/state", "protocol statement statement/lex"},
 	{"statement", "statement/ddl statement/idiom statement/lex"},
