@@ -175,8 +175,7 @@ func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte
 		}
 		if from.name > 0 {
 			call.Form = statement.FormName
-			of := f.NameOf(i)
-			of.Text, of.HasText = a.Sequence, plan.Yes
+			f.NameOf(i).Given = true
 		}
 		call.Name, call.Count, call.Set = a.Sequence, a.Count, a.Set
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -128,19 +127,4 @@ func (s *session) stillBound(in *insertsInto) error {
 	}
 	in.set, in.owners = s.set, owners
 	return nil
-}
-
-// utf8Charset says whether texts in a character set of MySQL's are UTF-8.
-func utf8Charset(name string) bool {
-	switch name {
-	case "utf8mb4", "utf8mb3", "utf8":
-		return true
-	}
-	return false
-}
-
-// writable says whether a name, in UTF-8, can stand in a text of the session as it is.
-// Where that takes a conversion it is false.
-func (s *session) writable(name string) bool {
-	return utf8Charset(s.state.Charset) && utf8.ValidString(name) || ascii([]byte(name))
 }

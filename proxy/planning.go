@@ -32,58 +32,77 @@ func (s *session) factsFor(at plan.Moment) *plan.Facts {
 func (s *session) plan(sql []byte) (*plan.Action, error) {
 	for round := 0; ; round++ {
 		v := s.planner.Text(&s.stmt, sql, &s.state)
-		switch {
-		case v.Kind == plan.Go:
+		if again, err := s.meet(&v, round, sql); err != nil {
+			return nil, err
+		} else if !again {
 			return &s.planner.Action, nil
-		case v.Kind == plan.Refuse:
-			return nil, s.refusal(&v.Refusal)
-		case round == plan.Rounds:
-			return nil, notSupported("this combination of NEXTVALs is not supported: send them in several statements")
-		}
-		for i := range v.Needs {
-			if err := s.learn(&s.planner.Facts, &v.Needs[i]); err != nil {
-				return nil, err
-			}
 		}
 	}
 }
 
-// learn finds out what a plan has to know.
-func (s *session) learn(f *plan.Facts, n *plan.Need) (err error) {
+// meet fetches what a plan asks for, in such a round. again says that it is to be made again; an
+// error is why the client does not get what it wants.
+func (s *session) meet(v *plan.Verdict, round int, sql []byte) (again bool, err error) {
+	switch {
+	case v.Kind == plan.Go:
+		return false, nil
+	case v.Kind == plan.Refuse:
+		return false, s.refusal(&v.Refusal, sql)
+	case round == plan.Rounds:
+		return false, notSupported("what this statement needs of sequences and columns is too much for one: send it in parts")
+	}
+	for i := range v.Needs {
+		if err := s.learn(&s.planner.Facts, &v.Needs[i], sql); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// learn finds out what a plan of a text has to know.
+func (s *session) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 	switch n.What {
 	case plan.NeedText:
-		of := f.NameOf(n.Call)
-		of.Text, of.HasText, err = s.learnText(n.Name, f.Charset)
-	case plan.NeedSchema:
-		of := f.NameOf(n.Call)
-		of.Schema, of.HasSchema, err = s.learnText(n.Name, f.Charset)
+		text, is, err := s.askUTF8(n.Name, f.Charset)
+		if f.Unknown == plan.UnknownRelay || f.Bound != nil {
+			err = nil // it is no name then, and no key goes to the server that it does not have
+		}
+		f.SetText(n.Name, text, plan.AnswerOf(is))
+		return err
 	case plan.NeedWhole:
-		f.NameOf(n.Call).Whole, err = answer(s.knows(n.Name))
+		f.NameOf(n.At).Whole, err = answer(s.knows(n.Name))
 	case plan.NeedKnown:
-		f.NameOf(n.Call).Known, err = answer(s.knows(n.Name))
+		f.NameOf(n.At).Known, err = answer(s.knows(n.Name))
 	case plan.NeedRight:
-		f.NameOf(n.Call).Usable, err = answer(s.hasRight(n.Name))
+		f.NameOf(n.At).Usable, err = answer(s.hasRight(n.Name))
 	case plan.NeedSame:
 		same, err := s.set.Sequences.Same(&s.patience, n.Name, n.Other)
-		f.NameOf(n.Call).SameAsFirst = plan.AnswerOf(same)
+		f.NameOf(n.At).SameAsFirst = plan.AnswerOf(same)
 		return s.patience.over(err)
 	case plan.NeedDigits:
 		f.Digits, err = answer(s.digitsInRows())
+	case plan.NeedDatabase:
+		return s.askSchema()
+	case plan.NeedModes:
+		_, err = s.insertModes(s.cur, s.stmt.Words)
+	default:
+		return s.learnColumns(f.TableOf(n.At), n.What, &s.stmt.Tables[n.At], sql)
 	}
 	return err
 }
 
 func answer(yes bool, err error) (plan.Answer, error) { return plan.AnswerOf(yes), err }
 
-// learnText asks for a name in UTF-8. Where it is none the answer is No.
-func (s *session) learnText(name []byte, charset string) ([]byte, plan.Answer, error) {
-	text, is, err := s.askUTF8(name, charset)
-	return text, plan.AnswerOf(is), err
-}
-
-// refusal is the error for what a plan refuses.
-func (s *session) refusal(r *plan.Refusal) error {
+// refusal is the error for what the plan of a text refuses.
+func (s *session) refusal(r *plan.Refusal, sql []byte) error {
+	if r.ServerFirst {
+		if err := s.tryPrepare(s.cur, sql); err != nil {
+			return err
+		}
+	}
 	switch r.Why {
+	case plan.Unread:
+		return s.unreadRows(sql)
 	case plan.UnknownSequence:
 		return &sequence.NameError{Name: string(r.Name), Err: sequence.ErrUnknown}
 	case plan.NoRight:

@@ -67,7 +67,7 @@ func (s *session) prepare(sql []byte) error {
 		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return err
 		}
-		a, err := s.planCallsOf(query, sql, plan.AtPrepare)
+		a, err := s.planQuery(query, sql, plan.AtPrepare)
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 		if text, err = s.variableText(sql, d); text == nil || err != nil {
 			return preparedText{runs: statement.RunsOthers}, err
 		}
-		if !ascii(text) && !utf8Charset(s.state.Charset) {
+		if !ascii(text) && !plan.UTF8Charset(s.state.Charset) {
 			mode.Charset = lex.Unsupported
 		}
 	}
@@ -150,7 +150,7 @@ func (s *session) fillsText(text []byte) (bool, error) {
 		return false, err
 	}
 	same := s.sameColumn(f.Keys[0].Binding.Column)
-	return containsName(of.names, same) || containsName(of.more, same), nil
+	return plan.ContainsName(of.Names, same) || plan.ContainsName(of.More, same), nil
 }
 
 // variableText returns the text in a user variable, nil where the server is to say what it makes

@@ -111,32 +111,31 @@ func (s *session) bringBefore() error {
 // special handles a text that is more than one plain statement to be passed on.
 func (s *session) special(sql []byte) error {
 	st := &s.stmt
-	if st.AboutSequences() {
+	switch plan.CourseOf(st) {
+	case plan.Administer:
 		return s.administer(sql)
-	}
-	switch st.Kind {
-	case statement.Use:
+	case plan.ChangeSchema:
 		return s.use(string(st.Schema))
-	case statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
+	case plan.OnSchema:
 		if err := s.outwait(); err != nil {
 			return err
 		}
 		if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {
 			return s.onSchema(string(st.Schema))
 		}
-	case statement.Kill:
+	case plan.EndSession:
 		return s.kill(sql)
-	case statement.ExplainRoute:
+	case plan.ExplainRoute:
 		return s.explainRoute(sql, nil)
-	case statement.ShowWarnings:
+	case plan.ShowWarnings:
 		if s.state.Notice != nil && s.state.LastOwn == state.OwnNothing && showsAllWarnings(sql) {
 			return s.showNotice()
 		}
-	case statement.Multi, statement.Other, statement.CreateStored:
+	case plan.Several:
 		return s.several(sql)
-	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
+	case plan.PrepareText:
 		return s.preparesText(sql)
-	case statement.Select, statement.Show:
+	case plan.MayLook:
 		if handled, err := s.lookForSequences(sql); handled || err != nil {
 			return err
 		}

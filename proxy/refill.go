@@ -165,7 +165,7 @@ func (s *session) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy) 
 			return err
 		}
 		same := s.sameColumn(k.Binding.Column)
-		if !containsName(of.names, same) {
+		if !plan.ContainsName(of.Names, same) {
 			s.fill = nil // a table of the same name
 		}
 	}
@@ -176,15 +176,6 @@ func (s *session) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy) 
 		return err
 	}
 	return s.passOn(sql)
-}
-
-func containsName(names [][]byte, same func([]byte) bool) bool {
-	for _, name := range names {
-		if same(name) {
-			return true
-		}
-	}
-	return false
 }
 
 // changesTables says whether a statement of a kind may change the columns of a table.

@@ -164,7 +164,8 @@ func (s *session) routeTicket(r *route, t *tableTicket) error {
 func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, done bool, err error) {
 	st := &s.stmt
 	schema = s.state.Schema
-	if st.AboutSequences() {
+	switch plan.CourseOf(st) {
+	case plan.Administer:
 		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return "", false, true, err
 		}
@@ -174,28 +175,26 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 		}
 		r.kind = stats.KindAdmin
 		return "", false, true, s.notHere(st)
-	}
-	switch st.Kind {
-	case statement.ExplainRoute:
+	case plan.ExplainRoute:
 		r.kind = stats.KindAdmin
 		return "", false, true, nil
-	case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
+	case plan.ChangeSchema, plan.OnSchema:
 		if len(st.Schema) > 0 && (st.Kind == statement.Use || s.elsewhere(string(st.Schema))) {
 			return string(st.Schema), true, false, nil
 		}
-	case statement.Kill:
+	case plan.EndSession:
 		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || isOwnID(st.Kill.ID)) {
 			r.kind = stats.KindOwn
 			return "", false, true, nil
 		}
-	case statement.Multi, statement.Other, statement.CreateStored:
+	case plan.Several:
 		if _, err := s.schemasInside(sql); err != nil {
 			return "", false, true, err
 		}
 		if err := s.refuseInside(st, s.state.Charset, "among several statements in one text"); err != nil {
 			return "", false, true, err
 		}
-	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
+	case plan.PrepareText:
 		r.note = "what becomes of the text that is prepared is decided when it is: explain that text"
 	}
 	return schema, false, false, nil
@@ -245,7 +244,7 @@ func (s *session) routeCalls(r *route, query *plan.FilledQuery, sql []byte) erro
 	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return err
 	}
-	a, err := s.planCallsOf(query, sql, plan.Explained)
+	a, err := s.planQuery(query, sql, plan.Explained)
 	if err != nil {
 		return err
 	}

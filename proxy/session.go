@@ -87,19 +87,15 @@ type session struct {
 	conns         map[*backend.Shard]*backend.Conn
 	cur           *backend.Conn
 
-	stmt      statement.Statement  // of the command being handled
-	insertion *statement.Insertion // a closer look at it; nil if none was ever taken
-	// columnsCached: the columns of a table were not asked for just now.
-	columnsCached bool
-	explained     bool                  // an insert id in the answer is to be expected, see plan.ExplainsID
-	planner       *plan.Planner         // nil if nothing was ever planned
-	fill          *plan.Filling         // what of it is filled in; nil: nothing
-	spareFill     *plan.Filling         // memory of fill; nil if there never was one
-	name          []byte                // scratch: of a sequence
-	attributes    []byte                // before the text being handled, with QueryAttributes; in the client's buffer
-	out           []byte                // answers of our own, not yet written
-	notice        *protocol.ServerError // a sequence of which it has taken numbers nears its end; nil: none does
-	own           []byte                // scratch: a command of our making
+	stmt       statement.Statement   // of the command being handled
+	explained  bool                  // an insert id in the answer is to be expected, see plan.ExplainsID
+	planner    *plan.Planner         // nil if nothing was ever planned
+	fill       *plan.Filling         // what of it is filled in; nil: nothing
+	name       []byte                // scratch: of a sequence
+	attributes []byte                // before the text being handled, with QueryAttributes; in the client's buffer
+	out        []byte                // answers of our own, not yet written
+	notice     *protocol.ServerError // a sequence of which it has taken numbers nears its end; nil: none does
+	own        []byte                // scratch: a command of our making
 
 	effect   state.Effect // of the statement being handled
 	kills    []killInside // of the text being handled, still to be carried out
@@ -340,12 +336,6 @@ func (s *session) trim() {
 	s.stmt.Trim()
 	if s.planner != nil && !s.planner.Small() {
 		s.planner = nil
-	}
-	if s.insertion != nil {
-		s.insertion.Trim()
-	}
-	if s.spareFill != nil && !s.spareFill.Trim() {
-		s.spareFill = nil
 	}
 	if cap(s.own) > maxKept {
 		s.own = nil

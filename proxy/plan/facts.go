@@ -1,6 +1,9 @@
 package plan
 
-import "seqproxy/statement"
+import (
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+)
 
 // Answer is what is known of a question.
 type Answer uint8
@@ -63,17 +66,30 @@ type Facts struct {
 
 	Names  []Name // of the calls, in their order; those that are missing are unasked
 	Digits Answer // numbers in results come as ASCII digits
+
+	// Of the server that rows go to.
+	Conn  state.ConnID
+	Folds bool // letter case means nothing in names of tables
+	Bulk  bool // an execution may be of many rows
+
+	Bound  Bindings  // nil: nothing is bound
+	Tables []Columns // of the text, in their order; those that are missing are unasked
+	Texts  map[string]Text
 }
 
-// Name is what is known of the name in a call. Text and Schema are asked for in character sets
-// that only a server knows.
+// Text is a name in a character set that only a server knows.
+type Text struct {
+	UTF8 []byte
+	Is   Answer // No: the bytes are no name
+}
+
+// Name is what is known of the name in a call.
 type Name struct {
-	Text, Schema       []byte // in UTF-8
-	HasText, HasSchema Answer // No: the bytes are no name
-	Whole              Answer // there is a sequence called so, MyCat's prefix included
-	Known              Answer // there is a sequence of the slot's name
-	Usable             Answer // the user may take numbers of it
-	SameAsFirst        Answer // it is that of the first number that is taken
+	Given       bool   // it comes by a parameter, in UTF-8
+	Whole       Answer // there is a sequence called so, MyCat's prefix included
+	Known       Answer // there is a sequence of the slot's name
+	Usable      Answer // the user may take numbers of it
+	SameAsFirst Answer // it is that of the first number that is taken
 }
 
 // name is what is known of a call's name.
@@ -92,24 +108,44 @@ func (f *Facts) NameOf(call int) *Name {
 	return &f.Names[call]
 }
 
+// TableOf is the place for what is known of a table of the text.
+func (f *Facts) TableOf(table int) *Columns {
+	for len(f.Tables) <= table {
+		f.Tables = append(f.Tables, Columns{})
+	}
+	return &f.Tables[table]
+}
+
+// SetText takes note of a name in UTF-8.
+func (f *Facts) SetText(name, utf8 []byte, is Answer) {
+	if f.Texts == nil {
+		f.Texts = make(map[string]Text)
+	}
+	f.Texts[string(name)] = Text{utf8, is}
+}
+
 // What is a question that a plan has.
 type What uint8
 
 // The questions. The answer goes to the field of Facts that is named.
 const (
-	NeedText   What = iota + 1 // Name in UTF-8: Name.Text
-	NeedSchema                 // Name in UTF-8: Name.Schema
-	NeedWhole                  // whether there is a sequence Name: Name.Whole
-	NeedKnown                  // the same: Name.Known
-	NeedRight                  // whether the user may use the sequence Name: Name.Usable
-	NeedSame                   // whether Name and Other are one sequence: Name.SameAsFirst
-	NeedDigits                 // Digits
+	NeedText       What = iota + 1 // Name in UTF-8: Texts
+	NeedWhole                      // whether there is a sequence Name: Name.Whole
+	NeedKnown                      // the same: Name.Known
+	NeedRight                      // whether the user may use the sequence Name: Name.Usable
+	NeedSame                       // whether Name and Other are one sequence: Name.SameAsFirst
+	NeedDigits                     // Digits
+	NeedDatabase                   // the current schema, which the session's state has then
+	NeedModes                      // what the server does with keys; the state has it then
+	NeedColumns                    // Tables
+	NeedColumnsNow                 // the same, from the server
+	NeedAuto                       // the same, if it can be known
 )
 
 // Need is what has to be known before a text can be planned.
 type Need struct {
 	What        What
-	Call        int
+	At          int    // the call, or the table
 	Name, Other []byte // valid until the next plan
 }
 

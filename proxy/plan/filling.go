@@ -59,13 +59,13 @@ type FilledRow struct {
 	Filling statement.Filling
 }
 
-// Begin empties f, whose memory is used for the next text.
-func (f *Filling) Begin(st *statement.Statement) {
+// begin empties f, whose memory is used for the next text.
+func (f *Filling) begin(st *statement.Statement) {
 	*f = Filling{Keys: f.Keys[:0], Splices: f.Splices[:0], text: f.text[:0], Words: st.Words, Several: st.Kind == statement.Multi}
 }
 
-// AddKey appends an empty key, in the memory of an earlier one.
-func (f *Filling) AddKey() *FilledKey {
+// addKey appends an empty key, in the memory of an earlier one.
+func (f *Filling) addKey() *FilledKey {
 	n := len(f.Keys)
 	f.Keys = slices.Grow(f.Keys, 1)[:n+1]
 	k := &f.Keys[n]
@@ -76,8 +76,8 @@ func (f *Filling) AddKey() *FilledKey {
 // maxText is how many bytes of numbers are kept from one text to the next.
 const maxText = 1 << 10
 
-// Trim gives up what the last text left in f, and says whether what remains is little.
-func (f *Filling) Trim() bool {
+// trim gives up what the last text left in f, and says whether what remains is little.
+func (f *Filling) trim() bool {
 	if cap(f.Keys) > 1 || cap(f.Splices) > maxKept || cap(f.text) > maxText {
 		return false
 	}

@@ -139,7 +139,7 @@ func (t *planning) counted() Verdict {
 		if !bytes.Equal(n.Sequence, slot.Sequence) {
 			switch f.name(i).SameAsFirst {
 			case Unasked:
-				t.ask(Need{What: NeedSame, Call: i, Name: n.Sequence, Other: slot.Sequence})
+				t.ask(Need{What: NeedSame, At: i, Name: n.Sequence, Other: slot.Sequence})
 			case No:
 				return notSupportedForm("NEXTVAL of two sequences for each row of INSERT ... SELECT or UPDATE, of which the server counts one,")
 			}

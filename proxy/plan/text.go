@@ -13,8 +13,9 @@ type Planner struct {
 	Action Action // the last plan
 
 	needs     []Need
-	numbers   []bool // scratch: of the calls
-	insertion *statement.Insertion
+	numbers   []bool               // scratch: of the calls
+	insertion *statement.Insertion // nil if none was ever read
+	spare     *Filling             // memory; nil if nothing was ever filled in
 }
 
 // Small lets go of what the last text has left, and says whether little memory remains.
@@ -29,6 +30,9 @@ func (p *Planner) Small() bool {
 	*a, *f = Action{Slots: a.Slots[:0], subs: a.subs[:0]}, Facts{Names: f.Names[:0]}
 	if p.insertion != nil {
 		p.insertion.Trim()
+	}
+	if p.spare != nil && !p.spare.trim() {
+		p.spare = nil
 	}
 	return true
 }
@@ -51,7 +55,7 @@ func (p *Planner) Text(st *statement.Statement, sql []byte, s *state.State) Verd
 	a.clear(len(st.Calls), f.Fill)
 	a.Key = f.Key
 	t := planning{p, a, st, sql, s, f}
-	v := t.text()
+	v := t.whole()
 	if v.Kind == Go && len(p.needs) > 0 {
 		return Verdict{Kind: Asks, Needs: p.needs}
 	}
@@ -63,12 +67,12 @@ func Nothing(st *statement.Statement) *Action {
 	return &Action{Do: Rewrite, Slots: make([]Slot, len(st.Calls))}
 }
 
-// text goes on until something is refused, or has to be known first.
-func (t *planning) text() Verdict {
+// whole goes on until something is refused, or has to be known first.
+func (t *planning) whole() Verdict {
 	if v := t.names(); v.Kind != Go || len(t.needs) > 0 {
 		return v
 	}
-	whole, rewrites, perRow, v := t.calls()
+	alone, rewrites, perRow, v := t.calls()
 	if v.Kind != Go || len(t.needs) > 0 {
 		return v
 	}
@@ -95,7 +99,7 @@ func (t *planning) text() Verdict {
 	}
 	if t.a.Do == Relay {
 		switch {
-		case whole && (t.f.At != AtPrepare || onlyNumbers(t.st)):
+		case alone && (t.f.At != AtPrepare || onlyNumbers(t.st)):
 			t.a.Do = Reply
 			return Verdict{}
 		case rewrites:
@@ -121,14 +125,16 @@ func (t *planning) names() Verdict {
 		default:
 			continue
 		}
-		name, is := t.inUTF8(i, NeedText, call.Name)
+		name, is := call.Name, Yes
+		if !t.f.name(i).Given {
+			name, is = t.text(name)
+		}
 		if is == No && t.f.Unknown != UnknownRelay {
 			return notText(call.Name)
 		}
-		slot := &t.a.Slots[i]
-		*slot = Slot{Func: call.Func, Sequence: name, Count: call.Count, Set: call.Set}
+		t.a.Slots[i] = Slot{Func: call.Func, Sequence: name, Count: call.Count, Set: call.Set}
 		if call.Schema != nil {
-			if _, is := t.inUTF8(i, NeedSchema, call.Schema); is == No && t.f.Unknown != UnknownRelay {
+			if _, is := t.text(call.Schema); is == No && t.f.Unknown != UnknownRelay {
 				return notText(call.Schema)
 			}
 		}
@@ -141,26 +147,10 @@ func notText(name []byte) Verdict {
 	return notSupported("the sequence name %q in this character set is not supported: SET NAMES utf8mb4, or use ASCII letters", name)
 }
 
-// inUTF8 returns the name of a call, or what stands in front of it, in UTF-8.
-func (t *planning) inUTF8(call int, what What, name []byte) ([]byte, Answer) {
-	n := t.f.name(call)
-	converted, is := n.Text, n.HasText
-	if what == NeedSchema {
-		converted, is = n.Schema, n.HasSchema
-	}
-	if is != Unasked {
-		return converted, is
-	}
-	if converted, is = UTF8(name, t.f.Charset); is == Unasked {
-		t.ask(Need{What: what, Call: call, Name: name})
-	}
-	return converted, is
-}
-
 // calls decides about each call: which sequences are served here, and which refusals that brings.
-// whole says that the proxy can answer the text, rewrites that some calls are replaced, perRow that
+// alone says that the proxy can answer the text, rewrites that some calls are replaced, perRow that
 // some numbers are not one per call.
-func (t *planning) calls() (whole, rewrites, perRow bool, v Verdict) {
+func (t *planning) calls() (alone, rewrites, perRow bool, v Verdict) {
 	st, f := t.st, t.f
 	rewrites = f.Fill != nil
 	numbers, all := 0, true
@@ -239,7 +229,7 @@ func (t *planning) serves(i int) (Answer, Verdict) {
 	doubtful := call.Spelling == statement.AsColumn || call.Spelling == statement.AsSelectValue
 	relayed := doubtful || t.f.Unknown == UnknownRelay
 	if call.Schema != nil {
-		if schema, _ := t.inUTF8(i, NeedSchema, call.Schema); schema != nil && string(schema) != t.f.Schema {
+		if schema, _ := t.text(call.Schema); schema != nil && string(schema) != t.f.Schema {
 			// CREATE SEQUENCE db.s makes one that is called so.
 			slot.Sequence = append(append(bytes.Clone(schema), '.'), slot.Sequence...)
 			if is := t.isKnown(i); is != No || relayed {
@@ -251,7 +241,7 @@ func (t *planning) serves(i int) (Answer, Verdict) {
 	if n := len(mycatPrefix); call.Spelling == statement.AsValueFor && len(slot.Sequence) > n && bytes.EqualFold(slot.Sequence[:n], mycatPrefix) {
 		switch known.Whole {
 		case Unasked:
-			t.ask(Need{What: NeedWhole, Call: i, Name: slot.Sequence})
+			t.ask(Need{What: NeedWhole, At: i, Name: slot.Sequence})
 			return Unasked, Verdict{}
 		case No:
 			slot.Sequence = slot.Sequence[n:]
@@ -267,7 +257,7 @@ func (t *planning) serves(i int) (Answer, Verdict) {
 func (t *planning) isKnown(i int) Answer {
 	is := t.f.name(i).Known
 	if is == Unasked {
-		t.ask(Need{What: NeedKnown, Call: i, Name: t.a.Slots[i].Sequence})
+		t.ask(Need{What: NeedKnown, At: i, Name: t.a.Slots[i].Sequence})
 	}
 	return is
 }
@@ -293,7 +283,7 @@ func (t *planning) mayServe(i int) (Answer, Verdict) {
 	}
 	switch t.f.name(i).Usable {
 	case Unasked:
-		t.ask(Need{What: NeedRight, Call: i, Name: name})
+		t.ask(Need{What: NeedRight, At: i, Name: name})
 	case No:
 		return No, refuse(Refusal{Why: NoRight, Name: name})
 	}

@@ -25,18 +25,15 @@ func (w *world) tell(f *Facts, n *Need) {
 	switch n.What {
 	case NeedText:
 		text, ok := w.texts[string(n.Name)]
-		f.NameOf(n.Call).Text, f.NameOf(n.Call).HasText = []byte(text), AnswerOf(ok)
-	case NeedSchema:
-		text, ok := w.texts[string(n.Name)]
-		f.NameOf(n.Call).Schema, f.NameOf(n.Call).HasSchema = []byte(text), AnswerOf(ok)
+		f.SetText(n.Name, []byte(text), AnswerOf(ok))
 	case NeedWhole:
-		f.NameOf(n.Call).Whole = has(w.sequences)
+		f.NameOf(n.At).Whole = has(w.sequences)
 	case NeedKnown:
-		f.NameOf(n.Call).Known = has(w.sequences)
+		f.NameOf(n.At).Known = has(w.sequences)
 	case NeedRight:
-		f.NameOf(n.Call).Usable = has(w.usable)
+		f.NameOf(n.At).Usable = has(w.usable)
 	case NeedSame:
-		f.NameOf(n.Call).SameAsFirst = AnswerOf(w.same)
+		f.NameOf(n.At).SameAsFirst = AnswerOf(w.same)
 	case NeedDigits:
 		f.Digits = AnswerOf(w.digits)
 	}

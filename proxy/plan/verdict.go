@@ -29,6 +29,7 @@ const (
 	UnknownSequence     // 4091, of Name
 	NoRight             // 1227, to use the sequence Name
 	NotAdmin            // 1227, of the SETVAL at Call
+	Unread              // 1235: the text may insert rows, and is not understood to its end
 	RanElsewhere        // 1235: the last statement ran on another shard, which the client is told
 )
 
@@ -38,6 +39,8 @@ type Refusal struct {
 	Text string
 	Name []byte // valid until the next plan
 	Call int
+	// ServerFirst: the server's own error comes first, if it has one at PREPARE.
+	ServerFirst bool
 }
 
 func refuse(r Refusal) Verdict { return Verdict{Kind: Refuse, Refusal: r} }
