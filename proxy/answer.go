@@ -7,41 +7,17 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
-// answerable says whether the proxy answers an analysed text itself: a SELECT of
-// nothing but numbers and ids, all of them known here.
-func (s *session) answerable(st *statement.Statement) bool {
-	if !st.SelfContained {
-		return false
-	}
-	if s.login.Capabilities.Has(protocol.NoSchema) && s.routes.Default() != nil {
-		return false // MySQL warns of that flag at each statement, in its own words
-	}
-	for i := range st.Calls {
-		switch st.Calls[i].Func {
-		case statement.LastInsertID, statement.LastInsertIDVariable:
-			if _, ok := s.state.LastID.Known(); !ok {
-				return false
-			}
-		case statement.CallConnectionID:
-			if !s.clientID(st) {
-				return false
-			}
-		case statement.PseudoThreadID:
-			return false // a column of the server's
-		}
-	}
-	return true
-}
-
 // answerSelect answers such a text. What it stands for is the same SELECT with
 // LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
 // p is the prepared statement that is executed, nil for a text.
-func (s *session) answerSelect(st *statement.Statement, sql []byte, served []bool, p *prepared) error {
+func (s *session) answerSelect(st *statement.Statement, sql []byte, a *plan.Action, p *prepared) error {
 	s.tally.Becomes(kindOf(st))
 	form, err := s.form(p != nil)
 	if err != nil {
@@ -60,7 +36,7 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 			return nil
 		}
 	}
-	values, err := s.takeFor(st.Calls, served)
+	values, err := s.numbers.Take(a.Slots)
 	if err != nil {
 		return err
 	}
@@ -75,13 +51,13 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 		case statement.Nextval:
 			if !moved {
 				moved = true
-				s.state.LastID.Given(values[i].value)
+				s.state.LastID.Given(values[i].Value)
 			}
 		case statement.Lastval, statement.Setval:
 		case statement.CallConnectionID:
-			values[i].value = uint64(s.id)
+			values[i].Value = uint64(s.id)
 		default:
-			values[i].value = before
+			values[i].Value = before
 		}
 	}
 	columns := s.columnsOf(st, sql, inText, values)
@@ -95,11 +71,11 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, served []boo
 	for i := range st.Items {
 		v := values[st.Items[i].FirstCall]
 		switch {
-		case v.null:
+		case v.Null:
 		case st.Items[i].Func == statement.CallConnectionID && s.likeMariaDB():
-			row[i] = uint32(v.value) // of the type that columnsOf tells
+			row[i] = uint32(v.Value) // of the type that columnsOf tells
 		default:
-			row[i] = v.value
+			row[i] = v.Value
 		}
 	}
 	r.Row(row...)
@@ -149,11 +125,8 @@ func (s *session) mayOmitMetadata() bool {
 	return s.state.Metadata && s.login.Capabilities.Has(protocol.OptionalMetadata)
 }
 
-// limitsRows says whether sql_select_limit is set. Without a server nothing heeds it:
-// it is what drivers send for a maximum of rows, and an answer of ours has one.
-func (s *session) limitsRows() bool {
-	return s.state.SelectLimit && s.routes.Default() != nil
-}
+// limitsRows says whether sql_select_limit is set, and there is a server that heeds it.
+func (s *session) limitsRows() bool { return plan.LimitsRows(&s.state, s.routes.Default() != nil) }
 
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then
 // gives no row and evaluates nothing. With any other limit a row is one row.
@@ -188,7 +161,7 @@ const (
 // columnsOf defines the columns of a SELECT that the proxy answers, as the server
 // defines those of LAST_INSERT_ID(n), LAST_INSERT_ID(), @@last_insert_id and
 // CONNECTION_ID(). values are those of the calls, used in a text only.
-func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, values []number) []protocol.Column {
+func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, values []keys.Number) []protocol.Column {
 	mariaDB := s.likeMariaDB()
 	columns := make([]protocol.Column, len(st.Items))
 	for i := range st.Items {
@@ -206,7 +179,7 @@ func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, va
 				}
 			case when == inText:
 				var digits [20]byte
-				c.Length = uint32(len(strconv.AppendUint(digits[:0], values[item.FirstCall].value, 10)))
+				c.Length = uint32(len(strconv.AppendUint(digits[:0], values[item.FirstCall].Value, 10)))
 			case when == atPrepare:
 				c.Length, c.Flags = 0, flagUnsigned|flagBinary
 			default:
@@ -214,7 +187,7 @@ func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, va
 			}
 		case statement.Lastval, statement.Setval:
 			c.Length, c.Flags = 20, flagBinary
-			if values != nil && values[item.FirstCall].value > math.MaxInt64 {
+			if values != nil && values[item.FirstCall].Value > math.MaxInt64 {
 				c.Flags |= flagUnsigned
 			}
 		case statement.LastInsertIDVariable:

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
 
@@ -107,10 +108,10 @@ func errArgument(fn statement.Func) error {
 
 // asksOf says what the hidden parameters of an execution ask for. argument gives the value of
 // the client's parameter i.
-func (s *session) asksOf(p *prepared, argument func(i int) argumentValue) ([]asked, error) {
-	asks := make([]asked, len(p.hidden))
+func (s *session) asksOf(p *prepared, argument func(i int) argumentValue) ([]plan.Slot, error) {
+	asks := make([]plan.Slot, len(p.hidden))
 	for i := range p.hidden {
-		asks[i] = p.hidden[i].asked
+		asks[i] = p.hidden[i].Slot
 		if err := s.fillIn(&asks[i], p.hidden[i].from, argument); err != nil {
 			return nil, err
 		}
@@ -119,15 +120,15 @@ func (s *session) asksOf(p *prepared, argument func(i int) argumentValue) ([]ask
 }
 
 // fillIn fills in what parameters tell of what is asked.
-func (s *session) fillIn(a *asked, from argument, argument func(i int) argumentValue) error {
+func (s *session) fillIn(a *plan.Slot, from argument, argument func(i int) argumentValue) error {
 	if from.name > 0 {
 		v := argument(from.name - 1)
 		name, ok := v.text()
 		if !ok {
-			return errArgument(a.fn)
+			return errArgument(a.Func)
 		}
 		var err error
-		if a.name, err = s.nameInUTF8(name, s.state.Charset); err != nil {
+		if a.Sequence, err = s.nameInUTF8(name, s.state.Charset); err != nil {
 			return err
 		}
 	}
@@ -136,23 +137,23 @@ func (s *session) fillIn(a *asked, from argument, argument func(i int) argumentV
 	}
 	v := argument(from.count - 1)
 	n, negative, ok := v.integer()
-	if a.fn == statement.Setval {
-		set := *a.set
+	if a.Func == statement.Setval {
+		set := *a.Set
 		set.Value, set.Negative = n, negative
-		a.set = &set
+		a.Set = &set
 	} else {
-		a.count = n
+		a.Count = n
 		ok = ok && !negative && n > 0 && n <= statement.MaxCount
 	}
 	if !ok {
-		return errArgument(a.fn)
+		return errArgument(a.Func)
 	}
 	return nil
 }
 
 // fillCalls fills in what the parameters of an execution tell of the calls of a statement
 // that is answered here.
-func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte) error {
+func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte, f *plan.Facts) error {
 	defer p.forgetLong()
 	e, err := s.cutExecution(p, payload, s.login.Capabilities.Has(protocol.QueryAttributes))
 	if errors.Is(err, errMalformed) {
@@ -168,14 +169,15 @@ func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte
 		if from == (argument{}) {
 			continue
 		}
-		a := askedBy(call)
+		a := plan.Slot{Func: call.Func, Sequence: call.Name, Count: call.Count, Set: call.Set}
 		if err := s.fillIn(&a, from, values); err != nil {
 			return err
 		}
 		if from.name > 0 {
 			call.Form = statement.FormName
+			f.NameOf(i).Given = true
 		}
-		call.Name, call.Count, call.Set = a.name, a.count, a.set
+		call.Name, call.Count, call.Set = a.Sequence, a.Count, a.Set
 	}
 	return nil
 }

@@ -5,45 +5,35 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
-// Binding is a column that gets its numbers from a sequence where a statement gives it
-// none. All are in UTF-8.
-type Binding struct {
-	Schema   string // "" is every schema
-	Table    string
-	Column   string
-	Sequence string
-}
+// Binding is a column that gets its numbers from a sequence.
+type Binding = plan.Binding
 
 // bindings are the columns that are bound. They do not change.
 type bindings struct {
-	tables map[string][]Binding // by their name in lower case
-	owners *sequence.Owners     // that it was made of, beside the configuration; nil: not known yet
+	tables plan.Bindings
+	owners *sequence.Owners // that it was made of, beside the configuration; nil: not known yet
 }
 
 // newBindings makes bindings of those of the configuration, and of owners. Of several
 // that name a table the first counts.
 func newBindings(configured []Binding, owners *sequence.Owners) *bindings {
-	b := &bindings{tables: make(map[string][]Binding), owners: owners}
-	add := func(one Binding) {
-		key := strings.ToLower(one.Table)
-		b.tables[key] = append(b.tables[key], one)
-	}
+	b := &bindings{tables: make(plan.Bindings), owners: owners}
 	for _, one := range configured {
-		add(one)
+		b.tables.Add(one)
 	}
 	if owners != nil {
 		for _, o := range owners.List {
-			add(Binding{Schema: o.Schema, Table: o.Table, Column: o.Column.Column, Sequence: o.Sequence})
+			b.tables.Add(Binding{Schema: o.Schema, Table: o.Table, Column: o.Column.Column, Sequence: o.Sequence})
 		}
 	}
 	return b
@@ -73,7 +63,7 @@ func (s *session) awaitOwners() error {
 		return nil
 	}
 	begun := stats.Clock()
-	defer func() { s.patience.spend(stats.Clock() - begun) }()
+	defer func() { s.numbers.Patience.Spend(stats.Clock() - begun) }()
 	srv.ownersAsked.Do(func() {
 		if _, err := sequences.LoadOwners(context.Background()); err != nil {
 			srv.ownersUnknown = sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
@@ -131,58 +121,10 @@ func (s *session) stillBound(in *insertsInto) error {
 	}
 	before, now := newBindings(in.set.Bindings, in.owners), newBindings(s.set.Bindings, owners)
 	for _, name := range in.names {
-		if !slices.Equal(before.named(name), now.named(name)) {
+		if !slices.Equal(before.tables.Named(name), now.tables.Named(name)) {
 			return errRebound
 		}
 	}
 	in.set, in.owners = s.set, owners
 	return nil
-}
-
-// named returns those of the tables with this name, in any letter case. name is in
-// UTF-8, or any character set that has ASCII at its place.
-func (b *bindings) named(name []byte) []Binding {
-	var lower [64]byte
-	if len(name) > len(lower) || !ascii(name) {
-		return b.tables[strings.ToLower(string(name))]
-	}
-	for i, c := range name {
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		lower[i] = c
-	}
-	return b.tables[string(lower[:len(name)])]
-}
-
-// bindingOf returns the one of list that is for a table, or nil. One that names the
-// schema counts more than one for all. With folds, letter case means nothing.
-func bindingOf(list []Binding, schema, table string, folds bool) *Binding {
-	same := func(a, b string) bool { return a == b || folds && strings.EqualFold(a, b) }
-	var found *Binding
-	for i := range list {
-		b := &list[i]
-		if !same(b.Table, table) || b.Schema != "" && !same(b.Schema, schema) {
-			continue
-		}
-		if found == nil || found.Schema == "" && b.Schema != "" {
-			found = b
-		}
-	}
-	return found
-}
-
-// utf8Charset says whether texts in a character set of MySQL's are UTF-8.
-func utf8Charset(name string) bool {
-	switch name {
-	case "utf8mb4", "utf8mb3", "utf8":
-		return true
-	}
-	return false
-}
-
-// writable says whether a name, in UTF-8, can stand in a text of the session as it is.
-// Where that takes a conversion it is false.
-func (s *session) writable(name string) bool {
-	return utf8Charset(s.state.Charset) && utf8.ValidString(name) || ascii([]byte(name))
 }

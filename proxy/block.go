@@ -8,16 +8,13 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
-// Bounds of a block.
-const (
-	firstBlock  = 1000
-	blockGrowth = 10
-	lastBlock   = 10_000_000
-)
+// blockGrowth is how much larger a block is than one that was too small.
+const blockGrowth = 10
 
 // blockPart is a part of a block, as a parameter of a prepared statement.
 type blockPart uint8
@@ -28,9 +25,6 @@ const (
 	blockBound
 	blockStep
 )
-
-// most is the size of the largest block.
-func (n *counted) most() uint64 { return lastBlock / n.count }
 
 // part returns a part of the block as AsCounted has it.
 func (n *counted) part(p blockPart) uint64 {
@@ -44,9 +38,9 @@ func (n *counted) part(p blockPart) uint64 {
 }
 
 // substitute has the calls that are served count the block off.
-func (n *counted) substitute(subs []statement.Substitution, served []bool) {
+func (n *counted) substitute(subs []statement.Substitution, slots []plan.Slot) {
 	for i := range subs {
-		if served[i] {
+		if slots[i].Served() {
 			subs[i] = statement.Substitution{
 				Replacement: statement.AsCounted, Value: n.part(blockBefore), Bound: n.part(blockBound), Step: n.part(blockStep),
 			}
@@ -54,23 +48,23 @@ func (n *counted) substitute(subs []statement.Substitution, served []bool) {
 	}
 }
 
-// takeBlock takes a block of n.size numbers and has c count from it.
+// takeBlock takes a block of n.Size numbers and has c count from it.
 func (s *session) takeBlock(c *backend.Conn, n *counted) error {
-	first, step, err := s.set.Sequences.TakeRun(&s.patience, n.name, n.size*n.count)
-	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.size > 1 { // there may be enough for the rows
-		n.limited = s.patience.over(err)
-		n.size = max(n.size/blockGrowth, 1)
-		first, step, err = s.set.Sequences.TakeRun(&s.patience, n.name, n.size*n.count)
+	t, err := s.numbers.Block(n.Sequence, n.Size*n.Count)
+	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.Size > 1 { // there may be enough for the rows
+		n.limited = s.numbers.Patience.Over(err)
+		n.Size = max(n.Size/blockGrowth, 1)
+		t, err = s.numbers.Block(n.Sequence, n.Size*n.Count)
 	}
-	if err = s.patience.over(err); err != nil {
+	if err = s.numbers.Patience.Over(err); err != nil {
 		return err
 	}
-	s.noteEnd(n.name)
-	n.rest = (n.count - 1) * step
-	n.first, n.step = first, step*n.count
-	n.last = n.first + (n.size-1)*n.step
+	s.numbers.Blocked(t)
+	n.block, n.rest = t, (n.Count-1)*t.Step
+	n.first, n.step = t.First, t.Step*n.Count
+	n.last = n.first + (n.Size-1)*n.step
 	if n.first < n.step { // there is no number a step before it
-		if n.size == 1 {
+		if n.Size == 1 {
 			return s.takeBlock(c, n) // the next is larger
 		}
 		n.first += n.step

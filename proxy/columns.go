@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/statement"
 )
@@ -35,9 +35,7 @@ type columnsKey struct {
 }
 
 type columnsOf struct {
-	names [][]byte // in order, without those that INSERT does not mean
-	more  [][]byte // those: they may be named
-	auto  string   // the one with AUTO_INCREMENT, if there is one
+	plan.Columns
 	until time.Time
 }
 
@@ -64,44 +62,22 @@ func (cc *columnCache) forget() {
 	cc.mu.Unlock()
 }
 
-// tableColumns completes key with the columns of a table, of which a text names none.
-// Index is -1 if the bound one is not among them.
-func (s *session) tableColumns(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding, key *statement.Key) error {
-	of, err := s.columnsOfTable(c, sql, t)
-	if err != nil {
+// learnColumns finds out what a plan has to know of a table of the text.
+func (s *session) learnColumns(of *plan.Columns, what plan.What, t *statement.TableRef, sql []byte) (err error) {
+	if what == plan.NeedColumnsNow {
+		*of, err = s.askColumns(s.cur, string(sql[t.Start:t.End]))
 		return err
 	}
-	return s.keyAmong(of, b, key)
-}
-
-// keyAmong completes key with the columns of a table.
-func (s *session) keyAmong(of columnsOf, b *Binding, key *statement.Key) error {
-	same := s.sameColumn(b.Column)
-	key.Index = -1
-	for i, name := range of.names {
-		if same(name) {
-			key.Index = i
-		}
-		if !ascii(name) && (!utf8Charset(s.state.Charset) || !utf8.Valid(name)) {
-			return notSupported("INSERT into %s without a list of columns, one of which is not ASCII, is not supported in this character set: name the columns", b.Table)
-		}
+	*of, err = s.columnsOfTable(s.cur, sql, t)
+	if refused := new(protocol.ServerError); what == plan.NeedAuto && errors.As(err, &refused) {
+		of.Told = plan.No
+		return nil
 	}
-	key.Columns = of.names
-	return nil
-}
-
-// hasAuto says whether the bound column has AUTO_INCREMENT; no if that cannot be asked.
-func (s *session) hasAuto(c *backend.Conn, sql []byte, t *statement.TableRef, b *Binding) (bool, error) {
-	of, err := s.columnsOfTable(c, sql, t)
-	var refused *protocol.ServerError
-	if err != nil && !errors.Is(err, errReadsLeft) && !errors.As(err, &refused) {
-		return false, err
-	}
-	return err == nil && strings.EqualFold(of.auto, b.Column), nil
+	return err
 }
 
 // columnsOfTable returns what is known of a table's columns, and asks for it if need be.
-func (s *session) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef) (columnsOf, error) {
+func (s *session) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef) (plan.Columns, error) {
 	at := columnsKey{c.Shard(), s.state.Schema, string(sql[t.Start:t.End])}
 	if t.Schema != nil {
 		at.schema = ""
@@ -109,19 +85,20 @@ func (s *session) columnsOfTable(c *backend.Conn, sql []byte, t *statement.Table
 	// A temporary table is this session's own.
 	temporary := s.state.Pinned(state.PinTemporaryTable) || s.state.Pinned(state.PinOpaque)
 	if of, ok := s.srv.columns.get(at); ok && !temporary {
-		s.columnsCached = true
-		return of, nil
+		of.Cached, of.Now = true, false
+		return of.Columns, nil
 	}
+	begun := time.Now()
 	of, err := s.askColumns(c, at.table)
 	if err == nil && !temporary {
-		s.srv.columns.put(at, of)
+		s.srv.columns.put(at, columnsOf{of, begun.Add(columnsFor)})
 	}
 	return of, err
 }
 
 // askColumns asks for the columns that an INSERT means which names none.
-func (s *session) askColumns(c *backend.Conn, table string) (columnsOf, error) {
-	of := columnsOf{until: time.Now().Add(columnsFor)}
+func (s *session) askColumns(c *backend.Conn, table string) (plan.Columns, error) {
+	of := plan.Columns{Told: plan.Yes, Now: true}
 	if s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
 		return of, errReadsLeft
 	}
@@ -138,46 +115,44 @@ func (s *session) askColumns(c *backend.Conn, table string) (columnsOf, error) {
 		}
 		extra := bytes.ToUpper(row[5])
 		if bytes.Contains(extra, []byte("AUTO_INCREMENT")) {
-			of.auto = string(row[0])
+			of.Auto = string(row[0])
 		}
 		if !bytes.Contains(extra, []byte("INVISIBLE")) {
-			of.names = append(of.names, bytes.Clone(row[0]))
+			of.Names = append(of.Names, bytes.Clone(row[0]))
 		} else {
-			of.more = append(of.more, bytes.Clone(row[0]))
+			of.More = append(of.More, bytes.Clone(row[0]))
 		}
 	}
 	return of, nil
 }
 
 // errReadsLeft: to ask the server would change what the statement reads.
-var errReadsLeft = notSupported("an INSERT into a table with a bound column that reads what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
-	"is not supported: keep that in a variable first")
+var errReadsLeft = notSupported("%s", plan.ReadsLeft)
 
 var errBeforeTransaction = notSupported("an INSERT without a list of columns, or with IGNORE or ON DUPLICATE KEY UPDATE, into a table with a bound column " +
 	"between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 
 // sameColumn returns what tells whether a name in a text is that of a column.
 func (s *session) sameColumn(column string) func(name []byte) bool {
-	plain := ascii([]byte(column))
 	return func(name []byte) bool {
-		if plain {
-			return len(name) == len(column) && strings.EqualFold(string(name), column)
+		is := plan.SameColumn(column, name, s.state.Charset)
+		if is == plan.Unasked {
+			in, err := s.nameInUTF8(name, s.state.Charset)
+			return err == nil && strings.EqualFold(string(in), column)
 		}
-		in, err := s.nameInUTF8(name, s.state.Charset)
-		return err == nil && strings.EqualFold(string(in), column)
+		return is == plan.Yes
 	}
 }
 
 // insertModes returns what the server does with keys in this session.
 func (s *session) insertModes(c *backend.Conn, words statement.Words) (state.InsertModes, error) {
+	switch m, known := plan.Modes(&s.state, idOfConn(c), words); known {
+	case plan.Yes:
+		return m, nil
+	case plan.No:
+		return m, errReadsLeft
+	}
 	m := &s.state.Inserts
-	version := max(s.state.Sysvars["auto_increment_increment"], s.state.Sysvars["sql_mode"])
-	if m.Conn == idOfConn(c) && m.Version == version {
-		return *m, nil
-	}
-	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
-		return *m, errReadsLeft
-	}
 	row, err := s.ownRow(c, "SELECT @@auto_increment_increment, @@sql_mode", 2, "@@auto_increment_increment")
 	if err != nil {
 		return *m, err
@@ -186,7 +161,7 @@ func (s *session) insertModes(c *backend.Conn, words statement.Words) (state.Ins
 	if _, err := fmt.Sscan(string(row[0]), &increment); err != nil || increment == 0 {
 		return *m, fmt.Errorf("shard %s: auto_increment_increment is %q", c.Shard().Name(), row[0])
 	}
-	*m = state.InsertModes{Conn: idOfConn(c), Version: version, Increment: increment}
+	*m = state.InsertModes{Conn: idOfConn(c), Version: max(s.state.Sysvars["auto_increment_increment"], s.state.Sysvars["sql_mode"]), Increment: increment}
 	for mode := range strings.SplitSeq(string(row[1]), ",") {
 		switch mode {
 		case "NO_AUTO_VALUE_ON_ZERO":

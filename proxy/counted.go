@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,10 +10,11 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	planning "seqproxy/proxy/plan"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
-	"seqproxy/statement"
+	"seqproxy/sequence"
 )
 
 // INSERT ... SELECT and UPDATE with a number for each row, of which the server alone knows
@@ -31,54 +33,43 @@ import (
 // in a transactional table without triggers, and without IGNORE. And the rows must be
 // what goes into the binary log: a replica that ran the text would count from elsewhere.
 
-// counted is what is known of such a statement.
+// counted is such a statement, and the block that it counts off.
 type counted struct {
-	name     []byte // of the sequence
-	calls    uint64 // in a row
-	count    uint64 // of numbers that a call takes, its value being the first of them
-	size     uint64 // of the next block, in values
-	own      bool   // the table has an AUTO_INCREMENT column, and may generate values for it
-	insert   bool
-	given    statement.Given // columns that are numbered as a whole
-	updates  bool            // ON DUPLICATE KEY UPDATE
-	routines bool            // stored functions may run in it
-	key      *Binding        // whose numbers these are, in steps of auto_increment_increment; nil: of a NEXTVAL
-	table    countedTable
+	plan.Counts
+	own bool // the table has an AUTO_INCREMENT column, and may generate values for it
 
-	// The block.
+	block             sequence.Taken
 	first, last, step uint64 // values
 	rest              uint64 // from a value to the last number that is taken with it
 	limited           error  // why the block could not be larger
 }
 
-// countedTable is the table of such a statement.
-type countedTable struct {
-	text   string // as the server takes it
-	schema string // empty: the current one
-	name   []byte
+// countsOf returns that of a text that is prepared, which it outlives; nil if nothing is counted.
+func countsOf(a *plan.Action) *counted {
+	if a.Do != plan.Count {
+		return nil
+	}
+	n := &counted{Counts: a.Counts}
+	n.Sequence, n.Table.Name = bytes.Clone(n.Sequence), bytes.Clone(n.Table.Name)
+	return n
 }
 
-// traits returns those of the statement as it is sent: what LAST_INSERT_ID() was is
-// brought by the statement that begins to count.
-func (n *counted) traits(t planning.Traits) planning.Traits {
-	if n != nil {
-		t.MovesLastID = false
+// traits returns those of the statement as it is sent.
+func (n *counted) traits(t plan.Traits) plan.Traits {
+	if n == nil {
+		return t
 	}
-	return t
+	return n.Counts.Traits(t)
 }
 
 // countRows sends a text whose numbers the server counts off.
-func (s *session) countRows(sql []byte, plan callPlan) error {
-	st := &s.stmt
-	n, err := s.planCounted(st, sql, plan)
+func (s *session) countRows(sql []byte, a *plan.Action) error {
+	st, n := &s.stmt, &counted{Counts: a.Counts}
+	previous, err := s.previousFor(st, a)
 	if err != nil {
 		return err
 	}
-	previous, err := s.previousFor(st, plan)
-	if err != nil {
-		return err
-	}
-	c, err := s.attachWith(st, n.traits(planning.TraitsOf(st)))
+	c, err := s.attachWith(st, n.traits(plan.TraitsOf(st)))
 	if err != nil {
 		return err
 	}
@@ -88,13 +79,13 @@ func (s *session) countRows(sql []byte, plan callPlan) error {
 	if err := s.stepKey(c, n, st.Words); err != nil {
 		return err
 	}
-	subs := s.substitutions(st, plan, previous.needed)
-	s.setValues(subs, make([]number, len(subs)), previous.value)
+	subs := a.Substitutions(st, &s.state, s.id, protocol.Placeholder)
+	s.setValues(subs, make([]keys.Number, len(subs)), previous)
 	for again := true; again; {
 		if err := s.takeBlock(c, n); err != nil {
 			return err
 		}
-		n.substitute(subs, plan.served)
+		n.substitute(subs, a.Slots)
 		size := s.splice(sql, subs, nil)
 		if size >= protocol.MaxFragment {
 			return errTooLong
@@ -126,10 +117,10 @@ func (s *session) exchangeCounted(c *backend.Conn, n *counted) (again bool, err 
 		switch {
 		case n.limited != nil:
 			err = n.limited
-		case n.size >= n.most():
-			err = notSupported("NEXTVAL for each of more than %d rows of one statement is not supported: change them in parts", n.size/n.calls)
+		case n.Size >= n.Most():
+			err = notSupported("NEXTVAL for each of more than %d rows of one statement is not supported: change them in parts", n.Size/n.Calls)
 		default:
-			n.size = min(n.size*blockGrowth, n.most())
+			n.Size = min(n.Size*blockGrowth, n.Most())
 		}
 		c.Discard(size)
 		s.release(c)
@@ -215,7 +206,7 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 	given := id >= n.first && id <= n.last
 	if given && n.own {
 		// It may be a value that the server generated.
-		given = !n.updates && id == n.first+(affected*n.calls-1)*n.step
+		given = !n.Updates && id == n.first+(affected*n.Calls-1)*n.step
 	}
 	rest := payload[1+k+size:]
 	last := n.last
@@ -223,19 +214,16 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 		last = id
 	}
 	// Behind a stored function the servers do not tell it.
-	untold := id == 0 && n.routines && !tellsOfNoRows(rest)
+	untold := id == 0 && n.Routines && !tellsOfNoRows(rest)
 	if id != 0 || untold {
-		of, err := s.set.Sequences.Identify(&s.patience, n.name)
-		if err = s.patience.over(err); err == nil { // else it is gone
-			s.got.took(of, last+n.rest)
-		}
+		s.numbers.Used(n.block, last+n.rest)
 		s.state.LastID = state.LastInsertID{Holder: idOfConn(c)}
 	}
-	if n.insert && (given || untold) {
+	if n.Insert && (given || untold) {
 		s.state.LastID.Given(n.first)
 		s.state.LastID.Rows = true
 	}
-	if !n.insert || !given {
+	if !n.Insert || !given {
 		b, _ = protocol.AppendPacket(b, payload, num)
 		return b
 	}
@@ -283,15 +271,15 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 		}
 		return s.dropLongData(c, p, err)
 	}
-	values := make([]number, len(p.hidden))
+	values := make([]keys.Number, len(p.hidden))
 	for again := true; again; {
 		if err := s.takeBlock(c, &n); err != nil {
 			return err
 		}
 		for i := range p.hidden {
-			values[i].value = previous
+			values[i].Value = previous
 			if part := p.hidden[i].block; part != noBlock {
-				values[i].value = n.part(part)
+				values[i].Value = n.part(part)
 			}
 		}
 		if s.own, err = p.appendExecute(append(s.own[:0], 0, 0, 0, 0), &e, attributes, values); err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
@@ -21,7 +23,7 @@ import (
 
 // preparedKey is the bound column of a prepared INSERT.
 type preparedKey struct {
-	binding  *Binding
+	binding  *plan.Binding
 	rows     []preparedRow
 	explicit []uint64 // numbers that the text gives itself
 	plain    bool     // the number is made LAST_INSERT_ID() here
@@ -42,20 +44,20 @@ type hiddenKey struct {
 	count  int // parameters
 }
 
-// hideKey writes the numbers of the INSERT's key as parameters into f.splices, and
+// hideKey writes the numbers of the INSERT's key as parameters into f.Splices, and
 // returns what these parameters are for, with the places of hidden parameters in the
 // order of keys.
-func (k *filledKey) hideKey(f *filling) (*preparedKey, []hiddenKey) {
-	p := &preparedKey{binding: k.binding, explicit: k.explicit, plain: k.plain}
+func hideKey(f *plan.Filling, k *plan.FilledKey) (*preparedKey, []hiddenKey) {
+	p := &preparedKey{binding: k.Binding, explicit: k.Explicit, plain: k.Plain}
 	var keys []hiddenKey
-	in, key := k.insertion, &k.key
-	if k.listed {
-		f.splices = in.AppendList(f.splices, key)
+	in, key := k.Insertion, &k.Key
+	if k.Listed {
+		f.Splices = in.AppendList(f.Splices, key)
 	}
-	pairs := k.params || k.bulk
+	pairs := k.Params || k.Bulk
 	hidden := 0
-	for j, r := range k.filled {
-		row := &in.Rows[r.row]
+	for j, r := range k.Filled {
+		row := &in.Rows[r.Row]
 		h := hiddenKey{offset: row.End, params: row.Params, count: 1}
 		if row.Value.Kind != statement.ValueMissing {
 			h.offset, h.params = row.Value.Start, row.Value.Params
@@ -63,47 +65,47 @@ func (k *filledKey) hideKey(f *filling) (*preparedKey, []hiddenKey) {
 		pr := preparedRow{param: -1, number: -1, first: -1}
 		var text string
 		switch {
-		case k.plain:
+		case k.Plain:
 			pr.number, text = hidden, "?"
-			if r.filling == statement.FillParam {
+			if r.Filling == statement.FillParam {
 				text = ", ?)"
 			}
-		case pairs && j == 0 && r.filling == statement.FillParam && !k.bulk:
+		case pairs && j == 0 && r.Filling == statement.FillParam && !k.Bulk:
 			pr.first, text = hidden, ", LAST_INSERT_ID(?))"
 		case pairs:
 			pr.number, pr.first, h.count, text = hidden, hidden+1, 2, "IFNULL(?, LAST_INSERT_ID(?))"
-			if r.filling == statement.FillParam {
+			if r.Filling == statement.FillParam {
 				text = ", " + text + ")"
 			}
-		case j == k.leader:
+		case j == k.Leader:
 			pr.first, text = hidden, "LAST_INSERT_ID(?)"
 		default:
 			pr.number, text = hidden, "?"
 		}
-		switch r.filling {
+		switch r.Filling {
 		case statement.FillParam:
 			pr.param = row.Value.Params
 			h.params++ // the client's own
-			f.splices = append(f.splices, statement.Splice{Start: row.Value.Start, End: row.Value.Start, Text: []byte("IFNULL(")},
+			f.Splices = append(f.Splices, statement.Splice{Start: row.Value.Start, End: row.Value.Start, Text: []byte("IFNULL(")},
 				statement.Splice{Start: row.Value.End, End: row.Value.End, Text: []byte(text)})
 		case statement.FillIfEmpty:
-			h.offset, h.params = row.Value.End, row.Value.Params+k.markersIn(r.row)
-			f.splices = in.AppendIfEmpty(f.splices, r.row, key, []byte(keyTextOpen+text+keyTextEnd))
+			h.offset, h.params = row.Value.End, row.Value.Params+markersIn(k, r.Row)
+			f.Splices = in.AppendIfEmpty(f.Splices, r.Row, key, []byte(plan.KeyTextOpen+text+plan.KeyTextEnd))
 		default:
-			f.splices = in.AppendNumber(f.splices, r.row, key, []byte(text))
+			f.Splices = in.AppendNumber(f.Splices, r.Row, key, []byte(text))
 		}
 		hidden += h.count
 		p.rows, keys = append(p.rows, pr), append(keys, h)
 	}
-	if k.added {
-		f.splices = in.AppendAlias(f.splices)
+	if k.Added {
+		f.Splices = in.AppendAlias(f.Splices)
 	}
 	return p, keys
 }
 
 // markersIn counts the markers in the value of a row.
-func (k *filledKey) markersIn(row int) int {
-	v := &k.insertion.Rows[row].Value
+func markersIn(k *plan.FilledKey, row int) int {
+	v := &k.Insertion.Rows[row].Value
 	return v.EndParams - v.Params
 }
 
@@ -210,7 +212,7 @@ func (s *session) executeFilled(c *backend.Conn, p *prepared, e *execution, attr
 	r, err := s.sendFilled(c, p.filling)
 	if err == nil && r != noRemedy {
 		if err = s.fillHidden(c, p, e, attributes); err == nil {
-			p.filling.repeated = true
+			p.filling.Repeated = true
 			_, err = s.sendFilled(c, p.filling)
 		}
 	}
@@ -221,15 +223,15 @@ func (s *session) executeFilled(c *backend.Conn, p *prepared, e *execution, attr
 // fills takes note of what an execution of one row of parameters is given.
 func (p *prepared) fills(first uint64, needed []bool) {
 	if p.filling == nil {
-		p.filling = &filling{words: p.shape.Words, keys: make([]filledKey, 1)}
+		p.filling = &plan.Filling{Words: p.shape.Words, Keys: make([]plan.FilledKey, 1)}
 	}
-	p.filling.repeated = p.longSent // the data would have to be sent again
-	k := &p.filling.keys[0]
-	k.binding, k.first, k.rows, k.plain = p.key.binding, first, len(p.key.rows), p.key.plain
-	k.filled = k.filled[:0]
+	p.filling.Repeated = p.longSent // the data would have to be sent again
+	k := &p.filling.Keys[0]
+	k.Binding, k.First, k.Rows, k.Plain = p.key.binding, first, len(p.key.rows), p.key.plain
+	k.Filled = k.Filled[:0]
 	for i, n := range needed {
 		if n {
-			k.filled = append(k.filled, filledRow{row: i})
+			k.Filled = append(k.Filled, plan.FilledRow{Row: i})
 		}
 	}
 }
@@ -237,7 +239,7 @@ func (p *prepared) fills(first uint64, needed []bool) {
 // fillKeys takes the numbers of an execution's rows, and writes them to values, which
 // are those of the hidden parameters of all rows of a bulk execution, or of the only
 // one. needed is for all of them, too. It returns the first number; 0 if there is none.
-func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit []uint64, values []number) (first uint64, err error) {
+func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit []uint64, values []keys.Number) (first uint64, err error) {
 	k := p.key
 	p.emptied = append(p.emptied[:0], make([]bool, len(needed)/len(k.rows)*p.params)...)
 	count := 0
@@ -262,10 +264,10 @@ func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit
 	for i, need := range needed {
 		r, at := &k.rows[i%len(k.rows)], i/len(k.rows)*len(p.hidden)
 		if r.number >= 0 {
-			values[at+r.number] = number{null: true}
+			values[at+r.number] = keys.Number{Null: true}
 		}
 		if r.first >= 0 {
-			values[at+r.first] = number{null: true}
+			values[at+r.first] = keys.Number{Null: true}
 		}
 		if !need {
 			continue
@@ -274,9 +276,9 @@ func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit
 			p.emptied[i/len(k.rows)*p.params+r.param] = true
 		}
 		if r.number >= 0 && (led || r.first < 0) {
-			values[at+r.number] = number{value: next}
+			values[at+r.number] = keys.Number{Value: next}
 		} else {
-			values[at+r.first] = number{value: next}
+			values[at+r.first] = keys.Number{Value: next}
 			led = true
 		}
 		next += step
@@ -286,8 +288,8 @@ func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit
 
 // hideKeys adds the parameters of the key that f fills to hidden, those of calls, whose
 // places move.
-func (s *session) hideKeys(st *statement.Statement, subs []statement.Substitution, hidden []hiddenParam, f *filling) (*preparedKey, []hiddenParam) {
-	key, keys := f.keys[0].hideKey(f)
+func (s *session) hideKeys(st *statement.Statement, subs []statement.Substitution, hidden []hiddenParam, f *plan.Filling) (*preparedKey, []hiddenParam) {
+	key, keys := hideKey(f, &f.Keys[0])
 	calls := hidden
 	hidden = make([]hiddenParam, 0, len(calls)+2*len(keys))
 	moved := 0 // hidden parameters so far, less the client's that calls have taken

@@ -2,9 +2,9 @@ package proxy
 
 import (
 	"errors"
-	"slices"
 
 	"seqproxy/backend"
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
 )
@@ -31,7 +31,7 @@ func (s *session) boundTables() bool {
 				return false
 			}
 		}
-		if len(bound.named(t.Name)) > 0 || !ascii(t.Name) {
+		if len(bound.tables.Named(t.Name)) > 0 || !ascii(t.Name) {
 			return true
 		}
 	}
@@ -39,39 +39,29 @@ func (s *session) boundTables() bool {
 }
 
 // binding returns what is bound in a table of the current shard, or nil.
-func (s *session) binding(c *backend.Conn, t *statement.TableRef) (*Binding, error) {
-	b := s.set.bound()
-	if b == nil || t.Kind == statement.Update {
-		return nil, nil
+func (s *session) binding(t *statement.TableRef) (*plan.Binding, error) {
+	if err := s.factsOfTables(plan.Now); err != nil {
+		return nil, err
 	}
-	name, err := s.nameInUTF8(t.Name, s.state.Charset)
+	for round := 0; ; round++ {
+		b, v := s.planner.Bound(t, &s.stmt, &s.state)
+		if v.Refusal.Why == plan.Unread {
+			return nil, errUnread // the text is not held, and cannot be shown to the server
+		}
+		if again, err := s.meet(&v, round, nil); !again {
+			return b, err
+		}
+	}
+}
+
+// askSchema asks for the current schema.
+func (s *session) askSchema() error {
+	row, err := s.ownRow(s.cur, "SELECT DATABASE()", 1, "the current schema")
 	if err != nil {
-		return nil, errUnread // MySQL takes some names that are no text for others
+		return err
 	}
-	list := b.named(name)
-	if len(list) == 0 {
-		return nil, nil
-	}
-	if t.Schema == nil && s.state.SchemaUnknown && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
-		row, err := s.ownRow(c, "SELECT DATABASE()", 1, "the current schema")
-		if err != nil {
-			return nil, err
-		}
-		s.state.Schema, s.state.SchemaUnknown = string(row[0]), false
-	}
-	schema := s.state.Schema
-	if t.Schema == nil && t.Statement > 0 && s.stmt.Schema != nil && slices.ContainsFunc(list, func(b Binding) bool { return b.Schema != "" }) {
-		return nil, notSupported("INSERT into %s behind a USE in one text, with a column that is filled from a sequence in one schema and not in others: "+
-			"write the schema in front of the name", name)
-	}
-	if t.Schema != nil {
-		in, err := s.nameInUTF8(t.Schema, s.state.Charset)
-		if err != nil {
-			return nil, errUnread
-		}
-		schema = string(in)
-	}
-	return bindingOf(list, schema, string(name), c.Hello().FoldsTables), nil
+	s.state.Schema, s.state.SchemaUnknown = string(row[0]), false
+	return nil
 }
 
 // boundLong refuses a text too long to be analysed that may put rows into a table with a bound
@@ -98,7 +88,7 @@ func (s *session) boundLong(sql []byte) error {
 	begins := statement.ReadBeginning(sql, s.state.Mode)
 	s.explained = begins.Table != nil
 	if begins.Table != nil {
-		b, err := s.binding(c, begins.Table)
+		b, err := s.binding(begins.Table)
 		if err != nil {
 			return err
 		}

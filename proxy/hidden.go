@@ -9,16 +9,18 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
 
 // hideParams writes the text of a prepared statement with parameters of ours where
 // the calls stood.
-func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan) (text []byte, hidden []hiddenParam, key *preparedKey) {
-	subs := s.substitutions(st, plan, mixesIDs(st, plan))
+func (s *session) hideParams(st *statement.Statement, sql []byte, a *plan.Action) (text []byte, hidden []hiddenParam, key *preparedKey) {
+	subs := a.Substitutions(st, &s.state, s.id, protocol.Placeholder)
 	for i := range subs {
-		call := &st.Calls[i]
-		if !hides(call, &subs[i]) {
+		call, slot := &st.Calls[i], a.Slots[i]
+		if !plan.Hides(call, &subs[i]) {
 			continue
 		}
 		subs[i].Param = true
@@ -26,15 +28,15 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 			hidden = append(hidden, hiddenParam{leads: true})
 			continue
 		}
-		if plan.counted != nil && plan.served[i] {
+		if a.Do == plan.Count && slot.Served() {
 			subs[i].Replacement = statement.AsCounted
 			hidden = append(hidden, hiddenParam{block: blockBefore}, hiddenParam{block: blockBound}, hiddenParam{block: blockStep})
 			continue
 		}
 		h := hiddenParam{previous: true}
-		if plan.served[i] {
-			h = hiddenParam{asked: askedBy(call), from: argumentOf(call)}
-			h.name = bytes.Clone(h.name)
+		if slot.Served() {
+			slot.Sequence = bytes.Clone(slot.Sequence)
+			h = hiddenParam{Slot: slot, from: argumentOf(call)}
 		}
 		hidden = append(hidden, h)
 	}
@@ -42,17 +44,11 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, plan callPlan)
 	for i := range at {
 		hidden[i].at = at[i]
 	}
-	if plan.fill == nil {
+	if a.Fill == nil {
 		return st.Rewrite(nil, sql, subs), hidden, nil
 	}
-	key, hidden = s.hideKeys(st, subs, hidden, plan.fill)
-	return st.Splice(nil, sql, subs, plan.fill.splices), hidden, key
-}
-
-// hides says whether what is put in a call's place is only known at each execution.
-func hides(call *statement.FuncCall, sub *statement.Substitution) bool {
-	return sub.Replacement != statement.Keep && call.Func != statement.CallConnectionID && call.Func != statement.PseudoThreadID && call.Place != statement.PlaceNever &&
-		(call.Place != statement.PlaceRow || sub.Replacement == statement.AsLeading)
+	key, hidden = s.hideKeys(st, subs, hidden, a.Fill)
+	return st.Splice(nil, sql, subs, a.Fill.Splices), hidden, key
 }
 
 // executeHidden executes a statement whose numbers are parameters of ours.
@@ -164,16 +160,22 @@ func (s *session) previousHidden(p *prepared) (uint64, error) {
 }
 
 // takeHidden returns the values of a statement's hidden parameters.
-func (s *session) takeHidden(p *prepared, asks []asked, previous uint64) (values []number, err error) {
-	if values, err = s.take(asks); err != nil {
+func (s *session) takeHidden(p *prepared, asks []plan.Slot, previous uint64) (values []keys.Number, err error) {
+	if err := s.mayTake(asks); err != nil {
+		return nil, err
+	}
+	if values, err = s.numbers.Take(asks); err != nil {
 		return nil, err
 	}
 	for i := range p.hidden {
 		if p.hidden[i].previous {
-			values[i].value = previous
+			values[i].Value = previous
 		}
 		if p.hidden[i].leads {
-			if values[i].value, err = s.takeAhead(p.rows); err != nil {
+			if err := s.mayTake(p.rows.Slots); err != nil {
+				return nil, err
+			}
+			if values[i].Value, err = s.takeAhead(p.rows); err != nil {
 				return nil, err
 			}
 		}

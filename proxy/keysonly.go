@@ -8,7 +8,9 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/ticket"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -114,10 +116,10 @@ func (s *session) setAutocommit(value string) {
 }
 
 // prepareWithoutServer prepares a text when there is no shard.
-func (s *session) prepareWithoutServer(sql []byte, ticket *tableTicket) error {
+func (s *session) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	st := &s.stmt
-	if ticket != nil {
-		return s.prepareTicket(sql, ticket)
+	if t != nil {
+		return s.prepareTicket(sql, t)
 	}
 	if st.Kind == statement.Select {
 		if st.SelfContained {
@@ -146,8 +148,10 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 	if err := s.convertNames(st, p.charset); err != nil {
 		return err
 	}
+	f := s.factsFor(plan.AtExecute)
+	f.Charset = p.charset
 	if p.params > 0 {
-		if err := s.fillCalls(st, p, payload); err != nil {
+		if err := s.fillCalls(st, p, payload, f); err != nil {
 			return err
 		}
 	}
@@ -158,16 +162,16 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 	case statement.ExplainRoute:
 		return s.explainRoute(p.own, p)
 	case statement.Select:
-		plan, err := s.planCalls(st, true)
+		a, err := s.plan(p.own)
 		if err != nil {
 			return err
 		}
-		if plan.own {
-			return s.answerSelect(st, p.own, plan.served, p)
+		if a.Do == plan.Reply {
+			return s.answerSelect(st, p.own, a, p)
 		}
-		for i, call := range st.Calls {
-			if call.Name != nil && !plan.served[i] { // dropped since, and no server has the text
-				return &sequence.NameError{Name: string(call.Name), Err: sequence.ErrUnknown}
+		for i := range a.Slots {
+			if slot := &a.Slots[i]; slot.Sequence != nil && !slot.Served() { // dropped since, and no server has the text
+				return &sequence.NameError{Name: string(slot.Sequence), Err: sequence.ErrUnknown}
 			}
 		}
 	}

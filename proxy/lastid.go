@@ -15,11 +15,11 @@ func (s *session) bring(c *backend.Conn, t plan.Traits) error {
 		Conn: idOfConn(c), MariaDB: c.Hello().MariaDB, Warned: c.Answer.Warnings > 0 || c.Answer.ErrCode != 0, Exact: s.set.LastInsertIDExact,
 	})
 	switch {
-	case refusal == plan.RanElsewhere:
+	case refusal.Why == plan.RanElsewhere:
 		return notSupported("the last statement was prepared on shard %s and ran there: its row counts and warnings "+
 			"cannot be read on shard %s", s.connBy(s.state.LastConn).Shard().Name(), c.Shard().Name())
-	case refusal != "":
-		return notSupported("%s", string(refusal))
+	case refusal.Why != plan.Granted:
+		return notSupported("%s", refusal.Text)
 	}
 	if b.OverRow {
 		s.state.LastID.Inserted = false

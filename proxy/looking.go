@@ -13,6 +13,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 	"seqproxy/statement/ddl"
@@ -114,8 +115,8 @@ type shownSequence struct {
 // "photos" is one of the session's schema, whichever that is, and of the schema of the sequence
 // table; "album0.photos" is photos in album0.
 func (s *session) shownSequences() (all []shownSequence, err error) {
-	defs, err := s.set.Sequences.Definitions(&s.patience)
-	if err = s.patience.over(err); err != nil {
+	defs, err := s.set.Sequences.Definitions(&s.numbers.Patience)
+	if err = s.numbers.Patience.Over(err); err != nil {
 		return nil, err
 	}
 	schemas := slices.Compact([]string{s.set.Sequences.Schema(), s.state.Schema})
@@ -149,8 +150,8 @@ func (s *session) sees(name []byte) (bool, error) {
 	if s.user.looks() {
 		return true, nil
 	}
-	may, err := asker{s}.MayUse(&s.patience, name)
-	return may, s.patience.over(err)
+	may, err := asker{s}.MayUse(&s.numbers.Patience, name)
+	return may, s.numbers.Patience.Over(err)
 }
 
 // viewColumn is a column of a table of information_schema, and what a sequence has there.
@@ -247,7 +248,7 @@ func viewWith(c *backend.Conn, q *idiom.SequenceQuestion, source *idiom.Sequence
 	}
 	text := view(string(sql[source.Start:source.End]), columns, shown, c.Hello().MariaDB)
 	if !source.Aliased {
-		text += " AS " + quotedName(string(source.Name))
+		text += " AS " + plan.Quoted(string(source.Name))
 	}
 	return text
 }
@@ -297,12 +298,12 @@ func (s *session) showFrom(c *backend.Conn, source *idiom.SequenceSource, charse
 		return "", "", nil
 	}
 	// The server says of which schemas it shows something.
-	if _, err := s.ownQuery(c, "SHOW TABLES FROM "+quotedName(schema)+" LIKE ''"); errors.As(err, new(*protocol.ServerError)) {
+	if _, err := s.ownQuery(c, "SHOW TABLES FROM "+plan.Quoted(schema)+" LIKE ''"); errors.As(err, new(*protocol.ServerError)) {
 		return "", "", nil
 	} else if err != nil {
 		return "", "", err
 	}
-	name := quotedName("Tables_in_" + schema)
+	name := plan.Quoted("Tables_in_" + schema)
 	before = fmt.Sprintf("SELECT * FROM (SELECT TABLE_NAME AS %s, TABLE_TYPE AS `Table_type` FROM %s AS t WHERE TABLE_SCHEMA=%s) AS t WHERE ",
 		name, view("information_schema.TABLES", tablesColumns[1:4], shown, c.Hello().MariaDB), quote(schema))
 	return before, " ORDER BY CAST(" + name + " AS BINARY)", nil
@@ -315,14 +316,14 @@ func (s *session) sequenceAsTable(c *backend.Conn, source *idiom.SequenceSource,
 	if err != nil {
 		return "", err
 	}
-	table := quotedName(string(name))
+	table := plan.Quoted(string(name))
 	names := [][]byte{name}
 	if len(source.Schema) > 0 {
 		schema, err := s.nameInUTF8(source.Schema, charset)
 		if err != nil {
 			return "", err
 		}
-		table = quotedName(string(schema)) + "." + table
+		table = plan.Quoted(string(schema)) + "." + table
 		qualified := slices.Concat(schema, []byte("."), name)
 		switch string(schema) {
 		case s.set.Sequences.Schema():
@@ -372,7 +373,7 @@ func (s *session) listedHere(ddl *ddl.Sequence) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if taken, err := s.hasSuchTable(c, quotedName(string(full[:n]))+"."+quotedName(string(name))); taken || err != nil {
+	if taken, err := s.hasSuchTable(c, plan.Quoted(string(full[:n]))+"."+plan.Quoted(string(name))); taken || err != nil {
 		return false, err
 	}
 	ddl.Names[0], ddl.Schemas[0] = name, 0
@@ -391,8 +392,8 @@ func (s *session) hasSuchTable(c *backend.Conn, table string) (bool, error) {
 
 // rowOf is the row that a sequence is, with MariaDB's columns.
 func (s *session) rowOf(source *idiom.SequenceSource, name []byte) (string, error) {
-	d, state, err := s.set.Sequences.Describe(&s.patience, name)
-	if err = s.patience.over(err); err != nil {
+	d, state, err := s.set.Sequences.Describe(&s.numbers.Patience, name)
+	if err = s.numbers.Patience.Over(err); err != nil {
 		return "", err
 	}
 	after, cache := state.After, d.Cache
@@ -412,7 +413,7 @@ func (s *session) rowOf(source *idiom.SequenceSource, name []byte) (string, erro
 		" CAST(%d AS UNSIGNED) AS `cache_size`, CAST(%s AS UNSIGNED) AS `cycle_option`, CAST(0 AS SIGNED) AS `cycle_count`)",
 		bigint(after), bigint(d.Min), bigint(maxShown(&d)), bigint(d.Start), bigint(d.Increment), cache, zeroOne(d.Cycle))
 	if !source.Aliased {
-		text += " AS " + quotedName(string(source.Name))
+		text += " AS " + plan.Quoted(string(source.Name))
 	}
 	return text, nil
 }

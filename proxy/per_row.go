@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
@@ -17,120 +18,38 @@ import (
 	"seqproxy/statement"
 )
 
-// fillRows sends a text in which a NEXTVAL stands where the server would evaluate it once
-// per row (statement.PlaceRow, PlaceSource, PlaceChange), so that one number spliced in
-// its place would be that of many rows. The text is the one in s.stmt; what of its calls
-// is to be replaced is in plan. No connection is attached yet, and no number taken.
-func (s *session) fillRows(sql []byte, plan callPlan) error {
-	if isCounted(&s.stmt, plan) {
-		return s.countRows(sql, plan)
-	}
-	if err := s.planFilled(&s.stmt, sql, &plan); err != nil {
-		return err
-	}
-	return s.rewrite(sql, plan)
-}
-
-// isCounted says whether the server has to count numbers off, in a change of rows.
-func isCounted(st *statement.Statement, plan callPlan) bool {
-	for i := range st.Calls {
-		if plan.served[i] && (st.Calls[i].Place == statement.PlaceSource || st.Calls[i].Place == statement.PlaceChange) {
-			return true
-		}
-	}
-	return false
-}
-
-// planFilled completes the plan of a text whose numbers are not one per call, and that
-// is one SELECT or is to be prepared.
-func (s *session) planFilled(st *statement.Statement, sql []byte, plan *callPlan) error {
-	if isCounted(st, *plan) {
-		n, err := s.planCounted(st, sql, *plan)
-		if err == nil {
-			err = s.keepCounted(n)
-		}
-		plan.counted = n
-		return err
-	}
-	if err := s.knownAtPrepare(st, *plan); err != nil { // though there may be no row
-		return err
-	}
-	var err error
-	plan.rows, err = s.planRows(st, sql, plan.served)
-	return err
-}
-
-// rowNumbers are the columns of a statement's result that are numbers of sequences. The
-// server is asked for a placeholder in their place, which is constant, so that nothing it
-// does with the rows depends on how often it evaluates it; the numbers are written over
-// it as the rows pass. So there is one for each row that the client gets, and none for
-// others.
+// rowNumbers are the columns of a statement's result that are numbers of sequences, as the
+// session sends it.
 type rowNumbers struct {
-	columns []int   // as protocol.FillOptions has them
-	asks    []asked // of the sequences, by column
-	types   []uint8 // of all columns of a prepared statement, as last defined
-
-	// inserts: they are those of RETURNING of INSERT or REPLACE, after which the server
-	// itself knows best what LAST_INSERT_ID() is. leads: the first number of the first
-	// row is made that on the server, unless the statement generates one of its own.
-	inserts, leads bool
-	ahead          []uint64 // the numbers of the first row, if they were taken already
+	plan.Rows
+	types []uint8  // of all columns of a prepared statement, as last defined
+	ahead []uint64 // the numbers of the first row, if they were taken already
 }
 
-// planRows finds the columns that the NEXTVALs of a SELECT ... FROM are, or those in the
-// list of RETURNING. The names are valid as long as those of the calls.
-func (s *session) planRows(st *statement.Statement, sql []byte, served []bool) (*rowNumbers, error) {
-	columns, refusal := st.RowColumns(sql)
-	switch {
-	case refusal != "":
-		return nil, refusedForm(refusal)
-	case st.Words&statement.SetsLastInsertID != 0 && st.Kind != statement.Insert && st.Kind != statement.Replace:
-		return nil, refusedForm("NEXTVAL beside LAST_INSERT_ID(expression) in SELECT ... FROM, each of which would be LAST_INSERT_ID() then,")
+// rowsOf returns those of a text that was planned; nil if there are none.
+func rowsOf(a *plan.Action) *rowNumbers {
+	if a.Do != plan.PerRow {
+		return nil
 	}
-	for i := range st.Calls {
-		if served[i] && st.Calls[i].Func != statement.Nextval {
-			return nil, refusedForm("NEXTVAL beside LASTVAL or SETVAL in SELECT ... FROM, which are values of the whole statement,")
-		}
-	}
-	if err := s.digitsInRows(); err != nil {
-		return nil, err
-	}
-	r := &rowNumbers{inserts: st.Kind == statement.Insert || st.Kind == statement.Replace}
-	r.leads = r.inserts
-	for i := range st.Calls {
-		r.leads = r.leads && (!served[i] || st.Calls[i].Place == statement.PlaceRow)
-	}
-	for _, c := range columns {
-		if !served[c.Call] {
-			continue
-		}
-		call := &st.Calls[c.Call]
-		if call.Name == nil {
-			return nil, refusedForm("NEXTVAL in SELECT ... FROM of a sequence that a parameter names")
-		}
-		r.columns = append(r.columns, c.Column)
-		r.asks = append(r.asks, askedBy(call))
-	}
-	return r, nil
+	return &rowNumbers{Rows: a.Rows}
 }
 
 // keep returns r with names that stay what they are.
 func (r *rowNumbers) keep() *rowNumbers {
 	if r != nil {
-		for i := range r.asks {
-			r.asks[i].name = bytes.Clone(r.asks[i].name)
+		for i := range r.Slots {
+			r.Slots[i].Sequence = bytes.Clone(r.Slots[i].Sequence)
 		}
 	}
 	return r
 }
 
-// traits returns those of the statement as it is sent: what it asks the server for does
-// not move LAST_INSERT_ID() there.
+// traits returns those of the statement as it is sent.
 func (r *rowNumbers) traits(t plan.Traits) plan.Traits {
-	if r != nil && !r.inserts {
-		t.MovesLastID = false
+	if r == nil {
+		return t
 	}
-	return t
+	return r.Rows.Traits(t)
 }
 
 // define takes note of the definition of a prepared statement's next column.
@@ -146,20 +65,11 @@ func (r *rowNumbers) define(definition []byte, caps protocol.Capability) error {
 	return nil
 }
 
-// digitsInRows is an error if numbers come in another form than that of ASCII digits.
-// MariaDB converts them to character_set_results.
-func (s *session) digitsInRows() error {
-	if set := s.state.Sysvars["character_set_results"]; set == 0 || set <= s.state.Names || s.cur == nil {
-		return nil
-	}
+// digitsInRows says whether numbers come in ASCII digits. MariaDB converts them to
+// character_set_results.
+func (s *session) digitsInRows() (bool, error) {
 	row, err := s.ownRow(s.cur, "SELECT 1", 1, "a number")
-	if err != nil {
-		return err
-	}
-	if string(row[0]) != "1" { // UTF-16, UTF-32
-		return notSupported("NEXTVAL in SELECT ... FROM with a character_set_results whose digits are not those of ASCII is not supported")
-	}
-	return nil
+	return err == nil && string(row[0]) == "1", err
 }
 
 // sendOwnRows is sendOwn for a statement whose rows get numbers, if r is not nil. binary
@@ -182,9 +92,9 @@ func (s *session) exchangeRows(c *backend.Conn, command []byte, r *rowNumbers, b
 	_, writeErr := c.Write(command)
 	s.client.Discard(s.parsed)
 	s.parsed = 0
-	x := rowExchange{s: s, c: c, r: r}
+	x := rowExchange{s: s, c: c, r: r, allowed: !binary}
 	x.f = protocol.NewFiller(&c.Answer, c.Capabilities, protocol.FillOptions{
-		Columns: [][]int{r.columns}, Binary: binary, Types: r.types, Take: x.take,
+		Columns: [][]int{r.Columns}, Binary: binary, Types: r.types, Take: x.take,
 	})
 	err := x.relay()
 	if types := x.f.Types(); len(types) > 0 {
@@ -202,7 +112,8 @@ type rowExchange struct {
 	c       *backend.Conn
 	r       *rowNumbers
 	f       *protocol.Filler
-	asks    []asked // of the rows that get numbers at a time
+	asks    []plan.Slot // of the rows that get numbers at a time
+	allowed bool        // the user may take the numbers
 	numbers []uint64
 	few     bool // numbers have run short
 	given   bool
@@ -216,51 +127,57 @@ func (x *rowExchange) take(_, rows int) ([]uint64, error) {
 		return ahead, nil
 	}
 	count := uint64(0) // of one row
-	for i := range x.r.asks {
-		count += x.r.asks[i].count
+	for i := range x.r.Slots {
+		count += x.r.Slots[i].Count
 	}
 	rows = max(1, min(rows, int(statement.MaxCount/count)))
 	if x.few {
 		rows = 1
 	}
 	numbers, err := x.takeRows(rows)
-	if err != nil && rows > 1 && !errors.Is(err, errInterrupted) { // there may be some for the first of them
+	if err != nil && rows > 1 && !errors.Is(err, keys.ErrInterrupted) { // there may be some for the first of them
 		x.few = true // and not another wait for each
 		numbers, err = x.takeRows(1)
 	}
 	if err == nil {
-		x.given, x.last = true, numbers[len(numbers)-len(x.r.asks)]
+		x.given, x.last = true, numbers[len(numbers)-len(x.r.Slots)]
 	}
 	return numbers, err
 }
 
 func (x *rowExchange) takeRows(rows int) ([]uint64, error) {
-	n := rows * len(x.r.asks)
-	for len(x.asks) < n {
-		x.asks = append(x.asks, x.r.asks...)
+	if !x.allowed {
+		if err := x.s.mayTake(x.r.Slots); err != nil {
+			return nil, err
+		}
+		x.allowed = true
 	}
-	spent := x.s.patience.spent
-	values, err := x.s.take(x.asks[:n])
+	n := rows * len(x.r.Slots)
+	for len(x.asks) < n {
+		x.asks = append(x.asks, x.r.Slots...)
+	}
+	spent := x.s.numbers.Patience.Spent()
+	values, err := x.s.numbers.Take(x.asks[:n])
 	if err != nil {
 		return nil, err
 	}
-	x.s.patience.spent = spent // the rows behind these have the time anew
+	x.s.numbers.Patience.Restore(spent) // the rows behind these have the time anew
 	x.numbers = x.numbers[:0]
 	for _, v := range values {
-		x.numbers = append(x.numbers, v.value)
+		x.numbers = append(x.numbers, v.Value)
 	}
 	return x.numbers, nil
 }
 
 // takeAhead takes the numbers of the first row, and returns the first of them.
 func (s *session) takeAhead(r *rowNumbers) (first uint64, err error) {
-	values, err := s.take(r.asks)
+	values, err := s.numbers.Take(r.Slots)
 	if err != nil {
 		return 0, err
 	}
 	r.ahead = make([]uint64, len(values))
 	for i, v := range values {
-		r.ahead[i] = v.value
+		r.ahead[i] = v.Value
 	}
 	return r.ahead[0], nil
 }
@@ -313,7 +230,7 @@ func (x *rowExchange) ended() error {
 	noteError(c)
 	s.tellNotice(c, nil, false)
 	s.state.LastID.Answered(c.Answer.Rows)
-	if x.given && !x.r.inserts { // as LAST_INSERT_ID(n) in each row would
+	if x.given && !x.r.Inserts { // as LAST_INSERT_ID(n) in each row would
 		s.state.LastID.Given(x.last)
 		s.state.LastID.Rows = true // the server has counted them
 	}

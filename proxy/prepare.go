@@ -10,6 +10,7 @@ import (
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
+	"seqproxy/proxy/ticket"
 	"seqproxy/statement"
 )
 
@@ -67,21 +68,16 @@ func (s *session) prepare(sql []byte) error {
 		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return err
 		}
-		plan, err := s.planCallsOf(query, true)
-		if err == nil && plan.rewrite {
-			err = s.knownAtPrepare(st, plan)
+		a, err := s.planQuery(query, sql, plan.AtPrepare)
+		if err != nil {
+			return err
 		}
-		if err == nil && plan.perRow {
-			err = s.planFilled(st, sql, &plan)
-		}
-		switch {
-		case err != nil:
-			return query.refused(err)
-		case plan.own && onlyNumbers(st):
+		switch a.Do {
+		case plan.Reply:
 			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil), st.Params)
-		case plan.rewrite:
-			text, hidden, key = s.hideParams(st, sql, plan)
-			rows, counts = plan.rows.keep(), plan.counted
+		case plan.Rewrite, plan.PerRow, plan.Count:
+			text, hidden, key = s.hideParams(st, sql, a)
+			rows, counts = rowsOf(a).keep(), countsOf(a)
 		}
 	}
 	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
@@ -90,12 +86,12 @@ func (s *session) prepare(sql []byte) error {
 		}
 		key = nil
 	}
-	var ticket *tableTicket
+	var asked *ticket.Ticket
 	if !s.atAdmin {
-		ticket = s.ticketPrepared(st, sql)
+		asked = s.ticketPrepared(st, sql)
 	}
 	if s.routes.Default() == nil {
-		return s.prepareWithoutServer(sql, ticket)
+		return s.prepareWithoutServer(sql, asked)
 	}
 	c, err := s.attach()
 	if err != nil {
@@ -106,10 +102,10 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	p := &prepared{
-		conn: c, shape: rows.traits(counts.traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket, looks: looks,
+		conn: c, shape: rows.traits(counts.traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: asked, looks: looks,
 		inserts: inserts, mode: s.state.Mode, charset: s.state.Charset,
 	}
-	if len(hidden) > 0 || rows != nil || ticket != nil || looks != nil {
+	if len(hidden) > 0 || rows != nil || asked != nil || looks != nil {
 		p.shape.Plain = false
 	}
 	if st.Kind == statement.Set {
@@ -122,17 +118,6 @@ func (s *session) prepare(sql []byte) error {
 		p.kill = &killPrepared{KillTarget: k, variable: string(sql[k.Start:k.End])}
 	}
 	return s.prepareOn(c, p, text)
-}
-
-// onlyNumbers says whether a text that the proxy can answer asks for nothing that
-// may be a server's to know when it is executed.
-func onlyNumbers(st *statement.Statement) bool {
-	for i := range st.Calls {
-		if f := st.Calls[i].Func; f == statement.LastInsertID || f == statement.LastInsertIDVariable {
-			return false
-		}
-	}
-	return true
 }
 
 // prepareOwn answers COM_STMT_PREPARE for a statement with so many parameters that the proxy answers.
@@ -265,19 +250,14 @@ func (a *prepareAnswer) relay() error {
 	binary.LittleEndian.PutUint16(b[7:], uint16(a.p.params))
 	a.idAt = len(a.s.out) + protocol.HeaderSize + 1
 	a.pass(b)
-	hidden := a.p.hidden
-	for i := 0; i < params && defined; i++ {
+	for w := (walk{p: a.p}); w.at < params && defined; {
 		if b, err = a.read(); err != nil {
 			return err
 		}
-		if len(hidden) > 0 && hidden[0].at == i {
-			for range hidden[0].markers() {
-				a.pass(b)
-			}
-			hidden = hidden[1:]
-			continue
+		_, own := w.next()
+		for range w.own - own { // none of those that are hidden, unless the client's stand in their place
+			a.pass(b)
 		}
-		a.pass(b)
 	}
 	if err := a.terminator(params, a.p.params); err != nil {
 		return err

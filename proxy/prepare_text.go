@@ -91,7 +91,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 		if text, err = s.variableText(sql, d); text == nil || err != nil {
 			return preparedText{runs: statement.RunsOthers}, err
 		}
-		if !ascii(text) && !utf8Charset(s.state.Charset) {
+		if !ascii(text) && !plan.UTF8Charset(s.state.Charset) {
 			mode.Charset = lex.Unsupported
 		}
 	}
@@ -120,17 +120,12 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return in, err
 	}
-	plan, err := s.planCalls(st, false)
+	a, err := s.planCalls(text, plan.Inside)
 	if err != nil {
 		return in, err
 	}
-	for i := range st.Calls {
-		switch st.Calls[i].Func {
-		case statement.Nextval, statement.Lastval, statement.Setval:
-			if plan.served[i] {
-				return in, notSupported("NEXTVAL, LASTVAL or SETVAL %s is not supported: send it as a statement, or let the driver prepare it", where)
-			}
-		}
+	if takesNumbers(a) {
+		return in, notSupported("NEXTVAL, LASTVAL or SETVAL %s is not supported: send it as a statement, or let the driver prepare it", where)
 	}
 	return in, nil
 }
@@ -142,7 +137,7 @@ func (s *session) fillsText(text []byte) (bool, error) {
 		return false, err
 	}
 	t := s.stmt.Table()
-	if t == nil || len(f.keys) == 0 {
+	if t == nil || len(f.Keys) == 0 {
 		return true, nil
 	}
 	c, err := s.attach()
@@ -154,8 +149,8 @@ func (s *session) fillsText(text []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	same := s.sameColumn(f.keys[0].binding.Column)
-	return containsName(of.names, same) || containsName(of.more, same), nil
+	same := s.sameColumn(f.Keys[0].Binding.Column)
+	return plan.ContainsName(of.Names, same) || plan.ContainsName(of.More, same), nil
 }
 
 // variableText returns the text in a user variable, nil where the server is to say what it makes

@@ -10,6 +10,7 @@ import (
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
+	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
@@ -39,7 +40,7 @@ func (s *session) query(sql []byte) error {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
 	}
 	if s.set.tickets != nil {
-		if t := s.ticketIn(st, sql); t != nil {
+		if t := s.set.tickets.In(st, sql, &s.state); t != nil {
 			return s.answerAlone(func() error {
 				if handled, err := s.ticketText(t, sql); handled || err != nil {
 					return err
@@ -67,13 +68,13 @@ func (s *session) query(sql []byte) error {
 		return s.relay(protocol.ShapeResult, false)
 	}
 	if st.SelfContained && s.batched > 0 && !s.mayOmitMetadata() {
-		plan, err := s.planCalls(st, false)
-		if err != nil || plan.own {
+		a, err := s.planCalls(sql, plan.Now)
+		if err != nil || a.Do == plan.Reply {
 			return s.answerInTurn(func() error {
 				if err != nil {
 					return err
 				}
-				return s.answerSelect(st, sql, plan.served, nil)
+				return s.answerSelect(st, sql, a, nil)
 			})
 		}
 	}
@@ -111,32 +112,31 @@ func (s *session) bringBefore() error {
 // special handles a text that is more than one plain statement to be passed on.
 func (s *session) special(sql []byte) error {
 	st := &s.stmt
-	if st.AboutSequences() {
+	switch plan.CourseOf(st) {
+	case plan.Administer:
 		return s.administer(sql)
-	}
-	switch st.Kind {
-	case statement.Use:
+	case plan.ChangeSchema:
 		return s.use(string(st.Schema))
-	case statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
+	case plan.OnSchema:
 		if err := s.outwait(); err != nil {
 			return err
 		}
 		if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {
 			return s.onSchema(string(st.Schema))
 		}
-	case statement.Kill:
+	case plan.EndSession:
 		return s.kill(sql)
-	case statement.ExplainRoute:
+	case plan.ExplainRoute:
 		return s.explainRoute(sql, nil)
-	case statement.ShowWarnings:
+	case plan.ShowWarnings:
 		if s.state.Notice != nil && s.state.LastOwn == state.OwnNothing && showsAllWarnings(sql) {
 			return s.showNotice()
 		}
-	case statement.Multi, statement.Other, statement.CreateStored:
+	case plan.Several:
 		return s.several(sql)
-	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
+	case plan.PrepareText:
 		return s.preparesText(sql)
-	case statement.Select, statement.Show:
+	case plan.MayLook:
 		if handled, err := s.lookForSequences(sql); handled || err != nil {
 			return err
 		}
@@ -308,8 +308,8 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	s.tally.Becomes(stats.KindAdmin)
 	s.disengage()
 	// Not with what the statement has waited: each sequence that it names has the time for itself.
-	table, err := s.set.Admin.Execute(struct{ context.Context }{&s.patience}, st, asker{s})
-	if err = s.patience.over(err); err == nil {
+	table, err := s.set.Admin.Execute(context.WithValue(&s.numbers.Patience, sequence.WaiterKey{}, nil), st, asker{s})
+	if err = s.numbers.Patience.Over(err); err == nil {
 		err = s.table(table, p)
 	} else if s.user.looks() && !ends(err) {
 		err = inFull(err)
@@ -337,8 +337,8 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 			if err != nil {
 				continue // it is no name here
 			}
-			is, err := s.set.Sequences.Known(&s.patience, name)
-			if err = s.patience.over(err); err != nil {
+			is, err := s.set.Sequences.Known(&s.numbers.Patience, name)
+			if err = s.numbers.Patience.Over(err); err != nil {
 				return err
 			}
 			known = known || is
@@ -390,7 +390,7 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 // passOn relays the text just analysed as it is.
 func (s *session) passOn(sql []byte) error {
 	if s.replaced {
-		return s.rewrite(sql, callPlan{served: make([]bool, len(s.stmt.Calls))})
+		return s.rewrite(sql, plan.Nothing(&s.stmt))
 	}
 	c, err := s.attachFor(&s.stmt)
 	if err != nil {
@@ -407,16 +407,17 @@ func (s *session) keys(sql []byte) (passOn bool, err error) {
 	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return false, err
 	}
-	plan, err := s.planCalls(st, false)
-	switch {
-	case err != nil:
+	a, err := s.planCalls(sql, plan.Now)
+	if err != nil {
 		return false, err
-	case plan.perRow:
-		return false, s.fillRows(sql, plan)
-	case plan.own:
-		return false, s.answerSelect(st, sql, plan.served, nil)
-	case plan.rewrite:
-		return false, s.rewrite(sql, plan)
+	}
+	switch a.Do {
+	case plan.Count:
+		return false, s.countRows(sql, a)
+	case plan.Reply:
+		return false, s.answerSelect(st, sql, a, nil)
+	case plan.Rewrite, plan.PerRow:
+		return false, s.rewrite(sql, a)
 	}
 	return true, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -27,15 +28,15 @@ const (
 // sendFilled sends the command in s.own, in the place of the client's, and relays the
 // answer, unless that is an error for which there is a remedy: the server has done
 // nothing then, and the command waits to be sent again. A text is repeated once.
-func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
+func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 	s.state.LastOwn = state.OwnNothing
-	if f == nil || f.several {
+	if f == nil || f.Several {
 		return noRemedy, s.sendOwn(c)
 	}
 	if err := s.flush(); err != nil {
 		return noRemedy, err
 	}
-	if f.fills() {
+	if f.Fills() {
 		s.tally.Sends(c, stats.KindRewrite)
 	} else {
 		s.tally.Sends(c, stats.KindRelay)
@@ -45,7 +46,7 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 	if writeErr == nil {
 		first = s.firstPacket(c)
 	}
-	if len(first) > 0 && first[0] == 0xff && !f.repeated {
+	if len(first) > 0 && first[0] == 0xff && !f.Repeated {
 		var e *protocol.ServerError
 		if errors.As(protocol.ParseServerError(first), &e) {
 			if r := s.remedyFor(e, f); r != noRemedy {
@@ -58,7 +59,7 @@ func (s *session) sendFilled(c *backend.Conn, f *filling) (remedy, error) {
 			}
 		}
 	}
-	given := f.inserted(first)
+	given := insertedBy(f, first)
 	s.client.Discard(s.parsed)
 	s.parsed = 0
 	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(s.own[protocol.HeaderSize:])}})
@@ -93,21 +94,21 @@ func (s *session) firstPacket(c *backend.Conn) []byte {
 	}
 }
 
-// inserted returns the number of a row that was given it as it is, if an OK says that
+// insertedBy returns the number of a row that was given it as it is, if an OK says that
 // the row is in the table: then it is LAST_INSERT_ID().
-func (f *filling) inserted(ok []byte) uint64 {
-	k := &f.keys[0]
-	if !k.plain || len(k.filled) == 0 || len(ok) < 3 || ok[0] != 0 {
+func insertedBy(f *plan.Filling, ok []byte) uint64 {
+	k := &f.Keys[0]
+	if !k.Plain || len(k.Filled) == 0 || len(ok) < 3 || ok[0] != 0 {
 		return 0
 	}
 	_, n, whole := protocol.ReadLenEncInt(ok[1:])
 	if !whole {
 		return 0
 	}
-	if id, _, whole := protocol.ReadLenEncInt(ok[1+n:]); !whole || id != k.first {
+	if id, _, whole := protocol.ReadLenEncInt(ok[1+n:]); !whole || id != k.First {
 		return 0
 	}
-	return k.first
+	return k.First
 }
 
 // notTwice are words of texts that are not repeated: the failed attempt has moved what they
@@ -115,20 +116,20 @@ func (f *filling) inserted(ok []byte) uint64 {
 const notTwice = statement.ReadsLastInsertID | statement.SetsLastInsertID | statement.SetsUserVariable | statement.UserLock
 
 // remedyFor says what can be done about an error.
-func (s *session) remedyFor(e *protocol.ServerError, f *filling) remedy {
-	k := &f.keys[0]
+func (s *session) remedyFor(e *protocol.ServerError, f *plan.Filling) remedy {
+	k := &f.Keys[0]
 	switch e.Code {
 	case mysql.ER_DUP_ENTRY:
 		// Of several rows some may be in a table without transactions.
-		if k.rows == 1 && len(k.filled) == 1 && duplicateOf(e.Message, k.first) && f.words&notTwice == 0 {
+		if k.Rows == 1 && len(k.Filled) == 1 && duplicateOf(e.Message, k.First) && f.Words&notTwice == 0 {
 			return newNumbers
 		}
 	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
 		s.srv.columns.forget()
 		switch {
-		case f.columnsCached && f.words&notTwice == 0: // it may be the error of a trigger, too
+		case f.ColumnsCached && f.Words&notTwice == 0: // it may be the error of a trigger, too
 			return newColumns
-		case k.added && e.Code == mysql.ER_BAD_FIELD_ERROR:
+		case k.Added && e.Code == mysql.ER_BAD_FIELD_ERROR:
 			return notTheTable
 		}
 	}
@@ -149,7 +150,7 @@ func duplicateOf(message string, n uint64) bool {
 }
 
 // refill handles the text once more that sendFilled has found a remedy for.
-func (s *session) refill(c *backend.Conn, sql []byte, plan callPlan, r remedy) error {
+func (s *session) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy) error {
 	switch r {
 	case newColumns:
 		f, err := s.planFilling(sql, false)
@@ -158,34 +159,23 @@ func (s *session) refill(c *backend.Conn, sql []byte, plan callPlan, r remedy) e
 		}
 		s.fill = f
 	case notTheTable:
-		t, k := s.stmt.Table(), &plan.fill.keys[0]
+		t, k := s.stmt.Table(), &a.Fill.Keys[0]
 		of, err := s.askColumns(c, string(sql[t.Start:t.End]))
 		if err != nil {
 			return err
 		}
-		same := s.sameColumn(k.binding.Column)
-		if !containsName(of.names, same) {
+		same := s.sameColumn(k.Binding.Column)
+		if !plan.ContainsName(of.Names, same) {
 			s.fill = nil // a table of the same name
 		}
 	}
-	plan.fill = s.fill
-	if plan.fill != nil {
-		plan.fill.repeated = true
-		return s.rewrite(sql, plan)
+	if s.fill != nil {
+		s.fill.Repeated = true
 	}
 	if passOn, err := s.keys(sql); !passOn || err != nil {
 		return err
 	}
 	return s.passOn(sql)
-}
-
-func containsName(names [][]byte, same func([]byte) bool) bool {
-	for _, name := range names {
-		if same(name) {
-			return true
-		}
-	}
-	return false
 }
 
 // changesTables says whether a statement of a kind may change the columns of a table.

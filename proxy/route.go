@@ -10,8 +10,10 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
+	"seqproxy/proxy/ticket"
 	"seqproxy/statement"
 	"seqproxy/statement/idiom"
 )
@@ -67,7 +69,7 @@ func (s *session) decide(r *route, sql []byte) error {
 		return sqlError(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
 	}
 	if s.set.tickets != nil {
-		if t := s.ticketIn(st, sql); t != nil {
+		if t := s.set.tickets.In(st, sql, &s.state); t != nil {
 			var then statement.Statement
 			if _, _, served := s.ticketServed(t, sql, &then); served {
 				return s.routeTicket(r, t)
@@ -141,14 +143,12 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 }
 
 // routeTicket is decide for a ticket.
-func (s *session) routeTicket(r *route, t *tableTicket) error {
-	name := []byte(t.table.Name)
-	if t.table.Counter == nil {
-		var err error
-		if name, err = s.nameInUTF8(t.Key, s.state.Charset); err != nil {
-			return err
-		}
+func (s *session) routeTicket(r *route, t *ticket.Ticket) error {
+	key, err := s.nameInUTF8(t.Key, s.state.Charset)
+	if err != nil && t.Of.Counter == nil {
+		return err
 	}
+	name := t.Right(key)
 	if err := s.mayUse(name); err != nil {
 		return err
 	}
@@ -163,7 +163,8 @@ func (s *session) routeTicket(r *route, t *tableTicket) error {
 func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, done bool, err error) {
 	st := &s.stmt
 	schema = s.state.Schema
-	if st.AboutSequences() {
+	switch plan.CourseOf(st) {
+	case plan.Administer:
 		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return "", false, true, err
 		}
@@ -173,28 +174,26 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 		}
 		r.kind = stats.KindAdmin
 		return "", false, true, s.notHere(st)
-	}
-	switch st.Kind {
-	case statement.ExplainRoute:
+	case plan.ExplainRoute:
 		r.kind = stats.KindAdmin
 		return "", false, true, nil
-	case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
+	case plan.ChangeSchema, plan.OnSchema:
 		if len(st.Schema) > 0 && (st.Kind == statement.Use || s.elsewhere(string(st.Schema))) {
 			return string(st.Schema), true, false, nil
 		}
-	case statement.Kill:
+	case plan.EndSession:
 		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || isOwnID(st.Kill.ID)) {
 			r.kind = stats.KindOwn
 			return "", false, true, nil
 		}
-	case statement.Multi, statement.Other, statement.CreateStored:
+	case plan.Several:
 		if _, err := s.schemasInside(sql); err != nil {
 			return "", false, true, err
 		}
 		if err := s.refuseInside(st, s.state.Charset, "among several statements in one text"); err != nil {
 			return "", false, true, err
 		}
-	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
+	case plan.PrepareText:
 		r.note = "what becomes of the text that is prepared is decided when it is: explain that text"
 	}
 	return schema, false, false, nil
@@ -239,34 +238,26 @@ func (s *session) remarkOnSchemas(r *route, sql []byte) {
 }
 
 // routeCalls is decide for a text with calls, or with keys that are filled in.
-func (s *session) routeCalls(r *route, query *filledQuery, sql []byte) error {
+func (s *session) routeCalls(r *route, query *plan.FilledQuery, sql []byte) error {
 	st := &s.stmt
 	if err := s.convertNames(st, s.state.Charset); err != nil {
 		return err
 	}
-	plan, err := s.planCallsOf(query, false)
-	if err == nil {
-		err = s.knownAtPrepare(st, plan)
-	}
-	if err == nil && plan.perRow {
-		err = s.planFilled(st, sql, &plan)
-	}
+	a, err := s.planQuery(query, sql, plan.Explained)
 	if err != nil {
-		return query.refused(err)
+		return err
 	}
-	r.numbersOf(st, plan)
+	r.numbersOf(a)
 	switch {
-	case plan.own:
+	case a.Do == plan.Reply:
 		r.kind, r.shard, r.why, r.pins = stats.KindLastInsertID, nil, "", 0
 		if len(r.sequences) > 0 || !onlyIDs(st) {
 			r.kind = stats.KindNextval
 		}
-	case plan.reads:
+	case a.Reads:
 		r.kind, r.note = stats.KindRewrite, "statements behind the first read LAST_INSERT_ID(): the text depends on the numbers"
-		_, err = lateIDs(st, sql, plan)
-		return err
-	case plan.rewrite:
-		r.kind, r.text = stats.KindRewrite, s.placeholders(st, sql, plan)
+	case a.Do != plan.Relay:
+		r.kind, r.text = stats.KindRewrite, s.placeholders(st, sql, a)
 	}
 	return nil
 }
@@ -284,39 +275,39 @@ func onlyIDs(st *statement.Statement) bool {
 
 // placeholders is a text as the server would get it, with ? for what is only known when
 // it is sent.
-func (s *session) placeholders(st *statement.Statement, sql []byte, plan callPlan) []byte {
-	subs := s.substitutions(st, plan, mixesIDs(st, plan))
+func (s *session) placeholders(st *statement.Statement, sql []byte, a *plan.Action) []byte {
+	subs := a.Substitutions(st, &s.state, s.id, protocol.Placeholder)
 	for i := range subs {
-		if !hides(&st.Calls[i], &subs[i]) {
+		if !plan.Hides(&st.Calls[i], &subs[i]) {
 			continue
 		}
 		subs[i].Param = true
-		if plan.counted != nil && plan.served[i] {
+		if a.Do == plan.Count && a.Slots[i].Served() {
 			subs[i].Replacement = statement.AsCounted
 		}
 	}
-	if plan.fill != nil {
-		plan.fill.placeholders = true
-		plan.fill.spell()
+	if a.Fill != nil {
+		a.Fill.Placeholders = true
+		a.Fill.Spell()
 	}
-	return st.Splice(nil, sql, subs, plan.fill.texts())
+	return st.Splice(nil, sql, subs, a.Fill.Texts())
 }
 
 // numbersOf lists the sequences of a plan.
-func (r *route) numbersOf(st *statement.Statement, plan callPlan) {
-	for i := range st.Calls {
-		call := &st.Calls[i]
-		if !plan.served[i] || call.Func != statement.Nextval || call.Place == statement.PlaceNever {
+func (r *route) numbersOf(a *plan.Action) {
+	for i := range a.Slots {
+		slot := &a.Slots[i]
+		if !slot.Served() || slot.Func != statement.Nextval || slot.When == plan.Never {
 			continue
 		}
-		r.addNumbers(call.Name, max(call.Count, 1), call.Place != statement.PlaceOnce)
+		r.addNumbers(slot.Sequence, max(slot.Count, 1), slot.When != plan.Once)
 	}
-	if plan.fill == nil {
+	if a.Fill == nil {
 		return
 	}
-	for i := range plan.fill.keys {
-		if k := &plan.fill.keys[i]; len(k.filled) > 0 {
-			r.addNumbers([]byte(k.binding.Sequence), uint64(len(k.filled)), false)
+	for i := range a.Fill.Keys {
+		if k := &a.Fill.Keys[i]; len(k.Filled) > 0 {
+			r.addNumbers([]byte(k.Binding.Sequence), uint64(len(k.Filled)), false)
 		}
 	}
 }

@@ -22,50 +22,46 @@ type Server struct {
 	Exact   bool // LAST_INSERT_ID() has to be there before every statement
 }
 
-// Refusal is why a statement cannot have what it looks at; "": it can.
-type Refusal string
-
-// Those, as the client is told them.
+// Those refusals, as the client is told them.
 const (
-	// RanElsewhere: the last statement ran on another connection. The client is told where.
-	RanElsewhere  Refusal = "the last statement ran on another shard"
-	LosesWarnings Refusal = "the last statement's warnings and a LAST_INSERT_ID() that this server does not know yet cannot be read by one statement: " +
+	ranElsewhere  = "the last statement ran on another shard" // the client is told where
+	losesWarnings = "the last statement's warnings and a LAST_INSERT_ID() that this server does not know yet cannot be read by one statement: " +
 		"read @@warning_count into a variable first"
-	TwoCounts Refusal = "ROW_COUNT() and FOUND_ROWS() in one statement, right after an INSERT that might have changed or ignored its row " +
+	twoCounts = "ROW_COUNT() and FOUND_ROWS() in one statement, right after an INSERT that might have changed or ignored its row " +
 		"and whose key was filled in: SELECT ROW_COUNT() alone first"
-	CountOfTicket Refusal = "ROW_COUNT() in this statement, right after a ticket that was taken here: SELECT ROW_COUNT() alone first"
+	countOfTicket = "ROW_COUNT() in this statement, right after a ticket that was taken here: SELECT ROW_COUNT() alone first"
 )
 
 // Bring says what a statement with these traits needs where it goes to. It changes nothing.
 func Bring(t *Traits, st *state.State, on Server) (Bringing, Refusal) {
 	id := on.Exact || t.MovesLastID || t.readsLastID
 	if !t.readsLast {
-		return Bringing{ID: id}, ""
+		return Bringing{ID: id}, Refusal{}
 	}
 	if st.LastOwn != state.OwnNothing {
 		if st.LastOwn == state.OwnChange && t.Words&statement.ReadsRowCount != 0 && st.LastChanged > 1 {
-			return Bringing{}, CountOfTicket
+			return Bringing{}, Refusal{Why: NotSupported, Text: countOfTicket}
 		}
 		pending := st.LastID.Pending
-		return Bringing{ID: id || pending, Last: true, Selected: pending}, ""
+		return Bringing{ID: id || pending, Last: true, Selected: pending}, Refusal{}
 	}
 	if st.LastConn != 0 && st.LastConn != on.Conn && t.readsCounts() {
-		return Bringing{}, RanElsewhere
+		return Bringing{}, Refusal{Why: RanElsewhere, Text: ranElsewhere}
 	}
 	// The proxy's own row was the last one if the server has sent none since.
 	stale := t.Words&statement.ReadsFoundRows != 0 && st.LastID.Pending && !st.LastID.Rows
 	if !id && !stale {
-		return Bringing{}, ""
+		return Bringing{}, Refusal{}
 	}
 	if t.losesWarnings(st, on) {
-		return Bringing{}, LosesWarnings
+		return Bringing{}, Refusal{Why: NotSupported, Text: losesWarnings}
 	}
 	over := st.LastID.Inserted && t.Words&statement.ReadsFoundRows != 0 // FOUND_ROWS() is what is to stay
 	if over && t.Words&statement.ReadsRowCount != 0 {
-		return Bringing{}, TwoCounts
+		return Bringing{}, Refusal{Why: NotSupported, Text: twoCounts}
 	}
 	// A statement that names LAST_INSERT_ID() and no more needs no more.
-	return Bringing{ID: true, Keep: t.readsCounts() || t.Words&statement.ReadsLastInsertID == 0, OverRow: over}, ""
+	return Bringing{ID: true, Keep: t.readsCounts() || t.Words&statement.ReadsLastInsertID == 0, OverRow: over}, Refusal{}
 }
 
 // losesWarnings says whether to bring LAST_INSERT_ID() to a server would clear warnings that the

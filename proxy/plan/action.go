@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+)
+
+// Do is what becomes of a text with calls.
+type Do uint8
+
+// The actions.
+const (
+	Relay   Do = iota // it goes to the server as it is
+	Reply             // the proxy answers it
+	Rewrite           // some calls are replaced by numbers
+	PerRow            // the same, and some numbers are written into the rows of the answer
+	Count             // the server counts numbers off
+)
+
+// Action is what is done with a text. A session has one, whose memory the next plan uses again.
+type Action struct {
+	Do    Do
+	Slots []Slot // of the calls of the text, in their order
+	Reads bool   // a statement behind the first takes numbers and reads LAST_INSERT_ID()
+	Late  []Late // what becomes of these, unless the text is prepared
+	// Previous: the first statement takes numbers and reads LAST_INSERT_ID().
+	Previous bool
+	Fill     *Filling // what is filled in; nil: nothing
+	Key      *Binding // see Facts
+	Rows     Rows     // of PerRow
+	Counts   Counts   // of Count
+
+	subs []statement.Substitution
+}
+
+// Late is what becomes of a statement behind the first that takes numbers and reads
+// LAST_INSERT_ID(): the server makes the number of the call Leader that, when it comes to
+// the call At, behind which nothing reads it.
+type Late struct{ Leader, At int }
+
+// Rows are the columns of a statement's result that are numbers of sequences. The server is
+// asked for a placeholder in their place, which is constant, so that nothing it does with the
+// rows depends on how often it evaluates it; the numbers are written over it as the rows pass.
+// So there is one for each row that the client gets, and none for others.
+type Rows struct {
+	Columns []int  // as protocol.FillOptions has them
+	Slots   []Slot // by column, taken once for each row
+
+	// Inserts: they are those of RETURNING of INSERT or REPLACE, after which the server
+	// itself knows best what LAST_INSERT_ID() is. Leads: the first number of the first
+	// row is made that on the server, unless the statement generates one of its own.
+	Inserts, Leads bool
+}
+
+// Traits returns those of the statement as it is sent: what it asks the server for does
+// not move LAST_INSERT_ID() there.
+func (r *Rows) Traits(t Traits) Traits {
+	if r != nil && !r.Inserts {
+		t.MovesLastID = false
+	}
+	return t
+}
+
+// maxKept is how many elements of a slice are kept from one text to the next.
+const maxKept = 16
+
+// clear makes a the plan of a text of which nothing is replaced.
+func (a *Action) clear(calls int, fill *Filling) {
+	slots := a.Slots[:0]
+	for range calls {
+		slots = append(slots, Slot{})
+	}
+	*a = Action{Slots: slots, Late: a.Late[:0], Fill: fill, subs: a.subs}
+}
+
+// Substitutions says what stands in each call's place: in each statement the first
+// number is the one that LAST_INSERT_ID() gives afterwards. The values of numbers and of
+// the previous id are left to the caller. With Previous, those of the first statement are
+// replaced that read LAST_INSERT_ID(), which those behind it are left to read. id is the
+// connection id that the client knows, placeholder what the rows bring where numbers are to be
+// written. The result is valid until the next plan.
+func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint32, placeholder uint64) []statement.Substitution {
+	subs := a.subs[:0]
+	for range st.Calls {
+		subs = append(subs, statement.Substitution{})
+	}
+	a.subs = subs
+	further, before := statement.AsUnsigned, statement.AsUnsigned
+	switch st.Kind {
+	case statement.Select, statement.With, statement.Values, statement.Multi: // columns that somebody sees
+		further, before = statement.AsFurther, statement.AsPrevious
+	}
+	own := ClientID(st, s)
+	first := -1 // the statement whose first number is in its place
+	for i := range st.Calls {
+		call, slot := &st.Calls[i], &a.Slots[i]
+		switch {
+		case slot.When == Never:
+			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: 1}
+		case slot.Served() && call.Func != statement.Nextval:
+			subs[i].Replacement = statement.AsNullable
+		case a.Do == PerRow && slot.When == EachRow:
+			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: placeholder}
+			if a.Rows.Leads && first < 0 {
+				first = call.Statement
+				subs[i] = statement.Substitution{Replacement: statement.AsLeading, Bound: placeholder}
+			}
+		case slot.Served() && call.Statement != first && !a.Fill.Leads(call.Statement):
+			first = call.Statement
+			subs[i].Replacement = statement.AsLastInsertID
+		case slot.Served() && call.Item >= 0: // also in the list of RETURNING
+			subs[i].Replacement = statement.AsFurther
+		case slot.Served():
+			subs[i].Replacement = further
+		case a.Previous && call.Statement == 0 && readsID(call.Func):
+			if subs[i].Replacement = before; call.Item >= 0 {
+				subs[i].Replacement = statement.AsPrevious
+			}
+		case call.Func == statement.CallConnectionID && own:
+			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: uint64(id)}
+		case call.Func == statement.PseudoThreadID && own:
+			subs[i] = statement.Substitution{Replacement: statement.AsPrevious, Value: uint64(id)}
+		}
+	}
+	for _, l := range a.Late {
+		if l.At != l.Leader {
+			subs[l.Leader].Replacement = statement.AsUnsigned
+			subs[l.At].Replacement = statement.AsLate
+		}
+	}
+	return subs
+}
+
+// Hides says whether what is put in a call's place is only known at each execution.
+func Hides(call *statement.FuncCall, sub *statement.Substitution) bool {
+	return sub.Replacement != statement.Keep && call.Func != statement.CallConnectionID && call.Func != statement.PseudoThreadID && call.Place != statement.PlaceNever &&
+		(call.Place != statement.PlaceRow || sub.Replacement == statement.AsLeading)
+}
+
+// ClientID says whether calls for the connection's id mean the one that the client knows. For
+// a server both are the variable pseudo_thread_id, which may be set.
+func ClientID(st *statement.Statement, s *state.State) bool {
+	return st.ClientID && !s.Pinned(state.PinPseudoThreadID)
+}
+
+// readsID says whether a call is one for LAST_INSERT_ID().
+func readsID(f statement.Func) bool {
+	return f == statement.LastInsertID || f == statement.LastInsertIDVariable
+}

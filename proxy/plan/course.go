@@ -1,0 +1,46 @@
+package plan
+
+import "seqproxy/statement"
+
+// Course is what a text is for, by its kind alone.
+type Course uint8
+
+// The courses.
+const (
+	Ordinary     Course = iota // one statement for the current shard, if for any
+	Administer                 // it is about sequences as things, or about the proxy
+	ChangeSchema               // USE
+	OnSchema                   // CREATE DATABASE and its like, of a schema that may be on another shard
+	EndSession                 // KILL
+	ExplainRoute               // EXPLAIN FORMAT=ROUTE
+	ShowWarnings               // SHOW WARNINGS
+	Several                    // several statements, or one that may hide others
+	PrepareText                // PREPARE and its like
+	MayLook                    // it may be a question by which programs look for sequences
+)
+
+// CourseOf says what a text is for.
+func CourseOf(st *statement.Statement) Course {
+	if st.AboutSequences() {
+		return Administer
+	}
+	switch st.Kind {
+	case statement.Use:
+		return ChangeSchema
+	case statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
+		return OnSchema
+	case statement.Kill:
+		return EndSession
+	case statement.ExplainRoute:
+		return ExplainRoute
+	case statement.ShowWarnings:
+		return ShowWarnings
+	case statement.Multi, statement.Other, statement.CreateStored:
+		return Several
+	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
+		return PrepareText
+	case statement.Select, statement.Show:
+		return MayLook
+	}
+	return Ordinary
+}

@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+	"seqproxy/statement/lex"
+)
+
+// photos has the columns id, which is bound, and a.
+var photos = Binding{Table: "photos", Column: "id", Sequence: "p"}
+
+// server is what a test's questions about tables are answered with.
+type server struct {
+	columns string // of photos, in order
+	auto    string
+	modes   state.InsertModes
+	schema  string
+	silent  bool // it does not tell the columns
+}
+
+func (w *server) tell(f *Facts, s *state.State, n *Need) {
+	switch n.What {
+	case NeedDatabase:
+		s.Schema, s.SchemaUnknown = w.schema, false
+	case NeedModes:
+		s.Inserts = w.modes
+		s.Inserts.Conn = f.Conn
+	case NeedColumns, NeedColumnsNow, NeedAuto:
+		of := Columns{Told: AnswerOf(!w.silent), Now: !w.silent, Auto: w.auto}
+		for _, name := range strings.Fields(w.columns) {
+			of.Names = append(of.Names, []byte(name))
+		}
+		*f.TableOf(n.At) = of
+	}
+}
+
+func TestBoundColumnsAreFilled(t *testing.T) {
+	strict := state.InsertModes{Increment: 1, Strict: true}
+	for _, c := range []struct {
+		name    string
+		text    string
+		at      Moment
+		st      state.State
+		bound   Binding
+		server  server
+		want    string // the text as it is sent; "": as it is
+		rounds  int
+		refusal string
+	}{
+		{name: "another table", text: "INSERT INTO t (a) VALUES (1)"},
+		{name: "left out", text: "INSERT INTO photos (a) VALUES (1)", want: "INSERT INTO photos (a, `id`) VALUES (1, LAST_INSERT_ID(?))"},
+		{name: "NULL", text: "INSERT INTO photos (id, a) VALUES (NULL, 1)", want: "INSERT INTO photos (id, a) VALUES (LAST_INSERT_ID(?), 1)"},
+		{name: "a number of its own", text: "INSERT INTO photos (id, a) VALUES (7, 1)", want: "INSERT INTO photos (id, a) VALUES (7, 1)"},
+		{name: "0", text: "INSERT INTO photos (id) VALUES (0)", server: server{modes: strict}, want: "INSERT INTO photos (id) VALUES (LAST_INSERT_ID(?))", rounds: 1},
+		{name: "0 is a value", text: "INSERT INTO photos (id) VALUES (0)", server: server{modes: state.InsertModes{Increment: 1, ZeroStays: true}}, rounds: 1},
+		{name: "several rows", text: "INSERT INTO photos (a) VALUES (1), (2)", server: server{modes: strict},
+			want: "INSERT INTO photos (a, `id`) VALUES (1, LAST_INSERT_ID(?)), (2, ?)", rounds: 1},
+		{name: "no columns", text: "INSERT INTO photos VALUES (NULL, 1)", server: server{columns: "id a"}, want: "INSERT INTO photos (`id`, `a`)  VALUES (LAST_INSERT_ID(?), 1)", rounds: 1},
+		{name: "no such column", text: "INSERT INTO photos VALUES (NULL, 1)", server: server{columns: "b a"}, rounds: 1},
+		{name: "no columns, several rows", text: "INSERT INTO photos VALUES (NULL), (DEFAULT)", server: server{columns: "id", modes: strict},
+			want: "INSERT INTO photos (`id`)  VALUES (LAST_INSERT_ID(?)), (?)", rounds: 2},
+		{name: "IGNORE, numbered by the server as well", text: "INSERT IGNORE INTO photos (id) VALUES (NULL)", server: server{columns: "id", auto: "id"},
+			want: "INSERT IGNORE INTO photos (id) VALUES (?)", rounds: 1},
+		{name: "IGNORE, of an unknown table", text: "INSERT IGNORE INTO photos (id) VALUES (NULL)", server: server{silent: true},
+			want: "INSERT IGNORE INTO photos (id) VALUES (LAST_INSERT_ID(?))", rounds: 1},
+		{name: "two statements", text: "INSERT INTO photos VALUES (NULL); INSERT INTO photos VALUES (NULL)", server: server{columns: "id"},
+			want: "INSERT INTO photos (`id`)  VALUES (LAST_INSERT_ID(?)); INSERT INTO photos (`id`)  VALUES (LAST_INSERT_ID(?))", rounds: 1},
+		{name: "in its schema", text: "INSERT INTO photos (id) VALUES (NULL)", bound: Binding{Schema: "x", Table: "photos", Column: "id"},
+			st: state.State{SchemaUnknown: true}, server: server{schema: "x"}, want: "INSERT INTO photos (id) VALUES (LAST_INSERT_ID(?))", rounds: 1},
+		{name: "in another schema", text: "INSERT INTO photos (id) VALUES (NULL)", bound: Binding{Schema: "x", Table: "photos", Column: "id"}, st: state.State{Schema: "y"}},
+		{name: "a query", text: "INSERT INTO photos (a) SELECT b FROM t", server: server{columns: "id a"}, want: "INSERT INTO photos (a, `id`) SELECT b, NEXTVAL(`p`) FROM t", rounds: 1},
+		{name: "a query with keys", text: "INSERT INTO photos (id) SELECT b FROM t", server: server{columns: "id a"}, rounds: 1},
+		{name: "an expression, prepared beside a parameter", text: "INSERT INTO photos (id) VALUES (1+?), (?)", at: AtPrepare, refusal: "an expression for photos.id"},
+		{name: "a part of another statement", text: "ANALYZE INSERT INTO photos (a) VALUES (1)", refusal: "as a part of another statement"},
+		{name: "a file without keys", text: "LOAD DATA INFILE 'f' INTO TABLE photos (a)", refusal: "LOAD DATA or LOAD XML"},
+		{name: "a file with keys", text: "LOAD DATA INFILE 'f' INTO TABLE photos (id, a)"},
+		{name: "what the last one left is read", text: "INSERT INTO photos (id, a) VALUES (0, ROW_COUNT())", refusal: "keep that in a variable first"},
+	} {
+		if c.bound == (Binding{}) {
+			c.bound = photos
+		}
+		p := Planner{Facts: all(Facts{At: c.at, Conn: 1, Bound: make(Bindings)})}
+		p.Facts.Bound.Add(c.bound)
+		var st statement.Statement
+		st.Analyze([]byte(c.text), lex.Mode{Charset: lex.UTF8, Server: lex.MariaDB(101100)})
+		f, v, rounds := (*Filling)(nil), Verdict{}, 0
+		for ; rounds <= Rounds; rounds++ {
+			if f, v = p.Fill(&st, []byte(c.text), &c.st); v.Kind != Asks {
+				break
+			}
+			for i := range v.Needs {
+				c.server.tell(&p.Facts, &c.st, &v.Needs[i])
+			}
+		}
+		if c.refusal != "" || v.Kind != Go {
+			if v.Kind != Refuse || c.refusal == "" || !strings.Contains(v.Refusal.Text, c.refusal) {
+				t.Errorf("%s: got %+v, want a refusal with %q", c.name, v, c.refusal)
+			}
+			continue
+		}
+		got := ""
+		switch {
+		case f != nil && f.Query != nil:
+			got = string(f.Query.Text)
+		case f != nil:
+			f.Placeholders = true
+			f.Spell()
+			got = string(st.Splice(nil, []byte(c.text), make([]statement.Substitution, len(st.Calls)), f.Texts()))
+		}
+		if got != c.want || rounds != c.rounds {
+			t.Errorf("%s: got %q after %d rounds, want %q after %d", c.name, got, rounds, c.want, c.rounds)
+		}
+	}
+}

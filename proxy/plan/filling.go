@@ -1,0 +1,200 @@
+package plan
+
+import (
+	"slices"
+	"sort"
+	"strconv"
+
+	"seqproxy/statement"
+)
+
+// Filling is what is done to a text that gives bound columns no numbers.
+type Filling struct {
+	Keys    []FilledKey // in the order of the text
+	Splices []statement.Splice
+	Words   statement.Words
+	Several bool // statements are in the text
+	// ColumnsCached: the columns of a table were not asked for just now.
+	ColumnsCached bool
+	// Repeated: the text has failed once.
+	Repeated bool
+	// Query is an INSERT ... SELECT, which is another text then; nil if it is none.
+	Query *FilledQuery
+	// Placeholders are written for the numbers, for people to read.
+	Placeholders bool
+
+	text []byte // of Splices
+}
+
+// FilledQuery is an INSERT ... SELECT that leaves a bound column out, or gives it a literal that is
+// no number.
+type FilledQuery struct {
+	Binding *Binding
+	Text    []byte // with NEXTVAL for the column
+}
+
+// FilledKey is the bound column of one INSERT or REPLACE.
+type FilledKey struct {
+	Binding   *Binding
+	Statement int      // its index in the text
+	Explicit  []uint64 // numbers that the statement gives itself
+	Rows      int      // in all
+	Filled    []FilledRow
+	Leader    int    // the index in Filled of the row whose number becomes LAST_INSERT_ID()
+	Step      uint64 // between the numbers; 1 or more
+	Before    bool   // what is read of LAST_INSERT_ID() is read before that
+	Plain     bool   // the number is written as it is, and made LAST_INSERT_ID() by the session
+	Params    bool   // some rows tell by a parameter whether they are to be filled
+	Bulk      bool   // an execution may be of many rows
+	Listed    bool   // the columns have to be named
+	Added     bool   // the text does not name the key
+	First     uint64 // of the numbers that were taken
+	Insertion *statement.Insertion
+	Key       statement.Key
+}
+
+// FilledRow is a row whose key is given a number.
+type FilledRow struct {
+	Row     int // index in Insertion.Rows
+	Filling statement.Filling
+}
+
+// begin empties f, whose memory is used for the next text.
+func (f *Filling) begin(st *statement.Statement) {
+	*f = Filling{Keys: f.Keys[:0], Splices: f.Splices[:0], text: f.text[:0], Words: st.Words, Several: st.Kind == statement.Multi}
+}
+
+// addKey appends an empty key, in the memory of an earlier one.
+func (f *Filling) addKey() *FilledKey {
+	n := len(f.Keys)
+	f.Keys = slices.Grow(f.Keys, 1)[:n+1]
+	k := &f.Keys[n]
+	*k = FilledKey{Explicit: k.Explicit[:0], Filled: k.Filled[:0], Key: statement.Key{Column: k.Key.Column[:0]}}
+	return k
+}
+
+// maxText is how many bytes of numbers are kept from one text to the next.
+const maxText = 1 << 10
+
+// trim gives up what the last text left in f, and says whether what remains is little.
+func (f *Filling) trim() bool {
+	if cap(f.Keys) > 1 || cap(f.Splices) > maxKept || cap(f.text) > maxText {
+		return false
+	}
+	clear(f.Splices[:cap(f.Splices)])
+	keys := f.Keys[:cap(f.Keys)]
+	for i := range keys {
+		k := &keys[i]
+		k.Binding, k.Insertion, k.Key.Columns = nil, nil, nil
+		if cap(k.Filled) > maxKept || cap(k.Explicit) > maxKept {
+			return false
+		}
+	}
+	return true
+}
+
+// keyOf returns the key of a statement, nil if it has none. Texts may have very many.
+func (f *Filling) keyOf(statement int) *FilledKey {
+	if f == nil {
+		return nil
+	}
+	i := sort.Search(len(f.Keys), func(i int) bool { return f.Keys[i].Statement >= statement })
+	if i == len(f.Keys) || f.Keys[i].Statement != statement {
+		return nil
+	}
+	return &f.Keys[i]
+}
+
+// Fills says whether any key is given to the text.
+func (f *Filling) Fills() bool {
+	return slices.ContainsFunc(f.Keys, func(k FilledKey) bool { return len(k.Filled) > 0 })
+}
+
+// Leads says whether a statement's first number is that of its key.
+func (f *Filling) Leads(statement int) bool {
+	k := f.keyOf(statement)
+	return k != nil && len(k.Filled) > 0
+}
+
+// disturbs says whether LAST_INSERT_ID() in a statement would be read as its key.
+func (f *Filling) disturbs(statement int) bool {
+	k := f.keyOf(statement)
+	return k != nil && len(k.Filled) > 0 && !k.Before && !k.Plain
+}
+
+// Texts are what is put into the text.
+func (f *Filling) Texts() []statement.Splice {
+	if f == nil {
+		return nil
+	}
+	return f.Splices
+}
+
+// Spell writes f.Splices: the numbers of each key from First on.
+func (f *Filling) Spell() {
+	f.Splices, f.text = f.Splices[:0], f.text[:0]
+	for i := range f.Keys {
+		f.appendSplices(&f.Keys[i])
+	}
+}
+
+// appendSplices appends to f.Splices what writes the numbers from k.First on into the INSERT.
+func (f *Filling) appendSplices(k *FilledKey) {
+	in, key, first := k.Insertion, &k.Key, k.First
+	dst := slices.Grow(f.Splices, len(k.Filled)+2)
+	if k.Listed {
+		dst = in.AppendList(dst, key)
+	}
+	const number, leader = len("18446744073709551615"), len(KeyTextOpen + "LAST_INSERT_ID()" + KeyTextEnd)
+	text := slices.Grow(f.text, len(k.Filled)*(number+len("''"))+leader) // of all numbers, in one piece of memory
+	for j, r := range k.Filled {
+		from := len(text)
+		switch {
+		case r.Filling == statement.FillIfEmpty && j == k.Leader:
+			text = append(text, KeyTextOpen...)
+			text = f.appendLeader(text, first)
+			text = append(text, KeyTextEnd...)
+		case r.Filling == statement.FillIfEmpty:
+			text = append(text, '\'')
+			text = f.appendNumber(text, first)
+			text = append(text, '\'')
+		case j == k.Leader && !k.Plain:
+			text = f.appendLeader(text, first)
+		default:
+			text = f.appendNumber(text, first)
+		}
+		value := text[from:len(text):len(text)]
+		if r.Filling == statement.FillIfEmpty {
+			dst = in.AppendIfEmpty(dst, r.Row, key, value)
+		} else {
+			dst = in.AppendNumber(dst, r.Row, key, value)
+		}
+		first += k.Step
+	}
+	if k.Added {
+		dst = in.AppendAlias(dst)
+	}
+	f.Splices, f.text = dst, text
+}
+
+// KeyTextOpen and KeyTextEnd make a string of a number that stands beside an expression of any
+// character set: the collation that is named prevails.
+const (
+	KeyTextOpen = "CONVERT("
+	KeyTextEnd  = " USING utf8mb4) COLLATE utf8mb4_bin"
+)
+
+// appendNumber writes a number, and appendLeader that which becomes LAST_INSERT_ID().
+func (f *Filling) appendNumber(dst []byte, n uint64) []byte {
+	if f.Placeholders {
+		return append(dst, '?')
+	}
+	return strconv.AppendUint(dst, n, 10)
+}
+
+func (f *Filling) appendLeader(dst []byte, n uint64) []byte {
+	if f.Placeholders {
+		return append(dst, "LAST_INSERT_ID(?)"...)
+	}
+	return statement.AppendLastInsertID(dst, n)
+}

@@ -1,0 +1,49 @@
+package plan
+
+import "unicode/utf8"
+
+// ASCII says whether a name is the same in all character sets of clients.
+func ASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// UTF8 returns a name, as it stands in a client's text, in UTF-8: name itself where nothing has to
+// be changed. Of a character set that only a server knows the answer is Unasked; No says that the
+// bytes are no name.
+func UTF8(name []byte, charset string) ([]byte, Answer) {
+	if ASCII(name) {
+		return name, Yes
+	}
+	switch charset {
+	case "utf8mb4", "utf8mb3", "utf8", "binary":
+		if utf8.Valid(name) {
+			return name, Yes
+		}
+	case "latin1":
+		converted := make([]byte, 0, 2*len(name))
+		for _, c := range name {
+			converted = utf8.AppendRune(converted, latin1(c))
+		}
+		return converted, Yes
+	case "": // another sequence could be meant by these bytes
+	default:
+		return nil, Unasked
+	}
+	return nil, No
+}
+
+// latin1 returns the character that a byte of MySQL's latin1 is: that is cp1252, with
+// the bytes which cp1252 leaves out as control characters
+// (https://dev.mysql.com/doc/refman/8.4/en/charset-we-sets.html).
+func latin1(c byte) rune {
+	const upper = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
+	if c < 0x80 || c > 0x9f {
+		return rune(c)
+	}
+	return []rune(upper)[c-0x80]
+}

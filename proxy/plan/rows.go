@@ -1,0 +1,204 @@
+package plan
+
+import (
+	"bytes"
+	"strings"
+
+	"seqproxy/statement"
+	"seqproxy/statement/lex"
+)
+
+// counts says whether the server has to count numbers off, in a change of rows.
+func (t *planning) counts() bool {
+	for i := range t.a.Slots {
+		if t.a.Slots[i].When == Counted {
+			return true
+		}
+	}
+	return false
+}
+
+// perRow plans a text in which a NEXTVAL stands where the server would evaluate it once
+// per row (statement.PlaceRow, PlaceSource, PlaceChange), so that one number spliced in
+// its place would be that of many rows.
+func (t *planning) perRow() Verdict {
+	if t.counts() {
+		t.a.Do = Count
+		return t.counted()
+	}
+	t.a.Do = PerRow
+	return t.rows()
+}
+
+// rows finds the columns that the NEXTVALs of a SELECT ... FROM are, or those in the
+// list of RETURNING.
+func (t *planning) rows() Verdict {
+	st, slots := t.st, t.a.Slots
+	columns, refusal := st.RowColumns(t.sql)
+	switch {
+	case refusal != "":
+		return notSupportedForm(refusal)
+	case st.Words&statement.SetsLastInsertID != 0 && st.Kind != statement.Insert && st.Kind != statement.Replace:
+		return notSupportedForm("NEXTVAL beside LAST_INSERT_ID(expression) in SELECT ... FROM, each of which would be LAST_INSERT_ID() then,")
+	}
+	for i := range slots {
+		if slots[i].Served() && slots[i].Func != statement.Nextval {
+			return notSupportedForm("NEXTVAL beside LASTVAL or SETVAL in SELECT ... FROM, which are values of the whole statement,")
+		}
+	}
+	if set := t.s.Sysvars["character_set_results"]; set > t.s.Names && t.f.Attached { // MariaDB converts numbers to it
+		switch t.f.Digits {
+		case Unasked:
+			t.ask(Need{What: NeedDigits})
+			return Verdict{}
+		case No: // UTF-16, UTF-32
+			return notSupported("NEXTVAL in SELECT ... FROM with a character_set_results whose digits are not those of ASCII is not supported")
+		}
+	}
+	r := &t.a.Rows
+	r.Inserts = st.Kind == statement.Insert || st.Kind == statement.Replace
+	r.Leads = r.Inserts
+	for i := range slots {
+		r.Leads = r.Leads && (!slots[i].Served() || slots[i].When == EachRow)
+	}
+	for _, c := range columns {
+		slot := slots[c.Call]
+		if !slot.Served() {
+			continue
+		}
+		if slot.Sequence == nil {
+			return notSupportedForm("NEXTVAL in SELECT ... FROM of a sequence that a parameter names")
+		}
+		slot.When = Once // for each row
+		r.Columns = append(r.Columns, c.Column)
+		r.Slots = append(r.Slots, slot)
+	}
+	return Verdict{}
+}
+
+// Counts is what is known of a statement whose numbers the server counts off.
+type Counts struct {
+	Sequence []byte
+	Calls    uint64 // in a row
+	Count    uint64 // of numbers that a call takes, its value being the first of them
+	Size     uint64 // of the next block, in values
+	Insert   bool
+	Given    statement.Given // columns that are numbered as a whole
+	Updates  bool            // ON DUPLICATE KEY UPDATE
+	Routines bool            // stored functions may run in it
+	Key      *Binding        // whose numbers these are, in steps of auto_increment_increment; nil: of a NEXTVAL
+	Table    CountedTable
+}
+
+// CountedTable is the table of such a statement.
+type CountedTable struct {
+	Text   string // as the server takes it
+	Schema string // empty: the current one
+	Name   []byte
+}
+
+// Bounds of a block.
+const (
+	firstBlock = 1000
+	LastBlock  = 10_000_000
+)
+
+// Most is the size of the largest block.
+func (n *Counts) Most() uint64 { return LastBlock / n.Count }
+
+// Traits returns those of the statement as it is sent: what LAST_INSERT_ID() was is
+// brought by the statement that begins to count.
+func (n *Counts) Traits(t Traits) Traits {
+	if n != nil {
+		t.MovesLastID = false
+	}
+	return t
+}
+
+// counted looks at what the text alone tells.
+func (t *planning) counted() Verdict {
+	st, f, n := t.st, t.f, &t.a.Counts
+	*n = Counts{Insert: st.Kind != statement.Update, Key: f.Key}
+	for i := range st.Calls {
+		call, slot := &st.Calls[i], &t.a.Slots[i]
+		switch {
+		case !slot.Served():
+			continue
+		case slot.Func != statement.Nextval:
+			return notSupportedForm("NEXTVAL for each row beside LASTVAL or SETVAL, which are values of the whole statement,")
+		case slot.Sequence == nil:
+			return notSupportedForm("NEXTVAL for each row of a sequence that a parameter names, which may be another for each of them,")
+		case n.Count != 0 && call.Count != n.Count:
+			return notSupportedForm("NEXTVAL for each row with two counts, of which the server counts one,")
+		case slot.When != Counted:
+			return notSupportedForm("NEXTVAL for each row beside one that is not, which the server would count, too,")
+		}
+		if n.Sequence == nil {
+			n.Sequence, n.Count = slot.Sequence, call.Count
+		}
+		if !bytes.Equal(n.Sequence, slot.Sequence) {
+			switch f.name(i).SameAsFirst {
+			case Unasked:
+				t.ask(Need{What: NeedSame, At: i, Name: n.Sequence, Other: slot.Sequence})
+			case No:
+				return notSupportedForm("NEXTVAL of two sequences for each row of INSERT ... SELECT or UPDATE, of which the server counts one,")
+			}
+		}
+		n.Calls++
+	}
+	if len(t.needs) > 0 {
+		return Verdict{}
+	}
+	text, refusal := st.Counted(t.sql)
+	switch {
+	case refusal != "":
+		return notSupportedForm(refusal)
+	case f.Fill != nil:
+		return notSupportedForm("NEXTVAL for each row of a table with a column that is filled, which the server would count, too,")
+	case t.s.BeforeTransaction():
+		return notSupported("NEXTVAL for each row between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
+	}
+	if v := t.known(); v.Kind != Go || len(t.needs) > 0 { // though there may be no row
+		return v
+	}
+	n.Size = min(firstBlock, n.Most())
+	n.Routines, n.Updates = text.Routines, text.Updates
+	if text.Limit > 0 {
+		n.Size = min(text.Limit, n.Most()/n.Calls) * n.Calls
+	}
+	if text.Numbers > 0 {
+		n.Size = min(text.Numbers, n.Most())
+	}
+	if n.Size == 0 {
+		return notSupported("NEXTVAL for each row of so many numbers is not supported: one row takes more than %d", LastBlock)
+	}
+	if n.Insert {
+		if t.insertion == nil {
+			t.insertion = new(statement.Insertion)
+		}
+		n.Given = t.insertion.ReadGiven(st, t.sql)
+	}
+	return t.countedTable()
+}
+
+// countedTable says which table is changed. That of a text which is prepared is in the schema that
+// is the current one now.
+func (t *planning) countedTable() Verdict {
+	n, table := &t.a.Counts, t.st.Table()
+	n.Table = CountedTable{Text: string(t.sql[table.Start:table.End]), Schema: string(table.Schema), Name: table.Name}
+	if n.Table.Schema != "" && !ASCII(table.Schema) && t.s.Mode.Charset != lex.UTF8 {
+		return notSupportedForm("NEXTVAL for each row of a table whose schema's name is not in UTF-8")
+	}
+	if t.f.At == Now || n.Table.Schema != "" || t.s.Schema == "" { // without any the server has an error of its own
+		return Verdict{}
+	}
+	if !ASCII([]byte(t.s.Schema)) && t.s.Mode.Charset != lex.UTF8 {
+		return notSupportedForm("NEXTVAL for each row, prepared in a schema whose name is not in UTF-8")
+	}
+	n.Table.Schema = t.s.Schema
+	n.Table.Text = Quoted(t.s.Schema) + "." + n.Table.Text
+	return Verdict{}
+}
+
+// Quoted writes a name so that it is one in each sql_mode.
+func Quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

@@ -1,0 +1,436 @@
+package plan
+
+import (
+	"bytes"
+
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+)
+
+// Planner makes the plans of a session, one after the other in the same memory.
+type Planner struct {
+	Facts  Facts
+	Action Action // the last plan
+
+	needs     []Need
+	numbers   []bool               // scratch: of the calls
+	insertion *statement.Insertion // nil if none was ever read
+	spare     *Filling             // memory; nil if nothing was ever filled in
+}
+
+// Small lets go of what the last text has left, and says whether little memory remains.
+func (p *Planner) Small() bool {
+	a, f := &p.Action, &p.Facts
+	if cap(a.Slots) > maxKept || cap(a.subs) > maxKept || cap(f.Names) > maxKept || cap(p.needs) > maxKept || cap(p.numbers) > maxKept {
+		return false
+	}
+	clear(a.Slots[:cap(a.Slots)])
+	clear(f.Names[:cap(f.Names)])
+	clear(p.needs[:cap(p.needs)])
+	*a, *f = Action{Slots: a.Slots[:0], subs: a.subs[:0]}, Facts{Names: f.Names[:0]}
+	if p.insertion != nil {
+		p.insertion.Trim()
+	}
+	if p.spare != nil && !p.spare.trim() {
+		p.spare = nil
+	}
+	return true
+}
+
+// planning is one text being planned.
+type planning struct {
+	*Planner
+	a   *Action
+	st  *statement.Statement
+	sql []byte
+	s   *state.State
+	f   *Facts
+}
+
+// Text plans a text with calls, or with columns that are filled in: st is its analysis, and s the
+// session's state, neither of which it changes.
+func (p *Planner) Text(st *statement.Statement, sql []byte, s *state.State) Verdict {
+	a, f := &p.Action, &p.Facts
+	p.needs = p.needs[:0]
+	a.clear(len(st.Calls), f.Fill)
+	a.Key = f.Key
+	t := planning{p, a, st, sql, s, f}
+	v := t.whole()
+	if v.Kind == Go && len(p.needs) > 0 {
+		return Verdict{Kind: Asks, Needs: p.needs}
+	}
+	return v
+}
+
+// Nothing is the plan of a text of which no call is replaced.
+func Nothing(st *statement.Statement) *Action {
+	return &Action{Do: Rewrite, Slots: make([]Slot, len(st.Calls))}
+}
+
+// whole goes on until something is refused, or has to be known first.
+func (t *planning) whole() Verdict {
+	if v := t.names(); v.Kind != Go || len(t.needs) > 0 {
+		return v
+	}
+	alone, rewrites, perRow, v := t.calls()
+	if v.Kind != Go || len(t.needs) > 0 {
+		return v
+	}
+	if t.f.Key != nil { // its NEXTVAL is as if it were the server's
+		for i := range t.st.Calls {
+			if t.st.Calls[i].Func == statement.Nextval && !t.a.Slots[i].Served() {
+				return refuse(Refusal{Why: UnknownSequence, Name: []byte(t.f.Key.Sequence)})
+			}
+		}
+	}
+	if t.f.At == Inside {
+		return Verdict{}
+	}
+	if t.f.At == AtPrepare && rewrites || t.f.At == Explained || perRow && !t.counts() && t.f.At != AtExecute {
+		if v := t.known(); v.Kind != Go || len(t.needs) > 0 {
+			return v
+		}
+	}
+	if perRow && t.f.At != AtExecute {
+		v = t.perRow()
+		if v.Kind != Go || len(t.needs) > 0 {
+			return v
+		}
+	}
+	if t.a.Do == Relay {
+		switch {
+		case alone && (t.f.At != AtPrepare || onlyNumbers(t.st)):
+			t.a.Do = Reply
+			return Verdict{}
+		case rewrites:
+			t.a.Do = Rewrite
+		}
+	}
+	if t.a.Reads && (t.a.Do == Rewrite || t.a.Do == PerRow) && t.f.At != AtPrepare {
+		return t.late()
+	}
+	return Verdict{}
+}
+
+// ask has something found out before the text is planned again.
+func (t *planning) ask(n Need) { t.needs = append(t.needs, n) }
+
+// names puts the names of the calls into their slots, in UTF-8. Where unknown names are left to
+// the server, so are those that cannot be converted: they are no names then.
+func (t *planning) names() Verdict {
+	for i := range t.st.Calls {
+		call := &t.st.Calls[i]
+		switch call.Func {
+		case statement.Nextval, statement.Lastval, statement.Setval:
+		default:
+			continue
+		}
+		name, is := call.Name, Yes
+		if !t.f.name(i).Given {
+			name, is = t.text(name)
+		}
+		if is == No && t.f.Unknown != UnknownRelay {
+			return notText(call.Name)
+		}
+		t.a.Slots[i] = Slot{Func: call.Func, Sequence: name, Count: call.Count, Set: call.Set}
+		if call.Schema != nil {
+			if _, is := t.text(call.Schema); is == No && t.f.Unknown != UnknownRelay {
+				return notText(call.Schema)
+			}
+		}
+	}
+	return Verdict{}
+}
+
+// notText refuses a name that is none in the session's character set.
+func notText(name []byte) Verdict {
+	return notSupported("the sequence name %q in this character set is not supported: SET NAMES utf8mb4, or use ASCII letters", name)
+}
+
+// calls decides about each call: which sequences are served here, and which refusals that brings.
+// alone says that the proxy can answer the text, rewrites that some calls are replaced, perRow that
+// some numbers are not one per call.
+func (t *planning) calls() (alone, rewrites, perRow bool, v Verdict) {
+	st, f := t.st, t.f
+	rewrites = f.Fill != nil
+	numbers, all := 0, true
+	doubtful, certain := false, false // whether sequences are meant
+	for i := range st.Calls {
+		call := &st.Calls[i]
+		switch call.Func {
+		case statement.Nextval, statement.Lastval, statement.Setval:
+			served, v := t.serves(i)
+			if v.Kind == Go && served == Yes {
+				served, v = t.mayServe(i)
+			}
+			switch {
+			case len(t.needs) > 0: // an earlier call may be refused first
+				continue
+			case v.Kind != Go:
+				return false, false, false, v
+			case served == Yes:
+				t.a.Slots[i].When = whenAt(call.Place)
+				numbers++
+				perRow = perRow || call.Place != statement.PlaceOnce && call.Place != statement.PlaceNever
+			default:
+				all = false
+			}
+			if served == Yes || call.Spelling != statement.AsColumn && call.Spelling != statement.AsSelectValue {
+				certain = certain || call.Func == statement.Nextval
+			} else {
+				doubtful = true
+			}
+		case statement.CallConnectionID, statement.PseudoThreadID:
+			rewrites = rewrites || ClientID(st, t.s)
+		}
+	}
+	switch {
+	case len(t.needs) > 0:
+		return false, false, false, Verdict{}
+	case st.Refusal != "" && numbers == 0 && (f.Unknown == UnknownRelay || doubtful && !certain):
+		t.a.clear(len(st.Calls), f.Fill)
+		return false, f.Fill != nil, false, Verdict{}
+	case st.Refusal != "":
+		return false, false, false, notSupportedForm(st.Refusal)
+	}
+	if v := t.together(perRow); v.Kind != Go {
+		return false, false, false, v
+	}
+	t.a.Previous, t.a.Reads = t.mixedIDs()
+	return all && t.answerable(), rewrites || numbers > 0, perRow, Verdict{}
+}
+
+// whenAt says when the number of a call that is served is taken, by where it stands.
+func whenAt(place statement.Place) When {
+	switch place {
+	case statement.PlaceNever:
+		return Never
+	case statement.PlaceRow:
+		return EachRow
+	case statement.PlaceSource, statement.PlaceChange:
+		return Counted
+	}
+	return Once
+}
+
+// mycatPrefix stands in front of a sequence's name in MyCat's NEXT VALUE FOR.
+var mycatPrefix = []byte("MYCATSEQ_")
+
+// serves says whether what a call asks of its sequence is answered here. The name in its slot is
+// the sequence's own then.
+func (t *planning) serves(i int) (Answer, Verdict) {
+	call, slot, known := &t.st.Calls[i], &t.a.Slots[i], t.f.name(i)
+	if call.Form == statement.FormParam {
+		return Yes, Verdict{} // no server knows that
+	}
+	if call.Form != statement.FormName && call.Form != statement.FormQualified {
+		return AnswerOf(t.f.Unknown != UnknownRelay), Verdict{}
+	}
+	doubtful := call.Spelling == statement.AsColumn || call.Spelling == statement.AsSelectValue
+	relayed := doubtful || t.f.Unknown == UnknownRelay
+	if call.Schema != nil {
+		if schema, _ := t.text(call.Schema); schema != nil && string(schema) != t.f.Schema {
+			// CREATE SEQUENCE db.s makes one that is called so.
+			slot.Sequence = append(append(bytes.Clone(schema), '.'), slot.Sequence...)
+			if is := t.isKnown(i); is != No || relayed {
+				return is, Verdict{}
+			}
+			return No, refuse(Refusal{Why: UnknownSequence, Name: slot.Sequence})
+		}
+	}
+	if n := len(mycatPrefix); call.Spelling == statement.AsValueFor && len(slot.Sequence) > n && bytes.EqualFold(slot.Sequence[:n], mycatPrefix) {
+		switch known.Whole {
+		case Unasked:
+			t.ask(Need{What: NeedWhole, At: i, Name: slot.Sequence})
+			return Unasked, Verdict{}
+		case No:
+			slot.Sequence = slot.Sequence[n:]
+		}
+	}
+	if !relayed {
+		return Yes, Verdict{} // taking the number tells, or creates the sequence
+	}
+	return t.isKnown(i), Verdict{}
+}
+
+// isKnown says whether there is a sequence of a slot's name.
+func (t *planning) isKnown(i int) Answer {
+	is := t.f.name(i).Known
+	if is == Unasked {
+		t.ask(Need{What: NeedKnown, At: i, Name: t.a.Slots[i].Sequence})
+	}
+	return is
+}
+
+// mayServe says whether a call whose sequence is served here can be, and the user may take numbers
+// of it.
+func (t *planning) mayServe(i int) (Answer, Verdict) {
+	call := &t.st.Calls[i]
+	prepared := t.f.At == AtPrepare || t.f.At == AtExecute
+	switch {
+	case !prepared && call.Markers() > 0 && t.f.Unknown == UnknownRelay:
+		return No, Verdict{}
+	case !prepared && call.Markers() > 0:
+		return No, notSupported("a parameter (?) of NEXTVAL, LASTVAL or SETVAL is not supported in a text: prepare it, or write the value")
+	case t.st.Kind == statement.Values && call.Row == 0 && t.f.MariaDB:
+		return No, notSupportedForm("NEXTVAL in the first row of VALUES, which names the columns,")
+	case call.Place == statement.PlaceNever && call.Markers() > 0:
+		return No, notSupportedForm("NEXTVAL with a parameter (?) in EXPLAIN")
+	}
+	name := t.a.Slots[i].Sequence
+	if name == nil || !t.f.Limited {
+		return Yes, Verdict{}
+	}
+	switch t.f.name(i).Usable {
+	case Unasked:
+		t.ask(Need{What: NeedRight, At: i, Name: name})
+	case No:
+		return No, refuse(Refusal{Why: NoRight, Name: name})
+	}
+	return Yes, Verdict{}
+}
+
+// together refuses calls that cannot be beside each other, or beside what else is in the text.
+func (t *planning) together(perRow bool) Verdict {
+	st, slots := t.st, t.a.Slots
+	if !t.f.Admin {
+		for i := range slots {
+			if slots[i].Served() && slots[i].Func == statement.Setval {
+				return refuse(Refusal{Why: NotAdmin, Call: i})
+			}
+		}
+	}
+	for i := range st.Calls {
+		switch call := &st.Calls[i]; {
+		case call.Func != statement.Setval || !slots[i].Served():
+		case call.Set == nil:
+			return notSupported("SETVAL with something else than literals is not supported: SELECT SETVAL(s, 1000)")
+		case !st.SelfContained:
+			return notSupported("SETVAL in a larger statement is not supported: SELECT SETVAL(%s, %d) alone", slots[i].Sequence, call.Set.Value)
+		case call.Set.Round != 0:
+			return notSupported("SETVAL with a round other than 0 is not supported: rounds of a sequence that cycles are not counted here")
+		}
+	}
+	if !perRow {
+		return Verdict{}
+	}
+	for i := range slots {
+		if slots[i].Func == statement.Lastval && slots[i].Served() {
+			return notSupported("LASTVAL beside a NEXTVAL that gives a number for each row is not supported: ask for it in another statement")
+		}
+	}
+	if t.f.Fill != nil {
+		return notSupported("NEXTVAL for each row beside a column that is filled from a sequence is not supported: give its number with NEXTVAL, too")
+	}
+	return Verdict{}
+}
+
+// answerable says whether the proxy answers a text itself: a SELECT of nothing but numbers and
+// ids, all of them known here.
+func (t *planning) answerable() bool {
+	if !t.st.SelfContained || t.f.Warns {
+		return false
+	}
+	for i := range t.st.Calls {
+		switch f := t.st.Calls[i].Func; {
+		case readsID(f):
+			if _, ok := t.s.LastID.Known(); !ok {
+				return false
+			}
+		case f == statement.CallConnectionID && !ClientID(t.st, t.s):
+			return false
+		case f == statement.PseudoThreadID:
+			return false // a column of the server's
+		}
+	}
+	// Only the server can limit the rows of a text; a prepared one is held to sql_select_limit
+	// when it is executed.
+	return t.f.At == AtPrepare || t.f.At == AtExecute || !LimitsRows(t.s, t.f.Server)
+}
+
+// LimitsRows says whether sql_select_limit is set. Without a server nothing heeds it:
+// it is what drivers send for a maximum of rows, and an answer of ours has one.
+func LimitsRows(s *state.State, server bool) bool { return s.SelectLimit && server }
+
+// onlyNumbers says whether a text that the proxy can answer asks for nothing that
+// may be a server's to know when it is executed.
+func onlyNumbers(st *statement.Statement) bool {
+	for i := range st.Calls {
+		if readsID(st.Calls[i].Func) {
+			return false
+		}
+	}
+	return true
+}
+
+// known refuses unknown names where numbers are taken later, or perhaps never, as a server would.
+func (t *planning) known() Verdict {
+	for i := range t.st.Calls {
+		call, slot := &t.st.Calls[i], &t.a.Slots[i]
+		if !slot.Served() || call.Form == statement.FormParam || t.f.Unknown != UnknownError && call.Func == statement.Nextval {
+			continue
+		}
+		if is := t.isKnown(i); is == No && len(t.needs) == 0 {
+			return refuse(Refusal{Why: UnknownSequence, Name: slot.Sequence})
+		}
+	}
+	return Verdict{}
+}
+
+// mixedIDs says whether statements of a text take numbers and read LAST_INSERT_ID() as
+// well: the first, or one behind it. Nobody but the server knows what LAST_INSERT_ID() is
+// before the latter, since those before may move it while they run.
+func (t *planning) mixedIDs() (first, later bool) {
+	index, numbers, reads := 0, t.f.Fill.disturbs(0), false
+	for i := range t.st.Calls {
+		call := &t.st.Calls[i]
+		if call.Statement != index {
+			index, reads = call.Statement, false
+			numbers = t.f.Fill.disturbs(index)
+		}
+		switch {
+		case call.Func == statement.Nextval:
+			slot := &t.a.Slots[i]
+			numbers = numbers || slot.Served() && slot.When != Never
+		case readsID(call.Func):
+			reads = true
+		}
+		first = first || index == 0 && numbers && reads
+		later = later || index > 0 && numbers && reads
+	}
+	return first, later
+}
+
+// maxLate bounds statements behind the first that take numbers and read LAST_INSERT_ID(), each of
+// which is looked at again.
+const maxLate = 64
+
+// late finds out what becomes of each such statement.
+func (t *planning) late() Verdict {
+	const refused = "NEXTVAL and LAST_INSERT_ID() in one statement that stands behind another is not supported, " +
+		"unless it is INSERT or REPLACE and both are values of their own in VALUES or SET: send it alone"
+	st, numbers := t.st, t.numbers[:0]
+	for i := range t.a.Slots {
+		numbers = append(numbers, t.a.Slots[i].Served() && t.a.Slots[i].Func == statement.Nextval)
+	}
+	t.numbers = numbers
+	for from, to := 0, 0; from < len(st.Calls); from = to {
+		index, takes, reads := st.Calls[from].Statement, false, false
+		for to = from; to < len(st.Calls) && st.Calls[to].Statement == index; to++ {
+			reads = reads || readsID(st.Calls[to].Func)
+			takes = takes || numbers[to]
+		}
+		switch fills := t.f.Fill.disturbs(index); {
+		case index == 0 || !reads || !takes && !fills:
+			continue
+		case fills || len(t.a.Late) == maxLate:
+			return notSupported(refused)
+		}
+		leader, at, ok := st.Late(t.sql, index, numbers)
+		if !ok {
+			return notSupported(refused)
+		}
+		t.a.Late = append(t.a.Late, Late{leader, at})
+	}
+	return Verdict{}
+}

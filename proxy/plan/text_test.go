@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+	"seqproxy/statement/lex"
+)
+
+// world is what a test's Needs are answered with.
+type world struct {
+	sequences string // that there are, with blanks between
+	usable    string // of these, what the user may use
+	same      bool   // names are spellings of one
+	digits    bool
+	texts     map[string]string // names in UTF-8
+}
+
+func (w *world) tell(f *Facts, n *Need) {
+	has := func(list string) Answer {
+		return AnswerOf(len(n.Name) > 0 && strings.Contains(" "+list+" ", " "+string(n.Name)+" "))
+	}
+	switch n.What {
+	case NeedText:
+		text, ok := w.texts[string(n.Name)]
+		f.SetText(n.Name, []byte(text), AnswerOf(ok))
+	case NeedWhole:
+		f.NameOf(n.At).Whole = has(w.sequences)
+	case NeedKnown:
+		f.NameOf(n.At).Known = has(w.sequences)
+	case NeedRight:
+		f.NameOf(n.At).Usable = has(w.usable)
+	case NeedSame:
+		f.NameOf(n.At).SameAsFirst = AnswerOf(w.same)
+	case NeedDigits:
+		f.Digits = AnswerOf(w.digits)
+	}
+}
+
+// decide plans a text, and answers what the plan asks for; rounds is how often that was.
+func (w *world) decide(p *Planner, text string, s *state.State) (v Verdict, rounds int) {
+	var st statement.Statement
+	st.Analyze([]byte(text), lex.Mode{Charset: lex.UTF8})
+	for ; rounds <= Rounds; rounds++ {
+		v = p.Text(&st, []byte(text), s)
+		if v.Kind != Asks {
+			return v, rounds
+		}
+		for i := range v.Needs {
+			w.tell(&p.Facts, &v.Needs[i])
+		}
+	}
+	return v, rounds
+}
+
+// all has Facts of an ordinary session.
+func all(f Facts) Facts {
+	f.Charset, f.Schema, f.Server, f.Attached = "utf8mb4", "seq", true, true
+	return f
+}
+
+func TestATextIsPlanned(t *testing.T) {
+	relay, limited := Facts{Unknown: UnknownRelay}, Facts{Limited: true}
+	nobody, inUTF16 := state.State{}, state.State{Sysvars: map[string]int{"character_set_results": 1}}
+	holder := state.State{LastID: state.LastInsertID{Holder: 7}}
+	limitedRows := state.State{SelectLimit: true}
+	for _, c := range []struct {
+		name   string
+		text   string
+		facts  Facts
+		st     state.State
+		world  world
+		do     Do
+		names  string // of the sequences that are asked
+		rounds int
+		why    Why
+		says   string
+	}{
+		{name: "a number alone", text: "SELECT NEXTVAL('a')", st: nobody, do: Reply, names: "a"},
+		{name: "beside the client's rows", text: "SELECT NEXTVAL('a'), b", do: Rewrite, names: "a"},
+		{name: "two", text: "INSERT INTO t VALUES (NEXTVAL('a'), NEXTVAL('b'))", do: Rewrite, names: "a b"},
+		{name: "an id that a server knows", text: "SELECT NEXTVAL('a'), LAST_INSERT_ID()", st: holder, do: Rewrite, names: "a"},
+		{name: "an id that is known", text: "SELECT NEXTVAL('a'), LAST_INSERT_ID()", do: Reply, names: "a"},
+		{name: "rows are limited", text: "SELECT NEXTVAL('a')", st: limitedRows, do: Rewrite, names: "a"},
+		{name: "rows are limited at each execution", text: "SELECT NEXTVAL('a')", facts: Facts{At: AtExecute}, st: limitedRows, do: Reply, names: "a"},
+		{name: "the server warns", text: "SELECT NEXTVAL('a')", facts: Facts{Warns: true}, do: Rewrite, names: "a"},
+		{name: "no name of ours", text: "SELECT NEXTVAL('a')", facts: relay, do: Relay, rounds: 1},
+		{name: "a name of ours", text: "SELECT NEXTVAL('a')", facts: relay, world: world{sequences: "a"}, do: Reply, names: "a", rounds: 1},
+		{name: "a schema in front", text: "SELECT NEXTVAL(x.a)", world: world{sequences: "x.a"}, do: Reply, names: "x.a", rounds: 1},
+		{name: "an unknown one in front", text: "SELECT NEXTVAL(x.a)", why: UnknownSequence, says: "x.a", rounds: 1},
+		{name: "that of the sequence table", text: "SELECT NEXTVAL(seq.a)", do: Reply, names: "a"},
+		{name: "MyCat's prefix", text: "SELECT NEXT VALUE FOR MYCATSEQ_a", do: Reply, names: "a", rounds: 1},
+		{name: "a name with it", text: "SELECT NEXT VALUE FOR MYCATSEQ_a", world: world{sequences: "MYCATSEQ_a"}, do: Reply, names: "MYCATSEQ_a", rounds: 1},
+		{name: "the prefix, where others are the server's", text: "SELECT NEXT VALUE FOR MYCATSEQ_a", facts: relay, world: world{sequences: "a"}, do: Reply, names: "a", rounds: 2},
+		{name: "a right", text: "SELECT NEXTVAL('a')", facts: limited, world: world{usable: "a"}, do: Reply, names: "a", rounds: 1},
+		{name: "no right", text: "SELECT NEXTVAL('a')", facts: limited, why: NoRight, says: "a", rounds: 1},
+		{name: "no right to the second", text: "SELECT NEXTVAL('a'), NEXTVAL('b')", facts: limited, world: world{usable: "a"}, why: NoRight, says: "b", rounds: 1},
+		{name: "an admin's", text: "SELECT SETVAL('a', 5)", why: NotAdmin},
+		{name: "by an admin", text: "SELECT SETVAL('a', 5)", facts: Facts{Admin: true}, do: Reply, names: "a"},
+		{name: "among others", text: "INSERT INTO t VALUES (SETVAL('a', 5))", facts: Facts{Admin: true}, why: NotSupported, says: "SETVAL in a larger statement"},
+		{name: "a parameter in a text", text: "SELECT NEXTVAL(?)", why: NotSupported, says: "a parameter (?)"},
+		{name: "a parameter", text: "SELECT NEXTVAL(?)", facts: Facts{At: AtPrepare}, do: Reply},
+		{name: "unknown when it is prepared", text: "INSERT INTO t VALUES (NEXTVAL('a'))", facts: Facts{At: AtPrepare}, why: UnknownSequence, says: "a", rounds: 1},
+		{name: "created when it is executed", text: "INSERT INTO t VALUES (NEXTVAL('a'))", facts: Facts{At: AtPrepare, Unknown: UnknownCreate}, do: Rewrite, names: "a"},
+		{name: "unknown, but for EXPLAIN", text: "SELECT NEXTVAL('a')", facts: Facts{At: Explained}, why: UnknownSequence, says: "a", rounds: 1},
+		{name: "for each row", text: "SELECT NEXTVAL('a'), b FROM t", world: world{sequences: "a"}, do: PerRow, names: "a", rounds: 1},
+		{name: "for each row, in ASCII", text: "SELECT NEXTVAL('a') FROM t", st: inUTF16, world: world{sequences: "a", digits: true}, do: PerRow, names: "a", rounds: 2},
+		{name: "for each row, in UTF-16", text: "SELECT NEXTVAL('a') FROM t", st: inUTF16, world: world{sequences: "a"}, why: NotSupported, says: "character_set_results", rounds: 2},
+		{name: "for each row, beside LASTVAL", text: "SELECT NEXTVAL('a'), LASTVAL('a') FROM t", why: NotSupported, says: "LASTVAL beside"},
+		{name: "counted", text: "INSERT INTO t SELECT NEXTVAL('a'), b FROM u", world: world{sequences: "a"}, do: Count, names: "a", rounds: 1},
+		{name: "counted, of two", text: "INSERT INTO t SELECT NEXTVAL('a'), NEXTVAL('b') FROM u", why: NotSupported, says: "two sequences", rounds: 1},
+		{name: "counted, of two spellings", text: "INSERT INTO t SELECT NEXTVAL('a'), NEXTVAL('A') FROM u", world: world{sequences: "a A", same: true}, do: Count, names: "a A", rounds: 2},
+		{name: "a form of no number", text: "SELECT DISTINCT NEXTVAL('a') FROM t", why: NotSupported, says: "NEXTVAL in"},
+		{name: "such a form of no name of ours", text: "SELECT DISTINCT NEXTVAL('a') FROM t", facts: relay, do: Relay, rounds: 1},
+		{name: "the client's id", text: "SELECT CONNECTION_ID()", do: Reply},
+		{name: "its own variable", text: "SELECT @@pseudo_thread_id", do: Rewrite},
+		{name: "a number behind another statement's", text: "SELECT 1; INSERT INTO t VALUES (NEXTVAL('a'), LAST_INSERT_ID())", do: Rewrite, names: "a"},
+		{name: "the same in no order", text: "SELECT 1; SELECT NEXTVAL('a') + LAST_INSERT_ID()", why: NotSupported, says: "stands behind another"},
+		{name: "inside another text", text: "SELECT NEXTVAL('a') FROM t", facts: Facts{At: Inside}, do: Relay, names: "a"},
+	} {
+		p, before := Planner{Facts: all(c.facts)}, c.st.LastID
+		v, rounds := c.world.decide(&p, c.text, &c.st)
+		if c.why != Granted {
+			said := v.Refusal.Text + string(v.Refusal.Name)
+			if v.Kind != Refuse || v.Refusal.Why != c.why || !strings.Contains(said, c.says) || rounds != c.rounds {
+				t.Errorf("%s: got %d, why %d, %q after %d rounds, want why %d, %q after %d", c.name, v.Kind, v.Refusal.Why, said, rounds, c.why, c.says, c.rounds)
+			}
+			continue
+		}
+		var names []string
+		for i := range p.Action.Slots {
+			if slot := &p.Action.Slots[i]; slot.Served() && slot.Sequence != nil {
+				names = append(names, string(slot.Sequence))
+			}
+		}
+		if got := strings.Join(names, " "); v.Kind != Go || p.Action.Do != c.do || got != c.names || rounds != c.rounds {
+			t.Errorf("%s: got %d %+v, %d, of %q after %d rounds, want %d, of %q after %d", c.name, v.Kind, v.Refusal, p.Action.Do, got, rounds, c.do, c.names, c.rounds)
+		}
+		if c.st.LastID != before {
+			t.Errorf("%s: the state has changed", c.name)
+		}
+	}
+}
+
+func TestNamesOfOtherCharacterSetsAreAskedFor(t *testing.T) {
+	w := world{sequences: "ä.ö", texts: map[string]string{"\xe4": "ä", "\xf6": "ö"}}
+	for charset, want := range map[string]struct {
+		kind   Kind
+		rounds int
+	}{"latin1": {Go, 1}, "latin2": {Go, 2}, "utf8mb4": {Refuse, 0}, "": {Refuse, 0}} {
+		p := Planner{Facts: all(Facts{})}
+		p.Facts.Charset = charset
+		v, rounds := w.decide(&p, "SELECT NEXTVAL(`\xe4`.`\xf6`)", &state.State{})
+		if v.Kind != want.kind || rounds != want.rounds {
+			t.Errorf("%s: got %d %+v after %d rounds, want %+v", charset, v.Kind, v.Refusal, rounds, want)
+		}
+	}
+}
+
+func TestAPlanTakesNoMemory(t *testing.T) {
+	const text = "INSERT INTO t VALUES (NEXTVAL('a'), NEXTVAL('b'))"
+	var st statement.Statement
+	st.Analyze([]byte(text), lex.Mode{Charset: lex.UTF8})
+	p, s, sql := Planner{Facts: all(Facts{})}, state.State{}, []byte(text)
+	if n := testing.AllocsPerRun(100, func() {
+		if v := p.Text(&st, sql, &s); v.Kind != Go || len(p.Action.Substitutions(&st, &s, 1, 0)) != 2 {
+			t.Error("it is not planned")
+		}
+	}); n != 0 {
+		t.Errorf("got %v allocations, want none", n)
+	}
+}
+
+func TestWhatALargeTextHasLeftIsGivenUp(t *testing.T) {
+	p := Planner{Facts: all(Facts{})}
+	w := world{}
+	w.decide(&p, "SELECT NEXTVAL('a')", &state.State{})
+	if !p.Small() || len(p.Action.Slots) != 0 || p.Action.Slots[:1][0].Sequence != nil {
+		t.Errorf("got %+v of a small text", p.Action.Slots)
+	}
+	w.decide(&p, "SELECT NEXTVAL('a')"+strings.Repeat(", NEXTVAL('a')", 100), &state.State{})
+	if p.Small() {
+		t.Error("a large text's memory is little")
+	}
+}
