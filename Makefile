@@ -4,7 +4,7 @@
 GO       ?= go
 FUZZTIME ?= 60s
 # Test programs that run at one time; each may run database servers.
-TESTPROCS ?= 4
+TESTPROCS ?= 6
 # What one package may take.
 TESTTIMEOUT ?= 45m
 
