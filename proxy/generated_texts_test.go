@@ -203,9 +203,6 @@ func (s *search) one(ctx context.Context, g generated, how func(context.Context,
 // server takes must be filled, refused, or bring no row into the table whose column is bound.
 func TestNoGeneratedTextBringsRowsInUnfilled(t *testing.T) {
 	seed, n := uint64(1), 6000
-	if testing.Short() {
-		n = 1500
-	}
 	lasts := time.Hour
 	if long := os.Getenv(searchFor); long != "" {
 		d, err := time.ParseDuration(long)
