@@ -55,6 +55,12 @@ if [ -z "${SEQPROXY_TEST_DIR:-}" ] && [ -w /dev/shm ] &&
 	export SEQPROXY_TEST_DIR=$memory
 fi
 
+# not_built PACKAGE ends the run as go test tells of it.
+not_built() {
+	printf 'FAIL\t%s [build failed]\n' "$1"
+	exit 1
+}
+
 jobs=$("${GO:-go}" list "$@" | awk '
 	BEGIN {
 		parts["seqproxy/proxy"] = 6; parts["seqproxy/sequence"] = 6; parts["seqproxy/cmd/seqproxy"] = 3
@@ -64,9 +70,10 @@ jobs=$("${GO:-go}" list "$@" | awk '
 	sort -s -k 1,1n -k 2,2n | cut -d ' ' -f 3-)
 for package in $(awk '$2 == 1 && $3 > 1 { print $1 }' <<<"$jobs"); do
 	dir=./${package#seqproxy/}
-	if ! "${GO:-go}" test -c $TEST_FLAGS -o "$work/${dir//\//_}" "$package"; then
-		printf 'FAIL\t%s [build failed]\n' "$package"
-		exit 1
-	fi
+	"${GO:-go}" test -c $TEST_FLAGS -o "$work/${dir//\//_}" "$package" || not_built "$package"
 done
+if [ -z "${SEQPROXY_TEST_PROGRAM:-}" ]; then
+	export SEQPROXY_TEST_PROGRAM=$work/seqproxy
+	"${GO:-go}" build -buildvcs=false -o "$SEQPROXY_TEST_PROGRAM" ./cmd/seqproxy || not_built seqproxy/cmd/seqproxy
+fi
 xargs -P "${TESTPROCS:-6}" -L 1 bash -c 'set -u; test_part "$@"' test <<<"$jobs"
