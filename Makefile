@@ -41,8 +41,10 @@ lint: go-version ## formatting, go vet, staticcheck
 fmt: go-version ## format the code
 	$(GO) tool -modfile=tools/go.mod gofumpt -w .
 
-docs: go-version ## write docs/config.md anew, which is made of the structs in conf
+docs: go-version ## write the pages that are made of the program: config, metrics, errors, log events, alarms, statements, insert ids
 	$(GO) generate ./conf
+	$(GO) test -count=1 ./cmd/seqproxy -run 'TestThePageOf(Errors|LogEvents)|TestMetricsAreThoseOfThePage|TestTheProxyIsAskedByEveryClient' -update
+	$(GO) test -count=1 ./proxy -run TestThePageOfInsertIDs -update
 
 check: lint build test ## lint, build, test: what to run before a commit
 

@@ -24,7 +24,7 @@ const (
 
 // sequenceHelp is the help on statements in words that MariaDB knows, too. docs/sequences.md
 // tells more.
-var sequenceHelp = [][]any{
+var sequenceHelp = [][3]string{
 	{"SHOW SEQUENCES [LIKE 'pattern']", byOwners, "the sequences: what is in memory, for how long it lasts, and how much is used"},
 	{"SHOW CREATE SEQUENCE name", byOwners, "the statement that makes such a sequence"},
 	{"CREATE [OR REPLACE] SEQUENCE [IF NOT EXISTS] name [option ...]", byAdmins, "makes a sequence"},
@@ -35,8 +35,8 @@ var sequenceHelp = [][]any{
 	{"REPAIR SEQUENCE name", byAdmins, "the same, and raises it if it is behind"},
 }
 
-// helpRows lists all statements, those that change something last.
-func helpRows(Overview, *ddl.ProxyCommand) (rows [][]any, _ error) {
+// Statements lists all statements to the proxy, who may give each, and what it does. Those that change something stand last.
+func Statements() (rows [][3]string) {
 	all := ddl.ProxyStatements()
 	list := func(show bool) {
 		right := byAdmins
@@ -45,7 +45,7 @@ func helpRows(Overview, *ddl.ProxyCommand) (rows [][]any, _ error) {
 		}
 		for _, p := range all {
 			if p.Show == show {
-				rows = append(rows, []any{p.Text, right, p.Help})
+				rows = append(rows, [3]string{p.Text, right, p.Help})
 			}
 		}
 	}
@@ -53,8 +53,15 @@ func helpRows(Overview, *ddl.ProxyCommand) (rows [][]any, _ error) {
 	rows = append(rows, sequenceHelp...)
 	list(false)
 	return append(rows,
-		[]any{"EXPLAIN FORMAT=ROUTE statement", byAdmins, "what would become of a statement where clients connect, without doing it"},
-		[]any{"KILL [CONNECTION | QUERY] id", byAdmins, "ends a client's connection, or its statement; everybody may end his own"}), nil
+		[3]string{"EXPLAIN FORMAT=ROUTE statement", byAdmins, "what would become of a statement where clients connect, without doing it"},
+		[3]string{"KILL [CONNECTION | QUERY] id", byAdmins, "ends a client's connection, or its statement; everybody may end his own"})
+}
+
+func helpRows(Overview, *ddl.ProxyCommand) (rows [][]any, _ error) {
+	for _, s := range Statements() {
+		rows = append(rows, []any{s[0], s[1], s[2]})
+	}
+	return rows, nil
 }
 
 var versionColumns = []protocol.Column{

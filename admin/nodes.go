@@ -24,7 +24,7 @@ var nodeColumns = []protocol.Column{
 	fraction("last_error_seconds", 1, 0),
 }
 
-// nodeRows lists the servers of the shards. See docs/operations.md for the columns.
+// nodeRows lists the servers of the shards.
 func nodeRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	for _, n := range c.Shards().Stats() {
 		role := "replica"
@@ -71,7 +71,7 @@ type Shard struct {
 	User    string   // whose account it uses for every client; "" is the client's own
 }
 
-// shardRows lists the shards of the configuration. See docs/operations.md for the columns.
+// shardRows lists the shards of the configuration.
 func shardRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	server := c.Server()
 	sessions := make(map[string]uint64)

@@ -76,7 +76,7 @@ var serverColumns = []protocol.Column{
 	text("warning", 1024, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
-// showServers lists the sequence servers. See docs/sequence-servers.md for the columns.
+// showServers lists the sequence servers. See docs/statements.md for the columns.
 func (s *Sequences) showServers(ctx context.Context) (*protocol.Table, error) {
 	all, err := s.engine.SequenceServers(ctx)
 	if err != nil && len(all) == 0 {

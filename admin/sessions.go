@@ -27,7 +27,7 @@ var sessionColumns = []protocol.Column{
 	number("sent_bytes", mysql.NOT_NULL_FLAG),
 }
 
-// sessionRows lists who is connected. See docs/operations.md for the columns.
+// sessionRows lists who is connected.
 func sessionRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	for _, s := range c.Server().SessionList() {
 		address := "data"

@@ -62,7 +62,7 @@ var showColumns = []protocol.Column{
 	text("warning", 1024, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
-// show lists the sequences that the caller may use. See docs/sequences.md for the columns.
+// show lists the sequences that the caller may use. See docs/statements.md for the columns.
 func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
 	all, away := s.engine.List(ctx)
 	if away != nil && len(all) == 0 {

@@ -37,7 +37,7 @@ type User struct {
 }
 
 // userRows lists the users of the configuration, and whoever else is connected or has
-// rights. See docs/operations.md for the columns.
+// rights.
 func userRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	users := c.Configuration().Users()
 	sessions := make(map[string]uint64)

@@ -16,18 +16,16 @@ type Config struct {
 	// TCP address for clients, `host:port`; the host may be empty for all addresses, port
 	// 0 picks a free one. `-listen` overrides it
 	Listen string `toml:"listen" reload:"restart"`
-	// users who may do everything: CREATE, ALTER, DROP, CHECK, REPAIR, FLUSH and SETVAL of sequences,
-	// KILL any session of the proxy, and give every [statement to the
-	// proxy](operations.md#asking-the-proxy): RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS,
-	// changes of the sequence servers, `EXPLAIN FORMAT=ROUTE`; each is a `[[user]]`, or an account of the server with
+	// users who may do everything: change sequences (SETVAL, too), KILL any session, and give every
+	// [statement to the proxy](statements.md). Each is a `[[user]]`, or an account of the server with
 	// `unknown_user = "backend"`
 	AdminUsers []string `toml:"admin_users" reload:"new"`
 	// users who may see all that an admin sees (`SHOW SEQPROXY ...`, every sequence in
 	// `SHOW SEQUENCES`) and change nothing; named like `admin_users`
 	MonitorUsers []string `toml:"monitor_users" reload:"new"`
-	// a login by a user that is no `[[user]]`: `"refuse"` is error 1045; `"backend"` has the
-	// default shard's server check it, so that its accounts need no second list here, and
-	// needs no `[[user]]` at all. [What that means](operations.md#accounts-that-the-server-checks)
+	// a login by a user that is no `[[user]]`: `"refuse"` is error 1045; `"backend"` has the default
+	// shard's server check it, and needs no `[[user]]` at all. [What that
+	// means](security.md#accounts-that-the-server-checks)
 	UnknownUser UnknownUser `toml:"unknown_user" oneof:"refuse,backend" reload:"new"`
 	// shard of every schema that no shard owns; required with more than one shard,
 	// otherwise it is that one
@@ -40,53 +38,50 @@ type Config struct {
 	// a client that takes nothing of its answer for so long is disconnected, and a server
 	// that takes nothing of a statement is given up
 	WriteTimeout Duration `toml:"write_timeout" reload:"new"`
-	// how long a statement waits for a shard that [SEQPROXY PAUSE](operations.md#pause-and-resume) holds back, before it
-	// fails with error 1429
+	// how long a statement waits for a shard that is [paused](operations.md#pause-and-resume), before
+	// it fails with error 1429
 	PauseTimeout Duration `toml:"pause_timeout" reload:"now"`
 
 	// statements up to this size are analysed, longer ones relayed as they are; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
-	// what statements above 64KiB that are held to be analysed may take in all sessions together, twice their
-	// size each. Further ones [wait](operations.md#memory) before they are read on. Sessions
-	// in a transaction or with a lock may take as much again; 1MiB to 1024GiB
+	// what statements above 64KiB may take in all sessions together, twice their size each. Further
+	// ones wait before they are read on, and a client that sends one too slowly meanwhile gets 1159.
+	// Sessions in a transaction or with a lock may take as much again; 1MiB to 1024GiB
 	StatementMemory Size `toml:"statement_memory" reload:"now"`
 	// clients at one time; one more gets error 1040
 	MaxConnections int `toml:"max_connections" reload:"new"`
 	// clients of one user at one time, those whom a server checks included; one more gets
 	// error 1203. 0 is any number
 	MaxUserConnections int `toml:"max_user_connections" reload:"new"`
-	// clients that log in at one time, of one address four fifths of that. Others wait before
-	// they are greeted, and get error 1040 at the end of `login_timeout`;
-	// [more](operations.md#silent-clients). 0 is any number
+	// clients that log in at one time, of one address four fifths of that. Others wait, and get error
+	// 1040 at the end of `login_timeout`. 0 is any number
 	MaxLogins int `toml:"max_logins" reload:"new"`
 
-	// how many failed logins of one address are answered at once;
-	// [further ones wait](operations.md#guessed-passwords). 0 never delays
+	// how many failed logins of one address are answered at once; [further ones
+	// wait](security.md#guessed-passwords). 0 never delays
 	FailedLogins int `toml:"failed_logins" reload:"new"`
 	// the longest that such a login waits; never more than half of `login_timeout`
 	FailedLoginDelay Duration `toml:"failed_login_delay" reload:"new"`
-	// addresses and networks (`"127.0.0.1"`, `"10.0.0.0/8"`) whose logins are never delayed, and
-	// which have no share in `max_logins` but may take all of it
+	// addresses and networks (`"127.0.0.1"`, `"10.0.0.0/8"`) whose logins are never delayed, and may
+	// take all of `max_logins`
 	FailedLoginExempt []Network `toml:"failed_login_exempt" reload:"new"`
 
-	// addresses and networks (`"10.0.0.7"`, `"10.0.0.0/8"`) of balancers that tell the
-	// address of their client by the PROXY protocol, version 1 or 2. Every connection from
-	// there must begin with its header; from anywhere else one is refused
-	// ([more](operations.md#behind-a-balancer))
+	// addresses and networks of balancers that tell the address of their client by the PROXY protocol,
+	// version 1 or 2. Every connection from there must begin with its header; from anywhere else one
+	// is refused ([more](operations.md#behind-a-balancer))
 	ProxyProtocolFrom []Network `toml:"proxy_protocol_from" reload:"new"`
 
-	// clients may compress what goes between them and the proxy, by zlib, and by zstd where
-	// all shards' servers offer that; `false` offers neither. Between proxy and servers
-	// nothing is compressed
+	// clients may compress what goes between them and the proxy, by zlib, and by zstd where all
+	// shards' servers offer that. Between proxy and servers nothing is compressed
 	Compression bool `toml:"compression" reload:"new"`
 
-	// when a number that `SELECT NEXTVAL` gave is made LAST_INSERT_ID() on the server:
-	// `"auto"`, before statements that name it or may read it; `"exact"`, before every
-	// statement, for triggers and views that call LAST_INSERT_ID()
+	// when a number that `SELECT NEXTVAL` gave is made LAST_INSERT_ID() on the server: `"auto"`,
+	// before statements that name it or may read it; `"exact"`, before every statement, for triggers
+	// and views
 	LastInsertID LastInsertID `toml:"last_insert_id" oneof:"auto,exact" reload:"now"`
-	// NEXTVAL of a name that is no sequence: `"error"` is 4091; `"create"` creates it,
-	// whoever asks; `"relay"` sends the statement to the server as it is, for MariaDB's own
-	// sequences, which CREATE SEQUENCE then makes as well
+	// NEXTVAL of a name that is no sequence: `"error"` is 4091; `"create"` creates it, whoever asks;
+	// `"relay"` sends the statement to the server, for [MariaDB's own
+	// sequences](sequences.md#beside-mariadbs-own)
 	UnknownSequence UnknownSequence `toml:"unknown_sequence" oneof:"error,create,relay" reload:"now"`
 
 	Drain    Drain    `toml:"drain"`
@@ -138,14 +133,12 @@ const (
 
 // Admin is the table [admin].
 type Admin struct {
-	// TCP address at which only `admin_users` and `monitor_users` that are a `[[user]]` log
-	// in, and only statements to the proxy are answered: also with every server down, while
-	// `max_connections` are in use, and while many log in. `""` is none, port 0 picks a free
-	// one. `-admin-listen` overrides it. The PROXY protocol is not expected here
+	// TCP address at which only `admin_users` and `monitor_users` that are a `[[user]]` log in, and
+	// only statements to the proxy are answered, also with every server down. `""` is none, port 0
+	// picks a free one. `-admin-listen` overrides it. The PROXY protocol is not expected here
 	Listen string `toml:"listen" reload:"restart"`
 	// `SEQPROXY ...`, `SHOW SEQPROXY ...` and `EXPLAIN FORMAT=ROUTE` are answered where clients
-	// connect, too; with `false` they get an error there that names `admin.listen`. Statements about sequences are answered
-	// there in any case
+	// connect, too; with `false` they get an error there that names `admin.listen`
 	DataPort bool `toml:"data_port" reload:"now"`
 }
 
@@ -154,8 +147,8 @@ const LogStderr = "stderr"
 
 // Drain is the table [drain].
 type Drain struct {
-	// for how long clients are still accepted and served after the proxy was asked to stop,
-	// while it says already that it is not ready: the time that a balancer needs to notice
+	// for how long clients are still accepted after the proxy was asked to stop, while it says already
+	// that it is not ready: the time that a balancer needs to notice
 	Grace Duration `toml:"grace" reload:"now"`
 	// how long running statements and open transactions may go on after `drain.grace`; `"0s"` ends
 	// them at once
@@ -168,10 +161,10 @@ type Log struct {
 	Level string `toml:"level" oneof:"debug,info,warn,error" reload:"now"`
 	// `"console"` for people, `"json"` for programs
 	Format string `toml:"format" oneof:"console,json" reload:"restart"`
-	// `"stderr"`, or a file that lines are appended to, in a directory that exists. At SIGUSR1
-	// and `SEQPROXY FLUSH LOGS` the file is opened again: for when it was moved away ([more](operations.md#log-files))
+	// `"stderr"`, or a file that lines are appended to, in a directory that exists
+	// ([more](operations.md#log-files))
 	Output string `toml:"output" reload:"restart"`
-	// statements that take at least so long are logged, with a ? for each literal; 0 logs none ([more](operations.md#slow-statements))
+	// statements that take at least so long are logged, with a ? for each literal; 0 logs none
 	SlowStatement Duration `toml:"slow_statement" reload:"now"`
 }
 
@@ -182,7 +175,7 @@ type User struct {
 	Name string `toml:"name" reload:"new"`
 	Credential
 	// a second password that lets in, too, while the password is being changed
-	// ([how](operations.md#changing-a-password))
+	// ([how](security.md#changing-a-password))
 	OldPassword Secret `toml:"old_password" reload:"new"`
 	// a file with the old password in one line
 	OldPasswordFile string `toml:"old_password_file" reload:"new"`
@@ -193,8 +186,8 @@ type User struct {
 	// the user's clients at one time; one more gets error 1226. 0 is `max_user_connections`
 	MaxConnections int `toml:"max_connections" reload:"new"`
 	// the sequences that the user may take numbers of, look at and set; any other gets
-	// error 1227. A name means what it means in SQL (in most collations `PHOTOS` is
-	// `photos`); `video*` is every name that begins so, as the table spells it. `[]` is none
+	// error 1227. A name means what it means in SQL; `video*` is every name that begins so, as the
+	// table spells it. `[]` is none
 	Sequences []string `toml:"sequences" default:"[\"*\"]" reload:"new"`
 	// the user must come over TLS, as with `REQUIRE SSL` on a server
 	RequireTLS bool `toml:"require_tls" reload:"new"`
@@ -217,7 +210,7 @@ func (u *User) NeedsCertificate() bool {
 // is the empty password. In a loaded Config Password holds the password,
 // wherever it came from.
 type Credential struct {
-	// the password itself. The file should then be readable by the proxy alone
+	// the password itself; then only the proxy should be able to read the file
 	Password Secret `toml:"password" reload:"new"`
 	// a file with the password in one line
 	PasswordFile string `toml:"password_file" reload:"new"`
@@ -240,35 +233,28 @@ type Sequence struct {
 	// for how long the numbers in memory shall last at the measured rate; more than `cache`
 	// is reserved for that. `"0s"` keeps to `cache`
 	OutageCover Duration `toml:"outage_cover" reload:"now"`
-	// how long a statement waits for the sequence servers when no number is in memory, for all that it needs of them together; one
-	// about sequences, as DROP, waits so long for each request
+	// how long a statement waits for the sequence servers when no number is in memory
 	AllocateTimeout Duration `toml:"allocate_timeout" reload:"now"`
-	// a directory of this proxy alone, made if its parent is there, for
-	// [what it has to remember](operations.md#what-a-proxy-remembers); under systemd
-	// `StateDirectory=seqproxy` and `"/var/lib/seqproxy"`. A relative one is taken from the
-	// directory of the file
+	// a directory of this proxy alone for [what it has to
+	// remember](operations.md#what-a-proxy-remembers), made if its parent is there; under systemd
+	// `StateDirectory=seqproxy` and `"/var/lib/seqproxy"`
 	StateDir string `toml:"state_dir" reload:"restart"`
-	// [ORDER sequences](sequences.md#order) on a group (`nodes`) give numbers only while the
-	// proxy sees a majority of the nodes, so that an old primary that was cut off gives no
-	// number behind the new one's. `false`: they go on up to the ceiling, and their order
-	// may break in such a fail-over. Without effect on a single server, and on clusters
-	// that commit on a majority
+	// [ORDER sequences](sequences.md#order) on a group (`nodes`) give numbers only while the proxy
+	// sees a majority of the nodes. `false`: they go on up to the ceiling, and their order may break
+	// in a fail-over. Without effect on a single server, and on clusters
 	OrderRequiresReplica bool `toml:"order_requires_replica" reload:"now"`
-	// `"strict"` refuses a server with `innodb_flush_log_at_trx_commit` = 0 and warns of 2, and refuses a
-	// [cluster](sequence-servers.md#what-a-cluster-can-lose) of which no majority has 1;
-	// `"relaxed"` takes all. Keys may repeat after a crash: with 0 of the server, with 2 of
-	// its machine
+	// `"strict"` refuses a server with `innodb_flush_log_at_trx_commit` = 0 and warns of 2, and
+	// refuses a [cluster](sequence-servers.md#what-a-cluster-can-lose) of which no majority has 1;
+	// `"relaxed"` takes all, and keys may repeat after a crash
 	Durability Durability `toml:"durability" oneof:"strict,relaxed" reload:"restart"`
 	// whether applications count in the table themselves, for
 	// [changes of the set of sequence servers](sequence-servers.md#changing-their-number):
 	// `true` has an admin say that they are stopped
 	DirectWriters bool `toml:"direct_writers" reload:"now"`
 
-	// how [several servers](sequence-servers.md#several-servers) divide the numbers:
-	// `"block"` gives each a block in turn, `"step"` a number in turn. It counts when
-	// SEQPROXY ADD SEQUENCE SERVER is said of one that counts alone, and `"step"` at the
-	// first start with several whose rows stand so; then what is written down in the
-	// servers counts
+	// how [several servers](sequence-servers.md#several-servers) divide the numbers: `"block"` gives
+	// each a block in turn, `"step"` a number in turn. It counts when the second server is added; then
+	// what is written down in the servers counts
 	Interleave Interleave `toml:"interleave" oneof:"block,step" reload:"restart"`
 	// how many numbers a block of `interleave` has, 1 to 10^12; it counts when that does
 	Block int64 `toml:"block" reload:"restart"`
@@ -301,10 +287,8 @@ const (
 type SequenceServer struct {
 	// `host:port` or `unix:/path/of/socket`; this or `nodes` is required
 	Address Address `toml:"address" reload:"restart"`
-	// in place of `address`: all addresses of a server that is
-	// [a group](sequence-servers.md#groups), a primary and its replicas, a Galera cluster or
-	// a replication group, each of which may become the one that is written to; the same
-	// list in every proxy
+	// in place of `address`: all addresses of a server that is [a group](sequence-servers.md#groups),
+	// each of which may become the one that is written to; the same list in every proxy
 	Nodes []Address `toml:"nodes" reload:"restart"`
 	// required
 	User string `toml:"user" reload:"new"`

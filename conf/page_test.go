@@ -14,6 +14,9 @@ func TestThePageIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(want) > 20_000 {
+		t.Errorf("docs/config.md has %d bytes, want 20,000 at most", len(want))
+	}
 	got, err := os.ReadFile("../docs/config.md")
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,7 @@ import (
 // Security is how connections to a shard's servers or to a sequence server are
 // secured. Its keys stand in the table of the server.
 type Security struct {
-	// how connections are secured; [TLS to servers](#tls-to-servers) says what the values mean,
-	// and which one counts where none is given
+	// how connections are secured: see [TLS to servers](#tls-to-servers)
 	Mode tlsfiles.Mode `toml:"tls" oneof:"DISABLED,PREFERRED,REQUIRED,VERIFY_CA,VERIFY_IDENTITY" reload:"new"`
 	// PEM file of the CAs that the server's certificate is verified with
 	CAFile string `toml:"tls_ca_file" reload:"new"`

@@ -15,9 +15,8 @@ type TLS struct {
 	CertFile string `toml:"cert_file" reload:"new"`
 	// PEM file of its private key
 	KeyFile string `toml:"key_file" reload:"new"`
-	// PEM file of the CAs that clients' certificates are verified with. Clients may then
-	// show one; one that cannot be verified ends the connection. Without the key clients are
-	// not asked for any
+	// PEM file of the CAs that clients' certificates are verified with. Clients may then show one; one
+	// that cannot be verified ends the connection
 	ClientCAFile string `toml:"client_ca_file" reload:"new"`
 	// refuse every client without TLS, with MySQL's error 3159, before it is asked for a
 	// password

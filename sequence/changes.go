@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// change is the options of a sequence, and its row unless that is gone.
-type change struct {
+// changedOptions is the options of a sequence, and its row unless that is gone.
+type changedOptions struct {
 	option string // the name as the options have it
 	gone   bool
 	row
@@ -27,7 +27,7 @@ type hearing struct {
 	moment         // of the last one
 	back    bool   // changes that were seen are lost: these are all that there are
 	plan    uint64 // that the server obeys
-	changed []change
+	changed []changedOptions
 
 	// The names of caches that are the server's no more, as it spells that sequence otherwise by now: it was dropped and made again. The values are the new names.
 	respelled map[string]string
@@ -66,16 +66,16 @@ func (v *server) lastChange(ctx context.Context, conn *sql.Conn) (last moment, p
 }
 
 // changedSince reads the options with versions of at least since.
-func (v *server) changedSince(ctx context.Context, conn *sql.Conn, since uint64) ([]change, error) {
+func (v *server) changedSince(ctx context.Context, conn *sql.Conn, since uint64) ([]changedOptions, error) {
 	rows, err := conn.QueryContext(ctx, "SELECT o.`name`, s.`name`, CAST(s.`id` AS CHAR), "+entryOf+" FROM "+v.table.options+" AS o LEFT JOIN "+
 		v.table.full+" AS s ON s.`name` = o.`name` WHERE o.`version` >= ? AND o.`name` <> ''", since)
 	if err != nil {
 		return nil, fmt.Errorf("read changes of %s: %w", v.table.options, err)
 	}
 	defer func() { _ = rows.Close() }()
-	var all []change
+	var all []changedOptions
 	for rows.Next() {
-		var c change
+		var c changedOptions
 		var name, id sql.NullString
 		if err := rows.Scan(append([]any{&c.option, &name, &id}, c.fields()...)...); err != nil {
 			return nil, fmt.Errorf("read changes of %s: %w", v.table.options, err)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/change"
 )
 
 // A proxy that takes no numbers follows no changes. It asks each time that it is left to a server which number comes next.
@@ -71,7 +73,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 	waited := make(chan answer, 1)
 	asked := 0
 	s.planHook = func(at, _ string) error {
-		if at != planFrozen && at != planAccepted {
+		if at != change.Frozen && at != change.Accepted {
 			return nil
 		}
 		if asked++; asked == 1 {
@@ -144,13 +146,12 @@ func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *t
 	s := e.open(t)
 	mustTake(t, s, "photos", 1)
 	s.planHook = func(at, address string) error {
-		if at == planFrozen {
-			return &hookError{at, address}
+		if at == change.Frozen {
+			return errKilled
 		}
 		return nil
 	}
-	var killed *hookError
-	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1)}); !errors.As(err, &killed) {
+	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1)}); !errors.Is(err, errKilled) {
 		t.Fatalf("got %v, want the hook's end", err)
 	}
 	idle := e.open(t, patience(2*time.Second))

@@ -224,7 +224,7 @@ func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *Exami
 			return err
 		}
 		for i := range found.Plans {
-			if p := &found.Plans[i]; p.open() && p.Number > m.Plan {
+			if p := &found.Plans[i]; p.Open() && p.Number > m.Plan {
 				found.Change = p
 			}
 		}

@@ -326,11 +326,11 @@ func (s *Sequences) obey(v *server, heard hearing, several bool) {
 }
 
 // news are the changes that no other server has told of. f.obeying is held. One that lacks a row, as others have it, does not mean that the sequence was dropped.
-func (f *follower) news(changed []change) []change {
+func (f *follower) news(changed []changedOptions) []changedOptions {
 	if f.newest == nil {
 		f.newest = make(map[string]uint64)
 	}
-	return slices.DeleteFunc(changed, func(c change) bool {
+	return slices.DeleteFunc(changed, func(c changedOptions) bool {
 		newest, known := f.newest[c.option]
 		if known && (c.version < newest || c.version == newest && c.gone) {
 			return true

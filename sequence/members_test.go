@@ -67,7 +67,7 @@ func (f fleet) divide(t testing.TB, s *Sequences) {
 		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
 	}
 	for i, v := range s.servers.known {
-		if err := errors.Join(v.savePlan(ctx, v.pool(), plan), v.saveMembership(ctx, v.pool(), plan.membership(i))); err != nil {
+		if err := errors.Join(v.savePlan(ctx, v.pool(), plan), v.saveMembership(ctx, v.pool(), membershipAt(plan, i))); err != nil {
 			t.Fatal(err)
 		}
 	}

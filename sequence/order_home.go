@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"seqproxy/sequence/change"
 )
 
 // maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which says that another one is its home.
@@ -67,7 +69,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, h share) error {
 		is, ok, err := o.membership(limited, o.pool())
 		changing := false
 		if err == nil { // afterwards, as the start of a plan ends the change in the same transaction
-			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.plan, 10)+" AND `state` = '"+planAccepted+"' AND ", ""); errors.Is(changed, errPlanChanging) {
+			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, errPlanChanging) {
 				changing = true
 			} else {
 				err = changed

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/change"
 	"seqproxy/test/history"
 )
 
@@ -140,7 +141,7 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	}
 	asked := false
 	s.planHook = func(step, address string) error {
-		if step != planFrozen || address != home.name() {
+		if step != change.Frozen || address != home.name() {
 			return nil
 		}
 		asked = true

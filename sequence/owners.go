@@ -65,7 +65,7 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 }
 
 // publishOwners takes over what changed of the owners; afresh if the table was made again.
-func (s *Sequences) publishOwners(afresh bool, changed []change) {
+func (s *Sequences) publishOwners(afresh bool, changed []changedOptions) {
 	f := &s.follow
 	old := f.owners.Load()
 	differs := old == nil || f.byName == nil || afresh

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/change"
 )
 
 // A server fails while it is being added. The members go on as before without it, and when it is back it can be added, although it has heard of the change last.
@@ -13,7 +15,7 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 		for _, c := range []struct {
 			step      string
 			withdrawn bool // the members know nothing of the change any more
-		}{{planProposed, false}, {planProposed, true}, {planFrozen, false}} {
+		}{{change.Proposed, false}, {change.Proposed, true}, {change.Frozen, false}} {
 			t.Run(fmt.Sprintf("%d members, %s, withdrawn %v", members, c.step, c.withdrawn), func(t *testing.T) {
 				t.Parallel()
 				e, h := newPlanEstate(t, members+1, map[string]uint64{"photos": 100}), newGivenEver()
@@ -34,7 +36,7 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 				s.planHook = nil
 				if c.withdrawn {
 					for i := range members {
-						e.places[i].exec(t, "DELETE FROM sequence_plan WHERE state = ?", planAborted)
+						e.places[i].exec(t, "DELETE FROM sequence_plan WHERE state = ?", change.Aborted)
 					}
 				}
 				e.links[members].Mend()

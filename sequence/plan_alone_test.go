@@ -4,12 +4,14 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/change"
 )
 
 // The coordinator of a change dies once that is decided, or has begun on one member, and another proxy finishes it. Each member then knows how far the other may go, so that the one
 // that is left alone before its first reservation gives numbers.
 func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) {
-	for _, step := range []string{planAccepted, PlanInForce} {
+	for _, step := range []string{change.Accepted, PlanInForce} {
 		for alone := range 2 {
 			t.Run(step+", "+[]string{"the first", "the second"}[alone], func(t *testing.T) {
 				t.Parallel()
@@ -17,7 +19,7 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 				died := e.open(t, steadySize(5))
 				died.planHook = func(at, address string) error {
 					if at == step {
-						return &hookError{at, address}
+						return errKilled
 					}
 					return nil
 				}

@@ -3,6 +3,8 @@ package sequence
 import (
 	"context"
 	"testing"
+
+	"seqproxy/sequence/change"
 )
 
 // newBehind is an estate of three, and a fourth that was added, of which the third was lost when it had accepted that, and is back: it obeys the plan before.
@@ -19,15 +21,15 @@ func newBehind(t *testing.T) (e *planEstate, h *givenEver, s *Sequences, now Pla
 
 // changeWithout makes a change in which a member that stays is lost when it has accepted, and back when the change is in force on the others,
 // and after what happens meanwhile.
-func (e *planEstate) changeWithout(t *testing.T, s *Sequences, change PlanChange, i int, meanwhile func()) Plan {
+func (e *planEstate) changeWithout(t *testing.T, s *Sequences, asked PlanChange, i int, meanwhile func()) Plan {
 	t.Helper()
 	s.planHook = func(step, address string) error {
-		if step == planAccepted && address == e.addr(i) {
+		if step == change.Accepted && address == e.addr(i) {
 			e.links[i].Cut()
 		}
 		return nil
 	}
-	now := e.change(t, s, change)
+	now := e.change(t, s, asked)
 	s.planHook = nil
 	e.wantFrozen(t, i, "photos")
 	meanwhile()

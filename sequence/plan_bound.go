@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/change"
 )
 
 // Where there are several members, each gives the numbers of a sequence up to a bound only, which at least one other member knows: it is
@@ -26,8 +26,6 @@ import (
 const (
 	// boundAhead is how far above the last number a bound is set, at most: weeks at 20,000 numbers a second.
 	boundAhead = 1 << 36
-	// boundShare is of what is left of the sequence: a bound is at most this part of it ahead.
-	boundShare = 256
 )
 
 // errAtBound: the next numbers of the member are above what other members know.
@@ -61,12 +59,6 @@ func (b *bounds) learn(plan uint64, name string, bound uint64) {
 	defer b.mu.Unlock()
 	b.under(plan)
 	b.of[name] = max(b.of[name], bound)
-}
-
-// boundAbove is the bound that is set for a sequence whose last number is position, and that ends at highest.
-func boundAbove(position, highest, ahead uint64) uint64 {
-	left := highest - min(position, highest)
-	return min(position, highest) + min(ahead, left/boundShare)
 }
 
 // bound is how far this member may go with a sequence under a plan. It is 0 if that was not written down yet.
@@ -112,7 +104,7 @@ func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left ui
 	if known > before && left >= n {
 		return 0, nil // somebody else has raised it
 	}
-	bound := boundAbove(max(position, stored.position()+width), stored.max, v.ahead)
+	bound := change.BoundAbove(max(position, stored.position()+width), stored.max, v.ahead)
 	if err := v.tellBound(ctx, v, h.plan, name, bound); err != nil {
 		return left, err
 	}
@@ -123,7 +115,7 @@ func (v *server) raiseBound(ctx context.Context, name string, n uint64) (left ui
 // raiseBoundAhead raises it in the background if it is time, after numbers up to last were reserved.
 func (v *server) raiseBoundAhead(name string, h share, last, n, highest uint64) {
 	bound, ok := v.bounds.get(h.plan, name)
-	if !ok || bound >= highest || bound-min(last, bound) > min(v.ahead, (highest-min(last, highest))/boundShare)/2 {
+	if !ok || bound >= highest || bound-min(last, bound) > (change.BoundAbove(last, highest, v.ahead)-min(last, highest))/2 {
 		return
 	}
 	b := &v.bounds
@@ -206,126 +198,3 @@ func (a *servers) tellBound(ctx context.Context, v *server, plan uint64, name st
 	v.log.Info("bound raised", logfield.Sequence(name), zap.Uint64("bound", bound), zap.Uint64("plan", plan))
 	return nil
 }
-
-// reachable makes sure that all members can be reached but for one that is removed, and that it is known how far that one went: from the operator's word, or from its
-// bounds. Applications that count in the table itself know of no bound.
-func (r *planRun) reachable() error {
-	for _, m := range r.everyone() {
-		_, err := r.server(m.Address)
-		if err == nil {
-			continue
-		}
-		if hasMember(r.plan.Members, m.ID) {
-			return &PlanError{
-				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but the one that is removed", m.Address),
-				Remedy:  "bring it back, or remove it first", Err: err,
-			}
-		}
-		if err := r.mayMiss(m, err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mayMiss makes sure that a member can be removed that cannot be reached.
-func (r *planRun) mayMiss(m Member, why error) error {
-	if r.asked.Force && r.asked.Above > 0 {
-		return nil
-	}
-	blocks := r.plan.Interleave == InterleaveBlock
-	if len(r.plan.Previous) == 1 || !blocks && !r.s.servers.tuning.Load().NoDirectWriters {
-		return &PlanError{
-			Finding: "nobody knows which numbers " + m.Address + " gave, and it cannot be reached",
-			Remedy: "bring it back; or make sure that it stays off, and say FORCE ABOVE n, a number above all that it can have given" +
-				"; or where no application counts in the tables itself: direct_writers = false under [sequence]", Err: why,
-		}
-	}
-	if len(r.plan.Previous) == 2 && !r.asked.Force { // both would hold that the other one is gone
-		return &PlanError{
-			Finding: m.Address + " cannot be reached, and one member alone cannot tell whether the other was told to go on without it",
-			Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: why,
-		}
-	}
-	r.byBound = true
-	return r.ordersAway(m, why)
-}
-
-// ordersAway makes sure that a member that is away is the home of no ORDER sequence, unless the operator says that it is off. Numbers that
-// it gives on are below those that its bound has others begin with: not the same, but in no order.
-func (r *planRun) ordersAway(away Member, cause error) error {
-	if r.asked.Force {
-		return nil
-	}
-	for _, m := range r.plan.Previous {
-		v, err := r.server(m.Address)
-		if err != nil {
-			continue
-		}
-		all, err := v.definitions(r.ctx, v.pool())
-		if err != nil {
-			return err
-		}
-		for i := range all {
-			d := &all[i]
-			if !d.live || !d.def.Order {
-				continue
-			}
-			// As servers.home has it.
-			home := r.plan.Previous[max(0, slices.IndexFunc(r.plan.Previous, func(m Member) bool { return m.ID == d.home }))]
-			if home.ID == away.ID {
-				return &PlanError{
-					Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", home.Address, d.name),
-					Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: cause,
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// boundsOf appends the bounds that a member knows of under the plan that it obeyed so far, as floors of the next one. It is frozen.
-func (v *server) boundsOf(ctx context.Context, on querier, all []floorOf) ([]floorOf, error) {
-	was, _, err := v.membership(ctx, on)
-	if err != nil {
-		return nil, err
-	}
-	if all, err = v.namesWith(ctx, on, all, "SELECT `name`, `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `bound` > 0 AND `name` <> ''", was.Plan); err != nil {
-		return nil, fmt.Errorf("read the bounds of plan %d: %w", was.Plan, err)
-	}
-	return all, nil
-}
-
-// setBounds sets the bounds of the new plan's floors. limits are where sequences end, as far as that is known.
-func setBounds(all []floorOf, limits map[string]uint64, end, ahead uint64) {
-	for i := range all {
-		f := &all[i]
-		if f.name == "" {
-			continue // of a name that is not known now no number is given before its bound was written down
-		}
-		highest, ok := limits[folded(f.name)]
-		if !ok {
-			highest = end
-		}
-		f.bound = boundAbove(f.floor, highest, ahead)
-	}
-}
-
-// limits reads where the sequences end that a member knows, and adds them where they are lower than what is known.
-func (v *server) limits(ctx context.Context, into map[string]uint64) (end uint64, err error) {
-	all, err := v.definitions(ctx, v.pool())
-	if err != nil {
-		return 0, err
-	}
-	end = v.seen.Load().max
-	for i := range all {
-		name, limit := folded(all[i].name), all[i].def.limit(end)
-		if known, ok := into[name]; !ok || limit < known {
-			into[name] = limit
-		}
-	}
-	return end, nil
-}
-
-// folded is the same for most names that a server takes for one.
-func folded(name string) string { return strings.ToLower(strings.TrimRight(name, " ")) }

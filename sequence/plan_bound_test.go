@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/change"
 	"seqproxy/test/mysqltest"
 )
 
@@ -186,7 +187,7 @@ func TestWhereABoundIsSet(t *testing.T) {
 		{1 << 40, 1<<32 - 1, boundAhead, 1<<32 - 1},
 		{1<<64 - 1, 1<<64 - 1, boundAhead, 1<<64 - 1},
 	} {
-		if got := boundAbove(c.position, c.highest, c.ahead); got != c.want {
+		if got := change.BoundAbove(c.position, c.highest, c.ahead); got != c.want {
 			t.Errorf("above %d, up to %d: got %d, want %d", c.position, c.highest, got, c.want)
 		}
 	}
@@ -307,7 +308,7 @@ func TestABoundOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 	e.links[2].Cut()
 	s.planHook = func(step, address string) error {
 		if step == "floors" {
-			return &hookError{step, address}
+			return errKilled
 		}
 		return nil
 	}

@@ -13,6 +13,9 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
+// errKilled ends a coordinator in the middle, as if its process had been killed: nothing is undone.
+var errKilled = errors.New("killed by the test")
+
 // planEstate is several sequence servers: schemas of one server, each behind a link of its own that can be cut.
 type planEstate struct {
 	places []place

@@ -3,21 +3,23 @@ package sequence
 import (
 	"context"
 	"time"
+
+	"seqproxy/sequence/change"
 )
 
-// waitFilled returns when every registered proxy has seen what was announced, and filled its caches, or when ctx is done. Who is silent for long is not waited for.
-func (r *planRun) waitFilled(ctx context.Context) {
-	for _, m := range r.plan.Previous {
-		v, err := r.server(m.Address)
-		if err != nil {
-			continue
-		}
+// Fill implements [change.Servers]. Who is silent for long is not waited for.
+func (p planServers) Fill(ctx context.Context, members []change.Store) {
+	for _, m := range members {
+		m.(planStore).v.announce(ctx)
+	}
+	for _, m := range members {
+		v := m.(planStore).v
 		var version uint64
 		if err := v.pool().QueryRowContext(ctx, "SELECT `version` FROM "+v.table.options+" WHERE `name` = ''").Scan(&version); err != nil {
 			continue
 		}
 		for {
-			r.s.seeChanges(ctx)
+			p.s.seeChanges(ctx)
 			all, err := v.proxies(ctx)
 			if err != nil {
 				break
@@ -26,7 +28,7 @@ func (r *planRun) waitFilled(ctx context.Context) {
 			for i := range all {
 				waiting = waiting || all[i].Version < version && !all[i].stale()
 			}
-			if !waiting || !pause(ctx, r.s.timing.fillPoll) {
+			if !waiting || !pause(ctx, p.s.timing.fillPoll) {
 				break
 			}
 		}
@@ -36,7 +38,7 @@ func (r *planRun) waitFilled(ctx context.Context) {
 // fillFor tops up the caches before a change of plans freezes the rows, if a server tells that one is proposed.
 func (s *Sequences) fillFor(ctx context.Context, v *server) {
 	var n int
-	err := v.pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.table.plan+" WHERE `state` = '"+planProposed+"'").Scan(&n)
+	err := v.pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.table.plan+" WHERE `state` = '"+change.Proposed+"'").Scan(&n)
 	if err != nil || n == 0 {
 		return // most have no such table
 	}

@@ -9,40 +9,9 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/change"
 )
-
-// freezeMember freezes all rows of a member and saves what they held, in one transaction. The end of the column stops everybody, on whatever snapshot he
-// reads: a number added to it is error 1690, for applications that count in the table as for proxies that know of no plan.
-func (r *planRun) freezeMember(v *server) error {
-	err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
-		if was.state != planProposed {
-			return errTakenOver
-		}
-		// First, so that nobody is waited for who waits for this.
-		if _, err := v.lockRows(r.ctx, tx); err != nil {
-			return err
-		}
-		if len(r.plan.Members) > 1 {
-			if err := v.refuseSingles(r.ctx, tx); err != nil {
-				return err // made since the change was begun
-			}
-		}
-		// What a member that left was frozen at is none of what it gave.
-		if err := v.restoreRows(r.ctx, tx, "<> ?", r.plan.Number); err != nil {
-			return err
-		}
-		if err := v.saveRows(r.ctx, tx, r.plan.Number); err != nil {
-			return err
-		}
-		return v.setState(r.ctx, tx, r.plan.Number, planFrozen)
-	})
-	if err != nil {
-		return fmt.Errorf("freeze %s: %w", v.name(), err)
-	}
-	return nil
-}
 
 // lockRows locks the table's rows, and the gaps between them, and counts them.
 func (v *server) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
@@ -68,20 +37,20 @@ func (v *server) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
 }
 
 // freezeLate freezes rows, too, that somebody made by hand since the others were frozen.
-func (r *planRun) freezeLate(v *server, tx *sql.Tx) error {
-	if _, err := v.lockRows(r.ctx, tx); err != nil {
+func (v *server) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
+	if _, err := v.lockRows(ctx, tx); err != nil {
 		return err
 	}
-	names, err := v.namesOf(r.ctx, tx, "SELECT s.`name` FROM "+v.table.full+" AS s LEFT JOIN "+v.table.start+" AS f ON f.`plan` = "+strconv.FormatUint(r.plan.Number, 10)+
+	names, err := v.namesOf(ctx, tx, "SELECT s.`name` FROM "+v.table.full+" AS s LEFT JOIN "+v.table.start+" AS f ON f.`plan` = "+strconv.FormatUint(p.Number, 10)+
 		" AND f.`name` = s.`name` WHERE f.`saved` IS NULL")
 	if err != nil {
 		return fmt.Errorf("look for rows of %s that are not frozen: %w", v.table.full, err)
 	}
 	for _, name := range names {
-		_, err := tx.ExecContext(r.ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+
-			"WHERE s.`name` = ? ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", r.plan.Number, name)
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+
+			"WHERE s.`name` = ? ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", p.Number, name)
 		if err == nil {
-			_, err = tx.ExecContext(r.ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", v.seen.Load().max, name)
+			_, err = tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", v.seen.Load().max, name)
 		}
 		if err != nil {
 			return fmt.Errorf("freeze the row of %q, which was made meanwhile: %w", name, err)
@@ -119,26 +88,6 @@ func (v *server) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan
 	return nil
 }
 
-// thawMember has a member go on as before.
-func (r *planRun) thawMember(v *server) error {
-	err := r.fenced(r.ctx, v, func(tx *sql.Tx, was promise) error {
-		switch was.state {
-		case planAborted:
-			return nil
-		case planOvertaken:
-			return errTakenOver
-		case PlanInForce:
-			return fmt.Errorf("plan %d is in force there", r.plan.Number) // never: it was not decided
-		}
-		return v.thaw(r.ctx, tx, &r.plan)
-	})
-	if err != nil {
-		return fmt.Errorf("let %s go on: %w", v.name(), err)
-	}
-	v.announce(r.ctx)
-	return nil
-}
-
 // thaw has a member go on as before a change, in the transaction that has locked its row of that.
 func (v *server) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if _, err := v.lockRows(ctx, tx); err != nil {
@@ -148,7 +97,7 @@ func (v *server) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	if m.Plan < p.Number && !m.leftBefore(p) { // one that has left stays frozen, whether it knows that or not
+	if m.Plan < p.Number && !m.LeftBefore(p) { // one that has left stays frozen, whether it knows that or not
 		if err := v.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
 			return err
 		}
@@ -156,14 +105,7 @@ func (v *server) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 			return fmt.Errorf("remove the floors of plan %d: %w", p.Number, err)
 		}
 	}
-	return v.setState(ctx, tx, p.Number, planAborted)
-}
-
-// announce lets all proxies look again within a second. Whatever fails, they notice by themselves later.
-func (v *server) announce(ctx context.Context) {
-	if err := v.moveVersion(ctx, v.pool()); err != nil {
-		v.log.Debug("change of plans not announced", logfield.Err(err))
-	}
+	return v.setState(ctx, tx, p.Number, change.Aborted)
 }
 
 // frozenForPlan looks at a row whose id is the highest of its column: it may be exhausted, or frozen by a change of plans. Then it is a row frozen where it stood.
@@ -221,7 +163,7 @@ const shared = " LOCK IN SHARE MODE"
 func (v *server) refuseChange(ctx context.Context, on execer, condition, locking string) error {
 	var uuid string
 	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+v.table.plan+" WHERE "+condition+"`state` IN ('"+
-		planFrozen+"', '"+planAccepted+"') LIMIT 1"+locking).Scan(&uuid)
+		change.Frozen+"', '"+change.Accepted+"') LIMIT 1"+locking).Scan(&uuid)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil

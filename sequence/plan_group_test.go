@@ -29,7 +29,7 @@ func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 		Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: 10,
 		Members: []Member{{ID: id, Address: e.Nodes[0].Addr()}, {ID: "b", Address: other.server.Addr(), Position: 1}},
 	}
-	if err := errors.Join(v.savePlan(ctx, v.pool(), p), v.saveMembership(ctx, v.pool(), p.membership(0))); err != nil {
+	if err := errors.Join(v.savePlan(ctx, v.pool(), p), v.saveMembership(ctx, v.pool(), membershipAt(p, 0))); err != nil {
 		t.Fatal(err)
 	}
 	fresh := e.join(t, "b", &given{}, func(o *Options) { o.AllocateTimeout = 2 * time.Second })

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/change"
 )
 
 // coordinatorEnv holds what a process of its own is to do as coordinator.
@@ -73,13 +75,12 @@ func (e *planEstate) coordinate(t *testing.T, change PlanChange, killAt int, pro
 		steps, here := 0, e.open(t)
 		here.planHook = func(step, address string) error {
 			if steps++; steps == killAt {
-				return &hookError{step, address}
+				return errKilled
 			}
 			return nil
 		}
 		_, err := here.ChangePlan(context.Background(), change)
-		var killed *hookError
-		if err != nil && !errors.As(err, &killed) {
+		if err != nil && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
 		return err == nil
@@ -211,12 +212,12 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 		left, way, last string // after which step the first one is killed, what the second does, and who comes after him
 		steps           int    // after so many the second is killed, at least
 	}{
-		{planFrozen, makeChange, makeChange, 20},
-		{planFrozen, makeChange, end, 20},
-		{planFrozen, end, makeChange, 3},
-		{planFrozen, end, end, 3},
-		{planAccepted, makeChange, makeChange, 4},
-		{planAccepted, end, end, 4},
+		{change.Frozen, makeChange, makeChange, 20},
+		{change.Frozen, makeChange, end, 20},
+		{change.Frozen, end, makeChange, 3},
+		{change.Frozen, end, end, 3},
+		{change.Accepted, makeChange, makeChange, 4},
+		{change.Accepted, end, end, 4},
 	} {
 		t.Run(fmt.Sprintf("%s, %s, %s", c.left, c.way, c.last), func(t *testing.T) {
 			t.Parallel()
@@ -231,21 +232,20 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 				}
 				first := e.open(t)
 				first.planHook = func(step, address string) error {
-					if step == c.left && (step != planAccepted || address == e.addr(2)) { // the last one: then it is decided
-						return &hookError{step, address}
+					if step == c.left && (step != change.Accepted || address == e.addr(2)) { // the last one: then it is decided
+						return errKilled
 					}
 					return nil
 				}
-				change := e.toggled(now, 3)
-				var died *hookError
-				if _, err := first.ChangePlan(t.Context(), change); !errors.As(err, &died) {
+				asked := e.toggled(now, 3)
+				if _, err := first.ChangePlan(t.Context(), asked); !errors.Is(err, errKilled) {
 					t.Fatalf("got %v, want that the first coordinator is killed", err)
 				}
 				sawFrozen += e.gives(t, h, "photos")
-				if ended = e.coordinateApart(t, coordinator{Way: c.way, Change: change, KillAt: killAt}); !ended {
+				if ended = e.coordinateApart(t, coordinator{Way: c.way, Change: asked, KillAt: killAt}); !ended {
 					killed++
 					e.gives(t, h, "photos")
-					last := coordinator{Way: c.last, Change: change}
+					last := coordinator{Way: c.last, Change: asked}
 					if _, err := last.do(t.Context(), e.open(t)); err != nil && !strings.Contains(err.Error(), "member") { // it was made
 						t.Fatalf("step %d: %v", killAt, err)
 					}
@@ -261,7 +261,7 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 				} else {
 					undone++
 				}
-				if ended && isMade != (c.way == makeChange || c.left == planAccepted) {
+				if ended && isMade != (c.way == makeChange || c.left == change.Accepted) {
 					t.Errorf("%s came to its end, and the change is made: %v", c.way, isMade)
 				}
 			}
@@ -272,11 +272,11 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 			switch {
 			case c.last == makeChange && undone > 1: // the one that came to its end may have been undone
 				t.Errorf("what was made again was undone %d times", undone)
-			case c.left == planAccepted && undone > 0:
+			case c.left == change.Accepted && undone > 0:
 				t.Errorf("what was decided was undone %d times", undone)
-			case c.left == planFrozen && c.way == end && c.last == end && made > 0:
+			case c.left == change.Frozen && c.way == end && c.last == end && made > 0:
 				t.Errorf("what was being undone was made %d times", made)
-			case c.left == planFrozen && c.way == makeChange && c.last == end && (made == 0 || undone == 0):
+			case c.left == change.Frozen && c.way == makeChange && c.last == end && (made == 0 || undone == 0):
 				t.Errorf("made %d times and undone %d times: want that it depends on the step", made, undone)
 			}
 		})
@@ -285,7 +285,7 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 
 // One that only slept, while another took over, changes nothing any more.
 func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
-	for _, step := range []string{planProposed, planFrozen, "floors", planAccepted, PlanInForce} {
+	for _, step := range []string{change.Proposed, change.Frozen, "floors", change.Accepted, PlanInForce} {
 		t.Run(step, func(t *testing.T) {
 			e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 			s, other := e.open(t), e.open(t)
@@ -305,9 +305,9 @@ func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
 			}
 			_, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
 			if step == PlanInForce && err == nil { // it finds that the others have come to the plan
-				err = errTakenOver
+				err = change.ErrTakenOver
 			}
-			if !slept || !errors.Is(err, errTakenOver) && (step != planProposed || err == nil) { // it may meet the plan that the other one has made
+			if !slept || !errors.Is(err, change.ErrTakenOver) && (step != change.Proposed || err == nil) { // it may meet the plan that the other one has made
 				t.Errorf("got %v, want that another has taken over", err)
 			}
 			if len(now.Members) != 3 {
@@ -382,7 +382,7 @@ func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 	}
 	s.planHook = second
 	now := e.change(t, s, PlanChange{Add: e.addr(1)})
-	want(&now, planProposed, planFilled, planFrozen, "floors", planAccepted)
+	want(&now, change.Proposed, change.StepFilled, change.Frozen, "floors", change.Accepted)
 	s.planHook = nil
 }
 
@@ -438,19 +438,21 @@ func TestAServerThatIsAwayNeedsABound(t *testing.T) {
 	}
 }
 
+// server is one with connections of the test's own.
+func (e *planEstate) server(t *testing.T, s *Sequences, i int) *server {
+	t.Helper()
+	v, err := s.ownServer(e.addr(i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.close() })
+	return v
+}
+
 // bringBack has a server catch up, as proxies do when they meet it.
 func (e *planEstate) bringBack(t *testing.T, s *Sequences, i, from int, p Plan) Membership {
 	t.Helper()
-	r := &planRun{s: s, ctx: context.Background(), opened: make(map[string]*server), away: make(map[string]error)}
-	defer r.close()
-	v, err := r.server(e.addr(i))
-	if err != nil {
-		t.Fatal(err)
-	}
-	good, err := r.server(e.addr(from))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v, good := e.server(t, s, i), e.server(t, s, from)
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
 	for range 2 { // once more changes nothing
@@ -504,8 +506,8 @@ func (e *planEstate) met(t *testing.T, s *Sequences) Plan {
 
 // plan is the one in force.
 func (s *Sequences) plan(ctx context.Context) (Plan, error) {
-	return s.planned(ctx, func(r *planRun) (err error) {
-		r.plan, _, err = r.current()
+	return s.planned(ctx, func(c *change.Coordinator) error {
+		_, _, err := c.Current()
 		return err
 	})
 }

@@ -2,6 +2,8 @@ package sequence
 
 import (
 	"testing"
+
+	"seqproxy/sequence/change"
 )
 
 // An application makes a row by hand while the others are frozen, and numbers of it are given at once. The new server begins above them, and above what the row says was given.
@@ -12,14 +14,14 @@ func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *tes
 	steps := 0
 	s.planHook = func(step, address string) error {
 		switch {
-		case step == planFrozen && address == e.addr(0):
+		case step == change.Frozen && address == e.addr(0):
 			e.places[0].exec(t, "INSERT INTO sequence VALUES ('late', 500)")
 			takeAll(t, other, h, "late", 50)
 			steps++
 		case step == "floors" && address == e.addr(0):
 			e.wantFrozen(t, 0, "late")
 			steps++
-		case step == planAccepted:
+		case step == change.Accepted:
 			e.places[0].exec(t, "INSERT INTO sequence VALUES ('later', 700)")
 			steps++
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/change"
 )
 
 // killedAt makes a change by a coordinator that ends after so many steps, as if it had been killed. It reports whether the change came to its end before.
@@ -38,19 +40,18 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 		steps := 0
 		first.planHook = func(step, address string) error {
 			if steps++; steps == killAt {
-				return &hookError{step, address}
+				return errKilled
 			}
 			return nil
 		}
 		_, err := first.ChangePlan(ctx, PlanChange{Remove: e.addr(0)})
-		var killed *hookError
-		if ended = err == nil; !ended && !errors.As(err, &killed) {
+		if ended = err == nil; !ended && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
 		e.links[0].Mend()
 
 		other := e.open(t)
-		what := fmt.Sprintf("killed after step %d (%v)", killAt, killed)
+		what := fmt.Sprintf("killed after step %d", killAt)
 		for range 2 { // one of the two changes, or both, may be open, and what cannot be done is undone
 			if now, err = e.endLeft(ctx, other); err != nil {
 				t.Fatalf("%s: %v", what, err)
@@ -107,7 +108,7 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	for _, other := range []*Sequences{e.open(t, last, patient, steadySize(5)), e.open(t, patient, steadySize(5))} {
 		takeAll(t, other, h, "photos", 100)
 		if got := other.servers.view.Load().plan; got.UUID != now.UUID {
-			t.Errorf("the proxy goes by plan %s (%s) of %s, want %s of %s", got.UUID, got.State, addresses(got.Members), now.UUID, addresses(now.Members))
+			t.Errorf("the proxy goes by plan %s (%s) of %s, want %s of %s", got.UUID, got.State, change.Addresses(got.Members), now.UUID, change.Addresses(now.Members))
 		}
 	}
 	now = e.change(t, s, PlanChange{Add: e.addr(0)})
@@ -125,7 +126,7 @@ func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	now := e.change(t, s, PlanChange{Add: e.addr(2)})
 	e.everyoneGives(t, h, now, "photos")
-	e.diesAfter(t, PlanChange{Add: e.addr(3)}, planAccepted, 2)
+	e.diesAfter(t, PlanChange{Add: e.addr(3)}, change.Accepted, 2)
 	was := e.member(t, 1).ID
 	e.places[1].exec(t, "UPDATE sequence_member SET id = UUID()") // another server
 	other := e.open(t)

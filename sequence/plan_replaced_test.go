@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"seqproxy/sequence/change"
 )
 
 // A coordinator stands still before it decides. Another one takes over, and before it aborts the change the first one goes on. It comes too late for any step: one member
@@ -33,23 +35,14 @@ func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	}()
 	<-stands
 	started, other := false, e.open(t)
-	_, err := other.planned(t.Context(), func(r *planRun) error {
-		_, open, err := r.current()
-		if err != nil || open == nil {
-			t.Fatalf("got %v, %v; want the change that is open", open, err)
+	other.planHook = func(step, _ string) error {
+		if step == change.StepTakenOver {
+			goOn <- true // from here on it cannot be decided
+			started = <-stands
 		}
-		r.plan = *open
-		if decided, err := r.takeOver(); decided || err != nil {
-			t.Fatalf("decided %v, %v", decided, err)
-		}
-		goOn <- true // from here on it cannot be decided
-		started = <-stands
-		if err := r.abort(); err != nil {
-			return err
-		}
-		r.plan, _, err = r.again()
-		return err
-	})
+		return nil
+	}
+	_, err := e.endLeft(t.Context(), other)
 	if err != nil {
 		t.Error(err)
 	}
@@ -67,7 +60,7 @@ func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 		goOn <- true
 		<-stands
 	}
-	if !errors.Is(ended, errTakenOver) {
-		t.Errorf("the coordinator that was replaced ended with %v, want %v", ended, errTakenOver)
+	if !errors.Is(ended, change.ErrTakenOver) {
+		t.Errorf("the coordinator that was replaced ended with %v, want %v", ended, change.ErrTakenOver)
 	}
 }

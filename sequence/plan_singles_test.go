@@ -3,6 +3,8 @@ package sequence
 import (
 	"errors"
 	"testing"
+
+	"seqproxy/sequence/change"
 )
 
 // A sequence that one server alone can count is made, or becomes one, after a change to several servers has begun: the change is undone, and the sequence goes on as it was made.
@@ -26,7 +28,7 @@ func TestASequenceThatSeveralServersCannotCountIsMadeWhileTheyBecomeSeveral(t *t
 			takeAll(t, other, h, "photos", 10)
 			steps := 0
 			s.planHook = func(step, _ string) error {
-				if step == planFilled {
+				if step == change.StepFilled {
 					steps++
 					make(t, other)
 				}

@@ -9,10 +9,11 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/change"
 )
 
 // shareOf is that of the member with an id; false if the plan has none.
-func (p *Plan) shareOf(id string) (h share, ok bool) {
+func shareOf(p *Plan, id string) (h share, ok bool) {
 	for _, m := range p.Members {
 		if m.ID == id {
 			return share{plan: p.Number, count: uint64(len(p.Members)), position: uint64(m.Position), interleave: p.Interleave, block: p.Block}, true
@@ -34,13 +35,6 @@ func (h share) startSQL(end uint64) string {
 	return "IF(" + floor + " > " + number(end-min(end, h.count)) + ", " + number(end) + ", " + at + ")"
 }
 
-// handover is what other members of a plan know, which one that is brought to it takes over.
-type handover struct {
-	definitions []defined
-	proxies     []Proxy
-	floors      []floorOf
-}
-
 // bring makes a member obey a plan, or leave if it is none of it, in the transaction that has locked its row of the plan. Each row is set to the member's first position
 // above the floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
 func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs handover) (brought bool, err error) {
@@ -52,7 +46,7 @@ func (v *server) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, thei
 		return false, err
 	}
 	brought, err = v.bringRows(ctx, tx, p, id, theirs.definitions)
-	if _, stays := p.shareOf(id); stays && brought && err == nil {
+	if _, stays := shareOf(p, id); stays && brought && err == nil {
 		err = v.adoptProxies(ctx, tx, p, &was, theirs.proxies)
 	}
 	return brought, err
@@ -64,7 +58,7 @@ func (v *server) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, 
 	if err := v.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
 		return false, err
 	}
-	h, stays := p.shareOf(id)
+	h, stays := shareOf(p, id)
 	if !stays {
 		var saved int
 		if err := tx.QueryRowContext(ctx, "SELECT COUNT(`saved`) FROM "+v.table.start+" WHERE `plan` = ?", p.Number).Scan(&saved); err != nil {
@@ -80,7 +74,7 @@ func (v *server) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, 
 		}
 		return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number})
 	}
-	added := !hasMember(p.Previous, id)
+	added := !change.HasMember(p.Previous, id)
 	if err := v.adoptDefinitions(ctx, tx, theirs, added); err != nil {
 		return false, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"seqproxy/sequence/change"
 )
 
 // SequenceServer is what [Sequences.SequenceServers] tells of one.
@@ -28,19 +30,19 @@ type SequenceServer struct {
 // SequenceServers lists the sequence servers of the plan in force, and those of a change that is in progress. Errors are those of List, but for a *PlanError where
 // none of them can be reached: with it come those that are known here, each with its Err.
 func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, err error) {
-	_, err = s.asCoordinator(ctx, func(r *planRun) error {
-		now, open, err := r.current()
+	_, err = s.asCoordinator(ctx, func(c *change.Coordinator) error {
+		now, open, err := c.Current()
 		if err != nil {
-			if cause := context.Cause(r.ctx); cause != nil && !errors.Is(cause, errPatience) {
+			if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errPatience) {
 				return cause
 			}
-			if why := new(PlanError); !errors.As(err, &why) || !why.unreached {
+			if why := new(PlanError); !errors.As(err, &why) || !why.Unreached {
 				return err
 			}
 			now = s.servers.view.Load().plan
 		}
 		if now.Number == 0 {
-			for i, v := range r.s.servers.members() {
+			for i, v := range s.servers.members() {
 				now.Members = append(now.Members, Member{Address: v.opts.Addr, Position: i})
 			}
 		}
@@ -57,7 +59,7 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 			if i < len(now.Members) {
 				l.Position = i
 			}
-			r.state(&l, &now, open)
+			s.serverState(ctx, c, &l, &now, open)
 			all = append(all, l)
 		}
 		return err
@@ -65,37 +67,39 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 	return all, err
 }
 
-// state asks a server what it obeys.
-func (r *planRun) state(l *SequenceServer, now, open *Plan) {
-	for _, m := range r.s.servers.members() {
+// serverState asks a server what it obeys.
+func (s *Sequences) serverState(ctx context.Context, c *change.Coordinator, l *SequenceServer, now, open *Plan) {
+	for _, m := range s.servers.members() {
 		if m.opts.Addr == l.Address {
 			l.Warning = m.flushWarning()
 		}
 	}
-	v, err := r.server(l.Address)
-	var m Membership
+	store, err := c.Store(l.Address)
+	var t change.Report
 	if err == nil {
-		m, _, err = v.membership(r.ctx, v.pool())
+		t, err = store.Report(ctx)
 	}
 	if err != nil {
 		l.State, l.Err = "away", err
 		return
 	}
-	l.Plan = m.Plan
-	if m.ID != "" {
-		l.ID = m.ID
+	l.Plan = t.Plan
+	if t.ID != "" {
+		l.ID = t.ID
 	}
 	switch {
-	case m.Plan > 0 && m.Count == 0:
+	case t.Plan > 0 && t.Count == 0:
 		l.State = "left"
-	case m.Plan < now.Number && l.Position >= 0:
+	case t.Plan < now.Number && l.Position >= 0:
 		l.State = "behind"
 	case l.Position >= 0:
 		l.State = PlanInForce
 	}
 	if open != nil {
-		if p, ok, err := v.plan(r.ctx, v.pool(), open.Number); err == nil && ok && p.UUID == open.UUID && p.open() {
-			l.State = p.State
+		for _, p := range t.Plans {
+			if p.UUID == open.UUID && p.Open() {
+				l.State = p.State
+			}
 		}
 	}
 }

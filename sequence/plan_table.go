@@ -12,49 +12,6 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// How the numbers of a plan are divided among its members.
-const (
-	// InterleaveBlock gives member k of N the blocks congruent to k mod N; number x lies in block (x-1) DIV Block.
-	InterleaveBlock = "block"
-	// InterleaveStep gives member k of N the numbers congruent to k+1 mod N.
-	InterleaveStep = "step"
-)
-
-// Plan says which sequence servers there are and how they divide the numbers. Plans are numbered from 1; without one there is one
-// server, which counts plainly.
-type Plan struct {
-	Number      uint64
-	UUID        string
-	State       string // one of the words of the change of plans
-	Coordinator string // who makes the change
-	Begun       time.Time
-	Changed     time.Time // when State was written
-	Interleave  string    // InterleaveBlock or InterleaveStep
-	Block       uint64    // numbers in a block; 0 with InterleaveStep
-	Members     []Member  // by position
-	Previous    []Member  // of the plan before, by position
-}
-
-// PlanInForce is the State of a plan whose change has ended.
-const PlanInForce = "in force"
-
-// Member is a sequence server of a plan.
-type Member struct {
-	ID       string `json:"id"` // uuid, for life
-	Address  string `json:"address"`
-	Position int    `json:"position"`
-}
-
-// Membership is what a member says of itself: the plan that it obeys. A server without one obeys none.
-type Membership struct {
-	ID         string // uuid of this member
-	Plan       uint64 // number of the plan in force here; 0: none
-	Position   int
-	Count      int
-	Interleave string
-	Block      uint64
-}
-
 // The tables of the plan beside the first one..
 const (
 	createMember = "CREATE TABLE IF NOT EXISTS %s (`one` tinyint NOT NULL DEFAULT 1, `id` char(36) CHARACTER SET ascii NOT NULL, " +
@@ -64,7 +21,7 @@ const (
 		"`state` varchar(16) CHARACTER SET ascii NOT NULL, `coordinator` varchar(255) CHARACTER SET utf8mb4 NOT NULL, " +
 		"`begun` datetime(6) NOT NULL, `changed` datetime(6) NOT NULL, `interleave` varchar(8) CHARACTER SET ascii NOT NULL, " +
 		"`block` bigint unsigned NOT NULL, `members` text CHARACTER SET utf8mb4 NOT NULL, `previous` text CHARACTER SET utf8mb4 NOT NULL, " +
-		"`ballot` bigint unsigned NOT NULL DEFAULT 0, " + // see plan_ballot.go
+		"`ballot` bigint unsigned NOT NULL DEFAULT 0, " + // see change.Plan
 		"PRIMARY KEY (`number`)) ENGINE=InnoDB"
 	createPlanStart = "CREATE TABLE IF NOT EXISTS %s (`plan` bigint unsigned NOT NULL, `name` %s NOT NULL, `floor` bigint unsigned NOT NULL DEFAULT 0, " +
 		"`saved` bigint unsigned DEFAULT NULL, " + // what the row held when it was frozen for the plan; NULL: it is not
@@ -153,7 +110,7 @@ func (v *server) memberID(ctx context.Context, on execer) (id string, err error)
 
 // planFields are selected for a plan.
 const planFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), " +
-	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`"
+	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`, `ballot`"
 
 // plans reads all plans that this server knows, in the order of their numbers. Without the table there are none.
 func (v *server) plans(ctx context.Context, on querier) ([]Plan, error) {
@@ -191,7 +148,7 @@ func (v *server) plan(ctx context.Context, on execer, number uint64) (p Plan, ok
 func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
 	var begun, changed int64
 	var members, previous string
-	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &changed, &p.Interleave, &p.Block, &members, &previous); err != nil {
+	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &changed, &p.Interleave, &p.Block, &members, &previous, &p.Ballot); err != nil {
 		return Plan{}, err
 	}
 	p.Begun, p.Changed = time.UnixMicro(begun).UTC(), time.UnixMicro(changed).UTC()

@@ -9,6 +9,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"seqproxy/sequence/change"
 )
 
 // nothingIsLeft makes sure that no change is open, and that exactly the members of the plan in force give numbers.
@@ -24,11 +26,11 @@ func (e *planEstate) nothingIsLeft(t *testing.T, h *givenEver, name string) Plan
 // nothingIsOpen is the plan in force, while no change is open.
 func (e *planEstate) nothingIsOpen(t *testing.T, other *Sequences) (now Plan) {
 	t.Helper()
-	_, err := other.asCoordinator(context.Background(), func(r *planRun) error {
+	_, err := other.asCoordinator(context.Background(), func(c *change.Coordinator) error {
 		var open *Plan
 		var err error
-		if now, open, err = r.current(); err == nil && open != nil {
-			err = inProgress(open)
+		if now, open, err = c.Current(); err == nil && open != nil {
+			err = fmt.Errorf("in progress: %s", open)
 		}
 		return err
 	})
@@ -40,13 +42,13 @@ func (e *planEstate) nothingIsOpen(t *testing.T, other *Sequences) (now Plan) {
 
 // endLeft has a proxy end the change that is open, and make none, and returns the plan that is in force then.
 func (e *planEstate) endLeft(ctx context.Context, other *Sequences) (now Plan, err error) {
-	return other.planned(ctx, func(r *planRun) error {
-		_, open, err := r.current()
+	return other.planned(ctx, func(c *change.Coordinator) error {
+		_, open, err := c.Current()
 		if err == nil && open != nil {
-			_, err = r.end(open)
+			_, err = c.End(open)
 		}
 		if err == nil {
-			r.plan, _, err = r.again()
+			_, _, err = c.Again()
 		}
 		return err
 	})
@@ -127,7 +129,7 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	now := e.change(t, s, PlanChange{Add: e.addr(2)})
 	s.planHook = func(step, address string) error {
-		if step == planFrozen && address == e.addr(1) {
+		if step == change.Frozen && address == e.addr(1) {
 			e.links[1].Cut()
 		}
 		return nil
@@ -192,10 +194,10 @@ func TestAChangeTellsHowFarItIs(t *testing.T) {
 			}
 			want := step
 			switch step {
-			case planFilled:
-				want = planProposed
+			case change.StepFilled:
+				want = change.Proposed
 			case "floors":
-				want = planFrozen
+				want = change.Frozen
 			}
 			if all[i].State != want {
 				t.Errorf("%s, after %q on %s: it is shown as %q, want %q", who, step, address, all[i].State, want)

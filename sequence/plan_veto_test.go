@@ -4,36 +4,37 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"seqproxy/sequence/change"
 )
 
 // cutAtDecision makes a change in which servers are lost when the last member has accepted.
-func (e *planEstate) cutAtDecision(t *testing.T, change PlanChange, last int, lost ...int) Plan {
+func (e *planEstate) cutAtDecision(t *testing.T, asked PlanChange, last int, lost ...int) Plan {
 	t.Helper()
 	s := e.open(t)
 	s.planHook = func(step, address string) error {
-		if step == planAccepted && address == e.addr(last) {
+		if step == change.Accepted && address == e.addr(last) {
 			for _, i := range lost {
 				e.links[i].Cut()
 			}
 		}
 		return nil
 	}
-	return e.change(t, s, change)
+	return e.change(t, s, asked)
 }
 
 // diesAfter begins a change whose coordinator ends after a step on a server, as if it had been killed.
-func (e *planEstate) diesAfter(t *testing.T, change PlanChange, step string, i int) {
+func (e *planEstate) diesAfter(t *testing.T, asked PlanChange, step string, i int) {
 	t.Helper()
 	s := e.open(t)
 	s.planHook = func(at, address string) error {
 		if at == step && address == e.addr(i) {
-			return &hookError{at, address}
+			return errKilled
 		}
 		return nil
 	}
-	_, err := s.ChangePlan(t.Context(), change)
-	var killed *hookError
-	if !errors.As(err, &killed) {
+	_, err := s.ChangePlan(t.Context(), asked)
+	if !errors.Is(err, errKilled) {
 		t.Fatalf("got %v, want that the coordinator ends", err)
 	}
 }
@@ -76,7 +77,7 @@ func TestAMemberThatWasRemovedStaysFrozenWhereItIsNotAddedAgain(t *testing.T) {
 	e.links[2].Mend()
 	e.wantFrozen(t, 2, "photos")
 
-	e.diesAfter(t, PlanChange{Add: e.addr(2)}, planFrozen, 2)
+	e.diesAfter(t, PlanChange{Add: e.addr(2)}, change.Frozen, 2)
 	p, err := e.endLeft(context.Background(), e.open(t))
 	if err != nil || p.Number != now.Number {
 		t.Fatalf("got %+v, %v", p, err)
@@ -125,10 +126,10 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.everyoneGives(t, h, now, "photos")
-	e.diesAfter(t, PlanChange{Remove: e.addr(3)}, planAccepted, 2)
+	e.diesAfter(t, PlanChange{Remove: e.addr(3)}, change.Accepted, 2)
 	sleeper := e.open(t)
-	_, err = sleeper.planned(t.Context(), func(r *planRun) error {
-		_, open, err := r.current()
+	_, err = sleeper.planned(t.Context(), func(c *change.Coordinator) error {
+		_, open, err := c.Current()
 		if err != nil || open == nil {
 			t.Fatalf("got %v, %v", open, err)
 		}
@@ -150,8 +151,8 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 		e.links[0].Cut()
 		e.links[2].Cut()
 		e.links[3].Mend()
-		if _, err := r.end(open); !errors.Is(err, errTakenOver) {
-			t.Errorf("got %v, want errTakenOver", err)
+		if _, err := c.End(open); !errors.Is(err, change.ErrTakenOver) {
+			t.Errorf("got %v, want change.ErrTakenOver", err)
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/change"
 )
 
 // This file is how a process learns which plan is in force, and how the first one is made.
@@ -45,19 +46,18 @@ func (a *servers) reread(ctx context.Context, old *view) error {
 
 // probe is what a server says of plans.
 type probe struct {
-	Membership
-	plans []Plan
-	err   error
+	change.Report
+	err error
 }
 
 // inForce is the plan that the server obeys; nil if it obeys none, or does not know it. It may know a proposal of the same number that another server obeys a plan of: nobody knew of the one
 // when the other was made.
 func (p *probe) inForce() *Plan {
-	at := slices.IndexFunc(p.plans, func(known Plan) bool { return known.Number == p.Plan && known.State == PlanInForce })
+	at := slices.IndexFunc(p.Plans, func(known Plan) bool { return known.Number == p.Plan && known.State == PlanInForce })
 	if at < 0 {
 		return nil
 	}
-	return &p.plans[at]
+	return &p.Plans[at]
 }
 
 // readLocked asks all known servers which plan is in force, and takes it over. a.changing is held.
@@ -161,9 +161,7 @@ func (a *servers) probe(ctx context.Context, known []*server) []probe {
 		conn, err := v.conn(ctx)
 		if err == nil {
 			defer func() { _ = conn.Close() }()
-			if p.Membership, _, err = v.membership(ctx, conn); err == nil {
-				p.plans, err = v.plans(ctx, conn)
-			}
+			p.Report, err = v.report(ctx, conn)
 		}
 		if err != nil {
 			p.err = fmt.Errorf("sequence server %s: %w", v.name(), err)
@@ -329,7 +327,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 		if err := v.savePlan(ctx, tx, plan); err != nil {
 			return nil, err
 		}
-		if err := v.saveMembership(ctx, tx, plan.membership(i)); err != nil {
+		if err := v.saveMembership(ctx, tx, membershipAt(plan, i)); err != nil {
 			return nil, err
 		}
 	}
@@ -342,8 +340,8 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 	return plan, nil
 }
 
-// membership is that of the member at a position.
-func (p *Plan) membership(position int) Membership {
+// membershipAt is that of the member at a position.
+func membershipAt(p *Plan, position int) Membership {
 	return Membership{
 		ID: p.Members[position].ID, Plan: p.Number, Position: position, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block,
 	}
@@ -362,7 +360,7 @@ func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, posi
 		if err := v.savePlan(ctx, tx, plan); err != nil {
 			return err
 		}
-		return v.saveMembership(ctx, tx, plan.membership(position))
+		return v.saveMembership(ctx, tx, membershipAt(plan, position))
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/change"
 )
 
 // counted is what an application gets that adds to a row itself.
@@ -54,7 +56,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	waited := false
 	s.planHook = func(step, address string) error {
 		switch {
-		case step == planFrozen && address == e.addr(0): // the other one comes next
+		case step == change.Frozen && address == e.addr(0): // the other one comes next
 			if _, err := open.ExecContext(ctx, "BEGIN"); err != nil {
 				t.Error(err)
 			}
@@ -75,7 +77,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 					t.Error(err)
 				}
 			})
-		case step == planFrozen && address == e.addr(1):
+		case step == change.Frozen && address == e.addr(1):
 			if n, err := counted(ctx, before, 2); !hasCode(err, 1690) && !hasCode(err, 1020) { // the second where a snapshot is all that may be changed
 				t.Errorf("on a snapshot from before the freeze: got %d, %v, want error 1690", n, err)
 			}
@@ -142,7 +144,7 @@ func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 	}
 	takes()
 	s.planHook = func(step, _ string) error {
-		if step == planFrozen {
+		if step == change.Frozen {
 			return errors.New("the coordinator gives up")
 		}
 		return nil

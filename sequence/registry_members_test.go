@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/change"
 )
 
 // registeredOn reports whether a proxy is among those of a sequence server.
@@ -62,8 +64,8 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 			for _, c := range []PlanChange{{Add: e.addr(1)}, {Remove: e.addr(0)}} {
 				died := e.open(t)
 				died.planHook = func(step, address string) error {
-					if step == planAccepted {
-						return &hookError{step, address}
+					if step == change.Accepted {
+						return errKilled
 					}
 					return nil
 				}
@@ -83,7 +85,7 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 		}},
 		{"where the new one was away at the start", func(t *testing.T, e *planEstate, a *Sequences) {
 			a.planHook = func(step, address string) error {
-				if step == planAccepted {
+				if step == change.Accepted {
 					e.links[1].Cut()
 				}
 				return nil

@@ -19,9 +19,9 @@ type timing struct {
 	// until it has given a sign of life to the new primary nobody there knows that it has numbers. One that does not reach it by then is not known of.
 	tenure time.Duration
 
-	// A change of members takes change at most, the waits for members that do not answer included, and again so long once it is decided. What is done after that, or after the caller went
-	// away, to leave nothing frozen, takes undo.
-	change, undo time.Duration
+	// A change of members takes change at most, the waits for members that do not answer included, and again so long once it is decided, or to leave
+	// nothing frozen after it failed or the caller went away.
+	change time.Duration
 	// fill bounds the wait for proxies that fill their caches before a change. They are looked at each fillPoll.
 	fill, fillPoll time.Duration
 
@@ -77,7 +77,7 @@ func standardTiming() timing {
 	return timing{
 		follow: 300 * time.Millisecond, followRarely: 5 * time.Second, round: 2 * time.Second,
 		beat: 2 * time.Second, stale: 10 * time.Second, tenure: 10 * time.Second,
-		change: 30 * time.Second, undo: 15 * time.Second, fill: 2 * time.Second, fillPoll: 50 * time.Millisecond,
+		change: 30 * time.Second, fill: 2 * time.Second, fillPoll: 50 * time.Millisecond,
 		confirm: 15 * time.Second, confirmPoll: 50 * time.Millisecond, takeBack: 3 * time.Second,
 		shown: time.Second, firstLook: time.Millisecond, lastLook: 50 * time.Millisecond, late: 250 * time.Millisecond, flush: 10 * time.Second,
 		silence: 90 * time.Second, connLife: time.Minute, lookLife: time.Minute, connIdle: 5 * time.Minute, redial: 50 * time.Millisecond,
@@ -108,7 +108,7 @@ func (t *timing) check() error {
 		{t.round, t.change, "change: a coordinator has the time to ask a member that does not answer"},
 		{2*t.follow + t.fillPoll, t.fill, "fill: proxies hear in that time that they are to fill their caches"},
 		{t.fill, t.change, "change: the wait for caches is a part of it"},
-		{t.takeBack, t.undo, "undo: to go back is longer than one question that takes long"},
+		{t.takeBack, t.change, "change: to go back is longer than one question that takes long"},
 		{t.connLife, t.silence, "silence: the server ends no connection that the pool would use"},
 		{t.lookLife, t.silence, "silence: the server ends no connection that looks at a node"},
 		{time.Second - 1, t.silence, "silence: it is told to the server in whole seconds"},

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/change"
 	"seqproxy/test/mysqltest"
 	"seqproxy/test/transcript"
 )
@@ -327,7 +328,7 @@ func recordChange(t *testing.T, r *recorder) {
 	var obey map[string]bool
 	s.planHook = func(step, address string) (err error) {
 		switch {
-		case step == planAccepted && obey == nil:
+		case step == change.Accepted && obey == nil:
 			obey, err = make(map[string]bool), s.follow.work.take(t.Context())
 		case step == PlanInForce && obey != nil:
 			if obey[address] = true; len(obey) == 2 {

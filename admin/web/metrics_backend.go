@@ -20,8 +20,8 @@ type backendCollector struct {
 }
 
 var (
-	nodeUpDesc      = desc("node", "up", "1 if the last attempt to connect to the node was answered.", "shard", "node")
-	nodePrimaryDesc = desc("node", "primary", "1 if statements go to the node.", "shard", "node")
+	nodeUpDesc      = desc("node", "up", "1 if the last attempt to connect was answered. To refuse one login is an answer, to refuse everybody is none.", "shard", "node")
+	nodePrimaryDesc = desc("node", "primary", "1 if statements go to the node. 0 if a reload took it away, until its last session has left.", "shard", "node")
 	nodeConnsDesc   = desc("node", "connections",
 		"Connections to the node: connecting; active, of a session with a command in hand; idle, of one that waits for its client, or the proxy's own.", "shard", "node", "state")
 	nodeConnectDesc = desc("node", "connect_duration_seconds", "How long connecting and logging in took, of the attempts that succeeded.", "shard", "node")

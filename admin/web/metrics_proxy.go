@@ -14,9 +14,9 @@ type proxyCollector struct{ server *proxy.Server }
 var (
 	acceptedDesc = desc("client", "connections_accepted_total", "Clients that became sessions.")
 	usersDesc    = desc("client", "connections", "Clients that are logged in, by user: those of the 1000 users with the most, then other.", "user")
-	limitDesc    = desc("client", "connections_limit", "How many sessions there may be (max_connections); those at the admin address come on top.")
+	limitDesc    = desc("client", "connections_limit", "max_connections; sessions at the admin address come on top.")
 	sessionsDesc = desc("", "sessions", "Sessions by what they do: login, idle (waiting for the client), busy (with a command).", "state")
-	pinnedDesc   = desc("", "sessions_pinned", "Sessions that have something on their server connection which cannot go along to another shard. One may count for several reasons.", "reason")
+	pinnedDesc   = desc("", "sessions_pinned", "Sessions that have something on their server connection which cannot go along to another shard. One may count for several reasons. SHOW SEQPROXY SESSIONS says which.", "reason")
 
 	disconnectsDesc  = desc("client", "disconnects_total", "Connections of clients that ended, or were refused, by reason.", "reason")
 	authFailuresDesc = desc("client", "auth_failures_total", "Logins and changes of user that were refused, by reason.", "reason")
@@ -33,7 +33,7 @@ var (
 	durationDesc      = desc("statement", "duration_seconds",
 		"From when statements were read until they were answered. Those that a client sent in one go have the time of all of them.")
 	overheadDesc = desc("proxy", "overhead_seconds",
-		"The part of that, per statement, which was not spent waiting for a server or the client: of a sample of one in 31.")
+		"What the proxy costs: the part of a statement's time in which neither a server nor the client was waited for, of a sample of one in 31.")
 	shardBytesDesc = desc("shard", "bytes_total", "Bytes from the servers of a shard (received) and to them (sent) on connections of sessions.", "shard", "direction")
 )
 

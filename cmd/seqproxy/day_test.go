@@ -27,7 +27,7 @@ import (
 const daysLog = "/var/log/seqproxy/seqproxy.log"
 
 // day is a proxy in front of two shards and a sequence server, and what its DBA asks: the questions of
-// docs/operations.md, by the commands that stand there.
+// docs/statements.md, by the commands that stand there.
 type day struct {
 	*asked
 	servers   [2]*mysqltest.Server
@@ -36,7 +36,6 @@ type day struct {
 	dba       *sql.Conn         // at the admin address
 	page      map[string]string // command by question
 	left      map[string]bool   // questions that were not asked yet
-	below     string            // what stands below the questions
 
 	mu   sync.Mutex
 	keys map[uint64]bool // all that were given; guarded by mu
@@ -49,24 +48,9 @@ func startDay(t *testing.T) *day {
 		asked: &asked{}, log: filepath.Join(t.TempDir(), "seqproxy.log"),
 		page: make(map[string]string), left: make(map[string]bool), keys: make(map[uint64]bool),
 	}
-	text, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(text), "\n## A DBA's questions\n")
-	_, table, found := strings.Cut(table, "| question | ask |\n|---|---|\n")
-	table, below, _ := strings.Cut(table, "\n\n")
-	d.below, _, _ = strings.Cut(below, "\n\n")
-	if !found {
-		t.Fatal("docs/operations.md has no questions")
-	}
-	for line := range strings.SplitSeq(table, "\n") {
-		cells := strings.Split(line, "|")
-		if len(cells) != 4 {
-			t.Fatalf("docs/operations.md: %q has %d cells", line, len(cells))
-		}
-		d.page[cells[1]] = strings.Trim(cells[2], " `")
-		d.left[cells[1]] = true
+	for _, q := range questionTexts {
+		d.page[q.question] = q.ask
+		d.left[q.question] = true
 	}
 
 	for i := range d.servers {
@@ -330,7 +314,7 @@ func (d *day) atData() *sql.Conn {
 	return d.connect(d.address, "dba", "dba's", func(c *mysql.Config) { c.DBName = "album1" })
 }
 
-// TestTheDayOfADBA goes through a day with the commands of docs/operations.md: a start, a server that
+// TestTheDayOfADBA goes through a day with the commands of docs/statements.md: a start, a server that
 // breaks, the sequence server that does, a configuration that is wrong, a pause, a stop. An application works at the first shard all
 // day and notices nothing, and no key comes twice.
 func TestTheDayOfADBA(t *testing.T) {
@@ -431,7 +415,7 @@ func (d *day) looks(t *testing.T) {
 	want(t, "STATUS", status.find(t, "name", "ready"), map[string]string{"value": "1"})
 	for name, value := range map[string]string{`sequence\_server\_node\_info%`: "1", `sequence\_plan\_number`: "0"} {
 		like := "LIKE '" + name + "'"
-		if got := inquire(t, d.dba, false, "SHOW SEQPROXY STATUS "+like); !strings.Contains(d.below, like) || len(got.rows) != 1 || got.rows[0]["value"] != value {
+		if got := inquire(t, d.dba, false, "SHOW SEQPROXY STATUS "+like); !strings.Contains(repositoryFile(t, "docs/statements.md"), like) || len(got.rows) != 1 || got.rows[0]["value"] != value {
 			t.Errorf("%s, as the page has it: got %v, want one row with %s", like, got.rows, value)
 		}
 	}
@@ -647,10 +631,6 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 // fits several lines, the values are added up.
 func (d *day) fires(t *testing.T, alert, line string, does func(float64) bool) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rules struct {
 		Groups []struct {
 			Rules []struct{ Alert, Expr string }
@@ -664,8 +644,8 @@ func (d *day) fires(t *testing.T, alert, line string, does func(float64) bool) {
 			about = about || rule.Alert == alert && strings.Contains(rule.Expr, "seqproxy_"+name)
 		}
 	}
-	if !about || !strings.Contains(string(page), "`"+alert+"`") {
-		t.Errorf("the alert %s is not about %s, or is not in docs/operations.md", alert, name)
+	if !about || !strings.Contains(repositoryFile(t, "docs/alarms.md"), "`"+alert+"`") {
+		t.Errorf("the alert %s is not about %s, or is not in docs/alarms.md", alert, name)
 	}
 	_, all := get(t, d.http, "/metrics")
 	lines := regexp.MustCompile(`(?m)^seqproxy_`+name+`\{`+labels+` (.*)$`).FindAllStringSubmatch(all, -1)

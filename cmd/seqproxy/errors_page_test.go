@@ -8,7 +8,6 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,7 +38,7 @@ func readErrorSource(t *testing.T) *errorSource {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "../../test/") {
+			if strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "/error_texts.go") || strings.HasPrefix(name, "../../test/") {
 				continue
 			}
 			file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
@@ -124,62 +123,39 @@ func (s *errorSource) found(set *token.FileSet, code, state ast.Expr) {
 	s.told[fmt.Sprintf("%d | %s", n, text)] = set.Position(code.Pos()).String()
 }
 
-// errorRows returns the rows of all tables in a section of docs/errors.md.
-func errorRows(t *testing.T, section string) (rows [][]string) {
-	t.Helper()
-	for line := range strings.Lines(pageSection(t, "docs/errors.md", section)) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		if len(cells) < 3 || strings.Contains(line, "---") || strings.HasPrefix(line, "| error |") || strings.HasPrefix(line, "| text |") {
-			continue
-		}
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		rows = append(rows, cells)
-	}
-	return rows
-}
-
-// TestEveryErrorIsOnThePage compares the codes on the page with those in the source, both ways.
-func TestEveryErrorIsOnThePage(t *testing.T) {
+// TestThePageOfErrorsIsMadeOfTheCode compares the codes and texts with those in the source, and the page with them.
+func TestThePageOfErrorsIsMadeOfTheCode(t *testing.T) {
 	source := readErrorSource(t)
 	if len(source.told) < 20 {
 		t.Errorf("found %d errors in the code, want more: the test does not see them", len(source.told))
 	}
-	documented := make(map[string]bool)
-	for _, row := range errorRows(t, "By number") {
-		if len(row) != 4 || row[2] == "" || row[3] == "" {
-			t.Errorf("%q: want an error, its state, its cause and its cure", row)
-			continue
+	documented, tables := make(map[string]bool), make(map[string]string)
+	for _, s := range errorTexts {
+		table := "| error | state | cause | cure |\n|---|---|---|---|\n"
+		for _, e := range s.errors {
+			told := fmt.Sprintf("%d | %s", e.code, e.state)
+			documented[told] = true
+			if source.told[told] == "" || e.cause == "" || e.cure == "" {
+				t.Errorf("errorTexts has the error %s, which the code does not make, or without cause or cure", told)
+			}
+			table += fmt.Sprintf("| %s | %s | %s |\n", told, e.cause, e.cure)
 		}
-		documented[row[0]+" | "+row[1]] = true
-		if source.told[row[0]+" | "+row[1]] == "" {
-			t.Errorf("docs/errors.md has the error %s, state %s, which the code does not make", row[0], row[1])
-		}
+		tables[s.section] = table
 	}
 	for told, at := range source.told {
 		if !documented[told] {
-			t.Errorf("docs/errors.md does not have the error %s of %s", told, at)
+			t.Errorf("errorTexts does not have the error %s of %s", told, at)
 		}
 	}
-}
-
-// TestTheTextsOfErrorsAreThose of the program: each stands in a string of the source.
-func TestTheTextsOfErrorsAreThose(t *testing.T) {
-	source := readErrorSource(t)
-	rows := slices.Concat(errorRows(t, "Without a number"), errorRows(t, "About the sequence servers"))
-	for _, row := range rows {
-		if len(row) != 3 || row[1] == "" || row[2] == "" {
-			t.Errorf("%q: want a text, its cause and its cure", row)
-			continue
-		}
-		for _, text := range quotedIn(row[0]) {
-			if !strings.Contains(source.quoted.String(), text) {
-				t.Errorf("docs/errors.md has the text %q, which is not in the code", text)
+	for _, s := range wordTexts {
+		table := "| text | cause | cure |\n|---|---|---|\n"
+		for _, e := range s.errors {
+			if !strings.Contains(source.quoted.String(), e.words) || e.cause == "" || e.cure == "" {
+				t.Errorf("wordTexts has the text %q, which is not in the code, or without cause or cure", e.words)
 			}
+			table += fmt.Sprintf("| `%s` | %s | %s |\n", e.words, e.cause, e.cure)
 		}
+		tables[s.section] = table
 	}
-	if len(rows) < 20 {
-		t.Errorf("docs/errors.md has %d texts, want more", len(rows))
-	}
+	keepPage(t, "errors.md", tables)
 }

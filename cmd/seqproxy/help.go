@@ -5,34 +5,138 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
+
+	"seqproxy/admin"
 )
 
-// helpTexts are the short forms of the pages that an operator needs when the network is down: docs/operations.md,
-// docs/sequence-servers.md and docs/errors.md. The first line of each says what it is about.
+// helpTexts are the short forms of the pages that an operator needs when the network is down: docs/operations.md
+// and docs/sequence-servers.md. The first line of each says what it is about.
 //
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// topic returns the text of help on a topic; "" if there is none.
-func topic(name string) string {
-	text, err := fs.ReadFile(helpTexts, "help/"+name+".txt")
-	if err != nil { // no name of a file is no topic either
-		return ""
-	}
-	return string(text)
-}
-
-// listTopics writes what help there is beside that on commands.
-func listTopics(out io.Writer) {
+// topics returns the texts of help by topic: those of the files, and the errors and events that the pages have, too.
+func topics() map[string]string {
+	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "questions": helpOnQuestions(), "statements": helpOnStatements()}
 	files, err := fs.ReadDir(helpTexts, "help")
 	if err != nil {
 		panic(err) // it is a part of the program
 	}
-	_, _ = fmt.Fprint(out, "\nTopics of \"seqproxy help TOPIC\", for when no page can be reached:\n")
 	for _, file := range files {
-		name := strings.TrimSuffix(file.Name(), ".txt")
-		about, _, _ := strings.Cut(topic(name), "\n")
-		_, _ = fmt.Fprintf(out, "  %-9s %s\n", name, about)
+		text, err := fs.ReadFile(helpTexts, "help/"+file.Name())
+		if err != nil {
+			panic(err)
+		}
+		all[strings.TrimSuffix(file.Name(), ".txt")] = string(text)
 	}
+	all["alarms"] += helpOnAlarms()
+	return all
+}
+
+// listTopics returns what help there is beside that on commands.
+func listTopics() string {
+	var out strings.Builder
+	out.WriteString("Topics of \"seqproxy help TOPIC\", for when no page can be reached:\n")
+	all := topics()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		about, _, _ := strings.Cut(all[name], "\n")
+		_, _ = fmt.Fprintf(&out, "  %-10s %s\n", name, about)
+	}
+	return out.String()
+}
+
+func helpOnAlarms() string {
+	var out strings.Builder
+	for _, a := range alarmTexts {
+		writeEntry(&out, strings.Join(a.alerts, ", "), a.meaning)
+		wrap(&out, "      do: ", withoutLinks(a.do))
+	}
+	return out.String()
+}
+
+func helpOnQuestions() string {
+	var out strings.Builder
+	out.WriteString("what a DBA asks, and the command that answers\n\n")
+	for _, q := range questionTexts {
+		_, _ = fmt.Fprintf(&out, "  %s\n      %s\n", strings.ReplaceAll(q.question, "`", ""), q.ask)
+	}
+	return out.String()
+}
+
+func helpOnStatements() string {
+	var out strings.Builder
+	out.WriteString("statements to the proxy itself, also with every server down\n\n")
+	out.WriteString("At the admin address: mariadb -h 127.0.0.1 -P 4307 -u ADMIN -p\n\n")
+	for _, s := range admin.Statements() {
+		writeEntry(&out, s[0], s[2])
+	}
+	return out.String()
+}
+
+func helpOnErrors() string {
+	var out strings.Builder
+	out.WriteString("errors of the proxy, with cause and cure\n")
+	for _, s := range errorTexts {
+		out.WriteString("\n" + s.section + "\n")
+		for _, e := range s.errors {
+			writeEntry(&out, fmt.Sprint(e.code), e.cause+": "+e.cure)
+		}
+	}
+	for _, s := range wordTexts {
+		out.WriteString("\n" + s.section + "\n")
+		for _, e := range s.errors {
+			writeEntry(&out, `"`+e.words+`"`, e.cause+": "+e.cure)
+		}
+	}
+	return out.String()
+}
+
+func helpOnEvents() string {
+	var out strings.Builder
+	out.WriteString("events of the log, with what to do\n\n")
+	for _, e := range eventTexts {
+		writeEntry(&out, strings.Join(e.events, ", "), e.meaning)
+	}
+	return out.String()
+}
+
+// In the pages a link in parentheses leads to more, and any other has words that mean something.
+var (
+	linkToMore   = regexp.MustCompile(`,? \(\[[^]]*\]\([^)]*\)\)`)
+	markdownLink = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
+)
+
+// withoutLinks returns a text of the pages as a terminal has it.
+func withoutLinks(text string) string {
+	return strings.ReplaceAll(markdownLink.ReplaceAllString(linkToMore.ReplaceAllString(text, ""), "$1"), "`", "")
+}
+
+// writeEntry writes a name, and set in a text of the pages. A long name has lines of its own.
+func writeEntry(out io.Writer, name, text string) {
+	if len(name) > 4 {
+		wrap(out, "  ", name)
+		wrap(out, "      ", withoutLinks(text))
+		return
+	}
+	wrap(out, "  "+name+"  ", withoutLinks(text))
+}
+
+// wrap writes words in lines of 80 columns. What stands before the first line is as many spaces before the others.
+func wrap(out io.Writer, before, text string) {
+	line, rest := before, strings.Repeat(" ", len(before))
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i > 0 && len(line)+1+len(word) > 80:
+			_, _ = fmt.Fprintln(out, line)
+			line = rest
+		case i > 0:
+			line += " "
+		}
+		line += word
+	}
+	_, _ = fmt.Fprintln(out, line)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io/fs"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,30 +8,10 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// helpTopics are the texts of help, by topic.
-func helpTopics(t *testing.T) map[string]string {
-	t.Helper()
-	all := make(map[string]string)
-	files, err := fs.ReadDir(helpTexts, "help")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		name := strings.TrimSuffix(file.Name(), ".txt")
-		all[name] = topic(name)
-	}
-	for _, name := range []string{"alarms", "errors", "lost", "restore"} {
-		if all[name] == "" {
-			t.Fatalf("there is no help on %s", name)
-		}
-	}
-	return all
-}
-
 func TestHelpPrintsEachTopicAndListsThem(t *testing.T) {
 	list := begin(t, "help")
 	list.end(0)
-	for name, text := range helpTopics(t) {
+	for name, text := range topics() {
 		runs(t, 0, text, "", "help", name)
 		about, _, _ := strings.Cut(text, "\n")
 		if !regexp.MustCompile(`(?m)^  ` + name + ` +` + regexp.QuoteMeta(about) + `$`).MatchString(list.stdout()) {
@@ -49,9 +28,9 @@ func TestHelpPrintsEachTopicAndListsThem(t *testing.T) {
 	}
 }
 
-// TestHelpNamesWhatThereIs compares the statements, alerts and errors in the texts of help with those of the program and the pages.
+// TestHelpNamesWhatThereIs compares the statements in the texts of help with those of the program.
 func TestHelpNamesWhatThereIs(t *testing.T) {
-	all := helpTopics(t)
+	all := topics()
 	joined := make([]string, 0, len(all))
 	for _, text := range all {
 		joined = append(joined, text)
@@ -73,24 +52,15 @@ func TestHelpNamesWhatThereIs(t *testing.T) {
 	if found < 15 {
 		t.Errorf("found %d statements in help, want more", found)
 	}
+}
 
-	rules := repositoryFile(t, "deploy/prometheus/alerts.yml")
-	alerts := regexp.MustCompile(`alert: (Seqproxy\w+)`).FindAllStringSubmatch(rules, -1)
-	for _, alert := range alerts {
-		if !strings.Contains(all["alarms"], alert[1]) {
-			t.Errorf("help alarms does not have %s", alert[1])
-		}
+func TestAnUnknownTopicIsAnErrorThatListsTheTopics(t *testing.T) {
+	p := begin(t, "help", "nonsense")
+	p.end(2)
+	if want := "seqproxy: there is no help on \"nonsense\". There is some on the commands " + commands + ", and on topics.\n\n" + listTopics(); p.stderr() != want {
+		t.Errorf("got %q, want %q", p.stderr(), want)
 	}
-	for _, name := range regexp.MustCompile(`Seqproxy\w+`).FindAllString(all["alarms"], -1) {
-		if !strings.Contains(rules, "alert: "+name+"\n") {
-			t.Errorf("help alarms has %s, which is no alert", name)
-		}
-	}
-
-	page := repositoryFile(t, "docs/errors.md")
-	for _, m := range regexp.MustCompile(`(?m)^  (\d{4})  `).FindAllStringSubmatch(all["errors"], -1) {
-		if !strings.Contains(page, "\n| "+m[1]+" | ") && !strings.Contains(page, " "+m[1]+" ") {
-			t.Errorf("help errors has %s, and docs/errors.md does not", m[1])
-		}
+	if p.stdout() != "" {
+		t.Errorf("stdout: got %q", p.stdout())
 	}
 }

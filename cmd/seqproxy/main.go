@@ -42,6 +42,9 @@ Usage:
 "seqproxy COMMAND -h" lists the flags of a command. -flag and --flag are the same.
 `
 
+// commands are the first words that the program knows.
+const commands = "check, example, health, import, playground, schema, version and help"
+
 func main() {
 	w := watchSignals()
 	p := &program{out: os.Stdout, err: os.Stderr, hurry: w.hurry, reloads: w.hangups, rotations: w.rotations}
@@ -110,13 +113,17 @@ func (p *program) run(ctx context.Context, args []string) error {
 		if len(args) > 1 && isCommand(args[1]) {
 			return p.run(ctx, []string{args[1], "-h"})
 		}
-		if len(args) > 1 && topic(args[1]) != "" {
-			p.say("%s", topic(args[1]))
+		if len(args) > 1 {
+			text, is := topics()[args[1]]
+			if !is {
+				return usagef("there is no help on %q. There is some on the commands %s, and on topics.\n\n%s", args[1], commands, listTopics())
+			}
+			p.say("%s", text)
 			return nil
 		}
 		p.say("%s\n", usage)
 		newProxyCommand().help(p.out)
-		listTopics(p.out)
+		p.say("\n%s", listTopics())
 		return nil
 	}
 	return p.serve(ctx, args)

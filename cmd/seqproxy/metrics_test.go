@@ -22,10 +22,10 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// metric is what is told, or documented, of one.
+// metric is what is told of one.
 type metric struct {
-	kind   string
-	labels []string // sorted
+	kind, help string
+	labels     []string // sorted
 }
 
 // scrape reads /metrics. labels are all that some series of a metric has.
@@ -51,7 +51,7 @@ func scrape(t *testing.T, address string) (all map[string]metric, text string) {
 				labels[l.GetName()] = true
 			}
 		}
-		all[name] = metric{strings.ToLower(family.GetType().String()), slices.Sorted(maps.Keys(labels))}
+		all[name] = metric{strings.ToLower(family.GetType().String()), family.GetHelp(), slices.Sorted(maps.Keys(labels))}
 	}
 	return all, text
 }
@@ -108,22 +108,41 @@ address = %[1]q
 	return address
 }
 
-// documentedMetrics reads the tables of docs/metrics.md.
-func documentedMetrics(t *testing.T, page string) map[string]metric {
+// metricSections are the tables of docs/metrics.md, each with how the names of its metrics begin. The first that fits counts.
+var metricSections = []struct{ table, names string }{
+	{"servers", `sequence_server_|sequence_plan_`},
+	{"sequences", `sequence`},
+	{"shards", `shard_|node_`},
+	{"clients", `client_|sessions|statement|suspect_|proxy_`},
+	{"proxy", `build_|ready|draining|config_|state_`},
+}
+
+// metricTables are the tables of the page, of what a proxy tells.
+func metricTables(t *testing.T, told map[string]metric) map[string]string {
 	t.Helper()
-	all := make(map[string]metric)
-	for _, match := range regexp.MustCompile("(?m)^\\| `(seqproxy_[a-z_]+)` \\| (\\w+) \\|([^|]*)\\| .+ \\|$").FindAllStringSubmatch(page, -1) {
-		var labels []string
-		for _, label := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(match[3], -1) {
-			labels = append(labels, label[1])
+	tables := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(told)) {
+		short, own := strings.CutPrefix(name, "seqproxy_")
+		if !own {
+			if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+				t.Errorf("%s is told, whose name is of nobody", name)
+			}
+			continue
 		}
-		slices.Sort(labels)
-		if _, twice := all[match[1]]; twice {
-			t.Errorf("docs/metrics.md has %s twice", match[1])
+		at := slices.IndexFunc(metricSections, func(s struct{ table, names string }) bool {
+			return regexp.MustCompile(`^(?:` + s.names + `)`).MatchString(short)
+		})
+		if at < 0 {
+			t.Errorf("%s belongs to no section of docs/metrics.md", name)
+			continue
 		}
-		all[match[1]] = metric{match[2], labels}
+		table, is := metricSections[at].table, told[name]
+		if tables[table] == "" {
+			tables[table] = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
+		}
+		tables[table] += fmt.Sprintf("| `%s` | %s | %s| %s |\n", name, is.kind, backQuote(is.labels), strings.TrimSuffix(is.help, "."))
 	}
-	return all
+	return tables
 }
 
 func repositoryFile(t *testing.T, path string) string {
@@ -135,31 +154,11 @@ func repositoryFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard compares all four, both ways where each should have all.
+// TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard makes the page of what is told, and has the others name nothing else.
 func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	address := eventful(t)
 	told, text := scrape(t, address)
-	page := repositoryFile(t, "docs/metrics.md")
-	documented := documentedMetrics(t, page)
-	for name, is := range told {
-		if !strings.HasPrefix(name, "seqproxy_") {
-			if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
-				t.Errorf("%s is told, whose name is of nobody", name)
-			}
-			continue
-		}
-		switch says, ok := documented[name]; {
-		case !ok:
-			t.Errorf("docs/metrics.md does not have %s, a %s with the labels %q", name, is.kind, is.labels)
-		case says.kind != is.kind || !slices.Equal(says.labels, is.labels):
-			t.Errorf("%s: docs/metrics.md says %s with the labels %q, told is %s with %q", name, says.kind, says.labels, is.kind, is.labels)
-		}
-	}
-	for name := range documented {
-		if _, ok := told[name]; !ok {
-			t.Errorf("docs/metrics.md has %s, which is not told", name)
-		}
-	}
+	keepPage(t, "metrics.md", metricTables(t, told))
 
 	var rules struct {
 		Groups []struct {
@@ -175,7 +174,17 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	}
 	known := queried{told}
 	found := 0
-	_, described, _ := strings.Cut(repositoryFile(t, "docs/operations.md"), "\n## Alarms\n")
+	described, list := make(map[string]bool), ""
+	for _, a := range alarmTexts {
+		for _, name := range a.alerts {
+			described[name] = true
+			if !strings.Contains(alerts, "alert: "+name+"\n") {
+				t.Errorf("alarmTexts has the alert %s, which is not in alerts.yml", name)
+			}
+		}
+		list += fmt.Sprintf("* %s: %s.\n  **Do**: %s.\n", strings.TrimSpace(backQuote(a.alerts)), a.meaning, a.do)
+	}
+	keepPage(t, "alarms.md", map[string]string{"alarms": list})
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
 			found++
@@ -193,18 +202,13 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 			if !strings.Contains(tests, `alertname="`+rule.Alert+`"`) {
 				t.Errorf("alert %s is in no test of testdata/alerts_test.yml", rule.Alert)
 			}
-			if !strings.Contains(described, "`"+rule.Alert+"`") {
-				t.Errorf("docs/operations.md does not say what to do about %s", rule.Alert)
+			if !described[rule.Alert] {
+				t.Errorf("alarmTexts does not say what to do about %s", rule.Alert)
 			}
 		}
 	}
 	if found < 10 {
 		t.Errorf("found %d alerts, want more: the test does not see them", found)
-	}
-	for _, name := range regexp.MustCompile("`(Seqproxy\\w+)`").FindAllStringSubmatch(described, -1) {
-		if !strings.Contains(alerts, "alert: "+name[1]+"\n") {
-			t.Errorf("docs/operations.md describes the alert %s, which is not in alerts.yml", name[1])
-		}
 	}
 
 	found = 0

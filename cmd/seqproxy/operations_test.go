@@ -42,7 +42,7 @@ func documentedSQL(t *testing.T, page, section string) (blocks [][]string) {
 
 func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	s := mysqltest.Start(t) // of its own: the statements name schemas and accounts
-	grants := documentedSQL(t, "operations.md", "Accounts")
+	grants := append(documentedSQL(t, "security.md", "The account for sequences"), documentedSQL(t, "security.md", "Fewer rights")...)
 	if len(grants) != 2 {
 		t.Fatalf("got %d blocks of grants, want 2", len(grants))
 	}

@@ -65,7 +65,7 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 	case c.NArg() > 0 && len(given) > 0:
 		return nil, usagef("%q is too much: what is given to seqproxy itself are flags", c.Arg(0))
 	case c.NArg() > 0:
-		return nil, usagef("%q is no command; the commands are check, example, health, import, playground, version and help; a configuration is run by -config FILE", c.Arg(0))
+		return nil, usagef("%q is no command; the commands are %s; a configuration is run by -config FILE", c.Arg(0), commands)
 	case given["config"] && given["backend"]:
 		return nil, usagef("-config and -backend exclude each other: with -config the servers stand in the file")
 	case !given["config"] && !given["backend"]:

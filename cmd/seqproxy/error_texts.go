@@ -1,0 +1,105 @@
+package main
+
+// errorEntry is what docs/errors.md and "seqproxy help errors" say of an error.
+type errorEntry struct {
+	code        int
+	state       string
+	cause, cure string
+}
+
+// errorTexts are all errors of the proxy's own by their numbers, in the sections of the page.
+var errorTexts = []struct {
+	section string
+	errors  []errorEntry
+}{
+	{"Keys", []errorEntry{
+		{4091, "42S02", "no sequence of that name", "`CREATE SEQUENCE name`; or `unknown_sequence = \"create\"`"},
+		{4084, "HY000", "the sequence is at its end", "widen the column, then `MAXVALUE` ([how](alarms.md))"},
+		{4085, "HY000", "options contradict each other, or the column `id`", "the text names them"},
+		{1050, "42S01", "CREATE SEQUENCE of a name that there is", "IF NOT EXISTS, or another name"},
+		{1105, "HY000", "no number could be had, or as the text says", "see [Without a number](#without-a-number)"},
+		{1210, "HY000", "a value that cannot be, such as RESTART below a given number", "the text says what is allowed"},
+		{1225, "HY000", "an option twice", "leave one out"},
+		{1221, "HY000", "OR REPLACE and IF NOT EXISTS together", "leave one out"},
+		{1054, "42S22", "OWNED BY, CHECK or REPAIR of a column that is not there", "name one that is"},
+		{1064, "42000", "the text is no SQL, or no statement of `SEQPROXY`", "`SHOW SEQPROXY HELP` lists them"},
+		{1227, "42000", "the user is not in `admin_users`, or may not use this sequence", "`admin_users`; `sequences` of the `[[user]]`"},
+		{1235, "42000", "something that the proxy does not do", "the text names the way out"},
+		{1615, "HY000", "a column was bound since this statement was prepared", "prepare it again; drivers do"},
+	}},
+	{"Servers and shutdown", []errorEntry{
+		{1429, "HY000", "the shard's server cannot be reached, or the shard is paused", "bring it back ([more](alarms.md)); `SEQPROXY RESUME`"},
+		{1053, "08S01", "the proxy stops; the statement was not carried out", "connect again, and repeat it"},
+		{1159, "08S01", "a large statement came too slowly while others wait for memory", "raise `statement_memory`"},
+		{4031, "HY000", "a session without a server was idle for `wait_timeout`", "connect again, as with MySQL"},
+	}},
+	{"Logins", []errorEntry{
+		{1045, "28000", "wrong user or password, or a login that does not count", "the log says why: `login refused`"},
+		{1040, "08004", "`max_connections` clients, or `max_logins` log in", "raise it; the servers' limit, too"},
+		{1043, "08S01", "no login; or no PROXY header where one is due", "`proxy_protocol_from`, the balancer"},
+		{1130, "HY000", "a PROXY header from an unlisted address", "list it in `proxy_protocol_from`"},
+		{1129, "HY000", "too many failed logins from the address", "wait; find the program ([more](security.md#guessed-passwords))"},
+		{1203, "42000", "the user has as many connections as `max_user_connections`", "raise it, or close some"},
+		{1226, "42000", "as many as its own `max_connections`", "raise it in `[[user]]`"},
+		{1251, "08004", "the client does not know the account's login plugin", "a newer client, or another plugin"},
+		{3159, "HY000", "the client came without TLS, and `tls.required` is set", "connect with TLS"},
+		{3923, "HY000", "a zstd level that there is not", "another level"},
+		{1231, "42000", "a character set that the client cannot use", "another one"},
+	}},
+	{"Commands", []errorEntry{
+		{1047, "08S01", "a command that there is not, or is for servers among themselves", "a newer client, or none"},
+		{1065, "42000", "an empty text", "send a statement"},
+		{1094, "HY000", "KILL of an id that there is not, or of another proxy", "say it to the proxy of that connection"},
+		{1095, "HY000", "KILL of another user's session", "an account in `admin_users`"},
+		{1153, "08S01", "an execution with NEXTVAL above `max_statement`", "raise it"},
+		{1156, "08S01", "packets out of order", "a broken client"},
+		{1835, "HY000", "a packet that cannot be read", "a broken client"},
+		{1243, "HY000", "a statement that was not prepared, or on another connection", "prepare it"},
+		{1421, "HY000", "a fetch without a cursor", "execute it with a cursor"},
+		{1295, "HY000", "a statement that cannot be executed in bulk", "execute it row by row"},
+		{1461, "42000", "too many prepared statements", "close some"},
+	}},
+}
+
+// wordTexts are texts of errors that have one number, in the sections of the page.
+var wordTexts = []struct {
+	section string
+	errors  []wordEntry
+}{
+	{"Without a number", []wordEntry{
+		{"its sequence server is unavailable", "it cannot be reached, and memory is empty", "bring it back ([more](alarms.md))"},
+		{"the home of this ORDER sequence is unavailable", "the one member that gives them is away", "bring it back, or take it out"},
+		{"while the proxy cannot write its state file", "the disk of `state_dir` is full or fails", "make room"},
+		{"is unfit to give numbers", "the server or table could repeat numbers", "the log has the statement that mends it"},
+		{"is not known yet", "after a start, the sequence server has not answered once", "bring it back; set `state_dir`"},
+		{"because other proxies are registered and may hold numbers of it", "RESTART ... FORCE beside others", "stop them first"},
+		{"its row was deleted, and keys up to", "somebody deleted the row by hand", "the CREATE SEQUENCE in the text"},
+		{"is paused since", "`SEQPROXY PAUSE`, error 1429", "`SEQPROXY RESUME`"},
+	}},
+	{"About the sequence servers", []wordEntry{
+		{"it is read only", "a replica, or a server that was made read only", "name the primary"},
+		{"none of its nodes can be written to", "the fail-over of a group is not done", "promote one"},
+		{"it can be written to and replicates from", "a node that was promoted is still a replica", "stop its replication"},
+		{"it can be written to and is no copy of the other nodes", "two primaries", "make one `read_only`, and a replica"},
+		{"has to be seen on other nodes for ORDER", "too few replicas follow", "attach one, or `order_requires_replica = false`"},
+		{"innodb_flush_log_at_trx_commit is 0", "a crash would take reservations back", "the SET in the text"},
+		{"it does not exist, or the user may not see it", "tables or rights are missing", "the GRANT, or `seqproxy schema`"},
+		{"this proxy cannot enter itself there", "no right to write `sequence_proxy`", "the GRANT in the text"},
+		{"its engine is", "the table is not InnoDB", "the ALTER in the text"},
+		{"it belongs to a group whose numbers were last given by", "a node named alone, before its term", "name all nodes of the [group](sequence-servers.md#groups)"},
+		{"several are configured that do not divide the numbers yet", "members without a plan", "configure one, and ADD the others"},
+		{"it is a group, and one of several that divide the numbers", "`nodes` of a member", "one group, or several single servers"},
+		{"another sequence server than the plan's", "a server was set up anew there", "remove the old one, then add it"},
+		{"are the same sequence server, or one is a copy of the other", "one server by two names, or a clone", "one name; the DELETE in the text"},
+		{"belongs to another set of sequence servers", "it is a member elsewhere", "remove it there first"},
+		{"applications may count in the table", "direct writers may be running", "[stop them](sequence-servers.md#changing-their-number)"},
+		{"nobody knows which numbers", "a change without that member", "bring it back, or [FORCE ABOVE](sequence-servers.md#a-member-is-gone-for-good)"},
+		{"and cannot be reached: it may give lower numbers", "the home of an ORDER sequence is away", "bring it back, or FORCE"},
+		{"need a single sequence server", "INCREMENT or CYCLE with several", "INCREMENT BY 1 NOCYCLE"},
+		{"in progress, since", "another change is being made", "wait, or say the same again"},
+		{"consecutive numbers do not fit in a block of", "a run longer than a block", "fewer rows, or larger blocks"},
+	}},
+}
+
+// wordEntry is what the page says of an error with a text of its own.
+type wordEntry struct{ words, cause, cure string }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// keepPage compares a page with its text in testdata/pages, which has {{name}} where a table of the program's goes.
+// With -update, as in make docs, it writes the page.
+func keepPage(t *testing.T, name string, tables map[string]string) {
+	t.Helper()
+	page := repositoryFile(t, "cmd/seqproxy/testdata/pages/"+name)
+	for table, text := range tables {
+		mark := "{{" + table + "}}\n"
+		if !strings.Contains(page, mark) {
+			t.Errorf("testdata/pages/%s has no %s", name, mark)
+		}
+		page = strings.ReplaceAll(page, mark, text)
+	}
+	page = "<!-- Made by make docs, of the program and of cmd/seqproxy/testdata/pages/" + name + ". -->\n" + page
+	if strings.Contains(page, "{{") {
+		t.Errorf("testdata/pages/%s has a table that nobody makes", name)
+	}
+	if len(page) > 20_000 {
+		t.Errorf("docs/%s has %d bytes, want 20,000 at most", name, len(page))
+	}
+	if *updatePages && !t.Failed() {
+		if err := os.WriteFile("../../docs/"+name, []byte(page), 0o644); err != nil { //nolint:gosec // everybody reads it
+			t.Fatal(err)
+		}
+	}
+	if page != repositoryFile(t, "docs/"+name) {
+		t.Errorf("docs/%s is not up to date: run make docs", name)
+	}
+}
+
+// backQuote is a list of names as cells have it, with the space behind it.
+func backQuote(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "`" + strings.Join(names, "`, `") + "` "
+}

@@ -1,0 +1,175 @@
+package change
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+)
+
+// How one of several coordinators decides, once for all. Each member that stays has to accept
+// the change, and none takes that back: once all have accepted, the change is decided. One that
+// will never accept decides against it. Who writes under a lower ballot than the highest that a
+// member has promised changes nothing any more. Whoever takes over raises it first, and so finds
+// what can be decided no more. He has nobody accept anything: he finishes, or aborts.
+
+// newBallot is above seen and nobody else's.
+func (c *Coordinator) newBallot(seen uint64) uint64 {
+	return (seen>>32+1)<<32 | uint64(c.config.Random())
+}
+
+// propose writes the plan down on all that can be reached, in one order for all coordinators, so
+// that of several at once exactly one gets it: whoever meets another's withdraws.
+func (c *Coordinator) propose() error {
+	c.ballot = c.newBallot(0)
+	return c.each(c.plan.everyone(), func(m Member, s Store) error {
+		other, err := s.Propose(c.ctx, &c.plan, c.base, c.ballot)
+		if err == nil && other != nil {
+			err = inProgress(other)
+		}
+		if err != nil {
+			return errors.Join(err, c.withdraw())
+		}
+		return c.did(Proposed, m)
+	})
+}
+
+// withdraw takes a proposal back that not all have.
+func (c *Coordinator) withdraw() error {
+	defer c.outlive()()
+	var all []error
+	_ = c.each(c.plan.everyone(), func(m Member, s Store) error {
+		if err := s.Withdraw(c.ctx, &c.plan, c.ballot); err != nil {
+			all = append(all, fmt.Errorf("take back the proposal on %s: %w", m.Address, err))
+		}
+		return nil
+	})
+	return errors.Join(all...)
+}
+
+// sameServers passes over servers that stand at the address of a member and are another one, set
+// up in its place since: they know nothing of what that has accepted and given.
+func (c *Coordinator) sameServers() (highest uint64) {
+	for _, m := range c.plan.everyone() {
+		s, err := c.Store(m.Address)
+		if err != nil {
+			continue
+		}
+		is, err := s.Report(c.ctx)
+		if err == nil && m.ID != "" && is.ID != m.ID {
+			err = fmt.Errorf("at %s there is another sequence server than the plan's: %q, not %s", m.Address, is.ID, m.ID)
+		}
+		if err != nil {
+			c.away[m.Address] = err
+			continue
+		}
+		for i := range is.Plans {
+			if is.Plans[i].Number == c.plan.Number {
+				highest = max(highest, is.Plans[i].Ballot)
+			}
+		}
+	}
+	return highest
+}
+
+// takeOver makes this the coordinator of a change that another began, or that it began itself and
+// does not know how far it came. It returns whether that is decided: if not, one of those that
+// stay has not accepted, and never will. From then on the other one changes nothing.
+func (c *Coordinator) takeOver() (decided bool, err error) {
+	c.ballot, c.base = c.newBallot(c.sameServers()), c.plan.Number
+	staying := c.plan.staying()
+	accepted, never, forgot := 0, false, ""
+	for _, m := range c.plan.everyone() {
+		s, err := c.Store(m.Address)
+		if err != nil {
+			continue
+		}
+		was, known, err := s.Promise(c.ctx, &c.plan, c.base, c.ballot)
+		switch {
+		case errors.Is(err, ErrTakenOver):
+			return false, fmt.Errorf("take over the change on %s: %w", m.Address, err)
+		case err != nil: // what is promised there, if anything is, nobody hears of
+			c.away[m.Address] = fmt.Errorf("take over the change: %w", err)
+			continue
+		case was.State == Overtaken:
+			return false, ErrTakenOver
+		case was.State == InForce:
+			decided = true
+		}
+		switch {
+		case !HasMember(staying, m.ID):
+		case was.State == Accepted || was.State == InForce:
+			accepted++
+		case known:
+			never = true
+		default: // it was not told yet, or has forgotten that it accepted
+			forgot = m.Address
+		}
+	}
+	names, why := c.awayOf(c.plan.everyone())
+	switch {
+	case decided || accepted == len(staying):
+		return true, nil
+	case never || forgot != "" && len(names) == 0:
+		return false, nil // nobody obeys it
+	}
+	finding := fmt.Sprintf("change %s may be decided, which %s can tell, and it cannot be reached", c.plan.UUID, strings.Join(names, ", "))
+	if forgot != "" {
+		finding += "; " + forgot + " has forgotten the change, as after a restore from a backup"
+	}
+	return false, &Error{Finding: finding, Remedy: "bring it back, and say " + c.plan.statement() + " again", Err: why}
+}
+
+// accept has all members that stay accept the change. Then it is decided.
+func (c *Coordinator) accept() error {
+	for _, m := range c.plan.staying() {
+		s, err := c.Store(m.Address)
+		if err == nil {
+			err = s.Accept(c.ctx, &c.plan, c.ballot)
+		}
+		if err != nil {
+			return fmt.Errorf("have %s accept plan %d: %w", m.Address, c.plan.Number, err)
+		}
+		if err := c.did(Accepted, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abort lets the members go on as before, after takeOver has found that the change is not
+// decided: one that stays has not accepted it, and never will. Each that goes on notes that, so
+// that nobody who comes later takes the change for decided.
+func (c *Coordinator) abort() error {
+	defer c.outlive()()
+	noted := false
+	var frozen []string
+	var failed error
+	err := c.each(c.plan.everyone(), func(m Member, s Store) error {
+		if err := s.Thaw(c.ctx, &c.plan, c.ballot); err != nil {
+			if isOver(err) {
+				return err
+			}
+			frozen, failed = append(frozen, m.Address), errors.Join(failed, fmt.Errorf("let %s go on: %w", m.Address, err))
+			return nil
+		}
+		noted = noted || c.plan.stays(m.ID)
+		return c.did(Aborted, m)
+	})
+	if err != nil {
+		return err
+	}
+	if !noted {
+		return &Error{Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: failed}
+	}
+	c.log.Warn("change of sequence servers aborted", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number), logfield.Err(failed))
+	if len(frozen) > 0 {
+		return &Error{
+			Finding: fmt.Sprintf("change %s is aborted, but %s may stay frozen", c.plan.UUID, strings.Join(frozen, ", ")), Remedy: "a proxy lets it go on once it can be reached", Err: failed,
+		}
+	}
+	return nil
+}

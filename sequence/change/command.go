@@ -1,0 +1,308 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+)
+
+// Change makes a new plan and puts it in force. The same change that was begun before, by a
+// coordinator that may have died, is ended first: then it is made already, or undone and made
+// anew. Whatever fails before the change is decided is undone as far as members can be reached.
+//
+// Errors: *Error, *InvalidError, those of a Store, ctx's cause.
+func (c *Coordinator) Change(asked Change) error {
+	c.asked = asked
+	now, open, err := c.Current()
+	if err != nil {
+		return err
+	}
+	if open != nil {
+		if !open.makes(asked) {
+			return inProgress(open)
+		}
+		if made, err := c.End(open); made || err != nil {
+			return err
+		}
+		if now, open, err = c.Again(); err != nil {
+			return err
+		}
+		if open != nil {
+			return inProgress(open)
+		}
+	}
+	brought, err := c.reconcile(&now, asked.Add)
+	if err != nil {
+		return err
+	}
+	if brought && now.makes(asked) { // by a coordinator that died when it was decided
+		c.plan = now
+		return nil
+	}
+	if err := c.draft(&now); err != nil {
+		return err
+	}
+	if err := c.propose(); err != nil {
+		return err
+	}
+	c.log.Info("change of sequence servers begun", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
+		zap.String("from", Addresses(c.plan.Previous)), zap.String("to", Addresses(c.plan.Members)), zap.String("interleave", c.plan.Interleave))
+	if err := c.decide(); err != nil {
+		if isOver(err) {
+			return err
+		}
+		return c.undo(err)
+	}
+	return c.begin()
+}
+
+// RefuseSecond is the error for a second change in this process: as on any other proxy, once the
+// first is written down.
+func (c *Coordinator) RefuseSecond() error {
+	if _, open, err := c.Current(); err == nil && open != nil {
+		return inProgress(open)
+	}
+	return &Error{Finding: "this proxy is changing the set of sequence servers already", Remedy: "wait for it: SHOW SEQPROXY SEQUENCE SERVERS tells how far it is"}
+}
+
+// Again is Current after something was ended. A server that was away may be reached by now.
+func (c *Coordinator) Again() (now Plan, open *Plan, err error) {
+	for address := range c.away {
+		if s := c.stores[address]; s != nil {
+			_ = s.Close()
+			delete(c.stores, address)
+		}
+	}
+	clear(c.away)
+	c.plan, c.base, c.ballot, c.byRecord = Plan{}, 0, 0, false
+	return c.Current()
+}
+
+// End ends a change that another began: it finishes one that is decided, which made tells, and
+// undoes any other. All who do that come to the same.
+func (c *Coordinator) End(open *Plan) (made bool, err error) {
+	c.plan = *open
+	c.plan.Coordinator = c.config.Host
+	decided, err := c.takeOver()
+	if err != nil {
+		return false, err
+	}
+	c.log.Warn("change of sequence servers taken over", zap.String("change", open.UUID), zap.String("from", open.Coordinator), zap.Uint64("plan", open.Number),
+		zap.Bool("decided", decided))
+	if err := c.did(StepTakenOver, Member{}); err != nil {
+		return false, err
+	}
+	if decided {
+		return true, c.begin()
+	}
+	return false, c.abort()
+}
+
+// decide does what comes before the decision, and it.
+func (c *Coordinator) decide() error {
+	c.letProxiesFill()
+	if err := c.did(StepFilled, c.plan.Previous[0]); err != nil {
+		return err
+	}
+	if err := c.reachable(); err != nil {
+		return err
+	}
+	err := c.each(c.plan.everyone(), func(m Member, s Store) error {
+		if err := s.Freeze(c.ctx, &c.plan, c.ballot); err != nil {
+			return fmt.Errorf("freeze %s: %w", m.Address, err)
+		}
+		return c.did(Frozen, m)
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.setFloors(); err != nil {
+		return err
+	}
+	return c.accept()
+}
+
+// letProxiesFill waits a little for all proxies to fill their caches.
+func (c *Coordinator) letProxiesFill() {
+	ctx, stop := context.WithTimeout(c.ctx, c.config.FillTimeout)
+	defer stop()
+	var members []Store
+	_ = c.each(c.plan.Previous, func(_ Member, s Store) error {
+		members = append(members, s)
+		return nil
+	})
+	c.servers.Fill(ctx, members)
+}
+
+// setFloors reads what all members gave and writes down on all where the plan begins.
+func (c *Coordinator) setFloors() error {
+	var all []Given
+	everyone := c.plan.everyone()
+	err := c.each(everyone, func(m Member, s Store) error {
+		given, err := s.Gave(c.ctx, &c.plan, c.ballot, c.byRecord)
+		if err != nil {
+			return fmt.Errorf("read what %s gave: %w", m.Address, err)
+		}
+		all = append(all, given)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	floors := floorsOf(all, c.asked.Above, c.config.Ahead)
+	return c.each(everyone, func(m Member, s Store) error {
+		if err := s.SetFloors(c.ctx, &c.plan, c.ballot, floors); err != nil {
+			return err
+		}
+		return c.did(StepFloors, m)
+	})
+}
+
+// begin starts the plan, which is decided, on all members that can be reached.
+func (c *Coordinator) begin() error {
+	defer c.outlive()()
+	floors, known, err := c.handover()
+	if err != nil {
+		return c.undone(err)
+	}
+	started, away := 0, []string(nil)
+	var failed error
+	for _, m := range c.plan.everyone() {
+		s, err := c.Store(m.Address)
+		if err == nil {
+			_, err = s.Obey(c.ctx, &c.plan, m.ID, floors, known)
+		}
+		if err != nil { // it obeys the plan when it is met again, as long as another one knows it
+			away, failed = append(away, m.Address), errors.Join(failed, err)
+			continue
+		}
+		started++
+		if err := c.did(InForce, m); err != nil {
+			return err
+		}
+	}
+	if started == 0 {
+		return c.undone(failed)
+	}
+	c.plan.State = InForce
+	c.log.Info("change of sequence servers done", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
+		zap.String("servers", Addresses(c.plan.Members)), zap.Strings("away", away), logfield.Err(failed))
+	return nil
+}
+
+// handover reads what a member that is brought to the decided plan takes over from others.
+func (c *Coordinator) handover() (floors []Floor, known []Knowledge, err error) {
+	known = c.knowledge()
+	complete := false
+	err = c.each(c.plan.staying(), func(_ Member, s Store) (err error) {
+		if !complete {
+			floors, complete, err = s.Floors(c.ctx, c.plan.Number)
+		}
+		return err
+	})
+	if err == nil && !complete {
+		err = fmt.Errorf("no member that has the floors of plan %d can be reached", c.plan.Number)
+	}
+	return floors, known, err
+}
+
+// knowledge reads what the members know of definitions and proxies. Those that do not answer count
+// as away: what one knows others know, too.
+func (c *Coordinator) knowledge() (all []Knowledge) {
+	for _, m := range c.plan.everyone() {
+		s, err := c.Store(m.Address)
+		if err != nil {
+			continue
+		}
+		known, err := s.Knowledge(c.ctx, &c.plan)
+		if err != nil {
+			c.away[m.Address] = err
+			continue
+		}
+		all = append(all, known)
+	}
+	return all
+}
+
+// undone is the error after the decision.
+func (c *Coordinator) undone(err error) error {
+	return &Error{
+		Finding: fmt.Sprintf("change %s is decided, but was not finished", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: err,
+	}
+}
+
+// undo aborts a change that failed before it was known to be decided, and returns why it failed.
+// Should it find that the change is decided, it finishes it.
+func (c *Coordinator) undo(why error) error {
+	defer c.outlive()()
+	decided, err := c.takeOver()
+	if err == nil && decided {
+		c.log.Info("change of sequence servers decided all the same", zap.String("change", c.plan.UUID), logfield.Err(why))
+		return c.begin()
+	}
+	if err == nil {
+		err = c.abort()
+	}
+	if err == nil {
+		return why
+	}
+	return errors.Join(why, &Error{
+		Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: err,
+	})
+}
+
+// reconcile brings the members that can be reached to the plan in force, and lets those go on
+// that a change left which came to nothing. add is the address of a server that may have seen one
+// of these, or "". brought tells that one of them was behind.
+func (c *Coordinator) reconcile(now *Plan, add string) (brought bool, err error) {
+	var ask []string
+	for _, m := range slices.Concat(now.Members, now.Previous) {
+		ask = append(ask, m.Address)
+	}
+	if now.Number == 0 {
+		ask = append(ask, c.config.Known[0])
+	}
+	if add != "" {
+		ask = append(ask, add)
+	}
+	slices.Sort(ask)
+	all, _, err := c.reports(slices.Compact(ask))
+	if err != nil {
+		return false, err
+	}
+	told := make([]Report, len(all))
+	for i := range all {
+		told[i] = all[i].Report
+	}
+	from := slices.IndexFunc(all, func(t reported) bool { return now.Number > 0 && t.Plan == now.Number && t.Count > 0 })
+	if from < 0 { // the one that has left may be all that obeys it by now
+		from = slices.IndexFunc(all, func(t reported) bool { return now.Number > 0 && t.Plan == now.Number })
+	}
+	for _, t := range all {
+		s := c.stores[t.address]
+		if from >= 0 && t.Plan < now.Number && (HasMember(now.Members, t.ID) || HasMember(now.Previous, t.ID)) {
+			caught, err := CatchUp(c.ctx, s, c.stores[all[from].address], now)
+			if err != nil {
+				return false, err
+			}
+			brought = brought || caught
+		}
+		for i := range t.Plans {
+			p := &t.Plans[i]
+			if !p.Open() || p.UUID == now.UUID {
+				continue
+			}
+			if p.Vetoed(told) || p.forgotten(told) && !HasMember(p.Previous, t.ID) || p.State == Proposed && !p.follows(now) {
+				if err := s.LetGo(c.ctx, p); err != nil {
+					return false, err
+				}
+			}
+		}
+	}
+	return brought, nil
+}

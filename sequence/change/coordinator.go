@@ -1,0 +1,201 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Config is what a coordinator knows of the proxy that it works for.
+type Config struct {
+	Log         *zap.Logger
+	Host        string   // who makes the change, for people
+	Known       []string // addresses of the servers in use, at least one
+	Interleave  string   // of a plan by which one server becomes several
+	Block       uint64
+	Ahead       uint64 // how far above its last number a member may go at most before it tells another
+	NoWriters   bool   // no application counts in the tables
+	Tables      Tables
+	FillTimeout time.Duration // how long caches may take to be filled
+	Random      func() uint32 // tells the ballots of two coordinators apart
+}
+
+// Tables are the quoted names of tables, for error texts.
+type Tables struct{ First, Member, Plan, Start string }
+
+// Coordinator makes one change, or looks which plan is in force. It is for one goroutine, and
+// one use.
+type Coordinator struct {
+	servers Servers
+	config  Config
+	log     *zap.Logger
+	ctx     context.Context // of the command, or what goes on behind it
+
+	asked  Change
+	plan   Plan   // that the change leads to; the one in force where there is no change
+	base   uint64 // number of the plan in force that it was drafted from
+	ballot uint64 // under which this coordinator writes
+
+	byRecord bool // a member is taken out that cannot be reached, and has not gone above what it told others
+
+	stores map[string]Store // by address
+	away   map[string]error // servers that cannot be reached, and why
+}
+
+// New returns a coordinator for a command that ends with ctx. Close it.
+func New(ctx context.Context, servers Servers, config Config) *Coordinator {
+	return &Coordinator{servers: servers, config: config, log: config.Log, ctx: ctx, stores: make(map[string]Store), away: make(map[string]error)}
+}
+
+// Close closes its connections.
+func (c *Coordinator) Close() error {
+	var all []error
+	for _, s := range c.stores {
+		all = append(all, s.Close())
+	}
+	return errors.Join(all...)
+}
+
+// Plan is the plan that was made, or that is in force.
+func (c *Coordinator) Plan() Plan { return c.plan }
+
+// Store returns a server, or why it cannot be reached. Once away, it stays so for this change: a
+// member that comes back in the middle is brought to the plan later.
+func (c *Coordinator) Store(address string) (Store, error) {
+	c.reach(address)
+	if err := c.away[address]; err != nil {
+		return nil, err
+	}
+	return c.stores[address], nil
+}
+
+// reach connects to servers, all at the same time.
+func (c *Coordinator) reach(addresses ...string) {
+	news := slices.DeleteFunc(slices.Clone(addresses), func(address string) bool {
+		return c.away[address] != nil || c.stores[address] != nil
+	})
+	if len(news) == 0 {
+		return
+	}
+	stores, errs := c.servers.Reach(c.ctx, news)
+	for i, address := range news {
+		if c.away[address] = errs[i]; errs[i] == nil {
+			c.stores[address] = stores[i]
+		}
+	}
+}
+
+// each calls f for those of some members that can be reached, until it fails.
+func (c *Coordinator) each(members []Member, f func(m Member, s Store) error) error {
+	for _, m := range members {
+		s, err := c.Store(m.Address)
+		if err != nil {
+			continue
+		}
+		if err := f(m, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awayOf names the members among some that cannot be reached.
+func (c *Coordinator) awayOf(members []Member) (names []string, err error) {
+	for _, m := range members {
+		if _, why := c.Store(m.Address); why != nil {
+			names = append(names, m.Address)
+			err = errors.Join(err, why)
+		}
+	}
+	return names, err
+}
+
+// did tells of a step.
+func (c *Coordinator) did(step string, m Member) error {
+	c.log.Info("step of a change of sequence servers", zap.String("change", c.plan.UUID), zap.String("state", step), zap.String("server", m.Address))
+	if err := c.servers.Did(&c.plan, step, m.Address); err != nil {
+		return &killedError{err}
+	}
+	return nil
+}
+
+// killedError ends a coordinator in the middle, and nothing is undone.
+type killedError struct{ error }
+
+func (e *killedError) Unwrap() error { return e.error }
+
+// isOver reports whether an error means that this coordinator does no more, whatever is open.
+func isOver(err error) bool {
+	var killed *killedError
+	return errors.As(err, &killed) || errors.Is(err, ErrTakenOver)
+}
+
+// outlive has what follows go on although the command may end.
+func (c *Coordinator) outlive() (end func()) {
+	was := c.ctx
+	ctx, stop := c.servers.Outlive(was)
+	c.ctx = ctx
+	return func() { stop(); c.ctx = was }
+}
+
+// Current reads the plan in force, and the change that is open if there is one, from all servers
+// that are known here, and those that these know.
+func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
+	var why error
+	var all []Report
+	var asked []string
+	for ask := slices.Clone(c.config.Known); len(ask) > 0; {
+		more, away, err := c.reports(ask)
+		if err != nil {
+			return now, nil, err
+		}
+		for _, t := range more {
+			all = append(all, t.Report)
+		}
+		why, asked = errors.Join(why, away), append(asked, ask...)
+		now, open = Latest(all)
+		ask = nil
+		known := slices.Concat(now.Members, now.Previous)
+		if open != nil {
+			known = slices.Concat(known, open.Members, open.Previous)
+		}
+		for _, m := range known {
+			if !slices.Contains(asked, m.Address) && !slices.Contains(ask, m.Address) {
+				ask = append(ask, m.Address)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return now, nil, &Error{Finding: "no sequence server can be reached", Err: why, Unreached: true}
+	}
+	c.plan = now
+	return now, open, nil
+}
+
+// reported is what the server at an address has told.
+type reported struct {
+	Report
+	address string
+}
+
+// reports asks servers which plans they know. Those that cannot be reached are left out; why is
+// the reason.
+func (c *Coordinator) reports(addresses []string) (all []reported, why, err error) {
+	c.reach(addresses...)
+	for _, address := range addresses {
+		s, away := c.Store(address)
+		if away != nil {
+			why = errors.Join(why, away)
+			continue
+		}
+		t, err := s.Report(c.ctx)
+		if err != nil {
+			return nil, why, err
+		}
+		all = append(all, reported{t, address})
+	}
+	return all, why, nil
+}

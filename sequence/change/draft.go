@@ -1,0 +1,281 @@
+package change
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// draft makes the plan that the change leads to, refuses what cannot be done, and has the
+// servers ready.
+func (c *Coordinator) draft(now *Plan) error {
+	c.base = now.Number
+	p, err := draft(now, c.asked, &c.config)
+	if err != nil {
+		return err
+	}
+	c.plan = p
+	if err := c.reachable(); err != nil {
+		return err
+	}
+	if c.asked.Add != "" {
+		if _, err := c.Store(c.asked.Add); err != nil {
+			return &Error{Finding: fmt.Sprintf("sequence server %s cannot be added", c.asked.Add), Err: err}
+		}
+	}
+	if err := c.identify(); err != nil {
+		return err
+	}
+	if err := c.number(); err != nil {
+		return err
+	}
+	c.plan.UUID = newUUID()
+	c.knowledge() // which the start needs, when nothing can be undone any more
+	if err := c.reachable(); err != nil {
+		return err
+	}
+	if len(c.plan.Members) > 1 {
+		if err := c.each(c.plan.everyone(), func(m Member, s Store) error {
+			all, err := s.Sequences(c.ctx)
+			if err != nil {
+				return err
+			}
+			return RefuseSingles(all)
+		}); err != nil {
+			return err
+		}
+	}
+	return c.plan.checkWriters(c.asked, &c.config)
+}
+
+// draft is the plan that a change leads to. Its number, and the ids of its members, are found
+// when they are asked.
+func draft(now *Plan, asked Change, config *Config) (p Plan, err error) {
+	if asked.Add != "" && asked.Force {
+		return p, invalid("FORCE is for SEQPROXY REMOVE SEQUENCE SERVER: a server is added while all members are there")
+	}
+	previous := now.Members
+	if now.Number == 0 {
+		previous = []Member{{Address: config.Known[0]}}
+	}
+	p = Plan{
+		Number: now.Number + 1, State: Proposed, Coordinator: config.Host,
+		Interleave: now.Interleave, Block: now.Block, Previous: previous,
+	}
+	if len(previous) == 1 { // which has all numbers, whatever was said before
+		if p.Interleave, p.Block = config.Interleave, config.Block; p.Interleave == InterleaveStep {
+			p.Block = 0
+		}
+	}
+	p.Members = slices.Clone(previous)
+	has := func(address string) int {
+		return slices.IndexFunc(p.Members, func(m Member) bool { return m.Address == address })
+	}
+	switch {
+	case asked.Add != "":
+		if has(asked.Add) >= 0 {
+			return p, invalid("sequence server %s is a member already", asked.Add)
+		}
+		if len(p.Members) >= MaxMembers {
+			return p, invalid("there are %d sequence servers already, which is the most", len(p.Members))
+		}
+		p.Members = append(p.Members, Member{Address: asked.Add})
+	case asked.Remove != "":
+		i := has(asked.Remove)
+		switch {
+		case i < 0:
+			return p, invalid("sequence server %s is no member; there are %s", asked.Remove, Addresses(p.Members))
+		case len(p.Members) == 1:
+			return p, invalid("sequence server %s is the only one", asked.Remove)
+		}
+		p.Members = slices.Delete(p.Members, i, i+1)
+	}
+	for i := range p.Members {
+		p.Members[i].Position = i
+	}
+	return p, nil
+}
+
+// identify asks the servers who they are.
+func (c *Coordinator) identify() error {
+	p := &c.plan
+	for _, list := range [][]Member{p.Previous, p.Members} {
+		for i := range list {
+			s, err := c.Store(list[i].Address)
+			if err != nil {
+				continue
+			}
+			id, err := s.Identify(c.ctx)
+			if err != nil {
+				return err
+			}
+			if list[i].ID != "" && list[i].ID != id {
+				return &Error{
+					Finding: fmt.Sprintf("at %s there is another sequence server than the plan's: %s, not %s", list[i].Address, id, list[i].ID),
+					Remedy:  "bring the one back that was there, or remove it by SEQPROXY REMOVE SEQUENCE SERVER ... FORCE while that address does not answer, and add the new one",
+				}
+			}
+			list[i].ID = id
+		}
+	}
+	for i, m := range p.Members {
+		if j := slices.IndexFunc(p.Members, func(o Member) bool { return o.ID == m.ID }); j != i {
+			return &Error{
+				Finding: fmt.Sprintf("%s and %s are the same sequence server, or one is a copy of the other", p.Members[j].Address, m.Address),
+				Remedy:  "on a copy that is to be a server of its own: DELETE FROM " + c.config.Tables.Member,
+			}
+		}
+	}
+	return nil
+}
+
+// number makes the number of the plan one that no server has seen. A server that comes from
+// elsewhere is refused.
+func (c *Coordinator) number() error {
+	return c.each(c.plan.everyone(), func(m Member, s Store) error {
+		t, err := s.Report(c.ctx)
+		if err != nil {
+			return err
+		}
+		old := HasMember(c.plan.Previous, m.ID)
+		if old && t.Plan != c.base { // what others gave before that is not among what it gave
+			return &Error{
+				Finding: fmt.Sprintf("sequence server %s obeys plan %d, and plan %d is in force", m.Address, t.Plan, c.base),
+				Remedy:  "have all members be reached, and say the same again",
+			}
+		}
+		mine := old || len(t.Plans) == 0
+		for i := range t.Plans {
+			p := &t.Plans[i]
+			c.plan.Number = max(c.plan.Number, p.Number+1)
+			if p.Number > c.base && p.State != Aborted && old {
+				return inProgress(p)
+			}
+			mine = mine || slices.ContainsFunc(slices.Concat(p.Members, p.Previous), func(o Member) bool { return HasMember(c.plan.Previous, o.ID) })
+		}
+		if !mine {
+			names := c.config.Tables
+			return &Error{
+				Finding: fmt.Sprintf("sequence server %s belongs to another set of sequence servers: %s", m.Address, Addresses(t.Plans[len(t.Plans)-1].Members)),
+				Remedy:  "remove it there first, and then DROP TABLE " + names.Plan + ", " + names.Start + ", " + names.Member + " on it",
+			}
+		}
+		return nil
+	})
+}
+
+// RefuseSingles refuses sequences that several servers cannot count.
+func RefuseSingles(all []Sequence) error {
+	const most = 10
+	var names []string
+	for _, s := range all {
+		if s.Single && len(names) < most {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return &Error{
+		Finding: "sequences with INCREMENT or CYCLE need a single sequence server: " + strings.Join(names, ", "),
+		Remedy:  "ALTER SEQUENCE ... INCREMENT BY 1 NOCYCLE, or leave them to a proxy of their own",
+	}
+}
+
+// checkWriters wants the operator's word that no application counts in the tables meanwhile.
+// Where several servers divide the numbers in blocks none can.
+func (p *Plan) checkWriters(asked Change, config *Config) error {
+	if asked.WritersStopped || config.NoWriters || len(p.Previous) > 1 && p.Interleave == InterleaveBlock {
+		return nil
+	}
+	then := ""
+	if p.Interleave == InterleaveStep || len(p.Members) == 1 {
+		then = fmt.Sprintf("; afterwards they may go on, and count by %d", len(p.Members))
+	}
+	return &Error{
+		Finding: fmt.Sprintf("applications may count in the table %s themselves (UPDATE ... LAST_INSERT_ID(id + %d))", config.Tables.First, len(p.Previous)),
+		Remedy:  "stop them and say WITH DIRECT WRITERS STOPPED" + then + "; where there are none: direct_writers = false under [sequence]",
+	}
+}
+
+// reachable makes sure that all members can be reached but for one that is removed, and that it
+// is known how far that one went: from the operator's word, or from what it told others.
+// Applications that count in the table itself tell nobody.
+func (c *Coordinator) reachable() error {
+	for _, m := range c.plan.everyone() {
+		_, err := c.Store(m.Address)
+		if err == nil {
+			continue
+		}
+		if HasMember(c.plan.Members, m.ID) {
+			return &Error{
+				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but the one that is removed", m.Address),
+				Remedy:  "bring it back, or remove it first", Err: err,
+			}
+		}
+		if err := c.mayMiss(m, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayMiss makes sure that a member can be removed that cannot be reached.
+func (c *Coordinator) mayMiss(m Member, why error) error {
+	p := &c.plan
+	if c.asked.Force && c.asked.Above > 0 {
+		return nil
+	}
+	if len(p.Previous) == 1 || p.Interleave != InterleaveBlock && !c.config.NoWriters {
+		return &Error{
+			Finding: "nobody knows which numbers " + m.Address + " gave, and it cannot be reached",
+			Remedy: "bring it back; or make sure that it stays off, and say FORCE ABOVE n, a number above all that it can have given" +
+				"; or where no application counts in the tables itself: direct_writers = false under [sequence]", Err: why,
+		}
+	}
+	if len(p.Previous) == 2 && !c.asked.Force { // both would hold that the other one is gone
+		return &Error{
+			Finding: m.Address + " cannot be reached, and one member alone cannot tell whether the other was told to go on without it",
+			Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: why,
+		}
+	}
+	c.byRecord = true
+	if c.asked.Force {
+		return nil
+	}
+	return c.ordersAway(m, why)
+}
+
+// ordersAway makes sure that a member that is away is the home of no ORDER sequence. Numbers that
+// it gives on are below those that others begin with: not the same, but in no order.
+func (c *Coordinator) ordersAway(away Member, cause error) error {
+	return c.each(c.plan.Previous, func(_ Member, s Store) error {
+		all, err := s.Sequences(c.ctx)
+		if err != nil {
+			return err
+		}
+		for _, one := range all {
+			if !one.Order {
+				continue
+			}
+			home := c.plan.Previous[max(0, slices.IndexFunc(c.plan.Previous, func(m Member) bool { return m.ID == one.Home }))]
+			if home.ID == away.ID {
+				return &Error{
+					Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", home.Address, one.Name),
+					Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: cause,
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// newUUID is a random one (RFC 9562, version 4).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,56 @@
+package change
+
+import (
+	"fmt"
+	"time"
+)
+
+// Error says why the set of sequence servers was not changed, or was left in the middle of a
+// change, and what to do.
+type Error struct {
+	Finding string
+	Remedy  string
+	Err     error // the cause, or nil
+	// Unreached: no sequence server could be asked.
+	Unreached bool
+}
+
+func (e *Error) Error() string {
+	text := e.Finding
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// InvalidError says what is wrong with what the operator asked for.
+type InvalidError struct{ Text string }
+
+func (e *InvalidError) Error() string { return e.Text }
+
+func invalid(format string, args ...any) error {
+	return &InvalidError{Text: fmt.Sprintf(format, args...)}
+}
+
+// ErrTakenOver is why a coordinator goes no further: it wrote nothing in that step. A [Store]
+// returns it where another coordinator's ballot was promised.
+var ErrTakenOver error = &Error{
+	Finding: "another proxy has taken over the change", Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS for what became of it; while it is in progress still, say the same again",
+}
+
+// inProgress is the error for a second change.
+func inProgress(p *Plan) error {
+	if p.State == InForce {
+		return &Error{Finding: fmt.Sprintf("change %s from %s was made in the same moment", p.UUID, p.Coordinator), Remedy: "look at SHOW SEQPROXY SEQUENCE SERVERS"}
+	}
+	return &Error{
+		Finding: fmt.Sprintf("change %s from %s in progress, since %s UTC: it is %s", p.UUID, p.Coordinator, p.Begun.Format(time.DateTime), p.State),
+		Remedy:  "wait for it; if its proxy died, end it on any other one by " + p.statement(),
+	}
+}

@@ -1,0 +1,68 @@
+package change
+
+import (
+	"slices"
+	"strings"
+)
+
+// boundShare is of what is left of a sequence: a bound is at most this part of it ahead.
+const boundShare = 256
+
+// BoundAbove is how far a member may go that has reached a position of a sequence that ends at
+// highest, before it tells another.
+func BoundAbove(position, highest, ahead uint64) uint64 {
+	left := highest - min(position, highest)
+	return min(position, highest) + min(ahead, left/boundShare)
+}
+
+// floorsOf is where a plan begins, by what frozen members gave. above is the operator's word
+// about members that cannot be asked, or 0.
+func floorsOf(all []Given, above, ahead uint64) (floors []Floor) {
+	rows := make(map[string]bool)
+	ends := make(map[string]uint64) // by folded name
+	end := uint64(1<<64 - 1)
+	for _, given := range all {
+		end = min(end, given.End)
+		for _, g := range given.Names {
+			name := Folded(g.Name)
+			rows[name] = rows[name] || g.Row
+			if known, ok := ends[name]; g.End > 0 && (!ok || g.End < known) {
+				ends[name] = g.End
+			}
+		}
+	}
+	at := make(map[string]int)
+	for _, g := range slices.Concat(names(all)...) {
+		if g.Missing && !rows[Folded(g.Name)] {
+			continue // of a name that no member has a row of, as after DROP SEQUENCE, its tombstones tell what was given
+		}
+		i, ok := at[g.Name]
+		if !ok {
+			i = len(floors)
+			at[g.Name] = i
+			floors = append(floors, Floor{Name: g.Name})
+		}
+		floors[i].Floor = max(floors[i].Floor, g.UpTo, above)
+	}
+	for i := range floors {
+		f := &floors[i]
+		last, ok := ends[Folded(f.Name)]
+		if !ok {
+			last = end
+		}
+		f.Bound = BoundAbove(f.Floor, last, ahead)
+	}
+	// Of a name that is not known now no number is given before its bound was written down.
+	return append(floors, Floor{Floor: above})
+}
+
+func names(all []Given) [][]Gave {
+	lists := make([][]Gave, len(all))
+	for i := range all {
+		lists[i] = all[i].Names
+	}
+	return lists
+}
+
+// Folded is the same for most names that a server takes for one.
+func Folded(name string) string { return strings.ToLower(strings.TrimRight(name, " ")) }

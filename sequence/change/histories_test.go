@@ -1,0 +1,414 @@
+package change_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"seqproxy/sequence/change"
+	"seqproxy/test/simulation"
+)
+
+// until resumes an actor until it stands before a step on a member, and reports whether it does.
+func until(a *simulation.Actor, step string, member int) bool {
+	for a.Next != step || a.At != member {
+		if !a.Resume() {
+			return false
+		}
+	}
+	return true
+}
+
+// wantText wants an error that has some words.
+func wantText(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Fatalf("got %v, want an error with %q", err, w)
+		}
+	}
+}
+
+// The histories that broke earlier designs; see docs/architecture.md.
+func TestHistories(t *testing.T) {
+	blocks := func(servers, members int) *estate {
+		s := &scenario{name: "history", servers: servers, members: members}
+		return s.start(simulation.Faults{})
+	}
+	proxy := func(e *estate, cut ...int) *simulation.Proxy {
+		p := e.NewProxy(fmt.Sprint("proxy", len(e.proxies)), cut...)
+		e.proxies = append(e.proxies, p)
+		p.TakeAll(name, 9)
+		return p
+	}
+	for _, h := range []struct {
+		what string
+		run  func(t *testing.T) *estate
+	}{
+		{"a slow member that stays is not left behind", func(t *testing.T) *estate {
+			e := blocks(4, 3)
+			e.asked = change.Change{Add: address(3)}
+			proxy(e)
+			slow := proxy(e, 0, 1) // reaches C alone
+			c := e.Change("coordinator", e.asked, 2)
+			c.Run()
+			wantText(t, c.Err, address(2), "cannot be reached")
+			for range 9 {
+				slow.TakeAll(name, 3)
+			}
+			return e
+		}},
+		{"who alone has recorded how far the lost one goes must be there", func(t *testing.T) *estate {
+			e := blocks(5, 5)
+			e.asked = change.Change{Remove: address(4)}
+			far := proxy(e, 1, 2, 3) // has A record how far E may go
+			for range 20 {
+				far.TakeAll(name, 4)
+			}
+			c := e.Change("coordinator", e.asked, 0, 4) // E is dead, A is cut off
+			c.Run()
+			wantText(t, c.Err, address(0), "cannot be reached")
+			proxy(e)
+			return e
+		}},
+		{"a proposal that comes late meets another", func(t *testing.T) *estate {
+			e := blocks(4, 3)
+			e.asked = change.Change{Add: address(3)}
+			proxy(e)
+			x, y := e.Change("x", e.asked), e.Change("y", change.Change{Remove: address(2)})
+			if !until(y, "propose", 0) || !until(x, "propose", 2) {
+				t.Fatal("they do not propose")
+			}
+			x.Resume() // late
+			y.Run()
+			x.Run()
+			if y.Err == nil {
+				wantText(t, x.Err, "change")
+			}
+			return e
+		}},
+		{"one aborts what another would finish", func(t *testing.T) *estate {
+			e := blocks(3, 2)
+			e.asked = change.Change{Add: address(2)}
+			proxy(e)
+			died, finishes, aborts := e.coordinator(1), e.coordinator(2), e.coordinator(3)
+			if !until(died, "accept", 1) {
+				t.Fatal("it does not come so far")
+			}
+			died.Kill()
+			until(finishes, "promise", 1)
+			until(aborts, "promise", 1)
+			for finishes.Resume() || aborts.Resume() {
+				aborts.Resume()
+			}
+			return e
+		}},
+		{"a frozen member records no ceiling of the one that is away", func(t *testing.T) *estate {
+			e := blocks(3, 3)
+			e.asked = change.Change{Remove: address(2)}
+			far := proxy(e, 1)
+			c := e.Change("coordinator", e.asked, 2)
+			if !until(c, "set floors", 0) { // what A has recorded was read
+				t.Fatal("it does not come so far")
+			}
+			for range 40 {
+				_ = far.Take(2, name, 4)
+			}
+			c.Run()
+			for range 40 {
+				_ = far.Take(2, name, 4)
+			}
+			proxy(e, 2)
+			return e
+		}},
+		{"of two members none is taken out without a word", func(t *testing.T) *estate {
+			e := blocks(2, 2)
+			e.asked = change.Change{Remove: address(1), Force: true}
+			proxy(e)
+			c := e.Change("coordinator", change.Change{Remove: address(1)}, 1)
+			c.Run()
+			wantText(t, c.Err, "one member alone", "FORCE")
+			return e
+		}},
+		{"the home of an ORDER sequence is not taken out without a word", func(t *testing.T) *estate {
+			e := blocks(3, 3)
+			e.asked = change.Change{Remove: address(2), Force: true}
+			for _, m := range e.Members {
+				m.Homes[name] = e.Members[2].ID
+			}
+			proxy(e)
+			c := e.Change("coordinator", change.Change{Remove: address(2)}, 2)
+			c.Run()
+			wantText(t, c.Err, "home of ORDER", "FORCE")
+			return e
+		}},
+		{"a job that counts by the old step finds its row frozen, and is found afterwards", func(t *testing.T) *estate {
+			s := &scenario{name: "steps", servers: 3, members: 2, interleave: change.InterleaveStep}
+			e := s.start(simulation.Faults{})
+			e.Writers = true
+			e.asked = change.Change{Add: address(2), WritersStopped: true}
+			p := proxy(e)
+			c := e.Change("coordinator", change.Change{Add: address(2)})
+			c.Run()
+			wantText(t, c.Err, "WITH DIRECT WRITERS STOPPED")
+			c = e.Change("coordinator", e.asked)
+			if !until(c, "accept", 0) {
+				t.Fatal("it does not come so far")
+			}
+			for _, m := range e.Members[:2] {
+				if _, err := m.Add(name, 2); err == nil {
+					t.Error("a row that is frozen was counted on")
+				}
+			}
+			c.Run()
+			if c.Err != nil {
+				t.Fatal(c.Err)
+			}
+			if err := p.Read(); err != nil {
+				t.Fatal(err)
+			}
+			stood := e.Members[0].Rows[name]
+			if _, err := e.Members[0].Add(name, 2); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Take(0, name, 1); err == nil {
+				t.Error("a row that the old step was added to gives numbers")
+			}
+			e.Members[0].Rows[name] = stood // as the error says how
+			return e
+		}},
+		{"applications that count beside the dead member know no ceiling", func(t *testing.T) *estate {
+			s := &scenario{name: "steps", servers: 3, members: 3, interleave: change.InterleaveStep}
+			e := s.start(simulation.Faults{})
+			e.Writers = true
+			e.asked = change.Change{Remove: address(2), Force: true, Above: 10_000, WritersStopped: true}
+			proxy(e)
+			c := e.Change("coordinator", change.Change{Remove: address(2), WritersStopped: true}, 2)
+			c.Run()
+			wantText(t, c.Err, "FORCE ABOVE n")
+			return e
+		}},
+		{"a member that accepted and was not told obeys before anything else is changed", func(t *testing.T) *estate {
+			e := blocks(3, 2)
+			e.asked = change.Change{Add: address(2)}
+			p := proxy(e)
+			for range 20 {
+				_ = p.Take(0, name, 9)
+			}
+			c := e.Change("coordinator", change.Change{Remove: address(0)})
+			if !until(c, "obey", 1) {
+				t.Fatal("it does not come so far")
+			}
+			c.Cut[1] = true
+			c.Run()
+			if c.Err != nil || e.Members[0].Plan != 2 || e.Members[1].Plan != 1 {
+				t.Fatalf("%v; they obey plans %d and %d", c.Err, e.Members[0].Plan, e.Members[1].Plan)
+			}
+			c = e.Change("coordinator", e.asked)
+			c.Run()
+			if c.Err != nil {
+				t.Fatal(c.Err)
+			}
+			proxy(e) // which does not know what the other one gave
+			return e
+		}},
+		{"a removed member that was not told stays frozen where it is not added again", func(t *testing.T) *estate {
+			e := blocks(4, 3)
+			e.asked = change.Change{Add: address(2)}
+			far := proxy(e, 0, 1, 3)
+			p := proxy(e)
+			c := e.Change("removes", change.Change{Remove: address(2)})
+			if !until(c, "obey", 0) {
+				t.Fatal("it does not come so far")
+			}
+			c.Cut[2] = true
+			c.Run()
+			other := e.Change("adds another", change.Change{Add: address(3)}, 2)
+			other.Run()
+			if c.Err != nil || other.Err != nil {
+				t.Fatal(c.Err, other.Err)
+			}
+			c = e.Change("adds it again", e.asked)
+			if !until(c, "read what it gave", 0) {
+				t.Fatal("it does not come so far")
+			}
+			c.Kill()
+			ends := e.Change("ends that", change.Change{Add: address(2)})
+			if !until(ends, "propose", 0) {
+				t.Fatal("it does not come so far")
+			}
+			ends.Kill()
+			for range 20 {
+				if far.Take(2, name, 4) == nil {
+					t.Fatal("a member that was removed gives numbers")
+				}
+				p.TakeAll(name, 9)
+			}
+			return e
+		}},
+		{"a member that was overtaken is no veto", func(t *testing.T) *estate {
+			e := blocks(4, 4)
+			e.asked = change.Change{Add: address(1)}
+			far := proxy(e, 0, 1, 2)
+			p := proxy(e)
+			slept := e.Change("slept", change.Change{Remove: address(3)})
+			c := e.Change("removes", change.Change{Remove: address(3)})
+			if !until(c, "obey", 0) {
+				t.Fatal("it does not come so far")
+			}
+			c.Kill()
+			for slept.Steps() < 4 { // it has found the change open
+				slept.Resume()
+			}
+			c = e.Change("finishes", change.Change{Remove: address(3)}, 1, 3)
+			c.Cut[1], c.Cut[3] = false, false
+			if !until(c, "obey", 0) {
+				t.Fatal("it does not come so far")
+			}
+			c.Cut[1], c.Cut[3] = true, true
+			c.Run()
+			near := e.Change("removes another", change.Change{Remove: address(1)}, 1, 3)
+			near.Run()
+			again := e.Change("adds it again", e.asked, 3)
+			again.Run()
+			if c.Err != nil || near.Err != nil || again.Err != nil {
+				t.Fatal(c.Err, near.Err, again.Err)
+			}
+			slept.Cut[0], slept.Cut[2] = true, true
+			slept.Run()
+			for range 20 {
+				if far.Take(3, name, 4) == nil {
+					t.Fatal("a member that was removed gives numbers")
+				}
+				p.TakeAll(name, 9)
+			}
+			return e
+		}},
+		{"a member comes back frozen from a change that was aborted", func(t *testing.T) *estate {
+			e := blocks(4, 3)
+			e.asked = change.Change{Add: address(3)}
+			p := proxy(e)
+			c := e.coordinator(1)
+			if !until(c, "set floors", 0) {
+				t.Fatal("it does not come so far")
+			}
+			c.Kill()
+			end := e.Change("ends", e.asked, 2) // C is away
+			end.Run()
+			if len(e.Frozen()) == 0 {
+				t.Fatal("C is not frozen")
+			}
+			if err := p.Read(); err != nil {
+				t.Fatal(err)
+			}
+			p.TakeAll(name, 9)
+			return e
+		}},
+	} {
+		t.Run(h.what, func(t *testing.T) {
+			e := h.run(t)
+			if err := e.end(); err != nil {
+				t.Fatal(e.failed("at the end", err))
+			}
+		})
+	}
+}
+
+// several runs changes of all kinds, one after another or at the same time, while members and
+// proxies are cut off and come back.
+func several(seed uint64, faults simulation.Faults) (made int, err error) {
+	const servers = 4
+	rng := rand.New(rand.NewPCG(seed, 11))
+	s := &scenario{name: "several changes", servers: servers, members: 2 + rng.IntN(2), proxies: [][]int{nil, nil, nil}}
+	e := s.start(faults)
+	e.Random = rng
+	e.giveAfter()
+	e.asked = change.Change{Remove: address(0)}
+	var actors []*simulation.Actor
+	for range 6 {
+		for i := range 2 {
+			asked := change.Change{Add: address(rng.IntN(servers))}
+			if rng.IntN(2) == 0 {
+				asked = change.Change{Remove: address(rng.IntN(servers))}
+			}
+			if rng.IntN(3) == 0 && len(actors) > 0 {
+				asked = actors[len(actors)-1].Asked
+			}
+			a := e.Change(fmt.Sprint("coordinator", len(actors)), asked)
+			if rng.IntN(4) == 0 {
+				a.Lose, a.Unsent = 1+rng.IntN(40), rng.IntN(2) == 0
+			}
+			if rng.IntN(3) == 0 {
+				a.Cut[rng.IntN(servers)] = true
+			}
+			actors = append(actors, a)
+			_ = i
+		}
+		for range 20 {
+			a := actors[max(0, len(actors)-1-rng.IntN(3))]
+			for range 1 + rng.IntN(15) {
+				if a.Next == "obey" && rng.IntN(3) == 0 {
+					a.Cut[a.At] = true
+				}
+				a.Resume()
+			}
+			switch rng.IntN(12) {
+			case 0:
+				a.Kill()
+			case 1: // a proxy reaches one member alone
+				p, at := e.proxies[rng.IntN(len(e.proxies))], rng.IntN(servers)
+				for i := range servers {
+					p.Actor.Cut[i] = i != at
+				}
+			case 2: // it reaches all
+				clear(e.proxies[rng.IntN(len(e.proxies))].Actor.Cut)
+			}
+		}
+	}
+	for _, a := range actors {
+		a.Run()
+	}
+	if err := e.settle(servers); err != nil {
+		return 0, e.failed(fmt.Sprintf("seed %d", seed), err)
+	}
+	return len(e.proxies[0].Plan().Members), nil
+}
+
+// settle ends what is open, whatever it is, and looks whether the members go on.
+func (e *estate) settle(servers int) error {
+	e.Seen = nil
+	for _, p := range e.proxies {
+		clear(p.Actor.Cut)
+	}
+	for range 2 {
+		for i := range servers {
+			for _, asked := range []change.Change{{Add: address(i)}, {Remove: address(i)}} {
+				a := e.Change("last", asked)
+				a.Run()
+				if wrong := new(change.InvalidError); a.Err == nil || errors.As(a.Err, &wrong) {
+					continue
+				}
+				if text := a.Err.Error(); !strings.Contains(text, "in progress") && !strings.Contains(text, "belongs to another set") {
+					return fmt.Errorf("%+v: %w", asked, a.Err)
+				}
+			}
+		}
+	}
+	e.asked = change.Change{Add: address(0)}
+	return e.end()
+}
+
+func TestRandomHistories(t *testing.T) {
+	for part := range uint64(4) {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Parallel()
+			for seed := part; seed < randomSchedules(t)/4; seed += 4 {
+				if _, err := several(seed, simulation.Faults{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,256 @@
+package change
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// How the numbers of a plan are divided among its members.
+const (
+	// InterleaveBlock gives member k of N the blocks congruent to k mod N; number x lies in block
+	// (x-1) DIV Block.
+	InterleaveBlock = "block"
+	// InterleaveStep gives member k of N the numbers congruent to k+1 mod N.
+	InterleaveStep = "step"
+)
+
+// MaxMembers is the most that a plan has.
+const MaxMembers = 64
+
+// States of a plan on one member.
+const (
+	Proposed = "proposed"
+	Frozen   = "frozen"
+	Accepted = "accepted"
+	// InForce: the change has ended here, and the member obeys the plan, or has left by it.
+	InForce = "in force"
+	// Aborted: this member never accepts the plan, and goes on as before.
+	Aborted = "aborted"
+	// Overtaken: this member obeys a newer plan, and was not told what became of this change.
+	// Others can tell.
+	Overtaken = "overtaken"
+)
+
+// Steps that [Servers.Did] is told of, besides the states.
+const (
+	// StepFilled: the caches of all proxies are filled, and rows are frozen next.
+	StepFilled = "caches filled"
+	// StepFloors: a member has the floors.
+	StepFloors = "floors"
+	// StepTakenOver: another coordinator's change was taken over.
+	StepTakenOver = "taken over"
+)
+
+// Plan says which sequence servers there are and how they divide the numbers. Plans are
+// numbered from 1; without one there is one server, which counts plainly.
+type Plan struct {
+	Number      uint64
+	UUID        string
+	State       string // on the member that says so
+	Coordinator string // who makes the change
+	Begun       time.Time
+	Changed     time.Time // when State was written
+	Interleave  string    // InterleaveBlock or InterleaveStep
+	Block       uint64    // numbers in a block; 0 with InterleaveStep
+	Members     []Member  // by position
+	Previous    []Member  // of the plan before, by position
+	// Ballot is the highest that the member has promised. Who writes under a lower one changes
+	// nothing there any more.
+	Ballot uint64
+}
+
+// Member is a sequence server of a plan.
+type Member struct {
+	ID       string `json:"id"` // uuid, for life
+	Address  string `json:"address"`
+	Position int    `json:"position"`
+}
+
+// Membership is what a member says of itself: the plan that it obeys. A server without one
+// obeys none.
+type Membership struct {
+	ID         string // uuid of this member
+	Plan       uint64 // number of the plan in force here; 0: none
+	Position   int
+	Count      int // 0: it has left
+	Interleave string
+	Block      uint64
+}
+
+// Report is what one server knows of plans.
+type Report struct {
+	Membership
+	Plans []Plan // by number
+}
+
+// Change says how the set of sequence servers is to change: by one that is added, or one that
+// is removed. Addresses have their port.
+type Change struct {
+	Add    string // "10.0.0.5:3306"
+	Remove string
+	// Force removes a member that cannot be reached although nobody knows how far it may go, or
+	// two are left. The operator must have switched it off: numbers that it gives from now on
+	// would be given again. All sequences then go on above Above, if that is not 0.
+	Force bool
+	Above uint64
+	// WritersStopped is the operator's word that no application counts in the tables until the
+	// change has ended.
+	WritersStopped bool
+}
+
+// Open reports whether a change in that state has yet to be ended on the member that says so.
+func (p *Plan) Open() bool {
+	return p.State == Proposed || p.State == Frozen || p.State == Accepted
+}
+
+// makes reports whether p is the plan that a change leads to.
+func (p *Plan) makes(change Change) bool {
+	has := func(members []Member, address string) bool {
+		return slices.ContainsFunc(members, func(m Member) bool { return m.Address == address })
+	}
+	if change.Add != "" {
+		return has(p.Members, change.Add) && !has(p.Previous, change.Add)
+	}
+	return has(p.Previous, change.Remove) && !has(p.Members, change.Remove)
+}
+
+// follows reports whether p was made from now.
+func (p *Plan) follows(now *Plan) bool {
+	same := func(m, o Member) bool { return m.ID == o.ID }
+	return now.Number == 0 || p.Number > now.Number && slices.EqualFunc(p.Previous, now.Members, same)
+}
+
+// Vetoed reports whether a change was aborted by a member that stays, so that it is never
+// decided. all is what servers know.
+func (p *Plan) Vetoed(all []Report) bool {
+	return slices.ContainsFunc(all, func(t Report) bool {
+		known := t.change(p.UUID)
+		return known != nil && known.State == Aborted && p.stays(t.ID)
+	})
+}
+
+// forgotten reports whether a member that stays does not know a change: it was taken back there.
+func (p *Plan) forgotten(all []Report) bool {
+	return slices.ContainsFunc(all, func(t Report) bool { return t.change(p.UUID) == nil && p.stays(t.ID) })
+}
+
+// stays reports whether a member is one before the change and after it.
+func (p *Plan) stays(id string) bool { return HasMember(p.Previous, id) && HasMember(p.Members, id) }
+
+// staying are the members that have to accept the change: those so far, but for one that is
+// removed.
+func (p *Plan) staying() (all []Member) {
+	for _, m := range p.Previous {
+		if HasMember(p.Members, m.ID) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// everyone are the members of the plan and of the one before, first those that stay.
+func (p *Plan) everyone() []Member {
+	all := p.staying()
+	for _, more := range [][]Member{p.Previous, p.Members} {
+		for _, m := range more {
+			if !HasMember(all, m.ID) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// statement is what an operator says to make the change that leads to p, and to end it.
+func (p *Plan) statement() string {
+	for _, m := range p.Members {
+		if !HasMember(p.Previous, m.ID) {
+			return "SEQPROXY ADD SEQUENCE SERVER '" + m.Address + "'"
+		}
+	}
+	for _, m := range p.Previous {
+		if !HasMember(p.Members, m.ID) {
+			return "SEQPROXY REMOVE SEQUENCE SERVER '" + m.Address + "'"
+		}
+	}
+	return "the statement that began it"
+}
+
+// LeftBefore reports whether a server was a member of an older plan, and was taken out before
+// p, whether it has heard of that or was away.
+func (m *Membership) LeftBefore(p *Plan) bool {
+	return m.Plan > 0 && !HasMember(p.Previous, m.ID)
+}
+
+// Owner returns which numbers belong to the member at a position.
+func (p *Plan) Owner(position int) func(n uint64) bool {
+	count, at := uint64(len(p.Members)), uint64(position)
+	switch {
+	case count < 2:
+		return func(n uint64) bool { return n > 0 }
+	case p.Interleave == InterleaveStep:
+		return func(n uint64) bool { return n%count == (at+1)%count }
+	}
+	return func(n uint64) bool { return n > 0 && (n-1)/p.Block%count == at }
+}
+
+// change returns a change by its uuid; nil if the server does not know it.
+func (t *Report) change(uuid string) *Plan {
+	i := slices.IndexFunc(t.Plans, func(p Plan) bool { return p.UUID == uuid })
+	if i < 0 {
+		return nil
+	}
+	return &t.Plans[i]
+}
+
+// HasMember reports whether a member is among some, by its id.
+func HasMember(members []Member, id string) bool {
+	return slices.ContainsFunc(members, func(m Member) bool { return m.ID == id })
+}
+
+// Addresses of members, for people.
+func Addresses(members []Member) string {
+	all := make([]string, len(members))
+	for i, m := range members {
+		all[i] = m.Address
+	}
+	return strings.Join(all, ", ")
+}
+
+// Latest is the plan in force, and the change that is open, by what servers have told. The
+// number of the first is 0 where there is none; the second is nil then.
+func Latest(all []Report) (now Plan, open *Plan) {
+	for _, t := range all {
+		for _, p := range t.Plans {
+			if p.State == InForce && p.Number > now.Number {
+				now = p
+			}
+		}
+	}
+	most := 0
+	for _, t := range all {
+		for i := range t.Plans {
+			p := &t.Plans[i]
+			if !p.Open() || p.UUID == now.UUID || !p.follows(&now) || p.Vetoed(all) {
+				continue // or it is left on a member that was away
+			}
+			knows := 0
+			for _, o := range all {
+				if o.change(p.UUID) != nil {
+					knows++
+				}
+			}
+			if open == nil || p.Number > open.Number || p.Number == open.Number && knows > most {
+				open, most = p, knows
+			}
+		}
+	}
+	return now, open
+}
+
+// String names a plan in errors and logs.
+func (p *Plan) String() string {
+	return fmt.Sprintf("plan %d (%s): %s", p.Number, p.State, Addresses(p.Members))
+}

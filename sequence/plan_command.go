@@ -1,0 +1,179 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"seqproxy/internal/logfield"
+	"seqproxy/sequence/change"
+)
+
+// What a change of the set of sequence servers is about; see package change.
+type (
+	Plan       = change.Plan
+	Member     = change.Member
+	Membership = change.Membership
+	PlanChange = change.Change
+	PlanError  = change.Error
+)
+
+// How members divide the numbers, and the state of a plan whose change has ended.
+const (
+	InterleaveBlock = change.InterleaveBlock
+	InterleaveStep  = change.InterleaveStep
+	PlanInForce     = change.InForce
+)
+
+// ChangePlan changes the set of sequence servers, and returns the plan that is in force then.
+// Meanwhile callers are served from memory; whoever needs a reservation waits. It takes a second
+// or two. Said again it ends a change that was left, as when its proxy was killed, and makes it
+// unless it is made by that.
+//
+// Errors: *PlanError, ErrBadOption, ErrUnfit, ErrClosed, ctx's cause, or those of a server.
+// Whatever fails before the change is decided is undone as far as members can be reached.
+func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, error) {
+	if asked.Add != "" {
+		o, err := s.serverOptions(asked.Add)
+		if err != nil {
+			return Plan{}, err
+		}
+		asked.Add = o.Addr // with its port
+	}
+	return s.planned(ctx, func(c *change.Coordinator) error {
+		for _, v := range s.servers.members() {
+			if v.grouped() {
+				return &groupError{v.name()}
+			}
+		}
+		if s.servers.view.Load().plan.Number == 0 && len(s.servers.members()) > 1 {
+			if now, _, err := c.Current(); err != nil || now.Number == 0 {
+				return errors.Join(err, s.servers.errNoPlan())
+			}
+		}
+		return c.Change(asked)
+	})
+}
+
+// planned runs f with a coordinator, and returns its plan. There is one at a time.
+func (s *Sequences) planned(ctx context.Context, f func(*change.Coordinator) error) (Plan, error) {
+	if !s.planning.TryLock() {
+		return s.asCoordinator(ctx, (*change.Coordinator).RefuseSecond)
+	}
+	defer s.planning.Unlock()
+	p, err := s.asCoordinator(ctx, f)
+	if err == nil {
+		s.seeChanges(ctx)
+	}
+	return p, err
+}
+
+// asCoordinator is planned for who only looks.
+func (s *Sequences) asCoordinator(ctx context.Context, f func(*change.Coordinator) error) (Plan, error) {
+	if !s.begin() {
+		return Plan{}, ErrClosed
+	}
+	defer s.tasks.Done()
+	within, stop := s.requestWithin(ctx, s.timing.change)
+	defer stop()
+	c := change.New(within.ctx, planServers{s}, s.changeConfig())
+	defer func() {
+		if err := c.Close(); err != nil {
+			s.log.Debug("connections of a change of plans not closed", logfield.Err(err))
+		}
+	}()
+	err := f(c)
+	if err == nil {
+		return c.Plan(), nil
+	}
+	if wrong := new(change.InvalidError); errors.As(err, &wrong) {
+		err = badOption("%s", wrong.Text)
+	}
+	return Plan{}, err
+}
+
+// changeConfig is what a coordinator knows of this proxy.
+func (s *Sequences) changeConfig() change.Config {
+	t := &s.servers.first().table
+	config := change.Config{
+		Log: s.log, Host: s.servers.first().registry.host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.servers.ahead,
+		NoWriters: s.servers.tuning.Load().NoDirectWriters, FillTimeout: s.timing.fill, Random: rand.Uint32,
+		Tables: change.Tables{First: t.full, Member: t.member, Plan: t.plan, Start: t.start},
+	}
+	for _, v := range s.servers.members() {
+		config.Known = append(config.Known, v.opts.Addr)
+	}
+	return config
+}
+
+// serverOptions is the way to a server: as it is configured, or like the first one that is.
+func (s *Sequences) serverOptions(address string) (ServerOptions, error) {
+	for _, o := range s.opts.Servers {
+		if slices.ContainsFunc(o.nodes(), func(n Node) bool { return n.Addr == address }) || o.Addr == address {
+			return o, nil
+		}
+	}
+	o := s.opts.Servers[0]
+	o.Network, o.Addr, o.Nodes = "tcp", address, nil
+	return o, o.setDefaults()
+}
+
+// planServers is the way of a change to the servers.
+type planServers struct{ s *Sequences }
+
+// Reach implements [change.Servers].
+func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.Store, []error) {
+	stores, errs := make([]change.Store, len(addresses)), make([]error, len(addresses))
+	var wg sync.WaitGroup
+	for i, address := range addresses {
+		wg.Go(func() {
+			v, err := p.s.ownServer(address)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			stores[i] = planStore{v}
+			limited, stop := context.WithTimeoutCause(ctx, v.opts.DialTimeout+time.Second, errPatience)
+			defer stop()
+			conn, err := v.conn(limited)
+			if err == nil {
+				err = conn.Close()
+			}
+			if errs[i] = err; err != nil {
+				_ = v.close()
+			}
+		})
+	}
+	wg.Wait()
+	return stores, errs
+}
+
+// ownServer is a server with connections of its own, which the caller closes.
+func (s *Sequences) ownServer(address string) (*server, error) {
+	o, err := s.serverOptions(address)
+	if err != nil {
+		return nil, err
+	}
+	v, err := newServer(s.opts, o, &counters{scores: newScores()}, newMarks())
+	if err == nil {
+		v.tuning = s.tuning
+	}
+	return v, err
+}
+
+// Outlive implements [change.Servers]: until Close does not wait any more.
+func (p planServers) Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	within, stop := p.s.requestWithin(context.WithoutCancel(ctx), p.s.timing.change)
+	return within.ctx, stop
+}
+
+// Did implements [change.Servers].
+func (p planServers) Did(_ *Plan, step, address string) error {
+	if f := p.s.planHook; f != nil {
+		return f(step, address)
+	}
+	return nil
+}

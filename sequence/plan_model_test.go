@@ -1,0 +1,308 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"seqproxy/sequence/change"
+	"seqproxy/test/simulation"
+)
+
+// The simulated members of test/simulation do without SQL what [planStore] does with it. This file
+// has both do the same, and compares what they answer, and what they hold afterwards.
+
+// modelled is one member twice: on a server, and simulated.
+type modelled struct {
+	place place
+	real  planStore
+	model simulation.Store
+	plans []*Plan
+}
+
+func newModelled(t *testing.T, rows map[string]uint64) *modelled {
+	t.Helper()
+	e := newPlanEstate(t, 1, rows)
+	s := e.open(t)
+	if _, err := s.List(t.Context()); err != nil { // the tables are made
+		t.Fatal(err)
+	}
+	m := &modelled{place: e.places[0], real: planStore{e.server(t, s, 0)}}
+	id, err := m.real.Identify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := simulation.NewWorld(1, 1, InterleaveBlock)
+	w.Members[0].ID = id
+	for name, n := range rows {
+		w.Members[0].Rows[name] = n
+	}
+	m.model = simulation.Store{Actor: w.Client("model"), Member: w.Members[0]}
+	me, other, third := Member{ID: id, Address: "me"}, Member{ID: "other", Address: "other"}, Member{ID: "third", Address: "third"}
+	for i, p := range []struct {
+		number            uint64
+		members, previous []Member
+	}{
+		{2, []Member{me, other}, []Member{me}},
+		{2, []Member{me, third}, []Member{me}},
+		{3, []Member{me}, []Member{me, other}},
+		{3, []Member{me, other, third}, []Member{me, other}},
+		{4, []Member{other}, []Member{me, other}},
+		{4, []Member{other, me}, []Member{other}},
+		{5, []Member{me, third}, []Member{me, other, third}},
+	} {
+		members := slices.Clone(p.members)
+		for at := range members {
+			members[at].Position = at
+		}
+		previous := slices.Clone(p.previous)
+		for at := range previous {
+			previous[at].Position = at
+		}
+		m.plans = append(m.plans, &Plan{
+			Number: p.number, UUID: fmt.Sprint("uuid", i), State: change.Proposed, Coordinator: "test", Interleave: InterleaveBlock, Block: 10, Members: members, Previous: previous,
+		})
+	}
+	return m
+}
+
+// modelStore is what members are told by proxies, besides a change.
+type modelStore interface {
+	change.Store
+	Record(ctx context.Context, plan uint64, name string, bound uint64, own bool) error
+}
+
+// Record has a member know how far another one may go, or with own itself.
+func (s planStore) Record(ctx context.Context, plan uint64, name string, bound uint64, own bool) error {
+	goes := uint64(0)
+	if own {
+		goes = bound
+	}
+	return s.v.saveBound(ctx, plan, name, bound, goes)
+}
+
+// deed is one step on a member, and what came of it, for comparison.
+type deed struct {
+	what string
+	do   func(s modelStore) string
+}
+
+// outcomeOf is what both have to agree on of an error.
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, change.ErrTakenOver):
+		return "taken over"
+	}
+	return "failed"
+}
+
+// anyDeed is one by chance.
+func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
+	p := m.plans[rng.IntN(len(m.plans))]
+	ballot := uint64(rng.IntN(3) + 1)
+	base := uint64(rng.IntN(4))
+	kind := rng.IntN(15)
+	if known := m.model.Member.Plans; len(known) > 0 && rng.IntN(4) > 0 { // one that does something
+		numbers := slices.Sorted(maps.Keys(known))
+		now := known[numbers[rng.IntN(len(numbers))]]
+		at := slices.IndexFunc(m.plans, func(p *Plan) bool { return p.UUID == now.UUID })
+		p, ballot = m.plans[at], now.Ballot
+		fitting := map[string][]int{change.Proposed: {2, 3, 4, 10}, change.Frozen: {5, 6, 8, 9, 12, 14}, change.Accepted: {9, 11, 12, 13, 14}, change.Aborted: {0, 11, 13}, change.Overtaken: {2, 9, 13}, change.InForce: {0, 5, 9, 12}}[now.State]
+		if rng.IntN(3) > 0 {
+			kind = fitting[rng.IntN(len(fitting))]
+		}
+	}
+	what := fmt.Sprintf(" plan %d %s, base %d, ballot %d", p.Number, p.UUID, base, ballot)
+	floors := []change.Floor{{Name: "photos", Floor: uint64(rng.IntN(400)), Bound: 600}, {Name: "albums", Floor: 3, Bound: 40}, {Floor: uint64(rng.IntN(40))}}
+	step := func(name string, f func(s change.Stepper) error) deed {
+		return deed{name + what, func(s modelStore) string { return outcomeOf(f(s)) }}
+	}
+	switch kind {
+	case 0, 1:
+		return deed{"propose" + what, func(s modelStore) string {
+			other, err := s.Propose(ctx, p, base, ballot)
+			if other != nil {
+				return fmt.Sprint("other ", other.UUID, outcomeOf(err))
+			}
+			return outcomeOf(err)
+		}}
+	case 2:
+		return deed{"promise" + what, func(s modelStore) string {
+			was, known, err := s.Promise(ctx, p, base, ballot)
+			if err != nil {
+				return outcomeOf(err)
+			}
+			return fmt.Sprintf("%+v %v", was, known)
+		}}
+	case 3, 4:
+		return step("freeze", func(s change.Stepper) error { return s.Freeze(ctx, p, ballot) })
+	case 5:
+		recorded := rng.IntN(2) == 0
+		return deed{"gave" + what, func(s modelStore) string {
+			given, err := s.Gave(ctx, p, ballot, recorded)
+			slices.SortFunc(given.Names, func(a, b change.Gave) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			for i := range given.Names {
+				given.Names[i].End = 0 // the model does not know where a sequence ends
+			}
+			return fmt.Sprintf("%+v %s", given.Names, outcomeOf(err))
+		}}
+	case 6, 7:
+		return step("set floors", func(s change.Stepper) error { return s.SetFloors(ctx, p, ballot, floors) })
+	case 8:
+		return step("accept", func(s change.Stepper) error { return s.Accept(ctx, p, ballot) })
+	case 9:
+		return step("thaw", func(s change.Stepper) error { return s.Thaw(ctx, p, ballot) })
+	case 10:
+		return step("withdraw", func(s change.Stepper) error { return s.Withdraw(ctx, p, ballot) })
+	case 11:
+		return deed{"let go" + what, func(s modelStore) string { return outcomeOf(s.LetGo(ctx, p)) }}
+	case 12:
+		name, bound, own, plan := []string{"photos", "none"}[rng.IntN(2)], uint64(rng.IntN(2000)), rng.IntN(2) == 0, m.model.Member.Plan
+		if rng.IntN(3) == 0 {
+			plan = uint64(rng.IntN(6))
+		}
+		return deed{fmt.Sprintf("record %s up to %d under plan %d, own %v", name, bound, plan, own), func(s modelStore) string {
+			return outcomeOf(s.Record(ctx, plan, name, bound, own))
+		}}
+	}
+	return deed{"obey" + what, func(s modelStore) string {
+		id, err := s.Identify(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		brought, err := s.Obey(ctx, p, id, floors, nil)
+		return fmt.Sprint(brought, outcomeOf(err))
+	}}
+}
+
+// held is what the server holds, as the model has it.
+func (m *modelled) held(t *testing.T) *simulation.Member {
+	t.Helper()
+	ctx := t.Context()
+	got := simulation.NewMember(m.model.Member.Address)
+	report, err := m.real.Report(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Membership = report.Membership
+	for i := range report.Plans {
+		got.Plans[report.Plans[i].Number] = &report.Plans[i]
+	}
+	err = m.real.v.eachName(ctx, m.place.db, func(name string, n uint64) { got.Rows[name] = n }, "SELECT name, id FROM sequence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := m.place.db.Query("SELECT plan, name, floor, bound, own_bound, saved FROM sequence_plan_start")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var at simulation.Start
+		b := new(simulation.Begin)
+		if err := rows.Scan(&at.Plan, &at.Name, &b.Floor, &b.Bound, &b.Own, &b.Saved); err != nil {
+			t.Fatal(err)
+		}
+		got.Starts[at] = b
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// text is what a member holds, for comparison.
+func text(m *simulation.Member) string {
+	var all []string
+	for name, id := range m.Rows {
+		all = append(all, fmt.Sprintf("row %s %d", name, id))
+	}
+	for _, p := range m.Plans {
+		all = append(all, fmt.Sprintf("plan %d %s %s ballot %d", p.Number, p.UUID, p.State, p.Ballot))
+	}
+	for at, b := range m.Starts {
+		saved := "-"
+		if b.Saved != nil {
+			saved = fmt.Sprint(*b.Saved)
+		}
+		all = append(all, fmt.Sprintf("start %d %q floor %d bound %d own %d saved %s", at.Plan, at.Name, b.Floor, b.Bound, b.Own, saved))
+	}
+	slices.Sort(all)
+	is := m.Membership
+	if is.Count == 0 { // it has left, or was never a member
+		is.Interleave, is.Block = "", 0
+	}
+	return fmt.Sprintf("%+v\n%s", is, strings.Join(all, "\n"))
+}
+
+// Steps by chance give the same answers on a server and simulated, and leave the same behind.
+func TestASimulatedMemberDoesWhatAServerDoes(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		m := newModelled(t, map[string]uint64{"photos": 100, "albums": 7})
+		var done []string
+		outcomes := make(map[string]int)
+		for range 60 {
+			d := m.anyDeed(ctx, rng)
+			got, want := d.do(m.real), d.do(m.model)
+			done = append(done, d.what+": "+got)
+			outcomes[got]++
+			if got != want {
+				t.Fatalf("seed %d: the server says %q, the model %q, of\n%s", seed, got, want, strings.Join(done, "\n"))
+			}
+			if got, want := text(m.held(t)), text(m.model.Member); got != want {
+				t.Fatalf("seed %d: the server holds\n%s\n\nthe model\n%s\n\nafter\n%s", seed, got, want, strings.Join(done, "\n"))
+			}
+		}
+		if outcomes["done"] < 5 {
+			t.Errorf("seed %d: %v", seed, outcomes)
+		}
+	}
+}
+
+// Two steps at the same time leave behind what they do one after the other, in one order or the
+// other, as the model has it: whatever the server locks, and whichever snapshot it reads.
+func TestStepsAtTheSameTimeAreAsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		m := newModelled(t, map[string]uint64{"photos": 100, "albums": 7})
+		both := 0
+		for range 40 {
+			first, second := m.anyDeed(ctx, rng), m.anyDeed(ctx, rng)
+			var got [2]string
+			var wg sync.WaitGroup
+			for i, d := range []deed{first, second} {
+				wg.Go(func() { got[i] = d.do(m.real) })
+			}
+			wg.Wait()
+			one, other := m.model.Copy(), m.model.Copy()
+			var want, turned [2]string
+			want[0], want[1] = first.do(one), second.do(one)
+			turned[1], turned[0] = second.do(other), first.do(other)
+			held := text(m.held(t))
+			switch {
+			case got == want && held == text(one.Member):
+				m.model = one
+			case got == turned && held == text(other.Member):
+				m.model = other
+				both++
+			default:
+				t.Fatalf("seed %d: %s and %s at the same time say %q and leave\n%s\n\none after the other %q and\n%s\n\nturned %q and\n%s",
+					seed, first.what, second.what, got, held, want, text(one.Member), turned, text(other.Member))
+			}
+		}
+		t.Logf("seed %d: the second went first %d times", seed, both)
+	}
+}

@@ -1,0 +1,524 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+	"seqproxy/internal/planted"
+	"seqproxy/sequence/change"
+)
+
+// planStore is one server's tables as a change of members sees them: a [change.Store].
+type planStore struct{ v *server }
+
+// Close implements [change.Store].
+func (s planStore) Close() error { return s.v.close() }
+
+// Identify implements [change.Reader].
+func (s planStore) Identify(ctx context.Context) (string, error) {
+	return s.v.memberID(ctx, s.v.pool())
+}
+
+// Report implements [change.Reader].
+func (s planStore) Report(ctx context.Context) (change.Report, error) {
+	return s.v.report(ctx, s.v.pool())
+}
+
+// report is what this server knows of plans.
+func (v *server) report(ctx context.Context, on querier) (t change.Report, err error) {
+	if t.Membership, _, err = v.membership(ctx, on); err == nil {
+		t.Plans, err = v.plans(ctx, on)
+	}
+	return t, err
+}
+
+// Sequences implements [change.Reader].
+func (s planStore) Sequences(ctx context.Context) ([]change.Sequence, error) {
+	return s.v.sequencesOf(ctx, s.v.pool())
+}
+
+// sequencesOf lists what a change looks at of definitions.
+func (v *server) sequencesOf(ctx context.Context, on querier) (found []change.Sequence, err error) {
+	all, err := v.definitions(ctx, on)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if d := &all[i]; d.live {
+			found = append(found, change.Sequence{Name: d.name, Single: d.def.Increment > 1 || d.def.Cycle, Order: d.def.Order, Home: d.home})
+		}
+	}
+	return found, nil
+}
+
+// handover is what a member that is brought to a plan takes over from another.
+type handover struct {
+	definitions []defined
+	proxies     []Proxy
+}
+
+// Knowledge implements [change.Reader]. Definitions count from those that were members so far.
+// What one knows of proxies that left by an older plan does not count: the others have taken
+// that over, and it was not told since who has gone.
+func (s planStore) Knowledge(ctx context.Context, p *Plan) (change.Knowledge, error) {
+	var h handover
+	is, _, err := s.v.membership(ctx, s.v.pool())
+	if err != nil {
+		return nil, err
+	}
+	if change.HasMember(p.Previous, is.ID) || is.Plan == p.Number {
+		if h.definitions, err = s.v.definitions(ctx, s.v.pool()); err != nil {
+			return nil, err
+		}
+	}
+	if is.Plan >= p.Number || !is.LeftBefore(p) {
+		h.proxies, err = s.v.proxies(ctx)
+	}
+	return h, err
+}
+
+// Floors implements [change.Reader].
+func (s planStore) Floors(ctx context.Context, number uint64) (all []change.Floor, complete bool, err error) {
+	v := s.v
+	rows, err := v.pool().QueryContext(ctx, "SELECT `name`, `floor`, `bound` FROM "+v.table.start+" WHERE `plan` = ? ORDER BY `name` = ''", number)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the floors of plan %d from %s: %w", number, v.name(), err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var f change.Floor
+		if err := rows.Scan(&f.Name, &f.Floor, &f.Bound); err != nil {
+			return nil, false, fmt.Errorf("read the floors of plan %d from %s: %w", number, v.name(), err)
+		}
+		complete = complete || f.Name == ""
+		all = append(all, f)
+	}
+	return all, complete, rows.Err()
+}
+
+// Propose implements [change.Stepper].
+func (s planStore) Propose(ctx context.Context, p *Plan, base, ballot uint64) (other *Plan, err error) {
+	err = s.v.transact(ctx, func(tx *sql.Tx) error { // a conflict is that with another coordinator: whose plan is there then decides
+		var err error
+		other, err = s.v.insertPlan(ctx, tx, p, base, ballot)
+		return err
+	})
+	return other, err
+}
+
+// insertPlan writes a plan that a member does not know yet, under a ballot. It reports another
+// plan above base that the member has.
+func (v *server) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ballot uint64) (other *Plan, err error) {
+	members, err := json.Marshal(p.Members)
+	if err != nil {
+		return nil, err
+	}
+	previous, err := json.Marshal(p.Previous)
+	if err != nil {
+		return nil, err
+	}
+	// A plan that this one does not know of may have been made since it was drafted, and even have ended.
+	const unknown = " WHERE `number` > ? AND `number` <= ? AND `uuid` <> ? AND `state` <> '" + change.Aborted + "'"
+	result, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, "+
+		"`ballot`) SELECT ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), ?, ?, ?, ?, ? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM "+
+		v.table.plan+unknown+")", p.Number, p.UUID, change.Proposed, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), ballot,
+		base, uint64(math.MaxUint64), p.UUID)
+	if err == nil {
+		if n, err := result.RowsAffected(); err != nil || n == 1 {
+			return nil, err
+		}
+	} else if !hasCode(err, gomysql.ER_DUP_ENTRY) {
+		return nil, err
+	}
+	known, err := scanPlan(tx.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+v.table.plan+unknown+" ORDER BY `number` DESC LIMIT 1", base, uint64(math.MaxUint64), p.UUID))
+	if errors.Is(err, sql.ErrNoRows) {
+		known, _, err = v.plan(ctx, tx, p.Number) // an aborted one has the number
+	}
+	if err != nil || known.UUID != p.UUID {
+		return &known, err
+	}
+	return nil, nil
+}
+
+// promised reads what a member has promised of a plan, and locks it. It is false if the member
+// does not know the plan. ErrTakenOver: the change was ended, and another was made.
+func (v *server) promised(ctx context.Context, tx *sql.Tx, p *Plan) (was change.Promise, ok bool, err error) {
+	var uuid string
+	err = tx.QueryRowContext(ctx, "SELECT `uuid`, `state`, `ballot` FROM "+v.table.plan+" WHERE `number` = ? FOR UPDATE", p.Number).Scan(&uuid, &was.State, &was.Ballot)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return change.Promise{}, false, nil
+	case err != nil:
+		return change.Promise{}, false, fmt.Errorf("read plan %d of table %s: %w", p.Number, v.table.plan, err)
+	case uuid != p.UUID:
+		return change.Promise{}, false, errOtherPlan
+	}
+	return was, true, nil
+}
+
+// errOtherPlan: a member knows another plan under the number, so that this one was never decided,
+// and never will be.
+var errOtherPlan = errors.New("it knows another plan of that number")
+
+// Promise implements [change.Stepper].
+func (s planStore) Promise(ctx context.Context, p *Plan, base, ballot uint64) (was change.Promise, known bool, err error) {
+	v := s.v
+	err = v.transact(ctx, func(tx *sql.Tx) error {
+		if was, known, err = v.promised(ctx, tx, p); err != nil {
+			return err
+		}
+		if !known {
+			other, err := v.insertPlan(ctx, tx, p, base, ballot)
+			if err == nil && other != nil {
+				err = errOtherPlan
+			}
+			return err
+		}
+		if was.Ballot >= ballot {
+			return change.ErrTakenOver
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `ballot` = ?, `coordinator` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?",
+			ballot, p.Coordinator, p.Number)
+		return err
+	})
+	return was, known, err
+}
+
+// fenced runs a step in one transaction where the plan is in one of some states, unless another
+// coordinator has taken over.
+func (v *server) fenced(ctx context.Context, p *Plan, ballot uint64, step func(tx *sql.Tx, state string) error) error {
+	return v.transact(ctx, func(tx *sql.Tx) error {
+		was, ok, err := v.promised(ctx, tx, p)
+		switch {
+		case errors.Is(err, errOtherPlan):
+			return change.ErrTakenOver
+		case err != nil:
+			return err
+		case !ok || was.Ballot != ballot && !planted.Fault(planted.Ballot):
+			return change.ErrTakenOver
+		}
+		return step(tx, was.State)
+	})
+}
+
+// setState writes the state of a plan on a member within a step.
+func (v *server) setState(ctx context.Context, tx *sql.Tx, number uint64, state string) error {
+	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?", state, number)
+	if err != nil {
+		return fmt.Errorf("write the state %q of plan %d to %s: %w", state, number, v.name(), err)
+	}
+	return nil
+}
+
+// Freeze implements [change.Stepper]. The end of the column stops everybody, on whatever snapshot
+// he reads: a number added to it is error 1690, for applications that count in the table as for
+// proxies that know of no plan.
+func (s planStore) Freeze(ctx context.Context, p *Plan, ballot uint64) error {
+	v := s.v
+	return v.fenced(ctx, p, ballot, func(tx *sql.Tx, state string) error {
+		if state != change.Proposed {
+			return change.ErrTakenOver
+		}
+		// First, so that nobody is waited for who waits for this.
+		if _, err := v.lockRows(ctx, tx); err != nil {
+			return err
+		}
+		if len(p.Members) > 1 {
+			all, err := v.sequencesOf(ctx, tx)
+			if err == nil {
+				err = change.RefuseSingles(all) // made since the change was begun
+			}
+			if err != nil {
+				return err
+			}
+		}
+		// What a member that left was frozen at is none of what it gave.
+		if err := v.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
+			return err
+		}
+		if err := v.saveRows(ctx, tx, p.Number); err != nil {
+			return err
+		}
+		return v.setState(ctx, tx, p.Number, change.Frozen)
+	})
+}
+
+// Gave implements [change.Stepper]: what the rows held, how far a name without a row may have
+// gone, the tombstones of what was dropped, and with recorded how far others may go by what they
+// told this one.
+func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, recorded bool) (given change.Given, err error) {
+	v := s.v
+	err = v.fenced(ctx, p, ballot, func(tx *sql.Tx, state string) error {
+		given = change.Given{}
+		if state != change.Frozen {
+			return change.ErrTakenOver
+		}
+		if err := v.freezeLate(ctx, tx, p); err != nil {
+			return err
+		}
+		was, _, err := v.membership(ctx, tx)
+		if err != nil {
+			return err
+		}
+		ends, err := v.ends(ctx, tx)
+		if err != nil {
+			return err
+		}
+		given.End = v.seen.Load().max
+		add := func(like change.Gave, text string, args ...any) {
+			if err == nil {
+				err = v.eachName(ctx, tx, func(name string, upTo uint64) {
+					like.Name, like.UpTo, like.End = name, upTo, ends[change.Folded(name)]
+					given.Names = append(given.Names, like)
+				}, text, args...)
+			}
+		}
+		add(change.Gave{Row: true}, "SELECT `name`, `saved` FROM "+v.table.start+" WHERE `plan` = ? AND `saved` IS NOT NULL", p.Number)
+		if was.Count > 1 { // somebody may have deleted a row, whose numbers proxies hold
+			add(change.Gave{Missing: true}, "SELECT f.`name`, f.`own_bound` FROM "+v.table.start+" AS f LEFT JOIN "+v.table.start+
+				" AS s ON s.`plan` = ? AND s.`name` = f.`name` AND s.`saved` IS NOT NULL WHERE f.`plan` = ? AND f.`own_bound` > 0 AND f.`name` <> '' AND s.`name` IS NULL", p.Number, was.Plan)
+		}
+		add(change.Gave{}, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''")
+		if recorded {
+			add(change.Gave{}, "SELECT `name`, `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `bound` > 0 AND `name` <> ''", was.Plan)
+		}
+		return err
+	})
+	return given, err
+}
+
+// eachName calls f with each name that is read, and the number beside it.
+func (v *server) eachName(ctx context.Context, on querier, f func(name string, n uint64), text string, args ...any) error {
+	rows, err := on.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name string
+		var n uint64
+		if err := rows.Scan(&name, &n); err != nil {
+			return err
+		}
+		f(name, n)
+	}
+	return rows.Err()
+}
+
+// namesOf reads names.
+func (v *server) namesOf(ctx context.Context, on querier, text string, args ...any) (names []string, err error) {
+	rows, err := on.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
+}
+
+// ends reads where the sequences end that a member knows, by folded name.
+func (v *server) ends(ctx context.Context, on querier) (map[string]uint64, error) {
+	all, err := v.definitions(ctx, on)
+	if err != nil {
+		return nil, err
+	}
+	ends := make(map[string]uint64, len(all))
+	for i := range all {
+		name, end := change.Folded(all[i].name), all[i].def.limit(v.seen.Load().max)
+		if known, ok := ends[name]; !ok || end < known {
+			ends[name] = end
+		}
+	}
+	return ends, nil
+}
+
+// SetFloors implements [change.Stepper].
+func (s planStore) SetFloors(ctx context.Context, p *Plan, ballot uint64, all []change.Floor) error {
+	return s.v.fenced(ctx, p, ballot, func(tx *sql.Tx, state string) error {
+		if state != change.Frozen {
+			return change.ErrTakenOver
+		}
+		return s.v.writeFloors(ctx, tx, p.Number, all, true)
+	})
+}
+
+// floorBatch bounds the names in one statement.
+const floorBatch = 500
+
+// writeFloors writes floors and bounds to a member, where the higher stays, in the transaction of
+// a step. own says that the member may go by the bounds itself: all others of the plan have them
+// before it obeys it.
+func (v *server) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all []change.Floor, own bool) error {
+	for some := range slices.Chunk(all, floorBatch) {
+		var text strings.Builder
+		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`, `bound`, `own_bound`) VALUES ")
+		args := make([]any, 0, 5*len(some))
+		for i, f := range some {
+			if i > 0 {
+				text.WriteString(", ")
+			}
+			text.WriteString("(?, ?, ?, ?, ?)")
+			goes := uint64(0)
+			if own {
+				goes = f.Bound
+			}
+			args = append(args, plan, f.Name, f.Floor, f.Bound, goes)
+		}
+		text.WriteString(" ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `bound` = GREATEST(`bound`, VALUES(`bound`)), " +
+			"`own_bound` = GREATEST(`own_bound`, VALUES(`own_bound`))")
+		if _, err := tx.ExecContext(ctx, text.String(), args...); err != nil {
+			return fmt.Errorf("write the floors of plan %d to %s: %w", plan, v.name(), err)
+		}
+	}
+	return nil
+}
+
+// Accept implements [change.Stepper].
+func (s planStore) Accept(ctx context.Context, p *Plan, ballot uint64) error {
+	return s.v.fenced(ctx, p, ballot, func(tx *sql.Tx, state string) error {
+		if state != change.Frozen {
+			return change.ErrTakenOver
+		}
+		return s.v.setState(ctx, tx, p.Number, change.Accepted)
+	})
+}
+
+// Thaw implements [change.Stepper].
+func (s planStore) Thaw(ctx context.Context, p *Plan, ballot uint64) error {
+	err := s.v.fenced(ctx, p, ballot, func(tx *sql.Tx, state string) error {
+		switch state {
+		case change.Aborted:
+			return nil
+		case change.Overtaken:
+			return change.ErrTakenOver
+		case change.InForce:
+			return fmt.Errorf("plan %d is in force there", p.Number) // never: it was not decided
+		}
+		return s.v.thaw(ctx, tx, p)
+	})
+	if err == nil {
+		s.v.announce(ctx)
+	}
+	return err
+}
+
+// Withdraw implements [change.Stepper].
+func (s planStore) Withdraw(ctx context.Context, p *Plan, ballot uint64) error {
+	return s.v.transact(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM "+s.v.table.plan+" WHERE `number` = ? AND `uuid` = ? AND `state` = ? AND `ballot` = ?",
+			p.Number, p.UUID, change.Proposed, ballot)
+		return err
+	})
+}
+
+// Obey implements [change.Settler].
+func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors []change.Floor, known []change.Knowledge) (brought bool, err error) {
+	v := s.v
+	var theirs handover
+	var lists [][]Proxy
+	for _, k := range known {
+		h := k.(handover)
+		theirs.definitions, lists = append(theirs.definitions, h.definitions...), append(lists, h.proxies)
+	}
+	theirs.definitions, theirs.proxies = newest(theirs.definitions), mergeProxies(lists)
+	var was Membership
+	err = v.transact(ctx, func(tx *sql.Tx) (err error) {
+		state, err := v.lockState(ctx, tx, p)
+		if err != nil {
+			return err
+		}
+		if was, err = v.lockMembership(ctx, tx); err != nil || was.Plan >= p.Number {
+			brought = false
+			return err
+		}
+		if state != change.Frozen && state != change.Accepted { // it was away, or has forgotten. Nobody was told how far it may go
+			if err := v.writeFloors(ctx, tx, p.Number, floors, false); err != nil {
+				return err
+			}
+		}
+		if brought, err = v.bring(ctx, tx, p, id, theirs); err != nil || !brought {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", change.Overtaken, p.Number)
+		if err != nil {
+			return fmt.Errorf("end older changes: %w", err)
+		}
+		if state != "" { // a coordinator may be at work there, and goes by what was promised
+			return v.setState(ctx, tx, p.Number, change.InForce)
+		}
+		now := *p
+		now.State = change.InForce
+		return v.savePlan(ctx, tx, &now)
+	})
+	if err != nil {
+		return false, fmt.Errorf("bring sequence server %s to plan %d: %w", v.name(), p.Number, err)
+	}
+	if brought {
+		v.log.Info("plan obeyed", zap.Uint64("plan", p.Number), zap.Uint64("plan_before", was.Plan))
+		v.announce(ctx)
+	}
+	return brought, nil
+}
+
+// openStates are those of a change that has yet to be ended, as SQL has them.
+const openStates = "'" + change.Proposed + "', '" + change.Frozen + "', '" + change.Accepted + "'"
+
+// lockState reads how far a change is on a member, and locks that; "" if the member does not know it.
+func (v *server) lockState(ctx context.Context, tx *sql.Tx, p *Plan) (state string, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT `state` FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ? FOR UPDATE", p.Number, p.UUID).Scan(&state)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("read plan %d of table %s: %w", p.Number, v.table.plan, err)
+	}
+	return state, nil
+}
+
+// LetGo implements [change.Settler].
+func (s planStore) LetGo(ctx context.Context, p *Plan) error {
+	v := s.v
+	err := v.transact(ctx, func(tx *sql.Tx) error {
+		state, err := v.lockState(ctx, tx, p)
+		now := Plan{State: state}
+		if err != nil || state == "" || !now.Open() {
+			return err
+		}
+		return v.thaw(ctx, tx, p)
+	})
+	if err != nil {
+		return fmt.Errorf("let %s go on after change %s, which was aborted: %w", v.name(), p.UUID, err)
+	}
+	v.log.Warn("change of sequence servers aborted", zap.String("change", p.UUID), zap.Uint64("plan", p.Number))
+	v.announce(ctx)
+	return nil
+}
+
+// announce lets all proxies look again within a second. Whatever fails, they notice by themselves later.
+func (v *server) announce(ctx context.Context) {
+	if err := v.moveVersion(ctx, v.pool()); err != nil {
+		v.log.Debug("change of plans not announced", logfield.Err(err))
+	}
+}
+
+// defaultFloor is the floor of the names that the others of a plan do not have.
+func (v *server) defaultFloor(ctx context.Context, tx *sql.Tx, plan uint64) (floor uint64, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.start+" WHERE `plan` = ? AND `name` = ''", plan).Scan(&floor)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("%s does not have the floors of plan %d", v.name(), plan)
+	}
+	return floor, err
+}

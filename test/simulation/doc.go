@@ -1,0 +1,10 @@
+// Package simulation has sequence servers that are simulated: members whose tables stand in
+// memory, proxies that reserve numbers from them, and coordinators that change the set of
+// members. Everything runs on one thread, in an order that the test chooses, so that thousands
+// of orders can be tried in a second, each the same when it is tried again.
+//
+// What a member does in one transaction is written here once more, without SQL. A table of cases
+// runs on real servers too, and makes sure that both do the same.
+//
+// Start from [World].
+package simulation

@@ -1,0 +1,439 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"seqproxy/sequence/change"
+)
+
+// End is the highest number that a column holds. A row that stands there gives nothing.
+const End = 1<<64 - 1
+
+// Member is what one server's tables hold.
+type Member struct {
+	Address string
+	change.Membership
+	Rows   map[string]uint64 // the last number given, by name
+	Homes  map[string]string // of ORDER sequences: id of the member that gives its numbers
+	Floors map[string]uint64 // what dropped sequences gave
+	Plans  map[uint64]*change.Plan
+	Starts map[Start]*Begin
+}
+
+// Start names where a plan begins with a name.
+type Start struct {
+	Plan uint64
+	Name string
+}
+
+// Begin is where a plan begins.
+type Begin struct {
+	Floor, Bound, Own uint64
+	Saved             *uint64 // what the row held when it was frozen
+}
+
+// NewMember is an empty server.
+func NewMember(address string) *Member {
+	return &Member{
+		Address: address, Membership: change.Membership{ID: "id-" + address}, Rows: make(map[string]uint64), Homes: make(map[string]string), Floors: make(map[string]uint64),
+		Plans: make(map[uint64]*change.Plan), Starts: make(map[Start]*Begin),
+	}
+}
+
+var (
+	errOtherPlan = errors.New("it knows another plan of that number")
+	errFrozen    = errors.New("the set of sequence servers is being changed")
+	errPlan      = errors.New("it obeys another plan")
+	errAtBound   = errors.New("the numbers would go above the bound")
+	errNoRow     = errors.New("no such sequence")
+	errRange     = errors.New("BIGINT UNSIGNED value is out of range")
+	errResidue   = errors.New("the row does not stand at a number of the member's")
+)
+
+func (m *Member) report() change.Report {
+	t := change.Report{Membership: m.Membership}
+	for _, number := range slices.Sorted(maps.Keys(m.Plans)) {
+		t.Plans = append(t.Plans, *m.Plans[number])
+	}
+	return t
+}
+
+func (m *Member) begin(plan uint64, name string) *Begin {
+	b := m.Starts[Start{plan, name}]
+	if b == nil {
+		b = new(Begin)
+		m.Starts[Start{plan, name}] = b
+	}
+	return b
+}
+
+func (m *Member) insertPlan(p *change.Plan, base, ballot uint64) *change.Plan {
+	var other *change.Plan
+	for _, known := range m.Plans {
+		if known.Number > base && known.UUID != p.UUID && known.State != change.Aborted && (other == nil || known.Number > other.Number) {
+			other = known
+		}
+	}
+	known := m.Plans[p.Number]
+	switch {
+	case other != nil:
+		return other
+	case known != nil && known.UUID != p.UUID: // an aborted one has the number
+		return known
+	case known == nil:
+		made := *p
+		made.State, made.Ballot = change.Proposed, ballot
+		m.Plans[p.Number] = &made
+	}
+	return nil
+}
+
+func (m *Member) promise(p *change.Plan, base, ballot uint64) (was change.Promise, known bool, err error) {
+	now := m.Plans[p.Number]
+	switch {
+	case now == nil:
+		if m.insertPlan(p, base, ballot) != nil {
+			err = errOtherPlan
+		}
+		return was, false, err
+	case now.UUID != p.UUID:
+		return was, false, errOtherPlan
+	}
+	was = change.Promise{State: now.State, Ballot: now.Ballot}
+	if now.Ballot >= ballot {
+		return was, true, change.ErrTakenOver
+	}
+	now.Ballot, now.Coordinator = ballot, p.Coordinator
+	return was, true, nil
+}
+
+// fenced returns the plan on the member if this ballot may still write.
+func (m *Member) fenced(p *change.Plan, ballot uint64, faults *Faults) (*change.Plan, error) {
+	now := m.Plans[p.Number]
+	if now == nil || now.UUID != p.UUID || now.Ballot != ballot && !faults.NoBallot {
+		return nil, change.ErrTakenOver
+	}
+	return now, nil
+}
+
+// restore gives rows back what was saved for some plans.
+func (m *Member) restore(of func(plan uint64) bool) {
+	for at, b := range m.Starts {
+		if b.Saved == nil || !of(at.Plan) {
+			continue
+		}
+		if id, ok := m.Rows[at.Name]; ok && id == End {
+			m.Rows[at.Name] = *b.Saved
+		}
+		b.Saved = nil
+	}
+}
+
+// save freezes rows that are not.
+func (m *Member) save(plan uint64, late bool) {
+	for name, id := range m.Rows {
+		b := m.begin(plan, name)
+		if late && b.Saved != nil {
+			continue
+		}
+		b.Saved = &id
+		m.Rows[name] = End
+	}
+}
+
+func (m *Member) freeze(p *change.Plan, ballot uint64, faults *Faults) error {
+	now, err := m.fenced(p, ballot, faults)
+	if err != nil {
+		return err
+	}
+	if now.State != change.Proposed {
+		return change.ErrTakenOver
+	}
+	m.restore(func(plan uint64) bool { return plan != p.Number })
+	m.save(p.Number, false)
+	now.State = change.Frozen
+	return nil
+}
+
+func (m *Member) gave(p *change.Plan, ballot uint64, recorded bool, faults *Faults) (given change.Given, err error) {
+	now, err := m.fenced(p, ballot, faults)
+	if err != nil {
+		return given, err
+	}
+	if now.State != change.Frozen {
+		return given, change.ErrTakenOver
+	}
+	m.save(p.Number, true)
+	given.End = End
+	for at, b := range m.Starts {
+		switch {
+		case at.Name == "":
+		case at.Plan == p.Number && b.Saved != nil:
+			given.Names = append(given.Names, change.Gave{Name: at.Name, UpTo: *b.Saved, End: End, Row: true})
+		case at.Plan == m.Plan:
+			saved := m.Starts[Start{p.Number, at.Name}]
+			if m.Count > 1 && b.Own > 0 && (saved == nil || saved.Saved == nil) {
+				given.Names = append(given.Names, change.Gave{Name: at.Name, UpTo: b.Own, Missing: true})
+			}
+			if recorded && b.Bound > 0 {
+				given.Names = append(given.Names, change.Gave{Name: at.Name, UpTo: b.Bound})
+			}
+		}
+	}
+	for name, floor := range m.Floors {
+		given.Names = append(given.Names, change.Gave{Name: name, UpTo: floor})
+	}
+	return given, nil
+}
+
+func (m *Member) setFloors(p *change.Plan, ballot uint64, all []change.Floor, faults *Faults) error {
+	now, err := m.fenced(p, ballot, faults)
+	if err != nil {
+		return err
+	}
+	if now.State != change.Frozen {
+		return change.ErrTakenOver
+	}
+	m.writeFloors(p.Number, all, true)
+	return nil
+}
+
+func (m *Member) writeFloors(plan uint64, all []change.Floor, own bool) {
+	for _, f := range all {
+		b := m.begin(plan, f.Name)
+		b.Floor, b.Bound = max(b.Floor, f.Floor), max(b.Bound, f.Bound)
+		if own {
+			b.Own = max(b.Own, f.Bound)
+		}
+	}
+}
+
+func (m *Member) accept(p *change.Plan, ballot uint64, faults *Faults) error {
+	now, err := m.fenced(p, ballot, faults)
+	if err != nil {
+		return err
+	}
+	if now.State != change.Frozen {
+		return change.ErrTakenOver
+	}
+	now.State = change.Accepted
+	return nil
+}
+
+func (m *Member) thawFenced(p *change.Plan, ballot uint64, faults *Faults) error {
+	now, err := m.fenced(p, ballot, faults)
+	if err != nil {
+		return err
+	}
+	switch now.State {
+	case change.Aborted:
+		return nil
+	case change.Overtaken:
+		return change.ErrTakenOver
+	case change.InForce:
+		return fmt.Errorf("plan %d is in force there", p.Number)
+	}
+	m.thaw(p)
+	return nil
+}
+
+func (m *Member) thaw(p *change.Plan) {
+	if m.Plan < p.Number && !m.LeftBefore(p) {
+		m.restore(func(plan uint64) bool { return plan == p.Number })
+		maps.DeleteFunc(m.Starts, func(at Start, _ *Begin) bool { return at.Plan == p.Number })
+	}
+	m.Plans[p.Number].State = change.Aborted
+}
+
+func (m *Member) withdraw(p *change.Plan, ballot uint64) {
+	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID && now.State == change.Proposed && now.Ballot == ballot {
+		delete(m.Plans, p.Number)
+	}
+}
+
+func (m *Member) letGo(p *change.Plan) {
+	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID && now.Open() {
+		m.thaw(p)
+	}
+}
+
+// knowledge is what a member tells another: the names that it has rows of, and where those stand.
+type knowledge map[string]uint64
+
+func (m *Member) knowledge() knowledge {
+	known := make(knowledge)
+	for name, id := range m.Rows {
+		if id == End {
+			id = 0 // it is frozen
+		}
+		known[name] = id
+	}
+	return known
+}
+
+func (m *Member) obey(p *change.Plan, id string, floors []change.Floor, known []change.Knowledge) (brought bool, err error) {
+	state := ""
+	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID {
+		state = now.State
+	}
+	if m.Plan >= p.Number {
+		return false, nil
+	}
+	told := state == change.Frozen || state == change.Accepted
+	complete := m.Starts[Start{p.Number, ""}] != nil || !told && slices.ContainsFunc(floors, func(f change.Floor) bool { return f.Name == "" })
+	if change.HasMember(p.Members, id) && !complete {
+		return false, fmt.Errorf("%s does not have the floors of plan %d", m.Address, p.Number)
+	}
+	if !told {
+		m.writeFloors(p.Number, floors, false)
+	}
+	m.restore(func(plan uint64) bool { return plan != p.Number })
+	m.follow(p, id, known)
+	for _, older := range m.Plans {
+		if older.Number < p.Number && older.Open() {
+			older.State = change.Overtaken
+		}
+	}
+	if state != "" {
+		m.Plans[p.Number].State = change.InForce
+		return true, nil
+	}
+	now := *p
+	now.State, now.Ballot = change.InForce, 0
+	m.Plans[p.Number] = &now
+	return true, nil
+}
+
+// follow makes the member what it is in a plan.
+func (m *Member) follow(p *change.Plan, id string, known []change.Knowledge) {
+	at := slices.IndexFunc(p.Members, func(o change.Member) bool { return o.ID == id })
+	if at < 0 {
+		saved := false
+		for start, b := range m.Starts {
+			saved = saved || start.Plan == p.Number && b.Saved != nil
+		}
+		if !saved {
+			m.save(p.Number, false)
+		}
+		m.Membership = change.Membership{ID: id, Plan: p.Number}
+		return
+	}
+	for _, k := range known {
+		for name, id := range k.(knowledge) {
+			if _, ok := m.Rows[name]; !ok {
+				m.Rows[name] = id
+			}
+		}
+	}
+	owner := p.Owner(at)
+	other := m.begin(p.Number, "").Floor
+	for name, id := range m.Rows {
+		b := m.begin(p.Number, name)
+		if b.Saved != nil {
+			id = *b.Saved
+		}
+		b.Floor = max(b.Floor, other, id)
+		m.Rows[name] = b.Floor
+		if p.Interleave == change.InterleaveStep { // a row always stands at a number of its own
+			for b.Floor > 0 && !owner(m.Rows[name]) {
+				m.Rows[name]++
+			}
+		}
+	}
+	for start, b := range m.Starts {
+		if start.Plan == p.Number {
+			b.Saved = nil
+		}
+	}
+	m.Membership = change.Membership{ID: id, Plan: p.Number, Position: at, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block}
+}
+
+// Record writes down how far a member may go with a name, on another one, or on itself, which own
+// tells.
+func (m *Member) record(plan uint64, name string, bound uint64, own bool, faults *Faults) error {
+	for _, p := range m.Plans {
+		if (p.State == change.Frozen || p.State == change.Accepted) && !faults.RecordsForAnyPlan {
+			return errFrozen
+		}
+	}
+	if m.Plan != plan && !faults.RecordsForAnyPlan {
+		return errPlan
+	}
+	b, ok := m.Starts[Start{plan, name}]
+	if !ok {
+		b = m.begin(plan, name)
+		if other := m.Starts[Start{plan, ""}]; other != nil {
+			b.Floor = other.Floor
+		}
+	}
+	b.Bound = max(b.Bound, bound)
+	if own {
+		b.Own = max(b.Own, bound)
+	}
+	return nil
+}
+
+// reserve takes n numbers above a floor, as a proxy does that believes in a plan. It returns
+// errAtBound and what it needs where the member may not go so far.
+func (m *Member) reserve(p *change.Plan, name string, floor, n uint64) (numbers []uint64, needs uint64, err error) {
+	id, ok := m.Rows[name]
+	switch {
+	case !ok:
+		return nil, 0, errNoRow
+	case m.Plan != p.Number:
+		return nil, 0, errPlan
+	case id == End:
+		return nil, 0, errFrozen
+	}
+	owner := p.Owner(m.Position)
+	if p.Interleave == change.InterleaveStep && len(p.Members) > 1 && id > 0 && !owner(id) {
+		return nil, 0, errResidue
+	}
+	for x := max(id, floor) + 1; uint64(len(numbers)) < n; x++ {
+		if owner(x) {
+			numbers = append(numbers, x)
+		}
+	}
+	last := numbers[n-1]
+	if len(p.Members) > 1 {
+		if own := m.begin(p.Number, name).Own; own < last {
+			return nil, last, errAtBound
+		}
+	}
+	m.Rows[name] = last
+	return numbers, 0, nil
+}
+
+// Add is an application that counts in the table itself: UPDATE ... SET id = LAST_INSERT_ID(id + n).
+func (m *Member) Add(name string, n uint64) (number uint64, err error) {
+	id, ok := m.Rows[name]
+	switch {
+	case !ok:
+		return 0, errNoRow
+	case id > End-n:
+		return 0, errRange
+	}
+	m.Rows[name] = id + n
+	return id + n, nil
+}
+
+// Copy is a member that holds the same.
+func (m *Member) Copy() *Member {
+	c := NewMember(m.Address)
+	c.Membership = m.Membership
+	maps.Copy(c.Rows, m.Rows)
+	maps.Copy(c.Homes, m.Homes)
+	maps.Copy(c.Floors, m.Floors)
+	for number, p := range m.Plans {
+		own := *p
+		c.Plans[number] = &own
+	}
+	for at, b := range m.Starts {
+		own := *b
+		c.Starts[at] = &own
+	}
+	return c
+}

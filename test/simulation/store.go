@@ -1,0 +1,159 @@
+package simulation
+
+import (
+	"context"
+
+	"seqproxy/sequence/change"
+)
+
+// Store is a member's tables as an actor sees them.
+type Store struct {
+	Actor  *Actor
+	Member *Member
+}
+
+// Close implements [change.Store].
+func (Store) Close() error { return nil }
+
+// Identify implements [change.Reader].
+func (s Store) Identify(context.Context) (id string, err error) {
+	err = s.Actor.do(s.Member, "identify", func() error {
+		id = s.Member.ID
+		return nil
+	})
+	return id, err
+}
+
+// Report implements [change.Reader].
+func (s Store) Report(context.Context) (t change.Report, err error) {
+	err = s.Actor.do(s.Member, "report", func() error {
+		t = s.Member.report()
+		return nil
+	})
+	return t, err
+}
+
+// Sequences implements [change.Reader].
+func (s Store) Sequences(context.Context) (all []change.Sequence, err error) {
+	err = s.Actor.do(s.Member, "sequences", func() error {
+		for name := range s.Member.Rows {
+			home, order := s.Member.Homes[name]
+			all = append(all, change.Sequence{Name: name, Order: order, Home: home})
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Knowledge implements [change.Reader].
+func (s Store) Knowledge(context.Context, *change.Plan) (known change.Knowledge, err error) {
+	err = s.Actor.do(s.Member, "knowledge", func() error {
+		known = s.Member.knowledge()
+		return nil
+	})
+	return known, err
+}
+
+// Floors implements [change.Reader].
+func (s Store) Floors(_ context.Context, number uint64) (all []change.Floor, complete bool, err error) {
+	err = s.Actor.do(s.Member, "read floors", func() error {
+		for at, b := range s.Member.Starts {
+			if at.Plan == number {
+				all = append(all, change.Floor{Name: at.Name, Floor: b.Floor, Bound: b.Bound})
+				complete = complete || at.Name == ""
+			}
+		}
+		return nil
+	})
+	return all, complete, err
+}
+
+// Propose implements [change.Stepper].
+func (s Store) Propose(_ context.Context, p *change.Plan, base, ballot uint64) (other *change.Plan, err error) {
+	err = s.Actor.do(s.Member, "propose", func() error {
+		other = s.Member.insertPlan(p, base, ballot)
+		return nil
+	})
+	return other, err
+}
+
+// Promise implements [change.Stepper].
+func (s Store) Promise(_ context.Context, p *change.Plan, base, ballot uint64) (was change.Promise, known bool, err error) {
+	err = s.Actor.do(s.Member, "promise", func() (err error) {
+		was, known, err = s.Member.promise(p, base, ballot)
+		return err
+	})
+	if known && err == nil && s.Actor.World.Faults.ThawsBeforeVote {
+		was.State = change.Frozen
+	}
+	return was, known, err
+}
+
+// Freeze implements [change.Stepper].
+func (s Store) Freeze(_ context.Context, p *change.Plan, ballot uint64) error {
+	return s.Actor.do(s.Member, "freeze", func() error { return s.Member.freeze(p, ballot, s.faults()) })
+}
+
+// Gave implements [change.Stepper].
+func (s Store) Gave(_ context.Context, p *change.Plan, ballot uint64, recorded bool) (given change.Given, err error) {
+	err = s.Actor.do(s.Member, "read what it gave", func() (err error) {
+		given, err = s.Member.gave(p, ballot, recorded && !s.faults().ForgetsMissing, s.faults())
+		return err
+	})
+	return given, err
+}
+
+// SetFloors implements [change.Stepper].
+func (s Store) SetFloors(_ context.Context, p *change.Plan, ballot uint64, all []change.Floor) error {
+	return s.Actor.do(s.Member, "set floors", func() error { return s.Member.setFloors(p, ballot, all, s.faults()) })
+}
+
+// Accept implements [change.Stepper].
+func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64) error {
+	return s.Actor.do(s.Member, "accept", func() error { return s.Member.accept(p, ballot, s.faults()) })
+}
+
+// Thaw implements [change.Stepper].
+func (s Store) Thaw(_ context.Context, p *change.Plan, ballot uint64) error {
+	return s.Actor.do(s.Member, "thaw", func() error { return s.Member.thawFenced(p, ballot, s.faults()) })
+}
+
+// Withdraw implements [change.Stepper].
+func (s Store) Withdraw(_ context.Context, p *change.Plan, ballot uint64) error {
+	return s.Actor.do(s.Member, "withdraw", func() error {
+		s.Member.withdraw(p, ballot)
+		return nil
+	})
+}
+
+// Obey implements [change.Settler].
+func (s Store) Obey(_ context.Context, p *change.Plan, id string, floors []change.Floor, known []change.Knowledge) (brought bool, err error) {
+	err = s.Actor.do(s.Member, "obey", func() (err error) {
+		brought, err = s.Member.obey(p, id, floors, known)
+		return err
+	})
+	return brought, err
+}
+
+// LetGo implements [change.Settler].
+func (s Store) LetGo(_ context.Context, p *change.Plan) error {
+	return s.Actor.do(s.Member, "let go", func() error {
+		s.Member.letGo(p)
+		return nil
+	})
+}
+
+// Record writes down how far a member may go with a name under a plan: this one, where own, or
+// another.
+func (s Store) Record(_ context.Context, plan uint64, name string, bound uint64, own bool) error {
+	return s.Actor.do(s.Member, "record", func() error { return s.Member.record(plan, name, bound, own, s.faults()) })
+}
+
+func (s Store) faults() *Faults { return &s.Actor.World.Faults }
+
+// Copy is a store of a world of its own, in which the member holds the same.
+func (s Store) Copy() Store {
+	w := NewWorld(1, 1, s.Actor.World.Interleave)
+	w.Members[0] = s.Member.Copy()
+	return Store{w.Client(s.Actor.Name), w.Members[0]}
+}

@@ -1,0 +1,268 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"seqproxy/sequence/change"
+)
+
+// Faults are checks that are taken out, to see that a test finds it.
+type Faults struct {
+	NoBallot          bool // a member lets an older coordinator write
+	RecordsForAnyPlan bool // a member writes down how far another may go, whatever plan that obeys
+	ThawsBeforeVote   bool // a coordinator aborts a change without asking whether it is decided
+	ForgetsMissing    bool // a coordinator takes a member that is away for one that gave nothing
+}
+
+// World is some members, and all that was given.
+type World struct {
+	Members    []*Member
+	Faults     Faults
+	Interleave string // of plans
+	// Writers has applications count in the rows themselves, unless the operator says that they do
+	// not.
+	Writers bool
+	// Random chooses what is left to chance.
+	Random *rand.Rand
+	// Seen is called after each step, with its name.
+	Seen func(step string)
+
+	given map[number]giver
+	Twice []string // what was given twice, and by whom
+	steps []step
+}
+
+type number struct {
+	name string
+	n    uint64
+}
+
+type giver struct {
+	proxy, member string
+	plan          uint64
+}
+
+func (g giver) String() string {
+	return fmt.Sprintf("%s from %s under plan %d", g.proxy, g.member, g.plan)
+}
+
+// step is what was done.
+type step struct {
+	actor, what, member string
+	err                 error
+}
+
+// Steps are what was done, in order.
+func (w *World) Steps() string {
+	var text strings.Builder
+	for _, s := range w.steps {
+		fmt.Fprintf(&text, "%s: %s on %s: %v\n", s.actor, s.what, s.member, s.err)
+	}
+	return text.String()
+}
+
+// NewWorld has n servers, of which the first some are members of plan 1, with a row of each name.
+// With one there is no plan.
+func NewWorld(n, members int, interleave string, names ...string) *World {
+	w := &World{Interleave: interleave, given: make(map[number]giver), Random: rand.New(rand.NewPCG(1, 2))}
+	for i := range n {
+		w.Members = append(w.Members, NewMember(fmt.Sprintf("10.0.0.%d:3306", i+1)))
+	}
+	p := change.Plan{Number: 1, UUID: "first", State: change.InForce, Interleave: interleave}
+	if interleave == change.InterleaveBlock {
+		p.Block = Block
+	}
+	for i, m := range w.Members[:members] {
+		p.Members = append(p.Members, change.Member{ID: m.ID, Address: m.Address, Position: i})
+	}
+	for i, m := range w.Members[:members] {
+		for _, name := range names {
+			m.Rows[name] = 0
+		}
+		if members > 1 {
+			own := p
+			m.Plans[1] = &own
+			m.Starts[Start{1, ""}] = new(Begin)
+			m.Membership = change.Membership{ID: m.ID, Plan: 1, Position: i, Count: members, Interleave: p.Interleave, Block: p.Block}
+		}
+	}
+	return w
+}
+
+// give takes note of a number that leaves.
+func (w *World) give(name string, n uint64, by giver) {
+	key := number{name, n}
+	if before, ok := w.given[key]; ok {
+		w.Twice = append(w.Twice, fmt.Sprintf("%s %d by %s and %s", name, n, before, by))
+	}
+	w.given[key] = by
+}
+
+// Actor does one thing after the other, and stands still before each until it is resumed.
+type Actor struct {
+	World *World
+	Name  string
+	// Cut are the positions of members that it cannot reach. It counts from the next time that it
+	// connects, and for each question.
+	Cut map[int]bool
+	// Lose is the number of the step, from 1, whose answer it does not get; Unsent has that step
+	// not be done either.
+	Lose   int
+	Unsent bool
+
+	Next   string // the step that it stands before
+	At     int    // the member of that
+	Asked  change.Change
+	steps  int
+	killed bool
+	yield  func(struct{}) bool
+	next   func() (struct{}, bool)
+	stop   func()
+	Err    error // of what it did, once it has ended
+	Ended  bool
+}
+
+// NewActor returns one that does f, and has not begun.
+func (w *World) NewActor(name string, f func(*Actor) error) *Actor {
+	a := &Actor{World: w, Name: name, Cut: make(map[int]bool)}
+	a.next, a.stop = iter.Pull(func(yield func(struct{}) bool) {
+		a.yield = yield
+		if !yield(struct{}{}) {
+			a.killed = true
+			return
+		}
+		a.Err = f(a)
+	})
+	a.next() // to where it stands before it begins
+	return a
+}
+
+// Client returns an actor whose steps are done at once.
+func (w *World) Client(name string) *Actor {
+	return &Actor{World: w, Name: name, Cut: make(map[int]bool)}
+}
+
+// Resume has it do one step, and reports whether there was one.
+func (a *Actor) Resume() bool {
+	if a.Ended {
+		return false
+	}
+	if _, more := a.next(); !more {
+		a.Ended = true
+		return false
+	}
+	return true
+}
+
+// Run has it go on to its end.
+func (a *Actor) Run() {
+	for a.Resume() {
+	}
+}
+
+// Kill ends it where it stands.
+func (a *Actor) Kill() {
+	if !a.Ended {
+		a.stop()
+		a.Ended = true
+	}
+}
+
+// Steps is how many it has done.
+func (a *Actor) Steps() int { return a.steps }
+
+var (
+	errKilled  = errors.New("killed")
+	errAway    = errors.New("connection refused")
+	errUnknown = errors.New("connection lost: whether it was done is not known")
+)
+
+// do runs one step on a member.
+func (a *Actor) do(m *Member, what string, f func() error) error {
+	a.Next, a.At = what, slices.Index(a.World.Members, m)
+	if a.killed || a.yield != nil && !a.yield(struct{}{}) {
+		a.killed = true
+		return errKilled
+	}
+	a.steps++
+	w := a.World
+	at := slices.Index(w.Members, m)
+	lost := a.steps == a.Lose
+	if a.Cut[at] || lost && a.Unsent {
+		return errAway
+	}
+	err := f()
+	w.steps = append(w.steps, step{a.Name, what, m.Address, err})
+	if w.Seen != nil {
+		w.Seen(what)
+	}
+	if lost {
+		return errUnknown
+	}
+	return err
+}
+
+// Change returns an actor that changes the set of members.
+func (w *World) Change(name string, asked change.Change, cut ...int) *Actor {
+	a := w.NewActor(name, func(a *Actor) error {
+		config := change.Config{Log: zap.NewNop(), Host: name, Interleave: w.Interleave, Block: Block, Ahead: Ahead, NoWriters: !w.Writers, Random: w.Random.Uint32}
+		for i, m := range w.Members {
+			if m.Count > 0 || i == 0 {
+				config.Known = append(config.Known, m.Address)
+			}
+		}
+		return change.New(context.Background(), servers{a}, config).Change(asked)
+	})
+	a.Asked = asked
+	for _, i := range cut {
+		a.Cut[i] = true
+	}
+	return a
+}
+
+// What coordinators and proxies are configured with.
+const (
+	Block = 4  // numbers in a block
+	Ahead = 24 // how far a member goes at most before it tells another
+)
+
+// servers is the way of a coordinator to the members.
+type servers struct{ a *Actor }
+
+// Reach implements [change.Servers].
+func (s servers) Reach(_ context.Context, addresses []string) ([]change.Store, []error) {
+	stores, errs := make([]change.Store, len(addresses)), make([]error, len(addresses))
+	for i, address := range addresses {
+		at := slices.IndexFunc(s.a.World.Members, func(m *Member) bool { return m.Address == address })
+		if at < 0 || s.a.Cut[at] {
+			errs[i] = errAway
+			continue
+		}
+		stores[i] = Store{s.a, s.a.World.Members[at]}
+	}
+	return stores, errs
+}
+
+// Fill implements [change.Servers].
+func (servers) Fill(context.Context, []change.Store) {}
+
+// Outlive implements [change.Servers].
+func (servers) Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
+
+// Did implements [change.Servers].
+func (s servers) Did(*change.Plan, string, string) error {
+	if s.a.killed {
+		return errKilled
+	}
+	return nil
+}
