@@ -1,17 +1,22 @@
 #!/usr/bin/env bash
 # Usage: scripts/test.sh [-race] [-short] PACKAGE...
-# Runs go test on packages, $TESTPROCS at a time (6). Most tests with servers wait more than
-# they compute, so the largest packages are built once and divided into parts, each of which
-# is a process of its own. Parts run first. Prints what go test prints, for each package or
-# part when it has ended. Ends with 1 if one failed. What one of them may take is in
-# $TESTTIMEOUT. Of ./sequence only the tests in the files $SEQUENCE_FILES run, if that is set.
+# Runs go test on packages, $TESTPROCS at a time: 6, or 4 with -race, which computes more. Most
+# tests with servers wait more than they compute, so the largest packages are built once and
+# divided into parts, each of which is a process of its own. Parts run first. Prints what go
+# test prints, for each package or part when it has ended. Ends with 1 if one failed. What one
+# of them may take is in $TESTTIMEOUT. Of ./sequence only the tests in the files
+# $SEQUENCE_FILES run, if that is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export TEST_FLAGS='' RUN_FLAGS='' # of go test, and of a program that it has built
+procs=6
 while [[ ${1:-} == -* ]]; do
 	TEST_FLAGS+=" $1"
-	[ "$1" = -race ] || RUN_FLAGS+=" -test.${1#-}"
+	case $1 in
+	-race) procs=4 ;;
+	*) RUN_FLAGS+=" -test.${1#-}" ;;
+	esac
 	shift
 done
 
@@ -76,4 +81,4 @@ if [ -z "${SEQPROXY_TEST_PROGRAM:-}" ]; then
 	export SEQPROXY_TEST_PROGRAM=$work/seqproxy
 	"${GO:-go}" build -buildvcs=false -o "$SEQPROXY_TEST_PROGRAM" ./cmd/seqproxy || not_built seqproxy/cmd/seqproxy
 fi
-xargs -P "${TESTPROCS:-6}" -L 1 bash -c 'set -u; test_part "$@"' test <<<"$jobs"
+xargs -P "${TESTPROCS:-$procs}" -L 1 bash -c 'set -u; test_part "$@"' test <<<"$jobs"
