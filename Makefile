@@ -3,8 +3,8 @@
 
 GO       ?= go
 FUZZTIME ?= 60s
-# Test programs that run at one time; each may run database servers.
-TESTPROCS ?= 4
+# Test programs that run at one time; each may run database servers. Empty: see scripts/test.sh.
+TESTPROCS ?=
 # What one package may take.
 TESTTIMEOUT ?= 45m
 

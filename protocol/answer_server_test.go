@@ -361,6 +361,9 @@ func (r *recorder) others(s *mysqltest.Server, schema string) []record {
 //
 // Checklist 12.
 func TestAWalkGoesOverAServersRowsOf16MB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("CI runs it: rows of 16 MB")
+	}
 	s := mysqltest.Start(t, "--max-allowed-packet=64M")
 	for _, caps := range []Capability{MultiStatements, MultiStatements | DeprecateEOF} {
 		r := newRecorder(t, s, "", caps)

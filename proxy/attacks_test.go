@@ -33,6 +33,9 @@ func (e *env) noMoreSessionsThan(t testing.TB, n int) {
 // Twenty thousand connections that come to nothing leave nothing, and those who log in
 // meanwhile are served.
 func TestTwentyThousandConnectsLeaveNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("CI runs it: 20,000 connections")
+	}
 	e := newEnv(t, setup{Shards: noShards, Proxy: func(o *proxy.Options) { o.MaxConnections, o.MaxLogins = 200, 100 }})
 	createSequence(t, e, "photos")
 	c := e.Conn(t, "", nil)

@@ -93,6 +93,9 @@ func TestAnErrorToACommandOfSeveralPacketsGoesOnWithTheirNumbers(t *testing.T) {
 }
 
 func TestAnswersThatNobodyReadsAreNotHeaped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("CI runs it: megabytes that nobody reads")
+	}
 	e := newEnv(t, setup{})
 	for i := range 50 {
 		createSequence(t, e, fmt.Sprintf("s%d", i))

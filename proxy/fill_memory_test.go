@@ -53,6 +53,9 @@ func TestAnInsertThatIsFilledInAllocatesNothing(t *testing.T) {
 
 // What is known of the rows of a long text is given up with it, whatever became of them.
 func TestALongTextThatIsFilledInLeavesNoMemoryBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("CI runs it: texts of 200,000 rows")
+	}
 	o := newOracle(t, bare(bound(filledPhotos)), filledTables...)
 	o.fresh(t)
 	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0], Capabilities: allFraming &^ protocol.QueryAttributes})

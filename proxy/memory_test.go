@@ -48,6 +48,9 @@ func (e *env) noMemoryTaken(t testing.TB) {
 // A hundred sessions send fifteen megabytes each at the same time, whole but for the last byte: the
 // proxy holds what it is allowed to, the rest waits in the connections, and all are answered.
 func TestLargeStatementsOfAllSessionsStayWithinTheirMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("CI runs it: a hundred statements of 15 MB at a time")
+	}
 	const size, budget = 15 << 20, 64 << 20
 	e := newEnv(t, setup{Proxy: withMemory(budget)})
 	createSequence(t, e, "photos")

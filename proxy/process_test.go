@@ -134,6 +134,9 @@ func TestTheProgramServesOneBackendWithoutAConfiguration(t *testing.T) {
 
 // Checklist 35.
 func TestAMillionRowsPassInConstantMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("CI runs it: a million rows")
+	}
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "CREATE DATABASE IF NOT EXISTS seqproxy")
 	p := e.startProcess(t)

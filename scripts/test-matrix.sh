@@ -117,6 +117,7 @@ again() {
 	[ "${AGAIN:-0}" -gt 0 ] || return
 	! grep -Eqf scripts/final.grep "$log" || return
 	local package tests
+	[ -n "$(failures "$log")" ] || return # what failed is not a test
 	while read -r package tests; do
 		[ -n "$tests" ] || return
 		echo "== again, $AGAIN times: $package $tests"

@@ -193,6 +193,9 @@ func TestMetricsOfANewEpoch(t *testing.T) {
 
 // TestMetricsNameAThousandSequences uses more of them than are told by name.
 func TestMetricsNameAThousandSequences(t *testing.T) {
+	if testing.Short() {
+		t.Skip("CI runs it: a thousand sequences")
+	}
 	const named, more = 1000, 20
 	n := startNumbered(t, "", "")
 	must(t, n.c, "CREATE SEQUENCE s0 CACHE 2")

@@ -193,6 +193,9 @@ func (f *flow) of(all series, metric string) float64 {
 // TestKeysFlowForTheWholeCover: all sequence servers are killed under a steady load. For the whole outage_cover nobody waits; what is told of how
 // long the numbers last is true; then the error says why; and when the servers are back, so are the keys.
 func TestKeysFlowForTheWholeCover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("CI runs it: ten seconds without a sequence server")
+	}
 	const few = 100 // numbers of a block and at least reserved: so what is held goes by the rates
 	cover, long, rest := 10*time.Second, false, fmt.Sprintf("block = %d\ncache = %[1]d", few)
 	rates := map[string]int{"photos": 60, "videos": 30, "tags": 10}

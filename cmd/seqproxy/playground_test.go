@@ -255,6 +255,9 @@ func killedPlaygroundLeavesNoServer(t *testing.T, home string) {
 }
 
 func killedServersAreStartedAgain(t *testing.T, home string) {
+	if testing.Short() {
+		t.Skip("CI runs it: servers are away for ten seconds, twice")
+	}
 	p, address := startPlayground(t, home)
 	first, err := strconv.Atoi(query(t, address, "root", "", "SELECT NEXTVAL('photos')"))
 	if err != nil {
@@ -472,6 +475,9 @@ func TestWhatKeepsThePlaygroundFromStarting(t *testing.T) {
 
 // TestTheDemoKeepsItsPromise lets one server be killed under load.
 func TestTheDemoKeepsItsPromise(t *testing.T) {
+	if testing.Short() {
+		t.Skip("CI runs it: twelve seconds of the demo")
+	}
 	args := []string{"playground", "--demo", "--for", "12s", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"}
 	if server := os.Getenv(mysqltest.ServerEnv); server != "" {
 		args = append(args, "--server", server)

@@ -8,6 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // CopyData copies directories and files; a data directory has nothing else once
@@ -33,35 +36,48 @@ func CopyData(from, to string) error {
 }
 
 // copyFile copies a file and leaves out blocks of zeros: more than half of a
-// fresh data directory is an empty redo log.
+// fresh data directory is an empty redo log. It does not read those that the file leaves out itself.
 func copyFile(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // only read
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 
-	block := make([]byte, 64<<10)
-	zeros := make([]byte, len(block))
-	var size int64
-	for {
-		n, err := io.ReadFull(in, block)
-		if n > 0 && !bytes.Equal(block[:n], zeros[:n]) {
-			if _, err := out.WriteAt(block[:n], size); err != nil {
+	block := blocks.Get().(*[blockSize]byte)
+	defer blocks.Put(block)
+	for at := int64(0); at < info.Size(); {
+		if data, err := in.Seek(at, unix.SEEK_DATA); err == nil {
+			at = data
+		} else if errors.Is(err, unix.ENXIO) {
+			break // nothing but zeros
+		}
+		n, err := in.ReadAt(block[:], at)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if !bytes.Equal(block[:n], zeros[:n]) {
+			if _, err := out.WriteAt(block[:n], at); err != nil {
 				return err
 			}
 		}
-		size += int64(n)
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return out.Truncate(size)
-		}
-		if err != nil {
-			return err
-		}
+		at += int64(n)
 	}
+	return out.Truncate(info.Size())
 }
+
+const blockSize = 64 << 10
+
+var (
+	zeros  [blockSize]byte
+	blocks = sync.Pool{New: func() any { return new([blockSize]byte) }}
+)

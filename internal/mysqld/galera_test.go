@@ -10,6 +10,9 @@ import (
 )
 
 func TestANodeOfAClusterThatWasKilledHearsWhatItHasMissed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a Galera cluster is for CI")
+	}
 	b := binary(t)
 	library := GaleraLibrary(b)
 	if library == "" {

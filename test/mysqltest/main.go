@@ -61,7 +61,7 @@ func sharedAt(t testing.TB, i int) *Server {
 }
 
 func startShared() (*Server, string, error) {
-	dir, err := os.MkdirTemp("", "seqproxy-mysqltest-")
+	dir, err := os.MkdirTemp(os.Getenv(DirEnv), "seqproxy-mysqltest-")
 	if err != nil {
 		return nil, "", err
 	}

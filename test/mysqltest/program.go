@@ -13,6 +13,9 @@ import (
 
 const program = "seqproxy/cmd/seqproxy"
 
+// ProgramEnv names the environment variable of a seqproxy that was built before the tests were started: a build costs a second.
+const ProgramEnv = "SEQPROXY_TEST_PROGRAM"
+
 // sources is a template for `go list -deps`: the files of this module's packages, and their directories.
 const sources = `{{if and .Module .Module.Main}}{{$dir := .Dir}}{{$dir}}
 {{range .GoFiles}}{{$dir}}/{{.}}
@@ -22,7 +25,7 @@ const sources = `{{if and .Module .Module.Main}}{{$dir := .Dir}}{{$dir}}
 {{end}}{{end}}`
 
 // Program builds seqproxy as it is now, with flags of `go build` ("-race", "-tags=..."),
-// and returns where it is until the test's end.
+// and returns where it is until the test's end. Without flags it may be the one of [ProgramEnv].
 //
 // `go test` takes a result from its cache unless the test's own packages or the files
 // that the test looked at have changed, and knows nothing of what a compiler that the
@@ -30,6 +33,9 @@ const sources = `{{if and .Module .Module.Main}}{{$dir := .Dir}}{{$dir}}
 // the tests beside them: some tests run these against a changed program.
 func Program(t testing.TB, flags ...string) string {
 	t.Helper()
+	if path := os.Getenv(ProgramEnv); path != "" && len(flags) == 0 {
+		return path
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	list := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-deps", "-f", sources}, flags, []string{program})...)

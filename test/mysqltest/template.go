@@ -16,7 +16,7 @@ import (
 
 // templateFormat counts changes of what a template holds, so that an older one
 // in the cache is not used.
-const templateFormat = 1
+const templateFormat = 2
 
 // copyTemplate puts a fresh data directory at dataDir. Initialising one takes
 // about a second, copying one a few hundredths.
@@ -100,7 +100,11 @@ func makeTemplate(b mysqld.Binary, dir string) error {
 	if err := os.Remove(filepath.Join(data, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("data directory template: %w", err)
 	}
-	if err := os.Rename(data, dir); err != nil && !errors.Is(err, fs.ErrExist) {
+	sparse := filepath.Join(work, "sparse")
+	if err := mysqld.CopyData(data, sparse); err != nil {
+		return fmt.Errorf("data directory template: %w", err)
+	}
+	if err := os.Rename(sparse, dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("data directory template: %w", err)
 	}
 	return nil
