@@ -50,18 +50,18 @@ func (n *counted) substitute(subs []statement.Substitution, slots []plan.Slot) {
 
 // takeBlock takes a block of n.Size numbers and has c count from it.
 func (s *session) takeBlock(c *backend.Conn, n *counted) error {
-	first, step, err := s.set.Sequences.TakeRun(&s.patience, n.Sequence, n.Size*n.Count)
+	t, err := s.set.Sequences.TakeRun(&s.patience, n.Sequence, n.Size*n.Count)
 	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.Size > 1 { // there may be enough for the rows
 		n.limited = s.patience.over(err)
 		n.Size = max(n.Size/blockGrowth, 1)
-		first, step, err = s.set.Sequences.TakeRun(&s.patience, n.Sequence, n.Size*n.Count)
+		t, err = s.set.Sequences.TakeRun(&s.patience, n.Sequence, n.Size*n.Count)
 	}
 	if err = s.patience.over(err); err != nil {
 		return err
 	}
-	s.noteEnd(n.Sequence)
-	n.rest = (n.Count - 1) * step
-	n.first, n.step = first, step*n.Count
+	s.noteEnd(t.Notice)
+	n.of, n.rest = t.Of, (n.Count-1)*t.Step
+	n.first, n.step = t.First, t.Step*n.Count
 	n.last = n.first + (n.Size-1)*n.step
 	if n.first < n.step { // there is no number a step before it
 		if n.Size == 1 {

@@ -13,6 +13,7 @@ import (
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
+	"seqproxy/sequence"
 )
 
 // INSERT ... SELECT and UPDATE with a number for each row, of which the server alone knows
@@ -36,6 +37,7 @@ type counted struct {
 	plan.Counts
 	own bool // the table has an AUTO_INCREMENT column, and may generate values for it
 
+	of                sequence.Identity
 	first, last, step uint64 // values
 	rest              uint64 // from a value to the last number that is taken with it
 	limited           error  // why the block could not be larger
@@ -213,10 +215,7 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 	// Behind a stored function the servers do not tell it.
 	untold := id == 0 && n.Routines && !tellsOfNoRows(rest)
 	if id != 0 || untold {
-		of, err := s.set.Sequences.Identify(&s.patience, n.Sequence)
-		if err = s.patience.over(err); err == nil { // else it is gone
-			s.got.took(of, last+n.rest)
-		}
+		s.got.took(n.of, last+n.rest)
 		s.state.LastID = state.LastInsertID{Holder: idOfConn(c)}
 	}
 	if n.Insert && (given || untold) {

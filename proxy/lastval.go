@@ -69,22 +69,17 @@ func (s *session) takeNumbers(name []byte, n uint64) (first uint64, err error) {
 // takeRun takes n numbers of a sequence, in its steps, and makes the last of
 // them the one that LASTVAL() gives. As MariaDB has it, that is NULL after the sequence ran out.
 func (s *session) takeRun(name []byte, n uint64) (first, step uint64, err error) {
-	first, step, err = s.set.Sequences.TakeRun(&s.patience, name, n)
-	err = s.patience.over(err)
-	ranOut := errors.Is(err, sequence.ErrExhausted)
-	if err != nil && !ranOut {
-		return 0, 0, err
+	t, err := s.set.Sequences.TakeRun(&s.patience, name, n)
+	if err = s.patience.over(err); err != nil {
+		if errors.Is(err, sequence.ErrExhausted) {
+			s.noteEnd(t.Notice)
+			s.got.forget(t.Of)
+		}
+		return t.First, t.Step, err
 	}
-	s.noteEnd(name)
-	of, known := s.set.Sequences.Spelled(name)
-	switch {
-	case !known: // dropped since: nobody can ask for its last number
-	case ranOut:
-		s.got.forget(of)
-	default:
-		s.got.took(of, first+(n-1)*step)
-	}
-	return first, step, err
+	s.noteEnd(t.Notice)
+	s.got.took(t.Of, t.First+(n-1)*t.Step)
+	return t.First, t.Step, nil
 }
 
 // lastOf is LASTVAL() of a sequence.

@@ -72,6 +72,14 @@ func (p *patience) Waited() time.Duration {
 	return p.spent + stats.Clock() - p.since
 }
 
+// Value tells the sequences what the command has waited.
+func (p *patience) Value(key any) any {
+	if key == (sequence.WaiterKey{}) {
+		return p
+	}
+	return p.Context.Value(key)
+}
+
 // interrupt ends the wait, if there is one, from whichever goroutine.
 func (p *patience) interrupt() {
 	p.mu.Lock()

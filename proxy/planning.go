@@ -65,7 +65,7 @@ func (s *session) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 	case plan.NeedText:
 		text, is, err := s.askUTF8(n.Name, f.Charset)
 		if f.Unknown == plan.UnknownRelay || f.Bound != nil {
-			err = nil // it is no name then, and no key goes to the server that it does not have
+			err = nil // what cannot be read is no name there
 		}
 		f.SetText(n.Name, text, plan.AnswerOf(is))
 		return err

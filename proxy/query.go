@@ -10,6 +10,7 @@ import (
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
+	"seqproxy/sequence"
 	"seqproxy/statement"
 )
 
@@ -307,7 +308,7 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	s.tally.Becomes(stats.KindAdmin)
 	s.disengage()
 	// Not with what the statement has waited: each sequence that it names has the time for itself.
-	table, err := s.set.Admin.Execute(struct{ context.Context }{&s.patience}, st, asker{s})
+	table, err := s.set.Admin.Execute(context.WithValue(&s.patience, sequence.WaiterKey{}, nil), st, asker{s})
 	if err = s.patience.over(err); err == nil {
 		err = s.table(table, p)
 	} else if s.user.looks() && !ends(err) {

@@ -60,14 +60,12 @@ const (
 
 // sequencer gives numbers. *sequence.Sequences implements it.
 type sequencer interface {
-	// TakeRun returns n consecutive numbers: first, first+step ...
-	TakeRun(ctx context.Context, name []byte, n uint64) (first, step uint64, err error)
+	// TakeRun returns n consecutive numbers, and what there is to say of their sequence.
+	TakeRun(ctx context.Context, name []byte, n uint64) (sequence.Taken, error)
 	// Known says whether a sequence of that name is served.
 	Known(ctx context.Context, name []byte) (bool, error)
 	// Same says whether two names are spellings of one sequence.
 	Same(ctx context.Context, a, b []byte) (bool, error)
-	// Notice returns what whoever takes numbers of a sequence is to be told beside them.
-	Notice(name []byte) (text string, ok bool)
 	// Stored returns the name of a sequence as the table spells it, if there is one.
 	Stored(ctx context.Context, name []byte) (stored string, known bool, err error)
 	// Definitions returns what all sequences are. It asks.
@@ -79,8 +77,6 @@ type sequencer interface {
 	SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error)
 	// Identify returns what tells a sequence from others, however it is spelled.
 	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
-	// Spelled is Identify for a name that was just taken from: it does not ask.
-	Spelled(name []byte) (sequence.Identity, bool)
 	// Turns is how far apart the numbers of one sequence server are, where several take turns; else 1. It does no I/O.
 	Turns() uint64
 	// Divided says whether several sequence servers divide the numbers, and by multiples of how many others may move a row of theirs; 1: by none. It asks them.

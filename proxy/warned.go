@@ -23,9 +23,9 @@ func newWarning(code uint16, text string) *protocol.ServerError {
 }
 
 // noteEnd takes note of the notice that a sequence of which numbers were just taken nears
-// its end, if there is one for whoever does that.
-func (s *session) noteEnd(name []byte) {
-	if text, ok := s.set.Sequences.Notice(name); ok {
+// its end; "": there is none.
+func (s *session) noteEnd(text string) {
+	if text != "" {
 		s.notice = newWarning(mysql.ER_UNKNOWN_ERROR, text)
 	}
 }

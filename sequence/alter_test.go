@@ -189,8 +189,8 @@ func TestTwoProxiesGoRoundTogether(t *testing.T) {
 			want = 10
 		}
 	}
-	if first, step, err := proxies[1].TakeRun(context.Background(), []byte("days"), 3); err != nil || step != 10 || first > 50 {
-		t.Errorf("got %d, %d, %v; want three days in steps of 10", first, step, err)
+	if got, err := proxies[1].TakeRun(context.Background(), []byte("days"), 3); err != nil || got.Step != 10 || got.First > 50 {
+		t.Errorf("got %d, %d, %v; want three days in steps of 10", got.First, got.Step, err)
 	}
 	if got, err := proxies[1].Take(context.Background(), []byte("days"), 8); !errors.Is(err, ErrExhausted) {
 		t.Errorf("eight of seven days: got %d, %v; want ErrExhausted", got, err)

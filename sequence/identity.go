@@ -21,15 +21,5 @@ func (s *Sequences) Identify(ctx context.Context, name []byte) (Identity, error)
 	return c.identity(), nil
 }
 
-// Spelled returns the identity that name had when it was last asked for, without I/O and without a lock, also if that sequence was
-// dropped since; false if that spelling is not known here.
-func (s *Sequences) Spelled(name []byte) (Identity, bool) {
-	c := s.names.get(name)
-	if c == nil {
-		return Identity{}, false
-	}
-	return c.identity(), true
-}
-
 // Schema is the schema that holds the sequence table.
 func (s *Sequences) Schema() string { return s.opts.Servers[0].Database }

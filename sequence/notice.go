@@ -26,29 +26,18 @@ func (n *notices) put(name, text string) {
 	n.waiting.Store(int32(len(n.by)))
 }
 
-func (n *notices) drop(name string) (text string, ok bool) {
+// take returns the warning of a sequence, and drops it; "" if there is none. It costs next to nothing
+// where nothing warns.
+func (n *notices) take(name string) string {
 	if n.waiting.Load() == 0 {
-		return "", false
+		return ""
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	text, ok = n.by[name]
+	text := n.by[name]
 	delete(n.by, name)
 	n.waiting.Store(int32(len(n.by)))
-	return text, ok
-}
-
-// Notice returns what whoever takes numbers of a sequence is to be told beside them: that it has used 75, 90 or 99 percent of what it
-// has. The first who asks is told, once for each of these marks. It does no I/O, and costs next to nothing where there is nothing to tell.
-func (s *Sequences) Notice(name []byte) (text string, ok bool) {
-	if s.notices.waiting.Load() == 0 {
-		return "", false
-	}
-	c := s.names.get(name)
-	if c == nil {
-		return "", false
-	}
-	return s.notices.drop(c.name)
+	return text
 }
 
 // noticeLocked words the warning. c.mu is held.

@@ -53,8 +53,8 @@ type Options struct {
 	CacheSize uint64
 	// OutageCover is for how long the numbers in memory should last at the present rate; 0 means 15 minutes.
 	OutageCover time.Duration
-	// AllocateTimeout bounds how long one caller waits for a number; 0 means 3 seconds. Where the context of a call has a method Waited() time.Duration, that
-	// says for how long its caller has waited here already for the same answer, and the call waits only for what is left, or a moment.
+	// AllocateTimeout bounds how long one caller waits for a number; 0 means 3 seconds. Where the context of a call has a value for
+	// [WaiterKey], that says for how long its caller has waited here already for the same answer, and the call waits only for what is left, or a moment.
 	AllocateTimeout time.Duration
 	// CreateUnknown makes Take create a sequence that does not exist, starting at 1 (or above its tombstone).
 	CreateUnknown bool

@@ -33,8 +33,8 @@ func recordTakes(ctx context.Context, wg *sync.WaitGroup, h *history.History, pr
 						take, stop = context.WithTimeout(ctx, rand.N(2*time.Millisecond)) // its numbers may be on their way
 					}
 					err := h.Record(by, func() (uint64, uint64, error) {
-						first, step, err := s.TakeRun(take, []byte("photos"), n)
-						return first, first + (n-1)*step, err
+						got, err := s.TakeRun(take, []byte("photos"), n)
+						return got.First, got.First + (n-1)*got.Step, err
 					})
 					stop()
 					if err != nil {

@@ -160,6 +160,13 @@ type late struct {
 
 func (l late) Waited() time.Duration { return l.waited }
 
+func (l late) Value(key any) any {
+	if key == (WaiterKey{}) {
+		return l
+	}
+	return l.Context.Value(key)
+}
+
 // One statement may wait for several things: that its sequence is found, for how far its numbers are apart, for a number. All that together is what its caller waits.
 func TestWhatACallerHasWaitedBeforeCounts(t *testing.T) {
 	s, err := New(Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}}, AllocateTimeout: 3 * time.Second})

@@ -85,33 +85,50 @@ func New(opts Options) (*Sequences, error) {
 //
 // Errors: ErrUnknown, ErrExhausted, ErrClosed, ErrBadOption (n is 0), ErrUnfit, *UnavailableError, or ctx's cause.
 func (s *Sequences) Take(ctx context.Context, name []byte, n uint64) (first uint64, err error) {
-	first, _, err = s.TakeRun(ctx, name, n)
+	_, first, _, err = s.take(ctx, name, n)
 	return first, err
 }
 
-// TakeRun is Take for callers that use more than the first number: the n numbers are first, first+step ... With a step above 1 those
-// in between are nobody's.
-func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (first, step uint64, err error) {
-	if c := s.names.get(name); c != nil && n != 0 {
+// Taken are numbers that were taken: First, First+Step ... With a Step above 1 those in between are nobody's.
+type Taken struct {
+	First, Step uint64
+	// Of is the sequence that they are of; with ErrExhausted, the one that has run out.
+	Of Identity
+	// Notice is what the client is to be told beside them, "" if nothing is: that the sequence has used 75, 90 or 99 percent of what
+	// it has. The first who takes numbers then is told, once for each of these marks.
+	Notice string
+}
+
+// TakeRun is Take for callers that use more than the first number, or what there is to say of the sequence.
+func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken, err error) {
+	c, first, step, err := s.take(ctx, name, n)
+	if err != nil && (c == nil || !errors.Is(err, ErrExhausted)) {
+		return Taken{}, err
+	}
+	return Taken{first, step, c.identity(), s.notices.take(c.name)}, err
+}
+
+// take returns n numbers, and the cache that they are of or that has none.
+func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, first, step uint64, err error) {
+	if c = s.names.get(name); c != nil && n != 0 {
 		if first, step, err = c.takeRun(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
-			return first, step, err
+			return c, first, step, err
 		}
 	}
 	if n == 0 {
-		return 0, 0, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
+		return nil, 0, 0, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
 	}
 	begin := time.Now()
 	deadline := begin.Add(s.patience(ctx))
 	for again := true; ; again = false {
-		c, err := s.findOrCreate(ctx, name, deadline)
-		if err != nil {
+		if c, err = s.findOrCreate(ctx, name, deadline); err != nil {
 			if unserved(err) { // nobody knows whether there is such a sequence, so it is one of the others
 				s.scores.find(string(name)).ended(time.Since(begin), err)
 			}
-			return 0, 0, err
+			return nil, 0, 0, err
 		}
 		if first, step, err = c.takeRun(ctx, n, deadline); err == nil || !again || !errors.Is(err, ErrUnknown) {
-			return first, step, err
+			return c, first, step, err
 		}
 		s.forget(name, c) // the row it was made for is gone; look once whether there is a new one
 	}
@@ -310,7 +327,7 @@ func (s *Sequences) removeLocked(c *cache) {
 			s.ending[c.name] = c.reserving
 		}
 		s.names.drop(c.name, c)
-		s.notices.drop(c.name)
+		s.notices.take(c.name)
 		s.bury(c)
 		s.scores.drop(c.name)
 	}

@@ -286,7 +286,7 @@ func TestCountersAddUpAtAnyMoment(t *testing.T) {
 	for i := range uint64(4) {
 		callers.Go(func() {
 			for k := range 300 {
-				if _, _, err := s.TakeRun(context.Background(), []byte("photos"), 1+i); err != nil {
+				if _, err := s.TakeRun(context.Background(), []byte("photos"), 1+i); err != nil {
 					t.Errorf("TakeRun: %v", err)
 					return
 				}

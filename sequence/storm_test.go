@@ -43,8 +43,8 @@ func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					n := 1 + rand.Uint64N(4)
-					if first, step, err := s.TakeRun(ctx, []byte("photos"), n); err == nil {
-						note("a proxy", first, step, n)
+					if got, err := s.TakeRun(ctx, []byte("photos"), n); err == nil {
+						note("a proxy", got.First, got.Step, n)
 					}
 					if pauses {
 						time.Sleep(time.Millisecond)

@@ -35,11 +35,17 @@ func (s *Sequences) Tune(t Tuning) {
 	s.tuning.Store(&t)
 }
 
+// WaiterKey is the key of a context's value, a [Waiter]: what it has waited counts among the allocate timeout of a call with that context.
+type WaiterKey struct{}
+
+// Waiter says for how long a request has waited for numbers so far.
+type Waiter interface{ Waited() time.Duration }
+
 // patience is how long a caller waits with ctx: for the allocate timeout, all that he waits for in one request together. See [Options.AllocateTimeout].
 func (s *Sequences) patience(ctx context.Context) time.Duration {
 	limit := s.tuning.Load().AllocateTimeout
-	if caller, ok := ctx.(interface{ Waited() time.Duration }); ok {
-		return max(limit-caller.Waited(), min(limit, s.timing.leastPatience))
+	if request, ok := ctx.Value(WaiterKey{}).(Waiter); ok {
+		return max(limit-request.Waited(), min(limit, s.timing.leastPatience))
 	}
 	return limit
 }
